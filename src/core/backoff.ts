@@ -1,0 +1,57 @@
+/** Backoff: how long to wait before a failed job is tried again. */
+
+import type { Random } from './clock.js'
+import { type Duration, durationMs } from './duration.js'
+
+/**
+ * The delay in ms before the next run, after `failures` failures (1 for the first).
+ * May be the user's own; what it returns is clamped to 0 … 10 years, and NaN to 0.
+ */
+export type Backoff = (failures: number, random: Random) => number
+
+export interface ExponentialOptions {
+  /** Upper bound of the first delay; doubles with each failure. Default `'1m'`. */
+  readonly base?: Duration
+  /** Upper bound of every delay. Default `'15m'`. */
+  readonly max?: Duration
+}
+
+/**
+ * Exponential with full jitter: uniform in [0, min(base · 2^(failures−1), max)].
+ * Spreads a crowd of simultaneous failures over the whole delay. (AWS Architecture Blog, "Exponential Backoff And Jitter".)
+ */
+export function exponential(options: ExponentialOptions = {}): Backoff {
+  const baseMs = durationMs(options.base ?? '1m', 'exponential({ base })')
+  const maxMs = durationMs(options.max ?? '15m', 'exponential({ max })')
+  return (failures, random) => Math.round(random() * Math.min(baseMs * 2 ** (failures - 1), maxMs))
+}
+
+export interface KaleOptions {
+  /** The first delay; doubles with each failure. Default `'60s'`. */
+  readonly multiple?: Duration
+  /** Upper bound of every delay. Default `'15m'`. */
+  readonly max?: Duration
+}
+
+/** Kale's: min(2^n · multiple, max) with n = failures before this one; 1, 2, 4, 8, 15, 15 … minutes by default. */
+export function kale(options: KaleOptions = {}): Backoff {
+  const multipleMs = durationMs(options.multiple ?? '60s', 'kale({ multiple })')
+  const maxMs = durationMs(options.max ?? '15m', 'kale({ max })')
+  return (failures) => Math.min(2 ** (failures - 1) * multipleMs, maxMs)
+}
+
+/** Lowkiq's: n⁴ + 15 + r·(n+1) seconds with n = failures before this one and r a whole number in 0 … 29; 25 retries take about 20 days. */
+export function lowkiq(): Backoff {
+  return (failures, random) => {
+    const n = failures - 1
+    return (n ** 4 + 15 + Math.floor(random() * 30) * (n + 1)) * 1_000
+  }
+}
+
+const longestDelayMs = 10 * 365 * 86_400_000
+
+/** The delay a backoff gives, made safe to hand to a store. */
+export function delayAfter(backoff: Backoff, failures: number, random: Random): number {
+  const ms = backoff(failures, random)
+  return Number.isNaN(ms) ? 0 : Math.round(Math.min(Math.max(ms, 0), longestDelayMs))
+}

@@ -1,0 +1,51 @@
+/** A duration as users write it: `'5m'`, `'1h30m'` or a number of milliseconds. Inside the code durations are numbers named `…Ms`. */
+
+import { InvalidArgumentError } from './errors.js'
+
+export type Duration = number | string
+
+const unitMs: Record<string, number> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000, w: 604_800_000 }
+const part = /(\d+(?:\.\d+)?)(ms|[smhdw])/g
+const whole = /^(?:\d+(?:\.\d+)?(?:ms|[smhdw]))+$/
+
+/** 285,616 years: longer durations lose milliseconds in a double. */
+const longestMs = Number.MAX_SAFE_INTEGER
+
+export const durationForm =
+  "a duration such as '500ms', '30s', '5m', '1h30m' or '3d', or a whole number of milliseconds"
+
+/** The milliseconds of a duration, or undefined where it is not one. Never negative, always whole. */
+export function parseDuration(value: unknown): number | undefined {
+  if (typeof value === 'number') return Number.isSafeInteger(value) && value >= 0 ? value : undefined
+  if (typeof value !== 'string' || value.length > 64 || !whole.test(value)) return undefined
+  let ms = 0
+  for (const [, amount, unit] of value.matchAll(part)) ms += Number(amount) * unitMs[unit!]!
+  ms = Math.round(ms)
+  return ms <= longestMs ? ms : undefined
+}
+
+/** The milliseconds of a duration. Throws `InvalidArgumentError` naming `what` where it is not one. */
+export function durationMs(value: unknown, what: string): number {
+  const ms = parseDuration(value)
+  if (ms === undefined) throw new InvalidArgumentError(`${what} must be ${durationForm}; got ${JSON.stringify(value)}.`)
+  return ms
+}
+
+/** A duration for people: the two largest units, `'3m 12s'`. */
+export function formatDuration(ms: number): string {
+  if (ms < 1_000) return `${Math.round(ms)}ms`
+  const parts: string[] = []
+  let rest = Math.round(ms / 1_000)
+  for (const [unit, seconds] of [
+    ['d', 86_400],
+    ['h', 3_600],
+    ['m', 60],
+    ['s', 1],
+  ] as const) {
+    const amount = Math.floor(rest / seconds)
+    rest -= amount * seconds
+    if (amount > 0) parts.push(`${amount}${unit}`)
+    if (parts.length === 2) break
+  }
+  return parts.join(' ')
+}

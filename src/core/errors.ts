@@ -1,0 +1,231 @@
+/**
+ * Every error Millrace throws, each with a stable `code`.
+ *
+ * A code is never reused for another meaning and never changes once released; messages may.
+ * A message says what was wrong, where, which form is expected and what to do about it.
+ */
+
+export class MillraceError extends Error {
+  /** Stable, machine-readable name of this kind of error. */
+  readonly code: string
+
+  constructor(code: string, message: string, options?: ErrorOptions) {
+    super(message, options)
+    this.code = code
+  }
+
+  override get name(): string {
+    return this.constructor.name
+  }
+}
+
+/** One mistake in a definition or a configuration: where it stands and what was expected there. */
+export interface ConfigIssue {
+  readonly path: string
+  readonly message: string
+}
+
+/** A definition or configuration is wrong; `issues` lists every mistake at once. Nothing was started. */
+export class ConfigError extends MillraceError {
+  readonly issues: readonly ConfigIssue[]
+
+  constructor(what: string, issues: readonly ConfigIssue[]) {
+    const lines = issues.map((issue) => `  ${issue.path}: ${issue.message}`)
+    super('config-invalid', `${what} is not valid:\n${lines.join('\n')}`)
+    this.issues = issues
+  }
+}
+
+/** A queue exists with a property that is fixed at first use and differs from the one asked for. */
+export class ConfigConflictError extends MillraceError {
+  constructor(queue: string, property: string, stored: unknown, asked: unknown, remedy: string) {
+    super(
+      'config-conflict',
+      `queue '${queue}' was created with ${property} ${JSON.stringify(stored)} and cannot be opened with ${JSON.stringify(asked)}. ${remedy}`,
+    )
+  }
+}
+
+/** A job cannot be accepted as given (its input, id, priority, time or options); nothing was stored. */
+export class InvalidJobError extends MillraceError {
+  constructor(message: string, options?: ErrorOptions) {
+    super('job-invalid', message, options)
+  }
+}
+
+/** A payload, result or other value is larger than the store or `maxPayloadBytes` allows; nothing was stored. */
+export class PayloadTooLargeError extends MillraceError {
+  constructor(what: string, bytes: number, limit: number) {
+    super(
+      'payload-too-large',
+      `${what} takes ${bytes} bytes, the limit is ${limit}. Store the large part elsewhere and enqueue a reference to it, or raise maxPayloadBytes (at most 1 MiB).`,
+    )
+  }
+}
+
+/** A value cannot be encoded or bytes cannot be decoded by the codec. */
+export class CodecError extends MillraceError {
+  constructor(message: string, options?: ErrorOptions) {
+    super('codec-failed', message, options)
+  }
+}
+
+/** An argument of an administrative call is wrong (a cursor, a selection, a limit). Nothing was changed. */
+export class InvalidArgumentError extends MillraceError {
+  constructor(message: string) {
+    super('argument-invalid', message)
+  }
+}
+
+/** The store cannot do what was asked; the message names the remedy. */
+export class UnsupportedByStoreError extends MillraceError {
+  constructor(store: string, feature: string, remedy: string) {
+    super('unsupported-by-store', `the ${store} store cannot do this: ${feature}. ${remedy}`)
+  }
+}
+
+export class UnknownQueueError extends MillraceError {
+  constructor(queue: string, known: readonly string[]) {
+    super(
+      'queue-unknown',
+      `queue '${queue}' is not declared. Declare it under 'queues' in your configuration; declared are: ${known.join(', ') || 'none'}.`,
+    )
+  }
+}
+
+export class UnknownTaskError extends MillraceError {
+  constructor(task: string, known: readonly string[]) {
+    super(
+      'task-unknown',
+      `task '${task}' is not declared. Add it to 'tasks' in your configuration; declared are: ${known.join(', ') || 'none'}.`,
+    )
+  }
+}
+
+/** The queue holds `maxPending` waiting jobs; nothing was stored. */
+export class QueueFullError extends MillraceError {
+  constructor(queue: string) {
+    super(
+      'queue-full',
+      `queue '${queue}' is full: it holds as many waiting jobs as its maxPending allows. Try again when workers have caught up, or raise maxPending.`,
+    )
+  }
+}
+
+/** The queue is being drained and refuses new jobs; nothing was stored. */
+export class QueueDrainingError extends MillraceError {
+  constructor(queue: string) {
+    super('queue-draining', `queue '${queue}' is draining and refuses new jobs until it is resumed.`)
+  }
+}
+
+/** Some jobs of an `enqueueMany` were refused; `results` says per job, in the order given, what became of it. */
+export class EnqueueManyError extends MillraceError {
+  readonly results: readonly unknown[]
+
+  constructor(message: string, results: readonly unknown[], options?: ErrorOptions) {
+    super('enqueue-many-refused', message, options)
+    this.results = results
+  }
+}
+
+/** Nothing is kept of this job: it ended before the call without a kept result, or it never existed. */
+export class ResultNotKeptError extends MillraceError {
+  constructor(queue: string, id: string) {
+    super(
+      'result-not-kept',
+      `nothing is kept of job '${id}' in queue '${queue}': it has ended and its result was not kept (or has expired), or it never existed. Wait for the result before the job ends, or set the queue's retention.results.`,
+    )
+  }
+}
+
+/** `result()` waited as long as it was told to and the job had not ended. */
+export class ResultTimeoutError extends MillraceError {
+  constructor(queue: string, id: string, timeoutMs: number) {
+    super('result-timeout', `job '${id}' in queue '${queue}' had not ended after ${timeoutMs} ms. It goes on.`)
+  }
+}
+
+/** The job whose result was awaited is dead: it lies in the morgue. */
+export class JobDeadError extends MillraceError {
+  /** Why it was buried: `max-retries`, `unrecoverable`, … */
+  readonly reason: string | undefined
+
+  constructor(queue: string, id: string, reason: string | undefined, error: string | undefined) {
+    super('job-dead', `job '${id}' in queue '${queue}' is dead (${reason ?? 'no reason given'}): ${error ?? ''}`.trim())
+    this.reason = reason
+  }
+}
+
+/** The job whose result was awaited was cancelled. */
+export class JobCancelledError extends MillraceError {
+  constructor(queue: string, id: string) {
+    super('job-cancelled', `job '${id}' in queue '${queue}' was cancelled.`)
+  }
+}
+
+/** Thrown by a handler to bury the job at once, whatever its retry policy says. */
+export class UnrecoverableError extends MillraceError {
+  constructor(message: string, options?: ErrorOptions) {
+    super('unrecoverable', message, options)
+  }
+}
+
+/** The attempt ran longer than the task's `timeLimit`; the reason of `ctx.signal` in that case. */
+export class TimeLimitError extends MillraceError {
+  constructor(task: string, timeLimitMs: number) {
+    super('time-limit-exceeded', `task '${task}' ran longer than its time limit of ${timeLimitMs} ms.`)
+  }
+}
+
+/** The lease of the claim is lost: another worker may run the job by now. The reason of `ctx.signal` in that case. */
+export class LeaseLostError extends MillraceError {
+  constructor(queue: string, id: string) {
+    super(
+      'lease-lost',
+      `the lease on job '${id}' in queue '${queue}' is lost; whatever this attempt reports is refused.`,
+    )
+  }
+}
+
+/** The worker is stopping and its grace is over. The reason of `ctx.signal` in that case. */
+export class WorkerStoppedError extends MillraceError {
+  constructor(message: string) {
+    super('worker-stopped', message)
+  }
+}
+
+/** The store file or server cannot be reached or written to now; what was asked did not happen. */
+export class StoreUnavailableError extends MillraceError {
+  constructor(message: string, options?: ErrorOptions) {
+    super('store-unavailable', message, options)
+  }
+}
+
+/** The store has no room left; what was asked did not happen. */
+export class StoreFullError extends MillraceError {
+  constructor(message: string, options?: ErrorOptions) {
+    super('store-full', message, options)
+  }
+}
+
+/** The store's data is damaged or is not Millrace's; nothing was written to it. */
+export class StoreCorruptError extends MillraceError {
+  constructor(message: string, options?: ErrorOptions) {
+    super('store-corrupt', message, options)
+  }
+}
+
+/** The store was written by a newer version of Millrace; nothing was written to it. */
+export class StoreVersionError extends MillraceError {
+  constructor(message: string) {
+    super('store-newer', message)
+  }
+}
+
+/** The mill, its store or its worker was closed or stopped before or during the call. */
+export class ClosedError extends MillraceError {
+  constructor(what: string) {
+    super('closed', `${what} is closed.`)
+  }
+}

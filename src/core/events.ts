@@ -1,0 +1,61 @@
+/** Events: what the machinery says of itself, each a `noun.pastTense`. It prints nothing; a subscriber may. */
+
+/** One job as events name it. */
+export interface JobRef {
+  readonly queue: string
+  readonly id: string
+  readonly task: string
+}
+
+export interface EventMap {
+  'job.enqueued': JobRef & { readonly outcome: string }
+  'job.started': JobRef & { readonly attempt: number; readonly worker: string }
+  'job.completed': JobRef & { readonly attempt: number; readonly runMs: number }
+  'job.failed': JobRef & { readonly attempt: number; readonly error: unknown; readonly retryMs: number | undefined }
+  'job.buried': JobRef & { readonly reason: string; readonly error: string | undefined }
+  'job.released': JobRef & { readonly reason: string; readonly delayMs: number }
+  'job.cancelled': JobRef & { readonly reason: string | undefined }
+  /** What the attempt reported was refused: its lease was lost, or the job is gone. */
+  'settle.refused': JobRef & { readonly kind: string; readonly answer: 'lost' | 'gone' }
+  'lease.lost': JobRef
+  /** A result that could not be kept: not encodable, or too large. The job completed all the same. */
+  'result.dropped': JobRef & { readonly error: string }
+  'queue.claimed': { readonly queue: string; readonly jobs: number; readonly worker: string }
+  'worker.started': { readonly worker: string; readonly queues: readonly string[] }
+  'worker.stopped': { readonly worker: string }
+  /** A call to the store failed; the worker tries again in `retryMs`. */
+  'store.failed': { readonly call: string; readonly error: unknown; readonly retryMs: number }
+  /** A hook or listener of the user's threw; nothing depends on it. */
+  'hook.failed': { readonly hook: string; readonly error: unknown }
+}
+
+export type EventName = keyof EventMap
+export type Listener<Name extends EventName> = (event: EventMap[Name]) => void
+
+/** Listeners by event. A listener that throws is reported as `hook.failed` and disturbs nobody. */
+export class Events {
+  readonly #listeners = new Map<EventName, Set<Listener<EventName>>>()
+
+  /** Adds a listener; returns what removes it again. */
+  on<Name extends EventName>(name: Name, listener: Listener<Name>): () => void {
+    const listeners = this.#listeners.get(name) ?? new Set()
+    this.#listeners.set(name, listeners)
+    listeners.add(listener as Listener<EventName>)
+    return () => void listeners.delete(listener as Listener<EventName>)
+  }
+
+  /** Whether anyone listens: lets hot paths skip building the event. */
+  has(name: EventName): boolean {
+    return (this.#listeners.get(name)?.size ?? 0) > 0
+  }
+
+  emit<Name extends EventName>(name: Name, event: EventMap[Name]): void {
+    for (const listener of this.#listeners.get(name) ?? []) {
+      try {
+        listener(event)
+      } catch (error) {
+        if (name !== 'hook.failed') this.emit('hook.failed', { hook: `listener of ${name}`, error })
+      }
+    }
+  }
+}

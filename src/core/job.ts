@@ -1,0 +1,93 @@
+/** A job: one enqueued instance of a task, as records show it and as its handler sees it. */
+
+export const jobStates = ['scheduled', 'ready', 'running', 'completed', 'dead', 'cancelled'] as const
+
+/** `scheduled → ready → running → completed | dead | cancelled`; a retry is scheduled again. docs/job-lifecycle.md has the chart. */
+export type JobState = (typeof jobStates)[number]
+
+/** States a job does not leave by itself. */
+export function hasEnded(state: JobState): boolean {
+  return state === 'completed' || state === 'dead' || state === 'cancelled'
+}
+
+/** Why a job lies in the morgue; an operator's or a handler's own reason may stand instead. */
+export type BuryReason = 'max-retries' | 'no-retries' | 'unrecoverable' | 'bad-payload' | 'crashed' | 'buried'
+
+/** Everything that is known of a job. A field that is absent does not apply, or not yet. */
+export interface JobRecord<Input = unknown, Result = unknown> {
+  readonly id: string
+  readonly task: string
+  readonly queue: string
+  readonly state: JobState
+  /** Absent where the payload cannot be decoded; `error` then says why. */
+  readonly input?: Input
+  readonly meta?: Meta
+  readonly priority: number
+  readonly group?: string
+  /** Failures so far + 1. */
+  readonly attempt: number
+  /** Leases that ended because the job took its worker with it. */
+  readonly crashes: number
+  readonly createdAt: Date
+  readonly updatedAt: Date
+  /** When it is, or was, due. */
+  readonly runAt: Date
+  /** When its handler began; a running job without it is reserved only. */
+  readonly startedAt?: Date
+  readonly finishedAt?: Date
+  readonly host?: string
+  readonly pid?: number
+  readonly progress?: Progress
+  readonly result?: Result
+  /** Message and bounded stack of the last failure. */
+  readonly error?: string
+  /** Why it was buried or cancelled. */
+  readonly reason?: string
+}
+
+/** What the user sends along with a job beside its input; it travels through retries unchanged. */
+export type Meta = Readonly<Record<string, unknown>>
+
+export interface Progress {
+  /** 0 … 1. */
+  readonly fraction: number
+  readonly note?: string
+}
+
+/** The job as its handler sees it. */
+export interface RunningJob {
+  readonly id: string
+  readonly task: string
+  readonly queue: string
+  readonly priority: number
+  /** Failures so far + 1. */
+  readonly attempt: number
+  readonly crashes: number
+  /** Grows with every claim of this job: hand it to what you write to, and let that refuse a smaller one. */
+  readonly fence: number
+  readonly meta: Meta
+  readonly createdAt: Date
+  readonly runAt: Date
+  /** The error of the attempt before this one. */
+  readonly lastError?: string
+}
+
+/** What a handler is given beside its input. */
+export interface JobContext {
+  /** Aborted when the time limit is over, the lease is lost, the job is cancelled or the worker's grace is over; `reason` is a typed error. */
+  readonly signal: AbortSignal
+  readonly job: RunningJob
+  /**
+   * Reports how far the work is: `fraction` 0 … 1 (values outside are clamped) and an optional note of ≤ 1,000 characters.
+   * Sent with the next beat, at most one a second; the latest wins. Never throws and never delays the handler.
+   */
+  progress(fraction: number, note?: string): void
+}
+
+export const lowestPriority = -32_768
+export const highestPriority = 32_767
+export const priorityForm = `a whole number from ${lowestPriority} to ${highestPriority}`
+
+export function isPriority(value: unknown): value is number {
+  return Number.isInteger(value) && (value as number) >= lowestPriority && (value as number) <= highestPriority
+}

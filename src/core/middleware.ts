@@ -1,0 +1,44 @@
+/** Middleware: functions around each enqueue and each handler call, in onion order: the first given is the outermost. */
+
+import type { EnqueueOptions } from './enqueue-options.js'
+import type { JobContext } from './job.js'
+import type { AnyTask } from './task.js'
+
+/** One job on its way to the store. Middleware may change its input and options. */
+export interface EnqueueItem {
+  readonly task: AnyTask
+  input: unknown
+  options: EnqueueOptions
+}
+
+/** One call of a handler. */
+export interface Run {
+  readonly task: AnyTask
+  readonly input: unknown
+  readonly ctx: JobContext
+}
+
+export interface Middleware {
+  /** Client side: around one `enqueue` or the whole of one `enqueueMany`, before anything is validated. Resolve `next()` to send, or throw to refuse. */
+  enqueue?(items: EnqueueItem[], next: () => Promise<void>): Promise<void>
+  /** Worker side: around one handler call. What it returns is what the handler is taken to have returned; what it throws is a failure of the job. */
+  run?(run: Run, next: () => Promise<unknown>): Promise<unknown>
+}
+
+/** Calls `layers` from the outermost in, then `core`. A layer that calls `next` twice is refused: its inner layers would run twice. */
+export function throughLayers<T>(
+  layers: readonly ((next: () => Promise<T>) => Promise<T>)[],
+  core: () => Promise<T>,
+): Promise<T> {
+  const call = (depth: number): Promise<T> => {
+    const layer = layers[depth]
+    if (layer === undefined) return core()
+    let called = false
+    return layer(() => {
+      if (called) return Promise.reject(new Error('a middleware called next() twice'))
+      called = true
+      return call(depth + 1)
+    })
+  }
+  return call(0)
+}

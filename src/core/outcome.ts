@@ -1,0 +1,33 @@
+/** Outcomes: what a handler returns when it neither has a result nor has failed. */
+
+import { type Duration, durationMs } from './duration.js'
+
+const mark = Symbol.for('millrace.outcome')
+
+export type Outcome =
+  | { readonly kind: 'snooze'; readonly delayMs: number }
+  | { readonly kind: 'cancel'; readonly reason: string | undefined }
+  | { readonly kind: 'bury'; readonly reason: string | undefined }
+
+/** An outcome is a value of its own type, so that a handler which may return one keeps its result type. */
+export type OutcomeValue = { readonly [mark]: Outcome }
+
+/** Run this job again after `delay`; not a failure, not counted. */
+export function snooze(delay: Duration): OutcomeValue {
+  return { [mark]: { kind: 'snooze', delayMs: durationMs(delay, 'snooze(delay)') } }
+}
+
+/** End this job as cancelled: it leaves nothing behind. */
+export function cancel(reason?: string): OutcomeValue {
+  return { [mark]: { kind: 'cancel', reason } }
+}
+
+/** Bury this job in the morgue at once; not counted as a failure. */
+export function bury(reason?: string): OutcomeValue {
+  return { [mark]: { kind: 'bury', reason } }
+}
+
+/** The outcome that `value` is, or undefined where it is an ordinary result. */
+export function outcomeOf(value: unknown): Outcome | undefined {
+  return typeof value === 'object' && value !== null && mark in value ? (value as OutcomeValue)[mark] : undefined
+}

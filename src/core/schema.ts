@@ -1,0 +1,54 @@
+/**
+ * Schema: the one interface through which inputs are validated, Standard Schema v1 (https://standardschema.dev).
+ * Zod, Valibot, ArkType and others speak it; only its types are needed, so there is nothing to install.
+ */
+
+import { InvalidJobError } from './errors.js'
+
+export interface Schema<Input = unknown, Output = Input> {
+  readonly '~standard': {
+    readonly version: 1
+    readonly vendor: string
+    readonly validate: (value: unknown) => SchemaResult<Output> | Promise<SchemaResult<Output>>
+    readonly types?: { readonly input: Input; readonly output: Output } | undefined
+  }
+}
+
+export type SchemaResult<Output> =
+  | { readonly value: Output; readonly issues?: undefined }
+  | { readonly issues: readonly SchemaIssue[] }
+
+export interface SchemaIssue {
+  readonly message: string
+  readonly path?: readonly (PropertyKey | { readonly key: PropertyKey })[] | undefined
+}
+
+/** What a schema accepts. */
+export type InputOf<S extends Schema> = NonNullable<S['~standard']['types']>['input']
+/** What a schema hands on. */
+export type OutputOf<S extends Schema> = NonNullable<S['~standard']['types']>['output']
+
+export function isSchema(value: unknown): value is Schema {
+  // ArkType's schemas are functions.
+  if ((typeof value !== 'object' && typeof value !== 'function') || value === null) return false
+  const standard = (value as Partial<Schema>)['~standard']
+  return standard?.version === 1 && typeof standard.validate === 'function'
+}
+
+/** The validated value. Throws `InvalidJobError` that lists every issue with its path, each on a line. */
+export async function validated<Output>(
+  schema: Schema<unknown, Output>,
+  value: unknown,
+  what: string,
+): Promise<Output> {
+  const pending = schema['~standard'].validate(value)
+  const result = pending instanceof Promise ? await pending : pending
+  if (result.issues === undefined) return result.value
+  const lines = result.issues.slice(0, 20).map((issue) => `  ${pathOf(issue)}: ${issue.message}`)
+  throw new InvalidJobError(`${what} does not match its schema:\n${lines.join('\n')}`)
+}
+
+function pathOf(issue: SchemaIssue): string {
+  const keys = (issue.path ?? []).map((step) => String(typeof step === 'object' ? step.key : step))
+  return keys.join('.') || '(input)'
+}

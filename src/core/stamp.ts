@@ -1,0 +1,32 @@
+/** Stamps: the numbers that order jobs and claims. Every store computes them by these rules. */
+
+/** A wall clock that steps back by no more than this is taken to stand still; a larger step is followed. */
+const toleratedStepUs = 1_000_000
+
+/**
+ * The place in line of a job that is ready at once: µs since 1970, strictly growing from job to job of a queue, so that
+ * first in is first out within a millisecond and while the wall clock is being adjusted.
+ */
+export function nextStamp(lastUs: number, nowMs: number): number {
+  const nowUs = nowMs * 1_000
+  if (nowUs > lastUs) return nowUs
+  return lastUs - nowUs <= toleratedStepUs ? lastUs + 1 : nowUs
+}
+
+/** The place in line of a job that has a due time. */
+export function stampOf(runAtMs: number): number {
+  return runAtMs * 1_000
+}
+
+/** When a job with this place is, or was, due. */
+export function dueAt(stampUs: number): number {
+  return Math.floor(stampUs / 1_000)
+}
+
+/**
+ * The fence of a claim: follows the clock, so that it goes on growing where a store was made anew, and never goes back
+ * when the clock does. (A hybrid logical clock; Kulkarni et al., 2014.)
+ */
+export function nextFence(last: number, nowMs: number): number {
+  return Math.max(nowMs * 1_000, last + 1)
+}

@@ -1,0 +1,144 @@
+/** A task: the definition of one kind of work. Defining one opens no connection and starts nothing. */
+
+import * as v from 'valibot'
+import { type Backoff, exponential } from './backoff.js'
+import type { Duration } from './duration.js'
+import { ConfigError } from './errors.js'
+import { isQueueName, isTaskName, queueNameForm, taskNameForm } from './ids.js'
+import type { JobContext, RunningJob } from './job.js'
+import { callable, duration, parsed, whole } from './option-check.js'
+import type { OutcomeValue } from './outcome.js'
+import { type InputOf, isSchema, type OutputOf, type Schema } from './schema.js'
+
+/** The function that does the work. Returns a result, an outcome such as `snooze('10m')`, or throws to fail. */
+export type Handler<Output, Return> = (input: Output, ctx: JobContext) => Return
+
+/** What `job.result()` gives for a handler that returns `Return`. */
+export type ResultOf<Return> = Exclude<Awaited<Return>, OutcomeValue>
+
+export interface RetryOptions {
+  /** Retries after the first run; 4 makes 5 runs, 0 makes one. Default 4. */
+  readonly max?: number
+  /** Default `exponential()`: full jitter, 1 minute doubling up to 15. */
+  readonly backoff?: Backoff
+  /** Whether this error is worth another run; false buries the job at once as `unrecoverable`. Default: always. */
+  readonly when?: (error: unknown) => boolean
+}
+
+/** A job that was just buried because its retries are exhausted. */
+export interface ExhaustedJob<Output> {
+  readonly job: RunningJob
+  readonly input: Output
+  readonly error: unknown
+}
+
+export interface TaskOptions<Name extends string, S extends Schema, Return> {
+  /** Stored with every job; renaming a task needs `aliases`. */
+  readonly name: Name
+  /** Default `'default'`. */
+  readonly queue?: string
+  /** Validates the input, when it is enqueued and again before it is run. Any Standard Schema. Default: anything is accepted. */
+  readonly input?: S
+  /** May be left out and attached on the worker's side with `task.handle(run)`. */
+  readonly run?: Handler<OutputOf<S>, Return>
+  /** An attempt that takes longer is aborted, abandoned and counted as a failure. Default `'60s'`. */
+  readonly timeLimit?: Duration
+  readonly retry?: RetryOptions
+  /** The group of a job, by its input. */
+  readonly group?: (input: InputOf<S>) => string
+  /** False: not now. The job is put back with the delay of its backoff (at least 1 s), and no attempt is counted. */
+  readonly shouldRun?: (input: OutputOf<S>, job: RunningJob) => boolean | Promise<boolean>
+  /** Called after a job was buried because its retries are exhausted. What it throws is reported and changes nothing. */
+  readonly onExhausted?: (exhausted: ExhaustedJob<OutputOf<S>>) => void | Promise<void>
+  /** Former names, under which jobs may still be stored. */
+  readonly aliases?: readonly string[]
+}
+
+declare const types: unique symbol
+
+/** A defined task. `Input` is what producers pass, `Output` what the handler gets, `Result` what it returns. */
+export interface Task<Name extends string = string, Input = unknown, Output = unknown, Result = unknown> {
+  readonly name: Name
+  readonly queue: string
+  readonly input: Schema<Input, Output> | undefined
+  readonly timeLimitMs: number
+  readonly retry: { readonly max: number; readonly backoff: Backoff; readonly when: (error: unknown) => boolean }
+  readonly group: ((input: Input) => string) | undefined
+  readonly shouldRun: ((input: Output, job: RunningJob) => boolean | Promise<boolean>) | undefined
+  readonly onExhausted: ((exhausted: ExhaustedJob<Output>) => void | Promise<void>) | undefined
+  readonly aliases: readonly string[]
+  /** The handler; undefined where only producers know this task. */
+  readonly run: Handler<Output, unknown> | undefined
+  /** Attaches the handler, once. Throws `ConfigError` when there is one already. */
+  handle<Return>(run: Handler<Output, Return>): Task<Name, Input, Output, ResultOf<Return>>
+  /** Carries the types; never there at run time. */
+  readonly [types]?: { input: Input; output: Output; result: Result }
+}
+
+/** Some task, whatever its types. */
+// biome-ignore lint/suspicious/noExplicitAny: a task's types are contravariant in its handler; only `any` accepts them all
+export type AnyTask = Task<string, any, any, any>
+export type TaskInput<T extends AnyTask> = T extends Task<string, infer Input, unknown, unknown> ? Input : never
+export type TaskResult<T extends AnyTask> = NonNullable<T[typeof types]>['result']
+
+const name = v.custom<string>(isTaskName, `must be ${taskNameForm}`)
+
+const optionsSchema = v.strictObject({
+  name,
+  queue: v.optional(v.custom<string>(isQueueName, `must be ${queueNameForm}`), 'default'),
+  input: v.optional(v.custom<Schema>(isSchema, 'must be a Standard Schema (Zod, Valibot, ArkType …)')),
+  run: v.optional(callable<Handler<unknown, unknown>>()),
+  timeLimit: v.optional(duration(1), '60s'),
+  retry: v.optional(
+    v.strictObject({
+      max: v.optional(whole(0, 1_000_000), 4),
+      backoff: v.optional(callable<Backoff>()),
+      when: v.optional(callable<(error: unknown) => boolean>(), () => always),
+    }),
+    {},
+  ),
+  group: v.optional(callable<(input: unknown) => string>()),
+  shouldRun: v.optional(callable<(input: unknown, job: RunningJob) => boolean | Promise<boolean>>()),
+  onExhausted: v.optional(callable<(exhausted: ExhaustedJob<unknown>) => void | Promise<void>>()),
+  aliases: v.optional(v.array(name), []),
+})
+
+const always = () => true
+
+/**
+ * Defines a task. Throws `ConfigError` that lists everything wrong with the options.
+ *
+ * The value is definition and typed client in one: export it, import it where jobs are enqueued and where they run.
+ */
+export function defineTask<const Name extends string, S extends Schema = Schema, Return = unknown>(
+  options: TaskOptions<Name, S, Return>,
+): Task<Name, InputOf<S>, OutputOf<S>, ResultOf<Return>> {
+  const given =
+    typeof options === 'object' && options !== null && typeof options.name === 'string' ? ` '${options.name}'` : ''
+  const { retry, timeLimit, run, ...rest } = parsed(optionsSchema, options, `task${given}`)
+  let handler = run
+  const task = {
+    ...rest,
+    timeLimitMs: timeLimit,
+    retry: { ...retry, backoff: retry.backoff ?? exponential() },
+    get run() {
+      return handler
+    },
+    handle(attached: Handler<unknown, unknown>) {
+      const issues =
+        typeof attached !== 'function'
+          ? [{ path: 'handle', message: 'must be given a function' }]
+          : handler !== undefined
+            ? [{ path: 'handle', message: 'the task has a handler already' }]
+            : []
+      if (issues.length > 0) throw new ConfigError(`task '${rest.name}'`, issues)
+      handler = attached
+      return task
+    },
+  }
+  return task as unknown as Task<Name, InputOf<S>, OutputOf<S>, ResultOf<Return>>
+}
+
+export function isTask(value: unknown): value is AnyTask {
+  return typeof value === 'object' && value !== null && 'timeLimitMs' in value && 'handle' in value && 'retry' in value
+}

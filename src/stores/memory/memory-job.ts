@@ -1,0 +1,121 @@
+/** A job as the memory store holds it. */
+
+import type { JobState, Progress } from '../../core/job.js'
+import type { Claim, NewJob, StoredJob } from '../store.js'
+
+export interface MemoryJob {
+  /** Arrival number in its queue: breaks ties. */
+  readonly seq: number
+  readonly queue: string
+  readonly spec: NewJob
+  readonly createdAt: number
+  state: JobState
+  updatedAt: number
+  /** µs: where it stands among ready jobs, and when it is due. */
+  stamp: number
+  attempt: number
+  crashes: number
+  fence: number
+  leaseUntil: number
+  alone: boolean
+  cancelRequested: boolean
+  worker: string | undefined
+  host: string | undefined
+  pid: number | undefined
+  progress: Progress | undefined
+  startedAt: number | undefined
+  finishedAt: number | undefined
+  /** When a kept result is dropped; undefined: never. */
+  expiresAt: number | undefined
+  result: StoredJob['result']
+  error: string | undefined
+  reason: string | undefined
+}
+
+/** An ended job of which only the id is remembered. */
+export interface RememberedJob {
+  readonly seq: number
+  readonly id: string
+  readonly task: string
+  readonly state: 'completed' | 'cancelled'
+  readonly priority: number
+  readonly attempt: number
+  readonly crashes: number
+  readonly createdAt: number
+  readonly runAt: number
+  readonly finishedAt: number
+  readonly until: number
+  readonly reason: string | undefined
+}
+
+export function claimOf(job: MemoryJob): Claim {
+  const { id, task, payload, codec, meta, priority } = job.spec
+  return defined({
+    queue: job.queue,
+    id,
+    task,
+    payload,
+    codec,
+    meta,
+    priority,
+    attempt: job.attempt,
+    crashes: job.crashes,
+    fence: job.fence,
+    createdAt: job.createdAt,
+    runAt: Math.floor(job.stamp / 1_000),
+    error: job.error,
+  })
+}
+
+export function storedJob(job: MemoryJob): StoredJob {
+  const { id, task, payload, codec, meta, priority } = job.spec
+  return defined({
+    queue: job.queue,
+    id,
+    task,
+    state: job.state,
+    payload,
+    codec,
+    meta,
+    priority,
+    attempt: job.attempt,
+    crashes: job.crashes,
+    createdAt: job.createdAt,
+    updatedAt: job.updatedAt,
+    runAt: Math.floor(job.stamp / 1_000),
+    startedAt: job.startedAt,
+    finishedAt: job.finishedAt,
+    worker: job.worker,
+    host: job.host,
+    pid: job.pid,
+    progress: job.progress,
+    result: job.result,
+    error: job.error,
+    reason: job.reason,
+  })
+}
+
+export function rememberedRecord(queue: string, job: RememberedJob): StoredJob {
+  const { id, task, state, priority, attempt, crashes, createdAt, runAt, finishedAt, reason } = job
+  return defined({
+    queue,
+    id,
+    task,
+    state,
+    payload: '',
+    priority,
+    attempt,
+    crashes,
+    createdAt,
+    updatedAt: finishedAt,
+    runAt,
+    finishedAt,
+    reason,
+  })
+}
+
+/** The same without the fields that are undefined: absent means absent. */
+function defined<T extends object>(value: T): { [K in keyof T]: Exclude<T[K], undefined> } {
+  for (const key of Object.keys(value) as (keyof T)[]) if (value[key] === undefined) delete value[key]
+  return value as { [K in keyof T]: Exclude<T[K], undefined> }
+}
