@@ -2,10 +2,12 @@
 
 import type { Random } from './clock.js'
 import { type Duration, durationMs } from './duration.js'
+import { InvalidArgumentError } from './errors.js'
+import { shown } from './shown.js'
 
 /**
  * The delay in ms before the next run, after `failures` failures (1 for the first).
- * May be the user's own; what it returns is clamped to 0 … 10 years, and NaN to 0.
+ * May be the user's own; what it returns is clamped to 0 … 10 years, and NaN to 0. Anything but a number is a mistake.
  */
 export type Backoff = (failures: number, random: Random) => number
 
@@ -23,7 +25,7 @@ export interface ExponentialOptions {
 export function exponential(options: ExponentialOptions = {}): Backoff {
   const baseMs = durationMs(options.base ?? '1m', 'exponential({ base })')
   const maxMs = durationMs(options.max ?? '15m', 'exponential({ max })')
-  return (failures, random) => Math.round(random() * Math.min(baseMs * 2 ** (failures - 1), maxMs))
+  return (failures, random) => Math.round(random() * Math.min(doubled(baseMs, failures), maxMs))
 }
 
 export interface KaleOptions {
@@ -37,7 +39,7 @@ export interface KaleOptions {
 export function kale(options: KaleOptions = {}): Backoff {
   const multipleMs = durationMs(options.multiple ?? '60s', 'kale({ multiple })')
   const maxMs = durationMs(options.max ?? '15m', 'kale({ max })')
-  return (failures) => Math.min(2 ** (failures - 1) * multipleMs, maxMs)
+  return (failures) => Math.min(doubled(multipleMs, failures), maxMs)
 }
 
 /** Lowkiq's: n⁴ + 15 + r·(n+1) seconds with n = failures before this one and r a whole number in 0 … 29; 25 retries take about 20 days. */
@@ -48,10 +50,18 @@ export function lowkiq(): Backoff {
   }
 }
 
+/** Doubled with each failure after the first; 53 times leads from 1 ms beyond every duration, and more would make a NaN of 0. */
+function doubled(ms: number, failures: number): number {
+  return ms * 2 ** Math.min(failures - 1, 53)
+}
+
 const longestDelayMs = 10 * 365 * 86_400_000
 
-/** The delay a backoff gives, made safe to hand to a store. */
+/** The delay a backoff gives, made safe to hand to a store. Throws `InvalidArgumentError` where it gives no number. */
 export function delayAfter(backoff: Backoff, failures: number, random: Random): number {
-  const ms = backoff(failures, random)
+  const ms: unknown = backoff(failures, random)
+  if (typeof ms !== 'number') {
+    throw new InvalidArgumentError(`a backoff must return a number of milliseconds, at once; got ${shown(ms)}.`)
+  }
   return Number.isNaN(ms) ? 0 : Math.round(Math.min(Math.max(ms, 0), longestDelayMs))
 }

@@ -4,6 +4,7 @@
  * The default writes plain JSON that any language can read. Only where a value is not JSON (Date, Map, Set, BigInt,
  * bytes, undefined, NaN, ±Infinity, −0) does it wrap the JSON and put the types beside it:
  * `{"$millrace":1,"json":…,"types":[["date","paidAt"],["set","tags"]]}`. Keys are sorted, so equal values give equal text.
+ * As in JSON, fields of an object that are undefined are left out, and `toJSON` of other classes is called.
  */
 
 import { CodecError } from './errors.js'
@@ -24,35 +25,51 @@ export const maxDepth = 100
 
 const marker = '$millrace'
 type TypeName = 'date' | 'map' | 'set' | 'bigint' | 'bytes' | 'undefined' | 'number'
+type Step = string | number
 /** A type and the path to the value it stands for; inner values come before those that hold them. */
-type TypeNote = [TypeName, ...(string | number)[]]
+type TypeNote = [TypeName, ...Step[]]
 
 export const jsonCodec: Codec = {
   name: 'json',
 
   encode(value) {
-    const notes: TypeNote[] = []
-    const json = plain(value, [], notes)
-    const wrap = notes.length > 0 || (isObject(json) && Object.hasOwn(json, marker))
-    return JSON.stringify(wrap ? { [marker]: 1, json, types: notes } : json)
+    try {
+      const writing: Writing = { path: [], notes: [] }
+      const json = plain(value, writing)
+      const wrap = writing.notes.length > 0 || (isObject(json) && Object.hasOwn(json, marker))
+      return JSON.stringify(wrap ? { [marker]: 1, json, types: writing.notes } : json)
+    } catch (error) {
+      if (error instanceof CodecError) throw error
+      // A getter, a proxy or a toJSON of the user's threw.
+      throw new CodecError('the value cannot be read', { cause: error })
+    }
   },
 
   decode(payload) {
-    const text = typeof payload === 'string' ? payload : Buffer.from(payload).toString('utf8')
     let json: unknown
     try {
-      json = JSON.parse(text)
+      json = JSON.parse(typeof payload === 'string' ? payload : utf8.decode(payload))
     } catch (error) {
       throw new CodecError(`not JSON: ${(error as Error).message}`, { cause: error })
     }
     refuseHostile(json, 0)
     if (!isObject(json) || !Object.hasOwn(json, marker)) return json
-    const { json: inner, types, [marker]: version } = json as { json: unknown; types: unknown; [marker]: unknown }
-    if (version !== 1 || !Array.isArray(types)) throw new CodecError(`unknown '${marker}' wrapper; expected version 1`)
-    const root = { value: inner }
-    for (const note of types) restore(root, note)
+    if (json[marker] !== 1 || !Array.isArray(json.types) || !Object.hasOwn(json, 'json')) {
+      throw new CodecError(`unknown '${marker}' wrapper; expected version 1`)
+    }
+    const root = { value: json.json }
+    for (const note of json.types) restore(root, note)
     return root.value
   },
+}
+
+/** Fatal: bytes that are no text must not turn into a text that was never sent. */
+const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
+
+/** Where in the value the writing stands, and the types noted so far. */
+interface Writing {
+  readonly path: Step[]
+  readonly notes: TypeNote[]
 }
 
 function isObject(value: unknown): value is Record<string, unknown> {
@@ -60,66 +77,96 @@ function isObject(value: unknown): value is Record<string, unknown> {
 }
 
 /** The JSON-able form of `value`; types that JSON lacks are noted. */
-function plain(value: unknown, path: (string | number)[], notes: TypeNote[]): unknown {
+function plain(value: unknown, writing: Writing): unknown {
   switch (typeof value) {
     case 'string':
-      if (!value.isWellFormed()) throw new CodecError(`${at(path)} is text with a lone surrogate`)
+      if (!value.isWellFormed()) throw new CodecError(`${at(writing.path)} is text with a lone surrogate`)
       return value
     case 'boolean':
       return value
     case 'number':
       if (Number.isFinite(value) && !Object.is(value, -0)) return value
-      notes.push(['number', ...path])
-      return Object.is(value, -0) ? '-0' : String(value)
+      return noted('number', Object.is(value, -0) ? '-0' : String(value), writing)
     case 'bigint':
-      notes.push(['bigint', ...path])
-      return String(value)
+      return noted('bigint', String(value), writing)
     case 'undefined':
-      notes.push(['undefined', ...path])
-      return null
+      return noted('undefined', null, writing)
     case 'object':
-      return value === null ? null : plainObject(value, path, notes)
+      return value === null ? null : plainObject(value, writing)
     default:
-      throw new CodecError(`${at(path)} is a ${typeof value}, which cannot be stored`)
+      throw new CodecError(`${at(writing.path)} is a ${typeof value}, which cannot be stored`)
   }
 }
 
-function plainObject(value: object, path: (string | number)[], notes: TypeNote[]): unknown {
+/** `asked`: its toJSON was called already. */
+function plainObject(value: object, writing: Writing, asked = false): unknown {
+  const { path } = writing
   if (path.length > maxDepth)
     throw new CodecError(`${at(path.slice(0, 5))}… is nested deeper than ${maxDepth} levels, or contains itself`)
-  if (Array.isArray(value)) return value.map((item, i) => plain(item, [...path, i], notes))
-  if (value instanceof Date)
-    return noted('date', Number.isNaN(value.getTime()) ? null : value.toISOString(), path, notes)
-  if (value instanceof Uint8Array) return noted('bytes', Buffer.from(value).toString('base64'), path, notes)
-  if (value instanceof Map) return noted('map', plainObject([...value], path, notes), path, notes)
-  if (value instanceof Set) return noted('set', plainObject([...value], path, notes), path, notes)
-  if ('toJSON' in value && typeof value.toJSON === 'function') return plain(value.toJSON(), [...path], notes)
-  const tag = Object.prototype.toString.call(value)
-  if (tag !== '[object Object]') throw new CodecError(`${at(path)} is a ${tag.slice(8, -1)}, which cannot be stored`)
-  const result: Record<string, unknown> = {}
-  for (const key of Object.keys(value).sort()) {
-    const item = (value as Record<string, unknown>)[key]
-    if (item === undefined) continue
-    refuseKey(key, item)
-    result[key] = plain(item, [...path, key], notes)
+  if (Array.isArray(value)) return plainItems(value, writing)
+  if (value instanceof Date) return noted('date', Number.isNaN(value.getTime()) ? null : value.toISOString(), writing)
+  if (value instanceof Uint8Array) return noted('bytes', Buffer.from(value).toString('base64'), writing)
+  if (value instanceof Map) return noted('map', plainItems([...value], writing), writing)
+  if (value instanceof Set) return noted('set', plainItems([...value], writing), writing)
+  if (!asked && 'toJSON' in value && typeof value.toJSON === 'function') {
+    // Once, as JSON.stringify does: what it returns may have a toJSON again, or be the object itself.
+    const json: unknown = value.toJSON(String(path.at(-1) ?? ''))
+    return typeof json === 'object' && json !== null ? plainObject(json, writing, true) : plain(json, writing)
   }
-  return result
+  return plainFields(value as Record<string, unknown>, writing)
 }
 
-function noted(type: TypeName, json: unknown, path: (string | number)[], notes: TypeNote[]): unknown {
+/** Holes count as undefined. */
+function plainItems(items: readonly unknown[], writing: Writing): unknown[] {
+  return Array.from(items, (item, i) => within(i, item, writing))
+}
+
+function plainFields(value: Record<string, unknown>, writing: Writing): unknown {
+  const tag = Object.prototype.toString.call(value)
+  if (tag !== '[object Object]') {
+    throw new CodecError(`${at(writing.path)} is a ${tag.slice(8, -1)}, which cannot be stored`)
+  }
+  const fields: Record<string, unknown> = {}
+  for (const key of Object.keys(value).sort()) {
+    const item = value[key]
+    if (item === undefined) continue
+    if (!key.isWellFormed()) throw new CodecError(`${at(writing.path)} has a key with a lone surrogate`)
+    refuseProto(key)
+    const json = within(key, item, writing)
+    refuseConstructor(key, json)
+    fields[key] = json
+  }
+  return fields
+}
+
+/** The JSON-able form of what stands one step deeper. */
+function within(step: Step, value: unknown, writing: Writing): unknown {
+  writing.path.push(step)
+  const json = plain(value, writing)
+  writing.path.pop()
+  return json
+}
+
+function noted(type: TypeName, json: unknown, { path, notes }: Writing): unknown {
   notes.push([type, ...path])
   return json
 }
 
-function at(path: readonly (string | number)[]): string {
+function at(path: readonly Step[]): string {
   return path.length === 0 ? 'the value' : `the value at '${path.join('.')}'`
 }
 
 /** Keys by which careless code downstream could be made to write to `Object.prototype`. */
-function refuseKey(key: string, item: unknown): void {
-  if (key === '__proto__' || (key === 'constructor' && isObject(item) && Object.hasOwn(item, 'prototype'))) {
-    throw new CodecError(`key '${key}' is refused: it could change the prototype of every object`)
-  }
+function refuseProto(key: string): void {
+  if (key === '__proto__') throw new CodecError(refusal(key))
+}
+
+function refuseConstructor(key: string, json: unknown): void {
+  if (key === 'constructor' && isObject(json) && Object.hasOwn(json, 'prototype')) throw new CodecError(refusal(key))
+}
+
+function refusal(key: string): string {
+  return `key '${key}' is refused: it could change the prototype of every object`
 }
 
 function refuseHostile(json: unknown, depth: number): void {
@@ -132,33 +179,44 @@ function refuseHostile(json: unknown, depth: number): void {
   }
   for (const key of Object.keys(json)) {
     const item = (json as Record<string, unknown>)[key]
-    refuseKey(key, item)
+    refuseProto(key)
+    refuseConstructor(key, item)
     refuseHostile(item, depth + 1)
   }
 }
 
 /** Puts the value that a note stands for back in its place. */
 function restore(root: { value: unknown }, note: unknown): void {
-  if (!Array.isArray(note) || typeof note[0] !== 'string') throw new CodecError('malformed type note')
-  const [type, ...path] = note as [string, ...unknown[]]
-  let holder: Record<PropertyKey, unknown> = root
-  let key: PropertyKey = 'value'
+  if (!Array.isArray(note)) throw new CodecError('malformed type note')
+  const [type, ...path] = note as unknown[]
+  if (typeof type !== 'string' || !path.every(isStep)) throw new CodecError('malformed type note')
+  let holder: Record<Step, unknown> = root
+  let key: Step = 'value'
   for (const step of path) {
     const next = holder[key]
-    const found = (typeof step === 'string' || typeof step === 'number') && typeof next === 'object' && next !== null
-    if (!found || !Object.hasOwn(next, step))
-      throw new CodecError(`type note for a value that is not there: ${at(path as string[])}`)
-    holder = next as Record<PropertyKey, unknown>
+    if (!holds(next, step)) throw new CodecError(`type note for a value that is not there: ${at(path)}`)
+    holder = next
     key = step
   }
   holder[key] = restored(type, holder[key])
 }
 
+function isStep(step: unknown): step is Step {
+  return typeof step === 'string' || typeof step === 'number'
+}
+
+/** The length of an array and the items of restored bytes are found here too, but they are numbers, which no note fits. */
+function holds(value: unknown, step: Step): value is Record<Step, unknown> {
+  return typeof value === 'object' && value !== null && Object.hasOwn(value, step)
+}
+
+const oddNumbers = ['NaN', 'Infinity', '-Infinity', '-0']
+
 function restored(type: string, json: unknown): unknown {
-  if (type === 'undefined') return undefined
+  if (type === 'undefined' && json === null) return undefined
   if (type === 'date' && json === null) return new Date(Number.NaN)
-  if (type === 'date' && typeof json === 'string') return new Date(json)
-  if (type === 'number' && typeof json === 'string') return Number(json)
+  if (type === 'date' && typeof json === 'string' && !Number.isNaN(Date.parse(json))) return new Date(json)
+  if (type === 'number' && typeof json === 'string' && oddNumbers.includes(json)) return Number(json)
   if (type === 'bigint' && typeof json === 'string' && /^-?\d+$/.test(json)) return BigInt(json)
   if (type === 'bytes' && typeof json === 'string') return new Uint8Array(Buffer.from(json, 'base64'))
   if (type === 'set' && Array.isArray(json)) return new Set(json)

@@ -1,6 +1,7 @@
 /** A duration as users write it: `'5m'`, `'1h30m'` or a number of milliseconds. Inside the code durations are numbers named `…Ms`. */
 
 import { InvalidArgumentError } from './errors.js'
+import { shown } from './shown.js'
 
 export type Duration = number | string
 
@@ -27,13 +28,13 @@ export function parseDuration(value: unknown): number | undefined {
 /** The milliseconds of a duration. Throws `InvalidArgumentError` naming `what` where it is not one. */
 export function durationMs(value: unknown, what: string): number {
   const ms = parseDuration(value)
-  if (ms === undefined) throw new InvalidArgumentError(`${what} must be ${durationForm}; got ${JSON.stringify(value)}.`)
+  if (ms === undefined) throw new InvalidArgumentError(`${what} must be ${durationForm}; got ${shown(value)}.`)
   return ms
 }
 
 /** A duration for people: the two largest units, `'3m 12s'`. */
 export function formatDuration(ms: number): string {
-  if (ms < 1_000) return `${Math.round(ms)}ms`
+  if (Math.round(ms) < 1_000) return `${Math.round(ms)}ms`
   const parts: string[] = []
   let rest = Math.round(ms / 1_000)
   for (const [unit, seconds] of [

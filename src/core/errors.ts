@@ -29,9 +29,9 @@ export interface ConfigIssue {
 export class ConfigError extends MillraceError {
   readonly issues: readonly ConfigIssue[]
 
-  constructor(what: string, issues: readonly ConfigIssue[]) {
+  constructor(what: string, issues: readonly ConfigIssue[], options?: ErrorOptions) {
     const lines = issues.map((issue) => `  ${issue.path}: ${issue.message}`)
-    super('config-invalid', `${what} is not valid:\n${lines.join('\n')}`)
+    super('config-invalid', `${what} is not valid:\n${lines.join('\n')}`, options)
     this.issues = issues
   }
 }

@@ -32,7 +32,7 @@ export interface EventMap {
 export type EventName = keyof EventMap
 export type Listener<Name extends EventName> = (event: EventMap[Name]) => void
 
-/** Listeners by event. A listener that throws is reported as `hook.failed` and disturbs nobody. */
+/** Listeners by event. A listener that throws or rejects is reported as `hook.failed` and disturbs nobody. */
 export class Events {
   readonly #listeners = new Map<EventName, Set<Listener<EventName>>>()
 
@@ -50,12 +50,19 @@ export class Events {
   }
 
   emit<Name extends EventName>(name: Name, event: EventMap[Name]): void {
-    for (const listener of this.#listeners.get(name) ?? []) {
+    // A copy: one that is added meanwhile hears the next event, not this one.
+    for (const listener of [...(this.#listeners.get(name) ?? [])]) {
       try {
-        listener(event)
+        const answer: unknown = listener(event)
+        // An async listener that rejects would else end the process.
+        if (answer instanceof Promise) answer.catch((error: unknown) => this.#failed(name, error))
       } catch (error) {
-        if (name !== 'hook.failed') this.emit('hook.failed', { hook: `listener of ${name}`, error })
+        this.#failed(name, error)
       }
     }
+  }
+
+  #failed(name: EventName, error: unknown): void {
+    if (name !== 'hook.failed') this.emit('hook.failed', { hook: `listener of ${name}`, error })
   }
 }

@@ -20,7 +20,7 @@ export function isTaskName(value: unknown): value is string {
 
 export const jobIdForm = '1 to 256 bytes of valid UTF-8 text without NUL'
 
-/** What is wrong with a job id, or undefined. */
+/** Ids are keys in every store and travel in URLs; 256 bytes fit the index of each. */
 export function isJobId(value: unknown): value is string {
   return (
     typeof value === 'string' &&
@@ -42,7 +42,8 @@ export function createIdSource(clock: Clock): () => string {
   let pool: Buffer = Buffer.alloc(0)
   let at = 0
   return () => {
-    const now = clock.now()
+    // Wall clocks put together from monotonic ones have fractions.
+    const now = Math.floor(clock.now())
     if (now > lastMs) {
       lastMs = now
       count = 0

@@ -1,6 +1,7 @@
 /** Middleware: functions around each enqueue and each handler call, in onion order: the first given is the outermost. */
 
 import type { EnqueueOptions } from './enqueue-options.js'
+import { ConfigError } from './errors.js'
 import type { JobContext } from './job.js'
 import type { AnyTask } from './task.js'
 
@@ -25,17 +26,20 @@ export interface Middleware {
   run?(run: Run, next: () => Promise<unknown>): Promise<unknown>
 }
 
+const calledTwice = { path: 'next', message: 'a middleware called next() twice; call it once, or not at all' }
+
 /** Calls `layers` from the outermost in, then `core`. A layer that calls `next` twice is refused: its inner layers would run twice. */
 export function throughLayers<T>(
   layers: readonly ((next: () => Promise<T>) => Promise<T>)[],
   core: () => Promise<T>,
 ): Promise<T> {
-  const call = (depth: number): Promise<T> => {
+  // Async, so that a layer which throws before it returns a promise rejects like any other.
+  const call = async (depth: number): Promise<T> => {
     const layer = layers[depth]
     if (layer === undefined) return core()
     let called = false
     return layer(() => {
-      if (called) return Promise.reject(new Error('a middleware called next() twice'))
+      if (called) return Promise.reject(new ConfigError('middleware', [calledTwice]))
       called = true
       return call(depth + 1)
     })

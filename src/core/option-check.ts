@@ -3,6 +3,7 @@
 import * as v from 'valibot'
 import { durationForm, parseDuration } from './duration.js'
 import { ConfigError, type ConfigIssue } from './errors.js'
+import { shown } from './shown.js'
 
 /** A duration of at least `leastMs`, turned into milliseconds. */
 export function duration(leastMs = 0) {
@@ -22,34 +23,35 @@ export function whole(least: number, most = Number.MAX_SAFE_INTEGER) {
   return v.pipe(v.number(form), v.integer(form), v.minValue(least, form), v.maxValue(most, form))
 }
 
+/** An object with these keys and no others. Unlike valibot's own strict object it reports every unknown key, not only the first. */
+export function exactly<E extends v.ObjectEntries>(entries: E): v.StrictObjectSchema<E, undefined> {
+  return v.objectWithRest(entries, v.never()) as unknown as v.StrictObjectSchema<E, undefined>
+}
+
 export function callable<T extends (...args: never[]) => unknown>() {
   return v.custom<T>((value) => typeof value === 'function', 'must be a function')
 }
 
 /** The parsed options. Throws `ConfigError` that lists every mistake. */
 export function parsed<S extends v.GenericSchema>(schema: S, value: unknown, what: string): v.InferOutput<S> {
-  const result = v.safeParse(schema, value)
-  if (!result.success) throw new ConfigError(what, result.issues.map(issueOf))
-  return result.output
+  const result = v.safeParse(schema, value, { abortPipeEarly: true })
+  if (result.success) return result.output
+  const mistakes = result.issues.flatMap((issue) => mistakesOf(issue))
+  throw new ConfigError(what, mistakes)
 }
 
-export function issuesOf(schema: v.GenericSchema, value: unknown, path: string): ConfigIssue[] {
-  const result = v.safeParse(schema, value)
-  if (result.success) return []
-  return result.issues.map(issueOf).map((issue) => ({ ...issue, path: `${path}.${issue.path}` }))
+function mistakesOf(issue: v.BaseIssue<unknown>, above: readonly string[] = []): ConfigIssue[] {
+  const steps = [...above, ...(issue.path ?? []).map((step) => String(step.key))]
+  // Of several forms that all fail, the mistakes inside the one that was meant say more than that none fits.
+  const inner = issue.type === 'union' ? (issue.issues ?? []).filter((sub) => sub.path !== undefined) : []
+  if (inner.length > 0) return inner.flatMap((sub) => mistakesOf(sub, steps))
+  return [{ path: steps.join('.') || '(options)', message: messageOf(issue) }]
 }
 
-function issueOf(issue: v.BaseIssue<unknown>): ConfigIssue {
-  const path = v.getDotPath(issue) ?? '(options)'
-  // valibot says 'Expected never' of a key it does not know.
-  if (issue.expected === 'never') return { path, message: 'is not an option; check its spelling' }
-  return { path, message: `${issue.message}; got ${shown(issue.input)}` }
-}
-
-function shown(value: unknown): string {
-  if (typeof value === 'function') return 'a function'
-  if (typeof value === 'bigint') return `${value}n`
-  const text =
-    typeof value === 'object' && value !== null ? Object.prototype.toString.call(value) : String(JSON.stringify(value))
-  return text.length > 80 ? `${text.slice(0, 80)}…` : text
+function messageOf(issue: v.BaseIssue<unknown>): string {
+  if (issue.expected === 'never') return 'is not an option; check its spelling'
+  if (issue.path?.at(-1)?.origin === 'key' && issue.input === undefined) return 'is missing'
+  // valibot's own messages begin so; they repeat the value.
+  const form = issue.message.startsWith('Invalid ') ? `must be ${issue.expected}` : issue.message
+  return `${form}; got ${shown(issue.input)}`
 }

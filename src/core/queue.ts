@@ -2,7 +2,7 @@
 
 import * as v from 'valibot'
 import type { Duration } from './duration.js'
-import { duration, whole } from './option-check.js'
+import { duration, exactly, whole } from './option-check.js'
 
 /** Keep at most so many, for at most so long; both absent: as many and as long as the store lasts. */
 export interface Keep {
@@ -75,13 +75,13 @@ export interface Queue {
   readonly dead: Kept
 }
 
-const keep = v.strictObject({ age: v.optional(duration(1)), count: v.optional(whole(0)) })
+const keep = exactly({ age: v.optional(duration(1)), count: v.optional(whole(0)) })
 
-const throttle = v.strictObject({
+const throttle = exactly({
   limit: whole(1),
   window: duration(1),
   moderate: v.optional(v.boolean()),
-  elastic: v.optional(v.strictObject({ buffer: whole(0) })),
+  elastic: v.optional(exactly({ buffer: whole(0) })),
   by: v.optional(v.picklist(['queue', 'group'])),
   scope: v.optional(v.string()),
 })
@@ -89,7 +89,7 @@ const throttle = v.strictObject({
 /** The largest claim in one call: a larger one holds a store too long. */
 export const mostPerClaim = 250
 
-export const queueOptionsSchema = v.strictObject({
+export const queueOptionsSchema = exactly({
   weight: v.optional(whole(1, 100), 10),
   claimSize: v.optional(whole(1, mostPerClaim), mostPerClaim),
   iterations: v.optional(whole(1, 1_000_000), 1),
@@ -99,10 +99,11 @@ export const queueOptionsSchema = v.strictObject({
   ordered: v.optional(v.boolean(), false),
   maxPending: v.optional(whole(1)),
   maxCrashes: v.optional(whole(1), 3),
-  throttle: v.optional(v.union([throttle, v.array(throttle)])),
-  maxRunning: v.optional(v.union([whole(1), v.strictObject({ perGroup: whole(1) })])),
+  // Not a union: an array of throttles passes for an object of them, and each mistake would be told twice.
+  throttle: v.optional(v.lazy((given) => (Array.isArray(given) ? v.array(throttle) : throttle))),
+  maxRunning: v.optional(v.union([whole(1), exactly({ perGroup: whole(1) })])),
   retention: v.optional(
-    v.strictObject({
+    exactly({
       results: v.optional(v.union([v.literal('untilDeleted'), v.literal('none'), keep])),
       dead: v.optional(v.union([v.literal('untilDeleted'), keep])),
     }),

@@ -35,16 +35,20 @@ export function isSchema(value: unknown): value is Schema {
   return standard?.version === 1 && typeof standard.validate === 'function'
 }
 
-/** The validated value. Throws `InvalidJobError` that lists every issue with its path, each on a line. */
+/** A list of a thousand wrong items should not become a message of a thousand lines. */
+const mostIssues = 20
+
+/** The validated value. Throws `InvalidJobError` that lists the issues with their paths, each on a line. */
 export async function validated<Output>(
   schema: Schema<unknown, Output>,
   value: unknown,
   what: string,
 ): Promise<Output> {
   const pending = schema['~standard'].validate(value)
-  const result = pending instanceof Promise ? await pending : pending
+  const result = 'then' in pending ? await pending : pending
   if (result.issues === undefined) return result.value
-  const lines = result.issues.slice(0, 20).map((issue) => `  ${pathOf(issue)}: ${issue.message}`)
+  const lines = result.issues.slice(0, mostIssues).map((issue) => `  ${pathOf(issue)}: ${issue.message}`)
+  if (result.issues.length > mostIssues) lines.push(`  … and ${result.issues.length - mostIssues} more`)
   throw new InvalidJobError(`${what} does not match its schema:\n${lines.join('\n')}`)
 }
 

@@ -6,7 +6,7 @@ import type { Duration } from './duration.js'
 import { ConfigError } from './errors.js'
 import { isQueueName, isTaskName, queueNameForm, taskNameForm } from './ids.js'
 import type { JobContext, RunningJob } from './job.js'
-import { callable, duration, parsed, whole } from './option-check.js'
+import { callable, duration, exactly, parsed, whole } from './option-check.js'
 import type { OutcomeValue } from './outcome.js'
 import { type InputOf, isSchema, type OutputOf, type Schema } from './schema.js'
 
@@ -78,19 +78,19 @@ export interface Task<Name extends string = string, Input = unknown, Output = un
 /** Some task, whatever its types. */
 // biome-ignore lint/suspicious/noExplicitAny: a task's types are contravariant in its handler; only `any` accepts them all
 export type AnyTask = Task<string, any, any, any>
-export type TaskInput<T extends AnyTask> = T extends Task<string, infer Input, unknown, unknown> ? Input : never
+export type TaskInput<T extends AnyTask> = NonNullable<T[typeof types]>['input']
 export type TaskResult<T extends AnyTask> = NonNullable<T[typeof types]>['result']
 
 const name = v.custom<string>(isTaskName, `must be ${taskNameForm}`)
 
-const optionsSchema = v.strictObject({
+const optionsSchema = exactly({
   name,
   queue: v.optional(v.custom<string>(isQueueName, `must be ${queueNameForm}`), 'default'),
   input: v.optional(v.custom<Schema>(isSchema, 'must be a Standard Schema (Zod, Valibot, ArkType …)')),
   run: v.optional(callable<Handler<unknown, unknown>>()),
   timeLimit: v.optional(duration(1), '60s'),
   retry: v.optional(
-    v.strictObject({
+    exactly({
       max: v.optional(whole(0, 1_000_000), 4),
       backoff: v.optional(callable<Backoff>()),
       when: v.optional(callable<(error: unknown) => boolean>(), () => always),

@@ -1,0 +1,55 @@
+/** The text that is kept of an error: its message and a bounded stack. Survives whatever is thrown at it. */
+
+/** Longest text kept of one error, in characters; four times as many bytes at the worst. */
+export const errorTextLimit = 4_096
+
+export type FormatError = (error: unknown) => string
+
+/** The stack of an error, which begins with its name and message, its causes below it; anything else as text. */
+export const formatError: FormatError = (error) => {
+  const parts: string[] = []
+  let current = error
+  for (let depth = 0; depth < 4 && current !== undefined; depth += 1) {
+    parts.push(depth === 0 ? oneError(current) : `caused by: ${oneError(current)}`)
+    current = read(current, 'cause')
+  }
+  return parts.join('\n')
+}
+
+/** What `format` makes of the error, never throwing, well-formed and within the limit. */
+export function errorText(error: unknown, format: FormatError): string {
+  let text: unknown
+  try {
+    text = format(error)
+  } catch {
+    text = undefined
+  }
+  if (typeof text !== 'string' || text === '') text = oneError(error)
+  // Cut first: the cut may halve a pair of surrogates.
+  return bounded(text as string).toWellFormed()
+}
+
+function oneError(error: unknown): string {
+  const stack = read(error, 'stack')
+  if (typeof stack === 'string' && stack !== '') return bounded(stack)
+  const message = read(error, 'message')
+  if (typeof message === 'string' && message !== '') return bounded(message)
+  try {
+    return bounded(String(error))
+  } catch {
+    return 'an error that cannot be shown'
+  }
+}
+
+/** A property of anything: a getter may throw, a proxy may do worse. */
+function read(value: unknown, key: string): unknown {
+  try {
+    return (value as Record<string, unknown> | null | undefined)?.[key]
+  } catch {
+    return undefined
+  }
+}
+
+function bounded(text: string): string {
+  return text.length <= errorTextLimit ? text : `${text.slice(0, errorTextLimit - 1)}…`
+}

@@ -1,0 +1,50 @@
+/** The registry: the tasks and queues that a mill knows, by name. */
+
+import { type ConfigIssue, UnknownQueueError, UnknownTaskError } from './errors.js'
+import type { Queue } from './queue.js'
+import type { AnyTask } from './task.js'
+
+export class Registry {
+  readonly tasks: ReadonlyMap<string, AnyTask>
+  readonly queues: ReadonlyMap<string, Queue>
+  readonly #byAnyName = new Map<string, AnyTask>()
+
+  constructor(tasks: readonly AnyTask[], queues: readonly Queue[]) {
+    this.tasks = new Map(tasks.map((task) => [task.name, task]))
+    this.queues = new Map(queues.map((queue) => [queue.name, queue]))
+    for (const task of tasks) for (const name of [task.name, ...task.aliases]) this.#byAnyName.set(name, task)
+  }
+
+  /** The task that a stored job names, by its name or an alias. */
+  find(name: string): AnyTask | undefined {
+    return this.#byAnyName.get(name)
+  }
+
+  task(name: string): AnyTask {
+    const task = this.find(name)
+    if (task === undefined) throw new UnknownTaskError(name, [...this.tasks.keys()])
+    return task
+  }
+
+  queue(name: string): Queue {
+    const queue = this.queues.get(name)
+    if (queue === undefined) throw new UnknownQueueError(name, [...this.queues.keys()])
+    return queue
+  }
+}
+
+/** Names that two tasks lay claim to. */
+export function nameClashes(tasks: readonly AnyTask[]): ConfigIssue[] {
+  const owners = new Map<string, AnyTask>()
+  const issues: ConfigIssue[] = []
+  for (const task of tasks) {
+    for (const name of [task.name, ...task.aliases]) {
+      const owner = owners.get(name)
+      if (owner !== undefined && owner !== task) {
+        issues.push({ path: 'tasks', message: `'${name}' names two tasks: '${owner.name}' and '${task.name}'` })
+      }
+      owners.set(name, task)
+    }
+  }
+  return issues
+}

@@ -1,0 +1,30 @@
+/** Shown: a wrong value as a message shows it, short and whatever it is. */
+
+const longest = 80
+
+export function shown(value: unknown): string {
+  switch (typeof value) {
+    case 'string':
+      return shortened(JSON.stringify(value))
+    case 'bigint':
+      return shortened(`${value}n`)
+    case 'function':
+      return 'a function'
+    case 'object':
+      return value === null ? 'null' : tagOf(value)
+    default:
+      return shortened(String(value))
+  }
+}
+
+function shortened(text: string): string {
+  return text.length > longest ? `${text.slice(0, longest)}…` : text
+}
+
+function tagOf(value: object): string {
+  try {
+    return shortened(Object.prototype.toString.call(value))
+  } catch {
+    return 'an object that cannot be shown'
+  }
+}

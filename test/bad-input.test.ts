@@ -1,0 +1,250 @@
+/** The bad input table: each wrong thing gives one clear typed error, and nothing is stored, started or lost. */
+
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import {
+  defineTask,
+  exponential,
+  type MillOptions,
+  millrace,
+  type QueueOptions,
+  type StoreDescriptor,
+  snooze,
+  type WorkerOptions,
+} from 'millrace'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { z } from 'zod'
+
+const email = defineTask({ name: 'email', input: z.object({ to: z.string() }) })
+const anything = defineTask({ name: 'anything' })
+const cyclic: Record<string, unknown> = {}
+cyclic['self'] = cyclic
+let deep: unknown = 1
+for (let i = 0; i < 200; i += 1) deep = [deep]
+
+/** What, the input, the options, the code, and what the message must say. Inputs and options of wrong types on purpose. */
+const jobs: [string, unknown, unknown, string, RegExp][] = [
+  [
+    'an input of the wrong shape',
+    { to: 1 },
+    {},
+    'job-invalid',
+    /input of a job of task 'email' does not match its schema:\n {2}to:/,
+  ],
+  ['no input', undefined, {}, 'job-invalid', /does not match its schema/],
+  ['a cyclic input', cyclic, {}, 'job-invalid', /nested deeper than 100 levels, or contains itself/],
+  ['an input 200 levels deep', deep, {}, 'job-invalid', /nested deeper than 100/],
+  ['a function inside', { go: () => 1 }, {}, 'job-invalid', /'go' is a function/],
+  ['a promise inside', { p: Promise.resolve() }, {}, 'job-invalid', /'p' is a Promise/],
+  ['a symbol', Symbol('s'), {}, 'job-invalid', /is a symbol/],
+  ['a prototype-polluting key', JSON.parse('{"__proto__":{"a":1}}'), {}, 'job-invalid', /key '__proto__' is refused/],
+  ['a lone surrogate', '\ud800', {}, 'job-invalid', /lone surrogate/],
+  ['an input over the limit', 'x'.repeat(256_001), {}, 'payload-too-large', /takes 256003 bytes, the limit is 256000/],
+  ['a meta over the limit', 1, { meta: { x: 'x'.repeat(256_001) } }, 'payload-too-large', /the meta of a job/],
+  ['a meta that is no object', 1, { meta: 'm' }, 'job-invalid', /meta must be a plain object/],
+  ['a meta that is a list', 1, { meta: [] }, 'job-invalid', /meta must be a plain object/],
+  ['an empty id', 1, { id: '' }, 'job-invalid', /id must be 1 to 256 bytes/],
+  ['an id of 257 bytes', 1, { id: 'é'.repeat(129) }, 'job-invalid', /id must be 1 to 256 bytes/],
+  ['an id with NUL', 1, { id: 'a\0b' }, 'job-invalid', /without NUL/],
+  ['an id with a lone surrogate', 1, { id: 'a\udfff' }, 'job-invalid', /valid UTF-8/],
+  ['a number as id', 1, { id: 42 }, 'job-invalid', /id must be .*; got 42/],
+  [
+    'a priority that is no whole number',
+    1,
+    { priority: 1.5 },
+    'job-invalid',
+    /priority must be a whole number from -32768 to 32767; got 1.5/,
+  ],
+  ['a priority out of range', 1, { priority: 32_768 }, 'job-invalid', /priority must be/],
+  ['NaN as priority', 1, { priority: Number.NaN }, 'job-invalid', /priority must be/],
+  ['a delay without a unit', 1, { delay: '5' }, 'job-invalid', /delay must be a duration such as/],
+  ['a negative delay', 1, { delay: -1 }, 'job-invalid', /delay must be a duration/],
+  ['a delay of 11 years', 1, { delay: '4015d' }, 'job-invalid', /longer than .* the longest possible/],
+  ['an infinite delay', 1, { delay: Number.POSITIVE_INFINITY }, 'job-invalid', /delay must be a duration/],
+  [
+    'a bare number as runAt',
+    1,
+    { runAt: 1_536_323_288 },
+    'job-invalid',
+    /runAt must be a valid Date or ISO-8601 text with a zone/,
+  ],
+  ['milliseconds as runAt', 1, { runAt: 1_536_323_288_000 }, 'job-invalid', /For a time from now use delay/],
+  ['runAt without a zone', 1, { runAt: '2030-01-01T00:00:00' }, 'job-invalid', /with a zone/],
+  ['runAt on no day', 1, { runAt: '2030-13-45T00:00:00Z' }, 'job-invalid', /valid Date/],
+  ['an invalid Date', 1, { runAt: new Date(Number.NaN) }, 'job-invalid', /valid Date/],
+  ['runAt in the year 9999', 1, { runAt: new Date('9999-01-01') }, 'job-invalid', /valid Date/],
+  ['delay and runAt', 1, { delay: 1, runAt: new Date() }, 'job-invalid', /delay or runAt, not both/],
+  ['an unknown option', 1, { attempts: 3 }, 'job-invalid', /'attempts' is not an option of enqueue; known are/],
+  ['options that are no object', 1, 5, 'job-invalid', /options must be an object/],
+  [
+    'a queue that is not declared',
+    1,
+    { queue: 'hihg' },
+    'queue-unknown',
+    /queue 'hihg' is not declared.*declared are: high, default/,
+  ],
+  ['a group', 1, { group: 'g' }, 'unsupported-by-store', /store cannot do this: groups/],
+]
+
+const queues: [string, unknown, RegExp][] = [
+  ['weight 0', { weight: 0 }, /queues\.q\.weight: must be a whole number from 1 to 100; got 0/],
+  ['weight 101', { weight: 101 }, /queues\.q\.weight: must be a whole number from 1 to 100/],
+  ['a lease under 3 s', { lease: '2s' }, /queues\.q\.lease: must be at least 3000 ms/],
+  ['a lease that is no duration', { lease: 'long' }, /queues\.q\.lease: must be a duration such as/],
+  ['an order there is not', { order: 'random' }, /queues\.q\.order/],
+  ['claimSize 251', { claimSize: 251 }, /queues\.q\.claimSize: must be a whole number from 1 to 250/],
+  ['iterations 0', { iterations: 0 }, /queues\.q\.iterations/],
+  ['maxPending 0', { maxPending: 0 }, /queues\.q\.maxPending/],
+  ['an unknown option', { concurrency: 3 }, /queues\.q\.concurrency: is not an option; check its spelling/],
+  ['a retention of text', { retention: { results: 'forever' } }, /queues\.q\.retention\.results/],
+]
+
+const unsupported: [string, QueueOptions, RegExp][] = [
+  ['an ordered queue', { ordered: true }, /ordered queue 'q'\. Leave `ordered` out/],
+  ['a throttle', { throttle: { limit: 1, window: '1s' } }, /the throttle of queue 'q'/],
+  ['maxRunning', { maxRunning: 2 }, /maxRunning of queue 'q'/],
+]
+
+const stores: [string, unknown, RegExp][] = [
+  ['no store', undefined, /store: must be a store such as/],
+  ['a number', 5, /store: must be a store such as/],
+  ['a scheme there is not', 'postgres://u:secret@h/db', /expected 'memory:'.*got 'postgres:\/\/…@h\/db'/],
+  ['a path without a scheme', 'jobs.db', /expected 'memory:'/],
+  ['SQLite without a file', 'sqlite:', /needs a file/],
+  ['SQLite in memory', 'sqlite::memory:', /needs a file/],
+  ['memory with a path', 'memory:jobs', /takes no path/],
+]
+
+const workers: [string, unknown, RegExp][] = [
+  ['concurrency 0', { concurrency: 0 }, /concurrency: must be a whole number from 1 to 100000; got 0/],
+  ['no queues', { queues: [] }, /queues: must name at least one queue/],
+  ['a selector there is not', { selector: 'fair' }, /selector: must be one of random, lottery/],
+  ['a grace that is no duration', { grace: 'soon' }, /grace: must be a duration such as/],
+  ['an unknown option', { slots: 3 }, /slots: is not an option/],
+  ['a queue that is not declared', { queues: ['nowhere'] }, /queue 'nowhere' is not declared/],
+]
+
+describe.each(['memory', 'sqlite'])('on the %s store', (kind) => {
+  const folder = mkdtempSync(join(tmpdir(), 'millrace-bad-input-'))
+  const store = kind === 'memory' ? 'memory:' : `sqlite:${join(folder, 'jobs.db')}`
+  const mill = millrace({ store, tasks: [email, anything], queues: { high: {} } })
+
+  beforeAll(async () => {
+    await mill.enqueue(anything, 'was here before', { id: 'before' })
+  })
+
+  afterAll(async () => {
+    await mill.close()
+    rmSync(folder, { recursive: true })
+  })
+
+  it.each(jobs)('refuses %s', async (what, input, options, code, message) => {
+    const task = what.includes('shape') || what === 'no input' ? email : anything
+    const enqueued = mill.enqueue(task, input as never, options as never)
+
+    await expect(enqueued).rejects.toMatchObject({ code, message: expect.stringMatching(message) })
+  })
+
+  it('has stored nothing of all that, and lost nothing', async () => {
+    expect((await mill.depths()).map(({ ready, scheduled, dead }) => ready + scheduled + dead)).toEqual([0, 1])
+    expect(await mill.job('before').status()).toBe('ready')
+    expect(({} as Record<string, unknown>)['a']).toBeUndefined()
+  })
+
+  it.each([
+    ['a cursor of nowhere', () => mill.queue('default').jobs.list({ cursor: '!' }), /cursor/],
+    ['a limit of 0', () => mill.queue('default').jobs.list({ limit: 0 }), /limit must be a whole number from 1 to 200/],
+    ['a limit of 201', () => mill.queue('default').jobs.list({ limit: 201 }), /limit must be/],
+    [
+      'a state there is not',
+      () => mill.queue('default').jobs.list({ state: 'waiting' as never }),
+      /state must be one of/,
+    ],
+    ['an order there is not', () => mill.queue('default').jobs.list({ by: 'size' as never }), /by must be one of/],
+    [
+      'jobs that are no list',
+      async () => mill.queue('default').jobs.cancel('some' as never),
+      /list of ids, 'all' or 'failed'/,
+    ],
+    ['an id that is none', async () => mill.queue('default').jobs.delete(['']), /a job id must be/],
+    [
+      'a timeout that is none',
+      () => mill.job('before').result({ timeout: 'soon' }),
+      /result\(\{ timeout \}\) must be a duration/,
+    ],
+    ['a handle without an id', async () => mill.job(''), /a job id must be/],
+  ])('refuses %s', async (_, call, message) => {
+    await expect(call()).rejects.toMatchObject({ code: 'argument-invalid', message: expect.stringMatching(message) })
+  })
+
+  it.each(queues)('refuses a queue with %s', (_, options, message) => {
+    expect(() => millrace({ store, queues: { q: options as QueueOptions } })).toThrow(message)
+  })
+
+  it.each(unsupported)('refuses %s, which it cannot do', (_, options, message) => {
+    expect(() => millrace({ store, queues: { q: options } })).toThrow(message)
+  })
+
+  it.each(workers)('refuses a worker with %s', (_, options, message) => {
+    expect(() => mill.worker(options as WorkerOptions)).toThrow(message)
+  })
+})
+
+describe('a mill', () => {
+  it.each(stores)('refuses %s as its store', (_, store, message) => {
+    expect(() => millrace({ store: store as StoreDescriptor })).toThrow(message)
+  })
+
+  it.each<[string, Partial<MillOptions>, RegExp]>([
+    ['two tasks of one name', { tasks: [email, defineTask({ name: 'email' })] }, /'email' names two tasks/],
+    [
+      'an alias that is another task',
+      { tasks: [email, defineTask({ name: 'b', aliases: ['email'] })] },
+      /'email' names two tasks/,
+    ],
+    ['a task that is none', { tasks: [{} as never] }, /tasks\.0: must be a task made by defineTask/],
+    ['a queue name with a colon', { queues: { 'a:b': {} } }, /must be 1 to 80 characters/],
+    [
+      'a codec without decode',
+      { codec: { name: 'x', encode: () => '' } as never },
+      /codec: must be \{ name, encode, decode \}/,
+    ],
+    ['half a logger', { logger: { info: () => {} } as never }, /logger: must have debug, info, warn and error/],
+    [
+      'payloads over 1 MiB',
+      { maxPayloadBytes: 2_000_000 },
+      /maxPayloadBytes: must be a whole number from 1 to 1048576/,
+    ],
+    ['an unknown option', { retries: 3 } as never, /retries: is not an option/],
+  ])('refuses %s', (_, options, message) => {
+    expect(() => millrace({ store: 'memory:', ...options })).toThrow(message)
+  })
+
+  it('names every mistake at once', () => {
+    const options = { store: 5, queues: { a: { weight: 0, lease: '1s' } }, maxPayloadBytes: -1 } as never
+    expect(() => millrace(options)).toThrow(
+      /store: [\s\S]*queues\.a\.weight: [\s\S]*queues\.a\.lease: [\s\S]*maxPayloadBytes: /,
+    )
+  })
+})
+
+describe('what is made before a mill is there', () => {
+  it.each<[string, () => unknown, RegExp]>([
+    [
+      'a backoff with a base that is no duration',
+      () => exponential({ base: '1 minute' }),
+      /exponential\(\{ base \}\) must be a duration/,
+    ],
+    ['a snooze for no duration', () => snooze('later'), /snooze\(delay\) must be a duration/],
+    ['a task without a name', () => defineTask({} as never), /task is not valid:\n {2}name: is missing/],
+    ['a time limit of 0', () => defineTask({ name: 't', timeLimit: 0 }), /timeLimit: must be at least 1 ms/],
+    [
+      'a handler for a task that has one',
+      () => defineTask({ name: 't', run: () => 1 }).handle(() => 2),
+      /has a handler already/,
+    ],
+  ])('refuses %s', (_, make, message) => {
+    expect(make).toThrow(message)
+  })
+})

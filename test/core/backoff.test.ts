@@ -1,0 +1,137 @@
+/** Backoff: the documented delays, and that no delay is ever one a store could not take. */
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { type Backoff, delayAfter, exponential, kale, lowkiq } from '#src/core/backoff.js'
+import { InvalidArgumentError } from '#src/core/errors.js'
+import { seededRandom } from '../seeded-random.js'
+
+const tenYearsMs = 10 * 365 * 86_400_000
+const least = () => 0
+const most = () => 1 - 2 ** -53
+
+describe('exponential', () => {
+  it('draws from nothing up to a doubling bound of 1, 2, 4, 8, 15, 15 minutes', () => {
+    const backoff = exponential()
+    const minutes = [1, 2, 3, 4, 5, 6].map((failures) => backoff(failures, most) / 60_000)
+
+    expect(minutes).toEqual([1, 2, 4, 8, 15, 15])
+    expect(backoff(6, least)).toBe(0)
+  })
+
+  it('stays within [0, min(base · 2^(failures−1), max)] and is whole, for any options', () => {
+    const ms = fc.nat(1e12)
+    fc.assert(
+      fc.property(ms, ms, fc.integer({ min: 1, max: 1e6 }), fc.integer(), (base, max, failures, seed) => {
+        const delay = exponential({ base, max })(failures, seededRandom(seed))
+
+        expect(Number.isInteger(delay)).toBe(true)
+        expect(delay).toBeGreaterThanOrEqual(0)
+        expect(delay).toBeLessThanOrEqual(Math.min(base * 2 ** Math.min(failures - 1, 100), max))
+      }),
+      { seed: 1 },
+    )
+  })
+
+  it('uses the whole range: the mean of many is its middle', () => {
+    const random = seededRandom(2)
+    const delays = Array.from({ length: 10_000 }, () => exponential({ base: '1s', max: '1s' })(1, random))
+
+    expect(delays.reduce((sum, delay) => sum + delay) / delays.length).toBeGreaterThan(485)
+    expect(delays.reduce((sum, delay) => sum + delay) / delays.length).toBeLessThan(515)
+  })
+
+  it('refuses what is no duration and names the option', () => {
+    expect(() => exponential({ base: 'soon' })).toThrow(
+      /^exponential\(\{ base \}\) must be a duration such as .*got "soon"/,
+    )
+    expect(() => exponential({ max: -1 })).toThrow(/^exponential\(\{ max \}\) must be/)
+  })
+})
+
+describe('kale', () => {
+  it('gives 60, 120, 240, 480 s for the four retries of the default (K5), then 900 s for ever', () => {
+    const seconds = [1, 2, 3, 4, 5, 6, 2_000].map((failures) => kale()(failures, least) / 1_000)
+
+    expect(seconds).toEqual([60, 120, 240, 480, 900, 900, 900])
+  })
+
+  it('takes another multiple and maximum', () => {
+    expect(kale({ multiple: '1s', max: '3s' })(2, least)).toBe(2_000)
+    expect(kale({ multiple: '1s', max: '3s' })(3, least)).toBe(3_000)
+  })
+
+  it('of no time at all is no time, however many failures', () => {
+    expect(kale({ multiple: 0 })(5_000, least)).toBe(0)
+    expect(exponential({ base: 0 })(5_000, most)).toBe(0)
+  })
+})
+
+describe('lowkiq', () => {
+  it.each([
+    [1, 15, 44],
+    [2, 16, 74],
+    [3, 31, 118],
+    [4, 96, 212],
+    [5, 271, 416],
+    [6, 640, 814],
+  ])('after %i failures lies in its documented range (L7)', (failures, low, high) => {
+    expect(lowkiq()(failures, least)).toBe(low * 1_000)
+    expect(lowkiq()(failures, most)).toBe(high * 1_000)
+  })
+
+  it('waits 20.4 to 20.5 days on average over 25 retries, 1.04 to 1.07 over 14 (L7)', () => {
+    const random = seededRandom(3)
+    const days = (retries: number) =>
+      Array.from({ length: retries }, (_, i) => lowkiq()(i + 1, random)).reduce((sum, ms) => sum + ms) / 86_400_000
+    const mean = (retries: number) => Array.from({ length: 500 }, () => days(retries)).reduce((a, b) => a + b) / 500
+
+    expect(mean(25)).toBeGreaterThan(20.4)
+    expect(mean(25)).toBeLessThan(20.5)
+    expect(mean(14)).toBeGreaterThan(1.04)
+    expect(mean(14)).toBeLessThan(1.07)
+  })
+})
+
+describe('delayAfter', () => {
+  it.each([
+    [Number.NaN, 0],
+    [-1, 0],
+    [-Infinity, 0],
+    [Infinity, tenYearsMs],
+    [1e300, tenYearsMs],
+    [0.4, 0],
+    [1_000.6, 1_001],
+  ])('makes %d of a user function %d', (given, expected) => {
+    expect(delayAfter(() => given, 1, least)).toBe(expected)
+  })
+
+  it('is a whole number from 0 to ten years, whatever number a user function gives', () => {
+    fc.assert(
+      fc.property(fc.double(), (given) => {
+        const delay = delayAfter(() => given, 1, least)
+
+        expect(Number.isSafeInteger(delay)).toBe(true)
+        expect(delay).toBeGreaterThanOrEqual(0)
+        expect(delay).toBeLessThanOrEqual(tenYearsMs)
+      }),
+      { seed: 4 },
+    )
+  })
+
+  it('hands failures and random on', () => {
+    expect(
+      delayAfter(
+        (failures, random) => failures * 100 + random(),
+        7,
+        () => 0.9,
+      ),
+    ).toBe(701)
+  })
+
+  it.each([['5m'], [undefined], [null], [5n], [Promise.resolve(1)]])('refuses %o, which is no number', (given) => {
+    const wrong = (() => given) as unknown as Backoff
+
+    expect(() => delayAfter(wrong, 1, least)).toThrow(InvalidArgumentError)
+    expect(() => delayAfter(wrong, 1, least)).toThrow(/must return a number of milliseconds/)
+  })
+})

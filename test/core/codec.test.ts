@@ -1,0 +1,214 @@
+/** The codec: what comes back, how it is stored, and what cannot be. */
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { maxDepth, payloadBytes } from '#src/core/codec.js'
+import { again, any, decode, encode, key, refusal } from './codec-values.js'
+
+function nested(levels: number, wrap: (inner: unknown) => unknown, core: unknown): unknown {
+  let value = core
+  for (let i = 0; i < levels; i += 1) value = wrap(value)
+  return value
+}
+
+describe('round trips', () => {
+  it('bring back every type, however nested', () => {
+    fc.assert(
+      fc.property(any, (value) => {
+        expect(again(value)).toStrictEqual(value)
+      }),
+      { seed: 1, numRuns: 600 },
+    )
+  })
+
+  it('bring back a map, a set, a date, a bigint, bytes and odd numbers inside each other', () => {
+    const value = {
+      when: new Date('2026-02-28T12:00:00.123Z'),
+      never: new Date(Number.NaN),
+      byDay: new Map<unknown, unknown>([
+        [new Date(0), new Set([1n, -0, Number.NaN])],
+        [{ a: [] }, new Uint8Array([0, 255])],
+      ]),
+      list: [undefined, null, -Infinity, new Map([[new Map([[1n, undefined]]), new Set([new Set()])]])],
+    }
+
+    expect(again(value)).toStrictEqual(value)
+  })
+
+  it('bring back undefined alone', () => {
+    expect(again(undefined)).toBeUndefined()
+  })
+
+  it('bring back holes as undefined, and drop fields that are undefined as JSON does', () => {
+    const holed = new Array<number>(3)
+    holed[0] = 1
+    expect(again(holed)).toStrictEqual([1, undefined, undefined])
+    expect(again({ a: undefined, b: 1 })).toStrictEqual({ b: 1 })
+  })
+
+  it('bring back a key that is the mark of the wrapper', () => {
+    for (const value of [{ $millrace: 1 }, { $millrace: 1, json: 5, types: [['date']] }, { $millrace: new Date(0) }]) {
+      expect(again(value)).toStrictEqual(value)
+    }
+  })
+
+  it('bring back a Buffer as plain bytes and a proto-less object as a plain one', () => {
+    expect(again(Buffer.from('é'))).toStrictEqual(new Uint8Array([0xc3, 0xa9]))
+    expect(again(Object.assign(Object.create(null), { a: 1 }))).toStrictEqual({ a: 1 })
+  })
+
+  it('store what toJSON returns, asking once', () => {
+    expect(again({ link: new URL('http://a.example/b') })).toStrictEqual({ link: 'http://a.example/b' })
+    expect(again({ toJSON: () => ({ at: new Date(0) }) })).toStrictEqual({ at: new Date(0) })
+    expect(again({ a: { toJSON: (name: string) => name } })).toStrictEqual({ a: 'a' })
+    const self = Object.create({ toJSON: () => self }, { a: { value: 1, enumerable: true } })
+    expect(again(self)).toStrictEqual({ a: 1 })
+  })
+
+  it('read bytes of UTF-8 like text', () => {
+    expect(decode(Buffer.from('{"a":"é"}'))).toStrictEqual({ a: 'é' })
+    expect(payloadBytes('é')).toBe(2)
+    expect(payloadBytes(new Uint8Array(3))).toBe(3)
+  })
+})
+
+describe('the stored text', () => {
+  it('is plain JSON wherever the value is', () => {
+    expect(encode({ to: 'a@b.example', n: [1, null, true, { x: 0.5 }] })).toBe(
+      '{"n":[1,null,true,{"x":0.5}],"to":"a@b.example"}',
+    )
+    fc.assert(
+      fc.property(fc.jsonValue(), (value) => {
+        fc.pre(!/"__proto__"|"\$millrace"|"constructor"/.test(JSON.stringify(value)))
+        // -0 is not JSON: it is read back as 0 by everybody else.
+        const json = JSON.parse(JSON.stringify(value))
+        expect(JSON.parse(encode(json))).toStrictEqual(json)
+      }),
+      { seed: 2, numRuns: 500 },
+    )
+  })
+
+  it('has the types beside the JSON where it is not', () => {
+    expect(encode({ tags: new Set(['a']), paidAt: new Date(0) })).toBe(
+      '{"$millrace":1,"json":{"paidAt":"1970-01-01T00:00:00.000Z","tags":["a"]},"types":[["date","paidAt"],["set","tags"]]}',
+    )
+  })
+
+  it('is the same for every order of the keys', () => {
+    fc.assert(
+      fc.property(fc.dictionary(key, any, { noNullPrototype: true }), fc.integer(), (object, seed) => {
+        const keys = Object.keys(object)
+        const turn = keys.length === 0 ? 0 : Math.abs(seed) % keys.length
+        const turned = [...keys.slice(turn), ...keys.slice(0, turn)].reverse()
+
+        expect(encode(Object.fromEntries(turned.map((name) => [name, object[name]])))).toBe(encode(object))
+      }),
+      { seed: 3, numRuns: 300 },
+    )
+  })
+})
+
+describe('depth', () => {
+  const wraps: [string, (inner: unknown) => unknown][] = [
+    ['arrays', (inner) => [inner]],
+    ['objects', (inner) => ({ a: inner })],
+    ['sets', (inner) => new Set([inner])],
+  ]
+
+  it.each(wraps)('of 100 levels of %s is stored and 101 is refused', (_, wrap) => {
+    const deepest = nested(maxDepth, wrap, {})
+    expect(again(deepest)).toStrictEqual(deepest)
+    expect(again(nested(maxDepth, wrap, new Date(0)))).toBeDefined()
+
+    expect(refusal(() => encode(nested(maxDepth + 1, wrap, {})))).toMatch(
+      /nested deeper than 100 levels, or contains itself/,
+    )
+  })
+
+  it('of maps counts twice, as they are stored as pairs', () => {
+    const wrap = (inner: unknown) => new Map([[1, inner]])
+    expect(again(nested(50, wrap, {}))).toStrictEqual(nested(50, wrap, {}))
+    expect(refusal(() => encode(nested(51, wrap, {})))).toMatch(/nested deeper/)
+  })
+
+  it('is refused in what is read, however deep', () => {
+    expect(decode('['.repeat(101) + ']'.repeat(101))).toBeDefined()
+    for (const levels of [103, 10_000, 1_000_000]) {
+      expect(refusal(() => decode('['.repeat(levels) + ']'.repeat(levels)))).toMatch(/nested deeper|not JSON/)
+      expect(refusal(() => decode(`${'{"a":'.repeat(levels)}1${'}'.repeat(levels)}`))).toMatch(/nested deeper|not JSON/)
+    }
+  })
+
+  it('refuses cycles, through every holder', () => {
+    const object: Record<string, unknown> = {}
+    object.self = [object]
+    const map = new Map<unknown, unknown>()
+    map.set(1, map)
+    const set = new Set<unknown>()
+    set.add(set)
+    const list: unknown[] = []
+    list.push(list)
+
+    for (const cycle of [object, map, set, list]) expect(refusal(() => encode(cycle))).toMatch(/contains itself/)
+  })
+})
+
+describe('what cannot be stored', () => {
+  const refused: [unknown, string][] = [
+    [() => 1, "the value at 'a.0.b' is a function, which cannot be stored"],
+    [Symbol('x'), "the value at 'a.0.b' is a symbol, which cannot be stored"],
+    [Promise.resolve(), "the value at 'a.0.b' is a Promise, which cannot be stored"],
+    [/x/, "the value at 'a.0.b' is a RegExp, which cannot be stored"],
+    [new Error('x'), "the value at 'a.0.b' is a Error, which cannot be stored"],
+    [new WeakMap(), "the value at 'a.0.b' is a WeakMap, which cannot be stored"],
+    [new Float64Array(1), "the value at 'a.0.b' is a Float64Array, which cannot be stored"],
+    ['\ud800', "the value at 'a.0.b' is text with a lone surrogate"],
+    [{ '\udfff': 1 }, "the value at 'a.0.b' has a key with a lone surrogate"],
+  ]
+
+  it.each(refused)('%o is refused with its path', (value, message) => {
+    expect(refusal(() => encode({ a: [{ b: value }] }))).toBe(message)
+  })
+
+  it('alone is called the value', () => {
+    expect(refusal(() => encode(() => 1))).toBe('the value is a function, which cannot be stored')
+  })
+
+  it.each([
+    [
+      'a getter',
+      {
+        get a() {
+          throw new Error('mine')
+        },
+      },
+    ],
+    [
+      'a toJSON',
+      {
+        toJSON() {
+          throw new Error('mine')
+        },
+      },
+    ],
+    [
+      'a proxy',
+      new Proxy(
+        {},
+        {
+          ownKeys() {
+            throw new Error('mine')
+          },
+        },
+      ),
+    ],
+    [
+      'a toJSON that never ends',
+      (() => {
+        const endless = (): unknown => ({ toJSON: endless, b: { toJSON: endless } })
+        return endless()
+      })(),
+    ],
+  ])('%s that throws is a CodecError like any other', (_, value) => {
+    refusal(() => encode(value))
+  })
+})

@@ -1,0 +1,115 @@
+/** Durations: which forms are one, and what they come to. */
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { durationMs, formatDuration, parseDuration } from '#src/core/duration.js'
+import { InvalidArgumentError } from '#src/core/errors.js'
+
+describe('parseDuration', () => {
+  it.each([
+    [0, 0],
+    [1, 1],
+    [86_400_000, 86_400_000],
+    [Number.MAX_SAFE_INTEGER, Number.MAX_SAFE_INTEGER],
+    ['0s', 0],
+    ['500ms', 500],
+    ['30s', 30_000],
+    ['5m', 300_000],
+    ['2h', 7_200_000],
+    ['3d', 259_200_000],
+    ['1w', 604_800_000],
+    ['1h30m', 5_400_000],
+    ['1m30s500ms', 90_500],
+    ['1.5h', 5_400_000],
+    ['0.25s', 250],
+    ['0.4ms', 0],
+    ['90m', 5_400_000],
+  ])('takes %j as %d ms', (form, ms) => {
+    expect(parseDuration(form)).toBe(ms)
+  })
+
+  const wrong: unknown[] = [
+    ...['', '5', '5 m', ' 5m', '5m ', '-5m', '+5m', '5M', '5min', '5 minutes', 'm', '1e3ms', '.5s', '5.s', '1h,30m'],
+    ...['1h-30m', 'infinity', 'NaN', '٣s', '5m\n', '0x5s', '999999999999w', `${'1s'.repeat(33)}`],
+    ...[-1, 0.5, Number.NaN, Infinity, -Infinity, Number.MAX_SAFE_INTEGER + 1, 5n],
+    ...[undefined, null, true, [], ['5m'], {}, new Date(0), () => 5, Symbol('5m')],
+  ]
+
+  it.each(wrong.map((form) => [form]))('refuses %o', (form) => {
+    expect(parseDuration(form)).toBeUndefined()
+    expect(() => durationMs(form, 'delay')).toThrow(InvalidArgumentError)
+    expect(() => durationMs(form, 'delay')).toThrow(/^delay must be a duration such as '500ms'.*; got /)
+  })
+
+  it('says what it was given', () => {
+    const message = (form: unknown): string => {
+      try {
+        return String(durationMs(form, 'delay'))
+      } catch (error) {
+        return (error as Error).message.replace(/^.*; got /, '')
+      }
+    }
+
+    expect([Number.NaN, '5', 5n, {}, () => 1, undefined].map(message)).toEqual([
+      'NaN.',
+      '"5".',
+      '5n.',
+      '[object Object].',
+      'a function.',
+      'undefined.',
+    ])
+    expect(message('x'.repeat(500)).length).toBeLessThan(100)
+  })
+
+  it('adds its parts up, whole and never negative', () => {
+    const units = { w: 604_800_000, d: 86_400_000, h: 3_600_000, m: 60_000, s: 1_000, ms: 1 }
+    const part = fc.tuple(fc.nat(9_999), fc.constantFrom(...(Object.keys(units) as (keyof typeof units)[])))
+    fc.assert(
+      fc.property(fc.array(part, { minLength: 1, maxLength: 6 }), (parts) => {
+        const text = parts.map(([amount, unit]) => `${amount}${unit}`).join('')
+
+        expect(parseDuration(text)).toBe(parts.reduce((sum, [amount, unit]) => sum + amount * units[unit], 0))
+      }),
+      { seed: 1 },
+    )
+  })
+
+  it('answers at once, whatever the text', () => {
+    expect(parseDuration('1'.repeat(1_000_000))).toBeUndefined()
+    fc.assert(
+      fc.property(fc.string(), (text) => {
+        const ms = parseDuration(text)
+        if (ms !== undefined) expect(Number.isSafeInteger(ms) && ms >= 0).toBe(true)
+      }),
+      { seed: 2 },
+    )
+  })
+})
+
+describe('formatDuration', () => {
+  it.each([
+    [0, '0ms'],
+    [999, '999ms'],
+    [999.6, '1s'],
+    [1_000, '1s'],
+    [61_000, '1m 1s'],
+    [192_400, '3m 12s'],
+    [3_600_000, '1h'],
+    [3_605_000, '1h 5s'],
+    [90_061_000, '1d 1h'],
+    [604_800_000, '7d'],
+  ])('shows %d ms as %s', (ms, text) => {
+    expect(formatDuration(ms)).toBe(text)
+  })
+
+  it('can be read back, off by less than the smallest unit it shows', () => {
+    fc.assert(
+      fc.property(fc.nat(1e12), (ms) => {
+        const back = parseDuration(formatDuration(ms).replace(' ', ''))!
+        const smallest = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 }[formatDuration(ms).at(-1)!]!
+        if (ms < 999) expect(back).toBe(ms)
+        else expect(Math.abs(back - ms)).toBeLessThan(Math.max(smallest, 3_600_000 * Number(ms >= 86_400_000)))
+      }),
+      { seed: 3 },
+    )
+  })
+})

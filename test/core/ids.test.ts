@@ -1,0 +1,131 @@
+/** Ids: which are one, and that new ones grow whatever the clock does. */
+import { describe, expect, it } from 'vitest'
+import type { Clock } from '#src/core/clock.js'
+import { createIdSource, isJobId, isQueueName, isTaskName } from '#src/core/ids.js'
+
+/** A clock that shows these times in turn, then the last one for ever. */
+function clockOf(...times: number[]): Clock {
+  let at = 0
+  return { now: () => times[Math.min(at++, times.length - 1)]!, mono: () => 0 }
+}
+
+function take(clock: Clock, count: number): string[] {
+  const next = createIdSource(clock)
+  return Array.from({ length: count }, next)
+}
+
+function expectGrowing(ids: readonly string[]): void {
+  for (let i = 1; i < ids.length; i += 1) if (ids[i]! <= ids[i - 1]!) expect(ids[i]).toBe(`above ${ids[i - 1]}`)
+  expect(new Set(ids).size).toBe(ids.length)
+}
+
+const msOf = (id: string) => Number.parseInt(id.slice(0, 8) + id.slice(9, 13), 16)
+
+describe('new ids', () => {
+  it('are UUIDs of version 7 whose head is the time', () => {
+    const at = Date.UTC(2026, 1, 28)
+    for (const id of take(clockOf(at), 2_000)) {
+      expect(id).toMatch(/^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/)
+      expect(msOf(id)).toBe(at)
+      expect(isJobId(id)).toBe(true)
+    }
+  })
+
+  it('grow strictly over 20,000 while the clock stands still', () => {
+    const ids = take(clockOf(1_000), 20_000)
+
+    expectGrowing(ids)
+    // 4,096 to a millisecond: the source is 4 ms ahead at the end.
+    expect(msOf(ids.at(-1)!)).toBe(1_004)
+  })
+
+  it('grow strictly while the clock runs', () => {
+    let ms = 0
+    expectGrowing(take({ now: () => (ms += 0.01), mono: () => 0 }, 20_000))
+  })
+
+  it('grow strictly while the clock goes back, and follow it again when it is ahead', () => {
+    const ids = take(clockOf(5_000, 4_000, 3_000, 6_000, 1), 20_000)
+
+    expectGrowing(ids)
+    expect(ids.slice(0, 4).map(msOf)).toEqual([5_000, 5_000, 5_000, 6_000])
+  })
+
+  it('keep their form on a clock with fractions', () => {
+    expect(take(clockOf(1_000.25, 1_000.75, 1_001.5), 3).map(msOf)).toEqual([1_000, 1_000, 1_001])
+  })
+
+  it('differ between two sources at the same time', () => {
+    expect(new Set([...take(clockOf(1), 1_000), ...take(clockOf(1), 1_000)]).size).toBe(2_000)
+  })
+})
+
+describe('a job id', () => {
+  it.each([
+    ['a'],
+    ['x'.repeat(256)],
+    ['é'.repeat(128)],
+    ['😀'.repeat(64)],
+    ['{braces}:and/slashes?'],
+    ['\r\n\t'],
+    ['__proto__'],
+    [' '],
+    ['\u202e'],
+  ])('may be %j', (id) => {
+    expect(isJobId(id)).toBe(true)
+  })
+
+  it.each([
+    [''],
+    ['x'.repeat(257)],
+    ['é'.repeat(129)],
+    ['😀'.repeat(65)],
+    ['a\0b'],
+    ['\ud83d'],
+    ['\ude00x'],
+    ['x'.repeat(10_240)],
+    [5],
+    [null],
+    [undefined],
+    [['a']],
+    [new String('a')],
+  ])('may not be %j', (id) => {
+    expect(isJobId(id)).toBe(false)
+  })
+})
+
+describe('a queue name', () => {
+  it.each([['default'], ['Q'], ['0'], ['a.b_c-d'], ['x'.repeat(80)], ['constructor']])('may be %j', (name) => {
+    expect(isQueueName(name)).toBe(true)
+  })
+
+  it.each([
+    [''],
+    ['x'.repeat(81)],
+    ['.hidden'],
+    ['..'],
+    ['-a'],
+    ['_a'],
+    ['a b'],
+    ['a/b'],
+    ['a:b'],
+    ['{a}'],
+    ['é'],
+    ['a\n'],
+    ['a\0'],
+    [5],
+    [undefined],
+  ])('may not be %j', (name) => {
+    expect(isQueueName(name)).toBe(false)
+  })
+})
+
+describe('a task name', () => {
+  it.each([['send-email'], ['Email versenden é'], ['a/b:c'], ['x'.repeat(200)]])('may be %j', (name) => {
+    expect(isTaskName(name)).toBe(true)
+  })
+
+  it.each([[''], ['x'.repeat(201)], ['a\nb'], ['a\0'], ['\u007f'], [5], [undefined]])('may not be %j', (name) => {
+    expect(isTaskName(name)).toBe(false)
+  })
+})

@@ -1,0 +1,18 @@
+/** Jobs: which states are an end, and which numbers a priority. */
+import { expect, it } from 'vitest'
+import { hasEnded, isPriority, jobStates } from '#src/core/job.js'
+
+it('three states are an end', () => {
+  expect(jobStates.filter(hasEnded)).toEqual(['completed', 'dead', 'cancelled'])
+})
+
+it.each([[0], [-32_768], [32_767]])('%d is a priority', (value) => {
+  expect(isPriority(value)).toBe(true)
+})
+
+it.each([[-32_769], [32_768], [0.5], [Number.NaN], [Infinity], ['5'], [5n], [null], [undefined]])(
+  '%o is no priority',
+  (value) => {
+    expect(isPriority(value)).toBe(false)
+  },
+)

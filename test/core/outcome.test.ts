@@ -1,0 +1,28 @@
+/** Outcomes: what a handler may return instead of a result. */
+import { describe, expect, it } from 'vitest'
+import { InvalidArgumentError } from '#src/core/errors.js'
+import { bury, cancel, outcomeOf, snooze } from '#src/core/outcome.js'
+
+describe('an outcome', () => {
+  it.each([
+    [snooze('10m'), { kind: 'snooze', delayMs: 600_000 }],
+    [snooze(0), { kind: 'snooze', delayMs: 0 }],
+    [cancel('not needed'), { kind: 'cancel', reason: 'not needed' }],
+    [cancel(), { kind: 'cancel', reason: undefined }],
+    [bury('no such user'), { kind: 'bury', reason: 'no such user' }],
+  ])('is told from a result', (value, outcome) => {
+    expect(outcomeOf(value)).toEqual(outcome)
+  })
+
+  it.each([[undefined], [null], [5], ['snooze'], [{ kind: 'snooze', delayMs: 5 }], [[]], [() => snooze(1)]])(
+    'is not what %o is',
+    (value) => {
+      expect(outcomeOf(value)).toBeUndefined()
+    },
+  )
+
+  it.each([['later'], [-1], [Number.NaN], [undefined]])('to snooze for %o is refused', (delay) => {
+    expect(() => snooze(delay as string)).toThrow(InvalidArgumentError)
+    expect(() => snooze(delay as string)).toThrow(/^snooze\(delay\) must be a duration/)
+  })
+})

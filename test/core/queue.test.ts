@@ -1,0 +1,137 @@
+/** Queues: their defaults, and which options are refused with which words. */
+import { describe, expect, it } from 'vitest'
+import { ConfigError } from '#src/core/errors.js'
+import { parsed } from '#src/core/option-check.js'
+import { type Queue, queueOf, queueOptionsSchema } from '#src/core/queue.js'
+
+function queue(options: unknown): Queue {
+  return queueOf('q', parsed(queueOptionsSchema, options, "queue 'q'"))
+}
+
+/** The issues of options that are refused, as `path: message`. */
+function mistakes(options: unknown): string[] {
+  try {
+    queue(options)
+  } catch (error) {
+    expect(error).toBeInstanceOf(ConfigError)
+    return (error as ConfigError).issues.map((issue) => `${issue.path}: ${issue.message}`)
+  }
+  return []
+}
+
+describe('a queue', () => {
+  it('without options has the documented defaults', () => {
+    expect(queue({})).toEqual({
+      name: 'q',
+      weight: 10,
+      claimSize: 250,
+      iterations: 1,
+      longPollMs: 5_000,
+      leaseMs: 30_000,
+      order: 'fifo',
+      ordered: false,
+      maxPending: undefined,
+      maxCrashes: 3,
+      throttled: false,
+      maxRunning: undefined,
+      results: { ageMs: 3_600_000, count: 1_000 },
+      dead: {},
+    })
+  })
+
+  it('keeps what it is given, durations in milliseconds', () => {
+    const given = {
+      weight: 1,
+      claimSize: 1,
+      iterations: 5,
+      longPoll: '20s',
+      lease: '10m',
+      order: 'lifo',
+      maxPending: 7,
+    }
+
+    expect(queue({ ...given, maxRunning: { perGroup: 2 }, throttle: { limit: 1, window: '1s' } })).toMatchObject({
+      weight: 1,
+      claimSize: 1,
+      iterations: 5,
+      longPollMs: 20_000,
+      leaseMs: 600_000,
+      order: 'lifo',
+      maxPending: 7,
+      maxRunning: { perGroup: 2 },
+      throttled: true,
+    })
+  })
+
+  it.each([
+    ['none', 'none'],
+    ['untilDeleted', {}],
+    [{}, {}],
+    [{ age: '2d' }, { ageMs: 172_800_000 }],
+    [{ count: 0 }, { count: 0 }],
+    [
+      { age: 5, count: 6 },
+      { ageMs: 5, count: 6 },
+    ],
+  ])('keeps results by %j as %j', (results, expected) => {
+    expect(queue({ retention: { results } }).results).toEqual(expected)
+  })
+
+  it('keeps the dead until deleted unless told otherwise', () => {
+    expect(queue({ retention: { dead: { count: 9 } } }).dead).toEqual({ count: 9 })
+    expect(queue({ retention: { dead: 'untilDeleted' } }).dead).toEqual({})
+  })
+})
+
+describe('wrong options', () => {
+  const form = "must be a duration such as '500ms', '30s', '5m', '1h30m' or '3d', or a whole number of milliseconds"
+  const table: [unknown, string][] = [
+    [{ weight: 0 }, 'weight: must be a whole number from 1 to 100; got 0'],
+    [{ weight: 101 }, 'weight: must be a whole number from 1 to 100; got 101'],
+    [{ weight: '5' }, 'weight: must be a whole number from 1 to 100; got "5"'],
+    [{ weight: 1.5 }, 'weight: must be a whole number from 1 to 100; got 1.5'],
+    [{ weight: Number.NaN }, 'weight: must be a whole number from 1 to 100; got NaN'],
+    [{ claimSize: 251 }, 'claimSize: must be a whole number from 1 to 250; got 251'],
+    [{ iterations: 0 }, 'iterations: must be a whole number from 1 to 1000000; got 0'],
+    [{ longPoll: 0 }, 'longPoll: must be at least 1 ms; got 0'],
+    [{ lease: '2s' }, 'lease: must be at least 3000 ms; got 2000'],
+    [{ lease: 'long' }, `lease: ${form}; got "long"`],
+    [{ order: 'random' }, 'order: must be ("fifo" | "lifo"); got "random"'],
+    [{ ordered: 'yes' }, 'ordered: must be boolean; got "yes"'],
+    [{ maxPending: 0 }, 'maxPending: must be a whole number of at least 1; got 0'],
+    [{ maxCrashes: 0 }, 'maxCrashes: must be a whole number of at least 1; got 0'],
+    [{ throttle: { limit: 0, window: '1s' } }, 'throttle.limit: must be a whole number of at least 1; got 0'],
+    [{ throttle: { limit: 1, window: 'x' } }, `throttle.window: ${form}; got "x"`],
+    [{ throttle: { limit: 1 } }, 'throttle.window: is missing'],
+    [{ throttle: { limit: 1, window: 1, burst: 2 } }, 'throttle.burst: is not an option; check its spelling'],
+    [{ throttle: { limit: 1, window: 1, by: 'host' } }, 'throttle.by: must be ("queue" | "group"); got "host"'],
+    [{ throttle: [{ limit: 1, window: 'x' }] }, `throttle.0.window: ${form}; got "x"`],
+    [{ throttle: 5 }, 'throttle: must be Object; got 5'],
+    [{ maxRunning: 0 }, 'maxRunning: must be a whole number of at least 1; got 0'],
+    [{ maxRunning: { perGroup: 'x' } }, 'maxRunning.perGroup: must be a whole number of at least 1; got "x"'],
+    [{ retention: { results: { age: 'x' } } }, `retention.results.age: ${form}; got "x"`],
+    [{ retention: { results: { ages: 1 } } }, 'retention.results.ages: is not an option; check its spelling'],
+    [{ retention: { results: 'ever' } }, 'retention.results: must be ("untilDeleted" | "none" | Object); got "ever"'],
+    [{ retention: { dead: 'none' } }, 'retention.dead: must be ("untilDeleted" | Object); got "none"'],
+    [{ priority: 5 }, 'priority: is not an option; check its spelling'],
+  ]
+
+  it.each(table)('%j are told with their place', (options, message) => {
+    expect(mistakes(options)).toEqual([message])
+  })
+
+  it('are told all at once', () => {
+    const wrong = { weight: 0, lease: 1, throttle: { limit: 'a', window: 'b' }, maxrunning: 1, shard: 2 }
+
+    expect(mistakes(wrong).map((line) => line.split(':')[0])).toEqual([
+      'weight',
+      'lease',
+      'throttle.limit',
+      'throttle.window',
+      'maxrunning',
+      'shard',
+    ])
+    expect(() => queue(wrong)).toThrow(ConfigError)
+    expect(() => queue(wrong)).toThrow(/^queue 'q' is not valid:\n {2}weight: .*\n {2}lease: /)
+  })
+})

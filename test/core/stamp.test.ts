@@ -1,0 +1,73 @@
+/** Stamps and fences: they grow where order depends on it. */
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { dueAt, nextFence, nextStamp, stampOf } from '#src/core/stamp.js'
+
+const instant = fc.integer({ min: 0, max: 8_640_000_000_000 })
+
+describe('the stamp of a ready job', () => {
+  it('is the time in µs where the clock has moved on', () => {
+    expect(nextStamp(0, 1_000)).toBe(1_000_000)
+    expect(nextStamp(1_000_000, 1_001)).toBe(1_001_000)
+  })
+
+  it('counts on while the clock stands, or steps back by a second or less', () => {
+    expect(nextStamp(5_000_000, 5_000)).toBe(5_000_001)
+    expect(nextStamp(5_000_000, 4_000)).toBe(5_000_001)
+  })
+
+  it('follows the clock when it steps back by more than a second', () => {
+    expect(nextStamp(5_000_000, 3_999)).toBe(3_999_000)
+  })
+
+  it('grows strictly over any steps within a second', () => {
+    fc.assert(
+      fc.property(instant, fc.array(fc.integer({ min: -1_000, max: 1_000 })), (start, steps) => {
+        let last = nextStamp(0, start + 1_000)
+        for (const step of steps) {
+          const next = nextStamp(last, Math.floor(last / 1_000) + step)
+          expect(next).toBeGreaterThan(last)
+          last = next
+        }
+      }),
+      { seed: 1 },
+    )
+  })
+})
+
+describe('the stamp of a due time', () => {
+  it('leads back to the due time', () => {
+    fc.assert(
+      fc.property(instant, (at) => {
+        expect(dueAt(stampOf(at))).toBe(at)
+      }),
+      { seed: 2 },
+    )
+  })
+
+  it('shows a counted stamp as the millisecond it was given in', () => {
+    expect(dueAt(nextStamp(5_000_000, 5_000))).toBe(5_000)
+  })
+})
+
+describe('the fence', () => {
+  it('grows with every claim, whatever the clock does, and never lags behind it', () => {
+    fc.assert(
+      fc.property(fc.array(instant, { minLength: 1 }), (times) => {
+        let last = 0
+        for (const now of times) {
+          const next = nextFence(last, now)
+          expect(next).toBeGreaterThan(last)
+          expect(next).toBeGreaterThanOrEqual(now * 1_000)
+          expect(Number.isSafeInteger(next)).toBe(true)
+          last = next
+        }
+      }),
+      { seed: 3 },
+    )
+  })
+
+  it('goes on growing in a store made anew', () => {
+    expect(nextFence(0, 2_000)).toBeGreaterThan(nextFence(nextFence(0, 1_000), 1_000))
+  })
+})

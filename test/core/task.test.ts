@@ -1,0 +1,161 @@
+/** Tasks: their defaults, and that every mistake in a definition is told at once with its place. */
+import { describe, expect, it } from 'vitest'
+import { z } from 'zod'
+import { ConfigError } from '#src/core/errors.js'
+import { nameClashes, Registry } from '#src/core/registry.js'
+import { defineTask, isTask } from '#src/core/task.js'
+
+/** The issues of a definition that is refused, as `path: message`. */
+function mistakes(options: unknown): string[] {
+  try {
+    defineTask(options as { name: string })
+  } catch (error) {
+    expect(error).toBeInstanceOf(ConfigError)
+    return (error as ConfigError).issues.map((issue) => `${issue.path}: ${issue.message}`)
+  }
+  return []
+}
+
+describe('a task with a name alone', () => {
+  it('has the documented defaults', () => {
+    const task = defineTask({ name: 'blank' })
+
+    expect(task).toMatchObject({ name: 'blank', queue: 'default', timeLimitMs: 60_000, aliases: [], retry: { max: 4 } })
+    expect(task.retry.backoff(3, () => 1 - 2 ** -53)).toBe(240_000)
+    expect(task.retry.when(new Error())).toBe(true)
+    expect([task.input, task.run, task.group, task.shouldRun, task.onExhausted]).toEqual(new Array(5).fill(undefined))
+    expect(isTask(task)).toBe(true)
+  })
+})
+
+describe('a task with everything', () => {
+  it('keeps what it was given', () => {
+    const given = {
+      name: 'full',
+      queue: 'crawl',
+      input: z.object({ url: z.string() }),
+      run: async () => 5,
+      timeLimit: '1h30m',
+      retry: { max: 0, backoff: () => 7, when: () => false },
+      group: (page: { url: string }) => page.url,
+      shouldRun: () => true,
+      onExhausted: () => {},
+      aliases: ['old'],
+    } as const
+    const task = defineTask(given)
+
+    expect(task).toMatchObject({ name: 'full', queue: 'crawl', timeLimitMs: 5_400_000, aliases: ['old'] })
+    expect(task.retry).toEqual(given.retry)
+    expect([task.input, task.run, task.group, task.shouldRun, task.onExhausted]).toEqual([
+      given.input,
+      given.run,
+      given.group,
+      given.shouldRun,
+      given.onExhausted,
+    ])
+  })
+})
+
+describe('handle', () => {
+  it('attaches the handler once', () => {
+    const task = defineTask({ name: 'later' })
+    const run = () => 1
+
+    expect(task.handle(run)).toBe(task)
+    expect(task.run).toBe(run)
+    expect(() => task.handle(run)).toThrow(/task 'later' is not valid:\n {2}handle: the task has a handler already/)
+  })
+
+  it('refuses what is no function', () => {
+    expect(() => defineTask({ name: 'later' }).handle('run' as unknown as () => void)).toThrow(
+      /handle: must be given a function/,
+    )
+  })
+})
+
+describe('a wrong definition', () => {
+  const name = 'x'
+  const form = "must be a duration such as '500ms', '30s', '5m', '1h30m' or '3d', or a whole number of milliseconds"
+  const nameForm = 'must be 1 to 200 characters without control characters'
+  const queueForm = 'must be 1 to 80 characters of A-Z a-z 0-9 . _ -, the first a letter or digit'
+  const table: [unknown, string][] = [
+    [{}, 'name: is missing'],
+    [{ name: '' }, `name: ${nameForm}; got ""`],
+    [{ name: 5 }, `name: ${nameForm}; got 5`],
+    [{ name, queue: 'a/b' }, `queue: ${queueForm}; got "a/b"`],
+    [{ name, input: {} }, 'input: must be a Standard Schema (Zod, Valibot, ArkType …); got [object Object]'],
+    [{ name, run: 'run' }, 'run: must be a function; got "run"'],
+    [{ name, timeLimit: 'soon' }, `timeLimit: ${form}; got "soon"`],
+    [{ name, timeLimit: 0 }, 'timeLimit: must be at least 1 ms; got 0'],
+    [{ name, timeLimit: Number.NaN }, `timeLimit: ${form}; got NaN`],
+    [{ name, retry: 3 }, 'retry: must be Object; got 3'],
+    [{ name, retry: { max: -1 } }, 'retry.max: must be a whole number from 0 to 1000000; got -1'],
+    [{ name, retry: { max: 1.5 } }, 'retry.max: must be a whole number from 0 to 1000000; got 1.5'],
+    [{ name, retry: { max: Infinity } }, 'retry.max: must be a whole number from 0 to 1000000; got Infinity'],
+    [{ name, retry: { backoff: '5m' } }, 'retry.backoff: must be a function; got "5m"'],
+    [{ name, retry: { when: true } }, 'retry.when: must be a function; got true'],
+    [{ name, retry: { times: 3 } }, 'retry.times: is not an option; check its spelling'],
+    [{ name, group: 'host' }, 'group: must be a function; got "host"'],
+    [{ name, shouldRun: 1n }, 'shouldRun: must be a function; got 1n'],
+    [{ name, onExhausted: Symbol('s') }, 'onExhausted: must be a function; got Symbol(s)'],
+    [{ name, aliases: 'old' }, 'aliases: must be Array; got "old"'],
+    [{ name, aliases: ['old', ''] }, `aliases.1: ${nameForm}; got ""`],
+    [{ name, timelimit: '5m' }, 'timelimit: is not an option; check its spelling'],
+    [undefined, '(options): must be Object; got undefined'],
+    [null, '(options): must be Object; got null'],
+    ['send-email', '(options): must be Object; got "send-email"'],
+  ]
+
+  it.each(table)('%o is told with its place', (options, message) => {
+    expect(mistakes(options)).toEqual([message])
+  })
+
+  it('is told whole, every mistake at once', () => {
+    const found = mistakes({ name: 5, queue: '', timeLimit: 'x', retry: { max: 'y', tries: 1 }, foo: 1, bar: 2 })
+
+    expect(found.map((line) => line.split(':')[0])).toEqual([
+      'name',
+      'queue',
+      'timeLimit',
+      'retry.max',
+      'retry.tries',
+      'foo',
+      'bar',
+    ])
+  })
+
+  it('is named in the message', () => {
+    expect(() => defineTask({ name: 'send-email', timeLimit: 'x' })).toThrow(
+      /^task 'send-email' is not valid:\n {2}timeL/,
+    )
+  })
+})
+
+describe('the registry', () => {
+  const email = defineTask({ name: 'email', aliases: ['mail', 'email'] })
+  const crawl = defineTask({ name: 'crawl' })
+
+  it('finds a task by its name and its former names', () => {
+    const registry = new Registry([email, crawl], [])
+
+    expect(registry.find('mail')).toBe(email)
+    expect(registry.task('crawl')).toBe(crawl)
+    expect(registry.find('gone')).toBeUndefined()
+  })
+
+  it('names what it knows when asked for what it does not', () => {
+    const registry = new Registry([email, crawl], [])
+
+    expect(() => registry.task('gone')).toThrow(/task 'gone' is not declared.*declared are: email, crawl\./)
+    expect(() => registry.queue('gone')).toThrow(/queue 'gone' is not declared.*declared are: none\./)
+  })
+
+  it('tells names that two tasks lay claim to, and none that one task has twice', () => {
+    const other = defineTask({ name: 'mail' })
+
+    expect(nameClashes([email, crawl])).toEqual([])
+    expect(nameClashes([email, crawl, other])).toEqual([
+      { path: 'tasks', message: "'mail' names two tasks: 'email' and 'mail'" },
+    ])
+  })
+})
