@@ -1,0 +1,146 @@
+/** The client: what enqueues. Checks, encodes, sends, and gives a handle to each job. */
+
+import type { EnqueueOptions } from '../core/enqueue-options.js'
+import { EnqueueManyError, QueueDrainingError, QueueFullError } from '../core/errors.js'
+import type { Events } from '../core/events.js'
+import { type EnqueueItem, type Middleware, throughLayers } from '../core/middleware.js'
+import type { AnyTask, TaskInput, TaskResult } from '../core/task.js'
+import type { EnqueueCall, Enqueued } from '../stores/store.js'
+import { type DraftRules, draftJob, type JobDraft } from './job-draft.js'
+import type { JobHandle } from './job-handle.js'
+import type { Sender } from './sender.js'
+
+/** What became of one job of an `enqueueMany`: its handle, or the error that refused it. */
+export type EnqueueResult<Result = unknown> = { readonly job: JobHandle<Result> } | { readonly error: Error }
+
+export interface ClientParts {
+  readonly rules: () => Promise<DraftRules>
+  readonly sender: Sender
+  readonly middleware: readonly Middleware[]
+  readonly events: Events
+  readonly handle: (queue: string, id: string, outcome: 'added' | 'duplicate') => JobHandle<unknown>
+}
+
+/** Most bytes of one call: what stores take in one piece. */
+const mostCallBytes = 1_048_576
+
+export class Client {
+  readonly #parts: ClientParts
+  readonly #layers: readonly NonNullable<Middleware['enqueue']>[]
+
+  constructor(parts: ClientParts) {
+    this.#parts = parts
+    this.#layers = parts.middleware.flatMap((layer) => layer.enqueue?.bind(layer) ?? [])
+  }
+
+  /**
+   * Enqueues one job. Resolves when it is stored as durably as the store promises.
+   * Throws `InvalidJobError`, `PayloadTooLargeError`, `UnknownQueueError`, `QueueFullError`, `QueueDrainingError`
+   * (nothing was stored) or `StoreUnavailableError` (in doubt: enqueue again with an id of your own to be safe).
+   */
+  async enqueue<T extends AnyTask>(
+    task: T,
+    input: TaskInput<T>,
+    options: EnqueueOptions = {},
+  ): Promise<JobHandle<TaskResult<T>>> {
+    const [result] = await this.#through([{ task, input, options }])
+    if (result === undefined)
+      throw new EnqueueManyError('a middleware took the job out of its enqueue; throw there to refuse a job.', [])
+    if ('error' in result) throw result.error
+    return result.job as JobHandle<TaskResult<T>>
+  }
+
+  /**
+   * Enqueues many jobs, each with the options that `each` gives it. All are checked before any is sent: a wrong one
+   * throws `EnqueueManyError` and nothing is stored. They are sent in calls of up to 250 jobs of one queue, each
+   * accepted wholly or not at all; where one is refused, `EnqueueManyError` says per job what became of it.
+   */
+  async enqueueMany<T extends AnyTask>(
+    task: T,
+    inputs: readonly TaskInput<T>[],
+    each?: (input: TaskInput<T>, index: number) => EnqueueOptions,
+  ): Promise<JobHandle<TaskResult<T>>[]> {
+    const items = inputs.map((input, i) => ({ task, input, options: each?.(input, i) ?? {} }))
+    const results = await this.#through(items)
+    const refused = results.filter((result) => 'error' in result)
+    if (refused.length > 0) {
+      const message = `${refused.length} of ${results.length} jobs were refused, the first because: ${refused[0]!.error.message}`
+      throw new EnqueueManyError(message, results, { cause: refused[0]!.error })
+    }
+    return results.map((result) => (result as { job: JobHandle<TaskResult<T>> }).job)
+  }
+
+  async #through(items: EnqueueItem[]): Promise<EnqueueResult[]> {
+    if (this.#layers.length === 0) return this.#send(items)
+    let results: EnqueueResult[] = []
+    await throughLayers<void>(
+      this.#layers.map((layer) => (next) => layer(items, next)),
+      async () => {
+        results = await this.#send(items)
+      },
+    )
+    return results
+  }
+
+  async #send(items: readonly EnqueueItem[]): Promise<EnqueueResult[]> {
+    const drafts = await this.#drafts(items)
+    const answers = new Array<Enqueued | Error>(drafts.length)
+    const { traits, newId } = await this.#parts.rules()
+    await Promise.all(
+      callsOf(drafts, traits.maxBatch, newId).map(async ({ call, at }) => {
+        const answered = await this.#parts.sender.send(call).catch((error: Error) => error)
+        for (const [i, index] of at.entries()) answers[index] = Array.isArray(answered) ? answered[i]! : answered
+      }),
+    )
+    return drafts.map((draft, i) => this.#resultOf(draft, answers[i]!))
+  }
+
+  /** All drafts, or `EnqueueManyError` with every mistake (the mistake itself where there is one job only). */
+  async #drafts(items: readonly EnqueueItem[]): Promise<JobDraft[]> {
+    const rules = await this.#parts.rules()
+    if (items.length === 1) return [await draftJob(items[0]!.task, items[0]!.input, items[0]!.options, rules)]
+    const drafts = await Promise.all(
+      items.map(({ task, input, options }) => draftJob(task, input, options, rules).catch((error: Error) => error)),
+    )
+    const wrong = drafts.flatMap((draft, i) => (draft instanceof Error ? [{ i, error: draft }] : []))
+    if (wrong.length === 0) return drafts as JobDraft[]
+    const shown = wrong.slice(0, 10).map(({ i, error }) => `  job ${i}: ${error.message}`)
+    throw new EnqueueManyError(
+      `${wrong.length} of ${items.length} jobs are not valid; nothing was stored:\n${shown.join('\n')}`,
+      drafts.map((draft) =>
+        draft instanceof Error ? { error: draft } : { error: new Error('not sent: another job is not valid') },
+      ),
+    )
+  }
+
+  #resultOf({ queue, job }: JobDraft, answer: Enqueued | Error): EnqueueResult {
+    if (answer instanceof Error) return { error: answer }
+    if (answer === 'full') return { error: new QueueFullError(queue) }
+    if (answer === 'draining') return { error: new QueueDrainingError(queue) }
+    if (this.#parts.events.has('job.enqueued'))
+      this.#parts.events.emit('job.enqueued', { queue, id: job.id, task: job.task, outcome: answer })
+    return { job: this.#parts.handle(queue, job.id, answer) }
+  }
+}
+
+/** The drafts as calls: by queue, at most so many jobs and bytes in each. `at`: which draft each job was. */
+function callsOf(
+  drafts: readonly JobDraft[],
+  maxBatch: number,
+  newId: () => string,
+): { call: EnqueueCall; at: number[] }[] {
+  const calls: { call: { callId: string; queue: string; jobs: JobDraft['job'][] }; at: number[]; bytes: number }[] = []
+  const open = new Map<string, (typeof calls)[number]>()
+  for (const [i, { queue, job, bytes }] of drafts.entries()) {
+    let current = open.get(queue)
+    if (current === undefined || current.at.length >= maxBatch || current.bytes + bytes > mostCallBytes) {
+      current = { call: { callId: newId(), queue, jobs: [] }, at: [], bytes: 0 }
+      open.set(queue, current)
+      calls.push(current)
+    }
+    current.call.jobs.push(job)
+    current.at.push(i)
+    current.bytes += bytes
+  }
+  return calls
+}

@@ -1,0 +1,136 @@
+/** A job draft: one job on its way in, checked and encoded, not yet sent. */
+
+import { type Codec, type Payload, payloadBytes } from '../core/codec.js'
+import { durationForm, parseDuration } from '../core/duration.js'
+import type { EnqueueOptions } from '../core/enqueue-options.js'
+import { CodecError, InvalidJobError, PayloadTooLargeError, UnsupportedByStoreError } from '../core/errors.js'
+import { isJobId, jobIdForm } from '../core/ids.js'
+import { isPriority, priorityForm } from '../core/job.js'
+import type { Registry } from '../core/registry.js'
+import { validated } from '../core/schema.js'
+import type { AnyTask } from '../core/task.js'
+import type { NewJob, StoreTraits } from '../stores/store.js'
+
+export interface JobDraft {
+  readonly queue: string
+  readonly job: NewJob
+  readonly bytes: number
+}
+
+export interface DraftRules {
+  readonly registry: Registry
+  readonly codec: Codec
+  readonly traits: StoreTraits
+  readonly maxPayloadBytes: number
+  readonly idempotencyMs: number
+  readonly newId: () => string
+}
+
+const optionNames = new Set<string>(['id', 'delay', 'runAt', 'priority', 'meta', 'group', 'queue'])
+
+/** Longest time ahead a job may be scheduled: beyond it a number of seconds or milliseconds was meant. */
+const furthestMs = 10 * 365.25 * 86_400_000
+
+/**
+ * Checks and encodes one job. Throws `InvalidJobError`, `PayloadTooLargeError`, `UnknownQueueError` or
+ * `UnsupportedByStoreError`; nothing was stored then.
+ */
+export async function draftJob(
+  task: AnyTask,
+  input: unknown,
+  options: EnqueueOptions,
+  rules: DraftRules,
+): Promise<JobDraft> {
+  const where = `job of task '${task.name}'`
+  checkOptions(where, options, rules)
+  const { name: queue } = rules.registry.queue(options.queue ?? task.queue)
+  // What is stored is the input as given: transforms belong to the worker's side, where the schema is applied again.
+  if (task.input !== undefined) await validated(task.input, input, `the input of a ${where}`)
+  const payload = encoded(rules, input, `the input of a ${where}`)
+  const meta = options.meta === undefined ? undefined : encoded(rules, options.meta, `the meta of a ${where}`)
+  const job: NewJob = {
+    id: options.id ?? rules.newId(),
+    task: task.name,
+    payload,
+    ...(rules.codec.name === 'json' ? {} : { codec: rules.codec.name }),
+    ...(meta === undefined ? {} : { meta }),
+    priority: options.priority ?? 0,
+    ...due(where, options, rules.traits),
+    rememberMs: options.id === undefined ? 0 : rules.idempotencyMs,
+  }
+  return { queue, job, bytes: payloadBytes(payload) + (meta === undefined ? 0 : payloadBytes(meta)) }
+}
+
+function checkOptions(where: string, options: EnqueueOptions, { traits }: DraftRules): void {
+  const refuse = (message: string) => {
+    throw new InvalidJobError(`${where}: ${message}`)
+  }
+  if (typeof options !== 'object' || options === null) refuse(`options must be an object; got ${String(options)}.`)
+  for (const name of Object.keys(options)) {
+    if (!optionNames.has(name))
+      refuse(`'${name}' is not an option of enqueue; known are ${[...optionNames].join(', ')}.`)
+  }
+  const { id, priority, meta, group } = options
+  if (id !== undefined && !isJobId(id)) refuse(`id must be ${jobIdForm}; got ${JSON.stringify(id)}.`)
+  if (priority !== undefined && !isPriority(priority))
+    refuse(`priority must be ${priorityForm}; got ${JSON.stringify(priority)}.`)
+  if (meta !== undefined && (typeof meta !== 'object' || meta === null || Array.isArray(meta)))
+    refuse('meta must be a plain object.')
+  if (priority !== undefined && priority !== 0 && !traits.priority) {
+    throw new UnsupportedByStoreError(traits.name, 'job priorities', 'Use a queue of its own for urgent jobs.')
+  }
+  if (group !== undefined && !traits.groups) {
+    throw new UnsupportedByStoreError(traits.name, 'groups', 'Leave `group` out, or use a store with groups.')
+  }
+}
+
+function due(where: string, options: EnqueueOptions, traits: StoreTraits): { delayMs?: number; runAt?: number } {
+  const { delay, runAt } = options
+  if (delay !== undefined && runAt !== undefined) throw new InvalidJobError(`${where}: give delay or runAt, not both.`)
+  if (delay !== undefined) {
+    const delayMs = parseDuration(delay)
+    if (delayMs === undefined)
+      throw new InvalidJobError(`${where}: delay must be ${durationForm}; got ${JSON.stringify(delay)}.`)
+    const mostMs = Math.min(furthestMs, traits.maxDelayMs)
+    if (delayMs > mostMs)
+      throw new InvalidJobError(`${where}: a delay of ${delayMs} ms is longer than ${mostMs} ms, the longest possible.`)
+    return delayMs === 0 ? {} : { delayMs }
+  }
+  if (runAt !== undefined) return { runAt: instantOf(where, runAt) }
+  return {}
+}
+
+/** ISO-8601 with date, time and zone: text without a zone would mean another moment on each machine. */
+const isoInstant = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}(:\d{2}(\.\d+)?)?(Z|[+-]\d{2}:?\d{2})$/
+
+function instantOf(where: string, runAt: unknown): number {
+  const at =
+    runAt instanceof Date
+      ? runAt.getTime()
+      : typeof runAt === 'string' && isoInstant.test(runAt)
+        ? Date.parse(runAt)
+        : Number.NaN
+  // The year 2286: a later one is a number of microseconds read as milliseconds.
+  if (Number.isNaN(at) || at < 0 || at > 9_999_999_999_999) {
+    throw new InvalidJobError(
+      `${where}: runAt must be a valid Date or ISO-8601 text with a zone, such as '2026-12-24T18:00:00Z'; got ${String(runAt)}. For a time from now use delay.`,
+    )
+  }
+  return Math.trunc(at)
+}
+
+function encoded({ codec, maxPayloadBytes, traits }: DraftRules, value: unknown, what: string): Payload {
+  let payload: Payload
+  try {
+    payload = codec.encode(value)
+  } catch (error) {
+    throw new InvalidJobError(`${what} cannot be encoded: ${(error as Error).message}`, { cause: error })
+  }
+  if (typeof payload !== 'string' && !(payload instanceof Uint8Array)) {
+    throw new CodecError(`codec '${codec.name}' encoded ${what} as neither text nor bytes`)
+  }
+  const bytes = payloadBytes(payload)
+  const limit = Math.min(maxPayloadBytes, traits.maxPayloadBytes)
+  if (bytes > limit) throw new PayloadTooLargeError(what, bytes, limit)
+  return payload
+}

@@ -1,0 +1,91 @@
+/** A job handle: one job by name, from anywhere. */
+
+import type { Codec } from '../core/codec.js'
+import { type Duration, durationMs } from '../core/duration.js'
+import { JobCancelledError, JobDeadError, ResultNotKeptError, ResultTimeoutError } from '../core/errors.js'
+import type { JobRecord, JobState } from '../core/job.js'
+import type { Store, StoredJob } from '../stores/store.js'
+import { recordOf } from './job-record.js'
+import { recordsOf } from './records-facet.js'
+import type { ResultWatcher } from './result-watcher.js'
+
+export interface HandleParts {
+  readonly connect: () => Promise<Store>
+  readonly codec: Codec
+  readonly watcher: ResultWatcher
+  /** Milliseconds that only grow. */
+  readonly mono: () => number
+}
+
+export class JobHandle<Result = unknown> {
+  readonly id: string
+  /** What enqueuing said: `'duplicate'` where a job with this id was there already. Absent on handles made by id. */
+  readonly outcome: 'added' | 'duplicate' | undefined
+  readonly #parts: HandleParts
+  /** Where it may be; narrowed to one queue as soon as it is found. */
+  #queues: readonly string[]
+
+  constructor(parts: HandleParts, queues: readonly string[], id: string, outcome?: 'added' | 'duplicate') {
+    this.#parts = parts
+    this.#queues = queues
+    this.id = id
+    this.outcome = outcome
+  }
+
+  /** The queue it is in; undefined on a handle made by id alone until it was found. */
+  get queue(): string | undefined {
+    return this.#queues.length === 1 ? this.#queues[0] : undefined
+  }
+
+  /** Everything that is known of the job, or undefined where nothing is kept of it. */
+  async record(): Promise<JobRecord<unknown, Result> | undefined> {
+    const job = await this.#find()
+    return job === undefined ? undefined : (recordOf(job, this.#parts.codec) as JobRecord<unknown, Result>)
+  }
+
+  /** Its state, or undefined where nothing is kept of it: it ended without a kept result, or never was. */
+  async status(): Promise<JobState | undefined> {
+    return (await this.#find())?.state
+  }
+
+  /**
+   * The handler's result, as soon as the job has completed; undefined where it returned none.
+   * Throws `JobDeadError`, `JobCancelledError`, `ResultTimeoutError` after `timeout` (default: none), and
+   * `ResultNotKeptError` where the job had ended before the call and nothing was kept.
+   */
+  async result(options: { readonly timeout?: Duration } = {}): Promise<Result> {
+    const timeoutMs =
+      options.timeout === undefined ? Number.POSITIVE_INFINITY : durationMs(options.timeout, 'result({ timeout })')
+    const deadline = this.#parts.mono() + timeoutMs
+    for (let looks = 0; ; looks += 1) {
+      const job = await this.#find()
+      const queue = this.queue ?? this.#queues.join(' | ')
+      if (job === undefined || job.state === 'completed') {
+        if (job?.result !== undefined) return recordOf(job, this.#parts.codec).result as Result
+        if (looks === 0) throw new ResultNotKeptError(queue, this.id)
+        return undefined as Result
+      }
+      if (job.state === 'dead') throw new JobDeadError(queue, this.id, job.reason, job.error)
+      if (job.state === 'cancelled') throw new JobCancelledError(queue, this.id)
+      const leftMs = deadline - this.#parts.mono()
+      if (leftMs <= 0) throw new ResultTimeoutError(queue, this.id, timeoutMs)
+      await this.#parts.watcher.ended(job.queue, this.id, leftMs)
+    }
+  }
+
+  /** Cancels the job: it never runs, or, if it runs, its signal is aborted at the next beat. False where there was nothing to cancel. */
+  async cancel(reason?: string): Promise<boolean> {
+    const job = await this.#find()
+    if (job === undefined) return false
+    const { changed } = await recordsOf(await this.#parts.connect()).cancel(job.queue, { ids: [this.id] }, reason)
+    return changed > 0
+  }
+
+  async #find(): Promise<StoredJob | undefined> {
+    const records = recordsOf(await this.#parts.connect())
+    const found = await Promise.all(this.#queues.map((queue) => records.get(queue, this.id)))
+    const job = found.find((candidate) => candidate !== undefined)
+    if (job !== undefined) this.#queues = [job.queue]
+    return job
+  }
+}

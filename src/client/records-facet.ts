@@ -1,0 +1,13 @@
+/** The records facet: a store's administration, or the error that says that it has none. */
+
+import { UnsupportedByStoreError } from '../core/errors.js'
+import type { Records, Store } from '../stores/store.js'
+
+export function recordsOf(store: Store): Records {
+  if (store.records !== undefined) return store.records
+  throw new UnsupportedByStoreError(
+    store.traits.name,
+    'looking up and administering jobs',
+    'Use a store that keeps records, such as sqlite:.',
+  )
+}

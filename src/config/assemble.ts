@@ -1,0 +1,16 @@
+/** Assembly: options in, a mill out. */
+
+import { Mill } from './mill.js'
+import { checkOptions, type MillOptions } from './mill-options.js'
+import { storeSource } from './store-source.js'
+
+/**
+ * Puts a mill together. Opens nothing: the store is opened at the first call.
+ * Throws `ConfigError` that lists every mistake, or `UnsupportedByStoreError` for what the store cannot do.
+ */
+export function millrace(options: MillOptions): Mill {
+  const checked = checkOptions(options, undefined)
+  const source = storeSource(options.store)
+  // Twice, so that a mistake in the options is told before one in the store, and both before anything is opened.
+  return new Mill(source.traits === undefined ? checked : checkOptions(options, source.traits), source)
+}

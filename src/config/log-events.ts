@@ -1,0 +1,59 @@
+/** The log subscriber: events worth a user's attention, as lines for the logger that was given. The machinery itself prints nothing. */
+
+import type { EventMap, EventName, Events } from '../core/events.js'
+import { type Logger, silentLogger } from '../core/logger.js'
+
+type Line = { readonly level: keyof Logger; readonly message: string; readonly fields: Record<string, unknown> }
+
+const lines: { readonly [Name in EventName]?: (event: EventMap[Name]) => Line } = {
+  'job.failed': ({ error, ...job }) => ({
+    level: 'warn',
+    message: `job failed: ${messageOf(error)}`,
+    fields: { ...job },
+  }),
+  'job.buried': (job) => ({ level: 'error', message: `job buried: ${job.reason}`, fields: { ...job } }),
+  'job.released': (job) => ({
+    level: job.reason === 'unknown-task' || job.reason === 'unknown-codec' ? 'warn' : 'debug',
+    message: `job released: ${job.reason}`,
+    fields: { ...job },
+  }),
+  'job.cancelled': (job) => ({ level: 'info', message: 'job cancelled', fields: { ...job } }),
+  'settle.refused': (job) => ({
+    level: 'warn',
+    message: `late ${job.kind} refused: the claim is ${job.answer}`,
+    fields: { ...job },
+  }),
+  'lease.lost': (job) => ({ level: 'warn', message: 'lease lost: another worker may run the job', fields: { ...job } }),
+  'result.dropped': ({ error, ...job }) => ({
+    level: 'warn',
+    message: `result not kept: ${error}`,
+    fields: { ...job },
+  }),
+  'store.failed': ({ error, ...call }) => ({
+    level: 'warn',
+    message: `store call failed: ${messageOf(error)}`,
+    fields: { ...call },
+  }),
+  'hook.failed': ({ hook, error }) => ({
+    level: 'error',
+    message: `${hook} threw: ${messageOf(error)}`,
+    fields: { hook },
+  }),
+  'worker.started': (worker) => ({ level: 'info', message: 'worker started', fields: { ...worker } }),
+  'worker.stopped': (worker) => ({ level: 'info', message: 'worker stopped', fields: { ...worker } }),
+}
+
+export function logEvents(events: Events, logger: Logger): void {
+  if (logger === silentLogger) return
+  for (const name of Object.keys(lines) as EventName[]) {
+    const lineOf = lines[name] as (event: EventMap[EventName]) => Line
+    events.on(name, (event) => {
+      const { level, message, fields } = lineOf(event)
+      logger[level](message, fields)
+    })
+  }
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error)
+}

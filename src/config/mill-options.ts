@@ -1,0 +1,142 @@
+/** The options of a mill: what they are, and the check of all of them together. */
+
+import * as v from 'valibot'
+import { type Codec, jsonCodec } from '../core/codec.js'
+import type { Duration } from '../core/duration.js'
+import { type FormatError, formatError } from '../core/error-text.js'
+import { ConfigError, type ConfigIssue, UnsupportedByStoreError } from '../core/errors.js'
+import { isQueueName, queueNameForm } from '../core/ids.js'
+import { type Logger, silentLogger } from '../core/logger.js'
+import type { Middleware } from '../core/middleware.js'
+import { callable, duration, exactly, parsed, whole } from '../core/option-check.js'
+import { type Queue, type QueueOptions, queueOf, queueOptionsSchema } from '../core/queue.js'
+import { nameClashes, Registry } from '../core/registry.js'
+import { type AnyTask, isTask } from '../core/task.js'
+import type { StoreTraits } from '../stores/store.js'
+import type { StoreDescriptor } from './store-source.js'
+
+export interface MillOptions {
+  /** Where jobs live: `'memory:'`, `'sqlite:path/to/jobs.db'`, or `{ module, export }` naming a function that makes a store. */
+  readonly store: StoreDescriptor
+  /** Queues by name. Queues that only tasks name need not stand here; they get the defaults. */
+  readonly queues?: Readonly<Record<string, QueueOptions>>
+  readonly tasks?: readonly AnyTask[]
+  /** How values are stored. Default: JSON, with Date, Map, Set, BigInt and bytes beside it. */
+  readonly codec?: Codec
+  /** What is kept of an error. Default: its stack, which begins with its message, and its causes; ≤ 4,096 characters. */
+  readonly formatError?: FormatError
+  /** Most bytes of one input, meta or result, 1 … 1,048,576. Default 256,000. */
+  readonly maxPayloadBytes?: number
+  /** How long an id of your own is remembered after its job ended. Default `'5m'`. */
+  readonly idempotency?: Duration
+  /** The first is the outermost. */
+  readonly middleware?: readonly Middleware[]
+  /** Hears of what users should know. Default: nobody. */
+  readonly logger?: Logger
+}
+
+export interface CheckedOptions {
+  readonly registry: Registry
+  readonly codec: Codec
+  readonly formatError: FormatError
+  readonly maxPayloadBytes: number
+  readonly idempotencyMs: number
+  readonly middleware: readonly Middleware[]
+  readonly logger: Logger
+}
+
+/** Whether `value` has these methods, its own or inherited: users hand over instances of classes. */
+function hasMethods(value: unknown, names: readonly string[]): boolean {
+  return (
+    typeof value === 'object' &&
+    value !== null &&
+    names.every((name) => typeof (value as Record<string, unknown>)[name] === 'function')
+  )
+}
+
+function isCodec(value: unknown): boolean {
+  return hasMethods(value, ['encode', 'decode']) && typeof (value as Codec).name === 'string'
+}
+
+function isMiddleware(value: unknown): boolean {
+  return hasMethods(value, ['run']) || hasMethods(value, ['enqueue'])
+}
+
+function isLogger(value: unknown): boolean {
+  return hasMethods(value, ['debug', 'info', 'warn', 'error'])
+}
+
+const queueName = v.custom<string>(isQueueName, `must be ${queueNameForm}`)
+
+const shape = exactly({
+  store: v.union([v.string(), v.looseObject({})], "must be a store such as 'sqlite:.millrace/jobs.db' or 'memory:'"),
+  queues: v.optional(v.record(queueName, queueOptionsSchema), {}),
+  tasks: v.optional(v.array(v.custom<AnyTask>(isTask, 'must be a task made by defineTask()')), []),
+  codec: v.optional(v.custom<Codec>(isCodec, 'must be { name, encode, decode }'), () => jsonCodec),
+  formatError: v.optional(callable<FormatError>(), () => formatError),
+  maxPayloadBytes: v.optional(whole(1, 1_048_576), 256_000),
+  idempotency: v.optional(duration(0), '5m'),
+  middleware: v.optional(v.array(v.custom<Middleware>(isMiddleware, 'must be an object with enqueue and/or run')), []),
+  logger: v.optional(v.custom<Logger>(isLogger, 'must have debug, info, warn and error'), () => silentLogger),
+})
+
+/** The checked options. Throws `ConfigError` with every mistake, or `UnsupportedByStoreError` with the first thing the store cannot do. */
+export function checkOptions(options: MillOptions, traits: StoreTraits | undefined): CheckedOptions {
+  const given = parsed(shape, options, 'the configuration')
+  const clashes = nameClashes(given.tasks)
+  if (clashes.length > 0) throw new ConfigError('the configuration', clashes)
+  const defaults = parsed(queueOptionsSchema, {}, 'a queue')
+  const queues = new Map<string, Queue>(
+    Object.entries(given.queues).map(([name, queue]) => [name, queueOf(name, queue)]),
+  )
+  for (const { queue } of given.tasks) if (!queues.has(queue)) queues.set(queue, queueOf(queue, defaults))
+  const registry = new Registry(given.tasks, [...queues.values()])
+  const issues = issuesBetween(registry)
+  if (issues.length > 0) throw new ConfigError('the configuration', issues)
+  if (traits !== undefined) refuseUnsupported(registry, traits)
+  return {
+    registry,
+    codec: given.codec,
+    formatError: given.formatError,
+    maxPayloadBytes: given.maxPayloadBytes,
+    idempotencyMs: given.idempotency,
+    middleware: given.middleware,
+    logger: given.logger,
+  }
+}
+
+/** Mistakes that no single option makes. */
+function issuesBetween(registry: Registry): ConfigIssue[] {
+  const longestBatch = 2 ** 31 - 1
+  return [...registry.tasks.values()].flatMap((task) =>
+    task.timeLimitMs > longestBatch
+      ? [
+          {
+            path: `tasks.${task.name}.timeLimit`,
+            message: 'must be at most 24 days for a task that runs inside its worker',
+          },
+        ]
+      : [],
+  )
+}
+
+/** Throws for the first option that the store has no trait for. */
+export function refuseUnsupported(registry: Registry, traits: StoreTraits): void {
+  const refuse = (feature: string, remedy: string) => {
+    throw new UnsupportedByStoreError(traits.name, feature, remedy)
+  }
+  for (const { name, ordered, throttled, maxRunning, leaseMs } of registry.queues.values()) {
+    if (ordered && !traits.ordered)
+      refuse(`ordered queue '${name}'`, 'Leave `ordered` out, or use a store with ordered queues.')
+    if (throttled && !traits.throttled)
+      refuse(`the throttle of queue '${name}'`, 'Leave `throttle` out, or use a store with throttles.')
+    if (maxRunning !== undefined && !traits.limited)
+      refuse(`maxRunning of queue '${name}'`, 'Leave `maxRunning` out, or use a store with limits.')
+    if (leaseMs > traits.maxLeaseMs)
+      refuse(`a lease of ${leaseMs} ms on queue '${name}'`, `Set \`lease\` to at most ${traits.maxLeaseMs} ms.`)
+  }
+  for (const { name, group } of registry.tasks.values()) {
+    if (group !== undefined && !traits.groups)
+      refuse(`the groups of task '${name}'`, 'Leave `group` out, or use a store with groups.')
+  }
+}

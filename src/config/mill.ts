@@ -1,0 +1,221 @@
+/** A mill: tasks, queues and a store put together. What users hold; it opens the store at its first call. */
+
+import * as v from 'valibot'
+import { Client } from '../client/client.js'
+import type { DraftRules } from '../client/job-draft.js'
+import { type HandleParts, JobHandle } from '../client/job-handle.js'
+import { QueueAdmin } from '../client/queue-admin.js'
+import { ResultWatcher } from '../client/result-watcher.js'
+import { Sender } from '../client/sender.js'
+import { type Clock, type Random, systemClock, systemRandom } from '../core/clock.js'
+import type { Duration } from '../core/duration.js'
+import type { EnqueueOptions } from '../core/enqueue-options.js'
+import { ClosedError, InvalidArgumentError } from '../core/errors.js'
+import { type EventName, Events, type Listener } from '../core/events.js'
+import { createIdSource, isJobId, jobIdForm } from '../core/ids.js'
+import { callable, duration, exactly, parsed, whole } from '../core/option-check.js'
+import type { Queue } from '../core/queue.js'
+import type { AnyTask, TaskInput, TaskResult } from '../core/task.js'
+import { type Selector, type SelectorName, selectorNamed } from '../selectors/selector.js'
+import type { Depth, QueueSettings, Store, WorkerRecord } from '../stores/store.js'
+import { Worker } from '../workers/worker.js'
+import { logEvents } from './log-events.js'
+import { type CheckedOptions, refuseUnsupported } from './mill-options.js'
+import type { StoreSource } from './store-source.js'
+
+export interface WorkerOptions {
+  /** Queues to serve. Default: all. */
+  readonly queues?: readonly string[]
+  /** Jobs at once. Default 10. */
+  readonly concurrency?: number
+  /** Which queue the next claim asks first. Default `'reduced-lottery'`. */
+  readonly selector?: SelectorName | Selector
+  /** How long a stop waits for running handlers. Default `'30s'`; `'none'` waits for as long as they take. */
+  readonly grace?: Duration | 'none'
+}
+
+const workerOptions = exactly({
+  queues: v.optional(v.pipe(v.array(v.string()), v.minLength(1, 'must name at least one queue'))),
+  concurrency: v.optional(whole(1, 100_000), 10),
+  selector: v.optional(
+    v.union([v.string(), callable<Selector>()], 'must be the name of a selector or a function'),
+    'reduced-lottery',
+  ),
+  grace: v.optional(v.union([v.literal('none'), duration(0)], "must be a duration such as '30s', or 'none'"), '30s'),
+})
+
+export class Mill {
+  readonly #options: CheckedOptions
+  readonly #source: StoreSource
+  readonly #clock: Clock
+  readonly #random: Random
+  readonly #events: Events
+  readonly #client: Client
+  readonly #handleParts: HandleParts
+  readonly #workers = new Set<Worker>()
+  #store: Promise<Store> | undefined
+  #closed = false
+
+  /** Made by `millrace()`. */
+  constructor(options: CheckedOptions, source: StoreSource, clock: Clock = systemClock, random: Random = systemRandom) {
+    this.#options = options
+    this.#source = source
+    this.#clock = clock
+    this.#random = random
+    this.#events = new Events()
+    logEvents(this.#events, options.logger)
+    const { codec, registry, maxPayloadBytes, idempotencyMs, middleware } = options
+    const newId = createIdSource(clock)
+    const rules = async (): Promise<DraftRules> => {
+      const { traits } = await this.#connect()
+      return { registry, codec, traits, maxPayloadBytes, idempotencyMs, newId }
+    }
+    this.#handleParts = { connect: this.#connect, codec, watcher: new ResultWatcher(this.#connect), mono: clock.mono }
+    this.#client = new Client({
+      rules,
+      sender: new Sender(this.#connect),
+      middleware,
+      events: this.#events,
+      handle: (queue, id, outcome) => new JobHandle(this.#handleParts, [queue], id, outcome),
+    })
+  }
+
+  /** The declared tasks by name. */
+  get tasks(): ReadonlyMap<string, AnyTask> {
+    return this.#options.registry.tasks
+  }
+
+  /** The declared queues by name, with every default filled in. */
+  get queues(): ReadonlyMap<string, Queue> {
+    return this.#options.registry.queues
+  }
+
+  /** Where its jobs live: the store's descriptor without secrets, and its traits where they are known before it is opened. */
+  get store(): Pick<StoreSource, 'text' | 'traits'> {
+    return this.#source
+  }
+
+  /** {@inheritDoc Client.enqueue} */
+  enqueue<T extends AnyTask>(
+    task: T,
+    input: TaskInput<T>,
+    options?: EnqueueOptions,
+  ): Promise<JobHandle<TaskResult<T>>> {
+    return this.#client.enqueue(task, input, options)
+  }
+
+  /** {@inheritDoc Client.enqueueMany} */
+  enqueueMany<T extends AnyTask>(
+    task: T,
+    inputs: readonly TaskInput<T>[],
+    each?: (input: TaskInput<T>, index: number) => EnqueueOptions,
+  ): Promise<JobHandle<TaskResult<T>>[]> {
+    return this.#client.enqueueMany(task, inputs, each)
+  }
+
+  /** A handle to a job, from anywhere: by its task and id, or by id alone (all declared queues are asked then). Touches no store. */
+  job(id: string): JobHandle
+  job<T extends AnyTask>(task: T, id: string): JobHandle<TaskResult<T>>
+  job(taskOrId: AnyTask | string, id?: string): JobHandle {
+    const jobId = typeof taskOrId === 'string' ? taskOrId : id
+    if (!isJobId(jobId)) throw new InvalidArgumentError(`a job id must be ${jobIdForm}; got ${JSON.stringify(jobId)}.`)
+    const queues = typeof taskOrId === 'string' ? [...this.queues.keys()] : [taskOrId.queue]
+    return new JobHandle(this.#handleParts, queues, jobId)
+  }
+
+  /** A worker, not yet started. Throws `ConfigError`, or `UnknownQueueError` for a queue that is not declared. */
+  worker(options: WorkerOptions = {}): Worker {
+    this.#refuseClosed()
+    const { registry, codec, middleware, formatError, maxPayloadBytes } = this.#options
+    const { queues, concurrency, selector, grace } = parsed(workerOptions, options, 'the worker')
+    const parts = {
+      connect: this.#connect,
+      registry,
+      codec,
+      clock: this.#clock,
+      random: this.#random,
+      events: this.#events,
+      middleware,
+      formatError,
+      maxPayloadBytes,
+    }
+    const worker = new Worker(parts, {
+      queues: (queues ?? [...registry.queues.keys()]).map((name) => registry.queue(name)),
+      concurrency,
+      selector: typeof selector === 'function' ? selector : selectorNamed(selector as SelectorName),
+      graceMs: grace === 'none' ? Number.POSITIVE_INFINITY : grace,
+    })
+    this.#workers.add(worker)
+    return worker
+  }
+
+  /** Administration of one queue. Throws `UnknownQueueError` where it is not declared. */
+  queue(name: string): QueueAdmin {
+    return new QueueAdmin(this.#options.registry.queue(name).name, this.#connect, this.#options.codec)
+  }
+
+  /** Counts of every declared queue, or of those named, in one trip. */
+  async depths(queues: readonly string[] = [...this.queues.keys()]): Promise<Depth[]> {
+    for (const name of queues) this.#options.registry.queue(name)
+    return (await (await this.#connect()).depth(queues)).depths
+  }
+
+  /** Workers that have been heard of within 15 s. Empty where the store keeps no registry. */
+  async workers(): Promise<readonly (WorkerRecord & { readonly seenAt: number })[]> {
+    return (await (await this.#connect()).workers?.list()) ?? []
+  }
+
+  /** Adds a listener to one kind of event of this process; returns what removes it. */
+  on<Name extends EventName>(name: Name, listener: Listener<Name>): () => void {
+    return this.#events.on(name, listener)
+  }
+
+  /** Stops this mill's workers, then closes the store. Closing twice is harmless. */
+  async close(): Promise<void> {
+    this.#closed = true
+    await Promise.all([...this.#workers].map((worker) => worker.stop()))
+    const store = await this.#store?.catch(() => undefined)
+    await store?.close()
+  }
+
+  /** The opened store. A failed opening is tried again at the next call. */
+  readonly #connect = (): Promise<Store> => {
+    if (this.#store === undefined) {
+      this.#refuseClosed()
+      this.#store = this.#open()
+      this.#store.catch(() => {
+        this.#store = undefined
+      })
+    }
+    return this.#store
+  }
+
+  async #open(): Promise<Store> {
+    const { registry } = this.#options
+    const store = await this.#source.create()
+    try {
+      refuseUnsupported(registry, store.traits)
+      await store.open([...registry.queues.values()].map(settingsOf))
+      return store
+    } catch (error) {
+      await store.close()
+      throw error
+    }
+  }
+
+  #refuseClosed(): void {
+    if (this.#closed) throw new ClosedError('this mill')
+  }
+}
+
+function settingsOf({ name, ordered, order, maxPending, maxCrashes, results, dead }: Queue): QueueSettings {
+  return {
+    name,
+    kind: ordered ? 'ordered' : 'plain',
+    order,
+    maxCrashes,
+    dead,
+    ...(maxPending === undefined ? {} : { maxPending }),
+    ...(results === 'none' || results.count === undefined ? {} : { resultsCount: results.count }),
+  }
+}

@@ -1,0 +1,34 @@
+/** The public API: everything that users import from `millrace`. */
+
+export type { EnqueueResult } from './client/client.js'
+export type { JobHandle } from './client/job-handle.js'
+export type { JobPage, ListOptions, QueueAdmin } from './client/queue-admin.js'
+export { millrace } from './config/assemble.js'
+export type { Mill, WorkerOptions } from './config/mill.js'
+export type { MillOptions } from './config/mill-options.js'
+export type { StoreDescriptor } from './config/store-source.js'
+export { type Backoff, exponential, kale, lowkiq } from './core/backoff.js'
+export { type Codec, jsonCodec, type Payload } from './core/codec.js'
+export type { Duration } from './core/duration.js'
+export type { EnqueueOptions } from './core/enqueue-options.js'
+export * from './core/errors.js'
+export type { EventMap, EventName, JobRef } from './core/events.js'
+export type { JobContext, JobRecord, JobState, Meta, Progress, RunningJob } from './core/job.js'
+export type { Logger } from './core/logger.js'
+export type { EnqueueItem, Middleware, Run } from './core/middleware.js'
+export { bury, cancel, type OutcomeValue, snooze } from './core/outcome.js'
+export type { QueueOptions } from './core/queue.js'
+export type { InputOf, OutputOf, Schema } from './core/schema.js'
+export {
+  type AnyTask,
+  defineTask,
+  type Handler,
+  type RetryOptions,
+  type Task,
+  type TaskInput,
+  type TaskOptions,
+  type TaskResult,
+} from './core/task.js'
+export type { Candidate, Selector, SelectorName } from './selectors/selector.js'
+export type * from './stores/store.js'
+export type { Worker } from './workers/worker.js'

@@ -1,0 +1,83 @@
+/** An execution: one claim in the hands of this process, from its decoding to what is to be settled. It is also the context its handler gets. */
+
+import { CodecError } from '../core/errors.js'
+import type { JobContext, Meta, Progress, RunningJob } from '../core/job.js'
+import type { Claim } from '../stores/store.js'
+
+const longestNote = 1_000
+
+export class Execution implements JobContext {
+  readonly claim: Claim
+  readonly job: RunningJob
+  /** As stored, then as the schema hands it on. */
+  input: unknown
+  /** The latest progress that no beat has carried yet. */
+  unsentProgress: Progress | undefined
+  #abort: AbortController | undefined
+  #abortReason: Error | undefined
+  #onGivenUp: ((reason: Error) => void) | undefined
+
+  constructor(claim: Claim, task: string, input: unknown, meta: Meta) {
+    this.claim = claim
+    this.input = input
+    this.job = {
+      id: claim.id,
+      task,
+      queue: claim.queue,
+      priority: claim.priority,
+      attempt: claim.attempt,
+      crashes: claim.crashes,
+      fence: claim.fence,
+      meta,
+      createdAt: new Date(claim.createdAt),
+      runAt: new Date(claim.runAt),
+      ...(claim.error === undefined ? {} : { lastError: claim.error }),
+    }
+  }
+
+  /** Made when it is first asked for: most handlers never look at it. */
+  get signal(): AbortSignal {
+    if (this.#abort === undefined) {
+      this.#abort = new AbortController()
+      if (this.#abortReason !== undefined) this.#abort.abort(this.#abortReason)
+    }
+    return this.#abort.signal
+  }
+
+  /** Why this execution was told to stop, if it was. */
+  get abortReason(): Error | undefined {
+    return this.#abortReason
+  }
+
+  /** Tells the handler to stop; what it then returns or throws still counts. The first reason stays. */
+  abort(reason: Error): void {
+    if (this.#abortReason !== undefined) return
+    this.#abortReason = reason
+    this.#abort?.abort(reason)
+  }
+
+  /** Aborts, and does not wait for the handler: the verdict falls now, whatever it does later. */
+  giveUp(reason: Error): void {
+    this.abort(reason)
+    this.#onGivenUp?.(reason)
+  }
+
+  whenGivenUp(listener: (reason: Error) => void): void {
+    this.#onGivenUp = listener
+  }
+
+  progress(fraction: number, note?: string): void {
+    const clamped = Number.isFinite(fraction) ? Math.min(Math.max(fraction, 0), 1) : 0
+    this.unsentProgress =
+      note === undefined
+        ? { fraction: clamped }
+        : { fraction: clamped, note: String(note).slice(0, longestNote).toWellFormed() }
+  }
+}
+
+/** The meta of a claim, which must be an object. Throws `CodecError`. */
+export function metaOf(value: unknown): Meta {
+  if (value === undefined) return {}
+  if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value as Meta
+  throw new CodecError('meta is not an object')
+}

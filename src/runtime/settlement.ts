@@ -1,0 +1,70 @@
+/** The settlement of an attempt: its verdict as the item that the store is sent. */
+
+import { type Codec, payloadBytes } from '../core/codec.js'
+import { errorText, type FormatError } from '../core/error-text.js'
+import { PayloadTooLargeError } from '../core/errors.js'
+import type { Queue } from '../core/queue.js'
+import type { Claim, SettleItem } from '../stores/store.js'
+import type { Verdict } from './verdict.js'
+
+export interface SettlementRules {
+  readonly codec: Codec
+  readonly formatError: FormatError
+  readonly maxResultBytes: number
+  readonly maxDelayMs: number
+  /** Hears of a result that cannot be kept; the job completes without. */
+  readonly resultDropped: (error: Error) => void
+}
+
+export function settlementOf(
+  { queue, id, fence }: Claim,
+  verdict: Verdict,
+  results: Queue['results'],
+  rules: SettlementRules,
+): SettleItem {
+  const key = { queue, id, fence }
+  const text = (error: unknown) => errorText(error, rules.formatError)
+  const delayMs = (ms: number) => Math.min(ms, rules.maxDelayMs)
+  switch (verdict.kind) {
+    case 'complete':
+      return { ...key, kind: 'complete', ...keptResult(verdict.result, results, rules) }
+    case 'retry': {
+      const failure = { ...key, kind: 'retry' as const, delayMs: delayMs(verdict.delayMs), error: text(verdict.error) }
+      return verdict.last ? { ...failure, last: true, reason: verdict.reason } : failure
+    }
+    case 'release':
+      return { ...key, kind: 'release', delayMs: delayMs(verdict.delayMs) }
+    case 'bury':
+      return {
+        ...key,
+        kind: 'bury',
+        reason: bounded(verdict.reason),
+        ...(verdict.error === undefined ? {} : { error: text(verdict.error) }),
+      }
+    case 'cancel':
+      return { ...key, kind: 'cancel', ...(verdict.reason === undefined ? {} : { reason: bounded(verdict.reason) }) }
+  }
+}
+
+function keptResult(
+  result: unknown,
+  results: Queue['results'],
+  rules: SettlementRules,
+): Pick<SettleItem & { kind: 'complete' }, 'result'> {
+  if (result === undefined || results === 'none') return {}
+  try {
+    const payload = rules.codec.encode(result)
+    const bytes = payloadBytes(payload)
+    if (bytes > rules.maxResultBytes) throw new PayloadTooLargeError('the result', bytes, rules.maxResultBytes)
+    const codec = rules.codec.name === 'json' ? {} : { codec: rules.codec.name }
+    return { result: { payload, ...codec, ...(results.ageMs === undefined ? {} : { keepMs: results.ageMs }) } }
+  } catch (error) {
+    rules.resultDropped(error as Error)
+    return {}
+  }
+}
+
+/** Reasons are short words or sentences; a handler may hand over anything. */
+function bounded(reason: string): string {
+  return String(reason).slice(0, 1_000).toWellFormed()
+}

@@ -1,0 +1,75 @@
+/** The settler: collects what is to be settled and sends it in batches; while the store is away it keeps trying. */
+
+import type { Random } from '../core/clock.js'
+import type { Events } from '../core/events.js'
+import type { SettleAnswer, SettleItem, Store } from '../stores/store.js'
+import { outageDelayMs } from './outage.js'
+
+interface Unsettled {
+  readonly item: SettleItem
+  readonly answered: (answer: SettleAnswer) => void
+}
+
+export class Settler {
+  readonly #store: Store
+  readonly #events: Events
+  readonly #random: Random
+  #unsettled: Unsettled[] = []
+  #underWay = 0
+  #planned = false
+  #idle: (() => void)[] = []
+
+  constructor(store: Store, events: Events, random: Random) {
+    this.#store = store
+    this.#events = events
+    this.#random = random
+  }
+
+  /** Settles with the others of this tick. `answered` is called once, with the store's answer. */
+  settle(item: SettleItem, answered: (answer: SettleAnswer) => void): void {
+    this.#unsettled.push({ item, answered })
+    if (this.#planned) return
+    this.#planned = true
+    setImmediate(() => {
+      this.#planned = false
+      this.flush()
+    })
+  }
+
+  /** Sends what has been collected now, so that a claim made in the same tick shares its commit. */
+  flush(): void {
+    if (this.#unsettled.length === 0) return
+    const batch = this.#unsettled
+    this.#unsettled = []
+    this.#underWay += 1
+    void this.#send(batch).then(() => {
+      this.#underWay -= 1
+      if (this.#underWay > 0 || this.#unsettled.length > 0) return
+      for (const resolve of this.#idle.splice(0)) resolve()
+    })
+  }
+
+  /** Resolves when everything has been answered. */
+  async settled(): Promise<void> {
+    this.flush()
+    if (this.#underWay > 0) await new Promise<void>((resolve) => this.#idle.push(resolve))
+  }
+
+  async #send(batch: readonly Unsettled[]): Promise<void> {
+    const items = batch.map(({ item }) => item)
+    for (let failures = 0; ; failures += 1) {
+      try {
+        const answers = await this.#store.settle(items)
+        batch.forEach(({ answered }, i) => {
+          answered(answers[i]!)
+        })
+        return
+      } catch (error) {
+        const retryMs = outageDelayMs(failures, this.#random)
+        this.#events.emit('store.failed', { call: 'settle', error, retryMs })
+        if ((error as { code?: string }).code === 'closed') return
+        await new Promise((resolve) => setTimeout(resolve, retryMs))
+      }
+    }
+  }
+}

@@ -1,0 +1,85 @@
+/** The verdict on an attempt: what is settled for what the handler returned or threw. Pure. */
+
+import { type Backoff, delayAfter, exponential } from '../core/backoff.js'
+import type { Random } from '../core/clock.js'
+import { UnrecoverableError } from '../core/errors.js'
+import type { Outcome } from '../core/outcome.js'
+import type { AnyTask } from '../core/task.js'
+
+export type Verdict =
+  | { readonly kind: 'complete'; readonly result: unknown }
+  | { readonly kind: 'retry'; readonly delayMs: number; readonly last: false; readonly error: unknown }
+  | {
+      readonly kind: 'retry'
+      readonly delayMs: 0
+      readonly last: true
+      readonly error: unknown
+      readonly reason: string
+    }
+  | { readonly kind: 'release'; readonly delayMs: number; readonly reason: string }
+  | { readonly kind: 'bury'; readonly reason: string; readonly error?: unknown }
+  | { readonly kind: 'cancel'; readonly reason: string | undefined }
+
+/** What an outcome asks for. */
+export function verdictOnOutcome(outcome: Outcome): Verdict {
+  switch (outcome.kind) {
+    case 'snooze':
+      return { kind: 'release', delayMs: outcome.delayMs, reason: 'snoozed' }
+    case 'cancel':
+      return { kind: 'cancel', reason: outcome.reason }
+    case 'bury':
+      return { kind: 'bury', reason: outcome.reason ?? 'buried' }
+  }
+}
+
+/**
+ * What a failure of attempt number `attempt` leads to. Order: unrecoverable, then no attempts left, then another run.
+ * `hookFailed` hears of a `retry.when` or backoff that threw; the job is retried with the default backoff then.
+ */
+export function verdictOnFailure(
+  task: AnyTask,
+  error: unknown,
+  attempt: number,
+  random: Random,
+  hookFailed: (hook: string, error: unknown) => void,
+): Verdict {
+  const { max, when, backoff } = task.retry
+  if (error instanceof UnrecoverableError || !worthRetrying(when, error, hookFailed))
+    return last(error, 'unrecoverable')
+  if (attempt > max) return last(error, max === 0 ? 'no-retries' : 'max-retries')
+  return { kind: 'retry', delayMs: retryDelayMs(backoff, attempt, random, hookFailed), last: false, error }
+}
+
+function last(error: unknown, reason: string): Verdict {
+  return { kind: 'retry', delayMs: 0, last: true, error, reason }
+}
+
+function worthRetrying(
+  when: (error: unknown) => boolean,
+  error: unknown,
+  hookFailed: (hook: string, error: unknown) => void,
+): boolean {
+  try {
+    return when(error) !== false
+  } catch (thrown) {
+    hookFailed('retry.when', thrown)
+    return true
+  }
+}
+
+const defaultBackoff = exponential()
+
+/** The delay after so many failures, whatever the user's backoff does. */
+export function retryDelayMs(
+  backoff: Backoff,
+  failures: number,
+  random: Random,
+  hookFailed: (hook: string, error: unknown) => void,
+): number {
+  try {
+    return delayAfter(backoff, failures, random)
+  } catch (thrown) {
+    hookFailed('retry.backoff', thrown)
+    return delayAfter(defaultBackoff, failures, random)
+  }
+}

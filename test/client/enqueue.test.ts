@@ -1,0 +1,158 @@
+import { defineTask, EnqueueManyError, type Middleware, QueueFullError } from 'millrace'
+import { describe, expect, it } from 'vitest'
+import { z } from 'zod'
+import { MemoryStore } from '#src/stores/memory/memory-store.js'
+import { testMill, testMillOn } from '../test-mill.js'
+
+const email = defineTask({ name: 'email', input: z.object({ to: z.string() }) })
+const note = defineTask({ name: 'note', queue: 'notes' })
+
+const options = { tasks: [email, note], queues: { small: { maxPending: 3 } } }
+
+describe('enqueue', () => {
+  it('stores the job with everything that was said of it', async () => {
+    const m = testMill(options)
+    const runAt = new Date(Date.now() + 60_000)
+    const job = await m.enqueue(
+      email,
+      { to: 'a' },
+      { id: 'a-1', runAt, priority: 7, meta: { from: new Set([1]) }, queue: 'notes' },
+    )
+
+    expect(job).toMatchObject({ id: 'a-1', queue: 'notes', outcome: 'added' })
+    expect(await job.record()).toMatchObject({
+      id: 'a-1',
+      task: 'email',
+      queue: 'notes',
+      state: 'scheduled',
+      input: { to: 'a' },
+      meta: { from: new Set([1]) },
+      priority: 7,
+      attempt: 1,
+      crashes: 0,
+      runAt,
+    })
+  })
+
+  it('takes ISO-8601 text with a zone as runAt, and a delay from now', async () => {
+    const m = testMill(options)
+    const job = await m.enqueue(email, { to: 'a' }, { runAt: '2199-12-24T18:00:00+01:00' })
+    expect((await job.record())?.runAt).toEqual(new Date('2199-12-24T17:00:00Z'))
+
+    const delayed = (await (await m.enqueue(email, { to: 'a' }, { delay: '1h' })).record())!
+    expect(delayed.runAt.getTime() - delayed.createdAt.getTime()).toBe(3_600_000)
+  })
+
+  it('answers duplicate to an id that is live, and stores nothing', async () => {
+    const m = testMill(options)
+    await m.enqueue(email, { to: 'first' }, { id: 'same' })
+    const again = await m.enqueue(email, { to: 'second' }, { id: 'same' })
+
+    expect(again.outcome).toBe('duplicate')
+    expect((await again.record())?.input).toEqual({ to: 'first' })
+    expect(await m.queue('default').depth()).toMatchObject({ ready: 1 })
+  })
+
+  it('remembers an id after its job has completed, without a result being kept', async () => {
+    const m = testMill({ ...options, tasks: [email, defineTask({ name: 'quick', run: async () => {} })] })
+    const job = await m.enqueue(m.tasks.get('quick')!, 1, { id: 'once' })
+    const result = job.result({ timeout: '5s' })
+    await m.worker().start()
+    await result
+
+    expect(await job.status()).toBe('completed')
+    expect((await m.enqueue(m.tasks.get('quick')!, 1, { id: 'once' })).outcome).toBe('duplicate')
+  })
+
+  it('shares one call to the store with all others of the same tick', async () => {
+    const store = new MemoryStore()
+    const sizes: number[] = []
+    const enqueue = store.enqueue.bind(store)
+    store.enqueue = (calls) => {
+      sizes.push(calls.length)
+      return enqueue(calls)
+    }
+    const m = testMillOn(store, { tasks: [email] })
+    await Promise.all(Array.from({ length: 1_000 }, () => m.enqueue(email, { to: 'a' })))
+
+    expect(sizes).toEqual([1_000])
+  })
+
+  it('refuses one call that goes over maxPending and not those that went before', async () => {
+    const m = testMill(options)
+    const jobs = await Promise.allSettled(Array.from({ length: 5 }, () => m.enqueue(note, 1, { queue: 'small' })))
+
+    expect(jobs.map(({ status }) => status)).toEqual(['fulfilled', 'fulfilled', 'fulfilled', 'rejected', 'rejected'])
+    expect((jobs[4] as PromiseRejectedResult).reason).toBeInstanceOf(QueueFullError)
+    expect(await m.queue('small').depth()).toMatchObject({ ready: 3 })
+  })
+
+  it('goes through its middleware, which may change items and refuse them', async () => {
+    const stamped: Middleware = {
+      async enqueue(items, next) {
+        for (const item of items) item.options = { ...item.options, meta: { ...item.options.meta, stamped: true } }
+        await next()
+      },
+    }
+    const strict: Middleware = {
+      async enqueue(items, next) {
+        if (items.some(({ input }) => (input as { to: string }).to === 'nobody'))
+          throw new Error('nobody is no address')
+        await next()
+      },
+    }
+    const m = testMill({ ...options, middleware: [stamped, strict] })
+
+    expect((await (await m.enqueue(email, { to: 'a' })).record())?.meta).toEqual({ stamped: true })
+    await expect(m.enqueue(email, { to: 'nobody' })).rejects.toThrow('nobody is no address')
+    expect(await m.queue('default').depth()).toMatchObject({ ready: 1 })
+  })
+})
+
+describe('enqueueMany', () => {
+  it('gives each job the options made for it, in order', async () => {
+    const m = testMill(options)
+    const jobs = await m.enqueueMany(note, ['a', 'b', 'c'], (input, i) => ({ id: `${input}${i}`, priority: i }))
+
+    expect(jobs.map(({ id }) => id)).toEqual(['a0', 'b1', 'c2'])
+    expect((await m.queue('notes').jobs.list({ state: 'ready' })).jobs.map(({ input }) => input)).toEqual([
+      'c',
+      'b',
+      'a',
+    ])
+  })
+
+  it('stores nothing when one of the inputs is wrong, and names every wrong one', async () => {
+    const m = testMill(options)
+    const wrong = [{ to: 'a' }, { to: 1 }, { to: 'b' }, {}] as { to: string }[]
+    const error = await m.enqueueMany(email, wrong).catch((thrown) => thrown)
+
+    expect(error).toBeInstanceOf(EnqueueManyError)
+    expect(error.message).toMatch(/2 of 4 jobs are not valid; nothing was stored[\s\S]*job 1:[\s\S]*job 3:/)
+    expect(await m.queue('default').depth()).toMatchObject({ ready: 0 })
+  })
+
+  it('says per job what became of it where the queue had no room', async () => {
+    const m = testMill(options)
+    const error = await m
+      .enqueueMany(note, ['a', 'b', 'c', 'd'], (_, i) => ({ queue: i < 1 ? 'notes' : i < 3 ? 'small' : 'notes' }))
+      .then(() => m.enqueueMany(note, ['e', 'f', 'g'], (_, i) => ({ queue: i < 1 ? 'notes' : 'small' })))
+      .catch((thrown) => thrown)
+
+    expect(error).toBeInstanceOf(EnqueueManyError)
+    expect(error.results.map((result: object) => Object.keys(result)[0])).toEqual(['job', 'error', 'error'])
+    expect(await m.queue('notes').depth()).toMatchObject({ ready: 3 })
+  })
+
+  it('takes 10,000 jobs at once and an empty list', async () => {
+    const m = testMill(options)
+    expect(await m.enqueueMany(note, [])).toEqual([])
+    expect(
+      await m.enqueueMany(
+        note,
+        Array.from({ length: 10_000 }, (_, i) => i),
+      ),
+    ).toHaveLength(10_000)
+    expect(await m.queue('notes').depth()).toMatchObject({ ready: 10_000 })
+  })
+})

@@ -1,0 +1,145 @@
+import { defineTask } from 'millrace'
+import { describe, expect, it } from 'vitest'
+import { MemoryStore } from '#src/stores/memory/memory-store.js'
+import { nextEvent } from '../next-event.js'
+import { scriptedTask } from '../scripted-task.js'
+import { testMill, testMillOn } from '../test-mill.js'
+
+describe('a job handle', () => {
+  it('finds its job by id alone, in whichever queue it is', async () => {
+    const task = scriptedTask({ queue: 'far' })
+    const m = testMill({ tasks: [task], queues: { a: {}, b: {} } })
+    await m.enqueue(task, { steps: ['ok'] }, { id: 'x' })
+    const handle = m.job('x')
+
+    expect(handle.queue).toBeUndefined()
+    expect(await handle.status()).toBe('ready')
+    expect(handle.queue).toBe('far')
+    expect(await m.job(task, 'x').status()).toBe('ready')
+    expect(await m.job('no such job').status()).toBeUndefined()
+  })
+
+  it('says that nothing is kept where the job had ended before the call', async () => {
+    const task = scriptedTask()
+    const m = testMill({ tasks: [task] })
+    const job = await m.enqueue(task, { steps: ['ok'] })
+    const completed = nextEvent(m, 'job.completed')
+    await m.worker().start()
+    await completed
+
+    await expect(job.result()).rejects.toMatchObject({ code: 'result-not-kept' })
+    await expect(m.job('never was').result()).rejects.toMatchObject({ code: 'result-not-kept' })
+  })
+
+  it('keeps no result where the queue keeps none', async () => {
+    const task = scriptedTask()
+    const m = testMill({ tasks: [task], queues: { default: { retention: { results: 'none' } } } })
+    const job = await m.enqueue(task, { steps: ['result'], result: 'gone' })
+    const result = job.result({ timeout: '5s' })
+    await m.worker().start()
+
+    expect(await result).toBeUndefined()
+    expect(await job.status()).toBeUndefined()
+  })
+
+  it('stops waiting after its timeout and leaves the job alone', async () => {
+    const task = scriptedTask()
+    const m = testMill({ tasks: [task] })
+    const job = await m.enqueue(task, { steps: ['ok'] })
+
+    await expect(job.result({ timeout: 10 })).rejects.toMatchObject({ code: 'result-timeout' })
+    expect(await job.status()).toBe('ready')
+  })
+
+  it('waits for many results with one watch on the store', async () => {
+    const task = scriptedTask()
+    const m = testMill({ tasks: [task] })
+    const jobs = await m.enqueueMany(
+      task,
+      Array.from({ length: 200 }, (_, i) => ({ steps: ['result' as const], result: i })),
+    )
+    const results = Promise.all(jobs.map((job) => job.result({ timeout: '10s' })))
+    await m.worker({ concurrency: 20 }).start()
+
+    expect(await results).toEqual(Array.from({ length: 200 }, (_, i) => i))
+  })
+
+  it('cancels a waiting job for good', async () => {
+    const task = scriptedTask()
+    const m = testMill({ tasks: [task] })
+    const job = await m.enqueue(task, { steps: ['ok'] }, { id: 'c' })
+
+    expect(await job.cancel('no longer wanted')).toBe(true)
+    expect(await job.record()).toMatchObject({ state: 'cancelled', reason: 'no longer wanted' })
+    expect(await job.cancel()).toBe(false)
+    await expect(job.result()).rejects.toMatchObject({ code: 'job-cancelled' })
+  })
+
+  it('cancels a running job through its signal, at the next beat', async () => {
+    const task = scriptedTask()
+    const m = testMill({ tasks: [task], queues: { default: { lease: '3s' } } })
+    const job = await m.enqueue(task, { steps: ['hang'] }, { id: 'r' })
+    const started = nextEvent(m, 'job.started')
+    const cancelled = nextEvent(m, 'job.cancelled')
+    await m.worker().start()
+    await started
+
+    expect(await job.cancel()).toBe(true)
+    expect(await cancelled).toMatchObject({ id: 'r' })
+    expect(await job.status()).toBe('cancelled')
+  })
+
+  it('shows progress, host and pid of a running job', async () => {
+    const task = defineTask({
+      name: 'long',
+      run: (_, ctx) => {
+        ctx.progress(0.5, 'half way')
+        return new Promise((_, reject) => ctx.signal.addEventListener('abort', () => reject(ctx.signal.reason)))
+      },
+    })
+    const m = testMill({ tasks: [task] })
+    const job = await m.enqueue(task, 1)
+    const extend = MemoryStore.prototype.extend
+    const beaten = new Promise<void>((resolve) => {
+      MemoryStore.prototype.extend = function (items) {
+        resolve()
+        return extend.call(this, items)
+      }
+    })
+    await m.worker({ grace: 0 }).start()
+    await beaten
+    MemoryStore.prototype.extend = extend
+
+    expect(await job.record()).toMatchObject({
+      state: 'running',
+      pid: process.pid,
+      progress: { fraction: 0.5, note: 'half way' },
+      startedAt: expect.any(Date),
+    })
+  })
+
+  it('has bytes that cannot be decoded buried, kept, and shown as far as they can be', async () => {
+    const store = new MemoryStore()
+    const task = scriptedTask()
+    const m = testMillOn(store, { tasks: [task] })
+    await m.depths()
+    const payload = new Uint8Array([0xff, 0x00, 0x7b])
+    await store.enqueue([
+      { callId: 'c', queue: 'default', jobs: [{ id: 'b', task: 'scripted', payload, priority: 0, rememberMs: 0 }] },
+    ])
+    const fine = await m.enqueue(task, { steps: ['result'], result: 1 })
+    const buried = nextEvent(m, 'job.buried')
+    await m.worker().start()
+
+    expect(await buried).toMatchObject({ id: 'b', reason: 'bad-payload' })
+    expect(await fine.result({ timeout: '5s' })).toBe(1)
+    expect((await store.records.get('default', 'b'))?.payload).toEqual(payload)
+    const record = await m.job('b').record()
+    expect(record).toMatchObject({
+      state: 'dead',
+      reason: 'bad-payload',
+      error: expect.stringContaining('input cannot be decoded'),
+    })
+    expect(record).not.toHaveProperty('input')
+  })
+})

@@ -1,0 +1,46 @@
+import { defineTask, UnrecoverableError } from 'millrace'
+import { describe, expect, it } from 'vitest'
+import { verdictOnFailure } from '#src/runtime/verdict.js'
+
+const ignore = () => {}
+const random = () => 0.5
+
+describe('the verdict on a failure', () => {
+  it('is another run while attempts are left, the last is the burial', () => {
+    const task = defineTask({ name: 't', retry: { max: 2, backoff: (failures) => failures * 10 } })
+    const verdicts = [1, 2, 3].map((attempt) => verdictOnFailure(task, new Error('x'), attempt, random, ignore))
+
+    expect(verdicts).toMatchObject([
+      { kind: 'retry', delayMs: 10, last: false },
+      { kind: 'retry', delayMs: 20, last: false },
+      { kind: 'retry', last: true, reason: 'max-retries' },
+    ])
+  })
+
+  it('is burial at once for an unrecoverable error, also when no attempts would be left', () => {
+    const task = defineTask({ name: 't', retry: { max: 0 } })
+    expect(verdictOnFailure(task, new UnrecoverableError('x'), 1, random, ignore)).toMatchObject({
+      last: true,
+      reason: 'unrecoverable',
+    })
+    expect(verdictOnFailure(task, new Error('x'), 1, random, ignore)).toMatchObject({
+      last: true,
+      reason: 'no-retries',
+    })
+  })
+
+  it('is another run with the default backoff where retry.when or the backoff throws, and says so', () => {
+    const broken = () => {
+      throw new Error('broken')
+    }
+    const task = defineTask({ name: 't', retry: { when: broken, backoff: broken } })
+    const hooks: string[] = []
+
+    expect(verdictOnFailure(task, new Error('x'), 1, random, (hook) => hooks.push(hook))).toMatchObject({
+      kind: 'retry',
+      delayMs: 30_000,
+      last: false,
+    })
+    expect(hooks).toEqual(['retry.when', 'retry.backoff'])
+  })
+})

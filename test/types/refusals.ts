@@ -1,0 +1,94 @@
+/**
+ * Wrong uses, each of which must fail to compile: tsc itself fails where one of these lines has no error.
+ * Checked by `npm run types`; never run.
+ */
+
+import { defineTask, exponential, type Middleware, millrace, type Selector, type Store } from 'millrace'
+import { z } from 'zod'
+
+const email = defineTask({ name: 'email', input: z.object({ to: z.string() }), run: async ({ to }) => ({ id: to }) })
+const mill = millrace({ store: 'memory:', tasks: [email] })
+const job = await mill.enqueue(email, { to: 'a' })
+
+// Payloads
+// @ts-expect-error 1: a field of the wrong type
+await mill.enqueue(email, { to: 1 })
+// @ts-expect-error 2: a field is missing
+await mill.enqueue(email, {})
+// @ts-expect-error 3: a field too many
+await mill.enqueue(email, { to: 'a', cc: 'b' })
+// @ts-expect-error 4: no input at all
+await mill.enqueue(email)
+// @ts-expect-error 5: one wrong input among many
+await mill.enqueueMany(email, [{ to: 'a' }, { to: null }])
+// @ts-expect-error 6: the second argument is a list
+await mill.enqueueMany(email, { to: 'a' })
+
+// Tasks
+// @ts-expect-error 7: a task is named by its value, not by text
+await mill.enqueue('email', { to: 'a' })
+// @ts-expect-error 8: a task needs a name
+defineTask({ run: async () => {} })
+// @ts-expect-error 9: an input that is no Standard Schema
+defineTask({ name: 't', input: { to: 'string' } })
+// @ts-expect-error 10: an unknown option
+defineTask({ name: 't', retries: 3 })
+// @ts-expect-error 11: a backoff is a function
+defineTask({ name: 't', retry: { backoff: 'exponential' } })
+// @ts-expect-error 12: the handler's input is what the schema hands on
+defineTask({ name: 't', input: z.object({ n: z.number() }), run: ({ n }: { n: string }) => n })
+// @ts-expect-error 13: a field the input does not have
+defineTask({ name: 't', input: z.object({ n: z.number() }), run: (input) => input.m })
+// @ts-expect-error 14: an attached handler takes the task's input
+defineTask({ name: 't', input: z.object({ n: z.number() }) }).handle((input: { m: string }) => input.m)
+// @ts-expect-error 15: an option of backoffs that does not exist
+exponential({ first: '1m' })
+
+// Results
+// @ts-expect-error 16: the result has no such field
+;(await job.result()).messageId
+// @ts-expect-error 17: the result is no string
+const text: string = await job.result()
+// @ts-expect-error 18: a timeout is a duration
+await job.result({ timeout: new Date() })
+// @ts-expect-error 19: a result by id alone is unknown
+;(await mill.job('x').result()).id
+
+// Options of one job
+// @ts-expect-error 20: a bare number is no runAt
+await mill.enqueue(email, { to: 'a' }, { runAt: 1_536_323_288 })
+// @ts-expect-error 21: priorities are numbers
+await mill.enqueue(email, { to: 'a' }, { priority: 'high' })
+// @ts-expect-error 22: an unknown option
+await mill.enqueue(email, { to: 'a' }, { attempts: 3 })
+// @ts-expect-error 23: ids are text
+await mill.enqueue(email, { to: 'a' }, { id: 42 })
+
+// Queues, workers, mills
+// @ts-expect-error 24: an unknown option of a queue
+millrace({ store: 'memory:', queues: { a: { concurrency: 3 } } })
+// @ts-expect-error 25: an order there is not
+millrace({ store: 'memory:', queues: { a: { order: 'random' } } })
+// @ts-expect-error 26: a mill needs a store
+millrace({ tasks: [email] })
+// @ts-expect-error 27: a selector there is not
+mill.worker({ selector: 'fair' })
+// @ts-expect-error 28: jobs are chosen by ids, 'all' or 'failed'
+await mill.queue('a').jobs.cancel('some')
+// @ts-expect-error 29: a state there is not
+await mill.queue('a').jobs.list({ state: 'waiting' })
+// @ts-expect-error 30: the morgue is not listed by retries
+await mill.queue('a').morgue.list({ by: 'retry' })
+// @ts-expect-error 31: an event there is not
+mill.on('job.done', () => {})
+// @ts-expect-error 32: an event's fields are known
+mill.on('job.completed', ({ error }) => error)
+
+// What users write themselves
+// @ts-expect-error 33: a selector names queues
+export const selector: Selector = (queues) => queues
+// @ts-expect-error 34: middleware calls next and returns its promise
+export const middleware: Middleware = { enqueue: (items) => items.length }
+// @ts-expect-error 35: a store has the verbs of the contract
+export const store: Store = { claim: async () => [] }
+export { text }

@@ -1,0 +1,53 @@
+import { defineTask } from 'millrace'
+import { describe, expect, it } from 'vitest'
+import { nextEvent } from '../next-event.js'
+import { scriptedTask } from '../scripted-task.js'
+import { testMill } from '../test-mill.js'
+
+describe('stopping', () => {
+  it('waits for running handlers and settles them', async () => {
+    let finish = (_: string) => {}
+    const task = defineTask({ name: 'slow', run: () => new Promise<string>((done) => (finish = done)) })
+    const m = testMill({ tasks: [task] })
+    const job = await m.enqueue(task, 1)
+    const started = nextEvent(m, 'job.started')
+    const worker = m.worker()
+    await worker.start()
+    await started
+
+    const stopped = worker.stop()
+    finish('done')
+    await stopped
+
+    expect(await job.result()).toBe('done')
+  })
+
+  it('gives up what is still running when its grace is over: aborted, released, not counted', async () => {
+    const task = scriptedTask()
+    const m = testMill({ tasks: [task] })
+    const jobs = [await m.enqueue(task, { steps: ['hang'] }), await m.enqueue(task, { steps: ['deaf'] })]
+    const worker = m.worker()
+    const started = Promise.all(jobs.map((job) => nextEvent(m, 'job.started', ({ id }) => id === job.id)))
+    await worker.start()
+    await started
+
+    await worker.stop({ grace: 10 })
+
+    for (const job of jobs) expect(await job.record()).toMatchObject({ state: 'ready', attempt: 1, crashes: 0 })
+  })
+
+  it('takes nothing more, may be called twice and before the start', async () => {
+    const task = scriptedTask()
+    const m = testMill({ tasks: [task] })
+    const worker = m.worker()
+    await worker.start()
+    await Promise.all([worker.stop(), worker.stop()])
+    const job = await m.enqueue(task, { steps: ['ok'] })
+    const never = m.worker()
+    await never.stop()
+    await never.start()
+
+    expect(await job.status()).toBe('ready')
+    expect(await m.workers()).toEqual([])
+  })
+})
