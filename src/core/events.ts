@@ -23,8 +23,8 @@ export interface EventMap {
   'queue.claimed': { readonly queue: string; readonly jobs: number; readonly worker: string }
   'worker.started': { readonly worker: string; readonly queues: readonly string[] }
   'worker.stopped': { readonly worker: string }
-  /** A call to the store failed; the worker tries again in `retryMs`. */
-  'store.failed': { readonly call: string; readonly error: unknown; readonly retryMs: number }
+  /** A call to the store failed; the worker tries again in `retryMs`, or, where that is undefined, never. */
+  'store.failed': { readonly call: string; readonly error: unknown; readonly retryMs: number | undefined }
   /** A hook or listener of the user's threw; nothing depends on it. */
   'hook.failed': { readonly hook: string; readonly error: unknown }
 }

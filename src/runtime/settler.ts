@@ -3,7 +3,7 @@
 import type { Random } from '../core/clock.js'
 import type { Events } from '../core/events.js'
 import type { SettleAnswer, SettleItem, Store } from '../stores/store.js'
-import { outageDelayMs } from './outage.js'
+import { isFatal, outageDelayMs } from './outage.js'
 
 interface Unsettled {
   readonly item: SettleItem
@@ -65,9 +65,10 @@ export class Settler {
         })
         return
       } catch (error) {
-        const retryMs = outageDelayMs(failures, this.#random)
+        const retryMs = isFatal(error) ? undefined : outageDelayMs(failures, this.#random)
         this.#events.emit('store.failed', { call: 'settle', error, retryMs })
-        if ((error as { code?: string }).code === 'closed') return
+        // Nobody will ever take these settles: the leases end, and the jobs are run again.
+        if (retryMs === undefined) return
         await new Promise((resolve) => setTimeout(resolve, retryMs))
       }
     }

@@ -9,7 +9,7 @@ import type { Clock, Random } from '../core/clock.js'
 import type { Codec } from '../core/codec.js'
 import { type Duration, durationMs } from '../core/duration.js'
 import type { FormatError } from '../core/error-text.js'
-import { MillraceError, WorkerStoppedError } from '../core/errors.js'
+import { WorkerStoppedError } from '../core/errors.js'
 import type { Events } from '../core/events.js'
 import type { Middleware } from '../core/middleware.js'
 import type { Queue } from '../core/queue.js'
@@ -18,7 +18,7 @@ import type { Execution } from '../runtime/execution.js'
 import { Executor, refOf } from '../runtime/executor.js'
 import { identityText, processIdentity } from '../runtime/identity.js'
 import { LeaseKeeper } from '../runtime/lease-keeper.js'
-import { outageDelayMs } from '../runtime/outage.js'
+import { isFatal, outageDelayMs } from '../runtime/outage.js'
 import { Service } from '../runtime/service.js'
 import { type SettlementRules, settlementOf } from '../runtime/settlement.js'
 import { Settler } from '../runtime/settler.js'
@@ -53,16 +53,6 @@ export interface WorkerSettings {
 const registryBeatMs = 5_000
 /** Three beats missed, and the registry forgets the worker. */
 const registryTtlMs = 3 * registryBeatMs
-
-/** Errors of the store that no waiting mends. */
-const fatalCodes = new Set([
-  'store-corrupt',
-  'store-newer',
-  'config-conflict',
-  'config-invalid',
-  'queue-unknown',
-  'closed',
-])
 
 let workersOfThisProcess = 0
 
@@ -180,7 +170,7 @@ export class Worker {
         await this.#turn()
         failures = 0
       } catch (error) {
-        if (error instanceof MillraceError && fatalCodes.has(error.code)) throw error
+        if (isFatal(error)) throw error
         const retryMs = outageDelayMs(failures++, random)
         events.emit('store.failed', { call: 'claim', error, retryMs })
         await new Promise((resolve) => setTimeout(resolve, retryMs))

@@ -1,6 +1,7 @@
 /** A job as the memory store holds it. */
 
 import type { JobState, Progress } from '../../core/job.js'
+import { dueAt } from '../../core/stamp.js'
 import type { Claim, NewJob, StoredJob } from '../store.js'
 
 export interface MemoryJob {
@@ -48,6 +49,24 @@ export interface RememberedJob {
   readonly reason: string | undefined
 }
 
+export function rememberedJob(job: MemoryJob, state: RememberedJob['state'], finishedAt: number): RememberedJob {
+  const { id, task, priority, rememberMs } = job.spec
+  return {
+    seq: job.seq,
+    id,
+    task,
+    state,
+    priority,
+    attempt: job.attempt,
+    crashes: job.crashes,
+    createdAt: job.createdAt,
+    runAt: dueAt(job.stamp),
+    finishedAt,
+    until: finishedAt + rememberMs,
+    reason: job.reason,
+  }
+}
+
 export function claimOf(job: MemoryJob): Claim {
   const { id, task, payload, codec, meta, priority } = job.spec
   return defined({
@@ -62,7 +81,7 @@ export function claimOf(job: MemoryJob): Claim {
     crashes: job.crashes,
     fence: job.fence,
     createdAt: job.createdAt,
-    runAt: Math.floor(job.stamp / 1_000),
+    runAt: dueAt(job.stamp),
     error: job.error,
   })
 }
@@ -82,7 +101,7 @@ export function storedJob(job: MemoryJob): StoredJob {
     crashes: job.crashes,
     createdAt: job.createdAt,
     updatedAt: job.updatedAt,
-    runAt: Math.floor(job.stamp / 1_000),
+    runAt: dueAt(job.stamp),
     startedAt: job.startedAt,
     finishedAt: job.finishedAt,
     worker: job.worker,

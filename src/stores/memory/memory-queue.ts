@@ -18,13 +18,13 @@ import type {
   SettleAnswer,
   SettleItem,
 } from '../store.js'
-import { claimOf, type MemoryJob, type RememberedJob } from './memory-job.js'
+import { CallMemory } from './call-memory.js'
+import { claimOf, type MemoryJob, type RememberedJob, rememberedJob } from './memory-job.js'
+import { RememberedIds } from './remembered-ids.js'
 import { SortedList } from './sorted-list.js'
 
 /** Most jobs recovered, promoted or trimmed of each kind in one call: no call may take long because of what lay around. */
 const upkeepLimit = 100
-const callMemoryMs = 60_000
-const callMemoryCount = 1_000
 
 const bySeq = (a: MemoryJob, b: MemoryJob) => a.seq - b.seq
 
@@ -35,15 +35,15 @@ export class MemoryQueue {
   processed = 0
   failed = 0
   readonly jobs = new Map<string, MemoryJob>()
-  readonly remembered = new Map<string, RememberedJob>()
+  readonly remembered = new RememberedIds()
+  readonly calls = new CallMemory()
   readonly ready: SortedList<MemoryJob>
   readonly scheduled = new SortedList<MemoryJob>((a, b) => a.stamp - b.stamp || bySeq(a, b))
   readonly running = new SortedList<MemoryJob>((a, b) => a.leaseUntil - b.leaseUntil || bySeq(a, b))
   readonly dead = new SortedList<MemoryJob>((a, b) => a.finishedAt! - b.finishedAt! || bySeq(a, b))
   readonly completed = new SortedList<MemoryJob>((a, b) => a.finishedAt! - b.finishedAt! || bySeq(a, b))
-  readonly #calls = new Map<string, { readonly at: number; readonly answers: Enqueued[] }>()
-  #stamp = 0
-  #fence = 0
+  lastStamp = 0
+  lastFence = 0
   #seq = 0
 
   constructor(settings: QueueSettings) {
@@ -61,16 +61,11 @@ export class MemoryQueue {
   // Enqueue
 
   enqueue(call: EnqueueCall, now: number): Enqueued[] {
-    const before = this.#calls.get(call.callId)
-    if (before !== undefined && before.at + callMemoryMs > now) return before.answers
+    const before = this.calls.answersTo(call.callId, now)
+    if (before !== undefined) return before
     const answers = this.#answersTo(call.jobs, now)
     for (const [i, job] of call.jobs.entries()) if (answers[i] === 'added') this.#add(job, now)
-    this.#calls.delete(call.callId)
-    this.#calls.set(call.callId, { at: now, answers })
-    for (const [callId, { at }] of this.#calls) {
-      if (this.#calls.size <= callMemoryCount && at + callMemoryMs > now) break
-      this.#calls.delete(callId)
-    }
+    this.calls.remember(call.callId, answers, now)
     return answers
   }
 
@@ -90,9 +85,16 @@ export class MemoryQueue {
   /** Whether the id is live or remembered. */
   #isKnown(id: string, now: number): boolean {
     const job = this.jobs.get(id)
-    if (job === undefined) return (this.remembered.get(id)?.until ?? 0) > now
-    if (this.isHidden(job, now)) return false
-    return job.state !== 'completed' || job.finishedAt! + job.spec.rememberMs > now
+    const isLive = job !== undefined && job.state !== 'completed' && !this.isHidden(job, now)
+    return isLive || this.memoryOf(id, now) !== undefined
+  }
+
+  /** What is remembered of an ended job, be its result kept or not. */
+  memoryOf(id: string, now: number): RememberedJob | undefined {
+    const job = this.jobs.get(id)
+    if (job === undefined) return this.remembered.get(id, now)
+    if (job.state !== 'completed' || job.finishedAt! + job.spec.rememberMs <= now) return undefined
+    return rememberedJob(job, 'completed', job.finishedAt!)
   }
 
   #add(spec: NewJob, now: number): void {
@@ -130,8 +132,8 @@ export class MemoryQueue {
   }
 
   #nextStamp(now: number): number {
-    this.#stamp = nextStamp(this.#stamp, now)
-    return this.#stamp
+    this.lastStamp = nextStamp(this.lastStamp, now)
+    return this.lastStamp
   }
 
   // Claim
@@ -160,9 +162,9 @@ export class MemoryQueue {
 
   take(count: number, worker: string, leaseMs: number, alone: boolean, now: number): Claim[] {
     const jobs = this.ready.head(count)
-    if (jobs.length > 0) this.#fence = nextFence(this.#fence, now)
+    if (jobs.length > 0) this.lastFence = nextFence(this.lastFence, now)
     for (const job of jobs) {
-      job.fence = this.#fence
+      job.fence = this.lastFence
       job.worker = worker
       job.alone = alone
       this.#move(job, 'running', now, { leaseUntil: now + leaseMs })
@@ -201,6 +203,7 @@ export class MemoryQueue {
     switch (item.kind) {
       case 'complete':
         this.processed += 1
+        job.reason = undefined
         if (item.result === undefined) this.end(job, 'completed', now)
         else this.#keep(job, item.result, now)
         break
@@ -265,16 +268,13 @@ export class MemoryQueue {
 
   /** Drops what has expired or is over its bound; called once for every queue that a settle touched. */
   trim(now: number): void {
-    let left = upkeepLimit
-    for (const job of [...this.remembered.values()].sort((a, b) => a.until - b.until || a.seq - b.seq)) {
-      if (job.until > now || left-- === 0) break
-      this.remembered.delete(job.id)
-    }
+    this.remembered.expire(upkeepLimit, now)
     const { resultsCount = Number.POSITIVE_INFINITY, dead } = this.settings
-    const expired = [...this.completed].filter((job) => job.expiresAt !== undefined && job.expiresAt <= now)
+    const expired = [...this.completed].filter((job) => this.isHidden(job, now))
     expired.sort((a, b) => a.expiresAt! - b.expiresAt! || bySeq(a, b))
-    for (const job of expired.slice(0, upkeepLimit)) this.drop(job)
-    for (const job of this.completed.head(Math.min(upkeepLimit, this.completed.size - resultsCount))) this.drop(job)
+    for (const job of expired.slice(0, upkeepLimit)) this.#dropResult(job, now)
+    for (const job of this.completed.head(Math.min(upkeepLimit, this.completed.size - resultsCount)))
+      this.#dropResult(job, now)
     for (const job of this.dead.head(upkeepLimit)) {
       if (!this.isHidden(job, now)) break
       this.drop(job)
@@ -289,29 +289,20 @@ export class MemoryQueue {
     const { keepMs, ...kept } = result
     job.result = kept
     job.error = undefined
-    job.reason = undefined
     this.#move(job, 'completed', now, { finishedAt: now, expiresAt: keepMs === undefined ? undefined : now + keepMs })
   }
 
   /** The job leaves; its id is remembered where the user gave it. */
   end(job: MemoryJob, state: 'completed' | 'cancelled', now: number): void {
     this.drop(job)
-    const { id, task, priority, rememberMs } = job.spec
-    if (rememberMs === 0) return
-    this.remembered.set(id, {
-      seq: job.seq,
-      id,
-      task,
-      state,
-      priority,
-      attempt: job.attempt,
-      crashes: job.crashes,
-      createdAt: job.createdAt,
-      runAt: dueAt(job.stamp),
-      finishedAt: now,
-      until: now + rememberMs,
-      reason: job.reason,
-    })
+    if (job.spec.rememberMs > 0) this.remembered.add(rememberedJob(job, state, now))
+  }
+
+  /** A kept result goes; the id stays remembered as long as it would have been without one. */
+  #dropResult(job: MemoryJob, now: number): void {
+    const memory = this.memoryOf(job.spec.id, now)
+    this.drop(job)
+    if (memory !== undefined) this.remembered.add(memory)
   }
 
   bury(job: MemoryJob, reason: string | undefined, error: string | undefined, now: number): void {
@@ -358,7 +349,11 @@ export class MemoryQueue {
   }
 
   #listOf(job: MemoryJob): SortedList<MemoryJob> {
-    switch (job.state) {
+    return this.#listIn(job.state)
+  }
+
+  #listIn(state: MemoryJob['state']): SortedList<MemoryJob> {
+    switch (state) {
       case 'ready':
         return this.ready
       case 'scheduled':
@@ -370,6 +365,13 @@ export class MemoryQueue {
       default:
         return this.completed
     }
+  }
+
+  /** In the order in which administration takes them: as they will be claimed, were claimed, or ended (latest first). */
+  inState(state: MemoryJob['state']): MemoryJob[] {
+    const jobs = [...this.#listIn(state)]
+    if (state === 'running') return jobs.sort((a, b) => a.fence - b.fence || bySeq(a, b))
+    return state === 'completed' || state === 'dead' ? jobs.reverse() : jobs
   }
 
   depth(now: number): Depth {

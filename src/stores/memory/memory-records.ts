@@ -1,16 +1,16 @@
 /** The memory store's records: administration of the jobs of its queues. */
 
-import { InvalidArgumentError } from '../../core/errors.js'
 import type { JobState } from '../../core/job.js'
-import type { ListQuery, Page, Records, Step, StoredJob, StoredQueue, Where } from '../store.js'
+import type { Records, Step, StoredQueue, Where } from '../store.js'
 import { type MemoryJob, rememberedRecord, storedJob } from './memory-job.js'
+import { page } from './memory-listing.js'
 import type { MemoryQueue } from './memory-queue.js'
 
 /** Most jobs changed in one step. */
 const stepLimit = 1_000
 
 export interface MemoryAdmin {
-  readonly queues: ReadonlyMap<string, MemoryQueue>
+  queues(): Iterable<MemoryQueue>
   queue(name: string): MemoryQueue
   now(): number
   ring(queue: string): void
@@ -20,7 +20,6 @@ export interface MemoryAdmin {
 
 /** Which states a state-wide action looks at, in the order it takes them. */
 const waitingStates: readonly JobState[] = ['ready', 'scheduled']
-const timeOrder: readonly JobState[] = ['running', 'ready', 'scheduled', 'completed', 'dead']
 
 export function memoryRecords(store: MemoryAdmin): Records {
   /** One bounded step over the selected jobs in these states. */
@@ -42,15 +41,15 @@ export function memoryRecords(store: MemoryAdmin): Records {
   }
 
   return {
-    queues: async () => [...store.queues.values()].map(storedQueue).sort((a, b) => (a.name < b.name ? -1 : 1)),
+    queues: async () => [...store.queues()].map(storedQueue).sort((a, b) => (a.name < b.name ? -1 : 1)),
 
     async get(name, id) {
       const queue = store.queue(name)
       const now = store.now()
       const job = queue.jobs.get(id)
       if (job !== undefined && !queue.isHidden(job, now)) return storedJob(job)
-      const remembered = queue.remembered.get(id)
-      return remembered !== undefined && remembered.until > now ? rememberedRecord(name, remembered) : undefined
+      const memory = queue.memoryOf(id, now)
+      return memory === undefined ? undefined : rememberedRecord(name, memory)
     },
 
     list: async (name, query) => page(store.queue(name), query, store.now()),
@@ -152,47 +151,9 @@ function selected(queue: MemoryQueue, where: Where, states: readonly JobState[],
   const jobs =
     typeof where === 'object'
       ? where.ids.flatMap((id) => queue.jobs.get(id) ?? [])
-      : states.flatMap((state) => inState(queue, state))
+      : states.flatMap((state) => queue.inState(state))
   const wanted = new Set(states)
   return [...new Set(jobs)].filter(
     (job) => wanted.has(job.state) && !queue.isHidden(job, now) && (where !== 'failed' || job.attempt > 1),
   )
-}
-
-function inState(queue: MemoryQueue, state: JobState): MemoryJob[] {
-  switch (state) {
-    case 'ready':
-      return [...queue.ready]
-    case 'scheduled':
-      return [...queue.scheduled]
-    case 'running':
-      return [...queue.running].sort((a, b) => a.fence - b.fence || a.seq - b.seq)
-    case 'completed':
-      return [...queue.completed].reverse()
-    case 'dead':
-      return [...queue.dead].reverse()
-    default:
-      return []
-  }
-}
-
-function page(queue: MemoryQueue, query: ListQuery, now: number): Page {
-  const states = query.state === undefined ? timeOrder : [query.state]
-  let jobs = states.flatMap((state) => inState(queue, state)).filter((job) => !queue.isHidden(job, now))
-  if (query.by === 'id') jobs.sort((a, b) => compareBytes(a.spec.id, b.spec.id))
-  if (query.by === 'retry') {
-    jobs = jobs.filter((job) => job.attempt > 1 && job.state !== 'completed' && job.state !== 'dead')
-    jobs.sort((a, b) => a.attempt - b.attempt || a.seq - b.seq)
-  }
-  // Positions in this listing are enough of a cursor here: nothing but tests pages through memory.
-  const from = query.cursor === undefined ? 0 : Number(query.cursor)
-  if (!Number.isInteger(from) || from < 0)
-    throw new InvalidArgumentError(`'${query.cursor}' is not a cursor of this listing.`)
-  const found: StoredJob[] = jobs.slice(from, from + query.limit).map(storedJob)
-  return from + query.limit < jobs.length ? { jobs: found, cursor: String(from + query.limit) } : { jobs: found }
-}
-
-/** UTF-8 byte order, as databases sort text. */
-function compareBytes(a: string, b: string): number {
-  return Buffer.compare(Buffer.from(a), Buffer.from(b))
 }

@@ -1,5 +1,6 @@
 /** The memory store: for tests, and the executable specification of the contract. It lives and dies with its process. */
 
+import { setMaxListeners } from 'node:events'
 import { type Clock, systemClock } from '../../core/clock.js'
 import { ClosedError, ConfigConflictError, UnknownQueueError } from '../../core/errors.js'
 import type {
@@ -25,7 +26,7 @@ import type {
 } from '../store.js'
 import { MemoryQueue } from './memory-queue.js'
 import { memoryRecords, storedQueue } from './memory-records.js'
-import { memoryRegistry } from './memory-registry.js'
+import { type MemoryWorker, memoryRegistry } from './memory-registry.js'
 
 export const memoryTraits: StoreTraits = {
   name: 'memory',
@@ -43,34 +44,48 @@ export const memoryTraits: StoreTraits = {
   durability: 'none',
 }
 
-/** Called with the queue that was rung, or with undefined when the wait is over. */
-type Waiter = { readonly queues: ReadonlySet<string>; readonly wake: () => void }
+type Waiter = (rung: readonly string[]) => void
+
+/** What the handles of one memory store share, as processes share a file. */
+export class MemoryData {
+  readonly queues = new Map<string, MemoryQueue>()
+  readonly workers = new Map<string, MemoryWorker>()
+  readonly waiters = new Set<Waiter>()
+}
 
 export class MemoryStore implements Store {
   readonly traits = memoryTraits
-  readonly queues = new Map<string, MemoryQueue>()
   readonly records: Records
   readonly workers: WorkerRegistry
   readonly #clock: Clock
-  readonly #waiters = new Set<Waiter>()
-  #closed = false
+  readonly #data: MemoryData
+  readonly #closing = new AbortController()
 
-  constructor(clock: Clock = systemClock) {
+  constructor(clock: Clock = systemClock, data = new MemoryData()) {
     this.#clock = clock
+    this.#data = data
+    // One listener for each wait under way, and there is no limit to those.
+    setMaxListeners(0, this.#closing.signal)
     this.records = memoryRecords({
-      queues: this.queues,
-      queue: (name) => this.#queue(name),
+      queues: () => {
+        this.#refuseClosed()
+        return data.queues.values()
+      },
+      queue: (name) => {
+        this.#refuseClosed()
+        return this.#queue(name)
+      },
       now: () => clock.now(),
       ring: (name) => this.#ring([name]),
-      nextChange: (forMs, signal) => this.#sleep(new Set(this.queues.keys()), forMs, signal),
+      nextChange: async (forMs, signal) => (await this.#rung(undefined, forMs, signal)).length > 0,
     })
-    this.workers = memoryRegistry(clock)
+    this.workers = memoryRegistry(clock, data.workers, () => this.#refuseClosed())
   }
 
   async open(queues: readonly QueueSettings[]): Promise<StoredQueue[]> {
     this.#refuseClosed()
     for (const settings of queues) {
-      const stored = this.queues.get(settings.name)?.settings
+      const stored = this.#data.queues.get(settings.name)?.settings
       for (const property of ['kind', 'order'] as const) {
         if (stored !== undefined && stored[property] !== settings[property]) {
           throw new ConfigConflictError(
@@ -84,17 +99,18 @@ export class MemoryStore implements Store {
       }
     }
     return queues.map((settings) => {
-      const queue = this.queues.get(settings.name) ?? new MemoryQueue(settings)
+      const queue = this.#data.queues.get(settings.name) ?? new MemoryQueue(settings)
       queue.settings = settings
-      this.queues.set(settings.name, queue)
+      this.#data.queues.set(settings.name, queue)
       return storedQueue(queue)
     })
   }
 
   async enqueue(calls: readonly EnqueueCall[]): Promise<Enqueued[][]> {
     this.#refuseClosed()
-    const queues = calls.map((call) => this.#queue(call.queue))
-    const answers = calls.map((call, i) => queues[i]!.enqueue(call, this.#clock.now()))
+    const now = this.#clock.now()
+    const queues = this.#queuesOf(calls)
+    const answers = calls.map((call, i) => queues[i]!.enqueue(call, now))
     this.#ring(calls.filter((_, i) => answers[i]!.includes('added')).map((call) => call.queue))
     return answers
   }
@@ -102,18 +118,21 @@ export class MemoryStore implements Store {
   async claim(from: readonly ClaimFrom[], by: Claimer): Promise<Claimed> {
     this.#refuseClosed()
     const now = this.#clock.now()
+    const queues = this.#queuesOf(from)
     const waits: Wait[] = []
     const buried: Buried[] = []
-    const heads = () => (by.heads ? { heads: from.map(({ queue }) => headOf(this.#queue(queue), now)) } : {})
+    const heads = () => (by.heads ? { heads: queues.map((queue) => headOf(queue, now)) } : {})
     let more = false
-    for (const { queue: name, limit, leaseMs } of from) {
-      const queue = this.#queue(name)
+    for (const [i, { queue: name, limit, leaseMs }] of from.entries()) {
+      const queue = queues[i]!
+      const held = queue.running.size
       buried.push(...queue.recover(now))
+      if (queue.running.size < held) this.#ring([name])
       queue.promote(now)
       const claims: Claim[] = queue.paused
         ? []
         : queue.take(by.alone ? Math.min(limit, 1) : limit, by.worker, leaseMs ?? by.leaseMs, by.alone ?? false, now)
-      more ||= !queue.paused && queue.ready.size > 0
+      more ||= queue.hasWork(now)
       if (claims.length > 0) return { now, queue: name, claims, buried, waits, ...heads(), more }
       if (queue.paused || queue.ready.size === 0) waits.push(waitOf(queue, now))
     }
@@ -123,16 +142,19 @@ export class MemoryStore implements Store {
   async settle(items: readonly SettleItem[]): Promise<SettleAnswer[]> {
     this.#refuseClosed()
     const now = this.#clock.now()
-    const answers = items.map((item) => this.#queue(item.queue).settle(item, now))
-    const touched = new Set(items.filter((_, i) => answers[i] === 'ok').map((item) => item.queue))
-    for (const name of touched) this.#queue(name).trim(now)
-    this.#ring([...touched])
+    const queues = this.#queuesOf(items)
+    const answers = items.map((item, i) => queues[i]!.settle(item, now))
+    const touched = new Set(queues.filter((_, i) => answers[i] === 'ok'))
+    for (const queue of touched) queue.trim(now)
+    this.#ring([...touched].map((queue) => queue.settings.name))
     return answers
   }
 
   async extend(items: readonly ExtendItem[]): Promise<ExtendAnswer[]> {
     this.#refuseClosed()
-    return items.map((item) => this.#queue(item.queue).extend(item, item.leaseMs, item.beat, this.#clock.now()))
+    const now = this.#clock.now()
+    const queues = this.#queuesOf(items)
+    return items.map((item, i) => queues[i]!.extend(item, item.leaseMs, item.beat, now))
   }
 
   async depth(queues: readonly string[]): Promise<{ now: number; depths: Depth[] }> {
@@ -143,47 +165,52 @@ export class MemoryStore implements Store {
 
   async wait(queues: readonly string[], forMs: number, signal: AbortSignal): Promise<string[]> {
     this.#refuseClosed()
-    const withWork = () => queues.filter((name) => this.#queue(name).hasWork(this.#clock.now()))
-    if (withWork().length === 0) await this.#sleep(new Set(queues), forMs, signal)
-    return this.#closed ? [] : withWork()
+    const withWork = queues.filter((name) => this.#queue(name).hasWork(this.#clock.now()))
+    return withWork.length > 0 ? withWork : this.#rung(new Set(queues), forMs, signal)
   }
 
   async close(): Promise<void> {
-    this.#closed = true
-    for (const waiter of this.#waiters) waiter.wake()
+    this.#closing.abort()
   }
 
   #refuseClosed(): void {
-    if (this.#closed) throw new ClosedError('the memory store')
+    if (this.#closing.signal.aborted) throw new ClosedError('the memory store')
   }
 
   #queue(name: string): MemoryQueue {
-    const queue = this.queues.get(name)
-    if (queue === undefined) throw new UnknownQueueError(name, [...this.queues.keys()])
+    const queue = this.#data.queues.get(name)
+    if (queue === undefined) throw new UnknownQueueError(name, [...this.#data.queues.keys()])
     return queue
   }
 
-  #ring(names: readonly string[]): void {
-    if (names.length === 0) return
-    for (const waiter of this.#waiters) if (names.some((name) => waiter.queues.has(name))) waiter.wake()
+  /** All are looked up before the first is changed: an unknown one changes nothing. */
+  #queuesOf(items: readonly { readonly queue: string }[]): MemoryQueue[] {
+    return items.map((item) => this.#queue(item.queue))
   }
 
-  /** Resolves true when one of the queues is rung, false after `forMs`, when aborted or when the store closes. */
-  #sleep(queues: ReadonlySet<string>, forMs: number, signal: AbortSignal): Promise<boolean> {
-    if (signal.aborted || forMs <= 0) return Promise.resolve(false)
+  #ring(names: readonly string[]): void {
+    if (names.length > 0) for (const waiter of this.#data.waiters) waiter(names)
+  }
+
+  /** The queues (of `queues`, or of all) that are rung next; none after `forMs`, when aborted or when the store closes. */
+  #rung(queues: ReadonlySet<string> | undefined, forMs: number, signal: AbortSignal): Promise<string[]> {
+    if (signal.aborted || this.#closing.signal.aborted || forMs <= 0) return Promise.resolve([])
     return new Promise((resolve) => {
-      const done = (rung: boolean) => {
+      const done = (rung: string[]) => {
         clearTimeout(timer)
-        signal.removeEventListener('abort', over)
-        this.#waiters.delete(waiter)
-        resolve(rung && !this.#closed)
+        for (const end of [signal, this.#closing.signal]) end.removeEventListener('abort', over)
+        this.#data.waiters.delete(waiter)
+        resolve(rung)
       }
-      const over = () => done(false)
-      const waiter: Waiter = { queues, wake: () => done(true) }
+      const over = () => done([])
+      const waiter: Waiter = (names) => {
+        const rung = names.filter((name) => queues === undefined || queues.has(name))
+        if (rung.length > 0) done(rung)
+      }
       // 2^31 − 1 is the longest timer there is; whoever waits longer just looks once more in between.
       const timer = setTimeout(over, Math.min(forMs, 0x7fffffff))
-      signal.addEventListener('abort', over)
-      this.#waiters.add(waiter)
+      for (const end of [signal, this.#closing.signal]) end.addEventListener('abort', over)
+      this.#data.waiters.add(waiter)
     })
   }
 }

@@ -1,7 +1,9 @@
 /** A sorted list: items kept in the order of a comparison that tells every two of them apart. */
 
 export class SortedList<T> {
-  readonly #items: T[] = []
+  /** From `#head` on; what stands before has been removed. Queues lose their first item most of the time, and moving all others would cost more than the rest. */
+  #items: T[] = []
+  #head = 0
   readonly #compare: (a: T, b: T) => number
 
   constructor(compare: (a: T, b: T) => number) {
@@ -9,11 +11,11 @@ export class SortedList<T> {
   }
 
   get size(): number {
-    return this.#items.length
+    return this.#items.length - this.#head
   }
 
   get first(): T | undefined {
-    return this.#items[0]
+    return this.#items[this.#head]
   }
 
   add(item: T): void {
@@ -23,21 +25,26 @@ export class SortedList<T> {
   /** Harmless where the item is not in the list. */
   remove(item: T): void {
     const at = this.#indexOf(item)
-    if (this.#items[at] === item) this.#items.splice(at, 1)
+    if (this.#items[at] !== item) return
+    if (at > this.#head) this.#items.splice(at, 1)
+    else if (++this.#head > this.#items.length / 2) {
+      this.#items = this.#items.slice(this.#head)
+      this.#head = 0
+    }
   }
 
-  /** The first `count` items, still in the list. */
+  /** The first `count` items, still in the list; none where `count` is negative. */
   head(count: number): T[] {
-    return this.#items.slice(0, count)
+    return this.#items.slice(this.#head, this.#head + Math.max(0, count))
   }
 
   [Symbol.iterator](): Iterator<T> {
-    return this.#items.values()
+    return this.head(this.size).values()
   }
 
   /** Where the item stands, or would. */
   #indexOf(item: T): number {
-    let low = 0
+    let low = this.#head
     let high = this.#items.length
     while (low < high) {
       const middle = (low + high) >> 1

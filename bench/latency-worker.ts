@@ -1,0 +1,22 @@
+/** A worker process for the latency benchmark: reports, per job, ms from before its enqueue was called to the start of its handler. */
+
+import { defineTask, millrace } from 'millrace'
+
+const [store = ''] = process.argv.slice(2)
+const latencies: number[] = []
+
+const timed = defineTask({
+  name: 'timed',
+  run: async (input) => {
+    // The monotonic clock is one for all processes of a machine.
+    latencies.push(Number(process.hrtime.bigint() - BigInt(input as string)) / 1e6)
+  },
+})
+
+const mill = millrace({ store, tasks: [timed] })
+await mill.worker({ concurrency: 10 }).start()
+process.send?.('ready')
+process.once('message', async () => {
+  await mill.close()
+  process.send?.(latencies, () => process.disconnect())
+})

@@ -1,0 +1,11 @@
+/** The configuration of the demo, on the store that the environment names. */
+
+import { millrace } from 'millrace'
+import { queues } from './queues.js'
+import { checksum } from './tasks.js'
+
+export default millrace({
+  store: process.env['MILLRACE_STORE'] ?? 'sqlite:.millrace/demo.db',
+  queues,
+  tasks: [checksum],
+})

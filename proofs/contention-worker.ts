@@ -1,0 +1,39 @@
+/** A worker process of the contention proof: runs jobs, and tells its parent of failed store calls and its longest one. */
+
+import { setTimeout as delay } from 'node:timers/promises'
+import { defineTask, millrace } from 'millrace'
+import { SqliteStore } from '#src/stores/sqlite/sqlite-store.js'
+import { contended, lease, type WorkerWord } from './contention.js'
+
+const [store = ''] = process.argv.slice(2)
+const say = (word: WorkerWord) => process.send?.(word)
+
+let slowestMs = 0
+for (const name of ['claim', 'settle', 'extend', 'enqueue'] as const) {
+  const call = SqliteStore.prototype[name] as (...args: unknown[]) => Promise<unknown>
+  Object.assign(SqliteStore.prototype, {
+    async [name](...args: unknown[]) {
+      const startedAt = performance.now()
+      try {
+        return await call.apply(this, args)
+      } finally {
+        const ms = performance.now() - startedAt
+        if (ms > slowestMs) {
+          slowestMs = ms
+          say({ kind: 'slowest', ms })
+        }
+      }
+    },
+  })
+}
+
+// Some jobs take a moment, so that whoever is killed has work in hand.
+const task = defineTask({ name: contended.name, run: async (n) => void ((n as number) % 10 === 0 && (await delay(2))) })
+const mill = millrace({ store, tasks: [task], queues: { default: { lease } } })
+mill.on('store.failed', ({ call, error }) => say({ kind: 'failed', call: `${call}: ${String(error)}` }))
+await mill.worker({ concurrency: 10 }).start()
+say({ kind: 'ready' })
+process.once('SIGTERM', async () => {
+  await mill.close()
+  process.disconnect()
+})

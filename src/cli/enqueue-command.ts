@@ -1,0 +1,82 @@
+/** The command `enqueue`: one job from the command line. */
+
+import { type Command, Option } from 'commander'
+import type { Mill } from '../config/mill.js'
+import type { EnqueueOptions } from '../core/enqueue-options.js'
+import { UnknownTaskError } from '../core/errors.js'
+import { isTaskName, taskNameForm } from '../core/ids.js'
+import { highestPriority, lowestPriority, type Meta } from '../core/job.js'
+import { type AnyTask, defineTask } from '../core/task.js'
+import { UsageError } from './exit-code.js'
+import { durationFlag, jsonGiven, wholeFlag } from './flags.js'
+import { type MillFlags, millCommand, withJson, withMill } from './mill-command.js'
+import { printable } from './printable.js'
+
+interface EnqueueFlags extends MillFlags {
+  readonly queue?: string
+  readonly delay?: number
+  readonly runAt?: string
+  readonly priority?: number
+  readonly id?: string
+  readonly meta?: string
+}
+
+export function addEnqueue(program: Command): void {
+  const command = millCommand(program, 'enqueue <task> <json>', 'Enqueue one job')
+    .usage('<task> <json|@file|-> [options]')
+    .option('--queue <queue>', "another queue than the task's; the task needs no definition then")
+    .addOption(
+      new Option('--delay <duration>', 'not before so long from now: 500ms, 30s, 5m, 1h30m')
+        .argParser(durationFlag)
+        .conflicts('runAt'),
+    )
+    .option('--run-at <time>', 'not before this moment, as 2026-12-24T18:00:00Z')
+    .option('--priority <n>', 'higher first', wholeFlag(lowestPriority, highestPriority))
+    .option('--id <id>', 'an id of your own; enqueueing it again changes nothing')
+    .option('--meta <json>', 'an object sent along with the input')
+    .addHelpText(
+      'after',
+      `
+Examples:
+  $ millrace enqueue send-email '{"to":"ada@example.org","subject":"Hello"}' --delay 5m
+  $ millrace enqueue send-email @mail.json --id welcome-42
+  $ produce-json | millrace enqueue resize - --queue low`,
+    )
+  withJson(command, 'print {"id","queue","task","outcome"}').action((task: string, json: string, flags: EnqueueFlags) =>
+    enqueue(task, json, flags),
+  )
+}
+
+async function enqueue(taskName: string, json: string, flags: EnqueueFlags): Promise<void> {
+  if (json === '-' && flags.meta === '-') throw new UsageError('only one of <json> and --meta can be standard input.')
+  const input = await jsonGiven(json, 'the input')
+  const meta = flags.meta === undefined ? undefined : await jsonGiven(flags.meta, '--meta')
+  const { queue, id, priority, delay, runAt } = flags
+  const options: EnqueueOptions = {
+    ...(queue !== undefined && { queue }),
+    ...(id !== undefined && { id }),
+    ...(priority !== undefined && { priority }),
+    ...(delay !== undefined && { delay }),
+    ...(runAt !== undefined && { runAt }),
+    ...(meta !== undefined && { meta: meta as Meta }),
+  }
+  await withMill(flags, async (mill, terminal) => {
+    const task = taskNamed(mill, taskName, queue)
+    const job = await mill.enqueue(task, input, options)
+    terminal.print({ id: job.id, queue: job.queue, task: task.name, outcome: job.outcome }, () => [
+      job.outcome === 'added'
+        ? `${terminal.colors.green('added')} ${printable(job.id)} to ${job.queue}`
+        : `${terminal.colors.yellow('duplicate')}: ${printable(job.id)} is in ${job.queue} already, or was just done; nothing changed`,
+    ])
+  })
+}
+
+/** The declared task of this name; with a queue, any name will do: workers elsewhere may know it. */
+function taskNamed(mill: Mill, name: string, queue: string | undefined): AnyTask {
+  const declared = [...mill.tasks.values()].find((task) => task.name === name || task.aliases.includes(name))
+  if (declared !== undefined) return declared
+  if (queue === undefined) throw new UnknownTaskError(name, [...mill.tasks.keys()])
+  if (!isTaskName(name)) throw new UsageError(`a task name must be ${taskNameForm}.`)
+  // Checked here, where the error can name the queues there are.
+  return defineTask({ name, queue: mill.queue(queue).name })
+}

@@ -1,0 +1,53 @@
+/** Exit codes: what the process says to its caller when it ends, and which errors lead to which. */
+
+import { CommanderError } from 'commander'
+import { MillraceError } from '../core/errors.js'
+import { printable, printableLines } from './printable.js'
+
+export const exitCodes = { ok: 0, failed: 1, usage: 2 } as const
+
+export const exitCodeHelp = `Exit codes:
+  0    done
+  1    the operation failed: the store is unavailable, the job was not found …
+  2    wrong usage or configuration; nothing was done
+  130  ended at once by a second SIGINT (143: SIGTERM)`
+
+/** The command line asks for something that makes no sense. */
+export class UsageError extends Error {}
+
+/** What was asked could not be done. */
+export class OperationError extends Error {}
+
+/** Codes of errors that another command line or configuration would not have met. */
+const usageCodes = new Set([
+  'config-invalid',
+  'config-conflict',
+  'job-invalid',
+  'payload-too-large',
+  'codec-failed',
+  'argument-invalid',
+  'unsupported-by-store',
+  'queue-unknown',
+  'task-unknown',
+])
+
+export function exitCodeOf(error: unknown): number {
+  if (error instanceof CommanderError) return error.exitCode === 0 ? exitCodes.ok : exitCodes.usage
+  if (error instanceof UsageError) return exitCodes.usage
+  return usageCodes.has((error as { code?: string } | null)?.code ?? '') ? exitCodes.usage : exitCodes.failed
+}
+
+/** What is said on stderr, or nothing where commander has said it already. */
+export function errorLine(error: unknown): string | undefined {
+  if (error instanceof CommanderError) return undefined
+  if (!(error instanceof Error)) return `millrace: ${printable(String(error))}`
+  const expected =
+    error instanceof MillraceError || error instanceof UsageError || error instanceof OperationError || 'code' in error
+  // An error that nobody foresaw is ours: its stack says where.
+  return `millrace: ${printableLines(expected ? error.message : (error.stack ?? error.message))}`
+}
+
+/** 128 + the number of the signal, as shells have it. */
+export function signalExitCode(signal: 'SIGINT' | 'SIGTERM'): number {
+  return signal === 'SIGINT' ? 130 : 143
+}

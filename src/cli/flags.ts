@@ -1,0 +1,49 @@
+/** Flags: texts of the command line turned into values, or refused with the form that was expected. */
+
+import { readFile } from 'node:fs/promises'
+import { text } from 'node:stream/consumers'
+import { InvalidArgumentError } from 'commander'
+import { durationForm, parseDuration } from '../core/duration.js'
+import { UsageError } from './exit-code.js'
+import { count } from './figures.js'
+import { shortened } from './printable.js'
+
+export function wholeFlag(least: number, most: number): (given: string) => number {
+  return (given) => {
+    const n = /^[+-]?\d{1,15}$/.test(given) ? Number(given) : Number.NaN
+    if (n >= least && n <= most) return n
+    throw new InvalidArgumentError(`Expected a whole number from ${count(least)} to ${count(most)}.`)
+  }
+}
+
+/** `a,b,c` */
+export function namesFlag(given: string): string[] {
+  const names = given.split(',').map((name) => name.trim())
+  if (names.every((name) => name !== '')) return [...new Set(names)]
+  throw new InvalidArgumentError('Expected names with commas between them, such as high,default.')
+}
+
+/** In ms. A bare number on the command line is one of milliseconds. */
+export function durationFlag(given: string): number {
+  const ms = parseDuration(/^\d+$/.test(given) ? Number(given) : given)
+  if (ms !== undefined) return ms
+  throw new InvalidArgumentError(`Expected ${durationForm}.`)
+}
+
+/** JSON given as text, as `@file`, or as `-` for standard input. Throws `UsageError` naming `what`. */
+export async function jsonGiven(given: string, what: string): Promise<unknown> {
+  const [source, read] = sourceOf(given)
+  try {
+    return JSON.parse(await read())
+  } catch (error) {
+    throw new UsageError(
+      `${what} must be JSON, @file with JSON, or - for standard input; ${source}: ${(error as Error).message}`,
+    )
+  }
+}
+
+function sourceOf(given: string): [string, () => Promise<string>] {
+  if (given === '-') return ['standard input', () => text(process.stdin)]
+  if (given.startsWith('@')) return [`file '${given.slice(1)}'`, () => readFile(given.slice(1), 'utf8')]
+  return [`'${shortened(given, 60)}'`, async () => given]
+}

@@ -1,0 +1,43 @@
+/** A mill command: what all commands share — the options `--config` and `--json`, and a mill that is opened before and closed after. */
+
+import type { Command } from 'commander'
+import { type Loaded, loadMill } from '../config/load-config.js'
+import type { Mill } from '../config/mill.js'
+import { Terminal } from './terminal.js'
+
+export interface MillFlags {
+  readonly config?: string
+  readonly json?: boolean
+}
+
+/** A command of `parent` with the shared options; `usage` as in `'enqueue <task> <json>'`. */
+export function millCommand(parent: Command, usage: string, summary: string): Command {
+  return parent
+    .command(usage)
+    .description(summary)
+    .option(
+      '--config <file>',
+      'the configuration (default: MILLRACE_CONFIG, else millrace.config.ts, .mts, .js or .mjs)',
+    )
+}
+
+/** Every command has it, and each says what it prints then. */
+export function withJson(command: Command, what: string): Command {
+  return command.option('--json', what)
+}
+
+export function loaded(flags: MillFlags, module?: string): Promise<Loaded> {
+  return loadMill({ cwd: process.cwd(), env: process.env, config: flags.config, module })
+}
+
+export async function withMill(
+  flags: MillFlags,
+  use: (mill: Mill, terminal: Terminal) => Promise<void>,
+): Promise<void> {
+  const { mill } = await loaded(flags)
+  try {
+    await use(mill, new Terminal({ json: flags.json ?? false }))
+  } finally {
+    await mill.close()
+  }
+}

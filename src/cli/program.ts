@@ -1,0 +1,58 @@
+/** The program: the whole command line of `millrace`, one command per noun. */
+
+import { readFileSync } from 'node:fs'
+import { Command } from 'commander'
+import { addEnqueue } from './enqueue-command.js'
+import { exitCodeHelp } from './exit-code.js'
+import { addJobs } from './jobs-command.js'
+import { addMorgue } from './morgue-command.js'
+import { printable } from './printable.js'
+import { addStats } from './stats-command.js'
+import { addWork } from './work-command.js'
+
+export function createProgram(): Command {
+  const program = new Command('millrace')
+    .description('Background jobs, embedded on SQLite: no server needed.')
+    .version(version(), '--version', 'print the version')
+    .helpOption('--help', 'show this')
+    .helpCommand(false)
+    .showSuggestionAfterError(true)
+    .exitOverride()
+    .configureOutput({
+      outputError: (text, write) => write(`millrace: ${oneLine(text)} See --help.\n`),
+    })
+    .addHelpText(
+      'after',
+      `
+Examples:
+  $ millrace work                                  run workers for what millrace.config.ts describes
+  $ millrace enqueue send-email '{"to":"ada@example.org","subject":"Hello"}'
+  $ millrace stats --watch
+  $ millrace morgue revive default --all
+
+Environment:
+  MILLRACE_CONFIG  path of the configuration
+  MILLRACE_STORE   where jobs live, where there is no configuration; configurations may read it too
+  NO_COLOR         no colours (there are none without a terminal)
+
+${exitCodeHelp}`,
+    )
+  for (const add of [addWork, addEnqueue, addStats, addJobs, addMorgue]) add(program)
+  return program
+}
+
+/** Commander's words, with its suggestion on the same line. */
+function oneLine(text: string): string {
+  const line = printable(
+    text
+      .replace(/^error: /, '')
+      .trim()
+      .replaceAll('\n', ' '),
+  )
+  return /[.?)]$/.test(line) ? line : `${line}.`
+}
+
+function version(): string {
+  const text = readFileSync(new URL('../../package.json', import.meta.url), 'utf8')
+  return (JSON.parse(text) as { version: string }).version
+}

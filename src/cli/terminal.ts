@@ -1,0 +1,84 @@
+/** The terminal: all that commands print goes through here, as lines for people or, with `--json`, as JSON for programs. */
+
+import picocolors from 'picocolors'
+import { timeOfDay } from './figures.js'
+import { printableJson } from './printable.js'
+
+export interface TerminalOptions {
+  readonly json: boolean
+  /** Goes on without a word when nobody reads any more, instead of ending the process. */
+  readonly outlivesReader?: boolean
+}
+
+export class Terminal {
+  readonly json: boolean
+  readonly colors: ReturnType<typeof picocolors.createColors>
+  readonly #out = process.stdout
+  #drawn = 0
+  #readerGone = false
+
+  constructor({ json, outlivesReader = false }: TerminalOptions) {
+    this.json = json
+    const { NO_COLOR, TERM } = process.env
+    this.colors = picocolors.createColors(this.live && !NO_COLOR && TERM !== 'dumb')
+    this.#out.on('error', (error: NodeJS.ErrnoException) => {
+      if (error.code !== 'EPIPE') throw error
+      this.#readerGone = true
+      if (!outlivesReader) process.exit(0)
+    })
+  }
+
+  /** Whether a person looks at it, and lines can be redrawn. */
+  get live(): boolean {
+    return this.#out.isTTY === true && !this.json
+  }
+
+  /** Width in columns; without a terminal, lines are as long as they are. */
+  get columns(): number {
+    return this.live ? this.#out.columns || 80 : Number.POSITIVE_INFINITY
+  }
+
+  /** The value as one line of JSON with `--json`, else the lines. */
+  print(value: unknown, lines: () => readonly string[]): void {
+    this.#write(this.json ? [jsonText(value)] : lines())
+  }
+
+  /** Like `print`, but in the place of what was drawn before where a person looks at it. */
+  redraw(value: unknown, lines: () => readonly string[]): void {
+    if (!this.live) {
+      this.print(value, lines)
+      return
+    }
+    const drawn = lines()
+    // Up over what was drawn, then clear from there to the end of the screen.
+    if (this.#drawn > 0) this.#out.write(`\u001b[${this.#drawn}A\u001b[J`)
+    this.#drawn = drawn.length
+    this.#write(drawn)
+  }
+
+  /** Something that happened in this process, as a line of its own. */
+  event(event: string, fields: Readonly<Record<string, unknown>>, words: () => string): void {
+    const at = new Date()
+    this.print({ event, at: at.toISOString(), pid: process.pid, ...fields }, () => [
+      `${this.colors.dim(`${timeOfDay(at)} ${process.pid}`)} ${words()}`,
+    ])
+  }
+
+  #write(lines: readonly string[]): void {
+    if (!this.#readerGone && lines.length > 0) this.#out.write(`${lines.join('\n')}\n`)
+  }
+}
+
+/** JSON of what a record may hold beside JSON: big integers as text, maps and sets as arrays, bytes as base64. */
+export function jsonText(value: unknown, indent?: number): string {
+  return printableJson(JSON.stringify(value, plain, indent) ?? 'null')
+}
+
+function plain(this: unknown, key: string, value: unknown): unknown {
+  // Buffers have a toJSON, which was called already: look at the value itself.
+  const own = (this as Record<string, unknown>)[key]
+  if (own instanceof Uint8Array) return Buffer.from(own).toString('base64')
+  if (typeof value === 'bigint') return value.toString()
+  if (value instanceof Map || value instanceof Set) return [...value]
+  return value
+}

@@ -1,0 +1,146 @@
+/** The work log: what a worker process says of itself — its start and stop, what failed, and how far it is. */
+
+import type { Mill } from '../config/mill.js'
+import { formatDuration } from '../core/duration.js'
+import type { EventMap, EventName, JobRef } from '../core/events.js'
+import { count, counted, rate } from './figures.js'
+import { printable, shortened } from './printable.js'
+import type { StopCause } from './stop-request.js'
+import type { Terminal } from './terminal.js'
+
+const progressEveryMs = 5_000
+const longestLine = 300
+
+/** Events that are told one by one, with their words for people. */
+const tellings: { readonly [Name in EventName]?: (event: EventMap[Name]) => string } = {
+  'job.failed': ({ attempt, error, retryMs = 0, ...job }) =>
+    `failed ${nameOf(job)}, attempt ${attempt}, again in ${formatDuration(retryMs)}: ${messageOf(error)}`,
+  'job.buried': ({ reason, error, ...job }) =>
+    `buried ${nameOf(job)}, ${reason}${error === undefined ? '' : `: ${error}`}`,
+  'job.released': ({ reason, delayMs, ...job }) =>
+    `released ${nameOf(job)}, ${reason}, again in ${formatDuration(delayMs)}`,
+  'settle.refused': ({ kind, answer, ...job }) => `late ${kind} of ${nameOf(job)} refused: the claim is ${answer}`,
+  'lease.lost': (job) => `lease of ${nameOf(job)} lost: another worker may run it`,
+  'result.dropped': ({ error, ...job }) => `result of ${nameOf(job)} not kept: ${error}`,
+  'store.failed': ({ call, error, retryMs }) =>
+    `store: ${call} failed, ${retryMs === undefined ? 'not tried again' : `again in ${formatDuration(retryMs)}`}: ${messageOf(error)}`,
+  'hook.failed': ({ hook, error }) => `${hook} threw: ${messageOf(error)}`,
+}
+
+/** Releases that are a task's own wish, or part of every stop. */
+const quietReleases = new Set(['snoozed', 'should-run', 'stopping'])
+
+interface Totals {
+  completed: number
+  failed: number
+  buried: number
+  released: number
+  cancelled: number
+}
+
+/** Which event counts as what. */
+const totalOf: { readonly [Name in EventName]?: keyof Totals } = {
+  'job.completed': 'completed',
+  'job.failed': 'failed',
+  'job.buried': 'buried',
+  'job.released': 'released',
+  'job.cancelled': 'cancelled',
+}
+
+export interface WorkStart {
+  readonly worker: string
+  readonly queues: readonly string[]
+  readonly concurrency: number
+}
+
+export class WorkLog {
+  readonly #mill: Mill
+  readonly #terminal: Terminal
+  readonly #startedAt = performance.now()
+  readonly #totals: Totals = { completed: 0, failed: 0, buried: 0, released: 0, cancelled: 0 }
+  readonly #foreignTasks = new Set<string>()
+  #told = { at: this.#startedAt, completed: 0, changes: 0 }
+  #timer: NodeJS.Timeout | undefined
+
+  constructor(mill: Mill, terminal: Terminal) {
+    this.#mill = mill
+    this.#terminal = terminal
+    for (const [event, total] of Object.entries(totalOf) as [EventName, keyof Totals][])
+      mill.on(event, () => {
+        this.#totals[total] += 1
+      })
+    for (const name of Object.keys(tellings) as EventName[]) mill.on(name, (event) => this.#tell(name, event))
+  }
+
+  started({ worker, queues, concurrency }: WorkStart, running: () => number): void {
+    const weights = Object.fromEntries(queues.map((name) => [name, this.#mill.queues.get(name)!.weight]))
+    const { text: store } = this.#mill.store
+    this.#terminal.event('worker.started', { worker, store, queues: weights, concurrency }, () => {
+      const line = Object.entries(weights).map(([name, weight]) => `${name}:${weight}`)
+      return `started on ${store}, queues ${line.join(' ')}, ${concurrency} at once`
+    })
+    this.#timer = setInterval(() => this.#progress(running()), progressEveryMs)
+  }
+
+  stopping(cause: StopCause, running: number): void {
+    this.#terminal.event('worker.stopping', { cause, running }, () =>
+      running === 0
+        ? `stopping (${cause})`
+        : `stopping (${cause}), waiting for ${counted(running, 'running job')}; once more ends it at once`,
+    )
+  }
+
+  stopped(): void {
+    clearInterval(this.#timer)
+    const ms = performance.now() - this.#startedAt
+    const { completed, failed, buried, released } = this.#totals
+    this.#terminal.event('worker.stopped', { ranMs: Math.round(ms), ...this.#totals }, () => {
+      const { green, red } = this.#terminal.colors
+      const bad = failed + buried > 0 ? red(`${count(failed)} failed, ${count(buried)} buried`) : 'none failed'
+      return `stopped after ${formatDuration(ms)}: ${green(`${count(completed)} done`)}, ${bad}${released > 0 ? `, ${count(released)} put back` : ''}`
+    })
+  }
+
+  #progress(running: number): void {
+    const { completed, failed, buried, released, cancelled } = this.#totals
+    const changes = completed + failed + buried + released + cancelled
+    const { at, ...before } = this.#told
+    if (changes === before.changes) return
+    const now = performance.now()
+    this.#told = { at: now, completed, changes }
+    const perSecond = rate(completed - before.completed, now - at)
+    this.#terminal.event(
+      'worker.progressed',
+      { ...this.#totals, running },
+      () => `${count(completed)} done (${perSecond}/s), ${count(failed)} failed, ${running} running`,
+    )
+  }
+
+  #tell<Name extends EventName>(name: Name, event: EventMap[Name]): void {
+    if (name === 'job.released' && this.#isQuiet(event as EventMap['job.released'])) return
+    // Its burial follows, and says the same to people.
+    if (name === 'job.failed' && (event as EventMap['job.failed']).retryMs === undefined && !this.#terminal.json) return
+    const fields = Object.entries(event).map(([key, value]) => [key, value instanceof Error ? value.message : value])
+    const words = tellings[name] as (event: EventMap[Name]) => string
+    const { red, yellow } = this.#terminal.colors
+    const paint = name === 'job.buried' || name === 'hook.failed' ? red : yellow
+    this.#terminal.event(name, Object.fromEntries(fields), () => paint(shortened(printable(words(event)), longestLine)))
+  }
+
+  /** A task that no handler here knows is told once: its jobs come back every half minute. */
+  #isQuiet({ reason, task }: EventMap['job.released']): boolean {
+    if (quietReleases.has(reason)) return true
+    if (reason !== 'unknown-task') return false
+    const known = this.#foreignTasks.has(task)
+    this.#foreignTasks.add(task)
+    return known
+  }
+}
+
+function nameOf({ queue, id, task }: JobRef): string {
+  return `${queue} ${task} ${id}`
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error)
+}

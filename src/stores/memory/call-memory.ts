@@ -1,0 +1,35 @@
+/** The calls a queue remembers, so that one sent again is answered and not repeated. */
+
+import type { Enqueued } from '../store.js'
+
+const memoryMs = 60_000
+const memoryCount = 1_000
+
+interface Call {
+  readonly id: string
+  readonly at: number
+  readonly answers: Enqueued[]
+}
+
+export class CallMemory {
+  readonly #calls = new Map<string, Call>()
+
+  /** What was answered to the call the first time, while that is remembered. */
+  answersTo(id: string, now: number): Enqueued[] | undefined {
+    const call = this.#calls.get(id)
+    return call !== undefined && call.at + memoryMs > now ? call.answers : undefined
+  }
+
+  remember(id: string, answers: Enqueued[], now: number): void {
+    this.#calls.delete(id)
+    this.#calls.set(id, { id, at: now, answers })
+    for (const call of this.#calls.values()) {
+      if (this.#calls.size <= memoryCount && call.at + memoryMs > now) break
+      this.#calls.delete(call.id)
+    }
+  }
+
+  list(now: number): Call[] {
+    return [...this.#calls.values()].filter((call) => call.at + memoryMs > now)
+  }
+}

@@ -1,0 +1,125 @@
+/**
+ * The calls each queue remembers, so that one sent again is answered and not repeated.
+ * They are held in memory and written as one row per queue and transaction: a row per call would cost as much as its job.
+ */
+
+import type { Enqueued } from '../store.js'
+import type { Database, Statement } from './sqlite-driver.js'
+import type { QueueRow } from './sqlite-queue.js'
+
+export const callMemoryMs = 60_000
+export const callMemoryCount = 1_000
+
+/** The calls of one row; the row goes when none of them is remembered any more. */
+interface Batch {
+  cid: number
+  left: number
+}
+
+interface Call {
+  readonly at: number
+  /** One letter per job. */
+  readonly letters: string
+  readonly batch: Batch
+}
+
+interface Memory {
+  readonly calls: Map<string, Call>
+  lastCid: number
+  /** Made in this transaction, to be written at its end. */
+  fresh: [id: string, at: number, letters: string][]
+  freshBatch: Batch
+  /** Whether what other connections wrote has been read in this transaction. */
+  isCurrent: boolean
+}
+
+const letterOf: Record<Enqueued, string> = { added: 'a', duplicate: 'd', full: 'f', draining: 'r' }
+const answerOf: Record<string, Enqueued> = { a: 'added', d: 'duplicate', f: 'full', r: 'draining' }
+
+export class SqliteCalls {
+  readonly #memories = new Map<number, Memory>()
+  readonly #emptied: number[] = []
+  readonly #select: Statement
+  readonly #insert: Statement
+  readonly #delete: Statement
+
+  constructor(db: Database) {
+    this.#select = db.prepare('SELECT cid, calls FROM call WHERE qid = ? AND cid > ? ORDER BY cid')
+    this.#insert = db.prepare('INSERT INTO call (qid, calls) VALUES (?, ?)')
+    this.#delete = db.prepare('DELETE FROM call WHERE cid = ?')
+  }
+
+  /** What was answered to the call the first time, while that is remembered. */
+  answersTo(queue: QueueRow, id: string, now: number): Enqueued[] | undefined {
+    const call = this.#current(queue.qid).calls.get(id)
+    return call !== undefined && call.at + callMemoryMs > now
+      ? Array.from(call.letters, (letter) => answerOf[letter]!)
+      : undefined
+  }
+
+  remember(queue: QueueRow, id: string, answers: readonly Enqueued[], now: number): void {
+    const memory = this.#current(queue.qid)
+    let letters = ''
+    for (const answer of answers) letters += letterOf[answer]
+    memory.fresh.push([id, now, letters])
+    this.#add(memory, id, now, letters, memory.freshBatch)
+    for (const [old, call] of memory.calls) {
+      if (memory.calls.size <= callMemoryCount && call.at + callMemoryMs > now) break
+      this.#forgetCall(memory, old, call)
+    }
+  }
+
+  /** Called before each commit of a write. */
+  flush(): void {
+    for (const [qid, memory] of this.#memories) {
+      memory.isCurrent = false
+      if (memory.fresh.length === 0) continue
+      const { lastInsertRowid } = this.#insert.run(qid, JSON.stringify(memory.fresh))
+      memory.freshBatch.cid = Number(lastInsertRowid)
+      memory.lastCid = memory.freshBatch.cid
+      memory.fresh = []
+      memory.freshBatch = { cid: 0, left: 0 }
+    }
+    // After the insert: a row number must never be given twice, for others read only those above the last they saw.
+    for (const cid of this.#emptied.splice(0)) this.#delete.run(cid)
+  }
+
+  /** Called after a rollback: what is held may never have been written. */
+  forget(): void {
+    this.#memories.clear()
+    this.#emptied.length = 0
+  }
+
+  #current(qid: number): Memory {
+    let memory = this.#memories.get(qid)
+    if (memory === undefined) {
+      memory = { calls: new Map(), lastCid: 0, fresh: [], freshBatch: { cid: 0, left: 0 }, isCurrent: false }
+      this.#memories.set(qid, memory)
+    }
+    if (!memory.isCurrent) {
+      for (const row of this.#select.all(qid, memory.lastCid)) {
+        const { cid, calls } = row as { cid: number; calls: string }
+        const batch: Batch = { cid, left: 0 }
+        for (const [id, at, letters] of JSON.parse(calls) as [string, number, string][])
+          this.#add(memory, id, at, letters, batch)
+        memory.lastCid = cid
+      }
+      memory.isCurrent = true
+    }
+    return memory
+  }
+
+  #add(memory: Memory, id: string, at: number, letters: string, batch: Batch): void {
+    const before = memory.calls.get(id)
+    if (before !== undefined) this.#forgetCall(memory, id, before)
+    batch.left += 1
+    memory.calls.set(id, { at, letters, batch })
+  }
+
+  #forgetCall(memory: Memory, id: string, call: Call): void {
+    memory.calls.delete(id)
+    // The newest row of a queue is kept even when empty: see `flush`.
+    if (--call.batch.left === 0 && call.batch.cid > 0 && call.batch.cid < memory.lastCid)
+      this.#emptied.push(call.batch.cid)
+  }
+}

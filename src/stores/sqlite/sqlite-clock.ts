@@ -1,0 +1,32 @@
+/** The SQLite store's clock: wall time for records, the machine's monotonic time and boot id for leases. */
+
+import { readFileSync } from 'node:fs'
+import { hostname } from 'node:os'
+
+export interface SqliteClock {
+  /** Ms since 1970. */
+  now(): number
+  /** Ms of a clock that all processes of the machine share and that never goes back while it runs. */
+  mono(): number
+  /** Another value after each start of the machine: monotonic times of different boots do not compare. */
+  bootId(): string
+}
+
+export const machineClock: SqliteClock = {
+  now: () => Date.now(),
+  // CLOCK_MONOTONIC, in ns; whole ms keep the rows small.
+  mono: () => Number(process.hrtime.bigint() / 1_000_000n),
+  bootId() {
+    try {
+      return readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim()
+    } catch {
+      return hostname()
+    }
+  },
+}
+
+/** The clock that the module at `url` exports as `clock`; the machine's where there is no url. */
+export async function loadClock(url: string | undefined): Promise<SqliteClock> {
+  if (url === undefined) return machineClock
+  return ((await import(url)) as { clock: SqliteClock }).clock
+}

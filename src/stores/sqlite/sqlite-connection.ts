@@ -1,0 +1,157 @@
+/** The thread's connection to its file: runs calls in transactions, opens the file when needed, waits its turn for the write lock. */
+
+import { MillraceError } from '../../core/errors.js'
+import type { SqliteClock } from './sqlite-clock.js'
+import type { OpenDatabase } from './sqlite-driver.js'
+import { carried, isBusy, isSuspect, typedError } from './sqlite-errors.js'
+import { checkQuickly, openFile, rollBack } from './sqlite-file.js'
+import type { Answer, Call, Reply } from './sqlite-message.js'
+import { type SqliteOperations, sqliteOperations } from './sqlite-operations.js'
+import { SqliteSession } from './sqlite-session.js'
+
+/** How long a call waits for other processes before it is given up. */
+const patienceMs = 30_000
+const sleeper = new Int32Array(new SharedArrayBuffer(4))
+
+interface Opened {
+  readonly session: SqliteSession
+  readonly operations: SqliteOperations
+}
+
+export class SqliteConnection {
+  readonly #file: string
+  readonly #open: OpenDatabase
+  readonly #clock: SqliteClock
+  #opened: Opened | undefined
+  #isSuspected = false
+
+  constructor(file: string, open: OpenDatabase, clock: SqliteClock) {
+    this.#file = file
+    this.#open = open
+    this.#clock = clock
+  }
+
+  /**
+   * Runs writes in one transaction and returns when it is durable. `gather` is called with the write lock held and gives
+   * the calls; `meanwhile` is called while others hold it. Throws, nothing done, where there is no connection or no lock.
+   */
+  write(gather: () => readonly Call[], meanwhile: () => void): Reply {
+    this.#begin(meanwhile)
+    let calls: readonly Call[] = []
+    try {
+      calls = gather()
+      return this.#commit(calls, meanwhile)
+    } catch (error) {
+      this.#giveUp(error)
+      if (calls.length === 1 || isSuspect(error)) return replyOf(calls.map((call) => this.#refusal(call, error)))
+    }
+    // One of them is the culprit, and it may have changed something before it failed: each by itself.
+    const replies = calls.map((call) => this.write(() => [call], meanwhile))
+    return {
+      answers: replies.flatMap((reply) => reply.answers),
+      rung: [...new Set(replies.flatMap((reply) => reply.rung))],
+      hasEnds: replies.some((reply) => reply.hasEnds),
+    }
+  }
+
+  #begin(meanwhile: () => void): void {
+    const { session } = this.#connected()
+    patiently(() => session.db.exec('BEGIN IMMEDIATE'), meanwhile)
+  }
+
+  /** Throws what is not the answer to one call alone; nothing is committed then. */
+  #commit(calls: readonly Call[], meanwhile: () => void): Reply {
+    const { session, operations } = this.#opened!
+    const answers = calls.map((call) => this.#answer(operations.writes, call))
+    session.flush()
+    patiently(() => session.db.exec('COMMIT'), meanwhile)
+    const reply: Reply = { answers, rung: [...session.rung], hasEnds: session.hasEnds }
+    session.rung.clear()
+    session.hasEnds = false
+    return reply
+  }
+
+  /** Runs calls that change nothing, all on one state of the file. */
+  read(calls: readonly Call[]): Answer[] {
+    try {
+      const { session, operations } = this.#connected()
+      patiently(() => session.db.exec('BEGIN'))
+      const answers = calls.map((call) => patiently(() => this.#answer(operations.reads, call)))
+      session.db.exec('COMMIT')
+      session.queues.forget()
+      return answers
+    } catch (error) {
+      this.#giveUp(error)
+      return calls.map((call) => this.#refusal(call, error))
+    }
+  }
+
+  isWrite([, name]: Call): boolean {
+    return name in this.#connected().operations.writes
+  }
+
+  /** Our own errors come before anything is written: they are the answer to their call and leave the others alone. */
+  #answer(operations: object, [number, name, args]: Call): Answer {
+    try {
+      return [number, (operations as Record<string, (...args: readonly unknown[]) => unknown>)[name]!(...args)]
+    } catch (error) {
+      if (error instanceof MillraceError) return [number, undefined, carried(error)]
+      throw error
+    }
+  }
+
+  #refusal([number]: Call, error: unknown): Answer {
+    return [number, undefined, carried(typedError(this.#file, error))]
+  }
+
+  #giveUp(error: unknown): void {
+    const opened = this.#opened
+    if (opened === undefined) return
+    rollBack(opened.session.db)
+    opened.session.forget()
+    if (!isSuspect(error)) return
+    this.#isSuspected = true
+    this.close()
+  }
+
+  #connected(): Opened {
+    this.#opened ??= patiently(() => this.#connect())
+    return this.#opened
+  }
+
+  #connect(): Opened {
+    const db = openFile(this.#file, this.#open, this.#clock)
+    try {
+      if (this.#isSuspected) checkQuickly(this.#file, db)
+      this.#isSuspected = false
+      const session = new SqliteSession(db, this.#clock)
+      return { session, operations: sqliteOperations(session) }
+    } catch (error) {
+      db.close()
+      throw error
+    }
+  }
+
+  close(): void {
+    const opened = this.#opened
+    this.#opened = undefined
+    opened?.session.db.close()
+  }
+}
+
+export function replyOf(answers: readonly Answer[]): Reply {
+  return { answers, rung: [], hasEnds: false }
+}
+
+/** SQLite's own way to wait is unfair: it pauses ever longer while others come and go. Short random pauses are fair. */
+function patiently<T>(step: () => T, meanwhile?: () => void): T {
+  for (const until = performance.now() + patienceMs; ; ) {
+    try {
+      return step()
+    } catch (error) {
+      if (!isBusy(error) || performance.now() > until) throw error
+    }
+    Atomics.wait(sleeper, 0, 0, Math.random() * 8)
+    meanwhile?.()
+  }
+}

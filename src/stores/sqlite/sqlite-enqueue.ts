@@ -1,0 +1,116 @@
+/** Enqueueing into a SQLite store. */
+
+import { nextStamp, stampOf } from '../../core/stamp.js'
+import type { EnqueueCall, Enqueued, NewJob } from '../store.js'
+import type { Statement } from './sqlite-driver.js'
+import { isHidden, isRemembered } from './sqlite-job.js'
+import { bounded, placeOf, type QueueRow } from './sqlite-queue.js'
+import { completed, ready, scheduled } from './sqlite-schema.js'
+import type { SqliteSession } from './sqlite-session.js'
+import { payloadToStored } from './sqlite-text.js'
+
+export class SqliteEnqueue {
+  readonly #session: SqliteSession
+  readonly #insert: Statement
+  readonly #memory: Statement
+  readonly #forget: Statement
+
+  constructor(session: SqliteSession) {
+    this.#session = session
+    this.#insert = session.db.prepare(
+      `INSERT OR IGNORE INTO job (qid, id, task, state, rank, place, stamp, remember_ms, created_at, updated_at, codec, meta, payload)
+       VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?9, ?10, ?11, ?12)`,
+    )
+    this.#memory = session.db.prepare('SELECT until FROM remembered WHERE qid = ? AND id = ?')
+    this.#forget = session.db.prepare('DELETE FROM remembered WHERE qid = ? AND id = ?')
+  }
+
+  enqueue(calls: readonly EnqueueCall[]): Enqueued[][] {
+    const now = this.#session.clock.now()
+    const queues = this.#session.queues.of(calls)
+    return calls.map((call, i) => this.#call(queues[i]!, call, now))
+  }
+
+  #call(queue: QueueRow, { callId, jobs }: EnqueueCall, now: number): Enqueued[] {
+    const { calls } = this.#session
+    const before = calls.answersTo(queue, callId, now)
+    if (before !== undefined) return before
+    const answers = this.#answersTo(queue, jobs, now)
+    calls.remember(queue, callId, answers, now)
+    return answers
+  }
+
+  #answersTo(queue: QueueRow, jobs: readonly NewJob[], now: number): Enqueued[] {
+    if (queue.draining) return jobs.map(() => 'draining')
+    const room =
+      queue.max_pending === null ? Number.POSITIVE_INFINITY : queue.max_pending - queue.ready - queue.scheduled
+    if (jobs.length > room) {
+      const added = this.#countNew(queue, jobs, now)
+      if (added > 0 && added > room) return jobs.map(() => 'full')
+    }
+    const answers = jobs.map((job): Enqueued => (this.#add(queue, job, now) ? 'added' : 'duplicate'))
+    if (answers.includes('added')) this.#session.ring(queue)
+    return answers
+  }
+
+  #countNew(queue: QueueRow, jobs: readonly NewJob[], now: number): number {
+    let added = 0
+    for (const id of new Set(jobs.map((job) => job.id))) {
+      const job = this.#session.jobs.find(queue, id)
+      const isLive = job !== undefined && job.state !== completed && !isHidden(queue, job, now)
+      const isKnown = job === undefined ? this.#isInMemory(queue, id, now) : isLive || isRemembered(job, now)
+      if (!isKnown) added += 1
+    }
+    return added
+  }
+
+  #isInMemory(queue: QueueRow, id: string, now: number): boolean {
+    if (queue.remembered === 0) return false
+    const memory = this.#memory.get(queue.qid, id) as { until: number } | undefined
+    return memory !== undefined && memory.until > now
+  }
+
+  /** False, and nothing changed, where the id is live or remembered. */
+  #add(queue: QueueRow, job: NewJob, now: number): boolean {
+    if (queue.remembered > 0) {
+      if (this.#isInMemory(queue, job.id, now)) return false
+      queue.remembered -= Number(this.#forget.run(queue.qid, job.id).changes)
+    }
+    const due = job.runAt ?? (job.delayMs ? now + job.delayMs : undefined)
+    const stamp = due === undefined ? nextStamp(queue.stamp, now) : bounded(stampOf(due))
+    const state = due !== undefined && due > now ? scheduled : ready
+    // Most ids are new: the index that must be written anyhow finds the others.
+    if (!this.#insertRow(queue, job, state, stamp, now)) {
+      const leftover = this.#session.jobs.find(queue, job.id)!
+      const isLive = leftover.state !== completed && !isHidden(queue, leftover, now)
+      if (isLive || isRemembered(leftover, now)) return false
+      this.#session.jobs.drop(queue, leftover)
+      this.#insertRow(queue, job, state, stamp, now)
+    }
+    if (due === undefined) queue.stamp = stamp
+    if (state === ready) queue.ready += 1
+    else queue.scheduled += 1
+    return true
+  }
+
+  #insertRow(queue: QueueRow, job: NewJob, state: number, stamp: number, now: number): boolean {
+    const { id, task, priority, rememberMs, codec, meta, payload } = job
+    const place = placeOf(queue, stamp)
+    return (
+      this.#insert.run(
+        queue.qid,
+        id,
+        task,
+        state,
+        0 - priority,
+        place,
+        stamp,
+        rememberMs,
+        now,
+        codec ?? null,
+        meta === undefined ? null : payloadToStored(meta),
+        payloadToStored(payload),
+      ).changes === 1
+    )
+  }
+}

@@ -1,0 +1,149 @@
+/** The SQLite store's errors: SQLite's codes turned into typed errors, and errors carried from thread to thread. */
+
+import {
+  ClosedError,
+  ConfigConflictError,
+  ConfigError,
+  InvalidArgumentError,
+  MillraceError,
+  StoreCorruptError,
+  StoreFullError,
+  StoreUnavailableError,
+  StoreVersionError,
+  UnknownQueueError,
+} from '../../core/errors.js'
+
+/** Primary result codes (sqlite.org/rescode.html); the upper bits of an extended code say more. */
+const code = {
+  perm: 3,
+  busy: 5,
+  locked: 6,
+  nomem: 7,
+  readonly: 8,
+  ioerr: 10,
+  corrupt: 11,
+  full: 13,
+  cantopen: 14,
+  notadb: 26,
+}
+
+function primaryCode(error: unknown): number | undefined {
+  const errcode = error instanceof Error ? (error as { errcode?: unknown }).errcode : undefined
+  return typeof errcode === 'number' ? errcode & 0xff : undefined
+}
+
+/** Whether another connection was in the way; asking again may succeed. */
+export function isBusy(error: unknown): boolean {
+  const primary = primaryCode(error)
+  return primary === code.busy || primary === code.locked
+}
+
+/** Whether the connection can no longer be trusted: it must be opened anew, and the file looked over. */
+export function isSuspect(error: unknown): boolean {
+  const primary = primaryCode(error)
+  return primary === code.ioerr || primary === code.corrupt || primary === code.notadb
+}
+
+export function corrupt(file: string, what: string, cause?: unknown): StoreCorruptError {
+  return new StoreCorruptError(
+    `the SQLite store '${file}' is damaged: ${what}. Nothing was written to it. Stop all processes that use it and restore it from a backup, ` +
+      `or save what can be read with 'sqlite3 ${file} .recover'.`,
+    { cause },
+  )
+}
+
+export function foreign(file: string, what: string, cause?: unknown): StoreCorruptError {
+  return new StoreCorruptError(
+    `'${file}' is not a Millrace store: ${what}. Nothing was written to it. Give the store a file of its own.`,
+    { cause },
+  )
+}
+
+export function unavailable(file: string, what: string, cause?: unknown): StoreUnavailableError {
+  return new StoreUnavailableError(`the SQLite store '${file}' cannot be used: ${what}`, { cause })
+}
+
+/** The typed error for what SQLite, or a system call on its file, reported. */
+export function typedError(file: string, error: unknown): unknown {
+  if (error instanceof MillraceError || !(error instanceof Error)) return error
+  const { message } = error
+  switch (primaryCode(error)) {
+    case code.busy:
+    case code.locked:
+      return unavailable(file, `another process holds its write lock (${message}). Try again.`, error)
+    case code.corrupt:
+      return corrupt(file, message, error)
+    case code.notadb:
+      return foreign(file, message, error)
+    case code.full:
+      return new StoreFullError(
+        `the SQLite store '${file}' has no room left on its disk (${message}). Nothing was changed. Free some space and try again.`,
+        { cause: error },
+      )
+    case code.readonly:
+    case code.perm:
+      return unavailable(
+        file,
+        `it cannot be written to (${message}). Check the rights of the file and its directory.`,
+        error,
+      )
+    case code.cantopen:
+      return unavailable(
+        file,
+        `it cannot be opened (${message}). Check that its directory exists and may be written to.`,
+        error,
+      )
+    case code.ioerr:
+      return unavailable(file, `its disk failed (${message}). What was asked may be sent again.`, error)
+    case code.nomem:
+      return unavailable(file, `out of memory (${message}).`, error)
+  }
+  const { code: systemCode } = error as { code?: unknown }
+  if (systemCode === 'ENOSPC' || systemCode === 'EDQUOT')
+    return new StoreFullError(`the SQLite store '${file}' has no room left on its disk (${message}).`, { cause: error })
+  if (typeof systemCode === 'string' && /^E[A-Z]+$/.test(systemCode)) return unavailable(file, message, error)
+  return error
+}
+
+/** An error as it crosses between threads, which keeps no class and no fields. */
+export interface CarriedError {
+  readonly name: string
+  readonly message: string
+  readonly stack: string | undefined
+  readonly fields: Record<string, unknown>
+}
+
+export function carried(error: unknown): CarriedError {
+  if (!(error instanceof Error)) return { name: 'Error', message: String(error), stack: undefined, fields: {} }
+  const fields: Record<string, unknown> = {}
+  for (const [key, value] of Object.entries(error)) {
+    if (value === null || typeof value !== 'object' || Array.isArray(value)) fields[key] = value
+  }
+  if (error.cause instanceof Error) fields['cause'] = error.cause
+  return { name: error.name, message: error.message, stack: error.stack, fields }
+}
+
+const classes: readonly (abstract new (...args: never[]) => Error)[] = [
+  ClosedError,
+  ConfigConflictError,
+  ConfigError,
+  InvalidArgumentError,
+  MillraceError,
+  StoreCorruptError,
+  StoreFullError,
+  StoreUnavailableError,
+  StoreVersionError,
+  UnknownQueueError,
+]
+
+/** The same error again, of the same class. Its message is finished: no constructor is to write another. */
+export function rebuilt({ name, message, stack, fields }: CarriedError): Error {
+  const error = new Error(message)
+  const prototype = classes.find((type) => type.name === name)?.prototype
+  if (prototype !== undefined) Object.setPrototypeOf(error, prototype)
+  const { cause, ...own } = fields
+  Object.assign(error, own)
+  if (cause !== undefined) Object.defineProperty(error, 'cause', { value: cause, enumerable: false })
+  if (stack !== undefined) error.stack = stack
+  return error
+}

@@ -1,0 +1,156 @@
+/** The file of a SQLite store: opened, made where there is none, and refused, untouched, where it is not ours. */
+
+import { accessSync, chmodSync, constants, lstatSync, mkdirSync, type Stats, statfsSync, statSync } from 'node:fs'
+import { dirname } from 'node:path'
+import { pathToFileURL } from 'node:url'
+import { StoreVersionError } from '../../core/errors.js'
+import type { SqliteClock } from './sqlite-clock.js'
+import type { Database, OpenDatabase } from './sqlite-driver.js'
+import { corrupt, foreign, isBusy, unavailable } from './sqlite-errors.js'
+import { applicationId, schemaVersion, tables } from './sqlite-schema.js'
+
+/** `statfs` types of file systems whose locks do not hold between machines (linux/magic.h). */
+const networkFileSystems: Record<number, string> = {
+  26985: 'NFS',
+  20859: 'SMB',
+  4283649346: 'CIFS',
+  4266872130: 'SMB2',
+}
+
+/** `wal_autocheckpoint` in pages of 4 KiB; `journal_size_limit` in bytes: what the log shrinks to when it is empty. */
+const pragmas = `
+  PRAGMA busy_timeout = 0;
+  PRAGMA trusted_schema = OFF;
+  PRAGMA cell_size_check = ON;
+  PRAGMA mmap_size = 0;
+  PRAGMA synchronous = FULL;
+  PRAGMA journal_size_limit = 67108864;
+`
+
+/**
+ * Opens the store at `file`. Throws `StoreCorruptError`, `StoreVersionError` or `StoreUnavailableError` before anything is
+ * written to a file that is not a sound store of a version we know. Throws SQLite's busy error where others are in the way.
+ */
+export function openFile(file: string, open: OpenDatabase, clock: SqliteClock): Database {
+  const isNew = refuseByPath(file)
+  if (!isNew) refuseForeign(file, open)
+  const db = open(file)
+  try {
+    if (isNew) chmodSync(file, 0o600)
+    db.exec(pragmas)
+    if (isEmpty(db)) create(db)
+    refuseByHeader(file, db)
+    // Only now: in the file's header from the first commit on, our mark is seen without reading the log.
+    if (pragma(db, 'journal_mode = WAL') !== 'wal') throw unavailable(file, 'it cannot be put into WAL mode.')
+    voidLeasesOfOtherBoot(db, clock.bootId())
+    return db
+  } catch (error) {
+    db.close()
+    throw error
+  }
+}
+
+/** Makes sure that a file which showed signs of damage, or a disk that failed, can be trusted again. */
+export function checkQuickly(file: string, db: Database): void {
+  const found = pragma(db, 'quick_check(1)')
+  if (found !== 'ok') throw corrupt(file, String(found))
+}
+
+function pragma(db: Database, name: string): unknown {
+  return Object.values((db.prepare(`PRAGMA ${name}`).get() ?? {}) as object)[0]
+}
+
+/** What its path tells against it. True where there is no file, or an empty one. */
+function refuseByPath(file: string): boolean {
+  const directory = dirname(file)
+  mkdirSync(directory, { recursive: true, mode: 0o700 })
+  const network = networkFileSystems[statfsSync(directory).type]
+  if (network !== undefined)
+    throw unavailable(file, `it lies on a network file system (${network}), whose locks do not hold. Use a local disk.`)
+  const link = lstat(file)
+  if (link?.isSymbolicLink() && link.uid !== process.getuid?.())
+    throw unavailable(file, `it is a symbolic link that belongs to another user (uid ${link.uid}).`)
+  if (link === undefined) return true
+  const stats = statSync(file)
+  if (stats.isDirectory()) throw unavailable(file, 'it is a directory. Name a file in it.')
+  if (!stats.isFile()) throw unavailable(file, 'it is not a regular file.')
+  accessSync(file, constants.R_OK | constants.W_OK)
+  return stats.size === 0
+}
+
+function lstat(file: string): Stats | undefined {
+  return lstatSync(file, { throwIfNoEntry: false })
+}
+
+/**
+ * Looks at the header without locking, recovering or writing anything, as an ordinary opening might. By SQLite and not
+ * by reading the file: closing any descriptor of it would drop the locks this process holds on it.
+ */
+function refuseForeign(file: string, open: OpenDatabase): void {
+  const url = pathToFileURL(file)
+  url.searchParams.set('immutable', '1')
+  const db = open(url.href, { readOnly: true })
+  try {
+    // An empty page count: another process is making the file just now.
+    if (pragma(db, 'page_count') !== 0) refuseByHeader(file, db)
+  } finally {
+    db.close()
+  }
+}
+
+function refuseByHeader(file: string, db: Database): void {
+  const id = Number(pragma(db, 'application_id'))
+  if (id !== applicationId) throw foreign(file, `its application_id is 0x${(id >>> 0).toString(16)}.`)
+  const version = Number(pragma(db, 'user_version'))
+  if (version > schemaVersion)
+    throw new StoreVersionError(
+      `the SQLite store '${file}' has version ${version}; this Millrace knows versions up to ${schemaVersion}. Nothing was written to it. Update Millrace.`,
+    )
+}
+
+function isEmpty(db: Database): boolean {
+  const { n } = db.prepare('SELECT count(*) AS n FROM sqlite_schema').get() as { n: number }
+  return n === 0 && pragma(db, 'application_id') === 0
+}
+
+/** Several processes may be at it: the one with the write lock makes the tables, the others find them. */
+function create(db: Database): void {
+  db.exec('BEGIN IMMEDIATE')
+  try {
+    if (isEmpty(db)) {
+      db.exec(tables)
+      db.exec(`PRAGMA application_id = ${applicationId}; PRAGMA user_version = ${schemaVersion}`)
+    }
+    db.exec('COMMIT')
+  } catch (error) {
+    rollBack(db)
+    throw error
+  }
+}
+
+/** Monotonic times of another boot mean nothing now: whoever held those leases is gone. */
+function voidLeasesOfOtherBoot(db: Database, bootId: string): void {
+  const select = db.prepare(`SELECT value FROM meta WHERE name = 'boot'`)
+  const isSame = () => (select.get() as { value: string } | undefined)?.value === bootId
+  if (isSame()) return
+  db.exec('BEGIN IMMEDIATE')
+  try {
+    if (!isSame()) {
+      db.exec('UPDATE job SET lease_until = 0 WHERE state = 2')
+      db.prepare(`INSERT OR REPLACE INTO meta (name, value) VALUES ('boot', ?)`).run(bootId)
+    }
+    db.exec('COMMIT')
+  } catch (error) {
+    rollBack(db)
+    throw error
+  }
+}
+
+/** Ends a transaction that failed; harmless where SQLite has done so itself. */
+export function rollBack(db: Database): void {
+  try {
+    db.exec('ROLLBACK')
+  } catch (error) {
+    if (isBusy(error)) throw error
+  }
+}

@@ -1,0 +1,134 @@
+/**
+ * The inbox of a SQLite store, seen from outside: calls of one tick travel to the thread together, their answers come back
+ * with the commit. The thread is started at the first call, keeps the process alive only while calls are under way, and
+ * is started anew should it die.
+ */
+
+import { Worker } from 'node:worker_threads'
+import { ClosedError, StoreUnavailableError } from '../../core/errors.js'
+import { rebuilt } from './sqlite-errors.js'
+import type { Call, Reply, Request, ThreadSettings } from './sqlite-message.js'
+import type { OperationName } from './sqlite-operations.js'
+
+interface Pending {
+  resolve(value: unknown): void
+  reject(error: unknown): void
+}
+
+export class SqliteInbox {
+  readonly #settings: ThreadSettings
+  readonly #onReply: (reply: Reply) => void
+  readonly #pending = new Map<number, Pending>()
+  #outgoing: Call[] = []
+  #thread: Worker | undefined
+  #number = 0
+  #closing: Promise<void> | undefined
+
+  constructor(settings: ThreadSettings, onReply: (reply: Reply) => void) {
+    this.#settings = settings
+    this.#onReply = onReply
+  }
+
+  get isClosed(): boolean {
+    return this.#closing !== undefined
+  }
+
+  refuseClosed(): void {
+    if (this.isClosed) throw new ClosedError('the SQLite store')
+  }
+
+  call<T>(name: OperationName, ...args: readonly unknown[]): Promise<T> {
+    if (this.isClosed) return Promise.reject(new ClosedError('the SQLite store'))
+    return new Promise<T>((resolve, reject) => {
+      const number = ++this.#number
+      this.#pending.set(number, { resolve: resolve as (value: unknown) => void, reject })
+      this.#outgoing.push([number, name, args])
+      if (this.#outgoing.length === 1) process.nextTick(() => this.#post())
+    })
+  }
+
+  /** What was sent is finished first. */
+  close(): Promise<void> {
+    this.#closing ??= new Promise((resolve) => {
+      this.#post()
+      const thread = this.#thread
+      if (thread === undefined) return resolve()
+      thread.ref()
+      thread.once('exit', () => resolve())
+      thread.postMessage('close' satisfies Request)
+    })
+    return this.#closing
+  }
+
+  #post(): void {
+    const calls = this.#outgoing
+    this.#outgoing = []
+    if (calls.length === 0) return
+    const thread = this.#started()
+    thread.ref()
+    try {
+      thread.postMessage(calls satisfies Request)
+    } catch {
+      for (const call of calls) this.#postAlone(thread, call)
+    }
+  }
+
+  /** A value that cannot be copied to another thread is the fault of its call alone. */
+  #postAlone(thread: Worker, call: Call): void {
+    try {
+      thread.postMessage([call] satisfies Request)
+    } catch (error) {
+      this.#settle(call[0])?.reject(error)
+    }
+  }
+
+  #started(): Worker {
+    if (this.#thread !== undefined) return this.#thread
+    const thread = new Worker(new URL('./sqlite-thread.js', import.meta.url), {
+      workerData: this.#settings,
+      name: 'millrace-sqlite',
+      // What the main thread was started with (loaders, inspectors) is not for this one.
+      execArgv: [],
+    })
+    let cause: unknown
+    thread.on('message', (reply: Reply) => this.#receive(reply))
+    thread.on('error', (error) => {
+      cause = error
+    })
+    thread.on('exit', () => this.#lose(thread, cause))
+    this.#thread = thread
+    return thread
+  }
+
+  #receive(reply: Reply): void {
+    for (const [number, value, error] of reply.answers) {
+      const pending = this.#settle(number)
+      if (error === undefined) pending?.resolve(value)
+      else pending?.reject(rebuilt(error))
+    }
+    this.#onReply(reply)
+  }
+
+  #settle(number: number): Pending | undefined {
+    const pending = this.#pending.get(number)
+    this.#pending.delete(number)
+    if (this.#pending.size === 0 && !this.isClosed) this.#thread?.unref()
+    return pending
+  }
+
+  #lose(thread: Worker, cause: unknown): void {
+    if (this.#thread === thread) this.#thread = undefined
+    const unsent = new Set(this.#outgoing.map(([number]) => number))
+    for (const [number, { reject }] of this.#pending) {
+      if (unsent.has(number)) continue
+      this.#pending.delete(number)
+      const why = cause instanceof Error ? `: ${cause.message}` : ''
+      reject(
+        new StoreUnavailableError(
+          `the thread of the SQLite store '${this.#settings.file}' ended while the call was under way${why}. Send it again; a new thread is started.`,
+          { cause },
+        ),
+      )
+    }
+  }
+}

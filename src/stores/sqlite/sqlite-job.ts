@@ -1,0 +1,177 @@
+/** Job rows: the statements by which a job changes its state, and the counters that follow. */
+
+import type { Payload } from '../../core/codec.js'
+import { dueAt, stampOf } from '../../core/stamp.js'
+import type { Database, Statement } from './sqlite-driver.js'
+import { bounded, placeOf, type QueueRow, takeStamp } from './sqlite-queue.js'
+import { completed, dead, ready, scheduled } from './sqlite-schema.js'
+import { payloadToStored, storedOrNull, toStored } from './sqlite-text.js'
+
+/** The columns of `job` that decide what becomes of it. */
+export interface JobRow {
+  readonly rid: number
+  readonly id: string
+  readonly task: string
+  readonly state: number
+  readonly rank: number
+  readonly stamp: number
+  attempt: number
+  crashes: number
+  readonly fence: number
+  readonly alone: number
+  readonly cancelling: number
+  readonly remember_ms: number
+  readonly created_at: number
+  readonly finished_at: number | null
+  readonly expires_at: number | null
+  /** These two as stored: see `sqlite-text.ts`. */
+  error: string | null
+  reason: string | null
+}
+
+export const jobColumns =
+  'rid, id, task, state, rank, stamp, attempt, crashes, fence, alone, cancelling, remember_ms, created_at, finished_at, expires_at, error, reason'
+
+const counters = ['scheduled', 'ready', 'running', 'completed', 'dead'] as const
+
+export class SqliteJobs {
+  readonly #select: Statement
+  readonly #wait: Statement
+  readonly #bury: Statement
+  readonly #keep: Statement
+  readonly #delete: Statement
+  readonly #remember: Statement
+
+  constructor(db: Database) {
+    this.#select = db.prepare(`SELECT ${jobColumns} FROM job WHERE qid = ? AND id = ?`)
+    this.#wait = db.prepare(
+      `UPDATE job SET state = ?, stamp = ?, place = ?, attempt = ?, crashes = ?, error = ?, reason = ?, updated_at = ?,
+         lease_until = 0, alone = 0, cancelling = 0, worker = NULL, host = NULL, pid = NULL, progress = NULL, started_at = NULL, finished_at = NULL
+       WHERE rid = ?`,
+    )
+    this.#bury = db.prepare(
+      'UPDATE job SET state = 4, attempt = ?, crashes = ?, error = ?, reason = ?, finished_at = ?5, updated_at = ?5 WHERE rid = ?6',
+    )
+    this.#keep = db.prepare(
+      `UPDATE job SET state = 3, result = ?, result_codec = ?, error = NULL, reason = NULL, finished_at = ?3, updated_at = ?3, expires_at = ?4
+       WHERE rid = ?5`,
+    )
+    this.#delete = db.prepare('DELETE FROM job WHERE rid = ?')
+    this.#remember = db.prepare(
+      `INSERT INTO remembered (qid, id, until, task, state, priority, attempt, crashes, created_at, run_at, finished_at, reason)
+       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+    )
+  }
+
+  find(queue: QueueRow, id: string): JobRow | undefined {
+    return this.#select.get(queue.qid, id) as JobRow | undefined
+  }
+
+  /** Goes back to wait in its old place. */
+  requeue(queue: QueueRow, job: JobRow, now: number): void {
+    this.#toWaiting(queue, job, ready, job.stamp, now)
+  }
+
+  /** Ready now, behind all that are. */
+  enter(queue: QueueRow, job: JobRow, now: number): void {
+    this.#toWaiting(queue, job, ready, takeStamp(queue, now), now)
+  }
+
+  schedule(queue: QueueRow, job: JobRow, delayMs: number, now: number): void {
+    if (delayMs === 0) this.enter(queue, job, now)
+    else this.#toWaiting(queue, job, scheduled, bounded(stampOf(now + delayMs)), now)
+  }
+
+  #toWaiting(queue: QueueRow, job: JobRow, state: number, stamp: number, now: number): void {
+    const { attempt, crashes, error, reason } = job
+    this.#wait.run(state, stamp, placeOf(queue, stamp), attempt, crashes, error, reason, now, job.rid)
+    leave(queue, job)
+    queue[counters[state]!] += 1
+    if (attempt > 1) queue.retries += 1
+  }
+
+  bury(queue: QueueRow, job: JobRow, reason: string | undefined, error: string | undefined, now: number): void {
+    this.#bury.run(
+      job.attempt,
+      job.crashes,
+      error === undefined ? job.error : toStored(error),
+      storedOrNull(reason),
+      now,
+      job.rid,
+    )
+    leave(queue, job)
+    queue.dead += 1
+  }
+
+  keep(
+    queue: QueueRow,
+    job: JobRow,
+    result: { readonly payload: Payload; readonly codec?: string; readonly keepMs?: number },
+    now: number,
+  ): void {
+    const expiresAt = result.keepMs === undefined ? null : bounded(now + result.keepMs)
+    this.#keep.run(payloadToStored(result.payload), result.codec ?? null, now, expiresAt, job.rid)
+    leave(queue, job)
+    queue.completed += 1
+  }
+
+  /** The job leaves; its id is remembered where the user gave it. */
+  end(queue: QueueRow, job: JobRow, state: 'completed' | 'cancelled', now: number): void {
+    this.drop(queue, job)
+    if (job.remember_ms > 0) this.#rememberJob(queue, job, state, now)
+  }
+
+  /** A kept result goes; the id stays remembered as long as it would have been without one. */
+  dropResult(queue: QueueRow, job: JobRow, now: number): void {
+    this.drop(queue, job)
+    if (isRemembered(job, now)) this.#rememberJob(queue, job, 'completed', job.finished_at!)
+  }
+
+  #rememberJob(queue: QueueRow, job: JobRow, state: 'completed' | 'cancelled', finishedAt: number): void {
+    const until = bounded(finishedAt + job.remember_ms)
+    const { id, task, rank, attempt, crashes, created_at, stamp, reason } = job
+    const { qid } = queue
+    this.#remember.run(
+      qid,
+      id,
+      until,
+      task,
+      state,
+      0 - rank,
+      attempt,
+      crashes,
+      created_at,
+      dueAt(stamp),
+      finishedAt,
+      reason,
+    )
+    queue.remembered += 1
+  }
+
+  /** The job leaves without a trace. */
+  drop(queue: QueueRow, job: JobRow): void {
+    this.#delete.run(job.rid)
+    leave(queue, job)
+  }
+}
+
+function leave(queue: QueueRow, job: JobRow): void {
+  queue[counters[job.state]!] -= 1
+  if (job.state <= ready && job.attempt > 1) queue.retries -= 1
+}
+
+/** Kept beyond its time and not yet trimmed. */
+export function isHidden(
+  queue: QueueRow,
+  job: Pick<JobRow, 'state' | 'expires_at' | 'finished_at'>,
+  now: number,
+): boolean {
+  if (job.state === completed) return job.expires_at !== null && job.expires_at <= now
+  if (job.state === dead) return queue.dead_age_ms !== null && job.finished_at! + queue.dead_age_ms <= now
+  return false
+}
+
+/** Whether the id of a completed job is remembered beside its result. */
+export function isRemembered(job: Pick<JobRow, 'state' | 'finished_at' | 'remember_ms'>, now: number): boolean {
+  return job.state === completed && job.finished_at! + job.remember_ms > now
+}

@@ -1,0 +1,210 @@
+/** Looking at the jobs of a SQLite store: one, or pages of them. */
+
+import { InvalidArgumentError } from '../../core/errors.js'
+import type { JobState } from '../../core/job.js'
+import type { ListQuery, Page, StoredJob } from '../store.js'
+import type { Row, SqlValue, Statement } from './sqlite-driver.js'
+import { isHidden, isRemembered, type JobRow } from './sqlite-job.js'
+import type { QueueRow } from './sqlite-queue.js'
+import { stateNames } from './sqlite-schema.js'
+import type { SqliteSession } from './sqlite-session.js'
+import { valueFromStored } from './sqlite-text.js'
+
+type Place = readonly (number | string)[]
+
+/** A way through jobs: which, in what order, and how to go on after one. All of it is fixed text; values are bound. */
+interface Path {
+  readonly where: string
+  /** The columns that order it. */
+  readonly columns: readonly string[]
+  readonly descending?: boolean
+}
+
+/** What has expired is never shown. ?2: now; ?3: what died by then has expired, or null. */
+const visible = '(expires_at IS NULL OR expires_at > ?2) AND (state <> 4 OR ?3 IS NULL OR finished_at > ?3)'
+
+/** In the order in which a listing by time goes through the states; the number heads its cursors. */
+const timePaths: readonly (readonly [JobState, Path])[] = [
+  ['running', { where: 'state = 2', columns: ['fence', 'rid'] }],
+  ['ready', { where: 'state = 1', columns: ['rank', 'place', 'rid'] }],
+  ['scheduled', { where: 'state = 0', columns: ['stamp', 'rid'] }],
+  ['completed', { where: 'state = 3', columns: ['finished_at', 'rid'], descending: true }],
+  ['dead', { where: 'state = 4', columns: ['finished_at', 'rid'], descending: true }],
+]
+
+export class SqliteList {
+  readonly #session: SqliteSession
+  readonly #statements = new Map<string, Statement>()
+
+  constructor(session: SqliteSession) {
+    this.#session = session
+  }
+
+  get(name: string, id: string): StoredJob | undefined {
+    const queue = this.#session.queues.get(name)
+    const now = this.#session.clock.now()
+    const row = this.#prepared('SELECT * FROM job WHERE qid = ? AND id = ?').get(queue.qid, id) as
+      | (Row & JobRow)
+      | undefined
+    if (row !== undefined && !isHidden(queue, row, now)) return storedJob(name, row)
+    if (row !== undefined) {
+      if (!isRemembered(row, now)) return undefined
+      const { id, task, rank, attempt, crashes, created_at, stamp, finished_at, reason } = row
+      const run_at = Math.floor(stamp / 1_000)
+      return rememberedJob(name, {
+        id,
+        task,
+        state: 'completed',
+        priority: 0 - rank,
+        attempt,
+        crashes,
+        created_at,
+        run_at,
+        finished_at,
+        reason,
+      })
+    }
+    const memory = this.#prepared('SELECT * FROM remembered WHERE qid = ? AND id = ? AND until > ?').get(
+      queue.qid,
+      id,
+      now,
+    )
+    return memory === undefined ? undefined : rememberedJob(name, memory as Row)
+  }
+
+  list(name: string, { state, by, cursor, limit }: ListQuery): Page {
+    const queue = this.#session.queues.get(name)
+    const after = cursor === undefined ? undefined : placeOf(cursor, by)
+    const found: { readonly row: Row; readonly place: Place }[] = []
+    const take = (path: Path, prefix: Place, from: Place | undefined) => {
+      for (const row of this.#rows(queue, path, from, limit + 1 - found.length))
+        found.push({ row, place: [...prefix, ...path.columns.map((column) => row[column] as number | string)] })
+    }
+    if (by === 'time') {
+      for (const [i, [name, path]] of timePaths.entries()) {
+        if ((state !== undefined && state !== name) || found.length > limit) continue
+        const [at] = after ?? [-1]
+        if (i < Number(at)) continue
+        take(path, [i], i === at ? after!.slice(1) : undefined)
+      }
+    } else take(pathBy(by, state), [], after)
+    const page = found.slice(0, limit)
+    const jobs = page.map(({ row }) => storedJob(name, row))
+    return found.length > page.length && page.length > 0 ? { jobs, cursor: cursorOf(page.at(-1)!.place, by) } : { jobs }
+  }
+
+  #rows(queue: QueueRow, { where, columns, descending }: Path, after: Place | undefined, limit: number): Row[] {
+    const key = `(${columns.join(', ')})`
+    const beyond =
+      after === undefined ? '' : `AND ${key} ${descending ? '<' : '>'} (${columns.map(() => '?').join(', ')})`
+    const order = columns.map((column) => (descending ? `${column} DESC` : column)).join(', ')
+    const now = this.#session.clock.now()
+    const deadBy = queue.dead_age_ms === null ? null : now - queue.dead_age_ms
+    const statement = this.#prepared(
+      `SELECT * FROM job WHERE qid = ?1 AND ${where} AND ${visible} ${beyond} ORDER BY ${order} LIMIT ?`,
+    )
+    const values: SqlValue[] = [queue.qid, now, deadBy, ...(after ?? []), limit]
+    return statement.all(...values) as Row[]
+  }
+
+  #prepared(sql: string): Statement {
+    let statement = this.#statements.get(sql)
+    if (statement === undefined) {
+      statement = this.#session.db.prepare(sql)
+      this.#statements.set(sql, statement)
+    }
+    return statement
+  }
+}
+
+function pathBy(by: 'id' | 'retry', state: JobState | undefined): Path {
+  const number = state === undefined ? undefined : (stateNames as readonly JobState[]).indexOf(state)
+  const wanted = number === undefined ? '' : ` AND state = ${number}`
+  return by === 'id'
+    ? { where: `TRUE${wanted}`, columns: ['id'] }
+    : { where: `attempt > 1 AND state <= 2${wanted}`, columns: ['attempt', 'rid'] }
+}
+
+function cursorOf(place: Place, by: ListQuery['by']): string {
+  return Buffer.from(JSON.stringify([by, ...place])).toString('base64url')
+}
+
+const placeForms: Record<ListQuery['by'], (parts: readonly unknown[]) => boolean> = {
+  id: (parts) => parts.length === 1 && typeof parts[0] === 'string',
+  retry: (parts) => parts.length === 2 && parts.every(isNumber),
+  time: (parts) => {
+    const path = timePaths[Number(parts[0])]?.[1]
+    return path !== undefined && parts.length === path.columns.length + 1 && parts.every(isNumber)
+  },
+}
+
+function isNumber(part: unknown): part is number {
+  return typeof part === 'number'
+}
+
+function placeOf(cursor: string, by: ListQuery['by']): Place {
+  const parts = parsed(cursor)
+  if (Array.isArray(parts) && parts[0] === by && placeForms[by](parts.slice(1))) return parts.slice(1) as Place
+  throw new InvalidArgumentError(
+    `'${cursor}' is not a cursor of a listing by ${by}. Use the cursor of the page before, with the same query.`,
+  )
+}
+
+function parsed(cursor: string): unknown {
+  try {
+    return JSON.parse(Buffer.from(cursor, 'base64url').toString())
+  } catch {
+    return undefined
+  }
+}
+
+function storedJob(queue: string, row: Row): StoredJob {
+  const { result, progress } = row
+  return present({
+    queue,
+    id: row['id'],
+    task: row['task'],
+    state: stateNames[Number(row['state'])],
+    payload: valueFromStored(row['payload']),
+    codec: row['codec'],
+    meta: valueFromStored(row['meta']),
+    priority: 0 - Number(row['rank']),
+    attempt: row['attempt'],
+    crashes: row['crashes'],
+    createdAt: row['created_at'],
+    updatedAt: row['updated_at'],
+    runAt: Math.floor(Number(row['stamp']) / 1_000),
+    startedAt: row['started_at'],
+    finishedAt: row['finished_at'],
+    worker: row['worker'],
+    host: row['host'],
+    pid: row['pid'],
+    progress: progress === null ? null : JSON.parse(String(progress)),
+    result: result === null ? null : present({ payload: valueFromStored(result), codec: row['result_codec'] }),
+    error: valueFromStored(row['error']),
+    reason: valueFromStored(row['reason']),
+  }) as unknown as StoredJob
+}
+
+function rememberedJob(queue: string, row: Row): StoredJob {
+  return present({
+    queue,
+    id: row['id'],
+    task: row['task'],
+    state: row['state'],
+    payload: '',
+    priority: row['priority'],
+    attempt: row['attempt'],
+    crashes: row['crashes'],
+    createdAt: row['created_at'],
+    updatedAt: row['finished_at'],
+    runAt: row['run_at'],
+    finishedAt: row['finished_at'],
+    reason: valueFromStored(row['reason']),
+  }) as unknown as StoredJob
+}
+
+/** Without the fields that are null: absent means absent. */
+function present(fields: Record<string, unknown>): Record<string, unknown> {
+  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== null && value !== undefined))
+}

@@ -1,0 +1,110 @@
+/** The tables of a SQLite store, version 1. */
+
+/** `PRAGMA application_id`: 'MLRC'. */
+export const applicationId = 0x4d4c5243
+/** `PRAGMA user_version`: grows with every change of the tables. */
+export const schemaVersion = 1
+
+/** `job.state`, and the position of each state's name. The order is part of the file format. */
+export const scheduled = 0
+export const ready = 1
+export const running = 2
+export const completed = 3
+export const dead = 4
+export const stateNames = ['scheduled', 'ready', 'running', 'completed', 'dead'] as const
+
+/**
+ * `queue` holds counters beside settings, so that no count is ever taken by looking at jobs.
+ * `job.rank` is the negated priority and `job.place` the stamp, negated in a queue that is last in, first out: ascending
+ * is the order of claims. `job.lease_until` is on the machine's monotonic clock; all other instants are on the wall clock.
+ * Payloads come last in a row: what only reads the columns before them does not read their pages.
+ * Each state has its own partial index, so that a job lies in three trees at any time and a change of state writes two.
+ * `call` holds the calls that one transaction made on one queue, as JSON.
+ */
+export const tables = `
+CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE queue (
+  qid INTEGER PRIMARY KEY,
+  name TEXT NOT NULL UNIQUE,
+  kind TEXT NOT NULL,
+  ord TEXT NOT NULL,
+  paused INTEGER NOT NULL DEFAULT 0,
+  draining INTEGER NOT NULL DEFAULT 0,
+  max_pending INTEGER,
+  max_crashes INTEGER NOT NULL,
+  results_count INTEGER,
+  dead_age_ms INTEGER,
+  dead_count INTEGER,
+  scheduled INTEGER NOT NULL DEFAULT 0,
+  ready INTEGER NOT NULL DEFAULT 0,
+  running INTEGER NOT NULL DEFAULT 0,
+  completed INTEGER NOT NULL DEFAULT 0,
+  dead INTEGER NOT NULL DEFAULT 0,
+  retries INTEGER NOT NULL DEFAULT 0,
+  remembered INTEGER NOT NULL DEFAULT 0,
+  processed INTEGER NOT NULL DEFAULT 0,
+  failed INTEGER NOT NULL DEFAULT 0,
+  stamp INTEGER NOT NULL DEFAULT 0,
+  fence INTEGER NOT NULL DEFAULT 0
+);
+CREATE TABLE job (
+  rid INTEGER PRIMARY KEY,
+  qid INTEGER NOT NULL,
+  id TEXT NOT NULL,
+  task TEXT NOT NULL,
+  state INTEGER NOT NULL,
+  rank INTEGER NOT NULL,
+  place INTEGER NOT NULL,
+  stamp INTEGER NOT NULL,
+  attempt INTEGER NOT NULL DEFAULT 1,
+  crashes INTEGER NOT NULL DEFAULT 0,
+  fence INTEGER NOT NULL DEFAULT 0,
+  lease_until INTEGER NOT NULL DEFAULT 0,
+  alone INTEGER NOT NULL DEFAULT 0,
+  cancelling INTEGER NOT NULL DEFAULT 0,
+  remember_ms INTEGER NOT NULL,
+  created_at INTEGER NOT NULL,
+  updated_at INTEGER NOT NULL,
+  started_at INTEGER,
+  finished_at INTEGER,
+  expires_at INTEGER,
+  worker TEXT,
+  host TEXT,
+  pid INTEGER,
+  progress TEXT,
+  error TEXT,
+  reason TEXT,
+  codec TEXT,
+  result_codec TEXT,
+  meta BLOB,
+  result BLOB,
+  payload BLOB NOT NULL
+);
+CREATE UNIQUE INDEX job_id ON job (qid, id);
+CREATE INDEX job_scheduled ON job (qid, stamp) WHERE state = 0;
+CREATE INDEX job_ready ON job (qid, rank, place) WHERE state = 1;
+CREATE INDEX job_running ON job (qid, lease_until) WHERE state = 2;
+CREATE INDEX job_completed ON job (qid, finished_at) WHERE state = 3;
+CREATE INDEX job_expires ON job (qid, expires_at) WHERE state = 3 AND expires_at IS NOT NULL;
+CREATE INDEX job_dead ON job (qid, finished_at) WHERE state = 4;
+CREATE INDEX job_retries ON job (qid, attempt) WHERE attempt > 1 AND state <= 2;
+CREATE TABLE remembered (
+  qid INTEGER NOT NULL,
+  id TEXT NOT NULL,
+  until INTEGER NOT NULL,
+  task TEXT NOT NULL,
+  state TEXT NOT NULL,
+  priority INTEGER NOT NULL,
+  attempt INTEGER NOT NULL,
+  crashes INTEGER NOT NULL,
+  created_at INTEGER NOT NULL,
+  run_at INTEGER NOT NULL,
+  finished_at INTEGER NOT NULL,
+  reason TEXT,
+  PRIMARY KEY (qid, id)
+) WITHOUT ROWID;
+CREATE INDEX remembered_until ON remembered (qid, until);
+CREATE TABLE call (cid INTEGER PRIMARY KEY, qid INTEGER NOT NULL, calls TEXT NOT NULL);
+CREATE INDEX call_queue ON call (qid);
+CREATE TABLE worker (id TEXT PRIMARY KEY, record TEXT NOT NULL, seen_at INTEGER NOT NULL, until INTEGER NOT NULL) WITHOUT ROWID;
+`

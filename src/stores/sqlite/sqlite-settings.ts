@@ -1,0 +1,71 @@
+/** Opening queues in a SQLite store, and counting what is in them. */
+
+import { ConfigConflictError } from '../../core/errors.js'
+import type { Depth, QueueSettings, StoredQueue } from '../store.js'
+import type { SqliteClaim } from './sqlite-claim.js'
+import type { Statement } from './sqlite-driver.js'
+import { storedQueue } from './sqlite-records.js'
+import type { SqliteSession } from './sqlite-session.js'
+
+const remedies = {
+  kind: 'Give the ordered queue another name, or drain and delete the old one.',
+  order: 'Use the stored order, or give the queue another name.',
+}
+
+export class SqliteSettings {
+  readonly #session: SqliteSession
+  readonly #claim: SqliteClaim
+  readonly #insert: Statement
+
+  constructor(session: SqliteSession, claim: SqliteClaim) {
+    this.#session = session
+    this.#claim = claim
+    this.#insert = session.db.prepare('INSERT INTO queue (name, kind, ord, max_crashes) VALUES (?, ?, ?, ?)')
+  }
+
+  open(queues: readonly QueueSettings[]): StoredQueue[] {
+    for (const settings of queues) this.#refuseConflict(settings)
+    return queues.map((settings) => {
+      const { name, kind, order, maxPending, maxCrashes, resultsCount, dead } = settings
+      const { queues } = this.#session
+      if (queues.find(name) === undefined) this.#insert.run(name, kind, order, maxCrashes)
+      const row = queues.get(name)
+      row.max_pending = maxPending ?? null
+      row.max_crashes = maxCrashes
+      row.results_count = resultsCount ?? null
+      row.dead_age_ms = dead.ageMs ?? null
+      row.dead_count = dead.count ?? null
+      return storedQueue(row)
+    })
+  }
+
+  #refuseConflict({ name, kind, order }: QueueSettings): void {
+    const row = this.#session.queues.find(name)
+    if (row === undefined) return
+    if (row.kind !== kind) throw new ConfigConflictError(name, 'kind', row.kind, kind, remedies.kind)
+    if (row.ord !== order) throw new ConfigConflictError(name, 'order', row.ord, order, remedies.order)
+  }
+
+  depth(names: readonly string[]): { readonly now: number; readonly depths: Depth[] } {
+    const now = this.#session.clock.now()
+    const depths = names.map((name): Depth => {
+      const row = this.#session.queues.get(name)
+      const { ready, scheduled, running, dead, retries, processed, failed } = row
+      return {
+        queue: name,
+        ready,
+        scheduled,
+        running,
+        dead,
+        fresh: ready + scheduled - retries,
+        retries,
+        lagMs: Math.max(this.#claim.headAgeMs(row, now) ?? 0, this.#claim.overdueMs(row, now)),
+        processed,
+        failed,
+        paused: row.paused === 1,
+        draining: row.draining === 1,
+      }
+    })
+    return { now, depths }
+  }
+}

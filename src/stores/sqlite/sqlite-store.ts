@@ -1,0 +1,181 @@
+/**
+ * The SQLite store: jobs in one file that several processes of a machine share.
+ * All SQL runs in a thread of its own (`sqlite-thread.ts`), so that neither handlers nor beats ever wait for a disk.
+ */
+
+import { resolve } from 'node:path'
+import { InvalidArgumentError } from '../../core/errors.js'
+import type {
+  Claim,
+  Claimed,
+  Claimer,
+  ClaimFrom,
+  Depth,
+  EnqueueCall,
+  Enqueued,
+  ExtendAnswer,
+  ExtendItem,
+  QueueSettings,
+  Records,
+  SettleAnswer,
+  SettleItem,
+  Store,
+  StoredQueue,
+  StoreTraits,
+  WorkerRegistry,
+} from '../store.js'
+import type { ClaimedText } from './sqlite-claim.js'
+import { SqliteInbox } from './sqlite-inbox.js'
+import { fromStored } from './sqlite-text.js'
+import { SqliteWait } from './sqlite-wait.js'
+
+export const sqliteTraits: StoreTraits = {
+  name: 'sqlite',
+  ordered: false,
+  priority: true,
+  groups: false,
+  throttled: false,
+  limited: false,
+  shared: true,
+  maxBatch: 250,
+  maxDelayMs: Number.MAX_SAFE_INTEGER,
+  maxLeaseMs: Number.MAX_SAFE_INTEGER,
+  maxPayloadBytes: 1_048_576,
+  exactDepth: true,
+  durability: 'machine',
+}
+
+export interface SqliteDescriptor {
+  /** Path of the file. It and its directory are made where they are not there. */
+  readonly file: string
+  /** URL of a module that exports `clock`, a `SqliteClock`; absent: the machine's clocks. */
+  readonly clock?: string
+}
+
+export class SqliteStore implements Store {
+  readonly traits = sqliteTraits
+  readonly records: Records
+  readonly workers: WorkerRegistry
+  readonly #inbox: SqliteInbox
+  readonly #wait: SqliteWait
+
+  /** Nothing is opened before the first call. Throws `InvalidArgumentError` where `file` names no file. */
+  constructor({ file, clock }: SqliteDescriptor) {
+    if (file === '' || file === ':memory:') {
+      throw new InvalidArgumentError(
+        `a SQLite store needs a file, such as '.millrace/jobs.db', but was given '${file}'. For a store that is not kept use 'memory:'.`,
+      )
+    }
+    const path = resolve(file)
+    this.#inbox = new SqliteInbox({ file: path, clock }, (reply) => this.#wait.told(reply))
+    this.#wait = new SqliteWait(path, this.#inbox)
+    this.records = sqliteRecords(this.#inbox, this.#wait)
+    this.workers = {
+      beat: (worker, ttlMs) => this.#inbox.call('beat', worker, ttlMs),
+      remove: (id) => this.#inbox.call('removeWorker', id),
+      list: () => this.#inbox.call('workers'),
+    }
+  }
+
+  open(queues: readonly QueueSettings[]): Promise<StoredQueue[]> {
+    return this.#inbox.call('open', queues)
+  }
+
+  enqueue(calls: readonly EnqueueCall[]): Promise<Enqueued[][]> {
+    return this.#inbox.call('enqueue', calls)
+  }
+
+  async claim(from: readonly ClaimFrom[], by: Claimer): Promise<Claimed> {
+    const { claims, fence, ...claimed } = await this.#inbox.call<ClaimedText>('claim', from, by)
+    return { ...claimed, claims: claims === undefined ? [] : claimsOf(claimed.queue!, fence!, claims) }
+  }
+
+  settle(items: readonly SettleItem[]): Promise<SettleAnswer[]> {
+    return this.#inbox.call('settle', items)
+  }
+
+  extend(items: readonly ExtendItem[]): Promise<ExtendAnswer[]> {
+    return this.#inbox.call('extend', items)
+  }
+
+  depth(queues: readonly string[]): Promise<{ readonly now: number; readonly depths: Depth[] }> {
+    return this.#inbox.call('depth', queues)
+  }
+
+  async wait(queues: readonly string[], forMs: number, signal: AbortSignal): Promise<string[]> {
+    this.#inbox.refuseClosed()
+    return this.#wait.forQueues(queues, forMs, signal)
+  }
+
+  async close(): Promise<void> {
+    const closed = this.#inbox.close()
+    this.#wait.close()
+    await closed
+  }
+}
+
+function sqliteRecords(inbox: SqliteInbox, wait: SqliteWait): Records {
+  return {
+    queues: () => inbox.call('queues'),
+    get: (queue, id) => inbox.call('get', queue, id),
+    list: (queue, query) => inbox.call('list', queue, query),
+    cancel: (queue, where, reason) => inbox.call('cancel', queue, where, reason),
+    delete: (queue, where) => inbox.call('delete', queue, where),
+    runNow: (queue, where) => inbox.call('runNow', queue, where),
+    bury: (queue, where) => inbox.call('bury', queue, where),
+    fail: (queue, id, how) => inbox.call('fail', queue, id, how),
+    pause: (queue) => inbox.call('pause', queue),
+    resume: (queue) => inbox.call('resume', queue),
+    drain: (queue) => inbox.call('drain', queue),
+    clear: (queue) => inbox.call('clear', queue),
+    morgue: {
+      list: (queue, query) => inbox.call('list', queue, { ...query, state: 'dead' }),
+      revive: (queue, where) => inbox.call('revive', queue, where),
+      delete: (queue, where) => inbox.call('deleteDead', queue, where),
+    },
+    async watch(jobs, forMs, signal) {
+      inbox.refuseClosed()
+      return wait.forResults(jobs, forMs, signal)
+    },
+  }
+}
+
+/** One claim as SQLite wrote it (`sqlite-claim.ts`). `blobs`: 1 where the payload, 2 where the meta is in hexadecimal digits. */
+type ClaimText = [
+  id: string,
+  task: string,
+  payload: string,
+  meta: string | null,
+  blobs: number,
+  codec: string | null,
+  priority: number,
+  attempt: number,
+  crashes: number,
+  createdAt: number,
+  stamp: number,
+  error: string | null,
+]
+
+function claimsOf(queue: string, fence: number, text: string): Claim[] {
+  return (JSON.parse(text) as ClaimText[]).map(
+    ([id, task, payload, meta, blobs, codec, priority, attempt, crashes, createdAt, stamp, error]) => ({
+      queue,
+      id,
+      task,
+      payload: blobs & 1 ? bytesOf(payload) : fromStored(payload),
+      ...(codec === null ? {} : { codec }),
+      ...(meta === null ? {} : { meta: blobs & 2 ? bytesOf(meta) : fromStored(meta) }),
+      priority,
+      attempt,
+      crashes,
+      fence,
+      createdAt,
+      runAt: Math.floor(stamp / 1_000),
+      ...(error === null ? {} : { error: fromStored(error) }),
+    }),
+  )
+}
+
+function bytesOf(hex: string): Uint8Array {
+  return new Uint8Array(Buffer.from(hex, 'hex'))
+}

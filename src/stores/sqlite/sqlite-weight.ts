@@ -1,0 +1,31 @@
+/** The weight of a call: how much of a transaction's bounds it takes. */
+
+import type { EnqueueCall, SettleItem } from '../store.js'
+import type { Call } from './sqlite-message.js'
+
+export interface Weight {
+  readonly jobs: number
+  readonly bytes: number
+}
+
+/** Bytes are estimated: a text counts its UTF-16 units. What is wrong with a call is told by its operation, not here. */
+export function weightOf([, name, [first]]: Call): Weight {
+  if (name === 'enqueue') {
+    let jobs = 0
+    let bytes = 0
+    for (const call of first as readonly EnqueueCall[]) {
+      jobs += call.jobs.length
+      for (const { payload, meta } of call.jobs) bytes += (payload?.length ?? 0) + (meta?.length ?? 0)
+    }
+    return { jobs, bytes }
+  }
+  if (name === 'settle') {
+    const items = first as readonly SettleItem[]
+    let bytes = 0
+    for (const item of items) if (item.kind === 'complete') bytes += item.result?.payload.length ?? 0
+    return { jobs: items.length, bytes }
+  }
+  if (name === 'claim') return { jobs: (first as readonly { limit: number }[])[0]?.limit ?? 0, bytes: 0 }
+  if (name === 'extend') return { jobs: (first as readonly unknown[]).length, bytes: 0 }
+  return { jobs: 1, bytes: 0 }
+}

@@ -1,0 +1,117 @@
+/**
+ * The canonical state: what a store holds, said in one way by every store, so that two of them can be compared.
+ *
+ * - Every field is always there; `null` says that there is nothing.
+ * - What has expired is left out as if it had been trimmed: ids no longer remembered, results and dead jobs beyond their age,
+ *   calls older than a minute. When a store removes them is its own affair.
+ * - Lists are sorted by `compareBytes` of their id or name.
+ */
+
+import type { Payload } from '../core/codec.js'
+import type { JobState, Progress } from '../core/job.js'
+
+export interface CanonicalState {
+  /** The store's clock at the moment of the dump. */
+  readonly now: number
+  readonly queues: readonly CanonicalQueue[]
+}
+
+export interface CanonicalQueue {
+  readonly name: string
+  readonly kind: 'plain' | 'ordered'
+  readonly order: 'fifo' | 'lifo'
+  readonly maxPending: number | null
+  readonly maxCrashes: number
+  readonly resultsCount: number | null
+  readonly deadAgeMs: number | null
+  readonly deadCount: number | null
+  readonly paused: boolean
+  readonly draining: boolean
+  readonly processed: number
+  readonly failed: number
+  /** The last stamp given to a job that was ready at once (µs); 0 before the first; null where the store does not keep it. */
+  readonly lastStamp: number | null
+  /** The last fence given; 0 before the first; null where the store does not keep it. */
+  readonly lastFence: number | null
+  /** Every job of which more than the id is kept: scheduled, ready, running, dead, and completed with a kept result. */
+  readonly jobs: readonly CanonicalJob[]
+  /** Ids that are remembered and of which nothing else is kept. */
+  readonly remembered: readonly CanonicalMemory[]
+  readonly calls: readonly CanonicalCall[]
+}
+
+export interface CanonicalJob {
+  readonly id: string
+  readonly task: string
+  readonly state: JobState
+  readonly payload: CanonicalPayload
+  readonly codec: string | null
+  readonly meta: CanonicalPayload | null
+  readonly priority: number
+  /** Null also where the store has no trait `groups` and drops it. */
+  readonly group: string | null
+  /** The place in line, µs: of a scheduled job its due time. Of an ended job the last one it had. */
+  readonly stamp: number
+  readonly attempt: number
+  readonly crashes: number
+  readonly rememberMs: number
+  readonly createdAt: number
+  readonly updatedAt: number
+  /** Null unless the job runs or has ended; then what the last beats said. */
+  readonly startedAt: number | null
+  /** Null unless completed or dead. */
+  readonly finishedAt: number | null
+  /** When a kept result expires; null: never, or there is none. */
+  readonly expiresAt: number | null
+  /** Who holds the job, or held it when it ended; null while it waits. So are host, pid and progress. */
+  readonly worker: string | null
+  readonly host: string | null
+  readonly pid: number | null
+  readonly progress: Progress | null
+  readonly result: { readonly payload: CanonicalPayload; readonly codec: string | null } | null
+  readonly error: string | null
+  readonly reason: string | null
+  /** The current claim; null unless the job runs. */
+  readonly claim: CanonicalClaim | null
+}
+
+export interface CanonicalClaim {
+  readonly fence: number
+  /** What is left of the lease; 0 or less when it has ended and nobody has recovered the job. */
+  readonly leaseMs: number
+  readonly alone: boolean
+  readonly cancelRequested: boolean
+}
+
+export interface CanonicalMemory {
+  readonly id: string
+  readonly task: string
+  readonly state: 'completed' | 'cancelled'
+  readonly priority: number
+  readonly attempt: number
+  readonly crashes: number
+  readonly createdAt: number
+  readonly runAt: number
+  readonly finishedAt: number
+  /** Until when the id is remembered; at this instant it no longer is. */
+  readonly until: number
+  readonly reason: string | null
+}
+
+/** A remembered call. */
+export interface CanonicalCall {
+  readonly id: string
+  readonly at: number
+}
+
+/** A payload as text: `text:` and the string, or `bytes:` and hexadecimal digits. */
+export type CanonicalPayload = `text:${string}` | `bytes:${string}`
+
+export function canonicalPayload(payload: Payload): CanonicalPayload {
+  return typeof payload === 'string' ? `text:${payload}` : `bytes:${Buffer.from(payload).toString('hex')}`
+}
+
+/** UTF-8 byte order, as databases sort text. */
+export function compareBytes(a: string, b: string): number {
+  return Buffer.compare(Buffer.from(a), Buffer.from(b))
+}

@@ -1,0 +1,161 @@
+/** A command run: commands carried out on one store, through two handles, each giving a plain, comparable answer. */
+
+import { MillraceError } from '../core/errors.js'
+import type { ClaimKey, Page, Records, SettleItem, Store } from '../stores/store.js'
+import { canonicalPayload } from './canonical-state.js'
+import type { ClaimRef, Command, PlannedCall } from './command.js'
+import type { StoreHarness } from './store-harness.js'
+
+/** Pages that are turned in one listing. */
+const mostPages = 4
+
+export class CommandRun {
+  readonly #harness: StoreHarness
+  readonly #handles: Store[] = []
+  readonly #claims: ClaimKey[] = []
+
+  constructor(harness: StoreHarness) {
+    this.#harness = harness
+  }
+
+  /** The answer, or what refused the command: `refused: ` and the error's code. Errors without a code are rethrown. */
+  async answer(command: Command): Promise<unknown> {
+    try {
+      return plain(await this.#run(command, await this.#handle(command.handle)))
+    } catch (error) {
+      if (!(error instanceof MillraceError)) throw error
+      return `refused: ${error.code}`
+    }
+  }
+
+  async #handle(i: number): Promise<Store> {
+    this.#handles[i] ??= await this.#harness.open()
+    return this.#handles[i]
+  }
+
+  async #run(command: Command, store: Store): Promise<unknown> {
+    switch (command.verb) {
+      case 'open':
+        return store.open(command.queues)
+      case 'enqueue':
+        return store.enqueue(await this.#called(command.calls))
+      case 'claim': {
+        const claimed = await store.claim(command.from, command.by)
+        this.#claims.push(...claimed.claims.map(({ queue, id, fence }) => ({ queue, id, fence })))
+        return claimed
+      }
+      case 'settle': {
+        const items = command.items.map(({ claim, end }) => ({ ...this.#key(claim), ...end }) as SettleItem)
+        return store.settle(items)
+      }
+      case 'extend':
+        return store.extend(command.items.map(({ claim, ...how }) => ({ ...this.#key(claim), ...how })))
+      case 'advance':
+        return this.#harness.advance(command.ms)
+      case 'reopen':
+        await store.close()
+        this.#handles[command.handle] = await this.#harness.open()
+        return undefined
+      case 'depth':
+        return store.depth(command.queues)
+      case 'workers':
+        return (await store.workers?.list()) ?? []
+      case 'beat':
+        return store.workers?.beat(command.worker, command.ttlMs)
+      case 'remove worker':
+        return store.workers?.remove(command.id)
+      default:
+        return store.records === undefined ? undefined : administer(store.records, command)
+    }
+  }
+
+  async #called(calls: readonly PlannedCall[]) {
+    const { now } = await this.#harness.dump()
+    return calls.map((call) => ({
+      ...call,
+      jobs: call.jobs.map(({ runInMs, ...job }) => (runInMs === undefined ? job : { ...job, runAt: now + runInMs })),
+    }))
+  }
+
+  #key({ back, stale }: ClaimRef): ClaimKey {
+    const claim = this.#claims[this.#claims.length - 1 - (back % Math.max(1, this.#claims.length))]
+    if (claim === undefined) return { queue: 'mail', id: 'a', fence: 1 }
+    return stale ? { ...claim, fence: claim.fence - 1 } : claim
+  }
+}
+
+type Administration = Exclude<
+  Command,
+  {
+    verb:
+      | 'open'
+      | 'enqueue'
+      | 'claim'
+      | 'settle'
+      | 'extend'
+      | 'advance'
+      | 'reopen'
+      | 'depth'
+      | 'workers'
+      | 'beat'
+      | 'remove worker'
+  }
+>
+
+async function administer(records: Records, command: Administration): Promise<unknown> {
+  switch (command.verb) {
+    case 'queues':
+      return records.queues()
+    case 'get':
+      return records.get(command.queue, command.id)
+    case 'list':
+      return pages((cursor) => records.list(command.queue, { ...command.query, ...cursor }))
+    case 'list dead':
+      return pages((cursor) => records.morgue.list(command.queue, { ...command.query, ...cursor }))
+    case 'cancel':
+      return records.cancel(command.queue, command.where, command.reason)
+    case 'delete':
+    case 'runNow':
+    case 'bury':
+      return records[command.verb](command.queue, command.where)
+    case 'revive':
+      return records.morgue.revive(command.queue, command.where)
+    case 'delete dead':
+      return records.morgue.delete(command.queue, command.where)
+    case 'fail':
+      return records.fail(command.queue, command.id, command.how)
+    case 'pause':
+    case 'resume':
+    case 'drain':
+    case 'clear':
+      return records[command.verb](command.queue)
+    case 'watch': {
+      const ended = await records.watch(command.jobs, 0, new AbortController().signal)
+      return ended.map(({ queue, id }) => `${queue} ${id}`).sort()
+    }
+  }
+}
+
+/** The first pages of a listing. Of the cursors only is told whether there was one: what they say is the store's affair. */
+async function pages(turn: (cursor: { cursor?: string }) => Promise<Page>): Promise<unknown[]> {
+  const turned: unknown[] = []
+  let cursor: string | undefined
+  do {
+    const page = await turn(cursor === undefined ? {} : { cursor })
+    cursor = page.cursor
+    turned.push({ jobs: page.jobs, hasMore: cursor !== undefined })
+  } while (cursor !== undefined && turned.length < mostPages)
+  return turned
+}
+
+/** The value with bytes as text and without fields that are undefined. */
+function plain(value: unknown): unknown {
+  if (value instanceof Uint8Array) return canonicalPayload(value)
+  if (Array.isArray(value)) return value.map(plain)
+  if (typeof value !== 'object' || value === null) return value
+  return Object.fromEntries(
+    Object.entries(value)
+      .filter(([, field]) => field !== undefined)
+      .map(([key, field]) => [key, plain(field)]),
+  )
+}

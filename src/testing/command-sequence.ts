@@ -1,0 +1,191 @@
+/**
+ * A command sequence: random commands from a seed, over a few queues and few ids, so that they meet. What is likely in
+ * production is likely here too; what is rare there (a stale claim, a call sent again) is made likely.
+ */
+
+import type { Beat, NewJob, QueueSettings, Where } from '../stores/store.js'
+import type { ClaimRef, Command, PlannedJob, Settlement } from './command.js'
+import { Dice } from './dice.js'
+
+/** The queues of every sequence, as its first command opens them: roomy, tight and last in first out, and impatient. */
+export const sequenceQueues: readonly QueueSettings[] = [
+  { name: 'mail', kind: 'plain', order: 'fifo', maxCrashes: 2, dead: {} },
+  { name: 'stack', kind: 'plain', order: 'lifo', maxPending: 4, maxCrashes: 1, resultsCount: 2, dead: { count: 2 } },
+  { name: 'tight', kind: 'plain', order: 'fifo', maxPending: 6, maxCrashes: 3, dead: { ageMs: 20_000, count: 3 } },
+]
+const names = sequenceQueues.map(({ name }) => name)
+const ids = ['a', 'b', 'c', 'd', 'e', 'f', 'g', 'É', '🎈', 'z']
+const workers = ['worker-1', 'worker-2', 'worker-3']
+const reasons = ['stop', 'obsolete', 'Grüße']
+
+export function commandSequence(seed: number, steps: number): Command[] {
+  const dice = new Dice(seed)
+  const opening: Command = { handle: 0, verb: 'open', queues: sequenceQueues }
+  return [opening, ...Array.from({ length: steps - 1 }, (_, i) => command(dice, i))]
+}
+
+function command(dice: Dice, step: number): Command {
+  const handle = dice.whole(0, 1)
+  const queue = dice.pick(names)
+  return dice.weighted<() => Command>([
+    [22, () => ({ handle, verb: 'enqueue', calls: dice.several(1, 2, () => enqueueCall(dice, step)) })],
+    [22, () => ({ handle, verb: 'claim', ...claim(dice) })],
+    [18, () => ({ handle, verb: 'settle', items: dice.several(1, 3, () => ({ claim: ref(dice), end: end(dice) })) })],
+    [7, () => ({ handle, verb: 'extend', items: dice.several(1, 3, () => extension(dice)) })],
+    [16, () => ({ handle, verb: 'advance', ms: span(dice) })],
+    [2, () => ({ handle, verb: 'open', queues: [changedSettings(dice)] })],
+    [0.5, () => ({ handle, verb: 'reopen' })],
+    [2, () => ({ handle, verb: 'depth', queues: names })],
+    [0.5, () => ({ handle, verb: dice.pick(['queues', 'workers'] as const) })],
+    [2, () => ({ handle, verb: 'get', queue, id: dice.pick(ids) })],
+    [3, () => ({ handle, verb: 'list', queue, query: listQuery(dice) })],
+    [1, () => ({ handle, verb: 'list dead', queue, query: { by: dice.pick(['id', 'time'] as const), limit: 2 } })],
+    [3, () => ({ handle, verb: 'cancel', queue, where: where(dice), ...maybe(dice, { reason: dice.pick(reasons) }) })],
+    [2, () => ({ handle, verb: 'delete', queue, where: where(dice) })],
+    [2, () => ({ handle, verb: 'runNow', queue, where: where(dice) })],
+    [2, () => ({ handle, verb: 'bury', queue, where: where(dice) })],
+    [3, () => ({ handle, verb: 'revive', queue, where: where(dice) })],
+    [1, () => ({ handle, verb: 'delete dead', queue, where: where(dice) })],
+    [3, () => ({ handle, verb: 'fail', queue, id: dice.pick(ids), how: failure(dice) })],
+    [2, () => ({ handle, verb: dice.pick(['pause', 'drain'] as const), queue })],
+    [4, () => ({ handle, verb: 'resume', queue })],
+    [0.5, () => ({ handle, verb: 'clear', queue })],
+    [1, () => ({ handle, verb: 'watch', jobs: dice.several(1, 3, () => ({ queue, id: dice.pick(ids) })) })],
+    [1, () => ({ handle, verb: 'beat', worker: worker(dice), ttlMs: dice.pick([1_000, 30_000]) })],
+    [0.5, () => ({ handle, verb: 'remove worker', id: dice.pick(workers) })],
+  ])()
+}
+
+/** One in eight calls has the id of an earlier one, and mostly other jobs than that. */
+function enqueueCall(dice: Dice, step: number) {
+  const callId = dice.chance(0.12) ? `call-${dice.whole(0, step)}` : `call-${step}`
+  return { callId, queue: dice.pick(names), jobs: dice.several(1, 4, () => job(dice)) }
+}
+
+function job(dice: Dice): PlannedJob {
+  const due = dice.weighted([
+    [6, {}],
+    [2, { delayMs: dice.pick([0, 1, 1_000, 5_000, 90_000]) }],
+    [2, { runInMs: dice.pick([-60_000, -1, 0, 1, 2_000, 30_000]) }],
+  ])
+  return {
+    id: dice.pick(ids),
+    task: dice.pick(['send', 'resize']),
+    payload: dice.chance(0.2) ? Uint8Array.of(dice.whole(0, 255), 0, 255) : `{"n":${dice.whole(0, 99)}}`,
+    priority: dice.weighted([
+      [6, 0],
+      [3, dice.whole(-2, 2)],
+      [1, dice.pick([-32_768, 32_767])],
+    ]),
+    rememberMs: dice.pick([0, 0, 2_000, 30_000]),
+    ...maybe(dice, { codec: 'raw' }, 0.1),
+    ...maybe(dice, { meta: '{"trace":"ü"}' as NewJob['payload'] }, 0.3),
+    ...due,
+  }
+}
+
+function claim(dice: Dice) {
+  const from = dice.several(1, 3, () => ({
+    queue: dice.pick(names),
+    limit: dice.pick([0, 1, 1, 2, 5]),
+    ...maybe(dice, { leaseMs: 60_000 }, 0.15),
+  }))
+  const by = {
+    worker: dice.pick(workers),
+    leaseMs: dice.pick([1_000, 5_000, 30_000]),
+    ...maybe(dice, { alone: true }, 0.4),
+    ...maybe(dice, { heads: true }, 0.4),
+  }
+  return { from, by }
+}
+
+function ref(dice: Dice): ClaimRef {
+  return { back: Math.floor(dice.random() ** 2 * 8), stale: dice.chance(0.05) }
+}
+
+function end(dice: Dice): Settlement {
+  const delayMs = dice.pick([0, 0, 1, 2_000, 40_000])
+  const error = maybe(dice, { error: `Error: ${dice.pick(reasons)}` }, 0.7)
+  const reason = maybe(dice, { reason: dice.pick(reasons) }, 0.7)
+  const keep = maybe(dice, { keepMs: dice.pick([1, 1_000, 20_000]) }, 0.7)
+  const payload = dice.chance(0.2) ? Uint8Array.of(1, 0, 255) : '"done"'
+  return dice.weighted<Settlement>([
+    [2, { kind: 'complete' }],
+    [4, { kind: 'complete', result: { payload, ...keep, ...maybe(dice, { codec: 'raw' }, 0.2) } }],
+    [4, { kind: 'retry', delayMs, ...error }],
+    [2, { kind: 'retry', delayMs, last: true, ...error, ...reason }],
+    [3, { kind: 'release', delayMs }],
+    [2, { kind: 'bury', ...error, ...reason }],
+    [1, { kind: 'cancel', ...reason }],
+  ])
+}
+
+function extension(dice: Dice) {
+  const beat: Beat = {
+    ...maybe(dice, { started: true } as const),
+    ...maybe(dice, { host: dice.pick(['mill-1', 'mill-2']), pid: dice.whole(1, 9_999) }),
+    ...maybe(dice, { progress: { fraction: dice.pick([0, 0.25, 1]), ...maybe(dice, { note: '½' }) } }),
+  }
+  return { claim: ref(dice), leaseMs: dice.pick([500, 5_000, 60_000]), ...maybe(dice, { beat }, 0.8) }
+}
+
+/** How far the clock is moved: mostly past something that is due soon, sometimes past everything. */
+function span(dice: Dice): number {
+  return dice.weighted([
+    [3, dice.whole(0, 3)],
+    [5, dice.whole(500, 6_000)],
+    [3, dice.whole(10_000, 40_000)],
+    [1, dice.whole(60_000, 120_000)],
+  ])
+}
+
+function where(dice: Dice): Where {
+  return dice.weighted<Where>([
+    [7, { ids: dice.several(0, 3, () => dice.pick(ids)) }],
+    [2, 'failed'],
+    [1, 'all'],
+  ])
+}
+
+function listQuery(dice: Dice) {
+  const state = dice.pick(['ready', 'scheduled', 'running', 'completed', 'dead', 'cancelled'] as const)
+  return {
+    by: dice.pick(['id', 'time', 'retry'] as const),
+    limit: dice.pick([1, 2, 5, 200]),
+    ...maybe(dice, { state }, 0.4),
+  }
+}
+
+function failure(dice: Dice) {
+  return { delayMs: dice.pick([0, 2_000]), reason: dice.pick(reasons), ...maybe(dice, { last: true }, 0.3) }
+}
+
+/** New limits for a queue; now and then an order that it does not have. */
+function changedSettings(dice: Dice): QueueSettings {
+  const { name, kind, order, maxCrashes } = dice.pick(sequenceQueues)
+  return {
+    name,
+    kind,
+    order: dice.chance(0.1) ? 'lifo' : order,
+    maxCrashes: dice.chance(0.5) ? maxCrashes : dice.whole(1, 3),
+    ...maybe(dice, { maxPending: dice.whole(1, 8) }),
+    ...maybe(dice, { resultsCount: dice.whole(0, 3) }),
+    dead: { ...maybe(dice, { count: dice.whole(0, 3) }), ...maybe(dice, { ageMs: dice.pick([5_000, 60_000]) }) },
+  }
+}
+
+function worker(dice: Dice) {
+  return {
+    id: dice.pick(workers),
+    host: 'mill-1',
+    pid: dice.whole(1, 9_999),
+    queues: dice.several(1, 2, () => dice.pick(names)),
+    concurrency: 10,
+    running: dice.whole(0, 10),
+    startedAt: 1_700_000_000_000,
+  }
+}
+
+function maybe<T extends object>(dice: Dice, fields: T, probability = 0.5): T | Record<never, never> {
+  return dice.chance(probability) ? fields : {}
+}

@@ -1,0 +1,69 @@
+/**
+ * Commands: what may be asked of a store, as plain data. A claim is named by its number among all that were made in the
+ * run, so that a command means the same on every store and in every replay.
+ */
+
+import type {
+  Beat,
+  Claimer,
+  ClaimFrom,
+  ClaimKey,
+  EnqueueCall,
+  ListQuery,
+  NewJob,
+  QueueSettings,
+  SettleItem,
+  Where,
+  WorkerRecord,
+} from '../stores/store.js'
+
+/** How a claim ends, without its name. */
+export type Settlement = SettleItem extends infer Item
+  ? Item extends ClaimKey
+    ? Omit<Item, keyof ClaimKey>
+    : never
+  : never
+
+/** A claim of this run: the `back`-th before the latest. `stale`: with a fence that is too small. */
+export interface ClaimRef {
+  readonly back: number
+  readonly stale: boolean
+}
+
+/** Instead of an absolute `runAt` its distance from the store's now, which may be negative. */
+export type PlannedJob = Omit<NewJob, 'runAt'> & { readonly runInMs?: number }
+export type PlannedCall = Omit<EnqueueCall, 'jobs'> & { readonly jobs: readonly PlannedJob[] }
+
+export type Command = { readonly handle: number } & (
+  | { readonly verb: 'open'; readonly queues: readonly QueueSettings[] }
+  | { readonly verb: 'enqueue'; readonly calls: readonly PlannedCall[] }
+  | { readonly verb: 'claim'; readonly from: readonly ClaimFrom[]; readonly by: Claimer }
+  | { readonly verb: 'settle'; readonly items: readonly { readonly claim: ClaimRef; readonly end: Settlement }[] }
+  | {
+      readonly verb: 'extend'
+      readonly items: readonly { readonly claim: ClaimRef; readonly leaseMs: number; readonly beat?: Beat }[]
+    }
+  | { readonly verb: 'advance'; readonly ms: number }
+  | { readonly verb: 'reopen' }
+  | { readonly verb: 'depth'; readonly queues: readonly string[] }
+  | { readonly verb: 'queues' | 'workers' }
+  | { readonly verb: 'get'; readonly queue: string; readonly id: string }
+  | { readonly verb: 'list'; readonly queue: string; readonly query: ListQuery }
+  | { readonly verb: 'list dead'; readonly queue: string; readonly query: { by: 'id' | 'time'; limit: number } }
+  | { readonly verb: 'cancel'; readonly queue: string; readonly where: Where; readonly reason?: string }
+  | {
+      readonly verb: 'delete' | 'runNow' | 'bury' | 'revive' | 'delete dead'
+      readonly queue: string
+      readonly where: Where
+    }
+  | {
+      readonly verb: 'fail'
+      readonly queue: string
+      readonly id: string
+      readonly how: { readonly delayMs: number; readonly last?: boolean; readonly reason: string }
+    }
+  | { readonly verb: 'pause' | 'resume' | 'drain' | 'clear'; readonly queue: string }
+  | { readonly verb: 'watch'; readonly jobs: readonly { readonly queue: string; readonly id: string }[] }
+  | { readonly verb: 'beat'; readonly worker: WorkerRecord; readonly ttlMs: number }
+  | { readonly verb: 'remove worker'; readonly id: string }
+)

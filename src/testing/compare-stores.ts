@@ -1,0 +1,104 @@
+/**
+ * The comparison of two stores: one random sequence of commands on both, and after every step the same answer and the same
+ * state, or an error that says where they part and how to see it again.
+ */
+
+import type { CanonicalQueue, CanonicalState } from './canonical-state.js'
+import type { Command } from './command.js'
+import { CommandRun } from './command-run.js'
+import { commandSequence } from './command-sequence.js'
+import { differences } from './differences.js'
+import type { StoreHarness } from './store-harness.js'
+
+/** Commands that an error shows, the one that made the difference last. */
+const commandsShown = 12
+const differencesShown = 20
+
+export class StoresDifferError extends Error {
+  override readonly name = 'StoresDifferError'
+  readonly seed: number
+  /** The number of the command in the sequence, from 0. */
+  readonly step: number
+  readonly differences: readonly string[]
+
+  constructor(
+    names: { readonly model: string; readonly subject: string },
+    { seed, step, what }: { readonly seed: number; readonly step: number; readonly what: string },
+    commands: readonly Command[],
+    found: readonly string[],
+  ) {
+    const from = Math.max(0, step + 1 - commandsShown)
+    super(
+      [
+        `${names.subject} differs from ${names.model} in ${what} at step ${step} of seed ${seed} (${names.model} ≠ ${names.subject}):`,
+        ...found.slice(0, differencesShown).map((difference) => `  ${difference}`),
+        ...(found.length > differencesShown ? [`  and ${found.length - differencesShown} more`] : []),
+        'after the commands:',
+        ...commands.slice(from, step + 1).map((command, i) => `  ${from + i} ${shown(command)}`),
+      ].join('\n'),
+    )
+    this.seed = seed
+    this.step = step
+    this.differences = found
+  }
+}
+
+/**
+ * Runs `steps` commands made from `seed` on both harnesses, which must be fresh and start at the same instant. Throws
+ * `StoresDifferError` at the first step where an answer or the state differs.
+ */
+export async function compareStores(
+  model: StoreHarness,
+  subject: StoreHarness,
+  { seed, steps }: { readonly seed: number; readonly steps: number },
+): Promise<void> {
+  const commands = commandSequence(seed, steps)
+  const modelRun = new CommandRun(model)
+  const subjectRun = new CommandRun(subject)
+  for (const [step, command] of commands.entries()) {
+    const [expected, found] = [await modelRun.answer(command), await subjectRun.answer(command)]
+    const refuse = (what: string, differing: readonly string[]) => {
+      if (differing.length === 0) return
+      throw new StoresDifferError(
+        { model: model.name, subject: subject.name },
+        { seed, step, what },
+        commands,
+        differing,
+      )
+    }
+    refuse('its answer', differences(expected, found))
+    refuse('its state', differences(...comparable(await model.dump(), await subject.dump())))
+  }
+}
+
+/** Both states, by queue name; what one of them cannot tell is left out of both. */
+function comparable(a: CanonicalState, b: CanonicalState): [unknown, unknown] {
+  const untold = (['lastStamp', 'lastFence'] as const).filter((field) =>
+    [...a.queues, ...b.queues].some((queue) => queue[field] === null),
+  )
+  return [keyed(a, untold), keyed(b, untold)]
+}
+
+function keyed(state: CanonicalState, untold: readonly (keyof CanonicalQueue)[]): unknown {
+  const queues = state.queues.map((queue) => [
+    queue.name,
+    {
+      ...queue,
+      ...Object.fromEntries(untold.map((field) => [field, null])),
+      jobs: byId(queue.jobs),
+      remembered: byId(queue.remembered),
+      calls: byId(queue.calls),
+    },
+  ])
+  return { now: state.now, queues: Object.fromEntries(queues) }
+}
+
+function byId<T extends { readonly id: string }>(items: readonly T[]): Record<string, T> {
+  return Object.fromEntries(items.map((item) => [item.id, item]))
+}
+
+function shown(command: Command): string {
+  return JSON.stringify(command, (_, value: unknown) =>
+    value instanceof Uint8Array ? `bytes:${Buffer.from(value).toString('hex')}` : value,
+  )
+}

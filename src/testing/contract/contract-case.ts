@@ -1,0 +1,51 @@
+/**
+ * A contract case: one claim about every store, and how to see whether it holds. It knows no test runner and throws where
+ * the claim does not hold.
+ */
+
+import type { Store } from '../../stores/store.js'
+import type { HarnessMaker, StoreHarness } from '../store-harness.js'
+import { Scene } from './scene.js'
+
+export interface ContractCase {
+  readonly title: string
+  /** True, or the reason why the case says nothing about this store. */
+  readonly needs?: (store: Store) => true | string
+  run(harness: StoreHarness): Promise<void>
+}
+
+export interface ContractConcern {
+  readonly concern: string
+  readonly cases: readonly ContractCase[]
+}
+
+export type Need = (store: Store) => true | string
+
+export const records: Need = (store) => store.records !== undefined || 'the store cannot look jobs up'
+export const workers: Need = (store) => store.workers !== undefined || 'the store keeps no registry of workers'
+export const priority: Need = (store) => store.traits.priority || 'the store knows no priorities'
+export const exactDepth: Need = (store) => store.traits.exactDepth || 'the store counts jobs only roughly'
+
+export function contractCase(title: string, run: (scene: Scene) => Promise<void>, ...needs: Need[]): ContractCase {
+  return {
+    title,
+    needs: (store) => needs.map((need) => need(store)).find((answer) => answer !== true) ?? true,
+    run: async (harness) => run(await Scene.on(harness)),
+  }
+}
+
+/** Runs one case on a harness of its own. Answers why it was skipped, or undefined when it holds; throws when it does not. */
+export async function runContractCase(
+  makeHarness: HarnessMaker,
+  contractCase: ContractCase,
+): Promise<string | undefined> {
+  const harness = await makeHarness()
+  try {
+    const needed = contractCase.needs?.(await harness.open()) ?? true
+    if (needed !== true) return needed
+    await contractCase.run(harness)
+    return undefined
+  } finally {
+    await harness.close()
+  }
+}

@@ -1,0 +1,292 @@
+/** Contract cases: leases that are renewed, that end, and crashes. */
+
+import assert from 'node:assert/strict'
+import { type ContractConcern, contractCase, records } from './contract-case.js'
+
+export const leasing: ContractConcern = {
+  concern: 'leasing',
+  cases: [
+    contractCase('a lease holds for its whole time and not a millisecond longer', async (scene) => {
+      await scene.add('a')
+      await scene.claimOne({ leaseMs: 5_000 })
+
+      await scene.advance(4_999)
+      assert.deepEqual(await scene.claimIds(), [])
+      await scene.advance(1)
+      assert.deepEqual(await scene.claimIds(), ['a'])
+    }),
+
+    contractCase('a job whose lease ended is back in its old place', async (scene) => {
+      await scene.add('a')
+      await scene.claimOne({ leaseMs: 1_000 })
+      await scene.add('b', 'c')
+      await scene.advance(1_000)
+
+      assert.deepEqual(await scene.claimIds(), ['a', 'b', 'c'])
+    }),
+
+    contractCase('a lease that ended counts no attempt and, not being alone, no crash', async (scene) => {
+      await scene.add('a', 'b')
+      for (let i = 0; i < 5; i++) {
+        await scene.claim({ leaseMs: 1_000 })
+        await scene.advance(1_000)
+      }
+
+      const { claims, buried } = await scene.claim()
+
+      assert.deepEqual(
+        claims.map(({ id, attempt, crashes }) => [id, attempt, crashes]),
+        [
+          ['a', 1, 0],
+          ['b', 1, 0],
+        ],
+      )
+      assert.deepEqual(buried, [])
+      assert.equal((await scene.depth()).failed, 0)
+    }),
+
+    contractCase('a lease that ended alone is a crash of its job', async (scene) => {
+      await scene.add('a')
+      await scene.claimOne({ leaseMs: 1_000, alone: true })
+      await scene.advance(1_000)
+
+      const { crashes, attempt } = await scene.claimOne()
+
+      assert.deepEqual({ crashes, attempt }, { crashes: 1, attempt: 1 })
+    }),
+
+    contractCase(
+      'a job that crashed maxCrashes times alone is buried as crashed, by the claim that finds it',
+      async (scene) => {
+        await scene.openQueue({ maxCrashes: 2 })
+        await scene.add({ id: 'a', task: 'resize' }, 'b')
+        for (let i = 0; i < 2; i++) {
+          assert.deepEqual(await scene.claimIds({ leaseMs: 1_000, alone: true }), ['a'])
+          await scene.advance(1_000)
+        }
+
+        const { buried, claims } = await scene.claim()
+
+        assert.deepEqual(buried, [{ queue: scene.queue, id: 'a', task: 'resize', reason: 'crashed' }])
+        assert.deepEqual(
+          claims.map(({ id }) => id),
+          ['b'],
+        )
+        const { state, reason, crashes, finishedAt } = await scene.job('a')
+        assert.deepEqual([state, reason, crashes, finishedAt], ['dead', 'crashed', 2, await scene.now()])
+      },
+    ),
+
+    contractCase('a job that was buried is told of once', async (scene) => {
+      await scene.openQueue({ maxCrashes: 1 })
+      await scene.add('a')
+      await scene.claimOne({ leaseMs: 1_000, alone: true })
+      await scene.advance(1_000)
+
+      assert.equal((await scene.claim()).buried.length, 1)
+      assert.equal((await scene.claim()).buried.length, 0)
+    }),
+
+    contractCase('crashes are kept over releases and failures', async (scene) => {
+      await scene.add('a')
+      await scene.claimOne({ leaseMs: 1_000, alone: true })
+      await scene.advance(1_000)
+      await scene.end(await scene.claimOne(), { kind: 'release', delayMs: 0 })
+      await scene.end(await scene.claimOne(), { kind: 'retry', delayMs: 0 })
+
+      assert.equal((await scene.claimOne()).crashes, 1)
+    }),
+
+    contractCase('a settle of a lease that ended but was not taken over is welcome', async (scene) => {
+      await scene.add('a')
+      const claim = await scene.claimOne({ leaseMs: 1_000 })
+      await scene.advance(60_000)
+
+      assert.equal(await scene.settle(claim, { kind: 'complete' }), 'ok')
+      assert.deepEqual(await scene.claimIds(), [])
+    }),
+
+    contractCase('a lease that ended but was not taken over may be renewed', async (scene) => {
+      await scene.add('a')
+      const claim = await scene.claimOne({ leaseMs: 1_000 })
+      await scene.advance(5_000)
+
+      assert.equal(await scene.extend(claim, { leaseMs: 1_000 }), 'ok')
+      await scene.advance(999)
+      assert.deepEqual(await scene.claimIds(), [])
+    }),
+
+    contractCase('after recovery, even without a new claim, the old claim is lost', async (scene) => {
+      await scene.add('a')
+      const claim = await scene.claimOne({ leaseMs: 1_000 })
+      await scene.advance(1_000)
+      await scene.claim({ limit: 0 })
+
+      assert.equal(await scene.settle(claim, { kind: 'complete' }), 'lost')
+      assert.equal(await scene.extend(claim), 'lost')
+      assert.deepEqual(await scene.states(), ['a ready'])
+    }),
+
+    contractCase('a claim that was taken over is lost: it changes nothing', async (scene) => {
+      await scene.add('a')
+      const old = await scene.claimOne({ leaseMs: 1_000 })
+      await scene.advance(1_000)
+      await scene.claimOne({ worker: 'worker-2' })
+      const before = await scene.harness.dump()
+
+      for (const settlement of [
+        { kind: 'complete' },
+        { kind: 'retry', delayMs: 0 },
+        { kind: 'release', delayMs: 0 },
+        { kind: 'bury' },
+        { kind: 'cancel' },
+      ] as const) {
+        assert.equal(await scene.settle(old, settlement), 'lost')
+      }
+      assert.equal(await scene.extend(old, { leaseMs: 90_000, beat: { started: true, pid: 1 } }), 'lost')
+      assert.deepEqual(await scene.harness.dump(), before)
+    }),
+
+    contractCase('extend renews the lease from now', async (scene) => {
+      await scene.add('a')
+      const claim = await scene.claimOne({ leaseMs: 5_000 })
+      await scene.advance(4_000)
+      assert.equal(await scene.extend(claim, { leaseMs: 5_000 }), 'ok')
+
+      assert.equal((await scene.job('a')).claim?.leaseMs, 5_000)
+    }),
+
+    contractCase('extend never shortens a lease', async (scene) => {
+      await scene.add('a')
+      const claim = await scene.claimOne({ leaseMs: 60_000 })
+
+      assert.equal(await scene.extend(claim, { leaseMs: 1_000 }), 'ok')
+
+      assert.equal((await scene.job('a')).claim?.leaseMs, 60_000)
+    }),
+
+    contractCase('extend answers each item by itself, in order', async (scene) => {
+      await scene.add('a', 'b')
+      const { claims } = await scene.claim()
+      const [a, b] = claims.map(({ queue, id, fence }) => ({ queue, id, fence, leaseMs: 60_000 }))
+
+      const answers = await scene.store.extend([{ ...b!, fence: b!.fence - 1 }, a!, { ...a!, id: 'gone' }])
+
+      assert.deepEqual(answers, ['lost', 'ok', 'lost'])
+      assert.equal((await scene.job('a')).claim?.leaseMs, 60_000)
+      assert.equal((await scene.job('b')).claim?.leaseMs, 30_000)
+    }),
+
+    contractCase('the first beat that says started sets startedAt, later ones leave it', async (scene) => {
+      await scene.add('a')
+      const claim = await scene.claimOne()
+      await scene.advance(10)
+      const startedAt = await scene.now()
+      await scene.extend(claim, { beat: { started: true } })
+      await scene.advance(10)
+      await scene.extend(claim, { beat: { started: true } })
+
+      const job = await scene.job('a')
+
+      assert.deepEqual([job.startedAt, job.updatedAt], [startedAt, startedAt + 10])
+    }),
+
+    contractCase('a beat reports host, pid and progress, and what it leaves out stays', async (scene) => {
+      await scene.add('a')
+      const claim = await scene.claimOne()
+      await scene.extend(claim, { beat: { host: 'mill-1', pid: 123_456, progress: { fraction: 0.25, note: '¼' } } })
+      await scene.extend(claim, { beat: { pid: 7 } })
+      await scene.extend(claim)
+
+      const { host, pid, progress, startedAt } = await scene.job('a')
+
+      assert.deepEqual(
+        { host, pid, progress, startedAt },
+        { host: 'mill-1', pid: 7, progress: { fraction: 0.25, note: '¼' }, startedAt: null },
+      )
+    }),
+
+    contractCase('progress is replaced whole', async (scene) => {
+      await scene.add('a')
+      const claim = await scene.claimOne()
+      await scene.extend(claim, { beat: { progress: { fraction: 0.5, note: 'half' } } })
+      await scene.extend(claim, { beat: { progress: { fraction: 0.75 } } })
+
+      assert.deepEqual((await scene.job('a')).progress, { fraction: 0.75 })
+    }),
+
+    contractCase('a new claim starts without the beats of the one before', async (scene) => {
+      await scene.add('a')
+      const claim = await scene.claimOne({ leaseMs: 1_000 })
+      await scene.extend(claim, {
+        leaseMs: 1_000,
+        beat: { started: true, host: 'h', pid: 1, progress: { fraction: 1 } },
+      })
+      await scene.advance(1_000)
+      await scene.claimOne({ worker: 'worker-2' })
+
+      const { startedAt, host, pid, progress, worker } = await scene.job('a')
+
+      assert.deepEqual([startedAt, host, pid, progress, worker], [null, null, null, null, 'worker-2'])
+    }),
+
+    contractCase('recovery is bounded to 100 a call, and more tells that there are others', async (scene) => {
+      await scene.add(...Array.from({ length: 150 }, (_, i) => `job-${i}`))
+      await scene.claim({ limit: 150, leaseMs: 1_000 })
+      await scene.advance(1_000)
+
+      const first = await scene.claim({ limit: 250 })
+      const second = await scene.claim({ limit: 250 })
+
+      assert.deepEqual([first.claims.length, first.more], [100, true])
+      assert.deepEqual([second.claims.length, second.more], [50, false])
+    }),
+
+    contractCase('leases are recovered in the order in which they ended', async (scene) => {
+      await scene.add(...Array.from({ length: 120 }, (_, i) => `job-${i}`))
+      await scene.claim({ limit: 60, leaseMs: 2_000 })
+      await scene.claim({ limit: 60, leaseMs: 1_000 })
+      await scene.advance(5_000)
+
+      await scene.claim({ limit: 0 })
+
+      const { jobs } = await scene.stored()
+      const running = jobs.filter(({ state }) => state === 'running').map(({ id }) => Number(id.slice(4)))
+      assert.equal(running.length, 20)
+      assert.ok(Math.max(...running) < 60, 'those with the later end are left')
+    }),
+
+    contractCase(
+      'a paused queue still recovers and promotes',
+      async (scene) => {
+        await scene.add('a', { id: 'b', delayMs: 500 })
+        await scene.claimOne({ leaseMs: 1_000 })
+        await scene.records.pause(scene.queue)
+        await scene.advance(1_000)
+
+        await scene.claim()
+
+        assert.deepEqual(await scene.states(), ['a ready', 'b ready'])
+      },
+      records,
+    ),
+
+    contractCase('the audit tells of every claim, its end and its fence', async (scene) => {
+      await scene.add('a')
+      const first = await scene.claimOne({ leaseMs: 1_000 })
+      await scene.advance(1_000)
+      const second = await scene.claimOne({ worker: 'worker-2' })
+      await scene.end(second, { kind: 'complete' })
+
+      const entries = (await scene.harness.audit()).map(({ kind, fence, worker }) => [kind, fence, worker])
+
+      assert.deepEqual(entries, [
+        ['enqueue', 0, null],
+        ['claim', first.fence, 'worker-1'],
+        ['requeue', first.fence, 'worker-1'],
+        ['claim', second.fence, 'worker-2'],
+        ['leave', second.fence, 'worker-2'],
+      ])
+    }),
+  ],
+}

@@ -1,0 +1,162 @@
+/** Contract cases: how much is kept of ended jobs, and how long. */
+
+import assert from 'node:assert/strict'
+import { type ContractConcern, contractCase, exactDepth, records } from './contract-case.js'
+import type { Scene } from './scene.js'
+
+export const retention: ContractConcern = {
+  concern: 'retention',
+  cases: [
+    contractCase(
+      'a result is shown until its time is over, and not a millisecond longer',
+      async (scene) => {
+        await scene.addCompleted('a', {}, 5_000)
+
+        await scene.advance(4_999)
+        const job = await scene.records.get(scene.queue, 'a')
+        assert.deepEqual(job?.result, { payload: '"a"' })
+        await scene.advance(1)
+        assert.equal(await scene.records.get(scene.queue, 'a'), undefined)
+        assert.deepEqual((await scene.records.list(scene.queue, { by: 'time', limit: 10 })).jobs, [])
+      },
+      records,
+    ),
+
+    contractCase('a result without an age is kept as long as the store lasts', async (scene) => {
+      await scene.addCompleted('a')
+      await scene.advance(10 * 365 * 86_400_000)
+
+      assert.deepEqual(await scene.states(), ['a completed'])
+    }),
+
+    contractCase('results within the bound are all kept', async (scene) => {
+      await scene.openQueue({ resultsCount: 8 })
+      for (let i = 0; i < 5; i++) await scene.addCompleted(`job-${i}`)
+
+      assert.equal((await scene.states()).length, 5)
+    }),
+
+    contractCase('of more results than the bound the oldest go', async (scene) => {
+      await scene.openQueue({ resultsCount: 2 })
+      for (const id of ['d', 'a', 'c', 'b']) {
+        await scene.addCompleted(id)
+        await scene.advance(1)
+      }
+
+      assert.deepEqual(await scene.states(), ['b completed', 'c completed'])
+    }),
+
+    contractCase('results that ended in one millisecond go in the order in which they were enqueued', async (scene) => {
+      await scene.openQueue({ resultsCount: 2 })
+      await scene.add('d', 'a', 'c', 'b')
+      const { claims } = await scene.claim()
+      await scene.store.settle(
+        claims.map(({ queue, id, fence }) => ({ queue, id, fence, kind: 'complete', result: { payload: id } })),
+      )
+
+      assert.deepEqual(await scene.states(), ['b completed', 'c completed'])
+    }),
+
+    contractCase('a bound of 0 keeps no result', async (scene) => {
+      await scene.openQueue({ resultsCount: 0 })
+      await scene.addCompleted('a')
+
+      assert.deepEqual(await scene.states(), [])
+    }),
+
+    contractCase('dead jobs are kept until deleted where nothing bounds them', async (scene) => {
+      await scene.addDead('a')
+      await scene.advance(10 * 365 * 86_400_000)
+
+      assert.deepEqual(await scene.states(), ['a dead'])
+    }),
+
+    contractCase(
+      'a dead job is shown until its age is over, and then nowhere',
+      async (scene) => {
+        await scene.openQueue({ dead: { ageMs: 5_000 } })
+        await scene.addDead('a')
+
+        await scene.advance(4_999)
+        assert.equal((await scene.records.get(scene.queue, 'a'))?.state, 'dead')
+        await scene.advance(1)
+        assert.equal(await scene.records.get(scene.queue, 'a'), undefined)
+        assert.deepEqual(await scene.records.morgue.list(scene.queue, { by: 'time', limit: 10 }), { jobs: [] })
+        assert.deepEqual(await scene.records.morgue.revive(scene.queue, 'all'), { changed: 0, more: false })
+      },
+      records,
+    ),
+
+    contractCase('a dead job beyond its age frees its id', async (scene) => {
+      await scene.openQueue({ dead: { ageMs: 5_000 } })
+      await scene.addDead('a')
+      await scene.advance(5_000)
+
+      assert.deepEqual(await scene.enqueue(['a']), ['added'])
+    }),
+
+    contractCase('of more dead jobs than the bound the oldest go', async (scene) => {
+      await scene.openQueue({ dead: { count: 2 } })
+      for (const id of ['c', 'a', 'b']) {
+        await scene.addDead(id)
+        await scene.advance(1)
+      }
+
+      assert.deepEqual(await scene.states(), ['a dead', 'b dead'])
+    }),
+
+    contractCase('dead jobs within the bound are all kept', async (scene) => {
+      await scene.openQueue({ dead: { count: 8 } })
+      for (let i = 0; i < 5; i++) await scene.addDead(`job-${i}`)
+
+      assert.equal((await scene.depth()).dead, 5)
+    }),
+
+    contractCase(
+      'one settle trims 100 of a kind and no more',
+      async (scene) => {
+        await buryMany(scene, 150)
+        await scene.openQueue({ dead: { count: 10 } })
+
+        await settleOne(scene)
+        assert.equal((await scene.depth()).dead, 50)
+        await settleOne(scene)
+        assert.equal((await scene.depth()).dead, 10)
+      },
+      records,
+      exactDepth,
+    ),
+
+    contractCase('a settle trims its own queue alone', async (scene) => {
+      await scene.openQueue({ name: 'other' })
+      await scene.enqueue(['x', 'y'], { queue: 'other' })
+      for (const { queue, id, fence } of (await scene.claim({ queue: 'other' })).claims)
+        await scene.end({ queue, id, fence }, { kind: 'bury' })
+      await scene.openQueue({ name: 'other', dead: { count: 1 } })
+
+      await settleOne(scene)
+
+      assert.deepEqual(await scene.states('other'), ['x dead', 'y dead'])
+    }),
+
+    contractCase('waiting and running jobs are never trimmed', async (scene) => {
+      await scene.openQueue({ resultsCount: 0, dead: { ageMs: 1, count: 0 } })
+      await scene.add('running', 'ready', { id: 'later', delayMs: 1_000_000 })
+      await scene.claimOne({ leaseMs: 1_000_000 })
+      await scene.advance(900_000)
+      await scene.end(await scene.claimOne(), { kind: 'retry', delayMs: 0 })
+
+      assert.deepEqual(await scene.states(), ['later scheduled', 'ready ready', 'running running'])
+    }),
+  ],
+}
+
+async function settleOne(scene: Scene): Promise<void> {
+  await scene.add('one')
+  await scene.end(await scene.claimOne(), { kind: 'complete' })
+}
+
+async function buryMany(scene: Scene, count: number): Promise<void> {
+  await scene.add(...Array.from({ length: count }, (_, i) => `job-${i}`))
+  await scene.records.bury(scene.queue, 'all')
+}

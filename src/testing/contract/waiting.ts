@@ -1,0 +1,201 @@
+/** Contract cases: waiting for a ring, and watching jobs end. */
+
+import assert from 'node:assert/strict'
+import { type ContractConcern, contractCase, records } from './contract-case.js'
+import { newJob } from './scene.js'
+
+/** Longer than any case may take: what ends sooner ended for another reason. */
+const longMs = 25_000
+
+export const waiting: ContractConcern = {
+  concern: 'waiting',
+  cases: [
+    contractCase('wait resolves at once where a job is ready', async (scene) => {
+      await scene.add('a')
+
+      assert.deepEqual(await scene.store.wait([scene.queue], longMs, never()), [scene.queue])
+    }),
+
+    contractCase('wait resolves at once where a job fell due or a lease ended', async (scene) => {
+      await scene.add({ id: 'a', delayMs: 1_000 })
+      await scene.advance(1_000)
+      assert.deepEqual(await scene.store.wait([scene.queue], longMs, never()), [scene.queue])
+      await scene.claimOne({ leaseMs: 1_000 })
+      await scene.advance(1_000)
+      assert.deepEqual(await scene.store.wait([scene.queue], longMs, never()), [scene.queue])
+    }),
+
+    contractCase('an enqueue rings who waits', async (scene) => {
+      const rung = scene.store.wait([scene.queue], longMs, never())
+      await scene.add('a')
+
+      assert.deepEqual(await rung, [scene.queue])
+    }),
+
+    contractCase('an enqueue on another handle is noticed', async (scene) => {
+      const other = await scene.harness.open()
+      const rung = other.wait([scene.queue], longMs, never())
+      await scene.add('a')
+
+      assert.deepEqual(await rung, [scene.queue])
+    }),
+
+    contractCase('everybody who waits is rung', async (scene) => {
+      const handles = [scene.store, scene.store, await scene.harness.open()]
+      const rung = handles.map((store) => store.wait([scene.queue], longMs, never()))
+      await scene.add('a')
+
+      assert.deepEqual(await Promise.all(rung), [[scene.queue], [scene.queue], [scene.queue]])
+    }),
+
+    contractCase('wait names a queue that was asked for', async (scene) => {
+      await scene.openQueue({ name: 'other' })
+      const rung = scene.store.wait(['other', scene.queue], longMs, never())
+      await scene.enqueue(['a'], { queue: 'other' })
+
+      assert.ok((await rung).includes('other'))
+    }),
+
+    contractCase('wait resolves with none when its time is over', async (scene) => {
+      assert.deepEqual(await scene.store.wait([scene.queue], 20, never()), [])
+      assert.deepEqual(await scene.store.wait([scene.queue], 0, never()), [])
+    }),
+
+    contractCase('wait resolves with none when it is aborted, before or meanwhile', async (scene) => {
+      assert.deepEqual(await scene.store.wait([scene.queue], longMs, AbortSignal.abort()), [])
+      const abort = new AbortController()
+      const rung = scene.store.wait([scene.queue], longMs, abort.signal)
+      abort.abort()
+
+      assert.deepEqual(await rung, [])
+    }),
+
+    contractCase('a released job rings who waits', async (scene) => {
+      await scene.add('a')
+      const claim = await scene.claimOne()
+      const rung = scene.store.wait([scene.queue], longMs, never())
+      await scene.end(claim, { kind: 'release', delayMs: 0 })
+
+      assert.deepEqual(await rung, [scene.queue])
+    }),
+
+    contractCase(
+      'resume, runNow, revive and a failure from outside ring who waits',
+      async (scene) => {
+        const rings = async (change: () => Promise<unknown>) => {
+          const rung = scene.store.wait([scene.queue], longMs, never())
+          await change()
+          assert.deepEqual(await rung, [scene.queue])
+          for (const claim of (await scene.claim()).claims) await scene.end(claim, { kind: 'complete' })
+        }
+        await scene.add('a')
+        await scene.records.pause(scene.queue)
+        await rings(() => scene.records.resume(scene.queue))
+        await scene.add({ id: 'a', delayMs: 60_000 })
+        await rings(() => scene.records.runNow(scene.queue, 'all'))
+        await scene.addDead('a')
+        await rings(() => scene.records.morgue.revive(scene.queue, 'all'))
+        await scene.add('a')
+        await scene.claimOne()
+        await rings(() => scene.records.fail(scene.queue, 'a', { delayMs: 0, reason: 'by hand' }))
+      },
+      records,
+    ),
+
+    contractCase(
+      'watch resolves at once with those that ended or are not there',
+      async (scene) => {
+        await scene.addDead('dead')
+        await scene.addCompleted('done')
+        await scene.add('running')
+        await scene.claimOne()
+        await scene.add('ready')
+        const jobs = ['ready', 'gone', 'running', 'dead', 'done'].map((id) => ({ queue: scene.queue, id }))
+
+        const ended = await scene.records.watch(jobs, longMs, never())
+
+        assert.deepEqual(ended.map(({ id }) => id).sort(), ['dead', 'done', 'gone'])
+      },
+      records,
+    ),
+
+    contractCase(
+      'watch resolves when a job completes, is buried or is cancelled, on any handle',
+      async (scene) => {
+        const other = await scene.harness.open()
+        const ends = [
+          { kind: 'complete' },
+          { kind: 'complete', result: { payload: '1' } },
+          { kind: 'bury' },
+          { kind: 'cancel' },
+        ] as const
+        for (const [i, end] of ends.entries()) {
+          const job = { queue: scene.queue, id: `job-${i}` }
+          await scene.add(job.id)
+          const claim = await scene.claimOne()
+          const watched = other.records!.watch([job], longMs, never())
+          await scene.end(claim, end)
+
+          assert.deepEqual(await watched, [job])
+        }
+      },
+      records,
+    ),
+
+    contractCase(
+      'watch resolves with the first job that ends, and tells of no other',
+      async (scene) => {
+        await scene.add('a', 'b')
+        const { claims } = await scene.claim()
+        const jobs = ['a', 'b'].map((id) => ({ queue: scene.queue, id }))
+        const watched = scene.records.watch(jobs, longMs, never())
+        await scene.end(claims[1]!, { kind: 'complete' })
+
+        assert.deepEqual(await watched, [{ queue: scene.queue, id: 'b' }])
+      },
+      records,
+    ),
+
+    contractCase(
+      'watch resolves when a job is buried for its crashes',
+      async (scene) => {
+        await scene.openQueue({ maxCrashes: 1 })
+        await scene.add('a')
+        await scene.claimOne({ leaseMs: 1_000, alone: true })
+        await scene.advance(1_000)
+        const job = { queue: scene.queue, id: 'a' }
+        const watched = scene.records.watch([job], longMs, never())
+        await scene.claim()
+
+        assert.deepEqual(await watched, [job])
+      },
+      records,
+    ),
+
+    contractCase(
+      'watch resolves with none when its time is over or it is aborted',
+      async (scene) => {
+        await scene.add('a')
+        const jobs = [{ queue: scene.queue, id: 'a' }]
+        const abort = new AbortController()
+
+        assert.deepEqual(await scene.records.watch(jobs, 20, never()), [])
+        const watched = scene.records.watch(jobs, longMs, abort.signal)
+        abort.abort()
+        assert.deepEqual(await watched, [])
+      },
+      records,
+    ),
+
+    contractCase('many waits at once are all rung by one enqueue', async (scene) => {
+      const rung = Array.from({ length: 50 }, () => scene.store.wait([scene.queue], longMs, never()))
+      await scene.store.enqueue([{ callId: 'c', queue: scene.queue, jobs: [newJob({ id: 'a' })] }])
+
+      for (const names of await Promise.all(rung)) assert.deepEqual(names, [scene.queue])
+    }),
+  ],
+}
+
+function never(): AbortSignal {
+  return new AbortController().signal
+}

@@ -1,0 +1,46 @@
+/**
+ * A file clock: a manual clock whose time is kept in a file, so that threads and processes share it. As a module it is a
+ * `SqliteClock`; the file is named in the query of the module's URL (`?path=…`). The file holds milliseconds since 1970
+ * as a little-endian double, and behind it the boot id as text.
+ */
+
+import { closeSync, constants, openSync, readSync, writeSync } from 'node:fs'
+import type { SqliteClock } from '../stores/sqlite/sqlite-clock.js'
+
+/** URL of this module for a clock in the file at `path`. */
+export function fileClockUrl(path: string): string {
+  const url = new URL(import.meta.url)
+  url.searchParams.set('path', path)
+  return url.href
+}
+
+/** In place and at once: a reader sees the time before or the time after. */
+export function writeFileClock(path: string, now: number, bootId = 'boot-1'): void {
+  const bytes = Buffer.alloc(8)
+  bytes.writeDoubleLE(now)
+  const descriptor = openSync(path, constants.O_RDWR | constants.O_CREAT, 0o600)
+  try {
+    writeSync(descriptor, Buffer.concat([bytes, Buffer.from(bootId)]), 0, undefined, 0)
+  } finally {
+    closeSync(descriptor)
+  }
+}
+
+export function readFileClock(path: string): { now: number; bootId: string } {
+  const bytes = Buffer.alloc(256)
+  const descriptor = openSync(path, 'r')
+  try {
+    const length = readSync(descriptor, bytes, 0, bytes.length, 0)
+    return { now: bytes.readDoubleLE(0), bootId: bytes.toString('utf8', 8, length) }
+  } finally {
+    closeSync(descriptor)
+  }
+}
+
+const path = new URL(import.meta.url).searchParams.get('path') ?? ''
+
+export const clock: SqliteClock = {
+  now: () => readFileClock(path).now,
+  mono: () => readFileClock(path).now,
+  bootId: () => readFileClock(path).bootId,
+}

@@ -1,0 +1,94 @@
+/**
+ * The memory store's audit: what changed is found by looking at all jobs before and after each call. That is exact here,
+ * where every call does its work at once, before it returns its promise.
+ */
+
+import type { Clock } from '../core/clock.js'
+import type { JobState } from '../core/job.js'
+import type { MemoryJob } from '../stores/memory/memory-job.js'
+import type { MemoryData } from '../stores/memory/memory-store.js'
+import { type AuditEntry, auditKind } from './audit-entry.js'
+
+interface Seen {
+  readonly job: MemoryJob
+  readonly state: JobState
+  readonly fence: number
+  readonly worker: string | null
+}
+
+export class MemoryAudit {
+  readonly entries: AuditEntry[] = []
+  readonly #data: MemoryData
+  readonly #clock: Clock
+  /** By queue, then by id. */
+  #seen = new Map<string, Map<string, Seen>>()
+
+  constructor(data: MemoryData, clock: Clock) {
+    this.#data = data
+    this.#clock = clock
+  }
+
+  /** The same object, with a look at the jobs after each call of a method of it or of one of its facets. */
+  watched<T extends object>(target: T): T {
+    const facets = new Map<PropertyKey, object>()
+    return new Proxy(target, {
+      get: (_, key) => {
+        const value: unknown = Reflect.get(target, key, target)
+        if (typeof value === 'object' && value !== null) {
+          if (!facets.has(key)) facets.set(key, this.watched(value))
+          return facets.get(key)
+        }
+        if (typeof value !== 'function') return value
+        return (...args: unknown[]) => {
+          const answer: unknown = Reflect.apply(value, target, args)
+          this.#look()
+          return answer
+        }
+      },
+    })
+  }
+
+  #look(): void {
+    const before = this.#seen
+    this.#seen = new Map()
+    for (const [name, queue] of this.#data.queues) {
+      const seenBefore = before.get(name)
+      const seen = new Map<string, Seen>()
+      for (const [id, job] of queue.jobs) {
+        const now = { job, state: job.state, fence: job.fence, worker: job.worker ?? null }
+        seen.set(id, now)
+        this.#compare(name, id, seenBefore?.get(id), now)
+      }
+      for (const [id, old] of seenBefore ?? []) if (!seen.has(id)) this.#compare(name, id, old, undefined)
+      this.#seen.set(name, seen)
+    }
+  }
+
+  #compare(queue: string, id: string, before: Seen | undefined, after: Seen | undefined): void {
+    if (before !== undefined && after !== undefined && before.job !== after.job) {
+      this.#compare(queue, id, before, undefined)
+      before = undefined
+    }
+    const isTakenOver = before?.state === 'running' && after?.state === 'running' && before.fence !== after.fence
+    const steps: (JobState | null)[] = [before?.state ?? null]
+    // A lease that ended and a job that fell due are recovered and taken in one call.
+    if (isTakenOver || (before?.state === 'scheduled' && after?.state === 'running')) steps.push('ready')
+    steps.push(after?.state ?? null)
+    for (const [i, to] of steps.slice(1).entries()) {
+      const from = steps[i]!
+      const kind = auditKind(from, to)
+      const claim = to === 'running' ? after : from === 'running' ? before : undefined
+      if (kind !== undefined)
+        this.entries.push({
+          at: this.#clock.now(),
+          queue,
+          id,
+          kind,
+          from,
+          to,
+          fence: claim?.fence ?? 0,
+          worker: claim?.worker ?? null,
+        })
+    }
+  }
+}

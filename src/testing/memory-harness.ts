@@ -1,0 +1,36 @@
+/** The harness of the memory store. */
+
+import { MemoryData, MemoryStore } from '../stores/memory/memory-store.js'
+import type { AuditEntry } from './audit-entry.js'
+import type { CanonicalState } from './canonical-state.js'
+import { ManualClock } from './manual-clock.js'
+import { MemoryAudit } from './memory-audit.js'
+import { memoryState } from './memory-state.js'
+import { defaultStartAt, type StoreHarness } from './store-harness.js'
+
+export async function memoryHarness(options: { readonly startAt?: number } = {}): Promise<StoreHarness> {
+  const clock = new ManualClock(options.startAt ?? defaultStartAt)
+  const data = new MemoryData()
+  const audit = new MemoryAudit(data, clock)
+  const handles: MemoryStore[] = []
+  return {
+    name: 'memory',
+    async open() {
+      const store = new MemoryStore(clock, data)
+      handles.push(store)
+      return audit.watched(store)
+    },
+    async advance(ms) {
+      clock.advance(ms)
+    },
+    async dump(): Promise<CanonicalState> {
+      return memoryState(data, clock.now())
+    },
+    async audit(): Promise<AuditEntry[]> {
+      return [...audit.entries]
+    },
+    async close() {
+      for (const store of handles) await store.close()
+    },
+  }
+}

@@ -1,0 +1,108 @@
+/** The memory store's canonical state. */
+
+import type { MemoryJob, RememberedJob } from '../stores/memory/memory-job.js'
+import type { MemoryQueue } from '../stores/memory/memory-queue.js'
+import type { MemoryData } from '../stores/memory/memory-store.js'
+import {
+  type CanonicalJob,
+  type CanonicalMemory,
+  type CanonicalQueue,
+  type CanonicalState,
+  canonicalPayload,
+  compareBytes,
+} from './canonical-state.js'
+
+export function memoryState(data: MemoryData, now: number): CanonicalState {
+  const queues = [...data.queues.values()].map((queue) => canonicalQueue(queue, now))
+  return { now, queues: queues.sort((a, b) => compareBytes(a.name, b.name)) }
+}
+
+function canonicalQueue(queue: MemoryQueue, now: number): CanonicalQueue {
+  const { name, kind, order, maxPending, maxCrashes, resultsCount, dead } = queue.settings
+  const jobs = [...queue.jobs.values()]
+  const hiddenMemories = jobs
+    .filter((job) => queue.isHidden(job, now))
+    .flatMap((job) => queue.memoryOf(job.spec.id, now) ?? [])
+  return {
+    name,
+    kind,
+    order,
+    maxPending: maxPending ?? null,
+    maxCrashes,
+    resultsCount: resultsCount ?? null,
+    deadAgeMs: dead.ageMs ?? null,
+    deadCount: dead.count ?? null,
+    paused: queue.paused,
+    draining: queue.draining,
+    processed: queue.processed,
+    failed: queue.failed,
+    lastStamp: queue.lastStamp,
+    lastFence: queue.lastFence,
+    jobs: byId(jobs.filter((job) => !queue.isHidden(job, now)).map((job) => canonicalJob(job, now))),
+    remembered: byId([...queue.remembered.list(now), ...hiddenMemories].map(canonicalMemory)),
+    calls: byId(queue.calls.list(now).map(({ id, at }) => ({ id, at }))),
+  }
+}
+
+function canonicalJob(job: MemoryJob, now: number): CanonicalJob {
+  const { id, task, payload, codec, meta, priority, rememberMs } = job.spec
+  return {
+    id,
+    task,
+    state: job.state,
+    payload: canonicalPayload(payload),
+    codec: codec ?? null,
+    meta: meta === undefined ? null : canonicalPayload(meta),
+    priority,
+    group: null,
+    stamp: job.stamp,
+    attempt: job.attempt,
+    crashes: job.crashes,
+    rememberMs,
+    createdAt: job.createdAt,
+    updatedAt: job.updatedAt,
+    startedAt: job.startedAt ?? null,
+    finishedAt: job.finishedAt ?? null,
+    expiresAt: job.expiresAt ?? null,
+    worker: job.worker ?? null,
+    host: job.host ?? null,
+    pid: job.pid ?? null,
+    progress: job.progress ?? null,
+    result:
+      job.result === undefined
+        ? null
+        : { payload: canonicalPayload(job.result.payload), codec: job.result.codec ?? null },
+    error: job.error ?? null,
+    reason: job.reason ?? null,
+    claim:
+      job.state === 'running'
+        ? {
+            fence: job.fence,
+            leaseMs: job.leaseUntil - now,
+            alone: job.alone,
+            cancelRequested: job.cancelRequested,
+          }
+        : null,
+  }
+}
+
+function canonicalMemory(job: RememberedJob): CanonicalMemory {
+  const { id, task, state, priority, attempt, crashes, createdAt, runAt, finishedAt, until, reason } = job
+  return {
+    id,
+    task,
+    state,
+    priority,
+    attempt,
+    crashes,
+    createdAt,
+    runAt,
+    finishedAt,
+    until,
+    reason: reason ?? null,
+  }
+}
+
+function byId<T extends { readonly id: string }>(items: T[]): T[] {
+  return items.sort((a, b) => compareBytes(a.id, b.id))
+}

@@ -1,0 +1,119 @@
+/** The harness of the SQLite store: a file in a directory of its own, a clock in another, and triggers that keep the audit. */
+
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { JobState } from '../core/job.js'
+import { type Database, loadDriver } from '../stores/sqlite/sqlite-driver.js'
+import { stateNames } from '../stores/sqlite/sqlite-schema.js'
+import { SqliteStore } from '../stores/sqlite/sqlite-store.js'
+import { type AuditEntry, auditKind } from './audit-entry.js'
+import type { CanonicalState } from './canonical-state.js'
+import { fileClockUrl, readFileClock, writeFileClock } from './file-clock.js'
+import { sqliteState } from './sqlite-state.js'
+import { defaultStartAt, type StoreHarness } from './store-harness.js'
+
+export interface SqliteHarness extends StoreHarness {
+  readonly file: string
+  readonly clockFile: string
+  /** URL of the clock module, for the descriptor of a store in another process. */
+  readonly clockUrl: string
+}
+
+/** `updated_at` is the instant of every change of state; a job that leaves does so now, which the store alone knows. */
+const triggers = `
+CREATE TABLE audit (n INTEGER PRIMARY KEY, at INTEGER, qid INTEGER, id TEXT, state_from INTEGER, state_to INTEGER, fence INTEGER, worker TEXT);
+CREATE TRIGGER audit_insert AFTER INSERT ON job BEGIN
+  INSERT INTO audit (at, qid, id, state_from, state_to, fence, worker) VALUES (new.updated_at, new.qid, new.id, NULL, new.state, 0, NULL);
+END;
+CREATE TRIGGER audit_update AFTER UPDATE OF state ON job BEGIN
+  INSERT INTO audit (at, qid, id, state_from, state_to, fence, worker) VALUES (new.updated_at, new.qid, new.id, old.state, new.state,
+    CASE WHEN new.state = 2 THEN new.fence WHEN old.state = 2 THEN old.fence ELSE 0 END,
+    CASE WHEN new.state = 2 THEN new.worker WHEN old.state = 2 THEN old.worker END);
+END;
+CREATE TRIGGER audit_delete AFTER DELETE ON job BEGIN
+  INSERT INTO audit (at, qid, id, state_from, state_to, fence, worker) VALUES (NULL, old.qid, old.id, old.state, NULL,
+    CASE WHEN old.state = 2 THEN old.fence ELSE 0 END, CASE WHEN old.state = 2 THEN old.worker END);
+END;
+`
+
+interface AuditRow {
+  readonly at: number
+  readonly name: string
+  readonly id: string
+  readonly state_from: number | null
+  readonly state_to: number | null
+  readonly fence: number
+  readonly worker: string | null
+}
+
+export async function sqliteHarness(options: { readonly startAt?: number } = {}): Promise<SqliteHarness> {
+  const directory = await mkdtemp(join(tmpdir(), 'millrace-'))
+  const file = join(directory, 'store', 'jobs.db')
+  const clockFile = join(directory, 'clock')
+  const clockUrl = fileClockUrl(clockFile)
+  writeFileClock(clockFile, options.startAt ?? defaultStartAt)
+  const openDatabase = await loadDriver()
+  const handles: SqliteStore[] = []
+
+  const first = new SqliteStore({ file, clock: clockUrl })
+  await first.open([])
+  await first.close()
+  const db = openDatabase(file)
+  db.exec(triggers)
+  let isOpen = true
+  const dates: { at: number; count: number }[] = []
+
+  /** Rows that bear no time of their own were written since the clock moved last. */
+  const dateAudit = () => {
+    const { count } = db.prepare('SELECT count(*) AS count FROM audit').get() as { count: number }
+    dates.push({ at: readFileClock(clockFile).now, count })
+  }
+
+  return {
+    name: 'sqlite',
+    file,
+    clockFile,
+    clockUrl,
+    async open() {
+      const store = new SqliteStore({ file, clock: clockUrl })
+      handles.push(store)
+      return store
+    },
+    async advance(ms) {
+      dateAudit()
+      const { now, bootId } = readFileClock(clockFile)
+      writeFileClock(clockFile, now + ms, bootId)
+    },
+    async dump(): Promise<CanonicalState> {
+      return sqliteState(db, readFileClock(clockFile).now)
+    },
+    async audit(): Promise<AuditEntry[]> {
+      dateAudit()
+      return auditEntries(db, dates)
+    },
+    async close() {
+      for (const store of handles.splice(0)) await store.close()
+      if (isOpen) db.close()
+      isOpen = false
+      await rm(directory, { recursive: true, force: true })
+    },
+  }
+}
+
+function auditEntries(db: Database, dates: readonly { at: number; count: number }[]): AuditEntry[] {
+  const rows = db
+    .prepare('SELECT audit.*, queue.name FROM audit JOIN queue ON queue.qid = audit.qid ORDER BY n')
+    .all() as AuditRow[]
+  return rows.flatMap((row, i): AuditEntry[] => {
+    const [from, to] = [stateOf(row.state_from), stateOf(row.state_to)]
+    const kind = auditKind(from, to)
+    if (kind === undefined) return []
+    const at = row.at ?? dates.find(({ count }) => i < count)!.at
+    return [{ at, queue: row.name, id: row.id, kind, from, to, fence: row.fence, worker: row.worker }]
+  })
+}
+
+function stateOf(state: number | null): JobState | null {
+  return state === null ? null : stateNames[state]!
+}

@@ -1,0 +1,170 @@
+/** The canonical state of a SQLite store, read from its tables. */
+
+import type { Payload } from '../core/codec.js'
+import type { Database } from '../stores/sqlite/sqlite-driver.js'
+import type { QueueRow } from '../stores/sqlite/sqlite-queue.js'
+import { stateNames } from '../stores/sqlite/sqlite-schema.js'
+import { valueFromStored } from '../stores/sqlite/sqlite-text.js'
+import {
+  type CanonicalJob,
+  type CanonicalMemory,
+  type CanonicalQueue,
+  type CanonicalState,
+  canonicalPayload,
+  compareBytes,
+} from './canonical-state.js'
+
+const callMemoryMs = 60_000
+const callMemoryCount = 1_000
+
+type JobColumns = Record<string, string | number | Uint8Array | null>
+
+export function sqliteState(db: Database, now: number): CanonicalState {
+  db.exec('BEGIN')
+  try {
+    const queues = (db.prepare('SELECT * FROM queue').all() as QueueRow[]).map((queue) =>
+      canonicalQueue(db, queue, now),
+    )
+    return { now, queues: queues.sort((a, b) => compareBytes(a.name, b.name)) }
+  } finally {
+    db.exec('COMMIT')
+  }
+}
+
+function canonicalQueue(db: Database, queue: QueueRow, now: number): CanonicalQueue {
+  const rows = db.prepare('SELECT * FROM job WHERE qid = ?').all(queue.qid) as JobColumns[]
+  refuseWrongCounters(db, queue, rows)
+  const memories = db
+    .prepare('SELECT * FROM remembered WHERE qid = ? AND until > ?')
+    .all(queue.qid, now) as JobColumns[]
+  const isHidden = (row: JobColumns) =>
+    stateOf(row) === 'completed'
+      ? row['expires_at'] !== null && Number(row['expires_at']) <= now
+      : stateOf(row) === 'dead' && queue.dead_age_ms !== null && Number(row['finished_at']) + queue.dead_age_ms <= now
+  const hiddenMemories = rows
+    .filter((row) => isHidden(row) && stateOf(row) === 'completed')
+    .map(memoryOfResult)
+    .filter((memory) => memory.until > now)
+  return {
+    name: queue.name,
+    kind: queue.kind,
+    order: queue.ord,
+    maxPending: queue.max_pending,
+    maxCrashes: queue.max_crashes,
+    resultsCount: queue.results_count,
+    deadAgeMs: queue.dead_age_ms,
+    deadCount: queue.dead_count,
+    paused: queue.paused === 1,
+    draining: queue.draining === 1,
+    processed: queue.processed,
+    failed: queue.failed,
+    lastStamp: queue.stamp,
+    lastFence: queue.fence,
+    jobs: byId(rows.filter((row) => !isHidden(row)).map((row) => canonicalJob(row, now))),
+    remembered: byId([...memories.map(canonicalMemory), ...hiddenMemories]),
+    calls: byId(calls(db, queue.qid, now)),
+  }
+}
+
+/** The store answers from its counters: one that has drifted is a defect, however right the rows are. */
+function refuseWrongCounters(db: Database, queue: QueueRow, rows: readonly JobColumns[]): void {
+  const counted = Object.fromEntries(
+    stateNames.map((name) => [name, rows.filter((row) => stateOf(row) === name).length]),
+  )
+  const retries = rows.filter((row) => Number(row['state']) <= 1 && Number(row['attempt']) > 1).length
+  const { n } = db.prepare('SELECT count(*) AS n FROM remembered WHERE qid = ?').get(queue.qid) as { n: number }
+  for (const [name, count] of Object.entries({ ...counted, retries, remembered: n })) {
+    const stored = queue[name as keyof QueueRow]
+    if (stored !== count) throw new Error(`queue '${queue.name}' counts ${stored} ${name}, but there are ${count}`)
+  }
+}
+
+function canonicalJob(row: JobColumns, now: number): CanonicalJob {
+  const payload = (column: string) => canonicalPayload(valueFromStored(row[column] as Payload))
+  const text = (column: string) => valueFromStored(row[column] as string | null)
+  const number = (column: string) => row[column] as number | null
+  return {
+    id: String(row['id']),
+    task: String(row['task']),
+    state: stateOf(row),
+    payload: payload('payload'),
+    codec: text('codec'),
+    meta: row['meta'] === null ? null : payload('meta'),
+    priority: 0 - Number(row['rank']),
+    group: null,
+    stamp: Number(row['stamp']),
+    attempt: Number(row['attempt']),
+    crashes: Number(row['crashes']),
+    rememberMs: Number(row['remember_ms']),
+    createdAt: Number(row['created_at']),
+    updatedAt: Number(row['updated_at']),
+    startedAt: number('started_at'),
+    finishedAt: number('finished_at'),
+    expiresAt: number('expires_at'),
+    worker: text('worker'),
+    host: text('host'),
+    pid: number('pid'),
+    progress: row['progress'] === null ? null : JSON.parse(String(row['progress'])),
+    result: row['result'] === null ? null : { payload: payload('result'), codec: text('result_codec') },
+    error: text('error'),
+    reason: text('reason'),
+    claim:
+      stateOf(row) === 'running'
+        ? {
+            fence: Number(row['fence']),
+            leaseMs: Number(row['lease_until']) - now,
+            alone: row['alone'] === 1,
+            cancelRequested: row['cancelling'] === 1,
+          }
+        : null,
+  }
+}
+
+function stateOf(row: JobColumns): (typeof stateNames)[number] {
+  return stateNames[Number(row['state'])]!
+}
+
+function canonicalMemory(row: JobColumns): CanonicalMemory {
+  return {
+    id: String(row['id']),
+    task: String(row['task']),
+    state: row['state'] as CanonicalMemory['state'],
+    priority: Number(row['priority']),
+    attempt: Number(row['attempt']),
+    crashes: Number(row['crashes']),
+    createdAt: Number(row['created_at']),
+    runAt: Number(row['run_at']),
+    finishedAt: Number(row['finished_at']),
+    until: Number(row['until']),
+    reason: valueFromStored(row['reason'] as string | null),
+  }
+}
+
+/** Of a completed job whose result has expired, what will be remembered when it is trimmed. */
+function memoryOfResult(row: JobColumns): CanonicalMemory {
+  const finishedAt = Number(row['finished_at'])
+  return canonicalMemory({
+    ...row,
+    state: 'completed',
+    priority: 0 - Number(row['rank']),
+    run_at: Math.floor(Number(row['stamp']) / 1_000),
+    until: finishedAt + Number(row['remember_ms']),
+  })
+}
+
+/** One row holds the calls of one transaction; a later call of the same id replaces the earlier one. */
+function calls(db: Database, qid: number, now: number): { id: string; at: number }[] {
+  const found = new Map<string, number>()
+  for (const row of db.prepare('SELECT calls FROM call WHERE qid = ? ORDER BY cid').all(qid) as { calls: string }[]) {
+    for (const [id, at] of JSON.parse(row.calls) as [string, number, string][]) {
+      found.delete(id)
+      found.set(id, at)
+    }
+  }
+  const remembered = [...found].slice(-callMemoryCount)
+  return remembered.map(([id, at]) => ({ id, at })).filter(({ at }) => at + callMemoryMs > now)
+}
+
+function byId<T extends { readonly id: string }>(items: T[]): T[] {
+  return items.sort((a, b) => compareBytes(a.id, b.id))
+}

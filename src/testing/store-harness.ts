@@ -1,0 +1,35 @@
+/**
+ * A store harness: a store with its clock in your hand and its insides readable. Whoever writes a store writes one of
+ * these (about a hundred lines) and gets the contract suite and the comparison with the memory store for it.
+ */
+
+import type { Store } from '../stores/store.js'
+import type { AuditEntry } from './audit-entry.js'
+import type { CanonicalState } from './canonical-state.js'
+
+export interface StoreHarness {
+  /** The word for the store in titles and messages: `memory`, `sqlite`. */
+  readonly name: string
+  /**
+   * Another handle on the same, at first empty, data, as another process would have it. The harness closes in `close()`
+   * what the caller has not closed. A call on one handle that has resolved is seen by every other handle.
+   */
+  open(): Promise<Store>
+  /**
+   * Moves the store's clock forward by `ms`, and only this moves it: between two calls of `advance` every instant that
+   * the store writes is the same. `wait` and `watch` may measure `forMs` on the real clock.
+   */
+  advance(ms: number): Promise<void>
+  /** All that the store holds, as every store would say it. Reading changes nothing. */
+  dump(): Promise<CanonicalState>
+  /** Every change of a job's state since the harness was made, in the order in which they happened. */
+  audit(): Promise<AuditEntry[]>
+  /** Closes all handles and removes the data. Closing twice is harmless. */
+  close(): Promise<void>
+}
+
+/** Makes a fresh harness, with no data, whose clock stands at `startAt` (ms since 1970; `defaultStartAt` when absent). */
+export type HarnessMaker = (options?: { readonly startAt?: number }) => Promise<StoreHarness>
+
+/** Where harness clocks start: 2024-01-01T00:00:00Z. */
+export const defaultStartAt = 1_704_067_200_000

@@ -1,0 +1,76 @@
+/** A project: a user's folder with files of its own, in which `millrace` is installed. */
+
+import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { onTestFinished } from 'vitest'
+
+export const root = fileURLToPath(new URL('../..', import.meta.url))
+
+/** Tasks whose handlers say on stdout that they run, as a line of JSON; `hold` runs until the file it is given is there. */
+export const tasksFile = `
+import { existsSync } from 'node:fs'
+import { defineTask } from 'millrace'
+
+const say = (event: string, id: string) => process.stdout.write(JSON.stringify({ event, id, pid: process.pid }) + '\\n')
+
+export const echo = defineTask({
+  name: 'echo',
+  run: async (input: unknown, ctx) => {
+    say('test.running', ctx.job.id)
+    return { input, meta: ctx.job.meta }
+  },
+})
+export const fail = defineTask({
+  name: 'fail',
+  retry: { max: 0 },
+  run: async (message: string, ctx) => {
+    say('test.running', ctx.job.id)
+    throw new Error(message)
+  },
+})
+export const hold = defineTask({
+  name: 'hold',
+  queue: 'slow',
+  run: async (file: string, ctx) => {
+    say('test.running', ctx.job.id)
+    while (!existsSync(file)) await new Promise((resolve) => setTimeout(resolve, 20))
+    return 'held'
+  },
+})
+`
+
+export const configFile = `
+import { millrace } from 'millrace'
+import { echo, fail, hold } from './tasks.js'
+
+enum Weight {
+  Default = 40,
+  Slow = 5,
+}
+
+export default millrace({
+  store: process.env['MILLRACE_STORE'] ?? 'sqlite:jobs.db',
+  queues: { default: { weight: Weight.Default }, slow: { weight: Weight.Slow } },
+  tasks: [echo, fail, hold],
+})
+`
+
+export const projectFiles: Readonly<Record<string, string>> = {
+  'tasks.ts': tasksFile,
+  'millrace.config.ts': configFile,
+}
+
+/** A fresh folder with these files, removed at the end of the test. */
+export function project(files = projectFiles): string {
+  const folder = mkdtempSync(join(tmpdir(), 'millrace-test-'))
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
+  mkdirSync(join(folder, 'node_modules'))
+  symlinkSync(root, join(folder, 'node_modules', 'millrace'))
+  for (const [name, text] of Object.entries(files)) {
+    mkdirSync(dirname(join(folder, name)), { recursive: true })
+    writeFileSync(join(folder, name), text)
+  }
+  return folder
+}

@@ -1,0 +1,196 @@
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { pathToFileURL } from 'node:url'
+import { describe, expect, it } from 'vitest'
+import { CommandProcess, run, runJson } from './command-process.js'
+import { project, root, tasksFile } from './project.js'
+
+interface Stats {
+  totals: Record<string, number>
+}
+
+/** A job that runs until `release()`, and a worker that has begun to run it. */
+async function holding(args: readonly string[] = []) {
+  const cwd = project()
+  const gate = join(cwd, 'gate')
+  await runJson(['enqueue', 'hold', JSON.stringify(gate)], { cwd })
+  const worker = new CommandProcess(['work', '--json', ...args], { cwd })
+  await worker.events('test.running')
+  return { cwd, worker, release: () => writeFileSync(gate, '') }
+}
+
+describe('millrace work', () => {
+  it.each(['SIGTERM', 'SIGINT'] as const)('lets a running job finish at %s, then exits with 0', async (signal) => {
+    const { cwd, worker, release } = await holding()
+    worker.kill(signal)
+    expect(await worker.events('worker.stopping')).toMatchObject([{ cause: signal, running: 1 }])
+    release()
+    expect(await worker.end()).toMatchObject({ code: 0, signal: null, stderr: '' })
+    expect(await worker.events('worker.stopped')).toMatchObject([{ completed: 1, failed: 0 }])
+    expect((await runJson<Stats>(['stats'], { cwd })).totals).toMatchObject({ processed: 1, running: 0 })
+  })
+
+  it.each([
+    ['SIGTERM', 143],
+    ['SIGINT', 130],
+  ] as const)('a second %s ends it at once with %i', async (signal, code) => {
+    const { worker } = await holding()
+    worker.kill(signal)
+    await worker.events('worker.stopping')
+    worker.kill(signal)
+    expect(await worker.end()).toMatchObject({ code, signal: null, stderr: '' })
+  })
+
+  it('says what failed and what was buried, as JSON and for people', async () => {
+    const cwd = project()
+    await runJson(['enqueue', 'fail', '"no such luck"', '--id', 'bad'], { cwd })
+    const worker = new CommandProcess(['work', '--json'], { cwd })
+    const [started] = await worker.events('worker.started')
+    expect(started).toMatchObject({
+      pid: worker.pid,
+      store: 'sqlite:jobs.db',
+      queues: { default: 40, slow: 5 },
+      concurrency: 10,
+    })
+    expect(await worker.events('job.failed')).toMatchObject([{ id: 'bad', attempt: 1, error: 'no such luck' }])
+    expect(await worker.events('job.buried')).toMatchObject([{ id: 'bad', queue: 'default', reason: 'no-retries' }])
+    worker.kill('SIGTERM')
+    await worker.end()
+    await runJson(['morgue', 'revive', 'default', 'bad'], { cwd })
+    const human = new CommandProcess(['work'], { cwd })
+    human.child.stdout!.on('data', (text: Buffer) => {
+      if (text.includes('buried')) human.kill('SIGTERM')
+    })
+    const { code, stdout } = await human.end()
+    expect(code).toBe(0)
+    expect(stdout).toMatch(/started on sqlite:jobs\.db, queues default:40 slow:5, 10 at once\n/)
+    expect(stdout).toMatch(/buried default fail bad, no-retries: no such luck\n/)
+    expect(stdout).toMatch(/stopped after .*: 0 done, 1 failed, 1 buried\n$/)
+  })
+
+  it('serves the tasks of a module without any configuration, on the store of the environment', async () => {
+    const cwd = project({ 'tasks.ts': tasksFile })
+    const env = { MILLRACE_STORE: 'sqlite:elsewhere.db' }
+    const worker = new CommandProcess(['work', 'tasks.ts', '--queues', 'slow', '--json'], { cwd, env })
+    expect(await worker.events('worker.started')).toMatchObject([
+      { store: 'sqlite:elsewhere.db', queues: { slow: 10 } },
+    ])
+    worker.kill('SIGTERM')
+    expect(await worker.end()).toMatchObject({ code: 0, stderr: '' })
+  })
+
+  it('a module may attach handlers to the tasks of the configuration', async () => {
+    const cwd = project({
+      'tasks.ts': `import { defineTask } from 'millrace'\nexport const twice = defineTask({ name: 'twice' })\nexport const other = defineTask({ name: 'other' })`,
+      'millrace.config.ts': `import { millrace } from 'millrace'\nimport * as tasks from './tasks.js'\nexport default millrace({ store: 'sqlite:jobs.db', tasks: Object.values(tasks) })`,
+      'handlers.ts': `import { twice } from './tasks.js'\ntwice.handle(async (n) => {\n  process.stdout.write('{"event":"test.running"}\\n')\n  return (n as number) * 2\n})`,
+    })
+    const bare = await run(['work'], { cwd })
+    expect(bare).toMatchObject({ code: 2, stdout: '' })
+    expect(bare.stderr).toMatch(/no task of .*millrace\.config\.ts has a handler: name the module that attaches them/)
+    await runJson(['enqueue', 'twice', '21', '--id', 'answer'], { cwd })
+    const worker = new CommandProcess(['work', 'handlers.ts', '--json'], { cwd })
+    await worker.events('test.running')
+    worker.kill('SIGTERM')
+    const { code, stderr } = await worker.end()
+    expect({ code, stderr }).toEqual({
+      code: 0,
+      stderr: 'millrace: warning: other: no handler is attached; jobs of this task are left for other workers.\n',
+    })
+    expect(await runJson(['jobs', 'show', 'answer'], { cwd })).toMatchObject({ state: 'completed', result: 42 })
+  })
+
+  it('a store beyond repair ends it with 1 and says why', async () => {
+    const cwd = project({
+      'store.mjs': `import { StoreCorruptError } from 'millrace'
+import { MemoryStore } from ${JSON.stringify(pathToFileURL(join(root, 'dist/stores/memory/memory-store.js')).href)}
+class Broken extends MemoryStore {
+  async claim() { throw new StoreCorruptError('page 7 is damaged.') }
+}
+export const open = () => new Broken()`,
+      'millrace.config.mjs': `import { defineTask, millrace } from 'millrace'
+const store = { module: import.meta.dirname + '/store.mjs', export: 'open' }
+export default millrace({ store, tasks: [defineTask({ name: 't', run: async () => 1 })] })`,
+    })
+    const { code, stderr } = await run(['work', '--json'], { cwd })
+    expect({ code, stderr }).toEqual({ code: 1, stderr: 'millrace: the worker ended: page 7 is damaged.\n' })
+  })
+
+  it('goes on working when nobody reads what it says', async () => {
+    const { cwd, worker, release } = await holding()
+    worker.child.stdout!.destroy()
+    worker.kill('SIGTERM')
+    release()
+    expect(await worker.end()).toMatchObject({ code: 0, signal: null, stderr: '' })
+    expect((await runJson<Stats>(['stats'], { cwd })).totals).toMatchObject({ processed: 1, running: 0 })
+  })
+
+  it('a store it cannot open ends it with 1', async () => {
+    const cwd = project({ 'tasks.ts': tasksFile })
+    const { code, stdout } = await run(['work', 'tasks.ts'], {
+      cwd,
+      env: { MILLRACE_STORE: 'sqlite:tasks.ts/jobs.db' },
+    })
+    expect({ code, stdout }).toEqual({ code: 1, stdout: '' })
+  })
+})
+
+describe('millrace work --processes', () => {
+  it('passes the signal on; every process lets its jobs finish, and all have ended', async () => {
+    const { worker, release } = await holding(['--processes', '2'])
+    const started = await worker.events('worker.started', 2)
+    const [group] = await worker.events('processes.started')
+    expect(started.map(({ pid }) => pid).sort()).toEqual([...(group!['pids'] as number[])].sort())
+    worker.kill('SIGTERM')
+    await worker.events('worker.stopping', 2)
+    release()
+    expect(await worker.end()).toMatchObject({ code: 0, stderr: '' })
+    const stopped = await worker.events('worker.stopped', 2)
+    expect(stopped.reduce((sum, { completed }) => sum + (completed as number), 0)).toBe(1)
+    for (const { pid } of started) expect(isAlive(pid as number)).toBe(false)
+  })
+
+  it('a second signal ends all of them at once', async () => {
+    const { worker } = await holding(['--processes', '2'])
+    await worker.events('worker.started', 2)
+    worker.kill('SIGTERM')
+    await worker.events('worker.stopping', 2)
+    worker.kill('SIGTERM')
+    // The children hold the output open: it ends when the last of them has.
+    expect(await worker.end()).toMatchObject({ code: 143 })
+  })
+
+  it('a process that dies by itself is reported, the others go on, and its exit code is kept', async () => {
+    const { worker, release } = await holding(['--processes', '2'])
+    const started = await worker.events('worker.started', 2)
+    const [{ pid: busy } = {}] = await worker.events('test.running')
+    const idle = started.map(({ pid }) => pid as number).find((pid) => pid !== busy)!
+    process.kill(idle, 'SIGKILL')
+    expect(await worker.events('process.exited')).toMatchObject([{ child: idle, code: 137, running: 1 }])
+    worker.kill('SIGTERM')
+    await worker.events('worker.stopping')
+    release()
+    expect(await worker.end()).toMatchObject({ code: 137 })
+    expect(await worker.events('worker.stopped')).toMatchObject([{ pid: busy, completed: 1 }])
+  })
+
+  it('processes whose parent was killed finish what they have in hand and stop by themselves', async () => {
+    const { cwd, worker, release } = await holding(['--processes', '2'])
+    await worker.events('worker.started', 2)
+    worker.kill('SIGKILL')
+    expect(await worker.events('worker.stopping', 2)).toMatchObject([{ cause: 'disconnect' }, { cause: 'disconnect' }])
+    release()
+    // The children hold the output open: it ends when the last of them has.
+    expect(await worker.end()).toMatchObject({ signal: 'SIGKILL' })
+    expect((await runJson<Stats>(['stats'], { cwd })).totals).toMatchObject({ processed: 1, running: 0 })
+  })
+})
+
+function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0)
+    return true
+  } catch {
+    return false
+  }
+}

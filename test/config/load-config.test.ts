@@ -1,0 +1,171 @@
+import { execFile } from 'node:child_process'
+import { join } from 'node:path'
+import { pathToFileURL } from 'node:url'
+import { promisify } from 'node:util'
+import { describe, expect, it } from 'vitest'
+import { project, projectFiles, root, tasksFile } from '../cli/project.js'
+
+interface Answer {
+  file?: string
+  tasks?: string[]
+  store?: string
+  /** Whether the mill was made by the copy of the library that loaded it. */
+  own?: boolean
+  unknown?: string[]
+  error?: { code: string; message: string; cause?: string }
+}
+
+const dist = (path: string) => JSON.stringify(pathToFileURL(join(root, 'dist', path)).href)
+
+/** Asked in a process of its own: the test runner's loader is not Node's. */
+const script = `
+import { loadMill } from ${dist('config/load-config.js')}
+import { Mill } from ${dist('config/mill.js')}
+try {
+  const { mill, file, unknownTasks } = await loadMill(JSON.parse(process.argv[1]))
+  const own = mill instanceof Mill
+  console.log(JSON.stringify({ file, tasks: [...mill.tasks.keys()], store: mill.store?.text, own, unknown: unknownTasks.map(({ name }) => name) }))
+} catch ({ code, message, cause }) {
+  console.log(JSON.stringify({ error: { code, message, cause: cause?.message } }))
+}`
+
+async function load(request: { cwd: string; env?: object; config?: string; module?: string }): Promise<Answer> {
+  const given = JSON.stringify({ env: {}, ...request })
+  const { stdout } = await promisify(execFile)(process.execPath, ['--input-type=module', '-e', script, given], {
+    timeout: 20_000,
+  })
+  return JSON.parse(stdout) as Answer
+}
+
+const plainConfig = `import { defineTask, millrace } from 'millrace'
+export default millrace({ store: 'memory:', tasks: [defineTask({ name: 'plain' })] })`
+
+describe('loading a configuration', () => {
+  it('a TypeScript configuration with an enum is found and loaded, its mill made by the one copy of the library', async () => {
+    const cwd = project()
+    expect(await load({ cwd })).toEqual({
+      file: join(cwd, 'millrace.config.ts'),
+      tasks: ['echo', 'fail', 'hold'],
+      store: 'sqlite:jobs.db',
+      own: true,
+      unknown: [],
+    })
+  })
+
+  it.each(['ts', 'mts', 'js', 'mjs'])('millrace.config.%s is found', async (extension) => {
+    const name = `millrace.config.${extension}`
+    const cwd = project({ [name]: plainConfig, 'package.json': '{"type":"module"}' })
+    expect(await load({ cwd })).toMatchObject({ file: join(cwd, name), tasks: ['plain'], own: true })
+  })
+
+  it('of several the TypeScript one is taken; a path or MILLRACE_CONFIG goes before them, the path first', async () => {
+    const named = (name: string) => plainConfig.replace("'plain'", `'${name}'`)
+    const cwd = project({
+      'millrace.config.ts': named('found'),
+      'millrace.config.mjs': named('not this one'),
+      'conf/path.ts': named('path'),
+      'conf/env.mjs': named('env'),
+    })
+    const env = { MILLRACE_CONFIG: 'conf/env.mjs' }
+    expect((await load({ cwd })).tasks).toEqual(['found'])
+    expect((await load({ cwd, env })).tasks).toEqual(['env'])
+    expect((await load({ cwd, env, config: 'conf/path.ts' })).tasks).toEqual(['path'])
+    expect((await load({ cwd, env: { MILLRACE_CONFIG: '' } })).tasks).toEqual(['found'])
+  })
+
+  it('without any, the error names what was looked for, and where', async () => {
+    const cwd = project({})
+    const { error } = await load({ cwd })
+    expect(error!.code).toBe('config-invalid')
+    for (const part of [
+      cwd,
+      'millrace.config.ts',
+      'millrace.config.mts',
+      'millrace.config.js',
+      'millrace.config.mjs',
+      '--config',
+    ])
+      expect(error!.message).toContain(part)
+  })
+
+  it.each([
+    ['no default export', `export const x = 1`, 'default export: must be a mill, as in `export default millrace({'],
+    ['something else as default', `export default { store: 'memory:' }`, 'got [object Object]'],
+    ['an error of its own', `throw new Error('no database today')`, 'no database today'],
+    [
+      'a wrong option',
+      `import { millrace } from 'millrace'\nexport default millrace({ store: 'memory:', taks: [] })`,
+      'taks',
+    ],
+  ])('%s is an error that names the file', async (_, text, part) => {
+    const cwd = project({ 'millrace.config.mjs': text })
+    const { error } = await load({ cwd })
+    expect(error!.code).toBe('config-invalid')
+    expect(error!.message).toContain(join(cwd, 'millrace.config.mjs'))
+    expect(error!.message).toContain(part)
+  })
+
+  it.each(['ts', 'mjs'])(
+    'a syntax error in a .%s file names the file and keeps the original error as its cause',
+    async (extension) => {
+      const cwd = project({ [`millrace.config.${extension}`]: `export default = 3\n` })
+      const { error } = await load({ cwd })
+      expect(error!.code).toBe('config-invalid')
+      expect(error!.message).toContain(join(cwd, `millrace.config.${extension}`))
+      expect(error!.cause).toMatch(/unexpected/i)
+      expect(error!.message).toContain(error!.cause)
+    },
+  )
+})
+
+describe('loading a module', () => {
+  it('its exported tasks and the store of the environment make a mill', async () => {
+    const cwd = project({ 'tasks.ts': tasksFile })
+    const env = { MILLRACE_STORE: 'sqlite:mine.db' }
+    expect(await load({ cwd, env, module: 'tasks.ts' })).toMatchObject({
+      tasks: ['echo', 'fail', 'hold'],
+      store: 'sqlite:mine.db',
+      own: true,
+    })
+    expect(await load({ cwd, module: 'tasks.ts' })).toMatchObject({ store: 'sqlite:.millrace/jobs.db' })
+  })
+
+  it('a module with neither tasks nor a mill says so', async () => {
+    const cwd = project({ 'empty.ts': 'export const x = 1' })
+    expect((await load({ cwd, module: 'empty.ts' })).error!.message).toMatch(
+      /empty\.ts is not valid:\n.*must hold a task/,
+    )
+  })
+
+  it('its default export is the mill where no configuration was asked for', async () => {
+    const cwd = project({ ...projectFiles, 'mill.ts': plainConfig })
+    expect(await load({ cwd, module: 'mill.ts' })).toMatchObject({ file: join(cwd, 'mill.ts'), tasks: ['plain'] })
+    expect(await load({ cwd, module: 'mill.ts', config: 'millrace.config.ts' })).toMatchObject({
+      tasks: ['echo', 'fail', 'hold'],
+    })
+  })
+
+  it('tasks that the configuration does not know are told', async () => {
+    const cwd = project({
+      ...projectFiles,
+      'more.ts': `import { defineTask } from 'millrace'\nexport { echo } from './tasks.js'\nexport const lost = defineTask({ name: 'lost' })`,
+    })
+    expect(await load({ cwd, module: 'more.ts' })).toMatchObject({ tasks: ['echo', 'fail', 'hold'], unknown: ['lost'] })
+  })
+
+  it('a mill made by another copy of the library is one, too', async () => {
+    const cwd = project({
+      'millrace.config.mjs': `class Mill { tasks = new Map(); queues = new Map(); enqueue() {} worker() {} queue() {} close() {} }\nexport default new Mill()`,
+    })
+    expect(await load({ cwd })).toMatchObject({ own: false, tasks: [] })
+  })
+
+  it('a configuration in JavaScript and handlers in TypeScript share the tasks they both import', async () => {
+    const cwd = project({
+      'tasks.mjs': `import { defineTask } from 'millrace'\nexport const t = defineTask({ name: 't' })`,
+      'millrace.config.mjs': `import { millrace } from 'millrace'\nimport { t } from './tasks.mjs'\nexport default millrace({ store: 'memory:', tasks: [t.handle(async () => 1)] })`,
+      'handlers.ts': `import { t } from './tasks.mjs'\nexport const seen: boolean = t.run === undefined\nif (!seen) throw new Error('two copies')`,
+    })
+    expect(await load({ cwd, module: 'handlers.ts' })).toMatchObject({ tasks: ['t'] })
+  })
+})

@@ -1,0 +1,79 @@
+import { mkdirSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, it } from 'vitest'
+import { CommandProcess } from '../cli/command-process.js'
+import { project, root } from '../cli/project.js'
+
+const script = join(root, 'node_modules/jiti/lib/jiti-cli.mjs')
+const demo = join(root, 'examples/demo/demo.ts')
+
+/** A folder with so many files, one of them empty, a link among them that is not to be followed. */
+function folderOf(files: number): { folder: string; home: string } {
+  const cwd = project({})
+  const [folder, home] = [join(cwd, 'files'), join(cwd, 'tmp')]
+  for (const each of [folder, join(folder, 'deep'), home]) mkdirSync(each)
+  for (let n = 0; n < files; n += 1) writeFileSync(join(folder, n % 2 ? 'deep' : '.', `file ${n}`), 'x'.repeat(n))
+  symlinkSync('/etc/passwd', join(folder, 'link'))
+  return { folder, home }
+}
+
+describe('the demo', () => {
+  it('makes one right checksum per file, with retries, and leaves nothing behind', async () => {
+    const { folder, home } = folderOf(200)
+    const { code, stdout, stderr } = await new CommandProcess([demo, folder, '--json'], {
+      cwd: root,
+      script,
+      env: { TMPDIR: home },
+    }).end()
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
+    const summary = JSON.parse(stdout.trimEnd().split('\n').at(-1)!) as {
+      perSecond: number
+      shares: { high: number; default: number; low: number }
+    }
+    expect(summary).toEqual({
+      verified: true,
+      jobs: 200,
+      perSecond: expect.any(Number),
+      shares: { high: expect.any(Number), default: expect.any(Number), low: expect.any(Number) },
+      retries: 2,
+    })
+    const { high, default: middle, low } = summary.shares
+    expect(high + middle + low).toBeCloseTo(1)
+    expect(high).toBeGreaterThan(low)
+    expect(summary.perSecond).toBeGreaterThan(0)
+    expect(stdout).toMatch(/verified: each file has exactly one result/)
+    expect(readdirSync(home).filter((name) => name.startsWith('millrace-demo-'))).toEqual([])
+  })
+
+  it('fails with a clear message when a worker process dies, and no process outlives it', async () => {
+    const { folder, home } = folderOf(50)
+    // Every child of the demo loads this first; the processes that serve jobs, and only they, end before they begin.
+    const dies = join(home, 'dies.mjs')
+    writeFileSync(dies, `if (process.argv.includes('work') && !process.argv.includes('--processes')) process.exit(7)`)
+    const { code, stdout, stderr } = await new CommandProcess([demo, folder, '--json'], {
+      cwd: root,
+      script,
+      env: { TMPDIR: home, NODE_OPTIONS: `--import ${dies}` },
+    }).end()
+    expect(code).toBe(1)
+    expect(stderr).toMatch(/^demo: worker process \d+ ended with code 7/)
+    expect(stdout).not.toMatch(/verified/)
+    expect(readdirSync(home).filter((name) => name.startsWith('millrace-demo-'))).toEqual([])
+  })
+
+  it('interrupted, it stops its workers and cleans up', async () => {
+    const { folder, home } = folderOf(500)
+    const process = new CommandProcess([demo, folder], { cwd: root, script, env: { TMPDIR: home } })
+    process.child.stdout!.on('data', (text: Buffer) => {
+      if (text.includes('worker processes begin')) process.kill('SIGINT')
+    })
+    expect(await process.end()).toMatchObject({ code: 1, stderr: 'demo: interrupted by SIGINT\n' })
+    expect(readdirSync(home).filter((name) => name.startsWith('millrace-demo-'))).toEqual([])
+  })
+
+  it('a folder without files is refused', async () => {
+    const cwd = project({})
+    const { code, stderr } = await new CommandProcess([demo, join(cwd, 'none')], { cwd: root, script }).end()
+    expect({ code, stderr }).toEqual({ code: 1, stderr: `demo: there are no readable files in ${join(cwd, 'none')}\n` })
+  })
+})
