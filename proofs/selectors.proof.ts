@@ -4,6 +4,7 @@
  */
 import { type Candidate, defaultSelector, selectorNamed } from '#src/selectors/selector.js'
 import { seededRandom } from '../test/seeded-random.js'
+import { idleClaims } from './idle.js'
 import type { Report, Summary } from './report.js'
 
 export const seed = 1
@@ -19,7 +20,7 @@ const seeds = 20
 const tolerance = 0.02
 const leastP = 0.001
 
-export function prove(report: Report): Summary {
+export async function prove(report: Report): Promise<Summary> {
   const expected = queues.map((queue) => queue.weight / tickets)
   report.say(
     `selector ${defaultSelector}, weights 100/40/5, all queues full, ${draws.toLocaleString('en')} draws a seed`,
@@ -46,9 +47,25 @@ export function prove(report: Report): Summary {
     `with every seed, chi-square gives p > ${leastP}`,
     runs.every((run) => run.p > leastP),
   )
+  const idleFor = 12_000
+  // One claim over all queues, or one for each where the selector names one at a time; then again every 5 s.
+  const looks = 1 + Math.floor(idleFor / 5_000)
+  const idle: Record<string, number> = {}
+  for (const [selector, perLook] of [
+    ['reduced-lottery', 1],
+    ['lottery', 3],
+  ] as const) {
+    const { claims, cpuMs } = await idleClaims(selector, idleFor)
+    idle[selector] = claims
+    report.say(
+      `idle worker, three empty queues, ${selector}: ${claims} claims and ${cpuMs.toFixed(0)} ms of CPU in ${idleFor / 1_000} s`,
+    )
+    report.claim(`no busy loop: at most ${looks * perLook} claims`, claims <= looks * perLook)
+  }
   return {
     draws,
     seeds,
+    idle,
     furthestOff: Math.max(...runs.map((run) => run.furthest)),
     smallestP: Math.min(...runs.map((run) => run.p)),
   }

@@ -1,0 +1,45 @@
+import type { AuditEntry } from 'millrace/testing'
+import { describe, expect, it } from 'vitest'
+import { contend, judged } from '../../proofs/contention.js'
+import { seededRandom } from '../seeded-random.js'
+
+describe('four processes on one file', () => {
+  it('complete each job exactly once, also while some are killed with SIGKILL', { timeout: 90_000 }, async () => {
+    const outcome = await contend({ jobs: 3_000, processes: 4, kills: 4, random: seededRandom(1), withinMs: 80_000 })
+
+    expect(outcome).toMatchObject({
+      completed: 3_000,
+      lost: 0,
+      completedTwice: 0,
+      overlaps: 0,
+      kills: 4,
+      failedCalls: [],
+    })
+    expect(outcome.redelivered).toBeGreaterThan(0)
+  })
+})
+
+describe('the judge of the audit', () => {
+  const entry = (kind: AuditEntry['kind'], fence: number): AuditEntry => {
+    const leaves = kind !== 'claim'
+    return {
+      at: 0,
+      queue: 'default',
+      id: 'a',
+      kind,
+      from: leaves ? 'running' : 'ready',
+      to: leaves ? null : 'running',
+      fence,
+      worker: 'w',
+    }
+  }
+
+  it('sees a job that was lost, one that completed twice, and claims that overlap', () => {
+    expect(judged([entry('claim', 1), entry('leave', 1)], 1)).toMatchObject({ lost: 0, completedTwice: 0, overlaps: 0 })
+    expect(judged([entry('claim', 1)], 1)).toMatchObject({ lost: 1 })
+    expect(judged([entry('claim', 1), entry('leave', 1), entry('claim', 2), entry('leave', 2)], 1)).toMatchObject({
+      completedTwice: 1,
+    })
+    expect(judged([entry('claim', 1), entry('claim', 2), entry('leave', 1)], 1)).toMatchObject({ overlaps: 2 })
+  })
+})
