@@ -2,7 +2,9 @@
  * Selectors: the reduced lottery gives full queues of weights 100, 40 and 5 their shares of the first place.
  * Caveat: the generator of the seeds is a small one (mulberry32, 2³² states); a worker draws from `Math.random`.
  */
-import { type Candidate, defaultSelector, selectorNamed } from '#src/selectors/selector.js'
+
+import { defaultSelector, selectorNamed } from '#src/selectors/named-selectors.js'
+import type { Candidate } from '#src/selectors/selector.js'
 import { seededRandom } from '../test/seeded-random.js'
 import { idleClaims } from './idle.js'
 import type { Report, Summary } from './report.js'

@@ -29,6 +29,7 @@ export {
   type TaskOptions,
   type TaskResult,
 } from './core/task.js'
-export type { Candidate, Selector, SelectorName } from './selectors/selector.js'
+export type { SelectorName } from './selectors/named-selectors.js'
+export type { Candidate, Selector } from './selectors/selector.js'
 export type * from './stores/store.js'
 export type { Worker } from './workers/worker.js'

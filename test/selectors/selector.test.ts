@@ -2,7 +2,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { ConfigError } from '#src/core/errors.js'
-import { defaultSelector, type SelectorName, selectorNamed, selectorNames } from '#src/selectors/selector.js'
+import { defaultSelector, type SelectorName, selectorNamed, selectorNames } from '#src/selectors/named-selectors.js'
 import { seededRandom } from '../seeded-random.js'
 import { documented } from './odds.js'
 

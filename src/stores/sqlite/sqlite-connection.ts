@@ -1,9 +1,10 @@
 /** The thread's connection to its file: runs calls in transactions, opens the file when needed, waits its turn for the write lock. */
 
+import { systemRandom } from '../../core/clock.js'
 import { MillraceError } from '../../core/errors.js'
 import type { SqliteClock } from './sqlite-clock.js'
-import type { OpenDatabase } from './sqlite-driver.js'
-import { carried, isBusy, isSuspect, typedError } from './sqlite-errors.js'
+import type { Database, OpenDatabase } from './sqlite-driver.js'
+import { carried, corrupt, isBusy, isMisunderstood, isSuspect, typedError } from './sqlite-errors.js'
 import { checkQuickly, openFile, rollBack } from './sqlite-file.js'
 import type { Answer, Call, Reply } from './sqlite-message.js'
 import { type SqliteOperations, sqliteOperations } from './sqlite-operations.js'
@@ -120,15 +121,16 @@ export class SqliteConnection {
   }
 
   #connect(): Opened {
-    const db = openFile(this.#file, this.#open, this.#clock)
+    let db: Database | undefined
     try {
+      db = openFile(this.#file, this.#open, this.#clock)
       if (this.#isSuspected) checkQuickly(this.#file, db)
       this.#isSuspected = false
       const session = new SqliteSession(db, this.#clock)
       return { session, operations: sqliteOperations(session) }
     } catch (error) {
-      db.close()
-      throw error
+      db?.close()
+      throw isMisunderstood(error) ? corrupt(this.#file, String(error), error) : error
     }
   }
 
@@ -151,7 +153,7 @@ function patiently<T>(step: () => T, meanwhile?: () => void): T {
     } catch (error) {
       if (!isBusy(error) || performance.now() > until) throw error
     }
-    Atomics.wait(sleeper, 0, 0, Math.random() * 8)
+    Atomics.wait(sleeper, 0, 0, systemRandom() * 8)
     meanwhile?.()
   }
 }
