@@ -21,7 +21,7 @@ const mostPerPage = 200
 const longestValue = 4_000
 
 export function addJobs(program: Command): void {
-  const jobs = program.command('jobs').description('Look at jobs')
+  const jobs = program.command('jobs').description('Look at jobs').helpCommand(false)
   const list = millCommand(jobs, 'list [queue]', 'List the jobs of a queue, or of all')
     .addOption(new Option('--state <state>', 'only jobs in this state').choices(jobStates))
     .addOption(

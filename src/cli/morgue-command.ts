@@ -12,7 +12,7 @@ interface WhereFlags extends MillFlags {
 }
 
 export function addMorgue(program: Command): void {
-  const morgue = program.command('morgue').description('Look at dead jobs, revive or delete them')
+  const morgue = program.command('morgue').description('Look at dead jobs, revive or delete them').helpCommand(false)
   const list = millCommand(morgue, 'list [queue]', 'List the dead jobs of a queue, or of all, the latest first')
     .addOption(new Option('--by <order>', 'the order').choices(['id', 'time']).default('time'))
     .addHelpText('after', '\nExample:\n  $ millrace morgue list default')

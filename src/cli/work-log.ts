@@ -3,6 +3,7 @@
 import type { Mill } from '../config/mill.js'
 import { formatDuration } from '../core/duration.js'
 import type { EventMap, EventName, JobRef } from '../core/events.js'
+import { messageOf } from '../core/shown.js'
 import { count, counted, rate } from './figures.js'
 import { printable, shortened } from './printable.js'
 import type { StopCause } from './stop-request.js'
@@ -139,8 +140,4 @@ export class WorkLog {
 
 function nameOf({ queue, id, task }: JobRef): string {
   return `${queue} ${task} ${id}`
-}
-
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error)
 }

@@ -1,0 +1,180 @@
+/**
+ * Pack: the tarball installs into an empty project, where the README's example and a TypeScript configuration work on Node
+ * 20 and on Node 24, with no install script run. Needs the registry. What is packed is a copy of the working tree.
+ */
+import { spawn, spawnSync } from 'node:child_process'
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+import type { Report, Summary } from './report.js'
+
+export const seed = 0
+
+const root = join(import.meta.dirname, '..')
+const longestMs = 120_000
+const readme = readFileSync(join(root, 'README.md'), 'utf8')
+const result = /^"Hello" goes to ada@example\.com, attempt 1\n\{ messageId: '<[0-9a-f-]{36}@example\.com>' \}\n$/
+
+interface Ran {
+  readonly code: number | null
+  readonly stdout: string
+  readonly stderr: string
+}
+
+export async function prove(report: Report): Promise<Summary> {
+  const home = mkdtempSync(join(tmpdir(), 'millrace-pack-'))
+  try {
+    const tarball = packed(report, home)
+    const node24 = ran(home, 'npx', ['-y', '-p', 'node@24', 'node', '-p', 'process.execPath']).stdout.trim()
+    const nodes = [process.execPath, node24]
+    const versions = nodes.map((node) => ran(home, node, ['-v']).stdout.trim())
+    report.claim(`there are two Nodes: ${versions.join(' and ')}`, /^v20\..+ v24\./.test(versions.join(' ')))
+    const runs: Summary[] = []
+    for (const flags of [[], ['--ignore-scripts']]) {
+      const project = installed(report, join(home, `project${flags.length}`), tarball, flags)
+      for (const [i, node] of nodes.entries()) runs.push(await tried(report, project, node, versions[i]!))
+      typed(report, project)
+    }
+    return { bytes: statSync(tarball).size, runs }
+  } finally {
+    rmSync(home, { recursive: true, force: true })
+  }
+}
+
+/** Packs a copy: the script `prepack` empties `dist`, which others may be using. */
+function packed(report: Report, home: string): string {
+  const copy = join(home, 'copy')
+  mkdirSync(copy)
+  for (const name of [
+    'src',
+    'docs',
+    'package.json',
+    'tsconfig.json',
+    'tsconfig.build.json',
+    'README.md',
+    'CHANGELOG.md',
+    'LICENSE',
+  ])
+    cpSync(join(root, name), join(copy, name), { recursive: true })
+  symlinkSync(join(root, 'node_modules'), join(copy, 'node_modules'))
+  const { code, stdout, stderr } = ran(copy, 'npm', ['pack', '--json', '--foreground-scripts=false'])
+  const [pack] = Object.values(JSON.parse(stdout || '{}') as Record<string, { filename: string; files: object[] }>)
+  report.claim(`npm pack builds and packs ${pack?.files.length ?? 0} files`, code === 0)
+  if (pack === undefined) throw new Error(stderr)
+  return join(copy, pack.filename)
+}
+
+/** An empty folder that followed the README: `npm init`, `npm install`. */
+function installed(report: Report, project: string, tarball: string, flags: readonly string[]): string {
+  mkdirSync(project)
+  ran(project, 'npm', ['init', '-y'])
+  ran(project, 'npm', ['pkg', 'set', 'type=module'])
+  const { code, stdout, stderr } = ran(project, 'npm', ['install', ...flags, tarball, 'zod'])
+  report.say('')
+  report.claim(`npm ${['install', ...flags].join(' ')} <tarball> zod: ${stdout.trim().split('\n')[0]}`, code === 0)
+  if (code !== 0) throw new Error(stderr)
+  for (const [, name, text] of readme.matchAll(/```(?:js|ts)\n\/\/ (\S+)\n([\s\S]*?)```/g))
+    writeFileSync(join(project, name!), text!)
+  return project
+}
+
+/** The README in this project on this Node: the first job, then the command line with a TypeScript configuration. */
+async function tried(report: Report, project: string, node: string, version: string): Promise<Summary> {
+  rmSync(join(project, '.millrace'), { recursive: true, force: true })
+  const first = ran(project, node, ['first-job.mjs'])
+  report.claim(
+    `${version}: first-job.mjs prints ${shown(first)}`,
+    first.code === 0 && result.test(first.stdout) && first.stderr === '',
+  )
+  const command = join(project, 'node_modules/.bin/millrace')
+  report.claim(`${version}: the command is executable`, (statSync(command).mode & 0o111) === 0o111)
+  const millrace = (...args: string[]) => ran(project, node, [command, ...args])
+  const added = millrace('enqueue', 'send-email', '{"to":"ada@example.com","subject":"Hello"}', '--queue', 'high')
+  report.claim(
+    `${version}: millrace enqueue with millrace.config.ts prints ${shown(added)}`,
+    added.code === 0 && added.stderr === '',
+  )
+  const worked = await work(project, node, command)
+  report.claim(
+    `${version}: millrace work runs it: ${shown(worked)}`,
+    worked.code === 0 && worked.stderr === '' && worked.stdout.includes('"Hello" goes to ada@example.com'),
+  )
+  const stats = millrace('stats', '--json')
+  const { totals } = JSON.parse(stats.stdout || '{}') as { totals?: Record<string, number> }
+  report.claim(
+    `${version}: millrace stats tells ${totals?.['processed']} done, ${totals?.['failed']} failed`,
+    totals?.['processed'] === 2 && totals?.['failed'] === 0,
+  )
+  const refused = millrace('enqueue', 'send-email', '{"to":"nobody"}')
+  report.claim(
+    `${version}: a wrong input is refused with code ${refused.code}: ${refused.stderr.trim().split('\n')[0]}`,
+    refused.code === 2,
+  )
+  return { node: version, firstJob: first.stdout.trim().split('\n').at(-1), processed: totals?.['processed'] }
+}
+
+/** Works until a handler has said something, then stops. */
+function work(cwd: string, node: string, command: string): Promise<Ran> {
+  const child = spawn(node, [command, 'work'], { cwd, stdio: ['ignore', 'pipe', 'pipe'] })
+  const lines: string[] = []
+  let stderr = ''
+  const patience = setTimeout(() => child.kill('SIGKILL'), longestMs)
+  createInterface({ input: child.stdout }).on('line', (line) => {
+    lines.push(line)
+    if (line.startsWith('"Hello"')) child.kill('SIGTERM')
+  })
+  child.stderr.on('data', (chunk: Buffer) => {
+    stderr += chunk.toString()
+  })
+  return new Promise((resolve) =>
+    child.once('close', (code) => {
+      clearTimeout(patience)
+      resolve({ code, stdout: lines.join('\n'), stderr })
+    }),
+  )
+}
+
+/** The types that were installed, libraries checked too, by this repository's compiler. */
+function typed(report: Report, project: string): void {
+  const compilerOptions = {
+    strict: true,
+    noEmit: true,
+    skipLibCheck: false,
+    target: 'es2023',
+    module: 'nodenext',
+    typeRoots: [join(root, 'node_modules/@types')],
+    types: ['node'],
+  }
+  writeFileSync(join(project, 'tsconfig.json'), JSON.stringify({ compilerOptions, files: ['millrace.config.ts'] }))
+  const { code, stdout } = ran(project, process.execPath, [join(root, 'node_modules/typescript/bin/tsc'), '-p', '.'])
+  report.claim(
+    `tsc accepts millrace.config.ts with the installed types${stdout === '' ? '' : `: ${stdout}`}`,
+    code === 0,
+  )
+  report.claim(
+    'the optional SQLite package was installed',
+    existsSync(join(project, 'node_modules/@photostructure/sqlite')),
+  )
+}
+
+/** Runs to its end; `npm` settings of whoever runs this proof do not reach it. */
+function ran(cwd: string, program: string, args: readonly string[]): Ran {
+  const env = Object.fromEntries(Object.entries(process.env).filter(([name]) => !/^(?:npm_|MILLRACE_)/.test(name)))
+  const { status, stdout, stderr, error } = spawnSync(program, args, { cwd, env, encoding: 'utf8', timeout: longestMs })
+  return { code: status, stdout: stdout ?? '', stderr: stderr ?? String(error) }
+}
+
+function shown({ stdout, stderr }: Ran): string {
+  return JSON.stringify((stdout + stderr).trim().split('\n'))
+}

@@ -1,0 +1,321 @@
+/** The facts of the documentation, against the code: commands, options, defaults, errors, events, links. */
+
+import { existsSync, readFileSync } from 'node:fs'
+import { dirname, join, posix } from 'node:path'
+import type { Command } from 'commander'
+import { defineTask, millrace, type Store } from 'millrace'
+import ts from 'typescript'
+import { describe, expect, it } from 'vitest'
+import { exitCodeHelp, exitCodeOf } from '#src/cli/exit-code.js'
+import { createProgram } from '#src/cli/program.js'
+import { parseDuration } from '#src/core/duration.js'
+import { selectorNames } from '#src/selectors/named-selectors.js'
+import { loadDriver } from '#src/stores/sqlite/sqlite-driver.js'
+import { SqliteStore } from '#src/stores/sqlite/sqlite-store.js'
+import { project, root } from './cli/project.js'
+import { Document, documents, plain } from './document.js'
+import { testMill } from './test-mill.js'
+
+const all = documents()
+const cli = new Document('docs/cli.md')
+const errors = new Document('docs/errors.md')
+const configuration = new Document('docs/configuration.md')
+const source = (path: string) => readFileSync(join(root, 'src', path), 'utf8')
+
+describe('the links of the documentation', () => {
+  it.each(all.map((document) => [document.path, document] as const))('lead somewhere: %s', (path, document) => {
+    const relative = document.links.filter((link) => !/^[a-z]+:/.test(link))
+    const dead = relative.filter((link) => {
+      const [target, anchor] = link.split('#')
+      const file = target === '' ? path : posix.join(dirname(path), target!)
+      if (!existsSync(join(root, file))) return true
+      return anchor !== undefined && !new Document(file).anchors.includes(anchor)
+    })
+
+    expect(dead).toEqual([])
+  })
+
+  it('lead to every page from the README', () => {
+    const readme = new Document('README.md')
+    const pages = all.map(({ path }) => path).filter((path) => path.startsWith('docs/'))
+
+    expect(pages.filter((page) => !readme.links.includes(page))).toEqual([])
+  })
+})
+
+/** The commands one can run, by all of their names. */
+function leaves(command: Command, above: readonly string[] = []): [string, Command][] {
+  const path = [...above, command.name()]
+  if (command.commands.length > 0) return command.commands.flatMap((sub) => leaves(sub, path))
+  return [[path.join(' '), command]]
+}
+
+const commands = new Map(leaves(createProgram()))
+
+describe('the page of the command line', () => {
+  const argumentsOf = (command: Command) =>
+    command.registeredArguments.map((argument) => {
+      const name = `${argument.name()}${argument.variadic ? '...' : ''}`
+      return argument.required ? `<${name}>` : `[${name}]`
+    })
+
+  it('has a section for each command with its arguments, and for no other', () => {
+    const titles = [...commands].map(([path, command]) => [path, ...argumentsOf(command)].join(' '))
+
+    expect(cli.headings.filter((heading) => heading.startsWith('millrace'))).toEqual(titles)
+  })
+
+  it.each([...commands])('names every option of %s, with its default, and no other', (path, command) => {
+    const rows = cli.rows(path)
+    const told = new Map(rows.map(([flags, given]) => [plain(flags!), plain(given!)]))
+
+    expect([...told.keys()].sort()).toEqual(command.options.map(({ flags }) => flags).sort())
+    for (const { flags, defaultValue } of command.options)
+      if (defaultValue !== undefined)
+        expect({ flags, given: told.get(flags) }).toEqual({ flags, given: String(defaultValue) })
+  })
+
+  it('tells the exit codes that the help tells', () => {
+    const helped = [...exitCodeHelp.matchAll(/^ {2}(\d+)|\((\d+):/gm)].map(([, line, inner]) => line ?? inner)
+
+    expect(cli.rows('Exit codes').map(([code]) => code)).toEqual(helped)
+  })
+
+  it('is right about the names that the program reads from the environment', () => {
+    const named = cli.rows('Environment').map(([name]) => plain(name!))
+    const [, help] = source('cli/program.ts').split('Environment:')
+    const helped = [...help!.matchAll(/^ {2}([A-Z_]{4,}) /gm)].map(([, name]) => name!)
+
+    expect(helped.length).toBe(3)
+    expect(named).toEqual(expect.arrayContaining(helped))
+    expect(source('config/load-config.ts')).toContain("env['MILLRACE_CONFIG']")
+    expect(source('config/load-config.ts')).toContain("env['MILLRACE_STORE']")
+    expect(source('runtime/identity.ts')).toContain("process.env['MILLRACE_HOST']")
+  })
+})
+
+describe('commands that the documentation names in passing', () => {
+  it('exist, with the options that are named with them', () => {
+    const named = all.flatMap(({ path, codeSpans, blocks }) =>
+      [...codeSpans, ...blocks.filter(({ language }) => language === 'sh').flatMap(({ text }) => text.split('\n'))]
+        .map((code) => /^(?:npx )?(millrace [a-z].*)$/.exec(code)?.[1])
+        .filter((code) => code !== undefined)
+        .map((code) => ({ path, code })),
+    )
+    const wrong = named.filter(({ code }) => {
+      const [, command] = [...commands].find(([name]) => code === name || code.startsWith(`${name} `)) ?? []
+      if (command === undefined) return !createProgram().commands.some((noun) => code === `millrace ${noun.name()}`)
+      const flags = [...code.matchAll(/ (--[a-z-]+)/g)].map(([, flag]) => flag)
+      return flags.some((flag) => flag !== '--help' && !command.options.some(({ long }) => long === flag))
+    })
+
+    expect(named.length).toBeGreaterThan(15)
+    expect(wrong.filter(({ code }) => !code.includes('|') && !code.startsWith('millrace <'))).toEqual([])
+  })
+})
+
+describe('the page of errors', () => {
+  const classes = new Map(
+    [...source('core/errors.ts').matchAll(/class (\w+) extends MillraceError[\s\S]*?super\(\s*'([a-z-]+)'/g)].map(
+      ([, name, code]) => [code!, name!],
+    ),
+  )
+  const rows = ['While you put', 'While you enqueue', 'While you wait', 'Inside a handler', 'The store'].flatMap(
+    (heading) => errors.rows(heading).map((cells) => cells.map(plain)),
+  )
+
+  it('has every code with its class, and no other', () => {
+    expect(classes.size).toBe(source('core/errors.ts').match(/ extends MillraceError/g)!.length)
+    expect(Object.fromEntries(rows.map(([code, name]) => [code, name]))).toEqual(Object.fromEntries(classes))
+    expect(rows.length).toBe(classes.size)
+  })
+
+  it('says of each what it means and what to do', () => {
+    expect(rows.filter((row) => row.length !== 5 || row.some((cell) => cell === ''))).toEqual([])
+  })
+
+  it('is right about the exit codes', () => {
+    expect(rows.map(([code, , , , exit]) => [code, exit])).toEqual(
+      rows.map(([code]) => [code, String(exitCodeOf(Object.assign(new Error(), { code })))]),
+    )
+  })
+
+  it('lists the reasons why a job lies in the morgue', () => {
+    const reasons = /type BuryReason = (.+)/.exec(source('core/job.ts'))![1]!.match(/[a-z-]+/g)!
+    const [, told] = errors.prose.split('## Reasons in the morgue')
+
+    expect(reasons.filter((reason) => !told!.includes(`\`${reason}\``))).toEqual([])
+  })
+})
+
+interface Member {
+  readonly name: string
+  /** The default that its comment tells, without its quotes; undefined where it tells none as a value. */
+  readonly told: string | undefined
+}
+
+/** The members of an interface, as the compiler reads them. */
+function membersOf(path: string, name: string): Member[] {
+  const file = ts.createSourceFile(path, source(path), ts.ScriptTarget.Latest, true)
+  const found = file.statements.filter(ts.isInterfaceDeclaration).find((statement) => statement.name.text === name)!
+  return found.members.map((member) => {
+    const comment = file.text.slice(member.getFullStart(), member.getStart())
+    const told = /Default:? (`[^`]+`|\d[\d,]*|true|false)/.exec(comment)?.[1]
+    return { name: member.name!.getText(), told: told && value(told) }
+  })
+}
+
+const value = (cell: string) => cell.replace(/[`']/g, '').replaceAll(',', '')
+
+describe('the page of the configuration', () => {
+  const sections: readonly [heading: string, path: string, name: string][] = [
+    ['The mill', 'config/mill-options.ts', 'MillOptions'],
+    ['A queue', 'core/queue.ts', 'QueueOptions'],
+    ['A worker', 'config/mill.ts', 'WorkerOptions'],
+    ['A job', 'core/enqueue-options.ts', 'EnqueueOptions'],
+  ]
+  const [taskRows, retryRows] = configuration.tables
+    .filter(({ under }) => under.startsWith('A task'))
+    .map(({ rows }) => rows)
+
+  it.each(sections)('lists every option of %s with its default, and no other', (heading, path, name) => {
+    compare(configuration.rows(heading), membersOf(path, name))
+  })
+
+  it('lists every option of a task and of its retries, and no other', () => {
+    compare(taskRows!, membersOf('core/task.ts', 'TaskOptions'))
+    compare(retryRows!, membersOf('core/task.ts', 'RetryOptions'))
+  })
+
+  it('names every part of a throttle', () => {
+    const [, queue] = configuration.prose.split('## A queue')
+    for (const { name } of membersOf('core/queue.ts', 'ThrottleOptions'))
+      expect(queue).toMatch(new RegExp(`\`${name}\\b`))
+  })
+
+  it('has the defaults of a queue', () => {
+    const queue = testMill({ queues: { it: {} } }).queues.get('it')!
+    const { results, dead, name: _name, throttled, maxPending, maxRunning, ...rest } = queue
+
+    expect({ results, dead, throttled, maxPending, maxRunning }).toEqual({
+      results: { ageMs: parseDuration('1h'), count: 1000 },
+      dead: {},
+      throttled: false,
+      maxPending: undefined,
+      maxRunning: undefined,
+    })
+    expect(configuration.prose).toContain("`{ age: '1h', count: 1000 }`")
+    for (const [field, actual] of Object.entries(rest))
+      expect({ field, told: toldOf(configuration.rows('A queue'), field) }).toEqual({ field, told: actual })
+  })
+
+  it('has the defaults of a task', () => {
+    const { queue, timeLimitMs, retry } = defineTask({ name: 'it' })
+
+    expect(toldOf(taskRows!, 'queue')).toBe(queue)
+    expect(toldOf(taskRows!, 'timeLimitMs')).toBe(timeLimitMs)
+    expect(toldOf(retryRows!, 'max')).toBe(retry.max)
+  })
+
+  it('is right that this version refuses what its stores cannot do', () => {
+    const mill = (queue: object) => () => millrace({ store: 'memory:', queues: { it: queue } })
+    for (const queue of [{ ordered: true }, { throttle: { limit: 1, window: '1s' } }, { maxRunning: 1 }])
+      expect(mill(queue)).toThrow(expect.objectContaining({ code: 'unsupported-by-store' }))
+    expect(configuration.prose.match(/No store of this version can: refused/g)!.length).toBe(5)
+  })
+
+  function compare(rows: readonly (readonly string[])[], members: readonly Member[]): void {
+    const told = new Map(rows.map(([name, given]) => [plain(name!), value(given!)]))
+    expect([...told.keys()].sort()).toEqual(members.map(({ name }) => name).sort())
+    for (const member of members)
+      if (member.told !== undefined) expect({ ...member, told: told.get(member.name) }).toEqual(member)
+  }
+
+  /** The default of an option as its cell tells it, by the name of the field it becomes. */
+  function toldOf(rows: readonly (readonly string[])[], field: string): unknown {
+    const name = field.replace(/Ms$/, '')
+    const cell = value(rows.find(([option]) => plain(option!) === name)![1]!)
+    if (field.endsWith('Ms')) return parseDuration(cell)
+    return cell === 'true' || cell === 'false' ? cell === 'true' : /^\d+$/.test(cell) ? Number(cell) : cell
+  }
+})
+
+describe('other tables of the documentation', () => {
+  it('list every selector, and no other', () => {
+    const named = new Document('docs/selectors.md').rows('Selectors').map(([name]) => /`([^`]+)`/.exec(name!)![1])
+
+    expect(named.sort()).toEqual([...selectorNames].sort())
+  })
+
+  it('list every event with its fields, and no other', () => {
+    const [, map] = source('core/events.ts').split('export interface EventMap')
+    const events = [...map!.split('\n}')[0]!.matchAll(/'([a-z.]+)': (.+)/gi)].map(([, name, shape]) => [
+      name!,
+      [...shape!.matchAll(/readonly (\w+):/g)].map(([, field]) => field!),
+    ])
+    const told = new Document('docs/middleware.md')
+      .rows('Events')
+      .map(([name, , fields]) => [plain(name!), (fields!.match(/`\w+`/g) ?? []).map(plain)])
+
+    expect(Object.fromEntries(told)).toEqual(Object.fromEntries(events))
+  })
+
+  it('list every room of the house on its floor', () => {
+    const told = new Document('docs/architecture.md').rows('Architecture')
+    const house = readFileSync(join(root, 'scripts/check-house.mjs'), 'utf8')
+    const floors = new Map(
+      [...house.matchAll(/^ {2}'?([\w./]+)'?: (\d),$/gm)].map(([, room, floor]) => [room!, floor!]),
+    )
+    for (const [floor, rooms] of told)
+      for (const room of rooms!.match(/[\w/]+(?:\.ts)?(?=\/?`)/g)!.map((name) => name.replace(/\/$/, '')))
+        expect({ room, floor: floors.get(room) ?? (room.startsWith('stores/') ? '2' : undefined) }).toEqual({
+          room,
+          floor,
+        })
+  })
+
+  it('list every member of a store harness', () => {
+    const told = new Document('docs/writing-a-store.md')
+      .rows('The harness')
+      .map(([name]) => /\w+/.exec(plain(name!))![0])
+
+    expect(told).toEqual(membersOf('testing/store-harness.ts', 'StoreHarness').map(({ name }) => name))
+  })
+})
+
+describe('files that the documentation names', () => {
+  it('exist', () => {
+    const files = all.flatMap(({ path, codeSpans }) =>
+      codeSpans.flatMap((code) => {
+        const [file] = /^[\w-]+(?:\/[\w.-]+)+\.(?:ts|md)$/.exec(code) ?? []
+        return file === undefined ? [] : [{ path, file }]
+      }),
+    )
+    const places = ['', 'src']
+
+    expect(files.length).toBeGreaterThan(10)
+    expect(files.filter(({ file }) => !places.some((place) => existsSync(join(root, place, file))))).toEqual([])
+  })
+})
+
+describe('the advice on backups', () => {
+  it('makes, beside an open store, a file that is a store with the same jobs', async () => {
+    const folder = project({})
+    const [file, backup] = [join(folder, 'jobs.db'), join(folder, 'backup.db')]
+    const job = { id: 'a', task: 'it', payload: '1', priority: 0, rememberMs: 0 }
+    const settings = { name: 'it', kind: 'plain', order: 'fifo', maxCrashes: 3, dead: {} } as const
+    const store: Store = new SqliteStore({ file })
+    await store.open([settings])
+    await store.enqueue([{ callId: '1', queue: 'it', jobs: [job] }])
+    const database = (await loadDriver())(file, { readOnly: true })
+    const [statement] = /VACUUM INTO '[^']+'/.exec(readFileSync(join(root, 'docs/stores/sqlite.md'), 'utf8'))!
+    database.exec(statement.replace('backup.db', backup))
+    database.close()
+    await store.close()
+
+    const restored: Store = new SqliteStore({ file: backup })
+    await restored.open([settings])
+    expect(await restored.records!.get('it', 'a')).toMatchObject({ id: 'a', state: 'ready', payload: '1' })
+    await restored.close()
+  })
+})

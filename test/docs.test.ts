@@ -1,0 +1,249 @@
+/** The code of the documentation: every block runs, is type-checked, or is named below with the reason why not. */
+
+import { spawnSync } from 'node:child_process'
+import { readFileSync, symlinkSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { pathToFileURL } from 'node:url'
+import ts from 'typescript'
+import { describe, expect, it } from 'vitest'
+import { CommandProcess, run } from './cli/command-process.js'
+import { project, root } from './cli/project.js'
+import { type Block, Document, documents } from './document.js'
+
+const all = documents()
+const readme = all.find(({ path }) => path === 'README.md')!
+const blocks = all.flatMap((document) => document.blocks)
+
+/** Lines of a shell that are not run here, and why. */
+const notRun: readonly [RegExp, string][] = [
+  [/^npm (init|install|pkg)\b/, 'needs the network; `npm run prove pack` does it'],
+  [/^npm ci && npm run (demo|build)$/, 'needs the network; test/end-to-end runs the demo itself'],
+  [/^npm ci && npm test$/, 'this test is part of it'],
+  [/^npm run demo -- /, 'test/end-to-end runs the demo with a folder and --json'],
+  [/^npm run bench\b/, 'takes minutes'],
+  [/^cd examples\/minimal$/, 'test/end-to-end runs the minimal example'],
+  [/^npx jiti enqueue\.ts\b/, 'test/end-to-end runs the minimal example'],
+  [/^npx millrace (work|stats)$/, 'test/end-to-end runs the minimal example'],
+  [/^sqlite3 /, 'the sqlite3 shell is no dependency; test/docs-facts.test.ts runs the statement through the driver'],
+]
+
+/** A line of a shell without its comment. */
+const linesOf = ({ text }: Block) =>
+  text
+    .split('\n')
+    .map((line) => line.replace(/(^|\s{2,})#.*$/, '').trim())
+    .filter((line) => line !== '')
+
+const shellLines = (document: Document) =>
+  document.blocks.filter(({ language }) => language === 'sh').flatMap((block) => linesOf(block))
+
+/** The words of a command line: spaces part them, quotes hold them together. */
+function wordsOf(line: string): string[] {
+  return [...line.matchAll(/(?:'[^']*'|"[^"]*"|[^\s'"])+/g)].map(([word]) =>
+    word.replace(/'([^']*)'|"([^"]*)"/g, '$1$2'),
+  )
+}
+
+/** A folder with the files that this document tells its reader to make, where `millrace` and `zod` are installed. */
+function folderOf(...told: Document[]): string {
+  const files = told.flatMap((document) => document.blocks).filter(({ file }) => file !== undefined)
+  const cwd = project(Object.fromEntries(files.map(({ file, text }) => [file!, text])))
+  symlinkSync(join(root, 'node_modules/zod'), join(cwd, 'node_modules/zod'))
+  return cwd
+}
+
+const execute = (file: string, cwd: string) =>
+  spawnSync(process.execPath, [file], { cwd, encoding: 'utf8', timeout: 20_000 })
+
+describe('the README', () => {
+  it('shows a first job that runs and prints what the README says it prints', () => {
+    const { status, stdout, stderr } = execute('first-job.mjs', folderOf(readme))
+    const shown = readme.blocks.find(({ language }) => language === 'text')!.text
+    const masked = (text: string) => text.trim().replace(/[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}/g, '(an id)')
+
+    expect({ status, stderr }).toEqual({ status: 0, stderr: '' })
+    expect(masked(stdout)).toBe(masked(shown))
+    expect(masked(shown)).toContain('(an id)')
+  })
+
+  it('keeps its promise of a small first job: at most 25 lines', () => {
+    expect(readme.blocks.find(({ file }) => file === 'first-job.mjs')!.text.split('\n').length).toBeLessThanOrEqual(25)
+  })
+})
+
+describe('the command lines of the documentation', () => {
+  it.each(['README.md', 'docs/cli.md'])(
+    'run one after the other as %s shows them',
+    { timeout: 60_000 },
+    async (path) => {
+      const cwd = folderOf(readme)
+      const lines = shellLines(new Document(path)).filter((line) => /^(?:npx )?millrace /.test(line))
+      expect(lines.length).toBeGreaterThan(4)
+      for (const line of lines) {
+        const args = wordsOf(line.replace(/^(?:npx )?millrace /, ''))
+        const ended =
+          args[0] === 'work'
+            ? await worked(args, cwd)
+            : args.includes('--watch')
+              ? await watched(args, cwd)
+              : await run(args, { cwd })
+        expect({ line, code: ended.code, stderr: ended.stderr }).toEqual({ line, code: 0, stderr: '' })
+        expect(ended.stdout).not.toBe('')
+      }
+    },
+  )
+
+  it('are all run, or named with a reason', () => {
+    const run = new Set(['README.md', 'docs/cli.md'])
+    const left = all.flatMap((document) =>
+      shellLines(document)
+        .filter(
+          (line) => !(run.has(document.path) && /^(?:npx )?millrace /.test(line)) && line !== 'node first-job.mjs',
+        )
+        .map((line) => ({ line: `${document.path}: ${line}`, reason: notRun.find(([form]) => form.test(line))?.[1] })),
+    )
+    for (const { line, reason } of left) console.log(`not run: ${line} (${reason})`)
+
+    expect(left.filter(({ reason }) => reason === undefined)).toEqual([])
+    expect(
+      notRun.filter(([form]) => !all.some((document) => shellLines(document).some((line) => form.test(line)))),
+    ).toEqual([])
+  })
+})
+
+/** Works until all of its processes have started, then stops. */
+async function worked(args: readonly string[], cwd: string) {
+  const processes = Number(args[args.indexOf('--processes') + 1])
+  const worker = new CommandProcess([...args, '--json'], { cwd })
+  await worker.events('worker.started', processes)
+  worker.kill('SIGTERM')
+  return worker.end()
+}
+
+/** Watches until there is something to see, then interrupts. */
+async function watched(args: readonly string[], cwd: string) {
+  const watch = new CommandProcess(args, { cwd })
+  await new Promise((resolve) => watch.child.stdout!.once('data', resolve))
+  watch.kill('SIGINT')
+  return watch.end()
+}
+
+describe('the programs of the documentation', () => {
+  const store = pathToFileURL(join(root, 'dist/stores/memory/memory-store.js')).href
+  const programs: readonly { path: string; file: string; prints: string; beside?: Record<string, string> }[] = [
+    { path: 'docs/selectors.md', file: 'nightly.mjs', prints: '' },
+    { path: 'docs/middleware.md', file: 'traced.mjs', prints: 'who-asked completed at attempt 1\nrequest-7\n' },
+    {
+      path: 'docs/writing-a-store.md',
+      file: 'with-my-store.mjs',
+      prints: 'Hello, Ada!\n',
+      beside: {
+        'my-store.mjs': `import { MemoryStore } from '${store}'
+import { systemClock } from '${new URL('../../core/clock.js', store).href}'
+export const makeStore = () => new MemoryStore(systemClock)`,
+      },
+    },
+  ]
+
+  it.each(programs)('run: $path, $file', ({ path, file, prints, beside = {} }) => {
+    const cwd = folderOf(new Document(path))
+    for (const [name, text] of Object.entries(beside)) writeFileSync(join(cwd, name), text)
+    const { status, stdout, stderr } = execute(file, cwd)
+
+    expect({ status, stdout, stderr }).toEqual({ status: 0, stdout: prints, stderr: '' })
+  })
+
+  it('are all run', () => {
+    const run = new Set(['first-job.mjs', ...programs.map(({ file }) => file)])
+    const js = blocks.filter(({ language }) => language === 'js' || language === 'mjs')
+
+    expect(js.filter(({ file }) => file === undefined || !run.has(file))).toEqual([])
+  })
+})
+
+describe('the TypeScript of the documentation', () => {
+  /** What fragments take for given. */
+  const given = `
+declare const mill: import('millrace').Mill
+type Mail = { to: string; subject: string }
+declare const sendEmail: import('millrace').Task<'send-email', Mail, Mail, { messageId: string }>
+declare const input: Mail
+declare const traceId: string
+declare const api: URL
+declare const snooze: typeof import('millrace').snooze
+declare const bury: typeof import('millrace').bury
+declare const UnrecoverableError: typeof import('millrace').UnrecoverableError
+declare function retryLater(): void
+declare function isHoliday(): Promise<boolean>
+declare function isBlocked(address: string): Promise<boolean>
+`
+  const harness = `export declare const makeHarness: import('millrace/testing').HarnessMaker`
+
+  /** A file to be, by the name under which the compiler sees it. */
+  const sources = new Map<string, { text: string; at: string }>([
+    [join(root, 'test/given.d.ts'), { text: given, at: 'what fragments take for given' }],
+  ])
+  for (const { path, blocks } of all) {
+    const folder = join(root, 'test', path.replaceAll(/\W/g, '-'))
+    sources.set(join(folder, 'my-harness.ts'), { text: harness, at: 'the harness that the reader writes' })
+    for (const [i, { language, text, at, file }] of blocks.entries())
+      if (language === 'ts')
+        sources.set(join(folder, file ?? `fragment-${i}.ts`), { text: file ? text : wrapped(text), at })
+  }
+
+  it('compiles, strictly', { timeout: 60_000 }, () => {
+    const { config } = ts.readConfigFile(join(root, 'tsconfig.json'), ts.sys.readFile)
+    const { options } = ts.parseJsonConfigFileContent(config, ts.sys, root, { noUnusedLocals: false })
+    const host = ts.createCompilerHost(options)
+    const { fileExists, readFile, directoryExists } = host
+    host.fileExists = (name) => sources.has(name) || fileExists(name)
+    host.readFile = (name) => sources.get(name)?.text ?? readFile(name)
+    host.directoryExists = (name) =>
+      [...sources.keys()].some((file) => file.startsWith(`${name}/`)) || directoryExists!(name)
+    const { getSourceFile } = host
+    host.getSourceFile = (name, version, ...rest) => {
+      const source = sources.get(name)
+      return source ? ts.createSourceFile(name, source.text, version) : getSourceFile(name, version, ...rest)
+    }
+    const program = ts.createProgram([...sources.keys()], options, host)
+    const complaints = ts
+      .getPreEmitDiagnostics(program)
+      .filter(({ file }) => file === undefined || sources.has(file.fileName))
+      .map(
+        ({ file, messageText }) =>
+          `${sources.get(file?.fileName ?? '')?.at}: ${ts.flattenDiagnosticMessageText(messageText, '\n')}`,
+      )
+
+    expect(complaints).toEqual([])
+    expect(sources.size).toBeGreaterThan(8)
+  })
+
+  /** Imports stay where they are; the rest becomes the body of a function, in which one may await and return. */
+  function wrapped(text: string): string {
+    const lines = text.split('\n')
+    const imports = lines.filter((line) => line.startsWith('import '))
+    const body = lines.filter((line) => !line.startsWith('import '))
+    return `${imports.join('\n')}\nexport async function fragment() {\n${body.join('\n')}\n}\n`
+  }
+})
+
+describe('what the documentation names', () => {
+  it('is written in languages that are run, checked or drawn', () => {
+    const known = new Set(['sh', 'js', 'ts', 'text', 'mermaid'])
+
+    expect(blocks.filter(({ language }) => !known.has(language)).map(({ at }) => at)).toEqual([])
+  })
+
+  it('exists: every script of npm', () => {
+    const { scripts } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as { scripts: object }
+    const named = all.flatMap((document) =>
+      [...document.codeSpans, ...shellLines(document)].flatMap((code) => [
+        ...[...code.matchAll(/\bnpm run (?:--\S+ )?([\w:-]+)/g)].map(([, script]) => script!),
+        ...(/\bnpm test\b/.test(code) ? ['test'] : []),
+      ]),
+    )
+
+    expect(new Set(named)).toEqual(new Set(['demo', 'test', 'bench', 'prove', 'build', 'format', 'house']))
+    expect([...new Set(named)].filter((script) => !(script in scripts))).toEqual([])
+  })
+})
