@@ -1,19 +1,32 @@
 /** Mills for tests: closed by themselves when the test is over. */
 
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { type Mill, type MillOptions, millrace, type Store } from 'millrace'
 import { onTestFinished } from 'vitest'
 import { Mill as MillClass } from '#src/config/mill.js'
 import { checkOptions } from '#src/config/mill-options.js'
 
-/** A mill in memory. */
-export function testMill(options: Partial<MillOptions> = {}): Mill {
-  return closedAfterTest(millrace({ store: 'memory:', ...options }))
+/** Every store that a mill can be tested on without a server. */
+export const storeKinds = ['memory', 'sqlite'] as const
+export type StoreKind = (typeof storeKinds)[number]
+
+/** A mill on a store of this kind, fresh for this test. */
+export function testMill(options: Partial<MillOptions> = {}, kind: StoreKind = 'memory'): Mill {
+  return closedAfterTest(millrace({ store: kind === 'memory' ? 'memory:' : freshFile(), ...options }))
 }
 
 /** A mill on a store that the test holds in its hands: to watch its calls, or to put things into it. */
 export function testMillOn(store: Store, options: Omit<MillOptions, 'store'> = {}): Mill {
   const source = { text: 'a store of the test', traits: store.traits, create: async () => store }
   return closedAfterTest(new MillClass(checkOptions({ ...options, store: 'memory:' }, store.traits), source))
+}
+
+function freshFile(): string {
+  const folder = mkdtempSync(join(tmpdir(), 'millrace-test-'))
+  onTestFinished(() => rmSync(folder, { recursive: true }))
+  return `sqlite:${join(folder, 'jobs.db')}`
 }
 
 function closedAfterTest(mill: Mill): Mill {

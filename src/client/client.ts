@@ -21,6 +21,8 @@ export interface ClientParts {
   readonly handle: (queue: string, id: string, outcome: 'added' | 'duplicate') => JobHandle<unknown>
 }
 
+const takenOut = 'a middleware took jobs out of an enqueue or did not call next(); to refuse jobs, throw there.'
+
 /** Most bytes of one call: what stores take in one piece. */
 const mostCallBytes = 1_048_576
 
@@ -43,9 +45,8 @@ export class Client {
     input: TaskInput<T>,
     options: EnqueueOptions = {},
   ): Promise<JobHandle<TaskResult<T>>> {
-    const [result] = await this.#through([{ task, input, options }])
-    if (result === undefined)
-      throw new EnqueueManyError('a middleware took the job out of its enqueue; throw there to refuse a job.', [])
+    const [result] = await this.#through([{ task, input, options }], false)
+    if (result === undefined) throw new EnqueueManyError(takenOut, [])
     if ('error' in result) throw result.error
     return result.job as JobHandle<TaskResult<T>>
   }
@@ -61,7 +62,8 @@ export class Client {
     each?: (input: TaskInput<T>, index: number) => EnqueueOptions,
   ): Promise<JobHandle<TaskResult<T>>[]> {
     const items = inputs.map((input, i) => ({ task, input, options: each?.(input, i) ?? {} }))
-    const results = await this.#through(items)
+    const results = await this.#through(items, true)
+    if (results.length < items.length) throw new EnqueueManyError(takenOut, results)
     const refused = results.filter((result) => 'error' in result)
     if (refused.length > 0) {
       const message = `${refused.length} of ${results.length} jobs were refused, the first because: ${refused[0]!.error.message}`
@@ -70,20 +72,20 @@ export class Client {
     return results.map((result) => (result as { job: JobHandle<TaskResult<T>> }).job)
   }
 
-  async #through(items: EnqueueItem[]): Promise<EnqueueResult[]> {
-    if (this.#layers.length === 0) return this.#send(items)
+  async #through(items: EnqueueItem[], many: boolean): Promise<EnqueueResult[]> {
+    if (this.#layers.length === 0) return this.#send(items, many)
     let results: EnqueueResult[] = []
     await throughLayers<void>(
       this.#layers.map((layer) => (next) => layer(items, next)),
       async () => {
-        results = await this.#send(items)
+        results = await this.#send(items, many)
       },
     )
     return results
   }
 
-  async #send(items: readonly EnqueueItem[]): Promise<EnqueueResult[]> {
-    const drafts = await this.#drafts(items)
+  async #send(items: readonly EnqueueItem[], many: boolean): Promise<EnqueueResult[]> {
+    const drafts = await this.#drafts(items, many)
     const answers = new Array<Enqueued | Error>(drafts.length)
     const { traits, newId } = await this.#parts.rules()
     await Promise.all(
@@ -95,10 +97,10 @@ export class Client {
     return drafts.map((draft, i) => this.#resultOf(draft, answers[i]!))
   }
 
-  /** All drafts, or `EnqueueManyError` with every mistake (the mistake itself where there is one job only). */
-  async #drafts(items: readonly EnqueueItem[]): Promise<JobDraft[]> {
+  /** All drafts. Throws `EnqueueManyError` with every mistake, or, where one job was asked for, the mistake itself. */
+  async #drafts(items: readonly EnqueueItem[], many: boolean): Promise<JobDraft[]> {
     const rules = await this.#parts.rules()
-    if (items.length === 1) return [await draftJob(items[0]!.task, items[0]!.input, items[0]!.options, rules)]
+    if (!many) return Promise.all(items.map(({ task, input, options }) => draftJob(task, input, options, rules)))
     const drafts = await Promise.all(
       items.map(({ task, input, options }) => draftJob(task, input, options, rules).catch((error: Error) => error)),
     )

@@ -1,13 +1,14 @@
 /** A job draft: one job on its way in, checked and encoded, not yet sent. */
 
-import { type Codec, type Payload, payloadBytes } from '../core/codec.js'
+import { type Codec, encodedBy, type Payload, payloadBytes } from '../core/codec.js'
 import { durationForm, parseDuration } from '../core/duration.js'
 import type { EnqueueOptions } from '../core/enqueue-options.js'
-import { CodecError, InvalidJobError, PayloadTooLargeError, UnsupportedByStoreError } from '../core/errors.js'
+import { InvalidJobError, PayloadTooLargeError, UnsupportedByStoreError } from '../core/errors.js'
 import { isJobId, jobIdForm } from '../core/ids.js'
 import { isPriority, priorityForm } from '../core/job.js'
 import type { Registry } from '../core/registry.js'
 import { validated } from '../core/schema.js'
+import { messageOf, shown } from '../core/shown.js'
 import type { AnyTask } from '../core/task.js'
 import type { NewJob, StoreTraits } from '../stores/store.js'
 
@@ -65,15 +66,15 @@ function checkOptions(where: string, options: EnqueueOptions, { traits }: DraftR
   const refuse = (message: string) => {
     throw new InvalidJobError(`${where}: ${message}`)
   }
-  if (typeof options !== 'object' || options === null) refuse(`options must be an object; got ${String(options)}.`)
+  if (typeof options !== 'object' || options === null) refuse(`options must be an object; got ${shown(options)}.`)
   for (const name of Object.keys(options)) {
     if (!optionNames.has(name))
       refuse(`'${name}' is not an option of enqueue; known are ${[...optionNames].join(', ')}.`)
   }
   const { id, priority, meta, group } = options
-  if (id !== undefined && !isJobId(id)) refuse(`id must be ${jobIdForm}; got ${JSON.stringify(id)}.`)
+  if (id !== undefined && !isJobId(id)) refuse(`id must be ${jobIdForm}; got ${shown(id)}.`)
   if (priority !== undefined && !isPriority(priority))
-    refuse(`priority must be ${priorityForm}; got ${JSON.stringify(priority)}.`)
+    refuse(`priority must be ${priorityForm}; got ${shown(priority)}.`)
   if (meta !== undefined && (typeof meta !== 'object' || meta === null || Array.isArray(meta)))
     refuse('meta must be a plain object.')
   if (priority !== undefined && priority !== 0 && !traits.priority) {
@@ -90,7 +91,7 @@ function due(where: string, options: EnqueueOptions, traits: StoreTraits): { del
   if (delay !== undefined) {
     const delayMs = parseDuration(delay)
     if (delayMs === undefined)
-      throw new InvalidJobError(`${where}: delay must be ${durationForm}; got ${JSON.stringify(delay)}.`)
+      throw new InvalidJobError(`${where}: delay must be ${durationForm}; got ${shown(delay)}.`)
     const mostMs = Math.min(furthestMs, traits.maxDelayMs)
     if (delayMs > mostMs)
       throw new InvalidJobError(`${where}: a delay of ${delayMs} ms is longer than ${mostMs} ms, the longest possible.`)
@@ -113,7 +114,7 @@ function instantOf(where: string, runAt: unknown): number {
   // The year 2286: a later one is a number of microseconds read as milliseconds.
   if (Number.isNaN(at) || at < 0 || at > 9_999_999_999_999) {
     throw new InvalidJobError(
-      `${where}: runAt must be a valid Date or ISO-8601 text with a zone, such as '2026-12-24T18:00:00Z'; got ${String(runAt)}. For a time from now use delay.`,
+      `${where}: runAt must be a valid Date or ISO-8601 text with a zone, such as '2026-12-24T18:00:00Z'; got ${shown(runAt)}. For a time from now use delay.`,
     )
   }
   return Math.trunc(at)
@@ -122,12 +123,9 @@ function instantOf(where: string, runAt: unknown): number {
 function encoded({ codec, maxPayloadBytes, traits }: DraftRules, value: unknown, what: string): Payload {
   let payload: Payload
   try {
-    payload = codec.encode(value)
+    payload = encodedBy(codec, value)
   } catch (error) {
-    throw new InvalidJobError(`${what} cannot be encoded: ${(error as Error).message}`, { cause: error })
-  }
-  if (typeof payload !== 'string' && !(payload instanceof Uint8Array)) {
-    throw new CodecError(`codec '${codec.name}' encoded ${what} as neither text nor bytes`)
+    throw new InvalidJobError(`${what} cannot be encoded: ${messageOf(error)}`, { cause: error })
   }
   const bytes = payloadBytes(payload)
   const limit = Math.min(maxPayloadBytes, traits.maxPayloadBytes)

@@ -6,6 +6,7 @@ import { type Duration, durationMs } from '../core/duration.js'
 import { InvalidArgumentError } from '../core/errors.js'
 import { isJobId, jobIdForm } from '../core/ids.js'
 import { type JobRecord, type JobState, jobStates } from '../core/job.js'
+import { shown } from '../core/shown.js'
 import type { Depth, Page, Records, Step, Store, Where } from '../stores/store.js'
 import { recordOf } from './job-record.js'
 import { recordsOf } from './records-facet.js'
@@ -75,7 +76,7 @@ export class QueueAdmin {
     list: async (options: ListOptions = {}): Promise<JobPage> => {
       const { state, by = 'time', cursor, limit = 50 } = options
       if (state !== undefined && !jobStates.includes(state)) {
-        throw new InvalidArgumentError(`state must be one of ${jobStates.join(', ')}; got ${JSON.stringify(state)}.`)
+        throw new InvalidArgumentError(`state must be one of ${jobStates.join(', ')}; got ${shown(state)}.`)
       }
       const query = {
         by: order(by, ['id', 'time', 'retry']),
@@ -161,18 +162,18 @@ async function total(step: () => Promise<Step>): Promise<number> {
 function whereOf(where: unknown): Where {
   if (where === 'all' || where === 'failed') return where
   if (!Array.isArray(where))
-    throw new InvalidArgumentError(`which jobs must be a list of ids, 'all' or 'failed'; got ${JSON.stringify(where)}.`)
+    throw new InvalidArgumentError(`which jobs must be a list of ids, 'all' or 'failed'; got ${shown(where)}.`)
   for (const id of where)
-    if (!isJobId(id)) throw new InvalidArgumentError(`a job id must be ${jobIdForm}; got ${JSON.stringify(id)}.`)
+    if (!isJobId(id)) throw new InvalidArgumentError(`a job id must be ${jobIdForm}; got ${shown(id)}.`)
   return { ids: where }
 }
 
 function order<T extends string>(by: T, known: readonly T[]): T {
   if (known.includes(by)) return by
-  throw new InvalidArgumentError(`by must be one of ${known.join(', ')}; got ${JSON.stringify(by)}.`)
+  throw new InvalidArgumentError(`by must be one of ${known.join(', ')}; got ${shown(by)}.`)
 }
 
 function limitOf(limit: number): number {
   if (Number.isInteger(limit) && limit >= 1 && limit <= 200) return limit
-  throw new InvalidArgumentError(`limit must be a whole number from 1 to 200; got ${JSON.stringify(limit)}.`)
+  throw new InvalidArgumentError(`limit must be a whole number from 1 to 200; got ${shown(limit)}.`)
 }

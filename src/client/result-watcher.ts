@@ -9,7 +9,7 @@ const roundMs = 5_000
 interface Watched {
   readonly queue: string
   readonly id: string
-  readonly wake: Set<() => void>
+  readonly wake: Set<(error?: unknown) => void>
 }
 
 export class ResultWatcher {
@@ -22,19 +22,20 @@ export class ResultWatcher {
     this.#connect = connect
   }
 
-  /** Resolves when the job has ended or is not there, and also, so that the caller looks itself, when the watch fails; or after `forMs`. */
+  /** Resolves when the job has ended or is not there, or after `forMs`. Throws what the watch throws. */
   async ended(queue: string, id: string, forMs: number): Promise<void> {
     const key = `${queue}:${id}`
     const watched = this.#watched.get(key) ?? { queue, id, wake: new Set() }
     this.#watched.set(key, watched)
-    await new Promise<void>((resolve) => {
-      const done = () => {
+    await new Promise<void>((resolve, reject) => {
+      const done = (error?: unknown) => {
         clearTimeout(timer)
         watched.wake.delete(done)
         if (watched.wake.size === 0) this.#watched.delete(key)
-        resolve()
+        if (error === undefined) resolve()
+        else reject(error)
       }
-      const timer = setTimeout(done, Math.min(forMs, 0x7fffffff))
+      const timer = setTimeout(() => done(), Math.min(forMs, 0x7fffffff))
       watched.wake.add(done)
       if (this.#running) this.#round?.abort()
       else void this.#run()
@@ -47,17 +48,17 @@ export class ResultWatcher {
       const round = new AbortController()
       this.#round = round
       try {
-        const ended = await recordsOf(await this.#connect()).watch([...this.#watched.values()], roundMs, round.signal)
+        const jobs = [...this.#watched.values()].map(({ queue, id }) => ({ queue, id }))
+        const ended = await recordsOf(await this.#connect()).watch(jobs, roundMs, round.signal)
         for (const { queue, id } of ended) this.#wake(`${queue}:${id}`)
-      } catch {
-        // Whoever waits meets the same error at its own next look, and has somebody to throw it to.
-        for (const key of [...this.#watched.keys()]) this.#wake(key)
+      } catch (error) {
+        for (const key of [...this.#watched.keys()]) this.#wake(key, error)
       }
     }
     this.#running = false
   }
 
-  #wake(key: string): void {
-    for (const done of [...(this.#watched.get(key)?.wake ?? [])]) done()
+  #wake(key: string, error?: unknown): void {
+    for (const done of [...(this.#watched.get(key)?.wake ?? [])]) done(error)
   }
 }

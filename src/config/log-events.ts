@@ -2,6 +2,7 @@
 
 import type { EventMap, EventName, Events } from '../core/events.js'
 import { type Logger, silentLogger } from '../core/logger.js'
+import { messageOf } from '../core/shown.js'
 
 type Line = { readonly level: keyof Logger; readonly message: string; readonly fields: Record<string, unknown> }
 
@@ -40,6 +41,11 @@ const lines: { readonly [Name in EventName]?: (event: EventMap[Name]) => Line } 
     fields: { hook },
   }),
   'worker.started': (worker) => ({ level: 'info', message: 'worker started', fields: { ...worker } }),
+  'worker.failed': ({ worker, error }) => ({
+    level: 'error',
+    message: `worker failed, it takes no more jobs: ${messageOf(error)}`,
+    fields: { worker },
+  }),
   'worker.stopped': (worker) => ({ level: 'info', message: 'worker stopped', fields: { ...worker } }),
 }
 
@@ -52,8 +58,4 @@ export function logEvents(events: Events, logger: Logger): void {
       logger[level](message, fields)
     })
   }
-}
-
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error)
 }

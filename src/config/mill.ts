@@ -15,6 +15,7 @@ import { type EventName, Events, type Listener } from '../core/events.js'
 import { createIdSource, isJobId, jobIdForm } from '../core/ids.js'
 import { callable, duration, exactly, parsed, whole } from '../core/option-check.js'
 import type { Queue } from '../core/queue.js'
+import { shown } from '../core/shown.js'
 import type { AnyTask, TaskInput, TaskResult } from '../core/task.js'
 import { type SelectorName, selectorNamed } from '../selectors/named-selectors.js'
 import type { Selector } from '../selectors/selector.js'
@@ -119,7 +120,10 @@ export class Mill {
   job<T extends AnyTask>(task: T, id: string): JobHandle<TaskResult<T>>
   job(taskOrId: AnyTask | string, id?: string): JobHandle {
     const jobId = typeof taskOrId === 'string' ? taskOrId : id
-    if (!isJobId(jobId)) throw new InvalidArgumentError(`a job id must be ${jobIdForm}; got ${JSON.stringify(jobId)}.`)
+    if (!isJobId(jobId))
+      throw new InvalidArgumentError(
+        `a job id must be ${jobIdForm}; got ${shown(typeof taskOrId === 'object' ? id : taskOrId)}.`,
+      )
     const queues = typeof taskOrId === 'string' ? [...this.queues.keys()] : [taskOrId.queue]
     return new JobHandle(this.#handleParts, queues, jobId)
   }

@@ -1,8 +1,10 @@
 /** The store source: a descriptor turned into a store. The only file that knows every store. */
 
+import { isAbsolute, resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { type Clock, systemClock } from '../core/clock.js'
 import { ConfigError } from '../core/errors.js'
+import { messageOf } from '../core/shown.js'
 import { MemoryStore, memoryTraits } from '../stores/memory/memory-store.js'
 import { SqliteStore, sqliteTraits } from '../stores/sqlite/sqlite-store.js'
 import type { Store, StoreTraits } from '../stores/store.js'
@@ -48,11 +50,20 @@ function moduleSource({ module, export: name = 'default' }: { module: string; ex
     text: `${module}#${name}`,
     traits: undefined,
     async create() {
-      const url = module.startsWith('/') ? pathToFileURL(module).href : module
-      const make = ((await import(url)) as Record<string, unknown>)[name]
+      const make = (await imported(module))[name]
       if (typeof make !== 'function') return refuse(`module '${module}' has no function '${name}' that makes a store`)
       return (await make()) as Store
     },
+  }
+}
+
+/** A path is taken from the working directory, anything else for the name of a package. */
+async function imported(module: string): Promise<Record<string, unknown>> {
+  const isPath = module.startsWith('.') || isAbsolute(module)
+  try {
+    return await import(isPath ? pathToFileURL(resolve(module)).href : module)
+  } catch (error) {
+    return refuse(`module '${module}' cannot be loaded: ${messageOf(error)}`)
   }
 }
 

@@ -8,6 +8,7 @@
  */
 
 import { CodecError } from './errors.js'
+import { shown } from './shown.js'
 
 /** What a store keeps and hands back unread, of the kind it was given. */
 export type Payload = string | Uint8Array
@@ -223,6 +224,13 @@ function restored(type: string, json: unknown): unknown {
   if (type === 'map' && Array.isArray(json) && json.every((pair) => Array.isArray(pair) && pair.length === 2))
     return new Map(json)
   throw new CodecError(`type note '${type}' does not fit its value`)
+}
+
+/** What the codec makes of a value. Throws `CodecError` also where a codec of the user's returns what no store can keep. */
+export function encodedBy(codec: Codec, value: unknown): Payload {
+  const payload: unknown = codec.encode(value)
+  if (typeof payload === 'string' || payload instanceof Uint8Array) return payload
+  throw new CodecError(`codec '${codec.name}' made neither text nor bytes of the value, but ${shown(payload)}`)
 }
 
 /** Bytes a payload takes in a store. */

@@ -1,6 +1,6 @@
 /** The text that is kept of an error: its message and a bounded stack. Survives whatever is thrown at it. */
 
-/** Longest text kept of one error, in characters; four times as many bytes at the worst. */
+/** Most bytes kept of one error. */
 export const errorTextLimit = 4_096
 
 export type FormatError = (error: unknown) => string
@@ -50,6 +50,11 @@ function read(value: unknown, key: string): unknown {
   }
 }
 
+const ellipsisBytes = 3
+
 function bounded(text: string): string {
-  return text.length <= errorTextLimit ? text : `${text.slice(0, errorTextLimit - 1)}…`
+  // Cutting may halve a character, which decoding would then show as U+FFFD; the text before it is kept whole.
+  const bytes = Buffer.from(text.slice(0, errorTextLimit))
+  if (bytes.length <= errorTextLimit && text.length <= errorTextLimit) return text
+  return `${new TextDecoder().decode(bytes.subarray(0, errorTextLimit - ellipsisBytes)).replace(/\ufffd+$/, '')}…`
 }

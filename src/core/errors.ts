@@ -195,7 +195,7 @@ export class WorkerStoppedError extends MillraceError {
   }
 }
 
-/** The store file or server cannot be reached or written to now; what was asked did not happen. */
+/** The store file or server cannot be reached or written to now. Whether what was asked has happened is in doubt. */
 export class StoreUnavailableError extends MillraceError {
   constructor(message: string, options?: ErrorOptions) {
     super('store-unavailable', message, options)

@@ -23,6 +23,8 @@ export interface EventMap {
   'queue.claimed': { readonly queue: string; readonly jobs: number; readonly worker: string }
   'worker.started': { readonly worker: string; readonly queues: readonly string[] }
   'worker.stopped': { readonly worker: string }
+  /** It takes no more jobs: an error that no waiting mends. `worker.finished()` rejects with it. */
+  'worker.failed': { readonly worker: string; readonly error: unknown }
   /** A call to the store failed; the worker tries again in `retryMs`, or, where that is undefined, never. */
   'store.failed': { readonly call: string; readonly error: unknown; readonly retryMs: number | undefined }
   /** A hook or listener of the user's threw; nothing depends on it. */

@@ -5,11 +5,6 @@ export const jobStates = ['scheduled', 'ready', 'running', 'completed', 'dead', 
 /** `scheduled → ready → running → completed | dead | cancelled`; a retry is scheduled again. docs/job-lifecycle.md has the chart. */
 export type JobState = (typeof jobStates)[number]
 
-/** States a job does not leave by itself. */
-export function hasEnded(state: JobState): boolean {
-  return state === 'completed' || state === 'dead' || state === 'cancelled'
-}
-
 /** Why a job lies in the morgue; an operator's or a handler's own reason may stand instead. */
 export type BuryReason = 'max-retries' | 'no-retries' | 'unrecoverable' | 'bad-payload' | 'crashed' | 'buried'
 

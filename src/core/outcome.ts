@@ -1,6 +1,8 @@
 /** Outcomes: what a handler returns when it neither has a result nor has failed. */
 
 import { type Duration, durationMs } from './duration.js'
+import { InvalidArgumentError } from './errors.js'
+import { shown } from './shown.js'
 
 const mark = Symbol.for('millrace.outcome')
 
@@ -19,12 +21,19 @@ export function snooze(delay: Duration): OutcomeValue {
 
 /** End this job as cancelled: it leaves nothing behind. */
 export function cancel(reason?: string): OutcomeValue {
+  refuseReason(reason, 'cancel(reason)')
   return { [mark]: { kind: 'cancel', reason } }
 }
 
 /** Bury this job in the morgue at once; not counted as a failure. */
 export function bury(reason?: string): OutcomeValue {
+  refuseReason(reason, 'bury(reason)')
   return { [mark]: { kind: 'bury', reason } }
+}
+
+function refuseReason(reason: unknown, what: string): void {
+  if (reason === undefined || typeof reason === 'string') return
+  throw new InvalidArgumentError(`${what} must be given text or nothing; got ${shown(reason)}.`)
 }
 
 /** The outcome that `value` is, or undefined where it is an ordinary result. */

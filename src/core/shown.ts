@@ -1,4 +1,4 @@
-/** Shown: a wrong value as a message shows it, short and whatever it is. */
+/** Shown: a value as a message shows it, short, and whatever it is. */
 
 const longest = 80
 
@@ -15,6 +15,11 @@ export function shown(value: unknown): string {
     default:
       return shortened(String(value))
   }
+}
+
+/** What was thrown, in words: an error's message, or the value itself. */
+export function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : shown(error)
 }
 
 function shortened(text: string): string {

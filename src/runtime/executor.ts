@@ -2,12 +2,18 @@
 
 import type { Random } from '../core/clock.js'
 import type { Codec } from '../core/codec.js'
-import { JobCancelledError, LeaseLostError, TimeLimitError, WorkerStoppedError } from '../core/errors.js'
+import {
+  InvalidJobError,
+  JobCancelledError,
+  LeaseLostError,
+  TimeLimitError,
+  WorkerStoppedError,
+} from '../core/errors.js'
 import type { EventMap, Events, JobRef } from '../core/events.js'
 import { type Middleware, throughLayers } from '../core/middleware.js'
 import { outcomeOf } from '../core/outcome.js'
 import type { Registry } from '../core/registry.js'
-import { validated } from '../core/schema.js'
+import { type Schema, validated } from '../core/schema.js'
 import type { AnyTask } from '../core/task.js'
 import type { Claim } from '../stores/store.js'
 import { Execution, metaOf } from './execution.js'
@@ -82,11 +88,8 @@ export class Executor {
 
   async #attempt(task: AnyTask, execution: Execution): Promise<Verdict> {
     try {
-      if (task.input !== undefined) execution.input = await validated(task.input, execution.input, 'the stored input')
-    } catch (error) {
-      return { kind: 'bury', reason: 'bad-payload', error }
-    }
-    try {
+      const misfit = task.input === undefined ? undefined : await this.#check(task.input, execution)
+      if (misfit !== undefined) return misfit
       if (task.shouldRun !== undefined && !(await task.shouldRun(execution.input, execution.job)))
         return this.#postponed(task, execution)
       const returned = await this.#call(task, execution)
@@ -94,6 +97,17 @@ export class Executor {
       return outcome === undefined ? { kind: 'complete', result: returned } : verdictOnOutcome(outcome)
     } catch (error) {
       return this.#verdictOnAbort(task, execution.abortReason ?? error, execution, error)
+    }
+  }
+
+  /** Puts the schema's output in the input's place. An input that does not fit will never fit; a schema that breaks down may work next time. */
+  async #check(schema: Schema, execution: Execution): Promise<Verdict | undefined> {
+    try {
+      execution.input = await validated(schema, execution.input, 'the stored input')
+      return undefined
+    } catch (error) {
+      if (error instanceof InvalidJobError) return { kind: 'bury', reason: 'bad-payload', error }
+      throw error
     }
   }
 

@@ -11,6 +11,7 @@ interface Held {
   readonly leaseMs: number
   /** On this process's monotonic clock: after it the store may have given the job away. */
   deadline: number
+  beatAt: number
   nextBeat: number
   announced: boolean
 }
@@ -23,8 +24,12 @@ export interface LeaseKeeperParts {
   readonly pid: number
 }
 
-/** How often it looks what is due; leases are ≥ 3 s and beaten at a third. */
-const tickMs = 1_000
+/** How often it looks what is due: twice in the third of the shortest lease, 3 s, after which a beat is due. */
+const tickMs = 500
+/** A handler that runs longer than this is announced by a first beat; most end sooner and cost none. */
+const announceAfterMs = 1_000
+/** Progress is sent no more often. */
+const progressGapMs = 1_000
 
 export class LeaseKeeper {
   readonly #parts: LeaseKeeperParts
@@ -42,7 +47,8 @@ export class LeaseKeeper {
       execution,
       leaseMs,
       deadline: deadlineAfter(claimSentAt, leaseMs),
-      nextBeat: claimSentAt + leaseMs / 3,
+      beatAt: claimSentAt,
+      nextBeat: claimSentAt + Math.min(announceAfterMs, leaseMs / 3),
       announced: false,
     }
     this.#held.add(held)
@@ -59,9 +65,7 @@ export class LeaseKeeper {
     const now = this.#parts.mono()
     for (const held of this.#held) if (held.deadline <= now) this.#lose(held)
     if (this.#beating) return
-    const due = [...this.#held].filter(
-      (held) => !held.announced || held.nextBeat <= now || held.execution.unsentProgress !== undefined,
-    )
+    const due = [...this.#held].filter((held) => isDue(held, now))
     if (due.length === 0) return
     this.#beating = true
     try {
@@ -87,6 +91,7 @@ export class LeaseKeeper {
       }
       held.announced = true
       held.deadline = deadlineAfter(sentAt, held.leaseMs)
+      held.beatAt = sentAt
       held.nextBeat = sentAt + held.leaseMs / 3
       if (held.execution.unsentProgress === sent[i]) held.execution.unsentProgress = undefined
       if (answers[i] === 'cancel')
@@ -111,6 +116,12 @@ export class LeaseKeeper {
     this.#parts.events.emit('lease.lost', refOf(claim))
     held.execution.abort(new LeaseLostError(claim.queue, claim.id))
   }
+}
+
+/** Ticks come late rather than early: what falls due before the next one is due now. */
+function isDue({ execution, beatAt, nextBeat }: Held, now: number): boolean {
+  const soon = now + tickMs / 2
+  return nextBeat <= soon || (execution.unsentProgress !== undefined && beatAt + progressGapMs <= soon)
 }
 
 /**

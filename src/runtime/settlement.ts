@@ -1,6 +1,6 @@
 /** The settlement of an attempt: its verdict as the item that the store is sent. */
 
-import { type Codec, payloadBytes } from '../core/codec.js'
+import { type Codec, encodedBy, payloadBytes } from '../core/codec.js'
 import { errorText, type FormatError } from '../core/error-text.js'
 import { PayloadTooLargeError } from '../core/errors.js'
 import type { Queue } from '../core/queue.js'
@@ -13,7 +13,7 @@ export interface SettlementRules {
   readonly maxResultBytes: number
   readonly maxDelayMs: number
   /** Hears of a result that cannot be kept; the job completes without. */
-  readonly resultDropped: (error: Error) => void
+  readonly resultDropped: (error: unknown) => void
 }
 
 export function settlementOf(
@@ -53,18 +53,18 @@ function keptResult(
 ): Pick<SettleItem & { kind: 'complete' }, 'result'> {
   if (result === undefined || results === 'none') return {}
   try {
-    const payload = rules.codec.encode(result)
+    const payload = encodedBy(rules.codec, result)
     const bytes = payloadBytes(payload)
     if (bytes > rules.maxResultBytes) throw new PayloadTooLargeError('the result', bytes, rules.maxResultBytes)
     const codec = rules.codec.name === 'json' ? {} : { codec: rules.codec.name }
     return { result: { payload, ...codec, ...(results.ageMs === undefined ? {} : { keepMs: results.ageMs }) } }
   } catch (error) {
-    rules.resultDropped(error as Error)
+    rules.resultDropped(error)
     return {}
   }
 }
 
-/** Reasons are short words or sentences; a handler may hand over anything. */
+/** Reasons are short words or sentences; a handler may hand over a novel. */
 function bounded(reason: string): string {
-  return String(reason).slice(0, 1_000).toWellFormed()
+  return reason.slice(0, 1_000).toWellFormed()
 }

@@ -18,6 +18,7 @@ export class Settler {
   #underWay = 0
   #planned = false
   #idle: (() => void)[] = []
+  #isGivenUp = false
 
   constructor(store: Store, events: Events, random: Random) {
     this.#store = store
@@ -39,20 +40,33 @@ export class Settler {
   /** Sends what has been collected now, so that a claim made in the same tick shares its commit. */
   flush(): void {
     if (this.#unsettled.length === 0) return
-    const batch = this.#unsettled
+    const unsettled = this.#unsettled
     this.#unsettled = []
-    this.#underWay += 1
-    void this.#send(batch).then(() => {
-      this.#underWay -= 1
-      if (this.#underWay > 0 || this.#unsettled.length > 0) return
-      for (const resolve of this.#idle.splice(0)) resolve()
-    })
+    const { maxBatch } = this.#store.traits
+    for (let i = 0; i < unsettled.length; i += maxBatch) {
+      this.#underWay += 1
+      void this.#send(unsettled.slice(i, i + maxBatch)).then(() => this.#sent())
+    }
   }
 
-  /** Resolves when everything has been answered. */
-  async settled(): Promise<void> {
+  /** Resolves when everything has been answered or, with what has not been given up, after `withinMs`. */
+  async settled(withinMs: number): Promise<void> {
     this.flush()
-    if (this.#underWay > 0) await new Promise<void>((resolve) => this.#idle.push(resolve))
+    if (this.#underWay === 0) return
+    await new Promise<void>((resolve) => {
+      const timer = setTimeout(resolve, withinMs)
+      this.#idle.push(() => {
+        clearTimeout(timer)
+        resolve()
+      })
+    })
+    this.#isGivenUp = true
+  }
+
+  #sent(): void {
+    this.#underWay -= 1
+    if (this.#underWay > 0 || this.#unsettled.length > 0) return
+    for (const resolve of this.#idle.splice(0)) resolve()
   }
 
   async #send(batch: readonly Unsettled[]): Promise<void> {
@@ -65,7 +79,7 @@ export class Settler {
         })
         return
       } catch (error) {
-        const retryMs = isFatal(error) ? undefined : outageDelayMs(failures, this.#random)
+        const retryMs = this.#isGivenUp || isFatal(error) ? undefined : outageDelayMs(failures, this.#random)
         this.#events.emit('store.failed', { call: 'settle', error, retryMs })
         // Nobody will ever take these settles: the leases end, and the jobs are run again.
         if (retryMs === undefined) return

@@ -3,6 +3,7 @@
 import { type Backoff, delayAfter, exponential } from '../core/backoff.js'
 import type { Random } from '../core/clock.js'
 import { UnrecoverableError } from '../core/errors.js'
+import type { BuryReason } from '../core/job.js'
 import type { Outcome } from '../core/outcome.js'
 import type { AnyTask } from '../core/task.js'
 
@@ -50,7 +51,7 @@ export function verdictOnFailure(
   return { kind: 'retry', delayMs: retryDelayMs(backoff, attempt, random, hookFailed), last: false, error }
 }
 
-function last(error: unknown, reason: string): Verdict {
+function last(error: unknown, reason: BuryReason): Verdict {
   return { kind: 'retry', delayMs: 0, last: true, error, reason }
 }
 

@@ -14,6 +14,7 @@ import type { Events } from '../core/events.js'
 import type { Middleware } from '../core/middleware.js'
 import type { Queue } from '../core/queue.js'
 import type { Registry } from '../core/registry.js'
+import { messageOf } from '../core/shown.js'
 import type { Execution } from '../runtime/execution.js'
 import { Executor, refOf } from '../runtime/executor.js'
 import { identityText, processIdentity } from '../runtime/identity.js'
@@ -25,7 +26,7 @@ import { Settler } from '../runtime/settler.js'
 import type { Verdict } from '../runtime/verdict.js'
 import { Waiter } from '../runtime/waiter.js'
 import type { Selector } from '../selectors/selector.js'
-import type { Claim, Claimed, Store, Wait } from '../stores/store.js'
+import type { Claim, Claimed, SettleAnswer, Store, Wait } from '../stores/store.js'
 import { Draw } from './draw.js'
 import { report, tellExhausted } from './report.js'
 import { Slots } from './slots.js'
@@ -53,6 +54,9 @@ export interface WorkerSettings {
 const registryBeatMs = 5_000
 /** Three beats missed, and the registry forgets the worker. */
 const registryTtlMs = 3 * registryBeatMs
+
+/** How long a stop waits for a store that does not take the last settles; their leases end by themselves. */
+const settlePatienceMs = 5_000
 
 let workersOfThisProcess = 0
 
@@ -113,8 +117,14 @@ export class Worker {
     this.#tools.presence.start()
     events.emit('worker.started', { worker: this.id, queues })
     this.#loop = this.#run()
-    // Whoever wants to know asks `finished`; nobody has to.
-    this.#loop.catch(() => {})
+    this.#loop.catch((error: unknown) => this.#failed(error))
+  }
+
+  /** It takes no more jobs; those in hand go on and are settled as far as the store allows. */
+  #failed(error: unknown): void {
+    this.#parts.events.emit('worker.failed', { worker: this.id, error })
+    void this.#tools!.presence.stop()
+    void this.#tools!.store.workers?.remove(this.id).catch(() => {})
   }
 
   /** Resolves when the worker has stopped; rejects with the error that ended it: one of the store's that no waiting mends. */
@@ -152,7 +162,7 @@ export class Worker {
     await this.#loop?.catch(() => {})
     while (this.#running.size > 0) await this.#slots.freed()
     clearTimeout(patience)
-    await tools.settler.settled()
+    await tools.settler.settled(settlePatienceMs)
     await tools.presence.stop()
     await tools.store.workers?.remove(this.id).catch(() => {})
     this.#parts.events.emit('worker.stopped', { worker: this.id })
@@ -230,27 +240,30 @@ export class Worker {
     const forget = keeper.keep(execution, this.#parts.registry.queue(claim.queue).leaseMs, sentAt)
     const { verdict, released } = executor.run(prepared)
     void verdict.then((decided) => {
-      forget()
       this.#running.delete(execution)
-      this.#settle(claim, decided, startedAt, () => void tellExhausted(this.#parts.events, prepared, decided))
+      this.#settle(claim, decided, startedAt, (answer) => {
+        // Not before: a settle may wait for the store longer than the lease has left.
+        forget()
+        if (answer === 'ok') void tellExhausted(this.#parts.events, prepared, decided)
+      })
       // A stop waits for verdicts, not for handlers that ignore their signal.
       if (this.#stopping) this.#slots.wake()
     })
     void released.then(() => this.#slots.give())
   }
 
-  #settle(claim: Claim, verdict: Verdict, startedAt: number, whenSettled?: () => void): void {
+  #settle(claim: Claim, verdict: Verdict, startedAt: number, answered?: (answer: SettleAnswer) => void): void {
     const { events, registry, clock } = this.#parts
     const runMs = clock.mono() - startedAt
-    const dropped = (error: Error) => events.emit('result.dropped', { ...refOf(claim), error: error.message })
+    const dropped = (error: unknown) => events.emit('result.dropped', { ...refOf(claim), error: messageOf(error) })
     const item = settlementOf(claim, verdict, registry.queue(claim.queue).results, this.#rules(dropped))
     this.#tools!.settler.settle(item, (answer) => {
       report(events, claim, verdict, answer, runMs)
-      if (answer === 'ok') whenSettled?.()
+      answered?.(answer)
     })
   }
 
-  #rules(resultDropped: (error: Error) => void): SettlementRules {
+  #rules(resultDropped: (error: unknown) => void): SettlementRules {
     const { codec, formatError, maxPayloadBytes } = this.#parts
     const { traits } = this.#tools!.store
     return {

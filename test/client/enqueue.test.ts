@@ -2,16 +2,16 @@ import { defineTask, EnqueueManyError, type Middleware, QueueFullError } from 'm
 import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { MemoryStore } from '#src/stores/memory/memory-store.js'
-import { testMill, testMillOn } from '../test-mill.js'
+import { storeKinds, testMill, testMillOn } from '../test-mill.js'
 
 const email = defineTask({ name: 'email', input: z.object({ to: z.string() }) })
 const note = defineTask({ name: 'note', queue: 'notes' })
 
 const options = { tasks: [email, note], queues: { small: { maxPending: 3 } } }
 
-describe('enqueue', () => {
+describe.each(storeKinds)('enqueue, on %s', (kind) => {
   it('stores the job with everything that was said of it', async () => {
-    const m = testMill(options)
+    const m = testMill(options, kind)
     const runAt = new Date(Date.now() + 60_000)
     const job = await m.enqueue(
       email,
@@ -35,7 +35,7 @@ describe('enqueue', () => {
   })
 
   it('takes ISO-8601 text with a zone as runAt, and a delay from now', async () => {
-    const m = testMill(options)
+    const m = testMill(options, kind)
     const job = await m.enqueue(email, { to: 'a' }, { runAt: '2199-12-24T18:00:00+01:00' })
     expect((await job.record())?.runAt).toEqual(new Date('2199-12-24T17:00:00Z'))
 
@@ -44,7 +44,7 @@ describe('enqueue', () => {
   })
 
   it('answers duplicate to an id that is live, and stores nothing', async () => {
-    const m = testMill(options)
+    const m = testMill(options, kind)
     await m.enqueue(email, { to: 'first' }, { id: 'same' })
     const again = await m.enqueue(email, { to: 'second' }, { id: 'same' })
 
@@ -54,7 +54,7 @@ describe('enqueue', () => {
   })
 
   it('remembers an id after its job has completed, without a result being kept', async () => {
-    const m = testMill({ ...options, tasks: [email, defineTask({ name: 'quick', run: async () => {} })] })
+    const m = testMill({ ...options, tasks: [email, defineTask({ name: 'quick', run: async () => {} })] }, kind)
     const job = await m.enqueue(m.tasks.get('quick')!, 1, { id: 'once' })
     const result = job.result({ timeout: '5s' })
     await m.worker().start()
@@ -79,7 +79,7 @@ describe('enqueue', () => {
   })
 
   it('refuses one call that goes over maxPending and not those that went before', async () => {
-    const m = testMill(options)
+    const m = testMill(options, kind)
     const jobs = await Promise.allSettled(Array.from({ length: 5 }, () => m.enqueue(note, 1, { queue: 'small' })))
 
     expect(jobs.map(({ status }) => status)).toEqual(['fulfilled', 'fulfilled', 'fulfilled', 'rejected', 'rejected'])
@@ -101,7 +101,7 @@ describe('enqueue', () => {
         await next()
       },
     }
-    const m = testMill({ ...options, middleware: [stamped, strict] })
+    const m = testMill({ ...options, middleware: [stamped, strict] }, kind)
 
     expect((await (await m.enqueue(email, { to: 'a' })).record())?.meta).toEqual({ stamped: true })
     await expect(m.enqueue(email, { to: 'nobody' })).rejects.toThrow('nobody is no address')
@@ -109,9 +109,9 @@ describe('enqueue', () => {
   })
 })
 
-describe('enqueueMany', () => {
+describe.each(storeKinds)('enqueueMany, on %s', (kind) => {
   it('gives each job the options made for it, in order', async () => {
-    const m = testMill(options)
+    const m = testMill(options, kind)
     const jobs = await m.enqueueMany(note, ['a', 'b', 'c'], (input, i) => ({ id: `${input}${i}`, priority: i }))
 
     expect(jobs.map(({ id }) => id)).toEqual(['a0', 'b1', 'c2'])
@@ -123,7 +123,7 @@ describe('enqueueMany', () => {
   })
 
   it('stores nothing when one of the inputs is wrong, and names every wrong one', async () => {
-    const m = testMill(options)
+    const m = testMill(options, kind)
     const wrong = [{ to: 'a' }, { to: 1 }, { to: 'b' }, {}] as { to: string }[]
     const error = await m.enqueueMany(email, wrong).catch((thrown) => thrown)
 
@@ -133,7 +133,7 @@ describe('enqueueMany', () => {
   })
 
   it('says per job what became of it where the queue had no room', async () => {
-    const m = testMill(options)
+    const m = testMill(options, kind)
     const error = await m
       .enqueueMany(note, ['a', 'b', 'c', 'd'], (_, i) => ({ queue: i < 1 ? 'notes' : i < 3 ? 'small' : 'notes' }))
       .then(() => m.enqueueMany(note, ['e', 'f', 'g'], (_, i) => ({ queue: i < 1 ? 'notes' : 'small' })))
@@ -145,7 +145,7 @@ describe('enqueueMany', () => {
   })
 
   it('takes 10,000 jobs at once and an empty list', async () => {
-    const m = testMill(options)
+    const m = testMill(options, kind)
     expect(await m.enqueueMany(note, [])).toEqual([])
     expect(
       await m.enqueueMany(

@@ -1,14 +1,15 @@
-import { defineTask } from 'millrace'
+import { defineTask, type ExtendItem } from 'millrace'
 import { describe, expect, it } from 'vitest'
 import { MemoryStore } from '#src/stores/memory/memory-store.js'
+import { SqliteStore } from '#src/stores/sqlite/sqlite-store.js'
 import { nextEvent } from '../next-event.js'
 import { scriptedTask } from '../scripted-task.js'
-import { testMill, testMillOn } from '../test-mill.js'
+import { storeKinds, testMill, testMillOn } from '../test-mill.js'
 
-describe('a job handle', () => {
+describe.each(storeKinds)('a job handle, on %s', (kind) => {
   it('finds its job by id alone, in whichever queue it is', async () => {
     const task = scriptedTask({ queue: 'far' })
-    const m = testMill({ tasks: [task], queues: { a: {}, b: {} } })
+    const m = testMill({ tasks: [task], queues: { a: {}, b: {} } }, kind)
     await m.enqueue(task, { steps: ['ok'] }, { id: 'x' })
     const handle = m.job('x')
 
@@ -21,7 +22,7 @@ describe('a job handle', () => {
 
   it('says that nothing is kept where the job had ended before the call', async () => {
     const task = scriptedTask()
-    const m = testMill({ tasks: [task] })
+    const m = testMill({ tasks: [task] }, kind)
     const job = await m.enqueue(task, { steps: ['ok'] })
     const completed = nextEvent(m, 'job.completed')
     await m.worker().start()
@@ -33,7 +34,7 @@ describe('a job handle', () => {
 
   it('keeps no result where the queue keeps none', async () => {
     const task = scriptedTask()
-    const m = testMill({ tasks: [task], queues: { default: { retention: { results: 'none' } } } })
+    const m = testMill({ tasks: [task], queues: { default: { retention: { results: 'none' } } } }, kind)
     const job = await m.enqueue(task, { steps: ['result'], result: 'gone' })
     const result = job.result({ timeout: '5s' })
     await m.worker().start()
@@ -44,7 +45,7 @@ describe('a job handle', () => {
 
   it('stops waiting after its timeout and leaves the job alone', async () => {
     const task = scriptedTask()
-    const m = testMill({ tasks: [task] })
+    const m = testMill({ tasks: [task] }, kind)
     const job = await m.enqueue(task, { steps: ['ok'] })
 
     await expect(job.result({ timeout: 10 })).rejects.toMatchObject({ code: 'result-timeout' })
@@ -53,7 +54,7 @@ describe('a job handle', () => {
 
   it('waits for many results with one watch on the store', async () => {
     const task = scriptedTask()
-    const m = testMill({ tasks: [task] })
+    const m = testMill({ tasks: [task] }, kind)
     const jobs = await m.enqueueMany(
       task,
       Array.from({ length: 200 }, (_, i) => ({ steps: ['result' as const], result: i })),
@@ -66,7 +67,7 @@ describe('a job handle', () => {
 
   it('cancels a waiting job for good', async () => {
     const task = scriptedTask()
-    const m = testMill({ tasks: [task] })
+    const m = testMill({ tasks: [task] }, kind)
     const job = await m.enqueue(task, { steps: ['ok'] }, { id: 'c' })
 
     expect(await job.cancel('no longer wanted')).toBe(true)
@@ -77,7 +78,7 @@ describe('a job handle', () => {
 
   it('cancels a running job through its signal, at the next beat', async () => {
     const task = scriptedTask()
-    const m = testMill({ tasks: [task], queues: { default: { lease: '3s' } } })
+    const m = testMill({ tasks: [task], queues: { default: { lease: '3s' } } }, kind)
     const job = await m.enqueue(task, { steps: ['hang'] }, { id: 'r' })
     const started = nextEvent(m, 'job.started')
     const cancelled = nextEvent(m, 'job.cancelled')
@@ -97,18 +98,20 @@ describe('a job handle', () => {
         return new Promise((_, reject) => ctx.signal.addEventListener('abort', () => reject(ctx.signal.reason)))
       },
     })
-    const m = testMill({ tasks: [task] })
+    const m = testMill({ tasks: [task] }, kind)
     const job = await m.enqueue(task, 1)
-    const extend = MemoryStore.prototype.extend
+    const { prototype } = kind === 'memory' ? MemoryStore : SqliteStore
+    const { extend } = prototype
     const beaten = new Promise<void>((resolve) => {
-      MemoryStore.prototype.extend = function (items) {
+      prototype.extend = async function (this: MemoryStore & SqliteStore, items: readonly ExtendItem[]) {
+        const answers = await extend.call(this, items)
         resolve()
-        return extend.call(this, items)
+        return answers
       }
     })
     await m.worker({ grace: 0 }).start()
     await beaten
-    MemoryStore.prototype.extend = extend
+    prototype.extend = extend
 
     expect(await job.record()).toMatchObject({
       state: 'running',

@@ -65,6 +65,23 @@ describe('the lease keeper', () => {
     expect(sent).toEqual([])
   })
 
+  it('keeps the shortest lease there is, however late its timer runs', async () => {
+    const { events, sent, keeper: leases } = keeper(allOk)
+    const lost: unknown[] = []
+    events.on('lease.lost', (event) => lost.push(event))
+    const execution = new Execution(claim, 't', 1, {})
+    leases.keep(execution, 3_000, -7)
+    for (let i = 0; i < 200; i += 1) {
+      await vi.advanceTimersByTimeAsync(500)
+      // The loop was busy: time went on, and the timer comes late.
+      vi.setSystemTime(Date.now() + (i % 3) * 40)
+    }
+
+    expect(lost).toEqual([])
+    expect(execution.abortReason).toBeUndefined()
+    for (const [i, { at }] of sent.entries()) expect(at - (sent[i - 1]?.at ?? 0)).toBeLessThan(1_700)
+  })
+
   it('carries the latest progress once', async () => {
     const { sent, keeper: leases } = keeper(allOk)
     const execution = new Execution(claim, 't', 1, {})

@@ -1,15 +1,15 @@
 import type { Selector } from 'millrace'
 import { describe, expect, it } from 'vitest'
 import { MemoryStore } from '#src/stores/memory/memory-store.js'
-import { recorded } from '../next-event.js'
+import { nextEvent, recorded } from '../next-event.js'
 import { scriptedTask } from '../scripted-task.js'
-import { testMill, testMillOn } from '../test-mill.js'
+import { storeKinds, testMill, testMillOn } from '../test-mill.js'
 
-describe('choosing queues', () => {
+describe.each(storeKinds)('choosing queues, on %s', (kind) => {
   it('prefers high over low by highest-first until high is empty', async () => {
     const high = scriptedTask({ name: 'high', queue: 'high' })
     const low = scriptedTask({ name: 'low', queue: 'low' })
-    const m = testMill({ tasks: [high, low], queues: { high: { weight: 100 }, low: { weight: 5 } } })
+    const m = testMill({ tasks: [high, low], queues: { high: { weight: 100 }, low: { weight: 5 } } }, kind)
     const order = recorded(m, 'job.started')
     const jobs = [
       ...(await m.enqueueMany(low, [{ steps: ['ok'] }, { steps: ['ok'] }])),
@@ -25,7 +25,7 @@ describe('choosing queues', () => {
   it('stays on a queue for its iterations', async () => {
     const a = scriptedTask({ name: 'a', queue: 'a' })
     const b = scriptedTask({ name: 'b', queue: 'b' })
-    const m = testMill({ tasks: [a, b], queues: { a: { iterations: 3 }, b: {} } })
+    const m = testMill({ tasks: [a, b], queues: { a: { iterations: 3 }, b: {} } }, kind)
     const claims = recorded(m, 'queue.claimed')
     const jobs = [
       ...(await m.enqueueMany(
@@ -49,7 +49,7 @@ describe('choosing queues', () => {
     async (selector) => {
       const queues = Object.fromEntries(Array.from({ length: 20 }, (_, i) => [`q${i}`, { weight: 100 }]))
       const task = scriptedTask({ queue: 'rare' })
-      const m = testMill({ tasks: [task], queues: { ...queues, rare: { weight: 1 } } })
+      const m = testMill({ tasks: [task], queues: { ...queues, rare: { weight: 1 } } }, kind)
       const job = await m.enqueue(task, { steps: ['result'], result: 'found' })
       await m.worker({ selector }).start()
 
@@ -84,10 +84,12 @@ describe('choosing queues', () => {
 
   it('stops with an error that names a queue which the selector made up', async () => {
     const selector: Selector = () => ['nowhere']
-    const m = testMill({ queues: { a: {} } })
+    const m = testMill({ queues: { a: {} } }, kind)
     const worker = m.worker({ selector })
+    const failed = nextEvent(m, 'worker.failed')
     await worker.start()
 
     await expect(worker.finished()).rejects.toThrow("named queue 'nowhere'")
+    expect((await failed).worker).toBe(worker.id)
   })
 })

@@ -1,14 +1,16 @@
-import { defineTask } from 'millrace'
-import { describe, expect, it } from 'vitest'
+import { defineTask, StoreFullError } from 'millrace'
+import { describe, expect, it, onTestFinished, vi } from 'vitest'
+import { MemoryStore } from '#src/stores/memory/memory-store.js'
+import { SqliteStore } from '#src/stores/sqlite/sqlite-store.js'
 import { nextEvent } from '../next-event.js'
 import { scriptedTask } from '../scripted-task.js'
-import { testMill } from '../test-mill.js'
+import { storeKinds, testMill } from '../test-mill.js'
 
-describe('stopping', () => {
+describe.each(storeKinds)('stopping, on %s', (kind) => {
   it('waits for running handlers and settles them', async () => {
     let finish = (_: string) => {}
     const task = defineTask({ name: 'slow', run: () => new Promise<string>((done) => (finish = done)) })
-    const m = testMill({ tasks: [task] })
+    const m = testMill({ tasks: [task] }, kind)
     const job = await m.enqueue(task, 1)
     const started = nextEvent(m, 'job.started')
     const worker = m.worker()
@@ -24,7 +26,7 @@ describe('stopping', () => {
 
   it('gives up what is still running when its grace is over: aborted, released, not counted', async () => {
     const task = scriptedTask()
-    const m = testMill({ tasks: [task] })
+    const m = testMill({ tasks: [task] }, kind)
     const jobs = [await m.enqueue(task, { steps: ['hang'] }), await m.enqueue(task, { steps: ['deaf'] })]
     const worker = m.worker()
     const started = Promise.all(jobs.map((job) => nextEvent(m, 'job.started', ({ id }) => id === job.id)))
@@ -36,9 +38,24 @@ describe('stopping', () => {
     for (const job of jobs) expect(await job.record()).toMatchObject({ state: 'ready', attempt: 1, crashes: 0 })
   })
 
+  it('is bounded by its grace also where the store takes no settles', { timeout: 20_000 }, async () => {
+    const { prototype } = kind === 'memory' ? MemoryStore : SqliteStore
+    const task = scriptedTask()
+    const m = testMill({ tasks: [task] }, kind)
+    const completed = vi.spyOn(prototype, 'settle').mockRejectedValue(new StoreFullError('no room'))
+    onTestFinished(() => completed.mockRestore())
+    await m.enqueue(task, { steps: ['ok'] })
+    const failed = nextEvent(m, 'store.failed')
+    const worker = m.worker()
+    await worker.start()
+    await failed
+
+    await worker.stop({ grace: 10 })
+  })
+
   it('takes nothing more, may be called twice and before the start', async () => {
     const task = scriptedTask()
-    const m = testMill({ tasks: [task] })
+    const m = testMill({ tasks: [task] }, kind)
     const worker = m.worker()
     await worker.start()
     await Promise.all([worker.stop(), worker.stop()])
@@ -47,7 +64,10 @@ describe('stopping', () => {
     await never.stop()
     await never.start()
 
-    expect(await job.status()).toBe('ready')
     expect(await m.workers()).toEqual([])
+    const started = nextEvent(m, 'job.started')
+    const other = m.worker()
+    await other.start()
+    expect(await started).toMatchObject({ id: job.id, worker: other.id })
   })
 })

@@ -1,14 +1,14 @@
-import { defineTask, type Middleware } from 'millrace'
+import { cancel, defineTask, type Middleware } from 'millrace'
 import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { nextEvent, recorded } from '../next-event.js'
 import { scriptedTask } from '../scripted-task.js'
-import { testMill } from '../test-mill.js'
+import { storeKinds, testMill } from '../test-mill.js'
 
-describe('a worker', () => {
+describe.each(storeKinds)('a worker, on %s', (kind) => {
   it('runs a job and keeps its result', async () => {
     const task = scriptedTask()
-    const m = testMill({ tasks: [task] })
+    const m = testMill({ tasks: [task] }, kind)
     const job = await m.enqueue(task, { steps: ['result'], result: { at: new Date(5), big: 7n } })
 
     await m.worker().start()
@@ -28,7 +28,7 @@ describe('a worker', () => {
         return 'done'
       },
     })
-    const m = testMill({ tasks: [task] })
+    const m = testMill({ tasks: [task] }, kind)
     const job = await m.enqueue(task, { n: 1 }, { id: 'a', meta: { trace: 't' } })
     await m.worker().start()
 
@@ -42,7 +42,7 @@ describe('a worker', () => {
     { max: 4, runs: 5, reason: 'max-retries' },
   ])('buries a job that always fails after $runs runs where max is $max', async ({ max, runs, reason }) => {
     const task = scriptedTask({ max })
-    const m = testMill({ tasks: [task] })
+    const m = testMill({ tasks: [task] }, kind)
     const failures = recorded(m, 'job.failed')
     const job = await m.enqueue(task, { steps: ['fail'] })
     const buried = nextEvent(m, 'job.buried')
@@ -67,7 +67,7 @@ describe('a worker', () => {
       },
     })
     const task = scriptedTask()
-    const m = testMill({ tasks: [task, picky] })
+    const m = testMill({ tasks: [task, picky] }, kind)
     const jobs = [await m.enqueue(task, { steps: ['unrecoverable'] }), await m.enqueue(picky, 1)]
     await m.worker().start()
 
@@ -77,7 +77,7 @@ describe('a worker', () => {
 
   it('snoozes, buries and cancels as the handler returns', async () => {
     const task = scriptedTask()
-    const m = testMill({ tasks: [task] })
+    const m = testMill({ tasks: [task] }, kind)
     const snoozed = await m.enqueue(task, { steps: ['snooze', 'result'], result: 1 })
     await m.worker({ concurrency: 1 }).start()
     expect(await snoozed.result({ timeout: '5s' })).toBe(1)
@@ -91,7 +91,7 @@ describe('a worker', () => {
 
   it('aborts an attempt that is over its time, counts it as a failure, and lets the others run on', async () => {
     const task = scriptedTask({ max: 0, timeLimit: 20 })
-    const m = testMill({ tasks: [task] })
+    const m = testMill({ tasks: [task] }, kind)
     const hanging = await m.enqueue(task, { steps: ['hang'] })
     const deaf = await m.enqueue(task, { steps: ['deaf'] })
     const fine = await m.enqueue(task, { steps: ['result'], result: 'fine' })
@@ -114,7 +114,7 @@ describe('a worker', () => {
       retry: { max: 0 },
       run: () => new Promise<void>((resolve) => (end = resolve)),
     })
-    const m = testMill({ tasks: [task] })
+    const m = testMill({ tasks: [task] }, kind)
     const worker = m.worker({ concurrency: 1 })
     const job = await m.enqueue(task, 1)
     await worker.start()
@@ -128,7 +128,7 @@ describe('a worker', () => {
 
   it('releases a job whose task it does not know, uncounted', async () => {
     const handlerless = defineTask({ name: 'no-handler' })
-    const m = testMill({ tasks: [handlerless] })
+    const m = testMill({ tasks: [handlerless] }, kind)
     const stray = await m.enqueue(handlerless, 1)
     const released = nextEvent(m, 'job.released')
     await m.worker().start()
@@ -140,7 +140,7 @@ describe('a worker', () => {
   it('finds the handler of a renamed task by its alias', async () => {
     const old = defineTask({ name: 'old-name' })
     const renamed = defineTask({ name: 'new-name', aliases: ['old-name'], run: async (n) => n })
-    const m = testMill({ tasks: [renamed] })
+    const m = testMill({ tasks: [renamed] }, kind)
     const job = await m.enqueue(old, 'kept alive')
     await m.worker().start()
 
@@ -150,7 +150,7 @@ describe('a worker', () => {
   it('hands the handler the output of its schema, and buries an input that no longer fits it', async () => {
     const input = z.object({ at: z.string().transform((text) => text.length) })
     const task = defineTask({ name: 'measured', input, run: async ({ at }) => at })
-    const m = testMill({ tasks: [task] })
+    const m = testMill({ tasks: [task] }, kind)
     const job = await m.enqueue(task, { at: 'four' })
     const stray = await m.enqueue(defineTask({ name: 'measured' }), { at: 5 })
     await m.worker().start()
@@ -158,6 +158,53 @@ describe('a worker', () => {
     expect(await job.result({ timeout: '5s' })).toBe(4)
     await expect(stray.result({ timeout: '5s' })).rejects.toMatchObject({ code: 'job-dead', reason: 'bad-payload' })
     expect((await stray.record())?.input).toEqual({ at: 5 })
+  })
+
+  it('counts a schema that breaks down as a failure, not as a bad payload', async () => {
+    let calls = 0
+    const validate = (value: unknown) => {
+      calls += 1
+      if (calls === 2) throw new Error('database away')
+      return { value }
+    }
+    const flaky = { '~standard': { version: 1 as const, vendor: 'a test', validate } }
+    const task = defineTask({
+      name: 'checked',
+      input: flaky,
+      retry: { backoff: () => 0 },
+      run: async (_, ctx) => ctx.job.attempt,
+    })
+    const m = testMill({ tasks: [task] }, kind)
+    const job = await m.enqueue(task, 'a')
+    await m.worker().start()
+
+    expect(await job.result({ timeout: '5s' })).toBe(2)
+  })
+
+  it('counts an outcome with a reason that is no text as a failure', async () => {
+    const task = defineTask({ name: 'odd', retry: { max: 0 }, run: () => cancel(Object.create(null) as string) })
+    const m = testMill({ tasks: [task] }, kind)
+    const job = await m.enqueue(task, 'a')
+    await m.worker().start()
+
+    await expect(job.result({ timeout: '5s' })).rejects.toThrow('must be given text')
+  })
+
+  it('completes a job whose result the codec makes no payload of', async () => {
+    const codec = {
+      name: 'odd',
+      encode: (value: unknown) => (value === 'odd' ? ({} as string) : JSON.stringify(value)),
+      decode: (payload: unknown) => JSON.parse(String(payload)),
+    }
+    const task = defineTask({ name: 'odd', run: () => 'odd' })
+    const m = testMill({ tasks: [task], codec }, kind)
+    const dropped = nextEvent(m, 'result.dropped')
+    const job = await m.enqueue(task, 1, { id: 'x' })
+    await m.worker().start()
+
+    expect((await dropped).error).toMatch("codec 'odd' made neither text nor bytes")
+    await m.queue('default').drain()
+    expect(await job.status()).toBe('completed')
   })
 
   it('puts a job back that should not run now, without counting', async () => {
@@ -168,7 +215,7 @@ describe('a worker', () => {
       shouldRun: () => ++asked > 1,
       run: async (_, ctx) => ctx.job.attempt,
     })
-    const m = testMill({ tasks: [task] })
+    const m = testMill({ tasks: [task] }, kind)
     const job = await m.enqueue(task, 1)
     const released = nextEvent(m, 'job.released')
     await m.worker().start()
@@ -191,7 +238,7 @@ describe('a worker', () => {
         throw new Error('no')
       },
     })
-    const m = testMill({ tasks: [task] })
+    const m = testMill({ tasks: [task] }, kind)
     const failed = nextEvent(m, 'hook.failed')
     await m.enqueue(task, 'in')
     await m.worker().start()
@@ -211,7 +258,7 @@ describe('a worker', () => {
         running -= 1
       },
     })
-    const m = testMill({ tasks: [task] })
+    const m = testMill({ tasks: [task] }, kind)
     const jobs = await m.enqueueMany(
       task,
       Array.from({ length: 50 }, (_, i) => i),
@@ -234,7 +281,7 @@ describe('a worker', () => {
       },
     })
     const task = scriptedTask()
-    const m = testMill({ tasks: [task], middleware: [layer('a'), layer('b')] })
+    const m = testMill({ tasks: [task], middleware: [layer('a'), layer('b')] }, kind)
     const job = await m.enqueue(task, { steps: ['result'], result: 'r' })
     await m.worker().start()
 
@@ -244,7 +291,7 @@ describe('a worker', () => {
 
   it('takes a middleware that throws as a failure of the job', async () => {
     const task = scriptedTask({ max: 0 })
-    const m = testMill({ tasks: [task], middleware: [{ run: () => Promise.reject(new Error('from outside')) }] })
+    const m = testMill({ tasks: [task], middleware: [{ run: () => Promise.reject(new Error('from outside')) }] }, kind)
     const job = await m.enqueue(task, { steps: ['ok'] })
     await m.worker().start()
 
@@ -255,7 +302,7 @@ describe('a worker', () => {
     const cyclic: Record<string, unknown> = {}
     cyclic['self'] = cyclic
     const task = defineTask({ name: 'cyclic', run: async () => cyclic })
-    const m = testMill({ tasks: [task] })
+    const m = testMill({ tasks: [task] }, kind)
     const dropped = nextEvent(m, 'result.dropped')
     const job = await m.enqueue(task, 1)
     const result = job.result({ timeout: '5s' })

@@ -1,0 +1,68 @@
+import { type EnqueueCall, type Store, StoreUnavailableError } from 'millrace'
+import { describe, expect, it } from 'vitest'
+import { Sender } from '#src/client/sender.js'
+import { MemoryStore } from '#src/stores/memory/memory-store.js'
+
+const queue = { name: 'q', kind: 'plain', order: 'fifo', maxCrashes: 3, dead: {} } as const
+const call = (n: number, jobs = 1): EnqueueCall => ({
+  callId: `c${n}`,
+  queue: 'q',
+  jobs: Array.from({ length: jobs }, (_, i) => ({
+    id: `${n}-${i}`,
+    task: 't',
+    payload: '1',
+    priority: 0,
+    rememberMs: 0,
+  })),
+})
+
+async function store(): Promise<MemoryStore> {
+  const made = new MemoryStore()
+  await made.open([queue])
+  return made
+}
+
+describe('the sender', () => {
+  it('sends a call that was in doubt again, the same as before, and stores its jobs once', async () => {
+    const memory = await store()
+    const enqueue = memory.enqueue.bind(memory)
+    let calls = 0
+    memory.enqueue = async (batch) => {
+      const answers = await enqueue(batch)
+      calls += 1
+      if (calls === 1) throw new StoreUnavailableError('the answer was lost.')
+      return answers
+    }
+
+    expect(await new Sender(async () => memory).send(call(1))).toEqual(['added'])
+    expect(calls).toBe(2)
+    expect((await memory.depth(['q'])).depths[0]).toMatchObject({ ready: 1 })
+  })
+
+  it('says that a job is in doubt, and how to be safe, where the store stays away', async () => {
+    const away = { enqueue: () => Promise.reject(new StoreUnavailableError('away.')) } as unknown as Store
+    await expect(new Sender(async () => away).send(call(1))).rejects.toThrow(
+      /away\. Whether the job was stored is in doubt.*id of your own/,
+    )
+  })
+
+  it('does not repeat what failed for another reason', async () => {
+    let calls = 0
+    const broken = { enqueue: () => Promise.reject(new Error(`no ${++calls}`)) } as unknown as Store
+    await expect(new Sender(async () => broken).send(call(1))).rejects.toThrow('no 1')
+  })
+
+  it('lets at most 1,000 jobs travel together', async () => {
+    const memory = await store()
+    const enqueue = memory.enqueue.bind(memory)
+    const loads: number[] = []
+    memory.enqueue = (batch) => {
+      loads.push(batch.reduce((sum, { jobs }) => sum + jobs.length, 0))
+      return enqueue(batch)
+    }
+    const sender = new Sender(async () => memory)
+    await Promise.all(Array.from({ length: 10 }, (_, n) => sender.send(call(n, 250))))
+
+    expect(loads).toEqual([1_000, 1_000, 500])
+  })
+})
