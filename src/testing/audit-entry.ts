@@ -1,4 +1,7 @@
-/** An audit entry: one change of one job's state, written where it happens, in the store's atomic step. */
+/**
+ * An audit entry: one change of one job's state, written where it happens, in the store's atomic step. A claim and its end
+ * are always told; of the states that a job only passes through within one step a store may tell or not.
+ */
 
 import type { JobState } from '../core/job.js'
 

@@ -14,7 +14,7 @@ export const sequenceQueues: readonly QueueSettings[] = [
   { name: 'tight', kind: 'plain', order: 'fifo', maxPending: 6, maxCrashes: 3, dead: { ageMs: 20_000, count: 3 } },
 ]
 const names = sequenceQueues.map(({ name }) => name)
-const ids = ['a', 'b', 'c', 'd', 'e', 'f', 'g', 'É', '🎈', 'z']
+const ids = ['a', 'b', 'c', 'd', 'e', 'É', '\uffee', '🎈', 'z']
 const workers = ['worker-1', 'worker-2', 'worker-3']
 const reasons = ['stop', 'obsolete', 'Grüße']
 
@@ -26,7 +26,7 @@ export function commandSequence(seed: number, steps: number): Command[] {
 
 function command(dice: Dice, step: number): Command {
   const handle = dice.whole(0, 1)
-  const queue = dice.pick(names)
+  const queue = queueName(dice)
   return dice.weighted<() => Command>([
     [22, () => ({ handle, verb: 'enqueue', calls: dice.several(1, 2, () => enqueueCall(dice, step)) })],
     [22, () => ({ handle, verb: 'claim', ...claim(dice) })],
@@ -40,7 +40,7 @@ function command(dice: Dice, step: number): Command {
     [2, () => ({ handle, verb: 'get', queue, id: dice.pick(ids) })],
     [3, () => ({ handle, verb: 'list', queue, query: listQuery(dice) })],
     [1, () => ({ handle, verb: 'list dead', queue, query: { by: dice.pick(['id', 'time'] as const), limit: 2 } })],
-    [3, () => ({ handle, verb: 'cancel', queue, where: where(dice), ...maybe(dice, { reason: dice.pick(reasons) }) })],
+    [6, () => ({ handle, verb: 'cancel', queue, where: where(dice), ...maybe(dice, { reason: dice.pick(reasons) }) })],
     [2, () => ({ handle, verb: 'delete', queue, where: where(dice) })],
     [2, () => ({ handle, verb: 'runNow', queue, where: where(dice) })],
     [2, () => ({ handle, verb: 'bury', queue, where: where(dice) })],
@@ -56,10 +56,15 @@ function command(dice: Dice, step: number): Command {
   ])()
 }
 
+/** Half of all that happens happens in the first queue: jobs have to meet. */
+function queueName(dice: Dice): string {
+  return dice.chance(0.3) ? names[0]! : dice.pick(names)
+}
+
 /** One in eight calls has the id of an earlier one, and mostly other jobs than that. */
 function enqueueCall(dice: Dice, step: number) {
   const callId = dice.chance(0.12) ? `call-${dice.whole(0, step)}` : `call-${step}`
-  return { callId, queue: dice.pick(names), jobs: dice.several(1, 4, () => job(dice)) }
+  return { callId, queue: queueName(dice), jobs: dice.several(1, 4, () => job(dice)) }
 }
 
 function job(dice: Dice): PlannedJob {
@@ -86,7 +91,7 @@ function job(dice: Dice): PlannedJob {
 
 function claim(dice: Dice) {
   const from = dice.several(1, 3, () => ({
-    queue: dice.pick(names),
+    queue: queueName(dice),
     limit: dice.pick([0, 1, 1, 2, 5]),
     ...maybe(dice, { leaseMs: 60_000 }, 0.15),
   }))
@@ -100,7 +105,7 @@ function claim(dice: Dice) {
 }
 
 function ref(dice: Dice): ClaimRef {
-  return { back: Math.floor(dice.random() ** 2 * 8), stale: dice.chance(0.05) }
+  return { back: Math.floor(dice.random() ** 2 * 6), stale: dice.chance(0.05) }
 }
 
 function end(dice: Dice): Settlement {
@@ -133,17 +138,19 @@ function extension(dice: Dice) {
 function span(dice: Dice): number {
   return dice.weighted([
     [3, dice.whole(0, 3)],
-    [5, dice.whole(500, 6_000)],
-    [3, dice.whole(10_000, 40_000)],
+    // The delays, leases and ages of this file, so that instants are met exactly.
+    [4, dice.pick([1_000, 2_000, 5_000, 20_000, 30_000])],
+    [2, dice.whole(500, 6_000)],
+    [2, dice.whole(10_000, 40_000)],
     [1, dice.whole(60_000, 120_000)],
   ])
 }
 
 function where(dice: Dice): Where {
   return dice.weighted<Where>([
-    [7, { ids: dice.several(0, 3, () => dice.pick(ids)) }],
+    [7, { ids: dice.several(0, 4, () => dice.pick(ids)) }],
     [2, 'failed'],
-    [1, 'all'],
+    [2, 'all'],
   ])
 }
 

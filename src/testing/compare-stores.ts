@@ -1,12 +1,12 @@
 /**
- * The comparison of two stores: one random sequence of commands on both, and after every step the same answer and the same
- * state, or an error that says where they part and how to see it again.
+ * The comparison of two stores: one random sequence of commands on both, and after every step the same answer, the same
+ * state and the same order, or an error that says where they part and how to see it again.
  */
 
 import type { CanonicalQueue, CanonicalState } from './canonical-state.js'
 import type { Command } from './command.js'
 import { CommandRun } from './command-run.js'
-import { commandSequence } from './command-sequence.js'
+import { commandSequence, sequenceQueues } from './command-sequence.js'
 import { differences } from './differences.js'
 import type { StoreHarness } from './store-harness.js'
 
@@ -45,7 +45,7 @@ export class StoresDifferError extends Error {
 
 /**
  * Runs `steps` commands made from `seed` on both harnesses, which must be fresh and start at the same instant. Throws
- * `StoresDifferError` at the first step where an answer or the state differs.
+ * `StoresDifferError` at the first step where an answer, the state or a listing differs.
  */
 export async function compareStores(
   model: StoreHarness,
@@ -56,7 +56,6 @@ export async function compareStores(
   const modelRun = new CommandRun(model)
   const subjectRun = new CommandRun(subject)
   for (const [step, command] of commands.entries()) {
-    const [expected, found] = [await modelRun.answer(command), await subjectRun.answer(command)]
     const refuse = (what: string, differing: readonly string[]) => {
       if (differing.length === 0) return
       throw new StoresDifferError(
@@ -66,9 +65,18 @@ export async function compareStores(
         differing,
       )
     }
-    refuse('its answer', differences(expected, found))
+    refuse('its answer', differences(await modelRun.answer(command), await subjectRun.answer(command)))
     refuse('its state', differences(...comparable(await model.dump(), await subject.dump())))
+    const listing = listingAt(step)
+    refuse('a listing', differences(await modelRun.answer(listing), await subjectRun.answer(listing)))
   }
+}
+
+/** One listing after each step, each queue and order in turn: the state alone does not tell in which order jobs stand. */
+function listingAt(step: number): Command {
+  const { name } = sequenceQueues[step % sequenceQueues.length]!
+  const by = (['time', 'id', 'retry'] as const)[Math.floor(step / sequenceQueues.length) % 3]!
+  return { handle: 0, verb: 'list', queue: name, query: { by, limit: 200 } }
 }
 
 /** Both states, by queue name; what one of them cannot tell is left out of both. */

@@ -1,6 +1,6 @@
 /**
- * The memory store's audit: what changed is found by looking at all jobs before and after each call. That is exact here,
- * where every call does its work at once, before it returns its promise.
+ * The memory store's audit: what changed is found by looking at all jobs before and after each call, which does its work
+ * before it returns its promise. A result or dead job that the settle which made it also trims shows as `leave` alone.
  */
 
 import type { Clock } from '../core/clock.js'

@@ -3,12 +3,14 @@
  * `<file>-bell/` holds a file per queue; `<file>-bell/-results/ended` is rung when jobs end.
  */
 
-import { closeSync, mkdirSync, openSync, writeSync } from 'node:fs'
+import { closeSync, constants, lstatSync, mkdirSync, openSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
 
 /** Descriptors kept open; with more queues the oldest is closed. */
 const mostOpen = 64
 const byte = Buffer.from('.')
+/** Never through a link, and nothing is cut: whatever lies there loses one byte at the most. */
+const openFlags = constants.O_WRONLY | constants.O_CREAT | constants.O_NOFOLLOW
 
 export function bellDirectory(file: string): string {
   return `${file}-bell`
@@ -19,8 +21,13 @@ export function resultsDirectory(file: string): string {
   return join(bellDirectory(file), '-results')
 }
 
+/** Throws where the bell cannot be had, or belongs to somebody else, who could make us write where he likes. */
 export function makeBellDirectories(file: string): void {
   mkdirSync(resultsDirectory(file), { recursive: true, mode: 0o700 })
+  for (const directory of [bellDirectory(file), resultsDirectory(file)]) {
+    const stats = lstatSync(directory)
+    if (!stats.isDirectory() || stats.uid !== process.getuid?.()) throw new Error(`'${directory}' is not ours`)
+  }
 }
 
 export class BellWriter {
@@ -51,7 +58,7 @@ export class BellWriter {
       const [oldest] = this.#open.keys()
       if (oldest !== undefined && this.#open.size >= mostOpen) this.#close(oldest)
       makeBellDirectories(this.#file)
-      descriptor = openSync(path, 'w', 0o600)
+      descriptor = openSync(path, openFlags, 0o600)
       this.#open.set(path, descriptor)
     }
     return descriptor
@@ -59,8 +66,12 @@ export class BellWriter {
 
   #close(path: string): void {
     const descriptor = this.#open.get(path)
-    if (descriptor !== undefined) closeSync(descriptor)
     this.#open.delete(path)
+    try {
+      if (descriptor !== undefined) closeSync(descriptor)
+    } catch {
+      // It was closed all the same (close(2)); the next ring opens the file anew.
+    }
   }
 
   close(): void {

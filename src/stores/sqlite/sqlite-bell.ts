@@ -22,6 +22,8 @@ export class SqliteBell {
   #isBlind = false
   #timer: NodeJS.Timeout | undefined
   #lastVersion: number | undefined
+  /** Grows when the last listener leaves: a look that is still under way then must not go on beside a new one. */
+  #round = 0
 
   /** Listens for queues, or for jobs that end. `dataVersion` changes when another connection has committed. */
   constructor(file: string, of: 'queues' | 'results', dataVersion: () => Promise<number>) {
@@ -42,6 +44,7 @@ export class SqliteBell {
       if (this.#listeners.size > 0) return
       clearTimeout(this.#timer)
       this.#timer = undefined
+      this.#round += 1
       // What is committed while nobody listens is found by the look that comes first.
       this.#lastVersion = undefined
     }
@@ -84,12 +87,14 @@ export class SqliteBell {
   }
 
   async #look(): Promise<void> {
+    const round = this.#round
     let version: number | undefined
     try {
       version = await this.#dataVersion()
     } catch {
       // The listeners look for themselves then, and are told why they cannot.
     }
+    if (round !== this.#round) return
     if (version === undefined || version !== this.#lastVersion) this.ring(undefined)
     this.#lastVersion = version
     this.#timer = undefined

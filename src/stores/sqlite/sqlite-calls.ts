@@ -9,6 +9,8 @@ import type { QueueRow } from './sqlite-queue.js'
 
 export const callMemoryMs = 60_000
 export const callMemoryCount = 1_000
+/** Rows with nothing in them that are left standing. */
+const mostEmptied = 64
 
 /** The calls of one row; the row goes when none of them is remembered any more. */
 interface Batch {
@@ -29,6 +31,8 @@ interface Memory {
   /** Made in this transaction, to be written at its end. */
   fresh: [id: string, at: number, letters: string][]
   freshBatch: Batch
+  /** Rows of which no call is remembered any more. */
+  emptied: number[]
   /** Whether what other connections wrote has been read in this transaction. */
   isCurrent: boolean
 }
@@ -38,15 +42,14 @@ const answerOf: Record<string, Enqueued> = { a: 'added', d: 'duplicate', f: 'ful
 
 export class SqliteCalls {
   readonly #memories = new Map<number, Memory>()
-  readonly #emptied: number[] = []
   readonly #select: Statement
   readonly #insert: Statement
   readonly #delete: Statement
 
   constructor(db: Database) {
     this.#select = db.prepare('SELECT cid, calls FROM call WHERE qid = ? AND cid > ? ORDER BY cid')
-    this.#insert = db.prepare('INSERT INTO call (qid, calls) VALUES (?, ?)')
-    this.#delete = db.prepare('DELETE FROM call WHERE cid = ?')
+    this.#insert = db.prepare('INSERT INTO call (qid, cid, calls) VALUES (?, ?, ?)')
+    this.#delete = db.prepare('DELETE FROM call WHERE qid = ? AND cid = ?')
   }
 
   /** What was answered to the call the first time, while that is remembered. */
@@ -63,10 +66,7 @@ export class SqliteCalls {
     for (const answer of answers) letters += letterOf[answer]
     memory.fresh.push([id, now, letters])
     this.#add(memory, id, now, letters, memory.freshBatch)
-    for (const [old, call] of memory.calls) {
-      if (memory.calls.size <= callMemoryCount && call.at + callMemoryMs > now) break
-      this.#forgetCall(memory, old, call)
-    }
+    this.#trim(memory, now)
   }
 
   /** Called before each commit of a write. */
@@ -74,26 +74,38 @@ export class SqliteCalls {
     for (const [qid, memory] of this.#memories) {
       memory.isCurrent = false
       if (memory.fresh.length === 0) continue
-      const { lastInsertRowid } = this.#insert.run(qid, JSON.stringify(memory.fresh))
-      memory.freshBatch.cid = Number(lastInsertRowid)
-      memory.lastCid = memory.freshBatch.cid
+      memory.lastCid += 1
+      this.#insert.run(qid, memory.lastCid, JSON.stringify(memory.fresh))
+      memory.freshBatch.cid = memory.lastCid
       memory.fresh = []
       memory.freshBatch = { cid: 0, left: 0 }
+      this.#deleteEmptied(qid, memory)
     }
-    // After the insert: a row number must never be given twice, for others read only those above the last they saw.
-    for (const cid of this.#emptied.splice(0)) this.#delete.run(cid)
+  }
+
+  /** Now and then only: each time would write as many pages again as the insert. */
+  #deleteEmptied(qid: number, memory: Memory): void {
+    if (memory.emptied.length < mostEmptied) return
+    for (const cid of memory.emptied) this.#delete.run(qid, cid)
+    memory.emptied = []
   }
 
   /** Called after a rollback: what is held may never have been written. */
   forget(): void {
     this.#memories.clear()
-    this.#emptied.length = 0
   }
 
   #current(qid: number): Memory {
     let memory = this.#memories.get(qid)
     if (memory === undefined) {
-      memory = { calls: new Map(), lastCid: 0, fresh: [], freshBatch: { cid: 0, left: 0 }, isCurrent: false }
+      memory = {
+        calls: new Map(),
+        lastCid: 0,
+        fresh: [],
+        freshBatch: { cid: 0, left: 0 },
+        emptied: [],
+        isCurrent: false,
+      }
       this.#memories.set(qid, memory)
     }
     if (!memory.isCurrent) {
@@ -104,6 +116,8 @@ export class SqliteCalls {
           this.#add(memory, id, at, letters, batch)
         memory.lastCid = cid
       }
+      // Rows may hold calls that are forgotten already: see `#deleteEmptied`.
+      this.#trim(memory, Number.NEGATIVE_INFINITY)
       memory.isCurrent = true
     }
     return memory
@@ -116,10 +130,16 @@ export class SqliteCalls {
     memory.calls.set(id, { at, letters, batch })
   }
 
+  #trim(memory: Memory, now: number): void {
+    for (const [id, call] of memory.calls) {
+      if (memory.calls.size <= callMemoryCount && call.at + callMemoryMs > now) break
+      this.#forgetCall(memory, id, call)
+    }
+  }
+
   #forgetCall(memory: Memory, id: string, call: Call): void {
     memory.calls.delete(id)
-    // The newest row of a queue is kept even when empty: see `flush`.
-    if (--call.batch.left === 0 && call.batch.cid > 0 && call.batch.cid < memory.lastCid)
-      this.#emptied.push(call.batch.cid)
+    // It goes after the next insert: until then it may be the newest row, after which that one is numbered.
+    if (--call.batch.left === 0 && call.batch.cid > 0) memory.emptied.push(call.batch.cid)
   }
 }

@@ -34,24 +34,34 @@ export class SqliteConnection {
 
   /**
    * Runs writes in one transaction and returns when it is durable. `gather` is called with the write lock held and gives
-   * the calls; `meanwhile` is called while others hold it. Throws, nothing done, where there is no connection or no lock.
+   * the calls; `meanwhile` is called while others hold it. Throws, nothing gathered, where there is no connection or no
+   * lock; each gathered call has its answer in the reply.
    */
   write(gather: () => readonly Call[], meanwhile: () => void): Reply {
-    this.#begin(meanwhile)
     let calls: readonly Call[] = []
     try {
+      this.#begin(meanwhile)
       calls = gather()
-      return this.#commit(calls, meanwhile)
+      return this.#commit(calls)
     } catch (error) {
       this.#giveUp(error)
+      if (calls.length === 0) throw error
       if (calls.length === 1 || isSuspect(error)) return replyOf(calls.map((call) => this.#refusal(call, error)))
     }
     // One of them is the culprit, and it may have changed something before it failed: each by itself.
-    const replies = calls.map((call) => this.write(() => [call], meanwhile))
+    const replies = calls.map((call) => this.#writeAlone(call, meanwhile))
     return {
       answers: replies.flatMap((reply) => reply.answers),
       rung: [...new Set(replies.flatMap((reply) => reply.rung))],
       hasEnds: replies.some((reply) => reply.hasEnds),
+    }
+  }
+
+  #writeAlone(call: Call, meanwhile: () => void): Reply {
+    try {
+      return this.write(() => [call], meanwhile)
+    } catch (error) {
+      return replyOf([this.#refusal(call, error)])
     }
   }
 
@@ -61,11 +71,12 @@ export class SqliteConnection {
   }
 
   /** Throws what is not the answer to one call alone; nothing is committed then. */
-  #commit(calls: readonly Call[], meanwhile: () => void): Reply {
+  #commit(calls: readonly Call[]): Reply {
     const { session, operations } = this.#opened!
     const answers = calls.map((call) => this.#answer(operations.writes, call))
     session.flush()
-    patiently(() => session.db.exec('COMMIT'), meanwhile)
+    // Nothing meanwhile: the transaction is open, and a read would find itself in it.
+    patiently(() => session.db.exec('COMMIT'))
     const reply: Reply = { answers, rung: [...session.rung], hasEnds: session.hasEnds }
     session.rung.clear()
     session.hasEnds = false
@@ -105,14 +116,18 @@ export class SqliteConnection {
     return [number, undefined, carried(typedError(this.#file, error))]
   }
 
+  /** Ends the transaction that failed; never throws. A connection that cannot even do that is given up with it. */
   #giveUp(error: unknown): void {
     const opened = this.#opened
     if (opened === undefined) return
-    rollBack(opened.session.db)
     opened.session.forget()
-    if (!isSuspect(error)) return
-    this.#isSuspected = true
-    this.close()
+    try {
+      rollBack(opened.session.db)
+    } catch {
+      this.#isSuspected = true
+    }
+    if (isSuspect(error)) this.#isSuspected = true
+    if (this.#isSuspected) this.close()
   }
 
   #connected(): Opened {
@@ -134,10 +149,15 @@ export class SqliteConnection {
     }
   }
 
+  /** Never throws: what cannot be closed ends with the thread. */
   close(): void {
     const opened = this.#opened
     this.#opened = undefined
-    opened?.session.db.close()
+    try {
+      opened?.session.db.close()
+    } catch {
+      this.#isSuspected = true
+    }
   }
 }
 

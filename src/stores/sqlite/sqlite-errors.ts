@@ -15,6 +15,7 @@ import {
 
 /** Primary result codes (sqlite.org/rescode.html); the upper bits of an extended code say more. */
 const code = {
+  error: 1,
   perm: 3,
   busy: 5,
   locked: 6,
@@ -27,9 +28,22 @@ const code = {
   notadb: 26,
 }
 
+/** SQLite's fixed texts (`sqlite3_errstr`): drivers leave the code out where a query fails after its first rows. */
+const codeOfText: Readonly<Record<string, number>> = {
+  'database is locked': code.busy,
+  'database table is locked': code.locked,
+  'attempt to write a readonly database': code.readonly,
+  'disk I/O error': code.ioerr,
+  'database disk image is malformed': code.corrupt,
+  'database or disk is full': code.full,
+  'file is not a database': code.notadb,
+}
+
 function primaryCode(error: unknown): number | undefined {
-  const errcode = error instanceof Error ? (error as { errcode?: unknown }).errcode : undefined
-  return typeof errcode === 'number' ? errcode & 0xff : undefined
+  if (!(error instanceof Error)) return undefined
+  const { errcode, code: driverCode } = error as { errcode?: unknown; code?: unknown }
+  if (typeof errcode === 'number') return errcode & 0xff
+  return driverCode === 'ERR_SQLITE_ERROR' ? codeOfText[error.message] : undefined
 }
 
 /** Whether another connection was in the way; asking again may succeed. */
@@ -42,6 +56,11 @@ export function isBusy(error: unknown): boolean {
 export function isSuspect(error: unknown): boolean {
   const primary = primaryCode(error)
   return primary === code.ioerr || primary === code.corrupt || primary === code.notadb
+}
+
+/** Whether a statement of ours was not understood: the tables are not those we made. */
+export function isMisunderstood(error: unknown): boolean {
+  return primaryCode(error) === code.error
 }
 
 export function corrupt(file: string, what: string, cause?: unknown): StoreCorruptError {

@@ -25,6 +25,7 @@ const pragmas = `
   PRAGMA mmap_size = 0;
   PRAGMA synchronous = FULL;
   PRAGMA journal_size_limit = 67108864;
+  PRAGMA wal_autocheckpoint = 4000;
 `
 
 /**

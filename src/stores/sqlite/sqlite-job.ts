@@ -2,7 +2,7 @@
 
 import type { Payload } from '../../core/codec.js'
 import { dueAt, stampOf } from '../../core/stamp.js'
-import type { Database, Statement } from './sqlite-driver.js'
+import type { Database, SqlValue, Statement } from './sqlite-driver.js'
 import { bounded, placeOf, type QueueRow, takeStamp } from './sqlite-queue.js'
 import { completed, dead, ready, scheduled } from './sqlite-schema.js'
 import { payloadToStored, storedOrNull, toStored } from './sqlite-text.js'
@@ -84,14 +84,15 @@ export class SqliteJobs {
 
   #toWaiting(queue: QueueRow, job: JobRow, state: number, stamp: number, now: number): void {
     const { attempt, crashes, error, reason } = job
-    this.#wait.run(state, stamp, placeOf(queue, stamp), attempt, crashes, error, reason, now, job.rid)
+    changeOne(this.#wait, state, stamp, placeOf(queue, stamp), attempt, crashes, error, reason, now, job.rid)
     leave(queue, job)
     queue[counters[state]!] += 1
     if (attempt > 1) queue.retries += 1
   }
 
   bury(queue: QueueRow, job: JobRow, reason: string | undefined, error: string | undefined, now: number): void {
-    this.#bury.run(
+    changeOne(
+      this.#bury,
       job.attempt,
       job.crashes,
       error === undefined ? job.error : toStored(error),
@@ -110,7 +111,7 @@ export class SqliteJobs {
     now: number,
   ): void {
     const expiresAt = result.keepMs === undefined ? null : bounded(now + result.keepMs)
-    this.#keep.run(payloadToStored(result.payload), result.codec ?? null, now, expiresAt, job.rid)
+    changeOne(this.#keep, payloadToStored(result.payload), result.codec ?? null, now, expiresAt, job.rid)
     leave(queue, job)
     queue.completed += 1
   }
@@ -150,9 +151,15 @@ export class SqliteJobs {
 
   /** The job leaves without a trace. */
   drop(queue: QueueRow, job: JobRow): void {
-    this.#delete.run(job.rid)
+    changeOne(this.#delete, job.rid)
     leave(queue, job)
   }
+}
+
+/** Counts go by what was changed: a row that should be there and is not undoes the whole transaction. */
+function changeOne(statement: Statement, ...values: SqlValue[]): void {
+  const { changes } = statement.run(...values)
+  if (Number(changes) !== 1) throw new Error(`SQLite changed ${changes} rows where it must change one`)
 }
 
 function leave(queue: QueueRow, job: JobRow): void {

@@ -10,6 +10,9 @@ import { stateNames } from './sqlite-schema.js'
 import type { SqliteSession } from './sqlite-session.js'
 import { valueFromStored } from './sqlite-text.js'
 
+/** Up to so many jobs of a state are sorted for a page of them. */
+const sortLimit = 10_000
+
 type Place = readonly (number | string)[]
 
 /** A way through jobs: which, in what order, and how to go on after one. All of it is fixed text; values are bound. */
@@ -18,6 +21,8 @@ interface Path {
   /** The columns that order it. */
   readonly columns: readonly string[]
   readonly descending?: boolean
+  /** The index that finds them where it is not the one that orders them. */
+  readonly index?: string
 }
 
 /** What has expired is never shown. ?2: now; ?3: what died by then has expired, or null. */
@@ -87,13 +92,13 @@ export class SqliteList {
         if (i < Number(at)) continue
         take(path, [i], i === at ? after!.slice(1) : undefined)
       }
-    } else take(pathBy(by, state), [], after)
+    } else take(pathBy(by, state, queue), [], after)
     const page = found.slice(0, limit)
     const jobs = page.map(({ row }) => storedJob(name, row))
     return found.length > page.length && page.length > 0 ? { jobs, cursor: cursorOf(page.at(-1)!.place, by) } : { jobs }
   }
 
-  #rows(queue: QueueRow, { where, columns, descending }: Path, after: Place | undefined, limit: number): Row[] {
+  #rows(queue: QueueRow, { where, columns, descending, index }: Path, after: Place | undefined, limit: number): Row[] {
     const key = `(${columns.join(', ')})`
     const beyond =
       after === undefined ? '' : `AND ${key} ${descending ? '<' : '>'} (${columns.map(() => '?').join(', ')})`
@@ -101,7 +106,7 @@ export class SqliteList {
     const now = this.#session.clock.now()
     const deadBy = queue.dead_age_ms === null ? null : now - queue.dead_age_ms
     const statement = this.#prepared(
-      `SELECT * FROM job WHERE qid = ?1 AND ${where} AND ${visible} ${beyond} ORDER BY ${order} LIMIT ?`,
+      `SELECT * FROM job ${index === undefined ? '' : `INDEXED BY ${index}`} WHERE qid = ?1 AND ${where} AND ${visible} ${beyond} ORDER BY ${order} LIMIT ?`,
     )
     const values: SqlValue[] = [queue.qid, now, deadBy, ...(after ?? []), limit]
     return statement.all(...values) as Row[]
@@ -117,12 +122,14 @@ export class SqliteList {
   }
 }
 
-function pathBy(by: 'id' | 'retry', state: JobState | undefined): Path {
-  const number = state === undefined ? undefined : (stateNames as readonly JobState[]).indexOf(state)
-  const wanted = number === undefined ? '' : ` AND state = ${number}`
-  return by === 'id'
-    ? { where: `TRUE${wanted}`, columns: ['id'] }
-    : { where: `attempt > 1 AND state <= 2${wanted}`, columns: ['attempt', 'rid'] }
+function pathBy(by: 'id' | 'retry', state: JobState | undefined, queue: QueueRow): Path {
+  const number = (stateNames as readonly (JobState | undefined)[]).indexOf(state)
+  const wanted = state === undefined ? '' : ` AND state = ${number}`
+  if (by === 'retry') return { where: `attempt > 1 AND state <= 2${wanted}`, columns: ['attempt', 'rid'] }
+  const path: Path = { where: `TRUE${wanted}`, columns: ['id'] }
+  const name = stateNames[number]
+  // Few among many are found by their state and sorted; many are met soon enough on the way through all ids.
+  return name !== undefined && queue[name] <= sortLimit ? { ...path, index: `job_${name}` } : path
 }
 
 function cursorOf(place: Place, by: ListQuery['by']): string {

@@ -19,7 +19,7 @@ export const stateNames = ['scheduled', 'ready', 'running', 'completed', 'dead']
  * is the order of claims. `job.lease_until` is on the machine's monotonic clock; all other instants are on the wall clock.
  * Payloads come last in a row: what only reads the columns before them does not read their pages.
  * Each state has its own partial index, so that a job lies in three trees at any time and a change of state writes two.
- * `call` holds the calls that one transaction made on one queue, as JSON.
+ * `call` holds the calls that one transaction made on one queue, as JSON; `cid` counts up within the queue.
  */
 export const tables = `
 CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
@@ -104,7 +104,6 @@ CREATE TABLE remembered (
   PRIMARY KEY (qid, id)
 ) WITHOUT ROWID;
 CREATE INDEX remembered_until ON remembered (qid, until);
-CREATE TABLE call (cid INTEGER PRIMARY KEY, qid INTEGER NOT NULL, calls TEXT NOT NULL);
-CREATE INDEX call_queue ON call (qid);
+CREATE TABLE call (qid INTEGER NOT NULL, cid INTEGER NOT NULL, calls TEXT NOT NULL, PRIMARY KEY (qid, cid)) WITHOUT ROWID;
 CREATE TABLE worker (id TEXT PRIMARY KEY, record TEXT NOT NULL, seen_at INTEGER NOT NULL, until INTEGER NOT NULL) WITHOUT ROWID;
 `

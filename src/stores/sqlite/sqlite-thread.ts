@@ -24,7 +24,7 @@ let inbox: Call[] = []
 let isClosing = false
 let connection: SqliteConnection | undefined
 
-// Without waiting for anything: a failure is told to each call, and the next one tries again.
+// Without waiting for anything: a failure is told to each call.
 const loaded = Promise.all([loadDriver(), loadClock(clock)])
 loaded.catch(() => {})
 

@@ -9,7 +9,15 @@ export interface Weight {
 }
 
 /** Bytes are estimated: a text counts its UTF-16 units. What is wrong with a call is told by its operation, not here. */
-export function weightOf([, name, [first]]: Call): Weight {
+export function weightOf(call: Call): Weight {
+  try {
+    return weighed(call)
+  } catch {
+    return { jobs: 1, bytes: 0 }
+  }
+}
+
+function weighed([, name, [first]]: Call): Weight {
   if (name === 'enqueue') {
     let jobs = 0
     let bytes = 0

@@ -92,6 +92,17 @@ export const enqueueing: ContractConcern = {
       assert.deepEqual(await scene.enqueue(['a', 'b']), ['duplicate', 'duplicate'])
     }),
 
+    contractCase(
+      'a call of duplicates alone is never full, even where more wait than a lowered maxPending',
+      async (scene) => {
+        await scene.add('a', 'b', 'c')
+        await scene.openQueue({ maxPending: 1 })
+
+        assert.deepEqual(await scene.enqueue(['a', 'b']), ['duplicate', 'duplicate'])
+        assert.deepEqual(await scene.enqueue(['a', 'd']), ['full', 'full'])
+      },
+    ),
+
     contractCase('a call with a duplicate fits when its new jobs fit', async (scene) => {
       await scene.openQueue({ maxPending: 2 })
       await scene.add('a')

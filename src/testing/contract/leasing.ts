@@ -1,6 +1,8 @@
 /** Contract cases: leases that are renewed, that end, and crashes. */
 
 import assert from 'node:assert/strict'
+import type { Store } from '../../stores/store.js'
+import { auditBreaches } from '../audit-rules.js'
 import { type ContractConcern, contractCase, records } from './contract-case.js'
 
 export const leasing: ContractConcern = {
@@ -269,6 +271,31 @@ export const leasing: ContractConcern = {
         assert.deepEqual(await scene.states(), ['a ready', 'b ready'])
       },
       records,
+    ),
+
+    contractCase(
+      'handles that claim and settle at once complete every job once, and the audit breaks no rule',
+      async (scene) => {
+        const handles = [scene.store, await scene.harness.open(), await scene.harness.open()]
+        await scene.add(...Array.from({ length: 120 }, (_, i) => `job-${i}`))
+        const from = [{ queue: scene.queue, limit: 4 }]
+        const work = async (store: Store, worker: string) => {
+          for (;;) {
+            const { claims } = await store.claim(from, { worker, leaseMs: 30_000 })
+            if (claims.length === 0) return
+            const answers = await store.settle(
+              claims.map(({ queue, id, fence }) => ({ queue, id, fence, kind: 'complete' })),
+            )
+            assert.ok(answers.every((answer) => answer === 'ok'))
+          }
+        }
+
+        await Promise.all([...handles, ...handles].map((store, i) => work(store, `worker-${i}`)))
+
+        assert.deepEqual(auditBreaches(await scene.harness.audit()), [])
+        const { processed, ready, running } = await scene.depth()
+        assert.deepEqual([processed, ready, running], [120, 0, 0])
+      },
     ),
 
     contractCase('the audit tells of every claim, its end and its fence', async (scene) => {

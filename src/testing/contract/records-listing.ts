@@ -274,6 +274,25 @@ export const recordsListing: ContractConcern = {
     ),
 
     contractCase(
+      'a cursor of a listing in another order is refused',
+      async (scene) => {
+        await scene.add('a', 'b')
+        const byId = await scene.records.list(scene.queue, { by: 'id', limit: 1 })
+        const byTime = await scene.records.list(scene.queue, { by: 'time', limit: 1 })
+
+        await assert.rejects(
+          scene.records.list(scene.queue, { by: 'time', limit: 1, cursor: byId.cursor! }),
+          InvalidArgumentError,
+        )
+        await assert.rejects(
+          scene.records.list(scene.queue, { by: 'id', limit: 1, cursor: byTime.cursor! }),
+          InvalidArgumentError,
+        )
+      },
+      records,
+    ),
+
+    contractCase(
       'listing changes nothing',
       async (scene) => {
         await scene.add('a', { id: 'b', delayMs: 1_000 })

@@ -1,0 +1,97 @@
+import { rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { pathToFileURL } from 'node:url'
+import { afterEach, beforeEach, expect, it } from 'vitest'
+import { ClosedError, StoreUnavailableError, UnknownQueueError } from '#src/core/errors.js'
+import { SqliteInbox } from '#src/stores/sqlite/sqlite-inbox.js'
+import type { Reply } from '#src/stores/sqlite/sqlite-message.js'
+import { enqueueCall, job, queue, SqliteScene } from './sqlite-scene.js'
+
+let scene: SqliteScene
+beforeEach(() => {
+  scene = new SqliteScene()
+})
+afterEach(() => scene.close())
+
+it('the calls of one tick share one commit', async () => {
+  const replies: Reply[] = []
+  const inbox = new SqliteInbox({ file: scene.file, clock: undefined }, (reply) => replies.push(reply))
+  await inbox.call('open', [queue])
+  replies.length = 0
+  await Promise.all(Array.from({ length: 500 }, (_, i) => inbox.call('enqueue', [enqueueCall(`job-${i}`)])))
+  expect(replies.map((reply) => reply.answers.length)).toEqual([500])
+  await inbox.close()
+})
+
+it('one transaction takes no more than a thousand jobs; what is left follows in the next', async () => {
+  const replies: Reply[] = []
+  const inbox = new SqliteInbox({ file: scene.file, clock: undefined }, (reply) => replies.push(reply))
+  await inbox.call('open', [queue])
+  replies.length = 0
+  await Promise.all(Array.from({ length: 1_500 }, (_, i) => inbox.call('enqueue', [enqueueCall(`job-${i}`)])))
+  expect(replies.map((reply) => reply.answers.length)).toEqual([1_000, 500])
+  await inbox.close()
+})
+
+it('a call that fails undoes nothing of the calls that share its commit', async () => {
+  const store = await scene.opened()
+  const unbindable = { ...enqueueCall('bad'), jobs: [job('good-3'), job('bad', { payload: {} as never })] }
+  const uncopyable = { ...enqueueCall('worse'), jobs: [job('worse', { payload: (() => {}) as never })] }
+  const results = await Promise.allSettled([
+    store.enqueue([enqueueCall('good-1')]),
+    store.enqueue([{ ...enqueueCall('lost'), queue: 'nowhere' }]),
+    store.enqueue([unbindable]),
+    store.enqueue([uncopyable]),
+    store.enqueue([enqueueCall('good-2')]),
+  ])
+  expect(results.map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'rejected', 'rejected', 'fulfilled'])
+  expect((results[1] as PromiseRejectedResult).reason).toBeInstanceOf(UnknownQueueError)
+  const { jobs } = await store.records.list(queue.name, { by: 'id', limit: 10 })
+  expect(jobs.map(({ id }) => id)).toEqual(['good-1', 'good-2'])
+})
+
+it('when its thread dies the call under way is in doubt, and the next one gets a new thread', async () => {
+  const poison = join(scene.folder, 'poison')
+  const module = join(scene.folder, 'clock.mjs')
+  writeFileSync(
+    module,
+    `import { existsSync } from 'node:fs'
+     const now = () => (existsSync(${JSON.stringify(poison)}) ? process.exit(1) : 1000)
+     export const clock = { now, mono: now, bootId: () => 'boot' }`,
+  )
+  const store = await scene.opened(pathToFileURL(module).href)
+  await store.enqueue([enqueueCall('before')])
+  writeFileSync(poison, '')
+  await expect(store.enqueue([enqueueCall('during')])).rejects.toBeInstanceOf(StoreUnavailableError)
+  rmSync(poison)
+  await store.enqueue([enqueueCall('after')])
+  const { jobs } = await store.records.list(queue.name, { by: 'id', limit: 10 })
+  expect(jobs.map(({ id }) => id)).toEqual(['after', 'before'])
+})
+
+it('close finishes what was sent; what comes later is refused', async () => {
+  const store = await scene.opened()
+  const sent = store.enqueue([enqueueCall('a')])
+  const closed = store.close()
+  await expect(store.enqueue([enqueueCall('b')])).rejects.toBeInstanceOf(ClosedError)
+  await expect(store.wait([queue.name], 1_000, new AbortController().signal)).rejects.toBeInstanceOf(ClosedError)
+  expect(await sent).toEqual([['added']])
+  await closed
+  await store.close()
+  const { depths } = await (await scene.opened()).depth([queue.name])
+  expect(depths[0]!.ready).toBe(1)
+})
+
+it('close ends a wait with nothing', async () => {
+  const store = await scene.opened()
+  const waiting = store.wait([queue.name], 60_000, new AbortController().signal)
+  await store.depth([queue.name])
+  await store.close()
+  expect(await waiting).toEqual([])
+})
+
+it('a store that was never used closes without making a file', async () => {
+  const store = scene.store(join(scene.folder, 'never.db'))
+  await store.close()
+  await expect(store.depth([queue.name])).rejects.toBeInstanceOf(ClosedError)
+})

@@ -1,0 +1,33 @@
+import { join } from 'node:path'
+import { afterEach, beforeEach, expect, it } from 'vitest'
+import { fileClockUrl, writeFileClock } from '#src/testing/file-clock.js'
+import { enqueueCall, queue, SqliteScene } from './sqlite-scene.js'
+
+let scene: SqliteScene
+beforeEach(() => {
+  scene = new SqliteScene()
+})
+afterEach(() => scene.close())
+
+const by = { worker: 'w', leaseMs: 3_600_000 }
+const from = [{ queue: queue.name, limit: 1 }]
+
+it('a restart of the machine ends every lease at once; another opening does not', async () => {
+  const clockFile = join(scene.folder, 'clock')
+  writeFileClock(clockFile, 1_000_000, 'boot-1')
+  const clock = fileClockUrl(clockFile)
+  const before = await scene.opened(clock)
+  await before.enqueue([enqueueCall('a')])
+  const [first] = (await before.claim(from, by)).claims
+  await before.close()
+
+  const sameBoot = await scene.opened(clock)
+  expect((await sameBoot.claim(from, by)).claims).toEqual([])
+  await sameBoot.close()
+
+  writeFileClock(clockFile, 1_000_000, 'boot-2')
+  const afterBoot = await scene.opened(clock)
+  const [second] = (await afterBoot.claim(from, by)).claims
+  expect(second).toMatchObject({ id: 'a', attempt: 1, crashes: 0 })
+  expect(second!.fence).toBeGreaterThan(first!.fence)
+})

@@ -1,0 +1,144 @@
+import { mkdirSync, readFileSync, statSync, truncateSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterEach, beforeEach, expect, it } from 'vitest'
+import { MillraceError, StoreCorruptError, StoreUnavailableError, StoreVersionError } from '#src/core/errors.js'
+import { loadDriver } from '#src/stores/sqlite/sqlite-driver.js'
+import { SqliteStore } from '#src/stores/sqlite/sqlite-store.js'
+import { seededRandom } from '../../seeded-random.js'
+import { enqueueCall, queue, SqliteScene } from './sqlite-scene.js'
+
+let scene: SqliteScene
+beforeEach(() => {
+  scene = new SqliteScene()
+})
+afterEach(() => scene.close())
+
+/** The error of opening the file, after which not one byte of it may have changed. */
+async function refusal(file = scene.file): Promise<MillraceError> {
+  const before = readFileSync(file)
+  const error = await scene
+    .store(file)
+    .open([queue])
+    .then(
+      () => undefined,
+      (error: unknown) => error,
+    )
+  expect(readFileSync(file).equals(before)).toBe(true)
+  expect(error).toBeInstanceOf(MillraceError)
+  return error as MillraceError
+}
+
+async function sql(text: string): Promise<void> {
+  const db = (await loadDriver())(scene.file)
+  db.exec(text)
+  db.close()
+}
+
+/** A sound store with a few hundred jobs in it, closed. */
+async function filled(): Promise<void> {
+  const store = await scene.opened()
+  await store.enqueue([enqueueCall(...Array.from({ length: 300 }, (_, i) => `job-${i}`))])
+  await store.close()
+}
+
+it('a database of somebody else is refused and left as it is', async () => {
+  await sql('CREATE TABLE users (name TEXT); INSERT INTO users VALUES (1)')
+  const error = await refusal()
+  expect(error).toBeInstanceOf(StoreCorruptError)
+  expect(error.message).toContain('is not a Millrace store')
+})
+
+it('a database with the mark of another application is refused and left as it is', async () => {
+  await sql('PRAGMA application_id = 77; CREATE TABLE users (name TEXT)')
+  expect(await refusal()).toBeInstanceOf(StoreCorruptError)
+})
+
+it('a store of a newer version is refused with the advice to update', async () => {
+  await filled()
+  await sql('PRAGMA user_version = 2; PRAGMA wal_checkpoint(TRUNCATE)')
+  const error = await refusal()
+  expect(error).toBeInstanceOf(StoreVersionError)
+  expect(error.message).toMatch(/version 2.*Update Millrace/s)
+})
+
+it('a text file and random bytes are refused', async () => {
+  writeFileSync(scene.file, 'Dear diary,\n'.repeat(200))
+  expect(await refusal()).toBeInstanceOf(StoreCorruptError)
+  const random = seededRandom(7)
+  writeFileSync(scene.file, Buffer.from(Array.from({ length: 20_000 }, () => Math.floor(random() * 256))))
+  expect(await refusal()).toBeInstanceOf(StoreCorruptError)
+})
+
+it('a truncated store is refused with the advice to restore a backup', async () => {
+  await filled()
+  truncateSync(scene.file, 4_096 * 3)
+  const error = await refusal()
+  expect(error).toBeInstanceOf(StoreCorruptError)
+  expect(error.message).toMatch(/backup.*\.recover/s)
+})
+
+it('a page that turns out to be damaged is told as damage, not as a crash or a wrong answer', async () => {
+  await filled()
+  const bytes = readFileSync(scene.file)
+  // All pages but the first, which holds the header and the table of tables.
+  bytes.fill(0xa5, 4_096)
+  writeFileSync(scene.file, bytes)
+  expect(await refusal()).toBeInstanceOf(StoreCorruptError)
+})
+
+it('whatever bytes are flipped, every call answers or throws a typed error', async () => {
+  await filled()
+  const sound = readFileSync(scene.file)
+  const random = seededRandom(60)
+  let refused = 0
+  for (let round = 0; round < 60; round += 1) {
+    const bytes = Buffer.from(sound)
+    for (let i = 0; i < 40; i += 1) bytes[Math.floor(random() * bytes.length)] = Math.floor(random() * 256)
+    const file = join(scene.folder, `flipped-${round}.db`)
+    writeFileSync(file, bytes)
+    const store = scene.store(file)
+    const calls = [
+      () => store.open([queue]),
+      () => store.claim([{ queue: queue.name, limit: 250 }], { worker: 'w', leaseMs: 1_000 }),
+      () => store.records.list(queue.name, { by: 'id', limit: 200 }),
+    ]
+    for (const call of calls) {
+      const error: unknown = await call().then(
+        () => undefined,
+        (error: unknown) => error,
+      )
+      if (error === undefined) continue
+      expect(error).toBeInstanceOf(MillraceError)
+      refused += 1
+    }
+    await store.close()
+  }
+  expect(refused).toBeGreaterThan(10)
+})
+
+it('a directory is refused, and so is a file that cannot be made', async () => {
+  mkdirSync(scene.file)
+  await expect(scene.store().open([queue])).rejects.toThrow(/is a directory/)
+  await expect(scene.store('/dev/null/jobs.db').open([queue])).rejects.toBeInstanceOf(StoreUnavailableError)
+})
+
+it("':memory:' is refused at once, with the way to a store that is not kept", () => {
+  expect(() => new SqliteStore({ file: ':memory:' })).toThrow(/memory:/)
+})
+
+it('nothing is made before the first call; then only its owner may read the file', async () => {
+  const file = join(scene.folder, 'deep', 'er', 'jobs.db')
+  const store = scene.store(file)
+  expect(statSync(join(scene.folder, 'deep'), { throwIfNoEntry: false })).toBeUndefined()
+  await store.open([queue])
+  expect(statSync(file).mode & 0o777).toBe(0o600)
+  expect(statSync(join(scene.folder, 'deep')).mode & 0o777).toBe(0o700)
+})
+
+it('a refused file may be put right: the next call opens it', async () => {
+  writeFileSync(scene.file, 'not a database'.repeat(100))
+  const store = scene.store()
+  await expect(store.open([queue])).rejects.toBeInstanceOf(StoreCorruptError)
+  writeFileSync(scene.file, '')
+  await expect(store.open([queue])).resolves.toHaveLength(1)
+})

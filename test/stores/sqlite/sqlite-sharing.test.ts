@@ -1,0 +1,141 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { createInterface } from 'node:readline'
+import { afterEach, beforeEach, expect, it } from 'vitest'
+import { loadDriver } from '#src/stores/sqlite/sqlite-driver.js'
+import { enqueueCall, queue, SqliteScene } from './sqlite-scene.js'
+
+let scene: SqliteScene
+beforeEach(() => {
+  scene = new SqliteScene()
+})
+afterEach(() => scene.close())
+
+const never = new AbortController().signal
+const by = { worker: 'w', leaseMs: 60_000 }
+
+it('many stores that make one new file at once agree on it', async () => {
+  const stores = Array.from({ length: 6 }, () => scene.store())
+  await Promise.all(stores.map((store) => store.open([queue])))
+  await Promise.all(stores.map((store, i) => store.enqueue([enqueueCall(`job-${i}`)])))
+  for (const store of stores) expect((await store.depth([queue.name])).depths[0]!.ready).toBe(6)
+})
+
+it('no job is given to two of several stores on one file', async () => {
+  const stores = await Promise.all(Array.from({ length: 4 }, () => scene.opened()))
+  await stores[0]!.enqueue([enqueueCall(...Array.from({ length: 200 }, (_, i) => `job-${i}`))])
+  const claims = await Promise.all(
+    Array.from({ length: 40 }, (_, i) => stores[i % 4]!.claim([{ queue: queue.name, limit: 5 }], by)),
+  )
+  const ids = claims.flatMap((claimed) => claimed.claims.map(({ id }) => id))
+  expect(ids).toHaveLength(200)
+  expect(new Set(ids).size).toBe(200)
+})
+
+it('a call remembered by one store is answered by another, not repeated', async () => {
+  const [one, other] = [await scene.opened(), await scene.opened()]
+  const call = enqueueCall('a')
+  await other.enqueue([enqueueCall('b')])
+  expect(await one.enqueue([call])).toEqual([['added']])
+  const { claims } = await one.claim([{ queue: queue.name, limit: 9 }], by)
+  await one.settle(claims.map(({ id, fence }) => ({ queue: queue.name, id, fence, kind: 'complete' })))
+  expect(await other.enqueue([call])).toEqual([['added']])
+  expect((await other.depth([queue.name])).depths[0]!.ready).toBe(0)
+})
+
+it('while another process holds the write lock, writes wait their turn and reads go on', async () => {
+  const store = await scene.opened()
+  const db = (await loadDriver())(scene.file)
+  db.exec('BEGIN IMMEDIATE')
+  let isAccepted = false
+  const accepted = store.enqueue([enqueueCall('a')]).then(() => {
+    isAccepted = true
+  })
+  expect((await store.depth([queue.name])).depths[0]!.ready).toBe(0)
+  expect(isAccepted).toBe(false)
+  db.exec('COMMIT')
+  db.close()
+  await accepted
+  expect((await store.depth([queue.name])).depths[0]!.ready).toBe(1)
+})
+
+it('a wait is ended by an enqueue of another process, and says by which queue', async () => {
+  const store = await scene.opened()
+  await store.open([{ ...queue, name: 'other' }])
+  const child = spawn(process.execPath, ['--input-type=module', '-e', producer], {
+    env: {
+      ...process.env,
+      STORE_MODULE: import.meta.resolve('#src/stores/sqlite/sqlite-store.js'),
+      STORE_FILE: scene.file,
+    },
+    stdio: ['pipe', 'pipe', 'inherit'],
+  })
+  try {
+    const lines = createInterface(child.stdout)
+    await once(lines, 'line')
+    const latencies: number[] = []
+    for (let round = 0; round < 30; round += 1) {
+      const waiting = store.wait(['other', queue.name], 20_000, never)
+      // Answered after the look of the wait, which was sent before it: from here on the wait hangs on the bell alone.
+      await store.depth([queue.name])
+      child.stdin.write(`${round}\n`)
+      const [[sentAt]] = await Promise.all([
+        once(lines, 'line'),
+        waiting.then((rung) => expect(rung).toEqual([queue.name])),
+      ])
+      latencies.push(Number(process.hrtime.bigint() - BigInt(sentAt)) / 1e6)
+      const { claims } = await store.claim([{ queue: queue.name, limit: 9 }], by)
+      expect(claims.map(({ id }) => id)).toEqual([`job-${round}`])
+      await store.settle(claims.map(({ id, fence }) => ({ queue: queue.name, id, fence, kind: 'complete' })))
+    }
+    latencies.sort((a, b) => a - b)
+    console.log(`enqueue in one process to wake-up in another: ${latencies[15]!.toFixed(1)} ms (median of 30)`)
+    // Half of what the look once a second alone would take on average: the bell must have rung.
+    expect(latencies[15]).toBeLessThan(250)
+  } finally {
+    child.stdin.end()
+    await once(child, 'exit')
+  }
+})
+
+it('a watch is ended when another store ends the job', async () => {
+  const [one, other] = [await scene.opened(), await scene.opened()]
+  await one.enqueue([enqueueCall('a')])
+  const watching = one.records.watch([{ queue: queue.name, id: 'a' }], 20_000, never)
+  const { claims } = await other.claim([{ queue: queue.name, limit: 1 }], by)
+  await other.settle([{ queue: queue.name, id: 'a', fence: claims[0]!.fence, kind: 'complete' }])
+  expect(await watching).toEqual([{ queue: queue.name, id: 'a' }])
+})
+
+it('an idle store keeps no process alive', async () => {
+  const script = `
+    const { SqliteStore } = await import(process.env.STORE_MODULE)
+    const store = new SqliteStore({ file: process.env.STORE_FILE })
+    await store.open([${JSON.stringify(queue)}])
+    await store.wait(['work'], 10, new AbortController().signal)`
+  const child = spawn(process.execPath, ['--input-type=module', '-e', script], {
+    env: {
+      ...process.env,
+      STORE_MODULE: import.meta.resolve('#src/stores/sqlite/sqlite-store.js'),
+      STORE_FILE: scene.file,
+    },
+    stdio: ['ignore', 'inherit', 'inherit'],
+  })
+  expect(await once(child, 'exit')).toEqual([0, null])
+})
+
+/** Enqueues one job for each line it reads, and says when it began to. */
+const producer = `
+  import { createInterface } from 'node:readline'
+  const { SqliteStore } = await import(process.env.STORE_MODULE)
+  const store = new SqliteStore({ file: process.env.STORE_FILE })
+  await store.open([${JSON.stringify(queue)}])
+  console.log('ready')
+  for await (const line of createInterface(process.stdin)) {
+    const at = process.hrtime.bigint()
+    const job = { id: 'job-' + line, task: 'send', payload: '{}', priority: 0, rememberMs: 0 }
+    await store.enqueue([{ callId: line, queue: 'work', jobs: [job] }])
+    console.log(String(at))
+  }
+  await store.close()
+`

@@ -1,0 +1,27 @@
+import { commandSequence } from 'millrace/testing'
+import { expect, it } from 'vitest'
+
+it('the same seed makes the same commands, another seed others', () => {
+  expect(commandSequence(5, 200)).toEqual(commandSequence(5, 200))
+  expect(commandSequence(6, 200)).not.toEqual(commandSequence(5, 200))
+})
+
+it('a longer sequence of a seed begins with the shorter one', () => {
+  expect(commandSequence(5, 200).slice(0, 50)).toEqual(commandSequence(5, 50))
+})
+
+it('a long sequence has every verb and every end of a claim', () => {
+  const commands = commandSequence(1, 5_000)
+
+  expect([...new Set(commands.map(({ verb }) => verb))].sort()).toEqual(
+    [
+      ...['advance', 'beat', 'bury', 'cancel', 'claim', 'clear', 'delete', 'delete dead', 'depth', 'drain', 'enqueue'],
+      ...['extend', 'fail', 'get', 'list', 'list dead', 'open', 'pause', 'queues', 'remove worker', 'reopen', 'resume'],
+      ...['revive', 'runNow', 'settle', 'watch', 'workers'],
+    ].sort(),
+  )
+  const ends = commands
+    .flatMap((command) => (command.verb === 'settle' ? command.items : []))
+    .map(({ end }) => end.kind)
+  expect([...new Set(ends)].sort()).toEqual(['bury', 'cancel', 'complete', 'release', 'retry'])
+})
