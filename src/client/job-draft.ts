@@ -57,7 +57,8 @@ export async function draftJob(
     ...(meta === undefined ? {} : { meta }),
     priority: options.priority ?? 0,
     ...due(where, options, rules.traits),
-    rememberMs: options.id === undefined ? 0 : rules.idempotencyMs,
+    // A store may remember ids that are never used again longer; this one may be, at once where it is not to be remembered.
+    rememberMs: options.id === undefined ? 0 : Math.max(1, rules.idempotencyMs),
   }
   return { queue, job, bytes: payloadBytes(payload) + (meta === undefined ? 0 : payloadBytes(meta)) }
 }

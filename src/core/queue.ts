@@ -2,6 +2,7 @@
 
 import * as v from 'valibot'
 import type { Duration } from './duration.js'
+import { ConfigConflictError } from './errors.js'
 import { duration, exactly, whole } from './option-check.js'
 
 /** Keep at most so many, for at most so long; both absent: as many and as long as the store lasts. */
@@ -139,5 +140,23 @@ function kept(keep: { age?: number | undefined; count?: number | undefined } | '
   return {
     ...(keep.age === undefined ? {} : { ageMs: keep.age }),
     ...(keep.count === undefined ? {} : { count: keep.count }),
+  }
+}
+
+/** What of a queue is fixed at its first use. */
+export interface QueueForm {
+  readonly kind: 'plain' | 'ordered'
+  readonly order: 'fifo' | 'lifo'
+}
+
+/** Throws `ConfigConflictError` where a stored queue is opened in another form. */
+export function refuseOtherForm(queue: string, stored: QueueForm, asked: QueueForm): void {
+  if (stored.kind !== asked.kind) {
+    const remedy = 'Give the new queue another name, or drain and delete the old one.'
+    throw new ConfigConflictError(queue, 'kind', stored.kind, asked.kind, remedy)
+  }
+  if (stored.order !== asked.order) {
+    const remedy = 'Use the stored order, or give the queue another name.'
+    throw new ConfigConflictError(queue, 'order', stored.order, asked.order, remedy)
   }
 }

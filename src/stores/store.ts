@@ -319,7 +319,10 @@ export interface Records {
    */
   get(queue: string, id: string): Promise<StoredJob | undefined>
   list(queue: string, query: ListQuery): Promise<Page>
-  /** Waiting jobs are cancelled; running ones are told at their next beat and counted as changed. Dead ones are left. */
+  /**
+   * Waiting jobs are cancelled; running ones are told at their next beat and counted as changed. Dead ones are left. The
+   * id of a cancelled job is remembered for its `rememberMs` or, where that is 0, for a minute.
+   */
   cancel(queue: string, where: Where, reason?: string): Promise<Step>
   /** Removes waiting jobs and kept results without a trace. By id; `'all'` and `'failed'` take waiting jobs only. Never running or dead ones. */
   delete(queue: string, where: Where): Promise<Step>

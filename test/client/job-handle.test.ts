@@ -76,6 +76,16 @@ describe.each(storeKinds)('a job handle, on %s', (kind) => {
     await expect(job.result()).rejects.toMatchObject({ code: 'job-cancelled' })
   })
 
+  it('tells whoever waits for the result that the job was cancelled', async () => {
+    const task = scriptedTask()
+    const m = testMill({ tasks: [task] }, kind)
+    const job = await m.enqueue(task, { steps: ['ok'] })
+    const result = expect(job.result({ timeout: '5s' })).rejects.toMatchObject({ code: 'job-cancelled' })
+    await job.cancel()
+
+    await result
+  })
+
   it('cancels a running job through its signal, at the next beat', async () => {
     const task = scriptedTask()
     const m = testMill({ tasks: [task], queues: { default: { lease: '3s' } } }, kind)

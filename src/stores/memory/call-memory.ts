@@ -1,9 +1,7 @@
 /** The calls a queue remembers, so that one sent again is answered and not repeated. */
 
+import { callMemoryCount, callMemoryMs } from '../../core/retention.js'
 import type { Enqueued } from '../store.js'
-
-const memoryMs = 60_000
-const memoryCount = 1_000
 
 interface Call {
   readonly id: string
@@ -17,19 +15,19 @@ export class CallMemory {
   /** What was answered to the call the first time, while that is remembered. */
   answersTo(id: string, now: number): Enqueued[] | undefined {
     const call = this.#calls.get(id)
-    return call !== undefined && call.at + memoryMs > now ? call.answers : undefined
+    return call !== undefined && call.at + callMemoryMs > now ? call.answers : undefined
   }
 
   remember(id: string, answers: Enqueued[], now: number): void {
     this.#calls.delete(id)
     this.#calls.set(id, { id, at: now, answers })
     for (const call of this.#calls.values()) {
-      if (this.#calls.size <= memoryCount && call.at + memoryMs > now) break
+      if (this.#calls.size <= callMemoryCount && call.at + callMemoryMs > now) break
       this.#calls.delete(call.id)
     }
   }
 
   list(now: number): Call[] {
-    return [...this.#calls.values()].filter((call) => call.at + memoryMs > now)
+    return [...this.#calls.values()].filter((call) => call.at + callMemoryMs > now)
   }
 }

@@ -49,8 +49,13 @@ export interface RememberedJob {
   readonly reason: string | undefined
 }
 
-export function rememberedJob(job: MemoryJob, state: RememberedJob['state'], finishedAt: number): RememberedJob {
-  const { id, task, priority, rememberMs } = job.spec
+export function rememberedJob(
+  job: MemoryJob,
+  state: RememberedJob['state'],
+  finishedAt: number,
+  forMs: number,
+): RememberedJob {
+  const { id, task, priority } = job.spec
   return {
     seq: job.seq,
     id,
@@ -62,7 +67,7 @@ export function rememberedJob(job: MemoryJob, state: RememberedJob['state'], fin
     createdAt: job.createdAt,
     runAt: dueAt(job.stamp),
     finishedAt,
-    until: finishedAt + rememberMs,
+    until: finishedAt + forMs,
     reason: job.reason,
   }
 }

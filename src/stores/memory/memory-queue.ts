@@ -3,6 +3,7 @@
  * This is the executable specification that every other store is compared with, step by step.
  */
 
+import { rememberedForMs, upkeepLimit } from '../../core/retention.js'
 import { dueAt, nextFence, nextStamp, stampOf } from '../../core/stamp.js'
 import type {
   Beat,
@@ -22,9 +23,6 @@ import { CallMemory } from './call-memory.js'
 import { claimOf, type MemoryJob, type RememberedJob, rememberedJob } from './memory-job.js'
 import { RememberedIds } from './remembered-ids.js'
 import { SortedList } from './sorted-list.js'
-
-/** Most jobs recovered, promoted or trimmed of each kind in one call: no call may take long because of what lay around. */
-const upkeepLimit = 100
 
 const bySeq = (a: MemoryJob, b: MemoryJob) => a.seq - b.seq
 
@@ -94,7 +92,7 @@ export class MemoryQueue {
     const job = this.jobs.get(id)
     if (job === undefined) return this.remembered.get(id, now)
     if (job.state !== 'completed' || job.finishedAt! + job.spec.rememberMs <= now) return undefined
-    return rememberedJob(job, 'completed', job.finishedAt!)
+    return rememberedJob(job, 'completed', job.finishedAt!, job.spec.rememberMs)
   }
 
   #add(spec: NewJob, now: number): void {
@@ -292,10 +290,11 @@ export class MemoryQueue {
     this.#move(job, 'completed', now, { finishedAt: now, expiresAt: keepMs === undefined ? undefined : now + keepMs })
   }
 
-  /** The job leaves; its id is remembered where the user gave it. */
+  /** The job leaves; its id is remembered where the user gave it or the job was cancelled. */
   end(job: MemoryJob, state: 'completed' | 'cancelled', now: number): void {
     this.drop(job)
-    if (job.spec.rememberMs > 0) this.remembered.add(rememberedJob(job, state, now))
+    const forMs = rememberedForMs(state, job.spec.rememberMs)
+    if (forMs > 0) this.remembered.add(rememberedJob(job, state, now, forMs))
   }
 
   /** A kept result goes; the id stays remembered as long as it would have been without one. */

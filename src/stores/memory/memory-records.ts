@@ -1,13 +1,11 @@
 /** The memory store's records: administration of the jobs of its queues. */
 
 import type { JobState } from '../../core/job.js'
+import { stepLimit } from '../../core/retention.js'
 import type { Records, Step, StoredQueue, Where } from '../store.js'
 import { type MemoryJob, rememberedRecord, storedJob } from './memory-job.js'
 import { page } from './memory-listing.js'
 import type { MemoryQueue } from './memory-queue.js'
-
-/** Most jobs changed in one step. */
-const stepLimit = 1_000
 
 export interface MemoryAdmin {
   queues(): Iterable<MemoryQueue>

@@ -2,7 +2,8 @@
 
 import { setMaxListeners } from 'node:events'
 import { type Clock, systemClock } from '../../core/clock.js'
-import { ClosedError, ConfigConflictError, UnknownQueueError } from '../../core/errors.js'
+import { ClosedError, UnknownQueueError } from '../../core/errors.js'
+import { refuseOtherForm } from '../../core/queue.js'
 import type {
   Buried,
   Claim,
@@ -86,17 +87,7 @@ export class MemoryStore implements Store {
     this.#refuseClosed()
     for (const settings of queues) {
       const stored = this.#data.queues.get(settings.name)?.settings
-      for (const property of ['kind', 'order'] as const) {
-        if (stored !== undefined && stored[property] !== settings[property]) {
-          throw new ConfigConflictError(
-            settings.name,
-            property,
-            stored[property],
-            settings[property],
-            remedies[property],
-          )
-        }
-      }
+      if (stored !== undefined) refuseOtherForm(settings.name, stored, settings)
     }
     return queues.map((settings) => {
       const queue = this.#data.queues.get(settings.name) ?? new MemoryQueue(settings)
@@ -213,11 +204,6 @@ export class MemoryStore implements Store {
       this.#data.waiters.add(waiter)
     })
   }
-}
-
-const remedies = {
-  kind: 'Give the ordered queue another name, or drain and delete the old one.',
-  order: 'Use the stored order, or give the queue another name.',
 }
 
 function headOf(queue: MemoryQueue, now: number): { queue: string; ageMs?: number } {

@@ -3,12 +3,11 @@
  * They are held in memory and written as one row per queue and transaction: a row per call would cost as much as its job.
  */
 
+import { callMemoryCount, callMemoryMs } from '../../core/retention.js'
 import type { Enqueued } from '../store.js'
 import type { Database, Statement } from './sqlite-driver.js'
 import type { QueueRow } from './sqlite-queue.js'
 
-export const callMemoryMs = 60_000
-export const callMemoryCount = 1_000
 /** Rows with nothing in them that are left standing. */
 const mostEmptied = 64
 

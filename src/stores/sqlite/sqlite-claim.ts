@@ -1,14 +1,12 @@
 /** Claiming from a SQLite store: recover expired leases, promote due jobs, take, lease, fence. */
 
+import { upkeepLimit } from '../../core/retention.js'
 import { dueAt, nextFence } from '../../core/stamp.js'
 import type { Buried, Claimer, ClaimFrom, Wait } from '../store.js'
 import type { Statement } from './sqlite-driver.js'
 import { type JobRow, jobColumns } from './sqlite-job.js'
 import { bounded, type QueueRow } from './sqlite-queue.js'
 import type { SqliteSession } from './sqlite-session.js'
-
-/** Most jobs recovered or promoted in one call: no call may take long because of what lay around. */
-const upkeepLimit = 100
 
 /** What `claim` answers; the claims are still the JSON text that SQLite made of them, for the other thread to read. */
 export interface ClaimedText {

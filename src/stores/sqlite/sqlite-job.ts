@@ -1,6 +1,7 @@
 /** Job rows: the statements by which a job changes its state, and the counters that follow. */
 
 import type { Payload } from '../../core/codec.js'
+import { rememberedForMs } from '../../core/retention.js'
 import { dueAt, stampOf } from '../../core/stamp.js'
 import type { Database, SqlValue, Statement } from './sqlite-driver.js'
 import { bounded, placeOf, type QueueRow, takeStamp } from './sqlite-queue.js'
@@ -116,20 +117,27 @@ export class SqliteJobs {
     queue.completed += 1
   }
 
-  /** The job leaves; its id is remembered where the user gave it. */
+  /** The job leaves; its id is remembered where the user gave it or the job was cancelled. */
   end(queue: QueueRow, job: JobRow, state: 'completed' | 'cancelled', now: number): void {
     this.drop(queue, job)
-    if (job.remember_ms > 0) this.#rememberJob(queue, job, state, now)
+    const forMs = rememberedForMs(state, job.remember_ms)
+    if (forMs > 0) this.#rememberJob(queue, job, state, now, forMs)
   }
 
   /** A kept result goes; the id stays remembered as long as it would have been without one. */
   dropResult(queue: QueueRow, job: JobRow, now: number): void {
     this.drop(queue, job)
-    if (isRemembered(job, now)) this.#rememberJob(queue, job, 'completed', job.finished_at!)
+    if (isRemembered(job, now)) this.#rememberJob(queue, job, 'completed', job.finished_at!, job.remember_ms)
   }
 
-  #rememberJob(queue: QueueRow, job: JobRow, state: 'completed' | 'cancelled', finishedAt: number): void {
-    const until = bounded(finishedAt + job.remember_ms)
+  #rememberJob(
+    queue: QueueRow,
+    job: JobRow,
+    state: 'completed' | 'cancelled',
+    finishedAt: number,
+    forMs: number,
+  ): void {
+    const until = bounded(finishedAt + forMs)
     const { id, task, rank, attempt, crashes, created_at, stamp, reason } = job
     const { qid } = queue
     this.#remember.run(

@@ -1,5 +1,6 @@
 /** Administration of the jobs of a SQLite store: bounded steps over selected jobs. */
 
+import { stepLimit } from '../../core/retention.js'
 import type { Step, StoredQueue, Where } from '../store.js'
 import type { Statement } from './sqlite-driver.js'
 import { isHidden, type JobRow, jobColumns } from './sqlite-job.js'
@@ -9,8 +10,6 @@ import type { SqliteSession } from './sqlite-session.js'
 import type { SqliteSettle } from './sqlite-settle.js'
 import { storedOrNull } from './sqlite-text.js'
 
-/** Most jobs changed in one step. */
-const stepLimit = 1_000
 /** Up to so many failed jobs are sorted; more are found by going along the order instead. */
 const sortLimit = 10_000
 

@@ -1,16 +1,11 @@
 /** Opening queues in a SQLite store, and counting what is in them. */
 
-import { ConfigConflictError } from '../../core/errors.js'
+import { refuseOtherForm } from '../../core/queue.js'
 import type { Depth, QueueSettings, StoredQueue } from '../store.js'
 import type { SqliteClaim } from './sqlite-claim.js'
 import type { Statement } from './sqlite-driver.js'
 import { storedQueue } from './sqlite-records.js'
 import type { SqliteSession } from './sqlite-session.js'
-
-const remedies = {
-  kind: 'Give the ordered queue another name, or drain and delete the old one.',
-  order: 'Use the stored order, or give the queue another name.',
-}
 
 export class SqliteSettings {
   readonly #session: SqliteSession
@@ -24,7 +19,10 @@ export class SqliteSettings {
   }
 
   open(queues: readonly QueueSettings[]): StoredQueue[] {
-    for (const settings of queues) this.#refuseConflict(settings)
+    for (const settings of queues) {
+      const row = this.#session.queues.find(settings.name)
+      if (row !== undefined) refuseOtherForm(row.name, { kind: row.kind, order: row.ord }, settings)
+    }
     return queues.map((settings) => {
       const { name, kind, order, maxPending, maxCrashes, resultsCount, dead } = settings
       const { queues } = this.#session
@@ -37,13 +35,6 @@ export class SqliteSettings {
       row.dead_count = dead.count ?? null
       return storedQueue(row)
     })
-  }
-
-  #refuseConflict({ name, kind, order }: QueueSettings): void {
-    const row = this.#session.queues.find(name)
-    if (row === undefined) return
-    if (row.kind !== kind) throw new ConfigConflictError(name, 'kind', row.kind, kind, remedies.kind)
-    if (row.ord !== order) throw new ConfigConflictError(name, 'order', row.ord, order, remedies.order)
   }
 
   depth(names: readonly string[]): { readonly now: number; readonly depths: Depth[] } {

@@ -1,5 +1,6 @@
 /** Settling and extending claims in a SQLite store, and the trimming that goes with settling. */
 
+import { upkeepLimit } from '../../core/retention.js'
 import type { ExtendAnswer, ExtendItem, SettleAnswer, SettleItem } from '../store.js'
 import type { Statement } from './sqlite-driver.js'
 import { type JobRow, jobColumns } from './sqlite-job.js'
@@ -7,9 +8,6 @@ import { bounded, type QueueRow } from './sqlite-queue.js'
 import { running } from './sqlite-schema.js'
 import type { SqliteSession } from './sqlite-session.js'
 import { storedOrNull } from './sqlite-text.js'
-
-/** Most rows trimmed of each kind in one call: no call may take long because of what lay around. */
-const upkeepLimit = 100
 
 export class SqliteSettle {
   readonly #session: SqliteSession

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import { ClosedError } from '../../core/errors.js'
 import { type ContractConcern, contractCase, records } from './contract-case.js'
-import { newJob } from './scene.js'
+import { newJob, soon } from './scene.js'
 
 export const closing: ContractConcern = {
   concern: 'closing',
@@ -46,7 +46,7 @@ export const closing: ContractConcern = {
       const waiting = store.wait([queue], 25_000, new AbortController().signal)
       await store.close()
 
-      await finishedOrClosed(waiting, [])
+      await finishedOrClosed(soon(waiting), [])
     }),
 
     contractCase(
@@ -57,7 +57,7 @@ export const closing: ContractConcern = {
         const watching = scene.records.watch(jobs, 25_000, new AbortController().signal)
         await scene.store.close()
 
-        await finishedOrClosed(watching, [])
+        await finishedOrClosed(soon(watching), [])
       },
       records,
     ),

@@ -55,6 +55,20 @@ export const idempotency: ContractConcern = {
       assert.deepEqual(await scene.enqueue(['a']), ['added'])
     }),
 
+    contractCase(
+      'a cancelled job is remembered for a minute where its id was not to be',
+      async (scene) => {
+        await scene.add('a')
+        await scene.records.cancel(scene.queue, { ids: ['a'] }, 'stop')
+        await scene.advance(59_999)
+        assert.equal((await scene.records.get(scene.queue, 'a'))?.state, 'cancelled')
+        await scene.advance(1)
+
+        assert.equal(await scene.records.get(scene.queue, 'a'), undefined)
+      },
+      records,
+    ),
+
     contractCase('an id whose result is kept but that is not remembered is replaced', async (scene) => {
       await scene.addCompleted('a')
 

@@ -91,6 +91,8 @@ export const recordsActions: ContractConcern = {
 
           assert.deepEqual(await scene.states(), act === 'bury' ? ['again dead', 'fresh ready'] : ['fresh ready'])
           await scene.records.clear(scene.queue)
+          // A cancelled id may be used again when it is no longer remembered.
+          await scene.advance(60_000)
         }
       },
       records,

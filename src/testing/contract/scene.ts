@@ -179,3 +179,16 @@ export function newJob(job: Partial<NewJob> & { readonly id: string }): NewJob {
 function keyOf({ queue, id, fence }: ClaimKey): ClaimKey {
   return { queue, id, fence }
 }
+
+/** What the promise resolves with. Throws where that takes longer: what a store must do soon it must not do at last. */
+export async function soon<T>(promise: Promise<T>, withinMs = 5_000): Promise<T> {
+  let timer: NodeJS.Timeout | undefined
+  const late = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(new Error(`it took longer than ${withinMs} ms`)), withinMs)
+  })
+  try {
+    return await Promise.race([promise, late])
+  } finally {
+    clearTimeout(timer)
+  }
+}

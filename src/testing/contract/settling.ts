@@ -275,10 +275,10 @@ export const settling: ContractConcern = {
           { kind: 'release', delayMs: 1_000 },
           { kind: 'cancel' },
         ] as const
-        for (const end of ends) {
-          await scene.add('a')
+        for (const [i, end] of ends.entries()) {
+          await scene.add(`a${i}`)
           const claim = await scene.claimOne()
-          await scene.records.cancel(scene.queue, { ids: ['a'] })
+          await scene.records.cancel(scene.queue, { ids: [`a${i}`] })
           await scene.end(claim, end)
 
           assert.deepEqual(await scene.states(), [], end.kind)

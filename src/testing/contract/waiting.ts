@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { type ContractConcern, contractCase, records } from './contract-case.js'
-import { newJob } from './scene.js'
+import { newJob, soon } from './scene.js'
 
 /** Longer than any case may take: what ends sooner ended for another reason. */
 const longMs = 25_000
@@ -13,23 +13,23 @@ export const waiting: ContractConcern = {
     contractCase('wait resolves at once where a job is ready', async (scene) => {
       await scene.add('a')
 
-      assert.deepEqual(await scene.store.wait([scene.queue], longMs, never()), [scene.queue])
+      assert.deepEqual(await soon(scene.store.wait([scene.queue], longMs, never())), [scene.queue])
     }),
 
     contractCase('wait resolves at once where a job fell due or a lease ended', async (scene) => {
       await scene.add({ id: 'a', delayMs: 1_000 })
       await scene.advance(1_000)
-      assert.deepEqual(await scene.store.wait([scene.queue], longMs, never()), [scene.queue])
+      assert.deepEqual(await soon(scene.store.wait([scene.queue], longMs, never())), [scene.queue])
       await scene.claimOne({ leaseMs: 1_000 })
       await scene.advance(1_000)
-      assert.deepEqual(await scene.store.wait([scene.queue], longMs, never()), [scene.queue])
+      assert.deepEqual(await soon(scene.store.wait([scene.queue], longMs, never())), [scene.queue])
     }),
 
     contractCase('an enqueue rings who waits', async (scene) => {
       const rung = scene.store.wait([scene.queue], longMs, never())
       await scene.add('a')
 
-      assert.deepEqual(await rung, [scene.queue])
+      assert.deepEqual(await soon(rung), [scene.queue])
     }),
 
     contractCase('an enqueue on another handle is noticed', async (scene) => {
@@ -37,7 +37,7 @@ export const waiting: ContractConcern = {
       const rung = other.wait([scene.queue], longMs, never())
       await scene.add('a')
 
-      assert.deepEqual(await rung, [scene.queue])
+      assert.deepEqual(await soon(rung), [scene.queue])
     }),
 
     contractCase('everybody who waits is rung', async (scene) => {
@@ -45,7 +45,7 @@ export const waiting: ContractConcern = {
       const rung = handles.map((store) => store.wait([scene.queue], longMs, never()))
       await scene.add('a')
 
-      assert.deepEqual(await Promise.all(rung), [[scene.queue], [scene.queue], [scene.queue]])
+      assert.deepEqual(await soon(Promise.all(rung)), [[scene.queue], [scene.queue], [scene.queue]])
     }),
 
     contractCase('wait names a queue that was asked for', async (scene) => {
@@ -53,21 +53,21 @@ export const waiting: ContractConcern = {
       const rung = scene.store.wait(['other', scene.queue], longMs, never())
       await scene.enqueue(['a'], { queue: 'other' })
 
-      assert.ok((await rung).includes('other'))
+      assert.ok((await soon(rung)).includes('other'))
     }),
 
     contractCase('wait resolves with none when its time is over', async (scene) => {
-      assert.deepEqual(await scene.store.wait([scene.queue], 20, never()), [])
-      assert.deepEqual(await scene.store.wait([scene.queue], 0, never()), [])
+      assert.deepEqual(await soon(scene.store.wait([scene.queue], 20, never())), [])
+      assert.deepEqual(await soon(scene.store.wait([scene.queue], 0, never())), [])
     }),
 
     contractCase('wait resolves with none when it is aborted, before or meanwhile', async (scene) => {
-      assert.deepEqual(await scene.store.wait([scene.queue], longMs, AbortSignal.abort()), [])
+      assert.deepEqual(await soon(scene.store.wait([scene.queue], longMs, AbortSignal.abort())), [])
       const abort = new AbortController()
       const rung = scene.store.wait([scene.queue], longMs, abort.signal)
       abort.abort()
 
-      assert.deepEqual(await rung, [])
+      assert.deepEqual(await soon(rung), [])
     }),
 
     contractCase('a released job rings who waits', async (scene) => {
@@ -76,7 +76,7 @@ export const waiting: ContractConcern = {
       const rung = scene.store.wait([scene.queue], longMs, never())
       await scene.end(claim, { kind: 'release', delayMs: 0 })
 
-      assert.deepEqual(await rung, [scene.queue])
+      assert.deepEqual(await soon(rung), [scene.queue])
     }),
 
     contractCase(
@@ -85,7 +85,7 @@ export const waiting: ContractConcern = {
         const rings = async (change: () => Promise<unknown>) => {
           const rung = scene.store.wait([scene.queue], longMs, never())
           await change()
-          assert.deepEqual(await rung, [scene.queue])
+          assert.deepEqual(await soon(rung), [scene.queue])
           for (const claim of (await scene.claim()).claims) await scene.end(claim, { kind: 'complete' })
         }
         await scene.add('a')
@@ -191,7 +191,7 @@ export const waiting: ContractConcern = {
       const rung = Array.from({ length: 50 }, () => scene.store.wait([scene.queue], longMs, never()))
       await scene.store.enqueue([{ callId: 'c', queue: scene.queue, jobs: [newJob({ id: 'a' })] }])
 
-      for (const names of await Promise.all(rung)) assert.deepEqual(names, [scene.queue])
+      for (const names of await soon(Promise.all(rung))) assert.deepEqual(names, [scene.queue])
     }),
   ],
 }

@@ -1,0 +1,19 @@
+/** Retention: what every store keeps beyond the end of a job or a call, and how much work keeping may cost one call. */
+
+/** Most jobs recovered, promoted or trimmed of each kind in one call: no call may take long because of what lay around. */
+export const upkeepLimit = 100
+
+/** Most jobs that one step of administration changes. */
+export const stepLimit = 1_000
+
+/** How long, and how many calls of a queue, enqueue calls are remembered, so that one sent again is answered alike. */
+export const callMemoryMs = 60_000
+export const callMemoryCount = 1_000
+
+/** Long enough for whoever waits for a result to learn that there will be none. */
+const cancelMemoryMs = 60_000
+
+/** How long the id of a job is remembered that ended with no result kept; 0: not at all. */
+export function rememberedForMs(state: 'completed' | 'cancelled', rememberMs: number): number {
+  return rememberMs === 0 && state === 'cancelled' ? cancelMemoryMs : rememberMs
+}
