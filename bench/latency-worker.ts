@@ -16,6 +16,7 @@ const timed = defineTask({
 const mill = millrace({ store, tasks: [timed] })
 await mill.worker({ concurrency: 10 }).start()
 process.send?.('ready')
+process.once('disconnect', () => process.exit())
 process.once('message', async () => {
   await mill.close()
   process.send?.(latencies, () => process.disconnect())

@@ -138,12 +138,14 @@ async function latency(folder: string): Promise<{ p50: number; p99: number }> {
   const worker = fork(join(import.meta.dirname, 'latency-worker.ts'), [store], { execArgv: [jiti] })
   try {
     await once(worker, 'message')
+    const accepted: Promise<unknown>[] = []
     const startedAt = performance.now()
     for (let i = 0; i < 1_000; i += 1) {
       // Open loop: jobs come at their time, whether or not the last one has been accepted.
       await delay(Math.max(0, startedAt + i * 10 - performance.now()))
-      void mill.enqueue(timed, String(process.hrtime.bigint()))
+      accepted.push(mill.enqueue(timed, String(process.hrtime.bigint())))
     }
+    await Promise.all(accepted)
     await mill.queue('default').drain()
     worker.send('stop')
     const [latencies] = (await once(worker, 'message')) as [number[]]

@@ -9,7 +9,7 @@ import { Dice } from './dice.js'
 
 /** The queues of every sequence, as its first command opens them: roomy, tight and last in first out, and impatient. */
 export const sequenceQueues: readonly QueueSettings[] = [
-  { name: 'mail', kind: 'plain', order: 'fifo', maxCrashes: 2, dead: {} },
+  { name: 'mail', kind: 'plain', order: 'fifo', maxCrashes: 2, resultsCount: 2, dead: {} },
   { name: 'stack', kind: 'plain', order: 'lifo', maxPending: 4, maxCrashes: 1, resultsCount: 2, dead: { count: 2 } },
   { name: 'tight', kind: 'plain', order: 'fifo', maxPending: 6, maxCrashes: 3, dead: { ageMs: 20_000, count: 3 } },
 ]

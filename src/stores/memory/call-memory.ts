@@ -1,6 +1,6 @@
 /** The calls a queue remembers, so that one sent again is answered and not repeated. */
 
-import { callMemoryCount, callMemoryMs } from '../../core/retention.js'
+import { callMemoryCount, callMemoryMs } from '../../core/upkeep.js'
 import type { Enqueued } from '../store.js'
 
 interface Call {

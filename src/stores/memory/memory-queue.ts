@@ -3,8 +3,8 @@
  * This is the executable specification that every other store is compared with, step by step.
  */
 
-import { rememberedForMs, upkeepLimit } from '../../core/retention.js'
 import { dueAt, nextFence, nextStamp, stampOf } from '../../core/stamp.js'
+import { rememberedForMs, upkeepLimit } from '../../core/upkeep.js'
 import type {
   Beat,
   Buried,

@@ -1,7 +1,7 @@
 /** The memory store's records: administration of the jobs of its queues. */
 
 import type { JobState } from '../../core/job.js'
-import { stepLimit } from '../../core/retention.js'
+import { stepLimit } from '../../core/upkeep.js'
 import type { Records, Step, StoredQueue, Where } from '../store.js'
 import { type MemoryJob, rememberedRecord, storedJob } from './memory-job.js'
 import { page } from './memory-listing.js'

@@ -3,7 +3,7 @@
  * They are held in memory and written as one row per queue and transaction: a row per call would cost as much as its job.
  */
 
-import { callMemoryCount, callMemoryMs } from '../../core/retention.js'
+import { callMemoryCount, callMemoryMs } from '../../core/upkeep.js'
 import type { Enqueued } from '../store.js'
 import type { Database, Statement } from './sqlite-driver.js'
 import type { QueueRow } from './sqlite-queue.js'

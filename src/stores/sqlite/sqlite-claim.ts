@@ -1,7 +1,7 @@
 /** Claiming from a SQLite store: recover expired leases, promote due jobs, take, lease, fence. */
 
-import { upkeepLimit } from '../../core/retention.js'
 import { dueAt, nextFence } from '../../core/stamp.js'
+import { upkeepLimit } from '../../core/upkeep.js'
 import type { Buried, Claimer, ClaimFrom, Wait } from '../store.js'
 import type { Statement } from './sqlite-driver.js'
 import { type JobRow, jobColumns } from './sqlite-job.js'

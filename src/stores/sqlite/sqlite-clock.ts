@@ -1,7 +1,7 @@
 /** The SQLite store's clock: wall time for records, the machine's monotonic time and boot id for leases. */
 
 import { readFileSync } from 'node:fs'
-import { hostname } from 'node:os'
+import { hostname, uptime } from 'node:os'
 
 export interface SqliteClock {
   /** Ms since 1970. */
@@ -10,6 +10,11 @@ export interface SqliteClock {
   mono(): number
   /** Another value after each start of the machine: monotonic times of different boots do not compare. */
   bootId(): string
+  /**
+   * When the machine started, ms since 1970, good to a few seconds. Tells a restart from a container that shares the
+   * machine and calls its boot by another id. Absent: every other id is a restart.
+   */
+  bootedAt?(): number
 }
 
 export const machineClock: SqliteClock = {
@@ -20,9 +25,15 @@ export const machineClock: SqliteClock = {
     try {
       return readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim()
     } catch {
-      return hostname()
+      return `${hostname()} ${Math.floor(bootTime() / 60_000)}`
     }
   },
+  bootedAt: bootTime,
+}
+
+/** Of the kernel itself where its monotonic clock begins with the boot; what a container is told of its uptime may be its own. */
+function bootTime(): number {
+  return Date.now() - (process.platform === 'linux' ? Number(process.hrtime.bigint() / 1_000_000n) : uptime() * 1_000)
 }
 
 /** The clock that the module at `url` exports as `clock`; the machine's where there is no url. */

@@ -43,7 +43,7 @@ export function openFile(file: string, open: OpenDatabase, clock: SqliteClock): 
     refuseByHeader(file, db)
     // Only now: in the file's header from the first commit on, our mark is seen without reading the log.
     if (pragma(db, 'journal_mode = WAL') !== 'wal') throw unavailable(file, 'it cannot be put into WAL mode.')
-    voidLeasesOfOtherBoot(db, clock.bootId())
+    voidLeasesOfOtherBoot(db, clock)
     return db
   } catch (error) {
     db.close()
@@ -64,7 +64,7 @@ function pragma(db: Database, name: string): unknown {
 /** What its path tells against it. True where there is no file, or an empty one. */
 function refuseByPath(file: string): boolean {
   const directory = dirname(file)
-  mkdirSync(directory, { recursive: true, mode: 0o700 })
+  makeDirectory(directory)
   const network = networkFileSystems[statfsSync(directory).type]
   if (network !== undefined)
     throw unavailable(file, `it lies on a network file system (${network}), whose locks do not hold. Use a local disk.`)
@@ -77,6 +77,17 @@ function refuseByPath(file: string): boolean {
   if (!stats.isFile()) throw unavailable(file, 'it is not a regular file.')
   accessSync(file, constants.R_OK | constants.W_OK)
   return stats.size === 0
+}
+
+/** Step by step: Node's own recursion never ends where the system says of an existing directory that it is not there (/proc). */
+function makeDirectory(directory: string): void {
+  if (lstat(directory) !== undefined) return
+  makeDirectory(dirname(directory))
+  try {
+    mkdirSync(directory, { mode: 0o700 })
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
+  }
 }
 
 function lstat(file: string): Stats | undefined {
@@ -129,16 +140,31 @@ function create(db: Database): void {
   }
 }
 
-/** Monotonic times of another boot mean nothing now: whoever held those leases is gone. */
-function voidLeasesOfOtherBoot(db: Database, bootId: string): void {
-  const select = db.prepare(`SELECT value FROM meta WHERE name = 'boot'`)
-  const isSame = () => (select.get() as { value: string } | undefined)?.value === bootId
+/** Two readings of one boot time differ by less: the wall clock is adjusted now and then. */
+const bootToleranceMs = 60_000
+
+/**
+ * Monotonic times of another boot mean nothing now: whoever held those leases is gone. Where only the id differs and not
+ * the time of the boot, a container of this very machine is at work on the file, and its leases hold.
+ */
+function voidLeasesOfOtherBoot(db: Database, clock: SqliteClock): void {
+  const bootId = clock.bootId()
+  const bootedAt = clock.bootedAt?.()
+  const select = db.prepare('SELECT value FROM meta WHERE name = ?')
+  const stored = (name: string) => (select.get(name) as { value: string } | undefined)?.value
+  const isSame = () => {
+    if (stored('boot') === bootId) return true
+    const at = stored('bootedAt')
+    return at !== undefined && bootedAt !== undefined && Math.abs(Number(at) - bootedAt) < bootToleranceMs
+  }
   if (isSame()) return
   db.exec('BEGIN IMMEDIATE')
   try {
     if (!isSame()) {
       db.exec('UPDATE job SET lease_until = 0 WHERE state = 2')
-      db.prepare(`INSERT OR REPLACE INTO meta (name, value) VALUES ('boot', ?)`).run(bootId)
+      const insert = db.prepare('INSERT OR REPLACE INTO meta (name, value) VALUES (?, ?)')
+      insert.run('boot', bootId)
+      if (bootedAt !== undefined) insert.run('bootedAt', String(bootedAt))
     }
     db.exec('COMMIT')
   } catch (error) {

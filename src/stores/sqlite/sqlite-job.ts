@@ -1,8 +1,8 @@
 /** Job rows: the statements by which a job changes its state, and the counters that follow. */
 
 import type { Payload } from '../../core/codec.js'
-import { rememberedForMs } from '../../core/retention.js'
 import { dueAt, stampOf } from '../../core/stamp.js'
+import { rememberedForMs } from '../../core/upkeep.js'
 import type { Database, SqlValue, Statement } from './sqlite-driver.js'
 import { bounded, placeOf, type QueueRow, takeStamp } from './sqlite-queue.js'
 import { completed, dead, ready, scheduled } from './sqlite-schema.js'

@@ -1,6 +1,6 @@
 /** Administration of the jobs of a SQLite store: bounded steps over selected jobs. */
 
-import { stepLimit } from '../../core/retention.js'
+import { stepLimit } from '../../core/upkeep.js'
 import type { Step, StoredQueue, Where } from '../store.js'
 import type { Statement } from './sqlite-driver.js'
 import { isHidden, type JobRow, jobColumns } from './sqlite-job.js'

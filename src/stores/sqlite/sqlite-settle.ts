@@ -1,6 +1,6 @@
 /** Settling and extending claims in a SQLite store, and the trimming that goes with settling. */
 
-import { upkeepLimit } from '../../core/retention.js'
+import { upkeepLimit } from '../../core/upkeep.js'
 import type { ExtendAnswer, ExtendItem, SettleAnswer, SettleItem } from '../store.js'
 import type { Statement } from './sqlite-driver.js'
 import { type JobRow, jobColumns } from './sqlite-job.js'

@@ -31,3 +31,19 @@ it('a restart of the machine ends every lease at once; another opening does not'
   expect(second).toMatchObject({ id: 'a', attempt: 1, crashes: 0 })
   expect(second!.fence).toBeGreaterThan(first!.fence)
 })
+
+it('another boot id at the same time of boot ends no lease: it is a container of the same machine', async () => {
+  const clockOf = (bootId: string, bootedAt: number) => {
+    const text = `export const clock = { now: () => 1_000_000, mono: () => 5_000, bootId: () => '${bootId}', bootedAt: () => ${bootedAt} }`
+    return `data:text/javascript,${encodeURIComponent(text)}`
+  }
+  const before = await scene.opened(clockOf('boot-1', 900_000))
+  await before.enqueue([enqueueCall('a')])
+  expect((await before.claim(from, by)).claims).toHaveLength(1)
+
+  const container = await scene.opened(clockOf('boot-2', 930_000))
+  expect((await container.claim(from, by)).claims).toEqual([])
+
+  const afterBoot = await scene.opened(clockOf('boot-3', 1_000_000))
+  expect((await afterBoot.claim(from, by)).claims).toHaveLength(1)
+})

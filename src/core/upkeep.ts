@@ -1,4 +1,4 @@
-/** Retention: what every store keeps beyond the end of a job or a call, and how much work keeping may cost one call. */
+/** Upkeep: what every store keeps beyond the end of a job or a call, and how much work keeping may cost one call. */
 
 /** Most jobs recovered, promoted or trimmed of each kind in one call: no call may take long because of what lay around. */
 export const upkeepLimit = 100
