@@ -12,7 +12,7 @@ import type { BenchReport } from './bench.js'
 import { rawInserts, rawTurns } from './raw-sqlite.js'
 
 const rounds = 5
-const jobs = 20_000
+const jobs = 50_000
 const payload = { n: 12_345 }
 
 const blank = defineTask({ name: 'blank', run: async () => {} })

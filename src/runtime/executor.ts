@@ -74,8 +74,8 @@ export class Executor {
       events.emit('job.started', { ...refOf(execution.claim), attempt: execution.job.attempt, worker })
     const attempt = this.#attempt(task, execution)
     const verdict = new Promise<Verdict>((resolve) => {
-      const limit = new TimeLimitError(task.name, task.timeLimitMs)
-      const timer = setTimeout(() => execution.giveUp(limit), Math.min(task.timeLimitMs, 0x7fffffff))
+      const { name, timeLimitMs } = task
+      const timer = setTimeout(() => execution.giveUp(new TimeLimitError(name, timeLimitMs)), timeLimitMs)
       const decide = (decided: Verdict) => {
         clearTimeout(timer)
         resolve(decided)
