@@ -117,6 +117,7 @@ export function typedError(file: string, error: unknown): unknown {
     case code.nomem:
       return unavailable(file, `out of memory (${message}).`, error)
   }
+  if (primaryCode(error) !== undefined) return unavailable(file, `SQLite failed (${message}).`, error)
   const { code: systemCode } = error as { code?: unknown }
   if (systemCode === 'ENOSPC' || systemCode === 'EDQUOT')
     return new StoreFullError(`the SQLite store '${file}' has no room left on its disk (${message}).`, { cause: error })
