@@ -17,11 +17,12 @@ export type { JobContext, JobRecord, JobState, Meta, Progress, RunningJob } from
 export type { Logger } from './core/logger.js'
 export type { EnqueueItem, Middleware, Run } from './core/middleware.js'
 export { bury, cancel, type OutcomeValue, snooze } from './core/outcome.js'
-export type { QueueOptions } from './core/queue.js'
-export type { InputOf, OutputOf, Schema } from './core/schema.js'
+export type { Keep, QueueOptions, ThrottleOptions } from './core/queue.js'
+export type { InputOf, OutputOf, Schema, SchemaIssue, SchemaResult } from './core/schema.js'
 export {
   type AnyTask,
   defineTask,
+  type ExhaustedJob,
   type Handler,
   type RetryOptions,
   type Task,

@@ -72,6 +72,6 @@ function refuse(message: string): never {
 }
 
 /** URLs carry secrets; messages and logs must not. */
-export function withoutPassword(url: string): string {
+function withoutPassword(url: string): string {
   return url.replace(/\/\/[^@/]*@/, '//…@')
 }

@@ -71,6 +71,7 @@ export class Worker {
     | { store: Store; executor: Executor; settler: Settler; keeper: LeaseKeeper; waiter: Waiter; presence: Service }
     | undefined
   #waits: readonly Wait[] = []
+  #calling: 'claim' | 'wait' = 'claim'
   #loop: Promise<void> | undefined
   #stopping = false
   #stopped: Promise<void> | undefined
@@ -182,7 +183,7 @@ export class Worker {
       } catch (error) {
         if (isFatal(error)) throw error
         const retryMs = outageDelayMs(failures++, random)
-        events.emit('store.failed', { call: 'claim', error, retryMs })
+        events.emit('store.failed', { call: this.#calling, error, retryMs })
         await new Promise((resolve) => setTimeout(resolve, retryMs))
       }
     }
@@ -191,8 +192,10 @@ export class Worker {
   async #turn(): Promise<void> {
     const { waiter } = this.#tools!
     if (this.#slots.free === 0) return this.#slots.freed()
+    this.#calling = 'claim'
     const asked = this.#draw.next()
     if (asked.length > 0) return this.#claim(asked)
+    this.#calling = 'wait'
     const longPollMs = Math.min(...this.#settings.queues.map((queue) => queue.longPollMs))
     await waiter.rest(this.#draw.tried, this.#waits, longPollMs)
     this.#waits = []

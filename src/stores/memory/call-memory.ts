@@ -15,7 +15,7 @@ export class CallMemory {
   /** What was answered to the call the first time, while that is remembered. */
   answersTo(id: string, now: number): Enqueued[] | undefined {
     const call = this.#calls.get(id)
-    return call !== undefined && call.at + callMemoryMs > now ? call.answers : undefined
+    return call !== undefined && call.at + callMemoryMs > now ? [...call.answers] : undefined
   }
 
   remember(id: string, answers: Enqueued[], now: number): void {

@@ -1,0 +1,32 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { readFileSync } from 'node:fs'
+import { expect, it } from 'vitest'
+import { identityText, processIdentity, startTicks } from '#src/runtime/identity.js'
+
+it('reads the start ticks behind a command that holds spaces and brackets', () => {
+  const fields = Array.from({ length: 50 }, (_, i) => i + 3)
+  expect(startTicks(`4711 (a (b) c) ${fields.join(' ')}`)).toBe(22)
+})
+
+it('tells this process from another one, and stays the same while it lives', async () => {
+  const own = processIdentity()
+  expect(own).toEqual(processIdentity())
+  expect(own.pid).toBe(process.pid)
+  expect(own.ticks).toBeGreaterThan(0)
+
+  const child = spawn(process.execPath, ['-e', 'process.stdin.resume()'])
+  await once(child, 'spawn')
+  expect(startTicks(readFileSync(`/proc/${child.pid}/stat`, 'utf8'))).toBeGreaterThanOrEqual(own.ticks)
+  child.kill()
+  await once(child, 'exit')
+})
+
+it('takes its host from MILLRACE_HOST where that is set', () => {
+  process.env['MILLRACE_HOST'] = 'mill-7'
+  try {
+    expect(identityText(processIdentity())).toMatch(/^mill-7\//)
+  } finally {
+    delete process.env['MILLRACE_HOST']
+  }
+})
