@@ -122,7 +122,8 @@ export function typedError(file: string, error: unknown): unknown {
   if (systemCode === 'ENOSPC' || systemCode === 'EDQUOT')
     return new StoreFullError(`the SQLite store '${file}' has no room left on its disk (${message}).`, { cause: error })
   if (typeof systemCode === 'string' && /^E[A-Z]+$/.test(systemCode)) return unavailable(file, message, error)
-  return error
+  // Our own code stumbled: over a row that nobody of ours wrote, such as a count of jobs that are not there.
+  return corrupt(file, `a call failed on what it found there, or on what it was given (${message})`, error)
 }
 
 /** An error as it crosses between threads, which keeps no class and no fields. */

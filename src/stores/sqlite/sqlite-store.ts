@@ -25,6 +25,7 @@ import type {
   WorkerRegistry,
 } from '../store.js'
 import type { ClaimedText } from './sqlite-claim.js'
+import { typedError } from './sqlite-errors.js'
 import { SqliteInbox } from './sqlite-inbox.js'
 import { fromStored } from './sqlite-text.js'
 import { SqliteWait } from './sqlite-wait.js'
@@ -58,6 +59,7 @@ export class SqliteStore implements Store {
   readonly workers: WorkerRegistry
   readonly #inbox: SqliteInbox
   readonly #wait: SqliteWait
+  readonly #file: string
 
   /** Nothing is opened before the first call. Throws `InvalidArgumentError` where `file` names no file. */
   constructor({ file, clock }: SqliteDescriptor) {
@@ -66,9 +68,9 @@ export class SqliteStore implements Store {
         `a SQLite store needs a file, such as '.millrace/jobs.db', but was given '${file}'. For a store that is not kept use 'memory:'.`,
       )
     }
-    const path = resolve(file)
-    this.#inbox = new SqliteInbox({ file: path, clock }, (reply) => this.#wait.told(reply))
-    this.#wait = new SqliteWait(path, this.#inbox)
+    this.#file = resolve(file)
+    this.#inbox = new SqliteInbox({ file: this.#file, clock }, (reply) => this.#wait.told(reply))
+    this.#wait = new SqliteWait(this.#file, this.#inbox)
     this.records = sqliteRecords(this.#inbox, this.#wait)
     this.workers = {
       beat: (worker, ttlMs) => this.#inbox.call('beat', worker, ttlMs),
@@ -87,7 +89,11 @@ export class SqliteStore implements Store {
 
   async claim(from: readonly ClaimFrom[], by: Claimer): Promise<Claimed> {
     const { claims, fence, ...claimed } = await this.#inbox.call<ClaimedText>('claim', from, by)
-    return { ...claimed, claims: claims === undefined ? [] : claimsOf(claimed.queue!, fence!, claims) }
+    try {
+      return { ...claimed, claims: claims === undefined ? [] : claimsOf(claimed.queue!, fence!, claims) }
+    } catch (error) {
+      throw typedError(this.#file, error)
+    }
   }
 
   settle(items: readonly SettleItem[]): Promise<SettleAnswer[]> {
