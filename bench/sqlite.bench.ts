@@ -32,11 +32,13 @@ export async function bench(report: BenchReport): Promise<unknown> {
     )
     const process100 = await measured(report, 'process, concurrency 100', () => processRound(folder, 100))
     const process10 = await measured(report, 'process, concurrency 10', () => processRound(folder, 10))
-    const enqueue = await measured(report, 'enqueue, 1,000 in flight', () => enqueueRound(folder))
-    const enqueueMany = await measured(report, 'enqueueMany of 1,000', () => enqueueManyRound(folder))
+    const enqueue = await measured(report, 'enqueue, 1,000 in flight', () => enqueueRound(folder, 1_000))
+    const enqueue100 = await measured(report, 'enqueue, 100 in flight', () => enqueueRound(folder, 100))
+    const enqueueMany = await measured(report, 'enqueueMany of 1,000', () => enqueueManyRound(folder, 1_000))
+    const enqueueMany100 = await measured(report, 'enqueueMany of 100', () => enqueueManyRound(folder, 100))
     const latencyMs = await latency(folder)
     report.say(`latency at 100 jobs/s across two processes: p50 ${latencyMs.p50} ms, p99 ${latencyMs.p99} ms`)
-    return { ratios: { process: process100, process10, enqueue, enqueueMany }, latencyMs }
+    return { ratios: { process: process100, process10, enqueue, enqueue100, enqueueMany, enqueueMany100 }, latencyMs }
   } finally {
     rmSync(folder, { recursive: true })
   }
@@ -85,11 +87,10 @@ async function processRound(folder: string, concurrency: number): Promise<Round>
   return { perSecond, perCommit, rawPerSecond: await rawTurns(folder, jobs, perCommit, JSON.stringify(payload)) }
 }
 
-async function enqueueRound(folder: string): Promise<Round> {
+async function enqueueRound(folder: string, inFlight: number): Promise<Round> {
   const mill = freshMill(folder)
   await mill.depths()
   const calls = countedCalls()
-  const inFlight = 1_000
   const startedAt = performance.now()
   await Promise.all(
     Array.from({ length: inFlight }, async () => {
@@ -102,10 +103,9 @@ async function enqueueRound(folder: string): Promise<Round> {
   return { perSecond, perCommit, rawPerSecond: await rawInserts(folder, jobs, perCommit, JSON.stringify(payload)) }
 }
 
-async function enqueueManyRound(folder: string): Promise<Round> {
+async function enqueueManyRound(folder: string, perCommit: number): Promise<Round> {
   const mill = freshMill(folder)
   await mill.depths()
-  const perCommit = 1_000
   const inputs = Array.from({ length: perCommit }, () => payload)
   const startedAt = performance.now()
   for (let i = 0; i < jobs / perCommit; i += 1) await mill.enqueueMany(blank, inputs)
