@@ -55,10 +55,21 @@ export class LeaseKeeper {
     this.#timer ??= setInterval(() => void this.#tick(), tickMs)
     return () => {
       this.#held.delete(held)
-      if (this.#held.size > 0) return
-      clearInterval(this.#timer)
-      this.#timer = undefined
+      this.#restIfIdle()
     }
+  }
+
+  /** Keeps no lease any longer; what is still claimed then ends with its lease. */
+  stop(): void {
+    this.#held.clear()
+    this.#restIfIdle()
+  }
+
+  /** A timer that runs for nothing would keep the process alive. */
+  #restIfIdle(): void {
+    if (this.#held.size > 0) return
+    clearInterval(this.#timer)
+    this.#timer = undefined
   }
 
   async #tick(): Promise<void> {
@@ -112,6 +123,7 @@ export class LeaseKeeper {
 
   #lose(held: Held): void {
     if (!this.#held.delete(held)) return
+    this.#restIfIdle()
     const { claim } = held.execution
     this.#parts.events.emit('lease.lost', refOf(claim))
     held.execution.abort(new LeaseLostError(claim.queue, claim.id))

@@ -5,9 +5,12 @@ import type { Events } from '../core/events.js'
 import type { SettleAnswer, SettleItem, Store } from '../stores/store.js'
 import { isFatal, outageDelayMs } from './outage.js'
 
+/** `undefined`: the store never took it, and it is not tried again. */
+export type Answered = (answer: SettleAnswer | undefined) => void
+
 interface Unsettled {
   readonly item: SettleItem
-  readonly answered: (answer: SettleAnswer) => void
+  readonly answered: Answered
 }
 
 export class Settler {
@@ -26,8 +29,8 @@ export class Settler {
     this.#random = random
   }
 
-  /** Settles with the others of this tick. `answered` is called once, with the store's answer. */
-  settle(item: SettleItem, answered: (answer: SettleAnswer) => void): void {
+  /** Settles with the others of this tick. `answered` is called once, when the store has answered or is given up. */
+  settle(item: SettleItem, answered: Answered): void {
     this.#unsettled.push({ item, answered })
     if (this.#planned) return
     this.#planned = true
@@ -82,7 +85,10 @@ export class Settler {
         const retryMs = this.#isGivenUp || isFatal(error) ? undefined : outageDelayMs(failures, this.#random)
         this.#events.emit('store.failed', { call: 'settle', error, retryMs })
         // Nobody will ever take these settles: the leases end, and the jobs are run again.
-        if (retryMs === undefined) return
+        if (retryMs === undefined) {
+          for (const { answered } of batch) answered(undefined)
+          return
+        }
         await new Promise((resolve) => setTimeout(resolve, retryMs))
       }
     }

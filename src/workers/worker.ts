@@ -22,11 +22,11 @@ import { LeaseKeeper } from '../runtime/lease-keeper.js'
 import { isFatal, outageDelayMs } from '../runtime/outage.js'
 import { Service } from '../runtime/service.js'
 import { type SettlementRules, settlementOf } from '../runtime/settlement.js'
-import { Settler } from '../runtime/settler.js'
+import { type Answered, Settler } from '../runtime/settler.js'
 import type { Verdict } from '../runtime/verdict.js'
 import { Waiter } from '../runtime/waiter.js'
 import type { Selector } from '../selectors/selector.js'
-import type { Claim, Claimed, SettleAnswer, Store, Wait } from '../stores/store.js'
+import type { Claim, Claimed, Store, Wait } from '../stores/store.js'
 import { Draw } from './draw.js'
 import { report, tellExhausted } from './report.js'
 import { Slots } from './slots.js'
@@ -164,6 +164,7 @@ export class Worker {
     while (this.#running.size > 0) await this.#slots.freed()
     clearTimeout(patience)
     await tools.settler.settled(settlePatienceMs)
+    tools.keeper.stop()
     await tools.presence.stop()
     await tools.store.workers?.remove(this.id).catch(() => {})
     this.#parts.events.emit('worker.stopped', { worker: this.id })
@@ -245,7 +246,8 @@ export class Worker {
     void verdict.then((decided) => {
       this.#running.delete(execution)
       this.#settle(claim, decided, startedAt, (answer) => {
-        // Not before: a settle may wait for the store longer than the lease has left.
+        // Not before: a settle may wait for the store longer than the lease has left. And then in any case: a lease that
+        // went on being kept for a settle that was given up would keep the job from everybody.
         forget()
         if (answer === 'ok') void tellExhausted(this.#parts.events, prepared, decided)
       })
@@ -255,13 +257,13 @@ export class Worker {
     void released.then(() => this.#slots.give())
   }
 
-  #settle(claim: Claim, verdict: Verdict, startedAt: number, answered?: (answer: SettleAnswer) => void): void {
+  #settle(claim: Claim, verdict: Verdict, startedAt: number, answered?: Answered): void {
     const { events, registry, clock } = this.#parts
     const runMs = clock.mono() - startedAt
     const dropped = (error: unknown) => events.emit('result.dropped', { ...refOf(claim), error: messageOf(error) })
     const item = settlementOf(claim, verdict, registry.queue(claim.queue).results, this.#rules(dropped))
     this.#tools!.settler.settle(item, (answer) => {
-      report(events, claim, verdict, answer, runMs)
+      if (answer !== undefined) report(events, claim, verdict, answer, runMs)
       answered?.(answer)
     })
   }

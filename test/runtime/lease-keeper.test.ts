@@ -55,6 +55,16 @@ describe('the lease keeper', () => {
     expect(vi.getTimerCount()).toBe(0)
   })
 
+  it('keeps nothing any longer once it is stopped', async () => {
+    const { sent, keeper: leases } = keeper(allOk)
+    leases.keep(new Execution(claim, 't', 1, {}), 30_000, 0)
+    leases.stop()
+    await vi.advanceTimersByTimeAsync(60_000)
+
+    expect(sent).toEqual([])
+    expect(vi.getTimerCount()).toBe(0)
+  })
+
   it('sends nothing for a job that ends within the first second', async () => {
     const { sent, keeper: leases } = keeper(allOk)
     const forget = leases.keep(new Execution(claim, 't', 1, {}), 30_000, 0)
@@ -120,5 +130,6 @@ describe('the lease keeper', () => {
     await vi.advanceTimersByTimeAsync(1)
     expect(execution.abortReason).toMatchObject({ code: 'lease-lost' })
     expect(lost).toEqual([{ queue: 'q', id: 'a', task: 't' }])
+    expect(vi.getTimerCount()).toBe(0)
   })
 })

@@ -1,0 +1,59 @@
+import { ClosedError, type SettleAnswer, type SettleItem } from 'millrace'
+import { expect, it } from 'vitest'
+import { Events } from '#src/core/events.js'
+import { Settler } from '#src/runtime/settler.js'
+import { MemoryStore } from '#src/stores/memory/memory-store.js'
+
+const item = (id: string): SettleItem => ({ queue: 'q', id, fence: 1, kind: 'complete' })
+
+function settlerOn(settle: MemoryStore['settle']) {
+  const store = new MemoryStore()
+  store.settle = settle
+  const events = new Events()
+  return { events, settler: new Settler(store, events, () => 0) }
+}
+
+it('sends the settles of one tick together, at most a batch at once', async () => {
+  const sizes: number[] = []
+  const { settler } = settlerOn(async (items) => {
+    sizes.push(items.length)
+    return items.map(() => 'ok' as const)
+  })
+  const answers: unknown[] = []
+  for (let i = 0; i < 300; i += 1) settler.settle(item(`${i}`), (answer) => answers.push(answer))
+  await settler.settled(5_000)
+
+  expect(sizes).toEqual([250, 50])
+  expect(answers).toHaveLength(300)
+})
+
+it('tries again while the store is away', async () => {
+  let calls = 0
+  const { settler } = settlerOn(async () => {
+    calls += 1
+    if (calls < 4) throw new Error('away')
+    return ['ok']
+  })
+  const answered = new Promise<SettleAnswer | undefined>((resolve) => settler.settle(item('a'), resolve))
+
+  expect(await answered).toBe('ok')
+  expect(calls).toBe(4)
+})
+
+it('says that a settle is given up where no waiting mends the store, so that nobody keeps its lease', async () => {
+  const { settler, events } = settlerOn(() => Promise.reject(new ClosedError('the store')))
+  const failed: unknown[] = []
+  events.on('store.failed', ({ retryMs }) => failed.push(retryMs))
+  const answered = new Promise<SettleAnswer | undefined>((resolve) => settler.settle(item('a'), resolve))
+
+  expect(await answered).toBeUndefined()
+  expect(failed).toEqual([undefined])
+})
+
+it('gives up what the store has not taken when the time for it is over', async () => {
+  const { settler } = settlerOn(() => Promise.reject(new Error('away')))
+  const answered = new Promise<SettleAnswer | undefined>((resolve) => settler.settle(item('a'), resolve))
+  await settler.settled(5)
+
+  expect(await answered).toBeUndefined()
+})
