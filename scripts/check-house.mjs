@@ -10,7 +10,7 @@ const floors = {
   core: 0,
   selectors: 1,
   throttle: 1,
-  'stores/store.ts': 1,
+  stores: 1,
   client: 3,
   runtime: 3,
   workers: 4,
@@ -36,7 +36,7 @@ const lineOf = (text, index) => text.slice(0, index).split('\n').length
 function placeOf(file) {
   const [first, second, third] = file.split('/')
   const isStore = first === 'stores' && third !== undefined
-  const room = isStore || file === 'stores/store.ts' ? `${first}/${second}` : first
+  const room = isStore ? `${first}/${second}` : first
   const floor = isStore ? storeFloor : floors[room]
   const fits = floor !== undefined && (second !== undefined || room === 'index.ts')
   return fits ? { room, floor } : undefined

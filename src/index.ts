@@ -32,5 +32,7 @@ export {
 } from './core/task.js'
 export type { SelectorName } from './selectors/named-selectors.js'
 export type { Candidate, Selector } from './selectors/selector.js'
+export type * from './stores/job-records.js'
 export type * from './stores/store.js'
+export type * from './stores/worker-registry.js'
 export type { Worker } from './workers/worker.js'

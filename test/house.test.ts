@@ -125,7 +125,7 @@ describe('a house with violations', () => {
       'src/core/job.ts:1 does not begin with a doc comment that says what it is',
     ],
     ['a room that is not in the plan', { 'src/attic/a.ts': '' }, 'src/attic/a.ts:1 stands in no room of the house'],
-    ['a store without a room', { 'src/stores/a.ts': '' }, 'src/stores/a.ts:1 stands in no room of the house'],
+    ['a file under no room', { 'src/a.ts': '' }, 'src/a.ts:1 stands in no room of the house'],
     [
       'a wall clock on a pure floor',
       { 'src/core/job.ts': 'const at = Date.now()\n' },

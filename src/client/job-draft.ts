@@ -1,7 +1,7 @@
 /** A job draft: one job on its way in, checked and encoded, not yet sent. */
 
 import { type Codec, encodedBy, type Payload, payloadBytes } from '../core/codec.js'
-import { durationForm, parseDuration } from '../core/duration.js'
+import { durationForm, formatDuration, parseDuration } from '../core/duration.js'
 import type { EnqueueOptions } from '../core/enqueue-options.js'
 import { InvalidJobError, PayloadTooLargeError, UnsupportedByStoreError } from '../core/errors.js'
 import { isJobId, jobIdForm } from '../core/ids.js'
@@ -44,7 +44,11 @@ export async function draftJob(
 ): Promise<JobDraft> {
   const where = `job of task '${task.name}'`
   checkOptions(where, options, rules)
-  const { name: queue } = rules.registry.queue(options.queue ?? task.queue)
+  const { name: queue, renewLease, leaseMs } = rules.registry.queue(options.queue ?? task.queue)
+  if (!renewLease && task.timeLimitMs >= leaseMs && rules.registry.find(task.name) === task)
+    throw new InvalidJobError(
+      `${where}: its time limit (${formatDuration(task.timeLimitMs)}) is not less than the lease of queue '${queue}' (${formatDuration(leaseMs)}), which is not renewed: it would never be run. Use another queue, or a longer lease.`,
+    )
   // What is stored is the input as given: transforms belong to the worker's side, where the schema is applied again.
   if (task.input !== undefined) await validated(task.input, input, `the input of a ${where}`)
   const payload = encoded(rules, input, `the input of a ${where}`)

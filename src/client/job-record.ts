@@ -2,7 +2,7 @@
 
 import type { Codec } from '../core/codec.js'
 import type { JobRecord, Meta } from '../core/job.js'
-import type { StoredJob } from '../stores/store.js'
+import type { StoredJob } from '../stores/job-records.js'
 
 /** Fields that cannot be decoded are left out; `error` then says why. */
 export function recordOf(job: StoredJob, codec: Codec): JobRecord {
@@ -35,6 +35,7 @@ export function recordOf(job: StoredJob, codec: Codec): JobRecord {
     group: job.group,
     attempt: job.attempt,
     crashes: job.crashes,
+    suspect: job.suspect,
     createdAt: new Date(job.createdAt),
     updatedAt: new Date(job.updatedAt),
     runAt: new Date(job.runAt),

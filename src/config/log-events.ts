@@ -1,5 +1,6 @@
 /** The log subscriber: events worth a user's attention, as lines for the logger that was given. The machinery itself prints nothing. */
 
+import { formatDuration } from '../core/duration.js'
 import type { EventMap, EventName, Events } from '../core/events.js'
 import { type Logger, silentLogger } from '../core/logger.js'
 import { messageOf } from '../core/shown.js'
@@ -19,6 +20,18 @@ const lines: { readonly [Name in EventName]?: (event: EventMap[Name]) => Line } 
     fields: { ...job },
   }),
   'job.cancelled': (job) => ({ level: 'info', message: 'job cancelled', fields: { ...job } }),
+  'job.crashed': (job) => ({
+    level: 'warn',
+    message: job.charged
+      ? `job crashed: its worker was lost with this job alone in hand, ${job.crashes} so far`
+      : 'job crashed: its worker was lost; it is run again, alone',
+    fields: { ...job },
+  }),
+  'job.slow': (job) => ({
+    level: 'warn',
+    message: `job is slow: it has run for ${formatDuration(job.runMs)} and goes on`,
+    fields: { ...job },
+  }),
   'settle.refused': (job) => ({
     level: 'warn',
     message: `late ${job.kind} refused: the claim is ${job.answer}`,
@@ -29,6 +42,16 @@ const lines: { readonly [Name in EventName]?: (event: EventMap[Name]) => Line } 
     level: 'warn',
     message: `result not kept: ${error}`,
     fields: { ...job },
+  }),
+  'slot.retired': (job) => ({
+    level: 'warn',
+    message: `slot retired: the handler goes on after its job was given up; slots left: ${job.left}`,
+    fields: { ...job },
+  }),
+  'loop.blocked': ({ forMs, jobs, givenUp }) => ({
+    level: givenUp ? 'error' : 'warn',
+    message: `event loop was blocked for ${formatDuration(forMs)}${givenUp ? ', and its leases were let go' : ''}`,
+    fields: { forMs, givenUp, jobs },
   }),
   'store.failed': ({ error, ...call }) => ({
     level: 'warn',
@@ -41,6 +64,11 @@ const lines: { readonly [Name in EventName]?: (event: EventMap[Name]) => Line } 
     fields: { hook },
   }),
   'worker.started': (worker) => ({ level: 'info', message: 'worker started', fields: { ...worker } }),
+  'worker.recycling': ({ worker, reason }) => ({
+    level: 'info',
+    message: `worker takes no more jobs, to be replaced: ${reason}`,
+    fields: { worker, reason },
+  }),
   'worker.failed': ({ worker, error }) => ({
     level: 'error',
     message: `worker failed, it takes no more jobs: ${messageOf(error)}`,

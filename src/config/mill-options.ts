@@ -2,7 +2,7 @@
 
 import * as v from 'valibot'
 import { type Codec, jsonCodec } from '../core/codec.js'
-import type { Duration } from '../core/duration.js'
+import { type Duration, formatDuration } from '../core/duration.js'
 import { type FormatError, formatError } from '../core/error-text.js'
 import { ConfigError, type ConfigIssue, UnsupportedByStoreError } from '../core/errors.js'
 import { isQueueName, queueNameForm } from '../core/ids.js'
@@ -33,6 +33,19 @@ export interface MillOptions {
   readonly middleware?: readonly Middleware[]
   /** Hears of what users should know. Default: nobody. */
   readonly logger?: Logger
+  /** Called once in every process that runs workers, before its first claim; where it rejects, no worker starts. */
+  readonly onWorkerStart?: () => void | Promise<void>
+  /** Called when the last worker of the process has ended. What it throws is reported as `hook.failed`. */
+  readonly onWorkerStop?: () => void | Promise<void>
+  /** Called once, with the error that ended a worker of this process; `onWorkerStop` follows. */
+  readonly onFatal?: (error: unknown) => void | Promise<void>
+}
+
+/** Hooks around the life of workers. */
+export interface WorkerHooks {
+  readonly onWorkerStart: (() => void | Promise<void>) | undefined
+  readonly onWorkerStop: (() => void | Promise<void>) | undefined
+  readonly onFatal: ((error: unknown) => void | Promise<void>) | undefined
 }
 
 export interface CheckedOptions {
@@ -43,6 +56,7 @@ export interface CheckedOptions {
   readonly idempotencyMs: number
   readonly middleware: readonly Middleware[]
   readonly logger: Logger
+  readonly hooks: WorkerHooks
 }
 
 /** Whether `value` has these methods, its own or inherited: users hand over instances of classes. */
@@ -78,6 +92,9 @@ const shape = exactly({
   idempotency: v.optional(duration(0), '5m'),
   middleware: v.optional(v.array(v.custom<Middleware>(isMiddleware, 'must be an object with enqueue and/or run')), []),
   logger: v.optional(v.custom<Logger>(isLogger, 'must have debug, info, warn and error'), () => silentLogger),
+  onWorkerStart: v.optional(callable<() => void | Promise<void>>()),
+  onWorkerStop: v.optional(callable<() => void | Promise<void>>()),
+  onFatal: v.optional(callable<(error: unknown) => void | Promise<void>>()),
 })
 
 /** The checked options. Throws `ConfigError` with every mistake, or `UnsupportedByStoreError` with the first thing the store cannot do. */
@@ -102,23 +119,29 @@ export function checkOptions(options: MillOptions, traits: StoreTraits | undefin
     idempotencyMs: given.idempotency,
     middleware: given.middleware,
     logger: given.logger,
+    hooks: { onWorkerStart: given.onWorkerStart, onWorkerStop: given.onWorkerStop, onFatal: given.onFatal },
   }
 }
 
 /** Mistakes that no single option makes. */
 function issuesBetween(registry: Registry): ConfigIssue[] {
-  const longestBatch = 2 ** 31 - 1
-  return [...registry.tasks.values()].flatMap((task) =>
-    task.timeLimitMs > longestBatch
-      ? [
-          {
-            path: `tasks.${task.name}.timeLimit`,
-            message: 'must be at most 24 days for a task that runs inside its worker',
-          },
-        ]
-      : [],
-  )
+  return [...registry.tasks.values()].flatMap(({ name, queue, timeLimitMs }) => {
+    const path = `tasks.${name}.timeLimit`
+    if (timeLimitMs > longestTimerMs)
+      return [{ path, message: 'must be at most 24 days for a task that runs inside its worker' }]
+    const { renewLease, leaseMs } = registry.queue(queue)
+    if (!renewLease && timeLimitMs >= leaseMs)
+      return [
+        {
+          path,
+          message: `must be less than the lease of queue '${queue}' (${formatDuration(leaseMs)}), which is not renewed: its jobs would never be run`,
+        },
+      ]
+    return []
+  })
 }
+
+const longestTimerMs = 2 ** 31 - 1
 
 /** Throws for the first option that the store has no trait for. */
 export function refuseUnsupported(registry: Registry, traits: StoreTraits): void {

@@ -17,13 +17,19 @@ import { callable, duration, exactly, parsed, whole } from '../core/option-check
 import type { Queue } from '../core/queue.js'
 import { shown } from '../core/shown.js'
 import type { AnyTask, TaskInput, TaskResult } from '../core/task.js'
+import { processIdentity } from '../runtime/identity.js'
+import { LeaseKeeper } from '../runtime/lease-keeper.js'
+import { Waiter } from '../runtime/waiter.js'
 import { type SelectorName, selectorNamed } from '../selectors/named-selectors.js'
 import type { Selector } from '../selectors/selector.js'
-import type { Depth, QueueSettings, Store, WorkerRecord } from '../stores/store.js'
-import { Worker } from '../workers/worker.js'
+import type { Depth, QueueSettings, Store } from '../stores/store.js'
+import type { WorkerRecord } from '../stores/worker-registry.js'
+import { type Connection, Worker } from '../workers/worker.js'
+import { leaseThread } from './lease-thread.js'
 import { logEvents } from './log-events.js'
 import { type CheckedOptions, refuseUnsupported } from './mill-options.js'
 import type { StoreSource } from './store-source.js'
+import { WorkerLife } from './worker-life.js'
 
 export interface WorkerOptions {
   /** Queues to serve. Default: all. */
@@ -34,6 +40,18 @@ export interface WorkerOptions {
   readonly selector?: SelectorName | Selector
   /** How long a stop waits for running handlers. Default `'30s'`; `'none'` waits for as long as they take. */
   readonly grace?: Duration | 'none'
+  /** A handler that blocks the event loop for longer loses its lease, and its process is replaced. Default `'30s'`. */
+  readonly maxBlock?: Duration
+  /** The worker stops, to be replaced, when its process is larger than so many bytes. Default: no limit. */
+  readonly maxRss?: number
+  /** The worker stops, to be replaced, when it has taken so many jobs. Default: no limit. */
+  readonly maxJobs?: number
+}
+
+/** Set by whoever replaces the process of a worker that asks for it. */
+export interface Supervision {
+  /** File descriptor that is told of a blocked event loop while it is blocked. */
+  readonly blockedTo: number
 }
 
 const workerOptions = exactly({
@@ -44,6 +62,9 @@ const workerOptions = exactly({
     'reduced-lottery',
   ),
   grace: v.optional(v.union([v.literal('none'), duration(0)], "must be a duration such as '30s', or 'none'"), '30s'),
+  maxBlock: v.optional(duration(1_000), '30s'),
+  maxRss: v.optional(whole(1)),
+  maxJobs: v.optional(whole(1)),
 })
 
 export class Mill {
@@ -55,7 +76,9 @@ export class Mill {
   readonly #client: Client
   readonly #handleParts: HandleParts
   readonly #workers = new Set<Worker>()
+  readonly #life: WorkerLife
   #store: Promise<Store> | undefined
+  #connection: Promise<Connection> | undefined
   #closed = false
 
   /** Made by `millrace()`. */
@@ -66,13 +89,19 @@ export class Mill {
     this.#random = random
     this.#events = new Events()
     logEvents(this.#events, options.logger)
+    this.#life = new WorkerLife(options.hooks, this.#events)
     const { codec, registry, maxPayloadBytes, idempotencyMs, middleware } = options
     const newId = createIdSource(clock)
     const rules = async (): Promise<DraftRules> => {
       const { traits } = await this.#connect()
       return { registry, codec, traits, maxPayloadBytes, idempotencyMs, newId }
     }
-    this.#handleParts = { connect: this.#connect, codec, watcher: new ResultWatcher(this.#connect), mono: clock.mono }
+    this.#handleParts = {
+      connect: this.#connect,
+      codec,
+      watcher: new ResultWatcher(this.#connect),
+      mono: () => clock.mono(),
+    }
     this.#client = new Client({
       rules,
       sender: new Sender(this.#connect),
@@ -129,12 +158,16 @@ export class Mill {
   }
 
   /** A worker, not yet started. Throws `ConfigError`, or `UnknownQueueError` for a queue that is not declared. */
-  worker(options: WorkerOptions = {}): Worker {
+  worker(options: WorkerOptions = {}, supervision?: Supervision): Worker {
     this.#refuseClosed()
     const { registry, codec, middleware, formatError, maxPayloadBytes } = this.#options
-    const { queues, concurrency, selector, grace } = parsed(workerOptions, options, 'the worker')
+    const { queues, concurrency, selector, grace, maxBlock, maxRss, maxJobs } = parsed(
+      workerOptions,
+      options,
+      'the worker',
+    )
     const parts = {
-      connect: this.#connect,
+      connect: () => this.#connectWorkers(supervision),
       registry,
       codec,
       clock: this.#clock,
@@ -143,12 +176,18 @@ export class Mill {
       middleware,
       formatError,
       maxPayloadBytes,
+      onStart: () => this.#life.begin(),
+      onEnd: (error: unknown) => this.#life.end(error),
     }
     const worker = new Worker(parts, {
       queues: (queues ?? [...registry.queues.keys()]).map((name) => registry.queue(name)),
       concurrency,
       selector: typeof selector === 'function' ? selector : selectorNamed(selector as SelectorName),
       graceMs: grace === 'none' ? Number.POSITIVE_INFINITY : grace,
+      maxBlockMs: maxBlock,
+      maxJobs,
+      maxRssBytes: maxRss,
+      isSupervised: supervision !== undefined,
     })
     this.#workers.add(worker)
     return worker
@@ -179,6 +218,8 @@ export class Mill {
   async close(): Promise<void> {
     this.#closed = true
     await Promise.all([...this.#workers].map((worker) => worker.stop()))
+    const connection = await this.#connection?.catch(() => undefined)
+    await connection?.keeper.stop()
     const store = await this.#store?.catch(() => undefined)
     await store?.close()
   }
@@ -193,6 +234,29 @@ export class Mill {
       })
     }
     return this.#store
+  }
+
+  /** What the workers of this mill share: one lease keeper and one waiter for all of them. */
+  async #connectWorkers(supervision: Supervision | undefined): Promise<Connection> {
+    const store = await this.#connect()
+    this.#connection ??= Promise.resolve(this.#connectionOn(store, supervision))
+    return this.#connection
+  }
+
+  #connectionOn(store: Store, supervision: Supervision | undefined): Connection {
+    const mono = () => this.#clock.mono()
+    const { host, pid } = processIdentity()
+    const { descriptor } = this.#source
+    const keeper = new LeaseKeeper({
+      store,
+      events: this.#events,
+      mono,
+      host,
+      pid,
+      ...(store.traits.beatsFromThread && descriptor !== undefined ? { startThread: leaseThread(descriptor) } : {}),
+      ...(supervision === undefined ? {} : { blockedTo: supervision.blockedTo }),
+    })
+    return { store, keeper, waiter: new Waiter(store, mono) }
   }
 
   async #open(): Promise<Store> {

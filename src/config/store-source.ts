@@ -15,6 +15,8 @@ export type StoreDescriptor = string | { readonly module: string; readonly expor
 export interface StoreSource {
   /** The descriptor as messages may show it: without secrets. */
   readonly text: string
+  /** What another thread or process opens it by; absent where it is a store in hand. */
+  readonly descriptor?: StoreDescriptor
   /** Known before opening where the store is one of ours. */
   readonly traits: StoreTraits | undefined
   /** Makes the store; it connects at its first call. */
@@ -33,14 +35,21 @@ export function storeSource(descriptor: StoreDescriptor, clock: Clock = systemCl
   if (scheme === 'memory') {
     if (rest !== '')
       return refuse(`the memory store takes no path; got '${descriptor}'. For a file use 'sqlite:${rest}'`)
-    return { text: descriptor, traits: memoryTraits, create: async () => new MemoryStore(clock) }
+    return { text: descriptor, descriptor, traits: memoryTraits, create: async () => new MemoryStore(clock) }
   }
   if (scheme === 'sqlite') {
     if (rest === '' || rest === ':memory:')
       return refuse(
         `a SQLite store needs a file, such as 'sqlite:.millrace/jobs.db'; for one that is not kept use 'memory:'`,
       )
-    return { text: descriptor, traits: sqliteTraits, create: async () => new SqliteStore({ file: rest }) }
+    // Threads open it later, when the process may have gone to another directory.
+    const file = resolve(rest)
+    return {
+      text: descriptor,
+      descriptor: `sqlite:${file}`,
+      traits: sqliteTraits,
+      create: async () => new SqliteStore({ file }),
+    }
   }
   return refuse(`${forms}; got '${withoutPassword(descriptor)}'`)
 }
@@ -48,6 +57,7 @@ export function storeSource(descriptor: StoreDescriptor, clock: Clock = systemCl
 function moduleSource({ module, export: name = 'default' }: { module: string; export?: string }): StoreSource {
   return {
     text: `${module}#${name}`,
+    descriptor: { module: isPath(module) ? resolve(module) : module, export: name },
     traits: undefined,
     async create() {
       const make = (await imported(module))[name]
@@ -57,11 +67,14 @@ function moduleSource({ module, export: name = 'default' }: { module: string; ex
   }
 }
 
+function isPath(module: string): boolean {
+  return module.startsWith('.') || isAbsolute(module)
+}
+
 /** A path is taken from the working directory, anything else for the name of a package. */
 async function imported(module: string): Promise<Record<string, unknown>> {
-  const isPath = module.startsWith('.') || isAbsolute(module)
   try {
-    return await import(isPath ? pathToFileURL(resolve(module)).href : module)
+    return await import(isPath(module) ? pathToFileURL(resolve(module)).href : module)
   } catch (error) {
     return refuse(`module '${module}' cannot be loaded: ${messageOf(error)}`)
   }

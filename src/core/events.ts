@@ -7,6 +7,9 @@ export interface JobRef {
   readonly task: string
 }
 
+/** Why a worker asks to be replaced: it ran `maxJobs`, its process outgrew `maxRss`, or slots of it were retired. */
+export type RecycleReason = 'max-jobs' | 'max-rss' | 'slot-retired'
+
 export interface EventMap {
   'job.enqueued': JobRef & { readonly outcome: string }
   'job.started': JobRef & { readonly attempt: number; readonly worker: string }
@@ -15,14 +18,24 @@ export interface EventMap {
   'job.buried': JobRef & { readonly reason: string; readonly error: string | undefined }
   'job.released': JobRef & { readonly reason: string; readonly delayMs: number }
   'job.cancelled': JobRef & { readonly reason: string | undefined }
+  /** A lease ended unsettled and this process found it: `worker` died, was stopped, or lost the store. `charged`: the job ran alone. */
+  'job.crashed': JobRef & { readonly worker: string; readonly charged: boolean; readonly crashes: number }
+  /** It has run for longer than its task's `slowAfter`, and goes on. */
+  'job.slow': JobRef & { readonly attempt: number; readonly runMs: number }
   /** What the attempt reported was refused: its lease was lost, or the job is gone. */
   'settle.refused': JobRef & { readonly kind: string; readonly answer: 'lost' | 'gone' }
   'lease.lost': JobRef
   /** A result that could not be kept: not encodable, or too large. The job completed all the same. */
   'result.dropped': JobRef & { readonly error: string }
+  /** A handler went on after its job was given up and keeps its slot until it ends; `left`: slots that still take jobs. */
+  'slot.retired': JobRef & { readonly worker: string; readonly left: number }
+  /** The event loop stood still, and with it every handler here; `jobs`: those in hand then. `givenUp`: for so long that their leases were let go. */
+  'loop.blocked': { readonly forMs: number; readonly jobs: readonly JobRef[]; readonly givenUp: boolean }
   'queue.claimed': { readonly queue: string; readonly jobs: number; readonly worker: string }
   'worker.started': { readonly worker: string; readonly queues: readonly string[] }
   'worker.stopped': { readonly worker: string }
+  /** It takes no more jobs and stops, so that another process can take its place. */
+  'worker.recycling': { readonly worker: string; readonly reason: RecycleReason }
   /** It takes no more jobs: an error that no waiting mends. `worker.finished()` rejects with it. */
   'worker.failed': { readonly worker: string; readonly error: unknown }
   /** A call to the store failed; the worker tries again in `retryMs`, or, where that is undefined, never. */

@@ -21,8 +21,10 @@ export interface JobRecord<Input = unknown, Result = unknown> {
   readonly group?: string
   /** Failures so far + 1. */
   readonly attempt: number
-  /** Leases that ended because the job took its worker with it. */
+  /** Crashes charged to it: its worker died while the job ran alone. Failures are counted by `attempt`. */
   readonly crashes: number
+  /** Its worker died with it in hand: it waits for a worker process of its own, or runs in one. */
+  readonly suspect?: true
   readonly createdAt: Date
   readonly updatedAt: Date
   /** When it is, or was, due. */

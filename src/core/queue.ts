@@ -24,14 +24,22 @@ export interface ThrottleOptions {
 export interface QueueOptions {
   /** Lottery tickets, 1 … 100. Default 10. */
   readonly weight?: number
-  /** Most jobs that one claim takes. Default: as many as there are free slots, at most 250 or what the store allows. */
+  /**
+   * Most jobs that one claim takes. Default: as many as there are free slots and a prefetch that is measured, at most 250
+   * or what the store allows; with `renewLease: false` 10.
+   */
   readonly claimSize?: number
   /** Claims made on this queue each time the selector puts it first. Default 1. */
   readonly iterations?: number
   /** Longest wait for a ring before an idle worker looks again. Default `'5s'`. */
   readonly longPoll?: Duration
-  /** How long a claim holds without a beat, at least `'3s'`. Renewed while the handler runs. Default `'30s'`. */
+  /** How long a claim holds without a beat, at least `'3s'`. Default `'30s'`; with `renewLease: false` `'10m'`. */
   readonly lease?: Duration
+  /**
+   * Whether claims are renewed while their jobs run. False: a claim takes `claimSize` jobs that one slot runs one after
+   * the other within one lease, and a job whose `timeLimit` is not less than what is left of it is put back. Default true.
+   */
+  readonly renewLease?: boolean
   /** Order among equal priorities. Fixed at first use. Default `'fifo'`. */
   readonly order?: 'fifo' | 'lifo'
   /** One id never runs twice at once, payloads merge. Fixed at first use. Default false. */
@@ -66,6 +74,7 @@ export interface Queue {
   readonly iterations: number
   readonly longPollMs: number
   readonly leaseMs: number
+  readonly renewLease: boolean
   readonly order: 'fifo' | 'lifo'
   readonly ordered: boolean
   readonly maxPending: number | undefined
@@ -90,12 +99,18 @@ const throttle = exactly({
 /** The largest claim in one call: a larger one holds a store too long. */
 export const mostPerClaim = 250
 
+const leaseMs = 30_000
+/** What a claim that is not renewed takes, and for how long: Kale's batch under SQS's visibility timeout. */
+const batchSize = 10
+const batchLeaseMs = 600_000
+
 export const queueOptionsSchema = exactly({
   weight: v.optional(whole(1, 100), 10),
-  claimSize: v.optional(whole(1, mostPerClaim), mostPerClaim),
+  claimSize: v.optional(whole(1, mostPerClaim)),
   iterations: v.optional(whole(1, 1_000_000), 1),
   longPoll: v.optional(duration(1), '5s'),
-  lease: v.optional(duration(3_000), '30s'),
+  lease: v.optional(duration(3_000)),
+  renewLease: v.optional(v.boolean(), true),
   order: v.optional(v.picklist(['fifo', 'lifo']), 'fifo'),
   ordered: v.optional(v.boolean(), false),
   maxPending: v.optional(whole(1)),
@@ -120,10 +135,11 @@ export function queueOf(name: string, options: v.InferOutput<typeof queueOptions
   return {
     name,
     weight: options.weight,
-    claimSize: options.claimSize,
+    claimSize: options.claimSize ?? (options.renewLease ? mostPerClaim : batchSize),
     iterations: options.iterations,
     longPollMs: options.longPoll,
-    leaseMs: options.lease,
+    leaseMs: options.lease ?? (options.renewLease ? leaseMs : batchLeaseMs),
+    renewLease: options.renewLease,
     order: options.order,
     ordered: options.ordered,
     maxPending: options.maxPending,

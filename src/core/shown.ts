@@ -19,7 +19,12 @@ export function shown(value: unknown): string {
 
 /** What was thrown, in words: an error's message, or the value itself. */
 export function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : shown(error)
+  try {
+    if (error instanceof Error) return String(error.message)
+  } catch {
+    // A getter or a proxy of the user's: what can be said of it is said below.
+  }
+  return shown(error)
 }
 
 function shortened(text: string): string {

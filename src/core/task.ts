@@ -43,6 +43,8 @@ export interface TaskOptions<Name extends string, S extends Schema, Return> {
   readonly run?: Handler<OutputOf<S>, Return>
   /** An attempt that takes longer is aborted, abandoned and counted as a failure. Default `'60s'`. */
   readonly timeLimit?: Duration
+  /** An attempt that takes longer is reported as `job.slow` and goes on. Default: none is. */
+  readonly slowAfter?: Duration
   readonly retry?: RetryOptions
   /** The group of a job, by its input. */
   readonly group?: (input: InputOf<S>) => string
@@ -62,6 +64,7 @@ export interface Task<Name extends string = string, Input = unknown, Output = un
   readonly queue: string
   readonly input: Schema<Input, Output> | undefined
   readonly timeLimitMs: number
+  readonly slowAfterMs: number | undefined
   readonly retry: { readonly max: number; readonly backoff: Backoff; readonly when: (error: unknown) => boolean }
   readonly group: ((input: Input) => string) | undefined
   readonly shouldRun: ((input: Output, job: RunningJob) => boolean | Promise<boolean>) | undefined
@@ -89,6 +92,7 @@ const optionsSchema = exactly({
   input: v.optional(v.custom<Schema>(isSchema, 'must be a Standard Schema (Zod, Valibot, ArkType …)')),
   run: v.optional(callable<Handler<unknown, unknown>>()),
   timeLimit: v.optional(duration(1), '60s'),
+  slowAfter: v.optional(duration(1)),
   retry: v.optional(
     exactly({
       max: v.optional(whole(0, 1_000_000), 4),
@@ -115,11 +119,12 @@ export function defineTask<const Name extends string, S extends Schema = Schema,
 ): Task<Name, InputOf<S>, OutputOf<S>, ResultOf<Return>> {
   const given =
     typeof options === 'object' && options !== null && typeof options.name === 'string' ? ` '${options.name}'` : ''
-  const { retry, timeLimit, run, ...rest } = parsed(optionsSchema, options, `task${given}`)
+  const { retry, timeLimit, slowAfter, run, ...rest } = parsed(optionsSchema, options, `task${given}`)
   let handler = run
   const task = {
     ...rest,
     timeLimitMs: timeLimit,
+    slowAfterMs: slowAfter,
     retry: { ...retry, backoff: retry.backoff ?? exponential() },
     get run() {
       return handler

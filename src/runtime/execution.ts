@@ -6,6 +6,9 @@ import type { Claim } from '../stores/store.js'
 
 const longestNote = 1_000
 
+/** `aborted`: told to stop and not ended yet; `abandoned`: its job was given up, and its handler goes on. */
+export type Phase = 'claimed' | 'running' | 'aborted' | 'abandoned'
+
 export class Execution implements JobContext {
   readonly claim: Claim
   readonly job: RunningJob
@@ -13,6 +16,12 @@ export class Execution implements JobContext {
   input: unknown
   /** The latest progress that no beat has carried yet. */
   unsentProgress: Progress | undefined
+  lastProgress: Progress | undefined
+  /** When its handler was called, on the monotonic clock; undefined while it waits for a slot. */
+  begunAt: number | undefined
+  #isGivenUp = false
+  /** The lease keeper's number for it; 0 before it is kept. */
+  leaseNumber = 0
   #abort: AbortController | undefined
   #abortReason: Error | undefined
   #onGivenUp: ((reason: Error) => void) | undefined
@@ -49,6 +58,12 @@ export class Execution implements JobContext {
     return this.#abortReason
   }
 
+  get phase(): Phase {
+    if (this.#isGivenUp) return 'abandoned'
+    if (this.begunAt === undefined) return 'claimed'
+    return this.#abortReason === undefined ? 'running' : 'aborted'
+  }
+
   /** Tells the handler to stop; what it then returns or throws still counts. The first reason stays. */
   abort(reason: Error): void {
     if (this.#abortReason !== undefined) return
@@ -59,6 +74,7 @@ export class Execution implements JobContext {
   /** Aborts, and does not wait for the handler: the verdict falls now, whatever it does later. */
   giveUp(reason: Error): void {
     this.abort(reason)
+    this.#isGivenUp = true
     this.#onGivenUp?.(reason)
   }
 
@@ -72,6 +88,7 @@ export class Execution implements JobContext {
       note === undefined
         ? { fraction: clamped }
         : { fraction: clamped, note: String(note).slice(0, longestNote).toWellFormed() }
+    this.lastProgress = this.unsentProgress
   }
 }
 

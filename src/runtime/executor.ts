@@ -32,7 +32,9 @@ export interface ExecutorParts {
 export type Prepared = { readonly task: AnyTask; readonly execution: Execution } | { readonly verdict: Verdict }
 
 /** How long a job waits that this worker cannot run but another version of it may: a rolling deploy is over by then, or goes on. */
-const foreignJobDelayMs = 30_000
+export const foreignJobDelayMs = 30_000
+/** What a handler whose time is over has to end by itself before its job is given up; never longer than its time was. */
+const abortGraceMs = 5_000
 /** `shouldRun` is not asked about the same job more often. */
 const leastPostponementMs = 1_000
 
@@ -74,16 +76,37 @@ export class Executor {
       events.emit('job.started', { ...refOf(execution.claim), attempt: execution.job.attempt, worker })
     const attempt = this.#attempt(task, execution)
     const verdict = new Promise<Verdict>((resolve) => {
-      const { name, timeLimitMs } = task
-      const timer = setTimeout(() => execution.giveUp(new TimeLimitError(name, timeLimitMs)), timeLimitMs)
+      const stopTimers = this.#limit(task, execution)
       const decide = (decided: Verdict) => {
-        clearTimeout(timer)
+        stopTimers()
         resolve(decided)
       }
       execution.whenGivenUp((reason) => decide(this.#verdictOnAbort(task, reason, execution)))
       void attempt.then(decide)
     })
     return { verdict, released: attempt.then(() => undefined) }
+  }
+
+  /** Says when it is slow, aborts it when its time is over, and gives it up when it does not end then. Returns what stops all that. */
+  #limit({ name, timeLimitMs, slowAfterMs }: AnyTask, execution: Execution): () => void {
+    const { claim } = execution
+    const { events } = this.#parts
+    const slow =
+      slowAfterMs === undefined
+        ? undefined
+        : setTimeout(() => {
+            events.emit('job.slow', { ...refOf(claim), attempt: claim.attempt, runMs: slowAfterMs })
+          }, slowAfterMs)
+    let timer = setTimeout(() => {
+      const over = new TimeLimitError(name, timeLimitMs)
+      // Before its listeners are called: what they throw must not leave it without an end.
+      timer = setTimeout(() => execution.giveUp(over), Math.min(abortGraceMs, timeLimitMs))
+      execution.abort(over)
+    }, timeLimitMs)
+    return () => {
+      clearTimeout(slow)
+      clearTimeout(timer)
+    }
   }
 
   async #attempt(task: AnyTask, execution: Execution): Promise<Verdict> {
@@ -128,8 +151,17 @@ export class Executor {
     return { kind: 'release', delayMs, reason: 'should-run' }
   }
 
-  /** On an attempt that threw or was given up, for a `reason` of its own or of ours. */
-  #verdictOnAbort(task: AnyTask, reason: unknown, { abortReason, job }: Execution, error: unknown = reason): Verdict {
+  /** On an attempt that threw or was given up, for a `reason` of its own or of ours. Whatever was thrown: it may be a proxy that throws when looked at. */
+  #verdictOnAbort(task: AnyTask, reason: unknown, execution: Execution, error: unknown = reason): Verdict {
+    try {
+      return this.#judged(task, reason, execution, error)
+    } catch {
+      const hostile = new Error('the handler threw a value that cannot be looked at')
+      return verdictOnFailure(task, hostile, execution.job.attempt, this.#parts.random, this.#hookFailed)
+    }
+  }
+
+  #judged(task: AnyTask, reason: unknown, { abortReason, job }: Execution, error: unknown): Verdict {
     if (abortReason instanceof JobCancelledError) return { kind: 'cancel', reason: 'cancelled while running' }
     // Not the job's doing: it goes back as it was, unless the store has given it away already and refuses.
     if (reason instanceof WorkerStoppedError) return { kind: 'release', delayMs: 0, reason: 'interrupted' }

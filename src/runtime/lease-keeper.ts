@@ -1,20 +1,19 @@
-/** The lease keeper: beats for every claim of this process, and gives a claim up before its lease can end unnoticed. */
+/**
+ * The lease keeper: has the leases of everything this worker holds renewed, and gives a claim up before its lease can end
+ * unnoticed. Beats come from a thread, so that a handler that blocks the loop keeps its lease; where there is none, or
+ * while it is being started anew, they come from this loop.
+ */
 
+import type { Worker } from 'node:worker_threads'
 import { JobCancelledError, LeaseLostError } from '../core/errors.js'
 import type { Events } from '../core/events.js'
-import type { Beat, ExtendItem, Store } from '../stores/store.js'
+import type { Progress } from '../core/job.js'
+import type { Store } from '../stores/store.js'
+import { BeatThread } from './beat-thread.js'
+import { Beats, deadlineAfter } from './beats.js'
 import type { Execution } from './execution.js'
 import { refOf } from './executor.js'
-
-interface Held {
-  readonly execution: Execution
-  readonly leaseMs: number
-  /** On this process's monotonic clock: after it the store may have given the job away. */
-  deadline: number
-  beatAt: number
-  nextBeat: number
-  announced: boolean
-}
+import { type LeaseBatch, type Letter, type Report, tickMs } from './lease-message.js'
 
 export interface LeaseKeeperParts {
   readonly store: Store
@@ -22,124 +21,225 @@ export interface LeaseKeeperParts {
   readonly mono: () => number
   readonly host: string
   readonly pid: number
+  /** Starts the thread that beats; absent, or with a store that cannot be opened twice: beats come from this loop. */
+  readonly startThread?: () => Worker
+  /** File descriptor the thread writes a line to while the loop is blocked; absent: it says nothing then. */
+  readonly blockedTo?: number
 }
 
-/** How often it looks what is due: twice in the third of the shortest lease, 3 s, after which a beat is due. */
-const tickMs = 500
-/** A handler that runs longer than this is announced by a first beat; most end sooner and cost none. */
-const announceAfterMs = 1_000
-/** Progress is sent no more often. */
-const progressGapMs = 1_000
+interface Held {
+  readonly execution: Execution
+  readonly leaseMs: number
+  /** From before the claim, or the beat that renewed it last, was sent. */
+  sentAt: number
+  isBegun: boolean
+  isBegunTold: boolean
+}
 
 export class LeaseKeeper {
   readonly #parts: LeaseKeeperParts
-  readonly #held = new Set<Held>()
+  readonly #beats: Beats
+  readonly #thread: BeatThread | undefined
+  readonly #latestBegun = new Float64Array(new SharedArrayBuffer(8))
+  readonly #held = new Map<number, Held>()
+  #forgotten: number[] = []
+  #lastNumber = 0
+  #maxBlockMs = Number.POSITIVE_INFINITY
+  #answeredAt: number
   #timer: NodeJS.Timeout | undefined
-  #beating = false
+  #started: Promise<void> | undefined
+  #stopped: Promise<void> | undefined
 
   constructor(parts: LeaseKeeperParts) {
+    const { store, mono, host, pid, startThread, blockedTo } = parts
     this.#parts = parts
+    this.#answeredAt = mono()
+    const report = (told: Report) => this.#hear(told)
+    this.#beats = new Beats({ connect: async () => store, mono, host, pid, report })
+    if (startThread === undefined || !store.traits.beatsFromThread) return
+    this.#thread = new BeatThread({
+      startThread,
+      hello: { latestBegun: this.#latestBegun, host, pid, blockedTo },
+      mono,
+      report,
+      onUp: () => this.#moveToThread(),
+      onDown: () => this.#beats.take(this.#everything()),
+      onDeath: (error, retryMs) => parts.events.emit('store.failed', { call: 'lease-thread', error, retryMs }),
+    })
   }
 
-  /** Keeps the lease of an execution until the returned function is called. `claimSentAt`: monotonic, from before the claim was sent. */
-  keep(execution: Execution, leaseMs: number, claimSentAt: number): () => void {
-    const held: Held = {
-      execution,
-      leaseMs,
-      deadline: deadlineAfter(claimSentAt, leaseMs),
-      beatAt: claimSentAt,
-      nextBeat: claimSentAt + Math.min(announceAfterMs, leaseMs / 3),
-      announced: false,
-    }
-    this.#held.add(held)
-    this.#timer ??= setInterval(() => void this.#tick(), tickMs)
-    return () => {
-      this.#held.delete(held)
-      this.#restIfIdle()
-    }
+  /** Monotonic time at which the store last answered a beat; before that, of the start. */
+  get answeredAt(): number {
+    return this.#answeredAt
   }
 
-  /** Keeps no lease any longer; what is still claimed then ends with its lease. */
-  stop(): void {
+  /**
+   * Resolves when the thread is up; where it cannot be, that is told as `store.failed` and tried again, and beats come from
+   * this loop meanwhile. Starting twice is harmless.
+   */
+  start(): Promise<void> {
+    this.#started ??= this.#start()
+    return this.#started
+  }
+
+  async #start(): Promise<void> {
+    this.#answeredAt = this.#parts.mono()
+    if (this.#stopped === undefined) await this.#thread?.start()
+  }
+
+  /**
+   * Keeps the leases of executions that were claimed together, until each is forgotten. To be called before any of their
+   * handlers begins: it may block the loop at once. `sentAt`: monotonic, from before the claim was sent. A loop blocked for
+   * `maxBlockMs` loses everything it holds.
+   */
+  keep(
+    executions: readonly Execution[],
+    { leaseMs, sentAt, maxBlockMs }: { readonly leaseMs: number; readonly sentAt: number; readonly maxBlockMs: number },
+  ): void {
+    if (executions.length === 0 || this.#stopped !== undefined) return
+    const first = this.#lastNumber + 1
+    const jobs: (string | number)[] = []
+    for (const execution of executions) {
+      this.#lastNumber += 1
+      execution.leaseNumber = this.#lastNumber
+      this.#held.set(this.#lastNumber, { execution, leaseMs, sentAt, isBegun: false, isBegunTold: false })
+      const { queue, id, fence, task } = execution.claim
+      jobs.push(queue, id, fence, task)
+    }
+    this.#maxBlockMs = maxBlockMs
+    this.#send({ kept: [{ first, leaseMs, sentAt, jobs }] })
+    this.#timer ??= setInterval(() => this.#tick(), tickMs)
+  }
+
+  /** Its handler has begun: from now on a beat may say `started`. */
+  begin(execution: Execution): void {
+    const held = this.#held.get(execution.leaseNumber)
+    if (held === undefined) return
+    held.isBegun = true
+    this.#latestBegun[0] = execution.leaseNumber
+  }
+
+  /** Whether its lease may have ended already, by what this loop has heard; false for what was never kept. */
+  isOverdue({ leaseNumber }: Execution): boolean {
+    if (leaseNumber === 0 || this.#stopped !== undefined) return false
+    const held = this.#held.get(leaseNumber)
+    return held === undefined || deadlineAfter(held.sentAt, held.leaseMs) <= this.#parts.mono()
+  }
+
+  /** It is settled. Harmless for what is not kept. */
+  forget(execution: Execution): void {
+    if (this.#held.delete(execution.leaseNumber)) this.#forgotten.push(execution.leaseNumber)
+  }
+
+  /** Keeps nothing any longer, and ends the thread within a second; what is still claimed then ends with its lease. Stopping twice waits for the first. */
+  stop(): Promise<void> {
+    this.#stopped ??= this.#stop()
+    return this.#stopped
+  }
+
+  async #stop(): Promise<void> {
+    clearInterval(this.#timer)
     this.#held.clear()
-    this.#restIfIdle()
+    this.#beats.clear()
+    await this.#thread?.stop()
   }
 
-  /** A timer that runs for nothing would keep the process alive. */
-  #restIfIdle(): void {
+  #tick(): void {
+    const begun: number[] = []
+    const progress: [number, Progress][] = []
+    for (const [number, held] of this.#held) {
+      const { execution, isBegun, isBegunTold } = held
+      if (isBegun && !isBegunTold) {
+        held.isBegunTold = true
+        begun.push(number)
+      }
+      if (execution.unsentProgress === undefined) continue
+      progress.push([number, execution.unsentProgress])
+      execution.unsentProgress = undefined
+    }
+    this.#send({ begun, progress })
+    void this.#beats.tick()
     if (this.#held.size > 0) return
+    // A timer that runs for nothing would keep the process alive.
     clearInterval(this.#timer)
     this.#timer = undefined
   }
 
-  async #tick(): Promise<void> {
-    const now = this.#parts.mono()
-    for (const held of this.#held) if (held.deadline <= now) this.#lose(held)
-    if (this.#beating) return
-    const due = [...this.#held].filter((held) => isDue(held, now))
-    if (due.length === 0) return
-    this.#beating = true
-    try {
-      for (let i = 0; i < due.length; i += this.#parts.store.traits.maxBatch) {
-        await this.#beat(due.slice(i, i + this.#parts.store.traits.maxBatch))
-      }
-    } catch (error) {
-      // The next tick tries again; the local deadline bounds how long that can go on.
-      this.#parts.events.emit('store.failed', { call: 'extend', error, retryMs: tickMs })
-    } finally {
-      this.#beating = false
+  #send(news: Partial<Letter>): void {
+    const forgotten = this.#forgotten
+    this.#forgotten = []
+    this.#deliver({ ...this.#emptyLetter(), forgotten, ...news })
+  }
+
+  #deliver(letter: Letter): void {
+    if (this.#thread?.isUp) this.#thread.post(letter)
+    else this.#beats.take(letter)
+  }
+
+  #emptyLetter(): Letter {
+    const at = this.#parts.mono()
+    return { at, maxBlockMs: this.#maxBlockMs, kept: [], begun: [], progress: [], forgotten: [] }
+  }
+
+  /** For beats that know nothing yet. */
+  #everything(): Letter {
+    this.#forgotten = []
+    const kept: LeaseBatch[] = []
+    const begun: number[] = []
+    for (const [first, held] of this.#held) {
+      const { leaseMs, sentAt, isBegun } = held
+      const { queue, id, fence, task } = held.execution.claim
+      kept.push({ first, leaseMs, sentAt, jobs: [queue, id, fence, task] })
+      held.isBegunTold = isBegun
+      if (isBegun) begun.push(first)
+    }
+    return { ...this.#emptyLetter(), kept, begun }
+  }
+
+  #moveToThread(): void {
+    this.#beats.clear()
+    this.#thread!.post(this.#everything())
+  }
+
+  #hear(told: Report): void {
+    // A call that was under way when it stopped may fail because the store is being closed.
+    if (this.#stopped !== undefined) return
+    const { events } = this.#parts
+    switch (told.kind) {
+      case 'renewed':
+        this.#answeredAt = Math.max(this.#answeredAt, told.answeredAt)
+        for (const number of told.leases) {
+          const held = this.#held.get(number)
+          if (held !== undefined) held.sentAt = told.sentAt
+        }
+        return
+      case 'lost':
+        for (const number of told.leases) this.#lose(number)
+        return
+      case 'cancelled':
+        for (const number of told.leases) this.#cancel(number)
+        return
+      case 'failed':
+        events.emit('store.failed', { call: 'extend', error: told.error, retryMs: tickMs })
+        return
+      case 'blocked':
+        events.emit('loop.blocked', { forMs: told.forMs, jobs: told.jobs, givenUp: told.givenUp })
     }
   }
 
-  async #beat(due: readonly Held[]): Promise<void> {
-    const sentAt = this.#parts.mono()
-    const sent = due.map(({ execution }) => execution.unsentProgress)
-    const answers = await this.#parts.store.extend(due.map((held) => this.#itemOf(held)))
-    for (const [i, held] of due.entries()) {
-      if (answers[i] === 'lost') {
-        this.#lose(held)
-        continue
-      }
-      held.announced = true
-      held.deadline = deadlineAfter(sentAt, held.leaseMs)
-      held.beatAt = sentAt
-      held.nextBeat = sentAt + held.leaseMs / 3
-      if (held.execution.unsentProgress === sent[i]) held.execution.unsentProgress = undefined
-      if (answers[i] === 'cancel')
-        held.execution.abort(new JobCancelledError(held.execution.claim.queue, held.execution.claim.id))
-    }
+  #lose(number: number): void {
+    const execution = this.#held.get(number)?.execution
+    if (execution === undefined) return
+    this.forget(execution)
+    const { queue, id } = execution.claim
+    this.#parts.events.emit('lease.lost', refOf(execution.claim))
+    execution.abort(new LeaseLostError(queue, id))
   }
 
-  #itemOf({ execution, leaseMs, announced }: Held): ExtendItem {
-    const { queue, id, fence } = execution.claim
-    const { host, pid } = this.#parts
-    const progress = execution.unsentProgress
-    const beat: Beat = {
-      ...(announced ? {} : { started: true as const, host, pid }),
-      ...(progress === undefined ? {} : { progress }),
-    }
-    return { queue, id, fence, leaseMs, ...(Object.keys(beat).length === 0 ? {} : { beat }) }
+  #cancel(number: number): void {
+    const execution = this.#held.get(number)?.execution
+    if (execution === undefined) return
+    const { queue, id } = execution.claim
+    execution.abort(new JobCancelledError(queue, id))
   }
-
-  #lose(held: Held): void {
-    if (!this.#held.delete(held)) return
-    this.#restIfIdle()
-    const { claim } = held.execution
-    this.#parts.events.emit('lease.lost', refOf(claim))
-    held.execution.abort(new LeaseLostError(claim.queue, claim.id))
-  }
-}
-
-/** Ticks come late rather than early: what falls due before the next one is due now. */
-function isDue({ execution, beatAt, nextBeat }: Held, now: number): boolean {
-  const soon = now + tickMs / 2
-  return nextBeat <= soon || (execution.unsentProgress !== undefined && beatAt + progressGapMs <= soon)
-}
-
-/**
- * The local deadline: counted from before the call was sent, so that the store's lease cannot end sooner, less a margin
- * for clocks that run at different rates. (Gray & Cheriton, "Leases", 1989.)
- */
-function deadlineAfter(sentAt: number, leaseMs: number): number {
-  return sentAt + leaseMs - Math.max(1_000, leaseMs / 10)
 }

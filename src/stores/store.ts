@@ -13,8 +13,10 @@
  */
 
 import type { Payload } from '../core/codec.js'
-import type { JobState, Progress } from '../core/job.js'
+import type { Progress } from '../core/job.js'
 import type { Kept } from '../core/queue.js'
+import type { Records } from './job-records.js'
+import type { WorkerRegistry } from './worker-registry.js'
 
 export interface Store {
   readonly traits: StoreTraits
@@ -32,6 +34,13 @@ export interface Store {
    * Takes jobs. One atomic step: recover expired leases, promote due jobs, take, lease, fence.
    * The first queue of `from`, in the order given, that has a ready job grants up to its `limit`; at most 16 entries.
    * A `limit` of 0 recovers and promotes only. Recovery and promotion are bounded (100 each a queue and call); `more` tells.
+   *
+   * A lease that ended unsettled is a crash. It is charged to its job only if the claim was `alone`; a job charged
+   * `maxCrashes` times is buried. Every other crashed job is *suspect*: it is ready in its old place, but only `alone`
+   * claims are given it, before any other job. It stays suspect until it is settled by anything but a release without delay.
+   *
+   * A queue asked that leaves ready jobs behind, suspects apart, is rung, so that whoever is woken wakes the next; so is one
+   * whose lead is granted a job at its time, and leads no more.
    */
   claim(from: readonly ClaimFrom[], by: Claimer): Promise<Claimed>
   /**
@@ -43,9 +52,12 @@ export interface Store {
   extend(items: readonly ExtendItem[]): Promise<ExtendAnswer[]>
   depth(queues: readonly string[]): Promise<{ readonly now: number; readonly depths: Depth[] }>
   /**
-   * Resolves with the queues that were rung (a job may be claimable now) as soon as there is one, and with none after
-   * `forMs` or when `signal` aborts. A ring may be spurious or come in the name of every queue; it is lost only so far
-   * that an enqueue from any process is noticed within 1 s. Never rejects for being aborted.
+   * Resolves with the queues that were rung as soon as there is one, at once with those that hold a ready job or a change
+   * that is due and that nobody leads, and with none after `forMs` or when `signal` aborts. One ring wakes one waiter,
+   * in whatever process; it may be spurious, and is lost only so far that a job which is ready is noticed within 1 s
+   * (by a store that several processes share).
+   * Suspects and paused queues wake nobody; a job for later does where it is due before the lead of its queue wakes.
+   * Never rejects for being aborted.
    */
   wait(queues: readonly string[], forMs: number, signal: AbortSignal): Promise<string[]>
   /** Releases everything. Calls under way are finished or rejected with `ClosedError`. Closing twice is harmless. */
@@ -70,6 +82,8 @@ export interface StoreTraits {
   readonly maxLeaseMs: number
   readonly maxPayloadBytes: number
   readonly exactDepth: boolean
+  /** Whether a second handle, in another thread, reaches the same jobs: leases are then kept while the loop is blocked. */
+  readonly beatsFromThread: boolean
   /** What an accepted job survives: the process, the machine. */
   readonly durability: 'none' | 'process' | 'machine'
 }
@@ -146,9 +160,14 @@ export interface Claimed {
   readonly queue?: string
   /** In the order they should start. */
   readonly claims: Claim[]
+  /** Leases that this call found ended unsettled, whatever became of their jobs. */
+  readonly crashed: Crash[]
   /** Jobs this call buried because they crashed too often. */
   readonly buried: Buried[]
-  /** Per queue that was asked and granted nothing: why, and after how long it is worth asking again. */
+  /**
+   * Per queue that was asked and granted nothing: why, and after how long it is worth asking again. Besides, and also
+   * where the queue granted, `'suspect'` where suspects are left behind: somebody must make room for an `alone` claim.
+   */
   readonly waits: Wait[]
   /** With `heads`: per queue of `from`, ms since its oldest ready job was due; absent where none is ready. */
   readonly heads?: { readonly queue: string; readonly ageMs?: number }[]
@@ -176,6 +195,19 @@ export interface Claim {
   readonly error?: string
 }
 
+/** A lease that ended unsettled. */
+export interface Crash {
+  readonly queue: string
+  readonly id: string
+  readonly task: string
+  /** Who held it. */
+  readonly worker: string
+  /** Whether it counts against the job: the claim was `alone`. */
+  readonly charged: boolean
+  /** Crashes charged to the job so far, this one included. */
+  readonly crashes: number
+}
+
 export interface Buried {
   readonly queue: string
   readonly id: string
@@ -183,15 +215,19 @@ export interface Buried {
   readonly reason: string
 }
 
-/**
- * `forMs`: until something changes by itself — a scheduled job falls due or a lease ends; absent where nothing will.
- * 'suspect', 'throttled' and 'full' belong to stores with those traits.
- */
+/** 'throttled' and 'full' belong to stores with those traits. */
 export interface Wait {
   readonly queue: string
   readonly reason: 'empty' | 'scheduled' | 'paused' | 'throttled' | 'full' | 'suspect'
+  /** Until something changes by itself — a scheduled job falls due or a lease ends; absent where nothing will. */
   readonly forMs?: number
-  readonly lead?: boolean
+  /**
+   * This claimer leads: it alone asks again when `forMs` is over, be it with a limit of 0; the others wait for a ring.
+   * A queue has one lead for what falls due and one for its suspects. A lead that has not asked `leadLapseMs` after its
+   * time has lapsed, and the next claimer takes its place; so does one that learns of an earlier change. The lead of the
+   * suspects leads on only by claims alone or with a limit of 0: one that takes jobs in company cannot make room.
+   */
+  readonly lead?: true
 }
 
 /** A claim by name: the only right to settle or extend it. */
@@ -215,7 +251,7 @@ export type SettleItem = ClaimKey &
         readonly error?: string
         readonly reason?: string
       }
-    /** Not counted; due again after `delayMs`, with 0 in its old place. */
+    /** Not counted; due again after `delayMs`, with 0 in its old place and, if it was suspect, still suspect. */
     | { readonly kind: 'release'; readonly delayMs: number }
     | { readonly kind: 'bury'; readonly error?: string; readonly reason?: string }
     | { readonly kind: 'cancel'; readonly reason?: string }
@@ -237,7 +273,10 @@ export interface Beat {
 
 export interface Depth {
   readonly queue: string
+  /** With the suspects. */
   readonly ready: number
+  /** Ready jobs that only `alone` claims are given. */
+  readonly suspects: number
   readonly scheduled: number
   readonly running: number
   readonly dead: number
@@ -247,140 +286,10 @@ export interface Depth {
   readonly retries: number
   /** Ms since the oldest job that is due should have been started; 0 where none is due. */
   readonly lagMs: number
-  /** Jobs completed, and failures counted, since the queue exists. */
+  /** Jobs completed, failures counted, and leases that ended unsettled, since the queue exists. */
   readonly processed: number
   readonly failed: number
+  readonly crashed: number
   readonly paused: boolean
   readonly draining: boolean
-}
-
-/** A job as the store has it. */
-export interface StoredJob {
-  readonly queue: string
-  readonly id: string
-  readonly task: string
-  readonly state: JobState
-  readonly payload: Payload
-  readonly codec?: string
-  readonly meta?: Payload
-  readonly priority: number
-  readonly group?: string
-  readonly attempt: number
-  readonly crashes: number
-  readonly createdAt: number
-  readonly updatedAt: number
-  readonly runAt: number
-  readonly startedAt?: number
-  readonly finishedAt?: number
-  readonly worker?: string
-  readonly host?: string
-  readonly pid?: number
-  readonly progress?: Progress
-  readonly result?: { readonly payload: Payload; readonly codec?: string }
-  readonly error?: string
-  readonly reason?: string
-}
-
-/** Some jobs of a queue: by id, all, or all that failed at least once. */
-export type Where = { readonly ids: readonly string[] } | 'all' | 'failed'
-
-/** What one bounded step did, and whether calling again would find more. At most 1,000 jobs a step. */
-export interface Step {
-  readonly changed: number
-  readonly more: boolean
-}
-
-export interface ListQuery {
-  /** Only this state; absent: all. */
-  readonly state?: JobState
-  /**
-   * `'id'`: by id. `'time'`: running (oldest claim first), ready (as they will be claimed), scheduled (soonest first),
-   * then completed and dead (latest first). `'retry'`: waiting and running jobs that failed, fewest failures first.
-   */
-  readonly by: 'id' | 'time' | 'retry'
-  /** Where the page before ended; opaque. `InvalidArgumentError` where it is none. */
-  readonly cursor?: string
-  /** 1 … 200. */
-  readonly limit: number
-}
-
-export interface Page {
-  readonly jobs: StoredJob[]
-  /** Absent on the last page. */
-  readonly cursor?: string
-}
-
-/** Administration: the jobs as records. Present on every store that can look jobs up. */
-export interface Records {
-  queues(): Promise<StoredQueue[]>
-  /**
-   * The job, or undefined where nothing is kept of it. Of a job that ended without a kept result but is remembered,
-   * what is remembered is returned: id, task, state and times, with an empty payload. What has expired is never shown.
-   */
-  get(queue: string, id: string): Promise<StoredJob | undefined>
-  list(queue: string, query: ListQuery): Promise<Page>
-  /**
-   * Waiting jobs are cancelled; running ones are told at their next beat and counted as changed. Dead ones are left. The
-   * id of a cancelled job is remembered for its `rememberMs` or, where that is 0, for a minute.
-   */
-  cancel(queue: string, where: Where, reason?: string): Promise<Step>
-  /** Removes waiting jobs and kept results without a trace. By id; `'all'` and `'failed'` take waiting jobs only. Never running or dead ones. */
-  delete(queue: string, where: Where): Promise<Step>
-  /** Scheduled jobs become ready, due now. Ready and other jobs are left. */
-  runNow(queue: string, where: Where): Promise<Step>
-  /** Waiting jobs go to the morgue with reason `buried`. */
-  bury(queue: string, where: Where): Promise<Step>
-  /** Ends the current claim of a running job as a failure, from outside. `'gone'` where it does not run. */
-  fail(
-    queue: string,
-    id: string,
-    how: { readonly delayMs: number; readonly last?: boolean; readonly reason: string },
-  ): Promise<'ok' | 'gone'>
-  /** No claims from now on; running jobs go on. Idempotent. */
-  pause(queue: string): Promise<void>
-  /** Ends a pause and a drain. Idempotent. */
-  resume(queue: string): Promise<void>
-  /** Refuses new jobs from now on; jobs that wait are still run. Idempotent. */
-  drain(queue: string): Promise<void>
-  /** Removes waiting and dead jobs, never running ones. */
-  clear(queue: string): Promise<Step>
-  readonly morgue: {
-    /** Dead jobs: by id, or latest first. */
-    list(
-      queue: string,
-      query: { readonly by: 'id' | 'time'; readonly cursor?: string; readonly limit: number },
-    ): Promise<Page>
-    /** Back into the queue, ready now, with attempt 1 and crashes 0, the last error kept. `'failed'` means all. */
-    revive(queue: string, where: Where): Promise<Step>
-    delete(queue: string, where: Where): Promise<Step>
-  }
-  /**
-   * Resolves with those of `jobs` that have ended or are not there, as soon as there is one, and with none after `forMs`
-   * or when `signal` aborts.
-   */
-  watch(
-    jobs: readonly { readonly queue: string; readonly id: string }[],
-    forMs: number,
-    signal: AbortSignal,
-  ): Promise<{ readonly queue: string; readonly id: string }[]>
-}
-
-/** A worker process that says it lives. */
-export interface WorkerRecord {
-  readonly id: string
-  readonly host: string
-  readonly pid: number
-  readonly queues: readonly string[]
-  readonly concurrency: number
-  readonly running: number
-  readonly startedAt: number
-}
-
-export interface WorkerRegistry {
-  /** Writes or renews the record; it lapses after `ttlMs`. */
-  beat(worker: WorkerRecord, ttlMs: number): Promise<void>
-  /** Takes the record out. Harmless where there is none. */
-  remove(id: string): Promise<void>
-  /** Those that have not lapsed, by id. */
-  list(): Promise<(WorkerRecord & { readonly seenAt: number })[]>
 }

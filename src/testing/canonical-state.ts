@@ -29,6 +29,12 @@ export interface CanonicalQueue {
   readonly draining: boolean
   readonly processed: number
   readonly failed: number
+  /** Leases that ended unsettled, charged or not, since the queue exists. */
+  readonly crashed: number
+  /** Who asks again when a job falls due or a lease ends; null where nobody does, and where whoever did has lapsed. */
+  readonly lead: CanonicalLead | null
+  /** Who makes room for the suspects; null likewise. */
+  readonly suspectLead: CanonicalLead | null
   /** The last stamp given to a job that was ready at once (µs); 0 before the first; null where the store does not keep it. */
   readonly lastStamp: number | null
   /** The last fence given; 0 before the first; null where the store does not keep it. */
@@ -38,6 +44,12 @@ export interface CanonicalQueue {
   /** Ids that are remembered and of which nothing else is kept. */
   readonly remembered: readonly CanonicalMemory[]
   readonly calls: readonly CanonicalCall[]
+}
+
+export interface CanonicalLead {
+  readonly worker: string
+  /** Ms until it asks, on the clock of the leases; below 0 where it is late and has not yet lapsed (`isLed`). */
+  readonly inMs: number
 }
 
 export interface CanonicalJob {
@@ -53,7 +65,13 @@ export interface CanonicalJob {
   /** The place in line, µs: of a scheduled job its due time. Of an ended job the last one it had. */
   readonly stamp: number
   readonly attempt: number
+  /** Crashes charged to it. */
   readonly crashes: number
+  /**
+   * Marked by a crash and not cleared since: ready for claims alone, or running in one. True in no other state, however
+   * the store keeps the mark.
+   */
+  readonly suspect: boolean
   readonly rememberMs: number
   readonly createdAt: number
   readonly updatedAt: number

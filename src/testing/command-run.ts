@@ -1,10 +1,17 @@
 /** A command run: commands carried out on one store, through two handles, each giving a plain, comparable answer. */
 
 import { MillraceError } from '../core/errors.js'
-import type { ClaimKey, Page, Records, SettleItem, Store } from '../stores/store.js'
+import type { Page, Records } from '../stores/job-records.js'
+import type { ClaimKey, SettleItem, Store } from '../stores/store.js'
 import { canonicalPayload } from './canonical-state.js'
 import type { ClaimRef, Command, PlannedCall } from './command.js'
 import type { StoreHarness } from './store-harness.js'
+
+/** A claim of this run and who made it. */
+interface MadeClaim {
+  readonly key: ClaimKey
+  readonly worker: string
+}
 
 /** Pages that are turned in one listing. */
 const mostPages = 4
@@ -12,7 +19,7 @@ const mostPages = 4
 export class CommandRun {
   readonly #harness: StoreHarness
   readonly #handles: Store[] = []
-  readonly #claims: ClaimKey[] = []
+  readonly #claims: MadeClaim[] = []
 
   constructor(harness: StoreHarness) {
     this.#harness = harness
@@ -41,7 +48,8 @@ export class CommandRun {
         return store.enqueue(await this.#called(command.calls))
       case 'claim': {
         const claimed = await store.claim(command.from, command.by)
-        this.#claims.push(...claimed.claims.map(({ queue, id, fence }) => ({ queue, id, fence })))
+        const { worker } = command.by
+        this.#claims.push(...claimed.claims.map(({ queue, id, fence }) => ({ key: { queue, id, fence }, worker })))
         return claimed
       }
       case 'settle': {
@@ -64,6 +72,15 @@ export class CommandRun {
         return store.workers?.beat(command.worker, command.ttlMs)
       case 'remove worker':
         return store.workers?.remove(command.id)
+      case 'held':
+        return store.workers?.held(command.worker)
+      case 'gone': {
+        const worker = command.worker ?? this.#made(command.claims[0])?.worker ?? 'nobody'
+        return store.workers?.gone(
+          command.claims.map((claim) => this.#key(claim)),
+          worker,
+        )
+      }
       default:
         return store.records === undefined ? undefined : administer(store.records, command)
     }
@@ -77,10 +94,14 @@ export class CommandRun {
     }))
   }
 
-  #key({ back, stale }: ClaimRef): ClaimKey {
-    const claim = this.#claims[this.#claims.length - 1 - (back % Math.max(1, this.#claims.length))]
-    if (claim === undefined) return { queue: 'mail', id: 'a', fence: 1 }
-    return stale ? { ...claim, fence: claim.fence - 1 } : claim
+  #key(ref: ClaimRef): ClaimKey {
+    const { key } = this.#made(ref) ?? { key: { queue: 'mail', id: 'a', fence: 1 } }
+    return ref.stale ? { ...key, fence: key.fence - 1 } : key
+  }
+
+  /** The claim that is meant; undefined where none is, or none was made yet. */
+  #made(ref: ClaimRef | undefined): MadeClaim | undefined {
+    return ref && this.#claims[this.#claims.length - 1 - (ref.back % Math.max(1, this.#claims.length))]
   }
 }
 
@@ -99,6 +120,8 @@ type Administration = Exclude<
       | 'workers'
       | 'beat'
       | 'remove worker'
+      | 'held'
+      | 'gone'
   }
 >
 

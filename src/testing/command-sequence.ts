@@ -1,9 +1,10 @@
 /**
  * A command sequence: random commands from a seed, over a few queues and few ids, so that they meet. What is likely in
- * production is likely here too; what is rare there (a stale claim, a call sent again) is made likely.
+ * production is likely here too; what is rare there (a stale claim, a call sent again, a worker that dies) is made likely.
  */
 
-import type { Beat, NewJob, QueueSettings, Where } from '../stores/store.js'
+import type { Where } from '../stores/job-records.js'
+import type { Beat, NewJob, QueueSettings } from '../stores/store.js'
 import type { ClaimRef, Command, PlannedJob, Settlement } from './command.js'
 import { Dice } from './dice.js'
 
@@ -14,14 +15,79 @@ export const sequenceQueues: readonly QueueSettings[] = [
   { name: 'tight', kind: 'plain', order: 'fifo', maxPending: 6, maxCrashes: 3, dead: { ageMs: 20_000, count: 3 } },
 ]
 const names = sequenceQueues.map(({ name }) => name)
-const ids = ['a', 'b', 'c', 'd', 'e', 'É', '\uffee', '🎈', 'z']
+const ids = ['a', 'b', 'c', 'd', 'e', 'f', 'g', 'h', 'É', '\uffee', '🎈', 'z']
 const workers = ['worker-1', 'worker-2', 'worker-3']
 const reasons = ['stop', 'obsolete', 'Grüße']
 
 export function commandSequence(seed: number, steps: number): Command[] {
   const dice = new Dice(seed)
-  const opening: Command = { handle: 0, verb: 'open', queues: sequenceQueues }
-  return [opening, ...Array.from({ length: steps - 1 }, (_, i) => command(dice, i))]
+  const commands: Command[] = [{ handle: 0, verb: 'open', queues: sequenceQueues }]
+  while (commands.length < steps) {
+    const step = commands.length
+    commands.push(...(dice.chance(0.08) ? dice.pick([crash, change])(dice, step) : [command(dice, step)]))
+  }
+  return commands.slice(0, steps)
+}
+
+/** Commands in a row: a worker dies with jobs in hand, and then something becomes of them. */
+function crash(dice: Dice, step: number): Command[] {
+  const handle = dice.whole(0, 1)
+  const queue = queueName(dice)
+  const id = dice.pick(ids)
+  const victim = dice.pick(workers)
+  const take = (leaseMs: number, alone: boolean, worker = dice.pick(workers)): Command => {
+    const by = { worker, leaseMs, alone }
+    return { handle, verb: 'claim', from: [{ queue, limit: dice.pick([1, 2, 5]) }], by }
+  }
+  const latest = { back: 0, stale: false }
+  const settled = (end: Settlement): Command => ({ handle, verb: 'settle', items: [{ claim: latest, end }] })
+  const death = dice.weighted<Command>([
+    [7, { handle, verb: 'advance', ms: 1_000 }],
+    [3, { handle, verb: 'gone', claims: [latest, { back: 1, stale: false }], ...someoneElse(dice) }],
+  ])
+  const becomes = dice.weighted<() => Command>([
+    [3, () => settled({ kind: 'release', delayMs: 0 })],
+    [3, () => settled(end(dice))],
+    [3, () => ({ handle, verb: 'advance', ms: 1_000 })],
+    [2, () => ({ handle, verb: 'fail', queue, id, how: failure(dice) })],
+    [1, () => ({ handle, verb: 'gone', claims: [latest] })],
+  ])()
+  return [
+    { handle, verb: 'resume', queue },
+    { handle, verb: 'enqueue', calls: [{ callId: `call-${step}`, queue, jobs: [{ ...job(dice), id }] }] },
+    take(1_000, dice.chance(0.4), victim),
+    { handle, verb: 'held', worker: victim },
+    death,
+    take(1_000, true),
+    becomes,
+    dice.chance(0.7)
+      ? take(30_000, dice.chance(0.6))
+      : { handle, verb: dice.pick(['bury', 'delete', 'cancel'] as const), queue, where: { ids: [id] } },
+  ]
+}
+
+/** Commands in a row: jobs for later come in, some sooner than others, while workers ask and are told when to come back. */
+function change(dice: Dice, step: number): Command[] {
+  const handle = dice.whole(0, 1)
+  const queue = queueName(dice)
+  const later = (i: number, delayMs: number): Command => {
+    const { runInMs: _, ...planned } = job(dice)
+    return { handle, verb: 'enqueue', calls: [{ callId: `call-${step + i}`, queue, jobs: [{ ...planned, delayMs }] }] }
+  }
+  const ask = (): Command => {
+    const by = { worker: dice.pick(workers), leaseMs: dice.pick([5_000, 30_000]) }
+    return { handle, verb: 'claim', from: [{ queue, limit: 5 }], by }
+  }
+  return [
+    { handle, verb: 'resume', queue },
+    later(1, dice.pick([20_000, 30_000])),
+    ask(),
+    ask(),
+    later(4, dice.pick([1_000, 2_000])),
+    ask(),
+    { handle, verb: 'advance', ms: dice.pick([1_000, 2_000, 3_000, 3_001]) },
+    ask(),
+  ]
 }
 
 function command(dice: Dice, step: number): Command {
@@ -49,10 +115,12 @@ function command(dice: Dice, step: number): Command {
     [3, () => ({ handle, verb: 'fail', queue, id: dice.pick(ids), how: failure(dice) })],
     [2, () => ({ handle, verb: dice.pick(['pause', 'drain'] as const), queue })],
     [4, () => ({ handle, verb: 'resume', queue })],
-    [0.5, () => ({ handle, verb: 'clear', queue })],
+    [1.5, () => ({ handle, verb: 'clear', queue })],
     [1, () => ({ handle, verb: 'watch', jobs: dice.several(1, 3, () => ({ queue, id: dice.pick(ids) })) })],
     [1, () => ({ handle, verb: 'beat', worker: worker(dice), ttlMs: dice.pick([1_000, 30_000]) })],
     [0.5, () => ({ handle, verb: 'remove worker', id: dice.pick(workers) })],
+    [2, () => ({ handle, verb: 'held', worker: dice.pick(workers) })],
+    [5, () => ({ handle, verb: 'gone', claims: dice.several(0, 3, () => ref(dice)), ...someoneElse(dice) })],
   ])()
 }
 
@@ -115,7 +183,7 @@ function end(dice: Dice): Settlement {
   const keep = maybe(dice, { keepMs: dice.pick([1, 1_000, 20_000]) }, 0.7)
   const payload = dice.chance(0.2) ? Uint8Array.of(1, 0, 255) : '"done"'
   return dice.weighted<Settlement>([
-    [2, { kind: 'complete' }],
+    [4, { kind: 'complete' }],
     [4, { kind: 'complete', result: { payload, ...keep, ...maybe(dice, { codec: 'raw' }, 0.2) } }],
     [4, { kind: 'retry', delayMs, ...error }],
     [2, { kind: 'retry', delayMs, last: true, ...error, ...reason }],
@@ -140,6 +208,8 @@ function span(dice: Dice): number {
     [3, dice.whole(0, 3)],
     // The delays, leases and ages of this file, so that instants are met exactly.
     [4, dice.pick([1_000, 2_000, 5_000, 20_000, 30_000])],
+    // Leads are waited for to the millisecond.
+    [2, dice.pick([1_001, 2_001, 6_000, 6_001])],
     [2, dice.whole(500, 6_000)],
     [2, dice.whole(10_000, 40_000)],
     [1, dice.whole(60_000, 120_000)],
@@ -181,11 +251,19 @@ function changedSettings(dice: Dice): QueueSettings {
   }
 }
 
+/** Now and then claims are said to be another worker's than they are. */
+function someoneElse(dice: Dice) {
+  return maybe(dice, { worker: dice.pick(workers) }, 0.15)
+}
+
 function worker(dice: Dice) {
   return {
     id: dice.pick(workers),
-    host: 'mill-1',
+    host: dice.pick(['mill-1', 'mill-2']),
+    boot: dice.pick(['boot-1', 'boot-2']),
+    pidns: dice.pick(['4026531836', '']),
     pid: dice.whole(1, 9_999),
+    ticks: dice.whole(1, 1_000_000_000),
     queues: dice.several(1, 2, () => dice.pick(names)),
     concurrency: 10,
     running: dice.whole(0, 10),

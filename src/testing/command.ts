@@ -3,19 +3,18 @@
  * run, so that a command means the same on every store and in every replay.
  */
 
+import type { ListQuery, Where } from '../stores/job-records.js'
 import type {
   Beat,
   Claimer,
   ClaimFrom,
   ClaimKey,
   EnqueueCall,
-  ListQuery,
   NewJob,
   QueueSettings,
   SettleItem,
-  Where,
-  WorkerRecord,
 } from '../stores/store.js'
+import type { WorkerRecord } from '../stores/worker-registry.js'
 
 /** How a claim ends, without its name. */
 export type Settlement = SettleItem extends infer Item
@@ -66,4 +65,7 @@ export type Command = { readonly handle: number } & (
   | { readonly verb: 'watch'; readonly jobs: readonly { readonly queue: string; readonly id: string }[] }
   | { readonly verb: 'beat'; readonly worker: WorkerRecord; readonly ttlMs: number }
   | { readonly verb: 'remove worker'; readonly id: string }
+  | { readonly verb: 'held'; readonly worker: string }
+  /** `worker`: whose claims they are said to be; absent: the one that made the first of them. */
+  | { readonly verb: 'gone'; readonly claims: readonly ClaimRef[]; readonly worker?: string }
 )

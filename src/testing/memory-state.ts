@@ -1,10 +1,12 @@
 /** The memory store's canonical state. */
 
+import { isLed, type Lead } from '../core/lead.js'
 import type { MemoryJob, RememberedJob } from '../stores/memory/memory-job.js'
 import type { MemoryQueue } from '../stores/memory/memory-queue.js'
 import type { MemoryData } from '../stores/memory/memory-store.js'
 import {
   type CanonicalJob,
+  type CanonicalLead,
   type CanonicalMemory,
   type CanonicalQueue,
   type CanonicalState,
@@ -36,6 +38,9 @@ function canonicalQueue(queue: MemoryQueue, now: number): CanonicalQueue {
     draining: queue.draining,
     processed: queue.processed,
     failed: queue.failed,
+    crashed: queue.crashed,
+    lead: canonicalLead(queue.lead, now),
+    suspectLead: canonicalLead(queue.suspectLead, now),
     lastStamp: queue.lastStamp,
     lastFence: queue.lastFence,
     jobs: byId(jobs.filter((job) => !queue.isHidden(job, now)).map((job) => canonicalJob(job, now))),
@@ -58,6 +63,7 @@ function canonicalJob(job: MemoryJob, now: number): CanonicalJob {
     stamp: job.stamp,
     attempt: job.attempt,
     crashes: job.crashes,
+    suspect: job.suspect,
     rememberMs,
     createdAt: job.createdAt,
     updatedAt: job.updatedAt,
@@ -84,6 +90,10 @@ function canonicalJob(job: MemoryJob, now: number): CanonicalJob {
           }
         : null,
   }
+}
+
+function canonicalLead(lead: Lead | undefined, now: number): CanonicalLead | null {
+  return isLed(lead, now) ? { worker: lead.worker, inMs: lead.wakeAt - now } : null
 }
 
 function canonicalMemory(job: RememberedJob): CanonicalMemory {

@@ -1,12 +1,14 @@
 /** The canonical state of a SQLite store, read from its tables. */
 
 import type { Payload } from '../core/codec.js'
+import { isLed, type Lead } from '../core/lead.js'
 import type { Database } from '../stores/sqlite/sqlite-driver.js'
-import type { QueueRow } from '../stores/sqlite/sqlite-queue.js'
+import { leadOf, type QueueRow, suspectLeadOf } from '../stores/sqlite/sqlite-queue.js'
 import { stateNames } from '../stores/sqlite/sqlite-schema.js'
 import { valueFromStored } from '../stores/sqlite/sqlite-text.js'
 import {
   type CanonicalJob,
+  type CanonicalLead,
   type CanonicalMemory,
   type CanonicalQueue,
   type CanonicalState,
@@ -58,12 +60,20 @@ function canonicalQueue(db: Database, queue: QueueRow, now: number): CanonicalQu
     draining: queue.draining === 1,
     processed: queue.processed,
     failed: queue.failed,
+    crashed: queue.crashed,
+    lead: canonicalLead(leadOf(queue), now),
+    suspectLead: canonicalLead(suspectLeadOf(queue), now),
     lastStamp: queue.stamp,
-    lastFence: queue.fence,
+    lastFence: queue.last_fence,
     jobs: byId(rows.filter((row) => !isHidden(row)).map((row) => canonicalJob(row, now))),
     remembered: byId([...memories.map(canonicalMemory), ...hiddenMemories]),
     calls: byId(calls(db, queue.qid, now)),
   }
+}
+
+/** The harness' clock tells the same wall and monotonic time. */
+function canonicalLead(lead: Lead | undefined, now: number): CanonicalLead | null {
+  return isLed(lead, now) ? { worker: lead.worker, inMs: lead.wakeAt - now } : null
 }
 
 /** The store answers from its counters: one that has drifted is a defect, however right the rows are. */
@@ -72,8 +82,9 @@ function refuseWrongCounters(db: Database, queue: QueueRow, rows: readonly JobCo
     stateNames.map((name) => [name, rows.filter((row) => stateOf(row) === name).length]),
   )
   const retries = rows.filter((row) => Number(row['state']) <= 1 && Number(row['attempt']) > 1).length
+  const suspects = rows.filter((row) => stateOf(row) === 'ready' && row['suspect'] === 1).length
   const { n } = db.prepare('SELECT count(*) AS n FROM remembered WHERE qid = ?').get(queue.qid) as { n: number }
-  for (const [name, count] of Object.entries({ ...counted, retries, remembered: n })) {
+  for (const [name, count] of Object.entries({ ...counted, retries, suspects, remembered: n })) {
     const stored = queue[name as keyof QueueRow]
     if (stored !== count) throw new Error(`queue '${queue.name}' counts ${stored} ${name}, but there are ${count}`)
   }
@@ -95,6 +106,7 @@ function canonicalJob(row: JobColumns, now: number): CanonicalJob {
     stamp: Number(row['stamp']),
     attempt: Number(row['attempt']),
     crashes: Number(row['crashes']),
+    suspect: row['suspect'] === 1,
     rememberMs: Number(row['remember_ms']),
     createdAt: Number(row['created_at']),
     updatedAt: Number(row['updated_at']),

@@ -7,6 +7,7 @@ export type {
   CanonicalCall,
   CanonicalClaim,
   CanonicalJob,
+  CanonicalLead,
   CanonicalMemory,
   CanonicalPayload,
   CanonicalQueue,

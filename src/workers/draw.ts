@@ -1,19 +1,25 @@
-/** The draw: which queues the next claim asks, by the selector, leaving out those found empty since the last rest. */
+/** The draw: which queues the next claim asks, by the selector, leaving out those found empty since they were last heard of. */
 
 import type { Random } from '../core/clock.js'
 import { ConfigError } from '../core/errors.js'
 import type { Queue } from '../core/queue.js'
-import type { Selector } from '../selectors/selector.js'
+import { messageOf } from '../core/shown.js'
+import type { Candidate, Selector } from '../selectors/selector.js'
 import type { Claimed } from '../stores/store.js'
 
 /** Candidates of one claim: the contract's bound. */
-const mostPerTrip = 16
+export const mostPerTrip = 16
+
 export class Draw {
   readonly #selector: Selector
   readonly #queues: readonly Queue[]
   readonly #random: Random
+  /** Found empty, the one that was asked longest ago first. */
   readonly #tried = new Set<string>()
+  readonly #rung = new Set<string>()
   readonly #heads = new Map<string, number>()
+  /** Drawn and not asked yet: what is not used is not drawn again. */
+  #drawn: string[] | undefined
   #staying: { readonly queue: string; left: number } | undefined
 
   constructor(selector: Selector, queues: readonly Queue[], random: Random) {
@@ -22,14 +28,21 @@ export class Draw {
     this.#random = random
   }
 
-  /** The queues to ask next, in order; none when every queue that the selector names was found empty. */
+  /** The queues to ask next, in order: those that were rung first. None when every queue that the selector names was found empty. */
   next(): string[] {
-    if (this.#staying !== undefined) return [this.#staying.queue]
+    this.#drawn ??= this.#staying === undefined ? this.#order() : [this.#staying.queue]
+    return this.#drawn
+  }
+
+  #order(): string[] {
     // Leaving out what was found empty is drawing again until a queue comes up that was not.
     const candidates = this.#candidates()
     if (candidates.length === 0) return []
-    const names = new Set(this.#selector(candidates, this.#random))
-    return [...names].filter((name) => !this.#tried.has(this.#known(name))).slice(0, mostPerTrip)
+    const drawn = new Set(this.#selected(candidates))
+    const untried = [...drawn].filter((name) => !this.#tried.has(this.#known(name)))
+    if (this.#rung.size === 0) return untried.slice(0, mostPerTrip)
+    const isRung = (name: string) => this.#rung.has(name)
+    return [...untried.filter(isRung), ...untried.filter((name) => !isRung(name))].slice(0, mostPerTrip)
   }
 
   /** Takes note of what a claim of these queues gave. */
@@ -38,6 +51,8 @@ export class Draw {
       if (ageMs === undefined) this.#heads.delete(name)
       else this.#heads.set(name, ageMs)
     }
+    this.#rung.clear()
+    this.#drawn = undefined
     if (queue === undefined) {
       for (const name of asked) this.#tried.add(name)
       this.#staying = undefined
@@ -52,9 +67,19 @@ export class Draw {
     return [...this.#tried]
   }
 
-  /** After a rest any queue may have work. */
-  rested(): void {
-    this.#tried.clear()
+  /** These may have work: they were rung, or something in them has fallen due. */
+  heard(queues: readonly string[]): void {
+    this.#drawn = undefined
+    for (const name of queues) {
+      this.#tried.delete(name)
+      this.#rung.add(name)
+    }
+  }
+
+  /** Nothing was heard for long enough to look again, at as many as one claim can ask. */
+  sweep(): void {
+    this.#drawn = undefined
+    for (const name of [...this.#tried].slice(0, mostPerTrip)) this.#tried.delete(name)
   }
 
   #stay(queue: string): void {
@@ -72,6 +97,14 @@ export class Draw {
         const headAgeMs = this.#heads.get(name)
         return headAgeMs === undefined ? { name, weight } : { name, weight, headAgeMs }
       })
+  }
+
+  #selected(candidates: readonly Candidate[]): readonly string[] {
+    try {
+      return this.#selector(candidates, this.#random)
+    } catch (error) {
+      throw new ConfigError('selector', [{ path: 'selector', message: `threw: ${messageOf(error)}` }], { cause: error })
+    }
   }
 
   #known(name: string): string {

@@ -3,6 +3,7 @@
 export class Slots {
   readonly total: number
   #used = 0
+  #retired = 0
   #waiting: (() => void)[] = []
 
   constructor(total: number) {
@@ -17,12 +18,23 @@ export class Slots {
     return this.total - this.#used
   }
 
+  /** Used ones that are not to be counted on: held by handlers that go on after their job was given up. */
+  get retired(): number {
+    return this.#retired
+  }
+
   take(): void {
     this.#used += 1
   }
 
-  give(): void {
+  retire(): void {
+    this.#retired += 1
+  }
+
+  /** A retired one is given back when its handler ends after all. */
+  give(wasRetired = false): void {
     this.#used -= 1
+    if (wasRetired) this.#retired -= 1
     if (this.#waiting.length === 0) return
     const waiting = this.#waiting
     this.#waiting = []

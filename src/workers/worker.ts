@@ -1,38 +1,47 @@
 /**
- * A worker: takes jobs from its queues and runs them, `concurrency` at a time.
- *
- * Its loop: the selector orders the queues → one claim over them for the free slots → stay for `iterations` → draw again;
- * where all were empty, rest until one is rung. Settles of what has ended go out in the tick of the next claim.
+ * A worker: takes jobs from its queues and runs them, `concurrency` at a time, from its start to its end.
+ * The intake claims, the workbench runs and settles; here it is decided when that begins and how it ends.
  */
 
+import { setTimeout as delay } from 'node:timers/promises'
+import { isMainThread, threadId } from 'node:worker_threads'
 import type { Clock, Random } from '../core/clock.js'
 import type { Codec } from '../core/codec.js'
 import { type Duration, durationMs } from '../core/duration.js'
 import type { FormatError } from '../core/error-text.js'
-import { WorkerStoppedError } from '../core/errors.js'
-import type { Events } from '../core/events.js'
+import { ConfigError } from '../core/errors.js'
+import type { Events, RecycleReason } from '../core/events.js'
 import type { Middleware } from '../core/middleware.js'
 import type { Queue } from '../core/queue.js'
 import type { Registry } from '../core/registry.js'
 import { messageOf } from '../core/shown.js'
-import type { Execution } from '../runtime/execution.js'
-import { Executor, refOf } from '../runtime/executor.js'
+import { Executor } from '../runtime/executor.js'
 import { identityText, processIdentity } from '../runtime/identity.js'
-import { LeaseKeeper } from '../runtime/lease-keeper.js'
-import { isFatal, outageDelayMs } from '../runtime/outage.js'
+import type { LeaseKeeper } from '../runtime/lease-keeper.js'
+import { Pace } from '../runtime/pace.js'
 import { Service } from '../runtime/service.js'
-import { type SettlementRules, settlementOf } from '../runtime/settlement.js'
-import { type Answered, Settler } from '../runtime/settler.js'
-import type { Verdict } from '../runtime/verdict.js'
-import { Waiter } from '../runtime/waiter.js'
+import { Settler } from '../runtime/settler.js'
+import { processSolitude } from '../runtime/solitude.js'
+import type { Waiter } from '../runtime/waiter.js'
 import type { Selector } from '../selectors/selector.js'
-import type { Claim, Claimed, Store, Wait } from '../stores/store.js'
+import type { Store } from '../stores/store.js'
+import type { WorkerRegistry } from '../stores/worker-registry.js'
+import { Census } from './census.js'
 import { Draw } from './draw.js'
-import { report, tellExhausted } from './report.js'
+import { Intake } from './intake.js'
 import { Slots } from './slots.js'
+import { Workbench } from './workbench.js'
+import { jobStatus, type WorkerStatus } from './worker-status.js'
+
+/** What the workers of one mill share. */
+export interface Connection {
+  readonly store: Store
+  readonly keeper: LeaseKeeper
+  readonly waiter: Waiter
+}
 
 export interface WorkerParts {
-  readonly connect: () => Promise<Store>
+  readonly connect: () => Promise<Connection>
   readonly registry: Registry
   readonly codec: Codec
   readonly clock: Clock
@@ -41,6 +50,10 @@ export interface WorkerParts {
   readonly middleware: readonly Middleware[]
   readonly formatError: FormatError
   readonly maxPayloadBytes: number
+  /** Called before the first claim; a worker whose hook rejects does not start. */
+  readonly onStart: () => Promise<void>
+  /** Called when it has ended, however it did. */
+  readonly onEnd: (error: unknown) => Promise<void>
 }
 
 /** What a worker is to serve, with every default filled in. */
@@ -49,14 +62,34 @@ export interface WorkerSettings {
   readonly concurrency: number
   readonly selector: Selector
   readonly graceMs: number
+  readonly maxBlockMs: number
+  readonly maxJobs: number | undefined
+  readonly maxRssBytes: number | undefined
+  /** Somebody starts another process when this one asks to be replaced: it then need not go on with slots that are lost. */
+  readonly isSupervised: boolean
+}
+
+interface Tools extends Connection {
+  readonly settler: Settler
+  readonly workbench: Workbench
+  readonly intake: Intake
+  readonly presence: Service
+  readonly census: Census | undefined
+  readonly watch: Service
 }
 
 const registryBeatMs = 5_000
-/** Three beats missed, and the registry forgets the worker. */
-const registryTtlMs = 3 * registryBeatMs
-
-/** How long a stop waits for a store that does not take the last settles; their leases end by themselves. */
-const settlePatienceMs = 5_000
+/** Beyond the time for which a process that is blocked may hold claims, and more than two beats missed besides. */
+const registryMarginMs = 15_000
+/** How often it is looked whether the worker has outgrown its bounds, or holds what no slot takes. */
+const watchMs = 500
+/** What a stop may take beyond its grace, until the store has the last settles; leases end by themselves otherwise. */
+const settleMarginMs = 400
+/** What else is asked of the store at the end harms nobody if it is not done. */
+const courtesyMs = 500
+const longestTimerMs = 2 ** 31 - 1
+/** With no bound of grace there must be one for the store. */
+const boundlessSettleMs = 5_000
 
 let workersOfThisProcess = 0
 
@@ -65,78 +98,93 @@ export class Worker {
   readonly #parts: WorkerParts
   readonly #settings: WorkerSettings
   readonly #slots: Slots
-  readonly #draw: Draw
-  readonly #running = new Set<Execution>()
-  #tools:
-    | { store: Store; executor: Executor; settler: Settler; keeper: LeaseKeeper; waiter: Waiter; presence: Service }
-    | undefined
-  #waits: readonly Wait[] = []
-  #calling: 'claim' | 'wait' = 'claim'
-  #loop: Promise<void> | undefined
-  #stopping = false
-  #stopped: Promise<void> | undefined
+  readonly #identity = processIdentity()
+  #state: WorkerStatus['state'] = 'starting'
+  #starting: Promise<void> | undefined
+  #tools: Tools | undefined
+  #intakeOver: Promise<void> = Promise.resolve()
+  #end: Promise<void> | undefined
+  #failure: { readonly error: unknown } | undefined
+  readonly #ended: Promise<void>
+  #resolveEnded: () => void = () => {}
+  #storeAnsweredAt = 0
+  /** When the grace of its end is over, on the monotonic clock. */
+  #until = Number.POSITIVE_INFINITY
+  #patience: NodeJS.Timeout | undefined
+  readonly #isGraceOver: Promise<void>
+  #graceOver: () => void = () => {}
 
   constructor(parts: WorkerParts, settings: WorkerSettings) {
     this.#parts = parts
     this.#settings = settings
     this.#slots = new Slots(settings.concurrency)
-    this.#draw = new Draw(settings.selector, settings.queues, parts.random)
     workersOfThisProcess += 1
-    this.id = `${identityText(processIdentity())}/${workersOfThisProcess}`
+    // Threads count for themselves.
+    const thread = isMainThread ? '' : `t${threadId}-`
+    this.id = `${identityText(this.#identity)}/${thread}${workersOfThisProcess}`
+    this.#ended = new Promise((resolve) => {
+      this.#resolveEnded = resolve
+    })
+    this.#isGraceOver = new Promise((resolve) => {
+      this.#graceOver = resolve
+    })
   }
 
-  /** Jobs in hand at this moment. */
+  /** Jobs in hand at this moment, those of abandoned handlers too. */
   get running(): number {
     return this.#slots.used
   }
 
-  /** Opens the store and begins to claim. Throws what opening throws; starting twice is harmless. */
-  async start(): Promise<void> {
-    if (this.#loop !== undefined || this.#stopping) return
-    const { connect, events, random, clock } = this.#parts
-    const store = await connect()
-    if (this.#loop !== undefined || this.#stopping) return
-    const { host, pid } = processIdentity()
-    const startedAt = clock.now()
+  /** Opens the store, calls `onWorkerStart` and begins to claim. Throws what these throw; starting twice is harmless. */
+  start(): Promise<void> {
+    this.#starting ??= this.#start().catch((error: unknown) => {
+      this.#starting = undefined
+      throw error
+    })
+    return this.#starting
+  }
+
+  async #start(): Promise<void> {
+    if (this.#state !== 'starting') return
+    this.#refuseSmallRss()
+    const connection = await this.#parts.connect()
+    if (this.#end !== undefined) return
+    await this.#parts.onStart()
+    await connection.keeper.start()
+    // Stopped meanwhile: what the hook has opened is to be closed.
+    if (this.#end !== undefined) return this.#parts.onEnd(undefined)
+    const tools = this.#toolsOn(connection)
+    this.#tools = tools
+    this.#state = 'running'
+    this.#storeAnsweredAt = this.#parts.clock.mono()
+    tools.presence.start()
+    tools.watch.start()
+    tools.census?.start()
     const queues = this.#settings.queues.map(({ name }) => name)
-    const beat = async () => {
-      await store.workers?.beat(
-        { id: this.id, host, pid, queues, concurrency: this.#slots.total, running: this.#slots.used, startedAt },
-        registryTtlMs,
-      )
-    }
-    const beatFailed = (error: unknown) =>
-      events.emit('store.failed', { call: 'workers.beat', error, retryMs: registryBeatMs })
-    this.#tools = {
-      store,
-      executor: new Executor({ ...this.#parts, worker: this.id }),
-      settler: new Settler(store, events, random),
-      keeper: new LeaseKeeper({ store, events, mono: clock.mono, host, pid }),
-      waiter: new Waiter(store),
-      presence: new Service(registryBeatMs, beat, beatFailed),
-    }
-    this.#tools.presence.start()
-    events.emit('worker.started', { worker: this.id, queues })
-    this.#loop = this.#run()
-    this.#loop.catch((error: unknown) => this.#failed(error))
+    this.#parts.events.emit('worker.started', { worker: this.id, queues })
+    this.#intakeOver = tools.intake.run().catch((error: unknown) => this.#failWith(error))
   }
 
-  /** It takes no more jobs; those in hand go on and are settled as far as the store allows. */
-  #failed(error: unknown): void {
-    this.#parts.events.emit('worker.failed', { worker: this.id, error })
-    void this.#tools!.presence.stop()
-    void this.#tools!.store.workers?.remove(this.id).catch(() => {})
+  /** A process that is too large before its first job would be replaced for ever and never take one. */
+  #refuseSmallRss(): void {
+    const { maxRssBytes } = this.#settings
+    const takes = process.memoryUsage.rss()
+    if (maxRssBytes === undefined || takes < maxRssBytes) return
+    const message = `is ${maxRssBytes} bytes, but the process takes ${takes} before its first job; use at least twice as many`
+    throw new ConfigError('the worker', [{ path: 'maxRss', message }])
   }
 
-  /** Resolves when the worker has stopped; rejects with the error that ended it: one of the store's that no waiting mends. */
+  /** Resolves when the worker has stopped; rejects with the error that ended it. */
   async finished(): Promise<void> {
-    await this.#loop
-    await this.#stopped
+    await this.#ended
+    if (this.#failure !== undefined) throw this.#failure.error
   }
 
   /**
-   * Claims nothing from now on and lets running handlers finish within `grace` (default: the worker's); those that do not
-   * are aborted and their jobs released, uncounted. Resolves when everything is settled. Calling it again waits for the first.
+   * Claims nothing from now on, puts back what no handler has begun, and lets running handlers finish within `grace`
+   * (default: the worker's); those that do not are aborted and their jobs released, uncounted. Resolves when everything is
+   * settled, or at the latest a second after the grace: what the store has not taken by then ends with its lease.
+   * Calling it again waits for the first.
    */
   stop(options: { readonly grace?: Duration | 'none' } = {}): Promise<void> {
     const { grace } = options
@@ -146,141 +194,188 @@ export class Worker {
         : grace === 'none'
           ? Number.POSITIVE_INFINITY
           : durationMs(grace, 'stop({ grace })')
-    this.#stopped ??= this.#stop(graceMs)
-    return this.#stopped
+    return this.#endWithin(graceMs)
   }
 
-  async #stop(graceMs: number): Promise<void> {
-    this.#stopping = true
+  /** The first bound that is given holds; one that drains to be replaced has none until it is told to stop. */
+  #endWithin(graceMs: number): Promise<void> {
+    if (this.#until === Number.POSITIVE_INFINITY && graceMs !== Number.POSITIVE_INFINITY) {
+      this.#until = this.#parts.clock.mono() + graceMs
+      this.#patience = setTimeout(() => this.#graceOver(), Math.min(graceMs, longestTimerMs))
+    }
+    this.#end ??= this.#finish()
+    return this.#end
+  }
+
+  /**
+   * Ends the worker because of an error that nobody caught. As `stop`, but a handler that does not finish within the grace
+   * is left to its lease, as if the process had died: it may be the culprit. A job that was claimed alone is, and fails
+   * with the error. `finished()` then rejects with it.
+   */
+  fail(error: unknown): void {
+    this.#tools?.workbench.failAlone(error instanceof Error ? error : new Error(messageOf(error)))
+    this.#failWith(error)
+  }
+
+  /** An error of the store that no waiting mends lets handlers finish as well; what they report is lost with the store. */
+  #failWith(error: unknown): void {
+    if (this.#failure !== undefined || this.#state === 'stopped') return
+    this.#failure = { error }
+    this.#parts.events.emit('worker.failed', { worker: this.id, error })
+    void this.#endWithin(this.#settings.graceMs)
+  }
+
+  /** What it does at this moment. */
+  status(): WorkerStatus {
+    const now = this.#parts.clock.mono()
     const tools = this.#tools
-    if (tools === undefined) return
-    tools.waiter.wake()
-    this.#slots.wake()
-    const patience =
-      graceMs === Number.POSITIVE_INFINITY
-        ? undefined
-        : setTimeout(() => this.#giveUpAll(), Math.min(graceMs, 0x7fffffff))
-    await this.#loop?.catch(() => {})
-    while (this.#running.size > 0) await this.#slots.freed()
-    clearTimeout(patience)
-    await tools.settler.settled(settlePatienceMs)
-    tools.keeper.stop()
-    await tools.presence.stop()
-    await tools.store.workers?.remove(this.id).catch(() => {})
-    this.#parts.events.emit('worker.stopped', { worker: this.id })
-  }
-
-  #giveUpAll(): void {
-    for (const execution of this.#running)
-      execution.giveUp(new WorkerStoppedError('the worker is stopping and its grace is over; the job is released.'))
-  }
-
-  async #run(): Promise<void> {
-    const { events, random } = this.#parts
-    for (let failures = 0; !this.#stopping; ) {
-      try {
-        await this.#turn()
-        failures = 0
-      } catch (error) {
-        if (isFatal(error)) throw error
-        const retryMs = outageDelayMs(failures++, random)
-        events.emit('store.failed', { call: this.#calling, error, retryMs })
-        await new Promise((resolve) => setTimeout(resolve, retryMs))
-      }
-    }
-  }
-
-  async #turn(): Promise<void> {
-    const { waiter } = this.#tools!
-    if (this.#slots.free === 0) return this.#slots.freed()
-    this.#calling = 'claim'
-    const asked = this.#draw.next()
-    if (asked.length > 0) return this.#claim(asked)
-    this.#calling = 'wait'
-    const longPollMs = Math.min(...this.#settings.queues.map((queue) => queue.longPollMs))
-    await waiter.rest(this.#draw.tried, this.#waits, longPollMs)
-    this.#waits = []
-    this.#draw.rested()
-  }
-
-  async #claim(asked: readonly string[]): Promise<void> {
-    const { store, settler } = this.#tools!
-    const { clock, registry, events } = this.#parts
-    const limit = Math.min(this.#slots.free, store.traits.maxBatch)
-    const from = asked.map((name) => {
-      const { claimSize, leaseMs } = registry.queue(name)
-      return { queue: name, limit: Math.min(limit, claimSize), leaseMs }
-    })
-    settler.flush()
-    const sentAt = clock.mono()
-    const answer = await store.claim(from, {
-      worker: this.id,
-      leaseMs: from[0]!.leaseMs,
-      ...(this.#settings.selector.needsHeads ? { heads: true } : {}),
-    })
-    this.#draw.answered(asked, answer)
-    this.#waits = answer.queue === undefined ? [...this.#waits, ...answer.waits] : []
-    this.#reportBuried(answer)
-    if (answer.queue === undefined) return
-    if (events.has('queue.claimed'))
-      events.emit('queue.claimed', { queue: answer.queue, jobs: answer.claims.length, worker: this.id })
-    for (const claim of answer.claims) {
-      if (this.#stopping) this.#settle(claim, { kind: 'release', delayMs: 0, reason: 'stopping' }, sentAt)
-      else this.#begin(claim, sentAt)
-    }
-  }
-
-  #begin(claim: Claim, sentAt: number): void {
-    const { executor, keeper } = this.#tools!
-    const prepared = executor.prepare(claim)
-    if ('verdict' in prepared) {
-      this.#settle(claim, prepared.verdict, sentAt)
-      return
-    }
-    const { execution } = prepared
-    const startedAt = this.#parts.clock.mono()
-    this.#slots.take()
-    this.#running.add(execution)
-    const forget = keeper.keep(execution, this.#parts.registry.queue(claim.queue).leaseMs, sentAt)
-    const { verdict, released } = executor.run(prepared)
-    void verdict.then((decided) => {
-      this.#running.delete(execution)
-      this.#settle(claim, decided, startedAt, (answer) => {
-        // Not before: a settle may wait for the store longer than the lease has left. And then in any case: a lease that
-        // went on being kept for a settle that was given up would keep the job from everybody.
-        forget()
-        if (answer === 'ok') void tellExhausted(this.#parts.events, prepared, decided)
-      })
-      // A stop waits for verdicts, not for handlers that ignore their signal.
-      if (this.#stopping) this.#slots.wake()
-    })
-    void released.then(() => this.#slots.give())
-  }
-
-  #settle(claim: Claim, verdict: Verdict, startedAt: number, answered?: Answered): void {
-    const { events, registry, clock } = this.#parts
-    const runMs = clock.mono() - startedAt
-    const dropped = (error: unknown) => events.emit('result.dropped', { ...refOf(claim), error: messageOf(error) })
-    const item = settlementOf(claim, verdict, registry.queue(claim.queue).results, this.#rules(dropped))
-    this.#tools!.settler.settle(item, (answer) => {
-      if (answer !== undefined) report(events, claim, verdict, answer, runMs)
-      answered?.(answer)
-    })
-  }
-
-  #rules(resultDropped: (error: unknown) => void): SettlementRules {
-    const { codec, formatError, maxPayloadBytes } = this.#parts
-    const { traits } = this.#tools!.store
+    // What matters is whether jobs can be taken; while there is nothing to ask for, beats tell of the store.
+    const answeredAt =
+      tools?.intake.unansweredSince ??
+      Math.max(this.#storeAnsweredAt, tools?.intake.answeredAt ?? 0, tools?.keeper.answeredAt ?? 0)
     return {
-      codec,
-      formatError,
-      maxResultBytes: Math.min(maxPayloadBytes, traits.maxPayloadBytes),
-      maxDelayMs: traits.maxDelayMs,
-      resultDropped,
+      id: this.id,
+      state: this.#state,
+      concurrency: this.#slots.total,
+      retired: this.#slots.retired,
+      jobs: (tools?.workbench.executions ?? []).map((execution) => jobStatus(execution, now)),
+      unsettled: tools?.workbench.unsettled ?? 0,
+      silentMs: tools === undefined ? 0 : Math.max(0, Math.round(now - answeredAt)),
     }
   }
 
-  #reportBuried({ buried }: Claimed): void {
-    for (const { reason, ...ref } of buried) this.#parts.events.emit('job.buried', { ...ref, reason, error: undefined })
+  async #finish(): Promise<void> {
+    this.#state = 'stopping'
+    const { events } = this.#parts
+    if (this.#tools !== undefined) {
+      await this.#clearAway(this.#tools)
+      this.#state = this.#failure === undefined ? 'stopped' : 'failed'
+      events.emit('worker.stopped', { worker: this.id })
+      await this.#parts.onEnd(this.#failure?.error)
+    } else {
+      // Else its hook would run, and its lease thread start, after whoever stops it has closed everything.
+      await Promise.race([this.#starting?.catch(() => {}), this.#isGraceOver])
+      this.#state = 'stopped'
+    }
+    clearTimeout(this.#patience)
+    this.#resolveEnded()
   }
+
+  async #clearAway(tools: Tools): Promise<void> {
+    const { workbench, intake, settler, watch, census, presence, store } = tools
+    const leftMs = () =>
+      this.#until === Number.POSITIVE_INFINITY
+        ? boundlessSettleMs
+        : Math.max(0, this.#until + settleMarginMs - this.#parts.clock.mono())
+    intake.stop()
+    workbench.close()
+    census?.stop()
+    await watch.stop()
+    await Promise.race([workbench.ended(), this.#isGraceOver])
+    if (this.#failure === undefined) workbench.giveUpAll()
+    const brieflyMs = () => Math.min(leftMs(), courtesyMs)
+    // A claim under way may still bring jobs, which go back at once.
+    await within(brieflyMs(), this.#intakeOver)
+    await settler.settled(leftMs())
+    const removed = presence.stop().then(() => store.workers?.remove(this.id))
+    await within(
+      brieflyMs(),
+      removed.catch(() => {}),
+    )
+  }
+
+  /** It takes no more jobs, so that another process can take its place. */
+  #recycle(reason: RecycleReason): void {
+    if (this.#end !== undefined) return
+    this.#parts.events.emit('worker.recycling', { worker: this.id, reason })
+    // Its jobs have all the time they need: another process takes the next.
+    void this.#endWithin(Number.POSITIVE_INFINITY)
+  }
+
+  #toolsOn(connection: Connection): Tools {
+    const { store, keeper, waiter } = connection
+    const { registry, codec, clock, random, events, formatError, maxPayloadBytes } = this.#parts
+    const { queues, selector, concurrency, maxBlockMs } = this.#settings
+    const { traits } = store
+    const pace = new Pace(concurrency)
+    const settler = new Settler(store, events, random)
+    const shared = { worker: this.id, registry, slots: this.#slots, settler, pace, events, mono: () => clock.mono() }
+    const workbench = new Workbench({
+      ...shared,
+      executor: new Executor({ ...this.#parts, worker: this.id }),
+      keeper,
+      solitude: processSolitude,
+      rules: {
+        codec,
+        formatError,
+        maxResultBytes: Math.min(maxPayloadBytes, traits.maxPayloadBytes),
+        maxDelayMs: traits.maxDelayMs,
+      },
+      maxBlockMs,
+    })
+    const intake = new Intake({
+      ...shared,
+      store,
+      queues,
+      needsHeads: selector.needsHeads ?? false,
+      draw: new Draw(selector, queues, random),
+      workbench,
+      waiter,
+      solitude: processSolitude,
+      random,
+      // One with an abandoned handler is about to be replaced, where somebody does that.
+      mayBeAlone: () => !(this.#settings.isSupervised && this.#slots.retired > 0),
+      mayTake: () => (this.#settings.maxJobs ?? Number.POSITIVE_INFINITY) - workbench.taken,
+    })
+    const startedAt = clock.now()
+    const names = queues.map(({ name }) => name)
+    // The census finds only whom the registry knows: it must not forget who may still hold something.
+    const ttlMs = maxBlockMs + Math.max(...queues.map(({ leaseMs }) => leaseMs)) + registryMarginMs
+    const beat = async () => {
+      const running = this.#slots.used
+      await store.workers?.beat(
+        { id: this.id, ...this.#identity, queues: names, concurrency, running, startedAt },
+        ttlMs,
+      )
+      this.#storeAnsweredAt = clock.mono()
+    }
+    const beatFailed = (error: unknown) =>
+      events.emit('store.failed', { call: 'workers.beat', error, retryMs: registryBeatMs })
+    return {
+      ...connection,
+      settler,
+      workbench,
+      intake,
+      presence: new Service(registryBeatMs, beat, beatFailed),
+      census: store.workers && this.#censusOf(store.workers, intake),
+      watch: new Service(
+        watchMs,
+        async () => this.#watch(workbench),
+        () => {},
+      ),
+    }
+  }
+
+  #censusOf(workers: WorkerRegistry, intake: Intake): Census {
+    const { events, random } = this.#parts
+    const found = (queues: readonly string[]) => intake.look(queues)
+    return new Census({ workers, identity: this.#identity, events, random, found })
+  }
+
+  #watch(workbench: Workbench): void {
+    const { maxJobs, maxRssBytes, isSupervised } = this.#settings
+    workbench.relieve()
+    if (maxJobs !== undefined && workbench.taken >= maxJobs) this.#recycle('max-jobs')
+    else if (maxRssBytes !== undefined && process.memoryUsage.rss() > maxRssBytes) this.#recycle('max-rss')
+    else if (this.#slots.retired > 0 && (isSupervised || this.#slots.retired === this.#slots.total))
+      this.#recycle('slot-retired')
+  }
+}
+
+/** Waits for `work`, but no longer than so many ms. */
+async function within(ms: number, work: Promise<unknown> | undefined): Promise<void> {
+  if (work === undefined) return
+  const over = new AbortController()
+  const patience = delay(Math.min(ms, longestTimerMs), undefined, { signal: over.signal }).catch(() => {})
+  await Promise.race([work, patience]).finally(() => over.abort())
 }

@@ -28,6 +28,7 @@ describe('a queue', () => {
       iterations: 1,
       longPollMs: 5_000,
       leaseMs: 30_000,
+      renewLease: true,
       order: 'fifo',
       ordered: false,
       maxPending: undefined,
@@ -56,11 +57,17 @@ describe('a queue', () => {
       iterations: 5,
       longPollMs: 20_000,
       leaseMs: 600_000,
+      renewLease: true,
       order: 'lifo',
       maxPending: 7,
       maxRunning: { perGroup: 2 },
       throttled: true,
     })
+  })
+
+  it('whose lease is not renewed takes ten jobs for ten minutes', () => {
+    expect(queue({ renewLease: false })).toMatchObject({ claimSize: 10, leaseMs: 600_000, renewLease: false })
+    expect(queue({ renewLease: false, claimSize: 3, lease: '1m' })).toMatchObject({ claimSize: 3, leaseMs: 60_000 })
   })
 
   it.each([

@@ -2,8 +2,8 @@ import type { Claim, ExtendItem } from 'millrace'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { Events } from '#src/core/events.js'
 import { Execution } from '#src/runtime/execution.js'
-import { LeaseKeeper } from '#src/runtime/lease-keeper.js'
-import { MemoryStore } from '#src/stores/memory/memory-store.js'
+import { LeaseKeeper, type LeaseKeeperParts } from '#src/runtime/lease-keeper.js'
+import { MemoryStore, memoryTraits } from '#src/stores/memory/memory-store.js'
 
 const claim: Claim = {
   queue: 'q',
@@ -17,119 +17,161 @@ const claim: Claim = {
   createdAt: 0,
   runAt: 0,
 }
+const options = { leaseMs: 30_000, sentAt: 0, maxBlockMs: 30_000 }
 
 beforeEach(() => {
   vi.useFakeTimers()
+  vi.setSystemTime(0)
 })
 afterEach(() => {
   vi.useRealTimers()
 })
 
-function keeper(answer: (items: readonly ExtendItem[]) => Promise<('ok' | 'lost' | 'cancel')[]>) {
-  const store = new MemoryStore()
+function keeper(
+  answer: (items: readonly ExtendItem[]) => Promise<('ok' | 'lost' | 'cancel')[]>,
+  more: Partial<LeaseKeeperParts> = {},
+) {
   const sent: { at: number; items: readonly ExtendItem[] }[] = []
-  store.extend = (items) => {
-    sent.push({ at: Date.now(), items })
-    return answer(items)
-  }
-  vi.setSystemTime(0)
+  const store = Object.assign(new MemoryStore(), {
+    traits: { ...memoryTraits, beatsFromThread: true },
+    extend: (items: readonly ExtendItem[]) => {
+      sent.push({ at: Date.now(), items })
+      return answer(items)
+    },
+  })
   const events = new Events()
-  return { sent, events, keeper: new LeaseKeeper({ store, events, mono: () => Date.now(), host: 'h', pid: 7 }) }
+  const leases = new LeaseKeeper({ store, events, mono: () => Date.now(), host: 'h', pid: 7, ...more })
+  return { sent, events, leases }
 }
 
 const allOk = async (items: readonly ExtendItem[]) => items.map(() => 'ok' as const)
+const execution = (id = 'a') => new Execution({ ...claim, id }, 't', 1, {})
 
-describe('the lease keeper', () => {
-  it('announces a claim after a second and beats at a third of its lease, until it is let go', async () => {
-    const { sent, keeper: leases } = keeper(allOk)
-    const forget = leases.keep(new Execution(claim, 't', 1, {}), 30_000, 0)
-    await vi.advanceTimersByTimeAsync(32_500)
-    forget()
+describe('the lease keeper, without a thread', () => {
+  it('beats from this loop for what is kept, tells what has begun, and rests when all is forgotten', async () => {
+    const { sent, leases } = keeper(allOk)
+    const [a, b] = [execution('a'), execution('b')]
+    await leases.start()
+    leases.keep([a, b], options)
+    leases.begin(b)
+    await vi.advanceTimersByTimeAsync(12_000)
+    leases.forget(a)
+    leases.forget(b)
+    leases.forget(b)
     await vi.advanceTimersByTimeAsync(60_000)
 
-    expect(sent.map(({ at }) => at)).toEqual([1_000, 11_000, 21_000, 31_000])
+    expect(sent.map(({ at }) => at)).toEqual([1_000, 11_000])
     expect(sent[0]!.items).toEqual([
-      { queue: 'q', id: 'a', fence: 1, leaseMs: 30_000, beat: { started: true, host: 'h', pid: 7 } },
+      { queue: 'q', id: 'a', fence: 1, leaseMs: 30_000 },
+      { queue: 'q', id: 'b', fence: 1, leaseMs: 30_000, beat: { started: true, host: 'h', pid: 7 } },
     ])
-    expect(sent[1]!.items).toEqual([{ queue: 'q', id: 'a', fence: 1, leaseMs: 30_000 }])
+    expect(leases.answeredAt).toBe(11_000)
+    expect(vi.getTimerCount()).toBe(0)
+
+    leases.keep([execution('c')], { ...options, sentAt: Date.now() })
+    await vi.advanceTimersByTimeAsync(1_000)
+    expect(sent.at(-1)!.items[0]!.id).toBe('c')
+  })
+
+  it('picks progress up at its tick', async () => {
+    const { sent, leases } = keeper(allOk)
+    const running = execution()
+    leases.keep([running], options)
+    running.progress(0.1)
+    running.progress(7, 'over')
+    await vi.advanceTimersByTimeAsync(3_500)
+
+    expect(sent.map(({ items }) => items[0]!.beat?.progress)).toEqual([{ fraction: 1, note: 'over' }])
+    expect(running.unsentProgress).toBeUndefined()
+  })
+
+  it('aborts a claim that the store says is lost, and one that is to be cancelled', async () => {
+    for (const [answer, code, lost] of [
+      ['lost', 'lease-lost', 1],
+      ['cancel', 'job-cancelled', 0],
+    ] as const) {
+      const { events, leases } = keeper(async () => [answer])
+      const told: unknown[] = []
+      events.on('lease.lost', (event) => told.push(event))
+      const running = execution()
+      leases.keep([running], { ...options, sentAt: Date.now() })
+      await vi.advanceTimersByTimeAsync(1_000)
+
+      expect(running.signal.reason).toMatchObject({ code })
+      expect(told).toHaveLength(lost)
+      leases.forget(running)
+    }
+    await vi.advanceTimersByTimeAsync(500)
+    expect(vi.getTimerCount()).toBe(0)
+  })
+
+  it('gives a claim up before the lease can end when no beat gets through', async () => {
+    const { events, leases } = keeper(() => Promise.reject(new Error('store away')))
+    const [lost, failed]: unknown[][] = [[], []]
+    events.on('lease.lost', (event) => lost!.push(event))
+    events.on('store.failed', (event) => failed!.push(event))
+    const running = execution()
+    leases.keep([running], options)
+
+    await vi.advanceTimersByTimeAsync(26_999)
+    expect(running.abortReason).toBeUndefined()
+    await vi.advanceTimersByTimeAsync(1)
+    expect(running.abortReason).toMatchObject({ code: 'lease-lost' })
+    expect(lost).toEqual([{ queue: 'q', id: 'a', task: 't' }])
+    expect(failed![0]).toMatchObject({ call: 'extend', retryMs: 500 })
+    await vi.advanceTimersByTimeAsync(500)
     expect(vi.getTimerCount()).toBe(0)
   })
 
   it('keeps nothing any longer once it is stopped', async () => {
-    const { sent, keeper: leases } = keeper(allOk)
-    leases.keep(new Execution(claim, 't', 1, {}), 30_000, 0)
-    leases.stop()
+    const { sent, leases } = keeper(allOk)
+    leases.keep([execution('a')], options)
+    await leases.stop()
+    leases.keep([execution('b')], options)
     await vi.advanceTimersByTimeAsync(60_000)
 
     expect(sent).toEqual([])
     expect(vi.getTimerCount()).toBe(0)
   })
 
-  it('sends nothing for a job that ends within the first second', async () => {
-    const { sent, keeper: leases } = keeper(allOk)
-    const forget = leases.keep(new Execution(claim, 't', 1, {}), 30_000, 0)
-    await vi.advanceTimersByTimeAsync(999)
-    forget()
-    await vi.advanceTimersByTimeAsync(5_000)
+  it('says nothing more once it is stopped, not even of a call that was under way', async () => {
+    let fail: (error: Error) => void = () => {}
+    const { sent, events, leases } = keeper(
+      () =>
+        new Promise((_, reject) => {
+          fail = reject
+        }),
+    )
+    const failed: unknown[] = []
+    events.on('store.failed', (event) => failed.push(event))
+    leases.keep([execution()], options)
+    await vi.advanceTimersByTimeAsync(1_000)
+    expect(sent).toHaveLength(1)
+    await leases.stop()
+    fail(new Error('closed'))
+    await vi.advanceTimersByTimeAsync(1_000)
 
-    expect(sent).toEqual([])
+    expect(failed).toEqual([])
   })
 
-  it('keeps the shortest lease there is, however late its timer runs', async () => {
-    const { events, sent, keeper: leases } = keeper(allOk)
-    const lost: unknown[] = []
-    events.on('lease.lost', (event) => lost.push(event))
-    const execution = new Execution(claim, 't', 1, {})
-    leases.keep(execution, 3_000, -7)
-    for (let i = 0; i < 200; i += 1) {
-      await vi.advanceTimersByTimeAsync(500)
-      // The loop was busy: time went on, and the timer comes late.
-      vi.setSystemTime(Date.now() + (i % 3) * 40)
-    }
-
-    expect(lost).toEqual([])
-    expect(execution.abortReason).toBeUndefined()
-    for (const [i, { at }] of sent.entries()) expect(at - (sent[i - 1]?.at ?? 0)).toBeLessThan(1_700)
-  })
-
-  it('carries the latest progress once', async () => {
-    const { sent, keeper: leases } = keeper(allOk)
-    const execution = new Execution(claim, 't', 1, {})
-    leases.keep(execution, 30_000, 0)
-    execution.progress(0.1)
-    execution.progress(7, 'over')
+  it('beats from this loop where its thread cannot be started, says so, and tries ever less often', async () => {
+    const startThread = vi.fn(() => {
+      throw new Error('no more threads')
+    })
+    const { sent, events, leases } = keeper(allOk, { startThread })
+    const failed: unknown[] = []
+    events.on('store.failed', (event) => failed.push(event))
+    await leases.start()
+    leases.keep([execution()], options)
     await vi.advanceTimersByTimeAsync(3_500)
 
-    expect(sent.map(({ items }) => items[0]!.beat?.progress)).toEqual([{ fraction: 1, note: 'over' }])
-  })
-
-  it('aborts a claim that the store says is lost, and one that is to be cancelled', async () => {
-    for (const [answer, code] of [
-      ['lost', 'lease-lost'],
-      ['cancel', 'job-cancelled'],
-    ] as const) {
-      const { keeper: leases } = keeper(async () => [answer])
-      const execution = new Execution(claim, 't', 1, {})
-      const forget = leases.keep(execution, 30_000, 0)
-      await vi.advanceTimersByTimeAsync(1_000)
-
-      expect(execution.signal.reason).toMatchObject({ code })
-      forget()
-    }
-  })
-
-  it('gives a claim up before the lease can end when no beat gets through', async () => {
-    const { events, keeper: leases } = keeper(() => Promise.reject(new Error('store away')))
-    const execution = new Execution(claim, 't', 1, {})
-    const lost: unknown[] = []
-    events.on('lease.lost', (event) => lost.push(event))
-    leases.keep(execution, 30_000, 0)
-
-    await vi.advanceTimersByTimeAsync(26_999)
-    expect(execution.abortReason).toBeUndefined()
-    await vi.advanceTimersByTimeAsync(1)
-    expect(execution.abortReason).toMatchObject({ code: 'lease-lost' })
-    expect(lost).toEqual([{ queue: 'q', id: 'a', task: 't' }])
+    expect(sent.map(({ at }) => at)).toEqual([1_000])
+    expect(failed).toMatchObject([
+      { call: 'lease-thread', error: { message: 'no more threads' }, retryMs: 1_000 },
+      { retryMs: 2_000 },
+      { retryMs: 4_000 },
+    ])
+    await leases.stop()
     expect(vi.getTimerCount()).toBe(0)
   })
 })

@@ -1,30 +1,68 @@
-import { expect, it } from 'vitest'
-import { restMs, Waiter } from '#src/runtime/waiter.js'
+import { describe, expect, it } from 'vitest'
+import { Waiter } from '#src/runtime/waiter.js'
 import { MemoryStore } from '#src/stores/memory/memory-store.js'
 
-it('rests until the first of its queues changes by itself, and no longer than its long poll', () => {
-  expect(restMs([], 5_000)).toBe(5_000)
-  expect(restMs([{ queue: 'a', reason: 'empty' }], 5_000)).toBe(5_000)
-  expect(
-    restMs(
-      [
-        { queue: 'a', reason: 'scheduled', forMs: 1_200.4 },
-        { queue: 'b', reason: 'empty', forMs: 9_000 },
-      ],
-      5_000,
-    ),
-  ).toBe(1_201)
-})
+const longMs = 20_000
+const settings = (name: string) => ({ name, kind: 'plain' as const, order: 'fifo' as const, maxCrashes: 3, dead: {} })
+const job = { id: 'a', task: 't', payload: '1', priority: 0, rememberMs: 0 }
+const never = () => new AbortController().signal
 
-it('rests at least a moment where the store says at once again', () => {
-  expect(restMs([{ queue: 'a', reason: 'scheduled', forMs: 0 }], 5_000)).toBe(1)
-})
-
-it('is woken before its time', async () => {
+async function opened() {
   const store = new MemoryStore()
-  await store.open([{ name: 'a', kind: 'plain', order: 'fifo', maxCrashes: 3, dead: {} }])
-  const waiter = new Waiter(store)
-  const rested = waiter.rest(['a'], [], 60_000)
-  waiter.wake()
-  await rested
+  await store.open([settings('a'), settings('b')])
+  const waits: (readonly string[])[] = []
+  const wait = store.wait.bind(store)
+  store.wait = (queues, forMs, signal) => {
+    waits.push(queues)
+    return wait(queues, forMs, signal)
+  }
+  const enqueue = (queue: string) => store.enqueue([{ callId: queue, queue, jobs: [job] }])
+  return { store, waits, enqueue, waiter: new Waiter(store, () => performance.now()) }
+}
+
+describe('a waiter', () => {
+  it('tells one of those who rest on a queue that it was rung, and lets the others rest', async () => {
+    const { enqueue, store, waiter } = await opened()
+    const first = waiter.rest(['a', 'b'], longMs, never())
+    const second = waiter.rest(['a'], 150, never())
+    await enqueue('a')
+    expect(await first).toEqual(['a'])
+    await store.claim([{ queue: 'a', limit: 1 }], { worker: 'w', leaseMs: longMs })
+
+    expect(await second).toEqual([])
+  })
+
+  it('waits once for all of them, and for the queues of each', async () => {
+    const { enqueue, waiter, waits } = await opened()
+    const onA = waiter.rest(['a'], longMs, never())
+    const onA2 = waiter.rest(['a'], longMs / 2, never())
+    expect(waits).toEqual([['a']])
+    const onB = waiter.rest(['b'], longMs / 2, never())
+    expect(waits).toEqual([['a'], ['a', 'b']])
+
+    await enqueue('b')
+    expect(await onB).toEqual(['b'])
+    await enqueue('a')
+    expect(await onA).toEqual(['a'])
+    void onA2
+  })
+
+  it('ends a rest when its time is over or it is aborted, and waits no longer than anybody rests', async () => {
+    const { waiter } = await opened()
+    const abort = new AbortController()
+    const aborted = waiter.rest(['a'], longMs, abort.signal)
+    abort.abort()
+
+    expect(await aborted).toEqual([])
+    expect(await waiter.rest(['a'], longMs, abort.signal)).toEqual([])
+    expect(await waiter.rest(['a'], 5, never())).toEqual([])
+  })
+
+  it('tells everybody who rests of a store that fails', async () => {
+    const { store, waiter } = await opened()
+    store.wait = () => Promise.reject(new Error('away'))
+
+    await expect(Promise.all([waiter.rest(['a'], longMs, never())])).rejects.toThrow('away')
+    await expect(waiter.rest(['b'], longMs, never())).rejects.toThrow('away')
+  })
 })

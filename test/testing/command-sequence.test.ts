@@ -16,7 +16,21 @@ it('a long sequence has every verb and every end of a claim', () => {
   expect([...new Set(commands.map(({ verb }) => verb))].sort()).toEqual(
     [
       ...['advance', 'beat', 'bury', 'cancel', 'claim', 'clear', 'delete', 'delete dead', 'depth', 'drain', 'enqueue'],
-      ...['extend', 'fail', 'get', 'list', 'list dead', 'open', 'pause', 'queues', 'remove worker', 'reopen', 'resume'],
+      ...[
+        'extend',
+        'fail',
+        'get',
+        'gone',
+        'held',
+        'list',
+        'list dead',
+        'open',
+        'pause',
+        'queues',
+        'remove worker',
+        'reopen',
+        'resume',
+      ],
       ...['revive', 'runNow', 'settle', 'watch', 'workers'],
     ].sort(),
   )

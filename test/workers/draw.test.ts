@@ -5,13 +5,21 @@ import { queueOf, queueOptionsSchema } from '#src/core/queue.js'
 import { Draw } from '#src/workers/draw.js'
 
 const queue = (name: string, iterations = 1) => queueOf(name, v.parse(queueOptionsSchema, { iterations }))
-const granted = (name: string): Claimed => ({ now: 0, queue: name, claims: [], buried: [], waits: [], more: false })
-const nothing: Claimed = { now: 0, claims: [], buried: [], waits: [], more: false }
+const granted = (name: string): Claimed => ({
+  now: 0,
+  queue: name,
+  claims: [],
+  crashed: [],
+  buried: [],
+  waits: [],
+  more: false,
+})
+const nothing: Claimed = { now: 0, claims: [], crashed: [], buried: [], waits: [], more: false }
 const inOrder: Selector = (queues) => queues.map(({ name }) => name)
 const onlyFirst: Selector = (queues) => [queues[0]!.name]
 
 describe('a draw', () => {
-  it('asks each queue once until one grants or a rest is over', () => {
+  it('asks each queue once until one grants or it is time to look again', () => {
     const draw = new Draw(onlyFirst, [queue('a'), queue('b')], Math.random)
     expect(draw.next()).toEqual(['a'])
     draw.answered(['a'], nothing)
@@ -20,7 +28,7 @@ describe('a draw', () => {
     expect(draw.next()).toEqual([])
     expect(draw.tried).toEqual(['a', 'b'])
 
-    draw.rested()
+    draw.sweep()
     expect(draw.next()).toEqual(['a'])
     draw.answered(['a'], nothing)
     draw.answered(['b'], granted('b'))
@@ -62,6 +70,25 @@ describe('a draw', () => {
     expect(draw.next()).toEqual(names.slice(0, 16))
     draw.answered(names.slice(0, 16), nothing)
     expect(draw.next()).toEqual(names.slice(16))
+  })
+
+  it('asks first what was rung, and looks again at sixteen queues at most, those asked longest ago first', () => {
+    const names = Array.from({ length: 20 }, (_, i) => `q${i}`)
+    const draw = new Draw(
+      inOrder,
+      names.map((name) => queue(name)),
+      Math.random,
+    )
+    for (const name of names) draw.answered([name], nothing)
+    expect(draw.next()).toEqual([])
+    draw.heard(['q19'])
+    expect(draw.next()).toEqual(['q19'])
+    draw.sweep()
+    expect(draw.next()).toEqual(['q19', ...names.slice(0, 15)])
+    draw.answered(['q19', ...names.slice(0, 16)], nothing)
+    draw.sweep()
+    expect(draw.next()).toEqual(expect.arrayContaining(['q16', 'q17', 'q18']))
+    expect(draw.next()).toHaveLength(16)
   })
 
   it('drops repeated names and hands the selector the age of known heads', () => {

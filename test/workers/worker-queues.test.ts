@@ -25,7 +25,7 @@ describe.each(storeKinds)('choosing queues, on %s', (kind) => {
   it('stays on a queue for its iterations', async () => {
     const a = scriptedTask({ name: 'a', queue: 'a' })
     const b = scriptedTask({ name: 'b', queue: 'b' })
-    const m = testMill({ tasks: [a, b], queues: { a: { iterations: 3 }, b: {} } }, kind)
+    const m = testMill({ tasks: [a, b], queues: { a: { iterations: 3, claimSize: 1 }, b: { claimSize: 1 } } }, kind)
     const claims = recorded(m, 'queue.claimed')
     const jobs = [
       ...(await m.enqueueMany(

@@ -2,7 +2,9 @@
 
 import type { JobState, Progress } from '../../core/job.js'
 import { dueAt } from '../../core/stamp.js'
-import type { Claim, NewJob, StoredJob } from '../store.js'
+import type { StoredJob } from '../job-records.js'
+import type { Claim, NewJob } from '../store.js'
+import type { HeldClaim } from '../worker-registry.js'
 
 export interface MemoryJob {
   /** Arrival number in its queue: breaks ties. */
@@ -16,6 +18,8 @@ export interface MemoryJob {
   stamp: number
   attempt: number
   crashes: number
+  /** Only while ready or running: for claims alone, because a worker died with it in hand. */
+  suspect: boolean
   fence: number
   leaseUntil: number
   alone: boolean
@@ -31,6 +35,37 @@ export interface MemoryJob {
   result: StoredJob['result']
   error: string | undefined
   reason: string | undefined
+}
+
+/** By arrival. */
+export const bySeq = (a: MemoryJob, b: MemoryJob): number => a.seq - b.seq
+
+export function newMemoryJob(
+  spec: NewJob,
+  place: Pick<MemoryJob, 'seq' | 'queue' | 'createdAt' | 'state' | 'stamp'>,
+): MemoryJob {
+  return {
+    ...place,
+    spec,
+    updatedAt: place.createdAt,
+    attempt: 1,
+    crashes: 0,
+    suspect: false,
+    fence: 0,
+    leaseUntil: 0,
+    alone: false,
+    cancelRequested: false,
+    worker: undefined,
+    host: undefined,
+    pid: undefined,
+    progress: undefined,
+    startedAt: undefined,
+    finishedAt: undefined,
+    expiresAt: undefined,
+    result: undefined,
+    error: undefined,
+    reason: undefined,
+  }
 }
 
 /** An ended job of which only the id is remembered. */
@@ -91,6 +126,12 @@ export function claimOf(job: MemoryJob): Claim {
   })
 }
 
+/** A running job as the claim that its worker holds. */
+export function heldClaim(job: MemoryJob): HeldClaim {
+  const { queue, fence, alone, startedAt, host, pid, progress } = job
+  return defined({ queue, id: job.spec.id, fence, task: job.spec.task, alone, startedAt, host, pid, progress })
+}
+
 export function storedJob(job: MemoryJob): StoredJob {
   const { id, task, payload, codec, meta, priority } = job.spec
   return defined({
@@ -104,6 +145,7 @@ export function storedJob(job: MemoryJob): StoredJob {
     priority,
     attempt: job.attempt,
     crashes: job.crashes,
+    suspect: job.suspect ? true : undefined,
     createdAt: job.createdAt,
     updatedAt: job.updatedAt,
     runAt: dueAt(job.stamp),

@@ -2,7 +2,7 @@
 
 import { InvalidArgumentError } from '../../core/errors.js'
 import type { JobState } from '../../core/job.js'
-import type { ListQuery, Page } from '../store.js'
+import type { ListQuery, Page } from '../job-records.js'
 import { type MemoryJob, storedJob } from './memory-job.js'
 import type { MemoryQueue } from './memory-queue.js'
 
@@ -33,7 +33,7 @@ function timePlace(job: MemoryJob, order: 'fifo' | 'lifo'): Place {
     case 'running':
       return [0, job.fence, job.seq]
     case 'ready':
-      return [1, -job.spec.priority, order === 'lifo' ? -job.stamp : job.stamp, job.seq]
+      return [1, job.suspect ? 1 : 0, -job.spec.priority, order === 'lifo' ? -job.stamp : job.stamp, job.seq]
     case 'scheduled':
       return [2, job.stamp, job.seq]
     default:

@@ -2,19 +2,13 @@
 
 import type { JobState } from '../../core/job.js'
 import { stepLimit } from '../../core/upkeep.js'
-import type { Records, Step, StoredQueue, Where } from '../store.js'
+import type { Records, Step, Where } from '../job-records.js'
+import type { StoredQueue } from '../store.js'
+import type { MemoryAdmin } from './memory-admin.js'
 import { type MemoryJob, rememberedRecord, storedJob } from './memory-job.js'
 import { page } from './memory-listing.js'
 import type { MemoryQueue } from './memory-queue.js'
-
-export interface MemoryAdmin {
-  queues(): Iterable<MemoryQueue>
-  queue(name: string): MemoryQueue
-  now(): number
-  ring(queue: string): void
-  /** Resolves true at the next change of any job, false after `forMs` or when aborted. */
-  nextChange(forMs: number, signal: AbortSignal): Promise<boolean>
-}
+import { failClaim } from './memory-settle.js'
 
 /** Which states a state-wide action looks at, in the order it takes them. */
 const waitingStates: readonly JobState[] = ['ready', 'scheduled']
@@ -30,12 +24,18 @@ export function memoryRecords(store: MemoryAdmin): Records {
     const queue = store.queue(name)
     const now = store.now()
     let changed = 0
+    let more = false
+    let calls = false
     for (const job of selected(queue, where, states, now)) {
-      if (changed === stepLimit) return { changed, more: true }
-      if (change(queue, job, now)) changed += 1
+      more = changed === stepLimit
+      if (more) break
+      if (!change(queue, job, now)) continue
+      changed += 1
+      calls ||= queue.isCalling(job.spec.id, now)
     }
-    if (changed > 0) store.ring(name)
-    return { changed, more: false }
+    if (calls) store.ring(queue)
+    if (changed > 0) store.tellEnds()
+    return { changed, more }
   }
 
   return {
@@ -83,8 +83,10 @@ export function memoryRecords(store: MemoryAdmin): Records {
       const queue = store.queue(name)
       const job = queue.jobs.get(id)
       if (job?.state !== 'running') return 'gone'
-      queue.failClaim(job, { ...how, error: how.reason }, store.now())
-      store.ring(name)
+      const now = store.now()
+      failClaim(queue, job, { ...how, error: how.reason }, now)
+      if (queue.isCalling(id, now)) store.ring(queue)
+      store.tellEnds()
       return 'ok'
     },
 
@@ -96,7 +98,7 @@ export function memoryRecords(store: MemoryAdmin): Records {
       const queue = store.queue(name)
       queue.paused = false
       queue.draining = false
-      store.ring(name)
+      store.ring(queue)
     },
 
     async drain(name) {
@@ -134,7 +136,7 @@ export function memoryRecords(store: MemoryAdmin): Records {
         })
         const left = deadline - store.now()
         if (ended.length > 0 || left <= 0 || signal.aborted) return ended
-        if (!(await store.nextChange(left, signal))) return []
+        if ((await store.nextEnd(left, signal)) === undefined) return []
       }
     },
   }

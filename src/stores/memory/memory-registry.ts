@@ -1,7 +1,12 @@
-/** The memory store's registry of workers. */
+/** The memory store's registry of workers, with the claims they hold. */
 
-import type { Clock } from '../../core/clock.js'
-import type { WorkerRecord, WorkerRegistry } from '../store.js'
+import { stepLimit } from '../../core/upkeep.js'
+import type { ClaimKey } from '../store.js'
+import type { HeldClaim, WorkerRecord, WorkerRegistry } from '../worker-registry.js'
+import type { MemoryAdmin } from './memory-admin.js'
+import { type Crashes, crash } from './memory-crash.js'
+import { heldClaim } from './memory-job.js'
+import { isClaimed } from './memory-settle.js'
 
 export interface MemoryWorker {
   readonly worker: WorkerRecord
@@ -9,28 +14,66 @@ export interface MemoryWorker {
   readonly until: number
 }
 
-export function memoryRegistry(
-  clock: Clock,
-  workers: Map<string, MemoryWorker>,
-  refuseClosed: () => void,
-): WorkerRegistry {
+export function memoryRegistry(store: MemoryAdmin, workers: () => Map<string, MemoryWorker>): WorkerRegistry {
   return {
     async beat(worker, ttlMs) {
-      refuseClosed()
-      const seenAt = clock.now()
-      workers.set(worker.id, { worker, seenAt, until: seenAt + ttlMs })
+      const seenAt = store.now()
+      workers().set(worker.id, { worker, seenAt, until: seenAt + ttlMs })
     },
     async remove(id) {
-      refuseClosed()
-      workers.delete(id)
+      workers().delete(id)
+      endLeads(store, id)
     },
     async list() {
-      refuseClosed()
-      const now = clock.now()
-      for (const [id, { until }] of workers) if (until <= now) workers.delete(id)
-      return [...workers.values()]
+      const now = store.now()
+      for (const [id, { until }] of workers()) if (until <= now) workers().delete(id)
+      return [...workers().values()]
         .map(({ worker, seenAt }) => ({ ...worker, seenAt }))
         .sort((a, b) => (a.id < b.id ? -1 : 1))
     },
+    held: async (worker) => heldBy(store, worker),
+    async gone(claims, worker) {
+      const crashes = endAll(store, claims, worker)
+      if (heldBy(store, worker).length > 0) return crashes
+      workers().delete(worker)
+      endLeads(store, worker)
+      return crashes
+    },
   }
+}
+
+/** Whoever is removed leads nothing any more. */
+function endLeads(store: MemoryAdmin, worker: string): void {
+  for (const queue of store.queues()) {
+    if (queue.lead?.worker === worker) queue.lead = undefined
+    if (queue.suspectLead?.worker === worker) queue.suspectLead = undefined
+  }
+}
+
+/** Queue by queue, in each the oldest claim first. */
+function heldBy(store: MemoryAdmin, worker: string): HeldClaim[] {
+  return [...store.queues()]
+    .flatMap((queue) => queue.inState('running'))
+    .filter((job) => job.worker === worker)
+    .slice(0, stepLimit)
+    .map(heldClaim)
+}
+
+/** Those of the claims that the worker holds end as crashes. */
+function endAll(store: MemoryAdmin, claims: readonly ClaimKey[], worker: string): Crashes {
+  const now = store.now()
+  const crashes: Crashes = { crashed: [], buried: [] }
+  // All are looked up before the first is changed: an unknown one changes nothing.
+  const queues = claims.map(({ queue }) => store.queue(queue))
+  const touched = new Set<(typeof queues)[number]>()
+  for (const [i, claim] of claims.entries()) {
+    const job = queues[i]!.jobs.get(claim.id)
+    if (job === undefined || !isClaimed(job, claim) || job.worker !== worker) continue
+    crash(queues[i]!, job, crashes, now)
+    touched.add(queues[i]!)
+  }
+  // Somebody must claim to be told that there are suspects.
+  for (const queue of touched) store.ring(queue)
+  if (touched.size > 0) store.tellEnds()
+  return crashes
 }

@@ -4,9 +4,8 @@ import { setMaxListeners } from 'node:events'
 import { type Clock, systemClock } from '../../core/clock.js'
 import { ClosedError, UnknownQueueError } from '../../core/errors.js'
 import { refuseOtherForm } from '../../core/queue.js'
+import type { Records } from '../job-records.js'
 import type {
-  Buried,
-  Claim,
   Claimed,
   Claimer,
   ClaimFrom,
@@ -16,18 +15,23 @@ import type {
   ExtendAnswer,
   ExtendItem,
   QueueSettings,
-  Records,
   SettleAnswer,
   SettleItem,
   Store,
   StoredQueue,
   StoreTraits,
-  Wait,
-  WorkerRegistry,
 } from '../store.js'
+import type { WorkerRegistry } from '../worker-registry.js'
+import type { MemoryAdmin } from './memory-admin.js'
+import { MemoryBell } from './memory-bell.js'
+import { type Asked, claimFrom } from './memory-claim.js'
+import { depth, oldestAgeMs } from './memory-depth.js'
+import { enqueue } from './memory-enqueue.js'
 import { MemoryQueue } from './memory-queue.js'
 import { memoryRecords, storedQueue } from './memory-records.js'
 import { type MemoryWorker, memoryRegistry } from './memory-registry.js'
+import { trim } from './memory-retention.js'
+import { extend, settle } from './memory-settle.js'
 
 export const memoryTraits: StoreTraits = {
   name: 'memory',
@@ -42,16 +46,15 @@ export const memoryTraits: StoreTraits = {
   maxLeaseMs: Number.MAX_SAFE_INTEGER,
   maxPayloadBytes: 1_048_576,
   exactDepth: true,
+  beatsFromThread: false,
   durability: 'none',
 }
-
-type Waiter = (rung: readonly string[]) => void
 
 /** What the handles of one memory store share, as processes share a file. */
 export class MemoryData {
   readonly queues = new Map<string, MemoryQueue>()
   readonly workers = new Map<string, MemoryWorker>()
-  readonly waiters = new Set<Waiter>()
+  readonly bell = new MemoryBell()
 }
 
 export class MemoryStore implements Store {
@@ -67,7 +70,7 @@ export class MemoryStore implements Store {
     this.#data = data
     // One listener for each wait under way, and there is no limit to those.
     setMaxListeners(0, this.#closing.signal)
-    this.records = memoryRecords({
+    const admin: MemoryAdmin = {
       queues: () => {
         this.#refuseClosed()
         return data.queues.values()
@@ -77,10 +80,15 @@ export class MemoryStore implements Store {
         return this.#queue(name)
       },
       now: () => clock.now(),
-      ring: (name) => this.#ring([name]),
-      nextChange: async (forMs, signal) => (await this.#rung(undefined, forMs, signal)).length > 0,
+      ring: (queue) => this.#ring(queue),
+      tellEnds: () => data.bell.tellEnds(),
+      nextEnd: (forMs, signal) => data.bell.ended(forMs, [signal, this.#closing.signal]),
+    }
+    this.records = memoryRecords(admin)
+    this.workers = memoryRegistry(admin, () => {
+      this.#refuseClosed()
+      return data.workers
     })
-    this.workers = memoryRegistry(clock, data.workers, () => this.#refuseClosed())
   }
 
   async open(queues: readonly QueueSettings[]): Promise<StoredQueue[]> {
@@ -101,8 +109,11 @@ export class MemoryStore implements Store {
     this.#refuseClosed()
     const now = this.#clock.now()
     const queues = this.#queuesOf(calls)
-    const answers = calls.map((call, i) => queues[i]!.enqueue(call, now))
-    this.#ring(calls.filter((_, i) => answers[i]!.includes('added')).map((call) => call.queue))
+    const answers = calls.map((call, i) => enqueue(queues[i]!, call, now))
+    const added = calls.flatMap(({ queue, jobs }, i) =>
+      jobs.filter((_, n) => answers[i]![n] === 'added').map(({ id }) => ({ queue, id })),
+    )
+    this.#ringFor(added, now)
     return answers
   }
 
@@ -110,34 +121,36 @@ export class MemoryStore implements Store {
     this.#refuseClosed()
     const now = this.#clock.now()
     const queues = this.#queuesOf(from)
-    const waits: Wait[] = []
-    const buried: Buried[] = []
-    const heads = () => (by.heads ? { heads: queues.map((queue) => headOf(queue, now)) } : {})
-    let more = false
-    for (const [i, { queue: name, limit, leaseMs }] of from.entries()) {
-      const queue = queues[i]!
-      const held = queue.running.size
-      buried.push(...queue.recover(now))
-      if (queue.running.size < held) this.#ring([name])
-      queue.promote(now)
-      const claims: Claim[] = queue.paused
-        ? []
-        : queue.take(by.alone ? Math.min(limit, 1) : limit, by.worker, leaseMs ?? by.leaseMs, by.alone ?? false, now)
-      more ||= queue.hasWork(now)
-      if (claims.length > 0) return { now, queue: name, claims, buried, waits, ...heads(), more }
-      if (queue.paused || queue.ready.size === 0) waits.push(waitOf(queue, now))
+    const asked: Asked[] = []
+    for (const [i, queue] of queues.entries()) {
+      asked.push(claimFrom(queue, from[i]!, by, now))
+      if (asked[i]!.rings) this.#ring(queue)
+      if (asked[i]!.claims.length > 0) break
     }
-    return { now, claims: [], buried, waits, ...heads(), more }
+    const claims = asked.flatMap((one) => one.claims)
+    const crashed = asked.flatMap((one) => one.crashed)
+    if (crashed.length > 0) this.#data.bell.tellEnds()
+    return {
+      now,
+      ...(claims.length > 0 ? { queue: claims[0]!.queue } : {}),
+      claims,
+      crashed,
+      buried: asked.flatMap((one) => one.buried),
+      waits: asked.flatMap((one) => one.waits),
+      ...(by.heads ? { heads: queues.map((queue) => headOf(queue, now)) } : {}),
+      more: asked.some((one) => one.more),
+    }
   }
 
   async settle(items: readonly SettleItem[]): Promise<SettleAnswer[]> {
     this.#refuseClosed()
     const now = this.#clock.now()
     const queues = this.#queuesOf(items)
-    const answers = items.map((item, i) => queues[i]!.settle(item, now))
-    const touched = new Set(queues.filter((_, i) => answers[i] === 'ok'))
-    for (const queue of touched) queue.trim(now)
-    this.#ring([...touched].map((queue) => queue.settings.name))
+    const answers = items.map((item, i) => settle(queues[i]!, item, now))
+    const settled = items.filter((_, i) => answers[i] === 'ok')
+    for (const queue of new Set(this.#queuesOf(settled))) trim(queue, now)
+    this.#ringFor(settled, now)
+    if (settled.length > 0) this.#data.bell.tellEnds()
     return answers
   }
 
@@ -145,19 +158,27 @@ export class MemoryStore implements Store {
     this.#refuseClosed()
     const now = this.#clock.now()
     const queues = this.#queuesOf(items)
-    return items.map((item, i) => queues[i]!.extend(item, item.leaseMs, item.beat, now))
+    return items.map((item, i) => extend(queues[i]!, item, now))
   }
 
   async depth(queues: readonly string[]): Promise<{ now: number; depths: Depth[] }> {
     this.#refuseClosed()
     const now = this.#clock.now()
-    return { now, depths: queues.map((name) => this.#queue(name).depth(now)) }
+    return { now, depths: queues.map((name) => depth(this.#queue(name), now)) }
   }
 
   async wait(queues: readonly string[], forMs: number, signal: AbortSignal): Promise<string[]> {
     this.#refuseClosed()
-    const withWork = queues.filter((name) => this.#queue(name).hasWork(this.#clock.now()))
-    return withWork.length > 0 ? withWork : this.#rung(new Set(queues), forMs, signal)
+    const now = this.#clock.now()
+    const asked = queues.map((name) => this.#queue(name))
+    // Nobody was there to hear of a job for later; without a lead it would be noticed late.
+    const unheard = signal.aborted ? [] : this.#data.bell.unheard(queues)
+    const found = asked
+      .filter((queue) => queue.needsClaimer(now) || (unheard.includes(queue.settings.name) && queue.needsLead(now)))
+      .map((queue) => queue.settings.name)
+    if (found.length > 0) return found
+    const rung = await this.#data.bell.rung(queues, forMs, [signal, this.#closing.signal])
+    return rung === undefined ? [] : [rung]
   }
 
   async close(): Promise<void> {
@@ -179,41 +200,18 @@ export class MemoryStore implements Store {
     return items.map((item) => this.#queue(item.queue))
   }
 
-  #ring(names: readonly string[]): void {
-    if (names.length > 0) for (const waiter of this.#data.waiters) waiter(names)
+  #ring(queue: MemoryQueue): void {
+    if (!queue.paused) this.#data.bell.ring(queue.settings.name)
   }
 
-  /** The queues (of `queues`, or of all) that are rung next; none after `forMs`, when aborted or when the store closes. */
-  #rung(queues: ReadonlySet<string> | undefined, forMs: number, signal: AbortSignal): Promise<string[]> {
-    if (signal.aborted || this.#closing.signal.aborted || forMs <= 0) return Promise.resolve([])
-    return new Promise((resolve) => {
-      const done = (rung: string[]) => {
-        clearTimeout(timer)
-        for (const end of [signal, this.#closing.signal]) end.removeEventListener('abort', over)
-        this.#data.waiters.delete(waiter)
-        resolve(rung)
-      }
-      const over = () => done([])
-      const waiter: Waiter = (names) => {
-        const rung = names.filter((name) => queues === undefined || queues.has(name))
-        if (rung.length > 0) done(rung)
-      }
-      // 2^31 − 1 is the longest timer there is; whoever waits longer just looks once more in between.
-      const timer = setTimeout(over, Math.min(forMs, 0x7fffffff))
-      for (const end of [signal, this.#closing.signal]) end.addEventListener('abort', over)
-      this.#data.waiters.add(waiter)
-    })
+  /** Rings each queue once where one of these jobs is a reason to. */
+  #ringFor(jobs: readonly { readonly queue: string; readonly id: string }[], now: number): void {
+    const calling = jobs.filter(({ queue, id }) => this.#queue(queue).isCalling(id, now))
+    for (const queue of new Set(this.#queuesOf(calling))) this.#ring(queue)
   }
 }
 
 function headOf(queue: MemoryQueue, now: number): { queue: string; ageMs?: number } {
-  const ageMs = queue.headAgeMs(now)
+  const ageMs = oldestAgeMs(queue.ready, now)
   return { queue: queue.settings.name, ...(ageMs === undefined ? {} : { ageMs }) }
-}
-
-function waitOf(queue: MemoryQueue, now: number): Wait {
-  if (queue.paused) return { queue: queue.settings.name, reason: 'paused' }
-  const forMs = queue.nextChangeMs(now)
-  const reason = queue.scheduled.size > 0 ? 'scheduled' : 'empty'
-  return { queue: queue.settings.name, reason, ...(forMs === undefined ? {} : { forMs }) }
 }

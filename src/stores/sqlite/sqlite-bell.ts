@@ -1,17 +1,24 @@
 /**
  * The bell of a SQLite store: tells those who wait in this process that a queue was rung or that jobs ended, in whatever
- * process that happened. One watch of one directory serves all of them. A look at `PRAGMA data_version` once a second
- * catches what the watch missed; where there is no watch to be had, the look alone, more often, takes its place.
+ * process that happened. One watch of one directory serves all of them. A look about twice a second catches what the watch
+ * missed; where there is no watch to be had, the look alone, more often, takes its place.
  */
 
 import { type FSWatcher, watch } from 'node:fs'
-import { bellDirectory, makeBellDirectories, resultsDirectory } from './sqlite-bell-writer.js'
+import { basename } from 'node:path'
+import { systemRandom } from '../../core/clock.js'
+import { bellDirectory, makeBellDirectories, resultsDirectory } from './sqlite-bell-directory.js'
 
-const lookMs = 1_000
+/** Longest time between two looks; with the waiter's grace, what is ready is noticed within a second. */
+const lookMs = 800
 const blindLookMs = 50
 
-/** `names`: the queues that were rung, in lower case as some file systems have it; undefined: something changed, look. */
-export type Listener = (names: ReadonlySet<string> | undefined) => void
+export interface Listener {
+  /** A file of this name was made, written or removed. */
+  rung(name: string): void
+  /** Time to look; `hasChanged`: another connection has committed since the last look, or nobody can tell. */
+  look(hasChanged: boolean): void
+}
 
 export class SqliteBell {
   readonly #directory: string
@@ -50,15 +57,19 @@ export class SqliteBell {
     }
   }
 
-  ring(names: ReadonlySet<string> | undefined): void {
-    for (const listener of [...this.#listeners]) listener(names)
+  ring(name: string): void {
+    for (const listener of [...this.#listeners]) listener.rung(name)
   }
 
   close(): void {
     clearTimeout(this.#timer)
     this.#watcher?.close()
     this.#watcher = undefined
-    this.ring(undefined)
+    this.#tellToLook(true)
+  }
+
+  #tellToLook(hasChanged: boolean): void {
+    for (const listener of [...this.#listeners]) listener.look(hasChanged)
   }
 
   /** The watch stays when nobody listens: it costs nothing, and keeps no process alive. */
@@ -66,24 +77,35 @@ export class SqliteBell {
     if (this.#watcher !== undefined || this.#isBlind) return
     try {
       makeBellDirectories(this.#file)
-      this.#watcher = watch(this.#directory, { persistent: false }, (_, name) => {
-        if (name !== null) this.ring(new Set([name.toLowerCase()]))
-      })
+      this.#watcher = watch(this.#directory, { persistent: false }, (_, name) => this.#hear(name))
       this.#watcher.on('error', () => this.#goBlind())
     } catch {
       this.#goBlind()
     }
   }
 
-  /** No watch is to be had: the system's limit of them is reached, or the directory is gone. */
-  #goBlind(): void {
+  #hear(name: string | null): void {
+    if (name === null) return
+    this.ring(name)
+    // So the directory itself is named, when it was removed: what is made in its place needs a watch of its own.
+    if (name === basename(this.#directory)) this.#unwatch()
+  }
+
+  #unwatch(): void {
     this.#watcher?.close()
     this.#watcher = undefined
+  }
+
+  /** No watch is to be had: the system's limit of them is reached, or the directory is not ours. */
+  #goBlind(): void {
+    this.#unwatch()
     this.#isBlind = true
   }
 
+  /** Each at a moment of its own: many who wait must not all look while a job passes by. */
   #lookLater(): void {
-    this.#timer ??= setTimeout(() => this.#look(), this.#isBlind ? blindLookMs : lookMs).unref()
+    const ms = (this.#isBlind ? blindLookMs : lookMs) * (1 - systemRandom() / 2)
+    this.#timer ??= setTimeout(() => this.#look(), ms).unref()
   }
 
   async #look(): Promise<void> {
@@ -95,7 +117,8 @@ export class SqliteBell {
       // The listeners look for themselves then, and are told why they cannot.
     }
     if (round !== this.#round) return
-    if (version === undefined || version !== this.#lastVersion) this.ring(undefined)
+    this.#watch()
+    this.#tellToLook(version === undefined || version !== this.#lastVersion)
     this.#lastVersion = version
     this.#timer = undefined
     if (this.#listeners.size > 0) this.#lookLater()

@@ -1,11 +1,14 @@
 /** Claiming from a SQLite store: recover expired leases, promote due jobs, take, lease, fence. */
 
-import { dueAt, nextFence } from '../../core/stamp.js'
+import { hasLed, leadAfter, suspectLeadAfter, suspectLeadMs } from '../../core/lead.js'
+import { nextFence } from '../../core/stamp.js'
 import { upkeepLimit } from '../../core/upkeep.js'
-import type { Buried, Claimer, ClaimFrom, Wait } from '../store.js'
+import type { Buried, Claimer, ClaimFrom, Crash, Wait } from '../store.js'
+import { SqliteCrashes } from './sqlite-crash.js'
 import type { Statement } from './sqlite-driver.js'
 import { type JobRow, jobColumns } from './sqlite-job.js'
-import { bounded, type QueueRow } from './sqlite-queue.js'
+import type { SqliteLook } from './sqlite-look.js'
+import { bounded, leadOf, ordinary, type QueueRow, setLead, setSuspectLead, suspectLeadOf } from './sqlite-queue.js'
 import type { SqliteSession } from './sqlite-session.js'
 
 /** What `claim` answers; the claims are still the JSON text that SQLite made of them, for the other thread to read. */
@@ -14,25 +17,31 @@ export interface ClaimedText {
   readonly queue?: string
   readonly claims?: string
   readonly fence?: number
+  readonly crashed: Crash[]
   readonly buried: Buried[]
   readonly waits: Wait[]
   readonly heads?: { queue: string; ageMs?: number }[]
   readonly more: boolean
 }
 
+/** The two clocks at the moment of a claim. */
+interface Instant {
+  readonly now: number
+  readonly mono: number
+}
+
 export class SqliteClaim {
   readonly #session: SqliteSession
+  readonly #look: SqliteLook
   readonly #expired: Statement
   readonly #promote: Statement
   readonly #heads: Statement
   readonly #take: Statement
-  readonly #nextDue: Statement
-  readonly #nextLease: Statement
-  readonly #firstOfRank: Statement
-  readonly #lastOfRank: Statement
+  readonly #recount: Statement
 
-  constructor(session: SqliteSession) {
+  constructor(session: SqliteSession, look: SqliteLook) {
     this.#session = session
+    this.#look = look
     const { db } = session
     this.#expired = db.prepare(
       `SELECT ${jobColumns} FROM job WHERE qid = ? AND state = 2 AND lease_until <= ? ORDER BY lease_until, rid LIMIT ${upkeepLimit}`,
@@ -49,152 +58,137 @@ export class SqliteClaim {
            (typeof(payload) = 'blob') + 2 * (typeof(meta) = 'blob'),
            codec, -rank, attempt, crashes, created_at, stamp, error)) AS claims,
          count(*) AS taken, total(attempt > 1) AS retries
-       FROM (SELECT * FROM job WHERE qid = ? AND state = 1 ORDER BY rank, place, rid LIMIT ?)`,
+       FROM (SELECT * FROM job WHERE qid = ? AND state = 1 AND suspect = ? ORDER BY rank, place, rid LIMIT ?)`,
     )
     this.#take = db.prepare(
       `UPDATE job SET state = 2, fence = ?, worker = ?, alone = ?, lease_until = ?, updated_at = ? WHERE rid IN
-         (SELECT rid FROM job WHERE qid = ? AND state = 1 ORDER BY rank, place, rid LIMIT ?)`,
+         (SELECT rid FROM job WHERE qid = ? AND state = 1 AND suspect = ? ORDER BY rank, place, rid LIMIT ?)`,
     )
-    this.#nextDue = db.prepare('SELECT stamp FROM job WHERE qid = ? AND state = 0 ORDER BY stamp LIMIT 1')
-    this.#nextLease = db.prepare('SELECT lease_until FROM job WHERE qid = ? AND state = 2 ORDER BY lease_until LIMIT 1')
-    this.#firstOfRank = db.prepare(
-      'SELECT rank, stamp FROM job WHERE qid = ? AND state = 1 AND rank > ? ORDER BY rank, place LIMIT 1',
-    )
-    this.#lastOfRank = db.prepare(
-      'SELECT stamp FROM job WHERE qid = ? AND state = 1 AND rank = ? ORDER BY place DESC LIMIT 1',
+    this.#recount = db.prepare(
+      'SELECT count(*) AS ready, coalesce(sum(suspect), 0) AS suspects FROM job WHERE qid = ? AND state = 1',
     )
   }
 
   claim(from: readonly ClaimFrom[], by: Claimer): ClaimedText {
     const { clock, queues } = this.#session
-    const now = clock.now()
-    const mono = clock.mono()
+    const at: Instant = { now: clock.now(), mono: clock.mono() }
     const rows = queues.of(from)
+    const crashes = new SqliteCrashes(this.#session)
     const waits: Wait[] = []
-    const buried: Buried[] = []
     let more = false
     const answer = (granted: { queue?: string; claims?: string; fence?: number }): ClaimedText => ({
-      now,
+      now: at.now,
       ...granted,
-      buried,
+      crashed: crashes.crashed,
+      buried: crashes.buried,
       waits,
-      ...(by.heads ? { heads: rows.map((row) => this.#head(row, now)) } : {}),
+      ...(by.heads ? { heads: rows.map((row) => this.#head(row, at)) } : {}),
       more,
     })
     for (const [i, { queue, limit, leaseMs }] of from.entries()) {
       const row = rows[i]!
-      const hasRecovered = this.#recover(row, now, mono, buried)
-      const hasPromoted = this.#promoteDue(row, now)
-      const granted =
-        row.paused || row.ready === 0 || limit <= 0
-          ? undefined
-          : this.#grant(row, by.alone ? 1 : limit, by, leaseMs ?? by.leaseMs, now, mono)
-      more ||= this.hasWork(row, now, mono)
-      if ((hasRecovered || hasPromoted) && row.ready > 0) this.#session.ring(row)
+      this.#recover(row, at, crashes)
+      this.#promoteDue(row, at)
+      const granted = this.#grant(row, limit, by, leaseMs ?? by.leaseMs, at)
+      more ||= this.#look.hasWork(row, at.now, at.mono)
+      const hasLeft = granted !== undefined && hasLed(leadOf(row), by.worker, at.mono)
+      if (hasLeft) setLead(row, undefined)
+      if (granted === undefined) waits.push(...this.#wait(row, by, at))
+      waits.push(...this.#suspectWait(row, by.worker, by.alone === true || limit === 0, at))
+      // Whoever is woken wakes the next: one ring is enough for any number of jobs.
+      if (ordinary(row) > 0 || hasLeft) this.#session.ring(row)
       if (granted !== undefined) return answer({ queue, ...granted })
-      if (row.paused || row.ready === 0) waits.push(this.#wait(row, now, mono))
     }
     return answer({})
   }
 
-  /** Expired leases end: cancelled jobs leave, jobs that crashed too often are buried, the others are ready in their old place. */
-  #recover(queue: QueueRow, now: number, mono: number, buried: Buried[]): boolean {
-    if (queue.running === 0) return false
-    const { jobs } = this.#session
-    const expired = this.#expired.all(queue.qid, mono) as JobRow[]
-    for (const job of expired) {
-      if (job.alone) job.crashes += 1
-      if (job.cancelling) jobs.end(queue, job, 'cancelled', now)
-      else if (job.alone && job.crashes >= queue.max_crashes) {
-        jobs.bury(queue, job, 'crashed', undefined, now)
-        buried.push({ queue: queue.name, id: job.id, task: job.task, reason: 'crashed' })
-      } else {
-        jobs.requeue(queue, job, now)
-        continue
-      }
-      this.#session.hasEnds = true
-    }
-    return expired.length > 0
+  /** Expired leases end as crashes. */
+  #recover(queue: QueueRow, { now, mono }: Instant, crashes: SqliteCrashes): void {
+    if (queue.running === 0) return
+    for (const job of this.#expired.all(queue.qid, mono) as JobRow[]) crashes.add(queue, job, now)
   }
 
-  #promoteDue(queue: QueueRow, now: number): boolean {
-    if (queue.scheduled === 0 || this.#dueAt(queue)! > now) return false
+  #promoteDue(queue: QueueRow, { now }: Instant): void {
+    if (queue.scheduled === 0 || this.#look.dueAt(queue)! > now) return
     const promoted = Number(this.#promote.run(now, queue.qid, (now + 1) * 1_000).changes)
     queue.scheduled -= promoted
     queue.ready += promoted
-    return promoted > 0
   }
 
+  /** What the claim gets of this queue: a suspect first where it is alone. */
   #grant(
     queue: QueueRow,
     limit: number,
     by: Claimer,
     leaseMs: number,
-    now: number,
-    mono: number,
-  ): { claims: string; fence: number } {
-    const { claims, taken, retries } = this.#heads.get(queue.qid, limit) as {
+    { now, mono }: Instant,
+  ): { claims: string; fence: number } | undefined {
+    const suspect = by.alone && queue.suspects > 0 ? 1 : 0
+    const waiting = suspect ? queue.suspects : ordinary(queue)
+    if (queue.paused || waiting === 0 || limit <= 0) return undefined
+    const { claims, taken, retries } = this.#heads.get(queue.qid, suspect, by.alone ? 1 : limit) as {
       claims: string
       taken: number
       retries: number
     }
-    queue.fence = nextFence(queue.fence, now)
-    this.#take.run(queue.fence, by.worker, by.alone ? 1 : 0, bounded(mono + leaseMs), now, queue.qid, taken)
+    // A count that is wrong must not stop a fleet.
+    if (taken === 0) {
+      Object.assign(queue, this.#recount.get(queue.qid))
+      return undefined
+    }
+    queue.last_fence = nextFence(queue.last_fence, now)
+    this.#take.run(
+      queue.last_fence,
+      by.worker,
+      by.alone ? 1 : 0,
+      bounded(mono + leaseMs),
+      now,
+      queue.qid,
+      suspect,
+      taken,
+    )
     queue.ready -= taken
+    if (suspect) queue.suspects -= taken
     queue.running += taken
     queue.retries -= retries
-    return { claims, fence: queue.fence }
+    return { claims, fence: queue.last_fence }
   }
 
-  #wait(queue: QueueRow, now: number, mono: number): Wait {
-    if (queue.paused) return { queue: queue.name, reason: 'paused' }
-    const forMs = this.#nextChangeMs(queue, now, mono)
-    const reason = queue.scheduled > 0 ? 'scheduled' : 'empty'
-    return { queue: queue.name, reason, ...(forMs === undefined ? {} : { forMs }) }
+  /** Why nothing was granted, where there was nothing, and whether this claimer is to ask again. */
+  #wait(queue: QueueRow, { worker, alone }: Claimer, { now, mono }: Instant): Wait[] {
+    const waiting = alone ? queue.ready : ordinary(queue)
+    if (!queue.paused && waiting > 0) return []
+    const forMs = queue.paused ? undefined : this.#look.nextChangeMs(queue, now, mono)
+    const reason = queue.paused ? 'paused' : queue.scheduled > 0 ? 'scheduled' : 'empty'
+    const before = leadOf(queue)
+    if (forMs === undefined) {
+      if (before?.worker === worker) setLead(queue, undefined)
+      return [{ queue: queue.name, reason }]
+    }
+    const lead = leadAfter(before, worker, bounded(mono + forMs), mono)
+    setLead(queue, lead)
+    return [{ queue: queue.name, reason, forMs, ...leads(lead.worker === worker) }]
   }
 
-  #head(queue: QueueRow, now: number): { queue: string; ageMs?: number } {
-    const ageMs = this.headAgeMs(queue, now)
+  /** That suspects are left behind, and whether this claimer is to make room for one. */
+  #suspectWait(queue: QueueRow, worker: string, makesRoom: boolean, { mono }: Instant): Wait[] {
+    if (queue.paused) return []
+    if (queue.suspects === 0) {
+      setSuspectLead(queue, undefined)
+      return []
+    }
+    const before = suspectLeadOf(queue)
+    const lead = suspectLeadAfter(before, worker, makesRoom, mono)
+    setSuspectLead(queue, lead)
+    return [{ queue: queue.name, reason: 'suspect', forMs: suspectLeadMs, ...leads(lead !== before) }]
+  }
+
+  #head(queue: QueueRow, { now }: Instant): { queue: string; ageMs?: number } {
+    const ageMs = this.#look.headAgeMs(queue, now)
     return { queue: queue.name, ...(ageMs === undefined ? {} : { ageMs }) }
   }
+}
 
-  /** Ms until a scheduled job falls due or a lease ends. */
-  #nextChangeMs(queue: QueueRow, now: number, mono: number): number | undefined {
-    const due = this.#dueAt(queue)
-    const lease =
-      queue.running === 0 ? undefined : (this.#nextLease.get(queue.qid) as { lease_until: number }).lease_until
-    if (due === undefined && lease === undefined) return undefined
-    return Math.max(0, Math.min((due ?? Number.POSITIVE_INFINITY) - now, (lease ?? Number.POSITIVE_INFINITY) - mono))
-  }
-
-  /** When the next scheduled job is due. */
-  #dueAt(queue: QueueRow): number | undefined {
-    return queue.scheduled === 0 ? undefined : dueAt((this.#nextDue.get(queue.qid) as { stamp: number }).stamp)
-  }
-
-  /** Ms that the next scheduled job is overdue; 0 where none is. */
-  overdueMs(queue: QueueRow, now: number): number {
-    return Math.max(0, now - (this.#dueAt(queue) ?? now))
-  }
-
-  /** Whether a claim made now would find something. */
-  hasWork(queue: QueueRow, now: number, mono: number): boolean {
-    if (queue.paused) return false
-    return queue.ready > 0 || this.#nextChangeMs(queue, now, mono) === 0
-  }
-
-  /** Ms since the oldest ready job was due. One look per priority in use, whatever the number of jobs. */
-  headAgeMs(queue: QueueRow, now: number): number | undefined {
-    if (queue.ready === 0) return undefined
-    let oldest = Number.POSITIVE_INFINITY
-    let rank = Number.MIN_SAFE_INTEGER
-    for (;;) {
-      const first = this.#firstOfRank.get(queue.qid, rank) as { rank: number; stamp: number } | undefined
-      if (first === undefined) break
-      rank = first.rank
-      const { stamp } = queue.ord === 'lifo' ? (this.#lastOfRank.get(queue.qid, rank) as { stamp: number }) : first
-      oldest = Math.min(oldest, stamp)
-    }
-    return Math.max(0, now - dueAt(oldest))
-  }
+function leads(isLead: boolean): { lead?: true } {
+  return isLead ? { lead: true } : {}
 }

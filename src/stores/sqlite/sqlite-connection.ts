@@ -10,8 +10,9 @@ import type { Answer, Call, Reply } from './sqlite-message.js'
 import { type SqliteOperations, sqliteOperations } from './sqlite-operations.js'
 import { SqliteSession } from './sqlite-session.js'
 
-/** How long a call waits for other processes before it is given up. */
+/** How long a call waits for other processes before it is given up, and how long while the store is being closed. */
 const patienceMs = 30_000
+const closingPatienceMs = 500
 const sleeper = new Int32Array(new SharedArrayBuffer(4))
 
 interface Opened {
@@ -23,13 +24,17 @@ export class SqliteConnection {
   readonly #file: string
   readonly #open: OpenDatabase
   readonly #clock: SqliteClock
+  readonly #closing: Int32Array
+  #closingAt: number | undefined
   #opened: Opened | undefined
   #isSuspected = false
 
-  constructor(file: string, open: OpenDatabase, clock: SqliteClock) {
+  /** `closing`: shared with the other side, which sets its first cell to 1 when it closes the store. */
+  constructor(file: string, open: OpenDatabase, clock: SqliteClock, closing: Int32Array) {
     this.#file = file
     this.#open = open
     this.#clock = clock
+    this.#closing = closing
   }
 
   /**
@@ -67,7 +72,7 @@ export class SqliteConnection {
 
   #begin(meanwhile: () => void): void {
     const { session } = this.#connected()
-    patiently(() => session.db.exec('BEGIN IMMEDIATE'), meanwhile)
+    this.#patiently(() => session.db.exec('BEGIN IMMEDIATE'), meanwhile)
   }
 
   /** Throws what is not the answer to one call alone; nothing is committed then. */
@@ -76,7 +81,7 @@ export class SqliteConnection {
     const answers = calls.map((call) => this.#answer(operations.writes, call))
     session.flush()
     // Nothing meanwhile: the transaction is open, and a read would find itself in it.
-    patiently(() => session.db.exec('COMMIT'))
+    this.#patiently(() => session.db.exec('COMMIT'))
     const reply: Reply = { answers, rung: [...session.rung], hasEnds: session.hasEnds }
     session.rung.clear()
     session.hasEnds = false
@@ -87,8 +92,8 @@ export class SqliteConnection {
   read(calls: readonly Call[]): Answer[] {
     try {
       const { session, operations } = this.#connected()
-      patiently(() => session.db.exec('BEGIN'))
-      const answers = calls.map((call) => patiently(() => this.#answer(operations.reads, call)))
+      this.#patiently(() => session.db.exec('BEGIN'))
+      const answers = calls.map((call) => this.#patiently(() => this.#answer(operations.reads, call)))
       session.db.exec('COMMIT')
       session.queues.forget()
       return answers
@@ -131,7 +136,7 @@ export class SqliteConnection {
   }
 
   #connected(): Opened {
-    this.#opened ??= patiently(() => this.#connect())
+    this.#opened ??= this.#patiently(() => this.#connect())
     return this.#opened
   }
 
@@ -149,6 +154,28 @@ export class SqliteConnection {
     }
   }
 
+  /** SQLite's own way to wait is unfair: it pauses ever longer while others come and go. Short random pauses are fair. */
+  #patiently<T>(step: () => T, meanwhile?: () => void): T {
+    for (const startedAt = performance.now(); ; ) {
+      try {
+        return step()
+      } catch (error) {
+        if (!isBusy(error) || this.#isOutOfPatience(startedAt)) throw error
+      }
+      Atomics.wait(sleeper, 0, 0, systemRandom() * 8)
+      meanwhile?.()
+    }
+  }
+
+  /** Read from shared memory, for a message would not be seen while a call waits. */
+  #isOutOfPatience(startedAt: number): boolean {
+    const now = performance.now()
+    if (now - startedAt > patienceMs) return true
+    if (Atomics.load(this.#closing, 0) === 0) return false
+    this.#closingAt ??= now
+    return now - Math.max(startedAt, this.#closingAt) > closingPatienceMs
+  }
+
   /** Never throws: what cannot be closed ends with the thread. */
   close(): void {
     const opened = this.#opened
@@ -163,17 +190,4 @@ export class SqliteConnection {
 
 export function replyOf(answers: readonly Answer[]): Reply {
   return { answers, rung: [], hasEnds: false }
-}
-
-/** SQLite's own way to wait is unfair: it pauses ever longer while others come and go. Short random pauses are fair. */
-function patiently<T>(step: () => T, meanwhile?: () => void): T {
-  for (const until = performance.now() + patienceMs; ; ) {
-    try {
-      return step()
-    } catch (error) {
-      if (!isBusy(error) || performance.now() > until) throw error
-    }
-    Atomics.wait(sleeper, 0, 0, systemRandom() * 8)
-    meanwhile?.()
-  }
 }

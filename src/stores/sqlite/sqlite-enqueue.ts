@@ -48,8 +48,14 @@ export class SqliteEnqueue {
       const added = this.#countNew(queue, jobs, now)
       if (added > 0 && added > room) return jobs.map(() => 'full')
     }
-    const answers = jobs.map((job): Enqueued => (this.#add(queue, job, now) ? 'added' : 'duplicate'))
-    if (answers.includes('added')) this.#session.ring(queue)
+    let soonestMs = Number.POSITIVE_INFINITY
+    const answers = jobs.map((job): Enqueued => {
+      const delayMs = this.#add(queue, job, now)
+      soonestMs = Math.min(soonestMs, delayMs ?? Number.POSITIVE_INFINITY)
+      return delayMs === undefined ? 'duplicate' : 'added'
+    })
+    if (soonestMs === 0) this.#session.ring(queue)
+    else if (soonestMs < Number.POSITIVE_INFINITY) this.#session.ringForLater(queue, soonestMs)
     return answers
   }
 
@@ -70,10 +76,10 @@ export class SqliteEnqueue {
     return memory !== undefined && memory.until > now
   }
 
-  /** False, and nothing changed, where the id is live or remembered. */
-  #add(queue: QueueRow, job: NewJob, now: number): boolean {
+  /** Ms until the job is due, 0 where it is ready; undefined, and nothing changed, where the id is live or remembered. */
+  #add(queue: QueueRow, job: NewJob, now: number): number | undefined {
     if (queue.remembered > 0) {
-      if (this.#isInMemory(queue, job.id, now)) return false
+      if (this.#isInMemory(queue, job.id, now)) return undefined
       queue.remembered -= Number(this.#forget.run(queue.qid, job.id).changes)
     }
     const due = job.runAt ?? (job.delayMs ? now + job.delayMs : undefined)
@@ -83,14 +89,14 @@ export class SqliteEnqueue {
     if (!this.#insertRow(queue, job, state, stamp, now)) {
       const leftover = this.#session.jobs.find(queue, job.id)!
       const isLive = leftover.state !== completed && !isHidden(queue, leftover, now)
-      if (isLive || isRemembered(leftover, now)) return false
+      if (isLive || isRemembered(leftover, now)) return undefined
       this.#session.jobs.drop(queue, leftover)
       this.#insertRow(queue, job, state, stamp, now)
     }
     if (due === undefined) queue.stamp = stamp
     if (state === ready) queue.ready += 1
     else queue.scheduled += 1
-    return true
+    return state === ready ? 0 : due! - now
   }
 
   #insertRow(queue: QueueRow, job: NewJob, state: number, stamp: number, now: number): boolean {

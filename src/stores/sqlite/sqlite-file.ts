@@ -7,7 +7,7 @@ import { StoreVersionError } from '../../core/errors.js'
 import type { SqliteClock } from './sqlite-clock.js'
 import type { Database, OpenDatabase } from './sqlite-driver.js'
 import { corrupt, foreign, isBusy, unavailable } from './sqlite-errors.js'
-import { applicationId, schemaVersion, tables } from './sqlite-schema.js'
+import { applicationId, migrations, schemaVersion, tables } from './sqlite-schema.js'
 
 /** `statfs` types of file systems whose locks do not hold between machines (linux/magic.h). */
 const networkFileSystems: Record<number, string> = {
@@ -43,6 +43,7 @@ export function openFile(file: string, open: OpenDatabase, clock: SqliteClock): 
     refuseByHeader(file, db)
     // Only now: in the file's header from the first commit on, our mark is seen without reading the log.
     if (pragma(db, 'journal_mode = WAL') !== 'wal') throw unavailable(file, 'it cannot be put into WAL mode.')
+    migrate(db)
     voidLeasesOfOtherBoot(db, clock)
     return db
   } catch (error) {
@@ -113,7 +114,8 @@ function refuseForeign(file: string, open: OpenDatabase): void {
 function refuseByHeader(file: string, db: Database): void {
   const id = Number(pragma(db, 'application_id'))
   if (id !== applicationId) throw foreign(file, `its application_id is 0x${(id >>> 0).toString(16)}.`)
-  const version = Number(pragma(db, 'user_version'))
+  const version = versionOf(db)
+  if (version < 1) throw corrupt(file, `its version is ${version}`)
   if (version > schemaVersion)
     throw new StoreVersionError(
       `the SQLite store '${file}' has version ${version}; this Millrace knows versions up to ${schemaVersion}. Nothing was written to it. Update Millrace.`,
@@ -127,12 +129,30 @@ function isEmpty(db: Database): boolean {
 
 /** Several processes may be at it: the one with the write lock makes the tables, the others find them. */
 function create(db: Database): void {
+  inTransaction(db, () => {
+    if (!isEmpty(db)) return
+    db.exec(tables)
+    db.exec(`PRAGMA application_id = ${applicationId}; PRAGMA user_version = ${schemaVersion}`)
+  })
+}
+
+/** Several processes may be at it here too; a step that fails leaves the file as it was. */
+function migrate(db: Database): void {
+  if (versionOf(db) === schemaVersion) return
+  inTransaction(db, () => {
+    for (let version = versionOf(db); version < schemaVersion; version += 1) db.exec(migrations[version]!)
+    db.exec(`PRAGMA user_version = ${schemaVersion}`)
+  })
+}
+
+function versionOf(db: Database): number {
+  return Number(pragma(db, 'user_version'))
+}
+
+function inTransaction(db: Database, step: () => void): void {
   db.exec('BEGIN IMMEDIATE')
   try {
-    if (isEmpty(db)) {
-      db.exec(tables)
-      db.exec(`PRAGMA application_id = ${applicationId}; PRAGMA user_version = ${schemaVersion}`)
-    }
+    step()
     db.exec('COMMIT')
   } catch (error) {
     rollBack(db)
@@ -144,7 +164,7 @@ function create(db: Database): void {
 const bootToleranceMs = 60_000
 
 /**
- * Monotonic times of another boot mean nothing now: whoever held those leases is gone. Where only the id differs and not
+ * Monotonic times of another boot mean nothing now: whoever held those leases, or led, is gone. Where only the id differs and not
  * the time of the boot, a container of this very machine is at work on the file, and its leases hold.
  */
 function voidLeasesOfOtherBoot(db: Database, clock: SqliteClock): void {
@@ -158,19 +178,17 @@ function voidLeasesOfOtherBoot(db: Database, clock: SqliteClock): void {
     return at !== undefined && bootedAt !== undefined && Math.abs(Number(at) - bootedAt) < bootToleranceMs
   }
   if (isSame()) return
-  db.exec('BEGIN IMMEDIATE')
-  try {
-    if (!isSame()) {
-      db.exec('UPDATE job SET lease_until = 0 WHERE state = 2')
-      const insert = db.prepare('INSERT OR REPLACE INTO meta (name, value) VALUES (?, ?)')
-      insert.run('boot', bootId)
-      if (bootedAt !== undefined) insert.run('bootedAt', String(bootedAt))
-    }
-    db.exec('COMMIT')
-  } catch (error) {
-    rollBack(db)
-    throw error
-  }
+  inTransaction(db, () => {
+    if (isSame()) return
+    // Not charged: the end of the whole machine says nothing against the one job that ran alone.
+    db.exec('UPDATE job SET lease_until = 0, alone = 0 WHERE state = 2')
+    db.exec(
+      'UPDATE queue SET lead_worker = NULL, lead_wake_at = NULL, suspect_lead_worker = NULL, suspect_lead_wake_at = NULL',
+    )
+    const insert = db.prepare('INSERT OR REPLACE INTO meta (name, value) VALUES (?, ?)')
+    insert.run('boot', bootId)
+    if (bootedAt !== undefined) insert.run('bootedAt', String(bootedAt))
+  })
 }
 
 /** Ends a transaction that failed; harmless where SQLite has done so itself. */

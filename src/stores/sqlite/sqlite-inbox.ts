@@ -10,6 +10,9 @@ import { rebuilt } from './sqlite-errors.js'
 import type { Call, Reply, Request, ThreadSettings } from './sqlite-message.js'
 import type { OperationName } from './sqlite-operations.js'
 
+/** How long closing waits for a thread that answers nothing: a disk may keep it in a call that nothing can interrupt. */
+const stuckMs = 5_000
+
 interface Pending {
   resolve(value: unknown): void
   reject(error: unknown): void
@@ -17,6 +20,7 @@ interface Pending {
 
 export class SqliteInbox {
   readonly #settings: ThreadSettings
+  readonly #closingFlag = new Int32Array(new SharedArrayBuffer(4))
   readonly #onReply: (reply: Reply) => void
   readonly #pending = new Map<number, Pending>()
   #outgoing: Call[] = []
@@ -24,8 +28,8 @@ export class SqliteInbox {
   #number = 0
   #closing: Promise<void> | undefined
 
-  constructor(settings: ThreadSettings, onReply: (reply: Reply) => void) {
-    this.#settings = settings
+  constructor(settings: Omit<ThreadSettings, 'closing'>, onReply: (reply: Reply) => void) {
+    this.#settings = { ...settings, closing: this.#closingFlag }
     this.#onReply = onReply
   }
 
@@ -47,17 +51,36 @@ export class SqliteInbox {
     })
   }
 
-  /** What was sent is finished first. */
+  /**
+   * What was sent is finished first, unless another process holds the write lock: after half a second of that, or where
+   * the thread answers nothing for five, it is rejected with `StoreUnavailableError`.
+   */
   close(): Promise<void> {
-    this.#closing ??= new Promise((resolve) => {
-      this.#post()
-      const thread = this.#thread
-      if (thread === undefined) return resolve()
-      thread.ref()
-      thread.once('exit', () => resolve())
-      thread.postMessage('close' satisfies Request)
-    })
+    this.#closing ??= this.#finish()
     return this.#closing
+  }
+
+  #finish(): Promise<void> {
+    this.#post()
+    const thread = this.#thread
+    if (thread === undefined) return Promise.resolve()
+    thread.ref()
+    Atomics.store(this.#closingFlag, 0, 1)
+    thread.postMessage('close' satisfies Request)
+    return new Promise((resolve) => {
+      const giveUp = setTimeout(() => {
+        this.#lose(thread, new Error(`it answered nothing for ${stuckMs} ms`))
+        thread.unref()
+        void thread.terminate()
+        resolve()
+      }, stuckMs)
+      // As long as it answers it is not stuck.
+      thread.on('message', () => giveUp.refresh())
+      thread.once('exit', () => {
+        clearTimeout(giveUp)
+        resolve()
+      })
+    })
   }
 
   #post(): void {
@@ -125,7 +148,7 @@ export class SqliteInbox {
       const why = cause instanceof Error ? `: ${cause.message}` : ''
       reject(
         new StoreUnavailableError(
-          `the thread of the SQLite store '${this.#settings.file}' ended while the call was under way${why}. Send it again; a new thread is started.`,
+          `the thread of the SQLite store '${this.#settings.file}' ended while the call was under way${why}. What was asked may be sent again.`,
           { cause },
         ),
       )

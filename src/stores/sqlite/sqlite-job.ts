@@ -21,17 +21,20 @@ export interface JobRow {
   readonly fence: number
   readonly alone: number
   readonly cancelling: number
+  /** 1: for claims alone. Only ready and running jobs are. */
+  readonly suspect: number
   readonly remember_ms: number
   readonly created_at: number
   readonly finished_at: number | null
   readonly expires_at: number | null
+  readonly worker: string | null
   /** These two as stored: see `sqlite-text.ts`. */
   error: string | null
   reason: string | null
 }
 
 export const jobColumns =
-  'rid, id, task, state, rank, stamp, attempt, crashes, fence, alone, cancelling, remember_ms, created_at, finished_at, expires_at, error, reason'
+  'rid, id, task, state, rank, stamp, attempt, crashes, fence, alone, cancelling, suspect, remember_ms, created_at, finished_at, expires_at, worker, error, reason'
 
 const counters = ['scheduled', 'ready', 'running', 'completed', 'dead'] as const
 
@@ -46,15 +49,15 @@ export class SqliteJobs {
   constructor(db: Database) {
     this.#select = db.prepare(`SELECT ${jobColumns} FROM job WHERE qid = ? AND id = ?`)
     this.#wait = db.prepare(
-      `UPDATE job SET state = ?, stamp = ?, place = ?, attempt = ?, crashes = ?, error = ?, reason = ?, updated_at = ?,
+      `UPDATE job SET state = ?, stamp = ?, place = ?, suspect = ?, attempt = ?, crashes = ?, error = ?, reason = ?, updated_at = ?,
          lease_until = 0, alone = 0, cancelling = 0, worker = NULL, host = NULL, pid = NULL, progress = NULL, started_at = NULL, finished_at = NULL
        WHERE rid = ?`,
     )
     this.#bury = db.prepare(
-      'UPDATE job SET state = 4, attempt = ?, crashes = ?, error = ?, reason = ?, finished_at = ?5, updated_at = ?5 WHERE rid = ?6',
+      'UPDATE job SET state = 4, suspect = 0, attempt = ?, crashes = ?, error = ?, reason = ?, finished_at = ?5, updated_at = ?5 WHERE rid = ?6',
     )
     this.#keep = db.prepare(
-      `UPDATE job SET state = 3, result = ?, result_codec = ?, error = NULL, reason = NULL, finished_at = ?3, updated_at = ?3, expires_at = ?4
+      `UPDATE job SET state = 3, suspect = 0, result = ?, result_codec = ?, error = NULL, reason = NULL, finished_at = ?3, updated_at = ?3, expires_at = ?4
        WHERE rid = ?5`,
     )
     this.#delete = db.prepare('DELETE FROM job WHERE rid = ?')
@@ -68,26 +71,32 @@ export class SqliteJobs {
     return this.#select.get(queue.qid, id) as JobRow | undefined
   }
 
-  /** Goes back to wait in its old place. */
+  /** Goes back to wait in its old place, suspect if it was. */
   requeue(queue: QueueRow, job: JobRow, now: number): void {
-    this.#toWaiting(queue, job, ready, job.stamp, now)
+    this.#toWaiting(queue, job, ready, job.stamp, job.suspect, now)
+  }
+
+  /** Goes back to wait in its old place, for claims alone. */
+  suspect(queue: QueueRow, job: JobRow, now: number): void {
+    this.#toWaiting(queue, job, ready, job.stamp, 1, now)
   }
 
   /** Ready now, behind all that are. */
   enter(queue: QueueRow, job: JobRow, now: number): void {
-    this.#toWaiting(queue, job, ready, takeStamp(queue, now), now)
+    this.#toWaiting(queue, job, ready, takeStamp(queue, now), 0, now)
   }
 
   schedule(queue: QueueRow, job: JobRow, delayMs: number, now: number): void {
     if (delayMs === 0) this.enter(queue, job, now)
-    else this.#toWaiting(queue, job, scheduled, bounded(stampOf(now + delayMs)), now)
+    else this.#toWaiting(queue, job, scheduled, bounded(stampOf(now + delayMs)), 0, now)
   }
 
-  #toWaiting(queue: QueueRow, job: JobRow, state: number, stamp: number, now: number): void {
+  #toWaiting(queue: QueueRow, job: JobRow, state: number, stamp: number, suspect: number, now: number): void {
     const { attempt, crashes, error, reason } = job
-    changeOne(this.#wait, state, stamp, placeOf(queue, stamp), attempt, crashes, error, reason, now, job.rid)
+    changeOne(this.#wait, state, stamp, placeOf(queue, stamp), suspect, attempt, crashes, error, reason, now, job.rid)
     leave(queue, job)
     queue[counters[state]!] += 1
+    queue.suspects += suspect
     if (attempt > 1) queue.retries += 1
   }
 
@@ -172,6 +181,7 @@ function changeOne(statement: Statement, ...values: SqlValue[]): void {
 
 function leave(queue: QueueRow, job: JobRow): void {
   queue[counters[job.state]!] -= 1
+  if (job.state === ready) queue.suspects -= job.suspect
   if (job.state <= ready && job.attempt > 1) queue.retries -= 1
 }
 

@@ -2,7 +2,7 @@
 
 import { InvalidArgumentError } from '../../core/errors.js'
 import type { JobState } from '../../core/job.js'
-import type { ListQuery, Page, StoredJob } from '../store.js'
+import type { ListQuery, Page, StoredJob } from '../job-records.js'
 import type { Row, SqlValue, Statement } from './sqlite-driver.js'
 import { isHidden, isRemembered, type JobRow } from './sqlite-job.js'
 import type { QueueRow } from './sqlite-queue.js'
@@ -31,7 +31,7 @@ const visible = '(expires_at IS NULL OR expires_at > ?2) AND (state <> 4 OR ?3 I
 /** In the order in which a listing by time goes through the states; the number heads its cursors. */
 const timePaths: readonly (readonly [JobState, Path])[] = [
   ['running', { where: 'state = 2', columns: ['fence', 'rid'] }],
-  ['ready', { where: 'state = 1', columns: ['rank', 'place', 'rid'] }],
+  ['ready', { where: 'state = 1', columns: ['suspect', 'rank', 'place', 'rid'] }],
   ['scheduled', { where: 'state = 0', columns: ['stamp', 'rid'] }],
   ['completed', { where: 'state = 3', columns: ['finished_at', 'rid'], descending: true }],
   ['dead', { where: 'state = 4', columns: ['finished_at', 'rid'], descending: true }],
@@ -178,6 +178,7 @@ function storedJob(queue: string, row: Row): StoredJob {
     priority: 0 - Number(row['rank']),
     attempt: row['attempt'],
     crashes: row['crashes'],
+    suspect: row['suspect'] === 1 ? true : null,
     createdAt: row['created_at'],
     updatedAt: row['updated_at'],
     runAt: Math.floor(Number(row['stamp']) / 1_000),

@@ -3,6 +3,8 @@
 import { SqliteClaim } from './sqlite-claim.js'
 import { SqliteEnqueue } from './sqlite-enqueue.js'
 import { SqliteList } from './sqlite-list.js'
+import { SqliteLook } from './sqlite-look.js'
+import type { QueueRow } from './sqlite-queue.js'
 import { SqliteRecords } from './sqlite-records.js'
 import { SqliteWorkers } from './sqlite-registry.js'
 import type { SqliteSession } from './sqlite-session.js'
@@ -10,13 +12,22 @@ import { SqliteSettings } from './sqlite-settings.js'
 import { SqliteSettle } from './sqlite-settle.js'
 
 export type SqliteOperations = ReturnType<typeof sqliteOperations>
+
+export interface Peeked {
+  /** The queues that end the wait now. */
+  readonly found: string[]
+  /** Whether something in the queues will change by itself. */
+  readonly changes: boolean
+}
+
 export type OperationName = keyof SqliteOperations['reads'] | keyof SqliteOperations['writes']
 
 export function sqliteOperations(session: SqliteSession) {
   const enqueue = new SqliteEnqueue(session)
-  const claim = new SqliteClaim(session)
+  const look = new SqliteLook(session.db)
+  const claim = new SqliteClaim(session, look)
   const settle = new SqliteSettle(session)
-  const settings = new SqliteSettings(session, claim)
+  const settings = new SqliteSettings(session, look)
   const list = new SqliteList(session)
   const records = new SqliteRecords(session, settle)
   const workers = new SqliteWorkers(session)
@@ -29,10 +40,18 @@ export function sqliteOperations(session: SqliteSession) {
       queues: records.queues.bind(records),
       ended: records.ended.bind(records),
       workers: workers.list.bind(workers),
-      /** Which of the queues have something to claim now. */
-      peek(queues: readonly string[]): string[] {
-        const { clock } = session
-        return queues.filter((name) => claim.hasWork(session.queues.get(name), clock.now(), clock.mono()))
+      held: workers.held.bind(workers),
+      /** What a wait sees when it looks at its queues; `rung`: those of them whose last ring nobody heard. */
+      peek(names: readonly string[], rung: readonly string[]): Peeked {
+        const { clock, queues } = session
+        const [now, mono] = [clock.now(), clock.mono()]
+        const rows = names.map((name) => queues.get(name))
+        const ends = (row: QueueRow) =>
+          look.wakes(row, now, mono) || (rung.includes(row.name) && look.needsLead(row, now, mono))
+        return {
+          found: rows.filter(ends).map(({ name }) => name),
+          changes: rows.some((row) => row.paused === 0 && row.scheduled + row.running > 0),
+        }
       },
       /** Changes when another connection commits. */
       dataVersion: (): number => (dataVersion.get() as { data_version: number }).data_version,
@@ -56,6 +75,7 @@ export function sqliteOperations(session: SqliteSession) {
       deleteDead: records.deleteDead.bind(records),
       beat: workers.beat.bind(workers),
       removeWorker: workers.remove.bind(workers),
+      gone: workers.gone.bind(workers),
     },
   }
 }

@@ -1,9 +1,10 @@
 /**
- * Queues as the thread holds them during one transaction: read at their first use, written back before the commit.
- * Counting and numbering then cost one write per queue and transaction, however many jobs change.
+ * Queues as the thread holds them during one transaction: read at their first use, written back before the commit where
+ * something in them changed. Counting and numbering then cost one write per queue and transaction, however many jobs change.
  */
 
 import { UnknownQueueError } from '../../core/errors.js'
+import type { Lead } from '../../core/lead.js'
 import { nextStamp } from '../../core/stamp.js'
 import type { Database, Statement } from './sqlite-driver.js'
 
@@ -21,6 +22,7 @@ export interface QueueRow {
   dead_age_ms: number | null
   dead_count: number | null
   scheduled: number
+  /** With the suspects. */
   ready: number
   running: number
   completed: number
@@ -32,7 +34,14 @@ export interface QueueRow {
   processed: number
   failed: number
   stamp: number
-  fence: number
+  last_fence: number
+  /** Ready jobs that only claims alone are given. */
+  suspects: number
+  crashed: number
+  lead_worker: string | null
+  lead_wake_at: number | null
+  suspect_lead_worker: string | null
+  suspect_lead_wake_at: number | null
 }
 
 const changing = [
@@ -53,11 +62,23 @@ const changing = [
   'processed',
   'failed',
   'stamp',
-  'fence',
+  'last_fence',
+  'suspects',
+  'crashed',
+  'lead_worker',
+  'lead_wake_at',
+  'suspect_lead_worker',
+  'suspect_lead_wake_at',
 ] as const
 
+/** A row, and as it was read. */
+interface Held {
+  readonly row: QueueRow
+  readonly before: QueueRow
+}
+
 export class SqliteQueues {
-  readonly #rows = new Map<string, QueueRow>()
+  readonly #held = new Map<string, Held>()
   readonly #select: Statement
   readonly #selectAll: Statement
   readonly #update: Statement
@@ -69,11 +90,10 @@ export class SqliteQueues {
   }
 
   find(name: string): QueueRow | undefined {
-    let row = this.#rows.get(name)
-    if (row === undefined) {
-      row = this.#select.get(name) as QueueRow | undefined
-      if (row !== undefined) this.#rows.set(name, row)
-    }
+    const held = this.#held.get(name)
+    if (held !== undefined) return held.row
+    const row = this.#select.get(name) as QueueRow | undefined
+    if (row !== undefined) this.#held.set(name, { row, before: { ...row } })
     return row
   }
 
@@ -97,16 +117,48 @@ export class SqliteQueues {
     return this.all().map(({ name }) => name)
   }
 
-  /** Writes all rows back and forgets them. Called before each commit of a write. */
+  /** Writes back what changed and forgets all rows. Called before each commit of a write; one that changed nothing is free. */
   flush(): void {
-    for (const row of this.#rows.values()) this.#update.run(...changing.map((column) => row[column]), row.qid)
-    this.#rows.clear()
+    for (const { row, before } of this.#held.values()) {
+      if (changing.some((column) => row[column] !== before[column]))
+        this.#update.run(...changing.map((column) => row[column]), row.qid)
+    }
+    this.#held.clear()
   }
 
   /** Forgets them: nothing of a transaction that was rolled back or only read may be used in the next. */
   forget(): void {
-    this.#rows.clear()
+    this.#held.clear()
   }
+}
+
+/** Ready jobs that any claim may be given. */
+export function ordinary(queue: QueueRow): number {
+  return queue.ready - queue.suspects
+}
+
+/** Who asks again when something falls due or a lease ends. */
+export function leadOf({ lead_worker, lead_wake_at }: QueueRow): Lead | undefined {
+  return leadFrom(lead_worker, lead_wake_at)
+}
+
+/** Who makes room for the suspects. */
+export function suspectLeadOf({ suspect_lead_worker, suspect_lead_wake_at }: QueueRow): Lead | undefined {
+  return leadFrom(suspect_lead_worker, suspect_lead_wake_at)
+}
+
+function leadFrom(worker: string | null, wakeAt: number | null): Lead | undefined {
+  return worker === null || wakeAt === null ? undefined : { worker, wakeAt }
+}
+
+export function setLead(queue: QueueRow, lead: Lead | undefined): void {
+  queue.lead_worker = lead?.worker ?? null
+  queue.lead_wake_at = lead?.wakeAt ?? null
+}
+
+export function setSuspectLead(queue: QueueRow, lead: Lead | undefined): void {
+  queue.suspect_lead_worker = lead?.worker ?? null
+  queue.suspect_lead_wake_at = lead?.wakeAt ?? null
 }
 
 /** The place in line of a job that is ready now. */

@@ -1,7 +1,8 @@
 /** Administration of the jobs of a SQLite store: bounded steps over selected jobs. */
 
 import { stepLimit } from '../../core/upkeep.js'
-import type { Step, StoredQueue, Where } from '../store.js'
+import type { Step, Where } from '../job-records.js'
+import type { StoredQueue } from '../store.js'
 import type { Statement } from './sqlite-driver.js'
 import { isHidden, type JobRow, jobColumns } from './sqlite-job.js'
 import type { QueueRow } from './sqlite-queue.js'
@@ -18,7 +19,7 @@ const waitingStates = [ready, scheduled]
 /** How a state's jobs stand in line when a step takes them. */
 const orders: Record<number, string> = {
   [scheduled]: 'stamp, rid',
-  [ready]: 'rank, place, rid',
+  [ready]: 'suspect, rank, place, rid',
   [running]: 'fence, rid',
   [completed]: 'finished_at DESC, rid DESC',
   [dead]: 'finished_at DESC, rid DESC',

@@ -1,9 +1,25 @@
-/** The SQLite store's registry of workers. */
+/** The SQLite store's registry of workers: who lives, what each of them holds, and what becomes of that once it is dead. */
 
-import type { WorkerRecord } from '../store.js'
+import { stepLimit } from '../../core/upkeep.js'
+import type { Buried, ClaimKey, Crash } from '../store.js'
+import type { HeldClaim, WorkerRecord } from '../worker-registry.js'
+import { SqliteCrashes } from './sqlite-crash.js'
 import type { Statement } from './sqlite-driver.js'
-import { bounded } from './sqlite-queue.js'
+import { bounded, leadOf, setLead, setSuspectLead, suspectLeadOf } from './sqlite-queue.js'
+import { running } from './sqlite-schema.js'
 import type { SqliteSession } from './sqlite-session.js'
+
+interface HeldRow {
+  readonly queue: string
+  readonly id: string
+  readonly task: string
+  readonly fence: number
+  readonly alone: number
+  readonly started_at: number | null
+  readonly host: string | null
+  readonly pid: number | null
+  readonly progress: string | null
+}
 
 export class SqliteWorkers {
   readonly #session: SqliteSession
@@ -11,6 +27,7 @@ export class SqliteWorkers {
   readonly #lapse: Statement
   readonly #delete: Statement
   readonly #select: Statement
+  readonly #held: Statement
 
   constructor(session: SqliteSession) {
     this.#session = session
@@ -19,6 +36,13 @@ export class SqliteWorkers {
     this.#lapse = db.prepare('DELETE FROM worker WHERE until <= ?')
     this.#delete = db.prepare('DELETE FROM worker WHERE id = ?')
     this.#select = db.prepare('SELECT record, seen_at FROM worker WHERE until > ? ORDER BY id')
+    // All that run are looked at: they are no more than the slots of all workers, and an index by worker would be one more
+    // to be written with every claim.
+    this.#held = db.prepare(
+      `SELECT queue.name AS queue, id, task, job.fence AS fence, alone, started_at, host, pid, progress
+       FROM queue CROSS JOIN job INDEXED BY job_running ON job.qid = queue.qid
+       WHERE job.state = 2 AND job.worker = ? ORDER BY queue.qid, job.fence, rid LIMIT ?`,
+    )
   }
 
   beat(worker: WorkerRecord, ttlMs: number): void {
@@ -27,12 +51,56 @@ export class SqliteWorkers {
     this.#lapse.run(now)
   }
 
+  /** Whoever is removed leads nothing any more. */
   remove(id: string): void {
     this.#delete.run(id)
+    const { queues } = this.#session
+    for (const name of queues.names()) {
+      const queue = queues.get(name)
+      if (leadOf(queue)?.worker === id) setLead(queue, undefined)
+      if (suspectLeadOf(queue)?.worker === id) setSuspectLead(queue, undefined)
+    }
   }
 
   list(): (WorkerRecord & { readonly seenAt: number })[] {
     const rows = this.#select.all(this.#session.clock.now()) as { record: string; seen_at: number }[]
     return rows.map(({ record, seen_at }) => ({ ...(JSON.parse(record) as WorkerRecord), seenAt: seen_at }))
+  }
+
+  held(worker: string): HeldClaim[] {
+    return this.#heldRows(worker, stepLimit).map(
+      ({ queue, id, task, fence, alone, started_at, host, pid, progress }): HeldClaim => ({
+        queue,
+        id,
+        fence,
+        task,
+        alone: alone === 1,
+        ...(started_at === null ? {} : { startedAt: started_at }),
+        ...(host === null ? {} : { host }),
+        ...(pid === null ? {} : { pid }),
+        ...(progress === null ? {} : { progress: JSON.parse(progress) }),
+      }),
+    )
+  }
+
+  /** The queues are rung: somebody must ask to learn of the suspects. */
+  gone(claims: readonly ClaimKey[], worker: string): { readonly crashed: Crash[]; readonly buried: Buried[] } {
+    const { clock, jobs, queues } = this.#session
+    const now = clock.now()
+    const rows = queues.of(claims)
+    const crashes = new SqliteCrashes(this.#session)
+    for (const [i, { id, fence }] of claims.entries()) {
+      const queue = rows[i]!
+      const job = jobs.find(queue, id)
+      if (job?.state !== running || job.fence !== fence || job.worker !== worker) continue
+      crashes.add(queue, job, now)
+      this.#session.ring(queue)
+    }
+    if (this.#heldRows(worker, 1).length === 0) this.remove(worker)
+    return { crashed: crashes.crashed, buried: crashes.buried }
+  }
+
+  #heldRows(worker: string, limit: number): HeldRow[] {
+    return this.#held.all(worker, limit) as HeldRow[]
   }
 }

@@ -1,9 +1,9 @@
-/** The tables of a SQLite store, version 1. */
+/** The tables of a SQLite store, version 2, and the way there from older versions. */
 
 /** `PRAGMA application_id`: 'MLRC'. */
 export const applicationId = 0x4d4c5243
 /** `PRAGMA user_version`: grows with every change of the tables. */
-export const schemaVersion = 1
+export const schemaVersion = 2
 
 /** `job.state`, and the position of each state's name. The order is part of the file format. */
 export const scheduled = 0
@@ -14,9 +14,11 @@ export const dead = 4
 export const stateNames = ['scheduled', 'ready', 'running', 'completed', 'dead'] as const
 
 /**
- * `queue` holds counters beside settings, so that no count is ever taken by looking at jobs.
+ * `queue` holds counters beside settings, so that no count is ever taken by looking at jobs; `ready` counts the suspects
+ * too. Its leads are a worker's id and an instant on the machine's monotonic clock each, or null.
  * `job.rank` is the negated priority and `job.place` the stamp, negated in a queue that is last in, first out: ascending
- * is the order of claims. `job.lease_until` is on the machine's monotonic clock; all other instants are on the wall clock.
+ * is the order of claims, of ordinary jobs and of suspects. `job.lease_until` is on the machine's monotonic clock; all
+ * other instants are on the wall clock.
  * Payloads come last in a row: what only reads the columns before them does not read their pages.
  * Each state has its own partial index, so that a job lies in three trees at any time and a change of state writes two.
  * `call` holds the calls that one transaction made on one queue, as JSON; `cid` counts up within the queue.
@@ -45,7 +47,13 @@ CREATE TABLE queue (
   processed INTEGER NOT NULL DEFAULT 0,
   failed INTEGER NOT NULL DEFAULT 0,
   stamp INTEGER NOT NULL DEFAULT 0,
-  fence INTEGER NOT NULL DEFAULT 0
+  last_fence INTEGER NOT NULL DEFAULT 0,
+  suspects INTEGER NOT NULL DEFAULT 0,
+  crashed INTEGER NOT NULL DEFAULT 0,
+  lead_worker TEXT,
+  lead_wake_at INTEGER,
+  suspect_lead_worker TEXT,
+  suspect_lead_wake_at INTEGER
 );
 CREATE TABLE job (
   rid INTEGER PRIMARY KEY,
@@ -62,6 +70,7 @@ CREATE TABLE job (
   lease_until INTEGER NOT NULL DEFAULT 0,
   alone INTEGER NOT NULL DEFAULT 0,
   cancelling INTEGER NOT NULL DEFAULT 0,
+  suspect INTEGER NOT NULL DEFAULT 0,
   remember_ms INTEGER NOT NULL,
   created_at INTEGER NOT NULL,
   updated_at INTEGER NOT NULL,
@@ -82,7 +91,7 @@ CREATE TABLE job (
 );
 CREATE UNIQUE INDEX job_id ON job (qid, id);
 CREATE INDEX job_scheduled ON job (qid, stamp) WHERE state = 0;
-CREATE INDEX job_ready ON job (qid, rank, place) WHERE state = 1;
+CREATE INDEX job_ready ON job (qid, suspect, rank, place) WHERE state = 1;
 CREATE INDEX job_running ON job (qid, lease_until) WHERE state = 2;
 CREATE INDEX job_completed ON job (qid, finished_at) WHERE state = 3;
 CREATE INDEX job_expires ON job (qid, expires_at) WHERE state = 3 AND expires_at IS NOT NULL;
@@ -107,3 +116,24 @@ CREATE INDEX remembered_until ON remembered (qid, until);
 CREATE TABLE call (qid INTEGER NOT NULL, cid INTEGER NOT NULL, calls TEXT NOT NULL, PRIMARY KEY (qid, cid)) WITHOUT ROWID;
 CREATE TABLE worker (id TEXT PRIMARY KEY, record TEXT NOT NULL, seen_at INTEGER NOT NULL, until INTEGER NOT NULL) WITHOUT ROWID;
 `
+
+/**
+ * What brings the tables of version `n` to version `n + 1`, at place `n`. A column that is added comes after the payload,
+ * which costs a look at its pages where a row does not fit into one. Each renames a column that every write of the version
+ * before needs: a process of that version which is still at work on the file is refused then, and not let miscount.
+ */
+export const migrations: Readonly<Record<number, string>> = {
+  1: `
+ALTER TABLE queue RENAME COLUMN fence TO last_fence;
+ALTER TABLE queue ADD COLUMN suspects INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE queue ADD COLUMN crashed INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE queue ADD COLUMN lead_worker TEXT;
+ALTER TABLE queue ADD COLUMN lead_wake_at INTEGER;
+ALTER TABLE queue ADD COLUMN suspect_lead_worker TEXT;
+ALTER TABLE queue ADD COLUMN suspect_lead_wake_at INTEGER;
+ALTER TABLE job ADD COLUMN suspect INTEGER NOT NULL DEFAULT 0;
+DROP INDEX job_ready;
+CREATE INDEX job_ready ON job (qid, suspect, rank, place) WHERE state = 1;
+DELETE FROM worker;
+`,
+}

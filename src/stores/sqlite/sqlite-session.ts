@@ -1,10 +1,11 @@
 /** A session: what the calls of one connection share while they run. */
 
+import { isLed } from '../../core/lead.js'
 import { SqliteCalls } from './sqlite-calls.js'
 import type { SqliteClock } from './sqlite-clock.js'
 import type { Database } from './sqlite-driver.js'
 import { SqliteJobs } from './sqlite-job.js'
-import { type QueueRow, SqliteQueues } from './sqlite-queue.js'
+import { leadOf, type QueueRow, SqliteQueues } from './sqlite-queue.js'
 
 export class SqliteSession {
   readonly db: Database
@@ -12,7 +13,7 @@ export class SqliteSession {
   readonly queues: SqliteQueues
   readonly jobs: SqliteJobs
   readonly calls: SqliteCalls
-  /** Queues in which this transaction made something claimable, or due at another time than before. */
+  /** Queues in which this transaction made something claimable, or due before their lead would ask. */
   readonly rung = new Set<string>()
   /** Whether jobs ended in this transaction. */
   hasEnds = false
@@ -28,6 +29,13 @@ export class SqliteSession {
   /** To be told to those who wait, after the commit. A paused queue has nothing for them. */
   ring(queue: QueueRow): void {
     if (queue.paused === 0) this.rung.add(queue.name)
+  }
+
+  /** A job is due later: its queue's lead asks then, unless there is none or it would come too late. */
+  ringForLater(queue: QueueRow, delayMs: number): void {
+    const mono = this.clock.mono()
+    const lead = leadOf(queue)
+    if (!isLed(lead, mono) || mono + delayMs < lead.wakeAt) this.ring(queue)
   }
 
   flush(): void {

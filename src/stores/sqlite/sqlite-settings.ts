@@ -2,19 +2,19 @@
 
 import { refuseOtherForm } from '../../core/queue.js'
 import type { Depth, QueueSettings, StoredQueue } from '../store.js'
-import type { SqliteClaim } from './sqlite-claim.js'
 import type { Statement } from './sqlite-driver.js'
+import type { SqliteLook } from './sqlite-look.js'
 import { storedQueue } from './sqlite-records.js'
 import type { SqliteSession } from './sqlite-session.js'
 
 export class SqliteSettings {
   readonly #session: SqliteSession
-  readonly #claim: SqliteClaim
+  readonly #look: SqliteLook
   readonly #insert: Statement
 
-  constructor(session: SqliteSession, claim: SqliteClaim) {
+  constructor(session: SqliteSession, look: SqliteLook) {
     this.#session = session
-    this.#claim = claim
+    this.#look = look
     this.#insert = session.db.prepare('INSERT INTO queue (name, kind, ord, max_crashes) VALUES (?, ?, ?, ?)')
   }
 
@@ -41,18 +41,20 @@ export class SqliteSettings {
     const now = this.#session.clock.now()
     const depths = names.map((name): Depth => {
       const row = this.#session.queues.get(name)
-      const { ready, scheduled, running, dead, retries, processed, failed } = row
+      const { ready, suspects, scheduled, running, dead, retries, processed, failed, crashed } = row
       return {
         queue: name,
         ready,
+        suspects,
         scheduled,
         running,
         dead,
         fresh: ready + scheduled - retries,
         retries,
-        lagMs: Math.max(this.#claim.headAgeMs(row, now) ?? 0, this.#claim.overdueMs(row, now)),
+        lagMs: this.#look.lagMs(row, now),
         processed,
         failed,
+        crashed,
         paused: row.paused === 1,
         draining: row.draining === 1,
       }

@@ -125,21 +125,27 @@ export class SqliteSettle {
       jobs.bury(queue, job, how.reason, undefined, now)
       this.#session.hasEnds = true
     } else if (job.cancelling) this.#cancel(queue, job, now)
-    else {
-      jobs.schedule(queue, job, how.delayMs, now)
-      this.#session.ring(queue)
-    }
+    else this.#schedule(queue, job, how.delayMs, now)
   }
 
-  /** Not counted: with no delay the job is back in its old place. */
+  /** Not counted: with no delay the job is back in its old place, and as suspect as it was. */
   #backToQueue(queue: QueueRow, job: JobRow, delayMs: number, now: number): void {
     if (job.cancelling) {
       this.#cancel(queue, job, now)
       return
     }
-    if (delayMs === 0) this.#session.jobs.requeue(queue, job, now)
-    else this.#session.jobs.schedule(queue, job, delayMs, now)
+    if (delayMs > 0) {
+      this.#schedule(queue, job, delayMs, now)
+      return
+    }
+    this.#session.jobs.requeue(queue, job, now)
     this.#session.ring(queue)
+  }
+
+  #schedule(queue: QueueRow, job: JobRow, delayMs: number, now: number): void {
+    this.#session.jobs.schedule(queue, job, delayMs, now)
+    if (delayMs === 0) this.#session.ring(queue)
+    else this.#session.ringForLater(queue, delayMs)
   }
 
   extend(items: readonly ExtendItem[]): ExtendAnswer[] {

@@ -5,6 +5,7 @@
 
 import { resolve } from 'node:path'
 import { InvalidArgumentError } from '../../core/errors.js'
+import type { Records } from '../job-records.js'
 import type {
   Claim,
   Claimed,
@@ -16,14 +17,13 @@ import type {
   ExtendAnswer,
   ExtendItem,
   QueueSettings,
-  Records,
   SettleAnswer,
   SettleItem,
   Store,
   StoredQueue,
   StoreTraits,
-  WorkerRegistry,
 } from '../store.js'
+import type { WorkerRegistry } from '../worker-registry.js'
 import type { ClaimedText } from './sqlite-claim.js'
 import { typedError } from './sqlite-errors.js'
 import { SqliteInbox } from './sqlite-inbox.js'
@@ -43,6 +43,7 @@ export const sqliteTraits: StoreTraits = {
   maxLeaseMs: Number.MAX_SAFE_INTEGER,
   maxPayloadBytes: 1_048_576,
   exactDepth: true,
+  beatsFromThread: true,
   durability: 'machine',
 }
 
@@ -76,6 +77,8 @@ export class SqliteStore implements Store {
       beat: (worker, ttlMs) => this.#inbox.call('beat', worker, ttlMs),
       remove: (id) => this.#inbox.call('removeWorker', id),
       list: () => this.#inbox.call('workers'),
+      held: (worker) => this.#inbox.call('held', worker),
+      gone: (claims, worker) => this.#inbox.call('gone', claims, worker),
     }
   }
 

@@ -18,7 +18,7 @@ const mostJobs = 1_000
 const mostBytes = 4 * 1_024 * 1_024
 
 const port = parentPort!
-const { file, clock } = workerData as ThreadSettings
+const { file, clock, closing } = workerData as ThreadSettings
 const bells = new BellWriter(file)
 let inbox: Call[] = []
 let isClosing = false
@@ -32,7 +32,7 @@ port.on('message', async (request: Request) => {
   accept(request)
   try {
     const [driver, loadedClock] = await loaded
-    connection ??= new SqliteConnection(file, driver, loadedClock)
+    connection ??= new SqliteConnection(file, driver, loadedClock, closing)
     work(connection)
   } catch (error) {
     refuseAll(error)

@@ -4,9 +4,13 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { SqliteBell } from './sqlite-bell.js'
 import type { SqliteInbox } from './sqlite-inbox.js'
 import type { Reply } from './sqlite-message.js'
+import type { Peeked } from './sqlite-operations.js'
+import { SqliteTokens, tokenName } from './sqlite-token.js'
 
 /** The longest timer there is; whoever waits longer just looks once more in between. */
 const longestTimerMs = 0x7fffffff
+/** How long a job that a look comes upon is left to whoever was rung for it. */
+const graceMs = 200
 /** Least time between two looks for ended jobs: a busy store rings hundreds of times a second. */
 const resultGapMs = 5
 
@@ -16,18 +20,20 @@ export class SqliteWait {
   readonly #inbox: SqliteInbox
   readonly #queues: SqliteBell
   readonly #results: SqliteBell
+  readonly #tokens: SqliteTokens
 
   constructor(file: string, inbox: SqliteInbox) {
     this.#inbox = inbox
     const dataVersion = () => inbox.call<number>('dataVersion')
     this.#queues = new SqliteBell(file, 'queues', dataVersion)
     this.#results = new SqliteBell(file, 'results', dataVersion)
+    this.#tokens = new SqliteTokens(file)
   }
 
   /** A commit of this process needs no watch to be noticed. */
   told(reply: Reply): void {
-    if (reply.rung.length > 0) this.#queues.ring(new Set(reply.rung.map((name) => name.toLowerCase())))
-    if (reply.hasEnds) this.#results.ring(new Set())
+    for (const queue of reply.rung) this.#queues.ring(tokenName(queue))
+    if (reply.hasEnds) this.#results.ring('ended')
   }
 
   close(): void {
@@ -36,42 +42,89 @@ export class SqliteWait {
   }
 
   async forQueues(queues: readonly string[], forMs: number, signal: AbortSignal): Promise<string[]> {
+    const answer = await this.#rungOf(queues, forMs, signal)
+    if (!signal.aborted && !this.#inbox.isClosed) return answer
+    // Whoever asked has turned away: another one who waits is to have these.
+    this.#putBack(answer)
+    return []
+  }
+
+  async #rungOf(queues: readonly string[], forMs: number, signal: AbortSignal): Promise<string[]> {
     const until = performance.now() + forMs
-    const rung = new Set<string>()
+    const byToken = new Map(queues.map((queue) => [tokenName(queue), queue]))
+    const ear = new Ringing()
+    let rung: string | undefined
     let mustLook = true
-    const bell = new Ringing()
-    const stop = await this.#queues.listen((names) => {
-      if (names === undefined) mustLook = true
-      else for (const name of queues) if (names.has(name.toLowerCase())) rung.add(name)
-      if (mustLook || rung.size > 0) bell.ring()
+    let mayChange = true
+    // A commit of our own changes no `data_version`: a ring that another one took, and may never answer, is looked after.
+    let isUnanswered = false
+    const take = (queue: string) => {
+      // One is enough: the next is for somebody else.
+      if (rung !== undefined || !this.#tokens.take(queue)) return
+      rung = queue
+      ear.ring()
+    }
+    const stop = await this.#queues.listen({
+      rung(name) {
+        const queue = byToken.get(name)
+        if (queue === undefined) return
+        isUnanswered = true
+        take(queue)
+      },
+      look(hasChanged) {
+        if (!hasChanged && !mayChange && !isUnanswered) return
+        isUnanswered = false
+        for (const queue of queues) take(queue)
+        mustLook = true
+        ear.ring()
+      },
     })
+    // Of rings that nobody waited for: with the token gone the next ring is heard, and the first look answers these.
+    let missed = queues.filter((queue) => this.#tokens.take(queue))
+    let isSure = true
     try {
-      for (;;) {
-        if (rung.size > 0) return [...rung]
+      while (rung === undefined) {
+        if (this.#inbox.isClosed) return missed
         if (mustLook) {
           mustLook = false
-          if (this.#inbox.isClosed) return []
-          const found = await this.#inbox.call<string[]>('peek', queues)
-          if (found.length > 0) return found
-          continue
-        }
-        if (!(await bell.heard(until - performance.now(), signal))) return []
+          const { found, changes } = await this.#inbox.call<Peeked>('peek', queues, missed)
+          if (found.length > 0 && isSure) return rung === undefined ? found : [...new Set([rung, ...found])]
+          missed = []
+          mayChange = changes
+          // Somebody else may be about to take it: later only what is there at a second look is worth waking up for.
+          isSure = found.length > 0
+          if (!isSure) continue
+          await ear.heard(Math.min(graceMs, until - performance.now()), signal)
+          mustLook = true
+        } else if (!(await ear.heard(until - performance.now(), signal))) return []
+        if (signal.aborted || performance.now() >= until) break
       }
+      return rung === undefined ? [] : [rung]
+    } catch (error) {
+      this.#putBack(rung === undefined ? missed : [rung, ...missed])
+      throw error
     } finally {
       stop()
     }
   }
 
+  #putBack(queues: Iterable<string>): void {
+    for (const queue of queues) this.#tokens.put(queue)
+  }
+
   async forResults(jobs: readonly JobKey[], forMs: number, signal: AbortSignal): Promise<JobKey[]> {
     const until = performance.now() + forMs
-    const bell = new Ringing()
-    const stop = await this.#results.listen(() => bell.ring())
+    const ear = new Ringing()
+    const stop = await this.#results.listen({
+      rung: () => ear.ring(),
+      look: (hasChanged) => hasChanged && ear.ring(),
+    })
     try {
       for (;;) {
         if (this.#inbox.isClosed) return []
         const ended = await this.#inbox.call<JobKey[]>('ended', jobs)
         if (ended.length > 0) return ended
-        if (!(await bell.heard(until - performance.now(), signal))) return []
+        if (!(await ear.heard(until - performance.now(), signal))) return []
         await sleep(resultGapMs, undefined, { signal }).catch(() => {})
       }
     } finally {

@@ -34,6 +34,6 @@ function weighed([, name, [first]]: Call): Weight {
     return { jobs: items.length, bytes }
   }
   if (name === 'claim') return { jobs: (first as readonly { limit: number }[])[0]?.limit ?? 0, bytes: 0 }
-  if (name === 'extend') return { jobs: (first as readonly unknown[]).length, bytes: 0 }
+  if (name === 'extend' || name === 'gone') return { jobs: (first as readonly unknown[]).length, bytes: 0 }
   return { jobs: 1, bytes: 0 }
 }

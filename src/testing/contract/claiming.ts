@@ -126,7 +126,7 @@ export const claiming: ContractConcern = {
       await scene.add('a')
       const fences: number[] = []
       const next = async () => {
-        const claim = await scene.claimOne({ leaseMs: 1_000 })
+        const claim = await scene.claimOne({ leaseMs: 1_000, alone: true })
         fences.push(claim.fence)
         return claim
       }
@@ -192,6 +192,7 @@ export const claiming: ContractConcern = {
       assert.deepEqual(claimed, {
         now: await scene.now(),
         claims: [],
+        crashed: [],
         buried: [],
         waits: [{ queue: scene.queue, reason: 'empty' }],
         more: false,
@@ -266,7 +267,7 @@ export const claiming: ContractConcern = {
 
       const { waits } = await scene.claim()
 
-      assert.deepEqual(waits, [{ queue: scene.queue, reason: 'scheduled', forMs: 4_000 }])
+      assert.deepEqual(waits, [{ queue: scene.queue, reason: 'scheduled', forMs: 4_000, lead: true }])
     }),
 
     contractCase('a denial says when a lease ends', async (scene) => {
@@ -276,7 +277,7 @@ export const claiming: ContractConcern = {
 
       const { waits } = await scene.claim()
 
-      assert.deepEqual(waits, [{ queue: scene.queue, reason: 'empty', forMs: 7_000 }])
+      assert.deepEqual(waits, [{ queue: scene.queue, reason: 'empty', forMs: 7_000, lead: true }])
     }),
 
     contractCase('a denial names the sooner of a due job and an ending lease', async (scene) => {
@@ -284,7 +285,9 @@ export const claiming: ContractConcern = {
       await scene.claimOne({ leaseMs: 3_000 })
       await scene.add({ id: 'b', delayMs: 9_000 })
 
-      assert.deepEqual((await scene.claim()).waits, [{ queue: scene.queue, reason: 'scheduled', forMs: 3_000 }])
+      const { waits } = await scene.claim()
+
+      assert.deepEqual(waits, [{ queue: scene.queue, reason: 'scheduled', forMs: 3_000, lead: true }])
     }),
 
     contractCase(

@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { ClosedError } from '../../core/errors.js'
-import { type ContractConcern, contractCase, records } from './contract-case.js'
+import { type ContractConcern, contractCase, records, workers } from './contract-case.js'
 import { newJob, soon } from './scene.js'
 
 export const closing: ContractConcern = {
@@ -40,6 +40,18 @@ export const closing: ContractConcern = {
         await assert.rejects(records.pause(queue), ClosedError)
       },
       records,
+    ),
+
+    contractCase(
+      'the registry of a closed store refuses too',
+      async ({ store, workers, queue }) => {
+        await store.close()
+
+        await assert.rejects(workers.list(), ClosedError)
+        await assert.rejects(workers.held('w1'), ClosedError)
+        await assert.rejects(workers.gone([{ queue, id: 'a', fence: 1 }], 'w1'), ClosedError)
+      },
+      workers,
     ),
 
     contractCase('closing ends a wait under way', async ({ store, queue }) => {

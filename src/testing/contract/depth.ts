@@ -10,6 +10,7 @@ export const depth: ContractConcern = {
       assert.deepEqual(await scene.depth(), {
         queue: scene.queue,
         ready: 0,
+        suspects: 0,
         scheduled: 0,
         running: 0,
         dead: 0,
@@ -18,6 +19,7 @@ export const depth: ContractConcern = {
         lagMs: 0,
         processed: 0,
         failed: 0,
+        crashed: 0,
         paused: false,
         draining: false,
       })

@@ -1,4 +1,4 @@
-/** Contract cases: leases that are renewed, that end, and crashes. */
+/** Contract cases: leases, renewed and ended. */
 
 import assert from 'node:assert/strict'
 import type { Store } from '../../stores/store.js'
@@ -13,90 +13,9 @@ export const leasing: ContractConcern = {
       await scene.claimOne({ leaseMs: 5_000 })
 
       await scene.advance(4_999)
-      assert.deepEqual(await scene.claimIds(), [])
+      assert.deepEqual(await scene.claimIds({ alone: true }), [])
       await scene.advance(1)
-      assert.deepEqual(await scene.claimIds(), ['a'])
-    }),
-
-    contractCase('a job whose lease ended is back in its old place', async (scene) => {
-      await scene.add('a')
-      await scene.claimOne({ leaseMs: 1_000 })
-      await scene.add('b', 'c')
-      await scene.advance(1_000)
-
-      assert.deepEqual(await scene.claimIds(), ['a', 'b', 'c'])
-    }),
-
-    contractCase('a lease that ended counts no attempt and, not being alone, no crash', async (scene) => {
-      await scene.add('a', 'b')
-      for (let i = 0; i < 5; i++) {
-        await scene.claim({ leaseMs: 1_000 })
-        await scene.advance(1_000)
-      }
-
-      const { claims, buried } = await scene.claim()
-
-      assert.deepEqual(
-        claims.map(({ id, attempt, crashes }) => [id, attempt, crashes]),
-        [
-          ['a', 1, 0],
-          ['b', 1, 0],
-        ],
-      )
-      assert.deepEqual(buried, [])
-      assert.equal((await scene.depth()).failed, 0)
-    }),
-
-    contractCase('a lease that ended alone is a crash of its job', async (scene) => {
-      await scene.add('a')
-      await scene.claimOne({ leaseMs: 1_000, alone: true })
-      await scene.advance(1_000)
-
-      const { crashes, attempt } = await scene.claimOne()
-
-      assert.deepEqual({ crashes, attempt }, { crashes: 1, attempt: 1 })
-    }),
-
-    contractCase(
-      'a job that crashed maxCrashes times alone is buried as crashed, by the claim that finds it',
-      async (scene) => {
-        await scene.openQueue({ maxCrashes: 2 })
-        await scene.add({ id: 'a', task: 'resize' }, 'b')
-        for (let i = 0; i < 2; i++) {
-          assert.deepEqual(await scene.claimIds({ leaseMs: 1_000, alone: true }), ['a'])
-          await scene.advance(1_000)
-        }
-
-        const { buried, claims } = await scene.claim()
-
-        assert.deepEqual(buried, [{ queue: scene.queue, id: 'a', task: 'resize', reason: 'crashed' }])
-        assert.deepEqual(
-          claims.map(({ id }) => id),
-          ['b'],
-        )
-        const { state, reason, crashes, finishedAt } = await scene.job('a')
-        assert.deepEqual([state, reason, crashes, finishedAt], ['dead', 'crashed', 2, await scene.now()])
-      },
-    ),
-
-    contractCase('a job that was buried is told of once', async (scene) => {
-      await scene.openQueue({ maxCrashes: 1 })
-      await scene.add('a')
-      await scene.claimOne({ leaseMs: 1_000, alone: true })
-      await scene.advance(1_000)
-
-      assert.equal((await scene.claim()).buried.length, 1)
-      assert.equal((await scene.claim()).buried.length, 0)
-    }),
-
-    contractCase('crashes are kept over releases and failures', async (scene) => {
-      await scene.add('a')
-      await scene.claimOne({ leaseMs: 1_000, alone: true })
-      await scene.advance(1_000)
-      await scene.end(await scene.claimOne(), { kind: 'release', delayMs: 0 })
-      await scene.end(await scene.claimOne(), { kind: 'retry', delayMs: 0 })
-
-      assert.equal((await scene.claimOne()).crashes, 1)
+      assert.deepEqual(await scene.claimIds({ alone: true }), ['a'])
     }),
 
     contractCase('a settle of a lease that ended but was not taken over is welcome', async (scene) => {
@@ -105,7 +24,8 @@ export const leasing: ContractConcern = {
       await scene.advance(60_000)
 
       assert.equal(await scene.settle(claim, { kind: 'complete' }), 'ok')
-      assert.deepEqual(await scene.claimIds(), [])
+      assert.deepEqual((await scene.claim({ alone: true })).claims, [])
+      assert.equal((await scene.depth()).crashed, 0)
     }),
 
     contractCase('a lease that ended but was not taken over may be renewed', async (scene) => {
@@ -115,7 +35,7 @@ export const leasing: ContractConcern = {
 
       assert.equal(await scene.extend(claim, { leaseMs: 1_000 }), 'ok')
       await scene.advance(999)
-      assert.deepEqual(await scene.claimIds(), [])
+      assert.deepEqual(await scene.claimIds({ alone: true }), [])
     }),
 
     contractCase('after recovery, even without a new claim, the old claim is lost', async (scene) => {
@@ -133,7 +53,7 @@ export const leasing: ContractConcern = {
       await scene.add('a')
       const old = await scene.claimOne({ leaseMs: 1_000 })
       await scene.advance(1_000)
-      await scene.claimOne({ worker: 'worker-2' })
+      await scene.claimOne({ worker: 'worker-2', alone: true })
       const before = await scene.harness.dump()
 
       for (const settlement of [
@@ -225,7 +145,7 @@ export const leasing: ContractConcern = {
         beat: { started: true, host: 'h', pid: 1, progress: { fraction: 1 } },
       })
       await scene.advance(1_000)
-      await scene.claimOne({ worker: 'worker-2' })
+      await scene.claimOne({ worker: 'worker-2', alone: true })
 
       const { startedAt, host, pid, progress, worker } = await scene.job('a')
 
@@ -240,8 +160,8 @@ export const leasing: ContractConcern = {
       const first = await scene.claim({ limit: 250 })
       const second = await scene.claim({ limit: 250 })
 
-      assert.deepEqual([first.claims.length, first.more], [100, true])
-      assert.deepEqual([second.claims.length, second.more], [50, false])
+      assert.deepEqual([first.crashed.length, first.more], [100, true])
+      assert.deepEqual([second.crashed.length, second.more], [50, false])
     }),
 
     contractCase('leases are recovered in the order in which they ended', async (scene) => {
@@ -302,7 +222,7 @@ export const leasing: ContractConcern = {
       await scene.add('a')
       const first = await scene.claimOne({ leaseMs: 1_000 })
       await scene.advance(1_000)
-      const second = await scene.claimOne({ worker: 'worker-2' })
+      const second = await scene.claimOne({ worker: 'worker-2', alone: true })
       await scene.end(second, { kind: 'complete' })
 
       const entries = (await scene.harness.audit()).map(({ kind, fence, worker }) => [kind, fence, worker])

@@ -1,6 +1,7 @@
 /** A scene: a store with one queue and the few words that contract cases are told in. */
 
 import assert from 'node:assert/strict'
+import type { Records } from '../../stores/job-records.js'
 import type {
   Claim,
   Claimed,
@@ -13,13 +14,12 @@ import type {
   ExtendItem,
   NewJob,
   QueueSettings,
-  Records,
   SettleAnswer,
   SettleItem,
   Store,
   StoredQueue,
-  WorkerRegistry,
 } from '../../stores/store.js'
+import type { WorkerRegistry } from '../../stores/worker-registry.js'
 import type { CanonicalJob, CanonicalQueue } from '../canonical-state.js'
 import type { Settlement } from '../command.js'
 import type { StoreHarness } from '../store-harness.js'
@@ -123,6 +123,16 @@ export class Scene {
     const claim = await this.claimOne()
     assert.equal(claim.id, id)
     await this.end(claim, { kind: 'bury', error: 'broken', reason: 'unrecoverable' })
+  }
+
+  /** Enqueues jobs and makes suspects of them: whoever takes them dies. Nothing else may be ready; a second passes. */
+  async addSuspects(...jobs: (string | (Partial<NewJob> & { readonly id: string }))[]): Promise<void> {
+    await this.add(...jobs)
+    const { claims } = await this.claim({ worker: 'victim', leaseMs: 1_000, limit: jobs.length })
+    assert.equal(claims.length, jobs.length)
+    await this.advance(1_000)
+    const { crashed } = await this.claim({ worker: 'finder', limit: 0 })
+    assert.equal(crashed.length, jobs.length)
   }
 
   /** Completes a job with a kept result; nothing else may be ready. */

@@ -3,16 +3,21 @@
 import { claiming } from './claiming.js'
 import { closing } from './closing.js'
 import type { ContractConcern } from './contract-case.js'
+import { crashing } from './crashing.js'
 import { depth } from './depth.js'
 import { enqueueing } from './enqueueing.js'
+import { holding } from './holding.js'
 import { idempotency } from './idempotency.js'
+import { leading } from './leading.js'
 import { leasing } from './leasing.js'
 import { morgue } from './morgue.js'
 import { opening } from './opening.js'
 import { recordsActions } from './records-actions.js'
 import { recordsListing } from './records-listing.js'
 import { retention } from './retention.js'
+import { ringing } from './ringing.js'
 import { settling } from './settling.js'
+import { suspects } from './suspects.js'
 import { waiting } from './waiting.js'
 import { workersRegistry } from './workers-registry.js'
 
@@ -22,13 +27,18 @@ export const storeContract: readonly ContractConcern[] = [
   idempotency,
   claiming,
   leasing,
+  crashing,
+  suspects,
+  leading,
   settling,
   retention,
   depth,
   waiting,
+  ringing,
   recordsListing,
   recordsActions,
   morgue,
   workersRegistry,
+  holding,
   closing,
 ]

@@ -1,8 +1,8 @@
 /** Contract cases: waiting for a ring, and watching jobs end. */
 
 import assert from 'node:assert/strict'
-import { type ContractConcern, contractCase, records } from './contract-case.js'
-import { newJob, soon } from './scene.js'
+import { type ContractConcern, contractCase, records, workers } from './contract-case.js'
+import { soon } from './scene.js'
 
 /** Longer than any case may take: what ends sooner ended for another reason. */
 const longMs = 25_000
@@ -25,6 +25,41 @@ export const waiting: ContractConcern = {
       assert.deepEqual(await soon(scene.store.wait([scene.queue], longMs, never())), [scene.queue])
     }),
 
+    contractCase('wait resolves at once for a change that is due only where nobody leads', async (scene) => {
+      await scene.add({ id: 'a', delayMs: 1_000 })
+      await scene.claim({ worker: 'lead' })
+      await scene.advance(2_000)
+      assert.deepEqual(await scene.store.wait([scene.queue], 50, never()), [])
+      await scene.advance(1)
+
+      assert.deepEqual(await soon(scene.store.wait([scene.queue], longMs, never())), [scene.queue])
+    }),
+
+    contractCase('wait resolves at once where a job is ready, be there a lead or not', async (scene) => {
+      await scene.add({ id: 'a', delayMs: 1_000 })
+      await scene.claim({ worker: 'lead' })
+      await scene.add('b')
+
+      assert.deepEqual(await soon(scene.store.wait([scene.queue], longMs, never())), [scene.queue])
+    }),
+
+    contractCase(
+      'wait resolves at once with all queues that hold a job, and not with paused ones',
+      async (scene) => {
+        for (const name of ['second', 'paused', 'empty']) await scene.openQueue({ name })
+        await scene.add('a')
+        await scene.enqueue(['b'], { queue: 'second' })
+        await scene.enqueue(['c'], { queue: 'paused' })
+        await scene.records.pause('paused')
+
+        const found = await soon(scene.store.wait(['empty', 'paused', 'second', scene.queue], longMs, never()))
+
+        assert.deepEqual(found.sort(), [scene.queue, 'second'])
+        assert.deepEqual(await scene.store.wait(['paused'], 50, never()), [])
+      },
+      records,
+    ),
+
     contractCase('an enqueue rings who waits', async (scene) => {
       const rung = scene.store.wait([scene.queue], longMs, never())
       await scene.add('a')
@@ -38,14 +73,6 @@ export const waiting: ContractConcern = {
       await scene.add('a')
 
       assert.deepEqual(await soon(rung), [scene.queue])
-    }),
-
-    contractCase('everybody who waits is rung', async (scene) => {
-      const handles = [scene.store, scene.store, await scene.harness.open()]
-      const rung = handles.map((store) => store.wait([scene.queue], longMs, never()))
-      await scene.add('a')
-
-      assert.deepEqual(await soon(Promise.all(rung)), [[scene.queue], [scene.queue], [scene.queue]])
     }),
 
     contractCase('wait names a queue that was asked for', async (scene) => {
@@ -143,6 +170,36 @@ export const waiting: ContractConcern = {
     ),
 
     contractCase(
+      'everybody who watches a job is told of its end',
+      async (scene) => {
+        await scene.add('a')
+        const claim = await scene.claimOne()
+        const job = { queue: scene.queue, id: 'a' }
+        const handles = [scene.store, scene.store, await scene.harness.open()]
+        const watched = handles.map((store) => store.records!.watch([job], longMs, never()))
+        await scene.end(claim, { kind: 'complete' })
+
+        assert.deepEqual(await soon(Promise.all(watched)), [[job], [job], [job]])
+      },
+      records,
+    ),
+
+    contractCase(
+      'watch resolves when a job is buried because its worker is gone',
+      async (scene) => {
+        await scene.openQueue({ maxCrashes: 1 })
+        await scene.add('a')
+        const { queue, id, fence } = await scene.claimOne({ worker: 'w1', alone: true })
+        const watched = scene.records.watch([{ queue, id }], longMs, never())
+        await scene.workers.gone([{ queue, id, fence }], 'w1')
+
+        assert.deepEqual(await soon(watched), [{ queue, id }])
+      },
+      records,
+      workers,
+    ),
+
+    contractCase(
       'watch resolves with the first job that ends, and tells of no other',
       async (scene) => {
         await scene.add('a', 'b')
@@ -186,13 +243,6 @@ export const waiting: ContractConcern = {
       },
       records,
     ),
-
-    contractCase('many waits at once are all rung by one enqueue', async (scene) => {
-      const rung = Array.from({ length: 50 }, () => scene.store.wait([scene.queue], longMs, never()))
-      await scene.store.enqueue([{ callId: 'c', queue: scene.queue, jobs: [newJob({ id: 'a' })] }])
-
-      for (const names of await soon(Promise.all(rung))) assert.deepEqual(names, [scene.queue])
-    }),
   ],
 }
 

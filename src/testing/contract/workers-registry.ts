@@ -1,13 +1,16 @@
 /** Contract cases: the registry of workers. */
 
 import assert from 'node:assert/strict'
-import type { WorkerRecord } from '../../stores/store.js'
+import type { WorkerRecord } from '../../stores/worker-registry.js'
 import { type ContractConcern, contractCase, workers } from './contract-case.js'
 
 const worker: WorkerRecord = {
   id: 'worker-1',
   host: 'mill-1',
+  boot: 'boot-1',
+  pidns: '1',
   pid: 4_711,
+  ticks: 17,
   queues: ['mail', 'video'],
   concurrency: 10,
   running: 3,

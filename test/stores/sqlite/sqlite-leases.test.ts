@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import { fileClockUrl, writeFileClock } from '#src/testing/file-clock.js'
-import { enqueueCall, queue, SqliteScene } from './sqlite-scene.js'
+import { enqueueCall, job, queue, SqliteScene } from './sqlite-scene.js'
 
 let scene: SqliteScene
 beforeEach(() => {
@@ -10,6 +10,8 @@ beforeEach(() => {
 afterEach(() => scene.close())
 
 const by = { worker: 'w', leaseMs: 3_600_000 }
+/** What is found crashed is suspect: only who holds nothing else is given it. */
+const alone = { ...by, alone: true }
 const from = [{ queue: queue.name, limit: 1 }]
 
 it('a restart of the machine ends every lease at once; another opening does not', async () => {
@@ -27,7 +29,7 @@ it('a restart of the machine ends every lease at once; another opening does not'
 
   writeFileClock(clockFile, 1_000_000, 'boot-2')
   const afterBoot = await scene.opened(clock)
-  const [second] = (await afterBoot.claim(from, by)).claims
+  const [second] = (await afterBoot.claim(from, alone)).claims
   expect(second).toMatchObject({ id: 'a', attempt: 1, crashes: 0 })
   expect(second!.fence).toBeGreaterThan(first!.fence)
 })
@@ -45,5 +47,19 @@ it('another boot id at the same time of boot ends no lease: it is a container of
   expect((await container.claim(from, by)).claims).toEqual([])
 
   const afterBoot = await scene.opened(clockOf('boot-3', 1_000_000))
-  expect((await afterBoot.claim(from, by)).claims).toHaveLength(1)
+  expect((await afterBoot.claim(from, alone)).claims).toHaveLength(1)
+})
+
+it('whoever led before a restart of the machine leads no more', async () => {
+  const clockFile = join(scene.folder, 'clock')
+  writeFileClock(clockFile, 1_000_000, 'boot-1')
+  const before = await scene.opened(fileClockUrl(clockFile))
+  const later = { ...enqueueCall('a'), jobs: [job('a', { delayMs: 3_600_000 })] }
+  await before.enqueue([later])
+  expect((await before.claim(from, by)).waits[0]).toMatchObject({ reason: 'scheduled', lead: true })
+  await before.close()
+
+  writeFileClock(clockFile, 1_000_000, 'boot-2')
+  const afterBoot = await scene.opened(fileClockUrl(clockFile))
+  expect((await afterBoot.claim(from, { ...by, worker: 'other' })).waits[0]).toMatchObject({ lead: true })
 })

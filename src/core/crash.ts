@@ -1,0 +1,22 @@
+/** What becomes of a job whose lease ended unsettled: the rule of every store. */
+
+export interface CrashedClaim {
+  /** The claim was made alone: whoever held it held nothing else, so the job itself is to blame. */
+  readonly alone: boolean
+  readonly cancelRequested: boolean
+  /** Crashes charged to the job before. */
+  readonly crashes: number
+}
+
+export interface CrashVerdict {
+  /** Crashes charged to the job now. */
+  readonly crashes: number
+  /** `'suspect'`: ready in its old place, for claims alone. */
+  readonly becomes: 'suspect' | 'dead' | 'cancelled'
+}
+
+export function afterCrash({ alone, cancelRequested, crashes }: CrashedClaim, maxCrashes: number): CrashVerdict {
+  const charged = alone ? crashes + 1 : crashes
+  if (cancelRequested) return { crashes: charged, becomes: 'cancelled' }
+  return { crashes: charged, becomes: alone && charged >= maxCrashes ? 'dead' : 'suspect' }
+}

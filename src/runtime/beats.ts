@@ -1,0 +1,197 @@
+/** Beats: which leases are kept, when each is renewed, and what the store's answer means. They tick in the loop of a worker or in a thread. */
+
+import type { JobRef } from '../core/events.js'
+import type { Progress } from '../core/job.js'
+import type { Beat, ClaimKey, ExtendAnswer, ExtendItem, Store } from '../stores/store.js'
+import { type LeaseBatch, type Letter, type Report, tickMs } from './lease-message.js'
+
+export interface BeatsParts {
+  readonly connect: () => Promise<Pick<Store, 'traits' | 'extend'>>
+  readonly mono: () => number
+  readonly host: string
+  readonly pid: number
+  readonly report: (report: Report) => void
+}
+
+interface Kept extends ClaimKey {
+  readonly number: number
+  readonly task: string
+  readonly leaseMs: number
+  /** After it the store may have given the job away. */
+  deadline: number
+  beatAt: number
+  nextBeat: number
+  isBegun: boolean
+  isAnnounced: boolean
+  isCancelled: boolean
+  /** It is told once, and then waits to be forgotten: whoever keeps nothing sleeps, and must not do so on its own account. */
+  isLost: boolean
+  progress: Progress | undefined
+}
+
+/** A handler that runs longer than this is announced by a beat; most end sooner and cost none. */
+const announceAfterMs = 1_000
+/** Progress is sent no more often. */
+const progressGapMs = 1_000
+
+export class Beats {
+  readonly #parts: BeatsParts
+  readonly #kept = new Map<number, Kept>()
+  #isBeating = false
+
+  constructor(parts: BeatsParts) {
+    this.#parts = parts
+  }
+
+  /** Leases that have not been forgotten, lost ones too. */
+  get size(): number {
+    return this.#kept.size
+  }
+
+  take({ kept, begun, progress, forgotten }: Letter): void {
+    for (const batch of kept) this.#keep(batch)
+    for (const number of begun) this.begin(number)
+    for (const [number, latest] of progress) {
+      const lease = this.#kept.get(number)
+      if (lease !== undefined) lease.progress = latest
+    }
+    for (const number of forgotten) this.#kept.delete(number)
+  }
+
+  #keep({ first, leaseMs, sentAt, jobs }: LeaseBatch): void {
+    for (let i = 0, number = first; i < jobs.length; i += 4, number += 1) {
+      this.#kept.set(number, {
+        number,
+        queue: jobs[i] as string,
+        id: jobs[i + 1] as string,
+        fence: jobs[i + 2] as number,
+        task: jobs[i + 3] as string,
+        leaseMs,
+        deadline: deadlineAfter(sentAt, leaseMs),
+        beatAt: sentAt,
+        nextBeat: sentAt + Math.min(announceAfterMs, leaseMs / 3),
+        isBegun: false,
+        isAnnounced: false,
+        isCancelled: false,
+        isLost: false,
+        progress: undefined,
+      })
+    }
+  }
+
+  /** Its handler has begun. A number that is not kept is ignored. */
+  begin(number: number): void {
+    const lease = this.#kept.get(number)
+    if (lease === undefined || lease.isBegun) return
+    lease.isBegun = true
+    lease.nextBeat = Math.min(lease.nextBeat, this.#parts.mono() + announceAfterMs)
+  }
+
+  /** Jobs whose handlers have begun and whose leases are held. */
+  running(): JobRef[] {
+    return [...this.#kept.values()]
+      .filter(({ isBegun, isLost }) => isBegun && !isLost)
+      .map(({ queue, id, task }) => ({ queue, id, task }))
+  }
+
+  /** Lets every lease go on purpose and tells so; returns how many there were. */
+  giveUp(): number {
+    return this.#lose([...this.#kept.values()])
+  }
+
+  /** Keeps nothing any longer and tells nobody. */
+  clear(): void {
+    this.#kept.clear()
+  }
+
+  /** Tells what is overdue, then sends what is due, unless the call of an earlier tick is still under way. Never rejects. */
+  async tick(): Promise<void> {
+    const now = this.#parts.mono()
+    this.#lose([...this.#kept.values()].filter(({ deadline }) => deadline <= now))
+    if (this.#isBeating) return
+    const due = [...this.#kept.values()].filter((lease) => isDue(lease, now))
+    if (due.length === 0) return
+    this.#isBeating = true
+    try {
+      const store = await this.#parts.connect()
+      const { maxBatch } = store.traits
+      for (let i = 0; i < due.length; i += maxBatch) await this.#beat(store, due.slice(i, i + maxBatch))
+    } catch (error) {
+      // The next tick tries again; the local deadline bounds how long that can go on.
+      this.#parts.report({ kind: 'failed', error })
+    } finally {
+      this.#isBeating = false
+    }
+  }
+
+  async #beat(store: Pick<Store, 'extend'>, batch: readonly Kept[]): Promise<void> {
+    const due = batch.filter((lease) => this.#isHeld(lease))
+    if (due.length === 0) return
+    const { mono, report } = this.#parts
+    const sentAt = mono()
+    const items = due.map((lease) => this.#itemOf(lease))
+    const answers = await store.extend(items)
+    const answeredAt = mono()
+    // What was forgotten meanwhile needs no answer, and what was told as lost stays so.
+    const told = due.flatMap((lease, i) =>
+      this.#isHeld(lease) ? [{ lease, item: items[i]!, answer: answers[i] }] : [],
+    )
+    this.#lose(told.filter(({ answer }) => answer === 'lost').map(({ lease }) => lease))
+    const renewed = told.filter(({ answer }) => answer !== 'lost')
+    for (const { lease, item } of renewed) renew(lease, item, sentAt)
+    report({ kind: 'renewed', leases: renewed.map(({ lease }) => lease.number), sentAt, answeredAt })
+    this.#cancel(renewed)
+  }
+
+  #cancel(renewed: readonly { lease: Kept; answer: ExtendAnswer | undefined }[]): void {
+    const cancelled = renewed.filter(({ lease, answer }) => answer === 'cancel' && !lease.isCancelled)
+    if (cancelled.length === 0) return
+    for (const { lease } of cancelled) lease.isCancelled = true
+    this.#parts.report({ kind: 'cancelled', leases: cancelled.map(({ lease }) => lease.number) })
+  }
+
+  #lose(leases: readonly Kept[]): number {
+    const lost = leases.filter(({ isLost }) => !isLost)
+    if (lost.length === 0) return 0
+    for (const lease of lost) lease.isLost = true
+    this.#parts.report({ kind: 'lost', leases: lost.map(({ number }) => number) })
+    return lost.length
+  }
+
+  #isHeld(lease: Kept): boolean {
+    return !lease.isLost && this.#kept.get(lease.number) === lease
+  }
+
+  #itemOf({ queue, id, fence, leaseMs, isBegun, isAnnounced, progress }: Kept): ExtendItem {
+    const { host, pid } = this.#parts
+    const beat: Beat = {
+      ...(isBegun && !isAnnounced ? { started: true as const, host, pid } : {}),
+      ...(progress === undefined ? {} : { progress }),
+    }
+    return { queue, id, fence, leaseMs, ...(Object.keys(beat).length === 0 ? {} : { beat }) }
+  }
+}
+
+function renew(lease: Kept, { beat }: ExtendItem, sentAt: number): void {
+  lease.deadline = deadlineAfter(sentAt, lease.leaseMs)
+  lease.beatAt = sentAt
+  lease.nextBeat = sentAt + lease.leaseMs / 3
+  if (beat?.started) lease.isAnnounced = true
+  // It began while the beat was under way.
+  else if (lease.isBegun && !lease.isAnnounced) lease.nextBeat = Math.min(lease.nextBeat, sentAt + announceAfterMs)
+  if (lease.progress === beat?.progress) lease.progress = undefined
+}
+
+/** Ticks come late rather than early: what falls due before the next one is due now. */
+function isDue({ beatAt, nextBeat, progress }: Kept, now: number): boolean {
+  const soon = now + tickMs / 2
+  return nextBeat <= soon || (progress !== undefined && beatAt + progressGapMs <= soon)
+}
+
+/**
+ * The local deadline: counted from before the call was sent, so that the store's lease cannot end sooner, less a margin
+ * for clocks that run at different rates. (Gray & Cheriton, "Leases", 1989.)
+ */
+export function deadlineAfter(sentAt: number, leaseMs: number): number {
+  return sentAt + leaseMs - Math.max(1_000, leaseMs / 10)
+}

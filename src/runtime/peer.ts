@@ -1,0 +1,33 @@
+/** Peers: whether a process of this very machine still lives. Nothing is ever said of processes of other machines or containers. */
+
+import { readFileSync } from 'node:fs'
+import { type ProcessIdentity, startTicks } from './identity.js'
+
+type Place = Pick<ProcessIdentity, 'host' | 'boot' | 'pidns'>
+
+/** Whether both are processes of one running kernel that see the same process numbers. */
+export function isNeighbour(a: Place, b: Place): boolean {
+  return a.boot !== '' && a.pidns !== '' && a.boot === b.boot && a.pidns === b.pidns && a.host === b.host
+}
+
+/** Whether a neighbour is dead for certain: no process has its number, or one that was started at another time. */
+export function isDead({ pid, ticks }: Pick<ProcessIdentity, 'pid' | 'ticks'>): boolean {
+  try {
+    process.kill(pid, 0)
+  } catch (error) {
+    // EPERM: it lives, and belongs to another user.
+    return (error as NodeJS.ErrnoException).code === 'ESRCH'
+  }
+  try {
+    const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
+    return startTicks(stat) !== ticks || isEnded(stat)
+  } catch {
+    // It has ended this moment, or is hidden from us: the next look tells.
+    return false
+  }
+}
+
+/** It has ended and only waits for its parent to hear of it: `Z`, or `X` (proc_pid_stat(5)). */
+function isEnded(stat: string): boolean {
+  return /^[ZX]/.test(stat.slice(stat.lastIndexOf(')') + 2))
+}

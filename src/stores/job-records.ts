@@ -1,0 +1,119 @@
+/** Administration: the facet of a store that knows jobs as records — looked up, listed, changed by hand. */
+
+import type { Payload } from '../core/codec.js'
+import type { JobState, Progress } from '../core/job.js'
+import type { StoredQueue } from './store.js'
+
+/** A job as the store has it. */
+export interface StoredJob {
+  readonly queue: string
+  readonly id: string
+  readonly task: string
+  readonly state: JobState
+  readonly payload: Payload
+  readonly codec?: string
+  readonly meta?: Payload
+  readonly priority: number
+  readonly group?: string
+  readonly attempt: number
+  /** Crashes charged to it. */
+  readonly crashes: number
+  /** It waits for, or runs in, a process of its own because its worker died with it in hand. */
+  readonly suspect?: true
+  readonly createdAt: number
+  readonly updatedAt: number
+  readonly runAt: number
+  readonly startedAt?: number
+  readonly finishedAt?: number
+  readonly worker?: string
+  readonly host?: string
+  readonly pid?: number
+  readonly progress?: Progress
+  readonly result?: { readonly payload: Payload; readonly codec?: string }
+  readonly error?: string
+  readonly reason?: string
+}
+
+/** Some jobs of a queue: by id, all, or all that failed at least once. */
+export type Where = { readonly ids: readonly string[] } | 'all' | 'failed'
+
+/** What one bounded step did, and whether calling again would find more. At most 1,000 jobs a step. */
+export interface Step {
+  readonly changed: number
+  readonly more: boolean
+}
+
+export interface ListQuery {
+  /** Only this state; absent: all. */
+  readonly state?: JobState
+  /**
+   * `'id'`: by id. `'time'`: running (oldest claim first), ready (as they will be claimed), scheduled (soonest first),
+   * then completed and dead (latest first). `'retry'`: waiting and running jobs that failed, fewest failures first.
+   */
+  readonly by: 'id' | 'time' | 'retry'
+  /** Where the page before ended; opaque. `InvalidArgumentError` where it is none. */
+  readonly cursor?: string
+  /** 1 … 200. */
+  readonly limit: number
+}
+
+export interface Page {
+  readonly jobs: StoredJob[]
+  /** Absent on the last page. */
+  readonly cursor?: string
+}
+
+/** Administration: the jobs as records. Present on every store that can look jobs up. */
+export interface Records {
+  queues(): Promise<StoredQueue[]>
+  /**
+   * The job, or undefined where nothing is kept of it. Of a job that ended without a kept result but is remembered,
+   * what is remembered is returned: id, task, state and times, with an empty payload. What has expired is never shown.
+   */
+  get(queue: string, id: string): Promise<StoredJob | undefined>
+  list(queue: string, query: ListQuery): Promise<Page>
+  /**
+   * Waiting jobs are cancelled; running ones are told at their next beat and counted as changed. Dead ones are left. The
+   * id of a cancelled job is remembered for its `rememberMs` or, where that is 0, for a minute.
+   */
+  cancel(queue: string, where: Where, reason?: string): Promise<Step>
+  /** Removes waiting jobs and kept results without a trace. By id; `'all'` and `'failed'` take waiting jobs only. Never running or dead ones. */
+  delete(queue: string, where: Where): Promise<Step>
+  /** Scheduled jobs become ready, due now. Ready and other jobs are left. */
+  runNow(queue: string, where: Where): Promise<Step>
+  /** Waiting jobs go to the morgue with reason `buried`. */
+  bury(queue: string, where: Where): Promise<Step>
+  /** Ends the current claim of a running job as a failure, from outside. `'gone'` where it does not run. */
+  fail(
+    queue: string,
+    id: string,
+    how: { readonly delayMs: number; readonly last?: boolean; readonly reason: string },
+  ): Promise<'ok' | 'gone'>
+  /** No claims from now on; running jobs go on. Idempotent. */
+  pause(queue: string): Promise<void>
+  /** Ends a pause and a drain. Idempotent. */
+  resume(queue: string): Promise<void>
+  /** Refuses new jobs from now on; jobs that wait are still run. Idempotent. */
+  drain(queue: string): Promise<void>
+  /** Removes waiting and dead jobs, never running ones. */
+  clear(queue: string): Promise<Step>
+  readonly morgue: {
+    /** Dead jobs: by id, or latest first. */
+    list(
+      queue: string,
+      query: { readonly by: 'id' | 'time'; readonly cursor?: string; readonly limit: number },
+    ): Promise<Page>
+    /** Back into the queue, ready now, with attempt 1 and crashes 0, the last error kept. `'failed'` means all. */
+    revive(queue: string, where: Where): Promise<Step>
+    delete(queue: string, where: Where): Promise<Step>
+  }
+  /**
+   * Resolves with those of `jobs` that have ended or are not there, as soon as there is one, and with none after `forMs`
+   * or when `signal` aborts.
+   */
+  watch(
+    jobs: readonly { readonly queue: string; readonly id: string }[],
+    forMs: number,
+    signal: AbortSignal,
+  ): Promise<{ readonly queue: string; readonly id: string }[]>
+}

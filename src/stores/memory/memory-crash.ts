@@ -1,0 +1,33 @@
+/** A crash in the memory store: what becomes of a running job whose lease ended unsettled. */
+
+import { afterCrash } from '../../core/crash.js'
+import type { Buried, Crash } from '../store.js'
+import type { MemoryJob } from './memory-job.js'
+import type { MemoryQueue } from './memory-queue.js'
+
+/** The crashes of one call, and the jobs that it buried for them. */
+export interface Crashes {
+  readonly crashed: Crash[]
+  readonly buried: Buried[]
+}
+
+/** Ends the claim of a running job as a crash and writes it down in `told`. */
+export function crash(queue: MemoryQueue, job: MemoryJob, told: Crashes, now: number): void {
+  const { crashes, becomes } = afterCrash(job, queue.settings.maxCrashes)
+  const ref = { queue: job.queue, id: job.spec.id, task: job.spec.task }
+  told.crashed.push({ ...ref, worker: job.worker!, charged: job.alone, crashes })
+  queue.crashed += 1
+  job.crashes = crashes
+  switch (becomes) {
+    case 'cancelled':
+      queue.end(job, 'cancelled', now)
+      break
+    case 'dead':
+      queue.bury(job, 'crashed', undefined, now)
+      told.buried.push({ ...ref, reason: 'crashed' })
+      break
+    case 'suspect':
+      queue.putBack(job, now, true)
+      break
+  }
+}

@@ -1,0 +1,35 @@
+/** The depth of one queue of the memory store. */
+
+import { dueAt } from '../../core/stamp.js'
+import type { Depth } from '../store.js'
+import type { MemoryJob } from './memory-job.js'
+import type { MemoryQueue } from './memory-queue.js'
+
+export function depth(queue: MemoryQueue, now: number): Depth {
+  const { ready, suspects, scheduled } = queue
+  const retries = [...ready, ...suspects, ...scheduled].filter((job) => job.attempt > 1).length
+  const due = scheduled.first === undefined ? [] : [scheduled.first]
+  return {
+    queue: queue.settings.name,
+    ready: ready.size + suspects.size,
+    suspects: suspects.size,
+    scheduled: scheduled.size,
+    running: queue.running.size,
+    dead: queue.dead.size,
+    fresh: queue.waiting - retries,
+    retries,
+    lagMs: oldestAgeMs([...ready, ...suspects, ...due], now) ?? 0,
+    processed: queue.processed,
+    failed: queue.failed,
+    crashed: queue.crashed,
+    paused: queue.paused,
+    draining: queue.draining,
+  }
+}
+
+/** Ms since the first of these jobs was due, 0 where none is yet; undefined where there are none. */
+export function oldestAgeMs(jobs: Iterable<MemoryJob>, now: number): number | undefined {
+  let oldest: number | undefined
+  for (const job of jobs) oldest = Math.min(oldest ?? job.stamp, job.stamp)
+  return oldest === undefined ? undefined : Math.max(0, now - dueAt(oldest))
+}

@@ -1,0 +1,78 @@
+/** The ends and the beats of claims in one queue of the memory store. */
+
+import type { ClaimKey, ExtendAnswer, ExtendItem, SettleAnswer, SettleItem } from '../store.js'
+import type { MemoryJob } from './memory-job.js'
+import type { MemoryQueue } from './memory-queue.js'
+
+/** How a failure goes on: again after `delayMs`, or, the last one, into the morgue with `reason`. */
+export interface Failure {
+  readonly delayMs: number
+  readonly last?: boolean
+  readonly error?: string
+  readonly reason?: string
+}
+
+export function settle(queue: MemoryQueue, item: SettleItem, now: number): SettleAnswer {
+  const job = queue.jobs.get(item.id)
+  if (job === undefined) return 'gone'
+  if (!isClaimed(job, item)) return 'lost'
+  switch (item.kind) {
+    case 'complete':
+      queue.processed += 1
+      job.reason = undefined
+      if (item.result === undefined) queue.end(job, 'completed', now)
+      else queue.keep(job, item.result, now)
+      break
+    case 'retry':
+      failClaim(queue, job, item, now)
+      break
+    case 'release':
+      release(queue, job, item.delayMs, now)
+      break
+    case 'bury':
+      queue.bury(job, item.reason, item.error, now)
+      break
+    case 'cancel':
+      job.reason = item.reason
+      queue.end(job, 'cancelled', now)
+      break
+  }
+  return 'ok'
+}
+
+/** A counted failure of a running job. */
+export function failClaim(queue: MemoryQueue, job: MemoryJob, failure: Failure, now: number): void {
+  queue.failed += 1
+  job.attempt += 1
+  job.error = failure.error
+  if (failure.last) queue.bury(job, failure.reason, failure.error, now)
+  else if (job.cancelRequested) queue.end(job, 'cancelled', now)
+  else queue.schedule(job, failure.delayMs, now)
+}
+
+/** Not counted: with no delay the job is back in its old place. */
+function release(queue: MemoryQueue, job: MemoryJob, delayMs: number, now: number): void {
+  if (job.cancelRequested) queue.end(job, 'cancelled', now)
+  else if (delayMs === 0) queue.putBack(job, now)
+  else queue.schedule(job, delayMs, now)
+}
+
+export function extend(queue: MemoryQueue, item: ExtendItem, now: number): ExtendAnswer {
+  const job = queue.jobs.get(item.id)
+  if (job === undefined || !isClaimed(job, item)) return 'lost'
+  queue.renew(job, Math.max(job.leaseUntil, now + item.leaseMs))
+  const { beat } = item
+  if (beat !== undefined) {
+    if (beat.started) job.startedAt ??= now
+    job.host = beat.host ?? job.host
+    job.pid = beat.pid ?? job.pid
+    job.progress = beat.progress ?? job.progress
+    job.updatedAt = now
+  }
+  return job.cancelRequested ? 'cancel' : 'ok'
+}
+
+/** Whether this is the job's current claim. */
+export function isClaimed(job: MemoryJob, { fence }: ClaimKey): boolean {
+  return job.state === 'running' && job.fence === fence
+}

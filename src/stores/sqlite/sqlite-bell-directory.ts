@@ -1,0 +1,22 @@
+/** The directories of a SQLite store's bell: `<file>-bell/` for queues, and in it `-results/` for jobs that end. */
+
+import { lstatSync, mkdirSync } from 'node:fs'
+import { join } from 'node:path'
+
+export function bellDirectory(file: string): string {
+  return `${file}-bell`
+}
+
+/** Begins with `-`, which no queue name does. A directory of its own: who waits for jobs is not woken by results. */
+export function resultsDirectory(file: string): string {
+  return join(bellDirectory(file), '-results')
+}
+
+/** Throws where the bell cannot be had, or belongs to somebody else, who could make us write where he likes. */
+export function makeBellDirectories(file: string): void {
+  mkdirSync(resultsDirectory(file), { recursive: true, mode: 0o700 })
+  for (const directory of [bellDirectory(file), resultsDirectory(file)]) {
+    const stats = lstatSync(directory)
+    if (!stats.isDirectory() || stats.uid !== process.getuid?.()) throw new Error(`'${directory}' is not ours`)
+  }
+}

@@ -1,0 +1,44 @@
+/** The registry of workers: the facet of a store that knows which worker processes live, and what each of them holds. */
+
+import type { Progress } from '../core/job.js'
+import type { Buried, ClaimKey, Crash } from './store.js'
+
+/** A worker process that says it lives. */
+export interface WorkerRecord {
+  readonly id: string
+  readonly host: string
+  readonly boot: string
+  readonly pidns: string
+  readonly pid: number
+  readonly ticks: number
+  readonly queues: readonly string[]
+  readonly concurrency: number
+  readonly running: number
+  readonly startedAt: number
+}
+
+export interface WorkerRegistry {
+  /** Writes or renews the record; it lapses after `ttlMs`. */
+  beat(worker: WorkerRecord, ttlMs: number): Promise<void>
+  /** Takes the record out, and ends what the worker leads. Harmless where there is nothing. */
+  remove(id: string): Promise<void>
+  /** Those that have not lapsed, by id. */
+  list(): Promise<(WorkerRecord & { readonly seenAt: number })[]>
+  /** Claims that this worker holds, oldest first, at most 1,000; those whose lease has ended too. */
+  held(worker: string): Promise<HeldClaim[]>
+  /**
+   * Ends those of the claims that are current and held by `worker`, as if their leases had run out: for whoever knows
+   * that the worker is dead. It is removed too, once it holds nothing. Each claim is atomic; repeating changes nothing.
+   */
+  gone(claims: readonly ClaimKey[], worker: string): Promise<{ readonly crashed: Crash[]; readonly buried: Buried[] }>
+}
+
+/** A claim with what its beats said. */
+export interface HeldClaim extends ClaimKey {
+  readonly task: string
+  readonly alone: boolean
+  readonly startedAt?: number
+  readonly host?: string
+  readonly pid?: number
+  readonly progress?: Progress
+}

@@ -1,0 +1,76 @@
+/**
+ * The census: finds workers of this machine whose process is dead and ends their leases, so that their jobs need not wait
+ * for them to run out. Every worker takes it; the store sees to it that each lease ends once.
+ */
+
+import type { Random } from '../core/clock.js'
+import type { Events } from '../core/events.js'
+import type { ProcessIdentity } from '../runtime/identity.js'
+import { isDead, isNeighbour } from '../runtime/peer.js'
+import type { WorkerRegistry } from '../stores/worker-registry.js'
+import { reportCrashes } from './report.js'
+
+/** A dead worker is found within about this time, however many take the census: the more there are, the more seldom each. */
+const foundWithinMs = 1_000
+const workersPerSecond = 10
+
+export interface CensusParts {
+  readonly workers: WorkerRegistry
+  readonly identity: ProcessIdentity
+  readonly events: Events
+  readonly random: Random
+  /** Hears of the queues whose jobs came back: they are suspect, and somebody must claim to be told so. */
+  readonly found: (queues: readonly string[]) => void
+}
+
+export class Census {
+  readonly #parts: CensusParts
+  #timer: NodeJS.Timeout | undefined
+  #isStopped = false
+
+  constructor(parts: CensusParts) {
+    this.#parts = parts
+  }
+
+  /** Takes it now, and again from time to time. */
+  start(): void {
+    void this.#take()
+  }
+
+  stop(): void {
+    this.#isStopped = true
+    clearTimeout(this.#timer)
+  }
+
+  async #take(): Promise<void> {
+    let nextMs = foundWithinMs
+    try {
+      nextMs = Math.max(foundWithinMs, (await this.#look()) * (1_000 / workersPerSecond))
+    } catch (error) {
+      this.#parts.events.emit('store.failed', { call: 'workers.list', error, retryMs: nextMs })
+    }
+    if (this.#isStopped) return
+    // Not all at once.
+    this.#timer = setTimeout(() => void this.#take(), nextMs * (0.75 + this.#parts.random() / 4)).unref()
+  }
+
+  /** The number of neighbours that were looked at. */
+  async #look(): Promise<number> {
+    const { workers, identity } = this.#parts
+    const neighbours = (await workers.list()).filter((worker) => isNeighbour(worker, identity))
+    for (const worker of neighbours) if (!this.#isStopped && isDead(worker)) await this.#bury(worker.id)
+    return neighbours.length
+  }
+
+  async #bury(worker: string): Promise<void> {
+    const { workers, events, found } = this.#parts
+    for (let left = 1; left > 0; ) {
+      const held = await workers.held(worker)
+      const ended = await workers.gone(held, worker)
+      reportCrashes(events, ended)
+      found([...new Set(ended.crashed.map(({ queue }) => queue))])
+      // A step is bounded; a worker that held no more is out of the registry.
+      left = held.length
+    }
+  }
+}

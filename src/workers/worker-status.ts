@@ -1,0 +1,41 @@
+/** The status of a worker: what it does at this moment, for whoever asks why. */
+
+import type { Progress } from '../core/job.js'
+import type { Execution, Phase } from '../runtime/execution.js'
+
+export interface WorkerStatus {
+  readonly id: string
+  readonly state: 'starting' | 'running' | 'stopping' | 'stopped' | 'failed'
+  readonly concurrency: number
+  /** Slots held by handlers that go on after their job was given up. */
+  readonly retired: number
+  readonly jobs: readonly JobStatus[]
+  /** Attempts that have ended and whose settles the store has not answered. */
+  readonly unsettled: number
+  /** Ms since the store last answered this worker. */
+  readonly silentMs: number
+}
+
+export interface JobStatus {
+  readonly queue: string
+  readonly id: string
+  readonly task: string
+  readonly attempt: number
+  readonly phase: Phase
+  /** Ms since its handler was called; 0 while it waits for a slot. */
+  readonly forMs: number
+  readonly progress?: Progress
+}
+
+export function jobStatus(execution: Execution, now: number): JobStatus {
+  const { job, begunAt, phase, lastProgress } = execution
+  return {
+    queue: job.queue,
+    id: job.id,
+    task: job.task,
+    attempt: job.attempt,
+    phase,
+    forMs: begunAt === undefined ? 0 : Math.round(now - begunAt),
+    ...(lastProgress === undefined ? {} : { progress: lastProgress }),
+  }
+}

@@ -1,0 +1,305 @@
+import { execFile } from 'node:child_process'
+import { once } from 'node:events'
+import { openSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import { BroadcastChannel, type Worker } from 'node:worker_threads'
+import type { EventMap } from 'millrace'
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { leaseThread } from '#src/config/lease-thread.js'
+import type { StoreDescriptor } from '#src/config/store-source.js'
+import { Events } from '#src/core/events.js'
+import { Execution } from '#src/runtime/execution.js'
+import { LeaseKeeper } from '#src/runtime/lease-keeper.js'
+import { sharedMono } from '#src/runtime/lease-message.js'
+import { loadDriver } from '#src/stores/sqlite/sqlite-driver.js'
+import type { SqliteStore } from '#src/stores/sqlite/sqlite-store.js'
+import { enqueueCall, queue, SqliteScene } from '../stores/sqlite/sqlite-scene.js'
+
+const leaseMs = 3_000
+const mono = () => performance.now()
+const from = [{ queue: queue.name, limit: 1 }]
+
+/** A lease keeper with a thread on the scene's file, and what it says. */
+interface Subject {
+  readonly keeper: LeaseKeeper
+  readonly threads: Worker[]
+  readonly lost: EventMap['lease.lost'][]
+  readonly blocked: EventMap['loop.blocked'][]
+  readonly failed: EventMap['store.failed'][]
+  readonly events: Events
+  /** Claims a job and keeps its lease; its handler has begun. */
+  take(id: string, maxBlockMs?: number): Promise<Execution>
+}
+
+let scene: SqliteScene
+let store: SqliteStore
+const subjects: Subject[] = []
+beforeEach(async () => {
+  scene = new SqliteScene()
+  store = await scene.opened()
+})
+afterEach(async () => {
+  for (const { keeper } of subjects.splice(0)) await keeper.stop()
+  await scene.close()
+})
+
+async function started(descriptor: StoreDescriptor = `sqlite:${scene.file}`, blockedTo?: number): Promise<Subject> {
+  const threads: Worker[] = []
+  const events = new Events()
+  const start = leaseThread(descriptor)
+  const keeper = new LeaseKeeper({
+    store,
+    events,
+    mono,
+    host: 'h',
+    pid: process.pid,
+    startThread: () => {
+      threads.push(start())
+      return threads.at(-1)!
+    },
+    ...(blockedTo === undefined ? {} : { blockedTo }),
+  })
+  const subject: Subject = {
+    keeper,
+    threads,
+    events,
+    lost: recorded(events, 'lease.lost'),
+    blocked: recorded(events, 'loop.blocked'),
+    failed: recorded(events, 'store.failed'),
+    async take(id, maxBlockMs = 30_000) {
+      await store.enqueue([enqueueCall(id)])
+      const sentAt = mono()
+      const { claims } = await store.claim(from, { worker: 'w', leaseMs })
+      const execution = new Execution(claims[0]!, 'send', {}, {})
+      keeper.keep([execution], { leaseMs, sentAt, maxBlockMs })
+      keeper.begin(execution)
+      return execution
+    },
+  }
+  subjects.push(subject)
+  await keeper.start()
+  return subject
+}
+
+function recorded<Name extends 'lease.lost' | 'loop.blocked' | 'store.failed'>(events: Events, name: Name) {
+  const told: EventMap[Name][] = []
+  events.on(name, (event) => told.push(event))
+  return told
+}
+
+function next(events: Events, name: 'loop.blocked' | 'store.failed'): Promise<void> {
+  return new Promise((resolve) => {
+    const off = events.on(name, () => {
+      off()
+      resolve()
+    })
+  })
+}
+
+/** A module that makes a store for the thread: the SQLite store, with something done to it. `life`: how many were made. */
+function storeModule(doing: string): StoreDescriptor {
+  const module = join(scene.folder, 'store.mjs')
+  writeFileSync(
+    module,
+    `import { appendFileSync, statSync } from 'node:fs'
+    import { SqliteStore } from ${JSON.stringify(import.meta.resolve('#src/stores/sqlite/sqlite-store.js'))}
+    const lives = ${JSON.stringify(join(scene.folder, 'lives'))}
+    export function make() {
+      appendFileSync(lives, '.')
+      const life = statSync(lives).size
+      const store = new SqliteStore({ file: ${JSON.stringify(scene.file)} })
+      ${doing}
+      return store
+    }`,
+  )
+  return { module, export: 'make' }
+}
+
+/** A store for the thread that announces every beat on a channel before it is sent, and tells the timers of its thread when asked. */
+function announced(doing = '') {
+  const name = `beats of ${scene.folder}`
+  const channel = new BroadcastChannel(name)
+  const next = (fits: (told: unknown) => boolean) =>
+    new Promise<unknown>((resolve) => {
+      channel.onmessage = (message) => {
+        const { data } = message as MessageEvent
+        if (fits(data)) resolve(data)
+      }
+    })
+  return {
+    descriptor: storeModule(
+      `${doing}
+       const extend = store.extend.bind(store)
+       const channel = new BroadcastChannel(${JSON.stringify(name)})
+       channel.onmessage = () =>
+         channel.postMessage(process.getActiveResourcesInfo().filter((name) => name === 'Timeout').length)
+       channel.unref()
+       store.extend = (items) => (channel.postMessage('beat of life ' + life), extend(items))`,
+    ),
+    nextBeat: (life = 1) => next((told) => told === `beat of life ${life}`),
+    timers() {
+      const answer = next((told) => typeof told === 'number')
+      channel.postMessage('how many timers?')
+      return answer
+    },
+    close: () => channel.close(),
+  }
+}
+
+function blockLoop(forMs: number): void {
+  for (const until = mono() + forMs; mono() < until; );
+}
+
+describe('the lease thread', () => {
+  it('keeps the leases of a loop that is blocked for longer than they last, and lets them go after maxBlock', async () => {
+    const spoken = join(scene.folder, 'stderr')
+    const patient = await started(undefined, openSync(spoken, 'w'))
+    const strict = await started()
+    const kept = await patient.take('kept', 8_000)
+    const letGo = await strict.take('let-go', 2_000)
+    const back = Promise.all([next(patient.events, 'loop.blocked'), next(strict.events, 'loop.blocked')])
+
+    blockLoop(5_700)
+    const elsewhere = await scene.opened()
+    const taken = []
+    for (let i = 0; i < 3; i += 1)
+      taken.push(...(await elsewhere.claim(from, { worker: 'other', leaseMs, alone: true })).claims)
+    await back
+
+    expect(taken.map(({ id }) => id)).toEqual(['let-go'])
+    expect((await store.records.get(queue.name, 'kept'))?.startedAt).toBeGreaterThan(0)
+    expect(kept.abortReason).toBeUndefined()
+    expect(patient.lost).toEqual([])
+    const job = { queue: queue.name, task: 'send' }
+    expect(patient.blocked).toMatchObject([{ jobs: [{ ...job, id: 'kept' }], givenUp: false }])
+    expect(patient.blocked[0]!.forMs).toBeGreaterThan(4_000)
+    expect(letGo.abortReason).toMatchObject({ code: 'lease-lost' })
+    expect(strict.lost).toEqual([{ ...job, id: 'let-go' }])
+    expect(strict.blocked).toMatchObject([{ jobs: [{ ...job, id: 'let-go' }], givenUp: true }])
+    expect(readFileSync(spoken, 'utf8')).toMatch(
+      new RegExp(`^millrace: the event loop of process ${process.pid} .* In hand: work/kept \\(send\\)\\.\\n$`),
+    )
+    expect([...patient.failed, ...strict.failed]).toEqual([])
+  })
+
+  it('brings a cancel from elsewhere to the handler within a third of the lease and a tick', async () => {
+    const subject = await started()
+    const execution = await subject.take('a')
+    const aborted = once(execution.signal, 'abort')
+    const cancelledAt = mono()
+    await (await scene.opened()).records.cancel(queue.name, { ids: ['a'] })
+    await aborted
+
+    expect(mono() - cancelledAt).toBeLessThan(leaseMs / 3 + 1_000)
+    expect(execution.abortReason).toMatchObject({ code: 'job-cancelled' })
+    expect(subject.lost).toEqual([])
+  })
+
+  it('loses no lease when it dies and does not come up again at once', async () => {
+    const beats = announced(
+      `if (life === 1) setTimeout(() => { throw new Error('broken on purpose') }, 1_400)
+       if (life === 2) throw new Error('broken again')`,
+    )
+    try {
+      const subject = await started(beats.descriptor)
+      const execution = await subject.take('a')
+      // For longer than the lease there is no thread.
+      await beats.nextBeat(3)
+
+      expect(subject.failed).toMatchObject([
+        { call: 'lease-thread', error: { message: 'broken on purpose' }, retryMs: 1_000 },
+        { call: 'lease-thread', error: { message: 'broken again' }, retryMs: 2_000 },
+      ])
+      const elsewhere = await scene.opened()
+      expect((await elsewhere.claim(from, { worker: 'other', leaseMs, alone: true })).claims).toEqual([])
+      expect(subject.lost).toEqual([])
+      expect(execution.abortReason).toBeUndefined()
+    } finally {
+      beats.close()
+    }
+  })
+
+  it('does not take over before its store has answered', async () => {
+    const subject = await started({ module: join(scene.folder, 'none.mjs') })
+    const execution = await subject.take('a')
+
+    expect(subject.failed[0]).toMatchObject({ call: 'lease-thread', retryMs: 1_000 })
+    expect(String(subject.failed[0]!.error)).toContain('none.mjs')
+    // The beats of this loop tell of the cancel.
+    const aborted = once(execution.signal, 'abort')
+    await store.records.cancel(queue.name, { ids: ['a'] })
+    await aborted
+    expect(execution.abortReason).toMatchObject({ code: 'job-cancelled' })
+  })
+
+  it('ends within a second while its store waits for a locked file', async () => {
+    const beats = announced()
+    const { keeper, take, threads } = await started(beats.descriptor)
+    await take('a')
+    const locker = (await loadDriver())(scene.file)
+    // A beat may hold the lock this moment.
+    await vi.waitUntil(() => isLocked(locker), { timeout: 10_000 })
+    try {
+      await beats.nextBeat()
+      const stoppedAt = mono()
+      await keeper.stop()
+      expect(mono() - stoppedAt).toBeLessThan(1_200)
+      expect(threads[0]!.threadId).toBe(-1)
+    } finally {
+      locker.exec('ROLLBACK')
+      locker.close()
+      beats.close()
+    }
+  })
+
+  it('sleeps without a timer while nothing is kept, and wakes as often as something is', async () => {
+    const beats = announced()
+    const { keeper, take } = await started(beats.descriptor)
+    try {
+      expect(await beats.timers()).toBe(0)
+      for (const id of ['a', 'b']) {
+        const execution = await take(id)
+        await beats.nextBeat()
+        expect(await beats.timers()).toBe(1)
+        keeper.forget(execution)
+        await vi.waitUntil(async () => (await beats.timers()) === 0, { timeout: 5_000 })
+      }
+    } finally {
+      beats.close()
+    }
+  })
+
+  it('keeps no process alive that holds nothing', async () => {
+    const script = `
+      import { leaseThread } from ${JSON.stringify(import.meta.resolve('#src/config/lease-thread.js'))}
+      import { Events } from ${JSON.stringify(import.meta.resolve('#src/core/events.js'))}
+      import { LeaseKeeper } from ${JSON.stringify(import.meta.resolve('#src/runtime/lease-keeper.js'))}
+      import { SqliteStore } from ${JSON.stringify(import.meta.resolve('#src/stores/sqlite/sqlite-store.js'))}
+      const file = ${JSON.stringify(scene.file)}
+      const startThread = leaseThread('sqlite:' + file)
+      const store = new SqliteStore({ file })
+      const keeper = new LeaseKeeper({ store, events: new Events(), mono: () => performance.now(), host: 'h', pid: 1, startThread })
+      await keeper.start()
+      console.log('started')`
+    const { stdout } = await promisify(execFile)(process.execPath, ['--input-type=module', '-e', script], {
+      timeout: 10_000,
+    })
+    expect(stdout).toBe('started\n')
+  })
+})
+
+it('the clock that threads share goes on as the monotonic clock does', () => {
+  const [shared, own] = [sharedMono(), performance.now()]
+  blockLoop(20)
+  expect(sharedMono() - shared).toBeCloseTo(performance.now() - own, 0)
+})
+
+function isLocked(db: { exec(sql: string): void }): boolean {
+  try {
+    db.exec('BEGIN IMMEDIATE')
+    return true
+  } catch {
+    return false
+  }
+}

@@ -1,0 +1,52 @@
+import { describe, expect, it } from 'vitest'
+import { logEvents } from '#src/config/log-events.js'
+import { type EventMap, type EventName, Events } from '#src/core/events.js'
+
+const ref = { queue: 'images', id: 'a', task: 'resize' }
+
+/** The line that an event leads to. */
+function lineOn<Name extends EventName>(name: Name, event: EventMap[Name]) {
+  const lines: [level: string, message: string, fields: unknown][] = []
+  const at = (level: string) => (message: string, fields: unknown) => void lines.push([level, message, fields])
+  const events = new Events()
+  logEvents(events, { debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error') })
+  events.emit(name, event)
+  return lines
+}
+
+describe('the log tells', () => {
+  it('of a crash whether the job was alone, and how often it has been', () => {
+    const crash = { ...ref, worker: 'w', charged: false, crashes: 0 }
+    const alone = { ...crash, charged: true, crashes: 2 }
+
+    expect(lineOn('job.crashed', crash)).toEqual([
+      ['warn', 'job crashed: its worker was lost; it is run again, alone', crash],
+    ])
+    expect(lineOn('job.crashed', alone)).toEqual([
+      ['warn', 'job crashed: its worker was lost with this job alone in hand, 2 so far', alone],
+    ])
+  })
+
+  it('of what is slow, retired or blocked for how long', () => {
+    const slow = { ...ref, attempt: 1, runMs: 90_000 }
+    const retired = { ...ref, worker: 'w', left: 9 }
+    const blocked = { forMs: 6_000, jobs: [ref], givenUp: false }
+
+    expect(lineOn('job.slow', slow)).toEqual([['warn', 'job is slow: it has run for 1m 30s and goes on', slow]])
+    expect(lineOn('slot.retired', retired)).toEqual([
+      ['warn', 'slot retired: the handler goes on after its job was given up; slots left: 9', retired],
+    ])
+    expect(lineOn('loop.blocked', blocked)).toEqual([['warn', 'event loop was blocked for 6s', blocked]])
+    expect(lineOn('loop.blocked', { ...blocked, givenUp: true })).toEqual([
+      ['error', 'event loop was blocked for 6s, and its leases were let go', { ...blocked, givenUp: true }],
+    ])
+  })
+
+  it('of a worker that asks to be replaced, why', () => {
+    const recycling = { worker: 'w', reason: 'max-rss' } as const
+
+    expect(lineOn('worker.recycling', recycling)).toEqual([
+      ['info', 'worker takes no more jobs, to be replaced: max-rss', recycling],
+    ])
+  })
+})

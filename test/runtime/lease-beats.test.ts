@@ -1,0 +1,222 @@
+import type { ExtendItem } from 'millrace'
+import { ManualClock } from 'millrace/testing'
+import { describe, expect, it } from 'vitest'
+import { Beats } from '#src/runtime/beats.js'
+import type { Letter, Report } from '#src/runtime/lease-message.js'
+import { memoryTraits } from '#src/stores/memory/memory-store.js'
+
+type Answer = 'ok' | 'lost' | 'cancel'
+
+/** Beats over a store that answers as told, on a clock that ticks by hand. */
+class Scene {
+  readonly clock = new ManualClock(0)
+  readonly calls: { at: number; items: readonly ExtendItem[] }[] = []
+  readonly reports: Report[] = []
+  readonly beats: Beats
+  answer: (items: readonly ExtendItem[]) => Promise<Answer[]> = async (items) => items.map(() => 'ok')
+
+  constructor(maxBatch = 250) {
+    const extend = (items: readonly ExtendItem[]) => {
+      this.calls.push({ at: this.clock.mono(), items })
+      return this.answer(items)
+    }
+    this.beats = new Beats({
+      connect: async () => ({ traits: { ...memoryTraits, maxBatch }, extend }),
+      mono: () => this.clock.mono(),
+      host: 'h',
+      pid: 7,
+      report: (told) => this.reports.push(told),
+    })
+  }
+
+  take(news: Partial<Letter>): void {
+    this.beats.take({ at: 0, maxBlockMs: 30_000, kept: [], begun: [], progress: [], forgotten: [], ...news })
+  }
+
+  /** Keeps so many leases, numbered from 1, whose handlers have begun. */
+  keep(count: number, leaseMs: number, sentAt = 0): void {
+    const numbers = Array.from({ length: count }, (_, i) => i + 1)
+    this.take({
+      kept: [{ first: 1, leaseMs, sentAt, jobs: numbers.flatMap((number) => ['q', `job-${number}`, 1, 't']) }],
+      begun: numbers,
+    })
+  }
+
+  async run(forMs: number): Promise<void> {
+    for (let passed = 0; passed < forMs; passed += 500) {
+      this.clock.advance(500)
+      await this.beats.tick()
+    }
+  }
+
+  told<Kind extends Report['kind']>(kind: Kind): Extract<Report, { kind: Kind }>[] {
+    return this.reports.filter((report) => report.kind === kind) as Extract<Report, { kind: Kind }>[]
+  }
+}
+
+describe('beats', () => {
+  it('announce a begun job after a second and renew at each third of its lease, until it is forgotten', async () => {
+    const scene = new Scene()
+    scene.keep(1, 30_000)
+    await scene.run(32_500)
+    scene.take({ forgotten: [1] })
+    await scene.run(60_000)
+
+    expect(scene.calls.map(({ at }) => at)).toEqual([1_000, 11_000, 21_000, 31_000])
+    const renewal = { queue: 'q', id: 'job-1', fence: 1, leaseMs: 30_000 }
+    expect(scene.calls[0]!.items).toEqual([{ ...renewal, beat: { started: true, host: 'h', pid: 7 } }])
+    expect(scene.calls[1]!.items).toEqual([renewal])
+    expect(scene.told('renewed')[1]).toEqual({ kind: 'renewed', leases: [1], sentAt: 11_000, answeredAt: 11_000 })
+    expect(scene.told('lost')).toEqual([])
+    expect(scene.beats.size).toBe(0)
+  })
+
+  it('send nothing for a job that is forgotten within the first second', async () => {
+    const scene = new Scene()
+    scene.keep(1, 30_000)
+    await scene.run(500)
+    scene.take({ forgotten: [1] })
+    await scene.run(5_000)
+
+    expect(scene.calls).toEqual([])
+  })
+
+  it('say that a job has started only once its handler has begun, and within two seconds of that', async () => {
+    const scene = new Scene()
+    scene.take({ kept: [{ first: 1, leaseMs: 30_000, sentAt: 0, jobs: ['q', 'a', 1, 't'] }] })
+    await scene.run(3_000)
+    expect(scene.calls.map(({ items }) => items[0]!.beat)).toEqual([undefined])
+    scene.take({ begun: [1] })
+    await scene.run(2_000)
+    expect(scene.calls.map(({ items }) => items[0]!.beat?.started)).toEqual([undefined, true])
+  })
+
+  it('renew the shortest lease there is, however late their ticks come', async () => {
+    const scene = new Scene()
+    scene.keep(1, 3_000, -7)
+    for (let i = 0; i < 200; i += 1) {
+      scene.clock.advance((i % 3) * 40)
+      await scene.run(500)
+    }
+
+    expect(scene.told('lost')).toEqual([])
+    for (const [i, { at }] of scene.calls.entries()) expect(at - (scene.calls[i - 1]?.at ?? 0)).toBeLessThan(1_700)
+  })
+
+  it('tell a lease lost at its local deadline, counted from before the call that last renewed it was sent', async () => {
+    const scene = new Scene()
+    scene.answer = async (items) => {
+      if (scene.calls.length > 1) throw new Error('store away')
+      scene.clock.advance(400)
+      return items.map(() => 'ok')
+    }
+    scene.keep(1, 30_000)
+    await scene.run(1_000)
+    // Sent at 1,000, answered at 1,400; the margin of 30 s is 3 s: the deadline is 28,000.
+    await scene.run(26_000)
+    scene.clock.advance(599)
+    await scene.beats.tick()
+    expect(scene.clock.mono()).toBe(27_999)
+    expect(scene.told('lost')).toEqual([])
+    scene.clock.advance(1)
+    await scene.beats.tick()
+    expect(scene.told('lost')).toEqual([{ kind: 'lost', leases: [1] }])
+  })
+
+  it('report a failing store and try again at each tick, with what they had to say', async () => {
+    const scene = new Scene()
+    const ok = scene.answer
+    scene.answer = () => Promise.reject(new Error('store away'))
+    scene.keep(1, 30_000)
+    scene.take({ progress: [[1, { fraction: 0.5 }]] })
+    await scene.run(2_000)
+    expect(scene.told('failed').map(({ error }) => (error as Error).message)).toEqual(Array(3).fill('store away'))
+    scene.answer = ok
+    await scene.run(500)
+    expect(scene.calls.at(-1)!.items[0]!.beat).toEqual({
+      started: true,
+      host: 'h',
+      pid: 7,
+      progress: { fraction: 0.5 },
+    })
+    await scene.run(5_000)
+    expect(scene.calls).toHaveLength(4)
+  })
+
+  it('never send a call while one is under way, and still see deadlines pass', async () => {
+    const scene = new Scene()
+    let answer: (answers: Answer[]) => void = () => {}
+    scene.answer = () =>
+      new Promise((resolve) => {
+        answer = resolve
+      })
+    scene.keep(1, 30_000)
+    for (let i = 0; i < 27; i += 1) {
+      scene.clock.advance(1_000)
+      void scene.beats.tick()
+      await Promise.resolve()
+    }
+    expect(scene.calls).toHaveLength(1)
+    expect(scene.told('lost')).toEqual([{ kind: 'lost', leases: [1] }])
+    // Too late: it has been told as lost, and stays so.
+    answer(['ok'])
+    await scene.run(5_000)
+    expect(scene.told('renewed').flatMap(({ leases }) => leases)).toEqual([])
+    expect(scene.calls).toHaveLength(1)
+  })
+
+  it('send batches no larger than the store takes', async () => {
+    const scene = new Scene(4)
+    scene.keep(10, 30_000)
+    await scene.run(1_000)
+    expect(scene.calls.map(({ items }) => items.length)).toEqual([4, 4, 2])
+  })
+
+  it('carry the latest progress once, and at most one each second', async () => {
+    const scene = new Scene()
+    scene.keep(1, 30_000)
+    scene.take({ progress: [[1, { fraction: 0.1 }]] })
+    scene.take({ progress: [[1, { fraction: 0.2, note: 'on' }]] })
+    await scene.run(1_000)
+    scene.take({ progress: [[1, { fraction: 0.3 }]] })
+    await scene.run(4_000)
+    expect(scene.calls.map(({ at, items }) => [at, items[0]!.beat?.progress])).toEqual([
+      [1_000, { fraction: 0.2, note: 'on' }],
+      [2_000, { fraction: 0.3 }],
+    ])
+  })
+
+  it('tell a lost lease once, beat for it no more, and keep it in mind until it is forgotten', async () => {
+    const scene = new Scene()
+    scene.answer = async (items) => items.map(({ id }) => (id === 'job-2' ? 'lost' : 'ok'))
+    scene.keep(3, 3_000)
+    await scene.run(6_000)
+    expect(scene.told('lost')).toEqual([{ kind: 'lost', leases: [2] }])
+    expect(scene.calls.flatMap(({ items }) => items).filter(({ id }) => id === 'job-2')).toHaveLength(1)
+    expect(scene.beats.size).toBe(3)
+    scene.take({ forgotten: [1, 2, 3] })
+    expect(scene.beats.size).toBe(0)
+  })
+
+  it('tell a cancel once, and go on renewing the lease', async () => {
+    const scene = new Scene()
+    scene.answer = async (items) => items.map(() => 'cancel')
+    scene.keep(1, 3_000)
+    await scene.run(6_000)
+    expect(scene.told('cancelled')).toEqual([{ kind: 'cancelled', leases: [1] }])
+    expect(scene.told('lost')).toEqual([])
+    expect(scene.calls.length).toBeGreaterThan(4)
+  })
+
+  it('let everything go when they are told to give up', async () => {
+    const scene = new Scene()
+    scene.keep(3, 3_000)
+    await scene.run(1_000)
+    expect(scene.beats.running().map(({ id }) => id)).toEqual(['job-1', 'job-2', 'job-3'])
+    expect(scene.beats.giveUp()).toBe(3)
+    await scene.run(6_000)
+    expect(scene.told('lost')).toEqual([{ kind: 'lost', leases: [1, 2, 3] }])
+    expect(scene.calls).toHaveLength(1)
+    expect(scene.beats.running()).toEqual([])
+  })
+})

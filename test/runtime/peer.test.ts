@@ -1,0 +1,33 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { describe, expect, it } from 'vitest'
+import { processIdentity } from '#src/runtime/identity.js'
+import { isDead, isNeighbour } from '#src/runtime/peer.js'
+
+const me = processIdentity()
+
+describe('a peer', () => {
+  it('is a neighbour only where host, boot and pid namespace are the same and known', () => {
+    expect(isNeighbour(me, me)).toBe(true)
+    for (const other of [{ host: 'other' }, { boot: 'other' }, { pidns: 'other' }])
+      expect(isNeighbour({ ...me, ...other }, me)).toBe(false)
+    expect(isNeighbour({ ...me, boot: '' }, { ...me, boot: '' })).toBe(false)
+    expect(isNeighbour({ ...me, pidns: '' }, { ...me, pidns: '' })).toBe(false)
+  })
+
+  it('lives while its process does, and one that was started later is not it', () => {
+    expect(isDead(me)).toBe(false)
+    expect(isDead({ ...me, ticks: me.ticks - 1 })).toBe(true)
+    expect(isDead({ pid: 1, ticks: -1 })).toBe(true)
+  })
+
+  it('is dead when its process has been killed', async () => {
+    const child = spawn('sleep', ['60'])
+    await once(child, 'spawn')
+    const pid = child.pid!
+    child.kill('SIGKILL')
+    await once(child, 'exit')
+
+    expect(isDead({ pid, ticks: 0 })).toBe(true)
+  })
+})

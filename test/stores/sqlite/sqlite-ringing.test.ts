@@ -1,0 +1,213 @@
+import { existsSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { afterEach, beforeEach, expect, it } from 'vitest'
+import { loadDriver } from '#src/stores/sqlite/sqlite-driver.js'
+import type { SqliteInbox } from '#src/stores/sqlite/sqlite-inbox.js'
+import type { SqliteStore } from '#src/stores/sqlite/sqlite-store.js'
+import { SqliteTokens, tokenName } from '#src/stores/sqlite/sqlite-token.js'
+import { SqliteWait } from '#src/stores/sqlite/sqlite-wait.js'
+import { enqueueCall, job, queue, SqliteScene } from './sqlite-scene.js'
+
+let scene: SqliteScene
+beforeEach(() => {
+  scene = new SqliteScene()
+})
+afterEach(() => scene.close())
+
+const never = new AbortController().signal
+const by = { worker: 'w', leaseMs: 60_000 }
+const from = [{ queue: queue.name, limit: 1 }]
+/** Sooner than any look that is not the first of a wait: the bell must have rung. */
+const byBellMs = 400
+
+/** A wait that has begun: its first look is behind it. */
+async function resting(store: SqliteStore, signal = never): Promise<{ rung: Promise<string[]> }> {
+  const rung = store.wait([queue.name], 20_000, signal)
+  for (let i = 0; i < 5; i += 1) await store.depth([queue.name])
+  return { rung }
+}
+
+async function took<T>(step: Promise<T>): Promise<{ value: T; ms: number }> {
+  const startedAt = performance.now()
+  return { value: await step, ms: performance.now() - startedAt }
+}
+
+async function runAll(store: SqliteStore): Promise<string[]> {
+  const { claims } = await store.claim([{ queue: queue.name, limit: 99 }], by)
+  await store.settle(claims.map(({ id, fence }) => ({ queue: queue.name, id, fence, kind: 'complete' })))
+  return claims.map(({ id }) => id)
+}
+
+it('an idle claim writes nothing', async () => {
+  const store = await scene.opened()
+  await store.enqueue([{ callId: 'later', queue: queue.name, jobs: [job('later', { delayMs: 3_600_000 })] }])
+  await store.enqueue([enqueueCall('held')])
+  expect((await store.claim(from, { worker: 'other', leaseMs: 60_000 })).claims).toHaveLength(1)
+  // It learns that the lease ends first, and leads from now on.
+  expect((await store.claim(from, by)).waits[0]).toMatchObject({ reason: 'scheduled', lead: true })
+  const db = (await loadDriver())(scene.file)
+  const version = () => db.prepare('PRAGMA data_version').get()
+  const before = [version(), statSync(`${scene.file}-wal`, { bigint: true }).mtimeNs]
+  for (let i = 0; i < 5; i += 1) expect((await store.claim(from, { ...by, heads: true })).claims).toEqual([])
+  expect([version(), statSync(`${scene.file}-wal`, { bigint: true }).mtimeNs]).toEqual(before)
+  db.close()
+})
+
+it('a ring that nobody waited for is answered by the look of the next wait, and the ring after it is heard', async () => {
+  const [one, other] = [await scene.opened(), await scene.opened()]
+  await other.enqueue([enqueueCall('a')])
+  expect(readdirSync(`${scene.file}-bell`)).toContain(tokenName(queue.name))
+  expect((await took(one.wait([queue.name], 20_000, never))).ms).toBeLessThan(byBellMs)
+  expect(await runAll(one)).toEqual(['a'])
+  await other.enqueue([enqueueCall('b')])
+  expect(await runAll(one)).toEqual(['b'])
+
+  const { rung } = await resting(one)
+  await other.enqueue([enqueueCall('c')])
+  const { value, ms } = await took(rung)
+  expect(value).toEqual([queue.name])
+  expect(ms).toBeLessThan(byBellMs)
+})
+
+it('a ring for later that nobody waited for is given to the next who waits, unless somebody leads', async () => {
+  const [one, other] = [await scene.opened(), await scene.opened()]
+  const later = (id: string) => ({ callId: id, queue: queue.name, jobs: [job(id, { delayMs: 3_600_000 })] })
+  await other.enqueue([later('a')])
+  expect((await took(one.wait([queue.name], 20_000, never))).value).toEqual([queue.name])
+  await one.claim(from, by)
+  new SqliteTokens(scene.file).put(queue.name)
+  expect(await one.wait([queue.name], 50, never)).toEqual([])
+})
+
+it('whoever is woken and leaves jobs behind wakes the next', async () => {
+  const stores = await Promise.all(Array.from({ length: 4 }, () => scene.opened()))
+  const rests = await Promise.all(stores.slice(1).map((store) => resting(store)))
+  let woken = 0
+  const claimed = rests.map(async ({ rung }, i) => {
+    await rung
+    woken += 1
+    return (await stores[i + 1]!.claim(from, by)).claims.map(({ id }) => id)
+  })
+  await stores[0]!.enqueue([enqueueCall('a', 'b', 'c')])
+  const { value, ms } = await took(Promise.all(claimed))
+  expect(value.flat().sort()).toEqual(['a', 'b', 'c'])
+  expect(woken).toBe(3)
+  expect(ms).toBeLessThan(byBellMs)
+})
+
+/** A wait beside a store that finds these in one look after the other, and nothing in later ones. */
+function waitThatFinds(...looks: string[][]): { wait: SqliteWait; looksLeft: () => number } {
+  return waitOn(looks, true)
+}
+
+function waitOn(looks: string[][], changes: boolean): { wait: SqliteWait; looksLeft: () => number } {
+  const call = async (name: string) => (name === 'peek' ? { found: looks.shift() ?? [], changes } : 0)
+  const wait = new SqliteWait(scene.file, { isClosed: false, call } as unknown as SqliteInbox)
+  return { wait, looksLeft: () => looks.length }
+}
+
+it('who is rung while it gives up waiting hands the ring on', async () => {
+  const { wait, looksLeft } = waitThatFinds([])
+  const tokens = new SqliteTokens(scene.file)
+  const abort = new AbortController()
+  const rung = wait.forQueues([queue.name], 20_000, abort.signal)
+  while (looksLeft() > 0) await new Promise(setImmediate)
+  tokens.put(queue.name)
+  wait.told({ answers: [], rung: [queue.name], hasEnds: false })
+  expect(tokens.take(queue.name)).toBe(false)
+  abort.abort()
+  expect(await rung).toEqual([])
+  expect(tokens.take(queue.name)).toBe(true)
+  wait.close()
+})
+
+it('a job that a look comes upon while another takes it wakes nobody; one that stays does', async () => {
+  const passing = waitThatFinds([], [queue.name], [])
+  expect(await passing.wait.forQueues([queue.name], 1_500, never)).toEqual([])
+  expect(passing.looksLeft()).toBe(0)
+  const staying = waitThatFinds([], [queue.name], [queue.name])
+  expect(await staying.wait.forQueues([queue.name], 20_000, never)).toEqual([queue.name])
+  for (const { wait } of [passing, staying]) wait.close()
+})
+
+it('a job whose ring was lost is noticed within a second', async () => {
+  const store = await scene.opened()
+  await store.enqueue([enqueueCall('a')])
+  await store.records.pause(queue.name)
+  const db = (await loadDriver())(scene.file)
+  for (let round = 0; round < 3; round += 1) {
+    const { rung } = await resting(store)
+    db.exec('UPDATE queue SET paused = 0')
+    const { value, ms } = await took(rung)
+    expect(value).toEqual([queue.name])
+    expect(ms).toBeLessThan(1_100)
+    db.exec('UPDATE queue SET paused = 1')
+  }
+  db.close()
+})
+
+it('a lead that never asks is replaced: what is due is noticed within a second of its lapse', async () => {
+  const store = await scene.opened()
+  await store.enqueue([{ callId: 'a', queue: queue.name, jobs: [job('a', { delayMs: 100 })] }])
+  expect((await store.claim(from, { ...by, worker: 'dead' })).waits[0]).toMatchObject({ lead: true })
+  const { value, ms } = await took(store.wait([queue.name], 20_000, never))
+  expect(value).toEqual([queue.name])
+  expect(ms).toBeGreaterThan(1_000)
+  expect(ms).toBeLessThan(2_300)
+})
+
+it('the bell rings on after its directory was removed', async () => {
+  const [one, other] = [await scene.opened(), await scene.opened()]
+  const { rung } = await resting(one)
+  rmSync(`${scene.file}-bell`, { recursive: true })
+  await other.enqueue([enqueueCall('a')])
+  expect((await took(rung)).ms).toBeLessThan(1_100)
+  expect(await runAll(one)).toEqual(['a'])
+
+  const next = await resting(one)
+  await other.enqueue([enqueueCall('b')])
+  expect((await took(next.rung)).ms).toBeLessThan(byBellMs)
+})
+
+it('where there can be no bell, looks take its place', async () => {
+  writeFileSync(`${scene.file}-bell`, 'in the way')
+  const [one, other] = [await scene.opened(), await scene.opened()]
+  const { rung } = await resting(one)
+  await other.enqueue([enqueueCall('a')])
+  expect((await took(rung)).ms).toBeLessThan(byBellMs)
+  expect(await runAll(one)).toEqual(['a'])
+
+  const own = await resting(one)
+  await new Promise((resolve) => setTimeout(resolve, 100))
+  await one.enqueue([enqueueCall('b')])
+  expect((await took(own.rung)).ms).toBeLessThan(1_100)
+})
+
+it('a job of its own whose token somebody took who never asks is noticed within a second', async () => {
+  const { wait } = waitOn([[], [], [queue.name], [queue.name]], false)
+  const rung = wait.forQueues([queue.name], 20_000, never)
+  await new Promise((resolve) => setTimeout(resolve, 900))
+  wait.told({ answers: [], rung: [queue.name], hasEnds: false })
+  const { value, ms } = await took(rung)
+  expect(value).toEqual([queue.name])
+  expect(ms).toBeLessThan(1_100)
+  wait.close()
+})
+
+it('queues whose names differ by capitals alone have tokens of their own, and no name leads out of the directory', () => {
+  expect(tokenName('Mail')).toBe('+mail')
+  expect(tokenName('mail')).toBe('mail')
+  expect(tokenName('../jobs.db')).not.toContain('/')
+})
+
+it('a token is taken by one of all who try, and again by one after it was put twice', () => {
+  const tokens = Array.from({ length: 5 }, () => new SqliteTokens(scene.file))
+  expect(tokens.filter((handle) => handle.take('mail'))).toHaveLength(0)
+  for (let round = 0; round < 2; round += 1) {
+    tokens[0]!.put('mail')
+    tokens[1]!.put('mail')
+    expect(tokens.filter((handle) => handle.take('mail'))).toHaveLength(1)
+  }
+  rmSync(`${scene.file}-bell`, { recursive: true })
+  tokens[0]!.put('mail')
+  expect(existsSync(`${scene.file}-bell/mail`)).toBe(true)
+})

@@ -1,0 +1,169 @@
+import { defineTask } from 'millrace'
+import { describe, expect, it, onTestFinished, vi } from 'vitest'
+import { nextEvent, recorded } from '../next-event.js'
+import { scriptedTask } from '../scripted-task.js'
+import { storeKinds, testMill } from '../test-mill.js'
+
+describe.each(storeKinds)('the life of a worker, on %s', (kind) => {
+  it('begins with onWorkerStart, once for all workers, before the first claim, and ends with onWorkerStop', async () => {
+    const told: string[] = []
+    const task = defineTask({ name: 't', run: () => void told.push('job') })
+    const m = testMill(
+      {
+        tasks: [task],
+        onWorkerStart: async () => {
+          await new Promise((resolve) => setImmediate(resolve))
+          told.push('start')
+        },
+        onWorkerStop: () => void told.push('stop'),
+      },
+      kind,
+    )
+    const job = await m.enqueue(task, 1)
+    const workers = [m.worker(), m.worker()]
+    await Promise.all(workers.map((worker) => worker.start()))
+    await job.result({ timeout: '5s' })
+    await workers[0]!.stop()
+    expect(told).toEqual(['start', 'job'])
+    await workers[1]!.stop()
+
+    expect(told).toEqual(['start', 'job', 'stop'])
+  })
+
+  it('does not begin where onWorkerStart rejects: nothing is claimed, and start() says why', async () => {
+    const task = scriptedTask()
+    let attempts = 0
+    const m = testMill(
+      {
+        tasks: [task],
+        onWorkerStart: () => {
+          attempts += 1
+          if (attempts === 1) throw new Error('no database')
+        },
+      },
+      kind,
+    )
+    const job = await m.enqueue(task, { steps: ['ok'] })
+    const worker = m.worker()
+    await expect(worker.start()).rejects.toThrow('no database')
+    expect(await job.status()).toBe('ready')
+
+    const completed = nextEvent(m, 'job.completed')
+    await worker.start()
+    await completed
+    expect(attempts).toBe(2)
+  })
+
+  it('ends by itself after maxJobs, and takes no more than those', async () => {
+    const task = scriptedTask()
+    const m = testMill({ tasks: [task] }, kind)
+    const completed = recorded(m, 'job.completed')
+    const recycling = nextEvent(m, 'worker.recycling')
+    await m.enqueueMany(
+      task,
+      Array.from({ length: 50 }, () => ({ steps: ['ok' as const] })),
+    )
+    const worker = m.worker({ maxJobs: 23 })
+    await worker.start()
+
+    expect(await recycling).toEqual({ worker: worker.id, reason: 'max-jobs' })
+    await worker.finished()
+    expect(completed).toHaveLength(23)
+  })
+
+  it('ends by itself when the process is larger than maxRss', async () => {
+    const m = testMill({ tasks: [scriptedTask()] }, kind)
+    const recycling = nextEvent(m, 'worker.recycling')
+    const rss = vi.spyOn(process.memoryUsage, 'rss').mockReturnValue(900)
+    onTestFinished(() => rss.mockRestore())
+    const worker = m.worker({ maxRss: 1_000 })
+    await worker.start()
+    rss.mockReturnValue(1_001)
+
+    expect(await recycling).toEqual({ worker: worker.id, reason: 'max-rss' })
+    await worker.finished()
+  })
+
+  it('does not begin in a process that is too large before its first job', async () => {
+    const m = testMill({ tasks: [scriptedTask()] }, kind)
+
+    await expect(m.worker({ maxRss: 1_000_000 }).start()).rejects.toThrow(/maxRss.*before its first job/s)
+  })
+
+  it('lets its jobs take all the time they need when it is to be replaced, until it is told to stop', async () => {
+    const task = defineTask({ name: 'long', run: () => new Promise(() => {}) })
+    const m = testMill({ tasks: [task] }, kind)
+    const job = await m.enqueue(task, 1)
+    const recycling = nextEvent(m, 'worker.recycling')
+    const worker = m.worker({ maxJobs: 1, grace: 1 })
+    await worker.start()
+    await recycling
+    // Longer than the grace, which does not hold yet.
+    await new Promise((resolve) => setTimeout(resolve, 100))
+    expect(worker.status()).toMatchObject({ state: 'stopping', jobs: [{ id: job.id, phase: 'running' }] })
+    await worker.stop()
+
+    expect(await job.record()).toMatchObject({ state: 'ready', attempt: 1 })
+  })
+
+  it('ended by an error that nobody caught lets the others finish, tells onFatal once, and leaves what hangs to its lease', async () => {
+    const fatal: unknown[] = []
+    let finish = () => {}
+    const slow = defineTask({ name: 'slow', run: () => new Promise<void>((done) => (finish = done)) })
+    const hanging = defineTask({ name: 'hanging', run: () => new Promise(() => {}) })
+    const m = testMill({ tasks: [slow, hanging], onFatal: (error) => void fatal.push(error) }, kind)
+    const jobs = [await m.enqueue(slow, 1), await m.enqueue(hanging, 1)]
+    const begun = Promise.all(jobs.map((job) => nextEvent(m, 'job.started', ({ id }) => id === job.id)))
+    const completed = nextEvent(m, 'job.completed')
+    const worker = m.worker({ grace: 100 })
+    await worker.start()
+    await begun
+    const error = new Error('nobody caught me')
+    worker.fail(error)
+    worker.fail(new Error('nor me'))
+    finish()
+
+    expect(await completed).toMatchObject({ id: jobs[0]!.id })
+    await expect(worker.finished()).rejects.toBe(error)
+    expect(fatal).toEqual([error])
+    expect(await jobs[1]!.record()).toMatchObject({ state: 'running', attempt: 1 })
+  })
+
+  it('can be looked at: what each slot does, and how long the store has been silent', async () => {
+    const task = defineTask({
+      name: 'watched',
+      run: async (_, ctx) => {
+        ctx.progress(0.5, 'half way')
+        await new Promise(() => {})
+      },
+    })
+    const m = testMill({ tasks: [task] }, kind)
+    const job = await m.enqueue(task, 1, { id: 'a' })
+    const started = nextEvent(m, 'job.started')
+    const worker = m.worker({ concurrency: 3, grace: 1 })
+    expect(worker.status()).toMatchObject({ state: 'starting', jobs: [], silentMs: 0 })
+    await worker.start()
+    await started
+
+    expect(worker.status()).toEqual({
+      id: worker.id,
+      state: 'running',
+      concurrency: 3,
+      retired: 0,
+      jobs: [
+        {
+          queue: 'default',
+          id: job.id,
+          task: 'watched',
+          attempt: 1,
+          phase: 'running',
+          forMs: expect.any(Number),
+          progress: { fraction: 0.5, note: 'half way' },
+        },
+      ],
+      unsettled: 0,
+      silentMs: expect.any(Number),
+    })
+    expect(worker.status().silentMs).toBeLessThan(5_000)
+  })
+})
