@@ -6,7 +6,7 @@ import type { EnqueueOptions } from '../core/enqueue-options.js'
 import { UnknownTaskError } from '../core/errors.js'
 import { isTaskName, taskNameForm } from '../core/ids.js'
 import { highestPriority, lowestPriority, type Meta } from '../core/job.js'
-import { type AnyTask, defineTask } from '../core/task.js'
+import type { AnyTask } from '../core/task.js'
 import { UsageError } from './exit-code.js'
 import { durationFlag, jsonGiven, wholeFlag } from './flags.js'
 import { type MillFlags, millCommand, withJson, withMill } from './mill-command.js'
@@ -61,7 +61,7 @@ async function enqueue(taskName: string, json: string, flags: EnqueueFlags): Pro
     ...(meta !== undefined && { meta: meta as Meta }),
   }
   await withMill(flags, async (mill, terminal) => {
-    const task = taskNamed(mill, taskName, queue)
+    const task = await taskNamed(mill, taskName, queue)
     const job = await mill.enqueue(task, input, options)
     terminal.print({ id: job.id, queue: job.queue, task: task.name, outcome: job.outcome }, () => [
       job.outcome === 'added'
@@ -72,11 +72,12 @@ async function enqueue(taskName: string, json: string, flags: EnqueueFlags): Pro
 }
 
 /** The declared task of this name; with a queue, any name will do: workers elsewhere may know it. */
-function taskNamed(mill: Mill, name: string, queue: string | undefined): AnyTask {
+async function taskNamed(mill: Mill, name: string, queue: string | undefined): Promise<AnyTask> {
   const declared = [...mill.tasks.values()].find((task) => task.name === name || task.aliases.includes(name))
   if (declared !== undefined) return declared
   if (queue === undefined) throw new UnknownTaskError(name, [...mill.tasks.keys()])
   if (!isTaskName(name)) throw new UsageError(`a task name must be ${taskNameForm}.`)
   // Checked here, where the error can name the queues there are.
+  const { defineTask } = await import('../core/task.js')
   return defineTask({ name, queue: mill.queue(queue).name })
 }

@@ -1,5 +1,6 @@
 /** Exit codes: what the process says to its caller when it ends, and which errors lead to which. */
 
+import { constants } from 'node:os'
 import { CommanderError } from 'commander'
 import { MillraceError } from '../core/errors.js'
 import { printable, printableLines } from './printable.js'
@@ -10,7 +11,7 @@ export const exitCodeHelp = `Exit codes:
   0    done
   1    the operation failed: the store is unavailable, the job was not found …
   2    wrong usage or configuration; nothing was done
-  130  ended at once by a second SIGINT (143: SIGTERM)`
+  130  ended at once by a second SIGINT (143: SIGTERM, 129: SIGHUP)`
 
 /** The command line asks for something that makes no sense. */
 export class UsageError extends Error {}
@@ -47,7 +48,10 @@ export function errorLine(error: unknown): string | undefined {
   return `millrace: ${printableLines(expected ? error.message : (error.stack ?? error.message))}`
 }
 
+export const stopSignals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
+export type StopSignal = (typeof stopSignals)[number]
+
 /** 128 + the number of the signal, as shells have it. */
-export function signalExitCode(signal: 'SIGINT' | 'SIGTERM'): number {
-  return signal === 'SIGINT' ? 130 : 143
+export function signalExitCode(signal: NodeJS.Signals): number {
+  return 128 + constants.signals[signal]
 }

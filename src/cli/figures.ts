@@ -2,16 +2,14 @@
 
 import { formatDuration } from '../core/duration.js'
 
-const grouped = new Intl.NumberFormat('en-US')
-
-/** `12,345` */
+/** `12,345`, of a whole number. `Intl` would cost every process 6 MB. */
 export function count(n: number): string {
-  return grouped.format(n)
+  return String(n).replace(/\B(?=(?:\d{3})+$)/g, ',')
 }
 
 /** `1 job`, `2 jobs` */
-export function counted(n: number, noun: string): string {
-  return `${count(n)} ${noun}${n === 1 ? '' : 's'}`
+export function counted(n: number, noun: string, plural = `${noun}s`): string {
+  return `${count(n)} ${n === 1 ? noun : plural}`
 }
 
 /** `3m 12s ago`, `in 5s`; `now` within half a second. */

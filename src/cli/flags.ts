@@ -30,6 +30,23 @@ export function durationFlag(given: string): number {
   throw new InvalidArgumentError(`Expected ${durationForm}.`)
 }
 
+/** In ms; `none` is for ever. */
+export function graceFlag(given: string): number {
+  return given === 'none' ? Number.POSITIVE_INFINITY : durationFlag(given)
+}
+
+const unitBytes: Readonly<Record<string, number>> = { '': 1, KB: 1_024, MB: 1_024 ** 2, GB: 1_024 ** 3 }
+
+/** `536870912` or `512MB`, in bytes. */
+export function bytesFlag(given: string): number {
+  const [, amount, unit = ''] = /^(\d{1,15})([KMG]B)?$/i.exec(given) ?? []
+  const bytes = Number(amount) * unitBytes[unit.toUpperCase()]!
+  if (bytes > 0 && Number.isSafeInteger(bytes)) return bytes
+  throw new InvalidArgumentError(
+    'Expected a size such as 512MB or 2GB (1 MB is 1,048,576 bytes), or a number of bytes.',
+  )
+}
+
 /** JSON given as text, as `@file`, or as `-` for standard input. Throws `UsageError` naming `what`. */
 export async function jsonGiven(given: string, what: string): Promise<unknown> {
   const [source, read] = sourceOf(given)

@@ -3,7 +3,7 @@
 import type { JobPage } from '../client/queue-admin.js'
 import { formatDuration } from '../core/duration.js'
 import type { JobRecord, JobState } from '../core/job.js'
-import { fromNow } from './figures.js'
+import { counted, fromNow } from './figures.js'
 import { printable } from './printable.js'
 import { type Column, table } from './table.js'
 import type { Terminal } from './terminal.js'
@@ -60,10 +60,11 @@ function momentOf({ state, runAt, startedAt, finishedAt, updatedAt }: JobRecord,
 }
 
 /** What a person looks for next: how far it is, why it is dead, what it failed with. */
-function noteOf({ state, reason, error, progress }: JobRecord): string {
+function noteOf({ state, reason, error, progress, suspect, crashes }: JobRecord): string {
   const percent = progress === undefined ? undefined : `${Math.round(progress.fraction * 100)}%`
   const parts = state === 'running' ? [percent, progress?.note] : [reason, error?.split('\n')[0]]
-  return parts
+  const suspicion = suspect ? `suspect${crashes > 0 ? ` (${counted(crashes, 'crash', 'crashes')})` : ''}` : undefined
+  return [suspicion, ...parts]
     .filter((part) => part !== undefined)
     .map(printable)
     .join(' · ')

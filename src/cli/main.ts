@@ -3,11 +3,12 @@
 
 import { errorLine, exitCodeOf } from './exit-code.js'
 import { createProgram } from './program.js'
+import { addWorkProcess } from './work-command.js'
 
 // Nobody reads the errors any more: that is no reason to fail.
 process.stderr.on('error', () => {})
 try {
-  await createProgram().parseAsync()
+  await addWorkProcess(createProgram()).parseAsync()
 } catch (error) {
   const line = errorLine(error)
   if (line !== undefined) process.stderr.write(`${line}\n`)

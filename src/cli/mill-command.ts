@@ -1,7 +1,7 @@
 /** A mill command: what all commands share — the options `--config` and `--json`, and a mill that is opened before and closed after. */
 
-import type { Command } from 'commander'
-import { type Loaded, loadMill } from '../config/load-config.js'
+import type { Command, CommandOptions } from 'commander'
+import type { Loaded } from '../config/load-config.js'
 import type { Mill } from '../config/mill.js'
 import { Terminal } from './terminal.js'
 
@@ -11,9 +11,9 @@ export interface MillFlags {
 }
 
 /** A command of `parent` with the shared options; `usage` as in `'enqueue <task> <json>'`. */
-export function millCommand(parent: Command, usage: string, summary: string): Command {
+export function millCommand(parent: Command, usage: string, summary: string, options: CommandOptions = {}): Command {
   return parent
-    .command(usage)
+    .command(usage, options)
     .description(summary)
     .option(
       '--config <file>',
@@ -26,7 +26,9 @@ export function withJson(command: Command, what: string): Command {
   return command.option('--json', what)
 }
 
-export function loaded(flags: MillFlags, module?: string): Promise<Loaded> {
+export async function loaded(flags: MillFlags, module?: string): Promise<Loaded> {
+  // Only now: a supervisor, which opens no mill, is spared the memory of all that a mill needs.
+  const { loadMill } = await import('../config/load-config.js')
   return loadMill({ cwd: process.cwd(), env: process.env, config: flags.config, module })
 }
 

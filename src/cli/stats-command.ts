@@ -13,7 +13,7 @@ import type { Terminal } from './terminal.js'
 const everyMs = 1_000
 
 /** Counts that add up over queues, in the order they are shown. */
-const sums = ['ready', 'scheduled', 'running', 'dead', 'fresh', 'retries', 'processed', 'failed'] as const
+const sums = ['ready', 'scheduled', 'running', 'dead', 'fresh', 'retries', 'processed', 'failed', 'crashed'] as const
 
 type Totals = Readonly<Record<(typeof sums)[number], number>>
 
@@ -32,6 +32,7 @@ export function addStats(program: Command): void {
       'after',
       `
   fresh: waiting and never failed · retries: waiting after a failure · lag: age of the oldest job that is due
+  failed: attempts that threw or timed out · crashed: jobs whose worker died with them in hand; each then runs alone as a suspect
 
 Examples:
   $ millrace stats --watch
@@ -93,6 +94,7 @@ function statsLines({ store, queues, totals, workers }: Stats, { colors, columns
     { title: 'lag', align: 'right', cell: ({ lagMs }) => (lagMs === 0 ? '-' : formatDuration(lagMs)) },
     column('processed'),
     column('failed'),
+    column('crashed', colors.red),
     { title: '', cell: ({ note }) => note, paint: (text) => colors.yellow(text) },
   ]
   const rows: Row[] = queues.map((queue) => ({ ...queue, note: noteOf(queue) }))
@@ -104,6 +106,7 @@ function statsLines({ store, queues, totals, workers }: Stats, { colors, columns
   ]
 }
 
-function noteOf({ paused, draining }: Depth): string {
-  return [paused ? 'paused' : '', draining ? 'draining' : ''].filter((word) => word !== '').join(', ')
+function noteOf({ paused, draining, suspects }: Depth): string {
+  const words = [paused ? 'paused' : '', draining ? 'draining' : '', suspects > 0 ? counted(suspects, 'suspect') : '']
+  return words.filter((word) => word !== '').join(', ')
 }

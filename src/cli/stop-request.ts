@@ -1,18 +1,24 @@
-/** A stop request: the first SIGINT or SIGTERM, or the loss of the parent, asks to stop; a second signal ends the process at once. */
+/** A stop request: the first SIGINT, SIGTERM or SIGHUP, or the loss of the parent, asks to stop; a second signal ends the process at once. */
 
-import { signalExitCode } from './exit-code.js'
+import { type StopSignal, signalExitCode, stopSignals } from './exit-code.js'
 
-export type StopCause = 'SIGINT' | 'SIGTERM' | 'disconnect'
+export type StopCause = StopSignal | 'disconnect'
 
-/** Listens from now on; resolves with the first cause. `endNow` is called at the second signal, before the process ends. */
-export function stopRequest(endNow: () => void = () => {}): Promise<StopCause> {
+/**
+ * Listens from now on; resolves with the first cause. `endNow` is called at the second signal, before the process ends.
+ * `isSupervised`: who watches over this process ends it where that is wanted, and a second signal means nothing by itself.
+ */
+export function stopRequest(
+  endNow: () => void = () => {},
+  isSupervised: () => boolean = () => false,
+): Promise<StopCause> {
   return new Promise((resolve) => {
     let signals = 0
-    for (const signal of ['SIGINT', 'SIGTERM'] as const) {
+    for (const signal of stopSignals) {
       process.on(signal, () => {
         signals += 1
         resolve(signal)
-        if (signals === 1) return
+        if (signals === 1 || isSupervised()) return
         endNow()
         process.exit(signalExitCode(signal))
       })

@@ -6,7 +6,7 @@ import { printableJson } from './printable.js'
 
 export interface TerminalOptions {
   readonly json: boolean
-  /** Goes on without a word when nobody reads any more, instead of ending the process. */
+  /** Goes on without a word when nobody reads any more or nothing can be written, instead of ending the process. */
   readonly outlivesReader?: boolean
 }
 
@@ -22,9 +22,11 @@ export class Terminal {
     const { NO_COLOR, TERM } = process.env
     this.colors = picocolors.createColors(this.live && !NO_COLOR && TERM !== 'dumb')
     this.#out.on('error', (error: NodeJS.ErrnoException) => {
+      this.#readerGone ||= error.code === 'EPIPE'
+      // Work goes on also where its log has no room: only this line is lost.
+      if (outlivesReader) return
       if (error.code !== 'EPIPE') throw error
-      this.#readerGone = true
-      if (!outlivesReader) process.exit(0)
+      process.exit(0)
     })
   }
 

@@ -2,7 +2,7 @@
 
 import type { Mill } from '../config/mill.js'
 import { formatDuration } from '../core/duration.js'
-import type { EventMap, EventName, JobRef } from '../core/events.js'
+import type { EventMap, EventName, JobRef, RecycleReason } from '../core/events.js'
 import { messageOf } from '../core/shown.js'
 import { count, counted, rate } from './figures.js'
 import { printable, shortened } from './printable.js'
@@ -11,6 +11,7 @@ import type { Terminal } from './terminal.js'
 
 const progressEveryMs = 5_000
 const longestLine = 300
+const mostNamed = 5
 
 /** Events that are told one by one, with their words for people. */
 const tellings: { readonly [Name in EventName]?: (event: EventMap[Name]) => string } = {
@@ -22,10 +23,26 @@ const tellings: { readonly [Name in EventName]?: (event: EventMap[Name]) => stri
     `released ${nameOf(job)}, ${reason}, again in ${formatDuration(delayMs)}`,
   'settle.refused': ({ kind, answer, ...job }) => `late ${kind} of ${nameOf(job)} refused: the claim is ${answer}`,
   'lease.lost': (job) => `lease of ${nameOf(job)} lost: another worker may run it`,
+  'job.crashed': ({ worker, charged, crashes, ...job }) =>
+    `crash of ${nameOf(job)}: its worker ${worker} died, was stopped or lost the store; ${charged ? `it ran alone, crash ${crashes} of its own` : 'not charged'}`,
+  'job.slow': ({ attempt, runMs, ...job }) =>
+    `slow ${nameOf(job)}, attempt ${attempt}, has run for ${formatDuration(runMs)} and goes on`,
+  'slot.retired': ({ left, worker: _worker, ...job }) =>
+    `slot retired: the handler of ${nameOf(job)} goes on after its job was given up; ${counted(left, 'slot')} left`,
+  'loop.blocked': ({ forMs, jobs, givenUp }) =>
+    `event loop was blocked for ${formatDuration(forMs)}${givenUp ? ', for so long that its leases were let go' : ''}; in hand: ${namesOf(jobs)}`,
+  'worker.recycling': ({ reason }) => `takes no more jobs, ${recycleWords[reason]}; another process takes its place`,
+  'worker.failed': ({ error }) => `takes no more jobs: ${messageOf(error)}`,
   'result.dropped': ({ error, ...job }) => `result of ${nameOf(job)} not kept: ${error}`,
   'store.failed': ({ call, error, retryMs }) =>
     `store: ${call} failed, ${retryMs === undefined ? 'not tried again' : `again in ${formatDuration(retryMs)}`}: ${messageOf(error)}`,
   'hook.failed': ({ hook, error }) => `${hook} threw: ${messageOf(error)}`,
+}
+
+const recycleWords: Readonly<Record<RecycleReason, string>> = {
+  'max-jobs': 'it has run as many as --max-jobs allows',
+  'max-rss': 'it takes more memory than --max-rss allows',
+  'slot-retired': 'a slot of it is retired',
 }
 
 /** Releases that are a task's own wish, or part of every stop. */
@@ -37,6 +54,8 @@ interface Totals {
   buried: number
   released: number
   cancelled: number
+  /** Of other workers, found by this one. */
+  crashed: number
 }
 
 /** Which event counts as what. */
@@ -46,6 +65,7 @@ const totalOf: { readonly [Name in EventName]?: keyof Totals } = {
   'job.buried': 'buried',
   'job.released': 'released',
   'job.cancelled': 'cancelled',
+  'job.crashed': 'crashed',
 }
 
 export interface WorkStart {
@@ -58,7 +78,7 @@ export class WorkLog {
   readonly #mill: Mill
   readonly #terminal: Terminal
   readonly #startedAt = performance.now()
-  readonly #totals: Totals = { completed: 0, failed: 0, buried: 0, released: 0, cancelled: 0 }
+  readonly #totals: Totals = { completed: 0, failed: 0, buried: 0, released: 0, cancelled: 0, crashed: 0 }
   readonly #foreignTasks = new Set<string>()
   #told = { at: this.#startedAt, completed: 0, changes: 0 }
   #timer: NodeJS.Timeout | undefined
@@ -85,20 +105,22 @@ export class WorkLog {
 
   stopping(cause: StopCause, running: number): void {
     this.#terminal.event('worker.stopping', { cause, running }, () =>
-      running === 0
-        ? `stopping (${cause})`
-        : `stopping (${cause}), waiting for ${counted(running, 'running job')}; once more ends it at once`,
+      running === 0 ? `stopping (${cause})` : `stopping (${cause}), waiting for ${counted(running, 'running job')}`,
     )
   }
 
   stopped(): void {
     clearInterval(this.#timer)
     const ms = performance.now() - this.#startedAt
-    const { completed, failed, buried, released } = this.#totals
+    const { completed, failed, buried, released, crashed } = this.#totals
     this.#terminal.event('worker.stopped', { ranMs: Math.round(ms), ...this.#totals }, () => {
       const { green, red } = this.#terminal.colors
       const bad = failed + buried > 0 ? red(`${count(failed)} failed, ${count(buried)} buried`) : 'none failed'
-      return `stopped after ${formatDuration(ms)}: ${green(`${count(completed)} done`)}, ${bad}${released > 0 ? `, ${count(released)} put back` : ''}`
+      const rest = [
+        ...(released > 0 ? [`, ${count(released)} put back`] : []),
+        ...(crashed > 0 ? [`, ${counted(crashed, 'crash', 'crashes')} of others found`] : []),
+      ]
+      return `stopped after ${formatDuration(ms)}: ${green(`${count(completed)} done`)}, ${bad}${rest.join('')}`
     })
   }
 
@@ -136,6 +158,11 @@ export class WorkLog {
     this.#foreignTasks.add(task)
     return known
   }
+}
+
+function namesOf(jobs: readonly JobRef[]): string {
+  const named = jobs.slice(0, mostNamed).map(nameOf)
+  return `${named.join(', ') || 'no job'}${jobs.length > named.length ? ` and ${count(jobs.length - named.length)} more` : ''}`
 }
 
 function nameOf({ queue, id, task }: JobRef): string {

@@ -31,6 +31,8 @@ export class CommandProcess {
   readonly ended: Promise<Ended>
   readonly #lines: string[] = []
   readonly #looks = new Set<() => void>()
+  readonly #stdout: () => string
+  readonly #stderr: () => string
 
   constructor(
     args: readonly string[],
@@ -39,6 +41,8 @@ export class CommandProcess {
     const { MILLRACE_CONFIG: _config, MILLRACE_STORE: _store, ...rest } = process.env
     this.child = spawn(process.execPath, [script, ...args], { cwd, env: { ...rest, ...env }, stdio: 'pipe' })
     const [out, err] = [collected(this.child.stdout!), collected(this.child.stderr!)]
+    this.#stdout = out
+    this.#stderr = err
     createInterface({ input: this.child.stdout! }).on('line', (line) => {
       this.#lines.push(line)
       for (const look of [...this.#looks]) look()
@@ -87,6 +91,32 @@ export class CommandProcess {
       () => `no ${count} × ${event}; it said:\n${this.#lines.join('\n')}`,
     )
     return found().slice(0, count)
+  }
+
+  /** Resolves with the match as soon as stdout does. Throws where it ends without, or does not in time. */
+  stdoutMatches(pattern: RegExp): Promise<RegExpExecArray> {
+    return this.#matches(this.child.stdout!, this.#stdout, pattern)
+  }
+
+  /** The same of stderr. The match's `input` is all that was said there. */
+  stderrMatches(pattern: RegExp): Promise<RegExpExecArray> {
+    return this.#matches(this.child.stderr!, this.#stderr, pattern)
+  }
+
+  #matches(stream: NodeJS.ReadableStream, text: () => string, pattern: RegExp): Promise<RegExpExecArray> {
+    const found = new Promise<RegExpExecArray>((resolve, reject) => {
+      const look = () => {
+        const match = pattern.exec(text())
+        if (match !== null) resolve(match)
+      }
+      stream.on('data', look)
+      void this.ended.then(() => {
+        look()
+        reject(new Error(`ended without ${pattern}; it said:\n${text()}`))
+      })
+      look()
+    })
+    return bounded(found, () => `no ${pattern}; it said:\n${text()}`)
   }
 
   #json(): Line[] {

@@ -39,6 +39,7 @@ describe('the commands of millrace', () => {
       retries: 0,
       processed: 0,
       failed: 0,
+      crashed: 0,
     })
     expect(before.queues).toHaveLength(2)
     expect(before.workers).toEqual({ count: 0, slots: 0, running: 0 })

@@ -8,7 +8,11 @@ import { onTestFinished } from 'vitest'
 
 export const root = fileURLToPath(new URL('../..', import.meta.url))
 
-/** Tasks whose handlers say on stdout that they run, as a line of JSON; `hold` runs until the file it is given is there. */
+/**
+ * Tasks whose handlers say on stdout that they run, as a line of JSON; `hold` runs until the file it is given is there.
+ * The others do what handlers should not: `spin` blocks the event loop for so many ms, half a minute or more in effect for
+ * ever; `abort`, `quit` and `stray` end their process.
+ */
 export const tasksFile = `
 import { existsSync } from 'node:fs'
 import { defineTask } from 'millrace'
@@ -39,11 +43,29 @@ export const hold = defineTask({
     return 'held'
   },
 })
+export const spin = defineTask({
+  name: 'spin',
+  run: async ({ afterMs, forMs }: { afterMs: number; forMs: number }, ctx) => {
+    say('test.running', ctx.job.id)
+    await new Promise((resolve) => setTimeout(resolve, afterMs))
+    say('test.spinning', ctx.job.id)
+    const end = performance.now() + forMs
+    while (performance.now() < end);
+  },
+})
+export const abort = defineTask({ name: 'abort', run: async () => process.abort() })
+export const quit = defineTask({ name: 'quit', run: async () => process.exit(0) })
+export const stray = defineTask({
+  name: 'stray',
+  run: async () => {
+    for (const ms of [50, 100]) setTimeout(() => { throw new Error('stray after ' + ms + ' ms') }, ms)
+  },
+})
 `
 
 export const configFile = `
 import { millrace } from 'millrace'
-import { echo, fail, hold } from './tasks.js'
+import { abort, echo, fail, hold, quit, spin, stray } from './tasks.js'
 
 enum Weight {
   Default = 40,
@@ -53,7 +75,7 @@ enum Weight {
 export default millrace({
   store: process.env['MILLRACE_STORE'] ?? 'sqlite:jobs.db',
   queues: { default: { weight: Weight.Default }, slow: { weight: Weight.Slow } },
-  tasks: [echo, fail, hold],
+  tasks: [echo, fail, hold, spin, abort, quit, stray],
 })
 `
 

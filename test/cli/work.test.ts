@@ -10,7 +10,7 @@ interface Stats {
 }
 
 /** A job that runs until `release()`, and a worker that has begun to run it. */
-async function holding(args: readonly string[] = []) {
+async function holding(args: readonly string[] = ['--grace', '10s']) {
   const cwd = project()
   const gate = join(cwd, 'gate')
   await runJson(['enqueue', 'hold', JSON.stringify(gate)], { cwd })
@@ -20,19 +20,24 @@ async function holding(args: readonly string[] = []) {
 }
 
 describe('millrace work', () => {
-  it.each(['SIGTERM', 'SIGINT'] as const)('lets a running job finish at %s, then exits with 0', async (signal) => {
-    const { cwd, worker, release } = await holding()
-    worker.kill(signal)
-    expect(await worker.events('worker.stopping')).toMatchObject([{ cause: signal, running: 1 }])
-    release()
-    expect(await worker.end()).toMatchObject({ code: 0, signal: null, stderr: '' })
-    expect(await worker.events('worker.stopped')).toMatchObject([{ completed: 1, failed: 0 }])
-    expect((await runJson<Stats>(['stats'], { cwd })).totals).toMatchObject({ processed: 1, running: 0 })
-  })
+  it.each(['SIGTERM', 'SIGINT', 'SIGHUP'] as const)(
+    'lets a running job finish at %s, then exits with 0',
+    async (signal) => {
+      const { cwd, worker, release } = await holding()
+      worker.kill(signal)
+      expect(await worker.events('processes.stopping')).toMatchObject([{ pid: worker.pid, cause: signal, running: 1 }])
+      expect(await worker.events('worker.stopping')).toMatchObject([{ cause: 'SIGTERM', running: 1 }])
+      release()
+      expect(await worker.end()).toMatchObject({ code: 0, signal: null, stderr: '' })
+      expect(await worker.events('worker.stopped')).toMatchObject([{ completed: 1, failed: 0 }])
+      expect((await runJson<Stats>(['stats'], { cwd })).totals).toMatchObject({ processed: 1, running: 0 })
+    },
+  )
 
   it.each([
     ['SIGTERM', 143],
     ['SIGINT', 130],
+    ['SIGHUP', 129],
   ] as const)('a second %s ends it at once with %i', async (signal, code) => {
     const { worker } = await holding()
     worker.kill(signal)
@@ -47,7 +52,6 @@ describe('millrace work', () => {
     const worker = new CommandProcess(['work', '--json'], { cwd })
     const [started] = await worker.events('worker.started')
     expect(started).toMatchObject({
-      pid: worker.pid,
       store: 'sqlite:jobs.db',
       queues: { default: 40, slow: 5 },
       concurrency: 10,
@@ -58,9 +62,8 @@ describe('millrace work', () => {
     await worker.end()
     await runJson(['morgue', 'revive', 'default', 'bad'], { cwd })
     const human = new CommandProcess(['work'], { cwd })
-    human.child.stdout!.on('data', (text: Buffer) => {
-      if (text.includes('buried')) human.kill('SIGTERM')
-    })
+    await human.stdoutMatches(/buried default/)
+    human.kill('SIGTERM')
     const { code, stdout } = await human.end()
     expect(code).toBe(0)
     expect(stdout).toMatch(/started on sqlite:jobs\.db, queues default:40 slow:5, 10 at once\n/)
@@ -100,7 +103,7 @@ describe('millrace work', () => {
     expect(await runJson(['jobs', 'show', 'answer'], { cwd })).toMatchObject({ state: 'completed', result: 42 })
   })
 
-  it('a store beyond repair ends it with 1 and says why', async () => {
+  it('a store beyond repair ends its process with 1, which says why; the next is tried later and later', async () => {
     const cwd = project({
       'store.mjs': `import { StoreCorruptError } from 'millrace'
 import { MemoryStore } from ${JSON.stringify(pathToFileURL(join(root, 'dist/stores/memory/memory-store.js')).href)}
@@ -112,8 +115,14 @@ export const open = () => new Broken()`,
 const store = { module: import.meta.dirname + '/store.mjs', export: 'open' }
 export default millrace({ store, tasks: [defineTask({ name: 't', run: async () => 1 })] })`,
     })
-    const { code, stderr } = await run(['work', '--json'], { cwd })
-    expect({ code, stderr }).toEqual({ code: 1, stderr: 'millrace: the worker ended: page 7 is damaged.\n' })
+    const worker = new CommandProcess(['work', '--json'], { cwd })
+    const [first, second] = await worker.events('process.relieved', 2)
+    expect(first).toMatchObject({ restartMs: 0 })
+    expect(second!['restartMs']).toBeGreaterThanOrEqual(125)
+    expect(await worker.events('process.exited')).toMatchObject([{ code: 1, signal: null }])
+    expect(await worker.events('worker.failed')).toMatchObject([{ error: 'page 7 is damaged.' }])
+    worker.kill('SIGTERM')
+    expect((await worker.end()).stderr).toMatch(/^(millrace: the worker ended: page 7 is damaged\.\n)+$/)
   })
 
   it('goes on working when nobody reads what it says', async () => {
@@ -125,13 +134,20 @@ export default millrace({ store, tasks: [defineTask({ name: 't', run: async () =
     expect((await runJson<Stats>(['stats'], { cwd })).totals).toMatchObject({ processed: 1, running: 0 })
   })
 
-  it('a store it cannot open ends it with 1', async () => {
+  it('a store it cannot open ends it with 1, told by one process only', async () => {
     const cwd = project({ 'tasks.ts': tasksFile })
-    const { code, stdout } = await run(['work', 'tasks.ts'], {
+    const { code, stdout, stderr } = await run(['work', 'tasks.ts', '--processes', '3', '--json'], {
       cwd,
       env: { MILLRACE_STORE: 'sqlite:tasks.ts/jobs.db' },
     })
-    expect({ code, stdout }).toEqual({ code: 1, stdout: '' })
+    expect(code).toBe(1)
+    expect(stderr).toMatch(/^millrace: .*tasks\.ts.*\n$/)
+    expect(
+      stdout
+        .trim()
+        .split('\n')
+        .map((line) => JSON.parse(line)),
+    ).toMatchObject([{ event: 'process.exited', code: 1 }])
   })
 })
 
@@ -139,6 +155,7 @@ describe('millrace work --processes', () => {
   it('passes the signal on; every process lets its jobs finish, and all have ended', async () => {
     const { worker, release } = await holding(['--processes', '2'])
     const started = await worker.events('worker.started', 2)
+    expect(started.map(({ pid }) => pid)).not.toContain(worker.pid)
     const [group] = await worker.events('processes.started')
     expect(started.map(({ pid }) => pid).sort()).toEqual([...(group!['pids'] as number[])].sort())
     worker.kill('SIGTERM')
@@ -158,20 +175,6 @@ describe('millrace work --processes', () => {
     worker.kill('SIGTERM')
     // The children hold the output open: it ends when the last of them has.
     expect(await worker.end()).toMatchObject({ code: 143 })
-  })
-
-  it('a process that dies by itself is reported, the others go on, and its exit code is kept', async () => {
-    const { worker, release } = await holding(['--processes', '2'])
-    const started = await worker.events('worker.started', 2)
-    const [{ pid: busy } = {}] = await worker.events('test.running')
-    const idle = started.map(({ pid }) => pid as number).find((pid) => pid !== busy)!
-    process.kill(idle, 'SIGKILL')
-    expect(await worker.events('process.exited')).toMatchObject([{ child: idle, code: 137, running: 1 }])
-    worker.kill('SIGTERM')
-    await worker.events('worker.stopping')
-    release()
-    expect(await worker.end()).toMatchObject({ code: 137 })
-    expect(await worker.events('worker.stopped')).toMatchObject([{ pid: busy, completed: 1 }])
   })
 
   it('processes whose parent was killed finish what they have in hand and stop by themselves', async () => {

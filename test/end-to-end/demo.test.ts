@@ -49,7 +49,7 @@ describe('the demo', () => {
     const { folder, home } = folderOf(50)
     // Every child of the demo loads this first; the processes that serve jobs, and only they, end before they begin.
     const dies = join(home, 'dies.mjs')
-    writeFileSync(dies, `if (process.argv.includes('work') && !process.argv.includes('--processes')) process.exit(7)`)
+    writeFileSync(dies, `if (process.argv.includes('work-process')) process.exit(7)`)
     const { code, stdout, stderr } = await new CommandProcess([demo, folder, '--json'], {
       cwd: root,
       script,

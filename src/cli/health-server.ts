@@ -1,0 +1,85 @@
+/** The health server: answers over HTTP whether jobs are being taken. It names no job, task or queue. */
+
+import { once } from 'node:events'
+import { createServer, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { OperationError } from './exit-code.js'
+import type { ProcessReport } from './forked-worker.js'
+
+export interface Health {
+  readonly status: 'ok' | 'failing'
+  readonly processes: readonly object[]
+}
+
+/** Signs of life come each second. */
+const longestSilenceMs = 5_000
+/** An idle worker asks its store every few seconds. */
+const longestStoreSilenceMs = 15_000
+const patienceMs = 5_000
+
+/** Failing where no process takes jobs: none is alive and running, or the store answers none of them. */
+export function healthOf(processes: readonly ProcessReport[]): Health {
+  return {
+    status: processes.some(consumes) ? 'ok' : 'failing',
+    processes: processes.map(({ pid, state, upMs, restarts, heardMs, pulse }) => ({
+      pid,
+      state,
+      upMs: Math.round(upMs),
+      restarts,
+      aliveMs: Math.round(heardMs),
+      ...(pulse && { running: pulse.running, concurrency: pulse.concurrency, storeMs: Math.round(pulse.silentMs) }),
+    })),
+  }
+}
+
+function consumes({ state, heardMs, pulse }: ProcessReport): boolean {
+  return (
+    state === 'running' &&
+    heardMs < longestSilenceMs &&
+    pulse !== undefined &&
+    pulse.silentMs + heardMs < longestStoreSilenceMs
+  )
+}
+
+/** Serves `/health` and `/` from now on; resolves with the URL. Throws `OperationError` where it cannot listen there. */
+export async function serveHealth(host: string, port: number, health: () => Health): Promise<string> {
+  const server = createServer(
+    { requestTimeout: patienceMs, headersTimeout: patienceMs },
+    ({ method, url = '' }, response) => {
+      const path = url.split('?', 1)[0]
+      if (path !== '/health' && path !== '/') return answer(response, 404, { error: 'not found; see /health' })
+      if (method !== 'GET' && method !== 'HEAD') {
+        response.setHeader('allow', 'GET, HEAD')
+        return answer(response, 405, { error: 'only GET and HEAD are allowed' })
+      }
+      const found = health()
+      answer(response, found.status === 'ok' ? 200 : 503, found)
+    },
+  )
+  server.keepAliveTimeout = patienceMs
+  server.maxConnections = 100
+  try {
+    server.listen(port, host)
+    await once(server, 'listening')
+  } catch (error) {
+    const { code, message } = error as NodeJS.ErrnoException
+    const reason = code === 'EADDRINUSE' ? 'another process listens there' : message
+    throw new OperationError(`--health-port: cannot listen on ${host}:${port}: ${reason}. Nothing was started.`, {
+      cause: error,
+    })
+  }
+  // Nobody who asks too often or breaks off may end the supervisor.
+  server.on('error', () => {})
+  const { address, family, port: bound } = server.address() as AddressInfo
+  return `http://${family === 'IPv6' ? `[${address}]` : address}:${bound}/health`
+}
+
+function answer(response: ServerResponse, status: number, body: object): void {
+  response.writeHead(status, {
+    'content-type': 'application/json; charset=utf-8',
+    'cache-control': 'no-store',
+    'x-content-type-options': 'nosniff',
+  })
+  // Node leaves the body out of an answer to HEAD.
+  response.end(`${JSON.stringify(body)}\n`)
+}

@@ -1,0 +1,176 @@
+/** A worker process: one worker of `millrace work`, from its start to its end by a signal, an error or the loss of its supervisor. */
+
+import type { Loaded } from '../config/load-config.js'
+import type { Mill } from '../config/mill.js'
+import { formatDuration } from '../core/duration.js'
+import { errorText, formatError } from '../core/error-text.js'
+import { messageOf } from '../core/shown.js'
+import type { Worker } from '../workers/worker.js'
+import { exitCodes, OperationError, UsageError } from './exit-code.js'
+import { counted } from './figures.js'
+import { loaded } from './mill-command.js'
+import { printable, printableLines } from './printable.js'
+import { dumpWorker, onDumpRequest } from './state-dump.js'
+import { type StopCause, stopRequest } from './stop-request.js'
+import { SupervisorLink } from './supervisor-link.js'
+import { Terminal } from './terminal.js'
+import type { WorkFlags } from './work-command.js'
+import { WorkLog } from './work-log.js'
+
+/** What follows the last handler: the last settles, the hooks, the closing of the store. */
+const closeMs = 1_000
+const longestTimerMs = 2 ** 31 - 1
+const mostNamed = 5
+const stderr = 2
+
+export class WorkProcess {
+  readonly #flags: WorkFlags
+  readonly #terminal: Terminal
+  readonly #stop: Promise<StopCause>
+  readonly #link: SupervisorLink
+  #worker: Worker | undefined
+  #failed = false
+  #bound: NodeJS.Timeout | undefined
+
+  /** Listens for signals and uncaught errors from now on: both may come while the configuration is being loaded. */
+  constructor(flags: WorkFlags) {
+    this.#flags = flags
+    this.#terminal = new Terminal({ json: flags.json ?? false, outlivesReader: true })
+    // The supervisor passes its signal on, and a service manager may send it to every process besides: that is one request.
+    this.#stop = stopRequest(undefined, () => process.connected)
+    const dump = () => dumpWorker(this.#terminal, this.#worker?.status())
+    this.#link = new SupervisorLink(dump)
+    onDumpRequest(dump)
+    process.on('uncaughtException', (error) => this.#uncaught(error))
+  }
+
+  /** Resolves when the worker has ended, with the exit code set. Throws what keeps it from starting, and what ended it. */
+  async run(module: string | undefined): Promise<void> {
+    let log: WorkLog | undefined
+    void this.#stop.then((cause) => this.#stopFor(cause, log))
+    const load = await loaded(this.#flags, module)
+    const { mill } = load
+    refuseIdle(load, this.#flags.first === true)
+    const worker = this.#workerOf(mill)
+    this.#worker = worker
+    log = new WorkLog(mill, this.#terminal)
+    mill.on('worker.recycling', () => this.#link.recycling())
+    mill.on('worker.failed', () => this.#link.failing())
+    await worker.start()
+    const { queues = [...mill.queues.keys()], concurrency } = this.#flags
+    log.started({ worker: worker.id, queues, concurrency }, () => worker.running)
+    this.#link.ready(() => worker.status())
+    const error = await worker.finished().then(() => undefined, asError)
+    this.#reportUnsettled(worker.status().unsettled)
+    // A worker that failed may have jobs in hand; they get their grace, as in every stop.
+    this.#endWithin(error === undefined ? closeMs : this.#flags.grace + closeMs)
+    await mill.close()
+    log.stopped()
+    if (this.#failed) process.exitCode = exitCodes.failed
+    else if (error !== undefined) throw new OperationError(`the worker ended: ${error.message}`, { cause: error })
+  }
+
+  #workerOf(mill: Mill): Worker {
+    const { queues, concurrency, selector, grace, maxBlock, maxJobs, maxRss, processes } = this.#flags
+    if (processes > 1 && mill.store.traits?.shared === false)
+      throw new UsageError(
+        `--processes needs a store that processes can share; ${mill.store.text} lives in one process only.`,
+      )
+    const options = {
+      concurrency,
+      grace: grace === Number.POSITIVE_INFINITY ? ('none' as const) : grace,
+      maxBlock,
+      ...(queues && { queues }),
+      ...(selector && { selector }),
+      ...(maxJobs && { maxJobs }),
+      ...(maxRss && { maxRss }),
+    }
+    return mill.worker(options, { blockedTo: stderr })
+  }
+
+  /** Work was done that the store was not there to hear of. */
+  #reportUnsettled(unsettled: number): void {
+    if (unsettled === 0) return
+    this.#failed = true
+    process.stderr.write(
+      `millrace: process ${process.pid}: the store did not take ${counted(unsettled, 'report')} in time; the jobs run again when their leases end.\n`,
+    )
+  }
+
+  #stopFor(cause: StopCause, log: WorkLog | undefined): void {
+    const worker = this.#worker
+    // Nothing is in hand yet, and what is being loaded or opened may take long.
+    if (log === undefined || worker === undefined || worker.status().state === 'starting') process.exit(exitCodes.ok)
+    this.#endWithin(this.#flags.grace + closeMs)
+    log.stopping(cause, worker.running)
+    // Its error is that of `finished()`.
+    worker.stop().catch(() => {})
+  }
+
+  /** An error that nobody caught: nothing in this process can be relied on any more. */
+  #uncaught(error: unknown): void {
+    const worker = this.#worker
+    const status = worker?.status()
+    const inHand = status === undefined ? '' : printable(`; ${inHandText(status.jobs)}`)
+    const [first, ...rest] = printableLines(errorText(error, formatError)).split('\n')
+    const lines = [`millrace: process ${process.pid}: uncaught ${first}${inHand}`, ...rest]
+    process.stderr.write(`${lines.join('\n')}\n`)
+    if (worker === undefined || status!.state === 'starting') process.exit(exitCodes.failed)
+    if (this.#failed) return
+    this.#failed = true
+    this.#endWithin(this.#flags.grace + closeMs)
+    worker.fail(error)
+  }
+
+  /** Ends the process after `ms`, whatever hangs. The first bound holds. */
+  #endWithin(ms: number): void {
+    if (this.#bound !== undefined || ms === Number.POSITIVE_INFINITY) return
+    this.#bound = setTimeout(
+      () => {
+        const { jobs, unsettled } = this.#worker!.status()
+        const left = `${printable(inHandText(jobs))}, ${counted(unsettled, 'report')} unsettled`
+        process.stderr.write(
+          `millrace: process ${process.pid} did not end within ${formatDuration(ms)} and is given up (${left}); what it holds runs again when its leases end.\n`,
+        )
+        process.exit(exitCodes.failed)
+      },
+      Math.min(ms, longestTimerMs),
+    )
+  }
+}
+
+function inHandText(jobs: ReturnType<Worker['status']>['jobs']): string {
+  if (jobs.length === 0) return 'no job in hand'
+  const named = jobs.slice(0, mostNamed).map(({ queue, task, id }) => `${queue} ${task} ${id}`)
+  const more = jobs.length - named.length
+  return `${counted(jobs.length, 'job')} in hand: ${named.join(', ')}${more > 0 ? ` and ${more} more` : ''}`
+}
+
+function asError(error: unknown): Error {
+  return error instanceof Error ? error : new Error(messageOf(error))
+}
+
+/** Throws where no job could ever be run; warns of tasks whose jobs would be left lying, in the first process only. */
+function refuseIdle({ mill, file, unknownTasks }: Loaded, warns: boolean): void {
+  const tasks = [...mill.tasks.values()]
+  if (!tasks.some((task) => task.run !== undefined)) {
+    throw new UsageError(
+      tasks.length === 0
+        ? `${file} has no tasks: list them under \`tasks\` in millrace({ … }).`
+        : `no task of ${file} has a handler: name the module that attaches them, as in \`millrace work handlers.ts\`.`,
+    )
+  }
+  const warn = (names: readonly string[], what: string) => {
+    if (warns && names.length > 0)
+      process.stderr.write(`millrace: warning: ${printable(`${names.join(', ')}: ${what}`)}\n`)
+  }
+  const idle = tasks.filter((task) => task.run === undefined)
+  warn(
+    idle.map(({ name }) => name),
+    'no handler is attached; jobs of this task are left for other workers.',
+  )
+  warn(
+    unknownTasks.map(({ name }) => name),
+    `exported by the module but not among the tasks of ${file}; not served.`,
+  )
+}

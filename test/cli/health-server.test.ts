@@ -1,0 +1,136 @@
+import { once } from 'node:events'
+import { writeFileSync } from 'node:fs'
+import { createServer } from 'node:net'
+import { join } from 'node:path'
+import { describe, expect, it, onTestFinished } from 'vitest'
+import type { ProcessReport } from '#src/cli/forked-worker.js'
+import { healthOf } from '#src/cli/health-server.js'
+import { CommandProcess, run, runJson } from './command-process.js'
+import { project } from './project.js'
+
+const pulse = {
+  id: 'w',
+  state: 'running',
+  concurrency: 10,
+  retired: 0,
+  unsettled: 0,
+  silentMs: 100,
+  running: 3,
+  oldest: [],
+} as const
+const well: ProcessReport = { pid: 17, state: 'running', upMs: 60_000, restarts: 1, heardMs: 400, pulse }
+
+describe('health', () => {
+  it.each<[string, readonly ProcessReport[]]>([
+    ['there is no process', []],
+    ['the first is starting', [{ pid: 17, state: 'starting', upMs: 10, restarts: 0, heardMs: 10 }]],
+    [
+      'all are stopping or recycling',
+      [
+        { ...well, state: 'stopping' },
+        { ...well, state: 'recycling' },
+      ],
+    ],
+    ['the worker has failed', [{ ...well, state: 'failed' }]],
+    ['none has given a sign of life for 5 s', [{ ...well, heardMs: 5_000 }]],
+    ['the store has been silent for 15 s', [{ ...well, heardMs: 2_000, pulse: { ...pulse, silentMs: 13_000 } }]],
+  ])('is failing where %s', (_, processes) => {
+    expect(healthOf(processes).status).toBe('failing')
+  })
+
+  it('is ok while one process takes jobs, and names no job', () => {
+    const busy = { ...pulse, oldest: [{ queue: 'secret', task: 'secret', id: 'secret', forMs: 5 }] }
+    const health = healthOf([
+      { ...well, state: 'stopping' },
+      { ...well, heardMs: 4_900, pulse: busy },
+    ])
+    expect(health).toMatchObject({
+      status: 'ok',
+      processes: [
+        {},
+        { pid: 17, state: 'running', restarts: 1, aliveMs: 4_900, running: 3, concurrency: 10, storeMs: 100 },
+      ],
+    })
+    expect(JSON.stringify(health)).not.toMatch(/secret/)
+  })
+})
+
+describe('millrace work --health-port', () => {
+  it('answers 200 while jobs are taken, 503 while the process is stopped, and 200 again', async () => {
+    const command = new CommandProcess(['work', '--json', '--health-port', '0', '--grace', '1s'], { cwd: project() })
+    const [{ url } = {}] = await command.events('health.started')
+    const health = () => fetch(url as string)
+    expect((await health()).status).toBe(503)
+    const [{ pids } = {}] = await command.events('processes.started')
+    const [pid] = pids as [number]
+    const found = await health()
+    expect([found.status, found.headers.get('content-type'), found.headers.get('cache-control')]).toEqual([
+      200,
+      'application/json; charset=utf-8',
+      'no-store',
+    ])
+    expect(await found.json()).toMatchObject({ status: 'ok', processes: [{ pid, state: 'running', running: 0 }] })
+    onTestFinished(() => endIfAlive(pid))
+    process.kill(pid, 'SIGSTOP')
+    await until(health, 503)
+    process.kill(pid, 'SIGCONT')
+    await until(health, 200)
+    command.kill('SIGTERM')
+    expect(await command.end()).toMatchObject({ code: 0, stderr: '' })
+  })
+
+  it('knows two paths and two methods, and fails while the last jobs are waited for', async () => {
+    const cwd = project()
+    const gate = join(cwd, 'gate')
+    await runJson(['enqueue', 'hold', JSON.stringify(gate)], { cwd })
+    const command = new CommandProcess(['work', '--json', '--health-port', '0', '--grace', '5s'], { cwd })
+    const [{ url } = {}] = await command.events('health.started')
+    await command.events('processes.started')
+    const asked = async (path: string, method: string) => {
+      const { status, headers } = await fetch(new URL(path, url as string), { method })
+      return [status, headers.get('allow')]
+    }
+    expect(await asked('/', 'GET')).toEqual([200, null])
+    expect(await asked('/health?now', 'HEAD')).toEqual([200, null])
+    expect(await asked('/health', 'POST')).toEqual([405, 'GET, HEAD'])
+    expect(await asked('/healthz', 'GET')).toEqual([404, null])
+    await command.events('test.running')
+    command.kill('SIGTERM')
+    await command.events('processes.stopping')
+    expect(await asked('/health', 'GET')).toEqual([503, null])
+    writeFileSync(gate, '')
+    expect(await command.end()).toMatchObject({ code: 0, stderr: '' })
+  })
+
+  it('ends with 1 before anything is started where another process listens there', async () => {
+    const taken = createServer().listen(0, '127.0.0.1')
+    await once(taken, 'listening')
+    const { port } = taken.address() as { port: number }
+    const ended = await run(['work', '--health-port', String(port)], { cwd: project() })
+    taken.close()
+    expect(ended).toEqual({
+      code: 1,
+      signal: null,
+      stdout: '',
+      stderr: `millrace: --health-port: cannot listen on 127.0.0.1:${port}: another process listens there. Nothing was started.\n`,
+    })
+  })
+})
+
+/** Asks until the answer has this status: HTTP has nothing to await. */
+async function until(health: () => Promise<Response>, status: number): Promise<void> {
+  const last = performance.now() + 10_000
+  for (let seen = 0; seen !== status; seen = (await health()).status) {
+    if (performance.now() > last) throw new Error(`no answer ${status} within 10 s; the last was ${seen}`)
+    await new Promise((resolve) => setTimeout(resolve, 50))
+  }
+}
+
+/** A process that a failed test left stopped would stay for ever. */
+function endIfAlive(pid: number): void {
+  try {
+    process.kill(pid, 'SIGKILL')
+  } catch {
+    // It has ended.
+  }
+}

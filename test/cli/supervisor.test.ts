@@ -1,0 +1,210 @@
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, it, vi } from 'vitest'
+import { processArgs } from '#src/cli/work-command.js'
+import { loadDriver } from '#src/stores/sqlite/sqlite-driver.js'
+import { CommandProcess, type Line, run, runJson } from './command-process.js'
+import { configFile, project, projectFiles } from './project.js'
+
+const grace = ['--grace', '5s']
+
+/** `millrace work --json` whose worker processes are ready. */
+async function working(cwd: string, args: readonly string[] = []) {
+  const command = new CommandProcess(['work', '--json', ...grace, ...args], { cwd })
+  const [{ pids } = {}] = await command.events('processes.started')
+  return { command, pids: pids as number[] }
+}
+
+const pidsOf = (lines: readonly Line[]) => lines.map(({ pid }) => pid as number)
+
+describe('a worker process that dies', () => {
+  it.each([
+    ['abort', { code: 134, signal: 'SIGABRT' }],
+    ['quit', { code: 0, signal: null }],
+  ])('by a handler (%s) is reported and replaced at once', async (task, end) => {
+    const cwd = project()
+    const { command, pids } = await working(cwd)
+    await runJson(['enqueue', task, 'null'], { cwd })
+    expect(await command.events('process.exited')).toMatchObject([{ child: pids[0], ...end, restartMs: 0 }])
+    const [, successor] = pidsOf(await command.events('worker.started', 2))
+    expect(successor).not.toBe(pids[0])
+    command.kill('SIGTERM')
+    await command.end()
+  })
+
+  it('by a signal is replaced, the others go on, and a good stop afterwards ends with 0', async () => {
+    const cwd = project()
+    const { command, pids } = await working(cwd, ['--processes', '2'])
+    process.kill(pids[0]!, 'SIGKILL')
+    const [exited] = await command.events('process.exited')
+    expect(exited).toMatchObject({ child: pids[0], code: 137, signal: 'SIGKILL', running: 1, restartMs: 0 })
+    const successor = pidsOf(await command.events('worker.started', 3))[2]
+    command.kill('SIGTERM')
+    expect(await command.end()).toMatchObject({ code: 0, stderr: '' })
+    expect(pidsOf(await command.events('worker.stopped', 2)).sort()).toEqual([pids[1], successor].sort())
+  })
+
+  it('by an uncaught error names it and the jobs in hand, lets them finish, and ends with 1', async () => {
+    const cwd = project()
+    const gate = join(cwd, 'gate')
+    await runJson(['enqueue', 'hold', JSON.stringify(gate), '--id', 'held'], { cwd })
+    const { command, pids } = await working(cwd)
+    await command.events('test.running')
+    await runJson(['enqueue', 'stray', 'null'], { cwd })
+    expect(await command.events('worker.failed')).toMatchObject([{ pid: pids[0], error: 'stray after 50 ms' }])
+    await command.stderrMatches(/stray after 100 ms/)
+    writeFileSync(gate, '')
+    expect(await command.events('process.exited')).toMatchObject([{ child: pids[0], code: 1, signal: null }])
+    expect(await command.events('worker.stopped')).toMatchObject([{ pid: pids[0], completed: 2 }])
+    command.kill('SIGTERM')
+    const { stdout, stderr } = await command.end()
+    expect(stdout.match(/worker\.failed/g)).toHaveLength(1)
+    expect(stderr).toMatch(
+      new RegExp(
+        `^millrace: process ${pids[0]}: uncaught Error: stray after 50 ms; 1 job in hand: slow hold held\n    at `,
+      ),
+    )
+    expect(stderr).toMatch(/uncaught Error: stray after 100 ms; 1 job in hand/)
+  })
+})
+
+describe('a worker process that recycles', () => {
+  it('is relieved before it has drained, and no job is lost or run twice', async () => {
+    const cwd = project()
+    const gate = join(cwd, 'gate')
+    await runJson(['enqueue', 'hold', JSON.stringify(gate)], { cwd })
+    const { command, pids } = await working(cwd, ['--max-jobs', '2'])
+    await command.events('test.running')
+    await runJson(['enqueue', 'echo', '1'], { cwd })
+    expect(await command.events('worker.recycling')).toMatchObject([{ pid: pids[0], reason: 'max-jobs' }])
+    const successor = pidsOf(await command.events('worker.started', 2))[1]
+    await runJson(['enqueue', 'echo', '2'], { cwd })
+    // The first still holds its job, and its successor works.
+    expect(pidsOf(await command.events('test.running', 3))).toEqual([pids[0], pids[0], successor])
+    writeFileSync(gate, '')
+    expect(await command.events('worker.stopped')).toMatchObject([{ pid: pids[0], completed: 2 }])
+    command.kill('SIGTERM')
+    const { code, stdout, stderr } = await command.end()
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
+    expect(stdout).not.toMatch(/process\.exited/)
+  })
+})
+
+describe('what is wrong at the start', () => {
+  it('is told once with its exit code, and no other process is started', async () => {
+    const cwd = project({
+      ...projectFiles,
+      'broken.config.ts': `import { appendFileSync } from 'node:fs'\nappendFileSync('loads', 'x')\n${configFile.replace('weight: Weight.Slow', 'weight: 1_000')}`,
+    })
+    const { code, stdout, stderr } = await run(['work', '--processes', '3', '--config', 'broken.config.ts'], { cwd })
+    expect({ code, stdout }).toEqual({ code: 2, stdout: '' })
+    expect(stderr.match(/millrace: /g)).toHaveLength(1)
+    expect(readFileSync(join(cwd, 'loads'), 'utf8')).toBe('x')
+  })
+
+  it('a configuration that ends its process is no success', async () => {
+    const cwd = project({ ...projectFiles, 'quits.mjs': 'process.exit(0)' })
+    const { code, stdout } = await run(['work', 'quits.mjs'], { cwd })
+    expect(code).toBe(1)
+    expect(stdout).toMatch(/process \d+ exited with code 0 before it was ready; the command ends\n$/)
+  })
+
+  it('a stop that comes first ends it with 0', async () => {
+    const cwd = project({
+      ...projectFiles,
+      'slow.mjs': `console.log('{"event":"test.loading"}')\nawait new Promise((resolve) => setTimeout(resolve, 60_000))`,
+    })
+    const command = new CommandProcess(['work', 'slow.mjs', '--json'], { cwd })
+    await command.events('test.loading')
+    command.kill('SIGTERM')
+    expect(await command.end()).toMatchObject({ code: 0, stderr: '' })
+  })
+})
+
+describe('a worker process that hangs', () => {
+  it('with a blocked event loop is killed at maxBlock and two seconds, and replaced', async () => {
+    const cwd = project()
+    const { command, pids } = await working(cwd, ['--max-block', '1s'])
+    await runJson(['enqueue', 'spin', '{"afterMs":0,"forMs":60000}'], { cwd })
+    expect(await command.events('process.killed')).toMatchObject([
+      {
+        child: pids[0],
+        reason: expect.stringMatching(/^has given no sign of life for [3-5](\.\d)?s: its event loop is blocked/),
+      },
+    ])
+    expect(await command.events('process.exited')).toMatchObject([{ child: pids[0], signal: 'SIGKILL', restartMs: 0 }])
+    await command.events('worker.started', 2)
+    command.kill('SIGTERM')
+    await command.end()
+  })
+
+  it('beyond its grace is killed, and the command ends with 1 within grace and two seconds', async () => {
+    const cwd = project()
+    const { command, pids } = await working(cwd, ['--grace', '300ms'])
+    await runJson(['enqueue', 'spin', '{"afterMs":0,"forMs":60000}'], { cwd })
+    await command.events('test.spinning')
+    const toldAt = performance.now()
+    command.kill('SIGTERM')
+    expect(await command.end()).toMatchObject({ code: 1 })
+    expect(performance.now() - toldAt).toBeLessThan(300 + 1_500 + 1_000)
+    expect(await command.events('process.killed')).toMatchObject([
+      { child: pids[0], reason: 'has not ended within its grace of 300ms' },
+    ])
+  })
+
+  it('no more than its grace: jobs that go on are put back, exit code 0', async () => {
+    const cwd = project()
+    await runJson(['enqueue', 'hold', JSON.stringify(join(cwd, 'never'))], { cwd })
+    const { command } = await working(cwd, ['--grace', '300ms'])
+    await command.events('test.running')
+    const toldAt = performance.now()
+    command.kill('SIGTERM')
+    expect(await command.end()).toMatchObject({ code: 0, stderr: '' })
+    expect(performance.now() - toldAt).toBeLessThan(300 + 1_000 + 500)
+    expect(await command.events('worker.stopped')).toMatchObject([{ completed: 0, released: 1, failed: 0 }])
+  })
+})
+
+/** Tries to take the write lock, which the workers want now and then as well. */
+function isLocked(db: { exec(sql: string): void }): boolean {
+  try {
+    db.exec('BEGIN IMMEDIATE')
+    return true
+  } catch {
+    return false
+  }
+}
+
+describe('a stop while another process has locked the store', () => {
+  it('ends within grace and two seconds; what could not be reported is run again, not lost', async () => {
+    const cwd = project()
+    const gate = join(cwd, 'gate')
+    await runJson(['enqueue', 'hold', JSON.stringify(gate)], { cwd })
+    const { command } = await working(cwd, ['--grace', '500ms'])
+    await command.events('test.running')
+    const db = (await loadDriver())(join(cwd, 'jobs.db'))
+    await vi.waitUntil(() => isLocked(db), { timeout: 10_000 })
+    writeFileSync(gate, '')
+    const toldAt = performance.now()
+    command.kill('SIGTERM')
+    const { code } = await command.end()
+    expect(performance.now() - toldAt).toBeLessThan(500 + 2_000 + 500)
+    expect(code).toBe(1)
+    db.exec('ROLLBACK')
+    db.close()
+    const { totals } = await runJson<{ totals: object }>(['stats'], { cwd })
+    expect(totals).toMatchObject({ ready: 0, running: 1, processed: 0 })
+  })
+})
+
+describe('the command line of a worker process', () => {
+  it('is that of its supervisor by another command', () => {
+    expect(processArgs(['work', 'work', '--processes', '4'])).toEqual(['work-process', 'work', '--processes', '4'])
+  })
+
+  it('is not among the commands that help shows', async () => {
+    const cwd = project({})
+    expect((await run(['--help'], { cwd })).stdout).not.toMatch(/work-process/)
+    expect(existsSync(join(cwd, '.millrace'))).toBe(false)
+  })
+})

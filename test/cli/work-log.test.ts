@@ -1,0 +1,69 @@
+import picocolors from 'picocolors'
+import { describe, expect, it } from 'vitest'
+import type { Terminal } from '#src/cli/terminal.js'
+import { WorkLog } from '#src/cli/work-log.js'
+import type { Mill } from '#src/config/mill.js'
+import { type EventMap, type EventName, Events } from '#src/core/events.js'
+
+/** The work log of a mill that does nothing but emit, and the lines it has said. */
+function listening() {
+  const events = new Events()
+  const lines: string[] = []
+  const event: Terminal['event'] = (_event, _fields, words) => void lines.push(words())
+  const terminal = { json: false, colors: picocolors.createColors(false), event } as Terminal
+  const log = new WorkLog({ on: events.on.bind(events) } as unknown as Mill, terminal)
+  return { events, lines, log }
+}
+
+const job = { queue: 'default', task: 'mail', id: 'a\u001b[31m' }
+
+describe('the work log', () => {
+  it.each<{ [Name in EventName]: [Name, EventMap[Name], string] }[EventName]>([
+    [
+      'job.crashed',
+      { ...job, worker: 'w1', charged: false, crashes: 0 },
+      'crash of default mail a\\u001b[31m: its worker w1 died, was stopped or lost the store; not charged',
+    ],
+    [
+      'job.crashed',
+      { ...job, worker: 'w1', charged: true, crashes: 2 },
+      'crash of default mail a\\u001b[31m: its worker w1 died, was stopped or lost the store; it ran alone, crash 2 of its own',
+    ],
+    [
+      'job.slow',
+      { ...job, attempt: 2, runMs: 90_000 },
+      'slow default mail a\\u001b[31m, attempt 2, has run for 1m 30s and goes on',
+    ],
+    [
+      'slot.retired',
+      { ...job, worker: 'w1', left: 1 },
+      'slot retired: the handler of default mail a\\u001b[31m goes on after its job was given up; 1 slot left',
+    ],
+    [
+      'loop.blocked',
+      { forMs: 12_000, jobs: Array.from({ length: 7 }, () => ({ ...job, id: 'a' })), givenUp: true },
+      `event loop was blocked for 12s, for so long that its leases were let go; in hand: ${'default mail a, '.repeat(4)}default mail a and 2 more`,
+    ],
+    [
+      'worker.recycling',
+      { worker: 'w1', reason: 'slot-retired' },
+      'takes no more jobs, a slot of it is retired; another process takes its place',
+    ],
+    [
+      'worker.failed',
+      { worker: 'w1', error: new Error('page 7\nis damaged') },
+      'takes no more jobs: page 7\\nis damaged',
+    ],
+  ])('tells %s in words that cannot command the terminal', (name, event, words) => {
+    const { events, lines } = listening()
+    events.emit(name, event as never)
+    expect(lines).toEqual([words])
+  })
+
+  it('counts the crashes it found in its last line', () => {
+    const { events, lines, log } = listening()
+    for (let i = 0; i < 2; i += 1) events.emit('job.crashed', { ...job, worker: 'w1', charged: false, crashes: 0 })
+    log.stopped()
+    expect(lines.at(-1)).toMatch(/^stopped after .*: 0 done, none failed, 2 crashes of others found$/)
+  })
+})
