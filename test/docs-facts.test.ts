@@ -35,19 +35,28 @@ describe('the links of the documentation', () => {
     expect(dead).toEqual([])
   })
 
-  it('lead to every page from the README', () => {
-    const readme = new Document('README.md')
+  it('lead to every page from the README: to those of an error by way of the errors', () => {
+    const linkedBy = (from: Document) => from.links.map((link) => posix.join(dirname(from.path), link.split('#')[0]!))
+    const linked = new Set([...linkedBy(new Document('README.md')), ...linkedBy(errors)])
     const pages = all.map(({ path }) => path).filter((path) => path.startsWith('docs/'))
 
-    expect(pages.filter((page) => !readme.links.includes(page))).toEqual([])
+    expect(pages.filter((page) => !linked.has(page))).toEqual([])
   })
 })
 
 /** The commands one can run, by all of their names. */
 function leaves(command: Command, above: readonly string[] = []): [string, Command][] {
   const path = [...above, command.name()]
-  if (command.commands.length > 0) return command.commands.flatMap((sub) => leaves(sub, path))
+  if (command.commands.length > 0) return visible(command).flatMap((sub) => leaves(sub, path))
   return [[path.join(' '), command]]
+}
+
+/** Those that help shows, but for help itself. */
+function visible(command: Command): readonly Command[] {
+  return command
+    .createHelp()
+    .visibleCommands(command)
+    .filter((sub) => command.commands.includes(sub))
 }
 
 const commands = new Map(leaves(createProgram()))
@@ -70,15 +79,18 @@ describe('the page of the command line', () => {
     const told = new Map(rows.map(([flags, given]) => [plain(flags!), plain(given!)]))
 
     expect([...told.keys()].sort()).toEqual(command.options.map(({ flags }) => flags).sort())
-    for (const { flags, defaultValue } of command.options)
+    for (const { flags, defaultValue, defaultValueDescription } of command.options)
       if (defaultValue !== undefined)
-        expect({ flags, given: told.get(flags) }).toEqual({ flags, given: String(defaultValue) })
+        expect({ flags, given: told.get(flags) }).toEqual({
+          flags,
+          given: defaultValueDescription ?? String(defaultValue),
+        })
   })
 
   it('tells the exit codes that the help tells', () => {
-    const helped = [...exitCodeHelp.matchAll(/^ {2}(\d+)|\((\d+):/gm)].map(([, line, inner]) => line ?? inner)
+    const helped = [...exitCodeHelp.matchAll(/^ {2}(\d+)|[(,] ?(\d+):/gm)].map(([, line, inner]) => line ?? inner)
 
-    expect(cli.rows('Exit codes').map(([code]) => code)).toEqual(helped)
+    expect(cli.rows('Exit codes').map(([code]) => code)).toEqual(helped.sort((a, b) => Number(a) - Number(b)))
   })
 
   it('is right about the names that the program reads from the environment', () => {
@@ -121,7 +133,7 @@ describe('the page of errors', () => {
     ),
   )
   const rows = ['While you put', 'While you enqueue', 'While you wait', 'Inside a handler', 'The store'].flatMap(
-    (heading) => errors.rows(heading).map((cells) => cells.map(plain)),
+    (heading) => errors.rows(heading).map(([code, ...cells]) => [/`([^`]+)`/.exec(code!)![1]!, ...cells.map(plain)]),
   )
 
   it('has every code with its class, and no other', () => {
@@ -138,6 +150,27 @@ describe('the page of errors', () => {
     expect(rows.map(([code, , , , exit]) => [code, exit])).toEqual(
       rows.map(([code]) => [code, String(exitCodeOf(Object.assign(new Error(), { code })))]),
     )
+  })
+
+  it('leads to a page for every code, whose title is the code and which names the class, and there is no other page', () => {
+    const pages = all.filter(({ path }) => /^docs\/troubleshooting\/[a-z]/.test(path))
+    const told = pages.map(({ path, headings, codeSpans }) => {
+      const code = /([a-z-]+)\.md$/.exec(path)![1]!
+      return { code, title: headings[0], names: codeSpans.includes(classes.get(code) ?? '') }
+    })
+    const expected = [...classes.keys()].map((code) => ({ code, title: `\`${code}\``, names: true }))
+    const byCode = (a: { code: string }, b: { code: string }) => (a.code < b.code ? -1 : 1)
+
+    expect(told.sort(byCode)).toEqual(expected.sort(byCode))
+    expect([...classes.keys()].filter((code) => !errors.links.includes(`troubleshooting/${code}.md`))).toEqual([])
+  })
+
+  it('leads to pages that say when it is thrown, what was stored, and what to do', () => {
+    const pages = all.filter(({ path }) => /^docs\/troubleshooting\/[a-z]/.test(path))
+    const isWhole = ({ prose, headings }: Document) =>
+      /^- \*\*Thrown\*\* /m.test(prose) && /^- \*\*Stored\?\*\* /m.test(prose) && headings.includes('What to do')
+
+    expect(pages.filter((page) => !isWhole(page)).map(({ path }) => path)).toEqual([])
   })
 
   it('lists the reasons why a job lies in the morgue', () => {
@@ -258,6 +291,17 @@ describe('other tables of the documentation', () => {
       .map(([name, , fields]) => [plain(name!), (fields!.match(/`\w+`/g) ?? []).map(plain)])
 
     expect(Object.fromEntries(told)).toEqual(Object.fromEntries(events))
+  })
+
+  it('list every reason why a job is put back, and no other', () => {
+    const workbench = source('workers/workbench.ts').matchAll(/#putBack(?:Rest)?\([^()]*, '([a-z-]+)'[,)]/g)
+    const verdicts = ['runtime/executor.ts', 'runtime/verdict.ts'].flatMap((path) => [
+      ...source(path).matchAll(/kind: 'release',[^}]*reason: '([a-z-]+)'/g),
+    ])
+    const reasons = [...workbench, ...verdicts].map(([, reason]) => reason!)
+    const told = new Document('docs/middleware.md').rows('Why jobs are put back').map(([reason]) => plain(reason!))
+
+    expect(told.sort()).toEqual([...new Set(reasons)].sort())
   })
 
   it('list every room of the house on its floor', () => {

@@ -1,8 +1,8 @@
 /** The code of the documentation: every block runs, is type-checked, or is named below with the reason why not. */
 
 import { spawnSync } from 'node:child_process'
-import { readFileSync, symlinkSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import ts from 'typescript'
 import { describe, expect, it } from 'vitest'
@@ -24,6 +24,7 @@ const notRun: readonly [RegExp, string][] = [
   [/^cd examples\/minimal$/, 'test/end-to-end runs the minimal example'],
   [/^npx jiti enqueue\.ts\b/, 'test/end-to-end runs the minimal example'],
   [/^npx millrace (work|stats)$/, 'test/end-to-end runs the minimal example'],
+  [/^millrace enqueue nobody-knows-me /, 'must fail; run below, among the programs that show an error'],
   [/^sqlite3 /, 'the sqlite3 shell is no dependency; test/docs-facts.test.ts runs the statement through the driver'],
 ]
 
@@ -44,11 +45,14 @@ function wordsOf(line: string): string[] {
   )
 }
 
-/** A folder with the files that this document tells its reader to make, where `millrace` and `zod` are installed. */
+/** A folder with the files that this document tells its reader to make, where `millrace` and what the programs import beside it are installed. */
 function folderOf(...told: Document[]): string {
   const files = told.flatMap((document) => document.blocks).filter(({ file }) => file !== undefined)
   const cwd = project(Object.fromEntries(files.map(({ file, text }) => [file!, text])))
-  symlinkSync(join(root, 'node_modules/zod'), join(cwd, 'node_modules/zod'))
+  for (const name of ['zod', '@photostructure/sqlite']) {
+    mkdirSync(dirname(join(cwd, 'node_modules', name)), { recursive: true })
+    symlinkSync(join(root, 'node_modules', name), join(cwd, 'node_modules', name))
+  }
   return cwd
 }
 
@@ -134,6 +138,11 @@ describe('the programs of the documentation', () => {
     { path: 'docs/selectors.md', file: 'nightly.mjs', prints: '' },
     { path: 'docs/middleware.md', file: 'traced.mjs', prints: 'who-asked completed at attempt 1\nrequest-7\n' },
     {
+      path: 'docs/crashes.md',
+      file: 'paid-once.mjs',
+      prints: `${blocks.find(({ language, at }) => language === 'text' && at.startsWith('docs/crashes.md'))!.text}\n`,
+    },
+    {
       path: 'docs/writing-a-store.md',
       file: 'with-my-store.mjs',
       prints: 'Hello, Ada!\n',
@@ -155,9 +164,42 @@ export const makeStore = () => new MemoryStore(systemClock)`,
 
   it('are all run', () => {
     const run = new Set(['first-job.mjs', ...programs.map(({ file }) => file)])
-    const js = blocks.filter(({ language }) => language === 'js' || language === 'mjs')
+    const js = blocks.filter(({ language, at }) => language === 'js' && !at.startsWith('docs/troubleshooting/'))
 
     expect(js.filter(({ file }) => file === undefined || !run.has(file))).toEqual([])
+  })
+})
+
+describe('the program on the page of an error', () => {
+  const pages = all.filter(({ path }) => /^docs\/troubleshooting\/[a-z]/.test(path))
+  const codeOf = ({ path }: Document) => /([a-z-]+)\.md$/.exec(path)![1]!
+  /** Pages without one, and why. */
+  const without: Readonly<Record<string, string>> = {
+    'store-full': 'needs a disk that is full',
+    'task-unknown': 'is an error of the command line, whose command is run instead',
+  }
+  const shown = pages.filter((page) => !(codeOf(page) in without))
+
+  it.each(shown.map((page) => [codeOf(page), page] as const))('shows it: %s', (code, page) => {
+    const { stdout, stderr, signal } = execute(`${code}.mjs`, folderOf(page))
+    const told = stdout === '' ? /code: '([a-z-]+)'/.exec(stderr)?.[1] : stdout.trim()
+
+    expect({ told, signal }).toEqual({ told: code, signal: null })
+  })
+
+  it('is there on every page but those named with a reason', () => {
+    const programs = (page: Document) => page.blocks.filter(({ language }) => language === 'js').map(({ file }) => file)
+
+    expect(shown.filter((page) => programs(page).join() !== `${codeOf(page)}.mjs`).map(({ path }) => path)).toEqual([])
+    expect(pages.filter((page) => codeOf(page) in without).flatMap(programs)).toEqual([])
+  })
+
+  it('is a command for one of them', async () => {
+    const page = pages.find((candidate) => codeOf(candidate) === 'task-unknown')!
+    const [line] = shellLines(page)
+    const { code, stderr } = await run(wordsOf(line!.replace(/^millrace /, '')), { cwd: folderOf(readme) })
+
+    expect({ code, stderr }).toEqual({ code: 2, stderr: expect.stringContaining('is not declared') })
   })
 })
 
