@@ -3,9 +3,9 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { defineTask, millrace } from 'millrace'
 import { SqliteStore } from '#src/stores/sqlite/sqlite-store.js'
-import { contended, lease, type WorkerWord } from './contention.js'
+import { contended, leaseMs, type WorkerWord } from './contention.js'
 
-const [store = ''] = process.argv.slice(2)
+const [store = '', jobMs = '0'] = process.argv.slice(2)
 const say = (word: WorkerWord) => process.send?.(word)
 
 let slowestMs = 0
@@ -27,12 +27,21 @@ for (const name of ['claim', 'settle', 'extend', 'enqueue'] as const) {
   })
 }
 
-// Some jobs take a moment, so that whoever is killed has work in hand.
-const task = defineTask({ name: contended.name, run: async (n) => void ((n as number) % 10 === 0 && (await delay(2))) })
-const mill = millrace({ store, tasks: [task], queues: { default: { lease } } })
+const longestMs = 2 * Number(jobMs)
+const task = defineTask({
+  name: contended.name,
+  async run(n) {
+    if (longestMs > 0) await delay(Math.random() * longestMs)
+    // Some jobs take a moment, so that whoever is killed has work in hand.
+    else if ((n as number) % 10 === 0) await delay(2)
+  },
+})
+const mill = millrace({ store, tasks: [task], queues: { default: { lease: leaseMs } } })
 mill.on('store.failed', ({ call, error }) => say({ kind: 'failed', call: `${call}: ${String(error)}` }))
-await mill.worker({ concurrency: 10 }).start()
-say({ kind: 'ready' })
+mill.on('settle.refused', () => say({ kind: 'refused' }))
+const worker = mill.worker({ concurrency: 10 })
+await worker.start()
+say({ kind: 'ready', worker: worker.id })
 process.once('SIGTERM', async () => {
   await mill.close()
   process.disconnect()

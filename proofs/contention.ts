@@ -1,4 +1,4 @@
-/** Contention: several worker processes on one SQLite file, some of them killed, and what the audit says of it afterwards. */
+/** Contention: several worker processes on one SQLite file, some of them killed or stopped, and what the audit says of it afterwards. */
 
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
@@ -11,8 +11,12 @@ import { sqliteHarness } from '#src/testing/sqlite-harness.js'
 export interface ContentionPlan {
   readonly jobs: number
   readonly processes: number
+  /** How long a job takes on average; most take no time where this is absent. */
+  readonly jobMs?: number
   /** Workers killed with SIGKILL while there is work, each replaced at once. */
   readonly kills: number
+  /** Workers stopped with SIGSTOP for longer than the lease, and then let go on. */
+  readonly stops?: number
   readonly random: () => number
   /** Gives up after so long. */
   readonly withinMs: number
@@ -27,6 +31,13 @@ export interface ContentionOutcome {
   readonly overlaps: number
   readonly redelivered: number
   readonly kills: number
+  readonly stops: number
+  /** Longest time from a kill, or the begin of a stop, to the moment when the last job in hand was back in its queue. */
+  readonly slowestReturnMs: number
+  /** Jobs that ended in the morgue. */
+  readonly buried: number
+  /** Settles that came when the claim was lost, and were refused. */
+  readonly refused: number
   /** Store calls that failed where a user would have seen it. */
   readonly failedCalls: readonly string[]
   /** Longest single store call of any worker. */
@@ -37,41 +48,51 @@ export interface ContentionOutcome {
 
 /** What a worker says to its parent. */
 export type WorkerWord =
-  | { readonly kind: 'ready' }
+  | { readonly kind: 'ready'; readonly worker: string }
+  | { readonly kind: 'refused' }
   | { readonly kind: 'failed'; readonly call: string }
   | { readonly kind: 'slowest'; readonly ms: number }
 
 export const contended = defineTask({ name: 'contended' })
 /** Short, so that what a killed worker held is back before the run is over. */
-export const lease = '3s'
+export const leaseMs = 3_000
+/** Stopped for so many leases, at least and at most. */
+const stopLeases = [1.2, 2] as const
+/** Stopped at the same time, at most. */
+const stoppedAtOnce = 3
 
 const lookMs = 20
 
 export async function contend(plan: ContentionPlan): Promise<ContentionOutcome> {
   const harness = await sqliteHarness()
   const store = `sqlite:${harness.file}`
-  const mill = millrace({ store, tasks: [contended], queues: { default: { lease } } })
-  const workers = new Set<ChildProcess>()
-  const failedCalls: string[] = []
-  let longestWaitMs = 0
-  const listen = (word: WorkerWord) => {
-    if (word.kind === 'failed') failedCalls.push(word.call)
-    if (word.kind === 'slowest') longestWaitMs = Math.max(longestWaitMs, word.ms)
-  }
+  const mill = millrace({ store, tasks: [contended], queues: { default: { lease: leaseMs } } })
+  const crew = new Crew(store, plan.jobMs)
   try {
     await mill.depths()
-    await Promise.all(Array.from({ length: plan.processes }, () => startWorker(store, workers, listen)))
+    await Promise.all(Array.from({ length: plan.processes }, () => crew.start()))
     const startedAt = performance.now()
     const enqueued = enqueueAll(mill, plan.jobs)
-    const kills = await killThrough(plan, mill, () => replaceOne(plan, store, workers, listen))
+    await attack(plan, mill, crew)
     await enqueued
-    await finished(mill, plan.jobs, plan.withinMs - (performance.now() - startedAt))
+    await reached(mill, plan.jobs, plan.withinMs - (performance.now() - startedAt))
     const seconds = (performance.now() - startedAt) / 1_000
-    await Promise.all([...workers].map(stopWorker))
+    await crew.end()
     await mill.close()
-    return { seconds, kills, failedCalls, longestWaitMs, ...judged(await harness.audit(), plan.jobs) }
+    const audit = await harness.audit()
+    const { failedCalls, longestWaitMs, refused, faults } = crew
+    return {
+      seconds,
+      kills: faults.filter(({ kind }) => kind === 'kill').length,
+      stops: faults.filter(({ kind }) => kind === 'stop').length,
+      slowestReturnMs: slowestReturn(audit, faults),
+      failedCalls,
+      longestWaitMs,
+      refused,
+      ...judged(audit, plan.jobs),
+    }
   } finally {
-    for (const worker of workers) worker.kill('SIGKILL')
+    crew.kill()
     await mill.close()
     await harness.close()
   }
@@ -88,51 +109,121 @@ async function enqueueAll(mill: Mill, jobs: number): Promise<void> {
   }
 }
 
-async function startWorker(
-  store: string,
-  workers: Set<ChildProcess>,
-  listen: (word: WorkerWord) => void,
-): Promise<void> {
-  const jiti = join(import.meta.dirname, '../node_modules/jiti/lib/jiti-cli.mjs')
-  const worker = fork(join(import.meta.dirname, 'contention-worker.ts'), [store], { execArgv: [jiti] })
-  workers.add(worker)
-  worker.on('message', listen)
-  await once(worker, 'message')
+interface Fault {
+  readonly kind: 'kill' | 'stop'
+  readonly worker: string
+  readonly at: number
 }
 
-async function stopWorker(worker: ChildProcess): Promise<void> {
-  if (worker.exitCode !== null || worker.signalCode !== null) return
-  worker.kill('SIGTERM')
-  await once(worker, 'exit')
-}
+/** The worker processes of a run. */
+class Crew {
+  readonly failedCalls: string[] = []
+  longestWaitMs = 0
+  refused = 0
+  readonly faults: Fault[] = []
+  readonly #store: string
+  readonly #jobMs: number
+  readonly #workers = new Map<ChildProcess, string>()
+  readonly #stopped = new Set<ChildProcess>()
 
-async function replaceOne(
-  plan: ContentionPlan,
-  store: string,
-  workers: Set<ChildProcess>,
-  listen: (word: WorkerWord) => void,
-): Promise<void> {
-  const victims = [...workers]
-  const victim = victims[Math.floor(plan.random() * victims.length)]!
-  workers.delete(victim)
-  victim.kill('SIGKILL')
-  await Promise.all([once(victim, 'exit'), startWorker(store, workers, listen)])
-}
-
-/** Kills at random points of progress, so that no run ends before its last kill. */
-async function killThrough(plan: ContentionPlan, mill: Mill, kill: () => Promise<void>): Promise<number> {
-  const points = Array.from({ length: plan.kills }, () => plan.random() * plan.jobs * 0.95).sort((a, b) => a - b)
-  let kills = 0
-  for (const point of points) {
-    await reached(mill, point, plan.withinMs)
-    await kill()
-    kills += 1
+  constructor(store: string, jobMs = 0) {
+    this.#store = store
+    this.#jobMs = jobMs
   }
-  return kills
+
+  async start(): Promise<void> {
+    const jiti = join(import.meta.dirname, '../node_modules/jiti/lib/jiti-cli.mjs')
+    const args = [this.#store, String(this.#jobMs)]
+    const worker = fork(join(import.meta.dirname, 'contention-worker.ts'), args, { execArgv: [jiti] })
+    this.#workers.set(worker, '')
+    const ready = new Promise<void>((resolve) => {
+      worker.on('message', (word: WorkerWord) => {
+        if (word.kind === 'ready') {
+          this.#workers.set(worker, word.worker)
+          resolve()
+        } else this.#hear(word)
+      })
+    })
+    await Promise.race([ready, once(worker, 'exit').then(() => Promise.reject(new Error('a worker did not start')))])
+  }
+
+  #hear(word: Exclude<WorkerWord, { kind: 'ready' }>): void {
+    if (word.kind === 'failed') this.failedCalls.push(word.call)
+    else if (word.kind === 'refused') this.refused += 1
+    else this.longestWaitMs = Math.max(this.longestWaitMs, word.ms)
+  }
+
+  async killOne(random: () => number): Promise<void> {
+    const victim = this.#oneOf(random)
+    this.faults.push({ kind: 'kill', worker: this.#workers.get(victim)!, at: Date.now() })
+    this.#workers.delete(victim)
+    victim.kill('SIGKILL')
+    await Promise.all([once(victim, 'exit'), this.start()])
+  }
+
+  async stopOne(random: () => number): Promise<void> {
+    const victim = this.#oneOf(random)
+    const [least, most] = stopLeases
+    this.#stopped.add(victim)
+    this.faults.push({ kind: 'stop', worker: this.#workers.get(victim)!, at: Date.now() })
+    victim.kill('SIGSTOP')
+    await delay(leaseMs * (least + random() * (most - least)))
+    victim.kill('SIGCONT')
+    this.#stopped.delete(victim)
+  }
+
+  #oneOf(random: () => number): ChildProcess {
+    const going = [...this.#workers.keys()].filter((worker) => !this.#stopped.has(worker))
+    return going[Math.floor(random() * going.length)]!
+  }
+
+  async end(): Promise<void> {
+    await Promise.all(
+      [...this.#workers.keys()].map(async (worker) => {
+        if (worker.exitCode !== null || worker.signalCode !== null) return
+        worker.kill('SIGTERM')
+        await once(worker, 'exit')
+      }),
+    )
+  }
+
+  kill(): void {
+    for (const worker of this.#workers.keys()) worker.kill('SIGKILL')
+  }
 }
 
-async function finished(mill: Mill, jobs: number, withinMs: number): Promise<void> {
-  await reached(mill, jobs, withinMs)
+/** Kills and stops at random points of progress, so that no run ends before its last fault. */
+async function attack(plan: ContentionPlan, mill: Mill, crew: Crew): Promise<void> {
+  const { kills, stops = 0, random, jobs, withinMs } = plan
+  const faults = [...Array<'kill'>(kills).fill('kill'), ...Array<'stop'>(stops).fill('stop')]
+    .map((kind) => ({ kind, at: random() * jobs * 0.9 }))
+    .sort((a, b) => a.at - b.at)
+  const stopped = new Set<Promise<void>>()
+  for (const { kind, at } of faults) {
+    await reached(mill, at, withinMs)
+    if (kind === 'kill') await crew.killOne(random)
+    else {
+      const stop = crew.stopOne(random).finally(() => stopped.delete(stop))
+      stopped.add(stop)
+      if (stopped.size >= stoppedAtOnce) await Promise.race(stopped)
+    }
+  }
+  await Promise.all(stopped)
+}
+
+/** Of all jobs that were in the hands of a worker when it was killed or stopped. */
+export function slowestReturn(audit: readonly AuditEntry[], faults: readonly Fault[]): number {
+  const returns = faults.flatMap(({ worker, at }) => {
+    const held = new Map<string, number>()
+    return audit.flatMap((entry) => {
+      if (entry.worker !== worker) return []
+      if (entry.kind === 'claim' && entry.at <= at) held.set(entry.id, entry.fence)
+      // What it settled itself, before or after, did not come back.
+      const isReturn = entry.kind === 'requeue' && entry.at >= at && held.get(entry.id) === entry.fence
+      return isReturn ? [entry.at - at] : []
+    })
+  })
+  return Math.max(0, ...returns)
 }
 
 async function reached(mill: Mill, processed: number, withinMs: number): Promise<void> {
@@ -152,6 +243,7 @@ export function judged(audit: readonly AuditEntry[], jobs: number) {
   const holders = new Map<string, number>()
   const shares = new Map<string, number>()
   let overlaps = 0
+  let buried = 0
   let claims = 0
   for (const { kind, id, from, worker, fence } of audit) {
     if (kind === 'claim') {
@@ -162,6 +254,7 @@ export function judged(audit: readonly AuditEntry[], jobs: number) {
     } else if (from === 'running') {
       if (holders.get(id) !== fence) overlaps += 1
       holders.delete(id)
+      if (kind === 'bury') buried += 1
       if (kind === 'leave' || kind === 'keep') ends.set(id, (ends.get(id) ?? 0) + 1)
     }
   }
@@ -172,6 +265,7 @@ export function judged(audit: readonly AuditEntry[], jobs: number) {
     completedTwice,
     overlaps,
     redelivered: claims - ends.size,
+    buried,
     shares: [...shares.values()].sort((a, b) => a - b),
   }
 }

@@ -17,8 +17,8 @@ export const mutations: readonly Mutation[] = [
   {
     what: 'a claim takes the lowest priority first',
     file: 'sqlite-claim.js',
-    from: 'state = 1 ORDER BY rank, place, rid LIMIT ?)',
-    to: 'state = 1 ORDER BY rank DESC, place, rid LIMIT ?)',
+    from: 'state = 1 AND suspect = ? ORDER BY rank, place, rid LIMIT ?)',
+    to: 'state = 1 AND suspect = ? ORDER BY rank DESC, place, rid LIMIT ?)',
   },
   {
     what: 'an expired lease is recovered a millisecond late',

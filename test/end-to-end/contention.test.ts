@@ -5,7 +5,14 @@ import { seededRandom } from '../seeded-random.js'
 
 describe('four processes on one file', () => {
   it('complete each job exactly once, also while some are killed with SIGKILL', { timeout: 90_000 }, async () => {
-    const outcome = await contend({ jobs: 3_000, processes: 4, kills: 4, random: seededRandom(1), withinMs: 80_000 })
+    const outcome = await contend({
+      jobs: 3_000,
+      processes: 4,
+      kills: 4,
+      random: seededRandom(1),
+      withinMs: 80_000,
+      jobMs: 5,
+    })
 
     expect(outcome).toMatchObject({
       completed: 3_000,

@@ -1,0 +1,84 @@
+/** Endurance: what one worker process uses, sampled over many jobs. Run by itself, with `--expose-gc`, it works and reports to its parent. */
+
+import { fork } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { defineTask, millrace } from 'millrace'
+
+export interface Sample {
+  readonly jobs: number
+  readonly heapMb: number
+  readonly rssMb: number
+  readonly descriptors: number
+  /** What keeps the loop alive: timers, ports, watches. */
+  readonly resources: number
+}
+
+/** Samples of a process of its own, each after so many more jobs. */
+export async function endurance(plan: { readonly jobs: number; readonly samples: number }): Promise<Sample[]> {
+  const jiti = join(import.meta.dirname, '../node_modules/jiti/lib/jiti-cli.mjs')
+  const child = fork(import.meta.filename, [String(plan.jobs), String(plan.samples)], {
+    execArgv: ['--expose-gc', jiti],
+  })
+  const samples: Sample[] = []
+  child.on('message', (sample: Sample) => samples.push(sample))
+  const [code] = (await once(child, 'exit')) as [number | null]
+  if (code !== 0) throw new Error(`the process ended with ${code}`)
+  return samples
+}
+
+/** Growth per 100,000 jobs by least squares. */
+export function slope(samples: readonly Sample[], of: 'heapMb' | 'rssMb' | 'descriptors' | 'resources'): number {
+  const n = samples.length
+  const meanX = samples.reduce((sum, { jobs }) => sum + jobs, 0) / n
+  const meanY = samples.reduce((sum, sample) => sum + sample[of], 0) / n
+  const covariance = samples.reduce((sum, sample) => sum + (sample.jobs - meanX) * (sample[of] - meanY), 0)
+  const variance = samples.reduce((sum, { jobs }) => sum + (jobs - meanX) ** 2, 0)
+  return (covariance / variance) * 100_000
+}
+
+async function work(jobs: number, samples: number): Promise<void> {
+  const folder = mkdtempSync(join(tmpdir(), 'millrace-endurance-'))
+  const task = defineTask({ name: 'blank', run: async () => ({ ok: true }) })
+  const mill = millrace({ store: `sqlite:${join(folder, 'jobs.db')}`, tasks: [task] })
+  let completed = 0
+  let reached: { at: number; tell: () => void } | undefined
+  mill.on('job.completed', () => {
+    completed += 1
+    if (completed === reached?.at) reached.tell()
+  })
+  const run = async (count: number) => {
+    const done = new Promise<void>((tell) => {
+      reached = { at: completed + count, tell }
+    })
+    const inputs = Array.from({ length: 500 }, (_, n) => ({ n }))
+    for (let i = 0; i < count; i += inputs.length) await mill.enqueueMany(task, inputs)
+    await done
+  }
+  await mill.worker({ concurrency: 100 }).start()
+  await run(jobs / samples)
+  for (let i = 0; i < samples; i += 1) {
+    await run(jobs / samples)
+    process.send!(sample(completed))
+  }
+  await mill.close()
+  rmSync(folder, { recursive: true })
+  process.disconnect()
+}
+
+function sample(jobs: number): Sample {
+  globalThis.gc?.()
+  const { heapUsed, rss } = process.memoryUsage()
+  return {
+    jobs,
+    heapMb: heapUsed / 1_048_576,
+    rssMb: rss / 1_048_576,
+    descriptors: readdirSync('/proc/self/fd').length,
+    resources: process.getActiveResourcesInfo().length,
+  }
+}
+
+const [jobs, samples] = process.argv.slice(2)
+if (process.argv[1] === import.meta.filename && process.send !== undefined) await work(Number(jobs), Number(samples))

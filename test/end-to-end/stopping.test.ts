@@ -1,0 +1,49 @@
+import { describe, expect, it } from 'vitest'
+import * as hazards from '../../proofs/hazards.js'
+
+// `npm run prove workers` has the same scenarios in full.
+describe('a worker process that is told to stop', { timeout: 60_000 }, () => {
+  it('puts back at once what it has not begun, uncounted, and ends with 0 when the rest is done', async () => {
+    const outcome = await hazards.termDuringBatch()
+
+    expect(outcome).toMatchObject({ code: 0, putBack: 5, failed: 0, runs: 6 })
+    expect(outcome.putBackMs).toBeLessThan(2_000)
+    expect(outcome.stopMs).toBeLessThan(11_000)
+  })
+
+  it.each(['patient', 'deaf'] as const)(
+    'releases a %s job that takes longer than its grace, uncounted',
+    async (how) => {
+      const outcome = await hazards.graceExceeded(how)
+
+      expect(outcome).toMatchObject({ code: 0, job: { state: 'ready', attempt: 1, crashes: 0 } })
+      expect(outcome.stopMs).toBeLessThan(1_000 + 1_000 + 500)
+    },
+  )
+
+  it('ends at once at a second signal', async () => {
+    const outcome = await hazards.secondSignal()
+
+    expect(outcome.code).toBe(143)
+    expect(outcome.stopMs).toBeLessThan(2_000)
+  })
+
+  it.each([
+    ['without a job in hand', false, 0],
+    ['with a report that the store does not take', true, 1],
+  ])('ends while another process holds the write lock, %s', async (_, withJob, code) => {
+    const outcome = await hazards.stopWithoutStore(withJob)
+
+    expect(outcome.code).toBe(code)
+    expect(outcome.stopMs).toBeLessThan(2_000 + 1_500 + 500)
+  })
+})
+
+describe('cancelling a job that runs in another process', () => {
+  it('reaches its handler within a third of the lease', { timeout: 60_000 }, async () => {
+    const latencies = await hazards.cancelLatency(3_000, 3)
+
+    // Half a second: how often the lease keeper looks what is due. And one for a busy machine.
+    expect(latencies.at(-1)).toBeLessThan(1_000 + 500 + 1_000)
+  })
+})
