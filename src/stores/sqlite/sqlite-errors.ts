@@ -63,6 +63,11 @@ export function isMisunderstood(error: unknown): boolean {
   return primaryCode(error) === code.error
 }
 
+/** Whether SQLite takes the file for a damaged database, other than for none at all. */
+export function isMalformed(error: unknown): boolean {
+  return primaryCode(error) === code.corrupt
+}
+
 export function corrupt(file: string, what: string, cause?: unknown): StoreCorruptError {
   return new StoreCorruptError(
     `the SQLite store '${file}' is damaged: ${what}. Nothing was written to it. Stop all processes that use it and restore it from a backup, ` +

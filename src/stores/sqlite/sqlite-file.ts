@@ -6,7 +6,7 @@ import { pathToFileURL } from 'node:url'
 import { StoreVersionError } from '../../core/errors.js'
 import type { SqliteClock } from './sqlite-clock.js'
 import type { Database, OpenDatabase } from './sqlite-driver.js'
-import { corrupt, foreign, isBusy, unavailable } from './sqlite-errors.js'
+import { corrupt, foreign, isBusy, isMalformed, unavailable } from './sqlite-errors.js'
 import { applicationId, migrations, schemaVersion, tables } from './sqlite-schema.js'
 
 /** `statfs` types of file systems whose locks do not hold between machines (linux/magic.h). */
@@ -106,6 +106,10 @@ function refuseForeign(file: string, open: OpenDatabase): void {
   try {
     // An empty page count: another process is making the file just now.
     if (pragma(db, 'page_count') !== 0) refuseByHeader(file, db)
+  } catch (error) {
+    // While the log is being copied into the file, or where whoever did that was killed in the midst of it, the file alone
+    // is less than its header says. Whoever reads the log as well, as an ordinary opening does, finds it whole.
+    if (!isMalformed(error)) throw error
   } finally {
     db.close()
   }

@@ -1,9 +1,11 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import { loadDriver } from '#src/stores/sqlite/sqlite-driver.js'
-import { enqueueCall, queue, SqliteScene } from './sqlite-scene.js'
+import { enqueueCall, job, queue, SqliteScene } from './sqlite-scene.js'
 
 let scene: SqliteScene
 beforeEach(() => {
@@ -139,3 +141,26 @@ const producer = `
   }
   await store.close()
 `
+
+it('opens a file whose checkpoint was cut off: the log still has what the file lacks', async () => {
+  const store = await scene.opened()
+  const big = 'x'.repeat(50_000)
+  await store.enqueue([{ callId: 'c', queue: queue.name, jobs: ['a', 'b'].map((id) => job(id, { payload: big })) }])
+  const before = readFileSync(scene.file)
+  const log = readFileSync(`${scene.file}-wal`)
+  const db = (await loadDriver())(scene.file)
+  db.exec('PRAGMA wal_checkpoint(PASSIVE)')
+  db.close()
+  const after = readFileSync(scene.file)
+  expect(after.length).toBeGreaterThan(before.length)
+  // As if only the first page, which says how long the file is, had been written.
+  const file = join(scene.folder, 'cut', 'jobs.db')
+  mkdirSync(join(scene.folder, 'cut'))
+  writeFileSync(file, Buffer.concat([after.subarray(0, 4_096), before.subarray(4_096)]))
+  writeFileSync(`${file}-wal`, log)
+
+  const reopened = scene.store(file)
+  expect((await reopened.depth([queue.name])).depths[0]!.ready).toBe(2)
+  const { claims } = await reopened.claim([{ queue: queue.name, limit: 2 }], by)
+  expect(claims.map(({ payload }) => payload)).toEqual([big, big])
+})
