@@ -242,10 +242,12 @@ export class Intake {
     const { waiter, draw, mono } = this.#parts
     this.#calling = 'wait'
     const longPollMs = Math.min(...this.#parts.queues.map((queue) => queue.longPollMs))
+    // Suspects that were put off ring nobody when their time has come.
+    const putOffMs = this.#told.length > 0 ? this.#drainsFrom - mono() : 0
     this.#rest = new AbortController()
     const { signal } = this.#rest
     try {
-      const rung = await waiter.rest(queues, longPollMs, signal)
+      const rung = await waiter.rest(queues, putOffMs > 0 ? Math.min(putOffMs, longPollMs) : longPollMs, signal)
       this.#isUnanswered = false
       this.#answeredAt = mono()
       if (rung.length > 0) draw.heard(rung)

@@ -44,6 +44,22 @@ describe('a worker process that dies', () => {
     expect(pidsOf(await command.events('worker.stopped', 2)).sort()).toEqual([pids[1], successor].sort())
   })
 
+  it('is told to stop once, however often it hears it: service managers signal every process of a unit', async () => {
+    const cwd = project()
+    const gate = join(cwd, 'gate')
+    await runJson(['enqueue', 'hold', JSON.stringify(gate)], { cwd })
+    const { command, pids } = await working(cwd)
+    await command.events('test.running')
+    for (const pid of [pids[0]!, command.pid]) process.kill(pid, 'SIGTERM')
+    await command.events('processes.stopping')
+    await command.events('worker.stopping')
+    process.kill(pids[0]!, 'SIGTERM')
+    writeFileSync(gate, '')
+
+    expect(await command.end()).toMatchObject({ code: 0, stderr: '' })
+    expect(await command.events('worker.stopped')).toMatchObject([{ completed: 1 }])
+  })
+
   it('by an uncaught error names it and the jobs in hand, lets them finish, and ends with 1', async () => {
     const cwd = project()
     const gate = join(cwd, 'gate')

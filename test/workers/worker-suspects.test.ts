@@ -86,6 +86,23 @@ describe.each(['memory', 'sqlite'] as const)('suspects, on %s', (kind) => {
     expect([...company.values()]).toEqual([1, 1, 1])
   })
 
+  it('give other jobs their turn after a second, however many there are', async () => {
+    const on = await store(kind)
+    const task = defineTask({ name: 'watched', run: () => new Promise<void>((resolve) => setTimeout(resolve, 600)) })
+    const m = testMillOn(on, { tasks: [task] })
+    await jobs(m, task, ['s1', 's2', 's3', 's4'])
+    await crash(on, 4)
+    const order = recorded(m, 'job.started')
+    const begun = nextEvent(m, 'job.started')
+    const done = completions(m, 5)
+    await m.worker().start()
+    await begun
+    await jobs(m, task, ['urgent'])
+    await done
+
+    expect(order.map(({ id }) => id)).toEqual(['s1', 's2', 'urgent', 's3', 's4'])
+  })
+
   it('are charged with the crash of the claim they had alone, and buried as crashed in the end', async () => {
     const on = await store(kind)
     const { task } = watched()

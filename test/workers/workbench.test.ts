@@ -1,0 +1,97 @@
+import { defineTask, JobCancelledError } from 'millrace'
+import { memoryHarness } from 'millrace/testing'
+import { describe, expect, it, onTestFinished } from 'vitest'
+import { checkOptions } from '#src/config/mill-options.js'
+import { Events } from '#src/core/events.js'
+import { Executor } from '#src/runtime/executor.js'
+import { LeaseKeeper } from '#src/runtime/lease-keeper.js'
+import { Pace } from '#src/runtime/pace.js'
+import { Settler } from '#src/runtime/settler.js'
+import { Solitude } from '#src/runtime/solitude.js'
+import { Slots } from '#src/workers/slots.js'
+import { Workbench } from '#src/workers/workbench.js'
+
+/** A workbench with one slot and two claims in hand: one runs until it is told to end, the other waits for the slot. */
+async function twoInHand() {
+  const begun: string[] = []
+  let end = () => {}
+  const task = defineTask({
+    name: 't',
+    run: (_, ctx) => {
+      begun.push(ctx.job.id)
+      return new Promise<void>((resolve) => (end = resolve))
+    },
+  })
+  const harness = await memoryHarness()
+  const store = await harness.open()
+  await store.open([{ name: 'default', kind: 'plain', order: 'fifo', maxCrashes: 3, dead: {} }])
+  const jobs = ['runs', 'waits'].map((id) => ({ id, task: 't', payload: '1', priority: 0, rememberMs: 60_000 }))
+  await store.enqueue([{ callId: 'c', queue: 'default', jobs }])
+  const { claims } = await store.claim([{ queue: 'default', limit: 2 }], { worker: 'w', leaseMs: 30_000 })
+
+  const options = checkOptions({ store: 'memory:', tasks: [task] }, store.traits)
+  const events = new Events()
+  let now = 0
+  const mono = () => now
+  const keeper = new LeaseKeeper({ store, events, mono, host: 'h', pid: 1 })
+  const settler = new Settler(store, events, Math.random)
+  const shared = { ...options, events, worker: 'w', random: Math.random }
+  const workbench = new Workbench({
+    ...shared,
+    slots: new Slots(1),
+    executor: new Executor(shared),
+    settler,
+    keeper,
+    solitude: new Solitude(),
+    pace: new Pace(1),
+    mono,
+    rules: { ...options, maxResultBytes: 1_000, maxDelayMs: 1_000_000 },
+    maxBlockMs: 30_000,
+  })
+  onTestFinished(async () => {
+    await keeper.stop()
+    await harness.close()
+  })
+  workbench.accept(claims, 0)
+  return {
+    begun,
+    store,
+    workbench,
+    pass: (ms: number) => {
+      now += ms
+    },
+    endFirst: async () => {
+      end()
+      await new Promise(setImmediate)
+      await settler.settled(1_000)
+    },
+  }
+}
+
+describe('what waits for a slot', () => {
+  it('is begun when there is one', async () => {
+    const { begun, endFirst } = await twoInHand()
+    expect(begun).toEqual(['runs'])
+    await endFirst()
+
+    expect(begun).toEqual(['runs', 'waits'])
+  })
+
+  it('is put back, uncounted, where its lease may have ended meanwhile: somebody else may have run it', async () => {
+    const { begun, endFirst, pass, store } = await twoInHand()
+    pass(27_000)
+    await endFirst()
+
+    expect(begun).toEqual(['runs'])
+    expect(await store.records!.get('default', 'waits')).toMatchObject({ state: 'ready', attempt: 1 })
+  })
+
+  it('is cancelled without being begun where that was asked for meanwhile', async () => {
+    const { begun, endFirst, store, workbench } = await twoInHand()
+    workbench.executions.find(({ job }) => job.id === 'waits')!.abort(new JobCancelledError('default', 'waits'))
+    await endFirst()
+
+    expect(begun).toEqual(['runs'])
+    expect(await store.records!.get('default', 'waits')).toMatchObject({ state: 'cancelled' })
+  })
+})
