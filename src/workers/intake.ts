@@ -97,6 +97,8 @@ export class Intake {
         failures = 0
       } catch (error) {
         if (isFatal(error)) throw error
+        // A call that was under way when it was stopped: nobody waits for it any more.
+        if (this.#isStopping) return
         this.#isUnanswered = true
         const retryMs = outageDelayMs(failures++, random)
         events.emit('store.failed', { call: this.#calling, error, retryMs })

@@ -2,7 +2,7 @@ import { defineTask, StoreFullError } from 'millrace'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { MemoryStore } from '#src/stores/memory/memory-store.js'
 import { SqliteStore } from '#src/stores/sqlite/sqlite-store.js'
-import { nextEvent } from '../next-event.js'
+import { nextEvent, recorded } from '../next-event.js'
 import { scriptedTask } from '../scripted-task.js'
 import { storeKinds, testMill } from '../test-mill.js'
 
@@ -51,6 +51,31 @@ describe.each(storeKinds)('stopping, on %s', (kind) => {
     await failed
 
     await worker.stop({ grace: 10 })
+  })
+
+  it('is not disturbed by a claim that fails after it has begun', async () => {
+    const { prototype } = kind === 'memory' ? MemoryStore : SqliteStore
+    let fail = (_: Error) => {}
+    const asked = new Promise<void>((resolve) => {
+      const claim = vi.spyOn(prototype, 'claim').mockImplementation(() => {
+        resolve()
+        return new Promise((_, reject) => (fail = reject))
+      })
+      onTestFinished(() => claim.mockRestore())
+    })
+    const m = testMill({ tasks: [scriptedTask()] }, kind)
+    const failures = recorded(m, 'worker.failed')
+    const worker = m.worker()
+    await worker.start()
+    await asked
+    const stopped = worker.stop()
+    fail(new StoreFullError('no room'))
+    await stopped
+    // An error that nobody caught would come now, and fail the test.
+    await new Promise((resolve) => setImmediate(resolve))
+
+    expect(failures).toEqual([])
+    expect(worker.status().state).toBe('stopped')
   })
 
   it('takes nothing more, may be called twice and before the start', async () => {
