@@ -82,7 +82,8 @@ export async function termDuringBatch() {
   const scene = await Supervised.open()
   try {
     const first = await scene.work(['--concurrency', '1', '--queues', 'batches', '--grace', '10s'])
-    const jobs = await scene.mill.enqueueMany(batched, Array(6).fill(1_000))
+    // The first takes long enough for another worker to start beside it.
+    const jobs = await scene.mill.enqueueMany(batched, [4_000, 200, 200, 200, 200, 200])
     await scene.until(() => scene.handlerCalls('begin').length === 1, 'the first job begins')
     await scene.work(['--concurrency', '5', '--queues', 'batches'])
     const at = Date.now()

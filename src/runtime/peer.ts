@@ -15,8 +15,10 @@ export function isDead({ pid, ticks }: Pick<ProcessIdentity, 'pid' | 'ticks'>): 
   try {
     process.kill(pid, 0)
   } catch (error) {
-    // EPERM: it lives, and belongs to another user.
-    return (error as NodeJS.ErrnoException).code === 'ESRCH'
+    const { code } = error as NodeJS.ErrnoException
+    if (code === 'ESRCH') return true
+    // EPERM: somebody of this number lives, and belongs to another user.
+    if (code !== 'EPERM') return false
   }
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
