@@ -3,6 +3,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { AuditEntry } from 'millrace/testing'
 import { loadDriver } from '#src/stores/sqlite/sqlite-driver.js'
+import { tryWriteLock } from '../test/write-lock.js'
 import { batched, deaf, innocent, type Poison, patient, poison, spin, spinOnce, stubborn } from './hazards.config.js'
 import { Supervised } from './supervised.js'
 
@@ -153,7 +154,7 @@ export async function stopWithoutStore(withJob: boolean) {
     const open = await loadDriver()
     const other = open(scene.harness.file)
     try {
-      await scene.until(() => lock(other), 'the lock is ours')
+      await scene.until(() => tryWriteLock(other), 'the lock is ours')
       const { code, ms } = await work.stop()
       return { code, stopMs: ms }
     } finally {
@@ -162,15 +163,6 @@ export async function stopWithoutStore(withJob: boolean) {
     }
   } finally {
     await scene.close()
-  }
-}
-
-function lock(db: { exec(sql: string): void }): boolean {
-  try {
-    db.exec('BEGIN IMMEDIATE')
-    return true
-  } catch {
-    return false
   }
 }
 

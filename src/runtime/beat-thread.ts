@@ -2,6 +2,7 @@
 
 import { MessageChannel, type MessagePort, type Worker } from 'node:worker_threads'
 import { type Hello, type Letter, type Order, type Report, sharedMono, type ThreadReport } from './lease-message.js'
+import { inTime } from './patience.js'
 
 export interface BeatThreadParts {
   readonly startThread: () => Worker
@@ -71,8 +72,8 @@ export class BeatThread {
     this.#forget()
     worker.ref()
     const ended = new Promise<void>((resolve) => worker.once('exit', () => resolve()))
-    if (await within(closeMs, ended)) return
-    await within(endMs, worker.terminate())
+    if (await inTime(closeMs, ended)) return
+    await inTime(endMs, worker.terminate())
   }
 
   #spawn(): void {
@@ -147,15 +148,4 @@ export class BeatThread {
 function rebuilt(error: unknown): Error {
   const { message, ...code } = error as { message: string; code?: string }
   return Object.assign(new Error(message), code)
-}
-
-/** Whether it resolves in time. */
-async function within(ms: number, ending: Promise<unknown>): Promise<boolean> {
-  let timer: NodeJS.Timeout | undefined
-  const late = new Promise<false>((resolve) => {
-    timer = setTimeout(() => resolve(false), ms)
-  })
-  const isInTime = await Promise.race([ending.then(() => true), late])
-  clearTimeout(timer)
-  return isInTime
 }

@@ -3,7 +3,6 @@
  * The intake claims, the workbench runs and settles; here it is decided when that begins and how it ends.
  */
 
-import { setTimeout as delay } from 'node:timers/promises'
 import { isMainThread, threadId } from 'node:worker_threads'
 import type { Clock, Random } from '../core/clock.js'
 import type { Codec } from '../core/codec.js'
@@ -19,6 +18,7 @@ import { Executor } from '../runtime/executor.js'
 import { identityText, processIdentity } from '../runtime/identity.js'
 import type { LeaseKeeper } from '../runtime/lease-keeper.js'
 import { Pace } from '../runtime/pace.js'
+import { inTime } from '../runtime/patience.js'
 import { Service } from '../runtime/service.js'
 import { Settler } from '../runtime/settler.js'
 import { processSolitude } from '../runtime/solitude.js'
@@ -275,10 +275,10 @@ export class Worker {
     if (this.#failure === undefined) workbench.giveUpAll()
     const brieflyMs = () => Math.min(leftMs(), courtesyMs)
     // A claim under way may still bring jobs, which go back at once.
-    await within(brieflyMs(), this.#intakeOver)
+    await inTime(brieflyMs(), this.#intakeOver)
     await settler.settled(leftMs())
     const removed = presence.stop().then(() => store.workers?.remove(this.id))
-    await within(
+    await inTime(
       brieflyMs(),
       removed.catch(() => {}),
     )
@@ -370,12 +370,4 @@ export class Worker {
     else if (this.#slots.retired > 0 && (isSupervised || this.#slots.retired === this.#slots.total))
       this.#recycle('slot-retired')
   }
-}
-
-/** Waits for `work`, but no longer than so many ms. */
-async function within(ms: number, work: Promise<unknown> | undefined): Promise<void> {
-  if (work === undefined) return
-  const over = new AbortController()
-  const patience = delay(Math.min(ms, longestTimerMs), undefined, { signal: over.signal }).catch(() => {})
-  await Promise.race([work, patience]).finally(() => over.abort())
 }

@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { describe, expect, it, vi } from 'vitest'
 import { processArgs } from '#src/cli/work-command.js'
 import { loadDriver } from '#src/stores/sqlite/sqlite-driver.js'
+import { tryWriteLock } from '../write-lock.js'
 import { CommandProcess, type Line, run, runJson } from './command-process.js'
 import { configFile, project, projectFiles } from './project.js'
 
@@ -181,16 +182,6 @@ describe('a worker process that hangs', () => {
   })
 })
 
-/** Tries to take the write lock, which the workers want now and then as well. */
-function isLocked(db: { exec(sql: string): void }): boolean {
-  try {
-    db.exec('BEGIN IMMEDIATE')
-    return true
-  } catch {
-    return false
-  }
-}
-
 describe('a stop while another process has locked the store', () => {
   it('ends within grace and two seconds; what could not be reported is run again, not lost', async () => {
     const cwd = project()
@@ -199,7 +190,7 @@ describe('a stop while another process has locked the store', () => {
     const { command } = await working(cwd, ['--grace', '500ms'])
     await command.events('test.running')
     const db = (await loadDriver())(join(cwd, 'jobs.db'))
-    await vi.waitUntil(() => isLocked(db), { timeout: 10_000 })
+    await vi.waitUntil(() => tryWriteLock(db), { timeout: 10_000 })
     writeFileSync(gate, '')
     const toldAt = performance.now()
     command.kill('SIGTERM')

@@ -15,6 +15,7 @@ import { sharedMono } from '#src/runtime/lease-message.js'
 import { loadDriver } from '#src/stores/sqlite/sqlite-driver.js'
 import type { SqliteStore } from '#src/stores/sqlite/sqlite-store.js'
 import { enqueueCall, queue, SqliteScene } from '../stores/sqlite/sqlite-scene.js'
+import { tryWriteLock } from '../write-lock.js'
 
 const leaseMs = 3_000
 const mono = () => performance.now()
@@ -239,7 +240,7 @@ describe('the lease thread', () => {
     await take('a')
     const locker = (await loadDriver())(scene.file)
     // A beat may hold the lock this moment.
-    await vi.waitUntil(() => isLocked(locker), { timeout: 10_000 })
+    await vi.waitUntil(() => tryWriteLock(locker), { timeout: 10_000 })
     try {
       await beats.nextBeat()
       const stoppedAt = mono()
@@ -294,12 +295,3 @@ it('the clock that threads share goes on as the monotonic clock does', () => {
   blockLoop(20)
   expect(sharedMono() - shared).toBeCloseTo(performance.now() - own, 0)
 })
-
-function isLocked(db: { exec(sql: string): void }): boolean {
-  try {
-    db.exec('BEGIN IMMEDIATE')
-    return true
-  } catch {
-    return false
-  }
-}

@@ -1,0 +1,13 @@
+/** Patience: waiting for work, but no longer than so long. */
+
+/** The longest a timer can wait: 24 days. */
+const longestTimerMs = 2 ** 31 - 1
+
+/** Resolves with whether `work` ended within `ms`; rejects as it does. */
+export async function inTime(ms: number, work: Promise<unknown>): Promise<boolean> {
+  let timer: NodeJS.Timeout | undefined
+  const late = new Promise<false>((resolve) => {
+    timer = setTimeout(() => resolve(false), Math.min(ms, longestTimerMs))
+  })
+  return Promise.race([work.then(() => true), late]).finally(() => clearTimeout(timer))
+}
