@@ -14,7 +14,7 @@ describe('the minimal example', () => {
     const script = join(root, 'node_modules/jiti/lib/jiti-cli.mjs')
     const producer = await run(['enqueue.ts', 'Ada'], { cwd, script })
     expect(producer).toMatchObject({ code: 0, stderr: '' })
-    expect(producer.stdout).toMatch(/^enqueued [0-9a-f-]{36}; .*\nHello, Ada!\n$/)
+    expect(producer.stdout).toMatch(/^enqueued [0-9A-Z]{26}; .*\nHello, Ada!\n$/)
     const { totals } = await runJson<{ totals: Record<string, number> }>(['stats'], { cwd })
     expect(totals).toMatchObject({ processed: 1, failed: 0, running: 0 })
     const refused = await run(['enqueue', 'greet', '{"name":""}'], { cwd })
