@@ -1,7 +1,10 @@
 /** Upkeep: what every store keeps beyond the end of a job or a call, and how much work keeping may cost one call. */
 
-/** Most jobs recovered, promoted or trimmed of each kind in one call: no call may take long because of what lay around. */
+/** Most jobs recovered or promoted in one call: no call may take long because of what lay around. */
 export const upkeepLimit = 100
+
+/** Most that is trimmed of each kind in one settle call: more than the call can add (250), or it would never be done. */
+export const trimLimit = 300
 
 /** Most jobs that one step of administration changes. */
 export const stepLimit = 1_000

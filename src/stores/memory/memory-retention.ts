@@ -1,24 +1,24 @@
 /** The retention of one queue of the memory store: what has expired, or is more than is to be kept, goes. */
 
-import { upkeepLimit } from '../../core/upkeep.js'
+import { trimLimit } from '../../core/upkeep.js'
 import { bySeq, type MemoryJob } from './memory-job.js'
 import type { MemoryQueue } from './memory-queue.js'
 
 /** Called once for every queue that a settle touched. */
 export function trim(queue: MemoryQueue, now: number): void {
-  queue.remembered.expire(upkeepLimit, now)
+  queue.remembered.expire(trimLimit, now)
   const { completed, dead, settings } = queue
   const expired = [...completed].filter((job) => queue.isHidden(job, now))
   expired.sort((a, b) => a.expiresAt! - b.expiresAt! || bySeq(a, b))
-  for (const job of expired.slice(0, upkeepLimit)) dropResult(queue, job, now)
+  for (const job of expired.slice(0, trimLimit)) dropResult(queue, job, now)
   const excess = completed.size - (settings.resultsCount ?? Number.POSITIVE_INFINITY)
-  for (const job of completed.head(Math.min(upkeepLimit, excess))) dropResult(queue, job, now)
-  for (const job of dead.head(upkeepLimit)) {
+  for (const job of completed.head(Math.min(trimLimit, excess))) dropResult(queue, job, now)
+  for (const job of dead.head(trimLimit)) {
     if (!queue.isHidden(job, now)) break
     queue.drop(job)
   }
   const excessDead = dead.size - (settings.dead.count ?? Number.POSITIVE_INFINITY)
-  for (const job of dead.head(Math.min(upkeepLimit, excessDead))) queue.drop(job)
+  for (const job of dead.head(Math.min(trimLimit, excessDead))) queue.drop(job)
 }
 
 /** A kept result goes; the id stays remembered as long as it would have been without one. */

@@ -1,6 +1,6 @@
 /** Settling and extending claims in a SQLite store, and the trimming that goes with settling. */
 
-import { upkeepLimit } from '../../core/upkeep.js'
+import { trimLimit } from '../../core/upkeep.js'
 import type { ExtendAnswer, ExtendItem, SettleAnswer, SettleItem } from '../store.js'
 import type { Statement } from './sqlite-driver.js'
 import { type JobRow, jobColumns } from './sqlite-job.js'
@@ -34,10 +34,10 @@ export class SqliteSettle {
     )
     this.#forget = db.prepare(
       `DELETE FROM remembered WHERE qid = ?1 AND id IN
-         (SELECT id FROM remembered WHERE qid = ?1 AND until <= ?2 ORDER BY until LIMIT ${upkeepLimit})`,
+         (SELECT id FROM remembered WHERE qid = ?1 AND until <= ?2 ORDER BY until LIMIT ${trimLimit})`,
     )
     this.#expiredResults = db.prepare(
-      `SELECT ${jobColumns} FROM job WHERE qid = ? AND state = 3 AND expires_at <= ? ORDER BY expires_at, rid LIMIT ${upkeepLimit}`,
+      `SELECT ${jobColumns} FROM job WHERE qid = ? AND state = 3 AND expires_at <= ? ORDER BY expires_at, rid LIMIT ${trimLimit}`,
     )
     this.#oldResults = db.prepare(
       `SELECT ${jobColumns} FROM job WHERE qid = ? AND state = 3 ORDER BY finished_at, rid LIMIT ?`,
@@ -180,13 +180,13 @@ export class SqliteSettle {
     if (queue.remembered > 0) queue.remembered -= Number(this.#forget.run(queue.qid, now).changes)
     if (queue.completed > 0) {
       for (const job of this.#expiredResults.all(queue.qid, now) as JobRow[]) jobs.dropResult(queue, job, now)
-      const over = Math.min(upkeepLimit, queue.completed - (queue.results_count ?? Number.POSITIVE_INFINITY))
+      const over = Math.min(trimLimit, queue.completed - (queue.results_count ?? Number.POSITIVE_INFINITY))
       if (over > 0)
         for (const job of this.#oldResults.all(queue.qid, over) as JobRow[]) jobs.dropResult(queue, job, now)
     }
     if (queue.dead > 0) {
-      if (queue.dead_age_ms !== null) this.#dropDead(queue, now - queue.dead_age_ms, upkeepLimit)
-      const over = Math.min(upkeepLimit, queue.dead - (queue.dead_count ?? Number.POSITIVE_INFINITY))
+      if (queue.dead_age_ms !== null) this.#dropDead(queue, now - queue.dead_age_ms, trimLimit)
+      const over = Math.min(trimLimit, queue.dead - (queue.dead_count ?? Number.POSITIVE_INFINITY))
       if (over > 0) this.#dropDead(queue, Number.MAX_SAFE_INTEGER, over)
     }
   }

@@ -113,13 +113,13 @@ export const retention: ContractConcern = {
     }),
 
     contractCase(
-      'one settle trims 100 of a kind and no more',
+      'one settle trims 300 of a kind, more than it can add, and no more',
       async (scene) => {
-        await buryMany(scene, 150)
+        await buryMany(scene, 450)
         await scene.openQueue({ dead: { count: 10 } })
 
         await settleOne(scene)
-        assert.equal((await scene.depth()).dead, 50)
+        assert.equal((await scene.depth()).dead, 150)
         await settleOne(scene)
         assert.equal((await scene.depth()).dead, 10)
       },
@@ -157,6 +157,7 @@ async function settleOne(scene: Scene): Promise<void> {
 }
 
 async function buryMany(scene: Scene, count: number): Promise<void> {
-  await scene.add(...Array.from({ length: count }, (_, i) => `job-${i}`))
+  for (let from = 0; from < count; from += 150)
+    await scene.add(...Array.from({ length: Math.min(150, count - from) }, (_, i) => `job-${from + i}`))
   await scene.records.bury(scene.queue, 'all')
 }
