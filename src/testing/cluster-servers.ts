@@ -1,0 +1,150 @@
+/** Cluster servers: a Redis Cluster of three masters on this machine, with or without a replica for each. */
+
+import { loopback } from './free-port.js'
+import { poll } from './poll.js'
+import { type RedisServer, type RedisServerOptions, startServers, stopServers } from './redis-server-process.js'
+import { RespClient } from './resp-client.js'
+
+export interface ClusterOptions extends RedisServerOptions {
+  /** Replicas of each master. Default 0. */
+  readonly replicas?: 0 | 1
+}
+
+export interface MoveOptions {
+  /** Keys of one step. Default 10. */
+  readonly batch?: number
+}
+
+const slots = 16_384
+const masters = 3
+/** As a node is believed dead after: short for drills, and not so short that a busy machine seems to be. */
+const nodeTimeout = 'cluster-node-timeout 2000'
+const formedWithinMs = 30_000
+const migrateTimeoutMs = 5_000
+
+export class ClusterServers {
+  /** The three masters, in the order of their slots; behind them their replicas in the same order. As they were started. */
+  readonly servers: readonly RedisServer[]
+
+  private constructor(servers: readonly RedisServer[]) {
+    this.servers = servers
+  }
+
+  /** Resolves when every node finds the cluster complete and every replica follows its master. */
+  static async start({ replicas = 0, config = [] }: ClusterOptions = {}): Promise<ClusterServers> {
+    const lines = ['repl-diskless-sync-delay 0', nodeTimeout, ...config]
+    const launch = { config: lines, isClustered: true }
+    const servers = await startServers(Array.from({ length: masters * (1 + replicas) }, () => launch))
+    try {
+      await form(servers)
+    } catch (error) {
+      await stopServers(servers)
+      throw error
+    }
+    return new ClusterServers(servers)
+  }
+
+  get url(): string {
+    return `redis+cluster://${this.servers.map(({ host, port }) => `${host}:${port}`).join(',')}`
+  }
+
+  /** Who serves the slot, as the first node says that answers. Throws where nobody does. */
+  async masterOf(slot: number): Promise<RedisServer> {
+    for (const server of this.servers) {
+      const ranges = await server.ask('CLUSTER', 'SLOTS').catch(() => [])
+      for (const [from, to, [, port]] of ranges as [number, number, [string, number]][])
+        if (from <= slot && slot <= to) return this.servers.find((one) => one.port === port)!
+    }
+    throw new Error(`no node that answers says who serves slot ${slot}`)
+  }
+
+  /**
+   * Moves a slot with its keys, step by step: the slot is opened on both sides, keys move in batches, both sides are told
+   * who has it now; the others hear it from the new owner. Yields before each step with the keys that this call has moved;
+   * a loop that is left leaves the slot half moved, and another call goes on from there.
+   */
+  async *moveSlot(
+    slot: number,
+    from: RedisServer,
+    to: RedisServer,
+    { batch = 10 }: MoveOptions = {},
+  ): AsyncGenerator<number, void, void> {
+    const [source, target] = [new RespClient(from.port), new RespClient(to.port)]
+    try {
+      const [sourceId, targetId] = await Promise.all([source, target].map((node) => node.call('CLUSTER', 'MYID')))
+      await target.call('CLUSTER', 'SETSLOT', slot, 'IMPORTING', sourceId as string)
+      await source.call('CLUSTER', 'SETSLOT', slot, 'MIGRATING', targetId as string)
+      let moved = 0
+      yield moved
+      for (;;) {
+        const keys = (await source.call('CLUSTER', 'GETKEYSINSLOT', slot, batch)) as string[]
+        if (keys.length === 0) break
+        await source.call('MIGRATE', to.host, to.port, '', 0, migrateTimeoutMs, 'KEYS', ...keys)
+        moved += keys.length
+        yield moved
+      }
+      // The new owner first: were it to die between, the slot would otherwise belong to nobody.
+      const assign = ['CLUSTER', 'SETSLOT', slot, 'NODE', targetId as string]
+      await target.call(...assign)
+      await source.call(...assign)
+    } finally {
+      source.close()
+      target.close()
+    }
+  }
+
+  /** Kills all of them and removes their data. Stopping twice is harmless. */
+  stop(): Promise<void> {
+    return stopServers(this.servers)
+  }
+}
+
+async function form(servers: readonly RedisServer[]): Promise<void> {
+  const share = Math.ceil(slots / masters)
+  await Promise.all(
+    servers.map(async (server, i) => {
+      // Of nodes with equal epochs one would have to give way first.
+      await server.ask('CLUSTER', 'SET-CONFIG-EPOCH', i + 1)
+      const first = i * share
+      if (i < masters) await server.ask('CLUSTER', 'ADDSLOTSRANGE', first, Math.min(first + share, slots) - 1)
+    }),
+  )
+  // Each meets each: to hear of one another by gossip would take them seconds.
+  for (const [i, server] of servers.entries())
+    for (const { port, busPort } of servers.slice(i + 1)) await server.ask('CLUSTER', 'MEET', loopback, port, busPort!)
+  await Promise.all(servers.map((server) => poll(() => knowsAll(server, servers.length), waiting(server, 'know all'))))
+  await Promise.all(
+    servers.slice(masters).map(async (replica, i) => {
+      const id = (await servers[i]!.ask('CLUSTER', 'MYID')) as string
+      await replica.ask('CLUSTER', 'REPLICATE', id)
+    }),
+  )
+  await Promise.all(servers.map((server) => poll(() => isFormed(server, servers.length), waiting(server, 'be formed'))))
+}
+
+function waiting({ port }: RedisServer, what: string) {
+  return { what: `the node of port ${port} should ${what}`, withinMs: formedWithinMs }
+}
+
+async function knowsAll(server: RedisServer, nodes: number): Promise<true | undefined> {
+  const lines = await nodeLines(server)
+  return lines.length === nodes && lines.every((line) => !line.includes('handshake')) ? true : undefined
+}
+
+/** It finds all slots served, knows who is a replica, and follows its master if it is one. */
+async function isFormed(server: RedisServer, nodes: number): Promise<true | undefined> {
+  const lines = await nodeLines(server)
+  const info = (await server.ask('CLUSTER', 'INFO')) as string
+  const replication = (await server.ask('INFO', 'replication')) as string
+  const fits =
+    info.includes('cluster_state:ok') &&
+    info.includes(`cluster_slots_ok:${slots}`) &&
+    lines.filter((line) => line.includes('slave')).length === nodes - masters &&
+    lines.every((line) => !/handshake|fail|disconnected/.test(line)) &&
+    !replication.includes('master_link_status:down')
+  return fits ? true : undefined
+}
+
+async function nodeLines(server: RedisServer): Promise<string[]> {
+  return ((await server.ask('CLUSTER', 'NODES')) as string).trimEnd().split('\n')
+}

@@ -1,0 +1,155 @@
+/** A fault proxy: stands in front of a server on this machine and does to its connections what networks do. */
+
+import { once } from 'node:events'
+import { connect, createServer, type Server, type Socket } from 'node:net'
+import { freePort, loopback } from './free-port.js'
+import { ProxiedStream, type StreamFault } from './proxied-stream.js'
+
+/**
+ * - `none`: everything passes.
+ * - `refuse`: nobody listens; connections that are there stay.
+ * - `blackHole`: connections are accepted and stay, and nothing passes, not even their end. What was sent meanwhile arrives
+ *   when that is over, however late.
+ * - `dropReplies`: requests pass, answers are lost. A connection that lost one hears no other, only its end.
+ */
+export type ProxyFault = 'none' | 'refuse' | 'blackHole' | 'dropReplies'
+
+export interface ProxyTarget {
+  readonly port: number
+  /** Default 127.0.0.1. */
+  readonly host?: string
+}
+
+interface Connection {
+  readonly sockets: readonly [Socket, Socket]
+  readonly streams: readonly [ProxiedStream, ProxiedStream]
+}
+
+const mostPortRaces = 5
+
+/** Starts a proxy in front of the target; resolves when it listens. */
+export async function faultProxy(target: ProxyTarget): Promise<FaultProxy> {
+  for (let races = 0; ; races++) {
+    const proxy = new FaultProxy(target, await freePort())
+    try {
+      await proxy.inject('none')
+      return proxy
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'EADDRINUSE' || races === mostPortRaces) throw error
+    }
+  }
+}
+
+export class FaultProxy {
+  readonly host = loopback
+  readonly port: number
+  /** Added in each direction to what is sent from now on. Default 0. */
+  latencyMs = 0
+  /** Whether bytes travel one by one, in both directions. Default no. */
+  split = false
+  readonly #target: ProxyTarget
+  readonly #connections = new Set<Connection>()
+  readonly #watchers = new Set<() => void>()
+  #server: Server | undefined
+  #fault: ProxyFault = 'none'
+
+  constructor(target: ProxyTarget, port: number) {
+    this.#target = target
+    this.port = port
+  }
+
+  get url(): string {
+    return `redis://${this.host}:${this.port}`
+  }
+
+  /** Connections through it. */
+  get connections(): number {
+    return this.#connections.size
+  }
+
+  /** From now on this fault and no other. Resolves when it is so for connections that are there and for new ones. */
+  async inject(fault: ProxyFault): Promise<void> {
+    this.#fault = fault
+    if (fault === 'refuse') this.#refuse()
+    else await this.#listen()
+    for (const { streams } of this.#connections) for (const stream of streams) stream.deliver()
+  }
+
+  /** Resets all connections, on both sides. New ones are as welcome as the fault has it. */
+  cut(): void {
+    for (const connection of this.#connections) this.#drop(connection)
+  }
+
+  /** Resolves when the next answer is lost: the server has carried out what was asked. */
+  replyLost(): Promise<void> {
+    return new Promise((resolve) => {
+      this.#watchers.add(resolve)
+    })
+  }
+
+  /** Resets all connections and listens no more. Closing twice is harmless. */
+  async close(): Promise<void> {
+    const server = this.#server
+    this.#fault = 'refuse'
+    this.#refuse()
+    this.cut()
+    if (server !== undefined) await once(server, 'close')
+  }
+
+  async #listen(): Promise<void> {
+    if (this.#server !== undefined) return
+    const server = createServer({ allowHalfOpen: true, noDelay: true }, (socket) => this.#accept(socket))
+    this.#server = server
+    try {
+      server.listen(this.port, this.host)
+      await once(server, 'listening')
+    } catch (error) {
+      if (this.#server === server) this.#server = undefined
+      throw error
+    }
+  }
+
+  #refuse(): void {
+    this.#server?.close()
+    this.#server = undefined
+  }
+
+  #accept(client: Socket): void {
+    const { port, host = loopback } = this.#target
+    const server = connect({ port, host, noDelay: true, allowHalfOpen: true })
+    const request = (): StreamFault => this.#streamFault('pass')
+    const reply = (): StreamFault => this.#streamFault('lose')
+    const connection: Connection = {
+      sockets: [client, server],
+      streams: [
+        new ProxiedStream(client, server, request, () => {}),
+        new ProxiedStream(server, client, reply, () => this.#lost()),
+      ],
+    }
+    this.#connections.add(connection)
+    for (const socket of connection.sockets)
+      socket.on('error', () => {}).on('close', (hadError) => this.#closed(connection, hadError))
+  }
+
+  #streamFault(dropped: 'pass' | 'lose'): StreamFault {
+    const fates = { none: 'pass', refuse: 'pass', blackHole: 'hold', dropReplies: dropped } as const
+    return { fate: fates[this.#fault], latencyMs: this.latencyMs, split: this.split }
+  }
+
+  /** A reset is passed on at once, where anything is; an orderly end is passed on by the streams. */
+  #closed(connection: Connection, hadError: boolean): void {
+    const isOver = connection.sockets.every(({ destroyed }) => destroyed)
+    if (isOver || (hadError && this.#fault !== 'blackHole')) this.#drop(connection)
+  }
+
+  #drop(connection: Connection): void {
+    this.#connections.delete(connection)
+    for (const stream of connection.streams) stream.close()
+    for (const socket of connection.sockets) socket.resetAndDestroy()
+  }
+
+  #lost(): void {
+    for (const watcher of this.#watchers) watcher()
+    this.#watchers.clear()
+  }
+}

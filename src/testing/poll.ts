@@ -1,0 +1,33 @@
+/** A poll: asks a server again and again until the answer fits, where there is no event to await. */
+
+import { setTimeout as delay } from 'node:timers/promises'
+
+export interface PollOptions {
+  /** What is waited for, for the error. */
+  readonly what: string
+  readonly withinMs: number
+  /** Between an answer and the next question. Default 20 ms. */
+  readonly everyMs?: number
+}
+
+/**
+ * The first answer that is not undefined. A question that throws is asked again.
+ *
+ * Throws when there is none in time, with the last error as its cause.
+ */
+export async function poll<T>(ask: () => Promise<T | undefined>, options: PollOptions): Promise<T> {
+  const { what, withinMs, everyMs = 20 } = options
+  const startedAt = performance.now()
+  let cause: unknown
+  do {
+    try {
+      const answer = await ask()
+      if (answer !== undefined) return answer
+      cause = undefined
+    } catch (error) {
+      cause = error
+    }
+    await delay(everyMs)
+  } while (performance.now() - startedAt < withinMs)
+  throw new Error(`${what}: not so after ${withinMs} ms`, { cause })
+}
