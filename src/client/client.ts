@@ -5,7 +5,8 @@ import { EnqueueManyError, QueueDrainingError, QueueFullError } from '../core/er
 import type { Events } from '../core/events.js'
 import { type EnqueueItem, type Middleware, throughLayers } from '../core/middleware.js'
 import type { AnyTask, TaskInput, TaskResult } from '../core/task.js'
-import type { EnqueueCall, Enqueued } from '../stores/store.js'
+import type { Enqueued } from '../stores/store.js'
+import { callOf, callsOf } from './enqueue-call.js'
 import { type DraftRules, draftJob, type JobDraft } from './job-draft.js'
 import type { JobHandle } from './job-handle.js'
 import type { Sender } from './sender.js'
@@ -23,12 +24,11 @@ export interface ClientParts {
 
 const takenOut = 'a middleware took jobs out of an enqueue or did not call next(); to refuse jobs, throw there.'
 
-/** Most bytes of one call: what stores take in one piece. */
-const mostCallBytes = 1_048_576
-
 export class Client {
   readonly #parts: ClientParts
   readonly #layers: readonly NonNullable<Middleware['enqueue']>[]
+  /** What is known once the store is open, and does not change after. */
+  #rules: DraftRules | undefined
 
   constructor(parts: ClientParts) {
     this.#parts = parts
@@ -45,7 +45,17 @@ export class Client {
     input: TaskInput<T>,
     options: EnqueueOptions = {},
   ): Promise<JobHandle<TaskResult<T>>> {
-    const [result] = await this.#through([{ task, input, options }], false)
+    const item: EnqueueItem = { task, input, options }
+    let result: EnqueueResult | undefined
+    if (this.#layers.length > 0) [result] = await this.#through([item], false)
+    else {
+      // The way of most jobs: one promise more would cost it as much as all the checks do.
+      this.#rules ??= await this.#parts.rules()
+      const drafted = draftJob(item, this.#rules)
+      const draft = drafted instanceof Promise ? await drafted : drafted
+      const answers = await this.#parts.sender.send(callOf(draft, this.#rules))
+      result = this.#resultOf(draft, answers[0]!)
+    }
     if (result === undefined) throw new EnqueueManyError(takenOut, [])
     if ('error' in result) throw result.error
     return result.job as JobHandle<TaskResult<T>>
@@ -85,34 +95,16 @@ export class Client {
   }
 
   async #send(items: readonly EnqueueItem[], many: boolean): Promise<EnqueueResult[]> {
-    const drafts = await this.#drafts(items, many)
+    this.#rules ??= await this.#parts.rules()
+    const drafts = await draftsOf(items, many, this.#rules)
     const answers = new Array<Enqueued | Error>(drafts.length)
-    const { traits, newId } = await this.#parts.rules()
     await Promise.all(
-      callsOf(drafts, traits.maxBatch, newId).map(async ({ call, at }) => {
+      callsOf(drafts, this.#rules).map(async ({ call, at }) => {
         const answered = await this.#parts.sender.send(call).catch((error: Error) => error)
         for (const [i, index] of at.entries()) answers[index] = Array.isArray(answered) ? answered[i]! : answered
       }),
     )
     return drafts.map((draft, i) => this.#resultOf(draft, answers[i]!))
-  }
-
-  /** All drafts. Throws `EnqueueManyError` with every mistake, or, where one job was asked for, the mistake itself. */
-  async #drafts(items: readonly EnqueueItem[], many: boolean): Promise<JobDraft[]> {
-    const rules = await this.#parts.rules()
-    if (!many) return Promise.all(items.map(({ task, input, options }) => draftJob(task, input, options, rules)))
-    const drafts = await Promise.all(
-      items.map(({ task, input, options }) => draftJob(task, input, options, rules).catch((error: Error) => error)),
-    )
-    const wrong = drafts.flatMap((draft, i) => (draft instanceof Error ? [{ i, error: draft }] : []))
-    if (wrong.length === 0) return drafts as JobDraft[]
-    const shown = wrong.slice(0, 10).map(({ i, error }) => `  job ${i}: ${error.message}`)
-    throw new EnqueueManyError(
-      `${wrong.length} of ${items.length} jobs are not valid; nothing was stored:\n${shown.join('\n')}`,
-      drafts.map((draft) =>
-        draft instanceof Error ? { error: draft } : { error: new Error('not sent: another job is not valid') },
-      ),
-    )
   }
 
   #resultOf({ queue, job }: JobDraft, answer: Enqueued | Error): EnqueueResult {
@@ -125,24 +117,29 @@ export class Client {
   }
 }
 
-/** The drafts as calls: by queue, at most so many jobs and bytes in each. `at`: which draft each job was. */
-function callsOf(
-  drafts: readonly JobDraft[],
-  maxBatch: number,
-  newId: () => string,
-): { call: EnqueueCall; at: number[] }[] {
-  const calls: { call: { callId: string; queue: string; jobs: JobDraft['job'][] }; at: number[]; bytes: number }[] = []
-  const open = new Map<string, (typeof calls)[number]>()
-  for (const [i, { queue, job, bytes }] of drafts.entries()) {
-    let current = open.get(queue)
-    if (current === undefined || current.at.length >= maxBatch || current.bytes + bytes > mostCallBytes) {
-      current = { call: { callId: newId(), queue, jobs: [] }, at: [], bytes: 0 }
-      open.set(queue, current)
-      calls.push(current)
-    }
-    current.call.jobs.push(job)
-    current.at.push(i)
-    current.bytes += bytes
+/** All drafts. Throws `EnqueueManyError` with every mistake, or, where one job was asked for, the mistake itself. */
+async function draftsOf(items: readonly EnqueueItem[], many: boolean, rules: DraftRules): Promise<JobDraft[]> {
+  // All are begun before the first is waited for: a schema may ask somebody else.
+  const begun = items.map((item) => draftOrError(item, rules))
+  const drafts: (JobDraft | Error)[] = []
+  for (const draft of begun) drafts.push(draft instanceof Promise ? await draft : draft)
+  if (drafts.every((draft): draft is JobDraft => !(draft instanceof Error))) return drafts
+  const wrong = drafts.flatMap((draft, i) => (draft instanceof Error ? [{ i, error: draft }] : []))
+  if (!many) throw wrong[0]!.error
+  const shown = wrong.slice(0, 10).map(({ i, error }) => `  job ${i}: ${error.message}`)
+  throw new EnqueueManyError(
+    `${wrong.length} of ${items.length} jobs are not valid; nothing was stored:\n${shown.join('\n')}`,
+    drafts.map((draft) =>
+      draft instanceof Error ? { error: draft } : { error: new Error('not sent: another job is not valid') },
+    ),
+  )
+}
+
+function draftOrError(item: EnqueueItem, rules: DraftRules): JobDraft | Error | Promise<JobDraft | Error> {
+  try {
+    const draft = draftJob(item, rules)
+    return draft instanceof Promise ? draft.catch((error: Error) => error) : draft
+  } catch (error) {
+    return error as Error
   }
-  return calls
 }

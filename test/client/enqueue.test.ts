@@ -78,6 +78,23 @@ describe.each(storeKinds)('enqueue, on %s', (kind) => {
     expect(sizes).toEqual([1_000])
   })
 
+  it('gives no two calls the same id, also where they bring a job of the same id', async () => {
+    const store = new MemoryStore()
+    const callIds: string[] = []
+    const enqueue = store.enqueue.bind(store)
+    store.enqueue = (calls) => {
+      callIds.push(...calls.map(({ callId }) => callId))
+      return enqueue(calls)
+    }
+    const m = testMillOn(store, { tasks: [note] })
+    const made = await m.enqueue(note, 1)
+    const again = await Promise.all([m.enqueue(note, 1, { id: made.id }), m.enqueue(note, 1, { id: made.id })])
+    await m.enqueueMany(note, [1, 2])
+
+    expect(again.map(({ outcome }) => outcome)).toEqual(['duplicate', 'duplicate'])
+    expect(new Set(callIds).size).toBe(4)
+  })
+
   it('refuses one call that goes over maxPending and not those that went before', async () => {
     const m = testMill(options, kind)
     const jobs = await Promise.allSettled(Array.from({ length: 5 }, () => m.enqueue(note, 1, { queue: 'small' })))
@@ -130,6 +147,23 @@ describe.each(storeKinds)('enqueueMany, on %s', (kind) => {
     expect(error).toBeInstanceOf(EnqueueManyError)
     expect(error.message).toMatch(/2 of 4 jobs are not valid; nothing was stored[\s\S]*job 1:[\s\S]*job 3:/)
     expect(await m.queue('default').depth()).toMatchObject({ ready: 0 })
+  })
+
+  it('asks the schemas of all inputs before it waits for the first', async () => {
+    let asked = 0
+    let answer = () => {}
+    const answered = new Promise<void>((resolve) => {
+      answer = resolve
+    })
+    const known = z.number().refine(async () => {
+      asked += 1
+      if (asked === 3) answer()
+      await answered
+      return true
+    })
+    const m = testMill({ tasks: [defineTask({ name: 'known', input: known })] }, kind)
+
+    expect(await m.enqueueMany(m.tasks.get('known')!, [1, 2, 3])).toHaveLength(3)
   })
 
   it('says per job what became of it where the queue had no room', async () => {

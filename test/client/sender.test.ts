@@ -1,4 +1,4 @@
-import { type EnqueueCall, type Store, StoreUnavailableError } from 'millrace'
+import { type EnqueueCall, type Enqueued, type Store, StoreUnavailableError } from 'millrace'
 import { describe, expect, it } from 'vitest'
 import { Sender } from '#src/client/sender.js'
 import { MemoryStore } from '#src/stores/memory/memory-store.js'
@@ -40,7 +40,8 @@ describe('the sender', () => {
   })
 
   it('says that a job is in doubt, and how to be safe, where the store stays away', async () => {
-    const away = { enqueue: () => Promise.reject(new StoreUnavailableError('away.')) } as unknown as Store
+    const away: Store = new MemoryStore()
+    away.enqueue = () => Promise.reject(new StoreUnavailableError('away.'))
     await expect(new Sender(async () => away).send(call(1))).rejects.toThrow(
       /away\. Whether the job was stored is in doubt.*id of your own/,
     )
@@ -48,8 +49,24 @@ describe('the sender', () => {
 
   it('does not repeat what failed for another reason', async () => {
     let calls = 0
-    const broken = { enqueue: () => Promise.reject(new Error(`no ${++calls}`)) } as unknown as Store
+    const broken: Store = new MemoryStore()
+    broken.enqueue = () => Promise.reject(new Error(`no ${++calls}`))
     await expect(new Sender(async () => broken).send(call(1))).rejects.toThrow('no 1')
+  })
+
+  it('lets no more jobs of a tick travel together than a remote store takes in one trip, once it is known', async () => {
+    const memory = await store()
+    const remote = Object.assign(Object.create(memory), { traits: { ...memory.traits, remote: true } }) as MemoryStore
+    const loads: number[] = []
+    remote.enqueue = (calls) => {
+      loads.push(calls.length)
+      return memory.enqueue(calls)
+    }
+    const sender = new Sender(async () => remote)
+    await sender.send(call(0))
+    await Promise.all(Array.from({ length: 600 }, (_, i) => sender.send(call(i + 1))))
+
+    expect(loads).toEqual([1, 250, 250, 100])
   })
 
   it('lets at most 1,000 jobs travel together', async () => {
@@ -64,5 +81,22 @@ describe('the sender', () => {
     await Promise.all(Array.from({ length: 10 }, (_, n) => sender.send(call(n, 250))))
 
     expect(loads).toEqual([1_000, 1_000, 500])
+  })
+
+  it('lets what is sent while a load is on its way travel in the next', async () => {
+    const memory = await store()
+    const enqueue = memory.enqueue.bind(memory)
+    const sender = new Sender(async () => memory)
+    const loads: string[][] = []
+    let second: Promise<Enqueued[]> | undefined
+    memory.enqueue = (batch) => {
+      loads.push(batch.map(({ callId }) => callId))
+      second ??= sender.send(call(2))
+      return enqueue(batch)
+    }
+
+    expect(await sender.send(call(1))).toEqual(['added'])
+    expect(await second).toEqual(['added'])
+    expect(loads).toEqual([['c1'], ['c2']])
   })
 })
