@@ -56,8 +56,8 @@ export class BeatThread {
     const kept = letter.kept.map((batch) => ({ ...batch, sentAt: batch.sentAt + ahead }))
     this.#letters!.postMessage({ ...letter, at: letter.at + ahead, kept } satisfies Letter)
     const wasKeeping = this.#keeping
-    for (const { jobs } of kept) this.#keeping += jobs.length / 4
-    this.#keeping -= letter.forgotten.length
+    for (const { first, last } of kept) this.#keeping += last - first + 1
+    for (const { first, last } of letter.forgotten) this.#keeping -= last - first + 1
     // After the letter, so that whoever is woken finds it.
     if (wasKeeping === 0 && this.#keeping > 0) this.#order({ kind: 'wake' })
   }

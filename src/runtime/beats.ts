@@ -3,7 +3,7 @@
 import type { JobRef } from '../core/events.js'
 import type { Progress } from '../core/job.js'
 import type { Beat, ClaimKey, ExtendAnswer, ExtendItem, Store } from '../stores/store.js'
-import { type LeaseBatch, type Letter, type Report, tickMs } from './lease-message.js'
+import { claimsOf, type LeaseBatch, type Letter, type Numbers, type Report, tickMs } from './lease-message.js'
 
 export interface BeatsParts {
   readonly connect: () => Promise<Pick<Store, 'traits' | 'extend'>>
@@ -29,6 +29,13 @@ interface Kept extends ClaimKey {
   progress: Progress | undefined
 }
 
+/** What is left of a batch, first to last. */
+interface Unread {
+  readonly batch: LeaseBatch
+  first: number
+  readonly last: number
+}
+
 /** A handler that runs longer than this is announced by a beat; most end sooner and cost none. */
 const announceAfterMs = 1_000
 /** Progress is sent no more often. */
@@ -37,6 +44,8 @@ const progressGapMs = 1_000
 export class Beats {
   readonly #parts: BeatsParts
   readonly #kept = new Map<number, Kept>()
+  /** Kept as well, and not looked at yet: most leases are forgotten before that. */
+  #unread: Unread[] = []
   #isBeating = false
 
   constructor(parts: BeatsParts) {
@@ -45,27 +54,49 @@ export class Beats {
 
   /** Leases that have not been forgotten, lost ones too. */
   get size(): number {
-    return this.#kept.size
+    return this.#unread.reduce((size, { first, last }) => size + last - first + 1, this.#kept.size)
   }
 
   take({ kept, begun, progress, forgotten }: Letter): void {
-    for (const batch of kept) this.#keep(batch)
+    for (const batch of kept) this.#unread.push({ batch, first: batch.first, last: batch.last })
     for (const number of begun) this.begin(number)
     for (const [number, latest] of progress) {
-      const lease = this.#kept.get(number)
+      const lease = this.#lease(number)
       if (lease !== undefined) lease.progress = latest
     }
-    for (const number of forgotten) this.#kept.delete(number)
+    for (const numbers of forgotten) this.#forget(numbers)
   }
 
-  #keep({ first, leaseMs, sentAt, jobs }: LeaseBatch): void {
-    for (let i = 0, number = first; i < jobs.length; i += 4, number += 1) {
+  #forget({ first, last }: Numbers): void {
+    for (const rest of this.#unread) if (first <= rest.first && rest.first <= last) rest.first = last + 1
+    this.#unread = this.#unread.filter((rest) => rest.first <= rest.last)
+    if (this.#unread.some((rest) => rest.first <= last && first <= rest.last)) this.#read()
+    if (this.#kept.size === 0) return
+    for (let number = first; number <= last; number += 1) this.#kept.delete(number)
+  }
+
+  #lease(number: number): Kept | undefined {
+    this.#read()
+    return this.#kept.get(number)
+  }
+
+  #leases(): Kept[] {
+    this.#read()
+    return [...this.#kept.values()]
+  }
+
+  #read(): void {
+    for (const rest of this.#unread) this.#keep(rest)
+    this.#unread = []
+  }
+
+  #keep({ batch, first, last }: Unread): void {
+    const { leaseMs, sentAt } = batch
+    const claims = claimsOf(batch)
+    for (let number = first; number <= last; number += 1) {
       this.#kept.set(number, {
+        ...claims[number - batch.first]!,
         number,
-        queue: jobs[i] as string,
-        id: jobs[i + 1] as string,
-        fence: jobs[i + 2] as number,
-        task: jobs[i + 3] as string,
         leaseMs,
         deadline: deadlineAfter(sentAt, leaseMs),
         beatAt: sentAt,
@@ -81,7 +112,7 @@ export class Beats {
 
   /** Its handler has begun. A number that is not kept is ignored. */
   begin(number: number): void {
-    const lease = this.#kept.get(number)
+    const lease = this.#lease(number)
     if (lease === undefined || lease.isBegun) return
     lease.isBegun = true
     lease.nextBeat = Math.min(lease.nextBeat, this.#parts.mono() + announceAfterMs)
@@ -89,27 +120,29 @@ export class Beats {
 
   /** Jobs whose handlers have begun and whose leases are held. */
   running(): JobRef[] {
-    return [...this.#kept.values()]
+    return this.#leases()
       .filter(({ isBegun, isLost }) => isBegun && !isLost)
       .map(({ queue, id, task }) => ({ queue, id, task }))
   }
 
   /** Lets every lease go on purpose and tells so; returns how many there were. */
   giveUp(): number {
-    return this.#lose([...this.#kept.values()])
+    return this.#lose(this.#leases())
   }
 
   /** Keeps nothing any longer and tells nobody. */
   clear(): void {
     this.#kept.clear()
+    this.#unread = []
   }
 
   /** Tells what is overdue, then sends what is due, unless the call of an earlier tick is still under way. Never rejects. */
   async tick(): Promise<void> {
     const now = this.#parts.mono()
-    this.#lose([...this.#kept.values()].filter(({ deadline }) => deadline <= now))
+    const leases = this.#leases()
+    this.#lose(leases.filter(({ deadline }) => deadline <= now))
     if (this.#isBeating) return
-    const due = [...this.#kept.values()].filter((lease) => isDue(lease, now))
+    const due = leases.filter((lease) => isDue(lease, now))
     if (due.length === 0) return
     this.#isBeating = true
     try {

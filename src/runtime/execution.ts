@@ -1,7 +1,9 @@
 /** An execution: one claim in the hands of this process, from its decoding to what is to be settled. It is also the context its handler gets. */
 
 import { CodecError } from '../core/errors.js'
+import type { JobRef } from '../core/events.js'
 import type { JobContext, Meta, Progress, RunningJob } from '../core/job.js'
+import type { AnyTask } from '../core/task.js'
 import type { Claim } from '../stores/store.js'
 
 const longestNote = 1_000
@@ -11,7 +13,7 @@ export type Phase = 'claimed' | 'running' | 'aborted' | 'abandoned'
 
 export class Execution implements JobContext {
   readonly claim: Claim
-  readonly job: RunningJob
+  readonly task: AnyTask
   /** As stored, then as the schema hands it on. */
   input: unknown
   /** The latest progress that no beat has carried yet. */
@@ -19,32 +21,29 @@ export class Execution implements JobContext {
   lastProgress: Progress | undefined
   /** When its handler was called, on the monotonic clock; undefined while it waits for a slot. */
   begunAt: number | undefined
-  #isGivenUp = false
+  /** There is a verdict on it. */
+  isDecided = false
   /** The lease keeper's number for it; 0 before it is kept. */
   leaseNumber = 0
+  readonly #meta: Meta
+  #job: RunningJob | undefined
+  #isGivenUp = false
   #abort: AbortController | undefined
   #abortReason: Error | undefined
-  #onGivenUp: ((reason: Error) => void) | undefined
 
-  constructor(claim: Claim, task: string, input: unknown, meta: Meta) {
+  constructor(claim: Claim, task: AnyTask, input: unknown, meta: Meta) {
     this.claim = claim
+    this.task = task
     this.input = input
-    this.job = {
-      id: claim.id,
-      task,
-      queue: claim.queue,
-      priority: claim.priority,
-      attempt: claim.attempt,
-      crashes: claim.crashes,
-      fence: claim.fence,
-      meta,
-      createdAt: new Date(claim.createdAt),
-      runAt: new Date(claim.runAt),
-      ...(claim.error === undefined ? {} : { lastError: claim.error }),
-    }
+    this.#meta = meta
   }
 
-  /** Made when it is first asked for: most handlers never look at it. */
+  /** Made when it is first asked for, as the signal is: most handlers look at neither. */
+  get job(): RunningJob {
+    this.#job ??= runningJob(this.claim, this.task.name, this.#meta)
+    return this.#job
+  }
+
   get signal(): AbortSignal {
     if (this.#abort === undefined) {
       this.#abort = new AbortController()
@@ -71,15 +70,10 @@ export class Execution implements JobContext {
     this.#abort?.abort(reason)
   }
 
-  /** Aborts, and does not wait for the handler: the verdict falls now, whatever it does later. */
+  /** Aborts, and does not wait for the handler any more. */
   giveUp(reason: Error): void {
     this.abort(reason)
     this.#isGivenUp = true
-    this.#onGivenUp?.(reason)
-  }
-
-  whenGivenUp(listener: (reason: Error) => void): void {
-    this.#onGivenUp = listener
   }
 
   progress(fraction: number, note?: string): void {
@@ -89,6 +83,27 @@ export class Execution implements JobContext {
         ? { fraction: clamped }
         : { fraction: clamped, note: String(note).slice(0, longestNote).toWellFormed() }
     this.lastProgress = this.unsentProgress
+  }
+}
+
+/** The job of a claim as events name it. */
+export function refOf({ queue, id, task }: Claim): JobRef {
+  return { queue, id, task }
+}
+
+function runningJob(claim: Claim, task: string, meta: Meta): RunningJob {
+  return {
+    id: claim.id,
+    task,
+    queue: claim.queue,
+    priority: claim.priority,
+    attempt: claim.attempt,
+    crashes: claim.crashes,
+    fence: claim.fence,
+    meta,
+    createdAt: new Date(claim.createdAt),
+    runAt: new Date(claim.runAt),
+    ...(claim.error === undefined ? {} : { lastError: claim.error }),
   }
 }
 

@@ -2,22 +2,15 @@
 
 import type { Random } from '../core/clock.js'
 import type { Codec } from '../core/codec.js'
-import {
-  InvalidJobError,
-  JobCancelledError,
-  LeaseLostError,
-  TimeLimitError,
-  WorkerStoppedError,
-} from '../core/errors.js'
-import type { EventMap, Events, JobRef } from '../core/events.js'
+import { InvalidJobError, JobCancelledError, LeaseLostError, WorkerStoppedError } from '../core/errors.js'
+import type { EventMap, Events } from '../core/events.js'
 import { type Middleware, throughLayers } from '../core/middleware.js'
-import { outcomeOf } from '../core/outcome.js'
 import type { Registry } from '../core/registry.js'
 import { type Schema, validated } from '../core/schema.js'
-import type { AnyTask } from '../core/task.js'
 import type { Claim } from '../stores/store.js'
-import { Execution, metaOf } from './execution.js'
-import { retryDelayMs, type Verdict, verdictOnFailure, verdictOnOutcome } from './verdict.js'
+import { Execution, metaOf, refOf } from './execution.js'
+import { TimeLimits } from './time-limits.js'
+import { retryDelayMs, type Verdict, verdictOnFailure, verdictOnReturn } from './verdict.js'
 
 export interface ExecutorParts {
   readonly registry: Registry
@@ -26,29 +19,35 @@ export interface ExecutorParts {
   readonly events: Events
   readonly random: Random
   readonly worker: string
+  readonly bench: Bench
 }
 
-/** A claim this process is about to run, or already has the verdict on. */
-export type Prepared = { readonly task: AnyTask; readonly execution: Execution } | { readonly verdict: Verdict }
+/** Where executions come from, and what hears how they end. */
+export interface Bench {
+  /** There is a verdict on it. Called once, before `released`. */
+  decided(execution: Execution, verdict: Verdict): void
+  /** Its handler has ended, which is later than the verdict where it ran over its time or ignored its signal. */
+  released(execution: Execution): void
+}
 
 /** How long a job waits that this worker cannot run but another version of it may: a rolling deploy is over by then, or goes on. */
 export const foreignJobDelayMs = 30_000
-/** What a handler whose time is over has to end by itself before its job is given up; never longer than its time was. */
-const abortGraceMs = 5_000
 /** `shouldRun` is not asked about the same job more often. */
 const leastPostponementMs = 1_000
 
 export class Executor {
   readonly #parts: ExecutorParts
   readonly #layers: readonly NonNullable<Middleware['run']>[]
+  readonly #limits: TimeLimits
 
   constructor(parts: ExecutorParts) {
     this.#parts = parts
+    this.#limits = new TimeLimits(parts.events, (execution, reason) => this.giveUp(execution, reason))
     this.#layers = parts.middleware.flatMap((layer) => layer.run?.bind(layer) ?? [])
   }
 
   /** Finds the handler and decodes the claim. What cannot be run here is released uncounted; what cannot be decoded is buried. */
-  prepare(claim: Claim): Prepared {
+  prepare(claim: Claim): Execution | { readonly verdict: Verdict } {
     const { registry, codec } = this.#parts
     const task = registry.find(claim.task)
     if (task?.run === undefined)
@@ -57,70 +56,50 @@ export class Executor {
       return { verdict: { kind: 'release', delayMs: foreignJobDelayMs, reason: 'unknown-codec' } }
     try {
       const meta = metaOf(claim.meta === undefined ? undefined : codec.decode(claim.meta))
-      return { task, execution: new Execution(claim, task.name, codec.decode(claim.payload), meta) }
+      return new Execution(claim, task, codec.decode(claim.payload), meta)
     } catch (error) {
       return { verdict: { kind: 'bury', reason: 'bad-payload', error } }
     }
   }
 
-  /**
-   * Runs a prepared claim. Resolves with the verdict as soon as there is one; `released` resolves when the handler itself
-   * has ended, which is later where it ran over its time or ignored its signal. Never rejects.
-   */
-  run({ task, execution }: Exclude<Prepared, { verdict: Verdict }>): {
-    verdict: Promise<Verdict>
-    released: Promise<void>
-  } {
-    const { events, worker } = this.#parts
-    if (events.has('job.started'))
-      events.emit('job.started', { ...refOf(execution.claim), attempt: execution.job.attempt, worker })
-    const attempt = this.#attempt(task, execution)
-    const verdict = new Promise<Verdict>((resolve) => {
-      const stopTimers = this.#limit(task, execution)
-      const decide = (decided: Verdict) => {
-        stopTimers()
-        resolve(decided)
-      }
-      execution.whenGivenUp((reason) => decide(this.#verdictOnAbort(task, reason, execution)))
-      void attempt.then(decide)
-    })
-    return { verdict, released: attempt.then(() => undefined) }
-  }
-
-  /** Says when it is slow, aborts it when its time is over, and gives it up when it does not end then. Returns what stops all that. */
-  #limit({ name, timeLimitMs, slowAfterMs }: AnyTask, execution: Execution): () => void {
-    const { claim } = execution
-    const { events } = this.#parts
-    const slow =
-      slowAfterMs === undefined
-        ? undefined
-        : setTimeout(() => {
-            events.emit('job.slow', { ...refOf(claim), attempt: claim.attempt, runMs: slowAfterMs })
-          }, slowAfterMs)
-    let timer = setTimeout(() => {
-      const over = new TimeLimitError(name, timeLimitMs)
-      // Before its listeners are called: what they throw must not leave it without an end.
-      timer = setTimeout(() => execution.giveUp(over), Math.min(abortGraceMs, timeLimitMs))
-      execution.abort(over)
-    }, timeLimitMs)
-    return () => {
-      clearTimeout(slow)
-      clearTimeout(timer)
-    }
-  }
-
-  async #attempt(task: AnyTask, execution: Execution): Promise<Verdict> {
+  /** Calls its handler. The bench hears of the verdict and then, perhaps later, of the handler's end; what is returned resolves after that. Never rejects. */
+  async run(execution: Execution): Promise<void> {
+    const { task, claim } = execution
+    const { events, worker, bench } = this.#parts
+    if (events.has('job.started')) events.emit('job.started', { ...refOf(claim), attempt: claim.attempt, worker })
+    this.#limits.start(execution)
+    let verdict: Verdict
     try {
-      const misfit = task.input === undefined ? undefined : await this.#check(task.input, execution)
-      if (misfit !== undefined) return misfit
-      if (task.shouldRun !== undefined && !(await task.shouldRun(execution.input, execution.job)))
-        return this.#postponed(task, execution)
-      const returned = await this.#call(task, execution)
-      const outcome = outcomeOf(returned)
-      return outcome === undefined ? { kind: 'complete', result: returned } : verdictOnOutcome(outcome)
+      const isChecked = task.input !== undefined || task.shouldRun !== undefined
+      const refusal = isChecked ? await this.#refusal(execution) : undefined
+      verdict = refusal ?? verdictOnReturn(await this.#call(execution))
     } catch (error) {
-      return this.#verdictOnAbort(task, execution.abortReason ?? error, execution, error)
+      verdict = this.#verdictOnAbort(execution, execution.abortReason ?? error, error)
     }
+    this.#decide(execution, verdict)
+    bench.released(execution)
+  }
+
+  /** Aborts it, and does not wait for its handler: the verdict falls now, whatever it does later. */
+  giveUp(execution: Execution, reason: Error): void {
+    execution.giveUp(reason)
+    this.#decide(execution, this.#verdictOnAbort(execution, reason))
+  }
+
+  /** The first verdict counts. */
+  #decide(execution: Execution, verdict: Verdict): void {
+    if (execution.isDecided) return
+    execution.isDecided = true
+    this.#limits.stop(execution)
+    this.#parts.bench.decided(execution, verdict)
+  }
+
+  /** The verdict on an execution whose handler is not to be called. */
+  async #refusal(execution: Execution): Promise<Verdict | undefined> {
+    const { task } = execution
+    const misfit = task.input === undefined ? undefined : await this.#check(task.input, execution)
+    if (misfit !== undefined || task.shouldRun === undefined) return misfit
+    return (await task.shouldRun(execution.input, execution.job)) ? undefined : this.#postponed(execution)
   }
 
   /** Puts the schema's output in the input's place. An input that does not fit will never fit; a schema that breaks down may work next time. */
@@ -134,8 +113,8 @@ export class Executor {
     }
   }
 
-  #call(task: AnyTask, ctx: Execution): unknown {
-    const { input } = ctx
+  #call(ctx: Execution): unknown {
+    const { task, input } = ctx
     if (this.#layers.length === 0) return task.run!(input, ctx)
     return throughLayers<unknown>(
       this.#layers.map((layer) => (next) => layer({ task, input, ctx }, next)),
@@ -143,37 +122,36 @@ export class Executor {
     )
   }
 
-  #postponed(task: AnyTask, { job }: Execution): Verdict {
+  #postponed({ task, claim }: Execution): Verdict {
     const delayMs = Math.max(
       leastPostponementMs,
-      retryDelayMs(task.retry.backoff, job.attempt, this.#parts.random, this.#hookFailed),
+      retryDelayMs(task.retry.backoff, claim.attempt, this.#parts.random, this.#hookFailed),
     )
     return { kind: 'release', delayMs, reason: 'should-run' }
   }
 
   /** On an attempt that threw or was given up, for a `reason` of its own or of ours. Whatever was thrown: it may be a proxy that throws when looked at. */
-  #verdictOnAbort(task: AnyTask, reason: unknown, execution: Execution, error: unknown = reason): Verdict {
+  #verdictOnAbort(execution: Execution, reason: unknown, error: unknown = reason): Verdict {
     try {
-      return this.#judged(task, reason, execution, error)
+      return this.#judged(execution, reason, error)
     } catch {
-      const hostile = new Error('the handler threw a value that cannot be looked at')
-      return verdictOnFailure(task, hostile, execution.job.attempt, this.#parts.random, this.#hookFailed)
+      return this.#failed(execution, new Error('the handler threw a value that cannot be looked at'))
     }
   }
 
-  #judged(task: AnyTask, reason: unknown, { abortReason, job }: Execution, error: unknown): Verdict {
-    if (abortReason instanceof JobCancelledError) return { kind: 'cancel', reason: 'cancelled while running' }
+  #judged(execution: Execution, reason: unknown, error: unknown): Verdict {
+    if (execution.abortReason instanceof JobCancelledError) return { kind: 'cancel', reason: 'cancelled while running' }
     // Not the job's doing: it goes back as it was, unless the store has given it away already and refuses.
     if (reason instanceof WorkerStoppedError) return { kind: 'release', delayMs: 0, reason: 'interrupted' }
     if (reason instanceof LeaseLostError) return { kind: 'release', delayMs: 0, reason: 'lease-lost' }
-    return verdictOnFailure(task, error, job.attempt, this.#parts.random, this.#hookFailed)
+    return this.#failed(execution, error)
+  }
+
+  #failed({ task, claim }: Execution, error: unknown): Verdict {
+    return verdictOnFailure(task, error, claim.attempt, this.#parts.random, this.#hookFailed)
   }
 
   readonly #hookFailed = (hook: string, error: unknown): void => {
     this.#parts.events.emit('hook.failed', { hook, error } satisfies EventMap['hook.failed'])
   }
-}
-
-export function refOf(claim: Claim): JobRef {
-  return { queue: claim.queue, id: claim.id, task: claim.task }
 }

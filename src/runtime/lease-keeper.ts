@@ -11,9 +11,8 @@ import type { Progress } from '../core/job.js'
 import type { Store } from '../stores/store.js'
 import { BeatThread } from './beat-thread.js'
 import { Beats, deadlineAfter } from './beats.js'
-import type { Execution } from './execution.js'
-import { refOf } from './executor.js'
-import { type LeaseBatch, type Letter, type Report, tickMs } from './lease-message.js'
+import { type Execution, refOf } from './execution.js'
+import { type LeaseBatch, type Letter, leaseBatch, type Report, tickMs } from './lease-message.js'
 
 export interface LeaseKeeperParts {
   readonly store: Store
@@ -42,7 +41,7 @@ export class LeaseKeeper {
   readonly #thread: BeatThread | undefined
   readonly #latestBegun = new Float64Array(new SharedArrayBuffer(8))
   readonly #held = new Map<number, Held>()
-  #forgotten: number[] = []
+  #forgotten: { readonly first: number; last: number }[] = []
   #lastNumber = 0
   #maxBlockMs = Number.POSITIVE_INFINITY
   #answeredAt: number
@@ -88,7 +87,7 @@ export class LeaseKeeper {
   }
 
   /**
-   * Keeps the leases of executions that were claimed together, until each is forgotten. To be called before any of their
+   * Keeps the leases of executions that were claimed together from one queue, until each is forgotten. To be called before any of their
    * handlers begins: it may block the loop at once. `sentAt`: monotonic, from before the claim was sent. A loop blocked for
    * `maxBlockMs` loses everything it holds.
    */
@@ -98,16 +97,14 @@ export class LeaseKeeper {
   ): void {
     if (executions.length === 0 || this.#stopped !== undefined) return
     const first = this.#lastNumber + 1
-    const jobs: (string | number)[] = []
     for (const execution of executions) {
       this.#lastNumber += 1
       execution.leaseNumber = this.#lastNumber
       this.#held.set(this.#lastNumber, { execution, leaseMs, sentAt, isBegun: false, isBegunTold: false })
-      const { queue, id, fence, task } = execution.claim
-      jobs.push(queue, id, fence, task)
     }
+    const claims = executions.map(({ claim }) => claim)
     this.#maxBlockMs = maxBlockMs
-    this.#send({ kept: [{ first, leaseMs, sentAt, jobs }] })
+    this.#send({ kept: [leaseBatch(claims, first, leaseMs, sentAt)] })
     this.#timer ??= setInterval(() => this.#tick(), tickMs)
   }
 
@@ -119,16 +116,21 @@ export class LeaseKeeper {
     this.#latestBegun[0] = execution.leaseNumber
   }
 
-  /** Whether its lease may have ended already, by what this loop has heard; false for what was never kept. */
-  isOverdue({ leaseNumber }: Execution): boolean {
+  /** Whether its lease may have ended by `now` (monotonic), by what this loop has heard; false for what was never kept. */
+  isOverdue({ leaseNumber }: Execution, now: number): boolean {
     if (leaseNumber === 0 || this.#stopped !== undefined) return false
     const held = this.#held.get(leaseNumber)
-    return held === undefined || deadlineAfter(held.sentAt, held.leaseMs) <= this.#parts.mono()
+    return held === undefined || deadlineAfter(held.sentAt, held.leaseMs) <= now
   }
 
   /** It is settled. Harmless for what is not kept. */
   forget(execution: Execution): void {
-    if (this.#held.delete(execution.leaseNumber)) this.#forgotten.push(execution.leaseNumber)
+    const { leaseNumber } = execution
+    if (!this.#held.delete(leaseNumber)) return
+    // Those that were claimed together are mostly settled together, in the same order.
+    const latest = this.#forgotten.at(-1)
+    if (latest?.last === leaseNumber - 1) latest.last = leaseNumber
+    else this.#forgotten.push({ first: leaseNumber, last: leaseNumber })
   }
 
   /** Keeps nothing any longer, and ends the thread within a second; what is still claimed then ends with its lease. Stopping twice waits for the first. */
@@ -188,8 +190,7 @@ export class LeaseKeeper {
     const begun: number[] = []
     for (const [first, held] of this.#held) {
       const { leaseMs, sentAt, isBegun } = held
-      const { queue, id, fence, task } = held.execution.claim
-      kept.push({ first, leaseMs, sentAt, jobs: [queue, id, fence, task] })
+      kept.push(leaseBatch([held.execution.claim], first, leaseMs, sentAt))
       held.isBegunTold = isBegun
       if (isBegun) begun.push(first)
     }

@@ -3,18 +3,33 @@
 import type { MessagePort } from 'node:worker_threads'
 import type { JobRef } from '../core/events.js'
 import type { Progress } from '../core/job.js'
+import type { Claim } from '../stores/store.js'
 
 /** How often the keeper writes and the beats look what is due: twice in the third of the shortest lease, 3 s. */
 export const tickMs = 500
 
-/** Leases of one claim, numbered from `first`. Thousands a second are copied to the thread, and flat copies best. */
-export interface LeaseBatch {
-  readonly first: number
+/** Leases of one queue, claimed together and numbered from `first` to `last`. */
+export interface LeaseBatch extends Numbers {
   readonly leaseMs: number
   /** From before the claim, or the beat that renewed it last, was sent. */
   readonly sentAt: number
-  /** Per lease: queue, id, fence, task. */
-  readonly jobs: readonly (string | number)[]
+  readonly queue: string
+  /**
+   * Of each lease the id of its job, with a NUL between two. Thousands a second are copied to the thread, and one text
+   * copies best; most are forgotten before anybody has to cut it up.
+   */
+  readonly ids: string
+  readonly fences: OneOrEach<number>
+  readonly tasks: OneOrEach<string>
+}
+
+/** What is the same for all leases of a batch, or what there is for each. */
+export type OneOrEach<Value> = Value | readonly Value[]
+
+/** Leases with numbers in a row. */
+export interface Numbers {
+  readonly first: number
+  readonly last: number
 }
 
 /** What the keeper has to say since it wrote last. */
@@ -25,7 +40,7 @@ export interface Letter {
   readonly kept: readonly LeaseBatch[]
   readonly begun: readonly number[]
   readonly progress: readonly (readonly [number: number, progress: Progress])[]
-  readonly forgotten: readonly number[]
+  readonly forgotten: readonly Numbers[]
 }
 
 /** What the keeper is told of its leases, by their numbers, and of its loop. */
@@ -62,4 +77,32 @@ export type Order = Hello | { readonly kind: 'wake' } | { readonly kind: 'stop' 
 export function sharedMono(): number {
   const [seconds, nanoseconds] = process.hrtime()
   return seconds * 1_000 + nanoseconds / 1_000_000
+}
+
+/** A batch of leases on these claims of one queue. */
+export function leaseBatch(claims: readonly Claim[], first: number, leaseMs: number, sentAt: number): LeaseBatch {
+  return {
+    first,
+    last: first + claims.length - 1,
+    leaseMs,
+    sentAt,
+    queue: claims[0]!.queue,
+    ids: claims.map(({ id }) => id).join('\0'),
+    fences: oneOrEach(claims.map(({ fence }) => fence)),
+    tasks: oneOrEach(claims.map(({ task }) => task)),
+  }
+}
+
+/** The claims of a batch, in the order of their numbers. */
+export function claimsOf({ queue, ids, fences, tasks }: LeaseBatch): Pick<Claim, 'queue' | 'id' | 'fence' | 'task'>[] {
+  return ids.split('\0').map((id, i) => ({ queue, id, fence: atOf(fences, i), task: atOf(tasks, i) }))
+}
+
+function oneOrEach<Value>(values: readonly Value[]): OneOrEach<Value> {
+  const [one] = values
+  return values.every((value) => value === one) ? one! : values
+}
+
+function atOf<Value extends string | number>(values: OneOrEach<Value>, i: number): Value {
+  return typeof values === 'object' ? values[i]! : values
 }

@@ -1,7 +1,8 @@
 /** An outage of the store: whether waiting may mend it, and how long to wait. */
 
+import { setTimeout as delay } from 'node:timers/promises'
 import type { Random } from '../core/clock.js'
-import { MillraceError } from '../core/errors.js'
+import { MillraceError, StoreUnavailableError } from '../core/errors.js'
 
 const firstMs = 50
 const mostMs = 2_000
@@ -14,6 +15,7 @@ export function outageDelayMs(failures: number, random: Random): number {
 const fatalCodes = new Set([
   'store-corrupt',
   'store-newer',
+  'store-refused',
   'config-conflict',
   'config-invalid',
   'queue-unknown',
@@ -24,4 +26,30 @@ const fatalCodes = new Set([
 /** Whether no waiting mends this error of a store. */
 export function isFatal(error: unknown): boolean {
   return error instanceof MillraceError && fatalCodes.has(error.code)
+}
+
+/** What `work` resolves with, tried for as long as the store is away; undefined once it is over. Throws what else it throws. */
+export async function onceThere<T>(
+  work: () => Promise<T>,
+  {
+    isOver,
+    random,
+    failed,
+  }: {
+    readonly isOver: () => boolean
+    readonly random: Random
+    readonly failed: (error: unknown, retryMs: number) => void
+  },
+): Promise<T | undefined> {
+  for (let failures = 0; !isOver(); failures += 1) {
+    try {
+      return await work()
+    } catch (error) {
+      if (!(error instanceof StoreUnavailableError)) throw error
+      const retryMs = outageDelayMs(failures, random)
+      failed(error, retryMs)
+      await delay(retryMs)
+    }
+  }
+  return undefined
 }

@@ -13,21 +13,25 @@ export interface SettlementRules {
   readonly maxResultBytes: number
   readonly maxDelayMs: number
   /** Hears of a result that cannot be kept; the job completes without. */
-  readonly resultDropped: (error: unknown) => void
+  readonly resultDropped: (claim: Claim, error: unknown) => void
 }
 
 export function settlementOf(
-  { queue, id, fence }: Claim,
+  claim: Claim,
   verdict: Verdict,
   results: Queue['results'],
   rules: SettlementRules,
 ): SettleItem {
+  const { queue, id, fence } = claim
+  if (verdict.kind === 'complete') {
+    const result = keptResult(claim, verdict.result, results, rules)
+    if (result === undefined) return { queue, id, fence, kind: 'complete' }
+    return { queue, id, fence, kind: 'complete', result }
+  }
   const key = { queue, id, fence }
   const text = (error: unknown) => errorText(error, rules.formatError)
   const delayMs = (ms: number) => Math.min(ms, rules.maxDelayMs)
   switch (verdict.kind) {
-    case 'complete':
-      return { ...key, kind: 'complete', ...keptResult(verdict.result, results, rules) }
     case 'retry': {
       const failure = { ...key, kind: 'retry' as const, delayMs: delayMs(verdict.delayMs), error: text(verdict.error) }
       return verdict.last ? { ...failure, last: true, reason: verdict.reason } : failure
@@ -47,20 +51,21 @@ export function settlementOf(
 }
 
 function keptResult(
+  claim: Claim,
   result: unknown,
   results: Queue['results'],
   rules: SettlementRules,
-): Pick<SettleItem & { kind: 'complete' }, 'result'> {
-  if (result === undefined || results === 'none') return {}
+): (SettleItem & { kind: 'complete' })['result'] {
+  if (result === undefined || results === 'none') return undefined
   try {
     const payload = encodedBy(rules.codec, result)
     const bytes = payloadBytes(payload)
     if (bytes > rules.maxResultBytes) throw new PayloadTooLargeError('the result', bytes, rules.maxResultBytes)
     const codec = rules.codec.name === 'json' ? {} : { codec: rules.codec.name }
-    return { result: { payload, ...codec, ...(results.ageMs === undefined ? {} : { keepMs: results.ageMs }) } }
+    return { payload, ...codec, ...(results.ageMs === undefined ? {} : { keepMs: results.ageMs }) }
   } catch (error) {
-    rules.resultDropped(error)
-    return {}
+    rules.resultDropped(claim, error)
+    return undefined
   }
 }
 

@@ -8,16 +8,13 @@ import { isFatal, outageDelayMs } from './outage.js'
 /** `undefined`: the store never took it, and it is not tried again. */
 export type Answered = (answer: SettleAnswer | undefined) => void
 
-interface Unsettled {
-  readonly item: SettleItem
-  readonly answered: Answered
-}
-
 export class Settler {
   readonly #store: Store
   readonly #events: Events
   readonly #random: Random
-  #unsettled: Unsettled[] = []
+  /** What is to be sent, and beside it who waits for the answer. */
+  #items: SettleItem[] = []
+  #waiting: Answered[] = []
   #underWay = 0
   #planned = false
   #idle: (() => void)[] = []
@@ -31,7 +28,8 @@ export class Settler {
 
   /** Settles with the others of this tick. `answered` is called once, when the store has answered or is given up. */
   settle(item: SettleItem, answered: Answered): void {
-    this.#unsettled.push({ item, answered })
+    this.#items.push(item)
+    this.#waiting.push(answered)
     if (this.#planned) return
     this.#planned = true
     setImmediate(() => {
@@ -42,13 +40,15 @@ export class Settler {
 
   /** Sends what has been collected now, so that a claim made in the same tick shares its commit. */
   flush(): void {
-    if (this.#unsettled.length === 0) return
-    const unsettled = this.#unsettled
-    this.#unsettled = []
+    if (this.#items.length === 0) return
+    const items = this.#items
+    const waiting = this.#waiting
+    this.#items = []
+    this.#waiting = []
     const { maxBatch } = this.#store.traits
-    for (let i = 0; i < unsettled.length; i += maxBatch) {
+    for (let i = 0; i < items.length; i += maxBatch) {
       this.#underWay += 1
-      void this.#send(unsettled.slice(i, i + maxBatch)).then(() => this.#sent())
+      void this.#send(items.slice(i, i + maxBatch), waiting.slice(i, i + maxBatch)).then(() => this.#sent())
     }
   }
 
@@ -68,25 +68,22 @@ export class Settler {
 
   #sent(): void {
     this.#underWay -= 1
-    if (this.#underWay > 0 || this.#unsettled.length > 0) return
+    if (this.#underWay > 0 || this.#items.length > 0) return
     for (const resolve of this.#idle.splice(0)) resolve()
   }
 
-  async #send(batch: readonly Unsettled[]): Promise<void> {
-    const items = batch.map(({ item }) => item)
+  async #send(items: readonly SettleItem[], waiting: readonly Answered[]): Promise<void> {
     for (let failures = 0; ; failures += 1) {
       try {
         const answers = await this.#store.settle(items)
-        batch.forEach(({ answered }, i) => {
-          answered(answers[i]!)
-        })
+        for (const [i, answered] of waiting.entries()) answered(answers[i]!)
         return
       } catch (error) {
         const retryMs = this.#isGivenUp || isFatal(error) ? undefined : outageDelayMs(failures, this.#random)
         this.#events.emit('store.failed', { call: 'settle', error, retryMs })
         // Nobody will ever take these settles: the leases end, and the jobs are run again.
         if (retryMs === undefined) {
-          for (const { answered } of batch) answered(undefined)
+          for (const answered of waiting) answered(undefined)
           return
         }
         await new Promise((resolve) => setTimeout(resolve, retryMs))

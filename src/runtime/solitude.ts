@@ -45,7 +45,7 @@ export class Solitude {
 
   #admit(): void {
     if (this.#hermits.length > 0 && this.#held === 0) this.#hermits[0]!.admit()
-    if (this.isOpen) for (const resolve of this.#waiting.splice(0)) resolve()
+    if (this.#waiting.length > 0 && this.isOpen) for (const resolve of this.#waiting.splice(0)) resolve()
   }
 }
 

@@ -10,6 +10,9 @@ interface Sleeper {
   readonly fail: (error: unknown) => void
 }
 
+/** How much later than the store a sleeper looks at its watch: a wait that is cut short a moment before its end costs a trip. */
+const slackMs = 200
+
 /** A wait shorter than this is not worth a trip to the store and back, and guards against a store whose clock stands. */
 const shortestMs = 1
 
@@ -41,7 +44,7 @@ export class Waiter {
         this.#sleepers.delete(sleeper)
         if (this.#sleepers.size === 0) this.#listening?.stop.abort()
       }
-      const timer = setTimeout(over, lastingMs)
+      const timer = setTimeout(over, lastingMs + slackMs)
       const sleeper: Sleeper = {
         queues: new Set(queues),
         until: this.#mono() + lastingMs,
@@ -75,7 +78,7 @@ export class Waiter {
     void this.#store
       .wait([...queues], Math.max(shortestMs, Math.ceil(until - this.#mono())), listening.stop.signal)
       .then(
-        (rung) => this.#deal(rung),
+        (rung) => (rung.length > 0 ? this.#deal(rung) : this.#wakeDue()),
         (error: unknown) => this.#fail(error),
       )
       .finally(() => {
@@ -94,6 +97,12 @@ export class Waiter {
       if (sleeper !== undefined) dealt.set(sleeper, [...(dealt.get(sleeper) ?? []), name])
     }
     for (const [sleeper, names] of dealt) sleeper.wake(names)
+  }
+
+  /** Nothing was rung, and the time of these is over. */
+  #wakeDue(): void {
+    const now = this.#mono()
+    for (const sleeper of [...this.#sleepers]) if (sleeper.until <= now + shortestMs) sleeper.wake([])
   }
 
   #fail(error: unknown): void {

@@ -24,6 +24,11 @@ export class Batch<Job> {
     this.#limit = limit
   }
 
+  /** What has not been begun. */
+  get waiting(): readonly Job[] {
+    return this.#jobs
+  }
+
   /** The next job there is time for; undefined when there is none. */
   next(): Job | undefined {
     if (this.#limit === undefined) return this.#jobs.shift()

@@ -7,17 +7,24 @@ import type { Random } from '../core/clock.js'
 import type { Events } from '../core/events.js'
 import type { ProcessIdentity } from '../runtime/identity.js'
 import { isDead, isNeighbour } from '../runtime/peer.js'
-import type { WorkerRegistry } from '../stores/worker-registry.js'
+import type { WorkerRecord, WorkerRegistry } from '../stores/worker-registry.js'
 import { reportCrashes } from './report.js'
 
 /** A dead worker is found within about this time, however many take the census: the more there are, the more seldom each. */
 const foundWithinMs = 1_000
 const workersPerSecond = 10
+/** How long a list that costs a trip is used again: who lives is seen without it, who is new is not. */
+const listedForMs = 5_000
+/** The same while nobody else was on this machine. */
+const aloneForMs = 20_000
 
 export interface CensusParts {
   readonly workers: WorkerRegistry
+  /** Whether the list of workers costs a trip. */
+  readonly isRemote: boolean
   readonly identity: ProcessIdentity
   readonly events: Events
+  readonly mono: () => number
   readonly random: Random
   /** Hears of the queues whose jobs came back: they are suspect, and somebody must claim to be told so. */
   readonly found: (queues: readonly string[]) => void
@@ -26,6 +33,8 @@ export interface CensusParts {
 export class Census {
   readonly #parts: CensusParts
   #timer: NodeJS.Timeout | undefined
+  #neighbours: readonly WorkerRecord[] = []
+  #listedAt = Number.NEGATIVE_INFINITY
   #isStopped = false
 
   constructor(parts: CensusParts) {
@@ -56,10 +65,21 @@ export class Census {
 
   /** The number of neighbours that were looked at. */
   async #look(): Promise<number> {
-    const { workers, identity } = this.#parts
-    const neighbours = (await workers.list()).filter((worker) => isNeighbour(worker, identity))
-    for (const worker of neighbours) if (!this.#isStopped && isDead(worker)) await this.#bury(worker.id)
-    return neighbours.length
+    await this.#list()
+    for (const worker of this.#neighbours) {
+      if (this.#isStopped || !isDead(worker)) continue
+      await this.#bury(worker.id)
+      this.#neighbours = this.#neighbours.filter((one) => one !== worker)
+    }
+    return this.#neighbours.length
+  }
+
+  async #list(): Promise<void> {
+    const { workers, identity, isRemote, mono } = this.#parts
+    const goodForMs = isRemote ? (this.#neighbours.length > 1 ? listedForMs : aloneForMs) : 0
+    if (mono() < this.#listedAt + goodForMs) return
+    this.#neighbours = (await workers.list()).filter((worker) => isNeighbour(worker, identity))
+    this.#listedAt = mono()
   }
 
   async #bury(worker: string): Promise<void> {

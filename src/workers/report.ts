@@ -2,24 +2,27 @@
 
 import type { Events } from '../core/events.js'
 import { messageOf } from '../core/shown.js'
-import { type Prepared, refOf } from '../runtime/executor.js'
+import { type Execution, refOf } from '../runtime/execution.js'
 import type { Verdict } from '../runtime/verdict.js'
 import type { Claim, Claimed, SettleAnswer } from '../stores/store.js'
 
 export function report(events: Events, claim: Claim, verdict: Verdict, answer: SettleAnswer, runMs: number): void {
+  const { queue, id, task, attempt } = claim
+  if (answer === 'ok' && verdict.kind === 'complete') {
+    // Most jobs end here.
+    if (events.has('job.completed')) events.emit('job.completed', { queue, id, task, attempt, runMs })
+    return
+  }
   const ref = refOf(claim)
   if (answer !== 'ok') {
     events.emit('settle.refused', { ...ref, kind: verdict.kind, answer })
     return
   }
   switch (verdict.kind) {
-    case 'complete':
-      if (events.has('job.completed')) events.emit('job.completed', { ...ref, attempt: claim.attempt, runMs })
-      return
     case 'retry':
       events.emit('job.failed', {
         ...ref,
-        attempt: claim.attempt,
+        attempt,
         error: verdict.error,
         retryMs: verdict.last ? undefined : verdict.delayMs,
       })
@@ -40,18 +43,18 @@ function wordsOf(error: unknown): string | undefined {
   return error === undefined ? undefined : messageOf(error)
 }
 
-/** Tells the task that a job was buried because its retries are exhausted. What it throws is reported and changes nothing. */
-export async function tellExhausted(
-  events: Events,
-  { task, execution }: Extract<Prepared, { task: unknown }>,
-  verdict: Verdict,
-): Promise<void> {
-  if (task.onExhausted === undefined || verdict.kind !== 'retry' || !verdict.last) return
-  if (verdict.reason !== 'max-retries' && verdict.reason !== 'no-retries') return
+/** Tells the task where a job was buried because its retries are exhausted. What it throws is reported and changes nothing. */
+export function tellExhausted(events: Events, execution: Execution, verdict: Verdict): void {
+  if (execution.task.onExhausted === undefined || verdict.kind !== 'retry' || !verdict.last) return
+  if (verdict.reason === 'max-retries' || verdict.reason === 'no-retries')
+    void exhausted(events, execution, verdict.error)
+}
+
+async function exhausted(events: Events, { task, job, input }: Execution, error: unknown): Promise<void> {
   try {
-    await task.onExhausted({ job: execution.job, input: execution.input, error: verdict.error })
-  } catch (error) {
-    events.emit('hook.failed', { hook: `onExhausted of task '${task.name}'`, error })
+    await task.onExhausted!({ job, input, error })
+  } catch (thrown) {
+    events.emit('hook.failed', { hook: `onExhausted of task '${task.name}'`, error: thrown })
   }
 }
 

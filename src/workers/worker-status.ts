@@ -28,12 +28,12 @@ export interface JobStatus {
 }
 
 export function jobStatus(execution: Execution, now: number): JobStatus {
-  const { job, begunAt, phase, lastProgress } = execution
+  const { claim, task, begunAt, phase, lastProgress } = execution
   return {
-    queue: job.queue,
-    id: job.id,
-    task: job.task,
-    attempt: job.attempt,
+    queue: claim.queue,
+    id: claim.id,
+    task: task.name,
+    attempt: claim.attempt,
     phase,
     forMs: begunAt === undefined ? 0 : Math.round(now - begunAt),
     ...(lastProgress === undefined ? {} : { progress: lastProgress }),

@@ -17,6 +17,7 @@ import { messageOf } from '../core/shown.js'
 import { Executor } from '../runtime/executor.js'
 import { identityText, processIdentity } from '../runtime/identity.js'
 import type { LeaseKeeper } from '../runtime/lease-keeper.js'
+import { onceThere } from '../runtime/outage.js'
 import { Pace } from '../runtime/pace.js'
 import { inTime } from '../runtime/patience.js'
 import { Service } from '../runtime/service.js'
@@ -50,6 +51,8 @@ export interface WorkerParts {
   readonly middleware: readonly Middleware[]
   readonly formatError: FormatError
   readonly maxPayloadBytes: number
+  /** A store that is away when the worker starts is waited for: it may be back soon, as a file that cannot be opened will not. */
+  readonly waitsForStore: boolean
   /** Called before the first claim; a worker whose hook rejects does not start. */
   readonly onStart: () => Promise<void>
   /** Called when it has ended, however it did. */
@@ -79,6 +82,8 @@ interface Tools extends Connection {
 }
 
 const registryBeatMs = 5_000
+/** A worker with nothing in hand says less often that it lives, where saying so costs a trip. */
+const idleBeatMs = 20_000
 /** Beyond the time for which a process that is blocked may hold claims, and more than two beats missed besides. */
 const registryMarginMs = 15_000
 /** How often it is looked whether the worker has outgrown its bounds, or holds what no slot takes. */
@@ -135,7 +140,10 @@ export class Worker {
     return this.#slots.used
   }
 
-  /** Opens the store, calls `onWorkerStart` and begins to claim. Throws what these throw; starting twice is harmless. */
+  /**
+   * Opens the store, calls `onWorkerStart` and begins to claim. A remote store that is away is waited for (`store.failed`)
+   * until the worker is stopped. Throws what else opening and the hook throw; starting twice is harmless.
+   */
   start(): Promise<void> {
     this.#starting ??= this.#start().catch((error: unknown) => {
       this.#starting = undefined
@@ -147,8 +155,8 @@ export class Worker {
   async #start(): Promise<void> {
     if (this.#state !== 'starting') return
     this.#refuseSmallRss()
-    const connection = await this.#parts.connect()
-    if (this.#end !== undefined) return
+    const connection = await this.#connected()
+    if (connection === undefined || this.#end !== undefined) return
     await this.#parts.onStart()
     await connection.keeper.start()
     // Stopped meanwhile: what the hook has opened is to be closed.
@@ -163,6 +171,14 @@ export class Worker {
     const queues = this.#settings.queues.map(({ name }) => name)
     this.#parts.events.emit('worker.started', { worker: this.id, queues })
     this.#intakeOver = tools.intake.run().catch((error: unknown) => this.#failWith(error))
+  }
+
+  /** The store, opened; undefined where the worker was stopped while the store was away. */
+  #connected(): Promise<Connection | undefined> {
+    const { connect, events, random, waitsForStore } = this.#parts
+    if (!waitsForStore) return connect()
+    const failed = (error: unknown, retryMs: number) => events.emit('store.failed', { call: 'open', error, retryMs })
+    return onceThere(connect, { isOver: () => this.#end !== undefined, random, failed })
   }
 
   /** A process that is too large before its first job would be replaced for ever and never take one. */
@@ -213,8 +229,8 @@ export class Worker {
    * with the error. `finished()` then rejects with it.
    */
   fail(error: unknown): void {
-    this.#tools?.workbench.failAlone(error instanceof Error ? error : new Error(messageOf(error)))
     this.#failWith(error)
+    this.#tools?.workbench.failAlone(error instanceof Error ? error : new Error(messageOf(error)))
   }
 
   /** An error of the store that no waiting mends lets handlers finish as well; what they report is lost with the store. */
@@ -302,7 +318,7 @@ export class Worker {
     const shared = { worker: this.id, registry, slots: this.#slots, settler, pace, events, mono: () => clock.mono() }
     const workbench = new Workbench({
       ...shared,
-      executor: new Executor({ ...this.#parts, worker: this.id }),
+      executor: (bench) => new Executor({ ...this.#parts, worker: this.id, bench }),
       keeper,
       solitude: processSolitude,
       rules: {
@@ -331,13 +347,19 @@ export class Worker {
     const names = queues.map(({ name }) => name)
     // The census finds only whom the registry knows: it must not forget who may still hold something.
     const ttlMs = maxBlockMs + Math.max(...queues.map(({ leaseMs }) => leaseMs)) + registryMarginMs
+    let beatenAt = Number.NEGATIVE_INFINITY
+    let wasRunning = 0
     const beat = async () => {
       const running = this.#slots.used
+      const isIdle = running === 0 && wasRunning === 0
+      if (traits.remote && isIdle && clock.mono() < beatenAt + idleBeatMs - registryBeatMs / 2) return
+      wasRunning = running
       await store.workers?.beat(
         { id: this.id, ...this.#identity, queues: names, concurrency, running, startedAt },
         ttlMs,
       )
-      this.#storeAnsweredAt = clock.mono()
+      beatenAt = clock.mono()
+      this.#storeAnsweredAt = beatenAt
     }
     const beatFailed = (error: unknown) =>
       events.emit('store.failed', { call: 'workers.beat', error, retryMs: registryBeatMs })
@@ -347,7 +369,7 @@ export class Worker {
       workbench,
       intake,
       presence: new Service(registryBeatMs, beat, beatFailed),
-      census: store.workers && this.#censusOf(store.workers, intake),
+      census: store.workers && this.#censusOf(store.workers, traits.remote, intake),
       watch: new Service(
         watchMs,
         async () => this.#watch(workbench),
@@ -356,10 +378,10 @@ export class Worker {
     }
   }
 
-  #censusOf(workers: WorkerRegistry, intake: Intake): Census {
-    const { events, random } = this.#parts
+  #censusOf(workers: WorkerRegistry, isRemote: boolean, intake: Intake): Census {
+    const { events, random, clock } = this.#parts
     const found = (queues: readonly string[]) => intake.look(queues)
-    return new Census({ workers, identity: this.#identity, events, random, found })
+    return new Census({ workers, isRemote, identity: this.#identity, events, mono: () => clock.mono(), random, found })
   }
 
   #watch(workbench: Workbench): void {

@@ -4,7 +4,7 @@ import { openSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { BroadcastChannel, type Worker } from 'node:worker_threads'
-import type { EventMap } from 'millrace'
+import { defineTask, type EventMap } from 'millrace'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { leaseThread } from '#src/config/lease-thread.js'
 import type { StoreDescriptor } from '#src/config/store-source.js'
@@ -72,7 +72,7 @@ async function started(descriptor: StoreDescriptor = `sqlite:${scene.file}`, blo
       await store.enqueue([enqueueCall(id)])
       const sentAt = mono()
       const { claims } = await store.claim(from, { worker: 'w', leaseMs })
-      const execution = new Execution(claims[0]!, 'send', {}, {})
+      const execution = new Execution(claims[0]!, defineTask({ name: 'send' }), {}, {})
       keeper.keep([execution], { leaseMs, sentAt, maxBlockMs })
       keeper.begin(execution)
       return execution
@@ -260,10 +260,10 @@ describe('the lease thread', () => {
     try {
       expect(await beats.timers()).toBe(0)
       for (const id of ['a', 'b']) {
-        const execution = await take(id)
+        const executions = [await take(`${id}-1`), await take(`${id}-2`)]
         await beats.nextBeat()
         expect(await beats.timers()).toBe(1)
-        keeper.forget(execution)
+        for (const execution of executions) keeper.forget(execution)
         await vi.waitUntil(async () => (await beats.timers()) === 0, { timeout: 5_000 })
       }
     } finally {

@@ -1,9 +1,22 @@
-import type { ExtendItem } from 'millrace'
+import type { Claim, ExtendItem } from 'millrace'
 import { ManualClock } from 'millrace/testing'
 import { describe, expect, it } from 'vitest'
 import { Beats } from '#src/runtime/beats.js'
-import type { Letter, Report } from '#src/runtime/lease-message.js'
+import { type Letter, leaseBatch, type Report } from '#src/runtime/lease-message.js'
 import { memoryTraits } from '#src/stores/memory/memory-store.js'
+
+const claim: Claim = {
+  queue: 'q',
+  id: 'a',
+  task: 't',
+  payload: '1',
+  priority: 0,
+  attempt: 1,
+  crashes: 0,
+  fence: 1,
+  createdAt: 0,
+  runAt: 0,
+}
 
 type Answer = 'ok' | 'lost' | 'cancel'
 
@@ -36,10 +49,8 @@ class Scene {
   /** Keeps so many leases, numbered from 1, whose handlers have begun. */
   keep(count: number, leaseMs: number, sentAt = 0): void {
     const numbers = Array.from({ length: count }, (_, i) => i + 1)
-    this.take({
-      kept: [{ first: 1, leaseMs, sentAt, jobs: numbers.flatMap((number) => ['q', `job-${number}`, 1, 't']) }],
-      begun: numbers,
-    })
+    const claims = numbers.map((number) => ({ ...claim, id: `job-${number}` }))
+    this.take({ kept: [leaseBatch(claims, 1, leaseMs, sentAt)], begun: numbers })
   }
 
   async run(forMs: number): Promise<void> {
@@ -59,7 +70,7 @@ describe('beats', () => {
     const scene = new Scene()
     scene.keep(1, 30_000)
     await scene.run(32_500)
-    scene.take({ forgotten: [1] })
+    scene.take({ forgotten: [{ first: 1, last: 1 }] })
     await scene.run(60_000)
 
     expect(scene.calls.map(({ at }) => at)).toEqual([1_000, 11_000, 21_000, 31_000])
@@ -75,7 +86,7 @@ describe('beats', () => {
     const scene = new Scene()
     scene.keep(1, 30_000)
     await scene.run(500)
-    scene.take({ forgotten: [1] })
+    scene.take({ forgotten: [{ first: 1, last: 1 }] })
     await scene.run(5_000)
 
     expect(scene.calls).toEqual([])
@@ -83,7 +94,7 @@ describe('beats', () => {
 
   it('say that a job has started only once its handler has begun, and within two seconds of that', async () => {
     const scene = new Scene()
-    scene.take({ kept: [{ first: 1, leaseMs: 30_000, sentAt: 0, jobs: ['q', 'a', 1, 't'] }] })
+    scene.take({ kept: [leaseBatch([claim], 1, 30_000, 0)] })
     await scene.run(3_000)
     expect(scene.calls.map(({ items }) => items[0]!.beat)).toEqual([undefined])
     scene.take({ begun: [1] })
@@ -194,8 +205,42 @@ describe('beats', () => {
     expect(scene.told('lost')).toEqual([{ kind: 'lost', leases: [2] }])
     expect(scene.calls.flatMap(({ items }) => items).filter(({ id }) => id === 'job-2')).toHaveLength(1)
     expect(scene.beats.size).toBe(3)
-    scene.take({ forgotten: [1, 2, 3] })
+    scene.take({ forgotten: [{ first: 1, last: 3 }] })
     expect(scene.beats.size).toBe(0)
+  })
+
+  it('renew what is left of a batch, wherever others of it were forgotten, each by its own name', async () => {
+    for (const [forgotten, left] of [
+      [[{ first: 1, last: 2 }], ['c', 'd', 'e']],
+      [[{ first: 4, last: 5 }], ['a', 'b', 'c']],
+      [[{ first: 3, last: 3 }], ['a', 'b', 'd', 'e']],
+      [
+        [
+          { first: 1, last: 1 },
+          { first: 2, last: 2 },
+          { first: 4, last: 9 },
+        ],
+        ['c'],
+      ],
+      [[{ first: 0, last: 5 }], []],
+    ] as const) {
+      const scene = new Scene()
+      const claims = ['a', 'b', 'c', 'd', 'e'].map((id, i) => ({
+        ...claim,
+        id,
+        fence: 7 + (i % 2),
+        task: `task-${id}`,
+      }))
+      scene.take({ kept: [leaseBatch(claims, 1, 30_000, 0)] })
+      scene.take({ forgotten })
+      expect(scene.beats.size).toBe(left.length)
+      scene.take({ begun: [1, 2, 3, 4, 5] })
+      await scene.run(1_000)
+
+      const expected = claims.filter(({ id }) => (left as readonly string[]).includes(id))
+      expect(scene.calls.flatMap(({ items }) => items)).toMatchObject(expected.map(({ id, fence }) => ({ id, fence })))
+      expect(scene.beats.running()).toEqual(expected.map(({ queue, id, task }) => ({ queue, id, task })))
+    }
   })
 
   it('tell a cancel once, and go on renewing the lease', async () => {

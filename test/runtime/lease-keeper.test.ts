@@ -1,4 +1,4 @@
-import type { Claim, ExtendItem } from 'millrace'
+import { type Claim, defineTask, type ExtendItem } from 'millrace'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { Events } from '#src/core/events.js'
 import { Execution } from '#src/runtime/execution.js'
@@ -17,6 +17,7 @@ const claim: Claim = {
   createdAt: 0,
   runAt: 0,
 }
+const task = defineTask({ name: 't' })
 const options = { leaseMs: 30_000, sentAt: 0, maxBlockMs: 30_000 }
 
 beforeEach(() => {
@@ -45,7 +46,7 @@ function keeper(
 }
 
 const allOk = async (items: readonly ExtendItem[]) => items.map(() => 'ok' as const)
-const execution = (id = 'a') => new Execution({ ...claim, id }, 't', 1, {})
+const execution = (id = 'a') => new Execution({ ...claim, id }, task, 1, {})
 
 describe('the lease keeper, without a thread', () => {
   it('beats from this loop for what is kept, tells what has begun, and rests when all is forgotten', async () => {
@@ -71,6 +72,19 @@ describe('the lease keeper, without a thread', () => {
     leases.keep([execution('c')], { ...options, sentAt: Date.now() })
     await vi.advanceTimersByTimeAsync(1_000)
     expect(sent.at(-1)!.items[0]!.id).toBe('c')
+  })
+
+  it('forgets what it is told to and nothing between', async () => {
+    const { sent, leases } = keeper(allOk)
+    const claimed = ['a', 'b', 'c', 'd', 'e', 'f'].map((id) => execution(id))
+    leases.keep(claimed, options)
+    for (const i of [0, 1, 3, 5, 4]) leases.forget(claimed[i]!)
+    await vi.advanceTimersByTimeAsync(1_000)
+
+    expect(sent.flatMap(({ items }) => items.map(({ id }) => id))).toEqual(['c'])
+    leases.forget(claimed[2]!)
+    await vi.advanceTimersByTimeAsync(500)
+    expect(vi.getTimerCount()).toBe(0)
   })
 
   it('picks progress up at its tick', async () => {

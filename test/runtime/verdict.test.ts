@@ -1,6 +1,6 @@
-import { defineTask, UnrecoverableError } from 'millrace'
+import { defineTask, InvalidArgumentError, UnrecoverableError } from 'millrace'
 import { describe, expect, it } from 'vitest'
-import { verdictOnFailure } from '#src/runtime/verdict.js'
+import { verdictOnFailure, verdictOnReturn } from '#src/runtime/verdict.js'
 
 const ignore = () => {}
 const random = () => 0.5
@@ -42,5 +42,13 @@ describe('the verdict on a failure', () => {
       last: false,
     })
     expect(hooks).toEqual(['retry.when', 'retry.backoff'])
+  })
+})
+
+describe('the verdict on what was returned', () => {
+  it('is none for an outcome of an unknown kind: a later version may have made it, or a stand-in that has everything', () => {
+    const later = { [Symbol.for('millrace.outcome')]: { kind: 'later' } }
+    const standIn: object = new Proxy({}, { has: () => true, get: () => standIn })
+    for (const returned of [later, standIn]) expect(() => verdictOnReturn(returned)).toThrow(InvalidArgumentError)
   })
 })

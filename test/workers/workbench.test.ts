@@ -39,7 +39,7 @@ async function twoInHand() {
   const workbench = new Workbench({
     ...shared,
     slots: new Slots(1),
-    executor: new Executor(shared),
+    executor: (bench) => new Executor({ ...shared, bench }),
     settler,
     keeper,
     solitude: new Solitude(),

@@ -19,10 +19,11 @@ describe.each(storeKinds)('the life of a worker, on %s', (kind) => {
       },
       kind,
     )
-    const job = await m.enqueue(task, 1)
+    await m.enqueue(task, 1)
+    const completed = nextEvent(m, 'job.completed')
     const workers = [m.worker(), m.worker()]
     await Promise.all(workers.map((worker) => worker.start()))
-    await job.result({ timeout: '5s' })
+    await completed
     await workers[0]!.stop()
     expect(told).toEqual(['start', 'job'])
     await workers[1]!.stop()

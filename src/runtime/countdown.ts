@@ -1,0 +1,52 @@
+/**
+ * A countdown: calls back for whatever has stayed in it for so long. One timer serves all its members, for they fall due in
+ * the order in which they came; most have left long before.
+ */
+
+import { systemClock } from '../core/clock.js'
+
+/** The longest a timer can wait: 24 days. */
+const longestTimerMs = 2 ** 31 - 1
+
+export class Countdown<Member> {
+  readonly #forMs: number
+  readonly #due: (member: Member) => void
+  readonly #dueAt = new Map<Member, number>()
+  #timer: NodeJS.Timeout | undefined
+
+  constructor(forMs: number, due: (member: Member) => void) {
+    this.#forMs = forMs
+    this.#due = due
+  }
+
+  start(member: Member): void {
+    this.#dueAt.set(member, systemClock.mono() + this.#forMs)
+    if (this.#timer === undefined) this.#wait()
+    else if (this.#dueAt.size === 1) this.#timer.ref()
+  }
+
+  /** Harmless for one that is not in it, or for which it has called back. */
+  stop(member: Member): void {
+    // The timer stays for who comes next, but a timer for nobody must not keep the process alive.
+    if (this.#dueAt.delete(member) && this.#dueAt.size === 0) this.#timer?.unref()
+  }
+
+  #wait(): void {
+    const [dueAt] = this.#dueAt.values()
+    const leftMs = dueAt === undefined ? undefined : Math.max(1, Math.ceil(dueAt - systemClock.mono()))
+    this.#timer = leftMs === undefined ? undefined : setTimeout(() => this.#look(), Math.min(leftMs, longestTimerMs))
+  }
+
+  #look(): void {
+    const now = systemClock.mono()
+    try {
+      for (const [member, dueAt] of this.#dueAt) {
+        if (dueAt > now) break
+        this.#dueAt.delete(member)
+        this.#due(member)
+      }
+    } finally {
+      this.#wait()
+    }
+  }
+}

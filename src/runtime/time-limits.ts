@@ -1,0 +1,71 @@
+/** Time limits: say when an execution is slow, abort it when its time is over, and have it given up when it does not end then. */
+
+import { TimeLimitError } from '../core/errors.js'
+import type { Events } from '../core/events.js'
+import type { AnyTask } from '../core/task.js'
+import { Countdown } from './countdown.js'
+import { type Execution, refOf } from './execution.js'
+
+/** What a handler whose time is over has to end by itself before its job is given up; never longer than its time was. */
+const abortGraceMs = 5_000
+
+/** Of one task. */
+interface Countdowns {
+  readonly slow: Countdown<Execution> | undefined
+  readonly over: Countdown<Execution>
+  readonly grace: Countdown<Execution>
+}
+
+export class TimeLimits {
+  readonly #events: Events
+  readonly #giveUp: (execution: Execution, reason: Error) => void
+  readonly #countdowns = new Map<AnyTask, Countdowns>()
+
+  /** `giveUp` is called for those that did not end when their time was over. */
+  constructor(events: Events, giveUp: (execution: Execution, reason: Error) => void) {
+    this.#events = events
+    this.#giveUp = giveUp
+  }
+
+  /** Its handler is about to be called. */
+  start(execution: Execution): void {
+    const { slow, over } = this.#of(execution.task)
+    slow?.start(execution)
+    over.start(execution)
+  }
+
+  /** There is a verdict on it. */
+  stop(execution: Execution): void {
+    const { slow, over, grace } = this.#of(execution.task)
+    slow?.stop(execution)
+    over.stop(execution)
+    grace.stop(execution)
+  }
+
+  #of(task: AnyTask): Countdowns {
+    let countdowns = this.#countdowns.get(task)
+    if (countdowns === undefined) {
+      countdowns = this.#countdownsOf(task)
+      this.#countdowns.set(task, countdowns)
+    }
+    return countdowns
+  }
+
+  #countdownsOf({ name, timeLimitMs, slowAfterMs }: AnyTask): Countdowns {
+    const slow =
+      slowAfterMs === undefined
+        ? undefined
+        : new Countdown<Execution>(slowAfterMs, ({ claim }) => {
+            this.#events.emit('job.slow', { ...refOf(claim), attempt: claim.attempt, runMs: slowAfterMs })
+          })
+    const grace = new Countdown<Execution>(Math.min(abortGraceMs, timeLimitMs), (execution) =>
+      this.#giveUp(execution, new TimeLimitError(name, timeLimitMs)),
+    )
+    const over = new Countdown<Execution>(timeLimitMs, (execution) => {
+      // Before its listeners are called: what they throw must not leave it without an end.
+      grace.start(execution)
+      execution.abort(new TimeLimitError(name, timeLimitMs))
+    })
+    return { slow, over, grace }
+  }
+}

@@ -1,0 +1,81 @@
+import { afterEach, beforeEach, expect, it, vi } from 'vitest'
+import { Countdown } from '#src/runtime/countdown.js'
+
+beforeEach(() => {
+  vi.useFakeTimers()
+})
+afterEach(() => {
+  vi.useRealTimers()
+})
+
+/** A countdown of 100 ms, and who was called back for when. */
+function subject(forMs = 100) {
+  const due: [number, string][] = []
+  const startedAt = performance.now()
+  const countdown = new Countdown<string>(forMs, (member) => {
+    due.push([performance.now() - startedAt, member])
+    if (member === 'hostile') throw new Error('mine')
+  })
+  return { countdown, due }
+}
+
+it('calls back once for each that has stayed for so long, never early, and not for who has left', () => {
+  const { countdown, due } = subject()
+  countdown.start('a')
+  vi.advanceTimersByTime(40)
+  countdown.start('b')
+  countdown.start('c')
+  vi.advanceTimersByTime(40)
+  countdown.stop('a')
+  countdown.stop('b')
+  countdown.start('d')
+  vi.advanceTimersByTime(1_000)
+
+  expect(due).toEqual([
+    [140, 'c'],
+    [180, 'd'],
+  ])
+  countdown.start('a')
+  vi.advanceTimersByTime(100)
+  expect(due.at(-1)).toEqual([1_180, 'a'])
+})
+
+it('has one timer for all, which keeps the process alive only while somebody is in it', () => {
+  const timers: NodeJS.Timeout[] = []
+  const original = globalThis.setTimeout
+  vi.spyOn(globalThis, 'setTimeout').mockImplementation(((...given: Parameters<typeof setTimeout>) => {
+    timers.push(original(...given))
+    return timers.at(-1)!
+  }) as typeof setTimeout)
+  const { countdown } = subject()
+  countdown.start('a')
+  countdown.start('b')
+  expect(timers.map((timer) => timer.hasRef())).toEqual([true])
+  countdown.stop('a')
+  expect(timers[0]!.hasRef()).toBe(true)
+  countdown.stop('b')
+  expect(timers[0]!.hasRef()).toBe(false)
+  countdown.start('c')
+  expect(timers.map((timer) => timer.hasRef())).toEqual([true])
+  vi.restoreAllMocks()
+})
+
+it('goes on for the others where a call back throws', () => {
+  const { countdown, due } = subject()
+  countdown.start('hostile')
+  countdown.start('a')
+
+  expect(() => vi.advanceTimersByTime(100)).toThrow('mine')
+  vi.advanceTimersByTime(100)
+  expect(due.map(([, member]) => member)).toEqual(['hostile', 'a'])
+})
+
+it('lasts longer than a timer can', () => {
+  const longest = 2 ** 31 - 1
+  const { countdown, due } = subject(longest + 1_000)
+  countdown.start('a')
+  vi.advanceTimersByTime(longest)
+  expect(due).toEqual([])
+  vi.advanceTimersByTime(1_000)
+  expect(due).toEqual([[longest + 1_000, 'a']])
+})
