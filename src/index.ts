@@ -33,6 +33,8 @@ export {
 export type { SelectorName } from './selectors/named-selectors.js'
 export type { Candidate, Selector } from './selectors/selector.js'
 export type * from './stores/job-records.js'
+export { type RedisStoreOptions, redisStore } from './stores/redis/redis-module.js'
 export type * from './stores/store.js'
+export type * from './stores/store-health.js'
 export type * from './stores/worker-registry.js'
 export type { Worker } from './workers/worker.js'

@@ -7,6 +7,7 @@ import { type Mill, type MillOptions, millrace, type Store } from 'millrace'
 import { onTestFinished } from 'vitest'
 import { Mill as MillClass } from '#src/config/mill.js'
 import { checkOptions } from '#src/config/mill-options.js'
+import { plainAccess } from '#src/config/store-source.js'
 import type { Clock } from '#src/core/clock.js'
 
 /** Every store that a mill can be tested on without a server. */
@@ -20,7 +21,7 @@ export function testMill(options: Partial<MillOptions> = {}, kind: StoreKind = '
 
 /** A mill on a store that the test holds in its hands: to watch its calls, or to put things into it. */
 export function testMillOn(store: Store, options: Omit<MillOptions, 'store'> = {}, clock?: Clock): Mill {
-  const source = { text: 'a store of the test', traits: store.traits, create: async () => store }
+  const source = { text: 'a store of the test', access: plainAccess, traits: store.traits, create: async () => store }
   return closedAfterTest(new MillClass(checkOptions({ ...options, store: 'memory:' }, store.traits), source, clock))
 }
 

@@ -10,7 +10,7 @@ import { storeSource } from './store-source.js'
  */
 export function millrace(options: MillOptions): Mill {
   const checked = checkOptions(options, undefined)
-  const source = storeSource(options.store)
+  const source = storeSource(options.store, { namespace: checked.namespace, replicas: checked.replicas })
   // Twice, so that a mistake in the options is told before one in the store, and both before anything is opened.
   return new Mill(source.traits === undefined ? checked : checkOptions(options, source.traits), source)
 }

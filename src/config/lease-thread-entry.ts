@@ -2,7 +2,8 @@
 
 import { parentPort, workerData } from 'node:worker_threads'
 import { beatFromThread } from '../runtime/beat-loop.js'
-import { type StoreDescriptor, storeSource } from './store-source.js'
+import { type StoreAccess, type StoreDescriptor, storeSource } from './store-source.js'
 
-const source = storeSource(workerData as StoreDescriptor)
+const { descriptor, access } = workerData as { descriptor: StoreDescriptor; access: StoreAccess }
+const source = storeSource(descriptor, access)
 beatFromThread(parentPort!, () => source.create())

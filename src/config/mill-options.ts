@@ -16,8 +16,15 @@ import type { StoreTraits } from '../stores/store.js'
 import type { StoreDescriptor } from './store-source.js'
 
 export interface MillOptions {
-  /** Where jobs live: `'memory:'`, `'sqlite:path/to/jobs.db'`, or `{ module, export }` naming a function that makes a store. */
+  /**
+   * Where jobs live: `'memory:'`, `'sqlite:path/to/jobs.db'`, `'redis://host:port'` (also `redis+sentinel:`, `redis+cluster:`
+   * and `rediss…` for TLS; or its parts, `{ hosts, … }`), or `{ module, export }` naming a function that makes a store.
+   */
   readonly store: StoreDescriptor
+  /** What all keys begin with in a store that others use too; on SQLite the file is one's own. Default `'millrace'`. */
+  readonly namespace?: string
+  /** Replicas that must have a job before its enqueue is accepted (Redis). Default 0. */
+  readonly replicas?: number
   /** Queues by name. Queues that only tasks name need not stand here; they get the defaults. */
   readonly queues?: Readonly<Record<string, QueueOptions>>
   readonly tasks?: readonly AnyTask[]
@@ -49,6 +56,8 @@ export interface WorkerHooks {
 }
 
 export interface CheckedOptions {
+  readonly namespace: string
+  readonly replicas: number
   readonly registry: Registry
   readonly codec: Codec
   readonly formatError: FormatError
@@ -80,10 +89,14 @@ function isLogger(value: unknown): boolean {
   return hasMethods(value, ['debug', 'info', 'warn', 'error'])
 }
 
+/** A part of keys, like the names of queues. */
+const namespace = v.custom<string>(isQueueName, `must be ${queueNameForm}`)
 const queueName = v.custom<string>(isQueueName, `must be ${queueNameForm}`)
 
 const shape = exactly({
   store: v.union([v.string(), v.looseObject({})], "must be a store such as 'sqlite:.millrace/jobs.db' or 'memory:'"),
+  namespace: v.optional(namespace, 'millrace'),
+  replicas: v.optional(whole(0, 100), 0),
   queues: v.optional(v.record(queueName, queueOptionsSchema), {}),
   tasks: v.optional(v.array(v.custom<AnyTask>(isTask, 'must be a task made by defineTask()')), []),
   codec: v.optional(v.custom<Codec>(isCodec, 'must be { name, encode, decode }'), () => jsonCodec),
@@ -111,7 +124,15 @@ export function checkOptions(options: MillOptions, traits: StoreTraits | undefin
   const issues = issuesBetween(registry)
   if (issues.length > 0) throw new ConfigError('the configuration', issues)
   if (traits !== undefined) refuseUnsupported(registry, traits)
+  if (traits !== undefined && given.replicas > 0 && !traits.replicated)
+    throw new UnsupportedByStoreError(
+      traits.name,
+      'waiting for replicas',
+      'Leave `replicas` out, or use Redis with replicas.',
+    )
   return {
+    namespace: given.namespace,
+    replicas: given.replicas,
     registry,
     codec: given.codec,
     formatError: given.formatError,

@@ -23,6 +23,7 @@ import { Waiter } from '../runtime/waiter.js'
 import { type SelectorName, selectorNamed } from '../selectors/named-selectors.js'
 import type { Selector } from '../selectors/selector.js'
 import type { Depth, QueueSettings, Store } from '../stores/store.js'
+import type { StoreHealth } from '../stores/store-health.js'
 import type { WorkerRecord } from '../stores/worker-registry.js'
 import { type Connection, Worker } from '../workers/worker.js'
 import { leaseThread } from './lease-thread.js'
@@ -78,6 +79,8 @@ export class Mill {
   readonly #workers = new Set<Worker>()
   readonly #life: WorkerLife
   #store: Promise<Store> | undefined
+  /** A store that only its health was asked of. */
+  #unopened: Promise<Store> | undefined
   #connection: Promise<Connection> | undefined
   #closed = false
 
@@ -123,7 +126,9 @@ export class Mill {
 
   /** Where its jobs live: the store's descriptor without secrets, and its traits where they are known before it is opened. */
   get store(): Pick<StoreSource, 'text' | 'traits'> {
-    return this.#source
+    // Not the source itself, whose descriptor holds the password: what is shown gets logged.
+    const { text, traits } = this.#source
+    return { text, traits }
   }
 
   /** {@inheritDoc Client.enqueue} */
@@ -176,6 +181,7 @@ export class Mill {
       middleware,
       formatError,
       maxPayloadBytes,
+      waitsForStore: this.#source.traits?.remote !== false,
       onStart: () => this.#life.begin(),
       onEnd: (error: unknown) => this.#life.end(error),
     }
@@ -204,9 +210,20 @@ export class Mill {
     return (await (await this.#connect()).depth(queues)).depths
   }
 
-  /** Workers that have been heard of within 15 s. Empty where the store keeps no registry. */
+  /** Workers that said so late that they live that they may still hold jobs. Empty where the store keeps no registry. */
   async workers(): Promise<readonly (WorkerRecord & { readonly seenAt: number })[]> {
     return (await (await this.#connect()).workers?.list()) ?? []
+  }
+
+  /**
+   * What examines the store and checks what it holds; undefined where there is nothing to examine. Opens no queue: it is
+   * there also for a store that cannot be opened, and writes nothing.
+   */
+  async health(): Promise<StoreHealth | undefined> {
+    if (this.#store !== undefined) return (await this.#store).health
+    this.#refuseClosed()
+    this.#unopened ??= this.#source.create()
+    return (await this.#unopened).health
   }
 
   /** Adds a listener to one kind of event of this process; returns what removes it. */
@@ -220,8 +237,10 @@ export class Mill {
     await Promise.all([...this.#workers].map((worker) => worker.stop()))
     const connection = await this.#connection?.catch(() => undefined)
     await connection?.keeper.stop()
-    const store = await this.#store?.catch(() => undefined)
-    await store?.close()
+    for (const one of [this.#store, this.#unopened]) {
+      const store = await one?.catch(() => undefined)
+      await store?.close()
+    }
   }
 
   /** The opened store. A failed opening is tried again at the next call. */
@@ -253,7 +272,9 @@ export class Mill {
       mono,
       host,
       pid,
-      ...(store.traits.beatsFromThread && descriptor !== undefined ? { startThread: leaseThread(descriptor) } : {}),
+      ...(store.traits.beatsFromThread && descriptor !== undefined
+        ? { startThread: leaseThread(descriptor, this.#source.access) }
+        : {}),
       ...(supervision === undefined ? {} : { blockedTo: supervision.blockedTo }),
     })
     return { store, keeper, waiter: new Waiter(store, mono) }
@@ -277,12 +298,13 @@ export class Mill {
   }
 }
 
-function settingsOf({ name, ordered, order, maxPending, maxCrashes, results, dead }: Queue): QueueSettings {
+function settingsOf({ name, ordered, order, shards, maxPending, maxCrashes, results, dead }: Queue): QueueSettings {
   return {
     name,
     kind: ordered ? 'ordered' : 'plain',
     order,
     maxCrashes,
+    shards,
     dead,
     ...(maxPending === undefined ? {} : { maxPending }),
     ...(results === 'none' || results.count === undefined ? {} : { resultsCount: results.count }),

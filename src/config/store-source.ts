@@ -6,36 +6,61 @@ import { type Clock, systemClock } from '../core/clock.js'
 import { ConfigError } from '../core/errors.js'
 import { messageOf } from '../core/shown.js'
 import { MemoryStore, memoryTraits } from '../stores/memory/memory-store.js'
+import { addressText, isRedisUrl, type RedisAddressOptions, redisAddress } from '../stores/redis/redis-address.js'
+import { openRedisPort } from '../stores/redis/redis-connection.js'
+import { RedisStore, redisTraits } from '../stores/redis/redis-store.js'
 import { SqliteStore, sqliteTraits } from '../stores/sqlite/sqlite-store.js'
 import type { Store, StoreTraits } from '../stores/store.js'
 
-/** A URL, or a module whose export makes a store: a descriptor, because other threads and processes open it again. */
-export type StoreDescriptor = string | { readonly module: string; readonly export?: string }
+/**
+ * A URL, the parts of a Redis address, or a module whose export makes a store: a descriptor, because other threads and
+ * processes open it again.
+ */
+export type StoreDescriptor = string | RedisAddressOptions | { readonly module: string; readonly export?: string }
+
+/** How the store is used, beside where it is. What a module exports is called with it. */
+export interface StoreAccess {
+  readonly namespace: string
+  readonly replicas: number
+}
 
 export interface StoreSource {
   /** The descriptor as messages may show it: without secrets. */
   readonly text: string
   /** What another thread or process opens it by; absent where it is a store in hand. */
   readonly descriptor?: StoreDescriptor
+  readonly access: StoreAccess
   /** Known before opening where the store is one of ours. */
   readonly traits: StoreTraits | undefined
   /** Makes the store; it connects at its first call. */
   create(): Promise<Store>
 }
 
-const forms = "expected 'memory:', 'sqlite:path/to/jobs.db' or { module, export }"
+const forms =
+  "expected 'memory:', 'sqlite:path/to/jobs.db', 'redis://host:port', { hosts } of a Redis or { module, export }"
+
+export const plainAccess: StoreAccess = { namespace: 'millrace', replicas: 0 }
 
 /** Throws `ConfigError` for a descriptor that names no store. */
-export function storeSource(descriptor: StoreDescriptor, clock: Clock = systemClock): StoreSource {
-  if (typeof descriptor === 'object' && descriptor !== null && typeof descriptor.module === 'string')
-    return moduleSource(descriptor)
+export function storeSource(
+  descriptor: StoreDescriptor,
+  access: StoreAccess = plainAccess,
+  clock: Clock = systemClock,
+): StoreSource {
+  if (typeof descriptor === 'object' && descriptor !== null) {
+    if ('module' in descriptor && typeof descriptor.module === 'string') return moduleSource(descriptor, access)
+    if ('hosts' in descriptor) return redisSource(descriptor, access)
+  }
   if (typeof descriptor !== 'string') return refuse(`${forms}; got ${typeof descriptor}`)
+  if (isRedisUrl(descriptor)) return redisSource(descriptor, access)
   const at = descriptor.indexOf(':')
   const [scheme, rest] = [descriptor.slice(0, at), descriptor.slice(at + 1)]
   if (scheme === 'memory') {
     if (rest !== '')
-      return refuse(`the memory store takes no path; got '${descriptor}'. For a file use 'sqlite:${rest}'`)
-    return { text: descriptor, descriptor, traits: memoryTraits, create: async () => new MemoryStore(clock) }
+      return refuse(
+        `the memory store takes no path; got '${withoutPassword(descriptor)}'. For a file use 'sqlite:path/to/jobs.db'`,
+      )
+    return { text: descriptor, descriptor, access, traits: memoryTraits, create: async () => new MemoryStore(clock) }
   }
   if (scheme === 'sqlite') {
     if (rest === '' || rest === ':memory:')
@@ -47,6 +72,7 @@ export function storeSource(descriptor: StoreDescriptor, clock: Clock = systemCl
     return {
       text: descriptor,
       descriptor: `sqlite:${file}`,
+      access,
       traits: sqliteTraits,
       create: async () => new SqliteStore({ file }),
     }
@@ -54,15 +80,30 @@ export function storeSource(descriptor: StoreDescriptor, clock: Clock = systemCl
   return refuse(`${forms}; got '${withoutPassword(descriptor)}'`)
 }
 
-function moduleSource({ module, export: name = 'default' }: { module: string; export?: string }): StoreSource {
+function redisSource(descriptor: string | RedisAddressOptions, access: StoreAccess): StoreSource {
+  const address = redisAddress(descriptor)
+  return {
+    text: addressText(address),
+    descriptor,
+    access,
+    traits: redisTraits,
+    create: async () => new RedisStore({ port: openRedisPort(address), ...access }),
+  }
+}
+
+function moduleSource(
+  { module, export: name = 'default' }: { module: string; export?: string },
+  access: StoreAccess,
+): StoreSource {
   return {
     text: `${module}#${name}`,
     descriptor: { module: isPath(module) ? resolve(module) : module, export: name },
+    access,
     traits: undefined,
     async create() {
       const make = (await imported(module))[name]
       if (typeof make !== 'function') return refuse(`module '${module}' has no function '${name}' that makes a store`)
-      return (await make()) as Store
+      return (await make(access)) as Store
     },
   }
 }
@@ -84,7 +125,9 @@ function refuse(message: string): never {
   throw new ConfigError('the store', [{ path: 'store', message }])
 }
 
-/** URLs carry secrets; messages and logs must not. */
+/** URLs carry secrets; messages and logs must not. A password that is not encoded may hold anything, '@' and '/' too. */
 function withoutPassword(url: string): string {
-  return url.replace(/\/\/[^@/]*@/, '//…@')
+  const at = url.lastIndexOf('@')
+  if (at === -1) return url
+  return `${/^[^:@]*:\/\//.exec(url)?.[0] ?? ''}…${url.slice(at)}`
 }

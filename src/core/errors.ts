@@ -195,10 +195,21 @@ export class WorkerStoppedError extends MillraceError {
   }
 }
 
-/** The store file or server cannot be reached or written to now. Whether what was asked has happened is in doubt. */
+/** The store file or server cannot be reached or written to now. */
 export class StoreUnavailableError extends MillraceError {
-  constructor(message: string, options?: ErrorOptions) {
+  /** Whether what was asked may have happened; false: it has not. Default true. */
+  readonly inDoubt: boolean
+
+  constructor(message: string, { inDoubt = true, ...options }: ErrorOptions & { readonly inDoubt?: boolean } = {}) {
     super('store-unavailable', message, options)
+    this.inDoubt = inDoubt
+  }
+}
+
+/** The store refuses us: a password is wrong, or a right is missing; the message says which. Nothing was changed. */
+export class StoreRefusedError extends MillraceError {
+  constructor(message: string) {
+    super('store-refused', message)
   }
 }
 

@@ -47,26 +47,31 @@ export interface EventMap {
 export type EventName = keyof EventMap
 export type Listener<Name extends EventName> = (event: EventMap[Name]) => void
 
+const none: readonly Listener<EventName>[] = []
+
 /** Listeners by event. A listener that throws or rejects is reported as `hook.failed` and disturbs nobody. */
 export class Events {
-  readonly #listeners = new Map<EventName, Set<Listener<EventName>>>()
+  /** Lists are replaced, not changed: whoever is added while an event is told hears the next, not this one. */
+  readonly #listeners = new Map<EventName, readonly Listener<EventName>[]>()
 
   /** Adds a listener; returns what removes it again. */
   on<Name extends EventName>(name: Name, listener: Listener<Name>): () => void {
-    const listeners = this.#listeners.get(name) ?? new Set()
-    this.#listeners.set(name, listeners)
-    listeners.add(listener as Listener<EventName>)
-    return () => void listeners.delete(listener as Listener<EventName>)
+    const added = listener as Listener<EventName>
+    this.#listeners.set(name, [...new Set([...this.#of(name), added])])
+    return () =>
+      void this.#listeners.set(
+        name,
+        this.#of(name).filter((one) => one !== added),
+      )
   }
 
   /** Whether anyone listens: lets hot paths skip building the event. */
   has(name: EventName): boolean {
-    return (this.#listeners.get(name)?.size ?? 0) > 0
+    return this.#of(name).length > 0
   }
 
   emit<Name extends EventName>(name: Name, event: EventMap[Name]): void {
-    // A copy: one that is added meanwhile hears the next event, not this one.
-    for (const listener of [...(this.#listeners.get(name) ?? [])]) {
+    for (const listener of this.#of(name)) {
       try {
         const answer: unknown = listener(event)
         // An async listener that rejects would else end the process.
@@ -75,6 +80,10 @@ export class Events {
         this.#failed(name, error)
       }
     }
+  }
+
+  #of(name: EventName): readonly Listener<EventName>[] {
+    return this.#listeners.get(name) ?? none
   }
 
   #failed(name: EventName, error: unknown): void {

@@ -44,6 +44,11 @@ export interface QueueOptions {
   readonly order?: 'fifo' | 'lifo'
   /** One id never runs twice at once, payloads merge. Fixed at first use. Default false. */
   readonly ordered?: boolean
+  /**
+   * Over how many shards a store with several servers spreads it; on others it has no effect. The number that was given
+   * first counts. Bounds are divided by it; order and `maxPending` then hold in each shard. Default 1.
+   */
+  readonly shards?: number
   /** Most waiting jobs; more are refused with `QueueFullError`. Default: no limit. */
   readonly maxPending?: number
   /** A job that took its worker with it so often, while alone, is buried. Default 3. */
@@ -77,6 +82,7 @@ export interface Queue {
   readonly renewLease: boolean
   readonly order: 'fifo' | 'lifo'
   readonly ordered: boolean
+  readonly shards: number
   readonly maxPending: number | undefined
   readonly maxCrashes: number
   readonly throttled: boolean
@@ -113,6 +119,7 @@ export const queueOptionsSchema = exactly({
   renewLease: v.optional(v.boolean(), true),
   order: v.optional(v.picklist(['fifo', 'lifo']), 'fifo'),
   ordered: v.optional(v.boolean(), false),
+  shards: v.optional(whole(1, 1_024), 1),
   maxPending: v.optional(whole(1)),
   maxCrashes: v.optional(whole(1), 3),
   // Not a union: an array of throttles passes for an object of them, and each mistake would be told twice.
@@ -142,6 +149,7 @@ export function queueOf(name: string, options: v.InferOutput<typeof queueOptions
     renewLease: options.renewLease,
     order: options.order,
     ordered: options.ordered,
+    shards: options.shards,
     maxPending: options.maxPending,
     maxCrashes: options.maxCrashes,
     throttled: options.throttle !== undefined,

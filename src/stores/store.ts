@@ -16,6 +16,7 @@ import type { Payload } from '../core/codec.js'
 import type { Progress } from '../core/job.js'
 import type { Kept } from '../core/queue.js'
 import type { Records } from './job-records.js'
+import type { StoreHealth } from './store-health.js'
 import type { WorkerRegistry } from './worker-registry.js'
 
 export interface Store {
@@ -54,7 +55,7 @@ export interface Store {
   /**
    * Resolves with the queues that were rung as soon as there is one, at once with those that hold a ready job or a change
    * that is due and that nobody leads, and with none after `forMs` or when `signal` aborts. One ring wakes one waiter,
-   * in whatever process; it may be spurious, and is lost only so far that a job which is ready is noticed within 1 s
+   * in whatever process; it may be spurious, and is lost only so far that a job which is ready is noticed within 5 s
    * (by a store that several processes share).
    * Suspects and paused queues wake nobody; a job for later does where it is due before the lead of its queue wakes.
    * Never rejects for being aborted.
@@ -64,6 +65,7 @@ export interface Store {
   close(): Promise<void>
   readonly records?: Records
   readonly workers?: WorkerRegistry
+  readonly health?: StoreHealth
 }
 
 export interface StoreTraits {
@@ -77,6 +79,10 @@ export interface StoreTraits {
   readonly limited: boolean
   /** Whether several processes can share it. */
   readonly shared: boolean
+  /** Whether an enqueue can wait until replicas have it. */
+  readonly replicated: boolean
+  /** Whether asking it costs a trip and the time of others: what may be a few seconds old is then not asked anew. */
+  readonly remote: boolean
   readonly maxBatch: number
   readonly maxDelayMs: number
   readonly maxLeaseMs: number
@@ -95,6 +101,11 @@ export interface QueueSettings {
   readonly order: 'fifo' | 'lifo'
   readonly maxPending?: number
   readonly maxCrashes: number
+  /**
+   * Over how many shards a store with several servers spreads it; of a queue that is there already the stored number
+   * counts. The rules of this contract then hold in each shard, and bounds are divided by their number. Default 1.
+   */
+  readonly shards?: number
   /** Bounds for kept results; the age of each comes with its settle. */
   readonly resultsCount?: number
   readonly dead: Kept
@@ -155,6 +166,7 @@ export interface Claimer {
 }
 
 export interface Claimed {
+  /** Exact where something was granted, and else perhaps reckoned from an earlier answer. */
   readonly now: number
   /** The queue that granted. */
   readonly queue?: string

@@ -31,6 +31,7 @@ describe('a queue', () => {
       renewLease: true,
       order: 'fifo',
       ordered: false,
+      shards: 1,
       maxPending: undefined,
       maxCrashes: 3,
       throttled: false,

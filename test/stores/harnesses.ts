@@ -1,8 +1,27 @@
 /** The harness of every store. A line here puts a store under the contract suite and beside the memory store. */
 
-import { type HarnessMaker, memoryHarness, sqliteHarness } from 'millrace/testing'
+import {
+  type HarnessMaker,
+  memoryHarness,
+  type RedisMode,
+  redisHarness,
+  sqliteHarness,
+  startRedis,
+} from 'millrace/testing'
 
 export const harnesses: ReadonlyMap<string, HarnessMaker> = new Map<string, HarnessMaker>([
   ['memory', memoryHarness],
   ['sqlite', sqliteHarness],
+  ['redis', redisOn('single')],
+  ['redis-cluster', redisOn('cluster')],
+  ['redis-sentinel', redisOn('sentinel')],
 ])
+
+/** Servers of its own for each process that runs tests; they end with it. */
+function redisOn(mode: RedisMode): HarnessMaker {
+  let started: Promise<HarnessMaker> | undefined
+  return async (options) => {
+    started ??= startRedis({ mode }).then(({ url }) => redisHarness(url, mode === 'single' ? 'redis' : `redis-${mode}`))
+    return (await started)(options)
+  }
+}

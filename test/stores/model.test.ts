@@ -2,7 +2,8 @@ import { auditBreaches, compareStores, type HarnessMaker, memoryHarness, StoresD
 import { describe, expect, it } from 'vitest'
 import { harnesses } from './harnesses.js'
 
-const seeds = Array.from({ length: 40 }, (_, i) => 1_000 + i)
+/** A Redis of several servers runs what a single one runs, and takes longer to be asked. */
+const seedsOf = (name: string) => Array.from({ length: name.startsWith('redis-') ? 8 : 40 }, (_, i) => 1_000 + i)
 const steps = 60
 
 async function compare(makeSubject: HarnessMaker, options: { seed: number; steps: number }): Promise<string[]> {
@@ -18,7 +19,7 @@ async function compare(makeSubject: HarnessMaker, options: { seed: number; steps
 
 for (const [name, makeHarness] of harnesses) {
   describe(`the ${name} store beside the memory store`, () => {
-    for (const seed of seeds) {
+    for (const seed of seedsOf(name)) {
       it(`answers and holds the same after every step of seed ${seed}`, async () => {
         expect(await compare(makeHarness, { seed, steps })).toEqual([])
       })

@@ -41,6 +41,8 @@ export const memoryTraits: StoreTraits = {
   throttled: false,
   limited: false,
   shared: false,
+  replicated: false,
+  remote: false,
   maxBatch: 250,
   maxDelayMs: Number.MAX_SAFE_INTEGER,
   maxLeaseMs: Number.MAX_SAFE_INTEGER,

@@ -38,6 +38,8 @@ export const sqliteTraits: StoreTraits = {
   throttled: false,
   limited: false,
   shared: true,
+  replicated: false,
+  remote: false,
   maxBatch: 250,
   maxDelayMs: Number.MAX_SAFE_INTEGER,
   maxLeaseMs: Number.MAX_SAFE_INTEGER,

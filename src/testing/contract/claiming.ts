@@ -360,6 +360,15 @@ export const claiming: ContractConcern = {
       assert.deepEqual(heads, [{ queue: scene.queue, ageMs: 1_000 }])
     }),
 
+    contractCase('a queue that a call names twice has the head that the call left, both times', async (scene) => {
+      await scene.add('a')
+      const from = [0, 1].map((limit) => ({ queue: scene.queue, limit }))
+
+      const { heads } = await scene.claim({ from, heads: true })
+
+      assert.deepEqual(heads, [{ queue: scene.queue }, { queue: scene.queue }])
+    }),
+
     contractCase('a claim alone takes one job, whatever its limit', async (scene) => {
       await scene.add('a', 'b')
 

@@ -1,0 +1,32 @@
+/** The gone script: claims of a worker that is known to be dead end as crashes. */
+
+import { redisScript } from '../redis-script.js'
+import { crashes } from './crash-lua.js'
+import { jobs, prelude } from './prelude.js'
+
+/**
+ * KEYS: those of one shard.
+ * ARGV: worker, then of each claim its id and fence.
+ * Returns { crashed, buried }, see `crash`; the index is 0. Refuses `unknown`.
+ */
+const text = `
+if call('EXISTS', META) == 0 then return redis.error_reply('MILLRACE unknown') end
+know_order()
+local max_crashes = tonumber(call('HGET', META, 'maxCrashes'))
+local crashed, buried = {}, {}
+for n = 2, #ARGV, 2 do
+  local j = job(ARGV[n])
+  if j and j.claim and j.claim.fence == tonumber(ARGV[n + 1]) and j.claim.worker == ARGV[1] then
+    crash(j, max_crashes, 0, crashed, buried)
+  end
+end
+-- Somebody must claim to be told that there are suspects.
+if #crashed > 0 then
+  ring_unpaused()
+  tell_ends()
+end
+return { crashed, buried }
+`
+
+export const goneScript = (isCluster: boolean) =>
+  redisScript('gone', prelude(isCluster) + jobs + crashes + text, { whenFull: true })

@@ -1,0 +1,247 @@
+/**
+ * The prelude of every script: the keys of a shard, the server's clock, and how numbers, jobs and claims are written.
+ *
+ * KEYS are those of `shardKeys`, in that order; a script over several shards is given as many times as many, and calls
+ * `at(n)` to turn to the nth, counted from 0. Scripts read and check before they write; nothing can fail after the first
+ * write. Texts of bytes are never compared by `<`, which in Lua follows the server's locale.
+ */
+export const prelude = (isCluster: boolean): string => `
+local call, pack, unpackn, sub, byte, char, find = redis.call, struct.pack, struct.unpack, string.sub, string.byte, string.char, string.find
+local LINE, READY, SUSPECTS, LATER, LEASES, JOBS, CLAIMS, BATCHES, PAST, NOTES, DONE, EXPIRY, DEAD, RETRIES, ENDED, FORGET, CALLS, CALLERS, META, WAKE, ENDS
+local SIZE = 21
+local function at(n)
+  LINE, READY, SUSPECTS, LATER, LEASES, JOBS, CLAIMS, BATCHES, PAST, NOTES, DONE, EXPIRY, DEAD, RETRIES, ENDED, FORGET, CALLS, CALLERS, META, WAKE, ENDS = unpack(KEYS, n * SIZE + 1, n * SIZE + SIZE)
+end
+at(0)
+local time = call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+local PUBLISH = '${isCluster ? 'SPUBLISH' : 'PUBLISH'}'
+-- Wakes one who waits. A marker that is there already has not been heard yet.
+local function ring()
+  call('ZADD', WAKE, 0, '0')
+  ${isCluster ? `call('SPUBLISH', WAKE, call('PUBSUB', 'SHARDNUMSUB', WAKE)[2])` : ''}
+end
+local function tell_ends() call(PUBLISH, ENDS, '') end
+-- With many arguments at once, in pieces that Lua's stack holds.
+local function many(command, key, args)
+  for i = 1, #args, 1000 do call(command, key, unpack(args, i, math.min(i + 999, #args))) end
+end
+`
+
+/** Jobs and claims as scripts hold them; beside the prelude, for every script that changes more than it takes. */
+export const jobs = String.raw`
+local LIFO = false
+local function know_order() LIFO = call('HGET', META, 'order') == 'lifo' end
+local function inverted(bytes)
+  local b = { byte(bytes, 1, 7) }
+  for i = 1, 7 do b[i] = 255 - b[i] end
+  return char(unpack(b))
+end
+-- The 7 bytes of a stamp in a place; inverted, so that the last comes first, where the queue is last in first out.
+local function stamp_bytes(stamp)
+  local bytes = pack('>I7', stamp)
+  return LIFO and inverted(bytes) or bytes
+end
+-- What the client wrote: task, rememberMs, priority.
+local function written(rec)
+  local from = byte(rec, 1) < 97 and 21 or 15
+  local flags = byte(rec, from)
+  local function field()
+    local stop = find(rec, '\0', from + 1, true)
+    local text = sub(rec, from + 1, stop - 1)
+    from = stop
+    return text
+  end
+  local task = field()
+  local remember, priority = 0, 0
+  if flags % 2 == 1 then remember = tonumber(field()) end
+  if flags % 4 >= 2 then priority = tonumber(field()) end
+  return task, remember, priority
+end
+local function read_past(past)
+  local updated, stamp, attempt, crashes = unpackn('>I6I7I3I2', past, 2)
+  local reason = #past > 19 and sub(past, 21) or nil
+  return { state = sub(past, 1, 1), updated = updated, stamp = stamp, attempt = attempt, crashes = crashes, reason = reason }
+end
+local function write_past(j)
+  return j.state .. pack('>I6I7I3I2', j.updated, j.stamp, j.attempt, j.crashes) .. (j.reason and '=' .. j.reason or '')
+end
+local ALONE, CANCEL, HASPAST, REMEMBERED, BEATEN, OWNLEASE = 1, 2, 4, 8, 16, 32
+local function has(flags, bit) return flags % (bit * 2) >= bit end
+-- A claim is its head (fence 7, instant 6, flags 1, length of the worker 1, worker) and its element as in the line. The
+-- head is the same for most jobs of a call; and so long a value keeps the hash a table, which is searched at once.
+local function claim_head(fence, claimed, flags, worker)
+  return pack('>I7I6', fence, claimed) .. char(64 + flags, #worker) .. worker
+end
+local function read_claim(claim)
+  local fence, claimed = unpackn('>I7I6', claim)
+  local stop = 15 + byte(claim, 15)
+  return { fence = fence, claimed = claimed, flags = byte(claim, 14) - 64, worker = sub(claim, 16, stop), seq = sub(claim, stop + 8, stop + 13) }
+end
+local function with_flags(claim, flags) return sub(claim, 1, 13) .. char(64 + flags) .. sub(claim, 15) end
+-- So many claims no longer have the lease that they shared.
+local function leave_lease(fence_bytes, count)
+  if call('HINCRBY', BATCHES, 'n' .. fence_bytes, -count) > 0 then return end
+  call('HDEL', BATCHES, 'n' .. fence_bytes, 'i' .. fence_bytes)
+  call('ZREM', LEASES, '\0' .. fence_bytes)
+end
+-- States: l in the line, r ready, x ready and suspect, s scheduled, c completed, d dead; a job with a claim runs, whatever it was before.
+local function job_of(id, rec, past, claim)
+  local task, remember, priority = written(rec)
+  local stamp = unpackn('>I7', rec, 2)
+  local place = string.lower(sub(rec, 1, 1))
+  local created = sub(rec, 1, 1) ~= place and unpackn('>I6', rec, 15) or math.floor(stamp / 1000)
+  local j = past and read_past(past) or { state = place, updated = created, stamp = stamp, attempt = 1, crashes = 0 }
+  j.id, j.seq, j.task, j.remember, j.priority, j.created = id, sub(rec, 9, 14), task, remember, priority, created
+  j.suspect = j.state == 'x'
+  j.fresh = not past
+  if claim then
+    j.claim = read_claim(claim)
+    j.claim.text = claim
+  end
+  return j
+end
+local function job(id)
+  local rec = call('HGET', JOBS, id)
+  if not rec then return nil end
+  return job_of(id, rec, call('HGET', PAST, id), call('HGET', CLAIMS, id))
+end
+local function due_at(j) return math.floor(j.stamp / 1000) end
+local function is_waiting(j) return not j.claim and j.state ~= 'c' and j.state ~= 'd' end
+local function place(j)
+  return pack('>I2', 32767 - j.priority) .. stamp_bytes(j.stamp) .. j.seq .. j.id
+end
+local function end_place(j) return pack('>I6', j.updated) .. j.seq .. j.id end
+local function retry_place(j) return pack('>I3', j.attempt) .. j.seq .. j.id end
+local function clear_notes(id, ...)
+  for _, note in ipairs({ ... }) do call('HDEL', NOTES, note .. id) end
+end
+-- Takes the job out of the set of its state.
+local function leave(j)
+  if j.claim then
+    if has(j.claim.flags, OWNLEASE) then call('ZREM', LEASES, j.id) else leave_lease(sub(j.claim.text, 1, 7), 1) end
+    call('HDEL', CLAIMS, j.id)
+  elseif j.state == 'l' then
+    local element = pack('>I7', j.stamp) .. j.seq .. j.id
+    -- From the middle of a list nothing is taken: what is left there is stale, and passed over.
+    if call('LINDEX', LINE, 0) == element then call('LPOP', LINE) else call('HINCRBY', META, 'stale', 1) end
+  elseif j.state == 'r' then call('ZREM', READY, place(j))
+  elseif j.state == 'x' then call('ZREM', SUSPECTS, place(j))
+  elseif j.state == 's' then call('ZREM', LATER, pack('>I7', j.stamp) .. j.seq .. j.id)
+  elseif j.state == 'd' then call('ZREM', DEAD, end_place(j))
+  else
+    call('ZREM', DONE, end_place(j))
+    call('ZREM', EXPIRY, j.seq .. j.id)
+  end
+end
+-- Writes down what the job has become and puts it into the set of its new state.
+local function enter(j, state)
+  local kept = state == 'c' or state == 'd'
+  if kept then
+    if j.claim then call('HSET', NOTES, 'w' .. j.id, j.claim.worker) end
+    if j.attempt > 1 then call('ZREM', RETRIES, retry_place(j)) end
+  else
+    clear_notes(j.id, 'b', 'w')
+  end
+  j.claim, j.state, j.updated, j.suspect = nil, state, now, state == 'x'
+  call('HSET', PAST, j.id, write_past(j))
+  if state == 'r' then call('ZADD', READY, 0, place(j))
+  elseif state == 'x' then call('ZADD', SUSPECTS, 0, place(j))
+  elseif state == 's' then call('ZADD', LATER, 0, pack('>I7', j.stamp) .. j.seq .. j.id)
+  else call('ZADD', state == 'd' and DEAD or DONE, 0, end_place(j)) end
+end
+local function drop(j)
+  leave(j)
+  call('HDEL', JOBS, j.id)
+  if j.fresh and not (j.claim and has(j.claim.flags, BEATEN)) then return end
+  call('HDEL', PAST, j.id)
+  clear_notes(j.id, 'e', 'b', 'r', 'w')
+  if j.attempt > 1 then call('ZREM', RETRIES, retry_place(j)) end
+end
+local function remember(j, state, finished, for_ms)
+  local until_at = finished + for_ms
+  call('HSET', ENDED, j.id, j.seq .. state .. pack('>I2I3I2I6I6I6I6', 32767 - j.priority, j.attempt, j.crashes, j.created, due_at(j), finished, until_at)
+    .. j.task .. '\0' .. (j.reason and '=' .. j.reason or ''))
+  call('ZADD', FORGET, until_at, j.seq .. j.id)
+end
+local function forget(id, memory)
+  call('HDEL', ENDED, id)
+  call('ZREM', FORGET, sub(memory, 1, 6) .. id)
+end
+-- The job leaves; its id is remembered where the user gave it, or the job was cancelled, then for at least a minute.
+local function finish(j, state)
+  drop(j)
+  local for_ms = j.remember
+  if for_ms == 0 and state == 'x' then for_ms = 60000 end
+  if for_ms > 0 then remember(j, state, now, for_ms) end
+end
+local function next_stamp(last)
+  local now_us = now * 1000
+  if now_us > last then return now_us end
+  if last - now_us <= 1000000 then return last + 1 end
+  return now_us
+end
+local function stamped()
+  local stamp = next_stamp(tonumber(call('HGET', META, 'stamp')))
+  call('HSET', META, 'stamp', stamp)
+  return stamp
+end
+local function put_back(j, suspect)
+  leave(j)
+  enter(j, suspect and 'x' or 'r')
+end
+-- Due so long from now and free of suspicion; with no delay ready behind those that are.
+local function schedule(j, delay_ms)
+  leave(j)
+  if delay_ms == 0 then
+    j.stamp = stamped()
+    enter(j, 'r')
+  else
+    j.stamp = (now + delay_ms) * 1000
+    enter(j, 's')
+  end
+end
+local function bury(j, reason, error)
+  leave(j)
+  j.reason = reason
+  if error then call('HSET', NOTES, 'e' .. j.id, error) end
+  enter(j, 'd')
+end
+-- A counted failure of a running job; the error of the one before is forgotten with it.
+local function fail_claim(j, delay_ms, last, error, reason)
+  call('HINCRBY', META, 'failed', 1)
+  if j.attempt > 1 then call('ZREM', RETRIES, retry_place(j)) end
+  j.attempt = j.attempt + 1
+  call('ZADD', RETRIES, 0, retry_place(j))
+  if error then call('HSET', NOTES, 'e' .. j.id, error) else call('HDEL', NOTES, 'e' .. j.id) end
+  if last then bury(j, reason, error)
+  elseif has(j.claim.flags, CANCEL) then finish(j, 'x')
+  else schedule(j, delay_ms) end
+end
+-- Kept beyond its time and not yet trimmed.
+local function is_hidden(j)
+  if j.claim then return false end
+  if j.state == 'c' then
+    local expires = call('ZSCORE', EXPIRY, j.seq .. j.id)
+    return expires and tonumber(expires) <= now
+  end
+  if j.state == 'd' then
+    local age = call('HGET', META, 'deadAge')
+    return age and j.updated + tonumber(age) <= now
+  end
+  return false
+end
+-- Whether somebody can be relied on to ask at the time the lead named.
+local function is_led(lead_at) return lead_at and now <= lead_at + 1000 end
+-- Whether the job, as it has just become, is a reason to ring: it is ready, or due before the lead asks.
+local function is_calling(j)
+  if j.claim then return false end
+  if j.state == 'l' or j.state == 'r' or j.state == 'x' then return true end
+  if j.state ~= 's' then return false end
+  local lead_at = tonumber(call('HGET', META, 'leadAt'))
+  return not (is_led(lead_at) and lead_at <= due_at(j))
+end
+local function ring_unpaused()
+  if call('HGET', META, 'paused') ~= '1' then ring() end
+end
+`

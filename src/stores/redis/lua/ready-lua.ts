@@ -1,0 +1,99 @@
+/** The ready jobs of a shard, in the order in which claims are given them, for the scripts that take or count them. */
+export const readyJobs = `
+local function ready_count(stale) return call('LLEN', LINE) - stale + call('ZCARD', READY) end
+-- What stands in the line at its head, stale elements passed over, of those at most 1,000; and how many elements were seen.
+-- upto: the number of elements up to it. Where records must be read, and are large, a few at a time, until they are enough bytes.
+local function head_of_line(count, stale, enough)
+  local heads, seen, bytes, step = {}, 0, 0, 4
+  while #heads < count and seen - #heads <= 1000 and not (enough and bytes >= enough) do
+    local wanted = math.max(count - #heads, seen > 0 and 16 or 1)
+    if stale > 0 then
+      wanted = math.min(wanted, step)
+      step = math.min(step * 4, 64)
+    end
+    local elements, ids = call('LRANGE', LINE, seen, seen + wanted - 1), {}
+    if #elements == 0 then break end
+    for i = 1, #elements do ids[i] = sub(elements[i], 14) end
+    local records = stale > 0 and call('HMGET', JOBS, unpack(ids))
+    local pasts = stale > 0 and call('HMGET', PAST, unpack(ids))
+    for i = 1, #ids do
+      local is_fresh = not records or (records[i] and not pasts[i] and sub(records[i], 9, 14) == sub(elements[i], 8, 13))
+      if is_fresh and #heads < count then
+        heads[#heads + 1] = { element = elements[i], id = ids[i], upto = seen + i }
+        if records then bytes = bytes + #records[i] end
+      end
+    end
+    seen = seen + #elements
+  end
+  return heads, seen
+end
+-- Stale elements at the head of the line go, some 1,000 at a time.
+local function sweep_line(times)
+  for _ = 1, times do
+    local stale = tonumber(call('HGET', META, 'stale'))
+    if stale == 0 then return end
+    local heads, seen = head_of_line(1, stale)
+    local upto = heads[1] and heads[1].upto - 1 or seen
+    if upto > 0 then
+      call('LTRIM', LINE, upto, -1)
+      call('HINCRBY', META, 'stale', -upto)
+    end
+    if heads[1] or upto == 0 then return end
+  end
+end
+-- Whether the first of the line comes before the first of the others; both are there.
+local function line_first(element, member)
+  local priority = unpackn('>I2', member)
+  if priority ~= 32767 then return priority > 32767 end
+  local stamp, other = unpackn('>I7', element), unpackn('>I7', member, 3)
+  if stamp ~= other then return stamp < other end
+  return unpackn('>I6', element, 8) < unpackn('>I6', member, 10)
+end
+-- The first so many ready jobs, or so many bytes of them, as { id, member of READY or element of LINE }; their numbers in each.
+local function first_ready(count, stale, enough)
+  local members = call('ZRANGE', READY, 0, count - 1)
+  local line = head_of_line(count, stale, enough)
+  local taken, m, l = {}, 1, 1
+  while #taken < count and (members[m] or line[l]) do
+    if not members[m] or (line[l] and line_first(line[l].element, members[m])) then
+      taken[#taken + 1] = { id = line[l].id, element = line[l].element, upto = line[l].upto }
+      l = l + 1
+    else
+      taken[#taken + 1] = { id = sub(members[m], 16), member = members[m] }
+      m = m + 1
+    end
+  end
+  return taken
+end
+-- The smallest stamp in a set of places: of each priority only the first, or with last in first out the last, can have it.
+local function oldest_in(key)
+  local oldest
+  local from = '-'
+  for _ = 1, 256 do
+    local first = call('ZRANGE', key, from, '+', 'BYLEX', 'LIMIT', 0, 1)[1]
+    if not first then return oldest end
+    local priority = sub(first, 1, 2)
+    local nextone = unpackn('>I2', priority) + 1
+    local edge = nextone > 65535 and '+' or '(' .. pack('>I2', nextone)
+    if LIFO then first = call('ZRANGE', key, edge, '[' .. priority, 'BYLEX', 'REV', 'LIMIT', 0, 1)[1] end
+    local bytes = sub(first, 3, 9)
+    if LIFO then bytes = inverted(bytes) end
+    local stamp = unpackn('>I7', bytes)
+    if not oldest or stamp < oldest then oldest = stamp end
+    if nextone > 65535 then return oldest end
+    from = '[' .. pack('>I2', nextone)
+  end
+  return oldest
+end
+-- The smallest stamp of all ready jobs that every claim may be given.
+local function oldest_ready(stale)
+  local oldest = oldest_in(READY)
+  local first = head_of_line(1, stale)[1]
+  if first then
+    local stamp = unpackn('>I7', first.element)
+    if not oldest or stamp < oldest then oldest = stamp end
+  end
+  return oldest
+end
+local function age_of(stamp) return math.max(0, now - math.floor(stamp / 1000)) end
+`

@@ -1,0 +1,113 @@
+/** The settle script: claims of one shard end. */
+
+import { redisScript } from '../redis-script.js'
+import { jobs, prelude } from './prelude.js'
+import { retention } from './trim-lua.js'
+
+/**
+ * KEYS: those of one shard.
+ * ARGV: of each item id, fence, kind, and by kind:
+ * c complete · k complete and keep: result as it is stored, ms or '' · t retry: ms, last (1 or 0), error, reason ·
+ * r release: ms · b bury: error, reason · x cancel: reason. Of error and reason '' is none, else '=' stands before it.
+ * Returns one letter per item: o ok, l lost, g gone. Refuses `unknown`.
+ */
+const text = `
+if call('EXISTS', META) == 0 then return redis.error_reply('MILLRACE unknown') end
+local extras = { c = 0, k = 2, t = 4, r = 1, b = 2, x = 1 }
+local items, ids = {}, {}
+local from = 1
+while from <= #ARGV do
+  items[#items + 1] = from
+  ids[#ids + 1] = ARGV[from]
+  from = from + 3 + extras[ARGV[from + 2]]
+end
+local claims = call('HMGET', CLAIMS, unpack(ids))
+local current = {}
+for i, id in ipairs(ids) do current[id] = claims[i] end
+local fences = {}
+local function fence_bytes(text)
+  local bytes = fences[text]
+  if not bytes then
+    bytes = pack('>I7', tonumber(text))
+    fences[text] = bytes
+  end
+  return bytes
+end
+local function given(text)
+  if text == '' then return nil end
+  return sub(text, 2)
+end
+
+local processed, settled = 0, {}
+local function settle(n, id, kind)
+  local a, b, c, d = ARGV[n + 3], ARGV[n + 4], ARGV[n + 5], ARGV[n + 6]
+  local j = job(id)
+  settled[#settled + 1] = id
+  if kind == 'c' then
+    processed = processed + 1
+    j.reason = nil
+    finish(j, 'c')
+  elseif kind == 'k' then
+    processed = processed + 1
+    leave(j)
+    j.reason = nil
+    call('HDEL', NOTES, 'e' .. id)
+    enter(j, 'c')
+    call('HSET', NOTES, 'r' .. id, a)
+    if b ~= '' then call('ZADD', EXPIRY, now + tonumber(b), j.seq .. id) end
+  elseif kind == 't' then fail_claim(j, tonumber(a), b == '1', given(c), given(d))
+  elseif kind == 'r' then
+    if has(j.claim.flags, CANCEL) then finish(j, 'x')
+    elseif tonumber(a) == 0 then put_back(j, j.suspect)
+    else schedule(j, tonumber(a)) end
+  elseif kind == 'b' then bury(j, given(b), given(a))
+  else
+    j.reason = given(a)
+    finish(j, 'x')
+  end
+end
+
+-- Most jobs complete without a trace: they leave all together.
+local answers, traceless, renewed, shared = {}, {}, {}, {}
+local left = {}
+know_order()
+for i, id in ipairs(ids) do
+  local n, claim = items[i], current[id]
+  if not claim or sub(claim, 1, 7) ~= fence_bytes(ARGV[n + 1]) then
+    answers[i] = (claim or (not left[id] and call('HEXISTS', JOBS, id) == 1)) and 'l' or 'g'
+  else
+    current[id] = nil
+    answers[i] = 'o'
+    local flags = byte(claim, 14) - 64
+    if ARGV[n + 2] == 'c' and flags % OWNLEASE < HASPAST then
+      left[id] = true
+      traceless[#traceless + 1] = id
+      if flags >= OWNLEASE then renewed[#renewed + 1] = id else
+        local bytes = fence_bytes(ARGV[n + 1])
+        shared[bytes] = (shared[bytes] or 0) + 1
+      end
+    else settle(n, id, ARGV[n + 2]) end
+  end
+end
+many('ZREM', LEASES, renewed)
+for bytes, count in pairs(shared) do leave_lease(bytes, count) end
+many('HDEL', CLAIMS, traceless)
+many('HDEL', JOBS, traceless)
+processed = processed + #traceless
+if processed > 0 then call('HINCRBY', META, 'processed', processed) end
+if #traceless + #settled > 0 then
+  trim()
+  for _, id in ipairs(settled) do
+    local j = job(id)
+    if j and is_calling(j) then
+      ring_unpaused()
+      break
+    end
+  end
+  tell_ends()
+end
+return table.concat(answers)
+`
+
+export const settleScript = (isCluster: boolean) =>
+  redisScript('settle', prelude(isCluster) + jobs + retention + text, { whenFull: true })

@@ -1,0 +1,39 @@
+/** The switch script: a shard is paused, resumed or drained, a running job is failed from outside, a lead ends. */
+
+import { redisScript } from '../redis-script.js'
+import { jobs, prelude } from './prelude.js'
+
+/**
+ * KEYS: those of one shard.
+ * ARGV: verb and what it needs: pause · resume · drain · ring · fail: id, ms, last (1 or 0), reason · unlead: worker.
+ * Returns 1, or 0 for a `fail` of a job that does not run. Refuses `unknown`.
+ */
+const text = `
+if call('EXISTS', META) == 0 then return redis.error_reply('MILLRACE unknown') end
+local verb = ARGV[1]
+if verb == 'pause' then
+  call('HSET', META, 'paused', 1)
+  -- Nobody is to be woken for what nobody is given.
+  call('DEL', WAKE)
+elseif verb == 'drain' then call('HSET', META, 'draining', 1)
+elseif verb == 'ring' then ring_unpaused()
+elseif verb == 'resume' then
+  call('HDEL', META, 'paused', 'draining')
+  ring()
+elseif verb == 'unlead' then
+  local leader, roomer = unpack(call('HMGET', META, 'leader', 'roomer'))
+  if leader == ARGV[2] then call('HDEL', META, 'leader', 'leadAt') end
+  if roomer == ARGV[2] then call('HDEL', META, 'roomer', 'roomAt') end
+else
+  know_order()
+  local j = job(ARGV[2])
+  if not j or not j.claim then return 0 end
+  fail_claim(j, tonumber(ARGV[3]), ARGV[4] == '1', ARGV[5], ARGV[5])
+  if is_calling(j) then ring_unpaused() end
+  tell_ends()
+end
+return 1
+`
+
+export const switchScript = (isCluster: boolean) =>
+  redisScript('switch', prelude(isCluster) + jobs + text, { whenFull: true })

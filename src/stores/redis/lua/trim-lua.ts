@@ -1,0 +1,36 @@
+/** Retention: what has expired, or is more than is to be kept, goes; of each kind at most 300 a call, which is more than one adds. */
+export const retention = `
+-- What is remembered of a completed job whose result goes; the id stays remembered as long as it would have been without one.
+local function drop_result(id)
+  local j = job(id)
+  drop(j)
+  if j.updated + j.remember > now then remember(j, 'c', j.updated, j.remember) end
+end
+local function trim()
+  if call('EXISTS', FORGET, DONE, DEAD) == 0 then return end
+  for _, member in ipairs(call('ZRANGE', FORGET, '-inf', now, 'BYSCORE', 'LIMIT', 0, 300)) do
+    call('ZREM', FORGET, member)
+    call('HDEL', ENDED, sub(member, 7))
+  end
+  for _, member in ipairs(call('ZRANGE', EXPIRY, '-inf', now, 'BYSCORE', 'LIMIT', 0, 300)) do drop_result(sub(member, 7)) end
+  local bounds = call('HMGET', META, 'resultsCount', 'deadAge', 'deadCount')
+  if bounds[1] then
+    local excess = math.min(300, call('ZCARD', DONE) - tonumber(bounds[1]))
+    if excess > 0 then
+      for _, member in ipairs(call('ZRANGE', DONE, 0, excess - 1)) do drop_result(sub(member, 13)) end
+    end
+  end
+  -- An age may reach back beyond 1970.
+  local edge_at = bounds[2] and now - tonumber(bounds[2]) + 1 or 0
+  if edge_at > 0 then
+    local edge = '(' .. pack('>I6', edge_at)
+    for _, member in ipairs(call('ZRANGE', DEAD, '-', edge, 'BYLEX', 'LIMIT', 0, 300)) do drop(job(sub(member, 13))) end
+  end
+  if bounds[3] then
+    local excess = math.min(300, call('ZCARD', DEAD) - tonumber(bounds[3]))
+    if excess > 0 then
+      for _, member in ipairs(call('ZRANGE', DEAD, 0, excess - 1)) do drop(job(sub(member, 13))) end
+    end
+  end
+end
+`

@@ -1,0 +1,88 @@
+/** The ends of jobs on a Redis store: whoever waits for one hears the channel of its shard, and looks. */
+
+import { setMaxListeners } from 'node:events'
+import type { RedisPort } from './redis-port.js'
+import type { RedisQueues, RedisShard } from './redis-queues.js'
+import { listIn, textIn } from './redis-reply.js'
+import type { RedisScripts } from './redis-scripts.js'
+
+interface JobKey {
+  readonly queue: string
+  readonly id: string
+}
+
+/** Looked at no more often than this, however many jobs end. */
+const pauseMs = 20
+
+export class RedisEnds {
+  readonly #port: RedisPort
+  readonly #queues: RedisQueues
+  readonly #scripts: RedisScripts
+  readonly #closing = new AbortController()
+
+  constructor(port: RedisPort, queues: RedisQueues, scripts: RedisScripts) {
+    this.#port = port
+    this.#queues = queues
+    this.#scripts = scripts
+    // One listener for each watch under way, and there is no limit to those.
+    setMaxListeners(0, this.#closing.signal)
+  }
+
+  async watch(jobs: readonly JobKey[], forMs: number, signal: AbortSignal): Promise<JobKey[]> {
+    const shards = await this.#queues.find(jobs.map(({ queue }) => queue))
+    const places = new Map<RedisShard, JobKey[]>()
+    for (const [i, job] of jobs.entries()) {
+      const shard = this.#queues.shardOf(shards[i]!, job.id)
+      places.set(shard, [...(places.get(shard) ?? []), job])
+    }
+    const deadline = performance.now() + forMs
+    const first = await this.#ended(places)
+    if (first.length > 0 || forMs <= 0 || signal.aborted || places.size === 0) return first
+    return this.#heard(places, deadline, signal)
+  }
+
+  close(): void {
+    this.#closing.abort()
+  }
+
+  async #heard(places: ReadonlyMap<RedisShard, JobKey[]>, deadline: number, signal: AbortSignal): Promise<JobKey[]> {
+    let news = false
+    let wake = () => {}
+    const tell = () => {
+      news = true
+      wake()
+    }
+    const over = AbortSignal.any([signal, this.#closing.signal])
+    over.addEventListener('abort', tell)
+    const timer = setTimeout(tell, Math.min(Math.max(0, deadline - performance.now()), 0x7fffffff))
+    const listening = [...places.keys()].map(({ keys }) => this.#port.listen(keys.at(-1)!, tell))
+    try {
+      await Promise.all(listening)
+      for (;;) {
+        // Before the first sleep too: a job may have ended while nobody was listening yet.
+        const ended = await this.#ended(places)
+        if (ended.length > 0) return ended
+        if (over.aborted || performance.now() >= deadline) return []
+        if (!news) await new Promise<void>((resolve) => (wake = resolve))
+        news = false
+        if (!over.aborted) await new Promise((resolve) => setTimeout(resolve, pauseMs))
+      }
+    } finally {
+      clearTimeout(timer)
+      over.removeEventListener('abort', tell)
+      // Where one shard could not be listened to, those of the others are left all the same.
+      for (const one of listening) one.then((stop) => stop()).catch(() => {})
+    }
+  }
+
+  async #ended(places: ReadonlyMap<RedisShard, JobKey[]>): Promise<JobKey[]> {
+    const found = await Promise.all(
+      [...places].map(async ([shard, jobs]) => {
+        const reply = await this.#queues.run(shard, this.#scripts.ended, [...new Set(jobs.map(({ id }) => id))])
+        const ids = new Set(listIn(reply).map(textIn))
+        return jobs.filter(({ id }) => ids.has(id))
+      }),
+    )
+    return found.flat()
+  }
+}

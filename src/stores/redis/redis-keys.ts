@@ -1,0 +1,103 @@
+/**
+ * The keys of a Redis store: a fixed set for each shard of a queue, all with one tag and so all on one server. Every script
+ * is given all of them, in this order, and touches no other key.
+ */
+
+/**
+ * A member of a sorted set is an order-preserving text of bytes and the id behind it; all scores are 0 unless said. Numbers
+ * are big-endian: a stamp has 7 bytes, a sequence number 6 (it counts the jobs that came in), an instant in ms 6.
+ */
+export const shardKeys = [
+  /** List: ready jobs that came in for at once with priority 0, first in first out: stamp, sequence, id. Most jobs only ever stand here. */
+  'line',
+  /** Sorted set: all other ready jobs: 32,767 − priority (2 bytes), stamp (each byte inverted where last in is first out), sequence, id. */
+  'ready',
+  /** Sorted set: suspects, as in `ready`. */
+  'suspects',
+  /** Sorted set: scheduled jobs: stamp, sequence, id. */
+  'later',
+  /**
+   * Sorted set by its end in ms: leases. The claims of one call share one, NUL and the fence (7 bytes); a claim that was
+   * renewed has its own, its id.
+   */
+  'leases',
+  /** Hash, id → the job as it came in (redis-record.ts). */
+  'jobs',
+  /** Hash, id → the current claim: see `write_claim`. */
+  'claims',
+  /** Hash, of each shared lease `n` and the fence → how many claims have it, `i` and the fence → ids of the call, NUL between them. */
+  'batches',
+  /** Hash, id → what has become of the job since it came in; absent for one that is fresh. */
+  'past',
+  /** Hash, a letter and an id → `e` error, `b` what beats said, `r` result, `w` the worker that held an ended job. */
+  'notes',
+  /** Sorted set: completed jobs whose result is kept: end (6 bytes), sequence, id. */
+  'done',
+  /** Sorted set by the instant in ms at which a kept result expires: sequence, id. */
+  'expiry',
+  /** Sorted set: dead jobs: end (6 bytes), sequence, id. */
+  'dead',
+  /** Sorted set: waiting and running jobs that failed: attempt (3 bytes), sequence, id. */
+  'retries',
+  /** Hash, id → what is remembered of a job that ended. */
+  'ended',
+  /** Sorted set by the instant in ms until which an id is remembered: sequence, id. */
+  'forget',
+  /** Hash, call id → instant and answers. */
+  'calls',
+  /** List of remembered calls, oldest first. */
+  'callers',
+  /** Hash: settings, counters, what was given last, leads. */
+  'meta',
+  /** Sorted set: the marker that somebody is to be woken. On a cluster also the channel that says so. */
+  'wake',
+  /** The channel that tells of jobs that ended; never a key. */
+  'ends',
+] as const
+
+export type ShardKey = (typeof shardKeys)[number]
+
+/** What the server calls each of them. */
+export const keyTypes: Readonly<Record<ShardKey, 'list' | 'hash' | 'zset' | 'none'>> = {
+  line: 'list',
+  ready: 'zset',
+  suspects: 'zset',
+  later: 'zset',
+  leases: 'zset',
+  jobs: 'hash',
+  claims: 'hash',
+  batches: 'hash',
+  past: 'hash',
+  notes: 'hash',
+  done: 'zset',
+  expiry: 'zset',
+  dead: 'zset',
+  retries: 'zset',
+  ended: 'hash',
+  forget: 'zset',
+  calls: 'hash',
+  callers: 'list',
+  meta: 'hash',
+  wake: 'zset',
+  ends: 'none',
+}
+
+/** The tag of a shard: what decides where it lies. A queue of one shard has no number in it. */
+export function shardTag(namespace: string, queue: string, shard: number, shards: number): string {
+  return shards === 1 ? `{${namespace}:${queue}}` : `{${namespace}:${queue}:${shard}}`
+}
+
+/** The keys of a shard, as every script is given them. */
+export function keysOf(tag: string): string[] {
+  return shardKeys.map((key) => `${tag}:${key}`)
+}
+
+/** Hash: the queues of a namespace, name → number of shards. */
+export function queuesKey(namespace: string): string {
+  return `{${namespace}}:queues`
+}
+
+/** Hash: the workers of a namespace, id → seen at, lapses at, record. */
+export function workersKey(namespace: string): string {
+  return `{${namespace}}:workers`
+}

@@ -1,0 +1,47 @@
+/** The settings and counters of a shard, as its `meta` holds them, and what of them cannot be. Pure. */
+
+import type { Finding } from '../store-health.js'
+import type { RedisReply } from './redis-port.js'
+import { rowsIn, textIn } from './redis-reply.js'
+
+const counter = /^\d{1,16}$/
+const required: Readonly<Record<string, RegExp>> = {
+  kind: /^(?:plain|ordered)$/,
+  order: /^(?:fifo|lifo)$/,
+  maxCrashes: /^\d{1,9}$/,
+  seq: counter,
+  stamp: counter,
+  fence: counter,
+  stale: counter,
+  processed: counter,
+  failed: counter,
+  crashed: counter,
+}
+const optional: Readonly<Record<string, RegExp>> = {
+  maxPending: counter,
+  resultsCount: counter,
+  deadAge: counter,
+  deadCount: counter,
+  paused: /^1$/,
+  draining: /^1$/,
+  leadAt: counter,
+  roomAt: counter,
+}
+
+/** `meta`: fields and values, as HGETALL gives them. */
+export function metaFaults(meta: RedisReply, what: string): Finding[] {
+  const values = new Map(rowsIn(meta, 2).map(([field, value]) => [textIn(field), textIn(value)]))
+  const wrong = Object.entries({ ...required, ...optional }).filter(([field, form]) => {
+    const value = values.get(field)
+    return value === undefined ? required[field] !== undefined : !form.test(value)
+  })
+  const faults = wrong.map(([field]) => (values.has(field) ? `${field} '${values.get(field)}'` : `no ${field}`))
+  for (const [field, at] of [
+    ['leader', 'leadAt'],
+    ['roomer', 'roomAt'],
+  ] as const)
+    if (values.has(field) !== values.has(at)) faults.push(`one of ${field} and ${at} alone`)
+  if (faults.length === 0) return []
+  const text = `'meta' holds what cannot be: ${faults.join(', ')}. Calls on this queue fail or give wrong answers.`
+  return [{ level: 'error', what, text }]
+}

@@ -1,0 +1,31 @@
+/** A Redis store made in the user's own module: for clients that need more than an address. */
+
+import type { Store } from '../store.js'
+import { type RedisAddressOptions, redisAddress } from './redis-address.js'
+import type { ConnectRedis } from './redis-clients.js'
+import { openRedisPort } from './redis-connection.js'
+import { RedisStore } from './redis-store.js'
+
+export type RedisStoreOptions = (
+  | { readonly url: string | RedisAddressOptions }
+  /** Makes an ioredis client; it is the pattern for the connections, which are copies of it. */
+  | { readonly connect: ConnectRedis }
+) & {
+  /** What all keys begin with. Default `'millrace'`. */
+  readonly namespace?: string
+  /** Replicas that must have a job before its enqueue is accepted. Default 0. */
+  readonly replicas?: number
+}
+
+/**
+ * A store, for the module that `store: { module, export }` names: every thread and process calls that module for itself,
+ * with the mill's `{ namespace, replicas }`. Connects at its first call. Throws `ConfigError` for an address that is none.
+ */
+export function redisStore({ namespace, replicas, ...source }: RedisStoreOptions): Store {
+  const port = openRedisPort('connect' in source ? source.connect : redisAddress(source.url))
+  return new RedisStore({
+    port,
+    ...(namespace === undefined ? {} : { namespace }),
+    ...(replicas === undefined ? {} : { replicas }),
+  })
+}

@@ -1,0 +1,98 @@
+/** The registry of workers of a Redis store, with the claims they hold. */
+
+import { stepLimit } from '../../core/upkeep.js'
+import type { Buried, ClaimKey, Crash } from '../store.js'
+import type { HeldClaim, WorkerRecord, WorkerRegistry } from '../worker-registry.js'
+import { buriedIn, crashIn } from './redis-claim.js'
+import { readBeat, readClaim } from './redis-job.js'
+import { workersKey } from './redis-keys.js'
+import type { RedisPort } from './redis-port.js'
+import { type RedisQueues, type RedisShard, unlessUnknown } from './redis-queues.js'
+import { bytesIn, listIn, numberIn, rowsIn, textIn } from './redis-reply.js'
+import type { RedisScripts } from './redis-scripts.js'
+
+export function redisRegistry(
+  port: RedisPort,
+  queues: RedisQueues,
+  scripts: RedisScripts,
+  namespace: string,
+): WorkerRegistry {
+  const key = workersKey(namespace)
+
+  async function allShards(): Promise<RedisShard[]> {
+    return (await queues.find(await queues.names())).flat()
+  }
+
+  async function held(worker: string): Promise<HeldClaim[]> {
+    const found = await Promise.all((await allShards()).map((shard) => unlessUnknown(heldIn(shard, worker))))
+    return found.flatMap((of) => of ?? []).slice(0, stepLimit)
+  }
+
+  async function heldIn(shard: RedisShard, worker: string): Promise<HeldClaim[]> {
+    const rows = rowsIn(await queues.run(shard, scripts.held, [worker]), 4)
+    return rows
+      .map(([id, claim, beat, task]) => ({
+        id: textIn(id),
+        task: textIn(task),
+        ...readClaim(bytesIn(claim)),
+        beat: bytesIn(beat),
+      }))
+      .sort((a, b) => a.fence - b.fence || a.seq - b.seq)
+      .map(({ id, task, fence, alone, beat }) => {
+        const { updatedAt: _, ...said } = beat.length === 0 ? {} : readBeat(beat)
+        return { queue: shard.queue, id, fence, task, alone, ...said }
+      })
+  }
+
+  async function remove(id: string): Promise<void> {
+    await port.command('HDEL', [key, id])
+    const shards = await allShards()
+    await Promise.all(shards.map((shard) => unlessUnknown(queues.run(shard, scripts.switch, ['unlead', id]))))
+  }
+
+  return {
+    async beat(worker, ttlMs) {
+      const { id, ...record } = worker
+      await port.run(scripts.registry, [key], ['beat', id, String(Math.ceil(ttlMs)), JSON.stringify(record)])
+    },
+
+    remove,
+
+    async list() {
+      const rows = rowsIn(await port.run(scripts.registry, [key], ['list']), 3)
+      return rows
+        .map(([id, seenAt, record]) => ({
+          id: textIn(id),
+          ...(JSON.parse(textIn(record)) as Omit<WorkerRecord, 'id'>),
+          seenAt: numberIn(seenAt),
+        }))
+        .sort((a, b) => (a.id < b.id ? -1 : 1))
+    },
+
+    held,
+
+    async gone(claims, worker) {
+      const shards = await queues.find(claims.map(({ queue }) => queue))
+      const byShard = new Map<RedisShard, ClaimKey[]>()
+      for (const [i, claim] of claims.entries()) {
+        const shard = queues.shardOf(shards[i]!, claim.id)
+        byShard.set(shard, [...(byShard.get(shard) ?? []), claim])
+      }
+      const crashed: Crash[] = []
+      const buried: Buried[] = []
+      for (const [shard, of] of byShard) {
+        const args = of.flatMap(({ id, fence }) => [id, String(fence)])
+        const [ended, dead] = listIn(await queues.run(shard, scripts.gone, [worker, ...args]))
+        crashed.push(...rowsIn(ended, 6).map((row) => crashIn(shard.queue, row)))
+        buried.push(...rowsIn(dead, 4).map((row) => buriedIn(shard.queue, row)))
+      }
+      if ((await held(worker)).length === 0) await remove(worker)
+      const named = (job: { queue: string; id: string }) =>
+        claims.findIndex(({ queue, id }) => queue === job.queue && id === job.id)
+      return {
+        crashed: crashed.sort((a, b) => named(a) - named(b)),
+        buried: buried.sort((a, b) => named(a) - named(b)),
+      }
+    },
+  }
+}

@@ -1,0 +1,26 @@
+/** Replies of scripts, read as what they are known to be. */
+
+import type { RedisReply } from './redis-port.js'
+
+export function listIn(reply: RedisReply | undefined): readonly RedisReply[] {
+  return reply as readonly RedisReply[]
+}
+
+export function bytesIn(reply: RedisReply | undefined): Buffer {
+  return reply as Buffer
+}
+
+/** Bulk strings come as bytes, status replies as text. */
+export function textIn(reply: RedisReply | undefined): string {
+  return typeof reply === 'string' ? reply : (reply as Buffer).toString()
+}
+
+export function numberIn(reply: RedisReply | undefined): number {
+  return typeof reply === 'number' ? reply : Number(textIn(reply))
+}
+
+/** Cuts a flat list into rows of so many. */
+export function rowsIn(reply: RedisReply | undefined, width: number): (readonly RedisReply[])[] {
+  const flat = listIn(reply)
+  return Array.from({ length: flat.length / width }, (_, i) => flat.slice(i * width, (i + 1) * width))
+}

@@ -1,0 +1,21 @@
+/** A Redis script: Lua text and the name the server knows it by. */
+
+import { createHash } from 'node:crypto'
+
+export interface RedisScript {
+  /** The word for it in messages. */
+  readonly name: string
+  readonly text: string
+  /** SHA-1 of the text, in hexadecimal digits: what EVALSHA asks for. */
+  readonly sha: string
+}
+
+/**
+ * `whenFull`: it also runs where the server has no memory left: it makes room, or makes room be made, or takes hardly any.
+ * `readOnly`: the server refuses it every write.
+ */
+export function redisScript(name: string, lua: string, { whenFull = false, readOnly = false } = {}): RedisScript {
+  const flags = [...(whenFull ? ['allow-oom'] : []), ...(readOnly ? ['no-writes'] : [])]
+  const text = `#!lua${flags.length > 0 ? ` flags=${flags.join(',')}` : ''}\n${lua}`
+  return { name, text, sha: createHash('sha1').update(text).digest('hex') }
+}

@@ -1,0 +1,175 @@
+/** The Redis store: jobs on Redis or Valkey — a single server, the master that Sentinels name, or a cluster. */
+
+import { systemClock } from '../../core/clock.js'
+import { ClosedError } from '../../core/errors.js'
+import type { Records } from '../job-records.js'
+import type {
+  Claimed,
+  Claimer,
+  ClaimFrom,
+  Depth,
+  EnqueueCall,
+  Enqueued,
+  ExtendAnswer,
+  ExtendItem,
+  QueueSettings,
+  SettleAnswer,
+  SettleItem,
+  Store,
+  StoredQueue,
+  StoreTraits,
+} from '../store.js'
+import type { StoreHealth } from '../store-health.js'
+import type { WorkerRegistry } from '../worker-registry.js'
+import { checkRedis } from './redis-check.js'
+import { RedisClaim } from './redis-claim.js'
+import { depthsOf } from './redis-depth.js'
+import { RedisEnds } from './redis-ends.js'
+import { enqueueCalls } from './redis-enqueue.js'
+import { examineRedis } from './redis-examine.js'
+import { RedisListing } from './redis-listing.js'
+import type { RedisPort } from './redis-port.js'
+import { RedisQueues } from './redis-queues.js'
+import { QuietQueues } from './redis-quiet.js'
+import { redisRecords } from './redis-records.js'
+import { redisRegistry } from './redis-registry.js'
+import { type RedisScripts, redisScripts } from './redis-scripts.js'
+import { extendItems, settleItems } from './redis-settle.js'
+import { RedisWait } from './redis-wait.js'
+
+/** A hundred years: what a store of numbers holds exactly on top of now. */
+const maxDelayMs = 100 * 365 * 86_400_000
+
+/** How long closing waits for calls under way. */
+const closeMs = 1_000
+
+export const redisTraits: StoreTraits = {
+  name: 'redis',
+  ordered: false,
+  priority: true,
+  groups: false,
+  throttled: false,
+  limited: false,
+  shared: true,
+  replicated: true,
+  remote: true,
+  maxBatch: 250,
+  maxDelayMs,
+  maxLeaseMs: maxDelayMs,
+  maxPayloadBytes: 1_048_576,
+  exactDepth: true,
+  beatsFromThread: true,
+  durability: 'process',
+}
+
+export interface RedisStoreParts {
+  readonly port: RedisPort
+  /** What all keys begin with. Default `'millrace'`. */
+  readonly namespace?: string
+  /** Replicas that must have an enqueue before it is accepted. Default 0. */
+  readonly replicas?: number
+}
+
+export class RedisStore implements Store {
+  readonly records: Records
+  readonly workers: WorkerRegistry
+  readonly health: StoreHealth
+  #traits = redisTraits
+  readonly #port: RedisPort
+  readonly #replicas: number
+  readonly #scripts: RedisScripts
+  readonly #queues: RedisQueues
+  readonly #claim: RedisClaim
+  readonly #wait: RedisWait
+  readonly #ends: RedisEnds
+  #isClosed = false
+  /** Those that change something and have not been answered. */
+  #calls = 0
+  /** Called when the last of them was. */
+  #answered = () => {}
+
+  constructor({ port, namespace = 'millrace', replicas = 0 }: RedisStoreParts) {
+    this.#port = port
+    this.#replicas = replicas
+    this.#scripts = redisScripts(port.isCluster)
+    this.#queues = new RedisQueues(port, this.#scripts, namespace)
+    const quiet = new QuietQueues(port, () => systemClock.mono())
+    this.#claim = new RedisClaim(this.#queues, this.#scripts, port.isCluster, quiet)
+    this.#wait = new RedisWait(port, this.#queues, this.#scripts, quiet)
+    this.#ends = new RedisEnds(port, this.#queues, this.#scripts)
+    const listing = new RedisListing(this.#queues, this.#scripts)
+    this.records = redisRecords(this.#queues, this.#scripts, listing, this.#ends)
+    this.workers = redisRegistry(port, this.#queues, this.#scripts, namespace)
+    this.health = {
+      examine: () => examineRedis({ port, queues: this.#queues, namespace, replicas }),
+      check: (queue) => checkRedis(port, namespace, queue),
+    }
+  }
+
+  /** Of its durability only what Redis does by default is known before it is opened. */
+  get traits(): StoreTraits {
+    return this.#traits
+  }
+
+  async open(queues: readonly QueueSettings[]): Promise<StoredQueue[]> {
+    this.#refuseClosed()
+    const { durability } = await this.#port.about()
+    this.#traits = { ...redisTraits, durability }
+    return this.#queues.open(queues)
+  }
+
+  enqueue(calls: readonly EnqueueCall[]): Promise<Enqueued[][]> {
+    return this.#underWay(() => enqueueCalls(this.#queues, this.#scripts, calls, this.#replicas))
+  }
+
+  claim(from: readonly ClaimFrom[], by: Claimer): Promise<Claimed> {
+    return this.#underWay(() => this.#claim.claim(from, by))
+  }
+
+  settle(items: readonly SettleItem[]): Promise<SettleAnswer[]> {
+    return this.#underWay(() => settleItems(this.#queues, this.#scripts, items))
+  }
+
+  extend(items: readonly ExtendItem[]): Promise<ExtendAnswer[]> {
+    return this.#underWay(() => extendItems(this.#queues, this.#scripts, items))
+  }
+
+  async depth(queues: readonly string[]): Promise<{ readonly now: number; readonly depths: Depth[] }> {
+    this.#refuseClosed()
+    return depthsOf(this.#port, this.#queues, this.#scripts, queues)
+  }
+
+  async wait(queues: readonly string[], forMs: number, signal: AbortSignal): Promise<string[]> {
+    this.#refuseClosed()
+    return this.#wait.forQueues(queues, forMs, signal)
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true
+    this.#wait.close()
+    this.#ends.close()
+    // Whoever is told that a call was rejected must not find it done.
+    if (this.#calls > 0) {
+      await new Promise<void>((resolve) => {
+        this.#answered = resolve
+        setTimeout(resolve, closeMs).unref()
+      })
+    }
+    await this.#port.close()
+  }
+
+  async #underWay<T>(call: () => Promise<T>): Promise<T> {
+    this.#refuseClosed()
+    this.#calls += 1
+    try {
+      return await call()
+    } finally {
+      this.#calls -= 1
+      if (this.#calls === 0) this.#answered()
+    }
+  }
+
+  #refuseClosed(): void {
+    if (this.#isClosed) throw new ClosedError('the Redis store')
+  }
+}

@@ -1,0 +1,28 @@
+/** Views: jobs of a Redis store, looked at by id. */
+
+import { type JobView, viewIn } from './redis-job.js'
+import type { RedisQueues, RedisShard } from './redis-queues.js'
+import { listIn, numberIn, textIn } from './redis-reply.js'
+import type { RedisScripts } from './redis-scripts.js'
+
+/** Records are large; more at once would hold the server up. */
+const mostAtOnce = 50
+
+/** In the order of the ids. */
+export async function viewJobs(
+  queues: RedisQueues,
+  scripts: RedisScripts,
+  shard: RedisShard,
+  ids: readonly string[],
+): Promise<JobView[]> {
+  const views: JobView[] = []
+  for (let i = 0; i < ids.length; i += mostAtOnce) {
+    const some = ids.slice(i, i + mostAtOnce)
+    const [now, deadAgeMs, found] = listIn(await queues.run(shard, scripts.view, some))
+    const age = textIn(deadAgeMs)
+    listIn(found).forEach((view, n) => {
+      views.push(viewIn(shard.queue, some[n]!, view, numberIn(now), age === '' ? undefined : Number(age)))
+    })
+  }
+  return views
+}

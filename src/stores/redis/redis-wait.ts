@@ -1,0 +1,207 @@
+/** The waits on a Redis store: all of a handle share one blocking connection, or on a cluster one that listens. */
+
+import { systemRandom } from '../../core/clock.js'
+import { shardKeys } from './redis-keys.js'
+import type { RedisPort } from './redis-port.js'
+import type { RedisQueues, RedisShard } from './redis-queues.js'
+import type { QuietQueues } from './redis-quiet.js'
+import { reached } from './redis-reached.js'
+import { listIn, numberIn } from './redis-reply.js'
+import type { RedisScripts } from './redis-scripts.js'
+
+interface Waiting {
+  readonly shards: readonly RedisShard[]
+  readonly until: number
+  readonly wake: (rung: string[]) => void
+  readonly fail: (error: unknown) => void
+}
+
+const wakeAt = shardKeys.indexOf('wake')
+
+/** The key of the marker of a shard. */
+function markerOf({ keys }: RedisShard): string {
+  return keys[wakeAt]!
+}
+
+/** Blocking for less is not worth a trip. */
+const shortestMs = 1
+/** So much later than the server its client looks at its watch: cutting a pop short a moment before its end costs a trip. */
+const popSlackMs = 100
+
+export class RedisWait {
+  readonly #port: RedisPort
+  readonly #queues: RedisQueues
+  readonly #scripts: RedisScripts
+  readonly #quiet: QuietQueues
+  readonly #waiting = new Set<Waiting>()
+  readonly #listened = new Map<string, Promise<() => void>>()
+  #round: { readonly keys: ReadonlySet<string>; readonly until: number; readonly stop: AbortController } | undefined
+  #isClosed = false
+
+  constructor(port: RedisPort, queues: RedisQueues, scripts: RedisScripts, quiet: QuietQueues) {
+    this.#port = port
+    this.#queues = queues
+    this.#scripts = scripts
+    this.#quiet = quiet
+  }
+
+  async forQueues(names: readonly string[], forMs: number, signal: AbortSignal): Promise<string[]> {
+    const rung = await this.#forQueues(names, forMs, signal)
+    // One that was cut short has heard too little.
+    if (!signal.aborted) this.#quiet.waited(names, rung)
+    return rung
+  }
+
+  async #forQueues(names: readonly string[], forMs: number, signal: AbortSignal): Promise<string[]> {
+    const until = performance.now() + forMs
+    const shards = (await this.#queues.find(names)).flat()
+    if (shards.length === 0 || signal.aborted) return []
+    if (this.#port.isCluster) return this.#listening(shards, until, signal)
+    const found = this.#quiet.areFresh(names) ? [] : await this.#look(shards)
+    if (found.length > 0 || signal.aborted || this.#isClosed) return found
+    return this.#rung(shards, until, signal, () => this.#pop())
+  }
+
+  close(): void {
+    this.#isClosed = true
+    for (const waiting of [...this.#waiting]) waiting.wake([])
+    this.#round?.stop.abort()
+  }
+
+  /** On a cluster: hears first, then looks, so that no ring falls between the two. */
+  async #listening(shards: readonly RedisShard[], until: number, signal: AbortSignal): Promise<string[]> {
+    await reached(shards.map((shard) => this.#listen(shard)))
+    if (signal.aborted || this.#isClosed) return []
+    return this.#rung(shards, until, signal, (waiting) => {
+      this.#look(shards)
+        .then(async (found) => {
+          if (found.length > 0) waiting.wake(found)
+          else if (this.#waiting.has(waiting)) await reached(shards.map((shard) => this.#take(markerOf(shard))))
+        })
+        .catch(waiting.fail)
+    })
+  }
+
+  #rung(
+    shards: readonly RedisShard[],
+    until: number,
+    signal: AbortSignal,
+    begin: (waiting: Waiting) => void,
+  ): Promise<string[]> {
+    return new Promise((resolve, reject) => {
+      const over = () => waiting.wake([])
+      const leave = () => {
+        clearTimeout(timer)
+        signal.removeEventListener('abort', over)
+        this.#waiting.delete(waiting)
+        if (this.#waiting.size === 0) this.#round?.stop.abort()
+      }
+      const slackMs = this.#port.isCluster ? 0 : popSlackMs
+      const timer = setTimeout(over, Math.min(Math.max(0, until - performance.now()) + slackMs, 0x7fffffff))
+      const waiting: Waiting = {
+        shards,
+        until,
+        wake: (rung) => {
+          leave()
+          resolve(rung)
+        },
+        fail: (error) => {
+          leave()
+          reject(error)
+        },
+      }
+      signal.addEventListener('abort', over)
+      this.#waiting.add(waiting)
+      begin(waiting)
+    })
+  }
+
+  /** Blocks for the markers of all who wait; anew where somebody has come whose queues or time are left out. */
+  #pop(): void {
+    const keys = new Set([...this.#waiting].flatMap(({ shards }) => shards.map(markerOf)))
+    const until = Math.max(...[...this.#waiting].map((waiting) => waiting.until))
+    const current = this.#round
+    if (current !== undefined) {
+      const covers = until <= current.until && [...keys].every((key) => current.keys.has(key))
+      if (!covers) current.stop.abort()
+      return
+    }
+    const round = { keys, until, stop: new AbortController() }
+    this.#round = round
+    this.#port
+      .pop([...keys], Math.max(shortestMs, until - performance.now()), round.stop.signal)
+      .then((key) => (key === undefined ? this.#wakeDue() : this.#deal(key)))
+      .catch((error: unknown) => {
+        // One whose time was too short to connect has been told nothing; whoever asks next is told what is wrong.
+        this.#wakeDue()
+        for (const waiting of [...this.#waiting]) waiting.fail(error)
+      })
+      .finally(() => {
+        this.#round = undefined
+        if (this.#waiting.size > 0) this.#pop()
+      })
+  }
+
+  #wakeDue(): void {
+    const now = performance.now() + shortestMs
+    for (const waiting of [...this.#waiting]) if (waiting.until <= now) waiting.wake([])
+  }
+
+  /** A marker is for one; where nobody is left to take it, it is put back for somebody elsewhere. */
+  async #deal(key: string): Promise<void> {
+    for (const waiting of this.#waiting) {
+      const shard = waiting.shards.find((one) => markerOf(one) === key)
+      if (shard === undefined) continue
+      waiting.wake([shard.queue])
+      return
+    }
+    await this.#port.command('ZADD', [key, '0', '0'])
+  }
+
+  /** On a cluster: hears the shard for as long as the handle lives. */
+  #listen(shard: RedisShard): Promise<() => void> {
+    const key = markerOf(shard)
+    let listening = this.#listened.get(key)
+    if (listening === undefined) {
+      listening = this.#port.listen(key, (message) => this.#heard(key, message))
+      this.#listened.set(key, listening)
+      listening.catch(() => this.#listened.delete(key))
+    }
+    return listening
+  }
+
+  /**
+   * Everybody hears a ring and only one is to answer. Each tries at a moment of its own, drawn from as many ms as there
+   * are listeners, so that about one of them asks in each; the first takes the marker, and whoever comes later finds none.
+   */
+  #heard(key: string, message: string | undefined): void {
+    if (this.#waiting.size === 0) return
+    const listeners = Math.min(Number(message) || 1, 250)
+    setTimeout(
+      () => {
+        // Lost like any ring: others look for themselves within 5 s.
+        this.#take(key).catch(() => {})
+      },
+      systemRandom() * (listeners - 1),
+    ).unref()
+  }
+
+  /** Takes the marker of a shard, if it is there and somebody here wants it. */
+  async #take(key: string): Promise<void> {
+    if (![...this.#waiting].some(({ shards }) => shards.some((shard) => markerOf(shard) === key))) return
+    if (listIn(await this.#port.command('ZPOPMIN', [key])).length > 0) await this.#deal(key)
+  }
+
+  /** The queues that need a claimer, whether or not anybody was rung. */
+  async #look(shards: readonly RedisShard[]): Promise<string[]> {
+    const needing = this.#port.isCluster
+      ? (await reached(shards.map((shard) => this.#needing([shard])))).flat()
+      : await this.#needing(shards)
+    return [...new Set(needing)]
+  }
+
+  async #needing(shards: readonly RedisShard[]): Promise<string[]> {
+    const replies = listIn(await this.#queues.runOver(shards, this.#scripts.look, [])).map(numberIn)
+    return shards.filter((_, i) => replies[i] === 1).map(({ queue }) => queue)
+  }
+}

@@ -1,0 +1,211 @@
+/** The Redis store's canonical state, read from its keys one by one and not by its scripts. */
+
+import { isLed } from '../core/lead.js'
+import {
+  type ClaimParts,
+  type PastParts,
+  readBeat,
+  readClaim,
+  readMemory,
+  readPast,
+  readResult,
+} from '../stores/redis/redis-job.js'
+import { type ShardKey, shardTag } from '../stores/redis/redis-keys.js'
+import type { RedisPort } from '../stores/redis/redis-port.js'
+import { readRecord } from '../stores/redis/redis-record.js'
+import { listIn, textIn } from '../stores/redis/redis-reply.js'
+import {
+  type CanonicalJob,
+  type CanonicalLead,
+  type CanonicalQueue,
+  type CanonicalState,
+  canonicalPayload,
+  compareBytes,
+} from './canonical-state.js'
+
+/** A shard's hashes, as they are. */
+interface Shard {
+  readonly meta: ReadonlyMap<string, string>
+  readonly jobs: ReadonlyMap<string, Buffer>
+  readonly past: ReadonlyMap<string, Buffer>
+  readonly claims: ReadonlyMap<string, Buffer>
+  readonly notes: ReadonlyMap<string, Buffer>
+  readonly ended: ReadonlyMap<string, Buffer>
+  readonly calls: ReadonlyMap<string, Buffer>
+  /** By member, as the bytes are. */
+  readonly leases: ReadonlyMap<string, number>
+  /** By sequence and id. */
+  readonly expiry: ReadonlyMap<string, number>
+}
+
+export async function redisState(
+  port: RedisPort,
+  namespace: string,
+  names: readonly string[],
+  now: number,
+): Promise<CanonicalState> {
+  const queues = await Promise.all(
+    names.map(async (name) => canonicalQueue(name, await readShard(port, shardTag(namespace, name, 0, 1)), now)),
+  )
+  return { now, queues: queues.sort((a, b) => compareBytes(a.name, b.name)) }
+}
+
+async function readShard(port: RedisPort, tag: string): Promise<Shard> {
+  const hash = async (key: ShardKey) => {
+    const flat = listIn(await port.command('HGETALL', [`${tag}:${key}`])) as Buffer[]
+    return new Map(flat.flatMap((field, i) => (i % 2 === 0 ? [[field.toString(), flat[i + 1]!] as const] : [])))
+  }
+  const scores = async (key: ShardKey) => {
+    const flat = listIn(await port.command('ZRANGE', [`${tag}:${key}`, '0', '-1', 'WITHSCORES'])) as Buffer[]
+    return new Map(
+      flat.flatMap((member, i) =>
+        i % 2 === 0 ? [[member.toString('latin1'), Number(textIn(flat[i + 1]))] as const] : [],
+      ),
+    )
+  }
+  const [meta, jobs, past, claims, notes, ended, calls, leases, expiry] = await Promise.all([
+    hash('meta'),
+    hash('jobs'),
+    hash('past'),
+    hash('claims'),
+    hash('notes'),
+    hash('ended'),
+    hash('calls'),
+    scores('leases'),
+    scores('expiry'),
+  ])
+  return {
+    meta: new Map([...meta].map(([field, value]) => [field, value.toString()])),
+    jobs,
+    past,
+    claims,
+    notes,
+    ended,
+    calls,
+    leases,
+    expiry,
+  }
+}
+
+function canonicalQueue(name: string, shard: Shard, now: number): CanonicalQueue {
+  const { meta } = shard
+  const count = (field: string) => Number(meta.get(field) ?? 0)
+  const bound = (field: string) => (meta.has(field) ? Number(meta.get(field)) : null)
+  const jobs = [...shard.jobs].map(([id, record]) => canonicalJob(id, record, shard, now))
+  const deadAgeMs = bound('deadAge')
+  const isHidden = ({ state, finishedAt, expiresAt }: CanonicalJob) =>
+    (state === 'completed' && expiresAt !== null && expiresAt <= now) ||
+    (state === 'dead' && deadAgeMs !== null && finishedAt! + deadAgeMs <= now)
+  const remembered = [...shard.ended]
+    .map(([id, memory]) => ({ id, ...readMemory(memory) }))
+    .map(({ seq: _, reason, ...known }) => ({ ...known, reason: reason ?? null }))
+  const hiddenMemories = jobs
+    .filter((job) => job.state === 'completed' && isHidden(job))
+    .map((job) => ({
+      id: job.id,
+      task: job.task,
+      state: 'completed' as const,
+      priority: job.priority,
+      attempt: job.attempt,
+      crashes: job.crashes,
+      createdAt: job.createdAt,
+      runAt: Math.floor(job.stamp / 1_000),
+      finishedAt: job.finishedAt!,
+      until: job.finishedAt! + job.rememberMs,
+      reason: job.reason,
+    }))
+  return {
+    name,
+    kind: meta.get('kind') as CanonicalQueue['kind'],
+    order: meta.get('order') as CanonicalQueue['order'],
+    maxPending: bound('maxPending'),
+    maxCrashes: count('maxCrashes'),
+    resultsCount: bound('resultsCount'),
+    deadAgeMs,
+    deadCount: bound('deadCount'),
+    paused: meta.get('paused') === '1',
+    draining: meta.get('draining') === '1',
+    processed: count('processed'),
+    failed: count('failed'),
+    crashed: count('crashed'),
+    lead: canonicalLead(meta.get('leader'), bound('leadAt'), now),
+    suspectLead: canonicalLead(meta.get('roomer'), bound('roomAt'), now),
+    lastStamp: count('stamp'),
+    lastFence: count('fence'),
+    jobs: byId(jobs.filter((job) => !isHidden(job))),
+    remembered: byId([...remembered, ...hiddenMemories].filter(({ until }) => until > now)),
+    calls: byId(
+      [...shard.calls].map(([id, call]) => ({ id, at: call.readUIntBE(0, 6) })).filter(({ at }) => at + 60_000 > now),
+    ),
+  }
+}
+
+function canonicalJob(id: string, bytes: Buffer, shard: Shard, now: number): CanonicalJob {
+  const record = readRecord(bytes)
+  const pastBytes = shard.past.get(id)
+  const past: PastParts =
+    pastBytes === undefined
+      ? {
+          state: String.fromCharCode(bytes[0]! | 32),
+          updatedAt: record.createdAt,
+          stamp: record.stamp,
+          attempt: 1,
+          crashes: 0,
+        }
+      : readPast(pastBytes)
+  const claimBytes = shard.claims.get(id)
+  const claim = claimBytes === undefined ? undefined : readClaim(claimBytes)
+  const beatBytes = shard.notes.get(`b${id}`)
+  const beat = beatBytes === undefined ? {} : readBeat(beatBytes)
+  const resultBytes = shard.notes.get(`r${id}`)
+  const result = resultBytes === undefined ? undefined : readResult(resultBytes)
+  const placed = `${Buffer.concat([bytes.subarray(8, 14), Buffer.from(id)]).toString('latin1')}`
+  const states = { l: 'ready', r: 'ready', x: 'ready', s: 'scheduled', c: 'completed', d: 'dead' } as const
+  const state = claim === undefined ? states[past.state as keyof typeof states] : 'running'
+  return {
+    id,
+    task: record.task,
+    state,
+    payload: canonicalPayload(record.payload),
+    codec: record.codec ?? null,
+    meta: record.meta === undefined ? null : canonicalPayload(record.meta),
+    priority: record.priority,
+    group: null,
+    stamp: past.stamp,
+    attempt: past.attempt,
+    crashes: past.crashes,
+    suspect: past.state === 'x',
+    rememberMs: record.rememberMs,
+    createdAt: record.createdAt,
+    updatedAt: claim === undefined ? past.updatedAt : (beat.updatedAt ?? claim.claimedAt),
+    startedAt: beat.startedAt ?? null,
+    finishedAt: state === 'completed' || state === 'dead' ? past.updatedAt : null,
+    expiresAt: shard.expiry.get(placed) ?? null,
+    worker: claim?.worker ?? shard.notes.get(`w${id}`)?.toString() ?? null,
+    host: beat.host ?? null,
+    pid: beat.pid ?? null,
+    progress: beat.progress ?? null,
+    result: result === undefined ? null : { payload: canonicalPayload(result.payload), codec: result.codec ?? null },
+    error: shard.notes.get(`e${id}`)?.toString() ?? null,
+    reason: past.reason ?? null,
+    claim: claim === undefined ? null : canonicalClaim(claim, leaseEnd(id, claimBytes!, shard) - now),
+  }
+}
+
+/** Its own, or the one it shares. */
+function leaseEnd(id: string, claim: Buffer, { leases }: Shard): number {
+  return leases.get(Buffer.from(id).toString('latin1')) ?? leases.get(`\0${claim.toString('latin1', 0, 7)}`)!
+}
+
+function canonicalClaim({ fence, alone, cancelRequested }: ClaimParts, leaseMs: number): CanonicalJob['claim'] {
+  return { fence, leaseMs, alone, cancelRequested }
+}
+
+function canonicalLead(worker: string | undefined, wakeAt: number | null, now: number): CanonicalLead | null {
+  if (worker === undefined || wakeAt === null) return null
+  return isLed({ worker, wakeAt }, now) ? { worker, inMs: wakeAt - now } : null
+}
+
+function byId<T extends { readonly id: string }>(items: T[]): T[] {
+  return items.sort((a, b) => compareBytes(a.id, b.id))
+}

@@ -1,0 +1,32 @@
+import { inspect } from 'node:util'
+import { millrace } from 'millrace'
+import { describe, expect, it } from 'vitest'
+
+describe('a store that cannot be used', () => {
+  it.each([
+    'valkey://:pa/sesame@h:1',
+    'Redis://u:p@sesame@h',
+    ':sesame@h:6379',
+    '"redis://:sesame@h"',
+    'memory://:sesame@h',
+    'redis://:sesame@h/x',
+    'redis://:ses%ame@h',
+  ])('is refused without its password: %s', (store) => {
+    let error: unknown
+    try {
+      millrace({ store })
+    } catch (thrown) {
+      error = thrown
+    }
+    expect(error).toMatchObject({ code: 'config-invalid' })
+    expect(inspect(error)).not.toMatch(/ses%?ame/)
+  })
+})
+
+it('the store of a mill is shown without its password, however it is printed', () => {
+  const mill = millrace({ store: 'redis://user:sesame@127.0.0.1:1/2' })
+  expect(mill.store.text).toBe('redis://user@127.0.0.1:1/2')
+  expect(
+    inspect(mill, { depth: 9, showHidden: true }) + inspect(mill.store) + JSON.stringify(mill.store),
+  ).not.toContain('sesame')
+})

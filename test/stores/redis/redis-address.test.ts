@@ -1,0 +1,91 @@
+import { expect, it } from 'vitest'
+import { ConfigError } from '#src/core/errors.js'
+import { addressText, isRedisUrl, redisAddress } from '#src/stores/redis/redis-address.js'
+
+const local = { kind: 'single', hosts: [{ host: 'localhost', port: 6379 }], db: 0, tls: false }
+
+it.each([
+  ['redis://localhost', local],
+  ['redis://localhost:7000/3', { ...local, hosts: [{ host: 'localhost', port: 7000 }], db: 3 }],
+  ['redis://localhost/?db=3', { ...local, db: 3 }],
+  ['rediss://localhost', { ...local, tls: true }],
+  ['redis://:secret@localhost', { ...local, password: 'secret' }],
+  ['redis://ann:p%40ss%3Aw%2F@localhost', { ...local, username: 'ann', password: 'p@ss:w/' }],
+  ['redis://[::1]:7000', { ...local, hosts: [{ host: '::1', port: 7000 }] }],
+  [
+    'redis+cluster://a:1,b,[::1]:3',
+    {
+      ...local,
+      kind: 'cluster',
+      hosts: [
+        { host: 'a', port: 1 },
+        { host: 'b', port: 6379 },
+        { host: '::1', port: 3 },
+      ],
+    },
+  ],
+  [
+    'rediss+sentinel://ann:pw@a,b:1/mymaster?db=2&sentinelPassword=x%26y',
+    {
+      kind: 'sentinel',
+      hosts: [
+        { host: 'a', port: 26379 },
+        { host: 'b', port: 1 },
+      ],
+      username: 'ann',
+      password: 'pw',
+      db: 2,
+      tls: true,
+      master: 'mymaster',
+      sentinelPassword: 'x&y',
+    },
+  ],
+])('%s is an address', (url, address) => {
+  expect(isRedisUrl(url)).toBe(true)
+  expect(redisAddress(url)).toEqual(address)
+})
+
+it('an address in parts has the same defaults as one in a URL', () => {
+  expect(redisAddress({ hosts: ['localhost'] })).toEqual(local)
+  expect(redisAddress({ kind: 'sentinel', hosts: [{ host: 'a' }], master: 'm' })).toEqual(
+    redisAddress('redis+sentinel://a/m'),
+  )
+})
+
+it.each([
+  ['redis://', /expected 'redis:/],
+  ['redis+pool://localhost', /expected 'redis:/],
+  ['redis://ann:se/cret@localhost', /percent-encoded/],
+  ['redis://ann:se?cret@localhost', /percent-encoded/],
+  ['redis://ann:se%cret@localhost', /%40/],
+  ['redis://localhost:0', /0 is no port/],
+  ['redis://localhost:70000', /70000 is no port/],
+  ['redis://loc alhost', /a host must be/],
+  ['redis://localhost/zero', /'zero' is no number of a database/],
+  ['redis://localhost?tls=yes', /no parameter 'tls'/],
+  ['redis://a,b', /redis\+sentinel/],
+  ['redis+cluster://a/1', /one database only/],
+  ['redis+cluster://a?db=1', /database 0 only/],
+  ['redis+sentinel://a:1', /name of the master is missing/],
+  ['redis+sentinel://a,,b/m', /a host must be/],
+])('%s is refused with the form that is expected', (url, message) => {
+  const attempt = () => redisAddress(url)
+  expect(attempt).toThrow(ConfigError)
+  expect(attempt).toThrow(message)
+  expect(attempt).not.toThrow(/se.?cret/)
+})
+
+it('the text of an address shows everything but its passwords', () => {
+  for (const url of [
+    'redis://localhost:6379',
+    'rediss://localhost:6379/3',
+    'redis://[::1]:6379',
+    'redis+cluster://a:1,b:2',
+    'redis+sentinel://a:1,b:2/m?db=4',
+  ])
+    expect(addressText(redisAddress(url))).toBe(url)
+  expect(addressText(redisAddress('redis://ann:secret@localhost:1'))).toBe('redis://ann@localhost:1')
+  expect(addressText(redisAddress('redis+sentinel://:secret@a:1/m?sentinelPassword=secret'))).toBe(
+    'redis+sentinel://a:1/m',
+  )
+})

@@ -1,0 +1,336 @@
+import { type RedisServer, startRedis } from 'millrace/testing'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import type { ShardKey } from '#src/stores/redis/redis-keys.js'
+import type { RedisPort } from '#src/stores/redis/redis-port.js'
+import type { Finding } from '#src/stores/store-health.js'
+import { connect, queue, RedisScene } from './redis-scene.js'
+
+let server: RedisServer
+let port: RedisPort
+beforeAll(async () => {
+  server = await startRedis()
+  port = connect(server)
+})
+afterAll(async () => {
+  await port.close()
+  await server.stop()
+})
+
+const bad = (findings: readonly Finding[]) => findings.filter(({ level }) => level !== 'ok')
+/** `6 bytes, big-endian` of a number. */
+const six = (n: number) => Buffer.from(n.toString(16).padStart(12, '0'), 'hex')
+
+/** What an element of the line, or a member of `later`, would be of this job. */
+async function placeOf(scene: RedisScene, id: string): Promise<Buffer> {
+  const record = await scene.field('jobs', id)
+  return Buffer.concat([record.subarray(1, 14), Buffer.from(id)])
+}
+async function seqPlaceOf(scene: RedisScene, id: string): Promise<Buffer> {
+  return (await placeOf(scene, id)).subarray(7)
+}
+async function copyField(scene: RedisScene, key: ShardKey, from: string, to: string): Promise<void> {
+  await scene.raw('HSET', key, to, await scene.field(key, from))
+}
+
+type Breach = readonly [
+  title: string,
+  make: (scene: RedisScene) => Promise<unknown>,
+  level: 'warning' | 'error',
+  text: RegExp,
+]
+
+const breaches: readonly Breach[] = [
+  // What cannot be read.
+  [
+    'a record that is none',
+    (s) => s.raw('HSET', 'jobs', 'line-2', 'x'),
+    'error',
+    /what 'jobs' holds .* cannot be read: line-2\./,
+  ],
+  [
+    'a record cut off in the middle of its fields',
+    async (s) => s.raw('HSET', 'jobs', 'line-2', (await s.field('jobs', 'line-2')).subarray(0, 17)),
+    'error',
+    /'jobs' .* read: line-2\./,
+  ],
+  ['a past that is none', (s) => s.raw('HSET', 'past', 'failed', 'zz'), 'error', /what 'past' holds .* read: failed\./],
+  [
+    'a claim that is none',
+    (s) => s.raw('HSET', 'claims', 'running', 'zz'),
+    'error',
+    /what 'claims' holds .* read: running\./,
+  ],
+  ['an element that is none', (s) => s.raw('RPUSH', 'line', 'zz'), 'error', /what 'line' holds .* read: zz\./],
+  [
+    'a memory that is none',
+    (s) => s.raw('HSET', 'ended', 'remembered', 'zz'),
+    'error',
+    /what 'ended' holds .* read: remembered\./,
+  ],
+  // Jobs that stand nowhere.
+  [
+    'an empty line',
+    (s) => s.raw('DEL', 'line'),
+    'error',
+    /missing from 'line': (?:line-\d(?:, )?){3}\. They never run/,
+  ],
+  [
+    'a job taken out of the line',
+    async (s) => s.raw('LREM', 'line', '1', await placeOf(s, 'line-2')),
+    'error',
+    /missing from 'line': line-2\. They never run/,
+  ],
+  [
+    'a job taken out of the line while another set has one too many',
+    async (s) => {
+      await s.raw('LREM', 'line', '1', await placeOf(s, 'line-2'))
+      await s.raw('ZADD', 'later', '0', Buffer.concat([Buffer.alloc(13, 255), Buffer.from('ghost')]))
+    },
+    'error',
+    /missing from 'line': line-2\./,
+  ],
+  [
+    'ready jobs in no order',
+    (s) => s.raw('DEL', 'ready'),
+    'error',
+    /missing from 'ready': (?:(?:failed|urgent)(?:, )?){2}\./,
+  ],
+  ['a lost suspect', (s) => s.raw('ZPOPMIN', 'suspects'), 'error', /missing from 'suspects': suspect\./],
+  ['a lost scheduled job', (s) => s.raw('ZPOPMIN', 'later'), 'error', /missing from 'later': due-later\./],
+  [
+    'a claim without a lease',
+    (s) => s.raw('ZPOPMIN', 'leases'),
+    'error',
+    /missing from 'leases': running\. Should their worker die/,
+  ],
+  ['a dead job that is not listed', (s) => s.raw('ZPOPMIN', 'dead'), 'error', /missing from 'dead': dead\./],
+  ['a completed job that is not listed', (s) => s.raw('ZPOPMIN', 'done'), 'error', /missing from 'done': kept\./],
+  [
+    'a job of the line with a past',
+    async (s) => {
+      const past = Buffer.from(await s.field('past', 'failed'))
+      past[0] = 'l'.charCodeAt(0)
+      await s.raw('HSET', 'past', 'line-1', past)
+    },
+    'error',
+    /missing from 'line': line-1\./,
+  ],
+  // What stands where it does not belong.
+  [
+    'a running job in the line',
+    async (s) => s.raw('LPUSH', 'line', await placeOf(s, 'running')),
+    'error',
+    /stand in 'line', where they do not belong: running\. .* run twice/,
+  ],
+  [
+    'a job of the line among the scheduled',
+    async (s) => s.raw('ZADD', 'later', '0', await placeOf(s, 'line-1')),
+    'error',
+    /stand in 'later', where they do not belong: line-1\./,
+  ],
+  [
+    'a ready job in two places of its order',
+    async (s) => {
+      const [member] = await s.all('ready')
+      await s.raw('ZADD', 'ready', '0', Buffer.concat([Buffer.alloc(2), member!.subarray(2)]))
+    },
+    'error',
+    /stand in 'ready', where they do not belong: urgent\./,
+  ],
+  [
+    'a lease of a job that does not run',
+    async (s) => s.raw('ZADD', 'leases', '99999999999999', 'line-1'),
+    'error',
+    /stand in 'leases', where they do not belong: line-1\./,
+  ],
+  [
+    'a dead job among the completed',
+    async (s) => s.raw('ZADD', 'done', '0', (await s.all('dead'))[0]!),
+    'error',
+    /stand in 'done', .*: dead\. They may be removed/,
+  ],
+  [
+    'an expiry of a job that waits',
+    async (s) => s.raw('ZADD', 'expiry', '99999999999999', await seqPlaceOf(s, 'line-1')),
+    'error',
+    /stand in 'expiry', .*: line-1\./,
+  ],
+  [
+    'a fresh job among the failed',
+    async (s) => s.raw('ZADD', 'retries', '0', Buffer.concat([Buffer.from([0, 0, 2]), await seqPlaceOf(s, 'line-1')])),
+    'warning',
+    /stand in 'retries', .*: line-1\./,
+  ],
+  // What is left of no job.
+  ...(
+    [
+      ['ready', 'urgent', 'error', /Claims on this queue fail/],
+      ['suspects', 'suspect', 'error', /Claims on this queue fail/],
+      ['later', 'due-later', 'error', /Claims on this queue fail/],
+      ['leases', 'running', 'error', /Claims on this queue fail/],
+      ['claims', 'running', 'error', /would count as running/],
+      ['past', 'failed', 'error', /would never run/],
+      ['retries', 'failed', 'error', /Actions on all failed jobs fail/],
+      ['done', 'kept', 'error', /Settles on this queue fail/],
+      ['expiry', 'kept', 'error', /Settles on this queue fail/],
+      ['dead', 'dead', 'error', /Settles on this queue fail/],
+      ['notes', 'dead', 'warning', /Nothing but memory/],
+    ] as const
+  ).map(
+    ([key, id, level, harm]): Breach => [
+      `a member of ${key} without a job`,
+      (s) => s.raw('HDEL', 'jobs', id),
+      level,
+      new RegExp(`stand in '${key}' without a job: ${id}\\. .*${harm.source}`),
+    ],
+  ),
+  [
+    'a note that is not ours',
+    (s) => s.raw('HSET', 'notes', 'zline-1', 'x'),
+    'warning',
+    /fields of 'notes' .*: zline-1\./,
+  ],
+  // What belongs together.
+  [
+    'a failed job that is not listed as one',
+    (s) => s.raw('DEL', 'retries'),
+    'warning',
+    /missing from 'retries': failed\./,
+  ],
+  [
+    'a score in a set without scores',
+    async (s) => s.raw('ZADD', 'later', '7', (await s.all('later'))[0]!),
+    'error',
+    /have a score other than 0 in 'later': due-later\./,
+  ],
+  [
+    'sequence numbers that begin anew',
+    (s) => s.raw('HSET', 'meta', 'seq', '0'),
+    'error',
+    /sequence numbers are higher .* and \d+ more\./,
+  ],
+  ['fences that begin anew', (s) => s.raw('HSET', 'meta', 'fence', '0'), 'error', /fences are higher .*: running\./],
+  [
+    'a shared lease that counts more claims than share it',
+    async (s) => {
+      await s.take()
+      const [count] = (await s.fields('batches')).filter((field) => field.startsWith('n'))
+      await s.raw('HINCRBY', 'batches', Buffer.from(count!, 'latin1'), '1')
+    },
+    'error',
+    /claims of these fences share a lease that counts others/,
+  ],
+  [
+    'what is left of a shared lease that ended',
+    (s) => s.raw('HSET', 'batches', Buffer.concat([Buffer.from('n'), Buffer.alloc(7, 1)]), '1'),
+    'warning',
+    /shared leases of these fences are not there any more/,
+  ],
+  [
+    'a claim that knows of no past',
+    async (s) => {
+      const claim = Buffer.from(await s.field('claims', 'running'))
+      claim[13]! ^= 4
+      await s.raw('HSET', 'claims', 'running', claim)
+    },
+    'error',
+    /claims do not tell .*: running\./,
+  ],
+  ['a lost result', (s) => s.raw('HDEL', 'notes', 'rkept'), 'error', /kept results are missing: kept\./],
+  [
+    'a live job that is remembered as ended',
+    async (s) => {
+      await copyField(s, 'ended', 'remembered', 'line-1')
+      const memory = await s.field('ended', 'remembered')
+      const until = String(memory.readUIntBE(32, 6))
+      await s.raw('ZADD', 'forget', until, Buffer.concat([memory.subarray(0, 6), Buffer.from('line-1')]))
+    },
+    'warning',
+    /remembered as ended: line-1\./,
+  ],
+  ['a memory without an end', (s) => s.raw('DEL', 'forget'), 'warning', /missing from 'forget': .*remembered/],
+  [
+    'an end of no memory',
+    (s) => s.raw('ZADD', 'forget', '1', Buffer.concat([six(1), Buffer.from('ghost')])),
+    'warning',
+    /stand in 'forget' without a job: ghost\./,
+  ],
+  ['calls that are not listed', (s) => s.raw('DEL', 'callers'), 'warning', /missing from 'callers': call-\d+.* more\./],
+  ['listed calls that are gone', (s) => s.raw('DEL', 'calls'), 'warning', /stand in 'callers' without a job: call-1,/],
+  [
+    'a line out of order',
+    async (s) => s.raw('LPUSH', 'line', (await s.all('line')).at(-1)!),
+    'error',
+    /come out of order in 'line': line-1\./,
+  ],
+  // Counters and settings.
+  [
+    'too many stale elements',
+    (s) => s.raw('HINCRBY', 'meta', 'stale', '1'),
+    'error',
+    /stale elements .* is 1 too high/,
+  ],
+  ['too few stale elements', (s) => s.raw('HINCRBY', 'meta', 'stale', '-1'), 'error', /stale elements .* is 1 too low/],
+  [
+    'more stale elements than elements',
+    (s) => s.raw('HSET', 'meta', 'stale', '99'),
+    'error',
+    /'line' is shorter than the number of its stale elements/,
+  ],
+  ['a kind that is none', (s) => s.raw('HSET', 'meta', 'kind', 'odd'), 'error', /'meta' holds .* kind 'odd'/],
+  ['a counter that is no number', (s) => s.raw('HSET', 'meta', 'failed', '-1'), 'error', /'meta' holds .* failed '-1'/],
+  ['a setting that is gone', (s) => s.raw('HDEL', 'meta', 'maxCrashes'), 'error', /'meta' holds .* no maxCrashes/],
+  ['half a lead', (s) => s.raw('HDEL', 'meta', 'roomAt'), 'error', /one of roomer and roomAt alone/],
+  ['settings that are gone', (s) => s.raw('DEL', 'meta'), 'error', /mail}:meta' is gone, .* while line, ready, /],
+  [
+    'a key of the wrong type',
+    async (s) => {
+      await s.raw('DEL', 'later')
+      await s.raw('SET', 'later', 'x')
+    },
+    'error',
+    /mail}:later' is a string, where a zset belongs/,
+  ],
+  // Keys beside the queues.
+  [
+    'a queue that is registered and not stored',
+    (s) => s.port.command('HSET', [s.queues, 'ghost', '2']),
+    'warning',
+    /registered and has nothing stored/,
+  ],
+  [
+    'a number of shards that is none',
+    (s) => s.port.command('HSET', [s.queues, 'ghost', 'many']),
+    'error',
+    /says that it has 'many' shards/,
+  ],
+  [
+    'a foreign key under the tag of a queue',
+    (s) => s.raw('SET', 'ends', 'x'),
+    'warning',
+    /not ours, .*: {[^}]*:mail}:ends\./,
+  ],
+  [
+    'a foreign key under the tag of the namespace',
+    (s) => s.port.command('SET', [s.queues.replace('queues', 'other'), 'x']),
+    'warning',
+    /not ours, .*: {[^}]*}:other\./,
+  ],
+  [
+    'a queue that is not registered',
+    (s) => s.port.command('HDEL', [s.queues, queue]),
+    'warning',
+    /of queues that are not registered: (?:{[^}]*:mail}:\w+(?:, )?){5} and \d+ more/,
+  ],
+]
+
+describe('the check of a Redis store', () => {
+  it.each(breaches)('finds %s', async (_, make, level, text) => {
+    const scene = await RedisScene.busy(port)
+    await make(scene)
+
+    const found = bad(await scene.health.check())
+
+    expect(found).toContainEqual(expect.objectContaining({ level, text: expect.stringMatching(text) }))
+  })
+})

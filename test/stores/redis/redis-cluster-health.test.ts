@@ -1,0 +1,82 @@
+import { type ClusterServers, startRedis } from 'millrace/testing'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import type { RedisPort } from '#src/stores/redis/redis-port.js'
+import type { Finding } from '#src/stores/store-health.js'
+import { connectCluster, RedisScene, settings } from './redis-scene.js'
+
+let cluster: ClusterServers
+let port: RedisPort
+beforeAll(async () => {
+  cluster = await startRedis({ mode: 'cluster', config: ['appendonly yes', 'cluster-require-full-coverage no'] })
+  port = connectCluster(cluster)
+}, 60_000)
+afterAll(async () => {
+  await port.close()
+  await cluster.stop()
+})
+
+const bad = (findings: readonly Finding[]) => findings.filter(({ level }) => level !== 'ok')
+
+describe('the health of a Redis store on a cluster', () => {
+  it('every master that holds a shard is examined, and all shards are checked', async () => {
+    const scene = new RedisScene(port)
+    await scene.store.open([{ ...settings, shards: 12 }])
+    await scene.add(...Array.from({ length: 100 }, (_, i) => ({ id: `job-${i}` })))
+    const found = await scene.health.examine()
+
+    expect(bad(found)).toEqual([])
+    expect(found.find(({ what }) => what === 'shards')!.text).toMatch(/^12 on 3 of 3 masters, \d+ \+ \d+ \+ \d+$/)
+    expect(found.find(({ what }) => what === 'least rights')!.text).toContain('+ssubscribe')
+    expect(await scene.health.check()).toEqual([
+      { level: 'ok', what: 'queue mail', text: '100 jobs, everything in its place' },
+    ])
+  })
+
+  it('what is wrong on one master is told of that one, and foreign keys are found on each', async () => {
+    const scene = new RedisScene(port)
+    await scene.store.open([{ ...settings, shards: 12 }])
+    const [, , last] = cluster.servers
+    await last!.ask('CONFIG', 'SET', 'maxmemory-policy', 'allkeys-lru')
+    const foreign = Array.from({ length: 12 }, (_, i) => `{${scene.namespace}:mail:${i}}:foreign`)
+    for (const key of foreign) await port.command('SET', [key, 'x'])
+
+    const examined = bad(await scene.health.examine())
+    const checked = bad(await scene.health.check())
+    await last!.ask('CONFIG', 'SET', 'maxmemory-policy', 'noeviction')
+
+    expect(examined.map(({ level, what }) => `${level} ${what}`)).toEqual([
+      `error eviction policy (port ${last!.port})`,
+    ])
+    expect(checked).toEqual([
+      { level: 'warning', what: 'unknown keys', text: expect.stringMatching(/foreign and 7 more\./) },
+    ])
+  })
+
+  it('the user it proposes can do what the store does', async () => {
+    const { namespace, health } = new RedisScene(port)
+    const { text } = (await health.examine()).find(({ what }) => what === 'least rights')!
+    const [, , , ...rules] = /ACL SETUSER millrace .*$/.exec(text)![0].replace('>PASSWORD', '>secret').split(' ')
+    await Promise.all(cluster.servers.map((server) => server.ask('ACL', 'SETUSER', 'least', ...rules)))
+    const own = connectCluster(cluster, { username: 'least', password: 'secret' })
+    const scene = new RedisScene(own, { namespace })
+
+    await scene.store.open([settings])
+    await scene.fill()
+    expect(bad(await scene.health.check())).toEqual([])
+    expect(bad(await scene.health.examine()).map(({ what }) => what)).toEqual(['settings (CONFIG GET)'])
+    await own.close()
+  })
+
+  it('slots that nobody serves are an error', async () => {
+    const scene = new RedisScene(port)
+    await Promise.all(cluster.servers.map((server) => server.ask('CLUSTER', 'DELSLOTS', 0)))
+    const found = await scene.health.examine()
+    const owner = cluster.servers[0]!
+    await owner.ask('CLUSTER', 'ADDSLOTS', 0)
+
+    expect(found.find(({ what }) => what === 'cluster')).toMatchObject({
+      level: 'error',
+      text: expect.stringMatching(/16383 of 16384 slots served/),
+    })
+  })
+})

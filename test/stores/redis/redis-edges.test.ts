@@ -1,0 +1,275 @@
+/** Edges of a Redis store: a server that is full, records that are large, ages beyond 1970, queues that are half made. */
+
+import { type RedisServer, startRedis } from 'millrace/testing'
+import { beforeAll, describe, expect, it, onTestFinished } from 'vitest'
+import { StoreUnavailableError } from '#src/core/errors.js'
+import { queuesKey } from '#src/stores/redis/redis-keys.js'
+import type { RedisPort } from '#src/stores/redis/redis-port.js'
+import { RedisStore } from '#src/stores/redis/redis-store.js'
+import type { QueueSettings } from '#src/stores/store.js'
+import { connect, queue, RedisScene, settings } from './redis-scene.js'
+
+let server: RedisServer
+beforeAll(async () => {
+  server = await startRedis()
+}, 120_000)
+
+async function opened(more: Partial<QueueSettings> = {}): Promise<RedisScene> {
+  const scene = new RedisScene(connect(server))
+  onTestFinished(() => scene.store.close())
+  await scene.store.open([{ ...settings, ...more }])
+  return scene
+}
+
+const numbered = (count: number, more: object = {}) =>
+  Array.from({ length: count }, (_, i) => ({ id: `job-${i}`, ...more }))
+
+async function full(port: RedisPort): Promise<void> {
+  await port.command('CONFIG', ['SET', 'maxmemory', '1'])
+  onTestFinished(async () => {
+    await port.command('CONFIG', ['SET', 'maxmemory', '0'])
+  })
+}
+
+/** A port whose scripts set out as `before` lets them. */
+function heldBack(port: RedisPort, before: (keys: readonly string[], args: readonly unknown[]) => Promise<void>) {
+  return new Proxy(port, {
+    get(target, name) {
+      const member: unknown = Reflect.get(target, name)
+      if (typeof member !== 'function') return member
+      if (name !== 'run') return member.bind(target)
+      return async (...given: Parameters<RedisPort['run']>) => {
+        await before(given[1], given[2])
+        return target.run(...given)
+      }
+    },
+  })
+}
+
+describe('a server that has no memory left', () => {
+  it('is opened by workers that start, so that they can drain it', async () => {
+    const scene = await opened()
+    await scene.add({ id: 'a' })
+    await full(scene.port)
+
+    const late = new RedisStore({ port: connect(server), namespace: scene.namespace })
+    onTestFinished(() => late.close())
+    await late.open([{ ...settings, maxCrashes: 5 }])
+
+    expect((await late.claim([{ queue, limit: 1 }], { worker: 'w2', leaseMs: 1_000 })).claims).toHaveLength(1)
+  })
+
+  it('answers all that reads, and is waited on', async () => {
+    const scene = await opened()
+    await scene.add({ id: 'a' }, { id: 'b' })
+    const [claim] = await scene.take()
+    await full(scene.port)
+    const { records, workers } = scene.store
+    const soon = AbortSignal.timeout(5_000)
+
+    expect((await scene.store.depth([queue])).depths[0]).toMatchObject({ ready: 1, running: 1 })
+    expect(await scene.store.wait([queue], 1_000, soon)).toEqual([queue])
+    expect((await records.list(queue, { by: 'time', limit: 5 })).jobs).toHaveLength(2)
+    expect(await records.get(queue, 'b')).toMatchObject({ state: 'ready' })
+    expect(await records.watch([{ queue, id: 'never' }], 0, soon)).toEqual([{ queue, id: 'never' }])
+    expect(await records.queues()).toHaveLength(1)
+    expect(await workers.held('worker-1')).toMatchObject([{ id: claim!.id }])
+    const heads = await scene.store.claim([{ queue, limit: 1 }], { worker: 'w2', leaseMs: 1_000, heads: true })
+    expect(heads.claims).toHaveLength(1)
+  })
+})
+
+describe('administration', () => {
+  it('reaches every failed job, thousands of them, though those before it are done with', async () => {
+    const count = 2_500
+    const scene = await opened()
+    for (let i = 0; i < count; i += 250) await scene.add(...numbered(count).slice(i, i + 250))
+    for (let i = 0; i < count; i += 250) {
+      const claims = await scene.take(250)
+      await scene.store.settle(claims.map(({ id, fence }) => ({ queue, id, fence, kind: 'retry', delayMs: 600_000 })))
+    }
+
+    const steps: number[] = []
+    for (let isMore = true; isMore; ) {
+      const { changed, more } = await scene.store.records.runNow(queue, 'failed')
+      steps.push(changed)
+      isMore = more
+    }
+
+    expect(steps).toEqual([1_000, 1_000, 500])
+    expect((await scene.store.depth([queue])).depths[0]).toMatchObject({ ready: count, scheduled: 0 })
+  })
+})
+
+describe('a damaged line', () => {
+  it('does not keep whoever clears the queue at it for ever', async () => {
+    const scene = await opened()
+    await scene.add({ id: 'a' }, { id: 'b' })
+    await scene.raw('HDEL', 'jobs', 'a')
+
+    const steps = []
+    do steps.push(await scene.store.records.clear(queue))
+    while (steps.at(-1)!.more && steps.length < 5)
+
+    expect(steps[0]).toMatchObject({ changed: 1 })
+    expect(steps.at(-1)).toEqual({ changed: 0, more: false })
+  })
+})
+
+describe('a listing by id', () => {
+  it('passes over any number of expired results', async () => {
+    const scene = await opened()
+    const count = 60
+    await scene.add(...numbered(count))
+    for (const claim of await scene.take(count))
+      await scene.end(claim, { kind: 'complete', result: { payload: '1', keepMs: 1_000 } })
+    await scene.add({ id: 'waits' })
+    // As if they had been kept for a second already.
+    for (const member of await scene.all('expiry')) await scene.raw('ZADD', 'expiry', '1', member)
+
+    const { jobs, cursor } = await scene.store.records.list(queue, { by: 'id', limit: 5 })
+
+    expect([jobs.map(({ id }) => id), cursor]).toEqual([['waits'], undefined])
+  })
+})
+
+describe('retention', () => {
+  it('keeps the dead whose age reaches back beyond 1970', async () => {
+    const scene = await opened({ dead: { ageMs: 100 * 365 * 86_400_000 } })
+    await scene.add({ id: 'a' }, { id: 'b' })
+    const [a, b] = await scene.take(2)
+
+    await scene.end(a!, { kind: 'bury' })
+    await scene.end(b!, { kind: 'complete' })
+
+    expect((await scene.store.depth([queue])).depths[0]).toMatchObject({ dead: 1 })
+  })
+})
+
+describe('large payloads', () => {
+  it('are not all read for a claim that is given one of them, though some in the line are stale', async () => {
+    const scene = await opened()
+    const payload = 'x'.repeat(1_000_000)
+    for (const job of numbered(100, { payload })) await scene.add(job)
+    await scene.store.records.delete(queue, { ids: ['job-50'] })
+
+    // In the second claim: the first takes what the server's Lua held before.
+    await scene.take(250)
+    await scene.take(250)
+
+    const info = String(await scene.port.command('INFO', ['memory']))
+    const [, held] = /used_memory_vm_eval:(\d+)/.exec(info)!
+    expect(Number(held)).toBeLessThan(32_000_000)
+  })
+})
+
+describe('a queue that is registered and not stored', () => {
+  it('hides no other queue, and keeps nobody from ending the claims of the dead', async () => {
+    const scene = await opened()
+    await scene.add({ id: 'a' })
+    const [claim] = await scene.take()
+    await scene.port.command('HSET', [queuesKey(scene.namespace), 'ghost', '2'])
+    const { records, workers } = scene.store
+
+    expect((await records.queues()).map(({ name }) => name)).toEqual([queue])
+    expect(await workers.held('worker-1')).toHaveLength(1)
+    expect((await workers.gone([claim!], 'worker-1')).crashed).toMatchObject([{ id: 'a' }])
+    await workers.remove('worker-1')
+    await expect(records.list('ghost', { by: 'time', limit: 1 })).rejects.toThrow(/'ghost'/)
+  })
+})
+
+describe('two that open a queue at once in different orders', () => {
+  it('leave all its shards in the order of the one, and refuse the other', async () => {
+    const base = new RedisScene(connect(server))
+    onTestFinished(() => base.store.close())
+    const shards = 4
+    /** What `isFirst` picks sets out at once, the rest when the others have gone. */
+    const late = (isFirst: (key: string) => boolean) =>
+      heldBack(connect(server), async ([key], [isWritten]) => {
+        if (isWritten === '1' && !isFirst(key!)) await new Promise((resolve) => setTimeout(resolve, 100))
+      })
+    const openers = [late((key) => key.includes(':0}')), late((key) => !key.includes(':0}'))].map((port) => {
+      const store = new RedisStore({ port, namespace: base.namespace })
+      onTestFinished(() => store.close())
+      return store
+    })
+    const orders = ['fifo', 'lifo'] as const
+
+    const ended = await Promise.allSettled(
+      openers.map((store, i) => store.open([{ ...settings, order: orders[i]!, shards }])),
+    )
+
+    const stored = await Promise.all(
+      Array.from({ length: shards }, (_, n) =>
+        base.port.command('HGET', [`{${base.namespace}:${queue}:${n}}:meta`, 'order']),
+      ),
+    )
+    expect(ended.map(({ status }) => status)).toEqual(['fulfilled', 'rejected'])
+    expect(stored.map(String)).toEqual(Array(shards).fill('fifo'))
+  })
+})
+
+describe('a wait', () => {
+  it('whose connection is lost shortly before its time is over ends as any other', async () => {
+    const [port, operator] = [connect(server), connect(server)]
+    onTestFinished(async () => {
+      await Promise.all([port.close(), operator.close()])
+    })
+    const never = new AbortController().signal
+    await operator.command('ZADD', ['bell', '0', '0'])
+    expect(await port.pop(['bell'], 5_000, never)).toBe('bell')
+
+    for (let round = 0; round < 20; round++) {
+      const popping = port.pop(['bell'], 30.5, never).catch((error: unknown) => error)
+      await operator.command('CLIENT', ['KILL', 'TYPE', 'normal', 'SKIPME', 'yes'])
+      const ended = await popping
+      if (ended !== undefined) expect(ended).toBeInstanceOf(StoreUnavailableError)
+    }
+  })
+})
+
+describe('a watch of jobs in several shards', () => {
+  it('listens to none of them any more where it cannot listen to one', async () => {
+    const port = connect(server)
+    const namespace = `watch-${process.pid}`
+    let stopped = 0
+    let listened = 0
+    const partial = new Proxy(port, {
+      get(target, name) {
+        const member: unknown = Reflect.get(target, name)
+        if (typeof member !== 'function') return member
+        if (name !== 'listen') return member.bind(target)
+        return async (...[channel, heard]: Parameters<RedisPort['listen']>) => {
+          if (channel.includes(':1}')) throw new Error('out of reach')
+          const stop = await target.listen(channel, heard)
+          listened += 1
+          return () => {
+            stopped += 1
+            stop()
+          }
+        }
+      },
+    })
+    const store = new RedisStore({ port: partial, namespace })
+    onTestFinished(() => store.close())
+    await store.open([{ ...settings, shards: 2 }])
+    const jobs = Array.from({ length: 20 }, (_, i) => ({
+      id: `job-${i}`,
+      task: 'send',
+      payload: '',
+      priority: 0,
+      rememberMs: 0,
+    }))
+    await store.enqueue([{ callId: 'call', queue, jobs }])
+
+    const watch = store.records.watch(
+      jobs.map(({ id }) => ({ queue, id })),
+      600_000,
+      new AbortController().signal,
+    )
+
+    await expect(watch).rejects.toThrow('out of reach')
+    await expect.poll(() => [listened, stopped]).toEqual([1, 1])
+  })
+})

@@ -1,0 +1,189 @@
+import { expect, it } from 'vitest'
+import {
+  ConfigError,
+  StoreCorruptError,
+  StoreFullError,
+  StoreRefusedError,
+  StoreUnavailableError,
+} from '#src/core/errors.js'
+import { isFatal } from '#src/runtime/outage.js'
+import { aboutOf, redisInfo, refuseUnfit } from '#src/stores/redis/redis-about.js'
+import { failureOf, isReadOnly, type RedisFailure, redisError } from '#src/stores/redis/redis-errors.js'
+import { ScriptRefusal } from '#src/stores/redis/redis-port.js'
+
+function reply(message: string): Error {
+  const error = new Error(message)
+  error.name = 'ReplyError'
+  return error
+}
+
+const script = 'script: 2c9d1e, on @user_script:1.'
+
+it.each<[string, RedisFailure, new (...args: never[]) => Error, boolean, RegExp]>([
+  ['LOADING Redis is loading the dataset in memory', 'not-executed', StoreUnavailableError, false, /loading its data/],
+  [
+    "MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'.",
+    'not-executed',
+    StoreUnavailableError,
+    false,
+    /lost its master/,
+  ],
+  ['CLUSTERDOWN Hash slot not served', 'not-executed', StoreUnavailableError, false, /cluster --check|--cluster check/],
+  [
+    'TRYAGAIN Multiple keys request during rehashing of slot',
+    'not-executed',
+    StoreUnavailableError,
+    false,
+    /moved to another node/,
+  ],
+  [
+    'BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.',
+    'not-executed',
+    StoreUnavailableError,
+    false,
+    /SCRIPT KILL/,
+  ],
+  [
+    `READONLY You can't write against a read only replica. ${script}`,
+    'not-executed',
+    StoreUnavailableError,
+    false,
+    /is a replica/,
+  ],
+  [
+    `NOREPLICAS Not enough good replicas to write. ${script}`,
+    'not-executed',
+    StoreUnavailableError,
+    false,
+    /min-replicas-to-write/,
+  ],
+  [
+    'UNBLOCKED force unblock from blocking operation, instance state changed (master -> replica?)',
+    'not-executed',
+    StoreUnavailableError,
+    false,
+    /become a replica/,
+  ],
+  ['MOVED 866 127.0.0.1:7001', 'not-executed', StoreUnavailableError, false, /keeps moving/],
+  ['ERR max number of clients reached', 'not-executed', StoreUnavailableError, false, /max number of clients/],
+  ['NOSCRIPT No matching script. Please use EVAL.', 'unknown-script', StoreUnavailableError, false, /NOSCRIPT/],
+  [`OOM command not allowed when used memory > 'maxmemory'. ${script}`, 'full', StoreFullError, false, /'maxmemory'/],
+  [
+    'MISCONF Redis is configured to save RDB snapshots, but it is currently not able to persist on disk.',
+    'unwritable',
+    StoreUnavailableError,
+    false,
+    /free space/,
+  ],
+  [
+    `WRONGTYPE Operation against a key holding the wrong kind of value ${script}`,
+    'corrupt',
+    StoreCorruptError,
+    true,
+    /namespace/,
+  ],
+  [`ERR value is not an integer or out of range ${script}`, 'corrupt', StoreCorruptError, true, /namespace/],
+  ['NOAUTH Authentication required.', 'refused', StoreRefusedError, true, /user and the password/],
+  [
+    'WRONGPASS invalid username-password pair or user is disabled.',
+    'refused',
+    StoreRefusedError,
+    true,
+    /user and the password/,
+  ],
+  [
+    "NOPERM User ann has no permissions to run the 'client|unblock' command",
+    'refused',
+    StoreRefusedError,
+    true,
+    /'\+client\|unblock'/,
+  ],
+  ['NOPERM No permissions to access a key', 'refused', StoreRefusedError, true, /~/],
+  ['NOPERM No permissions to access a channel', 'refused', StoreRefusedError, true, /&/],
+  ["ERR unknown command 'EVALSHA', with args beginning with: ", 'refused', StoreRefusedError, true, /'\+EVALSHA'/],
+  ['MILLRACE conflict', 'script-refusal', ScriptRefusal, false, /conflict/],
+])('%s', (message, failure, type, fatal, text) => {
+  const error = reply(message)
+  expect(failureOf(error, true)).toBe(failure)
+  const typed = redisError('redis://here', error, failure)
+  expect(typed).toBeInstanceOf(type)
+  expect(typed.message).toMatch(text)
+  expect(isFatal(typed)).toBe(fatal)
+  expect(isReadOnly(error)).toBe(message.startsWith('READONLY'))
+})
+
+it('a lost connection leaves in doubt what has left, and nothing else', () => {
+  const lost = new Error('Connection is closed.')
+  expect(failureOf(lost, true)).toBe('in-doubt')
+  expect(failureOf(lost, false)).toBe('not-executed')
+  expect(redisError('redis://here', lost, 'in-doubt')).toBeInstanceOf(StoreUnavailableError)
+  expect(redisError('redis://here', lost, 'in-doubt').message).toContain('in doubt')
+})
+
+it('where the client has followed redirections until it gave up, the last reply counts', () => {
+  const error = new Error('Too many Cluster redirections. Last error: ReplyError: TRYAGAIN Multiple keys request')
+  expect(failureOf(error, true)).toBe('not-executed')
+  expect(redisError('redis://here', error, 'not-executed').message).toContain('moved to another node')
+})
+
+it('an error carries nothing of the command that caused it, which may hold a password', () => {
+  const error = Object.assign(reply('WRONGPASS invalid username-password pair'), { command: { args: ['secret'] } })
+  expect(redisError('redis://here', error, 'refused').cause).toBeUndefined()
+})
+
+it('a word asked of a script refusal is the one it gave', () => {
+  expect((redisError('redis://here', reply('MILLRACE newer'), 'script-refusal') as ScriptRefusal).word).toBe('newer')
+})
+
+const sound = {
+  redis_version: '7.0.15',
+  role: 'master',
+  maxmemory_policy: 'noeviction',
+  aof_enabled: '1',
+  run_id: 'r1',
+}
+const infoOf = (fields: object) =>
+  redisInfo(
+    `# Server\r\n${Object.entries({ ...sound, ...fields })
+      .map(([name, value]) => `${name}:${value}\r\n`)
+      .join('')}`,
+  )
+
+it.each([
+  [{ redis_version: '6.2.14' }, /version 6.2.14.*Upgrade/],
+  [{ role: 'slave', master_host: 'b', master_port: '6380' }, /replica of b:6380/],
+  [{ maxmemory_policy: 'allkeys-lru' }, /CONFIG SET maxmemory-policy noeviction/],
+])('a server with %o is refused', (fields, message) => {
+  const attempt = () => refuseUnfit('redis://here', 'single', infoOf(fields))
+  expect(attempt).toThrow(ConfigError)
+  expect(attempt).toThrow(message)
+})
+
+it('a sound server is taken, Valkey too, and a replica where somebody else looks for the master', () => {
+  refuseUnfit('redis://here', 'single', infoOf({}))
+  refuseUnfit('redis://here', 'single', infoOf({ redis_version: '10.1.0' }))
+  refuseUnfit('redis://here', 'single', infoOf({ redis_version: '7.2.4', valkey_version: '8.0.2' }))
+  refuseUnfit('redis://here', 'other', infoOf({ role: 'slave' }))
+})
+
+it('durability is that of the weakest server', () => {
+  const [always, everysec, none] = [
+    { info: infoOf({}), appendFsync: 'always' },
+    { info: infoOf({ redis_version: '7.0.9' }) },
+    { info: infoOf({ aof_enabled: '0' }), appendFsync: 'always' },
+  ]
+  expect(aboutOf([always!])).toEqual({ version: '7.0.15', runId: 'r1', durability: 'machine' })
+  expect(aboutOf([always!, everysec!])).toEqual({ version: '7.0.9', durability: 'process' })
+  expect(aboutOf([always!, everysec!, none!]).durability).toBe('none')
+  expect(aboutOf([{ info: infoOf({ valkey_version: '8.0.2' }) }]).version).toBe('valkey 8.0.2')
+})
+
+it('what was under way when its connection ended is told without the options of the client', () => {
+  const error = new Error(
+    'Reached the max retries per request limit (which is 0). Refer to "maxRetriesPerRequest" option.',
+  )
+  error.name = 'MaxRetriesPerRequestError'
+  expect(redisError('redis://h:1', error, failureOf(error, true)).message).toBe(
+    'the connection to the Redis at redis://h:1 was lost before the answer came (the connection ended). Whether the call was carried out is in doubt.',
+  )
+})

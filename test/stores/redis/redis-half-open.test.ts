@@ -1,0 +1,72 @@
+/** The connection on which nothing passes any more, and nobody is told: half-open. */
+
+import { setTimeout as pause } from 'node:timers/promises'
+import { type FaultProxy, faultProxy, type RedisServer, startRedis } from 'millrace/testing'
+import { afterEach, beforeEach, expect, it } from 'vitest'
+import { StoreUnavailableError } from '#src/core/errors.js'
+import { redisAddress } from '#src/stores/redis/redis-address.js'
+import { openRedisPort } from '#src/stores/redis/redis-connection.js'
+import type { RedisPort } from '#src/stores/redis/redis-port.js'
+import { redisScript } from '#src/stores/redis/redis-script.js'
+
+const never = new AbortController().signal
+const count = redisScript('count', "return redis.call('INCR', KEYS[1])")
+
+let server: RedisServer
+let proxy: FaultProxy
+let through: RedisPort
+beforeEach(async () => {
+  server = await startRedis()
+  proxy = await faultProxy(server)
+  through = openRedisPort(redisAddress(proxy.url))
+})
+afterEach(async () => {
+  await through.close()
+  await proxy.close()
+  await server.stop()
+})
+
+async function errorOf(promise: Promise<unknown>): Promise<Error> {
+  return promise.then(
+    () => new Error('it did not reject'),
+    (error: Error) => error,
+  )
+}
+
+/** Asks until the answer is what is hoped for; the test's own time limit ends it otherwise. */
+async function until(isSo: () => Promise<boolean>): Promise<void> {
+  while (!(await isSo().catch(() => false))) await pause(20)
+}
+
+it('a connection on which no answer comes is given up, and the next one works', async () => {
+  await through.run(count, ['n'], [])
+  await proxy.inject('blackHole')
+  const startedAt = performance.now()
+  const error = await errorOf(through.run(count, ['n'], []))
+  expect(error).toBeInstanceOf(StoreUnavailableError)
+  expect(error.message).toContain('in doubt')
+  // Five seconds, and what a busy machine adds.
+  expect(performance.now() - startedAt).toBeLessThan(6_000)
+  await proxy.inject('none')
+  // What was in doubt arrives now, or never.
+  await until(async () => Number(await through.run(count, ['n'], [])) >= 2)
+})
+
+it('a silent server is given up by pop 2 s after it was to answer', async () => {
+  expect(await through.pop(['bell'], 500, never)).toBeUndefined()
+  await proxy.inject('blackHole')
+  const startedAt = performance.now()
+  expect(await errorOf(through.pop(['bell'], 500, never))).toBeInstanceOf(StoreUnavailableError)
+  expect(performance.now() - startedAt).toBeLessThan(4_000)
+})
+
+it('pop ends soon after its signal aborts even if the server is silent', async () => {
+  const abort = new AbortController()
+  const popping = through.pop(['bell'], 30_000, abort.signal)
+  await until(async () => String(await server.ask('CLIENT', 'LIST')).includes('cmd=bzpopmin'))
+  await proxy.inject('blackHole')
+  const abortedAt = performance.now()
+  abort.abort()
+  expect(await popping).toBeUndefined()
+  expect(performance.now() - abortedAt).toBeLessThan(3_000)
+})

@@ -1,0 +1,41 @@
+/** Reaching a Redis: through sentinels that are silent, and where there is little time. */
+
+import { faultProxy } from 'millrace/testing'
+import { afterEach, beforeEach, expect, it } from 'vitest'
+import { StoreUnavailableError } from '#src/core/errors.js'
+import { redisAddress } from '#src/stores/redis/redis-address.js'
+import { openRedisPort } from '#src/stores/redis/redis-connection.js'
+import { RedisServer } from '#src/testing/redis-server-process.js'
+
+const never = new AbortController().signal
+
+let server: RedisServer
+beforeEach(async () => {
+  server = await RedisServer.start()
+})
+afterEach(() => server.stop())
+
+it('a sentinel that is connected and silent is passed over, and the next one is asked', async () => {
+  const watch = [`sentinel monitor mymaster ${server.host} ${server.port} 1`]
+  const sentinel = await RedisServer.start({ isSentinel: true, config: watch })
+  const silent = await faultProxy({ port: sentinel.port })
+  silent.inject('blackHole')
+  const port = openRedisPort(
+    redisAddress(`redis+sentinel://127.0.0.1:${silent.port},127.0.0.1:${sentinel.port}/mymaster`),
+  )
+  // The first call may end before the silent one was given up; the connection is being made all the same.
+  const reached = () => port.about().catch(() => undefined)
+  expect((await reached()) ?? (await reached())).toMatchObject({ durability: 'none' })
+  await port.close()
+  await silent.close()
+  await sentinel.stop()
+})
+
+it('a pop on a server that is away says that it is, however little time is left', async () => {
+  const port = openRedisPort(redisAddress(`redis://127.0.0.1:${server.port}`))
+  expect(await port.pop(['bell'], 500, never)).toBeUndefined()
+  await server.kill()
+  for (const forMs of [1.5, 20.7, 60.3])
+    await expect(port.pop(['bell'], forMs, never)).rejects.toBeInstanceOf(StoreUnavailableError)
+  await port.close()
+})

@@ -1,0 +1,120 @@
+/** A Redis scene: a store under a namespace of its own with one queue, and the keys of that queue in your hand. */
+
+import type { ClusterServers } from 'millrace/testing'
+import { redisAddress } from '#src/stores/redis/redis-address.js'
+import { openRedisPort } from '#src/stores/redis/redis-connection.js'
+import { queuesKey, type ShardKey, shardTag } from '#src/stores/redis/redis-keys.js'
+import type { RedisArgument, RedisPort } from '#src/stores/redis/redis-port.js'
+import { listIn } from '#src/stores/redis/redis-reply.js'
+import { RedisStore } from '#src/stores/redis/redis-store.js'
+import type { Claim, NewJob, QueueSettings, SettleItem } from '#src/stores/store.js'
+import type { StoreHealth } from '#src/stores/store-health.js'
+
+export const queue = 'mail'
+export const settings: QueueSettings = { name: queue, kind: 'plain', order: 'fifo', maxCrashes: 3, dead: {} }
+
+export interface Login {
+  readonly username: string
+  readonly password: string
+}
+
+export function connect(server: { readonly port: number }, login: Partial<Login> = {}): RedisPort {
+  return openRedisPort(redisAddress({ hosts: [`127.0.0.1:${server.port}`], ...login }))
+}
+
+export function connectCluster(cluster: ClusterServers, login: Partial<Login> = {}): RedisPort {
+  const hosts = cluster.servers.map(({ host, port }) => ({ host, port }))
+  return openRedisPort(redisAddress({ kind: 'cluster', hosts, ...login }))
+}
+
+let made = 0
+
+export class RedisScene {
+  readonly namespace: string
+  readonly port: RedisPort
+  readonly store: RedisStore
+  #calls = 0
+
+  constructor(port: RedisPort, { namespace = `scene-${process.pid}-${++made}`, replicas = 0 } = {}) {
+    this.namespace = namespace
+    this.port = port
+    this.store = new RedisStore({ port, namespace, replicas })
+  }
+
+  /** With the queue open, and a job of every kind in it. */
+  static async busy(port: RedisPort): Promise<RedisScene> {
+    const scene = new RedisScene(port)
+    await scene.store.open([settings])
+    await scene.fill()
+    return scene
+  }
+
+  get health(): StoreHealth {
+    return this.store.health
+  }
+
+  get queues(): string {
+    return queuesKey(this.namespace)
+  }
+
+  key(name: ShardKey): string {
+    return `${shardTag(this.namespace, queue, 0, 1)}:${name}`
+  }
+
+  /** One command on a key of the queue. */
+  raw(command: string, name: ShardKey, ...args: RedisArgument[]) {
+    return this.port.command(command, [this.key(name), ...args])
+  }
+
+  /** The members of a sorted set or the elements of the line. */
+  async all(name: ShardKey): Promise<Buffer[]> {
+    return listIn(await this.raw(name === 'line' ? 'LRANGE' : 'ZRANGE', name, '0', '-1')) as Buffer[]
+  }
+
+  /** The fields of a hash, byte by byte. */
+  async fields(name: ShardKey): Promise<string[]> {
+    return (listIn(await this.raw('HKEYS', name)) as Buffer[]).map((field) => field.toString('latin1'))
+  }
+
+  async field(name: ShardKey, field: string): Promise<Buffer> {
+    return (await this.raw('HGET', name, field)) as Buffer
+  }
+
+  async add(...jobs: (Partial<NewJob> & { readonly id: string })[]): Promise<void> {
+    const given = jobs.map((job) => ({ task: 'send', payload: '{}', priority: 0, rememberMs: 0, ...job }))
+    await this.store.enqueue([{ callId: `call-${++this.#calls}`, queue, jobs: given }])
+  }
+
+  async take(limit = 1, leaseMs = 600_000): Promise<readonly Claim[]> {
+    return (await this.store.claim([{ queue, limit }], { worker: 'worker-1', leaseMs })).claims
+  }
+
+  async end({ id, fence }: Claim, how: object): Promise<void> {
+    await this.store.settle([{ queue, id, fence, ...how } as SettleItem])
+  }
+
+  async fill(): Promise<void> {
+    const ends: readonly [string, object, Partial<NewJob>][] = [
+      ['kept', { kind: 'complete', result: { payload: '1', keepMs: 600_000 } }, {}],
+      ['remembered', { kind: 'complete' }, { rememberMs: 600_000, meta: '{}', codec: 'plain' }],
+      ['dead', { kind: 'bury', error: 'broken', reason: 'unrecoverable' }, {}],
+    ]
+    for (const [id, how, job] of ends) {
+      await this.add({ id, ...job })
+      await this.end((await this.take())[0]!, how)
+    }
+    await this.add({ id: 'suspect' })
+    await this.take(1, 1)
+    while ((await this.store.claim([{ queue, limit: 0 }], { worker: 'finder', leaseMs: 1 })).crashed.length === 0);
+    await this.add({ id: 'failed' })
+    await this.end((await this.take())[0]!, { kind: 'retry', delayMs: 0, error: 'once' })
+    await this.add({ id: 'running', rememberMs: 1_000 })
+    const claims = await this.take(2)
+    await this.end(claims.find(({ id }) => id === 'failed')!, { kind: 'retry', delayMs: 0, error: 'twice' })
+    const { fence } = claims.find(({ id }) => id === 'running')!
+    await this.store.extend([{ queue, id: 'running', fence, leaseMs: 600_000, beat: { started: true, host: 'here' } }])
+    await this.add({ id: 'line-1' }, { id: 'line-2' }, { id: 'line-3' }, { id: 'line-4', payload: Buffer.from('x') })
+    await this.store.records.delete(queue, { ids: ['line-3'] })
+    await this.add({ id: 'urgent', priority: 5 }, { id: 'due-later', delayMs: 3_600_000 })
+  }
+}

@@ -1,0 +1,91 @@
+/** The connection where the servers change under it: slots that move on a cluster, masters that die behind Sentinels. */
+
+import { setTimeout as pause } from 'node:timers/promises'
+import { startRedis } from 'millrace/testing'
+import { afterEach, expect, it } from 'vitest'
+import { redisAddress } from '#src/stores/redis/redis-address.js'
+import { openRedisPort } from '#src/stores/redis/redis-connection.js'
+import type { RedisPort } from '#src/stores/redis/redis-port.js'
+import { redisScript } from '#src/stores/redis/redis-script.js'
+import { poll } from '#src/testing/poll.js'
+
+const never = new AbortController().signal
+const count = redisScript('count', "return redis.call('INCR', KEYS[1])")
+const withinMs = 20_000
+
+const ends: (() => Promise<void>)[] = []
+afterEach(async () => {
+  for (const end of ends.splice(0).reverse()) await end()
+})
+
+function open(url: string): RedisPort {
+  const port = openRedisPort(redisAddress(url))
+  ends.push(() => port.close())
+  return port
+}
+
+async function startCluster() {
+  const cluster = await startRedis({ mode: 'cluster' })
+  ends.push(() => cluster.stop())
+  const slot = Number(await cluster.servers[0]!.ask('CLUSTER', 'KEYSLOT', '{t}'))
+  const from = await cluster.masterOf(slot)
+  const to = cluster.servers.find((server) => server !== from)!
+  return { cluster, slot, from, to, port: open(cluster.url) }
+}
+
+async function startSentinel() {
+  const redis = await startRedis({ mode: 'sentinel' })
+  ends.push(() => redis.stop())
+  return { redis, port: open(redis.url) }
+}
+
+it('while a slot moves no call is lost and none is carried out twice', { timeout: 60_000 }, async () => {
+  const { cluster, slot, from, to, port } = await startCluster()
+  for (let i = 0; i < 50; i += 1) await port.command('SET', [`{t}:${i}`, 'x'])
+  let isMoving = true
+  const counting = (async () => {
+    let answered = 0
+    for (; isMoving; answered += 1) expect(await port.run(count, ['{t}:n'], [])).toBe(answered + 1)
+    return answered
+  })()
+  for await (const _ of cluster.moveSlot(slot, from, to, { batch: 5 })) await pause(10)
+  isMoving = false
+  const answered = await counting
+  expect(answered).toBeGreaterThan(10)
+  expect(await port.run(count, ['{t}:n'], [])).toBe(answered + 1)
+  expect(await to.ask('GET', '{t}:n')).toBe(String(answered + 1))
+})
+
+it('a listener goes on hearing when its slot has moved, and is told of the gap', { timeout: 60_000 }, async () => {
+  const { cluster, slot, from, to, port } = await startCluster()
+  const heard: (string | undefined)[] = []
+  await port.listen('{t}:bell', (message) => heard.push(message))
+  await from.ask('SPUBLISH', '{t}:bell', 'before')
+  await poll(async () => heard.at(-1), { what: 'the first message', withinMs })
+  for await (const _ of cluster.moveSlot(slot, from, to)) await pause(1)
+  await poll(async () => (heard.includes(undefined) ? true : undefined), { what: 'word of the gap', withinMs })
+  await to.ask('SPUBLISH', '{t}:bell', 'after')
+  await poll(async () => (heard.includes('after') ? true : undefined), { what: 'the second message', withinMs })
+  expect(heard[0]).toBe('before')
+})
+
+it('when its master dies behind Sentinels calls go on, pop and listeners too', { timeout: 60_000 }, async () => {
+  const { redis, port } = await startSentinel()
+  const heard: (string | undefined)[] = []
+  await port.run(count, ['n'], [])
+  await port.listen('news', (message) => heard.push(message))
+  const popping = port.pop(['bell'], 40_000, never)
+  const old = await redis.master()
+  await poll(async () => (String(await old.ask('CLIENT', 'LIST')).includes('cmd=bzpopmin') ? true : undefined), {
+    what: 'the blocking command',
+    withinMs,
+  })
+  await old.kill()
+  const master = await redis.masterAfter(old)
+  expect(await poll(() => port.run(count, ['m'], []), { what: 'a call to the new master', withinMs: 5_000 })).toBe(1)
+  await poll(async () => (heard.includes(undefined) ? true : undefined), { what: 'word of the gap', withinMs })
+  await master.ask('PUBLISH', 'news', 'after')
+  await poll(async () => (heard.includes('after') ? true : undefined), { what: 'the message', withinMs })
+  await master.ask('ZADD', 'bell', 0, '0')
+  expect(await popping).toBe('bell')
+})
