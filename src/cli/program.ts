@@ -2,8 +2,10 @@
 
 import { readFileSync } from 'node:fs'
 import { Command } from 'commander'
+import { addDoctor } from './doctor-command.js'
 import { addEnqueue } from './enqueue-command.js'
 import { exitCodeHelp } from './exit-code.js'
+import { addFsck } from './fsck-command.js'
 import { addJobs } from './jobs-command.js'
 import { addMorgue } from './morgue-command.js'
 import { printable } from './printable.js'
@@ -37,7 +39,7 @@ Environment:
 
 ${exitCodeHelp}`,
     )
-  for (const add of [addWork, addEnqueue, addStats, addJobs, addMorgue]) add(program)
+  for (const add of [addWork, addEnqueue, addStats, addJobs, addMorgue, addDoctor, addFsck]) add(program)
   return program
 }
 

@@ -175,6 +175,8 @@ describe('the commands of millrace', () => {
       ['morgue', 'list'],
       ['morgue', 'revive'],
       ['morgue', 'delete'],
+      ['doctor'],
+      ['fsck'],
     ])
       expect((await run([...command, '--help'], { cwd })).stdout, command.join(' ')).toMatch(/Examples?:\n {2}\$/)
     expect((await run(['--version'], { cwd })).stdout).toMatch(/^\d+\.\d+\.\d+\n$/)

@@ -51,6 +51,8 @@ const mistakes: readonly (readonly [readonly string[], RegExp])[] = [
   [['morgue', 'revive', 'default'], /either their ids or --all/],
   [['morgue', 'delete', 'default', 'a', '--all'], /either their ids or --all/],
   [['morgue', 'revive', 'nope', '--all'], /queue 'nope' is not declared/],
+  [['doctor', 'default'], /too many arguments for 'doctor'/],
+  [['fsck', 'default'], /too many arguments for 'fsck'/],
 ]
 
 describe('a wrong command line', () => {

@@ -1,0 +1,61 @@
+import { startRedis } from 'millrace/testing'
+import { expect, it, onTestFinished } from 'vitest'
+import { CommandProcess, runJson } from './command-process.js'
+import { configFile, project, projectFiles } from './project.js'
+
+interface Listing {
+  queues: { queue: string; jobs: { id: string; state: string }[] }[]
+}
+
+interface Stats {
+  totals: Record<string, number>
+  workers: { count: number; slots: number }
+}
+
+/** The usual project, in a namespace of its own. */
+function projectIn(namespace: string): string {
+  const config = configFile.replace('  queues:', `  namespace: '${namespace}',\n  queues:`)
+  return project({ ...projectFiles, 'millrace.config.ts': config })
+}
+
+it('the commands tell one story on Redis, each namespace its own', { timeout: 60_000 }, async () => {
+  const redis = await startRedis()
+  onTestFinished(() => redis.stop())
+  const env = { MILLRACE_STORE: redis.url }
+  const [shop, other] = [
+    { cwd: projectIn('shop'), env },
+    { cwd: projectIn('other'), env },
+  ]
+  const worker = new CommandProcess(['work', '--json', '--concurrency', '3'], shop)
+  expect(await worker.events('worker.started')).toMatchObject([{ store: `redis://127.0.0.1:${redis.port}` }])
+
+  expect(await runJson(['enqueue', 'echo', '{"n":1}', '--id', 'good'], shop)).toMatchObject({ outcome: 'added' })
+  expect(await runJson(['enqueue', 'echo', '{"n":2}', '--id', 'good'], shop)).toMatchObject({ outcome: 'duplicate' })
+  await runJson(['enqueue', 'fail', '"no such luck"', '--id', 'bad'], shop)
+  await runJson(['enqueue', 'echo', '3', '--id', 'later', '--delay', '1h'], shop)
+  await worker.events('job.buried')
+
+  expect(await runJson<Stats>(['stats'], shop)).toMatchObject({
+    totals: { ready: 0, scheduled: 1, running: 0, dead: 1, processed: 1, failed: 1 },
+    workers: { count: 1, slots: 3 },
+  })
+  expect(await runJson(['jobs', 'show', 'good'], shop)).toMatchObject({ state: 'completed', input: { n: 1 } })
+  const listed = await runJson<Listing>(['jobs', 'list', 'default', '--by', 'id'], shop)
+  expect(listed.queues[0]!.jobs).toMatchObject([
+    { id: 'bad', state: 'dead' },
+    { id: 'good', state: 'completed' },
+    { id: 'later', state: 'scheduled' },
+  ])
+  const morgue = await runJson<Listing>(['morgue', 'list', 'default'], shop)
+  expect(morgue.queues[0]!.jobs).toMatchObject([{ id: 'bad' }])
+  expect(await runJson(['morgue', 'revive', 'default', 'bad'], shop)).toEqual({ queue: 'default', revived: 1 })
+  // What is revived wakes the worker.
+  await worker.events('job.buried', 2)
+  worker.kill('SIGTERM')
+  expect(await worker.end()).toMatchObject({ code: 0, stderr: '' })
+
+  expect(await runJson<Stats>(['stats'], shop)).toMatchObject({ totals: { failed: 2 }, workers: { count: 0 } })
+  expect((await runJson<Stats>(['stats'], other)).totals).toMatchObject({ scheduled: 0, dead: 0, processed: 0 })
+  const keys = (await redis.ask('KEYS', '*')) as string[]
+  expect(keys.filter((key) => !/^\{(shop|other)[:}]/.test(key))).toEqual([])
+})

@@ -1,0 +1,71 @@
+import { describe, expect, it } from 'vitest'
+import { run, runJson } from './command-process.js'
+import { project, projectFiles } from './project.js'
+
+/** A store whose health says what it is asked for, and which cannot be opened. */
+const storeFile = `
+export default () => ({
+  open: () => { throw new Error('opened') },
+  close: async () => {},
+  health: {
+    examine: async () => [
+      { level: 'ok', what: 'version', text: 'Redis 7.0.15' },
+      { level: 'warning', what: 'persistence', text: 'none\\u001b[2J' },
+    ],
+    check: async (queue) => [
+      { level: 'error', what: 'queue ' + (queue ?? 'all'), text: "missing from 'line': a. They never run." },
+      { level: 'error', what: 'unknown keys', text: 'x' },
+    ],
+  },
+})
+`
+const configFile = `
+import { millrace } from 'millrace'
+export default millrace({ store: { module: './store.js' }, queues: { default: {} }, tasks: [] })
+`
+const files = { 'store.js': storeFile, 'package.json': '{"type":"module"}', 'millrace.config.ts': configFile }
+
+describe('doctor and fsck', () => {
+  it('list what the store says, one line a finding, and open no queue', async () => {
+    const cwd = project(files)
+
+    expect(await run(['doctor'], { cwd })).toMatchObject({
+      code: 0,
+      stdout: 'ok       version      Redis 7.0.15\nwarning  persistence  none\\u001b[2J\n',
+      stderr: '',
+    })
+    expect(await runJson(['doctor'], { cwd })).toEqual({
+      store: './store.js#default',
+      findings: [
+        { level: 'ok', what: 'version', text: 'Redis 7.0.15' },
+        { level: 'warning', what: 'persistence', text: 'none\u001b[2J' },
+      ],
+    })
+  })
+
+  it('end with 1 where there is an error', async () => {
+    const cwd = project(files)
+
+    expect(await run(['fsck', '--queue', 'mail'], { cwd })).toMatchObject({
+      code: 1,
+      stdout: "error    queue mail    missing from 'line': a. They never run.\nerror    unknown keys  x\n",
+      stderr: 'millrace: fsck found 2 errors in ./store.js#default.\n',
+    })
+    const { code, stdout } = await run(['fsck', '--json'], { cwd })
+    expect(code).toBe(1)
+    expect(JSON.parse(stdout)).toMatchObject({ findings: [{ level: 'error', what: 'queue all' }, {}] })
+  })
+
+  it('have one sentence for a store that cannot be looked at, and end well', async () => {
+    const cwd = project(projectFiles)
+
+    for (const command of ['doctor', 'fsck']) {
+      expect(await run([command], { cwd })).toMatchObject({
+        code: 0,
+        stdout: `sqlite:jobs.db: there is nothing that ${command} could look at.\n`,
+        stderr: '',
+      })
+      expect(await runJson([command], { cwd })).toEqual({ store: 'sqlite:jobs.db', findings: [] })
+    }
+  })
+})
