@@ -1,0 +1,19 @@
+/** The process of one contender: takes the measures it is sent, one at a time, and sends back what they came to. */
+
+import { type ContenderName, openers } from './contender.js'
+import type { MeasureAnswer, MeasureOrder } from './contender-process.js'
+import { measuresOf } from './measures.js'
+
+const [name, url = ''] = process.argv.slice(2)
+const { open } = await openers[name as ContenderName]()
+const measures = measuresOf(open, url)
+
+process.once('disconnect', () => process.exit())
+process.on('message', async ({ measure, plan }: MeasureOrder) => {
+  const answer: MeasureAnswer = await (measures[measure] as (plan: unknown) => Promise<unknown>)(plan).then(
+    (value) => ({ value }),
+    (error: unknown) => ({ error: error instanceof Error ? String(error.stack) : String(error) }),
+  )
+  process.send?.(answer)
+})
+process.send?.('ready')

@@ -1,0 +1,117 @@
+/** The race: contenders take the same measure one after the other, round by round, and are compared within each round. */
+
+import type { BenchReport } from './bench.js'
+import type { ContenderName } from './contender.js'
+import type { ContenderProcess } from './contender-process.js'
+import { jobsIn, type Lap, lapOf, lapsText } from './redis-lap.js'
+import type { Spent } from './redis-meter.js'
+import { figure, grouped, roundsOf, roundsText } from './rounds.js'
+
+/** In the order of `contenderNames`. */
+export type Field = ReadonlyMap<ContenderName, ContenderProcess>
+
+export interface Race {
+  readonly title: string
+  /** What the names of its ratios begin with. */
+  readonly key: string
+  run(contender: ContenderProcess, jobs: number): Promise<Spent>
+  /** The same of the raw limit, with so many jobs in each of its calls, so many of which are unanswered at a time. */
+  runRaw(contender: ContenderProcess, jobs: number, perCall: number, inFlight: number): Promise<Spent>
+}
+
+export interface RaceLength {
+  readonly rounds: number
+  /** What a round of one contender takes, about. */
+  readonly roundMs: number
+}
+
+/** In the first round, which shows how many jobs the next one needs and is not counted. */
+const firstJobs = 5_000
+
+const turnRaw: Race['runRaw'] = async (contender, jobs, perCall, inFlight) => {
+  await contender.take('fill', { jobs })
+  return contender.take('work', { jobs, concurrency: perCall, workers: inFlight })
+}
+
+const addRaw: Race['runRaw'] = (contender, jobs, perCall, inFlight) =>
+  contender.take('enqueueMany', { jobs, perCall, inFlight })
+
+/** The raw limit's own two: `add` is compared with both ways to enqueue, `ack+fetch` with processing. */
+export const rawRuns = { add: addRaw, 'ack+fetch': turnRaw }
+
+export function processing(key: string, concurrency: number): Race {
+  return {
+    title: `process, concurrency ${concurrency}`,
+    key,
+    async run(contender, jobs) {
+      await contender.take('fill', { jobs })
+      return contender.take('work', { jobs, concurrency })
+    },
+    runRaw: turnRaw,
+  }
+}
+
+export function enqueueing(key: string, inFlight: number): Race {
+  return {
+    title: `enqueue, ${grouped(inFlight)} in flight`,
+    key,
+    run: (contender, jobs) => contender.take('enqueue', { jobs, inFlight }),
+    runRaw: addRaw,
+  }
+}
+
+export function enqueueingMany(key: string, perCall: number): Race {
+  return {
+    title: `enqueueMany of ${grouped(perCall)}`,
+    key,
+    run: (contender, jobs) => contender.take('enqueueMany', { jobs, perCall, inFlight: 1 }),
+    runRaw: addRaw,
+  }
+}
+
+/** Runs it, says what came of it, and resolves to its ratios by name. Raw takes as many jobs per call as Millrace did. */
+export async function race(
+  report: BenchReport,
+  field: Field,
+  { title, key, run, runRaw }: Race,
+  { rounds, roundMs }: RaceLength,
+): Promise<Record<string, number>> {
+  // Without Millrace there is nothing that says how many jobs per call the limit is asked for.
+  const runners = [...field.values()].filter(({ name }) => name !== 'raw' || field.has('millrace'))
+  const laps = new Map<ContenderName, Lap[]>(runners.map(({ name }) => [name, []]))
+  const last = (name: ContenderName) => laps.get(name)?.at(-1)
+  for (let round = 0; round <= rounds; round += 1) {
+    for (const runner of runners) {
+      const before = last(runner.name)
+      const jobs = before === undefined ? firstJobs : jobsIn(roundMs, before)
+      const perCall = Math.max(1, Math.round(last('millrace')?.perCall ?? 1))
+      const spent = await (runner.name === 'raw' ? runRaw(runner, jobs, perCall, 1) : run(runner, jobs))
+      laps.get(runner.name)!.push(lapOf(spent, jobs))
+    }
+  }
+  for (const all of laps.values()) all.shift()
+  report.say(`\n${title}`)
+  for (const [name, all] of laps) report.say(`  ${name.padEnd(10)} ${lapsText(all)}`)
+  return ratiosOf(report, laps, key)
+}
+
+const comparisons: readonly { ending: string; rival: ContenderName; of: (lap: Lap) => number; text: string }[] = [
+  { ending: '', rival: 'bullmq', of: (lap) => lap.perSecond, text: '× BullMQ' },
+  { ending: 'OfBeeQueue', rival: 'bee-queue', of: (lap) => lap.perSecond, text: '× bee-queue' },
+  { ending: 'OfRawLimit', rival: 'raw', of: (lap) => lap.perSecond, text: 'of the raw limit' },
+  { ending: 'RedisCpu', rival: 'bullmq', of: (lap) => lap.redisCpuUs, text: 'of the CPU that BullMQ takes in Redis' },
+  { ending: 'NodeCpu', rival: 'bullmq', of: (lap) => lap.nodeCpuUs, text: 'of the CPU that BullMQ takes in Node' },
+]
+
+function ratiosOf(report: BenchReport, laps: ReadonlyMap<ContenderName, Lap[]>, key: string): Record<string, number> {
+  const ratios: Record<string, number> = {}
+  const own = laps.get('millrace')
+  for (const { ending, rival, of, text } of comparisons) {
+    const theirs = laps.get(rival)
+    if (own === undefined || theirs === undefined) continue
+    const rounds = roundsOf(own.map((lap, round) => of(lap) / of(theirs[round]!)))
+    report.say(`  ${roundsText(rounds, 2)} ${text}`)
+    ratios[`${key}${ending}`] = figure(rounds.median)
+  }
+  return ratios
+}

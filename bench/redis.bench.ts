@@ -1,0 +1,82 @@
+/** Millrace on Redis beside BullMQ, bee-queue and the raw limit, on one server, in alternating rounds of one run. */
+
+import { createRequire } from 'node:module'
+import { cpus } from 'node:os'
+import type { BenchReport } from './bench.js'
+import { type ContenderName, contenderNames } from './contender.js'
+import { ContenderProcess } from './contender-process.js'
+import { depth } from './redis-depth.js'
+import { idle, memory } from './redis-footprint.js'
+import { latency } from './redis-latency.js'
+import { limit } from './redis-limit.js'
+import { enqueueing, enqueueingMany, type Field, processing, race } from './redis-race.js'
+import { startRedisServer } from './redis-server.js'
+
+const races = [
+  processing('process', 100),
+  processing('process10', 10),
+  processing('process1', 1),
+  enqueueing('enqueue', 1_000),
+  enqueueingMany('enqueueMany', 1_000),
+]
+
+const full = { rounds: 3, roundMs: 1_500, memoryJobs: 100_000, idleMs: 30_000, latencyJobs: 500, backlog: 5_000_000 }
+/** Shows that everything runs; its figures mean nothing. */
+const quick = { rounds: 1, roundMs: 300, memoryJobs: 10_000, idleMs: 5_000, latencyJobs: 100, backlog: 50_000 }
+
+/**
+ * `--quick`; `--backlog=500000` for a shorter long backlog; `--contenders=bullmq,raw` for some of them: ratios of others are
+ * then left out.
+ */
+export async function bench(report: BenchReport): Promise<unknown> {
+  const names = chosenNames(flag('contenders'))
+  const plan = process.argv.includes('--quick') ? quick : full
+  const backlog = Number(flag('backlog') ?? plan.backlog)
+  const server = await startRedisServer()
+  const field = new Map<ContenderName, ContenderProcess>()
+  try {
+    for (const name of names) field.set(name, await ContenderProcess.start(name, server.url))
+    report.say(
+      `node ${process.version}, ${cpus().length} × ${cpus()[0]?.model.trim()}, ${versions()}, appendfsync everysec, medians of ${plan.rounds} rounds (spread)`,
+    )
+    return await figures(report, field, server.url, { ...plan, backlog })
+  } finally {
+    for (const contender of field.values()) await contender.end()
+    await server.stop()
+  }
+}
+
+async function figures(report: BenchReport, field: Field, url: string, plan: typeof full): Promise<unknown> {
+  const ratios: Record<string, number | undefined> = {}
+  for (const one of races) Object.assign(ratios, await race(report, field, one, plan))
+  const [millrace, raw] = [field.get('millrace'), field.get('raw')]
+  if (raw !== undefined) await limit(report, raw, plan)
+  ratios['memoryPerWaitingJob'] = await memory(report, field, plan.memoryJobs, 10)
+  ratios['memoryPerWaitingJobOf1KB'] = await memory(report, field, plan.memoryJobs, 1_024)
+  ratios['idleCommands'] = await idle(report, [...field.keys()], plan.idleMs)
+  const latencies = await latency(report, field, url, plan.rounds, plan.latencyJobs)
+  if (millrace !== undefined) ratios['costInDepth'] = await depth(report, millrace, plan.backlog, plan.rounds)
+  const { processOfRawLimit: ofRawLimit, ...others } = ratios
+  const { millrace: latencyMs, ...rivals } = latencies
+  return { ratios: { ofRawLimit, ...others }, latencyMs: { ...latencyMs, rivals } }
+}
+
+function flag(name: string): string | undefined {
+  const start = `--${name}=`
+  return process.argv.find((argument) => argument.startsWith(start))?.slice(start.length)
+}
+
+function chosenNames(list: string | undefined): ContenderName[] {
+  const wanted = list?.split(',') ?? contenderNames
+  const unknown = wanted.filter((name) => !contenderNames.some((known) => known === name))
+  if (unknown.length > 0)
+    throw new Error(`--contenders names '${unknown.join(`', '`)}'; expected some of ${contenderNames.join(', ')}`)
+  return contenderNames.filter((name) => wanted.includes(name))
+}
+
+function versions(): string {
+  const require = createRequire(import.meta.url)
+  return ['ioredis', 'bullmq', 'bee-queue']
+    .map((name) => `${name} ${(require(`${name}/package.json`) as { version: string }).version}`)
+    .join(', ')
+}
