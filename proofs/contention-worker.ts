@@ -1,30 +1,34 @@
 /** A worker process of the contention proof: runs jobs, and tells its parent of failed store calls and its longest one. */
 
 import { setTimeout as delay } from 'node:timers/promises'
-import { defineTask, millrace } from 'millrace'
+import { defineTask, millrace, type StoreDescriptor } from 'millrace'
+import { RedisStore } from '#src/stores/redis/redis-store.js'
 import { SqliteStore } from '#src/stores/sqlite/sqlite-store.js'
 import { contended, leaseMs, type WorkerWord } from './contention.js'
 
-const [store = '', jobMs = '0'] = process.argv.slice(2)
+const [described = '', jobMs = '0'] = process.argv.slice(2)
+const store = JSON.parse(described) as StoreDescriptor
 const say = (word: WorkerWord) => process.send?.(word)
 
 let slowestMs = 0
-for (const name of ['claim', 'settle', 'extend', 'enqueue'] as const) {
-  const call = SqliteStore.prototype[name] as (...args: unknown[]) => Promise<unknown>
-  Object.assign(SqliteStore.prototype, {
-    async [name](...args: unknown[]) {
-      const startedAt = performance.now()
-      try {
-        return await call.apply(this, args)
-      } finally {
-        const ms = performance.now() - startedAt
-        if (ms > slowestMs) {
-          slowestMs = ms
-          say({ kind: 'slowest', ms })
+for (const { prototype } of [SqliteStore, RedisStore]) {
+  for (const name of ['claim', 'settle', 'extend', 'enqueue'] as const) {
+    const call = prototype[name] as (...args: unknown[]) => Promise<unknown>
+    Object.assign(prototype, {
+      async [name](...args: unknown[]) {
+        const startedAt = performance.now()
+        try {
+          return await call.apply(this, args)
+        } finally {
+          const ms = performance.now() - startedAt
+          if (ms > slowestMs) {
+            slowestMs = ms
+            say({ kind: 'slowest', ms })
+          }
         }
-      }
-    },
-  })
+      },
+    })
+  }
 }
 
 const longestMs = 2 * Number(jobMs)

@@ -1,12 +1,20 @@
-/** Contention: several worker processes on one SQLite file, some of them killed or stopped, and what the audit says of it afterwards. */
+/** Contention: several worker processes on one store, some of them killed or stopped, and what the audit says of it afterwards. */
 
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
-import { defineTask, type Mill, millrace } from 'millrace'
-import type { AuditEntry } from 'millrace/testing'
-import { sqliteHarness } from '#src/testing/sqlite-harness.js'
+import {
+  type Depth,
+  defineTask,
+  EnqueueManyError,
+  type Mill,
+  millrace,
+  type StoreDescriptor,
+  StoreUnavailableError,
+} from 'millrace'
+import { type AuditEntry, auditBreaches } from 'millrace/testing'
+import { type Ground, type OpenGround, sqliteGround } from './ground.js'
 
 export interface ContentionPlan {
   readonly jobs: number
@@ -17,6 +25,8 @@ export interface ContentionPlan {
   readonly kills: number
   /** Workers stopped with SIGSTOP for longer than the lease, and then let go on. */
   readonly stops?: number
+  /** Times the server of the store is killed with SIGKILL and started again on its data. */
+  readonly crashes?: number
   readonly random: () => number
   /** Gives up after so long. */
   readonly withinMs: number
@@ -25,13 +35,17 @@ export interface ContentionPlan {
 export interface ContentionOutcome {
   readonly seconds: number
   readonly completed: number
+  /** Of the jobs that were accepted. */
   readonly lost: number
   readonly completedTwice: number
   /** Claims made while another one of the same job was current. */
   readonly overlaps: number
+  /** What else the audit must never show, such as a fence that does not grow. */
+  readonly breaches: readonly string[]
   readonly redelivered: number
   readonly kills: number
   readonly stops: number
+  readonly crashes: number
   /** Longest time from a kill, or the begin of a stop, to the moment when the last job in hand was back in its queue. */
   readonly slowestReturnMs: number
   /** Jobs that ended in the morgue. */
@@ -54,6 +68,8 @@ export type WorkerWord =
   | { readonly kind: 'slowest'; readonly ms: number }
 
 export const contended = defineTask({ name: 'contended' })
+/** The producer is ahead of the workers by so many jobs at most, so that it goes on as long as they do. */
+const mostAhead = 2_000
 /** Short, so that what a killed worker held is back before the run is over. */
 export const leaseMs = 3_000
 /** Stopped for so many leases, at least and at most. */
@@ -63,50 +79,55 @@ const stoppedAtOnce = 3
 
 const lookMs = 20
 
-export async function contend(plan: ContentionPlan): Promise<ContentionOutcome> {
-  const harness = await sqliteHarness()
-  const store = `sqlite:${harness.file}`
+export async function contend(plan: ContentionPlan, open: OpenGround = sqliteGround): Promise<ContentionOutcome> {
+  const ground = await open()
+  const { store } = ground
   const mill = millrace({ store, tasks: [contended], queues: { default: { lease: leaseMs } } })
   const crew = new Crew(store, plan.jobMs)
   try {
     await mill.depths()
     await Promise.all(Array.from({ length: plan.processes }, () => crew.start()))
     const startedAt = performance.now()
-    const enqueued = enqueueAll(mill, plan.jobs)
-    await attack(plan, mill, crew)
-    await enqueued
-    await reached(mill, plan.jobs, plan.withinMs - (performance.now() - startedAt))
+    const [accepted] = await Promise.all([enqueueAll(mill, plan), attack(plan, mill, crew, ground)])
+    await finished(mill, plan.jobs, plan.withinMs - (performance.now() - startedAt))
     const seconds = (performance.now() - startedAt) / 1_000
     await crew.end()
     await mill.close()
-    const audit = await harness.audit()
+    const audit = await ground.audit()
     const { failedCalls, longestWaitMs, refused, faults } = crew
     return {
       seconds,
       kills: faults.filter(({ kind }) => kind === 'kill').length,
       stops: faults.filter(({ kind }) => kind === 'stop').length,
+      crashes: plan.crashes ?? 0,
       slowestReturnMs: slowestReturn(audit, faults),
       failedCalls,
       longestWaitMs,
       refused,
-      ...judged(audit, plan.jobs),
+      ...judged(audit, accepted),
     }
   } finally {
     crew.kill()
     await mill.close()
-    await harness.close()
+    await ground.close()
   }
 }
 
-/** In calls of 50, so that producer and workers contend all along. */
-async function enqueueAll(mill: Mill, jobs: number): Promise<void> {
-  for (let i = 0; i < jobs; i += 50) {
-    const size = Math.min(50, jobs - i)
-    await mill.enqueueMany(
-      contended,
-      Array.from({ length: size }, (_, n) => i + n),
-    )
+/** In calls of 50, one after the other, so that producer and workers contend all along. The ids of what was accepted. */
+async function enqueueAll(mill: Mill, { jobs, withinMs }: ContentionPlan): Promise<string[]> {
+  const accepted: string[] = []
+  while (accepted.length < jobs) {
+    const size = Math.min(50, jobs - accepted.length)
+    const inputs = Array.from({ length: size }, (_, n) => accepted.length + n)
+    // A call that stays in doubt is made again: what is there twice is two jobs, and the first was never accepted.
+    const handles = await mill.enqueueMany(contended, inputs).catch((error: Error) => {
+      if (error instanceof EnqueueManyError && error.cause instanceof StoreUnavailableError) return []
+      throw error
+    })
+    accepted.push(...handles.map(({ id }) => id))
+    await reached(mill, accepted.length - mostAhead, withinMs)
   }
+  return accepted
 }
 
 interface Fault {
@@ -121,19 +142,19 @@ class Crew {
   longestWaitMs = 0
   refused = 0
   readonly faults: Fault[] = []
-  readonly #store: string
+  readonly #store: StoreDescriptor
   readonly #jobMs: number
   readonly #workers = new Map<ChildProcess, string>()
   readonly #stopped = new Set<ChildProcess>()
 
-  constructor(store: string, jobMs = 0) {
+  constructor(store: StoreDescriptor, jobMs = 0) {
     this.#store = store
     this.#jobMs = jobMs
   }
 
   async start(): Promise<void> {
     const jiti = join(import.meta.dirname, '../node_modules/jiti/lib/jiti-cli.mjs')
-    const args = [this.#store, String(this.#jobMs)]
+    const args = [JSON.stringify(this.#store), String(this.#jobMs)]
     const worker = fork(join(import.meta.dirname, 'contention-worker.ts'), args, { execArgv: [jiti] })
     this.#workers.set(worker, '')
     const ready = new Promise<void>((resolve) => {
@@ -193,15 +214,17 @@ class Crew {
 }
 
 /** Kills and stops at random points of progress, so that no run ends before its last fault. */
-async function attack(plan: ContentionPlan, mill: Mill, crew: Crew): Promise<void> {
-  const { kills, stops = 0, random, jobs, withinMs } = plan
-  const faults = [...Array<'kill'>(kills).fill('kill'), ...Array<'stop'>(stops).fill('stop')]
+async function attack(plan: ContentionPlan, mill: Mill, crew: Crew, ground: Ground): Promise<void> {
+  const { kills, stops = 0, crashes = 0, random, jobs, withinMs } = plan
+  const kinds = [...Array(kills).fill('kill'), ...Array(stops).fill('stop'), ...Array(crashes).fill('crash')]
+  const faults = (kinds as ('kill' | 'stop' | 'crash')[])
     .map((kind) => ({ kind, at: random() * jobs * 0.9 }))
     .sort((a, b) => a.at - b.at)
   const stopped = new Set<Promise<void>>()
   for (const { kind, at } of faults) {
     await reached(mill, at, withinMs)
     if (kind === 'kill') await crew.killOne(random)
+    else if (kind === 'crash') await ground.crash!()
     else {
       const stop = crew.stopOne(random).finally(() => stopped.delete(stop))
       stopped.add(stop)
@@ -226,19 +249,34 @@ export function slowestReturn(audit: readonly AuditEntry[], faults: readonly Fau
   return Math.max(0, ...returns)
 }
 
-async function reached(mill: Mill, processed: number, withinMs: number): Promise<void> {
+function reached(mill: Mill, processed: number, withinMs: number): Promise<void> {
+  return until(mill, (depth) => depth.processed >= processed, withinMs)
+}
+
+/** Jobs that were sent twice in doubt are more than were asked for: the last has ended when none is left. */
+function finished(mill: Mill, jobs: number, withinMs: number): Promise<void> {
+  const isOver = ({ processed, ready, scheduled, running }: Depth) =>
+    processed >= jobs && ready + scheduled + running === 0
+  return until(mill, isOver, withinMs)
+}
+
+/** A store that is away is asked again. */
+async function until(mill: Mill, isSo: (depth: Depth) => boolean, withinMs: number): Promise<void> {
   const deadline = performance.now() + withinMs
   for (;;) {
-    const [depth] = await mill.depths(['default'])
-    if (depth!.processed >= processed) return
+    const [depth] = await mill.depths(['default']).catch((error: Error) => {
+      if (error instanceof StoreUnavailableError) return []
+      throw error
+    })
+    if (depth !== undefined && isSo(depth)) return
     if (performance.now() > deadline)
-      throw new Error(`not at ${processed} jobs within ${withinMs} ms: ${JSON.stringify(depth)}`)
+      throw new Error(`not so within ${withinMs} ms: ${isSo}; the last was ${JSON.stringify(depth)}`)
     await delay(lookMs)
   }
 }
 
-/** What the audit says: it was written by triggers, inside the transactions themselves. */
-export function judged(audit: readonly AuditEntry[], jobs: number) {
+/** What the audit says, which was written inside the atomic steps themselves, of the jobs that were accepted. */
+export function judged(audit: readonly AuditEntry[], accepted: readonly string[]) {
   const ends = new Map<string, number>()
   const holders = new Map<string, number>()
   const shares = new Map<string, number>()
@@ -261,9 +299,10 @@ export function judged(audit: readonly AuditEntry[], jobs: number) {
   const completedTwice = [...ends.values()].filter((times) => times > 1).length
   return {
     completed: ends.size,
-    lost: jobs - ends.size,
+    lost: accepted.filter((id) => !ends.has(id)).length,
     completedTwice,
     overlaps,
+    breaches: auditBreaches(audit),
     redelivered: claims - ends.size,
     buried,
     shares: [...shares.values()].sort((a, b) => a - b),

@@ -16,10 +16,14 @@ export interface Sample {
   readonly resources: number
 }
 
-/** Samples of a process of its own, each after so many more jobs. */
-export async function endurance(plan: { readonly jobs: number; readonly samples: number }): Promise<Sample[]> {
+/** Samples of a process of its own, each after so many more jobs, on a fresh SQLite file or the store at `url`. */
+export async function endurance(
+  plan: { readonly jobs: number; readonly samples: number },
+  url?: string,
+): Promise<Sample[]> {
   const jiti = join(import.meta.dirname, '../node_modules/jiti/lib/jiti-cli.mjs')
-  const child = fork(import.meta.filename, [String(plan.jobs), String(plan.samples)], {
+  const args = [String(plan.jobs), String(plan.samples), ...(url === undefined ? [] : [url])]
+  const child = fork(import.meta.filename, args, {
     execArgv: ['--expose-gc', jiti],
   })
   const samples: Sample[] = []
@@ -39,10 +43,10 @@ export function slope(samples: readonly Sample[], of: 'heapMb' | 'rssMb' | 'desc
   return (covariance / variance) * 100_000
 }
 
-async function work(jobs: number, samples: number): Promise<void> {
+async function work(jobs: number, samples: number, url?: string): Promise<void> {
   const folder = mkdtempSync(join(tmpdir(), 'millrace-endurance-'))
   const task = defineTask({ name: 'blank', run: async () => ({ ok: true }) })
-  const mill = millrace({ store: `sqlite:${join(folder, 'jobs.db')}`, tasks: [task] })
+  const mill = millrace({ store: url ?? `sqlite:${join(folder, 'jobs.db')}`, tasks: [task] })
   let completed = 0
   let reached: { at: number; tell: () => void } | undefined
   mill.on('job.completed', () => {
@@ -80,5 +84,6 @@ function sample(jobs: number): Sample {
   }
 }
 
-const [jobs, samples] = process.argv.slice(2)
-if (process.argv[1] === import.meta.filename && process.send !== undefined) await work(Number(jobs), Number(samples))
+const [jobs, samples, url] = process.argv.slice(2)
+if (process.argv[1] === import.meta.filename && process.send !== undefined)
+  await work(Number(jobs), Number(samples), url)

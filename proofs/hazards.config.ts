@@ -1,8 +1,8 @@
-/** The tasks of the worker proofs: jobs that behave, and jobs that do what handlers must not. `store` and `lease` come by the environment. */
+/** The tasks of the worker proofs: jobs that behave, and jobs that do what handlers must not. The store and the lease come by the environment. */
 
 import { appendFileSync, existsSync, readFileSync } from 'node:fs'
 import { setTimeout as delay } from 'node:timers/promises'
-import { defineTask, millrace } from 'millrace'
+import { defineTask, millrace, type StoreDescriptor } from 'millrace'
 
 /** Each run leaves a line: what the audit of the store cannot know is how often a handler was called. */
 function note(what: string, id: string): void {
@@ -107,6 +107,6 @@ export const hazards = (lease: string) => ({
 })
 
 export default millrace({
-  store: process.env['MILLRACE_STORE'] ?? 'memory:',
+  store: JSON.parse(process.env['HAZARD_STORE'] ?? '"memory:"') as StoreDescriptor,
   ...hazards(process.env['HAZARD_LEASE'] ?? '3s'),
 })

@@ -2,20 +2,22 @@
 
 import { setTimeout as delay } from 'node:timers/promises'
 import type { AuditEntry } from 'millrace/testing'
-import { loadDriver } from '#src/stores/sqlite/sqlite-driver.js'
-import { tryWriteLock } from '../test/write-lock.js'
+import type { OpenGround } from './ground.js'
 import { batched, deaf, innocent, type Poison, patient, poison, spin, spinOnce, stubborn } from './hazards.config.js'
 import { Supervised } from './supervised.js'
 
 /** One job kills every process that runs it, among others that come one by one. */
-export async function poisonAmong(plan: {
-  readonly kind: Poison
-  readonly innocents: number
-  readonly everyMs: number
-  readonly processes: number
-  readonly concurrency: number
-}) {
-  const scene = await Supervised.open()
+export async function poisonAmong(
+  plan: {
+    readonly kind: Poison
+    readonly innocents: number
+    readonly everyMs: number
+    readonly processes: number
+    readonly concurrency: number
+  },
+  open?: OpenGround,
+) {
+  const scene = await Supervised.on(open)
   try {
     const env = plan.kind === 'memory' ? { NODE_OPTIONS: '--max-old-space-size=96' } : {}
     const work = await scene.work(['--concurrency', String(plan.concurrency)], { processes: plan.processes, env })
@@ -49,7 +51,7 @@ export async function poisonAmong(plan: {
       culpritRuns: scene.handlerCalls('poison').length,
       othersCharged: crashes.filter((crash) => crash['charged'] === true && crash['id'] !== 'culprit').length,
       restarts: work.said('process.exited').length,
-      ...ends(await scene.harness.audit(), (id) => id !== 'culprit'),
+      ...ends(await scene.ground.audit(), (id) => id !== 'culprit'),
     }
   } finally {
     await scene.close()
@@ -57,8 +59,8 @@ export async function poisonAmong(plan: {
 }
 
 /** Ten jobs of one claim, one of which kills its process. */
-export async function poisonInBatch() {
-  const scene = await Supervised.open()
+export async function poisonInBatch(open?: OpenGround) {
+  const scene = await Supervised.on(open)
   try {
     const ids = Array.from({ length: 10 }, (_, i) => (i === 4 ? 'culprit' : `innocent-${i}`))
     await scene.mill.enqueueMany(innocent, Array(4).fill(200), (_, i) => ({ id: ids[i]! }))
@@ -71,7 +73,7 @@ export async function poisonInBatch() {
     }, 'nine jobs done and one dead')
     return {
       culpritRuns: scene.handlerCalls('poison').length,
-      ...ends(await scene.harness.audit(), (id) => id !== 'culprit'),
+      ...ends(await scene.ground.audit(), (id) => id !== 'culprit'),
     }
   } finally {
     await scene.close()
@@ -79,8 +81,8 @@ export async function poisonInBatch() {
 }
 
 /** SIGTERM while one slot has a batch of jobs: when the others are back, when they run elsewhere, when the process ends. */
-export async function termDuringBatch() {
-  const scene = await Supervised.open()
+export async function termDuringBatch(open?: OpenGround) {
+  const scene = await Supervised.on(open)
   try {
     const first = await scene.work(['--concurrency', '1', '--queues', 'batches', '--grace', '10s'])
     // The first takes long enough for another worker to start beside it.
@@ -93,7 +95,7 @@ export async function termDuringBatch() {
     const elsewhereMs = Date.now() - at
     const { code, ms } = await stopping
     await scene.until(async () => (await scene.mill.depths(['batches']))[0]!.processed === 6, 'all jobs done')
-    const audit = await scene.harness.audit()
+    const audit = await scene.ground.audit()
     const back = audit.filter(({ kind, at: when }) => kind === 'requeue' && when >= at)
     return {
       code,
@@ -111,8 +113,8 @@ export async function termDuringBatch() {
 }
 
 /** A handler that takes longer than the grace: how its process ends, and what becomes of its job. */
-export async function graceExceeded(how: 'patient' | 'deaf') {
-  const scene = await Supervised.open()
+export async function graceExceeded(how: 'patient' | 'deaf', open?: OpenGround) {
+  const scene = await Supervised.on(open)
   try {
     const work = await scene.work(['--grace', '1s'])
     const job = await (how === 'deaf' ? scene.mill.enqueue(stubborn, 0) : scene.mill.enqueue(patient, 60_000))
@@ -126,8 +128,8 @@ export async function graceExceeded(how: 'patient' | 'deaf') {
 }
 
 /** A second signal while the first is being obeyed. */
-export async function secondSignal() {
-  const scene = await Supervised.open()
+export async function secondSignal(open?: OpenGround) {
+  const scene = await Supervised.on(open)
   try {
     const work = await scene.work()
     await scene.mill.enqueue(patient, 60_000)
@@ -141,9 +143,9 @@ export async function secondSignal() {
   }
 }
 
-/** A stop while another process holds the write lock of the file, with a job in hand and without. */
-export async function stopWithoutStore(withJob: boolean) {
-  const scene = await Supervised.open()
+/** A stop while the store does not answer, with a job in hand and without. */
+export async function stopWithoutStore(withJob: boolean, open?: OpenGround) {
+  const scene = await Supervised.on(open)
   try {
     const work = await scene.work(['--grace', '2s'])
     if (withJob) {
@@ -151,15 +153,12 @@ export async function stopWithoutStore(withJob: boolean) {
       await scene.until(() => scene.handlerCalls('begin').length === 1, 'the job begins')
     }
     await scene.mill.close()
-    const open = await loadDriver()
-    const other = open(scene.harness.file)
+    const giveBack = await scene.ground.withhold()
     try {
-      await scene.until(() => tryWriteLock(other), 'the lock is ours')
       const { code, ms } = await work.stop()
       return { code, stopMs: ms }
     } finally {
-      other.exec('ROLLBACK')
-      other.close()
+      giveBack()
     }
   } finally {
     await scene.close()
@@ -167,8 +166,8 @@ export async function stopWithoutStore(withJob: boolean) {
 }
 
 /** A handler that blocks the event loop for longer than its lease. */
-export async function spinThroughLease(lease: string, spinMs: number) {
-  const scene = await Supervised.open(lease)
+export async function spinThroughLease(lease: string, spinMs: number, open?: OpenGround) {
+  const scene = await Supervised.on(open, lease)
   try {
     const work = await scene.work([], { processes: 2 })
     const job = await scene.mill.enqueue(spin, spinMs)
@@ -177,7 +176,7 @@ export async function spinThroughLease(lease: string, spinMs: number) {
       'the job is done',
       120_000,
     )
-    const audit = await scene.harness.audit()
+    const audit = await scene.ground.audit()
     return {
       runs: scene.handlerCalls('spin').length,
       claims: audit.filter(({ kind, id }) => kind === 'claim' && id === job.id).length,
@@ -189,8 +188,8 @@ export async function spinThroughLease(lease: string, spinMs: number) {
 }
 
 /** A handler that blocks the event loop for longer than `maxBlock`. */
-export async function spinPastMaxBlock() {
-  const scene = await Supervised.open()
+export async function spinPastMaxBlock(open?: OpenGround) {
+  const scene = await Supervised.on(open)
   try {
     const work = await scene.work(['--max-block', '2s'], { processes: 2 })
     const at = performance.now()
@@ -211,16 +210,16 @@ export async function spinPastMaxBlock() {
 }
 
 /** A handler that never resolves and ignores its signal. */
-export async function neverResolves() {
-  const scene = await Supervised.open()
+export async function neverResolves(open?: OpenGround) {
+  const scene = await Supervised.on(open)
   try {
     const work = await scene.work(['--concurrency', '4'])
     const job = await scene.mill.enqueue(deaf, 0)
     await work.events('slot.retired')
     await work.events('worker.recycling')
     await work.events('worker.started', 2)
-    const after = await scene.mill.enqueue(innocent, 1, { id: 'after' })
-    await after.result({ timeout: '10s' })
+    await scene.mill.enqueue(innocent, 1, { id: 'after' })
+    await scene.until(async () => (await scene.mill.depths(['default']))[0]!.processed === 1, 'another job is done')
     const { state, error } = (await job.record())!
     return { state, isTimeLimit: error?.includes('TimeLimitError') ?? false, runs: scene.handlerCalls('deaf').length }
   } finally {
@@ -229,8 +228,8 @@ export async function neverResolves() {
 }
 
 /** Cancelling running jobs from another process: ms until the handler is told. */
-export async function cancelLatency(leaseMs: number, rounds: number): Promise<number[]> {
-  const scene = await Supervised.open(`${leaseMs}ms`)
+export async function cancelLatency(leaseMs: number, rounds: number, open?: OpenGround): Promise<number[]> {
+  const scene = await Supervised.on(open, `${leaseMs}ms`)
   try {
     await scene.work()
     const latencies: number[] = []

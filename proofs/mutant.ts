@@ -1,20 +1,32 @@
-/** One mutant under comparison: prints the first sequence that tells its store from memory, or nothing; run by `mutants.ts`. */
+/** One mutant under trial: prints what tells its store from a good one, or nothing; run by `mutants.ts`. */
 
 import { pathToFileURL } from 'node:url'
+import type { HarnessMaker } from 'millrace/testing'
+import type { Draws } from './mutants.js'
 
-const [dist = '', seed, sequences, steps] = process.argv.slice(2)
+const [dist = '', store = '', how = ''] = process.argv.slice(2)
 const testing = (await import(pathToFileURL(`${dist}/testing/testing.js`).href)) as typeof import('millrace/testing')
+const makeSubject: HarnessMaker = store === 'sqlite' ? testing.sqliteHarness : testing.redisHarness(store)
 
-for (let i = 0; i < Number(sequences); i += 1) {
-  const [model, subject] = [await testing.memoryHarness(), await testing.sqliteHarness()]
-  try {
-    await testing.compareStores(model, subject, { seed: Number(seed) + i, steps: Number(steps) })
-  } catch {
-    // A difference, or an error of the broken store: either way it was told apart.
-    console.log(i)
-    process.exit(0)
-  } finally {
+/** A difference, or an error of the broken store: either way it was told apart. */
+function tell(what: string): never {
+  console.log(what)
+  process.exit(0)
+}
+
+async function compare({ seed, sequences, steps }: Draws): Promise<void> {
+  for (let i = 0; i < sequences; i += 1) {
+    const [model, subject] = [await testing.memoryHarness(), await makeSubject()]
+    await testing.compareStores(model, subject, { seed: seed + i, steps }).catch(() => tell(`sequence ${i + 1}`))
     await model.close()
     await subject.close()
   }
 }
+
+async function examine(concern: string): Promise<void> {
+  const { cases } = testing.storeContract.find((one) => one.concern === concern)!
+  for (const one of cases) await testing.runContractCase(makeSubject, one).catch(() => tell(`'${one.title}'`))
+}
+
+const task = JSON.parse(how) as Draws | { readonly concern: string }
+await ('concern' in task ? examine(task.concern) : compare(task))

@@ -1,4 +1,4 @@
-/** Mutants: copies of the built library with one deliberate mistake each in the SQL of the SQLite store. */
+/** Mutants: copies of the built library with one deliberate mistake each in what a store runs. */
 
 import { execFile } from 'node:child_process'
 import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
@@ -7,97 +7,38 @@ import { promisify } from 'node:util'
 
 export interface Mutation {
   readonly what: string
-  /** Under `dist/stores/sqlite`. */
+  /** Under `dist/stores`. */
   readonly file: string
   readonly from: string
   readonly to: string
+  /** The concern of the contract that must catch it, where it changes neither an answer nor what is stored. */
+  readonly concern?: string
 }
 
-export const mutations: readonly Mutation[] = [
-  {
-    what: 'a claim takes the lowest priority first',
-    file: 'sqlite-claim.js',
-    from: 'state = 1 AND suspect = ? ORDER BY rank, place, rid LIMIT ?)',
-    to: 'state = 1 AND suspect = ? ORDER BY rank DESC, place, rid LIMIT ?)',
-  },
-  {
-    what: 'an expired lease is recovered a millisecond late',
-    file: 'sqlite-claim.js',
-    from: 'lease_until <= ?',
-    to: 'lease_until < ?',
-  },
-  {
-    what: 'a due job is promoted without its instant of change',
-    file: 'sqlite-claim.js',
-    from: 'UPDATE job SET state = 1, updated_at = ?',
-    to: 'UPDATE job SET state = 1, updated_at = max(updated_at, 0 * ?)',
-  },
-  {
-    what: 'a completion does not look at the fence',
-    file: 'sqlite-settle.js',
-    from: 'state = 2 AND fence = ? AND remember_ms = 0',
-    to: 'state = 2 AND fence >= 0 * ? AND remember_ms = 0',
-  },
-  {
-    what: 'a beat may shorten the lease',
-    file: 'sqlite-settle.js',
-    from: 'UPDATE job SET lease_until = max(lease_until, ?) WHERE',
-    to: 'UPDATE job SET lease_until = ? WHERE',
-  },
-  {
-    what: 'startedAt is set by every beat',
-    file: 'sqlite-settle.js',
-    from: 'started_at = coalesce(started_at, ?)',
-    to: 'started_at = coalesce(?, started_at)',
-  },
-  {
-    what: 'the newest results are trimmed instead of the oldest',
-    file: 'sqlite-settle.js',
-    from: 'state = 3 ORDER BY finished_at, rid LIMIT ?',
-    to: 'state = 3 ORDER BY finished_at DESC, rid LIMIT ?',
-  },
-  {
-    what: 'a remembered id is forgotten a moment early',
-    file: 'sqlite-settle.js',
-    from: 'qid = ?1 AND until <= ?2',
-    to: 'qid = ?1 AND until <= ?2 + 1000',
-  },
-  {
-    what: 'the row of a queue loses its count of failures',
-    file: 'sqlite-queue.js',
-    from: "'failed',",
-    to: '',
-  },
-  {
-    what: 'the alone mark of a claim is lost',
-    file: 'sqlite-claim.js',
-    from: 'SET state = 2, fence = ?, worker = ?, alone = ?,',
-    to: 'SET state = 2, fence = ?, worker = ?, alone = 0 * ?,',
-  },
-]
+/** What a mutant is compared with memory over. */
+export interface Draws {
+  readonly seed: number
+  readonly sequences: number
+  readonly steps: number
+}
 
 const root = join(import.meta.dirname, '..')
+const withinMs = 300_000
 
-/** The number of the first sequence that tells the mutant from memory, or undefined where none does. */
-export async function caughtIn(
-  mutation: Mutation,
-  seed: number,
-  sequences: number,
-  steps: number,
-): Promise<number | undefined> {
+/** What tells the mutant from a good store, a sequence or a contract case; undefined where nothing does. `store` is `sqlite` or the URL of a Redis. */
+export async function caughtBy(mutation: Mutation, store: string, draws: Draws): Promise<string | undefined> {
   // Inside the checkout, so that the copy finds its dependencies.
   mkdirSync(join(root, '.millrace'), { recursive: true })
   const folder = mkdtempSync(join(root, '.millrace', 'mutant-'))
   try {
     cpSync(join(root, 'dist'), folder, { recursive: true })
-    mutate(join(folder, 'stores/sqlite', mutation.file), mutation)
+    mutate(join(folder, 'stores', mutation.file), mutation)
     const jiti = join(root, 'node_modules/jiti/lib/jiti-cli.mjs')
     const program = join(import.meta.dirname, 'mutant.ts')
-    const run = promisify(execFile)
-    const { stdout } = await run(process.execPath, [jiti, program, folder, `${seed}`, `${sequences}`, `${steps}`], {
-      timeout: 300_000,
-    })
-    return stdout.trim() === '' ? undefined : Number(stdout)
+    const how = mutation.concern === undefined ? draws : { concern: mutation.concern }
+    const args = [jiti, program, folder, store, JSON.stringify(how)]
+    const { stdout } = await promisify(execFile)(process.execPath, args, { timeout: withinMs })
+    return stdout.trim() === '' ? undefined : stdout.trim()
   } finally {
     rmSync(folder, { recursive: true })
   }
@@ -106,5 +47,8 @@ export async function caughtIn(
 function mutate(file: string, { what, from, to }: Mutation): void {
   const text = readFileSync(file, 'utf8')
   if (!text.includes(from)) throw new Error(`mutation '${what}' finds nothing to change in ${file}`)
-  writeFileSync(file, text.replaceAll(from, to))
+  writeFileSync(
+    file,
+    text.replaceAll(from, () => to),
+  )
 }

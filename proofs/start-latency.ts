@@ -16,14 +16,13 @@ export interface Latency {
   readonly worst: number
 }
 
-/** `jobs` jobs, one every `everyMs`; with `busy`, one process per core that does nothing but compute. */
-export async function startLatency(plan: {
-  readonly jobs: number
-  readonly everyMs: number
-  readonly busy: boolean
-}): Promise<Latency> {
+/** `jobs` jobs, one every `everyMs`, on a fresh SQLite file or the store at `url`; with `busy`, one process per core that does nothing but compute. */
+export async function startLatency(
+  plan: { readonly jobs: number; readonly everyMs: number; readonly busy: boolean },
+  url?: string,
+): Promise<Latency> {
   const folder = mkdtempSync(join(tmpdir(), 'millrace-latency-'))
-  const store = `sqlite:${join(folder, 'jobs.db')}`
+  const store = url ?? `sqlite:${join(folder, 'jobs.db')}`
   const mill = millrace({ store, tasks: [timed] })
   const jiti = join(import.meta.dirname, '../node_modules/jiti/lib/jiti-cli.mjs')
   const worker = fork(join(import.meta.dirname, '../bench/latency-worker.ts'), [store], { execArgv: [jiti] })

@@ -1,14 +1,13 @@
-/** `millrace work` as users run it: the supervisor and its processes on a fresh SQLite file, with an audit and a log of handler calls. */
+/** `millrace work` as users run it: the supervisor and its processes on the ground of a drill, with a log of handler calls. */
 
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, readFileSync } from 'node:fs'
-import { dirname, join } from 'node:path'
+import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { setTimeout as delay } from 'node:timers/promises'
 import { type Mill, millrace } from 'millrace'
-import type { SqliteHarness } from '#src/testing/sqlite-harness.js'
-import { sqliteHarness } from '#src/testing/sqlite-harness.js'
+import { type Ground, type OpenGround, sqliteGround } from './ground.js'
 import { hazards } from './hazards.config.js'
 
 export interface Ended {
@@ -22,24 +21,24 @@ const command = join(import.meta.dirname, '../dist/cli/main.js')
 const config = join(import.meta.dirname, 'hazards.config.ts')
 const lookMs = 20
 
-/** A place for one scenario: the file, a mill to enqueue with, and the commands started on it. */
+/** A place for one scenario: the ground, a mill to enqueue with, and the commands started on it. */
 export class Supervised {
-  readonly harness: SqliteHarness
+  readonly ground: Ground
   readonly mill: Mill
   readonly #log: string
   readonly #env: NodeJS.ProcessEnv
   readonly #works: Work[] = []
 
-  private constructor(harness: SqliteHarness, lease: string) {
-    this.harness = harness
-    const store = `sqlite:${harness.file}`
-    this.#log = join(dirname(harness.file), 'handlers.log')
-    this.#env = { ...process.env, MILLRACE_STORE: store, HAZARD_LEASE: lease, HAZARD_LOG: this.#log }
+  private constructor(ground: Ground, lease: string) {
+    this.ground = ground
+    const { store } = ground
+    this.#log = join(ground.folder, 'handlers.log')
+    this.#env = { ...process.env, HAZARD_STORE: JSON.stringify(store), HAZARD_LEASE: lease, HAZARD_LOG: this.#log }
     this.mill = millrace({ store, ...hazards(lease) })
   }
 
-  static async open(lease = '3s'): Promise<Supervised> {
-    return new Supervised(await sqliteHarness(), lease)
+  static async on(open: OpenGround = sqliteGround, lease = '3s'): Promise<Supervised> {
+    return new Supervised(await open(), lease)
   }
 
   /** Starts `millrace work` and resolves when `processes` of its workers have started. */
@@ -79,7 +78,7 @@ export class Supervised {
   async close(): Promise<void> {
     for (const work of this.#works) await work.kill()
     await this.mill.close()
-    await this.harness.close()
+    await this.ground.close()
   }
 }
 

@@ -1,18 +1,17 @@
 /**
  * The demo: checksums of real files, made by two worker processes through three queues, and verified without them.
  *
- *   npm run demo [-- DIR] [--json] [--keep]
+ *   npm run demo [-- DIR] [--json] [--keep]        on a SQLite file of its own, or the Redis of MILLRACE_STORE
  */
 
-import { mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join, resolve } from 'node:path'
+import { resolve } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 import type { Mill } from 'millrace'
 import { Display, figure, seconds } from './display.js'
 import { filesOf } from './files.js'
+import { Place } from './place.js'
 import { queueNames } from './queues.js'
 import { checksum } from './tasks.js'
 import { expectedShare, type Job, problemsOf, resultsOf, type Shares, sharesOf } from './verdict.js'
@@ -50,29 +49,26 @@ async function demo(): Promise<void> {
   if (paths.length === 0) throw new Error(`there are no readable files in ${folder}`)
   say(`${figure(paths.length)}${more ? ' of the many' : ''} files of ${folder}, ${figure(bytes / 1e6, 1)} MB`)
   if (more) say(`(more than ${figure(mostFiles)} are not taken)`)
-  const home = await mkdtemp(join(tmpdir(), 'millrace-demo-'))
-  process.env['MILLRACE_STORE'] = `sqlite:${join(home, 'jobs.db')}`
-  // Only now: the configuration reads the environment when it is loaded.
-  const { default: mill } = await import('./millrace.config.js')
+  const place = await Place.open()
   try {
-    await run(mill, paths)
+    await run(place, paths)
   } finally {
-    await mill.close()
-    if (flags.keep) say(`kept: ${home}`)
-    else await rm(home, { recursive: true, force: true })
+    const kept = await place.close(flags.keep === true)
+    if (kept !== undefined) say(`kept: ${kept}`)
   }
 }
 
-async function run(mill: Mill, paths: readonly string[]): Promise<void> {
+async function run(place: Place, paths: readonly string[]): Promise<void> {
+  const { mill } = place
   const enqueueAt = performance.now()
   const jobs = await orInterrupted(enqueueAll(mill, paths))
   const workAt = performance.now()
   say(`enqueued ${figure(jobs.length)} jobs in ${seconds(workAt - enqueueAt)}; two worker processes begin`)
-  await work(mill, jobs)
+  await work(place, jobs)
   const verifyAt = performance.now()
   const results = await orInterrupted(resultsOf(mill))
   const problems = await orInterrupted(problemsOf(jobs, results))
-  const processed = (await mill.depths()).reduce((sum, depth) => sum + depth.processed, 0)
+  const processed = (await place.depths()).reduce((sum, depth) => sum + depth.processed, 0)
   if (processed !== jobs.length) problems.push(`${processed} jobs were completed instead of ${jobs.length}`)
   if (problems.length > 0) throw new Error(`not verified:\n${problems.map((problem) => `  ${problem}`).join('\n')}`)
   const begun = Math.min(...results.map(({ startedAt }) => startedAt))
@@ -113,11 +109,11 @@ async function enqueueAll(mill: Mill, paths: readonly string[]): Promise<Job[]> 
 }
 
 /** Starts the workers, shows what they do, and stops them when nothing is left. */
-async function work(mill: Mill, jobs: readonly Job[]): Promise<void> {
+async function work(place: Place, jobs: readonly Job[]): Promise<void> {
   const jobsOf = new Map(queueNames.map((name) => [name, jobs.filter(({ queue }) => queue === name).length]))
   const workers = new Workers(processes, concurrency)
   try {
-    await orInterrupted(Promise.race([workers.failed, untilDone(mill, new Display(jobsOf), jobs.length)]))
+    await orInterrupted(Promise.race([workers.failed, untilDone(place, new Display(jobsOf), jobs.length)]))
   } catch (error) {
     // What went wrong first is what matters.
     await workers.stop().catch(() => {})
@@ -126,11 +122,11 @@ async function work(mill: Mill, jobs: readonly Job[]): Promise<void> {
   await workers.stop()
 }
 
-async function untilDone(mill: Mill, display: Display, jobs: number): Promise<void> {
+async function untilDone(place: Place, display: Display, jobs: number): Promise<void> {
   let [done, changedAt] = [0, performance.now()]
   while (done < jobs) {
     await delay(display.everyMs)
-    const depths = await mill.depths()
+    const depths = await place.depths()
     const before = done
     done = depths.reduce((sum, { processed }) => sum + processed, 0)
     if (done > before) changedAt = performance.now()

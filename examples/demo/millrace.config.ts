@@ -6,6 +6,8 @@ import { checksum } from './tasks.js'
 
 export default millrace({
   store: process.env['MILLRACE_STORE'] ?? 'sqlite:.millrace/demo.db',
+  // Where others use the server too, its keys are its own.
+  namespace: 'millrace-demo',
   queues,
   tasks: [checksum],
 })

@@ -1,6 +1,7 @@
 import type { AuditEntry } from 'millrace/testing'
 import { describe, expect, it } from 'vitest'
-import { contend, judged } from '../../proofs/contention.js'
+import { contend, judged, leaseMs } from '../../proofs/contention.js'
+import { redisGround } from '../../proofs/ground.js'
 import { seededRandom } from '../seeded-random.js'
 
 describe('four processes on one file', () => {
@@ -19,10 +20,44 @@ describe('four processes on one file', () => {
       lost: 0,
       completedTwice: 0,
       overlaps: 0,
+      breaches: [],
       kills: 4,
       failedCalls: [],
     })
     expect(outcome.redelivered).toBeGreaterThan(0)
+  })
+})
+
+describe('four processes on one Redis', () => {
+  it('complete each job exactly once while they are killed and stopped, and Redis is killed', {
+    timeout: 120_000,
+  }, async () => {
+    const outcome = await contend(
+      {
+        jobs: 2_000,
+        processes: 4,
+        kills: 3,
+        stops: 2,
+        crashes: 1,
+        random: seededRandom(2),
+        withinMs: 90_000,
+        jobMs: 20,
+      },
+      redisGround,
+    )
+
+    expect(outcome).toMatchObject({
+      lost: 0,
+      completedTwice: 0,
+      overlaps: 0,
+      breaches: [],
+      buried: 0,
+      kills: 3,
+      stops: 2,
+      crashes: 1,
+    })
+    expect(outcome.redelivered).toBeGreaterThan(0)
+    expect(outcome.slowestReturnMs).toBeLessThanOrEqual(2 * leaseMs + 5_000)
   })
 })
 
@@ -42,11 +77,15 @@ describe('the judge of the audit', () => {
   }
 
   it('sees a job that was lost, one that completed twice, and claims that overlap', () => {
-    expect(judged([entry('claim', 1), entry('leave', 1)], 1)).toMatchObject({ lost: 0, completedTwice: 0, overlaps: 0 })
-    expect(judged([entry('claim', 1)], 1)).toMatchObject({ lost: 1 })
-    expect(judged([entry('claim', 1), entry('leave', 1), entry('claim', 2), entry('leave', 2)], 1)).toMatchObject({
+    expect(judged([entry('claim', 1), entry('leave', 1)], ['a'])).toMatchObject({
+      lost: 0,
+      completedTwice: 0,
+      overlaps: 0,
+    })
+    expect(judged([entry('claim', 1)], ['a'])).toMatchObject({ lost: 1 })
+    expect(judged([entry('claim', 1), entry('leave', 1), entry('claim', 2), entry('leave', 2)], ['a'])).toMatchObject({
       completedTwice: 1,
     })
-    expect(judged([entry('claim', 1), entry('claim', 2), entry('leave', 1)], 1)).toMatchObject({ overlaps: 2 })
+    expect(judged([entry('claim', 1), entry('claim', 2), entry('leave', 1)], ['a'])).toMatchObject({ overlaps: 2 })
   })
 })

@@ -1,6 +1,7 @@
 import { mkdirSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { describe, expect, it } from 'vitest'
+import { startRedis } from 'millrace/testing'
+import { describe, expect, it, onTestFinished } from 'vitest'
 import { CommandProcess } from '../cli/command-process.js'
 import { project, root } from '../cli/project.js'
 
@@ -43,6 +44,24 @@ describe('the demo', () => {
     expect(summary.perSecond).toBeGreaterThan(0)
     expect(stdout).toMatch(/verified: each file has exactly one result/)
     expect(readdirSync(home).filter((name) => name.startsWith('millrace-demo-'))).toEqual([])
+  })
+
+  it('does the same on Redis, after another demo too, and removes its jobs', { timeout: 60_000 }, async () => {
+    const redis = await startRedis()
+    onTestFinished(() => redis.stop())
+    const { folder } = folderOf(100)
+    const jobsLeft = async () => (await redis.ask('KEYS', '*:jobs')) as string[]
+    for (const flags of [['--keep'], []]) {
+      const { code, stdout, stderr } = await new CommandProcess([demo, folder, '--json', ...flags], {
+        cwd: root,
+        script,
+        env: { MILLRACE_STORE: redis.url },
+      }).end()
+      expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
+      const [summary] = stdout.split('\n').filter((line) => line.startsWith('{'))
+      expect(JSON.parse(summary!)).toMatchObject({ verified: true, jobs: 100, retries: 1 })
+      expect(await jobsLeft()).toHaveLength(flags.length === 0 ? 0 : 3)
+    }
   })
 
   it('fails with a clear message when a worker process dies, and no process outlives it', async () => {

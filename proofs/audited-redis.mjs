@@ -1,0 +1,12 @@
+/** The store of the drills on Redis, as every process and thread of them opens it: with the audit around its scripts. */
+
+import { redisAddress } from '#src/stores/redis/redis-address.js'
+import { openRedisPort } from '#src/stores/redis/redis-connection.js'
+import { RedisStore } from '#src/stores/redis/redis-store.js'
+import { auditedPort } from '#src/testing/redis-audit.js'
+
+/** What a store module exports: makes the store on the server at `url`. */
+export function auditedRedis(url) {
+  return (access) =>
+    new RedisStore({ port: auditedPort(openRedisPort(redisAddress(url)), access.namespace), ...access })
+}

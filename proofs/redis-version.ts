@@ -1,0 +1,10 @@
+/** The version of a Redis or Valkey server, as proofs say it. */
+
+import type { RedisServer } from 'millrace/testing'
+
+export async function redisVersion(server: RedisServer): Promise<string> {
+  const about = String(await server.ask('INFO', 'server'))
+  const [, valkey] = /valkey_version:(\S+)/.exec(about) ?? []
+  const [, redis] = /redis_version:(\S+)/.exec(about) ?? []
+  return valkey === undefined ? `Redis ${redis}` : `Valkey ${valkey}`
+}

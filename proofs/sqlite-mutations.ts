@@ -1,0 +1,66 @@
+/** The mutations of the SQLite store's SQL. */
+
+import type { Mutation } from './mutants.js'
+
+export const sqliteMutations: readonly Mutation[] = [
+  {
+    what: 'a claim takes the lowest priority first',
+    file: 'sqlite/sqlite-claim.js',
+    from: 'state = 1 AND suspect = ? ORDER BY rank, place, rid LIMIT ?)',
+    to: 'state = 1 AND suspect = ? ORDER BY rank DESC, place, rid LIMIT ?)',
+  },
+  {
+    what: 'an expired lease is recovered a millisecond late',
+    file: 'sqlite/sqlite-claim.js',
+    from: 'lease_until <= ?',
+    to: 'lease_until < ?',
+  },
+  {
+    what: 'a due job is promoted without its instant of change',
+    file: 'sqlite/sqlite-claim.js',
+    from: 'UPDATE job SET state = 1, updated_at = ?',
+    to: 'UPDATE job SET state = 1, updated_at = max(updated_at, 0 * ?)',
+  },
+  {
+    what: 'a completion does not look at the fence',
+    file: 'sqlite/sqlite-settle.js',
+    from: 'state = 2 AND fence = ? AND remember_ms = 0',
+    to: 'state = 2 AND fence >= 0 * ? AND remember_ms = 0',
+  },
+  {
+    what: 'a beat may shorten the lease',
+    file: 'sqlite/sqlite-settle.js',
+    from: 'UPDATE job SET lease_until = max(lease_until, ?) WHERE',
+    to: 'UPDATE job SET lease_until = ? WHERE',
+  },
+  {
+    what: 'startedAt is set by every beat',
+    file: 'sqlite/sqlite-settle.js',
+    from: 'started_at = coalesce(started_at, ?)',
+    to: 'started_at = coalesce(?, started_at)',
+  },
+  {
+    what: 'the newest results are trimmed instead of the oldest',
+    file: 'sqlite/sqlite-settle.js',
+    from: 'state = 3 ORDER BY finished_at, rid LIMIT ?',
+    to: 'state = 3 ORDER BY finished_at DESC, rid LIMIT ?',
+  },
+  {
+    what: 'a remembered id is forgotten a moment early',
+    file: 'sqlite/sqlite-settle.js',
+    from: 'qid = ?1 AND until <= ?2',
+    to: 'qid = ?1 AND until <= ?2 + 1000',
+  },
+  {
+    what: 'the row of a queue loses its count of failures',
+    file: 'sqlite/sqlite-queue.js',
+    from: "'failed',",
+    to: '',
+  },
+  {
+    what: 'the alone mark of a claim is lost',
+    file: 'sqlite/sqlite-claim.js',
+    from: 'SET state = 2, fence = ?, worker = ?, alone = ?,',
+    to: 'SET state = 2, fence = ?, worker = ?, alone = 0 * ?,',
+  },
+]
