@@ -4,8 +4,11 @@ import { spawnSync } from 'node:child_process'
 import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { pathToFileURL } from 'node:url'
+import { type Job, Queue } from 'bullmq'
+import { defineTask, millrace } from 'millrace'
+import { type StartedRedis, startRedis } from 'millrace/testing'
 import ts from 'typescript'
-import { describe, expect, it } from 'vitest'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { CommandProcess, run } from './cli/command-process.js'
 import { project, root } from './cli/project.js'
 import { type Block, Document, documents } from './document.js'
@@ -19,8 +22,10 @@ const notRun: readonly [RegExp, string][] = [
   [/^npm (init|install|pkg)\b/, 'needs the network; `npm run prove pack` does it'],
   [/^npm ci && npm run (demo|build)$/, 'needs the network; test/end-to-end runs the demo itself'],
   [/^npm ci && npm test$/, 'this test is part of it'],
+  [/^MILLRACE_STORE=redis:\S+ npm run demo$/, 'needs a server; test/end-to-end runs the demo on one'],
   [/^npm run demo -- /, 'test/end-to-end runs the demo with a folder and --json'],
   [/^npm run bench\b/, 'takes minutes'],
+  [/^--[a-z]+$|^--[a-z]+=/, 'an option of the line before it'],
   [/^cd examples\/minimal$/, 'test/end-to-end runs the minimal example'],
   [/^npx jiti enqueue\.ts\b/, 'test/end-to-end runs the minimal example'],
   [/^npx millrace (work|stats)$/, 'test/end-to-end runs the minimal example'],
@@ -49,21 +54,21 @@ function wordsOf(line: string): string[] {
 function folderOf(...told: Document[]): string {
   const files = told.flatMap((document) => document.blocks).filter(({ file }) => file !== undefined)
   const cwd = project(Object.fromEntries(files.map(({ file, text }) => [file!, text])))
-  for (const name of ['zod', '@photostructure/sqlite']) {
+  for (const name of ['zod', '@photostructure/sqlite', 'bullmq']) {
     mkdirSync(dirname(join(cwd, 'node_modules', name)), { recursive: true })
     symlinkSync(join(root, 'node_modules', name), join(cwd, 'node_modules', name))
   }
   return cwd
 }
 
-const execute = (file: string, cwd: string) =>
-  spawnSync(process.execPath, [file], { cwd, encoding: 'utf8', timeout: 20_000 })
+const execute = (file: string, cwd: string, env: Record<string, string> = {}) =>
+  spawnSync(process.execPath, [file], { cwd, encoding: 'utf8', timeout: 20_000, env: { ...process.env, ...env } })
 
 describe('the README', () => {
   it('shows a first job that runs and prints what the README says it prints', () => {
     const { status, stdout, stderr } = execute('first-job.mjs', folderOf(readme))
     const shown = readme.blocks.find(({ language }) => language === 'text')!.text
-    const masked = (text: string) => text.trim().replace(/[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}/g, '(an id)')
+    const masked = (text: string) => text.trim().replace(/[0-9A-HJKMNP-TV-Z]{26}/g, '(an id)')
 
     expect({ status, stderr }).toEqual({ status: 0, stderr: '' })
     expect(masked(stdout)).toBe(masked(shown))
@@ -134,6 +139,8 @@ async function watched(args: readonly string[], cwd: string) {
 
 describe('the programs of the documentation', () => {
   const store = pathToFileURL(join(root, 'dist/stores/memory/memory-store.js')).href
+  /** On the page of those who come from BullMQ. */
+  const [twins, mover] = [['with-bullmq.mjs', 'with-millrace.mjs'], 'move-delayed.mjs'] as const
   const programs: readonly { path: string; file: string; prints: string; beside?: Record<string, string> }[] = [
     { path: 'docs/selectors.md', file: 'nightly.mjs', prints: '' },
     { path: 'docs/middleware.md', file: 'traced.mjs', prints: 'who-asked completed at attempt 1\nrequest-7\n' },
@@ -162,8 +169,54 @@ export const makeStore = () => new MemoryStore(systemClock)`,
     expect({ status, stdout, stderr }).toEqual({ status: 0, stdout: prints, stderr: '' })
   })
 
+  describe('that come from BullMQ', () => {
+    const page = new Document('docs/coming-from/bullmq.md')
+    let redis: StartedRedis
+    beforeEach(async () => {
+      redis = await startRedis()
+    })
+    afterEach(() => redis.stop())
+    const told = (file: string, cwd: string) => {
+      const { status, stdout, stderr } = execute(file, cwd, { REDIS_URL: redis.url })
+      expect({ file, status, stderr }).toEqual({ file, status: 0, stderr: '' })
+      return stdout
+    }
+
+    it.each(twins)('do the same job: %s', (file) => {
+      const shown = page.blocks.find(({ language }) => language === 'text')!.text
+
+      expect(told(file, folderOf(page))).toBe(`${shown}\n`)
+    })
+
+    it('move what is delayed, each job once, to the same time', async () => {
+      const { hostname: host, port } = new URL(redis.url)
+      const connection = { host, port: Number(port) }
+      const mails = new Queue('mails', { connection })
+      const [first, second] = [
+        await mails.add('welcome', { to: 'a' }, { delay: 3_600_000 }),
+        await mails.add('welcome', { to: 'b' }, { delay: 60_000 }),
+      ]
+      // As a program that died after this job was enqueued, and before it was removed.
+      const welcome = defineTask({ name: 'welcome', queue: 'mails' })
+      const mill = millrace({ store: redis.url, tasks: [welcome] })
+      const runAt = (job: Job) => new Date(job.timestamp + 3_600_000)
+      await mill.enqueue(welcome, first.data, { id: `bullmq-${first.id}`, runAt: runAt(first) })
+
+      expect(told(mover, folderOf(page))).toBe('2 moved\n')
+      const { jobs } = await mill.queue('mails').jobs.list({ by: 'id' })
+      const moved = jobs.map(({ id, input, runAt }) => ({ id, input, runAt }))
+
+      expect(moved).toEqual([
+        { id: `bullmq-${first.id}`, input: { to: 'a' }, runAt: new Date(first.timestamp + 3_600_000) },
+        { id: `bullmq-${second.id}`, input: { to: 'b' }, runAt: new Date(second.timestamp + 60_000) },
+      ])
+      expect(await mails.getDelayedCount()).toBe(0)
+      await Promise.all([mails.close(), mill.close()])
+    })
+  })
+
   it('are all run', () => {
-    const run = new Set(['first-job.mjs', ...programs.map(({ file }) => file)])
+    const run = new Set(['first-job.mjs', ...programs.map(({ file }) => file), ...twins, mover])
     const js = blocks.filter(({ language, at }) => language === 'js' && !at.startsWith('docs/troubleshooting/'))
 
     expect(js.filter(({ file }) => file === undefined || !run.has(file))).toEqual([])
@@ -175,7 +228,6 @@ describe('the program on the page of an error', () => {
   const codeOf = ({ path }: Document) => /([a-z-]+)\.md$/.exec(path)![1]!
   /** Pages without one, and why. */
   const without: Readonly<Record<string, string>> = {
-    'store-full': 'needs a disk that is full',
     'task-unknown': 'is an error of the command line, whose command is run instead',
   }
   const shown = pages.filter((page) => !(codeOf(page) in without))
