@@ -25,8 +25,10 @@ export interface RaceLength {
   readonly roundMs: number
 }
 
-/** In the first round, which shows how many jobs the next one needs and is not counted. */
+/** In the first round, which shows how many jobs the next one needs. */
 const firstJobs = 5_000
+/** Rounds that are not counted: the first, and one of full length, after which everybody's code is compiled. */
+const warmUps = 2
 
 const turnRaw: Race['runRaw'] = async (contender, jobs, perCall, inFlight) => {
   await contender.take('fill', { jobs })
@@ -80,7 +82,7 @@ export async function race(
   const runners = [...field.values()].filter(({ name }) => name !== 'raw' || field.has('millrace'))
   const laps = new Map<ContenderName, Lap[]>(runners.map(({ name }) => [name, []]))
   const last = (name: ContenderName) => laps.get(name)?.at(-1)
-  for (let round = 0; round <= rounds; round += 1) {
+  for (let round = 0; round < warmUps + rounds; round += 1) {
     for (const runner of runners) {
       const before = last(runner.name)
       const jobs = before === undefined ? firstJobs : jobsIn(roundMs, before)
@@ -89,7 +91,7 @@ export async function race(
       laps.get(runner.name)!.push(lapOf(spent, jobs))
     }
   }
-  for (const all of laps.values()) all.shift()
+  for (const all of laps.values()) all.splice(0, warmUps)
   report.say(`\n${title}`)
   for (const [name, all] of laps) report.say(`  ${name.padEnd(10)} ${lapsText(all)}`)
   return ratiosOf(report, laps, key)
