@@ -57,10 +57,9 @@ export class QuietQueues {
     }
   }
 
-  /** Whether all of these were found empty just now. */
-  areFresh(queues: readonly string[]): boolean {
-    const since = this.#mono() - freshMs
-    return queues.every((queue) => (this.#empty.get(queue)?.foundAt ?? Number.NEGATIVE_INFINITY) >= since)
+  /** Whether the queue was found empty just now. */
+  isFresh(queue: string): boolean {
+    return (this.#empty.get(queue)?.foundAt ?? Number.NEGATIVE_INFINITY) >= this.#mono() - freshMs
   }
 
   /** The answer to a claim of queues that are all quiet and still hold nothing; undefined where they must be asked. */
@@ -68,14 +67,15 @@ export class QuietQueues {
     const known = from.map(({ queue }) => this.#empty.get(queue))
     if (!known.every((one) => one?.isQuiet)) return undefined
     const foundAt = this.#mono()
-    if (await this.#holdAnything(shards.flat())) return undefined
+    if (await this.holdAnything(shards.flat())) return undefined
     for (const { wait } of known as Emptiness[]) this.#empty.set(wait.queue, { wait, foundAt, isQuiet: false })
     const waits = (known as Emptiness[]).map(({ wait }) => wait)
     const now = this.#now + Math.round(foundAt - this.#readAt)
     return { now, claims: [], crashed: [], buried: [], waits, more: false }
   }
 
-  async #holdAnything(shards: readonly RedisShard[]): Promise<boolean> {
+  /** Whether there is anything in these that a claim could give or change, by one plain command; on a cluster by one for each. */
+  async holdAnything(shards: readonly RedisShard[]): Promise<boolean> {
     const keys = shards.map((shard) => shard.keys.slice(0, holding))
     const asked = this.#port.isCluster ? keys : [keys.flat()]
     const counts = await Promise.allSettled(asked.map((some) => this.#port.command('EXISTS', some)))

@@ -57,7 +57,9 @@ export class RedisWait {
     const shards = (await this.#queues.find(names)).flat()
     if (shards.length === 0 || signal.aborted) return []
     if (this.#port.isCluster) return this.#listening(shards, until, signal)
-    const found = this.#quiet.areFresh(names) ? [] : await this.#look(shards)
+    const unknown = shards.filter(({ queue }) => !this.#quiet.isFresh(queue))
+    const isWorth = unknown.length > 0 && (await this.#quiet.holdAnything(unknown))
+    const found = isWorth ? await this.#look(unknown) : []
     if (found.length > 0 || signal.aborted || this.#isClosed) return found
     return this.#rung(shards, until, signal, () => this.#pop())
   }
