@@ -1,16 +1,9 @@
-/** An outage of the store: whether waiting may mend it, and how long to wait. */
+/** An outage of the store: whether waiting may mend it, and waiting for its end. */
 
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Random } from '../core/clock.js'
 import { MillraceError, StoreUnavailableError } from '../core/errors.js'
-
-const firstMs = 50
-const mostMs = 2_000
-
-/** Full jitter from 50 ms, at most 2 s, so that workers resume by themselves within 5 s. */
-export function outageDelayMs(failures: number, random: Random): number {
-  return Math.ceil(random() * Math.min(firstMs * 2 ** failures, mostMs))
-}
+import { outageDelayMs } from '../core/outage-delay.js'
 
 const fatalCodes = new Set([
   'store-corrupt',

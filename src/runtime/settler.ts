@@ -2,8 +2,9 @@
 
 import type { Random } from '../core/clock.js'
 import type { Events } from '../core/events.js'
+import { outageDelayMs } from '../core/outage-delay.js'
 import type { SettleAnswer, SettleItem, Store } from '../stores/store.js'
-import { isFatal, outageDelayMs } from './outage.js'
+import { isFatal } from './outage.js'
 
 /** `undefined`: the store never took it, and it is not tried again. */
 export type Answered = (answer: SettleAnswer | undefined) => void

@@ -1,7 +1,8 @@
 /** The Redis clients of a store: how each of its connections is made, from an address or as a copy of a client of the user's. */
 
 import type { Cluster, ClusterOptions, Redis, RedisOptions } from 'ioredis'
-import { type Random, systemRandom } from '../../core/clock.js'
+import { systemRandom } from '../../core/clock.js'
+import { outageDelayMs } from '../../core/outage-delay.js'
 import { messageOf } from '../../core/shown.js'
 import { addressText, type RedisAddress, type RedisHost } from './redis-address.js'
 import { type MakeRedisCall, redisCalls } from './redis-call.js'
@@ -25,11 +26,9 @@ export interface RedisClients {
   single(node?: RedisHost): Redis
 }
 
-const mostMs = 2_000
-
-/** Full jitter from 50 ms, at most 2 s. */
-export function againInMs(failures: number, random: Random = systemRandom): number {
-  return Math.ceil(random() * Math.min(50 * 2 ** failures, mostMs))
+/** The pause before the next attempt. */
+export function againInMs(failures: number): number {
+  return outageDelayMs(failures, systemRandom)
 }
 
 /** The options that what we promise rests on; they hold over those of a client of the user's. */

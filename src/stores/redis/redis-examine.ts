@@ -5,6 +5,7 @@ import { ConfigError } from '../../core/errors.js'
 import { messageOf } from '../../core/shown.js'
 import type { Finding } from '../store-health.js'
 import { rightsScript } from './lua/server-scripts.js'
+import { type RedisInfo, redisInfo } from './redis-about.js'
 import {
   judgeClock,
   judgeCluster,
@@ -20,7 +21,7 @@ import type { RedisPort } from './redis-port.js'
 import type { RedisQueues } from './redis-queues.js'
 import { listIn, numberIn, rowsIn, textIn } from './redis-reply.js'
 import { rightsOf } from './redis-rights.js'
-import { infoIn, type RedisInfo, type RedisServerSeen, serversOf } from './redis-servers.js'
+import { type RedisServerSeen, serversOf } from './redis-servers.js'
 
 export interface ExamineParts {
   readonly port: RedisPort
@@ -57,7 +58,7 @@ export async function examineRedis(parts: ExamineParts, clock: Clock = systemClo
     findings.unshift(...merged(servers.map(({ info }) => [info, judgeServer({ info, settings, replicas })])))
   if (port.isCluster && servers !== undefined) {
     const info = await attempt('cluster (CLUSTER INFO)', async () =>
-      infoIn(textIn(await port.command('CLUSTER', ['INFO']))),
+      redisInfo(textIn(await port.command('CLUSTER', ['INFO']))),
     )
     if (info !== undefined) findings.push(...judgeCluster({ info, shards: shardsOn(servers, namespace) }))
   }

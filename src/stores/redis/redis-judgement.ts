@@ -2,8 +2,8 @@
 
 import { formatDuration } from '../../core/duration.js'
 import type { Finding } from '../store-health.js'
+import type { RedisInfo } from './redis-about.js'
 import { type RedisRight, userLine } from './redis-rights.js'
-import type { RedisInfo } from './redis-servers.js'
 
 export interface ServerFacts {
   readonly info: RedisInfo

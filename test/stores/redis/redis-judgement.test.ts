@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest'
+import { redisInfo } from '#src/stores/redis/redis-about.js'
 import {
   isAtLeast,
   judgeClock,
@@ -8,7 +9,6 @@ import {
   type ServerFacts,
 } from '#src/stores/redis/redis-judgement.js'
 import { globLiteral, userLine } from '#src/stores/redis/redis-rights.js'
-import { infoIn } from '#src/stores/redis/redis-servers.js'
 
 const sound = {
   redis_version: '8.6.3',
@@ -109,7 +109,7 @@ describe('the judgement on a Redis server', () => {
 
   it('tells of a cluster what is not served and how the shards lie', () => {
     const info = (ok: number) =>
-      infoIn(`cluster_state:${ok === 16384 ? 'ok' : 'fail'}\r\ncluster_slots_ok:${ok}\r\ncluster_size:3\r\n`)
+      redisInfo(`cluster_state:${ok === 16384 ? 'ok' : 'fail'}\r\ncluster_slots_ok:${ok}\r\ncluster_size:3\r\n`)
     expect(judgeCluster({ info: info(16_384), shards: [2, 2, 1] })).toEqual([
       { level: 'ok', what: 'cluster', text: 'state ok, all 16384 slots served by 3 masters' },
       { level: 'ok', what: 'shards', text: '5 on 3 of 3 masters, 2 + 2 + 1' },
