@@ -62,6 +62,7 @@ export const redisMutations: readonly Mutation[] = [
     file: 'redis/lua/ready-lua.js',
     from: 'not pasts[i] and sub(records[i], 9, 14) == sub(elements[i], 8, 13)',
     to: 'not pasts[i]',
+    concern: 'records: actions',
   },
   {
     what: 'a job that has moved on is still taken from the line',

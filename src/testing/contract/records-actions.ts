@@ -122,6 +122,19 @@ export const recordsActions: ContractConcern = {
     ),
 
     contractCase(
+      'a job that was deleted and comes in again stands at the end, whatever stood where it was',
+      async (scene) => {
+        await scene.add('a', 'b', 'c')
+        await scene.records.delete(scene.queue, { ids: ['b'] })
+        await scene.add('b')
+
+        assert.deepEqual(await scene.claimIds({ limit: 2 }), ['a', 'c'])
+        assert.deepEqual(await scene.claimIds(), ['b'])
+      },
+      records,
+    ),
+
+    contractCase(
       'a deleted result leaves no trace, though its id was to be remembered',
       async (scene) => {
         await scene.addCompleted('a', { rememberMs: 60_000 })
