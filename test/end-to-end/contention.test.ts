@@ -41,7 +41,8 @@ describe('four processes on one Redis', () => {
         crashes: 1,
         random: seededRandom(2),
         withinMs: 90_000,
-        jobMs: 20,
+        // Long enough that every process has jobs in hand whenever a fault comes.
+        jobMs: 100,
       },
       redisGround,
     )
