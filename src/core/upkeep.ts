@@ -8,6 +8,8 @@ export const trimLimit = 300
 
 /** Most jobs that one step of administration changes. */
 export const stepLimit = 1_000
+/** A step in an ordered queue ends with the job by which it has changed so many payloads. */
+export const stepPayloads = 10_000
 
 /** How long, and how many calls of a queue, enqueue calls are remembered, so that one sent again is answered alike. */
 export const callMemoryMs = 60_000

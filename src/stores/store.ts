@@ -9,12 +9,18 @@
  * - Answers stand in the order of what was asked.
  * - A lost race is an answer (`'lost'`, `'duplicate'`), never an exception.
  *
+ * An ordered queue (`kind: 'ordered'`) holds one job per id, with a set of payloads in the order of `core/payloads`; while
+ * it runs, what arrives for its id waits beside it. It lies in shards on every store, `shardOf(id, shards)`, and the rules
+ * of this contract hold in each of them: fences and leads are the shard's, bounds are divided by their number. In its morgue
+ * an id has an entry of its own beside the live job. The rules of merging are in `core/payloads`.
+ *
  * The memory store is the executable specification; `testing/contract` holds the cases that every store passes.
  */
 
 import type { Payload } from '../core/codec.js'
 import type { Progress } from '../core/job.js'
-import type { Kept } from '../core/queue.js'
+import type { ScoredPayload } from '../core/payloads.js'
+import type { Exclusive, Kept, Merge } from '../core/queue.js'
 import type { Records } from './job-records.js'
 import type { StoreHealth } from './store-health.js'
 import type { WorkerRegistry } from './worker-registry.js'
@@ -22,18 +28,25 @@ import type { WorkerRegistry } from './worker-registry.js'
 export interface Store {
   readonly traits: StoreTraits
   /**
-   * Declares queues. Kind and order are fixed at first use: another value throws `ConfigConflictError` and opens nothing.
-   * Every other setting is the latest open's. Opening a queue again is harmless.
+   * Declares queues. Kind, order and `exclusive` are fixed at first use: another value throws `ConfigConflictError` and
+   * opens nothing. Of shards the stored number counts. Every other setting is the latest open's. Opening again is harmless.
    */
   open(queues: readonly QueueSettings[]): Promise<StoredQueue[]>
   /**
-   * Puts jobs into one queue per call; all jobs of a call are accepted or none (`'full'`, `'draining'` for each).
-   * A call id is remembered for 1 minute (≤ 1,000 a queue): a call sent again is answered as the first time, not repeated.
+   * Puts jobs into one queue per call; all jobs of a call that lie in one shard are accepted or none (`'full'`,
+   * `'draining'` for each).
+   * A call id is remembered for 1 minute (≤ 1,000 a queue): a call sent again is answered as the first time, not
+   * repeated, unless a reshard has come between, which forgets it.
    */
   enqueue(calls: readonly EnqueueCall[]): Promise<Enqueued[][]>
   /**
    * Takes jobs. One atomic step: recover expired leases, promote due jobs, take, lease, fence.
    * The first queue of `from`, in the order given, that has a ready job grants up to its `limit`; at most 16 entries.
+   * Of an ordered queue each shard is an entry of its own, and those that stand in a row are one queue: each is filled up
+   * to its limit less what those before it granted. Named without a shard it stands for all its shards, from 0 up.
+   * Ordered queues give jobs by stamp, equal ones by the bytes of their id.
+   * `exclusive: 'shard'`: of one shard at most one call's claims run at any moment; a shard in use is `'full'`, and a call
+   * grants of one shard only.
    * A `limit` of 0 recovers and promotes only. Recovery and promotion are bounded (100 each a queue and call); `more` tells.
    *
    * A lease that ended unsettled is a crash. It is charged to its job only if the claim was `alone`; a job charged
@@ -99,11 +112,17 @@ export interface QueueSettings {
   readonly name: string
   readonly kind: 'plain' | 'ordered'
   readonly order: 'fifo' | 'lifo'
+  /** Ordered queues only: of what at most one claim runs at a time. Default `'id'`. */
+  readonly exclusive?: Exclusive
+  /** Ordered queues only: which payloads of an id are kept. Absent: as stored, at first `'all'`. */
+  readonly merge?: Merge
+  /** Most waiting jobs; of an ordered queue most waiting payloads. */
   readonly maxPending?: number
   readonly maxCrashes: number
   /**
-   * Over how many shards a store with several servers spreads it; of a queue that is there already the stored number
-   * counts. The rules of this contract then hold in each shard, and bounds are divided by their number. Default 1.
+   * Over how many shards it lies, a plain queue only on a store with several servers; of a queue that is there already the
+   * stored number counts. The rules of this contract then hold in each shard, and bounds are divided by their number
+   * (rounded up). Default 1.
    */
   readonly shards?: number
   /** Bounds for kept results; the age of each comes with its settle. */
@@ -115,6 +134,9 @@ export interface StoredQueue {
   readonly name: string
   readonly kind: 'plain' | 'ordered'
   readonly order: 'fifo' | 'lifo'
+  readonly exclusive: Exclusive
+  /** 1 for a plain queue on a store that does not spread it. */
+  readonly shards: number
   readonly paused: boolean
   readonly draining: boolean
 }
@@ -133,25 +155,39 @@ export interface NewJob {
   /** The codec that made `payload` and `meta`; absent: `json`. */
   readonly codec?: string
   readonly meta?: Payload
+  /** 0 in an ordered queue. */
   readonly priority: number
   readonly group?: string
+  /**
+   * Ordered queues only: where the payload stands among those of its id; finite. Absent: the stamp that the job takes, in
+   * ms with the µs as a fraction, and so strictly growing from job to job of a shard.
+   */
+  readonly score?: number
   /** Due so long from now; at most one of this and `runAt`. Neither: ready at once. */
   readonly delayMs?: number
   /** Due at this absolute instant; in the past: ready at once, in the place that instant gives it. */
   readonly runAt?: number
-  /** How long the id is remembered after the job ended; above 0 where the user gave the id. */
+  /** How long the id is remembered after the job ended; above 0 where the user gave the id. 0 in an ordered queue, which remembers none. */
   readonly rememberMs: number
 }
 
 /**
  * `'duplicate'`: a job with this id waits, runs or is dead in this queue, or is remembered; nothing changed.
  * A completed job whose result is still kept but whose id is no longer remembered is replaced.
+ * `'merged'`, in an ordered queue only: the id waits or runs, and the payload joined its others.
  */
-export type Enqueued = 'added' | 'duplicate' | 'full' | 'draining'
+export type Enqueued = 'added' | 'merged' | 'duplicate' | 'full' | 'draining'
 
 export interface ClaimFrom {
   readonly queue: string
+  /** Ordered queues only. One that is not there is `'empty'`. */
+  readonly shard?: number
   readonly limit: number
+  /**
+   * Ordered queues only: most payloads that are handed over of one id; those beyond join what arrives while it runs.
+   * A store may hand over fewer where they are large. Default and Infinity: all.
+   */
+  readonly maxPayloads?: number
   /** This queue's lease where it is not the call's. */
   readonly leaseMs?: number
 }
@@ -181,8 +217,8 @@ export interface Claimed {
    * where the queue granted, `'suspect'` where suspects are left behind: somebody must make room for an `alone` claim.
    */
   readonly waits: Wait[]
-  /** With `heads`: per queue of `from`, ms since its oldest ready job was due; absent where none is ready. */
-  readonly heads?: { readonly queue: string; readonly ageMs?: number }[]
+  /** With `heads`: per entry of `from`, ms since its oldest ready job was due; absent where none is ready. */
+  readonly heads?: { readonly queue: string; readonly shard?: number; readonly ageMs?: number }[]
   /** Whether a queue that was asked has more that is ready now. */
   readonly more: boolean
 }
@@ -192,9 +228,14 @@ export interface Claim {
   readonly queue: string
   readonly id: string
   readonly task: string
+  /** Empty in an ordered queue. */
   readonly payload: Payload
   readonly codec?: string
   readonly meta?: Payload
+  /** Ordered queues only: what is handed over, in the order of `core/payloads`; never none. */
+  readonly payloads?: readonly ScoredPayload[]
+  /** Ordered queues only: payloads were left behind for the next claim. */
+  readonly hasMore?: true
   readonly priority: number
   readonly group?: string
   /** Failures so far + 1. */
@@ -230,6 +271,8 @@ export interface Buried {
 /** 'throttled' and 'full' belong to stores with those traits. */
 export interface Wait {
   readonly queue: string
+  /** Where the queue was asked by shard, or is ordered. */
+  readonly shard?: number
   readonly reason: 'empty' | 'scheduled' | 'paused' | 'throttled' | 'full' | 'suspect'
   /** Until something changes by itself — a scheduled job falls due or a lease ends; absent where nothing will. */
   readonly forMs?: number
@@ -255,7 +298,10 @@ export type SettleItem = ClaimKey &
         readonly kind: 'complete'
         readonly result?: { readonly payload: Payload; readonly codec?: string; readonly keepMs?: number }
       }
-    /** A counted failure. `last`: no attempts are left, bury it with `reason`. */
+    /**
+     * A counted failure. `last`: no attempts are left, bury it with `reason`; in an ordered queue its oldest payload only,
+     * and what is left begins anew.
+     */
     | {
         readonly kind: 'retry'
         readonly delayMs: number
@@ -287,6 +333,8 @@ export interface Depth {
   readonly queue: string
   /** With the suspects. */
   readonly ready: number
+  /** Waiting payloads of an ordered queue, with those that wait beside a running job; of a plain one its waiting jobs. */
+  readonly payloads: number
   /** Ready jobs that only `alone` claims are given. */
   readonly suspects: number
   readonly scheduled: number
@@ -298,6 +346,8 @@ export interface Depth {
   readonly retries: number
   /** Ms since the oldest job that is due should have been started; 0 where none is due. */
   readonly lagMs: number
+  /** Of an ordered queue that of each shard. */
+  readonly shardLagsMs?: readonly number[]
   /** Jobs completed, failures counted, and leases that ended unsettled, since the queue exists. */
   readonly processed: number
   readonly failed: number

@@ -1,6 +1,8 @@
 /**
  * An audit entry: one change of one job's state, written where it happens, in the store's atomic step. A claim and its end
- * are always told; of the states that a job only passes through within one step a store may tell or not.
+ * are always told; of the states that a job only passes through within one step a store may tell or not. In an ordered
+ * queue the live jobs are told of: one that is buried leaves, or goes back with what is left of it, and what waited beside
+ * a claim is enqueued when that leaves nothing else.
  */
 
 import type { JobState } from '../core/job.js'
@@ -8,6 +10,8 @@ import type { JobState } from '../core/job.js'
 export interface AuditEntry {
   readonly at: number
   readonly queue: string
+  /** Of an ordered queue. */
+  readonly shard?: number
   readonly id: string
   readonly kind: AuditKind
   /** State before; null: there was no such job. */

@@ -13,13 +13,19 @@ import type { JobState, Progress } from '../core/job.js'
 export interface CanonicalState {
   /** The store's clock at the moment of the dump. */
   readonly now: number
+  /** By name and shard. */
   readonly queues: readonly CanonicalQueue[]
 }
 
+/** A queue; of an ordered one, one of its shards. Bounds are those of the shard. */
 export interface CanonicalQueue {
   readonly name: string
+  /** Null for a plain queue. */
+  readonly shard: number | null
   readonly kind: 'plain' | 'ordered'
   readonly order: 'fifo' | 'lifo'
+  readonly exclusive: 'id' | 'shard'
+  readonly merge: 'all' | 'latest'
   readonly maxPending: number | null
   readonly maxCrashes: number
   readonly resultsCount: number | null
@@ -39,7 +45,10 @@ export interface CanonicalQueue {
   readonly lastStamp: number | null
   /** The last fence given; 0 before the first; null where the store does not keep it. */
   readonly lastFence: number | null
-  /** Every job of which more than the id is kept: scheduled, ready, running, dead, and completed with a kept result. */
+  /**
+   * Every job of which more than the id is kept: scheduled, ready, running, dead, and completed with a kept result. In an
+   * ordered queue the dead are entries of their own, behind the live job of their id.
+   */
   readonly jobs: readonly CanonicalJob[]
   /** Ids that are remembered and of which nothing else is kept. */
   readonly remembered: readonly CanonicalMemory[]
@@ -59,6 +68,10 @@ export interface CanonicalJob {
   readonly payload: CanonicalPayload
   readonly codec: string | null
   readonly meta: CanonicalPayload | null
+  /** Of an ordered queue: what is in hand while the job runs, else what waits or is dead; in order. Null in a plain queue. */
+  readonly payloads: readonly CanonicalEntry[] | null
+  /** What waits beside a running job of an ordered queue; null where nothing does. */
+  readonly beside: CanonicalBeside | null
   readonly priority: number
   /** Null also where the store has no trait `groups` and drops it. */
   readonly group: string | null
@@ -81,7 +94,7 @@ export interface CanonicalJob {
   readonly finishedAt: number | null
   /** When a kept result expires; null: never, or there is none. */
   readonly expiresAt: number | null
-  /** Who holds the job, or held it when it ended; null while it waits. So are host, pid and progress. */
+  /** Who holds the job, or held it when it ended; null while it waits, and dead in an ordered queue. So are host, pid and progress. */
   readonly worker: string | null
   readonly host: string | null
   readonly pid: number | null
@@ -99,6 +112,19 @@ export interface CanonicalClaim {
   readonly leaseMs: number
   readonly alone: boolean
   readonly cancelRequested: boolean
+}
+
+export interface CanonicalEntry {
+  readonly score: number
+  readonly payload: CanonicalPayload
+  readonly codec: string | null
+  readonly meta: CanonicalPayload | null
+}
+
+export interface CanonicalBeside {
+  readonly stamp: number
+  readonly createdAt: number
+  readonly payloads: readonly CanonicalEntry[]
 }
 
 export interface CanonicalMemory {

@@ -1,7 +1,7 @@
 /** A command run: commands carried out on one store, through two handles, each giving a plain, comparable answer. */
 
 import { MillraceError } from '../core/errors.js'
-import type { Page, Records } from '../stores/job-records.js'
+import type { Page, Records, Step } from '../stores/job-records.js'
 import type { ClaimKey, SettleItem, Store } from '../stores/store.js'
 import { canonicalPayload } from './canonical-state.js'
 import type { ClaimRef, Command, PlannedCall } from './command.js'
@@ -15,6 +15,8 @@ interface MadeClaim {
 
 /** Pages that are turned in one listing. */
 const mostPages = 4
+/** Steps in a row that change nothing and say that there is more: nothing will change before a running job has ended. */
+const mostIdleSteps = 10
 
 export class CommandRun {
   readonly #harness: StoreHarness
@@ -131,6 +133,8 @@ async function administer(records: Records, command: Administration): Promise<un
       return records.queues()
     case 'get':
       return records.get(command.queue, command.id)
+    case 'get dead':
+      return records.morgue.get(command.queue, command.id)
     case 'list':
       return pages((cursor) => records.list(command.queue, { ...command.query, ...cursor }))
     case 'list dead':
@@ -152,11 +156,27 @@ async function administer(records: Records, command: Administration): Promise<un
     case 'drain':
     case 'clear':
       return records[command.verb](command.queue)
+    case 'reshard':
+      return toTheEnd(() => records.reshard(command.queue, command.shards))
+    case 'move':
+      return toTheEnd(() => records.move(command.from, command.to))
     case 'watch': {
       const ended = await records.watch(command.jobs, 0, new AbortController().signal)
       return ended.map(({ queue, id }) => `${queue} ${id}`).sort()
     }
   }
+}
+
+/** All that the steps changed, and whether there is more that must wait for something: how much one step does is the store's affair. */
+async function toTheEnd(next: () => Promise<Step>): Promise<Step> {
+  let changed = 0
+  for (let idle = 0; idle < mostIdleSteps; ) {
+    const step = await next()
+    changed += step.changed
+    if (!step.more) return { changed, more: false }
+    idle = step.changed > 0 ? 0 : idle + 1
+  }
+  return { changed, more: true }
 }
 
 /** The first pages of a listing. Of the cursors only is told whether there was one: what they say is the store's affair. */

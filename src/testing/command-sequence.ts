@@ -3,9 +3,21 @@
  * production is likely here too; what is rare there (a stale claim, a call sent again, a worker that dies) is made likely.
  */
 
-import type { Where } from '../stores/job-records.js'
-import type { Beat, NewJob, QueueSettings } from '../stores/store.js'
-import type { ClaimRef, Command, PlannedJob, Settlement } from './command.js'
+import type { NewJob, QueueSettings } from '../stores/store.js'
+import type { Command, PlannedJob, Settlement } from './command.js'
+import {
+  extension,
+  failure,
+  listQuery,
+  maybe,
+  reasons,
+  ref,
+  someoneElse,
+  span,
+  where,
+  worker,
+  workers,
+} from './command-parts.js'
 import { Dice } from './dice.js'
 
 /** The queues of every sequence, as its first command opens them: roomy, tight and last in first out, and impatient. */
@@ -16,8 +28,6 @@ export const sequenceQueues: readonly QueueSettings[] = [
 ]
 const names = sequenceQueues.map(({ name }) => name)
 const ids = ['a', 'b', 'c', 'd', 'e', 'f', 'g', 'h', 'É', '\uffee', '🎈', 'z']
-const workers = ['worker-1', 'worker-2', 'worker-3']
-const reasons = ['stop', 'obsolete', 'Grüße']
 
 export function commandSequence(seed: number, steps: number): Command[] {
   const dice = new Dice(seed)
@@ -106,18 +116,27 @@ function command(dice: Dice, step: number): Command {
     [2, () => ({ handle, verb: 'get', queue, id: dice.pick(ids) })],
     [3, () => ({ handle, verb: 'list', queue, query: listQuery(dice) })],
     [1, () => ({ handle, verb: 'list dead', queue, query: { by: dice.pick(['id', 'time'] as const), limit: 2 } })],
-    [6, () => ({ handle, verb: 'cancel', queue, where: where(dice), ...maybe(dice, { reason: dice.pick(reasons) }) })],
-    [2, () => ({ handle, verb: 'delete', queue, where: where(dice) })],
-    [2, () => ({ handle, verb: 'runNow', queue, where: where(dice) })],
-    [2, () => ({ handle, verb: 'bury', queue, where: where(dice) })],
-    [3, () => ({ handle, verb: 'revive', queue, where: where(dice) })],
-    [1, () => ({ handle, verb: 'delete dead', queue, where: where(dice) })],
+    [
+      6,
+      () => ({
+        handle,
+        verb: 'cancel',
+        queue,
+        where: where(dice, ids),
+        ...maybe(dice, { reason: dice.pick(reasons) }),
+      }),
+    ],
+    [2, () => ({ handle, verb: 'delete', queue, where: where(dice, ids) })],
+    [2, () => ({ handle, verb: 'runNow', queue, where: where(dice, ids) })],
+    [2, () => ({ handle, verb: 'bury', queue, where: where(dice, ids) })],
+    [3, () => ({ handle, verb: 'revive', queue, where: where(dice, ids) })],
+    [1, () => ({ handle, verb: 'delete dead', queue, where: where(dice, ids) })],
     [3, () => ({ handle, verb: 'fail', queue, id: dice.pick(ids), how: failure(dice) })],
     [2, () => ({ handle, verb: dice.pick(['pause', 'drain'] as const), queue })],
     [4, () => ({ handle, verb: 'resume', queue })],
     [1.5, () => ({ handle, verb: 'clear', queue })],
     [1, () => ({ handle, verb: 'watch', jobs: dice.several(1, 3, () => ({ queue, id: dice.pick(ids) })) })],
-    [1, () => ({ handle, verb: 'beat', worker: worker(dice), ttlMs: dice.pick([1_000, 30_000]) })],
+    [1, () => ({ handle, verb: 'beat', worker: worker(dice, names), ttlMs: dice.pick([1_000, 30_000]) })],
     [0.5, () => ({ handle, verb: 'remove worker', id: dice.pick(workers) })],
     [2, () => ({ handle, verb: 'held', worker: dice.pick(workers) })],
     [5, () => ({ handle, verb: 'gone', claims: dice.several(0, 3, () => ref(dice)), ...someoneElse(dice) })],
@@ -172,10 +191,6 @@ function claim(dice: Dice) {
   return { from, by }
 }
 
-function ref(dice: Dice): ClaimRef {
-  return { back: Math.floor(dice.random() ** 2 * 6), stale: dice.chance(0.05) }
-}
-
 function end(dice: Dice): Settlement {
   const delayMs = dice.pick([0, 0, 1, 2_000, 40_000])
   const error = maybe(dice, { error: `Error: ${dice.pick(reasons)}` }, 0.7)
@@ -193,50 +208,6 @@ function end(dice: Dice): Settlement {
   ])
 }
 
-function extension(dice: Dice) {
-  const beat: Beat = {
-    ...maybe(dice, { started: true } as const),
-    ...maybe(dice, { host: dice.pick(['mill-1', 'mill-2']), pid: dice.whole(1, 9_999) }),
-    ...maybe(dice, { progress: { fraction: dice.pick([0, 0.25, 1]), ...maybe(dice, { note: '½' }) } }),
-  }
-  return { claim: ref(dice), leaseMs: dice.pick([500, 5_000, 60_000]), ...maybe(dice, { beat }, 0.8) }
-}
-
-/** How far the clock is moved: mostly past something that is due soon, sometimes past everything. */
-function span(dice: Dice): number {
-  return dice.weighted([
-    [3, dice.whole(0, 3)],
-    // The delays, leases and ages of this file, so that instants are met exactly.
-    [4, dice.pick([1_000, 2_000, 5_000, 20_000, 30_000])],
-    // Leads are waited for to the millisecond.
-    [2, dice.pick([1_001, 2_001, 6_000, 6_001])],
-    [2, dice.whole(500, 6_000)],
-    [2, dice.whole(10_000, 40_000)],
-    [1, dice.whole(60_000, 120_000)],
-  ])
-}
-
-function where(dice: Dice): Where {
-  return dice.weighted<Where>([
-    [7, { ids: dice.several(0, 4, () => dice.pick(ids)) }],
-    [2, 'failed'],
-    [2, 'all'],
-  ])
-}
-
-function listQuery(dice: Dice) {
-  const state = dice.pick(['ready', 'scheduled', 'running', 'completed', 'dead', 'cancelled'] as const)
-  return {
-    by: dice.pick(['id', 'time', 'retry'] as const),
-    limit: dice.pick([1, 2, 5, 200]),
-    ...maybe(dice, { state }, 0.4),
-  }
-}
-
-function failure(dice: Dice) {
-  return { delayMs: dice.pick([0, 2_000]), reason: dice.pick(reasons), ...maybe(dice, { last: true }, 0.3) }
-}
-
 /** New limits for a queue; now and then an order that it does not have. */
 function changedSettings(dice: Dice): QueueSettings {
   const { name, kind, order, maxCrashes } = dice.pick(sequenceQueues)
@@ -249,28 +220,4 @@ function changedSettings(dice: Dice): QueueSettings {
     ...maybe(dice, { resultsCount: dice.whole(0, 3) }),
     dead: { ...maybe(dice, { count: dice.whole(0, 3) }), ...maybe(dice, { ageMs: dice.pick([5_000, 60_000]) }) },
   }
-}
-
-/** Now and then claims are said to be another worker's than they are. */
-function someoneElse(dice: Dice) {
-  return maybe(dice, { worker: dice.pick(workers) }, 0.15)
-}
-
-function worker(dice: Dice) {
-  return {
-    id: dice.pick(workers),
-    host: dice.pick(['mill-1', 'mill-2']),
-    boot: dice.pick(['boot-1', 'boot-2']),
-    pidns: dice.pick(['4026531836', '']),
-    pid: dice.whole(1, 9_999),
-    ticks: dice.whole(1, 1_000_000_000),
-    queues: dice.several(1, 2, () => dice.pick(names)),
-    concurrency: 10,
-    running: dice.whole(0, 10),
-    startedAt: 1_700_000_000_000,
-  }
-}
-
-function maybe<T extends object>(dice: Dice, fields: T, probability = 0.5): T | Record<never, never> {
-  return dice.chance(probability) ? fields : {}
 }

@@ -46,7 +46,7 @@ export type Command = { readonly handle: number } & (
   | { readonly verb: 'reopen' }
   | { readonly verb: 'depth'; readonly queues: readonly string[] }
   | { readonly verb: 'queues' | 'workers' }
-  | { readonly verb: 'get'; readonly queue: string; readonly id: string }
+  | { readonly verb: 'get' | 'get dead'; readonly queue: string; readonly id: string }
   | { readonly verb: 'list'; readonly queue: string; readonly query: ListQuery }
   | { readonly verb: 'list dead'; readonly queue: string; readonly query: { by: 'id' | 'time'; limit: number } }
   | { readonly verb: 'cancel'; readonly queue: string; readonly where: Where; readonly reason?: string }
@@ -62,6 +62,10 @@ export type Command = { readonly handle: number } & (
       readonly how: { readonly delayMs: number; readonly last?: boolean; readonly reason: string }
     }
   | { readonly verb: 'pause' | 'resume' | 'drain' | 'clear'; readonly queue: string }
+  /** To its end, or as far as running jobs let it. */
+  | { readonly verb: 'reshard'; readonly queue: string; readonly shards: number }
+  /** To its end. */
+  | { readonly verb: 'move'; readonly from: string; readonly to: string }
   | { readonly verb: 'watch'; readonly jobs: readonly { readonly queue: string; readonly id: string }[] }
   | { readonly verb: 'beat'; readonly worker: WorkerRecord; readonly ttlMs: number }
   | { readonly verb: 'remove worker'; readonly id: string }

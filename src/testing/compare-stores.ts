@@ -3,16 +3,26 @@
  * state and the same order, or an error that says where they part and how to see it again.
  */
 
-import type { CanonicalQueue, CanonicalState } from './canonical-state.js'
+import type { QueueSettings } from '../stores/store.js'
+import type { CanonicalJob, CanonicalQueue, CanonicalState } from './canonical-state.js'
 import type { Command } from './command.js'
 import { CommandRun } from './command-run.js'
 import { commandSequence, sequenceQueues } from './command-sequence.js'
 import { differences } from './differences.js'
+import { orderedQueues, orderedSequence } from './ordered-sequence.js'
 import type { StoreHarness } from './store-harness.js'
 
 /** Commands that an error shows, the one that made the difference last. */
 const commandsShown = 12
 const differencesShown = 20
+
+/** Of which kind of queues a comparison is made. */
+export type SequenceKind = QueueSettings['kind']
+
+const sequences = {
+  plain: { commands: commandSequence, queues: sequenceQueues },
+  ordered: { commands: orderedSequence, queues: orderedQueues },
+} as const
 
 export class StoresDifferError extends Error {
   override readonly name = 'StoresDifferError'
@@ -23,14 +33,14 @@ export class StoresDifferError extends Error {
 
   constructor(
     names: { readonly model: string; readonly subject: string },
-    { seed, step, what }: { readonly seed: number; readonly step: number; readonly what: string },
+    { seed, kind, step, what }: { seed: number; kind: SequenceKind; step: number; what: string },
     commands: readonly Command[],
     found: readonly string[],
   ) {
     const from = Math.max(0, step + 1 - commandsShown)
     super(
       [
-        `${names.subject} differs from ${names.model} in ${what} at step ${step} of seed ${seed} (${names.model} ≠ ${names.subject}):`,
+        `${names.subject} differs from ${names.model} in ${what} at step ${step} of ${kind === 'plain' ? '' : `${kind} `}seed ${seed} (${names.model} ≠ ${names.subject}):`,
         ...found.slice(0, differencesShown).map((difference) => `  ${difference}`),
         ...(found.length > differencesShown ? [`  and ${found.length - differencesShown} more`] : []),
         'after the commands:',
@@ -45,14 +55,15 @@ export class StoresDifferError extends Error {
 
 /**
  * Runs `steps` commands made from `seed` on both harnesses, which must be fresh and start at the same instant. Throws
- * `StoresDifferError` at the first step where an answer, the state or a listing differs.
+ * `StoresDifferError` at the first step where an answer, the state or a listing differs. `kind`: of what queues, by default
+ * plain ones; ordered ones where both stores have the trait.
  */
 export async function compareStores(
   model: StoreHarness,
   subject: StoreHarness,
-  { seed, steps }: { readonly seed: number; readonly steps: number },
+  { seed, steps, kind = 'plain' }: { readonly seed: number; readonly steps: number; readonly kind?: SequenceKind },
 ): Promise<void> {
-  const commands = commandSequence(seed, steps)
+  const commands = sequences[kind].commands(seed, steps)
   const modelRun = new CommandRun(model)
   const subjectRun = new CommandRun(subject)
   for (const [step, command] of commands.entries()) {
@@ -60,26 +71,26 @@ export async function compareStores(
       if (differing.length === 0) return
       throw new StoresDifferError(
         { model: model.name, subject: subject.name },
-        { seed, step, what },
+        { seed, kind, step, what },
         commands,
         differing,
       )
     }
     refuse('its answer', differences(await modelRun.answer(command), await subjectRun.answer(command)))
     refuse('its state', differences(...comparable(await model.dump(), await subject.dump())))
-    const listing = listingAt(step)
+    const listing = listingAt(step, sequences[kind].queues)
     refuse('a listing', differences(await modelRun.answer(listing), await subjectRun.answer(listing)))
   }
 }
 
 /** One listing after each step, each queue and order in turn: the state alone does not tell in which order jobs stand. */
-function listingAt(step: number): Command {
-  const { name } = sequenceQueues[step % sequenceQueues.length]!
-  const by = (['time', 'id', 'retry'] as const)[Math.floor(step / sequenceQueues.length) % 3]!
+function listingAt(step: number, queues: readonly QueueSettings[]): Command {
+  const { name } = queues[step % queues.length]!
+  const by = (['time', 'id', 'retry'] as const)[Math.floor(step / queues.length) % 3]!
   return { handle: 0, verb: 'list', queue: name, query: { by, limit: 200 } }
 }
 
-/** Both states, by queue name; what one of them cannot tell is left out of both. */
+/** Both states, by queue and shard; what one of them cannot tell is left out of both. */
 function comparable(a: CanonicalState, b: CanonicalState): [unknown, unknown] {
   const untold = (['lastStamp', 'lastFence'] as const).filter((field) =>
     [...a.queues, ...b.queues].some((queue) => queue[field] === null),
@@ -89,11 +100,11 @@ function comparable(a: CanonicalState, b: CanonicalState): [unknown, unknown] {
 
 function keyed(state: CanonicalState, untold: readonly (keyof CanonicalQueue)[]): unknown {
   const queues = state.queues.map((queue) => [
-    queue.name,
+    queue.shard === null ? queue.name : `${queue.name} ${queue.shard}`,
     {
       ...queue,
       ...Object.fromEntries(untold.map((field) => [field, null])),
-      jobs: byId(queue.jobs),
+      jobs: byId(queue.jobs, jobName),
       remembered: byId(queue.remembered),
       calls: byId(queue.calls),
     },
@@ -101,8 +112,16 @@ function keyed(state: CanonicalState, untold: readonly (keyof CanonicalQueue)[])
   return { now: state.now, queues: Object.fromEntries(queues) }
 }
 
-function byId<T extends { readonly id: string }>(items: readonly T[]): Record<string, T> {
-  return Object.fromEntries(items.map((item) => [item.id, item]))
+function byId<T extends { readonly id: string }>(
+  items: readonly T[],
+  name: (item: T) => string = ({ id }) => id,
+): Record<string, T> {
+  return Object.fromEntries(items.map((item) => [name(item), item]))
+}
+
+/** In an ordered queue an id may have a live job and an entry in the morgue. */
+function jobName({ id, state, payloads }: CanonicalJob): string {
+  return payloads !== null && state === 'dead' ? `${id} (dead)` : id
 }
 
 function shown(command: Command): string {

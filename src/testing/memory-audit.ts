@@ -6,6 +6,7 @@
 import type { Clock } from '../core/clock.js'
 import type { JobState } from '../core/job.js'
 import type { MemoryJob } from '../stores/memory/memory-job.js'
+import { MemoryOrderedQueue } from '../stores/memory/memory-ordered-queue.js'
 import type { MemoryData } from '../stores/memory/memory-store.js'
 import { type AuditEntry, auditKind } from './audit-entry.js'
 
@@ -51,28 +52,40 @@ export class MemoryAudit {
   #look(): void {
     const before = this.#seen
     this.#seen = new Map()
-    for (const [name, queue] of this.#data.queues) {
-      const seenBefore = before.get(name)
+    for (const queue of this.#data.queues.all()) {
+      const { name } = queue.settings
+      const shard = queue instanceof MemoryOrderedQueue ? queue.shard : undefined
+      const key = JSON.stringify([name, shard])
+      const seenBefore = before.get(key)
       const seen = new Map<string, Seen>()
-      for (const [id, job] of queue.jobs) {
+      // A queue that a call asks twice gives two fences.
+      for (const job of [...queue.jobs.values()].sort((a, b) => a.fence - b.fence)) {
+        const { id } = job.spec
         const now = { job, state: job.state, fence: job.fence, worker: job.worker ?? null }
         seen.set(id, now)
-        this.#compare(name, id, seenBefore?.get(id), now)
+        this.#compare({ queue: name, shard }, id, seenBefore?.get(id), now)
       }
-      for (const [id, old] of seenBefore ?? []) if (!seen.has(id)) this.#compare(name, id, old, undefined)
-      this.#seen.set(name, seen)
+      for (const [id, old] of seenBefore ?? [])
+        if (!seen.has(id)) this.#compare({ queue: name, shard }, id, old, undefined)
+      this.#seen.set(key, seen)
     }
   }
 
-  #compare(queue: string, id: string, before: Seen | undefined, after: Seen | undefined): void {
+  #compare(
+    at: { readonly queue: string; readonly shard: number | undefined },
+    id: string,
+    before: Seen | undefined,
+    after: Seen | undefined,
+  ): void {
     if (before !== undefined && after !== undefined && before.job !== after.job) {
-      this.#compare(queue, id, before, undefined)
+      this.#compare(at, id, before, undefined)
       before = undefined
     }
     const isTakenOver = before?.state === 'running' && after?.state === 'running' && before.fence !== after.fence
     const steps: (JobState | null)[] = [before?.state ?? null]
-    // A lease that ended and a job that fell due are recovered and taken in one call.
-    if (isTakenOver || (before?.state === 'scheduled' && after?.state === 'running')) steps.push('ready')
+    // A lease that ended and a job that fell due are recovered and taken in one call; so is what waited beside a claim.
+    const isFound = before?.state === 'scheduled' || before === undefined
+    if (isTakenOver || (isFound && after?.state === 'running')) steps.push('ready')
     steps.push(after?.state ?? null)
     for (const [i, to] of steps.slice(1).entries()) {
       const from = steps[i]!
@@ -81,7 +94,8 @@ export class MemoryAudit {
       if (kind !== undefined)
         this.entries.push({
           at: this.#clock.now(),
-          queue,
+          queue: at.queue,
+          ...(at.shard === undefined ? {} : { shard: at.shard }),
           id,
           kind,
           from,

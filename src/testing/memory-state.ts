@@ -1,10 +1,13 @@
 /** The memory store's canonical state. */
 
 import { isLed, type Lead } from '../core/lead.js'
+import type { PayloadEntry } from '../core/payloads.js'
 import type { MemoryJob, RememberedJob } from '../stores/memory/memory-job.js'
+import { MemoryOrderedQueue } from '../stores/memory/memory-ordered-queue.js'
 import type { MemoryQueue } from '../stores/memory/memory-queue.js'
 import type { MemoryData } from '../stores/memory/memory-store.js'
 import {
+  type CanonicalEntry,
   type CanonicalJob,
   type CanonicalLead,
   type CanonicalMemory,
@@ -15,20 +18,23 @@ import {
 } from './canonical-state.js'
 
 export function memoryState(data: MemoryData, now: number): CanonicalState {
-  const queues = [...data.queues.values()].map((queue) => canonicalQueue(queue, now))
-  return { now, queues: queues.sort((a, b) => compareBytes(a.name, b.name)) }
+  const queues = data.queues.all().map((queue) => canonicalQueue(queue, now))
+  return { now, queues: queues.sort((a, b) => compareBytes(a.name, b.name) || a.shard! - b.shard!) }
 }
 
 function canonicalQueue(queue: MemoryQueue, now: number): CanonicalQueue {
-  const { name, kind, order, maxPending, maxCrashes, resultsCount, dead } = queue.settings
-  const jobs = [...queue.jobs.values()]
+  const { name, kind, order, exclusive, merge, maxPending, maxCrashes, resultsCount, dead } = queue.settings
+  const jobs = queue.kept()
   const hiddenMemories = jobs
     .filter((job) => queue.isHidden(job, now))
     .flatMap((job) => queue.memoryOf(job.spec.id, now) ?? [])
   return {
     name,
+    shard: queue instanceof MemoryOrderedQueue ? queue.shard : null,
     kind,
     order,
+    exclusive: exclusive ?? 'id',
+    merge: merge ?? 'all',
     maxPending: maxPending ?? null,
     maxCrashes,
     resultsCount: resultsCount ?? null,
@@ -43,6 +49,7 @@ function canonicalQueue(queue: MemoryQueue, now: number): CanonicalQueue {
     suspectLead: canonicalLead(queue.suspectLead, now),
     lastStamp: queue.lastStamp,
     lastFence: queue.lastFence,
+    // Sorting keeps the live job before the dead one of its id.
     jobs: byId(jobs.filter((job) => !queue.isHidden(job, now)).map((job) => canonicalJob(job, now))),
     remembered: byId([...queue.remembered.list(now), ...hiddenMemories].map(canonicalMemory)),
     calls: byId(queue.calls.list(now).map(({ id, at }) => ({ id, at }))),
@@ -51,6 +58,7 @@ function canonicalQueue(queue: MemoryQueue, now: number): CanonicalQueue {
 
 function canonicalJob(job: MemoryJob, now: number): CanonicalJob {
   const { id, task, payload, codec, meta, priority, rememberMs } = job.spec
+  const { payloads = job.inHand, beside } = job
   return {
     id,
     task,
@@ -58,6 +66,11 @@ function canonicalJob(job: MemoryJob, now: number): CanonicalJob {
     payload: canonicalPayload(payload),
     codec: codec ?? null,
     meta: meta === undefined ? null : canonicalPayload(meta),
+    payloads: job.payloads === undefined && job.inHand.length === 0 ? null : [...payloads].map(canonicalEntry),
+    beside:
+      beside === undefined
+        ? null
+        : { stamp: beside.stamp, createdAt: beside.createdAt, payloads: [...beside.payloads].map(canonicalEntry) },
     priority,
     group: null,
     stamp: job.stamp,
@@ -89,6 +102,15 @@ function canonicalJob(job: MemoryJob, now: number): CanonicalJob {
             cancelRequested: job.cancelRequested,
           }
         : null,
+  }
+}
+
+function canonicalEntry({ score, payload, codec, meta }: PayloadEntry): CanonicalEntry {
+  return {
+    score,
+    payload: canonicalPayload(payload),
+    codec: codec ?? null,
+    meta: meta === undefined ? null : canonicalPayload(meta),
   }
 }
 

@@ -1,12 +1,37 @@
-import { auditBreaches, compareStores, type HarnessMaker, memoryHarness, StoresDifferError } from 'millrace/testing'
+import {
+  auditBreaches,
+  type CanonicalJob,
+  compareStores,
+  type HarnessMaker,
+  memoryHarness,
+  type SequenceKind,
+  StoresDifferError,
+} from 'millrace/testing'
 import { describe, expect, it } from 'vitest'
+import type { Claimer, ClaimFrom, QueueSettings } from '#src/stores/store.js'
 import { harnesses } from './harnesses.js'
 
 /** A Redis of several servers runs what a single one runs, and takes longer to be asked. */
 const seedsOf = (name: string) => Array.from({ length: name.startsWith('redis-') ? 8 : 40 }, (_, i) => 1_000 + i)
 const steps = 60
 
-async function compare(makeSubject: HarnessMaker, options: { seed: number; steps: number }): Promise<string[]> {
+/** Whether the store has ordered queues. */
+async function isOrdered(makeHarness: HarnessMaker): Promise<boolean> {
+  const harness = await makeHarness()
+  try {
+    return (await harness.open()).traits.ordered
+  } finally {
+    await harness.close()
+  }
+}
+
+interface Comparison {
+  readonly seed: number
+  readonly steps: number
+  readonly kind?: SequenceKind
+}
+
+async function compare(makeSubject: HarnessMaker, options: Comparison): Promise<string[]> {
   const [model, subject] = [await memoryHarness(), await makeSubject()]
   try {
     await compareStores(model, subject, options)
@@ -23,11 +48,28 @@ for (const [name, makeHarness] of harnesses) {
       it(`answers and holds the same after every step of seed ${seed}`, async () => {
         expect(await compare(makeHarness, { seed, steps })).toEqual([])
       })
+
+      it(`answers and holds the same after every step of ordered seed ${seed}`, async (context) => {
+        if (!(await isOrdered(makeHarness))) context.skip('the store has no ordered queues')
+        expect(await compare(makeHarness, { seed, steps, kind: 'ordered' })).toEqual([])
+      })
     }
   })
 }
 
 describe('the comparison', () => {
+  it('reaches as far with ordered queues, and its audit keeps the rules', async () => {
+    const subject = await memoryHarness()
+    await compareStores(await memoryHarness(), subject, { seed: 7, steps: 2_000, kind: 'ordered' })
+    const entries = await subject.audit()
+
+    const kinds = new Set(entries.filter(({ shard }) => shard !== undefined).map(({ kind }) => kind))
+
+    // Nothing of them is kept, and the dead are no live jobs.
+    expect([...kinds].sort()).toEqual(['claim', 'enqueue', 'leave', 'promote', 'requeue'])
+    expect(auditBreaches(entries)).toEqual([])
+  })
+
   it('reaches far: long runs make every kind of audit entry', async () => {
     const subject = await memoryHarness()
     await compareStores(await memoryHarness(), subject, { seed: 7, steps: 2_000 })
@@ -74,19 +116,84 @@ const faults: Record<string, (harness: Awaited<ReturnType<HarnessMaker>>) => Par
   }),
 }
 
+/** Faults that only ordered queues have. */
+const orderedFaults: typeof faults = {
+  'a store that leaves payloads in a shard that was resharded': (harness) => ({
+    dump: async () => {
+      const state = await harness.dump()
+      return { ...state, queues: state.queues.filter(({ shard }) => shard !== 2) }
+    },
+  }),
+  'a store that forgets the dead entry of an id that waits': (harness) => ({
+    dump: async () => {
+      const state = await harness.dump()
+      const isLive = (id: string, jobs: readonly CanonicalJob[]) =>
+        jobs.some((job) => job.id === id && job.state !== 'dead')
+      const queues = state.queues.map((queue) => ({
+        ...queue,
+        jobs: queue.jobs.filter(({ id, state }) => state !== 'dead' || !isLive(id, queue.jobs)),
+      }))
+      return { ...state, queues }
+    },
+  }),
+  'a store that hands over payloads without their meta': (harness) => ({
+    open: async () => {
+      const store = await harness.open()
+      return Object.assign(Object.create(store), {
+        claim: async (...asked: Parameters<typeof store.claim>) => {
+          const claimed = await store.claim(...asked)
+          const claims = claimed.claims.map((claim) => ({
+            ...claim,
+            ...(claim.payloads && { payloads: claim.payloads.map(({ meta: _, ...rest }) => rest) }),
+          }))
+          return { ...claimed, claims }
+        },
+      })
+    },
+  }),
+  'a store that ignores how many payloads are wanted': (harness) => ({
+    open: async () => {
+      const store = await harness.open()
+      return Object.assign(Object.create(store), {
+        claim: async (from: readonly ClaimFrom[], by: Claimer) =>
+          store.claim(
+            from.map(({ maxPayloads: _, ...rest }) => rest),
+            by,
+          ),
+      })
+    },
+  }),
+  'a store that knows nothing of shards in use': (harness) => ({
+    open: async () => {
+      const store = await harness.open()
+      return Object.assign(Object.create(store), {
+        open: (queues: readonly QueueSettings[]) => store.open(queues.map(({ exclusive: _, ...rest }) => rest)),
+      })
+    },
+  }),
+}
+
+const kindsOfFaults: readonly (readonly [SequenceKind, typeof faults])[] = [
+  ['plain', faults],
+  ['ordered', orderedFaults],
+]
+
 describe('the comparison sees', () => {
-  for (const [title, fault] of Object.entries(faults)) {
-    it(title, async () => {
+  const cases = kindsOfFaults.flatMap(([kind, faults]) =>
+    Object.entries(faults).map(([title, fault]) => [title, kind, fault] as const),
+  )
+  for (const [title, kind, fault] of cases) {
+    it(`${title}, in ${kind} queues`, async () => {
       const faulty: HarnessMaker = async (options) => {
         const harness = await memoryHarness(options)
         return { ...harness, ...fault(harness), name: 'faulty' }
       }
 
-      const found = await compare(faulty, { seed: 3, steps: 500 }).catch((error: unknown) => error)
+      const found = await compare(faulty, { seed: 3, steps: 500, kind }).catch((error: unknown) => error)
 
       expect(found).toBeInstanceOf(StoresDifferError)
       expect((found as StoresDifferError).message).toMatch(
-        /^faulty differs from memory in its (answer|state) at step \d+ of seed 3/,
+        /^faulty differs from memory in its (answer|state) at step \d+ of (ordered )?seed 3/,
       )
     })
   }

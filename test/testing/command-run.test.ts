@@ -1,32 +1,7 @@
-import { type CanonicalQueue, type Command, commandSequence, memoryHarness } from 'millrace/testing'
+import { type Command, commandSequence } from 'millrace/testing'
 import { expect, it } from 'vitest'
 import type { Claimed } from '#src/stores/store.js'
-import { CommandRun } from '#src/testing/command-run.js'
-
-interface Step {
-  readonly command: Command
-  readonly answer: unknown
-  readonly before: readonly CanonicalQueue[]
-  readonly after: readonly CanonicalQueue[]
-}
-
-/** Every step of these sequences, run on the memory store. */
-async function stepsOf(seeds: number, length: number): Promise<Step[]> {
-  const steps: Step[] = []
-  for (let seed = 1_000; seed < 1_000 + seeds; seed++) {
-    const harness = await memoryHarness()
-    const run = new CommandRun(harness)
-    let before: readonly CanonicalQueue[] = []
-    for (const command of commandSequence(seed, length)) {
-      const answer = await run.answer(command)
-      const { queues: after } = await harness.dump()
-      steps.push({ command, answer, before, after })
-      before = after
-    }
-    await harness.close()
-  }
-  return steps
-}
+import { type Step, stepsOf } from './sequence-steps.js'
 
 const waits = ({ command, answer }: Step) => (command.verb === 'claim' ? (answer as Partial<Claimed>).waits : []) ?? []
 const crashes = ({ answer }: Step) => (answer as Partial<Claimed> | undefined)?.crashed ?? []
@@ -75,7 +50,7 @@ const rareThings: Record<string, (step: Step) => boolean> = {
   'a worker that holds claims': verb('held', ({ answer }) => (answer as unknown[]).length > 0),
 }
 
-const steps = stepsOf(40, 200)
+const steps = stepsOf(commandSequence, 40, 200)
 
 it.each(Object.keys(rareThings))('command sequences reach %s', async (title) => {
   expect((await steps).filter(rareThings[title]!).length).toBeGreaterThan(2)

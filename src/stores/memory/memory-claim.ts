@@ -6,6 +6,7 @@ import { upkeepLimit } from '../../core/upkeep.js'
 import type { Claim, Claimed, Claimer, ClaimFrom, Wait } from '../store.js'
 import { type Crashes, crash } from './memory-crash.js'
 import { claimOf, type MemoryJob } from './memory-job.js'
+import { MemoryOrderedQueue } from './memory-ordered-queue.js'
 import type { MemoryQueue } from './memory-queue.js'
 
 /** What one of the queues asked adds to the answer. */
@@ -14,18 +15,19 @@ export interface Asked extends Pick<Claimed, 'claims' | 'crashed' | 'buried' | '
   readonly rings: boolean
 }
 
-export function claimFrom(queue: MemoryQueue, { limit, leaseMs }: ClaimFrom, by: Claimer, now: number): Asked {
+export function claimFrom(queue: MemoryQueue, from: ClaimFrom, by: Claimer, now: number): Asked {
+  const { limit } = from
   const crashes = recover(queue, now)
   promote(queue, now)
-  const claims = queue.paused ? [] : take(queue, limit, { ...by, leaseMs: leaseMs ?? by.leaseMs }, now)
+  const claims = queue.isStopped || queue.isFull ? [] : take(queue, from, by, now)
   const hasLeft = claims.length > 0 && hasLed(queue.lead, by.worker, now)
   if (hasLeft) queue.lead = undefined
   const waits = [
     ...(claims.length === 0 ? changeWait(queue, by, now) : []),
-    ...(queue.paused ? [] : suspectWait(queue, by.worker, by.alone === true || limit === 0, now)),
+    ...(queue.isStopped || queue.isFull ? [] : suspectWait(queue, by.worker, by.alone === true || limit === 0, now)),
   ]
   // One waiter was woken; whoever takes some and leaves some wakes the next.
-  const rings = queue.ready.size > 0 || hasLeft
+  const rings = queue.claimable > 0 || hasLeft
   return { claims, ...crashes, waits, more: queue.hasWork(now), rings }
 }
 
@@ -46,10 +48,13 @@ function promote(queue: MemoryQueue, now: number): void {
   }
 }
 
-function take(queue: MemoryQueue, limit: number, { worker, leaseMs, alone = false }: Claimer, now: number): Claim[] {
+function take(queue: MemoryQueue, from: ClaimFrom, by: Claimer, now: number): Claim[] {
+  const { limit, leaseMs = by.leaseMs, maxPayloads = Number.POSITIVE_INFINITY } = from
+  const { worker, alone = false } = by
   const jobs = alone ? nextAlone(queue, limit) : queue.ready.head(limit)
   if (jobs.length > 0) queue.lastFence = nextFence(queue.lastFence, now)
-  for (const job of jobs) queue.take(job, { worker, fence: queue.lastFence, alone, leaseUntil: now + leaseMs }, now)
+  const claim = { worker, fence: queue.lastFence, alone, leaseUntil: now + leaseMs }
+  for (const job of jobs) queue.take(job, claim, now, maxPayloads)
   return jobs.map(claimOf)
 }
 
@@ -61,16 +66,16 @@ function nextAlone(queue: MemoryQueue, limit: number): MemoryJob[] {
 
 /** Of a queue that has nothing for this claimer: why, when that changes by itself, and whether the claimer leads. */
 function changeWait(queue: MemoryQueue, by: Claimer, now: number): Wait[] {
-  const { name } = queue.settings
+  const of = placeOf(queue)
   const hasJob = queue.ready.size > 0 || (by.alone === true && queue.suspects.size > 0)
-  if (hasJob && !queue.paused) return []
-  const forMs = queue.paused ? undefined : queue.nextChangeMs(now)
+  if (hasJob && !queue.isStopped && !queue.isFull) return []
+  const forMs = queue.isStopped ? undefined : queue.nextChangeMs(now)
   if (forMs !== undefined) queue.lead = leadAfter(queue.lead, by.worker, now + forMs, now)
   else if (queue.lead?.worker === by.worker) queue.lead = undefined
-  if (queue.paused) return [{ queue: name, reason: 'paused' }]
-  const reason = queue.scheduled.size > 0 ? 'scheduled' : 'empty'
-  if (forMs === undefined) return [{ queue: name, reason }]
-  return [{ queue: name, reason, forMs, ...leads(queue.lead?.worker === by.worker) }]
+  if (queue.isStopped) return [{ ...of, reason: 'paused' }]
+  const reason = queue.isFull ? 'full' : queue.scheduled.size > 0 ? 'scheduled' : 'empty'
+  if (forMs === undefined) return [{ ...of, reason }]
+  return [{ ...of, reason, forMs, ...leads(queue.lead?.worker === by.worker) }]
 }
 
 /** Of a queue with suspects left behind: how long their lead may take to make room for one. */
@@ -78,8 +83,12 @@ function suspectWait(queue: MemoryQueue, worker: string, makesRoom: boolean, now
   const before = queue.suspectLead
   queue.suspectLead = queue.suspects.size > 0 ? suspectLeadAfter(before, worker, makesRoom, now) : undefined
   if (queue.suspectLead === undefined) return []
+  return [{ ...placeOf(queue), reason: 'suspect', forMs: suspectLeadMs, ...leads(queue.suspectLead !== before) }]
+}
+
+function placeOf(queue: MemoryQueue): Pick<Wait, 'queue' | 'shard'> {
   const { name } = queue.settings
-  return [{ queue: name, reason: 'suspect', forMs: suspectLeadMs, ...leads(queue.suspectLead !== before) }]
+  return queue instanceof MemoryOrderedQueue ? { queue: name, shard: queue.shard } : { queue: name }
 }
 
 function leads(does: boolean): { lead?: true } {

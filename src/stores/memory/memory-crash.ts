@@ -23,7 +23,7 @@ export function crash(queue: MemoryQueue, job: MemoryJob, told: Crashes, now: nu
       queue.end(job, 'cancelled', now)
       break
     case 'dead':
-      queue.bury(job, 'crashed', undefined, now)
+      queue.exhaust(job, 'crashed', undefined, now)
       told.buried.push({ ...ref, reason: 'crashed' })
       break
     case 'suspect':

@@ -1,17 +1,44 @@
-/** The depth of one queue of the memory store. */
+/** The depth of a queue of the memory store: the sum of its shards, of which most queues have one. */
 
 import { dueAt } from '../../core/stamp.js'
 import type { Depth } from '../store.js'
 import type { MemoryJob } from './memory-job.js'
+import { MemoryOrderedQueue } from './memory-ordered-queue.js'
 import type { MemoryQueue } from './memory-queue.js'
 
-export function depth(queue: MemoryQueue, now: number): Depth {
+export function depth(shards: readonly MemoryQueue[], now: number): Depth {
+  const [first, ...others] = shards.map((shard) => shardDepth(shard, now))
+  const sum = others.reduce(together, first!)
+  if (!(shards[0] instanceof MemoryOrderedQueue)) return sum
+  return { ...sum, shardLagsMs: [first!, ...others].map(({ lagMs }) => lagMs) }
+}
+
+function together(one: Depth, other: Depth): Depth {
+  return {
+    ...one,
+    ready: one.ready + other.ready,
+    payloads: one.payloads + other.payloads,
+    suspects: one.suspects + other.suspects,
+    scheduled: one.scheduled + other.scheduled,
+    running: one.running + other.running,
+    dead: one.dead + other.dead,
+    fresh: one.fresh + other.fresh,
+    retries: one.retries + other.retries,
+    lagMs: Math.max(one.lagMs, other.lagMs),
+    processed: one.processed + other.processed,
+    failed: one.failed + other.failed,
+    crashed: one.crashed + other.crashed,
+  }
+}
+
+function shardDepth(queue: MemoryQueue, now: number): Depth {
   const { ready, suspects, scheduled } = queue
   const retries = [...ready, ...suspects, ...scheduled].filter((job) => job.attempt > 1).length
   const due = scheduled.first === undefined ? [] : [scheduled.first]
   return {
     queue: queue.settings.name,
     ready: ready.size + suspects.size,
+    payloads: queue.pending,
     suspects: suspects.size,
     scheduled: scheduled.size,
     running: queue.running.size,

@@ -1,15 +1,39 @@
-/** An enqueue into one queue of the memory store: all jobs of a call or none, and a call sent again is only answered. */
+/** An enqueue into one queue of the memory store, or one shard of an ordered one: all jobs of a call or none, and a call sent again is only answered. */
 
-import type { EnqueueCall, Enqueued, NewJob } from '../store.js'
+import { payloadIdentity } from '../../core/payloads.js'
+import type { Enqueued, NewJob } from '../store.js'
+import { MemoryOrderedQueue } from './memory-ordered-queue.js'
 import type { MemoryQueue } from './memory-queue.js'
 
-export function enqueue(queue: MemoryQueue, call: EnqueueCall, now: number): Enqueued[] {
-  const before = queue.calls.answersTo(call.callId, now)
+export function enqueue(queue: MemoryQueue, callId: string, jobs: readonly NewJob[], now: number): Enqueued[] {
+  const before = queue.calls.answersTo(callId, now)
   if (before !== undefined) return before
-  const answers = answersTo(queue, call.jobs, now)
-  for (const [i, job] of call.jobs.entries()) if (answers[i] === 'added') queue.add(job, now)
-  queue.calls.remember(call.callId, answers, now)
+  const answers = queue instanceof MemoryOrderedQueue ? pushed(queue, jobs, now) : added(queue, jobs, now)
+  queue.calls.remember(callId, answers, now)
   return answers
+}
+
+function added(queue: MemoryQueue, jobs: readonly NewJob[], now: number): Enqueued[] {
+  const answers = answersTo(queue, jobs, now)
+  for (const [i, job] of jobs.entries()) if (answers[i] === 'added') queue.add(job, now)
+  return answers
+}
+
+function pushed(queue: MemoryOrderedQueue, jobs: readonly NewJob[], now: number): Enqueued[] {
+  if (queue.draining) return jobs.map(() => 'draining')
+  if (!hasRoom(queue, jobs)) return jobs.map(() => 'full')
+  return jobs.map((job) => queue.push(job, now))
+}
+
+/** Payloads that join equal ones need no room. */
+function hasRoom(queue: MemoryOrderedQueue, jobs: readonly NewJob[]): boolean {
+  const { maxPending, merge } = queue.settings
+  if (maxPending === undefined) return true
+  const growing = jobs
+    .filter((job) => queue.waitingPayloads(job.id)?.growsBy(job) ?? true)
+    .map((job) => (merge === 'latest' ? job.id : `${job.id}\0${payloadIdentity(job)}`))
+  const growth = new Set(growing).size
+  return growth === 0 || growth <= maxPending - queue.pending
 }
 
 function answersTo(queue: MemoryQueue, jobs: readonly NewJob[], now: number): Enqueued[] {

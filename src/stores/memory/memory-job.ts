@@ -1,10 +1,12 @@
 /** A job as the memory store holds it. */
 
 import type { JobState, Progress } from '../../core/job.js'
+import type { PayloadEntry, ScoredPayload } from '../../core/payloads.js'
 import { dueAt } from '../../core/stamp.js'
 import type { StoredJob } from '../job-records.js'
 import type { Claim, NewJob } from '../store.js'
 import type { HeldClaim } from '../worker-registry.js'
+import type { PayloadSet } from './payload-set.js'
 
 export interface MemoryJob {
   /** Arrival number in its queue: breaks ties. */
@@ -35,10 +37,27 @@ export interface MemoryJob {
   result: StoredJob['result']
   error: string | undefined
   reason: string | undefined
+  /** Of a job of an ordered queue that waits or is dead. */
+  payloads: PayloadSet | undefined
+  /** Of one that runs: what its claim took. */
+  inHand: readonly PayloadEntry[]
+  /** Of one that runs: what waits beside it. */
+  beside: Beside | undefined
+}
+
+/** What waits for the end of a claim, and the times of the job that it becomes where nothing of the claim goes back. */
+export interface Beside {
+  readonly stamp: number
+  readonly createdAt: number
+  readonly payloads: PayloadSet
 }
 
 /** By arrival. */
 export const bySeq = (a: MemoryJob, b: MemoryJob): number => a.seq - b.seq
+
+/** By the bytes of the id. */
+export const byId = (a: MemoryJob, b: MemoryJob): number =>
+  Buffer.compare(Buffer.from(a.spec.id), Buffer.from(b.spec.id))
 
 export function newMemoryJob(
   spec: NewJob,
@@ -65,6 +84,9 @@ export function newMemoryJob(
     result: undefined,
     error: undefined,
     reason: undefined,
+    payloads: undefined,
+    inHand: [],
+    beside: undefined,
   }
 }
 
@@ -116,6 +138,8 @@ export function claimOf(job: MemoryJob): Claim {
     payload,
     codec,
     meta,
+    payloads: job.inHand.length === 0 ? undefined : job.inHand.map(scored),
+    hasMore: job.beside === undefined ? undefined : true,
     priority,
     attempt: job.attempt,
     crashes: job.crashes,
@@ -132,8 +156,10 @@ export function heldClaim(job: MemoryJob): HeldClaim {
   return defined({ queue, id: job.spec.id, fence, task: job.spec.task, alone, startedAt, host, pid, progress })
 }
 
-export function storedJob(job: MemoryJob): StoredJob {
+/** `shown`: of how many payloads at most. */
+export function storedJob(job: MemoryJob, shown: number): StoredJob {
   const { id, task, payload, codec, meta, priority } = job.spec
+  const payloads = job.state === 'running' ? job.inHand : [...(job.payloads ?? [])]
   return defined({
     queue: job.queue,
     id,
@@ -142,6 +168,9 @@ export function storedJob(job: MemoryJob): StoredJob {
     payload,
     codec,
     meta,
+    payloads: payloads.length === 0 ? undefined : payloads.slice(0, shown).map(scored),
+    payloadCount: payloads.length === 0 ? undefined : payloads.length,
+    pendingCount: job.beside?.payloads.size,
     priority,
     attempt: job.attempt,
     crashes: job.crashes,
@@ -178,6 +207,10 @@ export function rememberedRecord(queue: string, job: RememberedJob): StoredJob {
     finishedAt,
     reason,
   })
+}
+
+function scored({ score, payload, codec, meta }: PayloadEntry): ScoredPayload {
+  return defined({ score, payload, codec, meta })
 }
 
 /** The same without the fields that are undefined: absent means absent. */

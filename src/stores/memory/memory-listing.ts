@@ -2,7 +2,8 @@
 
 import { InvalidArgumentError } from '../../core/errors.js'
 import type { JobState } from '../../core/job.js'
-import type { ListQuery, Page } from '../job-records.js'
+import { type ListQuery, type Page, payloadsInPage } from '../job-records.js'
+import type { QueueSettings } from '../store.js'
 import { type MemoryJob, storedJob } from './memory-job.js'
 import type { MemoryQueue } from './memory-queue.js'
 
@@ -10,34 +11,42 @@ import type { MemoryQueue } from './memory-queue.js'
 type Place = readonly (number | string)[]
 
 /** A page ends with a place, not with a number of jobs: those that come and go meanwhile shift nobody else. */
-export function page(queue: MemoryQueue, query: ListQuery, now: number): Page {
+export function page(shards: readonly MemoryQueue[], query: ListQuery, now: number): Page {
   const after = query.cursor === undefined ? undefined : placeOf(query.cursor, query.by)
-  const found = [...queue.jobs.values()]
-    .filter((job) => (query.state === undefined || job.state === query.state) && !queue.isHidden(job, now))
+  const found = shards
+    .flatMap((shard) => shard.kept().filter((job) => !shard.isHidden(job, now)))
+    .filter((job) => query.state === undefined || job.state === query.state)
     .filter((job) => query.by !== 'retry' || (job.attempt > 1 && isWaitingOrRunning(job.state)))
-    .map((job) => ({ job, place: places[query.by](job, queue) }))
+    .map((job) => ({ job, place: places[query.by](job, shards[0]!.settings) }))
     .filter(({ place }) => after === undefined || comparePlaces(place, after) > 0)
     .sort((a, b) => comparePlaces(a.place, b.place))
-  const jobs = found.slice(0, query.limit).map(({ job }) => storedJob(job))
+  const jobs = found.slice(0, query.limit).map(({ job }) => storedJob(job, payloadsInPage))
   return found.length > jobs.length ? { jobs, cursor: cursorOf(found[jobs.length - 1]!.place, query.by) } : { jobs }
 }
 
-const places: Record<ListQuery['by'], (job: MemoryJob, queue: MemoryQueue) => Place> = {
-  id: (job) => [job.spec.id],
-  time: (job, queue) => timePlace(job, queue.settings.order),
-  retry: (job) => [job.attempt, job.seq],
+const places: Record<ListQuery['by'], (job: MemoryJob, settings: QueueSettings) => Place> = {
+  id: (job) => [job.spec.id, job.state === 'dead' ? 1 : 0],
+  time: timePlace,
+  retry: (job, settings) => [job.attempt, tie(job, settings)],
 }
 
-function timePlace(job: MemoryJob, order: 'fifo' | 'lifo'): Place {
+/** Jobs of an ordered queue lie in several shards, each of which counts for itself. */
+function tie(job: MemoryJob, { kind }: QueueSettings): number | string {
+  return kind === 'ordered' ? job.spec.id : job.seq
+}
+
+function timePlace(job: MemoryJob, settings: QueueSettings): Place {
+  const { order, kind } = settings
+  const last = tie(job, settings)
   switch (job.state) {
     case 'running':
-      return [0, job.fence, job.seq]
+      return [0, job.fence, last]
     case 'ready':
-      return [1, job.suspect ? 1 : 0, -job.spec.priority, order === 'lifo' ? -job.stamp : job.stamp, job.seq]
+      return [1, job.suspect ? 1 : 0, -job.spec.priority, order === 'lifo' ? -job.stamp : job.stamp, last]
     case 'scheduled':
-      return [2, job.stamp, job.seq]
+      return [2, job.stamp, last]
     default:
-      return [job.state === 'completed' ? 3 : 4, -job.finishedAt!, -job.seq]
+      return [job.state === 'completed' ? 3 : 4, -job.finishedAt!, kind === 'ordered' ? last : -job.seq]
   }
 }
 

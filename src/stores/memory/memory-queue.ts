@@ -1,5 +1,5 @@
 /**
- * One queue of the memory store: its jobs, each in the list of its state, and the changes of state that every rule is
+ * One queue of the memory store, or one shard of an ordered one: its jobs, each in the list of its state, and the changes of state that every rule is
  * made of. With its neighbours it is the executable specification that every other store is compared with, step by step.
  */
 
@@ -8,13 +8,15 @@ import { dueAt, nextStamp, stampOf } from '../../core/stamp.js'
 import { rememberedForMs } from '../../core/upkeep.js'
 import type { NewJob, QueueSettings } from '../store.js'
 import { CallMemory } from './call-memory.js'
-import { bySeq, type MemoryJob, newMemoryJob, type RememberedJob, rememberedJob } from './memory-job.js'
+import { byId, bySeq, type MemoryJob, newMemoryJob, type RememberedJob, rememberedJob } from './memory-job.js'
 import { RememberedIds } from './remembered-ids.js'
 import { SortedList } from './sorted-list.js'
 
 export class MemoryQueue {
   settings: QueueSettings
   paused = false
+  /** On its way into other shards: as good as paused, until it is there. */
+  isHeld = false
   draining = false
   processed = 0
   failed = 0
@@ -30,9 +32,11 @@ export class MemoryQueue {
   readonly ready: SortedList<MemoryJob>
   /** Ready jobs for claims alone, in the same order. */
   readonly suspects: SortedList<MemoryJob>
-  readonly scheduled = new SortedList<MemoryJob>((a, b) => a.stamp - b.stamp || bySeq(a, b))
-  readonly running = new SortedList<MemoryJob>((a, b) => a.leaseUntil - b.leaseUntil || bySeq(a, b))
-  readonly dead = new SortedList<MemoryJob>((a, b) => a.finishedAt! - b.finishedAt! || bySeq(a, b))
+  readonly scheduled: SortedList<MemoryJob>
+  readonly running: SortedList<MemoryJob>
+  /** Tells jobs apart that stand alike otherwise. */
+  readonly tied: (a: MemoryJob, b: MemoryJob) => number
+  readonly dead: SortedList<MemoryJob>
   readonly completed = new SortedList<MemoryJob>((a, b) => a.finishedAt! - b.finishedAt! || bySeq(a, b))
   lastStamp = 0
   lastFence = 0
@@ -41,14 +45,55 @@ export class MemoryQueue {
   constructor(settings: QueueSettings) {
     this.settings = settings
     const direction = settings.order === 'lifo' ? -1 : 1
+    const tied = settings.kind === 'ordered' ? byId : bySeq
+    this.tied = tied
     const inLine = (a: MemoryJob, b: MemoryJob) =>
-      b.spec.priority - a.spec.priority || direction * (a.stamp - b.stamp) || bySeq(a, b)
+      b.spec.priority - a.spec.priority || direction * (a.stamp - b.stamp) || tied(a, b)
     this.ready = new SortedList(inLine)
     this.suspects = new SortedList(inLine)
+    this.scheduled = new SortedList((a, b) => a.stamp - b.stamp || tied(a, b))
+    this.running = new SortedList((a, b) => a.leaseUntil - b.leaseUntil || tied(a, b))
+    this.dead = new SortedList((a, b) => a.finishedAt! - b.finishedAt! || tied(a, b))
   }
 
   get waiting(): number {
     return this.ready.size + this.suspects.size + this.scheduled.size
+  }
+
+  /** What `maxPending` bounds. */
+  get pending(): number {
+    return this.waiting
+  }
+
+  /** Whether it grants nothing before a claim has ended. */
+  get isFull(): boolean {
+    return false
+  }
+
+  /** Whether nothing is granted whatever is ready. */
+  get isStopped(): boolean {
+    return this.paused || this.isHeld
+  }
+
+  /** Ready jobs that may be claimed in company now. */
+  get claimable(): number {
+    return this.isStopped || this.isFull ? 0 : this.ready.size
+  }
+
+  /** Whether a claim alone would be given a suspect. */
+  get isOpenForSuspects(): boolean {
+    return !this.isStopped && !this.isFull && this.suspects.size > 0
+  }
+
+  /** The entry of an id in the morgue. */
+  deadJob(id: string): MemoryJob | undefined {
+    const job = this.jobs.get(id)
+    return job?.state === 'dead' ? job : undefined
+  }
+
+  /** Everything of which more than the id is kept. */
+  kept(): MemoryJob[] {
+    return [...this.jobs.values()]
   }
 
   // What is to come
@@ -64,24 +109,24 @@ export class MemoryQueue {
 
   /** Whether a claim made now would find something, be it only a change. */
   hasWork(now: number): boolean {
-    return !this.paused && (this.ready.size > 0 || this.nextChangeMs(now) === 0)
+    return !this.isStopped && (this.claimable > 0 || this.nextChangeMs(now) === 0)
   }
 
   /** Whether somebody must ask: there is work, and nobody can be relied on to find it. */
   needsClaimer(now: number): boolean {
-    return this.hasWork(now) && (this.ready.size > 0 || !asksNow(this.lead, now))
+    return this.hasWork(now) && (this.claimable > 0 || !asksNow(this.lead, now))
   }
 
   /** Whether the next scheduled job is due before anybody will ask. */
   needsLead(now: number): boolean {
     const next = this.scheduled.first
-    return !this.paused && next !== undefined && this.isCalling(next.spec.id, now)
+    return !this.isStopped && next !== undefined && this.isCalling(next.spec.id, now)
   }
 
   /** Whether the job, as it has just become, is a reason to ring: it is ready, or due before the lead asks. */
   isCalling(id: string, now: number): boolean {
     const job = this.jobs.get(id)
-    if (job?.state === 'ready') return true
+    if (job?.state === 'ready') return !this.isFull
     return job?.state === 'scheduled' && !(isLed(this.lead, now) && this.lead.wakeAt <= dueAt(job.stamp))
   }
 
@@ -107,7 +152,7 @@ export class MemoryQueue {
   inState(state: MemoryJob['state']): MemoryJob[] {
     if (state === 'ready') return [...this.ready, ...this.suspects]
     const jobs = [...this.#listIn(state)]
-    if (state === 'running') return jobs.sort((a, b) => a.fence - b.fence || bySeq(a, b))
+    if (state === 'running') return jobs.sort((a, b) => a.fence - b.fence || this.tied(a, b))
     return state === 'completed' || state === 'dead' ? jobs.reverse() : jobs
   }
 
@@ -120,18 +165,22 @@ export class MemoryQueue {
     this.remembered.delete(spec.id)
     const due = spec.runAt ?? (spec.delayMs ? now + spec.delayMs : undefined)
     const job = newMemoryJob(spec, {
-      seq: ++this.#seq,
+      seq: this.nextSeq(),
       queue: this.settings.name,
       createdAt: now,
       state: due !== undefined && due > now ? 'scheduled' : 'ready',
-      stamp: due === undefined ? this.#nextStamp(now) : stampOf(due),
+      stamp: due === undefined ? this.nextStamp(now) : stampOf(due),
     })
-    this.jobs.set(spec.id, job)
-    this.#listOf(job).add(job)
+    this.insert(job)
   }
 
-  take(job: MemoryJob, claim: Pick<MemoryJob, 'worker' | 'fence' | 'alone' | 'leaseUntil'>, now: number): void {
-    this.#move(job, 'running', now, claim)
+  take(
+    job: MemoryJob,
+    claim: Pick<MemoryJob, 'worker' | 'fence' | 'alone' | 'leaseUntil'>,
+    now: number,
+    _maxPayloads: number,
+  ): void {
+    this.move(job, 'running', now, claim)
   }
 
   /** The lease lasts until then. */
@@ -143,21 +192,21 @@ export class MemoryQueue {
 
   /** Ready where it stood; suspect if it was, or is said to be. */
   putBack(job: MemoryJob, now: number, suspect = job.suspect): void {
-    this.#move(job, 'ready', now, { suspect })
+    this.move(job, 'ready', now, { suspect })
   }
 
   /** Due so long from now and free of suspicion; with no delay ready behind those that are. */
   schedule(job: MemoryJob, delayMs: number, now: number): void {
-    if (delayMs === 0) this.#move(job, 'ready', now, { stamp: this.#nextStamp(now), suspect: false })
-    else this.#move(job, 'scheduled', now, { stamp: stampOf(now + delayMs) })
+    if (delayMs === 0) this.move(job, 'ready', now, { stamp: this.nextStamp(now), suspect: false })
+    else this.move(job, 'scheduled', now, { stamp: stampOf(now + delayMs) })
   }
 
   promote(job: MemoryJob, now: number): void {
-    this.#move(job, 'ready', now)
+    this.move(job, 'ready', now)
   }
 
   runNow(job: MemoryJob, now: number): void {
-    this.#move(job, 'ready', now, { stamp: this.#nextStamp(now) })
+    this.move(job, 'ready', now, { stamp: this.nextStamp(now) })
   }
 
   /** A dead job is ready again, with all its attempts. */
@@ -165,19 +214,29 @@ export class MemoryQueue {
     job.attempt = 1
     job.crashes = 0
     job.reason = undefined
-    this.#move(job, 'ready', now, { stamp: this.#nextStamp(now), finishedAt: undefined })
+    this.move(job, 'ready', now, { stamp: this.nextStamp(now), finishedAt: undefined })
+  }
+
+  /** The last failure, or one crash too many. */
+  exhaust(job: MemoryJob, reason: string | undefined, error: string | undefined, now: number): void {
+    this.bury(job, reason, error, now)
+  }
+
+  /** A running job is to be cancelled. */
+  requestCancel(job: MemoryJob): void {
+    job.cancelRequested = true
   }
 
   keep(job: MemoryJob, { keepMs, ...result }: NonNullable<MemoryJob['result']> & { keepMs?: number }, now: number) {
     job.result = result
     job.error = undefined
-    this.#move(job, 'completed', now, { finishedAt: now, expiresAt: keepMs === undefined ? undefined : now + keepMs })
+    this.move(job, 'completed', now, { finishedAt: now, expiresAt: keepMs === undefined ? undefined : now + keepMs })
   }
 
   bury(job: MemoryJob, reason: string | undefined, error: string | undefined, now: number): void {
     job.reason = reason
     job.error = error ?? job.error
-    this.#move(job, 'dead', now, { finishedAt: now })
+    this.move(job, 'dead', now, { finishedAt: now })
   }
 
   /** The job leaves; its id is remembered where the user gave it or the job was cancelled. */
@@ -192,13 +251,22 @@ export class MemoryQueue {
     this.jobs.delete(job.spec.id)
   }
 
-  #nextStamp(now: number): number {
+  protected insert(job: MemoryJob): void {
+    this.jobs.set(job.spec.id, job)
+    this.#listOf(job).add(job)
+  }
+
+  protected nextSeq(): number {
+    return ++this.#seq
+  }
+
+  protected nextStamp(now: number): number {
     this.lastStamp = nextStamp(this.lastStamp, now)
     return this.lastStamp
   }
 
   /** Changes state, and with it the list; what orders the lists changes only between leaving one and entering the next. */
-  #move(job: MemoryJob, state: MemoryJob['state'], now: number, changes: Partial<MemoryJob> = {}): void {
+  protected move(job: MemoryJob, state: MemoryJob['state'], now: number, changes: Partial<MemoryJob> = {}): void {
     this.#listOf(job).remove(job)
     if (state === 'running' || state === 'ready' || state === 'scheduled') {
       Object.assign(job, { host: undefined, pid: undefined, progress: undefined, startedAt: undefined })

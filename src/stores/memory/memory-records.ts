@@ -1,62 +1,70 @@
 /** The memory store's records: administration of the jobs of its queues. */
 
+import { InvalidArgumentError } from '../../core/errors.js'
 import type { JobState } from '../../core/job.js'
-import { stepLimit } from '../../core/upkeep.js'
-import type { Records, Step, Where } from '../job-records.js'
-import type { StoredQueue } from '../store.js'
+import { stepLimit, stepPayloads } from '../../core/upkeep.js'
+import { payloadsInRecord, type Records, type Step, type Where } from '../job-records.js'
 import type { MemoryAdmin } from './memory-admin.js'
 import { type MemoryJob, rememberedRecord, storedJob } from './memory-job.js'
 import { page } from './memory-listing.js'
+import type { MemoryOrderedQueue } from './memory-ordered-queue.js'
 import type { MemoryQueue } from './memory-queue.js'
+import type { MemoryQueues } from './memory-queues.js'
 import { failClaim } from './memory-settle.js'
 
 /** Which states a state-wide action looks at, in the order it takes them. */
 const waitingStates: readonly JobState[] = ['ready', 'scheduled']
 
 export function memoryRecords(store: MemoryAdmin): Records {
-  /** One bounded step over the selected jobs in these states. */
+  /** One bounded step over the selected jobs in these states, shard by shard. */
   function step(
     name: string,
     where: Where,
     states: readonly JobState[],
     change: (queue: MemoryQueue, job: MemoryJob, now: number) => boolean,
   ): Step {
-    const queue = store.queue(name)
     const now = store.now()
     let changed = 0
+    let payloads = 0
     let more = false
     let calls = false
-    for (const job of selected(queue, where, states, now)) {
-      more = changed === stepLimit
+    for (const { queue, job } of selected(store.queues(), name, where, states, now)) {
+      more = changed === stepLimit || payloads >= stepPayloads
       if (more) break
+      const count = (job.payloads ?? job.beside?.payloads)?.size ?? 0
       if (!change(queue, job, now)) continue
       changed += 1
+      payloads += count
       calls ||= queue.isCalling(job.spec.id, now)
     }
-    if (calls) store.ring(queue)
+    if (calls) store.ring(name)
     if (changed > 0) store.tellEnds()
     return { changed, more }
   }
 
   return {
-    queues: async () => [...store.queues()].map(storedQueue).sort((a, b) => (a.name < b.name ? -1 : 1)),
+    queues: async () =>
+      store
+        .queues()
+        .stored()
+        .sort((a, b) => (a.name < b.name ? -1 : 1)),
 
     async get(name, id) {
-      const queue = store.queue(name)
+      const queue = store.queues().holding(name, id)
       const now = store.now()
-      const job = queue.jobs.get(id)
-      if (job !== undefined && !queue.isHidden(job, now)) return storedJob(job)
+      const job = queue.jobs.get(id) ?? queue.deadJob(id)
+      if (job !== undefined && !queue.isHidden(job, now)) return storedJob(job, payloadsInRecord)
       const memory = queue.memoryOf(id, now)
       return memory === undefined ? undefined : rememberedRecord(name, memory)
     },
 
-    list: async (name, query) => page(store.queue(name), query, store.now()),
+    list: async (name, query) => page(store.queues().shardsOf(name), query, store.now()),
 
     cancel: async (name, where, reason) =>
       step(name, where, [...waitingStates, 'running'], (queue, job, now) => {
         if (job.cancelRequested) return false
         job.reason = reason
-        if (job.state === 'running') job.cancelRequested = true
+        if (job.state === 'running') queue.requestCancel(job)
         else queue.end(job, 'cancelled', now)
         return true
       }),
@@ -80,29 +88,30 @@ export function memoryRecords(store: MemoryAdmin): Records {
       }),
 
     async fail(name, id, how) {
-      const queue = store.queue(name)
+      const queue = store.queues().holding(name, id)
       const job = queue.jobs.get(id)
       if (job?.state !== 'running') return 'gone'
       const now = store.now()
       failClaim(queue, job, { ...how, error: how.reason }, now)
-      if (queue.isCalling(id, now)) store.ring(queue)
+      if (queue.isCalling(id, now) || (queue.settings.exclusive === 'shard' && queue.claimable > 0)) store.ring(name)
       store.tellEnds()
       return 'ok'
     },
 
     async pause(name) {
-      store.queue(name).paused = true
+      for (const shard of store.queues().shardsOf(name)) shard.paused = true
     },
 
     async resume(name) {
-      const queue = store.queue(name)
-      queue.paused = false
-      queue.draining = false
-      store.ring(queue)
+      for (const shard of store.queues().shardsOf(name)) {
+        shard.paused = false
+        shard.draining = false
+      }
+      store.ring(name)
     },
 
     async drain(name) {
-      store.queue(name).draining = true
+      for (const shard of store.queues().shardsOf(name)) shard.draining = true
     },
 
     clear: async (name) =>
@@ -111,8 +120,36 @@ export function memoryRecords(store: MemoryAdmin): Records {
         return true
       }),
 
+    async reshard(name, shards) {
+      const changed = store.queues().reshard(name, shards, store.now())
+      if (changed === undefined) return { changed: 0, more: true }
+      if (changed > 0) store.ring(name)
+      return { changed, more: false }
+    },
+
+    async move(from, to) {
+      const queues = store.queues()
+      queues.ordered(to)
+      if (queues.ordered(from).length > 0 && from === to)
+        throw new InvalidArgumentError(`queue '${from}' cannot be moved into itself.`)
+      const moved = step(from, 'all', [...waitingStates, 'dead'], (queue, job, now) => {
+        const target = queues.holding(to, job.spec.id) as MemoryOrderedQueue
+        queue.drop(job)
+        target.adopt(job, now)
+        return true
+      })
+      if (moved.changed > 0) store.ring(to)
+      return moved
+    },
+
     morgue: {
-      list: async (name, query) => page(store.queue(name), { ...query, state: 'dead' }, store.now()),
+      async get(name, id) {
+        const queue = store.queues().holding(name, id)
+        const job = queue.deadJob(id)
+        return job === undefined || queue.isHidden(job, store.now()) ? undefined : storedJob(job, payloadsInRecord)
+      },
+
+      list: async (name, query) => page(store.queues().shardsOf(name), { ...query, state: 'dead' }, store.now()),
 
       revive: async (name, where) =>
         step(name, where === 'failed' ? 'all' : where, ['dead'], (queue, job, now) => {
@@ -131,7 +168,7 @@ export function memoryRecords(store: MemoryAdmin): Records {
       const deadline = store.now() + forMs
       for (;;) {
         const ended = jobs.filter(({ queue, id }) => {
-          const job = store.queue(queue).jobs.get(id)
+          const job = store.queues().holding(queue, id).jobs.get(id)
           return job === undefined || job.state === 'completed' || job.state === 'dead'
         })
         const left = deadline - store.now()
@@ -142,18 +179,23 @@ export function memoryRecords(store: MemoryAdmin): Records {
   }
 }
 
-export function storedQueue(queue: MemoryQueue): StoredQueue {
-  const { name, kind, order } = queue.settings
-  return { name, kind, order, paused: queue.paused, draining: queue.draining }
-}
-
-function selected(queue: MemoryQueue, where: Where, states: readonly JobState[], now: number): MemoryJob[] {
-  const jobs =
-    typeof where === 'object'
-      ? where.ids.flatMap((id) => queue.jobs.get(id) ?? [])
-      : states.flatMap((state) => queue.inState(state))
-  const wanted = new Set(states)
-  return [...new Set(jobs)].filter(
-    (job) => wanted.has(job.state) && !queue.isHidden(job, now) && (where !== 'failed' || job.attempt > 1),
-  )
+/** Those that are wanted, and the shard in which each lies. */
+function selected(
+  queues: MemoryQueues,
+  name: string,
+  where: Where,
+  states: readonly JobState[],
+  now: number,
+): { readonly queue: MemoryQueue; readonly job: MemoryJob }[] {
+  const found = (queue: MemoryQueue, jobs: readonly MemoryJob[]) =>
+    jobs.filter((job) => states.includes(job.state) && !queue.isHidden(job, now)).map((job) => ({ queue, job }))
+  if (typeof where === 'object') {
+    return [...new Set(where.ids)].flatMap((id) => {
+      const queue = queues.holding(name, id)
+      const job = states.includes('dead') ? queue.deadJob(id) : queue.jobs.get(id)
+      return job === undefined ? [] : found(queue, [job])
+    })
+  }
+  const all = queues.shardsOf(name).flatMap((queue) => states.flatMap((state) => found(queue, queue.inState(state))))
+  return where === 'failed' ? all.filter(({ job }) => job.attempt > 1) : all
 }

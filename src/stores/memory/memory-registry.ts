@@ -44,7 +44,7 @@ export function memoryRegistry(store: MemoryAdmin, workers: () => Map<string, Me
 
 /** Whoever is removed leads nothing any more. */
 function endLeads(store: MemoryAdmin, worker: string): void {
-  for (const queue of store.queues()) {
+  for (const queue of store.queues().all()) {
     if (queue.lead?.worker === worker) queue.lead = undefined
     if (queue.suspectLead?.worker === worker) queue.suspectLead = undefined
   }
@@ -52,7 +52,9 @@ function endLeads(store: MemoryAdmin, worker: string): void {
 
 /** Queue by queue, in each the oldest claim first. */
 function heldBy(store: MemoryAdmin, worker: string): HeldClaim[] {
-  return [...store.queues()]
+  return store
+    .queues()
+    .all()
     .flatMap((queue) => queue.inState('running'))
     .filter((job) => job.worker === worker)
     .slice(0, stepLimit)
@@ -64,7 +66,7 @@ function endAll(store: MemoryAdmin, claims: readonly ClaimKey[], worker: string)
   const now = store.now()
   const crashes: Crashes = { crashed: [], buried: [] }
   // All are looked up before the first is changed: an unknown one changes nothing.
-  const queues = claims.map(({ queue }) => store.queue(queue))
+  const queues = claims.map(({ queue, id }) => store.queues().holding(queue, id))
   const touched = new Set<(typeof queues)[number]>()
   for (const [i, claim] of claims.entries()) {
     const job = queues[i]!.jobs.get(claim.id)
@@ -73,7 +75,7 @@ function endAll(store: MemoryAdmin, claims: readonly ClaimKey[], worker: string)
     touched.add(queues[i]!)
   }
   // Somebody must claim to be told that there are suspects.
-  for (const queue of touched) store.ring(queue)
+  for (const { settings } of touched) store.ring(settings.name)
   if (touched.size > 0) store.tellEnds()
   return crashes
 }

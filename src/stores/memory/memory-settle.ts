@@ -45,8 +45,10 @@ export function failClaim(queue: MemoryQueue, job: MemoryJob, failure: Failure, 
   queue.failed += 1
   job.attempt += 1
   job.error = failure.error
-  if (failure.last) queue.bury(job, failure.reason, failure.error, now)
-  else if (job.cancelRequested) queue.end(job, 'cancelled', now)
+  // An ordered queue goes on with what waits beside: what was cancelled must not come back with it.
+  const isCancelled = job.cancelRequested && (!failure.last || queue.settings.kind === 'ordered')
+  if (isCancelled) queue.end(job, 'cancelled', now)
+  else if (failure.last) queue.exhaust(job, failure.reason, failure.error, now)
   else queue.schedule(job, failure.delayMs, now)
 }
 

@@ -2,8 +2,8 @@
 
 import { setMaxListeners } from 'node:events'
 import { type Clock, systemClock } from '../../core/clock.js'
-import { ClosedError, UnknownQueueError } from '../../core/errors.js'
-import { refuseOtherForm } from '../../core/queue.js'
+import { ClosedError } from '../../core/errors.js'
+import { shardOf } from '../../core/payloads.js'
 import type { Records } from '../job-records.js'
 import type {
   Claimed,
@@ -27,15 +27,17 @@ import { MemoryBell } from './memory-bell.js'
 import { type Asked, claimFrom } from './memory-claim.js'
 import { depth, oldestAgeMs } from './memory-depth.js'
 import { enqueue } from './memory-enqueue.js'
-import { MemoryQueue } from './memory-queue.js'
-import { memoryRecords, storedQueue } from './memory-records.js'
+import { MemoryOrderedQueue } from './memory-ordered-queue.js'
+import type { MemoryQueue } from './memory-queue.js'
+import { MemoryQueues } from './memory-queues.js'
+import { memoryRecords } from './memory-records.js'
 import { type MemoryWorker, memoryRegistry } from './memory-registry.js'
 import { trim } from './memory-retention.js'
 import { extend, settle } from './memory-settle.js'
 
 export const memoryTraits: StoreTraits = {
   name: 'memory',
-  ordered: false,
+  ordered: true,
   priority: true,
   groups: false,
   throttled: false,
@@ -54,7 +56,7 @@ export const memoryTraits: StoreTraits = {
 
 /** What the handles of one memory store share, as processes share a file. */
 export class MemoryData {
-  readonly queues = new Map<string, MemoryQueue>()
+  readonly queues = new MemoryQueues()
   readonly workers = new Map<string, MemoryWorker>()
   readonly bell = new MemoryBell()
 }
@@ -75,11 +77,7 @@ export class MemoryStore implements Store {
     const admin: MemoryAdmin = {
       queues: () => {
         this.#refuseClosed()
-        return data.queues.values()
-      },
-      queue: (name) => {
-        this.#refuseClosed()
-        return this.#queue(name)
+        return data.queues
       },
       now: () => clock.now(),
       ring: (queue) => this.#ring(queue),
@@ -95,23 +93,16 @@ export class MemoryStore implements Store {
 
   async open(queues: readonly QueueSettings[]): Promise<StoredQueue[]> {
     this.#refuseClosed()
-    for (const settings of queues) {
-      const stored = this.#data.queues.get(settings.name)?.settings
-      if (stored !== undefined) refuseOtherForm(settings.name, stored, settings)
-    }
-    return queues.map((settings) => {
-      const queue = this.#data.queues.get(settings.name) ?? new MemoryQueue(settings)
-      queue.settings = settings
-      this.#data.queues.set(settings.name, queue)
-      return storedQueue(queue)
-    })
+    for (const settings of queues) this.#data.queues.refuseOther(settings)
+    return queues.map((settings) => this.#data.queues.open(settings))
   }
 
   async enqueue(calls: readonly EnqueueCall[]): Promise<Enqueued[][]> {
     this.#refuseClosed()
     const now = this.#clock.now()
-    const queues = this.#queuesOf(calls)
-    const answers = calls.map((call, i) => enqueue(queues[i]!, call, now))
+    // All are looked up before the first is changed: an unknown one changes nothing.
+    for (const { queue } of calls) this.#data.queues.shardsOf(queue)
+    const answers = calls.map((call) => this.#enqueue(call, now))
     const added = calls.flatMap(({ queue, jobs }, i) =>
       jobs.filter((_, n) => answers[i]![n] === 'added').map(({ id }) => ({ queue, id })),
     )
@@ -122,12 +113,16 @@ export class MemoryStore implements Store {
   async claim(from: readonly ClaimFrom[], by: Claimer): Promise<Claimed> {
     this.#refuseClosed()
     const now = this.#clock.now()
-    const queues = this.#queuesOf(from)
+    const candidates = from.flatMap((one) => this.#candidatesOf(one))
     const asked: Asked[] = []
-    for (const [i, queue] of queues.entries()) {
-      asked.push(claimFrom(queue, from[i]!, by, now))
-      if (asked[i]!.rings) this.#ring(queue)
-      if (asked[i]!.claims.length > 0) break
+    for (const candidate of candidates) {
+      const taken = asked.flatMap((one) => one.claims)
+      const limit = candidate.from.limit - taken.length
+      const goesOn = taken.length === 0 || (isNext(candidate, taken[0]!.queue) && by.alone !== true && limit > 0)
+      if (!goesOn || (taken.length > 0 && candidate.queue?.settings.exclusive === 'shard')) break
+      const answer = ask(candidate, limit, by, now)
+      asked.push(answer)
+      if (answer.rings) this.#ring(candidate.from.queue)
     }
     const claims = asked.flatMap((one) => one.claims)
     const crashed = asked.flatMap((one) => one.crashed)
@@ -139,7 +134,7 @@ export class MemoryStore implements Store {
       crashed,
       buried: asked.flatMap((one) => one.buried),
       waits: asked.flatMap((one) => one.waits),
-      ...(by.heads ? { heads: queues.map((queue) => headOf(queue, now)) } : {}),
+      ...(by.heads ? { heads: candidates.map((candidate) => headOf(candidate, now)) } : {}),
       more: asked.some((one) => one.more),
     }
   }
@@ -152,6 +147,7 @@ export class MemoryStore implements Store {
     const settled = items.filter((_, i) => answers[i] === 'ok')
     for (const queue of new Set(this.#queuesOf(settled))) trim(queue, now)
     this.#ringFor(settled, now)
+    this.#ringFreed(settled)
     if (settled.length > 0) this.#data.bell.tellEnds()
     return answers
   }
@@ -166,19 +162,19 @@ export class MemoryStore implements Store {
   async depth(queues: readonly string[]): Promise<{ now: number; depths: Depth[] }> {
     this.#refuseClosed()
     const now = this.#clock.now()
-    return { now, depths: queues.map((name) => depth(this.#queue(name), now)) }
+    return { now, depths: queues.map((name) => depth(this.#data.queues.shardsOf(name), now)) }
   }
 
   async wait(queues: readonly string[], forMs: number, signal: AbortSignal): Promise<string[]> {
     this.#refuseClosed()
     const now = this.#clock.now()
-    const asked = queues.map((name) => this.#queue(name))
+    const asked = queues.flatMap((name) => this.#data.queues.shardsOf(name))
     // Nobody was there to hear of a job for later; without a lead it would be noticed late.
     const unheard = signal.aborted ? [] : this.#data.bell.unheard(queues)
     const found = asked
       .filter((queue) => queue.needsClaimer(now) || (unheard.includes(queue.settings.name) && queue.needsLead(now)))
       .map((queue) => queue.settings.name)
-    if (found.length > 0) return found
+    if (found.length > 0) return [...new Set(found)]
     const rung = await this.#data.bell.rung(queues, forMs, [signal, this.#closing.signal])
     return rung === undefined ? [] : [rung]
   }
@@ -191,29 +187,75 @@ export class MemoryStore implements Store {
     if (this.#closing.signal.aborted) throw new ClosedError('the memory store')
   }
 
-  #queue(name: string): MemoryQueue {
-    const queue = this.#data.queues.get(name)
-    if (queue === undefined) throw new UnknownQueueError(name, [...this.#data.queues.keys()])
-    return queue
+  #enqueue({ callId, queue, jobs }: EnqueueCall, now: number): Enqueued[] {
+    const [first, ...others] = this.#data.queues.shardsOf(queue)
+    if (others.length === 0) return enqueue(first!, callId, jobs, now)
+    const answers = new Array<Enqueued>(jobs.length)
+    for (const [i, shard] of [first!, ...others].entries()) {
+      const places = [...jobs.keys()].filter((n) => shardOf(jobs[n]!.id, others.length + 1) === i)
+      if (places.length === 0) continue
+      const jobsHere = places.map((n) => jobs[n]!)
+      const answered = enqueue(shard, callId, jobsHere, now)
+      for (const [n, place] of places.entries()) answers[place] = answered[n]!
+    }
+    return answers
+  }
+
+  #candidatesOf(from: ClaimFrom): Candidate[] {
+    const shards = this.#data.queues.shardsOf(from.queue)
+    if (!(shards[0] instanceof MemoryOrderedQueue)) return [{ from, queue: shards[0]! }]
+    if (from.shard !== undefined) return [{ from, queue: shards[from.shard] }]
+    return shards.map((queue, shard) => ({ from: { ...from, shard }, queue }))
   }
 
   /** All are looked up before the first is changed: an unknown one changes nothing. */
-  #queuesOf(items: readonly { readonly queue: string }[]): MemoryQueue[] {
-    return items.map((item) => this.#queue(item.queue))
+  #queuesOf(items: readonly { readonly queue: string; readonly id: string }[]): MemoryQueue[] {
+    return items.map(({ queue, id }) => this.#data.queues.holding(queue, id))
   }
 
-  #ring(queue: MemoryQueue): void {
-    if (!queue.paused) this.#data.bell.ring(queue.settings.name)
+  #ring(name: string): void {
+    const shards = this.#data.queues.shardsOf(name)
+    if (!shards.every((shard) => shard.isStopped)) this.#data.bell.ring(name)
+  }
+
+  /** Rings the queues in which the end of these claims made a shard free that has more. */
+  #ringFreed(items: readonly { readonly queue: string; readonly id: string }[]): void {
+    const freed = items.filter(({ queue, id }) => {
+      const shard = this.#data.queues.holding(queue, id)
+      return shard.settings.exclusive === 'shard' && (shard.claimable > 0 || shard.isOpenForSuspects)
+    })
+    for (const queue of new Set(freed.map((item) => item.queue))) this.#ring(queue)
   }
 
   /** Rings each queue once where one of these jobs is a reason to. */
   #ringFor(jobs: readonly { readonly queue: string; readonly id: string }[], now: number): void {
-    const calling = jobs.filter(({ queue, id }) => this.#queue(queue).isCalling(id, now))
-    for (const queue of new Set(this.#queuesOf(calling))) this.#ring(queue)
+    const calling = jobs.filter(({ queue, id }) => this.#data.queues.holding(queue, id).isCalling(id, now))
+    for (const queue of new Set(calling.map((job) => job.queue))) this.#ring(queue)
   }
 }
 
-function headOf(queue: MemoryQueue, now: number): { queue: string; ageMs?: number } {
-  const ageMs = oldestAgeMs(queue.ready, now)
-  return { queue: queue.settings.name, ...(ageMs === undefined ? {} : { ageMs }) }
+/** What one entry of a claim asks: a queue, or a shard of an ordered one, which may not be there. */
+interface Candidate {
+  readonly from: ClaimFrom
+  readonly queue: MemoryQueue | undefined
+}
+
+/** Whether it is a shard of the ordered queue that has granted, which goes on. A plain queue grants by one entry. */
+function isNext({ from, queue }: Candidate, granted: string): boolean {
+  return from.queue === granted && (queue === undefined || queue instanceof MemoryOrderedQueue)
+}
+
+function ask({ from, queue }: Candidate, limit: number, by: Claimer, now: number): Asked {
+  if (queue !== undefined) return claimFrom(queue, { ...from, limit }, by, now)
+  const empty = { queue: from.queue, shard: from.shard!, reason: 'empty' as const }
+  return { claims: [], crashed: [], buried: [], waits: [empty], more: false, rings: false }
+}
+
+function headOf({ from, queue }: Candidate, now: number): { queue: string; shard?: number; ageMs?: number } {
+  const ageMs = queue === undefined ? undefined : oldestAgeMs(queue.ready, now)
+  return {
+    queue: from.queue,
+    ...(from.shard === undefined ? {} : { shard: from.shard }),
+    ...(ageMs === undefined ? {} : { ageMs }),
+  }
 }

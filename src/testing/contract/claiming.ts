@@ -360,6 +360,12 @@ export const claiming: ContractConcern = {
       assert.deepEqual(heads, [{ queue: scene.queue, ageMs: 1_000 }])
     }),
 
+    contractCase('a plain queue that a call names twice grants by the first that asks for jobs', async (scene) => {
+      await scene.add('a', 'b', 'c')
+      const from = [0, 1, 2].map((limit) => ({ queue: scene.queue, limit }))
+      assert.deepEqual(await scene.claimIds({ from }), ['a'])
+    }),
+
     contractCase('a queue that a call names twice has the head that the call left, both times', async (scene) => {
       await scene.add('a')
       const from = [0, 1].map((limit) => ({ queue: scene.queue, limit }))

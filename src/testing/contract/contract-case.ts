@@ -5,6 +5,7 @@
 
 import type { Store } from '../../stores/store.js'
 import type { HarnessMaker, StoreHarness } from '../store-harness.js'
+import { OrderedScene } from './ordered-scene.js'
 import { Scene } from './scene.js'
 
 export interface ContractCase {
@@ -24,14 +25,24 @@ export type Need = (store: Store) => true | string
 export const records: Need = (store) => store.records !== undefined || 'the store cannot look jobs up'
 export const workers: Need = (store) => store.workers !== undefined || 'the store keeps no registry of workers'
 export const priority: Need = (store) => store.traits.priority || 'the store knows no priorities'
+export const ordered: Need = (store) => store.traits.ordered || 'the store has no ordered queues'
 export const exactDepth: Need = (store) => store.traits.exactDepth || 'the store counts jobs only roughly'
 
 export function contractCase(title: string, run: (scene: Scene) => Promise<void>, ...needs: Need[]): ContractCase {
-  return {
-    title,
-    needs: (store) => needs.map((need) => need(store)).find((answer) => answer !== true) ?? true,
-    run: async (harness) => run(await Scene.on(harness)),
-  }
+  return { title, needs: allOf(needs), run: async (harness) => run(await Scene.on(harness)) }
+}
+
+/** A case about an ordered queue. */
+export function orderedCase(
+  title: string,
+  run: (scene: OrderedScene) => Promise<void>,
+  ...needs: Need[]
+): ContractCase {
+  return { title, needs: allOf([ordered, ...needs]), run: async (harness) => run(await OrderedScene.on(harness)) }
+}
+
+function allOf(needs: readonly Need[]): Need {
+  return (store) => needs.map((need) => need(store)).find((answer) => answer !== true) ?? true
 }
 
 /** Runs one case on a harness of its own. Answers why it was skipped, or undefined when it holds; throws when it does not. */

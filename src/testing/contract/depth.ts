@@ -10,6 +10,7 @@ export const depth: ContractConcern = {
       assert.deepEqual(await scene.depth(), {
         queue: scene.queue,
         ready: 0,
+        payloads: 0,
         suspects: 0,
         scheduled: 0,
         running: 0,

@@ -17,8 +17,8 @@ export const opening: ContractConcern = {
       ])
 
       assert.deepEqual(stored, [
-        { name: 'z', kind: 'plain', order: 'fifo', paused: false, draining: false },
-        { name: 'a', kind: 'plain', order: 'lifo', paused: false, draining: false },
+        { name: 'z', kind: 'plain', order: 'fifo', exclusive: 'id', shards: 1, paused: false, draining: false },
+        { name: 'a', kind: 'plain', order: 'lifo', exclusive: 'id', shards: 1, paused: false, draining: false },
       ])
     }),
 

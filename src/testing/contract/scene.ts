@@ -30,7 +30,7 @@ export class Scene {
   readonly harness: StoreHarness
   readonly store: Store
   /** The queue that is meant where none is named. */
-  readonly queue = 'mail'
+  readonly queue: string = 'mail'
   #calls = 0
 
   constructor(harness: StoreHarness, store: Store) {

@@ -12,6 +12,13 @@ import { leading } from './leading.js'
 import { leasing } from './leasing.js'
 import { morgue } from './morgue.js'
 import { opening } from './opening.js'
+import { orderedCancels } from './ordered-cancels.js'
+import { orderedClaims } from './ordered-claims.js'
+import { orderedEnds } from './ordered-ends.js'
+import { orderedExclusive } from './ordered-exclusive.js'
+import { orderedMerging } from './ordered-merging.js'
+import { orderedMorgue } from './ordered-morgue.js'
+import { orderedShards } from './ordered-shards.js'
 import { recordsActions } from './records-actions.js'
 import { recordsListing } from './records-listing.js'
 import { retention } from './retention.js'
@@ -40,5 +47,12 @@ export const storeContract: readonly ContractConcern[] = [
   morgue,
   workersRegistry,
   holding,
+  orderedMerging,
+  orderedClaims,
+  orderedEnds,
+  orderedCancels,
+  orderedMorgue,
+  orderedShards,
+  orderedExclusive,
   closing,
 ]

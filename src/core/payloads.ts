@@ -1,0 +1,99 @@
+/**
+ * The payloads of an ordered job: how they stand, how they merge, and what becomes of them when a claim ends. Every store
+ * follows these rules; SQL and Lua are translations of them.
+ *
+ * A set holds equal payloads once and stands in the order of score, then of arrival. A job that waits has one set. A claim
+ * takes payloads in hand; what arrives for the id meanwhile, or was left behind by the claim, makes a second set that waits
+ * beside it, and is no job before the claim has ended.
+ */
+
+import { crc32 } from 'node:zlib'
+import type { Payload } from './codec.js'
+import type { Merge } from './queue.js'
+
+export interface ScoredPayload {
+  /** Where it stands among the payloads of its id: ascending, finite. */
+  readonly score: number
+  readonly payload: Payload
+  /** Absent: `json`. */
+  readonly codec?: string
+  readonly meta?: Payload
+}
+
+/** A payload in a set. */
+export interface PayloadEntry extends ScoredPayload {
+  /** Grows with every arrival in the shard: breaks ties. */
+  readonly seq: number
+}
+
+/** The shard of an id: CRC-32 (zlib) of its UTF-8 bytes modulo their number. Lowkiq's. */
+export function shardOf(id: string, shards: number): number {
+  return shards === 1 ? 0 : crc32(id) % shards
+}
+
+/** The same text for equal payloads and for no others: equal are those of the same codec with the same bytes. Meta is no part of it. */
+export function payloadIdentity({ payload, codec }: Pick<ScoredPayload, 'payload' | 'codec'>): string {
+  const kind = typeof payload === 'string' ? 't' : 'b'
+  const text = typeof payload === 'string' ? payload : Buffer.from(payload).toString('latin1')
+  return `${codec ?? 'json'}\0${kind}${text}`
+}
+
+/** The order in which payloads are handed over: old to new. */
+export function byScore(a: PayloadEntry, b: PayloadEntry): number {
+  return a.score - b.score || a.seq - b.seq
+}
+
+/**
+ * Both sets in one. Of equal payloads the first in order stays, whole: the minimal score wins, and on a tie what came
+ * first. With `merge: 'latest'` only the last in order of what that gives is left.
+ */
+export function merged(
+  one: readonly PayloadEntry[],
+  other: readonly PayloadEntry[],
+  merge: Merge,
+): readonly PayloadEntry[] {
+  const kept = new Map<string, PayloadEntry>()
+  for (const entry of [...one, ...other].sort(byScore)) {
+    const identity = payloadIdentity(entry)
+    if (!kept.has(identity)) kept.set(identity, entry)
+  }
+  const all = [...kept.values()]
+  return merge === 'latest' ? all.slice(-1) : all
+}
+
+/** What a claim takes in hand, and what it leaves for the next. */
+export function handedOver(
+  set: readonly PayloadEntry[],
+  maxPayloads: number,
+): { readonly inHand: readonly PayloadEntry[]; readonly left: readonly PayloadEntry[] } {
+  const count = Math.max(1, Math.min(set.length, maxPayloads))
+  return { inHand: set.slice(0, count), left: set.slice(count) }
+}
+
+/**
+ * How a claim ends, as far as its payloads go. `'exhaust'`: the last failure, or one crash too many. `'return'`: a failure
+ * that is not the last, a release, a crash.
+ */
+export type PayloadEnd = 'complete' | 'return' | 'exhaust' | 'bury' | 'cancel'
+
+/**
+ * What becomes of the payloads in hand: those that go to the morgue, and those that go back and merge with what waits
+ * beside. Where none goes back, what waits beside becomes a new job, with times of its own; where there is nothing, the
+ * id is gone.
+ */
+export function afterEnd(
+  end: PayloadEnd,
+  inHand: readonly PayloadEntry[],
+): { readonly buried: readonly PayloadEntry[]; readonly back: readonly PayloadEntry[] } {
+  switch (end) {
+    case 'complete':
+    case 'cancel':
+      return { buried: [], back: [] }
+    case 'return':
+      return { buried: [], back: inHand }
+    case 'exhaust':
+      return { buried: inHand.slice(0, 1), back: inHand.slice(1) }
+    case 'bury':
+      return { buried: inHand, back: [] }
+  }
+}

@@ -1,0 +1,244 @@
+/**
+ * One shard of an ordered queue of the memory store: a queue whose jobs have sets of payloads. The same changes of state,
+ * each with what becomes of the payloads by `core/payloads`; dead jobs have entries of their own beside the live ones.
+ */
+
+import { afterEnd, type PayloadEntry } from '../../core/payloads.js'
+import { dueAt, stampOf } from '../../core/stamp.js'
+import type { NewJob, QueueSettings } from '../store.js'
+import { type MemoryJob, newMemoryJob } from './memory-job.js'
+import { MemoryQueue } from './memory-queue.js'
+import { PayloadSet } from './payload-set.js'
+
+export class MemoryOrderedQueue extends MemoryQueue {
+  readonly shard: number
+  readonly morgue = new Map<string, MemoryJob>()
+
+  constructor(settings: QueueSettings, shard: number) {
+    super(settings)
+    this.shard = shard
+  }
+
+  override get pending(): number {
+    const sets = [...this.jobs.values()].map(({ payloads, beside }) => payloads ?? beside?.payloads)
+    return sets.reduce((sum, set) => sum + (set?.size ?? 0), 0)
+  }
+
+  override get isFull(): boolean {
+    return this.settings.exclusive === 'shard' && this.running.size > 0
+  }
+
+  override deadJob(id: string): MemoryJob | undefined {
+    return this.morgue.get(id)
+  }
+
+  override kept(): MemoryJob[] {
+    return [...this.jobs.values(), ...this.morgue.values()]
+  }
+
+  /** The payloads of an id that wait, be it beside a running job. */
+  waitingPayloads(id: string): PayloadSet | undefined {
+    const job = this.jobs.get(id)
+    return job?.payloads ?? job?.beside?.payloads
+  }
+
+  /** A payload arrives. Whether its id was there already: it waits, or runs. */
+  push(spec: NewJob, now: number): 'added' | 'merged' {
+    const stamp = this.nextStamp(now)
+    const due = spec.runAt ?? (spec.delayMs ? now + spec.delayMs : undefined)
+    const entry = entryOf(spec, stamp, this.nextSeq())
+    const job = this.jobs.get(spec.id)
+    if (job === undefined) {
+      const state = due !== undefined && due > now ? 'scheduled' : 'ready'
+      this.#enter(spec, { stamp: due === undefined ? stamp : stampOf(due), createdAt: now, state, now }, [entry])
+    } else if (job.state === 'running') {
+      job.beside ??= { stamp: due === undefined ? stamp : stampOf(due), createdAt: now, payloads: this.#set() }
+      job.beside.payloads.add(entry)
+    } else job.payloads!.add(entry)
+    return job === undefined ? 'added' : 'merged'
+  }
+
+  override take(job: MemoryJob, claim: Parameters<MemoryQueue['take']>[1], now: number, maxPayloads: number): void {
+    super.take(job, claim, now, maxPayloads)
+    const left = job.payloads!
+    job.payloads = undefined
+    job.inHand = left.take(maxPayloads)
+    if (left.size > 0) job.beside = { stamp: this.nextStamp(now), createdAt: job.createdAt, payloads: left }
+  }
+
+  override putBack(job: MemoryJob, now: number, suspect = job.suspect): void {
+    this.#giveBack(job, job.inHand)
+    super.putBack(job, now, suspect)
+  }
+
+  override schedule(job: MemoryJob, delayMs: number, now: number): void {
+    this.#giveBack(job, job.inHand)
+    super.schedule(job, delayMs, now)
+  }
+
+  /** Only the oldest payload is buried; what is left begins anew, as does what waited beside it where nothing is left. */
+  override exhaust(job: MemoryJob, reason: string | undefined, error: string | undefined, now: number): void {
+    const { buried, back } = afterEnd('exhaust', job.inHand)
+    this.#toMorgue(job, buried, reason, error, now)
+    if (back.length === 0) {
+      this.#leave(job, now)
+      return
+    }
+    this.#giveBack(job, back)
+    Object.assign(job, { attempt: 1, crashes: 0, error: undefined, reason: undefined })
+    this.move(job, 'ready', now, { stamp: this.nextStamp(now), suspect: false })
+  }
+
+  override bury(job: MemoryJob, reason: string | undefined, error: string | undefined, now: number): void {
+    this.#toMorgue(job, job.state === 'running' ? job.inHand : job.payloads!, reason, error, now)
+    this.#leave(job, now)
+  }
+
+  /** Nothing is remembered: the id may come again at once. */
+  override end(job: MemoryJob, _state: 'completed' | 'cancelled', now: number): void {
+    this.#leave(job, now)
+  }
+
+  override requestCancel(job: MemoryJob): void {
+    super.requestCancel(job)
+    job.beside = undefined
+  }
+
+  override revive(dead: MemoryJob, now: number): void {
+    this.drop(dead)
+    const stamp = this.nextStamp(now)
+    const entries = dead.payloads!
+    const job = this.jobs.get(dead.spec.id)
+    if (job === undefined) {
+      const { createdAt, error } = dead
+      this.#enter(dead.spec, { stamp, createdAt, state: 'ready', now }, entries).error = error
+    } else if (job.state === 'running') {
+      const { createdAt, payloads } = job.beside ?? { createdAt: dead.createdAt, payloads: this.#set() }
+      payloads.addAll(entries)
+      job.beside = { stamp, createdAt, payloads }
+    } else {
+      job.payloads!.addAll(entries)
+      job.attempt = 1
+      this.move(job, 'ready', now, { stamp })
+    }
+  }
+
+  override drop(job: MemoryJob): void {
+    if (job.state !== 'dead') {
+      super.drop(job)
+      return
+    }
+    this.dead.remove(job)
+    this.morgue.delete(job.spec.id)
+  }
+
+  /** A job of another shard or queue arrives, with its times and counts; where its id is here, only its payloads join. */
+  adopt(job: MemoryJob, now: number): void {
+    if (job.state === 'dead') {
+      this.#adoptDead(job, now)
+      return
+    }
+    const here = this.jobs.get(job.spec.id)
+    const payloads = this.#renumbered(job.payloads!)
+    if (here === undefined) {
+      const { attempt, crashes, error, createdAt, stamp } = job
+      const state = job.state === 'ready' ? 'ready' : stateOf(stamp, now)
+      const entered = this.#enter(job.spec, { stamp, createdAt, state, now }, payloads)
+      Object.assign(entered, { attempt, crashes, error, updatedAt: job.updatedAt })
+      if (job.suspect) this.move(entered, 'ready', job.updatedAt, { suspect: true })
+    } else if (here.state === 'running') {
+      here.beside ??= { stamp: job.stamp, createdAt: job.createdAt, payloads: this.#set() }
+      here.beside.payloads.addAll(payloads)
+    } else here.payloads!.addAll(payloads)
+  }
+
+  /** The header is that of the one that died last. */
+  #adoptDead(job: MemoryJob, now: number): void {
+    const here = this.#shownDead(job.spec.id, now)
+    const payloads = this.#renumbered(job.payloads!)
+    if (here !== undefined && here.finishedAt! > job.finishedAt!) {
+      here.payloads!.addAll(payloads)
+      return
+    }
+    this.#toMorgue(job, payloads, job.reason, undefined, job.finishedAt!)
+  }
+
+  #renumbered(payloads: PayloadSet): PayloadEntry[] {
+    return [...payloads].map((entry) => ({ ...entry, seq: this.nextSeq() }))
+  }
+
+  #set(entries?: Iterable<PayloadEntry>): PayloadSet {
+    return new PayloadSet(() => this.settings.merge ?? 'all', entries)
+  }
+
+  #enter(
+    spec: NewJob,
+    { now, ...place }: Pick<MemoryJob, 'stamp' | 'createdAt' | 'state'> & { readonly now: number },
+    payloads: Iterable<PayloadEntry>,
+  ): MemoryJob {
+    const { id, task } = spec
+    const header = { id, task, payload: '', priority: 0, rememberMs: 0 }
+    const job = newMemoryJob(header, { seq: 0, queue: this.settings.name, ...place })
+    job.updatedAt = now
+    job.payloads = this.#set(payloads)
+    this.insert(job)
+    return job
+  }
+
+  /** What was in hand merges with what waited beside it. */
+  #giveBack(job: MemoryJob, entries: Iterable<PayloadEntry>): void {
+    job.payloads = job.beside?.payloads ?? this.#set()
+    job.payloads.addAll(entries)
+    job.inHand = []
+    job.beside = undefined
+  }
+
+  /** The job goes; what waits beside it, if anything, is a new one. */
+  #leave(job: MemoryJob, now: number): void {
+    super.drop(job)
+    const { beside, spec } = job
+    if (beside === undefined) return
+    const { stamp, createdAt, payloads } = beside
+    this.#enter(spec, { stamp, createdAt, state: stateOf(stamp, now), now }, payloads)
+  }
+
+  #toMorgue(
+    job: MemoryJob,
+    entries: Iterable<PayloadEntry>,
+    reason: string | undefined,
+    error: string | undefined,
+    at: number,
+  ): void {
+    const { spec, stamp, attempt, crashes } = job
+    const before = this.#shownDead(spec.id, at)
+    if (before !== undefined) this.drop(before)
+    const createdAt = before?.createdAt ?? job.createdAt
+    const dead = newMemoryJob(spec, { seq: 0, queue: this.settings.name, createdAt, state: 'dead', stamp })
+    Object.assign(dead, { attempt, crashes, reason, error: error ?? job.error, updatedAt: at, finishedAt: at })
+    dead.payloads = this.#set([...(before?.payloads ?? []), ...entries])
+    this.morgue.set(spec.id, dead)
+    this.dead.add(dead)
+  }
+
+  /** One that is beyond its age is gone, be it trimmed or not. */
+  #shownDead(id: string, now: number): MemoryJob | undefined {
+    const dead = this.morgue.get(id)
+    if (dead === undefined || !this.isHidden(dead, now)) return dead
+    this.drop(dead)
+    return undefined
+  }
+}
+
+function stateOf(stamp: number, now: number): 'scheduled' | 'ready' {
+  return dueAt(stamp) > now ? 'scheduled' : 'ready'
+}
+
+function entryOf({ score, payload, codec, meta }: NewJob, stamp: number, seq: number): PayloadEntry {
+  return {
+    score: score ?? stamp / 1_000,
+    seq,
+    payload,
+    ...(codec === undefined ? {} : { codec }),
+    ...(meta === undefined ? {} : { meta }),
+  }
+}

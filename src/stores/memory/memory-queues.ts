@@ -1,0 +1,127 @@
+/** The queues of a memory store by name, each with its shards; plain ones have one. */
+
+import { InvalidArgumentError, UnknownQueueError } from '../../core/errors.js'
+import { shardOf } from '../../core/payloads.js'
+import { refuseOtherForm, reshardUnderWay as underWay } from '../../core/queue.js'
+import type { QueueSettings, StoredQueue } from '../store.js'
+import { MemoryOrderedQueue } from './memory-ordered-queue.js'
+import { MemoryQueue } from './memory-queue.js'
+
+export type MemoryShards = readonly MemoryQueue[]
+
+interface Entry {
+  settings: QueueSettings
+  shards: MemoryShards
+  /** The number of shards that it is on its way to. */
+  resharding?: number
+}
+
+export class MemoryQueues {
+  readonly #entries = new Map<string, Entry>()
+
+  /** In the order of their creation. */
+  all(): MemoryQueue[] {
+    return [...this.#entries.values()].flatMap(({ shards }) => shards)
+  }
+
+  stored(): StoredQueue[] {
+    return [...this.#entries.values()].map(storedIn)
+  }
+
+  shardsOf(name: string): MemoryShards {
+    return this.#entry(name).shards
+  }
+
+  /** Where a job with this id lies. */
+  holding(name: string, id: string): MemoryQueue {
+    const shards = this.shardsOf(name)
+    return shards[shardOf(id, shards.length)]!
+  }
+
+  /** The shards of an ordered queue. Throws `InvalidArgumentError` for a plain one. */
+  ordered(name: string): readonly MemoryOrderedQueue[] {
+    const { shards, settings } = this.#entry(name)
+    if (settings.kind === 'ordered') return shards as readonly MemoryOrderedQueue[]
+    throw new InvalidArgumentError(`queue '${name}' is not ordered; only ordered queues are resharded and moved.`)
+  }
+
+  /** Throws where it is stored in another form. */
+  refuseOther(settings: QueueSettings): void {
+    const stored = this.#entries.get(settings.name)?.settings
+    if (stored !== undefined) refuseOtherForm(settings.name, stored, settings)
+  }
+
+  open(settings: QueueSettings): StoredQueue {
+    const { name } = settings
+    const entry = this.#entries.get(name)
+    if (entry === undefined) {
+      const made = { settings, shards: newShards(settings, settings.kind === 'ordered' ? (settings.shards ?? 1) : 1) }
+      this.#entries.set(name, made)
+      return storedIn(made)
+    }
+    const merge = settings.merge ?? entry.settings.merge
+    entry.settings = merge === undefined ? settings : { ...settings, merge }
+    for (const shard of entry.shards) shard.settings = shareOf(entry.settings, entry.shards.length)
+    return storedIn(entry)
+  }
+
+  /**
+   * All jobs of an ordered queue in so many shards, which go on where the old ones were; done at once when no job runs.
+   * How many jobs were moved; undefined where some still run, and nothing is granted any more.
+   */
+  reshard(name: string, count: number, now: number): number | undefined {
+    const old = this.ordered(name)
+    const entry = this.#entry(name)
+    if (entry.resharding !== undefined && entry.resharding !== count) throw underWay(name, entry.resharding, count)
+    if (entry.resharding === undefined && old.length === count) return 0
+    entry.resharding = count
+    for (const shard of old) shard.isHeld = true
+    if (old.some((shard) => shard.running.size > 0)) return undefined
+    const shards = newShards(entry.settings, count) as MemoryOrderedQueue[]
+    for (const shard of shards) {
+      shard.lastStamp = Math.max(...old.map((one) => one.lastStamp))
+      shard.lastFence = Math.max(...old.map((one) => one.lastFence))
+      shard.paused = old[0]!.paused
+      shard.draining = old[0]!.draining
+    }
+    const jobs = old.flatMap((shard) => shard.kept().filter((job) => !shard.isHidden(job, now)))
+    for (const job of jobs) shards[shardOf(job.spec.id, count)]!.adopt(job, now)
+    for (const one of old) {
+      shards[0]!.processed += one.processed
+      shards[0]!.failed += one.failed
+      shards[0]!.crashed += one.crashed
+    }
+    entry.shards = shards
+    delete entry.resharding
+    return jobs.length
+  }
+
+  #entry(name: string): Entry {
+    const entry = this.#entries.get(name)
+    if (entry === undefined) throw new UnknownQueueError(name, [...this.#entries.keys()])
+    return entry
+  }
+}
+
+function storedIn({ settings, shards }: Entry): StoredQueue {
+  const { name, kind, order, exclusive = 'id' } = settings
+  const { paused, draining } = shards[0]!
+  return { name, kind, order, exclusive, shards: shards.length, paused, draining }
+}
+
+function newShards(settings: QueueSettings, count: number): MemoryShards {
+  if (settings.kind === 'plain') return [new MemoryQueue(settings)]
+  return Array.from({ length: count }, (_, shard) => new MemoryOrderedQueue(shareOf(settings, count), shard))
+}
+
+/** Bounds are divided by the number of shards, rounded up. */
+function shareOf(settings: QueueSettings, shards: number): QueueSettings {
+  const share = (bound: number) => Math.ceil(bound / shards)
+  const { maxPending, resultsCount, dead } = settings
+  return {
+    ...settings,
+    ...(maxPending === undefined ? {} : { maxPending: share(maxPending) }),
+    ...(resultsCount === undefined ? {} : { resultsCount: share(resultsCount) }),
+    dead: dead.count === undefined ? dead : { ...dead, count: share(dead.count) },
+  }
+}

@@ -1,0 +1,60 @@
+/** A set of payloads of one id in the memory store: equal ones once, in the order in which they are handed over. */
+
+import { byScore, type PayloadEntry, payloadIdentity, type ScoredPayload } from '../../core/payloads.js'
+import type { Merge } from '../../core/queue.js'
+import { SortedList } from './sorted-list.js'
+
+export class PayloadSet {
+  readonly #merge: () => Merge
+  readonly #byIdentity = new Map<string, PayloadEntry>()
+  readonly #inOrder = new SortedList<PayloadEntry>(byScore)
+
+  constructor(merge: () => Merge, entries: Iterable<PayloadEntry> = []) {
+    this.#merge = merge
+    this.addAll(entries)
+  }
+
+  get size(): number {
+    return this.#inOrder.size
+  }
+
+  /** Whether adding the payload would leave one more. */
+  growsBy(payload: Pick<ScoredPayload, 'payload' | 'codec'>): boolean {
+    return this.#merge() === 'latest' ? this.size === 0 : !this.#byIdentity.has(payloadIdentity(payload))
+  }
+
+  add(entry: PayloadEntry): void {
+    this.addAll([entry])
+  }
+
+  /** The rule of `merged` in `core/payloads`, this set being the one and the entries the other. */
+  addAll(entries: Iterable<PayloadEntry>): void {
+    for (const entry of entries) this.#join(entry)
+    if (this.#merge() === 'latest') this.take(this.size - 1)
+  }
+
+  /** Takes out the first `count`. */
+  take(count: number): PayloadEntry[] {
+    const taken = this.#inOrder.head(count)
+    for (const entry of taken) {
+      this.#inOrder.remove(entry)
+      this.#byIdentity.delete(payloadIdentity(entry))
+    }
+    return taken
+  }
+
+  #join(entry: PayloadEntry): void {
+    const identity = payloadIdentity(entry)
+    const equal = this.#byIdentity.get(identity)
+    if (equal !== undefined) {
+      if (byScore(equal, entry) <= 0) return
+      this.#inOrder.remove(equal)
+    }
+    this.#byIdentity.set(identity, entry)
+    this.#inOrder.add(entry)
+  }
+
+  [Symbol.iterator](): Iterator<PayloadEntry> {
+    return this.#inOrder[Symbol.iterator]()
+  }
+}

@@ -1,0 +1,202 @@
+/** The rules of payloads: sets that merge without losing any, and ends of claims that lose none either. */
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import {
+  afterEnd,
+  byScore,
+  handedOver,
+  merged,
+  type PayloadEnd,
+  type PayloadEntry,
+  payloadIdentity,
+  shardOf,
+} from '#src/core/payloads.js'
+
+const payload = fc.constantFrom('x', 'y', 'z', Uint8Array.of(120), Uint8Array.of(0, 255))
+const score = fc.oneof(fc.constantFrom(-1, 0, 1, 1.5, 2), fc.double({ noNaN: true, noDefaultInfinity: true }))
+const arrival = fc.record(
+  { payload, score, codec: fc.constantFrom('json', 'raw'), meta: fc.constantFrom('m1', 'm2') },
+  { requiredKeys: ['payload', 'score'] },
+)
+
+/** Two sets of one id whose payloads have arrived one after the other, in any order. */
+const sets = fc
+  .tuple(fc.array(arrival, { maxLength: 12 }), fc.array(fc.boolean(), { minLength: 12, maxLength: 12 }))
+  .map(([arrivals, side]) => {
+    const entries = arrivals.map((entry, seq): PayloadEntry => ({ ...entry, seq }))
+    const of = (which: boolean) => entries.filter((_, i) => side[i] === which)
+    return [merged([], of(true), 'all'), merged([], of(false), 'all')] as const
+  })
+
+const identities = (entries: readonly PayloadEntry[]) => entries.map(payloadIdentity)
+const holds = <T>(of: fc.Arbitrary<T>, claim: (value: T) => void) =>
+  fc.assert(
+    fc.property(of, (value) => {
+      claim(value)
+    }),
+    { seed: 1, numRuns: 500 },
+  )
+
+describe('the shard of an id', () => {
+  it.each([
+    ['0', 4, 2],
+    ['1', 3, 2],
+    ['2', 2, 1],
+    ['3', 1, 1],
+    ['4', 3, 1],
+    ['5', 1, 1],
+    ['abc', 3, 0],
+    ['order-42', 2, 1],
+  ])('of %s is that of Lowkiq: %i of 5, %i of 3', (id, ofFive, ofThree) => {
+    expect([shardOf(id, 5), shardOf(id, 3), shardOf(id, 1)]).toEqual([ofFive, ofThree, 0])
+  })
+
+  it('is one of those there are', () => {
+    holds(fc.tuple(fc.string({ unit: 'binary' }), fc.integer({ min: 1, max: 1_024 })), ([id, shards]) => {
+      expect(shardOf(id, shards)).toBeGreaterThanOrEqual(0)
+      expect(shardOf(id, shards)).toBeLessThan(shards)
+    })
+  })
+})
+
+describe('payloads are equal', () => {
+  const identity = (payload: string | Uint8Array, codec?: string) =>
+    payloadIdentity({ payload, ...(codec === undefined ? {} : { codec }) })
+
+  it('where codec, kind and bytes are', () => {
+    expect(identity('x')).toBe(identity('x', 'json'))
+    expect(identity(Uint8Array.of(0, 255))).toBe(identity(Buffer.from([0, 255])))
+  })
+
+  it('and nowhere else', () => {
+    const different = [
+      ...[identity('x'), identity('X'), identity('x', 'raw'), identity(Buffer.from('x')), identity('')],
+      ...[
+        identity(new Uint8Array()),
+        identity('tx'),
+        identity('x', 'json\0t'),
+        identity('ÿ'),
+        identity(Uint8Array.of(255)),
+      ],
+    ]
+    expect(new Set(different).size).toBe(different.length)
+  })
+})
+
+describe('merged sets', () => {
+  it('keep queued 10 and new 5 as 5, and queued 2 and new 3 as 2', () => {
+    const entry = (score: number, seq: number): PayloadEntry => ({ payload: 'v', score, seq })
+    expect(merged([entry(10, 1)], [entry(5, 2)], 'all')).toEqual([entry(5, 2)])
+    expect(merged([entry(2, 1)], [entry(3, 2)], 'all')).toEqual([entry(2, 1)])
+  })
+
+  it('have every payload of both once, and no other', () => {
+    holds(sets, ([one, other]) => {
+      const both = identities(merged(one, other, 'all'))
+      expect(new Set(both).size).toBe(both.length)
+      expect(new Set(both)).toEqual(new Set(identities([...one, ...other])))
+    })
+  })
+
+  it('stand in the order of score, then of arrival', () => {
+    holds(sets, ([one, other]) => {
+      const both = merged(one, other, 'all')
+      expect([...both].sort(byScore)).toEqual(both)
+    })
+  })
+
+  it('keep of equal payloads the first in order, whole', () => {
+    holds(sets, ([one, other]) => {
+      for (const kept of merged(one, other, 'all')) {
+        const equal = [...one, ...other].filter((entry) => payloadIdentity(entry) === payloadIdentity(kept))
+        expect(equal.sort(byScore)[0]).toBe(kept)
+      }
+    })
+  })
+
+  it.each(['all', 'latest'] as const)('are the same whichever comes first, with %s', (merge) => {
+    holds(sets, ([one, other]) => expect(merged(one, other, merge)).toEqual(merged(other, one, merge)))
+  })
+
+  it.each(['all', 'latest'] as const)('are the same when they are merged again, with %s', (merge) => {
+    holds(sets, ([one, other]) => {
+      const both = merged(one, other, merge)
+      expect(merged(both, both, merge)).toEqual(both)
+      if (merge === 'all') expect(merged(both, other, merge)).toEqual(both)
+    })
+  })
+
+  it('are the same in whatever groups they are merged', () => {
+    holds(fc.tuple(sets, sets), ([[one, other], [third]]) => {
+      const numbered = third.map((entry) => ({ ...entry, seq: entry.seq + 100 }))
+      const left = merged(merged(one, other, 'all'), numbered, 'all')
+      expect(merged(one, merged(other, numbered, 'all'), 'all')).toEqual(left)
+    })
+  })
+
+  it("keep with 'latest' the last in order, and none only where there is none", () => {
+    holds(sets, ([one, other]) => {
+      expect(merged(one, other, 'latest')).toEqual(merged(one, other, 'all').slice(-1))
+    })
+  })
+
+  it('leave the sets they were made of as they were', () => {
+    holds(sets, ([one, other]) => {
+      const before = [[...one], [...other]]
+      merged(one, other, 'latest')
+      expect([one, other]).toEqual(before)
+    })
+  })
+})
+
+describe('a claim', () => {
+  it('takes the oldest, at least one and at most so many, and leaves the rest', () => {
+    holds(fc.tuple(sets, fc.integer({ min: 0, max: 14 })), ([[set], maxPayloads]) => {
+      const { inHand, left } = handedOver(set, maxPayloads)
+      expect([...inHand, ...left]).toEqual(set)
+      expect(inHand.length).toBe(Math.min(set.length, Math.max(1, maxPayloads)))
+    })
+  })
+
+  it('takes all where there is no limit', () => {
+    holds(sets, ([set]) => expect(handedOver(set, Number.POSITIVE_INFINITY)).toEqual({ inHand: set, left: [] }))
+  })
+})
+
+describe('the end of a claim', () => {
+  const inHand = sets.map(([set]) => set).filter((set) => set.length > 0)
+
+  it.each(['return', 'exhaust', 'bury'] as const)('loses nothing by %s: what is not buried goes back', (end) => {
+    holds(inHand, (set) => {
+      const { buried, back } = afterEnd(end, set)
+      expect([...buried, ...back]).toEqual(set)
+    })
+  })
+
+  it.each<[PayloadEnd, number, number]>([
+    ['complete', 0, 0],
+    ['cancel', 0, 0],
+    ['return', 0, 3],
+    ['exhaust', 1, 2],
+    ['bury', 3, 0],
+  ])('by %s buries %i of three and gives back %i', (end, buried, back) => {
+    const set = ['x', 'y', 'z'].map((payload, seq): PayloadEntry => ({ payload, score: seq, seq }))
+    const after = afterEnd(end, set)
+    expect([after.buried.length, after.back.length]).toEqual([buried, back])
+  })
+
+  it('by the last failure buries the oldest', () => {
+    holds(inHand, (set) => expect(afterEnd('exhaust', set).buried).toEqual([set[0]]))
+  })
+
+  it('leaves to the next claim, with what came meanwhile, all that was neither buried nor done', () => {
+    holds(fc.tuple(sets, fc.integer({ min: 1, max: 5 })), ([[set, arrived], maxPayloads]) => {
+      fc.pre(set.length > 0)
+      const { inHand: taken, left } = handedOver(set, maxPayloads)
+      const beside = merged(left, arrived, 'all')
+      const { buried, back } = afterEnd('exhaust', taken)
+      const next = merged(back, beside, 'all')
+      expect(new Set(identities([...buried, ...next]))).toEqual(new Set(identities([...set, ...arrived])))
+    })
+  })
+})

@@ -1,0 +1,126 @@
+import { type CanonicalJob, type Command, orderedSequence } from 'millrace/testing'
+import { expect, it } from 'vitest'
+import type { Step as RecordStep } from '#src/stores/job-records.js'
+import type { Claimed } from '#src/stores/store.js'
+import { pairs, type Step, stepsOf } from './sequence-steps.js'
+
+it('the same seed makes the same commands, another seed others', () => {
+  expect(orderedSequence(5, 200)).toEqual(orderedSequence(5, 200))
+  expect(orderedSequence(6, 200)).not.toEqual(orderedSequence(5, 200))
+})
+
+it('a longer sequence of a seed begins with the shorter one', () => {
+  expect(orderedSequence(5, 200).slice(0, 50)).toEqual(orderedSequence(5, 50))
+})
+
+const claimed = ({ command, answer }: Step): Partial<Claimed> =>
+  command.verb === 'claim' ? (answer as Partial<Claimed>) : {}
+const changed = ({ answer }: Step) => (answer as Partial<RecordStep>).changed ?? 0
+const verb =
+  (names: Command['verb'] | readonly Command['verb'][], more: (step: Step) => boolean) =>
+  (step: Step): boolean =>
+    [names].flat().includes(step.command.verb) && more(step)
+const answers = (word: string) => verb('enqueue', ({ answer }) => JSON.stringify(answer).includes(word))
+const refused = (code: string) => (step: Step) => step.answer === `refused: ${code}`
+
+/** A live job, or an entry of the morgue, that becomes another in one step; `after` is absent where it goes. */
+const live = (is: (before: CanonicalJob, after: CanonicalJob | undefined) => boolean) => (step: Step) =>
+  pairs(step, 'live').some(([before, after]) => is(before, after))
+const dead = (is: (before: CanonicalJob, after: CanonicalJob | undefined) => boolean) => (step: Step) =>
+  pairs(step, 'dead').some(([before, after]) => is(before, after))
+const size = (job: CanonicalJob | undefined) => job?.payloads?.length ?? 0
+const ranOut = live(
+  (before, after) => before.state === 'running' && size(before) > 1 && after?.state === 'ready' && after.attempt === 1,
+)
+const isNew = live(
+  ({ state, beside }, after) =>
+    state === 'running' && beside !== null && after?.claim === null && after.createdAt === beside.createdAt,
+)
+const cancelRequested = live(({ claim }, after) => claim?.cancelRequested === true && after !== undefined)
+
+const rareThings: Record<string, (step: Step) => boolean> = {
+  'a payload that joins others': answers('merged'),
+  'a payload for which there is no room': answers('full'),
+  'a payload that a draining queue refuses': answers('draining'),
+  'a claim that leaves payloads behind': (step) => claimed(step).claims?.some(({ hasMore }) => hasMore) ?? false,
+  'a claim of several payloads': (step) => claimed(step).claims?.some((claim) => claim.payloads?.[1]) ?? false,
+  'a shard in use': (step) => claimed(step).waits?.some(({ reason }) => reason === 'full') ?? false,
+  'a shard that is not there': verb('claim', (step) =>
+    (claimed(step).waits ?? []).some(
+      ({ queue, shard }) => shard !== undefined && !step.after.some((q) => q.name === queue && q.shard === shard),
+    ),
+  ),
+  'a claim of two shards': (step) => new Set(claimed(step).claims?.map(({ fence }) => fence)).size > 1,
+  'a push beside a running job': verb(
+    'enqueue',
+    live(({ claim, beside }, after) => claim !== null && beside === null && after?.beside !== null),
+  ),
+  'a failure that merges with what waits beside': verb(
+    'settle',
+    live((before, after) => before.beside !== null && after?.attempt === before.attempt + 1),
+  ),
+  'equal payloads that meet again after a failure': verb(
+    'settle',
+    live(
+      (before, after) =>
+        after?.attempt === before.attempt + 1 && size(after) < size(before) + (before.beside?.payloads.length ?? 0),
+    ),
+  ),
+  'a last failure that leaves payloads': verb('settle', ranOut),
+  'a completed job with a new one beside it': verb('settle', isNew),
+  'a crash with payloads beside': verb(
+    ['claim', 'gone'],
+    live(({ claim, beside }, after) => claim !== null && beside !== null && after?.suspect === true),
+  ),
+  'one crash too many that leaves payloads': verb(['claim', 'gone'], ranOut),
+  'one crash too many with a new job beside': (step) =>
+    (claimed(step).buried ?? []).length > 0 && isNew(step) && !cancelRequested(step),
+  'a push after a cancel': verb(
+    'enqueue',
+    live(({ claim, beside }, after) => claim?.cancelRequested === true && beside === null && Boolean(after?.beside)),
+  ),
+  'a cancelled job that leaves a new one': (step) =>
+    step.command.verb !== 'move' && cancelRequested(step) && isNew(step),
+  'an id that is buried twice': verb(
+    ['settle', 'bury', 'claim'],
+    dead((before, after) => size(after) > size(before)),
+  ),
+  'an equal payload that is buried twice': verb(
+    ['settle', 'bury'],
+    dead((before, after) => after !== undefined && size(after) === size(before) && after.stamp !== before.stamp),
+  ),
+  'a revival into what waits': verb(
+    'revive',
+    live((before, after) => before.claim === null && size(after) > size(before)),
+  ),
+  'a revival into what runs': verb(
+    'revive',
+    live(({ claim, beside }, after) => claim !== null && after?.beside?.stamp !== beside?.stamp),
+  ),
+  'a reshard that moves jobs': verb('reshard', (step) => changed(step) > 0),
+  'a reshard that waits for running jobs': verb('reshard', ({ answer }) => (answer as RecordStep).more === true),
+  'a reshard while another is under way': verb('reshard', refused('config-conflict')),
+  'a reshard of a plain queue': verb('reshard', ({ answer }) => String(answer).startsWith('refused: ')),
+  'a move that brings jobs': verb('move', (step) => changed(step) > 0),
+  'a move that joins others': verb(
+    'move',
+    (step) =>
+      live((before, after) => size(after) > size(before))(step) ||
+      live(({ beside }, after) => (after?.beside?.payloads.length ?? 0) > (beside?.payloads.length ?? 0))(step),
+  ),
+  'a move into a morgue that has the id': verb(
+    'move',
+    dead((before, after) => size(after) > size(before)),
+  ),
+  'a move that is refused': verb('move', ({ answer }) => String(answer).startsWith('refused: ')),
+  'a queue that keeps the latest payload only, and then all': verb('open', ({ before, after }) =>
+    before.some(({ merge }, i) => merge === 'latest' && after[i]!.merge === 'all'),
+  ),
+  'another form that is refused': verb('open', ({ answer }) => String(answer).startsWith('refused: ')),
+}
+
+const steps = stepsOf(orderedSequence, 40, 200)
+
+it.each(Object.keys(rareThings))('ordered sequences reach %s', async (title) => {
+  expect((await steps).filter(rareThings[title]!).length).toBeGreaterThan(2)
+})
