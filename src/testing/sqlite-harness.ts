@@ -20,26 +20,56 @@ export interface SqliteHarness extends StoreHarness {
   readonly clockUrl: string
 }
 
-/** `updated_at` is the instant of every change of state; a job that leaves does so now, which the store alone knows. */
+const shardOf = (qid: string) =>
+  `SELECT iif(kind = 'ordered', iif(shard < 0, -1 - shard, shard), NULL) FROM queue WHERE queue.qid = ${qid}`
+const entry = (at: string, qid: string, id: string, from: string, to: string, fence: string, worker: string) =>
+  `INSERT INTO audit (at, queue, shard, id, state_from, state_to, fence, worker) VALUES (${at},
+    (SELECT name FROM queue WHERE queue.qid = ${qid}), (${shardOf(qid)}), ${id}, ${from}, ${to}, ${fence}, ${worker})`
+
+/**
+ * `updated_at` is the instant of every change of state; a job that leaves does so now, which the store alone knows. Queues
+ * are named at once: their shards come and go. Of ordered queues the live jobs are told of, and not those in the morgue.
+ */
 const triggers = `
-CREATE TABLE audit (n INTEGER PRIMARY KEY, at INTEGER, qid INTEGER, id TEXT, state_from INTEGER, state_to INTEGER, fence INTEGER, worker TEXT);
-CREATE TRIGGER audit_insert AFTER INSERT ON job BEGIN
-  INSERT INTO audit (at, qid, id, state_from, state_to, fence, worker) VALUES (new.updated_at, new.qid, new.id, NULL, new.state, 0, NULL);
+CREATE TABLE audit (n INTEGER PRIMARY KEY, at INTEGER, queue TEXT, shard INTEGER, id TEXT, state_from INTEGER, state_to INTEGER, fence INTEGER, worker TEXT);
+CREATE TRIGGER audit_insert AFTER INSERT ON job WHEN new.qid > 0 BEGIN
+  ${entry('new.updated_at', 'new.qid', 'new.id', 'NULL', 'new.state', '0', 'NULL')};
 END;
-CREATE TRIGGER audit_update AFTER UPDATE OF state ON job BEGIN
-  INSERT INTO audit (at, qid, id, state_from, state_to, fence, worker) VALUES (new.updated_at, new.qid, new.id, old.state, new.state,
-    CASE WHEN new.state = 2 THEN new.fence WHEN old.state = 2 THEN old.fence ELSE 0 END,
-    CASE WHEN new.state = 2 THEN new.worker WHEN old.state = 2 THEN old.worker END);
+CREATE TRIGGER audit_move AFTER UPDATE OF qid ON job WHEN new.qid > 0 AND new.qid <> old.qid BEGIN
+  ${entry('NULL', 'old.qid', 'old.id', 'old.state', 'NULL', '0', 'NULL')};
+  ${entry('NULL', 'new.qid', 'new.id', 'NULL', 'new.state', '0', 'NULL')};
 END;
-CREATE TRIGGER audit_delete AFTER DELETE ON job BEGIN
-  INSERT INTO audit (at, qid, id, state_from, state_to, fence, worker) VALUES (NULL, old.qid, old.id, old.state, NULL,
-    CASE WHEN old.state = 2 THEN old.fence ELSE 0 END, CASE WHEN old.state = 2 THEN old.worker END);
+CREATE TRIGGER audit_death AFTER UPDATE OF qid ON job WHEN new.qid < 0 AND old.qid > 0 BEGIN
+  ${entry('new.updated_at', 'old.qid', 'old.id', 'old.state', 'NULL', 'CASE WHEN old.state = 2 THEN old.fence ELSE 0 END', 'CASE WHEN old.state = 2 THEN old.worker END')};
+END;
+CREATE TRIGGER audit_update AFTER UPDATE OF state ON job WHEN new.qid > 0 AND new.qid = old.qid BEGIN
+  ${entry(
+    'new.updated_at',
+    'new.qid',
+    'new.id',
+    'old.state',
+    'new.state',
+    'CASE WHEN new.state = 2 THEN new.fence WHEN old.state = 2 THEN old.fence ELSE 0 END',
+    'CASE WHEN new.state = 2 THEN new.worker WHEN old.state = 2 THEN old.worker END',
+  )};
+END;
+CREATE TRIGGER audit_delete AFTER DELETE ON job WHEN old.qid > 0 BEGIN
+  ${entry(
+    'NULL',
+    'old.qid',
+    'old.id',
+    'old.state',
+    'NULL',
+    'CASE WHEN old.state = 2 THEN old.fence ELSE 0 END',
+    'CASE WHEN old.state = 2 THEN old.worker END',
+  )};
 END;
 `
 
 interface AuditRow {
-  readonly at: number
-  readonly name: string
+  readonly at: number | null
+  readonly queue: string
+  readonly shard: number | null
   readonly id: string
   readonly state_from: number | null
   readonly state_to: number | null
@@ -102,15 +132,14 @@ export async function sqliteHarness(options: { readonly startAt?: number } = {})
 }
 
 function auditEntries(db: Database, dates: readonly { at: number; count: number }[]): AuditEntry[] {
-  const rows = db
-    .prepare('SELECT audit.*, queue.name FROM audit JOIN queue ON queue.qid = audit.qid ORDER BY n')
-    .all() as AuditRow[]
+  const rows = db.prepare('SELECT * FROM audit ORDER BY n').all() as AuditRow[]
   return rows.flatMap((row, i): AuditEntry[] => {
     const [from, to] = [stateOf(row.state_from), stateOf(row.state_to)]
     const kind = auditKind(from, to)
     if (kind === undefined) return []
     const at = row.at ?? dates.find(({ count }) => i < count)!.at
-    return [{ at, queue: row.name, id: row.id, kind, from, to, fence: row.fence, worker: row.worker }]
+    const { queue, shard, id, fence, worker } = row
+    return [{ at, queue, ...(shard === null ? {} : { shard }), id, kind, from, to, fence, worker }]
   })
 }
 

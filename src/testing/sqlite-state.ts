@@ -3,10 +3,14 @@
 import type { Payload } from '../core/codec.js'
 import { isLed, type Lead } from '../core/lead.js'
 import type { Database } from '../stores/sqlite/sqlite-driver.js'
-import { leadOf, type QueueRow, suspectLeadOf } from '../stores/sqlite/sqlite-queue.js'
+import type { JobRow } from '../stores/sqlite/sqlite-job.js'
+import { besideSet, setOf, waitingSetOf } from '../stores/sqlite/sqlite-ordered-job.js'
+import { type PayloadRow, type PayloadSet, scoredPayload } from '../stores/sqlite/sqlite-payloads.js'
+import { leadOf, morgueOf, type QueueRow, share, suspectLeadOf } from '../stores/sqlite/sqlite-queue.js'
 import { stateNames } from '../stores/sqlite/sqlite-schema.js'
 import { valueFromStored } from '../stores/sqlite/sqlite-text.js'
 import {
+  type CanonicalEntry,
   type CanonicalJob,
   type CanonicalLead,
   type CanonicalMemory,
@@ -27,14 +31,19 @@ export function sqliteState(db: Database, now: number): CanonicalState {
     const queues = (db.prepare('SELECT * FROM queue').all() as QueueRow[]).map((queue) =>
       canonicalQueue(db, queue, now),
     )
-    return { now, queues: queues.sort((a, b) => compareBytes(a.name, b.name)) }
+    refuseStrayPayloads(db)
+    return { now, queues: queues.sort((a, b) => compareBytes(a.name, b.name) || a.shard! - b.shard!) }
   } finally {
     db.exec('COMMIT')
   }
 }
 
 function canonicalQueue(db: Database, queue: QueueRow, now: number): CanonicalQueue {
-  const rows = db.prepare('SELECT * FROM job WHERE qid = ?').all(queue.qid) as JobColumns[]
+  const isOrdered = queue.kind === 'ordered'
+  // The live job of an id before the dead one.
+  const rows = db
+    .prepare('SELECT * FROM job WHERE qid IN (?, ?) ORDER BY qid DESC')
+    .all(queue.qid, morgueOf(queue)) as JobColumns[]
   refuseWrongCounters(db, queue, rows)
   const memories = db
     .prepare('SELECT * FROM remembered WHERE qid = ? AND until > ?')
@@ -47,15 +56,19 @@ function canonicalQueue(db: Database, queue: QueueRow, now: number): CanonicalQu
     .filter((row) => isHidden(row) && stateOf(row) === 'completed')
     .map(memoryOfResult)
     .filter((memory) => memory.until > now)
+  const bound = (whole: number | null) => (whole === null ? null : share(queue, whole))
   return {
     name: queue.name,
+    shard: isOrdered ? queue.shard : null,
     kind: queue.kind,
     order: queue.ord,
-    maxPending: queue.max_pending,
+    exclusive: queue.exclusive,
+    merge: queue.merge,
+    maxPending: bound(queue.max_pending),
     maxCrashes: queue.max_crashes,
-    resultsCount: queue.results_count,
+    resultsCount: bound(queue.results_count),
     deadAgeMs: queue.dead_age_ms,
-    deadCount: queue.dead_count,
+    deadCount: bound(queue.dead_count),
     paused: queue.paused === 1,
     draining: queue.draining === 1,
     processed: queue.processed,
@@ -63,9 +76,13 @@ function canonicalQueue(db: Database, queue: QueueRow, now: number): CanonicalQu
     crashed: queue.crashed,
     lead: canonicalLead(leadOf(queue), now),
     suspectLead: canonicalLead(suspectLeadOf(queue), now),
-    lastStamp: queue.stamp,
+    lastStamp: queue.last_stamp,
     lastFence: queue.last_fence,
-    jobs: byId(rows.filter((row) => !isHidden(row)).map((row) => canonicalJob(row, now))),
+    jobs: byId(
+      rows
+        .filter((row) => !isHidden(row))
+        .map((row) => (isOrdered ? orderedJob(db, row, now) : canonicalJob(row, now))),
+    ),
     remembered: byId([...memories.map(canonicalMemory), ...hiddenMemories]),
     calls: byId(calls(db, queue.qid, now)),
   }
@@ -84,7 +101,10 @@ function refuseWrongCounters(db: Database, queue: QueueRow, rows: readonly JobCo
   const retries = rows.filter((row) => Number(row['state']) <= 1 && Number(row['attempt']) > 1).length
   const suspects = rows.filter((row) => stateOf(row) === 'ready' && row['suspect'] === 1).length
   const { n } = db.prepare('SELECT count(*) AS n FROM remembered WHERE qid = ?').get(queue.qid) as { n: number }
-  for (const [name, count] of Object.entries({ ...counted, retries, suspects, remembered: n })) {
+  const waiting = rows.filter((row) => stateOf(row) !== 'dead').map((row) => waitingSetOf(row as unknown as JobRow))
+  const pending = waiting.reduce((sum, set) => sum + (set === undefined ? 0 : entriesOf(db, set).length), 0)
+  const payloads = queue.kind === 'ordered' ? { pending } : {}
+  for (const [name, count] of Object.entries({ ...counted, ...payloads, retries, suspects, remembered: n })) {
     const stored = queue[name as keyof QueueRow]
     if (stored !== count) throw new Error(`queue '${queue.name}' counts ${stored} ${name}, but there are ${count}`)
   }
@@ -101,6 +121,8 @@ function canonicalJob(row: JobColumns, now: number): CanonicalJob {
     payload: payload('payload'),
     codec: text('codec'),
     meta: row['meta'] === null ? null : payload('meta'),
+    payloads: null,
+    beside: null,
     priority: 0 - Number(row['rank']),
     group: null,
     stamp: Number(row['stamp']),
@@ -130,6 +152,43 @@ function canonicalJob(row: JobColumns, now: number): CanonicalJob {
           }
         : null,
   }
+}
+
+/** Each payload is of a job, no set is left that no job knows of, and none has equal payloads. */
+function refuseStrayPayloads(db: Database): void {
+  const stray = db
+    .prepare(
+      `SELECT payload.rid, payload.part FROM payload LEFT JOIN job ON job.rid = payload.rid
+       WHERE job.rid IS NULL OR NOT (payload.part = job.part OR payload.part = 1 - job.part AND job.beside_stamp IS NOT NULL)`,
+    )
+    .all()
+  if (stray.length > 0) throw new Error(`payloads of no job: ${JSON.stringify(stray)}`)
+  const equal = db.prepare('SELECT rid, part FROM payload GROUP BY rid, part, digest HAVING count(*) > 1').all()
+  if (equal.length > 0) throw new Error(`sets with equal payloads: ${JSON.stringify(equal)}`)
+}
+
+function orderedJob(db: Database, row: JobColumns, now: number): CanonicalJob {
+  const job = row as unknown as JobRow
+  const { beside_stamp: stamp, beside_created_at: createdAt } = job
+  return {
+    ...canonicalJob(row, now),
+    priority: 0,
+    payloads: entriesOf(db, setOf(job)),
+    beside: stamp === null ? null : { stamp, createdAt: createdAt!, payloads: entriesOf(db, besideSet(job)) },
+  }
+}
+
+function entriesOf(db: Database, { rid, part }: PayloadSet): CanonicalEntry[] {
+  const rows = db.prepare('SELECT * FROM payload WHERE rid = ? AND part = ? ORDER BY score, seq').all(rid, part)
+  return (rows as PayloadRow[]).map((row) => {
+    const { score, payload, codec, meta } = scoredPayload(row)
+    return {
+      score,
+      payload: canonicalPayload(payload),
+      codec: codec ?? null,
+      meta: meta === undefined ? null : canonicalPayload(meta),
+    }
+  })
 }
 
 function stateOf(row: JobColumns): (typeof stateNames)[number] {

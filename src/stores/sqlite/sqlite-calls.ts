@@ -36,8 +36,8 @@ interface Memory {
   isCurrent: boolean
 }
 
-const letterOf: Record<Enqueued, string> = { added: 'a', duplicate: 'd', full: 'f', draining: 'r' }
-const answerOf: Record<string, Enqueued> = { a: 'added', d: 'duplicate', f: 'full', r: 'draining' }
+const letterOf: Record<Enqueued, string> = { added: 'a', merged: 'm', duplicate: 'd', full: 'f', draining: 'r' }
+const answerOf: Record<string, Enqueued> = { a: 'added', m: 'merged', d: 'duplicate', f: 'full', r: 'draining' }
 
 export class SqliteCalls {
   readonly #memories = new Map<number, Memory>()

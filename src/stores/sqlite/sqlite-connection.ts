@@ -5,9 +5,10 @@ import { MillraceError } from '../../core/errors.js'
 import type { SqliteClock } from './sqlite-clock.js'
 import type { Database, OpenDatabase } from './sqlite-driver.js'
 import { carried, corrupt, isBusy, isMisunderstood, isSuspect, typedError } from './sqlite-errors.js'
-import { checkQuickly, openFile, rollBack } from './sqlite-file.js'
+import { checkQuickly, lookInto, openFile, rollBack } from './sqlite-file.js'
 import type { Answer, Call, Reply } from './sqlite-message.js'
 import { type SqliteOperations, sqliteOperations } from './sqlite-operations.js'
+import { queuesIn } from './sqlite-records.js'
 import { SqliteSession } from './sqlite-session.js'
 
 /** How long a call waits for other processes before it is given up, and how long while the store is being closed. */
@@ -91,6 +92,7 @@ export class SqliteConnection {
   /** Runs calls that change nothing, all on one state of the file. */
   read(calls: readonly Call[]): Answer[] {
     try {
+      if (this.#opened === undefined && calls.every(isLook)) return this.#look(calls)
       const { session, operations } = this.#connected()
       this.#patiently(() => session.db.exec('BEGIN'))
       const answers = calls.map((call) => this.#patiently(() => this.#answer(operations.reads, call)))
@@ -103,8 +105,14 @@ export class SqliteConnection {
     }
   }
 
-  isWrite([, name]: Call): boolean {
-    return name in this.#connected().operations.writes
+  /** Who only asks which queues there are makes no file, and leaves one of an older version as it is. */
+  #look(calls: readonly Call[]): Answer[] {
+    const found = this.#patiently(() => lookInto(this.#file, this.#open, queuesIn))
+    return calls.map(([number]) => [number, found ?? []])
+  }
+
+  isWrite(call: Call): boolean {
+    return !isLook(call) && call[1] in this.#connected().operations.writes
   }
 
   /** Our own errors come before anything is written: they are the answer to their call and leave the others alone. */
@@ -186,6 +194,11 @@ export class SqliteConnection {
       this.#isSuspected = true
     }
   }
+}
+
+/** Whether it can be answered without the session of an opened store. */
+function isLook([, name]: Call): boolean {
+  return name === 'queues'
 }
 
 export function replyOf(answers: readonly Answer[]): Reply {

@@ -17,7 +17,7 @@ export class SqliteCrashes {
 
   /** Ends the claim of a running job as a crash. */
   add(queue: QueueRow, job: JobRow, now: number): void {
-    const { jobs } = this.#session
+    const jobs = this.#session.jobsOf(queue)
     const { crashes, becomes } = afterCrash(
       { alone: job.alone === 1, cancelRequested: job.cancelling === 1, crashes: job.crashes },
       queue.max_crashes,
@@ -33,7 +33,7 @@ export class SqliteCrashes {
     this.#session.hasEnds = true
     if (becomes === 'cancelled') jobs.end(queue, job, 'cancelled', now)
     else {
-      jobs.bury(queue, job, 'crashed', undefined, now)
+      jobs.exhaust(queue, job, 'crashed', undefined, now)
       this.buried.push({ ...ref, reason: 'crashed' })
     }
   }

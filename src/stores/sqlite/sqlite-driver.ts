@@ -9,6 +9,8 @@ export interface Statement {
   run(...values: SqlValue[]): { readonly changes: number | bigint; readonly lastInsertRowid: number | bigint }
   get(...values: SqlValue[]): unknown
   all(...values: SqlValue[]): unknown[]
+  /** Row by row. As long as one is left the statement is in use. */
+  iterate(...values: SqlValue[]): Iterable<unknown>
 }
 
 export interface Database {

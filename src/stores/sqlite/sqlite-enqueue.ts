@@ -4,7 +4,8 @@ import { nextStamp, stampOf } from '../../core/stamp.js'
 import type { EnqueueCall, Enqueued, NewJob } from '../store.js'
 import type { Statement } from './sqlite-driver.js'
 import { isHidden, isRemembered } from './sqlite-job.js'
-import { bounded, placeOf, type QueueRow } from './sqlite-queue.js'
+import { SqlitePushes } from './sqlite-push.js'
+import { bounded, placeOf, type QueueRow, share } from './sqlite-queue.js'
 import { completed, ready, scheduled } from './sqlite-schema.js'
 import type { SqliteSession } from './sqlite-session.js'
 import { payloadToStored } from './sqlite-text.js'
@@ -14,9 +15,11 @@ export class SqliteEnqueue {
   readonly #insert: Statement
   readonly #memory: Statement
   readonly #forget: Statement
+  readonly #pushes: SqlitePushes
 
   constructor(session: SqliteSession) {
     this.#session = session
+    this.#pushes = new SqlitePushes(session)
     this.#insert = session.db.prepare(
       `INSERT OR IGNORE INTO job (qid, id, task, state, rank, place, stamp, remember_ms, created_at, updated_at, codec, meta, payload)
        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?9, ?10, ?11, ?12)`,
@@ -27,8 +30,11 @@ export class SqliteEnqueue {
 
   enqueue(calls: readonly EnqueueCall[]): Enqueued[][] {
     const now = this.#session.clock.now()
-    const queues = this.#session.queues.of(calls)
-    return calls.map((call, i) => this.#call(queues[i]!, call, now))
+    // All are looked up before the first is changed: an unknown one changes nothing.
+    const queues = calls.map(({ queue }) => this.#session.queues.get(queue))
+    return calls.map((call, i) =>
+      queues[i]!.kind === 'ordered' ? this.#pushes.call(call, now) : this.#call(queues[i]!, call, now),
+    )
   }
 
   #call(queue: QueueRow, { callId, jobs }: EnqueueCall, now: number): Enqueued[] {
@@ -42,8 +48,7 @@ export class SqliteEnqueue {
 
   #answersTo(queue: QueueRow, jobs: readonly NewJob[], now: number): Enqueued[] {
     if (queue.draining) return jobs.map(() => 'draining')
-    const room =
-      queue.max_pending === null ? Number.POSITIVE_INFINITY : queue.max_pending - queue.ready - queue.scheduled
+    const room = share(queue, queue.max_pending) - queue.ready - queue.scheduled
     if (jobs.length > room) {
       const added = this.#countNew(queue, jobs, now)
       if (added > 0 && added > room) return jobs.map(() => 'full')
@@ -83,7 +88,7 @@ export class SqliteEnqueue {
       queue.remembered -= Number(this.#forget.run(queue.qid, job.id).changes)
     }
     const due = job.runAt ?? (job.delayMs ? now + job.delayMs : undefined)
-    const stamp = due === undefined ? nextStamp(queue.stamp, now) : bounded(stampOf(due))
+    const stamp = due === undefined ? nextStamp(queue.last_stamp, now) : bounded(stampOf(due))
     const state = due !== undefined && due > now ? scheduled : ready
     // Most ids are new: the index that must be written anyhow finds the others.
     if (!this.#insertRow(queue, job, state, stamp, now)) {
@@ -93,7 +98,7 @@ export class SqliteEnqueue {
       this.#session.jobs.drop(queue, leftover)
       this.#insertRow(queue, job, state, stamp, now)
     }
-    if (due === undefined) queue.stamp = stamp
+    if (due === undefined) queue.last_stamp = stamp
     if (state === ready) queue.ready += 1
     else queue.scheduled += 1
     return state === ready ? 0 : due! - now

@@ -33,6 +33,7 @@ const pragmas = `
  * written to a file that is not a sound store of a version we know. Throws SQLite's busy error where others are in the way.
  */
 export function openFile(file: string, open: OpenDatabase, clock: SqliteClock): Database {
+  makeDirectory(dirname(file))
   const isNew = refuseByPath(file)
   if (!isNew) refuseForeign(file, open)
   const db = open(file)
@@ -52,6 +53,24 @@ export function openFile(file: string, open: OpenDatabase, clock: SqliteClock): 
   }
 }
 
+/**
+ * What `look` finds in the store at `file`, of whatever version we know; undefined where there is none. Makes and migrates
+ * nothing. Throws what `openFile` throws.
+ */
+export function lookInto<T>(file: string, open: OpenDatabase, look: (db: Database) => T): T | undefined {
+  if (lstat(file) === undefined || refuseByPath(file)) return undefined
+  refuseForeign(file, open)
+  const db = open(file)
+  try {
+    db.exec(pragmas)
+    if (isEmpty(db)) return undefined
+    refuseByHeader(file, db)
+    return look(db)
+  } finally {
+    db.close()
+  }
+}
+
 /** Makes sure that a file which showed signs of damage, or a disk that failed, can be trusted again. */
 export function checkQuickly(file: string, db: Database): void {
   const found = pragma(db, 'quick_check(1)')
@@ -64,9 +83,7 @@ function pragma(db: Database, name: string): unknown {
 
 /** What its path tells against it. True where there is no file, or an empty one. */
 function refuseByPath(file: string): boolean {
-  const directory = dirname(file)
-  makeDirectory(directory)
-  const network = networkFileSystems[statfsSync(directory).type]
+  const network = networkFileSystems[statfsSync(dirname(file)).type]
   if (network !== undefined)
     throw unavailable(file, `it lies on a network file system (${network}), whose locks do not hold. Use a local disk.`)
   const link = lstat(file)

@@ -23,6 +23,10 @@ export interface JobRow {
   readonly cancelling: number
   /** 1: for claims alone. Only ready and running jobs are. */
   readonly suspect: number
+  /** These three of an ordered queue: see `sqlite-schema.ts`. */
+  readonly part: number
+  readonly beside_stamp: number | null
+  readonly beside_created_at: number | null
   readonly remember_ms: number
   readonly created_at: number
   readonly finished_at: number | null
@@ -34,7 +38,7 @@ export interface JobRow {
 }
 
 export const jobColumns =
-  'rid, id, task, state, rank, stamp, attempt, crashes, fence, alone, cancelling, suspect, remember_ms, created_at, finished_at, expires_at, worker, error, reason'
+  'rid, id, task, state, rank, stamp, attempt, crashes, fence, alone, cancelling, suspect, part, beside_stamp, beside_created_at, remember_ms, created_at, finished_at, expires_at, worker, error, reason'
 
 const counters = ['scheduled', 'ready', 'running', 'completed', 'dead'] as const
 
@@ -45,6 +49,7 @@ export class SqliteJobs {
   readonly #keep: Statement
   readonly #delete: Statement
   readonly #remember: Statement
+  readonly #flag: Statement
 
   constructor(db: Database) {
     this.#select = db.prepare(`SELECT ${jobColumns} FROM job WHERE qid = ? AND id = ?`)
@@ -65,39 +70,63 @@ export class SqliteJobs {
       `INSERT INTO remembered (qid, id, until, task, state, priority, attempt, crashes, created_at, run_at, finished_at, reason)
        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
     )
+    this.#flag = db.prepare('UPDATE job SET cancelling = 1, reason = ? WHERE rid = ?')
   }
 
   find(queue: QueueRow, id: string): JobRow | undefined {
-    return this.#select.get(queue.qid, id) as JobRow | undefined
+    return this.rowOf(queue.qid, id)
+  }
+
+  /** The entry of an id in the morgue. */
+  findDead(queue: QueueRow, id: string): JobRow | undefined {
+    const job = this.find(queue, id)
+    return job?.state === dead ? job : undefined
+  }
+
+  protected rowOf(qid: number, id: string): JobRow | undefined {
+    return this.#select.get(qid, id) as JobRow | undefined
   }
 
   /** Goes back to wait in its old place, suspect if it was. */
   requeue(queue: QueueRow, job: JobRow, now: number): void {
-    this.#toWaiting(queue, job, ready, job.stamp, job.suspect, now)
+    this.toWaiting(queue, job, ready, job.stamp, job.suspect, now)
   }
 
   /** Goes back to wait in its old place, for claims alone. */
   suspect(queue: QueueRow, job: JobRow, now: number): void {
-    this.#toWaiting(queue, job, ready, job.stamp, 1, now)
+    this.toWaiting(queue, job, ready, job.stamp, 1, now)
   }
 
   /** Ready now, behind all that are. */
   enter(queue: QueueRow, job: JobRow, now: number): void {
-    this.#toWaiting(queue, job, ready, takeStamp(queue, now), 0, now)
+    this.toWaiting(queue, job, ready, takeStamp(queue, now), 0, now)
   }
 
   schedule(queue: QueueRow, job: JobRow, delayMs: number, now: number): void {
     if (delayMs === 0) this.enter(queue, job, now)
-    else this.#toWaiting(queue, job, scheduled, bounded(stampOf(now + delayMs)), 0, now)
+    else this.toWaiting(queue, job, scheduled, bounded(stampOf(now + delayMs)), 0, now)
   }
 
-  #toWaiting(queue: QueueRow, job: JobRow, state: number, stamp: number, suspect: number, now: number): void {
+  /** A dead job is ready again, with all its attempts. */
+  revive(queue: QueueRow, job: JobRow, now: number): void {
+    this.enter(queue, { ...job, attempt: 1, crashes: 0, reason: null }, now)
+  }
+
+  protected toWaiting(queue: QueueRow, job: JobRow, state: number, stamp: number, suspect: number, now: number): void {
     const { attempt, crashes, error, reason } = job
     changeOne(this.#wait, state, stamp, placeOf(queue, stamp), suspect, attempt, crashes, error, reason, now, job.rid)
     leave(queue, job)
-    queue[counters[state]!] += 1
-    queue.suspects += suspect
-    if (attempt > 1) queue.retries += 1
+    arrive(queue, { state, suspect, attempt })
+  }
+
+  /** The last failure, or one crash too many. */
+  exhaust(queue: QueueRow, job: JobRow, reason: string | undefined, error: string | undefined, now: number): void {
+    this.bury(queue, job, reason, error, now)
+  }
+
+  /** A running job is to be cancelled. */
+  requestCancel(_queue: QueueRow, job: JobRow): void {
+    changeOne(this.#flag, job.reason, job.rid)
   }
 
   bury(queue: QueueRow, job: JobRow, reason: string | undefined, error: string | undefined, now: number): void {
@@ -168,18 +197,31 @@ export class SqliteJobs {
 
   /** The job leaves without a trace. */
   drop(queue: QueueRow, job: JobRow): void {
+    this.remove(queue, job)
+  }
+
+  protected remove(queue: QueueRow, job: JobRow): void {
     changeOne(this.#delete, job.rid)
     leave(queue, job)
   }
 }
 
 /** Counts go by what was changed: a row that should be there and is not undoes the whole transaction. */
-function changeOne(statement: Statement, ...values: SqlValue[]): void {
+export function changeOne(statement: Statement, ...values: SqlValue[]): void {
   const { changes } = statement.run(...values)
   if (Number(changes) !== 1) throw new Error(`SQLite changed ${changes} rows where it must change one`)
 }
 
-function leave(queue: QueueRow, job: JobRow): void {
+/** The job counts in this state from now on. */
+export function arrive(queue: QueueRow, job: Pick<JobRow, 'state' | 'suspect' | 'attempt'>): void {
+  queue[counters[job.state]!] += 1
+  if (job.state > ready) return
+  queue.suspects += job.suspect
+  if (job.attempt > 1) queue.retries += 1
+}
+
+/** The job no longer counts in the state that it had. */
+export function leave(queue: QueueRow, job: JobRow): void {
   queue[counters[job.state]!] -= 1
   if (job.state === ready) queue.suspects -= job.suspect
   if (job.state <= ready && job.attempt > 1) queue.retries -= 1

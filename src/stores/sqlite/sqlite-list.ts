@@ -1,19 +1,18 @@
 /** Looking at the jobs of a SQLite store: one, or pages of them. */
 
-import { InvalidArgumentError } from '../../core/errors.js'
 import type { JobState } from '../../core/job.js'
 import type { ListQuery, Page, StoredJob } from '../job-records.js'
+import { cursorOf, type ListPlace, placeAt } from './sqlite-cursor.js'
 import type { Row, SqlValue, Statement } from './sqlite-driver.js'
 import { isHidden, isRemembered, type JobRow } from './sqlite-job.js'
+import { SqliteOrderedList } from './sqlite-ordered-list.js'
 import type { QueueRow } from './sqlite-queue.js'
+import { rememberedJob, storedJob } from './sqlite-record.js'
 import { stateNames } from './sqlite-schema.js'
 import type { SqliteSession } from './sqlite-session.js'
-import { valueFromStored } from './sqlite-text.js'
 
 /** Up to so many jobs of a state are sorted for a page of them. */
 const sortLimit = 10_000
-
-type Place = readonly (number | string)[]
 
 /** A way through jobs: which, in what order, and how to go on after one. All of it is fixed text; values are bound. */
 interface Path {
@@ -39,14 +38,24 @@ const timePaths: readonly (readonly [JobState, Path])[] = [
 
 export class SqliteList {
   readonly #session: SqliteSession
+  readonly #ordered: SqliteOrderedList
   readonly #statements = new Map<string, Statement>()
 
   constructor(session: SqliteSession) {
     this.#session = session
+    this.#ordered = new SqliteOrderedList(session)
+  }
+
+  /** The entry of an id in the morgue. */
+  getDead(name: string, id: string): StoredJob | undefined {
+    if (this.#session.queues.get(name).kind === 'ordered') return this.#ordered.getDead(name, id)
+    const job = this.get(name, id)
+    return job?.state === 'dead' ? job : undefined
   }
 
   get(name: string, id: string): StoredJob | undefined {
     const queue = this.#session.queues.get(name)
+    if (queue.kind === 'ordered') return this.#ordered.get(name, id)
     const now = this.#session.clock.now()
     const row = this.#prepared('SELECT * FROM job WHERE qid = ? AND id = ?').get(queue.qid, id) as
       | (Row & JobRow)
@@ -77,11 +86,13 @@ export class SqliteList {
     return memory === undefined ? undefined : rememberedJob(name, memory as Row)
   }
 
-  list(name: string, { state, by, cursor, limit }: ListQuery): Page {
+  list(name: string, query: ListQuery): Page {
     const queue = this.#session.queues.get(name)
-    const after = cursor === undefined ? undefined : placeOf(cursor, by)
-    const found: { readonly row: Row; readonly place: Place }[] = []
-    const take = (path: Path, prefix: Place, from: Place | undefined) => {
+    if (queue.kind === 'ordered') return this.#ordered.list(name, query)
+    const { state, by, cursor, limit } = query
+    const after = cursor === undefined ? undefined : placeAt(cursor, by, placeForms[by])
+    const found: { readonly row: Row; readonly place: ListPlace }[] = []
+    const take = (path: Path, prefix: ListPlace, from: ListPlace | undefined) => {
       for (const row of this.#rows(queue, path, from, limit + 1 - found.length))
         found.push({ row, place: [...prefix, ...path.columns.map((column) => row[column] as number | string)] })
     }
@@ -98,7 +109,12 @@ export class SqliteList {
     return found.length > page.length && page.length > 0 ? { jobs, cursor: cursorOf(page.at(-1)!.place, by) } : { jobs }
   }
 
-  #rows(queue: QueueRow, { where, columns, descending, index }: Path, after: Place | undefined, limit: number): Row[] {
+  #rows(
+    queue: QueueRow,
+    { where, columns, descending, index }: Path,
+    after: ListPlace | undefined,
+    limit: number,
+  ): Row[] {
     const key = `(${columns.join(', ')})`
     const beyond =
       after === undefined ? '' : `AND ${key} ${descending ? '<' : '>'} (${columns.map(() => '?').join(', ')})`
@@ -132,10 +148,6 @@ function pathBy(by: 'id' | 'retry', state: JobState | undefined, queue: QueueRow
   return name !== undefined && queue[name] <= sortLimit ? { ...path, index: `job_${name}` } : path
 }
 
-function cursorOf(place: Place, by: ListQuery['by']): string {
-  return Buffer.from(JSON.stringify([by, ...place])).toString('base64url')
-}
-
 const placeForms: Record<ListQuery['by'], (parts: readonly unknown[]) => boolean> = {
   id: (parts) => parts.length === 1 && typeof parts[0] === 'string',
   retry: (parts) => parts.length === 2 && parts.every(isNumber),
@@ -147,72 +159,4 @@ const placeForms: Record<ListQuery['by'], (parts: readonly unknown[]) => boolean
 
 function isNumber(part: unknown): part is number {
   return typeof part === 'number'
-}
-
-function placeOf(cursor: string, by: ListQuery['by']): Place {
-  const parts = parsed(cursor)
-  if (Array.isArray(parts) && parts[0] === by && placeForms[by](parts.slice(1))) return parts.slice(1) as Place
-  throw new InvalidArgumentError(
-    `'${cursor}' is not a cursor of a listing by ${by}. Use the cursor of the page before, with the same query.`,
-  )
-}
-
-function parsed(cursor: string): unknown {
-  try {
-    return JSON.parse(Buffer.from(cursor, 'base64url').toString())
-  } catch {
-    return undefined
-  }
-}
-
-function storedJob(queue: string, row: Row): StoredJob {
-  const { result, progress } = row
-  return present({
-    queue,
-    id: row['id'],
-    task: row['task'],
-    state: stateNames[Number(row['state'])],
-    payload: valueFromStored(row['payload']),
-    codec: row['codec'],
-    meta: valueFromStored(row['meta']),
-    priority: 0 - Number(row['rank']),
-    attempt: row['attempt'],
-    crashes: row['crashes'],
-    suspect: row['suspect'] === 1 ? true : null,
-    createdAt: row['created_at'],
-    updatedAt: row['updated_at'],
-    runAt: Math.floor(Number(row['stamp']) / 1_000),
-    startedAt: row['started_at'],
-    finishedAt: row['finished_at'],
-    worker: row['worker'],
-    host: row['host'],
-    pid: row['pid'],
-    progress: progress === null ? null : JSON.parse(String(progress)),
-    result: result === null ? null : present({ payload: valueFromStored(result), codec: row['result_codec'] }),
-    error: valueFromStored(row['error']),
-    reason: valueFromStored(row['reason']),
-  }) as unknown as StoredJob
-}
-
-function rememberedJob(queue: string, row: Row): StoredJob {
-  return present({
-    queue,
-    id: row['id'],
-    task: row['task'],
-    state: row['state'],
-    payload: '',
-    priority: row['priority'],
-    attempt: row['attempt'],
-    crashes: row['crashes'],
-    createdAt: row['created_at'],
-    updatedAt: row['finished_at'],
-    runAt: row['run_at'],
-    finishedAt: row['finished_at'],
-    reason: valueFromStored(row['reason']),
-  }) as unknown as StoredJob
-}
-
-/** Without the fields that are null: absent means absent. */
-function present(fields: Record<string, unknown>): Record<string, unknown> {
-  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== null && value !== undefined))
 }

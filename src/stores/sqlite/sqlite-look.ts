@@ -3,13 +3,14 @@
 import { asksNow, isLed } from '../../core/lead.js'
 import { dueAt } from '../../core/stamp.js'
 import type { Database, Statement } from './sqlite-driver.js'
-import { leadOf, ordinary, type QueueRow } from './sqlite-queue.js'
+import { claimable, isStopped, leadOf, ordinary, type QueueRow } from './sqlite-queue.js'
 
 export class SqliteLook {
   readonly #nextDue: Statement
   readonly #nextLease: Statement
   readonly #firstOfRank: Statement
   readonly #lastOfRank: Statement
+  readonly #oldest: Record<'fifo' | 'lifo', Statement>
 
   constructor(db: Database) {
     this.#nextDue = db.prepare('SELECT stamp FROM job WHERE qid = ? AND state = 0 ORDER BY stamp LIMIT 1')
@@ -20,6 +21,9 @@ export class SqliteLook {
     this.#lastOfRank = db.prepare(
       'SELECT stamp FROM job WHERE qid = ? AND state = 1 AND suspect = ? AND rank = ? ORDER BY place DESC LIMIT 1',
     )
+    const oldest = (direction: string) =>
+      db.prepare(`SELECT stamp FROM job WHERE qid = ? AND state = 1 AND suspect = ? ORDER BY rank ${direction} LIMIT 1`)
+    this.#oldest = { fifo: oldest('ASC'), lifo: oldest('DESC') }
   }
 
   /** Ms until a scheduled job falls due or a lease ends; undefined where nothing will. */
@@ -38,21 +42,21 @@ export class SqliteLook {
 
   /** Whether an ordinary claim made now would find something. */
   hasWork(queue: QueueRow, now: number, mono: number): boolean {
-    if (queue.paused) return false
-    return ordinary(queue) > 0 || this.nextChangeMs(queue, now, mono) === 0
+    if (isStopped(queue)) return false
+    return claimable(queue) > 0 || this.nextChangeMs(queue, now, mono) === 0
   }
 
   /** Whether a wait ends at once: what is due is left to the lead while there is one. */
   wakes(queue: QueueRow, now: number, mono: number): boolean {
-    if (queue.paused) return false
-    if (ordinary(queue) > 0) return true
+    if (isStopped(queue)) return false
+    if (claimable(queue) > 0) return true
     return !asksNow(leadOf(queue), mono) && this.nextChangeMs(queue, now, mono) === 0
   }
 
   /** Whether the next scheduled job is due before anybody would ask. */
   needsLead(queue: QueueRow, now: number, mono: number): boolean {
     const due = this.dueAt(queue)
-    if (queue.paused || due === undefined) return false
+    if (isStopped(queue) || due === undefined) return false
     const lead = leadOf(queue)
     return !isLed(lead, mono) || mono + due - now < lead.wakeAt
   }
@@ -68,8 +72,15 @@ export class SqliteLook {
     return Math.max(0, this.headAgeMs(queue, now) ?? 0, suspectAgeMs, now - (this.dueAt(queue) ?? now))
   }
 
-  /** One look per priority in use, whatever the number of jobs. */
+  /** An ordered queue has no priorities, and all its jobs stand in one line. */
   #oldestAgeMs(queue: QueueRow, suspect: number, now: number): number {
+    if (queue.kind === 'plain') return this.#oldestOfRanksMs(queue, suspect, now)
+    const { stamp } = this.#oldest[queue.ord].get(queue.qid, suspect) as { stamp: number }
+    return Math.max(0, now - dueAt(stamp))
+  }
+
+  /** One look per priority in use, whatever the number of jobs. */
+  #oldestOfRanksMs(queue: QueueRow, suspect: number, now: number): number {
     let oldest = Number.POSITIVE_INFINITY
     let rank = Number.MIN_SAFE_INTEGER
     for (;;) {

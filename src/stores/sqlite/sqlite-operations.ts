@@ -4,9 +4,10 @@ import { SqliteClaim } from './sqlite-claim.js'
 import { SqliteEnqueue } from './sqlite-enqueue.js'
 import { SqliteList } from './sqlite-list.js'
 import { SqliteLook } from './sqlite-look.js'
-import type { QueueRow } from './sqlite-queue.js'
+import { isStopped, type QueueRow } from './sqlite-queue.js'
 import { SqliteRecords } from './sqlite-records.js'
 import { SqliteWorkers } from './sqlite-registry.js'
+import { SqliteReshard } from './sqlite-reshard.js'
 import type { SqliteSession } from './sqlite-session.js'
 import { SqliteSettings } from './sqlite-settings.js'
 import { SqliteSettle } from './sqlite-settle.js'
@@ -30,12 +31,14 @@ export function sqliteOperations(session: SqliteSession) {
   const settings = new SqliteSettings(session, look)
   const list = new SqliteList(session)
   const records = new SqliteRecords(session, settle)
+  const reshard = new SqliteReshard(session)
   const workers = new SqliteWorkers(session)
   const dataVersion = session.db.prepare('PRAGMA data_version')
   return {
     reads: {
       depth: settings.depth.bind(settings),
       get: list.get.bind(list),
+      getDead: list.getDead.bind(list),
       list: list.list.bind(list),
       queues: records.queues.bind(records),
       ended: records.ended.bind(records),
@@ -45,12 +48,12 @@ export function sqliteOperations(session: SqliteSession) {
       peek(names: readonly string[], rung: readonly string[]): Peeked {
         const { clock, queues } = session
         const [now, mono] = [clock.now(), clock.mono()]
-        const rows = names.map((name) => queues.get(name))
+        const rows = names.flatMap((name) => queues.rowsOf(name))
         const ends = (row: QueueRow) =>
           look.wakes(row, now, mono) || (rung.includes(row.name) && look.needsLead(row, now, mono))
         return {
-          found: rows.filter(ends).map(({ name }) => name),
-          changes: rows.some((row) => row.paused === 0 && row.scheduled + row.running > 0),
+          found: [...new Set(rows.filter(ends).map(({ name }) => name))],
+          changes: rows.some((row) => !isStopped(row) && row.scheduled + row.running > 0),
         }
       },
       /** Changes when another connection commits. */
@@ -71,6 +74,8 @@ export function sqliteOperations(session: SqliteSession) {
       resume: records.resume.bind(records),
       drain: records.drain.bind(records),
       clear: records.clear.bind(records),
+      move: records.move.bind(records),
+      reshard: reshard.reshard.bind(reshard),
       revive: records.revive.bind(records),
       deleteDead: records.deleteDead.bind(records),
       beat: workers.beat.bind(workers),

@@ -3,19 +3,33 @@
  * something in them changed. Counting and numbering then cost one write per queue and transaction, however many jobs change.
  */
 
-import { UnknownQueueError } from '../../core/errors.js'
+import { InvalidArgumentError, UnknownQueueError } from '../../core/errors.js'
 import type { Lead } from '../../core/lead.js'
+import { shardOf } from '../../core/payloads.js'
+import type { Exclusive, Merge } from '../../core/queue.js'
 import { nextStamp } from '../../core/stamp.js'
-import type { Database, Statement } from './sqlite-driver.js'
+import type { Database, SqlValue, Statement } from './sqlite-driver.js'
 
-/** A row of `queue`; property names are those of the columns. */
+type Kind = 'plain' | 'ordered'
+
+/** A row of `queue`: a queue, or one shard of an ordered one. Property names are those of the columns. */
 export interface QueueRow {
   readonly qid: number
   readonly name: string
-  readonly kind: 'plain' | 'ordered'
+  /** Negative: the queue is leaving it for other shards. */
+  readonly shard: number
+  readonly shards: number
+  /** The number of shards that the queue is on its way to; as good as paused until it is there. */
+  resharding: number | null
+  /** Queues by the order in which they came. */
+  readonly number: number
+  readonly kind: Kind
   readonly ord: 'fifo' | 'lifo'
+  readonly exclusive: Exclusive
+  merge: Merge
   paused: number
   draining: number
+  /** This bound, and those that follow, are those of the whole queue: see `share`. */
   max_pending: number | null
   max_crashes: number
   results_count: number | null
@@ -31,9 +45,11 @@ export interface QueueRow {
   retries: number
   /** Rows in `remembered`. */
   remembered: number
+  /** Waiting payloads of an ordered queue. */
+  pending: number
   processed: number
   failed: number
-  stamp: number
+  last_stamp: number
   last_fence: number
   /** Ready jobs that only claims alone are given. */
   suspects: number
@@ -45,6 +61,8 @@ export interface QueueRow {
 }
 
 const changing = [
+  'resharding',
+  'merge',
   'paused',
   'draining',
   'max_pending',
@@ -59,9 +77,10 @@ const changing = [
   'dead',
   'retries',
   'remembered',
+  'pending',
   'processed',
   'failed',
-  'stamp',
+  'last_stamp',
   'last_fence',
   'suspects',
   'crashed',
@@ -71,10 +90,10 @@ const changing = [
   'suspect_lead_wake_at',
 ] as const
 
-/** A row, and as it was read. */
+/** A row, and the values of what may change in it as they were read: a copy of the row costs more than reading it. */
 interface Held {
   readonly row: QueueRow
-  readonly before: QueueRow
+  readonly before: readonly SqlValue[]
 }
 
 export class SqliteQueues {
@@ -84,29 +103,67 @@ export class SqliteQueues {
   readonly #update: Statement
 
   constructor(db: Database) {
-    this.#select = db.prepare('SELECT * FROM queue WHERE name = ?')
-    this.#selectAll = db.prepare('SELECT * FROM queue ORDER BY qid')
+    this.#select = db.prepare('SELECT * FROM queue WHERE name = ? AND shard = ?')
+    this.#selectAll = db.prepare('SELECT * FROM queue ORDER BY number, shard')
     this.#update = db.prepare(`UPDATE queue SET ${changing.map((column) => `${column} = ?`).join(', ')} WHERE qid = ?`)
   }
 
+  /** The queue, or the first shard of an ordered one. */
   find(name: string): QueueRow | undefined {
-    const held = this.#held.get(name)
+    return this.shard(name, 0)
+  }
+
+  shard(name: string, shard: number): QueueRow | undefined {
+    // No name has a space in it.
+    const key = shard === 0 ? name : `${name} ${shard}`
+    const held = this.#held.get(key)
     if (held !== undefined) return held.row
-    const row = this.#select.get(name) as QueueRow | undefined
-    if (row !== undefined) this.#held.set(name, { row, before: { ...row } })
+    const row = this.#select.get(name, shard) as QueueRow | undefined
+    if (row !== undefined) this.#held.set(key, { row, before: changingOf(row) })
     return row
   }
 
-  /** Throws `UnknownQueueError`. */
+  /** Like `find`. Throws `UnknownQueueError`. */
   get(name: string): QueueRow {
     const row = this.find(name)
     if (row === undefined) throw new UnknownQueueError(name, this.names())
     return row
   }
 
-  /** All are looked up before the first is changed: an unknown one changes nothing. */
-  of(items: readonly { readonly queue: string }[]): QueueRow[] {
-    return items.map(({ queue }) => this.get(queue))
+  /** The shards of an ordered queue; a plain one by itself. Throws `UnknownQueueError`. */
+  shardsOf(name: string): QueueRow[] {
+    const first = this.get(name)
+    return Array.from({ length: first.shards }, (_, shard) => this.shard(name, shard)!)
+  }
+
+  /** The shards that an ordered queue is leaving. */
+  leaving(name: string): QueueRow[] {
+    const first = this.get(name).resharding === null ? undefined : this.shard(name, -1)
+    return Array.from({ length: first?.shards ?? 0 }, (_, shard) => this.shard(name, -1 - shard)!)
+  }
+
+  /** All rows of a queue. Throws `UnknownQueueError`. */
+  rowsOf(name: string): QueueRow[] {
+    return [...this.shardsOf(name), ...this.leaving(name)]
+  }
+
+  /** Where a job with this id lies. Throws `UnknownQueueError`. */
+  holding(name: string, id: string): QueueRow {
+    const first = this.get(name)
+    return first.shards === 1 ? first : this.shard(name, shardOf(id, first.shards))!
+  }
+
+  /** Where a job with this id lay before the queue set out for other shards. */
+  formerlyHolding(name: string, id: string): QueueRow | undefined {
+    const first = this.get(name).resharding === null ? undefined : this.shard(name, -1)
+    return first && this.shard(name, -1 - shardOf(id, first.shards))
+  }
+
+  /** Throws `UnknownQueueError`, and `InvalidArgumentError` where the queue is plain. */
+  ordered(name: string): QueueRow {
+    const first = this.get(name)
+    if (first.kind === 'ordered') return first
+    throw new InvalidArgumentError(`queue '${name}' is not ordered; only ordered queues are resharded and moved.`)
   }
 
   all(): QueueRow[] {
@@ -114,14 +171,14 @@ export class SqliteQueues {
   }
 
   names(): string[] {
-    return this.all().map(({ name }) => name)
+    return [...new Set(this.all().map(({ name }) => name))]
   }
 
   /** Writes back what changed and forgets all rows. Called before each commit of a write; one that changed nothing is free. */
   flush(): void {
     for (const { row, before } of this.#held.values()) {
-      if (changing.some((column) => row[column] !== before[column]))
-        this.#update.run(...changing.map((column) => row[column]), row.qid)
+      const values = changingOf(row)
+      if (values.some((value, i) => value !== before[i])) this.#update.run(...values, row.qid)
     }
     this.#held.clear()
   }
@@ -132,9 +189,51 @@ export class SqliteQueues {
   }
 }
 
+function changingOf(row: QueueRow): SqlValue[] {
+  return changing.map((column) => row[column])
+}
+
 /** Ready jobs that any claim may be given. */
 export function ordinary(queue: QueueRow): number {
   return queue.ready - queue.suspects
+}
+
+/** Whether nothing is granted whatever is ready. */
+export function isStopped({ paused, resharding }: QueueRow): boolean {
+  return paused === 1 || resharding !== null
+}
+
+/** Whether it grants nothing before a claim has ended. */
+export function isFull({ exclusive, running, kind }: QueueRow): boolean {
+  return exclusive === 'shard' && running > 0 && kind === 'ordered'
+}
+
+/** Ready jobs that any claim made now may be given. */
+export function claimable(queue: QueueRow): number {
+  return isStopped(queue) || isFull(queue) ? 0 : ordinary(queue)
+}
+
+/** What of a bound of the whole queue is this shard's, rounded up; null is no bound. */
+export function share({ shards }: QueueRow, bound: number | null): number {
+  return bound === null ? Number.POSITIVE_INFINITY : Math.ceil(bound / shards)
+}
+
+/** `job.qid` of the dead jobs. */
+export function morgueOf({ qid, kind }: QueueRow): number {
+  return kind === 'ordered' ? -qid : qid
+}
+
+/** Where it was asked by shard, or is ordered. */
+export function placeIn({ name, shard, kind }: QueueRow): { queue: string; shard?: number } {
+  return kind === 'ordered' ? { queue: name, shard } : { queue: name }
+}
+
+/**
+ * A statement for each kind of queue. `tie`: what tells apart jobs that stand alike otherwise: their arrival, or in an
+ * ordered queue the bytes of their id.
+ */
+export function byKind(db: Database, text: (tie: 'rid' | 'place') => string): Record<Kind, Statement> {
+  return { plain: db.prepare(text('rid')), ordered: db.prepare(text('place')) }
 }
 
 /** Who asks again when something falls due or a lease ends. */
@@ -163,11 +262,11 @@ export function setSuspectLead(queue: QueueRow, lead: Lead | undefined): void {
 
 /** The place in line of a job that is ready now. */
 export function takeStamp(queue: QueueRow, now: number): number {
-  queue.stamp = nextStamp(queue.stamp, now)
-  return queue.stamp
+  queue.last_stamp = nextStamp(queue.last_stamp, now)
+  return queue.last_stamp
 }
 
-/** `job.place` of a stamp: ascending is the order of claims. */
+/** A stamp as it lies in `job.place`, in an ordered queue in `job.rank`: ascending is the order of claims. */
 export function placeOf(queue: QueueRow, stamp: number): number {
   return queue.ord === 'lifo' ? -stamp : stamp
 }

@@ -1,11 +1,13 @@
 /** Administration of the jobs of a SQLite store: bounded steps over selected jobs. */
 
-import { stepLimit } from '../../core/upkeep.js'
+import { InvalidArgumentError } from '../../core/errors.js'
+import { stepLimit, stepPayloads } from '../../core/upkeep.js'
 import type { Step, Where } from '../job-records.js'
 import type { StoredQueue } from '../store.js'
-import type { Statement } from './sqlite-driver.js'
+import type { Database, Statement } from './sqlite-driver.js'
 import { isHidden, type JobRow, jobColumns } from './sqlite-job.js'
-import type { QueueRow } from './sqlite-queue.js'
+import { waitingSetOf } from './sqlite-ordered-job.js'
+import { claimable, morgueOf, type QueueRow } from './sqlite-queue.js'
 import { completed, dead, ready, running, scheduled, stateNames } from './sqlite-schema.js'
 import type { SqliteSession } from './sqlite-session.js'
 import type { SqliteSettle } from './sqlite-settle.js'
@@ -16,13 +18,19 @@ const sortLimit = 10_000
 
 const waitingStates = [ready, scheduled]
 
-/** How a state's jobs stand in line when a step takes them. */
-const orders: Record<number, string> = {
-  [scheduled]: 'stamp, rid',
-  [ready]: 'suspect, rank, place, rid',
-  [running]: 'fence, rid',
-  [completed]: 'finished_at DESC, rid DESC',
-  [dead]: 'finished_at DESC, rid DESC',
+/** How a state's jobs stand in line when a step takes them; `tie` as in `byKind`. */
+const orders: Record<number, (tie: string) => string> = {
+  [scheduled]: (tie) => `stamp, ${tie}`,
+  [ready]: () => 'suspect, rank, place, rid',
+  [running]: (tie) => `fence, ${tie}`,
+  [completed]: (tie) => `finished_at DESC, ${tie} DESC`,
+  [dead]: (tie) => `finished_at DESC, ${tie} DESC`,
+}
+
+/** A job and the queue, or shard, in which it lies. */
+interface Found {
+  readonly queue: QueueRow
+  readonly job: JobRow
 }
 
 /** A step: which jobs, in which states, and what becomes of each. */
@@ -39,137 +47,178 @@ export class SqliteRecords {
   readonly #session: SqliteSession
   readonly #settle: SqliteSettle
   readonly #statements = new Map<string, Statement>()
-  readonly #flag: Statement
   readonly #state: Statement
 
   constructor(session: SqliteSession, settle: SqliteSettle) {
     this.#session = session
     this.#settle = settle
-    this.#flag = session.db.prepare('UPDATE job SET cancelling = 1, reason = ? WHERE rid = ?')
     this.#state = session.db.prepare('SELECT state FROM job WHERE qid = ? AND id = ?')
   }
 
   queues(): StoredQueue[] {
-    return this.#session.queues
-      .all()
-      .map(storedQueue)
-      .sort((a, b) => (a.name < b.name ? -1 : 1))
+    return queuesIn(this.#session.db)
   }
 
   cancel(queue: string, where: Where, reason?: string): Step {
     const change = (row: QueueRow, job: JobRow, now: number) => {
       job.reason = storedOrNull(reason)
-      if (job.state === running) this.#flag.run(job.reason, job.rid)
-      else this.#session.jobs.end(row, job, 'cancelled', now)
+      const jobs = this.#session.jobsOf(row)
+      if (job.state === running) jobs.requestCancel(row, job)
+      else jobs.end(row, job, 'cancelled', now)
     }
     return this.#step({ queue, where, states: [...waitingStates, running], change, ends: true })
   }
 
   delete(queue: string, where: Where): Step {
     const states = typeof where === 'object' ? [...waitingStates, completed] : waitingStates
-    return this.#step({ queue, where, states, change: (row, job) => this.#session.jobs.drop(row, job), ends: true })
+    return this.#step({ queue, where, states, change: this.#drop, ends: true })
   }
 
   runNow(queue: string, where: Where): Step {
-    const change = (row: QueueRow, job: JobRow, now: number) => this.#session.jobs.enter(row, job, now)
+    const change = (row: QueueRow, job: JobRow, now: number) => this.#session.jobsOf(row).enter(row, job, now)
     return this.#step({ queue, where, states: [scheduled], change, rings: true })
   }
 
   bury(queue: string, where: Where): Step {
     const change = (row: QueueRow, job: JobRow, now: number) =>
-      this.#session.jobs.bury(row, job, 'buried', undefined, now)
+      this.#session.jobsOf(row).bury(row, job, 'buried', undefined, now)
     return this.#step({ queue, where, states: waitingStates, change, ends: true })
   }
 
   clear(queue: string): Step {
-    const change = (row: QueueRow, job: JobRow) => this.#session.jobs.drop(row, job)
-    return this.#step({ queue, where: 'all', states: [...waitingStates, dead], change, ends: true })
+    return this.#step({ queue, where: 'all', states: [...waitingStates, dead], change: this.#drop, ends: true })
   }
 
   revive(queue: string, where: Where): Step {
-    const change = (row: QueueRow, job: JobRow, now: number) =>
-      this.#session.jobs.enter(row, { ...job, attempt: 1, crashes: 0, reason: null }, now)
+    const change = (row: QueueRow, job: JobRow, now: number) => this.#session.jobsOf(row).revive(row, job, now)
     return this.#step({ queue, where: where === 'failed' ? 'all' : where, states: [dead], change, rings: true })
   }
 
   deleteDead(queue: string, where: Where): Step {
-    const change = (row: QueueRow, job: JobRow) => this.#session.jobs.drop(row, job)
-    return this.#step({ queue, where: where === 'failed' ? 'all' : where, states: [dead], change, ends: true })
+    return this.#step({
+      queue,
+      where: where === 'failed' ? 'all' : where,
+      states: [dead],
+      change: this.#drop,
+      ends: true,
+    })
   }
+
+  /** The waiting and dead jobs of an ordered queue go into another. */
+  move(from: string, to: string): Step {
+    const { queues, orderedJobs } = this.#session
+    queues.ordered(to)
+    queues.ordered(from)
+    if (from === to) throw new InvalidArgumentError(`queue '${from}' cannot be moved into itself.`)
+    const change = (row: QueueRow, job: JobRow, now: number) =>
+      orderedJobs.adopt(row, this.#session.holding(to, job.id), job, now)
+    const moved = this.#step({ queue: from, where: 'all', states: [...waitingStates, dead], change, ends: true })
+    if (moved.changed > 0) this.#session.ring(queues.get(to))
+    return moved
+  }
+
+  readonly #drop = (row: QueueRow, job: JobRow): void => this.#session.jobsOf(row).drop(row, job)
 
   fail(
     name: string,
     id: string,
     how: { readonly delayMs: number; readonly last?: boolean; readonly reason: string },
   ): 'ok' | 'gone' {
-    const queue = this.#session.queues.get(name)
+    const queue = this.#session.holding(name, id)
     const job = this.#session.jobs.find(queue, id)
     if (job?.state !== running) return 'gone'
-    this.#settle.failClaim(queue, job, { ...how, error: how.reason }, this.#session.clock.now())
+    const now = this.#session.clock.now()
+    this.#settle.failClaim(queue, job, { ...how, error: how.reason }, now)
+    if (queue.kind === 'ordered') {
+      this.#session.ringFor(queue, id, now)
+      if (queue.exclusive === 'shard' && claimable(queue) > 0) this.#session.ring(queue)
+    }
     return 'ok'
   }
 
   pause(name: string): void {
-    this.#session.queues.get(name).paused = 1
+    for (const row of this.#session.queues.rowsOf(name)) row.paused = 1
   }
 
   resume(name: string): void {
-    const queue = this.#session.queues.get(name)
-    queue.paused = 0
-    queue.draining = 0
-    this.#session.ring(queue)
+    for (const row of this.#session.queues.rowsOf(name)) {
+      row.paused = 0
+      row.draining = 0
+    }
+    this.#session.ring(this.#session.queues.get(name))
   }
 
   drain(name: string): void {
-    this.#session.queues.get(name).draining = 1
+    for (const row of this.#session.queues.rowsOf(name)) row.draining = 1
   }
 
   /** Those of `jobs` that have ended or are not there. */
   ended(jobs: readonly { readonly queue: string; readonly id: string }[]): { queue: string; id: string }[] {
-    const queues = this.#session.queues.of(jobs)
+    const { queues } = this.#session
     return jobs
-      .filter(({ id }, i) => {
-        const row = this.#state.get(queues[i]!.qid, id) as { state: number } | undefined
-        return row === undefined || row.state >= completed
+      .filter(({ queue, id }) => {
+        const rows = [queues.holding(queue, id), queues.formerlyHolding(queue, id)]
+        return rows.every((row) => row === undefined || this.#hasEnded(row, id))
       })
       .map(({ queue, id }) => ({ queue, id }))
   }
 
+  #hasEnded({ qid }: QueueRow, id: string): boolean {
+    const row = this.#state.get(qid, id) as { state: number } | undefined
+    return row === undefined || row.state >= completed
+  }
+
   #step({ queue: name, where, states, change, rings, ends }: Change): Step {
-    const queue = this.#session.queues.get(name)
+    const { queues } = this.#session
+    queues.get(name)
     const now = this.#session.clock.now()
     const found =
-      typeof where === 'object' ? this.#byId(queue, where.ids, states, now) : this.#inStates(queue, where, states, now)
-    const taken = found.slice(0, stepLimit)
-    for (const job of taken) change(queue, job, now)
-    if (taken.length > 0) {
-      if (rings) this.#session.ring(queue)
-      if (ends) this.#session.hasEnds = true
+      typeof where === 'object' ? this.#byId(name, where.ids, states, now) : this.#inStates(name, where, states, now)
+    let changed = 0
+    let payloads = 0
+    for (const { queue, job } of found) {
+      if (changed === stepLimit || payloads >= stepPayloads) break
+      payloads += this.#payloadsOf(queue, job)
+      change(queue, job, now)
+      changed += 1
+      if (rings) this.#session.ringFor(queue, job.id, now)
     }
-    return { changed: taken.length, more: found.length > taken.length }
+    if (changed > 0 && ends) this.#session.hasEnds = true
+    return { changed, more: found.length > changed }
+  }
+
+  /** How many payloads a step changes with this job. */
+  #payloadsOf(queue: QueueRow, job: JobRow): number {
+    const set = queue.kind === 'ordered' ? waitingSetOf(job) : undefined
+    return set === undefined ? 0 : this.#session.orderedJobs.payloads.count(set)
   }
 
   /** Up to one more than a step takes. */
-  #byId(queue: QueueRow, ids: readonly string[], states: readonly number[], now: number): JobRow[] {
-    const found: JobRow[] = []
+  #byId(name: string, ids: readonly string[], states: readonly number[], now: number): Found[] {
+    const found: Found[] = []
     for (const id of new Set(ids)) {
-      const job = this.#session.jobs.find(queue, id)
+      const queue = this.#session.holding(name, id)
+      const jobs = this.#session.jobsOf(queue)
+      const job = states.includes(dead) ? jobs.findDead(queue, id) : jobs.find(queue, id)
       if (job === undefined || !states.includes(job.state)) continue
       const isTold = job.state === running && job.cancelling
-      if (!isTold && !isHidden(queue, job, now)) found.push(job)
+      if (!isTold && !isHidden(queue, job, now)) found.push({ queue, job })
       if (found.length > stepLimit) break
     }
     return found
   }
 
-  /** Up to one more than a step takes, state by state. */
-  #inStates(queue: QueueRow, where: 'all' | 'failed', states: readonly number[], now: number): JobRow[] {
-    const found: JobRow[] = []
-    for (const state of states) {
-      const limit = stepLimit + 1 - found.length
-      if (limit > 0 && queue[stateNames[state]!] > 0)
-        found.push(...(this.#inState(queue, where, state).all(queue.qid, deadBy(queue, now), limit) as JobRow[]))
-    }
+  /** Up to one more than a step takes, shard by shard and state by state. */
+  #inStates(name: string, where: 'all' | 'failed', states: readonly number[], now: number): Found[] {
+    const found: Found[] = []
+    for (const queue of this.#session.queues.rowsOf(name))
+      for (const state of states) {
+        const limit = stepLimit + 1 - found.length
+        if (limit <= 0 || queue[stateNames[state]!] === 0) continue
+        const qid = state === dead ? morgueOf(queue) : queue.qid
+        const jobs = this.#inState(queue, where, state).all(qid, deadBy(queue, now), limit) as JobRow[]
+        found.push(...jobs.map((job) => ({ queue, job })))
+      }
     return found
   }
 
@@ -178,7 +227,7 @@ export class SqliteRecords {
     const sql = `SELECT ${jobColumns} FROM job ${isSorted ? 'INDEXED BY job_retries' : ''}
       WHERE qid = ?1 AND state = ${state} AND (state <> ${running} OR cancelling = 0) AND (state <> ${dead} OR finished_at > ?2)
       ${where === 'failed' ? 'AND attempt > 1 AND state <= 2' : ''}
-      ORDER BY ${orders[state]} LIMIT ?3`
+      ORDER BY ${orders[state]!(queue.kind === 'ordered' ? 'place' : 'rid')} LIMIT ?3`
     let statement = this.#statements.get(sql)
     if (statement === undefined) {
       statement = this.#session.db.prepare(sql)
@@ -193,6 +242,16 @@ function deadBy(queue: QueueRow, now: number): number {
   return queue.dead_age_ms === null ? Number.MIN_SAFE_INTEGER : now - queue.dead_age_ms
 }
 
-export function storedQueue({ name, kind, ord, paused, draining }: QueueRow): StoredQueue {
-  return { name, kind, order: ord, paused: paused === 1, draining: draining === 1 }
+/** The queues of a store of whatever version, by name. Before version 3 none was ordered, and each had one row. */
+export function queuesIn(db: Database): StoredQueue[] {
+  const rows = db.prepare('SELECT * FROM queue').all() as QueueRow[]
+  return rows
+    .map((row) => (row.shard === undefined ? { ...row, shard: 0, shards: 1, exclusive: 'id' as const } : row))
+    .filter(({ shard }) => shard === 0)
+    .map(storedQueue)
+    .sort((a, b) => (a.name < b.name ? -1 : 1))
+}
+
+export function storedQueue({ name, kind, ord, exclusive, shards, paused, draining }: QueueRow): StoredQueue {
+  return { name, kind, order: ord, exclusive, shards, paused: paused === 1, draining: draining === 1 }
 }

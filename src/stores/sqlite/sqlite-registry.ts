@@ -41,7 +41,8 @@ export class SqliteWorkers {
     this.#held = db.prepare(
       `SELECT queue.name AS queue, id, task, job.fence AS fence, alone, started_at, host, pid, progress
        FROM queue CROSS JOIN job INDEXED BY job_running ON job.qid = queue.qid
-       WHERE job.state = 2 AND job.worker = ? ORDER BY queue.qid, job.fence, rid LIMIT ?`,
+       WHERE job.state = 2 AND job.worker = ? ORDER BY queue.number, queue.shard, job.fence,
+         CASE queue.kind WHEN 'ordered' THEN place END, rid LIMIT ?`,
     )
   }
 
@@ -55,8 +56,8 @@ export class SqliteWorkers {
   remove(id: string): void {
     this.#delete.run(id)
     const { queues } = this.#session
-    for (const name of queues.names()) {
-      const queue = queues.get(name)
+    for (const { name, shard } of queues.all()) {
+      const queue = queues.shard(name, shard)!
       if (leadOf(queue)?.worker === id) setLead(queue, undefined)
       if (suspectLeadOf(queue)?.worker === id) setSuspectLead(queue, undefined)
     }
@@ -85,9 +86,9 @@ export class SqliteWorkers {
 
   /** The queues are rung: somebody must ask to learn of the suspects. */
   gone(claims: readonly ClaimKey[], worker: string): { readonly crashed: Crash[]; readonly buried: Buried[] } {
-    const { clock, jobs, queues } = this.#session
+    const { clock, jobs } = this.#session
     const now = clock.now()
-    const rows = queues.of(claims)
+    const rows = this.#session.holdingAll(claims)
     const crashes = new SqliteCrashes(this.#session)
     for (const [i, { id, fence }] of claims.entries()) {
       const queue = rows[i]!

@@ -4,6 +4,7 @@ import { refuseOtherForm } from '../../core/queue.js'
 import type { Depth, QueueSettings, StoredQueue } from '../store.js'
 import type { Statement } from './sqlite-driver.js'
 import type { SqliteLook } from './sqlite-look.js'
+import type { QueueRow } from './sqlite-queue.js'
 import { storedQueue } from './sqlite-records.js'
 import type { SqliteSession } from './sqlite-session.js'
 
@@ -15,50 +16,94 @@ export class SqliteSettings {
   constructor(session: SqliteSession, look: SqliteLook) {
     this.#session = session
     this.#look = look
-    this.#insert = session.db.prepare('INSERT INTO queue (name, kind, ord, max_crashes) VALUES (?, ?, ?, ?)')
+    this.#insert = session.db.prepare(
+      'INSERT INTO queue (name, shard, shards, number, kind, ord, exclusive, max_crashes) VALUES (?, ?, ?, ?, ?, ?, ?, ?)',
+    )
   }
 
   open(queues: readonly QueueSettings[]): StoredQueue[] {
     for (const settings of queues) {
       const row = this.#session.queues.find(settings.name)
-      if (row !== undefined) refuseOtherForm(row.name, { kind: row.kind, order: row.ord }, settings)
+      if (row !== undefined)
+        refuseOtherForm(row.name, { kind: row.kind, order: row.ord, exclusive: row.exclusive }, settings)
     }
-    return queues.map((settings) => {
-      const { name, kind, order, maxPending, maxCrashes, resultsCount, dead } = settings
-      const { queues } = this.#session
-      if (queues.find(name) === undefined) this.#insert.run(name, kind, order, maxCrashes)
-      const row = queues.get(name)
+    return queues.map((settings) => this.#open(settings))
+  }
+
+  #open(settings: QueueSettings): StoredQueue {
+    const { name, maxPending, maxCrashes, resultsCount, dead, merge } = settings
+    const { queues } = this.#session
+    if (queues.find(name) === undefined) this.#make(settings)
+    for (const row of queues.rowsOf(name)) {
       row.max_pending = maxPending ?? null
       row.max_crashes = maxCrashes
       row.results_count = resultsCount ?? null
       row.dead_age_ms = dead.ageMs ?? null
       row.dead_count = dead.count ?? null
-      return storedQueue(row)
-    })
+      row.merge = merge ?? row.merge
+    }
+    return storedQueue(queues.get(name))
+  }
+
+  #make({ name, kind, order, exclusive = 'id', shards = 1, maxCrashes }: QueueSettings): void {
+    const count = kind === 'ordered' ? shards : 1
+    const number = 1 + Math.max(0, ...this.#session.queues.all().map((row) => row.number))
+    for (let shard = 0; shard < count; shard += 1)
+      this.#insert.run(name, shard, count, number, kind, order, exclusive, maxCrashes)
   }
 
   depth(names: readonly string[]): { readonly now: number; readonly depths: Depth[] } {
     const now = this.#session.clock.now()
-    const depths = names.map((name): Depth => {
-      const row = this.#session.queues.get(name)
-      const { ready, suspects, scheduled, running, dead, retries, processed, failed, crashed } = row
-      return {
-        queue: name,
-        ready,
-        suspects,
-        scheduled,
-        running,
-        dead,
-        fresh: ready + scheduled - retries,
-        retries,
-        lagMs: this.#look.lagMs(row, now),
-        processed,
-        failed,
-        crashed,
-        paused: row.paused === 1,
-        draining: row.draining === 1,
-      }
-    })
-    return { now, depths }
+    return { now, depths: names.map((name) => this.#depthOf(name, now)) }
+  }
+
+  #depthOf(name: string, now: number): Depth {
+    const { queues } = this.#session
+    const [first, ...others] = queues.shardsOf(name).map((row) => this.#depthIn(row, now))
+    const leaving = queues.leaving(name).map((row) => this.#depthIn(row, now))
+    const sum = [...others, ...leaving].reduce(together, first!)
+    if (queues.get(name).kind === 'plain') return sum
+    return { ...sum, shardLagsMs: [first!, ...others].map(({ lagMs }) => lagMs) }
+  }
+
+  #depthIn(row: QueueRow, now: number): Depth {
+    const { name, kind, ready, suspects, scheduled, running, dead, retries, pending } = row
+    const { processed, failed, crashed } = row
+    return {
+      queue: name,
+      ready,
+      payloads: kind === 'ordered' ? pending : ready + scheduled,
+      suspects,
+      scheduled,
+      running,
+      dead,
+      fresh: ready + scheduled - retries,
+      retries,
+      lagMs: this.#look.lagMs(row, now),
+      processed,
+      failed,
+      crashed,
+      paused: row.paused === 1,
+      draining: row.draining === 1,
+    }
+  }
+}
+
+/** Of two shards of a queue. */
+function together(one: Depth, other: Depth): Depth {
+  return {
+    ...one,
+    ready: one.ready + other.ready,
+    payloads: one.payloads + other.payloads,
+    suspects: one.suspects + other.suspects,
+    scheduled: one.scheduled + other.scheduled,
+    running: one.running + other.running,
+    dead: one.dead + other.dead,
+    fresh: one.fresh + other.fresh,
+    retries: one.retries + other.retries,
+    lagMs: Math.max(one.lagMs, other.lagMs),
+    processed: one.processed + other.processed,
+    failed: one.failed + other.failed,
+    crashed: one.crashed + other.crashed,
   }
 }

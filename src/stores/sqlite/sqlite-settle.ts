@@ -4,7 +4,7 @@ import { trimLimit } from '../../core/upkeep.js'
 import type { ExtendAnswer, ExtendItem, SettleAnswer, SettleItem } from '../store.js'
 import type { Statement } from './sqlite-driver.js'
 import { type JobRow, jobColumns } from './sqlite-job.js'
-import { bounded, type QueueRow } from './sqlite-queue.js'
+import { bounded, byKind, claimable, morgueOf, type QueueRow, share } from './sqlite-queue.js'
 import { running } from './sqlite-schema.js'
 import type { SqliteSession } from './sqlite-session.js'
 import { storedOrNull } from './sqlite-text.js'
@@ -17,7 +17,7 @@ export class SqliteSettle {
   readonly #forget: Statement
   readonly #expiredResults: Statement
   readonly #oldResults: Statement
-  readonly #oldDead: Statement
+  readonly #oldDead: ReturnType<typeof byKind>
 
   constructor(session: SqliteSession) {
     this.#session = session
@@ -42,14 +42,16 @@ export class SqliteSettle {
     this.#oldResults = db.prepare(
       `SELECT ${jobColumns} FROM job WHERE qid = ? AND state = 3 ORDER BY finished_at, rid LIMIT ?`,
     )
-    this.#oldDead = db.prepare(
-      `SELECT ${jobColumns} FROM job WHERE qid = ? AND state = 4 AND finished_at <= ? ORDER BY finished_at, rid LIMIT ?`,
+    this.#oldDead = byKind(
+      db,
+      (tie) =>
+        `SELECT ${jobColumns} FROM job WHERE qid = ? AND state = 4 AND finished_at <= ? ORDER BY finished_at, ${tie} LIMIT ?`,
     )
   }
 
   settle(items: readonly SettleItem[]): SettleAnswer[] {
     const now = this.#session.clock.now()
-    const queues = this.#session.queues.of(items)
+    const queues = this.#session.holdingAll(items)
     const touched = new Set<QueueRow>()
     const answers = items.map((item, i) => {
       const answer = this.#settleOne(queues[i]!, item, now)
@@ -57,11 +59,23 @@ export class SqliteSettle {
       return answer
     })
     for (const queue of touched) this.#trim(queue, now)
+    if ([...touched].some(({ kind }) => kind === 'ordered'))
+      for (const [i, { id }] of items.entries())
+        if (answers[i] === 'ok' && queues[i]!.kind === 'ordered') this.#ringForLeft(queues[i]!, id, now)
     return answers
   }
 
+  /** What waited beside a claim may be a job now, and a shard that ran no more than one is free. */
+  #ringForLeft(queue: QueueRow, id: string, now: number): void {
+    this.#session.ringFor(queue, id, now)
+    // Suspects too: whoever asked while the shard was in use was not told of them.
+    if (queue.exclusive === 'shard' && (claimable(queue) > 0 || (queue.running === 0 && queue.suspects > 0)))
+      this.#session.ring(queue)
+  }
+
   #settleOne(queue: QueueRow, item: SettleItem, now: number): SettleAnswer {
-    if (item.kind === 'complete' && item.result === undefined && this.#completeQuickly(queue, item)) return 'ok'
+    const isSimple = item.kind === 'complete' && item.result === undefined && queue.kind === 'plain'
+    if (isSimple && this.#completeQuickly(queue, item)) return 'ok'
     const job = this.#session.jobs.find(queue, item.id)
     if (job === undefined) return 'gone'
     if (job.state !== running || job.fence !== item.fence) return 'lost'
@@ -79,7 +93,7 @@ export class SqliteSettle {
   }
 
   #end(queue: QueueRow, job: JobRow, item: SettleItem, now: number): void {
-    const { jobs } = this.#session
+    const jobs = this.#session.jobsOf(queue)
     switch (item.kind) {
       case 'complete':
         queue.processed += 1
@@ -106,7 +120,7 @@ export class SqliteSettle {
   }
 
   #cancel(queue: QueueRow, job: JobRow, now: number): void {
-    this.#session.jobs.end(queue, job, 'cancelled', now)
+    this.#session.jobsOf(queue).end(queue, job, 'cancelled', now)
     this.#session.hasEnds = true
   }
 
@@ -117,15 +131,16 @@ export class SqliteSettle {
     how: { readonly delayMs: number; readonly last?: boolean; readonly error?: string; readonly reason?: string },
     now: number,
   ): void {
-    const { jobs } = this.#session
     queue.failed += 1
     job.attempt += 1
     job.error = storedOrNull(how.error)
-    if (how.last) {
-      jobs.bury(queue, job, how.reason, undefined, now)
+    // An ordered queue goes on with what waits beside: what was cancelled must not come back with it.
+    const isCancelled = job.cancelling && (!how.last || queue.kind === 'ordered')
+    if (isCancelled) this.#cancel(queue, job, now)
+    else if (how.last) {
+      this.#session.jobsOf(queue).exhaust(queue, job, how.reason, undefined, now)
       this.#session.hasEnds = true
-    } else if (job.cancelling) this.#cancel(queue, job, now)
-    else this.#schedule(queue, job, how.delayMs, now)
+    } else this.#schedule(queue, job, how.delayMs, now)
   }
 
   /** Not counted: with no delay the job is back in its old place, and as suspect as it was. */
@@ -138,21 +153,21 @@ export class SqliteSettle {
       this.#schedule(queue, job, delayMs, now)
       return
     }
-    this.#session.jobs.requeue(queue, job, now)
-    this.#session.ring(queue)
+    this.#session.jobsOf(queue).requeue(queue, job, now)
+    this.#session.ringForReady(queue)
   }
 
   #schedule(queue: QueueRow, job: JobRow, delayMs: number, now: number): void {
-    this.#session.jobs.schedule(queue, job, delayMs, now)
-    if (delayMs === 0) this.#session.ring(queue)
+    this.#session.jobsOf(queue).schedule(queue, job, delayMs, now)
+    if (delayMs === 0) this.#session.ringForReady(queue)
     else this.#session.ringForLater(queue, delayMs)
   }
 
   extend(items: readonly ExtendItem[]): ExtendAnswer[] {
-    const { clock, queues } = this.#session
+    const { clock } = this.#session
     const now = clock.now()
     const mono = clock.mono()
-    const rows = queues.of(items)
+    const rows = this.#session.holdingAll(items)
     return items.map(({ id, fence, leaseMs, beat }, i): ExtendAnswer => {
       const until = bounded(mono + leaseMs)
       const key = [rows[i]!.qid, id, fence]
@@ -180,18 +195,19 @@ export class SqliteSettle {
     if (queue.remembered > 0) queue.remembered -= Number(this.#forget.run(queue.qid, now).changes)
     if (queue.completed > 0) {
       for (const job of this.#expiredResults.all(queue.qid, now) as JobRow[]) jobs.dropResult(queue, job, now)
-      const over = Math.min(trimLimit, queue.completed - (queue.results_count ?? Number.POSITIVE_INFINITY))
+      const over = Math.min(trimLimit, queue.completed - share(queue, queue.results_count))
       if (over > 0)
         for (const job of this.#oldResults.all(queue.qid, over) as JobRow[]) jobs.dropResult(queue, job, now)
     }
     if (queue.dead > 0) {
       if (queue.dead_age_ms !== null) this.#dropDead(queue, now - queue.dead_age_ms, trimLimit)
-      const over = Math.min(trimLimit, queue.dead - (queue.dead_count ?? Number.POSITIVE_INFINITY))
+      const over = Math.min(trimLimit, queue.dead - share(queue, queue.dead_count))
       if (over > 0) this.#dropDead(queue, Number.MAX_SAFE_INTEGER, over)
     }
   }
 
   #dropDead(queue: QueueRow, finishedBy: number, limit: number): void {
-    for (const job of this.#oldDead.all(queue.qid, finishedBy, limit) as JobRow[]) this.#session.jobs.drop(queue, job)
+    const jobs = this.#oldDead[queue.kind].all(morgueOf(queue), finishedBy, limit) as JobRow[]
+    for (const job of jobs) this.#session.jobsOf(queue).drop(queue, job)
   }
 }

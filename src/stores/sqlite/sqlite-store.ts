@@ -24,7 +24,7 @@ import type {
   StoreTraits,
 } from '../store.js'
 import type { WorkerRegistry } from '../worker-registry.js'
-import type { ClaimedText } from './sqlite-claim.js'
+import type { ClaimedText, Granted } from './sqlite-claim.js'
 import { typedError } from './sqlite-errors.js'
 import { SqliteInbox } from './sqlite-inbox.js'
 import { fromStored } from './sqlite-text.js'
@@ -32,7 +32,7 @@ import { SqliteWait } from './sqlite-wait.js'
 
 export const sqliteTraits: StoreTraits = {
   name: 'sqlite',
-  ordered: false,
+  ordered: true,
   priority: true,
   groups: false,
   throttled: false,
@@ -93,9 +93,9 @@ export class SqliteStore implements Store {
   }
 
   async claim(from: readonly ClaimFrom[], by: Claimer): Promise<Claimed> {
-    const { claims, fence, ...claimed } = await this.#inbox.call<ClaimedText>('claim', from, by)
+    const { granted, ...claimed } = await this.#inbox.call<ClaimedText>('claim', from, by)
     try {
-      return { ...claimed, claims: claims === undefined ? [] : claimsOf(claimed.queue!, fence!, claims) }
+      return { ...claimed, claims: granted.flatMap(claimsOf) }
     } catch (error) {
       throw typedError(this.#file, error)
     }
@@ -139,7 +139,10 @@ function sqliteRecords(inbox: SqliteInbox, wait: SqliteWait): Records {
     resume: (queue) => inbox.call('resume', queue),
     drain: (queue) => inbox.call('drain', queue),
     clear: (queue) => inbox.call('clear', queue),
+    reshard: (queue, shards) => inbox.call('reshard', queue, shards),
+    move: (from, to) => inbox.call('move', from, to),
     morgue: {
+      get: (queue, id) => inbox.call('getDead', queue, id),
       list: (queue, query) => inbox.call('list', queue, { ...query, state: 'dead' }),
       revive: (queue, where) => inbox.call('revive', queue, where),
       delete: (queue, where) => inbox.call('deleteDead', queue, where),
@@ -167,7 +170,9 @@ type ClaimText = [
   error: string | null,
 ]
 
-function claimsOf(queue: string, fence: number, text: string): Claim[] {
+function claimsOf(granted: Granted): readonly Claim[] {
+  if (!('text' in granted)) return granted
+  const { queue, fence, text } = granted
   return (JSON.parse(text) as ClaimText[]).map(
     ([id, task, payload, meta, blobs, codec, priority, attempt, crashes, createdAt, stamp, error]) => ({
       queue,

@@ -1,6 +1,7 @@
 /** The weight of a call: how much of a transaction's bounds it takes. */
 
-import type { EnqueueCall, SettleItem } from '../store.js'
+import type { ClaimFrom, EnqueueCall, SettleItem } from '../store.js'
+import { mostClaimBytes } from './sqlite-handover.js'
 import type { Call } from './sqlite-message.js'
 
 export interface Weight {
@@ -33,7 +34,16 @@ function weighed([, name, [first]]: Call): Weight {
     for (const item of items) if (item.kind === 'complete') bytes += item.result?.payload.length ?? 0
     return { jobs: items.length, bytes }
   }
-  if (name === 'claim') return { jobs: (first as readonly { limit: number }[])[0]?.limit ?? 0, bytes: 0 }
+  if (name === 'claim') {
+    const from = first as readonly ClaimFrom[]
+    return { jobs: from[0]?.limit ?? 0, bytes: Math.max(0, ...from.map(mostHandedOver)) }
+  }
   if (name === 'extend' || name === 'gone') return { jobs: (first as readonly unknown[]).length, bytes: 0 }
   return { jobs: 1, bytes: 0 }
+}
+
+/** At most so many bytes of payloads, as far as the call tells; of those of an ordered queue all lie in the answer. */
+function mostHandedOver({ limit, maxPayloads }: ClaimFrom): number {
+  if (maxPayloads === undefined || limit === 0) return 0
+  return maxPayloads === Number.POSITIVE_INFINITY ? maxPayloads : mostClaimBytes
 }

@@ -1,10 +1,11 @@
-import { rmSync, writeFileSync } from 'node:fs'
+import { readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import { ClosedError, StoreUnavailableError, UnknownQueueError } from '#src/core/errors.js'
 import { SqliteInbox } from '#src/stores/sqlite/sqlite-inbox.js'
 import type { Reply } from '#src/stores/sqlite/sqlite-message.js'
+import type { ClaimFrom } from '#src/stores/store.js'
 import { enqueueCall, job, queue, SqliteScene } from './sqlite-scene.js'
 
 let scene: SqliteScene
@@ -30,6 +31,23 @@ it('one transaction takes no more than a thousand jobs; what is left follows in 
   replies.length = 0
   await Promise.all(Array.from({ length: 1_500 }, (_, i) => inbox.call('enqueue', [enqueueCall(`job-${i}`)])))
   expect(replies.map((reply) => reply.answers.length)).toEqual([1_000, 500])
+  await inbox.close()
+})
+
+it('one transaction takes no more claims than four mebibytes of payloads, and none beside one that may take all', async () => {
+  const replies: Reply[] = []
+  const inbox = new SqliteInbox({ file: scene.file, clock: undefined }, (reply) => replies.push(reply))
+  await inbox.call('open', [queue])
+  const shared = async (from: Omit<ClaimFrom, 'queue'>) => {
+    replies.length = 0
+    const by = { worker: 'w', leaseMs: 60_000 }
+    await Promise.all(Array.from({ length: 10 }, () => inbox.call('claim', [{ queue: queue.name, ...from }], by)))
+    return replies.map((reply) => reply.answers.length)
+  }
+  expect(await shared({ limit: 1 })).toEqual([10])
+  expect(await shared({ limit: 1, maxPayloads: 1_000 })).toEqual([4, 4, 2])
+  expect(await shared({ limit: 0, maxPayloads: 1_000 })).toEqual([10])
+  expect(await shared({ limit: 1, maxPayloads: Number.POSITIVE_INFINITY })).toEqual(Array(10).fill(1))
   await inbox.close()
 })
 
@@ -94,4 +112,15 @@ it('a store that was never used closes without making a file', async () => {
   const store = scene.store(join(scene.folder, 'never.db'))
   await store.close()
   await expect(store.depth([queue.name])).rejects.toBeInstanceOf(ClosedError)
+})
+
+it('who only asks which queues there are makes no file, nor the directory for one', async () => {
+  for (const file of [scene.file, join(scene.folder, 'not', 'yet', 'jobs.db')])
+    expect(await scene.store(file).records.queues()).toEqual([])
+  expect(readdirSync(scene.folder)).toEqual([])
+  // Made by somebody else meanwhile, it is found by who asks again.
+  const asking = scene.store()
+  expect(await asking.records.queues()).toEqual([])
+  await scene.opened()
+  expect(await asking.records.queues()).toMatchObject([{ name: queue.name }])
 })

@@ -1,8 +1,10 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { readdirSync, readFileSync } from 'node:fs'
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import { machineClock } from '#src/stores/sqlite/sqlite-clock.js'
 import { type Database, loadDriver } from '#src/stores/sqlite/sqlite-driver.js'
+import { migrations } from '#src/stores/sqlite/sqlite-schema.js'
 import { enqueueCall, queue, SqliteScene } from './sqlite-scene.js'
 
 let scene: SqliteScene
@@ -79,6 +81,22 @@ it('a process of version 1 that is still at work on the file is refused from the
   old.close()
 })
 
+it('a process of version 2 that is still at work on the file is refused too, and an ordered queue of it is safe', async () => {
+  await versionOne()
+  const old = await database()
+  old.exec(`${migrations[1]} PRAGMA user_version = 2`)
+  // Every write of version 2 wrote its queue back.
+  const write = old.prepare('UPDATE queue SET ready = ready - 1, stamp = ? WHERE name = ?')
+  const store = await scene.opened()
+  await store.open([{ ...queue, name: 'orders', kind: 'ordered', shards: 2 }])
+  const counts = async () => ({ ...(await store.depth([queue.name])).depths[0], lagMs: 0 })
+  const before = await counts()
+
+  for (const name of [queue.name, 'orders']) expect(() => write.run(1, name)).toThrow(/stamp/)
+  expect(await counts()).toEqual(before)
+  old.close()
+})
+
 it('a count that is wrong is taken anew, and stops nobody', async () => {
   const store = await scene.opened()
   await store.enqueue([enqueueCall('a')])
@@ -131,6 +149,24 @@ it('a file that was migrated has the tables of a new one', async () => {
     await store.close()
   }
   expect(await shape(scene.file)).toEqual(await shape(`${scene.file}-new`))
+})
+
+it('who only asks which queues there are, in a file of whatever version, leaves it as it is', async () => {
+  await versionOne()
+  for (const version of [1, 2, 3]) {
+    const db = await database()
+    if (version > 1) db.exec(`${migrations[version - 1]} PRAGMA user_version = ${version}`)
+    db.exec("UPDATE meta SET value = 'another boot'; PRAGMA wal_checkpoint(TRUNCATE)")
+    db.close()
+    const [before, files] = [readFileSync(scene.file), readdirSync(scene.folder)]
+    const store = scene.store()
+    expect(await store.records.queues()).toEqual([
+      { name: queue.name, kind: 'plain', order: 'fifo', exclusive: 'id', shards: 1, paused: false, draining: false },
+    ])
+    await store.close()
+    expect(readFileSync(scene.file).equals(before)).toBe(true)
+    expect(files).toEqual(expect.arrayContaining(readdirSync(scene.folder)))
+  }
 })
 
 it('processes that open a file of version 1 at once agree on it', async () => {

@@ -1,0 +1,93 @@
+/** The handover of an ordered queue's jobs in a SQLite store: a claim takes them, each with the oldest of its payloads. */
+
+import { dueAt, nextFence } from '../../core/stamp.js'
+import type { Claim, Claimer, ClaimFrom } from '../store.js'
+import type { Statement } from './sqlite-driver.js'
+import { arrive, type JobRow, jobColumns, leave } from './sqlite-job.js'
+import { besideSet, setOf } from './sqlite-ordered-job.js'
+import { type PayloadHead, scoredPayload } from './sqlite-payloads.js'
+import { type QueueRow, takeStamp } from './sqlite-queue.js'
+import { running } from './sqlite-schema.js'
+import type { SqliteSession } from './sqlite-session.js'
+import { fromStored } from './sqlite-text.js'
+
+/** Of one id a claim takes no more bytes of payloads, unless it is to take all; of ids no more once it has so many. */
+export const mostClaimBytes = 1_048_576
+
+/** What is taken, and until when. */
+export interface Taking {
+  readonly suspect: number
+  readonly leaseUntil: number
+  readonly now: number
+  /** How many bytes of payloads the claim has already. */
+  readonly bytes: number
+}
+
+/** What was taken of a queue, or shard. */
+export interface Taken {
+  readonly claims: readonly Claim[]
+  readonly bytes: number
+}
+
+export class SqliteHandover {
+  readonly #session: SqliteSession
+  readonly #heads: Statement
+  readonly #take: Statement
+
+  constructor(session: SqliteSession) {
+    this.#session = session
+    this.#heads = session.db.prepare(
+      `SELECT ${jobColumns} FROM job WHERE qid = ? AND state = 1 AND suspect = ? ORDER BY rank, place LIMIT ?`,
+    )
+    this.#take = session.db.prepare(
+      `UPDATE job SET state = 2, fence = ?, worker = ?, alone = ?, lease_until = ?, updated_at = ?, part = ?, beside_stamp = ?, beside_created_at = ?
+       WHERE rid = ?`,
+    )
+  }
+
+  take(queue: QueueRow, { limit, maxPayloads }: ClaimFrom, by: Claimer, taking: Taking): Taken {
+    const { payloads } = this.#session.orderedJobs
+    const jobs = this.#heads.all(queue.qid, taking.suspect, limit) as JobRow[]
+    if (jobs.length > 0) queue.last_fence = nextFence(queue.last_fence, taking.now)
+    const claims: Claim[] = []
+    let bytes = taking.bytes
+    for (const job of jobs) {
+      if (bytes >= mostClaimBytes) break
+      const head =
+        maxPayloads === undefined || maxPayloads === Number.POSITIVE_INFINITY
+          ? payloads.whole(setOf(job))
+          : payloads.headWithin(setOf(job), Math.max(1, maxPayloads), mostClaimBytes)
+      claims.push(this.#takeOne(queue, job, head, by, taking))
+      bytes += head.bytes
+    }
+    return { claims, bytes: bytes - taking.bytes }
+  }
+
+  #takeOne(queue: QueueRow, job: JobRow, { rows: inHand, hasMore }: PayloadHead, by: Claimer, taking: Taking): Claim {
+    const { rid, id, task, attempt, crashes, stamp, created_at, error } = job
+    const { payloads } = this.#session.orderedJobs
+    if (hasMore) payloads.takeUpTo(setOf(job), inHand.at(-1)!, besideSet(job).part)
+    const part = hasMore ? besideSet(job).part : job.part
+    const beside = hasMore ? [takeStamp(queue, taking.now), created_at] : [null, null]
+    const alone = by.alone ? 1 : 0
+    this.#take.run(queue.last_fence, by.worker, alone, taking.leaseUntil, taking.now, part, ...beside, rid)
+    leave(queue, job)
+    arrive(queue, { ...job, state: running })
+    queue.pending -= inHand.length
+    return {
+      queue: queue.name,
+      id,
+      task,
+      payload: '',
+      payloads: inHand.map(scoredPayload),
+      ...(hasMore ? { hasMore } : {}),
+      priority: 0,
+      attempt,
+      crashes,
+      fence: queue.last_fence,
+      createdAt: created_at,
+      runAt: dueAt(stamp),
+      ...(error === null ? {} : { error: fromStored(error) }),
+    }
+  }
+}

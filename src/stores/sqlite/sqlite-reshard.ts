@@ -1,0 +1,105 @@
+/**
+ * Another number of shards for an ordered queue of a SQLite store, in bounded steps. When no job runs any more the queue gets
+ * its new shards at once, and is stopped until they have what lies in those that it leaves. Until then whatever is asked for
+ * by id brings that id over (`SqliteSession.holding`), so that jobs can be pushed all the while.
+ */
+
+import { reshardUnderWay } from '../../core/queue.js'
+import { stepLimit } from '../../core/upkeep.js'
+import type { Step } from '../job-records.js'
+import type { Statement } from './sqlite-driver.js'
+import { isHidden, type JobRow, jobColumns } from './sqlite-job.js'
+import { morgueOf, type QueueRow } from './sqlite-queue.js'
+import type { SqliteSession } from './sqlite-session.js'
+
+export class SqliteReshard {
+  readonly #session: SqliteSession
+  readonly #rename: Statement
+  readonly #insert: Statement
+  readonly #jobs: Statement
+  readonly #deleteCalls: Statement
+  readonly #delete: Statement
+
+  constructor(session: SqliteSession) {
+    this.#session = session
+    const { db } = session
+    this.#rename = db.prepare('UPDATE queue SET shard = -1 - shard WHERE name = ?')
+    this.#insert = db.prepare(
+      `INSERT INTO queue (name, shard, shards, resharding, number, kind, ord, exclusive, merge, paused, draining, max_pending, max_crashes,
+           results_count, dead_age_ms, dead_count, last_stamp, last_fence)
+         SELECT name, ?2, ?3, resharding, number, kind, ord, exclusive, merge, paused, draining, max_pending, max_crashes,
+           results_count, dead_age_ms, dead_count, ?4, ?5 FROM queue WHERE name = ?1 AND shard = -1`,
+    )
+    this.#jobs = db.prepare(
+      `SELECT ${jobColumns} FROM job WHERE qid = ?1 UNION ALL SELECT ${jobColumns} FROM job WHERE qid = ?2 LIMIT ?3`,
+    )
+    this.#deleteCalls = db.prepare('DELETE FROM call WHERE qid = ?')
+    this.#delete = db.prepare('DELETE FROM queue WHERE name = ? AND shard < 0')
+  }
+
+  /** Throws `ConfigConflictError` where another number is under way. */
+  reshard(name: string, shards: number): Step {
+    const { queues } = this.#session
+    const { resharding, shards: before } = queues.ordered(name)
+    if (resharding !== null && resharding !== shards) throw reshardUnderWay(name, resharding, shards)
+    if (resharding === null && before === shards) return { changed: 0, more: false }
+    for (const row of queues.rowsOf(name)) row.resharding = shards
+    if (queues.rowsOf(name).some(({ running }) => running > 0)) return { changed: 0, more: true }
+    if (queues.leaving(name).length === 0) this.#setOut(name, shards)
+    const changed = this.#bringOver(name)
+    if (!queues.leaving(name).every(isEmpty)) return { changed, more: true }
+    this.#arrive(name)
+    return { changed, more: false }
+  }
+
+  /** The new shards go on where the old ones were. */
+  #setOut(name: string, shards: number): void {
+    const { queues } = this.#session
+    const old = queues.rowsOf(name)
+    const [stamp, fence] = [
+      Math.max(...old.map((row) => row.last_stamp)),
+      Math.max(...old.map((row) => row.last_fence)),
+    ]
+    // What is held is written before rows are changed behind its back.
+    queues.flush()
+    this.#rename.run(name)
+    for (let shard = 0; shard < shards; shard += 1) this.#insert.run(name, shard, shards, stamp, fence)
+    const first = queues.get(name)
+    for (const row of queues.leaving(name)) {
+      first.processed += row.processed
+      first.failed += row.failed
+      first.crashed += row.crashed
+      Object.assign(row, { processed: 0, failed: 0, crashed: 0 })
+    }
+  }
+
+  /** How many jobs came over in this step. */
+  #bringOver(name: string): number {
+    const { queues, orderedJobs, clock } = this.#session
+    const now = clock.now()
+    let left = stepLimit
+    let changed = 0
+    for (const row of queues.leaving(name)) {
+      const jobs = this.#jobs.all(row.qid, morgueOf(row), left) as JobRow[]
+      for (const job of jobs) orderedJobs.adopt(row, queues.holding(name, job.id), job, now)
+      changed += jobs.filter((job) => !isHidden(row, job, now)).length
+      left -= jobs.length
+      if (left === 0) break
+    }
+    return changed
+  }
+
+  #arrive(name: string): void {
+    const { queues } = this.#session
+    for (const { qid } of queues.leaving(name)) this.#deleteCalls.run(qid)
+    for (const row of queues.shardsOf(name)) row.resharding = null
+    queues.flush()
+    this.#delete.run(name)
+    const hasJobs = queues.shardsOf(name).some(({ ready, scheduled }) => ready + scheduled > 0)
+    if (hasJobs) this.#session.ring(queues.get(name))
+  }
+}
+
+function isEmpty({ scheduled, ready, dead }: QueueRow): boolean {
+  return scheduled + ready + dead === 0
+}
