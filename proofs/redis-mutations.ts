@@ -41,7 +41,7 @@ export const redisMutations: readonly Mutation[] = [
   },
   {
     what: 'a shared lease that ends takes renewed claims along',
-    file: 'redis/lua/claim-script.js',
+    file: 'redis/lua/leads-lua.js',
     from: ' and not has(j.claim.flags, OWNLEASE)',
     to: '',
   },
@@ -114,7 +114,7 @@ export const redisMutations: readonly Mutation[] = [
   },
   {
     what: 'a lease that ends now is recovered a millisecond late',
-    file: 'redis/lua/claim-script.js',
+    file: 'redis/lua/leads-lua.js',
     from: "call('ZRANGE', LEASES, '-inf', now,",
     to: "call('ZRANGE', LEASES, '-inf', now - 1,",
   },
@@ -138,7 +138,7 @@ export const redisMutations: readonly Mutation[] = [
   },
   {
     what: 'a call that is sent again is carried out again',
-    file: 'redis/lua/enqueue-script.js',
+    file: 'redis/lua/calls-lua.js',
     from: 'answered[id] or remembered[c]',
     to: 'answered[id]',
   },

@@ -130,11 +130,12 @@ export function auditEntries(list: readonly RedisReply[]): AuditEntry[] {
     const [from, to] = [before === '' ? null : (before as JobState), after === '' ? null : (after as JobState)]
     const kind = auditKind(from, to)
     if (kind === undefined) return []
-    const [, queue] = /^\{[^:]*:([^:}]+)/.exec(tag!)!
+    const [, queue, shard] = /^\{[^:]*:([^:}]+)(?::\d+\.(\d+))?/.exec(tag!)!
     return [
       {
         at: Number(at),
         queue: queue!,
+        ...(shard === undefined ? {} : { shard: Number(shard) }),
         id: id!,
         kind,
         from,

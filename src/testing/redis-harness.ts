@@ -2,12 +2,16 @@
 
 import { redisAddress } from '../stores/redis/redis-address.js'
 import { openRedisPort } from '../stores/redis/redis-connection.js'
-import { shardTag } from '../stores/redis/redis-keys.js'
-import { listIn, textIn } from '../stores/redis/redis-reply.js'
+import { orderedTag, queuesKey } from '../stores/redis/redis-keys.js'
+import { layoutIn, queueIn, type RedisQueue } from '../stores/redis/redis-layout.js'
+import { listIn, rowsIn, textIn } from '../stores/redis/redis-reply.js'
 import { RedisStore } from '../stores/redis/redis-store.js'
 import { auditEntries, auditedPort } from './redis-audit.js'
 import { redisState } from './redis-state.js'
 import { defaultStartAt, type HarnessMaker, type StoreHarness } from './store-harness.js'
+
+/** Of an ordered queue that a test opens, the audits of so many shards are read. */
+const mostShards = 8
 
 /** Makes harnesses on the server, the sentinels' master or the cluster at `url`; all data stay there. */
 export function redisHarness(url: string, name = 'redis'): HarnessMaker {
@@ -19,7 +23,17 @@ export function redisHarness(url: string, name = 'redis'): HarnessMaker {
     let now = startAt
     let isOpen = true
 
-    const queues = async () => listIn(await eyes.command('HKEYS', [`{${namespace}}:queues`])).map(textIn)
+    const queues = async () => {
+      const rows = rowsIn(await eyes.command('HGETALL', [queuesKey(namespace)]), 2)
+      return rows.map(([name, layout]) => queueIn(namespace, textIn(name), layoutIn(textIn(layout))!))
+    }
+    // Those of the generations that an ordered queue has had, however many shards each had.
+    const tagsOf = ({ name, layout, shards }: RedisQueue) =>
+      layout.kind === 'plain'
+        ? shards.map(({ tag }) => tag)
+        : Array.from({ length: (layout.generation + 2) * mostShards }, (_, n) =>
+            orderedTag(namespace, name, Math.floor(n / mostShards), n % mostShards),
+          )
 
     return {
       name,
@@ -31,10 +45,10 @@ export function redisHarness(url: string, name = 'redis'): HarnessMaker {
       async advance(ms) {
         now += ms
       },
-      dump: async () => redisState(eyes, namespace, await queues(), now),
+      dump: async () => redisState(eyes, await queues(), now),
       async audit() {
         const keys = eyes.isCluster
-          ? (await queues()).map((queue) => `${shardTag(namespace, queue, 0, 1)}:audit`)
+          ? (await queues()).flatMap(tagsOf).map((tag) => `${tag}:audit`)
           : [`{${namespace}}:audit`]
         const lists = await Promise.all(keys.map(async (key) => listIn(await eyes.command('LRANGE', [key, '0', '-1']))))
         const entries = lists.flatMap(auditEntries)

@@ -10,11 +10,15 @@ import {
   readPast,
   readResult,
 } from '../stores/redis/redis-job.js'
-import { type ShardKey, shardTag } from '../stores/redis/redis-keys.js'
+import type { ShardKey } from '../stores/redis/redis-keys.js'
+import type { RedisQueue } from '../stores/redis/redis-layout.js'
+import { readHeader } from '../stores/redis/redis-ordered-job.js'
+import { readInHand, readPayload } from '../stores/redis/redis-payload.js'
 import type { RedisPort } from '../stores/redis/redis-port.js'
-import { readRecord } from '../stores/redis/redis-record.js'
+import { readNumber, readRecord } from '../stores/redis/redis-record.js'
 import { listIn, textIn } from '../stores/redis/redis-reply.js'
 import {
+  type CanonicalEntry,
   type CanonicalJob,
   type CanonicalLead,
   type CanonicalQueue,
@@ -38,23 +42,28 @@ interface Shard {
   readonly expiry: ReadonlyMap<string, number>
 }
 
-export async function redisState(
-  port: RedisPort,
-  namespace: string,
-  names: readonly string[],
-  now: number,
-): Promise<CanonicalState> {
-  const queues = await Promise.all(
-    names.map(async (name) => canonicalQueue(name, await readShard(port, shardTag(namespace, name, 0, 1)), now)),
+export async function redisState(port: RedisPort, queues: readonly RedisQueue[], now: number): Promise<CanonicalState> {
+  const states = await Promise.all(
+    queues.flatMap((queue) =>
+      // A plain queue of several shards is told of by its first; of one on its way to others, those it lies in.
+      (queue.layout.kind === 'plain' ? queue.shards.slice(0, 1) : queue.shards).map(async (shard) => {
+        const read = await readShard(port, shard.tag)
+        return shard.kind === 'plain'
+          ? canonicalQueue(queue.name, null, read, now)
+          : canonicalQueue(queue.name, shard.shard, read, now, await readPayloads(port, shard.tag))
+      }),
+    ),
   )
-  return { now, queues: queues.sort((a, b) => compareBytes(a.name, b.name)) }
+  return { now, queues: states.sort((a, b) => compareBytes(a.name, b.name) || (a.shard ?? 0) - (b.shard ?? 0)) }
+}
+
+async function readHash(port: RedisPort, tag: string, key: ShardKey): Promise<Map<string, Buffer>> {
+  const flat = listIn(await port.command('HGETALL', [`${tag}:${key}`])) as Buffer[]
+  return new Map(flat.flatMap((field, i) => (i % 2 === 0 ? [[field.toString(), flat[i + 1]!] as const] : [])))
 }
 
 async function readShard(port: RedisPort, tag: string): Promise<Shard> {
-  const hash = async (key: ShardKey) => {
-    const flat = listIn(await port.command('HGETALL', [`${tag}:${key}`])) as Buffer[]
-    return new Map(flat.flatMap((field, i) => (i % 2 === 0 ? [[field.toString(), flat[i + 1]!] as const] : [])))
-  }
+  const hash = (key: ShardKey) => readHash(port, tag, key)
   const scores = async (key: ShardKey) => {
     const flat = listIn(await port.command('ZRANGE', [`${tag}:${key}`, '0', '-1', 'WITHSCORES'])) as Buffer[]
     return new Map(
@@ -87,11 +96,18 @@ async function readShard(port: RedisPort, tag: string): Promise<Shard> {
   }
 }
 
-function canonicalQueue(name: string, shard: Shard, now: number): CanonicalQueue {
+function canonicalQueue(
+  name: string,
+  number: number | null,
+  shard: Shard,
+  now: number,
+  payloads?: ShardPayloads,
+): CanonicalQueue {
   const { meta } = shard
   const count = (field: string) => Number(meta.get(field) ?? 0)
   const bound = (field: string) => (meta.has(field) ? Number(meta.get(field)) : null)
-  const jobs = [...shard.jobs].map(([id, record]) => canonicalJob(id, record, shard, now))
+  const live = [...shard.jobs].map(([id, record]) => canonicalJob(id, record, shard, now, payloads))
+  const jobs = [...live, ...(payloads === undefined ? [] : canonicalDead(payloads))]
   const deadAgeMs = bound('deadAge')
   const isHidden = ({ state, finishedAt, expiresAt }: CanonicalJob) =>
     (state === 'completed' && expiresAt !== null && expiresAt <= now) ||
@@ -116,8 +132,11 @@ function canonicalQueue(name: string, shard: Shard, now: number): CanonicalQueue
     }))
   return {
     name,
+    shard: number,
     kind: meta.get('kind') as CanonicalQueue['kind'],
     order: meta.get('order') as CanonicalQueue['order'],
+    exclusive: (meta.get('exclusive') ?? 'id') as CanonicalQueue['exclusive'],
+    merge: (meta.get('merge') ?? 'all') as CanonicalQueue['merge'],
     maxPending: bound('maxPending'),
     maxCrashes: count('maxCrashes'),
     resultsCount: bound('resultsCount'),
@@ -140,7 +159,7 @@ function canonicalQueue(name: string, shard: Shard, now: number): CanonicalQueue
   }
 }
 
-function canonicalJob(id: string, bytes: Buffer, shard: Shard, now: number): CanonicalJob {
+function canonicalJob(id: string, bytes: Buffer, shard: Shard, now: number, payloads?: ShardPayloads): CanonicalJob {
   const record = readRecord(bytes)
   const pastBytes = shard.past.get(id)
   const past: PastParts =
@@ -169,6 +188,7 @@ function canonicalJob(id: string, bytes: Buffer, shard: Shard, now: number): Can
     payload: canonicalPayload(record.payload),
     codec: record.codec ?? null,
     meta: record.meta === undefined ? null : canonicalPayload(record.meta),
+    ...(payloads === undefined ? { payloads: null, beside: null } : canonicalPayloads(id, payloads)),
     priority: record.priority,
     group: null,
     stamp: past.stamp,
@@ -208,4 +228,95 @@ function canonicalLead(worker: string | undefined, wakeAt: number | null, now: n
 
 function byId<T extends { readonly id: string }>(items: T[]): T[] {
   return items.sort((a, b) => compareBytes(a.id, b.id))
+}
+
+/** The payloads of an ordered shard, as they are. */
+interface ShardPayloads {
+  /** By id, in order. */
+  readonly waiting: ReadonlyMap<string, readonly CanonicalEntry[]>
+  readonly dead: ReadonlyMap<string, readonly CanonicalEntry[]>
+  readonly inHand: ReadonlyMap<string, Buffer>
+  readonly beside: ReadonlyMap<string, Buffer>
+  readonly morgue: ReadonlyMap<string, Buffer>
+}
+
+async function readPayloads(port: RedisPort, tag: string): Promise<ShardPayloads> {
+  const setOf = async (set: ShardKey, bodies: ShardKey) => {
+    const members = listIn(await port.command('ZRANGE', [`${tag}:${set}`, '0', '-1'])) as Buffer[]
+    const values = await readHash(port, tag, bodies)
+    const byId = new Map<string, CanonicalEntry[]>()
+    for (const member of members) {
+      const end = member.indexOf(0)
+      const id = member.toString('utf8', 0, end)
+      const value = values.get(`${id}\0${member.toString('utf8', end + 19)}`)!
+      byId.set(id, [...(byId.get(id) ?? []), canonicalEntry(value)])
+    }
+    return byId
+  }
+  const [waiting, dead, inHand, beside, morgue] = await Promise.all([
+    setOf('payloads', 'bodies'),
+    setOf('buried', 'remains'),
+    readHash(port, tag, 'inhand'),
+    readHash(port, tag, 'beside'),
+    readHash(port, tag, 'morgue'),
+  ])
+  return { waiting, dead, inHand, beside, morgue }
+}
+
+function canonicalEntry(value: Buffer): CanonicalEntry {
+  const { score, payload, codec, meta } = readPayload(value)
+  return {
+    score,
+    payload: canonicalPayload(payload),
+    codec: codec ?? null,
+    meta: meta === undefined ? null : canonicalPayload(meta),
+  }
+}
+
+function canonicalPayloads(
+  id: string,
+  { waiting, inHand, beside }: ShardPayloads,
+): Pick<CanonicalJob, 'payloads' | 'beside'> {
+  const [held, besides] = [inHand.get(id), beside.get(id)]
+  const waits = waiting.get(id) ?? []
+  if (held === undefined) return { payloads: waits, beside: null }
+  return {
+    payloads: readInHand(held).map(canonicalEntry),
+    beside:
+      besides === undefined
+        ? null
+        : { stamp: readNumber(besides, 0, 7), createdAt: besides.readUIntBE(7, 6), payloads: waits },
+  }
+}
+
+function canonicalDead({ morgue, dead }: ShardPayloads): CanonicalJob[] {
+  return [...morgue].map(([id, header]) => {
+    const { finishedAt, reason, error, ...rest } = readHeader(header)
+    return {
+      id,
+      ...rest,
+      state: 'dead',
+      payload: canonicalPayload(''),
+      codec: null,
+      meta: null,
+      payloads: dead.get(id) ?? [],
+      beside: null,
+      priority: 0,
+      group: null,
+      suspect: false,
+      rememberMs: 0,
+      updatedAt: finishedAt,
+      startedAt: null,
+      finishedAt,
+      expiresAt: null,
+      worker: null,
+      host: null,
+      pid: null,
+      progress: null,
+      result: null,
+      error: error ?? null,
+      reason: reason ?? null,
+      claim: null,
+    }
+  })
 }

@@ -27,6 +27,8 @@ const jobless: Readonly<Record<string, string>> = {
   done: settlesFail,
   expiry: settlesFail,
   dead: settlesFail,
+  payloads: 'Others of that id would find them among their own.',
+  beside: 'A claim of that id would bring them back.',
   retries: 'Actions on all failed jobs fail when they meet it.',
   claims: 'A new job of that id would count as running.',
   past: 'A new job of that id would never run.',
@@ -55,10 +57,18 @@ const kinds: Readonly<Record<string, (key: string) => Kind>> = {
   },
   unlisted: (key) => {
     const wrong = `missing from '${key}'`
+    if (key === 'payloads' || key === 'buried')
+      return error(`payloads of them are ${wrong}`, 'They are never handed over.')
     return key === 'retries'
       ? warning(wrong, 'Lists and counts of failed jobs leave them out.')
       : warning(wrong, 'They are remembered for ever; nothing but memory is lost.')
   },
+  bodiless: (key) =>
+    error(`payloads in '${key}' whose bodies are missing`, 'Claims on this queue fail when they meet them.'),
+  payloadless: (key) =>
+    error(`have no payloads in '${key}'`, 'Whatever takes them up or brings them back fails, or finds nothing to do.'),
+  uneven: (key) =>
+    error(`'${key}' and what belongs to it are not the same in number`, 'Something is missing, or left over.'),
   ahead: (key) =>
     key === 'claims'
       ? error('their fences are higher than the last that was given', 'It is given again: a lost lease could settle.')

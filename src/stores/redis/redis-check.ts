@@ -7,15 +7,17 @@ import type { Finding } from '../store-health.js'
 import { type CheckScripts, checkScripts } from './lua/check-script.js'
 import { RedisBreaches } from './redis-breaches.js'
 import { unreadable } from './redis-judgement.js'
-import { keysOf, keyTypes, queuesKey, shardKeys, shardTag, workersKey } from './redis-keys.js'
+import { keyNames, keyTypes, type QueueKind, queuesKey, workersKey } from './redis-keys.js'
+import { layoutIn, liveShards, queueIn, type RedisShard } from './redis-layout.js'
 import { metaFaults } from './redis-meta.js'
 import type { RedisPort } from './redis-port.js'
 import { listIn, numberIn, rowsIn, textIn } from './redis-reply.js'
 import { globLiteral } from './redis-rights.js'
+import type { RedisScript } from './redis-script.js'
 import { serversOf } from './redis-servers.js'
 
 /** In this order they are walked: the line before the jobs. */
-const walked = shardKeys.filter((key) => keyTypes[key] !== 'none')
+const keysIn = (kind: QueueKind) => keyNames(kind).filter((key) => keyTypes[key] !== 'none')
 /** Looked at all at once. */
 const unwalked: ReadonlySet<string> = new Set(['calls', 'callers', 'meta', 'wake'])
 
@@ -52,27 +54,26 @@ async function storedQueues(port: RedisPort, namespace: string): Promise<Map<str
   return new Map(rows.map(([name, shards]) => [textIn(name), textIn(shards)]))
 }
 
-function tagsOf(namespace: string, name: string, shards: string): string[] {
-  const count = Number(shards)
-  return Array.from({ length: count }, (_, shard) => shardTag(namespace, name, shard, count))
-}
-
 async function checkQueue(
   port: RedisPort,
   scripts: CheckScripts,
   namespace: string,
   name: string,
-  shards: string,
+  stored: string,
 ): Promise<Finding[]> {
   const what = `queue ${name}`
-  if (!isQueueName(name) || !/^[1-9]\d{0,3}$/.test(shards)) {
-    const text = `'${queuesKey(namespace)}' says that it has '${shards}' shards, which cannot be. Nothing can use it. Remove the field.`
+  const layout = layoutIn(stored)
+  if (!isQueueName(name) || layout === undefined) {
+    const text = `'${queuesKey(namespace)}' says that it has '${stored}' shards, which cannot be. Nothing can use it. Remove the field.`
     return [{ level: 'error', what, text }]
   }
   const findings: Finding[] = []
   let jobs = 0
-  for (const [n, tag] of tagsOf(namespace, name, shards).entries()) {
-    const checked = await checkShard(port, scripts, tag, shards === '1' ? what : `${what}, shard ${n}`)
+  const queue = queueIn(namespace, name, layout)
+  for (const shard of liveShards(queue)) {
+    const isNext = queue.next.includes(shard)
+    const where = layout.shards === 1 && !isNext ? what : `${what}, ${isNext ? 'new ' : ''}shard ${shard.shard}`
+    const checked = await checkShard(port, scripts, shard, where)
     findings.push(...checked.findings)
     jobs += checked.jobs
   }
@@ -84,22 +85,25 @@ async function checkQueue(
 async function checkShard(
   port: RedisPort,
   scripts: CheckScripts,
-  tag: string,
+  shard: RedisShard,
   what: string,
 ): Promise<{ readonly findings: Finding[]; readonly jobs: number }> {
-  const keys = keysOf(tag)
-  const wrong = unusable(listIn(await port.run(scripts.types, keys, [])).map(textIn), tag, what)
+  const { keys, kind } = shard
+  const wrong = unusable(listIn(await port.run(scripts.types, keys, [])).map(textIn), shard, what)
   if (wrong.length > 0) return { findings: wrong, jobs: 0 }
   const breaches = new RedisBreaches()
-  const [jobs, excess, meta, found] = listIn(await port.run(scripts.sums, keys, []))
+  const [jobs, excess, meta, found] = listIn(
+    await port.run(kind === 'plain' ? scripts.sums : scripts.sumsOrdered, keys, []),
+  )
   addAll(breaches, found!)
   const isUneven = excess !== 0
   const walk = async (key: string, isSearched: boolean) => {
     // Found by halves, and there are none where order is lost.
     const isDeep = isSearched && !breaches.has('disordered', 'line') && !breaches.has('unreadable', 'line')
-    for await (const some of steps(port, scripts, keys, key, isDeep)) addAll(breaches, some)
+    for await (const some of steps(port, kind === 'plain' ? scripts.walk : scripts.walkOrdered, keys, key, isDeep))
+      addAll(breaches, some)
   }
-  for (const key of walked) if (!unwalked.has(key)) await walk(key, key === 'jobs' && isUneven)
+  for (const key of keysIn(kind)) if (!unwalked.has(key)) await walk(key, key === 'jobs' && isUneven)
   // Two wrongs may make the sums right: then each job is looked for in the line after all.
   if (!isUneven && !breaches.isEmpty) await walk('jobs', true)
   const findings = [...breaches.findings(what), ...metaFaults(meta!, what)]
@@ -108,17 +112,18 @@ async function checkShard(
 }
 
 /** What keeps a shard from being looked at: no settings, or keys of another type. */
-function unusable(types: readonly string[], tag: string, what: string): Finding[] {
+function unusable(types: readonly string[], { tag, kind }: RedisShard, what: string): Finding[] {
   const findings: Finding[] = []
-  for (const [i, key] of shardKeys.entries()) {
+  const names = keyNames(kind)
+  for (const [i, key] of names.entries()) {
     const expected = keyTypes[key]
     if (expected === 'none' || types[i] === 'none' || types[i] === expected) continue
     const text = `'${tag}:${key}' is a ${types[i]}, where a ${expected} belongs. Nobody can use the queue. Rename or delete that key.`
     findings.push({ level: 'error', what, text })
   }
   if (findings.length > 0) return findings
-  if (types[shardKeys.indexOf('meta')] !== 'none') return []
-  const left = shardKeys.filter((_, i) => types[i] !== 'none')
+  if (types[names.indexOf('meta')] !== 'none') return []
+  const left = names.filter((_, i) => types[i] !== 'none')
   if (left.length === 0)
     return [{ level: 'warning', what, text: 'it is registered and has nothing stored; whoever opens it next makes it' }]
   const text = `'${tag}:meta' is gone, its settings and counters with it, while ${left.join(', ')} are there: fences and sequence numbers would be given again. Restore the data.`
@@ -133,7 +138,7 @@ function miscount(excess: number, what: string): Finding {
 /** The breaches of one key of a shard, step by step. */
 async function* steps(
   port: RedisPort,
-  scripts: CheckScripts,
+  walk: RedisScript,
   keys: readonly string[],
   key: string,
   isDeep: boolean,
@@ -141,7 +146,7 @@ async function* steps(
   let cursor = '0'
   let count = firstCount
   do {
-    const reply = listIn(await port.run(scripts.walk, keys, [key, cursor, String(count), isDeep ? '1' : '0']))
+    const reply = listIn(await port.run(walk, keys, [key, cursor, String(count), isDeep ? '1' : '0']))
     cursor = textIn(reply[0])
     yield reply[2]
     const bytes = numberIn(reply[1])
@@ -160,15 +165,16 @@ function addAll(breaches: RedisBreaches, found: Parameters<typeof rowsIn>[0]): v
 /** Keys that begin like ours and are none, on all servers where some of ours lie. */
 async function foreignKeys(port: RedisPort, scripts: CheckScripts, namespace: string): Promise<Finding[]> {
   const known = async () => {
-    const tags = [...(await storedQueues(port, namespace))].flatMap(([name, shards]) =>
-      tagsOf(namespace, name, /^[1-9]\d{0,3}$/.test(shards) ? shards : '0'),
-    )
-    const ours = tags.flatMap((tag) => walked.map((key) => `${tag}:${key}`))
-    return { tags, keys: new Set([...ours, queuesKey(namespace), workersKey(namespace)]) }
+    const shards = [...(await storedQueues(port, namespace))].flatMap(([name, stored]) => {
+      const layout = layoutIn(stored)
+      return layout === undefined ? [] : liveShards(queueIn(namespace, name, layout))
+    })
+    const ours = shards.flatMap(({ kind, tag }) => keysIn(kind).map((key) => `${tag}:${key}`))
+    return { shards, keys: new Set([...ours, queuesKey(namespace), workersKey(namespace)]) }
   }
-  const { tags, keys } = await known()
+  const { shards, keys } = await known()
   const foreign = new Set<string>()
-  const servers = await serversOf(port, [...tags.map((tag) => keysOf(tag)[0]!), queuesKey(namespace)])
+  const servers = await serversOf(port, [...shards.map((shard) => shard.keys[0]!), queuesKey(namespace)])
   for (const server of servers)
     for (const pattern of [`{${globLiteral(namespace)}:*`, `{${globLiteral(namespace)}}*`])
       for await (const key of scanned(port, scripts, server.keys[0]!, pattern))

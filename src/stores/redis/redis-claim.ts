@@ -1,27 +1,29 @@
 /** Claims on a Redis store: queues asked in their order, those that lie on one server in one trip. */
 
 import { InvalidArgumentError, StoreUnavailableError } from '../../core/errors.js'
-import type { Buried, Claimed, Claimer, ClaimFrom, Crash, Wait } from '../store.js'
-import { claimsIn } from './redis-claimed.js'
-import type { RedisReply } from './redis-port.js'
-import type { RedisQueues, RedisShard } from './redis-queues.js'
+import type { Claim, Claimed, Claimer, ClaimFrom, Wait } from '../store.js'
+import { type Ask, type Asked, askOrdered, askPlain } from './redis-ask.js'
+import type { RedisQueue, RedisShard } from './redis-layout.js'
+import type { RedisQueues } from './redis-queues.js'
 import type { QuietQueues } from './redis-quiet.js'
 import { reached } from './redis-reached.js'
-import { bytesIn, listIn, numberIn, rowsIn, textIn } from './redis-reply.js'
+import { numberIn } from './redis-reply.js'
 import type { RedisScripts } from './redis-scripts.js'
 
-/** A claim stops taking jobs once it has so many bytes of them. */
-const mostBytes = 1_048_576
 /** Claims have the length of it in one byte. */
 const mostWorkerBytes = 255
+/** Most shards of ordered queues that one script is given. */
+const mostTogether = 16
 
-/** What one trip brought. */
-type Asked = Omit<Claimed, 'queue' | 'heads'> & { readonly heads: readonly (number | undefined)[] }
-
-interface Ask {
-  readonly shard: RedisShard
+/** What is asked as one: a plain queue in all its shards, or one shard of an ordered one. */
+interface Candidate {
+  readonly queue: string
+  /** Of an ordered queue; perhaps one that is not there. */
+  readonly shard?: number
   readonly limit: number
-  readonly leaseMs: number
+  readonly asks: readonly Ask[]
+  /** The shard as its head is told with. */
+  readonly named: number | undefined
 }
 
 export class RedisClaim {
@@ -42,28 +44,34 @@ export class RedisClaim {
   async claim(from: readonly ClaimFrom[], by: Claimer): Promise<Claimed> {
     if (Buffer.byteLength(by.worker) > mostWorkerBytes)
       throw new InvalidArgumentError(`the id of a worker must be at most ${mostWorkerBytes} bytes; got '${by.worker}'.`)
-    const shards = await this.#queues.find(from.map(({ queue }) => queue))
-    const unchanged = by.heads ? undefined : await this.#quiet.answerTo(from, shards)
-    if (unchanged !== undefined) return unchanged
-    const answer = await this.#ask(from, shards, by)
-    this.#quiet.answered(from, answer)
-    return answer
+    return this.#queues.following(async () => {
+      const candidates = await this.#candidates(from, by)
+      const shards = candidates.flatMap(({ asks }) => asks.map(({ shard }) => shard))
+      const unchanged = by.heads ? undefined : await this.#quiet.answerTo(candidates, shards)
+      if (unchanged !== undefined) return unchanged
+      const answer = await this.#ask(candidates, by)
+      this.#quiet.answered(candidates, answer)
+      return answer
+    })
   }
 
-  async #ask(from: readonly ClaimFrom[], shards: readonly (readonly RedisShard[])[], by: Claimer): Promise<Claimed> {
-    const asks = from.map((one, i) => this.#asksOf(one, shards[i]!, by))
+  async #ask(candidates: readonly Candidate[], by: Claimer): Promise<Claimed> {
     const asked: Asked[] = []
     // A queue asked again by a later trip has the head that this trip left.
     const ages = new Map<string, number | undefined>()
+    const claims: Claim[] = []
     let lost: unknown
     let next = 0
-    while (next < asks.length && asked.every(({ claims }) => claims.length === 0)) {
-      const trip = this.#tripFrom(asks, next)
+    while (next < candidates.length && goesOn(candidates[next]!, claims, by) && asked.at(-1)?.isOver !== true) {
+      const trip = this.#tripFrom(candidates, next)
       try {
-        const answer = await this.#askTrip(trip, by)
+        const answer = await this.#askTrip(trip, claims.length, by)
         asked.push(answer)
-        for (const [i, ageMs] of answer.heads.entries()) ages.set(from[next + i]!.queue, ageMs)
+        claims.push(...answer.claims)
+        for (const [i, ageMs] of answer.heads.entries()) ages.set(nameOf(trip[i]!), ageMs)
       } catch (error) {
+        // What was granted is not to be lost with what came after it.
+        if (claims.length > 0) break
         // A master that is lost takes only its own queues with it.
         if (!this.#isCluster || !(error instanceof StoreUnavailableError)) throw error
         lost = error
@@ -72,8 +80,8 @@ export class RedisClaim {
     }
     if (asked.length === 0) throw lost
     if (by.heads)
-      for (const [i, { queue }] of from.entries()) if (i >= next) ages.set(queue, await this.#headAge(shards[i]!))
-    const claims = asked.flatMap((one) => one.claims)
+      for (const candidate of candidates.slice(next))
+        ages.set(nameOf(candidate), await this.#headAge(candidate.asks.map(({ shard }) => shard)))
     return {
       now: asked.at(-1)!.now,
       ...(claims.length > 0 ? { queue: claims[0]!.queue } : {}),
@@ -81,9 +89,40 @@ export class RedisClaim {
       crashed: asked.flatMap((one) => one.crashed),
       buried: asked.flatMap((one) => one.buried),
       waits: asked.flatMap((one) => one.waits),
-      ...(by.heads ? { heads: from.map(({ queue }) => headOf(queue, ages.get(queue))) } : {}),
+      ...(by.heads ? { heads: candidates.map((candidate) => headOf(candidate, ages.get(nameOf(candidate)))) } : {}),
       more: asked.some((one) => one.more),
     }
+  }
+
+  async #candidates(from: readonly ClaimFrom[], by: Claimer): Promise<Candidate[]> {
+    const names = from.map(({ queue }) => queue)
+    let queues = await this.#queues.find(names)
+    // One that is not there may have come since.
+    if (from.some(({ shard = 0 }, i) => shard >= queues[i]!.shards.length)) queues = await this.#queues.findNow(names)
+    return from.flatMap((one, i) => this.#candidatesOf(one, queues[i]!, by))
+  }
+
+  #candidatesOf(from: ClaimFrom, queue: RedisQueue, by: Claimer): Candidate[] {
+    if (queue.layout.kind === 'plain') {
+      const asks = this.#asksOf(from, queue.shards, by)
+      return [{ queue: queue.name, limit: from.limit, asks, named: from.shard }]
+    }
+    const { limit, leaseMs = by.leaseMs, maxPayloads = Number.POSITIVE_INFINITY } = from
+    const open = queue.shards.filter(({ tag }) => !queue.closed.has(tag))
+    // On its way to others a queue grants nothing; the last that are asked say so.
+    const shards = open.length > 0 ? open : queue.next
+    const wanted = from.shard === undefined ? shards : shards.filter(({ shard }) => shard === from.shard)
+    if (wanted.length === 0) {
+      const shard = from.shard ?? 0
+      return [{ queue: queue.name, shard, limit, asks: [], named: shard }]
+    }
+    return wanted.map((shard) => ({
+      queue: queue.name,
+      shard: shard.shard,
+      limit,
+      asks: [{ shard, limit, leaseMs, maxPayloads }],
+      named: shard.shard,
+    }))
   }
 
   /** The limit of a queue is dealt out among its shards, in turn to each what is left over; the others recover and promote. */
@@ -99,36 +138,33 @@ export class RedisClaim {
     }))
   }
 
-  /** Those from `next` on that one trip can ask: as many queues of one shard as stand in a row, or one of several. */
-  #tripFrom(asks: readonly (readonly Ask[])[], next: number): (readonly Ask[])[] {
-    const trip = [asks[next]!]
-    if (this.#isCluster || trip[0]!.length > 1) return trip
-    while (asks[next + trip.length]?.length === 1) trip.push(asks[next + trip.length]!)
+  /** Those from `next` on that one trip can ask: as many of one kind and one shard as stand in a row, or one of several. */
+  #tripFrom(candidates: readonly Candidate[], next: number): readonly Candidate[] {
+    const first = candidates[next]!
+    const trip = [first]
+    if (this.#isCluster || first.asks.length !== 1) return trip
+    const { kind } = first.asks[0]!.shard
+    for (let one = candidates[next + 1]; one?.asks.length === 1; one = candidates[next + trip.length]) {
+      if (one.asks[0]!.shard.kind !== kind || (kind === 'ordered' && trip.length === mostTogether)) break
+      trip.push(one)
+    }
     return trip
   }
 
-  #askTrip(trip: readonly (readonly Ask[])[], by: Claimer): Promise<Asked> {
-    return trip[0]!.length > 1 ? this.#askShards(trip[0]!, by) : this.#askTogether(trip.flat(), by)
+  async #askTrip(trip: readonly Candidate[], granted: number, by: Claimer): Promise<Asked> {
+    const { asks, queue, shard } = trip[0]!
+    if (asks.length === 0) return nothingIn(queue, shard!, await this.#queues.now())
+    if (asks.length > 1) return this.#askShards(asks, by)
+    const all = trip.flatMap((one) => one.asks)
+    if (asks[0]!.shard.kind === 'plain') return askPlain(this.#queues, this.#scripts, all, by)
+    return askOrdered(this.#queues, this.#scripts, all, granted, by)
   }
 
-  /** In one script, which stops at the first that grants. */
-  async #askTogether(asks: readonly Ask[], by: Claimer): Promise<Asked> {
-    const args = [by.worker, by.alone ? '1' : '0', by.heads ? '1' : '0', String(mostBytes)]
-    for (const { limit, leaseMs } of asks) args.push(String(limit), String(Math.ceil(leaseMs)))
-    const reply = await this.#queues.runOver(
-      asks.map(({ shard }) => shard),
-      this.#scripts.claim,
-      args,
-    )
-    return askedIn(
-      asks.map(({ shard }) => shard.queue),
-      reply,
-    )
-  }
-
-  /** All shards of a queue at once, each by itself. */
+  /** All shards of a plain queue at once, each by itself. */
   async #askShards(asks: readonly Ask[], by: Claimer): Promise<Asked> {
-    const asked = await reached(asks.map(async (ask) => ({ ask, answer: await this.#askTogether([ask], by) })))
+    const asked = await reached(
+      asks.map(async (ask) => ({ ask, answer: await askPlain(this.#queues, this.#scripts, [ask], by) })),
+    )
     const answers = await this.#askOthers(asked, by)
     const ages = answers.flatMap(({ heads }) => heads.filter((ageMs) => ageMs !== undefined))
     return {
@@ -139,6 +175,7 @@ export class RedisClaim {
       waits: mergedWaits(answers),
       heads: by.heads ? [ages.length === 0 ? undefined : Math.max(...ages)] : [],
       more: answers.some(({ more }) => more),
+      isOver: false,
     }
   }
 
@@ -152,7 +189,7 @@ export class RedisClaim {
       const { ask, answer } = asked[i]!
       const isWorth = answer.more || (by.alone && answer.waits.some(({ reason }) => reason === 'suspect'))
       if (ask.limit > 0 || !isWorth) continue
-      const again = await this.#askTogether([{ ...ask, limit }], by)
+      const again = await askPlain(this.#queues, this.#scripts, [{ ...ask, limit }], by)
       answers[i] = {
         ...again,
         crashed: [...answer.crashed, ...again.crashed],
@@ -171,8 +208,24 @@ export class RedisClaim {
   }
 }
 
-function headOf(queue: string, ageMs: number | undefined): { readonly queue: string; readonly ageMs?: number } {
-  return { queue, ...(ageMs === undefined ? {} : { ageMs }) }
+/** Whether the next is asked: nobody has granted yet, or it is the same ordered queue, and there is room left. */
+function goesOn({ queue, shard, limit }: Candidate, claims: readonly Claim[], by: Claimer): boolean {
+  if (claims.length === 0) return true
+  return shard !== undefined && claims[0]!.queue === queue && by.alone !== true && limit > claims.length
+}
+
+function nameOf({ queue, shard }: Candidate): string {
+  return shard === undefined ? queue : `${queue} ${shard}`
+}
+
+function headOf({ queue, named: shard }: Candidate, ageMs: number | undefined): NonNullable<Claimed['heads']>[number] {
+  return { queue, ...(shard === undefined ? {} : { shard }), ...(ageMs === undefined ? {} : { ageMs }) }
+}
+
+/** The answer of a shard that is not there. */
+function nothingIn(queue: string, shard: number, now: number): Asked {
+  const waits: Wait[] = [{ queue, shard, reason: 'empty' }]
+  return { now, claims: [], crashed: [], buried: [], waits, heads: [], more: false, isOver: false }
 }
 
 /** A queue waits for the soonest of its shards, and its claimer leads where it leads that. */
@@ -196,44 +249,4 @@ function mergedWaits(answers: readonly Asked[]): Wait[] {
   }
   const suspect = suspects.find(({ lead }) => lead) ?? suspects[0]
   return suspect === undefined ? merged : [...merged, suspect]
-}
-
-function askedIn(names: readonly string[], reply: RedisReply): Asked {
-  const [now, granted, fence, jobs, pasts, errors, waits, crashed, buried, heads, more] = listIn(reply)
-  return {
-    now: numberIn(now),
-    claims:
-      granted === -1
-        ? []
-        : claimsIn(names[numberIn(granted)]!, numberIn(fence), bytesIn(jobs), listIn(pasts), listIn(errors)),
-    waits: rowsIn(waits, 4).map((row) => waitIn(names, row)),
-    crashed: rowsIn(crashed, 6).map((row) => crashIn(names[numberIn(row[0])]!, row)),
-    buried: rowsIn(buried, 4).map((row) => buriedIn(names[numberIn(row[0])]!, row)),
-    heads: listIn(heads).map((ageMs) => (ageMs === -1 ? undefined : numberIn(ageMs))),
-    more: more === 1,
-  }
-}
-
-function waitIn(names: readonly string[], [index, reason, forMs, lead]: readonly RedisReply[]): Wait {
-  return {
-    queue: names[numberIn(index)]!,
-    reason: textIn(reason) as Wait['reason'],
-    ...(forMs === -1 ? {} : { forMs: numberIn(forMs) }),
-    ...(lead === 1 ? { lead: true } : {}),
-  }
-}
-
-export function crashIn(queue: string, [, id, task, worker, charged, crashes]: readonly RedisReply[]): Crash {
-  return {
-    queue,
-    id: textIn(id),
-    task: textIn(task),
-    worker: textIn(worker),
-    charged: charged === 1,
-    crashes: numberIn(crashes),
-  }
-}
-
-export function buriedIn(queue: string, [, id, task, reason]: readonly RedisReply[]): Buried {
-  return { queue, id: textIn(id), task: textIn(task), reason: textIn(reason) }
 }

@@ -93,7 +93,7 @@ function claimIn(queue: string, fence: number, id: string, text: string, from: n
   }
 }
 
-function withPast(claim: Claim, past: Buffer, error: Buffer): Claim {
+export function withPast(claim: Claim, past: Buffer, error: Buffer): Claim {
   const { attempt, crashes, stamp } = past.length === 0 ? (claim as Claim & { stamp?: number }) : readPast(past)
   return {
     ...claim,
@@ -111,12 +111,12 @@ function payloadIn(latin1: string, isBytes: boolean): Payload {
 const beyondAscii = /[\x80-\xff]/
 
 /** Text that was taken in byte by byte, as what it says. */
-function utf8(latin1: string): string {
+export function utf8(latin1: string): string {
   return beyondAscii.test(latin1) ? Buffer.from(latin1, 'latin1').toString() : latin1
 }
 
 /** Big-endian. */
-function numberAt(text: string, at: number, length: number): number {
+export function numberAt(text: string, at: number, length: number): number {
   let value = 0
   for (let i = at; i < at + length; i += 1) value = value * 256 + text.charCodeAt(i)
   return value

@@ -1,40 +1,57 @@
 /** The depth of queues on a Redis store: the counts of their shards, put together. */
 
 import type { Depth } from '../store.js'
-import type { RedisPort, RedisReply } from './redis-port.js'
+import { closedShards, liveShards, type RedisQueue, type RedisShard } from './redis-layout.js'
+import { type RedisReply, ScriptRefusal } from './redis-port.js'
 import type { RedisQueues } from './redis-queues.js'
 import { listIn, numberIn } from './redis-reply.js'
 import type { RedisScripts } from './redis-scripts.js'
 
 export async function depthsOf(
-  port: RedisPort,
   queues: RedisQueues,
   scripts: RedisScripts,
   names: readonly string[],
 ): Promise<{ readonly now: number; readonly depths: Depth[] }> {
-  const found = await queues.find(names)
-  if (found.length === 0) return { now: await clockOf(port), depths: [] }
+  const found = await queues.findNow(names)
+  if (found.length === 0) return { now: await queues.now(), depths: [] }
   const replies = await Promise.all(
-    found.map((shards) => Promise.all(shards.map((shard) => queues.run(shard, scripts.depth, [])))),
+    found.map(async (queue) => {
+      const live = liveShards(queue).map((shard) =>
+        queues.run(shard, shard.kind === 'plain' ? scripts.depth : scripts.depthOrdered, []),
+      )
+      const left = await Promise.all(closedShards(queue).map((shard) => depthIfThere(queues, scripts, shard)))
+      return [...left.filter((reply) => reply !== undefined), ...(await Promise.all(live))]
+    }),
   )
   return {
     now: Math.max(...replies.flat().map((reply) => numberIn(listIn(reply)[0]))),
-    depths: names.map((name, i) => depthIn(name, replies[i]!)),
+    depths: found.map((queue, i) => depthIn(queue, replies[i]!)),
   }
 }
 
-async function clockOf(port: RedisPort): Promise<number> {
-  const [seconds, microseconds] = listIn(await port.command('TIME', []))
-  return numberIn(seconds) * 1_000 + Math.floor(numberIn(microseconds) / 1_000)
+/** Jobs may be in transit from a shard that is closed; until all have left theirs, it stays. */
+async function depthIfThere(
+  queues: RedisQueues,
+  scripts: RedisScripts,
+  shard: RedisShard,
+): Promise<RedisReply | undefined> {
+  try {
+    return await queues.ask(shard, scripts.depthOrdered, [])
+  } catch (error) {
+    if (error instanceof ScriptRefusal) return undefined
+    throw error
+  }
 }
 
-function depthIn(queue: string, shards: readonly RedisReply[]): Depth {
+function depthIn({ name, layout }: RedisQueue, shards: readonly RedisReply[]): Depth {
   const counts = shards.map((reply) => listIn(reply).map(numberIn))
   const sum = (i: number) => counts.reduce((total, count) => total + count[i]!, 0)
   const most = (i: number) => Math.max(...counts.map((count) => count[i]!))
+  const isOrdered = layout.kind === 'ordered'
   return {
-    queue,
+    queue: name,
     ready: sum(1),
+    payloads: isOrdered ? sum(13) : sum(1) + sum(3),
     suspects: sum(2),
     scheduled: sum(3),
     running: sum(4),
@@ -42,6 +59,7 @@ function depthIn(queue: string, shards: readonly RedisReply[]): Depth {
     fresh: sum(1) + sum(3) - sum(6),
     retries: sum(6),
     lagMs: most(7),
+    ...(isOrdered ? { shardLagsMs: counts.slice(0, layout.shards).map((count) => count[7]!) } : {}),
     processed: sum(8),
     failed: sum(9),
     crashed: sum(10),

@@ -1,8 +1,10 @@
 /** The ends of jobs on a Redis store: whoever waits for one hears the channel of its shard, and looks. */
 
 import { setMaxListeners } from 'node:events'
+import { keyIn } from './redis-keys.js'
+import { type RedisShard, shardsHolding } from './redis-layout.js'
 import type { RedisPort } from './redis-port.js'
-import type { RedisQueues, RedisShard } from './redis-queues.js'
+import type { RedisQueues } from './redis-queues.js'
 import { listIn, textIn } from './redis-reply.js'
 import type { RedisScripts } from './redis-scripts.js'
 
@@ -10,6 +12,9 @@ interface JobKey {
   readonly queue: string
   readonly id: string
 }
+
+/** The shards in which there may be something of each job. */
+type Places = ReadonlyMap<RedisShard, readonly JobKey[]>
 
 /** Looked at no more often than this, however many jobs end. */
 const pauseMs = 20
@@ -29,23 +34,30 @@ export class RedisEnds {
   }
 
   async watch(jobs: readonly JobKey[], forMs: number, signal: AbortSignal): Promise<JobKey[]> {
-    const shards = await this.#queues.find(jobs.map(({ queue }) => queue))
-    const places = new Map<RedisShard, JobKey[]>()
-    for (const [i, job] of jobs.entries()) {
-      const shard = this.#queues.shardOf(shards[i]!, job.id)
-      places.set(shard, [...(places.get(shard) ?? []), job])
-    }
+    return this.#queues.following(() => this.#watch(jobs, forMs, signal))
+  }
+
+  async #watch(jobs: readonly JobKey[], forMs: number, signal: AbortSignal): Promise<JobKey[]> {
+    const places = await this.#placesOf(jobs)
     const deadline = performance.now() + forMs
     const first = await this.#ended(places)
     if (first.length > 0 || forMs <= 0 || signal.aborted || places.size === 0) return first
     return this.#heard(places, deadline, signal)
   }
 
+  async #placesOf(jobs: readonly JobKey[]): Promise<Places> {
+    const queues = await this.#queues.findNow(jobs.map(({ queue }) => queue))
+    const places = new Map<RedisShard, JobKey[]>()
+    for (const [i, job] of jobs.entries())
+      for (const shard of shardsHolding(queues[i]!, job.id)) places.set(shard, [...(places.get(shard) ?? []), job])
+    return places
+  }
+
   close(): void {
     this.#closing.abort()
   }
 
-  async #heard(places: ReadonlyMap<RedisShard, JobKey[]>, deadline: number, signal: AbortSignal): Promise<JobKey[]> {
+  async #heard(places: Places, deadline: number, signal: AbortSignal): Promise<JobKey[]> {
     let news = false
     let wake = () => {}
     const tell = () => {
@@ -55,7 +67,7 @@ export class RedisEnds {
     const over = AbortSignal.any([signal, this.#closing.signal])
     over.addEventListener('abort', tell)
     const timer = setTimeout(tell, Math.min(Math.max(0, deadline - performance.now()), 0x7fffffff))
-    const listening = [...places.keys()].map(({ keys }) => this.#port.listen(keys.at(-1)!, tell))
+    const listening = [...places.keys()].map(({ keys }) => this.#port.listen(keyIn(keys, 'ends'), tell))
     try {
       await Promise.all(listening)
       for (;;) {
@@ -75,14 +87,18 @@ export class RedisEnds {
     }
   }
 
-  async #ended(places: ReadonlyMap<RedisShard, JobKey[]>): Promise<JobKey[]> {
-    const found = await Promise.all(
+  /** Those that are in none of their places any more. */
+  async #ended(places: Places): Promise<JobKey[]> {
+    const there = new Set<JobKey>()
+    await Promise.all(
       [...places].map(async ([shard, jobs]) => {
-        const reply = await this.#queues.run(shard, this.#scripts.ended, [...new Set(jobs.map(({ id }) => id))])
-        const ids = new Set(listIn(reply).map(textIn))
-        return jobs.filter(({ id }) => ids.has(id))
+        const script = shard.kind === 'ordered' ? this.#scripts.endedOrdered : this.#scripts.ended
+        const reply = await this.#queues.run(shard, script, [...new Set(jobs.map(({ id }) => id))])
+        const ended = new Set(listIn(reply).map(textIn))
+        for (const job of jobs) if (!ended.has(job.id)) there.add(job)
       }),
     )
-    return found.flat()
+    const all = new Set([...places.values()].flat())
+    return [...all].filter((job) => !there.has(job))
   }
 }

@@ -2,8 +2,12 @@
 
 import { payloadBytes } from '../../core/codec.js'
 import type { EnqueueCall, Enqueued, NewJob } from '../store.js'
+import { dealt } from './redis-deal.js'
+import type { QueueKind } from './redis-keys.js'
+import type { RedisShard } from './redis-layout.js'
+import { payloadBody, scoreText } from './redis-payload.js'
 import type { RedisArgument } from './redis-port.js'
-import type { RedisQueues, RedisShard } from './redis-queues.js'
+import type { RedisQueues } from './redis-queues.js'
 import { recordBody, recordOrder } from './redis-record.js'
 import { textIn } from './redis-reply.js'
 import type { RedisScripts } from './redis-scripts.js'
@@ -12,7 +16,7 @@ import type { RedisScripts } from './redis-scripts.js'
 const mostJobs = 250
 const mostBytes = 1_048_576
 
-const answersBy: Record<string, Enqueued> = { a: 'added', d: 'duplicate', f: 'full', g: 'draining' }
+const answersBy: Record<string, Enqueued> = { a: 'added', m: 'merged', d: 'duplicate', f: 'full', g: 'draining' }
 
 /** The jobs of one call that lie in one shard. */
 interface Part {
@@ -22,6 +26,8 @@ interface Part {
   readonly answers: Enqueued[]
   /** Where in them that of each job stands; absent: they are all of the call's. */
   readonly places?: readonly number[]
+  /** They are all of the call's all the same: the queue has one shard. */
+  readonly isWhole?: boolean
 }
 
 export async function enqueueCalls(
@@ -30,58 +36,77 @@ export async function enqueueCalls(
   calls: readonly EnqueueCall[],
   replicas: number,
 ): Promise<Enqueued[][]> {
-  const found = await queues.find(calls.map(({ queue }) => queue))
   const answers = calls.map(({ jobs }) => new Array<Enqueued>(jobs.length))
-  const parts = new Map<RedisShard, Part[]>()
-  const add = (shard: RedisShard, part: Part) => {
-    const others = parts.get(shard)
-    if (others === undefined) parts.set(shard, [part])
-    else others.push(part)
+  const found = await queues.find(calls.map(({ queue }) => queue))
+  const whole = new Map<RedisShard, Part[]>()
+  const spread: number[] = []
+  for (const [i, { callId, jobs }] of calls.entries()) {
+    const { shards, layout } = found[i]!
+    if (layout.kind === 'ordered' || shards.length > 1) spread.push(i)
+    else addPart(whole, shards[0]!, { callId, jobs, answers: answers[i]! })
   }
-  for (const [i, call] of calls.entries()) {
-    const shards = found[i]!
-    if (shards.length === 1) add(shards[0]!, { callId: call.callId, jobs: call.jobs, answers: answers[i]! })
-    else for (const [shard, part] of partsOf(queues, shards, call, answers[i]!)) add(shard, part)
+  const sendTo = (shard: RedisShard, parts: readonly Part[]) => {
+    const script = shard.kind === 'plain' ? scripts.enqueue : scripts.enqueueOrdered
+    return tripsOf(parts, shard.kind).map(async ({ args, parts }) => {
+      const reply = textIn(await queues.run(shard, script, args, replicas))
+      for (const [i, letters] of reply.split(',').entries()) take(parts[i]!, letters)
+    })
   }
-  const sent = [...parts].flatMap(([shard, of]) =>
-    tripsOf(of).map(async (trip) => {
-      const reply = textIn(await queues.run(shard, scripts.enqueue, trip.args, replicas))
-      for (const [i, letters] of reply.split(',').entries()) take(trip.parts[i]!, letters)
-    }),
-  )
+  const sent = [...whole].flatMap(([shard, parts]) => sendTo(shard, parts))
+  if (spread.length > 0) sent.push(sendSpread(queues, spread, calls, answers, sendTo))
   // None may be left under way behind the back of the one that failed: what is sent again must find it done or not.
-  const ended = await Promise.allSettled(sent)
-  const failed = ended.find((one) => one.status === 'rejected')
-  if (failed !== undefined) throw failed.reason
+  await allEnded(sent)
   return answers
 }
 
-function take({ answers, places }: Part, letters: string): void {
-  // A call that is answered from memory may have had other jobs.
-  if (places === undefined) answers.length = letters.length
-  for (let i = 0; i < letters.length; i += 1) {
-    const place = places === undefined ? i : places[i]
-    if (place !== undefined) answers[place] = answersBy[letters[i]!]!
-  }
+async function allEnded(sent: readonly Promise<unknown>[]): Promise<void> {
+  const failed = (await Promise.allSettled(sent)).find((one) => one.status === 'rejected')
+  if (failed !== undefined) throw failed.reason
 }
 
-function partsOf(
+/** The jobs of these calls, each call cut up by the shards in which its jobs lie. */
+function sendSpread(
   queues: RedisQueues,
-  shards: readonly RedisShard[],
-  { callId, jobs }: EnqueueCall,
-  answers: Enqueued[],
-): Map<RedisShard, Part> {
-  const parts = new Map<RedisShard, { callId: string; jobs: NewJob[]; answers: Enqueued[]; places: number[] }>()
-  for (const [place, job] of jobs.entries()) {
-    const shard = queues.shardOf(shards, job.id)
-    const part = parts.get(shard)
-    if (part === undefined) parts.set(shard, { callId, jobs: [job], answers, places: [place] })
-    else {
+  numbers: readonly number[],
+  calls: readonly EnqueueCall[],
+  answers: readonly Enqueued[][],
+  sendTo: (shard: RedisShard, parts: readonly Part[]) => Promise<void>[],
+): Promise<void> {
+  const items = numbers.flatMap((call) => {
+    const { queue, jobs } = calls[call]!
+    return jobs.map((job, place) => ({ queue, id: job.id, job, call, place }))
+  })
+  return dealt(queues, items, async (shard, of, { shards }) => {
+    const parts = new Map<number, Part & { readonly jobs: NewJob[]; readonly places: number[] }>()
+    for (const i of of) {
+      const { call, job, place } = items[i]!
+      const isWhole = shards.length === 1 && shards[0] === shard
+      const { callId } = calls[call]!
+      const part = parts.get(call) ?? { callId, jobs: [], answers: answers[call]!, places: [], isWhole }
       part.jobs.push(job)
       part.places.push(place)
+      parts.set(call, part)
     }
+    // On the way to others, jobs of one call may come into one shard by several parts, each of which is to be remembered.
+    const named = (part: Part) => ({ ...part, callId: `${part.callId} ${part.places!.join()}` })
+    await allEnded(sendTo(shard, shards.includes(shard) ? [...parts.values()] : [...parts.values()].map(named)))
+  })
+}
+
+function addPart(parts: Map<RedisShard, Part[]>, shard: RedisShard, part: Part): void {
+  const others = parts.get(shard)
+  if (others === undefined) parts.set(shard, [part])
+  else others.push(part)
+}
+
+function take({ answers, places, isWhole }: Part, letters: string): void {
+  const isAll = places === undefined || isWhole === true
+  // A call that is answered from memory may have had other jobs.
+  if (isAll) answers.length = letters.length
+  for (let i = 0; i < letters.length; i += 1) {
+    const place = isAll ? i : places[i]
+    if (place !== undefined) answers[place] = answersBy[letters[i]!]!
   }
-  return parts
 }
 
 interface Trip {
@@ -92,13 +117,13 @@ interface Trip {
 }
 
 /** A call travels whole: all its jobs are accepted, or none. */
-function tripsOf(parts: readonly Part[]): Trip[] {
+function tripsOf(parts: readonly Part[], kind: QueueKind): Trip[] {
   const trips: Trip[] = []
   let trip: Trip = { parts: [], args: [], jobs: 0, bytes: 0 }
   for (const part of parts) {
     const { args } = trip
     const from = args.length
-    const bytes = pack(part, args)
+    const bytes = kind === 'plain' ? pack(part, args) : packOrdered(part, args)
     if (trip.parts.length > 0 && (trip.jobs + part.jobs.length > mostJobs || trip.bytes + bytes > mostBytes)) {
       trips.push(trip)
       trip = { parts: [], args: args.splice(from), jobs: 0, bytes: 0 }
@@ -120,6 +145,17 @@ function pack({ callId, jobs }: Part, args: RedisArgument[]): number {
     const body = recordBody(job)
     bytes += typeof body === 'string' ? body.length : payloadBytes(body)
     args.push(job.id, recordOrder(job), body)
+  }
+  return bytes
+}
+
+function packOrdered({ callId, jobs }: Part, args: RedisArgument[]): number {
+  let bytes = 0
+  args.push(callId, String(jobs.length))
+  for (const job of jobs) {
+    const body = payloadBody(job)
+    bytes += typeof body === 'string' ? body.length : payloadBytes(body)
+    args.push(job.id, recordOrder(job), scoreText(job.score), job.task, body)
   }
   return bytes
 }

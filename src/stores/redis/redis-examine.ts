@@ -17,6 +17,7 @@ import {
   unusable,
 } from './redis-judgement.js'
 import { queuesKey } from './redis-keys.js'
+import { liveShards } from './redis-layout.js'
 import type { RedisPort } from './redis-port.js'
 import type { RedisQueues } from './redis-queues.js'
 import { listIn, numberIn, rowsIn, textIn } from './redis-reply.js'
@@ -75,8 +76,8 @@ function reasonOf(error: unknown): string {
 
 /** Of each shard one key. */
 async function firstKeys({ queues }: ExamineParts): Promise<string[]> {
-  const shards = await queues.find(await queues.names())
-  return shards.flat().map(({ keys }) => keys[0]!)
+  const found = await queues.findNow(await queues.names())
+  return found.flatMap(liveShards).map(({ keys }) => keys[0]!)
 }
 
 /** The key of the namespace is no shard. */

@@ -1,9 +1,9 @@
 /** A foreign key: one that lies where the store has a key of its own, and holds something else. */
 
 import { StoreCorruptError } from '../../core/errors.js'
-import { keyTypes, shardKeys } from './redis-keys.js'
+import { keyNames, keyTypes } from './redis-keys.js'
+import type { RedisShard } from './redis-layout.js'
 import type { RedisPort } from './redis-port.js'
-import type { RedisShard } from './redis-queues.js'
 
 /** The same error with the queue and the key that it comes from; as it was, where no key is of another type. Changes nothing. */
 export async function namingForeignKey(
@@ -11,8 +11,8 @@ export async function namingForeignKey(
   shards: readonly RedisShard[],
   error: StoreCorruptError,
 ): Promise<StoreCorruptError> {
-  const named = shards.flatMap(({ queue, keys }) =>
-    keys.map((key, i) => ({ queue, key, type: keyTypes[shardKeys[i]!] })),
+  const named = shards.flatMap(({ queue, kind, keys }) =>
+    keys.map((key, i) => ({ queue, key, type: keyTypes[keyNames(kind)[i]!] })),
   )
   const found = await Promise.all(named.map(async ({ key }) => String(await port.command('TYPE', [key]))))
   const at = found.findIndex((type, i) => type !== 'none' && type !== named[i]!.type)

@@ -118,7 +118,8 @@ export function readResult(result: Buffer): NonNullable<StoredJob['result']> {
 
 const fresh = { attempt: 1, crashes: 0 }
 
-const stateOf: Record<string, JobState> = {
+/** What the letter of a past says of a job without a claim. */
+export const stateOf: Record<string, JobState> = {
   l: 'ready',
   r: 'ready',
   x: 'ready',
@@ -195,7 +196,8 @@ export function viewIn(
   }
 }
 
-function firstState(record: Buffer): string {
+/** The letter that a job came in with. */
+export function firstState(record: Buffer): string {
   return String.fromCharCode(record[0]! | 32)
 }
 

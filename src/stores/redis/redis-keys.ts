@@ -1,6 +1,6 @@
 /**
  * The keys of a Redis store: a fixed set for each shard of a queue, all with one tag and so all on one server. Every script
- * is given all of them, in this order, and touches no other key.
+ * is given all of them, in this order, and touches no other key. Those of an ordered queue's shard have a few more behind them.
  */
 
 /**
@@ -55,7 +55,39 @@ export const shardKeys = [
   'ends',
 ] as const
 
-export type ShardKey = (typeof shardKeys)[number]
+/**
+ * What the shard of an ordered queue has besides. It has no line, keeps no results and remembers no ids; its jobs have no
+ * sequence number, and zeros in its place. A payload is its place (score, 8 bytes in order; arrival, 6 bytes) and its body
+ * (redis-payload.ts); it is known by its digest.
+ */
+export const orderedKeys = [
+  /** Sorted set: payloads that wait: id, NUL, place, length of place and body (4 bytes), digest. */
+  'payloads',
+  /** Hash, id, NUL and digest → place and body of a payload that waits. */
+  'bodies',
+  /** Hash, id → what its claim took: the number of payloads (4 bytes), and of each its length (4 bytes), digest, place, body. */
+  'inhand',
+  /** Hash, id → stamp and createdAt (6 bytes) of what waits beside its claim. */
+  'beside',
+  /** Hash, id → header of its entry in the morgue: see `write_header`. */
+  'morgue',
+  /** Sorted set: payloads of the dead, as in `payloads`. */
+  'buried',
+  /** Hash: payloads of the dead, as in `bodies`. */
+  'remains',
+  /** Hash: the batch of jobs that has left and has not been put elsewhere: its number, what it holds, how many `live` and `dead` jobs. */
+  'transit',
+] as const
+
+const allKeys = [...shardKeys, ...orderedKeys]
+
+export type ShardKey = (typeof allKeys)[number]
+export type QueueKind = 'plain' | 'ordered'
+
+/** The names of the keys of a shard, in their order. */
+export function keyNames(kind: QueueKind): readonly ShardKey[] {
+  return kind === 'plain' ? shardKeys : allKeys
+}
 
 /** What the server calls each of them. */
 export const keyTypes: Readonly<Record<ShardKey, 'list' | 'hash' | 'zset' | 'none'>> = {
@@ -80,6 +112,14 @@ export const keyTypes: Readonly<Record<ShardKey, 'list' | 'hash' | 'zset' | 'non
   meta: 'hash',
   wake: 'zset',
   ends: 'none',
+  payloads: 'zset',
+  bodies: 'hash',
+  inhand: 'hash',
+  beside: 'hash',
+  morgue: 'hash',
+  buried: 'zset',
+  remains: 'hash',
+  transit: 'hash',
 }
 
 /** The tag of a shard: what decides where it lies. A queue of one shard has no number in it. */
@@ -87,12 +127,22 @@ export function shardTag(namespace: string, queue: string, shard: number, shards
   return shards === 1 ? `{${namespace}:${queue}}` : `{${namespace}:${queue}:${shard}}`
 }
 
-/** The keys of a shard, as every script is given them. */
-export function keysOf(tag: string): string[] {
-  return shardKeys.map((key) => `${tag}:${key}`)
+/** The tag of a shard of an ordered queue. With another number of shards the queue is another generation, with tags of its own. */
+export function orderedTag(namespace: string, queue: string, generation: number, shard: number): string {
+  return `{${namespace}:${queue}:${generation}.${shard}}`
 }
 
-/** Hash: the queues of a namespace, name → number of shards. */
+/** The keys of a shard, as every script is given them. */
+export function keysOf(tag: string, kind: QueueKind = 'plain'): string[] {
+  return keyNames(kind).map((key) => `${tag}:${key}`)
+}
+
+/** One key of a shard. */
+export function keyIn(keys: readonly string[], name: ShardKey): string {
+  return keys[allKeys.indexOf(name)]!
+}
+
+/** Hash: the queues of a namespace, name → number and kind of its shards (redis-layout.ts). */
 export function queuesKey(namespace: string): string {
   return `{${namespace}}:queues`
 }

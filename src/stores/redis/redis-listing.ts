@@ -1,10 +1,11 @@
 /** Listings of a Redis store: pages of jobs in a given order, section by section of what its keys hold. */
 
-import { InvalidArgumentError } from '../../core/errors.js'
 import type { JobState } from '../../core/job.js'
 import type { ListQuery, Page, StoredJob } from '../job-records.js'
 import { type JobView, readClaim } from './redis-job.js'
-import type { RedisQueues, RedisShard } from './redis-queues.js'
+import type { RedisShard } from './redis-layout.js'
+import { compareBytes, comparePlaces, cursorOf, numberBytes as number, type Place, placeOf } from './redis-place.js'
+import type { RedisQueues } from './redis-queues.js'
 import { bytesIn, listIn, rowsIn, textIn } from './redis-reply.js'
 import type { RedisScripts } from './redis-scripts.js'
 import { viewJobs } from './redis-views.js'
@@ -16,12 +17,6 @@ interface Found {
   readonly job: StoredJob
   readonly place: Place
 }
-
-/**
- * Where a job stands in a listing, compared part by part. By time and by retry the last part is the shard, as jobs of two
- * shards may have the same of everything else; the first of a listing by time is the section.
- */
-type Place = readonly (number | string)[]
 
 interface Section {
   readonly name: SectionName
@@ -79,6 +74,9 @@ const retries: Section = {
   bytesOf: ([attempt, seq]) => Buffer.concat([number(attempt!, 3), number(seq!, 6)]),
 }
 
+/** By time and by retry the last part is the shard, as jobs of two shards may have the same of everything else. */
+const cursorLengths: Record<ListQuery['by'], readonly number[]> = { id: [1], time: [4, 6], retry: [3] }
+
 /** Ids that are walked through at a time where a listing is by id. */
 const stride = 5_000
 
@@ -92,11 +90,11 @@ export class RedisListing {
   }
 
   async list(queue: string, query: ListQuery): Promise<Page> {
-    const after = query.cursor === undefined ? undefined : placeOf(query.cursor, query.by)
-    const [shards] = await this.#queues.find([queue])
+    const after = query.cursor === undefined ? undefined : placeOf(query.cursor, query.by, cursorLengths)
+    const [{ shards } = { shards: [] }] = await this.#queues.find([queue])
     const { order } = await this.#queues.stored(queue)
     const pages = await Promise.all(
-      shards!.map(async (shard, i) => {
+      shards.map(async (shard, i) => {
         const page = await this.#page(shard, query, afterIn(i, query.by, after), order === 'lifo')
         return query.by === 'id' ? page : page.map(({ job, place }) => ({ job, place: [...place, i] }))
       }),
@@ -219,60 +217,4 @@ function startIn(section: Section, after: Place | undefined): readonly number[] 
     if (part > Number(after[i])) return undefined
   }
   return after.slice(section.head.length).map(Number)
-}
-
-function comparePlaces(a: Place, b: Place): number {
-  for (const [i, part] of a.entries()) {
-    const other = b[i]
-    const difference =
-      typeof part === 'string' ? compareBytes(part, String(other)) : part - (other === undefined ? 0 : Number(other))
-    if (difference !== 0) return difference
-  }
-  return 0
-}
-
-/** UTF-8 byte order, as all stores list ids. */
-function compareBytes(a: string, b: string): number {
-  return Buffer.compare(Buffer.from(a), Buffer.from(b))
-}
-
-/** Big-endian, of so many bytes; what does not fit, in a cursor that was made up, is brought to the edge. */
-function number(given: number, length: number): Buffer {
-  const value = Math.min(Math.max(0, given), 2 ** (8 * length) - 1)
-  const bytes = Buffer.alloc(length)
-  if (length <= 6) bytes.writeUIntBE(value, 0, length)
-  else {
-    bytes[0] = Math.floor(value / 2 ** 48)
-    bytes.writeUIntBE(value % 2 ** 48, 1, 6)
-  }
-  return bytes
-}
-
-function cursorOf(place: Place, by: ListQuery['by']): string {
-  return Buffer.from(JSON.stringify([by, ...place])).toString('base64url')
-}
-
-const cursorLengths: Record<ListQuery['by'], readonly number[]> = { id: [1], time: [4, 6], retry: [3] }
-
-function placeOf(cursor: string, by: ListQuery['by']): Place {
-  const parts = parse(cursor)
-  if (!Array.isArray(parts) || parts[0] !== by || !isPlace(parts.slice(1), by)) {
-    throw new InvalidArgumentError(
-      `'${cursor}' is not a cursor of a listing by ${by}. Use the cursor of the page before, with the same query.`,
-    )
-  }
-  return parts.slice(1)
-}
-
-function isPlace(parts: readonly unknown[], by: ListQuery['by']): boolean {
-  if (!cursorLengths[by].includes(parts.length)) return false
-  return parts.every((part) => (by === 'id' ? typeof part === 'string' : Number.isInteger(part)))
-}
-
-function parse(cursor: string): unknown {
-  try {
-    return JSON.parse(Buffer.from(cursor, 'base64url').toString())
-  } catch {
-    return undefined
-  }
 }

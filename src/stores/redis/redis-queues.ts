@@ -1,27 +1,37 @@
 /** The queues of a Redis store as one handle knows them: in which shards each lies. */
 
-import { crc32 } from 'node:zlib'
-import { StoreCorruptError, UnknownQueueError } from '../../core/errors.js'
+import { StoreCorruptError, StoreUnavailableError, UnknownQueueError } from '../../core/errors.js'
 import { type QueueForm, refuseOtherForm } from '../../core/queue.js'
 import type { QueueSettings, StoredQueue } from '../store.js'
 import { namingForeignKey } from './redis-foreign-key.js'
-import { keysOf, queuesKey, shardTag } from './redis-keys.js'
+import { queuesKey } from './redis-keys.js'
+import { layoutIn, layoutText, queueIn, type RedisLayout, type RedisQueue, type RedisShard } from './redis-layout.js'
 import { type RedisArgument, type RedisPort, type RedisReply, ScriptRefusal } from './redis-port.js'
 import { listIn, numberIn, textIn } from './redis-reply.js'
 import type { RedisScript } from './redis-script.js'
 import type { RedisScripts } from './redis-scripts.js'
 
-export interface RedisShard {
-  readonly queue: string
-  /** As every script is given them. */
-  readonly keys: readonly string[]
+/** A shard is not where it was thought to be, and by now it is known where it is: what was asked of it was not done. */
+export class ShardMoved extends Error {
+  override readonly name = 'ShardMoved'
+}
+
+/** How often what was asked follows a shard that moves. A queue moves once, in seconds. */
+const mostMoves = 20
+
+/** Thrown where it is as if shards moved for ever. */
+export function neverSettled(cause?: unknown): StoreUnavailableError {
+  return new StoreUnavailableError(
+    'a shard was looked for in other places again and again and is in none. What was asked was not done; try again, and run `millrace fsck` where it goes on.',
+    { inDoubt: false, cause },
+  )
 }
 
 export class RedisQueues {
   readonly #port: RedisPort
   readonly #scripts: RedisScripts
   readonly #namespace: string
-  readonly #shards = new Map<string, readonly RedisShard[]>()
+  readonly #queues = new Map<string, RedisQueue>()
   /** What this handle opened, for a server whose data were thrown away under it. */
   readonly #opened = new Map<string, QueueSettings>()
 
@@ -33,34 +43,38 @@ export class RedisQueues {
 
   async open(queues: readonly QueueSettings[]): Promise<StoredQueue[]> {
     const names = queues.map(({ name }) => name)
-    const stored = await this.#storedShards(names)
+    const stored = await this.#layouts(names)
     // All are looked at before the first is written.
     await Promise.all(
       queues.map(async (settings, i) => {
-        if (stored[i] === undefined) return
-        const reply = await this.#run(this.#shardsOf(settings.name, stored[i])[0]!, this.#scripts.open, ['0'])
+        const layout = stored[i]
+        if (layout === undefined) return
+        const queue = queueIn(this.#namespace, settings.name, layout)
+        const reply = await this.#run(queue.shards[0]!, this.#scripts.open, ['0'])
         if (reply !== null) refuseOtherForm(settings.name, formIn(reply), settings)
       }),
     )
     return Promise.all(queues.map((settings, i) => this.#write(settings, stored[i])))
   }
 
-  /** The shards of each queue. Throws `UnknownQueueError` where one is not there; nothing was asked of any then. */
-  async find(names: readonly string[]): Promise<(readonly RedisShard[])[]> {
-    const unknown = [...new Set(names.filter((name) => !this.#shards.has(name)))]
-    if (unknown.length > 0) {
-      const stored = await this.#storedShards(unknown)
-      for (const [i, name] of unknown.entries()) {
-        if (stored[i] === undefined) throw new UnknownQueueError(name, await this.names())
-        this.#shards.set(name, this.#shardsOf(name, stored[i]))
-      }
-    }
-    return names.map((name) => this.#shards.get(name)!)
+  /** Throws `UnknownQueueError` where one is not there; nothing was asked of any then. */
+  async find(names: readonly string[]): Promise<RedisQueue[]> {
+    const unknown = [...new Set(names.filter((name) => !this.#queues.has(name)))]
+    if (unknown.length > 0) await this.#look(unknown)
+    return names.map((name) => this.#queues.get(name)!)
   }
 
-  /** Known already, without asking. */
-  known(name: string): readonly RedisShard[] | undefined {
-    return this.#shards.get(name)
+  /** The same, with ordered queues looked up anew: they may be on their way to other shards. */
+  async findNow(names: readonly string[]): Promise<RedisQueue[]> {
+    const doubtful = [...new Set(names)].filter((name) => this.#queues.get(name)?.layout.kind !== 'plain')
+    if (doubtful.length > 0) await this.#look(doubtful)
+    return names.map((name) => this.#queues.get(name)!)
+  }
+
+  /** The server's clock, in ms. */
+  async now(): Promise<number> {
+    const [seconds, microseconds] = listIn(await this.#port.command('TIME', []))
+    return numberIn(seconds) * 1_000 + Math.floor(numberIn(microseconds) / 1_000)
   }
 
   /** The names of all queues of the namespace, in no order. */
@@ -70,21 +84,28 @@ export class RedisQueues {
 
   /** The queue as it is stored. Throws `UnknownQueueError` where it is registered and nothing is stored of it. */
   async stored(name: string): Promise<StoredQueue> {
-    const [shards] = await this.find([name])
-    const reply = await this.run(shards![0]!, this.#scripts.open, ['0'])
-    if (reply !== null) return { name, ...storedIn(reply) }
+    const [queue] = await this.findNow([name])
+    // On the way to others the first may be gone already.
+    for (const shard of [queue!.shards[0]!, ...queue!.next.slice(0, 1)]) {
+      const reply = await this.run(shard, this.#scripts.open, ['0'])
+      if (reply !== null) return storedIn(queue!, reply)
+    }
     await this.#restore(name)
     return this.stored(name)
   }
 
-  /** The shard that an id lies in. */
-  shardOf(shards: readonly RedisShard[], id: string): RedisShard {
-    return shards.length === 1 ? shards[0]! : shards[crc32(id) % shards.length]!
+  /** Writes the layout down where the stored one is still `before`; whether it was. */
+  async change(name: string, before: RedisLayout, after: RedisLayout): Promise<boolean> {
+    const args = [name, layoutText(before), layoutText(after)]
+    const isDone = (await this.#port.run(this.#scripts.layout, [queuesKey(this.#namespace)], args)) === 1
+    if (isDone) this.#queues.set(name, queueIn(this.#namespace, name, after))
+    return isDone
   }
 
   /**
    * Runs a script on a shard. Where the shard is not there any more (its data were thrown away), it is made anew with the
-   * settings it was opened with, and the script is run again; throws `UnknownQueueError` where it was not opened here.
+   * settings it was opened with, and the script is run again; throws `UnknownQueueError` where it was not opened here, and
+   * `ShardMoved` where the queue lies in other shards by now.
    */
   async run(
     shard: RedisShard,
@@ -95,7 +116,7 @@ export class RedisQueues {
     return this.runOver([shard], script, args, replicas)
   }
 
-  /** The same over several shards, which must lie on one server. */
+  /** The same over several shards of one kind, which must lie on one server. */
   async runOver(
     shards: readonly RedisShard[],
     script: RedisScript,
@@ -107,68 +128,147 @@ export class RedisQueues {
       return await this.#port.run(script, keys, args, replicas)
     } catch (error) {
       if (error instanceof StoreCorruptError) throw await namingForeignKey(this.#port, shards, error).catch(() => error)
-      if (!(error instanceof ScriptRefusal) || error.word !== 'unknown') throw error
-      for (const queue of new Set(shards.map((shard) => shard.queue))) await this.#restore(queue)
+      if (!(error instanceof ScriptRefusal) || (error.word !== 'unknown' && error.word !== 'moved')) throw error
+      await this.#follow(shards)
       return this.#port.run(script, keys, args, replicas)
     }
+  }
+
+  /** Runs a script on a shard, be it there or not. */
+  ask(shard: RedisShard, script: RedisScript, args: readonly RedisArgument[]): Promise<RedisReply> {
+    return this.#run(shard, script, args)
+  }
+
+  /** Makes the shards that the layout is on its way to, with these settings and beginnings as the open script is given them. */
+  async make(
+    name: string,
+    layout: RedisLayout,
+    settings: readonly string[],
+    beginning: readonly string[],
+  ): Promise<void> {
+    const { next } = queueIn(this.#namespace, name, layout)
+    await Promise.all(next.map((shard) => this.#run(shard, this.#scripts.open, ['1', ...settings, ...beginning])))
+  }
+
+  /** Asks again as long as shards move under what is asked. */
+  async following<T>(ask: () => Promise<T>): Promise<T> {
+    for (let moves = 0; ; moves += 1) {
+      try {
+        return await ask()
+      } catch (error) {
+        if (!(error instanceof ShardMoved)) throw error
+        if (moves === mostMoves) throw neverSettled(error)
+      }
+    }
+  }
+
+  /** One of the shards is not there, or closed. Resolves where they were made anew; throws `ShardMoved` where they lie elsewhere. */
+  async #follow(shards: readonly RedisShard[]): Promise<void> {
+    let hasMoved = false
+    for (const name of new Set(shards.map(({ queue }) => queue))) {
+      const of = shards.filter(({ queue }) => queue === name)
+      if (of[0]!.kind === 'plain') await this.#restore(name)
+      else hasMoved = (await this.#hasMoved(name, of)) || hasMoved
+    }
+    if (hasMoved) throw new ShardMoved('a shard has moved')
+  }
+
+  async #hasMoved(name: string, shards: readonly RedisShard[]): Promise<boolean> {
+    const before = this.#queues.get(name)
+    const [layout] = await this.#layouts([name])
+    if (layout === undefined) await this.#restore(name)
+    else if (before === undefined || layoutText(layout) !== layoutText(before.layout))
+      this.#queues.set(name, queueIn(this.#namespace, name, layout))
+    const queue = this.#queues.get(name)!
+    const known = new Set([...queue.shards, ...queue.next].map(({ tag }) => tag))
+    if (!shards.every(({ tag }) => known.has(tag))) return true
+    const replies = await Promise.all(shards.map((shard) => this.#run(shard, this.#scripts.open, ['closed'])))
+    const lost = shards.filter((_, i) => replies[i] === 1)
+    if (lost.length === 0) return false
+    if (queue.next.length > 0) for (const { tag } of lost) queue.closed.add(tag)
+    else await this.#restore(name)
+    return queue.next.length > 0
   }
 
   async #restore(queue: string): Promise<void> {
     const settings = this.#opened.get(queue)
     // Kept where it is made anew: whoever looks for it meanwhile would not find it.
     if (settings !== undefined) return void (await this.open([settings]))
-    this.#shards.delete(queue)
+    this.#queues.delete(queue)
     throw new UnknownQueueError(queue, await this.names())
   }
 
-  async #write(settings: QueueSettings, storedShards: number | undefined): Promise<StoredQueue> {
-    const { name, kind, order, maxPending, maxCrashes, resultsCount, dead } = settings
-    const count = storedShards ?? (await this.#fixShards(settings))
-    const shards = this.#shardsOf(name, count)
-    const share = (bound: number | undefined) => (bound === undefined ? '' : String(Math.ceil(bound / count)))
-    const args = [
-      '1',
-      kind,
-      order,
-      share(maxPending),
-      String(maxCrashes),
-      share(resultsCount),
-      dead.ageMs === undefined ? '' : String(Math.ceil(dead.ageMs)),
-      share(dead.count),
-    ]
-    const [first, ...others] = shards
-    const reply = await this.#run(first!, this.#scripts.open, args)
-    // Another process may have been first: who makes the first shard decides the form of all.
-    refuseOtherForm(name, formIn(reply), settings)
+  async #write(settings: QueueSettings, stored: RedisLayout | undefined): Promise<StoredQueue> {
+    const { name, kind } = settings
+    const layout = stored ?? (await this.#fixLayout(settings))
+    if (layout.kind !== kind) refuseOtherForm(name, { ...settings, kind: layout.kind }, settings)
+    const queue = queueIn(this.#namespace, name, layout)
+    const isMoving = layout.towards !== undefined
+    // Another process may have been first: who makes the first shard decides the form of all. On the way to other shards
+    // they are made by whoever brings the queue there.
+    const args = [isMoving ? '2' : '1', ...settingArgs(settings, layout.shards)]
+    const [first, ...others] = queue.shards
+    let reply = await this.#run(first!, this.#scripts.open, args)
+    if (reply !== null) refuseOtherForm(name, formIn(reply), settings)
     await Promise.all(others.map((shard) => this.#run(shard, this.#scripts.open, args)))
-    this.#shards.set(name, shards)
+    for (const shard of queue.next)
+      reply = (await this.#run(shard, this.#scripts.open, ['2', ...settingArgs(settings, queue.next.length)])) ?? reply
+    this.#queues.set(name, queue)
     this.#opened.set(name, settings)
-    return { name, ...storedIn(reply) }
+    return storedIn(queue, reply)
   }
 
   /** Of the number of shards the first that was ever said counts. */
-  async #fixShards({ name, shards = 1 }: QueueSettings): Promise<number> {
+  async #fixLayout({ name, kind, shards = 1 }: QueueSettings): Promise<RedisLayout> {
     const key = queuesKey(this.#namespace)
-    await this.#port.command('HSETNX', [key, name, String(shards)])
-    return numberIn(await this.#port.command('HGET', [key, name]))
+    await this.#port.command('HSETNX', [key, name, layoutText({ kind, shards, generation: 0 })])
+    return layoutOf(name, await this.#port.command('HGET', [key, name]))
   }
 
-  async #storedShards(names: readonly string[]): Promise<(number | undefined)[]> {
+  async #look(names: readonly string[]): Promise<void> {
+    const layouts = await this.#layouts(names)
+    for (const [i, name] of names.entries()) {
+      const layout = layouts[i]
+      if (layout === undefined) {
+        // Its data were thrown away: what was opened here is made anew.
+        if (this.#opened.has(name)) await this.#restore(name)
+        else throw new UnknownQueueError(name, await this.names())
+      } else {
+        const known = this.#queues.get(name)
+        if (known === undefined || layoutText(known.layout) !== layoutText(layout))
+          this.#queues.set(name, queueIn(this.#namespace, name, layout))
+      }
+    }
+  }
+
+  async #layouts(names: readonly string[]): Promise<(RedisLayout | undefined)[]> {
     if (names.length === 0) return []
     const reply = await this.#port.command('HMGET', [queuesKey(this.#namespace), ...names])
-    return listIn(reply).map((count) => (count === null ? undefined : numberIn(count)))
-  }
-
-  #shardsOf(queue: string, count: number): RedisShard[] {
-    return Array.from({ length: count }, (_, shard) => ({
-      queue,
-      keys: keysOf(shardTag(this.#namespace, queue, shard, count)),
-    }))
+    return listIn(reply).map((text, i) => (text === null ? undefined : layoutOf(names[i]!, text)))
   }
 
   #run(shard: RedisShard, script: RedisScript, args: readonly RedisArgument[]): Promise<RedisReply> {
     return this.#port.run(script, shard.keys, args)
   }
+}
+
+/** What the open script is given of the settings for a shard of so many. */
+function settingArgs(settings: QueueSettings, shards: number): string[] {
+  const { kind, order, exclusive = 'id', merge, maxPending, maxCrashes, resultsCount, dead } = settings
+  const share = (bound: number | undefined) => (bound === undefined ? '' : String(Math.ceil(bound / shards)))
+  const isOrdered = kind === 'ordered'
+  return [
+    kind,
+    order,
+    exclusive,
+    merge ?? '',
+    share(maxPending),
+    String(maxCrashes),
+    share(resultsCount),
+    dead.ageMs === undefined ? '' : String(Math.ceil(dead.ageMs)),
+    share(dead.count),
+    isOrdered ? [maxPending, resultsCount, dead.count].map((bound) => bound ?? '').join(',') : '',
+  ]
 }
 
 /**
@@ -184,12 +284,25 @@ export async function unlessUnknown<T>(asked: Promise<T>): Promise<T | undefined
   }
 }
 
-function storedIn(reply: RedisReply): Omit<StoredQueue, 'name'> {
-  const [, , paused, draining] = listIn(reply)
-  return { ...formIn(reply), paused: paused === 1, draining: draining === 1 }
+function layoutOf(name: string, text: RedisReply): RedisLayout {
+  const layout = layoutIn(textIn(text))
+  if (layout !== undefined) return layout
+  throw new StoreCorruptError(
+    `the registry says that queue '${name}' has '${textIn(text)}' shards, which cannot be. Run \`millrace fsck\`.`,
+  )
 }
 
-function formIn(reply: RedisReply): QueueForm {
-  const [kind, order] = listIn(reply)
-  return { kind: textIn(kind) as QueueForm['kind'], order: textIn(order) as QueueForm['order'] }
+function storedIn({ name, layout }: RedisQueue, reply: RedisReply): StoredQueue {
+  const [, , , paused, draining] = listIn(reply)
+  const shards = layout.kind === 'plain' ? 1 : layout.shards
+  return { name, ...formIn(reply), shards, paused: paused === 1, draining: draining === 1 }
+}
+
+function formIn(reply: RedisReply): Required<QueueForm> {
+  const [kind, order, exclusive] = listIn(reply)
+  return {
+    kind: textIn(kind) as QueueForm['kind'],
+    order: textIn(order) as QueueForm['order'],
+    exclusive: textIn(exclusive) as Required<QueueForm>['exclusive'],
+  }
 }

@@ -1,13 +1,20 @@
 /**
- * Quiet queues: those a claim found with nothing in them, and a wait heard nothing of since. An idle worker asks them again
+ * Quiet queues: those, or shards of ordered ones, that a claim found with nothing in them, and a wait heard nothing of since. An idle worker asks them again
  * every few seconds, in case a ring was lost; that asks only whether there is anything at all, by one plain command.
  */
 
 import type { Clock } from '../../core/clock.js'
-import type { Claimed, ClaimFrom, Wait } from '../store.js'
+import type { Claimed, Wait } from '../store.js'
+import { keyIn } from './redis-keys.js'
+import type { RedisShard } from './redis-layout.js'
 import type { RedisPort } from './redis-port.js'
-import type { RedisShard } from './redis-queues.js'
 import { numberIn } from './redis-reply.js'
+
+/** What is asked as one: a plain queue, or a shard of an ordered one. */
+export interface Asking {
+  readonly queue: string
+  readonly shard?: number
+}
 
 interface Emptiness {
   /** What the claim was told, and when, on the monotonic clock. */
@@ -35,51 +42,64 @@ export class QuietQueues {
   }
 
   /** A claim was answered. */
-  answered(from: readonly ClaimFrom[], { now, waits, claims }: Claimed): void {
+  answered(asked: readonly Asking[], { now, waits, claims }: Claimed): void {
     const foundAt = this.#mono()
     this.#now = now
     this.#readAt = foundAt
-    for (const { queue } of from) this.#empty.delete(queue)
+    for (const one of asked) this.#empty.delete(nameOf(one))
     if (claims.length > 0) return
     for (const wait of waits)
       if (wait.reason === 'empty' && wait.forMs === undefined)
-        this.#empty.set(wait.queue, { wait, foundAt, isQuiet: false })
-    for (const { queue, reason } of waits) if (reason === 'suspect') this.#empty.delete(queue)
+        this.#empty.set(nameOf(wait), { wait, foundAt, isQuiet: false })
+    for (const wait of waits) if (wait.reason === 'suspect') this.#empty.delete(nameOf(wait))
   }
 
   /** A wait has ended: with a ring for these queues, or for none. */
   waited(queues: readonly string[], rung: readonly string[]): void {
-    for (const queue of rung) this.#empty.delete(queue)
+    for (const [name, { wait }] of this.#empty) if (rung.includes(wait.queue)) this.#empty.delete(name)
     if (rung.length > 0) return
-    for (const queue of queues) {
-      const known = this.#empty.get(queue)
-      if (known !== undefined) this.#empty.set(queue, { ...known, isQuiet: true })
-    }
+    for (const [name, known] of this.#empty)
+      if (queues.includes(known.wait.queue)) this.#empty.set(name, { ...known, isQuiet: true })
   }
 
-  /** Whether the queue was found empty just now. */
-  isFresh(queue: string): boolean {
-    return (this.#empty.get(queue)?.foundAt ?? Number.NEGATIVE_INFINITY) >= this.#mono() - freshMs
+  /** Whether it was found empty just now. */
+  isFresh(one: Asking): boolean {
+    return (this.#empty.get(nameOf(one))?.foundAt ?? Number.NEGATIVE_INFINITY) >= this.#mono() - freshMs
   }
 
-  /** The answer to a claim of queues that are all quiet and still hold nothing; undefined where they must be asked. */
-  async answerTo(from: readonly ClaimFrom[], shards: readonly (readonly RedisShard[])[]): Promise<Claimed | undefined> {
-    const known = from.map(({ queue }) => this.#empty.get(queue))
+  /** The answer to a claim where all that is asked is quiet and still holds nothing; undefined where it must be asked. */
+  async answerTo(asked: readonly Asking[], shards: readonly RedisShard[]): Promise<Claimed | undefined> {
+    const known = asked.map((one) => this.#empty.get(nameOf(one)))
     if (!known.every((one) => one?.isQuiet)) return undefined
     const foundAt = this.#mono()
-    if (await this.holdAnything(shards.flat())) return undefined
-    for (const { wait } of known as Emptiness[]) this.#empty.set(wait.queue, { wait, foundAt, isQuiet: false })
+    if (await this.holdAnything(shards)) return undefined
+    for (const { wait } of known as Emptiness[]) this.#empty.set(nameOf(wait), { wait, foundAt, isQuiet: false })
     const waits = (known as Emptiness[]).map(({ wait }) => wait)
     const now = this.#now + Math.round(foundAt - this.#readAt)
     return { now, claims: [], crashed: [], buried: [], waits, more: false }
   }
 
-  /** Whether there is anything in these that a claim could give or change, by one plain command; on a cluster by one for each. */
+  /**
+   * Whether there is anything in these that a claim could give or change, by one plain command; on a cluster by one for
+   * each. Of an ordered queue also whether the shard itself is gone: then its jobs lie in others.
+   */
   async holdAnything(shards: readonly RedisShard[]): Promise<boolean> {
-    const keys = shards.map((shard) => shard.keys.slice(0, holding))
-    const asked = this.#port.isCluster ? keys : [keys.flat()]
-    const counts = await Promise.allSettled(asked.map((some) => this.#port.command('EXISTS', some)))
+    if (shards.length === 0) return false
+    const parts = shards.map(({ kind, keys }) => ({
+      keys: [...keys.slice(0, holding), ...(kind === 'plain' ? [] : [keyIn(keys, 'meta')])],
+      expected: kind === 'plain' ? 0 : 1,
+    }))
+    const together = {
+      keys: parts.flatMap(({ keys }) => keys),
+      expected: parts.reduce((sum, one) => sum + one.expected, 0),
+    }
+    const asked = this.#port.isCluster ? parts : [together]
+    const counts = await Promise.allSettled(asked.map(({ keys }) => this.#port.command('EXISTS', keys)))
     // Of a shard that cannot be reached nothing is known: the claim finds out.
-    return counts.some((count) => count.status === 'rejected' || numberIn(count.value) > 0)
+    return counts.some((count, i) => count.status === 'rejected' || numberIn(count.value) !== asked[i]!.expected)
   }
+}
+
+function nameOf({ queue, shard }: Asking): string {
+  return shard === undefined ? queue : `${queue} ${shard}`
 }

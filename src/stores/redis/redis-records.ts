@@ -1,11 +1,23 @@
 /** Administration of the jobs of a Redis store. */
 
-import { stepLimit } from '../../core/upkeep.js'
-import type { Records, Step, Where } from '../job-records.js'
+import { stepLimit, stepPayloads } from '../../core/upkeep.js'
+import {
+  type ListQuery,
+  type Page,
+  payloadsInRecord,
+  type Records,
+  type Step,
+  type StoredJob,
+  type Where,
+} from '../job-records.js'
 import type { RedisEnds } from './redis-ends.js'
+import { liveShards, type RedisShard, shardsHolding } from './redis-layout.js'
 import type { RedisListing } from './redis-listing.js'
-import { type RedisQueues, type RedisShard, unlessUnknown } from './redis-queues.js'
+import { viewOrdered } from './redis-ordered-job.js'
+import type { RedisOrderedListing } from './redis-ordered-listing.js'
+import { type RedisQueues, unlessUnknown } from './redis-queues.js'
 import { listIn, numberIn } from './redis-reply.js'
+import type { RedisReshard } from './redis-reshard.js'
 import type { RedisScripts } from './redis-scripts.js'
 import { viewJobs } from './redis-views.js'
 
@@ -17,37 +29,115 @@ interface Verb {
   readonly reason?: string | undefined
 }
 
+/** Ids, or what they are meant by. */
+type Selected = readonly string[] | 'all' | 'failed'
+
+function selection(where: Selected): readonly string[] {
+  return typeof where === 'string' ? [where] : ['ids', ...where]
+}
+
 export function redisRecords(
   queues: RedisQueues,
   scripts: RedisScripts,
   listing: RedisListing,
+  orderedListing: RedisOrderedListing,
+  reshard: RedisReshard,
   ends: RedisEnds,
 ): Records {
-  async function change(queue: string, where: Where, verb: Verb): Promise<Step> {
-    const [shards] = await queues.find([queue])
-    let changed = 0
-    for (const [i, shard] of shards!.entries()) {
-      const ids = typeof where === 'object' ? where.ids.filter((id) => queues.shardOf(shards!, id) === shard) : []
-      if (typeof where === 'object' && ids.length === 0) continue
-      const step = await changeIn(shard, typeof where === 'object' ? ids : where, verb, stepLimit - changed)
-      changed += step.changed
-      // A step that is full does not look into the shards behind it: asking again does.
-      if (step.more || (changed === stepLimit && i < shards!.length - 1)) return { changed, more: true }
-    }
-    return { changed, more: false }
+  async function change(name: string, where: Where, verb: Verb): Promise<Step> {
+    return queues.following(async () => {
+      const [queue] = await queues.findNow([name])
+      const step = { changed: 0, payloads: 0 }
+      const shards = liveShards(queue!)
+      for (const [i, shard] of shards.entries()) {
+        const ids = typeof where === 'object' ? where.ids.filter((id) => shardsHolding(queue!, id).includes(shard)) : []
+        if (typeof where === 'object' && ids.length === 0) continue
+        const selected = typeof where === 'object' ? ids : where
+        if (shard.kind === 'ordered') {
+          const { changed, payloads, more } = await changeOrdered(shard, selected, verb, step)
+          step.changed += changed
+          step.payloads += payloads
+          if (more) return { changed: step.changed, more: true }
+        } else {
+          const { changed, more } = await changeIn(shard, selected, verb, stepLimit - step.changed)
+          step.changed += changed
+          // A step that is full does not look into the shards behind it: asking again does.
+          if (more || (step.changed === stepLimit && i < shards.length - 1))
+            return { changed: step.changed, more: true }
+        }
+      }
+      return { changed: step.changed, more: false }
+    })
   }
 
-  async function changeIn(shard: RedisShard, where: readonly string[] | 'all' | 'failed', verb: Verb, most: number) {
+  async function changeIn(shard: RedisShard, where: Selected, verb: Verb, most: number) {
     const { name, states, rings, reason } = verb
     const args = [name, states, String(most), rings ? '1' : '0', reason === undefined ? '' : `=${reason}`]
-    const selection = typeof where === 'string' ? [where] : ['ids', ...where]
-    const [changed, more] = listIn(await queues.run(shard, scripts.change, [...args, ...selection]))
+    const [changed, more] = listIn(await queues.run(shard, scripts.change, [...args, ...selection(where)]))
     return { changed: numberIn(changed), more: more === 1 }
   }
 
-  async function everywhere(queue: string, args: readonly string[]): Promise<void> {
-    const [shards] = await queues.find([queue])
-    await Promise.all(shards!.map((shard) => queues.run(shard, scripts.switch, args)))
+  /** `before`: what the step has changed in other shards. One that is full is only told whether there is more. */
+  async function changeOrdered(
+    shard: RedisShard,
+    where: Selected,
+    verb: Verb,
+    before: { readonly changed: number; readonly payloads: number },
+  ) {
+    const { name, states, rings, reason } = verb
+    const args = [
+      name,
+      states,
+      String(stepLimit - before.changed),
+      rings ? '1' : '0',
+      reason === undefined ? '' : `=${reason}`,
+      String(Math.max(0, stepPayloads - before.payloads)),
+    ]
+    const reply = await queues.run(shard, scripts.changeOrdered, [...args, ...selection(where)])
+    const [changed, more, payloads] = listIn(reply)
+    return { changed: numberIn(changed), payloads: numberIn(payloads), more: more === 1 }
+  }
+
+  /** What there is of the id in the shards where it may be; the first that is there. */
+  async function firstOf<T>(name: string, id: string, look: (shard: RedisShard) => Promise<T | undefined>) {
+    return queues.following(async () => {
+      const [queue] = await queues.findNow([name])
+      for (const shard of shardsHolding(queue!, id)) {
+        const found = await look(shard)
+        if (found !== undefined) return found
+      }
+      return undefined
+    })
+  }
+
+  async function ordered(shard: RedisShard, of: 'live' | 'dead', id: string): Promise<StoredJob | undefined> {
+    const [view] = await viewOrdered(queues, scripts, shard, of, [id], payloadsInRecord)
+    return view === undefined || view.isHidden ? undefined : view.job
+  }
+
+  async function list(name: string, query: ListQuery): Promise<Page> {
+    return queues.following(async () => {
+      const [queue] = await queues.findNow([name])
+      if (queue!.layout.kind === 'plain') return listing.list(name, query)
+      const { order } = await queues.stored(name)
+      return orderedListing.list(queue!, order === 'lifo', query)
+    })
+  }
+
+  async function everywhere(name: string, args: readonly string[]): Promise<void> {
+    await queues.following(async () => {
+      const [queue] = await queues.findNow([name])
+      await Promise.all(liveShards(queue!).map((shard) => queues.run(shard, scripts.switch, args)))
+    })
+  }
+
+  /** Of a plain queue the job itself, where it is dead. */
+  async function morgueEntry(queue: string, id: string): Promise<StoredJob | undefined> {
+    return firstOf(queue, id, async (shard) => {
+      if (shard.kind === 'ordered') return ordered(shard, 'dead', id)
+      const [view] = await viewJobs(queues, scripts, shard, [id])
+      return view!.job?.state === 'dead' ? view!.job : undefined
+    })
   }
 
   const dead = (where: Where): Where => (where === 'failed' ? 'all' : where)
@@ -59,13 +149,18 @@ export function redisRecords(
       return stored.filter((one) => one !== undefined)
     },
 
-    async get(queue, id) {
-      const [shards] = await queues.find([queue])
-      const [view] = await viewJobs(queues, scripts, queues.shardOf(shards!, id), [id])
-      return view!.job ?? view!.memory
+    get: async (queue, id) => {
+      const live = await firstOf(queue, id, async (shard) => {
+        if (shard.kind === 'ordered') return ordered(shard, 'live', id)
+        const [view] = await viewJobs(queues, scripts, shard, [id])
+        return view!.job ?? view!.memory
+      })
+      if (live !== undefined) return live
+      const [found] = await queues.find([queue])
+      return found!.layout.kind === 'plain' ? undefined : morgueEntry(queue, id)
     },
 
-    list: (queue, query) => listing.list(queue, query),
+    list,
     cancel: (queue, where, reason) => change(queue, where, { name: 'cancel', states: 'wsu', reason }),
     delete: (queue, where) =>
       change(queue, where, { name: 'delete', states: typeof where === 'object' ? 'wsc' : 'ws' }),
@@ -73,9 +168,15 @@ export function redisRecords(
     bury: (queue, where) => change(queue, where, { name: 'bury', states: 'ws' }),
 
     async fail(queue, id, { delayMs, last, reason }) {
-      const [shards] = await queues.find([queue])
-      const args = ['fail', id, String(Math.ceil(delayMs)), last ? '1' : '0', reason]
-      return (await queues.run(queues.shardOf(shards!, id), scripts.switch, args)) === 1 ? 'ok' : 'gone'
+      const args = [id, String(Math.ceil(delayMs)), last ? '1' : '0', reason]
+      const failed = await firstOf(queue, id, async (shard) => {
+        const asked =
+          shard.kind === 'plain'
+            ? queues.run(shard, scripts.switch, ['fail', ...args])
+            : queues.run(shard, scripts.failOrdered, args)
+        return (await asked) === 1 ? ('ok' as const) : undefined
+      })
+      return failed ?? 'gone'
     },
 
     pause: (queue) => everywhere(queue, ['pause']),
@@ -83,8 +184,11 @@ export function redisRecords(
     drain: (queue) => everywhere(queue, ['drain']),
     clear: (queue) => change(queue, 'all', { name: 'delete', states: 'wsd' }),
 
+    reshard: (queue, shards) => queues.following(() => reshard.reshard(queue, shards)),
+    move: (from, to) => queues.following(() => reshard.move(from, to)),
     morgue: {
-      list: (queue, query) => listing.list(queue, { ...query, state: 'dead' }),
+      get: morgueEntry,
+      list: (queue, query) => list(queue, { ...query, state: 'dead' }),
       revive: (queue, where) => change(queue, dead(where), { name: 'revive', states: 'd', rings: true }),
       delete: (queue, where) => change(queue, dead(where), { name: 'delete', states: 'd' }),
     },

@@ -1,13 +1,15 @@
 /** The registry of workers of a Redis store, with the claims they hold. */
 
 import { stepLimit } from '../../core/upkeep.js'
-import type { Buried, ClaimKey, Crash } from '../store.js'
+import type { Buried, Crash } from '../store.js'
 import type { HeldClaim, WorkerRecord, WorkerRegistry } from '../worker-registry.js'
-import { buriedIn, crashIn } from './redis-claim.js'
+import { buriedIn, crashIn } from './redis-ask.js'
+import { dealt } from './redis-deal.js'
 import { readBeat, readClaim } from './redis-job.js'
 import { workersKey } from './redis-keys.js'
+import { liveShards, type RedisShard } from './redis-layout.js'
 import type { RedisPort } from './redis-port.js'
-import { type RedisQueues, type RedisShard, unlessUnknown } from './redis-queues.js'
+import { type RedisQueues, unlessUnknown } from './redis-queues.js'
 import { bytesIn, listIn, numberIn, rowsIn, textIn } from './redis-reply.js'
 import type { RedisScripts } from './redis-scripts.js'
 
@@ -20,7 +22,7 @@ export function redisRegistry(
   const key = workersKey(namespace)
 
   async function allShards(): Promise<RedisShard[]> {
-    return (await queues.find(await queues.names())).flat()
+    return (await queues.findNow(await queues.names())).flatMap(liveShards)
   }
 
   async function held(worker: string): Promise<HeldClaim[]> {
@@ -37,7 +39,7 @@ export function redisRegistry(
         ...readClaim(bytesIn(claim)),
         beat: bytesIn(beat),
       }))
-      .sort((a, b) => a.fence - b.fence || a.seq - b.seq)
+      .sort((a, b) => a.fence - b.fence || a.seq - b.seq || compareBytes(a.id, b.id))
       .map(({ id, task, fence, alone, beat }) => {
         const { updatedAt: _, ...said } = beat.length === 0 ? {} : readBeat(beat)
         return { queue: shard.queue, id, fence, task, alone, ...said }
@@ -72,20 +74,15 @@ export function redisRegistry(
     held,
 
     async gone(claims, worker) {
-      const shards = await queues.find(claims.map(({ queue }) => queue))
-      const byShard = new Map<RedisShard, ClaimKey[]>()
-      for (const [i, claim] of claims.entries()) {
-        const shard = queues.shardOf(shards[i]!, claim.id)
-        byShard.set(shard, [...(byShard.get(shard) ?? []), claim])
-      }
       const crashed: Crash[] = []
       const buried: Buried[] = []
-      for (const [shard, of] of byShard) {
-        const args = of.flatMap(({ id, fence }) => [id, String(fence)])
-        const [ended, dead] = listIn(await queues.run(shard, scripts.gone, [worker, ...args]))
+      await dealt(queues, claims, async (shard, numbers) => {
+        const args = numbers.flatMap((i) => [claims[i]!.id, String(claims[i]!.fence)])
+        const script = shard.kind === 'plain' ? scripts.gone : scripts.goneOrdered
+        const [ended, dead] = listIn(await queues.run(shard, script, [worker, ...args]))
         crashed.push(...rowsIn(ended, 6).map((row) => crashIn(shard.queue, row)))
         buried.push(...rowsIn(dead, 4).map((row) => buriedIn(shard.queue, row)))
-      }
+      })
       if ((await held(worker)).length === 0) await remove(worker)
       const named = (job: { queue: string; id: string }) =>
         claims.findIndex(({ queue, id }) => queue === job.queue && id === job.id)
@@ -95,4 +92,9 @@ export function redisRegistry(
       }
     },
   }
+}
+
+/** UTF-8 byte order: of an ordered queue those of one call stand by their ids. */
+function compareBytes(a: string, b: string): number {
+  return Buffer.compare(Buffer.from(a), Buffer.from(b))
 }

@@ -44,6 +44,7 @@ const everywhere = [
   'zrem K m',
   'zcard K',
   'zscore K m',
+  'zlexcount K - +',
   'zscan K 0',
   'zrange K 0 0',
   'zremrangebyrank K 0 0',

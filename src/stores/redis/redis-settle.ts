@@ -1,9 +1,11 @@
 /** The ends and the beats of claims on a Redis store: items dealt out to their shards, answers put back in order. */
 
 import type { Beat, ClaimKey, ExtendAnswer, ExtendItem, SettleAnswer, SettleItem } from '../store.js'
+import { dealt } from './redis-deal.js'
 import { resultBytes } from './redis-job.js'
+import type { RedisShard } from './redis-layout.js'
 import type { RedisArgument } from './redis-port.js'
-import type { RedisQueues, RedisShard } from './redis-queues.js'
+import type { RedisQueues } from './redis-queues.js'
 import { textIn } from './redis-reply.js'
 import type { RedisScript } from './redis-script.js'
 import type { RedisScripts } from './redis-scripts.js'
@@ -18,7 +20,8 @@ export function settleItems(
   scripts: RedisScripts,
   items: readonly SettleItem[],
 ): Promise<SettleAnswer[]> {
-  return dealt(queues, scripts.settle, items, pushSettle, settleAnswers)
+  const scriptFor = ({ kind }: RedisShard) => (kind === 'plain' ? scripts.settle : scripts.settleOrdered)
+  return answered(queues, scriptFor, items, pushSettle, settleAnswers)
 }
 
 export function extendItems(
@@ -26,40 +29,33 @@ export function extendItems(
   scripts: RedisScripts,
   items: readonly ExtendItem[],
 ): Promise<ExtendAnswer[]> {
-  return dealt(queues, scripts.extend, items, pushExtend, extendAnswers)
+  return answered(queues, () => scripts.extend, items, pushExtend, extendAnswers)
 }
 
-async function dealt<Item extends ClaimKey, Answer>(
+async function answered<Item extends ClaimKey, Answer>(
   queues: RedisQueues,
-  script: RedisScript,
+  scriptFor: (shard: RedisShard) => RedisScript,
   items: readonly Item[],
   push: (args: RedisArgument[], item: Item) => void,
   answersBy: Record<string, Answer>,
 ): Promise<Answer[]> {
-  const found = await queues.find(items.map(({ queue }) => queue))
-  const trips = new Map<RedisShard, { at: number[]; args: RedisArgument[] }[]>()
-  for (const [i, item] of items.entries()) {
-    const shard = queues.shardOf(found[i]!, item.id)
-    const others = trips.get(shard) ?? []
-    let trip = others.at(-1)
-    if (trip === undefined || trip.at.length === mostItems) {
-      trip = { at: [], args: [] }
-      others.push(trip)
-      trips.set(shard, others)
-    }
-    trip.at.push(i)
-    push(trip.args, item)
-  }
   const answers = new Array<Answer>(items.length)
-  const sent = [...trips].flatMap(([shard, of]) =>
-    of.map(async ({ at, args }) => {
-      const reply = textIn(await queues.run(shard, script, args))
-      for (const [n, i] of at.entries()) answers[i] = answersBy[reply[n]!]!
-    }),
-  )
-  const ended = await Promise.allSettled(sent)
-  const failed = ended.find((one) => one.status === 'rejected')
-  if (failed !== undefined) throw failed.reason
+  await dealt(queues, items, async (shard, numbers) => {
+    const trips: Promise<void>[] = []
+    for (let from = 0; from < numbers.length; from += mostItems) {
+      const some = numbers.slice(from, from + mostItems)
+      const args: RedisArgument[] = []
+      for (const i of some) push(args, items[i]!)
+      trips.push(
+        queues.run(shard, scriptFor(shard), args).then((reply) => {
+          const letters = textIn(reply)
+          for (const [n, i] of some.entries()) answers[i] = answersBy[letters[n]!]!
+        }),
+      )
+    }
+    const failed = (await Promise.allSettled(trips)).find((trip) => trip.status === 'rejected')
+    if (failed !== undefined) throw failed.reason
+  })
   return answers
 }
 

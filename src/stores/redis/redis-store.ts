@@ -28,13 +28,16 @@ import { RedisEnds } from './redis-ends.js'
 import { enqueueCalls } from './redis-enqueue.js'
 import { examineRedis } from './redis-examine.js'
 import { RedisListing } from './redis-listing.js'
+import { RedisOrderedListing } from './redis-ordered-listing.js'
 import type { RedisPort } from './redis-port.js'
 import { RedisQueues } from './redis-queues.js'
 import { QuietQueues } from './redis-quiet.js'
 import { redisRecords } from './redis-records.js'
 import { redisRegistry } from './redis-registry.js'
+import { RedisReshard } from './redis-reshard.js'
 import { type RedisScripts, redisScripts } from './redis-scripts.js'
 import { extendItems, settleItems } from './redis-settle.js'
+import { RedisTransfer } from './redis-transfer.js'
 import { RedisWait } from './redis-wait.js'
 
 /** A hundred years: what a store of numbers holds exactly on top of now. */
@@ -45,7 +48,7 @@ const closeMs = 1_000
 
 export const redisTraits: StoreTraits = {
   name: 'redis',
-  ordered: false,
+  ordered: true,
   priority: true,
   groups: false,
   throttled: false,
@@ -98,7 +101,9 @@ export class RedisStore implements Store {
     this.#wait = new RedisWait(port, this.#queues, this.#scripts, quiet)
     this.#ends = new RedisEnds(port, this.#queues, this.#scripts)
     const listing = new RedisListing(this.#queues, this.#scripts)
-    this.records = redisRecords(this.#queues, this.#scripts, listing, this.#ends)
+    const reshard = new RedisReshard(this.#queues, new RedisTransfer(this.#queues, port.isCluster))
+    const orderedListing = new RedisOrderedListing(this.#queues, this.#scripts)
+    this.records = redisRecords(this.#queues, this.#scripts, listing, orderedListing, reshard, this.#ends)
     this.workers = redisRegistry(port, this.#queues, this.#scripts, namespace)
     this.health = {
       examine: () => examineRedis({ port, queues: this.#queues, namespace, replicas }),
@@ -136,7 +141,7 @@ export class RedisStore implements Store {
 
   async depth(queues: readonly string[]): Promise<{ readonly now: number; readonly depths: Depth[] }> {
     this.#refuseClosed()
-    return depthsOf(this.#port, this.#queues, this.#scripts, queues)
+    return this.#queues.following(() => depthsOf(this.#queues, this.#scripts, queues))
   }
 
   async wait(queues: readonly string[], forMs: number, signal: AbortSignal): Promise<string[]> {

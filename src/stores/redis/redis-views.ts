@@ -1,7 +1,8 @@
 /** Views: jobs of a Redis store, looked at by id. */
 
 import { type JobView, viewIn } from './redis-job.js'
-import type { RedisQueues, RedisShard } from './redis-queues.js'
+import type { RedisShard } from './redis-layout.js'
+import type { RedisQueues } from './redis-queues.js'
 import { listIn, numberIn, textIn } from './redis-reply.js'
 import type { RedisScripts } from './redis-scripts.js'
 

@@ -1,9 +1,10 @@
 /** The waits on a Redis store: all of a handle share one blocking connection, or on a cluster one that listens. */
 
 import { systemRandom } from '../../core/clock.js'
-import { shardKeys } from './redis-keys.js'
+import { keyIn } from './redis-keys.js'
+import { liveShards, type RedisShard } from './redis-layout.js'
 import type { RedisPort } from './redis-port.js'
-import type { RedisQueues, RedisShard } from './redis-queues.js'
+import type { RedisQueues } from './redis-queues.js'
 import type { QuietQueues } from './redis-quiet.js'
 import { reached } from './redis-reached.js'
 import { listIn, numberIn } from './redis-reply.js'
@@ -16,11 +17,9 @@ interface Waiting {
   readonly fail: (error: unknown) => void
 }
 
-const wakeAt = shardKeys.indexOf('wake')
-
 /** The key of the marker of a shard. */
 function markerOf({ keys }: RedisShard): string {
-  return keys[wakeAt]!
+  return keyIn(keys, 'wake')
 }
 
 /** Blocking for less is not worth a trip. */
@@ -54,10 +53,12 @@ export class RedisWait {
 
   async #forQueues(names: readonly string[], forMs: number, signal: AbortSignal): Promise<string[]> {
     const until = performance.now() + forMs
-    const shards = (await this.#queues.find(names)).flat()
+    const shards = (await this.#queues.find(names)).flatMap(liveShards)
     if (shards.length === 0 || signal.aborted) return []
     if (this.#port.isCluster) return this.#listening(shards, until, signal)
-    const unknown = shards.filter(({ queue }) => !this.#quiet.isFresh(queue))
+    const unknown = shards.filter(
+      ({ queue, kind, shard }) => !this.#quiet.isFresh(kind === 'plain' ? { queue } : { queue, shard }),
+    )
     const isWorth = unknown.length > 0 && (await this.#quiet.holdAnything(unknown))
     const found = isWorth ? await this.#look(unknown) : []
     if (found.length > 0 || signal.aborted || this.#isClosed) return found
@@ -198,12 +199,18 @@ export class RedisWait {
   async #look(shards: readonly RedisShard[]): Promise<string[]> {
     const needing = this.#port.isCluster
       ? (await reached(shards.map((shard) => this.#needing([shard])))).flat()
-      : await this.#needing(shards)
+      : (
+          await Promise.all(
+            ['plain', 'ordered'].map((kind) => this.#needing(shards.filter((one) => one.kind === kind))),
+          )
+        ).flat()
     return [...new Set(needing)]
   }
 
   async #needing(shards: readonly RedisShard[]): Promise<string[]> {
-    const replies = listIn(await this.#queues.runOver(shards, this.#scripts.look, [])).map(numberIn)
+    if (shards.length === 0) return []
+    const script = shards[0]!.kind === 'plain' ? this.#scripts.look : this.#scripts.lookOrdered
+    const replies = listIn(await this.#queues.runOver(shards, script, [])).map(numberIn)
     return shards.filter((_, i) => replies[i] === 1).map(({ queue }) => queue)
   }
 }

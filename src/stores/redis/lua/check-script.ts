@@ -4,6 +4,8 @@
  */
 
 import { redisScript } from '../redis-script.js'
+import { orderedChecks, orderedSums } from './check-ordered-lua.js'
+import { orderedJobs } from './ordered-lua.js'
 import { jobs, prelude } from './prelude.js'
 
 /** A breach is written down as word, key, id. Jobs are read with care: here their bytes may be anything. */
@@ -178,7 +180,12 @@ local function check_element(element, before)
   local set, own = standing(j)
   if set ~= 'line' or own ~= element then say('misplaced', name, id) end
 end
+-- What is checked in another way, and which of those are sorted sets.
+local own_checks, sets = {}, {}
+`
 
+/** The end of both walks. */
+const steps = `
 local next = '0'
 if name == 'line' then
   -- Each page shows once more the element that the one before it ended with, for the order.
@@ -190,12 +197,13 @@ if name == 'line' then
     check_element(element, elements[i - 1])
   end
 else
-  local page = call(ids_from[name] and 'ZSCAN' or 'HSCAN', key, cursor, 'COUNT', count)
+  local page = call((ids_from[name] or sets[name]) and 'ZSCAN' or 'HSCAN', key, cursor, 'COUNT', count)
   next = page[1]
   for i = 1, #page[2], 2 do
     local one, value = page[2][i], page[2][i + 1]
     bytes = bytes + #one + #value
-    if ids_from[name] then check_member(one, value)
+    if own_checks[name] then own_checks[name](one, value)
+    elseif ids_from[name] then check_member(one, value)
     elseif name == 'jobs' then check_job(one)
     elseif name == 'ended' then check_memory(one, value)
     elseif name == 'batches' then check_batch(one)
@@ -224,8 +232,8 @@ const sums = `
 local stale = tonumber(call('HGET', META, 'stale')) or 0
 local count = call('HLEN', JOBS)
 local standing_count = call('LLEN', LINE) - stale
-for _, key in ipairs({ READY, SUSPECTS, LATER, DONE, DEAD }) do standing_count = standing_count + call('ZCARD', key) end
-standing_count = standing_count + call('HLEN', CLAIMS)
+for _, key in ipairs({ READY, SUSPECTS, LATER, DONE }) do standing_count = standing_count + call('ZCARD', key) end
+standing_count = standing_count + call('HLEN', CLAIMS) + (ORDERED and 0 or call('ZCARD', DEAD))
 if stale > call('LLEN', LINE) then say('overcounted', 'line', 'stale') end
 
 -- Enqueues keep no more than 1,000; more at once would be too much to look at.
@@ -253,10 +261,14 @@ const scan = `return redis.call('SCAN', ARGV[1], 'MATCH', ARGV[2], 'COUNT', ARGV
 export function checkScripts(isCluster: boolean) {
   const script = (name: string, ...parts: string[]) =>
     redisScript(name, prelude(isCluster) + jobs + parts.join(''), { readOnly: true })
+  const ordered = (name: string, ...parts: string[]) =>
+    redisScript(name, prelude(isCluster, 'ordered') + orderedJobs + parts.join(''), { readOnly: true })
   return {
     types: script('check-types', types),
-    sums: script('check-sums', breaches, sums),
-    walk: script('check-walk', breaches, walk),
+    sums: script('check-sums', breaches, 'local ORDERED = false', sums),
+    walk: script('check-walk', breaches, walk, steps),
+    sumsOrdered: ordered('check-sums-ordered', breaches, orderedSums, sums),
+    walkOrdered: ordered('check-walk-ordered', breaches, walk, orderedChecks, steps),
     scan: redisScript('check-scan', scan, { readOnly: true }),
   }
 }

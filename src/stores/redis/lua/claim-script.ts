@@ -2,7 +2,8 @@
 
 import { redisScript } from '../redis-script.js'
 import { crashes } from './crash-lua.js'
-import { jobs, prelude } from './prelude.js'
+import { leads } from './leads-lua.js'
+import { bySequence, jobs, prelude } from './prelude.js'
 import { readyJobs } from './ready-lua.js'
 
 /**
@@ -17,7 +18,7 @@ import { readyJobs } from './ready-lua.js'
  */
 const text = String.raw`
 local worker, alone, wants_heads, most_bytes = ARGV[1], ARGV[2] == '1', ARGV[3] == '1', tonumber(ARGV[4])
-local waits, crashed, buried, heads = {}, {}, {}, {}
+local crashed, buried, heads = {}, {}, {}
 local granted, fence, ids, records, pasts, errors = -1, 0, {}, {}, {}, {}
 local more = false
 for n = 0, #KEYS / SIZE - 1 do
@@ -25,42 +26,6 @@ for n = 0, #KEYS / SIZE - 1 do
   if call('EXISTS', META) == 0 then return redis.error_reply('MILLRACE unknown') end
 end
 
-local function wait_for(index, reason, for_ms, leads)
-  for _, part in ipairs({ index, reason, for_ms or -1, leads and 1 or 0 }) do waits[#waits + 1] = part end
-end
-local function first_change()
-  local change
-  local first = call('ZRANGE', LATER, 0, 0)[1]
-  if first then change = math.floor(unpackn('>I7', first) / 1000) end
-  local lease = call('ZRANGE', LEASES, 0, 0, 'WITHSCORES')[2]
-  if lease and (not change or tonumber(lease) < change) then change = tonumber(lease) end
-  return change
-end
-
--- In the order in which they ended, and came in.
-local function ended_leases()
-  local ended, last_at = {}, nil
-  for _, member in ipairs(call('ZRANGE', LEASES, '-inf', now, 'BYSCORE', 'LIMIT', 0, 100)) do
-    local ended_at, fence_bytes = tonumber(call('ZSCORE', LEASES, member)), sub(member, 2)
-    -- A shared lease is of many jobs: those that ended later wait for the next call.
-    if #ended >= 100 and ended_at ~= last_at then break end
-    last_at = ended_at
-    local is_shared = byte(member) == 0
-    for id in string.gmatch(is_shared and call('HGET', BATCHES, 'i' .. fence_bytes) or member, '%Z+') do
-      local j = job(id)
-      if not is_shared or (j and j.claim and sub(j.claim.text, 1, 7) == fence_bytes and not has(j.claim.flags, OWNLEASE)) then
-        j.ended_at = ended_at
-        ended[#ended + 1] = j
-      end
-    end
-  end
-  table.sort(ended, function(a, b)
-    if a.ended_at ~= b.ended_at then return a.ended_at < b.ended_at end
-    return unpackn('>I6', a.seq) < unpackn('>I6', b.seq)
-  end)
-  for i = #ended, 101, -1 do ended[i] = nil end
-  return ended
-end
 -- Records of the first jobs among those found: a claim ends where it has enough bytes. Large ones are not read in vain:
 -- the first few tell how many more there may be.
 local function records_of(found)
@@ -178,26 +143,10 @@ for n = 0, #KEYS / SIZE - 1 do
     lead_at = nil
   end
   if count == 0 and (paused or not (ready > 0 or (alone and suspects > 0))) then
-    local for_ms = not paused and change and math.max(0, change - now) or nil
-    if for_ms then
-      if not (is_led(lead_at) and leader ~= worker and lead_at <= now + for_ms) then
-        leader, lead_at = worker, now + for_ms
-        call('HSET', META, 'leader', worker, 'leadAt', lead_at)
-      end
-    elseif leader == worker then
-      call('HDEL', META, 'leader', 'leadAt')
-      leader, lead_at = nil, nil
-    end
-    if paused then wait_for(n, 'paused')
-    else wait_for(n, call('EXISTS', LATER) == 1 and 'scheduled' or 'empty', for_ms, for_ms and leader == worker) end
+    local reason = paused and 'paused' or (call('EXISTS', LATER) == 1 and 'scheduled' or 'empty')
+    lead_at = lead_change(n, worker, reason, not paused and change, leader, lead_at)
   end
-  if not paused then
-    if suspects > 0 then
-      local leads = not (is_led(tonumber(values[9])) and not (values[8] == worker and (alone or limit == 0)))
-      if leads then call('HSET', META, 'roomer', worker, 'roomAt', now + 5000) end
-      wait_for(n, 'suspect', 5000, leads)
-    elseif values[8] then call('HDEL', META, 'roomer', 'roomAt') end
-  end
+  if not paused then lead_suspects(n, worker, suspects, alone or limit == 0, values[8], tonumber(values[9])) end
 
   -- One waiter was woken; whoever takes some and leaves some wakes the next. Who finds nothing left takes back the ring.
   if ready > 0 or has_left then
@@ -226,4 +175,4 @@ return { now, granted, fence, table.concat(taken), pasts, errors, waits, crashed
 `
 
 export const claimScript = (isCluster: boolean) =>
-  redisScript('claim', prelude(isCluster) + jobs + readyJobs + crashes + text, { whenFull: true })
+  redisScript('claim', prelude(isCluster) + jobs + bySequence + readyJobs + crashes + leads + text, { whenFull: true })

@@ -9,7 +9,7 @@ local function crash(j, max_crashes, index, crashed, buried)
   if has(j.claim.flags, CANCEL) then finish(j, 'x')
   elseif alone and j.crashes >= max_crashes then
     for _, part in ipairs({ index, j.id, j.task, 'crashed' }) do buried[#buried + 1] = part end
-    bury(j, 'crashed')
+    exhaust(j, 'crashed')
   else put_back(j, true) end
 end
 `

@@ -1,6 +1,7 @@
 /** The enqueue script: jobs come into one shard, call by call. */
 
 import { redisScript } from '../redis-script.js'
+import { remembering } from './calls-lua.js'
 import { jobs, prelude } from './prelude.js'
 
 /**
@@ -18,11 +19,11 @@ local seq, stamp, stale, lead_at = tonumber(meta[4]), tonumber(meta[5]), tonumbe
 local draining, paused, max_pending = meta[2] == '1', meta[7] == '1', tonumber(meta[3])
 
 -- Every call and every id is looked up once, all together.
-local call_ids, starts, counts, ids = {}, {}, {}, {}
+local call_ids, starts, counts, firsts, ids = {}, {}, {}, {}, {}
 local from = 2
 for c = 1, tonumber(ARGV[1]) do
   local count = tonumber(ARGV[from + 1])
-  call_ids[c], starts[c], counts[c] = ARGV[from], from + 2, count
+  call_ids[c], starts[c], counts[c], firsts[c] = ARGV[from], from + 2, count, #ids + 1
   for i = from + 2, from - 1 + count * 3, 3 do ids[#ids + 1] = ARGV[i] end
   from = from + 2 + count * 3
 end
@@ -143,23 +144,7 @@ local function answer_to(first, count, n)
   return table.concat(letters)
 end
 
-local answers, new_calls, new_callers = {}, {}, {}
-local now_bytes = pack('>I6', now)
-local answered = {}
-local n = 1
-for c = 1, #call_ids do
-  local id = call_ids[c]
-  local before = answered[id] or remembered[c]
-  if before and unpackn('>I6', before) + 60000 > now then answers[c] = sub(before, 7) else
-    answers[c] = answer_to(starts[c], counts[c], n)
-    local told = now_bytes .. answers[c]
-    answered[id] = told
-    new_calls[#new_calls + 1] = id
-    new_calls[#new_calls + 1] = told
-    new_callers[#new_callers + 1] = id
-  end
-  n = n + counts[c]
-end
+local answers = answered_calls(call_ids, remembered, function(c) return answer_to(starts[c], counts[c], firsts[c]) end)
 
 if #incoming > 0 then
   many('RPUSH', LINE, line)
@@ -169,22 +154,9 @@ if #incoming > 0 then
   call('HSET', META, 'seq', seq, 'stamp', stamp)
   if rings and not paused then ring() end
 end
-if #new_calls > 0 then
-  many('HSET', CALLS, new_calls)
-  many('RPUSH', CALLERS, new_callers)
-  -- Those that are too many go, or of those whose minute is over a few.
-  local excess = call('LLEN', CALLERS) - 1000
-  if excess > 0 then many('HDEL', CALLS, call('LPOP', CALLERS, excess)) else
-    for _ = 1, 50 do
-      local oldest = call('LINDEX', CALLERS, 0)
-      local told = call('HGET', CALLS, oldest)
-      if told and unpackn('>I6', told) + 60000 > now then break end
-      call('LPOP', CALLERS)
-      call('HDEL', CALLS, oldest)
-    end
-  end
-end
+remember_calls()
 return table.concat(answers, ',')
 `
 
-export const enqueueScript = (isCluster: boolean) => redisScript('enqueue', prelude(isCluster) + jobs + text)
+export const enqueueScript = (isCluster: boolean) =>
+  redisScript('enqueue', prelude(isCluster) + jobs + remembering + text)

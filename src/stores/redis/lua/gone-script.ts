@@ -2,7 +2,12 @@
 
 import { redisScript } from '../redis-script.js'
 import { crashes } from './crash-lua.js'
+import { orderedJobs } from './ordered-lua.js'
 import { jobs, prelude } from './prelude.js'
+
+const guard = `
+if call('EXISTS', META) == 0 then return redis.error_reply('MILLRACE unknown') end
+`
 
 /**
  * KEYS: those of one shard.
@@ -10,8 +15,6 @@ import { jobs, prelude } from './prelude.js'
  * Returns { crashed, buried }, see `crash`; the index is 0. Refuses `unknown`.
  */
 const text = `
-if call('EXISTS', META) == 0 then return redis.error_reply('MILLRACE unknown') end
-know_order()
 local max_crashes = tonumber(call('HGET', META, 'maxCrashes'))
 local crashed, buried = {}, {}
 for n = 2, #ARGV, 2 do
@@ -28,5 +31,13 @@ end
 return { crashed, buried }
 `
 
+const order = 'know_order()'
+const form = 'know_form()'
+
 export const goneScript = (isCluster: boolean) =>
-  redisScript('gone', prelude(isCluster) + jobs + crashes + text, { whenFull: true })
+  redisScript('gone', prelude(isCluster) + jobs + crashes + guard + order + text, { whenFull: true })
+
+export const goneOrderedScript = (isCluster: boolean) =>
+  redisScript('gone-ordered', prelude(isCluster, 'ordered') + orderedJobs + crashes + guard + form + text, {
+    whenFull: true,
+  })

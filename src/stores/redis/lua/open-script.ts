@@ -5,22 +5,30 @@ import { prelude } from './prelude.js'
 
 /**
  * KEYS: those of one shard.
- * ARGV: write (1) or only ask (0), kind, order, maxPending, maxCrashes, resultsCount, age and count of the dead; '' for none.
- * Returns { kind, order, paused, draining } as stored; where only asked and there is no shard, nothing.
+ * ARGV: what is to be done: write (1), write where there is a shard (2), only ask (0), or ask whether it is closed or not
+ * there (closed); then kind, order, exclusive, merge ('' as stored, at first all), maxPending, maxCrashes,
+ * resultsCount, age and count of the dead; '' for none; of an ordered queue the bounds of all its shards together, and of
+ * the shard of a new generation the fields and values of META that it begins with.
+ * Returns { kind, order, exclusive, paused, draining } as stored, nothing where no shard is there or made; for closed 1 or 0.
  */
 const text = `
 local function state()
-  local values = call('HMGET', META, 'kind', 'order', 'paused', 'draining')
-  return { values[1], values[2], values[3] == '1' and 1 or 0, values[4] == '1' and 1 or 0 }
+  local values = call('HMGET', META, 'kind', 'order', 'exclusive', 'paused', 'draining')
+  return { values[1], values[2], values[3] or 'id', values[4] == '1' and 1 or 0, values[5] == '1' and 1 or 0 }
 end
-local kind, order = unpack(call('HMGET', META, 'kind', 'order'))
-if ARGV[1] == '0' then return kind and state() or false end
-if kind and (kind ~= ARGV[2] or order ~= ARGV[3]) then return state() end
-if not kind then
+local stored = call('HMGET', META, 'kind', 'order', 'exclusive')
+if ARGV[1] == 'closed' then return (not stored[1] or call('HEXISTS', META, 'closed') == 1) and 1 or 0 end
+if ARGV[1] == '0' then return stored[1] and state() or false end
+if ARGV[1] == '2' and not stored[1] then return false end
+if stored[1] and (stored[1] ~= ARGV[2] or stored[2] ~= ARGV[3] or (stored[3] or 'id') ~= ARGV[4]) then return state() end
+if not stored[1] then
   call('HSET', META, 'kind', ARGV[2], 'order', ARGV[3], 'seq', 0, 'stamp', 0, 'fence', 0, 'stale', 0, 'processed', 0, 'failed', 0, 'crashed', 0)
+  if ARGV[2] == 'ordered' then call('HSET', META, 'exclusive', ARGV[4], 'merge', 'all') end
+  for n = 12, #ARGV, 2 do call('HSET', META, ARGV[n], ARGV[n + 1]) end
 end
-for n, field in ipairs({ 'maxPending', 'maxCrashes', 'resultsCount', 'deadAge', 'deadCount' }) do
-  local value = ARGV[n + 3]
+if ARGV[5] ~= '' then call('HSET', META, 'merge', ARGV[5]) end
+for n, field in ipairs({ 'maxPending', 'maxCrashes', 'resultsCount', 'deadAge', 'deadCount', 'bounds' }) do
+  local value = ARGV[n + 5] or ''
   if value == '' then call('HDEL', META, field) else call('HSET', META, field, value) end
 end
 return state()

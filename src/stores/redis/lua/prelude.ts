@@ -1,16 +1,22 @@
+/** The prelude of every script: the keys of a shard, the server's clock, and how numbers, jobs and claims are written. */
+
+import { keyNames, type QueueKind } from '../redis-keys.js'
+
 /**
- * The prelude of every script: the keys of a shard, the server's clock, and how numbers, jobs and claims are written.
- *
- * KEYS are those of `shardKeys`, in that order; a script over several shards is given as many times as many, and calls
- * `at(n)` to turn to the nth, counted from 0. Scripts read and check before they write; nothing can fail after the first
- * write. Texts of bytes are never compared by `<`, which in Lua follows the server's locale.
+ * KEYS are those of `keyNames`, in that order; a script over several shards, which are of one kind, is given as many times
+ * as many, and calls `at(n)` to turn to the nth, counted from 0. Scripts read and check before they write; nothing can fail
+ * after the first write. Texts of bytes are never compared by `<`, which in Lua follows the server's locale.
  */
-export const prelude = (isCluster: boolean): string => `
+export const prelude = (isCluster: boolean, kind: QueueKind = 'plain'): string => {
+  const names = keyNames(kind)
+    .map((name) => name.toUpperCase())
+    .join(', ')
+  return `
 local call, pack, unpackn, sub, byte, char, find = redis.call, struct.pack, struct.unpack, string.sub, string.byte, string.char, string.find
-local LINE, READY, SUSPECTS, LATER, LEASES, JOBS, CLAIMS, BATCHES, PAST, NOTES, DONE, EXPIRY, DEAD, RETRIES, ENDED, FORGET, CALLS, CALLERS, META, WAKE, ENDS
-local SIZE = 21
+local ${names}
+local SIZE = ${keyNames(kind).length}
 local function at(n)
-  LINE, READY, SUSPECTS, LATER, LEASES, JOBS, CLAIMS, BATCHES, PAST, NOTES, DONE, EXPIRY, DEAD, RETRIES, ENDED, FORGET, CALLS, CALLERS, META, WAKE, ENDS = unpack(KEYS, n * SIZE + 1, n * SIZE + SIZE)
+  ${names} = unpack(KEYS, n * SIZE + 1, n * SIZE + SIZE)
 end
 at(0)
 local time = call('TIME')
@@ -27,9 +33,10 @@ local function many(command, key, args)
   for i = 1, #args, 1000 do call(command, key, unpack(args, i, math.min(i + 999, #args))) end
 end
 `
+}
 
-/** Jobs and claims as scripts hold them; beside the prelude, for every script that changes more than it takes. */
-export const jobs = String.raw`
+/** Jobs and claims as scripts hold them, and the sets of their states. */
+export const jobStates = String.raw`
 local LIFO = false
 local function know_order() LIFO = call('HGET', META, 'order') == 'lifo' end
 local function inverted(bytes)
@@ -150,6 +157,23 @@ local function enter(j, state)
   elseif state == 's' then call('ZADD', LATER, 0, pack('>I7', j.stamp) .. j.seq .. j.id)
   else call('ZADD', state == 'd' and DEAD or DONE, 0, end_place(j)) end
 end
+local function next_stamp(last)
+  local now_us = now * 1000
+  if now_us > last then return now_us end
+  if last - now_us <= 1000000 then return last + 1 end
+  return now_us
+end
+local function stamped()
+  local stamp = next_stamp(tonumber(call('HGET', META, 'stamp')))
+  call('HSET', META, 'stamp', stamp)
+  return stamp
+end
+-- Whether somebody can be relied on to ask at the time the lead named.
+local function is_led(lead_at) return lead_at and now <= lead_at + 1000 end
+`
+
+/** What becomes of a plain job. */
+const plainJobs = String.raw`
 local function drop(j)
   leave(j)
   call('HDEL', JOBS, j.id)
@@ -175,17 +199,6 @@ local function finish(j, state)
   if for_ms == 0 and state == 'x' then for_ms = 60000 end
   if for_ms > 0 then remember(j, state, now, for_ms) end
 end
-local function next_stamp(last)
-  local now_us = now * 1000
-  if now_us > last then return now_us end
-  if last - now_us <= 1000000 then return last + 1 end
-  return now_us
-end
-local function stamped()
-  local stamp = next_stamp(tonumber(call('HGET', META, 'stamp')))
-  call('HSET', META, 'stamp', stamp)
-  return stamp
-end
 local function put_back(j, suspect)
   leave(j)
   enter(j, suspect and 'x' or 'r')
@@ -207,6 +220,8 @@ local function bury(j, reason, error)
   if error then call('HSET', NOTES, 'e' .. j.id, error) end
   enter(j, 'd')
 end
+-- The last failure, or one crash too many.
+local exhaust = bury
 -- A counted failure of a running job; the error of the one before is forgotten with it.
 local function fail_claim(j, delay_ms, last, error, reason)
   call('HINCRBY', META, 'failed', 1)
@@ -231,8 +246,6 @@ local function is_hidden(j)
   end
   return false
 end
--- Whether somebody can be relied on to ask at the time the lead named.
-local function is_led(lead_at) return lead_at and now <= lead_at + 1000 end
 -- Whether the job, as it has just become, is a reason to ring: it is ready, or due before the lead asks.
 local function is_calling(j)
   if j.claim then return false end
@@ -244,4 +257,12 @@ end
 local function ring_unpaused()
   if call('HGET', META, 'paused') ~= '1' then ring() end
 end
+`
+
+/** Beside the prelude, for every script of plain queues that changes more than it takes. */
+export const jobs = jobStates + plainJobs
+
+/** What comes first of two plain jobs that are alike otherwise. */
+export const bySequence = `
+local function tied(a, b) return unpackn('>I6', a.seq) < unpackn('>I6', b.seq) end
 `

@@ -92,7 +92,7 @@ return ids
  * KEYS: those of one shard. No ARGV.
  * Returns { now, ready, suspects, scheduled, running, dead, retries, lagMs, processed, failed, crashed, paused, draining }.
  */
-const depth = `
+export const depthCounts = `
 local meta = call('HMGET', META, 'stale', 'processed', 'failed', 'crashed', 'paused', 'draining')
 local suspects, later, running = call('ZCARD', SUSPECTS), call('ZCARD', LATER), call('HLEN', CLAIMS)
 local failed = call('ZCARD', RETRIES)
@@ -109,7 +109,7 @@ if others[2] then others[2] = unpackn('>I7', others[2]) end
 for i = 1, 2 do
   if others[i] and (not oldest or others[i] < oldest) then oldest = others[i] end
 end
-return {
+local counts = {
   now, ready_count(tonumber(meta[1])) + suspects, suspects, later, running, call('ZCARD', DEAD), failed, oldest and age_of(oldest) or 0,
   tonumber(meta[2]), tonumber(meta[3]), tonumber(meta[4]), meta[5] == '1' and 1 or 0, meta[6] == '1' and 1 or 0 }
 `
@@ -186,7 +186,7 @@ const script =
 
 export const viewScript = script('view', guard, view)
 export const sectionScript = script('section', guard, section)
-export const depthScript = script('depth', guard, depth)
+export const depthScript = script('depth', guard, depthCounts, 'return counts')
 export const headsScript = script('heads', guard, heads)
 export const lookScript = script('look', look)
 export const endedScript = script('ended', guard, ended)

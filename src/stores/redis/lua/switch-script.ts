@@ -1,11 +1,13 @@
 /** The switch script: a shard is paused, resumed or drained, a running job is failed from outside, a lead ends. */
 
 import { redisScript } from '../redis-script.js'
+import { orderedJobs } from './ordered-lua.js'
 import { jobs, prelude } from './prelude.js'
 
 /**
  * KEYS: those of one shard.
- * ARGV: verb and what it needs: pause · resume · drain · ring · fail: id, ms, last (1 or 0), reason · unlead: worker.
+ * ARGV: verb and what it needs: pause · resume · drain · ring · fail: id, ms, last (1 or 0), reason (of a plain queue) ·
+ * unlead: worker.
  * Returns 1, or 0 for a `fail` of a job that does not run. Refuses `unknown`.
  */
 const text = `
@@ -37,3 +39,22 @@ return 1
 
 export const switchScript = (isCluster: boolean) =>
   redisScript('switch', prelude(isCluster) + jobs + text, { whenFull: true })
+
+/**
+ * KEYS: those of one shard of an ordered queue.
+ * ARGV: id, ms, last (1 or 0), reason.
+ * Returns 1, or 0 where the job does not run. Refuses `unknown`.
+ */
+const failure = `
+if call('EXISTS', META) == 0 then return redis.error_reply('MILLRACE unknown') end
+know_form()
+local j = job(ARGV[1])
+if not j or not j.claim then return 0 end
+fail_claim(j, tonumber(ARGV[2]), ARGV[3] == '1', ARGV[4], ARGV[4])
+if is_calling_id(ARGV[1]) or (EXCLUSIVE and not is_full() and call('EXISTS', READY) == 1) then ring_unpaused() end
+tell_ends()
+return 1
+`
+
+export const failOrderedScript = (isCluster: boolean) =>
+  redisScript('fail-ordered', prelude(isCluster, 'ordered') + orderedJobs + failure, { whenFull: true })

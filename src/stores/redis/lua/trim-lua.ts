@@ -34,3 +34,19 @@ local function trim()
   end
 end
 `
+
+/** The same of an ordered queue, which keeps only its dead. */
+export const orderedRetention = `
+local function trim()
+  if call('EXISTS', DEAD) == 0 then return end
+  local bounds = call('HMGET', META, 'deadAge', 'deadCount')
+  local edge_at = bounds[1] and now - tonumber(bounds[1]) + 1 or 0
+  if edge_at > 0 then
+    for _, member in ipairs(call('ZRANGE', DEAD, '-', '(' .. pack('>I6', edge_at), 'BYLEX', 'LIMIT', 0, 300)) do drop_dead(dead_job(sub(member, 13))) end
+  end
+  local excess = bounds[2] and math.min(300, call('ZCARD', DEAD) - tonumber(bounds[2])) or 0
+  if excess > 0 then
+    for _, member in ipairs(call('ZRANGE', DEAD, 0, excess - 1)) do drop_dead(dead_job(sub(member, 13))) end
+  end
+end
+`

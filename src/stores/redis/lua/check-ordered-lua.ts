@@ -1,0 +1,71 @@
+/** What the check scripts look at in the shard of an ordered queue besides: payloads, what is in hand, and the morgue. */
+
+/** Before the sums: what must be there as often as something else. */
+export const orderedSums = `
+local ORDERED = true
+if call('ZCARD', PAYLOADS) ~= call('HLEN', BODIES) then say('uneven', 'payloads', '') end
+if call('ZCARD', BURIED) ~= call('HLEN', REMAINS) then say('uneven', 'buried', '') end
+if call('ZCARD', DEAD) ~= call('HLEN', MORGUE) then say('uneven', 'dead', '') end
+if call('HLEN', CLAIMS) ~= call('HLEN', INHAND) then say('uneven', 'inhand', '') end
+`
+
+/** Between the checks of all queues and their steps. */
+export const orderedChecks = String.raw`
+for name, key in pairs({ payloads = PAYLOADS, bodies = BODIES, inhand = INHAND, beside = BESIDE, morgue = MORGUE, buried = BURIED, remains = REMAINS, transit = TRANSIT }) do keys[name] = key end
+key = keys[name]
+sets = { payloads = true, buried = true }
+local is_claimed = function(id) return call('HEXISTS', CLAIMS, id) == 1 end
+local function id_in(text) return string.match(text, '^%Z+') or '' end
+local function check_listed(bodies, owner)
+  return function(member, score)
+    local id = id_in(member)
+    if #member ~= #id + 41 then return say('unreadable', name, id) end
+    if score ~= '0' then say('scored', name, id) end
+    local digest = sub(member, #id + 20)
+    local value = call('HGET', bodies, id .. '\0' .. digest)
+    if not value then return say('bodiless', name, id) end
+    if member_of(id, digest, value) ~= member then say('misplaced', name, id) end
+    if call('HEXISTS', owner, id) == 0 then say('jobless', name, id)
+    elseif owner == JOBS and is_claimed(id) and call('HEXISTS', BESIDE, id) == 0 then say('jobless', name, id) end
+  end
+end
+local function check_body(set, other)
+  return function(field, value)
+    local id = id_in(field)
+    if #field ~= #id + 23 or #value < 15 then return say('unreadable', name, id) end
+    if not call('ZSCORE', set, member_of(id, sub(field, #id + 2), value)) then say('unlisted', other, id) end
+  end
+end
+own_checks = {
+  payloads = check_listed(BODIES, JOBS),
+  buried = check_listed(REMAINS, MORGUE),
+  bodies = check_body(PAYLOADS, 'payloads'),
+  remains = check_body(BURIED, 'buried'),
+  transit = function() end,
+  inhand = function(id, packed)
+    if #packed < 30 then say('unreadable', name, id) elseif not is_claimed(id) then say('jobless', name, id) end
+  end,
+  beside = function(id)
+    if not is_claimed(id) or count_in(PAYLOADS, id) == 0 then say('jobless', name, id) end
+  end,
+  morgue = function(id, header)
+    if #header < 29 or not find(header, '\0', 25, true) then return say('unreadable', name, id) end
+    if not call('ZSCORE', DEAD, end_place(read_header(id, header))) then say('placeless', 'dead', id) end
+    if count_in(BURIED, id) == 0 then say('payloadless', 'buried', id) end
+  end,
+  dead = function(member, score)
+    local id = sub(member, 13)
+    if score ~= '0' then say('scored', name, id) end
+    local header = call('HGET', MORGUE, id)
+    if not header then say('jobless', name, id)
+    elseif #header >= 29 and end_place(read_header(id, header)) ~= member then say('misplaced', name, id) end
+  end,
+  jobs = function(id)
+    check_job(id)
+    if is_claimed(id) then
+      if call('HEXISTS', INHAND, id) == 0 then say('payloadless', 'inhand', id) end
+    elseif count_in(PAYLOADS, id) == 0 then say('payloadless', 'payloads', id) end
+  end,
+}
+sets.dead = true
+`

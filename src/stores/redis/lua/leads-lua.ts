@@ -1,0 +1,63 @@
+/** What a claim finds to change, and who asks again when something changes by itself. Beside a `tied` of the kind of queue. */
+export const leads = `
+local waits = {}
+local function wait_for(index, reason, for_ms, leads)
+  for _, part in ipairs({ index, reason, for_ms or -1, leads and 1 or 0 }) do waits[#waits + 1] = part end
+end
+local function first_change()
+  local change
+  local first = call('ZRANGE', LATER, 0, 0)[1]
+  if first then change = math.floor(unpackn('>I7', first) / 1000) end
+  local lease = call('ZRANGE', LEASES, 0, 0, 'WITHSCORES')[2]
+  if lease and (not change or tonumber(lease) < change) then change = tonumber(lease) end
+  return change
+end
+
+-- In the order in which they ended; of a moment in that of tied.
+local function ended_leases()
+  local ended, last_at = {}, nil
+  for _, member in ipairs(call('ZRANGE', LEASES, '-inf', now, 'BYSCORE', 'LIMIT', 0, 100)) do
+    local ended_at, fence_bytes = tonumber(call('ZSCORE', LEASES, member)), sub(member, 2)
+    -- A shared lease is of many jobs: those that ended later wait for the next call.
+    if #ended >= 100 and ended_at ~= last_at then break end
+    last_at = ended_at
+    local is_shared = byte(member) == 0
+    for id in string.gmatch(is_shared and call('HGET', BATCHES, 'i' .. fence_bytes) or member, '%Z+') do
+      local j = job(id)
+      if not is_shared or (j and j.claim and sub(j.claim.text, 1, 7) == fence_bytes and not has(j.claim.flags, OWNLEASE)) then
+        j.ended_at = ended_at
+        ended[#ended + 1] = j
+      end
+    end
+  end
+  table.sort(ended, function(a, b)
+    if a.ended_at ~= b.ended_at then return a.ended_at < b.ended_at end
+    return tied(a, b)
+  end)
+  for i = #ended, 101, -1 do ended[i] = nil end
+  return ended
+end
+-- Who asks again at the next change, where there is one. Returns when the lead does, if there is one.
+local function lead_change(index, worker, reason, change, leader, lead_at)
+  local for_ms = change and math.max(0, change - now) or nil
+  if for_ms then
+    if not (is_led(lead_at) and leader ~= worker and lead_at <= now + for_ms) then
+      leader, lead_at = worker, now + for_ms
+      call('HSET', META, 'leader', worker, 'leadAt', lead_at)
+    end
+  elseif leader == worker then
+    call('HDEL', META, 'leader', 'leadAt')
+    lead_at = nil
+  end
+  wait_for(index, reason, for_ms, for_ms and leader == worker)
+  return lead_at
+end
+-- Who makes room for the suspects.
+local function lead_suspects(index, worker, suspects, makes_room, roomer, room_at)
+  if suspects > 0 then
+    local leads = not (is_led(room_at) and not (roomer == worker and makes_room))
+    if leads then call('HSET', META, 'roomer', worker, 'roomAt', now + 5000) end
+    wait_for(index, 'suspect', 5000, leads)
+  elseif roomer then call('HDEL', META, 'roomer', 'roomAt') end
+end
+`

@@ -1,0 +1,198 @@
+/** What becomes of an ordered job: how its claims end, and what administration makes of it. Beside `payloads`. */
+
+import { payloads } from './payloads-lua.js'
+import { jobStates } from './prelude.js'
+
+const ends = String.raw`
+local EXCLUSIVE, STOPPED = false, false
+local NO_SEQ = '\0\0\0\0\0\0'
+local function know_form()
+  local form = call('HMGET', META, 'order', 'exclusive', 'merge', 'paused', 'held')
+  LIFO, EXCLUSIVE, LATEST, STOPPED = form[1] == 'lifo', form[2] == 'shard', form[3] == 'latest', form[4] == '1' or form[5] ~= false
+end
+-- Nothing is granted before a claim has ended.
+local function is_full() return EXCLUSIVE and call('EXISTS', CLAIMS) == 1 end
+-- By the bytes of their ids.
+local function tied(a, b)
+  for i = 1, math.min(#a.id, #b.id) do
+    local one, other = byte(a.id, i), byte(b.id, i)
+    if one ~= other then return one < other end
+  end
+  return #a.id < #b.id
+end
+local function list_failed(j)
+  if j.attempt > 1 then call('ZADD', RETRIES, 0, retry_place(j)) end
+end
+local function unlist_failed(j)
+  if j.attempt > 1 then call('ZREM', RETRIES, retry_place(j)) end
+end
+local function state_at(stamp) return math.floor(stamp / 1000) > now and 's' or 'r' end
+-- The record of a job: that of a plain one without a payload.
+local function record_of(state, task, stamp, created)
+  if math.floor(stamp / 1000) == created then return state .. pack('>I7', stamp) .. NO_SEQ .. '@' .. task .. '\0' end
+  return string.upper(state) .. pack('>I7', stamp) .. NO_SEQ .. pack('>I6', created) .. '@' .. task .. '\0'
+end
+-- A job is there, r ready, x suspect or s scheduled, with the payloads that wait for its id. given: attempt, crashes, updated
+-- and error where it is not new.
+local function begin(state, id, task, stamp, created, given)
+  local rec = record_of(state == 's' and 's' or 'r', task, stamp, created)
+  call('HSET', JOBS, id, rec)
+  local j = job_of(id, rec)
+  j.updated = now
+  for name, value in pairs(given or {}) do j[name] = value end
+  j.state = state
+  if given or state == 'x' or created ~= now then call('HSET', PAST, id, write_past(j)) end
+  if j.error then call('HSET', NOTES, 'e' .. id, j.error) end
+  list_failed(j)
+  if state == 's' then call('ZADD', LATER, 0, pack('>I7', stamp) .. NO_SEQ .. id)
+  else call('ZADD', state == 'x' and SUSPECTS or READY, 0, place(j)) end
+  if LATEST then keep_last(PAYLOADS, BODIES, id) end
+end
+-- All there is of the live job but the payloads that wait.
+local function remove(j)
+  leave(j)
+  call('HDEL', JOBS, j.id)
+  if j.claim then call('HDEL', INHAND, j.id) end
+  if j.fresh and not (j.claim and has(j.claim.flags, BEATEN)) then return end
+  call('HDEL', PAST, j.id)
+  clear_notes(j.id, 'e', 'b')
+  unlist_failed(j)
+end
+local function beside_of(id)
+  local beside = call('HGET', BESIDE, id)
+  if not beside then return nil end
+  local stamp, created = unpackn('>I7I6', beside)
+  return stamp, created
+end
+local function drop_beside(id)
+  if call('HDEL', BESIDE, id) == 1 then drop_payloads(PAYLOADS, BODIES, id) end
+end
+-- The job goes; what waits beside it, if anything, is a new one.
+local function finish(j)
+  local stamp, created = beside_of(j.id)
+  remove(j)
+  if not stamp then
+    if not j.claim then drop_payloads(PAYLOADS, BODIES, j.id) end
+    return
+  end
+  call('HDEL', BESIDE, j.id)
+  begin(state_at(stamp), j.id, j.task, stamp, created)
+end
+-- What was in hand merges with what waited beside it.
+local function give_back(j, list)
+  call('HDEL', INHAND, j.id)
+  call('HDEL', BESIDE, j.id)
+  add_payloads(PAYLOADS, BODIES, j.id, list)
+end
+local function put_back(j, suspect)
+  give_back(j, hand_of(j.id))
+  leave(j)
+  enter(j, suspect and 'x' or 'r')
+end
+-- Due so long from now and free of suspicion; with no delay ready behind those that are.
+local function schedule(j, delay_ms)
+  give_back(j, hand_of(j.id))
+  leave(j)
+  if delay_ms == 0 then
+    j.stamp = stamped()
+    enter(j, 'r')
+  else
+    j.stamp = (now + delay_ms) * 1000
+    enter(j, 's')
+  end
+end
+
+-- An entry in the morgue is finishedAt 6, stamp 7, attempt 3, crashes 2, createdAt 6, task and NUL, the reason with its
+-- length in 4 bytes before it, and the error; of reason and error '' is none, else '=' stands before it.
+local function write_header(d)
+  local reason = d.reason and '=' .. d.reason or ''
+  return pack('>I6I7I3I2I6', d.updated, d.stamp, d.attempt, d.crashes, d.created) .. d.task .. '\0'
+    .. pack('>I4', #reason) .. reason .. (d.error and '=' .. d.error or '')
+end
+local function read_header(id, header)
+  local updated, stamp, attempt, crashes, created = unpackn('>I6I7I3I2I6', header)
+  local stop = find(header, '\0', 25, true)
+  local upto = stop + 4 + unpackn('>I4', header, stop + 1)
+  local d = { id = id, seq = NO_SEQ, state = 'd', updated = updated, stamp = stamp, attempt = attempt, crashes = crashes, created = created, task = sub(header, 25, stop - 1) }
+  if upto > stop + 4 then d.reason = sub(header, stop + 6, upto) end
+  if #header > upto then d.error = sub(header, upto + 2) end
+  return d
+end
+local function dead_job(id)
+  local header = call('HGET', MORGUE, id)
+  return header and read_header(id, header) or nil
+end
+-- Kept beyond its time and not yet trimmed.
+local function is_hidden(d)
+  if d.state ~= 'd' then return false end
+  local age = call('HGET', META, 'deadAge')
+  return age and d.updated + tonumber(age) <= now
+end
+local function drop_header(d)
+  call('ZREM', DEAD, end_place(d))
+  call('HDEL', MORGUE, d.id)
+end
+local function drop_dead(d)
+  drop_header(d)
+  drop_payloads(BURIED, REMAINS, d.id)
+end
+-- Payloads join the entry of their id in the morgue, which from now on has the header of this job; only when it was made stays.
+local function to_morgue(j, list, reason, error, at)
+  local before = dead_job(j.id)
+  local created = j.created
+  if before and is_hidden(before) then drop_dead(before)
+  elseif before then
+    created = before.created
+    drop_header(before)
+  end
+  local d = { id = j.id, seq = NO_SEQ, updated = at, stamp = j.stamp, attempt = j.attempt, crashes = j.crashes, created = created, task = j.task, reason = reason, error = error }
+  call('HSET', MORGUE, j.id, write_header(d))
+  call('ZADD', DEAD, 0, end_place(d))
+  add_payloads(BURIED, REMAINS, j.id, list)
+end
+local function last_error(j) return call('HGET', NOTES, 'e' .. j.id) or nil end
+local function bury(j, reason, error)
+  local list = j.claim and hand_of(j.id) or list_in(PAYLOADS, BODIES, j.id, -1)
+  to_morgue(j, list, reason, error or last_error(j), now)
+  finish(j)
+end
+-- The last failure, or one crash too many: only the oldest payload is buried, and what is left begins anew.
+local function exhaust(j, reason)
+  local list = hand_of(j.id)
+  to_morgue(j, { table.remove(list, 1), table.remove(list, 1) }, reason, last_error(j), now)
+  if #list == 0 then return finish(j) end
+  give_back(j, list)
+  leave(j)
+  unlist_failed(j)
+  call('HDEL', NOTES, 'e' .. j.id)
+  j.attempt, j.crashes, j.reason, j.stamp = 1, 0, nil, stamped()
+  enter(j, 'r')
+end
+-- A counted failure of a running job; the error of the one before is forgotten with it.
+local function fail_claim(j, delay_ms, last, error, reason)
+  call('HINCRBY', META, 'failed', 1)
+  -- What waits beside goes on where it ends: what was cancelled must not come back with it.
+  if has(j.claim.flags, CANCEL) then return finish(j) end
+  unlist_failed(j)
+  j.attempt = j.attempt + 1
+  list_failed(j)
+  j.fresh = false
+  if error then call('HSET', NOTES, 'e' .. j.id, error) else call('HDEL', NOTES, 'e' .. j.id) end
+  if last then return exhaust(j, reason) end
+  schedule(j, delay_ms)
+end
+-- Whether what there is now of the id is a reason to ring: it is ready, or due before the lead asks.
+local function is_calling_id(id)
+  local j = job(id)
+  if not j or j.claim then return false end
+  if j.state ~= 's' then return not is_full() end
+  local lead_at = tonumber(call('HGET', META, 'leadAt'))
+  return not (is_led(lead_at) and lead_at <= due_at(j))
+end
+local function ring_unpaused()
+  if not STOPPED then ring() end
+end
+`
+
+/** Beside the prelude, for every script of ordered queues that changes jobs. */
+export const orderedJobs = jobStates + payloads + ends

@@ -1,0 +1,93 @@
+/**
+ * The payloads of ordered jobs in Lua: sets of them, each in a sorted set that says the order and a hash that holds the
+ * bodies. The translation of `core/payloads`. Beside the prelude of ordered queues.
+ */
+export const payloads = String.raw`
+local LATEST = false
+-- A place. Its score has its sign inverted, and below 0 all its bits, so that bytes stand in the order of numbers.
+local function place_bytes(score, arrival)
+  if score >= 0 then return pack('>dI6', -score, arrival) end
+  local b = { byte(pack('>d', score), 1, 8) }
+  for i = 1, 8 do b[i] = 255 - b[i] end
+  return char(unpack(b)) .. pack('>I6', arrival)
+end
+-- Where a payload stands in a set. value: place (14 bytes) and body.
+local function member_of(id, digest, value) return id .. '\0' .. sub(value, 1, 14) .. pack('>I4', #value) .. digest end
+-- Whether the place of one comes before that of the other; on a tie it does not.
+local function is_before(value, other)
+  local a, b, c = unpackn('>I4I4I6', value)
+  local x, y, z = unpackn('>I4I4I6', other)
+  if a ~= x then return a < x end
+  if b ~= y then return b < y end
+  return c < z
+end
+-- The first so many of the set of an id; -1 for all.
+local function members_in(set, id, count) return call('ZRANGE', set, '[' .. id .. '\0', '(' .. id .. '\1', 'BYLEX', 'LIMIT', 0, count) end
+local function count_in(set, id) return call('ZLEXCOUNT', set, '[' .. id .. '\0', '(' .. id .. '\1') end
+local function fields_of(id, members)
+  local fields, from = {}, #id + 20
+  for i = 1, #members do fields[i] = id .. '\0' .. sub(members[i], from) end
+  return fields
+end
+local function values_of(bodies, fields)
+  local values = {}
+  for i = 1, #fields, 1000 do
+    local some = call('HMGET', bodies, unpack(fields, i, math.min(i + 999, #fields)))
+    for n = 1, #some do values[i + n - 1] = some[n] end
+  end
+  return values
+end
+-- Takes these members out of a set.
+local function remove_members(set, bodies, id, members)
+  many('ZREM', set, members)
+  many('HDEL', bodies, fields_of(id, members))
+end
+local function keep_last(set, bodies, id)
+  local members = members_in(set, id, -1)
+  members[#members] = nil
+  if #members > 0 then remove_members(set, bodies, id, members) end
+end
+-- Lists of payloads: digest and value in turn.
+local function list_in(set, bodies, id, count)
+  local members, list = members_in(set, id, count), {}
+  local values, from = values_of(bodies, fields_of(id, members)), #id + 20
+  for i = 1, #members do list[i * 2 - 1], list[i * 2] = sub(members[i], from), values[i] end
+  return list, members
+end
+-- Payloads join the set of an id: of equal ones the first in order stays, whole. The translation of merged.
+local function add_payloads(set, bodies, id, list)
+  local fields = {}
+  for i = 1, #list, 2 do fields[#fields + 1] = id .. '\0' .. list[i] end
+  local equals = values_of(bodies, fields)
+  local gone, members, values = {}, {}, {}
+  for i = 1, #fields do
+    local digest, value, equal = list[i * 2 - 1], list[i * 2], equals[i]
+    if not equal or is_before(value, equal) then
+      if equal then gone[#gone + 1] = member_of(id, digest, equal) end
+      members[#members + 1] = 0
+      members[#members + 1] = member_of(id, digest, value)
+      values[#values + 1] = fields[i]
+      values[#values + 1] = value
+    end
+  end
+  many('ZREM', set, gone)
+  many('ZADD', set, members)
+  many('HSET', bodies, values)
+  if LATEST then keep_last(set, bodies, id) end
+end
+local function drop_payloads(set, bodies, id)
+  local members = members_in(set, id, -1)
+  if #members > 0 then remove_members(set, bodies, id, members) end
+end
+-- What a claim took, as a list.
+local function hand_of(id)
+  local packed, list, from = call('HGET', INHAND, id), {}, 5
+  while from <= #packed do
+    local stop = from + 3 + unpackn('>I4', packed, from)
+    list[#list + 1] = sub(packed, from + 4, from + 25)
+    list[#list + 1] = sub(packed, from + 26, stop)
+    from = stop + 1
+  end
+  return list
+end
+`

@@ -1,0 +1,105 @@
+/** The settle script of ordered queues: claims of one shard end. */
+
+import { redisScript } from '../redis-script.js'
+import { orderedJobs } from './ordered-lua.js'
+import { prelude } from './prelude.js'
+import { orderedRetention } from './trim-lua.js'
+
+/**
+ * KEYS: those of one shard.
+ * ARGV: as those of the settle script of plain queues; what is completed is kept in none.
+ * Returns one letter per item: o ok, l lost, g gone. Refuses `unknown`, and `moved` where the shard is closed.
+ */
+const text = `
+local closed = call('HMGET', META, 'kind', 'closed')
+if not closed[1] then return redis.error_reply('MILLRACE unknown') end
+if closed[2] then return redis.error_reply('MILLRACE moved') end
+local extras = { c = 0, k = 2, t = 4, r = 1, b = 2, x = 1 }
+local items, ids = {}, {}
+local from = 1
+while from <= #ARGV do
+  items[#items + 1] = from
+  ids[#ids + 1] = ARGV[from]
+  from = from + 3 + extras[ARGV[from + 2]]
+end
+local claims, besides = call('HMGET', CLAIMS, unpack(ids)), call('HMGET', BESIDE, unpack(ids))
+local current, has_beside = {}, {}
+for i, id in ipairs(ids) do current[id], has_beside[id] = claims[i], besides[i] end
+local fences = {}
+local function fence_bytes(text)
+  local bytes = fences[text]
+  if not bytes then
+    bytes = pack('>I7', tonumber(text))
+    fences[text] = bytes
+  end
+  return bytes
+end
+local function given(text)
+  if text == '' then return nil end
+  return sub(text, 2)
+end
+
+local processed, settled = 0, {}
+local function settle(n, id, kind)
+  local a, b, c, d = ARGV[n + 3], ARGV[n + 4], ARGV[n + 5], ARGV[n + 6]
+  local j = job(id)
+  settled[#settled + 1] = id
+  if kind == 'c' or kind == 'k' then
+    processed = processed + 1
+    finish(j)
+  elseif kind == 't' then fail_claim(j, tonumber(a), b == '1', given(c), given(d))
+  elseif kind == 'r' then
+    if has(j.claim.flags, CANCEL) then finish(j)
+    elseif tonumber(a) == 0 then put_back(j, j.suspect)
+    else schedule(j, tonumber(a)) end
+  elseif kind == 'b' then bury(j, given(b), given(a))
+  else finish(j) end
+end
+
+-- Most jobs complete without a trace, and nothing has come in meanwhile: they leave all together.
+local answers, traceless, renewed, shared = {}, {}, {}, {}
+local left = {}
+know_form()
+for i, id in ipairs(ids) do
+  local n, claim = items[i], current[id]
+  if not claim or sub(claim, 1, 7) ~= fence_bytes(ARGV[n + 1]) then
+    answers[i] = (claim or (not left[id] and call('HEXISTS', JOBS, id) == 1)) and 'l' or 'g'
+  else
+    current[id] = nil
+    answers[i] = 'o'
+    local flags = byte(claim, 14) - 64
+    if ARGV[n + 2] == 'c' and flags % OWNLEASE < HASPAST and not has_beside[id] then
+      left[id] = true
+      traceless[#traceless + 1] = id
+      if flags >= OWNLEASE then renewed[#renewed + 1] = id else
+        local bytes = fence_bytes(ARGV[n + 1])
+        shared[bytes] = (shared[bytes] or 0) + 1
+      end
+    else settle(n, id, ARGV[n + 2]) end
+  end
+end
+many('ZREM', LEASES, renewed)
+for bytes, count in pairs(shared) do leave_lease(bytes, count) end
+many('HDEL', CLAIMS, traceless)
+many('HDEL', JOBS, traceless)
+many('HDEL', INHAND, traceless)
+processed = processed + #traceless
+if processed > 0 then call('HINCRBY', META, 'processed', processed) end
+if #traceless + #settled > 0 then
+  trim()
+  -- A claim that ends makes room for others where it kept its whole shard, and for suspects, of which nobody was told.
+  local calls = EXCLUSIVE and not is_full() and call('EXISTS', READY, SUSPECTS) > 0
+  for _, id in ipairs(settled) do
+    if calls then break end
+    calls = is_calling_id(id)
+  end
+  if calls then ring_unpaused() end
+  tell_ends()
+end
+return table.concat(answers)
+`
+
+export const settleOrderedScript = (isCluster: boolean) =>
+  redisScript('settle-ordered', prelude(isCluster, 'ordered') + orderedJobs + orderedRetention + text, {
+    whenFull: true,
+  })

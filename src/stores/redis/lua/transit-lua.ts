@@ -1,0 +1,38 @@
+/** Jobs in transit in Lua: those that have left a shard and come into one, be it that one again. Beside `orderedJobs`. */
+export const transit = `
+-- A job comes in with its times and counts; where its id is here, only its payloads join. In a shard that is being filled
+-- the header that is older counts: what was pushed there meanwhile came later.
+local function join_live(id, state, task, stamp, created, updated, attempt, crashes, error, list)
+  local j = job(id)
+  add_payloads(PAYLOADS, BODIES, id, list)
+  if j and j.claim then return call('HSETNX', BESIDE, id, pack('>I7I6', stamp, created)) end
+  if j and not (created < j.created and call('HGET', META, 'held') == 'new') then return end
+  if j then remove(j) end
+  if state == 's' then state = state_at(stamp) end
+  begin(state, id, task, stamp, created, { updated = updated, attempt = attempt, crashes = crashes, error = error })
+end
+-- The header in the morgue is that of the one that died last.
+local function join_dead(id, header, list)
+  local d, here = read_header(id, header), dead_job(id)
+  if here and is_hidden(here) then
+    drop_dead(here)
+    here = nil
+  end
+  if here and here.updated > d.updated then add_payloads(BURIED, REMAINS, id, list)
+  else to_morgue(d, list, d.reason, d.error, d.updated) end
+end
+-- Whoever was to bring them on is gone: they are back where they were.
+local function return_transit()
+  local left = call('HMGET', TRANSIT, 'at', 'batch')
+  if not left[1] or now - tonumber(left[1]) < 30000 then return end
+  call('DEL', TRANSIT)
+  for _, one in ipairs(cmsgpack.unpack(left[2])) do
+    local kind, id, own = one[1], one[2], one[#one]
+    local list = {}
+    for i = 1, #own, 2 do list[i], list[i + 1] = sub(own[i], #id + 20), own[i + 1] end
+    if kind == 'l' then
+      join_live(id, one[3], one[4], one[5], one[6], one[7], one[8], one[9], one[10] ~= '' and sub(one[10], 2) or nil, list)
+    elseif kind == 'd' then join_dead(id, one[3], list) end
+  end
+end
+`

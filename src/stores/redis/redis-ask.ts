@@ -1,0 +1,112 @@
+/** One trip of a claim: shards of one kind on one server asked by one script, and what that answers. */
+
+import type { Buried, Claimed, Claimer, Crash, Wait } from '../store.js'
+import { claimsIn } from './redis-claimed.js'
+import type { RedisShard } from './redis-layout.js'
+import { orderedClaimsIn } from './redis-ordered-claimed.js'
+import type { RedisReply } from './redis-port.js'
+import type { RedisQueues } from './redis-queues.js'
+import { bytesIn, listIn, numberIn, rowsIn, textIn } from './redis-reply.js'
+import type { RedisScripts } from './redis-scripts.js'
+
+/** A claim stops taking jobs once it has so many bytes of them. */
+const mostBytes = 1_048_576
+
+export interface Ask {
+  readonly shard: RedisShard
+  readonly limit: number
+  readonly leaseMs: number
+  /** Of an ordered queue; Infinity: all. */
+  readonly maxPayloads?: number
+}
+
+/** What one trip brought. */
+export interface Asked extends Omit<Claimed, 'queue' | 'heads'> {
+  readonly heads: readonly (number | undefined)[]
+  /** Nothing more may be granted by the same call. */
+  readonly isOver: boolean
+}
+
+/** The script stops at the first that grants. */
+export async function askPlain(
+  queues: RedisQueues,
+  scripts: RedisScripts,
+  asks: readonly Ask[],
+  by: Claimer,
+): Promise<Asked> {
+  const args = [by.worker, by.alone ? '1' : '0', by.heads ? '1' : '0', String(mostBytes)]
+  for (const { limit, leaseMs } of asks) args.push(String(limit), String(Math.ceil(leaseMs)))
+  const shards = asks.map(({ shard }) => shard)
+  const reply = await queues.runOver(shards, scripts.claim, args)
+  const [now, granted, fence, jobs, pasts, errors, ...rest] = listIn(reply)
+  const claims =
+    granted === -1
+      ? []
+      : claimsIn(shards[numberIn(granted)]!.queue, numberIn(fence), bytesIn(jobs), listIn(pasts), listIn(errors))
+  return { now: numberIn(now), claims, ...restIn(shards, rest), isOver: false }
+}
+
+/** The script fills the first queue that grants from as many of its shards as it takes. `granted`: jobs that the first of the queues gave before. */
+export async function askOrdered(
+  queues: RedisQueues,
+  scripts: RedisScripts,
+  asks: readonly Ask[],
+  granted: number,
+  by: Claimer,
+): Promise<Asked> {
+  const args = [by.worker, by.alone ? '1' : '0', by.heads ? '1' : '0', String(mostBytes), String(granted)]
+  const numbers = new Map<string, string>()
+  for (const { shard, limit, leaseMs, maxPayloads = Number.POSITIVE_INFINITY } of asks) {
+    const number = numbers.get(shard.queue) ?? String(numbers.size + 1)
+    numbers.set(shard.queue, number)
+    const most = Number.isFinite(maxPayloads) ? String(Math.max(1, maxPayloads)) : '0'
+    args.push(number, String(limit), String(Math.ceil(leaseMs)), most)
+  }
+  const shards = asks.map(({ shard }) => shard)
+  const [now, grants, isOver, ...rest] = listIn(await queues.runOver(shards, scripts.claimOrdered, args))
+  const claims = rowsIn(grants, 5).flatMap(([index, fence, jobs, pasts, errors]) =>
+    orderedClaimsIn(shards[numberIn(index)]!.queue, numberIn(fence), bytesIn(jobs), listIn(pasts), listIn(errors)),
+  )
+  return { now: numberIn(now), claims, ...restIn(shards, rest), isOver: isOver === 1 }
+}
+
+/** What the answers of both kinds end with. */
+function restIn(
+  shards: readonly RedisShard[],
+  [waits, crashed, buried, heads, more]: readonly RedisReply[],
+): Omit<Asked, 'now' | 'claims' | 'isOver'> {
+  const queueAt = (index: RedisReply | undefined) => shards[numberIn(index)]!.queue
+  return {
+    waits: rowsIn(waits, 4).map((row) => waitIn(shards, row)),
+    crashed: rowsIn(crashed, 6).map((row) => crashIn(queueAt(row[0]), row)),
+    buried: rowsIn(buried, 4).map((row) => buriedIn(queueAt(row[0]), row)),
+    heads: listIn(heads).map((ageMs) => (ageMs === -1 ? undefined : numberIn(ageMs))),
+    more: more === 1,
+  }
+}
+
+function waitIn(shards: readonly RedisShard[], [index, reason, forMs, lead]: readonly RedisReply[]): Wait {
+  const { queue, kind, shard } = shards[numberIn(index)]!
+  return {
+    queue,
+    ...(kind === 'plain' ? {} : { shard }),
+    reason: textIn(reason) as Wait['reason'],
+    ...(forMs === -1 ? {} : { forMs: numberIn(forMs) }),
+    ...(lead === 1 ? { lead: true } : {}),
+  }
+}
+
+export function crashIn(queue: string, [, id, task, worker, charged, crashes]: readonly RedisReply[]): Crash {
+  return {
+    queue,
+    id: textIn(id),
+    task: textIn(task),
+    worker: textIn(worker),
+    charged: charged === 1,
+    crashes: numberIn(crashes),
+  }
+}
+
+export function buriedIn(queue: string, [, id, task, reason]: readonly RedisReply[]): Buried {
+  return { queue, id: textIn(id), task: textIn(task), reason: textIn(reason) }
+}

@@ -1,0 +1,224 @@
+/** Ordered queues of a Redis store where they are large, the server is full, or something is broken. */
+
+import { type RedisServer, startRedis } from 'millrace/testing'
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
+import { keyIn, type ShardKey } from '#src/stores/redis/redis-keys.js'
+import { layoutIn, queueIn } from '#src/stores/redis/redis-layout.js'
+import type { RedisPort } from '#src/stores/redis/redis-port.js'
+import { RedisStore } from '#src/stores/redis/redis-store.js'
+import type { Claim, NewJob, QueueSettings, SettleItem } from '#src/stores/store.js'
+import { connect } from './redis-scene.js'
+
+const queue = 'orders'
+const settings: QueueSettings = { name: queue, kind: 'ordered', order: 'fifo', maxCrashes: 3, dead: {} }
+const by = { worker: 'worker-1', leaseMs: 600_000 }
+
+let server: RedisServer
+let port: RedisPort
+beforeAll(async () => {
+  server = await startRedis()
+  port = connect(server)
+})
+afterAll(async () => {
+  await port.close()
+  await server.stop()
+})
+
+let made = 0
+
+class OrderedScene {
+  readonly namespace = `ordered-${process.pid}-${++made}`
+  readonly store = new RedisStore({ port: connect(server), namespace: this.namespace })
+  #calls = 0
+
+  static async opened(more: Partial<QueueSettings> = {}): Promise<OrderedScene> {
+    const scene = new OrderedScene()
+    onTestFinished(() => scene.store.close())
+    await scene.store.open([{ ...settings, ...more }])
+    return scene
+  }
+
+  async push(...jobs: (Partial<NewJob> & { readonly id: string })[]) {
+    const given = jobs.map((job) => ({ task: 'sync', payload: '{}', priority: 0, rememberMs: 0, ...job }))
+    const [answers] = await this.store.enqueue([{ callId: `call-${++this.#calls}`, queue, jobs: given }])
+    return answers!
+  }
+
+  async take(limit = 1, maxPayloads = Number.POSITIVE_INFINITY): Promise<readonly Claim[]> {
+    return (await this.store.claim([{ queue, limit, maxPayloads }], by)).claims
+  }
+
+  async end({ id, fence }: Claim, how: object) {
+    const [answer] = await this.store.settle([{ queue, id, fence, ...how } as SettleItem])
+    return answer
+  }
+
+  /** One command on a key of the only shard. */
+  raw(command: string, name: ShardKey, ...args: string[]) {
+    const [shard] = queueIn(this.namespace, queue, layoutIn('1 ordered 0')!).shards
+    return port.command(command, [keyIn(shard!.keys, name), ...args])
+  }
+
+  /** The time that scripts have taken on the server, in µs, of this process' time only as it is shared with others. */
+  async scriptUs(): Promise<number> {
+    const text = String(await port.command('INFO', ['cpu']))
+    const seconds = (field: string) => Number(new RegExp(`${field}:([\\d.]+)`).exec(text)![1])
+    return (seconds('used_cpu_user') + seconds('used_cpu_sys')) * 1e6
+  }
+}
+
+describe('an id with 100,000 payloads', () => {
+  it('is pushed to at the same cost, and is claimed a thousand at a time in less than 25 ms', async () => {
+    const scene = await OrderedScene.opened()
+    const push = async (from: number, count: number) => {
+      const before = await scene.scriptUs()
+      for (let i = from; i < from + count; i += 250)
+        await scene.push(...Array.from({ length: 250 }, (_, n) => ({ id: 'hot', payload: `${i + n}` })))
+      return (await scene.scriptUs()) - before
+    }
+    const first = await push(0, 10_000)
+    await push(10_000, 80_000)
+    const last = await push(90_000, 10_000)
+    expect(last).toBeLessThan(first * 4)
+
+    for (let n = 0; n < 3; n += 1) {
+      const before = await scene.scriptUs()
+      const [claim] = await scene.take(10, 1_000)
+      expect((await scene.scriptUs()) - before).toBeLessThan(25_000)
+      expect(claim!.payloads!.map(({ payload }) => Number(payload))).toEqual(
+        Array.from({ length: 1_000 }, (_, i) => n * 1_000 + i),
+      )
+      expect(claim!.hasMore).toBe(true)
+      await scene.end(claim!, { kind: 'complete' })
+    }
+    expect((await scene.store.depth([queue])).depths[0]!.payloads).toBe(97_000)
+  }, 120_000)
+
+  it('hands over at most 1 MiB of large payloads, and at least one', async () => {
+    const scene = await OrderedScene.opened()
+    const large = 'x'.repeat(400_000)
+    for (let i = 0; i < 5; i += 1) await scene.push({ id: 'large', payload: `${i}${large}` })
+
+    const counts: number[] = []
+    for (;;) {
+      const [claim] = await scene.take(5, 1_000)
+      if (claim === undefined) break
+      counts.push(claim.payloads!.length)
+      await scene.end(claim, { kind: 'complete' })
+    }
+
+    expect(counts).toEqual([2, 2, 1])
+  })
+
+  it('stops taking ids at 1 MiB', async () => {
+    const scene = await OrderedScene.opened()
+    const large = 'x'.repeat(400_000)
+    for (let i = 0; i < 5; i += 1) await scene.push({ id: `id-${i}`, payload: large })
+
+    expect(await scene.take(5)).toHaveLength(3)
+    expect(await scene.take(5)).toHaveLength(2)
+  })
+})
+
+describe('a full server', () => {
+  it('refuses payloads, and settles claims in every way', async () => {
+    const scene = await OrderedScene.opened()
+    const ids = ['done', 'again', 'back', 'buried', 'last', 'cancelled']
+    await scene.push(...ids.map((id) => ({ id, payload: '1' })), ...ids.map((id) => ({ id, payload: '2' })))
+    const claims = await scene.take(10, 1)
+    await port.command('CONFIG', ['SET', 'maxmemory', '1'])
+    onTestFinished(async () => {
+      await port.command('CONFIG', ['SET', 'maxmemory', '0'])
+    })
+
+    await expect(scene.push({ id: 'more' })).rejects.toMatchObject({ code: 'store-full' })
+    const ends: Record<string, object> = {
+      done: { kind: 'complete' },
+      again: { kind: 'retry', delayMs: 60_000, error: 'broken' },
+      back: { kind: 'release', delayMs: 0 },
+      buried: { kind: 'bury', reason: 'no' },
+      last: { kind: 'retry', delayMs: 0, last: true },
+      cancelled: { kind: 'cancel' },
+    }
+    for (const claim of claims) expect(await scene.end(claim, ends[claim.id]!), claim.id).toBe('ok')
+
+    expect((await scene.store.depth([queue])).depths[0]).toMatchObject({ running: 0, dead: 2, payloads: 8 })
+    expect(await scene.store.health.check(queue)).toMatchObject([{ level: 'ok' }])
+  })
+})
+
+describe('a restart without data', () => {
+  it('makes the queue anew for whoever opened it', async () => {
+    const scene = await OrderedScene.opened({ shards: 4 })
+    await scene.push({ id: 'a' })
+    expect(await scene.store.records.reshard(queue, 2)).toEqual({ changed: 1, more: false })
+    await scene.push({ id: 'b' })
+    await port.command('FLUSHALL', ['SYNC'])
+
+    expect(await scene.push({ id: 'c' })).toEqual(['added'])
+    expect((await scene.take()).map(({ id }) => id)).toEqual(['c'])
+    expect((await scene.store.records.queues())[0]).toMatchObject({ name: queue, shards: 4 })
+  })
+})
+
+describe('the check of an ordered queue', () => {
+  async function busy(): Promise<OrderedScene> {
+    const scene = await OrderedScene.opened()
+    await scene.push({ id: 'dead', payload: '1' })
+    await scene.end((await scene.take())[0]!, { kind: 'bury', reason: 'no' })
+    await scene.push({ id: 'failed' })
+    await scene.end((await scene.take())[0]!, { kind: 'retry', delayMs: 0, error: 'once' })
+    await scene.push({ id: 'dead', payload: '2' }, { id: 'running', payload: '1' }, { id: 'running', payload: '2' })
+    await scene.take(10, 1)
+    await scene.push({ id: 'waiting' }, { id: 'later', delayMs: 3_600_000 }, { id: 'dead', payload: '3' })
+    return scene
+  }
+
+  it('finds a busy queue in order', async () => {
+    const scene = await busy()
+    for (const key of ['bodies', 'inhand', 'beside', 'morgue', 'remains'] as const)
+      expect(await scene.raw('HLEN', key), key).toBeGreaterThan(0)
+
+    expect(await scene.store.health.check()).toEqual([
+      { level: 'ok', what: `queue ${queue}`, text: '5 jobs, everything in its place' },
+    ])
+  })
+
+  const damages: readonly (readonly [string, (scene: OrderedScene) => Promise<unknown>, RegExp])[] = [
+    [
+      'a payload without a body',
+      (scene) => scene.raw('DEL', 'bodies'),
+      /payloads in 'payloads' whose bodies are missing/,
+    ],
+    [
+      'a body that stands nowhere',
+      (scene) => scene.raw('DEL', 'payloads'),
+      /payloads of them are missing from 'payloads'/,
+    ],
+    [
+      'a claim with nothing in hand',
+      (scene) => scene.raw('HDEL', 'inhand', 'running'),
+      /no payloads in 'inhand': running/,
+    ],
+    [
+      'what waits beside no claim',
+      (scene) => scene.raw('HDEL', 'claims', 'running'),
+      /'beside' without a job: running/,
+    ],
+    ['a header of the dead that is not listed', (scene) => scene.raw('DEL', 'dead'), /missing from 'dead': dead/],
+    ['dead without a header', (scene) => scene.raw('DEL', 'morgue'), /stand in 'buried' without a job: dead/],
+    ['dead without payloads', (scene) => scene.raw('DEL', 'buried'), /no payloads in 'buried': dead/],
+  ]
+  for (const [what, damage, expected] of damages)
+    it(`finds ${what}`, async () => {
+      const scene = await busy()
+      await damage(scene)
+
+      const texts = (await scene.store.health.check()).map(({ level, text }) => `${level}: ${text}`)
+      expect(
+        texts.some((text) => expected.test(text)),
+        texts.join('\n'),
+      ).toBe(true)
+      expect(texts.some((text) => text.startsWith('error'))).toBe(true)
+    })
+})

@@ -1,0 +1,241 @@
+/** Resharding and moving on a Redis store: under producers and workers, and interrupted anywhere. */
+
+import { startRedis } from 'millrace/testing'
+import { beforeAll, describe, expect, it, onTestFinished } from 'vitest'
+import { redisAddress } from '#src/stores/redis/redis-address.js'
+import { openRedisPort } from '#src/stores/redis/redis-connection.js'
+import type { RedisPort } from '#src/stores/redis/redis-port.js'
+import { RedisStore } from '#src/stores/redis/redis-store.js'
+import type { Claim, NewJob, QueueSettings } from '#src/stores/store.js'
+
+const queue = 'orders'
+const settings: QueueSettings = { name: queue, kind: 'ordered', order: 'fifo', maxCrashes: 3, shards: 3, dead: {} }
+let namespaces = 0
+
+for (const mode of ['single', 'cluster'] as const) {
+  describe(`on ${mode === 'single' ? 'one server' : 'a cluster'}`, () => {
+    let url: string
+    beforeAll(async () => {
+      url = (await startRedis({ mode })).url
+    }, 120_000)
+
+    function storeIn(namespace: string, port: RedisPort = openRedisPort(redisAddress(url))): RedisStore {
+      const store = new RedisStore({ port, namespace })
+      onTestFinished(() => store.close())
+      return store
+    }
+
+    it('a reshard under producers and workers loses no payload, gives none twice, and keeps each id apart', async () => {
+      const namespace = `reshard-${++namespaces}`
+      const [admin, ...others] = Array.from({ length: 5 }, () => storeIn(namespace))
+      await admin!.open([settings])
+      for (const other of others) await other.open([settings])
+      const pushed: string[] = []
+      const seen: string[] = []
+      const running = new Set<string>()
+      const stop = new AbortController()
+      let isOver = false
+      const produce = async (store: RedisStore, producer: number) => {
+        for (let i = 0; !stop.signal.aborted; i += 1) {
+          const jobs = Array.from({ length: 5 }, (_, n) => job(`id-${(i * 5 + n) % 40}`, `${producer}-${i}-${n}`))
+          const [answers] = await store.enqueue([{ callId: `${producer}-${i}`, queue, jobs }])
+          expect(answers!.every((answer) => answer === 'added' || answer === 'merged')).toBe(true)
+          pushed.push(...jobs.map(({ payload }) => payload as string))
+        }
+      }
+      const work = async (store: RedisStore) => {
+        for (;;) {
+          const wasOver = isOver
+          const { claims } = await store.claim([{ queue, limit: 10, maxPayloads: 20 }], {
+            worker: 'w',
+            leaseMs: 60_000,
+          })
+          for (const { id } of claims) {
+            expect(running.has(id), `${id} runs twice`).toBe(false)
+            running.add(id)
+          }
+          seen.push(...claims.flatMap(({ payloads }) => payloads!.map(({ payload }) => payload as string)))
+          for (const { id } of claims) running.delete(id)
+          const answers = await store.settle(claims.map((claim) => ({ ...keyOf(claim), kind: 'complete' as const })))
+          expect(answers.every((answer) => answer === 'ok')).toBe(true)
+          if (claims.length === 0 && wasOver) return
+        }
+      }
+      const producers = others.slice(0, 2).map(produce)
+      const workers = others.slice(2).map(work)
+      let steps = 0
+      for (const shards of [7, 2, 7]) {
+        while ((await admin!.records.reshard(queue, shards)).more) steps += 1
+        const [stored] = await admin!.records.queues()
+        expect(stored!.shards).toBe(shards)
+      }
+      stop.abort()
+      await Promise.all(producers)
+      isOver = true
+      await Promise.all(workers)
+
+      expect(steps).toBeGreaterThan(0)
+      expect(seen.sort()).toEqual(pushed.sort())
+      const { depths } = await admin!.depth([queue])
+      expect(depths[0]).toMatchObject({ ready: 0, scheduled: 0, running: 0, payloads: 0 })
+      expect(depths[0]!.shardLagsMs).toHaveLength(7)
+      expect(await admin!.health.check()).toMatchObject([{ level: 'ok' }])
+    }, 120_000)
+
+    it('a reshard that is interrupted at any of its trips is gone on with, and nothing is lost or doubled', async () => {
+      // Each attempt gets one trip further than the one before, in a queue of its own.
+      for (let trips = 1; ; trips += 1) {
+        const namespace = `cut-${++namespaces}`
+        const store = storeIn(namespace)
+        await store.open([{ ...settings, shards: 2 }])
+        await fill(store)
+        const before = await content(store)
+        const cut = cutAfter(openRedisPort(redisAddress(url)), trips)
+        const isThrough = await new RedisStore({ port: cut, namespace }).records
+          .reshard(queue, 3)
+          .then(() => true)
+          .catch(() => false)
+        await cut.close()
+
+        // Whoever looks meanwhile sees how many jobs there are, and may push.
+        const [merged] = await store.enqueue([{ callId: 'late', queue, jobs: [job('waiting-1', 'late')] }])
+        expect(['added', 'merged']).toContain(merged![0])
+        const { ready, scheduled, dead } = (await store.depth([queue])).depths[0]!
+        expect(ready + scheduled).toBeGreaterThanOrEqual(4)
+        expect(dead).toBeGreaterThanOrEqual(2)
+        while ((await store.records.reshard(queue, 3)).more);
+
+        const after = await content(store)
+        expect(after.get('waiting-1')).toEqual([...before.get('waiting-1')!, 'late'])
+        expect(new Map([...after].filter(([id]) => id !== 'waiting-1'))).toEqual(
+          new Map([...before].filter(([id]) => id !== 'waiting-1')),
+        )
+        expect((await store.depth([queue])).depths[0]).toMatchObject({ processed: 1, failed: 1, dead: 2 })
+        expect(await store.health.check(), `cut after ${trips} trips`).toMatchObject([{ level: 'ok' }])
+        if (isThrough) break
+      }
+    }, 240_000)
+
+    it('jobs that nobody brings on go back where they were, and are run there', async () => {
+      const namespace = `return-${++namespaces}`
+      const store = storeIn(namespace)
+      await store.open([
+        { ...settings, shards: 1 },
+        { ...settings, name: 'other' },
+      ])
+      await fill(store)
+      const before = await content(store)
+      const cut = cutAfter(openRedisPort(redisAddress(url)), 2)
+      await new RedisStore({ port: cut, namespace }).records.move(queue, 'other').catch(() => {})
+      await cut.close()
+      expect((await content(store)).size).toBe(0)
+
+      // As if they had left long ago.
+      const eyes = openRedisPort(redisAddress(url))
+      await eyes.command('HSET', [`{${namespace}:${queue}:0.0}:transit`, 'at', '0'])
+      await eyes.close()
+      await store.claim([{ queue, limit: 0 }], { worker: 'w', leaseMs: 60_000 })
+
+      expect(await content(store)).toEqual(before)
+      expect((await store.health.check()).map(({ level }) => level)).toEqual(['ok', 'ok'])
+    })
+
+    it('what a reshard or a move finds is kept to: pause and drain last, whoever gives them and when', async () => {
+      const namespace = `switches-${++namespaces}`
+      const [admin, other] = [storeIn(namespace), storeIn(namespace)]
+      await admin.open([settings])
+      await other.open([settings])
+      const jobs = Array.from({ length: 1_500 }, (_, i) => job(`id-${i}`, '1'))
+      for (let i = 0; i < jobs.length; i += 250)
+        await admin.enqueue([{ callId: `fill-${i}`, queue, jobs: jobs.slice(i, i + 250) }])
+      expect((await admin.records.reshard(queue, 4)).more).toBe(true)
+      // This one learns that shards are closed, and then speaks to the new ones.
+      await other.enqueue([{ callId: 'learn', queue, jobs: jobs.slice(0, 50) }])
+      await other.records.pause(queue)
+      await other.records.drain(queue)
+      while ((await admin.records.reshard(queue, 4)).more);
+
+      expect((await admin.records.queues())[0]).toMatchObject({ shards: 4, paused: true, draining: true })
+      expect((await admin.claim([{ queue, limit: 1 }], { worker: 'w', leaseMs: 60_000 })).claims).toEqual([])
+    })
+
+    it('a move that is interrupted at any of its trips is gone on with, and a repeat changes nothing', async () => {
+      for (let trips = 1; ; trips += 1) {
+        const namespace = `move-${++namespaces}`
+        const store = storeIn(namespace)
+        await store.open([
+          { ...settings, shards: 2 },
+          { ...settings, name: 'other' },
+        ])
+        await fill(store)
+        const before = await content(store)
+        const cut = cutAfter(openRedisPort(redisAddress(url)), trips)
+        const isThrough = await new RedisStore({ port: cut, namespace }).records
+          .move(queue, 'other')
+          .then(() => true)
+          .catch(() => false)
+        await cut.close()
+        while ((await store.records.move(queue, 'other')).more);
+
+        expect(await content(store, 'other')).toEqual(before)
+        expect((await content(store)).size).toBe(0)
+        expect(await store.records.move(queue, 'other')).toEqual({ changed: 0, more: false })
+        if (isThrough) break
+      }
+    }, 240_000)
+  })
+}
+
+/** Jobs of every kind but running ones: two that wait, one for later, one that failed, two in the morgue. */
+async function fill(store: RedisStore): Promise<void> {
+  const by = { worker: 'w', leaseMs: 60_000 }
+  const push = (...jobs: NewJob[]) => store.enqueue([{ callId: jobs.map(({ id }) => id).join(), queue, jobs }])
+  const takeAll = async () => (await store.claim([{ queue, limit: 10 }], by)).claims
+  await push(job('done', '1'), job('dead-1', '1'), job('dead-1', '2'), job('dead-2', '1'), job('failed', '1'))
+  const ends = { done: 'complete', 'dead-1': 'bury', 'dead-2': 'bury', failed: 'retry' } as const
+  const claims = await takeAll()
+  await store.settle(
+    claims.map((claim) => ({
+      ...keyOf(claim),
+      kind: ends[claim.id as keyof typeof ends],
+      delayMs: 60_000,
+      error: 'no',
+    })),
+  )
+  await push(job('waiting-1', '1'), job('waiting-1', '2'), job('waiting-2', '1'))
+  await push({ ...job('later', '1'), delayMs: 60_000 })
+}
+
+/** By id and state: the payloads of each job. */
+async function content(store: RedisStore, name = queue): Promise<Map<string, string[]>> {
+  const { jobs } = await store.records.list(name, { by: 'id', limit: 200 })
+  return new Map(jobs.map(({ id, payloads }) => [id, payloads!.map(({ payload }) => payload as string)]))
+}
+
+/** The port, which reaches nothing any more after so many trips. */
+function cutAfter(port: RedisPort, trips: number): RedisPort {
+  let left = trips
+  const reach = () => {
+    left -= 1
+    if (left < 0) throw new Error('cut')
+  }
+  return new Proxy(port, {
+    get(target, name) {
+      const member: unknown = Reflect.get(target, name)
+      if (typeof member !== 'function') return member
+      if (name !== 'run' && name !== 'command') return member.bind(target)
+      return async (...given: unknown[]) => {
+        reach()
+        return member.apply(target, given)
+      }
+    },
+  })
+}
+
+function job(id: string, payload: string): NewJob {
+  return { id, task: 'sync', payload, priority: 0, rememberMs: 0 }
+}
+
+function keyOf({ queue, id, fence }: Claim) {
+  return { queue, id, fence }
+}
