@@ -3,21 +3,37 @@
 export type { EnqueueResult } from './client/client.js'
 export type { JobHandle } from './client/job-handle.js'
 export type { JobPage, ListOptions, QueueAdmin } from './client/queue-admin.js'
+export type { LongActionOptions, StepProgress } from './client/step-loop.js'
 export { millrace } from './config/assemble.js'
 export type { Mill, WorkerOptions } from './config/mill.js'
 export type { MillOptions } from './config/mill-options.js'
 export type { StoreDescriptor } from './config/store-source.js'
 export { type Backoff, exponential, kale, lowkiq } from './core/backoff.js'
+export type { BatchContext, BatchJob } from './core/batch-context.js'
 export { type Codec, jsonCodec, type Payload } from './core/codec.js'
 export type { Duration } from './core/duration.js'
-export type { EnqueueOptions } from './core/enqueue-options.js'
+export type {
+  AnyEnqueueOptions,
+  EnqueueOptions,
+  EnqueueOptionsOf,
+  OrderedEnqueueOptions,
+} from './core/enqueue-options.js'
 export * from './core/errors.js'
 export type { EventMap, EventName, JobRef } from './core/events.js'
-export type { JobContext, JobRecord, JobState, Meta, Progress, RunningJob } from './core/job.js'
+export type { JobContext, JobRecord, JobState, Meta, PayloadRecord, Progress, RunningJob } from './core/job.js'
 export type { Logger } from './core/logger.js'
-export type { EnqueueItem, Middleware, Run } from './core/middleware.js'
+export type { BatchRun, EnqueueItem, JobRun, Middleware, Run } from './core/middleware.js'
+export {
+  type AnyOrderedTask,
+  type BatchHandler,
+  defineOrderedTask,
+  type ExhaustedPayload,
+  type OrderedTask,
+  type OrderedTaskOptions,
+} from './core/ordered-task.js'
 export { bury, cancel, type OutcomeValue, snooze } from './core/outcome.js'
-export type { Keep, QueueOptions, ThrottleOptions } from './core/queue.js'
+export type { ScoredPayload } from './core/payloads.js'
+export type { Exclusive, Keep, Merge, QueueOptions, ShardCandidate, ShardOrder, ThrottleOptions } from './core/queue.js'
 export type { InputOf, OutputOf, Schema, SchemaIssue, SchemaResult } from './core/schema.js'
 export {
   type AnyTask,
@@ -37,4 +53,5 @@ export { type RedisStoreOptions, redisStore } from './stores/redis/redis-module.
 export type * from './stores/store.js'
 export type * from './stores/store-health.js'
 export type * from './stores/worker-registry.js'
+export type { ShardChoice, ShardRef, ShardsOf } from './workers/shard-owners.js'
 export type { Worker } from './workers/worker.js'

@@ -4,6 +4,8 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import {
+  type AnyTask,
+  defineOrderedTask,
   defineTask,
   exponential,
   type MillOptions,
@@ -75,6 +77,13 @@ const jobs: [string, unknown, unknown, string, RegExp][] = [
   ['an invalid Date', 1, { runAt: new Date(Number.NaN) }, 'job-invalid', /valid Date/],
   ['runAt in the year 9999', 1, { runAt: new Date('9999-01-01') }, 'job-invalid', /valid Date/],
   ['delay and runAt', 1, { delay: 1, runAt: new Date() }, 'job-invalid', /delay or runAt, not both/],
+  [
+    'a score',
+    1,
+    { score: 3 },
+    'job-invalid',
+    /'score' is not an option of enqueue; known are id, delay, runAt, priority/,
+  ],
   ['an unknown option', 1, { attempts: 3 }, 'job-invalid', /'attempts' is not an option of enqueue; known are/],
   ['options that are no object', 1, 5, 'job-invalid', /options must be an object/],
   [
@@ -94,6 +103,18 @@ const queues: [string, unknown, RegExp][] = [
   ['a lease that is no duration', { lease: 'long' }, /queues\.q\.lease: must be a duration such as/],
   ['an order there is not', { order: 'random' }, /queues\.q\.order/],
   ['claimSize 251', { claimSize: 251 }, /queues\.q\.claimSize: must be a whole number from 1 to 250/],
+  ['no shards', { ordered: true, shards: 0 }, /queues\.q\.shards: must be a whole number from 1 to 1024; got 0/],
+  [
+    'an exclusion there is not',
+    { ordered: true, exclusive: 'queue' },
+    /queues\.q\.exclusive: must be \("id" \| "shard"\)/,
+  ],
+  [
+    'an order of shards there is not',
+    { ordered: true, shardOrder: 'random' },
+    /queues\.q\.shardOrder: must be 'lag', 'sequential' or a function; got "random"/,
+  ],
+  ['exclusive beside no `ordered`', { exclusive: 'shard' }, /queues\.q\.exclusive: is for ordered queues only/],
   ['iterations 0', { iterations: 0 }, /queues\.q\.iterations/],
   ['maxPending 0', { maxPending: 0 }, /queues\.q\.maxPending/],
   ['an unknown option', { concurrency: 3 }, /queues\.q\.concurrency: is not an option; check its spelling/],
@@ -101,7 +122,6 @@ const queues: [string, unknown, RegExp][] = [
 ]
 
 const unsupported: [string, QueueOptions, RegExp][] = [
-  ['an ordered queue', { ordered: true }, /ordered queue 'q'\. Leave `ordered` out/],
   ['a throttle', { throttle: { limit: 1, window: '1s' } }, /the throttle of queue 'q'/],
   ['maxRunning', { maxRunning: 2 }, /maxRunning of queue 'q'/],
 ]
@@ -144,6 +164,20 @@ describe.each(['memory', 'sqlite'])('on the %s store', (kind) => {
     const enqueued = mill.enqueue(task, input as never, options as never)
 
     await expect(enqueued).rejects.toMatchObject({ code, message: expect.stringMatching(message) })
+  })
+
+  it.each([undefined, null, {}, 'email', { name: 'email', kind: 'plain' }])('refuses %s as a task', async (task) => {
+    const none = task as never
+    const shown = task === undefined ? 'undefined' : '.+'
+    const refused = {
+      code: 'argument-invalid',
+      message: expect.stringMatching(
+        new RegExp(`^enqueue(Many)?\\(\\) expects a task, .*; got ${shown}\\..* circular import`),
+      ),
+    }
+
+    await expect(mill.enqueue<AnyTask>(none, 1)).rejects.toMatchObject(refused)
+    await expect(mill.enqueueMany<AnyTask>(none, [1])).rejects.toMatchObject(refused)
   })
 
   it('has stored nothing of all that, and lost nothing', async () => {
@@ -238,6 +272,16 @@ describe('what is made before a mill is there', () => {
     ],
     ['a snooze for no duration', () => snooze('later'), /snooze\(delay\) must be a duration/],
     ['a task without a name', () => defineTask({} as never), /task is not valid:\n {2}name: is missing/],
+    [
+      'an ordered task whose name can be no queue',
+      () => defineOrderedTask({ name: 'sync order' }),
+      /ordered task 'sync order' is not valid:\n {2}queue: must be given/,
+    ],
+    [
+      'an ordered task with a priority',
+      () => defineOrderedTask({ name: 's', priority: 1 } as never),
+      /priority: is not an option/,
+    ],
     ['a time limit of 0', () => defineTask({ name: 't', timeLimit: 0 }), /timeLimit: must be at least 1 ms/],
     [
       'a handler for a task that has one',

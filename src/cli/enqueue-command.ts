@@ -1,16 +1,18 @@
 /** The command `enqueue`: one job from the command line. */
 
 import { type Command, Option } from 'commander'
+import type { JobHandle } from '../client/job-handle.js'
 import type { Mill } from '../config/mill.js'
-import type { EnqueueOptions } from '../core/enqueue-options.js'
+import type { AnyEnqueueOptions, EnqueueOptionsOf } from '../core/enqueue-options.js'
 import { UnknownTaskError } from '../core/errors.js'
 import { isTaskName, taskNameForm } from '../core/ids.js'
 import { highestPriority, lowestPriority, type Meta } from '../core/job.js'
 import type { AnyTask } from '../core/task.js'
 import { UsageError } from './exit-code.js'
-import { durationFlag, jsonGiven, wholeFlag } from './flags.js'
+import { durationFlag, jsonGiven, numberFlag, wholeFlag } from './flags.js'
 import { type MillFlags, millCommand, withJson, withMill } from './mill-command.js'
 import { printable } from './printable.js'
+import type { Terminal } from './terminal.js'
 
 interface EnqueueFlags extends MillFlags {
   readonly queue?: string
@@ -18,6 +20,7 @@ interface EnqueueFlags extends MillFlags {
   readonly runAt?: string
   readonly priority?: number
   readonly id?: string
+  readonly score?: number
   readonly meta?: string
 }
 
@@ -32,7 +35,8 @@ export function addEnqueue(program: Command): void {
     )
     .option('--run-at <time>', 'not before this moment, as 2026-12-24T18:00:00Z')
     .option('--priority <n>', 'higher first', wholeFlag(lowestPriority, highestPriority))
-    .option('--id <id>', 'an id of your own; enqueueing it again changes nothing')
+    .option('--id <id>', 'an id of your own; enqueueing it again changes nothing, of an ordered task it adds a payload')
+    .option('--score <n>', 'where it stands among the payloads of its id (ordered tasks)', numberFlag)
     .option('--meta <json>', 'an object sent along with the input')
     .addHelpText(
       'after',
@@ -51,10 +55,11 @@ async function enqueue(taskName: string, json: string, flags: EnqueueFlags): Pro
   if (json === '-' && flags.meta === '-') throw new UsageError('only one of <json> and --meta can be standard input.')
   const input = await jsonGiven(json, 'the input')
   const meta = flags.meta === undefined ? undefined : await jsonGiven(flags.meta, '--meta')
-  const { queue, id, priority, delay, runAt } = flags
-  const options: EnqueueOptions = {
+  const { queue, id, score, priority, delay, runAt } = flags
+  const options: AnyEnqueueOptions = {
     ...(queue !== undefined && { queue }),
     ...(id !== undefined && { id }),
+    ...(score !== undefined && { score }),
     ...(priority !== undefined && { priority }),
     ...(delay !== undefined && { delay }),
     ...(runAt !== undefined && { runAt }),
@@ -62,13 +67,22 @@ async function enqueue(taskName: string, json: string, flags: EnqueueFlags): Pro
   }
   await withMill(flags, async (mill, terminal) => {
     const task = await taskNamed(mill, taskName, queue)
-    const job = await mill.enqueue(task, input, options)
+    if (task.kind === 'ordered' && task.id === undefined && id === undefined)
+      throw new UsageError(`queue '${task.queue}' is ordered: say with --id to which id the payload belongs.`)
+    // What does not suit the kind of its task is refused by name.
+    const job = await mill.enqueue(task, input, options as EnqueueOptionsOf<AnyTask>)
     terminal.print({ id: job.id, queue: job.queue, task: task.name, outcome: job.outcome }, () => [
-      job.outcome === 'added'
-        ? `${terminal.colors.green('added')} ${printable(job.id)} to ${job.queue}`
-        : `${terminal.colors.yellow('duplicate')}: ${printable(job.id)} is in ${job.queue} already, or was just done; nothing changed`,
+      lineOf(job, terminal),
     ])
   })
+}
+
+/** What became of it, in words. */
+function lineOf({ id, queue, outcome }: JobHandle, { colors }: Terminal): string {
+  const shownId = printable(id)
+  if (outcome === 'added') return `${colors.green('added')} ${shownId} to ${queue}`
+  if (outcome === 'merged') return `${colors.green('merged')} into ${shownId} in ${queue}, which waits or runs`
+  return `${colors.yellow('duplicate')}: ${shownId} is in ${queue} already, or was just done; nothing changed`
 }
 
 /** The declared task of this name; with a queue, any name will do: workers elsewhere may know it. */
@@ -78,6 +92,11 @@ async function taskNamed(mill: Mill, name: string, queue: string | undefined): P
   if (queue === undefined) throw new UnknownTaskError(name, [...mill.tasks.keys()])
   if (!isTaskName(name)) throw new UsageError(`a task name must be ${taskNameForm}.`)
   // Checked here, where the error can name the queues there are.
+  const declaredQueue = mill.queue(queue).name
+  if (mill.queues.get(declaredQueue)!.ordered) {
+    const { defineOrderedTask } = await import('../core/ordered-task.js')
+    return defineOrderedTask({ name, queue: declaredQueue })
+  }
   const { defineTask } = await import('../core/task.js')
-  return defineTask({ name, queue: mill.queue(queue).name })
+  return defineTask({ name, queue: declaredQueue })
 }

@@ -16,6 +16,13 @@ export function wholeFlag(least: number, most: number): (given: string) => numbe
   }
 }
 
+/** Any number, as JavaScript writes it. */
+export function numberFlag(given: string): number {
+  const n = given.trim() === '' ? Number.NaN : Number(given)
+  if (Number.isFinite(n)) return n
+  throw new InvalidArgumentError('Expected a finite number, such as 12 or -0.5.')
+}
+
 /** `a,b,c` */
 export function namesFlag(given: string): string[] {
   const names = given.split(',').map((name) => name.trim())

@@ -1,10 +1,10 @@
 /** The client: what enqueues. Checks, encodes, sends, and gives a handle to each job. */
 
-import type { EnqueueOptions } from '../core/enqueue-options.js'
+import type { EnqueueOptionsOf } from '../core/enqueue-options.js'
 import { EnqueueManyError, QueueDrainingError, QueueFullError } from '../core/errors.js'
 import type { Events } from '../core/events.js'
 import { type EnqueueItem, type Middleware, throughLayers } from '../core/middleware.js'
-import type { AnyTask, TaskInput, TaskResult } from '../core/task.js'
+import { type AnyTask, refuseNoTask, type TaskInput, type TaskResult } from '../core/task.js'
 import type { Enqueued } from '../stores/store.js'
 import { callOf, callsOf } from './enqueue-call.js'
 import { type DraftRules, draftJob, type JobDraft } from './job-draft.js'
@@ -19,7 +19,7 @@ export interface ClientParts {
   readonly sender: Sender
   readonly middleware: readonly Middleware[]
   readonly events: Events
-  readonly handle: (queue: string, id: string, outcome: 'added' | 'duplicate') => JobHandle<unknown>
+  readonly handle: (queue: string, id: string, outcome: 'added' | 'merged' | 'duplicate') => JobHandle<unknown>
 }
 
 const takenOut = 'a middleware took jobs out of an enqueue or did not call next(); to refuse jobs, throw there.'
@@ -36,16 +36,18 @@ export class Client {
   }
 
   /**
-   * Enqueues one job. Resolves when it is stored as durably as the store promises.
-   * Throws `InvalidJobError`, `PayloadTooLargeError`, `UnknownQueueError`, `QueueFullError`, `QueueDrainingError`
-   * (nothing was stored) or `StoreUnavailableError` (in doubt: enqueue again with an id of your own to be safe).
+   * Enqueues one job, or, of an ordered task, one payload: where its id waits or runs, it joins the payloads of that
+   * (`outcome: 'merged'`). Resolves when it is stored as durably as the store promises.
+   * Throws `InvalidArgumentError` where `task` is none, `InvalidJobError`, `PayloadTooLargeError`, `UnknownQueueError`,
+   * `QueueFullError`, `QueueDrainingError` (nothing was stored) or `StoreUnavailableError` (in doubt: enqueue again with an id of your own to be safe).
    */
   async enqueue<T extends AnyTask>(
     task: T,
     input: TaskInput<T>,
-    options: EnqueueOptions = {},
+    options?: EnqueueOptionsOf<T>,
   ): Promise<JobHandle<TaskResult<T>>> {
-    const item: EnqueueItem = { task, input, options }
+    refuseNoTask(task, 'enqueue()')
+    const item: EnqueueItem = { task, input, options: options === undefined ? {} : options }
     let result: EnqueueResult | undefined
     if (this.#layers.length > 0) [result] = await this.#through([item], false)
     else {
@@ -64,13 +66,15 @@ export class Client {
   /**
    * Enqueues many jobs, each with the options that `each` gives it. All are checked before any is sent: a wrong one
    * throws `EnqueueManyError` and nothing is stored. They are sent in calls of up to 250 jobs of one queue, each
-   * accepted wholly or not at all; where one is refused, `EnqueueManyError` says per job what became of it.
+   * accepted wholly or not at all, in an ordered queue shard by shard; where jobs are refused, `EnqueueManyError` says per
+   * job what became of it. Throws `InvalidArgumentError` where `task` is none.
    */
   async enqueueMany<T extends AnyTask>(
     task: T,
     inputs: readonly TaskInput<T>[],
-    each?: (input: TaskInput<T>, index: number) => EnqueueOptions,
+    each?: (input: TaskInput<T>, index: number) => EnqueueOptionsOf<T>,
   ): Promise<JobHandle<TaskResult<T>>[]> {
+    refuseNoTask(task, 'enqueueMany()')
     const items = inputs.map((input, i) => ({ task, input, options: each?.(input, i) ?? {} }))
     const results = await this.#through(items, true)
     if (results.length < items.length) throw new EnqueueManyError(takenOut, results)

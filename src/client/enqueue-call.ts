@@ -11,9 +11,9 @@ interface OpenCall extends EnqueueCall {
 }
 
 /** The call of one job, or the first of several. */
-export function callOf({ queue, job }: JobDraft, { newId }: DraftRules): OpenCall {
+export function callOf({ queue, job, isIdNew }: JobDraft, { newId }: DraftRules): OpenCall {
   // An id that was made for the job names its call as well; one of the user's may come again, in another call.
-  return { callId: job.rememberMs === 0 ? job.id : newId(), queue, jobs: [job] }
+  return { callId: isIdNew ? job.id : newId(), queue, jobs: [job] }
 }
 
 /** The drafts as calls: by queue, at most so many jobs and bytes in each. `at`: which draft each job was. */

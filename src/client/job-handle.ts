@@ -14,19 +14,24 @@ export interface HandleParts {
   readonly connect: () => Promise<Store>
   readonly codec: Codec
   readonly watcher: ResultWatcher
+  /** Whether jobs of this queue have ids that come again, and no results. */
+  readonly isOrdered: (queue: string) => boolean
   /** Milliseconds that only grow. */
   readonly mono: () => number
 }
 
 export class JobHandle<Result = unknown> {
   readonly id: string
-  /** What enqueuing said: `'duplicate'` where a job with this id was there already. Absent on handles made by id. */
-  readonly outcome: 'added' | 'duplicate' | undefined
+  /**
+   * What enqueuing said: `'duplicate'` where a job with this id was there already; of an ordered task `'merged'`, where it
+   * joined the payloads of a job that waits or runs. Absent on handles made by id.
+   */
+  readonly outcome: 'added' | 'merged' | 'duplicate' | undefined
   readonly #parts: HandleParts
   /** Where it may be; narrowed to one queue as soon as it is found. */
   #queues: readonly string[]
 
-  constructor(parts: HandleParts, queues: readonly string[], id: string, outcome?: 'added' | 'duplicate') {
+  constructor(parts: HandleParts, queues: readonly string[], id: string, outcome?: 'added' | 'merged' | 'duplicate') {
     this.#parts = parts
     this.#queues = queues
     this.id = id
@@ -38,13 +43,16 @@ export class JobHandle<Result = unknown> {
     return this.#queues.length === 1 ? this.#queues[0] : undefined
   }
 
-  /** Everything that is known of the job, or undefined where nothing is kept of it. */
+  /** Everything that is known of the job, or undefined where nothing is kept of it. Of an ordered id as for `status()`. */
   async record(): Promise<JobRecord<unknown, Result> | undefined> {
     const job = await this.#find()
     return job === undefined ? undefined : (recordOf(job, this.#parts.codec) as JobRecord<unknown, Result>)
   }
 
-  /** Its state, or undefined where nothing is kept of it: it ended without a kept result, or never was. */
+  /**
+   * Its state, or undefined where nothing is kept of it: it ended without a kept result, or never was. Of an ordered id the
+   * job that waits or runs, and only where there is none the dead one.
+   */
   async status(): Promise<JobState | undefined> {
     return (await this.#find())?.state
   }
@@ -53,6 +61,10 @@ export class JobHandle<Result = unknown> {
    * The handler's result, as soon as the job has completed; undefined where it returned none.
    * Throws `JobDeadError`, `JobCancelledError`, `ResultTimeoutError` after `timeout` (default: none), and
    * `ResultNotKeptError` where the job had ended before the call and nothing was kept.
+   *
+   * An ordered job has no result, and its handle is about the id, not about the payload that was enqueued: it resolves
+   * undefined once no job of that id waits or runs, also where it was cancelled or never was, and throws `JobDeadError` where
+   * payloads of the id lie in the morgue then, be they older ones.
    */
   async result(options: { readonly timeout?: Duration } = {}): Promise<Result> {
     const timeoutMs =
@@ -63,7 +75,7 @@ export class JobHandle<Result = unknown> {
       const queue = this.queue ?? this.#queues.join(' | ')
       if (job === undefined || job.state === 'completed') {
         if (job?.result !== undefined) return recordOf(job, this.#parts.codec).result as Result
-        if (looks === 0) throw new ResultNotKeptError(queue, this.id)
+        if (looks === 0 && !this.#queues.every(this.#parts.isOrdered)) throw new ResultNotKeptError(queue, this.id)
         return undefined as Result
       }
       if (job.state === 'dead') throw new JobDeadError(queue, this.id, job.reason, job.error)
@@ -74,7 +86,10 @@ export class JobHandle<Result = unknown> {
     }
   }
 
-  /** Cancels the job: it never runs, or, if it runs, its signal is aborted at the next beat. False where there was nothing to cancel. */
+  /**
+   * Cancels the job: it never runs, or, if it runs, its signal is aborted at the next beat. Of an ordered id with all payloads
+   * that wait. False where there was nothing to cancel.
+   */
   async cancel(reason?: string): Promise<boolean> {
     const job = await this.#find()
     if (job === undefined) return false

@@ -68,7 +68,8 @@ function millOf(tasks: readonly AnyTask[], file: string, env: LoadRequest['env']
   throw new ConfigError(file, [
     {
       path: 'exports',
-      message: 'must hold a task made by defineTask(), or a mill made by millrace() as default; there is neither',
+      message:
+        'must hold a task made by defineTask() or defineOrderedTask(), or a mill made by millrace() as default; there is neither',
     },
   ])
 }

@@ -9,10 +9,11 @@ import { isQueueName, queueNameForm } from '../core/ids.js'
 import { type Logger, silentLogger } from '../core/logger.js'
 import type { Middleware } from '../core/middleware.js'
 import { callable, duration, exactly, parsed, whole } from '../core/option-check.js'
-import { type Queue, type QueueOptions, queueOf, queueOptionsSchema } from '../core/queue.js'
+import { type QueueOptions, queueOptionsSchema } from '../core/queue.js'
 import { nameClashes, Registry } from '../core/registry.js'
 import { type AnyTask, isTask } from '../core/task.js'
 import type { StoreTraits } from '../stores/store.js'
+import { declaredQueues, queueClashes } from './declared-queues.js'
 import type { StoreDescriptor } from './store-source.js'
 
 export interface MillOptions {
@@ -25,7 +26,7 @@ export interface MillOptions {
   readonly namespace?: string
   /** Replicas that must have a job before its enqueue is accepted (Redis). Default 0. */
   readonly replicas?: number
-  /** Queues by name. Queues that only tasks name need not stand here; they get the defaults. */
+  /** Queues by name. Queues that only tasks name need not stand here; they get the defaults. Where an ordered task names one, it is ordered. */
   readonly queues?: Readonly<Record<string, QueueOptions>>
   readonly tasks?: readonly AnyTask[]
   /** How values are stored. Default: JSON, with Date, Map, Set, BigInt and bytes beside it. */
@@ -98,7 +99,10 @@ const shape = exactly({
   namespace: v.optional(namespace, 'millrace'),
   replicas: v.optional(whole(0, 100), 0),
   queues: v.optional(v.record(queueName, queueOptionsSchema), {}),
-  tasks: v.optional(v.array(v.custom<AnyTask>(isTask, 'must be a task made by defineTask()')), []),
+  tasks: v.optional(
+    v.array(v.custom<AnyTask>(isTask, 'must be a task made by defineTask() or defineOrderedTask()')),
+    [],
+  ),
   codec: v.optional(v.custom<Codec>(isCodec, 'must be { name, encode, decode }'), () => jsonCodec),
   formatError: v.optional(callable<FormatError>(), () => formatError),
   maxPayloadBytes: v.optional(whole(1, 1_048_576), 256_000),
@@ -113,14 +117,10 @@ const shape = exactly({
 /** The checked options. Throws `ConfigError` with every mistake, or `UnsupportedByStoreError` with the first thing the store cannot do. */
 export function checkOptions(options: MillOptions, traits: StoreTraits | undefined): CheckedOptions {
   const given = parsed(shape, options, 'the configuration')
-  const clashes = nameClashes(given.tasks)
+  const queues = new Map(Object.entries(given.queues))
+  const clashes = [...nameClashes(given.tasks), ...queueClashes(queues, given.tasks)]
   if (clashes.length > 0) throw new ConfigError('the configuration', clashes)
-  const defaults = parsed(queueOptionsSchema, {}, 'a queue')
-  const queues = new Map<string, Queue>(
-    Object.entries(given.queues).map(([name, queue]) => [name, queueOf(name, queue)]),
-  )
-  for (const { queue } of given.tasks) if (!queues.has(queue)) queues.set(queue, queueOf(queue, defaults))
-  const registry = new Registry(given.tasks, [...queues.values()])
+  const registry = new Registry(given.tasks, declaredQueues(queues, given.tasks))
   const issues = issuesBetween(registry)
   if (issues.length > 0) throw new ConfigError('the configuration', issues)
   if (traits !== undefined) refuseUnsupported(registry, traits)
@@ -170,8 +170,11 @@ export function refuseUnsupported(registry: Registry, traits: StoreTraits): void
     throw new UnsupportedByStoreError(traits.name, feature, remedy)
   }
   for (const { name, ordered, throttled, maxRunning, leaseMs } of registry.queues.values()) {
-    if (ordered && !traits.ordered)
-      refuse(`ordered queue '${name}'`, 'Leave `ordered` out, or use a store with ordered queues.')
+    if (ordered && !traits.ordered) {
+      const task = registry.orderedTask(name)
+      const without = task === undefined ? 'Leave `ordered` out' : `Make '${task.name}' by defineTask()`
+      refuse(`ordered queue '${name}'`, `${without}, or use a store with ordered queues.`)
+    }
     if (throttled && !traits.throttled)
       refuse(`the throttle of queue '${name}'`, 'Leave `throttle` out, or use a store with throttles.')
     if (maxRunning !== undefined && !traits.limited)
@@ -179,8 +182,8 @@ export function refuseUnsupported(registry: Registry, traits: StoreTraits): void
     if (leaseMs > traits.maxLeaseMs)
       refuse(`a lease of ${leaseMs} ms on queue '${name}'`, `Set \`lease\` to at most ${traits.maxLeaseMs} ms.`)
   }
-  for (const { name, group } of registry.tasks.values()) {
-    if (group !== undefined && !traits.groups)
-      refuse(`the groups of task '${name}'`, 'Leave `group` out, or use a store with groups.')
+  for (const task of registry.tasks.values()) {
+    if (task.kind === 'plain' && task.group !== undefined && !traits.groups)
+      refuse(`the groups of task '${task.name}'`, 'Leave `group` out, or use a store with groups.')
   }
 }

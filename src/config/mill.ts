@@ -9,11 +9,12 @@ import { ResultWatcher } from '../client/result-watcher.js'
 import { Sender } from '../client/sender.js'
 import { type Clock, type Random, systemClock, systemRandom } from '../core/clock.js'
 import type { Duration } from '../core/duration.js'
-import type { EnqueueOptions } from '../core/enqueue-options.js'
+import type { EnqueueOptionsOf } from '../core/enqueue-options.js'
 import { ClosedError, InvalidArgumentError } from '../core/errors.js'
 import { type EventName, Events, type Listener } from '../core/events.js'
-import { createIdSource, isJobId, jobIdForm } from '../core/ids.js'
+import { createIdSource, isJobId, jobIdForm, orderedIdOf } from '../core/ids.js'
 import { callable, duration, exactly, parsed, whole } from '../core/option-check.js'
+import type { AnyOrderedTask } from '../core/ordered-task.js'
 import type { Queue } from '../core/queue.js'
 import { shown } from '../core/shown.js'
 import type { AnyTask, TaskInput, TaskResult } from '../core/task.js'
@@ -22,9 +23,10 @@ import { LeaseKeeper } from '../runtime/lease-keeper.js'
 import { Waiter } from '../runtime/waiter.js'
 import { type SelectorName, selectorNamed } from '../selectors/named-selectors.js'
 import type { Selector } from '../selectors/selector.js'
-import type { Depth, QueueSettings, Store } from '../stores/store.js'
+import type { Depth, QueueSettings, Store, StoredQueue } from '../stores/store.js'
 import type { StoreHealth } from '../stores/store-health.js'
 import type { WorkerRecord } from '../stores/worker-registry.js'
+import type { ShardChoice, ShardsOf } from '../workers/shard-owners.js'
 import { type Connection, Worker } from '../workers/worker.js'
 import { leaseThread } from './lease-thread.js'
 import { logEvents } from './log-events.js'
@@ -47,6 +49,12 @@ export interface WorkerOptions {
   readonly maxRss?: number
   /** The worker stops, to be replaced, when it has taken so many jobs. Default: no limit. */
   readonly maxJobs?: number
+  /**
+   * Which shards of ordered queues are asked first; others are when these are empty. `{ member, members }`, numbered from 0:
+   * all shards of all ordered queues are dealt round robin, as they are declared. Or a function that picks from all of them.
+   * Default: they are shared out among the workers that live.
+   */
+  readonly shardsOf?: ShardsOf
 }
 
 /** Set by whoever replaces the process of a worker that asks for it. */
@@ -54,6 +62,14 @@ export interface Supervision {
   /** File descriptor that is told of a blocked event loop while it is blocked. */
   readonly blockedTo: number
 }
+
+const dealing = v.pipe(
+  exactly({ member: whole(0), members: whole(1) }),
+  v.check(
+    ({ member, members }) => member < members,
+    'must have a `member` less than `members`: they are numbered from 0',
+  ),
+)
 
 const workerOptions = exactly({
   queues: v.optional(v.pipe(v.array(v.string()), v.minLength(1, 'must name at least one queue'))),
@@ -66,6 +82,8 @@ const workerOptions = exactly({
   maxBlock: v.optional(duration(1_000), '30s'),
   maxRss: v.optional(whole(1)),
   maxJobs: v.optional(whole(1)),
+  // Not a union: each mistake in a dealing would be told as one in a function.
+  shardsOf: v.optional(v.lazy((given) => (typeof given === 'function' ? callable<ShardChoice>() : dealing))),
 })
 
 export class Mill {
@@ -79,7 +97,9 @@ export class Mill {
   readonly #workers = new Set<Worker>()
   readonly #life: WorkerLife
   #store: Promise<Store> | undefined
-  /** A store that only its health was asked of. */
+  /** The queues as the store answered when it was opened. */
+  #stored: readonly StoredQueue[] = []
+  /** A store that is only looked at. */
   #unopened: Promise<Store> | undefined
   #connection: Promise<Connection> | undefined
   #closed = false
@@ -103,6 +123,7 @@ export class Mill {
       connect: this.#connect,
       codec,
       watcher: new ResultWatcher(this.#connect),
+      isOrdered: (queue) => registry.queues.get(queue)?.ordered === true,
       mono: () => clock.mono(),
     }
     this.#client = new Client({
@@ -135,7 +156,7 @@ export class Mill {
   enqueue<T extends AnyTask>(
     task: T,
     input: TaskInput<T>,
-    options?: EnqueueOptions,
+    options?: EnqueueOptionsOf<T>,
   ): Promise<JobHandle<TaskResult<T>>> {
     return this.#client.enqueue(task, input, options)
   }
@@ -144,29 +165,29 @@ export class Mill {
   enqueueMany<T extends AnyTask>(
     task: T,
     inputs: readonly TaskInput<T>[],
-    each?: (input: TaskInput<T>, index: number) => EnqueueOptions,
+    each?: (input: TaskInput<T>, index: number) => EnqueueOptionsOf<T>,
   ): Promise<JobHandle<TaskResult<T>>[]> {
     return this.#client.enqueueMany(task, inputs, each)
   }
 
-  /** A handle to a job, from anywhere: by its task and id, or by id alone (all declared queues are asked then). Touches no store. */
+  /**
+   * A handle to a job, from anywhere: by its task and id, or by id alone (all declared queues are asked then). The id of an
+   * ordered job may be a number, as when it was enqueued. Touches no store.
+   */
   job(id: string): JobHandle
-  job<T extends AnyTask>(task: T, id: string): JobHandle<TaskResult<T>>
-  job(taskOrId: AnyTask | string, id?: string): JobHandle {
-    const jobId = typeof taskOrId === 'string' ? taskOrId : id
-    if (!isJobId(jobId))
-      throw new InvalidArgumentError(
-        `a job id must be ${jobIdForm}; got ${shown(typeof taskOrId === 'object' ? id : taskOrId)}.`,
-      )
-    const queues = typeof taskOrId === 'string' ? [...this.queues.keys()] : [taskOrId.queue]
-    return new JobHandle(this.#handleParts, queues, jobId)
+  job<T extends AnyTask>(task: T, id: NonNullable<EnqueueOptionsOf<T>['id']>): JobHandle<TaskResult<T>>
+  job(taskOrId: AnyTask | string, idOfTask?: string | number): JobHandle {
+    const [task, id] = typeof taskOrId === 'object' ? [taskOrId, idOfTask] : [undefined, taskOrId]
+    const jobId = task?.kind === 'ordered' ? orderedIdOf(id) : id
+    if (!isJobId(jobId)) throw new InvalidArgumentError(`a job id must be ${jobIdForm}; got ${shown(id)}.`)
+    return new JobHandle(this.#handleParts, task === undefined ? [...this.queues.keys()] : [task.queue], jobId)
   }
 
   /** A worker, not yet started. Throws `ConfigError`, or `UnknownQueueError` for a queue that is not declared. */
   worker(options: WorkerOptions = {}, supervision?: Supervision): Worker {
     this.#refuseClosed()
     const { registry, codec, middleware, formatError, maxPayloadBytes } = this.#options
-    const { queues, concurrency, selector, grace, maxBlock, maxRss, maxJobs } = parsed(
+    const { queues, concurrency, selector, grace, maxBlock, maxRss, maxJobs, shardsOf } = parsed(
       workerOptions,
       options,
       'the worker',
@@ -189,6 +210,7 @@ export class Mill {
       queues: (queues ?? [...registry.queues.keys()]).map((name) => registry.queue(name)),
       concurrency,
       selector: typeof selector === 'function' ? selector : selectorNamed(selector as SelectorName),
+      shardsOf,
       graceMs: grace === 'none' ? Number.POSITIVE_INFINITY : grace,
       maxBlockMs: maxBlock,
       maxJobs,
@@ -220,10 +242,12 @@ export class Mill {
    * there also for a store that cannot be opened, and writes nothing.
    */
   async health(): Promise<StoreHealth | undefined> {
-    if (this.#store !== undefined) return (await this.#store).health
-    this.#refuseClosed()
-    this.#unopened ??= this.#source.create()
-    return (await this.#unopened).health
+    return (await this.#looked()).health
+  }
+
+  /** The queues that the store holds, declared or not. Opens none; empty where the store keeps no records. */
+  async storedQueues(): Promise<StoredQueue[]> {
+    return (await (await this.#looked()).records?.queues()) ?? []
   }
 
   /** Adds a listener to one kind of event of this process; returns what removes it. */
@@ -241,6 +265,14 @@ export class Mill {
       const store = await one?.catch(() => undefined)
       await store?.close()
     }
+  }
+
+  /** The store, be it that none of its queues was opened. */
+  #looked(): Promise<Store> {
+    if (this.#store !== undefined) return this.#store
+    this.#refuseClosed()
+    this.#unopened ??= this.#source.create()
+    return this.#unopened
   }
 
   /** The opened store. A failed opening is tried again at the next call. */
@@ -277,7 +309,7 @@ export class Mill {
         : {}),
       ...(supervision === undefined ? {} : { blockedTo: supervision.blockedTo }),
     })
-    return { store, keeper, waiter: new Waiter(store, mono) }
+    return { store, stored: this.#stored, keeper, waiter: new Waiter(store, mono) }
   }
 
   async #open(): Promise<Store> {
@@ -285,7 +317,9 @@ export class Mill {
     const store = await this.#source.create()
     try {
       refuseUnsupported(registry, store.traits)
-      await store.open([...registry.queues.values()].map(settingsOf))
+      this.#stored = await store.open(
+        [...registry.queues.values()].map((queue) => settingsOf(queue, registry.orderedTask(queue.name))),
+      )
       return store
     } catch (error) {
       await store.close()
@@ -298,7 +332,9 @@ export class Mill {
   }
 }
 
-function settingsOf({ name, ordered, order, shards, maxPending, maxCrashes, results, dead }: Queue): QueueSettings {
+/** What the store must know of a queue. How its payloads merge is the task's to say: where none is known, it stays as stored. */
+function settingsOf(queue: Queue, task: AnyOrderedTask | undefined): QueueSettings {
+  const { name, ordered, order, shards, exclusive, maxPending, maxCrashes, results, dead } = queue
   return {
     name,
     kind: ordered ? 'ordered' : 'plain',
@@ -306,6 +342,8 @@ function settingsOf({ name, ordered, order, shards, maxPending, maxCrashes, resu
     maxCrashes,
     shards,
     dead,
+    ...(ordered ? { exclusive } : {}),
+    ...(task === undefined ? {} : { merge: task.merge }),
     ...(maxPending === undefined ? {} : { maxPending }),
     ...(results === 'none' || results.count === undefined ? {} : { resultsCount: results.count }),
   }

@@ -2,6 +2,7 @@
 
 import type { Duration } from './duration.js'
 import type { Meta } from './job.js'
+import type { AnyTask } from './task.js'
 
 export interface EnqueueOptions {
   /**
@@ -22,3 +23,22 @@ export interface EnqueueOptions {
   /** Another queue than the task's. */
   readonly queue?: string
 }
+
+/** What may be said of one payload of an ordered job when it is enqueued. */
+export interface OrderedEnqueueOptions extends Pick<EnqueueOptions, 'delay' | 'runAt' | 'meta'> {
+  /** The id it belongs to, instead of the task's `id`; a finite number is turned into text. */
+  readonly id?: string | number
+  /**
+   * Where it stands among the payloads of its id, ascending, instead of the task's `score`; a finite number.
+   * Default: the store's ms, strictly growing.
+   */
+  readonly score?: number
+}
+
+/** What may be said of a job of this task. */
+export type EnqueueOptionsOf<T extends AnyTask> = T extends { readonly kind: 'ordered' }
+  ? OrderedEnqueueOptions
+  : EnqueueOptions
+
+/** What may be said of a job of some task, as middleware sees it; the kind of its task decides what of it is refused. */
+export interface AnyEnqueueOptions extends Omit<EnqueueOptions, 'id'>, OrderedEnqueueOptions {}

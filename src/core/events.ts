@@ -11,7 +11,7 @@ export interface JobRef {
 export type RecycleReason = 'max-jobs' | 'max-rss' | 'slot-retired'
 
 export interface EventMap {
-  'job.enqueued': JobRef & { readonly outcome: string }
+  'job.enqueued': JobRef & { readonly outcome: 'added' | 'merged' | 'duplicate' }
   'job.started': JobRef & { readonly attempt: number; readonly worker: string }
   'job.completed': JobRef & { readonly attempt: number; readonly runMs: number }
   'job.failed': JobRef & { readonly attempt: number; readonly error: unknown; readonly retryMs: number | undefined }

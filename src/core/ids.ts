@@ -32,6 +32,12 @@ export function isJobId(value: unknown): value is string {
   )
 }
 
+/** The id of an ordered job, which may be given as a finite number: that as text. Undefined for what can be none. */
+export function orderedIdOf(value: unknown): string | undefined {
+  if (isJobId(value)) return value
+  return Number.isFinite(value) ? String(value) : undefined
+}
+
 /** Crockford's base 32: no letters that look like digits, and in the order of their bytes. */
 const digits = '0123456789ABCDEFGHJKMNPQRSTVWXYZ'
 const digitCodes = Buffer.from(digits)

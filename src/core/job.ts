@@ -16,6 +16,15 @@ export interface JobRecord<Input = unknown, Result = unknown> {
   readonly state: JobState
   /** Absent where the payload cannot be decoded; `error` then says why. */
   readonly input?: Input
+  /**
+   * Of a job of an ordered queue, in the place of `input` and `meta`: the payloads that it runs with, or that wait, or lie
+   * in the morgue; old to new, the first 1,000 of them, in a listing the first 10.
+   */
+  readonly payloads?: readonly PayloadRecord<Input>[]
+  /** How many those are in all. */
+  readonly payloadCount?: number
+  /** Payloads that wait beside a running job. */
+  readonly pendingCount?: number
   readonly meta?: Meta
   readonly priority: number
   readonly group?: string
@@ -40,6 +49,14 @@ export interface JobRecord<Input = unknown, Result = unknown> {
   readonly error?: string
   /** Why it was buried or cancelled. */
   readonly reason?: string
+}
+
+/** One payload of a job of an ordered queue. */
+export interface PayloadRecord<Input = unknown> {
+  /** Absent where it cannot be decoded; the job's `error` then says why. */
+  readonly input?: Input
+  readonly score: number
+  readonly meta?: Meta
 }
 
 /** What the user sends along with a job beside its input; it travels through retries unchanged. */

@@ -1,28 +1,39 @@
 /** Middleware: functions around each enqueue and each handler call, in onion order: the first given is the outermost. */
 
-import type { EnqueueOptions } from './enqueue-options.js'
+import type { BatchContext } from './batch-context.js'
+import type { AnyEnqueueOptions } from './enqueue-options.js'
 import { ConfigError } from './errors.js'
 import type { JobContext } from './job.js'
-import type { AnyTask } from './task.js'
+import type { AnyOrderedTask } from './ordered-task.js'
+import type { AnyPlainTask, AnyTask } from './task.js'
 
 /** One job on its way to the store. Middleware may change its input and options. */
 export interface EnqueueItem {
   readonly task: AnyTask
   input: unknown
-  options: EnqueueOptions
+  options: AnyEnqueueOptions
 }
 
-/** One call of a handler. */
-export interface Run {
-  readonly task: AnyTask
+/** One call of a handler: of one job, or of the whole batch of an ordered task. `'jobs' in run.ctx` tells a batch. */
+export type Run = JobRun | BatchRun
+
+export interface JobRun {
+  readonly task: AnyPlainTask
   readonly input: unknown
   readonly ctx: JobContext
+}
+
+export interface BatchRun {
+  readonly task: AnyOrderedTask
+  /** The payloads by id. */
+  readonly input: ReadonlyMap<string, readonly unknown[]>
+  readonly ctx: BatchContext
 }
 
 export interface Middleware {
   /** Client side: around one `enqueue` or the whole of one `enqueueMany`, before anything is validated. Resolve `next()` to send, or throw to refuse. */
   enqueue?(items: EnqueueItem[], next: () => Promise<void>): Promise<void>
-  /** Worker side: around one handler call. What it returns is what the handler is taken to have returned; what it throws is a failure of the job. */
+  /** Worker side: around one handler call. What it returns is what the handler is taken to have returned; what it throws is a failure of the job, or of every job of the batch. */
   run?(run: Run, next: () => Promise<unknown>): Promise<unknown>
 }
 

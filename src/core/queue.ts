@@ -1,15 +1,38 @@
 /** A queue: its name, its policy, and what each of its options means. */
 
 import * as v from 'valibot'
+import type { Random } from './clock.js'
 import type { Duration } from './duration.js'
 import { ConfigConflictError } from './errors.js'
-import { duration, exactly, whole } from './option-check.js'
+import { callable, duration, exactly, whole } from './option-check.js'
 
 /** Keep at most so many, for at most so long; both absent: as many and as long as the store lasts. */
 export interface Keep {
   readonly age?: Duration
   readonly count?: number
 }
+
+/** Of what of an ordered queue at most one claim runs at a time: of an id, or, as in Lowkiq, one batch of a whole shard. */
+export type Exclusive = 'id' | 'shard'
+
+/** A shard of an ordered queue, as the order of its shards sees it. */
+export interface ShardCandidate {
+  readonly shard: number
+  /** Ms since its oldest ready job was due; absent where none is ready. */
+  readonly headAgeMs?: number
+}
+
+/**
+ * In which order a claim asks the shards of an ordered queue: the one whose oldest ready job has waited longest first, each
+ * in its turn, or a function of the user's. It answers their numbers, each at most once; those left out are not asked this time.
+ */
+export type ShardOrder =
+  | 'lag'
+  | 'sequential'
+  | ((shards: readonly ShardCandidate[], random: Random) => readonly number[])
+
+/** Which payloads of an id an ordered queue keeps: all, or only the one with the highest score. */
+export type Merge = 'all' | 'latest'
 
 /** Limits how many jobs may start in every window of time. */
 export interface ThrottleOptions {
@@ -40,16 +63,24 @@ export interface QueueOptions {
    * the other within one lease, and a job whose `timeLimit` is not less than what is left of it is put back. Default true.
    */
   readonly renewLease?: boolean
-  /** Order among equal priorities. Fixed at first use. Default `'fifo'`. */
+  /** Order among equal priorities; not of an ordered queue, which goes by time. Fixed at first use. Default `'fifo'`. */
   readonly order?: 'fifo' | 'lifo'
-  /** One id never runs twice at once, payloads merge. Fixed at first use. Default false. */
+  /** One claim of an id at a time, payloads merge. Fixed at first use. Default: true where an ordered task names the queue. */
   readonly ordered?: boolean
   /**
-   * Over how many shards a store with several servers spreads it; on others it has no effect. The number that was given
-   * first counts. Bounds are divided by it; order and `maxPending` then hold in each shard. Default 1.
+   * Over how many shards an ordered queue is spread, and any other on a store with several servers; elsewhere it has no
+   * effect. The number that was given first counts. Bounds are divided by it; order and `maxPending` then hold in each
+   * shard. Default 1, of an ordered queue 5.
    */
   readonly shards?: number
-  /** Most waiting jobs; more are refused with `QueueFullError`. Default: no limit. */
+  /**
+   * Ordered queues only: of what at most one claim runs at a time, of an id (`'id'`) or of a whole shard (`'shard'`: as in
+   * Lowkiq, one batch). Fixed at first use. Default `'id'`.
+   */
+  readonly exclusive?: Exclusive
+  /** Ordered queues only: in which order their shards are asked. Default `'lag'`. */
+  readonly shardOrder?: ShardOrder
+  /** Most waiting jobs, of an ordered queue most waiting payloads; more are refused with `QueueFullError`. Default: no limit. */
   readonly maxPending?: number
   /** A job that took its worker with it so often, while alone, is buried. Default 3. */
   readonly maxCrashes?: number
@@ -58,7 +89,7 @@ export interface QueueOptions {
   /** Most jobs that run at once over all processes. */
   readonly maxRunning?: number | { readonly perGroup: number }
   readonly retention?: {
-    /** Results of completed jobs. Default `{ age: '1h', count: 1000 }`. */
+    /** Results of completed jobs; jobs of ordered queues have none. Default `{ age: '1h', count: 1000 }`. */
     readonly results?: Keep | 'untilDeleted' | 'none'
     /** Dead jobs. Default `'untilDeleted'`. */
     readonly dead?: Keep | 'untilDeleted'
@@ -83,6 +114,9 @@ export interface Queue {
   readonly order: 'fifo' | 'lifo'
   readonly ordered: boolean
   readonly shards: number
+  /** Means nothing where it is not ordered; nor does `shardOrder`. */
+  readonly exclusive: Exclusive
+  readonly shardOrder: ShardOrder
   readonly maxPending: number | undefined
   readonly maxCrashes: number
   readonly throttled: boolean
@@ -118,8 +152,15 @@ export const queueOptionsSchema = exactly({
   lease: v.optional(duration(3_000)),
   renewLease: v.optional(v.boolean(), true),
   order: v.optional(v.picklist(['fifo', 'lifo']), 'fifo'),
-  ordered: v.optional(v.boolean(), false),
-  shards: v.optional(whole(1, 1_024), 1),
+  ordered: v.optional(v.boolean()),
+  shards: v.optional(whole(1, 1_024)),
+  exclusive: v.optional(v.picklist(['id', 'shard'])),
+  shardOrder: v.optional(
+    v.union(
+      [v.picklist(['lag', 'sequential']), callable<Exclude<ShardOrder, string>>()],
+      "must be 'lag', 'sequential' or a function",
+    ),
+  ),
   maxPending: v.optional(whole(1)),
   maxCrashes: v.optional(whole(1), 3),
   // Not a union: an array of throttles passes for an object of them, and each mistake would be told twice.
@@ -134,11 +175,17 @@ export const queueOptionsSchema = exactly({
   ),
 })
 
-const defaultResults: Kept = { ageMs: 3_600_000, count: 1_000 }
+/** The options of a queue, each of the right form. */
+export type CheckedQueueOptions = v.InferOutput<typeof queueOptionsSchema>
 
-/** The queue that checked options describe. */
-export function queueOf(name: string, options: v.InferOutput<typeof queueOptionsSchema>): Queue {
+const defaultResults: Kept = { ageMs: 3_600_000, count: 1_000 }
+/** Of an ordered queue; any other lies in one. Lowkiq's. */
+const defaultShards = 5
+
+/** The queue that checked options describe; `ordered` where they leave that open. */
+export function queueOf(name: string, options: CheckedQueueOptions, ordered = false): Queue {
   const { results, dead } = options.retention
+  const isOrdered = options.ordered ?? ordered
   return {
     name,
     weight: options.weight,
@@ -148,8 +195,10 @@ export function queueOf(name: string, options: v.InferOutput<typeof queueOptions
     leaseMs: options.lease ?? (options.renewLease ? leaseMs : batchLeaseMs),
     renewLease: options.renewLease,
     order: options.order,
-    ordered: options.ordered,
-    shards: options.shards,
+    ordered: isOrdered,
+    shards: options.shards ?? (isOrdered ? defaultShards : 1),
+    exclusive: options.exclusive ?? 'id',
+    shardOrder: options.shardOrder ?? 'lag',
     maxPending: options.maxPending,
     maxCrashes: options.maxCrashes,
     throttled: options.throttle !== undefined,
@@ -171,6 +220,7 @@ function kept(keep: { age?: number | undefined; count?: number | undefined } | '
 export interface QueueForm {
   readonly kind: 'plain' | 'ordered'
   readonly order: 'fifo' | 'lifo'
+  readonly exclusive?: Exclusive
 }
 
 /** Throws `ConfigConflictError` where a stored queue is opened in another form. */
@@ -183,4 +233,15 @@ export function refuseOtherForm(queue: string, stored: QueueForm, asked: QueueFo
     const remedy = 'Use the stored order, or give the queue another name.'
     throw new ConfigConflictError(queue, 'order', stored.order, asked.order, remedy)
   }
+  const [exclusive = 'id', askedExclusive = 'id'] = [stored.exclusive, asked.exclusive]
+  if (exclusive !== askedExclusive) {
+    const remedy = `Use the stored value, or give the new queue another name and bring the jobs there by \`millrace queues move ${queue} <new>\`.`
+    throw new ConfigConflictError(queue, 'exclusive', exclusive, askedExclusive, remedy)
+  }
+}
+
+/** Thrown where a queue is on its way to another number of shards already. */
+export function reshardUnderWay(queue: string, towards: number, asked: number): ConfigConflictError {
+  const remedy = `It is on its way to ${towards} shards: run \`millrace queues reshard ${queue} ${towards}\` to its end first.`
+  return new ConfigConflictError(queue, 'shards', towards, asked, remedy)
 }

@@ -1,6 +1,7 @@
 /** The registry: the tasks and queues that a mill knows, by name. */
 
 import { type ConfigIssue, UnknownQueueError, UnknownTaskError } from './errors.js'
+import type { AnyOrderedTask } from './ordered-task.js'
 import type { Queue } from './queue.js'
 import type { AnyTask } from './task.js'
 
@@ -8,16 +9,25 @@ export class Registry {
   readonly tasks: ReadonlyMap<string, AnyTask>
   readonly queues: ReadonlyMap<string, Queue>
   readonly #byAnyName = new Map<string, AnyTask>()
+  readonly #ordered = new Map<string, AnyOrderedTask>()
 
   constructor(tasks: readonly AnyTask[], queues: readonly Queue[]) {
     this.tasks = new Map(tasks.map((task) => [task.name, task]))
     this.queues = new Map(queues.map((queue) => [queue.name, queue]))
-    for (const task of tasks) for (const name of [task.name, ...task.aliases]) this.#byAnyName.set(name, task)
+    for (const task of tasks) {
+      for (const name of [task.name, ...task.aliases]) this.#byAnyName.set(name, task)
+      if (task.kind === 'ordered') this.#ordered.set(task.queue, task)
+    }
   }
 
   /** The task that a stored job names, by its name or an alias. */
   find(name: string): AnyTask | undefined {
     return this.#byAnyName.get(name)
+  }
+
+  /** The task that an ordered queue belongs to, whatever task a stored job names; undefined where none is known. */
+  orderedTask(queue: string): AnyOrderedTask | undefined {
+    return this.#ordered.get(queue)
   }
 
   task(name: string): AnyTask {

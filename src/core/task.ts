@@ -3,12 +3,14 @@
 import * as v from 'valibot'
 import { type Backoff, exponential } from './backoff.js'
 import type { Duration } from './duration.js'
-import { ConfigError } from './errors.js'
+import { ConfigError, InvalidArgumentError } from './errors.js'
 import { isQueueName, isTaskName, queueNameForm, taskNameForm } from './ids.js'
 import type { JobContext, RunningJob } from './job.js'
 import { callable, duration, exactly, parsed, whole } from './option-check.js'
+import type { AnyOrderedTask } from './ordered-task.js'
 import type { OutcomeValue } from './outcome.js'
 import { type InputOf, isSchema, type OutputOf, type Schema } from './schema.js'
+import { shown } from './shown.js'
 
 /** The function that does the work. Returns a result, an outcome such as `snooze('10m')`, or throws to fail. */
 export type Handler<Output, Return> = (input: Output, ctx: JobContext) => Return
@@ -50,7 +52,10 @@ export interface TaskOptions<Name extends string, S extends Schema, Return> {
   readonly group?: (input: InputOf<S>) => string
   /** False: not now. The job is put back with the delay of its backoff (at least 1 s), and no attempt is counted. */
   readonly shouldRun?: (input: OutputOf<S>, job: RunningJob) => boolean | Promise<boolean>
-  /** Called after a job was buried because its retries are exhausted. What it throws is reported and changes nothing. */
+  /**
+   * Called after a job was buried because its retries are exhausted, as `max-retries` or `no-retries`. What it throws is
+   * reported and changes nothing.
+   */
   readonly onExhausted?: (exhausted: ExhaustedJob<OutputOf<S>>) => void | Promise<void>
   /** Former names, under which jobs may still be stored. */
   readonly aliases?: readonly string[]
@@ -58,56 +63,73 @@ export interface TaskOptions<Name extends string, S extends Schema, Return> {
 
 declare const types: unique symbol
 
-/** A defined task. `Input` is what producers pass, `Output` what the handler gets, `Result` what it returns. */
-export interface Task<Name extends string = string, Input = unknown, Output = unknown, Result = unknown> {
+/** What every task has, be it ordered or not. */
+export interface TaskHeader<Name extends string, Input, Output, Result> {
   readonly name: Name
   readonly queue: string
   readonly input: Schema<Input, Output> | undefined
   readonly timeLimitMs: number
   readonly slowAfterMs: number | undefined
   readonly retry: { readonly max: number; readonly backoff: Backoff; readonly when: (error: unknown) => boolean }
-  readonly group: ((input: Input) => string) | undefined
-  readonly shouldRun: ((input: Output, job: RunningJob) => boolean | Promise<boolean>) | undefined
-  readonly onExhausted: ((exhausted: ExhaustedJob<Output>) => void | Promise<void>) | undefined
   readonly aliases: readonly string[]
-  /** The handler; undefined where only producers know this task. */
-  readonly run: Handler<Output, unknown> | undefined
-  /** Attaches the handler, once. Throws `ConfigError` when there is one already. */
-  handle<Return>(run: Handler<Output, Return>): Task<Name, Input, Output, ResultOf<Return>>
   /** Carries the types; never there at run time. */
   readonly [types]?: { input: Input; output: Output; result: Result }
 }
 
-/** Some task, whatever its types. */
+/** A defined task. `Input` is what producers pass, `Output` what the handler gets, `Result` what it returns. */
+export interface Task<Name extends string = string, Input = unknown, Output = unknown, Result = unknown>
+  extends TaskHeader<Name, Input, Output, Result> {
+  readonly kind: 'plain'
+  readonly group: ((input: Input) => string) | undefined
+  readonly shouldRun: ((input: Output, job: RunningJob) => boolean | Promise<boolean>) | undefined
+  readonly onExhausted: ((exhausted: ExhaustedJob<Output>) => void | Promise<void>) | undefined
+  /** The handler; undefined where only producers know this task. */
+  readonly run: Handler<Output, unknown> | undefined
+  /** Attaches the handler, once. Throws `ConfigError` when there is one already. */
+  handle<Return>(run: Handler<Output, Return>): Task<Name, Input, Output, ResultOf<Return>>
+}
+
+/** Some task that is not ordered, whatever its types. */
 // biome-ignore lint/suspicious/noExplicitAny: a task's types are contravariant in its handler; only `any` accepts them all
-export type AnyTask = Task<string, any, any, any>
+export type AnyPlainTask = Task<string, any, any, any>
+/** Some task, whatever its types. */
+export type AnyTask = AnyPlainTask | AnyOrderedTask
 export type TaskInput<T extends AnyTask> = NonNullable<T[typeof types]>['input']
 export type TaskResult<T extends AnyTask> = NonNullable<T[typeof types]>['result']
 
-const name = v.custom<string>(isTaskName, `must be ${taskNameForm}`)
+export const taskName = v.custom<string>(isTaskName, `must be ${taskNameForm}`)
 
-const optionsSchema = exactly({
-  name,
-  queue: v.optional(v.custom<string>(isQueueName, `must be ${queueNameForm}`), 'default'),
+const always = () => true
+
+/** Options that every task has, with their defaults. */
+export const headerOptions = {
+  name: taskName,
+  queue: v.optional(v.custom<string>(isQueueName, `must be ${queueNameForm}`)),
   input: v.optional(v.custom<Schema>(isSchema, 'must be a Standard Schema (Zod, Valibot, ArkType …)')),
-  run: v.optional(callable<Handler<unknown, unknown>>()),
   timeLimit: v.optional(duration(1), '60s'),
   slowAfter: v.optional(duration(1)),
-  retry: v.optional(
+  aliases: v.optional(v.array(taskName), []),
+}
+
+/** Options of retrying, with the default of `max`. */
+export const retryOptions = (max: number) =>
+  v.optional(
     exactly({
-      max: v.optional(whole(0, 1_000_000), 4),
+      max: v.optional(whole(0, 1_000_000), max),
       backoff: v.optional(callable<Backoff>()),
       when: v.optional(callable<(error: unknown) => boolean>(), () => always),
     }),
     {},
-  ),
+  )
+
+const optionsSchema = exactly({
+  ...headerOptions,
+  run: v.optional(callable<Handler<unknown, unknown>>()),
+  retry: retryOptions(4),
   group: v.optional(callable<(input: unknown) => string>()),
   shouldRun: v.optional(callable<(input: unknown, job: RunningJob) => boolean | Promise<boolean>>()),
   onExhausted: v.optional(callable<(exhausted: ExhaustedJob<unknown>) => void | Promise<void>>()),
-  aliases: v.optional(v.array(name), []),
 })
-
-const always = () => true
 
 /**
  * Defines a task. Throws `ConfigError` that lists everything wrong with the options.
@@ -117,33 +139,62 @@ const always = () => true
 export function defineTask<const Name extends string, S extends Schema = Schema, Return = unknown>(
   options: TaskOptions<Name, S, Return>,
 ): Task<Name, InputOf<S>, OutputOf<S>, ResultOf<Return>> {
-  const given =
-    typeof options === 'object' && options !== null && typeof options.name === 'string' ? ` '${options.name}'` : ''
-  const { retry, timeLimit, slowAfter, run, ...rest } = parsed(optionsSchema, options, `task${given}`)
-  let handler = run
-  const task = {
+  const {
+    retry,
+    timeLimit,
+    slowAfter,
+    run,
+    queue = 'default',
+    ...rest
+  } = parsed(optionsSchema, options, `task${quotedName(options)}`)
+  const definition = {
+    kind: 'plain',
     ...rest,
+    queue,
     timeLimitMs: timeLimit,
     slowAfterMs: slowAfter,
     retry: { ...retry, backoff: retry.backoff ?? exponential() },
-    get run() {
-      return handler
-    },
-    handle(attached: Handler<unknown, unknown>) {
-      const issues =
-        typeof attached !== 'function'
-          ? [{ path: 'handle', message: 'must be given a function' }]
-          : handler !== undefined
-            ? [{ path: 'handle', message: 'the task has a handler already' }]
-            : []
-      if (issues.length > 0) throw new ConfigError(`task '${rest.name}'`, issues)
-      handler = attached
-      return task
-    },
   }
-  return task as unknown as Task<Name, InputOf<S>, OutputOf<S>, ResultOf<Return>>
+  return withHandler(definition, run) as unknown as Task<Name, InputOf<S>, OutputOf<S>, ResultOf<Return>>
+}
+
+/** The name in options that may be anything, as messages say it. */
+export function quotedName(options: unknown): string {
+  const given = typeof options === 'object' && options !== null && 'name' in options ? options.name : undefined
+  return typeof given === 'string' ? ` '${given}'` : ''
+}
+
+/** The definition with its handler, which may be attached later, once. */
+export function withHandler<Definition extends { readonly name: string }>(
+  definition: Definition,
+  run: unknown,
+): Definition {
+  let handler = run
+  const handle = (attached: unknown) => {
+    const issues =
+      typeof attached !== 'function'
+        ? [{ path: 'handle', message: 'must be given a function' }]
+        : handler !== undefined
+          ? [{ path: 'handle', message: 'the task has a handler already' }]
+          : []
+    if (issues.length > 0) throw new ConfigError(`task '${definition.name}'`, issues)
+    handler = attached
+    return definition
+  }
+  return Object.defineProperties(definition, {
+    run: { enumerable: true, get: () => handler },
+    handle: { enumerable: true, value: handle },
+  })
+}
+
+/** Throws `InvalidArgumentError` for what is no defined task. */
+export function refuseNoTask(value: unknown, where: string): void {
+  if (isTask(value)) return
+  throw new InvalidArgumentError(
+    `${where} expects a task, as defineTask() or defineOrderedTask() gives it; got ${shown(value)}. Where it was imported, a misspelt name or a circular import leaves it undefined.`,
+  )
 }
 
 export function isTask(value: unknown): value is AnyTask {
-  return typeof value === 'object' && value !== null && 'timeLimitMs' in value && 'handle' in value && 'retry' in value
+  return typeof value === 'object' && value !== null && 'kind' in value && 'timeLimitMs' in value && 'handle' in value
 }

@@ -9,7 +9,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { leaseThread } from '#src/config/lease-thread.js'
 import type { StoreDescriptor } from '#src/config/store-source.js'
 import { Events } from '#src/core/events.js'
-import { Execution } from '#src/runtime/execution.js'
+import { JobExecution } from '#src/runtime/job-execution.js'
 import { LeaseKeeper } from '#src/runtime/lease-keeper.js'
 import { sharedMono } from '#src/runtime/lease-message.js'
 import { loadDriver } from '#src/stores/sqlite/sqlite-driver.js'
@@ -30,7 +30,7 @@ interface Subject {
   readonly failed: EventMap['store.failed'][]
   readonly events: Events
   /** Claims a job and keeps its lease; its handler has begun. */
-  take(id: string, maxBlockMs?: number): Promise<Execution>
+  take(id: string, maxBlockMs?: number): Promise<JobExecution>
 }
 
 let scene: SqliteScene
@@ -72,7 +72,7 @@ async function started(descriptor: StoreDescriptor = `sqlite:${scene.file}`, blo
       await store.enqueue([enqueueCall(id)])
       const sentAt = mono()
       const { claims } = await store.claim(from, { worker: 'w', leaseMs })
-      const execution = new Execution(claims[0]!, defineTask({ name: 'send' }), {}, {})
+      const execution = new JobExecution(claims[0]!, defineTask({ name: 'send' }), {}, {})
       keeper.keep([execution], { leaseMs, sentAt, maxBlockMs })
       keeper.begin(execution)
       return execution

@@ -8,6 +8,8 @@ import { seededRandom } from '../seeded-random.js'
 const tenYearsMs = 10 * 365 * 86_400_000
 const least = () => 0
 const most = () => 1 - 2 ** -53
+/** One draw of each of the thirty numbers that Lowkiq's delay adds. */
+const draws = Array.from({ length: 30 }, (_, i) => () => (i + 0.5) / 30)
 
 describe('exponential', () => {
   it('draws from nothing up to a doubling bound of 1, 2, 4, 8, 15, 15 minutes', () => {
@@ -74,9 +76,36 @@ describe('lowkiq', () => {
     [4, 96, 212],
     [5, 271, 416],
     [6, 640, 814],
-  ])('after %i failures lies in its documented range (L7)', (failures, low, high) => {
-    expect(lowkiq()(failures, least)).toBe(low * 1_000)
-    expect(lowkiq()(failures, most)).toBe(high * 1_000)
+  ])(
+    'after %i failures gives 30 delays, evenly from the least to the most of its documented range (L7)',
+    (failures, low, high) => {
+      const seconds = draws.map((random) => lowkiq()(failures, random) / 1_000)
+
+      expect(seconds).toEqual(draws.map((_, i) => low + (i * (high - low)) / 29))
+      expect([lowkiq()(failures, least), lowkiq()(failures, most)]).toEqual([low * 1_000, high * 1_000])
+    },
+  )
+
+  it.each([
+    [14, 1],
+    [16, 2],
+    [18, 3],
+    [19, 5],
+    [20, 6],
+    [21, 8],
+    [22, 10],
+    [23, 13],
+    [24, 16],
+    [25, 20],
+  ])('with %i retries keeps a job alive for %i whole days, whatever chance does', (retries, days) => {
+    const sum = (delayOf: (failures: number) => number) =>
+      Array.from({ length: retries }, (_, i) => delayOf(i + 1)).reduce((a, b) => a + b) / 86_400_000
+    const mean = (failures: number) =>
+      draws.map((random) => lowkiq()(failures, random)).reduce((a, b) => a + b) / draws.length
+    const lives = [(n: number) => lowkiq()(n, least), mean, (n: number) => lowkiq()(n, most)].map(sum)
+
+    expect(lives.map(Math.floor)).toEqual([days, days, days])
+    expect(lives).toEqual(lives.toSorted((a, b) => a - b))
   })
 
   it('waits 20.4 to 20.5 days on average over 25 retries, 1.04 to 1.07 over 14 (L7)', () => {

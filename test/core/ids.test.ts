@@ -1,7 +1,7 @@
 /** Ids: which are one, and that new ones grow whatever the clock does. */
 import { describe, expect, it } from 'vitest'
 import type { Clock } from '#src/core/clock.js'
-import { createIdSource, isJobId, isQueueName, isTaskName } from '#src/core/ids.js'
+import { createIdSource, isJobId, isQueueName, isTaskName, orderedIdOf } from '#src/core/ids.js'
 
 /** A clock that shows these times in turn, then the last one for ever. */
 function clockOf(...times: number[]): Clock {
@@ -128,5 +128,35 @@ describe('a task name', () => {
 
   it.each([[''], ['x'.repeat(201)], ['a\nb'], ['a\0'], ['\u007f'], [5], [undefined]])('may not be %j', (name) => {
     expect(isTaskName(name)).toBe(false)
+  })
+})
+
+describe('the id of an ordered job', () => {
+  it.each([
+    ['42', '42'],
+    [42, '42'],
+    [-1.5, '-1.5'],
+    [0, '0'],
+    [-0, '0'],
+    [Number.MAX_SAFE_INTEGER, '9007199254740991'],
+    [1e21, '1e+21'],
+  ])('%o is %j', (given, id) => {
+    expect(orderedIdOf(given)).toBe(id)
+  })
+
+  it.each([
+    [''],
+    ['a\0b'],
+    [Number.NaN],
+    [Infinity],
+    [-Infinity],
+    [5n],
+    [true],
+    [null],
+    [undefined],
+    [[1]],
+    [new Date()],
+  ])('%o is none', (given) => {
+    expect(orderedIdOf(given)).toBeUndefined()
   })
 })

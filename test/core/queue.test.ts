@@ -2,7 +2,7 @@
 import { describe, expect, it } from 'vitest'
 import { ConfigError } from '#src/core/errors.js'
 import { parsed } from '#src/core/option-check.js'
-import { type Queue, queueOf, queueOptionsSchema } from '#src/core/queue.js'
+import { type Queue, queueOf, queueOptionsSchema, refuseOtherForm } from '#src/core/queue.js'
 
 function queue(options: unknown): Queue {
   return queueOf('q', parsed(queueOptionsSchema, options, "queue 'q'"))
@@ -32,6 +32,8 @@ describe('a queue', () => {
       order: 'fifo',
       ordered: false,
       shards: 1,
+      exclusive: 'id',
+      shardOrder: 'lag',
       maxPending: undefined,
       maxCrashes: 3,
       throttled: false,
@@ -64,6 +66,22 @@ describe('a queue', () => {
       maxRunning: { perGroup: 2 },
       throttled: true,
     })
+  })
+
+  it('that is ordered lies in five shards, one id at a time, the longest wait first', () => {
+    const expected = { ordered: true, shards: 5, exclusive: 'id', shardOrder: 'lag' }
+
+    expect(queue({ ordered: true })).toMatchObject(expected)
+    expect(queueOf('q', parsed(queueOptionsSchema, {}, 'a queue'), true)).toMatchObject(expected)
+    expect(queueOf('q', parsed(queueOptionsSchema, { ordered: false }, 'a queue'), true).ordered).toBe(false)
+  })
+
+  it('that is ordered keeps what it is given', () => {
+    const shardOrder = (shards: readonly { shard: number }[]) => shards.map(({ shard }) => shard)
+    const given = { ordered: true, shards: 24, exclusive: 'shard', shardOrder }
+
+    expect(queue(given)).toMatchObject(given)
+    expect(queue({ ordered: true, shardOrder: 'sequential' })).toMatchObject({ shardOrder: 'sequential' })
   })
 
   it('whose lease is not renewed takes ten jobs for ten minutes', () => {
@@ -106,6 +124,11 @@ describe('wrong options', () => {
     [{ lease: 'long' }, `lease: ${form}; got "long"`],
     [{ order: 'random' }, 'order: must be ("fifo" | "lifo"); got "random"'],
     [{ ordered: 'yes' }, 'ordered: must be boolean; got "yes"'],
+    [{ shards: 0 }, 'shards: must be a whole number from 1 to 1024; got 0'],
+    [{ shards: 1_025 }, 'shards: must be a whole number from 1 to 1024; got 1025'],
+    [{ exclusive: 'queue' }, 'exclusive: must be ("id" | "shard"); got "queue"'],
+    [{ shardOrder: 'random' }, `shardOrder: must be 'lag', 'sequential' or a function; got "random"`],
+    [{ shardOrder: [1, 0] }, "shardOrder: must be 'lag', 'sequential' or a function; got [object Array]"],
     [{ maxPending: 0 }, 'maxPending: must be a whole number of at least 1; got 0'],
     [{ maxCrashes: 0 }, 'maxCrashes: must be a whole number of at least 1; got 0'],
     [{ throttle: { limit: 0, window: '1s' } }, 'throttle.limit: must be a whole number of at least 1; got 0'],
@@ -141,5 +164,19 @@ describe('wrong options', () => {
     ])
     expect(() => queue(wrong)).toThrow(ConfigError)
     expect(() => queue(wrong)).toThrow(/^queue 'q' is not valid:\n {2}weight: .*\n {2}lease: /)
+  })
+})
+
+describe('a stored queue', () => {
+  const form = { kind: 'ordered', order: 'fifo' } as const
+
+  it('is refused with another exclusive, with the way to bring its jobs elsewhere', () => {
+    expect(() => refuseOtherForm('orders', form, { ...form, exclusive: 'shard' })).toThrow(
+      expect.objectContaining({
+        code: 'config-conflict',
+        message: expect.stringMatching(/"id".*"shard".*`millrace queues move orders <new>`/),
+      }),
+    )
+    expect(() => refuseOtherForm('orders', form, { ...form, exclusive: 'id' })).not.toThrow()
   })
 })

@@ -2,10 +2,17 @@
 
 import { type } from 'arktype'
 import {
+  type BatchContext,
+  defineOrderedTask,
   defineTask,
+  type EnqueueOptions,
+  type EnqueueOptionsOf,
+  type ExhaustedPayload,
   type JobHandle,
   millrace,
+  type OrderedEnqueueOptions,
   type OutcomeValue,
+  type ShardCandidate,
   snooze,
   type TaskInput,
   type TaskResult,
@@ -50,3 +57,59 @@ const attached = defineTask({ name: 'attached', input: v.object({ n: v.number() 
 expectTypeOf<TaskResult<typeof attached>>().toEqualTypeOf<string>()
 
 expectTypeOf(zodTask.name).toEqualTypeOf<'zod'>()
+
+const ordered = defineOrderedTask({
+  name: 'ordered',
+  input: z.object({ order: z.number(), at: z.string().transform((text) => new Date(text)) }),
+  id: (input) => {
+    expectTypeOf(input).toEqualTypeOf<{ order: number; at: string }>()
+    return input.order
+  },
+  score: (input) => {
+    expectTypeOf(input).toEqualTypeOf<{ order: number; at: string }>()
+    return Date.parse(input.at)
+  },
+  run(payloadsById, ctx) {
+    expectTypeOf(payloadsById).toEqualTypeOf<ReadonlyMap<string, readonly { order: number; at: Date }[]>>()
+    expectTypeOf(ctx).toEqualTypeOf<BatchContext>()
+    ctx.fail(ctx.more(1) ? 1 : '1', new Error())
+  },
+  onExhausted(payloads) {
+    expectTypeOf(payloads).toEqualTypeOf<readonly ExhaustedPayload<{ order: number; at: Date }>[]>()
+  },
+})
+expectTypeOf<TaskInput<typeof ordered>>().toEqualTypeOf<{ order: number; at: string }>()
+expectTypeOf<TaskResult<typeof ordered>>().toEqualTypeOf<undefined>()
+expectTypeOf<EnqueueOptionsOf<typeof ordered>>().toEqualTypeOf<OrderedEnqueueOptions>()
+expectTypeOf<EnqueueOptionsOf<typeof zodTask>>().toEqualTypeOf<EnqueueOptions>()
+expectTypeOf(await mill.enqueue(ordered, { order: 1, at: '' }, { id: 1, score: 2 })).toEqualTypeOf<
+  JobHandle<undefined>
+>()
+await mill.enqueueMany(ordered, [{ order: 1, at: '' }], (input, i) => {
+  expectTypeOf(input).toEqualTypeOf<{ order: number; at: string }>()
+  return { id: input.order, score: i, runAt: input.at }
+})
+expectTypeOf(await mill.job(ordered, 42).result()).toEqualTypeOf<undefined>()
+expectTypeOf(ordered.name).toEqualTypeOf<'ordered'>()
+
+const unschooled = defineOrderedTask({ name: 'unschooled' })
+expectTypeOf<TaskInput<typeof unschooled>>().toEqualTypeOf<unknown>()
+const later = defineOrderedTask({ name: 'later', input: v.string() }).handle((payloadsById) => {
+  expectTypeOf(payloadsById).toEqualTypeOf<ReadonlyMap<string, readonly string[]>>()
+})
+expectTypeOf<TaskInput<typeof later>>().toEqualTypeOf<string>()
+
+millrace({
+  store: 'memory:',
+  tasks: [zodTask, ordered],
+  queues: {
+    orders: {
+      ordered: true,
+      shardOrder: (shards, random) => {
+        expectTypeOf(shards).toEqualTypeOf<readonly ShardCandidate[]>()
+        expectTypeOf(random()).toEqualTypeOf<number>()
+        return shards.map(({ shard }) => shard)
+      },
+    },
+  },
+})

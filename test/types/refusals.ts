@@ -3,7 +3,15 @@
  * Checked by `npm run types`; never run.
  */
 
-import { defineTask, exponential, type Middleware, millrace, type Selector, type Store } from 'millrace'
+import {
+  defineOrderedTask,
+  defineTask,
+  exponential,
+  type Middleware,
+  millrace,
+  type Selector,
+  type Store,
+} from 'millrace'
 import { z } from 'zod'
 
 const email = defineTask({ name: 'email', input: z.object({ to: z.string() }), run: async ({ to }) => ({ id: to }) })
@@ -91,4 +99,45 @@ export const selector: Selector = (queues) => queues
 export const middleware: Middleware = { enqueue: (items) => items.length }
 // @ts-expect-error 35: a store has the verbs of the contract
 export const store: Store = { claim: async () => [] }
+
+// Ordered tasks
+const order = z.object({ order: z.string(), rev: z.number() })
+const sync = defineOrderedTask({ name: 'sync', input: order, id: (o) => o.order })
+// @ts-expect-error 36: a field of the wrong type
+await mill.enqueue(sync, { order: 'a', rev: '1' })
+// @ts-expect-error 37: ordered jobs have no priority
+await mill.enqueue(sync, { order: 'a', rev: 1 }, { priority: 1 })
+// @ts-expect-error 38: they go to the queue of their task
+await mill.enqueue(sync, { order: 'a', rev: 1 }, { queue: 'high' })
+// @ts-expect-error 39: nor have they a group
+await mill.enqueueMany(sync, [{ order: 'a', rev: 1 }], () => ({ group: 'g' }))
+// @ts-expect-error 40: a score is a number
+await mill.enqueue(sync, { order: 'a', rev: 1 }, { score: '1' })
+// @ts-expect-error 41: an id is text or a number
+await mill.enqueue(sync, { order: 'a', rev: 1 }, { id: true })
+// @ts-expect-error 42: plain jobs have no score
+await mill.enqueue(email, { to: 'a' }, { score: 1 })
+// @ts-expect-error 43: and no numbers as ids
+mill.job(email, 42)
+// @ts-expect-error 44: the id is made of the input
+defineOrderedTask({ name: 't', input: order, id: (o) => o.number })
+// @ts-expect-error 45: and is text or a number
+defineOrderedTask({ name: 't', input: order, id: (o) => [o.order] })
+// @ts-expect-error 46: a score is made of the input, a number
+defineOrderedTask({ name: 't', input: order, score: (o) => o.order })
+// @ts-expect-error 47: the handler takes payloads by id
+defineOrderedTask({ name: 't', input: order, run: (input: { order: string }) => input.order })
+// @ts-expect-error 48: of the type that the schema hands on
+defineOrderedTask({ name: 't', input: order }).handle((byId: ReadonlyMap<string, readonly { rev: string }[]>) => byId)
+// @ts-expect-error 49: an option that only plain tasks have
+defineOrderedTask({ name: 't', shouldRun: () => true })
+// @ts-expect-error 50: a way to merge there is not
+defineOrderedTask({ name: 't', merge: 'newest' })
+// @ts-expect-error 51: an ordered job has no result
+;(await mill.job(sync, 'a').result()).id
+// @ts-expect-error 52: an exclusion there is not
+millrace({ store: 'memory:', queues: { a: { ordered: true, exclusive: 'queue' } } })
+// @ts-expect-error 53: an order of shards answers their numbers
+millrace({ store: 'memory:', queues: { a: { ordered: true, shardOrder: (shards) => shards } } })
+
 export { text }

@@ -1,0 +1,110 @@
+/** The content of a draft, whatever the kind of its job: input and meta encoded, and when it is due. */
+
+import { encodedBy, type Payload, payloadBytes } from '../core/codec.js'
+import { durationForm, parseDuration } from '../core/duration.js'
+import type { AnyEnqueueOptions } from '../core/enqueue-options.js'
+import { InvalidJobError, PayloadTooLargeError } from '../core/errors.js'
+import { messageOf, shown } from '../core/shown.js'
+import type { AnyTask } from '../core/task.js'
+import type { NewJob, StoreTraits } from '../stores/store.js'
+import type { DraftRules } from './job-draft.js'
+
+/** A job whose parts are still being put together. */
+export type JobInMaking = { -readonly [K in keyof NewJob]: NewJob[K] }
+
+/** Longest time ahead a job may be scheduled: beyond it a number of seconds or milliseconds was meant. */
+const furthestMs = 10 * 365.25 * 86_400_000
+
+/** The job, as messages say it. */
+export function nameOf(task: AnyTask): string {
+  return `job of task '${task.name}'`
+}
+
+/** The error that refuses the job. */
+export function wrong(task: AnyTask, message: string, options?: ErrorOptions): InvalidJobError {
+  return new InvalidJobError(`${nameOf(task)}: ${message}`, options)
+}
+
+/** Refuses options that are none of these, and a meta that is no object. */
+export function checkOptions(task: AnyTask, options: AnyEnqueueOptions, known: ReadonlySet<string>): void {
+  if (typeof options !== 'object' || options === null)
+    throw wrong(task, `options must be an object; got ${shown(options)}.`)
+  for (const name of Object.keys(options)) if (!known.has(name)) throw unknownOption(task, name, known)
+  const { meta } = options
+  if (meta !== undefined && (typeof meta !== 'object' || meta === null || Array.isArray(meta)))
+    throw wrong(task, 'meta must be a plain object.')
+}
+
+function unknownOption(task: AnyTask, name: string, known: ReadonlySet<string>): InvalidJobError {
+  const where = task.kind === 'ordered' ? 'enqueue for an ordered task' : 'enqueue'
+  return wrong(task, `'${name}' is not an option of ${where}; known are ${[...known].join(', ')}.`)
+}
+
+/** Gives the job what jobs of every kind may have beside their payload: codec, meta, time. The bytes of it all. */
+export function addContent(job: JobInMaking, task: AnyTask, options: AnyEnqueueOptions, rules: DraftRules): number {
+  const { meta, delay, runAt } = options
+  let bytes = payloadBytes(job.payload)
+  if (rules.codec.name !== 'json') job.codec = rules.codec.name
+  if (meta !== undefined) {
+    job.meta = encoded(rules, task, 'meta', meta)
+    bytes += payloadBytes(job.meta)
+  }
+  if (delay !== undefined || runAt !== undefined) Object.assign(job, due(task, options, rules.traits))
+  return bytes
+}
+
+/** `part`: of the job, `'input'` or `'meta'`. */
+export function encoded(
+  { codec, maxPayloadBytes, traits }: DraftRules,
+  task: AnyTask,
+  part: string,
+  value: unknown,
+): Payload {
+  let payload: Payload
+  try {
+    payload = encodedBy(codec, value)
+  } catch (error) {
+    throw new InvalidJobError(`the ${part} of a ${nameOf(task)} cannot be encoded: ${messageOf(error)}`, {
+      cause: error,
+    })
+  }
+  const bytes = payloadBytes(payload)
+  const limit = Math.min(maxPayloadBytes, traits.maxPayloadBytes)
+  if (bytes > limit) throw new PayloadTooLargeError(`the ${part} of a ${nameOf(task)}`, bytes, limit)
+  return payload
+}
+
+function due(task: AnyTask, options: AnyEnqueueOptions, traits: StoreTraits): { delayMs?: number; runAt?: number } {
+  const { delay, runAt } = options
+  if (delay !== undefined && runAt !== undefined) throw wrong(task, 'give delay or runAt, not both.')
+  if (delay !== undefined) {
+    const delayMs = parseDuration(delay)
+    if (delayMs === undefined) throw wrong(task, `delay must be ${durationForm}; got ${shown(delay)}.`)
+    const mostMs = Math.min(furthestMs, traits.maxDelayMs)
+    if (delayMs > mostMs)
+      throw wrong(task, `a delay of ${delayMs} ms is longer than ${mostMs} ms, the longest possible.`)
+    return delayMs === 0 ? {} : { delayMs }
+  }
+  if (runAt !== undefined) return { runAt: instantOf(task, runAt) }
+  return {}
+}
+
+/** ISO-8601 with date, time and zone: text without a zone would mean another moment on each machine. */
+const isoInstant = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}(:\d{2}(\.\d+)?)?(Z|[+-]\d{2}:?\d{2})$/
+
+function instantOf(task: AnyTask, runAt: unknown): number {
+  const at =
+    runAt instanceof Date
+      ? runAt.getTime()
+      : typeof runAt === 'string' && isoInstant.test(runAt)
+        ? Date.parse(runAt)
+        : Number.NaN
+  // The year 2286: a later one is a number of microseconds read as milliseconds.
+  if (Number.isNaN(at) || at < 0 || at > 9_999_999_999_999) {
+    throw wrong(
+      task,
+      `runAt must be a valid Date or ISO-8601 text with a zone, such as '2026-12-24T18:00:00Z'; got ${shown(runAt)}. For a time from now use delay.`,
+    )
+  }
+  return Math.trunc(at)
+}

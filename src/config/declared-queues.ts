@@ -1,0 +1,73 @@
+/** The declared queues: those of the configuration and those that only tasks name; a queue that an ordered task names is ordered. */
+
+import type { ConfigIssue } from '../core/errors.js'
+import { parsed } from '../core/option-check.js'
+import type { AnyOrderedTask } from '../core/ordered-task.js'
+import { type CheckedQueueOptions, type Queue, queueOf, queueOptionsSchema } from '../core/queue.js'
+import type { AnyTask } from '../core/task.js'
+
+/** The options by the name of their queue. */
+type Given = ReadonlyMap<string, CheckedQueueOptions>
+
+/** In the order in which they are given, then in that of their tasks. */
+export function declaredQueues(given: Given, tasks: readonly AnyTask[]): Queue[] {
+  const owners = ownersAmong(tasks)
+  const defaults = parsed(queueOptionsSchema, {}, 'a queue')
+  const names = new Set([...given.keys(), ...tasks.map(({ queue }) => queue)])
+  return [...names].map((name) => queueOf(name, given.get(name) ?? defaults, owners.has(name)))
+}
+
+/** What of the queues does not go together with their tasks, or with being ordered or not. */
+export function queueClashes(given: Given, tasks: readonly AnyTask[]): ConfigIssue[] {
+  const owners = ownersAmong(tasks)
+  return [
+    ...[...given].flatMap(([name, options]) => optionClashes(name, options, owners.get(name))),
+    ...tasks.flatMap((task) => ownerClashes(task, owners.get(task.queue), given.get(task.queue)?.ordered)),
+  ]
+}
+
+/** The first ordered task on each queue. */
+function ownersAmong(tasks: readonly AnyTask[]): Map<string, AnyOrderedTask> {
+  const owners = new Map<string, AnyOrderedTask>()
+  for (const task of tasks) if (task.kind === 'ordered' && !owners.has(task.queue)) owners.set(task.queue, task)
+  return owners
+}
+
+function optionClashes(name: string, options: CheckedQueueOptions, owner: AnyOrderedTask | undefined): ConfigIssue[] {
+  const { ordered = owner !== undefined, order, exclusive, shardOrder, retention } = options
+  const issue = (option: string, message: string) => ({ path: `queues.${name}.${option}`, message })
+  if (!ordered && owner !== undefined) {
+    const message = `must not be false: the ordered task '${owner.name}' uses this queue; leave it out, or give the task another queue`
+    return [issue('ordered', message)]
+  }
+  if (!ordered) {
+    const message = 'is for ordered queues only; set `ordered: true`, or leave it out'
+    return Object.entries({ exclusive, shardOrder }).flatMap(([option, value]) =>
+      value === undefined ? [] : [issue(option, message)],
+    )
+  }
+  const { results = 'none' } = retention
+  return [
+    ...(order === 'fifo' ? [] : [issue('order', "must be 'fifo' or left out: an ordered queue goes by time")]),
+    ...(results === 'none'
+      ? []
+      : [issue('retention.results', 'must be left out: jobs of an ordered queue have no results')]),
+  ]
+}
+
+function ownerClashes(
+  { name, queue, kind }: AnyTask,
+  owner: AnyOrderedTask | undefined,
+  ordered: boolean | undefined,
+): ConfigIssue[] {
+  const path = `tasks.${name}.queue`
+  if (owner !== undefined && owner.name !== name) {
+    const message = `must be another: '${queue}' belongs to the ordered task '${owner.name}', and an ordered queue has one task`
+    return [{ path, message }]
+  }
+  if (kind === 'plain' && ordered === true) {
+    const message = `must be another: '${queue}' is ordered, and only a task made by defineOrderedTask() can use it`
+    return [{ path, message }]
+  }
+  return []
+}

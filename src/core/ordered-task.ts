@@ -1,0 +1,126 @@
+/**
+ * An ordered task: a task whose jobs have an id each, with one claim of an id at a time, and gather payloads while they
+ * wait. An ordered queue belongs to one ordered task.
+ */
+
+import * as v from 'valibot'
+import { lowkiq } from './backoff.js'
+import type { BatchContext } from './batch-context.js'
+import type { Duration } from './duration.js'
+import { ConfigError } from './errors.js'
+import { isQueueName, queueNameForm } from './ids.js'
+import type { Meta } from './job.js'
+import { callable, exactly, parsed, whole } from './option-check.js'
+import type { Merge } from './queue.js'
+import type { InputOf, OutputOf, Schema } from './schema.js'
+import { headerOptions, quotedName, type RetryOptions, retryOptions, type TaskHeader, withHandler } from './task.js'
+
+/**
+ * The function that does the work of a batch: for each id its payloads, old to new by score. Returns nothing, or an outcome
+ * such as `snooze('10m')` for the whole batch; throws to fail it all; `ctx.fail(id, error)` fails one id.
+ */
+export type BatchHandler<Output> = (payloadsById: ReadonlyMap<string, readonly Output[]>, ctx: BatchContext) => unknown
+
+/** A payload that was just buried because the retries of its id are exhausted. */
+export interface ExhaustedPayload<Output> {
+  readonly id: string
+  readonly input: Output
+  readonly score: number
+  readonly meta: Meta
+  readonly error: unknown
+}
+
+export interface OrderedTaskOptions<Name extends string, S extends Schema> {
+  /** Stored with every job; renaming a task needs `aliases`. */
+  readonly name: Name
+  /** Default: the task's name, where that may name a queue. No other task may use it. */
+  readonly queue?: string
+  /** Validates each payload, when it is enqueued and again before it is run. Any Standard Schema. Default: anything is accepted. */
+  readonly input?: S
+  /** May be left out and attached on the worker's side with `task.handle(run)`. */
+  readonly run?: BatchHandler<OutputOf<S>>
+  /** The id of a job, by its payload; a finite number is turned into text. Absent: each enqueue must give one. */
+  readonly id?: (input: InputOf<S>) => string | number
+  /** Where a payload stands among those of its id: ascending, finite. Default: the store's ms, strictly growing. */
+  readonly score?: (input: InputOf<S>) => number
+  /** Most ids that one run is given. Default 1. */
+  readonly batchSize?: number
+  /** Which payloads of an id are kept until they are run: all, or only the one with the highest score. Default `'all'`. */
+  readonly merge?: Merge
+  /** Most payloads of one id that one run is given, the oldest; `Infinity` for all there are. Default 1,000. */
+  readonly maxPayloads?: number
+  /** A run that takes longer is aborted, abandoned and counted as a failure. Default `'60s'`. */
+  readonly timeLimit?: Duration
+  /** A run that takes longer is reported as `job.slow` and goes on. Default: none is. */
+  readonly slowAfter?: Duration
+  /** `max` defaults to 25, `backoff` to `lowkiq()`: about 20 days in all. The last failure buries the oldest payload only. */
+  readonly retry?: RetryOptions
+  /**
+   * Called with the payloads that a batch's settling buried because retries are exhausted, as `max-retries` or `no-retries`.
+   * What it throws is reported and changes nothing.
+   */
+  readonly onExhausted?: (payloads: readonly ExhaustedPayload<OutputOf<S>>[]) => void | Promise<void>
+  /** Former names, under which jobs may still be stored. */
+  readonly aliases?: readonly string[]
+}
+
+/** A defined ordered task. `Input` is what producers pass, `Output` what the handler gets. */
+export interface OrderedTask<Name extends string = string, Input = unknown, Output = unknown>
+  extends TaskHeader<Name, Input, Output, undefined> {
+  readonly kind: 'ordered'
+  readonly id: ((input: Input) => string | number) | undefined
+  readonly score: ((input: Input) => number) | undefined
+  readonly batchSize: number
+  readonly merge: Merge
+  readonly maxPayloads: number
+  readonly onExhausted: ((payloads: readonly ExhaustedPayload<Output>[]) => void | Promise<void>) | undefined
+  /** The handler; undefined where only producers know this task. */
+  readonly run: BatchHandler<Output> | undefined
+  /** Attaches the handler, once. Throws `ConfigError` when there is one already. */
+  handle(run: BatchHandler<Output>): OrderedTask<Name, Input, Output>
+}
+
+/** Some ordered task, whatever its types. */
+// biome-ignore lint/suspicious/noExplicitAny: a task's types are contravariant in its handler; only `any` accepts them all
+export type AnyOrderedTask = OrderedTask<string, any, any>
+
+function isCountOrAll(value: unknown): boolean {
+  return value === Number.POSITIVE_INFINITY || (Number.isSafeInteger(value) && (value as number) >= 1)
+}
+
+const optionsSchema = exactly({
+  ...headerOptions,
+  run: v.optional(callable<BatchHandler<unknown>>()),
+  id: v.optional(callable<(input: unknown) => string | number>()),
+  score: v.optional(callable<(input: unknown) => number>()),
+  batchSize: v.optional(whole(1, 1_000), 1),
+  merge: v.optional(v.picklist(['all', 'latest']), 'all'),
+  maxPayloads: v.optional(v.custom<number>(isCountOrAll, 'must be a whole number of at least 1, or Infinity'), 1_000),
+  retry: retryOptions(25),
+  onExhausted: v.optional(callable<(payloads: readonly ExhaustedPayload<unknown>[]) => void | Promise<void>>()),
+})
+
+/** Defines an ordered task. Throws `ConfigError` that lists everything wrong with the options. */
+export function defineOrderedTask<const Name extends string, S extends Schema = Schema>(
+  options: OrderedTaskOptions<Name, S>,
+): OrderedTask<Name, InputOf<S>, OutputOf<S>> {
+  const { retry, timeLimit, slowAfter, run, ...rest } = parsed(
+    optionsSchema,
+    options,
+    `ordered task${quotedName(options)}`,
+  )
+  const { name, queue = name } = rest
+  if (!isQueueName(queue)) {
+    const message = `must be given where the name of the task can be no queue's; a queue is named by ${queueNameForm}`
+    throw new ConfigError(`ordered task '${name}'`, [{ path: 'queue', message }])
+  }
+  const definition = {
+    kind: 'ordered',
+    ...rest,
+    queue,
+    timeLimitMs: timeLimit,
+    slowAfterMs: slowAfter,
+    retry: { ...retry, backoff: retry.backoff ?? lowkiq() },
+  }
+  return withHandler(definition, run) as unknown as OrderedTask<Name, InputOf<S>, OutputOf<S>>
+}

@@ -1,0 +1,154 @@
+/** Bad input for ordered tasks: each wrong thing gives one clear typed error, and nothing is stored. */
+
+import { type AnyTask, defineOrderedTask, defineTask, millrace } from 'millrace'
+import { afterAll, describe, expect, it } from 'vitest'
+import { z } from 'zod'
+
+describe('an enqueue for an ordered task', () => {
+  const anything = defineTask({ name: 'anything' })
+  const task = defineOrderedTask({ name: 'sync', queue: 'orders' })
+  const strict = defineOrderedTask({
+    name: 'sync',
+    queue: 'orders',
+    input: z.object({ order: z.string() }),
+    id: (input) => input.order.trim(),
+    score: (input) => (input.order === 'fails' ? BigInt(1.5) : 1) as number,
+  })
+  const other = defineOrderedTask({ name: 'other', queue: 'orders', id: () => 1 })
+  const plainQueue = defineOrderedTask({ name: 'plain-queue', queue: 'high', id: () => 1 })
+  const nowhere = defineOrderedTask({ name: 'nowhere', id: () => 1 })
+  const promising = defineOrderedTask({ name: 'sync', queue: 'orders', id: (async () => 'a') as never })
+  const mill = millrace({ store: 'memory:', tasks: [task, anything], queues: { high: {}, unowned: { ordered: true } } })
+  const id = 'a'
+
+  afterAll(() => mill.close())
+
+  it.each<[string, AnyTask, unknown, unknown, string, RegExp]>([
+    [
+      'no id',
+      task,
+      1,
+      {},
+      'job-invalid',
+      /needs an id, .* Give one when you enqueue, as \{ id \}, or define the task with/,
+    ],
+    ['an empty id', task, 1, { id: '' }, 'job-invalid', /id must be 1 to 256 bytes .*, or a finite number; got ""/],
+    ['an id of 257 bytes', task, 1, { id: 'é'.repeat(129) }, 'job-invalid', /id must be 1 to 256 bytes/],
+    ['NaN as id', task, 1, { id: Number.NaN }, 'job-invalid', /id must be .*, or a finite number; got NaN/],
+    [
+      'no id where the task has a function',
+      strict,
+      { order: 'a' },
+      { id: null },
+      'job-invalid',
+      /id must be .*; got null/,
+    ],
+    ['an empty id by the task', strict, { order: ' ' }, {}, 'job-invalid', /id must be .*; got ""/],
+    ['a promised id', promising, 1, {}, 'job-invalid', /id must be .*; got \[object Promise\]/],
+    ['NaN as score', task, 1, { id, score: Number.NaN }, 'job-invalid', /score must be a finite number; got NaN/],
+    [
+      'an infinite score',
+      task,
+      1,
+      { id, score: Infinity },
+      'job-invalid',
+      /score must be a finite number; got Infinity/,
+    ],
+    ['a score of text', task, 1, { id, score: '5' }, 'job-invalid', /score must be a finite number; got "5"/],
+    [
+      'a function of the task that throws',
+      strict,
+      { order: 'fails' },
+      {},
+      'job-invalid',
+      /task 'sync': its score\(\) threw: /,
+    ],
+    [
+      'an input of the wrong shape',
+      strict,
+      { order: 1 },
+      {},
+      'job-invalid',
+      /input of a job of task 'sync' does not match/,
+    ],
+    [
+      'a priority',
+      task,
+      1,
+      { id, priority: 3 },
+      'job-invalid',
+      /'priority' is not an option of enqueue for an ordered task/,
+    ],
+    [
+      'a group',
+      task,
+      1,
+      { id, group: 'g' },
+      'job-invalid',
+      /'group' is not an option .*; known are id, score, delay, runAt/,
+    ],
+    [
+      'another queue',
+      task,
+      1,
+      { id, queue: 'high' },
+      'job-invalid',
+      /'queue' is not an option of enqueue for an ordered/,
+    ],
+    ['an unknown option', task, 1, { id, run_at: 5 }, 'job-invalid', /'run_at' is not an option/],
+    [
+      'a bare number as runAt',
+      task,
+      1,
+      { id, runAt: 1_536_323_288 },
+      'job-invalid',
+      /runAt must be a valid Date or ISO/,
+    ],
+    ['delay and runAt', task, 1, { id, delay: 1, runAt: new Date() }, 'job-invalid', /delay or runAt, not both/],
+    ['a meta that is a list', task, 1, { id, meta: [] }, 'job-invalid', /meta must be a plain object/],
+    ['options that are no object', task, 1, 5, 'job-invalid', /options must be an object/],
+    ['an input over the limit', task, 'x'.repeat(256_001), { id }, 'payload-too-large', /takes 256003 bytes/],
+    [
+      'a queue that is not ordered',
+      plainQueue,
+      1,
+      {},
+      'job-invalid',
+      /'high' is not ordered in this mill\. Add the task to/,
+    ],
+    ['a queue of another task', other, 1, {}, 'job-invalid', /'orders' belongs to the task 'sync'/],
+    ['a queue that is not declared', nowhere, 1, {}, 'queue-unknown', /queue 'nowhere' is not declared/],
+    [
+      'a plain job',
+      anything,
+      1,
+      { queue: 'orders' },
+      'job-invalid',
+      /'orders' is ordered and belongs to the task 'sync'/,
+    ],
+    [
+      'a plain job where no task is known',
+      anything,
+      1,
+      { queue: 'unowned' },
+      'job-invalid',
+      /takes only jobs of an ordered/,
+    ],
+  ])('refuses %s', async (_, of, input, options, code, message) => {
+    const error = await mill.enqueue(of, input, options as never).catch((thrown) => thrown)
+
+    expect(error).toMatchObject({ code, message: expect.stringMatching(message) })
+  })
+
+  it('keeps what the function of a task threw as the cause', async () => {
+    const error = await mill.enqueue(strict, { order: 'fails' }).catch((thrown) => thrown)
+
+    expect(error.cause).toBeInstanceOf(RangeError)
+  })
+
+  it('has stored nothing of all that', async () => {
+    const depths = await mill.depths()
+
+    expect(depths.map(({ ready, scheduled, payloads }) => ready + scheduled + payloads)).toEqual([0, 0, 0, 0])
+  })
+})

@@ -1,0 +1,159 @@
+/** The declared queues: which of them are ordered, what their tasks may not do to each other, and what a store hears of them. */
+import {
+  ConfigError,
+  defineOrderedTask,
+  defineTask,
+  type MillOptions,
+  millrace,
+  type QueueOptions,
+  UnsupportedByStoreError,
+} from 'millrace'
+import { describe, expect, it } from 'vitest'
+import { checkOptions } from '#src/config/mill-options.js'
+import { MemoryStore, memoryTraits } from '#src/stores/memory/memory-store.js'
+import type { QueueSettings } from '#src/stores/store.js'
+import { testMill, testMillOn } from '../test-mill.js'
+
+const sync = defineOrderedTask({ name: 'sync', queue: 'orders' })
+const latest = defineOrderedTask({ name: 'latest', merge: 'latest' })
+const email = defineTask({ name: 'email' })
+
+describe('a queue', () => {
+  it('that an ordered task names is ordered, declared or not; others are plain', () => {
+    const { queues } = testMill({ tasks: [sync, latest, email], queues: { orders: { weight: 5 }, plain: {} } })
+
+    expect([...queues.values()].map(({ name, ordered, shards }) => [name, ordered, shards])).toEqual([
+      ['orders', true, 5],
+      ['plain', false, 1],
+      ['latest', true, 5],
+      ['default', false, 1],
+    ])
+    expect(queues.get('orders')?.weight).toBe(5)
+  })
+
+  it('may be declared as ordered where its task is not known', () => {
+    const { queues } = testMill({ queues: { orders: { ordered: true, shards: 24, exclusive: 'shard' } } })
+
+    expect(queues.get('orders')).toMatchObject({ ordered: true, shards: 24, exclusive: 'shard' })
+  })
+
+  it('that an ordered task names may have the name of what every object has', () => {
+    const { queues } = testMill({ tasks: [defineOrderedTask({ name: 'constructor' })] })
+
+    expect(queues.get('constructor')).toMatchObject({ ordered: true, weight: 10 })
+  })
+})
+
+describe('a clash', () => {
+  function mistakes(options: Partial<MillOptions>): string[] {
+    try {
+      millrace({ store: 'memory:', ...options })
+    } catch (error) {
+      expect(error).toBeInstanceOf(ConfigError)
+      return (error as ConfigError).issues.map((issue) => `${issue.path}: ${issue.message}`)
+    }
+    return []
+  }
+
+  const orders = (options: QueueOptions) => ({ queues: { orders: options } })
+  const table: [string, Partial<MillOptions>, string][] = [
+    [
+      'a queue that is not to be ordered, and its ordered task',
+      { tasks: [sync], ...orders({ ordered: false }) },
+      "queues.orders.ordered: must not be false: the ordered task 'sync' uses this queue; leave it out, or give the task another queue",
+    ],
+    [
+      'two ordered tasks on one queue',
+      { tasks: [sync, defineOrderedTask({ name: 'sync2', queue: 'orders' })] },
+      "tasks.sync2.queue: must be another: 'orders' belongs to the ordered task 'sync', and an ordered queue has one task",
+    ],
+    [
+      'a plain task before the ordered one on its queue',
+      { tasks: [defineTask({ name: 'note', queue: 'orders' }), sync] },
+      "tasks.note.queue: must be another: 'orders' belongs to the ordered task 'sync', and an ordered queue has one task",
+    ],
+    [
+      'a plain task on an ordered queue whose task is not known',
+      { tasks: [defineTask({ name: 'note', queue: 'orders' })], ...orders({ ordered: true }) },
+      "tasks.note.queue: must be another: 'orders' is ordered, and only a task made by defineOrderedTask() can use it",
+    ],
+    [
+      'exclusive on a plain queue',
+      orders({ exclusive: 'id' }),
+      'queues.orders.exclusive: is for ordered queues only; set `ordered: true`, or leave it out',
+    ],
+    [
+      'shardOrder on a plain queue',
+      orders({ ordered: false, shardOrder: 'lag' }),
+      'queues.orders.shardOrder: is for ordered queues only; set `ordered: true`, or leave it out',
+    ],
+    [
+      'lifo on an ordered queue',
+      { tasks: [sync], ...orders({ order: 'lifo' }) },
+      "queues.orders.order: must be 'fifo' or left out: an ordered queue goes by time",
+    ],
+    [
+      'kept results on an ordered queue',
+      orders({ ordered: true, retention: { results: { count: 5 } } }),
+      'queues.orders.retention.results: must be left out: jobs of an ordered queue have no results',
+    ],
+  ]
+
+  it.each(table)('of %s is told with its remedy', (_, options, message) => {
+    expect(mistakes(options)).toEqual([message])
+  })
+
+  it('is told beside all others', () => {
+    const tasks = [sync, defineTask({ name: 'a', queue: 'orders' }), defineOrderedTask({ name: 'b', queue: 'orders' })]
+
+    expect(mistakes({ tasks, queues: { q: { exclusive: 'id', shardOrder: 'lag' } } })).toHaveLength(4)
+  })
+
+  it('is none where an ordered queue is given what it may have', () => {
+    const queue = {
+      ordered: true,
+      shardOrder: 'sequential',
+      retention: { results: 'none', dead: { count: 5 } },
+    } as const
+
+    expect(mistakes({ tasks: [sync], ...orders(queue) })).toEqual([])
+  })
+})
+
+describe('a store', () => {
+  it('without ordered queues is named, with what to do about it', () => {
+    const traits = { ...memoryTraits, name: 'tiny', ordered: false }
+    const check = (options: Omit<MillOptions, 'store'>) => () => checkOptions({ store: 'memory:', ...options }, traits)
+
+    expect(check({ tasks: [sync] })).toThrow(UnsupportedByStoreError)
+    expect(check({ tasks: [sync] })).toThrow(
+      "the tiny store cannot do this: ordered queue 'orders'. Make 'sync' by defineTask(), or use a store with ordered queues.",
+    )
+    expect(check({ queues: { orders: { ordered: true } } })).toThrow(
+      "the tiny store cannot do this: ordered queue 'orders'. Leave `ordered` out, or use a store with ordered queues.",
+    )
+  })
+
+  it('hears of the form of each queue, and how payloads merge only where the task is known', async () => {
+    const store = new MemoryStore()
+    let opened: readonly QueueSettings[] = []
+    const open = store.open.bind(store)
+    store.open = (settings) => {
+      opened = settings
+      return open(settings)
+    }
+    const queues: Record<string, QueueOptions> = {
+      orders: { exclusive: 'shard', shards: 24, maxPending: 7 },
+      unknown: { ordered: true },
+    }
+    await testMillOn(store, { tasks: [sync, latest, email], queues }).depths()
+    const told = opened.map(({ dead, maxCrashes, order, resultsCount, ...rest }) => rest)
+
+    expect(told).toEqual([
+      { name: 'orders', kind: 'ordered', shards: 24, exclusive: 'shard', merge: 'all', maxPending: 7 },
+      { name: 'unknown', kind: 'ordered', shards: 5, exclusive: 'id' },
+      { name: 'latest', kind: 'ordered', shards: 5, exclusive: 'id', merge: 'latest' },
+      { name: 'default', kind: 'plain', shards: 1 },
+    ])
+  })
+})
