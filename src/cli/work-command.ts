@@ -1,6 +1,6 @@
 /** The command `work`: its flags, the supervisor that it runs, and the hidden command of each worker process. */
 
-import { type Command, Option } from 'commander'
+import { type Command, InvalidArgumentError, Option } from 'commander'
 import { defaultSelector, type SelectorName, selectorNames } from '../selectors/named-selectors.js'
 import { bytesFlag, durationFlag, graceFlag, namesFlag, wholeFlag } from './flags.js'
 import { type MillFlags, millCommand, withJson } from './mill-command.js'
@@ -14,6 +14,8 @@ export interface WorkFlags extends MillFlags {
   readonly concurrency: number
   readonly processes: number
   readonly selector?: SelectorName
+  /** Which member of how many it is, from 0: what shards of ordered queues it asks first. */
+  readonly node?: { readonly member: number; readonly members: number }
   /** In ms; infinite for `none`. */
   readonly grace: number
   /** In ms. */
@@ -48,6 +50,7 @@ export function addWork(program: Command): void {
 Examples:
   $ millrace work
   $ millrace work handlers.ts --queues high,default --concurrency 50 --processes 4
+  $ millrace work --node 0/2        (and --node 1/2 on the other host: each asks half of all shards first)
   $ millrace work --max-rss 512MB --health-port 9000
   $ MILLRACE_STORE=sqlite:jobs.db millrace work tasks.ts`,
     )
@@ -73,6 +76,7 @@ function withWorkFlags(command: Command): Command {
     .addOption(
       new Option('--selector <name>', `the order of queues (default: ${defaultSelector})`).choices(selectorNames),
     )
+    .option('--node <i/n>', 'ask the shards of ordered queues first that are dealt to host i of n, from 0', nodeFlag)
     .addOption(
       new Option('--grace <duration>', 'how long a stop waits for running jobs; none: as long as they take')
         .default(30_000, '30s')
@@ -88,6 +92,13 @@ function withWorkFlags(command: Command): Command {
     .option('--health-port <n>', 'answer GET /health on this port; 0 takes any', wholeFlag(0, 65_535))
     .option('--health-host <host>', 'where the health port listens', '127.0.0.1')
   return withJson(command, 'print one line of JSON per event: {"event","at","pid",…}')
+}
+
+/** `0/2`: member 0 of 2. */
+function nodeFlag(given: string): { member: number; members: number } {
+  const [, member, members] = /^(\d{1,6})\/(\d{1,6})$/.exec(given) ?? []
+  if (Number(member) < Number(members)) return { member: Number(member), members: Number(members) }
+  throw new InvalidArgumentError('Expected i/n with i from 0 to n − 1, such as 0/2 and 1/2 for two hosts.')
 }
 
 async function work(flags: WorkFlags): Promise<void> {

@@ -71,7 +71,7 @@ export class WorkProcess {
   }
 
   #workerOf(mill: Mill): Worker {
-    const { queues, concurrency, selector, grace, maxBlock, maxJobs, maxRss, processes } = this.#flags
+    const { queues, concurrency, selector, node, grace, maxBlock, maxJobs, maxRss, processes } = this.#flags
     if (processes > 1 && mill.store.traits?.shared === false)
       throw new UsageError(
         `--processes needs a store that processes can share; ${mill.store.text} lives in one process only.`,
@@ -82,6 +82,7 @@ export class WorkProcess {
       maxBlock,
       ...(queues && { queues }),
       ...(selector && { selector }),
+      ...(node && { shardsOf: node }),
       ...(maxJobs && { maxJobs }),
       ...(maxRss && { maxRss }),
     }

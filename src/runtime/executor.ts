@@ -1,20 +1,19 @@
-/** The executor: runs one claim through its task's handler and says what is to be settled. It knows no store. */
+/** The executor: runs an execution through its task's handler and says what is to be settled. It knows no store. */
 
 import type { Random } from '../core/clock.js'
-import type { Codec } from '../core/codec.js'
 import { InvalidJobError, JobCancelledError, LeaseLostError, WorkerStoppedError } from '../core/errors.js'
 import type { EventMap, Events } from '../core/events.js'
-import { type Middleware, throughLayers } from '../core/middleware.js'
-import type { Registry } from '../core/registry.js'
+import { type Middleware, type Run, throughLayers } from '../core/middleware.js'
 import { type Schema, validated } from '../core/schema.js'
-import type { Claim } from '../stores/store.js'
-import { Execution, metaOf, refOf } from './execution.js'
+import { checkedInputs } from './batch-decoding.js'
+import { BatchExecution, type BatchedJob } from './batch-execution.js'
+import { type Execution, type Leased, refOf } from './execution.js'
+import type { JobExecution } from './job-execution.js'
+import { badPayload } from './preparation.js'
 import { TimeLimits } from './time-limits.js'
-import { retryDelayMs, type Verdict, verdictOnFailure, verdictOnReturn } from './verdict.js'
+import { retryDelayMs, type Verdict, verdictInBatch, verdictOnFailure, verdictOnReturn } from './verdict.js'
 
 export interface ExecutorParts {
-  readonly registry: Registry
-  readonly codec: Codec
   readonly middleware: readonly Middleware[]
   readonly events: Events
   readonly random: Random
@@ -24,14 +23,12 @@ export interface ExecutorParts {
 
 /** Where executions come from, and what hears how they end. */
 export interface Bench {
-  /** There is a verdict on it. Called once, before `released`. */
-  decided(execution: Execution, verdict: Verdict): void
+  /** There is a verdict on each of its claims, in their order. Called once, before `released`. */
+  decided(execution: Execution, verdicts: readonly Verdict[]): void
   /** Its handler has ended, which is later than the verdict where it ran over its time or ignored its signal. */
   released(execution: Execution): void
 }
 
-/** How long a job waits that this worker cannot run but another version of it may: a rolling deploy is over by then, or goes on. */
-export const foreignJobDelayMs = 30_000
 /** `shouldRun` is not asked about the same job more often. */
 const leastPostponementMs = 1_000
 
@@ -46,83 +43,89 @@ export class Executor {
     this.#layers = parts.middleware.flatMap((layer) => layer.run?.bind(layer) ?? [])
   }
 
-  /** Finds the handler and decodes the claim. What cannot be run here is released uncounted; what cannot be decoded is buried. */
-  prepare(claim: Claim): Execution | { readonly verdict: Verdict } {
-    const { registry, codec } = this.#parts
-    const task = registry.find(claim.task)
-    if (task?.run === undefined)
-      return { verdict: { kind: 'release', delayMs: foreignJobDelayMs, reason: 'unknown-task' } }
-    if ((claim.codec ?? 'json') !== codec.name)
-      return { verdict: { kind: 'release', delayMs: foreignJobDelayMs, reason: 'unknown-codec' } }
-    try {
-      const meta = metaOf(claim.meta === undefined ? undefined : codec.decode(claim.meta))
-      return new Execution(claim, task, codec.decode(claim.payload), meta)
-    } catch (error) {
-      return { verdict: { kind: 'bury', reason: 'bad-payload', error } }
-    }
+  /** Calls its handler. The bench hears of the verdicts and then, perhaps later, of the handler's end; what is returned resolves after that. Never rejects. */
+  run(execution: Execution): Promise<void> {
+    const { events, worker } = this.#parts
+    if (events.has('job.started'))
+      for (const { claim } of execution.leased)
+        events.emit('job.started', { ...refOf(claim), attempt: claim.attempt, worker })
+    this.#limits.start(execution)
+    return execution instanceof BatchExecution ? this.#runBatch(execution) : this.#runJob(execution as JobExecution)
   }
 
-  /** Calls its handler. The bench hears of the verdict and then, perhaps later, of the handler's end; what is returned resolves after that. Never rejects. */
-  async run(execution: Execution): Promise<void> {
-    const { task, claim } = execution
-    const { events, worker, bench } = this.#parts
-    if (events.has('job.started')) events.emit('job.started', { ...refOf(claim), attempt: claim.attempt, worker })
-    this.#limits.start(execution)
+  async #runJob(execution: JobExecution): Promise<void> {
+    const { task } = execution
     let verdict: Verdict
     try {
       const isChecked = task.input !== undefined || task.shouldRun !== undefined
       const refusal = isChecked ? await this.#refusal(execution) : undefined
       verdict = refusal ?? verdictOnReturn(await this.#call(execution))
     } catch (error) {
-      verdict = this.#verdictOnAbort(execution, execution.abortReason ?? error, error)
+      verdict = this.#verdictOnAbort(execution, execution, execution.abortReason ?? error, error)
     }
-    this.#decide(execution, verdict)
-    bench.released(execution)
+    this.#decide(execution, [verdict])
+    this.#parts.bench.released(execution)
   }
 
-  /** Aborts it, and does not wait for its handler: the verdict falls now, whatever it does later. */
+  async #runBatch(execution: BatchExecution): Promise<void> {
+    const { task } = execution
+    let verdicts: readonly Verdict[]
+    try {
+      if (task.input !== undefined) await checkBatch(task.input, execution)
+      const returned = execution.given.size === 0 ? undefined : await this.#callBatch(execution)
+      const verdict = verdictOnReturn(returned)
+      // An id has no result: what the handler returned is none of this id's alone.
+      const ofEach: Verdict = verdict.kind === 'complete' ? { kind: 'complete', result: undefined } : verdict
+      verdicts = this.#verdictsOn(execution, () => ofEach)
+    } catch (error) {
+      verdicts = this.#verdictsOnAbort(execution, execution.abortReason ?? error, error)
+    }
+    this.#decide(execution, verdicts)
+    this.#parts.bench.released(execution)
+  }
+
+  /** Aborts it, and does not wait for its handler: the verdicts fall now, whatever it does later. */
   giveUp(execution: Execution, reason: Error): void {
     execution.giveUp(reason)
-    this.#decide(execution, this.#verdictOnAbort(execution, reason))
+    this.#decide(execution, this.#verdictsOnAbort(execution, reason))
   }
 
-  /** The first verdict counts. */
-  #decide(execution: Execution, verdict: Verdict): void {
+  /** The first verdicts count. */
+  #decide(execution: Execution, verdicts: readonly Verdict[]): void {
     if (execution.isDecided) return
     execution.isDecided = true
     this.#limits.stop(execution)
-    this.#parts.bench.decided(execution, verdict)
+    this.#parts.bench.decided(execution, verdicts)
   }
 
   /** The verdict on an execution whose handler is not to be called. */
-  async #refusal(execution: Execution): Promise<Verdict | undefined> {
+  async #refusal(execution: JobExecution): Promise<Verdict | undefined> {
     const { task } = execution
-    const misfit = task.input === undefined ? undefined : await this.#check(task.input, execution)
+    const misfit = task.input === undefined ? undefined : await checkInput(task.input, execution)
     if (misfit !== undefined || task.shouldRun === undefined) return misfit
     return (await task.shouldRun(execution.input, execution.job)) ? undefined : this.#postponed(execution)
   }
 
-  /** Puts the schema's output in the input's place. An input that does not fit will never fit; a schema that breaks down may work next time. */
-  async #check(schema: Schema, execution: Execution): Promise<Verdict | undefined> {
-    try {
-      execution.input = await validated(schema, execution.input, 'the stored input')
-      return undefined
-    } catch (error) {
-      if (error instanceof InvalidJobError) return { kind: 'bury', reason: 'bad-payload', error }
-      throw error
-    }
-  }
-
-  #call(ctx: Execution): unknown {
+  #call(ctx: JobExecution): unknown {
     const { task, input } = ctx
     if (this.#layers.length === 0) return task.run!(input, ctx)
-    return throughLayers<unknown>(
-      this.#layers.map((layer) => (next) => layer({ task, input, ctx }, next)),
-      async () => task.run!(input, ctx),
+    return this.#through({ task, input, ctx }, async () => task.run!(input, ctx))
+  }
+
+  #callBatch(ctx: BatchExecution): unknown {
+    const { task, payloadsById: input } = ctx
+    if (this.#layers.length === 0) return task.run!(input, ctx)
+    return this.#through({ task, input, ctx }, async () => task.run!(input, ctx))
+  }
+
+  #through(run: Run, handler: () => Promise<unknown>): Promise<unknown> {
+    return throughLayers(
+      this.#layers.map((layer) => (next) => layer(run, next)),
+      handler,
     )
   }
 
-  #postponed({ task, claim }: Execution): Verdict {
+  #postponed({ task, claim }: JobExecution): Verdict {
     const delayMs = Math.max(
       leastPostponementMs,
       retryDelayMs(task.retry.backoff, claim.attempt, this.#parts.random, this.#hookFailed),
@@ -130,28 +133,75 @@ export class Executor {
     return { kind: 'release', delayMs, reason: 'should-run' }
   }
 
-  /** On an attempt that threw or was given up, for a `reason` of its own or of ours. Whatever was thrown: it may be a proxy that throws when looked at. */
-  #verdictOnAbort(execution: Execution, reason: unknown, error: unknown = reason): Verdict {
+  #verdictsOnAbort(execution: Execution, reason: unknown, error: unknown = reason): Verdict[] {
+    const onAbort = (job: Leased) => this.#verdictOnAbort(execution, job, reason, error)
+    if (execution instanceof BatchExecution) return this.#verdictsOn(execution, onAbort)
+    return execution.leased.map(onAbort)
+  }
+
+  /** The verdicts on the jobs of a batch: on those that nothing else was decided on, `ofOthers`. */
+  #verdictsOn(execution: BatchExecution, ofOthers: (job: BatchedJob) => Verdict): Verdict[] {
+    return execution.leased.map((job) => {
+      const { refusal, failure } = job
+      if (refusal !== undefined) return refusal
+      const verdict =
+        failure === undefined
+          ? ofOthers(job)
+          : this.#guarded(execution, job, () => this.#failed(execution, job, failure.error))
+      return verdictInBatch(verdict, job.abortReason instanceof JobCancelledError)
+    })
+  }
+
+  /** On a job whose attempt threw or was given up, for a `reason` of its own or of ours. */
+  #verdictOnAbort(execution: Execution, job: Leased, reason: unknown, error: unknown): Verdict {
+    return this.#guarded(execution, job, () => this.#judged(execution, job, reason, error))
+  }
+
+  /** Whatever was thrown: it may be a proxy that throws when looked at. */
+  #guarded(execution: Execution, job: Leased, judge: () => Verdict): Verdict {
     try {
-      return this.#judged(execution, reason, error)
+      return judge()
     } catch {
-      return this.#failed(execution, new Error('the handler threw a value that cannot be looked at'))
+      return this.#failed(execution, job, new Error('the handler threw a value that cannot be looked at'))
     }
   }
 
-  #judged(execution: Execution, reason: unknown, error: unknown): Verdict {
+  #judged(execution: Execution, job: Leased, reason: unknown, error: unknown): Verdict {
     if (execution.abortReason instanceof JobCancelledError) return { kind: 'cancel', reason: 'cancelled while running' }
     // Not the job's doing: it goes back as it was, unless the store has given it away already and refuses.
     if (reason instanceof WorkerStoppedError) return { kind: 'release', delayMs: 0, reason: 'interrupted' }
     if (reason instanceof LeaseLostError) return { kind: 'release', delayMs: 0, reason: 'lease-lost' }
-    return this.#failed(execution, error)
+    return this.#failed(execution, job, error)
   }
 
-  #failed({ task, claim }: Execution, error: unknown): Verdict {
+  #failed({ task }: Execution, { claim }: Leased, error: unknown): Verdict {
     return verdictOnFailure(task, error, claim.attempt, this.#parts.random, this.#hookFailed)
   }
 
   readonly #hookFailed = (hook: string, error: unknown): void => {
     this.#parts.events.emit('hook.failed', { hook, error } satisfies EventMap['hook.failed'])
+  }
+}
+
+/** Puts the schema's output in the input's place. An input that does not fit will never fit; a schema that breaks down may work next time. */
+async function checkInput(schema: Schema, execution: JobExecution): Promise<Verdict | undefined> {
+  try {
+    execution.input = await validated(schema, execution.input, 'the stored input')
+    return undefined
+  } catch (error) {
+    if (error instanceof InvalidJobError) return badPayload(error)
+    throw error
+  }
+}
+
+/** The same for each job of a batch: one that does not fit disturbs no other. */
+async function checkBatch(schema: Schema, { leased }: BatchExecution): Promise<void> {
+  for (const job of leased) {
+    try {
+      job.inputs = await checkedInputs(schema, job)
+    } catch (error) {
+      if (error instanceof InvalidJobError) job.refusal = badPayload(error)
+      else job.failure = { error }
+    }
   }
 }

@@ -11,7 +11,7 @@ import type { Progress } from '../core/job.js'
 import type { Store } from '../stores/store.js'
 import { BeatThread } from './beat-thread.js'
 import { Beats, deadlineAfter } from './beats.js'
-import { type Execution, refOf } from './execution.js'
+import { type Leased, refOf } from './execution.js'
 import { type LeaseBatch, type Letter, leaseBatch, type Report, tickMs } from './lease-message.js'
 
 export interface LeaseKeeperParts {
@@ -27,7 +27,7 @@ export interface LeaseKeeperParts {
 }
 
 interface Held {
-  readonly execution: Execution
+  readonly job: Leased
   readonly leaseMs: number
   /** From before the claim, or the beat that renewed it last, was sent. */
   sentAt: number
@@ -87,45 +87,44 @@ export class LeaseKeeper {
   }
 
   /**
-   * Keeps the leases of executions that were claimed together from one queue, until each is forgotten. To be called before any of their
+   * Keeps leases that were claimed together from one queue, until each is forgotten. To be called before any of their
    * handlers begins: it may block the loop at once. `sentAt`: monotonic, from before the claim was sent. A loop blocked for
    * `maxBlockMs` loses everything it holds.
    */
   keep(
-    executions: readonly Execution[],
+    jobs: readonly Leased[],
     { leaseMs, sentAt, maxBlockMs }: { readonly leaseMs: number; readonly sentAt: number; readonly maxBlockMs: number },
   ): void {
-    if (executions.length === 0 || this.#stopped !== undefined) return
+    if (jobs.length === 0 || this.#stopped !== undefined) return
     const first = this.#lastNumber + 1
-    for (const execution of executions) {
+    for (const job of jobs) {
       this.#lastNumber += 1
-      execution.leaseNumber = this.#lastNumber
-      this.#held.set(this.#lastNumber, { execution, leaseMs, sentAt, isBegun: false, isBegunTold: false })
+      job.leaseNumber = this.#lastNumber
+      this.#held.set(this.#lastNumber, { job, leaseMs, sentAt, isBegun: false, isBegunTold: false })
     }
-    const claims = executions.map(({ claim }) => claim)
+    const claims = jobs.map(({ claim }) => claim)
     this.#maxBlockMs = maxBlockMs
     this.#send({ kept: [leaseBatch(claims, first, leaseMs, sentAt)] })
     this.#timer ??= setInterval(() => this.#tick(), tickMs)
   }
 
   /** Its handler has begun: from now on a beat may say `started`. */
-  begin(execution: Execution): void {
-    const held = this.#held.get(execution.leaseNumber)
+  begin({ leaseNumber }: Leased): void {
+    const held = this.#held.get(leaseNumber)
     if (held === undefined) return
     held.isBegun = true
-    this.#latestBegun[0] = execution.leaseNumber
+    this.#latestBegun[0] = leaseNumber
   }
 
   /** Whether its lease may have ended by `now` (monotonic), by what this loop has heard; false for what was never kept. */
-  isOverdue({ leaseNumber }: Execution, now: number): boolean {
+  isOverdue({ leaseNumber }: Leased, now: number): boolean {
     if (leaseNumber === 0 || this.#stopped !== undefined) return false
     const held = this.#held.get(leaseNumber)
     return held === undefined || deadlineAfter(held.sentAt, held.leaseMs) <= now
   }
 
   /** It is settled. Harmless for what is not kept. */
-  forget(execution: Execution): void {
-    const { leaseNumber } = execution
+  forget({ leaseNumber }: Leased): void {
     if (!this.#held.delete(leaseNumber)) return
     // Those that were claimed together are mostly settled together, in the same order.
     const latest = this.#forgotten.at(-1)
@@ -150,14 +149,14 @@ export class LeaseKeeper {
     const begun: number[] = []
     const progress: [number, Progress][] = []
     for (const [number, held] of this.#held) {
-      const { execution, isBegun, isBegunTold } = held
+      const { job, isBegun, isBegunTold } = held
       if (isBegun && !isBegunTold) {
         held.isBegunTold = true
         begun.push(number)
       }
-      if (execution.unsentProgress === undefined) continue
-      progress.push([number, execution.unsentProgress])
-      execution.unsentProgress = undefined
+      if (job.unsentProgress === undefined) continue
+      progress.push([number, job.unsentProgress])
+      job.unsentProgress = undefined
     }
     this.#send({ begun, progress })
     void this.#beats.tick()
@@ -190,7 +189,7 @@ export class LeaseKeeper {
     const begun: number[] = []
     for (const [first, held] of this.#held) {
       const { leaseMs, sentAt, isBegun } = held
-      kept.push(leaseBatch([held.execution.claim], first, leaseMs, sentAt))
+      kept.push(leaseBatch([held.job.claim], first, leaseMs, sentAt))
       held.isBegunTold = isBegun
       if (isBegun) begun.push(first)
     }
@@ -229,18 +228,18 @@ export class LeaseKeeper {
   }
 
   #lose(number: number): void {
-    const execution = this.#held.get(number)?.execution
-    if (execution === undefined) return
-    this.forget(execution)
-    const { queue, id } = execution.claim
-    this.#parts.events.emit('lease.lost', refOf(execution.claim))
-    execution.abort(new LeaseLostError(queue, id))
+    const job = this.#held.get(number)?.job
+    if (job === undefined) return
+    this.forget(job)
+    const { queue, id } = job.claim
+    this.#parts.events.emit('lease.lost', refOf(job.claim))
+    job.abort(new LeaseLostError(queue, id))
   }
 
   #cancel(number: number): void {
-    const execution = this.#held.get(number)?.execution
-    if (execution === undefined) return
-    const { queue, id } = execution.claim
-    execution.abort(new JobCancelledError(queue, id))
+    const job = this.#held.get(number)?.job
+    if (job === undefined) return
+    const { queue, id } = job.claim
+    job.abort(new JobCancelledError(queue, id))
   }
 }

@@ -55,8 +55,9 @@ export class TimeLimits {
     const slow =
       slowAfterMs === undefined
         ? undefined
-        : new Countdown<Execution>(slowAfterMs, ({ claim }) => {
-            this.#events.emit('job.slow', { ...refOf(claim), attempt: claim.attempt, runMs: slowAfterMs })
+        : new Countdown<Execution>(slowAfterMs, ({ leased }) => {
+            for (const { claim } of leased)
+              this.#events.emit('job.slow', { ...refOf(claim), attempt: claim.attempt, runMs: slowAfterMs })
           })
     const grace = new Countdown<Execution>(Math.min(abortGraceMs, timeLimitMs), (execution) =>
       this.#giveUp(execution, new TimeLimitError(name, timeLimitMs)),

@@ -64,6 +64,16 @@ export function verdictOnFailure(
   return { kind: 'retry', delayMs: retryDelayMs(backoff, attempt, random, hookFailed), last: false, error }
 }
 
+/**
+ * The verdict on one job of a batch. Nobody aborts the others for the cancel of one: it is run to its end with them, and
+ * goes then, unless it has been completed or buried.
+ */
+export function verdictInBatch(verdict: Verdict, isCancelled: boolean): Verdict {
+  if (!isCancelled || verdict.kind === 'complete' || verdict.kind === 'bury' || verdict.kind === 'cancel')
+    return verdict
+  return { kind: 'cancel', reason: 'cancelled while running' }
+}
+
 function last(error: unknown, reason: BuryReason): Verdict {
   return { kind: 'retry', delayMs: 0, last: true, error, reason }
 }

@@ -10,26 +10,48 @@ import type { Claimed } from '../stores/store.js'
 /** Candidates of one claim: the contract's bound. */
 export const mostPerTrip = 16
 
+/**
+ * So long a worker that never rests, and so hears no rings, leaves alone an ordered queue that it found empty, where asking
+ * them all again after every grant would take several trips.
+ */
+const leftAloneMs = 100
+
+export interface DrawParts {
+  readonly selector: Selector
+  readonly queues: readonly Queue[]
+  /** How many entries of a claim ask all that there is of a queue: its shards. */
+  readonly placesOf: (queue: string) => number
+  readonly mono: () => number
+  readonly random: Random
+}
+
 export class Draw {
   readonly #selector: Selector
   readonly #queues: readonly Queue[]
+  readonly #placesOf: (queue: string) => number
+  readonly #mono: () => number
   readonly #random: Random
-  /** Found empty, the one that was asked longest ago first. */
-  readonly #tried = new Set<string>()
+  /** Found empty, the one that was asked longest ago first; with when that was last known, on the monotonic clock. */
+  readonly #tried = new Map<string, number>()
+  /** Something was granted since the last rest: what comes into a queue found empty is heard of in the next only. */
+  #isBusy = false
   readonly #rung = new Set<string>()
   readonly #heads = new Map<string, number>()
   /** Drawn and not asked yet: what is not used is not drawn again. */
   #drawn: string[] | undefined
   #staying: { readonly queue: string; left: number } | undefined
 
-  constructor(selector: Selector, queues: readonly Queue[], random: Random) {
+  constructor({ selector, queues, placesOf, mono, random }: DrawParts) {
     this.#selector = selector
     this.#queues = queues
+    this.#placesOf = placesOf
+    this.#mono = mono
     this.#random = random
   }
 
   /** The queues to ask next, in order: those that were rung first. None when every queue that the selector names was found empty. */
   next(): string[] {
+    if (this.#isBusy) this.#forgetOld()
     this.#drawn ??= this.#staying === undefined ? this.#order() : [this.#staying.queue]
     return this.#drawn
   }
@@ -45,26 +67,27 @@ export class Draw {
     return [...untried.filter(isRung), ...untried.filter((name) => !isRung(name))].slice(0, mostPerTrip)
   }
 
-  /** Takes note of what a claim of these queues gave. */
+  /** Takes note of what a claim gave that asked all there is of these queues. */
   answered(asked: readonly string[], { queue, heads }: Claimed): void {
-    for (const { queue: name, ageMs } of heads ?? []) {
+    for (const [name, ageMs] of oldestHeads(heads ?? [])) {
       if (ageMs === undefined) this.#heads.delete(name)
       else this.#heads.set(name, ageMs)
     }
     this.#rung.clear()
     this.#drawn = undefined
     if (queue === undefined) {
-      for (const name of asked) this.#tried.add(name)
+      for (const name of asked) this.#tried.set(name, this.#mono())
       this.#staying = undefined
       return
     }
-    this.#tried.clear()
+    this.#isBusy = true
+    this.#forgetCheap()
     this.#stay(queue)
   }
 
   /** The queues found empty: those worth waiting for. */
   get tried(): string[] {
-    return [...this.#tried]
+    return [...this.#tried.keys()]
   }
 
   /** These may have work: they were rung, or something in them has fallen due. */
@@ -79,7 +102,35 @@ export class Draw {
   /** Nothing was heard for long enough to look again, at as many as one claim can ask. */
   sweep(): void {
     this.#drawn = undefined
-    for (const name of [...this.#tried].slice(0, mostPerTrip)) this.#tried.delete(name)
+    for (const name of [...this.#tried.keys()].slice(0, mostPerTrip)) this.#tried.delete(name)
+  }
+
+  /** A rest on those found empty is over: the store would have told of anything in them. */
+  rested(): void {
+    this.#isBusy = false
+    for (const name of this.#tried.keys()) this.#tried.set(name, this.#mono())
+  }
+
+  /** Any may have work. */
+  again(): void {
+    this.#drawn = undefined
+    this.#tried.clear()
+  }
+
+  /** After a grant all are asked again, as far as that costs no more than it would of plain queues. */
+  #forgetCheap(): void {
+    const names = [...this.#tried.keys()]
+    const fitOneTrip = names.reduce((sum, name) => sum + this.#placesOf(name), 0) <= mostPerTrip
+    for (const name of names) if (fitOneTrip || this.#placesOf(name) === 1) this.#tried.delete(name)
+  }
+
+  #forgetOld(): void {
+    const oldest = this.#mono() - leftAloneMs
+    for (const [name, emptyAt] of this.#tried) {
+      if (emptyAt > oldest) continue
+      this.#tried.delete(name)
+      this.#drawn = undefined
+    }
   }
 
   #stay(queue: string): void {
@@ -116,4 +167,14 @@ export class Draw {
       },
     ])
   }
+}
+
+/** By queue the age of its oldest head: of an ordered queue each shard has one. */
+function oldestHeads(heads: NonNullable<Claimed['heads']>): Map<string, number | undefined> {
+  const oldest = new Map<string, number | undefined>()
+  for (const { queue, ageMs } of heads) {
+    const known = oldest.get(queue)
+    oldest.set(queue, known === undefined || (ageMs ?? -1) > known ? ageMs : known)
+  }
+  return oldest
 }

@@ -18,8 +18,12 @@ import type { Hermit, Solitude } from '../runtime/solitude.js'
 import type { Waiter } from '../runtime/waiter.js'
 import type { Claimed, ClaimFrom, Store, Wait } from '../stores/store.js'
 import { type Draw, mostPerTrip } from './draw.js'
+import { type Place, placeName, placeOf } from './place.js'
 import { reportCrashes } from './report.js'
+import { roomFor } from './room.js'
+import type { Shards } from './shards.js'
 import type { Slots } from './slots.js'
+import { SuspectPlaces } from './suspect-places.js'
 import type { Workbench } from './workbench.js'
 
 export interface IntakeParts {
@@ -29,6 +33,7 @@ export interface IntakeParts {
   readonly queues: readonly Queue[]
   readonly needsHeads: boolean
   readonly draw: Draw
+  readonly shards: Shards
   readonly slots: Slots
   readonly workbench: Workbench
   readonly settler: Settler
@@ -57,15 +62,14 @@ const turnsInARow = 100
 export class Intake {
   readonly #parts: IntakeParts
   readonly #stopping = new AbortController()
-  /** Queues whose lead this worker is, each with the timer of what is due. */
+  /** Places whose lead this worker is, each with the timer of what is due. */
   readonly #leads = new Map<string, NodeJS.Timeout>()
-  /** Queues with suspects that this worker is to run. */
-  readonly #suspects = new Set<string>()
+  readonly #suspects = new SuspectPlaces()
+  /** This worker is to make room for a suspect. */
+  #mustBeAlone = false
   /** Not before this is it tried to be alone again while others are in hand. */
   #drainsFrom = 0
   #patienceMs = firstPatienceMs
-  /** Queues in which the last claim left suspects behind. */
-  #told: readonly string[] = []
   /** While it rests: what wakes it. */
   #rest: AbortController | undefined
   #calling: 'claim' | 'wait' = 'claim'
@@ -119,10 +123,10 @@ export class Intake {
 
   /** Something was found in these queues by other ways than a claim: they are asked next. */
   look(queues: readonly string[]): void {
-    const { draw, queues: served } = this.#parts
+    const { queues: served } = this.#parts
     const ours = queues.filter((name) => served.some((queue) => queue.name === name))
     if (ours.length === 0) return
-    draw.heard(ours)
+    this.#heard(ours.map((queue) => ({ queue })))
     this.#rest?.abort()
   }
 
@@ -131,38 +135,56 @@ export class Intake {
   }
 
   async #turn(): Promise<void> {
-    const { solitude, slots, draw, registry, workbench } = this.#parts
-    if (this.#suspects.size > 0) return this.#claimSuspects()
+    const { solitude, slots, draw } = this.#parts
+    if (this.#mustBeAlone) return this.#claimSuspects()
     if (!solitude.isOpen) return settledOr(this.#stopping.signal, solitude.opened())
-    const [first, ...others] = draw.next().map((name) => this.#from(name, this.#room(registry.queue(name))))
-    // Who rests may be rung, and must then have room. What was drawn first is not passed over for having none: else queues
-    // that are claimed ahead would take every slot from those that are not.
-    if (first === undefined ? workbench.free <= 0 : first.limit <= 0) return slots.freed()
-    return first === undefined
-      ? this.#restOn(draw.tried)
-      : this.#claim([first, ...others.filter(({ limit }) => limit > 0)])
+    const drawn = draw.next()
+    if (drawn.length === 0) return this.#idle()
+    const from = this.#fromAll(drawn)
+    return from.length === 0 ? slots.freed() : this.#claim(from)
+  }
+
+  /** There is nothing to do in company. */
+  async #idle(): Promise<void> {
+    const { solitude, slots, draw, workbench, mayBeAlone } = this.#parts
+    // Who rests may be rung, and must then have room.
+    if (workbench.free <= 0) return slots.freed()
+    // Nobody here holds anything: a suspect can be taken at once, whoever leads.
+    const goesAlone = this.#suspects.size > 0 && solitude.held === 0 && mayBeAlone()
+    return goesAlone ? this.#claimSuspects() : this.#restOn(draw.tried)
+  }
+
+  /** What a claim of these queues asks. None where there is no room for the first. */
+  #fromAll(drawn: readonly string[]): ClaimFrom[] {
+    const from: ClaimFrom[] = []
+    for (const [i, queue] of drawn.entries()) {
+      const limit = this.#room(queue)
+      // What was drawn first is not passed over for having no room: else queues that are claimed ahead would take every
+      // slot from those that are not.
+      if (limit <= 0 && i === 0) return []
+      if (limit > 0) for (const place of this.#parts.shards.next(queue)) from.push(this.#from(place, limit))
+    }
+    return from.slice(0, mostPerTrip)
   }
 
   /** How many jobs of this queue may be claimed now. */
-  #room({ name, claimSize, renewLease, throttled, maxRunning }: Queue): number {
-    const { workbench, pace, store, mayTake } = this.#parts
+  #room(name: string): number {
+    const { registry, workbench, pace, store, mayTake } = this.#parts
+    const queue = registry.queue(name)
+    const most = Math.min(queue.claimSize, store.traits.maxBatch, mayTake())
     const { free, backlog } = workbench
-    const most = Math.min(claimSize, store.traits.maxBatch, mayTake())
-    // One claim for one slot, which runs all of it.
-    if (!renewLease) return free > 0 ? most : 0
-    const isLimited = throttled || maxRunning !== undefined
-    const ahead = isLimited ? 0 : pace.ahead(name)
-    // Not for every job that begins: a claim has to be worth its trip.
-    if (free <= 0 && backlog > ahead / 2) return 0
-    return Math.min(most, free + ahead)
+    return roomFor(queue, { free, backlog, ahead: pace.ahead(name) }, registry.orderedTask(name)?.batchSize ?? 1, most)
   }
 
-  #from(queue: string, limit: number): ClaimFrom {
-    return { queue, limit, leaseMs: this.#parts.registry.queue(queue).leaseMs }
+  #from({ queue, ...shard }: Place, limit: number): ClaimFrom {
+    const { registry } = this.#parts
+    const { leaseMs } = registry.queue(queue)
+    const maxPayloads = registry.orderedTask(queue)?.maxPayloads
+    return { queue, ...shard, limit, leaseMs, ...(maxPayloads === undefined ? {} : { maxPayloads }) }
   }
 
   async #claim(from: readonly ClaimFrom[]): Promise<void> {
-    const { draw, workbench, settler, pace, mono, solitude } = this.#parts
+    const { draw, shards, workbench, settler, pace, mono, solitude } = this.#parts
     this.#calling = 'claim'
     settler.flush()
     const sentAt = mono()
@@ -170,29 +192,25 @@ export class Intake {
     try {
       const answer = await this.#send(from, {})
       pace.claimed(mono() - sentAt)
-      draw.answered(
-        from.map(({ queue }) => queue),
-        answer,
-      )
+      draw.answered(shards.answered(from, answer), answer)
       solitude.take(answer.claims.length)
       this.#claimed(answer)
       workbench.accept(answer.claims, sentAt)
     } finally {
       solitude.give(1)
     }
-    // Nobody here holds anything: a suspect can be taken at once, whoever leads.
-    if (this.#parts.solitude.held === 0) for (const queue of this.#told) this.#suspects.add(queue)
   }
 
   async #send(from: readonly ClaimFrom[], how: { readonly alone?: true }): Promise<Claimed> {
-    const { store, worker, needsHeads, events, mono } = this.#parts
+    const { store, worker, needsHeads, shards, events, mono } = this.#parts
     const { leaseMs } = this.#parts.registry.queue(from[0]!.queue)
+    const heads = needsHeads || shards.wantHeads(from)
     this.#isUnanswered = true
-    const answer = await store.claim(from, { worker, leaseMs, ...how, ...(needsHeads ? { heads: true } : {}) })
+    const answer = await store.claim(from, { worker, leaseMs, ...how, ...(heads ? { heads } : {}) })
     this.#isUnanswered = false
     this.#answeredAt = mono()
     reportCrashes(events, answer)
-    this.#heed(from, answer)
+    this.#heed(answer)
     return answer
   }
 
@@ -203,60 +221,75 @@ export class Intake {
   }
 
   /** Takes note of what the store asks of its leads. */
-  #heed(asked: readonly ClaimFrom[], { waits }: Claimed): void {
+  #heed(answer: Claimed): void {
     if (this.#isStopping) return
-    for (const { queue } of asked) {
-      const wait = waits.find((one) => one.queue === queue && one.reason !== 'suspect')
-      if (wait !== undefined) this.#lead(queue, wait)
+    const { mayBeAlone, mono } = this.#parts
+    for (const wait of answer.waits) if (wait.reason !== 'suspect') this.#lead(wait)
+    if (!mayBeAlone()) {
+      this.#suspects.clear()
+      return
     }
-    const suspects = this.#parts.mayBeAlone() ? waits.filter(({ reason }) => reason === 'suspect') : []
-    this.#told = suspects.map(({ queue }) => queue)
-    if (this.#parts.mono() < this.#drainsFrom) return
-    for (const { queue, lead } of suspects) if (lead) this.#suspects.add(queue)
+    this.#suspects.told(answer)
+    const leads = answer.waits.some(({ reason, lead }) => reason === 'suspect' && lead)
+    if (leads && mono() >= this.#drainsFrom) this.#mustBeAlone = true
   }
 
-  #lead(queue: string, { lead, forMs }: Wait): void {
-    clearTimeout(this.#leads.get(queue))
-    this.#leads.delete(queue)
+  #lead(wait: Wait): void {
+    const place = placeOf(wait)
+    const name = placeName(place)
+    clearTimeout(this.#leads.get(name))
+    this.#leads.delete(name)
+    const { lead, forMs } = wait
     if (!lead || forMs === undefined) return
     const due = () => {
-      this.#leads.delete(queue)
-      this.#parts.draw.heard([queue])
+      this.#leads.delete(name)
+      this.#heard([place])
       if (this.#rest !== undefined) this.#rest.abort()
       // No room to claim: whoever has is rung.
-      else void this.#ask([queue])
+      else void this.#ask([place])
     }
-    this.#leads.set(queue, setTimeout(due, Math.min(Math.max(1, Math.ceil(forMs)), 0x7fffffff)))
+    this.#leads.set(name, setTimeout(due, Math.min(Math.max(1, Math.ceil(forMs)), 0x7fffffff)))
+  }
+
+  /** There may be work. */
+  #heard(places: readonly Place[]): void {
+    this.#parts.draw.heard(places.map(({ queue }) => queue))
+    for (const place of places) this.#parts.shards.heard(place)
   }
 
   /** Has the store recover, promote and ring on, and takes nothing. */
-  async #ask(queues: readonly string[]): Promise<void> {
+  async #ask(places: readonly Place[]): Promise<void> {
     try {
-      await this.#send(
-        queues.map((queue) => this.#from(queue, 0)),
-        {},
-      )
+      for (let i = 0; i < places.length; i += mostPerTrip) {
+        const from = places.slice(i, i + mostPerTrip).map((place) => this.#from(place, 0))
+        await this.#send(from, {})
+      }
     } catch (error) {
       this.#parts.events.emit('store.failed', { call: 'claim', error, retryMs: undefined })
     }
   }
 
   async #restOn(queues: readonly string[]): Promise<void> {
-    const { waiter, draw, mono } = this.#parts
+    const { waiter, draw, shards, mono } = this.#parts
     this.#calling = 'wait'
     const longPollMs = Math.min(...this.#parts.queues.map((queue) => queue.longPollMs))
     // Suspects that were put off ring nobody when their time has come.
-    const putOffMs = this.#told.length > 0 ? this.#drainsFrom - mono() : 0
+    const putOffMs = this.#suspects.size > 0 ? this.#drainsFrom - mono() : 0
     this.#rest = new AbortController()
     const { signal } = this.#rest
     try {
       const rung = await waiter.rest(queues, putOffMs > 0 ? Math.min(putOffMs, longPollMs) : longPollMs, signal)
       this.#isUnanswered = false
       this.#answeredAt = mono()
-      if (rung.length > 0) draw.heard(rung)
-      else if (!signal.aborted) draw.sweep()
+      // A rest that was cut short may have missed a ring.
+      if (!signal.aborted) draw.rested()
+      if (rung.length > 0) this.#heard(rung.map((queue) => ({ queue })))
+      else if (!signal.aborted) {
+        draw.sweep()
+        if (putOffMs > 0) this.#heard(this.#suspects.next())
+      }
       // Somebody else must hear of it then.
-      if (this.#isStopping && rung.length > 0) await this.#ask(rung)
+      if (this.#isStopping && rung.length > 0) await this.#ask(rung.flatMap((queue) => shards.every(queue)))
     } finally {
       this.#rest = undefined
     }
@@ -264,7 +297,7 @@ export class Intake {
 
   /** Makes room, if need be, and runs suspects alone for a stretch. Company then has its turn: a queue of suspects must not keep all others waiting. */
   async #claimSuspects(): Promise<void> {
-    const { solitude, workbench, mono } = this.#parts
+    const { solitude, workbench, draw, mono } = this.#parts
     this.#calling = 'claim'
     const soughtAt = mono()
     const hermit = solitude.seek()
@@ -273,14 +306,13 @@ export class Intake {
       this.#patienceMs = firstPatienceMs
       const admittedAt = mono()
       while (this.#suspects.size > 0 && !this.#isStopping && mono() - admittedAt < stretchMs) {
-        const queues = [...this.#suspects].slice(0, mostPerTrip)
-        for (const queue of queues) this.#suspects.delete(queue)
+        const places = this.#suspects.next()
         const sentAt = mono()
         const answer = await this.#send(
-          queues.map((queue) => this.#from(queue, 1)),
+          places.map((place) => this.#from(place, 1)),
           { alone: true },
         )
-        for (const queue of this.#told) this.#suspects.add(queue)
+        this.#suspects.answeredAlone(places, answer)
         this.#claimed(answer)
         const [claim] = answer.claims
         if (claim === undefined) continue
@@ -288,16 +320,18 @@ export class Intake {
         await workbench.runAlone(claim, sentAt)
       }
       this.#drainsFrom = mono() + (mono() - soughtAt)
+      // Nobody has listened for so long: all others are asked before more suspects are run.
+      if (this.#suspects.size > 0) draw.again()
     } finally {
       hermit.leave()
-      this.#suspects.clear()
+      this.#mustBeAlone = false
     }
   }
 
   /** Waits until nobody here holds anything, and goes on leading meanwhile. False where it is no longer worth it. */
   async #isAdmitted(hermit: Hermit): Promise<boolean> {
     const until = this.#parts.mono() + this.#patienceMs
-    const queues = [...this.#suspects].slice(0, mostPerTrip)
+    const places = this.#suspects.next()
     for (;;) {
       let isAdmitted = false
       const admitted = hermit.admitted.then(() => {
@@ -305,9 +339,9 @@ export class Intake {
       })
       await settledOr(AbortSignal.any([this.#stopping.signal, AbortSignal.timeout(suspectLeadMs)]), admitted)
       if (isAdmitted || this.#isStopping) return isAdmitted && !this.#isStopping
-      this.#suspects.clear()
-      await this.#ask(queues)
-      if (this.#suspects.size === 0) return false
+      this.#mustBeAlone = false
+      await this.#ask(places)
+      if (!this.#mustBeAlone) return false
       if (this.#parts.mono() <= until) continue
       this.#drainsFrom = this.#parts.mono() + this.#patienceMs
       this.#patienceMs *= 2

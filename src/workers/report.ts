@@ -1,8 +1,8 @@
-/** The report on a settled attempt: the events that tell what became of it, and the call of the task's `onExhausted`. */
+/** The report on a settled attempt: the events that tell what became of it. */
 
 import type { Events } from '../core/events.js'
 import { messageOf } from '../core/shown.js'
-import { type Execution, refOf } from '../runtime/execution.js'
+import { refOf } from '../runtime/execution.js'
 import type { Verdict } from '../runtime/verdict.js'
 import type { Claim, Claimed, SettleAnswer } from '../stores/store.js'
 
@@ -41,21 +41,6 @@ export function report(events: Events, claim: Claim, verdict: Verdict, answer: S
 
 function wordsOf(error: unknown): string | undefined {
   return error === undefined ? undefined : messageOf(error)
-}
-
-/** Tells the task where a job was buried because its retries are exhausted. What it throws is reported and changes nothing. */
-export function tellExhausted(events: Events, execution: Execution, verdict: Verdict): void {
-  if (execution.task.onExhausted === undefined || verdict.kind !== 'retry' || !verdict.last) return
-  if (verdict.reason === 'max-retries' || verdict.reason === 'no-retries')
-    void exhausted(events, execution, verdict.error)
-}
-
-async function exhausted(events: Events, { task, job, input }: Execution, error: unknown): Promise<void> {
-  try {
-    await task.onExhausted!({ job, input, error })
-  } catch (thrown) {
-    events.emit('hook.failed', { hook: `onExhausted of task '${task.name}'`, error: thrown })
-  }
 }
 
 /** Tells of the leases that a claim found ended, and of the jobs it buried for them. */

@@ -7,18 +7,20 @@ import { JobCancelledError, WorkerStoppedError } from '../core/errors.js'
 import type { Events } from '../core/events.js'
 import type { Registry } from '../core/registry.js'
 import { messageOf } from '../core/shown.js'
-import { Execution, refOf } from '../runtime/execution.js'
-import { type Bench, type Executor, foreignJobDelayMs } from '../runtime/executor.js'
+import { type Execution, type Leased, refOf } from '../runtime/execution.js'
+import type { Bench, Executor } from '../runtime/executor.js'
 import type { LeaseKeeper } from '../runtime/lease-keeper.js'
 import type { Pace } from '../runtime/pace.js'
+import { foreignJobDelayMs, Preparation } from '../runtime/preparation.js'
 import { type SettlementRules, settlementOf } from '../runtime/settlement.js'
 import type { Settler } from '../runtime/settler.js'
 import type { Solitude } from '../runtime/solitude.js'
 import type { Verdict } from '../runtime/verdict.js'
 import type { Claim } from '../stores/store.js'
-import { Batch } from './batch.js'
-import { report, tellExhausted } from './report.js'
+import { type Exhaustion, exhaustionOf } from './exhaustion.js'
+import { report } from './report.js'
 import type { Slots } from './slots.js'
+import { Stint } from './stint.js'
 
 export interface WorkbenchParts {
   readonly worker: string
@@ -42,10 +44,11 @@ const longestInBacklogMs = 1_000
 export class Workbench implements Bench {
   readonly #parts: WorkbenchParts
   readonly #executor: Executor
+  readonly #preparation: Preparation
   readonly #rules: SettlementRules
-  #backlog: Batch<Execution>[] = []
-  /** Those that run, each with the batch that its slot is at work on. */
-  readonly #running = new Map<Execution, Batch<Execution>>()
+  #backlog: Stint<Execution>[] = []
+  /** Those that run, each with the stint that its slot is at work on. */
+  readonly #running = new Map<Execution, Stint<Execution>>()
   /** Given up, with their slots retired. */
   readonly #retired = new Set<Execution>()
   #alone: { readonly claim: Claim; readonly settled: () => void } | undefined
@@ -54,9 +57,10 @@ export class Workbench implements Bench {
   #isClosed = false
 
   constructor(parts: WorkbenchParts) {
-    const { executor, events, rules } = parts
+    const { executor, registry, events, rules } = parts
     this.#parts = parts
     this.#executor = executor(this)
+    this.#preparation = new Preparation(registry, rules.codec)
     this.#rules = {
       ...rules,
       resultDropped: (claim, error) => events.emit('result.dropped', { ...refOf(claim), error: messageOf(error) }),
@@ -85,14 +89,14 @@ export class Workbench implements Bench {
 
   /** Those that run, then those that wait for a slot. */
   get executions(): Execution[] {
-    const waiting = [...this.#backlog, ...this.#running.values()].flatMap((batch) => batch.waiting)
+    const waiting = [...this.#backlog, ...this.#running.values()].flatMap((stint) => stint.waiting)
     return [...this.#running.keys(), ...waiting]
   }
 
   /** Takes claims of one queue in hand, made by a call sent at `sentAt`, and begins them as far as there are slots. */
   accept(claims: readonly Claim[], sentAt: number): void {
     this.#taken += claims.length
-    const executions = this.#prepared(claims)
+    const executions = this.#preparation.of(claims, (claim, verdict) => this.#settle(claim, verdict))
     if (executions.length === 0) return
     if (this.#isClosed) {
       for (const execution of executions) this.#putBack(execution, 'stopping')
@@ -101,10 +105,11 @@ export class Workbench implements Bench {
     const { leaseMs, renewLease } = this.#parts.registry.queue(claims[0]!.queue)
     const { keeper, maxBlockMs, mono } = this.#parts
     if (renewLease) {
-      keeper.keep(executions, { leaseMs, sentAt, maxBlockMs })
+      const leased = executions.flatMap((execution) => execution.leased)
+      keeper.keep(leased, { leaseMs, sentAt, maxBlockMs })
       const now = mono()
-      for (const execution of executions) this.#backlog.push(new Batch([execution], now))
-    } else this.#backlog.push(this.#limitedBatch(executions, sentAt, leaseMs))
+      for (const execution of executions) this.#backlog.push(new Stint([execution], now))
+    } else this.#backlog.push(this.#limitedStint(executions, sentAt, leaseMs))
     this.#begin()
   }
 
@@ -119,7 +124,7 @@ export class Workbench implements Bench {
   /** Puts back what no handler has begun, and takes nothing in hand any more. */
   close(): void {
     this.#isClosed = true
-    for (const batch of [...this.#backlog.splice(0), ...this.#running.values()]) this.#putBackRest(batch, 'stopping')
+    for (const stint of [...this.#backlog.splice(0), ...this.#running.values()]) this.#putBackRest(stint, 'stopping')
   }
 
   /** Puts back what has waited too long for a slot. */
@@ -128,7 +133,7 @@ export class Workbench implements Bench {
     const stale = this.#backlog.filter(({ arrivedAt }) => arrivedAt <= since)
     if (stale.length === 0) return
     this.#backlog = this.#backlog.filter(({ arrivedAt }) => arrivedAt > since)
-    for (const batch of stale) this.#putBackRest(batch, 'no-slot')
+    for (const stint of stale) this.#putBackRest(stint, 'no-slot')
   }
 
   /** Aborts what runs and releases it now, whatever its handlers do. */
@@ -139,7 +144,7 @@ export class Workbench implements Bench {
 
   /** Fails the job that was claimed alone, if there is one: an error that nobody caught can only be its own. */
   failAlone(error: Error): void {
-    const alone = [...this.#running.keys()].find(({ claim }) => claim === this.#alone?.claim)
+    const alone = [...this.#running.keys()].find(({ leased }) => leased[0]!.claim === this.#alone?.claim)
     if (alone !== undefined) this.#executor.giveUp(alone, error)
   }
 
@@ -148,20 +153,9 @@ export class Workbench implements Bench {
     while (this.#running.size > 0) await this.#parts.slots.freed()
   }
 
-  /** Those that can be run here; the others are settled. */
-  #prepared(claims: readonly Claim[]): Execution[] {
-    const executions: Execution[] = []
-    for (const claim of claims) {
-      const prepared = this.#executor.prepare(claim)
-      if (prepared instanceof Execution) executions.push(prepared)
-      else this.#settle(claim, prepared.verdict)
-    }
-    return executions
-  }
-
-  #limitedBatch(executions: Execution[], sentAt: number, leaseMs: number): Batch<Execution> {
+  #limitedStint(executions: Execution[], sentAt: number, leaseMs: number): Stint<Execution> {
     const { mono } = this.#parts
-    return new Batch(executions, mono(), {
+    return new Stint(executions, mono(), {
       timeLimitMs: ({ task }) => task.timeLimitMs,
       leftMs: () => sentAt + leaseMs - mono(),
       // One that no lease of this queue is long enough for must not come back again and again.
@@ -180,13 +174,13 @@ export class Workbench implements Bench {
     }
   }
 
-  /** The slot takes the next job of its batch, or is free. */
-  #next(batch: Batch<Execution>): void {
+  /** The slot takes what is next in its stint, or is free. */
+  #next(stint: Stint<Execution>): void {
     const { mono, slots } = this.#parts
-    for (let next = batch.next(); next !== undefined; next = batch.next()) {
+    for (let next = stint.next(); next !== undefined; next = stint.next()) {
       const now = mono()
       if (this.#mayBegin(next, now)) {
-        this.#run(next, batch, now)
+        this.#run(next, stint, now)
         return
       }
     }
@@ -194,72 +188,79 @@ export class Workbench implements Bench {
     this.#begin()
   }
 
-  /** False for one that was lost or cancelled while it waited for a slot; it is settled then. */
+  /** Takes out what was lost or cancelled while it waited for a slot, and settles it. False where nothing is left. */
   #mayBegin(execution: Execution, now: number): boolean {
-    if (execution.abortReason instanceof JobCancelledError) {
-      this.#settle(execution.claim, { kind: 'cancel', reason: 'cancelled while running' }, 0, execution)
-      return false
+    const { keeper } = this.#parts
+    for (const job of execution.leased) {
+      if (job.abortReason instanceof JobCancelledError)
+        this.#settle(job.claim, { kind: 'cancel', reason: 'cancelled while running' }, 0, job)
+      // This loop stood still for longer than the lease: somebody else may have run it by now.
+      else if (keeper.isOverdue(job, now)) this.#putBackOne(job, 'lease-lost')
+      else continue
+      execution.leased = execution.leased.filter((one) => one !== job)
     }
-    if (!this.#parts.keeper.isOverdue(execution, now)) return true
-    // This loop stood still for longer than the lease: somebody else may have run it by now.
-    this.#putBack(execution, 'lease-lost')
-    return false
+    return execution.leased.length > 0
   }
 
-  #run(execution: Execution, batch: Batch<Execution>, now: number): void {
+  #run(execution: Execution, stint: Stint<Execution>, now: number): void {
     execution.begunAt = now
-    this.#running.set(execution, batch)
-    this.#parts.keeper.begin(execution)
+    this.#running.set(execution, stint)
+    for (const job of execution.leased) this.#parts.keeper.begin(job)
     void this.#executor.run(execution)
   }
 
-  decided(execution: Execution, verdict: Verdict): void {
-    const { pace, mono } = this.#parts
-    const { claim, begunAt } = execution
+  decided(execution: Execution, verdicts: readonly Verdict[]): void {
+    const { pace, mono, events } = this.#parts
+    const { leased, begunAt } = execution
     const runMs = mono() - begunAt!
-    pace.ran(claim.queue, runMs)
-    this.#settle(claim, verdict, runMs, execution)
+    pace.ran(leased[0]!.claim.queue, runMs)
+    const exhaustion = exhaustionOf(execution, verdicts, events)
+    for (const [i, job] of leased.entries()) this.#settle(job.claim, verdicts[i]!, runMs, job, exhaustion)
     if (execution.phase === 'abandoned') this.#abandon(execution)
   }
 
   released(execution: Execution): void {
-    const batch = this.#running.get(execution)
-    if (batch !== undefined) {
+    const stint = this.#running.get(execution)
+    if (stint !== undefined) {
       this.#running.delete(execution)
-      this.#next(batch)
+      this.#next(stint)
       return
     }
     this.#parts.slots.give(this.#retired.delete(execution))
     this.#begin()
   }
 
-  /** Its slot begins nothing before the handler has ended: what is left of its batch is for other slots. */
+  /** Its slot begins nothing before the handler has ended: what is left of its stint is for other slots. */
   #abandon(execution: Execution): void {
     const { slots, events, worker } = this.#parts
-    const batch = this.#running.get(execution)!
+    const stint = this.#running.get(execution)!
     this.#running.delete(execution)
     // A stop waits for verdicts, not for handlers that ignore their signal.
     if (this.#isClosed) {
       slots.wake()
       return
     }
-    this.#putBackRest(batch, 'slot-retired')
+    this.#putBackRest(stint, 'slot-retired')
     slots.retire()
     this.#retired.add(execution)
-    events.emit('slot.retired', { ...refOf(execution.claim), worker, left: slots.total - slots.retired })
+    events.emit('slot.retired', { ...refOf(execution.leased[0]!.claim), worker, left: slots.total - slots.retired })
   }
 
-  #putBackRest(batch: Batch<Execution>, reason: string): void {
-    for (const execution of batch.rest()) this.#putBack(execution, reason)
+  #putBackRest(stint: Stint<Execution>, reason: string): void {
+    for (const execution of stint.rest()) this.#putBack(execution, reason)
   }
 
-  /** Releases a job whose handler was not called. */
-  #putBack(execution: Execution, reason: string, delayMs = 0): void {
-    this.#parts.keeper.forget(execution)
-    this.#settle(execution.claim, { kind: 'release', delayMs, reason })
+  /** Releases the jobs of an execution whose handler was not called. */
+  #putBack({ leased }: Execution, reason: string, delayMs = 0): void {
+    for (const job of leased) this.#putBackOne(job, reason, delayMs)
   }
 
-  #settle(claim: Claim, verdict: Verdict, runMs = 0, ran?: Execution): void {
+  #putBackOne(job: Leased, reason: string, delayMs = 0): void {
+    this.#parts.keeper.forget(job)
+    this.#settle(job.claim, { kind: 'release', delayMs, reason })
+  }
+
+  #settle(claim: Claim, verdict: Verdict, runMs = 0, kept?: Leased, exhaustion?: Exhaustion): void {
     const { events, registry, settler, keeper } = this.#parts
     const item = settlementOf(claim, verdict, registry.queue(claim.queue).results, this.#rules)
     this.#unsettled += 1
@@ -267,11 +268,10 @@ export class Workbench implements Bench {
       this.#unsettled -= 1
       // Not before: a settle may wait for the store longer than the lease has left. And then in any case: a lease that
       // went on being kept for a settle that was given up would keep the job from everybody.
-      if (ran !== undefined) keeper.forget(ran)
+      if (kept !== undefined) keeper.forget(kept)
       this.#settled(claim)
-      if (answer === undefined) return
-      report(events, claim, verdict, answer, runMs)
-      if (answer === 'ok' && ran !== undefined) tellExhausted(events, ran, verdict)
+      if (answer !== undefined) report(events, claim, verdict, answer, runMs)
+      exhaustion?.answered(claim.id, answer)
     })
   }
 

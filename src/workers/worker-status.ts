@@ -27,9 +27,9 @@ export interface JobStatus {
   readonly progress?: Progress
 }
 
-export function jobStatus(execution: Execution, now: number): JobStatus {
-  const { claim, task, begunAt, phase, lastProgress } = execution
-  return {
+/** Of each job of an execution. */
+export function jobStatuses({ leased, task, begunAt, phase, lastProgress }: Execution, now: number): JobStatus[] {
+  return leased.map(({ claim }) => ({
     queue: claim.queue,
     id: claim.id,
     task: task.name,
@@ -37,5 +37,5 @@ export function jobStatus(execution: Execution, now: number): JobStatus {
     phase,
     forMs: begunAt === undefined ? 0 : Math.round(now - begunAt),
     ...(lastProgress === undefined ? {} : { progress: lastProgress }),
-  }
+  }))
 }

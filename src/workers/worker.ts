@@ -11,7 +11,6 @@ import type { FormatError } from '../core/error-text.js'
 import { ConfigError } from '../core/errors.js'
 import type { Events, RecycleReason } from '../core/events.js'
 import type { Middleware } from '../core/middleware.js'
-import type { Queue } from '../core/queue.js'
 import type { Registry } from '../core/registry.js'
 import { messageOf } from '../core/shown.js'
 import { Executor } from '../runtime/executor.js'
@@ -24,19 +23,23 @@ import { Service } from '../runtime/service.js'
 import { Settler } from '../runtime/settler.js'
 import { processSolitude } from '../runtime/solitude.js'
 import type { Waiter } from '../runtime/waiter.js'
-import type { Selector } from '../selectors/selector.js'
-import type { Store } from '../stores/store.js'
+import type { Store, StoredQueue } from '../stores/store.js'
 import type { WorkerRegistry } from '../stores/worker-registry.js'
 import { Census } from './census.js'
 import { Draw } from './draw.js'
 import { Intake } from './intake.js'
+import { Presence, registryBeatMs } from './presence.js'
+import { Shards } from './shards.js'
 import { Slots } from './slots.js'
 import { Workbench } from './workbench.js'
-import { jobStatus, type WorkerStatus } from './worker-status.js'
+import type { WorkerSettings } from './worker-settings.js'
+import { jobStatuses, type WorkerStatus } from './worker-status.js'
 
 /** What the workers of one mill share. */
 export interface Connection {
   readonly store: Store
+  /** The queues of the mill as the store has them, in the order in which they are declared. */
+  readonly stored: readonly StoredQueue[]
   readonly keeper: LeaseKeeper
   readonly waiter: Waiter
 }
@@ -59,31 +62,17 @@ export interface WorkerParts {
   readonly onEnd: (error: unknown) => Promise<void>
 }
 
-/** What a worker is to serve, with every default filled in. */
-export interface WorkerSettings {
-  readonly queues: readonly Queue[]
-  readonly concurrency: number
-  readonly selector: Selector
-  readonly graceMs: number
-  readonly maxBlockMs: number
-  readonly maxJobs: number | undefined
-  readonly maxRssBytes: number | undefined
-  /** Somebody starts another process when this one asks to be replaced: it then need not go on with slots that are lost. */
-  readonly isSupervised: boolean
-}
-
 interface Tools extends Connection {
   readonly settler: Settler
   readonly workbench: Workbench
   readonly intake: Intake
   readonly presence: Service
+  /** Keeps up with the shards of ordered queues. */
+  readonly sharing: Service | undefined
   readonly census: Census | undefined
   readonly watch: Service
 }
 
-const registryBeatMs = 5_000
-/** A worker with nothing in hand says less often that it lives, where saying so costs a trip. */
-const idleBeatMs = 20_000
 /** Beyond the time for which a process that is blocked may hold claims, and more than two beats missed besides. */
 const registryMarginMs = 15_000
 /** How often it is looked whether the worker has outgrown its bounds, or holds what no slot takes. */
@@ -92,6 +81,8 @@ const watchMs = 500
 const settleMarginMs = 400
 /** What else is asked of the store at the end harms nobody if it is not done. */
 const courtesyMs = 500
+/** How often it is looked how many shards there are, and who else serves them. */
+const sharingMs = 10_000
 const longestTimerMs = 2 ** 31 - 1
 /** With no bound of grace there must be one for the store. */
 const boundlessSettleMs = 5_000
@@ -166,6 +157,7 @@ export class Worker {
     this.#state = 'running'
     this.#storeAnsweredAt = this.#parts.clock.mono()
     tools.presence.start()
+    tools.sharing?.start()
     tools.watch.start()
     tools.census?.start()
     const queues = this.#settings.queues.map(({ name }) => name)
@@ -254,7 +246,7 @@ export class Worker {
       state: this.#state,
       concurrency: this.#slots.total,
       retired: this.#slots.retired,
-      jobs: (tools?.workbench.executions ?? []).map((execution) => jobStatus(execution, now)),
+      jobs: (tools?.workbench.executions ?? []).flatMap((execution) => jobStatuses(execution, now)),
       unsettled: tools?.workbench.unsettled ?? 0,
       silentMs: tools === undefined ? 0 : Math.max(0, Math.round(now - answeredAt)),
     }
@@ -278,7 +270,7 @@ export class Worker {
   }
 
   async #clearAway(tools: Tools): Promise<void> {
-    const { workbench, intake, settler, watch, census, presence, store } = tools
+    const { workbench, intake, settler, watch, census, sharing, presence, store } = tools
     const leftMs = () =>
       this.#until === Number.POSITIVE_INFINITY
         ? boundlessSettleMs
@@ -293,7 +285,7 @@ export class Worker {
     // A claim under way may still bring jobs, which go back at once.
     await inTime(brieflyMs(), this.#intakeOver)
     await settler.settled(leftMs())
-    const removed = presence.stop().then(() => store.workers?.remove(this.id))
+    const removed = Promise.all([sharing?.stop(), presence.stop()]).then(() => store.workers?.remove(this.id))
     await inTime(
       brieflyMs(),
       removed.catch(() => {}),
@@ -309,9 +301,9 @@ export class Worker {
   }
 
   #toolsOn(connection: Connection): Tools {
-    const { store, keeper, waiter } = connection
+    const { store, stored, keeper, waiter } = connection
     const { registry, codec, clock, random, events, formatError, maxPayloadBytes } = this.#parts
-    const { queues, selector, concurrency, maxBlockMs } = this.#settings
+    const { queues, selector, shardsOf, concurrency, maxBlockMs } = this.#settings
     const { traits } = store
     const pace = new Pace(concurrency)
     const settler = new Settler(store, events, random)
@@ -329,12 +321,14 @@ export class Worker {
       },
       maxBlockMs,
     })
+    const shards = new Shards({ ...shared, queues, store, stored, shardsOf, random })
     const intake = new Intake({
       ...shared,
       store,
       queues,
+      shards,
       needsHeads: selector.needsHeads ?? false,
-      draw: new Draw(selector, queues, random),
+      draw: new Draw({ ...shared, selector, queues, placesOf: (queue) => shards.placesOf(queue), random }),
       workbench,
       waiter,
       solitude: processSolitude,
@@ -343,32 +337,34 @@ export class Worker {
       mayBeAlone: () => !(this.#settings.isSupervised && this.#slots.retired > 0),
       mayTake: () => (this.#settings.maxJobs ?? Number.POSITIVE_INFINITY) - workbench.taken,
     })
-    const startedAt = clock.now()
-    const names = queues.map(({ name }) => name)
-    // The census finds only whom the registry knows: it must not forget who may still hold something.
-    const ttlMs = maxBlockMs + Math.max(...queues.map(({ leaseMs }) => leaseMs)) + registryMarginMs
-    let beatenAt = Number.NEGATIVE_INFINITY
-    let wasRunning = 0
-    const beat = async () => {
-      const running = this.#slots.used
-      const isIdle = running === 0 && wasRunning === 0
-      if (traits.remote && isIdle && clock.mono() < beatenAt + idleBeatMs - registryBeatMs / 2) return
-      wasRunning = running
-      await store.workers?.beat(
-        { id: this.id, ...this.#identity, queues: names, concurrency, running, startedAt },
-        ttlMs,
-      )
-      beatenAt = clock.mono()
-      this.#storeAnsweredAt = beatenAt
-    }
-    const beatFailed = (error: unknown) =>
-      events.emit('store.failed', { call: 'workers.beat', error, retryMs: registryBeatMs })
+    const presence = new Presence({
+      store,
+      worker: {
+        id: this.id,
+        ...this.#identity,
+        queues: queues.map(({ name }) => name),
+        concurrency,
+        startedAt: clock.now(),
+      },
+      running: () => this.#slots.used,
+      // The census finds only whom the registry knows: it must not forget who may still hold something.
+      ttlMs: maxBlockMs + Math.max(...queues.map(({ leaseMs }) => leaseMs)) + registryMarginMs,
+      mono: shared.mono,
+      beaten: (at) => {
+        this.#storeAnsweredAt = at
+      },
+    })
+    const failed = (call: string, retryMs: number) => (error: unknown) =>
+      events.emit('store.failed', { call, error, retryMs })
     return {
       ...connection,
       settler,
       workbench,
       intake,
-      presence: new Service(registryBeatMs, beat, beatFailed),
+      presence: new Service(registryBeatMs, () => presence.beat(), failed('workers.beat', registryBeatMs)),
+      sharing: shards.areServed
+        ? new Service(sharingMs, () => shards.refresh(), failed('workers.list', sharingMs))
+        : undefined,
       census: store.workers && this.#censusOf(store.workers, traits.remote, intake),
       watch: new Service(
         watchMs,

@@ -1,7 +1,7 @@
 import { type Claim, defineTask, type ExtendItem } from 'millrace'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { Events } from '#src/core/events.js'
-import { Execution } from '#src/runtime/execution.js'
+import { JobExecution } from '#src/runtime/job-execution.js'
 import { LeaseKeeper, type LeaseKeeperParts } from '#src/runtime/lease-keeper.js'
 import { MemoryStore, memoryTraits } from '#src/stores/memory/memory-store.js'
 
@@ -46,7 +46,7 @@ function keeper(
 }
 
 const allOk = async (items: readonly ExtendItem[]) => items.map(() => 'ok' as const)
-const execution = (id = 'a') => new Execution({ ...claim, id }, task, 1, {})
+const execution = (id = 'a') => new JobExecution({ ...claim, id }, task, 1, {})
 
 describe('the lease keeper, without a thread', () => {
   it('beats from this loop for what is kept, tells what has begun, and rests when all is forgotten', async () => {

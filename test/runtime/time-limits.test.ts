@@ -1,7 +1,7 @@
 import { type Claim, defineTask } from 'millrace'
 import { afterEach, beforeEach, expect, it, vi } from 'vitest'
 import { Events } from '#src/core/events.js'
-import { Execution } from '#src/runtime/execution.js'
+import { JobExecution } from '#src/runtime/job-execution.js'
 import { TimeLimits } from '#src/runtime/time-limits.js'
 
 const claim: Claim = {
@@ -30,9 +30,9 @@ function subject(options: { timeLimit: number; slowAfter?: number }) {
   const slow: unknown[] = []
   events.on('job.slow', (event) => slow.push(event))
   const givenUp: [string, Error][] = []
-  const limits = new TimeLimits(events, ({ claim }, reason) => givenUp.push([claim.id, reason]))
+  const limits = new TimeLimits(events, ({ leased }, reason) => givenUp.push([leased[0]!.claim.id, reason]))
   const started = (id: string) => {
-    const execution = new Execution({ ...claim, id }, task, 1, {})
+    const execution = new JobExecution({ ...claim, id }, task, 1, {})
     limits.start(execution)
     return execution
   }

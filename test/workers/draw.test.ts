@@ -15,80 +15,79 @@ const granted = (name: string): Claimed => ({
   more: false,
 })
 const nothing: Claimed = { now: 0, claims: [], crashed: [], buried: [], waits: [], more: false }
+const draw = (selector: Selector, queues: ReturnType<typeof queue>[]) =>
+  new Draw({ selector, queues, placesOf: () => 1, mono: () => 0, random: Math.random })
 const inOrder: Selector = (queues) => queues.map(({ name }) => name)
 const onlyFirst: Selector = (queues) => [queues[0]!.name]
 
 describe('a draw', () => {
   it('asks each queue once until one grants or it is time to look again', () => {
-    const draw = new Draw(onlyFirst, [queue('a'), queue('b')], Math.random)
-    expect(draw.next()).toEqual(['a'])
-    draw.answered(['a'], nothing)
-    expect(draw.next()).toEqual(['b'])
-    draw.answered(['b'], nothing)
-    expect(draw.next()).toEqual([])
-    expect(draw.tried).toEqual(['a', 'b'])
+    const subject = draw(onlyFirst, [queue('a'), queue('b')])
+    expect(subject.next()).toEqual(['a'])
+    subject.answered(['a'], nothing)
+    expect(subject.next()).toEqual(['b'])
+    subject.answered(['b'], nothing)
+    expect(subject.next()).toEqual([])
+    expect(subject.tried).toEqual(['a', 'b'])
 
-    draw.sweep()
-    expect(draw.next()).toEqual(['a'])
-    draw.answered(['a'], nothing)
-    draw.answered(['b'], granted('b'))
-    expect(draw.next()).toEqual(['a'])
+    subject.sweep()
+    expect(subject.next()).toEqual(['a'])
+    subject.answered(['a'], nothing)
+    subject.answered(['b'], granted('b'))
+    expect(subject.next()).toEqual(['a'])
   })
 
   it('stays on a queue for its iterations, as long as it grants', () => {
-    const draw = new Draw(inOrder, [queue('a'), queue('b', 3)], Math.random)
-    draw.answered(['a', 'b'], granted('b'))
-    expect(draw.next()).toEqual(['b'])
-    draw.answered(['b'], granted('b'))
-    expect(draw.next()).toEqual(['b'])
-    draw.answered(['b'], granted('b'))
-    expect(draw.next()).toEqual(['a', 'b'])
+    const subject = draw(inOrder, [queue('a'), queue('b', 3)])
+    subject.answered(['a', 'b'], granted('b'))
+    expect(subject.next()).toEqual(['b'])
+    subject.answered(['b'], granted('b'))
+    expect(subject.next()).toEqual(['b'])
+    subject.answered(['b'], granted('b'))
+    expect(subject.next()).toEqual(['a', 'b'])
 
-    draw.answered(['a', 'b'], granted('b'))
-    draw.answered(['b'], nothing)
-    expect(draw.next()).toEqual(['a'])
+    subject.answered(['a', 'b'], granted('b'))
+    subject.answered(['b'], nothing)
+    expect(subject.next()).toEqual(['a'])
   })
 
   it('leaves alone what a selector leaves out, and rests when it names none', () => {
-    const draw = new Draw(
+    const subject = draw(
       (queues) => queues.filter(({ name }) => name !== 'b').map(({ name }) => name),
       [queue('a'), queue('b')],
-      Math.random,
     )
-    draw.answered(['a'], nothing)
-    expect(draw.next()).toEqual([])
-    expect(draw.tried).toEqual(['a'])
+    subject.answered(['a'], nothing)
+    expect(subject.next()).toEqual([])
+    expect(subject.tried).toEqual(['a'])
   })
 
   it('asks at most sixteen in one trip, then the others', () => {
     const names = Array.from({ length: 20 }, (_, i) => `q${i}`)
-    const draw = new Draw(
+    const subject = draw(
       inOrder,
       names.map((name) => queue(name)),
-      Math.random,
     )
-    expect(draw.next()).toEqual(names.slice(0, 16))
-    draw.answered(names.slice(0, 16), nothing)
-    expect(draw.next()).toEqual(names.slice(16))
+    expect(subject.next()).toEqual(names.slice(0, 16))
+    subject.answered(names.slice(0, 16), nothing)
+    expect(subject.next()).toEqual(names.slice(16))
   })
 
   it('asks first what was rung, and looks again at sixteen queues at most, those asked longest ago first', () => {
     const names = Array.from({ length: 20 }, (_, i) => `q${i}`)
-    const draw = new Draw(
+    const subject = draw(
       inOrder,
       names.map((name) => queue(name)),
-      Math.random,
     )
-    for (const name of names) draw.answered([name], nothing)
-    expect(draw.next()).toEqual([])
-    draw.heard(['q19'])
-    expect(draw.next()).toEqual(['q19'])
-    draw.sweep()
-    expect(draw.next()).toEqual(['q19', ...names.slice(0, 15)])
-    draw.answered(['q19', ...names.slice(0, 16)], nothing)
-    draw.sweep()
-    expect(draw.next()).toEqual(expect.arrayContaining(['q16', 'q17', 'q18']))
-    expect(draw.next()).toHaveLength(16)
+    for (const name of names) subject.answered([name], nothing)
+    expect(subject.next()).toEqual([])
+    subject.heard(['q19'])
+    expect(subject.next()).toEqual(['q19'])
+    subject.sweep()
+    expect(subject.next()).toEqual(['q19', ...names.slice(0, 15)])
+    subject.answered(['q19', ...names.slice(0, 16)], nothing)
+    subject.sweep()
+    expect(subject.next()).toEqual(expect.arrayContaining(['q16', 'q17', 'q18']))
+    expect(subject.next()).toHaveLength(16)
   })
 
   it('drops repeated names and hands the selector the age of known heads', () => {
@@ -97,18 +96,101 @@ describe('a draw', () => {
       seen.push(queues)
       return ['a', 'a', 'b']
     }
-    const draw = new Draw(twice, [queue('a'), queue('b')], Math.random)
-    draw.answered(['a'], { ...granted('a'), heads: [{ queue: 'a', ageMs: 5 }, { queue: 'b' }] })
-    expect(draw.next()).toEqual(['a', 'b'])
+    const subject = draw(twice, [queue('a'), queue('b')])
+    subject.answered(['a'], { ...granted('a'), heads: [{ queue: 'a', ageMs: 5 }, { queue: 'b' }] })
+    expect(subject.next()).toEqual(['a', 'b'])
     expect(seen[0]).toEqual([
       { name: 'a', weight: 10, headAgeMs: 5 },
       { name: 'b', weight: 10 },
     ])
   })
 
+  describe('of queues that take more than one trip to ask', () => {
+    const names = ['a', 'b', 'c', 'd', 'plain']
+    function costly() {
+      let now = 0
+      const subject = new Draw({
+        selector: inOrder,
+        queues: names.map((name) => queue(name)),
+        placesOf: (name) => (name === 'plain' ? 1 : 6),
+        mono: () => now,
+        random: Math.random,
+      })
+      const pass = (ms: number) => {
+        now += ms
+      }
+      return { subject, pass }
+    }
+
+    it('leaves those in shards alone for 100 ms after they were found empty, whatever is granted', () => {
+      const { subject, pass } = costly()
+      subject.answered(['plain', 'b', 'c', 'd'], nothing)
+      pass(60)
+      subject.answered(['a'], granted('a'))
+      expect(subject.next()).toEqual(['a', 'plain'])
+      expect(subject.tried).toEqual(['b', 'c', 'd'])
+
+      // No grant is needed for that, only time: the slots may have been full so long.
+      pass(39)
+      expect(subject.next()).toEqual(['a', 'plain'])
+      pass(1)
+      expect(subject.next()).toEqual(names)
+    })
+
+    it('asks at once what is heard of meanwhile, and rests on all found empty', () => {
+      const { subject } = costly()
+      subject.answered(names.slice(1), nothing)
+      subject.answered(['a'], granted('a'))
+      subject.heard(['c'])
+      expect(subject.next()).toEqual(['c', 'a', 'plain'])
+      subject.answered(['c', 'a', 'plain'], nothing)
+      expect(subject.next()).toEqual([])
+      expect(subject.tried.toSorted()).toEqual(names)
+    })
+
+    it('takes them to be empty as long as a rest on them told nothing', () => {
+      const { subject, pass } = costly()
+      subject.answered(['a'], granted('a'))
+      subject.answered(names, nothing)
+      expect(subject.next()).toEqual([])
+      pass(60_000)
+      subject.rested()
+      pass(60_000)
+      expect(subject.next()).toEqual([])
+      subject.rested()
+      subject.heard(['b'])
+      pass(10)
+      subject.answered(['b'], granted('b'))
+      expect(subject.next()).toEqual(['b', 'plain'])
+      pass(90)
+      expect(subject.next()).toEqual(names)
+    })
+
+    it('asks them all after a grant where the rest before it was cut short', () => {
+      const { subject, pass } = costly()
+      subject.answered(names, nothing)
+      pass(60_000)
+      subject.heard(['b'])
+      subject.answered(['b'], granted('b'))
+      expect(subject.next()).toEqual(names)
+    })
+
+    it('asks them all again when it is told to', () => {
+      const { subject } = costly()
+      subject.answered(names, nothing)
+      subject.again()
+      expect(subject.next()).toEqual(names)
+    })
+
+    it('asks all again after a grant where one trip is enough', () => {
+      const { subject } = costly()
+      subject.answered(['b', 'c', 'plain'], nothing)
+      subject.answered(['a'], granted('a'))
+      expect(subject.next()).toEqual(names)
+    })
+  })
+
   it('refuses a name the worker does not serve', () => {
-    expect(() => new Draw(() => ['z'], [queue('a')], Math.random).next()).toThrow(
-      "'z', which this worker does not serve; it serves a",
-    )
+    expect(() => draw(() => ['z'], [queue('a')]).next()).toThrow("'z', which this worker does not serve; it serves a")
   })
 })

@@ -1,8 +1,9 @@
-import { defineTask, JobCancelledError } from 'millrace'
+import { type Claim, defineOrderedTask, defineTask, JobCancelledError, LeaseLostError } from 'millrace'
 import { memoryHarness } from 'millrace/testing'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { checkOptions } from '#src/config/mill-options.js'
 import { Events } from '#src/core/events.js'
+import type { AnyTask } from '#src/core/task.js'
 import { Executor } from '#src/runtime/executor.js'
 import { LeaseKeeper } from '#src/runtime/lease-keeper.js'
 import { Pace } from '#src/runtime/pace.js'
@@ -22,12 +23,45 @@ async function twoInHand() {
       return new Promise<void>((resolve) => (end = resolve))
     },
   })
+  const { workbench, store, settler, pass } = await bench(task, ['runs', 'waits'])
+  return { begun, store, workbench, pass, endFirst: () => ended(() => end(), settler) }
+}
+
+/** The same with batches: one of `runs`, the other of `a`, `b` and `c`. */
+async function twoBatchesInHand() {
+  const begun: string[][] = []
+  let end = () => {}
+  const task = defineOrderedTask({
+    name: 't',
+    queue: 'default',
+    batchSize: 3,
+    run: (payloadsById) => {
+      begun.push([...payloadsById.keys()])
+      return new Promise<void>((resolve) => (end = resolve))
+    },
+  })
+  const { workbench, store, keeper, settler } = await bench(task, ['runs'], ['a', 'b', 'c'])
+  return { begun, store, workbench, keeper, endFirst: () => ended(() => end(), settler) }
+}
+
+async function ended(end: () => void, settler: Settler): Promise<void> {
+  end()
+  await new Promise(setImmediate)
+  await settler.settled(1_000)
+}
+
+/** A workbench with one slot and a claim of each of these groups in hand. */
+async function bench(task: AnyTask, ...groups: string[][]) {
   const harness = await memoryHarness()
   const store = await harness.open()
-  await store.open([{ name: 'default', kind: 'plain', order: 'fifo', maxCrashes: 3, dead: {} }])
-  const jobs = ['runs', 'waits'].map((id) => ({ id, task: 't', payload: '1', priority: 0, rememberMs: 60_000 }))
-  await store.enqueue([{ callId: 'c', queue: 'default', jobs }])
-  const { claims } = await store.claim([{ queue: 'default', limit: 2 }], { worker: 'w', leaseMs: 30_000 })
+  await store.open([{ name: 'default', kind: task.kind, order: 'fifo', maxCrashes: 3, dead: {} }])
+  const claims: Claim[][] = []
+  for (const ids of groups) {
+    const jobs = ids.map((id) => ({ id, task: 't', payload: '1', priority: 0, rememberMs: 60_000 }))
+    await store.enqueue([{ callId: ids.join(), queue: 'default', jobs }])
+    const from = [{ queue: 'default', limit: ids.length }]
+    claims.push((await store.claim(from, { worker: 'w', leaseMs: 30_000 })).claims)
+  }
 
   const options = checkOptions({ store: 'memory:', tasks: [task] }, store.traits)
   const events = new Events()
@@ -52,18 +86,14 @@ async function twoInHand() {
     await keeper.stop()
     await harness.close()
   })
-  workbench.accept(claims, 0)
+  for (const together of claims) workbench.accept(together, 0)
   return {
-    begun,
-    store,
     workbench,
+    store,
+    keeper,
+    settler,
     pass: (ms: number) => {
       now += ms
-    },
-    endFirst: async () => {
-      end()
-      await new Promise(setImmediate)
-      await settler.settled(1_000)
     },
   }
 }
@@ -88,10 +118,27 @@ describe('what waits for a slot', () => {
 
   it('is cancelled without being begun where that was asked for meanwhile', async () => {
     const { begun, endFirst, store, workbench } = await twoInHand()
-    workbench.executions.find(({ job }) => job.id === 'waits')!.abort(new JobCancelledError('default', 'waits'))
+    workbench.executions
+      .find(({ leased }) => leased[0]!.claim.id === 'waits')!
+      .abort(new JobCancelledError('default', 'waits'))
     await endFirst()
 
     expect(begun).toEqual(['runs'])
     expect(await store.records!.get('default', 'waits')).toMatchObject({ state: 'cancelled' })
+  })
+
+  it('loses of a batch only what was cancelled or lost meanwhile; the others are run', async () => {
+    const { begun, endFirst, store, workbench, keeper } = await twoBatchesInHand()
+    const [a, b] = workbench.executions[1]!.leased
+    a!.abort(new JobCancelledError('default', 'a'))
+    keeper.forget(b!)
+    b!.abort(new LeaseLostError('default', 'b'))
+    await endFirst()
+
+    expect(begun).toEqual([['runs'], ['c']])
+    expect(await store.records!.get('default', 'a')).toBeUndefined()
+    expect(await store.records!.get('default', 'b')).toMatchObject({ state: 'ready', attempt: 1 })
+    await endFirst()
+    expect(await store.records!.get('default', 'c')).toBeUndefined()
   })
 })

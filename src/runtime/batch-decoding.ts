@@ -1,0 +1,44 @@
+/** The decoding of what a batch is given: the payloads of each id, and their check against the task's schema. */
+
+import type { Codec } from '../core/codec.js'
+import { CodecError } from '../core/errors.js'
+import type { ScoredPayload } from '../core/payloads.js'
+import { type Schema, validated } from '../core/schema.js'
+import { messageOf } from '../core/shown.js'
+import type { Claim } from '../stores/store.js'
+import type { BatchedJob, DecodedClaim } from './batch-execution.js'
+import { metaOf } from './execution.js'
+
+/** Whether this codec made all payloads of the claim. */
+export function isMadeBy({ name }: Codec, { payloads }: Claim): boolean {
+  return payloads!.every(({ codec }) => (codec ?? 'json') === name)
+}
+
+/** Throws `CodecError` that says which payload cannot be decoded. */
+export function decodedClaim(claim: Claim, codec: Codec): DecodedClaim {
+  const payloads = claim.payloads!
+  const decoded = <Value>(decode: (one: ScoredPayload) => Value): Value[] =>
+    payloads.map((one, i) => {
+      try {
+        return decode(one)
+      } catch (error) {
+        throw new CodecError(`${payloadName(claim, i)} cannot be decoded: ${messageOf(error)}`, { cause: error })
+      }
+    })
+  return {
+    claim,
+    inputs: decoded(({ payload }) => codec.decode(payload)),
+    metas: decoded(({ meta }) => metaOf(meta === undefined ? undefined : codec.decode(meta))),
+  }
+}
+
+/** The schema's outputs. Throws `InvalidJobError` that says which payload does not fit, and what a schema that breaks down throws. */
+export async function checkedInputs(schema: Schema, { claim, inputs }: BatchedJob): Promise<unknown[]> {
+  const outputs: unknown[] = []
+  for (const [i, input] of inputs.entries()) outputs.push(await validated(schema, input, payloadName(claim, i)))
+  return outputs
+}
+
+function payloadName({ payloads }: Claim, i: number): string {
+  return `payload ${i + 1} of ${payloads!.length} (score ${payloads![i]!.score})`
+}

@@ -1,0 +1,84 @@
+/** The preparation of claims: their handlers found, what they hold decoded, those of an ordered queue put into batches. */
+
+import type { Codec } from '../core/codec.js'
+import type { Registry } from '../core/registry.js'
+import type { Claim } from '../stores/store.js'
+import { decodedClaim, isMadeBy } from './batch-decoding.js'
+import { BatchExecution, batchesOf, type DecodedClaim } from './batch-execution.js'
+import { type Execution, metaOf } from './execution.js'
+import { JobExecution } from './job-execution.js'
+import type { Verdict } from './verdict.js'
+
+/** Hears of a claim that cannot be run here: it is released uncounted, or, where it cannot be decoded, buried. */
+export type Refused = (claim: Claim, verdict: Verdict) => void
+
+/** How long a job waits that this worker cannot run but another version of it may: a rolling deploy is over by then, or goes on. */
+export const foreignJobDelayMs = 30_000
+
+const unknownTask: Verdict = { kind: 'release', delayMs: foreignJobDelayMs, reason: 'unknown-task' }
+const unknownCodec: Verdict = { kind: 'release', delayMs: foreignJobDelayMs, reason: 'unknown-codec' }
+
+export class Preparation {
+  readonly #registry: Registry
+  readonly #codec: Codec
+
+  constructor(registry: Registry, codec: Codec) {
+    this.#registry = registry
+    this.#codec = codec
+  }
+
+  /** The executions that claims of one queue become, in their order. */
+  of(claims: readonly Claim[], refused: Refused): Execution[] {
+    if (claims[0]?.payloads !== undefined) return this.#batches(claims, refused)
+    const executions: Execution[] = []
+    for (const claim of claims) {
+      const prepared = this.#job(claim)
+      if (prepared instanceof JobExecution) executions.push(prepared)
+      else refused(claim, prepared)
+    }
+    return executions
+  }
+
+  #job(claim: Claim): JobExecution | Verdict {
+    const codec = this.#codec
+    const task = this.#registry.find(claim.task)
+    if (task?.run === undefined || task.kind === 'ordered') return unknownTask
+    if ((claim.codec ?? 'json') !== codec.name) return unknownCodec
+    try {
+      const meta = metaOf(claim.meta === undefined ? undefined : codec.decode(claim.meta))
+      return new JobExecution(claim, task, codec.decode(claim.payload), meta)
+    } catch (error) {
+      return badPayload(error)
+    }
+  }
+
+  /** The queue's own task runs whatever lies in it: a job may have been stored under another name. */
+  #batches(claims: readonly Claim[], refused: Refused): Execution[] {
+    const task = this.#registry.orderedTask(claims[0]!.queue)
+    if (task?.run === undefined) {
+      for (const claim of claims) refused(claim, unknownTask)
+      return []
+    }
+    const decoded: DecodedClaim[] = []
+    for (const claim of claims) {
+      const prepared = this.#decoded(claim)
+      if ('claim' in prepared) decoded.push(prepared)
+      else refused(claim, prepared)
+    }
+    return batchesOf(decoded, task.batchSize).map((batch) => new BatchExecution(task, batch))
+  }
+
+  #decoded(claim: Claim): DecodedClaim | Verdict {
+    if (!isMadeBy(this.#codec, claim)) return unknownCodec
+    try {
+      return decodedClaim(claim, this.#codec)
+    } catch (error) {
+      return badPayload(error)
+    }
+  }
+}
+
+/** It will never fit: no other run would help. */
+export function badPayload(error: unknown): Verdict {
+  return { kind: 'bury', reason: 'bad-payload', error }
+}

@@ -1,0 +1,49 @@
+/**
+ * The owners of shards: which worker asks which shard first. Where owners are wrong — a worker has died, another list is
+ * older — a claim is lost on an empty shard, never safety: whose own shards are empty asks all others. Pure.
+ */
+
+import { crc32 } from 'node:zlib'
+
+/** A shard of an ordered queue. */
+export interface ShardRef {
+  readonly queue: string
+  readonly shard: number
+}
+
+/**
+ * The shards that a worker asks first: those dealt to one member of a fixed number of them, numbered from 0, or those that a
+ * function picks from all shards of all ordered queues.
+ */
+export type ShardsOf = { readonly member: number; readonly members: number } | ShardChoice
+export type ShardChoice = (shards: readonly ShardRef[]) => readonly ShardRef[]
+
+/** Round robin over the members, as Lowkiq deals shards to its nodes. */
+export function dealt(shards: readonly ShardRef[], member: number, members: number): ShardRef[] {
+  return shards.filter((_, i) => i % members === member)
+}
+
+/**
+ * The shards of a queue that `worker`, one of `workers`, owns by rendezvous hashing: each has a score for each worker, and
+ * the highest wins, so that a worker which comes or goes moves only shards of its own. (Thaler & Ravishankar, 1998.)
+ */
+export function ownShards(worker: string, workers: readonly string[], queue: string, shards: number): number[] {
+  const seeds = workers.map((id) => ({ id, seed: crc32(id) }))
+  return [...Array(shards).keys()].filter((shard) => {
+    const key = mixed(crc32(`${queue}\0${shard}`))
+    let owner = { id: '', score: -1 }
+    for (const { id, seed } of seeds) {
+      const score = mixed(seed ^ key)
+      if (score > owner.score || (score === owner.score && id < owner.id)) owner = { id, score }
+    }
+    return owner.id === worker
+  })
+}
+
+/** The last step of MurmurHash3: a CRC alone is linear, and would prefer one worker to another in half of all shards or in none. */
+function mixed(hash: number): number {
+  let h = hash | 0
+  h = Math.imul(h ^ (h >>> 16), 0x85ebca6b)
+  h = Math.imul(h ^ (h >>> 13), 0xc2b2ae35)
+  return (h ^ (h >>> 16)) >>> 0
+}

@@ -1,0 +1,121 @@
+import { ConfigError, type Store, type StoredQueue } from 'millrace'
+import * as v from 'valibot'
+import { expect, it } from 'vitest'
+import { queueOf, queueOptionsSchema } from '#src/core/queue.js'
+import { memoryTraits } from '#src/stores/memory/memory-store.js'
+import type { WorkerRecord } from '#src/stores/worker-registry.js'
+import { ownShards, type ShardsOf } from '#src/workers/shard-owners.js'
+import { Shards } from '#src/workers/shards.js'
+
+const stored = (name: string, shards: number, kind: 'plain' | 'ordered' = 'ordered'): StoredQueue => ({
+  name,
+  kind,
+  order: 'fifo',
+  exclusive: 'id',
+  shards,
+  paused: false,
+  draining: false,
+})
+type Seen = WorkerRecord & { readonly seenAt: number }
+const seen = (id: string, seenAt: number, ...queues: string[]): Seen => ({
+  id,
+  seenAt,
+  queues,
+  host: 'h',
+  boot: 'b',
+  pidns: '1',
+  pid: 1,
+  ticks: 1,
+  concurrency: 1,
+  running: 0,
+  startedAt: 0,
+})
+
+/** Shards of a worker `me` that serves queues a and c and the plain queue p, while b is another's. */
+function shards(options: { shardsOf?: ShardsOf; workers?: Seen[]; later?: StoredQueue[]; shared?: boolean } = {}) {
+  const queues = ['a', 'c', 'p'].map((name) =>
+    queueOf(
+      name,
+      v.parse(queueOptionsSchema, { ordered: name !== 'p', shardOrder: name === 'p' ? undefined : 'sequential' }),
+    ),
+  )
+  const { shardsOf, workers = [], later, shared = true } = options
+  const store = {
+    traits: { ...memoryTraits, shared },
+    ...(later && { records: { queues: async () => later } }),
+    workers: { list: async () => workers },
+  } as unknown as Store
+  const parts = { worker: 'me', queues, store, shardsOf, mono: () => 0, random: () => 0 }
+  return new Shards({ ...parts, stored: [stored('a', 3), stored('b', 5), stored('c', 2), stored('p', 1, 'plain')] })
+}
+
+const asked = (subject: Shards, queue: string) => subject.next(queue).map(({ shard }) => shard)
+
+it('are all own where nobody else serves the queue, and a plain queue has none', async () => {
+  const subject = shards({ workers: [seen('me', 5, 'a', 'c', 'p'), seen('other', 5, 'b')] })
+  await subject.refresh()
+
+  expect(asked(subject, 'a')).toEqual([0, 1, 2])
+  expect(subject.next('p')).toEqual([{ queue: 'p' }])
+  expect(subject.every('c')).toEqual([
+    { queue: 'c', shard: 0 },
+    { queue: 'c', shard: 1 },
+  ])
+})
+
+it('are shared out among the workers that were seen lately, and only in a store that they share', async () => {
+  const workers = [seen('me', 100_000, 'a'), seen('other', 110_000, 'a'), seen('dead', 79_999, 'a')]
+  const subject = shards({ workers, later: [stored('a', 40)] })
+  await subject.refresh()
+
+  expect(asked(subject, 'a')).toEqual(ownShards('me', ['me', 'other'], 'a', 40))
+  const alone = shards({ workers, later: [stored('a', 40)], shared: false })
+  await alone.refresh()
+  expect(asked(alone, 'a')).toHaveLength(40)
+})
+
+it('follow the number that the store has', async () => {
+  const subject = shards({ later: [stored('a', 5), stored('foreign', 7)] })
+  expect(asked(subject, 'a')).toEqual([0, 1, 2])
+  subject.heard({ queue: 'a' })
+  await subject.refresh()
+
+  expect(asked(subject, 'a')).toHaveLength(5)
+})
+
+it('are dealt over all ordered queues of the mill to a member, in the order in which they are declared', () => {
+  const [first, second] = [0, 1].map((member) => shards({ shardsOf: { member, members: 2 } }))
+
+  expect([asked(first!, 'a'), asked(first!, 'c')]).toEqual([[0, 2], [0]])
+  expect([asked(second!, 'a'), asked(second!, 'c')]).toEqual([[1], [1]])
+})
+
+it('are those that a function picks from all; what it throws or makes up is a mistake in the configuration', () => {
+  const picky = shards({ shardsOf: (all) => all.filter(({ queue, shard }) => queue === 'a' && shard > 0) })
+  expect([asked(picky, 'a'), asked(picky, 'c')]).toEqual([
+    [1, 2],
+    [0, 1],
+  ])
+
+  const inventive = shards({ shardsOf: () => [{ queue: 'a', shard: 9 }] })
+  expect(() => inventive.next('a')).toThrow('shardsOf: picked shard 9 of queue "a", which it was not given')
+  const broken = shards({
+    shardsOf: () => {
+      throw new Error('no idea')
+    },
+  })
+  expect(() => broken.next('a')).toThrow(ConfigError)
+  expect(() => broken.next('a')).toThrow('shardsOf: threw: no idea')
+})
+
+it('tell which queues a claim found empty: those asked to the end, before the one that granted', () => {
+  const subject = shards({ shardsOf: { member: 0, members: 2 } })
+  const nothing = { now: 0, claims: [], crashed: [], buried: [], waits: [], more: false }
+  const own = subject.next('a')
+
+  expect(subject.answered([...own, { queue: 'p' }], nothing)).toEqual(['p'])
+  const others = subject.next('a')
+  expect(others).toEqual([{ queue: 'a', shard: 1 }])
+  expect(subject.answered([...others, { queue: 'p' }], { ...nothing, queue: 'p' })).toEqual(['a'])
+  expect(subject.answered([...subject.next('c'), { queue: 'p' }], { ...nothing, queue: 'c' })).toEqual([])
+})

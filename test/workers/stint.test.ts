@@ -1,0 +1,38 @@
+import { describe, expect, it } from 'vitest'
+import { Stint } from '#src/workers/stint.js'
+
+function limited(limits: number[], left: number[]) {
+  const deferred: number[] = []
+  const stint = new Stint(limits, 0, {
+    timeLimitMs: (limit) => limit,
+    leftMs: () => left[0]!,
+    defer: (limit) => deferred.push(limit),
+  })
+  return { stint, deferred }
+}
+
+describe('a stint', () => {
+  it('gives its jobs in order and then none', () => {
+    const stint = new Stint(['a', 'b'], 0)
+
+    expect([stint.next(), stint.next(), stint.next()]).toEqual(['a', 'b', undefined])
+  })
+
+  it('defers what cannot end within the lease and goes on with what can', () => {
+    const left = [60]
+    const { stint, deferred } = limited([50, 60, 61, 59, 10], left)
+
+    expect([stint.next(), stint.next()]).toEqual([50, 59])
+    expect(deferred).toEqual([60, 61])
+    left[0] = 10
+    expect(stint.next()).toBeUndefined()
+    expect(deferred).toEqual([60, 61, 10])
+  })
+
+  it('gives up its rest once', () => {
+    const stint = new Stint(['a', 'b', 'c'], 0)
+    stint.next()
+
+    expect([stint.rest(), stint.rest(), stint.next()]).toEqual([['b', 'c'], [], undefined])
+  })
+})

@@ -1,0 +1,57 @@
+import type { Wait } from 'millrace'
+import { expect, it } from 'vitest'
+import { SuspectPlaces } from '#src/workers/suspect-places.js'
+
+const at = (shard: number) => ({ queue: 'q', shard })
+const suspect = (shard: number): Wait => ({ ...at(shard), reason: 'suspect', forMs: 5_000 })
+const empty = (shard: number): Wait => ({ ...at(shard), reason: 'empty' })
+
+/** After a claim that told of suspects in these shards. */
+function places(...shards: number[]) {
+  const subject = new SuspectPlaces()
+  subject.told({ waits: shards.map(suspect) })
+  return {
+    subject,
+    next: () => subject.next().map(({ shard }) => shard),
+    claimAlone(waits: readonly Wait[], queue?: string) {
+      const asked = subject.next()
+      subject.told({ waits: [...waits] })
+      subject.answeredAlone(asked, { ...(queue === undefined ? {} : { queue }), waits: [...waits] })
+    },
+  }
+}
+
+it('stay until an answer tells that no suspects are there, whatever order it tells it in', () => {
+  const { subject, next } = places(0, 1, 2)
+  subject.told({ waits: [suspect(1), { ...at(1), reason: 'scheduled', forMs: 7 }, empty(2)] })
+
+  expect(next()).toEqual([0, 1])
+})
+
+it('that a claim alone did not reach, because one before them granted, stay', () => {
+  const { next, claimAlone } = places(0, 1, 2, 3)
+  claimAlone([empty(0)], 'q')
+
+  expect(next()).toEqual([2, 3])
+})
+
+it('that granted and have more are asked after the others', () => {
+  const { next, claimAlone } = places(0, 1, 2)
+  claimAlone([suspect(0)], 'q')
+
+  expect(next()).toEqual([1, 2, 0])
+})
+
+it('that granted nothing alone are forgotten, even if suspects are said to be there', () => {
+  const { subject, claimAlone } = places(0, 1)
+  claimAlone([suspect(0), empty(1)])
+
+  expect(subject.size).toBe(0)
+})
+
+it('are asked sixteen at a time', () => {
+  const { subject, next } = places(...Array.from({ length: 20 }, (_, shard) => shard))
+  expect(next()).toHaveLength(16)
+  subject.clear()
+  expect(next()).toEqual([])
+})
