@@ -1,14 +1,18 @@
-/** The command `doctor`: examines what the store runs on. */
+/** The command `doctor`: examines what the store runs on, and whether its queues are as they are configured. */
 
 import type { Command } from 'commander'
+import type { Mill } from '../config/mill.js'
+import { messageOf } from '../core/shown.js'
+import type { Finding } from '../stores/store-health.js'
 import { printFindings } from './finding-list.js'
 import { type MillFlags, millCommand, withJson, withMill } from './mill-command.js'
+import { shardFindings } from './shard-findings.js'
 
 export function addDoctor(program: Command): void {
   const command = millCommand(
     program,
     'doctor',
-    'Examine what the store runs on: version, settings, rights',
+    'Examine what the store runs on: version, settings, rights; and the shards of its queues',
   ).addHelpText(
     'after',
     `
@@ -19,6 +23,19 @@ Example:
   $ millrace doctor --json | jq '.findings[] | select(.level != "ok")'`,
   )
   withJson(command, 'print {"store","findings":[{"level","what","text"}]}').action((flags: MillFlags) =>
-    withMill(flags, (mill, terminal) => printFindings(mill, terminal, 'doctor', (health) => health.examine())),
+    withMill(flags, (mill, terminal) => printFindings(mill, terminal, 'doctor', examined(mill))),
   )
+}
+
+async function examined(mill: Mill): Promise<Finding[] | undefined> {
+  const health = await mill.health()
+  const findings = await health?.examine()
+  try {
+    const shards = shardFindings(mill.queues, await mill.storedQueues())
+    return findings === undefined && shards.length === 0 ? undefined : [...(findings ?? []), ...shards]
+  } catch (error) {
+    // Where the store has a health of its own, that has told what is wrong with it.
+    if (findings === undefined) throw error
+    return [...findings, { level: 'warning', what: 'shards', text: `could not be read: ${messageOf(error)}` }]
+  }
 }

@@ -1,26 +1,28 @@
 /** A list of findings about a store, as `doctor` and `fsck` print it. */
 
 import type { Mill } from '../config/mill.js'
-import type { Finding, StoreHealth } from '../stores/store-health.js'
+import type { Finding } from '../stores/store-health.js'
 import { OperationError } from './exit-code.js'
 import { counted } from './figures.js'
 import { printable } from './printable.js'
 import type { Terminal } from './terminal.js'
 
-/** Throws `OperationError` where there is an error among them. A store without health is one sentence. */
+/**
+ * Throws `OperationError` where there is an error among them. Undefined, of a store that has nothing to look at, is one
+ * sentence.
+ */
 export async function printFindings(
   mill: Mill,
   terminal: Terminal,
   command: string,
-  ask: (health: StoreHealth) => Promise<Finding[]>,
+  found: Promise<Finding[] | undefined>,
 ): Promise<void> {
-  const health = await mill.health()
+  const findings = await found
   const store = mill.store.text
-  const findings = health === undefined ? [] : await ask(health)
-  terminal.print({ store, findings }, () =>
-    health === undefined ? [`${store}: there is nothing that ${command} could look at.`] : lines(findings, terminal),
+  terminal.print({ store, findings: findings ?? [] }, () =>
+    findings === undefined ? [`${store}: there is nothing that ${command} could look at.`] : lines(findings, terminal),
   )
-  const errors = findings.filter(({ level }) => level === 'error').length
+  const errors = (findings ?? []).filter(({ level }) => level === 'error').length
   if (errors > 0) throw new OperationError(`${command} found ${counted(errors, 'error')} in ${store}.`)
 }
 

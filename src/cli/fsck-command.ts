@@ -19,6 +19,13 @@ Examples:
     )
   withJson(command, 'print {"store","findings":[{"level","what","text"}]}').action(
     (flags: MillFlags & { queue?: string }) =>
-      withMill(flags, (mill, terminal) => printFindings(mill, terminal, 'fsck', (health) => health.check(flags.queue))),
+      withMill(flags, (mill, terminal) =>
+        printFindings(
+          mill,
+          terminal,
+          'fsck',
+          mill.health().then((health) => health?.check(flags.queue)),
+        ),
+      ),
   )
 }

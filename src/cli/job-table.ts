@@ -3,7 +3,7 @@
 import type { JobPage } from '../client/queue-admin.js'
 import { formatDuration } from '../core/duration.js'
 import type { JobRecord, JobState } from '../core/job.js'
-import { counted, fromNow } from './figures.js'
+import { count, counted, fromNow } from './figures.js'
 import { printable } from './printable.js'
 import { type Column, table } from './table.js'
 import type { Terminal } from './terminal.js'
@@ -38,11 +38,18 @@ function jobLines(jobs: readonly JobRecord[], { colors, columns }: Terminal): st
     { title: 'task', most: 30, cell: ({ task }) => printable(task) },
     { title: 'state', cell: ({ state }) => state, paint: (text, { state }) => paints[state]?.(text) ?? text },
     { title: 'attempt', align: 'right', cell: ({ attempt }) => String(attempt) },
-    { title: 'priority', align: 'right', cell: ({ priority }) => String(priority) },
+    jobs.some(({ payloadCount }) => payloadCount !== undefined)
+      ? { title: 'payloads', align: 'right', cell: payloadsOf }
+      : { title: 'priority', align: 'right', cell: ({ priority }) => String(priority) },
     { title: 'when', cell: (job) => momentOf(job, now) },
     { title: 'note', most: longestNote, cell: noteOf },
   ]
   return table(shown, jobs, { width: columns, paintTitle: colors.dim })
+}
+
+/** Those in hand, or that wait; and those that wait beside them. */
+function payloadsOf({ payloadCount = 0, pendingCount = 0 }: JobRecord): string {
+  return `${count(payloadCount)}${pendingCount > 0 ? ` +${count(pendingCount)}` : ''}`
 }
 
 /** The moment that matters in its state. */

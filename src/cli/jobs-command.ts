@@ -1,15 +1,17 @@
-/** The command `jobs`: the records of jobs, as a list or one by one. */
+/** The command `jobs`: the records of jobs, as a list or one by one, and what an operator does to jobs. */
 
 import { type Command, Option } from 'commander'
 import type { ListOptions } from '../client/queue-admin.js'
 import type { Mill } from '../config/mill.js'
-import { type JobRecord, type JobState, jobStates } from '../core/job.js'
+import { type JobState, jobStates } from '../core/job.js'
+import type { Depth } from '../stores/store.js'
 import { OperationError, UsageError } from './exit-code.js'
-import { wholeFlag } from './flags.js'
+import { durationFlag, wholeFlag } from './flags.js'
+import { addJobAction, type JobAction } from './job-action.js'
 import { pageLines, type QueuePage } from './job-table.js'
 import { type MillFlags, millCommand, withJson, withMill } from './mill-command.js'
-import { printable, printableLines, shortened } from './printable.js'
-import { jsonText, type Terminal } from './terminal.js'
+import { printable } from './printable.js'
+import { recordLines } from './record-lines.js'
 
 export interface ListFlags extends MillFlags {
   readonly limit?: number
@@ -17,11 +19,54 @@ export interface ListFlags extends MillFlags {
 }
 
 const mostPerPage = 200
-/** Longest value `jobs show` prints for people. */
-const longestValue = 4_000
+
+const actions: readonly JobAction[] = [
+  {
+    verb: 'cancel',
+    summary: 'Cancel jobs: waiting ones never run, running ones are told at their next beat',
+    done: 'cancelled',
+    left: 'neither waiting nor running (or cancelled before) in',
+    all: 'all waiting and running jobs of the queue',
+    failed: 'those of them that failed at least once',
+    victims: ({ ready, scheduled, running, retries }, which) =>
+      which === 'failed' ? retries : ready + scheduled + running,
+    options: [['--reason <text>', 'why, as the record of a running one says']],
+    act: (queue, which, { reason }) => queue.jobs.cancel(which, reason),
+  },
+  {
+    verb: 'delete',
+    summary: 'Remove waiting jobs, and kept results by id, without a trace',
+    done: 'deleted',
+    left: 'neither waiting nor ended with a kept result in',
+    all: 'all waiting jobs of the queue',
+    failed: 'those of them that failed at least once',
+    victims: waiting,
+    act: (queue, which) => queue.jobs.delete(which),
+  },
+  {
+    verb: 'run-now',
+    summary: 'Make scheduled jobs due now',
+    done: 'due now',
+    field: 'dueNow',
+    left: 'not scheduled in',
+    all: 'all scheduled jobs of the queue',
+    failed: 'those of them that failed at least once',
+    act: (queue, which) => queue.jobs.runNow(which),
+  },
+  {
+    verb: 'bury',
+    summary: 'Put waiting jobs into the morgue',
+    done: 'buried',
+    left: 'not waiting in',
+    all: 'all waiting jobs of the queue',
+    failed: 'those of them that failed at least once',
+    victims: waiting,
+    act: (queue, which) => queue.jobs.bury(which),
+  },
+]
 
 export function addJobs(program: Command): void {
-  const jobs = program.command('jobs').description('Look at jobs').helpCommand(false)
+  const jobs = program.command('jobs').description('Look at jobs, and change them').helpCommand(false)
   const list = millCommand(jobs, 'list [queue]', 'List the jobs of a queue, or of all')
     .addOption(new Option('--state <state>', 'only jobs in this state').choices(jobStates))
     .addOption(
@@ -57,6 +102,38 @@ export function addJobs(program: Command): void {
       terminal.print(job, () => recordLines(job, terminal))
     }),
   )
+  for (const action of actions) addJobAction(jobs, action)
+  addFail(jobs)
+}
+
+interface FailFlags extends MillFlags {
+  readonly reason: string
+  readonly delay: number
+  readonly last?: boolean
+}
+
+function addFail(jobs: Command): void {
+  const fail = millCommand(jobs, 'fail <queue> <id>', 'End the current run of a job as a failure, from outside')
+    .option('--reason <text>', 'the error that its record then shows', 'failed by an operator')
+    .option('--delay <duration>', 'due again so long from now', durationFlag, 0)
+    .option('--last', 'no attempts are left: bury it, in an ordered queue its oldest payload only')
+    .addHelpText(
+      'after',
+      `
+  What its worker reports of that run is refused from then on; the handler is told with its next beat.
+
+Examples:
+  $ millrace jobs fail default welcome-42 --delay 10m
+  $ millrace jobs fail default welcome-42 --last --reason "the address does not exist"`,
+    )
+  withJson(fail, 'print {"queue","id","failed"}').action((name: string, id: string, flags: FailFlags) =>
+    withMill(flags, async (mill, terminal) => {
+      const { reason, delay, last = false } = flags
+      if (!(await mill.queue(name).jobs.fail(id, reason, { delay, last })))
+        throw new OperationError(`job '${id}' does not run in queue '${name}'; nothing was changed.`)
+      terminal.print({ queue: name, id, failed: true }, () => [`${name}: job ${printable(id)} failed.`])
+    }),
+  )
 }
 
 /** The options of every listing. */
@@ -86,18 +163,6 @@ export async function listPages(
   })
 }
 
-function recordLines(job: JobRecord, { colors }: Terminal): string[] {
-  const fields = Object.entries(job)
-  const width = Math.max(...fields.map(([name]) => name.length))
-  return fields.map(([name, value]) => {
-    // Below the first line, as far in as the first begins.
-    const text = shownValue(value).replaceAll('\n', `\n${' '.repeat(width + 2)}`)
-    return `${colors.dim(name.padEnd(width))}  ${text}`
-  })
-}
-
-function shownValue(value: unknown): string {
-  if (value instanceof Date) return value.toISOString()
-  if (typeof value !== 'string') return shortened(jsonText(value, 2), longestValue)
-  return shortened(value.includes('\n') ? printableLines(value) : printable(value), longestValue)
+function waiting({ ready, scheduled, retries }: Depth, which: 'all' | 'failed'): number {
+  return which === 'failed' ? retries : ready + scheduled
 }

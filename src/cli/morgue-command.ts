@@ -1,15 +1,11 @@
 /** The command `morgue`: dead jobs, to look at, to give another life, or to remove. */
 
 import { type Command, Option } from 'commander'
-import type { QueueAdmin } from '../client/queue-admin.js'
-import { OperationError, UsageError } from './exit-code.js'
-import { counted } from './figures.js'
+import { OperationError } from './exit-code.js'
+import { addJobAction } from './job-action.js'
 import { type ListFlags, listPages, withPaging } from './jobs-command.js'
 import { type MillFlags, millCommand, withJson, withMill } from './mill-command.js'
-
-interface WhereFlags extends MillFlags {
-  readonly all?: boolean
-}
+import { recordLines } from './record-lines.js'
 
 export function addMorgue(program: Command): void {
   const morgue = program.command('morgue').description('Look at dead jobs, revive or delete them').helpCommand(false)
@@ -19,33 +15,32 @@ export function addMorgue(program: Command): void {
   withPaging(list).action((queue: string | undefined, flags: ListFlags & { by: 'id' | 'time' }) =>
     listPages(queue, flags, (mill, name, paging) => mill.queue(name).morgue.list({ ...paging, by: flags.by })),
   )
-  addChange(morgue, 'revive', 'Put dead jobs back into their queue, with all attempts', 'revived')
-  addChange(morgue, 'delete', 'Remove dead jobs for good', 'deleted')
-}
-
-function addChange(morgue: Command, verb: 'revive' | 'delete', summary: string, done: string): void {
-  const command = millCommand(morgue, `${verb} <queue> [ids...]`, summary)
-    .option('--all', 'all dead jobs of the queue')
-    .addHelpText(
-      'after',
-      `\nExamples:\n  $ millrace morgue ${verb} default welcome-42\n  $ millrace morgue ${verb} default --all`,
-    )
-  withJson(command, `print {"queue","${done}"}`).action((queue: string, ids: string[], flags: WhereFlags) =>
+  const show = millCommand(morgue, 'show <queue> <id>', 'Show everything that is known of a dead job').addHelpText(
+    'after',
+    '\nExample:\n  $ millrace morgue show default welcome-42',
+  )
+  withJson(show, 'print the job record').action((queue: string, id: string, flags: MillFlags) =>
     withMill(flags, async (mill, terminal) => {
-      const changed = await change(mill.queue(queue), verb, whereOf(ids, flags))
-      terminal.print({ queue, [done]: changed }, () => [`${done} ${counted(changed, 'job')} of ${queue}`])
-      const asked = new Set(ids).size
-      if (changed < asked)
-        throw new OperationError(`${asked - changed} of ${counted(asked, 'job')} are not in the morgue of '${queue}'.`)
+      const job = await mill.queue(queue).morgue.get(id)
+      if (job === undefined) throw new OperationError(`there is no job '${id}' in the morgue of queue '${queue}'.`)
+      terminal.print(job, () => recordLines(job, terminal))
     }),
   )
-}
-
-function change(queue: QueueAdmin, verb: 'revive' | 'delete', where: string[] | 'all'): Promise<number> {
-  return verb === 'revive' ? queue.morgue.revive(where) : queue.morgue.delete(where)
-}
-
-function whereOf(ids: string[], { all = false }: WhereFlags): string[] | 'all' {
-  if (all === ids.length > 0) throw new UsageError('say which jobs: either their ids or --all.')
-  return all ? 'all' : [...new Set(ids)]
+  addJobAction(morgue, {
+    verb: 'revive',
+    summary: 'Put dead jobs back into their queue, with all attempts',
+    done: 'revived',
+    left: 'not in the morgue of',
+    all: 'all dead jobs of the queue',
+    act: (queue, which) => queue.morgue.revive(which),
+  })
+  addJobAction(morgue, {
+    verb: 'delete',
+    summary: 'Remove dead jobs for good',
+    done: 'deleted',
+    left: 'not in the morgue of',
+    all: 'all dead jobs of the queue',
+    victims: ({ dead }) => dead,
+    act: (queue, which) => queue.morgue.delete(which),
+  })
 }

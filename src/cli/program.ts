@@ -9,6 +9,7 @@ import { addFsck } from './fsck-command.js'
 import { addJobs } from './jobs-command.js'
 import { addMorgue } from './morgue-command.js'
 import { printable } from './printable.js'
+import { addQueues } from './queues-command.js'
 import { addStats } from './stats-command.js'
 import { addWork } from './work-command.js'
 
@@ -39,7 +40,7 @@ Environment:
 
 ${exitCodeHelp}`,
     )
-  for (const add of [addWork, addEnqueue, addStats, addJobs, addMorgue, addDoctor, addFsck]) add(program)
+  for (const add of [addWork, addEnqueue, addStats, addJobs, addMorgue, addQueues, addDoctor, addFsck]) add(program)
   return program
 }
 

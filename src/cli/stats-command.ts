@@ -13,14 +13,29 @@ import type { Terminal } from './terminal.js'
 const everyMs = 1_000
 
 /** Counts that add up over queues, in the order they are shown. */
-const sums = ['ready', 'scheduled', 'running', 'dead', 'fresh', 'retries', 'processed', 'failed', 'crashed'] as const
+const sums = [
+  'length',
+  'ready',
+  'scheduled',
+  'running',
+  'dead',
+  'fresh',
+  'retries',
+  'payloads',
+  'processed',
+  'failed',
+  'crashed',
+] as const
 
 type Totals = Readonly<Record<(typeof sums)[number], number>>
+
+/** `length`: all that wait. */
+type QueueStats = Depth & { readonly length: number }
 
 export interface Stats {
   readonly at: string
   readonly store: string
-  readonly queues: readonly Depth[]
+  readonly queues: readonly QueueStats[]
   readonly totals: Totals
   readonly workers: { readonly count: number; readonly slots: number; readonly running: number }
 }
@@ -28,10 +43,12 @@ export interface Stats {
 export function addStats(program: Command): void {
   const command = millCommand(program, 'stats', 'Show the counts of every queue')
     .option('--watch', 'again each second, until interrupted')
+    .option('--shards', 'also the lag of each shard of ordered queues')
     .addHelpText(
       'after',
       `
   fresh: waiting and never failed · retries: waiting after a failure · lag: age of the oldest job that is due
+  length: fresh + retries · payloads: those of ordered jobs that wait, be it beside a running one
   failed: attempts that threw or timed out · crashed: jobs whose worker died with them in hand; each then runs alone as a suspect
 
 Examples:
@@ -39,27 +56,31 @@ Examples:
   $ millrace stats --json | jq .totals.dead`,
     )
   withJson(command, 'print {"at","store","queues","totals","workers"}; with --watch one a line').action(
-    (flags: MillFlags & { watch?: boolean }) =>
-      withMill(flags, (mill, terminal) => (flags.watch ? watch(mill, terminal) : show(mill, terminal))),
+    (flags: MillFlags & { watch?: boolean; shards?: boolean }) =>
+      withMill(flags, (mill, terminal) => {
+        const { watch: again = false, shards = false } = flags
+        return again ? watch(mill, terminal, shards) : show(mill, terminal, shards)
+      }),
   )
 }
 
-async function show(mill: Mill, terminal: Terminal): Promise<void> {
+async function show(mill: Mill, terminal: Terminal, shards: boolean): Promise<void> {
   const stats = await statsOf(mill)
-  terminal.redraw(stats, () => statsLines(stats, terminal))
+  terminal.redraw(stats, () => [...statsLines(stats, terminal), ...(shards ? shardLines(stats, terminal) : [])])
 }
 
-async function watch(mill: Mill, terminal: Terminal): Promise<void> {
+async function watch(mill: Mill, terminal: Terminal, shards: boolean): Promise<void> {
   const over = new AbortController()
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => over.abort())
   while (!over.signal.aborted) {
-    await show(mill, terminal)
+    await show(mill, terminal, shards)
     await delay(everyMs, undefined, { signal: over.signal }).catch(() => {})
   }
 }
 
 async function statsOf(mill: Mill): Promise<Stats> {
-  const [queues, workers] = await Promise.all([mill.depths(), mill.workers()])
+  const [depths, workers] = await Promise.all([mill.depths(), mill.workers()])
+  const queues = depths.map((depth) => ({ ...depth, length: depth.fresh + depth.retries }))
   const sum = (numbers: readonly number[]) => numbers.reduce((total, n) => total + n, 0)
   return {
     at: new Date().toISOString(),
@@ -83,15 +104,19 @@ function statsLines({ store, queues, totals, workers }: Stats, { colors, columns
     cell: (row) => count(row[title]),
     ...(paint && { paint: (text, row) => (row[title] > 0 ? paint(text) : text) }),
   })
+  // Plain jobs have one payload each, and nothing to tell of it.
+  const ofOrdered = queues.some(isOrdered) ? [column('payloads')] : []
   const shown: Column<Row>[] = [
     { title: 'queue', most: 40, cell: ({ queue }) => queue },
+    ...(ofOrdered.length > 0 ? [column('length')] : []),
     column('ready'),
     column('scheduled'),
     column('running', colors.green),
     column('dead', colors.red),
     column('fresh'),
     column('retries', colors.yellow),
-    { title: 'lag', align: 'right', cell: ({ lagMs }) => (lagMs === 0 ? '-' : formatDuration(lagMs)) },
+    ...ofOrdered,
+    { title: 'lag', align: 'right', cell: ({ lagMs }) => lagText(lagMs) },
     column('processed'),
     column('failed'),
     column('crashed', colors.red),
@@ -104,6 +129,33 @@ function statsLines({ store, queues, totals, workers }: Stats, { colors, columns
     `${store} · ${counted(workers.count, 'worker')}${workers.count > 0 ? `, ${count(workers.running)} of ${counted(workers.slots, 'slot')} in use` : ''}`,
     ...table(shown, [...rows, ...all], { width: columns, paintTitle: colors.dim }),
   ]
+}
+
+interface ShardLag {
+  readonly queue: string
+  readonly shard: number
+  readonly lagMs: number
+}
+
+function shardLines({ queues }: Stats, { colors, columns }: Terminal): string[] {
+  const lags = queues.flatMap(({ queue, shardLagsMs = [] }) =>
+    shardLagsMs.map((lagMs, shard): ShardLag => ({ queue, shard, lagMs })),
+  )
+  if (lags.length === 0) return []
+  const shown: Column<ShardLag>[] = [
+    { title: 'queue', most: 40, cell: ({ queue }) => queue },
+    { title: 'shard', align: 'right', cell: ({ shard }) => String(shard) },
+    { title: 'lag', align: 'right', cell: ({ lagMs }) => lagText(lagMs) },
+  ]
+  return ['', ...table(shown, lags, { width: columns, paintTitle: colors.dim })]
+}
+
+function isOrdered({ shardLagsMs }: Depth): boolean {
+  return shardLagsMs !== undefined
+}
+
+function lagText(lagMs: number): string {
+  return lagMs === 0 ? '-' : formatDuration(lagMs)
 }
 
 function noteOf({ paused, draining, suspects }: Depth): string {

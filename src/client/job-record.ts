@@ -1,28 +1,27 @@
 /** The job record as users see it, made from the store's. */
 
-import type { Codec } from '../core/codec.js'
-import type { JobRecord, Meta } from '../core/job.js'
+import type { Codec, Payload } from '../core/codec.js'
+import type { JobRecord, Meta, PayloadRecord } from '../core/job.js'
+import type { ScoredPayload } from '../core/payloads.js'
+import { messageOf } from '../core/shown.js'
 import type { StoredJob } from '../stores/job-records.js'
+
+/** Most payloads of which it is told that they cannot be decoded: they mostly share their reason. */
+const mostProblems = 3
 
 /** Fields that cannot be decoded are left out; `error` then says why. */
 export function recordOf(job: StoredJob, codec: Codec): JobRecord {
   const problems: string[] = []
-  const decoded = (what: string, payload: StoredJob['payload'] | undefined, codecName = 'json'): unknown => {
+  const decoded = (what: string, payload: Payload | undefined, codecName?: string): unknown => {
     if (payload === undefined || payload.length === 0) return undefined
-    if (codecName !== codec.name) {
-      problems.push(`${what} was encoded by codec '${codecName}', this mill has '${codec.name}'`)
-      return undefined
-    }
-    try {
-      return codec.decode(payload)
-    } catch (error) {
-      problems.push(`${what} cannot be decoded: ${(error as Error).message}`)
-      return undefined
-    }
+    const found = decodedBy(codec, payload, codecName)
+    if ('problem' in found) problems.push(`${what} ${found.problem}`)
+    return 'value' in found ? found.value : undefined
   }
   const input = decoded('input', job.payload, job.codec)
   const meta = decoded('meta', job.meta, job.codec) as Meta | undefined
   const result = decoded('result', job.result?.payload, job.result?.codec)
+  const payloads = job.payloads && payloadRecords(job.payloads, codec, problems)
   const error = [job.error, ...problems].filter((text) => text !== undefined).join('\n')
   const record: { -readonly [K in keyof JobRecord]?: JobRecord[K] } = {
     id: job.id,
@@ -30,6 +29,9 @@ export function recordOf(job: StoredJob, codec: Codec): JobRecord {
     queue: job.queue,
     state: job.state,
     input,
+    payloads,
+    payloadCount: job.payloadCount,
+    pendingCount: job.pendingCount,
     meta,
     priority: job.priority,
     group: job.group,
@@ -50,6 +52,40 @@ export function recordOf(job: StoredJob, codec: Codec): JobRecord {
   }
   for (const key of Object.keys(record) as (keyof JobRecord)[]) if (record[key] === undefined) delete record[key]
   return record as JobRecord
+}
+
+/** Adds to `problems` what cannot be decoded. */
+function payloadRecords(payloads: readonly ScoredPayload[], codec: Codec, problems: string[]): PayloadRecord[] {
+  const wrong: string[] = []
+  const records = payloads.map(({ score, payload, codec: codecName, meta }, i): PayloadRecord => {
+    const input = decodedBy(codec, payload, codecName)
+    const more = meta === undefined ? {} : decodedBy(codec, meta, codecName)
+    const problem =
+      'problem' in input ? input.problem : 'problem' in more ? `has a meta that ${more.problem}` : undefined
+    if (problem !== undefined) wrong.push(`payload ${i + 1} of ${payloads.length} (score ${score}) ${problem}`)
+    return {
+      ...('value' in input && { input: input.value }),
+      score,
+      ...('value' in more && { meta: more.value as Meta }),
+    }
+  })
+  problems.push(...wrong.slice(0, mostProblems))
+  if (wrong.length > mostProblems) problems.push(`and ${wrong.length - mostProblems} more of the payloads`)
+  return records
+}
+
+/** The value, or why there is none. */
+function decodedBy(
+  codec: Codec,
+  payload: Payload,
+  codecName = 'json',
+): { readonly value: unknown } | { readonly problem: string } {
+  if (codecName !== codec.name) return { problem: `was encoded by codec '${codecName}', this mill has '${codec.name}'` }
+  try {
+    return { value: codec.decode(payload) }
+  } catch (error) {
+    return { problem: `cannot be decoded: ${messageOf(error)}` }
+  }
 }
 
 function dateOf(at: number | undefined): Date | undefined {

@@ -4,13 +4,14 @@ import { setTimeout as delay } from 'node:timers/promises'
 import type { Codec } from '../core/codec.js'
 import { type Duration, durationMs } from '../core/duration.js'
 import { InvalidArgumentError } from '../core/errors.js'
-import { isJobId, jobIdForm } from '../core/ids.js'
+import { isJobId, isQueueName, jobIdForm, orderedIdOf, queueNameForm } from '../core/ids.js'
 import { type JobRecord, type JobState, jobStates } from '../core/job.js'
 import { shown } from '../core/shown.js'
-import type { Page, Records, Step, Where } from '../stores/job-records.js'
+import type { Page, Records, Step, StoredJob, Where } from '../stores/job-records.js'
 import type { Depth, Store } from '../stores/store.js'
 import { recordOf } from './job-record.js'
 import { recordsOf } from './records-facet.js'
+import { type LongActionOptions, patientTotal, total } from './step-loop.js'
 
 export interface JobPage {
   readonly jobs: JobRecord[]
@@ -28,8 +29,14 @@ export interface ListOptions {
   readonly limit?: number
 }
 
+/** Which jobs: these ids, where a number is the id of an ordered job, all of them, or those that have failed before. */
+type JobChoice = readonly (string | number)[] | 'all' | 'failed'
+
 /** How often a drain looks whether it is done. */
 const drainLookMs = 100
+
+/** As many as a configuration may ask for. */
+export const mostShards = 1_024
 
 export class QueueAdmin {
   readonly name: string
@@ -42,6 +49,10 @@ export class QueueAdmin {
     this.#codec = codec
   }
 
+  /**
+   * Its counts: jobs by state, waiting payloads, lag, what was processed and failed; of an ordered queue also the lag of
+   * each shard. Its length is `fresh + retries`.
+   */
   async depth(): Promise<Depth> {
     const { depths } = await (await this.#connect()).depth([this.name])
     return depths[0]!
@@ -67,10 +78,42 @@ export class QueueAdmin {
     }
   }
 
-  /** Removes waiting and dead jobs, never running ones; resolves with how many. */
+  /**
+   * Removes waiting and dead jobs, never running ones, nor, in an ordered queue, the payloads that wait beside those.
+   * Resolves with how many.
+   */
   async clear(): Promise<number> {
     const records = await this.#records()
     return total(() => records.clear(this.name))
+  }
+
+  /**
+   * Spreads an ordered queue over so many shards, 1 … 1,024. Until that is done nothing is granted: running jobs are waited
+   * for, and new ones are accepted. Every job keeps its payloads, times and counts. Resolves with how many were moved, 0
+   * where it has so many shards already.
+   * Interrupted, be it by `signal`, it stays under way: call it again with the same number to go on. Two who call it at once
+   * do it together. Throws `ConfigConflictError` where another number is under way, `InvalidArgumentError` for a plain queue.
+   */
+  async reshard(shards: number, options: LongActionOptions = {}): Promise<number> {
+    if (!Number.isInteger(shards) || shards < 1 || shards > mostShards)
+      throw new InvalidArgumentError(
+        `the shards of queue '${this.name}' must be a whole number from 1 to ${mostShards}; got ${shown(shards)}.`,
+      )
+    const records = await this.#records()
+    return patientTotal(() => records.reshard(this.name, shards), options)
+  }
+
+  /**
+   * Brings the waiting and dead jobs of this ordered queue into another, with their payloads, scores, times and counts;
+   * where an id is there already, its payloads join. Resolves with how many were moved. Running jobs are left: move again
+   * when they have ended. So are jobs that are still enqueued here while it moves.
+   * Interrupted, be it by `signal`, nothing is lost: call it again. Two who call it at once move each job once.
+   * Throws `UnknownQueueError` where the store has no queue `to`, `InvalidArgumentError` where one of the two is plain.
+   */
+  async move(to: string, options: LongActionOptions = {}): Promise<number> {
+    if (!isQueueName(to)) throw new InvalidArgumentError(`a queue name must be ${queueNameForm}; got ${shown(to)}.`)
+    const records = await this.#records()
+    return patientTotal(() => records.move(this.name, to), options)
   }
 
   readonly jobs = {
@@ -87,37 +130,52 @@ export class QueueAdmin {
       }
       return this.#page(await (await this.#records()).list(this.name, query))
     },
-    /** The job, or undefined where nothing is kept of it. */
-    get: async (id: string): Promise<JobRecord | undefined> => {
-      const job = await (await this.#records()).get(this.name, id)
-      return job === undefined ? undefined : recordOf(job, this.#codec)
+    /**
+     * The job, or undefined where nothing is kept of it. In an ordered queue the live one, and only where there is none its
+     * entry in the morgue.
+     */
+    get: async (id: string | number): Promise<JobRecord | undefined> => {
+      const asked = await this.#idOf(id)
+      return this.#record(await (await this.#records()).get(this.name, asked))
     },
-    /** Waiting jobs never run; running ones are told at their next beat. Resolves with how many. */
-    cancel: (where: string[] | 'all' | 'failed', reason?: string) =>
+    /**
+     * Waiting jobs never run; running ones are told at their next beat. In an ordered queue what waits beside a running job
+     * goes at once, and what it has in hand when it ends, unless it completes; the batch that it runs in is not aborted.
+     * Resolves with how many; one that was cancelled already is not counted.
+     */
+    cancel: (where: JobChoice, reason?: string) =>
       this.#change(where, (records, which) => records.cancel(this.name, which, reason)),
-    /** Removes waiting jobs and kept results; never running or dead ones. Resolves with how many. */
-    delete: (where: string[] | 'all' | 'failed') =>
-      this.#change(where, (records, which) => records.delete(this.name, which)),
-    /** Scheduled jobs are due now. Resolves with how many. */
-    runNow: (where: string[] | 'all' | 'failed') =>
-      this.#change(where, (records, which) => records.runNow(this.name, which)),
-    /** Waiting jobs go to the morgue. Resolves with how many. */
-    bury: (where: string[] | 'all' | 'failed') =>
-      this.#change(where, (records, which) => records.bury(this.name, which)),
-    /** Ends the current claim of a running job as a failure; `last` buries it. False where it does not run. */
+    /**
+     * Removes waiting jobs, in an ordered queue with all their payloads, and kept results; never running or dead ones, nor
+     * what waits beside those. Resolves with how many.
+     */
+    delete: (where: JobChoice) => this.#change(where, (records, which) => records.delete(this.name, which)),
+    /** Scheduled jobs are due now; their attempts stay. Resolves with how many. */
+    runNow: (where: JobChoice) => this.#change(where, (records, which) => records.runNow(this.name, which)),
+    /** Waiting jobs go to the morgue, in an ordered queue with all their payloads. Resolves with how many. */
+    bury: (where: JobChoice) => this.#change(where, (records, which) => records.bury(this.name, which)),
+    /**
+     * Ends the current claim of a running job as a failure, due again after `delay` (default: at once); whatever its worker
+     * reports of it then is refused. `last` buries it, in an ordered queue its oldest payload only. False where it does not run.
+     */
     fail: async (
-      id: string,
+      id: string | number,
       reason: string,
       options: { readonly delay?: Duration; readonly last?: boolean } = {},
     ): Promise<boolean> => {
       const delayMs = durationMs(options.delay ?? 0, 'fail({ delay })')
-      return (
-        (await (await this.#records()).fail(this.name, id, { delayMs, reason, last: options.last ?? false })) === 'ok'
-      )
+      const asked = await this.#idOf(id)
+      const records = await this.#records()
+      return (await records.fail(this.name, asked, { delayMs, reason, last: options.last ?? false })) === 'ok'
     },
   }
 
   readonly morgue = {
+    /** The dead job, or undefined where there is none; in an ordered queue also beside a live job of that id. */
+    get: async (id: string | number): Promise<JobRecord | undefined> => {
+      const asked = await this.#idOf(id)
+      return this.#record(await (await this.#records()).morgue.get(this.name, asked))
+    },
     list: async (
       options: Omit<ListOptions, 'state' | 'by'> & { readonly by?: 'id' | 'time' } = {},
     ): Promise<JobPage> => {
@@ -125,48 +183,59 @@ export class QueueAdmin {
       const query = { by: order(by, ['id', 'time']), limit: limitOf(limit), ...(cursor && { cursor }) }
       return this.#page(await (await this.#records()).morgue.list(this.name, query))
     },
-    /** Back into the queue, ready now, with all attempts. Resolves with how many. */
-    revive: (where: string[] | 'all' | 'failed') =>
-      this.#change(where, (records, which) => records.morgue.revive(this.name, which)),
-    delete: (where: string[] | 'all' | 'failed') =>
-      this.#change(where, (records, which) => records.morgue.delete(this.name, which)),
+    /**
+     * Back into the queue, ready now, with all attempts. In an ordered queue the payloads join those of their id, be it
+     * beside a running job. Resolves with how many.
+     */
+    revive: (where: JobChoice) => this.#change(where, (records, which) => records.morgue.revive(this.name, which)),
+    /** Removes dead jobs for good. Resolves with how many. */
+    delete: (where: JobChoice) => this.#change(where, (records, which) => records.morgue.delete(this.name, which)),
   }
 
   async #records(): Promise<Records> {
     return recordsOf(await this.#connect())
   }
 
+  #record(job: StoredJob | undefined): JobRecord | undefined {
+    return job === undefined ? undefined : recordOf(job, this.#codec)
+  }
+
   #page({ jobs, cursor }: Page): JobPage {
     return { jobs: jobs.map((job) => recordOf(job, this.#codec)), ...(cursor && { cursor }) }
   }
 
-  async #change(
-    where: string[] | 'all' | 'failed',
-    step: (records: Records, where: Where) => Promise<Step>,
-  ): Promise<number> {
-    const which = whereOf(where)
+  async #change(where: JobChoice, step: (records: Records, where: Where) => Promise<Step>): Promise<number> {
+    const which = await this.#whereOf(where)
     const records = await this.#records()
     return total(() => step(records, which))
   }
-}
 
-/** Steps until there is nothing more; each is bounded, so that no store is held for long. */
-async function total(step: () => Promise<Step>): Promise<number> {
-  let changed = 0
-  for (;;) {
-    const done = await step()
-    changed += done.changed
-    if (!done.more) return changed
+  async #whereOf(where: JobChoice): Promise<Where> {
+    if (where === 'all' || where === 'failed') return where
+    if (!Array.isArray(where))
+      throw new InvalidArgumentError(`which jobs must be a list of ids, 'all' or 'failed'; got ${shown(where)}.`)
+    const isOrdered = where.some(Number.isFinite) && (await this.#isOrdered())
+    return { ids: where.map((id) => checkedId(id, isOrdered)) }
+  }
+
+  async #idOf(id: string | number): Promise<string> {
+    return checkedId(id, Number.isFinite(id) && (await this.#isOrdered()))
+  }
+
+  /** By what is stored, since a mill may not have its task. Asked only where an id is a number. */
+  async #isOrdered(): Promise<boolean> {
+    const stored = (await (await this.#records()).queues()).find(({ name }) => name === this.name)
+    return stored?.kind === 'ordered'
   }
 }
 
-function whereOf(where: unknown): Where {
-  if (where === 'all' || where === 'failed') return where
-  if (!Array.isArray(where))
-    throw new InvalidArgumentError(`which jobs must be a list of ids, 'all' or 'failed'; got ${shown(where)}.`)
-  for (const id of where)
-    if (!isJobId(id)) throw new InvalidArgumentError(`a job id must be ${jobIdForm}; got ${shown(id)}.`)
-  return { ids: where }
+/** The id as it is stored. A number is one of ordered jobs alone. */
+function checkedId(given: unknown, isOrdered: boolean): string {
+  const id = isOrdered ? orderedIdOf(given) : given
+  if (isJobId(id)) return id
+  throw new InvalidArgumentError(
+    `a job id must be ${jobIdForm}${isOrdered ? ', or a finite number' : ''}; got ${shown(given)}.`,
+  )
 }
 
 function order<T extends string>(by: T, known: readonly T[]): T {

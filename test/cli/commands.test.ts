@@ -12,6 +12,31 @@ interface Listing {
   queues: { queue: string; jobs: { id: string; state: string; reason?: string }[]; cursor?: string }[]
 }
 
+/** Ordered queues, on a store that lasts as long as its process; in it there is a job already where one is enqueued as `twice`. */
+const orderedConfig = `
+import { defineOrderedTask, millrace } from 'millrace'
+import { echo } from './tasks.js'
+
+const sync = defineOrderedTask({ name: 'sync', queue: 'orders' })
+const number = defineOrderedTask({ name: 'number', id: (n: number) => n })
+let isFirst = true
+const mill = millrace({
+  store: 'memory:',
+  tasks: [echo, sync, number],
+  queues: { unowned: { ordered: true } },
+  middleware: [{
+    async enqueue(items, next) {
+      if (isFirst && items[0].options.id === 'twice') {
+        isFirst = false
+        await mill.enqueue(sync, 0, { id: 'twice' })
+      }
+      await next()
+    },
+  }],
+})
+export default mill
+`
+
 /** Works until so many jobs have begun, then stops: what has begun is finished and settled by then. */
 async function work(cwd: string, jobs: number): Promise<void> {
   const worker = new CommandProcess(['work', '--json'], { cwd })
@@ -31,12 +56,14 @@ describe('the commands of millrace', () => {
     expect(again.outcome).toBe('duplicate')
     const before = await runJson<{ queues: object[]; totals: object; workers: object }>(['stats'], { cwd })
     expect(before.totals).toEqual({
+      length: 1,
       ready: 1,
       scheduled: 0,
       running: 0,
       dead: 0,
       fresh: 1,
       retries: 0,
+      payloads: 1,
       processed: 0,
       failed: 0,
       crashed: 0,
@@ -88,6 +115,47 @@ describe('the commands of millrace', () => {
     })
   })
 
+  it('of an ordered task a payload is enqueued under an id, with a score', async () => {
+    const cwd = project({ ...projectFiles, 'millrace.config.ts': orderedConfig })
+    const ordered = (args: readonly string[]) => runJson<Enqueued>(['enqueue', ...args], { cwd })
+    const added = { queue: 'orders', outcome: 'added' }
+
+    expect(await ordered(['sync', '{"rev":1}', '--id', '42', '--score', '-0.5'])).toEqual({
+      ...added,
+      id: '42',
+      task: 'sync',
+    })
+    expect(await ordered(['number', '7'])).toEqual({ ...added, id: '7', queue: 'number', task: 'number' })
+    expect(await ordered(['elsewhere', '1', '--queue', 'unowned', '--id', 'a', '--score', '1'])).toEqual({
+      ...added,
+      id: 'a',
+      queue: 'unowned',
+      task: 'elsewhere',
+    })
+    const { stdout } = await run(['enqueue', 'sync', '1', '--id', 'twice'], { cwd })
+    expect(stdout).toBe('merged into twice in orders, which waits or runs\n')
+  })
+
+  it('what does not suit an ordered task, or any other, is refused and said how', async () => {
+    const cwd = project({ ...projectFiles, 'millrace.config.ts': orderedConfig })
+    const refusal = async (...args: string[]) => {
+      const { code, stdout, stderr } = await run(['enqueue', ...args], { cwd })
+      expect([code === 0, stdout]).toEqual([false, ''])
+      return `${code} ${stderr}`
+    }
+    const noId = (queue: string) =>
+      `2 millrace: queue '${queue}' is ordered: say with --id to which id the payload belongs.`
+
+    expect(await refusal('sync', '1')).toContain(noId('orders'))
+    expect(await refusal('elsewhere', '1', '--queue', 'unowned')).toContain(noId('unowned'))
+    expect(await refusal('elsewhere', '1', '--queue', 'orders', '--id', 'a')).toContain("belongs to the task 'sync'")
+    expect(await refusal('sync', '1', '--id', 'a', '--priority', '3')).toContain(
+      "'priority' is not an option of enqueue for",
+    )
+    expect(await refusal('sync', '1', '--id', 'a', '--score', 'high')).toContain('Expected a finite number, such as 12')
+    expect(await refusal('echo', '1', '--score', '3')).toContain("'score' is not an option of enqueue; known are id")
+  })
+
   it('a dead job is listed in the morgue, revived by id and deleted', async () => {
     const cwd = project()
     for (const id of ['a', 'b']) await runJson(['enqueue', 'fail', '"no such luck"', '--id', id], { cwd })
@@ -102,7 +170,35 @@ describe('the commands of millrace', () => {
     const left = await runJson<Listing>(['jobs', 'list'], { cwd })
     expect(left.queues.flatMap(({ jobs }) => jobs)).toMatchObject([{ id: 'a', state: 'ready' }])
     const missing = await run(['morgue', 'revive', 'default', 'b'], { cwd })
-    expect(missing).toMatchObject({ code: 1, stderr: "millrace: 1 of 1 job are not in the morgue of 'default'.\n" })
+    expect(missing).toMatchObject({
+      code: 1,
+      stderr: "millrace: 1 of 1 job was left as it is: not in the morgue of queue 'default'.\n",
+    })
+  })
+
+  it('a queue that is drained refuses new jobs, and ends when its jobs have; one that is paused as well says why it does not', async () => {
+    const cwd = project()
+    await runJson(['enqueue', 'echo', '1', '--id', 'a'], { cwd })
+    await run(['queues', 'pause', 'default'], { cwd })
+    const drain = new CommandProcess(['queues', 'drain', 'default'], { cwd })
+    await drain.stderrMatches(
+      /^millrace: queue 'default' is paused: .*run `millrace queues resume default`, then drain/,
+    )
+    await drain.stdoutMatches(/^default: refuses new jobs; 1 job waiting, 0 running\.\n/)
+    expect(await run(['enqueue', 'echo', '2'], { cwd })).toMatchObject({ code: 1, stdout: '' })
+    drain.kill('SIGTERM')
+    expect(await drain.end()).toMatchObject({ signal: 'SIGTERM' })
+
+    await run(['queues', 'resume', 'default'], { cwd })
+    const again = new CommandProcess(['queues', 'drain', 'default'], { cwd })
+    await again.stdoutMatches(/refuses new jobs; 1 job waiting/)
+    await work(cwd, 1)
+    expect(await again.end()).toMatchObject({
+      code: 0,
+      stderr: '',
+      stdout: expect.stringMatching(/default: drained\. /),
+    })
+    expect((await run(['queues', 'list'], { cwd })).stdout).toMatch(/^default .* draining$/m)
   })
 
   it('a listing goes on where its cursor says', async () => {
@@ -172,9 +268,12 @@ describe('the commands of millrace', () => {
       ['stats'],
       ['jobs', 'list'],
       ['jobs', 'show'],
+      ...['cancel', 'delete', 'run-now', 'bury', 'fail'].map((verb) => ['jobs', verb]),
       ['morgue', 'list'],
+      ['morgue', 'show'],
       ['morgue', 'revive'],
       ['morgue', 'delete'],
+      ...['list', 'pause', 'resume', 'drain', 'clear', 'reshard', 'move'].map((verb) => ['queues', verb]),
       ['doctor'],
       ['fsck'],
     ])

@@ -43,6 +43,18 @@ describe('doctor and fsck', () => {
     })
   })
 
+  it('say what they could not read', async () => {
+    const broken = storeFile.replace(
+      'health:',
+      'records: { queues: async () => { throw new Error("no right") } },\n  health:',
+    )
+
+    expect(await run(['doctor'], { cwd: project({ ...files, 'store.js': broken }) })).toMatchObject({
+      code: 0,
+      stdout: expect.stringMatching(/\nwarning {2}shards {7}could not be read: no right\n$/),
+    })
+  })
+
   it('end with 1 where there is an error', async () => {
     const cwd = project(files)
 

@@ -1,0 +1,153 @@
+/** The command `queues`: the queues as the store has them, and what an operator does to a whole queue. */
+
+import type { Command } from 'commander'
+import type { Mill } from '../config/mill.js'
+import type { StoredQueue } from '../stores/store.js'
+import { confirm } from './confirmation.js'
+import { count, counted } from './figures.js'
+import { type MillFlags, millCommand, withJson, withMill } from './mill-command.js'
+import { addMove, addReshard } from './queue-moves.js'
+import { differs } from './shard-findings.js'
+import { type Column, table } from './table.js'
+import type { Terminal } from './terminal.js'
+
+type Row = Pick<StoredQueue, 'kind' | 'order' | 'shards' | 'paused' | 'draining'> & {
+  readonly queue: string
+  /** Of an ordered queue. */
+  readonly exclusive?: StoredQueue['exclusive']
+  /** Whether the configuration has it, and whether the store does. */
+  readonly declared: boolean
+  readonly stored: boolean
+  /** How many shards the configuration asks for, where it does so in vain. */
+  readonly configuredShards?: number
+}
+
+export function addQueues(program: Command): void {
+  const queues = program.command('queues').description('Look at queues, and stop or change them').helpCommand(false)
+  const list = millCommand(queues, 'list', 'List the queues that are declared or stored').addHelpText(
+    'after',
+    '\n  It only reads. Counts are shown by `millrace stats`.\n\nExample:\n  $ millrace queues list',
+  )
+  withJson(
+    list,
+    'print {"queues":[{"queue","kind","order","exclusive","shards","configuredShards","paused","draining","declared","stored"}]}',
+  ).action((flags: MillFlags) =>
+    withMill(flags, async (mill, terminal) => {
+      const rows = rowsOf(mill, await mill.storedQueues())
+      terminal.print({ queues: rows }, () => rowLines(rows, terminal))
+    }),
+  )
+  addSwitch(queues, 'pause', 'Start no jobs from now on; running ones go on', async (mill, terminal, queue) => {
+    await mill.queue(queue).pause()
+    terminal.print({ queue, paused: true }, () => [`${queue}: paused until \`millrace queues resume ${queue}\`.`])
+  })
+  addSwitch(queues, 'resume', 'End a pause and a drain', async (mill, terminal, queue) => {
+    await mill.queue(queue).resume()
+    terminal.print({ queue, paused: false, draining: false }, () => [`${queue}: resumed.`])
+  })
+  addSwitch(
+    queues,
+    'drain',
+    'Refuse new jobs, and wait until none waits or runs',
+    drain,
+    `
+  Interrupted, it goes on refusing new jobs until \`millrace queues resume\`.
+`,
+  )
+  const clear = millCommand(queues, 'clear <queue>', 'Remove the waiting and the dead jobs, never running ones')
+    .option('--yes', 'do not ask before; only a person at a terminal is asked')
+    .addHelpText('after', '\nExample:\n  $ millrace queues clear default --yes')
+  withJson(clear, 'print {"queue","removed"}').action((name: string, flags: MillFlags & { yes?: boolean }) =>
+    withMill(flags, async (mill, terminal) => {
+      const queue = mill.queue(name)
+      await confirm(async () => {
+        const { ready, scheduled, dead } = await queue.depth()
+        return `queues clear ${name}: about ${counted(ready + scheduled, 'waiting job')} and ${counted(dead, 'dead one')} would be removed. Go on?`
+      }, flags)
+      const removed = await queue.clear()
+      terminal.print({ queue: name, removed }, () => [`${name}: ${counted(removed, 'job')} removed.`])
+    }),
+  )
+  addReshard(queues)
+  addMove(queues)
+}
+
+const printed = {
+  pause: '{"queue","paused"}',
+  resume: '{"queue","paused","draining"}',
+  drain: '{"queue","drained"}',
+} as const
+
+function addSwitch(
+  queues: Command,
+  verb: keyof typeof printed,
+  summary: string,
+  act: (mill: Mill, terminal: Terminal, queue: string) => Promise<void>,
+  more = '',
+): void {
+  const command = millCommand(queues, `${verb} <queue>`, summary).addHelpText(
+    'after',
+    `${more}\nExample:\n  $ millrace queues ${verb} default`,
+  )
+  withJson(command, `print ${printed[verb]}`).action((queue: string, flags: MillFlags) =>
+    withMill(flags, (mill, terminal) => act(mill, terminal, mill.queue(queue).name)),
+  )
+}
+
+async function drain(mill: Mill, terminal: Terminal, name: string): Promise<void> {
+  const queue = mill.queue(name)
+  const { ready, scheduled, running, paused } = await queue.depth()
+  if (paused && ready + scheduled > 0)
+    process.stderr.write(
+      `millrace: queue '${name}' is paused: what waits there is not run, and the drain does not end. Interrupt this, run \`millrace queues resume ${name}\`, then drain again.\n`,
+    )
+  if (!terminal.json && ready + scheduled + running > 0)
+    terminal.print({}, () => [
+      `${name}: refuses new jobs; ${counted(ready + scheduled, 'job')} waiting, ${count(running)} running.`,
+    ])
+  await queue.drain()
+  terminal.print({ queue: name, drained: true }, () => [
+    `${name}: drained. It refuses new jobs until \`millrace queues resume ${name}\`.`,
+  ])
+}
+
+/** The declared ones in their order, then those that nobody declared. */
+function rowsOf(mill: Mill, stored: readonly StoredQueue[]): Row[] {
+  const byName = new Map(stored.map((queue) => [queue.name, queue]))
+  const declared = [...mill.queues.values()].map(({ name, ordered, order, shards }): Row => {
+    const found = byName.get(name)
+    const asIs = { kind: ordered ? 'ordered' : 'plain', order, shards, paused: false, draining: false } as const
+    if (found === undefined) return { queue: name, ...asIs, declared: true, stored: false }
+    return { ...rowOf(found, true), ...(differs(found, shards) && { configuredShards: shards }) }
+  })
+  return [...declared, ...stored.filter(({ name }) => !mill.queues.has(name)).map((queue) => rowOf(queue, false))]
+}
+
+function rowOf({ name, kind, order, exclusive, shards, paused, draining }: StoredQueue, declared: boolean): Row {
+  const ofOrdered = kind === 'ordered' ? { exclusive } : {}
+  return { queue: name, kind, order, ...ofOrdered, shards, paused, draining, declared, stored: true }
+}
+
+function rowLines(rows: readonly Row[], { colors, columns }: Terminal): string[] {
+  const shown: Column<Row>[] = [
+    { title: 'queue', most: 40, cell: ({ queue }) => queue },
+    { title: 'kind', cell: ({ kind }) => kind },
+    { title: 'order', cell: ({ order }) => order },
+    { title: 'exclusive', cell: ({ exclusive = '-' }) => exclusive },
+    { title: 'shards', align: 'right', cell: ({ shards }) => String(shards) },
+    { title: '', cell: noteOf, paint: (text) => colors.yellow(text) },
+  ]
+  return table(shown, rows, { width: columns, paintTitle: colors.dim })
+}
+
+function noteOf({ paused, draining, declared, stored, configuredShards }: Row): string {
+  return [
+    paused ? 'paused' : '',
+    draining ? 'draining' : '',
+    declared ? '' : 'not declared',
+    stored ? '' : 'not stored yet',
+    configuredShards === undefined ? '' : `${counted(configuredShards, 'shard')} configured`,
+  ]
+    .filter((word) => word !== '')
+    .join(', ')
+}

@@ -1,0 +1,54 @@
+/** A step loop: an administrative action taken in bounded steps until it is done, so that no store is held for long. */
+
+import { setTimeout as delay } from 'node:timers/promises'
+import type { Step } from '../stores/job-records.js'
+
+/** How far a long action is. */
+export interface StepProgress {
+  /** Jobs changed so far. */
+  readonly changed: number
+  /** The last step could change nothing: running jobs are waited for. */
+  readonly isWaiting: boolean
+}
+
+export interface LongActionOptions {
+  /** Ends the action between two steps; it then rejects with the signal's reason. Default: nothing does. */
+  readonly signal?: AbortSignal
+  /** Called after each step. Default: nobody hears of them. */
+  readonly onProgress?: (progress: StepProgress) => void
+}
+
+const firstWaitMs = 50
+const longestWaitMs = 1_000
+
+/** Takes step after step; resolves with how many jobs were changed in all. */
+export async function total(step: () => Promise<Step>): Promise<number> {
+  let changed = 0
+  for (;;) {
+    const done = await step()
+    changed += done.changed
+    if (!done.more) return changed
+  }
+}
+
+/**
+ * The same where a step may have to wait for others: after one that changed nothing the next is taken 50 ms later, then at
+ * ever longer intervals, up to 1 s.
+ */
+export async function patientTotal(
+  step: () => Promise<Step>,
+  { signal, onProgress }: LongActionOptions = {},
+): Promise<number> {
+  let changed = 0
+  let waitMs = firstWaitMs
+  for (;;) {
+    signal?.throwIfAborted()
+    const done = await step()
+    changed += done.changed
+    const isWaiting = done.more && done.changed === 0
+    onProgress?.({ changed, isWaiting })
+    if (!done.more) return changed
+    if (isWaiting) await delay(waitMs, undefined, signal && { signal }).catch(() => signal?.throwIfAborted())
+    waitMs = isWaiting ? Math.min(waitMs * 2, longestWaitMs) : firstWaitMs
+  }
+}

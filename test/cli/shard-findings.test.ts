@@ -1,0 +1,40 @@
+import type { StoredQueue } from 'millrace'
+import { describe, expect, it } from 'vitest'
+import { shardFindings } from '#src/cli/shard-findings.js'
+import type { Queue } from '#src/core/queue.js'
+
+const stored = (kind: 'plain' | 'ordered', shards: number): StoredQueue => ({
+  name: 'q',
+  kind,
+  order: 'fifo',
+  exclusive: 'id',
+  shards,
+  paused: false,
+  draining: false,
+})
+const found = (kind: 'plain' | 'ordered', shards: number, asked: number) =>
+  shardFindings(new Map([['q', { shards: asked } as Queue]]), [stored(kind, shards)])
+
+describe('shard findings', () => {
+  it('name both numbers and the remedy', () => {
+    expect(found('ordered', 5, 1)).toEqual([
+      {
+        level: 'warning',
+        what: 'shards',
+        text: "queue 'q' lies in 5 shards, 1 is configured: the stored number counts. Run `millrace queues reshard q 1`, or set `shards: 5` in your configuration.",
+      },
+    ])
+  })
+
+  it('send nobody to reshard a plain queue', () => {
+    expect(found('plain', 3, 4)[0]!.text).toBe(
+      "queue 'q' lies in 3 shards, 4 are configured: the stored number counts. Plain queues are not resharded: set `shards: 3` in your configuration.",
+    )
+  })
+
+  it('are none where the numbers agree, where the store spreads no plain queues, and where nobody declared the queue', () => {
+    expect(found('ordered', 5, 5)).toEqual([])
+    expect(found('plain', 1, 4)).toEqual([])
+    expect(shardFindings(new Map(), [stored('ordered', 4)])).toEqual([])
+  })
+})

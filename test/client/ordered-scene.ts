@@ -1,0 +1,76 @@
+/** An ordered scene: an ordered queue `orders` on a real store, as two operators see it, each by a handle of its own. */
+
+import { jsonCodec, type NewJob, type Store } from 'millrace'
+import { type HarnessMaker, memoryHarness, type StoreHarness, sqliteHarness } from 'millrace/testing'
+import { onTestFinished } from 'vitest'
+import { QueueAdmin } from '#src/client/queue-admin.js'
+import { sqliteTraits } from '#src/stores/sqlite/sqlite-store.js'
+
+/** The stores that have ordered queues and need no server. */
+export const orderedStores: readonly (readonly [string, HarnessMaker])[] = [
+  ['memory', memoryHarness],
+  ...(sqliteTraits.ordered ? [['sqlite', sqliteHarness] as const] : []),
+]
+
+export class OrderedScene {
+  readonly harness: StoreHarness
+  readonly store: Store
+  readonly #other: Store
+  #calls = 0
+
+  private constructor(harness: StoreHarness, store: Store, other: Store) {
+    this.harness = harness
+    this.store = store
+    this.#other = other
+  }
+
+  static async on(make: HarnessMaker, shards = 4): Promise<OrderedScene> {
+    const harness = await make()
+    onTestFinished(() => harness.close())
+    const [store, other] = [await harness.open(), await harness.open()]
+    for (const one of [store, other])
+      await one.open([
+        ...['orders', 'later'].map((name) => ({ ...queueSettings, name, kind: 'ordered' as const, shards })),
+        { ...queueSettings, name: 'mail', kind: 'plain' },
+      ])
+    return new OrderedScene(harness, store, other)
+  }
+
+  /** Administration of a queue by one operator. */
+  admin(queue = 'orders'): QueueAdmin {
+    return new QueueAdmin(queue, async () => this.store, jsonCodec)
+  }
+
+  /** By another. */
+  otherAdmin(queue = 'orders'): QueueAdmin {
+    return new QueueAdmin(queue, async () => this.#other, jsonCodec)
+  }
+
+  /** One payload for each, by id alone with one of its own. */
+  async push(jobs: readonly (string | (Partial<NewJob> & { readonly id: string }))[], queue = 'orders') {
+    const given = jobs.map((job) => {
+      const { id, ...rest } = typeof job === 'string' ? { id: job } : job
+      return { id, task: 'sync-order', payload: JSON.stringify({ of: id }), priority: 0, rememberMs: 0, ...rest }
+    })
+    const [answers] = await this.store.enqueue([{ callId: `call-${++this.#calls}`, queue, jobs: given }])
+    return answers!
+  }
+
+  async claim(limit = 1, maxPayloads?: number) {
+    const from = [{ queue: 'orders', limit, ...(maxPayloads !== undefined && { maxPayloads }) }]
+    return (await this.store.claim(from, { worker: 'w', leaseMs: 30_000 })).claims
+  }
+
+  /** Puts a job of these ids into the morgue. */
+  async bury(ids: readonly string[]): Promise<void> {
+    await this.push(ids)
+    await this.admin().jobs.bury([...ids])
+  }
+}
+
+const queueSettings = { order: 'fifo', maxCrashes: 3, dead: {} } as const
+
+/** `n` ids that all have the same length. */
+export function someIds(n: number, prefix = 'o'): string[] {
+  return Array.from({ length: n }, (_, i) => `${prefix}${String(i).padStart(5, '0')}`)
+}

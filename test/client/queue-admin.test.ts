@@ -1,0 +1,287 @@
+import { describe, expect, it } from 'vitest'
+import { OrderedScene, orderedStores, someIds } from './ordered-scene.js'
+
+describe.each(orderedStores)('administration of an ordered queue, on %s', (_, make) => {
+  it('shows a waiting job with its payloads, old to new, decoded', async () => {
+    const scene = await OrderedScene.on(make)
+    await scene.push([
+      { id: 'a', payload: '{"rev":2}', score: 2, meta: '{"by":"Ada"}' },
+      { id: 'a', payload: '{"rev":1}', score: 1 },
+    ])
+    const job = await scene.admin().jobs.get('a')
+
+    expect(job).toMatchObject({
+      id: 'a',
+      state: 'ready',
+      payloadCount: 2,
+      payloads: [
+        { input: { rev: 1 }, score: 1 },
+        { input: { rev: 2 }, score: 2, meta: { by: 'Ada' } },
+      ],
+    })
+    for (const absent of ['input', 'meta', 'pendingCount', 'error']) expect(job).not.toHaveProperty(absent)
+    expect(job!.payloads![0]).not.toHaveProperty('meta')
+  })
+
+  it('shows what a running job has in hand, and counts what waits beside it', async () => {
+    const scene = await OrderedScene.on(make)
+    await scene.push([1, 2, 3].map((rev) => ({ id: 'a', payload: `${rev}`, score: rev })))
+    await scene.claim(1, 1)
+
+    expect(await scene.admin().jobs.get('a')).toMatchObject({
+      state: 'running',
+      payloads: [{ input: 1, score: 1 }],
+      payloadCount: 1,
+      pendingCount: 2,
+    })
+    expect(await scene.admin().depth()).toMatchObject({ running: 1, payloads: 2, fresh: 0, retries: 0 })
+  })
+
+  it('lists a job with its first ten payloads and how many there are', async () => {
+    const scene = await OrderedScene.on(make)
+    await scene.push(Array.from({ length: 12 }, (_, i) => ({ id: 'a', payload: `${i}`, score: i })))
+    const { jobs } = await scene.admin().jobs.list({ by: 'id' })
+
+    expect(jobs[0]!.payloads!.map(({ input }) => input)).toEqual([0, 1, 2, 3, 4, 5, 6, 7, 8, 9])
+    expect(jobs[0]!.payloadCount).toBe(12)
+  })
+
+  it('tells of payloads that cannot be decoded, of the first three each', async () => {
+    const scene = await OrderedScene.on(make)
+    await scene.push([
+      { id: 'a', payload: '{"ok":true}', score: 1 },
+      { id: 'a', payload: 'null', score: 2, meta: '{' },
+      { id: 'a', payload: 'x', codec: 'msgpack', score: 3 },
+      ...[4, 5].map((score) => ({ id: 'a', payload: `{${score}`, score })),
+    ])
+    const { payloads, error } = (await scene.admin().jobs.get('a'))!
+
+    expect(payloads!.map((payload) => 'input' in payload)).toEqual([true, true, false, false, false])
+    expect(payloads![1]).toEqual({ input: null, score: 2 })
+    expect(error!.split('\n')).toEqual([
+      expect.stringMatching(/^payload 2 of 5 \(score 2\) has a meta that cannot be decoded: not JSON/),
+      "payload 3 of 5 (score 3) was encoded by codec 'msgpack', this mill has 'json'",
+      expect.stringMatching(/^payload 4 of 5 \(score 4\) cannot be decoded: not JSON/),
+      'and 1 more of the payloads',
+    ])
+  })
+
+  it('takes a number for its text, and in a plain queue for none', async () => {
+    const scene = await OrderedScene.on(make)
+    await scene.bury(['2'])
+    await scene.push(['1', '2', '3'])
+    const { jobs, morgue } = scene.admin()
+    expect([(await jobs.get(1))?.id, (await morgue.get(2))?.id, await jobs.get(4)]).toEqual(['1', '2', undefined])
+    expect(await morgue.revive([2])).toBe(1)
+    expect(await jobs.delete([3, 'absent'])).toBe(1)
+    await scene.claim(10)
+    expect(await jobs.fail(1, 'why')).toBe(true)
+    const mail = scene.admin('mail')
+    const refused = { code: 'argument-invalid', message: expect.stringMatching(/^a job id must be .*text.*; got 1\.$/) }
+
+    for (const call of [mail.jobs.get(1), mail.morgue.get(1), mail.jobs.cancel(['a', 1]), mail.jobs.fail(1, 'why')])
+      await expect(call).rejects.toMatchObject(refused)
+  })
+
+  it.each([undefined, null, Number.NaN, {}, '', 1n])('refuses %s as an id', async (id) => {
+    const { jobs, morgue } = (await OrderedScene.on(make)).admin()
+    const given = id as never
+
+    for (const call of [jobs.get(given), morgue.get(given), jobs.cancel([given]), jobs.fail(given, 'why')])
+      await expect(call).rejects.toMatchObject({ code: 'argument-invalid' })
+  })
+
+  it('finds the entry in the morgue beside a live job of the same id', async () => {
+    const scene = await OrderedScene.on(make)
+    await scene.bury(['a'])
+    await scene.push([{ id: 'a', payload: '"new"' }])
+
+    expect(await scene.admin().jobs.get('a')).toMatchObject({ state: 'ready', payloads: [{ input: 'new' }] })
+    expect(await scene.admin().morgue.get('a')).toMatchObject({
+      state: 'dead',
+      reason: 'buried',
+      payloads: [{ input: { of: 'a' } }],
+    })
+    expect(await scene.admin().morgue.get('b')).toBeUndefined()
+  })
+
+  it('has depths with payloads and the lag of each shard', async () => {
+    const scene = await OrderedScene.on(make)
+    // By crc32, 'order-42' lies in shard 2 of 4.
+    await scene.push([{ id: 'order-42' }, { id: 'order-42', payload: '2' }])
+    await scene.harness.advance(3_000)
+    const depth = await scene.admin().depth()
+
+    expect(depth).toMatchObject({ ready: 1, payloads: 2, lagMs: 3_000, fresh: 1 })
+    expect(depth.shardLagsMs).toEqual([0, 0, 3_000, 0])
+  })
+
+  it('buries the oldest payload only where an operator fails a job for the last time', async () => {
+    const scene = await OrderedScene.on(make)
+    await scene.push([1, 2].map((rev) => ({ id: 'a', payload: `${rev}`, score: rev })))
+    await scene.claim()
+
+    expect(await scene.admin().jobs.fail('a', 'poison', { last: true })).toBe(true)
+    expect(await scene.admin().morgue.get('a')).toMatchObject({ payloads: [{ input: 1 }], error: 'poison' })
+    expect(await scene.admin().jobs.get('a')).toMatchObject({ state: 'ready', payloads: [{ input: 2 }], attempt: 1 })
+    expect(await scene.admin().jobs.fail('a', 'again')).toBe(false)
+  })
+})
+
+describe.each(orderedStores)('resharding, on %s', (_, make) => {
+  it('waits for running jobs, tells of it, and keeps every job', async () => {
+    const scene = await OrderedScene.on(make)
+    await scene.push(someIds(30))
+    const [claim] = await scene.claim()
+    const heard: { changed: number; isWaiting: boolean }[] = []
+    let waits = () => {}
+    const waiting = new Promise<void>((resolve) => {
+      waits = resolve
+    })
+    const moved = scene.admin().reshard(3, {
+      onProgress(progress) {
+        heard.push(progress)
+        if (heard.filter(({ isWaiting }) => isWaiting).length === 2) waits()
+      },
+    })
+    await waiting
+    expect(await scene.claim()).toEqual([])
+    await scene.store.settle([{ queue: 'orders', id: claim!.id, fence: claim!.fence, kind: 'complete' }])
+
+    await moved
+    expect(heard.at(-1)).toEqual({ changed: await moved, isWaiting: false })
+    expect(await scene.admin().depth()).toMatchObject({ ready: 29, processed: 1 })
+    expect((await scene.admin().depth()).shardLagsMs).toHaveLength(3)
+    expect(await scene.claim(29)).toHaveLength(29)
+  })
+
+  it('that was aborted stays under way, and is gone on with', async () => {
+    const scene = await OrderedScene.on(make)
+    await scene.push(someIds(30))
+    const [claim] = await scene.claim()
+    const abort = new AbortController()
+    const reason = new Error('the operator went to bed')
+    const onProgress = () => abort.abort(reason)
+
+    await expect(scene.admin().reshard(3, { signal: abort.signal, onProgress })).rejects.toBe(reason)
+    await expect(scene.admin().reshard(3, { signal: abort.signal })).rejects.toBe(reason)
+    await expect(scene.admin().reshard(5)).rejects.toMatchObject({ code: 'config-conflict' })
+    expect(await scene.claim()).toEqual([])
+    await scene.store.settle([{ queue: 'orders', id: claim!.id, fence: claim!.fence, kind: 'complete' }])
+    await scene.admin().reshard(3)
+    expect(await scene.claim(29)).toHaveLength(29)
+  })
+
+  it('by two operators at once is done once', async () => {
+    const scene = await OrderedScene.on(make)
+    await scene.push(someIds(500))
+    const moved = await Promise.all([scene.admin().reshard(7), scene.otherAdmin().reshard(7)])
+
+    expect(moved[0]! + moved[1]!).toBe(500)
+    expect(await scene.admin().reshard(7)).toBe(0)
+    expect(await scene.admin().depth()).toMatchObject({ ready: 500, payloads: 500 })
+  })
+
+  it('refuses what is no number of shards, and plain queues', async () => {
+    const scene = await OrderedScene.on(make)
+
+    for (const shards of [0, 1_025, 2.5, Number.NaN, '3' as never])
+      await expect(scene.admin().reshard(shards)).rejects.toThrow(
+        /the shards of queue 'orders' must be a whole number from 1 to 1024; got/,
+      )
+    await expect(scene.admin('mail').reshard(3)).rejects.toMatchObject({ code: 'argument-invalid' })
+  })
+})
+
+describe.each(orderedStores)('moving, on %s', (_, make) => {
+  it('brings waiting and dead jobs with scores and attempts, and leaves running ones', async () => {
+    const scene = await OrderedScene.on(make)
+    await scene.bury(['dead'])
+    await scene.push([{ id: 'failed', score: 7 }])
+    const [failed] = await scene.claim()
+    const { id, fence } = failed!
+    await scene.store.settle([{ queue: 'orders', id, fence, kind: 'retry', delayMs: 60_000, error: 'x' }])
+    await scene.push(['running'])
+    await scene.claim()
+    await scene.push(someIds(100))
+    await scene.push([{ id: 'o00001', payload: '"there"', score: 1 }], 'later')
+
+    expect(await scene.admin().move('later')).toBe(102)
+    expect(await scene.admin('later').jobs.get('failed')).toMatchObject({
+      attempt: 2,
+      error: 'x',
+      payloads: [{ score: 7 }],
+    })
+    expect(await scene.admin('later').morgue.get('dead')).toMatchObject({ reason: 'buried' })
+    expect((await scene.admin('later').jobs.get('o00001'))!.payloads).toHaveLength(2)
+    expect(await scene.admin().depth()).toMatchObject({ ready: 0, scheduled: 0, running: 1, dead: 0 })
+    expect(await scene.admin().move('later')).toBe(0)
+  })
+
+  it('by two operators at once moves each job once', async () => {
+    const scene = await OrderedScene.on(make)
+    await scene.push(someIds(1_500))
+    const moved = await Promise.all([scene.admin().move('later'), scene.otherAdmin().move('later')])
+
+    expect(moved[0]! + moved[1]!).toBe(1_500)
+    expect(await scene.admin('later').depth()).toMatchObject({ ready: 1_500, payloads: 1_500 })
+  })
+
+  it('refuses a queue there is not, a plain one, itself, and what is no name', async () => {
+    const scene = await OrderedScene.on(make)
+
+    await expect(scene.admin().move('nowhere')).rejects.toMatchObject({ code: 'queue-unknown' })
+    await expect(scene.admin().move('mail')).rejects.toMatchObject({ code: 'argument-invalid' })
+    await expect(scene.admin('mail').move('orders')).rejects.toMatchObject({ code: 'argument-invalid' })
+    await expect(scene.admin().move('orders')).rejects.toThrow(/cannot be moved into itself/)
+    await expect(scene.admin().move('{x}')).rejects.toThrow(/a queue name must be 1 to 80 characters .*got "\{x\}"/)
+  })
+})
+
+describe.each(orderedStores)('the same action by two operators at once, on %s', (_, make) => {
+  const ids = someIds(1_200)
+
+  it.each([
+    ['cancel', (admin) => admin.jobs.cancel('all')],
+    ['delete', (admin) => admin.jobs.delete('all')],
+    ['bury', (admin) => admin.jobs.bury('all')],
+    ['cancel by id', (admin) => admin.jobs.cancel(ids)],
+    ['bury by id', (admin) => admin.jobs.bury(ids)],
+    ['clear', (admin) => admin.clear()],
+  ] satisfies [string, (admin: ReturnType<OrderedScene['admin']>) => Promise<number>][])(
+    '%s changes each job once',
+    async (_name, act) => {
+      const scene = await OrderedScene.on(make)
+      await scene.push(ids)
+      const counts = await Promise.all([act(scene.admin()), act(scene.otherAdmin())])
+
+      expect(counts[0]! + counts[1]!).toBe(1_200)
+      expect(await act(scene.admin())).toBe(0)
+      expect(await scene.admin().depth()).toMatchObject({ ready: 0, payloads: 0 })
+    },
+  )
+
+  it.each([
+    ['revive', (admin) => admin.morgue.revive('all'), 1_200],
+    ['delete', (admin) => admin.morgue.delete('all'), 0],
+  ] satisfies [string, (admin: ReturnType<OrderedScene['admin']>) => Promise<number>, number][])(
+    '%s of the morgue changes each job once',
+    async (_name, act, ready) => {
+      const scene = await OrderedScene.on(make)
+      await scene.bury(ids)
+      const counts = await Promise.all([act(scene.admin()), act(scene.otherAdmin())])
+
+      expect(counts[0]! + counts[1]!).toBe(1_200)
+      expect(await scene.admin().depth()).toMatchObject({ ready, dead: 0 })
+    },
+  )
+
+  it('runNow makes each scheduled job due once, and no lag of it', async () => {
+    const scene = await OrderedScene.on(make)
+    await scene.push(ids.map((id) => ({ id, delayMs: 3_600_000 })))
+    const counts = await Promise.all([scene.admin().jobs.runNow('all'), scene.otherAdmin().jobs.runNow('all')])
+
+    expect(counts[0]! + counts[1]!).toBe(1_200)
+    expect(await scene.admin().depth()).toMatchObject({ ready: 1_200, scheduled: 0, lagMs: 0 })
+  })
+})

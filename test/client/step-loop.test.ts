@@ -1,0 +1,47 @@
+import type { Step } from 'millrace'
+import { describe, expect, it } from 'vitest'
+import { patientTotal, type StepProgress, total } from '#src/client/step-loop.js'
+
+/** Steps that change so many jobs each; the last says that there is nothing more. */
+function steps(...changed: number[]): () => Promise<Step> {
+  const left = [...changed]
+  return async () => ({ changed: left.shift()!, more: left.length > 0 })
+}
+
+describe('a step loop', () => {
+  it('goes on until there is nothing more, and adds up', async () => {
+    expect(await total(steps(1_000, 0, 500))).toBe(1_500)
+  })
+
+  it('waits ever longer after steps that changed nothing, and anew after one that did', async () => {
+    const [step, at, progress] = [steps(0, 0, 0, 7, 0, 1), [] as number[], [] as StepProgress[]]
+    const taken = () => {
+      at.push(performance.now())
+      return step()
+    }
+
+    expect(await patientTotal(taken, { onProgress: (one) => progress.push(one) })).toBe(8)
+    const waits = at.slice(1).map((now, i) => now - at[i]!)
+    // A timer may fire within the millisecond before its time.
+    for (const [i, leastMs] of [49, 99, 199, 0, 49].entries()) expect(waits[i]).toBeGreaterThanOrEqual(leastMs)
+    expect(progress.map(({ isWaiting }) => isWaiting)).toEqual([true, true, true, false, true, false])
+    expect(progress.map(({ changed }) => changed)).toEqual([0, 0, 0, 7, 7, 8])
+  })
+
+  it('ends at once when it is aborted while it waits, with the reason, and takes no step more', async () => {
+    const over = new AbortController()
+    const reason = new Error('enough')
+    let taken = 0
+    const endless = async () => {
+      taken += 1
+      if (taken > 100) throw new Error('it hammers')
+      if (taken === 3) setImmediate(() => over.abort(reason))
+      return { changed: 0, more: true }
+    }
+
+    await expect(patientTotal(endless, { signal: over.signal })).rejects.toBe(reason)
+    expect(taken).toBe(3)
+    await expect(patientTotal(endless, { signal: over.signal })).rejects.toBe(reason)
+    expect(taken).toBe(3)
+  })
+})
