@@ -1,59 +1,58 @@
 /** The live display: bars that are redrawn in a terminal, a line a second anywhere else. */
 
-import type { Depth } from 'millrace'
-
 const barWidth = 30
 const lineEveryMs = 1_000
 
 export const figure = (n: number, digits = 0) =>
   n.toLocaleString('en-US', { minimumFractionDigits: digits, maximumFractionDigits: digits })
+export const say = (line: string) => process.stdout.write(`${line}\n`)
 export const seconds = (ms: number) => `${figure(ms / 1_000, 1)} s`
+
+/** How far one thing is. */
+export interface Bar {
+  readonly name: string
+  readonly done: number
+  readonly of: number
+  readonly ready: number
+}
 
 export class Display {
   readonly #out = process.stdout
   readonly #live = process.stdout.isTTY === true && process.env['TERM'] !== 'dumb'
   readonly #coloured = this.#live && !process.env['NO_COLOR']
-  readonly #jobsOf: ReadonlyMap<string, number>
   readonly #startedAt = performance.now()
   #drawn = 0
   #nextLineAt = 0
-
-  constructor(jobsOf: ReadonlyMap<string, number>) {
-    this.#jobsOf = jobsOf
-  }
 
   /** How often it is worth being told. */
   get everyMs(): number {
     return this.#live ? 100 : 250
   }
 
-  show(depths: readonly Depth[], last: boolean): void {
+  /** `more`: what else there is to say. */
+  show(bars: readonly Bar[], more: string, last: boolean): void {
     const ms = performance.now() - this.#startedAt
-    const sum = (of: (depth: Depth) => number) => depths.reduce((total, depth) => total + of(depth), 0)
-    const done = sum(({ processed }) => processed)
-    const jobs = [...this.#jobsOf.values()].reduce((total, n) => total + n, 0)
+    const sum = (of: (bar: Bar) => number) => bars.reduce((total, bar) => total + of(bar), 0)
+    const done = sum((bar) => bar.done)
     const perSecond = figure((done * 1_000) / Math.max(ms, 1))
-    const totals = `${figure(done)} of ${figure(jobs)} done, ${perSecond}/s, ${figure(sum(({ running }) => running))} running, ${figure(sum(({ scheduled }) => scheduled))} for later, ${figure(sum(({ failed }) => failed))} failed once`
+    const totals = `${figure(done)} of ${figure(sum((bar) => bar.of))} done, ${perSecond}/s, ${more}`
     if (this.#live) {
-      this.#redraw([
-        ...depths.map((depth) => this.#bar(depth)),
-        `  ${totals}, ${seconds(ms)}`.slice(0, (this.#out.columns || 80) - 1),
-      ])
+      const line = `  ${totals}, ${seconds(ms)}`.slice(0, (this.#out.columns || 80) - 1)
+      this.#redraw([...bars.map((bar) => this.#bar(bar)), line])
       return
     }
     if (!last && ms < this.#nextLineAt) return
     this.#nextLineAt = ms + lineEveryMs
-    const queues = depths.map(({ queue, processed }) => `${queue} ${figure(processed)}`)
-    this.#out.write(`  ${seconds(ms).padStart(7)}  ${totals} (${queues.join(', ')})\n`)
+    const each = bars.length > 1 ? ` (${bars.map((bar) => `${bar.name} ${figure(bar.done)}`).join(', ')})` : ''
+    this.#out.write(`  ${seconds(ms).padStart(7)}  ${totals}${each}\n`)
   }
 
-  #bar({ queue, processed, ready }: Depth): string {
-    const jobs = this.#jobsOf.get(queue) ?? 0
-    const part = jobs === 0 ? 1 : processed / jobs
+  #bar({ name, done, of, ready }: Bar): string {
+    const part = of === 0 ? 1 : done / of
     const full = Math.floor(part * barWidth)
     const bar = this.#colour('█'.repeat(full), 36) + this.#colour('░'.repeat(barWidth - full), 90)
     const left = ready > 0 ? `, ${figure(ready)} ready` : ''
-    return `  ${queue.padEnd(8)} ${bar} ${figure(Math.floor(part * 100)).padStart(3)} %  ${figure(processed)}/${figure(jobs)}${left}`
+    return `  ${name.padEnd(8)} ${bar} ${figure(Math.floor(part * 100)).padStart(3)} %  ${figure(done)}/${figure(of)}${left}`
   }
 
   #colour(text: string, code: number): string {

@@ -2,12 +2,12 @@
 
 import { millrace } from 'millrace'
 import { queues } from './queues.js'
-import { checksum } from './tasks.js'
+import { checksum, follow } from './tasks.js'
 
 export default millrace({
   store: process.env['MILLRACE_STORE'] ?? 'sqlite:.millrace/demo.db',
   // Where others use the server too, its keys are its own.
   namespace: 'millrace-demo',
-  queues,
-  tasks: [checksum],
+  queues: { ...queues, history: { shards: 8 } },
+  tasks: [checksum, follow],
 })

@@ -1,9 +1,12 @@
-/** The work of the demo: the SHA-256 checksum of one file. */
+/** The work of the demo: the SHA-256 checksum of one file; and following what happens to each id of a history. */
 
 import { createHash } from 'node:crypto'
 import { createReadStream } from 'node:fs'
-import { defineTask } from 'millrace'
+import { setTimeout as delay } from 'node:timers/promises'
+import { defineOrderedTask, defineTask } from 'millrace'
 import { z } from 'zod'
+import { Ledger } from './ledger.js'
+import { after } from './state.js'
 
 export interface Checksum {
   readonly sha256: string
@@ -37,3 +40,35 @@ export async function sha256Of(file: string): Promise<string> {
   for await (const chunk of createReadStream(file)) hash.update(chunk as Buffer)
   return hash.digest('hex')
 }
+
+/** Long enough for two runs of one id to meet, were they ever let. */
+const followMs = 15
+
+let ledger: Ledger | undefined
+
+/** Applies the changes of each id to its state: once each, also where it is given one again. */
+export const follow = defineOrderedTask({
+  name: 'follow',
+  queue: 'history',
+  input: z.object({ id: z.string(), place: z.number(), by: z.string(), to: z.string() }),
+  id: (change) => change.id,
+  score: (change) => change.place,
+  batchSize: 10,
+  retry: { max: 10, backoff: () => 500 },
+  async run(changesById, ctx) {
+    ledger ??= new Ledger(process.env['MILLRACE_DEMO_LEDGER']!)
+    const states = ledger.begin(changesById.keys(), ctx.job.fence)
+    await delay(followMs)
+    const entries = [...changesById].map(([id, changes]) => {
+      const { attempt, payloads } = ctx.jobs.get(id)!
+      const before = states.get(id)!
+      const fresh = changes.filter(({ place }) => place > before.place)
+      const fails = attempt === 1 && payloads.some(({ meta }) => meta['failsFirst'] === true)
+      if (fails) ctx.fail(id, new Error('fails the first time, on purpose'))
+      const again = changes.length - fresh.length
+      return { id, attempt, given: changes.length, again, state: fails ? undefined : fresh.reduce(after, before) }
+    })
+    const refused = ledger.end(entries, ctx.job.fence)
+    for (const id of refused) ctx.fail(id, new Error('a later run has begun with it'))
+  },
+})

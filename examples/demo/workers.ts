@@ -10,16 +10,19 @@ const pathOf = (relative: string) => fileURLToPath(new URL(relative, import.meta
 /** A worker that has not stopped so long after it was told to is killed. */
 const patienceMs = 10_000
 const longestTail = 4_000
+/** What they say of a run that may go on though its job is another's. */
+const losses = new Set(['lease.lost', 'settle.refused', 'slot.retired'])
 
 export class Workers {
   readonly #child: ChildProcess
   #errors = ''
   #stopping = false
+  #lostRuns = 0
   /** Rejects when a worker process or a job has failed for good; never resolves. */
   readonly failed: Promise<never>
 
-  constructor(processes: number, concurrency: number) {
-    const args = ['work', '--config', pathOf('./millrace.config.ts'), '--json']
+  constructor(queues: readonly string[], processes: number, concurrency: number) {
+    const args = ['work', '--config', pathOf('./millrace.config.ts'), '--json', '--queues', queues.join(',')]
     const sizes = ['--processes', String(processes), '--concurrency', String(concurrency)]
     this.#child = spawn(process.execPath, [pathOf('../../dist/cli/main.js'), ...args, ...sizes], {
       // Out of reach of the terminal's Ctrl-C, which would come twice; should the demo be killed, the channel closes and they stop.
@@ -39,11 +42,17 @@ export class Workers {
       createInterface({ input: this.#child.stdout! }).on('line', (line) => {
         const { event, child, code, id, reason, error } = JSON.parse(line) as Record<string, unknown>
         if (event === 'process.exited') fail(`worker process ${child} ended with code ${code}:`)
+        if (losses.has(String(event))) this.#lostRuns += 1
         if (event === 'job.buried') fail(`job ${id} is dead (${reason}): ${error}`)
       })
     })
     // Whoever races against it is told; nobody has to.
     this.failed.catch(() => {})
+  }
+
+  /** Whether a run of theirs was given up while it went on, as may happen where a machine stands still for half a minute. */
+  get haveLostRuns(): boolean {
+    return this.#lostRuns > 0
   }
 
   /** Lets them finish what they have in hand. Throws where they did not end well. */

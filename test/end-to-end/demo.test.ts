@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process'
 import { mkdirSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { startRedis } from 'millrace/testing'
@@ -18,9 +19,22 @@ function folderOf(files: number): { folder: string; home: string } {
   return { folder, home }
 }
 
+/** Makes a repository of it, in which every file is changed by each of so many commits. */
+function commitIn(folder: string, files: number, commits: number): void {
+  const said: string[] = []
+  for (let n = 0; n < commits; n += 1) {
+    said.push(`commit refs/heads/main\nmark :${n + 1}\ncommitter Ada <ada@example.com> ${n} +0000\ndata 0\n`)
+    if (n > 0) said.push(`from :${n}`)
+    for (let file = 0; file < files; file += 1) said.push(`M 100644 inline ${file}.txt\ndata <<.\n${file} ${n}\n.\n`)
+  }
+  execFileSync('git', ['init', '-q', '-b', 'main', folder])
+  execFileSync('git', ['-C', folder, 'fast-import', '--quiet'], { input: `${said.join('\n')}\n` })
+}
+
 describe('the demo', () => {
-  it('makes one right checksum per file, with retries, and leaves nothing behind', async () => {
+  it('makes one right checksum per file, follows each file of a repository in order, and leaves nothing behind', async () => {
     const { folder, home } = folderOf(200)
+    commitIn(folder, 20, 30)
     const { code, stdout, stderr } = await new CommandProcess([demo, folder, '--json'], {
       cwd: root,
       script,
@@ -30,6 +44,7 @@ describe('the demo', () => {
     const summary = JSON.parse(stdout.trimEnd().split('\n').at(-1)!) as {
       perSecond: number
       shares: { high: number; default: number; low: number }
+      ordered: { runs: number; failed: number; merged: number; most: number }
     }
     expect(summary).toEqual({
       verified: true,
@@ -37,12 +52,30 @@ describe('the demo', () => {
       perSecond: expect.any(Number),
       shares: { high: expect.any(Number), default: expect.any(Number), low: expect.any(Number) },
       retries: 2,
+      ordered: {
+        verified: true,
+        ids: 20,
+        payloads: 600,
+        merged: expect.any(Number),
+        runs: expect.any(Number),
+        failed: expect.any(Number),
+        grown: expect.any(Number),
+        most: expect.any(Number),
+        again: 0,
+      },
     })
+    // All but the first of the older half of each file came to one that waited.
+    expect(summary.ordered.merged).toBeGreaterThanOrEqual(300 - 20)
+    expect(summary.ordered.failed).toBeGreaterThan(0)
+    expect(summary.ordered.most).toBeGreaterThanOrEqual(15)
+    expect(summary.ordered.runs).toBeLessThanOrEqual(600 + summary.ordered.failed)
     const { high, default: middle, low } = summary.shares
     expect(high + middle + low).toBeCloseTo(1)
     expect(high).toBeGreaterThan(low)
     expect(summary.perSecond).toBeGreaterThan(0)
     expect(stdout).toMatch(/verified: each file has exactly one result/)
+    expect(stdout).toMatch(/600 changes to 20 files by the commits of /)
+    expect(stdout).toMatch(/verified: each change was applied once and in order/)
     expect(readdirSync(home).filter((name) => name.startsWith('millrace-demo-'))).toEqual([])
   })
 
@@ -59,7 +92,7 @@ describe('the demo', () => {
       }).end()
       expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
       const [summary] = stdout.split('\n').filter((line) => line.startsWith('{'))
-      expect(JSON.parse(summary!)).toMatchObject({ verified: true, jobs: 100, retries: 1 })
+      expect(JSON.parse(summary!)).toMatchObject({ verified: true, jobs: 100, retries: 1, ordered: { verified: true } })
       expect(await jobsLeft()).toHaveLength(flags.length === 0 ? 0 : 3)
     }
   })
