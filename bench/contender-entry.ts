@@ -1,11 +1,11 @@
 /** The process of one contender: takes the measures it is sent, one at a time, and sends back what they came to. */
 
-import { type ContenderName, openers } from './contender.js'
+import { type HomeName, openers } from './contender.js'
 import type { MeasureAnswer, MeasureOrder } from './contender-process.js'
 import { measuresOf } from './measures.js'
 
 const [name, url = ''] = process.argv.slice(2)
-const { open } = await openers[name as ContenderName]()
+const { open } = await openers[name as HomeName]()
 const measures = measuresOf(open, url)
 
 process.once('disconnect', () => process.exit())

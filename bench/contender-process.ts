@@ -24,10 +24,13 @@ export class ContenderProcess {
     this.#exited = once(child, 'exit')
   }
 
-  /** Resolves when its modules are loaded. */
-  static async start(name: ContenderName, url: string): Promise<ContenderProcess> {
+  /** Resolves when its modules are loaded. `baseline`: the folder of the checkout, built, that the baseline is. */
+  static async start(name: ContenderName, url: string, baseline?: string): Promise<ContenderProcess> {
     const jiti = join(import.meta.dirname, '../node_modules/jiti/lib/jiti-cli.mjs')
-    const child = fork(join(import.meta.dirname, 'contender-entry.ts'), [name, url], { execArgv: [jiti] })
+    const folder = baseline === undefined ? import.meta.dirname : join(baseline, 'bench')
+    const child = fork(join(folder, 'contender-entry.ts'), [name === 'baseline' ? 'millrace' : name, url], {
+      execArgv: [jiti],
+    })
     const contender = new ContenderProcess(name, child)
     await contender.#message()
     return contender

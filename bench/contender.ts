@@ -26,10 +26,14 @@ export type OpenContender = (url: string, queues: number, shards: number) => Pro
 
 export const contenderNames = ['millrace', 'bullmq', 'bee-queue', 'raw'] as const
 
-export type ContenderName = (typeof contenderNames)[number]
+/** One that has a module here. */
+export type HomeName = (typeof contenderNames)[number]
+
+/** `baseline`: Millrace as another checkout has it. */
+export type ContenderName = HomeName | 'baseline'
 
 /** Modules are imported by name, so that a process loads nothing of the others. */
-export const openers: Readonly<Record<ContenderName, () => Promise<{ readonly open: OpenContender }>>> = {
+export const openers: Readonly<Record<HomeName, () => Promise<{ readonly open: OpenContender }>>> = {
   millrace: () => import('./millrace-redis.js'),
   bullmq: () => import('./rival-bullmq.js'),
   'bee-queue': () => import('./rival-bee-queue.js'),

@@ -99,6 +99,7 @@ export async function race(
 
 const comparisons: readonly { ending: string; rival: ContenderName; of: (lap: Lap) => number; text: string }[] = [
   { ending: '', rival: 'bullmq', of: (lap) => lap.perSecond, text: '× BullMQ' },
+  { ending: 'OfBaseline', rival: 'baseline', of: (lap) => lap.perSecond, text: 'of the baseline' },
   { ending: 'OfBeeQueue', rival: 'bee-queue', of: (lap) => lap.perSecond, text: '× bee-queue' },
   { ending: 'OfRawLimit', rival: 'raw', of: (lap) => lap.perSecond, text: 'of the raw limit' },
   { ending: 'RedisCpu', rival: 'bullmq', of: (lap) => lap.redisCpuUs, text: 'of the CPU that BullMQ takes in Redis' },

@@ -26,16 +26,18 @@ const quick = { rounds: 1, roundMs: 300, memoryJobs: 10_000, idleMs: 5_000, late
 
 /**
  * `--quick`; `--backlog=500000` for a shorter long backlog; `--contenders=bullmq,raw` for some of them: ratios of others are
- * then left out.
+ * then left out. `--baseline=../earlier`: only the races, beside Millrace as it is built in that checkout.
  */
 export async function bench(report: BenchReport): Promise<unknown> {
-  const names = chosenNames(flag('contenders'))
+  const baseline = flag('baseline')
+  const names = chosenNames(flag('contenders') ?? (baseline === undefined ? undefined : 'millrace'))
   const plan = process.argv.includes('--quick') ? quick : full
   const backlog = Number(flag('backlog') ?? plan.backlog)
   const server = await startRedisServer()
   const field = new Map<ContenderName, ContenderProcess>()
   try {
     for (const name of names) field.set(name, await ContenderProcess.start(name, server.url))
+    if (baseline !== undefined) field.set('baseline', await ContenderProcess.start('baseline', server.url, baseline))
     report.say(
       `node ${process.version}, ${cpus().length} × ${cpus()[0]?.model.trim()}, ${versions()}, appendfsync everysec, medians of ${plan.rounds} rounds (spread)`,
     )
@@ -49,6 +51,7 @@ export async function bench(report: BenchReport): Promise<unknown> {
 async function figures(report: BenchReport, field: Field, url: string, plan: typeof full): Promise<unknown> {
   const ratios: Record<string, number | undefined> = {}
   for (const one of races) Object.assign(ratios, await race(report, field, one, plan))
+  if (field.has('baseline')) return { ratios }
   const [millrace, raw] = [field.get('millrace'), field.get('raw')]
   if (raw !== undefined) await limit(report, raw, plan)
   ratios['memoryPerWaitingJob'] = await memory(report, field, plan.memoryJobs, 10)

@@ -4,7 +4,8 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { defineTask, millrace, type StoreDescriptor } from 'millrace'
 import { RedisStore } from '#src/stores/redis/redis-store.js'
 import { SqliteStore } from '#src/stores/sqlite/sqlite-store.js'
-import { contended, leaseMs, type WorkerWord } from './contention.js'
+import { contended } from './contention.js'
+import { leaseMs, type WorkerWord } from './crew.js'
 
 const [described = '', jobMs = '0'] = process.argv.slice(2)
 const store = JSON.parse(described) as StoreDescriptor

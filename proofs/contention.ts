@@ -1,19 +1,9 @@
 /** Contention: several worker processes on one store, some of them killed or stopped, and what the audit says of it afterwards. */
 
-import { type ChildProcess, fork } from 'node:child_process'
-import { once } from 'node:events'
-import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
-import {
-  type Depth,
-  defineTask,
-  EnqueueManyError,
-  type Mill,
-  millrace,
-  type StoreDescriptor,
-  StoreUnavailableError,
-} from 'millrace'
+import { type Depth, defineTask, EnqueueManyError, type Mill, millrace, StoreUnavailableError } from 'millrace'
 import { type AuditEntry, auditBreaches } from 'millrace/testing'
+import { Crew, type Fault, leaseMs } from './crew.js'
 import { type Ground, type OpenGround, sqliteGround } from './ground.js'
 
 export interface ContentionPlan {
@@ -60,20 +50,9 @@ export interface ContentionOutcome {
   readonly shares: readonly number[]
 }
 
-/** What a worker says to its parent. */
-export type WorkerWord =
-  | { readonly kind: 'ready'; readonly worker: string }
-  | { readonly kind: 'refused' }
-  | { readonly kind: 'failed'; readonly call: string }
-  | { readonly kind: 'slowest'; readonly ms: number }
-
 export const contended = defineTask({ name: 'contended' })
 /** The producer is ahead of the workers by so many jobs at most, so that it goes on as long as they do. */
 const mostAhead = 2_000
-/** Short, so that what a killed worker held is back before the run is over. */
-export const leaseMs = 3_000
-/** Stopped for so many leases, at least and at most. */
-const stopLeases = [1.2, 2] as const
 /** Stopped at the same time, at most. */
 const stoppedAtOnce = 3
 
@@ -83,7 +62,7 @@ export async function contend(plan: ContentionPlan, open: OpenGround = sqliteGro
   const ground = await open()
   const { store } = ground
   const mill = millrace({ store, tasks: [contended], queues: { default: { lease: leaseMs } } })
-  const crew = new Crew(store, plan.jobMs)
+  const crew = new Crew('contention-worker.ts', [JSON.stringify(store), String(plan.jobMs ?? 0)])
   try {
     await mill.depths()
     await Promise.all(Array.from({ length: plan.processes }, () => crew.start()))
@@ -128,89 +107,6 @@ async function enqueueAll(mill: Mill, { jobs, withinMs }: ContentionPlan): Promi
     await reached(mill, accepted.length - mostAhead, withinMs)
   }
   return accepted
-}
-
-interface Fault {
-  readonly kind: 'kill' | 'stop'
-  readonly worker: string
-  readonly at: number
-}
-
-/** The worker processes of a run. */
-class Crew {
-  readonly failedCalls: string[] = []
-  longestWaitMs = 0
-  refused = 0
-  readonly faults: Fault[] = []
-  readonly #store: StoreDescriptor
-  readonly #jobMs: number
-  readonly #workers = new Map<ChildProcess, string>()
-  readonly #stopped = new Set<ChildProcess>()
-
-  constructor(store: StoreDescriptor, jobMs = 0) {
-    this.#store = store
-    this.#jobMs = jobMs
-  }
-
-  async start(): Promise<void> {
-    const jiti = join(import.meta.dirname, '../node_modules/jiti/lib/jiti-cli.mjs')
-    const args = [JSON.stringify(this.#store), String(this.#jobMs)]
-    const worker = fork(join(import.meta.dirname, 'contention-worker.ts'), args, { execArgv: [jiti] })
-    this.#workers.set(worker, '')
-    const ready = new Promise<void>((resolve) => {
-      worker.on('message', (word: WorkerWord) => {
-        if (word.kind === 'ready') {
-          this.#workers.set(worker, word.worker)
-          resolve()
-        } else this.#hear(word)
-      })
-    })
-    await Promise.race([ready, once(worker, 'exit').then(() => Promise.reject(new Error('a worker did not start')))])
-  }
-
-  #hear(word: Exclude<WorkerWord, { kind: 'ready' }>): void {
-    if (word.kind === 'failed') this.failedCalls.push(word.call)
-    else if (word.kind === 'refused') this.refused += 1
-    else this.longestWaitMs = Math.max(this.longestWaitMs, word.ms)
-  }
-
-  async killOne(random: () => number): Promise<void> {
-    const victim = this.#oneOf(random)
-    this.faults.push({ kind: 'kill', worker: this.#workers.get(victim)!, at: Date.now() })
-    this.#workers.delete(victim)
-    victim.kill('SIGKILL')
-    await Promise.all([once(victim, 'exit'), this.start()])
-  }
-
-  async stopOne(random: () => number): Promise<void> {
-    const victim = this.#oneOf(random)
-    const [least, most] = stopLeases
-    this.#stopped.add(victim)
-    this.faults.push({ kind: 'stop', worker: this.#workers.get(victim)!, at: Date.now() })
-    victim.kill('SIGSTOP')
-    await delay(leaseMs * (least + random() * (most - least)))
-    victim.kill('SIGCONT')
-    this.#stopped.delete(victim)
-  }
-
-  #oneOf(random: () => number): ChildProcess {
-    const going = [...this.#workers.keys()].filter((worker) => !this.#stopped.has(worker))
-    return going[Math.floor(random() * going.length)]!
-  }
-
-  async end(): Promise<void> {
-    await Promise.all(
-      [...this.#workers.keys()].map(async (worker) => {
-        if (worker.exitCode !== null || worker.signalCode !== null) return
-        worker.kill('SIGTERM')
-        await once(worker, 'exit')
-      }),
-    )
-  }
-
-  kill(): void {
-    for (const worker of this.#workers.keys()) worker.kill('SIGKILL')
-  }
 }
 
 /** Kills and stops at random points of progress, so that no run ends before its last fault. */

@@ -16,9 +16,9 @@ export async function playAll(
 ): Promise<number> {
   const startedAt = performance.now()
   const different: string[] = []
-  for (const { seed, sequences, steps } of draws)
+  for (const { kind = 'plain', seed, sequences, steps } of draws)
     for (let i = 0; i < sequences; i += 1)
-      await played(makeSubject, seed + i, steps).catch((error: Error) => different.push(error.message))
+      await played(makeSubject, { kind, seed: seed + i, steps }).catch((error: Error) => different.push(error.message))
   const seconds = ((performance.now() - startedAt) / 1_000).toFixed(0)
   const what = draws.map(({ sequences, steps }) => `${sequences} sequences of ${steps} commands`).join(' and ')
   report.say(`${where}: ${what}, whole state compared after each: ${seconds} s`)
@@ -50,10 +50,10 @@ export async function catchAll(
   return survivors
 }
 
-async function played(makeSubject: HarnessMaker, seed: number, steps: number): Promise<void> {
+async function played(makeSubject: HarnessMaker, how: Parameters<typeof compareStores>[2]): Promise<void> {
   const [model, subject] = [await memoryHarness(), await makeSubject()]
   try {
-    await compareStores(model, subject, { seed, steps })
+    await compareStores(model, subject, how)
   } finally {
     await model.close()
     await subject.close()

@@ -14,10 +14,10 @@ function tell(what: string): never {
   process.exit(0)
 }
 
-async function compare({ seed, sequences, steps }: Draws): Promise<void> {
+async function compare({ kind = 'plain', seed, sequences, steps }: Draws): Promise<void> {
   for (let i = 0; i < sequences; i += 1) {
     const [model, subject] = [await testing.memoryHarness(), await makeSubject()]
-    await testing.compareStores(model, subject, { seed: seed + i, steps }).catch(() => tell(`sequence ${i + 1}`))
+    await testing.compareStores(model, subject, { kind, seed: seed + i, steps }).catch(() => tell(`sequence ${i + 1}`))
     await model.close()
     await subject.close()
   }

@@ -4,6 +4,7 @@ import { execFile } from 'node:child_process'
 import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
+import type { SequenceKind } from 'millrace/testing'
 
 export interface Mutation {
   readonly what: string
@@ -17,6 +18,8 @@ export interface Mutation {
 
 /** What a mutant is compared with memory over. */
 export interface Draws {
+  /** Of what queues the sequences are. Default `'plain'`. */
+  readonly kind?: SequenceKind
   readonly seed: number
   readonly sequences: number
   readonly steps: number

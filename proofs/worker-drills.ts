@@ -1,7 +1,8 @@
 /** The worker drills: what befalls workers, told and judged, on whatever ground they are given. */
 
 import { seededRandom } from '../test/seeded-random.js'
-import { contend, leaseMs } from './contention.js'
+import { contend } from './contention.js'
+import { leaseMs } from './crew.js'
 import { endurance, slope } from './endurance.js'
 import type { OpenGround } from './ground.js'
 import * as hazards from './hazards.js'

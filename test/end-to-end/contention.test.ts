@@ -1,6 +1,7 @@
 import type { AuditEntry } from 'millrace/testing'
 import { describe, expect, it } from 'vitest'
-import { contend, judged, leaseMs } from '../../proofs/contention.js'
+import { contend, judged } from '../../proofs/contention.js'
+import { leaseMs } from '../../proofs/crew.js'
 import { redisGround } from '../../proofs/ground.js'
 import { seededRandom } from '../seeded-random.js'
 

@@ -1,0 +1,43 @@
+/** A round of ordered jobs: distinct ids that wait already, worked off by one worker. */
+
+import { defineOrderedTask, millrace } from 'millrace'
+
+export interface OrderedRound {
+  /** From the start of the worker to its last completion. */
+  readonly seconds: number
+  /** Jobs per claim, the mean. */
+  readonly perCall: number
+}
+
+const perEnqueue = 1_000
+
+export async function orderedRound(
+  store: string,
+  { jobs, batchSize, concurrency }: { jobs: number; batchSize: number; concurrency: number },
+): Promise<OrderedRound> {
+  const blank = defineOrderedTask({ name: 'blank-ordered', batchSize, run: async () => {} })
+  const mill = millrace({ store, tasks: [blank], logger: silent })
+  const inputs = Array.from({ length: jobs }, () => ({ n: 1_234 }))
+  for (let from = 0; from < jobs; from += perEnqueue)
+    await mill.enqueueMany(blank, inputs.slice(from, from + perEnqueue), (_, i) => ({ id: `order-${from + i}` }))
+  let claims = 0
+  let completed = 0
+  mill.on('queue.claimed', () => {
+    claims += 1
+  })
+  const done = new Promise<void>((resolve) => {
+    mill.on('job.completed', () => {
+      completed += 1
+      if (completed === jobs) resolve()
+    })
+  })
+  const startedAt = performance.now()
+  await mill.worker({ concurrency }).start()
+  await done
+  const seconds = (performance.now() - startedAt) / 1_000
+  await mill.close()
+  return { seconds, perCall: jobs / claims }
+}
+
+const ignore = () => {}
+const silent = { debug: ignore, info: ignore, warn: ignore, error: ignore }

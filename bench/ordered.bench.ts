@@ -1,0 +1,94 @@
+/**
+ * Ordered queues on Redis and on SQLite: blank jobs with distinct ids beside the raw limits of both at the same jobs per
+ * call, in alternating rounds of one run, and one id with very many payloads.
+ */
+
+import { mkdtempSync, rmSync } from 'node:fs'
+import { cpus, tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { BenchReport } from './bench.js'
+import { ContenderProcess } from './contender-process.js'
+import { hotIdOn } from './hot-id.js'
+import { type OrderedRound, orderedRound } from './ordered-round.js'
+import { rawTurns } from './raw-sqlite.js'
+import { rawRuns } from './redis-race.js'
+import { startRedisServer } from './redis-server.js'
+import { figure, grouped, roundsOf, roundsText } from './rounds.js'
+
+const batchSizes = [1, 10, 100]
+const full = { rounds: 3, jobs: 100_000, payloads: 100_000 }
+/** Shows that everything runs; its figures mean nothing. */
+const quick = { rounds: 1, jobs: 5_000, payloads: 5_000 }
+/** What the raw limit of SQLite writes into a row, as the ordered jobs do. */
+const payload = '{"n":1234}'
+
+/** A store to measure on, and its raw limit: jobs per second at so many per call. */
+interface Ground {
+  readonly name: string
+  /** An empty one each time. */
+  fresh(): Promise<string>
+  raw(jobs: number, perCall: number): Promise<number>
+}
+
+/** `--quick`. */
+export async function bench(report: BenchReport): Promise<unknown> {
+  const plan = process.argv.includes('--quick') ? quick : full
+  const folder = mkdtempSync(join(tmpdir(), 'millrace-bench-'))
+  const server = await startRedisServer()
+  const rawRedis = await ContenderProcess.start('raw', server.url)
+  let files = 0
+  const grounds: Ground[] = [
+    {
+      name: 'redis',
+      async fresh() {
+        await rawRedis.take('fill', { jobs: 0 })
+        return server.url
+      },
+      raw: async (jobs, perCall) => (1_000 * jobs) / (await rawRuns['ack+fetch'](rawRedis, jobs, perCall, 1)).ms,
+    },
+    {
+      name: 'sqlite',
+      fresh: async () => `sqlite:${join(folder, `ordered-${files++}.db`)}`,
+      raw: (jobs, perCall) => rawTurns(folder, jobs, perCall, payload),
+    },
+  ]
+  try {
+    report.say(
+      `node ${process.version}, ${cpus().length} × ${cpus()[0]?.model.trim()}, ${grouped(plan.jobs)} distinct ids, 5 shards, handler concurrency 5`,
+    )
+    const figures: Record<string, unknown> = {}
+    for (const ground of grounds) figures[ground.name] = await measured(report, ground, plan)
+    return figures
+  } finally {
+    await rawRedis.end()
+    await server.stop()
+    rmSync(folder, { recursive: true })
+  }
+}
+
+async function measured(report: BenchReport, ground: Ground, plan: typeof full): Promise<unknown> {
+  const seconds: Record<string, number> = {}
+  const ofRaw: Record<string, number> = {}
+  for (const batchSize of batchSizes) {
+    const rounds: (OrderedRound & { readonly ofRaw: number })[] = []
+    // The first round is not counted: after it the code is compiled.
+    for (let round = 0; round <= plan.rounds; round += 1) {
+      const one = await orderedRound(await ground.fresh(), { jobs: plan.jobs, batchSize, concurrency: 5 })
+      const raw = await ground.raw(plan.jobs, Math.max(1, Math.round(one.perCall)))
+      rounds.push({ ...one, ofRaw: plan.jobs / one.seconds / raw })
+    }
+    rounds.shift()
+    const [time, share] = [roundsOf(rounds.map((one) => one.seconds)), roundsOf(rounds.map((one) => one.ofRaw))]
+    const { perCall } = rounds.at(-1)!
+    report.say(
+      `${ground.name.padEnd(7)} batchSize ${String(batchSize).padStart(3)}  ${roundsText(time, 2)} s, ${grouped(plan.jobs / time.median)} jobs/s, ${roundsText(share, 2)} of the raw limit at ${grouped(perCall)} jobs a call`,
+    )
+    seconds[batchSize] = figure(time.median)
+    ofRaw[batchSize] = figure(share.median)
+  }
+  const hot = await hotIdOn(await ground.fresh(), plan.payloads)
+  report.say(
+    `${ground.name.padEnd(7)} one id, ${grouped(plan.payloads)} payloads: enqueued at ${grouped(hot.firstPerSecond)}/s at first and ${grouped(hot.lastPerSecond)}/s at last; a claim of the oldest 1,000 takes ${grouped(hot.claimMs, 1)} ms (slowest of ${hot.claims}), its completion ${grouped(hot.completeMs, 1)} ms`,
+  )
+  return { seconds, ofRaw, hotId: { ...hot, enqueueLastOfFirst: figure(hot.lastPerSecond / hot.firstPerSecond) } }
+}

@@ -1,0 +1,107 @@
+/** The crew: the worker processes of a run, some of which are killed, stopped or relieved. */
+
+import { type ChildProcess, fork } from 'node:child_process'
+import { once } from 'node:events'
+import { join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
+
+/** What a worker says to its parent. */
+export type WorkerWord =
+  | { readonly kind: 'ready'; readonly worker: string }
+  | { readonly kind: 'refused' }
+  | { readonly kind: 'failed'; readonly call: string }
+  | { readonly kind: 'slowest'; readonly ms: number }
+
+/** Short, so that what a killed worker held is back before the run is over. */
+export const leaseMs = 3_000
+/** Stopped for so many leases, at least and at most. */
+const stopLeases = [1.2, 2] as const
+export interface Fault {
+  readonly kind: 'kill' | 'stop'
+  readonly worker: string
+  readonly at: number
+}
+
+export class Crew {
+  readonly failedCalls: string[] = []
+  longestWaitMs = 0
+  refused = 0
+  readonly faults: Fault[] = []
+  readonly #program: string
+  readonly #args: readonly string[]
+  readonly #workers = new Map<ChildProcess, string>()
+  readonly #stopped = new Set<ChildProcess>()
+
+  /** `program`: a file beside this one, started with `args`; it says when it is ready, and ends on SIGTERM. */
+  constructor(program: string, args: readonly string[]) {
+    this.#program = program
+    this.#args = args
+  }
+
+  async start(): Promise<void> {
+    const jiti = join(import.meta.dirname, '../node_modules/jiti/lib/jiti-cli.mjs')
+    const worker = fork(join(import.meta.dirname, this.#program), [...this.#args], { execArgv: [jiti] })
+    this.#workers.set(worker, '')
+    const ready = new Promise<void>((resolve) => {
+      worker.on('message', (word: WorkerWord) => {
+        if (word.kind === 'ready') {
+          this.#workers.set(worker, word.worker)
+          resolve()
+        } else this.#hear(word)
+      })
+    })
+    await Promise.race([ready, once(worker, 'exit').then(() => Promise.reject(new Error('a worker did not start')))])
+  }
+
+  #hear(word: Exclude<WorkerWord, { kind: 'ready' }>): void {
+    if (word.kind === 'failed') this.failedCalls.push(word.call)
+    else if (word.kind === 'refused') this.refused += 1
+    else this.longestWaitMs = Math.max(this.longestWaitMs, word.ms)
+  }
+
+  async killOne(random: () => number): Promise<void> {
+    const victim = this.#oneOf(random)
+    this.faults.push({ kind: 'kill', worker: this.#workers.get(victim)!, at: Date.now() })
+    this.#workers.delete(victim)
+    victim.kill('SIGKILL')
+    await Promise.all([once(victim, 'exit'), this.start()])
+  }
+
+  async stopOne(random: () => number): Promise<void> {
+    const victim = this.#oneOf(random)
+    const [least, most] = stopLeases
+    this.#stopped.add(victim)
+    this.faults.push({ kind: 'stop', worker: this.#workers.get(victim)!, at: Date.now() })
+    victim.kill('SIGSTOP')
+    await delay(leaseMs * (least + random() * (most - least)))
+    victim.kill('SIGCONT')
+    this.#stopped.delete(victim)
+  }
+
+  /** One leaves in order, when it has finished what it has begun; another comes. */
+  async relieveOne(random: () => number): Promise<void> {
+    const leaving = this.#oneOf(random)
+    this.#workers.delete(leaving)
+    leaving.kill('SIGTERM')
+    await Promise.all([once(leaving, 'exit'), this.start()])
+  }
+
+  #oneOf(random: () => number): ChildProcess {
+    const going = [...this.#workers.keys()].filter((worker) => !this.#stopped.has(worker))
+    return going[Math.floor(random() * going.length)]!
+  }
+
+  async end(): Promise<void> {
+    await Promise.all(
+      [...this.#workers.keys()].map(async (worker) => {
+        if (worker.exitCode !== null || worker.signalCode !== null) return
+        worker.kill('SIGTERM')
+        await once(worker, 'exit')
+      }),
+    )
+  }
+
+  kill(): void {
+    for (const worker of this.#workers.keys()) worker.kill('SIGKILL')
+  }
+}

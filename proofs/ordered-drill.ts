@@ -1,0 +1,194 @@
+/**
+ * The ordered drill: few ids with very many payloads each, on worker processes that are killed, stopped and relieved while
+ * the payloads come in; and what the audit of the store, the morgue and the handlers' own ledger say of it afterwards.
+ */
+
+import { join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
+import { type Depth, defineOrderedTask, type Mill, millrace, type OrderedTask } from 'millrace'
+import * as v from 'valibot'
+import { slowestReturn } from './contention.js'
+import { Crew, leaseMs } from './crew.js'
+import { type OpenGround, sqliteGround } from './ground.js'
+import { Ledger } from './ledger.js'
+import { type OrderedJudgement, orderedJudgement } from './ordered-judge.js'
+
+export interface OrderedPlan {
+  readonly ids: number
+  readonly payloadsPerId: number
+  readonly processes: number
+  readonly exclusive: 'id' | 'shard'
+  /** How long a run takes on average. */
+  readonly runMs: number
+  /** Most payloads of an id that one run is given. */
+  readonly maxPayloads: number
+  /** Workers killed with SIGKILL, each replaced at once. */
+  readonly kills: number
+  /** Workers stopped with SIGSTOP for longer than the lease, and then let go on. */
+  readonly stops: number
+  /** Workers that leave in order, each replaced by a new one. */
+  readonly reliefs: number
+  readonly random: () => number
+  /** Gives up after so long. */
+  readonly withinMs: number
+}
+
+export interface OrderedOutcome extends OrderedJudgement {
+  readonly seconds: number
+  /** Writes that the fence kept out. */
+  readonly refusedWrites: number
+  readonly kills: number
+  readonly stops: number
+  /** Longest time from a kill, or the begin of a stop, to the moment when the last id in hand was back in its queue. */
+  readonly slowestReturnMs: number
+  readonly failedCalls: readonly string[]
+}
+
+const shards = 5
+const perCall = 100
+/** The producer is ahead by so many payloads at most, so that it goes on as long as the workers do. */
+const mostAhead = 2_000
+/** Payloads arrive out of their order by so many places at most. */
+const disorder = 20
+const lookMs = 20
+/** Stopped at the same time, at most. */
+const stoppedAtOnce = 3
+
+const numbered = v.object({ id: v.string(), n: v.number() })
+type Numbered = v.InferOutput<typeof numbered>
+
+export const orderedTaskOptions = {
+  name: 'ordered',
+  input: numbered,
+  id: ({ id }: Numbered) => id,
+  score: ({ n }: Numbered) => n,
+  batchSize: 3,
+  retry: { max: 1, backoff: () => 0 },
+} as const
+
+export const queueOptions = (exclusive: 'id' | 'shard', lease: number) => ({ shards, exclusive, lease }) as const
+
+/** Every 499th of an id: never works, and so is buried, if it is the oldest of those that are handed over. */
+export function isPoisoned(n: number): boolean {
+  return n % 499 === 498
+}
+
+export async function drillOrdered(plan: OrderedPlan, open: OpenGround = sqliteGround): Promise<OrderedOutcome> {
+  const ground = await open()
+  const { store, folder } = ground
+  const task = defineOrderedTask(orderedTaskOptions)
+  const mill = millrace({ store, tasks: [task], queues: { [task.queue]: queueOptions(plan.exclusive, leaseMs) } })
+  const file = join(folder, 'ledger.db')
+  const ledger = await Ledger.open(file)
+  const crew = new Crew('ordered-worker.ts', [
+    JSON.stringify(store),
+    file,
+    plan.exclusive,
+    String(plan.runMs),
+    String(plan.maxPayloads),
+  ])
+  try {
+    await mill.depths()
+    await Promise.all(Array.from({ length: plan.processes }, () => crew.start()))
+    const startedAt = performance.now()
+    const progress = { enqueued: 0 }
+    await Promise.all([enqueueAll(mill, task, plan, progress), attack(plan, crew, progress)])
+    await until(mill, ({ ready, scheduled, running }) => ready + scheduled + running === 0, plan.withinMs)
+    const seconds = (performance.now() - startedAt) / 1_000
+    await crew.end()
+    const morgue = await buriedPayloads(mill, plan.ids)
+    await mill.close()
+    const audit = await ground.audit()
+    const { faults, refused, failedCalls } = crew
+    return {
+      seconds,
+      refusedWrites: refused,
+      kills: faults.filter(({ kind }) => kind === 'kill').length,
+      stops: faults.filter(({ kind }) => kind === 'stop').length,
+      slowestReturnMs: slowestReturn(audit, faults),
+      failedCalls,
+      ...orderedJudgement({
+        audit,
+        handOvers: ledger.handOvers(),
+        writings: ledger.writings(),
+        morgue,
+        ids: Array.from({ length: plan.ids }, (_, i) => idOf(i)),
+        payloadsPerId: plan.payloadsPerId,
+        isShardExclusive: plan.exclusive === 'shard',
+      }),
+    }
+  } finally {
+    crew.kill()
+    ledger.close()
+    await mill.close()
+    await ground.close()
+  }
+}
+
+const idOf = (i: number) => `id-${i}`
+
+/** In calls of 100, for all ids in turn, a little out of order. */
+async function enqueueAll(
+  mill: Mill,
+  task: OrderedTask<string, Numbered, Numbered>,
+  { ids, payloadsPerId, random, withinMs }: OrderedPlan,
+  progress: { enqueued: number },
+): Promise<void> {
+  const numbers = shuffledALittle(payloadsPerId, random)
+  const all = numbers.flatMap((n) => Array.from({ length: ids }, (_, i) => ({ id: idOf(i), n })))
+  for (let from = 0; from < all.length; from += perCall) {
+    await mill.enqueueMany(task, all.slice(from, from + perCall))
+    progress.enqueued = from + perCall
+    await until(mill, ({ payloads }) => payloads < mostAhead, withinMs)
+  }
+}
+
+function shuffledALittle(count: number, random: () => number): number[] {
+  const places = Array.from({ length: count }, (_, n) => ({ n, at: n + random() * disorder }))
+  return places.sort((a, b) => a.at - b.at).map(({ n }) => n)
+}
+
+/** Kills, stops and reliefs at random points of what comes in. */
+async function attack(plan: OrderedPlan, crew: Crew, progress: { enqueued: number }): Promise<void> {
+  const { kills, stops, reliefs, random, ids, payloadsPerId } = plan
+  const kinds = [...Array(kills).fill('kill'), ...Array(stops).fill('stop'), ...Array(reliefs).fill('relief')]
+  const faults = (kinds as ('kill' | 'stop' | 'relief')[])
+    .map((kind) => ({ kind, at: random() * ids * payloadsPerId * 0.9 }))
+    .sort((a, b) => a.at - b.at)
+  const stopped = new Set<Promise<void>>()
+  for (const { kind, at } of faults) {
+    while (progress.enqueued < at) await delay(lookMs)
+    if (kind === 'kill') await crew.killOne(random)
+    else if (kind === 'relief') await crew.relieveOne(random)
+    else {
+      const stop = crew.stopOne(random).finally(() => stopped.delete(stop))
+      stopped.add(stop)
+      if (stopped.size >= stoppedAtOnce) await Promise.race(stopped)
+    }
+  }
+  await Promise.all(stopped)
+}
+
+async function until(mill: Mill, isSo: (depth: Depth) => boolean, withinMs: number): Promise<void> {
+  const deadline = performance.now() + withinMs
+  for (;;) {
+    const [depth] = await mill.depths([orderedTaskOptions.name])
+    if (isSo(depth!)) return
+    if (performance.now() > deadline)
+      throw new Error(`not so within ${withinMs} ms: ${isSo}; the last was ${JSON.stringify(depth)}`)
+    await delay(lookMs)
+  }
+}
+
+/** The numbers of the payloads in the morgue, by id. */
+async function buriedPayloads(mill: Mill, ids: number): Promise<Map<string, number[]>> {
+  const buried = new Map<string, number[]>()
+  for (let i = 0; i < ids; i += 1) {
+    const dead = await mill.queue(orderedTaskOptions.name).morgue.get(idOf(i))
+    buried.set(
+      idOf(i),
+      (dead?.payloads ?? []).map(({ input }) => (input as Numbered).n),
+    )
+  }
+  return buried
+}
