@@ -3,8 +3,7 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { dirname, join, posix } from 'node:path'
 import type { Command } from 'commander'
-import { defineTask, millrace, type Store } from 'millrace'
-import ts from 'typescript'
+import { defineOrderedTask, defineTask, millrace, type Store } from 'millrace'
 import { describe, expect, it } from 'vitest'
 import { exitCodeHelp, exitCodeOf } from '#src/cli/exit-code.js'
 import { createProgram } from '#src/cli/program.js'
@@ -14,13 +13,13 @@ import { loadDriver } from '#src/stores/sqlite/sqlite-driver.js'
 import { SqliteStore } from '#src/stores/sqlite/sqlite-store.js'
 import { project, root } from './cli/project.js'
 import { Document, documents, plain } from './document.js'
+import { type Member, membersOf, source, value } from './interface-members.js'
 import { testMill } from './test-mill.js'
 
 const all = documents()
 const cli = new Document('docs/cli.md')
 const errors = new Document('docs/errors.md')
 const configuration = new Document('docs/configuration.md')
-const source = (path: string) => readFileSync(join(root, 'src', path), 'utf8')
 
 describe('the links of the documentation', () => {
   it.each(all.map((document) => [document.path, document] as const))('lead somewhere: %s', (path, document) => {
@@ -181,31 +180,13 @@ describe('the page of errors', () => {
   })
 })
 
-interface Member {
-  readonly name: string
-  /** The default that its comment tells, without its quotes; undefined where it tells none as a value. */
-  readonly told: string | undefined
-}
-
-/** The members of an interface, as the compiler reads them. */
-function membersOf(path: string, name: string): Member[] {
-  const file = ts.createSourceFile(path, source(path), ts.ScriptTarget.Latest, true)
-  const found = file.statements.filter(ts.isInterfaceDeclaration).find((statement) => statement.name.text === name)!
-  return found.members.map((member) => {
-    const comment = file.text.slice(member.getFullStart(), member.getStart())
-    const told = /Default:? (`[^`]+`|\d[\d,]*|true|false)/.exec(comment)?.[1]
-    return { name: member.name!.getText(), told: told && value(told) }
-  })
-}
-
-const value = (cell: string) => cell.replace(/[`']/g, '').replaceAll(',', '')
-
 describe('the page of the configuration', () => {
   const sections: readonly [heading: string, path: string, name: string][] = [
     ['The mill', 'config/mill-options.ts', 'MillOptions'],
     ['A queue', 'core/queue.ts', 'QueueOptions'],
     ['A worker', 'config/mill.ts', 'WorkerOptions'],
     ['A job', 'core/enqueue-options.ts', 'EnqueueOptions'],
+    ['An ordered task', 'core/ordered-task.ts', 'OrderedTaskOptions'],
   ]
   const [taskRows, retryRows] = configuration.tables
     .filter(({ under }) => under.startsWith('A task'))
@@ -218,6 +199,15 @@ describe('the page of the configuration', () => {
   it('lists every option of a task and of its retries, and no other', () => {
     compare(taskRows!, membersOf('core/task.ts', 'TaskOptions'))
     compare(retryRows!, membersOf('core/task.ts', 'RetryOptions'))
+  })
+
+  it('lists every option of a payload: its own, and those that it shares with a job', () => {
+    const path = 'core/enqueue-options.ts'
+    const [, shared] = /OrderedEnqueueOptions extends Pick<EnqueueOptions, ([^>]+)>/.exec(source(path))!
+    const members = membersOf(path, 'EnqueueOptions').filter(({ name }) => shared!.includes(`'${name}'`))
+
+    expect(members.length).toBe(3)
+    compare(configuration.rows('A payload'), [...membersOf(path, 'OrderedEnqueueOptions'), ...members])
   })
 
   it('names every part of a throttle', () => {
@@ -250,11 +240,29 @@ describe('the page of the configuration', () => {
     expect(toldOf(retryRows!, 'max')).toBe(retry.max)
   })
 
+  it('has the defaults of an ordered task and its queue', () => {
+    const task = defineOrderedTask({ name: 'it' })
+    const rows = configuration.rows('An ordered task')
+
+    for (const field of ['batchSize', 'merge', 'maxPayloads', 'timeLimitMs'] as const)
+      expect({ field, told: toldOf(rows, field) }).toEqual({ field, told: task[field] })
+    expect(rows.find(([name]) => plain(name!) === 'retry')!.at(-1)).toContain(`\`max\` is ${task.retry.max}`)
+    expect(task.queue).toBe('it')
+    const queue = testMill({ tasks: [task] }).queues.get('it')!
+    expect(queue.ordered).toBe(true)
+    expect(
+      configuration
+        .rows('A queue')
+        .find(([name]) => plain(name!) === 'shards')!
+        .at(-1),
+    ).toContain(`default there ${queue.shards})`)
+  })
+
   it('is right that this version refuses what its stores cannot do', () => {
     const mill = (queue: object) => () => millrace({ store: 'memory:', queues: { it: queue } })
-    for (const queue of [{ ordered: true }, { throttle: { limit: 1, window: '1s' } }, { maxRunning: 1 }])
+    for (const queue of [{ throttle: { limit: 1, window: '1s' } }, { maxRunning: 1 }])
       expect(mill(queue)).toThrow(expect.objectContaining({ code: 'unsupported-by-store' }))
-    expect(configuration.prose.match(/No store of this version can: refused/g)!.length).toBe(5)
+    expect(configuration.prose.match(/No store of this version can: refused/g)!.length).toBe(4)
   })
 
   function compare(rows: readonly (readonly string[])[], members: readonly Member[]): void {
@@ -295,7 +303,7 @@ describe('other tables of the documentation', () => {
 
   it('list every reason why a job is put back, and no other', () => {
     const workbench = source('workers/workbench.ts').matchAll(/#putBack(?:Rest)?\([^()]*, '([a-z-]+)'[,)]/g)
-    const verdicts = ['runtime/executor.ts', 'runtime/verdict.ts'].flatMap((path) => [
+    const verdicts = ['runtime/executor.ts', 'runtime/preparation.ts', 'runtime/verdict.ts'].flatMap((path) => [
       ...source(path).matchAll(/kind: 'release',[^}]*reason: '([a-z-]+)'/g),
     ])
     const reasons = [...workbench, ...verdicts].map(([, reason]) => reason!)

@@ -1,6 +1,6 @@
 /** The documentation of the Redis store, against real servers. */
 
-import { defineTask, millrace } from 'millrace'
+import { defineOrderedTask, defineTask, millrace } from 'millrace'
 import { startRedis } from 'millrace/testing'
 import { describe, expect, it } from 'vitest'
 import { Document } from './document.js'
@@ -32,6 +32,50 @@ describe('the rights that the page of the Redis store lists', () => {
       expect(await queue.morgue.revive('all')).toBe(1)
       await queue.pause()
       await worker.stop()
+      await mill.close()
+    } finally {
+      await redis.stop()
+    }
+  })
+
+  it.each(['single', 'cluster'] as const)('are enough for ordered queues: %s', { timeout: 60_000 }, async (mode) => {
+    const redis = await startRedis({ mode })
+    try {
+      for (const server of redis.servers) await server.ask(...rights[mode])
+      const [sync, other] = ['sync', 'other'].map((name) =>
+        defineOrderedTask({
+          name,
+          maxPayloads: 2,
+          retry: { max: 0 },
+          run: async () => Promise.reject(new Error('no')),
+        }),
+      )
+      const mill = millrace({
+        store: redis.url.replace('://', '://millrace:PASSWORD@'),
+        tasks: [sync!, other!],
+        queues: { sync: { maxPending: 1_000 } },
+      })
+      const queue = mill.queue('sync')
+      await mill.enqueueMany(sync!, [1, 2, 3, 3], (score, i) => ({
+        id: 'A-1',
+        score: Number(score),
+        delay: i === 0 ? '1h' : 0,
+      }))
+      await mill.enqueue(sync!, 'fails', { id: 'B-7' })
+      const worker = mill.worker({ queues: ['sync'] })
+      await worker.start()
+      await expect(mill.job(sync!, 'B-7').result({ timeout: '10s' })).rejects.toMatchObject({ code: 'job-dead' })
+      await worker.stop()
+
+      expect((await queue.depth()).payloads).toBe(3)
+      expect(await queue.jobs.get('A-1')).toMatchObject({ state: 'scheduled', payloadCount: 3 })
+      expect(await queue.jobs.runNow(['A-1'])).toBe(1)
+      expect(await queue.jobs.bury(['A-1'])).toBe(1)
+      expect((await queue.morgue.list({ by: 'id' })).jobs.length).toBe(2)
+      expect(await queue.morgue.revive('all')).toBe(2)
+      expect(await queue.reshard(3)).toBe(2)
+      expect(await queue.move('other')).toBe(2)
+      expect(await mill.queue('other').jobs.cancel('all')).toBe(2)
       await mill.close()
     } finally {
       await redis.stop()

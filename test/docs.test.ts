@@ -26,9 +26,10 @@ const notRun: readonly [RegExp, string][] = [
   [/^npm run demo -- /, 'test/end-to-end runs the demo with a folder and --json'],
   [/^npm run bench\b/, 'takes minutes'],
   [/^--[a-z]+$|^--[a-z]+=/, 'an option of the line before it'],
-  [/^cd examples\/minimal$/, 'test/end-to-end runs the minimal example'],
-  [/^npx jiti enqueue\.ts\b/, 'test/end-to-end runs the minimal example'],
-  [/^npx millrace (work|stats)$/, 'test/end-to-end runs the minimal example'],
+  [/^npx jiti (?:migration\/)?[a-z-]+\.ts\b/, 'test/end-to-end runs the examples'],
+  [/^npx millrace .*\bATestWorker/, "test/end-to-end runs Lowkiq's example"],
+  [/^cd examples\/(?:minimal|lowkiq)$/, 'test/end-to-end runs the examples'],
+  [/^npx millrace (work|stats)$/, 'test/end-to-end runs the examples'],
   [/^millrace enqueue nobody-knows-me /, 'must fail; run below, among the programs that show an error'],
   [/^sqlite3 /, 'the sqlite3 shell is no dependency; test/docs-facts.test.ts runs the statement through the driver'],
 ]
@@ -54,11 +55,17 @@ function wordsOf(line: string): string[] {
 function folderOf(...told: Document[]): string {
   const files = told.flatMap((document) => document.blocks).filter(({ file }) => file !== undefined)
   const cwd = project(Object.fromEntries(files.map(({ file, text }) => [file!, text])))
-  for (const name of ['zod', '@photostructure/sqlite', 'bullmq']) {
+  for (const name of ['zod', '@photostructure/sqlite', 'bullmq', 'ioredis']) {
     mkdirSync(dirname(join(cwd, 'node_modules', name)), { recursive: true })
     symlinkSync(join(root, 'node_modules', name), join(cwd, 'node_modules', name))
   }
   return cwd
+}
+
+/** What a document shows in the block behind that of a program: what it prints. */
+function shownAfter(path: string, file: string): string {
+  const { blocks } = new Document(path)
+  return `${blocks[blocks.findIndex((block) => block.file === file) + 1]!.text}\n`
 }
 
 const execute = (file: string, cwd: string, env: Record<string, string> = {}) =>
@@ -141,13 +148,31 @@ describe('the programs of the documentation', () => {
   const store = pathToFileURL(join(root, 'dist/stores/memory/memory-store.js')).href
   /** On the page of those who come from BullMQ. */
   const [twins, mover] = [['with-bullmq.mjs', 'with-millrace.mjs'], 'move-delayed.mjs'] as const
-  const programs: readonly { path: string; file: string; prints: string; beside?: Record<string, string> }[] = [
+  const programs: readonly {
+    path: string
+    file: string
+    prints: string
+    beside?: Record<string, string>
+    /** Of its lines: what runs beside each other ends in any order. */
+    inAnyOrder?: boolean
+  }[] = [
     { path: 'docs/selectors.md', file: 'nightly.mjs', prints: '' },
     { path: 'docs/middleware.md', file: 'traced.mjs', prints: 'who-asked completed at attempt 1\nrequest-7\n' },
     {
       path: 'docs/crashes.md',
       file: 'paid-once.mjs',
       prints: `${blocks.find(({ language, at }) => language === 'text' && at.startsWith('docs/crashes.md'))!.text}\n`,
+    },
+    ...['sync-orders.mjs', 'merged.mjs', 'order-table.mjs'].map((file) => ({
+      path: 'docs/ordered-jobs.md',
+      file,
+      prints: shownAfter('docs/ordered-jobs.md', file),
+    })),
+    {
+      path: 'docs/coming-from/lowkiq.md',
+      file: 'a-test-worker.mjs',
+      prints: shownAfter('docs/coming-from/lowkiq.md', 'a-test-worker.mjs'),
+      inAnyOrder: true,
     },
     {
       path: 'docs/writing-a-store.md',
@@ -161,12 +186,27 @@ export const makeStore = () => new MemoryStore(systemClock)`,
     },
   ]
 
-  it.each(programs)('run: $path, $file', ({ path, file, prints, beside = {} }) => {
+  it.each(programs)('run: $path, $file', ({ path, file, prints, beside = {}, inAnyOrder = false }) => {
     const cwd = folderOf(new Document(path))
     for (const [name, text] of Object.entries(beside)) writeFileSync(join(cwd, name), text)
     const { status, stdout, stderr } = execute(file, cwd)
 
-    expect({ status, stdout, stderr }).toEqual({ status: 0, stdout: prints, stderr: '' })
+    const shown = (text: string) => (inAnyOrder ? text.split('\n').sort().join('\n') : text)
+    expect({ status, stdout: shown(stdout), stderr }).toEqual({ status: 0, stdout: shown(prints), stderr: '' })
+  })
+
+  it('run on a server: docs/ordered-jobs.md, order-cache.mjs', async () => {
+    const redis = await startRedis()
+    const { status, stdout, stderr } = execute('order-cache.mjs', folderOf(new Document('docs/ordered-jobs.md')), {
+      REDIS_URL: redis.url,
+    })
+    await redis.stop()
+
+    expect({ status, stdout, stderr }).toEqual({
+      status: 0,
+      stdout: shownAfter('docs/ordered-jobs.md', 'order-cache.mjs'),
+      stderr: '',
+    })
   })
 
   describe('that come from BullMQ', () => {
@@ -216,7 +256,7 @@ export const makeStore = () => new MemoryStore(systemClock)`,
   })
 
   it('are all run', () => {
-    const run = new Set(['first-job.mjs', ...programs.map(({ file }) => file), ...twins, mover])
+    const run = new Set(['first-job.mjs', 'order-cache.mjs', ...programs.map(({ file }) => file), ...twins, mover])
     const js = blocks.filter(({ language, at }) => language === 'js' && !at.startsWith('docs/troubleshooting/'))
 
     expect(js.filter(({ file }) => file === undefined || !run.has(file))).toEqual([])
@@ -262,6 +302,9 @@ declare const mill: import('millrace').Mill
 type Mail = { to: string; subject: string }
 declare const sendEmail: import('millrace').Task<'send-email', Mail, Mail, { messageId: string }>
 declare const input: Mail
+type Order = { orderId: string; rev: number; status: string }
+declare const syncOrder: import('millrace').OrderedTask<'sync-order', Order, Order>
+declare const orders: Order[]
 declare const traceId: string
 declare const api: URL
 declare const snooze: typeof import('millrace').snooze
