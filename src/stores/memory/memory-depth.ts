@@ -1,34 +1,15 @@
 /** The depth of a queue of the memory store: the sum of its shards, of which most queues have one. */
 
 import { dueAt } from '../../core/stamp.js'
+import { depthOfShards } from '../shard-depths.js'
 import type { Depth } from '../store.js'
 import type { MemoryJob } from './memory-job.js'
 import { MemoryOrderedQueue } from './memory-ordered-queue.js'
 import type { MemoryQueue } from './memory-queue.js'
 
 export function depth(shards: readonly MemoryQueue[], now: number): Depth {
-  const [first, ...others] = shards.map((shard) => shardDepth(shard, now))
-  const sum = others.reduce(together, first!)
-  if (!(shards[0] instanceof MemoryOrderedQueue)) return sum
-  return { ...sum, shardLagsMs: [first!, ...others].map(({ lagMs }) => lagMs) }
-}
-
-function together(one: Depth, other: Depth): Depth {
-  return {
-    ...one,
-    ready: one.ready + other.ready,
-    payloads: one.payloads + other.payloads,
-    suspects: one.suspects + other.suspects,
-    scheduled: one.scheduled + other.scheduled,
-    running: one.running + other.running,
-    dead: one.dead + other.dead,
-    fresh: one.fresh + other.fresh,
-    retries: one.retries + other.retries,
-    lagMs: Math.max(one.lagMs, other.lagMs),
-    processed: one.processed + other.processed,
-    failed: one.failed + other.failed,
-    crashed: one.crashed + other.crashed,
-  }
+  const depths = shards.map((shard) => shardDepth(shard, now))
+  return depthOfShards(depths, [], shards[0] instanceof MemoryOrderedQueue)
 }
 
 function shardDepth(queue: MemoryQueue, now: number): Depth {

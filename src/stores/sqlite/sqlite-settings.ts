@@ -1,6 +1,7 @@
 /** Opening queues in a SQLite store, and counting what is in them. */
 
 import { refuseOtherForm } from '../../core/queue.js'
+import { depthOfShards } from '../shard-depths.js'
 import type { Depth, QueueSettings, StoredQueue } from '../store.js'
 import type { Statement } from './sqlite-driver.js'
 import type { SqliteLook } from './sqlite-look.js'
@@ -59,11 +60,9 @@ export class SqliteSettings {
 
   #depthOf(name: string, now: number): Depth {
     const { queues } = this.#session
-    const [first, ...others] = queues.shardsOf(name).map((row) => this.#depthIn(row, now))
+    const shards = queues.shardsOf(name).map((row) => this.#depthIn(row, now))
     const leaving = queues.leaving(name).map((row) => this.#depthIn(row, now))
-    const sum = [...others, ...leaving].reduce(together, first!)
-    if (queues.get(name).kind === 'plain') return sum
-    return { ...sum, shardLagsMs: [first!, ...others].map(({ lagMs }) => lagMs) }
+    return depthOfShards(shards, leaving, queues.get(name).kind === 'ordered')
   }
 
   #depthIn(row: QueueRow, now: number): Depth {
@@ -86,24 +85,5 @@ export class SqliteSettings {
       paused: row.paused === 1,
       draining: row.draining === 1,
     }
-  }
-}
-
-/** Of two shards of a queue. */
-function together(one: Depth, other: Depth): Depth {
-  return {
-    ...one,
-    ready: one.ready + other.ready,
-    payloads: one.payloads + other.payloads,
-    suspects: one.suspects + other.suspects,
-    scheduled: one.scheduled + other.scheduled,
-    running: one.running + other.running,
-    dead: one.dead + other.dead,
-    fresh: one.fresh + other.fresh,
-    retries: one.retries + other.retries,
-    lagMs: Math.max(one.lagMs, other.lagMs),
-    processed: one.processed + other.processed,
-    failed: one.failed + other.failed,
-    crashed: one.crashed + other.crashed,
   }
 }

@@ -1,0 +1,27 @@
+/** The depth of a queue from those of its shards: the rule of every store that counts shard by shard. */
+
+import type { Depth } from './store.js'
+
+/** `leaving`: of shards that the queue is being resharded from, which still count. A queue has at least one shard. */
+export function depthOfShards(shards: readonly Depth[], leaving: readonly Depth[], isOrdered: boolean): Depth {
+  const sum = [...shards, ...leaving].reduce(together)
+  return isOrdered ? { ...sum, shardLagsMs: shards.map(({ lagMs }) => lagMs) } : sum
+}
+
+function together(one: Depth, other: Depth): Depth {
+  return {
+    ...one,
+    ready: one.ready + other.ready,
+    payloads: one.payloads + other.payloads,
+    suspects: one.suspects + other.suspects,
+    scheduled: one.scheduled + other.scheduled,
+    running: one.running + other.running,
+    dead: one.dead + other.dead,
+    fresh: one.fresh + other.fresh,
+    retries: one.retries + other.retries,
+    lagMs: Math.max(one.lagMs, other.lagMs),
+    processed: one.processed + other.processed,
+    failed: one.failed + other.failed,
+    crashed: one.crashed + other.crashed,
+  }
+}
