@@ -3,6 +3,7 @@
 import { redisScript } from '../redis-script.js'
 import { orderedJobs } from './ordered-lua.js'
 import { prelude } from './prelude.js'
+import { settleItems } from './settle-items-lua.js'
 import { orderedRetention } from './trim-lua.js'
 
 /**
@@ -14,31 +15,9 @@ const text = `
 local closed = call('HMGET', META, 'kind', 'closed')
 if not closed[1] then return redis.error_reply('MILLRACE unknown') end
 if closed[2] then return redis.error_reply('MILLRACE moved') end
-local extras = { c = 0, k = 2, t = 4, r = 1, b = 2, x = 1 }
-local items, ids = {}, {}
-local from = 1
-while from <= #ARGV do
-  items[#items + 1] = from
-  ids[#ids + 1] = ARGV[from]
-  from = from + 3 + extras[ARGV[from + 2]]
-end
 local claims, besides = call('HMGET', CLAIMS, unpack(ids)), call('HMGET', BESIDE, unpack(ids))
 local current, has_beside = {}, {}
 for i, id in ipairs(ids) do current[id], has_beside[id] = claims[i], besides[i] end
-local fences = {}
-local function fence_bytes(text)
-  local bytes = fences[text]
-  if not bytes then
-    bytes = pack('>I7', tonumber(text))
-    fences[text] = bytes
-  end
-  return bytes
-end
-local function given(text)
-  if text == '' then return nil end
-  return sub(text, 2)
-end
-
 local processed, settled = 0, {}
 local function settle(n, id, kind)
   local a, b, c, d = ARGV[n + 3], ARGV[n + 4], ARGV[n + 5], ARGV[n + 6]
@@ -100,6 +79,6 @@ return table.concat(answers)
 `
 
 export const settleOrderedScript = (isCluster: boolean) =>
-  redisScript('settle-ordered', prelude(isCluster, 'ordered') + orderedJobs + orderedRetention + text, {
+  redisScript('settle-ordered', prelude(isCluster, 'ordered') + orderedJobs + orderedRetention + settleItems + text, {
     whenFull: true,
   })

@@ -2,6 +2,7 @@
 
 import { redisScript } from '../redis-script.js'
 import { jobs, prelude } from './prelude.js'
+import { settleItems } from './settle-items-lua.js'
 import { retention } from './trim-lua.js'
 
 /**
@@ -13,31 +14,9 @@ import { retention } from './trim-lua.js'
  */
 const text = `
 if call('EXISTS', META) == 0 then return redis.error_reply('MILLRACE unknown') end
-local extras = { c = 0, k = 2, t = 4, r = 1, b = 2, x = 1 }
-local items, ids = {}, {}
-local from = 1
-while from <= #ARGV do
-  items[#items + 1] = from
-  ids[#ids + 1] = ARGV[from]
-  from = from + 3 + extras[ARGV[from + 2]]
-end
 local claims = call('HMGET', CLAIMS, unpack(ids))
 local current = {}
 for i, id in ipairs(ids) do current[id] = claims[i] end
-local fences = {}
-local function fence_bytes(text)
-  local bytes = fences[text]
-  if not bytes then
-    bytes = pack('>I7', tonumber(text))
-    fences[text] = bytes
-  end
-  return bytes
-end
-local function given(text)
-  if text == '' then return nil end
-  return sub(text, 2)
-end
-
 local processed, settled = 0, {}
 local function settle(n, id, kind)
   local a, b, c, d = ARGV[n + 3], ARGV[n + 4], ARGV[n + 5], ARGV[n + 6]
@@ -110,4 +89,4 @@ return table.concat(answers)
 `
 
 export const settleScript = (isCluster: boolean) =>
-  redisScript('settle', prelude(isCluster) + jobs + retention + text, { whenFull: true })
+  redisScript('settle', prelude(isCluster) + jobs + retention + settleItems + text, { whenFull: true })
