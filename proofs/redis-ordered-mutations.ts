@@ -275,26 +275,26 @@ export const redisOrderedMutations: readonly Mutation[] = [
   },
   {
     what: 'what is moved to a running job changes the stamp of what waits beside it',
-    file: 'redis/lua/transfer-scripts.js',
+    file: 'redis/lua/transit-lua.js',
     from: "call('HSETNX', BESIDE,",
     to: "call('HSET', BESIDE,",
   },
   {
     what: 'what is moved into the morgue has the header of the last that came',
-    file: 'redis/lua/transfer-scripts.js',
+    file: 'redis/lua/transit-lua.js',
     from: 'if here and here.updated > d.updated then',
     to: 'if false then',
   },
   {
     what: 'what is moved begins with its first attempt',
-    file: 'redis/lua/transfer-scripts.js',
+    file: 'redis/lua/transit-lua.js',
     from: '{ updated = updated, attempt = attempt,',
     to: '{ updated = updated, attempt = 1,',
   },
   {
     what: 'what has become due is scheduled still where it is moved',
-    file: 'redis/lua/transfer-scripts.js',
-    from: "    if state == 's' then state = state_at(stamp) end\n",
+    file: 'redis/lua/transit-lua.js',
+    from: "  if state == 's' then state = state_at(stamp) end\n",
     to: '',
   },
   {
