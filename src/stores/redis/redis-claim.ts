@@ -44,18 +44,24 @@ export class RedisClaim {
   async claim(from: readonly ClaimFrom[], by: Claimer): Promise<Claimed> {
     if (Buffer.byteLength(by.worker) > mostWorkerBytes)
       throw new InvalidArgumentError(`the id of a worker must be at most ${mostWorkerBytes} bytes; got '${by.worker}'.`)
+    // What was found by a trip is told, even where a shard that moved has the claim begin again after it.
+    const told: Pick<Claimed, 'crashed' | 'buried'> = { crashed: [], buried: [] }
     return this.#queues.following(async () => {
       const candidates = await this.#candidates(from, by)
       const shards = candidates.flatMap(({ asks }) => asks.map(({ shard }) => shard))
       const unchanged = by.heads ? undefined : await this.#quiet.answerTo(candidates, shards)
       if (unchanged !== undefined) return unchanged
-      const answer = await this.#ask(candidates, by)
+      const answer = await this.#ask(candidates, by, told)
       this.#quiet.answered(candidates, answer)
       return answer
     })
   }
 
-  async #ask(candidates: readonly Candidate[], by: Claimer): Promise<Claimed> {
+  async #ask(
+    candidates: readonly Candidate[],
+    by: Claimer,
+    told: Pick<Claimed, 'crashed' | 'buried'>,
+  ): Promise<Claimed> {
     const asked: Asked[] = []
     // A queue asked again by a later trip has the head that this trip left.
     const ages = new Map<string, number | undefined>()
@@ -67,6 +73,8 @@ export class RedisClaim {
       try {
         const answer = await this.#askTrip(trip, claims.length, by)
         asked.push(answer)
+        told.crashed.push(...answer.crashed)
+        told.buried.push(...answer.buried)
         claims.push(...answer.claims)
         for (const [i, ageMs] of answer.heads.entries()) ages.set(nameOf(trip[i]!), ageMs)
       } catch (error) {
@@ -86,8 +94,7 @@ export class RedisClaim {
       now: asked.at(-1)!.now,
       ...(claims.length > 0 ? { queue: claims[0]!.queue } : {}),
       claims,
-      crashed: asked.flatMap((one) => one.crashed),
-      buried: asked.flatMap((one) => one.buried),
+      ...told,
       waits: asked.flatMap((one) => one.waits),
       ...(by.heads ? { heads: candidates.map((candidate) => headOf(candidate, ages.get(nameOf(candidate)))) } : {}),
       more: asked.some((one) => one.more),

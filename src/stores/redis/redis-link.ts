@@ -88,7 +88,7 @@ export class RedisLink<Client extends Redis | Cluster = Redis | Cluster> {
           errand = errand.fallback()
           continue
         }
-        if (isReadOnly(error)) this.#lookAgain(call)
+        if (isReadOnly(error)) this.#lookAgain(call, error)
         if (failure !== 'not-executed') throw redisError(this.#clients.where, error, failure)
         const leftMs = endsAt - this.#clock.mono()
         if (leftMs <= 0) throw redisError(this.#clients.where, error, failure)
@@ -186,7 +186,9 @@ export class RedisLink<Client extends Redis | Cluster = Redis | Cluster> {
   }
 
   /** A replica answered: by now somebody else may be the master. */
-  #lookAgain(call: RedisCall): void {
+  #lookAgain(call: RedisCall, error: unknown): void {
+    // Where nobody is found in time, this is why.
+    this.#trouble = error
     if (this.client.isCluster) (this.client as Cluster).refreshSlotsCache()
     else if (call.socket === (this.client as Redis).stream) (this.client as Redis).disconnect(true)
   }

@@ -25,6 +25,26 @@ for (const mode of ['single', 'cluster'] as const) {
       return store
     }
 
+    it('what a claim found before it met a queue that had moved is told', async () => {
+      const namespace = `reshard-${++namespaces}`
+      const [store, admin] = [storeIn(namespace), storeIn(namespace)]
+      const mail: QueueSettings = { name: 'mail', kind: 'plain', order: 'fifo', maxCrashes: 3, dead: {} }
+      await store.open([settings, mail])
+      await admin.open([settings])
+      await store.enqueue([{ callId: 'c', queue: 'mail', jobs: [job('a', 'a')] }])
+      // A lease that ends with the call: the next claim finds a crash.
+      await store.claim([{ queue: 'mail', limit: 1 }], { worker: 'w', leaseMs: 0 })
+      while ((await admin.records.reshard(queue, 2)).more);
+
+      const from = [
+        { queue: 'mail', limit: 1 },
+        { queue, limit: 1 },
+      ]
+      const { crashed } = await store.claim(from, { worker: 'w', leaseMs: 60_000 })
+
+      expect(crashed.map(({ id }) => id)).toEqual(['a'])
+    })
+
     it('a reshard under producers and workers loses no payload, gives none twice, and keeps each id apart', async () => {
       const namespace = `reshard-${++namespaces}`
       const [admin, ...others] = Array.from({ length: 5 }, () => storeIn(namespace))
