@@ -46,6 +46,16 @@ export class ConfigConflictError extends MillraceError {
   }
 }
 
+/** A throttle is stored with other rules than those it was declared with. Nothing was opened. */
+export class ThrottleConflictError extends MillraceError {
+  constructor(queue: string, stored: string, asked: string) {
+    super(
+      'throttle-conflict',
+      `the throttle of queue '${queue}' is stored as ${stored} and cannot be opened as ${asked}: processes with different numbers would keep neither. Give all the same, or change the stored one by \`millrace queues throttle ${queue} --set …\`.`,
+    )
+  }
+}
+
 /** A job cannot be accepted as given (its input, id, priority, time or options); nothing was stored. */
 export class InvalidJobError extends MillraceError {
   constructor(message: string, options?: ErrorOptions) {

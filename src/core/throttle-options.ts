@@ -1,0 +1,81 @@
+/** The options of a throttle, their check, and the throttle that they describe. */
+
+import * as v from 'valibot'
+import type { Duration } from './duration.js'
+import { isQueueName, queueNameForm } from './ids.js'
+import { duration, exactly, whole } from './option-check.js'
+import type { Throttle } from './throttle.js'
+
+/** Limits how many jobs may start in every window of time. */
+export interface ThrottleOptions {
+  /** Most jobs that start in any window of that length, wherever it begins; 1 … 1,000,000. */
+  readonly limit: number
+  readonly window: Duration
+  /** Whether starts are evenly spaced, one in each `window / limit`. Default false; with a limit of 1 it means nothing. */
+  readonly moderate?: boolean
+  /**
+   * With `moderate`: a tempo that fell behind while there were jobs may catch up, as long as more than `buffer` starts of the
+   * window are unused. Default: it does not.
+   */
+  readonly elastic?: { readonly buffer: number }
+  /** Whether the limit holds for the queue, or for each group of its jobs by itself. Default `'queue'`. */
+  readonly by?: 'queue' | 'group'
+  /** Queues that name the same scope share one limit. Default: the name of the queue. */
+  readonly scope?: string
+}
+
+const one = v.pipe(
+  exactly({
+    limit: whole(1, 1_000_000),
+    window: duration(1),
+    moderate: v.optional(v.boolean()),
+    elastic: v.optional(exactly({ buffer: whole(0) })),
+    by: v.optional(v.picklist(['queue', 'group'])),
+    scope: v.optional(v.custom<string>(isQueueName, `must be ${queueNameForm}`)),
+  }),
+  v.check(
+    ({ moderate, elastic }) => elastic === undefined || moderate === true,
+    '`elastic` needs `moderate: true`: only an even tempo can fall behind',
+  ),
+  v.check(
+    ({ limit, elastic }) => elastic === undefined || elastic.buffer < limit,
+    '`elastic.buffer` must be less than `limit`, or there is nothing to catch up with',
+  ),
+)
+
+const several = v.pipe(
+  v.array(one),
+  v.minLength(1, 'must name at least one window, or be left out'),
+  v.check(
+    (rules) => new Set(rules.map(({ window }) => window)).size === rules.length,
+    'must have different windows: of two with the same one only the lower limit would count',
+  ),
+  v.check(
+    (rules) => new Set(rules.map(({ by = 'queue', scope = '' }) => `${by} ${scope}`)).size <= 1,
+    'must have one `by` and one `scope` for all windows',
+  ),
+)
+
+// Not a union: an array of throttles passes for an object of them, and each mistake would be told twice.
+export const throttleSchema = v.lazy((given) => (Array.isArray(given) ? several : one))
+
+type Checked = v.InferOutput<typeof one>
+
+/** The throttle of a queue that checked options describe. */
+export function throttleOf(queue: string, options: Checked | readonly Checked[]): Throttle {
+  const all: readonly Checked[] = Array.isArray(options) ? options : [options as Checked]
+  const { scope = queue, by = 'queue' } = all[0]!
+  return {
+    scope,
+    by,
+    // By window, so that it does not matter in which order a process lists them.
+    rules: all
+      .map(({ limit, window, moderate = false, elastic }) => ({
+        limit,
+        windowMs: window,
+        moderate,
+        ...(elastic === undefined ? {} : { elasticBuffer: elastic.buffer }),
+      }))
+      .sort((a, b) => a.windowMs - b.windowMs),
+  }
+}

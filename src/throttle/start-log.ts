@@ -1,0 +1,44 @@
+/** The log of starts: when how many jobs of one scope, or of one of its groups, were permitted to start. Pure. */
+
+import type { ThrottleRule } from '../core/throttle.js'
+import type { Sight } from './stride.js'
+
+export interface Starts {
+  /** On the store's clock, in ms. */
+  readonly at: number
+  readonly count: number
+}
+
+/** Oldest first, each instant once. */
+export type StartLog = readonly Starts[]
+
+/**
+ * What a rule sees in the log. A start counts until it is older than the window, so that no closed window ever holds more
+ * than the limit.
+ */
+export function sightOf({ limit, windowMs, elasticBuffer = 0 }: ThrottleRule, log: StartLog, now: number): Sight {
+  const seen = log.filter(({ at }) => at >= now - windowMs)
+  return {
+    hits: seen.reduce((sum, { count }) => sum + count, 0),
+    opensAt: fewerFrom(limit, windowMs, log),
+    catchesUpAt: fewerFrom(limit - elasticBuffer, windowMs, log),
+  }
+}
+
+/** From when on fewer than `most` of the starts lie in the window: -Infinity where it never held so many. */
+function fewerFrom(most: number, windowMs: number, log: StartLog): number {
+  let later = 0
+  for (const { at, count } of log.toReversed()) {
+    later += count
+    if (later >= most) return at + windowMs + 1
+  }
+  return Number.NEGATIVE_INFINITY
+}
+
+/** With `count` starts more, and without those that no window of the rules sees any more. */
+export function logAfter(log: StartLog, count: number, windowMs: number, now: number): StartLog {
+  const seen = log.filter(({ at }) => at >= now - windowMs)
+  const last = seen.at(-1)
+  if (last?.at === now) return [...seen.slice(0, -1), { at: now, count: last.count + count }]
+  return [...seen, { at: now, count }]
+}

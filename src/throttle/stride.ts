@@ -1,0 +1,80 @@
+/**
+ * The stride of a throttle's rule: where on its grid the last start stood, and whether it may catch up. What a rule permits
+ * follows from it and from what the rule sees in the log of starts. Pure; every store decides by these functions, or by a
+ * translation of them that is tested against them. Instants are ms on the store's clock; places on the grid are whole µs, so
+ * that every store and every language reckons alike.
+ */
+
+import type { ThrottleRule } from '../core/throttle.js'
+
+export interface Stride {
+  /** The place on the grid of the last start, in µs. Absent where nothing started yet. */
+  readonly slotUs?: number
+  /** Starts since there was nothing to start, at most `limit`: with that many a tempo that fell behind may catch up. */
+  readonly credit: number
+}
+
+/** What a rule sees in the log of starts. */
+export interface Sight {
+  /** Starts in the closed window that ends now. */
+  readonly hits: number
+  /** From when on those of the log are fewer than the limit: -Infinity where they always were. */
+  readonly opensAt: number
+  /** From when on more than the buffer are unused, where the rule has one. */
+  readonly catchesUpAt: number
+}
+
+export const firstStride: Stride = { credit: 0 }
+
+/** From one place of the grid to the next; what is below 1 µs is dropped. */
+function spacingUs({ limit, windowMs }: ThrottleRule): number {
+  return Math.max(1, Math.floor((windowMs * 1_000) / limit))
+}
+
+/** How many jobs may start now, and, where none may, after how long one may: the window first, then the grid. */
+export function permitsOf(
+  rule: ThrottleRule,
+  { slotUs, credit }: Stride,
+  { hits, opensAt, catchesUpAt }: Sight,
+  now: number,
+): { readonly permits: number; readonly forMs: number } {
+  const { limit, moderate, elasticBuffer } = rule
+  const room = limit - hits
+  if (!moderate || limit === 1) return room > 0 ? { permits: room, forMs: 0 } : { permits: 0, forMs: opensAt - now }
+  const mayCatchUp = elasticBuffer !== undefined && credit >= limit
+  if (mayCatchUp && room > elasticBuffer) return { permits: room - elasticBuffer, forMs: 0 }
+  const leftUs = slotUs === undefined ? 0 : slotUs + spacingUs(rule) - now * 1_000
+  if (room > 0 && leftUs <= 0) return { permits: 1, forMs: 0 }
+  const evenly = Math.max(Math.ceil(leftUs / 1_000), opensAt - now)
+  return { permits: 0, forMs: mayCatchUp ? Math.min(evenly, catchesUpAt - now) : evenly }
+}
+
+/**
+ * The stride after `starts` jobs have started; `sight` is that before them. A start that comes late takes the latest place of
+ * the grid, and the next may come that much sooner after it; where the window held it back the grid begins anew there.
+ */
+export function strideAfter(
+  rule: ThrottleRule,
+  { slotUs, credit: before }: Stride,
+  { opensAt }: Sight,
+  starts: number,
+  now: number,
+): Stride {
+  const { limit, moderate } = rule
+  if (!moderate || limit === 1) return firstStride
+  const credit = Math.min(limit, before + starts)
+  const nowUs = now * 1_000
+  // Nothing was there to start before: it is not late, and the grid begins with it.
+  if (slotUs === undefined || before === 0) return { slotUs: nowUs, credit }
+  const spacing = spacingUs(rule)
+  const dueUs = Math.max(slotUs + spacing, opensAt * 1_000)
+  // It catches up: the grid stays where it is.
+  if (nowUs < dueUs) return { slotUs, credit }
+  return { slotUs: dueUs + Math.floor((nowUs - dueUs) / spacing) * spacing, credit }
+}
+
+/** The stride once there is nothing to start: neither what was missed nor a late start counts from then on. */
+export function strideAtRest({ moderate, limit }: ThrottleRule, lastAt: number | undefined): Stride {
+  if (lastAt === undefined || !moderate || limit === 1) return firstStride
+  return { slotUs: lastAt * 1_000, credit: 0 }
+}

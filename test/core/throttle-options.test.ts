@@ -1,0 +1,110 @@
+/** The options of a throttle: what they mean, and which are refused with which words. */
+import { describe, expect, it } from 'vitest'
+import { ConfigError } from '#src/core/errors.js'
+import { parsed } from '#src/core/option-check.js'
+import type { Throttle } from '#src/core/throttle.js'
+import { throttleOf, throttleSchema } from '#src/core/throttle-options.js'
+
+function throttle(options: unknown): Throttle {
+  return throttleOf('mail', parsed(throttleSchema, options, 'the throttle'))
+}
+
+/** The issues of options that are refused, as `path: message`. */
+function mistakes(options: unknown): string[] {
+  try {
+    throttle(options)
+  } catch (error) {
+    expect(error).toBeInstanceOf(ConfigError)
+    return (error as ConfigError).issues.map((issue) => `${issue.path}: ${issue.message}`)
+  }
+  return []
+}
+
+const ten = { limit: 10, window: '1m' }
+
+describe('the throttle of a queue', () => {
+  it('counts by queue, in a scope of its own, not evenly, where nothing else is said', () => {
+    expect(throttle(ten)).toEqual({
+      scope: 'mail',
+      by: 'queue',
+      rules: [{ limit: 10, windowMs: 60_000, moderate: false }],
+    })
+  })
+
+  it('is what its options say', () => {
+    expect(throttle({ ...ten, moderate: true, elastic: { buffer: 3 }, by: 'group', scope: 'api' })).toEqual({
+      scope: 'api',
+      by: 'group',
+      rules: [{ limit: 10, windowMs: 60_000, moderate: true, elasticBuffer: 3 }],
+    })
+  })
+
+  it('of several windows is the same in whatever order they are listed', () => {
+    const perSecond = { limit: 3, window: 1_000, scope: 'api' }
+    const perHour = { limit: 300, window: '1h', scope: 'api' }
+
+    expect(throttle([perHour, perSecond])).toEqual(throttle([perSecond, perHour]))
+    expect(throttle([perHour, perSecond]).rules.map(({ windowMs }) => windowMs)).toEqual([1_000, 3_600_000])
+  })
+
+  it('may have the least and the largest numbers there are', () => {
+    expect(mistakes({ limit: 1, window: 1 })).toEqual([])
+    expect(mistakes({ limit: 1_000_000, window: '1w' })).toEqual([])
+    expect(mistakes({ ...ten, moderate: true, elastic: { buffer: 9 } })).toEqual([])
+  })
+
+  it.each<[string, unknown, string[]]>([
+    ['a limit of 0', { ...ten, limit: 0 }, ['limit: must be a whole number from 1 to 1000000; got 0']],
+    [
+      'a limit above a million',
+      { ...ten, limit: 1_000_001 },
+      ['limit: must be a whole number from 1 to 1000000; got 1000001'],
+    ],
+    ['half a limit', { ...ten, limit: 1.5 }, ['limit: must be a whole number from 1 to 1000000; got 1.5']],
+    ['no limit', { window: '1s' }, ['limit: is missing']],
+    ['no window', { limit: 1 }, ['window: is missing']],
+    ['a window of 0', { limit: 1, window: 0 }, ['window: must be at least 1 ms; got 0']],
+    [
+      'a buffer below 0',
+      { ...ten, moderate: true, elastic: { buffer: -1 } },
+      ['elastic.buffer: must be a whole number of at least 0; got -1'],
+    ],
+    ['elastic without its buffer', { ...ten, moderate: true, elastic: {} }, ['elastic.buffer: is missing']],
+    ['an option that there is not', { ...ten, burst: 5 }, ['burst: is not an option; check its spelling']],
+    [
+      'a scope with a space',
+      { ...ten, scope: 'a b' },
+      [expect.stringContaining('scope: must be ') as unknown as string],
+    ],
+    [
+      'no windows at all',
+      [],
+      [expect.stringContaining('(options): must name at least one window, or be left out; got ') as unknown as string],
+    ],
+  ])('is refused with %s', (_, options, expected) => {
+    expect(mistakes(options)).toEqual(expected)
+  })
+
+  it('is refused where it is elastic and not even, or has nothing to catch up with', () => {
+    const [uneven] = mistakes({ ...ten, elastic: { buffer: 0 } })
+    expect(uneven).toContain('`elastic` needs `moderate: true`: only an even tempo can fall behind')
+    const [idle] = mistakes({ ...ten, moderate: true, elastic: { buffer: 10 } })
+    expect(idle).toContain('`elastic.buffer` must be less than `limit`, or there is nothing to catch up with')
+  })
+
+  it('of several windows is refused where two are the same, or differ in what they count', () => {
+    const [same] = mistakes([ten, { limit: 5, window: 60_000 }])
+    expect(same).toContain('must have different windows: of two with the same one only the lower limit would count')
+    const one = 'must have one `by` and one `scope` for all windows'
+    expect(mistakes([ten, { limit: 5, window: 1, by: 'group' }])[0]).toContain(one)
+    expect(mistakes([ten, { limit: 5, window: 1, scope: 'api' }])[0]).toContain(one)
+    expect(mistakes([ten, { limit: 5, window: 1, by: 'queue' }])).toEqual([])
+  })
+
+  it('tells each mistake of several windows once, and in which of them it is', () => {
+    expect(mistakes([ten, { limit: 0, window: 'x' }]).map((issue) => issue.split(':')[0])).toEqual([
+      '1.limit',
+      '1.window',
+    ])
+  })
+})

@@ -1,0 +1,208 @@
+/** The arming of a throttle: what a restart, another server or a clock set back may make it forget. */
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import type { ThrottleRule } from '#src/core/throttle.js'
+import { type Arming, armed, armedTempo, firstArming } from '#src/throttle/arming.js'
+import { decide, firstTempo, permitted, type Tempo } from '#src/throttle/tempo.js'
+import { anyRules, mostIn, startsIn, stepsFor, type TrialStep } from './trial.js'
+
+const minuteMs = 60_000
+const rule = (limit: number, windowMs: number): ThrottleRule => ({ limit, windowMs, moderate: false })
+const short = [rule(10, minuteMs)]
+const long = [rule(10, 60 * minuteMs)]
+
+/** What a store holds of a throttle. */
+interface Held {
+  readonly tempo: Tempo
+  readonly arming: Arming
+}
+
+/** A store that may be replaced by a copy of it as it was, and whose clock may be set back. */
+class Server {
+  readonly #rules: readonly ThrottleRule[]
+  /** What was held, and from when on, by a clock that nobody sets. */
+  readonly #history: { readonly trueAt: number; readonly held: Held }[] = []
+  #held: Held
+  #run = 0
+  #offMs = 0
+
+  constructor(rules: readonly ThrottleRule[], trueAt: number) {
+    this.#rules = rules
+    this.#held = { tempo: firstTempo(rules), arming: firstArming('0', trueAt) }
+  }
+
+  /** Another takes its place, which has not heard of the last `tailMs`. */
+  failOver(trueAt: number, tailMs: number): void {
+    this.#run += 1
+    const known = this.#history.filter((one) => one.trueAt <= trueAt - tailMs)
+    this.#held = known.at(-1)?.held ?? this.#held
+  }
+
+  setBack(byMs: number): void {
+    this.#offMs -= byMs
+  }
+
+  claim(trueAt: number, want: number): number {
+    const now = trueAt + this.#offMs
+    const { tempo, arming: before } = this.#held
+    const arming = armed(before, this.#rules, String(this.#run), now)
+    const at = Math.max(now, arming.lastAt ?? now)
+    const state = armedTempo(tempo, this.#rules, before, arming)
+    const isQuiet = arming.quietUntil !== undefined && arming.quietUntil > at
+    const { granted, state: after } = isQuiet ? { granted: 0, state } : decide(state, this.#rules, at, want, 1_000)
+    this.#held = { tempo: after, arming: granted > 0 ? { ...arming, lastAt: at } : arming }
+    this.#history.push({ trueAt, held: this.#held })
+    return granted
+  }
+}
+
+type Mishap = { readonly failsOverMs?: number; readonly setsBackMs?: number }
+
+const mishap: fc.Arbitrary<Mishap> = fc.oneof(
+  { weight: 12, arbitrary: fc.constant({}) },
+  { weight: 2, arbitrary: fc.record({ failsOverMs: fc.integer({ min: 0, max: 2_000 }) }) },
+  { weight: 1, arbitrary: fc.record({ setsBackMs: fc.constantFrom(1, 900, 1_000, 1_001, 5_000, 3_600_000) }) },
+)
+
+const trial = anyRules.chain((rules) =>
+  fc.tuple(fc.constant(rules), fc.array(fc.tuple(stepsFor(rules, 1), mishap), { minLength: 2, maxLength: 60 })),
+)
+
+function startsOf(rules: readonly ThrottleRule[], steps: readonly (readonly [readonly TrialStep[], Mishap])[]) {
+  const server = new Server(rules, 0)
+  let step = -1
+  // One start that no tail forgets: where nothing is known of any, nothing is charged.
+  const begun = { afterMs: 0, arriving: 1, want: 1 }
+  const settled = { afterMs: 5_000, arriving: 0, want: 0 }
+  const all = [begun, settled, ...steps.map(([[one]]) => ({ ...one!, arriving: 20, want: Math.max(1, one!.want) }))]
+  return startsIn((now, want) => {
+    step += 1
+    const { failsOverMs, setsBackMs } = steps[step - 1]?.[1] ?? {}
+    if (failsOverMs !== undefined) server.failOver(now, failsOverMs)
+    if (setsBackMs !== undefined) server.setBack(setsBackMs)
+    return server.claim(now, want)
+  }, all)
+}
+
+describe('a short window', () => {
+  it('never holds more than its limit, though starts of two seconds are forgotten and the clock is set back', () => {
+    fc.assert(
+      fc.property(trial, ([rules, steps]) => {
+        const starts = startsOf(rules, steps)
+        for (const { limit, windowMs } of rules) expect(mostIn(windowMs, starts)).toBeLessThanOrEqual(limit)
+      }),
+      { seed: 6, numRuns: 3_000 },
+    )
+  })
+
+  it('is silent for its length and a ms after a restart, and then goes on', () => {
+    const begun: Arming = { ...firstArming('a', 0), lastAt: 0 }
+    const after = armed(begun, short, 'b', 1_000)
+
+    expect(after).toEqual({
+      run: 'b',
+      count: 1,
+      at: 1_000,
+      shiftMs: 0,
+      lastAt: 1_000,
+      quietUntil: 1_000 + minuteMs + 1,
+    })
+    expect(armed(after, short, 'b', 1_001)).toBe(after)
+  })
+
+  it('of ten minutes is short, a ms more is long', () => {
+    const begun: Arming = { ...firstArming('a', 0), lastAt: 0 }
+
+    expect(armed(begun, [rule(1, 600_000)], 'b', 5).quietUntil).toBe(600_006)
+    expect(armed(begun, [rule(1, 600_001)], 'b', 5).quietUntil).toBeUndefined()
+  })
+
+  it('is as silent as the longest of the short ones', () => {
+    const begun: Arming = { ...firstArming('a', 0), lastAt: 0 }
+    expect(armed(begun, [rule(1, 1_000), rule(5, 9_000), ...long], 'b', 5).quietUntil).toBe(9_006)
+  })
+
+  it('that is silent already is silent until the later of both ends', () => {
+    const quiet: Arming = { ...firstArming('a', 0), lastAt: 0, quietUntil: 500_000 }
+    expect(armed(quiet, short, 'b', 5).quietUntil).toBe(500_000)
+  })
+})
+
+describe('a throttle in which nothing started', () => {
+  it('forgets nothing, and so is neither silent nor charged', () => {
+    const arming = armed(firstArming('a', 0), [...short, ...long], 'b', 5)
+    expect(arming).toEqual(firstArming('b', 5))
+    expect(armedTempo(firstTempo(long), long, firstArming('a', 0), { ...arming, count: 1 }).log).toEqual([])
+  })
+})
+
+describe('a long window', () => {
+  /** So many may start after a restart, where the latest of three starts was so long before it. */
+  const left = (gapMs: number) => {
+    const tempo = decide(firstTempo(long), long, 0, 3, 9).state
+    const before: Arming = { ...firstArming('a', 0), lastAt: 0 }
+    const arming = armed(before, long, 'b', gapMs)
+    return permitted(armedTempo(tempo, long, before, arming), long, gapMs).permits
+  }
+
+  it('is charged with what would have fitted since its last start, rounded up', () => {
+    expect(left(0)).toBe(7)
+    expect(left(1)).toBe(6)
+    expect(left(6 * minuteMs)).toBe(6)
+    expect(left(6 * minuteMs + 1)).toBe(5)
+    expect(left(30 * minuteMs)).toBe(2)
+  })
+
+  it('is charged nothing where nothing had started in it', () => {
+    const tempo = decide(firstTempo(long), long, 0, 3, 9).state
+    const before: Arming = { ...firstArming('a', 0), lastAt: 0 }
+    const arming = armed(before, long, 'b', 500 * minuteMs)
+    expect(armedTempo(tempo, long, before, arming)).toEqual(firstTempo(long))
+  })
+
+  it('counts as having started last when it was armed: what it is charged never lies ahead', () => {
+    const before: Arming = { ...firstArming('a', 0), lastAt: 0 }
+    expect(armed(before, long, 'b', 30 * minuteMs).lastAt).toBe(30 * minuteMs)
+  })
+
+  it('is charged once for each restart', () => {
+    const tempo = decide(firstTempo(long), long, 0, 3, 9).state
+    const arming = armed({ ...firstArming('a', 0), lastAt: 0 }, long, 'b', 1)
+    expect(armedTempo(tempo, long, arming, arming)).toBe(tempo)
+  })
+})
+
+describe('a clock that is set back', () => {
+  const even = [{ limit: 10, windowMs: minuteMs, moderate: true }]
+
+  it('by a second at most stands still', () => {
+    const begun: Arming = { ...firstArming('a', 0), lastAt: 50_000 }
+    expect(armed(begun, short, 'a', 49_000)).toBe(begun)
+  })
+
+  it('by more takes the latest start for one of now, keeps the distances between starts, and is silent', () => {
+    const tempo = decide(decide(firstTempo(even), even, 50_000, 1, 9).state, even, 56_000, 1, 9).state
+    const before: Arming = { ...firstArming('a', 0), lastAt: 56_000 }
+    const arming = armed(before, even, 'a', 9_000)
+
+    expect(arming).toMatchObject({ count: 1, at: 9_000, shiftMs: -47_000, lastAt: 9_000 })
+    expect(arming.quietUntil).toBe(9_000 + minuteMs + 1)
+    expect(armedTempo(tempo, even, before, arming)).toEqual({
+      log: [
+        { at: 3_000, count: 1 },
+        { at: 9_000, count: 1 },
+      ],
+      strides: [{ slotUs: 9_000_000, credit: 2 }],
+    })
+  })
+
+  it('while it was silent lets the silence last as long as it would have', () => {
+    const quiet: Arming = { ...firstArming('a', 0), lastAt: 50_000, quietUntil: 150_000 }
+    expect(armed(quiet, short, 'a', 10_000).quietUntil).toBe(110_000)
+  })
+
+  it('which began anew is told how long ago the latest start was', () => {
+    const begun: Arming = { ...firstArming('a', 0), lastAt: 500_000 }
+    expect(armed(begun, short, 'b', 10, 7_000)).toMatchObject({ shiftMs: -506_990, lastAt: 10 })
+  })
+})

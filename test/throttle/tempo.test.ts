@@ -1,0 +1,252 @@
+/** The tempo of a throttle: its windows, its even spacing, and what it says to those whom it denies. */
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import type { ThrottleRule } from '#src/core/throttle.js'
+import { decide, firstTempo, permitted, type Tempo, tempoAtRest } from '#src/throttle/tempo.js'
+import { seededRandom } from '../seeded-random.js'
+import { anyRule, anyRules, mostIn, type Pace, startsIn, stepsFor, trials } from './trial.js'
+
+const runs = { seed: 6, numRuns: 2_000 }
+const moderated = anyRule.map(({ limit, windowMs }): ThrottleRule => ({ limit: limit + 1, windowMs, moderate: true }))
+const plain = (limit: number, windowMs: number): ThrottleRule => ({ limit, windowMs, moderate: false })
+
+function tempoOf(rules: readonly ThrottleRule[]): Pace {
+  let state = firstTempo(rules)
+  return (now, want, ready) => {
+    const decision = decide(state, rules, now, want, ready)
+    state = decision.state
+    return decision.granted
+  }
+}
+
+/** INCR and PEXPIRE: what is counted is forgotten all at once. */
+function fixedWindow([rule]: readonly ThrottleRule[]): Pace {
+  let hits = 0
+  let endsAt = 0
+  return (now, want, ready) => {
+    if (now >= endsAt) {
+      hits = 0
+      endsAt = now + rule!.windowMs
+    }
+    const granted = Math.max(0, Math.min(want, ready, rule!.limit - hits))
+    hits += granted
+    return granted
+  }
+}
+
+/** The same tempo, asked with the clocks of two machines in turn that are an hour apart from the true one. */
+function skewed(rules: readonly ThrottleRule[]): Pace {
+  const pace = tempoOf(rules)
+  let asked = 0
+  return (now, want, ready) => {
+    asked += 1
+    return pace(now + (asked % 2 === 0 ? 3_600_000 : -3_600_000), want, ready)
+  }
+}
+
+/** Whether the pace keeps every window of the rules in one trial. */
+function keeps(make: (rules: readonly ThrottleRule[]) => Pace) {
+  return fc.property(trials(), ([rules, steps]) => {
+    const starts = startsIn(make(rules), steps)
+    for (const { limit, windowMs } of rules) expect(mostIn(windowMs, starts)).toBeLessThanOrEqual(limit)
+  })
+}
+
+describe('the windows of a throttle', () => {
+  it('hold no more starts than their limits, wherever they begin and whatever the rules are', () => {
+    fc.assert(keeps(tempoOf), runs)
+  })
+
+  it('are not kept by an algorithm that forgets all starts at once, and this test notices', () => {
+    expect(fc.check(keeps(fixedWindow), runs).failed).toBe(true)
+  })
+
+  it('are not kept where each claimer goes by its own clock, and this test notices', () => {
+    expect(fc.check(keeps(skewed), runs).failed).toBe(true)
+  })
+
+  it('are used up: whoever asks at every ms is granted the limit in each, and a ms more for its strict edge', () => {
+    fc.assert(
+      fc.property(fc.integer({ min: 1, max: 6 }), fc.integer({ min: 1, max: 50 }), (limit, windowMs) => {
+        const steps = Array.from({ length: 300 }, () => ({ afterMs: 1, arriving: limit, want: limit }))
+        const starts = startsIn(tempoOf([plain(limit, windowMs)]), steps)
+        expect(starts.reduce((sum, { count }) => sum + count, 0)).toBe(limit * Math.ceil(300 / (windowMs + 1)))
+      }),
+      runs,
+    )
+  })
+
+  it('hold a start for exactly their length', () => {
+    const rules = [plain(1, 1_000)]
+    const { state } = decide(firstTempo(rules), rules, 5_000, 1, 9)
+
+    expect(decide(state, rules, 6_000, 1, 9)).toMatchObject({ granted: 0, forMs: 1 })
+    expect(decide(state, rules, 6_001, 1, 9)).toMatchObject({ granted: 1, forMs: 0 })
+  })
+
+  it('are no more than is wanted and than there is', () => {
+    const rules = [plain(9, 1_000)]
+    expect(decide(firstTempo(rules), rules, 0, 2, 5).granted).toBe(2)
+    expect(decide(firstTempo(rules), rules, 0, 5, 2).granted).toBe(2)
+    expect(decide(firstTempo(rules), rules, 0, 5, 0)).toEqual({ granted: 0, forMs: 0, state: firstTempo(rules) })
+  })
+})
+
+describe('a denial', () => {
+  it('says to the ms after how long one may start, whatever the rules are', () => {
+    fc.assert(
+      fc.property(trials(), ([rules, steps]) => {
+        let state = firstTempo(rules)
+        const starts = startsIn((now, want, ready) => {
+          const decision = decide(state, rules, now, want, ready)
+          const { forMs } = decision
+          if (forMs > 0) {
+            expect(decision.granted).toBe(0)
+            expect(permitted(state, rules, now + forMs - 1).permits).toBe(0)
+            expect(permitted(state, rules, now + forMs).permits).toBeGreaterThan(0)
+          } else expect(decision.granted).toBeGreaterThan(ready > 0 ? 0 : -1)
+          state = decision.state
+          return decision.granted
+        }, steps)
+        return starts.length >= 0
+      }),
+      runs,
+    )
+  })
+
+  it('changes nothing as long as there are jobs', () => {
+    fc.assert(
+      fc.property(anyRules, (rules) => {
+        const full = decide(firstTempo(rules), rules, 9, 20, 30).state
+        const { granted, state } = decide(full, rules, 9, 1, 1)
+        if (granted === 0) expect(state).toBe(full)
+      }),
+      runs,
+    )
+  })
+})
+
+describe('an even tempo', () => {
+  it('gives one at a time, and after each the next comes sooner by no more than it came late', () => {
+    fc.assert(
+      fc.property(
+        moderated.chain((rule) => fc.tuple(fc.constant(rule), stepsFor([rule]))),
+        ([rule, steps]) => {
+          const rules = [rule]
+          const spacingUs = Math.floor((rule.windowMs * 1_000) / rule.limit)
+          let state: Tempo = firstTempo(rules)
+          let readyAt: number | undefined
+          let last: { readonly at: number; readonly lateMs: number } | undefined
+          startsIn((now, want, ready) => {
+            if (ready > 0) readyAt ??= now
+            const opensAt = ready > 0 ? readyAt! + permitted(state, rules, readyAt!).forMs : now
+            const decision = decide(state, rules, now, want, ready)
+            state = decision.state
+            expect(decision.granted).toBeLessThanOrEqual(1)
+            if (decision.granted === 0) return 0
+            // Instants are whole ms, places on the grid are not.
+            if (last !== undefined)
+              expect((now - last.at) * 1_000).toBeGreaterThan(spacingUs - last.lateMs * 1_000 - 1_000)
+            last = { at: now, lateMs: now - opensAt }
+            readyAt = ready > 1 ? now : undefined
+            return 1
+          }, steps)
+        },
+      ),
+      runs,
+    )
+  })
+
+  it('uses every place in its window, though claimers come late', () => {
+    const rules = [{ limit: 60, windowMs: 60_000, moderate: true }]
+    // Late by up to 700 ms, never by a whole place.
+    const lateMs = (i: number) => (i * 379) % 701
+    const steps = Array.from({ length: 60 }, (_, i) => ({
+      afterMs: i === 0 ? 0 : 1_000 + lateMs(i) - lateMs(i - 1),
+      arriving: 2,
+      want: 5,
+    }))
+    expect(startsIn(tempoOf(rules), steps).length).toBe(60)
+  })
+
+  it('is off where the limit is 1', () => {
+    const rules = [{ limit: 1, windowMs: 1_000, moderate: true }]
+    const { state } = decide(firstTempo(rules), rules, 0, 9, 9)
+    expect(state.strides).toEqual([{ credit: 0 }])
+    expect(permitted(state, rules, 1_001)).toEqual({ permits: 1, forMs: 0 })
+  })
+
+  it('that is not elastic never catches up', () => {
+    const rules = [{ limit: 5, windowMs: 1_000, moderate: true }]
+    const { state } = decide(firstTempo(rules), rules, 0, 1, 99)
+    expect(decide(state, rules, 900, 9, 99).granted).toBe(1)
+  })
+
+  it('that comes after a pause without jobs is not late: the next comes a whole spacing after it', () => {
+    const rules = [{ limit: 5, windowMs: 1_000, moderate: true }]
+    const rested = decide(firstTempo(rules), rules, 0, 1, 1).state
+    const { state } = decide(rested, rules, 590, 1, 2)
+    expect(decide(state, rules, 590, 1, 1).forMs).toBe(200)
+  })
+
+  it('keeps its spacing where it was held back by its window', () => {
+    const rules = [{ limit: 3, windowMs: 9_000, moderate: true }]
+    const started = [0, 5_900, 6_000, 9_001].reduce((state, now) => {
+      const { granted, state: after } = decide(state, rules, now, 1, 9)
+      expect(granted).toBe(1)
+      return after
+    }, firstTempo(rules))
+    expect(decide(started, rules, 9_001, 1, 9).forMs).toBe(5_900)
+
+    const held = decide(started, rules, 14_901, 1, 9).state
+    expect(decide(held, rules, 14_901, 1, 9).forMs).toBe(3_000)
+  })
+})
+
+describe('an elastic tempo', () => {
+  const elastic = (elasticBuffer: number) => [{ limit: 4, windowMs: 4_000, moderate: true, elasticBuffer }]
+  /** Four starts on time from 0 to 3,000, with jobs left. */
+  const warm = (rules: readonly ThrottleRule[]) =>
+    [0, 1_000, 2_000, 3_000].reduce((state, now) => decide(state, rules, now, 1, 9).state, firstTempo(rules))
+
+  it('catches up as far as its buffer leaves it, once so many as its limit have started', () => {
+    for (const buffer of [0, 1, 2]) {
+      const rules = elastic(buffer)
+      // In the window from 2,500 to 6,500 there is only the start of 3,000.
+      expect(decide(warm(rules), rules, 6_500, 9, 9).granted).toBe(3 - buffer)
+    }
+  })
+
+  it('does not before', () => {
+    const rules = elastic(0)
+    const three = [0, 1_000, 2_000].reduce((state, now) => decide(state, rules, now, 1, 9).state, firstTempo(rules))
+    expect(decide(three, rules, 6_500, 9, 9).granted).toBe(1)
+  })
+
+  it('does not after there was nothing to start, though its jobs are back', () => {
+    const rules = elastic(0)
+    const rested = decide(warm(rules), rules, 3_500, 1, 0).state
+    expect(rested).toEqual(tempoAtRest(warm(rules), rules))
+    expect(decide(rested, rules, 6_500, 9, 9).granted).toBe(1)
+  })
+
+  it('reaches its limit in ten minutes, with eight claimers that each sleep for up to three places, and no window holds more', () => {
+    const rules = [{ limit: 60, windowMs: 60_000, moderate: true, elasticBuffer: 0 }]
+    for (let seed = 1; seed <= 20; seed++) {
+      const random = seededRandom(seed)
+      const pace = tempoOf(rules)
+      const polls = Array.from({ length: 8 }, () => {
+        let at = 0
+        return Array.from({ length: 450 }, () => (at += Math.floor(random() * 3_000)))
+      })
+      const asked = polls.flat().sort((a, b) => a - b)
+      const steps = asked.map((at, i) => ({ afterMs: at - (asked[i - 1] ?? 0), arriving: 10, want: 10 }))
+      const starts = startsIn(pace, steps)
+      const ended = starts[0]!.at + 600_000
+      const total = starts.filter(({ at }) => at < ended).reduce((sum, { count }) => sum + count, 0)
+
+      expect(total).toBeGreaterThanOrEqual(594)
+      expect(mostIn(60_000, starts)).toBe(60)
+    }
+  })
+})
