@@ -14,6 +14,15 @@
  * of this contract hold in each of them: fences and leads are the shard's, bounds are divided by their number. In its morgue
  * an id has an entry of its own beside the live job. The rules of merging are in `core/payloads`.
  *
+ * A ready job of a group (`NewJob.group`) waits in the lane of that group; those without stand in the lane `''`. Where any
+ * lane of a group is there, or limits count by group, a claim goes round the lanes (`core/turns`): each in its turn, at most
+ * its share of what is left to grant, in the queue's order within a lane. Suspects stand in no lane.
+ *
+ * Limits — a throttle, `maxRunning`, a hold — bound what claims are granted, alone or in company, and nothing else: what
+ * they deny stays ready, and is *shut*. A throttle counts the jobs that claims take, by `throttle/tempo`, over all queues and
+ * shards of its scope; permits are not given back. `maxRunning` counts claims that are not settled. A shut job is no reason
+ * to ring, nor for `wait` to resolve, until it is open again, which is a change like a job's falling due.
+ *
  * The memory store is the executable specification; `testing/contract` holds the cases that every store passes.
  */
 
@@ -21,15 +30,18 @@ import type { Payload } from '../core/codec.js'
 import type { Progress } from '../core/job.js'
 import type { ScoredPayload } from '../core/payloads.js'
 import type { Exclusive, Kept, Merge } from '../core/queue.js'
+import type { Throttle } from '../core/throttle.js'
 import type { Records } from './job-records.js'
 import type { StoreHealth } from './store-health.js'
+import type { Throttles } from './throttles.js'
 import type { WorkerRegistry } from './worker-registry.js'
 
 export interface Store {
   readonly traits: StoreTraits
   /**
    * Declares queues. Kind, order and `exclusive` are fixed at first use: another value throws `ConfigConflictError` and
-   * opens nothing. Of shards the stored number counts. Every other setting is the latest open's. Opening again is harmless.
+   * opens nothing; so does `ThrottleConflictError` for another throttle than the stored one. Of shards the stored number
+   * counts. Every other setting is the latest open's. Opening again is harmless.
    */
   open(queues: readonly QueueSettings[]): Promise<StoredQueue[]>
   /**
@@ -77,6 +89,8 @@ export interface Store {
   /** Releases everything. Calls under way are finished or rejected with `ClosedError`. Closing twice is harmless. */
   close(): Promise<void>
   readonly records?: Records
+  /** With the trait `throttled`. */
+  readonly throttles?: Throttles
   readonly workers?: WorkerRegistry
   readonly health?: StoreHealth
 }
@@ -125,6 +139,10 @@ export interface QueueSettings {
    * (rounded up). Default 1.
    */
   readonly shards?: number
+  /** Absent: as stored, at first none. */
+  readonly throttle?: Throttle
+  /** Most claims at a time over all shards, or of each group; of groups in a queue of one shard only. Default: no limit. */
+  readonly maxRunning?: number | { readonly perGroup: number }
   /** Bounds for kept results; the age of each comes with its settle. */
   readonly resultsCount?: number
   readonly dead: Kept
@@ -137,6 +155,8 @@ export interface StoredQueue {
   readonly exclusive: Exclusive
   /** 1 for a plain queue on a store that does not spread it. */
   readonly shards: number
+  readonly throttle?: Throttle
+  readonly maxRunning?: number | { readonly perGroup: number }
   readonly paused: boolean
   readonly draining: boolean
 }
@@ -157,6 +177,7 @@ export interface NewJob {
   readonly meta?: Payload
   /** 0 in an ordered queue. */
   readonly priority: number
+  /** The lane it waits in, and what limits by group count it by. The one of the first payload of an id is the job's. */
   readonly group?: string
   /**
    * Ordered queues only: where the payload stands among those of its id; finite. Absent: the stamp that the job takes, in
@@ -214,7 +235,8 @@ export interface Claimed {
   readonly buried: Buried[]
   /**
    * Per queue that was asked and granted nothing: why, and after how long it is worth asking again. Besides, and also
-   * where the queue granted, `'suspect'` where suspects are left behind: somebody must make room for an `alone` claim.
+   * where the queue granted, `'suspect'` where suspects are left behind: somebody must make room for an `alone` claim; and
+   * `'throttled'` or `'full'` where ready jobs are left behind and its limits deny all of them.
    */
   readonly waits: Wait[]
   /** With `heads`: per entry of `from`, ms since its oldest ready job was due; absent where none is ready. */
@@ -268,13 +290,13 @@ export interface Buried {
   readonly reason: string
 }
 
-/** 'throttled' and 'full' belong to stores with those traits. */
+/** `'full'`: what runs must end first. Where some jobs are held back by time and others by what runs, it is `'throttled'`. */
 export interface Wait {
   readonly queue: string
   /** Where the queue was asked by shard, or is ordered. */
   readonly shard?: number
   readonly reason: 'empty' | 'scheduled' | 'paused' | 'throttled' | 'full' | 'suspect'
-  /** Until something changes by itself — a scheduled job falls due or a lease ends; absent where nothing will. */
+  /** Until something changes by itself — a scheduled job falls due, a lease ends, a limit opens; absent where nothing will. */
   readonly forMs?: number
   /**
    * This claimer leads: it alone asks again when `forMs` is over, be it with a limit of 0; the others wait for a ring.
@@ -310,10 +332,20 @@ export type SettleItem = ClaimKey &
         readonly reason?: string
       }
     /** Not counted; due again after `delayMs`, with 0 in its old place and, if it was suspect, still suspect. */
-    | { readonly kind: 'release'; readonly delayMs: number }
+    | {
+        readonly kind: 'release'
+        readonly delayMs: number
+        readonly hold?: Hold
+      }
     | { readonly kind: 'bury'; readonly error?: string; readonly reason?: string }
     | { readonly kind: 'cancel'; readonly reason?: string }
   )
+
+/** Nothing of the queue, or of the job's group in it, is granted for so long; a longer hold stays. A job without a group holds the whole queue. */
+export interface Hold {
+  readonly of: 'queue' | 'group'
+  readonly forMs: number
+}
 
 export type SettleAnswer = 'ok' | 'lost' | 'gone'
 

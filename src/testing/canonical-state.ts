@@ -15,6 +15,42 @@ export interface CanonicalState {
   readonly now: number
   /** By name and shard. */
   readonly queues: readonly CanonicalQueue[]
+  /** By scope. */
+  readonly throttles: readonly CanonicalThrottle[]
+}
+
+/** What a throttle has counted. Instants are told by their distance from now. */
+export interface CanonicalThrottle {
+  readonly scope: string
+  readonly by: 'queue' | 'group'
+  /** `ruleText` of each. */
+  readonly rules: readonly string[]
+  /** By name. */
+  readonly queues: readonly string[]
+  /** How often it was armed since something started in it. */
+  readonly armings: number
+  /** Ms until its silence ends; null where it is not silent. */
+  readonly quietInMs: number | null
+  /** By group, or of `''`; those in which nothing has started for the longest window are left out. */
+  readonly tempos: readonly CanonicalTempo[]
+}
+
+export interface CanonicalTempo {
+  readonly group: string
+  /** Oldest first; those that no window sees are left out. */
+  readonly starts: readonly { readonly agoMs: number; readonly count: number }[]
+  /** Of each rule how long ago the place of its last start on the grid was, in µs, or null; and its credit. */
+  readonly strides: readonly { readonly slotAgoUs: number | null; readonly credit: number }[]
+}
+
+/** The lanes of a queue. */
+export interface CanonicalLanes {
+  /** Those that are open; the first is next. */
+  readonly turns: readonly string[]
+  /** Those that open by themselves, sorted; `inMs` is 0 or less where nobody has come by since. */
+  readonly shut: readonly { readonly group: string; readonly inMs: number }[]
+  /** Groups that are held back, sorted. */
+  readonly held: readonly { readonly group: string; readonly inMs: number }[]
 }
 
 /** A queue; of an ordered one, one of its shards. Bounds are those of the shard. */
@@ -31,6 +67,13 @@ export interface CanonicalQueue {
   readonly resultsCount: number | null
   readonly deadAgeMs: number | null
   readonly deadCount: number | null
+  readonly maxRunning: number | { readonly perGroup: number } | null
+  /** The scope of its throttle; null where it has none. */
+  readonly throttle: string | null
+  /** Ms until it is held back no longer, or until its throttle opens; null where it is not. */
+  readonly heldInMs: number | null
+  readonly shutInMs: number | null
+  readonly lanes: CanonicalLanes
   readonly paused: boolean
   readonly draining: boolean
   readonly processed: number
@@ -73,7 +116,6 @@ export interface CanonicalJob {
   /** What waits beside a running job of an ordered queue; null where nothing does. */
   readonly beside: CanonicalBeside | null
   readonly priority: number
-  /** Null also where the store has no trait `groups` and drops it. */
   readonly group: string | null
   /** The place in line, µs: of a scheduled job its due time. Of an ended job the last one it had. */
   readonly stamp: number

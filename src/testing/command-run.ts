@@ -66,6 +66,12 @@ export class CommandRun {
         await store.close()
         this.#handles[command.handle] = await this.#harness.open()
         return undefined
+      case 'restart':
+        return this.#harness.restart()
+      case 'throttle':
+        return store.throttles?.state(command.queue, command.group)
+      case 'set throttle':
+        return store.throttles?.set(command.queue, command.rules)
       case 'depth':
         return store.depth(command.queues)
       case 'workers':
@@ -118,6 +124,9 @@ type Administration = Exclude<
       | 'extend'
       | 'advance'
       | 'reopen'
+      | 'restart'
+      | 'throttle'
+      | 'set throttle'
       | 'depth'
       | 'workers'
       | 'beat'

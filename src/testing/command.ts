@@ -3,6 +3,7 @@
  * run, so that a command means the same on every store and in every replay.
  */
 
+import type { ThrottleRule } from '../core/throttle.js'
 import type { ListQuery, Where } from '../stores/job-records.js'
 import type {
   Beat,
@@ -44,6 +45,10 @@ export type Command = { readonly handle: number } & (
     }
   | { readonly verb: 'advance'; readonly ms: number }
   | { readonly verb: 'reopen' }
+  /** The store itself is started anew. */
+  | { readonly verb: 'restart' }
+  | { readonly verb: 'throttle'; readonly queue: string; readonly group?: string }
+  | { readonly verb: 'set throttle'; readonly queue: string; readonly rules: readonly ThrottleRule[] }
   | { readonly verb: 'depth'; readonly queues: readonly string[] }
   | { readonly verb: 'queues' | 'workers' }
   | { readonly verb: 'get' | 'get dead'; readonly queue: string; readonly id: string }

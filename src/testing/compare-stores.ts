@@ -9,6 +9,7 @@ import type { Command } from './command.js'
 import { CommandRun } from './command-run.js'
 import { commandSequence, sequenceQueues } from './command-sequence.js'
 import { differences } from './differences.js'
+import { limitedQueues, limitedSequence } from './limited-sequence.js'
 import { orderedQueues, orderedSequence } from './ordered-sequence.js'
 import type { StoreHarness } from './store-harness.js'
 
@@ -16,12 +17,13 @@ import type { StoreHarness } from './store-harness.js'
 const commandsShown = 12
 const differencesShown = 20
 
-/** Of which kind of queues a comparison is made. */
-export type SequenceKind = QueueSettings['kind']
+/** Of which kind of queues a comparison is made: plain ones, ordered ones, or such with limits and groups. */
+export type SequenceKind = keyof typeof sequences
 
 const sequences = {
   plain: { commands: commandSequence, queues: sequenceQueues },
   ordered: { commands: orderedSequence, queues: orderedQueues },
+  limited: { commands: limitedSequence, queues: limitedQueues },
 } as const
 
 export class StoresDifferError extends Error {
@@ -56,7 +58,7 @@ export class StoresDifferError extends Error {
 /**
  * Runs `steps` commands made from `seed` on both harnesses, which must be fresh and start at the same instant. Throws
  * `StoresDifferError` at the first step where an answer, the state or a listing differs. `kind`: of what queues, by default
- * plain ones; ordered ones where both stores have the trait.
+ * plain ones; others where both stores have the traits.
  */
 export async function compareStores(
   model: StoreHarness,
@@ -109,7 +111,11 @@ function keyed(state: CanonicalState, untold: readonly (keyof CanonicalQueue)[])
       calls: byId(queue.calls),
     },
   ])
-  return { now: state.now, queues: Object.fromEntries(queues) }
+  const throttles = state.throttles.map(({ scope, tempos, ...told }) => [
+    scope,
+    { ...told, tempos: Object.fromEntries(tempos.map(({ group, ...tempo }) => [group, tempo])) },
+  ])
+  return { now: state.now, queues: Object.fromEntries(queues), throttles: Object.fromEntries(throttles) }
 }
 
 function byId<T extends { readonly id: string }>(

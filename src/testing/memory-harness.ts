@@ -23,6 +23,9 @@ export async function memoryHarness(options: { readonly startAt?: number } = {})
     async advance(ms) {
       clock.advance(ms)
     },
+    async restart() {
+      data.run += ' again'
+    },
     async dump(): Promise<CanonicalState> {
       return memoryState(data, clock.now())
     },

@@ -2,24 +2,77 @@
 
 import { isLed, type Lead } from '../core/lead.js'
 import type { PayloadEntry } from '../core/payloads.js'
+import { longestWindowMs, ruleText } from '../core/throttle.js'
 import type { MemoryJob, RememberedJob } from '../stores/memory/memory-job.js'
+import type { MemoryLanes } from '../stores/memory/memory-lanes.js'
 import { MemoryOrderedQueue } from '../stores/memory/memory-ordered-queue.js'
 import type { MemoryQueue } from '../stores/memory/memory-queue.js'
 import type { MemoryData } from '../stores/memory/memory-store.js'
+import type { MemoryThrottle } from '../stores/memory/memory-throttle.js'
+import type { Tempo } from '../throttle/tempo.js'
 import {
   type CanonicalEntry,
   type CanonicalJob,
+  type CanonicalLanes,
   type CanonicalLead,
   type CanonicalMemory,
   type CanonicalQueue,
   type CanonicalState,
+  type CanonicalTempo,
+  type CanonicalThrottle,
   canonicalPayload,
   compareBytes,
 } from './canonical-state.js'
 
 export function memoryState(data: MemoryData, now: number): CanonicalState {
   const queues = data.queues.all().map((queue) => canonicalQueue(queue, now))
-  return { now, queues: queues.sort((a, b) => compareBytes(a.name, b.name) || a.shard! - b.shard!) }
+  return {
+    now,
+    queues: queues.sort((a, b) => compareBytes(a.name, b.name) || a.shard! - b.shard!),
+    throttles: data.queues
+      .throttles()
+      .map((throttle) => canonicalThrottle(throttle, now))
+      .sort((a, b) => compareBytes(a.scope, b.scope)),
+  }
+}
+
+function canonicalThrottle(throttle: MemoryThrottle, now: number): CanonicalThrottle {
+  const { scope, by, rules, arming, sharing } = throttle
+  const at = Math.max(now, arming?.lastAt ?? now)
+  const quietForMs = throttle.quietForMs(now)
+  return {
+    scope,
+    by,
+    rules: rules.map(ruleText),
+    queues: [...new Set(sharing.map(({ settings }) => settings.name))].sort(compareBytes),
+    armings: arming?.count ?? 0,
+    quietInMs: quietForMs > 0 ? quietForMs : null,
+    tempos: throttle
+      .subjects(now)
+      .sort(compareBytes)
+      .map((group) => canonicalTempo(group, throttle.tempo(group, at), now, at - longestWindowMs(rules))),
+  }
+}
+
+function canonicalTempo(group: string, { log, strides }: Tempo, now: number, seenFrom: number): CanonicalTempo {
+  return {
+    group,
+    starts: log.filter(({ at }) => at >= seenFrom).map(({ at, count }) => ({ agoMs: now - at, count })),
+    strides: strides.map(({ slotUs, credit }) => ({
+      slotAgoUs: slotUs === undefined ? null : now * 1_000 - slotUs,
+      credit,
+    })),
+  }
+}
+
+function inMs(until: number, now: number): number | null {
+  return until > now ? until - now : null
+}
+
+function canonicalLanes({ turns, shut, held }: MemoryLanes, now: number): CanonicalLanes {
+  const told = (groups: Map<string, number>) =>
+    [...groups].map(([group, until]) => ({ group, inMs: until - now })).sort((a, b) => compareBytes(a.group, b.group))
+  return { turns: [...turns], shut: told(shut), held: told(held).filter(({ inMs }) => inMs > 0) }
 }
 
 function canonicalQueue(queue: MemoryQueue, now: number): CanonicalQueue {
@@ -40,6 +93,11 @@ function canonicalQueue(queue: MemoryQueue, now: number): CanonicalQueue {
     resultsCount: resultsCount ?? null,
     deadAgeMs: dead.ageMs ?? null,
     deadCount: dead.count ?? null,
+    maxRunning: queue.limits.maxRunning ?? null,
+    throttle: queue.limits.throttle?.scope ?? null,
+    heldInMs: inMs(queue.heldUntil, now),
+    shutInMs: inMs(queue.shutUntil, now),
+    lanes: canonicalLanes(queue.lanes, now),
     paused: queue.paused,
     draining: queue.draining,
     processed: queue.processed,
@@ -72,7 +130,7 @@ function canonicalJob(job: MemoryJob, now: number): CanonicalJob {
         ? null
         : { stamp: beside.stamp, createdAt: beside.createdAt, payloads: [...beside.payloads].map(canonicalEntry) },
     priority,
-    group: null,
+    group: job.spec.group ?? null,
     stamp: job.stamp,
     attempt: job.attempt,
     crashes: job.crashes,

@@ -10,11 +10,13 @@ import { redisScript } from '../stores/redis/redis-script.js'
 import { type AuditEntry, auditKind } from './audit-entry.js'
 
 /**
- * Before a script. Its last KEY is the list of the audit; its last ARGV the instant in ms that TIME answers with, or ''.
+ * Before a script. Its last KEY is the list of the audit; its last two ARGV are the run that INFO tells of, and the instant in
+ * ms that TIME answers with, or ''.
  * One entry is an instant, the key of the jobs, id, state before, state after, fence and worker, with NUL between them.
  */
 const before = String.raw`
-local AUDIT, INSTANT = table.remove(KEYS), tonumber(table.remove(ARGV))
+local redis = (function()
+local AUDIT, INSTANT, RUN = table.remove(KEYS), tonumber(table.remove(ARGV)), table.remove(ARGV)
 local server = redis
 local seen = {}
 local names = { l = 'ready', r = 'ready', x = 'ready', s = 'scheduled', c = 'completed', d = 'dead' }
@@ -47,10 +49,11 @@ local function became(tag, id, state, fence, worker)
   end
   seen[tag .. id] = { state = state, fence = fence, worker = worker }
 end
-local redis = setmetatable({ call = function(command, ...)
+return setmetatable({ call = function(command, ...)
   if command == 'TIME' and INSTANT then
     return { string.format('%.0f', math.floor(INSTANT / 1000)), string.format('%.0f', INSTANT % 1000 * 1000) }
   end
+  if command == 'INFO' and RUN ~= '' then return 'run_id:' .. RUN end
   if command == 'HSET' or command == 'HDEL' then
     local key = ...
     local tag, name = base(key), string.match(key, ':(%a+)$')
@@ -80,6 +83,7 @@ local redis = setmetatable({ call = function(command, ...)
   end
   return server.call(command, ...)
 end }, { __index = server })
+end)()
 `
 
 const audited = new Map<string, RedisScript>()
@@ -99,8 +103,11 @@ function auditKey(namespace: string, keys: readonly string[], isCluster: boolean
   return isCluster ? `${/^\{.*?\}/.exec(keys[0]!)![0]}:audit` : `{${namespace}}:audit`
 }
 
-/** The same port, with every script audited, and with `now` for its clock; without `now` the server's own. */
-export function auditedPort(port: RedisPort, namespace: string, now?: () => number): RedisPort {
+/**
+ * The same port, with every script audited, and with `now` for its clock and `run` for what the server calls its run, in
+ * hexadecimal digits; without them the server's own.
+ */
+export function auditedPort(port: RedisPort, namespace: string, now?: () => number, run?: () => string): RedisPort {
   return {
     get isCluster() {
       return port.isCluster
@@ -109,7 +116,7 @@ export function auditedPort(port: RedisPort, namespace: string, now?: () => numb
       port.run(
         auditedScript(script),
         [...keys, auditKey(namespace, keys, port.isCluster)],
-        [...args, now === undefined ? '' : String(now())],
+        [...args, run?.() ?? '', now === undefined ? '' : String(now())],
         replicas,
       ),
     async command(name, args) {
@@ -130,7 +137,8 @@ export function auditEntries(list: readonly RedisReply[]): AuditEntry[] {
     const [from, to] = [before === '' ? null : (before as JobState), after === '' ? null : (after as JobState)]
     const kind = auditKind(from, to)
     if (kind === undefined) return []
-    const [, queue, shard] = /^\{[^:]*:([^:}]+)(?::\d+\.(\d+))?/.exec(tag!)!
+    const [, place, placed, queue = place, shard = placed] =
+      /^\{[^:]*:([^:}]+)(?::(?:\d+\.)?(\d+))?\}(?::([^:]+)(?::\d+\.(\d+))?)?$/.exec(tag!)!
     return [
       {
         at: Number(at),

@@ -2,7 +2,7 @@
 
 import { redisAddress } from '../stores/redis/redis-address.js'
 import { openRedisPort } from '../stores/redis/redis-connection.js'
-import { orderedTag, queuesKey } from '../stores/redis/redis-keys.js'
+import { queuesKey } from '../stores/redis/redis-keys.js'
 import { layoutIn, queueIn, type RedisQueue } from '../stores/redis/redis-layout.js'
 import { listIn, rowsIn, textIn } from '../stores/redis/redis-reply.js'
 import { RedisStore } from '../stores/redis/redis-store.js'
@@ -21,6 +21,7 @@ export function redisHarness(url: string, name = 'redis'): HarnessMaker {
     const eyes = openRedisPort(address)
     const handles: RedisStore[] = []
     let now = startAt
+    let runs = 1
     let isOpen = true
 
     const queues = async () => {
@@ -31,24 +32,35 @@ export function redisHarness(url: string, name = 'redis'): HarnessMaker {
     const tagsOf = ({ name, layout, shards }: RedisQueue) =>
       layout.kind === 'plain'
         ? shards.map(({ tag }) => tag)
-        : Array.from({ length: (layout.generation + 2) * mostShards }, (_, n) =>
-            orderedTag(namespace, name, Math.floor(n / mostShards), n % mostShards),
-          )
+        : Array.from({ length: layout.generation + 2 }, (_, generation) =>
+            queueIn(namespace, name, { ...layout, generation, shards: mostShards }).shards.map(({ tag }) => tag),
+          ).flat()
 
     return {
       name,
       async open() {
-        const store = new RedisStore({ port: auditedPort(openRedisPort(address), namespace, () => now), namespace })
+        const store = new RedisStore({
+          port: auditedPort(
+            openRedisPort(address),
+            namespace,
+            () => now,
+            () => runs.toString(16),
+          ),
+          namespace,
+        })
         handles.push(store)
         return store
       },
       async advance(ms) {
         now += ms
       },
-      dump: async () => redisState(eyes, await queues(), now),
+      async restart() {
+        runs += 1
+      },
+      dump: async () => redisState(eyes, namespace, await queues(), now),
       async audit() {
         const keys = eyes.isCluster
-          ? (await queues()).flatMap(tagsOf).map((tag) => `${tag}:audit`)
+          ? [...new Set((await queues()).flatMap(tagsOf).map((tag) => `${tag.slice(0, tag.indexOf('}') + 1)}:audit`))]
           : [`{${namespace}}:audit`]
         const lists = await Promise.all(keys.map(async (key) => listIn(await eyes.command('LRANGE', [key, '0', '-1']))))
         const entries = lists.flatMap(auditEntries)

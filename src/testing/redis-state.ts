@@ -26,6 +26,7 @@ import {
   canonicalPayload,
   compareBytes,
 } from './canonical-state.js'
+import { redisThrottleStates } from './redis-throttle-state.js'
 
 /** A shard's hashes, as they are. */
 interface Shard {
@@ -40,9 +41,18 @@ interface Shard {
   readonly leases: ReadonlyMap<string, number>
   /** By sequence and id. */
   readonly expiry: ReadonlyMap<string, number>
+  /** By group. */
+  readonly turns: readonly string[]
+  readonly shut: ReadonlyMap<string, number>
+  readonly holds: ReadonlyMap<string, number>
 }
 
-export async function redisState(port: RedisPort, queues: readonly RedisQueue[], now: number): Promise<CanonicalState> {
+export async function redisState(
+  port: RedisPort,
+  namespace: string,
+  queues: readonly RedisQueue[],
+  now: number,
+): Promise<CanonicalState> {
   const states = await Promise.all(
     queues.flatMap((queue) =>
       // A plain queue of several shards is told of by its first; of one on its way to others, those it lies in.
@@ -54,7 +64,11 @@ export async function redisState(port: RedisPort, queues: readonly RedisQueue[],
       }),
     ),
   )
-  return { now, queues: states.sort((a, b) => compareBytes(a.name, b.name) || (a.shard ?? 0) - (b.shard ?? 0)) }
+  return {
+    now,
+    queues: states.sort((a, b) => compareBytes(a.name, b.name) || (a.shard ?? 0) - (b.shard ?? 0)),
+    throttles: await redisThrottleStates(port, namespace, queues, now),
+  }
 }
 
 async function readHash(port: RedisPort, tag: string, key: ShardKey): Promise<Map<string, Buffer>> {
@@ -72,7 +86,9 @@ async function readShard(port: RedisPort, tag: string): Promise<Shard> {
       ),
     )
   }
-  const [meta, jobs, past, claims, notes, ended, calls, leases, expiry] = await Promise.all([
+  const byGroup = async (key: ShardKey) =>
+    new Map([...(await scores(key))].map(([group, at]) => [Buffer.from(group, 'latin1').toString(), at]))
+  const [meta, jobs, past, claims, notes, ended, calls, leases, expiry, turns, shut, holds] = await Promise.all([
     hash('meta'),
     hash('jobs'),
     hash('past'),
@@ -82,6 +98,9 @@ async function readShard(port: RedisPort, tag: string): Promise<Shard> {
     hash('calls'),
     scores('leases'),
     scores('expiry'),
+    byGroup('turns'),
+    byGroup('shut'),
+    byGroup('holds'),
   ])
   return {
     meta: new Map([...meta].map(([field, value]) => [field, value.toString()])),
@@ -93,6 +112,9 @@ async function readShard(port: RedisPort, tag: string): Promise<Shard> {
     calls,
     leases,
     expiry,
+    turns: [...turns.keys()],
+    shut,
+    holds,
   }
 }
 
@@ -142,6 +164,15 @@ function canonicalQueue(
     resultsCount: bound('resultsCount'),
     deadAgeMs,
     deadCount: bound('deadCount'),
+    maxRunning: meta.has('perGroup') ? { perGroup: count('perGroup') } : bound('maxRunning'),
+    throttle: meta.get('scope') ?? null,
+    heldInMs: inMs(count('heldUntil'), now),
+    shutInMs: inMs(count('shutUntil'), now),
+    lanes: {
+      turns: shard.turns,
+      shut: inLanes(shard.shut, now),
+      held: inLanes(shard.holds, now).filter((one) => one.inMs > 0),
+    },
     paused: meta.get('paused') === '1',
     draining: meta.get('draining') === '1',
     processed: count('processed'),
@@ -157,6 +188,19 @@ function canonicalQueue(
       [...shard.calls].map(([id, call]) => ({ id, at: call.readUIntBE(0, 6) })).filter(({ at }) => at + 60_000 > now),
     ),
   }
+}
+
+function inMs(until: number, now: number): number | null {
+  return until > now ? until - now : null
+}
+
+function inLanes(
+  groups: ReadonlyMap<string, number>,
+  now: number,
+): { readonly group: string; readonly inMs: number }[] {
+  return [...groups]
+    .map(([group, until]) => ({ group, inMs: until - now }))
+    .sort((a, b) => compareBytes(a.group, b.group))
 }
 
 function canonicalJob(id: string, bytes: Buffer, shard: Shard, now: number, payloads?: ShardPayloads): CanonicalJob {
@@ -190,7 +234,7 @@ function canonicalJob(id: string, bytes: Buffer, shard: Shard, now: number, payl
     meta: record.meta === undefined ? null : canonicalPayload(record.meta),
     ...(payloads === undefined ? { payloads: null, beside: null } : canonicalPayloads(id, payloads)),
     priority: record.priority,
-    group: null,
+    group: record.group ?? null,
     stamp: past.stamp,
     attempt: past.attempt,
     crashes: past.crashes,
@@ -291,7 +335,7 @@ function canonicalPayloads(
 
 function canonicalDead({ morgue, dead }: ShardPayloads): CanonicalJob[] {
   return [...morgue].map(([id, header]) => {
-    const { finishedAt, reason, error, ...rest } = readHeader(header)
+    const { finishedAt, reason, error, group, ...rest } = readHeader(header)
     return {
       id,
       ...rest,
@@ -302,7 +346,7 @@ function canonicalDead({ morgue, dead }: ShardPayloads): CanonicalJob[] {
       payloads: dead.get(id) ?? [],
       beside: null,
       priority: 0,
-      group: null,
+      group: group ?? null,
       suspect: false,
       rememberMs: 0,
       updatedAt: finishedAt,

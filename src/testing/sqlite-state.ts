@@ -9,6 +9,7 @@ import { type PayloadRow, type PayloadSet, scoredPayload } from '../stores/sqlit
 import { leadOf, morgueOf, type QueueRow, share, suspectLeadOf } from '../stores/sqlite/sqlite-queue.js'
 import { stateNames } from '../stores/sqlite/sqlite-schema.js'
 import { valueFromStored } from '../stores/sqlite/sqlite-text.js'
+import type { ThrottleRow } from '../stores/sqlite/sqlite-throttle.js'
 import {
   type CanonicalEntry,
   type CanonicalJob,
@@ -19,6 +20,7 @@ import {
   canonicalPayload,
   compareBytes,
 } from './canonical-state.js'
+import { canonicalLanes, canonicalThrottle, refuseWrongLanes } from './sqlite-limits-state.js'
 
 const callMemoryMs = 60_000
 const callMemoryCount = 1_000
@@ -32,7 +34,14 @@ export function sqliteState(db: Database, now: number): CanonicalState {
       canonicalQueue(db, queue, now),
     )
     refuseStrayPayloads(db)
-    return { now, queues: queues.sort((a, b) => compareBytes(a.name, b.name) || a.shard! - b.shard!) }
+    const throttles = (db.prepare('SELECT * FROM throttle').all() as unknown as ThrottleRow[]).map((row) =>
+      canonicalThrottle(db, row, now),
+    )
+    return {
+      now,
+      queues: queues.sort((a, b) => compareBytes(a.name, b.name) || a.shard! - b.shard!),
+      throttles: throttles.sort((a, b) => compareBytes(a.scope, b.scope)),
+    }
   } finally {
     db.exec('COMMIT')
   }
@@ -45,6 +54,7 @@ function canonicalQueue(db: Database, queue: QueueRow, now: number): CanonicalQu
     .prepare('SELECT * FROM job WHERE qid IN (?, ?) ORDER BY qid DESC')
     .all(queue.qid, morgueOf(queue)) as JobColumns[]
   refuseWrongCounters(db, queue, rows)
+  refuseWrongLanes(db, queue, rows)
   const memories = db
     .prepare('SELECT * FROM remembered WHERE qid = ? AND until > ?')
     .all(queue.qid, now) as JobColumns[]
@@ -65,10 +75,15 @@ function canonicalQueue(db: Database, queue: QueueRow, now: number): CanonicalQu
     exclusive: queue.exclusive,
     merge: queue.merge,
     maxPending: bound(queue.max_pending),
-    maxCrashes: queue.max_crashes,
+    maxCrashes: queue.crash_limit,
     resultsCount: bound(queue.results_count),
     deadAgeMs: queue.dead_age_ms,
     deadCount: bound(queue.dead_count),
+    maxRunning: queue.max_running ?? (queue.max_per_group === null ? null : { perGroup: queue.max_per_group }),
+    throttle: queue.throttle,
+    heldInMs: inMs(queue.held_until, now),
+    shutInMs: inMs(queue.shut_until, now),
+    lanes: canonicalLanes(db, queue, now),
     paused: queue.paused === 1,
     draining: queue.draining === 1,
     processed: queue.processed,
@@ -86,6 +101,10 @@ function canonicalQueue(db: Database, queue: QueueRow, now: number): CanonicalQu
     remembered: byId([...memories.map(canonicalMemory), ...hiddenMemories]),
     calls: byId(calls(db, queue.qid, now)),
   }
+}
+
+function inMs(until: number | null, now: number): number | null {
+  return until !== null && until > now ? until - now : null
 }
 
 /** The harness' clock tells the same wall and monotonic time. */
@@ -124,7 +143,7 @@ function canonicalJob(row: JobColumns, now: number): CanonicalJob {
     payloads: null,
     beside: null,
     priority: 0 - Number(row['rank']),
-    group: null,
+    group: row['grp'] as string | null,
     stamp: Number(row['stamp']),
     attempt: Number(row['attempt']),
     crashes: Number(row['crashes']),

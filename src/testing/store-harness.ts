@@ -20,6 +20,10 @@ export interface StoreHarness {
    * the store writes is the same. `wait` and `watch` may measure `forMs` on the real clock.
    */
   advance(ms: number): Promise<void>
+  /**
+   * From now on the store says that it was started anew, and has forgotten nothing. Clocks go on.
+   */
+  restart(): Promise<void>
   /** All that the store holds, as every store would say it. Reading changes nothing. */
   dump(): Promise<CanonicalState>
   /** Every change of a job's state since the harness was made, in the order in which they happened. */

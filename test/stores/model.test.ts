@@ -8,18 +8,18 @@ import {
   StoresDifferError,
 } from 'millrace/testing'
 import { describe, expect, it } from 'vitest'
-import type { Claimer, ClaimFrom, QueueSettings } from '#src/stores/store.js'
+import type { Claimer, ClaimFrom, QueueSettings, StoreTraits } from '#src/stores/store.js'
 import { harnesses } from './harnesses.js'
 
 /** A Redis of several servers runs what a single one runs, and takes longer to be asked. */
-const seedsOf = (name: string) => Array.from({ length: name.startsWith('redis-') ? 8 : 40 }, (_, i) => 1_000 + i)
+const seedsOf = (name: string) => Array.from({ length: name.startsWith('redis-') ? 8 : 30 }, (_, i) => 1_000 + i)
 const steps = 60
 
-/** Whether the store has ordered queues. */
-async function isOrdered(makeHarness: HarnessMaker): Promise<boolean> {
+/** What the store can do. */
+async function traitsOf(makeHarness: HarnessMaker): Promise<StoreTraits> {
   const harness = await makeHarness()
   try {
-    return (await harness.open()).traits.ordered
+    return (await harness.open()).traits
   } finally {
     await harness.close()
   }
@@ -50,9 +50,17 @@ for (const [name, makeHarness] of harnesses) {
       })
 
       it(`answers and holds the same after every step of ordered seed ${seed}`, async (context) => {
-        if (!(await isOrdered(makeHarness))) context.skip('the store has no ordered queues')
+        if (!(await traitsOf(makeHarness)).ordered) context.skip('the store has no ordered queues')
         expect(await compare(makeHarness, { seed, steps, kind: 'ordered' })).toEqual([])
       })
+
+      // Its seven queues cost more to be looked at after every step.
+      if (seed % 3 === 0)
+        it(`answers and holds the same after every step of limited seed ${seed}`, async (context) => {
+          const { throttled, limited, groups } = await traitsOf(makeHarness)
+          if (!throttled || !limited || !groups) context.skip('the store has no limits and groups')
+          expect(await compare(makeHarness, { seed, steps, kind: 'limited' })).toEqual([])
+        })
     }
   })
 }

@@ -5,9 +5,11 @@ import { dueAt, nextFence } from '../../core/stamp.js'
 import { upkeepLimit } from '../../core/upkeep.js'
 import type { Claim, Claimed, Claimer, ClaimFrom, Wait } from '../store.js'
 import { type Crashes, crash } from './memory-crash.js'
-import { claimOf, type MemoryJob } from './memory-job.js'
+import { claimOf } from './memory-job.js'
+import { hasShutLane } from './memory-opening.js'
 import { MemoryOrderedQueue } from './memory-ordered-queue.js'
 import type { MemoryQueue } from './memory-queue.js'
+import { MemoryTaking } from './memory-taking.js'
 
 /** What one of the queues asked adds to the answer. */
 export interface Asked extends Pick<Claimed, 'claims' | 'crashed' | 'buried' | 'waits' | 'more'> {
@@ -15,19 +17,21 @@ export interface Asked extends Pick<Claimed, 'claims' | 'crashed' | 'buried' | '
   readonly rings: boolean
 }
 
-export function claimFrom(queue: MemoryQueue, from: ClaimFrom, by: Claimer, now: number): Asked {
+export function claimFrom(queue: MemoryQueue, from: ClaimFrom, by: Claimer, now: number, run: string): Asked {
   const { limit } = from
   const crashes = recover(queue, now)
   promote(queue, now)
-  const claims = queue.isStopped || queue.isFull ? [] : take(queue, from, by, now)
-  const hasLeft = claims.length > 0 && hasLed(queue.lead, by.worker, now)
+  const claims = isClosed(queue, now) ? [] : take(queue, from, by, { now, run })
+  // What is left is shut: somebody must be told when it opens.
+  const isShut = claims.length > 0 && queue.ready.size > 0 && !queue.isBusy && queue.claimable(now) === 0
+  const hasLeft = claims.length > 0 && !isShut && hasLed(queue.lead, by.worker, now)
   if (hasLeft) queue.lead = undefined
   const waits = [
-    ...(claims.length === 0 ? changeWait(queue, by, now) : []),
-    ...(queue.isStopped || queue.isFull ? [] : suspectWait(queue, by.worker, by.alone === true || limit === 0, now)),
+    ...(claims.length === 0 || isShut ? changeWait(queue, by, now) : []),
+    ...(isClosed(queue, now) ? [] : suspectWait(queue, by.worker, by.alone === true || limit === 0, now)),
   ]
   // One waiter was woken; whoever takes some and leaves some wakes the next.
-  const rings = queue.claimable > 0 || hasLeft
+  const rings = queue.claimable(now) > 0 || hasLeft
   return { claims, ...crashes, waits, more: queue.hasWork(now), rings }
 }
 
@@ -48,34 +52,43 @@ function promote(queue: MemoryQueue, now: number): void {
   }
 }
 
-function take(queue: MemoryQueue, from: ClaimFrom, by: Claimer, now: number): Claim[] {
-  const { limit, leaseMs = by.leaseMs, maxPayloads = Number.POSITIVE_INFINITY } = from
-  const { worker, alone = false } = by
-  const jobs = alone ? nextAlone(queue, limit) : queue.ready.head(limit)
-  if (jobs.length > 0) queue.lastFence = nextFence(queue.lastFence, now)
-  const claim = { worker, fence: queue.lastFence, alone, leaseUntil: now + leaseMs }
-  for (const job of jobs) queue.take(job, claim, now, maxPayloads)
-  return jobs.map(claimOf)
+/** Whether nothing is granted whatever is ready. */
+function isClosed(queue: MemoryQueue, now: number): boolean {
+  return queue.isStopped || queue.isFull || queue.opensAt > now
 }
 
-/** Suspects before others: nobody else will ever be given them. */
-function nextAlone(queue: MemoryQueue, limit: number): MemoryJob[] {
-  const [next = queue.ready.first] = queue.suspects
-  return next === undefined || limit < 1 ? [] : [next]
+function take(queue: MemoryQueue, from: ClaimFrom, by: Claimer, at: { now: number; run: string }): Claim[] {
+  const { limit, leaseMs = by.leaseMs, maxPayloads = Number.POSITIVE_INFINITY } = from
+  const { worker, alone = false } = by
+  const { now } = at
+  let hasTaken = false
+  const taking = new MemoryTaking(queue, at, (job) => {
+    if (!hasTaken) queue.lastFence = nextFence(queue.lastFence, now)
+    hasTaken = true
+    queue.take(job, { worker, fence: queue.lastFence, alone, leaseUntil: now + leaseMs }, now, maxPayloads)
+  })
+  return taking.take(limit, alone).map(claimOf)
 }
 
 /** Of a queue that has nothing for this claimer: why, when that changes by itself, and whether the claimer leads. */
 function changeWait(queue: MemoryQueue, by: Claimer, now: number): Wait[] {
   const of = placeOf(queue)
-  const hasJob = queue.ready.size > 0 || (by.alone === true && queue.suspects.size > 0)
-  if (hasJob && !queue.isStopped && !queue.isFull) return []
+  if (queue.claimable(now) > 0 || (by.alone === true && queue.isOpenForSuspects(now))) return []
   const forMs = queue.isStopped ? undefined : queue.nextChangeMs(now)
   if (forMs !== undefined) queue.lead = leadAfter(queue.lead, by.worker, now + forMs, now)
   else if (queue.lead?.worker === by.worker) queue.lead = undefined
   if (queue.isStopped) return [{ ...of, reason: 'paused' }]
-  const reason = queue.isFull ? 'full' : queue.scheduled.size > 0 ? 'scheduled' : 'empty'
+  const reason = reasonOf(queue, by, now)
   if (forMs === undefined) return [{ ...of, reason }]
   return [{ ...of, reason, forMs, ...leads(queue.lead?.worker === by.worker) }]
+}
+
+function reasonOf(queue: MemoryQueue, { alone = false }: Claimer, now: number): Wait['reason'] {
+  if (queue.isFull) return 'full'
+  const hasJob = queue.ready.size > 0 || (alone && queue.suspects.size > 0)
+  if (hasJob && queue.opensAt > now) return 'throttled'
+  if (queue.ready.size > 0) return hasShutLane(queue) ? 'throttled' : 'full'
+  return queue.scheduled.size > 0 ? 'scheduled' : 'empty'
 }
 
 /** Of a queue with suspects left behind: how long their lead may take to make room for one. */

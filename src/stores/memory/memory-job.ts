@@ -130,7 +130,7 @@ export function rememberedJob(
 }
 
 export function claimOf(job: MemoryJob): Claim {
-  const { id, task, payload, codec, meta, priority } = job.spec
+  const { id, task, payload, codec, meta, priority, group } = job.spec
   return defined({
     queue: job.queue,
     id,
@@ -141,6 +141,7 @@ export function claimOf(job: MemoryJob): Claim {
     payloads: job.inHand.length === 0 ? undefined : job.inHand.map(scored),
     hasMore: job.beside === undefined ? undefined : true,
     priority,
+    group,
     attempt: job.attempt,
     crashes: job.crashes,
     fence: job.fence,
@@ -158,7 +159,7 @@ export function heldClaim(job: MemoryJob): HeldClaim {
 
 /** `shown`: of how many payloads at most. */
 export function storedJob(job: MemoryJob, shown: number): StoredJob {
-  const { id, task, payload, codec, meta, priority } = job.spec
+  const { id, task, payload, codec, meta, priority, group } = job.spec
   const payloads = job.state === 'running' ? job.inHand : [...(job.payloads ?? [])]
   return defined({
     queue: job.queue,
@@ -172,6 +173,7 @@ export function storedJob(job: MemoryJob, shown: number): StoredJob {
     payloadCount: payloads.length === 0 ? undefined : payloads.length,
     pendingCount: job.beside?.payloads.size,
     priority,
+    group,
     attempt: job.attempt,
     crashes: job.crashes,
     suspect: job.suspect ? true : undefined,

@@ -7,6 +7,7 @@ import { afterEnd, type PayloadEntry } from '../../core/payloads.js'
 import { dueAt, stampOf } from '../../core/stamp.js'
 import type { NewJob, QueueSettings } from '../store.js'
 import { type MemoryJob, newMemoryJob } from './memory-job.js'
+import type { MemoryLimits } from './memory-limits.js'
 import { MemoryQueue } from './memory-queue.js'
 import { PayloadSet } from './payload-set.js'
 
@@ -14,8 +15,8 @@ export class MemoryOrderedQueue extends MemoryQueue {
   readonly shard: number
   readonly morgue = new Map<string, MemoryJob>()
 
-  constructor(settings: QueueSettings, shard: number) {
-    super(settings)
+  constructor(settings: QueueSettings, shard: number, limits?: MemoryLimits) {
+    super(settings, limits)
     this.shard = shard
   }
 
@@ -24,7 +25,7 @@ export class MemoryOrderedQueue extends MemoryQueue {
     return sets.reduce((sum, set) => sum + (set?.size ?? 0), 0)
   }
 
-  override get isFull(): boolean {
+  override get isBusy(): boolean {
     return this.settings.exclusive === 'shard' && this.running.size > 0
   }
 
@@ -176,8 +177,8 @@ export class MemoryOrderedQueue extends MemoryQueue {
     { now, ...place }: Pick<MemoryJob, 'stamp' | 'createdAt' | 'state'> & { readonly now: number },
     payloads: Iterable<PayloadEntry>,
   ): MemoryJob {
-    const { id, task } = spec
-    const header = { id, task, payload: '', priority: 0, rememberMs: 0 }
+    const { id, task, group } = spec
+    const header = { id, task, payload: '', priority: 0, rememberMs: 0, ...(group === undefined ? {} : { group }) }
     const job = newMemoryJob(header, { seq: 0, queue: this.settings.name, ...place })
     job.updatedAt = now
     job.payloads = this.#set(payloads)

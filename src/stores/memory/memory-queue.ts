@@ -7,8 +7,12 @@ import { asksNow, isLed, type Lead } from '../../core/lead.js'
 import { dueAt, nextStamp, stampOf } from '../../core/stamp.js'
 import { rememberedForMs } from '../../core/upkeep.js'
 import type { NewJob, QueueSettings } from '../store.js'
+import { compareBytes } from './byte-order.js'
 import { CallMemory } from './call-memory.js'
 import { byId, bySeq, type MemoryJob, newMemoryJob, type RememberedJob, rememberedJob } from './memory-job.js'
+import { MemoryLanes } from './memory-lanes.js'
+import { groupOf, MemoryLimits } from './memory-limits.js'
+import { nextOpening } from './memory-opening.js'
 import { RememberedIds } from './remembered-ids.js'
 import { SortedList } from './sorted-list.js'
 
@@ -25,6 +29,11 @@ export class MemoryQueue {
   lead: Lead | undefined
   /** Who makes room for the suspects. */
   suspectLead: Lead | undefined
+  readonly limits: MemoryLimits
+  /** Nothing is granted before: it was held back, or its throttle has denied what is ready. */
+  heldUntil = Number.NEGATIVE_INFINITY
+  shutUntil = Number.NEGATIVE_INFINITY
+  readonly lanes = new MemoryLanes()
   readonly jobs = new Map<string, MemoryJob>()
   readonly remembered = new RememberedIds()
   readonly calls = new CallMemory()
@@ -38,12 +47,15 @@ export class MemoryQueue {
   readonly tied: (a: MemoryJob, b: MemoryJob) => number
   readonly dead: SortedList<MemoryJob>
   readonly completed = new SortedList<MemoryJob>((a, b) => a.finishedAt! - b.finishedAt! || bySeq(a, b))
+  /** Ready jobs that have a group. */
+  #grouped = 0
   lastStamp = 0
   lastFence = 0
   #seq = 0
 
-  constructor(settings: QueueSettings) {
+  constructor(settings: QueueSettings, limits = new MemoryLimits()) {
     this.settings = settings
+    this.limits = limits
     const direction = settings.order === 'lifo' ? -1 : 1
     const tied = settings.kind === 'ordered' ? byId : bySeq
     this.tied = tied
@@ -67,6 +79,11 @@ export class MemoryQueue {
 
   /** Whether it grants nothing before a claim has ended. */
   get isFull(): boolean {
+    return this.isBusy || this.limits.room <= 0
+  }
+
+  /** Whether another claim has it for itself. */
+  get isBusy(): boolean {
     return false
   }
 
@@ -75,14 +92,37 @@ export class MemoryQueue {
     return this.paused || this.isHeld
   }
 
+  /** Until when nothing is granted, whatever is ready. */
+  get opensAt(): number {
+    return Math.max(this.heldUntil, this.shutUntil)
+  }
+
+  /** Whether claims on it go round its lanes. */
+  get hasLanes(): boolean {
+    return this.limits.byGroup || this.#grouped > 0
+  }
+
+  /** Its ready jobs. */
+  lane(group: string): MemoryJob[] {
+    return [...this.ready].filter((job) => groupOf(job) === group)
+  }
+
+  /** Whether jobs without a group may be given, where claims go round the lanes. */
+  get isGrouplessOpen(): boolean {
+    return !this.lanes.shut.has('') && this.limits.roomIn('') > 0
+  }
+
   /** Ready jobs that may be claimed in company now. */
-  get claimable(): number {
-    return this.isStopped || this.isFull ? 0 : this.ready.size
+  claimable(now: number): number {
+    if (this.isStopped || this.isFull || this.opensAt > now) return 0
+    if (!this.hasLanes) return this.ready.size
+    const open = new Set(this.isGrouplessOpen ? [...this.lanes.turns, ''] : this.lanes.turns)
+    return [...this.ready].filter((job) => open.has(groupOf(job))).length
   }
 
   /** Whether a claim alone would be given a suspect. */
-  get isOpenForSuspects(): boolean {
-    return !this.isStopped && !this.isFull && this.suspects.size > 0
+  isOpenForSuspects(now: number): boolean {
+    return !this.isStopped && !this.isFull && this.opensAt <= now && this.suspects.size > 0
   }
 
   /** The entry of an id in the morgue. */
@@ -98,23 +138,24 @@ export class MemoryQueue {
 
   // What is to come
 
-  /** Ms until a scheduled job falls due or a lease ends. */
+  /** Ms until a scheduled job falls due, a lease ends, or ready jobs are shut no longer. */
   nextChangeMs(now: number): number | undefined {
     const at = Math.min(
       this.scheduled.first === undefined ? Number.POSITIVE_INFINITY : dueAt(this.scheduled.first.stamp),
       this.running.first?.leaseUntil ?? Number.POSITIVE_INFINITY,
+      nextOpening(this, now),
     )
     return at === Number.POSITIVE_INFINITY ? undefined : Math.max(0, at - now)
   }
 
   /** Whether a claim made now would find something, be it only a change. */
   hasWork(now: number): boolean {
-    return !this.isStopped && (this.claimable > 0 || this.nextChangeMs(now) === 0)
+    return !this.isStopped && (this.claimable(now) > 0 || this.nextChangeMs(now) === 0)
   }
 
   /** Whether somebody must ask: there is work, and nobody can be relied on to find it. */
   needsClaimer(now: number): boolean {
-    return this.hasWork(now) && (this.claimable > 0 || !asksNow(this.lead, now))
+    return this.hasWork(now) && (this.claimable(now) > 0 || !asksNow(this.lead, now))
   }
 
   /** Whether the next scheduled job is due before anybody will ask. */
@@ -123,11 +164,21 @@ export class MemoryQueue {
     return !this.isStopped && next !== undefined && this.isCalling(next.spec.id, now)
   }
 
-  /** Whether the job, as it has just become, is a reason to ring: it is ready, or due before the lead asks. */
+  /** Whether the job, as it has just become, is a reason to ring: it is ready and not shut, or will be before the lead asks. */
   isCalling(id: string, now: number): boolean {
     const job = this.jobs.get(id)
-    if (job?.state === 'ready') return !this.isFull
-    return job?.state === 'scheduled' && !(isLed(this.lead, now) && this.lead.wakeAt <= dueAt(job.stamp))
+    if (job?.state === 'scheduled') return !this.#isLedBy(dueAt(job.stamp), now)
+    if (job?.state !== 'ready' || this.isFull) return false
+    const group = groupOf(job)
+    if (!job.suspect && this.hasLanes && this.limits.roomIn(group) <= 0) return false
+    const isShut = !job.suspect && this.hasLanes && this.lanes.shut.has(group)
+    const opensAt = Math.max(this.opensAt, isShut ? this.lanes.shut.get(group)! : Number.NEGATIVE_INFINITY)
+    return opensAt <= now || !this.#isLedBy(opensAt, now)
+  }
+
+  /** Whether somebody can be relied on to ask by then. */
+  #isLedBy(at: number, now: number): boolean {
+    return isLed(this.lead, now) && this.lead.wakeAt <= at
   }
 
   // What was
@@ -150,10 +201,15 @@ export class MemoryQueue {
 
   /** In the order in which administration takes them: as they will be claimed, were claimed, or ended (latest first). */
   inState(state: MemoryJob['state']): MemoryJob[] {
-    if (state === 'ready') return [...this.ready, ...this.suspects]
+    if (state === 'ready') return [...this.#byLane(), ...this.suspects]
     const jobs = [...this.#listIn(state)]
     if (state === 'running') return jobs.sort((a, b) => a.fence - b.fence || this.tied(a, b))
     return state === 'completed' || state === 'dead' ? jobs.reverse() : jobs
+  }
+
+  /** Ready jobs without a group, then lane by lane. */
+  #byLane(): MemoryJob[] {
+    return [...this.ready].sort((a, b) => compareBytes(groupOf(a), groupOf(b)))
   }
 
   // Changes of state
@@ -247,13 +303,35 @@ export class MemoryQueue {
   }
 
   drop(job: MemoryJob): void {
-    this.#listOf(job).remove(job)
+    this.#remove(job)
     this.jobs.delete(job.spec.id)
+    this.#refresh(groupOf(job))
+  }
+
+  /** Nothing of the queue, or of a group in it, is granted before then. */
+  hold(group: string | undefined, until: number): void {
+    if (group === undefined) this.heldUntil = Math.max(this.heldUntil, until)
+    else this.lanes.hold(group, until)
+  }
+
+  /** Whatever its throttle has shut is open. */
+  reopen(): void {
+    this.shutUntil = Number.NEGATIVE_INFINITY
+    this.lanes.openDue(Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY)
   }
 
   protected insert(job: MemoryJob): void {
     this.jobs.set(job.spec.id, job)
-    this.#listOf(job).add(job)
+    this.#add(job)
+    this.#refresh(groupOf(job))
+  }
+
+  /** A lane has a turn as long as it has a job and its group is not full. */
+  #refresh(group: string): void {
+    if (group === '') return
+    const isOpen = this.limits.roomIn(group) > 0 && this.lane(group).length > 0
+    if (!isOpen) this.lanes.leave(group)
+    else if (!this.lanes.has(group)) this.lanes.open(group)
   }
 
   protected nextSeq(): number {
@@ -267,7 +345,7 @@ export class MemoryQueue {
 
   /** Changes state, and with it the list; what orders the lists changes only between leaving one and entering the next. */
   protected move(job: MemoryJob, state: MemoryJob['state'], now: number, changes: Partial<MemoryJob> = {}): void {
-    this.#listOf(job).remove(job)
+    this.#remove(job)
     if (state === 'running' || state === 'ready' || state === 'scheduled') {
       Object.assign(job, { host: undefined, pid: undefined, progress: undefined, startedAt: undefined })
       if (state !== 'running')
@@ -275,7 +353,20 @@ export class MemoryQueue {
     }
     if (state !== 'running' && state !== 'ready') job.suspect = false
     Object.assign(job, changes, { state, updatedAt: now })
-    this.#listOf(job).add(job)
+    this.#add(job)
+    this.#refresh(groupOf(job))
+  }
+
+  #add(job: MemoryJob): void {
+    const list = this.#listOf(job)
+    list.add(job)
+    if (list === this.ready && groupOf(job) !== '') this.#grouped += 1
+  }
+
+  #remove(job: MemoryJob): void {
+    const list = this.#listOf(job)
+    list.remove(job)
+    if (list === this.ready && groupOf(job) !== '') this.#grouped -= 1
   }
 
   #listOf(job: MemoryJob): SortedList<MemoryJob> {

@@ -3,14 +3,19 @@
 import { InvalidArgumentError, UnknownQueueError } from '../../core/errors.js'
 import { shardOf } from '../../core/payloads.js'
 import { refuseOtherForm, reshardUnderWay as underWay } from '../../core/queue.js'
+import type { Throttle } from '../../core/throttle.js'
+import { refuseOtherThrottle } from '../../core/throttle.js'
 import type { QueueSettings, StoredQueue } from '../store.js'
+import { MemoryLimits } from './memory-limits.js'
 import { MemoryOrderedQueue } from './memory-ordered-queue.js'
 import { MemoryQueue } from './memory-queue.js'
+import { MemoryThrottle } from './memory-throttle.js'
 
 export type MemoryShards = readonly MemoryQueue[]
 
 interface Entry {
   settings: QueueSettings
+  readonly limits: MemoryLimits
   shards: MemoryShards
   /** The number of shards that it is on its way to. */
   resharding?: number
@@ -18,10 +23,15 @@ interface Entry {
 
 export class MemoryQueues {
   readonly #entries = new Map<string, Entry>()
+  readonly #throttles = new Map<string, MemoryThrottle>()
 
   /** In the order of their creation. */
   all(): MemoryQueue[] {
     return [...this.#entries.values()].flatMap(({ shards }) => shards)
+  }
+
+  throttles(): MemoryThrottle[] {
+    return [...this.#throttles.values()]
   }
 
   stored(): StoredQueue[] {
@@ -45,20 +55,35 @@ export class MemoryQueues {
     throw new InvalidArgumentError(`queue '${name}' is not ordered; only ordered queues are resharded and moved.`)
   }
 
-  /** Throws where it is stored in another form. */
-  refuseOther(settings: QueueSettings): void {
-    const stored = this.#entries.get(settings.name)?.settings
-    if (stored !== undefined) refuseOtherForm(settings.name, stored, settings)
+  limitsOf(name: string): MemoryLimits {
+    return this.#entry(name).limits
+  }
+
+  /** Throws where one is stored in another form, or with another throttle, be it that of another queue here. */
+  refuseOthers(queues: readonly QueueSettings[]): void {
+    const scopes = new Map<string, Throttle>(this.#throttles)
+    for (const settings of queues) {
+      const { name, throttle } = settings
+      const entry = this.#entries.get(name)
+      if (entry !== undefined) refuseOtherForm(name, entry.settings, settings)
+      if (throttle === undefined) continue
+      refuseOtherThrottle(name, entry?.limits.throttle ?? scopes.get(throttle.scope), throttle)
+      scopes.set(throttle.scope, throttle)
+    }
   }
 
   open(settings: QueueSettings): StoredQueue {
     const { name } = settings
     const entry = this.#entries.get(name)
     if (entry === undefined) {
-      const made = { settings, shards: newShards(settings, settings.kind === 'ordered' ? (settings.shards ?? 1) : 1) }
+      const limits = new MemoryLimits()
+      this.#limit(limits, settings)
+      const shards = newShards(settings, settings.kind === 'ordered' ? (settings.shards ?? 1) : 1, limits)
+      const made = { settings, limits, shards }
       this.#entries.set(name, made)
       return storedIn(made)
     }
+    this.#limit(entry.limits, settings)
     const merge = settings.merge ?? entry.settings.merge
     entry.settings = merge === undefined ? settings : { ...settings, merge }
     for (const shard of entry.shards) shard.settings = shareOf(entry.settings, entry.shards.length)
@@ -77,12 +102,14 @@ export class MemoryQueues {
     entry.resharding = count
     for (const shard of old) shard.isHeld = true
     if (old.some((shard) => shard.running.size > 0)) return undefined
-    const shards = newShards(entry.settings, count) as MemoryOrderedQueue[]
+    const shards = newShards(entry.settings, count, entry.limits) as MemoryOrderedQueue[]
     for (const shard of shards) {
       shard.lastStamp = Math.max(...old.map((one) => one.lastStamp))
       shard.lastFence = Math.max(...old.map((one) => one.lastFence))
       shard.paused = old[0]!.paused
       shard.draining = old[0]!.draining
+      shard.heldUntil = old[0]!.heldUntil
+      for (const [group, until] of old[0]!.lanes.held) shard.lanes.hold(group, until)
     }
     const jobs = old.flatMap((shard) => shard.kept().filter((job) => !shard.isHidden(job, now)))
     for (const job of jobs) shards[shardOf(job.spec.id, count)]!.adopt(job, now)
@@ -96,6 +123,15 @@ export class MemoryQueues {
     return jobs.length
   }
 
+  #limit(limits: MemoryLimits, { throttle, maxRunning }: QueueSettings): void {
+    limits.maxRunning = maxRunning
+    if (throttle === undefined || limits.throttle !== undefined) return
+    const known = this.#throttles.get(throttle.scope) ?? new MemoryThrottle(throttle)
+    this.#throttles.set(throttle.scope, known)
+    known.limits.add(limits)
+    limits.throttle = known
+  }
+
   #entry(name: string): Entry {
     const entry = this.#entries.get(name)
     if (entry === undefined) throw new UnknownQueueError(name, [...this.#entries.keys()])
@@ -103,15 +139,23 @@ export class MemoryQueues {
   }
 }
 
-function storedIn({ settings, shards }: Entry): StoredQueue {
+function storedIn({ settings, shards, limits: { throttle, maxRunning } }: Entry): StoredQueue {
   const { name, kind, order, exclusive = 'id' } = settings
   const { paused, draining } = shards[0]!
-  return { name, kind, order, exclusive, shards: shards.length, paused, draining }
+  return {
+    ...{ name, kind, order, exclusive, shards: shards.length, paused, draining },
+    ...(throttle === undefined ? {} : { throttle: { scope: throttle.scope, by: throttle.by, rules: throttle.rules } }),
+    ...(maxRunning === undefined ? {} : { maxRunning }),
+  }
 }
 
-function newShards(settings: QueueSettings, count: number): MemoryShards {
-  if (settings.kind === 'plain') return [new MemoryQueue(settings)]
-  return Array.from({ length: count }, (_, shard) => new MemoryOrderedQueue(shareOf(settings, count), shard))
+/** From then on they are those that the limits count. */
+function newShards(settings: QueueSettings, count: number, limits: MemoryLimits): MemoryShards {
+  limits.shards =
+    settings.kind === 'plain'
+      ? [new MemoryQueue(settings, limits)]
+      : Array.from({ length: count }, (_, shard) => new MemoryOrderedQueue(shareOf(settings, count), shard, limits))
+  return limits.shards
 }
 
 /** Bounds are divided by the number of shards, rounded up. */

@@ -93,7 +93,9 @@ export function memoryRecords(store: MemoryAdmin): Records {
       if (job?.state !== 'running') return 'gone'
       const now = store.now()
       failClaim(queue, job, { ...how, error: how.reason }, now)
-      if (queue.isCalling(id, now) || (queue.settings.exclusive === 'shard' && queue.claimable > 0)) store.ring(name)
+      const mayFree = queue.settings.exclusive === 'shard' || queue.limits.maxRunning !== undefined
+      const isFreed = mayFree && queue.limits.shards.some((shard) => shard.claimable(now) > 0)
+      if (queue.isCalling(id, now) || isFreed) store.ring(name)
       store.tellEnds()
       return 'ok'
     },

@@ -1,6 +1,6 @@
 /** The ends and the beats of claims in one queue of the memory store. */
 
-import type { ClaimKey, ExtendAnswer, ExtendItem, SettleAnswer, SettleItem } from '../store.js'
+import type { ClaimKey, ExtendAnswer, ExtendItem, Hold, SettleAnswer, SettleItem } from '../store.js'
 import type { MemoryJob } from './memory-job.js'
 import type { MemoryQueue } from './memory-queue.js'
 
@@ -28,6 +28,7 @@ export function settle(queue: MemoryQueue, item: SettleItem, now: number): Settl
       break
     case 'release':
       release(queue, job, item.delayMs, now)
+      if (item.hold !== undefined) hold(queue, job, item.hold, now)
       break
     case 'bury':
       queue.bury(job, item.reason, item.error, now)
@@ -57,6 +58,12 @@ function release(queue: MemoryQueue, job: MemoryJob, delayMs: number, now: numbe
   if (job.cancelRequested) queue.end(job, 'cancelled', now)
   else if (delayMs === 0) queue.putBack(job, now)
   else queue.schedule(job, delayMs, now)
+}
+
+/** In all shards: limits are those of the queue. A job without a group holds the whole queue back. */
+function hold(queue: MemoryQueue, { spec }: MemoryJob, { of, forMs }: Hold, now: number): void {
+  const group = of === 'group' ? spec.group : undefined
+  for (const shard of queue.limits.shards) shard.hold(group, now + forMs)
 }
 
 export function extend(queue: MemoryQueue, item: ExtendItem, now: number): ExtendAnswer {

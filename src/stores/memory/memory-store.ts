@@ -21,6 +21,7 @@ import type {
   StoredQueue,
   StoreTraits,
 } from '../store.js'
+import type { Throttles } from '../throttles.js'
 import type { WorkerRegistry } from '../worker-registry.js'
 import type { MemoryAdmin } from './memory-admin.js'
 import { MemoryBell } from './memory-bell.js'
@@ -34,14 +35,15 @@ import { memoryRecords } from './memory-records.js'
 import { type MemoryWorker, memoryRegistry } from './memory-registry.js'
 import { trim } from './memory-retention.js'
 import { extend, settle } from './memory-settle.js'
+import { memoryThrottles } from './memory-throttles.js'
 
 export const memoryTraits: StoreTraits = {
   name: 'memory',
   ordered: true,
   priority: true,
-  groups: false,
-  throttled: false,
-  limited: false,
+  groups: true,
+  throttled: true,
+  limited: true,
   shared: false,
   replicated: false,
   remote: false,
@@ -59,12 +61,15 @@ export class MemoryData {
   readonly queues = new MemoryQueues()
   readonly workers = new Map<string, MemoryWorker>()
   readonly bell = new MemoryBell()
+  /** Another word for it means: started anew, and perhaps forgetful. */
+  run = 'first'
 }
 
 export class MemoryStore implements Store {
   readonly traits = memoryTraits
   readonly records: Records
   readonly workers: WorkerRegistry
+  readonly throttles: Throttles
   readonly #clock: Clock
   readonly #data: MemoryData
   readonly #closing = new AbortController()
@@ -85,6 +90,7 @@ export class MemoryStore implements Store {
       nextEnd: (forMs, signal) => data.bell.ended(forMs, [signal, this.#closing.signal]),
     }
     this.records = memoryRecords(admin)
+    this.throttles = memoryThrottles(admin)
     this.workers = memoryRegistry(admin, () => {
       this.#refuseClosed()
       return data.workers
@@ -93,7 +99,7 @@ export class MemoryStore implements Store {
 
   async open(queues: readonly QueueSettings[]): Promise<StoredQueue[]> {
     this.#refuseClosed()
-    for (const settings of queues) this.#data.queues.refuseOther(settings)
+    this.#data.queues.refuseOthers(queues)
     return queues.map((settings) => this.#data.queues.open(settings))
   }
 
@@ -120,7 +126,7 @@ export class MemoryStore implements Store {
       const limit = candidate.from.limit - taken.length
       const goesOn = taken.length === 0 || (isNext(candidate, taken[0]!.queue) && by.alone !== true && limit > 0)
       if (!goesOn || (taken.length > 0 && candidate.queue?.settings.exclusive === 'shard')) break
-      const answer = ask(candidate, limit, by, now)
+      const answer = ask(candidate, limit, by, now, this.#data.run)
       asked.push(answer)
       if (answer.rings) this.#ring(candidate.from.queue)
     }
@@ -147,7 +153,7 @@ export class MemoryStore implements Store {
     const settled = items.filter((_, i) => answers[i] === 'ok')
     for (const queue of new Set(this.#queuesOf(settled))) trim(queue, now)
     this.#ringFor(settled, now)
-    this.#ringFreed(settled)
+    this.#ringFreed(settled, now)
     if (settled.length > 0) this.#data.bell.tellEnds()
     return answers
   }
@@ -218,11 +224,12 @@ export class MemoryStore implements Store {
     if (!shards.every((shard) => shard.isStopped)) this.#data.bell.ring(name)
   }
 
-  /** Rings the queues in which the end of these claims made a shard free that has more. */
-  #ringFreed(items: readonly { readonly queue: string; readonly id: string }[]): void {
+  /** Rings the queues in which the end of these claims made room for more. */
+  #ringFreed(items: readonly { readonly queue: string; readonly id: string }[], now: number): void {
     const freed = items.filter(({ queue, id }) => {
-      const shard = this.#data.queues.holding(queue, id)
-      return shard.settings.exclusive === 'shard' && (shard.claimable > 0 || shard.isOpenForSuspects)
+      const { settings, limits } = this.#data.queues.holding(queue, id)
+      if (settings.exclusive !== 'shard' && limits.maxRunning === undefined) return false
+      return this.#data.queues.shardsOf(queue).some((shard) => shard.claimable(now) > 0 || shard.isOpenForSuspects(now))
     })
     for (const queue of new Set(freed.map((item) => item.queue))) this.#ring(queue)
   }
@@ -245,8 +252,8 @@ function isNext({ from, queue }: Candidate, granted: string): boolean {
   return from.queue === granted && (queue === undefined || queue instanceof MemoryOrderedQueue)
 }
 
-function ask({ from, queue }: Candidate, limit: number, by: Claimer, now: number): Asked {
-  if (queue !== undefined) return claimFrom(queue, { ...from, limit }, by, now)
+function ask({ from, queue }: Candidate, limit: number, by: Claimer, now: number, run: string): Asked {
+  if (queue !== undefined) return claimFrom(queue, { ...from, limit }, by, now, run)
   const empty = { queue: from.queue, shard: from.shard!, reason: 'empty' as const }
   return { claims: [], crashed: [], buried: [], waits: [empty], more: false, rings: false }
 }

@@ -25,11 +25,18 @@ export type Need = (store: Store) => true | string
 export const records: Need = (store) => store.records !== undefined || 'the store cannot look jobs up'
 export const workers: Need = (store) => store.workers !== undefined || 'the store keeps no registry of workers'
 export const priority: Need = (store) => store.traits.priority || 'the store knows no priorities'
+export const throttled: Need = (store) => store.traits.throttled || 'the store has no throttles'
+export const groups: Need = (store) => store.traits.groups || 'the store knows no groups'
+export const limited: Need = (store) => store.traits.limited || 'the store does not bound what runs'
 export const ordered: Need = (store) => store.traits.ordered || 'the store has no ordered queues'
 export const exactDepth: Need = (store) => store.traits.exactDepth || 'the store counts jobs only roughly'
 
+/** Nothing is open before the case opens it: where a queue lies may depend on the limits that it is first opened with. */
+export const firstUse: Need = () => true
+
 export function contractCase(title: string, run: (scene: Scene) => Promise<void>, ...needs: Need[]): ContractCase {
-  return { title, needs: allOf(needs), run: async (harness) => run(await Scene.on(harness)) }
+  const isOpen = !needs.includes(firstUse)
+  return { title, needs: allOf(needs), run: async (harness) => run(await Scene.on(harness, isOpen)) }
 }
 
 /** A case about an ordered queue. */
@@ -38,7 +45,9 @@ export function orderedCase(
   run: (scene: OrderedScene) => Promise<void>,
   ...needs: Need[]
 ): ContractCase {
-  return { title, needs: allOf([ordered, ...needs]), run: async (harness) => run(await OrderedScene.on(harness)) }
+  const isOpen = !needs.includes(firstUse)
+  const all = allOf([ordered, ...needs])
+  return { title, needs: all, run: async (harness) => run(await OrderedScene.on(harness, isOpen)) }
 }
 
 function allOf(needs: readonly Need[]): Need {

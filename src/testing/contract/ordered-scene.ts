@@ -11,10 +11,10 @@ type Push = Partial<Omit<NewJob, 'id' | 'payload'>>
 export class OrderedScene extends Scene {
   override readonly queue = 'orders'
 
-  /** A scene whose ordered queue is open, with one shard and no limits. */
-  static override async on(harness: StoreHarness): Promise<OrderedScene> {
+  /** A scene whose ordered queue is open, with one shard and no limits, or not yet. */
+  static override async on(harness: StoreHarness, isOpen = true): Promise<OrderedScene> {
     const scene = new OrderedScene(harness, await harness.open())
-    await scene.openQueue()
+    if (isOpen) await scene.openQueue()
     return scene
   }
 

@@ -19,6 +19,7 @@ import type {
   Store,
   StoredQueue,
 } from '../../stores/store.js'
+import type { Throttles } from '../../stores/throttles.js'
 import type { WorkerRegistry } from '../../stores/worker-registry.js'
 import type { CanonicalJob, CanonicalQueue } from '../canonical-state.js'
 import type { Settlement } from '../command.js'
@@ -38,10 +39,10 @@ export class Scene {
     this.store = store
   }
 
-  /** A scene whose queue is open with no limits. */
-  static async on(harness: StoreHarness): Promise<Scene> {
+  /** A scene whose queue is open with no limits, or not yet. */
+  static async on(harness: StoreHarness, isOpen = true): Promise<Scene> {
     const scene = new Scene(harness, await harness.open())
-    await scene.openQueue()
+    if (isOpen) await scene.openQueue()
     return scene
   }
 
@@ -53,6 +54,11 @@ export class Scene {
   get workers(): WorkerRegistry {
     assert.ok(this.store.workers, 'the store has a registry of workers')
     return this.store.workers
+  }
+
+  get throttles(): Throttles {
+    assert.ok(this.store.throttles, 'the store has throttles')
+    return this.store.throttles
   }
 
   async openQueue(settings: Partial<QueueSettings> = {}): Promise<StoredQueue> {

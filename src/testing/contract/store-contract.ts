@@ -6,10 +6,14 @@ import type { ContractConcern } from './contract-case.js'
 import { crashing } from './crashing.js'
 import { depth } from './depth.js'
 import { enqueueing } from './enqueueing.js'
+import { groupLimits } from './group-limits.js'
 import { holding } from './holding.js'
+import { holds } from './holds.js'
 import { idempotency } from './idempotency.js'
+import { lanes } from './lanes.js'
 import { leading } from './leading.js'
 import { leasing } from './leasing.js'
+import { limits } from './limits.js'
 import { morgue } from './morgue.js'
 import { opening } from './opening.js'
 import { orderedCancels } from './ordered-cancels.js'
@@ -25,6 +29,10 @@ import { retention } from './retention.js'
 import { ringing } from './ringing.js'
 import { settling } from './settling.js'
 import { suspects } from './suspects.js'
+import { throttleArming } from './throttle-arming.js'
+import { throttleScopes } from './throttle-scopes.js'
+import { throttleWaits } from './throttle-waits.js'
+import { throttling } from './throttling.js'
 import { waiting } from './waiting.js'
 import { workersRegistry } from './workers-registry.js'
 
@@ -54,5 +62,13 @@ export const storeContract: readonly ContractConcern[] = [
   orderedMorgue,
   orderedShards,
   orderedExclusive,
+  throttling,
+  throttleScopes,
+  throttleWaits,
+  throttleArming,
+  lanes,
+  groupLimits,
+  limits,
+  holds,
   closing,
 ]

@@ -1,0 +1,54 @@
+/**
+ * The lanes of a queue of the memory store: whose turn it is among the groups that have ready jobs, and which are shut. A
+ * group stands in the turns or among the shut where its lane has a job and it is not full, else in neither; but the group
+ * `''` is looked for by each claim that goes round.
+ */
+
+import { compareBytes } from './byte-order.js'
+
+export class MemoryLanes {
+  /** Open groups; the first is next. */
+  readonly turns: string[] = []
+  /** Shut groups, and until when. */
+  readonly shut = new Map<string, number>()
+  /** Groups that were held back, and until when; also those that have no job now. */
+  readonly held = new Map<string, number>()
+
+  has(group: string): boolean {
+    return this.shut.has(group) || this.turns.includes(group)
+  }
+
+  /** Its turn comes last. */
+  open(group: string): void {
+    this.leave(group)
+    this.turns.push(group)
+  }
+
+  close(group: string, until: number): void {
+    this.leave(group)
+    this.shut.set(group, until)
+  }
+
+  leave(group: string): void {
+    this.shut.delete(group)
+    const at = this.turns.indexOf(group)
+    if (at >= 0) this.turns.splice(at, 1)
+  }
+
+  /** Those whose time has come, at most so many, the one that was to open first coming first. */
+  openDue(now: number, most: number): void {
+    const due = [...this.shut].filter(([, until]) => until <= now)
+    due.sort(([a, aUntil], [b, bUntil]) => aUntil - bUntil || compareBytes(a, b))
+    for (const [group] of due.slice(0, most)) this.open(group)
+  }
+
+  hold(group: string, until: number): void {
+    this.held.set(group, Math.max(until, this.held.get(group) ?? until))
+    if (this.has(group)) this.close(group, Math.max(until, this.shut.get(group) ?? until))
+  }
+
+  /** Until when it is held back; not after `now`: it is not. */
+  heldUntil(group: string): number {
+    return this.held.get(group) ?? Number.NEGATIVE_INFINITY
+  }
+}

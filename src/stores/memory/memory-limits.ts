@@ -1,0 +1,35 @@
+/** What limits the claims on a queue of the memory store: its throttle, its bound on what runs, over all of its shards. */
+
+import type { QueueSettings } from '../store.js'
+import type { MemoryQueue } from './memory-queue.js'
+import type { MemoryThrottle } from './memory-throttle.js'
+
+export class MemoryLimits {
+  maxRunning: QueueSettings['maxRunning']
+  throttle: MemoryThrottle | undefined
+  /** Those of the queue. */
+  shards: readonly MemoryQueue[] = []
+
+  /** Whether anything is counted by group. */
+  get byGroup(): boolean {
+    return this.throttle?.by === 'group' || typeof this.maxRunning === 'object'
+  }
+
+  /** How many more may run. */
+  get room(): number {
+    if (typeof this.maxRunning !== 'number') return Number.POSITIVE_INFINITY
+    return this.maxRunning - this.shards.reduce((sum, { running }) => sum + running.size, 0)
+  }
+
+  /** How many more of the group may run. */
+  roomIn(group: string): number {
+    if (typeof this.maxRunning !== 'object') return Number.POSITIVE_INFINITY
+    const running = this.shards.flatMap((shard) => [...shard.running])
+    return this.maxRunning.perGroup - running.filter((job) => groupOf(job) === group).length
+  }
+}
+
+/** The lane of a job: that of its group. */
+export function groupOf({ spec }: { readonly spec: { readonly group?: string } }): string {
+  return spec.group ?? ''
+}

@@ -1,0 +1,120 @@
+/** One throttle of the memory store: what has started in its scope, by group where it counts by group, and what may. */
+
+import type { Throttle, ThrottleRule } from '../../core/throttle.js'
+import { type Arming, armed, armedTempo, firstArming } from '../../throttle/arming.js'
+import { sightOf } from '../../throttle/start-log.js'
+import { firstTempo, permitted, type Tempo, tempoAfter, tempoAt, tempoAtRest } from '../../throttle/tempo.js'
+import type { MemoryLimits } from './memory-limits.js'
+import type { MemoryQueue } from './memory-queue.js'
+
+/** A tempo, and under which arming it was written down. */
+interface WrittenTempo {
+  readonly tempo: Tempo
+  readonly count: number
+  readonly shiftMs: number
+}
+
+export class MemoryThrottle {
+  readonly scope: string
+  readonly by: Throttle['by']
+  #rules: readonly ThrottleRule[]
+  /** Those of the queues that share it. */
+  readonly limits = new Set<MemoryLimits>()
+  readonly #tempos = new Map<string, WrittenTempo>()
+  #arming: Arming | undefined
+
+  constructor({ scope, by, rules }: Throttle) {
+    this.scope = scope
+    this.by = by
+    this.#rules = rules
+  }
+
+  get rules(): readonly ThrottleRule[] {
+    return this.#rules
+  }
+
+  /** All that it limits. */
+  get sharing(): MemoryQueue[] {
+    return [...this.limits].flatMap(({ shards }) => shards)
+  }
+
+  get arming(): Arming | undefined {
+    return this.#arming
+  }
+
+  /** Other rules: the starts stay, as far as they are known, and the grids begin anew. */
+  replaceRules(rules: readonly ThrottleRule[]): void {
+    this.#rules = rules
+    for (const [subject, written] of this.#tempos)
+      this.#tempos.set(subject, { ...written, tempo: tempoAtRest(written.tempo, rules) })
+  }
+
+  /** How many jobs may start, and, where none may, after how long one may. */
+  permits(subject: string, now: number, run: string): { readonly permits: number; readonly forMs: number } {
+    const { at, quietForMs } = this.#arm(now, run)
+    const { permits, forMs } = permitted(this.tempo(subject, at), this.#rules, at)
+    if (quietForMs > 0) return { permits: 0, forMs: Math.max(quietForMs, forMs) + at - now }
+    return { permits, forMs: permits > 0 ? 0 : forMs + at - now }
+  }
+
+  /** So many have been taken; and whether anything is left that could start. */
+  started(subject: string, count: number, hasMore: boolean, now: number): void {
+    const at = this.#instant(now)
+    this.#arming = { ...this.#arming!, lastAt: at }
+    const after = tempoAfter(this.tempo(subject, at), this.#rules, at, count)
+    this.#write(subject, hasMore ? after : tempoAtRest(after, this.#rules))
+  }
+
+  /** Nothing is left that could start. */
+  rests(subject: string, now: number): void {
+    const at = this.#instant(now)
+    if (this.#tempos.has(subject)) this.#write(subject, tempoAtRest(this.tempo(subject, at), this.#rules))
+  }
+
+  /** Starts in each window that ends now. */
+  hits(subject: string, now: number): number[] {
+    const at = this.#instant(now)
+    const { log } = this.tempo(subject, at)
+    return this.#rules.map((rule) => sightOf(rule, log, at).hits)
+  }
+
+  /** After how long one more may start, as far as is known without asking whether the store was started anew. */
+  waitMs(subject: string, now: number): number {
+    const at = this.#instant(now)
+    const { permits, forMs } = permitted(this.tempo(subject, at), this.#rules, at)
+    return Math.max(this.quietForMs(now), permits > 0 ? 0 : forMs + at - now)
+  }
+
+  quietForMs(now: number): number {
+    return Math.max(0, (this.#arming?.quietUntil ?? now) - now)
+  }
+
+  /** Those that have started anything that a window still sees. */
+  subjects(now: number): string[] {
+    const at = this.#instant(now)
+    return [...this.#tempos.keys()].filter((subject) => this.tempo(subject, at).log.length > 0)
+  }
+
+  /** The tempo as it stands. */
+  tempo(subject: string, at: number): Tempo {
+    const written = this.#tempos.get(subject)
+    if (written === undefined) return firstTempo(this.#rules)
+    return tempoAt(armedTempo(written.tempo, this.#rules, written, this.#arming!), this.#rules, at)
+  }
+
+  #write(subject: string, tempo: Tempo): void {
+    const { count, shiftMs } = this.#arming!
+    this.#tempos.set(subject, { tempo, count, shiftMs })
+  }
+
+  /** The instant that counts: a clock that was set back a little stands still. */
+  #instant(now: number): number {
+    return Math.max(now, this.#arming?.lastAt ?? now)
+  }
+
+  #arm(now: number, run: string): { readonly at: number; readonly quietForMs: number } {
+    this.#arming = this.#arming === undefined ? firstArming(run, now) : armed(this.#arming, this.#rules, run, now)
+    const at = this.#instant(now)
+    return { at, quietForMs: Math.max(0, (this.#arming.quietUntil ?? at) - at) }
+  }
+}

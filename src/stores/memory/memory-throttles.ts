@@ -1,0 +1,38 @@
+/** The memory store's throttles: what they have counted, and their rules. */
+
+import { InvalidArgumentError } from '../../core/errors.js'
+import type { Throttles } from '../throttles.js'
+import type { MemoryAdmin } from './memory-admin.js'
+
+export function memoryThrottles(store: MemoryAdmin): Throttles {
+  return {
+    async state(queue, group) {
+      const { throttle } = store.queues().limitsOf(queue)
+      if (throttle === undefined) return undefined
+      const now = store.now()
+      const { scope, by, rules } = throttle
+      const subject = by === 'queue' ? '' : group
+      const quietForMs = throttle.quietForMs(now)
+      const names = throttle.sharing.map(({ settings }) => settings.name)
+      return {
+        throttle: { scope, by, rules },
+        queues: [...new Set(names)].sort(),
+        hits: subject === undefined ? rules.map(() => 0) : throttle.hits(subject, now),
+        forMs: subject === undefined ? quietForMs : throttle.waitMs(subject, now),
+        quietForMs,
+        ...(by === 'group' ? { groups: throttle.subjects(now).length } : {}),
+      }
+    },
+
+    async set(queue, rules) {
+      const { throttle } = store.queues().limitsOf(queue)
+      if (throttle === undefined)
+        throw new InvalidArgumentError(
+          `queue '${queue}' has no throttle whose rules could be set; give it one by \`throttle\` in its options first.`,
+        )
+      throttle.replaceRules(rules)
+      for (const shard of throttle.sharing) shard.reopen()
+      for (const name of new Set(throttle.sharing.map(({ settings }) => settings.name))) store.ring(name)
+    },
+  }
+}
