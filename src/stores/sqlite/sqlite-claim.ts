@@ -12,10 +12,10 @@ import type { SqliteLook } from './sqlite-look.js'
 import {
   bounded,
   byKind,
-  claimable,
-  isFull,
+  isBusy,
   isStopped,
   leadOf,
+  opensAt,
   ordinary,
   placeIn,
   type QueueRow,
@@ -23,7 +23,10 @@ import {
   setSuspectLead,
   suspectLeadOf,
 } from './sqlite-queue.js'
+import { lines, ready, running } from './sqlite-schema.js'
 import type { SqliteSession } from './sqlite-session.js'
+import { type Line, SqliteTaking } from './sqlite-taking.js'
+import type { Moment } from './sqlite-throttle.js'
 
 /** What `claim` answers; the claims of plain queues are still the JSON text that SQLite made of them, for the other thread to read. */
 export interface ClaimedText {
@@ -37,11 +40,19 @@ export interface ClaimedText {
   readonly more: boolean
 }
 
-/** What one queue granted, or one shard: as the text that SQLite made of it, or with payloads. */
-export type Granted = { readonly queue: string; readonly fence: number; readonly text: string } | readonly Claim[]
+/** What one line of a queue granted, or of a shard: as the text that SQLite made of it, or with payloads. */
+export type Granted = GrantedText | readonly Claim[]
+
+interface GrantedText {
+  readonly queue: string
+  readonly fence: number
+  readonly text: string
+  /** The one that all of them have. */
+  readonly group?: string
+}
 
 interface Grant {
-  readonly granted: Granted
+  readonly granted: readonly Granted[]
   /** How many jobs. */
   readonly taken: number
   /** How many bytes of payloads, of an ordered queue. */
@@ -54,21 +65,19 @@ interface Candidate {
   readonly row: QueueRow | undefined
 }
 
-/** The two clocks at the moment of a claim. */
-interface Instant {
-  readonly now: number
-  readonly mono: number
-}
-
 export class SqliteClaim {
   readonly #session: SqliteSession
   readonly #look: SqliteLook
   readonly #handover: SqliteHandover
   readonly #expired: ReturnType<typeof byKind>
   readonly #promote: ReturnType<typeof byKind>
-  readonly #heads: Statement
-  readonly #takeHeads: Statement
+  readonly #heads: Record<'free' | 'suspects', Statement>
+  readonly #takeHeads: Record<'free' | 'suspects', Statement>
+  readonly #ofLane: readonly [heads: Statement, take: Statement]
+  readonly #firstSuspect: ReturnType<typeof byKind>
+  readonly #dueJobs: ReturnType<typeof byKind>
   readonly #recount: Statement
+  readonly #taking: SqliteTaking
 
   constructor(session: SqliteSession, look: SqliteLook) {
     this.#session = session
@@ -87,27 +96,42 @@ export class SqliteClaim {
            (SELECT rid FROM job WHERE qid = ? AND state = 0 AND stamp < ? ORDER BY stamp, ${tie} LIMIT ${upkeepLimit})`,
     )
     // One text for all: a row object per job, and its copy to the other thread, cost more than the claim itself.
-    this.#heads = db.prepare(
-      `SELECT json_group_array(json_array(id, task,
-           CASE typeof(payload) WHEN 'blob' THEN hex(payload) ELSE payload END,
-           CASE typeof(meta) WHEN 'blob' THEN hex(meta) ELSE meta END,
-           (typeof(payload) = 'blob') + 2 * (typeof(meta) = 'blob'),
-           codec, -rank, attempt, crashes, created_at, stamp, error)) AS claims,
-         count(*) AS taken, total(attempt > 1) AS retries
-       FROM (SELECT id, task, payload, meta, codec, rank, attempt, crashes, created_at, stamp, error FROM job WHERE qid = ? AND state = 1 AND suspect = ? ORDER BY rank, place, rid LIMIT ?)`,
+    const heads = (line: string) =>
+      db.prepare(
+        `SELECT json_group_array(json_array(id, task,
+             CASE typeof(payload) WHEN 'blob' THEN hex(payload) ELSE payload END,
+             CASE typeof(meta) WHEN 'blob' THEN hex(meta) ELSE meta END,
+             (typeof(payload) = 'blob') + 2 * (typeof(meta) = 'blob'),
+             codec, -rank, attempt, crashes, created_at, stamp, error)) AS claims,
+           count(*) AS taken, total(attempt > 1) AS retries
+         FROM (SELECT id, task, payload, meta, codec, rank, attempt, crashes, created_at, stamp, error FROM job WHERE qid = ? AND ${line} ORDER BY rank, place, rid LIMIT ?)`,
+      )
+    const takeHeads = (line: string) =>
+      db.prepare(
+        `UPDATE job SET state = 2, fence = ?, worker = ?, alone = ?, lease_until = ?, updated_at = ? WHERE rid IN
+           (SELECT rid FROM job WHERE qid = ? AND ${line} ORDER BY rank, place, rid LIMIT ?)`,
+      )
+    this.#heads = { free: heads(lines.free), suspects: heads(lines.suspects) }
+    this.#takeHeads = { free: takeHeads(lines.free), suspects: takeHeads(lines.suspects) }
+    const lane = `${lines.grouped} AND grp = ?`
+    this.#ofLane = [heads(lane), takeHeads(lane)]
+    this.#firstSuspect = byKind(
+      db,
+      (tie) => `SELECT grp FROM job WHERE qid = ? AND ${lines.suspects} ORDER BY rank, place, ${tie} LIMIT 1`,
     )
-    this.#takeHeads = db.prepare(
-      `UPDATE job SET state = 2, fence = ?, worker = ?, alone = ?, lease_until = ?, updated_at = ? WHERE rid IN
-         (SELECT rid FROM job WHERE qid = ? AND state = 1 AND suspect = ? ORDER BY rank, place, rid LIMIT ?)`,
+    this.#dueJobs = byKind(
+      db,
+      (tie) =>
+        `SELECT grp FROM job WHERE qid = ? AND state = 0 AND stamp < ? ORDER BY stamp, ${tie} LIMIT ${upkeepLimit}`,
     )
     this.#recount = db.prepare(
-      'SELECT count(*) AS ready, coalesce(sum(suspect), 0) AS suspects FROM job WHERE qid = ? AND state = 1',
+      'SELECT count(*) AS ready, coalesce(sum(suspect), 0) AS suspects, coalesce(sum(line = 2), 0) AS grouped FROM job WHERE qid = ? AND state = 1',
     )
+    this.#taking = new SqliteTaking(session, (queue) => this.#firstSuspectGroup(queue))
   }
 
   claim(from: readonly ClaimFrom[], by: Claimer): ClaimedText {
-    const { clock } = this.#session
-    const at: Instant = { now: clock.now(), mono: clock.mono() }
+    const at = this.#session.moment()
     const candidates = from.flatMap((one) => this.#candidatesOf(one))
     const crashes = new SqliteCrashes(this.#session)
     const waits: Wait[] = []
@@ -129,18 +153,21 @@ export class SqliteClaim {
       this.#promoteDue(row, at)
       const grant = this.#grant(row, { ...from, limit }, by, at, bytes)
       if (grant !== undefined) {
-        granted.push(grant.granted)
+        granted.push(...grant.granted)
         taken += grant.taken
         bytes += grant.bytes
         queue = from.queue
       }
       more ||= this.#look.hasWork(row, at.now, at.mono)
-      const hasLeft = grant !== undefined && hasLed(leadOf(row), by.worker, at.mono)
+      const isClaimable = this.#session.limits.isClaimable(row, at.mono)
+      // What is left is shut: somebody must be told when it opens.
+      const isShut = grant !== undefined && ordinary(row) > 0 && !isBusy(row) && !isClaimable
+      const hasLeft = grant !== undefined && !isShut && hasLed(leadOf(row), by.worker, at.mono)
       if (hasLeft) setLead(row, undefined)
-      if (grant === undefined) waits.push(...this.#wait(row, by, at))
+      if (grant === undefined || isShut) waits.push(...this.#wait(row, by, at))
       waits.push(...this.#suspectWait(row, by.worker, by.alone === true || limit === 0, at))
       // Whoever is woken wakes the next: one ring is enough for any number of jobs.
-      if (claimable(row) > 0 || hasLeft) this.#session.ring(row)
+      if (isClaimable || hasLeft) this.#session.ring(row)
     }
     return {
       now: at.now,
@@ -164,64 +191,102 @@ export class SqliteClaim {
   }
 
   /** Expired leases end as crashes. */
-  #recover(queue: QueueRow, { now, mono }: Instant, crashes: SqliteCrashes): void {
+  #recover(queue: QueueRow, { now, mono }: Moment, crashes: SqliteCrashes): void {
     if (queue.running === 0) return
     for (const job of this.#expired[queue.kind].all(queue.qid, mono) as JobRow[]) crashes.add(queue, job, now)
   }
 
-  #promoteDue(queue: QueueRow, { now }: Instant): void {
+  #promoteDue(queue: QueueRow, { now }: Moment): void {
     if (queue.scheduled === 0 || this.#look.dueAt(queue)! > now) return
-    const promoted = Number(this.#promote[queue.kind].run(now, queue.qid, (now + 1) * 1_000).changes)
+    const until = (now + 1) * 1_000
+    const due = queue.laned ? (this.#dueJobs[queue.kind].all(queue.qid, until) as { grp: string | null }[]) : []
+    const promoted = Number(this.#promote[queue.kind].run(now, queue.qid, until).changes)
     queue.scheduled -= promoted
     queue.ready += promoted
+    for (const { grp } of due) {
+      this.#session.lanes.count(queue, { state: ready, suspect: 0, grp }, 1)
+      this.#session.lanes.refresh(queue, grp)
+    }
   }
 
   /** What the claim, which has so many bytes already, gets of this queue: a suspect first where it is alone. */
-  #grant(queue: QueueRow, from: ClaimFrom, by: Claimer, { now, mono }: Instant, bytes: number): Grant | undefined {
-    const suspect = by.alone && queue.suspects > 0 ? 1 : 0
-    const waiting = suspect ? queue.suspects : ordinary(queue)
-    const limit = by.alone ? Math.min(1, from.limit) : from.limit
-    if (isStopped(queue) || isFull(queue) || waiting === 0 || limit <= 0) return undefined
-    const leaseUntil = bounded(mono + (from.leaseMs ?? by.leaseMs))
-    const taking: Taking = { suspect, leaseUntil, now, bytes }
-    if (queue.kind === 'ordered') {
-      const taken = this.#handover.take(queue, { ...from, limit }, by, taking)
-      const { claims } = taken
-      if (claims.length > 0) return { granted: claims, taken: claims.length, bytes: taken.bytes }
-    } else {
-      const grant = this.#take(queue, limit, by, taking)
-      if (grant !== undefined) return grant
-    }
-    // A count that is wrong must not stop a fleet.
-    Object.assign(queue, this.#recount.get(queue.qid))
-    return undefined
+  #grant(queue: QueueRow, from: ClaimFrom, by: Claimer, at: Moment, bytes: number): Grant | undefined {
+    if (this.#session.limits.isClosed(queue, at.mono)) return undefined
+    const granted: Granted[] = []
+    const taking: Taking = { leaseUntil: bounded(at.mono + (from.leaseMs ?? by.leaseMs)), now: at.now, bytes }
+    let count = 0
+    this.#taking.take(queue, from.limit, by.alone === true, at, {
+      isFull: () => taking.bytes >= mostClaimBytes,
+      take: (line, most) => {
+        const taken =
+          queue.kind === 'plain'
+            ? this.#takePlain(queue, line, most, by, taking, granted)
+            : this.#takeOrdered(queue, line, { ...from, limit: most }, by, taking, granted)
+        if (taken === 0) this.#countAnew(queue, line)
+        count += taken
+        return taken
+      },
+    })
+    return count === 0 ? undefined : { granted, taken: count, bytes: taking.bytes - bytes }
   }
 
-  /** Of a plain queue; undefined where there is nothing. */
-  #take(queue: QueueRow, limit: number, by: Claimer, { suspect, leaseUntil, now }: Taking): Grant | undefined {
-    const { claims, taken, retries } = this.#heads.get(queue.qid, suspect, limit) as {
-      claims: string
-      taken: number
-      retries: number
-    }
-    if (taken === 0) return undefined
-    queue.last_fence = nextFence(queue.last_fence, now)
-    this.#takeHeads.run(queue.last_fence, by.worker, by.alone ? 1 : 0, leaseUntil, now, queue.qid, suspect, taken)
+  #takeOrdered(queue: QueueRow, line: Line, from: ClaimFrom, by: Claimer, taking: Taking, granted: Granted[]): number {
+    const { claims, bytes } = this.#handover.take(queue, line, from, by, taking)
+    if (claims.length > 0) granted.push(claims)
+    taking.bytes += bytes
+    return claims.length
+  }
+
+  #takePlain(queue: QueueRow, line: Line, most: number, by: Claimer, taking: Taking, granted: Granted[]): number {
+    const { lanes } = this.#session
+    const group = this.#groupOf(queue, line)
+    const [heads, takeHeads] = typeof line === 'string' ? [this.#heads[line], this.#takeHeads[line]] : this.#ofLane
+    const of = typeof line === 'string' ? [queue.qid] : [queue.qid, line.group]
+    const { claims, taken, retries } = heads.get(...of, most) as { claims: string; taken: number; retries: number }
+    if (taken === 0) return 0
+    if (taking.fence === undefined) queue.last_fence = nextFence(queue.last_fence, taking.now)
+    taking.fence = queue.last_fence
+    takeHeads.run(queue.last_fence, by.worker, by.alone ? 1 : 0, taking.leaseUntil, taking.now, ...of, taken)
     queue.ready -= taken
-    if (suspect) queue.suspects -= taken
     queue.running += taken
     queue.retries -= retries
-    return { granted: { queue: queue.name, fence: queue.last_fence, text: claims }, taken, bytes: 0 }
+    if (line === 'suspects') {
+      queue.suspects -= taken
+      if (group !== '') {
+        lanes.count(queue, { state: running, suspect: 1, grp: group }, 1)
+        lanes.refresh(queue, group)
+      }
+    } else lanes.take(queue, group, taken)
+    granted.push({
+      ...{ queue: queue.name, fence: queue.last_fence, text: claims },
+      ...(group === '' ? {} : { group }),
+    })
+    return taken
+  }
+
+  #groupOf(queue: QueueRow, line: Line): string {
+    if (line === 'suspects') return queue.laned ? this.#firstSuspectGroup(queue) : ''
+    return line === 'free' ? '' : line.group
+  }
+
+  #firstSuspectGroup(queue: QueueRow): string {
+    return (this.#firstSuspect[queue.kind].get(queue.qid) as { grp: string | null } | undefined)?.grp ?? ''
+  }
+
+  /** A count that is wrong must not stop a fleet. */
+  #countAnew(queue: QueueRow, line: Line): void {
+    if (typeof line !== 'string') this.#session.lanes.recount(queue, line.group)
+    Object.assign(queue, this.#recount.get(queue.qid))
   }
 
   /** Why nothing was granted, where there was nothing, and whether this claimer is to ask again. */
-  #wait(queue: QueueRow, { worker, alone }: Claimer, { now, mono }: Instant): Wait[] {
-    const waiting = alone ? queue.ready : ordinary(queue)
-    const [stopped, full] = [isStopped(queue), isFull(queue)]
-    if (!stopped && !full && waiting > 0) return []
+  #wait(queue: QueueRow, by: Claimer, { now, mono }: Moment): Wait[] {
+    const { limits } = this.#session
+    const { worker, alone = false } = by
+    if (limits.isClaimable(queue, mono) || (alone && limits.isOpenForSuspects(queue, mono))) return []
     const of = placeIn(queue)
-    const forMs = stopped ? undefined : this.#look.nextChangeMs(queue, now, mono)
-    const reason = stopped ? 'paused' : full ? 'full' : queue.scheduled > 0 ? 'scheduled' : 'empty'
+    const forMs = isStopped(queue) ? undefined : this.#look.nextChangeMs(queue, now, mono)
+    const reason = this.#reason(queue, alone, mono)
     const before = leadOf(queue)
     if (forMs === undefined) {
       if (before?.worker === worker) setLead(queue, undefined)
@@ -232,9 +297,19 @@ export class SqliteClaim {
     return [{ ...of, reason, forMs, ...leads(lead.worker === worker) }]
   }
 
+  #reason(queue: QueueRow, alone: boolean, mono: number): Wait['reason'] {
+    if (isStopped(queue)) return 'paused'
+    const { limits, lanes } = this.#session
+    if (limits.isFull(queue)) return 'full'
+    const hasJob = ordinary(queue) > 0 || (alone && queue.suspects > 0)
+    if (hasJob && opensAt(queue) > mono) return 'throttled'
+    if (ordinary(queue) > 0) return lanes.opensAt(queue) === undefined ? 'full' : 'throttled'
+    return queue.scheduled > 0 ? 'scheduled' : 'empty'
+  }
+
   /** That suspects are left behind, and whether this claimer is to make room for one. */
-  #suspectWait(queue: QueueRow, worker: string, makesRoom: boolean, { mono }: Instant): Wait[] {
-    if (isStopped(queue) || isFull(queue)) return []
+  #suspectWait(queue: QueueRow, worker: string, makesRoom: boolean, { mono }: Moment): Wait[] {
+    if (this.#session.limits.isClosed(queue, mono)) return []
     if (queue.suspects === 0) {
       setSuspectLead(queue, undefined)
       return []
@@ -245,7 +320,7 @@ export class SqliteClaim {
     return [{ ...placeIn(queue), reason: 'suspect', forMs: suspectLeadMs, ...leads(lead !== before) }]
   }
 
-  #head({ from, row }: Candidate, { now }: Instant): { queue: string; shard?: number; ageMs?: number } {
+  #head({ from, row }: Candidate, { now }: Moment): { queue: string; shard?: number; ageMs?: number } {
     const { queue, shard } = from
     const ageMs = row === undefined ? undefined : this.#look.headAgeMs(row, now)
     return { queue, ...(shard === undefined ? {} : { shard }), ...(ageMs === undefined ? {} : { ageMs }) }

@@ -97,7 +97,7 @@ export class SqliteConnection {
       this.#patiently(() => session.db.exec('BEGIN'))
       const answers = calls.map((call) => this.#patiently(() => this.#answer(operations.reads, call)))
       session.db.exec('COMMIT')
-      session.queues.forget()
+      session.forgetRows()
       return answers
     } catch (error) {
       this.#giveUp(error)

@@ -20,7 +20,7 @@ export class SqliteCrashes {
     const jobs = this.#session.jobsOf(queue)
     const { crashes, becomes } = afterCrash(
       { alone: job.alone === 1, cancelRequested: job.cancelling === 1, crashes: job.crashes },
-      queue.max_crashes,
+      queue.crash_limit,
     )
     const ref = { queue: queue.name, id: job.id, task: job.task }
     this.crashed.push({ ...ref, worker: job.worker!, charged: job.alone === 1, crashes })

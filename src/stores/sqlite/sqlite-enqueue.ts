@@ -3,9 +3,10 @@
 import { nextStamp, stampOf } from '../../core/stamp.js'
 import type { EnqueueCall, Enqueued, NewJob } from '../store.js'
 import type { Statement } from './sqlite-driver.js'
-import { isHidden, isRemembered } from './sqlite-job.js'
+import { isHidden, isRemembered, lineOf } from './sqlite-job.js'
+import { groupIn } from './sqlite-ordered-job.js'
 import { SqlitePushes } from './sqlite-push.js'
-import { bounded, placeOf, type QueueRow, share } from './sqlite-queue.js'
+import { bounded, isLimited, placeOf, type QueueRow, share } from './sqlite-queue.js'
 import { completed, ready, scheduled } from './sqlite-schema.js'
 import type { SqliteSession } from './sqlite-session.js'
 import { payloadToStored } from './sqlite-text.js'
@@ -13,6 +14,7 @@ import { payloadToStored } from './sqlite-text.js'
 export class SqliteEnqueue {
   readonly #session: SqliteSession
   readonly #insert: Statement
+  readonly #insertGrouped: Statement
   readonly #memory: Statement
   readonly #forget: Statement
   readonly #pushes: SqlitePushes
@@ -20,10 +22,14 @@ export class SqliteEnqueue {
   constructor(session: SqliteSession) {
     this.#session = session
     this.#pushes = new SqlitePushes(session)
-    this.#insert = session.db.prepare(
-      `INSERT OR IGNORE INTO job (qid, id, task, state, rank, place, stamp, remember_ms, created_at, updated_at, codec, meta, payload)
-       VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?9, ?10, ?11, ?12)`,
-    )
+    // Most jobs have no group: what need not be bound costs nothing.
+    const insert = (columns: string, values: string) =>
+      session.db.prepare(
+        `INSERT OR IGNORE INTO job (qid, id, task, state, rank, place, stamp, remember_ms, created_at, updated_at, codec, meta, payload${columns})
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?9, ?10, ?11, ?12${values})`,
+      )
+    this.#insert = insert('', '')
+    this.#insertGrouped = insert(', grp, line', ', ?13, ?14')
     this.#memory = session.db.prepare('SELECT until FROM remembered WHERE qid = ? AND id = ?')
     this.#forget = session.db.prepare('DELETE FROM remembered WHERE qid = ? AND id = ?')
   }
@@ -59,7 +65,9 @@ export class SqliteEnqueue {
       soonestMs = Math.min(soonestMs, delayMs ?? Number.POSITIVE_INFINITY)
       return delayMs === undefined ? 'duplicate' : 'added'
     })
-    if (soonestMs === 0) this.#session.ring(queue)
+    if (isLimited(queue)) {
+      for (const [i, { id }] of jobs.entries()) if (answers[i] === 'added') this.#session.ringFor(queue, id, now)
+    } else if (soonestMs === 0) this.#session.ring(queue)
     else if (soonestMs < Number.POSITIVE_INFINITY) this.#session.ringForLater(queue, soonestMs)
     return answers
   }
@@ -101,27 +109,22 @@ export class SqliteEnqueue {
     if (due === undefined) queue.last_stamp = stamp
     if (state === ready) queue.ready += 1
     else queue.scheduled += 1
+    const grp = groupIn(job)
+    if (grp !== null) {
+      this.#session.lanes.count(queue, { state, suspect: 0, grp }, 1)
+      this.#session.lanes.refresh(queue, grp)
+    }
     return state === ready ? 0 : due! - now
   }
 
   #insertRow(queue: QueueRow, job: NewJob, state: number, stamp: number, now: number): boolean {
     const { id, task, priority, rememberMs, codec, meta, payload } = job
-    const place = placeOf(queue, stamp)
-    return (
-      this.#insert.run(
-        queue.qid,
-        id,
-        task,
-        state,
-        0 - priority,
-        place,
-        stamp,
-        rememberMs,
-        now,
-        codec ?? null,
-        meta === undefined ? null : payloadToStored(meta),
-        payloadToStored(payload),
-      ).changes === 1
-    )
+    const grp = groupIn(job)
+    const [place, storedMeta] = [placeOf(queue, stamp), meta === undefined ? null : payloadToStored(meta)]
+    const [qid, rank, stored] = [queue.qid, 0 - priority, payloadToStored(payload)]
+    const values = [qid, id, task, state, rank, place, stamp, rememberMs, now, codec ?? null, storedMeta, stored]
+    const inserted =
+      grp === null ? this.#insert.run(...values) : this.#insertGrouped.run(...values, grp, lineOf(0, grp))
+    return inserted.changes === 1
   }
 }

@@ -10,6 +10,7 @@ import {
   StoreFullError,
   StoreUnavailableError,
   StoreVersionError,
+  ThrottleConflictError,
   UnknownQueueError,
 } from '../../core/errors.js'
 
@@ -159,6 +160,7 @@ const classes: readonly (abstract new (...args: never[]) => Error)[] = [
   StoreFullError,
   StoreUnavailableError,
   StoreVersionError,
+  ThrottleConflictError,
   UnknownQueueError,
 ]
 

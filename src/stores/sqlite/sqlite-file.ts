@@ -7,7 +7,8 @@ import { StoreVersionError } from '../../core/errors.js'
 import type { SqliteClock } from './sqlite-clock.js'
 import type { Database, OpenDatabase } from './sqlite-driver.js'
 import { corrupt, foreign, isBusy, isMalformed, unavailable } from './sqlite-errors.js'
-import { applicationId, migrations, schemaVersion, tables } from './sqlite-schema.js'
+import { migrations } from './sqlite-migrations.js'
+import { applicationId, schemaVersion, tables } from './sqlite-schema.js'
 
 /** `statfs` types of file systems whose locks do not hold between machines (linux/magic.h). */
 const networkFileSystems: Record<number, string> = {
@@ -203,6 +204,8 @@ function voidLeasesOfOtherBoot(db: Database, clock: SqliteClock): void {
     if (isSame()) return
     // Not charged: the end of the whole machine says nothing against the one job that ran alone.
     db.exec('UPDATE job SET lease_until = 0, alone = 0 WHERE state = 2')
+    const at = Number(stored('bootedAt') ?? Number.NaN)
+    carryHolds(db, bootedAt === undefined || Number.isNaN(at) ? undefined : at - bootedAt)
     db.exec(
       'UPDATE queue SET lead_worker = NULL, lead_wake_at = NULL, suspect_lead_worker = NULL, suspect_lead_wake_at = NULL',
     )
@@ -210,6 +213,17 @@ function voidLeasesOfOtherBoot(db: Database, clock: SqliteClock): void {
     insert.run('boot', bootId)
     if (bootedAt !== undefined) insert.run('bootedAt', String(bootedAt))
   })
+}
+
+/**
+ * What a throttle has shut is looked at anew. A hold goes on, on the clock of this boot, which is `byMs` ahead of the former
+ * one's; undefined: nobody can tell, and the holds are over.
+ */
+function carryHolds(db: Database, byMs: number | undefined): void {
+  db.exec('UPDATE lane SET shut_until = 0 WHERE shut_until IS NOT NULL')
+  for (const table of ['queue', 'lane'])
+    db.prepare(`UPDATE ${table} SET held_until = held_until + ? WHERE held_until IS NOT NULL`).run(byMs ?? null)
+  db.exec('UPDATE queue SET shut_until = NULL WHERE shut_until IS NOT NULL')
 }
 
 /** Ends a transaction that failed; harmless where SQLite has done so itself. */

@@ -3,12 +3,13 @@
 import { dueAt, nextFence } from '../../core/stamp.js'
 import type { Claim, Claimer, ClaimFrom } from '../store.js'
 import type { Statement } from './sqlite-driver.js'
-import { arrive, type JobRow, jobColumns, leave } from './sqlite-job.js'
+import { type JobRow, jobColumns } from './sqlite-job.js'
 import { besideSet, setOf } from './sqlite-ordered-job.js'
 import { type PayloadHead, scoredPayload } from './sqlite-payloads.js'
 import { type QueueRow, takeStamp } from './sqlite-queue.js'
-import { running } from './sqlite-schema.js'
+import { lines, running } from './sqlite-schema.js'
 import type { SqliteSession } from './sqlite-session.js'
+import type { Line } from './sqlite-taking.js'
 import { fromStored } from './sqlite-text.js'
 
 /** Of one id a claim takes no more bytes of payloads, unless it is to take all; of ids no more once it has so many. */
@@ -16,11 +17,12 @@ export const mostClaimBytes = 1_048_576
 
 /** What is taken, and until when. */
 export interface Taking {
-  readonly suspect: number
   readonly leaseUntil: number
   readonly now: number
   /** How many bytes of payloads the claim has already. */
-  readonly bytes: number
+  bytes: number
+  /** One for all that the claim takes of a queue, given with the first. */
+  fence?: number
 }
 
 /** What was taken of a queue, or shard. */
@@ -31,24 +33,33 @@ export interface Taken {
 
 export class SqliteHandover {
   readonly #session: SqliteSession
-  readonly #heads: Statement
+  readonly #heads: Record<'free' | 'suspects', Statement>
+  readonly #laneHeads: Statement
   readonly #take: Statement
 
   constructor(session: SqliteSession) {
     this.#session = session
-    this.#heads = session.db.prepare(
-      `SELECT ${jobColumns} FROM job WHERE qid = ? AND state = 1 AND suspect = ? ORDER BY rank, place LIMIT ?`,
-    )
+    const heads = (line: string) =>
+      session.db.prepare(`SELECT ${jobColumns} FROM job WHERE qid = ? AND ${line} ORDER BY rank, place LIMIT ?`)
+    this.#heads = { free: heads(lines.free), suspects: heads(lines.suspects) }
+    this.#laneHeads = heads(`${lines.grouped} AND grp = ?`)
     this.#take = session.db.prepare(
       `UPDATE job SET state = 2, fence = ?, worker = ?, alone = ?, lease_until = ?, updated_at = ?, part = ?, beside_stamp = ?, beside_created_at = ?
        WHERE rid = ?`,
     )
   }
 
-  take(queue: QueueRow, { limit, maxPayloads }: ClaimFrom, by: Claimer, taking: Taking): Taken {
+  take(queue: QueueRow, line: Line, { limit, maxPayloads }: ClaimFrom, by: Claimer, taking: Taking): Taken {
     const { payloads } = this.#session.orderedJobs
-    const jobs = this.#heads.all(queue.qid, taking.suspect, limit) as JobRow[]
-    if (jobs.length > 0) queue.last_fence = nextFence(queue.last_fence, taking.now)
+    const jobs = (
+      typeof line === 'string'
+        ? this.#heads[line].all(queue.qid, limit)
+        : this.#laneHeads.all(queue.qid, line.group, limit)
+    ) as JobRow[]
+    if (jobs.length > 0 && taking.fence === undefined) {
+      queue.last_fence = nextFence(queue.last_fence, taking.now)
+      taking.fence = queue.last_fence
+    }
     const claims: Claim[] = []
     let bytes = taking.bytes
     for (const job of jobs) {
@@ -64,15 +75,14 @@ export class SqliteHandover {
   }
 
   #takeOne(queue: QueueRow, job: JobRow, { rows: inHand, hasMore }: PayloadHead, by: Claimer, taking: Taking): Claim {
-    const { rid, id, task, attempt, crashes, stamp, created_at, error } = job
+    const { rid, id, task, grp, attempt, crashes, stamp, created_at, error } = job
     const { payloads } = this.#session.orderedJobs
     if (hasMore) payloads.takeUpTo(setOf(job), inHand.at(-1)!, besideSet(job).part)
     const part = hasMore ? besideSet(job).part : job.part
     const beside = hasMore ? [takeStamp(queue, taking.now), created_at] : [null, null]
     const alone = by.alone ? 1 : 0
     this.#take.run(queue.last_fence, by.worker, alone, taking.leaseUntil, taking.now, part, ...beside, rid)
-    leave(queue, job)
-    arrive(queue, { ...job, state: running })
+    this.#session.orderedJobs.moved(queue, job, { ...job, state: running })
     queue.pending -= inHand.length
     return {
       queue: queue.name,
@@ -82,6 +92,7 @@ export class SqliteHandover {
       payloads: inHand.map(scoredPayload),
       ...(hasMore ? { hasMore } : {}),
       priority: 0,
+      ...(grp === null ? {} : { group: grp }),
       attempt,
       crashes,
       fence: queue.last_fence,

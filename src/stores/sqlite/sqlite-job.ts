@@ -4,6 +4,7 @@ import type { Payload } from '../../core/codec.js'
 import { dueAt, stampOf } from '../../core/stamp.js'
 import { rememberedForMs } from '../../core/upkeep.js'
 import type { Database, SqlValue, Statement } from './sqlite-driver.js'
+import type { SqliteLanes } from './sqlite-lanes.js'
 import { bounded, placeOf, type QueueRow, takeStamp } from './sqlite-queue.js'
 import { completed, dead, ready, scheduled } from './sqlite-schema.js'
 import { payloadToStored, storedOrNull, toStored } from './sqlite-text.js'
@@ -23,6 +24,8 @@ export interface JobRow {
   readonly cancelling: number
   /** 1: for claims alone. Only ready and running jobs are. */
   readonly suspect: number
+  /** Its group. */
+  readonly grp: string | null
   /** These three of an ordered queue: see `sqlite-schema.ts`. */
   readonly part: number
   readonly beside_stamp: number | null
@@ -37,12 +40,16 @@ export interface JobRow {
   reason: string | null
 }
 
+/** What the counters go by. */
+type Arrival = Pick<JobRow, 'state' | 'suspect' | 'attempt' | 'grp'>
+
 export const jobColumns =
-  'rid, id, task, state, rank, stamp, attempt, crashes, fence, alone, cancelling, suspect, part, beside_stamp, beside_created_at, remember_ms, created_at, finished_at, expires_at, worker, error, reason'
+  'rid, id, task, state, rank, stamp, attempt, crashes, fence, alone, cancelling, suspect, grp, part, beside_stamp, beside_created_at, remember_ms, created_at, finished_at, expires_at, worker, error, reason'
 
 const counters = ['scheduled', 'ready', 'running', 'completed', 'dead'] as const
 
 export class SqliteJobs {
+  protected readonly lanes: SqliteLanes
   readonly #select: Statement
   readonly #wait: Statement
   readonly #bury: Statement
@@ -51,10 +58,11 @@ export class SqliteJobs {
   readonly #remember: Statement
   readonly #flag: Statement
 
-  constructor(db: Database) {
+  constructor(db: Database, lanes: SqliteLanes) {
+    this.lanes = lanes
     this.#select = db.prepare(`SELECT ${jobColumns} FROM job WHERE qid = ? AND id = ?`)
     this.#wait = db.prepare(
-      `UPDATE job SET state = ?, stamp = ?, place = ?, suspect = ?, attempt = ?, crashes = ?, error = ?, reason = ?, updated_at = ?,
+      `UPDATE job SET state = ?, stamp = ?, place = ?, suspect = ?, line = ?, attempt = ?, crashes = ?, error = ?, reason = ?, updated_at = ?,
          lease_until = 0, alone = 0, cancelling = 0, worker = NULL, host = NULL, pid = NULL, progress = NULL, started_at = NULL, finished_at = NULL
        WHERE rid = ?`,
     )
@@ -114,9 +122,21 @@ export class SqliteJobs {
 
   protected toWaiting(queue: QueueRow, job: JobRow, state: number, stamp: number, suspect: number, now: number): void {
     const { attempt, crashes, error, reason } = job
-    changeOne(this.#wait, state, stamp, placeOf(queue, stamp), suspect, attempt, crashes, error, reason, now, job.rid)
-    leave(queue, job)
-    arrive(queue, { state, suspect, attempt })
+    changeOne(
+      this.#wait,
+      state,
+      stamp,
+      placeOf(queue, stamp),
+      suspect,
+      lineOf(suspect, job.grp),
+      attempt,
+      crashes,
+      error,
+      reason,
+      now,
+      job.rid,
+    )
+    this.moved(queue, job, { ...job, state, suspect })
   }
 
   /** The last failure, or one crash too many. */
@@ -139,8 +159,7 @@ export class SqliteJobs {
       now,
       job.rid,
     )
-    leave(queue, job)
-    queue.dead += 1
+    this.moved(queue, job, { ...job, state: dead })
   }
 
   keep(
@@ -151,8 +170,7 @@ export class SqliteJobs {
   ): void {
     const expiresAt = result.keepMs === undefined ? null : bounded(now + result.keepMs)
     changeOne(this.#keep, payloadToStored(result.payload), result.codec ?? null, now, expiresAt, job.rid)
-    leave(queue, job)
-    queue.completed += 1
+    this.moved(queue, job, { ...job, state: completed })
   }
 
   /** The job leaves; its id is remembered where the user gave it or the job was cancelled. */
@@ -202,29 +220,42 @@ export class SqliteJobs {
 
   protected remove(queue: QueueRow, job: JobRow): void {
     changeOne(this.#delete, job.rid)
-    leave(queue, job)
+    this.leave(queue, job)
+    this.lanes.refresh(queue, job.grp)
   }
+
+  /** The job counts in this state from now on, and no longer in that which it had. */
+  moved(queue: QueueRow, before: JobRow, job: JobRow): void {
+    this.leave(queue, before)
+    this.arrive(queue, job)
+    this.lanes.refresh(queue, job.grp)
+  }
+
+  protected arrive(queue: QueueRow, job: Arrival): void {
+    queue[counters[job.state]!] += 1
+    this.lanes.count(queue, job, 1)
+    if (job.state > ready) return
+    queue.suspects += job.suspect
+    if (job.attempt > 1) queue.retries += 1
+  }
+
+  protected leave(queue: QueueRow, job: JobRow): void {
+    queue[counters[job.state]!] -= 1
+    this.lanes.count(queue, job, -1)
+    if (job.state === ready) queue.suspects -= job.suspect
+    if (job.state <= ready && job.attempt > 1) queue.retries -= 1
+  }
+}
+
+/** The line in which a ready job stands: see `lines`. Of others it says in which it would. */
+export function lineOf(suspect: number, grp: string | null): number {
+  return suspect === 1 ? 1 : grp === null ? 0 : 2
 }
 
 /** Counts go by what was changed: a row that should be there and is not undoes the whole transaction. */
 export function changeOne(statement: Statement, ...values: SqlValue[]): void {
   const { changes } = statement.run(...values)
   if (Number(changes) !== 1) throw new Error(`SQLite changed ${changes} rows where it must change one`)
-}
-
-/** The job counts in this state from now on. */
-export function arrive(queue: QueueRow, job: Pick<JobRow, 'state' | 'suspect' | 'attempt'>): void {
-  queue[counters[job.state]!] += 1
-  if (job.state > ready) return
-  queue.suspects += job.suspect
-  if (job.attempt > 1) queue.retries += 1
-}
-
-/** The job no longer counts in the state that it had. */
-export function leave(queue: QueueRow, job: JobRow): void {
-  queue[counters[job.state]!] -= 1
-  if (job.state === ready) queue.suspects -= job.suspect
-  if (job.state <= ready && job.attempt > 1) queue.retries -= 1
 }
 
 /** Kept beyond its time and not yet trimmed. */

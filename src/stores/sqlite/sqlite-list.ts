@@ -8,7 +8,7 @@ import { isHidden, isRemembered, type JobRow } from './sqlite-job.js'
 import { SqliteOrderedList } from './sqlite-ordered-list.js'
 import type { QueueRow } from './sqlite-queue.js'
 import { rememberedJob, storedJob } from './sqlite-record.js'
-import { stateNames } from './sqlite-schema.js'
+import { readyLines, stateNames } from './sqlite-schema.js'
 import type { SqliteSession } from './sqlite-session.js'
 
 /** Up to so many jobs of a state are sorted for a page of them. */
@@ -20,6 +20,8 @@ interface Path {
   /** The columns that order it. */
   readonly columns: readonly string[]
   readonly descending?: boolean
+  /** Parts of them, each of which has an index for this order. */
+  readonly lines?: readonly string[]
   /** The index that finds them where it is not the one that orders them. */
   readonly index?: string
 }
@@ -30,7 +32,7 @@ const visible = '(expires_at IS NULL OR expires_at > ?2) AND (state <> 4 OR ?3 I
 /** In the order in which a listing by time goes through the states; the number heads its cursors. */
 const timePaths: readonly (readonly [JobState, Path])[] = [
   ['running', { where: 'state = 2', columns: ['fence', 'rid'] }],
-  ['ready', { where: 'state = 1', columns: ['suspect', 'rank', 'place', 'rid'] }],
+  ['ready', { where: 'state = 1', lines: readyLines, columns: ['suspect', 'rank', 'place', 'rid'] }],
   ['scheduled', { where: 'state = 0', columns: ['stamp', 'rid'] }],
   ['completed', { where: 'state = 3', columns: ['finished_at', 'rid'], descending: true }],
   ['dead', { where: 'state = 4', columns: ['finished_at', 'rid'], descending: true }],
@@ -93,7 +95,7 @@ export class SqliteList {
     const after = cursor === undefined ? undefined : placeAt(cursor, by, placeForms[by])
     const found: { readonly row: Row; readonly place: ListPlace }[] = []
     const take = (path: Path, prefix: ListPlace, from: ListPlace | undefined) => {
-      for (const row of this.#rows(queue, path, from, limit + 1 - found.length))
+      for (const row of this.#rowsOf(queue, path, from, limit + 1 - found.length))
         found.push({ row, place: [...prefix, ...path.columns.map((column) => row[column] as number | string)] })
     }
     if (by === 'time') {
@@ -107,6 +109,14 @@ export class SqliteList {
     const page = found.slice(0, limit)
     const jobs = page.map(({ row }) => storedJob(name, row))
     return found.length > page.length && page.length > 0 ? { jobs, cursor: cursorOf(page.at(-1)!.place, by) } : { jobs }
+  }
+
+  #rowsOf(queue: QueueRow, path: Path, after: ListPlace | undefined, limit: number): Row[] {
+    if (path.lines === undefined) return this.#rows(queue, path, after, limit)
+    const rows = path.lines.flatMap((where) => this.#rows(queue, { ...path, where }, after, limit))
+    const compare = (a: Row, b: Row) =>
+      path.columns.reduce((difference, column) => difference || Number(a[column]) - Number(b[column]), 0)
+    return rows.sort(compare).slice(0, limit)
   }
 
   #rows(

@@ -4,7 +4,8 @@ import { SqliteClaim } from './sqlite-claim.js'
 import { SqliteEnqueue } from './sqlite-enqueue.js'
 import { SqliteList } from './sqlite-list.js'
 import { SqliteLook } from './sqlite-look.js'
-import { isStopped, type QueueRow } from './sqlite-queue.js'
+import { SqlitePace } from './sqlite-pace.js'
+import { isLimited, isStopped, type QueueRow } from './sqlite-queue.js'
 import { SqliteRecords } from './sqlite-records.js'
 import { SqliteWorkers } from './sqlite-registry.js'
 import { SqliteReshard } from './sqlite-reshard.js'
@@ -25,7 +26,7 @@ export type OperationName = keyof SqliteOperations['reads'] | keyof SqliteOperat
 
 export function sqliteOperations(session: SqliteSession) {
   const enqueue = new SqliteEnqueue(session)
-  const look = new SqliteLook(session.db)
+  const look = new SqliteLook(session.db, session.limits)
   const claim = new SqliteClaim(session, look)
   const settle = new SqliteSettle(session)
   const settings = new SqliteSettings(session, look)
@@ -33,6 +34,7 @@ export function sqliteOperations(session: SqliteSession) {
   const records = new SqliteRecords(session, settle)
   const reshard = new SqliteReshard(session)
   const workers = new SqliteWorkers(session)
+  const pace = new SqlitePace(session)
   const dataVersion = session.db.prepare('PRAGMA data_version')
   return {
     reads: {
@@ -44,6 +46,7 @@ export function sqliteOperations(session: SqliteSession) {
       ended: records.ended.bind(records),
       workers: workers.list.bind(workers),
       held: workers.held.bind(workers),
+      throttleState: pace.state.bind(pace),
       /** What a wait sees when it looks at its queues; `rung`: those of them whose last ring nobody heard. */
       peek(names: readonly string[], rung: readonly string[]): Peeked {
         const { clock, queues } = session
@@ -53,7 +56,7 @@ export function sqliteOperations(session: SqliteSession) {
           look.wakes(row, now, mono) || (rung.includes(row.name) && look.needsLead(row, now, mono))
         return {
           found: [...new Set(rows.filter(ends).map(({ name }) => name))],
-          changes: rows.some((row) => !isStopped(row) && row.scheduled + row.running > 0),
+          changes: rows.some((row) => !isStopped(row) && mayChange(row)),
         }
       },
       /** Changes when another connection commits. */
@@ -81,6 +84,12 @@ export function sqliteOperations(session: SqliteSession) {
       beat: workers.beat.bind(workers),
       removeWorker: workers.remove.bind(workers),
       gone: workers.gone.bind(workers),
+      setThrottle: pace.set.bind(pace),
     },
   }
+}
+
+/** Whether something in the queue changes by itself: what is ready may be shut for a while. */
+function mayChange(row: QueueRow): boolean {
+  return row.scheduled + row.running > 0 || (row.ready > 0 && isLimited(row))
 }

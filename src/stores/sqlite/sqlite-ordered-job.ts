@@ -6,14 +6,15 @@
 import { dueAt, stampOf } from '../../core/stamp.js'
 import type { NewJob } from '../store.js'
 import type { Database, Statement } from './sqlite-driver.js'
-import { arrive, changeOne, isHidden, type JobRow, leave, SqliteJobs } from './sqlite-job.js'
+import { changeOne, isHidden, type JobRow, lineOf, SqliteJobs } from './sqlite-job.js'
+import type { SqliteLanes } from './sqlite-lanes.js'
 import { type PayloadSet, SqlitePayloads } from './sqlite-payloads.js'
 import { bounded, morgueOf, placeOf, type QueueRow, takeStamp } from './sqlite-queue.js'
 import { dead, ready, running, scheduled } from './sqlite-schema.js'
 import { storedOrNull, toStored } from './sqlite-text.js'
 
 /** What makes a live job. */
-type Entry = Pick<JobRow, 'id' | 'task' | 'state' | 'stamp' | 'part' | 'error'> & {
+type Entry = Pick<JobRow, 'id' | 'task' | 'grp' | 'state' | 'stamp' | 'part' | 'error'> & {
   /** Null: a new one. */
   readonly rid: number | null
   readonly createdAt: number
@@ -30,15 +31,15 @@ export class SqliteOrderedJobs extends SqliteJobs {
   readonly #updateDead: Statement
   readonly #moveDead: Statement
 
-  constructor(db: Database) {
-    super(db)
+  constructor(db: Database, lanes: SqliteLanes) {
+    super(db, lanes)
     this.payloads = new SqlitePayloads(db)
     this.#insert = db.prepare(
-      `INSERT OR IGNORE INTO job (rid, qid, id, task, state, rank, place, stamp, error, part, remember_ms, created_at, updated_at, payload)
-       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, ?, ?, '')`,
+      `INSERT OR IGNORE INTO job (rid, qid, id, task, state, rank, place, stamp, error, part, grp, line, remember_ms, created_at, updated_at, payload)
+       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, ?, ?, '')`,
     )
     this.#wait = db.prepare(
-      `UPDATE job SET state = ?, stamp = ?, rank = ?, suspect = ?, attempt = ?, crashes = ?, error = ?, reason = ?, updated_at = ?, part = ?,
+      `UPDATE job SET state = ?, stamp = ?, rank = ?, suspect = ?, line = ?, attempt = ?, crashes = ?, error = ?, reason = ?, updated_at = ?, part = ?,
          beside_stamp = NULL, beside_created_at = NULL, lease_until = 0, alone = 0, cancelling = 0, worker = NULL, host = NULL, pid = NULL,
          progress = NULL, started_at = NULL
        WHERE rid = ?`,
@@ -51,11 +52,11 @@ export class SqliteOrderedJobs extends SqliteJobs {
        WHERE rid = ?7`,
     )
     this.#insertDead = db.prepare(
-      `INSERT INTO job (qid, id, task, state, rank, place, stamp, attempt, crashes, error, reason, remember_ms, created_at, updated_at, finished_at, payload)
-       VALUES (?1, ?2, ?3, ${dead}, 0, ?4, ?5, ?6, ?7, ?8, ?9, 0, ?10, ?11, ?11, '')`,
+      `INSERT INTO job (qid, id, task, state, rank, place, stamp, attempt, crashes, error, reason, grp, remember_ms, created_at, updated_at, finished_at, payload)
+       VALUES (?1, ?2, ?3, ${dead}, 0, ?4, ?5, ?6, ?7, ?8, ?9, ?10, 0, ?11, ?12, ?12, '')`,
     )
     this.#updateDead = db.prepare(
-      'UPDATE job SET task = ?, stamp = ?, attempt = ?, crashes = ?, error = ?, reason = ?, updated_at = ?7, finished_at = ?7 WHERE rid = ?8',
+      'UPDATE job SET task = ?, stamp = ?, attempt = ?, crashes = ?, error = ?, reason = ?, grp = ?, updated_at = ?8, finished_at = ?8 WHERE rid = ?9',
     )
     this.#moveDead = db.prepare('UPDATE job SET qid = ? WHERE rid = ?')
   }
@@ -78,7 +79,12 @@ export class SqliteOrderedJobs extends SqliteJobs {
     }
     // Most ids are new, or few: the index that must be written for a new one finds the others.
     const state = due !== undefined && due > now ? scheduled : ready
-    const rid = this.#enter(queue, { rid: null, part: 0, id, task, state, stamp, createdAt: now, error: null }, now)
+    const grp = groupIn(job)
+    const rid = this.#enter(
+      queue,
+      { rid: null, part: 0, id, task, grp, state, stamp, createdAt: now, error: null },
+      now,
+    )
     const set = rid === undefined ? this.#waiting(queue, id, stamp, now) : { rid, part: 0 }
     queue.pending += this.payloads.add(set, scored, queue.merge)
     if (rid === undefined) return undefined
@@ -109,9 +115,22 @@ export class SqliteOrderedJobs extends SqliteJobs {
     const { rid, attempt, crashes, error, reason } = job
     const part = job.state === running ? this.#giveBack(queue, job) : job.part
     const rank = placeOf(queue, stamp)
-    changeOne(this.#wait, state, stamp, rank, suspect, attempt, crashes, error, reason, now, part, rid)
-    leave(queue, job)
-    arrive(queue, { state, suspect, attempt })
+    changeOne(
+      this.#wait,
+      state,
+      stamp,
+      rank,
+      suspect,
+      lineOf(suspect, job.grp),
+      attempt,
+      crashes,
+      error,
+      reason,
+      now,
+      part,
+      rid,
+    )
+    this.moved(queue, job, { ...job, state, suspect })
   }
 
   /** What is in hand merges with what waits beside it. The part where it lies then. */
@@ -168,8 +187,7 @@ export class SqliteOrderedJobs extends SqliteJobs {
     this.#trimOnEntry(queue, setOf(job))
     const { attempt, crashes, error, reason, rid } = job
     changeOne(this.#toDead, morgueOf(queue), attempt, crashes, error, reason, now, rid)
-    leave(queue, job)
-    queue.dead += 1
+    this.moved(queue, job, { ...job, state: dead })
   }
 
   /** Nothing is remembered: the id may come again at once. */
@@ -201,13 +219,13 @@ export class SqliteOrderedJobs extends SqliteJobs {
   }
 
   override revive(queue: QueueRow, job: JobRow, now: number): void {
-    const { rid, id, task, part, created_at, error } = job
+    const { rid, id, task, grp, part, created_at, error } = job
     const stamp = takeStamp(queue, now)
     const live = this.find(queue, id)
     this.remove(queue, job)
     if (live === undefined) {
       this.#trimOnEntry(queue, setOf(job))
-      this.#enter(queue, { rid, part, id, task, state: ready, stamp, createdAt: created_at, error }, now)
+      this.#enter(queue, { rid, part, id, task, grp, state: ready, stamp, createdAt: created_at, error }, now)
       queue.pending += this.payloads.count(setOf(job))
       return
     }
@@ -232,7 +250,7 @@ export class SqliteOrderedJobs extends SqliteJobs {
 
   #adoptLive(from: QueueRow, queue: QueueRow, job: JobRow, now: number): void {
     const { payloads } = this
-    const { rid, stamp, created_at, attempt } = job
+    const { rid, stamp, created_at } = job
     from.pending -= payloads.count(setOf(job))
     const here = this.find(queue, job.id)
     if (here === undefined) {
@@ -240,8 +258,7 @@ export class SqliteOrderedJobs extends SqliteJobs {
       this.#trimOnEntry(queue, setOf(job))
       const state = job.state === ready ? ready : stateAt(stamp, now)
       changeOne(this.#move, queue.qid, state, placeOf(queue, stamp), rid)
-      leave(from, job)
-      arrive(queue, { state, suspect: job.suspect, attempt })
+      this.#cross(from, queue, job, state)
       queue.pending += payloads.count(setOf(job))
       return
     }
@@ -252,14 +269,21 @@ export class SqliteOrderedJobs extends SqliteJobs {
     this.remove(from, job)
   }
 
+  /** The job itself comes over, and is in this state. */
+  #cross(from: QueueRow, queue: QueueRow, job: JobRow, state: number): void {
+    this.leave(from, job)
+    this.lanes.refresh(from, job.grp)
+    this.arrive(queue, { ...job, state })
+    this.lanes.refresh(queue, job.grp)
+  }
+
   /** The header is that of the one that died last. */
   #adoptDead(from: QueueRow, queue: QueueRow, job: JobRow, now: number): void {
     const here = this.#shownDead(queue, job.id, now)
     if (here === undefined && this.find(queue, job.id) === undefined) {
       this.#trimOnEntry(queue, setOf(job))
       changeOne(this.#moveDead, morgueOf(queue), job.rid)
-      leave(from, job)
-      arrive(queue, job)
+      this.#cross(from, queue, job, dead)
       return
     }
     const set = this.payloads.renumbered(setOf(job))
@@ -271,7 +295,7 @@ export class SqliteOrderedJobs extends SqliteJobs {
   /** The number of its row; undefined, and nothing changed, where the id is live. */
   #enter(
     queue: QueueRow,
-    { rid, id, task, state, stamp, part, createdAt, error }: Entry,
+    { rid, id, task, grp, state, stamp, part, createdAt, error }: Entry,
     now: number,
   ): number | undefined {
     const rank = placeOf(queue, stamp)
@@ -287,34 +311,37 @@ export class SqliteOrderedJobs extends SqliteJobs {
       stamp,
       error,
       part,
+      grp,
+      lineOf(0, grp),
       createdAt,
       now,
     )
     if (Number(changes) === 0) return undefined
-    arrive(queue, { state, suspect: 0, attempt: 1 })
+    this.arrive(queue, { state, suspect: 0, attempt: 1, grp })
+    this.lanes.refresh(queue, grp)
     return Number(lastInsertRowid)
   }
 
   /** The job goes; what waits beside it, if anything, is a new one. */
   #leave(queue: QueueRow, job: JobRow, now: number): void {
-    const { rid, id, task, beside_stamp: stamp, beside_created_at: createdAt } = job
+    const { rid, id, task, grp, beside_stamp: stamp, beside_created_at: createdAt } = job
     this.remove(queue, job)
     if (stamp === null) return
     const beside = besideSet(job)
     queue.pending -= this.#trimOnEntry(queue, beside)
     const state = stateAt(stamp, now)
-    this.#enter(queue, { rid, part: beside.part, id, task, state, stamp, createdAt: createdAt!, error: null }, now)
+    this.#enter(queue, { rid, part: beside.part, id, task, grp, state, stamp, createdAt: createdAt!, error: null }, now)
   }
 
   #toMorgue(queue: QueueRow, job: JobRow, set: PayloadSet, at: number): void {
-    const { id, task, stamp, attempt, crashes, error, reason, created_at } = job
+    const { id, task, grp, stamp, attempt, crashes, error, reason, created_at } = job
     const before = this.#shownDead(queue, id, at)
     if (before !== undefined) {
-      changeOne(this.#updateDead, task, stamp, attempt, crashes, error, reason, at, before.rid)
+      changeOne(this.#updateDead, task, stamp, attempt, crashes, error, reason, grp, at, before.rid)
       this.payloads.join(set, setOf(before), queue.merge)
       return
     }
-    const values = [id, task, Buffer.from(id), stamp, attempt, crashes, error, reason, created_at, at]
+    const values = [id, task, Buffer.from(id), stamp, attempt, crashes, error, reason, grp, created_at, at]
     const { lastInsertRowid } = this.#insertDead.run(morgueOf(queue), ...values)
     queue.dead += 1
     this.payloads.join(set, { rid: Number(lastInsertRowid), part: 0 }, queue.merge)
@@ -347,6 +374,11 @@ export function waitingSetOf(job: Pick<JobRow, 'rid' | 'part' | 'state' | 'besid
 
 function isWaiting({ state }: JobRow): boolean {
   return state === ready || state === scheduled
+}
+
+/** The group that a payload gives a new job; that of none is no group. */
+export function groupIn({ group }: Pick<NewJob, 'group'>): string | null {
+  return group === undefined || group === '' ? null : group
 }
 
 /** The job as it is shown in the morgue. */

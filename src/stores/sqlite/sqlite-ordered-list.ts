@@ -8,12 +8,14 @@ import { besideSet, setOf } from './sqlite-ordered-job.js'
 import { scoredPayload } from './sqlite-payloads.js'
 import { morgueOf, type QueueRow } from './sqlite-queue.js'
 import { storedJob } from './sqlite-record.js'
-import { dead, running, stateNames } from './sqlite-schema.js'
+import { dead, readyLines, running, stateNames } from './sqlite-schema.js'
 import type { SqliteSession } from './sqlite-session.js'
 
 /** A way through the jobs of each shard: which, and in what order. All of it is fixed text; values are bound. */
 interface Path {
   readonly where: string
+  /** Parts of them, each of which has an index for this order. */
+  readonly lines?: readonly string[]
   /** The columns that order it; each of them is a number, and behind them comes the id. */
   readonly columns: readonly string[]
   /** Latest first; the ids ascend all the same. */
@@ -34,7 +36,7 @@ interface FoundRow {
 /** In the order in which a listing by time goes through the states. */
 const timePaths: readonly Path[] = [
   { prefix: 0, where: 'state = 2', columns: ['fence'] },
-  { prefix: 1, where: 'state = 1', columns: ['suspect', 'rank'] },
+  { prefix: 1, where: 'state = 1', lines: readyLines, columns: ['suspect', 'rank'] },
   { prefix: 2, where: 'state = 0', columns: ['stamp'] },
   { prefix: 4, where: 'state = 4', columns: ['finished_at'], descending: true, isDead: true },
 ]
@@ -91,8 +93,11 @@ export class SqliteOrderedList {
 
   /** The first of a path after that place: so many of each shard, and of all of them the first. */
   #found(path: Path, queues: readonly QueueRow[], after: ListPlace | undefined, limit: number): FoundRow[] {
+    const { lines = [path.where] } = path
     const found = queues.flatMap((queue) =>
-      this.#rows(path, queue, after, limit).map((row) => ({ queue, row, place: placeOf(path, row) })),
+      lines.flatMap((where) =>
+        this.#rows({ ...path, where }, queue, after, limit).map((row) => ({ queue, row, place: placeOf(path, row) })),
+      ),
     )
     return found.sort((a, b) => comparePlaces(a.place, b.place)).slice(0, limit)
   }

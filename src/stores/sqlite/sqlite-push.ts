@@ -3,7 +3,7 @@
 import { shardOf } from '../../core/payloads.js'
 import type { EnqueueCall, Enqueued, NewJob } from '../store.js'
 import { payloadDigest } from './sqlite-payloads.js'
-import { type QueueRow, share } from './sqlite-queue.js'
+import { isBusy, isLimited, type QueueRow, share } from './sqlite-queue.js'
 import type { SqliteSession } from './sqlite-session.js'
 
 export class SqlitePushes {
@@ -51,13 +51,16 @@ export class SqlitePushes {
       const growth = this.#growth(queue, jobs)
       if (growth > 0 && growth > room) return jobs.map(() => 'full')
     }
-    return jobs.map((job) => {
-      const dueMs = this.#session.orderedJobs.push(queue, job, now)
-      if (dueMs === undefined) return 'merged'
-      if (dueMs === 0) this.#session.ringForReady(queue)
-      else this.#session.ringForLater(queue, dueMs)
-      return 'added'
-    })
+    const { orderedJobs } = this.#session
+    const due = jobs.map((job) => orderedJobs.push(queue, job, now))
+    for (const [i, dueMs] of due.entries()) if (dueMs !== undefined) this.#ringFor(queue, jobs[i]!.id, dueMs, now)
+    return due.map((dueMs) => (dueMs === undefined ? 'merged' : 'added'))
+  }
+
+  #ringFor(queue: QueueRow, id: string, dueMs: number, now: number): void {
+    if (isLimited(queue)) this.#session.ringFor(queue, id, now)
+    else if (dueMs > 0) this.#session.ringForLater(queue, dueMs)
+    else if (!isBusy(queue)) this.#session.ring(queue)
   }
 
   /** How many more payloads would wait: those that join equal ones need no room. */

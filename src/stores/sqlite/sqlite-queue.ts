@@ -31,7 +31,7 @@ export interface QueueRow {
   draining: number
   /** This bound, and those that follow, are those of the whole queue: see `share`. */
   max_pending: number | null
-  max_crashes: number
+  crash_limit: number
   results_count: number | null
   dead_age_ms: number | null
   dead_count: number | null
@@ -58,6 +58,23 @@ export interface QueueRow {
   lead_wake_at: number | null
   suspect_lead_worker: string | null
   suspect_lead_wake_at: number | null
+  /** Of all shards. */
+  max_running: number | null
+  max_per_group: number | null
+  /** The scope of its throttle, and by what that counts. */
+  throttle: string | null
+  throttle_by: 'queue' | 'group' | null
+  /** Nothing is granted before: it was held back, or its throttle has denied what is ready. */
+  held_until: number | null
+  shut_until: number | null
+  /** 1: it has or had a lane. */
+  laned: number
+  /** Ready jobs, without the suspects, and running ones that have a group. */
+  grouped: number
+  grouped_running: number
+  /** Lanes that stand in the turns. */
+  open_lanes: number
+  last_turn: number
 }
 
 const changing = [
@@ -66,7 +83,7 @@ const changing = [
   'paused',
   'draining',
   'max_pending',
-  'max_crashes',
+  'crash_limit',
   'results_count',
   'dead_age_ms',
   'dead_count',
@@ -88,6 +105,17 @@ const changing = [
   'lead_wake_at',
   'suspect_lead_worker',
   'suspect_lead_wake_at',
+  'max_running',
+  'max_per_group',
+  'throttle',
+  'throttle_by',
+  'held_until',
+  'shut_until',
+  'laned',
+  'grouped',
+  'grouped_running',
+  'open_lanes',
+  'last_turn',
 ] as const
 
 /** A row, and the values of what may change in it as they were read: a copy of the row costs more than reading it. */
@@ -203,14 +231,32 @@ export function isStopped({ paused, resharding }: QueueRow): boolean {
   return paused === 1 || resharding !== null
 }
 
-/** Whether it grants nothing before a claim has ended. */
-export function isFull({ exclusive, running, kind }: QueueRow): boolean {
+/** Whether another claim has it for itself. */
+export function isBusy({ exclusive, running, kind }: QueueRow): boolean {
   return exclusive === 'shard' && running > 0 && kind === 'ordered'
 }
 
-/** Ready jobs that any claim made now may be given. */
-export function claimable(queue: QueueRow): number {
-  return isStopped(queue) || isFull(queue) ? 0 : ordinary(queue)
+/** Whether anything but its state and its shard's own claim can keep a claim from what is ready. */
+export function isLimited(queue: QueueRow): boolean {
+  const { laned, throttle, max_running, max_per_group, held_until, shut_until } = queue
+  return (
+    laned === 1 ||
+    throttle !== null ||
+    max_running !== null ||
+    max_per_group !== null ||
+    held_until !== null ||
+    shut_until !== null
+  )
+}
+
+/** Whether claims on it go round its lanes. */
+export function hasLanes({ grouped, throttle_by, max_per_group }: QueueRow): boolean {
+  return grouped > 0 || throttle_by === 'group' || max_per_group !== null
+}
+
+/** Until when nothing is granted, whatever is ready. */
+export function opensAt({ held_until, shut_until }: QueueRow): number {
+  return Math.max(held_until ?? Number.NEGATIVE_INFINITY, shut_until ?? Number.NEGATIVE_INFINITY)
 }
 
 /** What of a bound of the whole queue is this shard's, rounded up; null is no bound. */

@@ -16,6 +16,7 @@ export function storedJob(queue: string, row: Row): StoredJob {
     codec: row['codec'],
     meta: valueFromStored(row['meta']),
     priority: 0 - Number(row['rank']),
+    group: row['grp'],
     attempt: row['attempt'],
     crashes: row['crashes'],
     suspect: row['suspect'] === 1 ? true : null,

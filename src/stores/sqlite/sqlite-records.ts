@@ -1,27 +1,32 @@
 /** Administration of the jobs of a SQLite store: bounded steps over selected jobs. */
 
 import { InvalidArgumentError } from '../../core/errors.js'
+import { rulesIn, type Throttle } from '../../core/throttle.js'
 import { stepLimit, stepPayloads } from '../../core/upkeep.js'
 import type { Step, Where } from '../job-records.js'
 import type { StoredQueue } from '../store.js'
 import type { Database, Statement } from './sqlite-driver.js'
 import { isHidden, type JobRow, jobColumns } from './sqlite-job.js'
 import { waitingSetOf } from './sqlite-ordered-job.js'
-import { claimable, morgueOf, type QueueRow } from './sqlite-queue.js'
-import { completed, dead, ready, running, scheduled, stateNames } from './sqlite-schema.js'
+import { morgueOf, type QueueRow } from './sqlite-queue.js'
+import { completed, dead, lines, ready, running, scheduled, stateNames } from './sqlite-schema.js'
 import type { SqliteSession } from './sqlite-session.js'
 import type { SqliteSettle } from './sqlite-settle.js'
 import { storedOrNull } from './sqlite-text.js'
+import type { ThrottleRow } from './sqlite-throttle.js'
 
 /** Up to so many failed jobs are sorted; more are found by going along the order instead. */
 const sortLimit = 10_000
 
 const waitingStates = [ready, scheduled]
 
+/** Ready jobs: those without a group, then lane by lane, then the suspects. */
+const readyOrder = 'suspect, iif(suspect, NULL, grp), rank, place, rid'
+
 /** How a state's jobs stand in line when a step takes them; `tie` as in `byKind`. */
 const orders: Record<number, (tie: string) => string> = {
   [scheduled]: (tie) => `stamp, ${tie}`,
-  [ready]: () => 'suspect, rank, place, rid',
+  [ready]: () => readyOrder,
   [running]: (tie) => `fence, ${tie}`,
   [completed]: (tie) => `finished_at DESC, ${tie} DESC`,
   [dead]: (tie) => `finished_at DESC, ${tie} DESC`,
@@ -31,6 +36,12 @@ const orders: Record<number, (tie: string) => string> = {
 interface Found {
   readonly queue: QueueRow
   readonly job: JobRow
+}
+
+/** Jobs of a state that stand behind each other, and how. */
+interface Line {
+  readonly where: string
+  readonly order: string
 }
 
 /** A step: which jobs, in which states, and what becomes of each. */
@@ -129,10 +140,8 @@ export class SqliteRecords {
     if (job?.state !== running) return 'gone'
     const now = this.#session.clock.now()
     this.#settle.failClaim(queue, job, { ...how, error: how.reason }, now)
-    if (queue.kind === 'ordered') {
-      this.#session.ringFor(queue, id, now)
-      if (queue.exclusive === 'shard' && claimable(queue) > 0) this.#session.ring(queue)
-    }
+    this.#session.ringFor(queue, id, now)
+    this.#settle.ringFreed(queue)
     return 'ok'
   }
 
@@ -213,21 +222,41 @@ export class SqliteRecords {
     const found: Found[] = []
     for (const queue of this.#session.queues.rowsOf(name))
       for (const state of states) {
-        const limit = stepLimit + 1 - found.length
-        if (limit <= 0 || queue[stateNames[state]!] === 0) continue
+        if (queue[stateNames[state]!] === 0) continue
         const qid = state === dead ? morgueOf(queue) : queue.qid
-        const jobs = this.#inState(queue, where, state).all(qid, deadBy(queue, now), limit) as JobRow[]
-        found.push(...jobs.map((job) => ({ queue, job })))
+        for (const line of this.#linesOf(queue, where, state)) {
+          const limit = stepLimit + 1 - found.length
+          if (limit <= 0) break
+          const jobs = this.#inLine(queue, where, state, line).all(qid, deadBy(queue, now), limit) as JobRow[]
+          found.push(...jobs.map((job) => ({ queue, job })))
+        }
       }
     return found
   }
 
-  #inState(queue: QueueRow, where: 'all' | 'failed', state: number): Statement {
-    const isSorted = where === 'failed' && state !== running && queue.retries <= sortLimit
-    const sql = `SELECT ${jobColumns} FROM job ${isSorted ? 'INDEXED BY job_retries' : ''}
-      WHERE qid = ?1 AND state = ${state} AND (state <> ${running} OR cancelling = 0) AND (state <> ${dead} OR finished_at > ?2)
+  /** Ready jobs stand in several lines where some have groups. */
+  #linesOf(queue: QueueRow, where: 'all' | 'failed', state: number): readonly Line[] {
+    if (state !== ready || this.#isSorted(queue, where, state)) {
+      const order = orders[state]!(queue.kind === 'ordered' ? 'place' : 'rid')
+      return [{ where: `state = ${state}`, order }]
+    }
+    return [
+      { where: lines.free, order: 'rank, place, rid' },
+      { where: lines.grouped, order: 'grp, rank, place, rid' },
+      { where: lines.suspects, order: 'rank, place, rid' },
+    ]
+  }
+
+  /** Whether all that failed are looked at, and sorted. */
+  #isSorted(queue: QueueRow, where: 'all' | 'failed', state: number): boolean {
+    return where === 'failed' && state !== running && queue.retries <= sortLimit
+  }
+
+  #inLine(queue: QueueRow, where: 'all' | 'failed', state: number, line: Line): Statement {
+    const sql = `SELECT ${jobColumns} FROM job ${this.#isSorted(queue, where, state) ? 'INDEXED BY job_retries' : ''}
+      WHERE qid = ?1 AND ${line.where} AND (state <> ${running} OR cancelling = 0) AND (state <> ${dead} OR finished_at > ?2)
       ${where === 'failed' ? 'AND attempt > 1 AND state <= 2' : ''}
-      ORDER BY ${orders[state]!(queue.kind === 'ordered' ? 'place' : 'rid')} LIMIT ?3`
+      ORDER BY ${line.order} LIMIT ?3`
     let statement = this.#statements.get(sql)
     if (statement === undefined) {
       statement = this.#session.db.prepare(sql)
@@ -245,13 +274,26 @@ function deadBy(queue: QueueRow, now: number): number {
 /** The queues of a store of whatever version, by name. Before version 3 none was ordered, and each had one row. */
 export function queuesIn(db: Database): StoredQueue[] {
   const rows = db.prepare('SELECT * FROM queue').all() as QueueRow[]
+  const throttles = rows.some(({ throttle }) => typeof throttle === 'string') ? throttlesIn(db) : new Map()
   return rows
     .map((row) => (row.shard === undefined ? { ...row, shard: 0, shards: 1, exclusive: 'id' as const } : row))
     .filter(({ shard }) => shard === 0)
-    .map(storedQueue)
+    .map((row) => storedQueue(row, throttles.get(row.throttle)))
     .sort((a, b) => (a.name < b.name ? -1 : 1))
 }
 
-export function storedQueue({ name, kind, ord, exclusive, shards, paused, draining }: QueueRow): StoredQueue {
-  return { name, kind, order: ord, exclusive, shards, paused: paused === 1, draining: draining === 1 }
+function throttlesIn(db: Database): ReadonlyMap<string | null, Throttle> {
+  const rows = db.prepare('SELECT * FROM throttle').all() as ThrottleRow[]
+  return new Map(rows.map(({ scope, counts_by, rules }) => [scope, { scope, by: counts_by, rules: rulesIn(rules) }]))
+}
+
+/** Columns that a file of an older version has not are undefined. */
+export function storedQueue(row: QueueRow, throttle: Throttle | undefined): StoredQueue {
+  const { name, kind, ord, exclusive, shards, paused, draining, max_running, max_per_group } = row
+  const maxRunning = max_running ?? (max_per_group == null ? undefined : { perGroup: max_per_group })
+  return {
+    ...{ name, kind, order: ord, exclusive, shards, paused: paused === 1, draining: draining === 1 },
+    ...(throttle === undefined ? {} : { throttle }),
+    ...(maxRunning === undefined ? {} : { maxRunning }),
+  }
 }

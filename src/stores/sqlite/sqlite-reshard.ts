@@ -17,6 +17,8 @@ export class SqliteReshard {
   readonly #rename: Statement
   readonly #insert: Statement
   readonly #jobs: Statement
+  readonly #holdLanes: Statement
+  readonly #deleteLanes: Statement
   readonly #deleteCalls: Statement
   readonly #delete: Statement
 
@@ -25,14 +27,22 @@ export class SqliteReshard {
     const { db } = session
     this.#rename = db.prepare('UPDATE queue SET shard = -1 - shard WHERE name = ?')
     this.#insert = db.prepare(
-      `INSERT INTO queue (name, shard, shards, resharding, number, kind, ord, exclusive, merge, paused, draining, max_pending, max_crashes,
-           results_count, dead_age_ms, dead_count, last_stamp, last_fence)
-         SELECT name, ?2, ?3, resharding, number, kind, ord, exclusive, merge, paused, draining, max_pending, max_crashes,
-           results_count, dead_age_ms, dead_count, ?4, ?5 FROM queue WHERE name = ?1 AND shard = -1`,
+      `INSERT INTO queue (name, shard, shards, resharding, number, kind, ord, exclusive, merge, paused, draining, max_pending, crash_limit,
+           results_count, dead_age_ms, dead_count, max_running, max_per_group, throttle, throttle_by, held_until, laned, last_stamp, last_fence)
+         SELECT name, ?2, ?3, resharding, number, kind, ord, exclusive, merge, paused, draining, max_pending, crash_limit,
+           results_count, dead_age_ms, dead_count, max_running, max_per_group, throttle, throttle_by, held_until, laned, ?4, ?5 FROM queue WHERE name = ?1 AND shard = -1`,
     )
     this.#jobs = db.prepare(
       `SELECT ${jobColumns} FROM job WHERE qid = ?1 UNION ALL SELECT ${jobColumns} FROM job WHERE qid = ?2 LIMIT ?3`,
     )
+    this.#holdLanes = db.prepare(
+      `INSERT INTO lane (qid, grp, ready, running, held_until)
+         SELECT arrived.qid, lane.grp, 0, 0, lane.held_until FROM queue AS old
+         JOIN queue AS arrived ON arrived.name = old.name AND arrived.shard >= 0
+         JOIN lane ON lane.qid = old.qid AND lane.held_until IS NOT NULL
+         WHERE old.name = ? AND old.shard = -1`,
+    )
+    this.#deleteLanes = db.prepare('DELETE FROM lane WHERE qid = ?')
     this.#deleteCalls = db.prepare('DELETE FROM call WHERE qid = ?')
     this.#delete = db.prepare('DELETE FROM queue WHERE name = ? AND shard < 0')
   }
@@ -61,9 +71,10 @@ export class SqliteReshard {
       Math.max(...old.map((row) => row.last_fence)),
     ]
     // What is held is written before rows are changed behind its back.
-    queues.flush()
+    this.#session.flushRows()
     this.#rename.run(name)
     for (let shard = 0; shard < shards; shard += 1) this.#insert.run(name, shard, shards, stamp, fence)
+    this.#holdLanes.run(name)
     const first = queues.get(name)
     for (const row of queues.leaving(name)) {
       first.processed += row.processed
@@ -91,9 +102,13 @@ export class SqliteReshard {
 
   #arrive(name: string): void {
     const { queues } = this.#session
-    for (const { qid } of queues.leaving(name)) this.#deleteCalls.run(qid)
+    const leaving = queues.leaving(name)
     for (const row of queues.shardsOf(name)) row.resharding = null
-    queues.flush()
+    this.#session.flushRows()
+    for (const { qid } of leaving) {
+      this.#deleteCalls.run(qid)
+      this.#deleteLanes.run(qid)
+    }
     this.#delete.run(name)
     const hasJobs = queues.shardsOf(name).some(({ ready, scheduled }) => ready + scheduled > 0)
     if (hasJobs) this.#session.ring(queues.get(name))

@@ -1,9 +1,9 @@
-/** The tables of a SQLite store, version 3, and the way there from older versions. */
+/** The tables of a SQLite store, version 4. The way there from older versions: `sqlite-migrations.ts`. */
 
 /** `PRAGMA application_id`: 'MLRC'. */
 export const applicationId = 0x4d4c5243
 /** `PRAGMA user_version`: grows with every change of the tables. */
-export const schemaVersion = 3
+export const schemaVersion = 4
 
 /** `job.state`, and the position of each state's name. The order is part of the file format. */
 export const scheduled = 0
@@ -29,7 +29,7 @@ CREATE TABLE queue (
   paused INTEGER NOT NULL DEFAULT 0,
   draining INTEGER NOT NULL DEFAULT 0,
   max_pending INTEGER,
-  max_crashes INTEGER NOT NULL,
+  crash_limit INTEGER NOT NULL,
   results_count INTEGER,
   dead_age_ms INTEGER,
   dead_count INTEGER,
@@ -51,11 +51,22 @@ CREATE TABLE queue (
   lead_wake_at INTEGER,
   suspect_lead_worker TEXT,
   suspect_lead_wake_at INTEGER,
+  max_running INTEGER,
+  max_per_group INTEGER,
+  throttle TEXT,
+  throttle_by TEXT,
+  held_until INTEGER,
+  shut_until INTEGER,
+  laned INTEGER NOT NULL DEFAULT 0,
+  grouped INTEGER NOT NULL DEFAULT 0,
+  grouped_running INTEGER NOT NULL DEFAULT 0,
+  open_lanes INTEGER NOT NULL DEFAULT 0,
+  last_turn INTEGER NOT NULL DEFAULT 0,
   UNIQUE (name, shard)
 );
 `
 
-const payloadTable = `
+export const payloadTable = `
 CREATE TABLE payload (
   seq INTEGER PRIMARY KEY,
   rid INTEGER NOT NULL,
@@ -71,11 +82,91 @@ CREATE INDEX payload_order ON payload (rid, part, score);
 `
 
 /**
+ * The lines in which ready jobs stand, by `job.line`: those without a group, the suspects, those of groups. So whoever takes jobs
+ * without a group never goes past those that have one; these stand in the lanes of their groups besides.
+ */
+export const lines = {
+  free: 'line = 0 AND state = 1',
+  suspects: 'line = 1 AND state = 1',
+  // In this order: most jobs are then known not to be in the index of lanes at the first look.
+  grouped: 'line = 2 AND state = 1',
+} as const
+
+/** They are all ready jobs, and in each of them one says of all whether they are suspects. */
+export const readyLines = [
+  `${lines.free} AND suspect = 0`,
+  `${lines.grouped} AND suspect = 0`,
+  `${lines.suspects} AND suspect = 1`,
+] as const
+
+export const readyIndexes = `
+CREATE INDEX job_ready ON job (qid, line, rank, place) WHERE state = 1;
+CREATE INDEX job_lane ON job (qid, grp, rank, place) WHERE ${lines.grouped};
+`
+
+/**
+ * `lane` has a row for each group of a queue, or of a shard, that has ready jobs or running ones, stands in the turns or among
+ * the shut, or is held back. Of the group '' neither its ready nor its running jobs are counted there: they are what is left
+ * of the queue's.
+ * `tempo` is what a throttle has counted for a queue, or for one of its groups. Its starts lie in `start`, each with the number
+ * of those before it (`nth`, of all that ever were): how many a window sees, and since when, is then told by two of them,
+ * however many there are. `start.at` plus `tempo.base` is on the clock on which the tempo was written, `armings` and
+ * `shift_ms`; `tempo.epoch` tells under which rules. The instants of all these tables, and of `queue.held_until` and
+ * `queue.shut_until`, are on the machine's monotonic clock, but for `throttle.last_wall`.
+ */
+export const limitTables = `
+CREATE INDEX queue_throttle ON queue (throttle) WHERE throttle IS NOT NULL;
+CREATE TABLE lane (
+  qid INTEGER NOT NULL,
+  grp TEXT NOT NULL,
+  ready INTEGER NOT NULL,
+  running INTEGER NOT NULL,
+  turn INTEGER,
+  shut_until INTEGER,
+  held_until INTEGER,
+  PRIMARY KEY (qid, grp)
+) WITHOUT ROWID;
+CREATE INDEX lane_turn ON lane (qid, turn) WHERE turn IS NOT NULL;
+CREATE INDEX lane_shut ON lane (qid, shut_until, grp) WHERE shut_until IS NOT NULL;
+CREATE INDEX lane_held ON lane (qid, held_until) WHERE held_until IS NOT NULL;
+CREATE TABLE throttle (
+  scope TEXT PRIMARY KEY,
+  counts_by TEXT NOT NULL,
+  rules TEXT NOT NULL,
+  epoch INTEGER NOT NULL DEFAULT 0,
+  run TEXT,
+  armings INTEGER NOT NULL DEFAULT 0,
+  armed_at INTEGER NOT NULL DEFAULT 0,
+  shift_ms INTEGER NOT NULL DEFAULT 0,
+  last_at INTEGER,
+  last_wall INTEGER,
+  quiet_until INTEGER
+) WITHOUT ROWID;
+CREATE TABLE tempo (
+  tid INTEGER PRIMARY KEY,
+  scope TEXT NOT NULL,
+  subject TEXT NOT NULL,
+  base INTEGER NOT NULL,
+  total INTEGER NOT NULL,
+  last_at INTEGER,
+  strides TEXT NOT NULL,
+  epoch INTEGER NOT NULL,
+  armings INTEGER NOT NULL,
+  shift_ms INTEGER NOT NULL
+);
+CREATE UNIQUE INDEX tempo_subject ON tempo (scope, subject);
+CREATE INDEX tempo_last ON tempo (scope, armings, last_at);
+CREATE TABLE start (tid INTEGER NOT NULL, at INTEGER NOT NULL, nth INTEGER NOT NULL, count INTEGER NOT NULL, PRIMARY KEY (tid, at)) WITHOUT ROWID;
+CREATE INDEX start_nth ON start (tid, nth);
+`
+
+/**
  * `queue` holds counters beside settings, so that no count is ever taken by looking at jobs; `ready` counts the suspects
  * too, `pending` the waiting payloads of an ordered queue. Bounds are those of the whole queue. `number` counts queues in the
  * order in which they came, whatever becomes of their shards. `resharding` is the number of shards that the queue is on its
  * way to; the shards that it leaves then are numbered -1, -2, … Its leads are a worker's id and an instant on the machine's
- * monotonic clock each, or null.
+ * monotonic clock each, or null. `laned` is 1 once it has ever had a lane: where it is 0 nobody looks for one. `grouped` counts the
+ * ready jobs in lanes of groups, `grouped_running` the running jobs of groups, `open_lanes` those that stand in the turns.
  * Ascending by `job.rank` and `job.place` is the order of claims, of ordinary jobs and of suspects: `rank` is the negated
  * priority and `place` the stamp, negated in a queue that is last in, first out. In an ordered queue `rank` is that stamp
  * and `place` has the bytes of the id. `job.lease_until` is on the machine's monotonic clock; all other instants are on the
@@ -107,6 +198,7 @@ ${queueTable}CREATE TABLE job (
   alone INTEGER NOT NULL DEFAULT 0,
   cancelling INTEGER NOT NULL DEFAULT 0,
   suspect INTEGER NOT NULL DEFAULT 0,
+  line INTEGER NOT NULL DEFAULT 0,
   remember_ms INTEGER NOT NULL,
   created_at INTEGER NOT NULL,
   updated_at INTEGER NOT NULL,
@@ -122,6 +214,7 @@ ${queueTable}CREATE TABLE job (
   part INTEGER NOT NULL DEFAULT 0,
   beside_stamp INTEGER,
   beside_created_at INTEGER,
+  grp TEXT,
   codec TEXT,
   result_codec TEXT,
   meta BLOB,
@@ -130,8 +223,7 @@ ${queueTable}CREATE TABLE job (
 );
 CREATE UNIQUE INDEX job_id ON job (qid, id);
 CREATE INDEX job_scheduled ON job (qid, stamp, place) WHERE state = 0;
-CREATE INDEX job_ready ON job (qid, suspect, rank, place) WHERE state = 1;
-CREATE INDEX job_running ON job (qid, lease_until) WHERE state = 2;
+${readyIndexes}CREATE INDEX job_running ON job (qid, lease_until) WHERE state = 2;
 CREATE INDEX job_completed ON job (qid, finished_at) WHERE state = 3;
 CREATE INDEX job_expires ON job (qid, expires_at) WHERE state = 3 AND expires_at IS NOT NULL;
 CREATE INDEX job_dead ON job (qid, finished_at) WHERE state = 4;
@@ -154,42 +246,4 @@ ${payloadTable}CREATE TABLE remembered (
 CREATE INDEX remembered_until ON remembered (qid, until);
 CREATE TABLE call (qid INTEGER NOT NULL, cid INTEGER NOT NULL, calls TEXT NOT NULL, PRIMARY KEY (qid, cid)) WITHOUT ROWID;
 CREATE TABLE worker (id TEXT PRIMARY KEY, record TEXT NOT NULL, seen_at INTEGER NOT NULL, until INTEGER NOT NULL) WITHOUT ROWID;
-`
-
-/**
- * What brings the tables of version `n` to version `n + 1`, at place `n`. A column that is added comes after the payload,
- * which costs a look at its pages where a row does not fit into one. Each renames a column that every write of the version
- * before needs: a process of that version which is still at work on the file is refused then, and not let miscount.
- */
-export const migrations: Readonly<Record<number, string>> = {
-  1: `
-ALTER TABLE queue RENAME COLUMN fence TO last_fence;
-ALTER TABLE queue ADD COLUMN suspects INTEGER NOT NULL DEFAULT 0;
-ALTER TABLE queue ADD COLUMN crashed INTEGER NOT NULL DEFAULT 0;
-ALTER TABLE queue ADD COLUMN lead_worker TEXT;
-ALTER TABLE queue ADD COLUMN lead_wake_at INTEGER;
-ALTER TABLE queue ADD COLUMN suspect_lead_worker TEXT;
-ALTER TABLE queue ADD COLUMN suspect_lead_wake_at INTEGER;
-ALTER TABLE job ADD COLUMN suspect INTEGER NOT NULL DEFAULT 0;
-DROP INDEX job_ready;
-CREATE INDEX job_ready ON job (qid, suspect, rank, place) WHERE state = 1;
-DELETE FROM worker;
-`,
-  2: `
-ALTER TABLE queue RENAME TO former;
-${queueTable}
-INSERT INTO queue (qid, name, number, kind, ord, paused, draining, max_pending, max_crashes, results_count, dead_age_ms, dead_count,
-    scheduled, ready, running, completed, dead, retries, remembered, processed, failed, last_stamp, last_fence, suspects, crashed,
-    lead_worker, lead_wake_at, suspect_lead_worker, suspect_lead_wake_at)
-  SELECT qid, name, qid, kind, ord, paused, draining, max_pending, max_crashes, results_count, dead_age_ms, dead_count,
-    scheduled, ready, running, completed, dead, retries, remembered, processed, failed, stamp, last_fence, suspects, crashed,
-    lead_worker, lead_wake_at, suspect_lead_worker, suspect_lead_wake_at FROM former;
-DROP TABLE former;
-ALTER TABLE job ADD COLUMN part INTEGER NOT NULL DEFAULT 0;
-ALTER TABLE job ADD COLUMN beside_stamp INTEGER;
-ALTER TABLE job ADD COLUMN beside_created_at INTEGER;
-DROP INDEX job_scheduled;
-CREATE INDEX job_scheduled ON job (qid, stamp, place) WHERE state = 0;
-${payloadTable}
-`,
-}
+${limitTables}`

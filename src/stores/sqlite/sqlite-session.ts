@@ -5,15 +5,22 @@ import { dueAt } from '../../core/stamp.js'
 import { SqliteCalls } from './sqlite-calls.js'
 import type { SqliteClock } from './sqlite-clock.js'
 import type { Database } from './sqlite-driver.js'
-import { SqliteJobs } from './sqlite-job.js'
+import { type JobRow, SqliteJobs } from './sqlite-job.js'
+import { SqliteLanes } from './sqlite-lanes.js'
+import { SqliteLimits } from './sqlite-limits.js'
 import { SqliteOrderedJobs } from './sqlite-ordered-job.js'
-import { isFull, isStopped, leadOf, type QueueRow, SqliteQueues } from './sqlite-queue.js'
+import { isStopped, leadOf, type QueueRow, SqliteQueues } from './sqlite-queue.js'
 import { ready, scheduled } from './sqlite-schema.js'
+import type { Moment } from './sqlite-throttle.js'
+import { SqliteThrottles } from './sqlite-throttles.js'
 
 export class SqliteSession {
   readonly db: Database
   readonly clock: SqliteClock
   readonly queues: SqliteQueues
+  readonly lanes: SqliteLanes
+  readonly limits: SqliteLimits
+  readonly throttles: SqliteThrottles
   readonly jobs: SqliteJobs
   readonly orderedJobs: SqliteOrderedJobs
   readonly calls: SqliteCalls
@@ -22,13 +29,23 @@ export class SqliteSession {
   /** Whether jobs ended in this transaction. */
   hasEnds = false
 
+  readonly #run: string
+
   constructor(db: Database, clock: SqliteClock) {
     this.db = db
     this.clock = clock
     this.queues = new SqliteQueues(db)
-    this.jobs = new SqliteJobs(db)
-    this.orderedJobs = new SqliteOrderedJobs(db)
+    this.lanes = new SqliteLanes(db)
+    this.limits = new SqliteLimits(this.queues, this.lanes)
+    this.throttles = new SqliteThrottles(db, this.queues)
+    this.jobs = new SqliteJobs(db, this.lanes)
+    this.orderedJobs = new SqliteOrderedJobs(db, this.lanes)
     this.calls = new SqliteCalls(db)
+    this.#run = (db.prepare("SELECT value FROM meta WHERE name = 'boot'").get() as { value: string }).value
+  }
+
+  moment(): Moment {
+    return { now: this.clock.now(), mono: this.clock.mono(), run: this.#run }
   }
 
   /** The job rows of a queue, by the rules of its kind. */
@@ -61,34 +78,57 @@ export class SqliteSession {
     if (!isStopped(queue)) this.rung.add(queue.name)
   }
 
-  /** A job is ready. A shard that grants nothing before a claim has ended has nothing for those who wait. */
-  ringForReady(queue: QueueRow): void {
-    if (!isFull(queue)) this.ring(queue)
-  }
-
   /** A job is due later: its queue's lead asks then, unless there is none or it would come too late. */
   ringForLater(queue: QueueRow, delayMs: number): void {
     const mono = this.clock.mono()
-    const lead = leadOf(queue)
-    if (!isLed(lead, mono) || mono + delayMs < lead.wakeAt) this.ring(queue)
+    if (!isLedBy(queue, mono + delayMs, mono)) this.ring(queue)
   }
 
   /** Rings where the job of this id, as it has just become, is a reason to. */
   ringFor(queue: QueueRow, id: string, now: number): void {
     const job = this.jobs.find(queue, id)
-    if (job?.state === ready) this.ringForReady(queue)
-    else if (job?.state === scheduled) this.ringForLater(queue, dueAt(job.stamp) - now)
+    if (job !== undefined) this.ringForJob(queue, job, now)
+  }
+
+  /** It is ready and not shut, or will be before the lead of its queue asks. */
+  ringForJob(queue: QueueRow, job: Pick<JobRow, 'state' | 'stamp' | 'suspect' | 'grp'>, now: number): void {
+    if (job.state === scheduled) this.ringForLater(queue, dueAt(job.stamp) - now)
+    if (job.state !== ready) return
+    const mono = this.clock.mono()
+    const readyAt = this.limits.readyAt(queue, job)
+    if (readyAt !== undefined && (readyAt <= mono || !isLedBy(queue, readyAt, mono))) this.ring(queue)
+  }
+
+  /** Writes what is held of queues and their limits, and forgets it: rows are about to be changed behind their back. */
+  flushRows(): void {
+    this.lanes.flush()
+    this.throttles.flush()
+    this.queues.flush()
+    this.forgetRows()
   }
 
   flush(): void {
-    this.queues.flush()
+    this.flushRows()
     this.calls.flush()
   }
 
-  forget(): void {
+  /** Nothing of a transaction that was rolled back, only read or is over may be used in the next. */
+  forgetRows(): void {
     this.queues.forget()
+    this.lanes.forget()
+    this.throttles.forget()
+  }
+
+  forget(): void {
+    this.forgetRows()
     this.calls.forget()
     this.rung.clear()
     this.hasEnds = false
   }
+}
+
+/** Whether somebody can be relied on to ask by then. */
+function isLedBy(queue: QueueRow, at: number, mono: number): boolean {
+  const lead = leadOf(queue)
+  return isLed(lead, mono) && lead.wakeAt <= at
 }

@@ -1,6 +1,7 @@
 /** Opening queues in a SQLite store, and counting what is in them. */
 
 import { refuseOtherForm } from '../../core/queue.js'
+import { refuseOtherThrottle, type Throttle } from '../../core/throttle.js'
 import { depthOfShards } from '../shard-depths.js'
 import type { Depth, QueueSettings, StoredQueue } from '../store.js'
 import type { Statement } from './sqlite-driver.js'
@@ -18,32 +19,57 @@ export class SqliteSettings {
     this.#session = session
     this.#look = look
     this.#insert = session.db.prepare(
-      'INSERT INTO queue (name, shard, shards, number, kind, ord, exclusive, max_crashes) VALUES (?, ?, ?, ?, ?, ?, ?, ?)',
+      'INSERT INTO queue (name, shard, shards, number, kind, ord, exclusive, crash_limit) VALUES (?, ?, ?, ?, ?, ?, ?, ?)',
     )
   }
 
   open(queues: readonly QueueSettings[]): StoredQueue[] {
+    const scopes = new Map<string, Throttle>()
     for (const settings of queues) {
-      const row = this.#session.queues.find(settings.name)
+      const { name, throttle } = settings
+      const row = this.#session.queues.find(name)
       if (row !== undefined)
-        refuseOtherForm(row.name, { kind: row.kind, order: row.ord, exclusive: row.exclusive }, settings)
+        refuseOtherForm(name, { kind: row.kind, order: row.ord, exclusive: row.exclusive }, settings)
+      if (throttle === undefined) continue
+      refuseOtherThrottle(name, this.#knownThrottle(row, throttle.scope, scopes), throttle)
+      scopes.set(throttle.scope, throttle)
     }
     return queues.map((settings) => this.#open(settings))
   }
 
+  /** That of the queue, or else of the scope, be it that of another queue of the same call. */
+  #knownThrottle(
+    row: QueueRow | undefined,
+    scope: string,
+    scopes: ReadonlyMap<string, Throttle>,
+  ): Throttle | undefined {
+    const { throttles } = this.#session
+    const own = row && throttles.of(row)
+    return own?.told ?? scopes.get(scope) ?? throttles.find(scope)?.told
+  }
+
   #open(settings: QueueSettings): StoredQueue {
-    const { name, maxPending, maxCrashes, resultsCount, dead, merge } = settings
-    const { queues } = this.#session
+    const { name, maxPending, maxCrashes, resultsCount, dead, merge, maxRunning, throttle } = settings
+    const { queues, throttles } = this.#session
     if (queues.find(name) === undefined) this.#make(settings)
     for (const row of queues.rowsOf(name)) {
       row.max_pending = maxPending ?? null
-      row.max_crashes = maxCrashes
+      row.crash_limit = maxCrashes
       row.results_count = resultsCount ?? null
       row.dead_age_ms = dead.ageMs ?? null
       row.dead_count = dead.count ?? null
       row.merge = merge ?? row.merge
+      row.max_running = typeof maxRunning === 'number' ? maxRunning : null
+      row.max_per_group = typeof maxRunning === 'object' ? maxRunning.perGroup : null
+      if (throttle === undefined || row.throttle !== null) continue
+      if (throttles.find(throttle.scope) === undefined) throttles.make(throttle)
+      row.throttle = throttle.scope
+      row.throttle_by = throttle.by
     }
-    return storedQueue(queues.get(name))
+    // Which queues share a scope is looked up in the file.
+    this.#session.flushRows()
+    const first = queues.get(name)
+    return storedQueue(first, throttles.of(first)?.told)
   }
 
   #make({ name, kind, order, exclusive = 'id', shards = 1, maxCrashes }: QueueSettings): void {

@@ -1,10 +1,10 @@
 /** Settling and extending claims in a SQLite store, and the trimming that goes with settling. */
 
 import { trimLimit } from '../../core/upkeep.js'
-import type { ExtendAnswer, ExtendItem, SettleAnswer, SettleItem } from '../store.js'
+import type { ExtendAnswer, ExtendItem, Hold, SettleAnswer, SettleItem } from '../store.js'
 import type { Statement } from './sqlite-driver.js'
 import { type JobRow, jobColumns } from './sqlite-job.js'
-import { bounded, byKind, claimable, morgueOf, type QueueRow, share } from './sqlite-queue.js'
+import { bounded, byKind, isLimited, morgueOf, type QueueRow, share } from './sqlite-queue.js'
 import { running } from './sqlite-schema.js'
 import type { SqliteSession } from './sqlite-session.js'
 import { storedOrNull } from './sqlite-text.js'
@@ -12,6 +12,7 @@ import { storedOrNull } from './sqlite-text.js'
 export class SqliteSettle {
   readonly #session: SqliteSession
   readonly #complete: Statement
+  readonly #completeGrouped: Statement
   readonly #extend: Statement
   readonly #beat: Statement
   readonly #forget: Statement
@@ -22,9 +23,9 @@ export class SqliteSettle {
   constructor(session: SqliteSession) {
     this.#session = session
     const { db } = session
-    this.#complete = db.prepare(
-      'DELETE FROM job WHERE qid = ? AND id = ? AND state = 2 AND fence = ? AND remember_ms = 0',
-    )
+    const complete = 'DELETE FROM job WHERE qid = ? AND id = ? AND state = 2 AND fence = ? AND remember_ms = 0'
+    this.#complete = db.prepare(complete)
+    this.#completeGrouped = db.prepare(`${complete} RETURNING grp`)
     this.#extend = db.prepare(
       `UPDATE job SET lease_until = max(lease_until, ?) WHERE qid = ? AND id = ? AND state = 2 AND fence = ? RETURNING cancelling`,
     )
@@ -59,18 +60,17 @@ export class SqliteSettle {
       return answer
     })
     for (const queue of touched) this.#trim(queue, now)
-    if ([...touched].some(({ kind }) => kind === 'ordered'))
+    const left = [...touched].filter((queue) => !ringsAtOnce(queue))
+    if (left.length > 0)
       for (const [i, { id }] of items.entries())
-        if (answers[i] === 'ok' && queues[i]!.kind === 'ordered') this.#ringForLeft(queues[i]!, id, now)
+        if (answers[i] === 'ok' && !ringsAtOnce(queues[i]!)) this.#session.ringFor(queues[i]!, id, now)
+    for (const queue of left) this.ringFreed(queue)
     return answers
   }
 
-  /** What waited beside a claim may be a job now, and a shard that ran no more than one is free. */
-  #ringForLeft(queue: QueueRow, id: string, now: number): void {
-    this.#session.ringFor(queue, id, now)
-    // Suspects too: whoever asked while the shard was in use was not told of them.
-    if (queue.exclusive === 'shard' && (claimable(queue) > 0 || (queue.running === 0 && queue.suspects > 0)))
-      this.#session.ring(queue)
+  /** Rings where the end of a claim made room: for suspects too, of which whoever asked before was not told. */
+  ringFreed(queue: QueueRow): void {
+    if (this.#session.limits.isFreed(queue, this.#session.clock.mono())) this.#session.ring(queue)
   }
 
   #settleOne(queue: QueueRow, item: SettleItem, now: number): SettleAnswer {
@@ -85,7 +85,13 @@ export class SqliteSettle {
 
   /** Most jobs end well, with nothing kept of them: one statement. False where this job is another case. */
   #completeQuickly(queue: QueueRow, { id, fence }: SettleItem): boolean {
-    if (this.#complete.run(queue.qid, id, fence).changes === 0) return false
+    // Of a group it is told only where one may run: what is answered costs more than what is not.
+    if (queue.grouped_running > 0) {
+      const ended = this.#completeGrouped.get(queue.qid, id, fence) as { grp: string | null } | undefined
+      if (ended === undefined) return false
+      this.#session.lanes.count(queue, { state: running, suspect: 0, grp: ended.grp }, -1)
+      this.#session.lanes.refresh(queue, ended.grp)
+    } else if (this.#complete.run(queue.qid, id, fence).changes === 0) return false
     queue.running -= 1
     queue.processed += 1
     this.#session.hasEnds = true
@@ -107,6 +113,7 @@ export class SqliteSettle {
         break
       case 'release':
         this.#backToQueue(queue, job, item.delayMs, now)
+        if (item.hold !== undefined) this.#hold(queue, job, item.hold)
         break
       case 'bury':
         jobs.bury(queue, job, item.reason, item.error, now)
@@ -154,12 +161,24 @@ export class SqliteSettle {
       return
     }
     this.#session.jobsOf(queue).requeue(queue, job, now)
-    this.#session.ringForReady(queue)
+    if (ringsAtOnce(queue)) this.#session.ring(queue)
+  }
+
+  /** In all shards: limits are those of the queue. A job without a group holds the whole queue back. */
+  #hold({ name }: QueueRow, job: JobRow, { of, forMs }: Hold): void {
+    const { queues, lanes, clock } = this.#session
+    const mono = clock.mono()
+    const until = bounded(mono + forMs)
+    for (const shard of queues.rowsOf(name)) {
+      if (of === 'group' && job.grp !== null) lanes.hold(shard, job.grp, until, mono, trimLimit)
+      else shard.held_until = Math.max(shard.held_until ?? until, until)
+    }
   }
 
   #schedule(queue: QueueRow, job: JobRow, delayMs: number, now: number): void {
     this.#session.jobsOf(queue).schedule(queue, job, delayMs, now)
-    if (delayMs === 0) this.#session.ringForReady(queue)
+    if (!ringsAtOnce(queue)) return
+    if (delayMs === 0) this.#session.ring(queue)
     else this.#session.ringForLater(queue, delayMs)
   }
 
@@ -210,4 +229,12 @@ export class SqliteSettle {
     const jobs = this.#oldDead[queue.kind].all(morgueOf(queue), finishedBy, limit) as JobRow[]
     for (const job of jobs) this.#session.jobsOf(queue).drop(queue, job)
   }
+}
+
+/**
+ * Whether what is ready can be claimed whatever else happens in a call. Of others is told at its end: of an ordered queue also
+ * what waited beside a claim.
+ */
+function ringsAtOnce(queue: QueueRow): boolean {
+  return queue.kind === 'plain' && !isLimited(queue)
 }

@@ -23,6 +23,7 @@ import type {
   StoredQueue,
   StoreTraits,
 } from '../store.js'
+import type { Throttles } from '../throttles.js'
 import type { WorkerRegistry } from '../worker-registry.js'
 import type { ClaimedText, Granted } from './sqlite-claim.js'
 import { typedError } from './sqlite-errors.js'
@@ -34,9 +35,9 @@ export const sqliteTraits: StoreTraits = {
   name: 'sqlite',
   ordered: true,
   priority: true,
-  groups: false,
-  throttled: false,
-  limited: false,
+  groups: true,
+  throttled: true,
+  limited: true,
   shared: true,
   replicated: false,
   remote: false,
@@ -60,6 +61,7 @@ export class SqliteStore implements Store {
   readonly traits = sqliteTraits
   readonly records: Records
   readonly workers: WorkerRegistry
+  readonly throttles: Throttles
   readonly #inbox: SqliteInbox
   readonly #wait: SqliteWait
   readonly #file: string
@@ -75,6 +77,10 @@ export class SqliteStore implements Store {
     this.#inbox = new SqliteInbox({ file: this.#file, clock }, (reply) => this.#wait.told(reply))
     this.#wait = new SqliteWait(this.#file, this.#inbox)
     this.records = sqliteRecords(this.#inbox, this.#wait)
+    this.throttles = {
+      state: (queue, group) => this.#inbox.call('throttleState', queue, group),
+      set: (queue, rules) => this.#inbox.call('setThrottle', queue, rules),
+    }
     this.workers = {
       beat: (worker, ttlMs) => this.#inbox.call('beat', worker, ttlMs),
       remove: (id) => this.#inbox.call('removeWorker', id),
@@ -172,7 +178,7 @@ type ClaimText = [
 
 function claimsOf(granted: Granted): readonly Claim[] {
   if (!('text' in granted)) return granted
-  const { queue, fence, text } = granted
+  const { queue, fence, text, group } = granted
   return (JSON.parse(text) as ClaimText[]).map(
     ([id, task, payload, meta, blobs, codec, priority, attempt, crashes, createdAt, stamp, error]) => ({
       queue,
@@ -182,6 +188,7 @@ function claimsOf(granted: Granted): readonly Claim[] {
       ...(codec === null ? {} : { codec }),
       ...(meta === null ? {} : { meta: blobs & 2 ? bytesOf(meta) : fromStored(meta) }),
       priority,
+      ...(group === undefined ? {} : { group }),
       attempt,
       crashes,
       fence,

@@ -4,7 +4,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import { machineClock } from '#src/stores/sqlite/sqlite-clock.js'
 import { type Database, loadDriver } from '#src/stores/sqlite/sqlite-driver.js'
-import { migrations } from '#src/stores/sqlite/sqlite-schema.js'
+import { migrations } from '#src/stores/sqlite/sqlite-migrations.js'
 import { enqueueCall, queue, SqliteScene } from './sqlite-scene.js'
 
 let scene: SqliteScene
@@ -97,6 +97,52 @@ it('a process of version 2 that is still at work on the file is refused too, and
   old.close()
 })
 
+it('a process of version 3 that is still at work on the file is refused too, and lanes and limits are safe', async () => {
+  await versionOne()
+  const old = await database()
+  old.exec(`${migrations[1]} ${migrations[2]} PRAGMA user_version = 3`)
+  // Every write of version 3 wrote its queue back.
+  const write = old.prepare('UPDATE queue SET ready = ready - 1, max_crashes = ? WHERE qid = 1')
+  const store = scene.store()
+  await store.open([{ ...queue, maxRunning: 1 }])
+  const counts = async () => ({ ...(await store.depth([queue.name])).depths[0], lagMs: 0 })
+  const before = await counts()
+
+  expect(() => write.run(1)).toThrow(/max_crashes/)
+  expect(await counts()).toEqual(before)
+  old.close()
+})
+
+it('a file of version 3 goes on where it was left, and takes groups and limits', async () => {
+  await versionOne()
+  const db = await database()
+  db.exec(`${migrations[1]} ${migrations[2]} PRAGMA user_version = 3`)
+  db.exec("UPDATE job SET suspect = 1 WHERE id = 'second'; UPDATE queue SET suspects = 1")
+  db.close()
+  const rules = [{ limit: 2, windowMs: 60_000, moderate: false }]
+  const store = scene.store()
+  const [stored] = await store.open([{ ...queue, throttle: { scope: 'api', by: 'group', rules } }])
+  const { jobs } = enqueueCall('x1', 'y1', 'x2')
+  await store.enqueue([
+    { callId: 'c', queue: queue.name, jobs: jobs.map((one) => ({ ...one, group: one.id.slice(0, 1) })) },
+  ])
+  const asked = [{ queue: queue.name, limit: 9 }]
+
+  const alone = (await store.claim(asked, { ...by, alone: true })).claims
+  const { claims, waits } = await store.claim(asked, by)
+
+  expect(stored).toMatchObject({ throttle: { scope: 'api', by: 'group', rules } })
+  expect(alone.map(({ id, group }) => [id, group])).toEqual([['second', undefined]])
+  expect(claims.map(({ id, group }) => [id, group])).toEqual([
+    ['x1', 'x'],
+    ['x2', 'x'],
+    ['y1', 'y'],
+    ['first', undefined],
+  ])
+  expect(waits).toMatchObject([{ reason: 'throttled' }])
+  expect((await store.depth([queue.name])).depths[0]).toMatchObject({ ready: 1, suspects: 0, running: 6 })
+})
+
 it('a count that is wrong is taken anew, and stops nobody', async () => {
   const store = await scene.opened()
   await store.enqueue([enqueueCall('a')])
@@ -153,7 +199,7 @@ it('a file that was migrated has the tables of a new one', async () => {
 
 it('who only asks which queues there are, in a file of whatever version, leaves it as it is', async () => {
   await versionOne()
-  for (const version of [1, 2, 3]) {
+  for (const version of [1, 2, 3, 4]) {
     const db = await database()
     if (version > 1) db.exec(`${migrations[version - 1]} PRAGMA user_version = ${version}`)
     db.exec("UPDATE meta SET value = 'another boot'; PRAGMA wal_checkpoint(TRUNCATE)")

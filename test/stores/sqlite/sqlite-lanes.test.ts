@@ -1,0 +1,193 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { machineClock } from '#src/stores/sqlite/sqlite-clock.js'
+import { type Database, loadDriver, type Statement } from '#src/stores/sqlite/sqlite-driver.js'
+import { openFile } from '#src/stores/sqlite/sqlite-file.js'
+import { type SqliteOperations, sqliteOperations } from '#src/stores/sqlite/sqlite-operations.js'
+import { lines, readyLines } from '#src/stores/sqlite/sqlite-schema.js'
+import { SqliteSession } from '#src/stores/sqlite/sqlite-session.js'
+import type { NewJob, QueueSettings } from '#src/stores/store.js'
+import { job, queue, SqliteScene } from './sqlite-scene.js'
+
+let scene: SqliteScene
+beforeEach(() => {
+  scene = new SqliteScene()
+})
+afterEach(() => scene.close())
+
+const by = { worker: 'w', leaseMs: 60_000 }
+
+/** What the operations of a store do in its file: each statement that is run, and how many rows it gave or changed. */
+class Watched {
+  readonly db: Database
+  readonly operations: SqliteOperations['writes']
+  readonly #session: SqliteSession
+  ran: { readonly sql: string; readonly rows: number }[] = []
+
+  private constructor(db: Database) {
+    this.db = db
+    const told = (sql: string, rows: number) => this.ran.push({ sql, rows })
+    const watched = (sql: string): Statement => {
+      const statement = db.prepare(sql)
+      return {
+        run(...values) {
+          const answer = statement.run(...values)
+          told(sql, Number(answer.changes))
+          return answer
+        },
+        get(...values) {
+          const row = statement.get(...values)
+          told(sql, row === undefined ? 0 : 1)
+          return row
+        },
+        all(...values) {
+          const rows = statement.all(...values)
+          told(sql, rows.length)
+          return rows
+        },
+        iterate: (...values) => statement.iterate(...values),
+      }
+    }
+    this.#session = new SqliteSession({ exec: (sql) => db.exec(sql), prepare: watched, close() {} }, machineClock)
+    this.operations = sqliteOperations(this.#session).writes
+  }
+
+  static async open(file: string): Promise<Watched> {
+    return new Watched(openFile(file, await loadDriver(), machineClock))
+  }
+
+  /** What a step did, in one transaction. */
+  watch<T>(step: () => T): { readonly answer: T; readonly ran: Watched['ran']; readonly rows: number } {
+    this.ran = []
+    this.db.exec('BEGIN IMMEDIATE')
+    const answer = step()
+    this.#session.flush()
+    this.db.exec('COMMIT')
+    return { answer, ran: this.ran, rows: this.ran.reduce((sum, { rows }) => sum + rows, 0) }
+  }
+
+  plansOf(ran: Watched['ran']): string[] {
+    const texts = [...new Set(ran.map(({ sql }) => sql))]
+    const details = (sql: string) => this.db.prepare(`EXPLAIN QUERY PLAN ${sql}`).all() as { detail: string }[]
+    return texts.flatMap((sql) => details(sql).map(({ detail }) => detail))
+  }
+}
+
+/** So many groups with two jobs each. */
+function fill({ operations }: Watched, name: string, groups: number): void {
+  const inGroup = (i: number): NewJob => job(`j${i}`, { group: `g${i % groups}` })
+  for (let at = 0; at < 2 * groups; at += 1_000) {
+    const jobs = Array.from({ length: Math.min(1_000, 2 * groups - at) }, (_, i) => inGroup(at + i))
+    operations.enqueue([{ callId: `c${at}`, queue: name, jobs }])
+  }
+}
+
+describe('a claim that goes round lanes', () => {
+  const rules = [{ limit: 1, windowMs: 60_000, moderate: false }]
+  const kinds: Record<string, Partial<QueueSettings>> = {
+    'no limits': {},
+    'a throttle by group': { throttle: { scope: 'sites', by: 'group', rules } },
+    'a bound on what runs of each group': { maxRunning: { perGroup: 1 } },
+  }
+  for (const [title, settings] of Object.entries(kinds)) {
+    it(`touches as much in 20,000 groups as in 10, with ${title}`, async () => {
+      const cost: number[][] = []
+      for (const groups of [10, 20_000]) {
+        const watched = await Watched.open(`${scene.file}-${groups}`)
+        watched.watch(() => watched.operations.open([{ ...queue, ...settings }]))
+        watched.watch(() => fill(watched, queue.name, groups))
+        const { answer, ran, rows } = watched.watch(() =>
+          watched.operations.claim([{ queue: queue.name, limit: 10 }], by),
+        )
+        const taken = answer.granted.length
+        cost.push([taken, ran.length, rows])
+        for (const plan of watched.plansOf(ran)) expect(plan).not.toMatch(/SCAN (?!\(|opened|CONSTANT)|USE TEMP B-TREE/)
+        watched.db.close()
+      }
+      const [few, many] = cost
+
+      expect(few![0]).toBe(10)
+      expect(many![0]).toBe(10)
+      expect(many![1]).toBeLessThanOrEqual(few![1]! * 1.2)
+      expect(many![2]).toBeLessThanOrEqual(few![2]! * 1.2)
+    }, 60_000)
+  }
+
+  it('leaves nothing of 3,000 groups once they are through, and their windows too', async () => {
+    const watched = await Watched.open(scene.file)
+    const short = [{ limit: 1, windowMs: 1, moderate: false }]
+    watched.watch(() =>
+      watched.operations.open([{ ...queue, throttle: { scope: 'sites', by: 'group', rules: short } }]),
+    )
+    watched.watch(() => fill(watched, queue.name, 3_000))
+    const count = (table: string) => watched.db.prepare(`SELECT count(*) AS n FROM ${table}`).get()
+    const most: number[] = []
+    for (let round = 0; round < 1_000; round += 1) {
+      const { answer, rows } = watched.watch(() => watched.operations.claim([{ queue: queue.name, limit: 250 }], by))
+      most.push(rows)
+      const ended = answer.granted.flatMap((one) => {
+        if (!('text' in one)) return []
+        return (JSON.parse(one.text) as [id: string][]).map(([id]) => ({ ...one, id, kind: 'complete' as const }))
+      })
+      watched.watch(() => watched.operations.settle(ended))
+      if (watched.db.prepare('SELECT 1 FROM job').get() === undefined) break
+    }
+    // Whoever asks the throttle trims it.
+    for (let round = 0; round < 12; round += 1) {
+      watched.watch(() =>
+        watched.operations.enqueue([
+          { callId: `l${round}`, queue: queue.name, jobs: [job(`l${round}`, { group: 'l' })] },
+        ]),
+      )
+      watched.watch(() => watched.operations.claim([{ queue: queue.name, limit: 1, leaseMs: 1 }], by))
+    }
+
+    expect(count('tempo')).toEqual({ n: 1 })
+    expect(count('lane')).toEqual({ n: 1 })
+    expect(Math.max(...most)).toBeLessThan(250 * 16)
+    watched.db.close()
+  }, 60_000)
+})
+
+describe('a queue without groups and limits', () => {
+  it('never looks for a lane, a throttle or a start', async () => {
+    const watched = await Watched.open(scene.file)
+    watched.watch(() => watched.operations.open([queue]))
+    const jobs = ['a', 'b', 'c'].map((id) => job(id))
+    const enqueued = watched.watch(() => watched.operations.enqueue([{ callId: 'c', queue: queue.name, jobs }]))
+    const claimed = watched.watch(() => watched.operations.claim([{ queue: queue.name, limit: 2 }], by))
+    const fence = (claimed.answer.granted[0] as { fence: number }).fence
+    const key = { queue: queue.name, fence }
+    const settled = watched.watch(() =>
+      watched.operations.settle([
+        { ...key, id: 'a', kind: 'complete' },
+        { ...key, id: 'b', kind: 'release', delayMs: 0 },
+      ]),
+    )
+    const ran = [...enqueued.ran, ...claimed.ran, ...settled.ran]
+
+    expect(ran.filter(({ sql }) => /\b(lane|throttle|tempo|start)\b(?! =)/.test(sql.replace(/'[^']*'/g, '')))).toEqual(
+      [],
+    )
+    expect(claimed.ran.filter(({ sql }) => !sql.startsWith('SELECT *'))).toHaveLength(3)
+    watched.db.close()
+  })
+
+  it('finds its next jobs in their order, without sorting, past any number that have a group', async () => {
+    const watched = await Watched.open(scene.file)
+    const plan = (where: string, order: string) =>
+      watched.db
+        .prepare(`EXPLAIN QUERY PLAN SELECT rid FROM job WHERE qid = 1 AND ${where} ORDER BY ${order} LIMIT 5`)
+        .all()
+        .map((row) => (row as { detail: string }).detail)
+
+    const first = 'SEARCH job USING COVERING INDEX job_ready (qid=? AND line=?)'
+    for (const line of Object.values(lines)) expect(plan(line, 'rank, place, rid')).toEqual([first])
+    for (const line of readyLines)
+      expect(plan(line, 'suspect, rank, place, rid')).toEqual([first.replace('COVERING ', '')])
+    expect(plan(`${lines.grouped} AND grp = 'x'`, 'rank, place, rid')).toEqual([
+      'SEARCH job USING COVERING INDEX job_lane (qid=? AND grp=?)',
+    ])
+    expect(plan(lines.grouped, 'grp, rank, place, rid')).toEqual(['SEARCH job USING COVERING INDEX job_lane (qid=?)'])
+    watched.db.close()
+  })
+})

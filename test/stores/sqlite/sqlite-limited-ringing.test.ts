@@ -1,0 +1,46 @@
+import { defaultStartAt, ManualClock, type StoreHarness, sqliteHarness } from 'millrace/testing'
+import { expect, it } from 'vitest'
+import { MemoryData, MemoryStore } from '#src/stores/memory/memory-store.js'
+import { SqliteTokens, tokenName } from '#src/stores/sqlite/sqlite-token.js'
+import { CommandRun } from '#src/testing/command-run.js'
+import { limitedQueues, limitedSequence } from '#src/testing/limited-sequence.js'
+import { memoryState } from '#src/testing/memory-state.js'
+
+const names = limitedQueues.map(({ name }) => name)
+
+/** A memory store whose bell can be listened to. */
+function memory(data: MemoryData): StoreHarness {
+  const clock = new ManualClock(defaultStartAt)
+  return {
+    name: 'memory',
+    open: async () => new MemoryStore(clock, data),
+    advance: async (ms) => clock.advance(ms),
+    async restart() {
+      data.run += ' again'
+    },
+    dump: async () => memoryState(data, clock.now()),
+    audit: async () => [],
+    close: async () => {},
+  }
+}
+
+for (const seed of [1, 2, 3, 4]) {
+  it(`limited queues are rung when the memory store rings them, and never else, in seed ${seed}`, async () => {
+    const data = new MemoryData()
+    const sqlite = await sqliteHarness()
+    const tokens = new SqliteTokens(sqlite.file)
+    const [model, subject] = [new CommandRun(memory(data)), new CommandRun(sqlite)]
+    let rings = 0
+    for (const [step, command] of limitedSequence(seed, 100).entries()) {
+      await model.answer(command)
+      await subject.answer(command)
+      const expected = data.bell.unheard(names)
+      rings += expected.length
+      const found = names.filter((name) => tokens.take(tokenName(name)))
+      expect({ step, verb: command.verb, rung: found }).toEqual({ step, verb: command.verb, rung: expected })
+    }
+    await sqlite.close()
+
+    expect(rings).toBeGreaterThan(10)
+  })
+}

@@ -1,0 +1,194 @@
+import { beforeEach, describe, expect, it } from 'vitest'
+import { ruleText, type ThrottleRule } from '#src/core/throttle.js'
+import { MemoryThrottle } from '#src/stores/memory/memory-throttle.js'
+import { type Database, loadDriver } from '#src/stores/sqlite/sqlite-driver.js'
+import { limitTables } from '#src/stores/sqlite/sqlite-schema.js'
+import { SqliteTempos, stridesText } from '#src/stores/sqlite/sqlite-tempo.js'
+import { SqliteThrottle, type ThrottleRow } from '#src/stores/sqlite/sqlite-throttle.js'
+import { logAfter, type StartLog, sightOf } from '#src/throttle/start-log.js'
+import { seededRandom } from '../../seeded-random.js'
+
+let db: Database
+beforeEach(async () => {
+  db = (await loadDriver())(':memory:')
+  db.exec(`CREATE TABLE queue (throttle TEXT); ${limitTables}`)
+})
+
+const rule = (limit: number, windowMs: number, even: Partial<ThrottleRule> = {}): ThrottleRule => ({
+  ...{ limit, windowMs, moderate: false },
+  ...even,
+})
+
+function throttleRow(rules: readonly ThrottleRule[], by: 'queue' | 'group' = 'group'): ThrottleRow {
+  const counts = { epoch: 0, run: null, armings: 0, armed_at: 0, shift_ms: 0 }
+  const instants = { last_at: null, last_wall: null, quiet_until: null }
+  return { scope: 'api', counts_by: by, rules: rules.map(ruleText).join(' '), ...counts, ...instants }
+}
+
+describe('what a rule sees of the starts, told by two rows of them', () => {
+  it('is what it sees in the whole log, wherever the windows end and however many starts are left standing', () => {
+    const random = seededRandom(11)
+    const whole = (least: number, most: number) => least + Math.floor(random() * (most - least + 1))
+    const tempos = new SqliteTempos(db)
+    for (let round = 0; round < 60; round += 1) {
+      const rules = [{ ...rule(whole(3, 6), 1_000), elasticBuffer: whole(0, 2) }, rule(whole(1, 12), 5_000)]
+      const base = whole(-3_000, 3_000)
+      const values = { base, total: 0, last_at: 0, strides: stridesText([]), epoch: 0, armings: 0, shift_ms: 0 }
+      let row = tempos.write('api', `g${round}`, values, undefined)
+      let log: StartLog = []
+      let now = 10_000
+      for (let step = 0; step < 40; step += 1) {
+        now += [0, 1, 999, 1_000, 1_001, 4_999, 5_001, 20_000][whole(0, 7)]!
+        const byMs = whole(0, 3) === 0 ? whole(-2_000, 2_000) : 0
+        const charge = whole(0, 5) === 0 ? { at: now + byMs, count: whole(1, 9) } : undefined
+        const outlook = { byMs, ...(charge === undefined ? {} : { charge }) }
+        const moved = [...log.map(({ at, count }) => ({ at: at + byMs, count })), ...(charge ? [charge] : [])]
+        for (const one of rules) {
+          const later = now + Math.max(0, byMs) + whole(0, 1_001)
+          const sight = tempos.sight(row, outlook, one, later)
+          const { hits, opensAt, catchesUpAt } = sight
+          expect({ hits, opensAt, catchesUpAt }).toEqual(sightOf(one, moved, later))
+        }
+        const count = whole(1, 3)
+        log = logAfter(log, count, 1e9, now)
+        tempos.start(row.tid, now - base, row.total, count)
+        row = tempos.write('api', `g${round}`, { ...row, total: row.total + count }, row)
+      }
+    }
+  })
+
+  it('is found in a log of 100,000 starts without reading it', () => {
+    const tempos = new SqliteTempos(db)
+    const values = { base: 0, last_at: 0, strides: stridesText([]), epoch: 0, armings: 0, shift_ms: 0 }
+    const { tid } = tempos.write('api', '', { ...values, total: 100_000 }, undefined)
+    db.prepare(
+      'WITH RECURSIVE n (i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < 99999) INSERT INTO start SELECT ?, i * 10, i, 1 FROM n',
+    ).run(tid)
+    const plans = [
+      'nth FROM start WHERE tid = 1 AND at >= 5 ORDER BY at',
+      'at FROM start WHERE tid = 1 AND nth <= 5 ORDER BY nth DESC',
+    ].map((sql) =>
+      (db.prepare(`EXPLAIN QUERY PLAN SELECT ${sql} LIMIT 1`).all() as { detail: string }[])
+        .map(({ detail }) => detail)
+        .join(),
+    )
+
+    const row = { ...values, tid, total: 100_000 }
+    const { hits, opensAt } = tempos.sight(row, { byMs: 0 }, rule(60_000, 500_000), 1_000_000)
+
+    expect({ hits, opensAt }).toEqual({ hits: 50_000, opensAt: 400_000 + 500_001 })
+    for (const plan of plans) expect(plan).toMatch(/^SEARCH start USING .*\(tid=\? AND (at>|nth<)\?\)$/)
+  })
+})
+
+describe("a throttle of the SQLite store beside the memory store's", () => {
+  const random = seededRandom(5)
+  const whole = (least: number, most: number) => least + Math.floor(random() * (most - least + 1))
+  const moderate = { moderate: true }
+  const kinds: Record<string, (() => ThrottleRule)[]> = {
+    'short windows': [() => rule(whole(1, 4), 1_000), () => rule(whole(2, 6), 5_000)],
+    'evenly spaced starts': [
+      () => rule(whole(2, 5), 3_000, { ...moderate, ...(whole(0, 1) ? { elasticBuffer: 0 } : {}) }),
+    ],
+    'a window that an arming charges': [() => rule(whole(2, 4), 2_000, moderate), () => rule(whole(4, 9), 700_000)],
+  }
+  for (const [title, makers] of Object.entries(kinds)) {
+    it(`permits the same in every history with ${title}`, () => {
+      for (let round = 0; round < 25; round += 1) history(makers)
+    })
+  }
+
+  function history(makers: readonly (() => ThrottleRule)[]): void {
+    const rules = makers.map((make) => make())
+    const by = whole(0, 1) ? 'queue' : 'group'
+    // What was dropped as idle is gone, though an arming, or a clock that is set back, would bring it back to life.
+    const isTrimmed = rules.every(({ windowMs }) => windowMs < 600_000) && whole(0, 1) === 1
+    const memory = new MemoryThrottle({ scope: 'api', by, rules })
+    db.exec('DELETE FROM tempo; DELETE FROM start')
+    const tempos = new SqliteTempos(db)
+    const row = throttleRow(rules, by)
+    const sqlite = new SqliteThrottle(row, tempos)
+    let now = 1_000_000
+    let run = 'first'
+    for (let step = 0; step < 120; step += 1) {
+      const subject = by === 'queue' ? '' : ['a', 'b', 'c'][whole(0, 2)]!
+      now += [0, 1, 500, 999, 1_000, 1_001, 2_001, 5_001, 30_000, 700_001][whole(0, whole(0, 9))]!
+      const moment = { now, mono: now, run }
+      switch (whole(0, 8)) {
+        case 0:
+          memory.rests(subject, now)
+          sqlite.rests(subject, moment)
+          break
+        case 1:
+          if (whole(0, 3) === 0) run += '+'
+          break
+        case 2: {
+          if (whole(0, 3) > 0) break
+          const changed = makers.map((make) => make())
+          memory.replaceRules(changed)
+          sqlite.change(changed)
+          break
+        }
+        case 3:
+          tempos.forget()
+          if (isTrimmed) sqlite.trim(moment)
+          break
+        default: {
+          const expected = memory.permits(subject, now, run)
+          expect(sqlite.permits(subject, moment)).toEqual(expected)
+          if (expected.permits <= 0) break
+          const [count, hasMore] = [whole(1, expected.permits), whole(0, 2) > 0]
+          memory.started(subject, count, hasMore, now)
+          sqlite.started(subject, count, hasMore, moment)
+          // The clock is set back, be it a little or so far that the throttle is armed.
+          if (!isTrimmed && whole(0, 4) === 0) now -= whole(0, 2_000)
+        }
+      }
+      if (memory.arming === undefined) continue
+      expect(sqlite.hits(subject, now)).toEqual(memory.hits(subject, now))
+      expect(sqlite.waitMs(subject, now)).toBe(memory.waitMs(subject, now))
+      expect(sqlite.groups(now)).toBe(memory.subjects(now).length)
+    }
+  }
+})
+
+describe('after the machine was started anew', () => {
+  it('starts stand on the new clock as far from now as the wall clock says', () => {
+    const tempos = new SqliteTempos(db)
+    const rules = [rule(10, 3_600_000)]
+    const throttle = new SqliteThrottle(throttleRow(rules), tempos)
+    const before = { now: 50_000_000, mono: 9_000_000, run: 'first' }
+    throttle.permits('a', before)
+    throttle.started('a', 4, true, before)
+    // Ten minutes later: a sixth of the window, of which nobody knows what it held.
+    const after = { now: before.now + 600_000, mono: 5_000, run: 'second' }
+
+    expect(throttle.permits('a', after)).toEqual({ permits: 10 - 4 - 2, forMs: 0 })
+    expect(throttle.groups(after.mono)).toBe(1)
+    throttle.started('a', 1, true, after)
+    tempos.forget()
+    const later = { now: after.now + 3_000_000, mono: after.mono + 3_000_000, run: 'second' }
+    expect(throttle.hits('a', later.mono)).toEqual([7])
+    expect(throttle.hits('a', later.mono + 1)).toEqual([3])
+  })
+
+  it('what is idle on the new clock is dropped, though the old one told higher numbers', () => {
+    const tempos = new SqliteTempos(db)
+    const throttle = new SqliteThrottle(throttleRow([rule(10, 5_000)]), tempos)
+    const before = { now: 50_000_000, mono: 9_000_000, run: 'first' }
+    for (const group of ['a', 'b']) {
+      throttle.permits(group, before)
+      throttle.started(group, 1, true, before)
+    }
+    const after = { now: before.now + 1_000, mono: 300, run: 'second' }
+    throttle.permits('a', after)
+    throttle.trim(after)
+    const left = () => (db.prepare('SELECT count(*) AS n FROM tempo').get() as { n: number }).n
+    expect([left(), throttle.groups(after.mono)]).toEqual([2, 2])
+
+    throttle.trim({ ...after, mono: after.mono + 4_001 })
+
+    expect(left()).toBe(0)
+    expect(db.prepare('SELECT count(*) AS n FROM start').get()).toEqual({ n: 0 })
+  })
+})
