@@ -20,6 +20,16 @@ export interface Ask {
   readonly maxPayloads?: number
 }
 
+/** What limits all that a trip asks, of one queue: what the script is told of it, and the keys that it is given behind the others. */
+export interface Gate {
+  readonly text: string
+  readonly keys: readonly string[]
+  readonly isThrottled: boolean
+}
+
+/** Of queues that nothing limits together. */
+export const noGate: Gate = { text: '', keys: [], isThrottled: false }
+
 /** What one trip brought. */
 export interface Asked extends Omit<Claimed, 'queue' | 'heads'> {
   readonly heads: readonly (number | undefined)[]
@@ -33,11 +43,13 @@ export async function askPlain(
   scripts: RedisScripts,
   asks: readonly Ask[],
   by: Claimer,
+  gate: Gate = noGate,
 ): Promise<Asked> {
-  const args = [by.worker, by.alone ? '1' : '0', by.heads ? '1' : '0', String(mostBytes)]
+  const args = [by.worker, by.alone ? '1' : '0', by.heads ? '1' : '0', String(mostBytes), gate.text]
   for (const { limit, leaseMs } of asks) args.push(String(limit), String(Math.ceil(leaseMs)))
   const shards = asks.map(({ shard }) => shard)
-  const reply = await queues.runOver(shards, scripts.claim, args)
+  const script = gate.isThrottled ? scripts.claimGated : scripts.claim
+  const reply = await queues.runOver(shards, script, args, undefined, gate.keys)
   const [now, granted, fence, jobs, pasts, errors, ...rest] = listIn(reply)
   const claims =
     granted === -1
@@ -53,8 +65,9 @@ export async function askOrdered(
   asks: readonly Ask[],
   granted: number,
   by: Claimer,
+  gate: Gate = noGate,
 ): Promise<Asked> {
-  const args = [by.worker, by.alone ? '1' : '0', by.heads ? '1' : '0', String(mostBytes), String(granted)]
+  const args = [by.worker, by.alone ? '1' : '0', by.heads ? '1' : '0', String(mostBytes), gate.text, String(granted)]
   const numbers = new Map<string, string>()
   for (const { shard, limit, leaseMs, maxPayloads = Number.POSITIVE_INFINITY } of asks) {
     const number = numbers.get(shard.queue) ?? String(numbers.size + 1)
@@ -63,7 +76,8 @@ export async function askOrdered(
     args.push(number, String(limit), String(Math.ceil(leaseMs)), most)
   }
   const shards = asks.map(({ shard }) => shard)
-  const [now, grants, isOver, ...rest] = listIn(await queues.runOver(shards, scripts.claimOrdered, args))
+  const script = gate.isThrottled ? scripts.claimOrderedGated : scripts.claimOrdered
+  const [now, grants, isOver, ...rest] = listIn(await queues.runOver(shards, script, args, undefined, gate.keys))
   const claims = rowsIn(grants, 5).flatMap(([index, fence, jobs, pasts, errors]) =>
     orderedClaimsIn(shards[numberIn(index)]!.queue, numberIn(fence), bytesIn(jobs), listIn(pasts), listIn(errors)),
   )

@@ -21,6 +21,7 @@ const warning = (wrong: string, harm: string): Kind => ({ level: 'warning', wron
 
 const jobless: Readonly<Record<string, string>> = {
   ready: claimsFail,
+  lanes: claimsFail,
   suspects: claimsFail,
   later: claimsFail,
   leases: claimsFail,
@@ -41,8 +42,13 @@ const kinds: Readonly<Record<string, (key: string) => Kind>> = {
     const wrong = `missing from '${key}'`
     if (key === 'leases') return error(wrong, 'Should their worker die, nobody takes them back.')
     if (key === 'dead' || key === 'done') return error(wrong, 'They are not listed, and never removed.')
+    if (key === 'grouped') return error(wrong, 'Lists leave them out, and lag does not count them.')
     return error(wrong, neverRuns)
   },
+  turnless: (key) =>
+    error(`groups whose jobs in '${key}' have no turn`, 'They are not given before one of them comes or goes.'),
+  uncounted: (key) =>
+    error(`they run, and '${key}' counts none of their group`, 'More of it may run than are allowed to.'),
   misplaced: (key) => {
     const wrong = `stand in '${key}', where they do not belong`
     if (key === 'leases') return error(wrong, 'Claims on this queue fail when they come to end that lease.')

@@ -7,7 +7,7 @@ import type { Finding } from '../store-health.js'
 import { type CheckScripts, checkScripts } from './lua/check-script.js'
 import { RedisBreaches } from './redis-breaches.js'
 import { unreadable } from './redis-judgement.js'
-import { keyNames, keyTypes, type QueueKind, queuesKey, workersKey } from './redis-keys.js'
+import { keyNames, keyTypes, type QueueKind, queuesKey, scopeKeys, workersKey } from './redis-keys.js'
 import { layoutIn, liveShards, queueIn, type RedisShard } from './redis-layout.js'
 import { metaFaults } from './redis-meta.js'
 import type { RedisPort } from './redis-port.js'
@@ -165,12 +165,14 @@ function addAll(breaches: RedisBreaches, found: Parameters<typeof rowsIn>[0]): v
 /** Keys that begin like ours and are none, on all servers where some of ours lie. */
 async function foreignKeys(port: RedisPort, scripts: CheckScripts, namespace: string): Promise<Finding[]> {
   const known = async () => {
-    const shards = [...(await storedQueues(port, namespace))].flatMap(([name, stored]) => {
+    const layouts = [...(await storedQueues(port, namespace))].flatMap(([name, stored]) => {
       const layout = layoutIn(stored)
-      return layout === undefined ? [] : liveShards(queueIn(namespace, name, layout))
+      return layout === undefined ? [] : [{ name, layout }]
     })
+    const shards = layouts.flatMap(({ name, layout }) => liveShards(queueIn(namespace, name, layout)))
+    const scopes = layouts.flatMap(({ layout: { scope } }) => (scope === undefined ? [] : scopeKeys(namespace, scope)))
     const ours = shards.flatMap(({ kind, tag }) => keysIn(kind).map((key) => `${tag}:${key}`))
-    return { shards, keys: new Set([...ours, queuesKey(namespace), workersKey(namespace)]) }
+    return { shards, keys: new Set([...ours, ...scopes, queuesKey(namespace), workersKey(namespace)]) }
   }
   const { shards, keys } = await known()
   const foreign = new Set<string>()

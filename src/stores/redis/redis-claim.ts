@@ -2,12 +2,13 @@
 
 import { InvalidArgumentError, StoreUnavailableError } from '../../core/errors.js'
 import type { Claim, Claimed, Claimer, ClaimFrom, Wait } from '../store.js'
-import { type Ask, type Asked, askOrdered, askPlain } from './redis-ask.js'
+import { type Ask, type Asked, askOrdered, askPlain, type Gate, noGate } from './redis-ask.js'
 import type { RedisQueue, RedisShard } from './redis-layout.js'
 import type { RedisQueues } from './redis-queues.js'
 import type { QuietQueues } from './redis-quiet.js'
 import { reached } from './redis-reached.js'
 import { numberIn } from './redis-reply.js'
+import { memberKeys } from './redis-scopes.js'
 import type { RedisScripts } from './redis-scripts.js'
 
 /** Claims have the length of it in one byte. */
@@ -18,6 +19,8 @@ const mostTogether = 16
 /** What is asked as one: a plain queue in all its shards, or one shard of an ordered one. */
 interface Candidate {
   readonly queue: string
+  /** What limits it in common with others, or its shards together. */
+  readonly limits: RedisQueue | undefined
   /** Of an ordered queue; perhaps one that is not there. */
   readonly shard?: number
   readonly limit: number
@@ -48,11 +51,10 @@ export class RedisClaim {
     const told: Pick<Claimed, 'crashed' | 'buried'> = { crashed: [], buried: [] }
     return this.#queues.following(async () => {
       const candidates = await this.#candidates(from, by)
-      const shards = candidates.flatMap(({ asks }) => asks.map(({ shard }) => shard))
-      const unchanged = by.heads ? undefined : await this.#quiet.answerTo(candidates, shards)
+      const unchanged = by.heads ? undefined : await this.#quiet.answerTo(candidates, by.worker)
       if (unchanged !== undefined) return unchanged
       const answer = await this.#ask(candidates, by, told)
-      this.#quiet.answered(candidates, answer)
+      this.#quiet.answered(candidates, by.worker, answer)
       return answer
     })
   }
@@ -112,7 +114,7 @@ export class RedisClaim {
   #candidatesOf(from: ClaimFrom, queue: RedisQueue, by: Claimer): Candidate[] {
     if (queue.layout.kind === 'plain') {
       const asks = this.#asksOf(from, queue.shards, by)
-      return [{ queue: queue.name, limit: from.limit, asks, named: from.shard }]
+      return [{ queue: queue.name, limits: limitedBy(queue), limit: from.limit, asks, named: from.shard }]
     }
     const { limit, leaseMs = by.leaseMs, maxPayloads = Number.POSITIVE_INFINITY } = from
     const open = queue.shards.filter(({ tag }) => !queue.closed.has(tag))
@@ -121,10 +123,11 @@ export class RedisClaim {
     const wanted = from.shard === undefined ? shards : shards.filter(({ shard }) => shard === from.shard)
     if (wanted.length === 0) {
       const shard = from.shard ?? 0
-      return [{ queue: queue.name, shard, limit, asks: [], named: shard }]
+      return [{ queue: queue.name, limits: undefined, shard, limit, asks: [], named: shard }]
     }
     return wanted.map((shard) => ({
       queue: queue.name,
+      limits: limitedBy(queue),
       shard: shard.shard,
       limit,
       asks: [{ shard, limit, leaseMs, maxPayloads }],
@@ -145,7 +148,10 @@ export class RedisClaim {
     }))
   }
 
-  /** Those from `next` on that one trip can ask: as many of one kind and one shard as stand in a row, or one of several. */
+  /**
+   * Those from `next` on that one trip can ask: as many of one kind and one shard as stand in a row, or one of several. One
+   * that is limited goes by itself.
+   */
   #tripFrom(candidates: readonly Candidate[], next: number): readonly Candidate[] {
     const first = candidates[next]!
     const trip = [first]
@@ -153,18 +159,32 @@ export class RedisClaim {
     const { kind } = first.asks[0]!.shard
     for (let one = candidates[next + 1]; one?.asks.length === 1; one = candidates[next + trip.length]) {
       if (one.asks[0]!.shard.kind !== kind || (kind === 'ordered' && trip.length === mostTogether)) break
+      if (one.limits !== first.limits || (one.limits !== undefined && kind === 'plain')) break
       trip.push(one)
     }
     return trip
   }
 
   async #askTrip(trip: readonly Candidate[], granted: number, by: Claimer): Promise<Asked> {
-    const { asks, queue, shard } = trip[0]!
+    const { asks, queue, shard, limits } = trip[0]!
     if (asks.length === 0) return nothingIn(queue, shard!, await this.#queues.now())
     if (asks.length > 1) return this.#askShards(asks, by)
     const all = trip.flatMap((one) => one.asks)
-    if (asks[0]!.shard.kind === 'plain') return askPlain(this.#queues, this.#scripts, all, by)
-    return askOrdered(this.#queues, this.#scripts, all, granted, by)
+    const gate = limits === undefined ? noGate : await this.#gateOf(limits)
+    if (asks[0]!.shard.kind === 'plain') return askPlain(this.#queues, this.#scripts, all, by, gate)
+    return askOrdered(this.#queues, this.#scripts, all, granted, by, gate)
+  }
+
+  async #gateOf({ layout: { scope, isBounded }, shards }: RedisQueue): Promise<Gate> {
+    const siblings = isBounded ? shards : []
+    const siblingKeys = siblings.flatMap(({ keys }) => keys)
+    if (scope === undefined) return { text: ` ${siblings.length} 0 0`, keys: siblingKeys, isThrottled: false }
+    const { keys, shards: members, version } = await this.#queues.scopes.of(scope)
+    return {
+      text: `${scope} ${siblings.length} ${members.length} ${version}`,
+      keys: [...siblingKeys, ...keys, ...members.flatMap(memberKeys)],
+      isThrottled: true,
+    }
   }
 
   /** All shards of a plain queue at once, each by itself. */
@@ -219,6 +239,10 @@ export class RedisClaim {
 function goesOn({ queue, shard, limit }: Candidate, claims: readonly Claim[], by: Claimer): boolean {
   if (claims.length === 0) return true
   return shard !== undefined && claims[0]!.queue === queue && by.alone !== true && limit > claims.length
+}
+
+function limitedBy(queue: RedisQueue): RedisQueue | undefined {
+  return queue.layout.scope !== undefined || queue.layout.isBounded ? queue : undefined
 }
 
 function nameOf({ queue, shard }: Candidate): string {

@@ -4,7 +4,7 @@ import { payloadBytes } from '../../core/codec.js'
 import type { EnqueueCall, Enqueued, NewJob } from '../store.js'
 import { dealt } from './redis-deal.js'
 import type { QueueKind } from './redis-keys.js'
-import type { RedisShard } from './redis-layout.js'
+import { type RedisShard, siblingKeys } from './redis-layout.js'
 import { payloadBody, scoreText } from './redis-payload.js'
 import type { RedisArgument } from './redis-port.js'
 import type { RedisQueues } from './redis-queues.js'
@@ -45,10 +45,10 @@ export async function enqueueCalls(
     if (layout.kind === 'ordered' || shards.length > 1) spread.push(i)
     else addPart(whole, shards[0]!, { callId, jobs, answers: answers[i]! })
   }
-  const sendTo = (shard: RedisShard, parts: readonly Part[]) => {
+  const sendTo = (shard: RedisShard, parts: readonly Part[], behind: readonly string[] = []) => {
     const script = shard.kind === 'plain' ? scripts.enqueue : scripts.enqueueOrdered
     return tripsOf(parts, shard.kind).map(async ({ args, parts }) => {
-      const reply = textIn(await queues.run(shard, script, args, replicas))
+      const reply = textIn(await queues.runOver([shard], script, args, replicas, behind))
       for (const [i, letters] of reply.split(',').entries()) take(parts[i]!, letters)
     })
   }
@@ -70,13 +70,14 @@ function sendSpread(
   numbers: readonly number[],
   calls: readonly EnqueueCall[],
   answers: readonly Enqueued[][],
-  sendTo: (shard: RedisShard, parts: readonly Part[]) => Promise<void>[],
+  sendTo: (shard: RedisShard, parts: readonly Part[], behind: readonly string[]) => Promise<void>[],
 ): Promise<void> {
   const items = numbers.flatMap((call) => {
     const { queue, jobs } = calls[call]!
     return jobs.map((job, place) => ({ queue, id: job.id, job, call, place }))
   })
-  return dealt(queues, items, async (shard, of, { shards }) => {
+  return dealt(queues, items, async (shard, of, queue) => {
+    const { shards } = queue
     const parts = new Map<number, Part & { readonly jobs: NewJob[]; readonly places: number[] }>()
     for (const i of of) {
       const { call, job, place } = items[i]!
@@ -89,7 +90,8 @@ function sendSpread(
     }
     // On the way to others, jobs of one call may come into one shard by several parts, each of which is to be remembered.
     const named = (part: Part) => ({ ...part, callId: `${part.callId} ${part.places!.join()}` })
-    await allEnded(sendTo(shard, shards.includes(shard) ? [...parts.values()] : [...parts.values()].map(named)))
+    const all = [...parts.values()]
+    await allEnded(sendTo(shard, shards.includes(shard) ? all : all.map(named), siblingKeys(queue)))
   })
 }
 
@@ -155,7 +157,7 @@ function packOrdered({ callId, jobs }: Part, args: RedisArgument[]): number {
   for (const job of jobs) {
     const body = payloadBody(job)
     bytes += typeof body === 'string' ? body.length : payloadBytes(body)
-    args.push(job.id, recordOrder(job), scoreText(job.score), job.task, body)
+    args.push(job.id, recordOrder(job), scoreText(job.score), job.group ? `${job.task}\0${job.group}` : job.task, body)
   }
   return bytes
 }

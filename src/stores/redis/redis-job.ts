@@ -152,7 +152,7 @@ export function viewIn(
   const remembered = ended === null ? undefined : readMemory(bytesIn(ended))
   const memory = remembered === undefined || remembered.until <= now ? undefined : rememberedJob(queue, id, remembered)
   if (record === null) return { stored: undefined, job: undefined, seq: 0, stamp: 0, fence: 0, memory }
-  const { stamp: firstStamp, seq, createdAt, rememberMs, group: _, ...written } = readRecord(bytesIn(record))
+  const { stamp: firstStamp, seq, createdAt, rememberMs, ...written } = readRecord(bytesIn(record))
   const since =
     past === null
       ? { state: firstState(bytesIn(record)), updatedAt: createdAt, stamp: firstStamp, ...fresh, stamped: 0 }

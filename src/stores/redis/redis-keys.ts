@@ -53,6 +53,18 @@ export const shardKeys = [
   'wake',
   /** The channel that tells of jobs that ended; never a key. */
   'ends',
+  /** Sorted set: ready jobs that have a group, which are not in `ready`: group, NUL, place as in `ready`. */
+  'lanes',
+  /** Sorted set: the same jobs without regard to their groups, as in `ready`. */
+  'grouped',
+  /** Sorted set by their turn, the first of which is next: groups whose lanes are open. */
+  'turns',
+  /** Sorted set by the instant in ms at which they open: groups whose lanes are shut. */
+  'shut',
+  /** Sorted set by the instant in ms until which they are held back: groups, be there jobs of theirs or not. */
+  'holds',
+  /** Hash, group → how many of its jobs run; of jobs without a group none is counted. */
+  'busy',
 ] as const
 
 /**
@@ -112,6 +124,12 @@ export const keyTypes: Readonly<Record<ShardKey, 'list' | 'hash' | 'zset' | 'non
   meta: 'hash',
   wake: 'zset',
   ends: 'none',
+  lanes: 'zset',
+  grouped: 'zset',
+  turns: 'zset',
+  shut: 'zset',
+  holds: 'zset',
+  busy: 'hash',
   payloads: 'zset',
   bodies: 'hash',
   inhand: 'hash',
@@ -122,14 +140,31 @@ export const keyTypes: Readonly<Record<ShardKey, 'list' | 'hash' | 'zset' | 'non
   transit: 'hash',
 }
 
-/** The tag of a shard: what decides where it lies. A queue of one shard has no number in it. */
+/** What a throttle keeps for its scope (`throttle-lua.ts`), in this order. */
+export const scopeKeyTypes = { rules: 'hash', starts: 'zset', tempos: 'hash', idle: 'zset' } as const
+
+/** The keys of a scope, as the scripts of throttled queues are given them. */
+export function scopeKeys(namespace: string, scope: string): string[] {
+  return Object.keys(scopeKeyTypes).map((key) => `{${namespace}:${scope}}:${key}`)
+}
+
+/**
+ * What the keys of a shard begin with; what stands in braces decides where it lies. A plain queue of one shard has no number
+ * in it.
+ */
 export function shardTag(namespace: string, queue: string, shard: number, shards: number): string {
   return shards === 1 ? `{${namespace}:${queue}}` : `{${namespace}:${queue}:${shard}}`
 }
 
-/** The tag of a shard of an ordered queue. With another number of shards the queue is another generation, with tags of its own. */
+/** The same of a shard of an ordered queue. With another number of shards the queue is another generation, with tags of its own. */
 export function orderedTag(namespace: string, queue: string, generation: number, shard: number): string {
   return `{${namespace}:${queue}:${generation}.${shard}}`
+}
+
+/** The same where all that shares limits lies in one place: of the shard of an ordered queue with `number`, its generation and number. */
+export function placedTag(namespace: string, place: string, queue: string, number?: string): string {
+  if (number === undefined) return place === queue ? `{${namespace}:${queue}}` : `{${namespace}:${place}}:${queue}`
+  return `{${namespace}:${place}}:${queue}:${number}`
 }
 
 /** The keys of a shard, as every script is given them. */

@@ -26,14 +26,16 @@ export function orderedClaimsIn(
     const isDated = text.charCodeAt(from) < 97
     const runAt = Math.floor(numberAt(text, from + 1, 7) / 1_000)
     const taskAt = from + (isDated ? 21 : 15)
+    const [task, group] = text.slice(taskAt, packedAt - 5).split('\0')
     const claim: Claim = {
       queue,
       id: utf8(text.slice(at, idEnd)),
-      task: utf8(text.slice(taskAt, packedAt - 5)),
+      task: utf8(task!),
       payload: '',
       payloads: payloadsIn(jobs, text, packedAt, to),
       ...(text[to] === 'm' ? { hasMore: true } : {}),
       priority: 0,
+      ...(group === undefined ? {} : { group: utf8(group) }),
       attempt: 1,
       crashes: 0,
       fence,

@@ -18,6 +18,7 @@ export interface HeaderParts {
   readonly crashes: number
   readonly createdAt: number
   readonly task: string
+  readonly group?: string
   readonly reason?: string
   readonly error?: string
 }
@@ -25,8 +26,9 @@ export interface HeaderParts {
 /** See `write_header`. */
 export function readHeader(header: Buffer): HeaderParts {
   const taskEnd = header.indexOf(0, 24)
-  const reasonAt = taskEnd + 5
-  const errorAt = reasonAt + header.readUInt32BE(taskEnd + 1)
+  const groupEnd = header.indexOf(0, taskEnd + 1)
+  const reasonAt = groupEnd + 5
+  const errorAt = reasonAt + header.readUInt32BE(groupEnd + 1)
   return {
     finishedAt: header.readUIntBE(0, 6),
     stamp: readNumber(header, 6, 7),
@@ -34,6 +36,7 @@ export function readHeader(header: Buffer): HeaderParts {
     crashes: header.readUInt16BE(16),
     createdAt: header.readUIntBE(18, 6),
     task: header.toString('utf8', 24, taskEnd),
+    ...(groupEnd > taskEnd + 1 ? { group: header.toString('utf8', taskEnd + 1, groupEnd) } : {}),
     ...(errorAt > reasonAt ? { reason: header.toString('utf8', reasonAt + 1, errorAt) } : {}),
     ...(header.length > errorAt ? { error: header.toString('utf8', errorAt + 1) } : {}),
   }
@@ -81,7 +84,7 @@ function liveView(
   record: Buffer,
   [pastBytes, claimBytes, error, beatBytes, values, count, beside]: readonly RedisReply[],
 ): OrderedView {
-  const { stamp: firstStamp, createdAt, task } = readRecord(record)
+  const { stamp: firstStamp, createdAt, task, group } = readRecord(record)
   const fresh = { state: firstState(record), updatedAt: createdAt, stamp: firstStamp, attempt: 1, crashes: 0 }
   const { state, updatedAt, stamp, attempt, crashes, reason } =
     pastBytes === null ? { ...fresh, reason: undefined } : { reason: undefined, ...readPast(bytesIn(pastBytes)) }
@@ -89,6 +92,7 @@ function liveView(
   const { updatedAt: saidAt, ...said } = beatBytes === null ? {} : readBeat(bytesIn(beatBytes))
   const job: StoredJob = {
     ...withPayloads({ queue, id, task }, values, count),
+    ...(group === undefined ? {} : { group }),
     state: claim === undefined ? stateOf[state]! : 'running',
     ...(beside === null ? {} : { pendingCount: numberIn(beside) }),
     attempt,

@@ -1,15 +1,26 @@
 /** The queues of a Redis store as one handle knows them: in which shards each lies. */
 
-import { StoreCorruptError, StoreUnavailableError, UnknownQueueError } from '../../core/errors.js'
-import { type QueueForm, refuseOtherForm } from '../../core/queue.js'
+import { ConfigConflictError, StoreCorruptError, StoreUnavailableError, UnknownQueueError } from '../../core/errors.js'
+import { refuseOtherForm } from '../../core/queue.js'
+import { refuseOtherThrottle, type Throttle } from '../../core/throttle.js'
 import type { QueueSettings, StoredQueue } from '../store.js'
 import { namingForeignKey } from './redis-foreign-key.js'
 import { queuesKey } from './redis-keys.js'
-import { layoutIn, layoutText, queueIn, type RedisLayout, type RedisQueue, type RedisShard } from './redis-layout.js'
+import {
+  layoutFor,
+  layoutIn,
+  layoutText,
+  queueIn,
+  type RedisLayout,
+  type RedisQueue,
+  type RedisShard,
+} from './redis-layout.js'
 import { type RedisArgument, type RedisPort, type RedisReply, ScriptRefusal } from './redis-port.js'
 import { listIn, numberIn, textIn } from './redis-reply.js'
+import { RedisScopes } from './redis-scopes.js'
 import type { RedisScript } from './redis-script.js'
 import type { RedisScripts } from './redis-scripts.js'
+import { formIn, settingArgs, storedIn } from './redis-settings.js'
 
 /** A shard is not where it was thought to be, and by now it is known where it is: what was asked of it was not done. */
 export class ShardMoved extends Error {
@@ -28,6 +39,7 @@ export function neverSettled(cause?: unknown): StoreUnavailableError {
 }
 
 export class RedisQueues {
+  readonly scopes: RedisScopes
   readonly #port: RedisPort
   readonly #scripts: RedisScripts
   readonly #namespace: string
@@ -39,6 +51,7 @@ export class RedisQueues {
     this.#port = port
     this.#scripts = scripts
     this.#namespace = namespace
+    this.scopes = new RedisScopes(port, scripts, namespace)
   }
 
   async open(queues: readonly QueueSettings[]): Promise<StoredQueue[]> {
@@ -54,6 +67,7 @@ export class RedisQueues {
         if (reply !== null) refuseOtherForm(settings.name, formIn(reply), settings)
       }),
     )
+    await this.#refuseLimits(queues, stored)
     return Promise.all(queues.map((settings, i) => this.#write(settings, stored[i])))
   }
 
@@ -68,6 +82,12 @@ export class RedisQueues {
   async findNow(names: readonly string[]): Promise<RedisQueue[]> {
     const doubtful = [...new Set(names)].filter((name) => this.#queues.get(name)?.layout.kind !== 'plain')
     if (doubtful.length > 0) await this.#look(doubtful)
+    return names.map((name) => this.#queues.get(name)!)
+  }
+
+  /** The same, with all looked up anew: they may have been given limits. */
+  async findLimits(names: readonly string[]): Promise<RedisQueue[]> {
+    await this.#look(names)
     return names.map((name) => this.#queues.get(name)!)
   }
 
@@ -88,7 +108,7 @@ export class RedisQueues {
     // On the way to others the first may be gone already.
     for (const shard of [queue!.shards[0]!, ...queue!.next.slice(0, 1)]) {
       const reply = await this.run(shard, this.#scripts.open, ['0'])
-      if (reply !== null) return storedIn(queue!, reply)
+      if (reply !== null) return this.#storedIn(queue!, reply)
     }
     await this.#restore(name)
     return this.stored(name)
@@ -99,6 +119,7 @@ export class RedisQueues {
     const args = [name, layoutText(before), layoutText(after)]
     const isDone = (await this.#port.run(this.#scripts.layout, [queuesKey(this.#namespace)], args)) === 1
     if (isDone) this.#queues.set(name, queueIn(this.#namespace, name, after))
+    if (isDone && after.scope !== undefined) await this.scopes.moved(after.scope)
     return isDone
   }
 
@@ -116,19 +137,23 @@ export class RedisQueues {
     return this.runOver([shard], script, args, replicas)
   }
 
-  /** The same over several shards of one kind, which must lie on one server. */
+  /** The same over several shards of one kind, which must lie on one server. `behind`: what the script is given besides. */
   async runOver(
     shards: readonly RedisShard[],
     script: RedisScript,
     args: readonly RedisArgument[],
     replicas?: number,
+    behind: readonly string[] = [],
   ): Promise<RedisReply> {
-    const keys = shards.length === 1 ? shards[0]!.keys : shards.flatMap((shard) => shard.keys)
+    const own = shards.length === 1 ? shards[0]!.keys : shards.flatMap((shard) => shard.keys)
+    const keys = behind.length === 0 ? own : [...own, ...behind]
     try {
       return await this.#port.run(script, keys, args, replicas)
     } catch (error) {
       if (error instanceof StoreCorruptError) throw await namingForeignKey(this.#port, shards, error).catch(() => error)
-      if (!(error instanceof ScriptRefusal) || (error.word !== 'unknown' && error.word !== 'moved')) throw error
+      if (!(error instanceof ScriptRefusal)) throw error
+      if (error.word === 'limited') throw await this.#limitedElse(shards)
+      if (error.word !== 'unknown' && error.word !== 'moved') throw error
       await this.#follow(shards)
       return this.#port.run(script, keys, args, replicas)
     }
@@ -160,6 +185,17 @@ export class RedisQueues {
         if (moves === mostMoves) throw neverSettled(error)
       }
     }
+  }
+
+  /** The shards are limited otherwise than they were given: what is known of their queues is looked at anew. */
+  async #limitedElse(shards: readonly RedisShard[]): Promise<ShardMoved> {
+    const names = [...new Set(shards.map(({ queue }) => queue))]
+    await this.#look(names)
+    for (const name of names) {
+      const scope = this.#queues.get(name)?.layout.scope
+      if (scope !== undefined) this.scopes.forget(scope)
+    }
+    return new ShardMoved('a shard is limited otherwise')
   }
 
   /** One of the shards is not there, or closed. Resolves where they were made anew; throws `ShardMoved` where they lie elsewhere. */
@@ -200,13 +236,15 @@ export class RedisQueues {
 
   async #write(settings: QueueSettings, stored: RedisLayout | undefined): Promise<StoredQueue> {
     const { name, kind } = settings
-    const layout = stored ?? (await this.#fixLayout(settings))
+    const layout = await this.#fixLayout(settings, stored)
     if (layout.kind !== kind) refuseOtherForm(name, { ...settings, kind: layout.kind }, settings)
     const queue = queueIn(this.#namespace, name, layout)
     const isMoving = layout.towards !== undefined
     // Another process may have been first: who makes the first shard decides the form of all. On the way to other shards
     // they are made by whoever brings the queue there.
     const args = [isMoving ? '2' : '1', ...settingArgs(settings, layout.shards)]
+    if (settings.throttle !== undefined)
+      refuseOtherThrottle(name, await this.scopes.join(name, settings.throttle), settings.throttle)
     const [first, ...others] = queue.shards
     let reply = await this.#run(first!, this.#scripts.open, args)
     if (reply !== null) refuseOtherForm(name, formIn(reply), settings)
@@ -215,14 +253,50 @@ export class RedisQueues {
       reply = (await this.#run(shard, this.#scripts.open, ['2', ...settingArgs(settings, queue.next.length)])) ?? reply
     this.#queues.set(name, queue)
     this.#opened.set(name, settings)
-    return storedIn(queue, reply)
+    return this.#storedIn(queue, reply)
   }
 
-  /** Of the number of shards the first that was ever said counts. */
-  async #fixLayout({ name, kind, shards = 1 }: QueueSettings): Promise<RedisLayout> {
+  /** Of the number of shards the first that was ever said counts; limits are written down here before any shard knows of them. */
+  async #fixLayout(settings: QueueSettings, stored: RedisLayout | undefined): Promise<RedisLayout> {
+    const { name } = settings
     const key = queuesKey(this.#namespace)
-    await this.#port.command('HSETNX', [key, name, layoutText({ kind, shards, generation: 0 })])
-    return layoutOf(name, await this.#port.command('HGET', [key, name]))
+    if (stored === undefined) await this.#port.command('HSETNX', [key, name, layoutText(layoutFor(settings))])
+    for (;;) {
+      const before = layoutOf(name, await this.#port.command('HGET', [key, name]))
+      const after = layoutFor(settings, before)
+      if (layoutText(after) === layoutText(before) || (await this.change(name, before, after))) return after
+    }
+  }
+
+  /** Throws where one is stored with another throttle, be it that of another queue here, or lies where it cannot be limited. */
+  async #refuseLimits(queues: readonly QueueSettings[], layouts: readonly (RedisLayout | undefined)[]): Promise<void> {
+    const asked = new Map<string, Throttle>()
+    for (const [i, { name, throttle }] of queues.entries()) {
+      if (throttle === undefined) continue
+      const stored = await this.scopes.throttle(layouts[i]?.scope ?? throttle.scope)
+      refuseOtherThrottle(name, stored ?? asked.get(throttle.scope), throttle)
+      asked.set(throttle.scope, throttle)
+    }
+    for (const [i, settings] of queues.entries())
+      if (layouts[i] !== undefined) this.#refuseElsewhere(settings, layouts[i])
+  }
+
+  /** What is counted together must lie together: a plain queue in one shard, and on a cluster all of it in one place. */
+  #refuseElsewhere({ name, throttle, maxRunning }: QueueSettings, { kind, shards, place, scope }: RedisLayout): void {
+    if (throttle === undefined && maxRunning === undefined) return
+    const limit = throttle === undefined ? 'maxRunning' : 'throttle'
+    const remedy = `Its jobs lie where nothing can count them together. Give a new queue the ${limit} from its first use, and drain this one.`
+    if (kind === 'plain' && shards > 1) throw new ConfigConflictError(name, 'shards', shards, 1, remedy)
+    if (!this.#port.isCluster) return
+    const at = place ?? (kind === 'plain' ? name : undefined)
+    const wanted = throttle?.scope ?? scope ?? at ?? name
+    if (at !== wanted) throw new ConfigConflictError(name, 'the place', at ?? 'of each shard', wanted, remedy)
+  }
+
+  async #storedIn(queue: RedisQueue, reply: RedisReply): Promise<StoredQueue> {
+    const { scope } = queue.layout
+    const throttle = scope === undefined ? undefined : await this.scopes.throttle(scope)
+    return { ...storedIn(queue, reply), ...(throttle === undefined ? {} : { throttle }) }
   }
 
   async #look(names: readonly string[]): Promise<void> {
@@ -252,25 +326,6 @@ export class RedisQueues {
   }
 }
 
-/** What the open script is given of the settings for a shard of so many. */
-function settingArgs(settings: QueueSettings, shards: number): string[] {
-  const { kind, order, exclusive = 'id', merge, maxPending, maxCrashes, resultsCount, dead } = settings
-  const share = (bound: number | undefined) => (bound === undefined ? '' : String(Math.ceil(bound / shards)))
-  const isOrdered = kind === 'ordered'
-  return [
-    kind,
-    order,
-    exclusive,
-    merge ?? '',
-    share(maxPending),
-    String(maxCrashes),
-    share(resultsCount),
-    dead.ageMs === undefined ? '' : String(Math.ceil(dead.ageMs)),
-    share(dead.count),
-    isOrdered ? [maxPending, resultsCount, dead.count].map((bound) => bound ?? '').join(',') : '',
-  ]
-}
-
 /**
  * The answer of one queue among all of a namespace; undefined where that one is registered and nothing is stored of it:
  * it is being made, or whoever was to make it ended too soon.
@@ -290,19 +345,4 @@ function layoutOf(name: string, text: RedisReply): RedisLayout {
   throw new StoreCorruptError(
     `the registry says that queue '${name}' has '${textIn(text)}' shards, which cannot be. Run \`millrace fsck\`.`,
   )
-}
-
-function storedIn({ name, layout }: RedisQueue, reply: RedisReply): StoredQueue {
-  const [, , , paused, draining] = listIn(reply)
-  const shards = layout.kind === 'plain' ? 1 : layout.shards
-  return { name, ...formIn(reply), shards, paused: paused === 1, draining: draining === 1 }
-}
-
-function formIn(reply: RedisReply): Required<QueueForm> {
-  const [kind, order, exclusive] = listIn(reply)
-  return {
-    kind: textIn(kind) as QueueForm['kind'],
-    order: textIn(order) as QueueForm['order'],
-    exclusive: textIn(exclusive) as Required<QueueForm>['exclusive'],
-  }
 }

@@ -1,6 +1,7 @@
 /**
- * Quiet queues: those, or shards of ordered ones, that a claim found with nothing in them, and a wait heard nothing of since. An idle worker asks them again
- * every few seconds, in case a ring was lost; that asks only whether there is anything at all, by one plain command.
+ * Quiet queues: those, or shards of ordered ones, that a claim found with nothing in them, or shut, and a wait heard nothing of
+ * since. An idle worker asks them again every few seconds, in case a ring was lost; that asks only whether there is anything at
+ * all, by one plain command, and of what is shut nothing before it opens.
  */
 
 import type { Clock } from '../../core/clock.js'
@@ -20,6 +21,8 @@ interface Emptiness {
   /** What the claim was told, and when, on the monotonic clock. */
   readonly wait: Wait
   readonly foundAt: number
+  /** Who was told, and until when it is shut; absent where it is empty. */
+  readonly shut?: { readonly worker: string; readonly until: number }
   /** A wait has ended since without a ring. */
   readonly isQuiet: boolean
 }
@@ -42,7 +45,7 @@ export class QuietQueues {
   }
 
   /** A claim was answered. */
-  answered(asked: readonly Asking[], { now, waits, claims }: Claimed): void {
+  answered(asked: readonly Asking[], worker: string, { now, waits, claims }: Claimed): void {
     const foundAt = this.#mono()
     this.#now = now
     this.#readAt = foundAt
@@ -51,6 +54,10 @@ export class QuietQueues {
     for (const wait of waits)
       if (wait.reason === 'empty' && wait.forMs === undefined)
         this.#empty.set(nameOf(wait), { wait, foundAt, isQuiet: false })
+      else if (wait.reason === 'throttled' && wait.forMs !== undefined) {
+        const shut = { worker, until: foundAt + wait.forMs }
+        this.#empty.set(nameOf(wait), { wait, foundAt, shut, isQuiet: false })
+      }
     for (const wait of waits) if (wait.reason === 'suspect') this.#empty.delete(nameOf(wait))
   }
 
@@ -62,19 +69,36 @@ export class QuietQueues {
       if (queues.includes(known.wait.queue)) this.#empty.set(name, { ...known, isQuiet: true })
   }
 
-  /** Whether it was found empty just now. */
+  /** Whether it was found empty, or shut, just now. */
   isFresh(one: Asking): boolean {
-    return (this.#empty.get(nameOf(one))?.foundAt ?? Number.NEGATIVE_INFINITY) >= this.#mono() - freshMs
+    const known = this.#empty.get(nameOf(one))
+    const now = this.#mono()
+    return known !== undefined && known.foundAt >= now - freshMs && !isOpen(known, now)
   }
 
-  /** The answer to a claim where all that is asked is quiet and still holds nothing; undefined where it must be asked. */
-  async answerTo(asked: readonly Asking[], shards: readonly RedisShard[]): Promise<Claimed | undefined> {
-    const known = asked.map((one) => this.#empty.get(nameOf(one)))
-    if (!known.every((one) => one?.isQuiet)) return undefined
+  /**
+   * The answer to a claim where all that is asked is quiet, and still holds nothing or is still shut; undefined where it must
+   * be asked.
+   */
+  async answerTo(
+    asked: readonly (Asking & { readonly asks: readonly { readonly shard: RedisShard }[] })[],
+    worker: string,
+  ): Promise<Claimed | undefined> {
     const foundAt = this.#mono()
-    if (await this.holdAnything(shards)) return undefined
-    for (const { wait } of known as Emptiness[]) this.#empty.set(nameOf(wait), { wait, foundAt, isQuiet: false })
-    const waits = (known as Emptiness[]).map(({ wait }) => wait)
+    const known: Emptiness[] = []
+    for (const one of asked) {
+      const found = this.#empty.get(nameOf(one))
+      if (found === undefined || !found.isQuiet || isOpen(found, foundAt)) return undefined
+      known.push(found)
+    }
+    const empty = asked.filter((_, i) => known[i]!.shut === undefined)
+    if (await this.holdAnything(empty.flatMap(({ asks }) => asks.map(({ shard }) => shard)))) return undefined
+    for (const one of known) this.#empty.set(nameOf(one.wait), { ...one, foundAt, isQuiet: false })
+    const waits = known.map(({ wait, shut }): Wait => {
+      if (shut === undefined) return wait
+      const { lead, ...told } = { ...wait, forMs: Math.ceil(shut.until - foundAt) }
+      return lead && shut.worker === worker ? { ...told, lead } : told
+    })
     const now = this.#now + Math.round(foundAt - this.#readAt)
     return { now, claims: [], crashed: [], buried: [], waits, more: false }
   }
@@ -86,7 +110,7 @@ export class QuietQueues {
   async holdAnything(shards: readonly RedisShard[]): Promise<boolean> {
     if (shards.length === 0) return false
     const parts = shards.map(({ kind, keys }) => ({
-      keys: [...keys.slice(0, holding), ...(kind === 'plain' ? [] : [keyIn(keys, 'meta')])],
+      keys: [...keys.slice(0, holding), keyIn(keys, 'lanes'), ...(kind === 'plain' ? [] : [keyIn(keys, 'meta')])],
       expected: kind === 'plain' ? 0 : 1,
     }))
     const together = {
@@ -98,6 +122,11 @@ export class QuietQueues {
     // Of a shard that cannot be reached nothing is known: the claim finds out.
     return counts.some((count, i) => count.status === 'rejected' || numberIn(count.value) !== asked[i]!.expected)
   }
+}
+
+/** What was shut is so no more. */
+function isOpen({ shut }: Emptiness, now: number): boolean {
+  return shut !== undefined && shut.until <= now
 }
 
 function nameOf({ queue, shard }: Asking): string {

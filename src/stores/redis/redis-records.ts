@@ -11,7 +11,7 @@ import {
   type Where,
 } from '../job-records.js'
 import type { RedisEnds } from './redis-ends.js'
-import { liveShards, type RedisShard, shardsHolding } from './redis-layout.js'
+import { liveShards, type RedisQueue, type RedisShard, shardsHolding, siblingKeys } from './redis-layout.js'
 import type { RedisListing } from './redis-listing.js'
 import { viewOrdered } from './redis-ordered-job.js'
 import type { RedisOrderedListing } from './redis-ordered-listing.js'
@@ -54,7 +54,7 @@ export function redisRecords(
         if (typeof where === 'object' && ids.length === 0) continue
         const selected = typeof where === 'object' ? ids : where
         if (shard.kind === 'ordered') {
-          const { changed, payloads, more } = await changeOrdered(shard, selected, verb, step)
+          const { changed, payloads, more } = await changeOrdered(queue!, shard, selected, verb, step)
           step.changed += changed
           step.payloads += payloads
           if (more) return { changed: step.changed, more: true }
@@ -79,6 +79,7 @@ export function redisRecords(
 
   /** `before`: what the step has changed in other shards. One that is full is only told whether there is more. */
   async function changeOrdered(
+    queue: RedisQueue,
     shard: RedisShard,
     where: Selected,
     verb: Verb,
@@ -93,17 +94,22 @@ export function redisRecords(
       reason === undefined ? '' : `=${reason}`,
       String(Math.max(0, stepPayloads - before.payloads)),
     ]
-    const reply = await queues.run(shard, scripts.changeOrdered, [...args, ...selection(where)])
+    const all = [...args, ...selection(where)]
+    const reply = await queues.runOver([shard], scripts.changeOrdered, all, undefined, siblingKeys(queue))
     const [changed, more, payloads] = listIn(reply)
     return { changed: numberIn(changed), payloads: numberIn(payloads), more: more === 1 }
   }
 
   /** What there is of the id in the shards where it may be; the first that is there. */
-  async function firstOf<T>(name: string, id: string, look: (shard: RedisShard) => Promise<T | undefined>) {
+  async function firstOf<T>(
+    name: string,
+    id: string,
+    look: (shard: RedisShard, of: RedisQueue) => Promise<T | undefined>,
+  ) {
     return queues.following(async () => {
       const [queue] = await queues.findNow([name])
       for (const shard of shardsHolding(queue!, id)) {
-        const found = await look(shard)
+        const found = await look(shard, queue!)
         if (found !== undefined) return found
       }
       return undefined
@@ -169,11 +175,11 @@ export function redisRecords(
 
     async fail(queue, id, { delayMs, last, reason }) {
       const args = [id, String(Math.ceil(delayMs)), last ? '1' : '0', reason]
-      const failed = await firstOf(queue, id, async (shard) => {
+      const failed = await firstOf(queue, id, async (shard, of) => {
         const asked =
           shard.kind === 'plain'
             ? queues.run(shard, scripts.switch, ['fail', ...args])
-            : queues.run(shard, scripts.failOrdered, args)
+            : queues.runOver([shard], scripts.failOrdered, args, undefined, siblingKeys(of))
         return (await asked) === 1 ? ('ok' as const) : undefined
       })
       return failed ?? 'gone'

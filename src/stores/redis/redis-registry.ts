@@ -8,7 +8,7 @@ import { dealt } from './redis-deal.js'
 import { readBeat, readClaim } from './redis-job.js'
 import { workersKey } from './redis-keys.js'
 import { liveShards, type RedisShard } from './redis-layout.js'
-import type { RedisPort } from './redis-port.js'
+import type { RedisPort, RedisReply } from './redis-port.js'
 import { type RedisQueues, unlessUnknown } from './redis-queues.js'
 import { bytesIn, listIn, numberIn, rowsIn, textIn } from './redis-reply.js'
 import type { RedisScripts } from './redis-scripts.js'
@@ -74,22 +74,18 @@ export function redisRegistry(
     held,
 
     async gone(claims, worker) {
-      const crashed: Crash[] = []
-      const buried: Buried[] = []
+      const crashed: (readonly [number, Crash])[] = []
+      const buried: (readonly [number, Buried])[] = []
       await dealt(queues, claims, async (shard, numbers) => {
         const args = numbers.flatMap((i) => [claims[i]!.id, String(claims[i]!.fence)])
         const script = shard.kind === 'plain' ? scripts.gone : scripts.goneOrdered
         const [ended, dead] = listIn(await queues.run(shard, script, [worker, ...args]))
-        crashed.push(...rowsIn(ended, 6).map((row) => crashIn(shard.queue, row)))
-        buried.push(...rowsIn(dead, 4).map((row) => buriedIn(shard.queue, row)))
+        const numberOf = (row: readonly RedisReply[]) => numbers[numberIn(row[0])]!
+        crashed.push(...rowsIn(ended, 6).map((row) => [numberOf(row), crashIn(shard.queue, row)] as const))
+        buried.push(...rowsIn(dead, 4).map((row) => [numberOf(row), buriedIn(shard.queue, row)] as const))
       })
       if ((await held(worker)).length === 0) await remove(worker)
-      const named = (job: { queue: string; id: string }) =>
-        claims.findIndex(({ queue, id }) => queue === job.queue && id === job.id)
-      return {
-        crashed: crashed.sort((a, b) => named(a) - named(b)),
-        buried: buried.sort((a, b) => named(a) - named(b)),
-      }
+      return { crashed: inOrder(crashed), buried: inOrder(buried) }
     },
   }
 }
@@ -97,4 +93,9 @@ export function redisRegistry(
 /** UTF-8 byte order: of an ordered queue those of one call stand by their ids. */
 function compareBytes(a: string, b: string): number {
   return Buffer.compare(Buffer.from(a), Buffer.from(b))
+}
+
+/** As the claims were named. */
+function inOrder<T>(numbered: readonly (readonly [number, T])[]): T[] {
+  return numbered.toSorted(([a], [b]) => a - b).map(([, one]) => one)
 }

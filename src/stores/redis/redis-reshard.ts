@@ -33,7 +33,8 @@ export class RedisReshard {
     if (held.some((one) => one?.runs)) return { changed: 0, more: true }
     // Once: from then on whoever changes the switches of the old ones changes those of the new ones too.
     const switches = ['paused', 'draining'].map((field) => held[0]?.meta.get(field) ?? '0')
-    await Promise.all(queue.next.map((shard) => this.#transfer.turn(shard, 'inherit', ...switches)))
+    const holds = [held[0]?.meta.get('heldUntil') ?? '0', ...(held[0]?.holds ?? [])]
+    await Promise.all(queue.next.map((shard) => this.#transfer.turn(shard, 'inherit', ...switches, ...holds)))
     const step = { changed: 0, payloads: 0 }
     for (const [i, shard] of queue.shards.entries()) {
       if (held[i] === undefined) continue
@@ -147,6 +148,6 @@ function settingsOf(meta: Meta, shards: number): string[] {
     share(resultsCount),
     field('deadAge'),
     share(deadCount),
-    field('bounds'),
+    ...['bounds', 'maxRunning', 'perGroup', 'scope', 'by'].map(field),
   ]
 }

@@ -45,6 +45,8 @@ const everywhere = [
   'zcard K',
   'zscore K m',
   'zlexcount K - +',
+  'zcount K 0 0',
+  'zremrangebylex K - +',
   'zscan K 0',
   'zrange K 0 0',
   'zremrangebyrank K 0 0',

@@ -2,8 +2,8 @@
 
 import { changeOrderedScript } from './lua/change-ordered-script.js'
 import { changeScript } from './lua/change-script.js'
-import { claimOrderedScript } from './lua/claim-ordered-script.js'
-import { claimScript } from './lua/claim-script.js'
+import { claimOrderedGatedScript, claimOrderedScript } from './lua/claim-ordered-script.js'
+import { claimGatedScript, claimScript } from './lua/claim-script.js'
 import { enqueueOrderedScript } from './lua/enqueue-ordered-script.js'
 import { enqueueScript } from './lua/enqueue-script.js'
 import { extendScript } from './lua/extend-script.js'
@@ -28,6 +28,7 @@ import {
   viewScript,
 } from './lua/read-scripts.js'
 import { registryScript } from './lua/registry-script.js'
+import { scopeScript } from './lua/scope-script.js'
 import { settleOrderedScript } from './lua/settle-ordered-script.js'
 import { settleScript } from './lua/settle-script.js'
 import { failOrderedScript, switchScript } from './lua/switch-script.js'
@@ -38,7 +39,9 @@ export function redisScripts(isCluster: boolean) {
     enqueue: enqueueScript(isCluster),
     enqueueOrdered: enqueueOrderedScript(isCluster),
     claim: claimScript(isCluster),
+    claimGated: claimGatedScript(isCluster),
     claimOrdered: claimOrderedScript(isCluster),
+    claimOrderedGated: claimOrderedGatedScript(isCluster),
     settle: settleScript(isCluster),
     settleOrdered: settleOrderedScript(isCluster),
     extend: extendScript(isCluster),
@@ -63,6 +66,7 @@ export function redisScripts(isCluster: boolean) {
     idsOrdered: idsOrderedScript(isCluster),
     layout: layoutScript,
     registry: registryScript,
+    scope: scopeScript,
   }
 }
 

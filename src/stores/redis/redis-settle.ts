@@ -1,12 +1,12 @@
 /** The ends and the beats of claims on a Redis store: items dealt out to their shards, answers put back in order. */
 
-import type { Beat, ClaimKey, ExtendAnswer, ExtendItem, SettleAnswer, SettleItem } from '../store.js'
+import type { Beat, ClaimKey, ExtendAnswer, ExtendItem, Hold, SettleAnswer, SettleItem } from '../store.js'
 import { dealt } from './redis-deal.js'
 import { resultBytes } from './redis-job.js'
-import type { RedisShard } from './redis-layout.js'
-import type { RedisArgument } from './redis-port.js'
+import { liveShards, type RedisQueue, type RedisShard, siblingKeys } from './redis-layout.js'
+import type { RedisArgument, RedisReply } from './redis-port.js'
 import type { RedisQueues } from './redis-queues.js'
-import { textIn } from './redis-reply.js'
+import { listIn, textIn } from './redis-reply.js'
 import type { RedisScript } from './redis-script.js'
 import type { RedisScripts } from './redis-scripts.js'
 
@@ -21,7 +21,7 @@ export function settleItems(
   items: readonly SettleItem[],
 ): Promise<SettleAnswer[]> {
   const scriptFor = ({ kind }: RedisShard) => (kind === 'plain' ? scripts.settle : scripts.settleOrdered)
-  return answered(queues, scriptFor, items, pushSettle, settleAnswers)
+  return answered(queues, scripts, scriptFor, items, pushSettle, settleAnswers)
 }
 
 export function extendItems(
@@ -29,26 +29,67 @@ export function extendItems(
   scripts: RedisScripts,
   items: readonly ExtendItem[],
 ): Promise<ExtendAnswer[]> {
-  return answered(queues, () => scripts.extend, items, pushExtend, extendAnswers)
+  return answered(queues, scripts, () => scripts.extend, items, pushExtend, extendAnswers)
+}
+
+/** What other shards of the queue must hold back with the one in which the claim ended. */
+interface HeldBack {
+  readonly hold: Hold
+  readonly group: string
+}
+
+function heldBack(items: readonly ClaimKey[], letters: string, groups: readonly RedisReply[]): HeldBack[] {
+  let next = 0
+  return items.flatMap((item, i) => {
+    const hold = 'hold' in item ? (item.hold as Hold | undefined) : undefined
+    if (hold === undefined || letters[i] !== 'o') return []
+    return [{ hold, group: hold.of === 'group' && groups.length > 0 ? textIn(groups[next++]) : '' }]
+  })
+}
+
+/** Limits are those of the queue, and the shards cannot be changed in one step: a moment later for the others. */
+async function holdOthers(
+  queues: RedisQueues,
+  scripts: RedisScripts,
+  queue: RedisQueue,
+  shard: RedisShard,
+  held: readonly HeldBack[],
+): Promise<void> {
+  if (held.length === 0) return
+  const others = liveShards(queue).filter(({ tag }) => tag !== shard.tag)
+  for (const { hold, group } of held)
+    await Promise.all(others.map((one) => queues.run(one, scripts.switch, ['hold', hold.of, whole(hold.forMs), group])))
 }
 
 async function answered<Item extends ClaimKey, Answer>(
   queues: RedisQueues,
+  scripts: RedisScripts,
   scriptFor: (shard: RedisShard) => RedisScript,
   items: readonly Item[],
   push: (args: RedisArgument[], item: Item) => void,
   answersBy: Record<string, Answer>,
 ): Promise<Answer[]> {
   const answers = new Array<Answer>(items.length)
-  await dealt(queues, items, async (shard, numbers) => {
+  await dealt(queues, items, async (shard, numbers, queue) => {
     const trips: Promise<void>[] = []
     for (let from = 0; from < numbers.length; from += mostItems) {
       const some = numbers.slice(from, from + mostItems)
       const args: RedisArgument[] = []
       for (const i of some) push(args, items[i]!)
       trips.push(
-        queues.run(shard, scriptFor(shard), args).then((reply) => {
-          const letters = textIn(reply)
+        queues.runOver([shard], scriptFor(shard), args, undefined, siblingKeys(queue)).then(async (reply) => {
+          const [letters, groups] = Array.isArray(reply) ? [textIn(reply[0]), listIn(reply[1])] : [textIn(reply), []]
+          await holdOthers(
+            queues,
+            scripts,
+            queue,
+            shard,
+            heldBack(
+              some.map((i) => items[i]!),
+              letters,
+              groups,
+            ),
+          )
           for (const [n, i] of some.entries()) answers[i] = answersBy[letters[n]!]!
         }),
       )
@@ -73,7 +114,7 @@ function pushSettle(args: RedisArgument[], item: SettleItem): void {
       args.push('t', whole(item.delayMs), item.last ? '1' : '0', given(item.error), given(item.reason))
       return
     case 'release':
-      args.push('r', whole(item.delayMs))
+      args.push('r', whole(item.delayMs), item.hold?.of ?? '', whole(item.hold?.forMs ?? 0))
       return
     case 'bury':
       args.push('b', given(item.error), given(item.reason))

@@ -20,6 +20,7 @@ import type {
   StoreTraits,
 } from '../store.js'
 import type { StoreHealth } from '../store-health.js'
+import type { Throttles } from '../throttles.js'
 import type { WorkerRegistry } from '../worker-registry.js'
 import { checkRedis } from './redis-check.js'
 import { RedisClaim } from './redis-claim.js'
@@ -37,6 +38,7 @@ import { redisRegistry } from './redis-registry.js'
 import { RedisReshard } from './redis-reshard.js'
 import { type RedisScripts, redisScripts } from './redis-scripts.js'
 import { extendItems, settleItems } from './redis-settle.js'
+import { redisThrottles } from './redis-throttles.js'
 import { RedisTransfer } from './redis-transfer.js'
 import { RedisWait } from './redis-wait.js'
 
@@ -50,9 +52,9 @@ export const redisTraits: StoreTraits = {
   name: 'redis',
   ordered: true,
   priority: true,
-  groups: false,
-  throttled: false,
-  limited: false,
+  groups: true,
+  throttled: true,
+  limited: true,
   shared: true,
   replicated: true,
   remote: true,
@@ -76,6 +78,7 @@ export interface RedisStoreParts {
 export class RedisStore implements Store {
   readonly records: Records
   readonly workers: WorkerRegistry
+  readonly throttles: Throttles
   readonly health: StoreHealth
   #traits = redisTraits
   readonly #port: RedisPort
@@ -105,6 +108,7 @@ export class RedisStore implements Store {
     const orderedListing = new RedisOrderedListing(this.#queues, this.#scripts)
     this.records = redisRecords(this.#queues, this.#scripts, listing, orderedListing, reshard, this.#ends)
     this.workers = redisRegistry(port, this.#queues, this.#scripts, namespace)
+    this.throttles = redisThrottles(port, this.#queues, this.#scripts)
     this.health = {
       examine: () => examineRedis({ port, queues: this.#queues, namespace, replicas }),
       check: (queue) => checkRedis(port, namespace, queue),

@@ -27,6 +27,8 @@ export interface Batch {
 export interface ShardState {
   readonly runs: boolean
   readonly meta: ReadonlyMap<string, string>
+  /** Groups that are held back, and until when, in turn. */
+  readonly holds: readonly string[]
 }
 
 /** A job on its way. */
@@ -79,9 +81,13 @@ export class RedisTransfer {
   async state(shard: RedisShard, verb: 'look' | 'hold'): Promise<ShardState | undefined> {
     const reply = await this.#queues.ask(shard, this.#scripts.turn, [verb])
     if (reply === null) return undefined
-    const [runs, meta] = listIn(reply)
+    const [runs, meta, holds] = listIn(reply)
     const flat = listIn(meta).map(textIn)
-    return { runs: runs === 1, meta: new Map(flat.flatMap((field, i) => (i % 2 === 0 ? [[field, flat[i + 1]!]] : []))) }
+    return {
+      runs: runs === 1,
+      holds: listIn(holds).map(textIn),
+      meta: new Map(flat.flatMap((field, i) => (i % 2 === 0 ? [[field, flat[i + 1]!]] : []))),
+    }
   }
 
   async turn(

@@ -2,7 +2,7 @@
 
 import { systemRandom } from '../../core/clock.js'
 import { keyIn } from './redis-keys.js'
-import { liveShards, type RedisShard } from './redis-layout.js'
+import { liveShards, type RedisQueue, type RedisShard, siblingKeys } from './redis-layout.js'
 import type { RedisPort } from './redis-port.js'
 import type { RedisQueues } from './redis-queues.js'
 import type { QuietQueues } from './redis-quiet.js'
@@ -197,20 +197,28 @@ export class RedisWait {
 
   /** The queues that need a claimer, whether or not anybody was rung. */
   async #look(shards: readonly RedisShard[]): Promise<string[]> {
+    const queues = await this.#queues.find(shards.map(({ queue }) => queue))
+    const bounded = new Map<RedisQueue, RedisShard[]>()
+    for (const [i, queue] of queues.entries())
+      if (queue.layout.isBounded) bounded.set(queue, [...(bounded.get(queue) ?? []), shards[i]!])
+    const free = shards.filter((_, i) => !queues[i]!.layout.isBounded)
+    const counted = [...bounded].map(([queue, of]) => this.#needing(of, queue))
     const needing = this.#port.isCluster
-      ? (await reached(shards.map((shard) => this.#needing([shard])))).flat()
-      : (
-          await Promise.all(
-            ['plain', 'ordered'].map((kind) => this.#needing(shards.filter((one) => one.kind === kind))),
-          )
-        ).flat()
-    return [...new Set(needing)]
+      ? await reached([...counted, ...free.map((shard) => this.#needing([shard]))])
+      : await Promise.all([
+          ...counted,
+          ...['plain', 'ordered'].map((kind) => this.#needing(free.filter((one) => one.kind === kind))),
+        ])
+    return [...new Set(needing.flat())]
   }
 
-  async #needing(shards: readonly RedisShard[]): Promise<string[]> {
+  /** `bounded`: the queue of all of them, where its shards share a bound. */
+  async #needing(shards: readonly RedisShard[], bounded?: RedisQueue): Promise<string[]> {
     if (shards.length === 0) return []
     const script = shards[0]!.kind === 'plain' ? this.#scripts.look : this.#scripts.lookOrdered
-    const replies = listIn(await this.#queues.runOver(shards, script, [])).map(numberIn)
+    const behind = bounded === undefined ? [] : siblingKeys(bounded)
+    const args = [String(bounded?.shards.length ?? 0)]
+    const replies = listIn(await this.#queues.runOver(shards, script, args, undefined, behind)).map(numberIn)
     return shards.filter((_, i) => replies[i] === 1).map(({ queue }) => queue)
   }
 }

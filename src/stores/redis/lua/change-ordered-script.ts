@@ -14,7 +14,7 @@ know_form()
 `
 
 /**
- * KEYS: those of one shard.
+ * KEYS: those of one shard; of a queue with `maxRunning` then those of all its shards.
  * ARGV: verb, states, most jobs to change, whether the verb rings (1 or 0), reason ('' or '=' and text), with how many
  * changed payloads the step ends, where (ids, all or failed), ids.
  * verb: cancel · delete · run · bury · revive. states, in the order in which they are taken: w ready, s scheduled,
@@ -33,7 +33,7 @@ local function revive(d)
   drop_dead(d)
   local stamp, j = stamped(), job(d.id)
   add_payloads(PAYLOADS, BODIES, d.id, list)
-  if not j then begin('r', d.id, d.task, stamp, d.created, d.error and { error = d.error })
+  if not j then begin('r', d.id, name_of(d), stamp, d.created, d.error and { error = d.error })
   elseif j.claim then
     local _, created = beside_of(d.id)
     call('HSET', BESIDE, d.id, pack('>I7I6', stamp, created or d.created))

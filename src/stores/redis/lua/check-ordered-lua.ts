@@ -13,7 +13,7 @@ if call('HLEN', CLAIMS) ~= call('HLEN', INHAND) then say('uneven', 'inhand', '')
 export const orderedChecks = String.raw`
 for name, key in pairs({ payloads = PAYLOADS, bodies = BODIES, inhand = INHAND, beside = BESIDE, morgue = MORGUE, buried = BURIED, remains = REMAINS, transit = TRANSIT }) do keys[name] = key end
 key = keys[name]
-sets = { payloads = true, buried = true }
+sets.payloads, sets.buried = true, true
 local is_claimed = function(id) return call('HEXISTS', CLAIMS, id) == 1 end
 local function id_in(text) return string.match(text, '^%Z+') or '' end
 local function check_listed(bodies, owner)
@@ -36,7 +36,7 @@ local function check_body(set, other)
     if not call('ZSCORE', set, member_of(id, sub(field, #id + 2), value)) then say('unlisted', other, id) end
   end
 end
-own_checks = {
+for name, check in pairs({
   payloads = check_listed(BODIES, JOBS),
   buried = check_listed(REMAINS, MORGUE),
   bodies = check_body(PAYLOADS, 'payloads'),
@@ -49,7 +49,7 @@ own_checks = {
     if not is_claimed(id) or count_in(PAYLOADS, id) == 0 then say('jobless', name, id) end
   end,
   morgue = function(id, header)
-    if #header < 29 or not find(header, '\0', 25, true) then return say('unreadable', name, id) end
+    if #header < 30 or not string.match(header, '^%Z*%z%Z*%z', 25) then return say('unreadable', name, id) end
     if not call('ZSCORE', DEAD, end_place(read_header(id, header))) then say('placeless', 'dead', id) end
     if count_in(BURIED, id) == 0 then say('payloadless', 'buried', id) end
   end,
@@ -58,7 +58,7 @@ own_checks = {
     if score ~= '0' then say('scored', name, id) end
     local header = call('HGET', MORGUE, id)
     if not header then say('jobless', name, id)
-    elseif #header >= 29 and end_place(read_header(id, header)) ~= member then say('misplaced', name, id) end
+    elseif #header >= 30 and end_place(read_header(id, header)) ~= member then say('misplaced', name, id) end
   end,
   jobs = function(id)
     check_job(id)
@@ -66,6 +66,6 @@ own_checks = {
       if call('HEXISTS', INHAND, id) == 0 then say('payloadless', 'inhand', id) end
     elseif count_in(PAYLOADS, id) == 0 then say('payloadless', 'payloads', id) end
   end,
-}
+}) do own_checks[name] = check end
 sets.dead = true
 `

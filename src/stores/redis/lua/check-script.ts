@@ -4,6 +4,7 @@
  */
 
 import { redisScript } from '../redis-script.js'
+import { laneChecks, laneSums } from './check-lanes-lua.js'
 import { orderedChecks, orderedSums } from './check-ordered-lua.js'
 import { orderedJobs } from './ordered-lua.js'
 import { jobs, prelude } from './prelude.js'
@@ -53,6 +54,7 @@ local function since_place(j) return pack('>I7', j.stamp) .. j.seq .. j.id end
 local function standing(j)
   if j.claim then return 'leases', has(j.claim.flags, OWNLEASE) and j.id or '\0' .. sub(j.claim.text, 1, 7) end
   if j.state == 'l' then return 'line', since_place(j) end
+  if j.state == 'r' and j.group ~= '' then return 'lanes', j.group .. '\0' .. place(j) end
   if j.state == 'r' then return 'ready', place(j) end
   if j.state == 'x' then return 'suspects', place(j) end
   if j.state == 's' then return 'later', since_place(j) end
@@ -72,7 +74,8 @@ if call('EXISTS', META) == 0 then return redis.error_reply('MILLRACE unknown') e
 know_order()
 local name, cursor, count, deep = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4] == '1'
 local keys = { line = LINE, ready = READY, suspects = SUSPECTS, later = LATER, leases = LEASES, jobs = JOBS, claims = CLAIMS, batches = BATCHES, past = PAST,
-  notes = NOTES, done = DONE, expiry = EXPIRY, dead = DEAD, retries = RETRIES, ended = ENDED, forget = FORGET }
+  notes = NOTES, done = DONE, expiry = EXPIRY, dead = DEAD, retries = RETRIES, ended = ENDED, forget = FORGET,
+  lanes = LANES, grouped = GROUPED, turns = TURNS, shut = SHUT, holds = HOLDS, busy = BUSY }
 local key = keys[name]
 local limits = call('HMGET', META, 'seq', 'fence')
 local last_seq, last_fence = tonumber(limits[1]) or 0, tonumber(limits[2]) or 0
@@ -103,12 +106,14 @@ local function is_standing(j)
 end
 local function has_right_flags(j)
   local flags, has_said = j.claim.flags, call('HEXISTS', NOTES, 'b' .. j.id) == 1
-  return has(flags, HASPAST) == not j.fresh and has(flags, REMEMBERED) == (j.remember > 0) and (has(flags, BEATEN) or not has_said)
+  return has(flags, HASPAST) == not j.fresh and has(flags, HASGROUP) == (j.group ~= '') and has(flags, REMEMBERED) == (j.remember > 0) and (has(flags, BEATEN) or not has_said)
 end
 local function check_job(id)
   local j, broken = look(id)
   if not j then return say('unreadable', broken, id) end
   if not is_standing(j) then say('placeless', (standing(j)), id) end
+  if not j.claim and j.state == 'r' and j.group ~= '' and not call('ZSCORE', GROUPED, place(j)) then say('placeless', 'grouped', id) end
+  if j.claim and j.group ~= '' and call('HEXISTS', BUSY, j.group) == 0 then say('uncounted', 'busy', id) end
   if unpackn('>I6', j.seq) > last_seq then say('ahead', 'jobs', id) end
   if has_failed(j) and not call('ZSCORE', RETRIES, retry_place(j)) then say('unlisted', 'retries', id) end
   if j.claim then
@@ -232,7 +237,7 @@ const sums = `
 local stale = tonumber(call('HGET', META, 'stale')) or 0
 local count = call('HLEN', JOBS)
 local standing_count = call('LLEN', LINE) - stale
-for _, key in ipairs({ READY, SUSPECTS, LATER, DONE }) do standing_count = standing_count + call('ZCARD', key) end
+for _, key in ipairs({ READY, LANES, SUSPECTS, LATER, DONE }) do standing_count = standing_count + call('ZCARD', key) end
 standing_count = standing_count + call('HLEN', CLAIMS) + (ORDERED and 0 or call('ZCARD', DEAD))
 if stale > call('LLEN', LINE) then say('overcounted', 'line', 'stale') end
 
@@ -265,10 +270,10 @@ export function checkScripts(isCluster: boolean) {
     redisScript(name, prelude(isCluster, 'ordered') + orderedJobs + parts.join(''), { readOnly: true })
   return {
     types: script('check-types', types),
-    sums: script('check-sums', breaches, 'local ORDERED = false', sums),
-    walk: script('check-walk', breaches, walk, steps),
-    sumsOrdered: ordered('check-sums-ordered', breaches, orderedSums, sums),
-    walkOrdered: ordered('check-walk-ordered', breaches, walk, orderedChecks, steps),
+    sums: script('check-sums', breaches, 'local ORDERED = false', laneSums, sums),
+    walk: script('check-walk', breaches, walk, laneChecks, steps),
+    sumsOrdered: ordered('check-sums-ordered', breaches, orderedSums, laneSums, sums),
+    walkOrdered: ordered('check-walk-ordered', breaches, walk, laneChecks, orderedChecks, steps),
     scan: redisScript('check-scan', scan, { readOnly: true }),
   }
 }

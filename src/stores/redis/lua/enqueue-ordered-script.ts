@@ -6,9 +6,9 @@ import { orderedJobs } from './ordered-lua.js'
 import { prelude } from './prelude.js'
 
 /**
- * KEYS: those of one shard.
+ * KEYS: those of one shard; of a queue with `maxRunning` then those of all its shards.
  * ARGV: number of calls; of each call its id and its number of jobs; of each job its id, order (`recordOrder`), score or '',
- * task, and the digest (22 bytes) and body of its payload (redis-payload.ts).
+ * task (and its group behind NUL where it has one), and the digest (22 bytes) and body of its payload (redis-payload.ts).
  * Returns one letter per job: a added, m merged, f full, g draining; between calls a comma.
  *
  * All jobs of a call are accepted or none. A call that is remembered is answered as before. Refuses `unknown`, and `moved`
@@ -16,7 +16,7 @@ import { prelude } from './prelude.js'
  */
 const text = String.raw`
 know_form()
-local meta = call('HMGET', META, 'kind', 'draining', 'maxPending', 'seq', 'stamp', 'leadAt', 'closed')
+local meta = call('HMGET', META, 'kind', 'draining', 'maxPending', 'seq', 'stamp', 'leadAt', 'closed', 'limited')
 if not meta[1] then return redis.error_reply('MILLRACE unknown') end
 if meta[7] then return redis.error_reply('MILLRACE moved') end
 local seq, stamp, lead_at = tonumber(meta[4]), tonumber(meta[5]), tonumber(meta[6])
@@ -45,6 +45,7 @@ end
 
 -- What is to be written. At a field stands where in bodies the payload is that has come in with it.
 local ready, later, incoming, members, bodies, besides, gone = {}, {}, {}, {}, {}, {}, {}
+local laned, grouped, opened = {}, {}, {}
 local came_at, waits = {}, {}
 -- The equal payload that waits, if there is one.
 local function equal_at(field, id)
@@ -94,10 +95,18 @@ local function push(n)
   if not state then
     local count = #incoming
     incoming[count + 1], incoming[count + 2] = id, record_of(due_state, ARGV[n + 3], own_stamp, now)
+    local group = string.match(ARGV[n + 3], '%z(.+)$')
+    -- A lane that was full may have room by now, whatever comes in.
+    if group and (due_state == 'r' or #lanes.first_of(group, 1) > 0) then opened[#opened + 1] = group end
     if due_state == 'r' then
       rings_ready = true
-      count = #ready
-      ready[count + 1], ready[count + 2] = 0, '\127\255' .. stamp_bytes(own_stamp) .. NO_SEQ .. id
+      local place = '\127\255' .. stamp_bytes(own_stamp) .. NO_SEQ .. id
+      local set = group and grouped or ready
+      count = #set
+      set[count + 1], set[count + 2] = 0, place
+      if group then
+        laned[count + 1], laned[count + 2] = 0, group .. '\0' .. place
+      end
     else
       if own_stamp < soonest then soonest = own_stamp end
       count = #later
@@ -144,6 +153,8 @@ local answers = answered_calls(call_ids, remembered, function(c) return answer_t
 
 if came then
   many('ZADD', READY, ready)
+  many('ZADD', LANES, laned)
+  many('ZADD', GROUPED, grouped)
   many('ZADD', LATER, later)
   many('HSET', JOBS, incoming)
   many('HSET', BESIDE, besides)
@@ -151,7 +162,12 @@ if came then
   many('ZADD', PAYLOADS, members)
   many('HSET', BODIES, bodies)
   call('HSET', META, 'seq', seq, 'stamp', stamp)
+  for _, group in ipairs(opened) do lanes.refresh(group) end
   local calls = rings_ready and not is_full()
+  if calls and meta[8] then
+    calls = false
+    for i = 1, #incoming, 2 do calls = calls or is_calling_id(incoming[i]) end
+  end
   if soonest < math.huge and not (is_led(lead_at) and lead_at <= math.floor(soonest / 1000)) then calls = true end
   if calls then ring_unpaused() end
 end

@@ -11,9 +11,9 @@ import { jobs, prelude } from './prelude.js'
  *
  * All jobs of a call are accepted or none. A call that is remembered is answered as before. Refuses `unknown`.
  */
-const text = `
+const text = String.raw`
 know_order()
-local meta = call('HMGET', META, 'kind', 'draining', 'maxPending', 'seq', 'stamp', 'stale', 'paused', 'leadAt')
+local meta = call('HMGET', META, 'kind', 'draining', 'maxPending', 'seq', 'stamp', 'stale', 'paused', 'leadAt', 'limited')
 if not meta[1] then return redis.error_reply('MILLRACE unknown') end
 local seq, stamp, stale, lead_at = tonumber(meta[4]), tonumber(meta[5]), tonumber(meta[6]), tonumber(meta[8])
 local draining, paused, max_pending = meta[2] == '1', meta[7] == '1', tonumber(meta[3])
@@ -49,13 +49,14 @@ end
 local waiting
 local function room()
   if not max_pending then return math.huge end
-  waiting = waiting or call('LLEN', LINE) - stale + call('ZCARD', READY) + call('ZCARD', SUSPECTS) + call('ZCARD', LATER)
+  waiting = waiting or call('LLEN', LINE) - stale + call('ZCARD', READY) + call('ZCARD', LANES) + call('ZCARD', SUSPECTS) + call('ZCARD', LATER)
   return max_pending - waiting
 end
 
 local tail = call('LINDEX', LINE, -1)
 tail = tail and unpackn('>I7', tail) or -1
 local line, ready, later, incoming = {}, {}, {}, {}
+local laned, grouped, opened = {}, {}, {}
 local rings = false
 local now_us = now * 1000
 -- n: the number of the job among all of the script.
@@ -64,9 +65,11 @@ local function add(id, order, body, n)
   if ended[n] then forget(id, ended[n]) end
   added[id] = true
   seq = seq + 1
+  local group = ''
+  if byte(body) % 16 >= 8 then group = select(4, written('l' .. string.rep('.', 13) .. body)) end
   if order == '' and not LIFO then
     stamp = next_stamp(stamp)
-    if stamp > tail then
+    if stamp > tail and group == '' then
       tail = stamp
       rings = true
       local place13 = pack('>I7I6', stamp, seq)
@@ -92,15 +95,24 @@ local function add(id, order, body, n)
     own_stamp = stamp
   end
   local state = due and due > now and 's' or 'r'
-  if state == 'r' and not due and priority == 0 and not LIFO and own_stamp > tail then state = 'l' end
+  if state == 'r' and not due and priority == 0 and not LIFO and own_stamp > tail and group == '' then state = 'l' end
+  -- A lane that was full may have room by now, whatever comes in.
+  if group ~= '' and (state == 'r' or #lanes.first_of(group, 1) > 0) then opened[#opened + 1] = group end
   local seq_bytes, stamp7 = pack('>I6', seq), pack('>I7', own_stamp)
   if state == 'l' then
     tail = own_stamp
     line[#line + 1] = stamp7 .. seq_bytes .. id
     rings = true
   elseif state == 'r' then
-    ready[#ready + 1] = 0
-    ready[#ready + 1] = pack('>I2', 32767 - priority) .. stamp_bytes(own_stamp) .. seq_bytes .. id
+    local place = pack('>I2', 32767 - priority) .. stamp_bytes(own_stamp) .. seq_bytes .. id
+    if group == '' then
+      ready[#ready + 1] = 0
+      ready[#ready + 1] = place
+    else
+      local count = #laned
+      laned[count + 1], laned[count + 2] = 0, group .. '\0' .. place
+      grouped[count + 1], grouped[count + 2] = 0, place
+    end
     rings = true
   else
     later[#later + 1] = 0
@@ -149,9 +161,20 @@ local answers = answered_calls(call_ids, remembered, function(c) return answer_t
 if #incoming > 0 then
   many('RPUSH', LINE, line)
   many('ZADD', READY, ready)
+  many('ZADD', LANES, laned)
+  many('ZADD', GROUPED, grouped)
   many('ZADD', LATER, later)
   many('HSET', JOBS, incoming)
   call('HSET', META, 'seq', seq, 'stamp', stamp)
+  local seen = {}
+  for _, group in ipairs(opened) do
+    if not seen[group] then lanes.refresh(group) end
+    seen[group] = true
+  end
+  if rings and meta[9] then
+    rings = false
+    for i = 1, #incoming, 2 do rings = rings or is_calling(job(incoming[i])) end
+  end
   if rings and not paused then ring() end
 end
 remember_calls()

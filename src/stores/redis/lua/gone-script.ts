@@ -12,7 +12,7 @@ if call('EXISTS', META) == 0 then return redis.error_reply('MILLRACE unknown') e
 /**
  * KEYS: those of one shard.
  * ARGV: worker, then of each claim its id and fence.
- * Returns { crashed, buried }, see `crash`; the index is 0. Refuses `unknown`.
+ * Returns { crashed, buried }, see `crash`; the index is the number of the claim, from 0. Refuses `unknown`.
  */
 const text = `
 local max_crashes = tonumber(call('HGET', META, 'maxCrashes'))
@@ -20,7 +20,7 @@ local crashed, buried = {}, {}
 for n = 2, #ARGV, 2 do
   local j = job(ARGV[n])
   if j and j.claim and j.claim.fence == tonumber(ARGV[n + 1]) and j.claim.worker == ARGV[1] then
-    crash(j, max_crashes, 0, crashed, buried)
+    crash(j, max_crashes, (n - 2) / 2, crashed, buried)
   end
 end
 -- Somebody must claim to be told that there are suspects.

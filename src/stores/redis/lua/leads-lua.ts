@@ -10,6 +10,8 @@ local function first_change()
   if first then change = math.floor(unpackn('>I7', first) / 1000) end
   local lease = call('ZRANGE', LEASES, 0, 0, 'WITHSCORES')[2]
   if lease and (not change or tonumber(lease) < change) then change = tonumber(lease) end
+  local opening = limits().limited and lanes.next_opening()
+  if opening and (not change or opening < change) then change = opening end
   return change
 end
 

@@ -4,14 +4,11 @@ import { payloads } from './payloads-lua.js'
 import { jobStates } from './prelude.js'
 
 const ends = String.raw`
-local EXCLUSIVE, STOPPED = false, false
 local NO_SEQ = '\0\0\0\0\0\0'
 local function know_form()
   local form = call('HMGET', META, 'order', 'exclusive', 'merge', 'paused', 'held')
   LIFO, EXCLUSIVE, LATEST, STOPPED = form[1] == 'lifo', form[2] == 'shard', form[3] == 'latest', form[4] == '1' or form[5] ~= false
 end
--- Nothing is granted before a claim has ended.
-local function is_full() return EXCLUSIVE and call('EXISTS', CLAIMS) == 1 end
 -- By the bytes of their ids.
 local function tied(a, b)
   for i = 1, math.min(#a.id, #b.id) do
@@ -27,15 +24,18 @@ local function unlist_failed(j)
   if j.attempt > 1 then call('ZREM', RETRIES, retry_place(j)) end
 end
 local function state_at(stamp) return math.floor(stamp / 1000) > now and 's' or 'r' end
+-- What a job is told by: its task, and its group behind NUL where it has one.
+local function name_of(j) return j.group == '' and j.task or j.task .. '\0' .. j.group end
 -- The record of a job: that of a plain one without a payload.
-local function record_of(state, task, stamp, created)
-  if math.floor(stamp / 1000) == created then return state .. pack('>I7', stamp) .. NO_SEQ .. '@' .. task .. '\0' end
-  return string.upper(state) .. pack('>I7', stamp) .. NO_SEQ .. pack('>I6', created) .. '@' .. task .. '\0'
+local function record_of(state, name, stamp, created)
+  local body = (find(name, '\0', 1, true) and 'H' or '@') .. name .. '\0'
+  if math.floor(stamp / 1000) == created then return state .. pack('>I7', stamp) .. NO_SEQ .. body end
+  return string.upper(state) .. pack('>I7', stamp) .. NO_SEQ .. pack('>I6', created) .. body
 end
 -- A job is there, r ready, x suspect or s scheduled, with the payloads that wait for its id. given: attempt, crashes, updated
 -- and error where it is not new.
-local function begin(state, id, task, stamp, created, given)
-  local rec = record_of(state == 's' and 's' or 'r', task, stamp, created)
+local function begin(state, id, name, stamp, created, given)
+  local rec = record_of(state == 's' and 's' or 'r', name, stamp, created)
   call('HSET', JOBS, id, rec)
   local j = job_of(id, rec)
   j.updated = now
@@ -45,7 +45,10 @@ local function begin(state, id, task, stamp, created, given)
   if j.error then call('HSET', NOTES, 'e' .. id, j.error) end
   list_failed(j)
   if state == 's' then call('ZADD', LATER, 0, pack('>I7', stamp) .. NO_SEQ .. id)
-  else call('ZADD', state == 'x' and SUSPECTS or READY, 0, place(j)) end
+  elseif state == 'x' then call('ZADD', SUSPECTS, 0, place(j))
+  elseif j.group == '' then call('ZADD', READY, 0, place(j))
+  else lanes.enter(j.group, place(j)) end
+  if j.group ~= '' then lanes.refresh(j.group) end
   if LATEST then keep_last(PAYLOADS, BODIES, id) end
 end
 -- All there is of the live job but the payloads that wait.
@@ -53,6 +56,7 @@ local function remove(j)
   leave(j)
   call('HDEL', JOBS, j.id)
   if j.claim then call('HDEL', INHAND, j.id) end
+  if j.group ~= '' then lanes.refresh(j.group) end
   if j.fresh and not (j.claim and has(j.claim.flags, BEATEN)) then return end
   call('HDEL', PAST, j.id)
   clear_notes(j.id, 'e', 'b')
@@ -76,7 +80,7 @@ local function finish(j)
     return
   end
   call('HDEL', BESIDE, j.id)
-  begin(state_at(stamp), j.id, j.task, stamp, created)
+  begin(state_at(stamp), j.id, name_of(j), stamp, created)
 end
 -- What was in hand merges with what waited beside it.
 local function give_back(j, list)
@@ -102,18 +106,20 @@ local function schedule(j, delay_ms)
   end
 end
 
--- An entry in the morgue is finishedAt 6, stamp 7, attempt 3, crashes 2, createdAt 6, task and NUL, the reason with its
+-- An entry in the morgue is finishedAt 6, stamp 7, attempt 3, crashes 2, createdAt 6, task and group, each with NUL behind
+-- it, the reason with its
 -- length in 4 bytes before it, and the error; of reason and error '' is none, else '=' stands before it.
 local function write_header(d)
   local reason = d.reason and '=' .. d.reason or ''
-  return pack('>I6I7I3I2I6', d.updated, d.stamp, d.attempt, d.crashes, d.created) .. d.task .. '\0'
+  return pack('>I6I7I3I2I6', d.updated, d.stamp, d.attempt, d.crashes, d.created) .. d.task .. '\0' .. d.group .. '\0'
     .. pack('>I4', #reason) .. reason .. (d.error and '=' .. d.error or '')
 end
 local function read_header(id, header)
   local updated, stamp, attempt, crashes, created = unpackn('>I6I7I3I2I6', header)
-  local stop = find(header, '\0', 25, true)
+  local task_stop = find(header, '\0', 25, true)
+  local stop = find(header, '\0', task_stop + 1, true)
   local upto = stop + 4 + unpackn('>I4', header, stop + 1)
-  local d = { id = id, seq = NO_SEQ, state = 'd', updated = updated, stamp = stamp, attempt = attempt, crashes = crashes, created = created, task = sub(header, 25, stop - 1) }
+  local d = { id = id, seq = NO_SEQ, state = 'd', updated = updated, stamp = stamp, attempt = attempt, crashes = crashes, created = created, task = sub(header, 25, task_stop - 1), group = sub(header, task_stop + 1, stop - 1) }
   if upto > stop + 4 then d.reason = sub(header, stop + 6, upto) end
   if #header > upto then d.error = sub(header, upto + 2) end
   return d
@@ -145,7 +151,7 @@ local function to_morgue(j, list, reason, error, at)
     created = before.created
     drop_header(before)
   end
-  local d = { id = j.id, seq = NO_SEQ, updated = at, stamp = j.stamp, attempt = j.attempt, crashes = j.crashes, created = created, task = j.task, reason = reason, error = error }
+  local d = { id = j.id, seq = NO_SEQ, updated = at, stamp = j.stamp, attempt = j.attempt, crashes = j.crashes, created = created, task = j.task, group = j.group, reason = reason, error = error }
   call('HSET', MORGUE, j.id, write_header(d))
   call('ZADD', DEAD, 0, end_place(d))
   add_payloads(BURIED, REMAINS, j.id, list)
@@ -181,13 +187,10 @@ local function fail_claim(j, delay_ms, last, error, reason)
   if last then return exhaust(j, reason) end
   schedule(j, delay_ms)
 end
--- Whether what there is now of the id is a reason to ring: it is ready, or due before the lead asks.
+-- Whether what there is now of the id is a reason to ring.
 local function is_calling_id(id)
   local j = job(id)
-  if not j or j.claim then return false end
-  if j.state ~= 's' then return not is_full() end
-  local lead_at = tonumber(call('HGET', META, 'leadAt'))
-  return not (is_led(lead_at) and lead_at <= due_at(j))
+  return j and is_calling(j)
 end
 local function ring_unpaused()
   if not STOPPED then ring() end

@@ -1,6 +1,7 @@
 /** The prelude of every script: the keys of a shard, the server's clock, and how numbers, jobs and claims are written. */
 
 import { keyNames, type QueueKind } from '../redis-keys.js'
+import { lanes } from './lanes-lua.js'
 
 /**
  * KEYS are those of `keyNames`, in that order; a script over several shards, which are of one kind, is given as many times
@@ -14,8 +15,9 @@ export const prelude = (isCluster: boolean, kind: QueueKind = 'plain'): string =
   return `
 local call, pack, unpackn, sub, byte, char, find = redis.call, struct.pack, struct.unpack, string.sub, string.byte, string.char, string.find
 local ${names}
-local SIZE = ${keyNames(kind).length}
+local SIZE, BASE = ${keyNames(kind).length}, 0
 local function at(n)
+  BASE = n * SIZE
   ${names} = unpack(KEYS, n * SIZE + 1, n * SIZE + SIZE)
 end
 at(0)
@@ -35,8 +37,7 @@ end
 `
 }
 
-/** Jobs and claims as scripts hold them, and the sets of their states. */
-export const jobStates = String.raw`
+const states = String.raw`
 local LIFO = false
 local function know_order() LIFO = call('HGET', META, 'order') == 'lifo' end
 local function inverted(bytes)
@@ -49,7 +50,7 @@ local function stamp_bytes(stamp)
   local bytes = pack('>I7', stamp)
   return LIFO and inverted(bytes) or bytes
 end
--- What the client wrote: task, rememberMs, priority.
+-- What the client wrote: task, rememberMs, priority, group ('' where there is none).
 local function written(rec)
   local from = byte(rec, 1) < 97 and 21 or 15
   local flags = byte(rec, from)
@@ -60,10 +61,12 @@ local function written(rec)
     return text
   end
   local task = field()
-  local remember, priority = 0, 0
+  local remember, priority, group = 0, 0, ''
   if flags % 2 == 1 then remember = tonumber(field()) end
   if flags % 4 >= 2 then priority = tonumber(field()) end
-  return task, remember, priority
+  if flags % 8 >= 4 then field() end
+  if flags % 16 >= 8 then group = field() end
+  return task, remember, priority, group
 end
 local function read_past(past)
   local updated, stamp, attempt, crashes = unpackn('>I6I7I3I2', past, 2)
@@ -73,7 +76,7 @@ end
 local function write_past(j)
   return j.state .. pack('>I6I7I3I2', j.updated, j.stamp, j.attempt, j.crashes) .. (j.reason and '=' .. j.reason or '')
 end
-local ALONE, CANCEL, HASPAST, REMEMBERED, BEATEN, OWNLEASE = 1, 2, 4, 8, 16, 32
+local ALONE, CANCEL, HASPAST, REMEMBERED, BEATEN, OWNLEASE, HASGROUP = 1, 2, 4, 8, 16, 32, 64
 local function has(flags, bit) return flags % (bit * 2) >= bit end
 -- A claim is its head (fence 7, instant 6, flags 1, length of the worker 1, worker) and its element as in the line. The
 -- head is the same for most jobs of a call; and so long a value keeps the hash a table, which is searched at once.
@@ -94,12 +97,12 @@ local function leave_lease(fence_bytes, count)
 end
 -- States: l in the line, r ready, x ready and suspect, s scheduled, c completed, d dead; a job with a claim runs, whatever it was before.
 local function job_of(id, rec, past, claim)
-  local task, remember, priority = written(rec)
+  local task, remember, priority, group = written(rec)
   local stamp = unpackn('>I7', rec, 2)
   local place = string.lower(sub(rec, 1, 1))
   local created = sub(rec, 1, 1) ~= place and unpackn('>I6', rec, 15) or math.floor(stamp / 1000)
   local j = past and read_past(past) or { state = place, updated = created, stamp = stamp, attempt = 1, crashes = 0 }
-  j.id, j.seq, j.task, j.remember, j.priority, j.created = id, sub(rec, 9, 14), task, remember, priority, created
+  j.id, j.seq, j.task, j.remember, j.priority, j.group, j.created = id, sub(rec, 9, 14), task, remember, priority, group, created
   j.suspect = j.state == 'x'
   j.fresh = not past
   if claim then
@@ -120,19 +123,26 @@ local function place(j)
 end
 local function end_place(j) return pack('>I6', j.updated) .. j.seq .. j.id end
 local function retry_place(j) return pack('>I3', j.attempt) .. j.seq .. j.id end
+-- Whether somebody can be relied on to ask at the time the lead named.
+local function is_led(lead_at) return lead_at and now <= lead_at + 1000 end
 local function clear_notes(id, ...)
   for _, note in ipairs({ ... }) do call('HDEL', NOTES, note .. id) end
 end
--- Takes the job out of the set of its state.
+`
+
+const moves = `
+-- Takes the job out of the set of its state; its lane is seen to by whoever puts it elsewhere.
 local function leave(j)
   if j.claim then
     if has(j.claim.flags, OWNLEASE) then call('ZREM', LEASES, j.id) else leave_lease(sub(j.claim.text, 1, 7), 1) end
     call('HDEL', CLAIMS, j.id)
+    if j.group ~= '' and call('HINCRBY', BUSY, j.group, -1) <= 0 then call('HDEL', BUSY, j.group) end
   elseif j.state == 'l' then
     local element = pack('>I7', j.stamp) .. j.seq .. j.id
     -- From the middle of a list nothing is taken: what is left there is stale, and passed over.
     if call('LINDEX', LINE, 0) == element then call('LPOP', LINE) else call('HINCRBY', META, 'stale', 1) end
-  elseif j.state == 'r' then call('ZREM', READY, place(j))
+  elseif j.state == 'r' then
+    if j.group == '' then call('ZREM', READY, place(j)) else lanes.leave(j.group, { place(j) }) end
   elseif j.state == 'x' then call('ZREM', SUSPECTS, place(j))
   elseif j.state == 's' then call('ZREM', LATER, pack('>I7', j.stamp) .. j.seq .. j.id)
   elseif j.state == 'd' then call('ZREM', DEAD, end_place(j))
@@ -152,10 +162,12 @@ local function enter(j, state)
   end
   j.claim, j.state, j.updated, j.suspect = nil, state, now, state == 'x'
   call('HSET', PAST, j.id, write_past(j))
-  if state == 'r' then call('ZADD', READY, 0, place(j))
+  if state == 'r' then
+    if j.group == '' then call('ZADD', READY, 0, place(j)) else lanes.enter(j.group, place(j)) end
   elseif state == 'x' then call('ZADD', SUSPECTS, 0, place(j))
   elseif state == 's' then call('ZADD', LATER, 0, pack('>I7', j.stamp) .. j.seq .. j.id)
   else call('ZADD', state == 'd' and DEAD or DONE, 0, end_place(j)) end
+  if j.group ~= '' then lanes.refresh(j.group) end
 end
 local function next_stamp(last)
   local now_us = now * 1000
@@ -168,15 +180,17 @@ local function stamped()
   call('HSET', META, 'stamp', stamp)
   return stamp
 end
--- Whether somebody can be relied on to ask at the time the lead named.
-local function is_led(lead_at) return lead_at and now <= lead_at + 1000 end
 `
+
+/** Jobs and claims as scripts hold them, and the sets of their states. */
+export const jobStates = lanes + states + moves
 
 /** What becomes of a plain job. */
 const plainJobs = String.raw`
 local function drop(j)
   leave(j)
   call('HDEL', JOBS, j.id)
+  if j.group ~= '' then lanes.refresh(j.group) end
   if j.fresh and not (j.claim and has(j.claim.flags, BEATEN)) then return end
   call('HDEL', PAST, j.id)
   clear_notes(j.id, 'e', 'b', 'r', 'w')
@@ -245,14 +259,6 @@ local function is_hidden(j)
     return age and j.updated + tonumber(age) <= now
   end
   return false
-end
--- Whether the job, as it has just become, is a reason to ring: it is ready, or due before the lead asks.
-local function is_calling(j)
-  if j.claim then return false end
-  if j.state == 'l' or j.state == 'r' or j.state == 'x' then return true end
-  if j.state ~= 's' then return false end
-  local lead_at = tonumber(call('HGET', META, 'leadAt'))
-  return not (is_led(lead_at) and lead_at <= due_at(j))
 end
 local function ring_unpaused()
   if call('HGET', META, 'paused') ~= '1' then ring() end

@@ -1,6 +1,7 @@
 /** The scripts that only read a shard of an ordered queue: jobs as records, sections of its order, its depth, and whether it needs a claimer. */
 
 import { redisScript } from '../redis-script.js'
+import { leads } from './leads-lua.js'
 import { orderedJobs } from './ordered-lua.js'
 import { prelude } from './prelude.js'
 import { depthCounts } from './read-scripts.js'
@@ -58,7 +59,13 @@ if section == 'running' then return call('HGETALL', CLAIMS) end
 local ids = {}
 if section ~= 'dead' then
   local key, from = unpack(({ ready = { READY, 16 }, suspects = { SUSPECTS, 16 }, later = { LATER, 14 }, retries = { RETRIES, 10 } })[section])
-  for _, member in ipairs(call('ZRANGE', key, after == '' and '-' or '(' .. after, '+', 'BYLEX', 'LIMIT', 0, most)) do ids[#ids + 1] = sub(member, from) end
+  local function members(set) return call('ZRANGE', set, after == '' and '-' or '(' .. after, '+', 'BYLEX', 'LIMIT', 0, most) end
+  local found = members(key)
+  if section == 'ready' and call('EXISTS', GROUPED) == 1 then
+    for _, member in ipairs(members(GROUPED)) do found[#found + 1] = member end
+    table.sort(found, function(a, b) return tied({ id = a }, { id = b }) end)
+  end
+  for i = 1, math.min(#found, most) do ids[i] = sub(found[i], from) end
   return ids
 end
 -- Those of one moment by id.
@@ -121,23 +128,25 @@ return counts
 `
 
 /**
- * KEYS: those of each shard asked, one after the other. No ARGV.
+ * KEYS: those of each shard asked, one after the other; of a queue with `maxRunning` then those of all its shards.
+ * ARGV: the number of those.
  * Returns for each 1 where a claim would find something and nobody can be relied on to find it, else 0.
  */
 const look = `
+SIBLINGS = tonumber(ARGV[1])
+SIBLINGS_FROM = #KEYS / SIZE - SIBLINGS
 local needs = {}
-for n = 0, #KEYS / SIZE - 1 do
+for n = 0, SIBLINGS_FROM - 1 do
   at(n)
   needs[n + 1] = 0
-  if call('EXISTS', READY, LATER, LEASES) > 0 then
+  if call('EXISTS', READY, LANES, SUSPECTS, LATER, LEASES) > 0 then
     know_form()
     if not STOPPED then
-      if call('EXISTS', READY) == 1 and not is_full() then needs[n + 1] = 1 else
+      local can = limits().limited and lanes.is_claimable() or (not own.limited and call('EXISTS', READY, LANES) > 0 and not is_full())
+      if can then needs[n + 1] = 1 else
         local lead_at = tonumber(call('HGET', META, 'leadAt'))
-        local first = call('ZRANGE', LATER, 0, 0)[1]
-        local lease = call('ZRANGE', LEASES, 0, 0, 'WITHSCORES')[2]
-        local is_due = (first and math.floor(unpackn('>I7', first) / 1000) <= now) or (lease and tonumber(lease) <= now)
-        if is_due and not (is_led(lead_at) and lead_at <= now + 1000) then needs[n + 1] = 1 end
+        local change = first_change()
+        if change and change <= now and not (is_led(lead_at) and lead_at <= now + 1000) then needs[n + 1] = 1 end
       end
     end
   end
@@ -168,4 +177,4 @@ export const sectionOrderedScript = script('section-ordered', guard, section)
 export const idsOrderedScript = script('ids-ordered', guard, ids)
 export const depthOrderedScript = script('depth-ordered', guard, depthCounts, depth)
 export const endedOrderedScript = script('ended-ordered', guard, ended)
-export const lookOrderedScript = script('look-ordered', look)
+export const lookOrderedScript = script('look-ordered', leads, look)

@@ -1,6 +1,7 @@
 /** The scripts that only read a shard: jobs as records, sections of its order, its depth, and whether it needs a claimer. */
 
 import { redisScript } from '../redis-script.js'
+import { leads } from './leads-lua.js'
 import { jobs, prelude } from './prelude.js'
 import { readyJobs } from './ready-lua.js'
 
@@ -32,6 +33,14 @@ return { now, call('HGET', META, 'deadAge') or '', views }
  * Returns ids in the order of the section; of running ones, in no order, each id and its claim.
  */
 const section = String.raw`
+local function is_place_before(a, b)
+  local p, s, t, q = unpackn('>I2I4I3I6', a)
+  local x, y, z, w = unpackn('>I2I4I3I6', b)
+  if p ~= x then return p < x end
+  if s ~= y then return s < y end
+  if t ~= z then return t < z end
+  return q < w
+end
 local section, after, most = ARGV[1], ARGV[2], tonumber(ARGV[3])
 if section == 'running' then return call('HGETALL', CLAIMS) end
 local ids = {}
@@ -76,6 +85,11 @@ while #line < most and from < length do
   from = from + #elements
 end
 local others, l, m = members(READY), 1, 1
+local laned = members(GROUPED)
+if #laned > 0 then
+  for _, member in ipairs(laned) do others[#others + 1] = member end
+  table.sort(others, is_place_before)
+end
 while #ids < most and (line[l] or others[m]) do
   if not others[m] or (line[l] and line_first(line[l], others[m])) then
     ids[#ids + 1] = sub(line[l], 14)
@@ -119,19 +133,21 @@ local counts = {
  * Returns for each 1 where a claim would find something and nobody can be relied on to find it, else 0.
  */
 const look = `
+SIBLINGS = 0
 local needs = {}
 for n = 0, #KEYS / SIZE - 1 do
   at(n)
   needs[n + 1] = 0
-  if call('EXISTS', LINE, READY, LATER, LEASES) > 0 then
-    local meta = call('HMGET', META, 'paused', 'stale', 'leadAt')
-    if meta[1] ~= '1' then
-      if ready_count(tonumber(meta[2])) > 0 then needs[n + 1] = 1 else
-        local lead_at = tonumber(meta[3])
-        local first = call('ZRANGE', LATER, 0, 0)[1]
-        local lease = call('ZRANGE', LEASES, 0, 0, 'WITHSCORES')[2]
-        local is_due = (first and math.floor(unpackn('>I7', first) / 1000) <= now) or (lease and tonumber(lease) <= now)
-        if is_due and not (is_led(lead_at) and lead_at <= now + 1000) then needs[n + 1] = 1 end
+  if call('EXISTS', LINE, READY, LANES, SUSPECTS, LATER, LEASES) > 0 then
+    local meta = call('HMGET', META, 'paused', 'leadAt', 'limited', 'stale')
+    STOPPED = meta[1] == '1'
+    limits(meta[3])
+    if not STOPPED then
+      local can = own.limited and lanes.is_claimable() or (not own.limited and ready_count(tonumber(meta[4])) > 0)
+      if can then needs[n + 1] = 1 else
+        local lead_at = tonumber(meta[2])
+        local change = first_change()
+        if change and change <= now and not (is_led(lead_at) and lead_at <= now + 1000) then needs[n + 1] = 1 end
       end
     end
   end
@@ -188,6 +204,6 @@ export const viewScript = script('view', guard, view)
 export const sectionScript = script('section', guard, section)
 export const depthScript = script('depth', guard, depthCounts, 'return counts')
 export const headsScript = script('heads', guard, heads)
-export const lookScript = script('look', look)
+export const lookScript = script('look', leads, look)
 export const endedScript = script('ended', guard, ended)
 export const heldScript = script('held', guard, held)

@@ -1,6 +1,6 @@
 /** The ready jobs of a shard, in the order in which claims are given them, for the scripts that take or count them. */
 export const readyJobs = `
-local function ready_count(stale) return call('LLEN', LINE) - stale + call('ZCARD', READY) end
+local function ready_count(stale) return call('LLEN', LINE) - stale + call('ZCARD', READY) + call('ZCARD', LANES) end
 -- What stands in the line at its head, stale elements passed over, of those at most 1,000; and how many elements were seen.
 -- upto: the number of elements up to it. Where records must be read, and are large, a few at a time, until they are enough bytes.
 local function head_of_line(count, stale, enough)
@@ -89,9 +89,9 @@ end
 local function oldest_ready(stale)
   local oldest = oldest_in(READY)
   local first = head_of_line(1, stale)[1]
-  if first then
-    local stamp = unpackn('>I7', first.element)
-    if not oldest or stamp < oldest then oldest = stamp end
+  local others = { first and unpackn('>I7', first.element) or false, oldest_in(GROUPED) or false }
+  for i = 1, 2 do
+    if others[i] and (not oldest or others[i] < oldest) then oldest = others[i] end
   end
   return oldest
 end

@@ -1,5 +1,5 @@
 /** The jobs that a step of administration is to change, in the order in which it takes them. Beside `tied` and the ready jobs. */
-export const selection = `
+export const selection = String.raw`
 local verb, states, most, rings = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4] == '1'
 local reason = ARGV[5] ~= '' and sub(ARGV[5], 2) or nil
 
@@ -26,6 +26,9 @@ local function all_in(state, count)
   if state == 'w' then
     sweep_line(10)
     for _, one in ipairs(first_ready(count, tonumber(call('HGET', META, 'stale')))) do ids[#ids + 1] = one.id end
+    if #ids < count then
+      for _, member in ipairs(call('ZRANGE', LANES, 0, count - #ids - 1)) do ids[#ids + 1] = sub(member, find(member, '\0', 1, true) + 16) end
+    end
     if #ids < count then
       for _, member in ipairs(call('ZRANGE', SUSPECTS, 0, count - #ids - 1)) do ids[#ids + 1] = sub(member, 16) end
     end

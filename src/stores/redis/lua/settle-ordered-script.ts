@@ -7,14 +7,16 @@ import { settleItems } from './settle-items-lua.js'
 import { orderedRetention } from './trim-lua.js'
 
 /**
- * KEYS: those of one shard.
+ * KEYS: those of one shard; of a queue with `maxRunning` then those of all its shards.
  * ARGV: as those of the settle script of plain queues; what is completed is kept in none.
- * Returns one letter per item: o ok, l lost, g gone. Refuses `unknown`, and `moved` where the shard is closed.
+ * Returns { letters, groups }: of each item o ok, l lost, g gone; and of each that holds its group back, that. Refuses `unknown`, and `moved` where the shard is closed.
  */
 const text = `
-local closed = call('HMGET', META, 'kind', 'closed')
+local closed = call('HMGET', META, 'kind', 'closed', 'limited')
 if not closed[1] then return redis.error_reply('MILLRACE unknown') end
 if closed[2] then return redis.error_reply('MILLRACE moved') end
+limits(closed[3])
+local held_groups = {}
 local claims, besides = call('HMGET', CLAIMS, unpack(ids)), call('HMGET', BESIDE, unpack(ids))
 local current, has_beside = {}, {}
 for i, id in ipairs(ids) do current[id], has_beside[id] = claims[i], besides[i] end
@@ -31,6 +33,8 @@ local function settle(n, id, kind)
     if has(j.claim.flags, CANCEL) then finish(j)
     elseif tonumber(a) == 0 then put_back(j, j.suspect)
     else schedule(j, tonumber(a)) end
+    if b ~= '' then lanes.hold_back(b == 'group' and j.group ~= '' and j.group or nil, now + tonumber(c)) end
+    if b == 'group' then held_groups[#held_groups + 1] = j.group end
   elseif kind == 'b' then bury(j, given(b), given(a))
   else finish(j) end
 end
@@ -47,7 +51,7 @@ for i, id in ipairs(ids) do
     current[id] = nil
     answers[i] = 'o'
     local flags = byte(claim, 14) - 64
-    if ARGV[n + 2] == 'c' and flags % OWNLEASE < HASPAST and not has_beside[id] then
+    if ARGV[n + 2] == 'c' and flags % OWNLEASE < HASPAST and flags < HASGROUP and not has_beside[id] then
       left[id] = true
       traceless[#traceless + 1] = id
       if flags >= OWNLEASE then renewed[#renewed + 1] = id else
@@ -66,8 +70,8 @@ processed = processed + #traceless
 if processed > 0 then call('HINCRBY', META, 'processed', processed) end
 if #traceless + #settled > 0 then
   trim()
-  -- A claim that ends makes room for others where it kept its whole shard, and for suspects, of which nobody was told.
-  local calls = EXCLUSIVE and not is_full() and call('EXISTS', READY, SUSPECTS) > 0
+  -- Room for suspects too, of which nobody was told.
+  local calls = (EXCLUSIVE or limits().limited) and lanes.has_freed()
   for _, id in ipairs(settled) do
     if calls then break end
     calls = is_calling_id(id)
@@ -75,7 +79,7 @@ if #traceless + #settled > 0 then
   if calls then ring_unpaused() end
   tell_ends()
 end
-return table.concat(answers)
+return { table.concat(answers), held_groups }
 `
 
 export const settleOrderedScript = (isCluster: boolean) =>

@@ -9,11 +9,13 @@ import { retention } from './trim-lua.js'
  * KEYS: those of one shard.
  * ARGV: of each item id, fence, kind, and by kind:
  * c complete · k complete and keep: result as it is stored, ms or '' · t retry: ms, last (1 or 0), error, reason ·
- * r release: ms · b bury: error, reason · x cancel: reason. Of error and reason '' is none, else '=' stands before it.
+ * r release: ms, hold of (queue, group, or '' for none), ms · b bury: error, reason · x cancel: reason. Of error and reason '' is none, else '=' stands before it.
  * Returns one letter per item: o ok, l lost, g gone. Refuses `unknown`.
  */
 const text = `
-if call('EXISTS', META) == 0 then return redis.error_reply('MILLRACE unknown') end
+local form = call('HMGET', META, 'kind', 'limited')
+if not form[1] then return redis.error_reply('MILLRACE unknown') end
+limits(form[2])
 local claims = call('HMGET', CLAIMS, unpack(ids))
 local current = {}
 for i, id in ipairs(ids) do current[id] = claims[i] end
@@ -39,6 +41,7 @@ local function settle(n, id, kind)
     if has(j.claim.flags, CANCEL) then finish(j, 'x')
     elseif tonumber(a) == 0 then put_back(j, j.suspect)
     else schedule(j, tonumber(a)) end
+    if b ~= '' then lanes.hold_back(b == 'group' and j.group ~= '' and j.group or nil, now + tonumber(c)) end
   elseif kind == 'b' then bury(j, given(b), given(a))
   else
     j.reason = given(a)
@@ -46,7 +49,7 @@ local function settle(n, id, kind)
   end
 end
 
--- Most jobs complete without a trace: they leave all together.
+-- Most jobs complete without a trace: they leave all together. Those of a group do not, as it may be full.
 local answers, traceless, renewed, shared = {}, {}, {}, {}
 local left = {}
 know_order()
@@ -58,7 +61,7 @@ for i, id in ipairs(ids) do
     current[id] = nil
     answers[i] = 'o'
     local flags = byte(claim, 14) - 64
-    if ARGV[n + 2] == 'c' and flags % OWNLEASE < HASPAST then
+    if ARGV[n + 2] == 'c' and flags % OWNLEASE < HASPAST and flags < HASGROUP then
       left[id] = true
       traceless[#traceless + 1] = id
       if flags >= OWNLEASE then renewed[#renewed + 1] = id else
@@ -76,13 +79,13 @@ processed = processed + #traceless
 if processed > 0 then call('HINCRBY', META, 'processed', processed) end
 if #traceless + #settled > 0 then
   trim()
+  if limits().limited then STOPPED = call('HGET', META, 'paused') == '1' end
+  local calls = own.limited and lanes.has_freed()
   for _, id in ipairs(settled) do
-    local j = job(id)
-    if j and is_calling(j) then
-      ring_unpaused()
-      break
-    end
+    local j = not calls and job(id)
+    calls = calls or (j and is_calling(j))
   end
+  if calls then ring_unpaused() end
   tell_ends()
 end
 return table.concat(answers)

@@ -7,7 +7,7 @@ import { jobs, prelude } from './prelude.js'
 /**
  * KEYS: those of one shard.
  * ARGV: verb and what it needs: pause · resume · drain · ring · fail: id, ms, last (1 or 0), reason (of a plain queue) ·
- * unlead: worker.
+ * unlead: worker · hold: queue or group, ms, the group · reopen, what its throttle has shut.
  * Returns 1, or 0 for a `fail` of a job that does not run. Refuses `unknown`.
  */
 const text = `
@@ -19,6 +19,13 @@ if verb == 'pause' then
   call('DEL', WAKE)
 elseif verb == 'drain' then call('HSET', META, 'draining', 1)
 elseif verb == 'ring' then ring_unpaused()
+elseif verb == 'hold' then lanes.hold_back(ARGV[2] == 'group' and ARGV[4] ~= '' and ARGV[4] or nil, now + tonumber(ARGV[3]))
+elseif verb == 'reopen' then
+  call('HDEL', META, 'shutUntil')
+  while call('EXISTS', SHUT) == 1 do
+    for _, group in ipairs(call('ZRANGE', SHUT, 0, 99)) do lanes.open(group) end
+  end
+  ring_unpaused()
 elseif verb == 'resume' then
   call('HDEL', META, 'paused', 'draining')
   ring()
@@ -31,7 +38,8 @@ else
   local j = job(ARGV[2])
   if not j or not j.claim then return 0 end
   fail_claim(j, tonumber(ARGV[3]), ARGV[4] == '1', ARGV[5], ARGV[5])
-  if is_calling(j) then ring_unpaused() end
+  STOPPED = call('HGET', META, 'paused') == '1'
+  if is_calling(j) or (limits().limited and lanes.has_freed()) then ring_unpaused() end
   tell_ends()
 end
 return 1
@@ -41,7 +49,7 @@ export const switchScript = (isCluster: boolean) =>
   redisScript('switch', prelude(isCluster) + jobs + text, { whenFull: true })
 
 /**
- * KEYS: those of one shard of an ordered queue.
+ * KEYS: those of one shard of an ordered queue; with `maxRunning` then those of all its shards.
  * ARGV: id, ms, last (1 or 0), reason.
  * Returns 1, or 0 where the job does not run. Refuses `unknown`.
  */
@@ -51,7 +59,7 @@ know_form()
 local j = job(ARGV[1])
 if not j or not j.claim then return 0 end
 fail_claim(j, tonumber(ARGV[2]), ARGV[3] == '1', ARGV[4], ARGV[4])
-if is_calling_id(ARGV[1]) or (EXCLUSIVE and not is_full() and call('EXISTS', READY) == 1) then ring_unpaused() end
+if is_calling_id(ARGV[1]) or ((EXCLUSIVE or limits().limited) and lanes.has_freed()) then ring_unpaused() end
 tell_ends()
 return 1
 `

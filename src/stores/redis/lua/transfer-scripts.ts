@@ -39,11 +39,11 @@ local function payloads_in(set, bodies, id)
   return list
 end
 local function find_jobs()
-  for _, one in ipairs({ { READY, 16 }, { SUSPECTS, 16 }, { LATER, 14 } }) do
+  for _, one in ipairs({ { READY, 16 }, { GROUPED, 16 }, { SUSPECTS, 16 }, { LATER, 14 } }) do
     for _, place in ipairs(call('ZRANGE', one[1], 0, most - 1)) do
       if is_enough() then return end
       local j = job(sub(place, one[2]))
-      found[#found + 1] = { 'l', j.id, j.state, j.task, j.stamp, j.created, j.updated, j.attempt, j.crashes, last_error(j) and '=' .. last_error(j) or '', payloads_in(PAYLOADS, BODIES, j.id) }
+      found[#found + 1] = { 'l', j.id, j.state, name_of(j), j.stamp, j.created, j.updated, j.attempt, j.crashes, last_error(j) and '=' .. last_error(j) or '', payloads_in(PAYLOADS, BODIES, j.id) }
     end
   end
   for _, place in ipairs(call('ZRANGE', DEAD, 0, most - 1, 'REV')) do
@@ -126,10 +126,10 @@ return 1
 
 /**
  * KEYS: those of one shard. ARGV: verb and what it needs.
- * look, or hold, from when on nothing is granted: Returns { whether jobs run (1 or 0), fields and values of META }, or nothing
- * where the shard is not there.
+ * look, or hold, from when on nothing is granted: Returns { whether jobs run (1 or 0), fields and values of META, groups that
+ * are held back and until when in turn }, or nothing where the shard is not there.
  * arrive: number. The batch that was in transit under it is elsewhere. Returns 1.
- * inherit: whether it is paused, draining (1 or 0), as what it takes the place of. Returns 1; a repeat changes nothing.
+ * inherit: whether it is paused, draining (1 or 0), until when it is held back, and each group, as what it takes the place of. Returns 1; a repeat changes nothing.
  * absorb: tag, processed, failed, crashed of a shard that this one takes the place of. Returns 1; a repeat changes nothing.
  * release: least stamp, fence and seq. If it has granted nothing yet, it does from now on. Returns 1.
  * remove: the settings and counters go, and with them the shard. Returns 1.
@@ -137,7 +137,7 @@ return 1
 const turn = `
 local verb = ARGV[1]
 if verb == 'remove' then
-  call('DEL', META, WAKE, CALLS, CALLERS)
+  call('DEL', META, WAKE, CALLS, CALLERS, TURNS, SHUT, HOLDS, BUSY)
   return 1
 end
 if call('EXISTS', META) == 0 then return false end
@@ -146,7 +146,7 @@ if verb == 'look' or verb == 'hold' then
     call('HSET', META, 'held', 1)
     call('DEL', WAKE)
   end
-  return { call('EXISTS', CLAIMS), call('HGETALL', META) }
+  return { call('EXISTS', CLAIMS), call('HGETALL', META), call('ZRANGE', HOLDS, 0, -1, 'WITHSCORES') }
 elseif verb == 'arrive' then
   if call('HGET', TRANSIT, 'number') == ARGV[2] then
     call('DEL', TRANSIT)
@@ -156,6 +156,10 @@ elseif verb == 'inherit' then
   if call('HSETNX', META, 'inherited', 1) == 1 then
     for i, field in ipairs({ 'paused', 'draining' }) do
       if ARGV[i + 1] == '1' then call('HSET', META, field, 1) end
+    end
+    for n = 4, #ARGV, 2 do
+      local group, until_at = n > 4 and ARGV[n - 1] or nil, tonumber(ARGV[n])
+      if until_at > now then lanes.hold_back(group, until_at) end
     end
   end
 elseif verb == 'absorb' then

@@ -2,14 +2,14 @@
 export const transit = `
 -- A job comes in with its times and counts; where its id is here, only its payloads join. In a shard that is being filled
 -- the header that is older counts: what was pushed there meanwhile came later.
-local function join_live(id, state, task, stamp, created, updated, attempt, crashes, error, list)
+local function join_live(id, state, name, stamp, created, updated, attempt, crashes, error, list)
   local j = job(id)
   add_payloads(PAYLOADS, BODIES, id, list)
   if j and j.claim then return call('HSETNX', BESIDE, id, pack('>I7I6', stamp, created)) end
   if j and not (created < j.created and call('HGET', META, 'held') == 'new') then return end
   if j then remove(j) end
   if state == 's' then state = state_at(stamp) end
-  begin(state, id, task, stamp, created, { updated = updated, attempt = attempt, crashes = crashes, error = error })
+  begin(state, id, name, stamp, created, { updated = updated, attempt = attempt, crashes = crashes, error = error })
 end
 -- The header in the morgue is that of the one that died last.
 local function join_dead(id, header, list)

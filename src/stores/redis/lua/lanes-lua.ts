@@ -1,0 +1,128 @@
+/**
+ * The lanes of a shard in Lua: whose turn it is among the groups that have ready jobs, which of them are shut, and what
+ * limits claims on the shard. The translation of `memory-lanes` and `memory-limits`. Beside the prelude.
+ */
+
+import { keyNames } from '../redis-keys.js'
+import { limits as bounds } from './limits-lua.js'
+
+/**
+ * A group stands in TURNS or in SHUT where its lane has a job and it is not full, else in neither; jobs without a group
+ * have no lane in LANES, and '' is looked for by each claim that goes round.
+ */
+const functions = String.raw`
+function lanes.opens_at() return math.max(limits().held, limits().shut) end
+-- How many more may run.
+function lanes.room()
+  local most = limits().max
+  if not most then return math.huge end
+  if SIBLINGS < 1 then return most - call('HLEN', CLAIMS) end
+  for n = SIBLINGS_FROM, SIBLINGS_FROM + SIBLINGS - 1 do most = most - call('HLEN', KEYS[n * SIZE + ${keyNames('plain').indexOf('claims') + 1}]) end
+  return most
+end
+-- How many more of the group may run.
+local function room_in(group)
+  local most = limits().per
+  if not most then return math.huge end
+  if group ~= '' then return most - (call('HGET', BUSY, group) or 0) end
+  local busy = call('HGETALL', BUSY)
+  for i = 2, #busy, 2 do most = most + busy[i] end
+  return most - call('HLEN', CLAIMS)
+end
+lanes.room_in = room_in
+-- The first members of the lane of a group.
+local function first_of(group, count) return call('ZRANGE', LANES, '[' .. group .. '\0', '(' .. group .. '\1', 'BYLEX', 'LIMIT', 0, count) end
+lanes.first_of = first_of
+function lanes.count(group) return call('ZLEXCOUNT', LANES, '[' .. group .. '\0', '(' .. group .. '\1') end
+function lanes.leave_turn(group)
+  call('ZREM', TURNS, group)
+  call('ZREM', SHUT, group)
+end
+-- Its turn comes last.
+function lanes.open(group)
+  call('ZREM', SHUT, group)
+  call('ZADD', TURNS, call('HINCRBY', META, 'turn', 1), group)
+end
+function lanes.close(group, until_at)
+  call('ZREM', TURNS, group)
+  call('ZADD', SHUT, until_at, group)
+end
+function lanes.has_turn(group) return call('ZSCORE', TURNS, group) or call('ZSCORE', SHUT, group) end
+-- A lane has a turn as long as it has a job and its group is not full.
+function lanes.refresh(group)
+  local is_open = room_in(group) > 0 and #first_of(group, 1) > 0
+  if not is_open then lanes.leave_turn(group)
+  elseif not lanes.has_turn(group) then lanes.open(group) end
+end
+function lanes.enter(group, place)
+  call('ZADD', LANES, 0, group .. '\0' .. place)
+  call('ZADD', GROUPED, 0, place)
+end
+function lanes.leave(group, places)
+  local members = {}
+  for i = 1, #places do members[i] = group .. '\0' .. places[i] end
+  many('ZREM', LANES, members)
+  many('ZREM', GROUPED, places)
+end
+function lanes.held_until(group) return tonumber(call('ZSCORE', HOLDS, group) or 0) end
+-- Nothing of the shard (nil), or of a group in it, is granted before then.
+function lanes.hold_back(group, until_at)
+  call('HSET', META, 'limited', 1)
+  if not group then
+    if until_at > limits().held then call('HSET', META, 'heldUntil', until_at) end
+  else
+    for _, over in ipairs(call('ZRANGE', HOLDS, '-inf', now, 'BYSCORE', 'LIMIT', 0, 100)) do call('ZREM', HOLDS, over) end
+    call('ZADD', HOLDS, 'GT', until_at, group)
+    if lanes.has_turn(group) then lanes.close(group, math.max(until_at, tonumber(call('ZSCORE', SHUT, group) or 0))) end
+  end
+  own = {}
+end
+`
+
+/** The same with keys by their numbers: what is made of it costs for each local that it uses, even where it is never called. */
+function byNumber(lua: string): string {
+  const numbers = new Map(keyNames('plain').map((name, i) => [name.toUpperCase(), i + 1]))
+  return lua.replace(/\b[A-Z]+\b/g, (word) => (numbers.has(word) ? `KEYS[BASE + ${numbers.get(word)}]` : word))
+}
+
+/**
+ * A queue without groups and limits never looks into `lanes`, and so does not even make what there is in it. It stands first in
+ * a script: the later a function is made that uses what was made first, the longer that takes.
+ */
+export const lanes = `
+-- Where the keys of all shards of the queue stand, if they are given, and how many there are.
+local SIBLINGS_FROM, SIBLINGS = 1, #KEYS / SIZE - 1
+local EXCLUSIVE, STOPPED = false, false
+-- What limits claims on the shard that was turned to last: held and shut (until when nothing is granted), max (that run),
+-- per (of each group), scope and by of its throttle.
+local own = {}
+-- is_limited: whether META says that it is, where that is known.
+local function limits(is_limited)
+  if own.of == META then return own end
+  own = { of = META, held = 0, shut = 0 }
+  if is_limited == nil then is_limited = call('HGET', META, 'limited') end
+  if not is_limited then return own end
+  local values = call('HMGET', META, 'heldUntil', 'shutUntil', 'maxRunning', 'perGroup', 'scope', 'by')
+  own.limited, own.held, own.shut = true, tonumber(values[1] or 0), tonumber(values[2] or 0)
+  own.max, own.per, own.scope, own.by = tonumber(values[3]), tonumber(values[4]), values[5], values[6]
+  return own
+end
+local lanes = {}
+-- Nothing is granted before a claim has ended.
+local function is_full()
+  if EXCLUSIVE and call('EXISTS', CLAIMS) == 1 then return true end
+  return limits().max and lanes.room() <= 0
+end
+setmetatable(lanes, { __index = function(_, name)
+setmetatable(lanes, nil)
+${byNumber(functions + bounds)}
+return lanes[name]
+end })
+-- Whether the job, as it has just become, is a reason to ring: it is ready and not shut, or will be before the lead asks.
+local function is_calling(j)
+  if j.claim then return false end
+  if j.state ~= 's' and j.state ~= 'l' and j.state ~= 'r' and j.state ~= 'x' then return false end
+  if j.state ~= 's' and not EXCLUSIVE and not limits().limited then return true end
+  return lanes.is_calling(j)
+end
+`

@@ -1,0 +1,76 @@
+/** What the limits of a shard leave of its ready jobs, in Lua: whether any may be claimed now, and when it opens. The translation of parts of `memory-queue`. */
+export const limits = `
+-- Ready jobs without a group.
+local function groupless() return call('LLEN', LINE) - tonumber(call('HGET', META, 'stale')) + call('ZCARD', READY) end
+lanes.groupless = groupless
+-- Whether nothing is granted whatever is ready.
+local function is_closed() return STOPPED or lanes.opens_at() > now or is_full() end
+lanes.is_closed = is_closed
+-- Whether claims go round the lanes.
+function lanes.are_there() return limits().per or limits().by == 'group' or call('EXISTS', LANES) == 1 end
+-- Whether any ready job may be claimed in company now.
+local function is_claimable()
+  if is_closed() then return false end
+  local has_groupless = groupless() > 0
+  if not lanes.are_there() then return has_groupless end
+  for _, group in ipairs(call('ZRANGE', TURNS, 0, 1)) do
+    if group ~= '' or has_groupless then return true end
+  end
+  return has_groupless and not call('ZSCORE', SHUT, '') and room_in('') > 0
+end
+lanes.is_claimable = is_claimable
+-- Whether a claim alone would be given a suspect.
+local function is_open_for_suspects() return not is_closed() and call('EXISTS', SUSPECTS) == 1 end
+lanes.is_open_for_suspects = is_open_for_suspects
+-- Whether the end of a claim has made room for others, here or in other shards of the queue.
+function lanes.has_freed()
+  local max, per = limits().max, limits().per
+  if not EXCLUSIVE and not max and not per then return false end
+  if is_claimable() or is_open_for_suspects() then return true end
+  local found, was_stopped = false, STOPPED
+  for n = SIBLINGS_FROM, SIBLINGS_FROM + (max and SIBLINGS or 0) - 1 do
+    at(n)
+    local form = call('HMGET', META, 'paused', 'held')
+    STOPPED = form[1] == '1' or form[2] ~= false
+    found = found or is_claimable() or is_open_for_suspects()
+  end
+  at(0)
+  STOPPED = was_stopped
+  return found
+end
+-- When the first lane opens that has jobs, if there is one.
+local function next_lane()
+  local shut, has_groupless = call('ZRANGE', SHUT, 0, 1, 'WITHSCORES'), groupless() > 0
+  if shut[1] and (shut[1] ~= '' or has_groupless) then return tonumber(shut[2]) end
+  return shut[4] and tonumber(shut[4])
+end
+-- When ready jobs that are shut open.
+function lanes.next_opening()
+  if call('EXISTS', LANES, SUSPECTS) == 0 and groupless() <= 0 then return nil end
+  if lanes.opens_at() > now then return lanes.opens_at() end
+  return lanes.are_there() and next_lane() or nil
+end
+-- Why claims are given nothing of what is left.
+function lanes.reason_of(alone)
+  if is_full() then return 'full' end
+  local has_ready = groupless() > 0 or call('EXISTS', LANES) == 1
+  if (has_ready or (alone and call('EXISTS', SUSPECTS) == 1)) and lanes.opens_at() > now then return 'throttled' end
+  if has_ready then return next_lane() and 'throttled' or 'full' end
+  return call('EXISTS', LATER) == 1 and 'scheduled' or 'empty'
+end
+-- Whether somebody can be relied on to ask by then.
+local function is_led_by(instant)
+  local lead_at = tonumber(call('HGET', META, 'leadAt'))
+  return lead_at and now <= lead_at + 1000 and lead_at <= instant
+end
+function lanes.is_calling(j)
+  if j.state == 's' then return not is_led_by(math.floor(j.stamp / 1000)) end
+  if is_full() then return false end
+  local opens = lanes.opens_at()
+  if not j.suspect and lanes.are_there() then
+    if room_in(j.group) <= 0 then return false end
+    opens = math.max(opens, tonumber(call('ZSCORE', SHUT, j.group) or 0))
+  end
+  return opens <= now or not is_led_by(opens)
+end
+`

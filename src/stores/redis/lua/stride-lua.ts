@@ -1,0 +1,50 @@
+/** The rules of a throttle and their strides, in Lua: `throttle/stride` said again, with places on the grid on the clock of the log. */
+
+/** A rule says beside itself what follows from it: whether its starts are even, and how far apart, in µs. */
+export const strides = `
+local function rules_in(text)
+  local rules, longest, is_long = {}, 0, false
+  for part in string.gmatch(text, '%S+') do
+    local limit, window, moderate, buffer = string.match(part, '^(%d+)/(%d+)(m?)e?(%d*)$')
+    local rule = { limit = tonumber(limit), window = tonumber(window), buffer = tonumber(buffer) }
+    rule.is_even = moderate == 'm' and rule.limit > 1
+    rule.spacing = math.max(1, math.floor(rule.window * 1000 / rule.limit))
+    rules[#rules + 1] = rule
+    longest = math.max(longest, rule.window)
+    is_long = is_long or rule.window > LONGEST_SILENCE
+  end
+  return rules, longest, is_long
+end
+-- How many may start at an instant and, where none may, after how long one may. catches_up_at tells from when on more than the
+-- buffer are unused.
+local function permits_of(rule, slot, credit, hits, opens_at, at, catches_up_at)
+  local room = rule.limit - hits
+  if not rule.is_even then
+    if room > 0 then return room, 0 end
+    return 0, opens_at - at
+  end
+  local may_catch_up = rule.buffer and credit >= rule.limit
+  if may_catch_up and room > rule.buffer then return room - rule.buffer, 0 end
+  local left = slot and slot + rule.spacing - at * 1000 or 0
+  if room > 0 and left <= 0 then return 1, 0 end
+  local evenly = math.ceil(left / 1000)
+  if opens_at then evenly = math.max(evenly, opens_at - at) end
+  return 0, may_catch_up and math.min(evenly, catches_up_at() - at) or evenly
+end
+-- The place of the last start and the credit, once so many have started; opens_at is that before them.
+local function stride_after(rule, slot, credit, opens_at, count, at)
+  if not rule.is_even then return nil, 0 end
+  local before, now_us = credit, at * 1000
+  credit = math.min(rule.limit, credit + count)
+  -- Nothing was there to start before: it is not late, and the grid begins with it.
+  if not slot or before == 0 then return now_us, credit end
+  local due = slot + rule.spacing
+  if opens_at then due = math.max(due, opens_at * 1000) end
+  -- It catches up: the grid stays where it is.
+  if now_us < due then return slot, credit end
+  return due + math.floor((now_us - due) / rule.spacing) * rule.spacing, credit
+end
+local function slot_at_rest(rule, last)
+  return rule.is_even and last * 1000 or nil
+end
+`

@@ -1,0 +1,196 @@
+/**
+ * The throttle of a scope, in Lua: what has started in it, by group where it counts by group, and what may. A translation of
+ * `throttle/` and of the memory store's throttle, which it is tested against.
+ *
+ * Beside the prelude, with four keys as locals before it:
+ * RULES   hash   `by`, `rules` (their texts with a space between), `version` of the rules; of the arming `run`, `armings`,
+ *                `armedAt`, `shift`, `lastAt`, `quietUntil`
+ * STARTS  zset   all scores 0: subject, NUL, instant (6 bytes), starts (4)
+ * TEMPOS  hash   subject → starts in the log (4), instant of the last (6), `armings` (4) and `version` (4) under which it was
+ *                written; of each rule the place on the grid in µs (7; 0: none) and the credit (3)
+ * IDLE    zset   subjects by the instant of their last start
+ *
+ * A subject is a group, or `''`; it has no NUL. RULES holds instants of the server's clock. The others hold them on a clock that
+ * no start lies ahead of: with `shift` added they are on today's, so that nothing is rewritten where that was set back.
+ */
+
+import { arming, silence } from './arming-lua.js'
+import { starts } from './starts-lua.js'
+import { strides } from './stride-lua.js'
+
+const tempos = `
+-- A tempo in which nothing has started for the longest window is as good as none.
+local function read_tempo(subject)
+  local t = { subject = subject, n = 0, charge = 0, slots = {}, credits = {} }
+  for i = 1, #S.rules do t.credits[i] = 0 end
+  local text = call('HGET', TEMPOS, subject)
+  if not text then return t end
+  local n, last, armings, version = unpackn('>I4I6I4I4', text)
+  local is_older = armings ~= S.armings
+  local charge = is_older and charge_after(last) or 0
+  t.is_written, t.is_idle = true, (charge > 0 and S.armed_at or last) < S.at - S.longest or (is_older and last < S.armed_at - S.longest)
+  if t.is_idle then return t end
+  t.n, t.last, t.charge, t.armings = n + charge, charge > 0 and S.armed_at or last, charge, armings
+  for i, rule in ipairs(S.rules) do
+    if version ~= S.version then t.slots[i] = slot_at_rest(rule, last)
+    else
+      local slot, credit = unpackn('>I7I3', text, 9 + 10 * i)
+      t.slots[i], t.credits[i] = slot > 0 and slot or nil, credit
+    end
+  end
+  return t
+end
+local function tempo_of(subject)
+  local t = S.tempos[subject]
+  if not t then
+    t = read_tempo(subject)
+    sides(t)
+    S.tempos[subject] = t
+  end
+  return t
+end
+local function write_tempo(t)
+  local parts = { pack('>I4I6I4I4', t.n, t.last, S.armings, S.version) }
+  for i = 1, #S.rules do parts[i + 1] = pack('>I7I3', t.slots[i] or 0, t.credits[i]) end
+  call('HSET', TEMPOS, t.subject, table.concat(parts))
+  call('ZADD', IDLE, t.last, t.subject)
+  t.is_written, t.armings = true, S.armings
+end
+local function forget_subjects(subjects)
+  for _, subject in ipairs(subjects) do
+    call('ZREMRANGEBYLEX', STARTS, first_of(subject), end_of(subject))
+    S.tempos[subject] = nil
+  end
+  many('HDEL', TEMPOS, subjects)
+  many('ZREM', IDLE, subjects)
+end
+local function permitted(t)
+  if t.permits then return t.permits, t.for_ms end
+  local least, most_ms = math.huge, 0
+  t.opens = {}
+  for i, rule in ipairs(S.rules) do
+    local hits, opens_at = sight(rule, t.slots[i], t)
+    local function catches_up_at() return fewer_from(rule.limit - rule.buffer, rule, t) end
+    local permits, for_ms = permits_of(rule, t.slots[i], t.credits[i], hits, opens_at, S.at, catches_up_at)
+    t.opens[i], least, most_ms = opens_at, math.min(least, permits), math.max(most_ms, for_ms)
+  end
+  t.permits, t.for_ms = least, most_ms
+  return least, most_ms
+end
+local function rest(t)
+  for i, rule in ipairs(S.rules) do t.slots[i], t.credits[i] = slot_at_rest(rule, t.last), 0 end
+end
+local function is_at_rest(t)
+  for i, rule in ipairs(S.rules) do
+    if t.slots[i] ~= slot_at_rest(rule, t.last) or t.credits[i] > 0 then return false end
+  end
+  return true
+end
+-- Who started last before then is idle. What was written before an arming and was not idle then may have been charged with it.
+local function idle_edge()
+  local is_charged = S.is_long and S.armings > 0 and S.armed_at >= S.at - S.longest
+  return (is_charged and S.armed_at or S.at) - S.longest
+end
+`
+
+const calls = `
+-- Knows the scope, as far as it is written down. Turning to the keys of another scope, and back, is free.
+function throttle_read()
+  S = scopes[RULES]
+  if not S then
+    local known = call('HMGET', RULES, 'by', 'rules', 'version', 'run', 'armings', 'armedAt', 'shift', 'lastAt', 'quietUntil')
+    local function number(i) return known[i] and tonumber(known[i]) end
+    S = { by = known[1], version = number(3) or 0, run = known[4], armings = number(5) or 0, shift = number(7) or 0,
+      last_at = number(8), quiet_until = number(9) }
+    S.rules, S.longest, S.is_long = rules_in(known[2])
+    S.armed_at = (number(6) or now) - S.shift
+    set_instant()
+    scopes[RULES] = S
+  end
+  BY_GROUP = S.by == 'group'
+end
+-- The same, and asks which run of the server it is: before the first write, since a user may lack the right. What follows from
+-- that is written by the first who asks for permits, as a claim that has nothing to take follows no restart.
+function throttle_open()
+  throttle_read()
+  S.server = S.server or string.match(call('INFO', 'server'), 'run_id:(%x+)')
+end
+-- How many may start, and, where none may, after how long one may.
+function throttle_permits(subject)
+  arm()
+  local permits, for_ms = permitted(tempo_of(subject))
+  local at = S.at + S.shift
+  local quiet = math.max(0, (S.quiet_until or at) - at)
+  if quiet > 0 then return 0, math.max(quiet, for_ms) + at - now end
+  if permits > 0 then return permits, 0 end
+  return 0, for_ms + at - now
+end
+-- So many have been taken, at least one; and whether anything is left that could start.
+function throttle_started(subject, count, has_more)
+  local t = tempo_of(subject)
+  if has_more then
+    permitted(t)
+    for i, rule in ipairs(S.rules) do
+      t.slots[i], t.credits[i] = stride_after(rule, t.slots[i], t.credits[i], t.opens[i], count, S.at)
+    end
+  end
+  log_starts(t, count)
+  if not has_more then rest(t) end
+  write_tempo(t)
+  local at = S.at + S.shift
+  if S.last_at ~= at then call('HSET', RULES, 'lastAt', at) end
+  S.last_at = at
+end
+-- Nothing is left that could start.
+function throttle_rests(subject)
+  local t = tempo_of(subject)
+  if not t.is_written then return end
+  if t.is_idle then return forget_subjects({ subject }) end
+  if t.armings == S.armings and is_at_rest(t) then return end
+  log_starts(t, 0)
+  rest(t)
+  write_tempo(t)
+end
+-- Forgets at most so many subjects that are idle.
+function throttle_trim(most)
+  local idle = call('ZRANGE', IDLE, '-inf', idle_edge() - 1, 'BYSCORE', 'LIMIT', 0, most)
+  if #idle > 0 then forget_subjects(idle) end
+end
+-- Starts in each window that ends now.
+function throttle_hits(subject)
+  local t, hits = tempo_of(subject), {}
+  for i, rule in ipairs(S.rules) do hits[i] = hits_of(rule, t) end
+  return hits
+end
+-- How many have started anything that a window still sees.
+function throttle_subjects() return call('ZCOUNT', IDLE, idle_edge(), '+inf') end
+function throttle_quiet() return math.max(0, (S.quiet_until or now) - now) end
+-- After how long one more may start, as far as is known without asking whether the server was started anew.
+function throttle_wait(subject)
+  local permits, for_ms = permitted(tempo_of(subject))
+  return math.max(throttle_quiet(), permits > 0 and 0 or for_ms + S.at + S.shift - now)
+end
+-- Other rules: the starts stay, and the grids begin anew.
+function throttle_set(rules_text)
+  throttle_read()
+  S.version = call('HINCRBY', RULES, 'version', 1)
+  call('HSET', RULES, 'rules', rules_text)
+  S.rules, S.longest, S.is_long = rules_in(rules_text)
+  S.tempos = {}
+end
+`
+
+/**
+ * `throttle_read` or `throttle_open` comes first, and again wherever the keys become those of another scope; afterwards
+ * `BY_GROUP` tells by what the scope counts. `throttle_permits` needs `throttle_open`. Reading never writes: only
+ * `throttle_permits`, `throttle_started`, `throttle_rests`, `throttle_trim` and `throttle_set` do.
+ */
+export const throttle = `
+local BY_GROUP, throttle_read, throttle_open, throttle_permits, throttle_started, throttle_rests, throttle_trim
+local throttle_hits, throttle_subjects, throttle_quiet, throttle_wait, throttle_set
+do
+local S
+local scopes = {}
+${silence}${strides}${arming}${starts}${tempos}${calls}
+end
+`

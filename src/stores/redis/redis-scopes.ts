@@ -1,0 +1,95 @@
+/** The scopes of throttles as one handle of a Redis store knows them: their keys, their rules, and all that lies in them. */
+
+import type { Throttle } from '../../core/throttle.js'
+import { rulesIn, ruleText } from '../../core/throttle.js'
+import { keyIn, queuesKey, scopeKeys } from './redis-keys.js'
+import { layoutIn, liveShards, queueIn, type RedisShard } from './redis-layout.js'
+import type { RedisPort } from './redis-port.js'
+import { listIn, rowsIn, textIn } from './redis-reply.js'
+import type { RedisScripts } from './redis-scripts.js'
+
+export interface RedisScope {
+  readonly keys: readonly string[]
+  /** The names of its queues, sorted. */
+  readonly queues: readonly string[]
+  /** All that they lie in. */
+  readonly shards: readonly RedisShard[]
+  /** As the scope counts the changes of its members. */
+  readonly version: string
+}
+
+/** The keys of a shard that tell whether there is something to start: those that a gate is given of each member. */
+export function memberKeys({ keys }: RedisShard): string[] {
+  return (['meta', 'line', 'ready', 'lanes'] as const).map((name) => keyIn(keys, name))
+}
+
+export class RedisScopes {
+  readonly #port: RedisPort
+  readonly #scripts: RedisScripts
+  readonly #namespace: string
+  readonly #known = new Map<string, Promise<RedisScope>>()
+
+  constructor(port: RedisPort, scripts: RedisScripts, namespace: string) {
+    this.#port = port
+    this.#scripts = scripts
+    this.#namespace = namespace
+  }
+
+  /** The scope as it was when it was last looked at. */
+  of(scope: string): Promise<RedisScope> {
+    let known = this.#known.get(scope)
+    if (known === undefined) {
+      known = this.#look(scope)
+      this.#known.set(scope, known)
+      known.catch(() => this.#known.delete(scope))
+    }
+    return known
+  }
+
+  /** It has other members than were known. */
+  forget(scope: string): void {
+    this.#known.delete(scope)
+  }
+
+  /** Its throttle as it is stored; undefined where there is none. */
+  async throttle(scope: string): Promise<Throttle | undefined> {
+    const [by, rules] = listIn(await this.#port.command('HMGET', [this.#keys(scope)[0]!, 'by', 'rules']))
+    if (by == null || rules == null) return undefined
+    return { scope, by: textIn(by) as Throttle['by'], rules: rulesIn(textIn(rules)) }
+  }
+
+  /** The queue has this throttle from now on, which is written down where there is none; the one that is stored then. */
+  async join(queue: string, { scope, by, rules }: Throttle): Promise<Throttle> {
+    const args = ['join', by, rules.map(ruleText).join(' '), queue]
+    const [storedBy, stored] = listIn(await this.#port.run(this.#scripts.scope, this.#keys(scope), args))
+    this.forget(scope)
+    return { scope, by: textIn(storedBy) as Throttle['by'], rules: rulesIn(textIn(stored)) }
+  }
+
+  /** One of its queues lies elsewhere from now on. */
+  async moved(scope: string): Promise<void> {
+    await this.#port.run(this.#scripts.scope, this.#keys(scope), ['moved'])
+    this.forget(scope)
+  }
+
+  #keys(scope: string): string[] {
+    return scopeKeys(this.#namespace, scope)
+  }
+
+  /** The version is read first: whatever changes meanwhile makes it an old one. */
+  async #look(scope: string): Promise<RedisScope> {
+    const keys = this.#keys(scope)
+    const version = await this.#port.command('HGET', [keys[0]!, 'members'])
+    const rows = rowsIn(await this.#port.command('HGETALL', [queuesKey(this.#namespace)]), 2)
+    const queues = rows.flatMap(([name, text]) => {
+      const layout = layoutIn(textIn(text))
+      return layout?.scope === scope ? [queueIn(this.#namespace, textIn(name), layout)] : []
+    })
+    return {
+      keys,
+      queues: queues.map(({ name }) => name).sort(),
+      shards: queues.flatMap(liveShards),
+      version: version === null ? '0' : textIn(version),
+    }
+  }
+}

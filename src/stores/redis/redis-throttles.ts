@@ -1,0 +1,56 @@
+/** The throttles of a Redis store: what they have counted, and their rules. */
+
+import { InvalidArgumentError } from '../../core/errors.js'
+import { rulesIn, ruleText, type Throttle } from '../../core/throttle.js'
+import type { Throttles } from '../throttles.js'
+import { liveShards } from './redis-layout.js'
+import type { RedisPort } from './redis-port.js'
+import type { RedisQueues } from './redis-queues.js'
+import { listIn, numberIn, textIn } from './redis-reply.js'
+import type { RedisScripts } from './redis-scripts.js'
+
+export function redisThrottles(port: RedisPort, queues: RedisQueues, scripts: RedisScripts): Throttles {
+  return {
+    async state(queue, group) {
+      const [{ layout } = { layout: { scope: undefined } }] = await queues.findLimits([queue])
+      const { scope } = layout
+      if (scope === undefined) return undefined
+      queues.scopes.forget(scope)
+      const known = await queues.scopes.of(scope)
+      const reply = await port.run(scripts.scope, known.keys, ['state', group === undefined ? '0' : '1', group ?? ''])
+      if (reply === null) return undefined
+      const [by, text, hits, forMs, quietForMs, groups] = listIn(reply)
+      const rules = rulesIn(textIn(text))
+      const counted = listIn(hits).map(numberIn)
+      return {
+        throttle: { scope, by: textIn(by) as Throttle['by'], rules },
+        queues: known.queues,
+        hits: counted.length === 0 ? rules.map(() => 0) : counted,
+        forMs: numberIn(forMs),
+        quietForMs: numberIn(quietForMs),
+        ...(groups === -1 ? {} : { groups: numberIn(groups) }),
+      }
+    },
+
+    async set(queue, rules) {
+      const [found] = await queues.findLimits([queue])
+      const { scope } = found!.layout
+      const isSet =
+        scope !== undefined &&
+        (await port.run(scripts.scope, (await queues.scopes.of(scope)).keys, [
+          'set',
+          rules.map(ruleText).join(' '),
+        ])) === 1
+      if (!isSet)
+        throw new InvalidArgumentError(
+          `queue '${queue}' has no throttle whose rules could be set; give it one by \`throttle\` in its options first.`,
+        )
+      queues.scopes.forget(scope)
+      const { queues: members } = await queues.scopes.of(scope)
+      await queues.following(async () => {
+        const shards = (await queues.findNow(members)).flatMap(liveShards)
+        await Promise.all(shards.map((shard) => queues.run(shard, scripts.switch, ['reopen'])))
+      })
+    },
+  }
+}
