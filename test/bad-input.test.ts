@@ -13,6 +13,7 @@ import {
   type QueueOptions,
   type StoreDescriptor,
   snooze,
+  throttle,
   type WorkerOptions,
 } from 'millrace'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
@@ -93,7 +94,11 @@ const jobs: [string, unknown, unknown, string, RegExp][] = [
     'queue-unknown',
     /queue 'hihg' is not declared.*declared are: high, default/,
   ],
-  ['a group', 1, { group: 'g' }, 'unsupported-by-store', /store cannot do this: groups/],
+  ['a group that is none', 1, { group: true }, 'job-invalid', /group must be at most 256 bytes.*; got true/],
+  ['a group with NUL', 1, { group: 'a\0b' }, 'job-invalid', /group must be .* without NUL/],
+  ['a group of 257 bytes', 1, { group: 'é'.repeat(129) }, 'job-invalid', /group must be at most 256 bytes/],
+  ['a group with a lone surrogate', 1, { group: 'a\udfff' }, 'job-invalid', /group must be .* valid UTF-8/],
+  ['an infinite group', 1, { group: Number.POSITIVE_INFINITY }, 'job-invalid', /group must be .* a finite number/],
 ]
 
 const queues: [string, unknown, RegExp][] = [
@@ -118,12 +123,19 @@ const queues: [string, unknown, RegExp][] = [
   ['iterations 0', { iterations: 0 }, /queues\.q\.iterations/],
   ['maxPending 0', { maxPending: 0 }, /queues\.q\.maxPending/],
   ['an unknown option', { concurrency: 3 }, /queues\.q\.concurrency: is not an option; check its spelling/],
+  ['a throttle without a window', { throttle: { limit: 1 } }, /queues\.q\.throttle\.window: is missing/],
+  [
+    'an elastic throttle that is not moderate',
+    { throttle: { limit: 2, window: '1s', elastic: { buffer: 1 } } },
+    /queues\.q\.throttle: `elastic` needs `moderate: true`/,
+  ],
+  ['maxRunning 0', { maxRunning: 0 }, /queues\.q\.maxRunning: must be a whole number of at least 1/],
+  [
+    'maxRunning by group over shards',
+    { ordered: true, maxRunning: { perGroup: 1 } },
+    /queues\.q\.maxRunning: cannot be `\{ perGroup \}` over its 5 shards .*set `shards: 1`/,
+  ],
   ['a retention of text', { retention: { results: 'forever' } }, /queues\.q\.retention\.results/],
-]
-
-const unsupported: [string, QueueOptions, RegExp][] = [
-  ['a throttle', { throttle: { limit: 1, window: '1s' } }, /the throttle of queue 'q'/],
-  ['maxRunning', { maxRunning: 2 }, /maxRunning of queue 'q'/],
 ]
 
 const stores: [string, unknown, RegExp][] = [
@@ -216,10 +228,6 @@ describe.each(['memory', 'sqlite'])('on the %s store', (kind) => {
     expect(() => millrace({ store, queues: { q: options as QueueOptions } })).toThrow(message)
   })
 
-  it.each(unsupported)('refuses %s, which it cannot do', (_, options, message) => {
-    expect(() => millrace({ store, queues: { q: options } })).toThrow(message)
-  })
-
   it.each(workers)('refuses a worker with %s', (_, options, message) => {
     expect(() => mill.worker(options as WorkerOptions)).toThrow(message)
   })
@@ -271,6 +279,7 @@ describe('what is made before a mill is there', () => {
       /exponential\(\{ base \}\) must be a duration/,
     ],
     ['a snooze for no duration', () => snooze('later'), /snooze\(delay\) must be a duration/],
+    ['a throttle for no duration', () => throttle('later'), /throttle\(hold\) must be a duration/],
     ['a task without a name', () => defineTask({} as never), /task is not valid:\n {2}name: is missing/],
     [
       'an ordered task whose name can be no queue',

@@ -6,6 +6,7 @@ import type { AnyOrderedTask } from '../core/ordered-task.js'
 import type { Queue } from '../core/queue.js'
 import { messageOf, shown } from '../core/shown.js'
 import { addContent, checkOptions, encoded, type JobInMaking, wrong } from './draft-content.js'
+import { orderedGroup } from './draft-group.js'
 import type { DraftRules, JobDraft } from './job-draft.js'
 
 const optionNames = new Set<string>(['id', 'score', 'delay', 'runAt', 'meta'])
@@ -46,6 +47,8 @@ export function orderedDraft(
     rememberMs: 0,
   }
   if (score !== undefined) job.score = score
+  const group = orderedGroup(task, job.id, rules)
+  if (group !== undefined) job.group = group
   return { queue: task.queue, bytes: addContent(job, task, options, rules), job, isIdNew: false }
 }
 

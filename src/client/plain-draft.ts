@@ -8,6 +8,7 @@ import type { Queue } from '../core/queue.js'
 import { shown } from '../core/shown.js'
 import type { AnyPlainTask } from '../core/task.js'
 import { addContent, checkOptions, encoded, type JobInMaking, wrong } from './draft-content.js'
+import { plainGroup } from './draft-group.js'
 import type { DraftRules, JobDraft } from './job-draft.js'
 
 const optionNames = new Set<string>(['id', 'delay', 'runAt', 'priority', 'meta', 'group', 'queue'])
@@ -19,15 +20,12 @@ export function checkedPlainQueue(
   { registry, traits }: DraftRules,
 ): Queue {
   checkOptions(task, options, optionNames)
-  const { id, priority, group } = options
+  const { id, priority } = options
   if (id !== undefined && !isJobId(id)) throw wrong(task, `id must be ${jobIdForm}; got ${shown(id)}.`)
   if (priority !== undefined && !isPriority(priority))
     throw wrong(task, `priority must be ${priorityForm}; got ${shown(priority)}.`)
   if (priority !== undefined && priority !== 0 && !traits.priority) {
     throw new UnsupportedByStoreError(traits.name, 'job priorities', 'Use a queue of its own for urgent jobs.')
-  }
-  if (group !== undefined && !traits.groups) {
-    throw new UnsupportedByStoreError(traits.name, 'groups', 'Leave `group` out, or use a store with groups.')
   }
   const queue = registry.queue(options.queue ?? task.queue)
   if (queue.ordered) throw otherTasks(task, queue.name, registry.orderedTask(queue.name)?.name)
@@ -59,5 +57,7 @@ export function plainDraft(
     // A store may remember ids that are never used again longer; this one may be, at once where it is not to be remembered.
     rememberMs: id === undefined ? 0 : Math.max(1, rules.idempotencyMs),
   }
+  const group = plainGroup(task, input, options, rules)
+  if (group !== undefined) job.group = group
   return { queue, bytes: addContent(job, task, options, rules), job, isIdNew: id === undefined }
 }

@@ -12,6 +12,7 @@ import type { Depth, Store } from '../stores/store.js'
 import { recordOf } from './job-record.js'
 import { recordsOf } from './records-facet.js'
 import { type LongActionOptions, patientTotal, total } from './step-loop.js'
+import { ThrottleAdmin } from './throttle-admin.js'
 
 export interface JobPage {
   readonly jobs: JobRecord[]
@@ -40,11 +41,15 @@ export const mostShards = 1_024
 
 export class QueueAdmin {
   readonly name: string
+  /** Its throttle: what it has counted, and other rules for it. */
+  readonly throttle: ThrottleAdmin
   readonly #connect: () => Promise<Store>
   readonly #codec: Codec
 
-  constructor(name: string, connect: () => Promise<Store>, codec: Codec) {
+  /** `look`: connects without opening a queue, for what must be told of a queue whose declaration is refused. */
+  constructor(name: string, connect: () => Promise<Store>, codec: Codec, look = connect) {
     this.name = name
+    this.throttle = new ThrottleAdmin(name, look, connect)
     this.#connect = connect
     this.#codec = codec
   }

@@ -5,6 +5,7 @@ import { parsed } from '../core/option-check.js'
 import type { AnyOrderedTask } from '../core/ordered-task.js'
 import { type CheckedQueueOptions, type Queue, queueOf, queueOptionsSchema } from '../core/queue.js'
 import type { AnyTask } from '../core/task.js'
+import { limitClashes } from './limit-clashes.js'
 
 /** The options by the name of their queue. */
 type Given = ReadonlyMap<string, CheckedQueueOptions>
@@ -23,6 +24,7 @@ export function queueClashes(given: Given, tasks: readonly AnyTask[]): ConfigIss
   return [
     ...[...given].flatMap(([name, options]) => optionClashes(name, options, owners.get(name))),
     ...tasks.flatMap((task) => ownerClashes(task, owners.get(task.queue), given.get(task.queue)?.ordered)),
+    ...limitClashes(declaredQueues(given, tasks)),
   ]
 }
 

@@ -38,6 +38,11 @@ const lines: { readonly [Name in EventName]?: (event: EventMap[Name]) => Line } 
     fields: { ...job },
   }),
   'lease.lost': (job) => ({ level: 'warn', message: 'lease lost: another worker may run the job', fields: { ...job } }),
+  'permit.wasted': (job) => ({
+    level: 'warn',
+    message: `permit wasted: the throttle counts a job that was not started (${job.reason})`,
+    fields: { ...job },
+  }),
   'result.dropped': ({ error, ...job }) => ({
     level: 'warn',
     message: `result not kept: ${error}`,

@@ -169,13 +169,13 @@ export function refuseUnsupported(registry: Registry, traits: StoreTraits): void
   const refuse = (feature: string, remedy: string) => {
     throw new UnsupportedByStoreError(traits.name, feature, remedy)
   }
-  for (const { name, ordered, throttled, maxRunning, leaseMs } of registry.queues.values()) {
+  for (const { name, ordered, throttle, maxRunning, leaseMs } of registry.queues.values()) {
     if (ordered && !traits.ordered) {
       const task = registry.orderedTask(name)
       const without = task === undefined ? 'Leave `ordered` out' : `Make '${task.name}' by defineTask()`
       refuse(`ordered queue '${name}'`, `${without}, or use a store with ordered queues.`)
     }
-    if (throttled && !traits.throttled)
+    if (throttle !== undefined && !traits.throttled)
       refuse(`the throttle of queue '${name}'`, 'Leave `throttle` out, or use a store with throttles.')
     if (maxRunning !== undefined && !traits.limited)
       refuse(`maxRunning of queue '${name}'`, 'Leave `maxRunning` out, or use a store with limits.')
@@ -183,7 +183,7 @@ export function refuseUnsupported(registry: Registry, traits: StoreTraits): void
       refuse(`a lease of ${leaseMs} ms on queue '${name}'`, `Set \`lease\` to at most ${traits.maxLeaseMs} ms.`)
   }
   for (const task of registry.tasks.values()) {
-    if (task.kind === 'plain' && task.group !== undefined && !traits.groups)
+    if (task.group !== undefined && !traits.groups)
       refuse(`the groups of task '${task.name}'`, 'Leave `group` out, or use a store with groups.')
   }
 }

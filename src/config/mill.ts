@@ -1,12 +1,14 @@
 /** A mill: tasks, queues and a store put together. What users hold; it opens the store at its first call. */
 
 import * as v from 'valibot'
-import { Client } from '../client/client.js'
+import { Client, type ClientParts } from '../client/client.js'
 import type { DraftRules } from '../client/job-draft.js'
 import { type HandleParts, JobHandle } from '../client/job-handle.js'
 import { QueueAdmin } from '../client/queue-admin.js'
 import { ResultWatcher } from '../client/result-watcher.js'
 import { Sender } from '../client/sender.js'
+import { ThrottledQueue } from '../client/throttled-queue.js'
+import { itemQueueOf, type ThrottledQueueOptions } from '../client/throttled-queue-options.js'
 import { type Clock, type Random, systemClock, systemRandom } from '../core/clock.js'
 import type { Duration } from '../core/duration.js'
 import type { EnqueueOptionsOf } from '../core/enqueue-options.js'
@@ -16,6 +18,7 @@ import { createIdSource, isJobId, jobIdForm, orderedIdOf } from '../core/ids.js'
 import { callable, duration, exactly, parsed, whole } from '../core/option-check.js'
 import type { AnyOrderedTask } from '../core/ordered-task.js'
 import type { Queue } from '../core/queue.js'
+import { Registry } from '../core/registry.js'
 import { shown } from '../core/shown.js'
 import type { AnyTask, TaskInput, TaskResult } from '../core/task.js'
 import { processIdentity } from '../runtime/identity.js'
@@ -26,6 +29,7 @@ import type { Selector } from '../selectors/selector.js'
 import type { Depth, QueueSettings, Store, StoredQueue } from '../stores/store.js'
 import type { StoreHealth } from '../stores/store-health.js'
 import type { WorkerRecord } from '../stores/worker-registry.js'
+import { reportCrashes } from '../workers/report.js'
 import type { ShardChoice, ShardsOf } from '../workers/shard-owners.js'
 import { type Connection, Worker } from '../workers/worker.js'
 import { leaseThread } from './lease-thread.js'
@@ -92,9 +96,12 @@ export class Mill {
   readonly #clock: Clock
   readonly #random: Random
   readonly #events: Events
+  readonly #clientParts: Omit<ClientParts, 'sender'>
   readonly #client: Client
   readonly #handleParts: HandleParts
+  readonly #newId: () => string
   readonly #workers = new Set<Worker>()
+  readonly #throttledQueues = new Set<{ close(): Promise<void> }>()
   readonly #life: WorkerLife
   #store: Promise<Store> | undefined
   /** The queues as the store answered when it was opened. */
@@ -115,6 +122,7 @@ export class Mill {
     this.#life = new WorkerLife(options.hooks, this.#events)
     const { codec, registry, maxPayloadBytes, idempotencyMs, middleware } = options
     const newId = createIdSource(clock)
+    this.#newId = newId
     const rules = async (): Promise<DraftRules> => {
       const { traits } = await this.#connect()
       return { registry, codec, traits, maxPayloadBytes, idempotencyMs, newId }
@@ -126,13 +134,13 @@ export class Mill {
       isOrdered: (queue) => registry.queues.get(queue)?.ordered === true,
       mono: () => clock.mono(),
     }
-    this.#client = new Client({
+    this.#clientParts = {
       rules,
-      sender: new Sender(this.#connect),
       middleware,
       events: this.#events,
       handle: (queue, id, outcome) => new JobHandle(this.#handleParts, [queue], id, outcome),
-    })
+    }
+    this.#client = new Client({ ...this.#clientParts, sender: new Sender(this.#connect) })
   }
 
   /** The declared tasks by name. */
@@ -221,9 +229,31 @@ export class Mill {
     return worker
   }
 
+  /**
+   * Items that are pushed at any pace and popped at a limited one, by any number of processes. The queue need not be
+   * declared; where it is, it keeps its options, and `limit` and `window` may be left out. Touches no store. Throws
+   * `ConfigError`, or `InvalidArgumentError` for a name that is none.
+   */
+  throttledQueue<Item = unknown>(name: string, options: ThrottledQueueOptions = {}): ThrottledQueue<Item> {
+    this.#refuseClosed()
+    const made = new ThrottledQueue<Item>(itemQueueOf(name, options, this.queues.get(name)), {
+      ...this.#clientParts,
+      newId: this.#newId,
+      codec: this.#options.codec,
+      mono: () => this.#clock.mono(),
+      random: this.#random,
+      report: (claimed) => reportCrashes(this.#events, claimed),
+      open: (queue) => this.#openOne(queue),
+    })
+    this.#throttledQueues.add(made)
+    return made
+  }
+
   /** Administration of one queue. Throws `UnknownQueueError` where it is not declared. */
   queue(name: string): QueueAdmin {
-    return new QueueAdmin(this.#options.registry.queue(name).name, this.#connect, this.#options.codec)
+    return new QueueAdmin(this.#options.registry.queue(name).name, this.#connect, this.#options.codec, () =>
+      this.#looked(),
+    )
   }
 
   /** Counts of every declared queue, or of those named, in one trip. */
@@ -255,9 +285,10 @@ export class Mill {
     return this.#events.on(name, listener)
   }
 
-  /** Stops this mill's workers, then closes the store. Closing twice is harmless. */
+  /** Ends this mill's throttled queues, stops its workers, then closes the store. Closing twice is harmless. */
   async close(): Promise<void> {
     this.#closed = true
+    await Promise.all([...this.#throttledQueues].map((queue) => queue.close()))
     await Promise.all([...this.#workers].map((worker) => worker.stop()))
     const connection = await this.#connection?.catch(() => undefined)
     await connection?.keeper.stop()
@@ -327,6 +358,14 @@ export class Mill {
     }
   }
 
+  /** One queue more, declared or not. */
+  async #openOne(queue: Queue): Promise<{ readonly store: Store; readonly stored: StoredQueue }> {
+    const store = await this.#connect()
+    refuseUnsupported(new Registry([], [queue]), store.traits)
+    const [stored] = await store.open([settingsOf(queue, undefined)])
+    return { store, stored: stored! }
+  }
+
   #refuseClosed(): void {
     if (this.#closed) throw new ClosedError('this mill')
   }
@@ -334,7 +373,7 @@ export class Mill {
 
 /** What the store must know of a queue. How its payloads merge is the task's to say: where none is known, it stays as stored. */
 function settingsOf(queue: Queue, task: AnyOrderedTask | undefined): QueueSettings {
-  const { name, ordered, order, shards, exclusive, maxPending, maxCrashes, results, dead } = queue
+  const { name, ordered, order, shards, exclusive, throttle, maxRunning, maxPending, maxCrashes, results, dead } = queue
   return {
     name,
     kind: ordered ? 'ordered' : 'plain',
@@ -344,6 +383,8 @@ function settingsOf(queue: Queue, task: AnyOrderedTask | undefined): QueueSettin
     dead,
     ...(ordered ? { exclusive } : {}),
     ...(task === undefined ? {} : { merge: task.merge }),
+    ...(throttle === undefined ? {} : { throttle }),
+    ...(maxRunning === undefined ? {} : { maxRunning }),
     ...(maxPending === undefined ? {} : { maxPending }),
     ...(results === 'none' || results.count === undefined ? {} : { resultsCount: results.count }),
   }

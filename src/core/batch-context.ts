@@ -10,6 +10,8 @@ export interface BatchJob {
   readonly crashes: number
   /** As in `BatchContext.job`. */
   readonly fence: number
+  /** Absent where it has none. */
+  readonly group?: string
   readonly createdAt: Date
   readonly runAt: Date
   /** The error of the attempt before this one. */

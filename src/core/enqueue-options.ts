@@ -18,8 +18,11 @@ export interface EnqueueOptions {
   readonly priority?: number
   /** Sent along with the input and through every retry. */
   readonly meta?: Meta
-  /** The group that throttles and fairness count this job by, instead of the task's `group`. */
-  readonly group?: string
+  /**
+   * The group that throttles, `maxRunning` and fairness count this job by, instead of what the task's `group` says: at most
+   * 256 bytes, `''` for none; a finite number is turned into text.
+   */
+  readonly group?: string | number
   /** Another queue than the task's. */
   readonly queue?: string
 }

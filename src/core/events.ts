@@ -16,7 +16,8 @@ export interface EventMap {
   'job.completed': JobRef & { readonly attempt: number; readonly runMs: number }
   'job.failed': JobRef & { readonly attempt: number; readonly error: unknown; readonly retryMs: number | undefined }
   'job.buried': JobRef & { readonly reason: string; readonly error: string | undefined }
-  'job.released': JobRef & { readonly reason: string; readonly delayMs: number }
+  /** `holdMs`: how long nothing of its group, or of its queue, is started, where its handler asked for that. */
+  'job.released': JobRef & { readonly reason: string; readonly delayMs: number; readonly holdMs?: number }
   'job.cancelled': JobRef & { readonly reason: string | undefined }
   /** A lease ended unsettled and this process found it: `worker` died, was stopped, or lost the store. `charged`: the job ran alone. */
   'job.crashed': JobRef & { readonly worker: string; readonly charged: boolean; readonly crashes: number }
@@ -25,6 +26,8 @@ export interface EventMap {
   /** What the attempt reported was refused: its lease was lost, or the job is gone. */
   'settle.refused': JobRef & { readonly kind: string; readonly answer: 'lost' | 'gone' }
   'lease.lost': JobRef
+  /** A job of a throttled queue was claimed, and not started: what its start would have counted is counted all the same. */
+  'permit.wasted': JobRef & { readonly reason: string }
   /** A result that could not be kept: not encodable, or too large. The job completed all the same. */
   'result.dropped': JobRef & { readonly error: string }
   /** A handler went on after its job was given up and keeps its slot until it ends; `left`: slots that still take jobs. */

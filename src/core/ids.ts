@@ -38,6 +38,13 @@ export function orderedIdOf(value: unknown): string | undefined {
   return Number.isFinite(value) ? String(value) : undefined
 }
 
+export const groupForm = 'at most 256 bytes of valid UTF-8 text without NUL, or a finite number'
+
+/** The group of a job, `''` for none; a finite number becomes its text. Undefined for what can be none. */
+export function groupNameOf(value: unknown): string | undefined {
+  return value === '' ? '' : orderedIdOf(value)
+}
+
 /** Crockford's base 32: no letters that look like digits, and in the order of their bytes. */
 const digits = '0123456789ABCDEFGHJKMNPQRSTVWXYZ'
 const digitCodes = Buffer.from(digits)

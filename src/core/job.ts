@@ -74,6 +74,8 @@ export interface RunningJob {
   readonly task: string
   readonly queue: string
   readonly priority: number
+  /** Absent where it has none. */
+  readonly group?: string
   /** Failures so far + 1. */
   readonly attempt: number
   readonly crashes: number

@@ -43,6 +43,11 @@ export interface OrderedTaskOptions<Name extends string, S extends Schema> {
   readonly id?: (input: InputOf<S>) => string | number
   /** Where a payload stands among those of its id: ascending, finite. Default: the store's ms, strictly growing. */
   readonly score?: (input: InputOf<S>) => number
+  /**
+   * The group of a job, by its id, as text: what throttles, `maxRunning` and fairness count it by. At most 256 bytes, `''` for
+   * none; a finite number is turned into text. Default: none.
+   */
+  readonly group?: (id: string) => string | number
   /** Most ids that one run is given. Default 1. */
   readonly batchSize?: number
   /** Which payloads of an id are kept until they are run: all, or only the one with the highest score. Default `'all'`. */
@@ -70,6 +75,7 @@ export interface OrderedTask<Name extends string = string, Input = unknown, Outp
   readonly kind: 'ordered'
   readonly id: ((input: Input) => string | number) | undefined
   readonly score: ((input: Input) => number) | undefined
+  readonly group: ((id: string) => string | number) | undefined
   readonly batchSize: number
   readonly merge: Merge
   readonly maxPayloads: number
@@ -93,6 +99,7 @@ const optionsSchema = exactly({
   run: v.optional(callable<BatchHandler<unknown>>()),
   id: v.optional(callable<(input: unknown) => string | number>()),
   score: v.optional(callable<(input: unknown) => number>()),
+  group: v.optional(callable<(id: string) => string | number>()),
   batchSize: v.optional(whole(1, 1_000), 1),
   merge: v.optional(v.picklist(['all', 'latest']), 'all'),
   maxPayloads: v.optional(v.custom<number>(isCountOrAll, 'must be a whole number of at least 1, or Infinity'), 1_000),

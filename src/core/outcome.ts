@@ -10,6 +10,7 @@ export type Outcome =
   | { readonly kind: 'snooze'; readonly delayMs: number }
   | { readonly kind: 'cancel'; readonly reason: string | undefined }
   | { readonly kind: 'bury'; readonly reason: string | undefined }
+  | { readonly kind: 'throttle'; readonly holdMs: number }
 
 /** An outcome is a value of its own type, so that a handler which may return one keeps its result type. */
 export type OutcomeValue = { readonly [mark]: Outcome }
@@ -29,6 +30,15 @@ export function cancel(reason?: string): OutcomeValue {
 export function bury(reason?: string): OutcomeValue {
   refuseReason(reason, 'bury(reason)')
   return { [mark]: { kind: 'bury', reason } }
+}
+
+/**
+ * Somebody asked to be called less often (HTTP 429): nothing of this job's group is started for so long, or, where it has
+ * none, nothing of its queue. A longer hold stays. The job itself keeps its place; not a failure, not counted. Of a batch
+ * every job's group is held. On a store without throttles only the job itself waits.
+ */
+export function throttle(hold: Duration): OutcomeValue {
+  return { [mark]: { kind: 'throttle', holdMs: durationMs(hold, 'throttle(hold)') } }
 }
 
 function refuseReason(reason: unknown, what: string): void {

@@ -5,6 +5,8 @@ import type { Random } from './clock.js'
 import type { Duration } from './duration.js'
 import { ConfigConflictError } from './errors.js'
 import { callable, duration, exactly, whole } from './option-check.js'
+import type { Throttle } from './throttle.js'
+import { type ThrottleOptions, throttleOf, throttleSchema } from './throttle-options.js'
 
 /** Keep at most so many, for at most so long; both absent: as many and as long as the store lasts. */
 export interface Keep {
@@ -34,16 +36,6 @@ export type ShardOrder =
 /** Which payloads of an id an ordered queue keeps: all, or only the one with the highest score. */
 export type Merge = 'all' | 'latest'
 
-/** Limits how many jobs may start in every window of time. */
-export interface ThrottleOptions {
-  readonly limit: number
-  readonly window: Duration
-  readonly moderate?: boolean
-  readonly elastic?: { readonly buffer: number }
-  readonly by?: 'queue' | 'group'
-  readonly scope?: string
-}
-
 export interface QueueOptions {
   /** Lottery tickets, 1 … 100. Default 10. */
   readonly weight?: number
@@ -60,7 +52,9 @@ export interface QueueOptions {
   readonly lease?: Duration
   /**
    * Whether claims are renewed while their jobs run. False: a claim takes `claimSize` jobs that one slot runs one after
-   * the other within one lease, and a job whose `timeLimit` is not less than what is left of it is put back. Default true.
+   * the other within one lease, and a job whose `timeLimit` is not less than what is left of it is put back. Where the queue
+   * has a throttle or `maxRunning`, a claim is for free slots only, and each of its jobs has one to itself: what a limit
+   * counts is to start then. Default true.
    */
   readonly renewLease?: boolean
   /** Order among equal priorities; not of an ordered queue, which goes by time. Fixed at first use. Default `'fifo'`. */
@@ -84,9 +78,15 @@ export interface QueueOptions {
   readonly maxPending?: number
   /** A job that took its worker with it so often, while alone, is buried. Default 3. */
   readonly maxCrashes?: number
-  /** Limits of pace, one or several. */
+  /**
+   * Limits of pace, over all processes: one, or several with different windows. Fixed at first use but for what
+   * `millrace queues throttle` sets; where left out the stored one holds. Default: none.
+   */
   readonly throttle?: ThrottleOptions | readonly ThrottleOptions[]
-  /** Most jobs that run at once over all processes. */
+  /**
+   * Most jobs that run at once over all processes, or of each group; of groups only in a queue of one shard. A job that was
+   * claimed counts until it is settled. Default: no limit.
+   */
   readonly maxRunning?: number | { readonly perGroup: number }
   readonly retention?: {
     /** Results of completed jobs; jobs of ordered queues have none. Default `{ age: '1h', count: 1000 }`. */
@@ -119,22 +119,14 @@ export interface Queue {
   readonly shardOrder: ShardOrder
   readonly maxPending: number | undefined
   readonly maxCrashes: number
-  readonly throttled: boolean
+  /** As it is declared; the stored one may be another. */
+  readonly throttle: Throttle | undefined
   readonly maxRunning: number | { readonly perGroup: number } | undefined
   readonly results: Kept | 'none'
   readonly dead: Kept
 }
 
 const keep = exactly({ age: v.optional(duration(1)), count: v.optional(whole(0)) })
-
-const throttle = exactly({
-  limit: whole(1),
-  window: duration(1),
-  moderate: v.optional(v.boolean()),
-  elastic: v.optional(exactly({ buffer: whole(0) })),
-  by: v.optional(v.picklist(['queue', 'group'])),
-  scope: v.optional(v.string()),
-})
 
 /** The largest claim in one call: a larger one holds a store too long. */
 export const mostPerClaim = 250
@@ -163,8 +155,7 @@ export const queueOptionsSchema = exactly({
   ),
   maxPending: v.optional(whole(1)),
   maxCrashes: v.optional(whole(1), 3),
-  // Not a union: an array of throttles passes for an object of them, and each mistake would be told twice.
-  throttle: v.optional(v.lazy((given) => (Array.isArray(given) ? v.array(throttle) : throttle))),
+  throttle: v.optional(throttleSchema),
   maxRunning: v.optional(v.union([whole(1), exactly({ perGroup: whole(1) })])),
   retention: v.optional(
     exactly({
@@ -201,7 +192,7 @@ export function queueOf(name: string, options: CheckedQueueOptions, ordered = fa
     shardOrder: options.shardOrder ?? 'lag',
     maxPending: options.maxPending,
     maxCrashes: options.maxCrashes,
-    throttled: options.throttle !== undefined,
+    throttle: options.throttle === undefined ? undefined : throttleOf(name, options.throttle),
     maxRunning: options.maxRunning,
     results: results === undefined ? defaultResults : results === 'none' ? 'none' : kept(results),
     dead: dead === undefined ? {} : kept(dead),

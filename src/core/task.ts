@@ -48,8 +48,11 @@ export interface TaskOptions<Name extends string, S extends Schema, Return> {
   /** An attempt that takes longer is reported as `job.slow` and goes on. Default: none is. */
   readonly slowAfter?: Duration
   readonly retry?: RetryOptions
-  /** The group of a job, by its input. */
-  readonly group?: (input: InputOf<S>) => string
+  /**
+   * The group of a job, by its input: what throttles, `maxRunning` and fairness count it by. At most 256 bytes, `''` for none;
+   * a finite number is turned into text. Default: none.
+   */
+  readonly group?: (input: InputOf<S>) => string | number
   /** False: not now. The job is put back with the delay of its backoff (at least 1 s), and no attempt is counted. */
   readonly shouldRun?: (input: OutputOf<S>, job: RunningJob) => boolean | Promise<boolean>
   /**
@@ -80,7 +83,7 @@ export interface TaskHeader<Name extends string, Input, Output, Result> {
 export interface Task<Name extends string = string, Input = unknown, Output = unknown, Result = unknown>
   extends TaskHeader<Name, Input, Output, Result> {
   readonly kind: 'plain'
-  readonly group: ((input: Input) => string) | undefined
+  readonly group: ((input: Input) => string | number) | undefined
   readonly shouldRun: ((input: Output, job: RunningJob) => boolean | Promise<boolean>) | undefined
   readonly onExhausted: ((exhausted: ExhaustedJob<Output>) => void | Promise<void>) | undefined
   /** The handler; undefined where only producers know this task. */
@@ -126,7 +129,7 @@ const optionsSchema = exactly({
   ...headerOptions,
   run: v.optional(callable<Handler<unknown, unknown>>()),
   retry: retryOptions(4),
-  group: v.optional(callable<(input: unknown) => string>()),
+  group: v.optional(callable<(input: unknown) => string | number>()),
   shouldRun: v.optional(callable<(input: unknown, job: RunningJob) => boolean | Promise<boolean>>()),
   onExhausted: v.optional(callable<(exhausted: ExhaustedJob<unknown>) => void | Promise<void>>()),
 })

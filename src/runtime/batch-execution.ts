@@ -66,7 +66,7 @@ export class BatchExecution extends Execution implements BatchContext {
       )
     if (isOutcome(error))
       throw new InvalidArgumentError(
-        `ctx.fail() was given an outcome for ${shown(id)}; it takes an error. snooze(), cancel() and bury() are for the whole batch: return them from the handler.`,
+        `ctx.fail() was given an outcome for ${shown(id)}; it takes an error. snooze(), cancel(), bury() and throttle() are for the whole batch: return them from the handler.`,
       )
     job.failure = { error }
   }
@@ -153,6 +153,7 @@ function batchJob({ claim, metas }: BatchedJob): BatchJob {
     attempt: claim.attempt,
     crashes: claim.crashes,
     fence: claim.fence,
+    ...(claim.group === undefined ? {} : { group: claim.group }),
     createdAt: new Date(claim.createdAt),
     runAt: new Date(claim.runAt),
     ...(claim.error === undefined ? {} : { lastError: claim.error }),

@@ -38,6 +38,7 @@ function runningJob(claim: Claim, task: string, meta: Meta): RunningJob {
     task,
     queue: claim.queue,
     priority: claim.priority,
+    ...(claim.group === undefined ? {} : { group: claim.group }),
     attempt: claim.attempt,
     crashes: claim.crashes,
     fence: claim.fence,

@@ -12,6 +12,8 @@ export interface SettlementRules {
   readonly formatError: FormatError
   readonly maxResultBytes: number
   readonly maxDelayMs: number
+  /** Whether the store can hold back a queue or a group. Where it cannot, the job waits alone. */
+  readonly canHold: boolean
   /** Hears of a result that cannot be kept; the job completes without. */
   readonly resultDropped: (claim: Claim, error: unknown) => void
 }
@@ -36,8 +38,13 @@ export function settlementOf(
       const failure = { ...key, kind: 'retry' as const, delayMs: delayMs(verdict.delayMs), error: text(verdict.error) }
       return verdict.last ? { ...failure, last: true, reason: verdict.reason } : failure
     }
-    case 'release':
-      return { ...key, kind: 'release', delayMs: delayMs(verdict.delayMs) }
+    case 'release': {
+      const { holdMs } = verdict
+      if (holdMs === undefined) return { ...key, kind: 'release', delayMs: delayMs(verdict.delayMs) }
+      if (!rules.canHold) return { ...key, kind: 'release', delayMs: delayMs(holdMs) }
+      const of = claim.group === undefined ? 'queue' : 'group'
+      return { ...key, kind: 'release', delayMs: delayMs(verdict.delayMs), hold: { of, forMs: delayMs(holdMs) } }
+    }
     case 'bury':
       return {
         ...key,

@@ -17,7 +17,8 @@ export type Verdict =
       readonly error: unknown
       readonly reason: string
     }
-  | { readonly kind: 'release'; readonly delayMs: number; readonly reason: string }
+  /** `holdMs`: how long its group, or its queue, is held. */
+  | { readonly kind: 'release'; readonly delayMs: number; readonly reason: string; readonly holdMs?: number }
   | { readonly kind: 'bury'; readonly reason: string; readonly error?: unknown }
   | { readonly kind: 'cancel'; readonly reason: string | undefined }
 
@@ -38,10 +39,12 @@ function verdictOnOutcome(outcome: Outcome): Verdict {
       return { kind: 'cancel', reason: outcome.reason }
     case 'bury':
       return { kind: 'bury', reason: outcome.reason ?? 'buried' }
+    case 'throttle':
+      return { kind: 'release', delayMs: 0, reason: 'throttled', holdMs: outcome.holdMs }
     default:
       // Marked as one of ours: by another version of this package, or a stand-in that answers to everything.
       throw new InvalidArgumentError(
-        "the handler returned an outcome that this version of Millrace does not know; return a result, or what snooze(), cancel() or bury() of the worker's own version gives.",
+        "the handler returned an outcome that this version of Millrace does not know; return a result, or what snooze(), cancel(), bury() or throttle() of the worker's own version gives.",
       )
   }
 }

@@ -1,4 +1,7 @@
-/** The draw: which queues the next claim asks, by the selector, leaving out those found empty since they were last heard of. */
+/**
+ * The draw: which queues the next claim asks, by the selector, leaving out those found empty, or denied by their limits,
+ * since they were last heard of.
+ */
 
 import type { Random } from '../core/clock.js'
 import { ConfigError } from '../core/errors.js'
@@ -6,6 +9,8 @@ import type { Queue } from '../core/queue.js'
 import { messageOf } from '../core/shown.js'
 import type { Candidate, Selector } from '../selectors/selector.js'
 import type { Claimed } from '../stores/store.js'
+import { type Denial, denialsIn } from './denial.js'
+import type { LimitedQueues } from './limited-queues.js'
 
 /** Candidates of one claim: the contract's bound. */
 export const mostPerTrip = 16
@@ -21,18 +26,30 @@ export interface DrawParts {
   readonly queues: readonly Queue[]
   /** How many entries of a claim ask all that there is of a queue: its shards. */
   readonly placesOf: (queue: string) => number
+  readonly limited: LimitedQueues
   readonly mono: () => number
   readonly random: Random
+}
+
+/** A queue that had nothing to give. Instants are on the monotonic clock. */
+interface Tried {
+  /** When that was last known. */
+  readonly at: number
+  /** Until when its limits deny all that is ready, and perhaps what comes; -Infinity where they do not. */
+  readonly shutUntil: number
+  /** So long it is taken to be shut by a worker that hears no rings, and so of no other rules. */
+  readonly shutForMs: number
 }
 
 export class Draw {
   readonly #selector: Selector
   readonly #queues: readonly Queue[]
   readonly #placesOf: (queue: string) => number
+  readonly #limited: LimitedQueues
   readonly #mono: () => number
   readonly #random: Random
-  /** Found empty, the one that was asked longest ago first; with when that was last known, on the monotonic clock. */
-  readonly #tried = new Map<string, number>()
+  /** Found empty or denied, the one that was asked longest ago first. */
+  readonly #tried = new Map<string, Tried>()
   /** Something was granted since the last rest: what comes into a queue found empty is heard of in the next only. */
   #isBusy = false
   readonly #rung = new Set<string>()
@@ -41,10 +58,11 @@ export class Draw {
   #drawn: string[] | undefined
   #staying: { readonly queue: string; left: number } | undefined
 
-  constructor({ selector, queues, placesOf, mono, random }: DrawParts) {
+  constructor({ selector, queues, placesOf, limited, mono, random }: DrawParts) {
     this.#selector = selector
     this.#queues = queues
     this.#placesOf = placesOf
+    this.#limited = limited
     this.#mono = mono
     this.#random = random
   }
@@ -68,7 +86,8 @@ export class Draw {
   }
 
   /** Takes note of what a claim gave that asked all there is of these queues. */
-  answered(asked: readonly string[], { queue, heads }: Claimed): void {
+  answered(asked: readonly string[], answer: Claimed): void {
+    const { queue, heads } = answer
     for (const [name, ageMs] of oldestHeads(heads ?? [])) {
       if (ageMs === undefined) this.#heads.delete(name)
       else this.#heads.set(name, ageMs)
@@ -76,16 +95,17 @@ export class Draw {
     this.#rung.clear()
     this.#drawn = undefined
     if (queue === undefined) {
-      for (const name of asked) this.#tried.set(name, this.#mono())
+      for (const name of asked) this.#nothingIn({ queue: name })
       this.#staying = undefined
-      return
+    } else {
+      this.#isBusy = true
+      this.#forgetCheap()
+      this.#stay(queue)
     }
-    this.#isBusy = true
-    this.#forgetCheap()
-    this.#stay(queue)
+    for (const denial of denialsIn(answer, this.#limited, this.#placesOf)) this.#deniedBy(denial, queue)
   }
 
-  /** The queues found empty: those worth waiting for. */
+  /** The queues found empty or denied: those worth waiting for. */
   get tried(): string[] {
     return [...this.#tried.keys()]
   }
@@ -99,16 +119,19 @@ export class Draw {
     }
   }
 
-  /** Nothing was heard for long enough to look again, at as many as one claim can ask. */
+  /** Nothing was heard for long enough to look again, at as many as one claim can ask. What is shut would be denied again. */
   sweep(): void {
     this.#drawn = undefined
-    for (const name of [...this.#tried.keys()].slice(0, mostPerTrip)) this.#tried.delete(name)
+    const now = this.#mono()
+    const open = [...this.#tried].filter(([, { shutUntil }]) => shutUntil <= now)
+    for (const [name] of open.slice(0, mostPerTrip)) this.#tried.delete(name)
   }
 
   /** A rest on those found empty is over: the store would have told of anything in them. */
   rested(): void {
     this.#isBusy = false
-    for (const name of this.#tried.keys()) this.#tried.set(name, this.#mono())
+    const at = this.#mono()
+    for (const [name, tried] of this.#tried) this.#tried.set(name, { ...tried, at })
   }
 
   /** Any may have work. */
@@ -117,28 +140,51 @@ export class Draw {
     this.#tried.clear()
   }
 
+  #nothingIn({ queue, forMs }: Denial): void {
+    const at = this.#mono()
+    const shutUntil = forMs === undefined ? Number.NEGATIVE_INFINITY : at + forMs
+    // Where groups are counted, others than those that are ready may come.
+    const isWhole = this.#limited.isWhole(queue, 'throttled')
+    this.#tried.set(queue, { at, shutUntil, shutForMs: isWhole ? this.#queueNamed(queue).longPollMs : 0 })
+  }
+
+  /** Where another queue was `granted` something, the next claim may ask this one too, unless that is known to be in vain. */
+  #deniedBy(denial: Denial, granted: string | undefined): void {
+    const { queue, forMs } = denial
+    const isShut = forMs !== undefined && this.#limited.isWhole(queue, 'throttled')
+    if (granted !== undefined && granted !== queue && !isShut) return
+    this.#nothingIn(denial)
+    if (this.#staying?.queue === queue) this.#staying = undefined
+  }
+
+  /** Whether asking again would be in vain: it is shut, and by rules that are known well enough. */
+  #isShut({ at, shutUntil, shutForMs }: Tried): boolean {
+    return this.#mono() < Math.min(shutUntil, at + shutForMs)
+  }
+
   /** After a grant all are asked again, as far as that costs no more than it would of plain queues. */
   #forgetCheap(): void {
-    const names = [...this.#tried.keys()]
+    const names = [...this.#tried].filter(([, tried]) => !this.#isShut(tried)).map(([name]) => name)
     const fitOneTrip = names.reduce((sum, name) => sum + this.#placesOf(name), 0) <= mostPerTrip
     for (const name of names) if (fitOneTrip || this.#placesOf(name) === 1) this.#tried.delete(name)
   }
 
   #forgetOld(): void {
     const oldest = this.#mono() - leftAloneMs
-    for (const [name, emptyAt] of this.#tried) {
-      if (emptyAt > oldest) continue
+    for (const [name, tried] of this.#tried) {
+      if (tried.at > oldest || this.#isShut(tried)) continue
       this.#tried.delete(name)
       this.#drawn = undefined
     }
   }
 
   #stay(queue: string): void {
-    const left =
-      this.#staying === undefined
-        ? this.#queues.find(({ name }) => name === queue)!.iterations - 1
-        : this.#staying.left - 1
+    const left = this.#staying === undefined ? this.#queueNamed(queue).iterations - 1 : this.#staying.left - 1
     this.#staying = left > 0 ? { queue, left } : undefined
+  }
+
+  #queueNamed(name: string): Queue {
+    return this.#queues.find((queue) => queue.name === name)!
   }
 
   #candidates() {

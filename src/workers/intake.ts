@@ -18,6 +18,7 @@ import type { Hermit, Solitude } from '../runtime/solitude.js'
 import type { Waiter } from '../runtime/waiter.js'
 import type { Claimed, ClaimFrom, Store, Wait } from '../stores/store.js'
 import { type Draw, mostPerTrip } from './draw.js'
+import type { LimitedQueues } from './limited-queues.js'
 import { type Place, placeName, placeOf } from './place.js'
 import { reportCrashes } from './report.js'
 import { roomFor } from './room.js'
@@ -34,6 +35,7 @@ export interface IntakeParts {
   readonly needsHeads: boolean
   readonly draw: Draw
   readonly shards: Shards
+  readonly limited: LimitedQueues
   readonly slots: Slots
   readonly workbench: Workbench
   readonly settler: Settler
@@ -64,6 +66,9 @@ export class Intake {
   readonly #stopping = new AbortController()
   /** Places whose lead this worker is, each with the timer of what is due. */
   readonly #leads = new Map<string, NodeJS.Timeout>()
+  /** Where the time of a lead is over, and that is still to be told. */
+  #due: Place[] = []
+  #isClaiming = false
   readonly #suspects = new SuspectPlaces()
   /** This worker is to make room for a suspect. */
   #mustBeAlone = false
@@ -169,11 +174,12 @@ export class Intake {
 
   /** How many jobs of this queue may be claimed now. */
   #room(name: string): number {
-    const { registry, workbench, pace, store, mayTake } = this.#parts
+    const { registry, limited, workbench, pace, store, mayTake } = this.#parts
     const queue = registry.queue(name)
     const most = Math.min(queue.claimSize, store.traits.maxBatch, mayTake())
     const { free, backlog } = workbench
-    return roomFor(queue, { free, backlog, ahead: pace.ahead(name) }, registry.orderedTask(name)?.batchSize ?? 1, most)
+    const inHand = { free, backlog, ahead: pace.ahead(name) }
+    return roomFor(queue, limited.isLimited(name), inHand, registry.orderedTask(name)?.batchSize ?? 1, most)
   }
 
   #from({ queue, ...shard }: Place, limit: number): ClaimFrom {
@@ -189,6 +195,7 @@ export class Intake {
     settler.flush()
     const sentAt = mono()
     solitude.take(1)
+    this.#isClaiming = true
     try {
       const answer = await this.#send(from, {})
       pace.claimed(mono() - sentAt)
@@ -198,6 +205,8 @@ export class Intake {
       workbench.accept(answer.claims, sentAt)
     } finally {
       solitude.give(1)
+      this.#isClaiming = false
+      this.#fellDue()
     }
   }
 
@@ -239,16 +248,26 @@ export class Intake {
     const name = placeName(place)
     clearTimeout(this.#leads.get(name))
     this.#leads.delete(name)
+    this.#due = this.#due.filter((one) => placeName(one) !== name)
     const { lead, forMs } = wait
     if (!lead || forMs === undefined) return
     const due = () => {
       this.#leads.delete(name)
-      this.#heard([place])
-      if (this.#rest !== undefined) this.#rest.abort()
-      // No room to claim: whoever has is rung.
-      else void this.#ask([place])
+      // Shards whose limits are one are due together: one claim is for all of them.
+      if (this.#due.push(place) === 1) setImmediate(() => this.#fellDue())
     }
     this.#leads.set(name, setTimeout(due, Math.min(Math.max(1, Math.ceil(forMs)), 0x7fffffff)))
+  }
+
+  #fellDue(): void {
+    // The answer to a claim under way may tell what has become of it.
+    if (this.#isClaiming || this.#isStopping || this.#due.length === 0) return
+    const places = this.#due
+    this.#due = []
+    this.#heard(places)
+    if (this.#rest !== undefined) this.#rest.abort()
+    // No room to claim: whoever has is rung.
+    else void this.#ask(places)
   }
 
   /** There may be work. */
@@ -305,6 +324,7 @@ export class Intake {
       if (!(await this.#isAdmitted(hermit))) return
       this.#patienceMs = firstPatienceMs
       const admittedAt = mono()
+      let isDenied = false
       while (this.#suspects.size > 0 && !this.#isStopping && mono() - admittedAt < stretchMs) {
         const places = this.#suspects.next()
         const sentAt = mono()
@@ -315,11 +335,15 @@ export class Intake {
         this.#suspects.answeredAlone(places, answer)
         this.#claimed(answer)
         const [claim] = answer.claims
-        if (claim === undefined) continue
+        if (claim === undefined) {
+          isDenied = answer.waits.some(({ reason }) => reason === 'suspect')
+          continue
+        }
         solitude.take(1)
         await workbench.runAlone(claim, sentAt)
       }
-      this.#drainsFrom = mono() + (mono() - soughtAt)
+      // A limit of its group may deny a suspect for long: not all that runs here is to stop for it so soon again.
+      this.#drainsFrom = mono() + Math.max(isDenied ? firstPatienceMs : 0, mono() - soughtAt)
       // Nobody has listened for so long: all others are asked before more suspects are run.
       if (this.#suspects.size > 0) draw.again()
     } finally {

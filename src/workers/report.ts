@@ -29,7 +29,12 @@ export function report(events: Events, claim: Claim, verdict: Verdict, answer: S
       if (verdict.last) events.emit('job.buried', { ...ref, reason: verdict.reason, error: wordsOf(verdict.error) })
       return
     case 'release':
-      events.emit('job.released', { ...ref, reason: verdict.reason, delayMs: verdict.delayMs })
+      events.emit('job.released', {
+        ...ref,
+        reason: verdict.reason,
+        delayMs: verdict.delayMs,
+        ...(verdict.holdMs === undefined ? {} : { holdMs: verdict.holdMs }),
+      })
       return
     case 'bury':
       events.emit('job.buried', { ...ref, reason: verdict.reason, error: wordsOf(verdict.error) })

@@ -11,20 +11,23 @@ export interface InHand {
   readonly ahead: number
 }
 
-/** At most `most`; none where a claim is not worth its trip. `batchSize`: jobs that one execution takes. */
+/**
+ * At most `most`; none where a claim is not worth its trip. `batchSize`: jobs that one execution takes. Where the queue is
+ * limited, what is claimed is to start at once.
+ */
 export function roomFor(
-  { renewLease, throttled, maxRunning, ordered, exclusive }: Queue,
+  { renewLease, ordered, exclusive }: Queue,
+  isLimited: boolean,
   { free, backlog, ahead }: InHand,
   batchSize: number,
   most: number,
 ): number {
   // A shard gives one batch at a time, and has nothing for whoever comes before that has ended.
   if (ordered && exclusive === 'shard') return free > 0 ? Math.min(most, batchSize) : 0
+  if (isLimited) return free > 0 ? Math.min(most, free * batchSize) : 0
   // One claim for one slot, which runs all of it.
   if (!renewLease) return free > 0 ? most : 0
-  const isLimited = throttled || maxRunning !== undefined
-  const worthwhile = isLimited ? 0 : ahead
   // Not for every job that begins: a claim has to be worth its trip.
-  if (free <= 0 && backlog > worthwhile / 2) return 0
-  return Math.min(most, (free + worthwhile) * batchSize)
+  if (free <= 0 && backlog > ahead / 2) return 0
+  return Math.min(most, (free + ahead) * batchSize)
 }

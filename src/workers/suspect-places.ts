@@ -30,6 +30,8 @@ export class SuspectPlaces {
   answeredAlone(asked: readonly Place[], { queue, waits }: Pick<Claimed, 'queue' | 'waits'>): void {
     // Suspects that are not even given to a claim alone must not be asked for again and again.
     if (queue === undefined) for (const place of asked) this.#places.delete(placeName(place))
+    // One that granted and is shut now tells the same as one before it that was denied: which of them it was cannot be seen.
+    if (waits.some((wait) => wait.queue === queue && (wait.reason === 'throttled' || wait.reason === 'full'))) return
     const suspects = new Set(waits.filter(({ reason }) => reason === 'suspect').map(placeName))
     const others = new Set(waits.filter(({ reason }) => reason !== 'suspect').map(placeName))
     const granting = asked.find((place) => place.queue === queue && !others.has(placeName(place)))

@@ -18,6 +18,7 @@ import type { Solitude } from '../runtime/solitude.js'
 import type { Verdict } from '../runtime/verdict.js'
 import type { Claim } from '../stores/store.js'
 import { type Exhaustion, exhaustionOf } from './exhaustion.js'
+import type { LimitedQueues } from './limited-queues.js'
 import { report } from './report.js'
 import type { Slots } from './slots.js'
 import { Stint } from './stint.js'
@@ -32,6 +33,7 @@ export interface WorkbenchParts {
   readonly solitude: Solitude
   readonly pace: Pace
   readonly registry: Registry
+  readonly limited: LimitedQueues
   readonly events: Events
   readonly mono: () => number
   readonly rules: Omit<SettlementRules, 'resultDropped'>
@@ -40,6 +42,11 @@ export interface WorkbenchParts {
 
 /** A claimed job that no slot took for so long is put back: some other worker may be idle. */
 const longestInBacklogMs = 1_000
+/**
+ * A throttle counts the start of a job when it is claimed. One that could only start so much later, because the answer came
+ * late or this loop stood still, would fall into a window that has been given to others.
+ */
+const longestUntilStartMs = 250
 
 export class Workbench implements Bench {
   readonly #parts: WorkbenchParts
@@ -47,6 +54,8 @@ export class Workbench implements Bench {
   readonly #preparation: Preparation
   readonly #rules: SettlementRules
   #backlog: Stint<Execution>[] = []
+  /** Queues whose last claim came too late to start in time. */
+  readonly #late = new Set<string>()
   /** Those that run, each with the stint that its slot is at work on. */
   readonly #running = new Map<Execution, Stint<Execution>>()
   /** Given up, with their slots retired. */
@@ -96,21 +105,40 @@ export class Workbench implements Bench {
   /** Takes claims of one queue in hand, made by a call sent at `sentAt`, and begins them as far as there are slots. */
   accept(claims: readonly Claim[], sentAt: number): void {
     this.#taken += claims.length
-    const executions = this.#preparation.of(claims, (claim, verdict) => this.#settle(claim, verdict))
+    const executions = this.#preparation.of(claims, (claim, verdict) => this.#refuse(claim, verdict))
     if (executions.length === 0) return
+    const { queue } = claims[0]!
     if (this.#isClosed) {
       for (const execution of executions) this.#putBack(execution, 'stopping')
       return
     }
-    const { leaseMs, renewLease } = this.#parts.registry.queue(claims[0]!.queue)
-    const { keeper, maxBlockMs, mono } = this.#parts
+    if (this.#isTooLate(queue, sentAt)) {
+      for (const execution of executions) this.#putBack(execution, 'late')
+      return
+    }
+    const { leaseMs, renewLease } = this.#parts.registry.queue(queue)
+    const { keeper, maxBlockMs, mono, limited } = this.#parts
     if (renewLease) {
       const leased = executions.flatMap((execution) => execution.leased)
       keeper.keep(leased, { leaseMs, sentAt, maxBlockMs })
       const now = mono()
       for (const execution of executions) this.#backlog.push(new Stint([execution], now))
-    } else this.#backlog.push(this.#limitedStint(executions, sentAt, leaseMs))
+    } else if (limited.isLimited(queue))
+      for (const execution of executions) this.#backlog.push(this.#boundedStint([execution], sentAt, leaseMs))
+    else this.#backlog.push(this.#boundedStint(executions, sentAt, leaseMs))
     this.#begin()
+  }
+
+  /** Whether it is too late to start what was claimed. Not again where the last was late too: a slow store must not stop the queue. */
+  #isTooLate(queue: string, sentAt: number): boolean {
+    const { limited, mono } = this.#parts
+    if (!limited.isThrottled(queue) || mono() - sentAt <= longestUntilStartMs) {
+      this.#late.delete(queue)
+      return false
+    }
+    const isFirst = !this.#late.has(queue)
+    this.#late.add(queue)
+    return isFirst
   }
 
   /** Runs the only claim of this process; resolves when the store has answered its settle. */
@@ -153,7 +181,7 @@ export class Workbench implements Bench {
     while (this.#running.size > 0) await this.#parts.slots.freed()
   }
 
-  #limitedStint(executions: Execution[], sentAt: number, leaseMs: number): Stint<Execution> {
+  #boundedStint(executions: Execution[], sentAt: number, leaseMs: number): Stint<Execution> {
     const { mono } = this.#parts
     return new Stint(executions, mono(), {
       timeLimitMs: ({ task }) => task.timeLimitMs,
@@ -192,8 +220,7 @@ export class Workbench implements Bench {
   #mayBegin(execution: Execution, now: number): boolean {
     const { keeper } = this.#parts
     for (const job of execution.leased) {
-      if (job.abortReason instanceof JobCancelledError)
-        this.#settle(job.claim, { kind: 'cancel', reason: 'cancelled while running' }, 0, job)
+      if (job.abortReason instanceof JobCancelledError) this.#cancelUnbegun(job)
       // This loop stood still for longer than the lease: somebody else may have run it by now.
       else if (keeper.isOverdue(job, now)) this.#putBackOne(job, 'lease-lost')
       else continue
@@ -257,7 +284,25 @@ export class Workbench implements Bench {
 
   #putBackOne(job: Leased, reason: string, delayMs = 0): void {
     this.#parts.keeper.forget(job)
+    this.#wasted(job.claim, reason)
     this.#settle(job.claim, { kind: 'release', delayMs, reason })
+  }
+
+  #cancelUnbegun(job: Leased): void {
+    this.#wasted(job.claim, 'cancelled')
+    this.#settle(job.claim, { kind: 'cancel', reason: 'cancelled while running' }, 0, job)
+  }
+
+  /** It cannot be run here. */
+  #refuse(claim: Claim, verdict: Verdict): void {
+    this.#wasted(claim, 'reason' in verdict && verdict.reason !== undefined ? verdict.reason : verdict.kind)
+    this.#settle(claim, verdict)
+  }
+
+  /** Nobody gives a permit back: that could let more start in a window than its limit. */
+  #wasted(claim: Claim, reason: string): void {
+    const { limited, events } = this.#parts
+    if (limited.isThrottled(claim.queue)) events.emit('permit.wasted', { ...refOf(claim), reason })
   }
 
   #settle(claim: Claim, verdict: Verdict, runMs = 0, kept?: Leased, exhaustion?: Exhaustion): void {

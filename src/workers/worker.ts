@@ -28,6 +28,7 @@ import type { WorkerRegistry } from '../stores/worker-registry.js'
 import { Census } from './census.js'
 import { Draw } from './draw.js'
 import { Intake } from './intake.js'
+import { LimitedQueues } from './limited-queues.js'
 import { Presence, registryBeatMs } from './presence.js'
 import { Shards } from './shards.js'
 import { Slots } from './slots.js'
@@ -307,7 +308,9 @@ export class Worker {
     const { traits } = store
     const pace = new Pace(concurrency)
     const settler = new Settler(store, events, random)
-    const shared = { worker: this.id, registry, slots: this.#slots, settler, pace, events, mono: () => clock.mono() }
+    const limited = new LimitedQueues(stored)
+    const mono = () => clock.mono()
+    const shared = { worker: this.id, registry, slots: this.#slots, settler, pace, limited, events, mono }
     const workbench = new Workbench({
       ...shared,
       executor: (bench) => new Executor({ ...this.#parts, worker: this.id, bench }),
@@ -318,6 +321,7 @@ export class Worker {
         formatError,
         maxResultBytes: Math.min(maxPayloadBytes, traits.maxPayloadBytes),
         maxDelayMs: traits.maxDelayMs,
+        canHold: traits.throttled,
       },
       maxBlockMs,
     })

@@ -49,4 +49,12 @@ describe('the log tells', () => {
       ['info', 'worker takes no more jobs, to be replaced: max-rss', recycling],
     ])
   })
+
+  it('of a permit that was taken for nothing, why', () => {
+    const wasted = { ...ref, reason: 'lease-lost' }
+
+    expect(lineOn('permit.wasted', wasted)).toEqual([
+      ['warn', 'permit wasted: the throttle counts a job that was not started (lease-lost)', wasted],
+    ])
+  })
 })

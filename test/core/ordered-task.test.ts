@@ -94,7 +94,7 @@ describe('a wrong definition', () => {
     [{ name, maxPayloads: 0 }, 'maxPayloads: must be a whole number of at least 1, or Infinity; got 0'],
     [{ name, maxPayloads: '5' }, 'maxPayloads: must be a whole number of at least 1, or Infinity; got "5"'],
     [{ name, onExhausted: true }, 'onExhausted: must be a function; got true'],
-    [{ name, group: () => 'g' }, 'group: is not an option; check its spelling'],
+    [{ name, group: 'g' }, 'group: must be a function; got "g"'],
     [{ name, shouldRun: () => true }, 'shouldRun: is not an option; check its spelling'],
     [undefined, '(options): must be Object; got undefined'],
   ]

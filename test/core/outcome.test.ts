@@ -1,7 +1,7 @@
 /** Outcomes: what a handler may return instead of a result. */
 import { describe, expect, it } from 'vitest'
 import { InvalidArgumentError } from '#src/core/errors.js'
-import { bury, cancel, outcomeOf, snooze } from '#src/core/outcome.js'
+import { bury, cancel, outcomeOf, snooze, throttle } from '#src/core/outcome.js'
 
 describe('an outcome', () => {
   it.each([
@@ -9,6 +9,8 @@ describe('an outcome', () => {
     [snooze(0), { kind: 'snooze', delayMs: 0 }],
     [cancel('not needed'), { kind: 'cancel', reason: 'not needed' }],
     [cancel(), { kind: 'cancel', reason: undefined }],
+    [throttle('30s'), { kind: 'throttle', holdMs: 30_000 }],
+    [throttle(0), { kind: 'throttle', holdMs: 0 }],
     [bury('no such user'), { kind: 'bury', reason: 'no such user' }],
   ])('is told from a result', (value, outcome) => {
     expect(outcomeOf(value)).toEqual(outcome)
@@ -24,5 +26,10 @@ describe('an outcome', () => {
   it.each([['later'], [-1], [Number.NaN], [undefined]])('to snooze for %o is refused', (delay) => {
     expect(() => snooze(delay as string)).toThrow(InvalidArgumentError)
     expect(() => snooze(delay as string)).toThrow(/^snooze\(delay\) must be a duration/)
+  })
+
+  it.each([['later'], [-1], [Number.NaN], [undefined]])('to throttle for %o is refused', (hold) => {
+    expect(() => throttle(hold as string)).toThrow(InvalidArgumentError)
+    expect(() => throttle(hold as string)).toThrow(/^throttle\(hold\) must be a duration/)
   })
 })

@@ -36,7 +36,7 @@ describe('a queue', () => {
       shardOrder: 'lag',
       maxPending: undefined,
       maxCrashes: 3,
-      throttled: false,
+      throttle: undefined,
       maxRunning: undefined,
       results: { ageMs: 3_600_000, count: 1_000 },
       dead: {},
@@ -64,7 +64,7 @@ describe('a queue', () => {
       order: 'lifo',
       maxPending: 7,
       maxRunning: { perGroup: 2 },
-      throttled: true,
+      throttle: { scope: 'q', by: 'queue', rules: [{ limit: 1, windowMs: 1_000, moderate: false }] },
     })
   })
 
@@ -131,7 +131,7 @@ describe('wrong options', () => {
     [{ shardOrder: [1, 0] }, "shardOrder: must be 'lag', 'sequential' or a function; got [object Array]"],
     [{ maxPending: 0 }, 'maxPending: must be a whole number of at least 1; got 0'],
     [{ maxCrashes: 0 }, 'maxCrashes: must be a whole number of at least 1; got 0'],
-    [{ throttle: { limit: 0, window: '1s' } }, 'throttle.limit: must be a whole number of at least 1; got 0'],
+    [{ throttle: { limit: 0, window: '1s' } }, 'throttle.limit: must be a whole number from 1 to 1000000; got 0'],
     [{ throttle: { limit: 1, window: 'x' } }, `throttle.window: ${form}; got "x"`],
     [{ throttle: { limit: 1 } }, 'throttle.window: is missing'],
     [{ throttle: { limit: 1, window: 1, burst: 2 } }, 'throttle.burst: is not an option; check its spelling'],

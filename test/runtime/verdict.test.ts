@@ -1,4 +1,4 @@
-import { defineTask, InvalidArgumentError, UnrecoverableError } from 'millrace'
+import { defineTask, InvalidArgumentError, throttle, UnrecoverableError } from 'millrace'
 import { describe, expect, it } from 'vitest'
 import { verdictOnFailure, verdictOnReturn } from '#src/runtime/verdict.js'
 
@@ -46,6 +46,15 @@ describe('the verdict on a failure', () => {
 })
 
 describe('the verdict on what was returned', () => {
+  it('is a release into the old place for throttle(), with how long its group or queue is held', () => {
+    expect(verdictOnReturn(throttle('30s'))).toEqual({
+      kind: 'release',
+      delayMs: 0,
+      reason: 'throttled',
+      holdMs: 30_000,
+    })
+  })
+
   it('is none for an outcome of an unknown kind: a later version may have made it, or a stand-in that has everything', () => {
     const later = { [Symbol.for('millrace.outcome')]: { kind: 'later' } }
     const standIn: object = new Proxy({}, { has: () => true, get: () => standIn })

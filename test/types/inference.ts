@@ -16,6 +16,8 @@ import {
   snooze,
   type TaskInput,
   type TaskResult,
+  type ThrottleStatus,
+  throttle,
 } from 'millrace'
 import * as v from 'valibot'
 import { expectTypeOf } from 'vitest'
@@ -53,6 +55,29 @@ const outcomes = defineTask({
 })
 expectTypeOf<TaskResult<typeof outcomes>>().toEqualTypeOf<string>()
 
+const polite = defineTask({
+  name: 'polite',
+  input: z.object({ url: z.string().transform((text) => new URL(text)) }),
+  group: (input) => {
+    expectTypeOf(input).toEqualTypeOf<{ url: string }>()
+    return input.url
+  },
+  run: (_, ctx): number | OutcomeValue => {
+    expectTypeOf(ctx.job.group).toEqualTypeOf<string | undefined>()
+    return Math.random() > 0.5 ? throttle('30s') : 1
+  },
+})
+expectTypeOf<TaskResult<typeof polite>>().toEqualTypeOf<number>()
+await mill.enqueue(polite, { url: '' }, { group: 7 })
+
+const pace = mill.queue('crawl').throttle
+expectTypeOf(await pace.get('example.org')).toEqualTypeOf<ThrottleStatus | undefined>()
+await pace.set({ limit: 5, window: '1s', moderate: true, elastic: { buffer: 2 } })
+await pace.set([
+  { limit: 5, window: '1s' },
+  { limit: 100, window: 3_600_000 },
+])
+
 const attached = defineTask({ name: 'attached', input: v.object({ n: v.number() }) }).handle(async ({ n }) => String(n))
 expectTypeOf<TaskResult<typeof attached>>().toEqualTypeOf<string>()
 
@@ -68,6 +93,10 @@ const ordered = defineOrderedTask({
   score: (input) => {
     expectTypeOf(input).toEqualTypeOf<{ order: number; at: string }>()
     return Date.parse(input.at)
+  },
+  group: (id) => {
+    expectTypeOf(id).toEqualTypeOf<string>()
+    return Number(id)
   },
   run(payloadsById, ctx) {
     expectTypeOf(payloadsById).toEqualTypeOf<ReadonlyMap<string, readonly { order: number; at: Date }[]>>()

@@ -109,7 +109,7 @@ await mill.enqueue(sync, { order: 'a', rev: '1' })
 await mill.enqueue(sync, { order: 'a', rev: 1 }, { priority: 1 })
 // @ts-expect-error 38: they go to the queue of their task
 await mill.enqueue(sync, { order: 'a', rev: 1 }, { queue: 'high' })
-// @ts-expect-error 39: nor have they a group
+// @ts-expect-error 39: their group is their task's to say, by the id
 await mill.enqueueMany(sync, [{ order: 'a', rev: 1 }], () => ({ group: 'g' }))
 // @ts-expect-error 40: a score is a number
 await mill.enqueue(sync, { order: 'a', rev: 1 }, { score: '1' })
@@ -139,5 +139,19 @@ defineOrderedTask({ name: 't', merge: 'newest' })
 millrace({ store: 'memory:', queues: { a: { ordered: true, exclusive: 'queue' } } })
 // @ts-expect-error 53: an order of shards answers their numbers
 millrace({ store: 'memory:', queues: { a: { ordered: true, shardOrder: (shards) => shards } } })
+
+// Groups and throttles
+// @ts-expect-error 54: a group is text or a number
+defineTask({ name: 't', input: z.object({ to: z.string() }), group: ({ to }) => [to] })
+// @ts-expect-error 55: made of the input
+defineTask({ name: 't', input: z.object({ to: z.string() }), group: ({ host }) => host })
+// @ts-expect-error 56: of an ordered task it is made of the id
+defineOrderedTask({ name: 't', input: order, group: (o) => o.order })
+// @ts-expect-error 57: what a throttle counts by is fixed
+await mill.queue('a').throttle.set({ limit: 1, window: '1s', by: 'group' })
+// @ts-expect-error 58: and so is what shares it
+await mill.queue('a').throttle.set([{ limit: 1, window: '1s', scope: 'b' }])
+// @ts-expect-error 59: a throttle has a window
+millrace({ store: 'memory:', queues: { a: { throttle: { limit: 1 } } } })
 
 export { text }

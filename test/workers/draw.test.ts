@@ -1,8 +1,9 @@
-import type { Candidate, Claimed, Selector } from 'millrace'
+import type { Candidate, Claimed, Selector, StoredQueue } from 'millrace'
 import * as v from 'valibot'
 import { describe, expect, it } from 'vitest'
 import { queueOf, queueOptionsSchema } from '#src/core/queue.js'
 import { Draw } from '#src/workers/draw.js'
+import { LimitedQueues } from '#src/workers/limited-queues.js'
 
 const queue = (name: string, iterations = 1) => queueOf(name, v.parse(queueOptionsSchema, { iterations }))
 const granted = (name: string): Claimed => ({
@@ -16,7 +17,7 @@ const granted = (name: string): Claimed => ({
 })
 const nothing: Claimed = { now: 0, claims: [], crashed: [], buried: [], waits: [], more: false }
 const draw = (selector: Selector, queues: ReturnType<typeof queue>[]) =>
-  new Draw({ selector, queues, placesOf: () => 1, mono: () => 0, random: Math.random })
+  new Draw({ selector, queues, placesOf: () => 1, limited: new LimitedQueues([]), mono: () => 0, random: Math.random })
 const inOrder: Selector = (queues) => queues.map(({ name }) => name)
 const onlyFirst: Selector = (queues) => [queues[0]!.name]
 
@@ -113,6 +114,7 @@ describe('a draw', () => {
         selector: inOrder,
         queues: names.map((name) => queue(name)),
         placesOf: (name) => (name === 'plain' ? 1 : 6),
+        limited: new LimitedQueues([]),
         mono: () => now,
         random: Math.random,
       })
@@ -192,5 +194,102 @@ describe('a draw', () => {
 
   it('refuses a name the worker does not serve', () => {
     expect(() => draw(() => ['z'], [queue('a')]).next()).toThrow("'z', which this worker does not serve; it serves a")
+  })
+
+  describe('of queues whose limits deny what is ready', () => {
+    /** Of `paced` the limit is one for all its jobs, of `lanes` one for each group. */
+    function limited(iterations = 1) {
+      let now = 0
+      const rules = [{ limit: 1, windowMs: 1, moderate: false }]
+      const stored = (name: string, by: 'queue' | 'group'): StoredQueue => ({
+        ...{ name, kind: 'plain', order: 'fifo', exclusive: 'id', shards: 1, paused: false, draining: false },
+        throttle: { scope: name, by, rules },
+      })
+      const subject = new Draw({
+        selector: inOrder,
+        queues: ['paced', 'lanes', 'other'].map((name) => queue(name, iterations)),
+        placesOf: () => 1,
+        limited: new LimitedQueues([stored('paced', 'queue'), stored('lanes', 'group')]),
+        mono: () => now,
+        random: Math.random,
+      })
+      const pass = (ms: number) => {
+        now += ms
+      }
+      const denied = (name: string, forMs = 60_000): Claimed['waits'] => [{ queue: name, reason: 'throttled', forMs }]
+      return { subject, pass, denied }
+    }
+
+    it.each([1, 5])(
+      'asks one that was granted and denied at once no more before it is heard of (iterations %i)',
+      (n) => {
+        for (const name of ['paced', 'lanes']) {
+          const { subject, denied } = limited(n)
+          subject.answered([], { ...granted(name), waits: denied(name) })
+          expect(subject.next()).not.toContain(name)
+          expect(subject.tried).toEqual([name])
+          subject.heard([name])
+          expect(subject.next()[0]).toBe(name)
+        }
+      },
+    )
+
+    it('leaves one alone until it opens, whatever else is granted, or until its rules may have changed', () => {
+      const { subject, pass, denied } = limited()
+      subject.answered([], { ...granted('other'), waits: denied('paced', 50) })
+      expect(subject.next()).toEqual(['lanes', 'other'])
+      pass(49)
+      subject.answered([], granted('other'))
+      expect(subject.next()).toEqual(['lanes', 'other'])
+      pass(1)
+      subject.answered([], granted('other'))
+      expect(subject.next()).toEqual(['paced', 'lanes', 'other'])
+
+      subject.answered([], { ...granted('other'), waits: denied('paced', 3_600_000) })
+      pass(4_999)
+      subject.answered([], granted('other'))
+      expect(subject.next()).toEqual(['lanes', 'other'])
+      pass(1)
+      subject.answered([], granted('other'))
+      expect(subject.next()).toEqual(['paced', 'lanes', 'other'])
+    })
+
+    it('asks one whose groups are limited again after each grant: others may have come', () => {
+      const { subject, denied } = limited()
+      subject.answered([], { ...granted('other'), waits: denied('lanes') })
+      expect(subject.next()).toEqual(['paced', 'lanes', 'other'])
+      subject.answered([], { ...granted('lanes'), waits: denied('lanes') })
+      expect(subject.next()).toEqual(['paced', 'other'])
+      subject.answered([], granted('other'))
+      expect(subject.next()).toEqual(['paced', 'lanes', 'other'])
+    })
+
+    it('does not look again after a rest before it opens: whoever rests would have been rung', () => {
+      const { subject, pass, denied } = limited()
+      subject.answered(['other'], nothing)
+      subject.answered(['paced', 'lanes'], {
+        ...nothing,
+        waits: [...denied('paced', 20_000), ...denied('lanes', 9_000)],
+      })
+      expect(subject.next()).toEqual([])
+      pass(5_000)
+      subject.rested()
+      subject.sweep()
+      expect(subject.next()).toEqual(['other'])
+      pass(5_000)
+      subject.sweep()
+      expect(subject.next()).toEqual(['lanes', 'other'])
+      pass(10_000)
+      subject.sweep()
+      expect(subject.next()).toEqual(['paced', 'lanes', 'other'])
+    })
+
+    it('rests on one of which a shard was denied, though others were not asked', () => {
+      const { subject, denied } = limited()
+      subject.answered([], { ...nothing, waits: denied('paced').map((one) => ({ ...one, shard: 3 })) })
+
+      expect(subject.tried).toEqual(['paced'])
+      expect(subject.next()).toEqual(['lanes', 'other'])
+    })
   })
 })

@@ -1,9 +1,12 @@
 import * as v from 'valibot'
-import { expect, it } from 'vitest'
-import { type QueueOptions, queueOf, queueOptionsSchema } from '#src/core/queue.js'
-import { roomFor } from '#src/workers/room.js'
+import { describe, expect, it } from 'vitest'
+import { type Queue, type QueueOptions, queueOf, queueOptionsSchema } from '#src/core/queue.js'
+import { type InHand, roomFor as roomIn } from '#src/workers/room.js'
 
 const queue = (options: QueueOptions) => queueOf('q', v.parse(queueOptionsSchema, options))
+/** What may be claimed of a queue that has no limits. */
+const roomFor = (of: Queue, inHand: InHand, batchSize: number, most: number) =>
+  roomIn(of, false, inHand, batchSize, most)
 const inHand = (free: number, backlog = 0, ahead = 0) => ({ free, backlog, ahead })
 
 it('is a batch of ids for each free slot and each that is worth claiming ahead', () => {
@@ -29,4 +32,25 @@ it('is one batch where shards are exclusive, and nothing ahead', () => {
 it('is one claim a slot where the lease is not renewed', () => {
   expect(roomFor(queue({ renewLease: false }), inHand(4), 1, 10)).toBe(10)
   expect(roomFor(queue({ ordered: true, renewLease: false }), inHand(0, 0, 9), 2, 10)).toBe(0)
+})
+
+describe('of a limited queue', () => {
+  const limited = (options: QueueOptions, ...rest: [InHand, number, number]) => roomIn(queue(options), true, ...rest)
+
+  it('is what can start at once: the free slots, and nothing ahead', () => {
+    expect(limited({}, inHand(3, 0, 40), 1, 250)).toBe(3)
+    expect(limited({}, inHand(0, 0, 40), 1, 250)).toBe(0)
+    expect(limited({}, inHand(-2, 2, 40), 1, 250)).toBe(0)
+    expect(limited({ ordered: true }, inHand(3, 0, 40), 10, 250)).toBe(30)
+    expect(limited({ ordered: true }, inHand(3), 10, 25)).toBe(25)
+  })
+
+  it('is so too where the lease is not renewed', () => {
+    expect(limited({ renewLease: false }, inHand(4), 1, 10)).toBe(4)
+    expect(limited({ renewLease: false }, inHand(40), 1, 10)).toBe(10)
+  })
+
+  it('is one batch where its shards are exclusive', () => {
+    expect(limited({ ordered: true, exclusive: 'shard' }, inHand(3), 10, 250)).toBe(10)
+  })
 })

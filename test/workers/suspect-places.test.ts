@@ -55,3 +55,17 @@ it('are asked sixteen at a time', () => {
   subject.clear()
   expect(next()).toEqual([])
 })
+
+it('that were not reached stay where the one that granted is shut now', () => {
+  const { next, claimAlone } = places(0, 1, 2)
+  claimAlone([empty(0), { ...at(1), reason: 'throttled', forMs: 100 }], 'q')
+
+  expect(next()).toEqual([2])
+})
+
+it('that limits deny to a claim alone go: it is not asked for them again before something tells of them', () => {
+  const { next, claimAlone } = places(0, 1)
+  claimAlone([suspect(0), { ...at(1), reason: 'throttled', forMs: 100 }, suspect(1)])
+
+  expect(next()).toEqual([])
+})

@@ -9,6 +9,7 @@ import { LeaseKeeper } from '#src/runtime/lease-keeper.js'
 import { Pace } from '#src/runtime/pace.js'
 import { Settler } from '#src/runtime/settler.js'
 import { Solitude } from '#src/runtime/solitude.js'
+import { LimitedQueues } from '#src/workers/limited-queues.js'
 import { Slots } from '#src/workers/slots.js'
 import { Workbench } from '#src/workers/workbench.js'
 
@@ -78,8 +79,9 @@ async function bench(task: AnyTask, ...groups: string[][]) {
     keeper,
     solitude: new Solitude(),
     pace: new Pace(1),
+    limited: new LimitedQueues([]),
     mono,
-    rules: { ...options, maxResultBytes: 1_000, maxDelayMs: 1_000_000 },
+    rules: { ...options, maxResultBytes: 1_000, maxDelayMs: 1_000_000, canHold: true },
     maxBlockMs: 30_000,
   })
   onTestFinished(async () => {

@@ -1,0 +1,215 @@
+/** The pops of a throttled queue: those of one tick share a claim and a settle, and what is denied is not asked again before its time. */
+
+import { setTimeout as delay, setImmediate as endOfTick } from 'node:timers/promises'
+import type { Random } from '../core/clock.js'
+import type { Codec } from '../core/codec.js'
+import { StoreUnavailableError } from '../core/errors.js'
+import type { Events } from '../core/events.js'
+import { outageDelayMs } from '../core/outage-delay.js'
+import { messageOf } from '../core/shown.js'
+import type { Claim, Claimed, SettleAnswer, SettleItem, Store, Wait } from '../stores/store.js'
+
+/** Why there is no item now. */
+export type PopWait = Exclude<Wait['reason'], 'suspect'>
+
+/** An item, or why there is none and, where something changes by itself, in how many ms it is worth asking again. */
+export type Popped<Item> =
+  | { readonly item: Item; readonly wait?: undefined; readonly forMs?: undefined }
+  | { readonly item?: undefined; readonly wait: PopWait; readonly forMs?: number }
+
+type Denied = Extract<Popped<unknown>, { readonly wait: PopWait }>
+
+export interface PopsParts {
+  readonly queue: string
+  /** Names the taker; nobody else has the name. */
+  readonly worker: string
+  readonly connect: () => Promise<Store>
+  readonly codec: Codec
+  readonly events: Events
+  /** Tells of what a claim found crashed or buried. */
+  readonly report: (claimed: Claimed) => void
+  readonly mono: () => number
+  readonly random: Random
+}
+
+interface Asked {
+  readonly resolve: (popped: Popped<unknown>) => void
+  readonly reject: (error: unknown) => void
+}
+
+/** An item that dies with its taker between claim and settle is back after so long; both are one trip away. */
+const leaseMs = 10_000
+/** A denial ends sooner only where the rules are changed: that is noticed within so long. */
+const longestMemoryMs = 1_000
+/** How long a job of another codec waits for who has it: as long as for workers. */
+const foreignItemDelayMs = 30_000
+/** Of several shards the answer is that of the one that may give first. */
+const reasons: readonly PopWait[] = ['throttled', 'full', 'scheduled', 'empty', 'paused']
+
+export class Pops {
+  readonly #parts: PopsParts
+  readonly #asked: Asked[] = []
+  #serving: Promise<void> | undefined
+  /** What has been denied, until when, and until when that is believed, on the monotonic clock. */
+  #denial: { readonly wait: PopWait; readonly openAt: number; readonly until: number } | undefined
+  /** Crashed items are waiting, which only claims alone are given. */
+  #hasSuspects = false
+
+  constructor(parts: PopsParts) {
+    this.#parts = parts
+  }
+
+  next(): Promise<Popped<unknown>> {
+    return new Promise((resolve, reject) => {
+      this.#asked.push({ resolve, reject })
+      this.#serving ??= this.#serve()
+    })
+  }
+
+  /** The next pop asks the store. */
+  forget(): void {
+    this.#denial = undefined
+  }
+
+  /** Resolves when no pop is under way. */
+  async idle(): Promise<void> {
+    await this.#serving
+  }
+
+  async #serve(): Promise<void> {
+    // Also before an answer from memory: a loop that polls must leave timers and sockets their turn.
+    await endOfTick()
+    while (this.#asked.length > 0) {
+      const denied = this.#remembered()
+      if (denied === undefined) await this.#serveSome()
+      else for (const { resolve } of this.#asked.splice(0)) resolve(denied)
+    }
+    this.#serving = undefined
+  }
+
+  #remembered(): Denied | undefined {
+    const now = this.#parts.mono()
+    if (this.#denial === undefined || this.#denial.until <= now) return undefined
+    const { wait, openAt } = this.#denial
+    return { wait, forMs: openAt - now }
+  }
+
+  async #serveSome(): Promise<void> {
+    const asked: Asked[] = []
+    try {
+      const store = await this.#parts.connect()
+      // One alone takes suspects too; and nobody here holds a claim while another is made.
+      const alone = this.#asked.length === 1 || this.#hasSuspects
+      asked.push(...this.#asked.splice(0, alone ? 1 : store.traits.maxBatch))
+      const left = await this.#take(store, asked, alone)
+      this.#asked.unshift(...left)
+    } catch (error) {
+      const failed = asked.length > 0 ? asked : this.#asked.splice(0)
+      for (const { reject } of failed) reject(error)
+    }
+  }
+
+  /** Answers as many as it can; returns those that have to ask again. */
+  async #take(store: Store, asked: readonly Asked[], alone: boolean): Promise<readonly Asked[]> {
+    const { queue, worker, report, mono } = this.#parts
+    const sentAt = mono()
+    const claimed = await store.claim([{ queue, limit: asked.length }], {
+      worker,
+      leaseMs,
+      ...(alone ? { alone } : {}),
+    })
+    const denied = deniedBy(claimed.waits)
+    this.#remember(denied)
+    report(claimed)
+    this.#hasSuspects = claimed.waits.some(({ reason }) => reason === 'suspect')
+    const items = await this.#completed(store, claimed.claims, sentAt + leaseMs)
+    for (const [i, item] of items.entries()) asked[i]!.resolve({ item })
+    const left = asked.slice(items.length)
+    // In company nobody is given a suspect.
+    if (denied === undefined && (claimed.claims.length > 0 || (this.#hasSuspects && !alone))) return left
+    for (const { resolve } of left) resolve(denied ?? { wait: 'throttled' })
+    return []
+  }
+
+  #remember(denied: Denied | undefined): void {
+    const now = this.#parts.mono()
+    this.#denial =
+      denied?.wait === 'throttled' && denied.forMs !== undefined
+        ? { wait: denied.wait, openAt: now + denied.forMs, until: now + Math.min(denied.forMs, longestMemoryMs) }
+        : undefined
+  }
+
+  /** The items that are gone from the store, and so are this process's alone. */
+  async #completed(store: Store, claims: readonly Claim[], leaseUntil: number): Promise<unknown[]> {
+    if (claims.length === 0) return []
+    const ends = claims.map((claim) => ({ claim, ...this.#endOf(claim) }))
+    const answers = await this.#settled(
+      store,
+      ends.map(({ settle }) => settle),
+      leaseUntil,
+    )
+    return ends.flatMap(({ claim, item, settle }, i) => {
+      if (answers[i] === 'ok') this.#tell(claim, settle)
+      else this.#parts.events.emit('settle.refused', { ...refOf(claim), kind: settle.kind, answer: answers[i]! })
+      return item !== undefined && answers[i] === 'ok' ? [item.value] : []
+    })
+  }
+
+  /** How the claim ends, and its item; without one where it cannot be decoded. */
+  #endOf({ queue, id, fence, payload, codec: madeBy = 'json' }: Claim): {
+    readonly settle: SettleItem
+    readonly item?: { readonly value: unknown }
+  } {
+    const { codec } = this.#parts
+    const key = { queue, id, fence }
+    if (madeBy !== codec.name) return { settle: { ...key, kind: 'release', delayMs: foreignItemDelayMs } }
+    try {
+      return { settle: { ...key, kind: 'complete' }, item: { value: codec.decode(payload) } }
+    } catch (error) {
+      return { settle: { ...key, kind: 'bury', reason: 'bad-payload', error: messageOf(error) } }
+    }
+  }
+
+  #tell(claim: Claim, settle: SettleItem): void {
+    const { events } = this.#parts
+    if (settle.kind === 'release')
+      events.emit('job.released', { ...refOf(claim), reason: 'unknown-codec', delayMs: settle.delayMs })
+    if (settle.kind === 'bury')
+      events.emit('job.buried', { ...refOf(claim), reason: settle.reason!, error: settle.error })
+  }
+
+  /** Settles, while the lease lasts also through an outage. */
+  async #settled(store: Store, items: readonly SettleItem[], leaseUntil: number): Promise<SettleAnswer[]> {
+    const { mono, random, events } = this.#parts
+    let isInDoubt = false
+    for (let failures = 0; ; failures += 1) {
+      try {
+        const answers = await store.settle(items)
+        // What is gone within its lease went by a call of ours that was in doubt.
+        const isOurs = isInDoubt && mono() < leaseUntil
+        return answers.map((answer) => (isOurs && answer === 'gone' ? 'ok' : answer))
+      } catch (error) {
+        if (!(error instanceof StoreUnavailableError)) throw error
+        isInDoubt ||= error.inDoubt
+        const retryMs = outageDelayMs(failures, random)
+        const isLate = mono() + retryMs >= leaseUntil
+        events.emit('store.failed', { call: 'settle', error, retryMs: isLate ? undefined : retryMs })
+        if (isLate) throw error
+        await delay(retryMs)
+      }
+    }
+  }
+}
+
+function refOf({ queue, id, task }: Claim): { queue: string; id: string; task: string } {
+  return { queue, id, task }
+}
+
+/** Undefined where nothing was denied. */
+function deniedBy(waits: readonly Wait[]): Denied | undefined {
+  const denials = waits.filter(({ reason }) => reason !== 'suspect')
+  const wait = reasons.find((one) => denials.some(({ reason }) => reason === one))
+  if (wait === undefined) return undefined
+  const forMs = Math.min(...denials.map((denial) => denial.forMs ?? Number.POSITIVE_INFINITY))
+  return forMs === Number.POSITIVE_INFINITY ? { wait } : { wait, forMs }
+}

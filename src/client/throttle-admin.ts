@@ -1,0 +1,89 @@
+/** The administration of one queue's throttle: what it has counted, and other rules for it. */
+
+import * as v from 'valibot'
+import { InvalidArgumentError, UnknownQueueError, UnsupportedByStoreError } from '../core/errors.js'
+import { groupForm, groupNameOf } from '../core/ids.js'
+import { parsed } from '../core/option-check.js'
+import { shown } from '../core/shown.js'
+import type { ThrottleRule } from '../core/throttle.js'
+import { type ThrottleOptions, throttleOf, throttleSchema } from '../core/throttle-options.js'
+import type { Store } from '../stores/store.js'
+import type { ThrottleState, Throttles } from '../stores/throttles.js'
+
+/** A throttle as it stands. */
+export interface ThrottleStatus extends Omit<ThrottleState, 'throttle'> {
+  readonly rules: readonly ThrottleRule[]
+  readonly by: 'queue' | 'group'
+  readonly scope: string
+}
+
+/** What can be changed of a throttle: all but what it counts by and shares. */
+export type ThrottleChange = Omit<ThrottleOptions, 'by' | 'scope'>
+
+const changeSchema = v.pipe(
+  throttleSchema,
+  v.check(
+    (change) => [change].flat().every(({ by, scope }) => by === undefined && scope === undefined),
+    'must not name `by` or `scope`: they are fixed at first use',
+  ),
+)
+
+export class ThrottleAdmin {
+  readonly #queue: string
+  readonly #look: () => Promise<Store>
+  readonly #connect: () => Promise<Store>
+
+  /** `look` connects without opening a queue: where one is declared with another throttle than it has, opening is refused. */
+  constructor(queue: string, look: () => Promise<Store>, connect: () => Promise<Store>) {
+    this.#queue = queue
+    this.#look = look
+    this.#connect = connect
+  }
+
+  /**
+   * Its rules and, for each, the starts in the window that ends now (`hits`); after how long the next job may start, in ms;
+   * and which queues share it. Where it counts by group, those of `group`, which may be `''`: jobs without one; where none is
+   * named, `groups` tells how many have started jobs. Undefined where the queue has no throttle.
+   * Throws `UnsupportedByStoreError`, `UnknownQueueError`.
+   */
+  async get(group?: string | number): Promise<ThrottleStatus | undefined> {
+    const of = this.#groupOf(group)
+    const state = await this.#ask((throttles) => throttles.state(this.#queue, of))
+    if (state === undefined) return undefined
+    const { throttle, ...counted } = state
+    return { ...throttle, ...counted }
+  }
+
+  /**
+   * Gives it other limits, and so all queues that share it, from now on and in every process; starts so far count on. One
+   * window, or several; those that are not named are gone. Declare the same: a mill that declares others is refused.
+   * Throws `ConfigError` with every mistake, `InvalidArgumentError` where the queue has no throttle,
+   * `UnsupportedByStoreError`, `UnknownQueueError`.
+   */
+  async set(change: ThrottleChange | readonly ThrottleChange[]): Promise<void> {
+    const { rules } = throttleOf(this.#queue, parsed(changeSchema, change, `the throttle of queue '${this.#queue}'`))
+    await this.#ask((throttles) => throttles.set(this.#queue, rules))
+  }
+
+  /** Of the store as it is; a queue that it does not have yet is opened for it. */
+  async #ask<T>(ask: (throttles: Throttles) => Promise<T>): Promise<T> {
+    try {
+      return await ask(throttlesOf(await this.#look()))
+    } catch (error) {
+      if (!(error instanceof UnknownQueueError)) throw error
+      return ask(throttlesOf(await this.#connect()))
+    }
+  }
+
+  #groupOf(given: unknown): string | undefined {
+    if (given === undefined) return undefined
+    const group = groupNameOf(given)
+    if (group !== undefined) return group
+    throw new InvalidArgumentError(`a group must be ${groupForm} ('' for jobs without one); got ${shown(given)}.`)
+  }
+}
+
+function throttlesOf({ throttles, traits }: Store): Throttles {
+  if (throttles !== undefined) return throttles
+  throw new UnsupportedByStoreError(traits.name, 'throttles', 'Use a store with throttles, such as sqlite:.')
+}

@@ -1,0 +1,102 @@
+/** The options of a throttled queue, their check, and the queue that they describe. */
+
+import * as v from 'valibot'
+import type { Duration } from '../core/duration.js'
+import { ConfigError, InvalidArgumentError } from '../core/errors.js'
+import { isQueueName, queueNameForm } from '../core/ids.js'
+import { duration, exactly, parsed, whole } from '../core/option-check.js'
+import { type Queue, queueOf, queueOptionsSchema } from '../core/queue.js'
+import { shown } from '../core/shown.js'
+import { throttleOf } from '../core/throttle-options.js'
+
+/** Every handle of a queue, in whatever process, must give the same limit, or none: others are refused. */
+export interface ThrottledQueueOptions {
+  /** Most pops in any window of that length, wherever it begins; 1 … 1,000,000. Default: the queue has its throttle already. */
+  readonly limit?: number
+  /** Given together with `limit`. A number is milliseconds: ten seconds are `'10s'` or `10_000`. */
+  readonly window?: Duration
+  /** Whether pops are evenly spaced, one in each `window / limit`. Default false; with a limit of 1 it means nothing. */
+  readonly moderate?: boolean
+  /** With `moderate`: a tempo that fell behind while there were items may catch up. Default false. */
+  readonly elastic?: boolean
+  /** With `elastic`: it catches up as long as more than so many pops of the window are unused; less than `limit`. Default 0. */
+  readonly elasticBuffer?: number
+  /** Queues that name the same scope share one limit. Default: the name of the queue. */
+  readonly scope?: string
+  /**
+   * `'priority'`: the highest first, equal ones in the order of their pushes. `'fifo'` and `'lifo'`: the oldest or the newest
+   * first; items have no priority. Default `'priority'`, or, of a queue that the mill declares, as it is declared.
+   */
+  readonly order?: 'priority' | 'fifo' | 'lifo'
+}
+
+const schema = v.pipe(
+  exactly({
+    limit: v.optional(whole(1, 1_000_000)),
+    window: v.optional(duration(1)),
+    moderate: v.optional(v.boolean(), false),
+    elastic: v.optional(v.boolean(), false),
+    elasticBuffer: v.optional(whole(0)),
+    scope: v.optional(v.custom<string>(isQueueName, `must be ${queueNameForm}`)),
+    order: v.optional(v.picklist(['priority', 'fifo', 'lifo'])),
+  }),
+  v.check(
+    ({ limit, window }) => (limit === undefined) === (window === undefined),
+    'must have `limit` and `window`, or neither',
+  ),
+  v.check(
+    ({ limit, moderate, elastic, elasticBuffer, scope }) =>
+      limit !== undefined || !(moderate || elastic || elasticBuffer !== undefined || scope !== undefined),
+    'must have `limit` and `window` where anything else is said of the throttle',
+  ),
+  v.check(
+    ({ moderate, elastic }) => moderate || !elastic,
+    '`elastic` needs `moderate: true`: only an even tempo can fall behind',
+  ),
+  v.check(
+    ({ elastic, elasticBuffer }) => elastic || elasticBuffer === undefined,
+    '`elasticBuffer` needs `elastic: true`',
+  ),
+  v.check(
+    ({ limit = 1, elasticBuffer = 0 }) => elasticBuffer < limit,
+    '`elasticBuffer` must be less than `limit`, or there is nothing to catch up with',
+  ),
+)
+
+/** A queue whose jobs are items, and whether items have priorities. */
+export interface ItemQueue {
+  readonly queue: Queue
+  readonly hasPriorities: boolean
+}
+
+/**
+ * The queue that the options describe: as it is declared, with their throttle and order in place of its own.
+ * Throws `ConfigError`, or `InvalidArgumentError` for a name that is none.
+ */
+export function itemQueueOf(name: string, options: ThrottledQueueOptions, declared: Queue | undefined): ItemQueue {
+  if (!isQueueName(name))
+    throw new InvalidArgumentError(`the name of a throttled queue must be ${queueNameForm}; got ${shown(name)}.`)
+  const what = `throttled queue '${name}'`
+  const { limit, window, moderate, elastic, elasticBuffer = 0, scope, order } = parsed(schema, options, what)
+  const base = declared ?? queueOf(name, parsed(queueOptionsSchema, {}, what))
+  if (base.ordered)
+    throw new ConfigError(what, [
+      { path: '(name)', message: 'is an ordered queue, whose payloads merge: give the throttled queue another name' },
+    ])
+  const throttle =
+    limit === undefined || window === undefined
+      ? base.throttle
+      : throttleOf(name, {
+          limit,
+          window,
+          moderate,
+          elastic: elastic ? { buffer: elasticBuffer } : undefined,
+          scope,
+        })
+  const queue = {
+    ...base,
+    throttle,
+    order: order === undefined ? base.order : order === 'lifo' ? 'lifo' : 'fifo',
+  } as const
+  return { queue, hasPriorities: order === undefined || order === 'priority' }
+}

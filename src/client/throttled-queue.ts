@@ -1,0 +1,149 @@
+/** A throttled queue: items that are pushed at any pace and popped at a limited one, by any number of processes. */
+
+import { ClosedError, InvalidArgumentError } from '../core/errors.js'
+import { Registry } from '../core/registry.js'
+import { shown } from '../core/shown.js'
+import { defineTask } from '../core/task.js'
+import type { Store, StoredQueue } from '../stores/store.js'
+import { Client, type ClientParts } from './client.js'
+import { type Popped, Pops, type PopsParts } from './pops.js'
+import { recordsOf } from './records-facet.js'
+import { Sender } from './sender.js'
+import { total } from './step-loop.js'
+import type { ItemQueue } from './throttled-queue-options.js'
+
+export interface ThrottledQueueParts
+  extends Omit<ClientParts, 'sender'>,
+    Omit<PopsParts, 'queue' | 'worker' | 'connect'> {
+  readonly newId: () => string
+  /** Opens the queue, and answers how it is stored. */
+  readonly open: (queue: ItemQueue['queue']) => Promise<{ readonly store: Store; readonly stored: StoredQueue }>
+}
+
+/** The task of items, as records show it. */
+const itemTask = 'item'
+
+/**
+ * Made by `mill.throttledQueue(name, options)`. It opens the queue at its first call: any of its methods throws
+ * `ThrottleConflictError` where the queue is stored with another throttle than the one given, `ConfigConflictError` for
+ * another order, `UnsupportedByStoreError` for a store without throttles, `InvalidArgumentError` where neither it nor the
+ * options have a throttle or it counts by group, and `ClosedError` once the mill is closed.
+ */
+export class ThrottledQueue<Item = unknown> {
+  readonly name: string
+  readonly #parts: ThrottledQueueParts
+  readonly #item: ItemQueue
+  readonly #task
+  readonly #client: Client
+  readonly #pops: Pops
+  #store: Promise<Store> | undefined
+  #closed = false
+
+  constructor(item: ItemQueue, parts: ThrottledQueueParts) {
+    this.name = item.queue.name
+    this.#item = item
+    this.#parts = parts
+    // It is never run: no lease is too short for it.
+    this.#task = defineTask({ name: itemTask, queue: this.name, timeLimit: 1 })
+    const registry = new Registry([this.#task], [item.queue])
+    this.#client = new Client({
+      ...parts,
+      rules: async () => ({ ...(await parts.rules()), registry }),
+      sender: new Sender(this.#connect),
+    })
+    this.#pops = new Pops({ ...parts, queue: this.name, worker: `pop-${parts.newId()}`, connect: this.#connect })
+  }
+
+  /**
+   * Puts an item into the queue; never limited. Any value that the mill's codec holds is one, and two equal items are two.
+   * `priority`: −32,768 … 32,767, the highest is popped first. Default 0. Resolves when the item is stored.
+   * Throws `InvalidArgumentError` for a priority in a queue of order `'fifo'` or `'lifo'`, and what `mill.enqueue()` throws.
+   */
+  async push(item: Item, priority = 0): Promise<void> {
+    this.#refuseClosed()
+    if (priority !== 0 && !this.#item.hasPriorities)
+      throw new InvalidArgumentError(
+        `items of the throttled queue '${this.name}' have no priority; got ${shown(priority)}. Leave it out, or leave \`order\` out or set it to 'priority'.`,
+      )
+    await this.#client.enqueue(this.#task, item, { priority })
+  }
+
+  /**
+   * Takes the next item; null where none may be had now. `tryPop()` tells why, and tells an item that is null from none.
+   *
+   * **At most once: the item is gone from the store when this answers, and nobody else will ever have it, even if the
+   * caller dies in the next moment.** Where an item must not be lost, define a task and let a worker run it: it is at least
+   * once there, at the same pace. An item whose taker dies before this has answered is back after 10 s, and in the
+   * morgue when that happened to it `maxCrashes` times.
+   *
+   * Never waits for an item. An empty queue costs no start; what has been denied is not asked of the store again before its
+   * time, but at least once a second. Throws `StoreUnavailableError`: an item that was on its way is back after 10 s or, where
+   * the store took its end and could not answer, gone.
+   */
+  async pop(): Promise<Item | null> {
+    const popped = await this.tryPop()
+    return popped.wait === undefined ? popped.item : null
+  }
+
+  /**
+   * As `pop()`, and tells why there is no item: `'empty'`; `'throttled'`, the limit denies it; `'scheduled'`, what there is is
+   * not due; `'full'`, the queue's `maxRunning` is reached; `'paused'`. `forMs`: after how many ms something changes by itself.
+   */
+  async tryPop(): Promise<Popped<Item>> {
+    this.#refuseClosed()
+    return (await this.#pops.next()) as Popped<Item>
+  }
+
+  /** How many items wait, whether they may be popped now or not. */
+  async length(): Promise<number> {
+    const { depths } = await (await this.#connect()).depth([this.name])
+    const { fresh, retries } = depths[0]!
+    return fresh + retries
+  }
+
+  /**
+   * Removes every item. Resolves with how many. What has been popped still counts until its window has passed: a limit that
+   * protects somebody else must not be lifted by emptying a queue.
+   */
+  async clear(): Promise<number> {
+    const records = recordsOf(await this.#connect())
+    const cleared = await total(() => records.clear(this.name))
+    this.#pops.forget()
+    return cleared
+  }
+
+  /** Refuses pushes and pops from now on, and resolves when no pop is under way. `mill.close()` does it. */
+  async close(): Promise<void> {
+    this.#closed = true
+    await this.#pops.idle()
+  }
+
+  /** The store with this queue open. A failed opening is tried again at the next call. */
+  readonly #connect = (): Promise<Store> => {
+    if (this.#store === undefined) {
+      this.#store = this.#open()
+      this.#store.catch(() => {
+        this.#store = undefined
+      })
+    }
+    return this.#store
+  }
+
+  async #open(): Promise<Store> {
+    const { store, stored } = await this.#parts.open(this.#item.queue)
+    if (stored.throttle === undefined)
+      throw new InvalidArgumentError(
+        `queue '${this.name}' has no throttle; give mill.throttledQueue('${this.name}', …) a \`limit\` and a \`window\`.`,
+      )
+    // Its items would wait apart by group, and be denied apart, of which a pop could tell nothing.
+    if (stored.throttle.by === 'group')
+      throw new InvalidArgumentError(
+        `queue '${this.name}' is limited by group, and a throttled queue has no groups: let a worker run its jobs, or give each group a throttled queue of its own.`,
+      )
+    return store
+  }
+
+  #refuseClosed(): void {
+    if (this.#closed) throw new ClosedError(`throttled queue '${this.name}'`)
+  }
+}

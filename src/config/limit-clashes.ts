@@ -1,0 +1,36 @@
+/** The clashes of limits: what of the throttles and bounds of declared queues does not go together. */
+
+import type { ConfigIssue } from '../core/errors.js'
+import type { Queue } from '../core/queue.js'
+import { sameRules, type Throttle, throttleText } from '../core/throttle.js'
+
+export function limitClashes(queues: readonly Queue[]): ConfigIssue[] {
+  return [...queues.flatMap(spreadGroups), ...unlikeScopes(queues)]
+}
+
+/** What runs of a group is counted in one place. */
+function spreadGroups({ name, maxRunning, shards, ordered }: Queue): ConfigIssue[] {
+  if (typeof maxRunning !== 'object' || shards === 1) return []
+  const many = ordered
+    ? `its ${shards} shards (5 where an ordered queue leaves \`shards\` out)`
+    : `its ${shards} shards`
+  const message = `cannot be \`{ perGroup }\` over ${many}: set \`shards: 1\`, or give a number for all groups together`
+  return [{ path: `queues.${name}.maxRunning`, message }]
+}
+
+/** Each queue beside the first of its scope. */
+function unlikeScopes(queues: readonly Queue[]): ConfigIssue[] {
+  const firsts = new Map<string, { readonly queue: string; readonly throttle: Throttle }>()
+  return queues.flatMap(({ name, throttle }) => {
+    if (throttle === undefined) return []
+    const first = firsts.get(throttle.scope)
+    if (first === undefined) firsts.set(throttle.scope, { queue: name, throttle })
+    if (first === undefined || isSame(first.throttle, throttle)) return []
+    const message = `must be the same as that of queue '${first.queue}', as the two share the scope '${throttle.scope}': ${throttleText(first.queue, first.throttle)}; got ${throttleText(name, throttle)}`
+    return [{ path: `queues.${name}.throttle`, message }]
+  })
+}
+
+function isSame(a: Throttle, b: Throttle): boolean {
+  return a.by === b.by && sameRules(a.rules, b.rules)
+}

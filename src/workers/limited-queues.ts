@@ -1,0 +1,32 @@
+/**
+ * The limited queues of a worker: those of which claims may be denied jobs that are ready. By what is stored, which also
+ * holds where this mill declares nothing of it.
+ */
+
+import type { StoredQueue } from '../stores/store.js'
+
+export class LimitedQueues {
+  readonly #stored: ReadonlyMap<string, StoredQueue>
+
+  constructor(stored: readonly StoredQueue[]) {
+    this.#stored = new Map(stored.map((queue) => [queue.name, queue]))
+  }
+
+  /** Whether what is claimed is to start at once: it counts as started, or as running, from then on. */
+  isLimited(queue: string): boolean {
+    const stored = this.#stored.get(queue)
+    return stored?.throttle !== undefined || stored?.maxRunning !== undefined
+  }
+
+  isThrottled(queue: string): boolean {
+    return this.#stored.get(queue)?.throttle !== undefined
+  }
+
+  /** Whether a denial for this reason is one for all groups and shards of the queue. */
+  isWhole(queue: string, reason: 'throttled' | 'full'): boolean {
+    const stored = this.#stored.get(queue)
+    if (reason === 'throttled') return stored?.throttle?.by === 'queue'
+    // A shard that is exclusive is full of its own batch.
+    return typeof stored?.maxRunning === 'number' && stored.exclusive === 'id'
+  }
+}

@@ -1,0 +1,121 @@
+/** The administration of a throttle: what it has counted, and other rules for it. */
+import { ConfigError, defineTask, InvalidArgumentError, type QueueOptions, UnsupportedByStoreError } from 'millrace'
+import { describe, expect, it } from 'vitest'
+import { MemoryStore } from '#src/stores/memory/memory-store.js'
+import { ManualClock } from '#src/testing/manual-clock.js'
+import { testMillOn } from '../test-mill.js'
+
+const task = defineTask({ name: 't', queue: 'q' })
+
+/** A mill on a store whose clock stands; `take` claims as many as it is given of the queue `q`. */
+function scene(options: QueueOptions, others: Record<string, QueueOptions> = {}) {
+  const clock = new ManualClock(1_000_000)
+  const store = new MemoryStore(clock)
+  const mill = testMillOn(store, { tasks: [task], queues: { q: options, ...others } })
+  const take = async (limit = 1) =>
+    (await store.claim([{ queue: 'q', limit }], { worker: 'w', leaseMs: 60_000 })).claims.length
+  return { clock, store, mill, take, throttle: mill.queue('q').throttle }
+}
+
+describe('a throttle', () => {
+  it('tells its rules, its queues, its starts in each window, and when the next may be', async () => {
+    const options: QueueOptions = {
+      throttle: [
+        { limit: 2, window: '1s', scope: 's' },
+        { limit: 5, window: '1h', scope: 's', moderate: true, elastic: { buffer: 1 } },
+      ],
+    }
+    const { clock, mill, take, throttle } = scene(options, { z: options })
+    await mill.enqueueMany(task, [1, 2, 3])
+    expect(await take()).toBe(1)
+    clock.advance(1_500)
+
+    expect(await throttle.get()).toEqual({
+      scope: 's',
+      by: 'queue',
+      rules: [
+        { limit: 2, windowMs: 1_000, moderate: false },
+        { limit: 5, windowMs: 3_600_000, moderate: true, elasticBuffer: 1 },
+      ],
+      queues: ['q', 'z'],
+      hits: [0, 1],
+      forMs: 720_000 - 1_500,
+      quietForMs: 0,
+    })
+    expect(await mill.queue('z').throttle.get()).toMatchObject({ hits: [0, 1] })
+  })
+
+  it('by group tells of the group that is asked for, be it a number, or how many groups there are', async () => {
+    const { mill, take, throttle } = scene({ throttle: { limit: 1, window: '1s', by: 'group' } })
+    await mill.enqueueMany(task, [1, 2], (group) => ({ group: group as number }))
+    expect(await take(2)).toBe(2)
+
+    expect(await throttle.get(1)).toMatchObject({ by: 'group', hits: [1], forMs: 1_001 })
+    expect(await throttle.get('2')).toMatchObject({ hits: [1] })
+    expect(await throttle.get('')).toMatchObject({ hits: [0], forMs: 0 })
+    expect(await throttle.get()).toMatchObject({ hits: [0], groups: 2 })
+  })
+
+  it('is undefined where the queue has none', async () => {
+    expect(await scene({}).throttle.get()).toBeUndefined()
+  })
+
+  it('is given other rules, by which what waits may start at once; starts so far count on', async () => {
+    const { mill, take, throttle } = scene({ throttle: { limit: 1, window: '1h' } })
+    await mill.enqueueMany(task, [1, 2, 3, 4])
+    expect([await take(4), await take(4)]).toEqual([1, 0])
+    await throttle.set({ limit: 3, window: '30m' })
+
+    expect(await take(4)).toBe(2)
+    expect(await throttle.get()).toMatchObject({
+      rules: [{ limit: 3, windowMs: 1_800_000, moderate: false }],
+      hits: [3],
+    })
+    await throttle.set([
+      { limit: 10, window: '1s' },
+      { limit: 20, window: '1m', moderate: true },
+    ])
+    expect((await throttle.get())!.rules.map(({ limit }) => limit)).toEqual([10, 20])
+  })
+})
+
+describe('what is refused', () => {
+  const limited: QueueOptions = { throttle: { limit: 1, window: '1h' } }
+
+  it.each([
+    ['has no window', { limit: 1 }, /^the throttle of queue 'q' is not valid:\n {2}window: is missing/],
+    ['starts nothing', { limit: 0, window: '1s' }, /limit: must be a whole number from 1 to 1000000; got 0/],
+    ['is no list of any', [], /must name at least one window/],
+    ['names what it counts by', { limit: 1, window: '1s', by: 'queue' }, /must not name `by` or `scope`/],
+    ['names a scope', [{ limit: 1, window: '1s', scope: 'q' }], /must not name `by` or `scope`: they are fixed/],
+    ['is none', 5, /must be Object; got 5/],
+  ])('to set is a rule that %s, and nothing is changed', async (_, change, message) => {
+    const { throttle } = scene(limited)
+    const refused = await throttle.set(change as never).catch((error: unknown) => error)
+
+    expect(refused).toBeInstanceOf(ConfigError)
+    expect((refused as Error).message).toMatch(message)
+    expect(await throttle.get()).toMatchObject({ rules: [{ limit: 1, windowMs: 3_600_000 }] })
+  })
+
+  it('is to set rules where there is no throttle', async () => {
+    await expect(scene({}).throttle.set({ limit: 1, window: '1s' })).rejects.toThrow(InvalidArgumentError)
+  })
+
+  it('is to ask for a group that can be none', async () => {
+    const { throttle } = scene(limited)
+
+    await expect(throttle.get('a\0b')).rejects.toThrow(/a group must be at most 256 bytes/)
+    await expect(throttle.get({} as never)).rejects.toThrow(InvalidArgumentError)
+  })
+
+  it('is all of it on a store without throttles, with the remedy', async () => {
+    const store = Object.defineProperty(new MemoryStore(), 'throttles', { value: undefined })
+    const { throttle } = testMillOn(store, { tasks: [task] }).queue('q')
+
+    for (const asked of [throttle.get(), throttle.set({ limit: 1, window: '1s' })]) {
+      await expect(asked).rejects.toThrow(UnsupportedByStoreError)
+      await expect(asked).rejects.toThrow('the memory store cannot do this: throttles.')
+    }
+  })
+})

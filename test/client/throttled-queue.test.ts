@@ -1,0 +1,314 @@
+import { defineTask, type Mill, StoreUnavailableError } from 'millrace'
+import { ManualClock } from 'millrace/testing'
+import { describe, expect, it } from 'vitest'
+import { seededRandom } from '../seeded-random.js'
+import { testMill, testMillOn } from '../test-mill.js'
+import { popped, pushed, tenPerTen, throttledScene } from './throttled-scene.js'
+
+describe('a throttled queue', () => {
+  it("does what the original's documentation shows: the higher priority first", async () => {
+    const { mill } = throttledScene()
+    const queue = mill.throttledQueue('my_key', { limit: 5, window: '10s' })
+    await queue.push('item', 5)
+    await queue.push('item2', 10)
+
+    expect([await queue.pop(), await queue.pop(), await queue.pop()]).toEqual(['item2', 'item', null])
+  })
+
+  it('gives ten of twenty items at once, the others as soon as ten seconds are over', async () => {
+    const { mill, clock } = throttledScene()
+    const queue = mill.throttledQueue<string>('testqueue', tenPerTen)
+    await pushed(queue, 20)
+    const names = (from: number) => Array.from({ length: 10 }, (_, i) => `item-${from - i}`)
+
+    expect(await popped(queue)).toEqual(names(19))
+    expect(await queue.tryPop()).toMatchObject({ wait: 'throttled' })
+    clock.advance(10_000)
+    // A window is closed: what starts at its very end counts with what started at its beginning.
+    expect(await queue.tryPop()).toEqual({ wait: 'throttled', forMs: 1 })
+    clock.advance(1)
+    expect(await popped(queue)).toEqual(names(9))
+  })
+
+  it('gives two processes together what it gives one, and nobody what another has', async () => {
+    const { mill, store, clock } = throttledScene()
+    const ours = mill.throttledQueue<string>('testqueue', tenPerTen)
+    // Its clock is half a minute ahead: clocks of clients decide nothing.
+    const skewed = new ManualClock(clock.now() + 30_000)
+    skewed.advance(30_000)
+    const theirs = testMillOn(store, {}, skewed).throttledQueue<string>('testqueue', tenPerTen)
+    await pushed(ours, 20)
+    const turns: string[][] = []
+    for (let seconds = 0; seconds <= 10; seconds += 5) {
+      const both = await Promise.all(Array.from({ length: 8 }, (_, i) => (i % 2 === 0 ? ours : theirs).pop()))
+      turns.push(both.filter((item) => item !== null))
+      const more = await Promise.all([popped(ours), popped(theirs)])
+      turns.at(-1)!.push(...more.flat())
+      clock.advance(5_001)
+      skewed.advance(5_001)
+    }
+
+    expect(turns.map((items) => items.length)).toEqual([10, 0, 10])
+    expect(new Set(turns.flat()).size).toBe(20)
+  })
+
+  it('spaces moderated pops evenly, and one pop per window needs no moderation', async () => {
+    const { mill, clock } = throttledScene()
+    const even = mill.throttledQueue<string>('even', { limit: 15, window: '30s', moderate: true })
+    const single = mill.throttledQueue<string>('single', { limit: 1, window: 1_999, moderate: true, elastic: true })
+    await Promise.all([pushed(even, 20), pushed(single, 3)])
+    const given: string[] = []
+    for (let ms = 0; ms < 6_000; ms += 500) {
+      if ((await even.pop()) !== null) given.push(`even ${ms}`)
+      if ((await single.pop()) !== null) given.push(`single ${ms}`)
+      clock.advance(500)
+    }
+
+    expect(given).toEqual(['even 0', 'single 0', 'even 2000', 'single 2000', 'even 4000', 'single 4000'])
+  })
+
+  it('keeps up, elastic, with a caller that is late by up to three times the spacing, and never exceeds the limit', async () => {
+    const { mill, clock } = throttledScene()
+    const queue = mill.throttledQueue('sites', { limit: 60, window: '60s', moderate: true, elastic: true })
+    await Promise.all(Array.from({ length: 700 }, (_, i) => queue.push(i)))
+    const random = seededRandom(7)
+    const startedAt = clock.mono()
+    const starts: number[] = []
+    while (clock.mono() - startedAt < 600_000) {
+      // The original's example: it sleeps whether it was given something or not.
+      while ((await queue.pop()) !== null) starts.push(clock.mono())
+      clock.advance(Math.floor(random() * 3_000))
+    }
+
+    // It catches up once `limit` items were given.
+    const possible = Math.floor((600_000 - starts[59]!) / 1_000)
+    expect(starts.length - 60).toBeGreaterThanOrEqual(0.99 * possible)
+    expect(starts.filter((at, i) => (starts[i + 60] ?? Number.POSITIVE_INFINITY) - at <= 60_000)).toEqual([])
+  })
+
+  it('tells empty, throttled, scheduled, paused and full apart', async () => {
+    const task = defineTask({ name: 'crawl', queue: 'sites' })
+    const throttle = { limit: 1, window: '1s' }
+    const { mill, clock, claim } = throttledScene({ tasks: [task], queues: { sites: { throttle, maxRunning: 1 } } })
+    const queue = mill.throttledQueue('sites')
+
+    expect(await queue.tryPop()).toEqual({ wait: 'empty' })
+    await mill.enqueue(task, 'later', { delay: '5s' })
+    expect(await queue.tryPop()).toEqual({ wait: 'scheduled', forMs: 5_000 })
+    for (const item of ['first', 'second', 'third']) await queue.push(item)
+    expect(await queue.tryPop()).toEqual({ item: 'first' })
+    expect(await queue.tryPop()).toEqual({ wait: 'throttled', forMs: 1_001 })
+    clock.advance(1_001)
+    await mill.queue('sites').pause()
+    expect(await queue.tryPop()).toEqual({ wait: 'paused' })
+    await mill.queue('sites').resume()
+    await claim([{ queue: 'sites', limit: 1 }], { worker: 'another', leaseMs: 3_000 })
+    clock.advance(1_001)
+    expect(await queue.tryPop()).toMatchObject({ wait: 'full' })
+  })
+
+  it('gives what was enqueued for a task too: one per id, its input as the item', async () => {
+    const task = defineTask({ name: 'crawl', queue: 'sites' })
+    const { mill } = throttledScene({ tasks: [task] })
+    const queue = mill.throttledQueue('sites', { limit: 10, window: '1s' })
+    for (const url of ['/a', '/b', '/a']) await mill.enqueue(task, url, { id: url })
+
+    expect(await popped(queue)).toEqual(['/a', '/b'])
+  })
+
+  it('spends nothing on an empty queue: what is pushed after a window of polling is given at once', async () => {
+    const { mill, clock } = throttledScene()
+    const queue = mill.throttledQueue<string>('sites', { limit: 10, window: '10s', moderate: true })
+    for (let ms = 0; ms < 10_000; ms += 100) {
+      expect(await queue.tryPop()).toEqual({ wait: 'empty' })
+      clock.advance(100)
+    }
+    await queue.push('item')
+
+    expect(await queue.pop()).toBe('item')
+  })
+
+  it('never limits pushes, and counts every item; cleared it is empty, and what was popped still counts', async () => {
+    const { mill, clock } = throttledScene()
+    const queue = mill.throttledQueue<string>('sites', { limit: 2, window: '10s' })
+    await pushed(queue, 50)
+    expect(await queue.length()).toBe(50)
+    await popped(queue)
+    expect(await queue.length()).toBe(48)
+
+    expect(await queue.clear()).toBe(48)
+    expect(await queue.length()).toBe(0)
+    expect(await queue.tryPop()).toEqual({ wait: 'empty' })
+    await queue.push('next')
+    expect(await queue.tryPop()).toEqual({ wait: 'throttled', forMs: 10_001 })
+    clock.advance(10_001)
+    expect(await queue.pop()).toBe('next')
+  })
+
+  it('gives equal priorities in the order of their pushes, and equal items twice', async () => {
+    const { mill } = throttledScene()
+    const queue = mill.throttledQueue<string>('sites', { limit: 100, window: '1s' })
+    for (const [item, priority] of [['z'], ['a'], ['top', 1], ['a'], ['low', -1]] as const)
+      await queue.push(item, priority)
+
+    expect(await popped(queue)).toEqual(['top', 'z', 'a', 'a', 'low'])
+  })
+
+  it.each([
+    ['fifo', ['first', 'second', 'third']],
+    ['lifo', ['third', 'second', 'first']],
+  ] as const)('gives items in order %s, which then have no priority', async (order, expected) => {
+    const { mill } = throttledScene()
+    const queue = mill.throttledQueue<string>(order, { limit: 100, window: '1s', order })
+    for (const item of ['first', 'second', 'third']) await queue.push(item)
+
+    expect(await popped(queue)).toEqual(expected)
+    await expect(queue.push('urgent', 5)).rejects.toThrow(
+      `items of the throttled queue '${order}' have no priority; got 5. Leave it out, or leave \`order\` out or set it to 'priority'.`,
+    )
+    expect(await queue.length()).toBe(0)
+  })
+
+  it('holds whatever the codec does; a null is told from none by tryPop', async () => {
+    const { mill } = throttledScene()
+    const queue = mill.throttledQueue('sites', { limit: 100, window: '1s' })
+    const items = [{ at: new Date(0), tags: new Set(['a']) }, '', 0, undefined, null]
+    for (const item of items) await queue.push(item)
+
+    for (const item of items) expect(await queue.tryPop()).toEqual({ item })
+    expect(await queue.tryPop()).toEqual({ wait: 'empty' })
+  })
+
+  it('goes by other rules as soon as they are set: at twice the limit the spacing is half', async () => {
+    const { mill, store, clock } = throttledScene()
+    const queue = mill.throttledQueue<string>('sites', { limit: 10, window: '10s', moderate: true })
+    await pushed(queue, 20)
+    await queue.pop()
+    expect(await queue.tryPop()).toEqual({ wait: 'throttled', forMs: 1_000 })
+    await store.throttles.set('sites', [{ limit: 20, windowMs: 10_000, moderate: true }])
+    clock.advance(1_000)
+    const given: number[] = []
+    for (let ms = 0; ms < 2_000; ms += 250) {
+      if ((await queue.pop()) !== null) given.push(ms)
+      clock.advance(250)
+    }
+
+    expect(given).toEqual([0, 500, 1_000, 1_500])
+  })
+
+  it('shares one limit with the queues of its scope', async () => {
+    const { mill } = throttledScene()
+    const options = { limit: 3, window: '5s', scope: 'site.example' }
+    const [pages, images] = [
+      mill.throttledQueue<string>('pages', options),
+      mill.throttledQueue<string>('images', options),
+    ]
+    await pushed(pages, 2)
+    await pushed(images, 2)
+
+    expect([...(await popped(pages)), ...(await popped(images))]).toEqual(['item-1', 'item-0', 'item-1'])
+    expect(await images.tryPop()).toEqual({ wait: 'throttled', forMs: 5_001 })
+  })
+})
+
+describe('the handles of a throttled queue', () => {
+  it('must all have the same rules', async () => {
+    const { mill, store } = throttledScene()
+    await mill.throttledQueue('sites', tenPerTen).push('item')
+    const other = testMillOn(store)
+
+    for (const options of [
+      { limit: 11, window: '10s' },
+      { ...tenPerTen, moderate: true },
+      { ...tenPerTen, scope: 'a' },
+    ])
+      await expect(other.throttledQueue('sites', options).pop()).rejects.toMatchObject({ code: 'throttle-conflict' })
+    await expect(other.throttledQueue('sites', { ...tenPerTen, order: 'lifo' }).pop()).rejects.toMatchObject({
+      code: 'config-conflict',
+    })
+    expect(await other.throttledQueue('sites', tenPerTen).pop()).toBe('item')
+  })
+
+  it('go by the stored rules where they name none, and need some', async () => {
+    const { mill, store } = throttledScene()
+    await mill.throttledQueue('sites', { limit: 1, window: '10s' }).push('item')
+    const queue = testMillOn(store).throttledQueue('sites')
+
+    expect(await queue.pop()).toBe('item')
+    await queue.push('next')
+    expect(await queue.tryPop()).toEqual({ wait: 'throttled', forMs: 10_001 })
+    await expect(mill.throttledQueue('unlimited').push('item')).rejects.toThrow(
+      "queue 'unlimited' has no throttle; give mill.throttledQueue('unlimited', …) a `limit` and a `window`.",
+    )
+  })
+
+  it.each<[Parameters<Mill['throttledQueue']>[1], string]>([
+    [{ limit: 10 }, 'must have `limit` and `window`, or neither'],
+    [{ moderate: true }, 'must have `limit` and `window` where anything else is said of the throttle'],
+    [{ ...tenPerTen, elastic: true }, '`elastic` needs `moderate: true`: only an even tempo can fall behind'],
+    [{ ...tenPerTen, moderate: true, elasticBuffer: 2 }, '`elasticBuffer` needs `elastic: true`'],
+    [
+      { ...tenPerTen, moderate: true, elastic: true, elasticBuffer: 10 },
+      '`elasticBuffer` must be less than `limit`, or there is nothing to catch up with',
+    ],
+    [{ limit: 0, window: '10s' }, 'limit: must be a whole number from 1 to 1000000; got 0'],
+    [{ limit: 1, window: '10 parsecs' }, 'window: must be '],
+    [{ ...tenPerTen, windowName: 'a' } as object, 'windowName: is not an option; check its spelling'],
+  ])('refuse options that mean nothing: %j', (options, message) => {
+    expect(() => testMill().throttledQueue('sites', options)).toThrow(message)
+  })
+
+  it('refuse a name that is none, ordered queues and limits by group', async () => {
+    const throttle = { limit: 1, window: '1s', by: 'group' } as const
+    const mill = testMill({ queues: { orders: { ordered: true }, hosts: { throttle } } })
+
+    expect(() => mill.throttledQueue('a b', tenPerTen)).toThrow('the name of a throttled queue must be')
+    expect(() => mill.throttledQueue('orders', tenPerTen)).toThrow('is an ordered queue, whose payloads merge')
+    await expect(mill.throttledQueue('hosts').pop()).rejects.toThrow("queue 'hosts' is limited by group")
+  })
+
+  it('end with the mill, which waits for what has been taken', async () => {
+    const { mill, store, settle } = throttledScene()
+    const queue = mill.throttledQueue<string>('sites', tenPerTen)
+    await queue.push('item')
+    let settling: () => void
+    const hasBegun = new Promise<void>((resolve) => {
+      settling = resolve
+    })
+    let goOn: () => void
+    const mayEnd = new Promise<void>((resolve) => {
+      goOn = resolve
+    })
+    store.settle = async (items) => {
+      settling()
+      await mayEnd
+      return settle(items)
+    }
+    const item = queue.pop()
+    await hasBegun
+    let isClosed = false
+    const closed = mill.close().then(() => {
+      isClosed = true
+    })
+    for (let turns = 0; turns < 10; turns += 1) await new Promise((resolve) => setImmediate(resolve))
+    expect(isClosed).toBe(false)
+    goOn!()
+
+    expect(await item).toBe('item')
+    await closed
+    for (const call of [() => queue.pop(), () => queue.push('more')])
+      await expect(call()).rejects.toMatchObject({ code: 'closed' })
+  })
+
+  it('report an outage, and go on after it', async () => {
+    const { mill, store, claim } = throttledScene()
+    const queue = mill.throttledQueue<string>('sites', tenPerTen)
+    await queue.push('item')
+    store.claim = () => Promise.reject(new StoreUnavailableError('nobody answers'))
+    const both = await Promise.allSettled([queue.pop(), queue.pop()])
+    store.claim = claim
+
+    expect(both.map(({ status }) => status)).toEqual(['rejected', 'rejected'])
+    expect(await queue.pop()).toBe('item')
+  })
+})

@@ -1,0 +1,40 @@
+import { type Claim, jsonCodec } from 'millrace'
+import { expect, it } from 'vitest'
+import { settlementOf } from '#src/runtime/settlement.js'
+
+const claim: Claim = {
+  queue: 'q',
+  id: 'a',
+  task: 't',
+  payload: '1',
+  priority: 0,
+  attempt: 1,
+  crashes: 0,
+  fence: 7,
+  createdAt: 0,
+  runAt: 0,
+}
+
+function settled(of: Partial<Claim>, holdMs: number, canHold = true) {
+  const rules = {
+    codec: jsonCodec,
+    formatError: String,
+    maxResultBytes: 1,
+    maxDelayMs: 60_000,
+    canHold,
+    resultDropped: () => {},
+  }
+  return settlementOf({ ...claim, ...of }, { kind: 'release', delayMs: 0, reason: 'throttled', holdMs }, {}, rules)
+}
+
+const released = { queue: 'q', id: 'a', fence: 7, kind: 'release' }
+
+it('of a job that asks for a pause holds its group, or, where it has none, its queue, no longer than the store can', () => {
+  expect(settled({ group: 'g' }, 5_000)).toEqual({ ...released, delayMs: 0, hold: { of: 'group', forMs: 5_000 } })
+  expect(settled({}, 5_000)).toEqual({ ...released, delayMs: 0, hold: { of: 'queue', forMs: 5_000 } })
+  expect(settled({}, 90_000)).toEqual({ ...released, delayMs: 0, hold: { of: 'queue', forMs: 60_000 } })
+})
+
+it('of such a job has it wait alone in a store that holds nothing: it would be run again at once', () => {
+  expect(settled({ group: 'g' }, 5_000, false)).toEqual({ ...released, delayMs: 5_000 })
+})
