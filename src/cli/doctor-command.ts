@@ -7,12 +7,13 @@ import type { Finding } from '../stores/store-health.js'
 import { printFindings } from './finding-list.js'
 import { type MillFlags, millCommand, withJson, withMill } from './mill-command.js'
 import { shardFindings } from './shard-findings.js'
+import { silentThrottles, throttleFindings } from './throttle-findings.js'
 
 export function addDoctor(program: Command): void {
   const command = millCommand(
     program,
     'doctor',
-    'Examine what the store runs on: version, settings, rights; and the shards of its queues',
+    'Examine what the store runs on: version, settings, rights; and the shards and throttles of its queues',
   ).addHelpText(
     'after',
     `
@@ -31,11 +32,20 @@ async function examined(mill: Mill): Promise<Finding[] | undefined> {
   const health = await mill.health()
   const findings = await health?.examine()
   try {
-    const shards = shardFindings(mill.queues, await mill.storedQueues())
-    return findings === undefined && shards.length === 0 ? undefined : [...(findings ?? []), ...shards]
+    const queues = await queueFindings(mill)
+    return findings === undefined && queues.length === 0 ? undefined : [...(findings ?? []), ...queues]
   } catch (error) {
     // Where the store has a health of its own, that has told what is wrong with it.
     if (findings === undefined) throw error
-    return [...findings, { level: 'warning', what: 'shards', text: `could not be read: ${messageOf(error)}` }]
+    return [...findings, { level: 'warning', what: 'queues', text: `could not be read: ${messageOf(error)}` }]
   }
+}
+
+/** What is to be said of its queues, on every store. */
+async function queueFindings(mill: Mill): Promise<Finding[]> {
+  const stored = await mill.storedQueues()
+  const conflicts = throttleFindings(mill.queues, stored)
+  // With one of them nothing could be asked.
+  const silent = conflicts.length > 0 ? [] : await silentThrottles(mill, stored)
+  return [...shardFindings(mill.queues, stored), ...conflicts, ...silent]
 }

@@ -23,6 +23,7 @@ export class OperationError extends Error {}
 const usageCodes = new Set([
   'config-invalid',
   'config-conflict',
+  'throttle-conflict',
   'job-invalid',
   'payload-too-large',
   'codec-failed',

@@ -10,6 +10,7 @@ import { addJobs } from './jobs-command.js'
 import { addMorgue } from './morgue-command.js'
 import { printable } from './printable.js'
 import { addQueues } from './queues-command.js'
+import { addSimulate } from './simulate-command.js'
 import { addStats } from './stats-command.js'
 import { addWork } from './work-command.js'
 
@@ -40,7 +41,8 @@ Environment:
 
 ${exitCodeHelp}`,
     )
-  for (const add of [addWork, addEnqueue, addStats, addJobs, addMorgue, addQueues, addDoctor, addFsck]) add(program)
+  for (const add of [addWork, addEnqueue, addStats, addJobs, addMorgue, addQueues, addDoctor, addFsck, addSimulate])
+    add(program)
   return program
 }
 

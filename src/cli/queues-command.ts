@@ -10,6 +10,7 @@ import { addMove, addReshard } from './queue-moves.js'
 import { differs } from './shard-findings.js'
 import { type Column, table } from './table.js'
 import type { Terminal } from './terminal.js'
+import { addThrottle } from './throttle-command.js'
 
 type Row = Pick<StoredQueue, 'kind' | 'order' | 'shards' | 'paused' | 'draining'> & {
   readonly queue: string
@@ -68,6 +69,7 @@ export function addQueues(program: Command): void {
       terminal.print({ queue: name, removed }, () => [`${name}: ${counted(removed, 'job')} removed.`])
     }),
   )
+  addThrottle(queues)
   addReshard(queues)
   addMove(queues)
 }

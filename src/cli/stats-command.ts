@@ -2,10 +2,12 @@
 
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Command } from 'commander'
+import type { ThrottleStatus } from '../client/throttle-admin.js'
 import type { Mill } from '../config/mill.js'
 import { formatDuration } from '../core/duration.js'
-import type { Depth } from '../stores/store.js'
+import type { Depth, StoredQueue } from '../stores/store.js'
 import { count, counted } from './figures.js'
+import { limitLines } from './limit-lines.js'
 import { type MillFlags, millCommand, withJson, withMill } from './mill-command.js'
 import { type Column, table } from './table.js'
 import type { Terminal } from './terminal.js'
@@ -29,8 +31,14 @@ const sums = [
 
 type Totals = Readonly<Record<(typeof sums)[number], number>>
 
+/** What bounds its claims, where something does. */
+interface Limits {
+  readonly throttle?: ThrottleStatus
+  readonly maxRunning?: StoredQueue['maxRunning']
+}
+
 /** `length`: all that wait. */
-type QueueStats = Depth & { readonly length: number }
+type QueueStats = Depth & Limits & { readonly length: number }
 
 export interface Stats {
   readonly at: string
@@ -49,6 +57,7 @@ export function addStats(program: Command): void {
       `
   fresh: waiting and never failed · retries: waiting after a failure · lag: age of the oldest job that is due
   length: fresh + retries · payloads: those of ordered jobs that wait, be it beside a running one
+  next: when the throttle lets the next job start · started: 7/10 in 1m · full 2/2: as many run as may
   failed: attempts that threw or timed out · crashed: jobs whose worker died with them in hand; each then runs alone as a suspect
 
 Examples:
@@ -66,7 +75,11 @@ Examples:
 
 async function show(mill: Mill, terminal: Terminal, shards: boolean): Promise<void> {
   const stats = await statsOf(mill)
-  terminal.redraw(stats, () => [...statsLines(stats, terminal), ...(shards ? shardLines(stats, terminal) : [])])
+  terminal.redraw(stats, () => [
+    ...statsLines(stats, terminal),
+    ...limitLines(stats.queues.filter(isLimited), terminal),
+    ...(shards ? shardLines(stats, terminal) : []),
+  ])
 }
 
 async function watch(mill: Mill, terminal: Terminal, shards: boolean): Promise<void> {
@@ -80,7 +93,12 @@ async function watch(mill: Mill, terminal: Terminal, shards: boolean): Promise<v
 
 async function statsOf(mill: Mill): Promise<Stats> {
   const [depths, workers] = await Promise.all([mill.depths(), mill.workers()])
-  const queues = depths.map((depth) => ({ ...depth, length: depth.fresh + depth.retries }))
+  const limits = await limitsOf(mill)
+  const queues = depths.map((depth) => ({
+    ...depth,
+    length: depth.fresh + depth.retries,
+    ...limits.get(depth.queue),
+  }))
   const sum = (numbers: readonly number[]) => numbers.reduce((total, n) => total + n, 0)
   return {
     at: new Date().toISOString(),
@@ -93,6 +111,24 @@ async function statsOf(mill: Mill): Promise<Stats> {
       running: sum(workers.map(({ running }) => running)),
     },
   }
+}
+
+/** Of the declared queues that have some. As they are stored: these hold, whatever is declared. */
+async function limitsOf(mill: Mill): Promise<ReadonlyMap<string, Limits>> {
+  const stored = (await mill.storedQueues()).filter(({ name }) => mill.queues.has(name))
+  const limited = stored.filter((queue) => isLimited(queue))
+  return new Map(
+    await Promise.all(
+      limited.map(async ({ name, throttle: has, maxRunning }): Promise<[string, Limits]> => {
+        const throttle = has && (await mill.queue(name).throttle.get())
+        return [name, { ...(throttle && { throttle }), ...(maxRunning !== undefined && { maxRunning }) }]
+      }),
+    ),
+  )
+}
+
+function isLimited({ throttle, maxRunning }: Pick<StoredQueue, 'maxRunning'> & { readonly throttle?: object }) {
+  return throttle !== undefined || maxRunning !== undefined
 }
 
 type Row = Totals & { readonly queue: string; readonly lagMs: number; readonly note: string }

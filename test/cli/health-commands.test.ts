@@ -51,7 +51,7 @@ describe('doctor and fsck', () => {
 
     expect(await run(['doctor'], { cwd: project({ ...files, 'store.js': broken }) })).toMatchObject({
       code: 0,
-      stdout: expect.stringMatching(/\nwarning {2}shards {7}could not be read: no right\n$/),
+      stdout: expect.stringMatching(/\nwarning {2}queues {7}could not be read: no right\n$/),
     })
   })
 

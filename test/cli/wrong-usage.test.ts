@@ -72,6 +72,15 @@ const mistakes: readonly (readonly [readonly string[], RegExp])[] = [
   [['queues', 'reshard', 'default', '0'], /Expected a whole number from 1 to 1,024/],
   [['queues', 'move', 'default'], /missing required argument 'new'/],
   [['queues', 'move', 'default', 'nope'], /queue 'nope' is not declared/],
+  [['queues', 'throttle'], /missing required argument 'queue'/],
+  [
+    ['queues', 'throttle', 'default', '--set', '3'],
+    /'3' is invalid\. Expected jobs\/time such as 3\/s, 300\/h or 10\/60s/,
+  ],
+  [['queues', 'throttle', 'default', '--elastic', '2'], /--elastic goes with --set/],
+  [['queues', 'throttle', 'nope'], /queue 'nope' is not declared/],
+  [['simulate', 'frobnicate'], /unknown command 'frobnicate'/],
+  [['simulate', 'throttle', '--window', '1s'], /required option '--limit <n>' not specified/],
   [['doctor', 'default'], /too many arguments for 'doctor'/],
   [['fsck', 'default'], /too many arguments for 'fsck'/],
 ]

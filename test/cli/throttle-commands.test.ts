@@ -1,0 +1,220 @@
+import { describe, expect, it } from 'vitest'
+import { run, runJson } from './command-process.js'
+import { throttledProject } from './throttled-project.js'
+
+const hour = 3_600_000
+const rules = [
+  { limit: 3, windowMs: hour, moderate: false },
+  { limit: 20, windowMs: 24 * hour, moderate: false },
+]
+const lines = (text: string) => text.trimEnd().split('\n')
+
+describe('millrace queues throttle', () => {
+  it('shows what has been counted in each window, who shares it and when the next may start', async () => {
+    const cwd = throttledProject()
+    const { code, stdout, stderr } = await run(['queues', 'throttle', 'mail'], { cwd })
+    expect({ code, stderr, lines: lines(stdout) }).toEqual({
+      code: 0,
+      stderr: '',
+      lines: [
+        'mail · scope api, shared with sms',
+        'limit  window  started',
+        '    3      1h        2',
+        '   20      1d        2',
+        'The next job may start now.',
+      ],
+    })
+    expect(await runJson(['queues', 'throttle', 'sms'], { cwd })).toEqual({
+      queue: 'sms',
+      scope: 'api',
+      by: 'queue',
+      rules,
+      queues: ['mail', 'sms'],
+      hits: [2, 2],
+      forMs: 0,
+      quietForMs: 0,
+    })
+  })
+
+  it('by group tells of how many, and of one that is named', async () => {
+    const cwd = throttledProject()
+    const all = await run(['queues', 'throttle', 'crawl'], { cwd })
+    expect(lines(all.stdout)).toEqual([
+      'crawl · by group',
+      'limit  window  spacing',
+      '   10      1m  one each 6s, elastic with a buffer of 2',
+      '2 groups counted; --group shows one of them.',
+    ])
+    const one = await run(['queues', 'throttle', 'crawl', '--group', 'a.example'], { cwd })
+    expect(lines(one.stdout)).toEqual([
+      'crawl · by group',
+      "group 'a.example'",
+      'limit  window  started  spacing',
+      '   10      1m        1  one each 6s, elastic with a buffer of 2',
+      expect.stringMatching(/^The next job may start in [56]s\.$/),
+    ])
+    expect(await runJson(['queues', 'throttle', 'crawl', '--group', 'new'], { cwd })).toMatchObject({
+      group: 'new',
+      hits: [0],
+      forMs: 0,
+      groups: 2,
+    })
+  })
+
+  it('sets other rules, for every queue of the scope, and says what was before', async () => {
+    const cwd = throttledProject()
+    const { code, stdout, stderr } = await run(['queues', 'throttle', 'mail', '--set', '3/s', '--set', '300/h'], {
+      cwd,
+    })
+    expect({ code, stderr, lines: lines(stdout) }).toEqual({
+      code: 0,
+      stderr: '',
+      lines: [
+        'mail: 3 in 1s and 300 in 1h; before: 3 in 1h and 20 in 1d.',
+        "It holds for sms too, by the scope 'api'.",
+        'Give the configuration the same rules: a mill with others is refused as throttle-conflict.',
+      ],
+    })
+    const args = ['queues', 'throttle', 'sms', '--set', '10/60s', '--moderate', '--elastic', '2']
+    expect(await runJson(args, { cwd })).toEqual({
+      queue: 'sms',
+      queues: ['mail', 'sms'],
+      before: rules,
+      after: [{ limit: 10, windowMs: 60_000, moderate: true, elasticBuffer: 2 }],
+    })
+  })
+
+  it('sets them also where the configuration has others than are stored, which nothing else can open', async () => {
+    const cwd = throttledProject()
+    const env = { DAILY: '30' }
+    const { code, stdout } = await run(['queues', 'throttle', 'mail', '--set', '3/1h,30/1d'], { cwd, env })
+    expect({ code, first: lines(stdout)[0] }).toEqual({
+      code: 0,
+      first: 'mail: 3 in 1h and 30 in 1d; before: 3 in 1h and 20 in 1d.',
+    })
+    const stats = await run(['stats'], { cwd, env })
+    expect(stats).toMatchObject({ code: 2, stdout: '', stderr: expect.stringContaining('--set') })
+  })
+
+  it('says of a queue that the store does not have that it is not stored yet', async () => {
+    const { code, stdout, stderr } = await run(['queues', 'throttle', 'plain'], {
+      cwd: throttledProject(),
+      env: { DAILY: '30' },
+    })
+    expect({ code, stdout }).toEqual({ code: 1, stdout: '' })
+    expect(stderr).toBe(
+      "millrace: queue 'plain' is not stored yet: it gets its throttle when a worker or a producer first uses it.\n",
+    )
+  })
+
+  it.each([
+    [['video'], 1, /queue 'video' has no throttle; give it one by `throttle` in the configuration/],
+    [['video', '--set', '3/s'], 2, /queue 'video' has no throttle/],
+    [['nope'], 2, /queue 'nope' is not declared/],
+    [['mail', '--group', 'x'], 2, /holds for all of its jobs together: leave --group out/],
+    [['mail', '--set', '3/s', '--group', 'x'], 2, /leave --group or --set out/],
+    [['mail', '--moderate'], 2, /--moderate goes with --set, such as --set 10\/60s/],
+    [['mail', '--set', '3/s', '--elastic', '1'], 2, /--set: `elastic` needs `moderate: true`/],
+    [['mail', '--set', '3/s,5/1s'], 2, /--set: must have different windows/],
+  ])('%j ends with %i, and says why', async (args, expected, message) => {
+    const { code, stdout, stderr } = await run(['queues', 'throttle', ...args], { cwd: throttledProject() })
+    expect({ code, stdout }).toEqual({ code: expected, stdout: '' })
+    expect(stderr).toMatch(message)
+    expect(lines(stderr)).toHaveLength(1)
+  })
+})
+
+describe('millrace stats', () => {
+  it('has a line for each queue with limits: what runs of what may, what has started, and when the next may', async () => {
+    const cwd = throttledProject()
+    const { stdout } = await run(['stats'], { cwd })
+    const [, limits] = stdout.split('\n\n')
+    expect(lines(limits!)).toEqual([
+      'queue    running      next  started',
+      'mail     -             now  2/3 in 1h, 2/20 in 1d',
+      'sms      -             now  2/3 in 1h, 2/20 in 1d',
+      'crawl    -               -  10 in 1m for each group, 2 groups counted',
+      'video    full 2/2        -  -',
+      'tenants  ≤ 1 a group     -  -',
+    ])
+    const { queues } = await runJson<{ queues: Record<string, unknown>[] }>(['stats'], { cwd })
+    const of = (name: string) => queues.find(({ queue }) => queue === name)!
+    expect(of('mail')).toMatchObject({ throttle: { hits: [2, 2], queues: ['mail', 'sms'], forMs: 0 } })
+    expect(of('video')).toMatchObject({ running: 2, maxRunning: 2 })
+    expect(Object.keys(of('plain'))).not.toContain('throttle')
+  })
+
+  it('tells that a throttle is silent, since the store was started anew', async () => {
+    const { stdout } = await run(['stats'], { cwd: throttledProject(), env: { RESTARTED: '1' } })
+    expect(stdout).toMatch(/\ncrawl +- +silent (?:1m|59s) +10 in 1m for each group/)
+  })
+})
+
+describe('millrace doctor', () => {
+  it('finds a throttle that is configured as another than is stored', async () => {
+    const { code, stdout } = await run(['doctor'], { cwd: throttledProject(), env: { DAILY: '30' } })
+    expect(code).toBe(1)
+    expect(stdout).toMatch(
+      /^error {4}throttle {2}the throttle of queues 'mail', 'sms' is stored as .*--set 3\/1h,30\/1d`\.\n$/,
+    )
+  })
+
+  it('finds a throttle that is silent, and has nothing to say where all is well', async () => {
+    const cwd = throttledProject()
+    const { code, stdout } = await run(['doctor'], { cwd, env: { RESTARTED: '1' } })
+    expect(code).toBe(0)
+    expect(stdout).toMatch(
+      /^warning {2}throttle {2}the throttle of queue 'crawl' is silent for (?:1m|59s): the store was started/,
+    )
+    expect((await run(['doctor'], { cwd })).stdout).toMatch(/there is nothing that doctor could look at/)
+  })
+})
+
+describe('millrace simulate throttle', () => {
+  const simulate = (...args: string[]) => ['simulate', 'throttle', ...args]
+
+  it('draws when jobs would start, without a configuration', async () => {
+    const { code, stdout, stderr } = await run(simulate('--limit', '10', '--window', '60s', '--moderate'), { cwd: '/' })
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
+    const drawn = lines(stdout)
+    expect(drawn.slice(0, 2)).toEqual(['10 in 1m, one each 6s', 'always a job waiting, 5m, seed 1'])
+    expect(drawn.slice(-2)).toEqual(['50 started in 5m.', 'Most in any 1m, wherever it begins: 10 (limit 10).'])
+    expect(Math.max(...drawn.map((line) => line.length))).toBeLessThanOrEqual(80)
+  })
+
+  it('gives every start to programs, the same for the same seed', async () => {
+    const args = simulate('--limit', '5', '--window', '1s', '--arrivals', '20/s', '--for', '4s', '--seed', '7')
+    const first = await runJson<{ starts: number[]; worst: object[] }>(args, { cwd: '/' })
+    expect(first).toMatchObject({ forMs: 4_000, seed: 7, started: first.starts.length, worst: [{ limit: 5, most: 5 }] })
+    expect(await runJson(args, { cwd: '/' })).toEqual(first)
+  })
+
+  it('tells how long jobs have waited', async () => {
+    const { stdout } = await run(simulate('--limit', '10', '--window', '60s', '--burst', '50'), { cwd: '/' })
+    expect(lines(stdout).at(-1)).toBe('Waited before the start: half of them up to 2m, the longest 4m.')
+  })
+
+  it.each([
+    [['--limit', '10'], /required option '--window <duration>' not specified/],
+    [['--limit', '0', '--window', '1s'], /Expected a whole number from 1 to 1,000,000/],
+    [['--limit', '5', '--window', '0'], /this throttle: window must be at least 1 ms; got 0/],
+    [['--limit', '5', '--window', '1s', '--elastic', '2'], /this throttle: `elastic` needs `moderate: true`/],
+    [['--limit', '5', '--window', '1s', '--poll-jitter', '3..1'], /Expected a range such as 0\.\.3/],
+    [['--limit', '5', '--window', '1s', '--arrivals', 'many'], /Expected jobs\/time such as 3\/s/],
+    [['--limit', '5', '--window', '1s', '--for', '0'], /Expected more than no time, such as 5m/],
+    [
+      ['--limit', '1000000', '--window', '1ms'],
+      /might be [\d,]+ starts; at most 10,000 are drawn\. Give a shorter --for/,
+    ],
+    [['--limit', '1', '--window', '1h', '--arrivals', '9999/1ms'], /might be [\d,]+ jobs; at most 100,000/],
+    [
+      ['--limit', '1000', '--window', '1s', '--poll-jitter', '0..1', '--burst', '1', '--for', '1h'],
+      /looks; at most 1,000,000/,
+    ],
+  ])('%j is refused', async (args, message) => {
+    const { code, stdout, stderr } = await run(simulate(...args), { cwd: '/' })
+    expect({ code, stdout }).toEqual({ code: 2, stdout: '' })
+    expect(stderr).toMatch(message)
+    expect(lines(stderr)).toHaveLength(1)
+  })
+})

@@ -1,0 +1,64 @@
+import type { StoredQueue } from 'millrace'
+import { describe, expect, it } from 'vitest'
+import { throttleFindings } from '#src/cli/throttle-findings.js'
+import type { Throttle, ThrottleRule } from '#src/core/throttle.js'
+
+const rule = (limit: number, windowMs: number, more: Partial<ThrottleRule> = {}): ThrottleRule => ({
+  limit,
+  windowMs,
+  moderate: false,
+  ...more,
+})
+const throttle = (rules: ThrottleRule[], more: Partial<Throttle> = {}): Throttle => ({
+  scope: 'mail',
+  by: 'queue',
+  rules,
+  ...more,
+})
+const stored = (name: string, has?: Throttle): StoredQueue => ({
+  ...{ name, kind: 'plain', order: 'fifo', exclusive: 'id', shards: 1, paused: false, draining: false },
+  ...(has && { throttle: has }),
+})
+const ten = throttle([rule(10, 60_000)])
+const found = (declared: Record<string, Throttle | undefined>, ...queues: StoredQueue[]) =>
+  throttleFindings(new Map(Object.entries(declared).map(([name, has]) => [name, { throttle: has }])), queues)
+
+describe('throttle findings', () => {
+  it('name both throttles and the remedy', () => {
+    expect(found({ mail: throttle([rule(20, 60_000, { moderate: true })]) }, stored('mail', ten))).toEqual([
+      {
+        level: 'error',
+        what: 'throttle',
+        text: "the throttle of queue 'mail' is stored as 10 in 1m, and configured as 20 in 1m, moderate: every call of a mill that is so configured fails. Write the stored one into your configuration, or run `millrace queues throttle mail --set 20/1m --moderate`.",
+      },
+    ])
+  })
+
+  it('send nobody to set what is fixed, nor what no flags can say', () => {
+    const [scope] = found({ mail: throttle([rule(10, 60_000)], { scope: 'api' }) }, stored('mail', ten))
+    const [by] = found({ mail: throttle([rule(10, 60_000)], { by: 'group' }) }, stored('mail', ten))
+    const [mixed] = found(
+      { mail: throttle([rule(1, 1_000), rule(9, 60_000, { moderate: true })]) },
+      stored('mail', ten),
+    )
+    for (const { text } of [scope!, by!])
+      expect(text).toMatch(
+        /Scope and `by` are fixed at first use: write the stored one .*, or give the queue another name\.$/,
+      )
+    expect(mixed!.text).toMatch(/, or set the other by the `throttle` of the queue\.$/)
+  })
+
+  it('tell queues that share a throttle as one, and one that comes to a scope with other rules', () => {
+    const [api, other] = [throttle([rule(3, 1_000)], { scope: 'api' }), throttle([rule(4, 1_000)], { scope: 'api' })]
+    const shared = found({ mail: other, sms: other }, stored('mail', api), stored('sms', api))
+    expect(shared.map(({ text }) => text.slice(0, 45))).toEqual(["the throttle of queues 'mail', 'sms' is store"])
+    expect(found({ push: other }, stored('mail', api))).toHaveLength(1)
+  })
+
+  it('are none where both agree, where one of them has none, and where nobody declared the queue', () => {
+    expect(found({ mail: ten }, stored('mail', ten))).toEqual([])
+    expect(found({ mail: undefined }, stored('mail', ten))).toEqual([])
+    expect(found({ mail: ten }, stored('mail'))).toEqual([])
+    expect(found({}, stored('mail', ten))).toEqual([])
+  })
+})
