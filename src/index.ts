@@ -2,8 +2,12 @@
 
 export type { EnqueueResult } from './client/client.js'
 export type { JobHandle } from './client/job-handle.js'
+export type { Popped, PopWait } from './client/pops.js'
 export type { JobPage, ListOptions, QueueAdmin } from './client/queue-admin.js'
 export type { LongActionOptions, StepProgress } from './client/step-loop.js'
+export type { ThrottleAdmin, ThrottleChange, ThrottleStatus } from './client/throttle-admin.js'
+export type { ThrottledQueue } from './client/throttled-queue.js'
+export type { ThrottledQueueOptions } from './client/throttled-queue-options.js'
 export { millrace } from './config/assemble.js'
 export type { Mill, WorkerOptions } from './config/mill.js'
 export type { MillOptions } from './config/mill-options.js'
@@ -31,9 +35,9 @@ export {
   type OrderedTask,
   type OrderedTaskOptions,
 } from './core/ordered-task.js'
-export { bury, cancel, type OutcomeValue, snooze } from './core/outcome.js'
+export { bury, cancel, type OutcomeValue, snooze, throttle } from './core/outcome.js'
 export type { ScoredPayload } from './core/payloads.js'
-export type { Exclusive, Keep, Merge, QueueOptions, ShardCandidate, ShardOrder, ThrottleOptions } from './core/queue.js'
+export type { Exclusive, Keep, Merge, QueueOptions, ShardCandidate, ShardOrder } from './core/queue.js'
 export type { InputOf, OutputOf, Schema, SchemaIssue, SchemaResult } from './core/schema.js'
 export {
   type AnyTask,
@@ -46,12 +50,15 @@ export {
   type TaskOptions,
   type TaskResult,
 } from './core/task.js'
+export type { Throttle, ThrottleRule } from './core/throttle.js'
+export type { ThrottleOptions } from './core/throttle-options.js'
 export type { SelectorName } from './selectors/named-selectors.js'
 export type { Candidate, Selector } from './selectors/selector.js'
 export type * from './stores/job-records.js'
 export { type RedisStoreOptions, redisStore } from './stores/redis/redis-module.js'
 export type * from './stores/store.js'
 export type * from './stores/store-health.js'
+export type * from './stores/throttles.js'
 export type * from './stores/worker-registry.js'
 export type { ShardChoice, ShardRef, ShardsOf } from './workers/shard-owners.js'
 export type { Worker } from './workers/worker.js'
