@@ -1,6 +1,6 @@
 /**
- * The demo: real work done by two worker processes, and verified without them: checksums of files through three queues, and
- * the history of a git repository through an ordered one.
+ * The demo: real work done by two worker processes, and verified without them: checksums of files through three queues, the
+ * history of a git repository through an ordered one, and a crawl of two web sites through a throttled one.
  *
  *   npm run demo [-- DIR] [--json] [--keep]        on a SQLite file of its own, or the Redis of MILLRACE_STORE
  */
@@ -9,6 +9,7 @@ import { join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 import { checksumPart } from './checksum-part.js'
+import { crawlPart } from './crawl-part.js'
 import { figure, say } from './display.js'
 import { filesOf } from './files.js'
 import { historyOf } from './history.js'
@@ -40,7 +41,8 @@ async function demo(): Promise<void> {
     const checksums = await checksumPart(place, paths)
     const folders = given === undefined ? [checkout] : [given, checkout]
     const ordered = await historyPart(place, await orInterrupted(historyOf(folders, packages, mostChanges)))
-    if (flags.json) say(JSON.stringify({ verified: true, ...checksums, ordered }))
+    const crawled = await crawlPart(place, checkout)
+    if (flags.json) say(JSON.stringify({ verified: true, ...checksums, ordered, crawled }))
   } finally {
     const kept = await place.close(flags.keep === true)
     if (kept !== undefined) say(`kept: ${kept}`)

@@ -1,4 +1,4 @@
-/** The work of the demo: the SHA-256 checksum of one file; and following what happens to each id of a history. */
+/** The work of the demo: the SHA-256 checksum of one file; following what happens to each id of a history; fetching a page. */
 
 import { createHash } from 'node:crypto'
 import { createReadStream } from 'node:fs'
@@ -6,6 +6,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { defineOrderedTask, defineTask } from 'millrace'
 import { z } from 'zod'
 import { Ledger } from './ledger.js'
+import { linksIn } from './site.js'
 import { after } from './state.js'
 
 export interface Checksum {
@@ -70,5 +71,22 @@ export const follow = defineOrderedTask({
     })
     const refused = ledger.end(entries, ctx.job.fence)
     for (const id of refused) ctx.fail(id, new Error('a later run has begun with it'))
+  },
+})
+
+/** Fetches a page and enqueues those that it links to: by their addresses, so that each is fetched once. */
+export const crawl = defineTask({
+  name: 'crawl',
+  queue: 'crawl',
+  input: z.object({ url: z.string() }),
+  group: ({ url }) => new URL(url).host,
+  async run({ url }): Promise<void> {
+    const response = await fetch(url)
+    const page = await response.text()
+    if (!response.ok) throw new Error(`${url} answered ${response.status}`)
+    // The configuration names this task: it is there by now.
+    const { default: mill } = await import('./millrace.config.js')
+    const links = linksIn(page, new URL(url).pathname).map((path) => ({ url: new URL(path, url).href }))
+    await mill.enqueueMany(crawl, links, (link) => ({ id: link.url }))
   },
 })

@@ -45,6 +45,7 @@ describe('the demo', () => {
       perSecond: number
       shares: { high: number; default: number; low: number }
       ordered: { runs: number; failed: number; merged: number; most: number }
+      crawled: { pages: number }
     }
     expect(summary).toEqual({
       verified: true,
@@ -63,7 +64,9 @@ describe('the demo', () => {
         most: expect.any(Number),
         again: 0,
       },
+      crawled: { verified: true, sites: 2, pages: expect.any(Number), spacingMs: 50, medianGapMs: expect.any(Number) },
     })
+    expect(summary.crawled.pages).toBeGreaterThan(40)
     // All but the first of the older half of each file came to one that waited.
     expect(summary.ordered.merged).toBeGreaterThanOrEqual(300 - 20)
     expect(summary.ordered.failed).toBeGreaterThan(0)
@@ -76,6 +79,7 @@ describe('the demo', () => {
     expect(stdout).toMatch(/verified: each file has exactly one result/)
     expect(stdout).toMatch(/600 changes to 20 files by the commits of /)
     expect(stdout).toMatch(/verified: each change was applied once and in order/)
+    expect(stdout).toMatch(/verified by the sites' own logs: each page was fetched once, and none too soon/)
     expect(readdirSync(home).filter((name) => name.startsWith('millrace-demo-'))).toEqual([])
   })
 
