@@ -1,0 +1,145 @@
+/**
+ * Proof: a million groups cost a claim little more than ten, and once their window has passed and claims have gone on they
+ * cost nothing at all.
+ */
+
+import { setTimeout as delay } from 'node:timers/promises'
+import { sqliteHarness, startRedis } from 'millrace/testing'
+import { redisAddress } from '#src/stores/redis/redis-address.js'
+import { openRedisPort } from '#src/stores/redis/redis-connection.js'
+import { RedisStore } from '#src/stores/redis/redis-store.js'
+import { loadDriver } from '#src/stores/sqlite/sqlite-driver.js'
+import { SqliteStore } from '#src/stores/sqlite/sqlite-store.js'
+import type { Store } from '#src/stores/store.js'
+import type { Report, Summary } from './report.js'
+
+export const seed = 0
+
+const many = 1_000_000
+const few = 10
+const jobs = 1_000_000
+const perCall = 250
+const windowMs = 5_000
+const furtherClaims = 10_000
+/** No group comes near it: what is compared is what counting costs. */
+const throttle = {
+  scope: 'sites',
+  by: 'group',
+  rules: [{ limit: 1_000_000, windowMs, moderate: false }],
+} as const
+
+interface Subject {
+  readonly store: Store
+  /** What the store keeps, in bytes, or rows. */
+  kept(): Promise<number>
+  close(): Promise<void>
+}
+
+interface Costs {
+  /** Of a claim and a settle, per job. */
+  readonly usPerJob: number
+  readonly keptBefore: number
+  readonly keptAfter: number
+}
+
+export async function prove(report: Report): Promise<Summary> {
+  const figures: Record<string, unknown> = {}
+  for (const [name, open, unit] of [
+    ['Redis', redisSubject, 'bytes'],
+    ['SQLite', sqliteSubject, 'rows of groups'],
+  ] as const) {
+    const [ten, million] = [await costsOf(await open(), few), await costsOf(await open(), many)]
+    for (const [groups, { usPerJob, keptBefore, keptAfter }] of [
+      [few, ten],
+      [many, million],
+    ] as const)
+      report.say(
+        `${name}, ${groups} groups: ${usPerJob.toFixed(1)} µs a job; ${keptBefore} ${unit} kept when all had run, ${keptAfter} after their window and ${furtherClaims} claims`,
+      )
+    const ratio = million.usPerJob / ten.usPerJob
+    report.claim(
+      `${name}: a job of one in a million groups costs at most twice that of one in ten (${ratio.toFixed(2)})`,
+      ratio <= 2,
+    )
+    const left = million.keptAfter / Math.max(1, ten.keptAfter)
+    report.claim(`${name}: groups that are idle are forgotten (${left.toFixed(3)} of ten groups)`, left <= 1.1)
+    figures[name] = { ten, million, ratio, left }
+  }
+  return figures
+}
+
+async function costsOf(subject: Subject, groups: number): Promise<Costs> {
+  const { store } = subject
+  try {
+    await store.open([{ name: 'crawl', kind: 'plain', order: 'fifo', maxCrashes: 3, dead: {}, throttle }])
+    await enqueue(store, jobs, groups, 0)
+    const startedAt = performance.now()
+    let left = jobs
+    while (left > 0) left -= await claimSome(store, perCall)
+    const usPerJob = ((performance.now() - startedAt) * 1_000) / jobs
+    const keptBefore = await subject.kept()
+    await delay(windowMs + 100)
+    await enqueue(store, furtherClaims, few, jobs)
+    for (let i = 0; i < furtherClaims; i += 1) await claimSome(store, 1)
+    // Those ten are still in their window, in both runs.
+    return { usPerJob, keptBefore, keptAfter: await subject.kept() }
+  } finally {
+    await subject.close()
+  }
+}
+
+async function enqueue(store: Store, count: number, groups: number, from: number): Promise<void> {
+  for (let n = 0; n < count; n += perCall) {
+    const jobs = Array.from({ length: Math.min(perCall, count - n) }, (_, i) => {
+      const number = from + n + i
+      return { id: String(number), task: 'it', payload: '1', priority: 0, rememberMs: 0, group: `g${number % groups}` }
+    })
+    await store.enqueue([{ callId: `call-${from + n}`, queue: 'crawl', jobs }])
+  }
+}
+
+async function claimSome(store: Store, limit: number): Promise<number> {
+  const { claims } = await store.claim([{ queue: 'crawl', limit }], { worker: 'w', leaseMs: 60_000 })
+  await store.settle(claims.map(({ queue, id, fence }) => ({ queue, id, fence, kind: 'complete' as const })))
+  return claims.length
+}
+
+async function redisSubject(): Promise<Subject> {
+  const server = await startRedis()
+  const port = openRedisPort(redisAddress(server.url))
+  const store = new RedisStore({ port: openRedisPort(redisAddress(server.url)), namespace: 'groups' })
+  return {
+    store,
+    async kept() {
+      const about = String(await port.command('INFO', ['memory']))
+      return Number(/used_memory_dataset:(\d+)/.exec(about)![1])
+    },
+    async close() {
+      await store.close()
+      await port.close()
+      await server.stop()
+    },
+  }
+}
+
+async function sqliteSubject(): Promise<Subject> {
+  const harness = await sqliteHarness()
+  const file = `${harness.file}-groups`
+  const store = new SqliteStore({ file })
+  const openDatabase = await loadDriver()
+  return {
+    store,
+    async kept() {
+      const db = openDatabase(file)
+      const counted = ['lane', 'tempo', 'start'].map((table) => {
+        return Number((db.prepare(`SELECT count(*) AS n FROM ${table}`).get() as { n: number }).n)
+      })
+      db.close()
+      return counted.reduce((sum, n) => sum + n, 0)
+    },
+    async close() {
+      await store.close()
+      await harness.close()
+    },
+  }
+}

@@ -1,0 +1,35 @@
+/**
+ * Proof: over random command sequences on queues with throttles, bounds, holds and groups — and a store that is started
+ * anew — SQLite and Redis answer and hold, after every step, what the memory store does.
+ */
+
+import { redisHarness, sqliteHarness, startRedis } from 'millrace/testing'
+import { playAll } from './model.js'
+import type { Draws } from './mutants.js'
+import { redisVersion } from './redis-version.js'
+import type { Report, Summary } from './report.js'
+
+export const seed = 900_000
+
+const limited = (offset: number, sequences: number, steps: number): Draws => ({
+  kind: 'limited',
+  seed: seed + offset,
+  sequences,
+  steps,
+})
+
+export async function prove(report: Report): Promise<Summary> {
+  const [single, cluster] = [await startRedis(), await startRedis({ mode: 'cluster' })]
+  try {
+    report.say(`the server: ${await redisVersion(single)}`)
+    const draws = [limited(0, 1_000, 80), limited(10_000, 10, 600)]
+    const differences = {
+      sqlite: await playAll(report, 'SQLite', sqliteHarness, draws),
+      redis: await playAll(report, 'a single Redis', redisHarness(single.url), draws),
+      cluster: await playAll(report, 'a cluster of three', redisHarness(cluster.url), [limited(20_000, 60, 80)]),
+    }
+    return { differences }
+  } finally {
+    await Promise.all([single.stop(), cluster.stop()])
+  }
+}

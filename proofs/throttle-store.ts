@@ -1,0 +1,32 @@
+/** The store of a run under a throttle, as each of its processes opens it: with a test clock that they all share. */
+
+import { redisAddress } from '#src/stores/redis/redis-address.js'
+import { openRedisPort } from '#src/stores/redis/redis-connection.js'
+import { RedisStore } from '#src/stores/redis/redis-store.js'
+import { SqliteStore } from '#src/stores/sqlite/sqlite-store.js'
+import type { Store } from '#src/stores/store.js'
+import { auditedPort } from '#src/testing/redis-audit.js'
+
+export type StoreWords =
+  | { readonly kind: 'sqlite'; readonly file: string; readonly clockUrl: string }
+  | { readonly kind: 'redis'; readonly url: string; readonly namespace: string }
+
+export interface ClockedStore {
+  readonly store: Store
+  /** The instant of the next call; a store whose clock lies in a file reads it there. */
+  setNow(now: number): void
+}
+
+export function storeOf(words: StoreWords): ClockedStore {
+  if (words.kind === 'sqlite')
+    return { store: new SqliteStore({ file: words.file, clock: words.clockUrl }), setNow() {} }
+  const { url, namespace } = words
+  let now = 0
+  const port = auditedPort(openRedisPort(redisAddress(url)), namespace, () => now)
+  return {
+    store: new RedisStore({ port, namespace }),
+    setNow(instant) {
+      now = instant
+    },
+  }
+}
