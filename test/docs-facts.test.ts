@@ -3,7 +3,7 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { dirname, join, posix } from 'node:path'
 import type { Command } from 'commander'
-import { defineOrderedTask, defineTask, millrace, type Store } from 'millrace'
+import { defineOrderedTask, defineTask, type Store } from 'millrace'
 import { describe, expect, it } from 'vitest'
 import { exitCodeHelp, exitCodeOf } from '#src/cli/exit-code.js'
 import { createProgram } from '#src/cli/program.js'
@@ -212,18 +212,18 @@ describe('the page of the configuration', () => {
 
   it('names every part of a throttle', () => {
     const [, queue] = configuration.prose.split('## A queue')
-    for (const { name } of membersOf('core/queue.ts', 'ThrottleOptions'))
+    for (const { name } of membersOf('core/throttle-options.ts', 'ThrottleOptions'))
       expect(queue).toMatch(new RegExp(`\`${name}\\b`))
   })
 
   it('has the defaults of a queue', () => {
     const queue = testMill({ queues: { it: {} } }).queues.get('it')!
-    const { results, dead, name: _name, throttled, maxPending, maxRunning, ...rest } = queue
+    const { results, dead, name: _name, throttle, maxPending, maxRunning, ...rest } = queue
 
-    expect({ results, dead, throttled, maxPending, maxRunning }).toEqual({
+    expect({ results, dead, throttle, maxPending, maxRunning }).toEqual({
       results: { ageMs: parseDuration('1h'), count: 1000 },
       dead: {},
-      throttled: false,
+      throttle: undefined,
       maxPending: undefined,
       maxRunning: undefined,
     })
@@ -256,13 +256,6 @@ describe('the page of the configuration', () => {
         .find(([name]) => plain(name!) === 'shards')!
         .at(-1),
     ).toContain(`default there ${queue.shards})`)
-  })
-
-  it('is right that this version refuses what its stores cannot do', () => {
-    const mill = (queue: object) => () => millrace({ store: 'memory:', queues: { it: queue } })
-    for (const queue of [{ throttle: { limit: 1, window: '1s' } }, { maxRunning: 1 }])
-      expect(mill(queue)).toThrow(expect.objectContaining({ code: 'unsupported-by-store' }))
-    expect(configuration.prose.match(/No store of this version can: refused/g)!.length).toBe(4)
   })
 
   function compare(rows: readonly (readonly string[])[], members: readonly Member[]): void {

@@ -28,7 +28,7 @@ const notRun: readonly [RegExp, string][] = [
   [/^--[a-z]+$|^--[a-z]+=/, 'an option of the line before it'],
   [/^npx jiti (?:migration\/)?[a-z-]+\.ts\b/, 'test/end-to-end runs the examples'],
   [/^npx millrace .*\bATestWorker/, "test/end-to-end runs Lowkiq's example"],
-  [/^cd examples\/(?:minimal|lowkiq)$/, 'test/end-to-end runs the examples'],
+  [/^cd examples\/(?:minimal|lowkiq|throttled-queue)$/, 'test/end-to-end runs the examples'],
   [/^npx millrace (work|stats)$/, 'test/end-to-end runs the examples'],
   [/^millrace enqueue nobody-knows-me /, 'must fail; run below, among the programs that show an error'],
   [/^sqlite3 /, 'the sqlite3 shell is no dependency; test/docs-facts.test.ts runs the statement through the driver'],
@@ -173,6 +173,11 @@ describe('the programs of the documentation', () => {
       file: 'a-test-worker.mjs',
       prints: shownAfter('docs/coming-from/lowkiq.md', 'a-test-worker.mjs'),
       inAnyOrder: true,
+    },
+    {
+      path: 'docs/coming-from/redis-throttled-queue.md',
+      file: 'throttled.mjs',
+      prints: shownAfter('docs/coming-from/redis-throttled-queue.md', 'throttled.mjs'),
     },
     {
       path: 'docs/writing-a-store.md',
