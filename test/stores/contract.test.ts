@@ -1,25 +1,7 @@
 import { readdirSync } from 'node:fs'
-import { runContractCase, storeContract } from 'millrace/testing'
+import { storeContract } from 'millrace/testing'
 import { describe, expect, it } from 'vitest'
 import { harnesses } from './harnesses.js'
-
-for (const [name, makeHarness] of harnesses) {
-  describe(`the ${name} store`, () => {
-    for (const { concern, cases } of storeContract) {
-      describe(concern, () => {
-        for (const contractCase of cases) {
-          it(contractCase.title, async (context) => {
-            const skipped = await runContractCase(makeHarness, contractCase)
-            if (skipped !== undefined) {
-              console.log(`skipped on ${name}: ${contractCase.title} (${skipped})`)
-              context.skip(skipped)
-            }
-          })
-        }
-      })
-    }
-  })
-}
 
 describe('the contract suite', () => {
   it('runs on every store there is', () => {
@@ -29,6 +11,8 @@ describe('the contract suite', () => {
 
     const kinds = new Set([...harnesses.keys()].map((name) => name.split('-')[0]!))
     expect([...kinds].sort()).toEqual(stores.sort())
+    const files = readdirSync(import.meta.dirname).filter((name) => /^contract-.*\.test\.ts$/.test(name))
+    expect(files.sort()).toEqual([...harnesses.keys()].map((name) => `contract-${name}.test.ts`).sort())
   })
 
   it('says each claim once', () => {
