@@ -3,15 +3,15 @@
 import type { BenchReport } from './bench.js'
 import type { ContenderName } from './contender.js'
 import { ContenderProcess } from './contender-process.js'
-import type { Field } from './redis-race.js'
+import type { RedisField } from './redis-field.js'
 import { startRedisServer } from './redis-server.js'
 import { figure, grouped } from './rounds.js'
 
 /** Bytes per waiting job; the data is the same in every round, so that one is enough. Resolves to the ratio to BullMQ. */
-export async function memory(report: BenchReport, field: Field, jobs: number, payloadBytes: number) {
+export async function memory(report: BenchReport, field: RedisField, jobs: number, payloadBytes: number) {
   report.say(`\nmemory per waiting job, ${grouped(jobs)} of ${grouped(payloadBytes)} B payload`)
   const bytes = new Map<ContenderName, number>()
-  for (const [name, contender] of field) {
+  for (const [name, contender] of field.contenders) {
     const spent = await contender.take('memory', { jobs, payloadBytes })
     bytes.set(name, spent.bytes / jobs)
     report.say(`  ${name.padEnd(10)} ${grouped(spent.bytes / jobs)} B`)

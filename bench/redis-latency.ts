@@ -3,7 +3,7 @@
 import type { BenchReport } from './bench.js'
 import type { ContenderName } from './contender.js'
 import { ContenderProcess } from './contender-process.js'
-import type { Field } from './redis-race.js'
+import type { RedisField } from './redis-field.js'
 import { figure, roundsOf, roundsText } from './rounds.js'
 
 export interface Latency {
@@ -16,10 +16,10 @@ const perSecond = 100
 const firstJobs = 100
 
 /** Medians over the rounds, by contender. */
-export async function latency(report: BenchReport, field: Field, url: string, rounds: number, jobs: number) {
+export async function latency(report: BenchReport, field: RedisField, url: string, rounds: number, jobs: number) {
   const found = new Map<ContenderName, Latency[]>()
   for (let round = 0; round < rounds; round += 1) {
-    for (const producer of field.values()) {
+    for (const producer of field.contenders.values()) {
       if (producer.name === 'raw') continue
       found.set(producer.name, [...(found.get(producer.name) ?? []), await latencyOf(producer, url, jobs)])
     }

@@ -3,12 +3,10 @@
 import type { BenchReport } from './bench.js'
 import type { ContenderName } from './contender.js'
 import type { ContenderProcess } from './contender-process.js'
+import type { RedisField } from './redis-field.js'
 import { jobsIn, type Lap, lapOf, lapsText } from './redis-lap.js'
 import type { Spent } from './redis-meter.js'
 import { figure, grouped, roundsOf, roundsText } from './rounds.js'
-
-/** In the order of `contenderNames`. */
-export type Field = ReadonlyMap<ContenderName, ContenderProcess>
 
 export interface Race {
   readonly title: string
@@ -20,6 +18,8 @@ export interface Race {
 }
 
 export interface RaceLength {
+  /** How often all processes are started anew before so many rounds; 0: those that are there take part. */
+  readonly renewals: number
   readonly rounds: number
   /** What a round of one contender takes, about. */
   readonly roundMs: number
@@ -74,24 +74,29 @@ export function enqueueingMany(key: string, perCall: number): Race {
 /** Runs it, says what came of it, and resolves to its ratios by name. Raw takes as many jobs per call as Millrace did. */
 export async function race(
   report: BenchReport,
-  field: Field,
+  field: RedisField,
   { title, key, run, runRaw }: Race,
-  { rounds, roundMs }: RaceLength,
+  { renewals, rounds, roundMs }: RaceLength,
 ): Promise<Record<string, number>> {
   // Without Millrace there is nothing that says how many jobs per call the limit is asked for.
-  const runners = [...field.values()].filter(({ name }) => name !== 'raw' || field.has('millrace'))
-  const laps = new Map<ContenderName, Lap[]>(runners.map(({ name }) => [name, []]))
-  const last = (name: ContenderName) => laps.get(name)?.at(-1)
-  for (let round = 0; round < warmUps + rounds; round += 1) {
-    for (const runner of runners) {
-      const before = last(runner.name)
-      const jobs = before === undefined ? firstJobs : jobsIn(roundMs, before)
-      const perCall = Math.max(1, Math.round(last('millrace')?.perCall ?? 1))
-      const spent = await (runner.name === 'raw' ? runRaw(runner, jobs, perCall, 1) : run(runner, jobs))
-      laps.get(runner.name)!.push(lapOf(spent, jobs))
+  const names = field.names.filter((name) => name !== 'raw' || field.names.includes('millrace'))
+  const laps = new Map<ContenderName, Lap[]>(names.map((name) => [name, []]))
+  for (let renewal = 0; renewal < Math.max(1, renewals); renewal += 1) {
+    if (renewals > 0) await field.renew()
+    const last = new Map<ContenderName, Lap>()
+    for (let round = 0; round < warmUps + rounds; round += 1) {
+      // Who comes first may find the machine other than who comes last.
+      for (const name of (renewal + round) % 2 === 0 ? names : names.toReversed()) {
+        const runner = field.contenders.get(name)!
+        const before = last.get(name)
+        const jobs = before === undefined ? firstJobs : jobsIn(roundMs, before)
+        const perCall = Math.max(1, Math.round(last.get('millrace')?.perCall ?? 1))
+        const lap = lapOf(await (name === 'raw' ? runRaw(runner, jobs, perCall, 1) : run(runner, jobs)), jobs)
+        last.set(name, lap)
+        if (round >= warmUps) laps.get(name)!.push(lap)
+      }
     }
   }
-  for (const all of laps.values()) all.splice(0, warmUps)
   report.say(`\n${title}`)
   for (const [name, all] of laps) report.say(`  ${name.padEnd(10)} ${lapsText(all)}`)
   return ratiosOf(report, laps, key)

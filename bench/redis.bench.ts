@@ -4,12 +4,12 @@ import { createRequire } from 'node:module'
 import { cpus } from 'node:os'
 import type { BenchReport } from './bench.js'
 import { type ContenderName, contenderNames } from './contender.js'
-import { ContenderProcess } from './contender-process.js'
 import { depth } from './redis-depth.js'
+import { RedisField } from './redis-field.js'
 import { idle, memory } from './redis-footprint.js'
 import { latency } from './redis-latency.js'
 import { limit } from './redis-limit.js'
-import { enqueueing, enqueueingMany, type Field, processing, race } from './redis-race.js'
+import { enqueueing, enqueueingMany, processing, race } from './redis-race.js'
 import { startRedisServer } from './redis-server.js'
 
 const races = [
@@ -20,11 +20,27 @@ const races = [
   enqueueingMany('enqueueMany', 1_000),
 ]
 
-const full = { rounds: 3, roundMs: 1_500, memoryJobs: 100_000, idleMs: 30_000, latencyJobs: 500, backlog: 5_000_000 }
-/** Two builds of one package differ by little, so that more rounds are needed to see it. */
-const besideBaseline = { ...full, rounds: 9 }
+const full = {
+  renewals: 0,
+  rounds: 3,
+  roundMs: 1_500,
+  memoryJobs: 100_000,
+  idleMs: 30_000,
+  latencyJobs: 500,
+  backlog: 5_000_000,
+}
+/** Two builds of one package differ by less than two processes of one build. */
+const besideBaseline = { ...full, renewals: 11, rounds: 1 }
 /** Shows that everything runs; its figures mean nothing. */
-const quick = { rounds: 1, roundMs: 300, memoryJobs: 10_000, idleMs: 5_000, latencyJobs: 100, backlog: 50_000 }
+const quick = {
+  renewals: 0,
+  rounds: 1,
+  roundMs: 300,
+  memoryJobs: 10_000,
+  idleMs: 5_000,
+  latencyJobs: 100,
+  backlog: 50_000,
+}
 
 /**
  * `--quick`; `--backlog=500000` for a shorter long backlog; `--contenders=bullmq,raw` for some of them: ratios of others are
@@ -37,29 +53,28 @@ export async function bench(report: BenchReport): Promise<unknown> {
   const plan = process.argv.includes('--quick') ? quick : thorough
   const backlog = Number(flag('backlog') ?? plan.backlog)
   const server = await startRedisServer()
-  const field = new Map<ContenderName, ContenderProcess>()
+  const field = new RedisField(server.url, baseline === undefined ? names : [...names, 'baseline'], baseline)
   try {
-    for (const name of names) field.set(name, await ContenderProcess.start(name, server.url))
-    if (baseline !== undefined) field.set('baseline', await ContenderProcess.start('baseline', server.url, baseline))
+    await field.renew()
     report.say(
-      `node ${process.version}, ${cpus().length} × ${cpus()[0]?.model.trim()}, ${versions()}, appendfsync everysec, medians of ${plan.rounds} rounds (spread)`,
+      `node ${process.version}, ${cpus().length} × ${cpus()[0]?.model.trim()}, ${versions()}, appendfsync everysec, medians of ${Math.max(1, plan.renewals) * plan.rounds} rounds (spread)`,
     )
     return await figures(report, field, server.url, { ...plan, backlog })
   } finally {
-    for (const contender of field.values()) await contender.end()
+    await field.end()
     await server.stop()
   }
 }
 
-async function figures(report: BenchReport, field: Field, url: string, plan: typeof full): Promise<unknown> {
+async function figures(report: BenchReport, field: RedisField, url: string, plan: typeof full): Promise<unknown> {
   const ratios: Record<string, number | undefined> = {}
   for (const one of races) Object.assign(ratios, await race(report, field, one, plan))
-  if (field.has('baseline')) return { ratios }
-  const [millrace, raw] = [field.get('millrace'), field.get('raw')]
+  if (field.names.includes('baseline')) return { ratios }
+  const [millrace, raw] = [field.contenders.get('millrace'), field.contenders.get('raw')]
   if (raw !== undefined) await limit(report, raw, plan)
   ratios['memoryPerWaitingJob'] = await memory(report, field, plan.memoryJobs, 10)
   ratios['memoryPerWaitingJobOf1KB'] = await memory(report, field, plan.memoryJobs, 1_024)
-  ratios['idleCommands'] = await idle(report, [...field.keys()], plan.idleMs)
+  ratios['idleCommands'] = await idle(report, field.names, plan.idleMs)
   const latencies = await latency(report, field, url, plan.rounds, plan.latencyJobs)
   if (millrace !== undefined) ratios['costInDepth'] = await depth(report, millrace, plan.backlog, plan.rounds)
   const { processOfRawLimit: ofRawLimit, ...others } = ratios
