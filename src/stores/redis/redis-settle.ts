@@ -3,7 +3,7 @@
 import type { Beat, ClaimKey, ExtendAnswer, ExtendItem, Hold, SettleAnswer, SettleItem } from '../store.js'
 import { dealt } from './redis-deal.js'
 import { resultBytes } from './redis-job.js'
-import { liveShards, type RedisQueue, type RedisShard, siblingKeys } from './redis-layout.js'
+import { liveShards, type RedisShard, siblingKeys } from './redis-layout.js'
 import type { RedisArgument, RedisReply } from './redis-port.js'
 import type { RedisQueues } from './redis-queues.js'
 import { listIn, textIn } from './redis-reply.js'
@@ -38,7 +38,7 @@ interface HeldBack {
   readonly group: string
 }
 
-function heldBack(items: readonly ClaimKey[], letters: string, groups: readonly RedisReply[]): HeldBack[] {
+function heldIn(items: readonly ClaimKey[], letters: string, groups: readonly RedisReply[]): HeldBack[] {
   let next = 0
   return items.flatMap((item, i) => {
     const hold = 'hold' in item ? (item.hold as Hold | undefined) : undefined
@@ -47,16 +47,13 @@ function heldBack(items: readonly ClaimKey[], letters: string, groups: readonly 
   })
 }
 
-/** Limits are those of the queue, and the shards cannot be changed in one step: a moment later for the others. */
-async function holdOthers(
+/** Limits are those of the queue, and its shards cannot be changed in one step: a moment later for the others. */
+async function holdBack(
   queues: RedisQueues,
   scripts: RedisScripts,
-  queue: RedisQueue,
-  shard: RedisShard,
+  others: readonly RedisShard[],
   held: readonly HeldBack[],
 ): Promise<void> {
-  if (held.length === 0) return
-  const others = liveShards(queue).filter(({ tag }) => tag !== shard.tag)
   for (const { hold, group } of held)
     await Promise.all(others.map((one) => queues.run(one, scripts.switch, ['hold', hold.of, whole(hold.forMs), group])))
 }
@@ -79,17 +76,11 @@ async function answered<Item extends ClaimKey, Answer>(
       trips.push(
         queues.runOver([shard], scriptFor(shard), args, undefined, siblingKeys(queue)).then(async (reply) => {
           const [letters, groups] = Array.isArray(reply) ? [textIn(reply[0]), listIn(reply[1])] : [textIn(reply), []]
-          await holdOthers(
-            queues,
-            scripts,
-            queue,
-            shard,
-            heldBack(
-              some.map((i) => items[i]!),
-              letters,
-              groups,
-            ),
-          )
+          const others = liveShards(queue).filter(({ tag }) => tag !== shard.tag)
+          if (others.length > 0) {
+            const settled = some.map((i) => items[i]!)
+            await holdBack(queues, scripts, others, heldIn(settled, letters, groups))
+          }
           for (const [n, i] of some.entries()) answers[i] = answersBy[letters[n]!]!
         }),
       )

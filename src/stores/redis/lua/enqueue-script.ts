@@ -2,7 +2,7 @@
 
 import { redisScript } from '../redis-script.js'
 import { remembering } from './calls-lua.js'
-import { jobs, prelude } from './prelude.js'
+import { besideJobs, prelude } from './prelude.js'
 
 /**
  * KEYS: those of one shard.
@@ -182,4 +182,4 @@ return table.concat(answers, ',')
 `
 
 export const enqueueScript = (isCluster: boolean) =>
-  redisScript('enqueue', prelude(isCluster) + jobs + remembering + text)
+  redisScript('enqueue', prelude(isCluster) + besideJobs(remembering + text))

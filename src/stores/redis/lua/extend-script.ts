@@ -1,7 +1,7 @@
 /** The extend script: leases of one shard are renewed, and what beats say is written down. */
 
 import { redisScript } from '../redis-script.js'
-import { jobs, prelude } from './prelude.js'
+import { besideJobs, prelude } from './prelude.js'
 
 /**
  * KEYS: those of one shard.
@@ -44,4 +44,4 @@ return table.concat(answers)
 `
 
 export const extendScript = (isCluster: boolean) =>
-  redisScript('extend', prelude(isCluster) + jobs + text, { whenFull: true })
+  redisScript('extend', prelude(isCluster) + besideJobs(text), { whenFull: true })

@@ -4,6 +4,7 @@
  */
 
 import { keyNames } from '../redis-keys.js'
+import { byNumber } from './late-lua.js'
 import { limits as bounds } from './limits-lua.js'
 
 /**
@@ -78,12 +79,6 @@ function lanes.hold_back(group, until_at)
   own = {}
 end
 `
-
-/** The same with keys by their numbers: what is made of it costs for each local that it uses, even where it is never called. */
-function byNumber(lua: string): string {
-  const numbers = new Map(keyNames('plain').map((name, i) => [name.toUpperCase(), i + 1]))
-  return lua.replace(/\b[A-Z]+\b/g, (word) => (numbers.has(word) ? `KEYS[BASE + ${numbers.get(word)}]` : word))
-}
 
 /**
  * A queue without groups and limits never looks into `lanes`, and so does not even make what there is in it. It stands first in

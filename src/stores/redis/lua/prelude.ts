@@ -2,6 +2,7 @@
 
 import { keyNames, type QueueKind } from '../redis-keys.js'
 import { lanes } from './lanes-lua.js'
+import { withLate } from './late-lua.js'
 
 /**
  * KEYS are those of `keyNames`, in that order; a script over several shards, which are of one kind, is given as many times
@@ -37,9 +38,35 @@ end
 `
 }
 
-const states = String.raw`
+/** What nearly every call needs. */
+const basics = String.raw`
 local LIFO = false
 local function know_order() LIFO = call('HGET', META, 'order') == 'lifo' end
+local ALONE, CANCEL, HASPAST, REMEMBERED, BEATEN, OWNLEASE, HASGROUP = 1, 2, 4, 8, 16, 32, 64
+local function has(flags, bit) return flags % (bit * 2) >= bit end
+-- A claim is its head (fence 7, instant 6, flags 1, length of the worker 1, worker) and its element as in the line. The
+-- head is the same for most jobs of a call; and so long a value keeps the hash a table, which is searched at once.
+local function claim_head(fence, claimed, flags, worker)
+  return pack('>I7I6', fence, claimed) .. char(64 + flags, #worker) .. worker
+end
+local function with_flags(claim, flags) return sub(claim, 1, 13) .. char(64 + flags) .. sub(claim, 15) end
+-- So many claims no longer have the lease that they shared.
+local function leave_lease(fence_bytes, count)
+  if call('HINCRBY', BATCHES, 'n' .. fence_bytes, -count) > 0 then return end
+  call('HDEL', BATCHES, 'n' .. fence_bytes, 'i' .. fence_bytes)
+  call('ZREM', LEASES, '\0' .. fence_bytes)
+end
+-- Whether somebody can be relied on to ask at the time the lead named.
+local function is_led(lead_at) return lead_at and now <= lead_at + 1000 end
+local function next_stamp(last)
+  local now_us = now * 1000
+  if now_us > last then return now_us end
+  if last - now_us <= 1000000 then return last + 1 end
+  return now_us
+end
+`
+
+const states = String.raw`
 local function inverted(bytes)
   local b = { byte(bytes, 1, 7) }
   for i = 1, 7 do b[i] = 255 - b[i] end
@@ -76,24 +103,10 @@ end
 local function write_past(j)
   return j.state .. pack('>I6I7I3I2', j.updated, j.stamp, j.attempt, j.crashes) .. (j.reason and '=' .. j.reason or '')
 end
-local ALONE, CANCEL, HASPAST, REMEMBERED, BEATEN, OWNLEASE, HASGROUP = 1, 2, 4, 8, 16, 32, 64
-local function has(flags, bit) return flags % (bit * 2) >= bit end
--- A claim is its head (fence 7, instant 6, flags 1, length of the worker 1, worker) and its element as in the line. The
--- head is the same for most jobs of a call; and so long a value keeps the hash a table, which is searched at once.
-local function claim_head(fence, claimed, flags, worker)
-  return pack('>I7I6', fence, claimed) .. char(64 + flags, #worker) .. worker
-end
 local function read_claim(claim)
   local fence, claimed = unpackn('>I7I6', claim)
   local stop = 15 + byte(claim, 15)
   return { fence = fence, claimed = claimed, flags = byte(claim, 14) - 64, worker = sub(claim, 16, stop), seq = sub(claim, stop + 8, stop + 13) }
-end
-local function with_flags(claim, flags) return sub(claim, 1, 13) .. char(64 + flags) .. sub(claim, 15) end
--- So many claims no longer have the lease that they shared.
-local function leave_lease(fence_bytes, count)
-  if call('HINCRBY', BATCHES, 'n' .. fence_bytes, -count) > 0 then return end
-  call('HDEL', BATCHES, 'n' .. fence_bytes, 'i' .. fence_bytes)
-  call('ZREM', LEASES, '\0' .. fence_bytes)
 end
 -- States: l in the line, r ready, x ready and suspect, s scheduled, c completed, d dead; a job with a claim runs, whatever it was before.
 local function job_of(id, rec, past, claim)
@@ -123,8 +136,6 @@ local function place(j)
 end
 local function end_place(j) return pack('>I6', j.updated) .. j.seq .. j.id end
 local function retry_place(j) return pack('>I3', j.attempt) .. j.seq .. j.id end
--- Whether somebody can be relied on to ask at the time the lead named.
-local function is_led(lead_at) return lead_at and now <= lead_at + 1000 end
 local function clear_notes(id, ...)
   for _, note in ipairs({ ... }) do call('HDEL', NOTES, note .. id) end
 end
@@ -169,12 +180,6 @@ local function enter(j, state)
   else call('ZADD', state == 'd' and DEAD or DONE, 0, end_place(j)) end
   if j.group ~= '' then lanes.refresh(j.group) end
 end
-local function next_stamp(last)
-  local now_us = now * 1000
-  if now_us > last then return now_us end
-  if last - now_us <= 1000000 then return last + 1 end
-  return now_us
-end
 local function stamped()
   local stamp = next_stamp(tonumber(call('HGET', META, 'stamp')))
   call('HSET', META, 'stamp', stamp)
@@ -183,7 +188,7 @@ end
 `
 
 /** Jobs and claims as scripts hold them, and the sets of their states. */
-export const jobStates = lanes + states + moves
+export const jobStates = lanes + basics + states + moves
 
 /** What becomes of a plain job. */
 const plainJobs = String.raw`
@@ -235,7 +240,7 @@ local function bury(j, reason, error)
   enter(j, 'd')
 end
 -- The last failure, or one crash too many.
-local exhaust = bury
+local function exhaust(j, reason) bury(j, reason) end
 -- A counted failure of a running job; the error of the one before is forgotten with it.
 local function fail_claim(j, delay_ms, last, error, reason)
   call('HINCRBY', META, 'failed', 1)
@@ -267,6 +272,10 @@ end
 
 /** Beside the prelude, for every script of plain queues that changes more than it takes. */
 export const jobs = jobStates + plainJobs
+
+/** The same for a script most of whose calls change no job but in the simplest way; `others` are beside `jobs` as late as they. */
+export const besideJobs = (script: string, others = '') =>
+  lanes + basics + withLate(states + moves + plainJobs + others, script)
 
 /** What comes first of two plain jobs that are alike otherwise. */
 export const bySequence = `

@@ -1,7 +1,7 @@
 /** The settle script: claims of one shard end. */
 
 import { redisScript } from '../redis-script.js'
-import { jobs, prelude } from './prelude.js'
+import { besideJobs, prelude } from './prelude.js'
 import { settleItems } from './settle-items-lua.js'
 import { retention } from './trim-lua.js'
 
@@ -92,4 +92,4 @@ return table.concat(answers)
 `
 
 export const settleScript = (isCluster: boolean) =>
-  redisScript('settle', prelude(isCluster) + jobs + retention + settleItems + text, { whenFull: true })
+  redisScript('settle', prelude(isCluster) + besideJobs(retention + settleItems + text), { whenFull: true })
