@@ -50,14 +50,12 @@ export class QuietQueues {
     this.#now = now
     this.#readAt = foundAt
     for (const one of asked) this.#empty.delete(nameOf(one))
-    if (claims.length > 0) return
     for (const wait of waits)
-      if (wait.reason === 'empty' && wait.forMs === undefined)
-        this.#empty.set(nameOf(wait), { wait, foundAt, isQuiet: false })
-      else if (wait.reason === 'throttled' && wait.forMs !== undefined) {
+      if (wait.reason === 'throttled' && wait.forMs !== undefined) {
         const shut = { worker, until: foundAt + wait.forMs }
         this.#empty.set(nameOf(wait), { wait, foundAt, shut, isQuiet: false })
-      }
+      } else if (wait.reason === 'empty' && wait.forMs === undefined && claims.length === 0)
+        this.#empty.set(nameOf(wait), { wait, foundAt, isQuiet: false })
     for (const wait of waits) if (wait.reason === 'suspect') this.#empty.delete(nameOf(wait))
   }
 

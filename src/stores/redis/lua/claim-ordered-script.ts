@@ -185,7 +185,7 @@ for n = 0, ASKED - 1 do
     granted = granted + count
   end
   lanes_left = lanes_left or call('ZCARD', LANES)
-  local ready, suspects, change = call('ZCARD', READY) + lanes_left, call('ZCARD', SUSPECTS), first_change()
+  local ready, suspects, change = (own.groupless or call('ZCARD', READY)) + lanes_left, call('ZCARD', SUSPECTS), first_change()
   local is_open = not STOPPED and not is_full() and not (own.limited and lanes.opens_at() > now)
   local can = is_open and ready > 0
   if can and (own.limited or lanes_left > 0) then can = lanes.is_claimable() end

@@ -4,7 +4,7 @@ import { redisScript } from '../redis-script.js'
 import { crashes } from './crash-lua.js'
 import { gate, heads } from './gate-lua.js'
 import { leads } from './leads-lua.js'
-import { bySequence, jobs, prelude } from './prelude.js'
+import { besideJobs, bySequence, prelude } from './prelude.js'
 import { readyJobs } from './ready-lua.js'
 import { taking } from './taking-lua.js'
 
@@ -163,7 +163,6 @@ for n = 0, ASKED - 1 do
         meta.stale = call('HGET', META, 'stale')
       end
       count = take(limit, alone)
-      meta.stale = call('HGET', META, 'stale')
     end
     if count > 0 then
       granted = n
@@ -171,7 +170,7 @@ for n = 0, ASKED - 1 do
     end
   end
   lanes_left = lanes_left or call('ZCARD', LANES)
-  local ready = call('LLEN', LINE) - meta.stale + call('ZCARD', READY) + lanes_left
+  local ready = (own.groupless or call('LLEN', LINE) - meta.stale + call('ZCARD', READY)) + lanes_left
   local suspects = call('ZCARD', SUSPECTS)
   local change, can = first_change(), not STOPPED and ready > 0
   if can and (own.limited or lanes_left > 0) then can = lanes.is_claimable() end
@@ -211,7 +210,7 @@ return { now, granted, fence, table.concat(taken), pasts, errors, waits, crashed
 const script = (name: string, isGated: boolean) => (isCluster: boolean) =>
   redisScript(
     name,
-    prelude(isCluster) + jobs + bySequence + readyJobs + crashes + leads + gate(isGated) + text + loop,
+    prelude(isCluster) + besideJobs(leads + gate(isGated) + text + loop, bySequence + readyJobs + crashes),
     { whenFull: true },
   )
 

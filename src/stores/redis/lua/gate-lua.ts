@@ -31,9 +31,8 @@ ${throttle}
 -- may_grant: whether anything can be taken that has to be permitted.
 function gate.open(may_grant)
   RULES, STARTS, TEMPOS, IDLE = unpack(KEYS, peers_from - 3, peers_from)
-  local known = call('HMGET', RULES, 'members', 'rules')
-  if known[1] ~= members or not known[2] then return redis.error_reply('MILLRACE limited') end
-  if may_grant then throttle_open() else throttle_read() end
+  local known = may_grant and throttle_open() or throttle_read()
+  if known ~= members then return redis.error_reply('MILLRACE limited') end
 end
 -- Whether there is anything in the scope that could be started; of the group, where it counts by group.
 local function has_more(group)

@@ -1,7 +1,9 @@
 /** What the limits of a shard leave of its ready jobs, in Lua: whether any may be claimed now, and when it opens. The translation of parts of `memory-queue`. */
 export const limits = `
--- Ready jobs without a group.
-local function groupless() return call('LLEN', LINE) - tonumber(call('HGET', META, 'stale')) + call('ZCARD', READY) end
+-- Ready jobs without a group; a claim that takes no more of the shard has counted them.
+local function groupless()
+  return own.groupless or call('LLEN', LINE) - tonumber(call('HGET', META, 'stale')) + call('ZCARD', READY)
+end
 lanes.groupless = groupless
 -- Whether nothing is granted whatever is ready.
 local function is_closed() return STOPPED or lanes.opens_at() > now or is_full() end

@@ -69,8 +69,10 @@ local function take(limit, alone)
     return lanes.room_in(group) > 0 and lanes.held_until(group) <= now and permits_by('group', group) > 0
   end
   local suspect = alone and call('ZRANGE', SUSPECTS, 0, 0)[1]
-  local has_ready = lanes.groupless() > 0 or call('EXISTS', LANES) == 1
+  local groupless = lanes.groupless()
+  local has_ready = groupless > 0 or call('EXISTS', LANES) == 1
   if not suspect and not has_ready then
+    own.groupless = groupless
     if own.by == 'queue' then gate.rests() end
     return 0
   end
@@ -85,6 +87,7 @@ local function take(limit, alone)
     elseif lanes.are_there() then taken = go_round(most)
     else taken = take_ready(most) end
   end
+  own.groupless = lanes.groupless()
   started('queue', '', taken)
   return taken
 end

@@ -94,26 +94,30 @@ end
 `
 
 const calls = `
--- Knows the scope, as far as it is written down. Turning to the keys of another scope, and back, is free.
+-- Knows the scope, as far as it is written down; returns the version of its members, or nil where nothing is. Turning to the
+-- keys of another scope, and back, is free.
 function throttle_read()
   S = scopes[RULES]
   if not S then
-    local known = call('HMGET', RULES, 'by', 'rules', 'version', 'run', 'armings', 'armedAt', 'shift', 'lastAt', 'quietUntil')
+    local known = call('HMGET', RULES, 'by', 'rules', 'version', 'run', 'armings', 'armedAt', 'shift', 'lastAt', 'quietUntil', 'members')
+    if not known[2] then return nil end
     local function number(i) return known[i] and tonumber(known[i]) end
     S = { by = known[1], version = number(3) or 0, run = known[4], armings = number(5) or 0, shift = number(7) or 0,
-      last_at = number(8), quiet_until = number(9) }
+      last_at = number(8), quiet_until = number(9), members = known[10] }
     S.rules, S.longest, S.is_long = rules_in(known[2])
     S.armed_at = (number(6) or now) - S.shift
     set_instant()
     scopes[RULES] = S
   end
   BY_GROUP = S.by == 'group'
+  return S.members
 end
 -- The same, and asks which run of the server it is: before the first write, since a user may lack the right. What follows from
 -- that is written by the first who asks for permits, as a claim that has nothing to take follows no restart.
 function throttle_open()
-  throttle_read()
-  S.server = S.server or string.match(call('INFO', 'server'), 'run_id:(%x+)')
+  local members = throttle_read()
+  if members then S.server = S.server or string.match(call('INFO', 'server'), 'run_id:(%x+)') end
+  return members
 end
 -- How many may start, and, where none may, after how long one may.
 function throttle_permits(subject)
