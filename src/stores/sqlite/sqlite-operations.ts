@@ -4,7 +4,6 @@ import { SqliteClaim } from './sqlite-claim.js'
 import { SqliteEnqueue } from './sqlite-enqueue.js'
 import { SqliteList } from './sqlite-list.js'
 import { SqliteLook } from './sqlite-look.js'
-import { SqlitePace } from './sqlite-pace.js'
 import { isLimited, isStopped, type QueueRow } from './sqlite-queue.js'
 import { SqliteRecords } from './sqlite-records.js'
 import { SqliteWorkers } from './sqlite-registry.js'
@@ -12,6 +11,7 @@ import { SqliteReshard } from './sqlite-reshard.js'
 import type { SqliteSession } from './sqlite-session.js'
 import { SqliteSettings } from './sqlite-settings.js'
 import { SqliteSettle } from './sqlite-settle.js'
+import { SqliteThrottleAdmin } from './sqlite-throttle-admin.js'
 
 export type SqliteOperations = ReturnType<typeof sqliteOperations>
 
@@ -34,7 +34,7 @@ export function sqliteOperations(session: SqliteSession) {
   const records = new SqliteRecords(session, settle)
   const reshard = new SqliteReshard(session)
   const workers = new SqliteWorkers(session)
-  const pace = new SqlitePace(session)
+  const pace = new SqliteThrottleAdmin(session)
   const dataVersion = session.db.prepare('PRAGMA data_version')
   return {
     reads: {

@@ -1,11 +1,11 @@
-/** The pace of a SQLite store's queues: what their throttles have counted, and their rules. */
+/** What is told and set of a SQLite store's throttles: what they have counted, and their rules. */
 
 import { InvalidArgumentError } from '../../core/errors.js'
 import type { ThrottleRule } from '../../core/throttle.js'
 import type { ThrottleState } from '../throttles.js'
 import type { SqliteSession } from './sqlite-session.js'
 
-export class SqlitePace {
+export class SqliteThrottleAdmin {
   readonly #session: SqliteSession
 
   constructor(session: SqliteSession) {
