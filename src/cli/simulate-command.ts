@@ -1,6 +1,7 @@
 /** The command `simulate`: what settings would do, before anything runs by them. It reads no configuration and opens no store. */
 
 import { type Command, InvalidArgumentError, Option } from 'commander'
+import { exactDuration } from '../core/duration.js'
 import { UsageError } from './exit-code.js'
 import { count, counted } from './figures.js'
 import { durationFlag, wholeFlag } from './flags.js'
@@ -9,7 +10,7 @@ import { seededRandom } from './seeded-random.js'
 import { Terminal } from './terminal.js'
 import { plotLines } from './throttle-plot.js'
 import { mostOf, type Scene, type Simulation, simulated } from './throttle-simulation.js'
-import { aboutText, type Rate, rateFlag, rulesOf, rulesText, spanText } from './throttle-text.js'
+import { aboutText, type Rate, rateFlag, rulesOf, rulesText } from './throttle-text.js'
 
 /** More would neither be seen in a plot nor be quick. */
 const [mostStarts, mostJobs, mostLooks] = [10_000, 100_000, 1_000_000]
@@ -76,7 +77,7 @@ function draw(flags: ThrottleFlags, terminal: Terminal): void {
       const { columns: width, colors } = terminal
       return [
         colors.bold(rulesText(rules)),
-        `${demandText(flags)}, ${spanText(forMs)}, seed ${seed}`,
+        `${demandText(flags)}, ${exactDuration(forMs)}, seed ${seed}`,
         '',
         ...plotLines(simulation, { forMs, width, dim: colors.dim }),
         '',
@@ -104,7 +105,7 @@ function refuseTooMany(scene: Scene): void {
 function demandText({ burst, arrivals }: ThrottleFlags): string {
   const words = [
     ...(burst === undefined ? [] : [`${counted(burst, 'job')} at once`]),
-    ...(arrivals === undefined ? [] : [`about ${counted(arrivals.jobs, 'job')} in ${spanText(arrivals.ms)}`]),
+    ...(arrivals === undefined ? [] : [`about ${counted(arrivals.jobs, 'job')} in ${exactDuration(arrivals.ms)}`]),
   ]
   return words.length === 0 ? 'always a job waiting' : words.join(', then ')
 }
@@ -113,10 +114,10 @@ function summaryLines({ starts, arrived, worst }: Simulation, forMs: number): st
   const waits = arrived === undefined ? [] : starts.map((at, i) => at - arrived[i]!).sort((a, b) => a - b)
   const wait = (part: number) => aboutText(waits[Math.floor((waits.length - 1) * part)]!)
   return [
-    `${count(starts.length)}${arrived === undefined ? '' : ` of ${count(arrived.length)}`} started in ${spanText(forMs)}.`,
+    `${count(starts.length)}${arrived === undefined ? '' : ` of ${count(arrived.length)}`} started in ${exactDuration(forMs)}.`,
     ...worst.map(
       (window) =>
-        `Most in any ${spanText(window.windowMs)}, wherever it begins: ${count(window.most)} (limit ${count(window.limit)}).`,
+        `Most in any ${exactDuration(window.windowMs)}, wherever it begins: ${count(window.most)} (limit ${count(window.limit)}).`,
     ),
     ...(waits.length === 0
       ? []

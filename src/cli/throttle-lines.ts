@@ -1,13 +1,13 @@
 /** Throttle lines: what one throttle has counted, as people read it. */
 
 import type { ThrottleStatus } from '../client/throttle-admin.js'
-import { formatDuration } from '../core/duration.js'
+import { exactDuration, formatDuration } from '../core/duration.js'
 import type { ThrottleRule } from '../core/throttle.js'
 import { count, counted } from './figures.js'
 import { printable, shortened } from './printable.js'
 import { type Column, table } from './table.js'
 import type { Terminal } from './terminal.js'
-import { evennessOf, spanText } from './throttle-text.js'
+import { evennessOf } from './throttle-text.js'
 
 const longestGroup = 40
 
@@ -29,7 +29,7 @@ export function throttleLines(
   const others = queues.filter((name) => name !== queue)
   const shown: Column<Counted>[] = [
     { title: 'limit', align: 'right', cell: ({ rule }) => count(rule.limit) },
-    { title: 'window', align: 'right', cell: ({ rule }) => spanText(rule.windowMs) },
+    { title: 'window', align: 'right', cell: ({ rule }) => exactDuration(rule.windowMs) },
     ...(isOfAll ? [] : [startedColumn]),
     ...(rules.some((rule) => evennessOf(rule).length > 0) ? [spacingColumn] : []),
   ]

@@ -1,8 +1,8 @@
 /** The plot of a simulated throttle, as lines of a terminal: the starts in each span of time, and how they add up. */
 
+import { exactDuration } from '../core/duration.js'
 import { count } from './figures.js'
 import type { Simulation } from './throttle-simulation.js'
-import { spanText } from './throttle-text.js'
 
 const barRows = 6
 const sumRows = 8
@@ -38,7 +38,7 @@ export function plotLines({ starts, arrived }: Simulation, { forMs, width, dim }
   const marked = perMark === 1 ? 'a mark for each job' : `a mark for up to ${count(perMark)}`
   const row = (label: string, cells: string) => `${dim(`${label.padStart(gutter)} │`)}${cells}`.trimEnd()
   return [
-    dim(`started in each ${spanText(spanMs)}, ${marked}`),
+    dim(`started in each ${exactDuration(spanMs)}, ${marked}`),
     ...barLines(at, perMark).map((cells, i) => row(i === 0 ? count(Math.max(...at)) : '', cells)),
     ...axisLines(scale, gutter).map(dim),
     dim(`started in all •${arrived === undefined ? '' : ', enqueued ·'}`),
@@ -92,7 +92,7 @@ function axisLines({ spanMs, columns }: Scale, gutter: number): string[] {
   const line = Array.from({ length: columns }, (_, i) => (i % every === 0 ? '┬' : '─')).join('')
   let labels = ''
   for (let i = 0; i < columns; i += every) {
-    const text = i === 0 ? '0' : spanText(i * spanMs)
+    const text = i === 0 ? '0' : exactDuration(i * spanMs)
     if (i + text.length <= columns) labels = labels.padEnd(i) + text
   }
   const before = ' '.repeat(gutter + 1)

@@ -2,7 +2,7 @@
 
 import { InvalidArgumentError } from 'commander'
 import type { ThrottleChange } from '../client/throttle-admin.js'
-import { parseDuration } from '../core/duration.js'
+import { exactDuration, parseDuration } from '../core/duration.js'
 import { ConfigError } from '../core/errors.js'
 import { parsed } from '../core/option-check.js'
 import type { ThrottleRule } from '../core/throttle.js'
@@ -21,14 +21,6 @@ export interface Evenness {
   readonly moderate?: boolean
   readonly elastic?: number
 }
-
-const units = [
-  ['d', 86_400_000],
-  ['h', 3_600_000],
-  ['m', 60_000],
-  ['s', 1_000],
-  ['ms', 1],
-] as const
 
 const most = 1_000_000
 
@@ -65,29 +57,14 @@ export function rulesOf(windows: readonly ThrottleChange[], what: string): reado
     return throttleOf('', parsed(throttleSchema, windows.length === 1 ? windows[0] : windows, what)).rules
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error
-    // The value was put together from flags: showing it tells nobody anything.
-    const mistakes = error.issues.map(
-      ({ path, message }) => (path === '(options)' ? '' : `${path} `) + message.replace(/; got \[object \w+\]$/, ''),
-    )
+    const mistakes = error.issues.map(({ path, message }) => (path === '(options)' ? '' : `${path} `) + message)
     throw new UsageError(`${what}: ${mistakes.join('; ')}.`)
   }
 }
 
-/** A span without loss, as it may be given again: `1m`, `1h30m`, `1s500ms`. */
-export function spanText(ms: number): string {
-  let rest = ms
-  return units
-    .map(([unit, each]) => {
-      const amount = Math.floor(rest / each)
-      rest -= amount * each
-      return amount > 0 ? `${amount}${unit}` : ''
-    })
-    .join('')
-}
-
 /** `10 in 1m` */
 export function windowText({ limit, windowMs }: Pick<ThrottleRule, 'limit' | 'windowMs'>): string {
-  return `${count(limit)} in ${spanText(windowMs)}`
+  return `${count(limit)} in ${exactDuration(windowMs)}`
 }
 
 /** `10 in 1m, one each 6s, elastic with a buffer of 2`; of several windows with `and` between them. */
@@ -107,7 +84,7 @@ export function flagsFor(rules: readonly ThrottleRule[]): string | undefined {
   const [{ moderate, elasticBuffer }] = rules as readonly [ThrottleRule]
   if (rules.some((rule) => rule.moderate !== moderate || rule.elasticBuffer !== elasticBuffer)) return undefined
   return [
-    `--set ${rules.map(({ limit, windowMs }) => `${limit}/${spanText(windowMs)}`).join(',')}`,
+    `--set ${rules.map(({ limit, windowMs }) => `${limit}/${exactDuration(windowMs)}`).join(',')}`,
     ...(moderate ? ['--moderate'] : []),
     ...(elasticBuffer === undefined ? [] : [`--elastic ${elasticBuffer}`]),
   ].join(' ')
@@ -118,5 +95,5 @@ export function aboutText(ms: number): string {
   if (ms < 10) return `${Number(ms.toFixed(2))}ms`
   if (ms < 1_000) return `${Math.round(ms)}ms`
   if (ms < 60_000) return `${Number((ms / 1_000).toFixed(2))}s`
-  return spanText(Math.round(ms / 1_000) * 1_000)
+  return exactDuration(Math.round(ms / 1_000) * 1_000)
 }

@@ -32,6 +32,19 @@ export function durationMs(value: unknown, what: string): number {
   return ms
 }
 
+const exactUnits = ['d', 'h', 'm', 's', 'ms'] as const
+
+/** A duration without loss, in a form that `parseDuration` takes: `'1m'`, `'1h30m'`, `'1s500ms'`. `ms` is whole. */
+export function exactDuration(ms: number): string {
+  let rest = ms
+  const parts = exactUnits.map((unit) => {
+    const amount = Math.floor(rest / unitMs[unit]!)
+    rest -= amount * unitMs[unit]!
+    return amount > 0 ? `${amount}${unit}` : ''
+  })
+  return parts.join('') || '0ms'
+}
+
 /** A duration for people: the two largest units, `'3m 12s'`. */
 export function formatDuration(ms: number): string {
   if (Math.round(ms) < 1_000) return `${Math.round(ms)}ms`

@@ -1,16 +1,17 @@
 /** Option checks: the valibot pieces from which the shapes of our own options are put together, and the error that lists every mistake at once. */
 
 import * as v from 'valibot'
-import { durationForm, parseDuration } from './duration.js'
+import { durationForm, exactDuration, parseDuration } from './duration.js'
 import { ConfigError, type ConfigIssue } from './errors.js'
 import { shown } from './shown.js'
 
-/** A duration of at least `leastMs`, turned into milliseconds. */
-export function duration(leastMs = 0) {
+/** A duration of at least `leastMs`, and at most `mostMs`, turned into milliseconds. */
+export function duration(leastMs = 0, mostMs = Number.MAX_SAFE_INTEGER) {
   return v.pipe(
     v.custom<number | string>((value) => parseDuration(value) !== undefined, `must be ${durationForm}`),
     v.transform((value) => parseDuration(value)!),
     v.minValue(leastMs, `must be at least ${leastMs} ms`),
+    v.maxValue(mostMs, `must be at most ${exactDuration(mostMs)}`),
   )
 }
 
@@ -53,5 +54,7 @@ function messageOf(issue: v.BaseIssue<unknown>): string {
   if (issue.path?.at(-1)?.origin === 'key' && issue.input === undefined) return 'is missing'
   // valibot's own messages begin so; they repeat the value.
   const form = issue.message.startsWith('Invalid ') ? `must be ${issue.expected}` : issue.message
+  // What is wrong between the options of an object is not shown by the object.
+  if (issue.type === 'check' && typeof issue.input === 'object') return form
   return `${form}; got ${shown(issue.input)}`
 }

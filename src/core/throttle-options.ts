@@ -10,6 +10,7 @@ import type { Throttle } from './throttle.js'
 export interface ThrottleOptions {
   /** Most jobs that start in any window of that length, wherever it begins; 1 … 1,000,000. */
   readonly limit: number
+  /** 1 ms … 366 days. */
   readonly window: Duration
   /** Whether starts are evenly spaced, one in each `window / limit`. Default false; with a limit of 1 it means nothing. */
   readonly moderate?: boolean
@@ -24,10 +25,13 @@ export interface ThrottleOptions {
   readonly scope?: string
 }
 
+/** A place on the grid is a whole number of µs, which a double holds without loss for windows far beyond this. */
+const longestWindowMs = 366 * 86_400_000
+
 const one = v.pipe(
   exactly({
     limit: whole(1, 1_000_000),
-    window: duration(1),
+    window: duration(1, longestWindowMs),
     moderate: v.optional(v.boolean()),
     elastic: v.optional(exactly({ buffer: whole(0) })),
     by: v.optional(v.picklist(['queue', 'group'])),

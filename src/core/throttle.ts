@@ -1,6 +1,6 @@
 /** A throttle: how many jobs may start in every window of time, for which queues, and counted by what. */
 
-import { formatDuration } from './duration.js'
+import { exactDuration } from './duration.js'
 import { ThrottleConflictError } from './errors.js'
 
 /** One window of a throttle. */
@@ -54,11 +54,11 @@ export function rulesIn(text: string): ThrottleRule[] {
   })
 }
 
-/** In words, for messages: `10 in 60000 ms, moderate, by group, scope 'sites'`. */
+/** In words, for messages: `10 in 1m, moderate, by group, scope 'sites'`. */
 export function throttleText(queue: string, { scope, by, rules }: Throttle): string {
   const windows = rules.map(({ limit, windowMs, moderate, elasticBuffer }) =>
     [
-      `${limit} in ${formatDuration(windowMs)}`,
+      `${limit} in ${exactDuration(windowMs)}`,
       ...(moderate ? ['moderate'] : []),
       ...(elasticBuffer === undefined ? [] : [`elastic with a buffer of ${elasticBuffer}`]),
     ].join(', '),

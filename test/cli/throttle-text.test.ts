@@ -1,14 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import {
-  evennessOf,
-  flagsFor,
-  rateFlag,
-  ratesFlag,
-  rulesOf,
-  rulesText,
-  spanText,
-  windowsOf,
-} from '#src/cli/throttle-text.js'
+import { evennessOf, flagsFor, rateFlag, ratesFlag, rulesOf, rulesText, windowsOf } from '#src/cli/throttle-text.js'
 import type { ThrottleRule } from '#src/core/throttle.js'
 
 const rule = (limit: number, windowMs: number, more: Partial<ThrottleRule> = {}): ThrottleRule => ({
@@ -40,15 +31,6 @@ describe('a rate', () => {
   it('may be given beside others, with commas or again', () => {
     expect(ratesFlag('300/h, 1/m', ratesFlag('3/s')).map(({ jobs }) => jobs)).toEqual([3, 300, 1])
   })
-})
-
-describe('a span', () => {
-  it.each([1, 250, 1_000, 1_500, 60_000, 90_001, 5_400_000, 86_400_000 * 9 + 1])(
-    'of %i ms is told without loss, in a form that can be given again',
-    (ms) => {
-      expect(rateFlag(`1/${spanText(ms)}`)).toEqual({ jobs: 1, ms })
-    },
-  )
 })
 
 describe('the rules of flags', () => {

@@ -1,7 +1,7 @@
 /** Durations: which forms are one, and what they come to. */
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { durationMs, formatDuration, parseDuration } from '#src/core/duration.js'
+import { durationMs, exactDuration, formatDuration, parseDuration } from '#src/core/duration.js'
 import { InvalidArgumentError } from '#src/core/errors.js'
 
 describe('parseDuration', () => {
@@ -110,6 +110,27 @@ describe('formatDuration', () => {
         else expect(Math.abs(back - ms)).toBeLessThan(Math.max(smallest, 3_600_000 * Number(ms >= 86_400_000)))
       }),
       { seed: 3 },
+    )
+  })
+})
+
+describe('exactDuration', () => {
+  it.each([
+    [0, '0ms'],
+    [1_500, '1s500ms'],
+    [60_000, '1m'],
+    [5_400_000, '1h30m'],
+    [86_400_000 * 9 + 1, '9d1ms'],
+  ])('tells %d ms as %s', (ms, text) => {
+    expect(exactDuration(ms)).toBe(text)
+  })
+
+  it('loses nothing', () => {
+    fc.assert(
+      fc.property(fc.nat(1e12), (ms) => {
+        expect(parseDuration(exactDuration(ms))).toBe(ms)
+      }),
+      { seed: 4 },
     )
   })
 })

@@ -64,6 +64,7 @@ describe('the throttle of a queue', () => {
     ['no limit', { window: '1s' }, ['limit: is missing']],
     ['no window', { limit: 1 }, ['window: is missing']],
     ['a window of 0', { limit: 1, window: 0 }, ['window: must be at least 1 ms; got 0']],
+    ['a window of years', { limit: 1, window: '367d' }, ['window: must be at most 366d; got "367d"']],
     [
       'a buffer below 0',
       { ...ten, moderate: true, elastic: { buffer: -1 } },
