@@ -1,22 +1,27 @@
 /** Eight claimers on one memory store, as a contestant of runs under a throttle. */
 
-import type { StoreHarness } from 'millrace/testing'
+import { memoryHarness, type StoreHarness } from 'millrace/testing'
 import type { Store } from '#src/stores/store.js'
 import { processes } from './throttle-plan.js'
 import type { Contestant } from './throttle-run.js'
 
-export function memoryContestant(harness: StoreHarness): Contestant {
-  const handles: Store[] = []
+export function memoryContestant(): Contestant & { close(): Promise<void> } {
+  let harness: StoreHarness | undefined
+  let handles: readonly Store[] = []
   let queue = ''
   let jobs = 0
   return {
     async begin({ throttle }) {
-      while (handles.length < processes) handles.push(await harness.open())
+      // A store of its own: one of a thousand queues spends its time on looking through them.
+      await harness?.close()
+      const fresh = await memoryHarness()
+      harness = fresh
+      handles = await Promise.all(Array.from({ length: processes }, () => fresh.open()))
       queue = throttle.scope
       await handles[0]!.open([{ name: queue, kind: 'plain', order: 'fifo', maxCrashes: 3, dead: {}, throttle }])
     },
     async advance(afterMs, arrivals) {
-      await harness.advance(afterMs)
+      await harness?.advance(afterMs)
       const came = arrivals.map((group) => {
         const id = String(++jobs)
         return { id, task: 'it', payload: '1', priority: 0, rememberMs: 0, ...(group === '' ? {} : { group }) }
@@ -29,5 +34,6 @@ export function memoryContestant(harness: StoreHarness): Contestant {
       await store.settle(claims.map(({ queue, id, fence }) => ({ queue, id, fence, kind: 'complete' as const })))
       return claims.map(({ group = '' }) => group)
     },
+    close: async () => harness?.close(),
   }
 }

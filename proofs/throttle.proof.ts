@@ -3,7 +3,7 @@
  * holds more starts than its limit, and none less than it may; the same judge finds out two throttles that are written wrong.
  */
 
-import { memoryHarness, sqliteHarness, startRedis } from 'millrace/testing'
+import { sqliteHarness, startRedis } from 'millrace/testing'
 import { redisVersion } from './redis-version.js'
 import type { Report, Summary } from './report.js'
 import { ThrottleCrew } from './throttle-crew.js'
@@ -28,8 +28,8 @@ export async function prove(report: Report): Promise<Summary> {
     report.claim(`${what}: as many start as may (other numbers: ${sums.deviations})`, sums.deviations === 0)
     figures[what] = sums
   }
-  const memory = await memoryHarness()
-  await keeps('memory, eight claimers in one process', memoryContestant(memory))
+  const memory = memoryContestant()
+  await keeps('memory, eight claimers in one process', memory)
   await memory.close()
 
   const sqlite = await sqliteHarness()
