@@ -87,7 +87,9 @@ export class Crew {
   }
 
   #oneOf(random: () => number): ChildProcess {
-    const going = [...this.#workers.keys()].filter((worker) => !this.#stopped.has(worker))
+    // One that is still starting tells its starter when it dies.
+    const ready = [...this.#workers].filter(([, name]) => name !== '').map(([worker]) => worker)
+    const going = ready.filter((worker) => !this.#stopped.has(worker))
     return going[Math.floor(random() * going.length)]!
   }
 

@@ -54,6 +54,8 @@ export async function drillLimits(plan: LimitsPlan, open: OpenGround = sqliteGro
     const startedAt = performance.now()
     await Promise.all(Array.from({ length: plan.processes }, () => crew.start()))
     const producing = produce(mill, isOver.signal)
+    // Where the drill itself fails, that is the error to be told.
+    producing.catch(() => {})
     for (let killed = 0; killed < plan.kills; killed += plan.killedAtOnce) {
       await Promise.all(Array.from({ length: plan.killedAtOnce }, () => crew.killOne(plan.random)))
     }
