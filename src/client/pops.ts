@@ -91,7 +91,7 @@ export class Pops {
     const now = this.#parts.mono()
     if (this.#denial === undefined || this.#denial.until <= now) return undefined
     const { wait, openAt } = this.#denial
-    return { wait, forMs: openAt - now }
+    return { wait, forMs: Math.ceil(openAt - now) }
   }
 
   async #serveSome(): Promise<void> {
@@ -118,7 +118,7 @@ export class Pops {
       leaseMs,
       ...(alone ? { alone } : {}),
     })
-    const denied = deniedBy(claimed.waits)
+    const denied = deniedBy(claimed)
     this.#remember(denied)
     report(claimed)
     this.#hasSuspects = claimed.waits.some(({ reason }) => reason === 'suspect')
@@ -205,11 +205,13 @@ function refOf({ queue, id, task }: Claim): { queue: string; id: string; task: s
   return { queue, id, task }
 }
 
-/** Undefined where nothing was denied. */
-function deniedBy(waits: readonly Wait[]): Denied | undefined {
+/** Undefined where nothing was denied, or where it is not known for how long. */
+function deniedBy({ claims, waits }: Claimed): Denied | undefined {
   const denials = waits.filter(({ reason }) => reason !== 'suspect')
   const wait = reasons.find((one) => denials.some(({ reason }) => reason === one))
   if (wait === undefined) return undefined
   const forMs = Math.min(...denials.map((denial) => denial.forMs ?? Number.POSITIVE_INFINITY))
+  // What would change first is the end of our own lease, which is settled before anybody hears of this.
+  if (claims.length > 0 && forMs >= leaseMs) return undefined
   return forMs === Number.POSITIVE_INFINITY ? { wait } : { wait, forMs }
 }

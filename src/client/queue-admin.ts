@@ -97,7 +97,8 @@ export class QueueAdmin {
    * for, and new ones are accepted. Every job keeps its payloads, times and counts. Resolves with how many were moved, 0
    * where it has so many shards already.
    * Interrupted, be it by `signal`, it stays under way: call it again with the same number to go on. Two who call it at once
-   * do it together. Throws `ConfigConflictError` where another number is under way, `InvalidArgumentError` for a plain queue.
+   * do it together. Throws `ConfigConflictError` where another number is under way, `InvalidArgumentError` for a plain queue,
+   * and for one with `maxRunning: { perGroup }`, where it is to have several.
    */
   async reshard(shards: number, options: LongActionOptions = {}): Promise<number> {
     if (!Number.isInteger(shards) || shards < 1 || shards > mostShards)

@@ -3,7 +3,7 @@
 import * as v from 'valibot'
 import type { Random } from './clock.js'
 import type { Duration } from './duration.js'
-import { ConfigConflictError } from './errors.js'
+import { ConfigConflictError, InvalidArgumentError } from './errors.js'
 import { callable, duration, exactly, whole } from './option-check.js'
 import type { Throttle } from './throttle.js'
 import { type ThrottleOptions, throttleOf, throttleSchema } from './throttle-options.js'
@@ -235,4 +235,21 @@ export function refuseOtherForm(queue: string, stored: QueueForm, asked: QueueFo
 export function reshardUnderWay(queue: string, towards: number, asked: number): ConfigConflictError {
   const remedy = `It is on its way to ${towards} shards: run \`millrace queues reshard ${queue} ${towards}\` to its end first.`
   return new ConfigConflictError(queue, 'shards', towards, asked, remedy)
+}
+
+const oneShard = 'What runs of each group is counted within one shard'
+
+/** Throws where a queue that lies in several shards, or is on its way there, is to bound what runs of each group. */
+export function refuseGroupBound(queue: string, maxRunning: QueueOptions['maxRunning'], shards: number): void {
+  if (typeof maxRunning !== 'object' || shards === 1) return
+  const remedy = `${oneShard}: run \`millrace queues reshard ${queue} 1\` first, or give \`maxRunning\` a number for all groups together.`
+  throw new ConfigConflictError(queue, 'shards', shards, 1, remedy)
+}
+
+/** Throws where a queue that bounds what runs of each group is to be spread over several shards. */
+export function refuseSpreading(queue: string, maxRunning: QueueOptions['maxRunning'], shards: number): void {
+  if (typeof maxRunning !== 'object' || shards === 1) return
+  throw new InvalidArgumentError(
+    `queue '${queue}' cannot be spread over ${shards} shards. ${oneShard}: give its \`maxRunning\` a number for all groups together first.`,
+  )
 }

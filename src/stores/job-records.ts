@@ -123,7 +123,7 @@ export interface Records {
    * One bounded step towards so many shards of an ordered queue; to be called until `more` is false. While it is under
    * way nothing is granted (`'paused'`), and jobs are accepted; running ones are waited for. Interrupted anywhere, it is
    * gone on with by calling it again; `ConfigConflictError` where another number is under way, `InvalidArgumentError` for
-   * a plain queue. Every job keeps its payloads, times and counts. Until it is done `maxPending` counts new shards alone, and
+   * a plain queue, and for one that bounds what runs of each group, where it is to have several. Every job keeps its payloads, times and counts. Until it is done `maxPending` counts new shards alone, and
    * the other verbs may miss a job that is just between two shards; remembered call ids are forgotten.
    */
   reshard(queue: string, shards: number): Promise<Step>

@@ -141,7 +141,10 @@ export interface QueueSettings {
   readonly shards?: number
   /** Absent: as stored, at first none. */
   readonly throttle?: Throttle
-  /** Most claims at a time over all shards, or of each group; of groups in a queue of one shard only. Default: no limit. */
+  /**
+   * Most claims at a time over all shards, or of each group. Of groups in a queue of one shard only: one that lies in several
+   * is refused it with `ConfigConflictError`. Default: no limit.
+   */
   readonly maxRunning?: number | { readonly perGroup: number }
   /** Bounds for kept results; the age of each comes with its settle. */
   readonly resultsCount?: number

@@ -24,6 +24,15 @@ describe('what a pop costs', () => {
     expect(await queue.pop()).toBe('item-14')
   })
 
+  it('is told by the window, not by the lease in which the item before was handed over', async () => {
+    const { mill } = throttledScene()
+    const queue = mill.throttledQueue<string>('sites', { limit: 2, window: '1m' })
+    await pushed(queue, 3)
+    expect(await Promise.all([queue.pop(), queue.pop(), queue.pop()])).toEqual(['item-2', 'item-1', null])
+
+    expect(await queue.tryPop()).toEqual({ wait: 'throttled', forMs: 60_001 })
+  })
+
   it('leaves timers their turn, however often a denied pop is repeated', async () => {
     const { mill } = throttledScene()
     const queue = mill.throttledQueue<string>('sites', { limit: 1, window: '1h' })

@@ -12,10 +12,13 @@ import {
   millrace,
   type OrderedEnqueueOptions,
   type OutcomeValue,
+  type Popped,
+  type PopWait,
   type ShardCandidate,
   snooze,
   type TaskInput,
   type TaskResult,
+  type ThrottledQueue,
   type ThrottleStatus,
   throttle,
 } from 'millrace'
@@ -77,6 +80,34 @@ await pace.set([
   { limit: 5, window: '1s' },
   { limit: 100, window: 3_600_000 },
 ])
+
+type Page = { url: string; depth?: number }
+const pages = mill.throttledQueue<Page>('pages', {
+  limit: 10,
+  window: '60s',
+  moderate: true,
+  elastic: true,
+  elasticBuffer: 2,
+})
+expectTypeOf(pages).toEqualTypeOf<ThrottledQueue<Page>>()
+expectTypeOf(pages.push).toEqualTypeOf<(item: Page, priority?: number) => Promise<void>>()
+await pages.push({ url: '' }, -5)
+expectTypeOf(pages.pop()).toEqualTypeOf<Promise<Page | null>>()
+expectTypeOf(pages.tryPop()).toEqualTypeOf<Promise<Popped<Page>>>()
+const popped = await pages.tryPop()
+if (popped.wait === undefined) {
+  expectTypeOf(popped.item).toEqualTypeOf<Page>()
+  expectTypeOf(popped.forMs).toEqualTypeOf<undefined>()
+} else {
+  expectTypeOf(popped.item).toEqualTypeOf<undefined>()
+  expectTypeOf(popped.wait).toEqualTypeOf<PopWait>()
+  expectTypeOf(popped.wait).toEqualTypeOf<'empty' | 'throttled' | 'scheduled' | 'full' | 'paused'>()
+  expectTypeOf(popped.forMs).toEqualTypeOf<number | undefined>()
+}
+expectTypeOf(pages.length()).toEqualTypeOf<Promise<number>>()
+expectTypeOf(pages.clear()).toEqualTypeOf<Promise<number>>()
+expectTypeOf(mill.throttledQueue('any').pop()).toEqualTypeOf<Promise<unknown>>()
+expectTypeOf(mill.throttledQueue<null>('nulls').tryPop()).toEqualTypeOf<Promise<Popped<null>>>()
 
 const attached = defineTask({ name: 'attached', input: v.object({ n: v.number() }) }).handle(async ({ n }) => String(n))
 expectTypeOf<TaskResult<typeof attached>>().toEqualTypeOf<string>()

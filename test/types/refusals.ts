@@ -154,4 +154,27 @@ await mill.queue('a').throttle.set([{ limit: 1, window: '1s', scope: 'b' }])
 // @ts-expect-error 59: a throttle has a window
 millrace({ store: 'memory:', queues: { a: { throttle: { limit: 1 } } } })
 
+// Throttled queues
+const numbers = mill.throttledQueue<number>('numbers', { limit: 1, window: '1s' })
+// @ts-expect-error 60: an item of another type
+await numbers.push('one')
+// @ts-expect-error 61: no item
+await numbers.push()
+// @ts-expect-error 62: a priority is a number
+await numbers.push(1, 'high')
+// @ts-expect-error 63: there may be no item
+export const one: number = await numbers.pop()
+// @ts-expect-error 64: nor where it is told why
+export const other: number = (await numbers.tryPop()).item
+// @ts-expect-error 65: pops do not wait for an item
+await numbers.pop(1_000)
+// @ts-expect-error 66: what a throttled queue counts by is fixed
+mill.throttledQueue('a', { limit: 1, window: '1s', by: 'group' })
+// @ts-expect-error 67: a tempo is elastic or not, its buffer is apart
+mill.throttledQueue('a', { limit: 1, window: '1s', moderate: true, elastic: { buffer: 1 } })
+// @ts-expect-error 68: an order there is not
+mill.throttledQueue('a', { limit: 1, window: '1s', order: 'random' })
+// @ts-expect-error 69: it has a name
+mill.throttledQueue({ limit: 1, window: '1s' })
+
 export { text }

@@ -2,7 +2,7 @@
 
 import { InvalidArgumentError, UnknownQueueError } from '../../core/errors.js'
 import { shardOf } from '../../core/payloads.js'
-import { refuseOtherForm, reshardUnderWay as underWay } from '../../core/queue.js'
+import { refuseGroupBound, refuseOtherForm, refuseSpreading, reshardUnderWay as underWay } from '../../core/queue.js'
 import type { Throttle } from '../../core/throttle.js'
 import { refuseOtherThrottle } from '../../core/throttle.js'
 import type { QueueSettings, StoredQueue } from '../store.js'
@@ -65,7 +65,10 @@ export class MemoryQueues {
     for (const settings of queues) {
       const { name, throttle } = settings
       const entry = this.#entries.get(name)
-      if (entry !== undefined) refuseOtherForm(name, entry.settings, settings)
+      if (entry !== undefined) {
+        refuseOtherForm(name, entry.settings, settings)
+        refuseGroupBound(name, settings.maxRunning, entry.resharding ?? entry.shards.length)
+      }
       if (throttle === undefined) continue
       refuseOtherThrottle(name, entry?.limits.throttle ?? scopes.get(throttle.scope), throttle)
       scopes.set(throttle.scope, throttle)
@@ -99,6 +102,7 @@ export class MemoryQueues {
     const entry = this.#entry(name)
     if (entry.resharding !== undefined && entry.resharding !== count) throw underWay(name, entry.resharding, count)
     if (entry.resharding === undefined && old.length === count) return 0
+    refuseSpreading(name, entry.limits.maxRunning, count)
     entry.resharding = count
     for (const shard of old) shard.isHeld = true
     if (old.some((shard) => shard.running.size > 0)) return undefined

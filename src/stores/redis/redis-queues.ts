@@ -1,7 +1,7 @@
 /** The queues of a Redis store as one handle knows them: in which shards each lies. */
 
 import { ConfigConflictError, StoreCorruptError, StoreUnavailableError, UnknownQueueError } from '../../core/errors.js'
-import { refuseOtherForm } from '../../core/queue.js'
+import { refuseGroupBound, refuseOtherForm } from '../../core/queue.js'
 import { refuseOtherThrottle, type Throttle } from '../../core/throttle.js'
 import type { QueueSettings, StoredQueue } from '../store.js'
 import { namingForeignKey } from './redis-foreign-key.js'
@@ -282,8 +282,10 @@ export class RedisQueues {
   }
 
   /** What is counted together must lie together: a plain queue in one shard, and on a cluster all of it in one place. */
-  #refuseElsewhere({ name, throttle, maxRunning }: QueueSettings, { kind, shards, place, scope }: RedisLayout): void {
+  #refuseElsewhere(settings: QueueSettings, { kind, shards, towards, place, scope }: RedisLayout): void {
+    const { name, throttle, maxRunning } = settings
     if (throttle === undefined && maxRunning === undefined) return
+    if (kind === 'ordered') refuseGroupBound(name, maxRunning, towards ?? shards)
     const limit = throttle === undefined ? 'maxRunning' : 'throttle'
     const remedy = `Its jobs lie where nothing can count them together. Give a new queue the ${limit} from its first use, and drain this one.`
     if (kind === 'plain' && shards > 1) throw new ConfigConflictError(name, 'shards', shards, 1, remedy)

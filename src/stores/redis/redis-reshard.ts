@@ -7,7 +7,7 @@
 
 import { InvalidArgumentError } from '../../core/errors.js'
 import { shardOf } from '../../core/payloads.js'
-import { reshardUnderWay } from '../../core/queue.js'
+import { refuseSpreading, reshardUnderWay } from '../../core/queue.js'
 import { stepLimit, stepPayloads } from '../../core/upkeep.js'
 import type { Step } from '../job-records.js'
 import type { RedisQueue } from './redis-layout.js'
@@ -82,6 +82,7 @@ export class RedisReshard {
       if (layout.towards === count) return queue!
       if (layout.towards !== undefined) throw reshardUnderWay(name, layout.towards, count)
       if (layout.shards === count) return undefined
+      refuseSpreading(name, (await this.#queues.stored(name)).maxRunning, count)
       // They are there before anybody is told to look for them.
       const metas = metasOf(await this.#states(queue!, 'look'))
       const next = { ...layout, towards: count }

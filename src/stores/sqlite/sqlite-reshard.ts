@@ -4,12 +4,13 @@
  * by id brings that id over (`SqliteSession.holding`), so that jobs can be pushed all the while.
  */
 
-import { reshardUnderWay } from '../../core/queue.js'
+import { refuseSpreading, reshardUnderWay } from '../../core/queue.js'
 import { stepLimit } from '../../core/upkeep.js'
 import type { Step } from '../job-records.js'
 import type { Statement } from './sqlite-driver.js'
 import { isHidden, type JobRow, jobColumns } from './sqlite-job.js'
 import { morgueOf, type QueueRow } from './sqlite-queue.js'
+import { storedQueue } from './sqlite-records.js'
 import type { SqliteSession } from './sqlite-session.js'
 
 export class SqliteReshard {
@@ -50,9 +51,11 @@ export class SqliteReshard {
   /** Throws `ConfigConflictError` where another number is under way. */
   reshard(name: string, shards: number): Step {
     const { queues } = this.#session
-    const { resharding, shards: before } = queues.ordered(name)
+    const first = queues.ordered(name)
+    const { resharding, shards: before } = first
     if (resharding !== null && resharding !== shards) throw reshardUnderWay(name, resharding, shards)
     if (resharding === null && before === shards) return { changed: 0, more: false }
+    refuseSpreading(name, storedQueue(first, undefined).maxRunning, shards)
     for (const row of queues.rowsOf(name)) row.resharding = shards
     if (queues.rowsOf(name).some(({ running }) => running > 0)) return { changed: 0, more: true }
     if (queues.leaving(name).length === 0) this.#setOut(name, shards)

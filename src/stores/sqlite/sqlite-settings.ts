@@ -1,6 +1,6 @@
 /** Opening queues in a SQLite store, and counting what is in them. */
 
-import { refuseOtherForm } from '../../core/queue.js'
+import { refuseGroupBound, refuseOtherForm } from '../../core/queue.js'
 import { refuseOtherThrottle, type Throttle } from '../../core/throttle.js'
 import { depthOfShards } from '../shard-depths.js'
 import type { Depth, QueueSettings, StoredQueue } from '../store.js'
@@ -28,8 +28,10 @@ export class SqliteSettings {
     for (const settings of queues) {
       const { name, throttle } = settings
       const row = this.#session.queues.find(name)
-      if (row !== undefined)
+      if (row !== undefined) {
         refuseOtherForm(name, { kind: row.kind, order: row.ord, exclusive: row.exclusive }, settings)
+        refuseGroupBound(name, settings.maxRunning, row.resharding ?? row.shards)
+      }
       if (throttle === undefined) continue
       refuseOtherThrottle(name, this.#knownThrottle(row, throttle.scope, scopes), throttle)
       scopes.set(throttle.scope, throttle)

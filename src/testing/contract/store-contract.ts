@@ -13,6 +13,7 @@ import { idempotency } from './idempotency.js'
 import { lanes } from './lanes.js'
 import { leading } from './leading.js'
 import { leasing } from './leasing.js'
+import { limitedReshards } from './limited-reshards.js'
 import { limits } from './limits.js'
 import { morgue } from './morgue.js'
 import { opening } from './opening.js'
@@ -30,6 +31,7 @@ import { ringing } from './ringing.js'
 import { settling } from './settling.js'
 import { suspects } from './suspects.js'
 import { throttleArming } from './throttle-arming.js'
+import { throttleRests } from './throttle-rests.js'
 import { throttleScopes } from './throttle-scopes.js'
 import { throttleWaits } from './throttle-waits.js'
 import { throttling } from './throttling.js'
@@ -63,12 +65,14 @@ export const storeContract: readonly ContractConcern[] = [
   orderedShards,
   orderedExclusive,
   throttling,
+  throttleRests,
   throttleScopes,
   throttleWaits,
   throttleArming,
   lanes,
   groupLimits,
   limits,
+  limitedReshards,
   holds,
   closing,
 ]
