@@ -1,4 +1,15 @@
 import { defineConfig } from 'vitest/config'
+import { BaseSequencer, type TestSpecification } from 'vitest/node'
+
+/** Takes long and is a small file, which would come last, with one worker left to run it. */
+const isLong = ({ moduleId }: TestSpecification) => /contract-(sqlite|redis-cluster)/.test(moduleId)
+
+class LongestFirst extends BaseSequencer {
+  override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
+    const sorted = await super.sort(files)
+    return [...sorted.filter(isLong), ...sorted.filter((file) => !isLong(file))]
+  }
+}
 
 /** Tests run against `dist`, what ships (`#src/*` in package.json), so that threads and child processes are the real ones. */
 export default defineConfig({
@@ -8,5 +19,6 @@ export default defineConfig({
     maxWorkers: 2,
     testTimeout: 30_000,
     hookTimeout: 30_000,
+    sequence: { sequencer: LongestFirst },
   },
 })

@@ -1,13 +1,16 @@
 /**
  * Proof: over random command sequences on queues with throttles, bounds, holds and groups — and a store that is started
- * anew — SQLite and Redis answer and hold, after every step, what the memory store does.
+ * anew — SQLite and Redis answer and hold, after every step, what the memory store does; and the comparison catches
+ * mutations of their SQL and Lua.
  */
 
 import { redisHarness, sqliteHarness, startRedis } from 'millrace/testing'
-import { playAll } from './model.js'
+import { catchAll, playAll } from './model.js'
 import type { Draws } from './mutants.js'
+import { redisLimitedMutations } from './redis-limited-mutations.js'
 import { redisVersion } from './redis-version.js'
 import type { Report, Summary } from './report.js'
+import { sqliteLimitedMutations } from './sqlite-limited-mutations.js'
 
 export const seed = 900_000
 
@@ -28,7 +31,13 @@ export async function prove(report: Report): Promise<Summary> {
       redis: await playAll(report, 'a single Redis', redisHarness(single.url), draws),
       cluster: await playAll(report, 'a cluster of three', redisHarness(cluster.url), [limited(20_000, 60, 80)]),
     }
-    return { differences }
+    const trial = limited(0, 60, 120)
+    const survivors = [
+      ...(await catchAll(report, sqliteLimitedMutations, 'sqlite', trial)),
+      ...(await catchAll(report, redisLimitedMutations, single.url, trial)),
+    ]
+    const mutants = sqliteLimitedMutations.length + redisLimitedMutations.length
+    return { differences, mutants, survivors }
   } finally {
     await Promise.all([single.stop(), cluster.stop()])
   }

@@ -1,6 +1,12 @@
 /** The steps of command sequences: each run on a memory store, with its answer and the state before and after it. */
 
-import { type CanonicalJob, type CanonicalQueue, type Command, memoryHarness } from 'millrace/testing'
+import {
+  type CanonicalJob,
+  type CanonicalQueue,
+  type CanonicalState,
+  type Command,
+  memoryHarness,
+} from 'millrace/testing'
 import { CommandRun } from '#src/testing/command-run.js'
 
 export interface Step {
@@ -8,6 +14,8 @@ export interface Step {
   readonly answer: unknown
   readonly before: readonly CanonicalQueue[]
   readonly after: readonly CanonicalQueue[]
+  /** What the throttles had counted before it, and have after it. */
+  readonly throttles: Readonly<Record<'before' | 'after', CanonicalState['throttles']>>
 }
 
 /** Every step of these sequences. */
@@ -16,11 +24,12 @@ export async function stepsOf(sequence: (seed: number, steps: number) => Command
   for (let seed = 1_000; seed < 1_000 + seeds; seed++) {
     const harness = await memoryHarness()
     const run = new CommandRun(harness)
-    let before: readonly CanonicalQueue[] = []
+    let before: Pick<CanonicalState, 'queues' | 'throttles'> = { queues: [], throttles: [] }
     for (const command of sequence(seed, length)) {
       const answer = await run.answer(command)
-      const { queues: after } = await harness.dump()
-      steps.push({ command, answer, before, after })
+      const after = await harness.dump()
+      const throttles = { before: before.throttles, after: after.throttles }
+      steps.push({ command, answer, before: before.queues, after: after.queues, throttles })
       before = after
     }
     await harness.close()

@@ -1,0 +1,224 @@
+import { type CanonicalQueue, type CanonicalState, type Command, limitedSequence } from 'millrace/testing'
+import { expect, it } from 'vitest'
+import type { Claimed, Wait } from '#src/stores/store.js'
+import { type Step, stepsOf } from './sequence-steps.js'
+
+it('the same seed makes the same commands, another seed others', () => {
+  expect(limitedSequence(5, 200)).toEqual(limitedSequence(5, 200))
+  expect(limitedSequence(6, 200)).not.toEqual(limitedSequence(5, 200))
+})
+
+it('a longer sequence of a seed begins with the shorter one', () => {
+  expect(limitedSequence(5, 200).slice(0, 50)).toEqual(limitedSequence(5, 50))
+})
+
+type Throttle = CanonicalState['throttles'][number]
+type Tempo = Throttle['tempos'][number]
+const verb = (name: Command['verb'], more: (step: Step) => boolean) => (step: Step) =>
+  step.command.verb === name && more(step)
+const claimed = ({ command, answer }: Step): Partial<Claimed> =>
+  command.verb === 'claim' ? (answer as Partial<Claimed>) : {}
+const granted = (step: Step, name: string) => (claimed(step).claims ?? []).filter(({ queue }) => queue === name).length
+
+/** A queue, or shard, before a step and after it. */
+const queue =
+  (is: (before: CanonicalQueue, after: CanonicalQueue, step: Step) => boolean, names?: readonly string[]) =>
+  (step: Step) =>
+    step.after.some((after) => {
+      const before = step.before.find(({ name, shard }) => name === after.name && shard === after.shard)
+      return before !== undefined && (names ?? [after.name]).includes(after.name) && is(before, after, step)
+    })
+const throttle = (is: (before: Throttle, after: Throttle, step: Step) => boolean) => (step: Step) =>
+  step.throttles.after.some((after) => {
+    const before = step.throttles.before.find(({ scope }) => scope === after.scope)
+    return before !== undefined && is(before, after, step)
+  })
+const tempo = (is: (before: Tempo, after: Tempo, throttle: Throttle, step: Step) => boolean) =>
+  throttle((before, after, step) =>
+    after.tempos.some((one) => {
+      const other = before.tempos.find(({ group }) => group === one.group)
+      return other !== undefined && is(other, one, after, step)
+    }),
+  )
+
+/** Somebody is denied a queue for this reason; those that are told so of several shards count once. */
+const denied = (reason: Wait['reason'], names: readonly string[]) => (step: Step) =>
+  (claimed(step).waits ?? []).some((wait) => wait.reason === reason && names.includes(wait.queue))
+const limitOf = (rule: string) => Number(rule.split('/')[0])
+const starts = ({ starts }: Tempo) => starts.reduce((sum, { count }) => sum + count, 0)
+const shut = ({ lanes }: CanonicalQueue) => lanes.shut.map(({ group }) => group)
+const heldFor = ({ lanes }: CanonicalQueue, name: string) => lanes.held.find(({ group }) => group === name)?.inMs
+const shutFor = ({ lanes }: CanonicalQueue, name: string) => lanes.shut.find(({ group }) => group === name)?.inMs
+const running = ({ name }: CanonicalQueue, queues: readonly CanonicalQueue[]) =>
+  queues.filter((one) => one.name === name).flatMap(({ jobs }) => jobs.filter(({ state }) => state === 'running'))
+    .length
+const ready = ({ jobs }: CanonicalQueue) => jobs.filter(({ state, suspect }) => state === 'ready' && !suspect)
+const isFull = (one: CanonicalQueue, queues: readonly CanonicalQueue[]) =>
+  typeof one.maxRunning === 'number' && running(one, queues) >= one.maxRunning
+/** Groups with jobs of which as many run as may. */
+const fullGroups = (one: CanonicalQueue) => {
+  const most = typeof one.maxRunning === 'object' ? one.maxRunning?.perGroup : undefined
+  const of = (group: string | null) => one.jobs.filter((job) => job.state === 'running' && job.group === group).length
+  return [...new Set(ready(one).map(({ group }) => group))].filter((group) => most !== undefined && of(group) >= most)
+}
+const holds = ({ command, answer }: Step, of: 'queue' | 'group') =>
+  command.verb === 'settle' &&
+  command.items.some(
+    ({ end }, i) => end.kind === 'release' && end.hold?.of === of && (answer as readonly string[])[i] === 'ok',
+  )
+
+const rareThings: Record<string, (step: Step) => boolean> = {
+  'a claim that a throttle denies': denied('throttled', ['mail', 'sms', 'even']),
+  'a queue that its throttle shuts': queue((before, after) => before.shutInMs === null && after.shutInMs !== null),
+  'a queue that opens at its time': verb(
+    'advance',
+    queue((before, after) => before.shutInMs !== null && after.shutInMs === null),
+  ),
+  'a claim that takes all that a throttle permits, and leaves jobs': (step) =>
+    (claimed(step).waits ?? []).some((wait) => wait.reason === 'throttled' && granted(step, wait.queue) > 0),
+  'a claim that a throttle by group denies': denied('throttled', ['sites', 'orders']),
+  'a lane that its throttle shuts': queue(
+    (before, after) =>
+      shut(after).some((group) => !shut(before).includes(group) && heldFor(after, group) === undefined),
+    ['sites', 'orders'],
+  ),
+  'a lane of jobs without a group that is shut': queue((_, after) => shut(after).includes('')),
+  'a shut lane that a claim opens': verb(
+    'claim',
+    queue((before, after) => shut(before).some((group) => after.lanes.turns.includes(group))),
+  ),
+  'a shut lane that loses its last job': queue((before, after) =>
+    shut(before).some((group) => group !== '' && !shut(after).includes(group) && !after.lanes.turns.includes(group)),
+  ),
+  'a job that comes into a shut lane': verb(
+    'enqueue',
+    queue((before, after) =>
+      shut(before).some((group) => {
+        const of = (one: CanonicalQueue) => ready(one).filter((job) => (job.group ?? '') === group).length
+        return of(after) > of(before)
+      }),
+    ),
+  ),
+  'a hold of a queue': verb(
+    'settle',
+    queue((before, after) => before.heldInMs === null && after.heldInMs !== null),
+  ),
+  'a hold of a group': verb(
+    'settle',
+    queue((before, after) => after.lanes.held.length > before.lanes.held.length),
+  ),
+  'a hold of a group by a job without one': verb(
+    'settle',
+    (step) =>
+      !holds(step, 'queue') && queue((before, after) => before.heldInMs === null && after.heldInMs !== null)(step),
+  ),
+  'a queue that is both shut and held': queue(({ shutInMs, heldInMs }) => shutInMs !== null && heldInMs !== null),
+  'a group that is held and shut for longer': queue((_, after) =>
+    after.lanes.held.some(({ group, inMs }) => (shutFor(after, group) ?? 0) > inMs),
+  ),
+  'a queue that is denied because it is full': denied('full', ['sms', 'orders']),
+  'a full queue of two shards': queue(
+    (before, _, { before: all }) => isFull(before, all) && running(before, [before]) > 0,
+    ['orders'],
+  ),
+  'the end of a claim that makes room in a full queue': verb(
+    'settle',
+    queue(
+      (before, after, step) => isFull(before, step.before) && !isFull(after, step.after) && ready(after).length > 0,
+    ),
+  ),
+  'a queue that is denied because its groups are full': denied('full', ['tenants']),
+  'a group that becomes full': verb(
+    'claim',
+    queue((before, after) => fullGroups(after).some((group) => !fullGroups(before).includes(group))),
+  ),
+  'the end of a claim that makes room in a full group': verb(
+    'settle',
+    queue((before, after) =>
+      fullGroups(before).some((group) => !fullGroups(after).includes(group) && after.lanes.turns.includes(group ?? '')),
+    ),
+  ),
+  'an arming after a restart': verb(
+    'claim',
+    throttle((before, after) => after.armings > before.armings),
+  ),
+  'an arming that makes a silence': throttle((before, after) => before.quietInMs === null && after.quietInMs !== null),
+  'an arming that charges a long window': verb(
+    'claim',
+    tempo((before, after, { scope }, step) => {
+      const taken = scope === 'api' ? granted(step, 'mail') + granted(step, 'sms') : Number.POSITIVE_INFINITY
+      return starts(after) > starts(before) + taken
+    }),
+  ),
+  'an even tempo that goes on along its grid': verb(
+    'claim',
+    tempo((before, after) =>
+      after.strides.some(
+        ({ slotAgoUs, credit }, i) => credit > 1 && slotAgoUs !== null && slotAgoUs < before.strides[i]!.slotAgoUs!,
+      ),
+    ),
+  ),
+  'a tempo that catches up': verb(
+    'claim',
+    tempo((before, after, { rules }) =>
+      rules.some((rule, i) => {
+        const was = before.strides[i]!
+        const isElastic = rule.includes('e') && limitOf(rule) > 1 && was.credit >= limitOf(rule)
+        const taken = starts(after) - starts(before)
+        return isElastic && (taken > 1 || (taken === 1 && after.strides[i]!.slotAgoUs === was.slotAgoUs))
+      }),
+    ),
+  ),
+  'a tempo that has nothing left to start, and loses its credit': verb(
+    'claim',
+    tempo((before, after) => before.strides.some(({ credit }, i) => credit > 0 && after.strides[i]!.credit === 0)),
+  ),
+  'a tempo that is idle for the longest window': verb(
+    'advance',
+    throttle((before, after) => after.tempos.length < before.tempos.length),
+  ),
+  'other rules for what has started': verb(
+    'set throttle',
+    throttle((before, after) => after.tempos.length > 0 && after.rules.join() !== before.rules.join()),
+  ),
+  'rules that are set and open what was shut': verb(
+    'set throttle',
+    queue(
+      (before, after) =>
+        (before.shutInMs !== null && after.shutInMs === null) ||
+        shut(before).some((group) => after.lanes.turns.includes(group)),
+    ),
+  ),
+  'a queue that is shut by what another of its scope has started': verb(
+    'claim',
+    queue(
+      (before, after) => before.lastFence === 0 && before.shutInMs === null && after.shutInMs !== null,
+      ['mail', 'sms'],
+    ),
+  ),
+  'a queue that is given another bound': verb(
+    'open',
+    queue((before, after) => JSON.stringify(before.maxRunning) !== JSON.stringify(after.maxRunning)),
+  ),
+  'a suspect that a throttle by group grants': verb(
+    'claim',
+    queue(
+      (before, after) =>
+        before.jobs.some(
+          ({ id, suspect, claim }) =>
+            suspect && claim === null && after.jobs.some((job) => job.id === id && job.claim?.alone === true),
+        ),
+      ['sites', 'orders'],
+    ),
+  ),
+  'the state of a throttle that denies': verb(
+    'throttle',
+    ({ answer }) => ((answer as { readonly forMs: number } | undefined)?.forMs ?? 0) > 0,
+  ),
+}
+
+const steps = stepsOf(limitedSequence, 60, 250)
+
+it.each(Object.keys(rareThings))('limited sequences reach %s', async (title) => {
+  expect((await steps).filter(rareThings[title]!).length).toBeGreaterThan(2)
+})
