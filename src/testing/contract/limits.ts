@@ -1,6 +1,7 @@
 /** Contract cases: bounds on what runs at once, counted from claims that are not settled. */
 
 import assert from 'node:assert/strict'
+import { shardOf } from '../../core/payloads.js'
 import type { Claim } from '../../stores/store.js'
 import type { Settlement } from '../command.js'
 import {
@@ -246,7 +247,8 @@ export const limits: ContractConcern = {
         await scene.openQueue({ name: 'many', shards: 3, maxRunning: 1 })
         await scene.enqueue(jobs(1), { queue: 'many' })
         const claim = await scene.claimOne({ queue: 'many' })
-        await scene.enqueue(jobs(30).slice(1), { queue: 'many' })
+        const elsewhere = jobs(30).filter((id) => shardOf(id, 3) !== shardOf(claim.id, 3))
+        await scene.enqueue(elsewhere, { queue: 'many' })
         const rest = await Rest.begin(scene, ['many'])
         await scene.end(claim, { kind: 'complete' })
 
