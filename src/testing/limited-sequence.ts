@@ -29,7 +29,11 @@ export const limitedQueues: readonly QueueSettings[] = [
   queue('even', {
     throttle: { scope: 'even', by: 'queue', rules: [rule(3, 3_000, { ...moderate, elasticBuffer: 0 })] },
   }),
-  queue('sites', { throttle: { scope: 'sites', by: 'group', rules: [rule(2, 5_000, moderate), rule(3, 12_000)] } }),
+  queue('sites', {
+    throttle: { scope: 'sites', by: 'group', rules: [rule(2, 5_000, moderate), rule(3, 12_000)] },
+    maxRunning: { perGroup: 2 },
+  }),
+  queue('slow', { throttle: { scope: 'slow', by: 'group', rules: [rule(3, 700_000)] } }),
   queue('tenants', { maxRunning: { perGroup: 1 }, maxPending: 9 }),
   queue('fair'),
   {
@@ -46,8 +50,14 @@ const groups = ['x', 'y', 'É', '\uffee', '🎈']
 export function limitedSequence(seed: number, steps: number): Command[] {
   const dice = new Dice(seed)
   const commands: Command[] = [{ handle: 0, verb: 'open', queues: limitedQueues }]
-  while (commands.length < steps)
-    commands.push(...(dice.chance(0.1) ? rush(dice, commands.length) : [command(dice, commands.length)]))
+  while (commands.length < steps) {
+    const step = commands.length
+    commands.push(
+      ...(dice.chance(0.12)
+        ? dice.pick([rush, rush, catchUp, holdTwice, crash, armed])(dice, step)
+        : [command(dice, step)]),
+    )
+  }
   return commands.slice(0, steps)
 }
 
@@ -66,8 +76,116 @@ function rush(dice: Dice, step: number): Command[] {
     { handle, verb: 'enqueue', calls: [{ callId: `call-${step}`, queue, jobs }] },
     ...claims(),
     ...claims(),
+    ...(dice.chance(0.3) ? [{ handle, verb: 'set throttle', ...changedRules(dice) } as const, ...claims()] : []),
     { handle, verb: 'settle', items: [{ claim: { back: 0, stale: false }, end: end(dice) }] },
     ...claims(),
+  ]
+}
+
+/** Commands in a row: an even tempo starts one job after the other, is left alone though there are more, and is asked again. */
+function catchUp(dice: Dice, step: number): Command[] {
+  const handle = dice.whole(0, 1)
+  const queue = 'even'
+  const by = { worker: dice.pick(workers), leaseMs: 30_000 }
+  const claim = (ms: number): Command[] => [
+    { handle, verb: 'claim', from: [{ queue, limit: 5 }], by },
+    { handle, verb: 'advance', ms },
+  ]
+  const jobs = ids.map((id) => ({ ...job(dice), id }))
+  return [
+    { handle, verb: 'resume', queue },
+    { handle, verb: 'set throttle', queue, rules: [rule(3, 3_000, { ...moderate, elasticBuffer: dice.whole(0, 1) })] },
+    { handle, verb: 'enqueue', calls: [{ callId: `call-${step}`, queue, jobs }] },
+    ...[1_000, 1_000, 1_001, dice.pick([2_000, 2_500, 3_001]), dice.whole(0, 500)].flatMap(claim),
+    ...(dice.chance(0.4)
+      ? [{ handle, verb: 'clear', queue } as const, { handle, verb: 'advance', ms: 1_001 } as const]
+      : []),
+    ...claim(1_000),
+  ]
+}
+
+/** Commands in a row: jobs of a group become suspects, and claims alone ask for them, one after the other. */
+function crash(dice: Dice, step: number): Command[] {
+  const handle = dice.whole(0, 1)
+  const queue = dice.pick(names)
+  const group = dice.pick(groups)
+  const ask = (limit: number, leaseMs: number, alone: boolean): Command => {
+    return { handle, verb: 'claim', from: [{ queue, limit }], by: { worker: dice.pick(workers), leaseMs, alone } }
+  }
+  const hold = { of: dice.pick(['queue', 'group'] as const), forMs: 4_000 }
+  const jobs = dice.several(2, 5, () => ({ ...job(dice), ...maybe(dice, { group }, 0.8) }))
+  return [
+    { handle, verb: 'resume', queue },
+    { handle, verb: 'enqueue', calls: [{ callId: `call-${step}`, queue, jobs }] },
+    ask(dice.pick([2, 5]), 1_000, false),
+    { handle, verb: 'advance', ms: 1_000 },
+    ask(1, 30_000, true),
+    ask(1, 30_000, true),
+    {
+      handle,
+      verb: 'settle',
+      items: [{ claim: { back: 0, stale: false }, end: { kind: 'release', delayMs: 0, hold } }],
+    },
+    ask(1, 30_000, true),
+    { handle, verb: 'advance', ms: dice.pick([3_999, 4_000, 5_001]) },
+    ask(1, 30_000, true),
+    ask(1, 30_000, true),
+  ]
+}
+
+/** Commands in a row: the store is started anew a while after a start, and asked while its long windows still see what it charges. */
+function armed(dice: Dice, step: number): Command[] {
+  const handle = dice.whole(0, 1)
+  const queue = dice.pick(['mail', 'slow'])
+  const group = dice.pick(groups)
+  const by = { worker: dice.pick(workers), leaseMs: 30_000 }
+  const claim: Command = { handle, verb: 'claim', from: [{ queue, limit: 5 }], by }
+  const enqueue = (i: number): Command => {
+    const jobs = dice.several(3, 5, () => ({ ...job(dice), group }))
+    return { handle, verb: 'enqueue', calls: [{ callId: `call-${step + i}`, queue, jobs }] }
+  }
+  return [
+    { handle, verb: 'resume', queue },
+    enqueue(1),
+    claim,
+    { handle, verb: 'advance', ms: dice.pick([60_000, 300_000, 699_000]) },
+    { handle, verb: 'restart' },
+    enqueue(5),
+    claim,
+    { handle, verb: 'advance', ms: dice.pick([2_001, 650_000]) },
+    claim,
+    { handle, verb: 'throttle', queue, ...(queue === 'slow' ? { group } : {}) },
+  ]
+}
+
+/** Commands in a row: two jobs hold their queue, or their group, for times of their own, and more come in. */
+function holdTwice(dice: Dice, step: number): Command[] {
+  const handle = dice.whole(0, 1)
+  const queue = dice.pick(names)
+  const by = { worker: dice.pick(workers), leaseMs: 30_000 }
+  const group = dice.pick(groups)
+  const of = dice.pick(['queue', 'group'] as const)
+  const jobs = () => dice.several(3, 5, () => ({ ...job(dice), ...maybe(dice, { group }, 0.8) }))
+  const enqueue = (i: number): Command => {
+    return { handle, verb: 'enqueue', calls: [{ callId: `call-${step + i}`, queue, jobs: jobs() }] }
+  }
+  const claim: Command = { handle, verb: 'claim', from: [{ queue, limit: 5 }], by }
+  const hold = (back: number, forMs: number): Command => {
+    const end = { kind: 'release', delayMs: 0, hold: { of, forMs } } as const
+    return { handle, verb: 'settle', items: [{ claim: { back, stale: false }, end }] }
+  }
+  return [
+    { handle, verb: 'resume', queue },
+    enqueue(1),
+    claim,
+    hold(0, 4_000),
+    hold(1, dice.pick([1, 1_000])),
+    { handle, verb: dice.pick(['delete', 'runNow'] as const), queue, where: where(dice, ids) },
+    enqueue(6),
+    { handle, verb: 'advance', ms: dice.pick([1, 1_000]) },
+    claim,
+    { handle, verb: 'advance', ms: dice.pick([2_999, 3_000, 3_999]) },
+    claim,
   ]
 }
 
@@ -84,7 +202,7 @@ function command(dice: Dice, step: number): Command {
     [1.5, () => ({ handle, verb: 'restart' })],
     [1, () => ({ handle, verb: 'open', queues: [changedSettings(dice)] })],
     [0.5, () => ({ handle, verb: 'reopen' })],
-    [2, () => ({ handle, verb: 'throttle', queue, ...maybe(dice, { group: dice.pick(groups) }) })],
+    [4, () => ({ handle, verb: 'throttle', queue, ...maybe(dice, { group: dice.pick(groups) }) })],
     [1.5, () => ({ handle, verb: 'set throttle', ...changedRules(dice) })],
     [1, () => ({ handle, verb: 'depth', queues: names })],
     [0.5, () => ({ handle, verb: dice.pick(['queues', 'workers'] as const) })],
@@ -168,7 +286,7 @@ function span(dice: Dice): number {
 function changedRules(dice: Dice): { queue: string; rules: ThrottleRule[] } {
   const { name, throttle } = dice.pick(limitedQueues.filter(({ throttle }) => throttle !== undefined))
   const changed = ({ windowMs }: ThrottleRule) =>
-    rule(dice.whole(1, 5), windowMs, {
+    rule(dice.whole(1, 7), windowMs, {
       ...maybe(dice, moderate),
       ...maybe(dice, { ...moderate, elasticBuffer: dice.whole(0, 1) }, 0.3),
     })
@@ -183,6 +301,6 @@ function changedSettings(dice: Dice): QueueSettings {
   return {
     ...stored,
     ...(maxRunning === undefined ? {} : { maxRunning: bound }),
-    ...maybe(dice, { throttle: other }, stored.throttle === undefined ? 0 : 0.2),
+    ...maybe(dice, { throttle: other }, stored.throttle === undefined ? 0.5 : 0.2),
   }
 }
