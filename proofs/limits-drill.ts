@@ -53,7 +53,8 @@ export async function drillLimits(plan: LimitsPlan, open: OpenGround = sqliteGro
     await mill.depths()
     const startedAt = performance.now()
     await Promise.all(Array.from({ length: plan.processes }, () => crew.start()))
-    const producing = produce(mill, isOver.signal)
+    const produced = { count: 0 }
+    const producing = produce(mill, produced, isOver.signal)
     // Where the drill itself fails, that is the error to be told.
     producing.catch(() => {})
     for (let killed = 0; killed < plan.kills; killed += plan.killedAtOnce) {
@@ -61,7 +62,7 @@ export async function drillLimits(plan: LimitsPlan, open: OpenGround = sqliteGro
     }
     const seconds = (performance.now() - startedAt) / 1_000
     crew.kill()
-    const wholeAgainMs = await wholeAgain(mill, store, plan.processes)
+    const wholeAgainMs = await wholeAgain(mill, store, plan.processes, produced.count)
     isOver.abort()
     await producing
     const audit = await ground.audit()
@@ -75,11 +76,11 @@ export async function drillLimits(plan: LimitsPlan, open: OpenGround = sqliteGro
   }
 }
 
-async function produce(mill: Mill, over: AbortSignal): Promise<void> {
-  for (let n = 0; !over.aborted; ) {
+async function produce(mill: Mill, produced: { count: number }, over: AbortSignal): Promise<void> {
+  while (!over.aborted) {
     for (const { queue, ready } of await mill.depths()) {
       const task = queue === bounded.queue ? bounded : shared
-      const missing = Array.from({ length: Math.max(0, backlog - ready) }, () => n++)
+      const missing = Array.from({ length: Math.max(0, backlog - ready) }, () => produced.count++)
       await mill.enqueueMany(task, missing, (input) => {
         const group = groups[Number(input) % groups.length]!
         return task === shared ? { id: `${group}-${input}`, group } : {}
@@ -89,10 +90,18 @@ async function produce(mill: Mill, over: AbortSignal): Promise<void> {
   }
 }
 
-/** Workers that nobody kills take as much as they may, and keep it. */
-async function wholeAgain(mill: Mill, store: StoreDescriptor, processes: number): Promise<number> {
+/**
+ * Workers that nobody kills take as much as they may, and keep what has come in since. What the dead have left they finish:
+ * jobs under suspicion run alone in a process, which takes nothing beside them.
+ */
+async function wholeAgain(
+  mill: Mill,
+  store: StoreDescriptor,
+  processes: number,
+  producedBefore: number,
+): Promise<number> {
   const diedAt = performance.now()
-  const survivors = new Crew('limits-worker.ts', [JSON.stringify(store), 'keep'])
+  const survivors = new Crew('limits-worker.ts', [JSON.stringify(store), String(producedBefore)])
   try {
     await Promise.all(Array.from({ length: processes }, () => survivors.start()))
     for (;;) {

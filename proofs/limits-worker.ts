@@ -1,15 +1,15 @@
-/** A worker process of the limits drill: its jobs take a moment, or, told to keep them, never end. */
+/** A worker process of the limits drill: its jobs take a moment, or, from the one on that it is told to keep, never end. */
 
 import { setTimeout as delay } from 'node:timers/promises'
 import { millrace, type StoreDescriptor } from 'millrace'
 import type { WorkerWord } from './crew.js'
 import { bounded, limitedQueues, shared } from './limits-drill.js'
 
-const [described = '', keeps] = process.argv.slice(2)
+const [described = '', keptFrom = 'Infinity'] = process.argv.slice(2)
 const say = (word: WorkerWord) => process.send?.(word)
 
-const run = async (_: unknown, { signal }: { readonly signal: AbortSignal }) => {
-  if (keeps === undefined) await delay(Math.random() * 100)
+const run = async (input: unknown, { signal }: { readonly signal: AbortSignal }) => {
+  if (Number(input) < Number(keptFrom)) await delay(Math.random() * 100)
   else await delay(60_000, undefined, { signal }).catch(() => {})
 }
 const mill = millrace({
