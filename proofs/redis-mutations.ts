@@ -196,15 +196,15 @@ export const redisMutations: readonly Mutation[] = [
   {
     what: 'a claim that leaves jobs rings nobody',
     file: 'redis/lua/claim-script.js',
-    from: '    if not paused then ring() end\n',
-    to: '',
+    from: 'if can or has_left then ring()',
+    to: 'if has_left then ring()',
     concern: 'ringing',
   },
   {
     what: 'who takes all there is does not take back the ring',
     file: 'redis/lua/claim-script.js',
-    from: "else call('DEL', WAKE) end",
-    to: 'end',
+    from: "(unpackn('>I7', first) / 1000)) then call('DEL', WAKE) end",
+    to: "(unpackn('>I7', first) / 1000)) then end",
     concern: 'ringing',
   },
 ]

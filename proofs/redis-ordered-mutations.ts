@@ -114,8 +114,8 @@ export const redisOrderedMutations: readonly Mutation[] = [
   {
     what: 'a shard of batches grants while one runs',
     file: 'redis/lua/claim-ordered-script.js',
-    from: 'room > 0 and not STOPPED and not is_full()',
-    to: 'room > 0 and not STOPPED',
+    from: 'asked_for > 0 and not STOPPED and not is_full()',
+    to: 'asked_for > 0 and not STOPPED',
   },
   {
     what: 'one claim takes batches of several shards',
@@ -150,8 +150,8 @@ export const redisOrderedMutations: readonly Mutation[] = [
   {
     what: 'what waited beside begins with the attempts of the job before it',
     file: 'redis/lua/ordered-lua.js',
-    from: 'begin(state_at(stamp), j.id, j.task, stamp, created)',
-    to: 'begin(state_at(stamp), j.id, j.task, stamp, created, { attempt = j.attempt })',
+    from: 'begin(state_at(stamp), j.id, name_of(j), stamp, created)',
+    to: 'begin(state_at(stamp), j.id, name_of(j), stamp, created, { attempt = j.attempt })',
   },
   {
     what: 'the last failure buries the newest payload',
@@ -307,7 +307,7 @@ export const redisOrderedMutations: readonly Mutation[] = [
   {
     what: 'the end of a batch rings nobody',
     file: 'redis/lua/settle-ordered-script.js',
-    from: "EXCLUSIVE and not is_full() and call('EXISTS', READY, SUSPECTS) > 0",
+    from: '(EXCLUSIVE or limits().limited) and lanes.has_freed()',
     to: 'false',
     concern: 'the form of an ordered queue',
   },

@@ -1,0 +1,26 @@
+/** Mutations of the proofs: each still finds in what is built the text that it changes. */
+
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, it } from 'vitest'
+import { redisLimitedMutations } from '../proofs/redis-limited-mutations.js'
+import { redisMutations } from '../proofs/redis-mutations.js'
+import { redisOrderedMutations } from '../proofs/redis-ordered-mutations.js'
+import { sqliteLimitedMutations } from '../proofs/sqlite-limited-mutations.js'
+import { sqliteMutations } from '../proofs/sqlite-mutations.js'
+import { sqliteOrderedMutations } from '../proofs/sqlite-ordered-mutations.js'
+
+const stores = join(import.meta.dirname, '../dist/stores')
+
+it.each([
+  ['plain queues on Redis', redisMutations],
+  ['ordered queues on Redis', redisOrderedMutations],
+  ['limits on Redis', redisLimitedMutations],
+  ['plain queues on SQLite', sqliteMutations],
+  ['ordered queues on SQLite', sqliteOrderedMutations],
+  ['limits on SQLite', sqliteLimitedMutations],
+])('every mutation of %s changes something that is there', (_, mutations) => {
+  const missing = mutations.filter(({ file, from }) => !readFileSync(join(stores, file), 'utf8').includes(from))
+
+  expect(missing.map(({ what }) => what)).toEqual([])
+})
