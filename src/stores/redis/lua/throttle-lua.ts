@@ -64,6 +64,16 @@ local function forget_subjects(subjects)
   many('HDEL', TEMPOS, subjects)
   many('ZREM', IDLE, subjects)
 end
+local function write_anew()
+  local tempos, starts, idle = call('HGETALL', TEMPOS), {}, {}
+  for i, entry in ipairs(call('ZRANGE', STARTS, 0, -1)) do starts[i * 2 - 1], starts[i * 2] = 0, entry end
+  local last = call('ZRANGE', IDLE, 0, -1, 'WITHSCORES')
+  for i = 1, #last, 2 do idle[i], idle[i + 1] = last[i + 1], last[i] end
+  call('DEL', TEMPOS, STARTS, IDLE)
+  many('HSET', TEMPOS, tempos)
+  many('ZADD', STARTS, starts)
+  many('ZADD', IDLE, idle)
+end
 local function permitted(t)
   if t.permits then return t.permits, t.for_ms end
   local least, most_ms = math.huge, 0
@@ -155,10 +165,14 @@ function throttle_rests(subject)
   rest(t)
   write_tempo(t)
 end
--- Forgets at most so many subjects that are idle.
+-- Forgets at most so many subjects that are idle. Redis makes a table smaller only while members leave it: where few are left
+-- of many, they are written anew.
 function throttle_trim(most)
   local idle = call('ZRANGE', IDLE, '-inf', idle_edge() - 1, 'BYSCORE', 'LIMIT', 0, most)
-  if #idle > 0 then forget_subjects(idle) end
+  if #idle == 0 then return end
+  forget_subjects(idle)
+  local left = call('ZCARD', IDLE)
+  if left > 0 and left < #idle and call('ZCARD', STARTS) <= 1000 then write_anew() end
 end
 -- Starts in each window that ends now.
 function throttle_hits(subject)
