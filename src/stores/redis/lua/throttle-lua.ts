@@ -126,7 +126,7 @@ end
 -- that is written by the first who asks for permits, as a claim that has nothing to take follows no restart.
 function throttle_open()
   local members = throttle_read()
-  if members then S.server = S.server or string.match(call('INFO', 'server'), 'run_id:(%x+)') end
+  if S then S.server = S.server or string.match(call('INFO', 'server'), 'run_id:(%x+)') end
   return members
 end
 -- How many may start, and, where none may, after how long one may.
