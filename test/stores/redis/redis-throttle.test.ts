@@ -131,6 +131,35 @@ return { call('HLEN', TEMPOS), call('ZCARD', STARTS), call('ZCARD', IDLE), throt
     expect(await ask(2_011, '300')).toEqual([0, 0, 0, 0])
   })
 
+  it('gives the memory back of hundreds of groups of which few are left, and keeps those as they were', async () => {
+    const port = opened()
+    const ask = asking(
+      port,
+      ['shrunk'],
+      `
+throttle_open()
+for i = 3, #ARGV do
+  throttle_permits(ARGV[i])
+  throttle_started(ARGV[i], 2, true)
+end
+throttle_trim(1000)
+return { call('HLEN', TEMPOS), (throttle_permits('g0')), (throttle_permits('g1')) }`,
+    )
+    await begun(port, 'shrunk', 'group', '3/1000')
+    const encodings = () =>
+      Promise.all(
+        keysOf('shrunk')
+          .slice(1)
+          .map((key) => port.command('OBJECT', ['ENCODING', key])),
+      )
+    await ask(0, ...Array.from({ length: 600 }, (_, i) => `g${i}`))
+    expect((await encodings()).map(String)).toEqual(['skiplist', 'hashtable', 'skiplist'])
+
+    expect(await ask(600, 'g1')).toEqual([600, 1, 0])
+    expect(await ask(1_001)).toEqual([1, 3, 1])
+    expect((await encodings()).map(String)).toEqual(['listpack', 'listpack', 'listpack'])
+  })
+
   it('keeps scopes apart that one script turns to and fro between', async () => {
     const port = opened()
     const ask = asking(
