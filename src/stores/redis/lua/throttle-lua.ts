@@ -172,7 +172,7 @@ function throttle_trim(most)
   if #idle == 0 then return end
   forget_subjects(idle)
   local left = call('ZCARD', IDLE)
-  if left > 0 and left < #idle and call('ZCARD', STARTS) <= 1000 then write_anew() end
+  if left > 0 and left < #idle and #idle >= 50 and call('ZCARD', STARTS) <= 10000 then write_anew() end
 end
 -- Starts in each window that ends now.
 function throttle_hits(subject)
