@@ -9,9 +9,9 @@ import { shown } from './shown.js'
 export function duration(leastMs = 0, mostMs = Number.MAX_SAFE_INTEGER) {
   return v.pipe(
     v.custom<number | string>((value) => parseDuration(value) !== undefined, `must be ${durationForm}`),
+    v.check((value) => parseDuration(value)! >= leastMs, `must be at least ${leastMs} ms`),
+    v.check((value) => parseDuration(value)! <= mostMs, `must be at most ${exactDuration(mostMs)}`),
     v.transform((value) => parseDuration(value)!),
-    v.minValue(leastMs, `must be at least ${leastMs} ms`),
-    v.maxValue(mostMs, `must be at most ${exactDuration(mostMs)}`),
   )
 }
 

@@ -120,7 +120,7 @@ describe('wrong options', () => {
     [{ claimSize: 251 }, 'claimSize: must be a whole number from 1 to 250; got 251'],
     [{ iterations: 0 }, 'iterations: must be a whole number from 1 to 1000000; got 0'],
     [{ longPoll: 0 }, 'longPoll: must be at least 1 ms; got 0'],
-    [{ lease: '2s' }, 'lease: must be at least 3000 ms; got 2000'],
+    [{ lease: '2s' }, 'lease: must be at least 3000 ms; got "2s"'],
     [{ lease: 'long' }, `lease: ${form}; got "long"`],
     [{ order: 'random' }, 'order: must be ("fifo" | "lifo"); got "random"'],
     [{ ordered: 'yes' }, 'ordered: must be boolean; got "yes"'],

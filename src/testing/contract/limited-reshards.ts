@@ -277,7 +277,7 @@ export const limitedReshards: ContractConcern = {
         assert.equal((await scene.shards()).length, 1)
         assert.equal(await taken(scene), 1)
 
-        await scene.openQueue({ name: 'spread', shards: 3 })
+        await scene.openQueue({ name: 'spread', shards: 3, maxRunning: 5 })
         const bounded = scene.openQueue({ name: 'spread', maxRunning: { perGroup: 1 } })
         await assert.rejects(bounded, ConfigConflictError)
         await scene.records.reshard('spread', 1)
