@@ -34,7 +34,7 @@ export function sqliteOperations(session: SqliteSession) {
   const records = new SqliteRecords(session, settle)
   const reshard = new SqliteReshard(session)
   const workers = new SqliteWorkers(session)
-  const pace = new SqliteThrottleAdmin(session)
+  const throttleAdmin = new SqliteThrottleAdmin(session)
   const dataVersion = session.db.prepare('PRAGMA data_version')
   return {
     reads: {
@@ -46,7 +46,7 @@ export function sqliteOperations(session: SqliteSession) {
       ended: records.ended.bind(records),
       workers: workers.list.bind(workers),
       held: workers.held.bind(workers),
-      throttleState: pace.state.bind(pace),
+      throttleState: throttleAdmin.state.bind(throttleAdmin),
       /** What a wait sees when it looks at its queues; `rung`: those of them whose last ring nobody heard. */
       peek(names: readonly string[], rung: readonly string[]): Peeked {
         const { clock, queues } = session
@@ -84,7 +84,7 @@ export function sqliteOperations(session: SqliteSession) {
       beat: workers.beat.bind(workers),
       removeWorker: workers.remove.bind(workers),
       gone: workers.gone.bind(workers),
-      setThrottle: pace.set.bind(pace),
+      setThrottle: throttleAdmin.set.bind(throttleAdmin),
     },
   }
 }
