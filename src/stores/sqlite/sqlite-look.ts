@@ -10,6 +10,8 @@ import { lines } from './sqlite-schema.js'
 /** Ready jobs of a queue that are in one order: see `lines`. */
 type Line = 'free' | 'grouped' | 'suspects'
 const lineNames = ['free', 'grouped', 'suspects'] as const
+/** By how much one instant may differ when it is told twice by wall time and monotonic time, each read in whole ms. */
+const roundingMs = 2
 
 export class SqliteLook {
   readonly #limits: SqliteLimits
@@ -68,7 +70,7 @@ export class SqliteLook {
     const due = this.dueAt(queue)
     if (isStopped(queue) || due === undefined) return false
     const lead = leadOf(queue)
-    return !isLed(lead, mono) || mono + due - now < lead.wakeAt
+    return !isLed(lead, mono) || mono + due - now < lead.wakeAt - roundingMs
   }
 
   /** Ms since the oldest ordinary ready job was due; undefined where none is ready. */

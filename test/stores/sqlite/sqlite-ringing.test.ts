@@ -1,4 +1,5 @@
 import { existsSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import { loadDriver } from '#src/stores/sqlite/sqlite-driver.js'
 import type { SqliteInbox } from '#src/stores/sqlite/sqlite-inbox.js'
@@ -76,6 +77,22 @@ it('a ring for later that nobody waited for is given to the next who waits, unle
   await one.claim(from, by)
   new SqliteTokens(scene.file).put(queue.name)
   expect(await one.wait([queue.name], 50, never)).toEqual([])
+})
+
+it('a lead who is late by the rounding of two clocks still leads', async () => {
+  const later = join(scene.folder, 'later')
+  const text = `import { existsSync } from 'node:fs'
+    export const clock = {
+      now: () => (existsSync(${JSON.stringify(later)}) ? 1_000_001 : 1_000_000),
+      mono: () => 5_000,
+      bootId: () => 'boot',
+    }`
+  const store = await scene.opened(`data:text/javascript,${encodeURIComponent(text)}`)
+  await store.enqueue([{ callId: 'a', queue: queue.name, jobs: [job('a', { delayMs: 3_600_000 })] }])
+  await store.claim(from, by)
+  writeFileSync(later, '')
+  new SqliteTokens(scene.file).put(queue.name)
+  expect(await store.wait([queue.name], 50, never)).toEqual([])
 })
 
 it('whoever is woken and leaves jobs behind wakes the next', async () => {
