@@ -12,7 +12,7 @@ export interface Mutation {
   readonly file: string
   readonly from: string
   readonly to: string
-  /** The concern of the contract that must catch it, where it changes neither an answer nor what is stored. */
+  /** The concern of the contract that must catch it: where it changes neither an answer nor what is stored, or sequences seldom come upon it. */
   readonly concern?: string
 }
 

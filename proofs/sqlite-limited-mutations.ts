@@ -14,12 +14,14 @@ export const sqliteLimitedMutations: readonly Mutation[] = [
     file: 'sqlite/sqlite-lanes.js',
     from: "(grp <> '' OR ?2)",
     to: "(grp <> '' OR ?2 IS NOT NULL)",
+    concern: 'limits by group',
   },
   {
     what: 'rules that are set open the lanes by their names',
     file: 'sqlite/sqlite-lanes.js',
     from: 'OVER (ORDER BY shut_until, grp)',
     to: 'OVER (ORDER BY grp)',
+    concern: 'scopes of throttles',
   },
   {
     what: 'what runs of groups counts as running without one',
@@ -44,12 +46,14 @@ export const sqliteLimitedMutations: readonly Mutation[] = [
     file: 'sqlite/sqlite-lanes.js',
     from: 'Math.max(until, lane.held_until ?? until)',
     to: 'until',
+    concern: 'holds',
   },
   {
     what: 'a lane that is shut opens with its hold',
     file: 'sqlite/sqlite-lanes.js',
     from: 'Math.max(until, lane.shut_until ?? until)',
     to: 'until',
+    concern: 'holds',
   },
   {
     what: 'maxRunning bounds each shard',
@@ -100,18 +104,21 @@ export const sqliteLimitedMutations: readonly Mutation[] = [
     file: 'sqlite/sqlite-taking.js',
     from: "            if (whole !== undefined && !this.#hasMore(whole, ''))\n                whole.rests('', moment);\n",
     to: '',
+    concern: 'the rest of a tempo',
   },
   {
     what: 'a hold of a group does not keep a suspect back',
     file: 'sqlite/sqlite-taking.js',
     from: ' || lanes.heldUntil(queue, group) > moment.mono)',
     to: ')',
+    concern: 'holds',
   },
   {
     what: 'a suspect costs its group no permit',
     file: 'sqlite/sqlite-taking.js',
     from: "hand.take('suspects', 1);\n        if (byGroup !== undefined)",
     to: "hand.take('suspects', 1);\n        if (byGroup !== undefined && taken === 0)",
+    concern: 'limits by group',
   },
   {
     what: 'lanes are visited last first',
@@ -148,6 +155,7 @@ export const sqliteLimitedMutations: readonly Mutation[] = [
     file: 'sqlite/sqlite-taking.js',
     from: '!isStopped(queue) && ',
     to: '',
+    concern: 'the rest of a tempo',
   },
   {
     what: 'a window no longer sees a start that is as old as it',
@@ -178,6 +186,7 @@ export const sqliteLimitedMutations: readonly Mutation[] = [
     file: 'sqlite/sqlite-tempo.js',
     from: 'total + charged - most',
     to: 'total - most',
+    concern: 'arming throttles',
   },
   {
     what: 'of an instant the last claim counts',
@@ -208,6 +217,7 @@ export const sqliteLimitedMutations: readonly Mutation[] = [
     file: 'sqlite/sqlite-throttle.js',
     from: 'forMs: Math.max(quietForMs, forMs) + late',
     to: 'forMs: quietForMs + late',
+    concern: 'arming throttles',
   },
   {
     what: 'the wait is that for the newest rule',
@@ -262,5 +272,6 @@ export const sqliteLimitedMutations: readonly Mutation[] = [
     file: 'sqlite/sqlite-settle.js',
     from: '            this.#session.lanes.refresh(queue, ended.grp);\n',
     to: '',
+    concern: 'limits by group',
   },
 ]

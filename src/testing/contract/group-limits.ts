@@ -1,7 +1,15 @@
 /** Contract cases: limits that count by group, a throttle's and a bound on what runs. */
 
 import assert from 'node:assert/strict'
-import { type ContractConcern, contractCase, groups, limited, orderedCase, throttled } from './contract-case.js'
+import {
+  type ContractConcern,
+  contractCase,
+  groups,
+  limited,
+  orderedCase,
+  records,
+  throttled,
+} from './contract-case.js'
 import { byGroup, denied, elastic, grouped, longLeaseMs, rule, taken } from './limit-words.js'
 import { Rest } from './rest.js'
 
@@ -58,6 +66,24 @@ export const groupLimits: ContractConcern = {
       },
       groups,
       throttled,
+    ),
+
+    contractCase(
+      'jobs without a group that are gone are no reason to ask when they could have started',
+      async (scene) => {
+        await scene.openQueue({ throttle: byGroup(rule(1, 10_000)) })
+        await scene.add('a', 'b')
+        assert.equal(await taken(scene), 1)
+        await scene.advance(1_000)
+        await scene.add(...grouped('x1', 'x2'))
+        assert.equal(await taken(scene), 1)
+        await scene.records.delete(scene.queue, { ids: ['b'] })
+
+        assert.equal((await denied(scene))[0]?.forMs, 10_001)
+      },
+      groups,
+      throttled,
+      records,
     ),
 
     contractCase(

@@ -176,6 +176,20 @@ export const holds: ContractConcern = {
     ),
 
     contractCase(
+      'a group that its throttle keeps shut for longer than a hold is not asked before that opens it',
+      async (scene) => {
+        await scene.openQueue({ throttle: byGroup(rule(1, 60_000)) })
+        await scene.add(...grouped('x1', 'x2'))
+        await scene.end(await scene.claimOne({ limit: 2, leaseMs: longLeaseMs }), release('group', 3_000))
+
+        assert.equal((await denied(scene))[0]?.forMs, 60_001)
+      },
+      groups,
+      limited,
+      throttled,
+    ),
+
+    contractCase(
       'a job without a group that holds its group holds the queue',
       async (scene) => {
         await scene.add('a', 'b')

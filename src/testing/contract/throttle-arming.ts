@@ -96,6 +96,37 @@ export const throttleArming: ContractConcern = {
     ),
 
     contractCase(
+      'what is charged counts too when it is told after how long a full window opens',
+      async (scene) => {
+        await scene.openQueue({ throttle: throttle(rule(10, hourMs)) })
+        await scene.add(...jobs(20))
+        await taken(scene, { limit: 1 })
+        await scene.advance(6 * minuteMs)
+        assert.equal(await taken(scene, { limit: 8 }), 8)
+        await scene.advance(12 * minuteMs)
+        await scene.harness.restart()
+
+        // 9 have started and 2 may have: the end of the first makes no room yet, that of the others does.
+        assert.equal((await denied(scene))[0]?.forMs, 48 * minuteMs + 1)
+      },
+      throttled,
+    ),
+
+    contractCase(
+      'who is denied by a silence and by a full window is told of what lasts longer',
+      async (scene) => {
+        await scene.openQueue({ throttle: throttle(rule(20, 10_000), rule(10, hourMs)) })
+        await scene.add(...jobs(20))
+        assert.equal(await taken(scene, { limit: 9 }), 9)
+        await scene.advance(12 * minuteMs)
+        await scene.harness.restart()
+
+        assert.equal((await denied(scene))[0]?.forMs, 48 * minuteMs + 1)
+      },
+      throttled,
+    ),
+
+    contractCase(
       'a long window is charged with a whole start for a part of one, and with none where it was idle for longer',
       async (scene) => {
         await scene.openQueue({ throttle: throttle(rule(10, hourMs)) })

@@ -304,5 +304,23 @@ export const throttleScopes: ContractConcern = {
       throttled,
       groups,
     ),
+
+    contractCase(
+      'groups that are opened by other rules have their turns in the order in which they would have opened',
+      async (scene) => {
+        await scene.openQueue({ throttle: byGroup(rule(1, 10_000)) })
+        await scene.add(...grouped('b1', 'b2'))
+        await taken(scene)
+        await scene.advance(1_000)
+        await scene.add(...grouped('a1', 'a2'))
+        await taken(scene)
+        await scene.throttles.set(scene.queue, [rule(2, 10_000)])
+
+        assert.deepEqual(await scene.claimIds({ limit: 1 }), ['b2'])
+        assert.deepEqual(await scene.claimIds({ limit: 1 }), ['a2'])
+      },
+      throttled,
+      groups,
+    ),
   ],
 }
