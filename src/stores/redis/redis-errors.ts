@@ -115,6 +115,8 @@ export function tooFewReplicas(where: string, asked: number, confirmed: number):
 /** Nobody could be asked within the time given; `last` is what the last attempt to connect failed with. */
 export function unreachable(where: string, last: unknown): Error {
   if (last instanceof MillraceError) return last
+  // It was reached, and could not be used for as long.
+  if (isReply(last)) return redisError(where, last, failureOf(last, false))
   const why = last === undefined ? 'no connection could be made in time' : messageOf(last).replace(/\.$/, '')
   return new StoreUnavailableError(`the Redis at ${where} cannot be reached: ${why}. Nothing was changed; try again.`, {
     inDoubt: false,

@@ -8,7 +8,7 @@ import {
 } from '#src/core/errors.js'
 import { isFatal } from '#src/runtime/outage.js'
 import { aboutOf, redisInfo, refuseUnfit } from '#src/stores/redis/redis-about.js'
-import { failureOf, isReadOnly, type RedisFailure, redisError } from '#src/stores/redis/redis-errors.js'
+import { failureOf, isReadOnly, type RedisFailure, redisError, unreachable } from '#src/stores/redis/redis-errors.js'
 import { ScriptRefusal } from '#src/stores/redis/redis-port.js'
 
 function reply(message: string): Error {
@@ -124,6 +124,17 @@ it('where the client has followed redirections until it gave up, the last reply 
   const error = new Error('Too many Cluster redirections. Last error: ReplyError: TRYAGAIN Multiple keys request')
   expect(failureOf(error, true)).toBe('not-executed')
   expect(redisError('redis://here', error, 'not-executed').message).toContain('moved to another node')
+})
+
+it('who was answered until the time was over is told what the answer means, and who was not that nobody was reached', () => {
+  expect(unreachable('h', reply("READONLY You can't write against a read only replica.")).message).toMatch(
+    /it is a replica/,
+  )
+  expect(unreachable('h', reply('WRONGPASS invalid username-password pair')).name).toBe('StoreRefusedError')
+  expect(unreachable('h', new Error('connect ECONNREFUSED')).message).toMatch(
+    /cannot be reached: connect ECONNREFUSED\. /,
+  )
+  expect(unreachable('h', undefined).message).toMatch(/no connection could be made in time/)
 })
 
 it('an error carries nothing of the command that caused it, which may hold a password', () => {
