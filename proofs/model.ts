@@ -1,6 +1,6 @@
 /** The model: random sequences on a store beside the memory store, and mutants of that store, which they must tell apart. */
 
-import { compareStores, type HarnessMaker, memoryHarness } from 'millrace/testing'
+import { compareStores, type HarnessMaker, modelOf } from 'millrace/testing'
 import { caughtBy, type Draws, type Mutation } from './mutants.js'
 import type { Report } from './report.js'
 
@@ -51,7 +51,8 @@ export async function catchAll(
 }
 
 async function played(makeSubject: HarnessMaker, how: Parameters<typeof compareStores>[2]): Promise<void> {
-  const [model, subject] = [await memoryHarness(), await makeSubject()]
+  const subject = await makeSubject()
+  const model = await modelOf(subject)
   try {
     await compareStores(model, subject, how)
   } finally {

@@ -16,7 +16,8 @@ function tell(what: string): never {
 
 async function compare({ kind = 'plain', seed, sequences, steps }: Draws): Promise<void> {
   for (let i = 0; i < sequences; i += 1) {
-    const [model, subject] = [await testing.memoryHarness(), await makeSubject()]
+    const subject = await makeSubject()
+    const model = await testing.modelOf(subject)
     await testing.compareStores(model, subject, { kind, seed: seed + i, steps }).catch(() => tell(`sequence ${i + 1}`))
     await model.close()
     await subject.close()

@@ -48,8 +48,8 @@ export const redisMutations: readonly Mutation[] = [
   {
     what: 'startedAt is set by every beat',
     file: 'redis/lua/extend-script.js',
-    from: "if was_started == '' and started == '1'",
-    to: "if started == '1'",
+    from: "said[1] = before[1] ~= '' and before[1] or at",
+    to: 'said[1] = at',
   },
   {
     what: 'who is gone takes the claims of others along',
@@ -206,5 +206,40 @@ export const redisMutations: readonly Mutation[] = [
     from: "(unpackn('>I7', first) / 1000)) then call('DEL', WAKE) end",
     to: "(unpackn('>I7', first) / 1000)) then end",
     concern: 'ringing',
+  },
+  {
+    what: 'a claim is adopted whoever holds it',
+    file: 'redis/lua/adopt-script.js',
+    from: 'if sub(claim, 16, stop) ~= from then return 0 end',
+    to: '',
+    concern: 'adoption',
+  },
+  {
+    what: 'a superseded claim is adopted',
+    file: 'redis/lua/adopt-script.js',
+    from: "if not claim or sub(claim, 1, 7) ~= pack('>I7', tonumber(ARGV[2])) then",
+    to: 'if not claim then',
+    concern: 'adoption',
+  },
+  {
+    what: 'a log keeps a byte more than it may',
+    file: 'redis/lua/extend-script.js',
+    from: '#log > ${mostLogBytes} then',
+    to: '#log > ${mostLogBytes} + 1 then',
+    concern: 'checkpoints and logs',
+  },
+  {
+    what: 'a checkpoint stays where its job is completed with a kept result',
+    file: 'redis/lua/settle-script.js',
+    from: "call('HDEL', NOTES, 'e' .. id, 'k' .. id)",
+    to: "call('HDEL', NOTES, 'e' .. id)",
+    concern: 'checkpoints and logs',
+  },
+  {
+    what: 'a server that was started anew spares no lease',
+    file: 'redis/lua/sparing-lua.js',
+    from: 'return since + lease_ms',
+    to: 'return 0',
+    concern: 'starting anew',
   },
 ]

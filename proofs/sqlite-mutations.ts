@@ -63,4 +63,32 @@ export const sqliteMutations: readonly Mutation[] = [
     from: 'SET state = 2, fence = ?, worker = ?, alone = ?,',
     to: 'SET state = 2, fence = ?, worker = ?, alone = 0 * ?,',
   },
+  {
+    what: 'a job that is completed leaves its notes behind',
+    file: 'sqlite/sqlite-settle.js',
+    from: ' AND noted = 0',
+    to: '',
+    concern: 'checkpoints and logs',
+  },
+  {
+    what: 'a checkpoint stays where its job is completed with a kept result',
+    file: 'sqlite/sqlite-job.js',
+    from: 'this.#notes.dropCheckpoint(job.rid)',
+    to: '{}',
+    concern: 'checkpoints and logs',
+  },
+  {
+    what: 'a claim is adopted whoever holds it',
+    file: 'sqlite/sqlite-registry.js',
+    from: 'fence = ? AND worker = ?',
+    to: 'fence = ? AND ? IS NOT NULL',
+    concern: 'adoption',
+  },
+  {
+    what: 'a superseded claim is adopted',
+    file: 'sqlite/sqlite-registry.js',
+    from: 'state = 2 AND fence = ? AND worker = ?',
+    to: 'state = 2 AND fence >= ? AND worker = ?',
+    concern: 'adoption',
+  },
 ]

@@ -2,7 +2,8 @@
 
 import type { JobRef } from '../core/events.js'
 import type { Progress } from '../core/job.js'
-import type { Beat, ClaimKey, ExtendAnswer, ExtendItem, Store } from '../stores/store.js'
+import type { Beat } from '../stores/job-beat.js'
+import type { ClaimKey, ExtendAnswer, ExtendItem, Store } from '../stores/store.js'
 import { claimsOf, type LeaseBatch, type Letter, type Numbers, type Report, tickMs } from './lease-message.js'
 
 export interface BeatsParts {

@@ -3,6 +3,7 @@
 import type { Payload } from '../core/codec.js'
 import type { JobState, Progress } from '../core/job.js'
 import type { ScoredPayload } from '../core/payloads.js'
+import type { Checkpoint, JobProcess } from './job-beat.js'
 import type { StoredQueue } from './store.js'
 
 /** Most payloads that a job is shown with, by itself and in a listing. */
@@ -10,7 +11,7 @@ export const payloadsInRecord = 1_000
 export const payloadsInPage = 10
 
 /** A job as the store has it. */
-export interface StoredJob {
+export interface StoredJob extends JobProcess {
   readonly queue: string
   readonly id: string
   readonly task: string
@@ -40,9 +41,10 @@ export interface StoredJob {
   readonly startedAt?: number
   readonly finishedAt?: number
   readonly worker?: string
-  readonly host?: string
-  readonly pid?: number
   readonly progress?: Progress
+  /** This and the log are not in listings. */
+  readonly checkpoint?: Checkpoint
+  readonly log?: string
   readonly result?: { readonly payload: Payload; readonly codec?: string }
   readonly error?: string
   readonly reason?: string

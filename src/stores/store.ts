@@ -27,10 +27,10 @@
  */
 
 import type { Payload } from '../core/codec.js'
-import type { Progress } from '../core/job.js'
 import type { ScoredPayload } from '../core/payloads.js'
 import type { Exclusive, Kept, Merge } from '../core/queue.js'
 import type { Throttle } from '../core/throttle.js'
+import type { Beat, Checkpoint } from './job-beat.js'
 import type { Records } from './job-records.js'
 import type { StoreHealth } from './store-health.js'
 import type { Throttles } from './throttles.js'
@@ -64,6 +64,10 @@ export interface Store {
    * A lease that ended unsettled is a crash. It is charged to its job only if the claim was `alone`; a job charged
    * `maxCrashes` times is buried. Every other crashed job is *suspect*: it is ready in its old place, but only `alone`
    * claims are given it, before any other job. It stays suspect until it is settled by anything but a release without delay.
+   *
+   * Where a server is asked (the trait `remote`) that was started anew, or took over from another, those who hold leases may
+   * live, and could not say so: leases that have ended are left alone for one lease of the queue asked, counted from the start
+   * or, where that is not known, from when a claim first finds such a lease.
    *
    * A queue asked that leaves ready jobs behind, suspects apart, is rung, so that whoever is woken wakes the next; so is one
    * whose lead is granted a job at its time, and leads no more.
@@ -108,7 +112,10 @@ export interface StoreTraits {
   readonly shared: boolean
   /** Whether an enqueue can wait until replicas have it. */
   readonly replicated: boolean
-  /** Whether asking it costs a trip and the time of others: what may be a few seconds old is then not asked anew. */
+  /**
+   * Whether it is a server: asking it costs a trip and the time of others, so that what may be a few seconds old is not asked
+   * anew; and it may be away or start anew while those who hold leases live on.
+   */
   readonly remote: boolean
   readonly maxBatch: number
   readonly maxDelayMs: number
@@ -271,6 +278,8 @@ export interface Claim {
   readonly createdAt: number
   readonly runAt: number
   readonly error?: string
+  /** The last that an attempt before this one set. */
+  readonly checkpoint?: Checkpoint
 }
 
 /** A lease that ended unsettled. */
@@ -354,15 +363,6 @@ export type SettleAnswer = 'ok' | 'lost' | 'gone'
 
 export type ExtendItem = ClaimKey & { readonly leaseMs: number; readonly beat?: Beat }
 export type ExtendAnswer = 'ok' | 'lost' | 'cancel'
-
-/** What a running job reports with its lease; what is absent stays as it was. */
-export interface Beat {
-  /** The handler has begun; the first beat that says so sets `startedAt`. */
-  readonly started?: true
-  readonly host?: string
-  readonly pid?: number
-  readonly progress?: Progress
-}
 
 export interface Depth {
   readonly queue: string

@@ -1,6 +1,7 @@
 /** The registry of workers: the facet of a store that knows which worker processes live, and what each of them holds. */
 
 import type { Progress } from '../core/job.js'
+import type { JobProcess } from './job-beat.js'
 import type { Buried, ClaimKey, Crash } from './store.js'
 
 /** A worker process that says it lives. */
@@ -31,14 +32,17 @@ export interface WorkerRegistry {
    * that the worker is dead. It is removed too, once it holds nothing. Each claim is atomic; repeating changes nothing.
    */
   gone(claims: readonly ClaimKey[], worker: string): Promise<{ readonly crashed: Crash[]; readonly buried: Buried[] }>
+  /**
+   * Hands a claim on: where it is current and held by `from`, `to` holds it from now on, with the same fence and lease. Of
+   * all who try one is told true.
+   */
+  adopt(claim: ClaimKey, from: string, to: string): Promise<boolean>
 }
 
 /** A claim with what its beats said. */
-export interface HeldClaim extends ClaimKey {
+export interface HeldClaim extends ClaimKey, JobProcess {
   readonly task: string
   readonly alone: boolean
   readonly startedAt?: number
-  readonly host?: string
-  readonly pid?: number
   readonly progress?: Progress
 }

@@ -73,6 +73,8 @@ export interface CanonicalQueue {
   /** Ms until it is held back no longer, or until its throttle opens; null where it is not. */
   readonly heldInMs: number | null
   readonly shutInMs: number | null
+  /** Ms until leases that have ended are left alone no longer, after a start of the store; null where they are not. */
+  readonly sparesInMs: number | null
   readonly lanes: CanonicalLanes
   readonly paused: boolean
   readonly draining: boolean
@@ -136,11 +138,16 @@ export interface CanonicalJob {
   readonly finishedAt: number | null
   /** When a kept result expires; null: never, or there is none. */
   readonly expiresAt: number | null
-  /** Who holds the job, or held it when it ended; null while it waits, and dead in an ordered queue. So are host, pid and progress. */
+  /** Who holds the job, or held it when it ended; null while it waits, and dead in an ordered queue. So are its process (host to ticks) and progress. */
   readonly worker: string | null
   readonly host: string | null
+  readonly boot: string | null
+  readonly pidns: string | null
   readonly pid: number | null
+  readonly ticks: number | null
   readonly progress: Progress | null
+  readonly checkpoint: { readonly payload: CanonicalPayload; readonly codec: string | null } | null
+  readonly log: string
   readonly result: { readonly payload: CanonicalPayload; readonly codec: string | null } | null
   readonly error: string | null
   readonly reason: string | null

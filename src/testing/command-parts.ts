@@ -1,7 +1,7 @@
 /** The parts of random commands: what every command sequence draws alike, whatever queues it is over. */
 
+import type { Beat, Checkpoint } from '../stores/job-beat.js'
 import type { Where } from '../stores/job-records.js'
-import type { Beat } from '../stores/store.js'
 import type { ClaimRef } from './command.js'
 import type { Dice } from './dice.js'
 
@@ -16,9 +16,19 @@ export function extension(dice: Dice) {
   const beat: Beat = {
     ...maybe(dice, { started: true } as const),
     ...maybe(dice, { host: dice.pick(['mill-1', 'mill-2']), pid: dice.whole(1, 9_999) }),
+    ...maybe(dice, { boot: dice.pick(['boot-1', 'boot-2']), pidns: '4026531836', ticks: dice.whole(1, 1_000_000_000) }),
+    ...maybe(dice, { checkpoint: checkpoint(dice) }, 0.3),
+    ...maybe(dice, { log: `${dice.pick(reasons)}\0\n` }, 0.3),
     ...maybe(dice, { progress: { fraction: dice.pick([0, 0.25, 1]), ...maybe(dice, { note: '½' }) } }),
   }
   return { claim: ref(dice), leaseMs: dice.pick([500, 5_000, 60_000]), ...maybe(dice, { beat }, 0.8) }
+}
+
+function checkpoint(dice: Dice): Checkpoint {
+  return dice.weighted<Checkpoint>([
+    [3, { payload: `{"done":${dice.whole(0, 9)}}` }],
+    [1, { payload: Uint8Array.of(0, 255, dice.whole(0, 255)), codec: 'bytes' }],
+  ])
 }
 
 /** How far the clock is moved: mostly past something that is due soon, sometimes past everything. */

@@ -89,6 +89,10 @@ export class CommandRun {
           worker,
         )
       }
+      case 'adopt': {
+        const from = command.worker ?? this.#made(command.claim)?.worker ?? 'nobody'
+        return store.workers?.adopt(this.#key(command.claim), from, command.to)
+      }
       default:
         return store.records === undefined ? undefined : administer(store.records, command)
     }
@@ -133,6 +137,7 @@ type Administration = Exclude<
       | 'remove worker'
       | 'held'
       | 'gone'
+      | 'adopt'
   }
 >
 

@@ -140,6 +140,7 @@ function command(dice: Dice, step: number): Command {
     [0.5, () => ({ handle, verb: 'remove worker', id: dice.pick(workers) })],
     [2, () => ({ handle, verb: 'held', worker: dice.pick(workers) })],
     [5, () => ({ handle, verb: 'gone', claims: dice.several(0, 3, () => ref(dice)), ...someoneElse(dice) })],
+    [1, () => ({ handle, verb: 'adopt', claim: ref(dice), to: dice.pick(workers), ...someoneElse(dice) })],
   ])()
 }
 

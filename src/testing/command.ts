@@ -4,17 +4,9 @@
  */
 
 import type { ThrottleRule } from '../core/throttle.js'
+import type { Beat } from '../stores/job-beat.js'
 import type { ListQuery, Where } from '../stores/job-records.js'
-import type {
-  Beat,
-  Claimer,
-  ClaimFrom,
-  ClaimKey,
-  EnqueueCall,
-  NewJob,
-  QueueSettings,
-  SettleItem,
-} from '../stores/store.js'
+import type { Claimer, ClaimFrom, ClaimKey, EnqueueCall, NewJob, QueueSettings, SettleItem } from '../stores/store.js'
 import type { WorkerRecord } from '../stores/worker-registry.js'
 
 /** How a claim ends, without its name. */
@@ -77,4 +69,5 @@ export type Command = { readonly handle: number } & (
   | { readonly verb: 'held'; readonly worker: string }
   /** `worker`: whose claims they are said to be; absent: the one that made the first of them. */
   | { readonly verb: 'gone'; readonly claims: readonly ClaimRef[]; readonly worker?: string }
+  | { readonly verb: 'adopt'; readonly claim: ClaimRef; readonly worker?: string; readonly to: string }
 )

@@ -218,6 +218,7 @@ function command(dice: Dice, step: number): Command {
     [3, () => ({ handle, verb: 'resume', queue })],
     [0.7, () => ({ handle, verb: 'clear', queue })],
     [3, () => ({ handle, verb: 'gone', claims: dice.several(0, 3, () => ref(dice)), ...someoneElse(dice) })],
+    [1, () => ({ handle, verb: 'adopt', claim: ref(dice), to: dice.pick(workers), ...someoneElse(dice) })],
   ])()
 }
 

@@ -8,9 +8,12 @@ import { MemoryAudit } from './memory-audit.js'
 import { memoryState } from './memory-state.js'
 import { defaultStartAt, type StoreHarness } from './store-harness.js'
 
-export async function memoryHarness(options: { readonly startAt?: number } = {}): Promise<StoreHarness> {
+/** `isRemote`: as a server does, which is away while it starts anew. */
+export async function memoryHarness(
+  options: { readonly startAt?: number; readonly isRemote?: boolean } = {},
+): Promise<StoreHarness> {
   const clock = new ManualClock(options.startAt ?? defaultStartAt)
-  const data = new MemoryData()
+  const data = new MemoryData(options.isRemote)
   const audit = new MemoryAudit(data, clock)
   const handles: MemoryStore[] = []
   return {
@@ -24,7 +27,7 @@ export async function memoryHarness(options: { readonly startAt?: number } = {})
       clock.advance(ms)
     },
     async restart() {
-      data.run += ' again'
+      data.restart(clock.now())
     },
     async dump(): Promise<CanonicalState> {
       return memoryState(data, clock.now())
@@ -36,4 +39,10 @@ export async function memoryHarness(options: { readonly startAt?: number } = {})
       for (const store of handles) await store.close()
     },
   }
+}
+
+/** What this store is compared with: a memory store that is as remote as it, on a clock that starts at the same instant. */
+export async function modelOf(subject: StoreHarness): Promise<StoreHarness> {
+  const { traits } = await subject.open()
+  return memoryHarness({ isRemote: traits.remote })
 }

@@ -1,5 +1,6 @@
 /** The memory store's canonical state. */
 
+import type { Payload } from '../core/codec.js'
 import { isLed, type Lead } from '../core/lead.js'
 import type { PayloadEntry } from '../core/payloads.js'
 import { longestWindowMs, ruleText } from '../core/throttle.js'
@@ -97,6 +98,7 @@ function canonicalQueue(queue: MemoryQueue, now: number): CanonicalQueue {
     throttle: queue.limits.throttle?.scope ?? null,
     heldInMs: inMs(queue.heldUntil, now),
     shutInMs: inMs(queue.shutUntil, now),
+    sparesInMs: inMs(queue.sparesUntil, now),
     lanes: canonicalLanes(queue.lanes, now),
     paused: queue.paused,
     draining: queue.draining,
@@ -142,13 +144,15 @@ function canonicalJob(job: MemoryJob, now: number): CanonicalJob {
     finishedAt: job.finishedAt ?? null,
     expiresAt: job.expiresAt ?? null,
     worker: job.worker ?? null,
-    host: job.host ?? null,
-    pid: job.pid ?? null,
+    host: job.process.host ?? null,
+    boot: job.process.boot ?? null,
+    pidns: job.process.pidns ?? null,
+    pid: job.process.pid ?? null,
+    ticks: job.process.ticks ?? null,
     progress: job.progress ?? null,
-    result:
-      job.result === undefined
-        ? null
-        : { payload: canonicalPayload(job.result.payload), codec: job.result.codec ?? null },
+    checkpoint: encoded(job.checkpoint),
+    log: job.log,
+    result: encoded(job.result),
     error: job.error ?? null,
     reason: job.reason ?? null,
     claim:
@@ -195,4 +199,8 @@ function canonicalMemory(job: RememberedJob): CanonicalMemory {
 
 function byId<T extends { readonly id: string }>(items: T[]): T[] {
   return items.sort((a, b) => compareBytes(a.id, b.id))
+}
+
+function encoded(value: { readonly payload: Payload; readonly codec?: string } | undefined): CanonicalJob['result'] {
+  return value === undefined ? null : { payload: canonicalPayload(value.payload), codec: value.codec ?? null }
 }

@@ -112,6 +112,7 @@ function command(dice: Dice, step: number): Command {
     [0.5, () => ({ handle, verb: 'remove worker', id: dice.pick(workers) })],
     [1, () => ({ handle, verb: 'held', worker: dice.pick(workers) })],
     [4, () => ({ handle, verb: 'gone', claims: dice.several(0, 3, () => ref(dice)), ...someoneElse(dice) })],
+    [1, () => ({ handle, verb: 'adopt', claim: ref(dice), to: dice.pick(workers), ...someoneElse(dice) })],
   ])()
 }
 

@@ -10,13 +10,13 @@ import { redisScript } from '../stores/redis/redis-script.js'
 import { type AuditEntry, auditKind } from './audit-entry.js'
 
 /**
- * Before a script. Its last KEY is the list of the audit; its last two ARGV are the run that INFO tells of, and the instant in
- * ms that TIME answers with, or ''.
+ * Before a script. Its last KEY is the list of the audit; its last two ARGV are what INFO answers, and the instant in ms that
+ * TIME answers with, or ''.
  * One entry is an instant, the key of the jobs, id, state before, state after, fence and worker, with NUL between them.
  */
 const before = String.raw`
 local redis = (function()
-local AUDIT, INSTANT, RUN = table.remove(KEYS), tonumber(table.remove(ARGV)), table.remove(ARGV)
+local AUDIT, INSTANT, TOLD = table.remove(KEYS), tonumber(table.remove(ARGV)), table.remove(ARGV)
 local server = redis
 local seen = {}
 local names = { l = 'ready', r = 'ready', x = 'ready', s = 'scheduled', c = 'completed', d = 'dead' }
@@ -49,11 +49,11 @@ local function became(tag, id, state, fence, worker)
   end
   seen[tag .. id] = { state = state, fence = fence, worker = worker }
 end
-return setmetatable({ call = function(command, ...)
+local function call(command, ...)
   if command == 'TIME' and INSTANT then
     return { string.format('%.0f', math.floor(INSTANT / 1000)), string.format('%.0f', INSTANT % 1000 * 1000) }
   end
-  if command == 'INFO' and RUN ~= '' then return 'run_id:' .. RUN end
+  if command == 'INFO' and TOLD ~= '' then return TOLD end
   if command == 'HSET' or command == 'HDEL' then
     local key = ...
     local tag, name = base(key), string.match(key, ':(%a+)$')
@@ -82,7 +82,12 @@ return setmetatable({ call = function(command, ...)
     end
   end
   return server.call(command, ...)
-end }, { __index = server })
+end
+local function pcall(command, ...)
+  if command == 'INFO' then return call(command) end
+  return server.pcall(command, ...)
+end
+return setmetatable({ call = call, pcall = pcall }, { __index = server })
 end)()
 `
 
@@ -104,10 +109,10 @@ function auditKey(namespace: string, keys: readonly string[], isCluster: boolean
 }
 
 /**
- * The same port, with every script audited, and with `now` for its clock and `run` for what the server calls its run, in
- * hexadecimal digits; without them the server's own.
+ * The same port, with every script audited, and with `now` for its clock and `info` for what INFO answers its scripts; without
+ * them the server's own.
  */
-export function auditedPort(port: RedisPort, namespace: string, now?: () => number, run?: () => string): RedisPort {
+export function auditedPort(port: RedisPort, namespace: string, now?: () => number, info?: () => string): RedisPort {
   return {
     get isCluster() {
       return port.isCluster
@@ -116,7 +121,7 @@ export function auditedPort(port: RedisPort, namespace: string, now?: () => numb
       port.run(
         auditedScript(script),
         [...keys, auditKey(namespace, keys, port.isCluster)],
-        [...args, run?.() ?? '', now === undefined ? '' : String(now())],
+        [...args, info?.() ?? '', now === undefined ? '' : String(now())],
         replicas,
       ),
     async command(name, args) {

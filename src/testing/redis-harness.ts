@@ -13,6 +13,9 @@ import { defaultStartAt, type HarnessMaker, type StoreHarness } from './store-ha
 /** Of an ordered queue that a test opens, the audits of so many shards are read. */
 const mostShards = 8
 
+/** A server that was never started anew: 20 years. */
+const upForMs = 20 * 365 * 86_400_000
+
 /** Makes harnesses on the server, the sentinels' master or the cluster at `url`; all data stay there. */
 export function redisHarness(url: string, name = 'redis'): HarnessMaker {
   const address = redisAddress(url)
@@ -22,6 +25,7 @@ export function redisHarness(url: string, name = 'redis'): HarnessMaker {
     const handles: RedisStore[] = []
     let now = startAt
     let runs = 1
+    let startedAt = now - upForMs
     let isOpen = true
 
     const queues = async () => {
@@ -44,7 +48,7 @@ export function redisHarness(url: string, name = 'redis'): HarnessMaker {
             openRedisPort(address),
             namespace,
             () => now,
-            () => runs.toString(16),
+            () => infoOf(runs, now - startedAt),
           ),
           namespace,
         })
@@ -56,6 +60,7 @@ export function redisHarness(url: string, name = 'redis'): HarnessMaker {
       },
       async restart() {
         runs += 1
+        startedAt = now
       },
       dump: async () => redisState(eyes, namespace, await queues(), now),
       async audit() {
@@ -77,3 +82,8 @@ export function redisHarness(url: string, name = 'redis'): HarnessMaker {
 }
 
 let made = 0
+
+/** What a server says of itself that has been up for so long in this run. */
+function infoOf(run: number, upMs: number): string {
+  return `run_id:${run.toString(16)}\r\nuptime_in_seconds:${Math.floor(upMs / 1_000)}\r\nsecond_repl_offset:-1\r\n`
+}

@@ -168,6 +168,7 @@ function canonicalQueue(
     throttle: meta.get('scope') ?? null,
     heldInMs: inMs(count('heldUntil'), now),
     shutInMs: inMs(count('shutUntil'), now),
+    sparesInMs: inMs(count('sparesUntil'), now),
     lanes: {
       turns: shard.turns,
       shut: inLanes(shard.shut, now),
@@ -220,8 +221,6 @@ function canonicalJob(id: string, bytes: Buffer, shard: Shard, now: number, payl
   const claim = claimBytes === undefined ? undefined : readClaim(claimBytes)
   const beatBytes = shard.notes.get(`b${id}`)
   const beat = beatBytes === undefined ? {} : readBeat(beatBytes)
-  const resultBytes = shard.notes.get(`r${id}`)
-  const result = resultBytes === undefined ? undefined : readResult(resultBytes)
   const placed = `${Buffer.concat([bytes.subarray(8, 14), Buffer.from(id)]).toString('latin1')}`
   const states = { l: 'ready', r: 'ready', x: 'ready', s: 'scheduled', c: 'completed', d: 'dead' } as const
   const state = claim === undefined ? states[past.state as keyof typeof states] : 'running'
@@ -247,13 +246,24 @@ function canonicalJob(id: string, bytes: Buffer, shard: Shard, now: number, payl
     expiresAt: shard.expiry.get(placed) ?? null,
     worker: claim?.worker ?? shard.notes.get(`w${id}`)?.toString() ?? null,
     host: beat.host ?? null,
+    boot: beat.boot ?? null,
+    pidns: beat.pidns ?? null,
     pid: beat.pid ?? null,
+    ticks: beat.ticks ?? null,
     progress: beat.progress ?? null,
-    result: result === undefined ? null : { payload: canonicalPayload(result.payload), codec: result.codec ?? null },
+    checkpoint: encoded(shard.notes.get(`k${id}`)),
+    log: shard.notes.get(`l${id}`)?.toString() ?? '',
+    result: encoded(shard.notes.get(`r${id}`)),
     error: shard.notes.get(`e${id}`)?.toString() ?? null,
     reason: past.reason ?? null,
     claim: claim === undefined ? null : canonicalClaim(claim, leaseEnd(id, claimBytes!, shard) - now),
   }
+}
+
+function encoded(bytes: Buffer | undefined): CanonicalJob['result'] {
+  if (bytes === undefined) return null
+  const { payload, codec } = readResult(bytes)
+  return { payload: canonicalPayload(payload), codec: codec ?? null }
 }
 
 /** Its own, or the one it shares. */
@@ -355,8 +365,13 @@ function canonicalDead({ morgue, dead }: ShardPayloads): CanonicalJob[] {
       expiresAt: null,
       worker: null,
       host: null,
+      boot: null,
+      pidns: null,
       pid: null,
+      ticks: null,
       progress: null,
+      checkpoint: null,
+      log: '',
       result: null,
       error: error ?? null,
       reason: reason ?? null,

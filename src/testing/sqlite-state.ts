@@ -34,6 +34,7 @@ export function sqliteState(db: Database, now: number): CanonicalState {
       canonicalQueue(db, queue, now),
     )
     refuseStrayPayloads(db)
+    refuseStrayNotes(db)
     const throttles = (db.prepare('SELECT * FROM throttle').all() as unknown as ThrottleRow[]).map((row) =>
       canonicalThrottle(db, row, now),
     )
@@ -76,13 +77,15 @@ function canonicalQueue(db: Database, queue: QueueRow, now: number): CanonicalQu
     merge: queue.merge,
     maxPending: bound(queue.max_pending),
     maxCrashes: queue.crash_limit,
-    resultsCount: bound(queue.results_count),
+    resultsCount: bound(queue.results_limit),
     deadAgeMs: queue.dead_age_ms,
     deadCount: bound(queue.dead_count),
     maxRunning: queue.max_running ?? (queue.max_per_group === null ? null : { perGroup: queue.max_per_group }),
     throttle: queue.throttle,
     heldInMs: inMs(queue.held_until, now),
     shutInMs: inMs(queue.shut_until, now),
+    // No server, which could start anew.
+    sparesInMs: null,
     lanes: canonicalLanes(db, queue, now),
     paused: queue.paused === 1,
     draining: queue.draining === 1,
@@ -96,7 +99,7 @@ function canonicalQueue(db: Database, queue: QueueRow, now: number): CanonicalQu
     jobs: byId(
       rows
         .filter((row) => !isHidden(row))
-        .map((row) => (isOrdered ? orderedJob(db, row, now) : canonicalJob(row, now))),
+        .map((row) => (isOrdered ? orderedJob(db, row, now) : canonicalJob(db, row, now))),
     ),
     remembered: byId([...memories.map(canonicalMemory), ...hiddenMemories]),
     calls: byId(calls(db, queue.qid, now)),
@@ -129,7 +132,7 @@ function refuseWrongCounters(db: Database, queue: QueueRow, rows: readonly JobCo
   }
 }
 
-function canonicalJob(row: JobColumns, now: number): CanonicalJob {
+function canonicalJob(db: Database, row: JobColumns, now: number): CanonicalJob {
   const payload = (column: string) => canonicalPayload(valueFromStored(row[column] as Payload))
   const text = (column: string) => valueFromStored(row[column] as string | null)
   const number = (column: string) => row[column] as number | null
@@ -156,8 +159,12 @@ function canonicalJob(row: JobColumns, now: number): CanonicalJob {
     expiresAt: number('expires_at'),
     worker: text('worker'),
     host: text('host'),
+    boot: text('boot'),
+    pidns: text('pidns'),
     pid: number('pid'),
+    ticks: number('ticks'),
     progress: row['progress'] === null ? null : JSON.parse(String(row['progress'])),
+    ...canonicalNotes(db, row),
     result: row['result'] === null ? null : { payload: payload('result'), codec: text('result_codec') },
     error: text('error'),
     reason: text('reason'),
@@ -170,6 +177,28 @@ function canonicalJob(row: JobColumns, now: number): CanonicalJob {
             cancelRequested: row['cancelling'] === 1,
           }
         : null,
+  }
+}
+
+function canonicalNotes(db: Database, { rid }: JobColumns): Pick<CanonicalJob, 'checkpoint' | 'log'> {
+  const checkpoint = db.prepare('SELECT codec, payload FROM checkpoint WHERE rid = ?').get(rid!) as
+    | { codec: string | null; payload: Payload }
+    | undefined
+  const log = db.prepare('SELECT text FROM log WHERE rid = ?').get(rid!) as { text: string } | undefined
+  return {
+    checkpoint:
+      checkpoint === undefined
+        ? null
+        : { payload: canonicalPayload(valueFromStored(checkpoint.payload)), codec: checkpoint.codec },
+    log: log === undefined ? '' : valueFromStored(log.text),
+  }
+}
+
+/** Each checkpoint and log is of a job that says it may have some: it goes with that, and none else comes by its row. */
+function refuseStrayNotes(db: Database): void {
+  for (const table of ['checkpoint', 'log']) {
+    const stray = db.prepare(`SELECT rid FROM ${table} WHERE rid NOT IN (SELECT rid FROM job WHERE noted = 1)`).all()
+    if (stray.length > 0) throw new Error(`a ${table} of no job: ${JSON.stringify(stray)}`)
   }
 }
 
@@ -190,7 +219,7 @@ function orderedJob(db: Database, row: JobColumns, now: number): CanonicalJob {
   const job = row as unknown as JobRow
   const { beside_stamp: stamp, beside_created_at: createdAt } = job
   return {
-    ...canonicalJob(row, now),
+    ...canonicalJob(db, row, now),
     priority: 0,
     payloads: entriesOf(db, setOf(job)),
     beside: stamp === null ? null : { stamp, createdAt: createdAt!, payloads: entriesOf(db, besideSet(job)) },

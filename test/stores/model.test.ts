@@ -4,6 +4,7 @@ import {
   compareStores,
   type HarnessMaker,
   memoryHarness,
+  modelOf,
   type SequenceKind,
   StoresDifferError,
 } from 'millrace/testing'
@@ -32,7 +33,8 @@ interface Comparison {
 }
 
 async function compare(makeSubject: HarnessMaker, options: Comparison): Promise<string[]> {
-  const [model, subject] = [await memoryHarness(), await makeSubject()]
+  const subject = await makeSubject()
+  const model = await modelOf(subject)
   try {
     await compareStores(model, subject, options)
     return auditBreaches(await subject.audit())

@@ -15,7 +15,20 @@ it('a long sequence has every verb and every end of a claim', () => {
 
   expect([...new Set(commands.map(({ verb }) => verb))].sort()).toEqual(
     [
-      ...['advance', 'beat', 'bury', 'cancel', 'claim', 'clear', 'delete', 'delete dead', 'depth', 'drain', 'enqueue'],
+      ...[
+        'adopt',
+        'advance',
+        'beat',
+        'bury',
+        'cancel',
+        'claim',
+        'clear',
+        'delete',
+        'delete dead',
+        'depth',
+        'drain',
+        'enqueue',
+      ],
       ...[
         'extend',
         'fail',

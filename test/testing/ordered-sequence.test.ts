@@ -119,7 +119,7 @@ const rareThings: Record<string, (step: Step) => boolean> = {
   'another form that is refused': verb('open', ({ answer }) => String(answer).startsWith('refused: ')),
 }
 
-const steps = stepsOf(orderedSequence, 40, 200)
+const steps = stepsOf(orderedSequence, 60, 200)
 
 it.each(Object.keys(rareThings))('ordered sequences reach %s', async (title) => {
   expect((await steps).filter(rareThings[title]!).length).toBeGreaterThan(2)

@@ -17,11 +17,19 @@ export interface Asked extends Pick<Claimed, 'claims' | 'crashed' | 'buried' | '
   readonly rings: boolean
 }
 
-export function claimFrom(queue: MemoryQueue, from: ClaimFrom, by: Claimer, now: number, run: string): Asked {
-  const { limit } = from
-  const crashes = recover(queue, now)
+/** The moment of a claim, and since when the store has been up, in which run. */
+interface Moment {
+  readonly now: number
+  readonly run: string
+  readonly startedAt: number
+}
+
+export function claimFrom(queue: MemoryQueue, from: ClaimFrom, by: Claimer, at: Moment): Asked {
+  const { limit, leaseMs = by.leaseMs } = from
+  const { now } = at
+  const crashes = recover(queue, leaseMs, at)
   promote(queue, now)
-  const claims = isClosed(queue, now) ? [] : take(queue, from, by, { now, run })
+  const claims = isClosed(queue, now) ? [] : take(queue, from, by, at)
   // What is left is shut: somebody must be told when it opens.
   const isShut = claims.length > 0 && queue.ready.size > 0 && !queue.isBusy && queue.claimable(now) === 0
   const hasLeft = claims.length > 0 && !isShut && hasLed(queue.lead, by.worker, now)
@@ -35,9 +43,17 @@ export function claimFrom(queue: MemoryQueue, from: ClaimFrom, by: Claimer, now:
   return { claims, ...crashes, waits, more: queue.hasWork(now), rings }
 }
 
-/** Every lease that has ended is a crash. */
-function recover(queue: MemoryQueue, now: number): Crashes {
+/** Every lease that has ended is a crash, once those who hold leases have had time to say that they live. */
+function recover(queue: MemoryQueue, leaseMs: number, { now, run, startedAt }: Moment): Crashes {
   const crashes: Crashes = { crashed: [], buried: [] }
+  const first = queue.running.first
+  if (first === undefined || first.leaseUntil > now) return crashes
+  if (queue.run !== run) {
+    queue.run = run
+    // A server tells in whole seconds for how long it has been up.
+    queue.sparesUntil = now - Math.floor((now - startedAt) / 1_000) * 1_000 + leaseMs
+  }
+  if (queue.sparesUntil > now) return crashes
   for (const job of queue.running.head(upkeepLimit)) {
     if (job.leaseUntil > now) break
     crash(queue, job, crashes, now)
@@ -57,7 +73,7 @@ function isClosed(queue: MemoryQueue, now: number): boolean {
   return queue.isStopped || queue.isFull || queue.opensAt > now
 }
 
-function take(queue: MemoryQueue, from: ClaimFrom, by: Claimer, at: { now: number; run: string }): Claim[] {
+function take(queue: MemoryQueue, from: ClaimFrom, by: Claimer, at: Moment): Claim[] {
   const { limit, leaseMs = by.leaseMs, maxPayloads = Number.POSITIVE_INFINITY } = from
   const { worker, alone = false } = by
   const { now } = at

@@ -3,7 +3,8 @@
 import type { JobState, Progress } from '../../core/job.js'
 import type { PayloadEntry, ScoredPayload } from '../../core/payloads.js'
 import { dueAt } from '../../core/stamp.js'
-import type { StoredJob } from '../job-records.js'
+import type { Checkpoint, JobProcess } from '../job-beat.js'
+import { payloadsInPage, payloadsInRecord, type StoredJob } from '../job-records.js'
 import type { Claim, NewJob } from '../store.js'
 import type { HeldClaim } from '../worker-registry.js'
 import type { PayloadSet } from './payload-set.js'
@@ -27,9 +28,10 @@ export interface MemoryJob {
   alone: boolean
   cancelRequested: boolean
   worker: string | undefined
-  host: string | undefined
-  pid: number | undefined
+  process: JobProcess
   progress: Progress | undefined
+  checkpoint: Checkpoint | undefined
+  log: string
   startedAt: number | undefined
   finishedAt: number | undefined
   /** When a kept result is dropped; undefined: never. */
@@ -75,9 +77,10 @@ export function newMemoryJob(
     alone: false,
     cancelRequested: false,
     worker: undefined,
-    host: undefined,
-    pid: undefined,
+    process: {},
     progress: undefined,
+    checkpoint: undefined,
+    log: '',
     startedAt: undefined,
     finishedAt: undefined,
     expiresAt: undefined,
@@ -148,17 +151,18 @@ export function claimOf(job: MemoryJob): Claim {
     createdAt: job.createdAt,
     runAt: dueAt(job.stamp),
     error: job.error,
+    checkpoint: job.checkpoint,
   })
 }
 
 /** A running job as the claim that its worker holds. */
 export function heldClaim(job: MemoryJob): HeldClaim {
-  const { queue, fence, alone, startedAt, host, pid, progress } = job
-  return defined({ queue, id: job.spec.id, fence, task: job.spec.task, alone, startedAt, host, pid, progress })
+  const { queue, fence, alone, startedAt, process, progress } = job
+  return defined({ queue, id: job.spec.id, fence, task: job.spec.task, alone, startedAt, ...process, progress })
 }
 
-/** `shown`: of how many payloads at most. */
-export function storedJob(job: MemoryJob, shown: number): StoredJob {
+/** As a listing shows it, or by itself. */
+export function storedJob(job: MemoryJob, as: 'listed' | 'alone'): StoredJob {
   const { id, task, payload, codec, meta, priority, group } = job.spec
   const payloads = job.state === 'running' ? job.inHand : [...(job.payloads ?? [])]
   return defined({
@@ -169,7 +173,10 @@ export function storedJob(job: MemoryJob, shown: number): StoredJob {
     payload,
     codec,
     meta,
-    payloads: payloads.length === 0 ? undefined : payloads.slice(0, shown).map(scored),
+    payloads:
+      payloads.length === 0
+        ? undefined
+        : payloads.slice(0, as === 'alone' ? payloadsInRecord : payloadsInPage).map(scored),
     payloadCount: payloads.length === 0 ? undefined : payloads.length,
     pendingCount: job.beside?.payloads.size,
     priority,
@@ -183,9 +190,9 @@ export function storedJob(job: MemoryJob, shown: number): StoredJob {
     startedAt: job.startedAt,
     finishedAt: job.finishedAt,
     worker: job.worker,
-    host: job.host,
-    pid: job.pid,
+    ...job.process,
     progress: job.progress,
+    ...(as === 'alone' ? { checkpoint: job.checkpoint, log: job.log || undefined } : {}),
     result: job.result,
     error: job.error,
     reason: job.reason,
@@ -216,7 +223,7 @@ function scored({ score, payload, codec, meta }: PayloadEntry): ScoredPayload {
 }
 
 /** The same without the fields that are undefined: absent means absent. */
-function defined<T extends object>(value: T): { [K in keyof T]: Exclude<T[K], undefined> } {
+export function defined<T extends object>(value: T): { [K in keyof T]: Exclude<T[K], undefined> } {
   for (const key of Object.keys(value) as (keyof T)[]) if (value[key] === undefined) delete value[key]
   return value as { [K in keyof T]: Exclude<T[K], undefined> }
 }

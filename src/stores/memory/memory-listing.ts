@@ -2,7 +2,7 @@
 
 import { InvalidArgumentError } from '../../core/errors.js'
 import type { JobState } from '../../core/job.js'
-import { type ListQuery, type Page, payloadsInPage } from '../job-records.js'
+import type { ListQuery, Page } from '../job-records.js'
 import type { QueueSettings } from '../store.js'
 import { type MemoryJob, storedJob } from './memory-job.js'
 import type { MemoryQueue } from './memory-queue.js'
@@ -20,7 +20,7 @@ export function page(shards: readonly MemoryQueue[], query: ListQuery, now: numb
     .map((job) => ({ job, place: places[query.by](job, shards[0]!.settings) }))
     .filter(({ place }) => after === undefined || comparePlaces(place, after) > 0)
     .sort((a, b) => comparePlaces(a.place, b.place))
-  const jobs = found.slice(0, query.limit).map(({ job }) => storedJob(job, payloadsInPage))
+  const jobs = found.slice(0, query.limit).map(({ job }) => storedJob(job, 'listed'))
   return found.length > jobs.length ? { jobs, cursor: cursorOf(found[jobs.length - 1]!.place, query.by) } : { jobs }
 }
 

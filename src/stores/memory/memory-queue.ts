@@ -33,6 +33,9 @@ export class MemoryQueue {
   /** Nothing is granted before: it was held back, or its throttle has denied what is ready. */
   heldUntil = Number.NEGATIVE_INFINITY
   shutUntil = Number.NEGATIVE_INFINITY
+  /** The run of the store in which a lease was last found to have ended, and until when such leases are left alone. */
+  run: string | undefined
+  sparesUntil = Number.NEGATIVE_INFINITY
   readonly lanes = new MemoryLanes()
   readonly jobs = new Map<string, MemoryJob>()
   readonly remembered = new RememberedIds()
@@ -142,7 +145,7 @@ export class MemoryQueue {
   nextChangeMs(now: number): number | undefined {
     const at = Math.min(
       this.scheduled.first === undefined ? Number.POSITIVE_INFINITY : dueAt(this.scheduled.first.stamp),
-      this.running.first?.leaseUntil ?? Number.POSITIVE_INFINITY,
+      Math.max(this.running.first?.leaseUntil ?? Number.POSITIVE_INFINITY, this.sparesUntil),
       nextOpening(this, now),
     )
     return at === Number.POSITIVE_INFINITY ? undefined : Math.max(0, at - now)
@@ -286,6 +289,7 @@ export class MemoryQueue {
   keep(job: MemoryJob, { keepMs, ...result }: NonNullable<MemoryJob['result']> & { keepMs?: number }, now: number) {
     job.result = result
     job.error = undefined
+    job.checkpoint = undefined
     this.move(job, 'completed', now, { finishedAt: now, expiresAt: keepMs === undefined ? undefined : now + keepMs })
   }
 
@@ -347,7 +351,7 @@ export class MemoryQueue {
   protected move(job: MemoryJob, state: MemoryJob['state'], now: number, changes: Partial<MemoryJob> = {}): void {
     this.#remove(job)
     if (state === 'running' || state === 'ready' || state === 'scheduled') {
-      Object.assign(job, { host: undefined, pid: undefined, progress: undefined, startedAt: undefined })
+      Object.assign(job, { process: {}, progress: undefined, startedAt: undefined })
       if (state !== 'running')
         Object.assign(job, { worker: undefined, alone: false, cancelRequested: false, leaseUntil: 0 })
     }

@@ -3,7 +3,7 @@
 import { InvalidArgumentError } from '../../core/errors.js'
 import type { JobState } from '../../core/job.js'
 import { stepLimit, stepPayloads } from '../../core/upkeep.js'
-import { payloadsInRecord, type Records, type Step, type Where } from '../job-records.js'
+import type { Records, Step, Where } from '../job-records.js'
 import type { MemoryAdmin } from './memory-admin.js'
 import { type MemoryJob, rememberedRecord, storedJob } from './memory-job.js'
 import { page } from './memory-listing.js'
@@ -53,7 +53,7 @@ export function memoryRecords(store: MemoryAdmin): Records {
       const queue = store.queues().holding(name, id)
       const now = store.now()
       const job = queue.jobs.get(id) ?? queue.deadJob(id)
-      if (job !== undefined && !queue.isHidden(job, now)) return storedJob(job, payloadsInRecord)
+      if (job !== undefined && !queue.isHidden(job, now)) return storedJob(job, 'alone')
       const memory = queue.memoryOf(id, now)
       return memory === undefined ? undefined : rememberedRecord(name, memory)
     },
@@ -148,7 +148,7 @@ export function memoryRecords(store: MemoryAdmin): Records {
       async get(name, id) {
         const queue = store.queues().holding(name, id)
         const job = queue.deadJob(id)
-        return job === undefined || queue.isHidden(job, store.now()) ? undefined : storedJob(job, payloadsInRecord)
+        return job === undefined || queue.isHidden(job, store.now()) ? undefined : storedJob(job, 'alone')
       },
 
       list: async (name, query) => page(store.queues().shardsOf(name), { ...query, state: 'dead' }, store.now()),

@@ -39,6 +39,12 @@ export function memoryRegistry(store: MemoryAdmin, workers: () => Map<string, Me
       endLeads(store, worker)
       return crashes
     },
+    async adopt(claim, from, to) {
+      const job = store.queues().holding(claim.queue, claim.id).jobs.get(claim.id)
+      if (job === undefined || !isClaimed(job, claim) || job.worker !== from) return false
+      job.worker = to
+      return true
+    },
   }
 }
 

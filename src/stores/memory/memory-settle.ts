@@ -1,7 +1,8 @@
 /** The ends and the beats of claims in one queue of the memory store. */
 
+import { joinedLog } from '../../core/job-log.js'
 import type { ClaimKey, ExtendAnswer, ExtendItem, Hold, SettleAnswer, SettleItem } from '../store.js'
-import type { MemoryJob } from './memory-job.js'
+import { defined, type MemoryJob } from './memory-job.js'
 import type { MemoryQueue } from './memory-queue.js'
 
 /** How a failure goes on: again after `delayMs`, or, the last one, into the morgue with `reason`. */
@@ -73,9 +74,13 @@ export function extend(queue: MemoryQueue, item: ExtendItem, now: number): Exten
   const { beat } = item
   if (beat !== undefined) {
     if (beat.started) job.startedAt ??= now
-    job.host = beat.host ?? job.host
-    job.pid = beat.pid ?? job.pid
+    const { host, boot, pidns, pid, ticks } = beat
+    job.process = { ...job.process, ...defined({ host, boot, pidns, pid, ticks }) }
     job.progress = beat.progress ?? job.progress
+    if (queue.settings.kind === 'plain') {
+      job.checkpoint = beat.checkpoint ?? job.checkpoint
+      job.log = joinedLog(job.log, beat.log ?? '')
+    }
     job.updatedAt = now
   }
   return job.cancelRequested ? 'cancel' : 'ok'

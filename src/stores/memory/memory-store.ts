@@ -61,12 +61,25 @@ export class MemoryData {
   readonly queues = new MemoryQueues()
   readonly workers = new Map<string, MemoryWorker>()
   readonly bell = new MemoryBell()
+  /** Whether it stands for a server. */
+  readonly isRemote: boolean
   /** Another word for it means: started anew, and perhaps forgetful. */
   run = 'first'
+  /** When, where that concerns leases. */
+  startedAt = Number.NEGATIVE_INFINITY
+
+  constructor(isRemote = false) {
+    this.isRemote = isRemote
+  }
+
+  restart(now: number): void {
+    this.run += ' again'
+    if (this.isRemote) this.startedAt = now
+  }
 }
 
 export class MemoryStore implements Store {
-  readonly traits = memoryTraits
+  readonly traits: StoreTraits
   readonly records: Records
   readonly workers: WorkerRegistry
   readonly throttles: Throttles
@@ -77,6 +90,7 @@ export class MemoryStore implements Store {
   constructor(clock: Clock = systemClock, data = new MemoryData()) {
     this.#clock = clock
     this.#data = data
+    this.traits = { ...memoryTraits, remote: data.isRemote }
     // One listener for each wait under way, and there is no limit to those.
     setMaxListeners(0, this.#closing.signal)
     const admin: MemoryAdmin = {
@@ -126,7 +140,7 @@ export class MemoryStore implements Store {
       const limit = candidate.from.limit - taken.length
       const goesOn = taken.length === 0 || (isNext(candidate, taken[0]!.queue) && by.alone !== true && limit > 0)
       if (!goesOn || (taken.length > 0 && candidate.queue?.settings.exclusive === 'shard')) break
-      const answer = ask(candidate, limit, by, now, this.#data.run)
+      const answer = ask(candidate, limit, by, now, this.#data)
       asked.push(answer)
       if (answer.rings) this.#ring(candidate.from.queue)
     }
@@ -252,8 +266,9 @@ function isNext({ from, queue }: Candidate, granted: string): boolean {
   return from.queue === granted && (queue === undefined || queue instanceof MemoryOrderedQueue)
 }
 
-function ask({ from, queue }: Candidate, limit: number, by: Claimer, now: number, run: string): Asked {
-  if (queue !== undefined) return claimFrom(queue, { ...from, limit }, by, now, run)
+function ask({ from, queue }: Candidate, limit: number, by: Claimer, now: number, data: MemoryData): Asked {
+  if (queue !== undefined)
+    return claimFrom(queue, { ...from, limit }, by, { now, run: data.run, startedAt: data.startedAt })
   const empty = { queue: from.queue, shard: from.shard!, reason: 'empty' as const }
   return { claims: [], crashed: [], buried: [], waits: [empty], more: false, rings: false }
 }

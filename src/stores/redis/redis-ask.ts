@@ -54,7 +54,14 @@ export async function askPlain(
   const claims =
     granted === -1
       ? []
-      : claimsIn(shards[numberIn(granted)]!.queue, numberIn(fence), bytesIn(jobs), listIn(pasts), listIn(errors))
+      : claimsIn(
+          shards[numberIn(granted)]!.queue,
+          numberIn(fence),
+          bytesIn(jobs),
+          listIn(pasts),
+          listIn(errors),
+          rest[5],
+        )
   return { now: numberIn(now), claims, ...restIn(shards, rest), isOver: false }
 }
 

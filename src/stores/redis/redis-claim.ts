@@ -1,8 +1,9 @@
 /** Claims on a Redis store: queues asked in their order, those that lie on one server in one trip. */
 
-import { InvalidArgumentError, StoreUnavailableError } from '../../core/errors.js'
+import { StoreUnavailableError } from '../../core/errors.js'
 import type { Claim, Claimed, Claimer, ClaimFrom, Wait } from '../store.js'
 import { type Ask, type Asked, askOrdered, askPlain, type Gate, noGate } from './redis-ask.js'
+import { refuseLongWorker } from './redis-job.js'
 import type { RedisQueue, RedisShard } from './redis-layout.js'
 import type { RedisQueues } from './redis-queues.js'
 import type { QuietQueues } from './redis-quiet.js'
@@ -11,8 +12,6 @@ import { numberIn } from './redis-reply.js'
 import { memberKeys } from './redis-scopes.js'
 import type { RedisScripts } from './redis-scripts.js'
 
-/** Claims have the length of it in one byte. */
-const mostWorkerBytes = 255
 /** Most shards of ordered queues that one script is given. */
 const mostTogether = 16
 
@@ -45,8 +44,7 @@ export class RedisClaim {
   }
 
   async claim(from: readonly ClaimFrom[], by: Claimer): Promise<Claimed> {
-    if (Buffer.byteLength(by.worker) > mostWorkerBytes)
-      throw new InvalidArgumentError(`the id of a worker must be at most ${mostWorkerBytes} bytes; got '${by.worker}'.`)
+    refuseLongWorker(by.worker)
     // What was found by a trip is told, even where a shard that moved has the claim begin again after it.
     const told: Pick<Claimed, 'crashed' | 'buried'> = { crashed: [], buried: [] }
     return this.#queues.following(async () => {

@@ -5,18 +5,22 @@
 
 import type { Payload } from '../../core/codec.js'
 import type { Claim } from '../store.js'
-import { readPast } from './redis-job.js'
+import { readPast, readResult } from './redis-job.js'
 import type { RedisReply } from './redis-port.js'
 import { recordFlags } from './redis-record.js'
-import { bytesIn } from './redis-reply.js'
+import { bytesIn, numberIn, rowsIn } from './redis-reply.js'
 
-/** `pasts` and `errors` are empty, or have one for each job, which may be empty; an error has a `=` before it. */
+/**
+ * `pasts` and `errors` are empty, or have one for each job, which may be empty; an error has a `=` before it. `checkpoints`:
+ * the number of the job, and that.
+ */
 export function claimsIn(
   queue: string,
   fence: number,
   jobs: Buffer,
   pasts: readonly RedisReply[],
   errors: readonly RedisReply[],
+  checkpoints: RedisReply | undefined,
 ): Claim[] {
   const text = jobs.toString('latin1')
   const claims: Claim[] = []
@@ -29,6 +33,10 @@ export function claimsIn(
       pasts.length === 0 ? claim : withPast(claim, bytesIn(pasts[claims.length]), bytesIn(errors[claims.length])),
     )
     at = to
+  }
+  for (const [number, checkpoint] of rowsIn(checkpoints, 2)) {
+    const i = numberIn(number)
+    claims[i] = { ...claims[i]!, checkpoint: readResult(bytesIn(checkpoint)) }
   }
   return claims
 }

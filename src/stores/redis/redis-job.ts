@@ -1,6 +1,8 @@
 /** A job of a Redis store, put together from what its keys hold. */
 
+import { InvalidArgumentError } from '../../core/errors.js'
 import type { JobState, Progress } from '../../core/job.js'
+import type { JobProcess } from '../job-beat.js'
 import type { StoredJob } from '../job-records.js'
 import type { RedisReply } from './redis-port.js'
 import { readNumber, readRecord } from './redis-record.js'
@@ -50,20 +52,30 @@ export function readClaim(claim: Buffer): ClaimParts {
   }
 }
 
-export interface BeatParts {
+/** Claims have the length of it in one byte. */
+const mostWorkerBytes = 255
+
+/** Throws `InvalidArgumentError` for the id of a worker that no claim can hold. */
+export function refuseLongWorker(worker: string): void {
+  if (Buffer.byteLength(worker) > mostWorkerBytes)
+    throw new InvalidArgumentError(`the id of a worker must be at most ${mostWorkerBytes} bytes; got '${worker}'.`)
+}
+
+export interface BeatParts extends JobProcess {
   readonly startedAt?: number
-  readonly host?: string
-  readonly pid?: number
   readonly progress?: Progress
   readonly updatedAt?: number
 }
 
 export function readBeat(beat: Buffer): BeatParts {
-  const [startedAt, host, pid, progress, updatedAt] = beat.toString().split('\0')
+  const [startedAt, host, pid, progress, updatedAt, boot, pidns, ticks] = beat.toString().split('\0')
   return {
     ...(startedAt ? { startedAt: Number(startedAt) } : {}),
     ...(host ? { host } : {}),
+    ...(boot ? { boot } : {}),
+    ...(pidns ? { pidns } : {}),
     ...(pid ? { pid: Number(pid) } : {}),
+    ...(ticks ? { ticks: Number(ticks) } : {}),
     ...(progress ? { progress: JSON.parse(progress) as Progress } : {}),
     ...(updatedAt ? { updatedAt: Number(updatedAt) } : {}),
   }
@@ -101,7 +113,7 @@ export function readMemory(memory: Buffer): MemoryParts {
   }
 }
 
-/** A result as it is stored: `t` or `b` for text or bytes, the codec and NUL, the payload. */
+/** A result or a checkpoint as it is stored: `t` or `b` for text or bytes, the codec and NUL, the payload. */
 export function resultBytes({ payload, codec }: NonNullable<StoredJob['result']>): string | Buffer {
   return typeof payload === 'string'
     ? `t${codec ?? ''}\0${payload}`
@@ -148,7 +160,7 @@ export function viewIn(
   now: number,
   deadAgeMs: number | undefined,
 ): JobView {
-  const [record, past, claim, error, beat, result, worker, expiry, ended] = listIn(reply)
+  const [record, past, claim, error, beat, result, worker, expiry, ended, checkpoint, log] = listIn(reply)
   const remembered = ended === null ? undefined : readMemory(bytesIn(ended))
   const memory = remembered === undefined || remembered.until <= now ? undefined : rememberedJob(queue, id, remembered)
   if (record === null) return { stored: undefined, job: undefined, seq: 0, stamp: 0, fence: 0, memory }
@@ -178,6 +190,8 @@ export function viewIn(
     ...(isOver ? { finishedAt: since.updatedAt } : {}),
     ...(held !== undefined ? { worker: held.worker } : worker === null ? {} : { worker: textIn(worker) }),
     ...facts,
+    ...(checkpoint === null ? {} : { checkpoint: readResult(bytesIn(checkpoint)) }),
+    ...(log === null ? {} : { log: textIn(log) }),
     ...(result === null ? {} : { result: readResult(bytesIn(result)) }),
     ...(error === null ? {} : { error: textIn(error) }),
     ...(reason === undefined ? {} : { reason }),

@@ -29,7 +29,10 @@ export const shardKeys = [
   'batches',
   /** Hash, id → what has become of the job since it came in; absent for one that is fresh. */
   'past',
-  /** Hash, a letter and an id → `e` error, `b` what beats said, `r` result, `w` the worker that held an ended job. */
+  /**
+   * Hash, a letter and an id → `e` error, `b` what beats said, `r` result, `w` the worker that held an ended job, `k`
+   * checkpoint, `l` log.
+   */
   'notes',
   /** Sorted set: completed jobs whose result is kept: end (6 bytes), sequence, id. */
   'done',

@@ -117,7 +117,7 @@ export class RedisListing {
       let parts = from
       for (let isMore = true; isMore && found.length < most; ) {
         const ids = await this.#ids(shard, section, parts, most, isLifo)
-        const views = await viewJobs(this.#queues, this.#scripts, shard, ids)
+        const views = await viewJobs(this.#queues, this.#scripts, shard, ids, 'listed')
         for (const view of views) {
           if (view.stored === undefined) continue
           const own = section.placeOf(view, view.stored, isLifo)
@@ -148,7 +148,7 @@ export class RedisListing {
     // The first may all have expired; each walk looks at twice as many as the one before.
     for (let count = most * 2; ; count *= 2) {
       const ids = await this.#firstIds(shard, query, past, count, isLifo)
-      const views = await viewJobs(this.#queues, this.#scripts, shard, ids)
+      const views = await viewJobs(this.#queues, this.#scripts, shard, ids, 'listed')
       for (const { job } of views)
         if (job !== undefined && (query.state === undefined || job.state === query.state))
           found.push({ job, place: [job.id] })
@@ -174,7 +174,7 @@ export class RedisListing {
         const beyond = ids.filter((id) => past === undefined || compareBytes(id, past) > 0)
         first = [...new Set([...first, ...beyond])].sort(compareBytes).slice(0, count)
         if (ids.length < stride || section.name === 'running') break
-        const [last] = await viewJobs(this.#queues, this.#scripts, shard, ids.slice(-1))
+        const [last] = await viewJobs(this.#queues, this.#scripts, shard, ids.slice(-1), 'listed')
         if (last?.stored === undefined) break
         parts = section.placeOf(last, last.stored, isLifo)
       }

@@ -39,6 +39,8 @@ const optional: Readonly<Record<string, RegExp>> = {
   by: /^(?:queue|group)$/,
   leadAt: counter,
   roomAt: counter,
+  run: /^[0-9a-f]+(?: \d+)?$/,
+  sparesUntil: counter,
 }
 
 /** `meta`: fields and values, as HGETALL gives them. */

@@ -141,7 +141,7 @@ export function redisRecords(
   async function morgueEntry(queue: string, id: string): Promise<StoredJob | undefined> {
     return firstOf(queue, id, async (shard) => {
       if (shard.kind === 'ordered') return ordered(shard, 'dead', id)
-      const [view] = await viewJobs(queues, scripts, shard, [id])
+      const [view] = await viewJobs(queues, scripts, shard, [id], 'alone')
       return view!.job?.state === 'dead' ? view!.job : undefined
     })
   }
@@ -158,7 +158,7 @@ export function redisRecords(
     get: async (queue, id) => {
       const live = await firstOf(queue, id, async (shard) => {
         if (shard.kind === 'ordered') return ordered(shard, 'live', id)
-        const [view] = await viewJobs(queues, scripts, shard, [id])
+        const [view] = await viewJobs(queues, scripts, shard, [id], 'alone')
         return view!.job ?? view!.memory
       })
       if (live !== undefined) return live

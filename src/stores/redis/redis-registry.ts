@@ -5,7 +5,7 @@ import type { Buried, Crash } from '../store.js'
 import type { HeldClaim, WorkerRecord, WorkerRegistry } from '../worker-registry.js'
 import { buriedIn, crashIn } from './redis-ask.js'
 import { dealt } from './redis-deal.js'
-import { readBeat, readClaim } from './redis-job.js'
+import { readBeat, readClaim, refuseLongWorker } from './redis-job.js'
 import { workersKey } from './redis-keys.js'
 import { liveShards, type RedisShard } from './redis-layout.js'
 import type { RedisPort, RedisReply } from './redis-port.js'
@@ -86,6 +86,16 @@ export function redisRegistry(
       })
       if ((await held(worker)).length === 0) await remove(worker)
       return { crashed: inOrder(crashed), buried: inOrder(buried) }
+    },
+
+    async adopt(claim, from, to) {
+      refuseLongWorker(to)
+      let isAdopted = false
+      await dealt(queues, [claim], async (shard) => {
+        const args = [claim.id, String(claim.fence), from, to]
+        isAdopted = (await queues.run(shard, scripts.adopt, args)) === 1
+      })
+      return isAdopted
     },
   }
 }

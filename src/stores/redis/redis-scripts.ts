@@ -1,5 +1,6 @@
 /** The scripts of a Redis store, made for the kind of server it runs on. */
 
+import { adoptScript } from './lua/adopt-script.js'
 import { changeOrderedScript } from './lua/change-ordered-script.js'
 import { changeScript } from './lua/change-script.js'
 import { claimOrderedGatedScript, claimOrderedScript } from './lua/claim-ordered-script.js'
@@ -48,6 +49,7 @@ export function redisScripts(isCluster: boolean) {
     change: changeScript(isCluster),
     changeOrdered: changeOrderedScript(isCluster),
     switch: switchScript(isCluster),
+    adopt: adoptScript(isCluster),
     gone: goneScript(isCluster),
     goneOrdered: goneOrderedScript(isCluster),
     view: viewScript(isCluster),

@@ -1,6 +1,7 @@
 /** The ends and the beats of claims on a Redis store: items dealt out to their shards, answers put back in order. */
 
-import type { Beat, ClaimKey, ExtendAnswer, ExtendItem, Hold, SettleAnswer, SettleItem } from '../store.js'
+import type { Beat } from '../job-beat.js'
+import type { ClaimKey, ExtendAnswer, ExtendItem, Hold, SettleAnswer, SettleItem } from '../store.js'
 import { dealt } from './redis-deal.js'
 import { resultBytes } from './redis-job.js'
 import { liveShards, type RedisShard, siblingKeys } from './redis-layout.js'
@@ -63,7 +64,7 @@ async function answered<Item extends ClaimKey, Answer>(
   scripts: RedisScripts,
   scriptFor: (shard: RedisShard) => RedisScript,
   items: readonly Item[],
-  push: (args: RedisArgument[], item: Item) => void,
+  push: (args: RedisArgument[], item: Item, shard: RedisShard) => void,
   answersBy: Record<string, Answer>,
 ): Promise<Answer[]> {
   const answers = new Array<Answer>(items.length)
@@ -72,7 +73,7 @@ async function answered<Item extends ClaimKey, Answer>(
     for (let from = 0; from < numbers.length; from += mostItems) {
       const some = numbers.slice(from, from + mostItems)
       const args: RedisArgument[] = []
-      for (const i of some) push(args, items[i]!)
+      for (const i of some) push(args, items[i]!, shard)
       trips.push(
         queues.runOver([shard], scriptFor(shard), args, undefined, siblingKeys(queue)).then(async (reply) => {
           const [letters, groups] = Array.isArray(reply) ? [textIn(reply[0]), listIn(reply[1])] : [textIn(reply), []]
@@ -115,13 +116,17 @@ function pushSettle(args: RedisArgument[], item: SettleItem): void {
   }
 }
 
-function pushExtend(args: RedisArgument[], { id, fence, leaseMs, beat }: ExtendItem): void {
-  args.push(id, String(fence), whole(leaseMs), beat === undefined ? '' : beatText(beat))
+/** Ordered queues keep neither checkpoint nor log. */
+function pushExtend(args: RedisArgument[], { id, fence, leaseMs, beat }: ExtendItem, { kind }: RedisShard): void {
+  args.push(id, String(fence), whole(leaseMs))
+  if (beat === undefined) args.push('')
+  else if (kind === 'ordered') args.push(beatText(beat), '', '')
+  else args.push(beatText(beat), beat.checkpoint === undefined ? '' : resultBytes(beat.checkpoint), beat.log ?? '')
 }
 
-function beatText({ started, host, pid, progress }: Beat): string {
-  const parts = [started ? '1' : '', host ?? '', pid ?? '', progress === undefined ? '' : JSON.stringify(progress)]
-  return `${parts.join('\0')}\0`
+/** As `readBeat` reads it. */
+function beatText({ started, host, boot, pidns, pid, ticks, progress }: Beat): string {
+  return [started && 1, host, pid, progress && JSON.stringify(progress), undefined, boot, pidns, ticks].join('\0')
 }
 
 /** Text that may be absent, and may be empty. */

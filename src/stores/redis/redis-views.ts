@@ -9,17 +9,18 @@ import type { RedisScripts } from './redis-scripts.js'
 /** Records are large; more at once would hold the server up. */
 const mostAtOnce = 50
 
-/** In the order of the ids. */
+/** In the order of the ids; with checkpoints and logs where they are looked at `alone`. */
 export async function viewJobs(
   queues: RedisQueues,
   scripts: RedisScripts,
   shard: RedisShard,
   ids: readonly string[],
+  as: 'listed' | 'alone',
 ): Promise<JobView[]> {
   const views: JobView[] = []
   for (let i = 0; i < ids.length; i += mostAtOnce) {
     const some = ids.slice(i, i + mostAtOnce)
-    const [now, deadAgeMs, found] = listIn(await queues.run(shard, scripts.view, some))
+    const [now, deadAgeMs, found] = listIn(await queues.run(shard, scripts.view, [as === 'alone' ? '1' : '0', ...some]))
     const age = textIn(deadAgeMs)
     listIn(found).forEach((view, n) => {
       views.push(viewIn(shard.queue, some[n]!, view, numberIn(now), age === '' ? undefined : Number(age)))

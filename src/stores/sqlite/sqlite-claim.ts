@@ -3,6 +3,7 @@
 import { hasLed, leadAfter, suspectLeadAfter, suspectLeadMs } from '../../core/lead.js'
 import { nextFence } from '../../core/stamp.js'
 import { upkeepLimit } from '../../core/upkeep.js'
+import type { Checkpoint } from '../job-beat.js'
 import type { Buried, Claim, Claimer, ClaimFrom, Crash, Wait } from '../store.js'
 import { SqliteCrashes } from './sqlite-crash.js'
 import type { Statement } from './sqlite-driver.js'
@@ -49,6 +50,18 @@ interface GrantedText {
   readonly text: string
   /** The one that all of them have. */
   readonly group?: string
+  /** By the ids of the jobs that have one. */
+  readonly checkpoints?: ReadonlyMap<string, Checkpoint>
+}
+
+/** The first jobs of a line. */
+interface Heads {
+  /** They as claims, as JSON. */
+  readonly claims: string
+  readonly taken: number
+  readonly retries: number
+  /** Row and id of those that may have notes, as JSON. */
+  readonly noted: string
 }
 
 interface Grant {
@@ -103,8 +116,8 @@ export class SqliteClaim {
              CASE typeof(meta) WHEN 'blob' THEN hex(meta) ELSE meta END,
              (typeof(payload) = 'blob') + 2 * (typeof(meta) = 'blob'),
              codec, -rank, attempt, crashes, created_at, stamp, error)) AS claims,
-           count(*) AS taken, total(attempt > 1) AS retries
-         FROM (SELECT id, task, payload, meta, codec, rank, attempt, crashes, created_at, stamp, error FROM job WHERE qid = ? AND ${line} ORDER BY rank, place, rid LIMIT ?)`,
+           count(*) AS taken, total(attempt > 1) AS retries, json_group_array(json_array(rid, id)) FILTER (WHERE noted) AS noted
+         FROM (SELECT rid, id, task, payload, meta, codec, rank, attempt, crashes, created_at, stamp, error, noted FROM job WHERE qid = ? AND ${line} ORDER BY rank, place, rid LIMIT ?)`,
       )
     const takeHeads = (line: string) =>
       db.prepare(
@@ -242,7 +255,7 @@ export class SqliteClaim {
     const group = this.#groupOf(queue, line)
     const [heads, takeHeads] = typeof line === 'string' ? [this.#heads[line], this.#takeHeads[line]] : this.#ofLane
     const of = typeof line === 'string' ? [queue.qid] : [queue.qid, line.group]
-    const { claims, taken, retries } = heads.get(...of, most) as { claims: string; taken: number; retries: number }
+    const { claims, taken, retries, noted } = heads.get(...of, most) as Heads
     if (taken === 0) return 0
     if (taking.fence === undefined) queue.last_fence = nextFence(queue.last_fence, taking.now)
     taking.fence = queue.last_fence
@@ -260,8 +273,18 @@ export class SqliteClaim {
     granted.push({
       ...{ queue: queue.name, fence: queue.last_fence, text: claims },
       ...(group === '' ? {} : { group }),
+      ...(noted === '[]' ? {} : { checkpoints: this.#checkpointsOf(noted) }),
     })
     return taken
+  }
+
+  #checkpointsOf(noted: string): ReadonlyMap<string, Checkpoint> {
+    const found = new Map<string, Checkpoint>()
+    for (const [rid, id] of JSON.parse(noted) as [number, string][]) {
+      const checkpoint = this.#session.notes.checkpointOf(rid)
+      if (checkpoint !== undefined) found.set(id, checkpoint)
+    }
+    return found
   }
 
   #groupOf(queue: QueueRow, line: Line): string {

@@ -5,6 +5,7 @@ import { dueAt, stampOf } from '../../core/stamp.js'
 import { rememberedForMs } from '../../core/upkeep.js'
 import type { Database, SqlValue, Statement } from './sqlite-driver.js'
 import type { SqliteLanes } from './sqlite-lanes.js'
+import type { SqliteNotes } from './sqlite-notes.js'
 import { bounded, placeOf, type QueueRow, takeStamp } from './sqlite-queue.js'
 import { completed, dead, ready, scheduled } from './sqlite-schema.js'
 import { payloadToStored, storedOrNull, toStored } from './sqlite-text.js'
@@ -24,6 +25,8 @@ export interface JobRow {
   readonly cancelling: number
   /** 1: for claims alone. Only ready and running jobs are. */
   readonly suspect: number
+  /** 1: it may have notes. Only plain jobs have. */
+  readonly noted: number
   /** Its group. */
   readonly grp: string | null
   /** These three of an ordered queue: see `sqlite-schema.ts`. */
@@ -44,12 +47,16 @@ export interface JobRow {
 type Arrival = Pick<JobRow, 'state' | 'suspect' | 'attempt' | 'grp'>
 
 export const jobColumns =
-  'rid, id, task, state, rank, stamp, attempt, crashes, fence, alone, cancelling, suspect, grp, part, beside_stamp, beside_created_at, remember_ms, created_at, finished_at, expires_at, worker, error, reason'
+  'rid, id, task, state, rank, stamp, attempt, crashes, fence, alone, cancelling, suspect, noted, grp, part, beside_stamp, beside_created_at, remember_ms, created_at, finished_at, expires_at, worker, error, reason'
+
+/** A job that waits has no process. */
+export const noProcess = 'host = NULL, boot = NULL, pidns = NULL, pid = NULL, ticks = NULL'
 
 const counters = ['scheduled', 'ready', 'running', 'completed', 'dead'] as const
 
 export class SqliteJobs {
   protected readonly lanes: SqliteLanes
+  readonly #notes: SqliteNotes
   readonly #select: Statement
   readonly #wait: Statement
   readonly #bury: Statement
@@ -58,12 +65,13 @@ export class SqliteJobs {
   readonly #remember: Statement
   readonly #flag: Statement
 
-  constructor(db: Database, lanes: SqliteLanes) {
+  constructor(db: Database, lanes: SqliteLanes, notes: SqliteNotes) {
     this.lanes = lanes
+    this.#notes = notes
     this.#select = db.prepare(`SELECT ${jobColumns} FROM job WHERE qid = ? AND id = ?`)
     this.#wait = db.prepare(
       `UPDATE job SET state = ?, stamp = ?, place = ?, suspect = ?, line = ?, attempt = ?, crashes = ?, error = ?, reason = ?, updated_at = ?,
-         lease_until = 0, alone = 0, cancelling = 0, worker = NULL, host = NULL, pid = NULL, progress = NULL, started_at = NULL, finished_at = NULL
+         lease_until = 0, alone = 0, cancelling = 0, worker = NULL, ${noProcess}, progress = NULL, started_at = NULL, finished_at = NULL
        WHERE rid = ?`,
     )
     this.#bury = db.prepare(
@@ -170,6 +178,7 @@ export class SqliteJobs {
   ): void {
     const expiresAt = result.keepMs === undefined ? null : bounded(now + result.keepMs)
     changeOne(this.#keep, payloadToStored(result.payload), result.codec ?? null, now, expiresAt, job.rid)
+    if (job.noted) this.#notes.dropCheckpoint(job.rid)
     this.moved(queue, job, { ...job, state: completed })
   }
 
@@ -220,6 +229,7 @@ export class SqliteJobs {
 
   protected remove(queue: QueueRow, job: JobRow): void {
     changeOne(this.#delete, job.rid)
+    if (job.noted) this.#notes.drop(job.rid)
     this.leave(queue, job)
     this.lanes.refresh(queue, job.grp)
   }

@@ -62,7 +62,8 @@ export class SqliteList {
     const row = this.#prepared('SELECT * FROM job WHERE qid = ? AND id = ?').get(queue.qid, id) as
       | (Row & JobRow)
       | undefined
-    if (row !== undefined && !isHidden(queue, row, now)) return storedJob(name, row)
+    if (row !== undefined && !isHidden(queue, row, now))
+      return { ...storedJob(name, row), ...(row.noted ? this.#session.notes.of(row.rid) : {}) }
     if (row !== undefined) {
       if (!isRemembered(row, now)) return undefined
       const { id, task, rank, attempt, crashes, created_at, stamp, finished_at, reason } = row

@@ -1,6 +1,6 @@
 /** The way to the tables of today from those of older versions. */
 
-import { limitTables, payloadTable, readyIndexes } from './sqlite-schema.js'
+import { limitTables, noteTables, payloadTable, readyIndexes } from './sqlite-schema.js'
 
 /** As version 3 had it. */
 const queueTable = `
@@ -98,4 +98,11 @@ ALTER TABLE job ADD COLUMN line INTEGER NOT NULL DEFAULT 0;
 DROP INDEX job_ready;
 UPDATE job SET line = 1 WHERE state = 1 AND suspect = 1;
 ${readyIndexes}${limitTables}`,
+  4: `
+ALTER TABLE queue RENAME COLUMN results_count TO results_limit;
+ALTER TABLE job ADD COLUMN noted INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE job ADD COLUMN boot TEXT;
+ALTER TABLE job ADD COLUMN pidns TEXT;
+ALTER TABLE job ADD COLUMN ticks INTEGER;
+${noteTables}`,
 }

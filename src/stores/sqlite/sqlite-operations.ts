@@ -84,6 +84,7 @@ export function sqliteOperations(session: SqliteSession) {
       beat: workers.beat.bind(workers),
       removeWorker: workers.remove.bind(workers),
       gone: workers.gone.bind(workers),
+      adopt: workers.adopt.bind(workers),
       setThrottle: throttleAdmin.set.bind(throttleAdmin),
     },
   }

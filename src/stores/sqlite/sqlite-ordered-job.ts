@@ -6,8 +6,9 @@
 import { dueAt, stampOf } from '../../core/stamp.js'
 import type { NewJob } from '../store.js'
 import type { Database, Statement } from './sqlite-driver.js'
-import { changeOne, isHidden, type JobRow, lineOf, SqliteJobs } from './sqlite-job.js'
+import { changeOne, isHidden, type JobRow, lineOf, noProcess, SqliteJobs } from './sqlite-job.js'
 import type { SqliteLanes } from './sqlite-lanes.js'
+import type { SqliteNotes } from './sqlite-notes.js'
 import { type PayloadSet, SqlitePayloads } from './sqlite-payloads.js'
 import { bounded, morgueOf, placeOf, type QueueRow, takeStamp } from './sqlite-queue.js'
 import { dead, ready, running, scheduled } from './sqlite-schema.js'
@@ -31,8 +32,8 @@ export class SqliteOrderedJobs extends SqliteJobs {
   readonly #updateDead: Statement
   readonly #moveDead: Statement
 
-  constructor(db: Database, lanes: SqliteLanes) {
-    super(db, lanes)
+  constructor(db: Database, lanes: SqliteLanes, notes: SqliteNotes) {
+    super(db, lanes, notes)
     this.payloads = new SqlitePayloads(db)
     this.#insert = db.prepare(
       `INSERT OR IGNORE INTO job (rid, qid, id, task, state, rank, place, stamp, error, part, grp, line, remember_ms, created_at, updated_at, payload)
@@ -40,7 +41,7 @@ export class SqliteOrderedJobs extends SqliteJobs {
     )
     this.#wait = db.prepare(
       `UPDATE job SET state = ?, stamp = ?, rank = ?, suspect = ?, line = ?, attempt = ?, crashes = ?, error = ?, reason = ?, updated_at = ?, part = ?,
-         beside_stamp = NULL, beside_created_at = NULL, lease_until = 0, alone = 0, cancelling = 0, worker = NULL, host = NULL, pid = NULL,
+         beside_stamp = NULL, beside_created_at = NULL, lease_until = 0, alone = 0, cancelling = 0, worker = NULL, ${noProcess},
          progress = NULL, started_at = NULL
        WHERE rid = ?`,
     )
@@ -48,7 +49,7 @@ export class SqliteOrderedJobs extends SqliteJobs {
     this.#move = db.prepare('UPDATE job SET qid = ?, state = ?, rank = ? WHERE rid = ?')
     this.#toDead = db.prepare(
       `UPDATE job SET qid = ?, state = ${dead}, rank = 0, attempt = ?, crashes = ?, error = ?, reason = ?, updated_at = ?6, finished_at = ?6,
-         suspect = 0, fence = 0, lease_until = 0, alone = 0, cancelling = 0, worker = NULL, host = NULL, pid = NULL, progress = NULL, started_at = NULL
+         suspect = 0, fence = 0, lease_until = 0, alone = 0, cancelling = 0, worker = NULL, ${noProcess}, progress = NULL, started_at = NULL
        WHERE rid = ?7`,
     )
     this.#insertDead = db.prepare(

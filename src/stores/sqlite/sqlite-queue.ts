@@ -32,7 +32,7 @@ export interface QueueRow {
   /** This bound, and those that follow, are those of the whole queue: see `share`. */
   max_pending: number | null
   crash_limit: number
-  results_count: number | null
+  results_limit: number | null
   dead_age_ms: number | null
   dead_count: number | null
   scheduled: number
@@ -84,7 +84,7 @@ const changing = [
   'draining',
   'max_pending',
   'crash_limit',
-  'results_count',
+  'results_limit',
   'dead_age_ms',
   'dead_count',
   'scheduled',

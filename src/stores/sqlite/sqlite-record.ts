@@ -27,7 +27,10 @@ export function storedJob(queue: string, row: Row): StoredJob {
     finishedAt: row['finished_at'],
     worker: row['worker'],
     host: row['host'],
+    boot: row['boot'],
+    pidns: row['pidns'],
     pid: row['pid'],
+    ticks: row['ticks'],
     progress: progress === null ? null : JSON.parse(String(progress)),
     result: result === null ? null : present({ payload: valueFromStored(result), codec: row['result_codec'] }),
     error: valueFromStored(row['error']),
@@ -54,6 +57,6 @@ export function rememberedJob(queue: string, row: Row): StoredJob {
 }
 
 /** Without the fields that are null: absent means absent. */
-function present(fields: Record<string, unknown>): Record<string, unknown> {
+export function present(fields: Record<string, unknown>): Record<string, unknown> {
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== null && value !== undefined))
 }

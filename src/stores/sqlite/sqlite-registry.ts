@@ -6,6 +6,7 @@ import type { HeldClaim, WorkerRecord } from '../worker-registry.js'
 import { SqliteCrashes } from './sqlite-crash.js'
 import type { Statement } from './sqlite-driver.js'
 import { bounded, leadOf, setLead, setSuspectLead, suspectLeadOf } from './sqlite-queue.js'
+import { present } from './sqlite-record.js'
 import { running } from './sqlite-schema.js'
 import type { SqliteSession } from './sqlite-session.js'
 
@@ -17,7 +18,10 @@ interface HeldRow {
   readonly alone: number
   readonly started_at: number | null
   readonly host: string | null
+  readonly boot: string | null
+  readonly pidns: string | null
   readonly pid: number | null
+  readonly ticks: number | null
   readonly progress: string | null
 }
 
@@ -28,6 +32,7 @@ export class SqliteWorkers {
   readonly #delete: Statement
   readonly #select: Statement
   readonly #held: Statement
+  readonly #adopt: Statement
 
   constructor(session: SqliteSession) {
     this.#session = session
@@ -39,10 +44,13 @@ export class SqliteWorkers {
     // All that run are looked at: they are no more than the slots of all workers, and an index by worker would be one more
     // to be written with every claim.
     this.#held = db.prepare(
-      `SELECT queue.name AS queue, id, task, job.fence AS fence, alone, started_at, host, pid, progress
+      `SELECT queue.name AS queue, id, task, job.fence AS fence, alone, started_at, host, boot, pidns, pid, ticks, progress
        FROM queue CROSS JOIN job INDEXED BY job_running ON job.qid = queue.qid
        WHERE job.state = 2 AND job.worker = ? ORDER BY queue.number, queue.shard, job.fence,
          CASE queue.kind WHEN 'ordered' THEN place END, rid LIMIT ?`,
+    )
+    this.#adopt = db.prepare(
+      'UPDATE job SET worker = ? WHERE qid = ? AND id = ? AND state = 2 AND fence = ? AND worker = ?',
     )
   }
 
@@ -70,17 +78,13 @@ export class SqliteWorkers {
 
   held(worker: string): HeldClaim[] {
     return this.#heldRows(worker, stepLimit).map(
-      ({ queue, id, task, fence, alone, started_at, host, pid, progress }): HeldClaim => ({
-        queue,
-        id,
-        fence,
-        task,
-        alone: alone === 1,
-        ...(started_at === null ? {} : { startedAt: started_at }),
-        ...(host === null ? {} : { host }),
-        ...(pid === null ? {} : { pid }),
-        ...(progress === null ? {} : { progress: JSON.parse(progress) }),
-      }),
+      ({ alone, started_at, progress, ...row }) =>
+        present({
+          ...row,
+          alone: alone === 1,
+          startedAt: started_at,
+          progress: progress === null ? null : JSON.parse(progress),
+        }) as unknown as HeldClaim,
     )
   }
 
@@ -99,6 +103,11 @@ export class SqliteWorkers {
     }
     if (this.#heldRows(worker, 1).length === 0) this.remove(worker)
     return { crashed: crashes.crashed, buried: crashes.buried }
+  }
+
+  adopt({ queue, id, fence }: ClaimKey, from: string, to: string): boolean {
+    const { qid } = this.#session.holding(queue, id)
+    return Number(this.#adopt.run(to, qid, id, fence, from).changes) === 1
   }
 
   #heldRows(worker: string, limit: number): HeldRow[] {

@@ -1,9 +1,9 @@
-/** The tables of a SQLite store, version 4. The way there from older versions: `sqlite-migrations.ts`. */
+/** The tables of a SQLite store, version 5. The way there from older versions: `sqlite-migrations.ts`. */
 
 /** `PRAGMA application_id`: 'MLRC'. */
 export const applicationId = 0x4d4c5243
 /** `PRAGMA user_version`: grows with every change of the tables. */
-export const schemaVersion = 4
+export const schemaVersion = 5
 
 /** `job.state`, and the position of each state's name. The order is part of the file format. */
 export const scheduled = 0
@@ -30,7 +30,7 @@ CREATE TABLE queue (
   draining INTEGER NOT NULL DEFAULT 0,
   max_pending INTEGER,
   crash_limit INTEGER NOT NULL,
-  results_count INTEGER,
+  results_limit INTEGER,
   dead_age_ms INTEGER,
   dead_count INTEGER,
   scheduled INTEGER NOT NULL DEFAULT 0,
@@ -102,6 +102,15 @@ export const readyLines = [
 export const readyIndexes = `
 CREATE INDEX job_ready ON job (qid, line, rank, place) WHERE state = 1;
 CREATE INDEX job_lane ON job (qid, grp, rank, place) WHERE ${lines.grouped};
+`
+
+/**
+ * The notes of plain jobs, by `job.rid`: only of such as are marked as `noted`, so that for others nobody looks here. Each is in
+ * a table of its own, as a row that grows is written anew as a whole.
+ */
+export const noteTables = `
+CREATE TABLE checkpoint (rid INTEGER PRIMARY KEY, codec TEXT, payload BLOB NOT NULL);
+CREATE TABLE log (rid INTEGER PRIMARY KEY, text TEXT NOT NULL);
 `
 
 /**
@@ -199,6 +208,7 @@ ${queueTable}CREATE TABLE job (
   cancelling INTEGER NOT NULL DEFAULT 0,
   suspect INTEGER NOT NULL DEFAULT 0,
   line INTEGER NOT NULL DEFAULT 0,
+  noted INTEGER NOT NULL DEFAULT 0,
   remember_ms INTEGER NOT NULL,
   created_at INTEGER NOT NULL,
   updated_at INTEGER NOT NULL,
@@ -207,7 +217,10 @@ ${queueTable}CREATE TABLE job (
   expires_at INTEGER,
   worker TEXT,
   host TEXT,
+  boot TEXT,
+  pidns TEXT,
   pid INTEGER,
+  ticks INTEGER,
   progress TEXT,
   error TEXT,
   reason TEXT,
@@ -246,4 +259,4 @@ ${payloadTable}CREATE TABLE remembered (
 CREATE INDEX remembered_until ON remembered (qid, until);
 CREATE TABLE call (qid INTEGER NOT NULL, cid INTEGER NOT NULL, calls TEXT NOT NULL, PRIMARY KEY (qid, cid)) WITHOUT ROWID;
 CREATE TABLE worker (id TEXT PRIMARY KEY, record TEXT NOT NULL, seen_at INTEGER NOT NULL, until INTEGER NOT NULL) WITHOUT ROWID;
-${limitTables}`
+${noteTables}${limitTables}`

@@ -8,6 +8,7 @@ import type { Database } from './sqlite-driver.js'
 import { type JobRow, SqliteJobs } from './sqlite-job.js'
 import { SqliteLanes } from './sqlite-lanes.js'
 import { SqliteLimits } from './sqlite-limits.js'
+import { SqliteNotes } from './sqlite-notes.js'
 import { SqliteOrderedJobs } from './sqlite-ordered-job.js'
 import { isStopped, leadOf, type QueueRow, SqliteQueues } from './sqlite-queue.js'
 import { ready, scheduled } from './sqlite-schema.js'
@@ -21,6 +22,7 @@ export class SqliteSession {
   readonly lanes: SqliteLanes
   readonly limits: SqliteLimits
   readonly throttles: SqliteThrottles
+  readonly notes: SqliteNotes
   readonly jobs: SqliteJobs
   readonly orderedJobs: SqliteOrderedJobs
   readonly calls: SqliteCalls
@@ -38,8 +40,9 @@ export class SqliteSession {
     this.lanes = new SqliteLanes(db)
     this.limits = new SqliteLimits(this.queues, this.lanes)
     this.throttles = new SqliteThrottles(db, this.queues)
-    this.jobs = new SqliteJobs(db, this.lanes)
-    this.orderedJobs = new SqliteOrderedJobs(db, this.lanes)
+    this.notes = new SqliteNotes(db)
+    this.jobs = new SqliteJobs(db, this.lanes, this.notes)
+    this.orderedJobs = new SqliteOrderedJobs(db, this.lanes, this.notes)
     this.calls = new SqliteCalls(db)
     this.#run = (db.prepare("SELECT value FROM meta WHERE name = 'boot'").get() as { value: string }).value
   }

@@ -57,7 +57,7 @@ export class SqliteSettings {
     for (const row of queues.rowsOf(name)) {
       row.max_pending = maxPending ?? null
       row.crash_limit = maxCrashes
-      row.results_count = resultsCount ?? null
+      row.results_limit = resultsCount ?? null
       row.dead_age_ms = dead.ageMs ?? null
       row.dead_count = dead.count ?? null
       row.merge = merge ?? row.merge

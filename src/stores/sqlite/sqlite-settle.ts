@@ -8,6 +8,13 @@ import { bounded, byKind, isLimited, morgueOf, type QueueRow, share } from './sq
 import { running } from './sqlite-schema.js'
 import type { SqliteSession } from './sqlite-session.js'
 import { storedOrNull } from './sqlite-text.js'
+import type { Moment } from './sqlite-throttle.js'
+
+/** The row of a job whose lease was renewed. */
+interface Renewed {
+  readonly rid: number
+  readonly cancelling: number
+}
 
 export class SqliteSettle {
   readonly #session: SqliteSession
@@ -23,15 +30,17 @@ export class SqliteSettle {
   constructor(session: SqliteSession) {
     this.#session = session
     const { db } = session
-    const complete = 'DELETE FROM job WHERE qid = ? AND id = ? AND state = 2 AND fence = ? AND remember_ms = 0'
+    const complete =
+      'DELETE FROM job WHERE qid = ? AND id = ? AND state = 2 AND fence = ? AND remember_ms = 0 AND noted = 0'
     this.#complete = db.prepare(complete)
     this.#completeGrouped = db.prepare(`${complete} RETURNING grp`)
     this.#extend = db.prepare(
-      `UPDATE job SET lease_until = max(lease_until, ?) WHERE qid = ? AND id = ? AND state = 2 AND fence = ? RETURNING cancelling`,
+      `UPDATE job SET lease_until = max(lease_until, ?) WHERE qid = ? AND id = ? AND state = 2 AND fence = ? RETURNING cancelling, rid`,
     )
     this.#beat = db.prepare(
-      `UPDATE job SET lease_until = max(lease_until, ?), started_at = coalesce(started_at, ?), host = coalesce(?, host), pid = coalesce(?, pid),
-         progress = coalesce(?, progress), updated_at = ? WHERE qid = ? AND id = ? AND state = 2 AND fence = ? RETURNING cancelling`,
+      `UPDATE job SET lease_until = max(lease_until, ?), started_at = coalesce(started_at, ?), host = coalesce(?, host), boot = coalesce(?, boot), pidns = coalesce(?, pidns),
+         pid = coalesce(?, pid), ticks = coalesce(?, ticks), progress = coalesce(?, progress), noted = max(noted, ?), updated_at = ?
+       WHERE qid = ? AND id = ? AND state = 2 AND fence = ? RETURNING cancelling, rid`,
     )
     this.#forget = db.prepare(
       `DELETE FROM remembered WHERE qid = ?1 AND id IN
@@ -183,29 +192,33 @@ export class SqliteSettle {
   }
 
   extend(items: readonly ExtendItem[]): ExtendAnswer[] {
-    const { clock } = this.#session
-    const now = clock.now()
-    const mono = clock.mono()
+    const at = this.#session.moment()
     const rows = this.#session.holdingAll(items)
-    return items.map(({ id, fence, leaseMs, beat }, i): ExtendAnswer => {
-      const until = bounded(mono + leaseMs)
-      const key = [rows[i]!.qid, id, fence]
-      const found = (
-        beat === undefined
-          ? this.#extend.get(until, ...key)
-          : this.#beat.get(
-              until,
-              beat.started ? now : null,
-              beat.host ?? null,
-              beat.pid ?? null,
-              beat.progress === undefined ? null : JSON.stringify(beat.progress),
-              now,
-              ...key,
-            )
-      ) as { cancelling: number } | undefined
+    return items.map((item, i): ExtendAnswer => {
+      const found = this.#renew(rows[i]!, item, at)
       if (found === undefined) return 'lost'
       return found.cancelling ? 'cancel' : 'ok'
     })
+  }
+
+  /** Undefined where the claim is lost. */
+  #renew(queue: QueueRow, { id, fence, leaseMs, beat }: ExtendItem, { now, mono }: Moment): Renewed | undefined {
+    const until = bounded(mono + leaseMs)
+    const key = [queue.qid, id, fence]
+    if (beat === undefined) return this.#extend.get(until, ...key) as Renewed | undefined
+    const { started, host, boot, pidns, pid, ticks, progress, checkpoint, log } = beat
+    const hasNotes = queue.kind === 'plain' && (checkpoint !== undefined || !!log)
+    const found = this.#beat.get(
+      until,
+      started ? now : null,
+      ...[host, boot, pidns, pid, ticks].map((value) => value ?? null),
+      progress === undefined ? null : JSON.stringify(progress),
+      hasNotes ? 1 : 0,
+      now,
+      ...key,
+    ) as Renewed | undefined
+    if (hasNotes && found !== undefined) this.#session.notes.add(found.rid, beat)
+    return found
   }
 
   /** Drops what has expired or is over its bound; called once for every queue that a settle touched. */
@@ -214,7 +227,7 @@ export class SqliteSettle {
     if (queue.remembered > 0) queue.remembered -= Number(this.#forget.run(queue.qid, now).changes)
     if (queue.completed > 0) {
       for (const job of this.#expiredResults.all(queue.qid, now) as JobRow[]) jobs.dropResult(queue, job, now)
-      const over = Math.min(trimLimit, queue.completed - share(queue, queue.results_count))
+      const over = Math.min(trimLimit, queue.completed - share(queue, queue.results_limit))
       if (over > 0)
         for (const job of this.#oldResults.all(queue.qid, over) as JobRow[]) jobs.dropResult(queue, job, now)
     }

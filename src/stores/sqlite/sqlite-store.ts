@@ -87,6 +87,7 @@ export class SqliteStore implements Store {
       list: () => this.#inbox.call('workers'),
       held: (worker) => this.#inbox.call('held', worker),
       gone: (claims, worker) => this.#inbox.call('gone', claims, worker),
+      adopt: (claim, from, to) => this.#inbox.call('adopt', claim, from, to),
     }
   }
 
@@ -178,7 +179,7 @@ type ClaimText = [
 
 function claimsOf(granted: Granted): readonly Claim[] {
   if (!('text' in granted)) return granted
-  const { queue, fence, text, group } = granted
+  const { queue, fence, text, group, checkpoints } = granted
   return (JSON.parse(text) as ClaimText[]).map(
     ([id, task, payload, meta, blobs, codec, priority, attempt, crashes, createdAt, stamp, error]) => ({
       queue,
@@ -195,6 +196,7 @@ function claimsOf(granted: Granted): readonly Claim[] {
       createdAt,
       runAt: Math.floor(stamp / 1_000),
       ...(error === null ? {} : { error: fromStored(error) }),
+      ...(checkpoints?.has(id) ? { checkpoint: checkpoints.get(id)! } : {}),
     }),
   )
 }

@@ -1,6 +1,6 @@
 /** The weight of a call: how much of a transaction's bounds it takes. */
 
-import type { ClaimFrom, EnqueueCall, SettleItem } from '../store.js'
+import type { ClaimFrom, EnqueueCall, ExtendItem, SettleItem } from '../store.js'
 import { mostClaimBytes } from './sqlite-handover.js'
 import type { Call } from './sqlite-message.js'
 
@@ -38,7 +38,13 @@ function weighed([, name, [first]]: Call): Weight {
     const from = first as readonly ClaimFrom[]
     return { jobs: from[0]?.limit ?? 0, bytes: Math.max(0, ...from.map(mostHandedOver)) }
   }
-  if (name === 'extend' || name === 'gone') return { jobs: (first as readonly unknown[]).length, bytes: 0 }
+  if (name === 'extend') {
+    const items = first as readonly ExtendItem[]
+    let bytes = 0
+    for (const { beat } of items) bytes += (beat?.checkpoint?.payload.length ?? 0) + (beat?.log?.length ?? 0)
+    return { jobs: items.length, bytes }
+  }
+  if (name === 'gone') return { jobs: (first as readonly unknown[]).length, bytes: 0 }
   return { jobs: 1, bytes: 0 }
 }
 

@@ -29,6 +29,7 @@ export const throttled: Need = (store) => store.traits.throttled || 'the store h
 export const groups: Need = (store) => store.traits.groups || 'the store knows no groups'
 export const limited: Need = (store) => store.traits.limited || 'the store does not bound what runs'
 export const ordered: Need = (store) => store.traits.ordered || 'the store has no ordered queues'
+export const remote: Need = (store) => store.traits.remote || 'the store is no server that could start anew'
 export const exactDepth: Need = (store) => store.traits.exactDepth || 'the store counts jobs only roughly'
 
 /** Nothing is open before the case opens it: where a queue lies may depend on the limits that it is first opened with. */

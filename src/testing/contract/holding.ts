@@ -7,6 +7,8 @@ import type { WorkerRecord } from '../../stores/worker-registry.js'
 import { type ContractConcern, contractCase, records, workers } from './contract-case.js'
 import type { Scene } from './scene.js'
 
+const place = { host: 'mill-1', boot: 'boot-1', pidns: '1', pid: 4_711, ticks: 17 }
+
 export const holding: ContractConcern = {
   concern: 'held claims',
   cases: [
@@ -17,7 +19,7 @@ export const holding: ContractConcern = {
         const claim = await scene.claimOne({ worker: 'w1', alone: true })
         const startedAt = await scene.now()
         await scene.extend(claim, {
-          beat: { started: true, host: 'mill-1', pid: 4_711, progress: { fraction: 0.5, note: '½' } },
+          beat: { started: true, ...place, progress: { fraction: 0.5, note: '½' } },
         })
 
         assert.deepEqual(await scene.workers.held('w1'), [
@@ -26,8 +28,7 @@ export const holding: ContractConcern = {
             task: 'resize',
             alone: true,
             startedAt,
-            host: 'mill-1',
-            pid: 4_711,
+            ...place,
             progress: { fraction: 0.5, note: '½' },
           },
         ])
@@ -294,6 +295,5 @@ async function listed(scene: Scene): Promise<string[]> {
 }
 
 function record(id: string): WorkerRecord {
-  const place = { host: 'mill-1', boot: 'boot-1', pidns: '1', pid: 4_711, ticks: 17 }
   return { id, ...place, queues: ['mail'], concurrency: 10, running: 0, startedAt: 1_700_000_000_000 }
 }

@@ -113,18 +113,35 @@ export const leasing: ContractConcern = {
       assert.deepEqual([job.startedAt, job.updatedAt], [startedAt, startedAt + 10])
     }),
 
-    contractCase('a beat reports host, pid and progress, and what it leaves out stays', async (scene) => {
+    contractCase('a beat reports process and progress, and what it leaves out stays', async (scene) => {
       await scene.add('a')
       const claim = await scene.claimOne()
-      await scene.extend(claim, { beat: { host: 'mill-1', pid: 123_456, progress: { fraction: 0.25, note: '¼' } } })
+      await scene.extend(claim, {
+        beat: {
+          host: 'mill-1',
+          boot: 'boot-1',
+          pidns: '402',
+          pid: 123_456,
+          ticks: 18,
+          progress: { fraction: 0.25, note: '¼' },
+        },
+      })
       await scene.extend(claim, { beat: { pid: 7 } })
       await scene.extend(claim)
 
-      const { host, pid, progress, startedAt } = await scene.job('a')
+      const { host, boot, pidns, pid, ticks, progress, startedAt } = await scene.job('a')
 
       assert.deepEqual(
-        { host, pid, progress, startedAt },
-        { host: 'mill-1', pid: 7, progress: { fraction: 0.25, note: '¼' }, startedAt: null },
+        { host, boot, pidns, pid, ticks, progress, startedAt },
+        {
+          host: 'mill-1',
+          boot: 'boot-1',
+          pidns: '402',
+          pid: 7,
+          ticks: 18,
+          progress: { fraction: 0.25, note: '¼' },
+          startedAt: null,
+        },
       )
     }),
 
@@ -142,14 +159,15 @@ export const leasing: ContractConcern = {
       const claim = await scene.claimOne({ leaseMs: 1_000 })
       await scene.extend(claim, {
         leaseMs: 1_000,
-        beat: { started: true, host: 'h', pid: 1, progress: { fraction: 1 } },
+        beat: { started: true, host: 'h', boot: 'b', pidns: '1', pid: 1, ticks: 1, progress: { fraction: 1 } },
       })
       await scene.advance(1_000)
       await scene.claimOne({ worker: 'worker-2', alone: true })
 
-      const { startedAt, host, pid, progress, worker } = await scene.job('a')
+      const { startedAt, host, boot, pidns, pid, ticks, progress, worker } = await scene.job('a')
 
-      assert.deepEqual([startedAt, host, pid, progress, worker], [null, null, null, null, 'worker-2'])
+      assert.deepEqual([startedAt, host, boot, pidns, pid, ticks, progress], Array(7).fill(null))
+      assert.equal(worker, 'worker-2')
     }),
 
     contractCase('recovery is bounded to 100 a call, and more tells that there are others', async (scene) => {

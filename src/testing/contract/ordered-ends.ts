@@ -57,7 +57,8 @@ export const orderedEnds: ContractConcern = {
             group: null,
           },
           ...{ attempt: 1, crashes: 0, suspect: false, rememberMs: 0, createdAt: pushedAt, startedAt: null },
-          ...{ finishedAt: null, expiresAt: null, worker: null, host: null, pid: null, progress: null, result: null },
+          ...{ finishedAt: null, expiresAt: null, worker: null, progress: null, result: null },
+          ...{ host: null, boot: null, pidns: null, pid: null, ticks: null, checkpoint: null, log: '' },
           ...{ error: null, reason: null, claim: null },
         })
       },

@@ -1,5 +1,7 @@
 /** The store contract: every case that a store must pass, by concern. */
 
+import { adopting } from './adopting.js'
+import { checkpoints } from './checkpoints.js'
 import { claiming } from './claiming.js'
 import { closing } from './closing.js'
 import type { ContractConcern } from './contract-case.js'
@@ -26,6 +28,7 @@ import { orderedMorgue } from './ordered-morgue.js'
 import { orderedShards } from './ordered-shards.js'
 import { recordsActions } from './records-actions.js'
 import { recordsListing } from './records-listing.js'
+import { restarting } from './restarting.js'
 import { retention } from './retention.js'
 import { ringing } from './ringing.js'
 import { settling } from './settling.js'
@@ -57,6 +60,9 @@ export const storeContract: readonly ContractConcern[] = [
   morgue,
   workersRegistry,
   holding,
+  adopting,
+  checkpoints,
+  restarting,
   orderedMerging,
   orderedClaims,
   orderedEnds,

@@ -236,6 +236,21 @@ const breaches: readonly Breach[] = [
     'error',
     /claims do not tell .*: running\./,
   ],
+  [
+    'a claim that knows of no checkpoint',
+    async (s) => {
+      const [claim] = (await s.take(3)).filter(({ id }) => id === 'line-1')
+      await s.raw('HSET', 'notes', `k${claim!.id}`, 't\x001')
+    },
+    'error',
+    /claims do not tell .*: line-1\./,
+  ],
+  [
+    'a checkpoint and a log of no job',
+    (s) => s.raw('HSET', 'notes', 'kghost', 't\x001', 'lghost', 'one'),
+    'warning',
+    /stand in 'notes' without a job: ghost\. Nothing but memory/,
+  ],
   ['a lost result', (s) => s.raw('HDEL', 'notes', 'rkept'), 'error', /kept results are missing: kept\./],
   [
     'a live job that is remembered as ended',

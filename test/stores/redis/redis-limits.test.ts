@@ -1,6 +1,6 @@
 /** Limits on a Redis store: what they cost, who knows of them, and where what they count lies. */
 
-import { compareStores, memoryHarness, redisHarness, startRedis } from 'millrace/testing'
+import { compareStores, modelOf, redisHarness, startRedis } from 'millrace/testing'
 import { beforeAll, describe, expect, it, onTestFinished } from 'vitest'
 import { ConfigConflictError } from '#src/core/errors.js'
 import type { Throttle } from '#src/core/throttle.js'
@@ -32,7 +32,8 @@ for (const mode of ['single', 'cluster'] as const) {
     }, 120_000)
 
     it.each([1, 2, 3, 4])('are kept as by the memory store, step by step, in seed %i', async (seed) => {
-      const [model, subject] = [await memoryHarness(), await redisHarness(url)()]
+      const subject = await redisHarness(url)()
+      const model = await modelOf(subject)
       onTestFinished(async () => {
         await model.close()
         await subject.close()

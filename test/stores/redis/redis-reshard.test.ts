@@ -32,7 +32,7 @@ for (const mode of ['single', 'cluster'] as const) {
       await store.open([settings, mail])
       await admin.open([settings])
       await store.enqueue([{ callId: 'c', queue: 'mail', jobs: [job('a', 'a')] }])
-      // A lease that ends with the call: the next claim finds a crash.
+      // A lease that ends with the call: the next claim finds a crash, and spares none as its lease is no longer.
       await store.claim([{ queue: 'mail', limit: 1 }], { worker: 'w', leaseMs: 0 })
       while ((await admin.records.reshard(queue, 2)).more);
 
@@ -40,9 +40,21 @@ for (const mode of ['single', 'cluster'] as const) {
         { queue: 'mail', limit: 1 },
         { queue, limit: 1 },
       ]
-      const { crashed } = await store.claim(from, { worker: 'w', leaseMs: 60_000 })
+      const { crashed } = await store.claim(from, { worker: 'w', leaseMs: 0 })
 
       expect(crashed.map(({ id }) => id)).toEqual(['a'])
+    })
+
+    it('a handle that has not heard of a reshard adopts claims of it, and ends those of the dead', async () => {
+      const namespace = `reshard-${++namespaces}`
+      const [store, other, admin] = [storeIn(namespace), storeIn(namespace), storeIn(namespace)]
+      for (const one of [store, other, admin]) await one.open([settings])
+      while ((await admin.records.reshard(queue, 2)).more);
+      await admin.enqueue([{ callId: 'c', queue, jobs: [job('a', 'a')] }])
+      const { claims } = await admin.claim([{ queue, limit: 1 }], { worker: 'dead', leaseMs: 60_000 })
+
+      expect(await store.workers.adopt(claims[0]!, 'dead', 'heir')).toBe(true)
+      expect((await other.workers.gone(claims, 'heir')).crashed.map(({ id }) => id)).toEqual(['a'])
     })
 
     it('a reshard under producers and workers loses no payload, gives none twice, and keeps each id apart', async () => {

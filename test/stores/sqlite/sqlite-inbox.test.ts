@@ -51,6 +51,19 @@ it('one transaction takes no more claims than four mebibytes of payloads, and no
   await inbox.close()
 })
 
+it('one transaction takes no more beats than four mebibytes of checkpoints and logs', async () => {
+  const replies: Reply[] = []
+  const inbox = new SqliteInbox({ file: scene.file, clock: undefined }, (reply) => replies.push(reply))
+  await inbox.call('open', [queue])
+  replies.length = 0
+  const half = 'x'.repeat(524_288)
+  const item = { queue: queue.name, id: 'a', fence: 1, leaseMs: 60_000 }
+  const beat = { checkpoint: { payload: half }, log: half }
+  await Promise.all(Array.from({ length: 6 }, () => inbox.call('extend', [item, { ...item, beat }])))
+  expect(replies.map((reply) => reply.answers.length)).toEqual([4, 2])
+  await inbox.close()
+})
+
 it('a call that fails undoes nothing of the calls that share its commit', async () => {
   const store = await scene.opened()
   const unbindable = { ...enqueueCall('bad'), jobs: [job('good-3'), job('bad', { payload: {} as never })] }

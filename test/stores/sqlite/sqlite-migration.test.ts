@@ -113,6 +113,52 @@ it('a process of version 3 that is still at work on the file is refused too, and
   old.close()
 })
 
+it('a process of version 4 that is still at work on the file is refused too, and leaves no notes of a job behind', async () => {
+  await versionOne()
+  const old = await database()
+  old.exec(`${migrations[1]} ${migrations[2]} ${migrations[3]} PRAGMA user_version = 4`)
+  // Every write of version 4 wrote its queue back.
+  const write = old.prepare('UPDATE queue SET running = running - 1, results_count = ? WHERE qid = 1')
+  const end = old.prepare("DELETE FROM job WHERE qid = 1 AND id = 'running'")
+  const store = await scene.opened()
+  const [held] = await store.workers.held('old')
+  await store.extend([{ ...held!, leaseMs: 60_000, beat: { log: 'one\n' } }])
+
+  old.exec('BEGIN IMMEDIATE')
+  end.run()
+  expect(() => write.run(1)).toThrow(/results_count/)
+  old.exec('ROLLBACK')
+  expect((await store.records.get(queue.name, 'running'))?.log).toBe('one\n')
+  old.close()
+})
+
+it('a file of version 4 goes on where it was left, with its bounds, and takes processes, checkpoints and logs', async () => {
+  await versionOne()
+  const db = await database()
+  db.exec(`${migrations[1]} ${migrations[2]} ${migrations[3]} PRAGMA user_version = 4`)
+  db.exec(`UPDATE queue SET results_count = 7; UPDATE job SET host = 'mill-1', pid = 17 WHERE id = 'running'`)
+  const store = scene.store()
+  const [held] = await store.workers.held('old')
+  const results = db.prepare('SELECT results_limit FROM queue').get()
+  db.close()
+  await store.open([queue])
+  const checkpoint = { payload: '{"done":0.5}' }
+  const beat = { boot: 'boot-1', pidns: '7', ticks: 3, checkpoint, log: 'half way\n' }
+
+  expect(held).toMatchObject({ id: 'running', host: 'mill-1', pid: 17 })
+  expect(results).toEqual({ results_limit: 7 })
+  expect(await store.extend([{ ...held!, leaseMs: 60_000, beat }])).toEqual(['ok'])
+  expect(await store.records.get(queue.name, 'running')).toMatchObject({ ...beat, host: 'mill-1', pid: 17 })
+  await store.settle([{ ...held!, kind: 'retry', delayMs: 0 }])
+  const { claims } = await store.claim([{ queue: queue.name, limit: 9 }], by)
+  expect(claims.map(({ id, checkpoint }) => [id, checkpoint])).toEqual([
+    ['first', undefined],
+    ['second', undefined],
+    ['third', undefined],
+    ['running', checkpoint],
+  ])
+})
+
 it('a file of version 3 goes on where it was left, and takes groups and limits', async () => {
   await versionOne()
   const db = await database()
@@ -199,7 +245,7 @@ it('a file that was migrated has the tables of a new one', async () => {
 
 it('who only asks which queues there are, in a file of whatever version, leaves it as it is', async () => {
   await versionOne()
-  for (const version of [1, 2, 3, 4]) {
+  for (const version of [1, 2, 3, 4, 5]) {
     const db = await database()
     if (version > 1) db.exec(`${migrations[version - 1]} PRAGMA user_version = ${version}`)
     db.exec("UPDATE meta SET value = 'another boot'; PRAGMA wal_checkpoint(TRUNCATE)")

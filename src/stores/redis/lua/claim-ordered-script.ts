@@ -147,25 +147,28 @@ for n = 0, ASKED - 1 do
   over = granted > 0 and (own_queue ~= queue or alone or limit <= granted)
   if over then break end
   at(n)
-  local values = call('HMGET', META, 'maxCrashes', 'leader', 'leadAt', 'roomer', 'roomAt', 'limited')
+  local values = call('HMGET', META, 'maxCrashes', 'leader', 'leadAt', 'roomer', 'roomAt', 'limited', 'sparesUntil')
   know_form()
   limits(values[6])
   over = granted > 0 and EXCLUSIVE
   if over then break end
   queue = own_queue
-  local leader, lead_at = values[2], tonumber(values[3])
+  local leader, lead_at, spares_until = values[2], tonumber(values[3]), tonumber(values[7])
 
   if call('EXISTS', TRANSIT) == 1 then return_transit() end
-  -- Recover: every lease that has ended is a crash.
-  local before = #crashed
-  for _, j in ipairs(ended_leases()) do crash(j, tonumber(values[1]), n, crashed, buried) end
+  -- Recover: every lease that has ended is a crash, once those who hold leases have had time to say that they live.
+  do
+    local before, ended = #crashed, nil
+    ended, spares_until = ended_leases(lease_ms, spares_until)
+    for _, j in ipairs(ended) do crash(j, tonumber(values[1]), n, crashed, buried) end
+    if #crashed > before then tell_ends() end
+  end
   -- Promote.
   for _, member in ipairs(call('ZRANGE', LATER, '-', '(' .. pack('>I7', (now + 1) * 1000), 'BYLEX', 'LIMIT', 0, 100)) do
     local j = job(sub(member, 14))
     leave(j)
     enter(j, 'r')
   end
-  if #crashed > before then tell_ends() end
 
   local count, asked_for, lanes_left = 0, limit - granted, nil
   if asked_for > 0 and not STOPPED and not is_full() and not (own.limited and lanes.opens_at() > now) then
@@ -185,7 +188,7 @@ for n = 0, ASKED - 1 do
     granted = granted + count
   end
   lanes_left = lanes_left or call('ZCARD', LANES)
-  local ready, suspects, change = (own.groupless or call('ZCARD', READY)) + lanes_left, call('ZCARD', SUSPECTS), first_change()
+  local ready, suspects, change = (own.groupless or call('ZCARD', READY)) + lanes_left, call('ZCARD', SUSPECTS), first_change(spares_until)
   local is_open = not STOPPED and not is_full() and not (own.limited and lanes.opens_at() > now)
   local can = is_open and ready > 0
   if can and (own.limited or lanes_left > 0) then can = lanes.is_claimable() end

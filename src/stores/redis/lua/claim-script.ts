@@ -11,9 +11,10 @@ import { taking } from './taking-lua.js'
 /**
  * KEYS: those of each shard asked, one after the other, and what `gate-lua.ts` says.
  * ARGV: worker, alone (1 or 0), heads (1 or 0), most bytes, gate (`gate-lua.ts`); of each shard its limit and lease in ms.
- * Returns { now, index of the shard that granted or -1, fence, jobs, pasts, errors, waits, crashed, buried, heads, more }.
+ * Returns { now, index of the shard that granted or -1, fence, jobs, pasts, errors, waits, crashed, buried, heads, more, checkpoints }.
  * jobs is one text: of each its id and NUL, the length of its record in 3 bytes, and the record. Of jobs from the line there
- * are no pasts and errors; where others were taken there is one for each job, or ''.
+ * are no pasts and errors; where others were taken there is one for each job, or ''. checkpoints: of each job that has one its
+ * number among the jobs, from 0, and that.
  * waits: index, reason, forMs or -1, lead (1 or 0) · crashed, buried: see `crash` · heads: per shard the age in ms, or -1.
  *
  * Refuses `unknown`, and `limited` where a shard is limited otherwise than it is given.
@@ -21,7 +22,7 @@ import { taking } from './taking-lua.js'
 const text = String.raw`
 local worker, alone, wants_heads, most_bytes = ARGV[1], ARGV[2] == '1', ARGV[3] == '1', tonumber(ARGV[4])
 local crashed, buried, heads = {}, {}, {}
-local granted, fence, ids, records, pasts, errors = -1, 0, {}, {}, {}, {}
+local granted, fence, ids, records, pasts, errors, checkpoints = -1, 0, {}, {}, {}, {}, {}
 local more, bytes = false, 0
 
 -- Records of the first jobs among those found: a claim ends where it has enough bytes. Large ones are not read in vain:
@@ -90,14 +91,29 @@ local function take_found(found, has_group)
   for i = 1, #found do list[i] = found[i].id end
   local count = records_of(list)
   if count == 0 then return 0 end
-  local some, notes, elements = {}, {}, {}
+  local some, noted, notes, elements = {}, {}, {}, {}
   for i = 1, count do
-    some[i], notes[i] = ids[before + i], 'e' .. ids[before + i]
+    some[i] = ids[before + i]
     elements[i] = found[i].element or sub(records[before + i], 2, 14) .. ids[before + i]
   end
-  local past_found, error_found = call('HMGET', PAST, unpack(some)), call('HMGET', NOTES, unpack(notes))
+  local past_found = call('HMGET', PAST, unpack(some))
   for i = 1, count do
-    pasts[before + i], errors[before + i] = past_found[i] or '', error_found[i] and '=' .. error_found[i] or ''
+    pasts[before + i], errors[before + i] = past_found[i] or '', ''
+    -- Of one that is fresh nothing is noted.
+    if past_found[i] then
+      noted[#noted + 1] = before + i
+      notes[#notes + 1] = 'e' .. some[i]
+      notes[#notes + 1] = 'k' .. some[i]
+    end
+  end
+  local noted_found = notes[1] and call('HMGET', NOTES, unpack(notes))
+  for i, number in ipairs(noted) do
+    local error, checkpoint = noted_found[i * 2 - 1], noted_found[i * 2]
+    if error then errors[number] = '=' .. error end
+    if checkpoint then
+      checkpoints[#checkpoints + 1] = number - 1
+      checkpoints[#checkpoints + 1] = checkpoint
+    end
   end
   write_claims(count, elements, meta.fence, has_group)
   return count
@@ -135,15 +151,16 @@ end
 const loop = String.raw`
 for n = 0, ASKED - 1 do
   at(n)
-  local values = call('HMGET', META, 'order', 'paused', 'stale', 'fence', 'maxCrashes', 'leader', 'leadAt', 'roomer', 'roomAt', 'limited')
+  local values = call('HMGET', META, 'order', 'paused', 'stale', 'fence', 'maxCrashes', 'leader', 'leadAt', 'roomer', 'roomAt', 'limited', 'sparesUntil')
   LIFO, STOPPED = values[1] == 'lifo', values[2] == '1'
   meta = { stale = values[3], fence = values[4] }
   limits(values[10])
   local limit, lease_ms = tonumber(ARGV[6 + n * 2]), tonumber(ARGV[7 + n * 2])
   local leader, lead_at = values[6], tonumber(values[7])
 
-  -- Recover: every lease that has ended is a crash.
-  for _, j in ipairs(ended_leases()) do crash(j, tonumber(values[5]), n, crashed, buried) end
+  -- Recover: every lease that has ended is a crash, once those who hold leases have had time to say that they live.
+  local ended, spares_until = ended_leases(lease_ms, tonumber(values[11]))
+  for _, j in ipairs(ended) do crash(j, tonumber(values[5]), n, crashed, buried) end
   -- Promote.
   for _, member in ipairs(call('ZRANGE', LATER, '-', '(' .. pack('>I7', (now + 1) * 1000), 'BYLEX', 'LIMIT', 0, 100)) do
     local j = job(sub(member, 14))
@@ -172,7 +189,7 @@ for n = 0, ASKED - 1 do
   lanes_left = lanes_left or call('ZCARD', LANES)
   local ready = (own.groupless or call('LLEN', LINE) - meta.stale + call('ZCARD', READY)) + lanes_left
   local suspects = call('ZCARD', SUSPECTS)
-  local change, can = first_change(), not STOPPED and ready > 0
+  local change, can = first_change(spares_until), not STOPPED and ready > 0
   if can and (own.limited or lanes_left > 0) then can = lanes.is_claimable() end
   -- What is left is shut: somebody must be told when it opens.
   local is_shut = count > 0 and ready > 0 and not can
@@ -204,7 +221,7 @@ for i = 1, #ids do
   local n = i * 4
   taken[n - 3], taken[n - 2], taken[n - 1], taken[n] = ids[i], '\0', pack('>I3', #records[i]), records[i]
 end
-return { now, granted, fence, table.concat(taken), pasts, errors, waits, crashed, buried, heads, more and 1 or 0 }
+return { now, granted, fence, table.concat(taken), pasts, errors, waits, crashed, buried, heads, more and 1 or 0, checkpoints }
 `
 
 const script = (name: string, isGated: boolean) => (isCluster: boolean) =>

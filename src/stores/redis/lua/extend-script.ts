@@ -1,20 +1,25 @@
 /** The extend script: leases of one shard are renewed, and what beats say is written down. */
 
+import { mostLogBytes } from '../../../core/job-log.js'
 import { redisScript } from '../redis-script.js'
 import { besideJobs, prelude } from './prelude.js'
 
 /**
  * KEYS: those of one shard.
- * ARGV: of each item id, fence, lease in ms and its beat: '' for none, else started (1 or ''), host, pid and progress, each
- * with NUL behind it; what is empty stays as it was.
+ * ARGV: of each item id, fence, lease in ms and its beat: '' for none, else what the note `b` is made of, started (1 or
+ * ''), host, pid, progress, nothing, boot, pidns and ticks, with NUL between them; and then the checkpoint as it is stored
+ * and what joins the log. What is empty stays as it was.
+ * The note is the same with the instant of the first start, and in the fifth place that of the last beat.
  * Returns one letter per item: o ok, l lost, c cancel. Refuses `unknown`. Never shortens a lease.
  */
 const text = String.raw`
 if call('EXISTS', META) == 0 then return redis.error_reply('MILLRACE unknown') end
 local answers = {}
-local parts = '^(%Z*)%z(%Z*)%z(%Z*)%z(%Z*)'
-for n = 1, #ARGV, 4 do
-  local id = ARGV[n]
+-- In a note of an earlier release the last three are not there.
+local parts = '^(%Z*)%z?(%Z*)%z?(%Z*)%z?(%Z*)%z?(%Z*)%z?(%Z*)%z?(%Z*)%z?(%Z*)'
+local n = 1
+while n <= #ARGV do
+  local id, beat = ARGV[n], ARGV[n + 3]
   local claim = call('HGET', CLAIMS, id)
   if not claim or sub(claim, 1, 7) ~= pack('>I7', tonumber(ARGV[n + 1])) then
     answers[#answers + 1] = 'l'
@@ -27,21 +32,35 @@ for n = 1, #ARGV, 4 do
       call('ZADD', LEASES, ends_at, id)
       flags = flags + OWNLEASE
     end
-    if ARGV[n + 3] ~= '' then
-      local started, host, pid, progress = string.match(ARGV[n + 3], parts)
-      local was_started, was_host, was_pid, was_progress = string.match(call('HGET', NOTES, 'b' .. id) or '\0\0\0\0', parts)
-      if was_started == '' and started == '1' then was_started = string.format('%.0f', now) end
-      call('HSET', NOTES, 'b' .. id, table.concat({
-        was_started, host ~= '' and host or was_host, pid ~= '' and pid or was_pid,
-        progress ~= '' and progress or was_progress, string.format('%.0f', now) }, '\0'))
+    if beat ~= '' then
+      local said, before, at = { string.match(beat, parts) }, { string.match(call('HGET', NOTES, 'b' .. id) or '', parts) }, string.format('%.0f', now)
+      if said[1] ~= '' then said[1] = before[1] ~= '' and before[1] or at end
+      for i = 1, 8 do
+        if said[i] == '' then said[i] = before[i] end
+      end
+      said[5] = at
+      call('HSET', NOTES, 'b' .. id, table.concat(said, '\0'))
+      if ARGV[n + 4] ~= '' then call('HSET', NOTES, 'k' .. id, ARGV[n + 4]) end
+      if ARGV[n + 5] ~= '' then write_log(id, ARGV[n + 5]) end
       if not has(flags, BEATEN) then flags = flags + BEATEN end
     end
     if flags ~= was then call('HSET', CLAIMS, id, with_flags(claim, flags)) end
     answers[#answers + 1] = has(flags, CANCEL) and 'c' or 'o'
   end
+  n = n + (beat == '' and 4 or 6)
 end
 return table.concat(answers)
 `
 
+/** The translation of `core/job-log`. */
+const log = String.raw`
+local function write_log(id, more)
+  local log = (call('HGET', NOTES, 'l' .. id) or '') .. more
+  -- From the start of a character on: the bytes that follow its first are 10xxxxxx.
+  if #log > ${mostLogBytes} then log = sub(log, find(log, '[^\128-\191]', -${mostLogBytes}) or #log + 1) end
+  call('HSET', NOTES, 'l' .. id, log)
+end
+`
+
 export const extendScript = (isCluster: boolean) =>
-  redisScript('extend', prelude(isCluster) + besideJobs(text), { whenFull: true })
+  redisScript('extend', prelude(isCluster) + besideJobs(text, log), { whenFull: true })

@@ -65,6 +65,7 @@ local gate = {}
 
 /** Behind either: whether all shards asked are there, and all is given that they need; before the first write. */
 const begin = `
+do
 local may_grant = false
 for n = 0, ASKED - 1 do
   at(n)
@@ -79,6 +80,7 @@ end
 if SCOPE then
   local refused = gate.open(may_grant)
   if refused then return refused end
+end
 end
 `
 

@@ -1,24 +1,37 @@
 /** What a claim finds to change, and who asks again when something changes by itself. Beside a `tied` of the kind of queue. */
+
+import { sparing } from './sparing-lua.js'
+
 export const leads = `
 local waits = {}
 local function wait_for(index, reason, for_ms, leads)
   for _, part in ipairs({ index, reason, for_ms or -1, leads and 1 or 0 }) do waits[#waits + 1] = part end
 end
-local function first_change()
+-- spares_until: until when leases that have ended are left alone.
+local function first_change(spares_until)
   local change
   local first = call('ZRANGE', LATER, 0, 0)[1]
   if first then change = math.floor(unpackn('>I7', first) / 1000) end
   local lease = call('ZRANGE', LEASES, 0, 0, 'WITHSCORES')[2]
-  if lease and (not change or tonumber(lease) < change) then change = tonumber(lease) end
+  if lease then
+    lease = math.max(lease, spares_until or 0)
+    if not change or lease < change then change = lease end
+  end
   local opening = limits().limited and lanes.next_opening()
   if opening and (not change or opening < change) then change = opening end
   return change
 end
 
--- In the order in which they ended; of a moment in that of tied.
-local function ended_leases()
+-- In the order in which they ended; of a moment in that of tied. Where there are any, they are none while they are left alone,
+-- and until when that is comes second.
+local function ended_leases(lease_ms, spares_until)
   local ended, last_at = {}, nil
-  for _, member in ipairs(call('ZRANGE', LEASES, '-inf', now, 'BYSCORE', 'LIMIT', 0, 100)) do
+  local members = call('ZRANGE', LEASES, '-inf', now, 'BYSCORE', 'LIMIT', 0, 100)
+  if not members[1] then return ended, spares_until end
+  ${sparing}
+  spares_until = spared_until(lease_ms)
+  if spares_until > now then return ended, spares_until end
+  for _, member in ipairs(members) do
     local ended_at, fence_bytes = tonumber(call('ZSCORE', LEASES, member)), sub(member, 2)
     -- A shared lease is of many jobs: those that ended later wait for the next call.
     if #ended >= 100 and ended_at ~= last_at then break end
@@ -37,7 +50,7 @@ local function ended_leases()
     return tied(a, b)
   end)
   for i = #ended, 101, -1 do ended[i] = nil end
-  return ended
+  return ended, spares_until
 end
 -- Who asks again at the next change, where there is one. Returns when the lead does, if there is one.
 local function lead_change(index, worker, reason, change, leader, lead_at)

@@ -59,7 +59,7 @@ local function remove(j)
   if j.group ~= '' then lanes.refresh(j.group) end
   if j.fresh and not (j.claim and has(j.claim.flags, BEATEN)) then return end
   call('HDEL', PAST, j.id)
-  clear_notes(j.id, 'e', 'b')
+  call('HDEL', NOTES, 'e' .. j.id, 'b' .. j.id)
   unlist_failed(j)
 end
 local function beside_of(id)

@@ -136,9 +136,6 @@ local function place(j)
 end
 local function end_place(j) return pack('>I6', j.updated) .. j.seq .. j.id end
 local function retry_place(j) return pack('>I3', j.attempt) .. j.seq .. j.id end
-local function clear_notes(id, ...)
-  for _, note in ipairs({ ... }) do call('HDEL', NOTES, note .. id) end
-end
 `
 
 const moves = `
@@ -169,7 +166,7 @@ local function enter(j, state)
     if j.claim then call('HSET', NOTES, 'w' .. j.id, j.claim.worker) end
     if j.attempt > 1 then call('ZREM', RETRIES, retry_place(j)) end
   else
-    clear_notes(j.id, 'b', 'w')
+    call('HDEL', NOTES, 'b' .. j.id, 'w' .. j.id)
   end
   j.claim, j.state, j.updated, j.suspect = nil, state, now, state == 'x'
   call('HSET', PAST, j.id, write_past(j))
@@ -198,7 +195,7 @@ local function drop(j)
   if j.group ~= '' then lanes.refresh(j.group) end
   if j.fresh and not (j.claim and has(j.claim.flags, BEATEN)) then return end
   call('HDEL', PAST, j.id)
-  clear_notes(j.id, 'e', 'b', 'r', 'w')
+  call('HDEL', NOTES, 'e' .. j.id, 'b' .. j.id, 'r' .. j.id, 'w' .. j.id, 'k' .. j.id, 'l' .. j.id)
   if j.attempt > 1 then call('ZREM', RETRIES, retry_place(j)) end
 end
 local function remember(j, state, finished, for_ms)

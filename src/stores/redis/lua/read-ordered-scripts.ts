@@ -144,8 +144,8 @@ for n = 0, SIBLINGS_FROM - 1 do
     if not STOPPED then
       local can = limits().limited and lanes.is_claimable() or (not own.limited and call('EXISTS', READY, LANES) > 0 and not is_full())
       if can then needs[n + 1] = 1 else
-        local lead_at = tonumber(call('HGET', META, 'leadAt'))
-        local change = first_change()
+        local meta = call('HMGET', META, 'leadAt', 'sparesUntil')
+        local lead_at, change = tonumber(meta[1]), first_change(tonumber(meta[2]))
         if change and change <= now and not (is_led(lead_at) and lead_at <= now + 1000) then needs[n + 1] = 1 end
       end
     end

@@ -11,18 +11,20 @@ know_order()
 `
 
 /**
- * KEYS: those of one shard. ARGV: ids.
- * Returns { now, maximal age of the dead or '', views }; a view is { record, past, claim, error, beat, result, worker, expiry, ended }
- * with nil for what there is not.
+ * KEYS: those of one shard. ARGV: whether the jobs are looked at alone (1 or 0), ids.
+ * Returns { now, maximal age of the dead or '', views }; a view is { record, past, claim, error, beat, result, worker, expiry, ended,
+ * checkpoint, log } with nil for what there is not, nor is shown of jobs that are not alone.
  */
 const view = `
-local views = {}
-for i, id in ipairs(ARGV) do
+local views, alone = {}, ARGV[1] == '1'
+for i = 2, #ARGV do
+  local id = ARGV[i]
   local rec = call('HGET', JOBS, id)
   local notes = call('HMGET', NOTES, 'e' .. id, 'b' .. id, 'r' .. id, 'w' .. id)
-  views[i] = {
+  views[i - 1] = {
     rec, call('HGET', PAST, id), call('HGET', CLAIMS, id), notes[1], notes[2], notes[3], notes[4],
-    rec and call('ZSCORE', EXPIRY, sub(rec, 9, 14) .. id), call('HGET', ENDED, id) }
+    rec and call('ZSCORE', EXPIRY, sub(rec, 9, 14) .. id), call('HGET', ENDED, id),
+    alone and call('HGET', NOTES, 'k' .. id), alone and call('HGET', NOTES, 'l' .. id) }
 end
 return { now, call('HGET', META, 'deadAge') or '', views }
 `
@@ -139,14 +141,14 @@ for n = 0, #KEYS / SIZE - 1 do
   at(n)
   needs[n + 1] = 0
   if call('EXISTS', LINE, READY, LANES, SUSPECTS, LATER, LEASES) > 0 then
-    local meta = call('HMGET', META, 'paused', 'leadAt', 'limited', 'stale')
+    local meta = call('HMGET', META, 'paused', 'leadAt', 'limited', 'stale', 'sparesUntil')
     STOPPED = meta[1] == '1'
     limits(meta[3])
     if not STOPPED then
       local can = own.limited and lanes.is_claimable() or (not own.limited and ready_count(tonumber(meta[4])) > 0)
       if can then needs[n + 1] = 1 else
         local lead_at = tonumber(meta[2])
-        local change = first_change()
+        local change = first_change(tonumber(meta[5]))
         if change and change <= now and not (is_led(lead_at) and lead_at <= now + 1000) then needs[n + 1] = 1 end
       end
     end

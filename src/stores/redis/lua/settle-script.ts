@@ -32,7 +32,7 @@ local function settle(n, id, kind)
     processed = processed + 1
     leave(j)
     j.reason = nil
-    call('HDEL', NOTES, 'e' .. id)
+    call('HDEL', NOTES, 'e' .. id, 'k' .. id)
     enter(j, 'c')
     call('HSET', NOTES, 'r' .. id, a)
     if b ~= '' then call('ZADD', EXPIRY, now + tonumber(b), j.seq .. id) end

@@ -1,0 +1,35 @@
+/** A beat: what a running job says of itself when its lease is renewed. */
+
+import type { Payload } from '../core/codec.js'
+import type { Progress } from '../core/job.js'
+
+/** What a running job reports with its lease; what is absent stays as it was. */
+export interface Beat extends JobProcess {
+  /** The handler has begun; the first beat that says so sets `startedAt`. */
+  readonly started?: true
+  readonly progress?: Progress
+  /**
+   * Plain queues only: how far the work is for certain, so that a later attempt can go on from there. The latest is handed
+   * over with every later claim of the job, until it is completed or cancelled.
+   */
+  readonly checkpoint?: Checkpoint
+  /**
+   * Plain queues only, well-formed text: it joins the log of the job (`core/job-log`), which is kept over all attempts and
+   * as long as the job's record.
+   */
+  readonly log?: string
+}
+
+/** The process that a running job runs in, as it says itself: what tells it from every other one (`runtime/identity`). */
+export interface JobProcess {
+  readonly host?: string
+  readonly boot?: string
+  readonly pidns?: string
+  readonly pid?: number
+  readonly ticks?: number
+}
+
+export interface Checkpoint {
+  readonly payload: Payload
+  readonly codec?: string
+}

@@ -1,0 +1,197 @@
+/** Checkpoints and logs in the file of a SQLite store: what they cost, and that nothing of them is left. */
+
+import { statSync } from 'node:fs'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import type { Beat } from '#src/stores/job-beat.js'
+import { type Database, loadDriver } from '#src/stores/sqlite/sqlite-driver.js'
+import type { SqliteStore } from '#src/stores/sqlite/sqlite-store.js'
+import type { Claim, Claimer, NewJob, QueueSettings } from '#src/stores/store.js'
+import { job, queue, SqliteScene } from './sqlite-scene.js'
+
+let scene: SqliteScene
+let store: SqliteStore
+let db: Database
+beforeEach(async () => {
+  scene = new SqliteScene()
+  store = await scene.opened()
+  db = (await loadDriver())(scene.file)
+})
+afterEach(async () => {
+  db.close()
+  await scene.close()
+})
+
+const by = { worker: 'w', leaseMs: 60_000 }
+const mebibyte = 1_048_576
+const notes = { checkpoint: { payload: '{"done":0.5}' }, log: 'half way\n' }
+
+let calls = 0
+async function add(...jobs: NewJob[]): Promise<void> {
+  calls += 1
+  await store.enqueue([{ callId: `call-${calls}`, queue: queue.name, jobs }])
+}
+
+async function claimed(how: Partial<Claimer> = {}): Promise<Claim[]> {
+  return (await store.claim([{ queue: queue.name, limit: 9 }], { ...by, ...how })).claims
+}
+
+async function beat(claim: Claim, beat: Beat): Promise<void> {
+  const { queue, id, fence } = claim
+  expect(await store.extend([{ queue, id, fence, leaseMs: 60_000, beat }])).toEqual(['ok'])
+}
+
+/** Of how many jobs there are notes. */
+function left(): number[] {
+  return ['checkpoint', 'log'].map(
+    (table) => (db.prepare(`SELECT count(*) AS n FROM ${table}`).get() as { n: number }).n,
+  )
+}
+
+/** How many bytes a step writes to the log of the file. */
+async function written(step: () => Promise<void>): Promise<number> {
+  db.exec('PRAGMA wal_checkpoint(TRUNCATE)')
+  await step()
+  return statSync(`${scene.file}-wal`).size
+}
+
+it('a line of a log writes neither the payload nor the checkpoint of its job anew, and a checkpoint not the payload', async () => {
+  await add(job('a', { payload: JSON.stringify('p'.repeat(mebibyte - 2)) }))
+  const [claim] = await claimed()
+  await beat(claim!, { started: true, host: 'mill-1', pid: 7, checkpoint: { payload: 'c'.repeat(mebibyte) } })
+
+  expect(await written(() => beat(claim!, { log: 'one more line\n' }))).toBeLessThan(64 * 1_024)
+  expect(await written(() => beat(claim!, { checkpoint: { payload: '1' } }))).toBeLessThan(64 * 1_024)
+})
+
+describe('nothing is left of the notes of a job', () => {
+  type Way = readonly [what: string, (claim: Claim) => Promise<unknown>, settings?: Partial<QueueSettings>]
+  const settled =
+    (...items: readonly object[]) =>
+    async ({ queue, id, fence }: Claim) => {
+      for (const item of items) expect(await store.settle([{ queue, id, fence, ...item } as never])).toEqual(['ok'])
+    }
+  const buried = settled({ kind: 'bury' })
+  const kept = (keepMs?: number) => settled({ kind: 'complete', result: { payload: '1', keepMs } })
+  const retried = settled({ kind: 'release', delayMs: 0 })
+  /** Trims what is over its bounds. */
+  const another = async () => {
+    await add(job('another'))
+    const [claim] = await claimed()
+    await settled({ kind: 'complete' })(claim!)
+  }
+
+  const ways: readonly Way[] = [
+    ['that completed', settled({ kind: 'complete' })],
+    ['that was cancelled as it ran', settled({ kind: 'cancel' })],
+    [
+      'that was cancelled as it waited',
+      async (claim) => {
+        await retried(claim)
+        await store.records.cancel(queue.name, { ids: ['a'] })
+      },
+    ],
+    [
+      'that was deleted',
+      async (claim) => {
+        await retried(claim)
+        await store.records.delete(queue.name, 'all')
+      },
+    ],
+    [
+      'that was cleared with its queue',
+      async (claim) => {
+        await retried(claim)
+        await store.records.clear(queue.name)
+      },
+    ],
+    [
+      'that was cleared with the morgue',
+      async (claim) => {
+        await buried(claim)
+        await store.records.clear(queue.name)
+      },
+    ],
+    [
+      'that was deleted from the morgue',
+      async (claim) => {
+        await buried(claim)
+        await store.records.morgue.delete(queue.name, 'all')
+      },
+    ],
+    [
+      'that was trimmed from the morgue',
+      async (claim) => {
+        await buried(claim)
+        await another()
+      },
+      { dead: { count: 0 } },
+    ],
+    [
+      'whose result was trimmed',
+      async (claim) => {
+        await kept()(claim)
+        await another()
+      },
+      { resultsCount: 0 },
+    ],
+    [
+      'whose result has expired and whose id came again',
+      async (claim) => {
+        await kept(0)(claim)
+        await add(job('a'))
+      },
+    ],
+    [
+      'that was to be cancelled and crashed',
+      async (claim) => {
+        await store.records.cancel(queue.name, { ids: ['a'] })
+        expect((await store.workers.gone([claim], 'w')).crashed).toHaveLength(1)
+      },
+    ],
+  ]
+  for (const [what, end, settings] of ways)
+    for (const group of [undefined, 'g'])
+      it(`${what}${group === undefined ? '' : ', of a group'}`, async () => {
+        await store.open([{ ...queue, ...settings }])
+        await add(job('a', group === undefined ? {} : { group }))
+        const [claim] = await claimed()
+        await beat(claim!, notes)
+        expect(left()).toEqual([1, 1])
+
+        await end(claim!)
+
+        expect(left()).toEqual([0, 0])
+      })
+})
+
+it('a kept result keeps the log, and no checkpoint', async () => {
+  await add(job('a'))
+  const [claim] = await claimed()
+  await beat(claim!, notes)
+  const { queue, id, fence } = claim!
+  await store.settle([{ queue, id, fence, kind: 'complete', result: { payload: '1' } }])
+
+  expect(left()).toEqual([0, 1])
+})
+
+it('each of the jobs that are claimed together is handed its own checkpoint, whatever line it stands in', async () => {
+  const ids = ['a', 'b', 'c', 'd', 'e', 'f']
+  const inGroup = (id: string) => (id > 'c' ? { group: 'g' } : {})
+  await add(...ids.map((id) => job(id, inGroup(id))))
+  const first = await claimed()
+  const of = (id: string) => ({ payload: Uint8Array.of(0, id.charCodeAt(0)), codec: 'bytes' })
+  for (const claim of first.filter(({ id }) => id !== 'a' && id !== 'd'))
+    await beat(claim, { checkpoint: of(claim.id) })
+  for (const { queue, id, fence } of first)
+    await store.settle([{ queue, id, fence, kind: 'retry', delayMs: 0, error: 'broken' }])
+
+  const again = new Map((await claimed()).map(({ id, checkpoint }) => [id, checkpoint]))
+  expect([...again].sort()).toEqual([
+    ['a', undefined],
+    ['b', of('b')],
+    ['c', of('c')],
+    ['d', undefined],
+    ['e', of('e')],
+    ['f', of('f')],
+  ])
+})
