@@ -188,7 +188,7 @@ describe('the page of the configuration', () => {
     ['A job', 'core/enqueue-options.ts', 'EnqueueOptions'],
     ['An ordered task', 'core/ordered-task.ts', 'OrderedTaskOptions'],
   ]
-  const [taskRows, retryRows] = configuration.tables
+  const [taskRows, isolationRows, retryRows] = configuration.tables
     .filter(({ under }) => under.startsWith('A task'))
     .map(({ rows }) => rows)
 
@@ -198,6 +198,7 @@ describe('the page of the configuration', () => {
 
   it('lists every option of a task and of its retries, and no other', () => {
     compare(taskRows!, membersOf('core/task.ts', 'TaskOptions'))
+    compare(isolationRows!, membersOf('core/isolation.ts', 'IsolationOptions'))
     compare(retryRows!, membersOf('core/task.ts', 'RetryOptions'))
   })
 
@@ -296,9 +297,12 @@ describe('other tables of the documentation', () => {
 
   it('list every reason why a job is put back, and no other', () => {
     const workbench = source('workers/workbench.ts').matchAll(/#putBack(?:Rest)?\([^()]*, '([a-z-]+)'[,)]/g)
-    const verdicts = ['runtime/executor.ts', 'runtime/preparation.ts', 'runtime/verdict.ts'].flatMap((path) => [
-      ...source(path).matchAll(/kind: 'release',[^}]*reason: '([a-z-]+)'/g),
-    ])
+    const verdicts = [
+      'runtime/executor.ts',
+      'runtime/preparation.ts',
+      'runtime/verdict.ts',
+      'workers/process-listener.ts',
+    ].flatMap((path) => [...source(path).matchAll(/kind: 'release',[^}]*reason: '([a-z-]+)'/g)])
     const reasons = [...workbench, ...verdicts].map(([, reason]) => reason!)
     const told = new Document('docs/middleware.md').rows('Why jobs are put back').map(([reason]) => plain(reason!))
 

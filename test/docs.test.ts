@@ -30,6 +30,7 @@ const notRun: readonly [RegExp, string][] = [
   [/^npx millrace .*\bATestWorker/, "test/end-to-end runs Lowkiq's example"],
   [/^cd examples\/(?:minimal|lowkiq|throttled-queue)$/, 'test/end-to-end runs the examples'],
   [/^npx millrace (work|stats)$/, 'test/end-to-end runs the examples'],
+  [/^millrace exec video /, 'test/end-to-end runs exec'],
   [/^millrace enqueue nobody-knows-me /, 'must fail; run below, among the programs that show an error'],
   [/^sqlite3 /, 'the sqlite3 shell is no dependency; test/docs-facts.test.ts runs the statement through the driver'],
 ]
@@ -98,7 +99,7 @@ describe('the command lines of the documentation', () => {
       for (const line of lines) {
         const args = wordsOf(line.replace(/^(?:npx )?millrace /, ''))
         const ended =
-          args[0] === 'work'
+          args[0] === 'work' || args[0] === 'exec'
             ? await worked(args, cwd)
             : args.includes('--watch')
               ? await watched(args, cwd)
@@ -129,8 +130,8 @@ describe('the command lines of the documentation', () => {
 
 /** Works until all of its processes have started, then stops. */
 async function worked(args: readonly string[], cwd: string) {
-  const processes = Number(args[args.indexOf('--processes') + 1])
-  const worker = new CommandProcess([...args, '--json'], { cwd })
+  const processes = args.includes('--processes') ? Number(args[args.indexOf('--processes') + 1]) : 1
+  const worker = new CommandProcess(args.toSpliced(1, 0, '--json'), { cwd })
   await worker.events('worker.started', processes)
   worker.kill('SIGTERM')
   return worker.end()

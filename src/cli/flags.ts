@@ -3,6 +3,7 @@
 import { readFile } from 'node:fs/promises'
 import { text } from 'node:stream/consumers'
 import { InvalidArgumentError } from 'commander'
+import { byteSizeForm, parseByteSize } from '../core/byte-size.js'
 import { durationForm, parseDuration } from '../core/duration.js'
 import { UsageError } from './exit-code.js'
 import { count } from './figures.js'
@@ -42,16 +43,11 @@ export function graceFlag(given: string): number {
   return given === 'none' ? Number.POSITIVE_INFINITY : durationFlag(given)
 }
 
-const unitBytes: Readonly<Record<string, number>> = { '': 1, KB: 1_024, MB: 1_024 ** 2, GB: 1_024 ** 3 }
-
 /** `536870912` or `512MB`, in bytes. */
 export function bytesFlag(given: string): number {
-  const [, amount, unit = ''] = /^(\d{1,15})([KMG]B)?$/i.exec(given) ?? []
-  const bytes = Number(amount) * unitBytes[unit.toUpperCase()]!
-  if (bytes > 0 && Number.isSafeInteger(bytes)) return bytes
-  throw new InvalidArgumentError(
-    'Expected a size such as 512MB or 2GB (1 MB is 1,048,576 bytes), or a number of bytes.',
-  )
+  const bytes = parseByteSize(given)
+  if (bytes !== undefined) return bytes
+  throw new InvalidArgumentError(`Expected ${byteSizeForm}.`)
 }
 
 /** JSON given as text, as `@file`, or as `-` for standard input. Throws `UsageError` naming `what`. */

@@ -4,6 +4,7 @@ import { readFileSync } from 'node:fs'
 import { Command } from 'commander'
 import { addDoctor } from './doctor-command.js'
 import { addEnqueue } from './enqueue-command.js'
+import { addExec } from './exec-command.js'
 import { exitCodeHelp } from './exit-code.js'
 import { addFsck } from './fsck-command.js'
 import { addJobs } from './jobs-command.js'
@@ -41,7 +42,18 @@ Environment:
 
 ${exitCodeHelp}`,
     )
-  for (const add of [addWork, addEnqueue, addStats, addJobs, addMorgue, addQueues, addDoctor, addFsck, addSimulate])
+  for (const add of [
+    addWork,
+    addExec,
+    addEnqueue,
+    addStats,
+    addJobs,
+    addMorgue,
+    addQueues,
+    addDoctor,
+    addFsck,
+    addSimulate,
+  ])
     add(program)
   return program
 }

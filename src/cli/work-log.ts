@@ -25,6 +25,9 @@ const tellings: { readonly [Name in EventName]?: (event: EventMap[Name]) => stri
   'lease.lost': (job) => `lease of ${nameOf(job)} lost: another worker may run it`,
   'job.crashed': ({ worker, charged, crashes, ...job }) =>
     `crash of ${nameOf(job)}: its worker ${worker} died, was stopped or lost the store; ${charged ? `it ran alone, crash ${crashes} of its own` : 'not charged'}`,
+  'job.adopted': ({ child, ...job }) => `adopted ${nameOf(job)}: its worker has died, process ${child} goes on with it`,
+  'job.detached': ({ child, ...job }) => `left ${nameOf(job)} to its process ${child}, which goes on`,
+  'process.failed': ({ child, error, ...job }) => `process ${child ?? ''} of ${nameOf(job)} could not run it: ${error}`,
   'job.slow': ({ attempt, runMs, ...job }) =>
     `slow ${nameOf(job)}, attempt ${attempt}, has run for ${formatDuration(runMs)} and goes on`,
   'slot.retired': ({ left, worker: _worker, ...job }) =>

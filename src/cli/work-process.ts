@@ -1,7 +1,6 @@
 /** A worker process: one worker of `millrace work`, from its start to its end by a signal, an error or the loss of its supervisor. */
 
 import type { Loaded } from '../config/load-config.js'
-import type { Mill } from '../config/mill.js'
 import { formatDuration } from '../core/duration.js'
 import { errorText, formatError } from '../core/error-text.js'
 import { messageOf } from '../core/shown.js'
@@ -51,7 +50,7 @@ export class WorkProcess {
     const load = await loaded(this.#flags, module)
     const { mill } = load
     refuseIdle(load, this.#flags.first === true)
-    const worker = this.#workerOf(mill)
+    const worker = this.#workerOf(load)
     this.#worker = worker
     log = new WorkLog(mill, this.#terminal)
     mill.on('worker.recycling', () => this.#link.recycling())
@@ -70,7 +69,7 @@ export class WorkProcess {
     else if (error !== undefined) throw new OperationError(`the worker ended: ${error.message}`, { cause: error })
   }
 
-  #workerOf(mill: Mill): Worker {
+  #workerOf({ mill, files }: Loaded): Worker {
     const { queues, concurrency, selector, node, grace, maxBlock, maxJobs, maxRss, processes } = this.#flags
     if (processes > 1 && mill.store.traits?.shared === false)
       throw new UsageError(
@@ -86,7 +85,7 @@ export class WorkProcess {
       ...(maxJobs && { maxJobs }),
       ...(maxRss && { maxRss }),
     }
-    return mill.worker(options, { blockedTo: stderr })
+    return mill.worker(options, { isSupervised: true, blockedTo: stderr, files })
   }
 
   /** Work was done that the store was not there to hear of. */

@@ -21,6 +21,7 @@ export function recordOf(job: StoredJob, codec: Codec): JobRecord {
   const input = decoded('input', job.payload, job.codec)
   const meta = decoded('meta', job.meta, job.codec) as Meta | undefined
   const result = decoded('result', job.result?.payload, job.result?.codec)
+  const checkpoint = decoded('checkpoint', job.checkpoint?.payload, job.checkpoint?.codec)
   const payloads = job.payloads && payloadRecords(job.payloads, codec, problems)
   const error = [job.error, ...problems].filter((text) => text !== undefined).join('\n')
   const record: { -readonly [K in keyof JobRecord]?: JobRecord[K] } = {
@@ -46,6 +47,8 @@ export function recordOf(job: StoredJob, codec: Codec): JobRecord {
     host: job.host,
     pid: job.pid,
     progress: job.progress,
+    checkpoint,
+    log: job.log,
     result,
     error: error === '' ? undefined : error,
     reason: job.reason,

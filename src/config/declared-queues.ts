@@ -15,7 +15,12 @@ export function declaredQueues(given: Given, tasks: readonly AnyTask[]): Queue[]
   const owners = ownersAmong(tasks)
   const defaults = parsed(queueOptionsSchema, {}, 'a queue')
   const names = new Set([...given.keys(), ...tasks.map(({ queue }) => queue)])
-  return [...names].map((name) => queueOf(name, given.get(name) ?? defaults, owners.has(name)))
+  const isolated = new Set(
+    tasks.filter((task) => task.kind === 'plain' && task.isolation !== undefined).map(({ queue }) => queue),
+  )
+  return [...names].map((name) =>
+    queueOf(name, given.get(name) ?? defaults, { ordered: owners.has(name), isolated: isolated.has(name) }),
+  )
 }
 
 /** What of the queues does not go together with their tasks, or with being ordered or not. */

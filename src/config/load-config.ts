@@ -26,11 +26,13 @@ export interface Loaded {
   readonly mill: Mill
   /** The file the mill comes from. */
   readonly file: string
+  /** All that was loaded, in that order: another process that loads the same knows the same. */
+  readonly files: readonly string[]
   /** Tasks that the module exports and the mill does not know: nobody will serve them. */
   readonly unknownTasks: readonly AnyTask[]
 }
 
-type Exports = Readonly<Record<string, unknown>>
+export type Exports = Readonly<Record<string, unknown>>
 
 /** Throws `ConfigError` where there is nothing to load, or what there is cannot be loaded or makes no mill. Opens no store. */
 export async function loadMill({ cwd, env, config, module }: LoadRequest): Promise<Loaded> {
@@ -39,15 +41,17 @@ export async function loadMill({ cwd, env, config, module }: LoadRequest): Promi
   const configFile = given === undefined ? foundIn(cwd) : existing(resolve(cwd, given))
   if (moduleFile === undefined && configFile === undefined) throw nothingFound(cwd)
   // The module first: it may attach handlers to the tasks of the configuration.
-  const [first, second] = await importAll([moduleFile, configFile].filter((file) => file !== undefined))
+  const files = [moduleFile, configFile].filter((file) => file !== undefined)
+  const [first, second] = await importAll(files)
   const [exported, configured] = moduleFile === undefined ? [{}, first!] : [first!, second]
   if (isMill(exported['default']) && given === undefined)
-    return { mill: exported['default'], file: moduleFile!, unknownTasks: [] }
+    return { mill: exported['default'], file: moduleFile!, files, unknownTasks: [] }
   const tasks = [...new Set(Object.values(exported).filter(isTask))]
-  if (configured === undefined) return { mill: millOf(tasks, moduleFile!, env), file: moduleFile!, unknownTasks: [] }
+  if (configured === undefined)
+    return { mill: millOf(tasks, moduleFile!, env), file: moduleFile!, files, unknownTasks: [] }
   const mill = configured['default']
   if (!isMill(mill)) throw noMill(configFile!, mill)
-  return { mill, file: configFile!, unknownTasks: tasks.filter(({ name }) => !mill.tasks.has(name)) }
+  return { mill, file: configFile!, files, unknownTasks: tasks.filter(({ name }) => !mill.tasks.has(name)) }
 }
 
 /** A mill made by this copy of the library, or by another that the user's files have found. */
@@ -103,7 +107,7 @@ function noMill(file: string, value: unknown): ConfigError {
 }
 
 /** All by one loader: two would make two copies of what the files import in common. Node's own where it can, else jiti. */
-async function importAll(files: readonly string[]): Promise<Exports[]> {
+export async function importAll(files: readonly string[]): Promise<Exports[]> {
   try {
     return await inTurn(files, (file) => import(pathToFileURL(file).href))
   } catch (error) {

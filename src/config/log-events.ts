@@ -15,7 +15,7 @@ const lines: { readonly [Name in EventName]?: (event: EventMap[Name]) => Line } 
   }),
   'job.buried': (job) => ({ level: 'error', message: `job buried: ${job.reason}`, fields: { ...job } }),
   'job.released': (job) => ({
-    level: job.reason === 'unknown-task' || job.reason === 'unknown-codec' ? 'warn' : 'debug',
+    level: ['unknown-task', 'unknown-codec', 'not-loaded'].includes(job.reason) ? 'warn' : 'debug',
     message: `job released: ${job.reason}`,
     fields: { ...job },
   }),
@@ -25,6 +25,16 @@ const lines: { readonly [Name in EventName]?: (event: EventMap[Name]) => Line } 
     message: job.charged
       ? `job crashed: its worker was lost with this job alone in hand, ${job.crashes} so far`
       : 'job crashed: its worker was lost; it is run again, alone',
+    fields: { ...job },
+  }),
+  'job.adopted': (job) => ({
+    level: 'info',
+    message: `job adopted: its worker has died, and process ${job.child} goes on with it`,
+    fields: { ...job },
+  }),
+  'job.detached': (job) => ({
+    level: 'info',
+    message: `job detached: its worker stops, and process ${job.child} goes on with it`,
     fields: { ...job },
   }),
   'job.slow': (job) => ({
@@ -38,6 +48,11 @@ const lines: { readonly [Name in EventName]?: (event: EventMap[Name]) => Line } 
     fields: { ...job },
   }),
   'lease.lost': (job) => ({ level: 'warn', message: 'lease lost: another worker may run the job', fields: { ...job } }),
+  'process.failed': ({ error, ...job }) => ({
+    level: 'error',
+    message: `process of an isolated job could not run it: ${error}`,
+    fields: { ...job },
+  }),
   'permit.wasted': (job) => ({
     level: 'warn',
     message: `permit wasted: the throttle counts a job that was not started (${job.reason})`,

@@ -16,7 +16,6 @@ import { ClosedError, InvalidArgumentError } from '../core/errors.js'
 import { type EventName, Events, type Listener } from '../core/events.js'
 import { createIdSource, isJobId, jobIdForm, orderedIdOf } from '../core/ids.js'
 import { callable, duration, exactly, parsed, whole } from '../core/option-check.js'
-import type { AnyOrderedTask } from '../core/ordered-task.js'
 import type { Queue } from '../core/queue.js'
 import { Registry } from '../core/registry.js'
 import { shown } from '../core/shown.js'
@@ -26,16 +25,22 @@ import { LeaseKeeper } from '../runtime/lease-keeper.js'
 import { Waiter } from '../runtime/waiter.js'
 import { type SelectorName, selectorNamed } from '../selectors/named-selectors.js'
 import type { Selector } from '../selectors/selector.js'
-import type { Depth, QueueSettings, Store, StoredQueue } from '../stores/store.js'
+import type { Depth, Store, StoredQueue } from '../stores/store.js'
 import type { StoreHealth } from '../stores/store-health.js'
 import type { WorkerRecord } from '../stores/worker-registry.js'
+import type { CommandLine } from '../workers/command-task.js'
+import type { Connection } from '../workers/equipment.js'
+import type { ProcessChild } from '../workers/process-child.js'
 import { reportCrashes } from '../workers/report.js'
 import type { ShardChoice, ShardsOf } from '../workers/shard-owners.js'
-import { type Connection, Worker } from '../workers/worker.js'
+import { Worker } from '../workers/worker.js'
+import { type IsolatedParts, isolatedChild } from './isolated-child.js'
+import { type IsolatedFrom, isolatedFrom, refuseIsolated, withCommand } from './isolated-from.js'
 import { leaseThread } from './lease-thread.js'
 import { logEvents } from './log-events.js'
 import { type CheckedOptions, refuseUnsupported } from './mill-options.js'
 import type { StoreSource } from './store-source.js'
+import { settingsOf } from './stored-settings.js'
 import { WorkerLife } from './worker-life.js'
 
 export interface WorkerOptions {
@@ -61,10 +66,16 @@ export interface WorkerOptions {
   readonly shardsOf?: ShardsOf
 }
 
-/** Set by whoever replaces the process of a worker that asks for it. */
-export interface Supervision {
+/** How the command line starts a worker. */
+export interface Launch {
+  /** Somebody replaces its process when it asks for that. */
+  readonly isSupervised: boolean
   /** File descriptor that is told of a blocked event loop while it is blocked. */
   readonly blockedTo: number
+  /** The files that the mill was loaded from: the processes of isolated jobs load them too. */
+  readonly files: readonly string[]
+  /** What is run for every job, in the place of tasks. */
+  readonly command?: CommandLine
 }
 
 const dealing = v.pipe(
@@ -192,16 +203,19 @@ export class Mill {
   }
 
   /** A worker, not yet started. Throws `ConfigError`, or `UnknownQueueError` for a queue that is not declared. */
-  worker(options: WorkerOptions = {}, supervision?: Supervision): Worker {
+  worker(options: WorkerOptions = {}, launch?: Launch): Worker {
     this.#refuseClosed()
-    const { registry, codec, middleware, formatError, maxPayloadBytes } = this.#options
+    refuseIsolated()
+    const { codec, middleware, formatError, maxPayloadBytes } = this.#options
+    const registry = withCommand(this.#options.registry, launch?.command)
+    const from = isolatedFrom(registry, codec.name, this.#source, launch?.files ?? [], launch?.command)
     const { queues, concurrency, selector, grace, maxBlock, maxRss, maxJobs, shardsOf } = parsed(
       workerOptions,
       options,
       'the worker',
     )
     const parts = {
-      connect: () => this.#connectWorkers(supervision),
+      connect: () => this.#connectWorkers(launch),
       registry,
       codec,
       clock: this.#clock,
@@ -213,6 +227,7 @@ export class Mill {
       waitsForStore: this.#source.traits?.remote !== false,
       onStart: () => this.#life.begin(),
       onEnd: (error: unknown) => this.#life.end(error),
+      processes: from && { entry: new URL('./process-child-entry.js', import.meta.url), from },
     }
     const worker = new Worker(parts, {
       queues: (queues ?? [...registry.queues.keys()]).map((name) => registry.queue(name)),
@@ -223,10 +238,19 @@ export class Mill {
       maxBlockMs: maxBlock,
       maxJobs,
       maxRssBytes: maxRss,
-      isSupervised: supervision !== undefined,
+      isSupervised: launch?.isSupervised ?? false,
     })
     this.#workers.add(worker)
     return worker
+  }
+
+  /**
+   * One isolated job in this process, which is to run nothing else; for the program of such a process. Calls `onWorkerStart`;
+   * rejects as that does, and with `ConfigError` for another codec than that of its worker.
+   */
+  isolated(parts: IsolatedParts, from: IsolatedFrom): Promise<ProcessChild> {
+    const tools = { clock: this.#clock, random: this.#random, events: this.#events }
+    return isolatedChild(this.#options, this.#life, tools, parts, from)
   }
 
   /**
@@ -319,13 +343,13 @@ export class Mill {
   }
 
   /** What the workers of this mill share: one lease keeper and one waiter for all of them. */
-  async #connectWorkers(supervision: Supervision | undefined): Promise<Connection> {
+  async #connectWorkers(launch: Launch | undefined): Promise<Connection> {
     const store = await this.#connect()
-    this.#connection ??= Promise.resolve(this.#connectionOn(store, supervision))
+    this.#connection ??= Promise.resolve(this.#connectionOn(store, launch))
     return this.#connection
   }
 
-  #connectionOn(store: Store, supervision: Supervision | undefined): Connection {
+  #connectionOn(store: Store, launch: Launch | undefined): Connection {
     const mono = () => this.#clock.mono()
     const { host, pid } = processIdentity()
     const { descriptor } = this.#source
@@ -338,7 +362,7 @@ export class Mill {
       ...(store.traits.beatsFromThread && descriptor !== undefined
         ? { startThread: leaseThread(descriptor, this.#source.access) }
         : {}),
-      ...(supervision === undefined ? {} : { blockedTo: supervision.blockedTo }),
+      ...(launch === undefined ? {} : { blockedTo: launch.blockedTo }),
     })
     return { store, stored: this.#stored, keeper, waiter: new Waiter(store, mono) }
   }
@@ -368,24 +392,5 @@ export class Mill {
 
   #refuseClosed(): void {
     if (this.#closed) throw new ClosedError('this mill')
-  }
-}
-
-/** What the store must know of a queue. How its payloads merge is the task's to say: where none is known, it stays as stored. */
-function settingsOf(queue: Queue, task: AnyOrderedTask | undefined): QueueSettings {
-  const { name, ordered, order, shards, exclusive, throttle, maxRunning, maxPending, maxCrashes, results, dead } = queue
-  return {
-    name,
-    kind: ordered ? 'ordered' : 'plain',
-    order,
-    maxCrashes,
-    shards,
-    dead,
-    ...(ordered ? { exclusive } : {}),
-    ...(task === undefined ? {} : { merge: task.merge }),
-    ...(throttle === undefined ? {} : { throttle }),
-    ...(maxRunning === undefined ? {} : { maxRunning }),
-    ...(maxPending === undefined ? {} : { maxPending }),
-    ...(results === 'none' || results.count === undefined ? {} : { resultsCount: results.count }),
   }
 }

@@ -188,6 +188,36 @@ export class TimeLimitError extends MillraceError {
   }
 }
 
+/** The process of an isolated job ended before it had settled the job, or the command of `millrace exec` did not exit with 0. */
+export class ProcessDiedError extends MillraceError {
+  /** `exit`: it ended by itself. `unknown`: another worker had started it. */
+  readonly by: 'exit' | 'signal' | 'oom' | 'unknown'
+
+  /** `what`: which process. `code` and `signal` are null where it is not known how it ended. */
+  constructor(
+    what: string,
+    end: {
+      readonly code: number | null
+      readonly signal: string | null
+      readonly isOutOfMemory?: boolean
+      /** The last that it printed. */
+      readonly tail: string
+    },
+  ) {
+    const { code, signal, isOutOfMemory = false, tail } = end
+    const by = isOutOfMemory ? 'oom' : signal !== null ? 'signal' : code !== null ? 'exit' : 'unknown'
+    const how = {
+      oom: 'ran out of memory (oom): give the task more by `maxHeap`, or the machine',
+      signal: `was killed by ${signal}${signal === 'SIGKILL' ? ', as the kernel does where memory is short' : ''}`,
+      exit: `exited with code ${code}`,
+      unknown: 'is gone, and how it ended is not known: another worker had started it',
+    }[by]
+    const printed = tail === '' ? 'It printed nothing.' : `The last that it printed:\n${tail}`
+    super('process-died', `${what} ${how}. ${printed}`)
+    this.by = by
+  }
+}
+
 /** The lease of the claim is lost: another worker may run the job by now. The reason of `ctx.signal` in that case. */
 export class LeaseLostError extends MillraceError {
   constructor(queue: string, id: string) {

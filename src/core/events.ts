@@ -21,11 +21,17 @@ export interface EventMap {
   'job.cancelled': JobRef & { readonly reason: string | undefined }
   /** A lease ended unsettled and this process found it: `worker` died, was stopped, or lost the store. `charged`: the job ran alone. */
   'job.crashed': JobRef & { readonly worker: string; readonly charged: boolean; readonly crashes: number }
+  /** Its worker has died, and its process goes on: `worker` watches it from now on. `child`: the number of the process. */
+  'job.adopted': JobRef & { readonly worker: string; readonly child: number }
+  /** Its worker stops, and it goes on in its own process. */
+  'job.detached': JobRef & { readonly worker: string; readonly child: number }
   /** It has run for longer than its task's `slowAfter`, and goes on. */
   'job.slow': JobRef & { readonly attempt: number; readonly runMs: number }
   /** What the attempt reported was refused: its lease was lost, or the job is gone. */
   'settle.refused': JobRef & { readonly kind: string; readonly answer: 'lost' | 'gone' }
   'lease.lost': JobRef
+  /** The process of an isolated job could not be started, or could not load its task; the job waits for another version of it. */
+  'process.failed': JobRef & { readonly child: number | undefined; readonly error: string }
   /** A job of a throttled queue was claimed, and not started: what its start would have counted is counted all the same. */
   'permit.wasted': JobRef & { readonly reason: string }
   /** A result that could not be kept: not encodable, or too large. The job completed all the same. */

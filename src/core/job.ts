@@ -41,9 +41,14 @@ export interface JobRecord<Input = unknown, Result = unknown> {
   /** When its handler began; a running job without it is reserved only. */
   readonly startedAt?: Date
   readonly finishedAt?: Date
+  /** Where it runs, or ran last: host and process. */
   readonly host?: string
   readonly pid?: number
   readonly progress?: Progress
+  /** What its handler stored last by `ctx.checkpoint()`. This and the log are not in listings. */
+  readonly checkpoint?: unknown
+  /** The last 64 KiB of what its attempts have logged and, where they are isolated, printed. */
+  readonly log?: string
   readonly result?: Result
   /** Message and bounded stack of the last failure. */
   readonly error?: string
@@ -98,6 +103,20 @@ export interface JobContext {
    * Sent with the next beat, at most one a second; the latest wins. Never throws and never delays the handler.
    */
   progress(fraction: number, note?: string): void
+  /**
+   * Adds a line to the job's log, of which the last 64 KiB are kept over all attempts. Sent within about a second. Never
+   * throws and never delays the handler.
+   */
+  log(text: string): void
+  /**
+   * Stores how far the work is for certain: whatever becomes of this attempt, the next finds it in `lastCheckpoint`. Replaces
+   * the one before. Resolves once the store has it, for which it waits as long as the store is away. Rejects with
+   * `PayloadTooLargeError` or `CodecError` for a value that cannot be stored, and with the reason of `signal` where this
+   * attempt is over.
+   */
+  checkpoint(value: unknown): Promise<void>
+  /** What an earlier attempt has stored by `checkpoint`; undefined where none has. Throws `CodecError` where it cannot be decoded. */
+  readonly lastCheckpoint: unknown
 }
 
 export const lowestPriority = -32_768

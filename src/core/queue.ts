@@ -170,11 +170,24 @@ export const queueOptionsSchema = exactly({
 export type CheckedQueueOptions = v.InferOutput<typeof queueOptionsSchema>
 
 const defaultResults: Kept = { ageMs: 3_600_000, count: 1_000 }
+/** Of a queue with isolated tasks: what took hours is fetched later than what took seconds. */
+const longResults: Kept = { ageMs: 7 * 86_400_000, count: 1_000 }
 /** Of an ordered queue; any other lies in one. Lowkiq's. */
 const defaultShards = 5
 
-/** The queue that checked options describe; `ordered` where they leave that open. */
-export function queueOf(name: string, options: CheckedQueueOptions, ordered = false): Queue {
+/** What the tasks of a queue say of it. */
+export interface TaskTraits {
+  /** It belongs to an ordered task. */
+  readonly ordered: boolean
+  readonly isolated: boolean
+}
+
+/** The queue that checked options describe, and, where they leave it open, its tasks. */
+export function queueOf(
+  name: string,
+  options: CheckedQueueOptions,
+  { ordered, isolated }: TaskTraits = { ordered: false, isolated: false },
+): Queue {
   const { results, dead } = options.retention
   const isOrdered = options.ordered ?? ordered
   return {
@@ -194,7 +207,8 @@ export function queueOf(name: string, options: CheckedQueueOptions, ordered = fa
     maxCrashes: options.maxCrashes,
     throttle: options.throttle === undefined ? undefined : throttleOf(name, options.throttle),
     maxRunning: options.maxRunning,
-    results: results === undefined ? defaultResults : results === 'none' ? 'none' : kept(results),
+    results:
+      results === undefined ? (isolated ? longResults : defaultResults) : results === 'none' ? 'none' : kept(results),
     dead: dead === undefined ? {} : kept(dead),
   }
 }

@@ -9,9 +9,12 @@ export class Registry {
   readonly tasks: ReadonlyMap<string, AnyTask>
   readonly queues: ReadonlyMap<string, Queue>
   readonly #byAnyName = new Map<string, AnyTask>()
+  readonly #every: AnyTask | undefined
   readonly #ordered = new Map<string, AnyOrderedTask>()
 
-  constructor(tasks: readonly AnyTask[], queues: readonly Queue[]) {
+  /** `every`: the task of all jobs that name none of the others. */
+  constructor(tasks: readonly AnyTask[], queues: readonly Queue[], every?: AnyTask) {
+    this.#every = every
     this.tasks = new Map(tasks.map((task) => [task.name, task]))
     this.queues = new Map(queues.map((queue) => [queue.name, queue]))
     for (const task of tasks) {
@@ -22,7 +25,7 @@ export class Registry {
 
   /** The task that a stored job names, by its name or an alias. */
   find(name: string): AnyTask | undefined {
-    return this.#byAnyName.get(name)
+    return this.#byAnyName.get(name) ?? this.#every
   }
 
   /** The task that an ordered queue belongs to, whatever task a stored job names; undefined where none is known. */

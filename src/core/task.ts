@@ -5,6 +5,7 @@ import { type Backoff, exponential } from './backoff.js'
 import type { Duration } from './duration.js'
 import { ConfigError, InvalidArgumentError } from './errors.js'
 import { isQueueName, isTaskName, queueNameForm, taskNameForm } from './ids.js'
+import { type Isolation, type IsolationOptions, isolationMistakes, isolationOf, isolationOptions } from './isolation.js'
 import type { JobContext, RunningJob } from './job.js'
 import { callable, duration, exactly, parsed, whole } from './option-check.js'
 import type { AnyOrderedTask } from './ordered-task.js'
@@ -34,7 +35,7 @@ export interface ExhaustedJob<Output> {
   readonly error: unknown
 }
 
-export interface TaskOptions<Name extends string, S extends Schema, Return> {
+export interface TaskOptions<Name extends string, S extends Schema, Return> extends IsolationOptions {
   /** Stored with every job; renaming a task needs `aliases`. */
   readonly name: Name
   /** Default `'default'`. */
@@ -43,10 +44,14 @@ export interface TaskOptions<Name extends string, S extends Schema, Return> {
   readonly input?: S
   /** May be left out and attached on the worker's side with `task.handle(run)`. */
   readonly run?: Handler<OutputOf<S>, Return>
-  /** An attempt that takes longer is aborted, abandoned and counted as a failure. Default `'60s'`. */
-  readonly timeLimit?: Duration
+  /**
+   * An attempt that takes longer is aborted, abandoned and counted as a failure. `'none'`, for isolated tasks only: it may take
+   * for ever. Default `'60s'`.
+   */
+  readonly timeLimit?: Duration | 'none'
   /** An attempt that takes longer is reported as `job.slow` and goes on. Default: none is. */
   readonly slowAfter?: Duration
+  /** Of an isolated task `max` is 0 unless it is said: what took hours is not begun again unasked. */
   readonly retry?: RetryOptions
   /**
    * The group of a job, by its input: what throttles, `maxRunning` and fairness count it by. At most 256 bytes, `''` for none;
@@ -71,6 +76,7 @@ export interface TaskHeader<Name extends string, Input, Output, Result> {
   readonly name: Name
   readonly queue: string
   readonly input: Schema<Input, Output> | undefined
+  /** Infinity: none. */
   readonly timeLimitMs: number
   readonly slowAfterMs: number | undefined
   readonly retry: { readonly max: number; readonly backoff: Backoff; readonly when: (error: unknown) => boolean }
@@ -83,6 +89,8 @@ export interface TaskHeader<Name extends string, Input, Output, Result> {
 export interface Task<Name extends string = string, Input = unknown, Output = unknown, Result = unknown>
   extends TaskHeader<Name, Input, Output, Result> {
   readonly kind: 'plain'
+  /** Undefined: its jobs run in the worker. */
+  readonly isolation: Isolation | undefined
   readonly group: ((input: Input) => string | number) | undefined
   readonly shouldRun: ((input: Output, job: RunningJob) => boolean | Promise<boolean>) | undefined
   readonly onExhausted: ((exhausted: ExhaustedJob<Output>) => void | Promise<void>) | undefined
@@ -115,7 +123,7 @@ export const headerOptions = {
 }
 
 /** Options of retrying, with the default of `max`. */
-export const retryOptions = (max: number) =>
+export const retryOptions = (max?: number) =>
   v.optional(
     exactly({
       max: v.optional(whole(0, 1_000_000), max),
@@ -125,10 +133,19 @@ export const retryOptions = (max: number) =>
     {},
   )
 
+/** Not a union: each mistake in a duration would be told as one in a word. */
+const boundlessTime = v.lazy((given) => (given === 'none' ? none : duration(1)))
+const none = v.pipe(
+  v.literal('none'),
+  v.transform(() => Number.POSITIVE_INFINITY),
+)
+
 const optionsSchema = exactly({
   ...headerOptions,
+  ...isolationOptions,
+  timeLimit: v.optional(boundlessTime, '60s'),
   run: v.optional(callable<Handler<unknown, unknown>>()),
-  retry: retryOptions(4),
+  retry: retryOptions(),
   group: v.optional(callable<(input: unknown) => string | number>()),
   shouldRun: v.optional(callable<(input: unknown, job: RunningJob) => boolean | Promise<boolean>>()),
   onExhausted: v.optional(callable<(exhausted: ExhaustedJob<unknown>) => void | Promise<void>>()),
@@ -142,21 +159,20 @@ const optionsSchema = exactly({
 export function defineTask<const Name extends string, S extends Schema = Schema, Return = unknown>(
   options: TaskOptions<Name, S, Return>,
 ): Task<Name, InputOf<S>, OutputOf<S>, ResultOf<Return>> {
-  const {
-    retry,
-    timeLimit,
-    slowAfter,
-    run,
-    queue = 'default',
-    ...rest
-  } = parsed(optionsSchema, options, `task${quotedName(options)}`)
+  const what = `task${quotedName(options)}`
+  const given = parsed(optionsSchema, options, what)
+  const mistakes = isolationMistakes(given, given.timeLimit)
+  if (mistakes.length > 0) throw new ConfigError(what, mistakes)
+  const { name, queue = 'default', input, run, retry, timeLimit, slowAfter, aliases } = given
+  const { group, shouldRun, onExhausted } = given
+  const isolation = isolationOf(given, timeLimit)
+  const { max = isolation === undefined ? 4 : 0, backoff = exponential(), when } = retry
   const definition = {
     kind: 'plain',
-    ...rest,
-    queue,
+    ...{ name, queue, input, aliases, group, shouldRun, onExhausted, isolation },
     timeLimitMs: timeLimit,
     slowAfterMs: slowAfter,
-    retry: { ...retry, backoff: retry.backoff ?? exponential() },
+    retry: { max, backoff, when },
   }
   return withHandler(definition, run) as unknown as Task<Name, InputOf<S>, OutputOf<S>, ResultOf<Return>>
 }

@@ -34,6 +34,12 @@ export function identityText({ host, boot, pidns, pid, ticks }: ProcessIdentity)
   return [host, boot.slice(0, 8), pidns, pid, ticks].join('/')
 }
 
+/** The process that a worker's id names: an id is `identityText` and a number behind it. Undefined where it is another's. */
+export function identityIn(worker: string): Pick<ProcessIdentity, 'pid' | 'ticks'> | undefined {
+  const [, pid, ticks] = /\/(\d+)\/(\d+)\/(?:t\d+-)?\d+$/.exec(worker) ?? []
+  return pid === undefined ? undefined : { pid: Number(pid), ticks: Number(ticks) }
+}
+
 function orElse<T>(otherwise: T, read: () => T): T {
   try {
     return read()

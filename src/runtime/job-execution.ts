@@ -4,8 +4,9 @@ import type { JobContext, Meta, Progress, RunningJob } from '../core/job.js'
 import type { AnyPlainTask } from '../core/task.js'
 import type { Claim } from '../stores/store.js'
 import { Execution, type Leased } from './execution.js'
+import type { JobNotes, Noting } from './job-notes.js'
 
-export class JobExecution extends Execution implements JobContext, Leased {
+export class JobExecution extends Execution implements JobContext, Noting {
   readonly claim: Claim
   readonly task: AnyPlainTask
   leased: readonly Leased[]
@@ -13,22 +14,40 @@ export class JobExecution extends Execution implements JobContext, Leased {
   input: unknown
   leaseNumber = 0
   unsentProgress: Progress | undefined
+  unsentLog = ''
   readonly #meta: Meta
+  readonly #notes: JobNotes
   #job: RunningJob | undefined
 
-  constructor(claim: Claim, task: AnyPlainTask, input: unknown, meta: Meta) {
+  constructor(claim: Claim, task: AnyPlainTask, input: unknown, meta: Meta, notes: JobNotes) {
     super()
     this.claim = claim
     this.task = task
     this.leased = [this]
     this.input = input
     this.#meta = meta
+    this.#notes = notes
   }
 
   /** Made when it is first asked for, as the signal is. */
   get job(): RunningJob {
-    this.#job ??= runningJob(this.claim, this.task.name, this.#meta)
+    const { name, aliases } = this.task
+    // Of a task that runs whatever comes the job keeps its own name.
+    const isCalled = name === this.claim.task || aliases.includes(this.claim.task)
+    this.#job ??= runningJob(this.claim, isCalled ? name : this.claim.task, this.#meta)
     return this.#job
+  }
+
+  log(text: string): void {
+    this.#notes.log(this, text)
+  }
+
+  checkpoint(value: unknown): Promise<void> {
+    return this.#notes.checkpoint(this, value)
+  }
+
+  get lastCheckpoint(): unknown {
+    return this.#notes.lastCheckpoint(this.claim)
   }
 }
 

@@ -7,6 +7,7 @@ import { decodedClaim, isMadeBy } from './batch-decoding.js'
 import { BatchExecution, batchesOf, type DecodedClaim } from './batch-execution.js'
 import { type Execution, metaOf } from './execution.js'
 import { JobExecution } from './job-execution.js'
+import type { JobNotes } from './job-notes.js'
 import type { Verdict } from './verdict.js'
 
 /** Hears of a claim that cannot be run here: it is released uncounted, or, where it cannot be decoded, buried. */
@@ -21,10 +22,12 @@ const unknownCodec: Verdict = { kind: 'release', delayMs: foreignJobDelayMs, rea
 export class Preparation {
   readonly #registry: Registry
   readonly #codec: Codec
+  readonly #notes: JobNotes
 
-  constructor(registry: Registry, codec: Codec) {
+  constructor(registry: Registry, codec: Codec, notes: JobNotes) {
     this.#registry = registry
     this.#codec = codec
+    this.#notes = notes
   }
 
   /** The executions that claims of one queue become, in their order. */
@@ -42,11 +45,13 @@ export class Preparation {
   #job(claim: Claim): JobExecution | Verdict {
     const codec = this.#codec
     const task = this.#registry.find(claim.task)
-    if (task?.run === undefined || task.kind === 'ordered') return unknownTask
+    // What runs an isolated job is found by its own process.
+    if (task === undefined || task.kind === 'ordered') return unknownTask
+    if (task.run === undefined && task.isolation === undefined) return unknownTask
     if ((claim.codec ?? 'json') !== codec.name) return unknownCodec
     try {
       const meta = metaOf(claim.meta === undefined ? undefined : codec.decode(claim.meta))
-      return new JobExecution(claim, task, codec.decode(claim.payload), meta)
+      return new JobExecution(claim, task, codec.decode(claim.payload), meta, this.#notes)
     } catch (error) {
       return badPayload(error)
     }

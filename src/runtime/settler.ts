@@ -3,7 +3,7 @@
 import type { Random } from '../core/clock.js'
 import type { Events } from '../core/events.js'
 import { outageDelayMs } from '../core/outage-delay.js'
-import type { SettleAnswer, SettleItem, Store } from '../stores/store.js'
+import type { ExtendItem, SettleAnswer, SettleItem, Store } from '../stores/store.js'
 import { isFatal } from './outage.js'
 
 /** `undefined`: the store never took it, and it is not tried again. */
@@ -15,6 +15,8 @@ export class Settler {
   readonly #random: Random
   /** What is to be sent, and beside it who waits for the answer. */
   #items: SettleItem[] = []
+  /** What is said of some of them before. */
+  #words: ExtendItem[] = []
   #waiting: Answered[] = []
   #underWay = 0
   #planned = false
@@ -27,8 +29,12 @@ export class Settler {
     this.#random = random
   }
 
-  /** Settles with the others of this tick. `answered` is called once, when the store has answered or is given up. */
-  settle(item: SettleItem, answered: Answered): void {
+  /**
+   * Settles with the others of this tick. `answered` is called once, when the store has answered or is given up. `words`: what
+   * the claim has still to say; it is lost where the store is away.
+   */
+  settle(item: SettleItem, answered: Answered, words?: ExtendItem): void {
+    if (words !== undefined) this.#words.push(words)
     this.#items.push(item)
     this.#waiting.push(answered)
     if (this.#planned) return
@@ -42,6 +48,7 @@ export class Settler {
   /** Sends what has been collected now, so that a claim made in the same tick shares its commit. */
   flush(): void {
     if (this.#items.length === 0) return
+    this.#say()
     const items = this.#items
     const waiting = this.#waiting
     this.#items = []
@@ -51,6 +58,18 @@ export class Settler {
       this.#underWay += 1
       void this.#send(items.slice(i, i + maxBatch), waiting.slice(i, i + maxBatch)).then(() => this.#sent())
     }
+  }
+
+  /** Not waited for: calls of one handle are carried out in the order in which they are made. */
+  #say(): void {
+    const words = this.#words
+    if (words.length === 0) return
+    this.#words = []
+    const { maxBatch } = this.#store.traits
+    for (let i = 0; i < words.length; i += maxBatch)
+      this.#store.extend(words.slice(i, i + maxBatch)).catch((error: unknown) => {
+        this.#events.emit('store.failed', { call: 'extend', error, retryMs: undefined })
+      })
   }
 
   /** Resolves when everything has been answered or, with what has not been given up, after `withinMs`. */

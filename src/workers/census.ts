@@ -7,7 +7,8 @@ import type { Random } from '../core/clock.js'
 import type { Events } from '../core/events.js'
 import type { ProcessIdentity } from '../runtime/identity.js'
 import { isDead, isNeighbour } from '../runtime/peer.js'
-import type { WorkerRecord, WorkerRegistry } from '../stores/worker-registry.js'
+import type { HeldClaim, WorkerRecord, WorkerRegistry } from '../stores/worker-registry.js'
+import { isAlive } from './adoption.js'
 import { reportCrashes } from './report.js'
 
 /** A dead worker is found within about this time, however many take the census: the more there are, the more seldom each. */
@@ -34,6 +35,8 @@ export class Census {
   readonly #parts: CensusParts
   #timer: NodeJS.Timeout | undefined
   #neighbours: readonly WorkerRecord[] = []
+  /** What dead workers have left running, by their ids. */
+  readonly #survivors = new Map<string, readonly HeldClaim[]>()
   #listedAt = Number.NEGATIVE_INFINITY
   #isStopped = false
 
@@ -67,9 +70,9 @@ export class Census {
   async #look(): Promise<number> {
     await this.#list()
     for (const worker of this.#neighbours) {
-      if (this.#isStopped || !isDead(worker)) continue
+      if (this.#isStopped || !isDead(worker) || this.#haveSurvived(worker.id)) continue
       await this.#bury(worker.id)
-      this.#neighbours = this.#neighbours.filter((one) => one !== worker)
+      if (!this.#survivors.has(worker.id)) this.#neighbours = this.#neighbours.filter((one) => one !== worker)
     }
     return this.#neighbours.length
   }
@@ -82,10 +85,22 @@ export class Census {
     this.#listedAt = mono()
   }
 
+  /** Whether all that it has left running, when that was last looked at, still runs. */
+  #haveSurvived(worker: string): boolean {
+    const survivors = this.#survivors.get(worker)
+    return survivors?.every((claim) => isAlive(claim, this.#parts.identity)) ?? false
+  }
+
+  /** Ends what it held, but for isolated jobs whose processes live: they keep their leases themselves. */
   async #bury(worker: string): Promise<void> {
-    const { workers, events, found } = this.#parts
+    const { workers, events, found, identity } = this.#parts
+    this.#survivors.delete(worker)
     for (let left = 1; left > 0; ) {
-      const held = await workers.held(worker)
+      const claims = await workers.held(worker)
+      const survivors = claims.filter((claim) => isAlive(claim, identity))
+      if (survivors.length > 0) this.#survivors.set(worker, survivors)
+      const held = claims.filter((claim) => !survivors.includes(claim))
+      if (held.length === 0 && survivors.length > 0) return
       const ended = await workers.gone(held, worker)
       reportCrashes(events, ended)
       found([...new Set(ended.crashed.map(({ queue }) => queue))])

@@ -6,19 +6,22 @@
 import { JobCancelledError, WorkerStoppedError } from '../core/errors.js'
 import type { Events } from '../core/events.js'
 import type { Registry } from '../core/registry.js'
-import { messageOf } from '../core/shown.js'
 import { type Execution, type Leased, refOf } from '../runtime/execution.js'
 import type { Bench, Executor } from '../runtime/executor.js'
+import { JobExecution } from '../runtime/job-execution.js'
+import type { JobNotes } from '../runtime/job-notes.js'
 import type { LeaseKeeper } from '../runtime/lease-keeper.js'
 import type { Pace } from '../runtime/pace.js'
 import { foreignJobDelayMs, Preparation } from '../runtime/preparation.js'
 import { type SettlementRules, settlementOf } from '../runtime/settlement.js'
-import type { Settler } from '../runtime/settler.js'
+import type { Answered, Settler } from '../runtime/settler.js'
 import type { Solitude } from '../runtime/solitude.js'
 import type { Verdict } from '../runtime/verdict.js'
 import type { Claim } from '../stores/store.js'
+import type { ChildVerdict } from './child-word.js'
 import { type Exhaustion, exhaustionOf } from './exhaustion.js'
 import type { LimitedQueues } from './limited-queues.js'
+import type { ProcessBench, ProcessListener } from './process-listener.js'
 import { report } from './report.js'
 import type { Slots } from './slots.js'
 import { Stint } from './stint.js'
@@ -36,8 +39,11 @@ export interface WorkbenchParts {
   readonly limited: LimitedQueues
   readonly events: Events
   readonly mono: () => number
-  readonly rules: Omit<SettlementRules, 'resultDropped'>
+  readonly rules: SettlementRules
+  readonly notes: JobNotes
   readonly maxBlockMs: number
+  /** Makes what runs isolated jobs; undefined where there are none. */
+  readonly processes: ((bench: ProcessBench) => ProcessListener) | undefined
 }
 
 /** A claimed job that no slot took for so long is put back: some other worker may be idle. */
@@ -48,9 +54,10 @@ const longestInBacklogMs = 1_000
  */
 const longestUntilStartMs = 250
 
-export class Workbench implements Bench {
+export class Workbench implements Bench, ProcessBench {
   readonly #parts: WorkbenchParts
   readonly #executor: Executor
+  readonly #processes: ProcessListener | undefined
   readonly #preparation: Preparation
   readonly #rules: SettlementRules
   #backlog: Stint<Execution>[] = []
@@ -61,19 +68,19 @@ export class Workbench implements Bench {
   /** Given up, with their slots retired. */
   readonly #retired = new Set<Execution>()
   #alone: { readonly claim: Claim; readonly settled: () => void } | undefined
+  /** Held by processes of their own. */
+  readonly #handedOver = new Set<Claim>()
   #taken = 0
   #unsettled = 0
   #isClosed = false
 
   constructor(parts: WorkbenchParts) {
-    const { executor, registry, events, rules } = parts
+    const { executor, registry, rules } = parts
     this.#parts = parts
     this.#executor = executor(this)
-    this.#preparation = new Preparation(registry, rules.codec)
-    this.#rules = {
-      ...rules,
-      resultDropped: (claim, error) => events.emit('result.dropped', { ...refOf(claim), error: messageOf(error) }),
-    }
+    this.#processes = parts.processes?.(this)
+    this.#preparation = new Preparation(registry, rules.codec, parts.notes)
+    this.#rules = rules
   }
 
   /** Slots that nothing in hand will take; below zero where more waits than there are slots. */
@@ -149,10 +156,12 @@ export class Workbench implements Bench {
     })
   }
 
-  /** Puts back what no handler has begun, and takes nothing in hand any more. */
+  /** Puts back what no handler has begun, and takes nothing in hand any more. Processes that may go on without us do. */
   close(): void {
     this.#isClosed = true
     for (const stint of [...this.#backlog.splice(0), ...this.#running.values()]) this.#putBackRest(stint, 'stopping')
+    for (const execution of [...this.#running.keys()])
+      if (isIsolated(execution) && this.#processes!.leave(execution)) this.released(execution)
   }
 
   /** Puts back what has waited too long for a slot. */
@@ -167,7 +176,10 @@ export class Workbench implements Bench {
   /** Aborts what runs and releases it now, whatever its handlers do. */
   giveUpAll(): void {
     const reason = 'the worker is stopping and its grace is over; the job is released.'
-    for (const execution of [...this.#running.keys()]) this.#executor.giveUp(execution, new WorkerStoppedError(reason))
+    for (const execution of [...this.#running.keys()]) {
+      if (isIsolated(execution)) this.#processes!.stop(execution)
+      else this.#executor.giveUp(execution, new WorkerStoppedError(reason))
+    }
   }
 
   /** Fails the job that was claimed alone, if there is one: an error that nobody caught can only be its own. */
@@ -232,6 +244,10 @@ export class Workbench implements Bench {
   #run(execution: Execution, stint: Stint<Execution>, now: number): void {
     execution.begunAt = now
     this.#running.set(execution, stint)
+    if (isIsolated(execution)) {
+      void this.#processes!.run(execution)
+      return
+    }
     for (const job of execution.leased) this.#parts.keeper.begin(job)
     void this.#executor.run(execution)
   }
@@ -244,6 +260,23 @@ export class Workbench implements Bench {
     const exhaustion = exhaustionOf(execution, verdicts, events)
     for (const [i, job] of leased.entries()) this.#settle(job.claim, verdicts[i]!, runMs, job, exhaustion)
     if (execution.phase === 'abandoned') this.#abandon(execution)
+  }
+
+  handedOver(execution: JobExecution): void {
+    const { claim } = execution
+    this.#handedOver.add(claim)
+    this.#parts.keeper.forget(execution)
+    this.#settled(claim)
+  }
+
+  reported(execution: JobExecution, verdict: ChildVerdict): void {
+    const { pace, events } = this.#parts
+    const { claim } = execution
+    pace.ran(claim.queue, verdict.runMs)
+    // It may have ended before its process was heard to keep the lease.
+    this.#parts.keeper.forget(execution)
+    this.#letGo(claim)
+    report(events, claim, toldVerdict(verdict), verdict.answer, verdict.runMs)
   }
 
   released(execution: Execution): void {
@@ -306,18 +339,25 @@ export class Workbench implements Bench {
   }
 
   #settle(claim: Claim, verdict: Verdict, runMs = 0, kept?: Leased, exhaustion?: Exhaustion): void {
-    const { events, registry, settler, keeper } = this.#parts
+    const { events, registry, settler, keeper, notes } = this.#parts
     const item = settlementOf(claim, verdict, registry.queue(claim.queue).results, this.#rules)
     this.#unsettled += 1
-    settler.settle(item, (answer) => {
+    const words = kept instanceof JobExecution ? notes.lastWords(kept) : undefined
+    const answered: Answered = (answer) => {
       this.#unsettled -= 1
       // Not before: a settle may wait for the store longer than the lease has left. And then in any case: a lease that
       // went on being kept for a settle that was given up would keep the job from everybody.
       if (kept !== undefined) keeper.forget(kept)
-      this.#settled(claim)
+      this.#letGo(claim)
       if (answer !== undefined) report(events, claim, verdict, answer, runMs)
       exhaustion?.answered(claim.id, answer)
-    })
+    }
+    settler.settle(item, answered, words)
+  }
+
+  /** Its process may have had it since long. */
+  #letGo(claim: Claim): void {
+    if (!this.#handedOver.delete(claim)) this.#settled(claim)
   }
 
   #settled(claim: Claim): void {
@@ -326,5 +366,25 @@ export class Workbench implements Bench {
     const { settled } = this.#alone
     this.#alone = undefined
     settled()
+  }
+}
+
+function isIsolated(execution: Execution): execution is JobExecution {
+  return execution instanceof JobExecution && execution.task.isolation !== undefined
+}
+
+/** As if it had been our own. */
+function toldVerdict({ kind, delayMs = 0, last = false, reason = '', error }: ChildVerdict): Verdict {
+  switch (kind) {
+    case 'complete':
+      return { kind, result: undefined }
+    case 'retry':
+      return last ? { kind, delayMs: 0, last, error, reason } : { kind, delayMs, last, error }
+    case 'release':
+      return { kind, delayMs, reason }
+    case 'bury':
+      return { kind, reason, error }
+    case 'cancel':
+      return { kind, reason }
   }
 }

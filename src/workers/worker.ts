@@ -4,86 +4,25 @@
  */
 
 import { isMainThread, threadId } from 'node:worker_threads'
-import type { Clock, Random } from '../core/clock.js'
-import type { Codec } from '../core/codec.js'
 import { type Duration, durationMs } from '../core/duration.js'
-import type { FormatError } from '../core/error-text.js'
 import { ConfigError } from '../core/errors.js'
-import type { Events, RecycleReason } from '../core/events.js'
-import type { Middleware } from '../core/middleware.js'
-import type { Registry } from '../core/registry.js'
+import type { RecycleReason } from '../core/events.js'
 import { messageOf } from '../core/shown.js'
-import { Executor } from '../runtime/executor.js'
 import { identityText, processIdentity } from '../runtime/identity.js'
-import type { LeaseKeeper } from '../runtime/lease-keeper.js'
 import { onceThere } from '../runtime/outage.js'
-import { Pace } from '../runtime/pace.js'
 import { inTime } from '../runtime/patience.js'
 import { Service } from '../runtime/service.js'
-import { Settler } from '../runtime/settler.js'
-import { processSolitude } from '../runtime/solitude.js'
-import type { Waiter } from '../runtime/waiter.js'
-import type { Store, StoredQueue } from '../stores/store.js'
-import type { WorkerRegistry } from '../stores/worker-registry.js'
-import { Census } from './census.js'
-import { Draw } from './draw.js'
-import { Intake } from './intake.js'
-import { LimitedQueues } from './limited-queues.js'
-import { Presence, registryBeatMs } from './presence.js'
-import { Shards } from './shards.js'
+import { type Connection, type Equipment, equip, type WorkerParts } from './equipment.js'
 import { Slots } from './slots.js'
-import { Workbench } from './workbench.js'
 import type { WorkerSettings } from './worker-settings.js'
 import { jobStatuses, type WorkerStatus } from './worker-status.js'
 
-/** What the workers of one mill share. */
-export interface Connection {
-  readonly store: Store
-  /** The queues of the mill as the store has them, in the order in which they are declared. */
-  readonly stored: readonly StoredQueue[]
-  readonly keeper: LeaseKeeper
-  readonly waiter: Waiter
-}
-
-export interface WorkerParts {
-  readonly connect: () => Promise<Connection>
-  readonly registry: Registry
-  readonly codec: Codec
-  readonly clock: Clock
-  readonly random: Random
-  readonly events: Events
-  readonly middleware: readonly Middleware[]
-  readonly formatError: FormatError
-  readonly maxPayloadBytes: number
-  /** A store that is away when the worker starts is waited for: it may be back soon, as a file that cannot be opened will not. */
-  readonly waitsForStore: boolean
-  /** Called before the first claim; a worker whose hook rejects does not start. */
-  readonly onStart: () => Promise<void>
-  /** Called when it has ended, however it did. */
-  readonly onEnd: (error: unknown) => Promise<void>
-}
-
-interface Tools extends Connection {
-  readonly settler: Settler
-  readonly workbench: Workbench
-  readonly intake: Intake
-  readonly presence: Service
-  /** Keeps up with the shards of ordered queues. */
-  readonly sharing: Service | undefined
-  readonly census: Census | undefined
-  readonly watch: Service
-}
-
-/** Beyond the time for which a process that is blocked may hold claims, and more than two beats missed besides. */
-const registryMarginMs = 15_000
 /** How often it is looked whether the worker has outgrown its bounds, or holds what no slot takes. */
 const watchMs = 500
 /** What a stop may take beyond its grace, until the store has the last settles; leases end by themselves otherwise. */
 const settleMarginMs = 400
 /** What else is asked of the store at the end harms nobody if it is not done. */
 const courtesyMs = 500
-/** How often it is looked how many shards there are, and who else serves them. */
-const sharingMs = 10_000
 const longestTimerMs = 2 ** 31 - 1
 /** With no bound of grace there must be one for the store. */
 const boundlessSettleMs = 5_000
@@ -96,9 +35,10 @@ export class Worker {
   readonly #settings: WorkerSettings
   readonly #slots: Slots
   readonly #identity = processIdentity()
+  readonly #watch: Service
   #state: WorkerStatus['state'] = 'starting'
   #starting: Promise<void> | undefined
-  #tools: Tools | undefined
+  #equipment: Equipment | undefined
   #intakeOver: Promise<void> = Promise.resolve()
   #end: Promise<void> | undefined
   #failure: { readonly error: unknown } | undefined
@@ -115,6 +55,11 @@ export class Worker {
     this.#parts = parts
     this.#settings = settings
     this.#slots = new Slots(settings.concurrency)
+    this.#watch = new Service(
+      watchMs,
+      async () => this.#look(),
+      () => {},
+    )
     workersOfThisProcess += 1
     // Threads count for themselves.
     const thread = isMainThread ? '' : `t${threadId}-`
@@ -153,17 +98,28 @@ export class Worker {
     await connection.keeper.start()
     // Stopped meanwhile: what the hook has opened is to be closed.
     if (this.#end !== undefined) return this.#parts.onEnd(undefined)
-    const tools = this.#toolsOn(connection)
-    this.#tools = tools
+    const equipment = equip(connection, this.#parts, this.#settings, {
+      id: this.id,
+      identity: this.#identity,
+      slots: this.#slots,
+      beaten: (at) => {
+        this.#storeAnsweredAt = at
+      },
+    })
+    this.#equipment = equipment
     this.#state = 'running'
     this.#storeAnsweredAt = this.#parts.clock.mono()
-    tools.presence.start()
-    tools.sharing?.start()
-    tools.watch.start()
-    tools.census?.start()
+    await equipment.adoption?.start().catch((error: unknown) => {
+      this.#parts.events.emit('store.failed', { call: 'workers.adopt', error, retryMs: undefined })
+    })
+    if (this.#end !== undefined) return
+    equipment.presence.start()
+    equipment.sharing?.start()
+    this.#watch.start()
+    equipment.census?.start()
     const queues = this.#settings.queues.map(({ name }) => name)
     this.#parts.events.emit('worker.started', { worker: this.id, queues })
-    this.#intakeOver = tools.intake.run().catch((error: unknown) => this.#failWith(error))
+    this.#intakeOver = equipment.intake.run().catch((error: unknown) => this.#failWith(error))
   }
 
   /** The store, opened; undefined where the worker was stopped while the store was away. */
@@ -223,7 +179,7 @@ export class Worker {
    */
   fail(error: unknown): void {
     this.#failWith(error)
-    this.#tools?.workbench.failAlone(error instanceof Error ? error : new Error(messageOf(error)))
+    this.#equipment?.workbench.failAlone(error instanceof Error ? error : new Error(messageOf(error)))
   }
 
   /** An error of the store that no waiting mends lets handlers finish as well; what they report is lost with the store. */
@@ -237,27 +193,27 @@ export class Worker {
   /** What it does at this moment. */
   status(): WorkerStatus {
     const now = this.#parts.clock.mono()
-    const tools = this.#tools
+    const equipment = this.#equipment
     // What matters is whether jobs can be taken; while there is nothing to ask for, beats tell of the store.
     const answeredAt =
-      tools?.intake.unansweredSince ??
-      Math.max(this.#storeAnsweredAt, tools?.intake.answeredAt ?? 0, tools?.keeper.answeredAt ?? 0)
+      equipment?.intake.unansweredSince ??
+      Math.max(this.#storeAnsweredAt, equipment?.intake.answeredAt ?? 0, equipment?.keeper.answeredAt ?? 0)
     return {
       id: this.id,
       state: this.#state,
       concurrency: this.#slots.total,
       retired: this.#slots.retired,
-      jobs: (tools?.workbench.executions ?? []).flatMap((execution) => jobStatuses(execution, now)),
-      unsettled: tools?.workbench.unsettled ?? 0,
-      silentMs: tools === undefined ? 0 : Math.max(0, Math.round(now - answeredAt)),
+      jobs: (equipment?.workbench.executions ?? []).flatMap((execution) => jobStatuses(execution, now)),
+      unsettled: equipment?.workbench.unsettled ?? 0,
+      silentMs: equipment === undefined ? 0 : Math.max(0, Math.round(now - answeredAt)),
     }
   }
 
   async #finish(): Promise<void> {
     this.#state = 'stopping'
     const { events } = this.#parts
-    if (this.#tools !== undefined) {
-      await this.#clearAway(this.#tools)
+    if (this.#equipment !== undefined) {
+      await this.#clearAway(this.#equipment)
       this.#state = this.#failure === undefined ? 'stopped' : 'failed'
       events.emit('worker.stopped', { worker: this.id })
       await this.#parts.onEnd(this.#failure?.error)
@@ -270,8 +226,8 @@ export class Worker {
     this.#resolveEnded()
   }
 
-  async #clearAway(tools: Tools): Promise<void> {
-    const { workbench, intake, settler, watch, census, sharing, presence, store } = tools
+  async #clearAway(equipment: Equipment): Promise<void> {
+    const { workbench, intake, settler, census, adoption, sharing, presence, store } = equipment
     const leftMs = () =>
       this.#until === Number.POSITIVE_INFINITY
         ? boundlessSettleMs
@@ -279,7 +235,8 @@ export class Worker {
     intake.stop()
     workbench.close()
     census?.stop()
-    await watch.stop()
+    adoption?.stop()
+    await this.#watch.stop()
     await Promise.race([workbench.ended(), this.#isGraceOver])
     if (this.#failure === undefined) workbench.giveUpAll()
     const brieflyMs = () => Math.min(leftMs(), courtesyMs)
@@ -301,91 +258,9 @@ export class Worker {
     void this.#endWithin(Number.POSITIVE_INFINITY)
   }
 
-  #toolsOn(connection: Connection): Tools {
-    const { store, stored, keeper, waiter } = connection
-    const { registry, codec, clock, random, events, formatError, maxPayloadBytes } = this.#parts
-    const { queues, selector, shardsOf, concurrency, maxBlockMs } = this.#settings
-    const { traits } = store
-    const pace = new Pace(concurrency)
-    const settler = new Settler(store, events, random)
-    const limited = new LimitedQueues(stored)
-    const mono = () => clock.mono()
-    const shared = { worker: this.id, registry, slots: this.#slots, settler, pace, limited, events, mono }
-    const workbench = new Workbench({
-      ...shared,
-      executor: (bench) => new Executor({ ...this.#parts, worker: this.id, bench }),
-      keeper,
-      solitude: processSolitude,
-      rules: {
-        codec,
-        formatError,
-        maxResultBytes: Math.min(maxPayloadBytes, traits.maxPayloadBytes),
-        maxDelayMs: traits.maxDelayMs,
-        canHold: traits.throttled,
-      },
-      maxBlockMs,
-    })
-    const shards = new Shards({ ...shared, queues, store, stored, shardsOf, random })
-    const intake = new Intake({
-      ...shared,
-      store,
-      queues,
-      shards,
-      needsHeads: selector.needsHeads ?? false,
-      draw: new Draw({ ...shared, selector, queues, placesOf: (queue) => shards.placesOf(queue), random }),
-      workbench,
-      waiter,
-      solitude: processSolitude,
-      random,
-      // One with an abandoned handler is about to be replaced, where somebody does that.
-      mayBeAlone: () => !(this.#settings.isSupervised && this.#slots.retired > 0),
-      mayTake: () => (this.#settings.maxJobs ?? Number.POSITIVE_INFINITY) - workbench.taken,
-    })
-    const presence = new Presence({
-      store,
-      worker: {
-        id: this.id,
-        ...this.#identity,
-        queues: queues.map(({ name }) => name),
-        concurrency,
-        startedAt: clock.now(),
-      },
-      running: () => this.#slots.used,
-      // The census finds only whom the registry knows: it must not forget who may still hold something.
-      ttlMs: maxBlockMs + Math.max(...queues.map(({ leaseMs }) => leaseMs)) + registryMarginMs,
-      mono: shared.mono,
-      beaten: (at) => {
-        this.#storeAnsweredAt = at
-      },
-    })
-    const failed = (call: string, retryMs: number) => (error: unknown) =>
-      events.emit('store.failed', { call, error, retryMs })
-    return {
-      ...connection,
-      settler,
-      workbench,
-      intake,
-      presence: new Service(registryBeatMs, () => presence.beat(), failed('workers.beat', registryBeatMs)),
-      sharing: shards.areServed
-        ? new Service(sharingMs, () => shards.refresh(), failed('workers.list', sharingMs))
-        : undefined,
-      census: store.workers && this.#censusOf(store.workers, traits.remote, intake),
-      watch: new Service(
-        watchMs,
-        async () => this.#watch(workbench),
-        () => {},
-      ),
-    }
-  }
-
-  #censusOf(workers: WorkerRegistry, isRemote: boolean, intake: Intake): Census {
-    const { events, random, clock } = this.#parts
-    const found = (queues: readonly string[]) => intake.look(queues)
-    return new Census({ workers, isRemote, identity: this.#identity, events, mono: () => clock.mono(), random, found })
-  }
-
-  #watch(workbench: Workbench): void {
+  #look(): void {
     const { maxJobs, maxRssBytes, isSupervised } = this.#settings
+    const { workbench } = this.#equipment!
     workbench.relieve()
     if (maxJobs !== undefined && workbench.taken >= maxJobs) this.#recycle('max-jobs')
     else if (maxRssBytes !== undefined && process.memoryUsage.rss() > maxRssBytes) this.#recycle('max-rss')

@@ -14,6 +14,7 @@ import { LeaseKeeper } from '#src/runtime/lease-keeper.js'
 import { sharedMono } from '#src/runtime/lease-message.js'
 import { loadDriver } from '#src/stores/sqlite/sqlite-driver.js'
 import type { SqliteStore } from '#src/stores/sqlite/sqlite-store.js'
+import { notesOn } from '../runtime/notes-on.js'
 import { enqueueCall, queue, SqliteScene } from '../stores/sqlite/sqlite-scene.js'
 import { tryWriteLock } from '../write-lock.js'
 
@@ -72,7 +73,7 @@ async function started(descriptor: StoreDescriptor = `sqlite:${scene.file}`, blo
       await store.enqueue([enqueueCall(id)])
       const sentAt = mono()
       const { claims } = await store.claim(from, { worker: 'w', leaseMs })
-      const execution = new JobExecution(claims[0]!, defineTask({ name: 'send' }), {}, {})
+      const execution = new JobExecution(claims[0]!, defineTask({ name: 'send' }), {}, {}, notesOn())
       keeper.keep([execution], { leaseMs, sentAt, maxBlockMs })
       keeper.begin(execution)
       return execution

@@ -72,8 +72,13 @@ describe('a queue', () => {
     const expected = { ordered: true, shards: 5, exclusive: 'id', shardOrder: 'lag' }
 
     expect(queue({ ordered: true })).toMatchObject(expected)
-    expect(queueOf('q', parsed(queueOptionsSchema, {}, 'a queue'), true)).toMatchObject(expected)
-    expect(queueOf('q', parsed(queueOptionsSchema, { ordered: false }, 'a queue'), true).ordered).toBe(false)
+    expect(queueOf('q', parsed(queueOptionsSchema, {}, 'a queue'), { ordered: true, isolated: false })).toMatchObject(
+      expected,
+    )
+    expect(
+      queueOf('q', parsed(queueOptionsSchema, { ordered: false }, 'a queue'), { ordered: true, isolated: false })
+        .ordered,
+    ).toBe(false)
   })
 
   it('that is ordered keeps what it is given', () => {

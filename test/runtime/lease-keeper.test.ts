@@ -4,6 +4,7 @@ import { Events } from '#src/core/events.js'
 import { JobExecution } from '#src/runtime/job-execution.js'
 import { LeaseKeeper, type LeaseKeeperParts } from '#src/runtime/lease-keeper.js'
 import { MemoryStore, memoryTraits } from '#src/stores/memory/memory-store.js'
+import { notesOn } from './notes-on.js'
 
 const claim: Claim = {
   queue: 'q',
@@ -46,7 +47,7 @@ function keeper(
 }
 
 const allOk = async (items: readonly ExtendItem[]) => items.map(() => 'ok' as const)
-const execution = (id = 'a') => new JobExecution({ ...claim, id }, task, 1, {})
+const execution = (id = 'a') => new JobExecution({ ...claim, id }, task, 1, {}, notesOn())
 
 describe('the lease keeper, without a thread', () => {
   it('beats from this loop for what is kept, tells what has begun, and rests when all is forgotten', async () => {

@@ -3,6 +3,7 @@ import { afterEach, beforeEach, expect, it, vi } from 'vitest'
 import { Events } from '#src/core/events.js'
 import { JobExecution } from '#src/runtime/job-execution.js'
 import { TimeLimits } from '#src/runtime/time-limits.js'
+import { notesOn } from './notes-on.js'
 
 const claim: Claim = {
   queue: 'q',
@@ -32,7 +33,7 @@ function subject(options: { timeLimit: number; slowAfter?: number }) {
   const givenUp: [string, Error][] = []
   const limits = new TimeLimits(events, ({ leased }, reason) => givenUp.push([leased[0]!.claim.id, reason]))
   const started = (id: string) => {
-    const execution = new JobExecution({ ...claim, id }, task, 1, {})
+    const execution = new JobExecution({ ...claim, id }, task, 1, {}, notesOn())
     limits.start(execution)
     return execution
   }

@@ -5,6 +5,7 @@ import { BatchExecution } from '#src/runtime/batch-execution.js'
 import { JobExecution } from '#src/runtime/job-execution.js'
 import type { Verdict } from '#src/runtime/verdict.js'
 import { exhaustionOf } from '#src/workers/exhaustion.js'
+import { notesOn } from '../runtime/notes-on.js'
 
 const claim = (id: string): Claim => ({
   queue: 'q',
@@ -72,7 +73,7 @@ it('is told nothing where the store took no last failure, or none is for want of
 it('is told of a job where its retries are over, not where it is unrecoverable', () => {
   const told: unknown[] = []
   const task = defineTask({ name: 't', onExhausted: ({ job, input, error }) => void told.push([job.id, input, error]) })
-  const execution = new JobExecution(claim('a'), task, 7, {})
+  const execution = new JobExecution(claim('a'), task, 7, {}, notesOn())
   const exhaustion = exhaustionOf(execution, [lastOf('x')], new Events())!
   exhaustion.answered('a', 'lost')
   exhaustion.answered('a', 'ok')

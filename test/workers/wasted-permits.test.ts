@@ -13,6 +13,7 @@ import { Solitude } from '#src/runtime/solitude.js'
 import { LimitedQueues } from '#src/workers/limited-queues.js'
 import { Slots } from '#src/workers/slots.js'
 import { Workbench } from '#src/workers/workbench.js'
+import { notesOn } from '../runtime/notes-on.js'
 
 const throttle = { limit: 100, window: 1_000 }
 
@@ -53,7 +54,9 @@ async function bench(given: { readonly slots?: number; readonly throttled?: bool
     pace: new Pace(1),
     limited: new LimitedQueues(stored),
     mono,
-    rules: { ...options, maxResultBytes: 1_000, maxDelayMs: 1_000_000, canHold: true },
+    rules: { ...options, maxResultBytes: 1_000, maxDelayMs: 1_000_000, canHold: true, resultDropped: () => {} },
+    notes: notesOn(store, events),
+    processes: undefined,
     maxBlockMs: 30_000,
   })
   onTestFinished(async () => {

@@ -12,6 +12,7 @@ import { Solitude } from '#src/runtime/solitude.js'
 import { LimitedQueues } from '#src/workers/limited-queues.js'
 import { Slots } from '#src/workers/slots.js'
 import { Workbench } from '#src/workers/workbench.js'
+import { notesOn } from '../runtime/notes-on.js'
 
 /** A workbench with one slot and two claims in hand: one runs until it is told to end, the other waits for the slot. */
 async function twoInHand() {
@@ -81,7 +82,9 @@ async function bench(task: AnyTask, ...groups: string[][]) {
     pace: new Pace(1),
     limited: new LimitedQueues([]),
     mono,
-    rules: { ...options, maxResultBytes: 1_000, maxDelayMs: 1_000_000, canHold: true },
+    rules: { ...options, maxResultBytes: 1_000, maxDelayMs: 1_000_000, canHold: true, resultDropped: () => {} },
+    notes: notesOn(store, events),
+    processes: undefined,
     maxBlockMs: 30_000,
   })
   onTestFinished(async () => {

@@ -1,0 +1,44 @@
+/** The child of an isolated job, put together from the mill that its process has loaded. */
+
+import type { Clock, Random } from '../core/clock.js'
+import { ConfigError } from '../core/errors.js'
+import type { Events } from '../core/events.js'
+import { inTime } from '../runtime/patience.js'
+import { type ChildParts, ProcessChild } from '../workers/process-child.js'
+import { type IsolatedFrom, withCommand } from './isolated-from.js'
+import type { CheckedOptions } from './mill-options.js'
+import type { WorkerLife } from './worker-life.js'
+
+export type IsolatedParts = Pick<ChildParts, 'assignment' | 'store' | 'guard' | 'tell' | 'finished'>
+
+/** What its `onWorkerStop` has. */
+const hookMs = 5_000
+
+/** Calls `onWorkerStart`, and rejects as that does. */
+export async function isolatedChild(
+  { registry, codec, middleware, formatError, maxPayloadBytes }: CheckedOptions,
+  life: WorkerLife,
+  tools: { readonly clock: Clock; readonly random: Random; readonly events: Events },
+  parts: IsolatedParts,
+  from: IsolatedFrom,
+): Promise<ProcessChild> {
+  if (codec.name !== from.codec) {
+    const message = `must be '${from.codec}', as that of the worker is; got '${codec.name}'. Export the mill itself from the module`
+    throw new ConfigError('the process of an isolated job', [{ path: 'codec', message }])
+  }
+  await life.begin()
+  const { traits } = parts.store
+  return new ProcessChild({
+    ...{ ...parts, ...tools, registry: withCommand(registry, from.command), middleware },
+    rules: {
+      ...{ codec, formatError },
+      maxResultBytes: Math.min(maxPayloadBytes, traits.maxPayloadBytes),
+      maxDelayMs: traits.maxDelayMs,
+      canHold: traits.throttled,
+    },
+    finished: async () => {
+      await inTime(hookMs, life.end(undefined))
+      return parts.finished()
+    },
+  })
+}

@@ -1,0 +1,92 @@
+/** Where isolated jobs come from: what a process that runs one is told, so that it finds the task and the store. */
+
+import { fileURLToPath } from 'node:url'
+import { ConfigError, type ConfigIssue, UnsupportedByStoreError } from '../core/errors.js'
+import { Registry } from '../core/registry.js'
+import type { AnyTask } from '../core/task.js'
+import type { StoreTraits } from '../stores/store.js'
+import { type CommandLine, commandTask } from '../workers/command-task.js'
+import type { StoreAccess, StoreDescriptor, StoreSource } from './store-source.js'
+
+export interface IsolatedFrom {
+  readonly descriptor: StoreDescriptor
+  readonly access: StoreAccess
+  /** The modules of the worker, in the order in which it loaded them; none: each task names its own. */
+  readonly modules: readonly string[]
+  /** The codec of the worker: the process must have the same. */
+  readonly codec: string
+  /** What is run for every job, in the place of tasks. */
+  readonly command: CommandLine | undefined
+}
+
+/** Throws where no process could be told. */
+export function isolatedFrom(
+  registry: Registry,
+  codec: string,
+  source: StoreSource,
+  modules: readonly string[],
+  command: CommandLine | undefined,
+): IsolatedFrom | undefined {
+  const tasks = [...registry.tasks.values()].filter(isIsolated)
+  if (tasks.length === 0 && command === undefined) return undefined
+  const issues = modules.length > 0 || command !== undefined ? [] : tasks.flatMap(lost)
+  if (issues.length > 0) throw new ConfigError('the worker', issues)
+  const { descriptor, access } = source
+  if (descriptor === undefined)
+    throw new ConfigError('the worker', [
+      { path: 'store', message: 'must be a descriptor, as other processes open it, where tasks are isolated' },
+    ])
+  return { descriptor, access, modules, codec, command }
+}
+
+/** Throws where the store cannot be opened by another process. */
+export function refuseUnshared(registry: Registry, traits: StoreTraits): void {
+  const isolated = [...registry.tasks.values()].find(isIsolated)
+  if (isolated === undefined || (traits.shared && traits.beatsFromThread)) return
+  throw new UnsupportedByStoreError(
+    traits.name,
+    `isolated tasks ('${isolated.name}')`,
+    "Leave `isolate` out, or use a store that processes share, such as 'sqlite:.millrace/jobs.db'.",
+  )
+}
+
+/** With a command that is run for every job no task is. */
+export function withCommand(registry: Registry, command: CommandLine | undefined): Registry {
+  if (command === undefined) return registry
+  return new Registry([], [...registry.queues.values()], commandTask(command, Object.keys(process.env)))
+}
+
+/** The files that a process loads to find the task. */
+export function filesFor(module: string | undefined, { modules }: IsolatedFrom): readonly string[] {
+  return modules.length > 0 || module === undefined ? modules : [fileURLToPath(module)]
+}
+
+function isIsolated(task: AnyTask): boolean {
+  return task.kind === 'plain' && task.isolation !== undefined
+}
+
+function lost(task: AnyTask): ConfigIssue[] {
+  if (task.kind !== 'plain' || task.isolation?.module !== undefined) return []
+  const message = 'must be `import.meta.url`, so that its processes find it; or start the worker by `millrace work`'
+  return [{ path: `tasks.${task.name}.module`, message }]
+}
+
+/** Known to every copy of the library in this process. */
+const mark = Symbol.for('millrace.isolated')
+
+/** This process runs one isolated job. */
+export function markIsolated(): void {
+  Object.assign(globalThis, { [mark]: true })
+}
+
+/** Throws in a process that runs an isolated job: a module that starts a worker when it is loaded would start one in each. */
+export function refuseIsolated(): void {
+  if (!(mark in globalThis)) return
+  throw new ConfigError('the worker', [
+    {
+      path: 'module',
+      message:
+        'must be started elsewhere: this process runs one isolated job. Move the task to a module that starts nothing when it is loaded',
+    },
+  ])
+}

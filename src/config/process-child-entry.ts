@@ -1,0 +1,116 @@
+/** The entry of a process that runs one isolated job: has its lease kept at once, then loads the task and runs it. */
+
+import { writeSync } from 'node:fs'
+import { inspect } from 'node:util'
+import { Worker as Thread } from 'node:worker_threads'
+import { messageOf } from '../core/shown.js'
+import { processIdentity } from '../runtime/identity.js'
+import { drainMark } from '../workers/capture.js'
+import type { Assignment, ChildWord, GuardWord, WorkerWord } from '../workers/child-word.js'
+import type { ProcessChild } from '../workers/process-child.js'
+import type { GuardSettings } from '../workers/process-guard.js'
+import { filesFor, type IsolatedFrom } from './isolated-from.js'
+import { loadIsolated } from './load-isolated.js'
+import { storeSource } from './store-source.js'
+
+const lastWordsMs = 500
+
+let child: ProcessChild | undefined
+/** 1 once the guard has read all that was printed. */
+const marked = new Int32Array(new SharedArrayBuffer(4))
+/** What the guard has said before it ran. */
+const words: GuardWord[] = []
+/** Why it is to stop, where that was said before it ran. */
+let stopped: string | undefined
+
+process.on('message', (word: WorkerWord) => {
+  if (word.word === 'run') void run(word)
+  else stop('the worker is stopping and its grace is over; the job is released.')
+})
+process.on('SIGTERM', () => stop('the process was told to end (SIGTERM); the job is released.'))
+process.on('uncaughtException', fail)
+process.on('unhandledRejection', fail)
+// The handler has ended the process: what it has printed is read first.
+process.on('exit', () => {
+  writeSync(1, drainMark)
+  Atomics.wait(marked, 0, 0, lastWordsMs)
+})
+// One that outlives its worker is not kept alive by the channel to it, and one that does not is ended by its guard.
+process.on('disconnect', () => {})
+
+async function run(assignment: Assignment): Promise<void> {
+  const from = assignment.from as IsolatedFrom
+  const guard = startGuard(assignment, from)
+  try {
+    const mill = await loadIsolated(assignment.claim.task, filesFor(assignment.module, from), from)
+    if (stopped !== undefined) return process.exit()
+    const store = await storeSource(from.descriptor, from.access).create()
+    child = await mill.isolated({ assignment, store, guard, tell, finished }, from)
+    for (const word of words.splice(0)) child.heed(word)
+    if (stopped !== undefined) child.stop(stopped)
+    await child.run()
+  } catch (error) {
+    print(error)
+    await tell({ word: 'unable', error: messageOf(error) })
+    await finished()
+  }
+}
+
+function startGuard(assignment: Assignment, { descriptor, access }: IsolatedFrom): Thread {
+  const { claim, leaseMs, timeLimitMs, supervisor, onSupervisorLoss } = assignment
+  const { queue, id, fence } = claim
+  const settings: GuardSettings = {
+    job: { queue, id, fence },
+    leaseMs,
+    timeLimitMs,
+    supervisor: onSupervisorLoss === 'exit' ? supervisor : undefined,
+    identity: processIdentity(),
+    marked,
+  }
+  const entry = new URL('./process-guard-entry.js', import.meta.url)
+  const guard = new Thread(entry, {
+    name: 'millrace-guard',
+    workerData: { settings, descriptor, access },
+    execArgv: [],
+  })
+  guard.on('message', (word: GuardWord) => {
+    if (child === undefined) words.push(word)
+    else child.heed(word)
+  })
+  // Without it nobody keeps the lease: better no process than one that nobody can stop.
+  guard.on('error', (error) => {
+    print(error)
+    process.kill(-process.pid, 'SIGKILL')
+  })
+  return guard
+}
+
+/** Into the log of the job. */
+function print(error: unknown): void {
+  process.stderr.write(`${inspect(error)}\n`)
+}
+
+function stop(message: string): void {
+  if (child !== undefined) child.stop(message)
+  else stopped ??= message
+}
+
+function fail(error: unknown): void {
+  print(error)
+  if (child === undefined) process.exit(1)
+  child.fail(error)
+}
+
+/** Resolves when the worker has it, or is no longer there. */
+function tell(word: ChildWord): Promise<void> {
+  return new Promise((resolve) => {
+    if (process.connected) process.send!(word, undefined, undefined, () => resolve())
+    else resolve()
+  })
+}
+
+/** Nothing that the job has started outlives it. */
+async function finished(): Promise<never> {
+  process.kill(-process.pid, 'SIGKILL')
+  return new Promise(() => {})
+}

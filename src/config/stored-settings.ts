@@ -1,0 +1,24 @@
+/** The settings of a queue as the store is told them. */
+
+import type { AnyOrderedTask } from '../core/ordered-task.js'
+import type { Queue } from '../core/queue.js'
+import type { QueueSettings } from '../stores/store.js'
+
+/** What the store must know of a queue. How its payloads merge is the task's to say: where none is known, it stays as stored. */
+export function settingsOf(queue: Queue, task: AnyOrderedTask | undefined): QueueSettings {
+  const { name, ordered, order, shards, exclusive, throttle, maxRunning, maxPending, maxCrashes, results, dead } = queue
+  return {
+    name,
+    kind: ordered ? 'ordered' : 'plain',
+    order,
+    maxCrashes,
+    shards,
+    dead,
+    ...(ordered ? { exclusive } : {}),
+    ...(task === undefined ? {} : { merge: task.merge }),
+    ...(throttle === undefined ? {} : { throttle }),
+    ...(maxRunning === undefined ? {} : { maxRunning }),
+    ...(maxPending === undefined ? {} : { maxPending }),
+    ...(results === 'none' || results.count === undefined ? {} : { resultsCount: results.count }),
+  }
+}

@@ -1,0 +1,85 @@
+/** The isolation of a task: that its jobs run in processes of their own, and what those are given. */
+
+import * as v from 'valibot'
+import { byteSizeForm, parseByteSize } from './byte-size.js'
+import type { ConfigIssue } from './errors.js'
+
+export interface IsolationOptions {
+  /** `'process'`: each job runs in a process of its own, which outlives its worker where it may. Default: in the worker. */
+  readonly isolate?: 'process'
+  /**
+   * Where the process finds the task: `import.meta.url` of the module that exports it. Needed where the worker is not started
+   * by `millrace work`, which knows its configuration.
+   */
+  readonly module?: string
+  /** Names of environment variables that the process is given, besides PATH, HOME, the locale, `NODE_*` and `MILLRACE_*`. Default: none. */
+  readonly env?: readonly string[]
+  /**
+   * Most memory of its JavaScript heap, such as `'512MB'`; one that takes more than twice as much and 192 MB in all is ended too.
+   * Default: Node's own limit.
+   */
+  readonly maxHeap?: number | string
+  /**
+   * What becomes of the process when its worker dies or stops: it goes on (`'detach'`), or ends and its job goes back
+   * (`'exit'`). Default `'detach'` where the time limit is `'none'` or at least 10 minutes, else `'exit'`.
+   */
+  readonly onSupervisorLoss?: 'detach' | 'exit'
+}
+
+/** The same with every default filled in. */
+export interface Isolation {
+  readonly module: string | undefined
+  readonly env: readonly string[]
+  readonly maxHeapBytes: number | undefined
+  readonly onSupervisorLoss: 'detach' | 'exit'
+}
+
+/** Work that takes as long is worth more than a restart of its worker. */
+const longMs = 600_000
+/** V8 does not start with less. */
+const leastHeapBytes = 16 * 1_048_576
+
+export const isolationOptions = {
+  isolate: v.optional(v.literal('process', "must be 'process'")),
+  module: v.optional(
+    v.pipe(
+      v.string(),
+      v.check((url) => URL.canParse(url) && new URL(url).protocol === 'file:', 'must be a file URL: `import.meta.url`'),
+    ),
+  ),
+  env: v.optional(
+    v.array(v.pipe(v.string(), v.regex(/^[A-Za-z_]\w*$/, 'must be the name of an environment variable'))),
+  ),
+  maxHeap: v.optional(
+    v.pipe(
+      v.custom<number | string>((value) => parseByteSize(value) !== undefined, `must be ${byteSizeForm}`),
+      v.transform((value) => parseByteSize(value)!),
+      v.minValue(leastHeapBytes, 'must be at least 16 MB'),
+    ),
+  ),
+  onSupervisorLoss: v.optional(v.picklist(['detach', 'exit'], "must be 'detach' or 'exit'")),
+}
+
+type Given = v.InferOutput<v.ObjectSchema<typeof isolationOptions, undefined>>
+
+/** Undefined where the jobs run in the worker. */
+export function isolationOf(options: Given, timeLimitMs: number): Isolation | undefined {
+  const { isolate, module, env = [], maxHeap, onSupervisorLoss } = options
+  if (isolate === undefined) return undefined
+  return {
+    module,
+    env,
+    maxHeapBytes: maxHeap,
+    onSupervisorLoss: onSupervisorLoss ?? (timeLimitMs >= longMs ? 'detach' : 'exit'),
+  }
+}
+
+/** What makes sense of an isolated task only. */
+export function isolationMistakes(options: Given, timeLimit: number): ConfigIssue[] {
+  if (options.isolate !== undefined) return []
+  const idle = (['module', 'env', 'maxHeap', 'onSupervisorLoss'] as const).filter((name) => options[name] !== undefined)
+  const issues = idle.map((path) => ({ path, message: "needs isolate: 'process'" }))
+  if (timeLimit !== Number.POSITIVE_INFINITY) return issues
+  const message = "must be a duration: only a process can be ended that never ends by itself. Add isolate: 'process'"
+  return [{ path: 'timeLimit', message: `${message}; got 'none'` }, ...issues]
+}

@@ -1,0 +1,171 @@
+/**
+ * Adoption: before its first claim a worker takes over the isolated jobs of dead workers whose processes still run on its
+ * machine. Each takes a slot until its process ends; the process settles the job itself, or is judged here.
+ */
+
+import type { Random } from '../core/clock.js'
+import { ProcessDiedError } from '../core/errors.js'
+import type { Events } from '../core/events.js'
+import type { Registry } from '../core/registry.js'
+import type { AnyTask } from '../core/task.js'
+import { identityIn, type ProcessIdentity } from '../runtime/identity.js'
+import { isDead, isNeighbour } from '../runtime/peer.js'
+import { type SettlementRules, settlementOf } from '../runtime/settlement.js'
+import type { Settler } from '../runtime/settler.js'
+import { verdictOnFailure } from '../runtime/verdict.js'
+import type { Records } from '../stores/job-records.js'
+import type { Claim } from '../stores/store.js'
+import type { HeldClaim, WorkerRegistry } from '../stores/worker-registry.js'
+import { report } from './report.js'
+import type { Slots } from './slots.js'
+
+export interface AdoptionParts {
+  readonly worker: string
+  readonly identity: ProcessIdentity
+  readonly queues: readonly string[]
+  readonly registry: Registry
+  readonly workers: WorkerRegistry
+  readonly records: Records
+  readonly slots: Slots
+  readonly settler: Settler
+  readonly rules: SettlementRules
+  readonly events: Events
+  readonly random: Random
+}
+
+/** How soon it is seen that an adopted process has ended. */
+const watchMs = 500
+const pageSize = 200
+
+/** A claim whose beats name the process that it runs in. */
+type ProcessClaim = HeldClaim & ProcessIdentity
+
+/** Whether the claim runs in a process of its own on this machine, which lives. */
+export function isAlive(claim: HeldClaim, here: ProcessIdentity): boolean {
+  const { host, boot, pidns, pid, ticks } = claim
+  if (host === undefined || boot === undefined || pidns === undefined) return false
+  if (pid === undefined || ticks === undefined) return false
+  return isNeighbour({ host, boot, pidns }, here) && !isDead({ pid, ticks })
+}
+
+export class Adoption {
+  readonly #parts: AdoptionParts
+  readonly #adopted = new Set<ProcessClaim>()
+  #timer: NodeJS.Timeout | undefined
+  #isStopped = false
+
+  constructor(parts: AdoptionParts) {
+    this.#parts = parts
+  }
+
+  /** The jobs that are watched. */
+  get jobs(): readonly HeldClaim[] {
+    return [...this.#adopted]
+  }
+
+  /** Adopts what it finds, as far as there are slots. Rejects as the store does. */
+  async start(): Promise<void> {
+    const { workers, worker, slots, identity } = this.#parts
+    for (const dead of await this.#deadWorkers()) {
+      for (const claim of await workers.held(dead)) {
+        if (slots.free <= 0 || this.#isStopped) return
+        if (!isAlive(claim, identity) || !this.#outlives(claim)) continue
+        if (await workers.adopt(claim, dead, worker)) this.#watch(claim as ProcessClaim)
+      }
+    }
+  }
+
+  /** Leaves them to themselves, and adopts no more. */
+  stop(): void {
+    this.#isStopped = true
+    clearInterval(this.#timer)
+  }
+
+  /** Of all that run isolated jobs of these queues, those of this machine whose process is dead. */
+  async #deadWorkers(): Promise<Set<string>> {
+    const { records, queues, identity } = this.#parts
+    const dead = new Set<string>()
+    for (const queue of queues) {
+      let cursor: string | undefined
+      do {
+        const query = {
+          state: 'running',
+          by: 'time',
+          limit: pageSize,
+          ...(cursor === undefined ? {} : { cursor }),
+        } as const
+        const page = await records.list(queue, query)
+        for (const { worker, host, boot, pidns, ticks } of page.jobs) {
+          if (worker === undefined || ticks === undefined || dead.has(worker)) continue
+          if (!isNeighbour({ host: host!, boot: boot ?? '', pidns: pidns ?? '' }, identity)) continue
+          const owner = identityIn(worker)
+          if (owner !== undefined && isDead(owner)) dead.add(worker)
+        }
+        cursor = page.cursor
+      } while (cursor !== undefined)
+    }
+    return dead
+  }
+
+  /** One that ends with its worker has been told so by now. */
+  #outlives({ task }: HeldClaim): boolean {
+    return this.#taskOf(task)?.isolation?.onSupervisorLoss === 'detach'
+  }
+
+  #watch(claim: ProcessClaim): void {
+    const { slots, worker, events } = this.#parts
+    slots.take()
+    this.#adopted.add(claim)
+    const { queue, id, task, pid } = claim
+    events.emit('job.adopted', { queue, id, task, worker, child: pid })
+    if (this.#isStopped) return
+    this.#timer ??= setInterval(() => this.#look(), watchMs)
+  }
+
+  #look(): void {
+    for (const claim of this.#adopted) {
+      if (!isDead(claim)) continue
+      this.#adopted.delete(claim)
+      this.#parts.slots.give()
+      void this.#judge(claim)
+    }
+    if (this.#adopted.size > 0) return
+    clearInterval(this.#timer)
+    this.#timer = undefined
+  }
+
+  /** It has settled its job, or has died with it; the store knows which. */
+  async #judge(held: ProcessClaim): Promise<void> {
+    const { records, registry, settler, rules, events, random } = this.#parts
+    const { queue, id, task, pid, fence } = held
+    try {
+      const job = await records.get(queue, id)
+      if (job?.state !== 'running' || job.worker !== this.#parts.worker) return
+      const claim = { ...job, fence } as Claim
+      const died = new ProcessDiedError(`the process of the job (${pid})`, {
+        code: null,
+        signal: null,
+        tail: lastLines(job.log),
+      })
+      const hookFailed = (hook: string, error: unknown) => events.emit('hook.failed', { hook, error })
+      const verdict = verdictOnFailure(this.#taskOf(task)!, died, job.attempt, random, hookFailed)
+      settler.settle(settlementOf(claim, verdict, registry.queue(queue).results, rules), (answer) => {
+        if (answer === 'ok') report(events, claim, verdict, answer, 0)
+      })
+    } catch (error) {
+      // Its lease ends, and the job is run again.
+      events.emit('store.failed', { call: 'records.get', error, retryMs: undefined })
+    }
+  }
+
+  #taskOf(name: string): Extract<AnyTask, { kind: 'plain' }> | undefined {
+    const task = this.#parts.registry.find(name)
+    return task?.kind === 'plain' ? task : undefined
+  }
+}
+
+const longestTail = 4_096
+
+function lastLines(log: string | undefined): string {
+  return (log ?? '').slice(-longestTail).trimEnd()
+}

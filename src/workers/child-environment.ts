@@ -1,0 +1,36 @@
+/** The environment of a process that runs an isolated job: what it needs to find its task and its store, and what its task names. Pure. */
+
+const passed = /^(PATH|HOME|USER|LOGNAME|SHELL|LANG|LC_\w+|TZ|TMPDIR|NODE_\w+|MILLRACE_\w+)$/
+
+/** Those of the variables that are passed on, besides the `named` ones. */
+export function childEnvironment(
+  env: Readonly<Record<string, string | undefined>>,
+  named: readonly string[],
+): Record<string, string> {
+  const names = new Set(named)
+  return Object.fromEntries(
+    Object.entries(env).filter((entry): entry is [string, string] => {
+      const [name, value] = entry
+      return value !== undefined && (passed.test(name) || names.has(name))
+    }),
+  )
+}
+
+/** Flags with a value of their own behind them, that is not joined to them. */
+const spaced = new Set(['-e', '--eval', '-p', '--print', '-pe', '--input-type', '--inspect-port'])
+const dropped = /^--(inspect|cpu-prof|heap-prof|prof|max-old-space-size|max_old_space_size|test|watch)\b/
+
+/**
+ * The flags of Node with which the process is started: those that tell how modules are loaded are passed on, those that
+ * would debug, measure or evaluate are not.
+ */
+export function childFlags(flags: readonly string[], maxHeapBytes: number | undefined): string[] {
+  const kept: string[] = []
+  for (let i = 0; i < flags.length; i += 1) {
+    const flag = flags[i]!
+    if (spaced.has(flag)) i += 1
+    else if (!dropped.test(flag)) kept.push(flag)
+  }
+  if (maxHeapBytes !== undefined) kept.push(`--max-old-space-size=${Math.floor(maxHeapBytes / 1_048_576)}`)
+  return kept
+}

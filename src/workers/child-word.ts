@@ -1,0 +1,69 @@
+/** The words between a worker and the process that runs an isolated job, over the channel with which it was started. */
+
+import type { Queue } from '../core/queue.js'
+import type { Claim } from '../stores/store.js'
+
+/** What the process is to do; the first word that it hears. */
+export interface Assignment {
+  readonly word: 'run'
+  readonly claim: Claim
+  readonly leaseMs: number
+  /** How long a result is kept. */
+  readonly results: Queue['results']
+  readonly worker: string
+  /** Its process. */
+  readonly supervisor: number
+  readonly onSupervisorLoss: 'detach' | 'exit'
+  /** In ms; Infinity: none. */
+  readonly timeLimitMs: number
+  /** Where the task says it is found. */
+  readonly module: string | undefined
+  /** Whatever else the entry of the process needs to find the task and the store. */
+  readonly from: unknown
+}
+
+/** `stop`: the worker stops and its grace is over; the job goes back. */
+export type WorkerWord = Assignment | { readonly word: 'stop' }
+
+/** How a verdict of the process reads to its worker, which tells of it as of its own. */
+export interface ChildVerdict {
+  readonly kind: 'complete' | 'retry' | 'release' | 'bury' | 'cancel'
+  readonly answer: 'ok' | 'lost' | 'gone'
+  readonly runMs: number
+  readonly delayMs?: number
+  readonly last?: boolean
+  readonly reason?: string
+  readonly error?: string
+}
+
+export type ChildWord =
+  /** The process keeps the lease itself from now on. */
+  | { readonly word: 'keeping' }
+  /** The handler has been called. */
+  | { readonly word: 'started' }
+  /** The process cannot run the job: its module does not load, or knows no such task. */
+  | { readonly word: 'unable'; readonly error: string }
+  | { readonly word: 'settled'; readonly verdict: ChildVerdict }
+
+export function isChildWord(message: unknown): message is ChildWord {
+  return typeof message === 'object' && message !== null && 'word' in message
+}
+
+/** What the thread of the process sends to its main thread. */
+export type GuardWord =
+  | { readonly word: 'keeping' }
+  | { readonly word: 'cancelled' }
+  | { readonly word: 'lost' }
+  /** The worker is gone, and the process is to end with it. */
+  | { readonly word: 'orphaned' }
+  | { readonly word: 'failed'; readonly message: string }
+  /** All that was printed before it was asked has been sent. */
+  | { readonly word: 'drained' }
+
+/** What the main thread sends to it. */
+export type MainWord =
+  | { readonly word: 'begun' }
+  | { readonly word: 'progress'; readonly fraction: number; readonly note?: string }
+  | { readonly word: 'drain' }
+  /** The job is settled: nothing is kept any longer. */
+  | { readonly word: 'settled' }

@@ -1,0 +1,141 @@
+/** The equipment of a worker: all that it works with, put together on a connection. */
+
+import type { Clock, Random } from '../core/clock.js'
+import type { Codec } from '../core/codec.js'
+import type { FormatError } from '../core/error-text.js'
+import type { Events } from '../core/events.js'
+import type { Middleware } from '../core/middleware.js'
+import type { Registry } from '../core/registry.js'
+import { messageOf } from '../core/shown.js'
+import { refOf } from '../runtime/execution.js'
+import { Executor } from '../runtime/executor.js'
+import type { ProcessIdentity } from '../runtime/identity.js'
+import { JobNotes } from '../runtime/job-notes.js'
+import type { LeaseKeeper } from '../runtime/lease-keeper.js'
+import { Pace } from '../runtime/pace.js'
+import { Service } from '../runtime/service.js'
+import type { SettlementRules } from '../runtime/settlement.js'
+import { Settler } from '../runtime/settler.js'
+import { processSolitude } from '../runtime/solitude.js'
+import type { Waiter } from '../runtime/waiter.js'
+import type { Store, StoredQueue } from '../stores/store.js'
+import { Adoption } from './adoption.js'
+import { Census } from './census.js'
+import { Draw } from './draw.js'
+import { Intake } from './intake.js'
+import { LimitedQueues } from './limited-queues.js'
+import { Presence, registryBeatMs } from './presence.js'
+import { ProcessListener, type ProcessSource } from './process-listener.js'
+import { Shards } from './shards.js'
+import type { Slots } from './slots.js'
+import { Workbench } from './workbench.js'
+import type { WorkerSettings } from './worker-settings.js'
+
+/** What the workers of one mill share. */
+export interface Connection {
+  readonly store: Store
+  /** The queues of the mill as the store has them, in the order in which they are declared. */
+  readonly stored: readonly StoredQueue[]
+  readonly keeper: LeaseKeeper
+  readonly waiter: Waiter
+}
+
+export interface WorkerParts {
+  readonly connect: () => Promise<Connection>
+  readonly registry: Registry
+  readonly codec: Codec
+  readonly clock: Clock
+  readonly random: Random
+  readonly events: Events
+  readonly middleware: readonly Middleware[]
+  readonly formatError: FormatError
+  readonly maxPayloadBytes: number
+  /** A store that is away when the worker starts is waited for: it may be back soon, as a file that cannot be opened will not. */
+  readonly waitsForStore: boolean
+  /** Called before the first claim; a worker whose hook rejects does not start. */
+  readonly onStart: () => Promise<void>
+  /** Called when it has ended, however it did. */
+  readonly onEnd: (error: unknown) => Promise<void>
+  /** What the processes of isolated jobs are started with; undefined where there are none. */
+  readonly processes: ProcessSource | undefined
+}
+
+/** The worker itself, as what it works with sees it. */
+export interface Self {
+  readonly id: string
+  readonly identity: ProcessIdentity
+  readonly slots: Slots
+  /** Hears when the store took a beat of its presence, on the monotonic clock. */
+  readonly beaten: (at: number) => void
+}
+
+export interface Equipment extends Connection {
+  readonly settler: Settler
+  readonly workbench: Workbench
+  readonly intake: Intake
+  readonly presence: Service
+  /** Keeps up with the shards of ordered queues. */
+  readonly sharing: Service | undefined
+  readonly census: Census | undefined
+  readonly adoption: Adoption | undefined
+}
+
+/** Beyond the time for which a process that is blocked may hold claims, and more than two beats missed besides. */
+const registryMarginMs = 15_000
+/** How often it is looked how many shards there are, and who else serves them. */
+const sharingMs = 10_000
+
+/** Nothing of it has begun. */
+export function equip(connection: Connection, parts: WorkerParts, settings: WorkerSettings, self: Self): Equipment {
+  const { store, stored, keeper, waiter } = connection
+  const { registry, codec, clock, random, events, formatError, maxPayloadBytes, processes } = parts
+  const { queues, selector, shardsOf, concurrency, maxBlockMs } = settings
+  const { id: worker, identity, slots } = self
+  const { traits, workers, records } = store
+  const names = queues.map(({ name }) => name)
+  const pace = new Pace(concurrency)
+  const settler = new Settler(store, events, random)
+  const limited = new LimitedQueues(stored)
+  const mono = () => clock.mono()
+  const shared = { worker, registry, slots, settler, pace, limited, events, mono, random }
+  const maxPayload = Math.min(maxPayloadBytes, traits.maxPayloadBytes)
+  const rules: SettlementRules = {
+    ...{ codec, formatError, maxResultBytes: maxPayload, maxDelayMs: traits.maxDelayMs, canHold: traits.throttled },
+    resultDropped: (claim, error) => events.emit('result.dropped', { ...refOf(claim), error: messageOf(error) }),
+  }
+  const workbench = new Workbench({
+    ...{ ...shared, keeper, solitude: processSolitude, rules, maxBlockMs },
+    notes: new JobNotes({ store, codec, maxCheckpointBytes: maxPayload, events, random }),
+    executor: (bench) => new Executor({ ...parts, worker, bench }),
+    processes: processes && ((bench) => new ProcessListener({ ...shared, source: processes, bench })),
+  })
+  const shards = new Shards({ ...shared, queues, store, stored, shardsOf })
+  const intake = new Intake({
+    ...{ ...shared, store, queues, shards, workbench, waiter, solitude: processSolitude },
+    needsHeads: selector.needsHeads ?? false,
+    draw: new Draw({ ...shared, selector, queues, placesOf: (queue) => shards.placesOf(queue) }),
+    // One with an abandoned handler is about to be replaced, where somebody does that.
+    mayBeAlone: () => !(settings.isSupervised && slots.retired > 0),
+    mayTake: () => (settings.maxJobs ?? Number.POSITIVE_INFINITY) - workbench.taken,
+  })
+  const presence = new Presence({
+    ...{ store, mono, beaten: self.beaten },
+    worker: { id: worker, ...identity, queues: names, concurrency, startedAt: clock.now() },
+    running: () => slots.used,
+    // The census finds only whom the registry knows: it must not forget who may still hold something.
+    ttlMs: maxBlockMs + Math.max(...queues.map(({ leaseMs }) => leaseMs)) + registryMarginMs,
+  })
+  const failed = (call: string, retryMs: number) => (error: unknown) =>
+    events.emit('store.failed', { call, error, retryMs })
+  const found = (queues: readonly string[]) => intake.look(queues)
+  return {
+    ...{ ...connection, settler, workbench, intake },
+    presence: new Service(registryBeatMs, () => presence.beat(), failed('workers.beat', registryBeatMs)),
+    sharing: shards.areServed
+      ? new Service(sharingMs, () => shards.refresh(), failed('workers.list', sharingMs))
+      : undefined,
+    census: workers && new Census({ ...shared, workers, isRemote: traits.remote, identity, found }),
+    adoption:
+      processes && workers && records && new Adoption({ ...shared, identity, queues: names, workers, records, rules }),
+  }
+}

@@ -1,0 +1,136 @@
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { defineTask, millrace } from 'millrace'
+import { describe, expect, it, onTestFinished } from 'vitest'
+import { poll } from '#src/testing/poll.js'
+import { CommandProcess } from '../cli/command-process.js'
+import { project } from '../cli/project.js'
+import { deadAfter, livingIn } from './long-project.js'
+
+const config = `
+import { millrace } from 'millrace'
+export default millrace({ store: process.env['MILLRACE_STORE']!, queues: { video: { lease: '3s' } } })
+`
+const render = defineTask({ name: 'render', queue: 'video' })
+
+function scene() {
+  const folder = project({ 'millrace.config.ts': config, 'package.json': '{"type":"module"}' })
+  const store = `sqlite:${join(folder, 'jobs.db')}`
+  const mill = millrace({ store, queues: { video: { lease: '3s' } }, tasks: [render] })
+  onTestFinished(() => mill.close())
+  return {
+    folder,
+    mill,
+    exec: (flags: string[], ...command: string[]) =>
+      new CommandProcess(['exec', 'video', '--json', ...flags, '--', ...command], {
+        cwd: folder,
+        env: { MILLRACE_STORE: store },
+      }),
+    record: (id: string) => mill.queue('video').jobs.get(id),
+  }
+}
+
+describe('exec', { timeout: 60_000 }, () => {
+  it('gives a pipeline the input, and the job what the pipeline prints', async () => {
+    const { exec, mill } = scene()
+    exec(
+      [],
+      'sh',
+      '-c',
+      'tr a-z A-Z | sed "s/$/ by $MILLRACE_QUEUE $MILLRACE_TASK $MILLRACE_JOB_ID $MILLRACE_ATTEMPT/"',
+    )
+    const job = await mill.enqueue(render, { name: 'ada' }, { id: 'one' })
+
+    expect(await job.result({ timeout: '20s' })).toBe('{"NAME":"ADA"} by video render one 1\n')
+  })
+
+  it('runs so many at once, whatever tasks the jobs name', async () => {
+    const { folder, exec, mill } = scene()
+    exec(['--concurrency', '3'], 'sh', '-c', `echo x >> begun; while [ ! -e go ]; do sleep 0.05; done`)
+    const names = ['a', 'b', 'c', 'd']
+    const jobs = await Promise.all(names.map((name) => mill.enqueue(defineTask({ name, queue: 'video' }), null)))
+    const begun = () => readFileSync(join(folder, 'begun'), 'utf8').length / 2
+    await poll(async () => (begun() === 3 ? true : undefined), { what: 'three have begun', withinMs: 20_000 })
+    expect((await mill.depths(['video']))[0]).toMatchObject({ running: 3, ready: 1 })
+    writeFileSync(join(folder, 'go'), '')
+
+    for (const job of jobs) expect(await job.result({ timeout: '20s' })).toBe('')
+  })
+
+  it('fails the job where the command fails, for good unless it is to be tried again', async () => {
+    const { exec, mill, record } = scene()
+    exec(['--retries', '0'], 'sh', '-c', 'echo out; echo "no such film" >&2; exit 7')
+    const job = await mill.enqueue(render, null)
+
+    await expect(job.result({ timeout: '20s' })).rejects.toThrow(
+      /is dead \(no-retries\): ProcessDiedError: 'sh' exited with code 7\..*\nno such film/,
+    )
+    expect((await record(job.id))?.log?.split('\n').sort()).toEqual(['', 'no such film', 'out'])
+  })
+
+  it('fails the job where there is no such command, and says so', async () => {
+    const { exec, mill } = scene()
+    exec([], 'no-such-command')
+    const job = await mill.enqueue(render, null)
+    await expect(job.result({ timeout: '20s' })).rejects.toThrow(/spawn no-such-command ENOENT/)
+  })
+
+  it('keeps the last 64 KiB of 10 MB of output, in the result and in the log', async () => {
+    const { exec, mill, record } = scene()
+    exec([], 'sh', '-c', 'head -c 10000000 /dev/zero | tr "\\0" x; printf "½end"')
+    const job = await mill.enqueue(render, null)
+    const result = (await job.result({ timeout: '30s' })) as string
+
+    expect([Buffer.byteLength(result), result.endsWith('x½end')]).toEqual([65_536, true])
+    const log = (await record(job.id))!.log!
+    expect([Buffer.byteLength(log), log.endsWith('x½end')]).toEqual([65_536, true])
+  })
+
+  it('hands over 200 KB of input, and a command need not read it', async () => {
+    const { exec, mill } = scene()
+    exec(['--concurrency', '2'], 'sh', '-c', 'test "$MILLRACE_JOB_ID" = deaf || wc -c')
+    const film = 'ä'.repeat(100_000)
+    const read = await mill.enqueue(render, film)
+    const unread = await mill.enqueue(render, film, { id: 'deaf' })
+
+    expect(Number(await read.result({ timeout: '20s' }))).toBe(200_003)
+    expect(await unread.result({ timeout: '20s' })).toBe('')
+  })
+
+  it('ends a command that ignores SIGTERM, and all that it has started, soon after a cancel', async () => {
+    const { exec, mill, record } = scene()
+    exec([], 'sh', '-c', "trap '' TERM; sleep 600 & sleep 600")
+    const job = await mill.enqueue(render, null)
+    const pid = await poll(async () => (await record(job.id))?.pid, { what: 'it runs', withinMs: 20_000 })
+    await poll(async () => (livingIn(pid).length >= 4 ? true : undefined), { what: 'all run', withinMs: 20_000 })
+    await job.cancel()
+
+    expect(await deadAfter(pid, 10_000)).toBeLessThan(1_000 + 5_000 + 1_000)
+    expect(await job.status()).toBe('cancelled')
+  })
+
+  it('ends a command whose time is over', async () => {
+    const { exec, mill } = scene()
+    exec(['--time-limit', '500ms'], 'sleep', '600')
+    const job = await mill.enqueue(render, null)
+    await expect(job.result({ timeout: '20s' })).rejects.toThrow(/ran longer than its time limit of 500 ms/)
+  })
+
+  it('leaves a command running when it is stopped, or killed, and the next takes it over', async () => {
+    const { folder, exec, mill, record } = scene()
+    const command = ['sh', '-c', 'while [ ! -e go ]; do sleep 0.05; done; echo $MILLRACE_ATTEMPT'] as const
+    const first = exec([], ...command)
+    const job = await mill.enqueue(render, null)
+    const pid = await poll(async () => (await record(job.id))?.pid, { what: 'it runs', withinMs: 20_000 })
+    first.kill('SIGTERM')
+    expect((await first.end()).code).toBe(0)
+    const second = exec([], ...command)
+    expect(await second.events('job.adopted')).toMatchObject([{ id: job.id, child: pid }])
+    second.kill('SIGKILL')
+    await second.end()
+    await exec([], ...command).events('job.adopted')
+    writeFileSync(join(folder, 'go'), '')
+
+    expect(await job.result({ timeout: '20s' })).toBe('1\n')
+  })
+})

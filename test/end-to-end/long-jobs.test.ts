@@ -1,0 +1,165 @@
+import { writeFileSync } from 'node:fs'
+import { describe, expect, it } from 'vitest'
+import { poll } from '#src/testing/poll.js'
+import type { CommandProcess } from '../cli/command-process.js'
+import { begins, brief, deadAfter, deaf, die, type LongProject, livingIn, longProject, wait } from './long-project.js'
+
+const longest = { timeout: 60_000 }
+
+function record({ mill }: LongProject, id: string) {
+  return mill.queue('long').jobs.get(id)
+}
+
+/** The process of the first job that begins. */
+async function firstOf(of: LongProject): Promise<number> {
+  return (await begins(of))[0]!.pid
+}
+
+/** Its supervisor starts another at once. */
+async function killWorker(command: CommandProcess): Promise<void> {
+  const [{ pid }] = (await command.events('worker.started')) as [{ pid: number }]
+  process.kill(pid, 'SIGKILL')
+}
+
+/** The record as soon as it is like that. */
+function recordThat(
+  of: LongProject,
+  id: string,
+  is: (job: NonNullable<Awaited<ReturnType<typeof record>>>) => boolean,
+) {
+  const look = async () => {
+    const job = await record(of, id)
+    return job !== undefined && is(job) ? job : undefined
+  }
+  return poll(look, { what: `job ${id} is like that`, withinMs: 20_000 })
+}
+
+describe('an isolated job', longest, () => {
+  it('shows where it runs, how far it is, what it has kept and what it prints, while it runs and after', async () => {
+    const of = await longProject()
+    const worker = of.worker()
+    const job = await of.mill.enqueue(wait, of.file('go'))
+    const pid = await firstOf(of)
+
+    const running = await recordThat(of, job.id, ({ progress, log }) => progress !== undefined && log !== undefined)
+    expect(running).toMatchObject({
+      ...{ state: 'running', attempt: 1, pid, progress: { fraction: 0.5, note: 'half way' } },
+      ...{ checkpoint: { begun: true, before: null }, log: `waits for ${of.file('go')}\n` },
+    })
+    expect(running.startedAt).toBeInstanceOf(Date)
+    expect(pid).not.toBe(worker.pid)
+    writeFileSync(of.file('go'), '')
+    expect(await job.result({ timeout: '20s' })).toEqual({ pid })
+    expect(await record(of, job.id)).toMatchObject({ state: 'completed', log: `waits for ${of.file('go')}\n` })
+    expect((await record(of, job.id))?.checkpoint).toBeUndefined()
+    await deadAfter(pid, 2_000)
+  })
+
+  it.each([
+    ['timer', /Error: in a timer/],
+    ['exit', /exited with code 0\..*dies by exit/s],
+    ['SIGKILL', /was killed by SIGKILL.*dies by SIGKILL/s],
+    ['SIGSEGV', /was killed by SIGSEGV.*dies by SIGSEGV/s],
+    ['memory', /ran out of memory \(oom\).*dies by memory/s],
+  ])('whose process dies by %s fails with its reason, is tried again, and then is dead', async (how, reason) => {
+    const of = await longProject()
+    of.worker()
+    const job = await of.mill.enqueue(die, how)
+
+    await expect(job.result({ timeout: '30s' })).rejects.toThrow(/is dead \(max-retries\)/)
+    const dead = await of.mill.queue('long').jobs.get(job.id)
+    expect(dead).toMatchObject({ state: 'dead', attempt: 3, crashes: 0, reason: 'max-retries' })
+    expect(dead?.error).toMatch(reason)
+    expect(dead?.log?.match(/dies by/g)).toHaveLength(2)
+  })
+
+  it.each([
+    ['waits', false],
+    ['blocks its event loop', true],
+  ])(
+    'that traps SIGTERM, has children of its own and %s is dead with all of them soon after a cancel',
+    async (_, blocks) => {
+      const of = await longProject()
+      of.worker()
+      const job = await of.mill.enqueue(deaf, blocks)
+      const pid = await firstOf(of)
+      expect(livingIn(pid).length).toBeGreaterThanOrEqual(3)
+      await recordThat(of, job.id, (it) => it.startedAt !== undefined)
+      await job.cancel()
+
+      // A third of the lease until it hears of it, and its grace of 5 s.
+      expect(await deadAfter(pid, 10_000)).toBeLessThan(1_000 + 5_000 + 1_000)
+      expect(await job.status()).toBe('cancelled')
+    },
+  )
+})
+
+describe('an isolated job whose worker is killed', longest, () => {
+  it('goes on, is adopted by the next worker before that claims anything, and is run once', async () => {
+    const of = await longProject()
+    const first = of.worker('--concurrency', '2')
+    const jobs = [await of.mill.enqueue(wait, of.file('one')), await of.mill.enqueue(wait, of.file('two'))]
+    const third = await of.mill.enqueue(wait, of.file('one'))
+    const begun = await begins(of, 2)
+    await killWorker(first)
+    const adopted = await first.events('job.adopted', 2)
+    expect(adopted.map(({ id }) => id).sort()).toEqual(jobs.map(({ id }) => id).sort())
+
+    await first.events('worker.started', 2)
+    expect(of.begun()).toHaveLength(2)
+    expect((await of.mill.depths(['long']))[0]).toMatchObject({ running: 2, ready: 1, crashed: 0 })
+    writeFileSync(of.file('one'), '')
+    writeFileSync(of.file('two'), '')
+    const results = await Promise.all([...jobs, third].map((job) => job.result({ timeout: '20s' })))
+    expect(
+      of
+        .begun()
+        .map(({ id }) => id)
+        .sort(),
+    ).toEqual([...jobs, third].map(({ id }) => id).sort())
+    expect(results.slice(0, 2)).toEqual(jobs.map(({ id }) => ({ pid: begun.find((one) => one.id === id)!.pid })))
+  })
+
+  it('ends within a second where it is not to outlive it, and is run again, uncounted', async () => {
+    const of = await longProject()
+    const first = of.worker()
+    const job = await of.mill.enqueue(brief, of.file('go'))
+    const pid = await firstOf(of)
+    await recordThat(of, job.id, (it) => it.pid === pid)
+    await killWorker(first)
+
+    expect(await deadAfter(pid, 5_000)).toBeLessThan(1_500)
+    await begins(of, 2)
+    writeFileSync(of.file('go'), '')
+    expect(await job.result({ timeout: '20s' })).toBe('done')
+    expect(await record(of, job.id)).toMatchObject({ attempt: 1 })
+  })
+})
+
+describe('an isolated job whose worker is told to stop', longest, () => {
+  it('goes on where it may outlive it, and the worker does not wait', async () => {
+    const of = await longProject()
+    const worker = of.worker()
+    const job = await of.mill.enqueue(wait, of.file('go'))
+    const pid = await firstOf(of)
+    await recordThat(of, job.id, (it) => it.pid === pid)
+    worker.kill('SIGTERM')
+
+    expect((await worker.end()).code).toBe(0)
+    expect(livingIn(pid)).toContain(pid)
+    writeFileSync(of.file('go'), '')
+    expect(await job.result({ timeout: '20s' })).toEqual({ pid })
+  })
+
+  it('has its grace where it may not, and goes back uncounted after that', async () => {
+    const of = await longProject()
+    const worker = of.worker('--grace', '500ms')
+    const job = await of.mill.enqueue(brief, of.file('go'))
+    const pid = await firstOf(of)
+    worker.kill('SIGTERM')
+
+    expect((await worker.end()).code).toBe(0)
+    await deadAfter(pid, 2_000)
+    expect(await record(of, job.id)).toMatchObject({ state: 'ready', attempt: 1, crashes: 0 })
+  })
+})

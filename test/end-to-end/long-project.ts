@@ -1,0 +1,162 @@
+/** A project with isolated tasks: its configuration, and the words by which tests follow its processes. */
+
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { defineTask, millrace } from 'millrace'
+import { onTestFinished } from 'vitest'
+import { poll } from '#src/testing/poll.js'
+import { CommandProcess } from '../cli/command-process.js'
+import { project } from '../cli/project.js'
+
+const tasksFile = `
+import { spawn } from 'node:child_process'
+import { appendFileSync, existsSync } from 'node:fs'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { defineTask } from 'millrace'
+
+const once = async (file: string) => {
+  while (!existsSync(file)) await sleep(20)
+}
+const begun = (id: string) => appendFileSync('begun.txt', id + ' ' + process.pid + '\\n')
+
+/** Runs until the file is there, whatever becomes of its worker. */
+export const wait = defineTask({
+  name: 'wait',
+  queue: 'long',
+  isolate: 'process',
+  timeLimit: '1h',
+  run: async (file: string, ctx) => {
+    begun(ctx.job.id)
+    console.log('waits for', file)
+    await ctx.checkpoint({ begun: true, before: ctx.lastCheckpoint ?? null })
+    ctx.progress(0.5, 'half way')
+    await once(file)
+    return { pid: process.pid }
+  },
+})
+/** The same, and ends with its worker. */
+export const brief = defineTask({
+  name: 'brief',
+  queue: 'long',
+  isolate: 'process',
+  run: async (file: string, ctx) => {
+    begun(ctx.job.id)
+    await once(file)
+    return 'done'
+  },
+})
+export const die = defineTask({
+  name: 'die',
+  queue: 'long',
+  isolate: 'process',
+  maxHeap: '48MB',
+  retry: { max: 1, backoff: () => 0 },
+  run: async (how: string) => {
+    console.error('dies by ' + how)
+    if (how === 'timer') setTimeout(() => { throw new Error('in a timer') }, 10)
+    if (how === 'exit') process.exit(0)
+    if (how.startsWith('SIG')) process.kill(process.pid, how)
+    const hoard: unknown[] = []
+    while (how === 'memory') hoard.push(new Array(10_000).fill({}))
+    await sleep(60_000)
+  },
+})
+/** Heeds nothing, and neither do the processes that it starts. */
+export const deaf = defineTask({
+  name: 'deaf',
+  queue: 'long',
+  isolate: 'process',
+  timeLimit: '1h',
+  run: async (blocks: boolean, ctx) => {
+    process.on('SIGTERM', () => {})
+    spawn('/bin/sh', ['-c', "trap '' TERM; sleep 600 & sleep 600"], { stdio: 'ignore' })
+    await sleep(200)
+    begun(ctx.job.id)
+    while (blocks) {}
+    for (;;) await sleep(1_000)
+  },
+})
+`
+
+const configFile = `
+import { millrace } from 'millrace'
+import { brief, deaf, die, wait } from './tasks.js'
+
+export default millrace({
+  store: process.env['MILLRACE_STORE'] ?? 'sqlite:jobs.db',
+  queues: { long: { lease: '3s' } },
+  tasks: [wait, brief, die, deaf],
+})
+`
+
+/** As their producers know them. */
+export const wait = defineTask({ name: 'wait', queue: 'long' })
+export const brief = defineTask({ name: 'brief', queue: 'long' })
+export const die = defineTask({ name: 'die', queue: 'long' })
+export const deaf = defineTask({ name: 'deaf', queue: 'long' })
+
+export type LongProject = Awaited<ReturnType<typeof longProject>>
+
+/** A folder with the project, and a mill on its store that only enqueues and looks. */
+export async function longProject(store?: string) {
+  const folder = project({
+    'tasks.ts': tasksFile,
+    'millrace.config.ts': configFile,
+    'package.json': '{"type":"module"}',
+  })
+  const descriptor = store ?? `sqlite:${join(folder, 'jobs.db')}`
+  const tasks = [wait, brief, die, deaf]
+  const mill = millrace({ store: descriptor, queues: { long: { lease: '3s' } }, tasks })
+  onTestFinished(() => mill.close())
+  const env = { MILLRACE_STORE: descriptor }
+  return {
+    folder,
+    env,
+    mill,
+    file: (name: string) => join(folder, name),
+    worker: (...args: string[]) => new CommandProcess(['work', '--json', ...args], { cwd: folder, env }),
+    run: (args: string[]) => new CommandProcess(args, { cwd: folder, env }).end(),
+    /** `id pid` of each handler that has begun. */
+    begun: () => begunIn(folder),
+  }
+}
+
+function begunIn(folder: string): { id: string; pid: number }[] {
+  if (!readdirSync(folder).includes('begun.txt')) return []
+  const lines = readFileSync(join(folder, 'begun.txt'), 'utf8').trimEnd().split('\n')
+  return lines.map((line) => line.split(' ')).map(([id, pid]) => ({ id: id!, pid: Number(pid) }))
+}
+
+/** As soon as so many handlers have begun. */
+export function begins(of: LongProject, count = 1): Promise<{ id: string; pid: number }[]> {
+  return poll(async () => (of.begun().length >= count ? of.begun() : undefined), {
+    what: `${count} handlers have begun`,
+    withinMs: 20_000,
+  })
+}
+
+/** The processes of a group that live, by their numbers. */
+export function livingIn(group: number): number[] {
+  return readdirSync('/proc')
+    .filter((name) => /^\d+$/.test(name))
+    .filter((pid) => {
+      try {
+        const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
+        const [state, , pgrp] = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
+        return Number(pgrp) === group && state !== 'Z' && state !== 'X'
+      } catch {
+        return false
+      }
+    })
+    .map(Number)
+}
+
+/** Ms until the group is dead. */
+export async function deadAfter(group: number, withinMs: number): Promise<number> {
+  const startedAt = performance.now()
+  await poll(async () => (livingIn(group).length === 0 ? true : undefined), {
+    what: `group ${group} is dead`,
+    withinMs,
+  })
+  return performance.now() - startedAt
+}

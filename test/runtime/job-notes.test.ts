@@ -1,0 +1,151 @@
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import {
+  CodecError,
+  JobCancelledError,
+  LeaseLostError,
+  PayloadTooLargeError,
+  StoreUnavailableError,
+} from '#src/core/errors.js'
+import { Events } from '#src/core/events.js'
+import { defineTask } from '#src/core/task.js'
+import { JobExecution } from '#src/runtime/job-execution.js'
+import { memoryTraits } from '#src/stores/memory/memory-store.js'
+import type { Claim, ExtendAnswer, ExtendItem } from '#src/stores/store.js'
+import { notesOn } from './notes-on.js'
+
+const claim: Claim = {
+  ...{
+    queue: 'q',
+    id: 'a',
+    task: 't',
+    payload: '1',
+    priority: 0,
+    attempt: 1,
+    crashes: 0,
+    fence: 7,
+    createdAt: 0,
+    runAt: 0,
+  },
+}
+
+beforeEach(() => {
+  vi.useFakeTimers()
+})
+afterEach(() => {
+  vi.useRealTimers()
+})
+
+function scene(...answers: (ExtendAnswer | Error)[]) {
+  const sent: ExtendItem[] = []
+  const extend = async (items: readonly ExtendItem[]) => {
+    sent.push(...items)
+    const answer = answers.shift() ?? 'ok'
+    if (answer instanceof Error) throw answer
+    return items.map(() => answer)
+  }
+  const events = new Events()
+  const notes = notesOn({ extend, traits: memoryTraits }, events)
+  const job = (more: Partial<Claim> = {}) =>
+    new JobExecution({ ...claim, ...more }, defineTask({ name: 't' }), 1, {}, notes)
+  return { sent, notes, job, events }
+}
+
+const away = new StoreUnavailableError('away')
+
+describe('lines of a log', () => {
+  it('are sent together, about a second after the first, and renew no lease', async () => {
+    const { sent, job } = scene()
+    const one = job()
+    one.log('first')
+    one.log('second')
+    expect(sent).toEqual([])
+    await vi.advanceTimersByTimeAsync(1_000)
+
+    expect(sent).toEqual([{ queue: 'q', id: 'a', fence: 7, leaseMs: 0, beat: { log: 'first\nsecond\n' } }])
+  })
+
+  it('are sent again, before later ones, where the store was away', async () => {
+    const { sent, job } = scene(away)
+    const one = job()
+    one.log('first')
+    await vi.advanceTimersByTimeAsync(1_000)
+    one.log('second')
+    await vi.advanceTimersByTimeAsync(1_000)
+
+    expect(sent.map(({ beat }) => beat?.log)).toEqual(['first\n', 'first\nsecond\n'])
+  })
+
+  it('that nothing has carried yet are the last words of the job, with its progress', () => {
+    const { notes, job } = scene()
+    const one = job()
+    expect(notes.lastWords(one)).toBeUndefined()
+    one.log('done')
+    one.progress(1, 'all')
+
+    const beat = { log: 'done\n', progress: { fraction: 1, note: 'all' } }
+    expect(notes.lastWords(one)).toEqual({ queue: 'q', id: 'a', fence: 7, leaseMs: 0, beat })
+    expect(notes.lastWords(one)).toBeUndefined()
+  })
+
+  it('that are no text are turned into some', async () => {
+    const { sent, job } = scene()
+    job().log('\ud800 half' as string)
+    await vi.advanceTimersByTimeAsync(1_000)
+    expect(sent[0]?.beat?.log).toBe('\ufffd half\n')
+  })
+})
+
+describe('a checkpoint', () => {
+  it('is sent at once, and renews no lease', async () => {
+    const { sent, job } = scene()
+    await job().checkpoint({ done: 3 })
+    expect(sent).toEqual([
+      { queue: 'q', id: 'a', fence: 7, leaseMs: 0, beat: { checkpoint: { payload: '{"done":3}' } } },
+    ])
+  })
+
+  it('is tried for as long as the store is away', async () => {
+    const { sent, job } = scene(away, away)
+    const saved = job().checkpoint(1)
+    await vi.advanceTimersByTimeAsync(60_000)
+    await saved
+    expect(sent).toHaveLength(3)
+  })
+
+  it('is given up where the attempt is over meanwhile', async () => {
+    const { job } = scene(away, away, away, away, away, away, away, away)
+    const one = job()
+    const saved = one.checkpoint(1)
+    const reason = new LeaseLostError('q', 'a')
+    one.abort(reason)
+    await expect(saved).rejects.toBe(reason)
+  })
+
+  it('of a claim that is lost is refused, and its handler told to stop', async () => {
+    const { job } = scene('lost')
+    const one = job()
+    await expect(one.checkpoint(1)).rejects.toBeInstanceOf(LeaseLostError)
+    expect(one.signal.aborted).toBe(true)
+  })
+
+  it('of a job that is cancelled is stored, and its handler told to stop', async () => {
+    const { job } = scene('cancel')
+    const one = job()
+    await one.checkpoint(1)
+    expect(one.signal.reason).toBeInstanceOf(JobCancelledError)
+  })
+
+  it('that cannot be stored is refused before anything is sent', async () => {
+    const { sent, job } = scene()
+    await expect(job().checkpoint('x'.repeat(1_000))).rejects.toBeInstanceOf(PayloadTooLargeError)
+    await expect(job().checkpoint(Symbol('no'))).rejects.toBeInstanceOf(CodecError)
+    expect(sent).toEqual([])
+  })
+
+  it('of an earlier attempt is found by a later one', () => {
+    const { job } = scene()
+    expect(job().lastCheckpoint).toBeUndefined()
+    expect(job({ checkpoint: { payload: '{"done":3}' } }).lastCheckpoint).toEqual({ done: 3 })
+    expect(() => job({ checkpoint: { payload: '1', codec: 'other' } }).lastCheckpoint).toThrow(CodecError)
+  })
+})

@@ -1,0 +1,11 @@
+/** Job notes on a store, for whoever makes executions by hand. */
+
+import { jsonCodec } from '#src/core/codec.js'
+import { Events } from '#src/core/events.js'
+import { JobNotes } from '#src/runtime/job-notes.js'
+import { MemoryStore } from '#src/stores/memory/memory-store.js'
+import type { Store } from '#src/stores/store.js'
+
+export function notesOn(store: Pick<Store, 'extend' | 'traits'> = new MemoryStore(), events = new Events()): JobNotes {
+  return new JobNotes({ store, codec: jsonCodec, maxCheckpointBytes: 1_000, events, random: Math.random })
+}

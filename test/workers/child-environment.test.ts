@@ -1,0 +1,28 @@
+import { expect, it } from 'vitest'
+import { childEnvironment, childFlags } from '#src/workers/child-environment.js'
+
+it('a process is given what finds its task and its store, and what its task names, and no secret besides', () => {
+  const env = {
+    ...{ PATH: '/bin', HOME: '/root', LANG: 'de_DE', LC_ALL: 'C', TZ: 'UTC', NODE_ENV: 'production', NODE_OPTIONS: '' },
+    ...{ MILLRACE_STORE: 'redis://localhost', API_KEY: 'k', AWS_SECRET_ACCESS_KEY: 's', GONE: undefined, PATHS: 'x' },
+  }
+  expect(childEnvironment(env, ['API_KEY', 'GONE', 'ABSENT'])).toEqual({
+    ...{ PATH: '/bin', HOME: '/root', LANG: 'de_DE', LC_ALL: 'C', TZ: 'UTC', NODE_ENV: 'production', NODE_OPTIONS: '' },
+    ...{ MILLRACE_STORE: 'redis://localhost', API_KEY: 'k' },
+  })
+})
+
+it('a process is started with the flags that load modules, and not with those that debug, measure or evaluate', () => {
+  const flags = [
+    '--import',
+    'tsx',
+    '--inspect=9229',
+    '--cpu-prof',
+    '-e',
+    'code',
+    '--max-old-space-size=99',
+    '--enable-source-maps',
+  ]
+  expect(childFlags(flags, undefined)).toEqual(['--import', 'tsx', '--enable-source-maps'])
+  expect(childFlags([], 536_870_912)).toEqual(['--max-old-space-size=512'])
+})
