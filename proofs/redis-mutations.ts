@@ -222,10 +222,10 @@ export const redisMutations: readonly Mutation[] = [
     concern: 'adoption',
   },
   {
-    what: 'a log keeps a byte more than it may',
+    what: 'a log begins with what is new',
     file: 'redis/lua/extend-script.js',
-    from: '#log > ${mostLogBytes} then',
-    to: '#log > ${mostLogBytes} + 1 then',
+    from: "(call('HGET', NOTES, 'l' .. id) or '') .. more",
+    to: "more .. (call('HGET', NOTES, 'l' .. id) or '')",
     concern: 'checkpoints and logs',
   },
   {

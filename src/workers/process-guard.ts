@@ -75,7 +75,10 @@ class ProcessGuard {
   /** When the beat that renewed the lease last was sent, and the last one at all. */
   #renewedAt = Number.NEGATIVE_INFINITY
   #sentAt = Number.NEGATIVE_INFINITY
+  /** The process is to end, be it that the job is still being cancelled. */
   #isEnding = false
+  /** Nothing is kept any longer. */
+  #isOver = false
   #overdue: NodeJS.Timeout | undefined
 
   constructor(settings: GuardSettings, connect: () => Promise<Store>, tell: (word: GuardWord) => void) {
@@ -107,7 +110,7 @@ class ProcessGuard {
         return
       case 'settled':
         // The main thread ends the process now; hooks of the user's may hang.
-        this.#isEnding = true
+        this.#isOver = true
         clearTimeout(this.#overdue)
         setTimeout(killGroup, endGraceMs)
     }
@@ -122,8 +125,8 @@ class ProcessGuard {
 
   #tick(): void {
     const { supervisor, leaseMs } = this.#settings
-    if (this.#isEnding) return
-    if (supervisor !== undefined && process.ppid !== supervisor) {
+    if (this.#isOver) return
+    if (!this.#isEnding && supervisor !== undefined && process.ppid !== supervisor) {
       void this.#end('orphaned', orphanGraceMs, { kind: 'release', delayMs: 0 })
       return
     }
@@ -220,8 +223,9 @@ class ProcessGuard {
 
   /** Has the handler told to stop, and ends it with its process if it does not. `settlement`: what is then said of the job. */
   async #end(word: 'cancelled' | 'lost' | 'orphaned', graceMs: number, settlement?: Settlement): Promise<void> {
-    if (this.#isEnding) return
+    if (this.#isEnding || this.#isOver) return
     this.#isEnding = true
+    this.#isOver = word === 'lost'
     this.#tell({ word })
     setTimeout(() => signalGroup('SIGTERM'), graceMs / 2)
     setTimeout(() => void this.#kill(settlement), graceMs)

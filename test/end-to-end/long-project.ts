@@ -115,6 +115,9 @@ export async function longProject(store?: string) {
     mill,
     file: (name: string) => join(folder, name),
     worker: (...args: string[]) => new CommandProcess(['work', '--json', ...args], { cwd: folder, env }),
+    /** On a host of that name, as far as anybody is told. */
+    workerOn: (host: string, ...args: string[]) =>
+      new CommandProcess(['work', '--json', ...args], { cwd: folder, env: { ...env, MILLRACE_HOST: host } }),
     run: (args: string[]) => new CommandProcess(args, { cwd: folder, env }).end(),
     /** `id pid` of each handler that has begun. */
     begun: () => begunIn(folder),
