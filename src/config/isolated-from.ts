@@ -31,7 +31,8 @@ export function isolatedFrom(
   if (tasks.length === 0 && command === undefined) return undefined
   const issues = modules.length > 0 || command !== undefined ? [] : tasks.flatMap(lost)
   if (issues.length > 0) throw new ConfigError('the worker', issues)
-  const { descriptor, access } = source
+  const { descriptor, access, traits } = source
+  if (traits !== undefined) refuseUnshared(traits)
   if (descriptor === undefined)
     throw new ConfigError('the worker', [
       { path: 'store', message: 'must be a descriptor, as other processes open it, where tasks are isolated' },
@@ -40,14 +41,10 @@ export function isolatedFrom(
 }
 
 /** Throws where the store cannot be opened by another process. */
-export function refuseUnshared(registry: Registry, traits: StoreTraits): void {
-  const isolated = [...registry.tasks.values()].find(isIsolated)
-  if (isolated === undefined || (traits.shared && traits.beatsFromThread)) return
-  throw new UnsupportedByStoreError(
-    traits.name,
-    `isolated tasks ('${isolated.name}')`,
-    "Leave `isolate` out, or use a store that processes share, such as 'sqlite:.millrace/jobs.db'.",
-  )
+export function refuseUnshared({ name, shared, beatsFromThread }: StoreTraits): void {
+  if (shared && beatsFromThread) return
+  const remedy = "Leave `isolate` out, or use a store that processes share, such as 'sqlite:.millrace/jobs.db'."
+  throw new UnsupportedByStoreError(name, 'isolated tasks', remedy)
 }
 
 /** With a command that is run for every job no task is. */

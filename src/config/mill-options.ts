@@ -146,11 +146,20 @@ export function checkOptions(options: MillOptions, traits: StoreTraits | undefin
 
 /** Mistakes that no single option makes. */
 function issuesBetween(registry: Registry): ConfigIssue[] {
-  return [...registry.tasks.values()].flatMap(({ name, queue, timeLimitMs }) => {
+  return [...registry.tasks.values()].flatMap((task) => {
+    const { name, queue, timeLimitMs } = task
     const path = `tasks.${name}.timeLimit`
-    if (timeLimitMs > longestTimerMs)
+    const isIsolated = task.kind === 'plain' && task.isolation !== undefined
+    if (timeLimitMs > longestTimerMs && !isIsolated)
       return [{ path, message: 'must be at most 24 days for a task that runs inside its worker' }]
     const { renewLease, leaseMs } = registry.queue(queue)
+    if (!renewLease && isIsolated)
+      return [
+        {
+          path: `tasks.${name}.isolate`,
+          message: `needs a queue whose leases are renewed; '${queue}' has renewLease: false`,
+        },
+      ]
     if (!renewLease && timeLimitMs >= leaseMs)
       return [
         {

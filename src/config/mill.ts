@@ -35,7 +35,7 @@ import { reportCrashes } from '../workers/report.js'
 import type { ShardChoice, ShardsOf } from '../workers/shard-owners.js'
 import { Worker } from '../workers/worker.js'
 import { type IsolatedParts, isolatedChild } from './isolated-child.js'
-import { type IsolatedFrom, isolatedFrom, refuseIsolated, withCommand } from './isolated-from.js'
+import { type IsolatedFrom, isolatedFrom, refuseIsolated, refuseUnshared, withCommand } from './isolated-from.js'
 import { leaseThread } from './lease-thread.js'
 import { logEvents } from './log-events.js'
 import { type CheckedOptions, refuseUnsupported } from './mill-options.js'
@@ -215,7 +215,7 @@ export class Mill {
       'the worker',
     )
     const parts = {
-      connect: () => this.#connectWorkers(launch),
+      connect: () => this.#connectWorkers(launch, from !== undefined),
       registry,
       codec,
       clock: this.#clock,
@@ -343,8 +343,9 @@ export class Mill {
   }
 
   /** What the workers of this mill share: one lease keeper and one waiter for all of them. */
-  async #connectWorkers(launch: Launch | undefined): Promise<Connection> {
+  async #connectWorkers(launch: Launch | undefined, hasProcesses: boolean): Promise<Connection> {
     const store = await this.#connect()
+    if (hasProcesses) refuseUnshared(store.traits)
     this.#connection ??= Promise.resolve(this.#connectionOn(store, launch))
     return this.#connection
   }

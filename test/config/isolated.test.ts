@@ -1,0 +1,43 @@
+import { pathToFileURL } from 'node:url'
+import { defineTask, millrace } from 'millrace'
+import { describe, expect, it } from 'vitest'
+
+const store = 'sqlite:nobody-opens-this.db'
+const isolated = (options: object = {}) => defineTask({ name: 'encode', isolate: 'process', ...options })
+const module = pathToFileURL('/tasks.js').href
+
+describe('a mill with isolated tasks', () => {
+  it('takes one that may take for ever, or for months', () => {
+    for (const timeLimit of ['none', '100d']) millrace({ store, tasks: [isolated({ timeLimit })] })
+  })
+
+  it('keeps their results for 7 days, and those of other queues for an hour', () => {
+    const { queues } = millrace({ store, tasks: [isolated({ queue: 'video' }), defineTask({ name: 'send' })] })
+    expect(queues.get('video')?.results).toEqual({ ageMs: 7 * 86_400_000, count: 1_000 })
+    expect(queues.get('default')?.results).toEqual({ ageMs: 3_600_000, count: 1_000 })
+  })
+
+  it('refuses a queue whose leases are not renewed', () => {
+    const queues = { default: { renewLease: false } }
+    expect(() => millrace({ store, queues, tasks: [isolated()] })).toThrow(
+      /tasks.encode.isolate: needs a queue whose leases are renewed; 'default' has renewLease: false/,
+    )
+  })
+})
+
+describe('a worker for isolated tasks', () => {
+  it('is refused where their processes would not find them, and taken where they would', () => {
+    expect(() => millrace({ store, tasks: [isolated()] }).worker()).toThrow(
+      /tasks.encode.module: must be `import.meta.url`, .* or start the worker by `millrace work`/,
+    )
+    millrace({ store, tasks: [isolated({ module })] }).worker()
+    const launch = { isSupervised: true, blockedTo: 2, files: ['/millrace.config.js'] }
+    millrace({ store, tasks: [isolated()] }).worker({}, launch)
+  })
+
+  it('is refused on a store that other processes cannot open', () => {
+    expect(() => millrace({ store: 'memory:', tasks: [isolated({ module })] }).worker()).toThrow(
+      /memory .* isolated tasks/s,
+    )
+  })
+})
