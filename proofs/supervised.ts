@@ -89,8 +89,8 @@ export class Work {
   readonly #child: ChildProcess
   readonly #lines: Line[] = []
 
-  constructor(args: readonly string[], env: NodeJS.ProcessEnv) {
-    this.#child = spawn(process.execPath, [command, 'work', '--config', config, '--json', ...args], {
+  constructor(args: readonly string[], env: NodeJS.ProcessEnv, configFile = config) {
+    this.#child = spawn(process.execPath, [command, 'work', '--config', configFile, '--json', ...args], {
       env,
       stdio: ['ignore', 'pipe', 'pipe'],
     })

@@ -1,0 +1,37 @@
+/** The growth of a worker over many isolated jobs: what it holds at two of them. */
+
+import { spawn } from 'node:child_process'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+import { blank, LongSite } from './long-site.js'
+
+export interface Held {
+  readonly completed: number
+  readonly heapUsed: number
+  readonly rss: number
+  readonly handles: number
+  readonly zombies: number
+  readonly open: number
+}
+
+const jiti = join(import.meta.dirname, '../node_modules/jiti/lib/jiti-cli.mjs')
+const program = join(import.meta.dirname, 'long-leak.ts')
+
+/** The same worker when `first` jobs have been completed, and when `last` have; nothing is in hand at either. */
+export async function growth(first: number, last: number): Promise<readonly [Held, Held]> {
+  const site = new LongSite('30s')
+  try {
+    await site.mill.enqueueMany(blank, Array(first).fill(null))
+    const env = { ...process.env, MILLRACE_STORE: `sqlite:${join(site.folder, 'jobs.db')}` }
+    const args = ['--expose-gc', jiti, program, String(first), String(last)]
+    const worker = spawn(process.execPath, args, { env, stdio: ['pipe', 'pipe', 'inherit'] })
+    const lines = createInterface({ input: worker.stdout })[Symbol.asyncIterator]()
+    const next = async () => JSON.parse((await lines.next()).value as string) as Held
+    const before = await next()
+    await site.mill.enqueueMany(blank, Array(last - first).fill(null))
+    worker.stdin.write('\n')
+    return [before, await next()]
+  } finally {
+    await site.close()
+  }
+}

@@ -1,0 +1,55 @@
+/** A program: a worker that runs so many isolated jobs, and prints what it has grown to at some of them, as a line of JSON each. */
+
+import { once } from 'node:events'
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { loadMill } from '#src/config/load-config.js'
+
+const marks = process.argv.slice(2).map(Number)
+const { mill, files } = await loadMill({
+  cwd: process.cwd(),
+  env: process.env,
+  config: join(import.meta.dirname, 'long.config.ts'),
+})
+let completed = 0
+let told: () => void = () => {}
+mill.on('job.completed', () => {
+  completed += 1
+  if (completed === marks[0]) told()
+})
+const worker = mill.worker({ concurrency: 2 }, { isSupervised: false, blockedTo: 2, files })
+await worker.start()
+while (marks.length > 0) {
+  await new Promise<void>((resolve) => {
+    told = resolve
+  })
+  marks.shift()
+  // The last processes are still ending.
+  await new Promise((resolve) => setTimeout(resolve, 1_000))
+  for (let i = 0; i < 3; i += 1) globalThis.gc!()
+  const { heapUsed, rss } = process.memoryUsage()
+  const handles = process.getActiveResourcesInfo().length
+  console.log(JSON.stringify({ completed, heapUsed, rss, handles, zombies: zombies(), open: openFiles() }))
+  if (marks.length === 0) break
+  process.stdout.write('')
+  await once(process.stdin, 'data')
+}
+await mill.close()
+process.exit()
+
+/** Children that have ended and that nobody has asked after. */
+function zombies(): number {
+  return readdirSync('/proc').filter((name) => {
+    try {
+      const stat = readFileSync(`/proc/${name}/stat`, 'utf8')
+      const [state, parent] = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
+      return state === 'Z' && Number(parent) === process.pid
+    } catch {
+      return false
+    }
+  }).length
+}
+
+function openFiles(): number {
+  return readdirSync('/proc/self/fd').length
+}
