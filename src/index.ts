@@ -3,7 +3,7 @@
 export type { EnqueueResult } from './client/client.js'
 export type { JobHandle } from './client/job-handle.js'
 export type { Popped, PopWait } from './client/pops.js'
-export type { JobPage, ListOptions, QueueAdmin } from './client/queue-admin.js'
+export type { JobPage, ListOptions, QueueAdmin, QueueLook } from './client/queue-admin.js'
 export type { LongActionOptions, StepProgress } from './client/step-loop.js'
 export type { ThrottleAdmin, ThrottleChange, ThrottleStatus } from './client/throttle-admin.js'
 export type { ThrottledQueue } from './client/throttled-queue.js'

@@ -83,9 +83,10 @@ export class Document {
     )
   }
 
-  /** The rows of all tables below the heading that begins so. Throws where there are none. */
+  /** The rows of all tables below the heading that begins with these words. Throws where there are none. */
   rows(heading: string): readonly (readonly string[])[] {
-    const rows = this.tables.filter(({ under }) => under.startsWith(heading)).flatMap((table) => table.rows)
+    const begins = (under: string) => under.startsWith(heading) && !/^\w/.test(under.slice(heading.length))
+    const rows = this.tables.filter(({ under }) => begins(under)).flatMap((table) => table.rows)
     if (rows.length === 0) throw new Error(`${this.path} has no table under '${heading}'`)
     return rows
   }

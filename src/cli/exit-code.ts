@@ -5,13 +5,14 @@ import { CommanderError } from 'commander'
 import { MillraceError } from '../core/errors.js'
 import { printable, printableLines } from './printable.js'
 
-export const exitCodes = { ok: 0, failed: 1, usage: 2 } as const
+export const exitCodes = { ok: 0, failed: 1, usage: 2, jobEnded: 3 } as const
 
 export const exitCodeHelp = `Exit codes:
   0    done
   1    the operation failed: the store is unavailable, the job was not found …
   2    wrong usage or configuration; nothing was done
-  130  ended at once by a second SIGINT (143: SIGTERM, 129: SIGHUP)`
+  3    the job that was followed died or was cancelled
+  130  ended by SIGINT while it followed a job, or at once by a second SIGINT (143: SIGTERM, 129: SIGHUP)`
 
 /** The command line asks for something that makes no sense. */
 export class UsageError extends Error {}
@@ -33,10 +34,15 @@ const usageCodes = new Set([
   'task-unknown',
 ])
 
+/** Codes of errors that tell how a job ended. */
+const endCodes = new Set(['job-dead', 'job-cancelled'])
+
 export function exitCodeOf(error: unknown): number {
   if (error instanceof CommanderError) return error.exitCode === 0 ? exitCodes.ok : exitCodes.usage
   if (error instanceof UsageError) return exitCodes.usage
-  return usageCodes.has((error as { code?: string } | null)?.code ?? '') ? exitCodes.usage : exitCodes.failed
+  const code = (error as { code?: string } | null)?.code ?? ''
+  if (endCodes.has(code)) return exitCodes.jobEnded
+  return usageCodes.has(code) ? exitCodes.usage : exitCodes.failed
 }
 
 /** What is said on stderr, or nothing where commander has said it already. */

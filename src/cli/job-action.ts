@@ -33,6 +33,8 @@ export interface JobAction {
   readonly victims?: (depth: Depth, which: 'all' | 'failed') => number
   readonly options?: readonly (readonly [flags: string, description: string])[]
   readonly act: (queue: QueueAdmin, which: Which, flags: ActionFlags) => Promise<number>
+  /** What is still to come, for people. */
+  readonly next?: (queue: QueueAdmin, which: Which) => Promise<string | undefined>
 }
 
 export function addJobAction(noun: Command, action: JobAction): void {
@@ -53,7 +55,11 @@ export function addJobAction(noun: Command, action: JobAction): void {
           flags,
         )
       const changed = await action.act(queue, which, flags)
-      terminal.print({ queue: name, [field]: changed }, () => [`${name}: ${counted(changed, 'job')} ${done}.`])
+      const next = terminal.json || changed === 0 ? undefined : await action.next?.(queue, which)
+      terminal.print({ queue: name, [field]: changed }, () => [
+        `${name}: ${counted(changed, 'job')} ${done}.`,
+        ...(next === undefined ? [] : [`${name}: ${next}`]),
+      ])
       if (typeof which === 'object' && changed < which.length) {
         const left = which.length - changed
         throw new OperationError(

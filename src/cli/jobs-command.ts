@@ -1,17 +1,18 @@
 /** The command `jobs`: the records of jobs, as a list or one by one, and what an operator does to jobs. */
 
 import { type Command, Option } from 'commander'
-import type { ListOptions } from '../client/queue-admin.js'
+import type { ListOptions, QueueAdmin } from '../client/queue-admin.js'
 import type { Mill } from '../config/mill.js'
-import { type JobState, jobStates } from '../core/job.js'
+import { type JobRecord, type JobState, jobStates } from '../core/job.js'
 import type { Depth } from '../stores/store.js'
 import { OperationError, UsageError } from './exit-code.js'
+import { counted, fromNow } from './figures.js'
 import { durationFlag, wholeFlag } from './flags.js'
-import { addJobAction, type JobAction } from './job-action.js'
+import { addJobAction, type JobAction, type Which } from './job-action.js'
+import { addShow } from './job-show.js'
 import { pageLines, type QueuePage } from './job-table.js'
 import { type MillFlags, millCommand, withJson, withMill } from './mill-command.js'
 import { printable } from './printable.js'
-import { recordLines } from './record-lines.js'
 
 export interface ListFlags extends MillFlags {
   readonly limit?: number
@@ -32,6 +33,7 @@ const actions: readonly JobAction[] = [
       which === 'failed' ? retries : ready + scheduled + running,
     options: [['--reason <text>', 'why, as the record of a running one says']],
     act: (queue, which, { reason }) => queue.jobs.cancel(which, reason),
+    next: whatStillRuns,
   },
   {
     verb: 'delete',
@@ -84,24 +86,7 @@ export function addJobs(program: Command): void {
         mill.queue(name).jobs.list({ ...paging, by: flags.by, ...(flags.state && { state: flags.state }) }),
       ),
   )
-  const show = millCommand(jobs, 'show <id>', 'Show everything that is known of a job')
-    .option('--queue <queue>', 'look in this queue only')
-    .addHelpText('after', '\nExample:\n  $ millrace jobs show welcome-42 --queue default')
-  withJson(show, 'print the job record').action((id: string, flags: MillFlags & { queue?: string }) =>
-    withMill(flags, async (mill, terminal) => {
-      const job = flags.queue === undefined ? await mill.job(id).record() : await mill.queue(flags.queue).jobs.get(id)
-      if (job === undefined) {
-        const where =
-          flags.queue === undefined
-            ? `any of the queues ${[...mill.queues.keys()].join(', ')}`
-            : `queue '${flags.queue}'`
-        throw new OperationError(
-          `nothing is kept of a job '${id}' in ${where}: it ended without a kept result, or never was.`,
-        )
-      }
-      terminal.print(job, () => recordLines(job, terminal))
-    }),
-  )
+  addShow(jobs)
   for (const action of actions) addJobAction(jobs, action)
   addFail(jobs)
 }
@@ -120,7 +105,8 @@ function addFail(jobs: Command): void {
     .addHelpText(
       'after',
       `
-  What its worker reports of that run is refused from then on; the handler is told with its next beat.
+  What its worker reports of that run is refused from then on; the handler is told with its next beat. A job that has no
+  attempts left is dead then, as far as its task is declared; a process of its own is ended.
 
 Examples:
   $ millrace jobs fail default welcome-42 --delay 10m
@@ -128,12 +114,38 @@ Examples:
     )
   withJson(fail, 'print {"queue","id","failed"}').action((name: string, id: string, flags: FailFlags) =>
     withMill(flags, async (mill, terminal) => {
-      const { reason, delay, last = false } = flags
-      if (!(await mill.queue(name).jobs.fail(id, reason, { delay, last })))
+      const { reason, delay, last } = flags
+      const { jobs } = mill.queue(name)
+      if (!(await jobs.fail(id, reason, { delay, ...(last && { last }) })))
         throw new OperationError(`job '${id}' does not run in queue '${name}'; nothing was changed.`)
-      terminal.print({ queue: name, id, failed: true }, () => [`${name}: job ${printable(id)} failed.`])
+      const job = terminal.json ? undefined : await jobs.get(id)
+      terminal.print({ queue: name, id, failed: true }, () => [
+        `${name}: job ${printable(id)} failed.${job === undefined ? '' : ` ${afterFailure(job)}`}`,
+      ])
     }),
   )
+}
+
+function afterFailure({ queue, id, state, attempt, runAt }: JobRecord): string {
+  if (state === 'dead') return `It is dead; to run it again: \`millrace morgue revive ${queue} ${printable(id)}\`.`
+  return `Its attempt ${attempt} is due ${fromNow(runAt, Date.now())}.`
+}
+
+/** Of plain jobs; those of a batch run to its end. */
+async function whatStillRuns(queue: QueueAdmin, which: Which): Promise<string | undefined> {
+  const running = typeof which === 'string' ? await runningIn(queue) : await runningOf(queue, which)
+  if (running === 0) return undefined
+  return `${counted(running, 'job')} still ${running === 1 ? 'runs' : 'run'}, and ${running === 1 ? 'is' : 'are'} told at the next beat: the signal of a handler aborts; a process of its own is sent SIGTERM, and is killed where it has not ended within 5s.`
+}
+
+async function runningIn(queue: QueueAdmin): Promise<number> {
+  const { running, shardLagsMs } = await queue.depth()
+  return shardLagsMs === undefined ? running : 0
+}
+
+async function runningOf(queue: QueueAdmin, ids: readonly string[]): Promise<number> {
+  const jobs = await Promise.all(ids.map((id) => queue.jobs.get(id)))
+  return jobs.filter((job) => job?.state === 'running' && job.payloads === undefined).length
 }
 
 /** The options of every listing. */

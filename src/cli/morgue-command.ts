@@ -15,15 +15,14 @@ export function addMorgue(program: Command): void {
   withPaging(list).action((queue: string | undefined, flags: ListFlags & { by: 'id' | 'time' }) =>
     listPages(queue, flags, (mill, name, paging) => mill.queue(name).morgue.list({ ...paging, by: flags.by })),
   )
-  const show = millCommand(morgue, 'show <queue> <id>', 'Show everything that is known of a dead job').addHelpText(
-    'after',
-    '\nExample:\n  $ millrace morgue show default welcome-42',
-  )
-  withJson(show, 'print the job record').action((queue: string, id: string, flags: MillFlags) =>
+  const show = millCommand(morgue, 'show <queue> <id>', 'Show everything that is known of a dead job')
+    .option('--log', 'all that is kept of its log, not the last 20 lines')
+    .addHelpText('after', '\nExample:\n  $ millrace morgue show default welcome-42')
+  withJson(show, 'print the job record').action((queue: string, id: string, flags: MillFlags & { log?: boolean }) =>
     withMill(flags, async (mill, terminal) => {
       const job = await mill.queue(queue).morgue.get(id)
       if (job === undefined) throw new OperationError(`there is no job '${id}' in the morgue of queue '${queue}'.`)
-      terminal.print(job, () => recordLines(job, terminal))
+      terminal.print(job, () => recordLines(job, terminal, flags))
     }),
   )
   addJobAction(morgue, {

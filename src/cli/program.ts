@@ -14,6 +14,7 @@ import { addQueues } from './queues-command.js'
 import { addSimulate } from './simulate-command.js'
 import { addStats } from './stats-command.js'
 import { addWork } from './work-command.js'
+import { addWorkers } from './workers-command.js'
 
 export function createProgram(): Command {
   const program = new Command('millrace')
@@ -50,6 +51,7 @@ ${exitCodeHelp}`,
     addJobs,
     addMorgue,
     addQueues,
+    addWorkers,
     addDoctor,
     addFsck,
     addSimulate,

@@ -2,40 +2,32 @@
 
 import type { Command } from 'commander'
 import type { Mill } from '../config/mill.js'
-import type { StoredQueue } from '../stores/store.js'
 import { confirm } from './confirmation.js'
 import { count, counted } from './figures.js'
 import { type MillFlags, millCommand, withJson, withMill } from './mill-command.js'
 import { addMove, addReshard } from './queue-moves.js'
-import { differs } from './shard-findings.js'
-import { type Column, table } from './table.js'
+import { queueLines, queueRows } from './queue-table.js'
 import type { Terminal } from './terminal.js'
 import { addThrottle } from './throttle-command.js'
-
-type Row = Pick<StoredQueue, 'kind' | 'order' | 'shards' | 'paused' | 'draining'> & {
-  readonly queue: string
-  /** Of an ordered queue. */
-  readonly exclusive?: StoredQueue['exclusive']
-  /** Whether the configuration has it, and whether the store does. */
-  readonly declared: boolean
-  readonly stored: boolean
-  /** How many shards the configuration asks for, where it does so in vain. */
-  readonly configuredShards?: number
-}
 
 export function addQueues(program: Command): void {
   const queues = program.command('queues').description('Look at queues, and stop or change them').helpCommand(false)
   const list = millCommand(queues, 'list', 'List the queues that are declared or stored').addHelpText(
     'after',
-    '\n  It only reads. Counts are shown by `millrace stats`.\n\nExample:\n  $ millrace queues list',
+    `
+  It only reads. waiting: ready or scheduled · workers: those that serve it, but for the dead ones of this machine
+  All counts of a queue are shown by \`millrace stats\`, each worker by \`millrace workers\`.
+
+Example:
+  $ millrace queues list`,
   )
   withJson(
     list,
-    'print {"queues":[{"queue","kind","order","exclusive","shards","configuredShards","paused","draining","declared","stored"}]}',
+    'print {"queues":[{"queue","kind","order","exclusive","shards","configuredShards","waiting","running","workers","paused","draining","declared","stored"}]}',
   ).action((flags: MillFlags) =>
     withMill(flags, async (mill, terminal) => {
-      const rows = rowsOf(mill, await mill.storedQueues())
-      terminal.print({ queues: rows }, () => rowLines(rows, terminal))
+      const rows = await queueRows(mill)
+      terminal.print({ queues: rows }, () => queueLines(rows, terminal))
     }),
   )
   addSwitch(queues, 'pause', 'Start no jobs from now on; running ones go on', async (mill, terminal, queue) => {
@@ -111,45 +103,4 @@ async function drain(mill: Mill, terminal: Terminal, name: string): Promise<void
   terminal.print({ queue: name, drained: true }, () => [
     `${name}: drained. It refuses new jobs until \`millrace queues resume ${name}\`.`,
   ])
-}
-
-/** The declared ones in their order, then those that nobody declared. */
-function rowsOf(mill: Mill, stored: readonly StoredQueue[]): Row[] {
-  const byName = new Map(stored.map((queue) => [queue.name, queue]))
-  const declared = [...mill.queues.values()].map(({ name, ordered, order, shards }): Row => {
-    const found = byName.get(name)
-    const asIs = { kind: ordered ? 'ordered' : 'plain', order, shards, paused: false, draining: false } as const
-    if (found === undefined) return { queue: name, ...asIs, declared: true, stored: false }
-    return { ...rowOf(found, true), ...(differs(found, shards) && { configuredShards: shards }) }
-  })
-  return [...declared, ...stored.filter(({ name }) => !mill.queues.has(name)).map((queue) => rowOf(queue, false))]
-}
-
-function rowOf({ name, kind, order, exclusive, shards, paused, draining }: StoredQueue, declared: boolean): Row {
-  const ofOrdered = kind === 'ordered' ? { exclusive } : {}
-  return { queue: name, kind, order, ...ofOrdered, shards, paused, draining, declared, stored: true }
-}
-
-function rowLines(rows: readonly Row[], { colors, columns }: Terminal): string[] {
-  const shown: Column<Row>[] = [
-    { title: 'queue', most: 40, cell: ({ queue }) => queue },
-    { title: 'kind', cell: ({ kind }) => kind },
-    { title: 'order', cell: ({ order }) => order },
-    { title: 'exclusive', cell: ({ exclusive = '-' }) => exclusive },
-    { title: 'shards', align: 'right', cell: ({ shards }) => String(shards) },
-    { title: '', cell: noteOf, paint: (text) => colors.yellow(text) },
-  ]
-  return table(shown, rows, { width: columns, paintTitle: colors.dim })
-}
-
-function noteOf({ paused, draining, declared, stored, configuredShards }: Row): string {
-  return [
-    paused ? 'paused' : '',
-    draining ? 'draining' : '',
-    declared ? '' : 'not declared',
-    stored ? '' : 'not stored yet',
-    configuredShards === undefined ? '' : `${counted(configuredShards, 'shard')} configured`,
-  ]
-    .filter((word) => word !== '')
-    .join(', ')
 }

@@ -9,6 +9,7 @@ import type { Depth, StoredQueue } from '../stores/store.js'
 import { count, counted } from './figures.js'
 import { limitLines } from './limit-lines.js'
 import { type MillFlags, millCommand, withJson, withMill } from './mill-command.js'
+import { serving } from './pulse.js'
 import { type Column, table } from './table.js'
 import type { Terminal } from './terminal.js'
 
@@ -92,7 +93,8 @@ async function watch(mill: Mill, terminal: Terminal, shards: boolean): Promise<v
 }
 
 async function statsOf(mill: Mill): Promise<Stats> {
-  const [depths, workers] = await Promise.all([mill.depths(), mill.workers()])
+  const [depths, known] = await Promise.all([mill.depths(), mill.workers()])
+  const workers = serving(known)
   const limits = await limitsOf(mill)
   const queues = depths.map((depth) => ({
     ...depth,

@@ -46,6 +46,7 @@ export function recordOf(job: StoredJob, codec: Codec): JobRecord {
     finishedAt: dateOf(job.finishedAt),
     host: job.host,
     pid: job.pid,
+    worker: job.worker,
     progress: job.progress,
     checkpoint,
     log: job.log,

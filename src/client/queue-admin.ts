@@ -6,9 +6,11 @@ import { type Duration, durationMs } from '../core/duration.js'
 import { InvalidArgumentError } from '../core/errors.js'
 import { isJobId, isQueueName, jobIdForm, orderedIdOf, queueNameForm } from '../core/ids.js'
 import { type JobRecord, type JobState, jobStates } from '../core/job.js'
+import type { Registry } from '../core/registry.js'
 import { shown } from '../core/shown.js'
 import type { Page, Records, Step, StoredJob, Where } from '../stores/job-records.js'
 import type { Depth, Store } from '../stores/store.js'
+import type { WorkerRecord } from '../stores/worker-registry.js'
 import { recordOf } from './job-record.js'
 import { recordsOf } from './records-facet.js'
 import { type LongActionOptions, patientTotal, total } from './step-loop.js'
@@ -30,6 +32,13 @@ export interface ListOptions {
   readonly limit?: number
 }
 
+/** A queue as it is found. */
+export interface QueueLook {
+  readonly depth: Depth
+  /** Those that serve it and have not lapsed; of one whose process has just died nobody may have heard yet. */
+  readonly workers: readonly (WorkerRecord & { readonly seenAt: number })[]
+}
+
 /** Which jobs: these ids, where a number is the id of an ordered job, all of them, or those that have failed before. */
 type JobChoice = readonly (string | number)[] | 'all' | 'failed'
 
@@ -44,14 +53,31 @@ export class QueueAdmin {
   /** Its throttle: what it has counted, and other rules for it. */
   readonly throttle: ThrottleAdmin
   readonly #connect: () => Promise<Store>
+  readonly #look: () => Promise<Store>
   readonly #codec: Codec
+  readonly #registry: Registry | undefined
 
-  /** `look`: connects without opening a queue, for what must be told of a queue whose declaration is refused. */
-  constructor(name: string, connect: () => Promise<Store>, codec: Codec, look = connect) {
+  /**
+   * `look`: connects without opening a queue, for what must be told of a queue whose declaration is refused. `registry`:
+   * the tasks whose rules hold for its jobs, as far as they are known.
+   */
+  constructor(name: string, connect: () => Promise<Store>, codec: Codec, look = connect, registry?: Registry) {
     this.name = name
     this.throttle = new ThrottleAdmin(name, look, connect)
     this.#connect = connect
+    this.#look = look
     this.#codec = codec
+    this.#registry = registry
+  }
+
+  /**
+   * Its counts and the workers that serve it, without opening it: also where its declaration is refused. Throws
+   * `UnknownQueueError` where the store has no such queue.
+   */
+  async look(): Promise<QueueLook> {
+    const store = await this.#look()
+    const [{ depths }, workers = []] = await Promise.all([store.depth([this.name]), store.workers?.list()])
+    return { depth: depths[0]!, workers: workers.filter(({ queues }) => queues.includes(this.name)) }
   }
 
   /**
@@ -162,7 +188,8 @@ export class QueueAdmin {
     bury: (where: JobChoice) => this.#change(where, (records, which) => records.bury(this.name, which)),
     /**
      * Ends the current claim of a running job as a failure, due again after `delay` (default: at once); whatever its worker
-     * reports of it then is refused. `last` buries it, in an ordered queue its oldest payload only. False where it does not run.
+     * reports of it then is refused. `last` buries it, in an ordered queue its oldest payload only; by default where its task
+     * is declared and has no attempts left. False where it does not run.
      */
     fail: async (
       id: string | number,
@@ -172,7 +199,8 @@ export class QueueAdmin {
       const delayMs = durationMs(options.delay ?? 0, 'fail({ delay })')
       const asked = await this.#idOf(id)
       const records = await this.#records()
-      return (await records.fail(this.name, asked, { delayMs, reason, last: options.last ?? false })) === 'ok'
+      const last = options.last ?? this.#isLastAttempt(await records.get(this.name, asked))
+      return (await records.fail(this.name, asked, { delayMs, reason, last })) === 'ok'
     },
   }
 
@@ -196,6 +224,13 @@ export class QueueAdmin {
     revive: (where: JobChoice) => this.#change(where, (records, which) => records.morgue.revive(this.name, which)),
     /** Removes dead jobs for good. Resolves with how many. */
     delete: (where: JobChoice) => this.#change(where, (records, which) => records.morgue.delete(this.name, which)),
+  }
+
+  /** Whether another failure leaves it no attempts. One whose task nobody knows has some. */
+  #isLastAttempt(job: StoredJob | undefined): boolean {
+    if (job === undefined) return false
+    const task = this.#registry?.orderedTask(this.name) ?? this.#registry?.find(job.task)
+    return task !== undefined && job.attempt > task.retry.max
   }
 
   async #records(): Promise<Records> {

@@ -275,9 +275,8 @@ export class Mill {
 
   /** Administration of one queue. Throws `UnknownQueueError` where it is not declared. */
   queue(name: string): QueueAdmin {
-    return new QueueAdmin(this.#options.registry.queue(name).name, this.#connect, this.#options.codec, () =>
-      this.#looked(),
-    )
+    const { registry, codec } = this.#options
+    return new QueueAdmin(registry.queue(name).name, this.#connect, codec, () => this.#looked(), registry)
   }
 
   /** Counts of every declared queue, or of those named, in one trip. */

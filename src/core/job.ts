@@ -44,6 +44,8 @@ export interface JobRecord<Input = unknown, Result = unknown> {
   /** Where it runs, or ran last: host and process. */
   readonly host?: string
   readonly pid?: number
+  /** Who holds it, or held it last: the id of a worker. */
+  readonly worker?: string
   readonly progress?: Progress
   /** What its handler stored last by `ctx.checkpoint()`. This and the log are not in listings. */
   readonly checkpoint?: unknown

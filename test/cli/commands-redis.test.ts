@@ -1,4 +1,4 @@
-import { startRedis } from 'millrace/testing'
+import { faultProxy, startRedis } from 'millrace/testing'
 import { expect, it, onTestFinished } from 'vitest'
 import { CommandProcess, runJson } from './command-process.js'
 import { configFile, project, projectFiles } from './project.js'
@@ -39,6 +39,13 @@ it('the commands tell one story on Redis, each namespace its own', { timeout: 60
     totals: { ready: 0, scheduled: 1, running: 0, dead: 1, processed: 1, failed: 1 },
     workers: { count: 1, slots: 3 },
   })
+  expect((await runJson<{ workers: object[] }>(['workers'], shop)).workers).toMatchObject([
+    { process: 'alive', queues: ['default', 'slow'], slots: 3 },
+  ])
+  expect((await runJson<{ queues: object[] }>(['queues', 'list'], shop)).queues).toMatchObject([
+    { queue: 'default', waiting: 1, running: 0, workers: 1 },
+    { queue: 'slow', waiting: 0, running: 0, workers: 1 },
+  ])
   expect(await runJson(['jobs', 'show', 'good'], shop)).toMatchObject({ state: 'completed', input: { n: 1 } })
   const listed = await runJson<Listing>(['jobs', 'list', 'default', '--by', 'id'], shop)
   expect(listed.queues[0]!.jobs).toMatchObject([
@@ -58,4 +65,31 @@ it('the commands tell one story on Redis, each namespace its own', { timeout: 60
   expect((await runJson<Stats>(['stats'], other)).totals).toMatchObject({ scheduled: 0, dead: 0, processed: 0 })
   const keys = (await redis.ask('KEYS', '*')) as string[]
   expect(keys.filter((key) => !/^\{(shop|other)[:}]/.test(key))).toEqual([])
+})
+
+it('who follows a job waits while Redis is away, and says so once', { timeout: 60_000 }, async () => {
+  const redis = await startRedis()
+  const proxy = await faultProxy(redis)
+  onTestFinished(async () => {
+    await proxy.close()
+    await redis.stop()
+  })
+  const cwd = project()
+  const direct = { cwd, env: { MILLRACE_STORE: redis.url } }
+  await runJson(['enqueue', 'echo', '1', '--id', 'a'], direct)
+  const args = ['jobs', 'show', 'a', '--follow']
+  const following = new CommandProcess(args, { cwd, env: { MILLRACE_STORE: proxy.url } })
+  await following.stdoutMatches(/^state +ready$/m)
+
+  await proxy.inject('refuse')
+  proxy.cut()
+  await following.stderrMatches(/The job is looked at again when it is back\.\n/)
+  await proxy.inject('none')
+  const worker = new CommandProcess(['work', '--json'], direct)
+  const { code, stdout, stderr } = await following.end()
+  expect(code).toBe(0)
+  expect(stdout).toMatch(/^\d\d:\d\d:\d\d completed\b.*\n$/m)
+  expect(stderr.match(/looked at again/g)).toHaveLength(1)
+  worker.kill('SIGTERM')
+  await worker.end()
 })

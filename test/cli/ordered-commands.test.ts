@@ -156,10 +156,10 @@ describe('ordered queues on the command line', () => {
     const { stdout } = await run(['queues', 'list'], { cwd })
 
     expect(stdout.split('\n').map((line) => line.split(/ {2,}/))).toEqual([
-      ['queue', 'kind', 'order', 'exclusive', 'shards'],
-      ['orders', 'ordered', 'fifo', 'id', '4', '8 shards configured'],
-      ['old', 'ordered', 'fifo', 'id', '2'],
-      ['mail', 'plain', 'fifo', '-', '1', 'not stored yet'],
+      ['queue', 'kind', 'order', 'exclusive', 'shards', 'waiting', 'running', 'workers'],
+      ['orders', 'ordered', 'fifo', 'id', '4', '2', '1', '0', '8 shards configured'],
+      ['old', 'ordered', 'fifo', 'id', '2', '149', '1', '0'],
+      ['mail', 'plain', 'fifo', '-', '1', '0', '0', '0', 'not stored yet'],
       [''],
     ])
     const { queues } = await runJson<{ queues: object[] }>(['queues', 'list'], { cwd })
@@ -170,6 +170,9 @@ describe('ordered queues on the command line', () => {
       exclusive: 'id',
       shards: 4,
       configuredShards: 8,
+      waiting: 2,
+      running: 1,
+      workers: 0,
       paused: false,
       draining: false,
       declared: true,

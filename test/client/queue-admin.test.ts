@@ -1,5 +1,10 @@
+import { defineOrderedTask, jsonCodec } from 'millrace'
 import { describe, expect, it } from 'vitest'
+import { QueueAdmin } from '#src/client/queue-admin.js'
+import { Registry } from '#src/core/registry.js'
 import { OrderedScene, orderedStores, someIds } from './ordered-scene.js'
+
+const someWorker = { host: 'h', boot: 'b', pidns: 'n', pid: 1, ticks: 1, concurrency: 1, running: 0, startedAt: 0 }
 
 describe.each(orderedStores)('administration of an ordered queue, on %s', (_, make) => {
   it('shows a waiting job with its payloads, old to new, decoded', async () => {
@@ -64,6 +69,37 @@ describe.each(orderedStores)('administration of an ordered queue, on %s', (_, ma
       expect.stringMatching(/^payload 4 of 5 \(score 4\) cannot be decoded: not JSON/),
       'and 1 more of the payloads',
     ])
+  })
+
+  it.each([
+    [0, 'dead'],
+    [1, 'ready'],
+  ] as const)('fails a job by hand as its task says: with %i retries it is %s then', async (max, state) => {
+    const scene = await OrderedScene.on(make)
+    const registry = new Registry([defineOrderedTask({ name: 'sync-order', queue: 'orders', retry: { max } })], [])
+    const { jobs } = new QueueAdmin('orders', async () => scene.store, jsonCodec, undefined, registry)
+    await scene.push(['a'])
+    await scene.claim()
+
+    expect(await jobs.fail('a', 'by hand')).toBe(true)
+    expect(await jobs.get('a')).toMatchObject({ state, error: 'by hand' })
+  })
+
+  it('is looked at by the connection that opens nothing, and tells of the workers that serve it', async () => {
+    const scene = await OrderedScene.on(make)
+    const refused = () => Promise.reject(new Error('opened'))
+    const admin = new QueueAdmin('orders', refused, jsonCodec, async () => scene.store)
+    await scene.push(['a', 'b'])
+    await scene.claim()
+    for (const [id, queues] of [
+      ['v', ['mail']],
+      ['w', ['mail', 'orders']],
+    ] as const)
+      await scene.store.workers!.beat({ ...someWorker, id, queues }, 60_000)
+
+    const { depth, workers } = await admin.look()
+    expect(depth).toMatchObject({ queue: 'orders', ready: 1, running: 1 })
+    expect(workers.map(({ id }) => id)).toEqual(['w'])
   })
 
   it('takes a number for its text, and in a plain queue for none', async () => {

@@ -55,7 +55,8 @@ export const die = defineTask({
     console.error('dies by ' + how)
     if (how === 'timer') setTimeout(() => { throw new Error('in a timer') }, 10)
     if (how === 'exit') process.exit(0)
-    if (how.startsWith('SIG')) process.kill(process.pid, how)
+    // What is printed in the very moment of a kill is lost.
+    if (how.startsWith('SIG')) setTimeout(() => process.kill(process.pid, how), 100)
     const hoard: unknown[] = []
     while (how === 'memory') hoard.push(new Array(10_000).fill({}))
     await sleep(60_000)

@@ -1,0 +1,44 @@
+import { describe, expect, it } from 'vitest'
+import { linesOf, newIn } from '#src/cli/log-tail.js'
+import { joinedLog, mostLogBytes } from '#src/core/job-log.js'
+
+describe('what is new in a log', () => {
+  it.each([
+    ['all of the first', '', 'a\nb\n', 'a\nb\n'],
+    ['nothing where nothing came', 'a\n', 'a\n', ''],
+    ['what stands behind what was seen', 'a\n', 'a\nb\n', 'b\n'],
+    ['what goes on a line that was seen', 'a', 'ab\n', 'b\n'],
+    ['what stands behind it where the beginning is gone', 'one\ntwo\n', 'two\nthree\n', 'three\n'],
+    ['the least that it can be, of a log that repeats itself', 'xyxyxy', 'yxyxyxz', 'xz'],
+  ])('is %s', (_, seen, log, text) => {
+    expect(newIn(seen, log)).toEqual({ text, isGap: false })
+  })
+
+  it('is all of it, behind a gap, where the window has moved past what was seen', () => {
+    expect(newIn('old\n', 'new')).toEqual({ text: 'new', isGap: true })
+  })
+
+  it('put together is what was logged, however the window moves, be it in the middle of a character', () => {
+    const chunks = Array.from({ length: 400 }, (_, i) => `${'ä€'.repeat(i % 97)} line ${i}\n`)
+    let [log, seen, told] = ['', '', '']
+    for (const chunk of chunks) {
+      log = joinedLog(log, chunk)
+      told += newIn(seen, log).text
+      seen = log
+    }
+
+    expect(Buffer.byteLength(told)).toBeGreaterThan(mostLogBytes)
+    expect(told).toBe(chunks.join(''))
+  })
+
+  it('is found soon in a full log of one character', () => {
+    const startedAt = performance.now()
+
+    expect(newIn(`${'a'.repeat(mostLogBytes - 1)}b`, 'a'.repeat(mostLogBytes)).isGap).toBe(true)
+    expect(performance.now() - startedAt).toBeLessThan(1_000)
+  })
+})
+
+it('a log has as many lines as line breaks, and one more where the last has not ended', () => {
+  expect([linesOf(''), linesOf('a\n'), linesOf('a\n\nb')]).toEqual([[], ['a'], ['a', '', 'b']])
+})

@@ -1,0 +1,207 @@
+import { writeFileSync } from 'node:fs'
+import { describe, expect, it, onTestFinished } from 'vitest'
+import { poll } from '#src/testing/poll.js'
+import {
+  begins,
+  brief,
+  deadAfter,
+  deaf,
+  die,
+  type LongProject,
+  livingIn,
+  longProject,
+  wait,
+} from '../end-to-end/long-project.js'
+import { CommandProcess, runJson } from './command-process.js'
+
+const longest = { timeout: 60_000 }
+
+/** A project whose jobs end with the test, however that ends. */
+async function startedProject(): Promise<LongProject> {
+  const of = await longProject()
+  onTestFinished(() => {
+    for (const { pid } of of.begun()) if (livingIn(pid).length > 0) process.kill(-pid, 'SIGKILL')
+  })
+  return of
+}
+
+function shown({ folder, env }: LongProject, id: string, ...flags: string[]) {
+  return new CommandProcess(['jobs', 'show', id, ...flags], { cwd: folder, env })
+}
+
+/** What is printed of it once it has begun and said so. */
+async function begun(of: LongProject, id: string): Promise<Record<string, unknown>> {
+  const following = shown(of, id, '--follow')
+  await following.stdoutMatches(/startedAt|running: attempt/)
+  await following.stdoutMatches(/ {2}waits for|log: 1 line/)
+  await following.stdoutMatches(/fraction|50%/)
+  following.kill('SIGINT')
+  await following.end()
+  return runJson(['jobs', 'show', id], { cwd: of.folder, env: of.env })
+}
+
+describe('jobs show of a long job', longest, () => {
+  it('tells where it runs, since when, how far it is, what it has kept and what it has logged', async () => {
+    const of = await startedProject()
+    of.worker()
+    const job = await of.mill.enqueue(wait, of.file('go'))
+    const { host, pid, worker, startedAt } = await begun(of, job.id)
+    const { code, stdout } = await shown(of, job.id).end()
+
+    expect(code).toBe(0)
+    const lines = stdout.split('\n')
+    expect(lines).toEqual(
+      expect.arrayContaining([
+        expect.stringMatching(/^state {7,}running$/),
+        expect.stringMatching(/^createdAt .*Z {2}(now|.* ago)$/),
+        expect.stringMatching(/^startedAt .*Z {2}\d+m?s after it was due, runs for \d+m?s$/),
+        expect.stringMatching(new RegExp(`^host +${host}$`)),
+        expect.stringMatching(new RegExp(`^pid +${pid}$`)),
+        expect.stringMatching(new RegExp(`^worker +${worker}$`)),
+        expect.stringMatching(/^checkpoint {2,}\{$/),
+        'log: 1 line',
+        `  waits for ${of.file('go')}`,
+      ]),
+    )
+    expect(stdout).toContain(new Date(startedAt as string).toISOString())
+  })
+
+  it('prints the last lines of its log, all of them with --log, and none of their commands', async () => {
+    const of = await startedProject()
+    of.worker()
+    const job = await of.mill.enqueue(die, `${'line\r\n'.repeat(30)}\u001b[2J\u009b1m`)
+    const logged = async () => (await job.record())?.log?.endsWith('1m\n') || undefined
+    await poll(logged, { what: 'all of it is in the log', withinMs: 20_000 })
+    const pid = (await job.record())!.pid!
+    const [some, all] = await Promise.all([shown(of, job.id).end(), shown(of, job.id, '--log').end()])
+
+    expect(some.stdout).toMatch(/\nlog: 31 lines, the last 20; `--log` prints all\n( {2}.*\n){20}$/)
+    expect(all.stdout.match(/^ {2}line$/gm)).toHaveLength(29)
+    expect(all.stdout).toContain('  \\u001b[2J\\u009b1m\n')
+    // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what must not be there
+    for (const { stdout } of [some, all]) expect(stdout).not.toMatch(/[\u0000-\u0009\u000b-\u001f\u007f-\u009f]/)
+    await job.cancel()
+    await deadAfter(pid, 10_000)
+  })
+})
+
+describe('jobs show --follow', longest, () => {
+  it('prints each change and each line of the log once, and ends with 0 when the job has completed', async () => {
+    const of = await startedProject()
+    const job = await of.mill.enqueue(wait, of.file('go'))
+    const following = shown(of, job.id, '--follow')
+    await following.stdoutMatches(/^state +ready$/m)
+    of.worker()
+    await following.stdoutMatches(/^\d\d:\d\d:\d\d running: attempt 1, on .+, pid \d+$/m)
+    await following.stdoutMatches(/^\d\d:\d\d:\d\d 50% half way$/m)
+    await following.stdoutMatches(/^ {2}waits for /m)
+    writeFileSync(of.file('go'), '')
+    const { code, stdout, stderr } = await following.end()
+
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
+    expect(stdout).toMatch(/^\d\d:\d\d:\d\d completed after \d+m?s\n$/m)
+    expect(stdout.match(/^ {2}waits for/gm)).toHaveLength(1)
+    expect(stdout.match(/half way/g)).toHaveLength(1)
+  })
+
+  it('with --json prints a record a line, whose log is what is new in it', async () => {
+    const of = await startedProject()
+    const job = await of.mill.enqueue(wait, of.file('go'))
+    const following = shown(of, job.id, '--follow', '--json')
+    await following.stdoutMatches(/"ready"/)
+    of.worker()
+    await following.stdoutMatches(/"log"/)
+    await following.stdoutMatches(/"fraction"/)
+    writeFileSync(of.file('go'), '')
+    const { code, stdout } = await following.end()
+    const records = stdout
+      .trimEnd()
+      .split('\n')
+      .map((line) => JSON.parse(line) as { state: string; log?: string })
+
+    expect(code).toBe(0)
+    expect(records.at(0)).toMatchObject({ id: job.id, state: 'ready' })
+    expect(records.at(-1)).toMatchObject({ id: job.id, state: 'completed', result: { pid: expect.any(Number) } })
+    expect(records.map(({ log = '' }) => log).join('')).toBe(`waits for ${of.file('go')}\n`)
+  })
+
+  it('of a job that has died ends with 3 at once, and says of what it died', async () => {
+    const of = await startedProject()
+    of.worker()
+    const job = await of.mill.enqueue(die, 'exit')
+    await expect(job.result({ timeout: '20s' })).rejects.toThrow()
+    const { code, stdout, stderr } = await shown(of, job.id, '--follow').end()
+
+    expect(code).toBe(3)
+    expect(stdout).toMatch(/^state +dead$/m)
+    expect(stderr).toMatch(/^millrace: job '.+' in queue 'long' is dead \(max-retries\): .*exited with code 0/)
+  })
+
+  it('ends with 130 by SIGINT, and the job goes on', async () => {
+    const of = await startedProject()
+    of.worker()
+    const job = await of.mill.enqueue(brief, of.file('go'))
+    const following = shown(of, job.id, '--follow')
+    await begins(of)
+    await following.stdoutMatches(/^state /m)
+    following.kill('SIGINT')
+
+    expect(await following.end()).toMatchObject({ code: 130, signal: null, stderr: '' })
+    writeFileSync(of.file('go'), '')
+    expect(await job.result({ timeout: '20s' })).toBe('done')
+  })
+})
+
+describe('a long job that runs', longest, () => {
+  it('is cancelled from the command line, which says what is still to come; who follows it hears of it', async () => {
+    const of = await startedProject()
+    of.worker()
+    const job = await of.mill.enqueue(deaf, false)
+    const { pid } = (await begins(of))[0]!
+    const following = shown(of, job.id, '--follow')
+    await following.stdoutMatches(/startedAt|running: attempt 1/)
+    const { code, stdout } = await of.run(['jobs', 'cancel', 'long', job.id, '--reason', 'not wanted'])
+
+    expect({ code, stdout }).toEqual({
+      code: 0,
+      stdout: expect.stringMatching(
+        /^long: 1 job cancelled\.\nlong: 1 job still runs, and is told at the next beat: .*SIGTERM, and is killed .*within 5s\.\n$/,
+      ),
+    })
+    await deadAfter(pid, 10_000)
+    const end = await following.end()
+    expect(end).toMatchObject({ code: 3, stderr: `millrace: job '${job.id}' in queue 'long' was cancelled.\n` })
+    expect(end.stdout).toMatch(/^\d\d:\d\d:\d\d cancelled \(cancelled while running\)\n$/m)
+  })
+
+  it('is failed from the command line, which ends its process and says that it has no attempts left', async () => {
+    const of = await startedProject()
+    of.worker()
+    const job = await of.mill.enqueue(wait, of.file('go'))
+    const { pid } = (await begins(of))[0]!
+    const failed = ['jobs', 'fail', 'long', job.id, '--reason', 'it hangs', '--delay', '1h']
+
+    expect(await of.run(failed)).toMatchObject({
+      code: 0,
+      stdout: expect.stringMatching(
+        /^long: job .+ failed\. It is dead; to run it again: `millrace morgue revive long .+`\.\n$/,
+      ),
+    })
+    await deadAfter(pid, 10_000)
+    const { stdout } = await shown(of, job.id).end()
+    expect(stdout).toMatch(/^state +dead\n[\s\S]*^error +it hangs$/m)
+    expect(of.begun()).toHaveLength(1)
+  })
+
+  it('is dead once it is failed for the last time', async () => {
+    const of = await startedProject()
+    of.worker()
+    const job = await of.mill.enqueue(wait, of.file('go'))
+    await begins(of)
+
+    expect(await of.run(['jobs', 'fail', 'long', job.id, '--last'])).toMatchObject({
+      code: 0,
+      stdout: `long: job ${job.id} failed. It is dead; to run it again: \`millrace morgue revive long ${job.id}\`.\n`,
+    })
+  })
+})

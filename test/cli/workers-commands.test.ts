@@ -1,0 +1,108 @@
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, it } from 'vitest'
+import { CommandProcess, run, runJson } from './command-process.js'
+import { project } from './project.js'
+
+interface Workers {
+  workers: {
+    id: string
+    host: string
+    pid: number
+    process: string
+    queues: string[]
+    slots: number
+    running: number
+  }[]
+}
+interface Queues {
+  queues: { queue: string; waiting: number; running: number; workers: number }[]
+}
+
+/** What waits, runs and serves, by queue. */
+async function use(cwd: string, env = {}): Promise<Record<string, number[]>> {
+  const { queues } = await runJson<Queues>(['queues', 'list'], { cwd, env })
+  return Object.fromEntries(queues.map(({ queue, waiting, running, workers }) => [queue, [waiting, running, workers]]))
+}
+
+async function worker(cwd: string, queue: string, slots: number): Promise<number> {
+  const args = ['work', '--json', '--queues', queue, '--concurrency', String(slots)]
+  const [{ pid }] = (await new CommandProcess(args, { cwd, env: here }).events('worker.started')) as [{ pid: number }]
+  return pid
+}
+
+const here = { MILLRACE_HOST: 'here' }
+const elsewhere = { MILLRACE_HOST: 'elsewhere' }
+
+/** A worker that nobody watches over, and of which nobody hears where it dies. */
+const loneWorker = `
+import { defineTask, millrace } from 'millrace'
+const hold = defineTask({ name: 'hold', queue: 'slow', run: async () => {} })
+const mill = millrace({ store: 'sqlite:jobs.db', tasks: [hold] })
+await mill.worker().start()
+console.log(JSON.stringify({ event: 'started' }))
+`
+
+describe('workers and queues list', { timeout: 60_000 }, () => {
+  it('say that nobody serves', async () => {
+    const cwd = project()
+    await runJson(['enqueue', 'echo', '1'], { cwd })
+    await runJson(['enqueue', 'echo', '1', '--delay', '1h'], { cwd })
+
+    expect(await use(cwd)).toEqual({ default: [2, 0, 0], slow: [0, 0, 0] })
+    expect(await run(['workers'], { cwd })).toMatchObject({ code: 0, stdout: 'no worker lives\n', stderr: '' })
+    expect(await runJson(['workers'], { cwd })).toEqual({ workers: [] })
+    expect(await run(['workers', '--queue', 'nowhere'], { cwd })).toMatchObject({ code: 2, stdout: '' })
+  })
+
+  it('count who serves each queue, and show where it runs and how busy it is', async () => {
+    const cwd = project()
+    for (const id of ['a', 'b', 'c'])
+      await runJson(['enqueue', 'hold', JSON.stringify(join(cwd, 'go')), '--id', id], { cwd })
+    const pid = await worker(cwd, 'slow', 2)
+    await worker(cwd, 'default,slow', 3)
+    const env = here
+
+    const { workers } = await runJson<Workers>(['workers', '--queue', 'default'], { cwd, env })
+    expect(workers).toEqual([
+      expect.objectContaining({ host: 'here', process: 'alive', queues: ['default', 'slow'], slots: 3 }),
+    ])
+    expect((await use(cwd, env))['default']).toEqual([0, 0, 1])
+    expect((await use(cwd, env))['slow']![2]).toBe(2)
+    const { stdout } = await run(['workers'], { cwd, env })
+    expect(stdout.split('\n')[0]).toMatch(/^2 workers, \d of 5 slots in use$/)
+    expect(stdout.split('\n').map((line) => line.split(/ {2,}/))).toContainEqual([
+      'here',
+      String(pid),
+      'alive',
+      expect.stringMatching(/^\d\/2$/),
+      expect.stringMatching(/^(now|.* ago)$/),
+      expect.stringMatching(/^(now|.* ago)$/),
+      'slow',
+      expect.stringContaining(`/${pid}/`),
+    ])
+    writeFileSync(join(cwd, 'go'), '')
+  })
+
+  it('count no worker that was killed, from then on; where that cannot be seen they say when it was heard of', async () => {
+    const cwd = project()
+    const script = join(cwd, 'lone-worker.mjs')
+    writeFileSync(script, loneWorker)
+    const lone = new CommandProcess([], { cwd, env: here, script })
+    await lone.events('started')
+    expect((await use(cwd, here))['slow']).toEqual([0, 0, 1])
+    lone.kill('SIGKILL')
+    await lone.end()
+
+    const dead = await runJson<Workers>(['workers'], { cwd, env: here })
+    expect(dead.workers).toEqual([expect.objectContaining({ pid: lone.pid, process: 'dead' })])
+    expect((await use(cwd, here))['slow']).toEqual([0, 0, 0])
+    expect(await runJson(['stats'], { cwd, env: here })).toMatchObject({ workers: { count: 0, slots: 0, running: 0 } })
+    expect((await run(['workers'], { cwd, env: here })).stdout).toMatch(/^no worker lives\nhost .*\nhere .* dead /)
+
+    const unknown = await runJson<Workers>(['workers'], { cwd, env: elsewhere })
+    expect(unknown.workers).toEqual([expect.objectContaining({ process: 'unknown', seenAt: expect.any(String) })])
+    expect((await use(cwd, elsewhere))['slow']).toEqual([0, 0, 1])
+    expect((await run(['workers'], { cwd, env: elsewhere })).stdout).toMatch(/\nhere .* unknown .* (now|\d+m?s ago) /)
+  })
+})
