@@ -13,7 +13,7 @@ describe('flags', () => {
   })
 
   it.each(['', '0', '-1', '1.5GB', '512M', '99999999999999GB'])("the size '%s' is refused", (given) => {
-    expect(() => bytesFlag(given)).toThrow(/Expected a size such as 512MB/)
+    expect(() => bytesFlag(given)).toThrow(/Expected a size such as '512MB'/)
   })
 
   it('the grace none is for ever', () => {
