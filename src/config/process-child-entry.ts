@@ -43,7 +43,6 @@ async function run(assignment: Assignment): Promise<void> {
   const guard = startGuard(assignment, from)
   try {
     const mill = await loadIsolated(assignment.claim.task, filesFor(assignment.module, from), from)
-    if (stopped !== undefined) return process.exit()
     const store = await storeSource(from.descriptor, from.access).create()
     child = await mill.isolated({ assignment, store, guard, tell, finished }, from)
     for (const word of words.splice(0)) child.heed(word)
@@ -97,8 +96,8 @@ function stop(message: string): void {
 
 function fail(error: unknown): void {
   print(error)
-  if (child === undefined) process.exit(1)
-  child.fail(error)
+  if (child !== undefined) child.fail(error)
+  else void tell({ word: 'unable', error: messageOf(error) }).then(finished)
 }
 
 /** Resolves when the worker has it, or is no longer there. */

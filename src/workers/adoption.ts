@@ -58,11 +58,6 @@ export class Adoption {
     this.#parts = parts
   }
 
-  /** The jobs that are watched. */
-  get jobs(): readonly HeldClaim[] {
-    return [...this.#adopted]
-  }
-
   /** Adopts what it finds, as far as there are slots. Rejects as the store does. */
   async start(): Promise<void> {
     const { workers, worker, slots, identity } = this.#parts

@@ -10,7 +10,7 @@ import type { Events } from '../core/events.js'
 import type { Middleware } from '../core/middleware.js'
 import type { Registry } from '../core/registry.js'
 import { messageOf } from '../core/shown.js'
-import type { Execution } from '../runtime/execution.js'
+import { type Execution, refOf } from '../runtime/execution.js'
 import { type Bench, Executor } from '../runtime/executor.js'
 import type { JobExecution } from '../runtime/job-execution.js'
 import { JobNotes } from '../runtime/job-notes.js'
@@ -50,6 +50,8 @@ export class ProcessChild implements Bench {
   readonly #executor: Executor
   readonly #notes: JobNotes
   #execution: JobExecution | undefined
+  /** Why it is not to begin. */
+  #givenUp: Error | undefined
   #drained: () => void = () => {}
   readonly #isKept: Promise<void>
   #kept: () => void = () => {}
@@ -76,11 +78,13 @@ export class ProcessChild implements Bench {
     this.#execution = execution
     // One that has lost its claim before it began must not begin.
     await this.#isKept
+    if (this.#givenUp !== undefined) this.#executor.giveUp(execution, this.#givenUp)
     if (execution.isDecided) return
     execution.begunAt = clock.mono()
     guard.postMessage({ word: 'begun' } satisfies MainWord)
-    void tell({ word: 'started' })
     this.#tellProgress(execution)
+    // Heard before the handler can end the process: what dies before it has begun has not failed.
+    await tell({ word: 'started' })
     await this.#executor.run(execution)
   }
 
@@ -102,7 +106,8 @@ export class ProcessChild implements Bench {
   released(): void {}
 
   #giveUp(reason: Error): void {
-    if (this.#execution !== undefined && !this.#execution.isDecided) this.#executor.giveUp(this.#execution, reason)
+    if (this.#execution?.begunAt === undefined) this.#givenUp ??= reason
+    else if (!this.#execution.isDecided) this.#executor.giveUp(this.#execution, reason)
   }
 
   /** What the guard says. */
@@ -165,7 +170,8 @@ export class ProcessChild implements Bench {
     await this.#drain()
     const { events, clock } = this.#parts
     const exhaustion = exhaustionOf(execution, [verdict], events)
-    const answer = await this.#settled(execution.claim, verdict, clock.mono() - execution.begunAt!, execution)
+    const now = clock.mono()
+    const answer = await this.#settled(execution.claim, verdict, now - (execution.begunAt ?? now), execution)
     await exhaustion?.answered(execution.claim.id, answer)
     await this.#parts.finished()
   }
@@ -174,7 +180,7 @@ export class ProcessChild implements Bench {
   async #settled(claim: Claim, verdict: Verdict, runMs: number, execution?: JobExecution): Promise<SettleAnswer> {
     const { assignment, rules, events, guard, tell } = this.#parts
     const resultDropped = (_: Claim, error: unknown) =>
-      events.emit('result.dropped', { queue: claim.queue, id: claim.id, task: claim.task, error: messageOf(error) })
+      events.emit('result.dropped', { ...refOf(claim), error: messageOf(error) })
     const item = settlementOf(claim, verdict, assignment.results, { ...rules, resultDropped })
     const words = execution === undefined ? undefined : this.#notes.lastWords(execution)
     const answer = await new Promise<SettleAnswer>((resolve) =>

@@ -36,7 +36,7 @@ const mostUnread = 262_144
 const noteGapMs = 1_000
 const retryMs = 1_000
 /** What a handler has to end by itself, from being told to; half of it before SIGTERM. */
-export const endGraceMs = 5_000
+const endGraceMs = 5_000
 /** The same where its worker is gone. */
 const orphanGraceMs = 700
 /** The main thread settles a job that is over its time within its own grace; only one that is blocked does not. */

@@ -73,11 +73,6 @@ export class ProcessListener {
     this.#parts = parts
   }
 
-  /** The number of its process; undefined while there is none. */
-  pidOf(execution: JobExecution): number | undefined {
-    return this.#running.get(execution)?.runner.pid
-  }
-
   /** Never rejects. */
   async run(execution: JobExecution): Promise<void> {
     const { worker, source, registry, bench } = this.#parts
@@ -109,6 +104,7 @@ export class ProcessListener {
     if (running === undefined && end.kind !== 'unable') return
     clearTimeout(running?.timer)
     this.#running.delete(execution)
+    this.#stopped.delete(execution)
     if (end.kind === 'died') execution.unsentLog = end.unsent
     if (end.kind === 'settled') bench.reported(execution, end.verdict)
     else bench.decided(execution, [this.#verdictOn(execution, end, running)])
@@ -168,15 +164,16 @@ export class ProcessListener {
     const { events, random, mono } = this.#parts
     const { claim, task } = execution
     if (running?.isStopping) return { kind: 'release', delayMs: 0, reason: 'interrupted' }
-    if (end.kind === 'unable') {
-      events.emit('process.failed', { ...refOf(claim), child: running?.runner.pid, error: end.error })
+    const pid = running?.runner.pid
+    const died = end.kind === 'died' ? new ProcessDiedError(nameOf(pid), end) : undefined
+    // The handler was never called: nothing is known against the job.
+    if (end.kind === 'unable' || running?.startedAt === undefined) {
+      const error = end.kind === 'unable' ? end.error : died!.message
+      events.emit('process.failed', { ...refOf(claim), child: pid, error })
       return { kind: 'release', delayMs: foreignJobDelayMs, reason: 'not-loaded' }
     }
-    const ranMs = running?.startedAt === undefined ? 0 : mono() - running.startedAt
-    const error =
-      end.signal === 'SIGKILL' && ranMs >= task.timeLimitMs
-        ? new TimeLimitError(task.name, task.timeLimitMs)
-        : new ProcessDiedError(nameOf(running?.runner.pid), end)
+    const isOverdue = end.signal === 'SIGKILL' && mono() - running.startedAt >= task.timeLimitMs
+    const error = isOverdue ? new TimeLimitError(task.name, task.timeLimitMs) : died
     const hookFailed = (hook: string, thrown: unknown) => events.emit('hook.failed', { hook, error: thrown })
     return verdictOnFailure(task, error, claim.attempt, random, hookFailed)
   }

@@ -35,7 +35,7 @@ export class Tail {
   read(text: string): void {
     const lines = (this.#rest + text).split('\n')
     this.#rest = lines.pop()!
-    for (const line of lines) this.#hear(JSON.parse(line) as TailWord)
+    for (const line of lines) this.#hear(line)
   }
 
   /** What the guard has not read itself. */
@@ -44,7 +44,14 @@ export class Tail {
     this.#unsent = joinedLog(this.#unsent, text)
   }
 
-  #hear(word: TailWord): void {
+  #hear(line: string): void {
+    let word: TailWord
+    try {
+      word = JSON.parse(line) as TailWord
+    } catch {
+      // The job has written here itself: its worker must not suffer for it.
+      return
+    }
     if (word[0] === 'printed') this.print(word[1])
     else if (word[0] === 'cut') {
       this.#sending = joinedLog(this.#sending, this.#unsent)

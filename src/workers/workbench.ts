@@ -267,6 +267,8 @@ export class Workbench implements Bench, ProcessBench {
     this.#handedOver.add(claim)
     this.#parts.keeper.forget(execution)
     this.#settled(claim)
+    // It was still being started when the worker was told to stop.
+    if (this.#isClosed && this.#processes!.leave(execution)) this.released(execution)
   }
 
   reported(execution: JobExecution, verdict: ChildVerdict): void {
