@@ -1,15 +1,18 @@
-/** The store source: a descriptor turned into a store. The only file that knows every store. */
+/**
+ * The store source: a descriptor turned into a store. The only file that knows every store; the code of one is loaded when it
+ * is made, for every thread and child process begins here.
+ */
 
 import { isAbsolute, resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { type Clock, systemClock } from '../core/clock.js'
 import { ConfigError } from '../core/errors.js'
 import { messageOf } from '../core/shown.js'
-import { MemoryStore, memoryTraits } from '../stores/memory/memory-store.js'
+import { memoryTraits } from '../stores/memory/memory-traits.js'
 import { addressText, isRedisUrl, type RedisAddressOptions, redisAddress } from '../stores/redis/redis-address.js'
-import { openRedisPort } from '../stores/redis/redis-connection.js'
-import { RedisStore, redisTraits } from '../stores/redis/redis-store.js'
-import { SqliteStore, sqliteTraits } from '../stores/sqlite/sqlite-store.js'
+import { redisStore } from '../stores/redis/redis-module.js'
+import { redisTraits } from '../stores/redis/redis-traits.js'
+import { sqliteTraits } from '../stores/sqlite/sqlite-traits.js'
 import type { Store, StoreTraits } from '../stores/store.js'
 
 /**
@@ -60,7 +63,16 @@ export function storeSource(
       return refuse(
         `the memory store takes no path; got '${withoutPassword(descriptor)}'. For a file use 'sqlite:path/to/jobs.db'`,
       )
-    return { text: descriptor, descriptor, access, traits: memoryTraits, create: async () => new MemoryStore(clock) }
+    return {
+      text: descriptor,
+      descriptor,
+      access,
+      traits: memoryTraits,
+      async create() {
+        const { MemoryStore } = await import('../stores/memory/memory-store.js')
+        return new MemoryStore(clock)
+      },
+    }
   }
   if (scheme === 'sqlite') {
     if (rest === '' || rest === ':memory:')
@@ -74,7 +86,10 @@ export function storeSource(
       descriptor: `sqlite:${file}`,
       access,
       traits: sqliteTraits,
-      create: async () => new SqliteStore({ file }),
+      async create() {
+        const { SqliteStore } = await import('../stores/sqlite/sqlite-store.js')
+        return new SqliteStore({ file })
+      },
     }
   }
   return refuse(`${forms}; got '${withoutPassword(descriptor)}'`)
@@ -87,7 +102,7 @@ function redisSource(descriptor: string | RedisAddressOptions, access: StoreAcce
     descriptor,
     access,
     traits: redisTraits,
-    create: async () => new RedisStore({ port: openRedisPort(address), ...access }),
+    create: () => redisStore({ url: descriptor, ...access }),
   }
 }
 

@@ -133,8 +133,8 @@ export const retryOptions = (max?: number) =>
     {},
   )
 
-/** Not a union: each mistake in a duration would be told as one in a word. */
-const boundlessTime = v.lazy((given) => (given === 'none' ? none : duration(1)))
+/** A duration or none, in milliseconds. Not a union: each mistake in a duration would be told as one in a word. */
+export const boundlessTime = v.lazy((given) => (given === 'none' ? none : duration(1)))
 const none = v.pipe(
   v.literal('none'),
   v.transform(() => Number.POSITIVE_INFINITY),

@@ -18,6 +18,7 @@ interface Kept extends ClaimKey {
   readonly number: number
   readonly task: string
   readonly leaseMs: number
+  readonly isPatient: boolean
   /** After it the store may have given the job away. */
   deadline: number
   beatAt: number
@@ -44,7 +45,7 @@ const progressGapMs = 1_000
 
 export class Beats {
   readonly #parts: BeatsParts
-  readonly #kept = new Map<number, Kept>()
+  #kept = new Map<number, Kept>()
   /** Kept as well, and not looked at yet: most leases are forgotten before that. */
   #unread: Unread[] = []
   #isBeating = false
@@ -74,6 +75,8 @@ export class Beats {
     if (this.#unread.some((rest) => rest.first <= last && first <= rest.last)) this.#read()
     if (this.#kept.size === 0) return
     for (let number = first; number <= last; number += 1) this.#kept.delete(number)
+    // A map that lives for ever hands what it held on to the old generation of the heap, which is collected seldom.
+    if (this.#kept.size === 0) this.#kept = new Map()
   }
 
   #lease(number: number): Kept | undefined {
@@ -92,14 +95,20 @@ export class Beats {
   }
 
   #keep({ batch, first, last }: Unread): void {
-    const { leaseMs, sentAt } = batch
+    const { leaseMs, sentAt, isPatient = false } = batch
     const claims = claimsOf(batch)
     for (let number = first; number <= last; number += 1) {
+      const { queue, id, fence, task } = claims[number - batch.first]!
+      // Each by its name: spreading the claim costs thirty times as much, and there may be thousands a second.
       this.#kept.set(number, {
-        ...claims[number - batch.first]!,
+        queue,
+        id,
+        fence,
+        task,
         number,
         leaseMs,
-        deadline: deadlineAfter(sentAt, leaseMs),
+        isPatient,
+        deadline: isPatient ? Number.POSITIVE_INFINITY : deadlineAfter(sentAt, leaseMs),
         beatAt: sentAt,
         nextBeat: sentAt + Math.min(announceAfterMs, leaseMs / 3),
         isBegun: false,
@@ -133,7 +142,7 @@ export class Beats {
 
   /** Keeps nothing any longer and tells nobody. */
   clear(): void {
-    this.#kept.clear()
+    this.#kept = new Map()
     this.#unread = []
   }
 
@@ -207,7 +216,7 @@ export class Beats {
 }
 
 function renew(lease: Kept, { beat }: ExtendItem, sentAt: number): void {
-  lease.deadline = deadlineAfter(sentAt, lease.leaseMs)
+  if (!lease.isPatient) lease.deadline = deadlineAfter(sentAt, lease.leaseMs)
   lease.beatAt = sentAt
   lease.nextBeat = sentAt + lease.leaseMs / 3
   if (beat?.started) lease.isAnnounced = true

@@ -26,9 +26,17 @@ export interface LeaseKeeperParts {
   readonly blockedTo?: number
 }
 
+export interface LeaseTerms {
+  readonly leaseMs: number
+  readonly sentAt: number
+  readonly maxBlockMs: number
+  readonly isPatient?: boolean
+}
+
 interface Held {
   readonly job: Leased
   readonly leaseMs: number
+  readonly isPatient: boolean
   /** From before the claim, or the beat that renewed it last, was sent. */
   sentAt: number
   isBegun: boolean
@@ -89,22 +97,20 @@ export class LeaseKeeper {
   /**
    * Keeps leases that were claimed together from one queue, until each is forgotten. To be called before any of their
    * handlers begins: it may block the loop at once. `sentAt`: monotonic, from before the claim was sent. A loop blocked for
-   * `maxBlockMs` loses everything it holds.
+   * `maxBlockMs` loses everything it holds. `isPatient`: what is done under these leases goes on while the store is away,
+   * and only the store says that one is lost. Default: each is given up before it can have ended.
    */
-  keep(
-    jobs: readonly Leased[],
-    { leaseMs, sentAt, maxBlockMs }: { readonly leaseMs: number; readonly sentAt: number; readonly maxBlockMs: number },
-  ): void {
+  keep(jobs: readonly Leased[], { leaseMs, sentAt, maxBlockMs, isPatient = false }: LeaseTerms): void {
     if (jobs.length === 0 || this.#stopped !== undefined) return
     const first = this.#lastNumber + 1
     for (const job of jobs) {
       this.#lastNumber += 1
       job.leaseNumber = this.#lastNumber
-      this.#held.set(this.#lastNumber, { job, leaseMs, sentAt, isBegun: false, isBegunTold: false })
+      this.#held.set(this.#lastNumber, { job, leaseMs, isPatient, sentAt, isBegun: false, isBegunTold: false })
     }
     const claims = jobs.map(({ claim }) => claim)
     this.#maxBlockMs = maxBlockMs
-    this.#send({ kept: [leaseBatch(claims, first, leaseMs, sentAt)] })
+    this.#send({ kept: [leaseBatch(claims, first, leaseMs, sentAt, isPatient)] })
     this.#timer ??= setInterval(() => this.#tick(), tickMs)
   }
 
@@ -188,8 +194,8 @@ export class LeaseKeeper {
     const kept: LeaseBatch[] = []
     const begun: number[] = []
     for (const [first, held] of this.#held) {
-      const { leaseMs, sentAt, isBegun } = held
-      kept.push(leaseBatch([held.job.claim], first, leaseMs, sentAt))
+      const { leaseMs, sentAt, isPatient, isBegun } = held
+      kept.push(leaseBatch([held.job.claim], first, leaseMs, sentAt, isPatient))
       held.isBegunTold = isBegun
       if (isBegun) begun.push(first)
     }

@@ -13,6 +13,8 @@ export interface LeaseBatch extends Numbers {
   readonly leaseMs: number
   /** From before the claim, or the beat that renewed it last, was sent. */
   readonly sentAt: number
+  /** They are not given up while the store is away. */
+  readonly isPatient?: true
   readonly queue: string
   /**
    * Of each lease the id of its job, with a NUL between two. Thousands a second are copied to the thread, and one text
@@ -80,12 +82,19 @@ export function sharedMono(): number {
 }
 
 /** A batch of leases on these claims of one queue. */
-export function leaseBatch(claims: readonly Claim[], first: number, leaseMs: number, sentAt: number): LeaseBatch {
+export function leaseBatch(
+  claims: readonly Claim[],
+  first: number,
+  leaseMs: number,
+  sentAt: number,
+  isPatient = false,
+): LeaseBatch {
   return {
     first,
     last: first + claims.length - 1,
     leaseMs,
     sentAt,
+    ...(isPatient ? { isPatient } : {}),
     queue: claims[0]!.queue,
     ids: claims.map(({ id }) => id).join('\0'),
     fences: oneOrEach(claims.map(({ fence }) => fence)),

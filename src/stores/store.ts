@@ -350,6 +350,7 @@ export type SettleItem = ClaimKey &
         readonly hold?: Hold
       }
     | { readonly kind: 'bury'; readonly error?: string; readonly reason?: string }
+    /** Where it was asked for with a reason, that one stays. */
     | { readonly kind: 'cancel'; readonly reason?: string }
   )
 

@@ -1,6 +1,7 @@
 import { join } from 'node:path'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { SqliteStore, sqliteTraits } from '#src/stores/sqlite/sqlite-store.js'
+import { SqliteStore } from '#src/stores/sqlite/sqlite-store.js'
+import { sqliteTraits } from '#src/stores/sqlite/sqlite-traits.js'
 import { CommandProcess, run, runJson } from './command-process.js'
 import { project } from './project.js'
 

@@ -10,7 +10,8 @@ import {
 } from 'millrace'
 import { describe, expect, it } from 'vitest'
 import { checkOptions } from '#src/config/mill-options.js'
-import { MemoryStore, memoryTraits } from '#src/stores/memory/memory-store.js'
+import { MemoryStore } from '#src/stores/memory/memory-store.js'
+import { memoryTraits } from '#src/stores/memory/memory-traits.js'
 import type { QueueSettings } from '#src/stores/store.js'
 import { testMill, testMillOn } from '../test-mill.js'
 

@@ -2,7 +2,8 @@
 import { describe, expect, it } from 'vitest'
 import { ConfigError } from '#src/core/errors.js'
 import { parsed } from '#src/core/option-check.js'
-import { type Queue, queueOf, queueOptionsSchema, refuseOtherForm } from '#src/core/queue.js'
+import { type Queue, queueOf, queueOptionsSchema } from '#src/core/queue.js'
+import { refuseOtherForm } from '#src/core/queue-form.js'
 
 function queue(options: unknown): Queue {
   return queueOf('q', parsed(queueOptionsSchema, options, "queue 'q'"))

@@ -9,7 +9,7 @@ import {
 import { Events } from '#src/core/events.js'
 import { defineTask } from '#src/core/task.js'
 import { JobExecution } from '#src/runtime/job-execution.js'
-import { memoryTraits } from '#src/stores/memory/memory-store.js'
+import { memoryTraits } from '#src/stores/memory/memory-traits.js'
 import type { Claim, ExtendAnswer, ExtendItem } from '#src/stores/store.js'
 import { notesOn } from './notes-on.js'
 

@@ -3,7 +3,7 @@ import { ManualClock } from 'millrace/testing'
 import { describe, expect, it } from 'vitest'
 import { Beats } from '#src/runtime/beats.js'
 import { type Letter, leaseBatch, type Report } from '#src/runtime/lease-message.js'
-import { memoryTraits } from '#src/stores/memory/memory-store.js'
+import { memoryTraits } from '#src/stores/memory/memory-traits.js'
 
 const claim: Claim = {
   queue: 'q',

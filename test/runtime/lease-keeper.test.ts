@@ -3,7 +3,8 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { Events } from '#src/core/events.js'
 import { JobExecution } from '#src/runtime/job-execution.js'
 import { LeaseKeeper, type LeaseKeeperParts } from '#src/runtime/lease-keeper.js'
-import { MemoryStore, memoryTraits } from '#src/stores/memory/memory-store.js'
+import { MemoryStore } from '#src/stores/memory/memory-store.js'
+import { memoryTraits } from '#src/stores/memory/memory-traits.js'
 import { notesOn } from './notes-on.js'
 
 const claim: Claim = {

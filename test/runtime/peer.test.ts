@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { describe, expect, it } from 'vitest'
 import { processIdentity } from '#src/runtime/identity.js'
-import { isDead, isNeighbour } from '#src/runtime/peer.js'
+import { ageMs, isDead, isNeighbour } from '#src/runtime/peer.js'
 
 const me = processIdentity()
 
@@ -29,5 +29,19 @@ describe('a peer', () => {
     await once(child, 'exit')
 
     expect(isDead({ pid, ticks: 0 })).toBe(true)
+  })
+
+  it('is as old as it has lived', async () => {
+    const before = process.uptime()
+    const child = spawn('sleep', ['60'])
+    await once(child, 'spawn')
+    const after = process.uptime()
+    const started = processIdentity(child.pid)
+    child.kill('SIGKILL')
+    await once(child, 'exit')
+
+    const startedMs = process.uptime() * 1_000 - ageMs(started, me)
+    expect(startedMs).toBeGreaterThan(before * 1_000 - 100)
+    expect(startedMs).toBeLessThan(after * 1_000 + 100)
   })
 })

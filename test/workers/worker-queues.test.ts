@@ -1,6 +1,7 @@
 import type { Selector } from 'millrace'
 import { describe, expect, it } from 'vitest'
 import { MemoryStore } from '#src/stores/memory/memory-store.js'
+import { ManualClock } from '#src/testing/manual-clock.js'
 import { nextEvent, recorded } from '../next-event.js'
 import { scriptedTask } from '../scripted-task.js'
 import { storeKinds, testMill, testMillOn } from '../test-mill.js'
@@ -74,7 +75,7 @@ describe.each(storeKinds)('choosing queues, on %s', (kind) => {
         return wait(queues, forMs, signal)
       }
     })
-    const m = testMillOn(store, { queues: { a: {}, b: {}, c: {} } })
+    const m = testMillOn(store, { queues: { a: {}, b: {}, c: {} } }, new ManualClock(0))
     await m.worker().start()
     await rested
 

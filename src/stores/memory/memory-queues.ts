@@ -2,7 +2,12 @@
 
 import { InvalidArgumentError, UnknownQueueError } from '../../core/errors.js'
 import { shardOf } from '../../core/payloads.js'
-import { refuseGroupBound, refuseOtherForm, refuseSpreading, reshardUnderWay as underWay } from '../../core/queue.js'
+import {
+  refuseGroupBound,
+  refuseOtherForm,
+  refuseSpreading,
+  reshardUnderWay as underWay,
+} from '../../core/queue-form.js'
 import type { Throttle } from '../../core/throttle.js'
 import { refuseOtherThrottle } from '../../core/throttle.js'
 import type { QueueSettings, StoredQueue } from '../store.js'

@@ -35,7 +35,7 @@ export function settle(queue: MemoryQueue, item: SettleItem, now: number): Settl
       queue.bury(job, item.reason, item.error, now)
       break
     case 'cancel':
-      job.reason = item.reason
+      job.reason = (job.cancelRequested ? job.reason : undefined) ?? item.reason
       queue.end(job, 'cancelled', now)
       break
   }

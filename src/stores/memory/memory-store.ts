@@ -36,25 +36,7 @@ import { type MemoryWorker, memoryRegistry } from './memory-registry.js'
 import { trim } from './memory-retention.js'
 import { extend, settle } from './memory-settle.js'
 import { memoryThrottles } from './memory-throttles.js'
-
-export const memoryTraits: StoreTraits = {
-  name: 'memory',
-  ordered: true,
-  priority: true,
-  groups: true,
-  throttled: true,
-  limited: true,
-  shared: false,
-  replicated: false,
-  remote: false,
-  maxBatch: 250,
-  maxDelayMs: Number.MAX_SAFE_INTEGER,
-  maxLeaseMs: Number.MAX_SAFE_INTEGER,
-  maxPayloadBytes: 1_048_576,
-  exactDepth: true,
-  beatsFromThread: false,
-  durability: 'none',
-}
+import { memoryTraits } from './memory-traits.js'
 
 /** What the handles of one memory store share, as processes share a file. */
 export class MemoryData {

@@ -3,8 +3,6 @@
 import type { Store } from '../store.js'
 import { type RedisAddressOptions, redisAddress } from './redis-address.js'
 import type { ConnectRedis } from './redis-clients.js'
-import { openRedisPort } from './redis-connection.js'
-import { RedisStore } from './redis-store.js'
 
 export type RedisStoreOptions = (
   | { readonly url: string | RedisAddressOptions }
@@ -19,9 +17,14 @@ export type RedisStoreOptions = (
 
 /**
  * A store, for the module that `store: { module, export }` names: every thread and process calls that module for itself,
- * with the mill's `{ namespace, replicas }`. Connects at its first call. Throws `ConfigError` for an address that is none.
+ * with the mill's `{ namespace, replicas }`. Connects at its first call. Rejects with `ConfigError` for an address that is none.
  */
-export function redisStore({ namespace, replicas, ...source }: RedisStoreOptions): Store {
+export async function redisStore({ namespace, replicas, ...source }: RedisStoreOptions): Promise<Store> {
+  // Loaded here: whoever has another store has no use for it.
+  const [{ openRedisPort }, { RedisStore }] = await Promise.all([
+    import('./redis-connection.js'),
+    import('./redis-store.js'),
+  ])
   const port = openRedisPort('connect' in source ? source.connect : redisAddress(source.url))
   return new RedisStore({
     port,

@@ -1,7 +1,7 @@
 /** The queues of a Redis store as one handle knows them: in which shards each lies. */
 
 import { ConfigConflictError, StoreCorruptError, StoreUnavailableError, UnknownQueueError } from '../../core/errors.js'
-import { refuseGroupBound, refuseOtherForm } from '../../core/queue.js'
+import { refuseGroupBound, refuseOtherForm } from '../../core/queue-form.js'
 import { refuseOtherThrottle, type Throttle } from '../../core/throttle.js'
 import type { QueueSettings, StoredQueue } from '../store.js'
 import { namingForeignKey } from './redis-foreign-key.js'

@@ -7,7 +7,7 @@
 
 import { InvalidArgumentError } from '../../core/errors.js'
 import { shardOf } from '../../core/payloads.js'
-import { refuseSpreading, reshardUnderWay } from '../../core/queue.js'
+import { refuseSpreading, reshardUnderWay } from '../../core/queue-form.js'
 import { stepLimit, stepPayloads } from '../../core/upkeep.js'
 import type { Step } from '../job-records.js'
 import type { RedisQueue } from './redis-layout.js'

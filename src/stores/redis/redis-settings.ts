@@ -1,6 +1,6 @@
 /** The settings of a queue on a Redis store: what the open script is given of them, and what it answers. Pure. */
 
-import type { QueueForm } from '../../core/queue.js'
+import type { QueueForm } from '../../core/queue-form.js'
 import type { QueueSettings, StoredQueue } from '../store.js'
 import type { RedisQueue } from './redis-layout.js'
 import type { RedisReply } from './redis-port.js'

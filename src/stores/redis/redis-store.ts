@@ -39,33 +39,12 @@ import { RedisReshard } from './redis-reshard.js'
 import { type RedisScripts, redisScripts } from './redis-scripts.js'
 import { extendItems, settleItems } from './redis-settle.js'
 import { redisThrottles } from './redis-throttles.js'
+import { redisTraits } from './redis-traits.js'
 import { RedisTransfer } from './redis-transfer.js'
 import { RedisWait } from './redis-wait.js'
 
-/** A hundred years: what a store of numbers holds exactly on top of now. */
-const maxDelayMs = 100 * 365 * 86_400_000
-
 /** How long closing waits for calls under way. */
 const closeMs = 1_000
-
-export const redisTraits: StoreTraits = {
-  name: 'redis',
-  ordered: true,
-  priority: true,
-  groups: true,
-  throttled: true,
-  limited: true,
-  shared: true,
-  replicated: true,
-  remote: true,
-  maxBatch: 250,
-  maxDelayMs,
-  maxLeaseMs: maxDelayMs,
-  maxPayloadBytes: 1_048_576,
-  exactDepth: true,
-  beatsFromThread: true,
-  durability: 'process',
-}
 
 export interface RedisStoreParts {
   readonly port: RedisPort

@@ -84,7 +84,7 @@ export class SqliteConnection {
     // Nothing meanwhile: the transaction is open, and a read would find itself in it.
     this.#patiently(() => session.db.exec('COMMIT'))
     const reply: Reply = { answers, rung: [...session.rung], hasEnds: session.hasEnds }
-    session.rung.clear()
+    session.rung = new Set()
     session.hasEnds = false
     return reply
   }

@@ -39,7 +39,7 @@ interface Counted {
 }
 
 export class SqliteLanes {
-  readonly #held = new Map<string, Held>()
+  #held = new Map<string, Held>()
   readonly #select: Statement
   readonly #write: Statement
   readonly #delete: Statement
@@ -193,7 +193,7 @@ export class SqliteLanes {
     const opened = Number(this.#openAll.run(queue.qid, queue.last_turn).changes)
     queue.open_lanes += opened
     queue.last_turn += opened
-    this.#held.clear()
+    this.forget()
   }
 
   /** Nothing of the group is granted before then; a longer hold stays. At most so many holds that are over are dropped. */
@@ -232,7 +232,7 @@ export class SqliteLanes {
 
   /** Forgets them, also those that are not written. */
   forget(): void {
-    this.#held.clear()
+    this.#held = new Map()
   }
 
   #of(queue: QueueRow, group: string): LaneRow {

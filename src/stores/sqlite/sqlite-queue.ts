@@ -125,7 +125,7 @@ interface Held {
 }
 
 export class SqliteQueues {
-  readonly #held = new Map<string, Held>()
+  #held = new Map<string, Held>()
   readonly #select: Statement
   readonly #selectAll: Statement
   readonly #update: Statement
@@ -208,12 +208,12 @@ export class SqliteQueues {
       const values = changingOf(row)
       if (values.some((value, i) => value !== before[i])) this.#update.run(...values, row.qid)
     }
-    this.#held.clear()
+    this.forget()
   }
 
   /** Forgets them: nothing of a transaction that was rolled back or only read may be used in the next. */
   forget(): void {
-    this.#held.clear()
+    this.#held = new Map()
   }
 }
 

@@ -4,7 +4,7 @@
  * by id brings that id over (`SqliteSession.holding`), so that jobs can be pushed all the while.
  */
 
-import { refuseSpreading, reshardUnderWay } from '../../core/queue.js'
+import { refuseSpreading, reshardUnderWay } from '../../core/queue-form.js'
 import { stepLimit } from '../../core/upkeep.js'
 import type { Step } from '../job-records.js'
 import type { Statement } from './sqlite-driver.js'

@@ -27,7 +27,7 @@ export class SqliteSession {
   readonly orderedJobs: SqliteOrderedJobs
   readonly calls: SqliteCalls
   /** Queues in which this transaction made something claimable, or due before their lead would ask. */
-  readonly rung = new Set<string>()
+  rung = new Set<string>()
   /** Whether jobs ended in this transaction. */
   hasEnds = false
 
@@ -115,7 +115,10 @@ export class SqliteSession {
     this.calls.flush()
   }
 
-  /** Nothing of a transaction that was rolled back, only read or is over may be used in the next. */
+  /**
+   * Nothing of a transaction that was rolled back, only read or is over may be used in the next. Each takes a new map: one
+   * that is cleared for years hands what it held on to the old generation of the heap, which is collected seldom.
+   */
   forgetRows(): void {
     this.queues.forget()
     this.lanes.forget()
@@ -125,7 +128,7 @@ export class SqliteSession {
   forget(): void {
     this.forgetRows()
     this.calls.forget()
-    this.rung.clear()
+    this.rung = new Set()
     this.hasEnds = false
   }
 }

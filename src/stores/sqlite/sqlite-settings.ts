@@ -1,6 +1,6 @@
 /** Opening queues in a SQLite store, and counting what is in them. */
 
-import { refuseGroupBound, refuseOtherForm } from '../../core/queue.js'
+import { refuseGroupBound, refuseOtherForm } from '../../core/queue-form.js'
 import { refuseOtherThrottle, type Throttle } from '../../core/throttle.js'
 import { depthOfShards } from '../shard-depths.js'
 import type { Depth, QueueSettings, StoredQueue } from '../store.js'

@@ -129,7 +129,7 @@ export class SqliteSettle {
         this.#session.hasEnds = true
         break
       case 'cancel':
-        job.reason = storedOrNull(item.reason)
+        job.reason = (job.cancelling ? job.reason : null) ?? storedOrNull(item.reason)
         this.#cancel(queue, job, now)
         break
     }

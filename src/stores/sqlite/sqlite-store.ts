@@ -21,7 +21,6 @@ import type {
   SettleItem,
   Store,
   StoredQueue,
-  StoreTraits,
 } from '../store.js'
 import type { Throttles } from '../throttles.js'
 import type { WorkerRegistry } from '../worker-registry.js'
@@ -29,26 +28,8 @@ import type { ClaimedText, Granted } from './sqlite-claim.js'
 import { typedError } from './sqlite-errors.js'
 import { SqliteInbox } from './sqlite-inbox.js'
 import { fromStored } from './sqlite-text.js'
+import { sqliteTraits } from './sqlite-traits.js'
 import { SqliteWait } from './sqlite-wait.js'
-
-export const sqliteTraits: StoreTraits = {
-  name: 'sqlite',
-  ordered: true,
-  priority: true,
-  groups: true,
-  throttled: true,
-  limited: true,
-  shared: true,
-  replicated: false,
-  remote: false,
-  maxBatch: 250,
-  maxDelayMs: Number.MAX_SAFE_INTEGER,
-  maxLeaseMs: Number.MAX_SAFE_INTEGER,
-  maxPayloadBytes: 1_048_576,
-  exactDepth: true,
-  beatsFromThread: true,
-  durability: 'machine',
-}
 
 export interface SqliteDescriptor {
   /** Path of the file. It and its directory are made where they are not there. */

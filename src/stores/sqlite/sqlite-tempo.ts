@@ -34,7 +34,7 @@ export interface Outlook {
 const columns = ['base', 'total', 'last_at', 'strides', 'epoch', 'armings', 'shift_ms'] as const
 
 export class SqliteTempos {
-  readonly #held = new Map<string, TempoRow | undefined>()
+  #held = new Map<string, TempoRow | undefined>()
   readonly #select: Statement
   readonly #insert: Statement
   readonly #update: Statement
@@ -160,7 +160,7 @@ export class SqliteTempos {
   }
 
   forget(): void {
-    this.#held.clear()
+    this.#held = new Map()
   }
 }
 

@@ -26,9 +26,9 @@ interface Held {
 export class SqliteThrottles {
   readonly #queues: SqliteQueues
   readonly #tempos: SqliteTempos
-  readonly #held = new Map<string, Held>()
+  #held = new Map<string, Held>()
   /** The rows that each limits. */
-  readonly #sharing = new Map<string, readonly Pick<QueueRow, 'name' | 'shard'>[]>()
+  #sharing = new Map<string, readonly Pick<QueueRow, 'name' | 'shard'>[]>()
   readonly #select: Statement
   readonly #insert: Statement
   readonly #update: Statement
@@ -84,8 +84,8 @@ export class SqliteThrottles {
 
   /** Forgets them, also those that are not written. */
   forget(): void {
-    this.#held.clear()
-    this.#sharing.clear()
+    this.#held = new Map()
+    this.#sharing = new Map()
     this.#tempos.forget()
   }
 }

@@ -44,7 +44,7 @@ local function settle(n, id, kind)
     if b ~= '' then lanes.hold_back(b == 'group' and j.group ~= '' and j.group or nil, now + tonumber(c)) end
   elseif kind == 'b' then bury(j, given(b), given(a))
   else
-    j.reason = given(a)
+    if not (j.reason and has(j.claim.flags, CANCEL)) then j.reason = given(a) end
     finish(j, 'x')
   end
 end

@@ -1,0 +1,51 @@
+/** The form of a queue: what of it is fixed once it is stored, and the refusal of whoever opens or changes it otherwise. */
+
+import { ConfigConflictError, InvalidArgumentError } from './errors.js'
+import type { Exclusive, QueueOptions } from './queue.js'
+
+/** What of a queue is fixed at its first use. */
+export interface QueueForm {
+  readonly kind: 'plain' | 'ordered'
+  readonly order: 'fifo' | 'lifo'
+  readonly exclusive?: Exclusive
+}
+
+/** Throws `ConfigConflictError` where a stored queue is opened in another form. */
+export function refuseOtherForm(queue: string, stored: QueueForm, asked: QueueForm): void {
+  if (stored.kind !== asked.kind) {
+    const remedy = 'Give the new queue another name, or drain and delete the old one.'
+    throw new ConfigConflictError(queue, 'kind', stored.kind, asked.kind, remedy)
+  }
+  if (stored.order !== asked.order) {
+    const remedy = 'Use the stored order, or give the queue another name.'
+    throw new ConfigConflictError(queue, 'order', stored.order, asked.order, remedy)
+  }
+  const [exclusive = 'id', askedExclusive = 'id'] = [stored.exclusive, asked.exclusive]
+  if (exclusive !== askedExclusive) {
+    const remedy = `Use the stored value, or give the new queue another name and bring the jobs there by \`millrace queues move ${queue} <new>\`.`
+    throw new ConfigConflictError(queue, 'exclusive', exclusive, askedExclusive, remedy)
+  }
+}
+
+/** Thrown where a queue is on its way to another number of shards already. */
+export function reshardUnderWay(queue: string, towards: number, asked: number): ConfigConflictError {
+  const remedy = `It is on its way to ${towards} shards: run \`millrace queues reshard ${queue} ${towards}\` to its end first.`
+  return new ConfigConflictError(queue, 'shards', towards, asked, remedy)
+}
+
+const oneShard = 'What runs of each group is counted within one shard'
+
+/** Throws where a queue that lies in several shards, or is on its way there, is to bound what runs of each group. */
+export function refuseGroupBound(queue: string, maxRunning: QueueOptions['maxRunning'], shards: number): void {
+  if (typeof maxRunning !== 'object' || shards === 1) return
+  const remedy = `${oneShard}: run \`millrace queues reshard ${queue} 1\` first, or give \`maxRunning\` a number for all groups together.`
+  throw new ConfigConflictError(queue, 'shards', shards, 1, remedy)
+}
+
+/** Throws where a queue that bounds what runs of each group is to be spread over several shards. */
+export function refuseSpreading(queue: string, maxRunning: QueueOptions['maxRunning'], shards: number): void {
+  if (typeof maxRunning !== 'object' || shards === 1) return
+  throw new InvalidArgumentError(
+    `queue '${queue}' cannot be spread over ${shards} shards. ${oneShard}: give its \`maxRunning\` a number for all groups together first.`,
+  )
+}

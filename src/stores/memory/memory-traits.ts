@@ -1,0 +1,22 @@
+/** What the memory store can do: known before one is opened, or its code loaded. */
+
+import type { StoreTraits } from '../store.js'
+
+export const memoryTraits: StoreTraits = {
+  name: 'memory',
+  ordered: true,
+  priority: true,
+  groups: true,
+  throttled: true,
+  limited: true,
+  shared: false,
+  replicated: false,
+  remote: false,
+  maxBatch: 250,
+  maxDelayMs: Number.MAX_SAFE_INTEGER,
+  maxLeaseMs: Number.MAX_SAFE_INTEGER,
+  maxPayloadBytes: 1_048_576,
+  exactDepth: true,
+  beatsFromThread: false,
+  durability: 'none',
+}
