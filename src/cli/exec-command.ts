@@ -31,8 +31,9 @@ export function addExec(program: Command): void {
       'after',
       `
   Each job of the queue, whatever its task, runs the command once. Its input comes as JSON on standard input; MILLRACE_JOB_ID,
-  MILLRACE_QUEUE, MILLRACE_TASK, MILLRACE_ATTEMPT and MILLRACE_FENCE are in its environment. Exit code 0 completes the job,
-  with the last 64 KiB of standard output as its result; any other fails it. What it prints is the log of the job.
+  MILLRACE_QUEUE, MILLRACE_TASK, MILLRACE_ATTEMPT, MILLRACE_FENCE and MILLRACE_TOKEN are in its environment. Exit code 0
+  completes the job, with the last 64 KiB of standard output as its result; any other fails it. What it prints is the log of
+  the job.
 
   A command outlives exec: when that is stopped or dies, it goes on, and the next exec on this machine takes it over.
   Cancelling a job ends the command with all that it has started: SIGTERM, and SIGKILL 5 s after the cancel.

@@ -70,7 +70,7 @@ const jobColumns: readonly Column<Job>[] = [
   { title: 'QUEUE', most: 24, cell: ({ queue }) => printable(queue) },
   { title: 'TASK', most: 32, cell: ({ task }) => printable(task) },
   { title: 'ID', most: 40, cell: ({ id }) => printable(id) },
-  { title: 'ATTEMPT', align: 'right', cell: ({ attempt }) => count(attempt) },
+  { title: 'ATTEMPT', align: 'right', cell: ({ attempt }) => (attempt === undefined ? '' : count(attempt)) },
   { title: 'PHASE', cell: ({ phase }) => phase },
   { title: 'FOR', align: 'right', cell: ({ forMs }) => formatDuration(forMs) },
   { title: 'PROGRESS', most: 60, cell: ({ progress }) => progressText(progress) },

@@ -16,7 +16,7 @@ const hookMs = 5_000
 
 /** Calls `onWorkerStart`, and rejects as that does. */
 export async function isolatedChild(
-  { registry, codec, middleware, formatError, maxPayloadBytes }: CheckedOptions,
+  { registry, namespace, codec, middleware, formatError, maxPayloadBytes }: CheckedOptions,
   life: WorkerLife,
   tools: { readonly clock: Clock; readonly random: Random; readonly events: Events },
   parts: IsolatedParts,
@@ -29,7 +29,7 @@ export async function isolatedChild(
   await life.begin()
   const { traits } = parts.store
   return new ProcessChild({
-    ...{ ...parts, ...tools, registry: withCommand(registry, from.command), middleware },
+    ...{ ...parts, ...tools, registry: withCommand({ registry, namespace }, from.command), middleware },
     rules: {
       ...{ codec, formatError },
       maxResultBytes: Math.min(maxPayloadBytes, traits.maxPayloadBytes),

@@ -6,6 +6,7 @@ import { Registry } from '../core/registry.js'
 import type { AnyTask } from '../core/task.js'
 import type { StoreTraits } from '../stores/store.js'
 import { type CommandLine, commandTask } from '../workers/command-task.js'
+import type { CheckedOptions } from './mill-options.js'
 import type { StoreAccess, StoreDescriptor, StoreSource } from './store-source.js'
 
 export interface IsolatedFrom {
@@ -48,9 +49,12 @@ export function refuseUnshared({ name, shared, beatsFromThread }: StoreTraits): 
 }
 
 /** With a command that is run for every job no task is. */
-export function withCommand(registry: Registry, command: CommandLine | undefined): Registry {
+export function withCommand(
+  { registry, namespace }: Pick<CheckedOptions, 'registry' | 'namespace'>,
+  command: CommandLine | undefined,
+): Registry {
   if (command === undefined) return registry
-  return new Registry([], [...registry.queues.values()], commandTask(command, Object.keys(process.env)))
+  return new Registry([], [...registry.queues.values()], commandTask(command, Object.keys(process.env), namespace))
 }
 
 /** The files that a process loads to find the task. */

@@ -1,12 +1,21 @@
 /** The entry of a process that runs one isolated job: has its lease kept at once, then loads the task and runs it. */
 
 import { writeSync } from 'node:fs'
+import { Socket } from 'node:net'
+import { buffer } from 'node:stream/consumers'
 import { inspect } from 'node:util'
+import { deserialize } from 'node:v8'
 import { Worker as Thread } from 'node:worker_threads'
 import { messageOf } from '../core/shown.js'
 import { processIdentity } from '../runtime/identity.js'
 import { drainMark } from '../workers/capture.js'
-import type { Assignment, ChildWord, GuardWord, WorkerWord } from '../workers/child-word.js'
+import {
+  type Assignment,
+  assignmentFd,
+  type ChildWord,
+  type GuardWord,
+  type WorkerWord,
+} from '../workers/child-word.js'
 import type { ProcessChild } from '../workers/process-child.js'
 import type { GuardSettings } from '../workers/process-guard.js'
 import { filesFor, type IsolatedFrom } from './isolated-from.js'
@@ -23,10 +32,7 @@ const words: GuardWord[] = []
 /** Why it is to stop, where that was said before it ran. */
 let stopped: string | undefined
 
-process.on('message', (word: WorkerWord) => {
-  if (word.word === 'run') void run(word)
-  else stop('the worker is stopping and its grace is over; the job is released.')
-})
+process.on('message', (_: WorkerWord) => stop('the worker is stopping and its grace is over; the job is released.'))
 process.on('SIGTERM', () => stop('the process was told to end (SIGTERM); the job is released.'))
 process.on('uncaughtException', fail)
 process.on('unhandledRejection', fail)
@@ -37,6 +43,17 @@ process.on('exit', () => {
 })
 // One that outlives its worker is not kept alive by the channel to it, and one that does not is ended by its guard.
 process.on('disconnect', () => {})
+
+void assigned().then((assignment) => (assignment === undefined ? finished() : run(assignment)))
+
+/** Undefined where the worker died before it had said all of it. */
+async function assigned(): Promise<Assignment | undefined> {
+  try {
+    return deserialize(await buffer(new Socket({ fd: assignmentFd }))) as Assignment
+  } catch {
+    return undefined
+  }
+}
 
 async function run(assignment: Assignment): Promise<void> {
   const from = assignment.from as IsolatedFrom

@@ -174,6 +174,27 @@ export class JobCancelledError extends MillraceError {
   }
 }
 
+/** Jobs that were to be deleted run, and were left; `deleted` others are gone. */
+export class JobRunningError extends MillraceError {
+  readonly ids: readonly string[]
+  readonly deleted: number
+
+  constructor(queue: string, ids: readonly string[], deleted: number) {
+    const named = ids.slice(0, mostNamed).map((id) => `'${id}'`)
+    const [jobs, them] = ids.length === 1 ? [`job ${named[0]} runs`, 'it'] : [`${ids.length} jobs run`, 'them']
+    const which = ids.length === 1 ? '' : ` (${named.join(', ')}${ids.length > mostNamed ? ', …' : ''})`
+    super(
+      'job-running',
+      `${jobs} in queue '${queue}' and cannot be deleted${which}: cancel ${them}, or wait for the end. Of the others ${deleted} were deleted.`,
+    )
+    this.ids = ids
+    this.deleted = deleted
+  }
+}
+
+/** So many ids are named in a message. */
+const mostNamed = 10
+
 /** Thrown by a handler to bury the job at once, whatever its retry policy says. */
 export class UnrecoverableError extends MillraceError {
   constructor(message: string, options?: ErrorOptions) {

@@ -11,7 +11,14 @@ import { type Execution, type Leased, refOf } from './execution.js'
 import type { JobExecution } from './job-execution.js'
 import { badPayload } from './preparation.js'
 import { TimeLimits } from './time-limits.js'
-import { retryDelayMs, type Verdict, verdictInBatch, verdictOnFailure, verdictOnReturn } from './verdict.js'
+import {
+  cancelledWhileRunning,
+  retryDelayMs,
+  type Verdict,
+  verdictInBatch,
+  verdictOnFailure,
+  verdictOnReturn,
+} from './verdict.js'
 
 export interface ExecutorParts {
   readonly middleware: readonly Middleware[]
@@ -167,7 +174,7 @@ export class Executor {
   }
 
   #judged(execution: Execution, job: Leased, reason: unknown, error: unknown): Verdict {
-    if (execution.abortReason instanceof JobCancelledError) return { kind: 'cancel', reason: 'cancelled while running' }
+    if (execution.abortReason instanceof JobCancelledError) return cancelledWhileRunning
     // Not the job's doing: it goes back as it was, unless the store has given it away already and refuses.
     if (reason instanceof WorkerStoppedError) return { kind: 'release', delayMs: 0, reason: 'interrupted' }
     if (reason instanceof LeaseLostError) return { kind: 'release', delayMs: 0, reason: 'lease-lost' }

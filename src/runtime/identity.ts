@@ -14,13 +14,14 @@ export interface ProcessIdentity {
   readonly ticks: number
 }
 
-export function processIdentity(): ProcessIdentity {
+/** Of this process, or of another one of this machine; `ticks` is 0 where there is none of that number. */
+export function processIdentity(pid = process.pid): ProcessIdentity {
   return {
     host: process.env['MILLRACE_HOST'] ?? hostname(),
     boot: orElse('', () => readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim()),
     pidns: orElse('', () => /\[(\d+)\]/.exec(readlinkSync('/proc/self/ns/pid'))![1]!),
-    pid: process.pid,
-    ticks: orElse(0, () => startTicks(readFileSync('/proc/self/stat', 'utf8'))),
+    pid,
+    ticks: orElse(0, () => startTicks(readFileSync(`/proc/${pid}/stat`, 'utf8'))),
   }
 }
 
@@ -30,13 +31,22 @@ export function startTicks(stat: string): number {
 }
 
 /** The identity as one word. */
-export function identityText({ host, boot, pidns, pid, ticks }: ProcessIdentity): string {
-  return [host, boot.slice(0, 8), pidns, pid, ticks].join('/')
+export function identityText(identity: ProcessIdentity): string {
+  return `${placeText(identity)}${identity.pid}/${identity.ticks}`
 }
 
-/** The process that a worker's id names: an id is `identityText` and a number behind it. Undefined where it is another's. */
-export function identityIn(worker: string): Pick<ProcessIdentity, 'pid' | 'ticks'> | undefined {
-  const [, pid, ticks] = /\/(\d+)\/(\d+)\/(?:t\d+-)?\d+$/.exec(worker) ?? []
+function placeText({ host, boot, pidns }: ProcessIdentity): string {
+  return `${host}/${boot.slice(0, 8)}/${pidns}/`
+}
+
+/**
+ * The process that a worker's id names: an id is `identityText` and a number behind it. Undefined where the worker is of
+ * another machine or container than `here`, whose numbers mean nothing to us.
+ */
+export function identityIn(worker: string, here: ProcessIdentity): Pick<ProcessIdentity, 'pid' | 'ticks'> | undefined {
+  const place = placeText(here)
+  if (!worker.startsWith(place)) return undefined
+  const [, pid, ticks] = /^(\d+)\/(\d+)\/(?:t\d+-)?\d+$/.exec(worker.slice(place.length)) ?? []
   return pid === undefined ? undefined : { pid: Number(pid), ticks: Number(ticks) }
 }
 

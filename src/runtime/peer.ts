@@ -29,6 +29,14 @@ export function isDead({ pid, ticks }: Pick<ProcessIdentity, 'pid' | 'ticks'>): 
   }
 }
 
+/** The unit of start ticks towards programs, `USER_HZ` of 100, whatever the kernel counts in (proc_pid_stat(5), time(7)). */
+const tickMs = 10
+
+/** Ms since a neighbour was started, if it still lives, to within a few ticks. `me`: this process. */
+export function ageMs({ ticks }: Pick<ProcessIdentity, 'ticks'>, me: Pick<ProcessIdentity, 'ticks'>): number {
+  return process.uptime() * 1_000 + (me.ticks - ticks) * tickMs
+}
+
 /** It has ended and only waits for its parent to hear of it: `Z`, or `X` (proc_pid_stat(5)). */
 function isEnded(stat: string): boolean {
   return /^[ZX]/.test(stat.slice(stat.lastIndexOf(')') + 2))

@@ -22,6 +22,9 @@ export type Verdict =
   | { readonly kind: 'bury'; readonly reason: string; readonly error?: unknown }
   | { readonly kind: 'cancel'; readonly reason: string | undefined }
 
+/** Of a job whose cancel was asked for while it ran; the store keeps the reason of who asked, where there was one. */
+export const cancelledWhileRunning = { kind: 'cancel', reason: 'cancelled while running' } as const
+
 /**
  * What the handler returned: a result, or an outcome that asks for something else. Throws `InvalidArgumentError` for an
  * outcome of an unknown kind.
@@ -74,7 +77,7 @@ export function verdictOnFailure(
 export function verdictInBatch(verdict: Verdict, isCancelled: boolean): Verdict {
   if (!isCancelled || verdict.kind === 'complete' || verdict.kind === 'bury' || verdict.kind === 'cancel')
     return verdict
-  return { kind: 'cancel', reason: 'cancelled while running' }
+  return cancelledWhileRunning
 }
 
 function last(error: unknown, reason: BuryReason): Verdict {

@@ -4,20 +4,22 @@
  */
 
 import type { Random } from '../core/clock.js'
-import { ProcessDiedError } from '../core/errors.js'
+import { ProcessDiedError, TimeLimitError } from '../core/errors.js'
 import type { Events } from '../core/events.js'
 import type { Registry } from '../core/registry.js'
 import type { AnyTask } from '../core/task.js'
 import { identityIn, type ProcessIdentity } from '../runtime/identity.js'
-import { isDead, isNeighbour } from '../runtime/peer.js'
+import { ageMs, isDead, isNeighbour } from '../runtime/peer.js'
+import { foreignJobDelayMs } from '../runtime/preparation.js'
 import { type SettlementRules, settlementOf } from '../runtime/settlement.js'
 import type { Settler } from '../runtime/settler.js'
-import { verdictOnFailure } from '../runtime/verdict.js'
-import type { Records } from '../stores/job-records.js'
+import { type Verdict, verdictOnFailure } from '../runtime/verdict.js'
+import type { Records, StoredJob } from '../stores/job-records.js'
 import type { Claim } from '../stores/store.js'
 import type { HeldClaim, WorkerRegistry } from '../stores/worker-registry.js'
 import { report } from './report.js'
 import type { Slots } from './slots.js'
+import type { JobStatus } from './worker-status.js'
 
 export interface AdoptionParts {
   readonly worker: string
@@ -70,6 +72,14 @@ export class Adoption {
     }
   }
 
+  /** Of what it watches. */
+  statuses(): JobStatus[] {
+    return [...this.#adopted].map((claim) => ({
+      ...{ queue: claim.queue, id: claim.id, task: claim.task, phase: 'adopted' },
+      forMs: Math.round(ageMs(claim, this.#parts.identity)),
+    }))
+  }
+
   /** Leaves them to themselves, and adopts no more. */
   stop(): void {
     this.#isStopped = true
@@ -93,7 +103,7 @@ export class Adoption {
         for (const { worker, host, boot, pidns, ticks } of page.jobs) {
           if (worker === undefined || ticks === undefined || dead.has(worker)) continue
           if (!isNeighbour({ host: host!, boot: boot ?? '', pidns: pidns ?? '' }, identity)) continue
-          const owner = identityIn(worker)
+          const owner = identityIn(worker, identity)
           if (owner !== undefined && isDead(owner)) dead.add(worker)
         }
         cursor = page.cursor
@@ -122,7 +132,7 @@ export class Adoption {
       if (!isDead(claim)) continue
       this.#adopted.delete(claim)
       this.#parts.slots.give()
-      void this.#judge(claim)
+      void this.#judge(claim, ageMs(claim, this.#parts.identity))
     }
     if (this.#adopted.size > 0) return
     clearInterval(this.#timer)
@@ -130,20 +140,14 @@ export class Adoption {
   }
 
   /** It has settled its job, or has died with it; the store knows which. */
-  async #judge(held: ProcessClaim): Promise<void> {
-    const { records, registry, settler, rules, events, random } = this.#parts
-    const { queue, id, task, pid, fence } = held
+  async #judge(held: ProcessClaim, livedMs: number): Promise<void> {
+    const { records, registry, settler, rules, events } = this.#parts
+    const { queue, id, fence } = held
     try {
       const job = await records.get(queue, id)
       if (job?.state !== 'running' || job.worker !== this.#parts.worker) return
       const claim = { ...job, fence } as Claim
-      const died = new ProcessDiedError(`the process of the job (${pid})`, {
-        code: null,
-        signal: null,
-        tail: lastLines(job.log),
-      })
-      const hookFailed = (hook: string, error: unknown) => events.emit('hook.failed', { hook, error })
-      const verdict = verdictOnFailure(this.#taskOf(task)!, died, job.attempt, random, hookFailed)
+      const verdict = this.#verdictOn(held, job, livedMs)
       settler.settle(settlementOf(claim, verdict, registry.queue(queue).results, rules), (answer) => {
         if (answer === 'ok') report(events, claim, verdict, answer, 0)
       })
@@ -151,6 +155,24 @@ export class Adoption {
       // Its lease ends, and the job is run again.
       events.emit('store.failed', { call: 'records.get', error, retryMs: undefined })
     }
+  }
+
+  #verdictOn(held: ProcessClaim, { startedAt, attempt, log }: StoredJob, livedMs: number): Verdict {
+    const { events, random } = this.#parts
+    const { queue, id, pid } = held
+    const task = this.#taskOf(held.task)!
+    const name = `the process of the job (${pid})`
+    const died = new ProcessDiedError(name, { code: null, signal: null, tail: lastLines(log) })
+    // The handler was never called: nothing is known against the job.
+    if (startedAt === undefined) {
+      events.emit('process.failed', { queue, id, task: held.task, child: pid, error: died.message })
+      return { kind: 'release', delayMs: foreignJobDelayMs, reason: 'not-loaded' }
+    }
+    const hookFailed = (hook: string, error: unknown) => events.emit('hook.failed', { hook, error })
+    // Its own guard kills it then; that is the one end which is known here.
+    const isOverdue = livedMs >= task.timeLimitMs
+    const error = isOverdue ? new TimeLimitError(task.name, task.timeLimitMs) : died
+    return verdictOnFailure(task, error, attempt, random, hookFailed)
   }
 
   #taskOf(name: string): Extract<AnyTask, { kind: 'plain' }> | undefined {

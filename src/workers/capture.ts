@@ -8,7 +8,7 @@ import { connect, createServer, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
-/** File descriptors of the process, behind 0 … 2 and the channel to its worker. */
+/** File descriptors of the process, behind 0 … 2 and the channel to its worker; its assignment is behind them. */
 export const captureFd = 4
 /** Here it passes on what it reads, for as long as its worker lives. */
 export const tailFd = 5

@@ -85,19 +85,19 @@ export class Census {
     this.#listedAt = mono()
   }
 
-  /** Whether all that it has left running, when that was last looked at, still runs. */
+  /** Whether all that it has left running, when that was last looked at, may still run. */
   #haveSurvived(worker: string): boolean {
     const survivors = this.#survivors.get(worker)
-    return survivors?.every((claim) => isAlive(claim, this.#parts.identity)) ?? false
+    return survivors?.every((claim) => mayLive(claim, this.#parts.identity)) ?? false
   }
 
-  /** Ends what it held, but for isolated jobs whose processes live: they keep their leases themselves. */
+  /** Ends what it held, but for jobs whose own processes may live: their leases tell. */
   async #bury(worker: string): Promise<void> {
     const { workers, events, found, identity } = this.#parts
     this.#survivors.delete(worker)
     for (let left = 1; left > 0; ) {
       const claims = await workers.held(worker)
-      const survivors = claims.filter((claim) => isAlive(claim, identity))
+      const survivors = claims.filter((claim) => mayLive(claim, identity))
       if (survivors.length > 0) this.#survivors.set(worker, survivors)
       const held = claims.filter((claim) => !survivors.includes(claim))
       if (held.length === 0 && survivors.length > 0) return
@@ -108,4 +108,15 @@ export class Census {
       left = held.length
     }
   }
+}
+
+/** Whether the claim names a process of its own that lives here, or one elsewhere, of which nothing is known. */
+function mayLive(claim: HeldClaim, here: ProcessIdentity): boolean {
+  return isElsewhere(claim, here) || isAlive(claim, here)
+}
+
+function isElsewhere({ host, boot, pidns }: HeldClaim, here: ProcessIdentity): boolean {
+  if (host === undefined) return false
+  if (boot === undefined || pidns === undefined) return host !== here.host
+  return !isNeighbour({ host, boot, pidns }, here)
 }

@@ -1,11 +1,13 @@
-/** The words between a worker and the process that runs an isolated job, over the channel with which it was started. */
+/**
+ * The words between a worker and the process that runs an isolated job, over the channel with which it was started; and its
+ * assignment, which is sent ahead through a pipe: what a channel has brought is lost where the worker dies before it is heard.
+ */
 
 import type { Queue } from '../core/queue.js'
 import type { Claim } from '../stores/store.js'
 
-/** What the process is to do; the first word that it hears. */
+/** What the process is to do. */
 export interface Assignment {
-  readonly word: 'run'
   readonly claim: Claim
   readonly leaseMs: number
   /** How long a result is kept. */
@@ -22,8 +24,13 @@ export interface Assignment {
   readonly from: unknown
 }
 
-/** `stop`: the worker stops and its grace is over; the job goes back. */
-export type WorkerWord = Assignment | { readonly word: 'stop' }
+/** The worker stops and its grace is over; the job goes back. */
+export interface WorkerWord {
+  readonly word: 'stop'
+}
+
+/** The file descriptor of the process that its assignment can be read from, to the end. */
+export const assignmentFd = 6
 
 /** How a verdict of the process reads to its worker, which tells of it as of its own. */
 export interface ChildVerdict {

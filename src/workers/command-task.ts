@@ -3,9 +3,10 @@
 import { spawn } from 'node:child_process'
 import { ProcessDiedError } from '../core/errors.js'
 import type { JobContext } from '../core/job.js'
-import { mostLogBytes } from '../core/job-log.js'
+import { lastText, mostLogBytes } from '../core/job-log.js'
 import type { RetryOptions } from '../core/task.js'
 import { type AnyPlainTask, defineTask } from '../core/task.js'
+import { tokenOf } from './listener-token.js'
 
 /** What is run; it can be copied to another process. */
 export interface CommandLine {
@@ -22,20 +23,30 @@ const mostTold = 2_000
  * The input is JSON on the standard input of the command, and its standard output, the last 64 KiB of it, the result; what it
  * prints is the log. Exit code 0 is success. Id, attempt, fence and token are in its environment.
  */
-export function commandTask({ file, args, timeLimit, retries }: CommandLine, env: readonly string[]): AnyPlainTask {
+export function commandTask(
+  { file, args, timeLimit, retries }: CommandLine,
+  env: readonly string[],
+  namespace: string,
+): AnyPlainTask {
   const retry: RetryOptions = { max: retries }
   return defineTask({
     name: 'exec',
     ...{ isolate: 'process', timeLimit, env, retry },
-    run: (input: unknown, ctx) => runCommand(file, args, input, ctx),
+    run: (input: unknown, ctx) => runCommand(file, args, input, ctx, jobVariables(ctx, namespace)),
   })
 }
 
-async function runCommand(file: string, args: readonly string[], input: unknown, ctx: JobContext): Promise<string> {
-  const child = spawn(file, args, { env: { ...process.env, ...jobVariables(ctx) }, stdio: 'pipe' })
+async function runCommand(
+  file: string,
+  args: readonly string[],
+  input: unknown,
+  ctx: JobContext,
+  variables: Record<string, string>,
+): Promise<string> {
+  const child = spawn(file, args, { env: { ...process.env, ...variables }, stdio: 'pipe' })
   // Its group is told to end later, and ended after that: see the guard.
   ctx.signal.addEventListener('abort', () => child.kill('SIGTERM'))
-  const [out, err] = [new Tail(mostLogBytes), new Tail(mostTold)]
+  const [out, err] = [new LastBytes(mostLogBytes), new LastBytes(mostTold)]
   child.stdout.on('data', (bytes: Buffer) => {
     out.push(bytes)
     process.stdout.write(bytes)
@@ -56,18 +67,19 @@ async function runCommand(file: string, args: readonly string[], input: unknown,
   throw new ProcessDiedError(`'${file}'`, { code, signal, tail: err.text.trimEnd() })
 }
 
-function jobVariables({ job }: JobContext): Record<string, string> {
+function jobVariables({ job }: JobContext, namespace: string): Record<string, string> {
   return {
     MILLRACE_JOB_ID: job.id,
     MILLRACE_QUEUE: job.queue,
     MILLRACE_TASK: job.task,
     MILLRACE_ATTEMPT: String(job.attempt),
     MILLRACE_FENCE: String(job.fence),
+    MILLRACE_TOKEN: tokenOf(namespace, job),
   }
 }
 
 /** The last so many bytes of a stream. */
-class Tail {
+class LastBytes {
   readonly #most: number
   #chunks: Buffer[] = []
   #bytes = 0
@@ -83,10 +95,6 @@ class Tail {
   }
 
   get text(): string {
-    const all = Buffer.concat(this.#chunks)
-    let from = Math.max(0, all.length - this.#most)
-    // From the start of a character on.
-    while (from > 0 && from < all.length && (all[from]! & 0xc0) === 0x80) from += 1
-    return all.toString('utf8', from)
+    return lastText(Buffer.concat(this.#chunks), this.#most)
   }
 }

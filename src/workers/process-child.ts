@@ -146,14 +146,19 @@ export class ProcessChild implements Bench {
   #tellProgress(execution: JobExecution): void {
     const { guard } = this.#parts
     let sentAt = Number.NEGATIVE_INFINITY
+    let timer: NodeJS.Timeout | undefined
     const progress = execution.progress.bind(execution)
-    execution.progress = (fraction, note) => {
-      progress(fraction, note)
-      const now = performance.now()
-      if (now < sentAt + progressGapMs) return
-      sentAt = now
+    const send = () => {
+      sentAt = performance.now()
       execution.unsentProgress = undefined
       guard.postMessage({ word: 'progress', ...execution.lastProgress! } satisfies MainWord)
+    }
+    execution.progress = (fraction, note) => {
+      progress(fraction, note)
+      clearTimeout(timer)
+      const earlyMs = sentAt + progressGapMs - performance.now()
+      if (earlyMs <= 0) send()
+      else timer = setTimeout(send, earlyMs)
     }
   }
 

@@ -11,6 +11,7 @@ import { joinedLog } from '../core/job-log.js'
 import { messageOf } from '../core/shown.js'
 import type { ProcessIdentity } from '../runtime/identity.js'
 import { inTime } from '../runtime/patience.js'
+import { cancelledWhileRunning } from '../runtime/verdict.js'
 import type { Beat } from '../stores/job-beat.js'
 import type { ClaimKey, Store } from '../stores/store.js'
 import { captureFd, drainMark, tailFd } from './capture.js'
@@ -158,8 +159,7 @@ class ProcessGuard {
       this.#renewedAt = sentAt
       if (log !== '' && answer !== 'lost') this.#passOn(['sent'])
       if (answer === 'lost') void this.#end('lost', endGraceMs)
-      else if (answer === 'cancel')
-        void this.#end('cancelled', endGraceMs, { kind: 'cancel', reason: 'cancelled while running' })
+      else if (answer === 'cancel') void this.#end('cancelled', endGraceMs, cancelledWhileRunning)
       else if (!this.#isKeeping) {
         this.#isKeeping = true
         this.#tell({ word: 'keeping' })
@@ -240,9 +240,7 @@ class ProcessGuard {
   }
 }
 
-type Settlement =
-  | { readonly kind: 'release'; readonly delayMs: 0 }
-  | { readonly kind: 'cancel'; readonly reason: string }
+type Settlement = { readonly kind: 'release'; readonly delayMs: 0 } | typeof cancelledWhileRunning
 
 /** The end of the text with which the mark could begin. */
 function markBegunIn(text: string): string {

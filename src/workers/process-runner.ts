@@ -5,10 +5,18 @@ import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import type { Socket } from 'node:net'
 import { StringDecoder } from 'node:string_decoder'
+import { serialize } from 'node:v8'
 import { inTime } from '../runtime/patience.js'
 import { drainMark, openCapture, tailFd } from './capture.js'
 import { childEnvironment, childFlags } from './child-environment.js'
-import { type Assignment, type ChildVerdict, type ChildWord, isChildWord, type WorkerWord } from './child-word.js'
+import {
+  type Assignment,
+  assignmentFd,
+  type ChildVerdict,
+  type ChildWord,
+  isChildWord,
+  type WorkerWord,
+} from './child-word.js'
 import { Tail } from './tail.js'
 
 export interface RunnerSettings {
@@ -71,7 +79,7 @@ export class ProcessRunner {
         env: childEnvironment(process.env, env),
         execArgv: childFlags(process.execArgv, maxHeapBytes),
         serialization: 'advanced',
-        stdio: ['ignore', printing, printing, 'ipc', reading, 'pipe'],
+        stdio: ['ignore', printing, printing, 'ipc', reading, 'pipe', 'pipe'],
       })
       return new ProcessRunner(child, reading, settings)
     } catch (error) {
@@ -85,9 +93,12 @@ export class ProcessRunner {
   private constructor(child: ChildProcess, reading: Socket, { assignment, maxHeapBytes, heard }: RunnerSettings) {
     this.#child = child
     this.#unread = reading
-    this.#tail = (child.stdio as readonly unknown[])[tailFd] as Socket
+    this.#tail = this.#pipe(tailFd)
     this.#maxBytes = maxHeapBytes === undefined ? Number.POSITIVE_INFINITY : maxHeapBytes * 2 + baseBytes
     if (maxHeapBytes !== undefined) this.#watch = setInterval(() => this.#weigh(), memoryMs)
+    const told = this.#pipe(assignmentFd)
+    told.on('error', () => {})
+    told.end(serialize(assignment))
     const decoder = new StringDecoder('utf8')
     this.#tail.on('data', (bytes: Buffer) => this.#printed.read(decoder.write(bytes)))
     for (const socket of [this.#tail, this.#unread]) socket.on('error', () => {})
@@ -110,12 +121,15 @@ export class ProcessRunner {
         resolve(this.#last ?? this.#died(code, signal))
       })
     })
-    this.tell(assignment)
   }
 
   /** Undefined where it could not be started. */
   get pid(): number | undefined {
     return this.#child.pid
+  }
+
+  #pipe(fd: number): Socket {
+    return (this.#child.stdio as readonly unknown[])[fd] as Socket
   }
 
   tell(word: WorkerWord): void {

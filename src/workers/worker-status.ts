@@ -20,9 +20,11 @@ export interface JobStatus {
   readonly queue: string
   readonly id: string
   readonly task: string
-  readonly attempt: number
-  readonly phase: Phase
-  /** Ms since its handler was called; 0 while it waits for a slot. */
+  /** Not known of an adopted one. */
+  readonly attempt?: number
+  /** `'adopted'`: its own process, which another worker has started, is watched here. */
+  readonly phase: Phase | 'adopted'
+  /** Ms since its handler was called, or its process was started; 0 while it waits for a slot. */
   readonly forMs: number
   readonly progress?: Progress
 }

@@ -1,17 +1,8 @@
 import { writeFileSync } from 'node:fs'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { poll } from '#src/testing/poll.js'
-import {
-  begins,
-  brief,
-  deadAfter,
-  deaf,
-  die,
-  type LongProject,
-  livingIn,
-  longProject,
-  wait,
-} from '../end-to-end/long-project.js'
+import { begins, brief, deadAfter, deaf, die, type LongProject, longProject, wait } from '../end-to-end/long-project.js'
+import { livingIn } from '../process-group.js'
 import { CommandProcess, runJson } from './command-process.js'
 
 const longest = { timeout: 60_000 }
@@ -160,6 +151,10 @@ describe('a long job that runs', longest, () => {
     const { pid } = (await begins(of))[0]!
     const following = shown(of, job.id, '--follow')
     await following.stdoutMatches(/startedAt|running: attempt 1/)
+    expect(await of.run(['jobs', 'delete', 'long', job.id])).toMatchObject({
+      code: 1,
+      stderr: expect.stringMatching(/^millrace: job '\w+' runs in queue 'long' and cannot be deleted: cancel it, /),
+    })
     const { code, stdout } = await of.run(['jobs', 'cancel', 'long', job.id, '--reason', 'not wanted'])
 
     expect({ code, stdout }).toEqual({
@@ -171,7 +166,7 @@ describe('a long job that runs', longest, () => {
     await deadAfter(pid, 10_000)
     const end = await following.end()
     expect(end).toMatchObject({ code: 3, stderr: `millrace: job '${job.id}' in queue 'long' was cancelled.\n` })
-    expect(end.stdout).toMatch(/^\d\d:\d\d:\d\d cancelled \(cancelled while running\)\n$/m)
+    expect(end.stdout).toMatch(/^\d\d:\d\d:\d\d cancelled \(not wanted\)\n$/m)
   })
 
   it('is failed from the command line, which ends its process and says that it has no attempts left', async () => {

@@ -87,7 +87,8 @@ export const projectFiles: Readonly<Record<string, string>> = {
 /** A fresh folder with these files, removed at the end of the test. */
 export function project(files = projectFiles): string {
   const folder = mkdtempSync(join(tmpdir(), 'millrace-test-'))
-  onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
+  // A process that was killed at the end may still be writing.
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true, maxRetries: 10, retryDelay: 100 }))
   mkdirSync(join(folder, 'node_modules'))
   symlinkSync(root, join(folder, 'node_modules', 'millrace'))
   for (const [name, text] of Object.entries(files)) {

@@ -5,11 +5,20 @@ import { describe, expect, it, onTestFinished } from 'vitest'
 import { poll } from '#src/testing/poll.js'
 import { CommandProcess } from '../cli/command-process.js'
 import { project } from '../cli/project.js'
-import { deadAfter, livingIn } from './long-project.js'
+import { livingIn } from '../process-group.js'
+import { deadAfter } from './long-project.js'
 
 const config = `
 import { millrace } from 'millrace'
 export default millrace({ store: process.env['MILLRACE_STORE']!, queues: { video: { lease: '3s' } } })
+`
+const attached = `
+import { millrace } from 'millrace'
+const mill = millrace({ store: process.env['MILLRACE_STORE'], queues: { video: { lease: '3s' } } })
+const claim = await mill.listener('video').attach(process.env['MILLRACE_TOKEN'])
+claim.progress(0.5)
+await claim.complete(claim.input)
+await mill.close()
 `
 const render = defineTask({ name: 'render', queue: 'video' })
 
@@ -42,6 +51,16 @@ describe('exec', { timeout: 60_000 }, () => {
     const job = await mill.enqueue(render, { name: 'ada' }, { id: 'one' })
 
     expect(await job.result({ timeout: '20s' })).toBe('{"NAME":"ADA"} by video render one 1\n')
+  })
+
+  it('gives the command a token, by which that can go on with the claim itself', async () => {
+    const { folder, exec, mill, record } = scene()
+    writeFileSync(join(folder, 'attached.mjs'), attached)
+    exec([], 'node', 'attached.mjs')
+    const job = await mill.enqueue(render, { frames: 3 }, { id: 'one' })
+
+    expect(await job.result({ timeout: '20s' })).toEqual({ frames: 3 })
+    expect(await record('one')).toMatchObject({ state: 'completed', attempt: 1, progress: { fraction: 0.5 } })
   })
 
   it('runs so many at once, whatever tasks the jobs name', async () => {

@@ -1,8 +1,9 @@
-import { writeFileSync } from 'node:fs'
+import { rmSync, writeFileSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
 import { poll } from '#src/testing/poll.js'
-import type { CommandProcess } from '../cli/command-process.js'
-import { begins, brief, deadAfter, deaf, die, type LongProject, livingIn, longProject, wait } from './long-project.js'
+import { CommandProcess } from '../cli/command-process.js'
+import { livingIn } from '../process-group.js'
+import { begins, brief, deadAfter, deaf, die, type LongProject, longProject, wait } from './long-project.js'
 
 const longest = { timeout: 60_000 }
 
@@ -34,6 +35,13 @@ function recordThat(
   return poll(look, { what: `job ${id} is like that`, withinMs: 20_000 })
 }
 
+/** Keeps the processes of jobs from loading anything while the file is there. */
+const heldBack = `
+const { existsSync } = require('node:fs')
+const never = new Int32Array(new SharedArrayBuffer(4))
+while (process.argv[1]?.endsWith('process-child-entry.js') && existsSync('hold')) Atomics.wait(never, 0, 0, 20)
+`
+
 describe('an isolated job', longest, () => {
   it('shows where it runs, how far it is, what it has kept and what it prints, while it runs and after', async () => {
     const of = await longProject()
@@ -41,7 +49,7 @@ describe('an isolated job', longest, () => {
     const job = await of.mill.enqueue(wait, of.file('go'))
     const pid = await firstOf(of)
 
-    const running = await recordThat(of, job.id, ({ progress, log }) => progress !== undefined && log !== undefined)
+    const running = await recordThat(of, job.id, ({ progress, log }) => progress?.fraction === 0.5 && log !== undefined)
     expect(running).toMatchObject({
       ...{ state: 'running', attempt: 1, pid, progress: { fraction: 0.5, note: 'half way' } },
       ...{ checkpoint: { begun: true, before: null }, log: `waits for ${of.file('go')}\n` },
@@ -105,7 +113,10 @@ describe('an isolated job whose worker is killed', longest, () => {
     const adopted = await first.events('job.adopted', 2)
     expect(adopted.map(({ id }) => id).sort()).toEqual(jobs.map(({ id }) => id).sort())
 
-    await first.events('worker.started', 2)
+    const [, { pid: next }] = (await first.events('worker.started', 2)) as [unknown, { pid: number }]
+    process.kill(next, 'SIGUSR2')
+    const [{ jobs: watched }] = (await first.events('state.dumped')) as [{ jobs: { id: string; phase: string }[] }]
+    expect(watched.map(({ id, phase }) => [id, phase]).sort()).toEqual(jobs.map(({ id }) => [id, 'adopted']).sort())
     expect(of.begun()).toHaveLength(2)
     expect((await of.mill.depths(['long']))[0]).toMatchObject({ running: 2, ready: 1, crashed: 0 })
     writeFileSync(of.file('one'), '')
@@ -118,6 +129,36 @@ describe('an isolated job whose worker is killed', longest, () => {
         .sort(),
     ).toEqual([...jobs, third].map(({ id }) => id).sort())
     expect(results.slice(0, 2)).toEqual(jobs.map(({ id }) => ({ pid: begun.find((one) => one.id === id)!.pid })))
+  })
+
+  it.each([
+    ['goes on', 'while its process has not begun to load: that does, and the job is run once', false],
+    ['goes back, uncounted,', 'and whose process dies before its handler was called', true],
+  ])('%s %s', async (_, _when, dies) => {
+    const of = await longProject()
+    writeFileSync(of.file('hold'), '')
+    writeFileSync(of.file('hold.cjs'), heldBack)
+    const env = { ...of.env, NODE_OPTIONS: `--require ${of.file('hold.cjs')}` }
+    const command = new CommandProcess(['work', '--json'], { cwd: of.folder, env })
+    const job = await of.mill.enqueue(wait, of.file('go'))
+    const { pid, startedAt } = await recordThat(of, job.id, (it) => it.pid !== undefined)
+    expect(startedAt).toBeUndefined()
+    await killWorker(command)
+    expect(await command.events('job.adopted')).toMatchObject([{ id: job.id, child: pid }])
+
+    if (dies) {
+      process.kill(pid!, 'SIGKILL')
+      expect(await command.events('process.failed')).toMatchObject([{ id: job.id, child: pid }])
+      const released = await command.events('job.released')
+      expect(released).toMatchObject([{ id: job.id, reason: 'not-loaded', delayMs: 30_000 }])
+      expect(await record(of, job.id)).toMatchObject({ state: 'scheduled', attempt: 1, crashes: 0 })
+    } else {
+      rmSync(of.file('hold'))
+      writeFileSync(of.file('go'), '')
+      expect(await job.result({ timeout: '20s' })).toEqual({ pid })
+      expect(of.begun()).toEqual([{ id: job.id, pid }])
+      expect(await record(of, job.id)).toMatchObject({ state: 'completed', attempt: 1, crashes: 0 })
+    }
   })
 
   it('ends within a second where it is not to outlive it, and is run again, uncounted', async () => {

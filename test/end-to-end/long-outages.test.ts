@@ -3,7 +3,8 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { startRedis } from 'millrace/testing'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import type { CommandProcess } from '../cli/command-process.js'
-import { begins, brief, livingIn, longProject, wait } from './long-project.js'
+import { livingIn } from '../process-group.js'
+import { begins, brief, longProject, wait } from './long-project.js'
 
 const leaseMs = 3_000
 

@@ -7,6 +7,7 @@ import { onTestFinished } from 'vitest'
 import { poll } from '#src/testing/poll.js'
 import { CommandProcess } from '../cli/command-process.js'
 import { project } from '../cli/project.js'
+import { livingIn } from '../process-group.js'
 
 const tasksFile = `
 import { spawn } from 'node:child_process'
@@ -29,6 +30,7 @@ export const wait = defineTask({
     begun(ctx.job.id)
     console.log('waits for', file)
     await ctx.checkpoint({ begun: true, before: ctx.lastCheckpoint ?? null })
+    ctx.progress(0.1)
     ctx.progress(0.5, 'half way')
     await once(file)
     return { pid: process.pid }
@@ -137,22 +139,6 @@ export function begins(of: LongProject, count = 1): Promise<{ id: string; pid: n
     what: `${count} handlers have begun`,
     withinMs: 20_000,
   })
-}
-
-/** The processes of a group that live, by their numbers. */
-export function livingIn(group: number): number[] {
-  return readdirSync('/proc')
-    .filter((name) => /^\d+$/.test(name))
-    .filter((pid) => {
-      try {
-        const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
-        const [state, , pgrp] = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
-        return Number(pgrp) === group && state !== 'Z' && state !== 'X'
-      } catch {
-        return false
-      }
-    })
-    .map(Number)
 }
 
 /** Ms until the group is dead. */

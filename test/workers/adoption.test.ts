@@ -1,0 +1,71 @@
+import { describe, expect, it } from 'vitest'
+import { processIdentity } from '#src/runtime/identity.js'
+import { nextEvent, recorded } from '../next-event.js'
+import { deadProcess, here, idleProcess, orphanScene } from './orphan-scene.js'
+
+/** Process 1 of this machine, as another pid namespace, another host and another boot would name theirs. */
+const first = processIdentity(1)
+const elsewhere = {
+  container: { ...first, pidns: '4026530000' },
+  host: { ...first, host: 'elsewhere' },
+  boot: { ...first, boot: '00000000-0000-0000-0000-000000000000' },
+}
+const leaseMs = 2_500
+
+describe('the next worker on a machine', { timeout: 30_000 }, () => {
+  it('adopts a job whose process lives; one whose process number was used again it runs anew, within 1.5 s', async () => {
+    const { mill, orphan } = await orphanScene()
+    const worker = await deadProcess()
+    const { identity } = await idleProcess()
+    await orphan('lives', { worker, process: identity })
+    await orphan('used again', { worker, process: { ...identity, ticks: identity.ticks - 1 } })
+    const adopted = recorded(mill, 'job.adopted')
+    const crashed = nextEvent(mill, 'job.crashed')
+    const begun = nextEvent(mill, 'job.started')
+    const startedAt = performance.now()
+    await mill.worker({ concurrency: 2 }).start()
+
+    expect(await crashed).toMatchObject({ id: 'used again', charged: false })
+    expect(performance.now() - startedAt).toBeLessThan(1_500)
+    expect(adopted.map(({ id, child }) => [id, child])).toEqual([['lives', identity.pid]])
+    expect(await begun).toMatchObject({ id: 'used again', attempt: 1 })
+    expect(await mill.job('used again').result({ timeout: '10s' })).toBe('run again')
+    expect(await mill.job('lives').status()).toBe('running')
+  })
+
+  it('takes process 1 of another container, host or boot for nobody it knows: the lease decides', async () => {
+    const { mill, orphan } = await orphanScene()
+    const worker = await deadProcess()
+    const claimedAt = performance.now()
+    for (const [where, process] of Object.entries(elsewhere)) {
+      await orphan(`${where}, of a worker there`, { worker: process, process, leaseMs })
+      await orphan(`${where}, of a dead worker here`, { worker, process, leaseMs })
+    }
+    await orphan('of a dead process here', { worker, process: { ...here, ticks: 1 } })
+    const adopted = recorded(mill, 'job.adopted')
+    const crashed: { id: string; afterMs: number }[] = []
+    mill.on('job.crashed', ({ id }) => crashed.push({ id, afterMs: performance.now() - claimedAt }))
+    const all = nextEvent(mill, 'job.crashed', () => crashed.length === 1 + 2 * Object.keys(elsewhere).length)
+    await mill.worker().start()
+    await all
+
+    expect(adopted).toEqual([])
+    expect(crashed[0]).toMatchObject({ id: 'of a dead process here' })
+    for (const { id, afterMs } of crashed.slice(1)) {
+      expect(afterMs, id).toBeGreaterThanOrEqual(leaseMs - 1)
+      expect(afterMs, id).toBeLessThan(leaseMs + 5_000)
+    }
+  })
+
+  it('adopts nothing from a worker of another container, whatever its number means here', async () => {
+    const { mill, orphan } = await orphanScene()
+    const { identity } = await idleProcess()
+    const dead = await deadProcess()
+    await orphan('of a worker here', { worker: dead, process: identity })
+    await orphan('of a worker there', { worker: { ...dead, pidns: '4026530000' }, process: identity })
+    const adopted = recorded(mill, 'job.adopted')
+    await mill.worker().start()
+
+    expect(adopted.map(({ id }) => id)).toEqual(['of a worker here'])
+  })
+})
