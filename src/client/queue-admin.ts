@@ -3,7 +3,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Codec } from '../core/codec.js'
 import { type Duration, durationMs } from '../core/duration.js'
-import { InvalidArgumentError } from '../core/errors.js'
+import { InvalidArgumentError, JobRunningError } from '../core/errors.js'
 import { isJobId, isQueueName, jobIdForm, orderedIdOf, queueNameForm } from '../core/ids.js'
 import { type JobRecord, type JobState, jobStates } from '../core/job.js'
 import type { Registry } from '../core/registry.js'
@@ -41,6 +41,9 @@ export interface QueueLook {
 
 /** Which jobs: these ids, where a number is the id of an ordered job, all of them, or those that have failed before. */
 type JobChoice = readonly (string | number)[] | 'all' | 'failed'
+
+/** How many jobs are looked up at once. */
+const idsPerLook = 200
 
 /** How often a drain looks whether it is done. */
 const drainLookMs = 100
@@ -179,9 +182,17 @@ export class QueueAdmin {
       this.#change(where, (records, which) => records.cancel(this.name, which, reason)),
     /**
      * Removes waiting jobs, in an ordered queue with all their payloads, and kept results; never running or dead ones, nor
-     * what waits beside those. Resolves with how many.
+     * what waits beside those. Resolves with how many. Throws `JobRunningError` once it has deleted what it can, where one
+     * of the ids runs.
      */
-    delete: (where: JobChoice) => this.#change(where, (records, which) => records.delete(this.name, which)),
+    delete: async (where: JobChoice) => {
+      const which = await this.#whereOf(where)
+      const records = await this.#records()
+      const deleted = await total(() => records.delete(this.name, which))
+      if (typeof which === 'object' && deleted < which.ids.length)
+        await this.#refuseRunning(records, which.ids, deleted)
+      return deleted
+    },
     /** Scheduled jobs are due now; their attempts stay. Resolves with how many. */
     runNow: (where: JobChoice) => this.#change(where, (records, which) => records.runNow(this.name, which)),
     /** Waiting jobs go to the morgue, in an ordered queue with all their payloads. Resolves with how many. */
@@ -231,6 +242,15 @@ export class QueueAdmin {
     if (job === undefined) return false
     const task = this.#registry?.orderedTask(this.name) ?? this.#registry?.find(job.task)
     return task !== undefined && job.attempt > task.retry.max
+  }
+
+  async #refuseRunning(records: Records, ids: readonly string[], deleted: number): Promise<void> {
+    const running: string[] = []
+    for (let from = 0; from < ids.length; from += idsPerLook) {
+      const jobs = await Promise.all(ids.slice(from, from + idsPerLook).map((id) => records.get(this.name, id)))
+      for (const job of jobs) if (job?.state === 'running') running.push(job.id)
+    }
+    if (running.length > 0) throw new JobRunningError(this.name, [...new Set(running)], deleted)
   }
 
   async #records(): Promise<Records> {

@@ -1,6 +1,5 @@
 /** A mill: tasks, queues and a store put together. What users hold; it opens the store at its first call. */
 
-import * as v from 'valibot'
 import { Client, type ClientParts } from '../client/client.js'
 import type { DraftRules } from '../client/job-draft.js'
 import { type HandleParts, JobHandle } from '../client/job-handle.js'
@@ -10,12 +9,11 @@ import { Sender } from '../client/sender.js'
 import { ThrottledQueue } from '../client/throttled-queue.js'
 import { itemQueueOf, type ThrottledQueueOptions } from '../client/throttled-queue-options.js'
 import { type Clock, type Random, systemClock, systemRandom } from '../core/clock.js'
-import type { Duration } from '../core/duration.js'
 import type { EnqueueOptionsOf } from '../core/enqueue-options.js'
 import { ClosedError, InvalidArgumentError } from '../core/errors.js'
 import { type EventName, Events, type Listener } from '../core/events.js'
 import { createIdSource, isJobId, jobIdForm, orderedIdOf } from '../core/ids.js'
-import { callable, duration, exactly, parsed, whole } from '../core/option-check.js'
+import { parsed } from '../core/option-check.js'
 import type { Queue } from '../core/queue.js'
 import { Registry } from '../core/registry.js'
 import { shown } from '../core/shown.js'
@@ -24,82 +22,24 @@ import { processIdentity } from '../runtime/identity.js'
 import { LeaseKeeper } from '../runtime/lease-keeper.js'
 import { Waiter } from '../runtime/waiter.js'
 import { type SelectorName, selectorNamed } from '../selectors/named-selectors.js'
-import type { Selector } from '../selectors/selector.js'
 import type { Depth, Store, StoredQueue } from '../stores/store.js'
 import type { StoreHealth } from '../stores/store-health.js'
 import type { WorkerRecord } from '../stores/worker-registry.js'
-import type { CommandLine } from '../workers/command-task.js'
 import type { Connection } from '../workers/equipment.js'
+import type { QueueListener } from '../workers/listener.js'
 import type { ProcessChild } from '../workers/process-child.js'
 import { reportCrashes } from '../workers/report.js'
-import type { ShardChoice, ShardsOf } from '../workers/shard-owners.js'
 import { Worker } from '../workers/worker.js'
 import { type IsolatedParts, isolatedChild } from './isolated-child.js'
 import { type IsolatedFrom, isolatedFrom, refuseIsolated, refuseUnshared, withCommand } from './isolated-from.js'
 import { leaseThread } from './lease-thread.js'
+import { type ListenerOptions, listenerOf } from './listener-options.js'
 import { logEvents } from './log-events.js'
 import { type CheckedOptions, refuseUnsupported } from './mill-options.js'
 import type { StoreSource } from './store-source.js'
 import { settingsOf } from './stored-settings.js'
 import { WorkerLife } from './worker-life.js'
-
-export interface WorkerOptions {
-  /** Queues to serve. Default: all. */
-  readonly queues?: readonly string[]
-  /** Jobs at once. Default 10. */
-  readonly concurrency?: number
-  /** Which queue the next claim asks first. Default `'reduced-lottery'`. */
-  readonly selector?: SelectorName | Selector
-  /** How long a stop waits for running handlers. Default `'30s'`; `'none'` waits for as long as they take. */
-  readonly grace?: Duration | 'none'
-  /** A handler that blocks the event loop for longer loses its lease, and its process is replaced. Default `'30s'`. */
-  readonly maxBlock?: Duration
-  /** The worker stops, to be replaced, when its process is larger than so many bytes. Default: no limit. */
-  readonly maxRss?: number
-  /** The worker stops, to be replaced, when it has taken so many jobs. Default: no limit. */
-  readonly maxJobs?: number
-  /**
-   * Which shards of ordered queues are asked first; others are when these are empty. `{ member, members }`, numbered from 0:
-   * all shards of all ordered queues are dealt round robin, as they are declared. Or a function that picks from all of them.
-   * Default: they are shared out among the workers that live.
-   */
-  readonly shardsOf?: ShardsOf
-}
-
-/** How the command line starts a worker. */
-export interface Launch {
-  /** Somebody replaces its process when it asks for that. */
-  readonly isSupervised: boolean
-  /** File descriptor that is told of a blocked event loop while it is blocked. */
-  readonly blockedTo: number
-  /** The files that the mill was loaded from: the processes of isolated jobs load them too. */
-  readonly files: readonly string[]
-  /** What is run for every job, in the place of tasks. */
-  readonly command?: CommandLine
-}
-
-const dealing = v.pipe(
-  exactly({ member: whole(0), members: whole(1) }),
-  v.check(
-    ({ member, members }) => member < members,
-    'must have a `member` less than `members`: they are numbered from 0',
-  ),
-)
-
-const workerOptions = exactly({
-  queues: v.optional(v.pipe(v.array(v.string()), v.minLength(1, 'must name at least one queue'))),
-  concurrency: v.optional(whole(1, 100_000), 10),
-  selector: v.optional(
-    v.union([v.string(), callable<Selector>()], 'must be the name of a selector or a function'),
-    'reduced-lottery',
-  ),
-  grace: v.optional(v.union([v.literal('none'), duration(0)], "must be a duration such as '30s', or 'none'"), '30s'),
-  maxBlock: v.optional(duration(1_000), '30s'),
-  maxRss: v.optional(whole(1)),
-  maxJobs: v.optional(whole(1)),
-  // Not a union: each mistake in a dealing would be told as one in a function.
-  shardsOf: v.optional(v.lazy((given) => (typeof given === 'function' ? callable<ShardChoice>() : dealing))),
-})
+import { type Launch, type WorkerOptions, workerOptions } from './worker-options.js'
 
 export class Mill {
   readonly #options: CheckedOptions
@@ -113,6 +53,7 @@ export class Mill {
   readonly #newId: () => string
   readonly #workers = new Set<Worker>()
   readonly #throttledQueues = new Set<{ close(): Promise<void> }>()
+  readonly #listeners = new Set<{ close(): Promise<void> }>()
   readonly #life: WorkerLife
   #store: Promise<Store> | undefined
   /** The queues as the store answered when it was opened. */
@@ -207,7 +148,7 @@ export class Mill {
     this.#refuseClosed()
     refuseIsolated()
     const { codec, middleware, formatError, maxPayloadBytes } = this.#options
-    const registry = withCommand(this.#options.registry, launch?.command)
+    const registry = withCommand(this.#options, launch?.command)
     const from = isolatedFrom(registry, codec.name, this.#source, launch?.files ?? [], launch?.command)
     const { queues, concurrency, selector, grace, maxBlock, maxRss, maxJobs, shardsOf } = parsed(
       workerOptions,
@@ -242,6 +183,23 @@ export class Mill {
     })
     this.#workers.add(worker)
     return worker
+  }
+
+  /**
+   * What hands out the jobs of one queue, whatever their tasks, to whoever asks, and keeps their leases: for work that runs in
+   * processes of its own. Touches no store. Throws `ConfigError`, `InvalidArgumentError` for an ordered queue, or
+   * `UnknownQueueError` for one that is not declared.
+   */
+  listener<Input = unknown>(queue: string, options: ListenerOptions = {}): QueueListener<Input> {
+    this.#refuseClosed()
+    const listener: QueueListener<Input> = listenerOf(this.#options.registry.queue(queue), options, {
+      ...this.#options,
+      ...{ clock: this.#clock, random: this.#random, events: this.#events },
+      connect: () => this.#connectListener(),
+      closed: () => this.#listeners.delete(listener),
+    })
+    this.#listeners.add(listener)
+    return listener
   }
 
   /**
@@ -308,11 +266,14 @@ export class Mill {
     return this.#events.on(name, listener)
   }
 
-  /** Ends this mill's throttled queues, stops its workers, then closes the store. Closing twice is harmless. */
+  /** Ends this mill's throttled queues, stops its workers and listeners, then closes the store. Closing twice is harmless. */
   async close(): Promise<void> {
     this.#closed = true
     await Promise.all([...this.#throttledQueues].map((queue) => queue.close()))
-    await Promise.all([...this.#workers].map((worker) => worker.stop()))
+    await Promise.all([
+      ...[...this.#workers].map((worker) => worker.stop()),
+      ...[...this.#listeners].map((one) => one.close()),
+    ])
     const connection = await this.#connection?.catch(() => undefined)
     await connection?.keeper.stop()
     for (const one of [this.#store, this.#unopened]) {
@@ -350,13 +311,23 @@ export class Mill {
   }
 
   #connectionOn(store: Store, launch: Launch | undefined): Connection {
-    const mono = () => this.#clock.mono()
+    const waiter = new Waiter(store, () => this.#clock.mono())
+    return { store, stored: this.#stored, keeper: this.#keeper(store, launch), waiter }
+  }
+
+  /** A listener has its own: what blocks this loop does not end what its claims are for. */
+  async #connectListener(): Promise<Connection> {
+    const connection = await this.#connectWorkers(undefined, false)
+    return { ...connection, keeper: this.#keeper(connection.store, undefined) }
+  }
+
+  #keeper(store: Store, launch: Launch | undefined): LeaseKeeper {
     const { host, pid } = processIdentity()
     const { descriptor } = this.#source
-    const keeper = new LeaseKeeper({
+    return new LeaseKeeper({
       store,
       events: this.#events,
-      mono,
+      mono: () => this.#clock.mono(),
       host,
       pid,
       ...(store.traits.beatsFromThread && descriptor !== undefined
@@ -364,7 +335,6 @@ export class Mill {
         : {}),
       ...(launch === undefined ? {} : { blockedTo: launch.blockedTo }),
     })
-    return { store, stored: this.#stored, keeper, waiter: new Waiter(store, mono) }
   }
 
   async #open(): Promise<Store> {

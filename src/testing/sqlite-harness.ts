@@ -1,8 +1,8 @@
 /** The harness of the SQLite store: a file in a directory of its own, a clock in another, and triggers that keep the audit. */
 
-import { mkdtemp, rm } from 'node:fs/promises'
+import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import type { JobState } from '../core/job.js'
 import { type Database, loadDriver } from '../stores/sqlite/sqlite-driver.js'
 import { stateNames } from '../stores/sqlite/sqlite-schema.js'
@@ -77,6 +77,22 @@ interface AuditRow {
   readonly worker: string | null
 }
 
+let emptyFile: Promise<Buffer> | undefined
+
+/** A file as the store leaves it that has opened no queue: opening one costs a thread, which most harnesses need not start. */
+async function createEmpty(): Promise<Buffer> {
+  const directory = await mkdtemp(join(tmpdir(), 'millrace-'))
+  try {
+    const file = join(directory, 'jobs.db')
+    const store = new SqliteStore({ file })
+    await store.open([])
+    await store.close()
+    return await readFile(file)
+  } finally {
+    await rm(directory, { recursive: true, force: true })
+  }
+}
+
 export async function sqliteHarness(options: { readonly startAt?: number } = {}): Promise<SqliteHarness> {
   const directory = await mkdtemp(join(tmpdir(), 'millrace-'))
   const file = join(directory, 'store', 'jobs.db')
@@ -86,9 +102,9 @@ export async function sqliteHarness(options: { readonly startAt?: number } = {})
   const openDatabase = await loadDriver()
   const handles: SqliteStore[] = []
 
-  const first = new SqliteStore({ file, clock: clockUrl })
-  await first.open([])
-  await first.close()
+  emptyFile ??= createEmpty()
+  await mkdir(dirname(file), { mode: 0o700 })
+  await writeFile(file, await emptyFile, { mode: 0o600 })
   const db = openDatabase(file)
   db.exec(triggers)
   let isOpen = true

@@ -107,7 +107,7 @@ export function equip(connection: Connection, parts: WorkerParts, settings: Work
     ...{ ...shared, keeper, solitude: processSolitude, rules, maxBlockMs },
     notes: new JobNotes({ store, codec, maxCheckpointBytes: maxPayload, events, random }),
     executor: (bench) => new Executor({ ...parts, worker, bench }),
-    processes: processes && ((bench) => new ProcessListener({ ...shared, source: processes, bench })),
+    processes: processes && ((bench) => new ProcessListener({ ...shared, store, source: processes, bench })),
   })
   const shards = new Shards({ ...shared, queues, store, stored, shardsOf })
   const intake = new Intake({

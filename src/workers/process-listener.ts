@@ -8,9 +8,11 @@ import { ProcessDiedError, TimeLimitError } from '../core/errors.js'
 import type { Events } from '../core/events.js'
 import type { Registry } from '../core/registry.js'
 import { refOf } from '../runtime/execution.js'
+import { processIdentity } from '../runtime/identity.js'
 import type { JobExecution } from '../runtime/job-execution.js'
 import { foreignJobDelayMs } from '../runtime/preparation.js'
 import { type Verdict, verdictOnFailure } from '../runtime/verdict.js'
+import type { Claim, Store } from '../stores/store.js'
 import type { ChildVerdict, ChildWord } from './child-word.js'
 import { type ProcessEnd, ProcessRunner } from './process-runner.js'
 
@@ -37,6 +39,7 @@ export interface ProcessSource {
 export interface ProcessListenerParts {
   readonly worker: string
   readonly source: ProcessSource
+  readonly store: Pick<Store, 'extend'>
   readonly registry: Registry
   readonly events: Events
   readonly random: Random
@@ -85,12 +88,13 @@ export class ProcessListener {
       const runner = await ProcessRunner.start({
         entry: source.entry,
         assignment: {
-          ...{ word: 'run', claim, leaseMs, results, worker, supervisor: process.pid, from: source.from },
+          ...{ claim, leaseMs, results, worker, supervisor: process.pid, from: source.from },
           ...{ onSupervisorLoss, timeLimitMs, module },
         },
         ...{ env, maxHeapBytes },
         heard: (word) => this.#hear(execution, word),
       })
+      void this.#announce(claim, runner.pid, leaseMs)
       const timer = setTimeout(() => runner.kill(), loadMs)
       const running = { execution, runner, isHandedOver: false, startedAt: undefined, isStopping: false, timer }
       this.#running.set(execution, running)
@@ -134,6 +138,18 @@ export class ProcessListener {
     const { events, worker } = this.#parts
     events.emit('job.detached', { ...refOf(execution.claim), worker, child: running.runner.pid! })
     return true
+  }
+
+  /** The claim names its process before that keeps it: should we die meanwhile, nobody takes it for lost with us. */
+  async #announce({ queue, id, fence }: Claim, pid: number | undefined, leaseMs: number): Promise<void> {
+    if (pid === undefined) return
+    const { store, events } = this.#parts
+    try {
+      await store.extend([{ queue, id, fence, leaseMs, beat: processIdentity(pid) }])
+    } catch (error) {
+      // The process does it itself, when it is there and the store is back.
+      events.emit('store.failed', { call: 'extend', error, retryMs: undefined })
+    }
   }
 
   #hear(execution: JobExecution, word: ChildWord): void {

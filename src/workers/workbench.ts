@@ -16,7 +16,7 @@ import { foreignJobDelayMs, Preparation } from '../runtime/preparation.js'
 import { type SettlementRules, settlementOf } from '../runtime/settlement.js'
 import type { Answered, Settler } from '../runtime/settler.js'
 import type { Solitude } from '../runtime/solitude.js'
-import type { Verdict } from '../runtime/verdict.js'
+import { cancelledWhileRunning, type Verdict } from '../runtime/verdict.js'
 import type { Claim } from '../stores/store.js'
 import type { ChildVerdict } from './child-word.js'
 import { type Exhaustion, exhaustionOf } from './exhaustion.js'
@@ -325,7 +325,7 @@ export class Workbench implements Bench, ProcessBench {
 
   #cancelUnbegun(job: Leased): void {
     this.#wasted(job.claim, 'cancelled')
-    this.#settle(job.claim, { kind: 'cancel', reason: 'cancelled while running' }, 0, job)
+    this.#settle(job.claim, cancelledWhileRunning, 0, job)
   }
 
   /** It cannot be run here. */

@@ -3,17 +3,17 @@
  * The intake claims, the workbench runs and settles; here it is decided when that begins and how it ends.
  */
 
-import { isMainThread, threadId } from 'node:worker_threads'
 import { type Duration, durationMs } from '../core/duration.js'
 import { ConfigError } from '../core/errors.js'
 import type { RecycleReason } from '../core/events.js'
 import { messageOf } from '../core/shown.js'
-import { identityText, processIdentity } from '../runtime/identity.js'
+import { processIdentity } from '../runtime/identity.js'
 import { onceThere } from '../runtime/outage.js'
 import { inTime } from '../runtime/patience.js'
 import { Service } from '../runtime/service.js'
 import { type Connection, type Equipment, equip, type WorkerParts } from './equipment.js'
 import { Slots } from './slots.js'
+import { nextWorkerId } from './worker-id.js'
 import type { WorkerSettings } from './worker-settings.js'
 import { jobStatuses, type WorkerStatus } from './worker-status.js'
 
@@ -26,8 +26,6 @@ const courtesyMs = 500
 const longestTimerMs = 2 ** 31 - 1
 /** With no bound of grace there must be one for the store. */
 const boundlessSettleMs = 5_000
-
-let workersOfThisProcess = 0
 
 export class Worker {
   readonly id: string
@@ -60,10 +58,7 @@ export class Worker {
       async () => this.#look(),
       () => {},
     )
-    workersOfThisProcess += 1
-    // Threads count for themselves.
-    const thread = isMainThread ? '' : `t${threadId}-`
-    this.id = `${identityText(this.#identity)}/${thread}${workersOfThisProcess}`
+    this.id = nextWorkerId(this.#identity)
     this.#ended = new Promise((resolve) => {
       this.#resolveEnded = resolve
     })
@@ -203,7 +198,10 @@ export class Worker {
       state: this.#state,
       concurrency: this.#slots.total,
       retired: this.#slots.retired,
-      jobs: (equipment?.workbench.executions ?? []).flatMap((execution) => jobStatuses(execution, now)),
+      jobs: [
+        ...(equipment?.adoption?.statuses() ?? []),
+        ...(equipment?.workbench.executions ?? []).flatMap((execution) => jobStatuses(execution, now)),
+      ],
       unsettled: equipment?.workbench.unsettled ?? 0,
       silentMs: equipment === undefined ? 0 : Math.max(0, Math.round(now - answeredAt)),
     }

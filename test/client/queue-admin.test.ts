@@ -102,6 +102,24 @@ describe.each(orderedStores)('administration of an ordered queue, on %s', (_, ma
     expect(workers.map(({ id }) => id)).toEqual(['w'])
   })
 
+  it('refuses to delete what runs, which it names, and deletes the others', async () => {
+    const scene = await OrderedScene.on(make)
+    await scene.push(['1', '2', '3'])
+    await scene.claim(2)
+    const { jobs } = scene.admin()
+
+    await expect(jobs.delete([1, 2, 3, 'absent', 1])).rejects.toMatchObject({
+      code: 'job-running',
+      message: expect.stringMatching(
+        /^2 jobs run in queue 'orders' .* \('1', '2'\): cancel them, .* 1 were deleted\.$/,
+      ),
+      ids: ['1', '2'],
+      deleted: 1,
+    })
+    expect((await jobs.list()).jobs.map(({ id }) => id)).toEqual(['1', '2'])
+    expect(await jobs.delete('all')).toBe(0)
+  })
+
   it('takes a number for its text, and in a plain queue for none', async () => {
     const scene = await OrderedScene.on(make)
     await scene.bury(['2'])

@@ -36,6 +36,24 @@ export const recordsActions: ContractConcern = {
     ),
 
     contractCase(
+      'a running job ends with the reason that its cancel was asked for with, and where there was none with that of its worker',
+      async (scene) => {
+        for (const [asked, kept] of [
+          ['not wanted', 'not wanted'],
+          [undefined, 'as told'],
+        ] as const) {
+          await scene.add(asked ?? 'without')
+          const claim = await scene.claimOne()
+          await scene.records.cancel(scene.queue, 'all', asked)
+          await scene.end(claim, { kind: 'cancel', reason: 'as told' })
+
+          assert.equal((await scene.records.get(scene.queue, claim.id))?.reason, kept)
+        }
+      },
+      records,
+    ),
+
+    contractCase(
       'a cancelled waiting job never runs',
       async (scene) => {
         await scene.add('a', 'b')

@@ -1,0 +1,41 @@
+/** The options of a listener, and the listener made of them. */
+
+import * as v from 'valibot'
+import type { Duration } from '../core/duration.js'
+import { InvalidArgumentError } from '../core/errors.js'
+import { exactly, parsed, whole } from '../core/option-check.js'
+import type { Queue } from '../core/queue.js'
+import { boundlessTime, defineTask, type RetryOptions, retryOptions } from '../core/task.js'
+import { QueueListener } from '../workers/listener.js'
+import type { ListenerParts } from '../workers/listener-equipment.js'
+
+export interface ListenerOptions {
+  /** Most claims in hand; `next()` waits for one to be settled then. Default 10. */
+  readonly concurrency?: number
+  /** What `claim.fail()` leads to. Default: a failure is final, `max` 0. */
+  readonly retry?: RetryOptions
+  /** A claim that is not settled by then is aborted, and fails where it is not settled 5 s later. Default `'none'`. */
+  readonly timeLimit?: Duration | 'none'
+}
+
+const listenerOptions = exactly({
+  concurrency: v.optional(whole(1, 100_000), 10),
+  retry: retryOptions(),
+  timeLimit: v.optional(boundlessTime, 'none'),
+})
+
+/** Throws `ConfigError`, or `InvalidArgumentError` for an ordered queue. */
+export function listenerOf<Input>(
+  queue: Queue,
+  options: ListenerOptions,
+  parts: Omit<ListenerParts, 'queue' | 'concurrency' | 'task'>,
+): QueueListener<Input> {
+  if (queue.ordered)
+    throw new InvalidArgumentError(
+      `queue '${queue.name}' is ordered: its payloads merge while they wait, which a listener cannot show. Give its jobs to a worker, or use a queue that is not ordered.`,
+    )
+  const { concurrency } = parsed(listenerOptions, options, 'the listener')
+  const { retry = {}, timeLimit = 'none' } = options
+  const task = defineTask({ name: 'listener', queue: queue.name, isolate: 'process', timeLimit, retry })
+  return new QueueListener({ ...parts, queue, concurrency, task })
+}

@@ -1,0 +1,67 @@
+/** The options of a worker: what users give, what the command line adds, and how they are checked. */
+
+import * as v from 'valibot'
+import type { Duration } from '../core/duration.js'
+import { callable, duration, exactly, whole } from '../core/option-check.js'
+import type { SelectorName } from '../selectors/named-selectors.js'
+import type { Selector } from '../selectors/selector.js'
+import type { CommandLine } from '../workers/command-task.js'
+import type { ShardChoice, ShardsOf } from '../workers/shard-owners.js'
+
+export interface WorkerOptions {
+  /** Queues to serve. Default: all. */
+  readonly queues?: readonly string[]
+  /** Jobs at once. Default 10. */
+  readonly concurrency?: number
+  /** Which queue the next claim asks first. Default `'reduced-lottery'`. */
+  readonly selector?: SelectorName | Selector
+  /** How long a stop waits for running handlers. Default `'30s'`; `'none'` waits for as long as they take. */
+  readonly grace?: Duration | 'none'
+  /** A handler that blocks the event loop for longer loses its lease, and its process is replaced. Default `'30s'`. */
+  readonly maxBlock?: Duration
+  /** The worker stops, to be replaced, when its process is larger than so many bytes. Default: no limit. */
+  readonly maxRss?: number
+  /** The worker stops, to be replaced, when it has taken so many jobs. Default: no limit. */
+  readonly maxJobs?: number
+  /**
+   * Which shards of ordered queues are asked first; others are when these are empty. `{ member, members }`, numbered from 0:
+   * all shards of all ordered queues are dealt round robin, as they are declared. Or a function that picks from all of them.
+   * Default: they are shared out among the workers that live.
+   */
+  readonly shardsOf?: ShardsOf
+}
+
+/** How the command line starts a worker. */
+export interface Launch {
+  /** Somebody replaces its process when it asks for that. */
+  readonly isSupervised: boolean
+  /** File descriptor that is told of a blocked event loop while it is blocked. */
+  readonly blockedTo: number
+  /** The files that the mill was loaded from: the processes of isolated jobs load them too. */
+  readonly files: readonly string[]
+  /** What is run for every job, in the place of tasks. */
+  readonly command?: CommandLine
+}
+
+const dealing = v.pipe(
+  exactly({ member: whole(0), members: whole(1) }),
+  v.check(
+    ({ member, members }) => member < members,
+    'must have a `member` less than `members`: they are numbered from 0',
+  ),
+)
+
+export const workerOptions = exactly({
+  queues: v.optional(v.pipe(v.array(v.string()), v.minLength(1, 'must name at least one queue'))),
+  concurrency: v.optional(whole(1, 100_000), 10),
+  selector: v.optional(
+    v.union([v.string(), callable<Selector>()], 'must be the name of a selector or a function'),
+    'reduced-lottery',
+  ),
+  grace: v.optional(v.union([v.literal('none'), duration(0)], "must be a duration such as '30s', or 'none'"), '30s'),
+  maxBlock: v.optional(duration(1_000), '30s'),
+  maxRss: v.optional(whole(1)),
+  maxJobs: v.optional(whole(1)),
+  // Not a union: each mistake in a dealing would be told as one in a function.
+  shardsOf: v.optional(v.lazy((given) => (typeof given === 'function' ? callable<ShardChoice>() : dealing))),
+})
