@@ -1,6 +1,7 @@
 /**
  * The demo: real work done by two worker processes, and verified without them: checksums of files through three queues, the
- * history of a git repository through an ordered one, and a crawl of two web sites through a throttled one.
+ * history of a git repository through an ordered one, a crawl of two web sites through a throttled one, and an archive by a
+ * process that outlives its worker.
  *
  *   npm run demo [-- DIR] [--json] [--keep]        on a SQLite file of its own, or the Redis of MILLRACE_STORE
  */
@@ -15,7 +16,9 @@ import { filesOf } from './files.js'
 import { historyOf } from './history.js'
 import { historyPart } from './history-part.js'
 import { orInterrupted } from './interruption.js'
+import { packPart } from './pack-part.js'
 import { Place } from './place.js'
+import { type Tree, treeOf } from './tree.js'
 
 const mostFiles = 20_000
 const mostChanges = 10_000
@@ -42,11 +45,20 @@ async function demo(): Promise<void> {
     const folders = given === undefined ? [checkout] : [given, checkout]
     const ordered = await historyPart(place, await orInterrupted(historyOf(folders, packages, mostChanges)))
     const crawled = await crawlPart(place, checkout)
-    if (flags.json) say(JSON.stringify({ verified: true, ...checksums, ordered, crawled }))
+    const packed = await packPart(place, await orInterrupted(treeToPack(folder, paths)))
+    if (flags.json) say(JSON.stringify({ verified: true, ...checksums, ordered, crawled, packed }))
   } finally {
     const kept = await place.close(flags.keep === true)
     if (kept !== undefined) say(`kept: ${kept}`)
   }
+}
+
+/** Where all files are large, the documentation. */
+async function treeToPack(folder: string, paths: readonly string[]): Promise<Tree> {
+  const tree = await treeOf(folder, paths)
+  if (tree.checksums.size > 0) return tree
+  const documentation = join(checkout, 'docs')
+  return treeOf(documentation, (await filesOf(documentation, mostFiles)).paths)
 }
 
 try {

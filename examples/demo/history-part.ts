@@ -52,17 +52,15 @@ export async function historyPart(place: Place, { title, ids, changes }: History
     merged += await orInterrupted(enqueueCall(place, call))
   say(`enqueued the older half in a random order; two worker processes begin, and the newer half comes meanwhile`)
   const size = Math.min(Math.max(Math.ceil(newer.length / newerCalls), 1), changesPerCall)
-  const workers = await workShift(
-    [follow.queue],
-    () => progressOf(place, changes),
-    async () => {
+  const workers = await workShift([follow.queue], () => progressOf(place, changes), {
+    meanwhile: async () => {
       while (place.ledger.applied() === 0) await delay(pauseMs)
       for (const [i, call] of callsOf(newer, size).entries()) {
         merged += await enqueueCall(place, shuffled(call, seed + i))
         await delay(pauseMs)
       }
     },
-  )
+  })
   const { refused, ...figures } = place.ledger.figures()
   const problems = [...differencesOf(changes, place.ledger.states()), ...trespasses(refused, workers)]
   if (problems.length > 0) throw new Error(`not verified:\n${problems.map((problem) => `  ${problem}`).join('\n')}`)

@@ -1,6 +1,6 @@
 /**
  * The place of the demo: a namespace of the Redis that `MILLRACE_STORE` names, or a SQLite file of its own; and a folder for
- * its ledger. What the demo puts there goes at its end, and what a demo that was killed has left there goes at the begin of
+ * its ledger and its archive. What the demo puts there goes at its end, and what a demo that was killed has left there goes at the begin of
  * the next.
  */
 
@@ -47,6 +47,11 @@ export class Place {
       await rm(home, { recursive: true, force: true })
       throw error
     }
+  }
+
+  /** In its folder. */
+  path(name: string): string {
+    return join(this.#home, name)
   }
 
   /** Of these queues, with only what was done since. */

@@ -1,4 +1,4 @@
-/** The queues of the demo: three of different weight, one that is ordered, and one that is throttled. */
+/** The queues of the demo: three of different weight, one that is ordered, one that is throttled, and one for long tasks. */
 
 import type { QueueOptions } from 'millrace'
 
@@ -18,6 +18,7 @@ export const queues = {
 export const otherQueues = {
   history: { shards: 8 },
   crawl: { throttle: { limit: crawlPace.limit, window: crawlPace.windowMs, by: 'group', moderate: true } },
+  archive: {},
 } satisfies Record<string, QueueOptions>
 
 export type QueueName = keyof typeof queues

@@ -18,17 +18,25 @@ export interface Progress {
   readonly isOver: boolean
 }
 
+export interface ShiftHooks {
+  /** What else is done; the shift is not over before it. */
+  readonly meanwhile?: (workers: Workers) => Promise<void>
+  /** Called where the shift fails or is interrupted, before the workers stop. */
+  readonly abandoned?: () => Promise<void>
+}
+
 /** Starts workers for these queues, shows what they do, and stops them when it is over and `meanwhile` too. Resolves with them. */
 export async function workShift(
   queues: readonly string[],
   look: () => Promise<Progress>,
-  meanwhile: () => Promise<void> = async () => {},
+  { meanwhile = async () => {}, abandoned = async () => {} }: ShiftHooks = {},
 ): Promise<Workers> {
   const workers = new Workers(queues, processes, concurrency)
   try {
-    await orInterrupted(Promise.race([workers.failed, untilOver(look, meanwhile)]))
+    await orInterrupted(Promise.race([workers.failed, untilOver(look, () => meanwhile(workers))]))
   } catch (error) {
     // What went wrong first is what matters.
+    await abandoned().catch(() => {})
     await workers.stop().catch(() => {})
     throw error
   }

@@ -1,10 +1,16 @@
-/** The work of the demo: the SHA-256 checksum of one file; following what happens to each id of a history; fetching a page. */
+/**
+ * The work of the demo: the SHA-256 checksum of one file; following what happens to each id of a history; fetching a page;
+ * packing a tree.
+ */
 
 import { createHash } from 'node:crypto'
 import { createReadStream } from 'node:fs'
+import { readFile } from 'node:fs/promises'
 import { setTimeout as delay } from 'node:timers/promises'
 import { defineOrderedTask, defineTask } from 'millrace'
 import { z } from 'zod'
+import { Archive } from './archive.js'
+import { type GatePlace, passed } from './gate.js'
 import { Ledger } from './ledger.js'
 import { linksIn } from './site.js'
 import { after } from './state.js'
@@ -88,5 +94,43 @@ export const crawl = defineTask({
     const { default: mill } = await import('./millrace.config.js')
     const links = linksIn(page, new URL(url).pathname).map((path) => ({ url: new URL(path, url).href }))
     await mill.enqueueMany(crawl, links, (link) => ({ id: link.url }))
+  },
+})
+
+/** How far an archive is: good up to there. */
+export interface Packed {
+  readonly files: number
+  readonly bytes: number
+}
+
+/** Packs the listed files of a folder into an archive, in a process that outlives its worker; after its own loss the next goes on. */
+export const pack = defineTask({
+  name: 'pack',
+  queue: 'archive',
+  isolate: 'process',
+  timeLimit: '1h',
+  retry: { max: 1, backoff: () => 200 },
+  input: z.object({ folder: z.string(), list: z.string(), archive: z.string() }),
+  async run({ folder, list, archive }, ctx): Promise<Packed> {
+    const paths = JSON.parse(await readFile(list, 'utf8')) as string[]
+    let { files, bytes } = (ctx.lastCheckpoint as Packed | undefined) ?? { files: 0, bytes: 0 }
+    ctx.log(`process ${process.pid} begins at file ${files} of ${paths.length}`)
+    const out = await Archive.open(archive, bytes)
+    try {
+      while (files < paths.length) {
+        ctx.signal.throwIfAborted()
+        files += await out.add(folder, paths.slice(files))
+        bytes = out.bytes
+        ctx.progress(files / paths.length, `${Math.round(bytes / 1e6)} MB`)
+        // Where the demo kills it: with a member behind the checkpoint, which the next process is to cut off.
+        const gate = ctx.job.meta['gate'] as GatePlace | undefined
+        if (gate !== undefined && files >= gate.at) await passed(gate, ctx.signal)
+        await ctx.checkpoint({ files, bytes })
+      }
+      await out.end()
+      return { files, bytes: out.bytes }
+    } finally {
+      await out.close()
+    }
   },
 })

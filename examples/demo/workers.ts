@@ -18,6 +18,9 @@ export class Workers {
   #errors = ''
   #stopping = false
   #lostRuns = 0
+  /** The process of each worker, by its id. */
+  readonly #pids = new Map<string, number>()
+  readonly #killed = new Set<number>()
   /** Rejects when a worker process or a job has failed for good; never resolves. */
   readonly failed: Promise<never>
 
@@ -40,8 +43,10 @@ export class Workers {
         if (!this.#stopping) fail(`the workers ended too early (${signal ?? `code ${code}`}):`)
       })
       createInterface({ input: this.#child.stdout! }).on('line', (line) => {
-        const { event, child, code, id, reason, error } = JSON.parse(line) as Record<string, unknown>
-        if (event === 'process.exited') fail(`worker process ${child} ended with code ${code}:`)
+        const { event, pid, worker, child, code, id, reason, error } = JSON.parse(line) as Record<string, unknown>
+        if (event === 'worker.started') this.#pids.set(String(worker), Number(pid))
+        if (event === 'process.exited' && !this.#killed.has(Number(child)))
+          fail(`worker process ${child} ended with code ${code}:`)
         if (losses.has(String(event))) this.#lostRuns += 1
         if (event === 'job.buried') fail(`job ${id} is dead (${reason}): ${error}`)
       })
@@ -53,6 +58,19 @@ export class Workers {
   /** Whether a run of theirs was given up while it went on, as may happen where a machine stands still for half a minute. */
   get haveLostRuns(): boolean {
     return this.#lostRuns > 0
+  }
+
+  /** Whether it is one of them and has said so. */
+  knows(worker: string): boolean {
+    return this.#pids.has(worker)
+  }
+
+  /** Kills the process of a worker, in the place of which another is started. Returns its number. */
+  kill(worker: string): number {
+    const pid = this.#pids.get(worker)!
+    this.#killed.add(pid)
+    process.kill(pid, 'SIGKILL')
+    return pid
   }
 
   /** Lets them finish what they have in hand. Throws where they did not end well. */

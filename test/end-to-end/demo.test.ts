@@ -31,15 +31,15 @@ function commitIn(folder: string, files: number, commits: number): void {
   execFileSync('git', ['-C', folder, 'fast-import', '--quiet'], { input: `${said.join('\n')}\n` })
 }
 
-describe('the demo', () => {
-  it('makes one right checksum per file, follows each file of a repository in order, and leaves nothing behind', async () => {
+describe('the demo', { timeout: 120_000 }, () => {
+  it('makes one right checksum per file, follows each file of a repository in order, packs all of them, and leaves nothing behind', async () => {
     const { folder, home } = folderOf(200)
     commitIn(folder, 20, 30)
     const { code, stdout, stderr } = await new CommandProcess([demo, folder, '--json'], {
       cwd: root,
       script,
       env: { TMPDIR: home },
-    }).end()
+    }).ended
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
     const summary = JSON.parse(stdout.trimEnd().split('\n').at(-1)!) as {
       perSecond: number
@@ -65,6 +65,10 @@ describe('the demo', () => {
         again: 0,
       },
       crawled: { verified: true, sites: 2, pages: expect.any(Number), spacingMs: 50, medianGapMs: expect.any(Number) },
+      packed: {
+        ...{ verified: true, files: 200, bytes: expect.any(Number), archiveBytes: expect.any(Number) },
+        ...{ leftOut: 0, changed: 0, processes: 2, from: 128 },
+      },
     })
     expect(summary.crawled.pages).toBeGreaterThan(40)
     // All but the first of the older half of each file came to one that waited.
@@ -80,24 +84,32 @@ describe('the demo', () => {
     expect(stdout).toMatch(/600 changes to 20 files by the commits of /)
     expect(stdout).toMatch(/verified: each change was applied once and in order/)
     expect(stdout).toMatch(/verified by the sites' own logs: each page was fetched once, and none too soon/)
+    expect(stdout).toMatch(/verified: tar unpacks each of the files as it was before/)
+    expect(stdout).toMatch(/worker process \d+ was killed, and process \d+ of the job went on; .* from file 128$/m)
     expect(readdirSync(home).filter((name) => name.startsWith('millrace-demo-'))).toEqual([])
   })
 
-  it('does the same on Redis, after another demo too, and removes its jobs', { timeout: 60_000 }, async () => {
+  it('does the same on Redis, after another demo too, and removes its jobs', async () => {
     const redis = await startRedis()
     onTestFinished(() => redis.stop())
-    const { folder } = folderOf(100)
+    const { folder, home } = folderOf(100)
     const jobsLeft = async () => (await redis.ask('KEYS', '*:jobs')) as string[]
     for (const flags of [['--keep'], []]) {
       const { code, stdout, stderr } = await new CommandProcess([demo, folder, '--json', ...flags], {
         cwd: root,
         script,
-        env: { MILLRACE_STORE: redis.url },
-      }).end()
+        env: { MILLRACE_STORE: redis.url, TMPDIR: home },
+      }).ended
       expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
       const [summary] = stdout.split('\n').filter((line) => line.startsWith('{'))
-      expect(JSON.parse(summary!)).toMatchObject({ verified: true, jobs: 100, retries: 1, ordered: { verified: true } })
-      expect(await jobsLeft()).toHaveLength(flags.length === 0 ? 0 : 3)
+      expect(JSON.parse(summary!)).toMatchObject({
+        verified: true,
+        jobs: 100,
+        retries: 1,
+        ordered: { verified: true },
+        packed: { files: 100 },
+      })
+      expect(await jobsLeft()).toHaveLength(flags.length === 0 ? 0 : 4)
     }
   })
 
