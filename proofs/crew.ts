@@ -16,6 +16,9 @@ export type WorkerWord =
 export const leaseMs = 3_000
 /** Stopped for so many leases, at least and at most. */
 const stopLeases = [1.2, 2] as const
+/** How often, at most and how far apart, a fault looks for a worker that has something in hand. */
+const [mostLooks, lookMs] = [1_000, 20]
+
 export interface Fault {
   readonly kind: 'kill' | 'stop'
   readonly worker: string
@@ -29,13 +32,22 @@ export class Crew {
   readonly faults: Fault[] = []
   readonly #program: string
   readonly #args: readonly string[]
+  readonly #holdsAny: (worker: string) => Promise<boolean>
   readonly #workers = new Map<ChildProcess, string>()
   readonly #stopped = new Set<ChildProcess>()
 
-  /** `program`: a file beside this one, started with `args`; it says when it is ready, and ends on SIGTERM. */
-  constructor(program: string, args: readonly string[]) {
+  /**
+   * `program`: a file beside this one, started with `args`; it says when it is ready, and ends on SIGTERM. `holdsAny`: whether
+   * the store says that this worker holds anything; kills and stops then hit none but those that do.
+   */
+  constructor(
+    program: string,
+    args: readonly string[],
+    holdsAny: (worker: string) => Promise<boolean> = async () => true,
+  ) {
     this.#program = program
     this.#args = args
+    this.#holdsAny = holdsAny
   }
 
   async start(): Promise<void> {
@@ -60,22 +72,39 @@ export class Crew {
   }
 
   async killOne(random: () => number): Promise<void> {
-    const victim = this.#oneOf(random)
-    this.faults.push({ kind: 'kill', worker: this.#workers.get(victim)!, at: Date.now() })
+    const victim = await this.#halted('kill', random)
     this.#workers.delete(victim)
     victim.kill('SIGKILL')
     await Promise.all([once(victim, 'exit'), this.start()])
   }
 
   async stopOne(random: () => number): Promise<void> {
-    const victim = this.#oneOf(random)
+    const victim = await this.#halted('stop', random)
     const [least, most] = stopLeases
     this.#stopped.add(victim)
-    this.faults.push({ kind: 'stop', worker: this.#workers.get(victim)!, at: Date.now() })
-    victim.kill('SIGSTOP')
     await delay(leaseMs * (least + random() * (most - least)))
     victim.kill('SIGCONT')
     this.#stopped.delete(victim)
+  }
+
+  /** Stopped first and looked at then: what it holds it still holds when the fault hits it. */
+  async #halted(kind: Fault['kind'], random: () => number): Promise<ChildProcess> {
+    for (let looks = 0; looks < mostLooks; looks += 1) {
+      const victim = this.#oneOf(random)
+      const worker = this.#workers.get(victim)!
+      const at = Date.now()
+      this.#stopped.add(victim)
+      victim.kill('SIGSTOP')
+      const isHit = await this.#holdsAny(worker)
+      this.#stopped.delete(victim)
+      if (isHit) {
+        this.faults.push({ kind, worker, at })
+        return victim
+      }
+      victim.kill('SIGCONT')
+      await delay(lookMs)
+    }
+    throw new Error(`no worker had anything in hand in ${mostLooks} looks`)
   }
 
   /** One leaves in order, when it has finished what it has begun; another comes. */

@@ -9,6 +9,8 @@ export interface Held {
   readonly completed: number
   readonly heapUsed: number
   readonly rss: number
+  /** Before the garbage of all threads was collected. */
+  readonly uncollected: number
   readonly handles: number
   readonly zombies: number
   readonly open: number
@@ -16,13 +18,18 @@ export interface Held {
 
 const jiti = join(import.meta.dirname, '../node_modules/jiti/lib/jiti-cli.mjs')
 const program = join(import.meta.dirname, 'long-leak.ts')
+const collector = join(import.meta.dirname, 'collect.cjs')
 
 /** The same worker when `first` jobs have been completed, and when `last` have; nothing is in hand at either. */
 export async function growth(first: number, last: number): Promise<readonly [Held, Held]> {
   const site = new LongSite('30s')
   try {
     await site.mill.enqueueMany(blank, Array(first).fill(null))
-    const env = { ...process.env, MILLRACE_STORE: `sqlite:${join(site.folder, 'jobs.db')}` }
+    const env = {
+      ...process.env,
+      MILLRACE_STORE: `sqlite:${join(site.folder, 'jobs.db')}`,
+      NODE_OPTIONS: `--require ${collector}`,
+    }
     const args = ['--expose-gc', jiti, program, String(first), String(last)]
     const worker = spawn(process.execPath, args, { env, stdio: ['pipe', 'pipe', 'inherit'] })
     const lines = createInterface({ input: worker.stdout })[Symbol.asyncIterator]()

@@ -6,6 +6,9 @@ import { join } from 'node:path'
 import { loadMill } from '#src/config/load-config.js'
 
 const marks = process.argv.slice(2).map(Number)
+// Opened from the beginning: it is a handle too.
+const { stdin } = process
+const collect = new BroadcastChannel('collect')
 const { mill, files } = await loadMill({
   cwd: process.cwd(),
   env: process.env,
@@ -26,13 +29,17 @@ while (marks.length > 0) {
   marks.shift()
   // The last processes are still ending.
   await new Promise((resolve) => setTimeout(resolve, 1_000))
-  for (let i = 0; i < 3; i += 1) globalThis.gc!()
+  const { rss: uncollected } = process.memoryUsage()
+  // In each thread; a channel does not hear itself.
+  collect.postMessage('now')
+  await new Promise((resolve) => setTimeout(resolve, 1_000))
   const { heapUsed, rss } = process.memoryUsage()
-  const handles = process.getActiveResourcesInfo().length
-  console.log(JSON.stringify({ completed, heapUsed, rss, handles, zombies: zombies(), open: openFiles() }))
+  // Timers come and go.
+  const handles = process.getActiveResourcesInfo().filter((name) => name !== 'Timeout').length
+  console.log(JSON.stringify({ completed, heapUsed, rss, uncollected, handles, zombies: zombies(), open: openFiles() }))
   if (marks.length === 0) break
   process.stdout.write('')
-  await once(process.stdin, 'data')
+  await once(stdin, 'data')
 }
 await mill.close()
 process.exit()

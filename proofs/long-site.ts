@@ -3,6 +3,7 @@
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
 import { defineTask, type Mill, millrace } from 'millrace'
 import { Work } from './supervised.js'
 
@@ -10,9 +11,12 @@ const config = join(import.meta.dirname, 'long.config.ts')
 
 /** As their producers know them. */
 export const steady = defineTask({ name: 'steady', queue: 'long' })
+export const bound = defineTask({ name: 'bound', queue: 'long' })
+export const deaf = defineTask({ name: 'deaf', queue: 'long' })
+export const dying = defineTask({ name: 'dying', queue: 'long' })
 export const blank = defineTask({ name: 'blank', queue: 'long' })
 
-/** What a handler has written: `begun` or `ended`, and when, by the machine's clock. */
+/** What a handler has written: `begun`, `told` (to stop) or `ended`, and when, by the machine's clock. */
 export interface Entry {
   readonly what: string
   readonly id: string
@@ -23,6 +27,7 @@ export interface Entry {
 export class LongSite {
   readonly folder = mkdtempSync(join(tmpdir(), 'millrace-long-'))
   readonly mill: Mill
+  readonly store: string
   readonly #env: NodeJS.ProcessEnv
   readonly #log = join(this.folder, 'handlers.log')
   readonly #works: Work[] = []
@@ -30,8 +35,9 @@ export class LongSite {
   /** `store`: a URL; on SQLite a file of its own where it is absent. */
   constructor(lease: string, store?: string) {
     const url = store ?? `sqlite:${join(this.folder, 'jobs.db')}`
+    this.store = url
     this.#env = { ...process.env, MILLRACE_STORE: url, LONG_LOG: this.#log, LONG_LEASE: lease }
-    this.mill = millrace({ store: url, queues: { long: { lease } }, tasks: [steady, blank] })
+    this.mill = millrace({ store: url, queues: { long: { lease } }, tasks: [steady, bound, deaf, dying, blank] })
   }
 
   /** Resolves when its worker takes jobs. */
@@ -40,6 +46,24 @@ export class LongSite {
     this.#works.push(work)
     await work.events('worker.started')
     return work
+  }
+
+  /** Kills the command and its worker with -9 and starts it again; resolves when its worker takes jobs. */
+  async restarted(work: Work, args: readonly string[]): Promise<Work> {
+    const [started] = work.said('worker.started')
+    work.signal('SIGKILL')
+    process.kill(started!['pid'] as number, 'SIGKILL')
+    await work.ended
+    return this.work(args)
+  }
+
+  /** The first `count` of what handlers have written of this kind, as soon as they are there. */
+  async written(what: string, count: number, withinMs = 60_000): Promise<Entry[]> {
+    for (const until = performance.now() + withinMs; ; await delay(20)) {
+      const entries = this.entries().filter((entry) => entry.what === what)
+      if (entries.length >= count) return entries.slice(0, count)
+      if (performance.now() > until) throw new Error(`no ${count} × ${what} within ${withinMs} ms`)
+    }
   }
 
   entries(): Entry[] {

@@ -46,7 +46,7 @@ export interface OrderedOutcome extends OrderedJudgement {
 
 const shards = 5
 const perCall = 100
-/** The producer is ahead by so many payloads at most, so that it goes on as long as the workers do. */
+/** Payloads that may wait when more come in, at most. */
 const mostAhead = 2_000
 /** Payloads arrive out of their order by so many places at most. */
 const disorder = 20
@@ -68,9 +68,9 @@ export const orderedTaskOptions = {
 
 export const queueOptions = (exclusive: 'id' | 'shard', lease: number) => ({ shards, exclusive, lease }) as const
 
-/** Every 499th of an id: never works, and so is buried, if it is the oldest of those that are handed over. */
+/** Every 499th of an id: never works, and so is buried where it is the oldest that is handed over, as the first always is. */
 export function isPoisoned(n: number): boolean {
-  return n % 499 === 498
+  return n % 499 === 0
 }
 
 export async function drillOrdered(plan: OrderedPlan, open: OpenGround = sqliteGround): Promise<OrderedOutcome> {
@@ -80,19 +80,20 @@ export async function drillOrdered(plan: OrderedPlan, open: OpenGround = sqliteG
   const mill = millrace({ store, tasks: [task], queues: { [task.queue]: queueOptions(plan.exclusive, leaseMs) } })
   const file = join(folder, 'ledger.db')
   const ledger = await Ledger.open(file)
-  const crew = new Crew('ordered-worker.ts', [
-    JSON.stringify(store),
-    file,
-    plan.exclusive,
-    String(plan.runMs),
-    String(plan.maxPayloads),
-  ])
+  const supply = new Supply(mill, task, plan)
+  const args = [JSON.stringify(store), file, plan.exclusive, String(plan.runMs), String(plan.maxPayloads)]
+  const crew = new Crew('ordered-worker.ts', args, async (worker) => {
+    const { jobs } = await mill.queue(task.queue).jobs.list({ state: 'running', limit: plan.ids })
+    // They have run out of payloads before anybody could be hit.
+    if (jobs.length === 0) await supply.give()
+    return jobs.some((job) => job.worker === worker)
+  })
   try {
     await mill.depths()
     await Promise.all(Array.from({ length: plan.processes }, () => crew.start()))
     const startedAt = performance.now()
-    const progress = { enqueued: 0 }
-    await Promise.all([enqueueAll(mill, task, plan, progress), attack(plan, crew, progress)])
+    await attack(plan, crew, supply)
+    await supply.upTo(plan.ids * plan.payloadsPerId)
     await until(mill, ({ ready, scheduled, running }) => ready + scheduled + running === 0, plan.withinMs)
     const seconds = (performance.now() - startedAt) / 1_000
     await crew.end()
@@ -127,19 +128,36 @@ export async function drillOrdered(plan: OrderedPlan, open: OpenGround = sqliteG
 
 const idOf = (i: number) => `id-${i}`
 
-/** In calls of 100, for all ids in turn, a little out of order. */
-async function enqueueAll(
-  mill: Mill,
-  task: OrderedTask<string, Numbered, Numbered>,
-  { ids, payloadsPerId, random, withinMs }: OrderedPlan,
-  progress: { enqueued: number },
-): Promise<void> {
-  const numbers = shuffledALittle(payloadsPerId, random)
-  const all = numbers.flatMap((n) => Array.from({ length: ids }, (_, i) => ({ id: idOf(i), n })))
-  for (let from = 0; from < all.length; from += perCall) {
-    await mill.enqueueMany(task, all.slice(from, from + perCall))
-    progress.enqueued = from + perCall
-    await until(mill, ({ payloads }) => payloads < mostAhead, withinMs)
+/** The payloads, which come in calls of 100, for all ids in turn, a little out of order. */
+class Supply {
+  readonly #mill: Mill
+  readonly #task: OrderedTask<string, Numbered, Numbered>
+  readonly #withinMs: number
+  readonly #all: readonly Numbered[]
+  #given = 0
+
+  constructor(mill: Mill, task: OrderedTask<string, Numbered, Numbered>, plan: OrderedPlan) {
+    const { ids, payloadsPerId, random, withinMs } = plan
+    this.#mill = mill
+    this.#task = task
+    this.#withinMs = withinMs
+    const numbers = shuffledALittle(payloadsPerId, random)
+    this.#all = numbers.flatMap((n) => Array.from({ length: ids }, (_, i) => ({ id: idOf(i), n })))
+  }
+
+  /** The next call; harmless where all have been made. */
+  async give(): Promise<void> {
+    const from = this.#given
+    this.#given += perCall
+    if (from < this.#all.length) await this.#mill.enqueueMany(this.#task, this.#all.slice(from, from + perCall))
+  }
+
+  /** All up to this one. */
+  async upTo(count: number): Promise<void> {
+    while (this.#given < count) {
+      await this.give()
+      await until(this.#mill, ({ payloads }) => payloads < mostAhead, this.#withinMs)
+    }
   }
 }
 
@@ -148,8 +166,8 @@ function shuffledALittle(count: number, random: () => number): number[] {
   return places.sort((a, b) => a.at - b.at).map(({ n }) => n)
 }
 
-/** Kills, stops and reliefs at random points of what comes in. */
-async function attack(plan: OrderedPlan, crew: Crew, progress: { enqueued: number }): Promise<void> {
+/** Kills, stops and reliefs at random points of what comes in, which waits for them. */
+async function attack(plan: OrderedPlan, crew: Crew, supply: Supply): Promise<void> {
   const { kills, stops, reliefs, random, ids, payloadsPerId } = plan
   const kinds = [...Array(kills).fill('kill'), ...Array(stops).fill('stop'), ...Array(reliefs).fill('relief')]
   const faults = (kinds as ('kill' | 'stop' | 'relief')[])
@@ -157,7 +175,7 @@ async function attack(plan: OrderedPlan, crew: Crew, progress: { enqueued: numbe
     .sort((a, b) => a.at - b.at)
   const stopped = new Set<Promise<void>>()
   for (const { kind, at } of faults) {
-    while (progress.enqueued < at) await delay(lookMs)
+    await supply.upTo(at)
     if (kind === 'kill') await crew.killOne(random)
     else if (kind === 'relief') await crew.relieveOne(random)
     else {
