@@ -2,7 +2,7 @@ import { defineConfig } from 'vitest/config'
 import { BaseSequencer, type TestSpecification } from 'vitest/node'
 
 /** Takes long and is a small file, which would come last, with one worker left to run it. */
-const isLong = ({ moduleId }: TestSpecification) => /contract-(sqlite|redis-cluster)/.test(moduleId)
+const isLong = ({ moduleId }: TestSpecification) => /contract-(sqlite|redis-cluster)|stores\/model/.test(moduleId)
 
 class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
@@ -16,7 +16,8 @@ export default defineConfig({
   test: {
     include: ['test/**/*.test.ts'],
     pool: 'forks',
-    maxWorkers: 2,
+    // More than the two cores that a small machine has: much of what is tested is waiting.
+    maxWorkers: 3,
     testTimeout: 30_000,
     hookTimeout: 30_000,
     sequence: { sequencer: LongestFirst },

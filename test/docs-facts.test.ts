@@ -131,8 +131,15 @@ describe('the page of errors', () => {
       ([, name, code]) => [code!, name!],
     ),
   )
-  const rows = ['While you put', 'While you enqueue', 'While you wait', 'Inside a handler', 'The store'].flatMap(
-    (heading) => errors.rows(heading).map(([code, ...cells]) => [/`([^`]+)`/.exec(code!)![1]!, ...cells.map(plain)]),
+  const rows = [
+    'While you put',
+    'While you enqueue',
+    'While you administer',
+    'While you wait',
+    'Inside a handler',
+    'The store',
+  ].flatMap((heading) =>
+    errors.rows(heading).map(([code, ...cells]) => [/`([^`]+)`/.exec(code!)![1]!, ...cells.map(plain)]),
   )
 
   it('has every code with its class, and no other', () => {
@@ -184,7 +191,8 @@ describe('the page of the configuration', () => {
   const sections: readonly [heading: string, path: string, name: string][] = [
     ['The mill', 'config/mill-options.ts', 'MillOptions'],
     ['A queue', 'core/queue.ts', 'QueueOptions'],
-    ['A worker', 'config/mill.ts', 'WorkerOptions'],
+    ['A worker', 'config/worker-options.ts', 'WorkerOptions'],
+    ['A listener', 'config/listener-options.ts', 'ListenerOptions'],
     ['A job', 'core/enqueue-options.ts', 'EnqueueOptions'],
     ['An ordered task', 'core/ordered-task.ts', 'OrderedTaskOptions'],
   ]

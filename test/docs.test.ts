@@ -28,7 +28,7 @@ const notRun: readonly [RegExp, string][] = [
   [/^--[a-z]+$|^--[a-z]+=/, 'an option of the line before it'],
   [/^npx jiti (?:migration\/)?[a-z-]+\.ts\b/, 'test/end-to-end runs the examples'],
   [/^npx millrace .*\bATestWorker/, "test/end-to-end runs Lowkiq's example"],
-  [/^cd examples\/(?:minimal|lowkiq|throttled-queue)$/, 'test/end-to-end runs the examples'],
+  [/^cd examples\/(?:minimal|lowkiq|throttled-queue|blueque)$/, 'test/end-to-end runs the examples'],
   [/^npx millrace (work|stats)$/, 'test/end-to-end runs the examples'],
   [/^millrace exec video /, 'test/end-to-end runs exec'],
   [/^millrace enqueue nobody-knows-me /, 'must fail; run below, among the programs that show an error'],
@@ -179,6 +179,11 @@ describe('the programs of the documentation', () => {
       path: 'docs/coming-from/redis-throttled-queue.md',
       file: 'throttled.mjs',
       prints: shownAfter('docs/coming-from/redis-throttled-queue.md', 'throttled.mjs'),
+    },
+    {
+      path: 'docs/coming-from/blueque.md',
+      file: 'blueque.mjs',
+      prints: shownAfter('docs/coming-from/blueque.md', 'blueque.mjs'),
     },
     {
       path: 'docs/writing-a-store.md',
