@@ -2,8 +2,9 @@
 
 import { parentPort, workerData } from 'node:worker_threads'
 import { beatFromThread } from '../runtime/beat-loop.js'
-import { type StoreAccess, type StoreDescriptor, storeSource } from './store-source.js'
+import { storeSource } from './store-source.js'
+import type { StoreThreadData } from './store-thread.js'
 
-const { descriptor, access } = workerData as { descriptor: StoreDescriptor; access: StoreAccess }
+const { descriptor, access } = workerData as StoreThreadData
 const source = storeSource(descriptor, access)
 beatFromThread(parentPort!, () => source.create())

@@ -5,7 +5,7 @@ import { Socket } from 'node:net'
 import { buffer } from 'node:stream/consumers'
 import { inspect } from 'node:util'
 import { deserialize } from 'node:v8'
-import { Worker as Thread } from 'node:worker_threads'
+import type { Worker as Thread } from 'node:worker_threads'
 import { messageOf } from '../core/shown.js'
 import { processIdentity } from '../runtime/identity.js'
 import { drainMark } from '../workers/capture.js'
@@ -20,7 +20,9 @@ import type { ProcessChild } from '../workers/process-child.js'
 import type { GuardSettings } from '../workers/process-guard.js'
 import { filesFor, type IsolatedFrom } from './isolated-from.js'
 import { loadIsolated } from './load-isolated.js'
+import type { GuardThreadData } from './process-guard-entry.js'
 import { storeSource } from './store-source.js'
+import { startStoreThread } from './store-thread.js'
 
 const lastWordsMs = 500
 
@@ -84,11 +86,7 @@ function startGuard(assignment: Assignment, { descriptor, access }: IsolatedFrom
     marked,
   }
   const entry = new URL('./process-guard-entry.js', import.meta.url)
-  const guard = new Thread(entry, {
-    name: 'millrace-guard',
-    workerData: { settings, descriptor, access },
-    execArgv: [],
-  })
+  const guard = startStoreThread<GuardThreadData>('millrace-guard', entry, { settings, descriptor, access })
   guard.on('message', (word: GuardWord) => {
     if (child === undefined) words.push(word)
     else child.heed(word)

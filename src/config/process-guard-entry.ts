@@ -2,11 +2,12 @@
 
 import { parentPort, workerData } from 'node:worker_threads'
 import { type GuardSettings, guard } from '../workers/process-guard.js'
-import { type StoreAccess, type StoreDescriptor, storeSource } from './store-source.js'
+import { storeSource } from './store-source.js'
+import type { StoreThreadData } from './store-thread.js'
 
-const { settings, descriptor, access } = workerData as {
-  settings: GuardSettings
-  descriptor: StoreDescriptor
-  access: StoreAccess
+export interface GuardThreadData extends StoreThreadData {
+  readonly settings: GuardSettings
 }
+
+const { settings, descriptor, access } = workerData as GuardThreadData
 guard(parentPort!, settings, () => storeSource(descriptor, access).create())

@@ -2,6 +2,7 @@
 
 import { systemRandom } from '../../core/clock.js'
 import { MillraceError } from '../../core/errors.js'
+import type { ExitGate } from '../exit-gate.js'
 import type { SqliteClock } from './sqlite-clock.js'
 import type { Database, OpenDatabase } from './sqlite-driver.js'
 import { carried, corrupt, isBusy, isMisunderstood, isSuspect, typedError } from './sqlite-errors.js'
@@ -26,16 +27,18 @@ export class SqliteConnection {
   readonly #open: OpenDatabase
   readonly #clock: SqliteClock
   readonly #closing: Int32Array
+  readonly #gate: ExitGate
   #closingAt: number | undefined
   #opened: Opened | undefined
   #isSuspected = false
 
   /** `closing`: shared with the other side, which sets its first cell to 1 when it closes the store. */
-  constructor(file: string, open: OpenDatabase, clock: SqliteClock, closing: Int32Array) {
+  constructor(file: string, open: OpenDatabase, clock: SqliteClock, closing: Int32Array, gate: ExitGate) {
     this.#file = file
     this.#open = open
     this.#clock = clock
     this.#closing = closing
+    this.#gate = gate
   }
 
   /**
@@ -44,6 +47,10 @@ export class SqliteConnection {
    * lock; each gathered call has its answer in the reply.
    */
   write(gather: () => readonly Call[], meanwhile: () => void): Reply {
+    return this.#gate.inside(() => this.#write(gather, meanwhile))
+  }
+
+  #write(gather: () => readonly Call[], meanwhile: () => void): Reply {
     let calls: readonly Call[] = []
     try {
       this.#begin(meanwhile)
@@ -65,7 +72,7 @@ export class SqliteConnection {
 
   #writeAlone(call: Call, meanwhile: () => void): Reply {
     try {
-      return this.write(() => [call], meanwhile)
+      return this.#write(() => [call], meanwhile)
     } catch (error) {
       return replyOf([this.#refusal(call, error)])
     }
@@ -91,6 +98,10 @@ export class SqliteConnection {
 
   /** Runs calls that change nothing, all on one state of the file. */
   read(calls: readonly Call[]): Answer[] {
+    return this.#gate.inside(() => this.#read(calls))
+  }
+
+  #read(calls: readonly Call[]): Answer[] {
     try {
       if (this.#opened === undefined && calls.every(isLook)) return this.#look(calls)
       const { session, operations } = this.#connected()
@@ -144,7 +155,7 @@ export class SqliteConnection {
   }
 
   #connected(): Opened {
-    this.#opened ??= this.#patiently(() => this.#connect())
+    this.#opened ??= this.#gate.inside(() => this.#patiently(() => this.#connect()))
     return this.#opened
   }
 
@@ -170,8 +181,10 @@ export class SqliteConnection {
       } catch (error) {
         if (!isBusy(error) || this.#isOutOfPatience(startedAt)) throw error
       }
-      Atomics.wait(sleeper, 0, 0, systemRandom() * 8)
-      meanwhile?.()
+      this.#gate.outside(() => {
+        Atomics.wait(sleeper, 0, 0, systemRandom() * 8)
+        meanwhile?.()
+      })
     }
   }
 
@@ -189,7 +202,7 @@ export class SqliteConnection {
     const opened = this.#opened
     this.#opened = undefined
     try {
-      opened?.session.db.close()
+      this.#gate.inside(() => opened?.session.db.close())
     } catch {
       this.#isSuspected = true
     }

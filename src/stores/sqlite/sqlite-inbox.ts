@@ -6,6 +6,7 @@
 
 import { Worker } from 'node:worker_threads'
 import { ClosedError, StoreUnavailableError } from '../../core/errors.js'
+import { exitGate } from '../exit-gate.js'
 import { rebuilt } from './sqlite-errors.js'
 import type { Call, Reply, Request, ThreadSettings } from './sqlite-message.js'
 import type { OperationName } from './sqlite-operations.js'
@@ -107,6 +108,7 @@ export class SqliteInbox {
 
   #started(): Worker {
     if (this.#thread !== undefined) return this.#thread
+    exitGate()
     const thread = new Worker(new URL('./sqlite-thread.js', import.meta.url), {
       workerData: this.#settings,
       name: 'millrace-sqlite',

@@ -5,6 +5,7 @@
  */
 
 import { parentPort, receiveMessageOnPort, workerData } from 'node:worker_threads'
+import { exitGate } from '../exit-gate.js'
 import { BellWriter } from './sqlite-bell-writer.js'
 import { loadClock } from './sqlite-clock.js'
 import { replyOf, SqliteConnection } from './sqlite-connection.js'
@@ -20,19 +21,21 @@ const mostBytes = 4 * 1_024 * 1_024
 const port = parentPort!
 const { file, clock, closing } = workerData as ThreadSettings
 const bells = new BellWriter(file)
+const gate = exitGate()
 let inbox: Call[] = []
 let isClosing = false
 let connection: SqliteConnection | undefined
 
 // Without waiting for anything: a failure is told to each call.
-const loaded = Promise.all([loadDriver(), loadClock(clock)])
+gate.enter()
+const loaded = Promise.all([loadDriver(), loadClock(clock)]).finally(() => gate.leave())
 loaded.catch(() => {})
 
 port.on('message', async (request: Request) => {
   accept(request)
   try {
     const [driver, loadedClock] = await loaded
-    connection ??= new SqliteConnection(file, driver, loadedClock, closing)
+    connection ??= new SqliteConnection(file, driver, loadedClock, closing, gate)
     work(connection)
   } catch (error) {
     refuseAll(error)
