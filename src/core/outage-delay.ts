@@ -2,10 +2,13 @@
 
 import type { Random } from './clock.js'
 
-const firstMs = 50
+const firstMs = 20
 const mostMs = 2_000
 
-/** Full jitter from 50 ms, at most 2 s, so that work goes on by itself within 5 s. */
+/**
+ * Full jitter. From 20 ms: a connection that was cut is back before anybody has waited for it. At most 2 s: work goes on by
+ * itself within 5 s.
+ */
 export function outageDelayMs(failures: number, random: Random): number {
   return Math.ceil(random() * Math.min(firstMs * 2 ** failures, mostMs))
 }
