@@ -190,15 +190,20 @@ export const store: Store | string = sent
 `
 
   it.each([
-    ['nodenext', 'nodenext'],
-    ['bundler', 'esnext'],
+    {
+      resolution: 'nodenext',
+      module: 'nodenext',
+      how: 'and hold where libraries are checked too',
+      skipLibCheck: false,
+    },
+    { resolution: 'bundler', module: 'esnext', how: 'and are what they promise', skipLibCheck: true },
   ])(
-    'resolve for a consumer with moduleResolution %s, and hold where libraries are checked too',
-    (resolution, module) => {
+    'resolve for a consumer with moduleResolution $resolution, $how',
+    ({ resolution, module, skipLibCheck }) => {
       const options = {
         strict: true,
         noEmit: true,
-        skipLibCheck: false,
+        skipLibCheck,
         target: 'es2023',
         module,
         moduleResolution: resolution,

@@ -15,7 +15,7 @@ interface Stats {
 /** The usual project, in a namespace of its own. */
 function projectIn(namespace: string): string {
   const config = configFile.replace('  queues:', `  namespace: '${namespace}',\n  queues:`)
-  return project({ ...projectFiles, 'millrace.config.ts': config })
+  return project({ ...projectFiles, 'millrace.config.js': config })
 }
 
 it('the commands tell one story on Redis, each namespace its own', { timeout: 60_000 }, async () => {

@@ -18,7 +18,7 @@ import { defineOrderedTask, millrace } from 'millrace'
 import { echo } from './tasks.js'
 
 const sync = defineOrderedTask({ name: 'sync', queue: 'orders' })
-const number = defineOrderedTask({ name: 'number', id: (n: number) => n })
+const number = defineOrderedTask({ name: 'number', id: (n) => n })
 let isFirst = true
 const mill = millrace({
   store: 'memory:',
@@ -116,7 +116,7 @@ describe('the commands of millrace', () => {
   })
 
   it('of an ordered task a payload is enqueued under an id, with a score', async () => {
-    const cwd = project({ ...projectFiles, 'millrace.config.ts': orderedConfig })
+    const cwd = project({ ...projectFiles, 'millrace.config.js': orderedConfig })
     const ordered = (args: readonly string[]) => runJson<Enqueued>(['enqueue', ...args], { cwd })
     const added = { queue: 'orders', outcome: 'added' }
 
@@ -137,7 +137,7 @@ describe('the commands of millrace', () => {
   })
 
   it('what does not suit an ordered task, or any other, is refused and said how', async () => {
-    const cwd = project({ ...projectFiles, 'millrace.config.ts': orderedConfig })
+    const cwd = project({ ...projectFiles, 'millrace.config.js': orderedConfig })
     const refusal = async (...args: string[]) => {
       const { code, stdout, stderr } = await run(['enqueue', ...args], { cwd })
       expect([code === 0, stdout]).toEqual([false, ''])
@@ -217,9 +217,9 @@ describe('the commands of millrace', () => {
     const missing = await run(['jobs', 'show', 'nobody'], { cwd })
     expect(missing).toMatchObject({ code: 1, stdout: '' })
     expect(missing.stderr).toMatch(/^millrace: nothing is kept of a job 'nobody' in any of the queues default, slow/)
-    const unavailable = await run(['stats'], { cwd, env: { MILLRACE_STORE: 'sqlite:tasks.ts/jobs.db' } })
+    const unavailable = await run(['stats'], { cwd, env: { MILLRACE_STORE: 'sqlite:tasks.js/jobs.db' } })
     expect(unavailable).toMatchObject({ code: 1, stdout: '' })
-    expect(unavailable.stderr).toMatch(/^millrace: .*tasks\.ts/)
+    expect(unavailable.stderr).toMatch(/^millrace: .*tasks\.js/)
   })
 
   it('what a job carries cannot command the terminal, and NO_COLOR or a pipe gives plain text', async () => {

@@ -23,7 +23,7 @@ const configFile = `
 import { millrace } from 'millrace'
 export default millrace({ store: { module: './store.js' }, queues: { default: {} }, tasks: [] })
 `
-const files = { 'store.js': storeFile, 'package.json': '{"type":"module"}', 'millrace.config.ts': configFile }
+const files = { 'store.js': storeFile, 'package.json': '{"type":"module"}', 'millrace.config.js': configFile }
 
 describe('doctor and fsck', () => {
   it('list what the store says, one line a finding, and open no queue', async () => {

@@ -47,5 +47,5 @@ export default millrace({
 `
 
 export function orderedProject(): string {
-  return project({ 'store.js': storeFile, 'package.json': '{"type":"module"}', 'millrace.config.ts': configFile })
+  return project({ 'store.js': storeFile, 'package.json': '{"type":"module"}', 'millrace.config.js': configFile })
 }

@@ -17,11 +17,11 @@ export const tasksFile = `
 import { existsSync } from 'node:fs'
 import { defineTask } from 'millrace'
 
-const say = (event: string, id: string) => process.stdout.write(JSON.stringify({ event, id, pid: process.pid }) + '\\n')
+const say = (event, id) => process.stdout.write(JSON.stringify({ event, id, pid: process.pid }) + '\\n')
 
 export const echo = defineTask({
   name: 'echo',
-  run: async (input: unknown, ctx) => {
+  run: async (input, ctx) => {
     say('test.running', ctx.job.id)
     return { input, meta: ctx.job.meta }
   },
@@ -29,7 +29,7 @@ export const echo = defineTask({
 export const fail = defineTask({
   name: 'fail',
   retry: { max: 0 },
-  run: async (message: string, ctx) => {
+  run: async (message, ctx) => {
     say('test.running', ctx.job.id)
     throw new Error(message)
   },
@@ -37,7 +37,7 @@ export const fail = defineTask({
 export const hold = defineTask({
   name: 'hold',
   queue: 'slow',
-  run: async (file: string, ctx) => {
+  run: async (file, ctx) => {
     say('test.running', ctx.job.id)
     while (!existsSync(file)) await new Promise((resolve) => setTimeout(resolve, 20))
     return 'held'
@@ -45,7 +45,7 @@ export const hold = defineTask({
 })
 export const spin = defineTask({
   name: 'spin',
-  run: async ({ afterMs, forMs }: { afterMs: number; forMs: number }, ctx) => {
+  run: async ({ afterMs, forMs }, ctx) => {
     say('test.running', ctx.job.id)
     await new Promise((resolve) => setTimeout(resolve, afterMs))
     say('test.spinning', ctx.job.id)
@@ -67,21 +67,18 @@ export const configFile = `
 import { millrace } from 'millrace'
 import { abort, echo, fail, hold, quit, spin, stray } from './tasks.js'
 
-enum Weight {
-  Default = 40,
-  Slow = 5,
-}
-
 export default millrace({
   store: process.env['MILLRACE_STORE'] ?? 'sqlite:jobs.db',
-  queues: { default: { weight: Weight.Default }, slow: { weight: Weight.Slow } },
+  queues: { default: { weight: 40 }, slow: { weight: 5 } },
   tasks: [echo, fail, hold, spin, abort, quit, stray],
 })
 `
 
+/** In JavaScript: a transpiler would be loaded by each command anew, for the files of each project are seen once. */
 export const projectFiles: Readonly<Record<string, string>> = {
-  'tasks.ts': tasksFile,
-  'millrace.config.ts': configFile,
+  'package.json': '{"type":"module"}',
+  'tasks.js': tasksFile,
+  'millrace.config.js': configFile,
 }
 
 /** A fresh folder with these files, removed at the end of the test. */

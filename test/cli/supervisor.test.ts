@@ -111,9 +111,9 @@ describe('what is wrong at the start', () => {
   it('is told once with its exit code, and no other process is started', async () => {
     const cwd = project({
       ...projectFiles,
-      'broken.config.ts': `import { appendFileSync } from 'node:fs'\nappendFileSync('loads', 'x')\n${configFile.replace('weight: Weight.Slow', 'weight: 1_000')}`,
+      'broken.config.js': `import { appendFileSync } from 'node:fs'\nappendFileSync('loads', 'x')\n${configFile.replace('weight: 5', 'weight: 1_000')}`,
     })
-    const { code, stdout, stderr } = await run(['work', '--processes', '3', '--config', 'broken.config.ts'], { cwd })
+    const { code, stdout, stderr } = await run(['work', '--processes', '3', '--config', 'broken.config.js'], { cwd })
     expect({ code, stdout }).toEqual({ code: 2, stdout: '' })
     expect(stderr.match(/millrace: /g)).toHaveLength(1)
     expect(readFileSync(join(cwd, 'loads'), 'utf8')).toBe('x')

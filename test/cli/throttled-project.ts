@@ -46,7 +46,7 @@ const configFile = `
 import { millrace } from 'millrace'
 import open from './store.js'
 const api = [{ limit: 3, window: '1h', scope: 'api' }, { limit: Number(process.env['DAILY'] ?? 20), window: '1d', scope: 'api' }]
-const crawl = { limit: 10, window: '60s', by: 'group', moderate: true, elastic: { buffer: 2 } } as const
+const crawl = { limit: 10, window: '60s', by: 'group', moderate: true, elastic: { buffer: 2 } }
 const mill = millrace({
   store: { module: './store.js' },
   queues: {
@@ -64,14 +64,14 @@ mill.queue = (name) => {
   const admin = queue(name)
   if ('throttle' in admin) return admin
   const throttle = {
-    get: async (group?: string) => {
+    get: async (group) => {
       const state = await (await open()).throttles.state(name, group)
       if (state === undefined) return undefined
       const { throttle, ...counted } = state
       return { ...throttle, ...counted }
     },
-    set: async (windows: any) => {
-      const rules = windows.map(({ limit, window, moderate = false, elastic }: any) => ({
+    set: async (windows) => {
+      const rules = windows.map(({ limit, window, moderate = false, elastic }) => ({
         limit, windowMs: window, moderate, ...(elastic && { elasticBuffer: elastic.buffer }),
       }))
       await (await open()).throttles.set(name, rules)
@@ -83,5 +83,5 @@ export default mill
 `
 
 export function throttledProject(): string {
-  return project({ 'store.js': storeFile, 'package.json': '{"type":"module"}', 'millrace.config.ts': configFile })
+  return project({ 'store.js': storeFile, 'package.json': '{"type":"module"}', 'millrace.config.js': configFile })
 }

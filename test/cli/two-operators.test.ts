@@ -15,7 +15,7 @@ export default millrace({
 
 /** A project whose store on disk holds so many jobs in `orders`, and a handle of its own on that. */
 async function seeded(jobs: number) {
-  const cwd = project({ 'millrace.config.ts': configFile })
+  const cwd = project({ 'millrace.config.mjs': configFile })
   const store = new SqliteStore({ file: join(cwd, 'jobs.db') })
   onTestFinished(() => store.close())
   const settings = { kind: 'ordered', order: 'fifo', maxCrashes: 3, dead: {} } as const

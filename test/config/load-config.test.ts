@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { promisify } from 'node:util'
 import { describe, expect, it } from 'vitest'
-import { project, projectFiles, root, tasksFile } from '../cli/project.js'
+import { configFile, project, root, tasksFile } from '../cli/project.js'
 
 interface Answer {
   file?: string
@@ -40,12 +40,23 @@ async function load(request: { cwd: string; env?: object; config?: string; modul
 /** Those of the project; a module's are in the order of its exports, a configuration's in its own. */
 const everyTask = expect.arrayContaining(['echo', 'fail', 'hold', 'spin', 'abort', 'quit', 'stray'])
 
+/** With an enum, which no loader can merely strip, and a type. */
+const typedFiles = {
+  'tasks.ts': tasksFile,
+  'millrace.config.ts': `
+enum Weight {
+  Default = 40,
+  Slow = 5,
+}
+${configFile.replace('weight: 40', 'weight: Weight.Default as number').replace('weight: 5', 'weight: Weight.Slow')}`,
+}
+
 const plainConfig = `import { defineTask, millrace } from 'millrace'
 export default millrace({ store: 'memory:', tasks: [defineTask({ name: 'plain' })] })`
 
 describe('loading a configuration', () => {
   it('a TypeScript configuration with an enum is found and loaded, its mill made by the one copy of the library', async () => {
-    const cwd = project()
+    const cwd = project(typedFiles)
     expect(await load({ cwd })).toEqual({
       file: join(cwd, 'millrace.config.ts'),
       tasks: everyTask,
@@ -141,7 +152,7 @@ describe('loading a module', () => {
   })
 
   it('its default export is the mill where no configuration was asked for', async () => {
-    const cwd = project({ ...projectFiles, 'mill.ts': plainConfig })
+    const cwd = project({ ...typedFiles, 'mill.ts': plainConfig })
     expect(await load({ cwd, module: 'mill.ts' })).toMatchObject({ file: join(cwd, 'mill.ts'), tasks: ['plain'] })
     expect(await load({ cwd, module: 'mill.ts', config: 'millrace.config.ts' })).toMatchObject({
       tasks: everyTask,
@@ -150,7 +161,7 @@ describe('loading a module', () => {
 
   it('tasks that the configuration does not know are told', async () => {
     const cwd = project({
-      ...projectFiles,
+      ...typedFiles,
       'more.ts': `import { defineTask } from 'millrace'\nexport { echo } from './tasks.js'\nexport const lost = defineTask({ name: 'lost' })`,
     })
     expect(await load({ cwd, module: 'more.ts' })).toMatchObject({ tasks: everyTask, unknown: ['lost'] })

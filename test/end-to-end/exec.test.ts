@@ -10,7 +10,7 @@ import { deadAfter } from './long-project.js'
 
 const config = `
 import { millrace } from 'millrace'
-export default millrace({ store: process.env['MILLRACE_STORE']!, queues: { video: { lease: '3s' } } })
+export default millrace({ store: process.env['MILLRACE_STORE'], queues: { video: { lease: '3s' } } })
 `
 const attached = `
 import { millrace } from 'millrace'
@@ -23,7 +23,7 @@ await mill.close()
 const render = defineTask({ name: 'render', queue: 'video' })
 
 function scene() {
-  const folder = project({ 'millrace.config.ts': config, 'package.json': '{"type":"module"}' })
+  const folder = project({ 'millrace.config.js': config, 'package.json': '{"type":"module"}' })
   const store = `sqlite:${join(folder, 'jobs.db')}`
   const mill = millrace({ store, queues: { video: { lease: '3s' } }, tasks: [render] })
   onTestFinished(() => mill.close())

@@ -15,10 +15,10 @@ import { appendFileSync, existsSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { defineTask } from 'millrace'
 
-const once = async (file: string) => {
+const once = async (file) => {
   while (!existsSync(file)) await sleep(20)
 }
-const begun = (id: string) => appendFileSync('begun.txt', id + ' ' + process.pid + '\\n')
+const begun = (id) => appendFileSync('begun.txt', id + ' ' + process.pid + '\\n')
 
 /** Runs until the file is there, whatever becomes of its worker. */
 export const wait = defineTask({
@@ -26,7 +26,7 @@ export const wait = defineTask({
   queue: 'long',
   isolate: 'process',
   timeLimit: '1h',
-  run: async (file: string, ctx) => {
+  run: async (file, ctx) => {
     begun(ctx.job.id)
     console.log('waits for', file)
     await ctx.checkpoint({ begun: true, before: ctx.lastCheckpoint ?? null })
@@ -41,7 +41,7 @@ export const brief = defineTask({
   name: 'brief',
   queue: 'long',
   isolate: 'process',
-  run: async (file: string, ctx) => {
+  run: async (file, ctx) => {
     begun(ctx.job.id)
     await once(file)
     return 'done'
@@ -53,13 +53,13 @@ export const die = defineTask({
   isolate: 'process',
   maxHeap: '48MB',
   retry: { max: 1, backoff: () => 0 },
-  run: async (how: string) => {
+  run: async (how) => {
     console.error('dies by ' + how)
     if (how === 'timer') setTimeout(() => { throw new Error('in a timer') }, 10)
     if (how === 'exit') process.exit(0)
     // What is printed in the very moment of a kill is lost.
     if (how.startsWith('SIG')) setTimeout(() => process.kill(process.pid, how), 100)
-    const hoard: unknown[] = []
+    const hoard = []
     while (how === 'memory') hoard.push(new Array(10_000).fill({}))
     await sleep(60_000)
   },
@@ -70,7 +70,7 @@ export const deaf = defineTask({
   queue: 'long',
   isolate: 'process',
   timeLimit: '1h',
-  run: async (blocks: boolean, ctx) => {
+  run: async (blocks, ctx) => {
     process.on('SIGTERM', () => {})
     spawn('/bin/sh', ['-c', "trap '' TERM; sleep 600 & sleep 600"], { stdio: 'ignore' })
     await sleep(200)
@@ -103,8 +103,8 @@ export type LongProject = Awaited<ReturnType<typeof longProject>>
 /** A folder with the project, and a mill on its store that only enqueues and looks. */
 export async function longProject(store?: string) {
   const folder = project({
-    'tasks.ts': tasksFile,
-    'millrace.config.ts': configFile,
+    'tasks.js': tasksFile,
+    'millrace.config.js': configFile,
     'package.json': '{"type":"module"}',
   })
   const descriptor = store ?? `sqlite:${join(folder, 'jobs.db')}`

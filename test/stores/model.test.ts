@@ -8,7 +8,7 @@ import {
   type SequenceKind,
   StoresDifferError,
 } from 'millrace/testing'
-import { describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import type { Claimer, ClaimFrom, QueueSettings, StoreTraits } from '#src/stores/store.js'
 import { harnesses } from './harnesses.js'
 
@@ -46,20 +46,25 @@ async function compare(makeSubject: HarnessMaker, options: Comparison): Promise<
 
 for (const [name, makeHarness] of harnesses) {
   describe(`the ${name} store beside the memory store`, () => {
+    let traits: StoreTraits
+    beforeAll(async () => {
+      traits = await traitsOf(makeHarness)
+    })
+
     for (const seed of seedsOf(name)) {
       it(`answers and holds the same after every step of seed ${seed}`, async () => {
         expect(await compare(makeHarness, { seed, steps })).toEqual([])
       })
 
       it(`answers and holds the same after every step of ordered seed ${seed}`, async (context) => {
-        if (!(await traitsOf(makeHarness)).ordered) context.skip('the store has no ordered queues')
+        if (!traits.ordered) context.skip('the store has no ordered queues')
         expect(await compare(makeHarness, { seed, steps, kind: 'ordered' })).toEqual([])
       })
 
       // Its seven queues cost more to be looked at after every step.
       if (seed % 3 === 0)
         it(`answers and holds the same after every step of limited seed ${seed}`, async (context) => {
-          const { throttled, limited, groups } = await traitsOf(makeHarness)
+          const { throttled, limited, groups } = traits
           if (!throttled || !limited || !groups) context.skip('the store has no limits and groups')
           expect(await compare(makeHarness, { seed, steps, kind: 'limited' })).toEqual([])
         })
