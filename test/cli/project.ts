@@ -1,6 +1,7 @@
 /** A project: a user's folder with files of its own, in which `millrace` is installed. */
 
-import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, symlinkSync, writeFileSync } from 'node:fs'
+import { rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -84,8 +85,8 @@ export const projectFiles: Readonly<Record<string, string>> = {
 /** A fresh folder with these files, removed at the end of the test. */
 export function project(files = projectFiles): string {
   const folder = mkdtempSync(join(tmpdir(), 'millrace-test-'))
-  // A process that was killed at the end may still be writing.
-  onTestFinished(() => rmSync(folder, { recursive: true, force: true, maxRetries: 10, retryDelay: 100 }))
+  // A process that was killed at the end may still be writing. Each attempt looks anew what is there, as `rmSync` does not.
+  onTestFinished(() => rm(folder, { recursive: true, force: true, maxRetries: 10, retryDelay: 100 }))
   mkdirSync(join(folder, 'node_modules'))
   symlinkSync(root, join(folder, 'node_modules', 'millrace'))
   for (const [name, text] of Object.entries(files)) {

@@ -129,8 +129,12 @@ export async function longProject(store?: string) {
 
 function begunIn(folder: string): { id: string; pid: number }[] {
   if (!readdirSync(folder).includes('begun.txt')) return []
-  const lines = readFileSync(join(folder, 'begun.txt'), 'utf8').trimEnd().split('\n')
-  return lines.map((line) => line.split(' ')).map(([id, pid]) => ({ id: id!, pid: Number(pid) }))
+  const lines = readFileSync(join(folder, 'begun.txt'), 'utf8').split('\n')
+  // It is there before its first line is, and each line ends with a break.
+  return lines
+    .slice(0, -1)
+    .map((line) => line.split(' '))
+    .map(([id, pid]) => ({ id: id!, pid: Number(pid) }))
 }
 
 /** As soon as so many handlers have begun. */
