@@ -108,6 +108,7 @@ export class SqliteInbox {
 
   #started(): Worker {
     if (this.#thread !== undefined) return this.#thread
+    // The thread shares the gate that is there when it is started.
     exitGate()
     const thread = new Worker(new URL('./sqlite-thread.js', import.meta.url), {
       workerData: this.#settings,
