@@ -24,7 +24,14 @@ Example:
   $ millrace doctor --json | jq '.findings[] | select(.level != "ok")'`,
   )
   withJson(command, 'print {"store","findings":[{"level","what","text"}]}').action((flags: MillFlags) =>
-    withMill(flags, (mill, terminal) => printFindings(mill, terminal, 'doctor', examined(mill))),
+    withMill(flags, (mill, terminal) =>
+      printFindings(
+        mill,
+        terminal,
+        'doctor',
+        examined(mill).then((left) => left && { left }),
+      ),
+    ),
   )
 }
 

@@ -1,36 +1,42 @@
 /** A list of findings about a store, as `doctor` and `fsck` print it. */
 
 import type { Mill } from '../config/mill.js'
-import type { Finding } from '../stores/store-health.js'
+import type { Repair } from '../stores/store-health.js'
 import { OperationError } from './exit-code.js'
 import { counted } from './figures.js'
 import { printable } from './printable.js'
 import type { Terminal } from './terminal.js'
 
+/** `mended`: absent where nothing was asked to be mended. */
+type Found = Pick<Repair, 'left'> & Partial<Repair>
+
 /**
- * Throws `OperationError` where there is an error among them. Undefined, of a store that has nothing to look at, is one
- * sentence.
+ * Throws `OperationError` if there is an error among what is left. Undefined, of a store that has nothing to look at, is
+ * one sentence.
  */
 export async function printFindings(
   mill: Mill,
   terminal: Terminal,
   command: string,
-  found: Promise<Finding[] | undefined>,
+  asked: Promise<Found | undefined> | undefined,
 ): Promise<void> {
-  const findings = await found
+  const found = await asked
   const store = mill.store.text
-  terminal.print({ store, findings: findings ?? [] }, () =>
-    findings === undefined ? [`${store}: there is nothing that ${command} could look at.`] : lines(findings, terminal),
+  const { mended, left = [] } = found ?? {}
+  terminal.print({ store, ...(mended && { mended }), findings: left }, () =>
+    found === undefined ? [`${store}: there is nothing that ${command} could look at.`] : lines(found, terminal),
   )
-  const errors = (findings ?? []).filter(({ level }) => level === 'error').length
-  if (errors > 0) throw new OperationError(`${command} found ${counted(errors, 'error')} in ${store}.`)
+  const errors = left.filter(({ level }) => level === 'error').length
+  if (errors > 0)
+    throw new OperationError(`${command} ${mended ? 'left' : 'found'} ${counted(errors, 'error')} in ${store}.`)
 }
 
-function lines(findings: readonly Finding[], { colors }: Terminal): string[] {
-  const paint = { ok: colors.green, warning: colors.yellow, error: colors.red }
-  const width = Math.max(...findings.map(({ what }) => printable(what).length))
+function lines({ mended = [], left }: Found, { colors }: Terminal): string[] {
+  const paint = { ok: colors.green, mended: colors.green, warning: colors.yellow, error: colors.red }
+  const all = [...mended.map((one) => ({ ...one, level: 'mended' as const })), ...left]
+  const width = Math.max(...all.map(({ what }) => printable(what).length))
   // Not cut to the width of the terminal: the remedy stands at the end.
-  return findings.map(
+  return all.map(
     ({ level, what, text }) => `${paint[level](level.padEnd(7))}  ${printable(what).padEnd(width)}  ${printable(text)}`,
   )
 }

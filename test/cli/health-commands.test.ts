@@ -16,6 +16,10 @@ export default () => ({
       { level: 'error', what: 'queue ' + (queue ?? 'all'), text: "missing from 'line': a. They never run." },
       { level: 'error', what: 'unknown keys', text: 'x' },
     ],
+    repair: async (queue) => ({
+      mended: [{ what: 'queue ' + (queue ?? 'all'), text: 'counted again: ready 3 -> 2\\u001b[2J' }],
+      left: [{ level: queue === undefined ? 'error' : 'ok', what: 'queue mail', text: 'x' }],
+    }),
   },
 })
 `
@@ -66,6 +70,31 @@ describe('doctor and fsck', () => {
     const { code, stdout } = await run(['fsck', '--json'], { cwd })
     expect(code).toBe(1)
     expect(JSON.parse(stdout)).toMatchObject({ findings: [{ level: 'error', what: 'queue all' }, {}] })
+  })
+
+  it('mend only when asked to, and end with 1 only if an error is left', async () => {
+    const cwd = project(files)
+
+    expect(await run(['fsck', '--repair'], { cwd })).toMatchObject({
+      code: 1,
+      stdout: 'mended   queue all   counted again: ready 3 -> 2\\u001b[2J\nerror    queue mail  x\n',
+      stderr: 'millrace: fsck left 1 error in ./store.js#default.\n',
+    })
+    expect(await runJson(['fsck', '--repair', '--queue', 'mail'], { cwd })).toEqual({
+      store: './store.js#default',
+      mended: [{ what: 'queue mail', text: 'counted again: ready 3 -> 2\u001b[2J' }],
+      findings: [{ level: 'ok', what: 'queue mail', text: 'x' }],
+    })
+  })
+
+  it('refuse to mend what the store cannot mend', async () => {
+    const cwd = project({ ...files, 'store.js': storeFile.replace('repair:', 'other:') })
+
+    expect(await run(['fsck', '--repair'], { cwd })).toMatchObject({
+      code: 2,
+      stdout: '',
+      stderr: expect.stringContaining('cannot do this: --repair'),
+    })
   })
 
   it('have one sentence for a store that cannot be looked at, and end well', async () => {
