@@ -2,6 +2,7 @@
 
 import { readFileSync, readlinkSync } from 'node:fs'
 import { hostname } from 'node:os'
+import { bootIdIn, pidNamespaceIn, startTicksIn } from '../core/proc-text.js'
 
 export interface ProcessIdentity {
   readonly host: string
@@ -18,16 +19,11 @@ export interface ProcessIdentity {
 export function processIdentity(pid = process.pid): ProcessIdentity {
   return {
     host: process.env['MILLRACE_HOST'] ?? hostname(),
-    boot: orElse('', () => readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim()),
-    pidns: orElse('', () => /\[(\d+)\]/.exec(readlinkSync('/proc/self/ns/pid'))![1]!),
+    boot: told(() => bootIdIn(readFileSync('/proc/sys/kernel/random/boot_id', 'utf8'))) ?? '',
+    pidns: told(() => pidNamespaceIn(readlinkSync('/proc/self/ns/pid'))) ?? '',
     pid,
-    ticks: orElse(0, () => startTicks(readFileSync(`/proc/${pid}/stat`, 'utf8'))),
+    ticks: told(() => startTicksIn(readFileSync(`/proc/${pid}/stat`, 'utf8'))) ?? 0,
   }
-}
-
-/** Field 22 of /proc/<pid>/stat (proc_pid_stat(5)); the second, the command, may itself hold spaces and brackets. */
-export function startTicks(stat: string): number {
-  return Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[19])
 }
 
 /** The identity as one word. */
@@ -50,10 +46,11 @@ export function identityIn(worker: string, here: ProcessIdentity): Pick<ProcessI
   return pid === undefined ? undefined : { pid: Number(pid), ticks: Number(ticks) }
 }
 
-function orElse<T>(otherwise: T, read: () => T): T {
+/** Undefined where the system has no such file, too. */
+function told<T>(read: () => T | undefined): T | undefined {
   try {
     return read()
   } catch {
-    return otherwise
+    return undefined
   }
 }

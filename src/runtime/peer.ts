@@ -1,7 +1,8 @@
 /** Peers: whether a process of this very machine still lives. Nothing is ever said of processes of other machines or containers. */
 
 import { readFileSync } from 'node:fs'
-import { type ProcessIdentity, startTicks } from './identity.js'
+import { hasEnded, startTicksIn } from '../core/proc-text.js'
+import type { ProcessIdentity } from './identity.js'
 
 type Place = Pick<ProcessIdentity, 'host' | 'boot' | 'pidns'>
 
@@ -21,12 +22,20 @@ export function isDead({ pid, ticks }: Pick<ProcessIdentity, 'pid' | 'ticks'>): 
     if (code !== 'EPERM') return false
   }
   try {
-    const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
-    return startTicks(stat) !== ticks || isEnded(stat)
+    return isOver(readFileSync(`/proc/${pid}/stat`, 'utf8'), ticks)
   } catch {
     // It has ended this moment, or is hidden from us: the next look tells.
     return false
   }
+}
+
+/**
+ * Whether this stat shows that the process that began at `ticks` (0: not known) is over. One that is empty or torn shows
+ * nothing: who is taken for dead has its jobs handed to others.
+ */
+export function isOver(stat: string, ticks: number): boolean {
+  const startedAt = startTicksIn(stat)
+  return hasEnded(stat) === true || (startedAt !== undefined && ticks !== 0 && startedAt !== ticks)
 }
 
 /** The unit of start ticks towards programs, `USER_HZ` of 100, whatever the kernel counts in (proc_pid_stat(5), time(7)). */
@@ -35,9 +44,4 @@ const tickMs = 10
 /** Ms since a neighbour was started, if it still lives, to within a few ticks. `me`: this process. */
 export function ageMs({ ticks }: Pick<ProcessIdentity, 'ticks'>, me: Pick<ProcessIdentity, 'ticks'>): number {
   return process.uptime() * 1_000 + (me.ticks - ticks) * tickMs
-}
-
-/** It has ended and only waits for its parent to hear of it: `Z`, or `X` (proc_pid_stat(5)). */
-function isEnded(stat: string): boolean {
-  return /^[ZX]/.test(stat.slice(stat.lastIndexOf(')') + 2))
 }

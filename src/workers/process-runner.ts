@@ -17,6 +17,7 @@ import {
   isChildWord,
   type WorkerWord,
 } from './child-word.js'
+import { isTooLarge, mostBytes, ranOutOfMemory } from './memory-bound.js'
 import { Tail } from './tail.js'
 
 export interface RunnerSettings {
@@ -47,8 +48,6 @@ export type ProcessEnd =
 /** What it printed last is read before its end is told, if it comes soon. */
 const tailMs = 200
 const memoryMs = 500
-/** Beside twice its heap a process may take so much: for code, threads and the heap of its guard. */
-const baseBytes = 192 * 1_048_576
 
 /** It may have died while it was asked what it had printed last. */
 function withoutMark(text: string): string {
@@ -62,11 +61,11 @@ export class ProcessRunner {
   readonly #tail: Socket
   /** What it has printed and has not read itself: it is read here once the process is dead. */
   readonly #unread: Socket
-  readonly #maxBytes: number
   readonly #watch: NodeJS.Timeout | undefined
   readonly #printed = new Tail()
   #last: ProcessEnd | undefined
-  #isTooLarge = false
+  /** It was ended for its size. */
+  #wasTooLarge = false
 
   /** Rejects where no process can be started. */
   static async start(settings: RunnerSettings): Promise<ProcessRunner> {
@@ -94,8 +93,10 @@ export class ProcessRunner {
     this.#child = child
     this.#unread = reading
     this.#tail = this.#pipe(tailFd)
-    this.#maxBytes = maxHeapBytes === undefined ? Number.POSITIVE_INFINITY : maxHeapBytes * 2 + baseBytes
-    if (maxHeapBytes !== undefined) this.#watch = setInterval(() => this.#weigh(), memoryMs)
+    if (maxHeapBytes !== undefined) {
+      const most = mostBytes(maxHeapBytes)
+      this.#watch = setInterval(() => this.#weigh(most), memoryMs)
+    }
     const told = this.#pipe(assignmentFd)
     told.on('error', () => {})
     told.end(serialize(assignment))
@@ -166,16 +167,14 @@ export class ProcessRunner {
 
   #died(code: number | null, signal: NodeJS.Signals | null): ProcessEnd {
     const { last: tail, unsent } = this.#printed
-    // V8 says so, and aborts.
-    const isOutOfMemory = this.#isTooLarge || /heap out of memory/.test(tail)
+    const isOutOfMemory = ranOutOfMemory({ code, signal, tail, wasTooLarge: this.#wasTooLarge })
     return { kind: 'died', code, signal, isOutOfMemory, tail, unsent: withoutMark(unsent) }
   }
 
-  #weigh(): void {
+  #weigh(most: number): void {
     try {
-      const [, kilobytes] = /^VmRSS:\s*(\d+) kB/m.exec(readFileSync(`/proc/${this.#child.pid}/status`, 'utf8')) ?? []
-      if (Number(kilobytes) * 1_024 <= this.#maxBytes) return
-      this.#isTooLarge = true
+      if (!isTooLarge(readFileSync(`/proc/${this.#child.pid}/status`, 'utf8'), most)) return
+      this.#wasTooLarge = true
       this.kill()
     } catch {
       // It has just ended, or the system does not tell.

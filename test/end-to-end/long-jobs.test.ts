@@ -66,6 +66,7 @@ describe('an isolated job', longest, () => {
   it.each([
     ['timer', /Error: in a timer/],
     ['exit', /exited with code 0\..*dies by exit/s],
+    ['words', /exited with code 3\..*heap out of memory/s],
     ['SIGKILL', /was killed by SIGKILL.*dies by SIGKILL/s],
     ['SIGSEGV', /was killed by SIGSEGV.*dies by SIGSEGV/s],
     ['memory', /ran out of memory \(oom\).*dies by memory/s],

@@ -57,6 +57,8 @@ export const die = defineTask({
     console.error('dies by ' + how)
     if (how === 'timer') setTimeout(() => { throw new Error('in a timer') }, 10)
     if (how === 'exit') process.exit(0)
+    if (how === 'words') console.error('JavaScript heap out of memory')
+    if (how === 'words') process.exit(3)
     // What is printed in the very moment of a kill is lost.
     if (how.startsWith('SIG')) setTimeout(() => process.kill(process.pid, how), 100)
     const hoard = []

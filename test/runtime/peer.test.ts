@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { describe, expect, it } from 'vitest'
 import { processIdentity } from '#src/runtime/identity.js'
-import { ageMs, isDead, isNeighbour } from '#src/runtime/peer.js'
+import { ageMs, isDead, isNeighbour, isOver } from '#src/runtime/peer.js'
 
 const me = processIdentity()
 
@@ -29,6 +29,15 @@ describe('a peer', () => {
     await once(child, 'exit')
 
     expect(isDead({ pid, ticks: 0 })).toBe(true)
+  })
+
+  it('is not dead where the system does not tell, or does not tell all', () => {
+    const running = `4711 (node) R ${Array.from({ length: 49 }, (_, i) => i).join(' ')}\n`
+    expect(isOver(running, 18)).toBe(false)
+    expect(isOver(running, 17)).toBe(true)
+    expect(isOver(running.replace(') R', ') Z'), 18)).toBe(true)
+    for (let end = 0; end < running.length; end += 1) expect(isOver(running.slice(0, end), 18), `${end}`).toBe(false)
+    expect(isDead({ ...me, ticks: 0 })).toBe(false)
   })
 
   it('is as old as it has lived', async () => {

@@ -2,6 +2,7 @@
 
 import { readFileSync } from 'node:fs'
 import { hostname, uptime } from 'node:os'
+import { bootIdIn } from '../../core/proc-text.js'
 
 export interface SqliteClock {
   /** Ms since 1970. */
@@ -22,13 +23,18 @@ export const machineClock: SqliteClock = {
   // CLOCK_MONOTONIC, in ns; whole ms keep the rows small.
   mono: () => Number(process.hrtime.bigint() / 1_000_000n),
   bootId() {
-    try {
-      return readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim()
-    } catch {
-      return `${hostname()} ${Math.floor(bootTime() / 60_000)}`
-    }
+    return kernelsBootId() ?? `${hostname()} ${Math.floor(bootTime() / 60_000)}`
   },
   bootedAt: bootTime,
+}
+
+/** Undefined where the system does not tell: an empty one would be taken for a restart, which voids every lease. */
+function kernelsBootId(): string | undefined {
+  try {
+    return bootIdIn(readFileSync('/proc/sys/kernel/random/boot_id', 'utf8'))
+  } catch {
+    return undefined
+  }
 }
 
 /** Of the kernel itself where its monotonic clock begins with the boot; what a container is told of its uptime may be its own. */

@@ -1,0 +1,45 @@
+import { describe, expect, it } from 'vitest'
+import { isTooLarge, mostBytes, ranOutOfMemory } from '#src/workers/memory-bound.js'
+
+const mib = 1_048_576
+const said = '<--- Last few GCs --->\nFATAL ERROR: Reached heap limit Allocation failed - JavaScript heap out of memory'
+const death = { code: null, signal: null, tail: '', wasTooLarge: false }
+
+describe('the size of a process', () => {
+  const most = mostBytes(48 * mib)
+  const ofKilobytes = (count: number) => `Name:\tnode\nVmRSS:\t${count} kB\nThreads:\t11\n`
+
+  it('may be twice its heap and 192 MB', () => {
+    expect(most).toBe((2 * 48 + 192) * mib)
+    expect(isTooLarge(ofKilobytes(most / 1_024), most)).toBe(false)
+    expect(isTooLarge(ofKilobytes(most / 1_024 + 1), most)).toBe(true)
+  })
+
+  it('is not too large where its status does not tell, as that of a zombie', () => {
+    expect(isTooLarge('Name:\tnode\nState:\tZ (zombie)\nThreads:\t1\n', most)).toBe(false)
+    expect(isTooLarge('', most)).toBe(false)
+    expect(isTooLarge('VmRSS:\t9999999', most)).toBe(false)
+  })
+})
+
+describe('a process has run out of memory', () => {
+  it.each([
+    ['it was killed for its size', { signal: 'SIGKILL', wasTooLarge: true }],
+    ['V8 aborted and said so', { signal: 'SIGABRT', tail: said }],
+    ['V8 trapped and said so', { signal: 'SIGTRAP', tail: said }],
+    ['a shell tells that of its child', { code: 134, tail: said }],
+    ['a shell tells the trap of its child', { code: 133, tail: said }],
+  ] as const)('where %s', (_, how) => {
+    expect(ranOutOfMemory({ ...death, ...how })).toBe(true)
+  })
+
+  it.each([
+    ['it exited by itself, though it was just found too large', { code: 0, wasTooLarge: true }],
+    ['another signal was quicker than ours', { signal: 'SIGSEGV', wasTooLarge: true }],
+    ['somebody else killed it', { signal: 'SIGKILL', tail: said }],
+    ['it printed the words and ended with 3', { code: 3, tail: said }],
+    ['it aborted and said nothing of memory', { signal: 'SIGABRT', tail: 'free(): invalid pointer' }],
+  ] as const)('not where %s', (_, how) => {
+    expect(ranOutOfMemory({ ...death, ...how })).toBe(false)
+  })
+})
