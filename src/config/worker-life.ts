@@ -7,8 +7,11 @@ export class WorkerLife {
   readonly #hooks: WorkerHooks
   readonly #events: Events
   #started: Promise<void> | undefined
+  /** `onWorkerStop` is being called. */
+  #stopping: Promise<void> = Promise.resolve()
   #living = 0
   #isFatalTold = false
+  #isTellingFatal = false
 
   constructor(hooks: WorkerHooks, events: Events) {
     this.#hooks = hooks
@@ -17,28 +20,32 @@ export class WorkerLife {
 
   /** A worker is about to claim: calls `onWorkerStart`, once for all of them. Rejects as that does; the next start tries again. */
   async begin(): Promise<void> {
-    this.#started ??= Promise.resolve(this.#hooks.onWorkerStart?.())
+    this.#living += 1
     try {
+      // What one hook opens the other may still be closing.
+      this.#started ??= this.#stopping.then(() => this.#hooks.onWorkerStart?.())
       await this.#started
     } catch (error) {
       this.#started = undefined
+      this.#living -= 1
       throw error
     }
-    this.#living += 1
   }
 
   /** A worker has ended: tells of the error that ended it, and of the end of the last. Never rejects. */
   async end(error: unknown): Promise<void> {
     this.#living -= 1
-    // Now: others may end while `onFatal` is being told, and each would then find itself the last.
-    const isLast = this.#living === 0
     if (error !== undefined && !this.#isFatalTold) {
       this.#isFatalTold = true
+      this.#isTellingFatal = true
       await this.#call('onFatal', () => this.#hooks.onFatal?.(error))
+      this.#isTellingFatal = false
     }
-    if (!isLast) return
+    // `onFatal` may have started another worker, or still be waiting for the others to end.
+    if (this.#living > 0 || this.#isTellingFatal || this.#started === undefined) return
     this.#started = undefined
-    await this.#call('onWorkerStop', () => this.#hooks.onWorkerStop?.())
+    this.#stopping = this.#call('onWorkerStop', () => this.#hooks.onWorkerStop?.())
+    await this.#stopping
   }
 
   async #call(hook: string, call: () => void | Promise<void> | undefined): Promise<void> {

@@ -55,6 +55,85 @@ describe.each(storeKinds)('the life of a worker, on %s', (kind) => {
     expect(attempts).toBe(2)
   })
 
+  it('goes on, with what onWorkerStart opened, in a worker that onFatal starts; onWorkerStop follows the end of that one', async () => {
+    const told: string[] = []
+    const m = testMill(
+      {
+        tasks: [scriptedTask()],
+        onWorkerStart: () => void told.push('start'),
+        onWorkerStop: () => void told.push('stop'),
+        onFatal: async () => {
+          told.push('fatal')
+          await second.start()
+        },
+      },
+      kind,
+    )
+    const [first, second] = [m.worker(), m.worker()] as const
+    await first.start()
+    first.fail(new Error('nobody caught it'))
+    await expect(first.finished()).rejects.toThrow('nobody caught it')
+    expect(second.status().state).toBe('running')
+    expect(told).toEqual(['start', 'fatal'])
+    await second.stop()
+
+    expect(told).toEqual(['start', 'fatal', 'stop'])
+  })
+
+  it('ends once where onFatal waits for the end of all others', async () => {
+    const told: string[] = []
+    const m = testMill(
+      {
+        tasks: [scriptedTask()],
+        onWorkerStop: () => void told.push('stop'),
+        onFatal: async () => {
+          await second.stop()
+          told.push('fatal')
+        },
+      },
+      kind,
+    )
+    const [first, second] = [m.worker(), m.worker()] as const
+    await Promise.all([first.start(), second.start()])
+    first.fail(new Error('nobody caught it'))
+    await expect(first.finished()).rejects.toThrow('nobody caught it')
+
+    expect(told).toEqual(['fatal', 'stop'])
+  })
+
+  it('begins anew, for a worker that starts meanwhile, only when onWorkerStop has ended', async () => {
+    const told: string[] = []
+    let stopped = () => {}
+    const closing = new Promise<void>((resolve) => (stopped = resolve))
+    let stops = () => {}
+    const isStopping = new Promise<void>((resolve) => (stops = resolve))
+    const m = testMill(
+      {
+        tasks: [scriptedTask()],
+        onWorkerStart: () => void told.push('start'),
+        onWorkerStop: async () => {
+          told.push('stops')
+          stops()
+          await closing
+          told.push('stopped')
+        },
+      },
+      kind,
+    )
+    const [first, second] = [m.worker(), m.worker()] as const
+    await first.start()
+    const ended = first.stop()
+    await isStopping
+    const started = second.start()
+    // Long enough for a worker that waits for nothing.
+    for (let turns = 0; turns < 20; turns += 1) await new Promise(setImmediate)
+    expect(told).toEqual(['start', 'stops'])
+    stopped()
+    await Promise.all([ended, started])
+
+    expect(told).toEqual(['start', 'stops', 'stopped', 'start'])
+  })
+
   it('ends by itself after maxJobs, and takes no more than those', async () => {
     const task = scriptedTask()
     const m = testMill({ tasks: [task] }, kind)
