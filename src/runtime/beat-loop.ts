@@ -49,7 +49,6 @@ class BeatLoop {
   readonly #beats: Beats
   #watch: BlockWatch | undefined
   #timer: NodeJS.Timeout | undefined
-  #maxBlockMs = Number.POSITIVE_INFINITY
   #block: { readonly jobs: readonly JobRef[]; givenUp: boolean } | undefined
 
   constructor(hello: Hello, connect: () => Promise<Store>, report: (told: ThreadReport) => void) {
@@ -87,7 +86,6 @@ class BeatLoop {
     for (let next = receiveMessageOnPort(letters); next !== undefined; next = receiveMessageOnPort(letters)) {
       const letter = next.message as Letter
       this.#beats.take(letter)
-      this.#maxBlockMs = letter.maxBlockMs
       heardAt = letter.at
     }
     return heardAt
@@ -95,14 +93,14 @@ class BeatLoop {
 
   #watchLoop(heardAt: number | undefined): void {
     const { pid } = this.#hello
-    const news = this.#watch!.tick(sharedMono(), heardAt, this.#maxBlockMs)
+    const news = this.#watch!.tick(sharedMono(), heardAt, this.#beats.shortestMaxBlockMs)
     if (news === undefined) return
     if (news.kind === 'blocked') {
       this.#block = { jobs: this.#beats.running(), givenUp: false }
       this.#say(blockedLine(pid, news.forMs, this.#block.jobs))
     } else if (news.kind === 'given-up') {
       this.#block!.givenUp = true
-      this.#say(givenUpLine(pid, news.forMs, this.#beats.giveUp()))
+      this.#say(givenUpLine(pid, news.forMs, this.#beats.giveUp(news.forMs)))
     } else {
       this.#report({ kind: 'blocked', forMs: Math.round(news.forMs), ...this.#block! })
       this.#block = undefined

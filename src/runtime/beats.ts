@@ -18,6 +18,7 @@ interface Kept extends ClaimKey {
   readonly number: number
   readonly task: string
   readonly leaseMs: number
+  readonly maxBlockMs: number
   readonly isPatient: boolean
   /** After it the store may have given the job away. */
   deadline: number
@@ -95,7 +96,7 @@ export class Beats {
   }
 
   #keep({ batch, first, last }: Unread): void {
-    const { leaseMs, sentAt, isPatient = false } = batch
+    const { leaseMs, sentAt, maxBlockMs, isPatient = false } = batch
     const claims = claimsOf(batch)
     for (let number = first; number <= last; number += 1) {
       const { queue, id, fence, task } = claims[number - batch.first]!
@@ -107,6 +108,7 @@ export class Beats {
         task,
         number,
         leaseMs,
+        maxBlockMs,
         isPatient,
         deadline: isPatient ? Number.POSITIVE_INFINITY : deadlineAfter(sentAt, leaseMs),
         beatAt: sentAt,
@@ -135,9 +137,14 @@ export class Beats {
       .map(({ queue, id, task }) => ({ queue, id, task }))
   }
 
-  /** Lets every lease go on purpose and tells so; returns how many there were. */
-  giveUp(): number {
-    return this.#lose(this.#leases())
+  /** How long the loop may be blocked before the first of these leases is to be let go; infinite where none is held. */
+  get shortestMaxBlockMs(): number {
+    return Math.min(...this.#leases().map(({ maxBlockMs, isLost }) => (isLost ? Number.POSITIVE_INFINITY : maxBlockMs)))
+  }
+
+  /** Lets every lease go on purpose for which the loop has been blocked too long, and tells so; returns how many there were. */
+  giveUp(blockedForMs: number): number {
+    return this.#lose(this.#leases().filter(({ maxBlockMs }) => maxBlockMs <= blockedForMs))
   }
 
   /** Keeps nothing any longer and tells nobody. */

@@ -4,7 +4,7 @@ import type { JobRef } from '../core/events.js'
 import { tickMs } from './lease-message.js'
 
 export interface BlockNews {
-  /** `'given-up'`: silent for `maxBlockMs`. `'back'`: a sign of life after news of a block. */
+  /** `'given-up'`: silent for `maxBlockMs`; told again when that has become longer, and is over too. `'back'`: a sign of life after news of a block. */
   readonly kind: 'blocked' | 'given-up' | 'back'
   readonly forMs: number
 }
@@ -17,6 +17,8 @@ export class BlockWatch {
   #tickedAt: number
   #silentMs = 0
   #told: 'blocked' | 'given-up' | undefined
+  /** The longest `maxBlockMs` that has been told to be over. */
+  #givenUpMs = 0
 
   constructor(now: number) {
     this.#tickedAt = now
@@ -32,12 +34,14 @@ export class BlockWatch {
       this.#silentMs = Math.min(Math.max(now - heardAt, 0), awakeMs)
       if (this.#told === undefined) return undefined
       this.#told = undefined
+      this.#givenUpMs = 0
       return { kind: 'back', forMs: silentMs }
     }
     this.#silentMs = silentMs
     if (this.#told === undefined && silentMs > Math.min(longestSilenceMs, maxBlockMs / 2)) return this.#tell('blocked')
-    if (this.#told === 'blocked' && silentMs >= maxBlockMs) return this.#tell('given-up')
-    return undefined
+    if (this.#told === undefined || silentMs < maxBlockMs || maxBlockMs <= this.#givenUpMs) return undefined
+    this.#givenUpMs = maxBlockMs
+    return this.#tell('given-up')
   }
 
   #tell(kind: 'blocked' | 'given-up'): BlockNews {

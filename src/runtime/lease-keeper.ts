@@ -12,7 +12,7 @@ import type { Store } from '../stores/store.js'
 import { BeatThread } from './beat-thread.js'
 import { Beats, deadlineAfter } from './beats.js'
 import { type Leased, refOf } from './execution.js'
-import { type LeaseBatch, type Letter, leaseBatch, type Report, tickMs } from './lease-message.js'
+import { type LeaseBatch, type LeaseTerms, type Letter, leaseBatch, type Report, tickMs } from './lease-message.js'
 
 export interface LeaseKeeperParts {
   readonly store: Store
@@ -26,16 +26,10 @@ export interface LeaseKeeperParts {
   readonly blockedTo?: number
 }
 
-export interface LeaseTerms {
-  readonly leaseMs: number
-  readonly sentAt: number
-  readonly maxBlockMs: number
-  readonly isPatient?: boolean
-}
-
 interface Held {
   readonly job: Leased
   readonly leaseMs: number
+  readonly maxBlockMs: number
   readonly isPatient: boolean
   /** From before the claim, or the beat that renewed it last, was sent. */
   sentAt: number
@@ -51,7 +45,6 @@ export class LeaseKeeper {
   readonly #held = new Map<number, Held>()
   #forgotten: { readonly first: number; last: number }[] = []
   #lastNumber = 0
-  #maxBlockMs = Number.POSITIVE_INFINITY
   #answeredAt: number
   #timer: NodeJS.Timeout | undefined
   #started: Promise<void> | undefined
@@ -97,20 +90,28 @@ export class LeaseKeeper {
   /**
    * Keeps leases that were claimed together from one queue, until each is forgotten. To be called before any of their
    * handlers begins: it may block the loop at once. `sentAt`: monotonic, from before the claim was sent. A loop blocked for
-   * `maxBlockMs` loses everything it holds. `isPatient`: what is done under these leases goes on while the store is away,
+   * `maxBlockMs` loses these leases, whatever holds for others. `isPatient`: what is done under these leases goes on while the store is away,
    * and only the store says that one is lost. Default: each is given up before it can have ended.
    */
-  keep(jobs: readonly Leased[], { leaseMs, sentAt, maxBlockMs, isPatient = false }: LeaseTerms): void {
+  keep(jobs: readonly Leased[], terms: LeaseTerms): void {
     if (jobs.length === 0 || this.#stopped !== undefined) return
+    const { leaseMs, sentAt, maxBlockMs, isPatient = false } = terms
     const first = this.#lastNumber + 1
     for (const job of jobs) {
       this.#lastNumber += 1
       job.leaseNumber = this.#lastNumber
-      this.#held.set(this.#lastNumber, { job, leaseMs, isPatient, sentAt, isBegun: false, isBegunTold: false })
+      this.#held.set(this.#lastNumber, {
+        job,
+        leaseMs,
+        maxBlockMs,
+        isPatient,
+        sentAt,
+        isBegun: false,
+        isBegunTold: false,
+      })
     }
     const claims = jobs.map(({ claim }) => claim)
-    this.#maxBlockMs = maxBlockMs
-    this.#send({ kept: [leaseBatch(claims, first, leaseMs, sentAt, isPatient)] })
+    this.#send({ kept: [leaseBatch(claims, first, terms)] })
     this.#timer ??= setInterval(() => this.#tick(), tickMs)
   }
 
@@ -185,7 +186,7 @@ export class LeaseKeeper {
 
   #emptyLetter(): Letter {
     const at = this.#parts.mono()
-    return { at, maxBlockMs: this.#maxBlockMs, kept: [], begun: [], progress: [], forgotten: [] }
+    return { at, kept: [], begun: [], progress: [], forgotten: [] }
   }
 
   /** For beats that know nothing yet. */
@@ -194,8 +195,8 @@ export class LeaseKeeper {
     const kept: LeaseBatch[] = []
     const begun: number[] = []
     for (const [first, held] of this.#held) {
-      const { leaseMs, sentAt, isPatient, isBegun } = held
-      kept.push(leaseBatch([held.job.claim], first, leaseMs, sentAt, isPatient))
+      const { isBegun } = held
+      kept.push(leaseBatch([held.job.claim], first, held))
       held.isBegunTold = isBegun
       if (isBegun) begun.push(first)
     }

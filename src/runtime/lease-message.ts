@@ -8,11 +8,22 @@ import type { Claim } from '../stores/store.js'
 /** How often the keeper writes and the beats look what is due: twice in the third of the shortest lease, 3 s. */
 export const tickMs = 500
 
+/** The terms on which leases are kept. */
+export interface LeaseTerms {
+  readonly leaseMs: number
+  /** From before the claim, or the beat that renewed it last, was sent. */
+  readonly sentAt: number
+  readonly maxBlockMs: number
+  readonly isPatient?: boolean
+}
+
 /** Leases of one queue, claimed together and numbered from `first` to `last`. */
 export interface LeaseBatch extends Numbers {
   readonly leaseMs: number
   /** From before the claim, or the beat that renewed it last, was sent. */
   readonly sentAt: number
+  /** They are let go when the loop is blocked for so long. */
+  readonly maxBlockMs: number
   /** They are not given up while the store is away. */
   readonly isPatient?: true
   readonly queue: string
@@ -38,7 +49,6 @@ export interface Numbers {
 export interface Letter {
   /** When it was written: a sign that the loop turns. */
   readonly at: number
-  readonly maxBlockMs: number
   readonly kept: readonly LeaseBatch[]
   readonly begun: readonly number[]
   readonly progress: readonly (readonly [number: number, progress: Progress])[]
@@ -85,15 +95,14 @@ export function sharedMono(): number {
 export function leaseBatch(
   claims: readonly Claim[],
   first: number,
-  leaseMs: number,
-  sentAt: number,
-  isPatient = false,
+  { leaseMs, sentAt, maxBlockMs, isPatient = false }: LeaseTerms,
 ): LeaseBatch {
   return {
     first,
     last: first + claims.length - 1,
     leaseMs,
     sentAt,
+    maxBlockMs,
     ...(isPatient ? { isPatient } : {}),
     queue: claims[0]!.queue,
     ids: claims.map(({ id }) => id).join('\0'),

@@ -154,12 +154,13 @@ function blockLoop(forMs: number): void {
 }
 
 describe('the lease thread', () => {
-  it('keeps the leases of a loop that is blocked for longer than they last, and lets them go after maxBlock', async () => {
+  it('keeps the leases of a loop that is blocked for longer than they last, and lets each go after the maxBlock of its worker', async () => {
     const spoken = join(scene.folder, 'stderr')
     const patient = await started(undefined, openSync(spoken, 'w'))
     const strict = await started()
     const kept = await patient.take('kept', 8_000)
     const letGo = await strict.take('let-go', 2_000)
+    const keptToo = await strict.take('kept-too', 8_000)
     const back = Promise.all([next(patient.events, 'loop.blocked'), next(strict.events, 'loop.blocked')])
 
     blockLoop(5_700)
@@ -177,8 +178,9 @@ describe('the lease thread', () => {
     expect(patient.blocked).toMatchObject([{ jobs: [{ ...job, id: 'kept' }], givenUp: false }])
     expect(patient.blocked[0]!.forMs).toBeGreaterThan(4_000)
     expect(letGo.abortReason).toMatchObject({ code: 'lease-lost' })
+    expect(keptToo.abortReason).toBeUndefined()
     expect(strict.lost).toEqual([{ ...job, id: 'let-go' }])
-    expect(strict.blocked).toMatchObject([{ jobs: [{ ...job, id: 'let-go' }], givenUp: true }])
+    expect(strict.blocked).toMatchObject([{ jobs: [{ ...job, id: 'kept-too' }], givenUp: true }])
     expect(readFileSync(spoken, 'utf8')).toMatch(
       new RegExp(`^millrace: the event loop of process ${process.pid} .* In hand: work/kept \\(send\\)\\.\\n$`),
     )

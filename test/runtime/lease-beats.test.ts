@@ -43,14 +43,14 @@ class Scene {
   }
 
   take(news: Partial<Letter>): void {
-    this.beats.take({ at: 0, maxBlockMs: 30_000, kept: [], begun: [], progress: [], forgotten: [], ...news })
+    this.beats.take({ at: 0, kept: [], begun: [], progress: [], forgotten: [], ...news })
   }
 
   /** Keeps so many leases, numbered from 1, whose handlers have begun. */
   keep(count: number, leaseMs: number, sentAt = 0): void {
     const numbers = Array.from({ length: count }, (_, i) => i + 1)
     const claims = numbers.map((number) => ({ ...claim, id: `job-${number}` }))
-    this.take({ kept: [leaseBatch(claims, 1, leaseMs, sentAt)], begun: numbers })
+    this.take({ kept: [leaseBatch(claims, 1, { leaseMs, sentAt, maxBlockMs: 30_000 })], begun: numbers })
   }
 
   async run(forMs: number): Promise<void> {
@@ -94,7 +94,7 @@ describe('beats', () => {
 
   it('say that a job has started only once its handler has begun, and within two seconds of that', async () => {
     const scene = new Scene()
-    scene.take({ kept: [leaseBatch([claim], 1, 30_000, 0)] })
+    scene.take({ kept: [leaseBatch([claim], 1, { leaseMs: 30_000, sentAt: 0, maxBlockMs: 30_000 })] })
     await scene.run(3_000)
     expect(scene.calls.map(({ items }) => items[0]!.beat)).toEqual([undefined])
     scene.take({ begun: [1] })
@@ -231,7 +231,7 @@ describe('beats', () => {
         fence: 7 + (i % 2),
         task: `task-${id}`,
       }))
-      scene.take({ kept: [leaseBatch(claims, 1, 30_000, 0)] })
+      scene.take({ kept: [leaseBatch(claims, 1, { leaseMs: 30_000, sentAt: 0, maxBlockMs: 30_000 })] })
       scene.take({ forgotten })
       expect(scene.beats.size).toBe(left.length)
       scene.take({ begun: [1, 2, 3, 4, 5] })
@@ -258,7 +258,8 @@ describe('beats', () => {
     scene.keep(3, 3_000)
     await scene.run(1_000)
     expect(scene.beats.running().map(({ id }) => id)).toEqual(['job-1', 'job-2', 'job-3'])
-    expect(scene.beats.giveUp()).toBe(3)
+    expect(scene.beats.giveUp(29_999)).toBe(0)
+    expect(scene.beats.giveUp(30_000)).toBe(3)
     await scene.run(6_000)
     expect(scene.told('lost')).toEqual([{ kind: 'lost', leases: [1, 2, 3] }])
     expect(scene.calls).toHaveLength(1)

@@ -36,6 +36,21 @@ describe('the block watch', () => {
     ])
   })
 
+  it('tells of giving up again where other leases may be held for longer', () => {
+    const watch = new BlockWatch(0)
+    const told = []
+    for (let now = 500; now <= 9_000; now += 500) {
+      const heardNews = watch.tick(now, undefined, now <= 2_000 ? 2_000 : 8_000)
+      if (heardNews !== undefined) told.push({ at: now, kind: heardNews.kind })
+    }
+
+    expect(told).toEqual([
+      { at: 1_500, kind: 'blocked' },
+      { at: 2_000, kind: 'given-up' },
+      { at: 8_000, kind: 'given-up' },
+    ])
+  })
+
   it('does not take a process that was stopped as a whole for a blocked loop', () => {
     const watch = new BlockWatch(0)
     expect(watch.tick(500, 400, 30_000)).toBeUndefined()
