@@ -16,6 +16,8 @@ export interface ThrottledQueueParts
   extends Omit<ClientParts, 'sender'>,
     Omit<PopsParts, 'queue' | 'worker' | 'connect'> {
   readonly newId: () => string
+  /** Hears that it was closed: nobody need close it again. */
+  readonly closed: () => void
   /** Opens the queue, and answers how it is stored. */
   readonly open: (queue: ItemQueue['queue']) => Promise<{ readonly store: Store; readonly stored: StoredQueue }>
 }
@@ -116,6 +118,7 @@ export class ThrottledQueue<Item = unknown> {
   async close(): Promise<void> {
     this.#closed = true
     await this.#pops.idle()
+    this.#parts.closed()
   }
 
   /** The store with this queue open. A failed opening is tried again at the next call. */

@@ -168,9 +168,10 @@ export class Mill {
       waitsForStore: this.#source.traits?.remote !== false,
       onStart: () => this.#life.begin(),
       onEnd: (error: unknown) => this.#life.end(error),
+      ended: () => this.#workers.delete(worker),
       processes: from && { entry: new URL('./process-child-entry.js', import.meta.url), from },
     }
-    const worker = new Worker(parts, {
+    const worker: Worker = new Worker(parts, {
       queues: (queues ?? [...registry.queues.keys()]).map((name) => registry.queue(name)),
       concurrency,
       selector: typeof selector === 'function' ? selector : selectorNamed(selector as SelectorName),
@@ -218,13 +219,14 @@ export class Mill {
    */
   throttledQueue<Item = unknown>(name: string, options: ThrottledQueueOptions = {}): ThrottledQueue<Item> {
     this.#refuseClosed()
-    const made = new ThrottledQueue<Item>(itemQueueOf(name, options, this.queues.get(name)), {
+    const made: ThrottledQueue<Item> = new ThrottledQueue<Item>(itemQueueOf(name, options, this.queues.get(name)), {
       ...this.#clientParts,
       newId: this.#newId,
       codec: this.#options.codec,
       mono: () => this.#clock.mono(),
       random: this.#random,
       report: (claimed) => reportCrashes(this.#events, claimed),
+      closed: () => this.#throttledQueues.delete(made),
       open: (queue) => this.#openOne(queue),
     })
     this.#throttledQueues.add(made)

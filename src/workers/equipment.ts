@@ -56,6 +56,8 @@ export interface WorkerParts {
   readonly onStart: () => Promise<void>
   /** Called when it has ended, however it did. */
   readonly onEnd: (error: unknown) => Promise<void>
+  /** Hears, last of all, that it was stopped: nobody need stop it again. */
+  readonly ended: () => void
   /** What the processes of isolated jobs are started with; undefined where there are none. */
   readonly processes: ProcessSource | undefined
 }
@@ -105,15 +107,16 @@ export function equip(connection: Connection, parts: WorkerParts, settings: Work
   }
   const workbench = new Workbench({
     ...{ ...shared, keeper, solitude: processSolitude, rules, maxBlockMs },
+    deferred: (queue) => draw.passOver(queue),
     notes: new JobNotes({ store, codec, maxCheckpointBytes: maxPayload, events, random }),
     executor: (bench) => new Executor({ ...parts, worker, bench }),
     processes: processes && ((bench) => new ProcessListener({ ...shared, store, source: processes, bench })),
   })
   const shards = new Shards({ ...shared, queues, store, stored, shardsOf })
+  const draw = new Draw({ ...shared, selector, queues, placesOf: (queue) => shards.placesOf(queue) })
   const intake = new Intake({
-    ...{ ...shared, store, queues, shards, workbench, waiter, solitude: processSolitude },
+    ...{ ...shared, store, queues, shards, workbench, draw, waiter, solitude: processSolitude },
     needsHeads: selector.needsHeads ?? false,
-    draw: new Draw({ ...shared, selector, queues, placesOf: (queue) => shards.placesOf(queue) }),
     // One with an abandoned handler is about to be replaced, where somebody does that.
     mayBeAlone: () => !(settings.isSupervised && slots.retired > 0),
     mayTake: () => (settings.maxJobs ?? Number.POSITIVE_INFINITY) - workbench.taken,

@@ -222,6 +222,7 @@ export class Worker {
     }
     clearTimeout(this.#patience)
     this.#resolveEnded()
+    this.#parts.ended()
   }
 
   async #clearAway(equipment: Equipment): Promise<void> {
