@@ -11,6 +11,11 @@ const slowMs = 20
 const longestWaitMs = 20
 /** What is claimed ahead lasts for so many claims: it is claimed anew when half of it is left. */
 const claimsAhead = 2
+/**
+ * A job that one slot took together with others begins no later than this, by what was measured: another worker may be
+ * idle. Also the time after which what has not begun is given back.
+ */
+export const longestInARowMs = 250
 
 export class Pace {
   readonly #concurrency: number
@@ -40,6 +45,12 @@ export class Pace {
     if ((this.#runMsOf.get(queue) ?? slowMs) >= slowMs || this.#claimMs === undefined) return 0
     const jobsPerMs = this.#concurrency / Math.max(this.#runMs!, 0.001)
     return Math.floor(Math.min(claimsAhead * this.#claimMs, longestWaitMs) * jobsPerMs)
+  }
+
+  /** Jobs of this queue that one slot may take at once, to run one after the other. No bound before the first was measured. */
+  inARow(queue: string): number {
+    const runMs = this.#runMsOf.get(queue)
+    return runMs === undefined ? Number.POSITIVE_INFINITY : 1 + Math.floor(longestInARowMs / Math.max(runMs, 0.001))
   }
 }
 

@@ -119,6 +119,17 @@ export class Draw {
     }
   }
 
+  /**
+   * A job of this queue was put back for another worker: this one asks it again when it has rested, or other queues have
+   * had their turn.
+   */
+  passOver(queue: string): void {
+    this.#drawn = undefined
+    this.#rung.delete(queue)
+    if (this.#staying?.queue === queue) this.#staying = undefined
+    this.#nothingIn({ queue })
+  }
+
   /** Nothing was heard for long enough to look again, at as many as one claim can ask. What is shut would be denied again. */
   sweep(): void {
     this.#drawn = undefined

@@ -178,7 +178,7 @@ export class Intake {
     const queue = registry.queue(name)
     const most = Math.min(queue.claimSize, store.traits.maxBatch, mayTake())
     const { free, backlog } = workbench
-    const inHand = { free, backlog, ahead: pace.ahead(name) }
+    const inHand = { free, backlog, ahead: pace.ahead(name), inARow: pace.inARow(name) }
     return roomFor(queue, limited.isLimited(name), inHand, registry.orderedTask(name)?.batchSize ?? 1, most)
   }
 

@@ -9,6 +9,8 @@ export interface InHand {
   readonly backlog: number
   /** What is worth claiming before there is a slot for it. */
   readonly ahead: number
+  /** Executions that one slot may take to run one after the other. */
+  readonly inARow: number
 }
 
 /**
@@ -18,15 +20,15 @@ export interface InHand {
 export function roomFor(
   { renewLease, ordered, exclusive }: Queue,
   isLimited: boolean,
-  { free, backlog, ahead }: InHand,
+  { free, backlog, ahead, inARow }: InHand,
   batchSize: number,
   most: number,
 ): number {
   // A shard gives one batch at a time, and has nothing for whoever comes before that has ended.
   if (ordered && exclusive === 'shard') return free > 0 ? Math.min(most, batchSize) : 0
   if (isLimited) return free > 0 ? Math.min(most, free * batchSize) : 0
-  // One claim for one slot, which runs all of it.
-  if (!renewLease) return free > 0 ? most : 0
+  // One claim for one slot, which runs all of it: at most what begins soon, for other workers may be idle.
+  if (!renewLease) return free > 0 ? Math.min(most, inARow * batchSize) : 0
   // Not for every job that begins: a claim has to be worth its trip.
   if (free <= 0 && backlog > ahead / 2) return 0
   return Math.min(most, (free + ahead) * batchSize)

@@ -11,7 +11,7 @@ import type { Bench, Executor } from '../runtime/executor.js'
 import { JobExecution } from '../runtime/job-execution.js'
 import type { JobNotes } from '../runtime/job-notes.js'
 import type { LeaseKeeper } from '../runtime/lease-keeper.js'
-import type { Pace } from '../runtime/pace.js'
+import { longestInARowMs, type Pace } from '../runtime/pace.js'
 import { foreignJobDelayMs, Preparation } from '../runtime/preparation.js'
 import { type SettlementRules, settlementOf } from '../runtime/settlement.js'
 import type { Answered, Settler } from '../runtime/settler.js'
@@ -42,6 +42,8 @@ export interface WorkbenchParts {
   readonly rules: SettlementRules
   readonly notes: JobNotes
   readonly maxBlockMs: number
+  /** Hears of a queue of which a job was put back because its lease is too short for it: others come first now. */
+  readonly deferred: (queue: string) => void
   /** Makes what runs isolated jobs; undefined where there are none. */
   readonly processes: ((bench: ProcessBench) => ProcessListener) | undefined
 }
@@ -164,9 +166,12 @@ export class Workbench implements Bench, ProcessBench {
       if (isIsolated(execution) && this.#processes!.leave(execution)) this.released(execution)
   }
 
-  /** Puts back what has waited too long for a slot. */
+  /** Puts back what has waited too long for a slot, or behind a job that its slot is at work on. */
   relieve(): void {
-    const since = this.#parts.mono() - longestInBacklogMs
+    const now = this.#parts.mono()
+    for (const stint of this.#running.values())
+      if (stint.arrivedAt <= now - longestInARowMs) this.#putBackRest(stint, 'no-slot')
+    const since = now - longestInBacklogMs
     const stale = this.#backlog.filter(({ arrivedAt }) => arrivedAt <= since)
     if (stale.length === 0) return
     this.#backlog = this.#backlog.filter(({ arrivedAt }) => arrivedAt > since)
@@ -202,6 +207,7 @@ export class Workbench implements Bench, ProcessBench {
       defer: (execution) => {
         const delayMs = execution.task.timeLimitMs < leaseMs ? 0 : foreignJobDelayMs
         this.#putBack(execution, 'deferred', delayMs)
+        this.#parts.deferred(execution.leased[0]!.claim.queue)
       },
     })
   }

@@ -30,4 +30,13 @@ describe('the pace of a worker', () => {
     expect(pace.ahead('slow')).toBe(0)
     expect(pace.ahead('a')).toBe(pace.ahead('b'))
   })
+
+  it('gives one slot what it begins within a quarter of a second, and at least one job', () => {
+    const pace = measured(1, { slow: 2_000, quick: 10, quicker: 0 }, 10)
+
+    expect(pace.inARow('slow')).toBe(1)
+    expect(pace.inARow('quick')).toBe(26)
+    expect(pace.inARow('quicker')).toBeGreaterThan(1_000)
+    expect(pace.inARow('unknown')).toBe(Number.POSITIVE_INFINITY)
+  })
 })

@@ -52,6 +52,24 @@ describe('a draw', () => {
     expect(subject.next()).toEqual(['a'])
   })
 
+  it('leaves a queue to others of which a job was put back for them, until it has rested or another queue has granted', () => {
+    const subject = draw(inOrder, [queue('a', 3), queue('b')])
+    subject.answered(['a', 'b'], granted('a'))
+    subject.heard(['a'])
+    subject.passOver('a')
+    expect(subject.next()).toEqual(['b'])
+    subject.answered(['b'], nothing)
+    expect(subject.next()).toEqual([])
+    expect(subject.tried).toEqual(['a', 'b'])
+
+    subject.heard(['a'])
+    expect(subject.next()).toEqual(['a'])
+    subject.passOver('a')
+    subject.heard(['b'])
+    subject.answered(['b'], granted('b'))
+    expect(subject.next()).toEqual(['a', 'b'])
+  })
+
   it('leaves alone what a selector leaves out, and rests when it names none', () => {
     const subject = draw(
       (queues) => queues.filter(({ name }) => name !== 'b').map(({ name }) => name),

@@ -7,7 +7,9 @@ const queue = (options: QueueOptions) => queueOf('q', v.parse(queueOptionsSchema
 /** What may be claimed of a queue that has no limits. */
 const roomFor = (of: Queue, inHand: InHand, batchSize: number, most: number) =>
   roomIn(of, false, inHand, batchSize, most)
-const inHand = (free: number, backlog = 0, ahead = 0) => ({ free, backlog, ahead })
+const inHand = (free: number, backlog = 0, ahead = 0, inARow = Number.POSITIVE_INFINITY) => ({
+  ...{ free, backlog, ahead, inARow },
+})
 
 it('is a batch of ids for each free slot and each that is worth claiming ahead', () => {
   const orders = queue({ ordered: true })
@@ -32,6 +34,12 @@ it('is one batch where shards are exclusive, and nothing ahead', () => {
 it('is one claim a slot where the lease is not renewed', () => {
   expect(roomFor(queue({ renewLease: false }), inHand(4), 1, 10)).toBe(10)
   expect(roomFor(queue({ ordered: true, renewLease: false }), inHand(0, 0, 9), 2, 10)).toBe(0)
+})
+
+it('is no more than one slot begins soon where the lease is not renewed: others may be idle', () => {
+  expect(roomFor(queue({ renewLease: false }), inHand(4, 0, 0, 3), 1, 10)).toBe(3)
+  expect(roomFor(queue({ ordered: true, renewLease: false }), inHand(1, 0, 0, 1), 4, 10)).toBe(4)
+  expect(roomFor(queue({}), inHand(4, 0, 0, 1), 1, 10)).toBe(4)
 })
 
 describe('of a limited queue', () => {

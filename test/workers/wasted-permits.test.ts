@@ -56,6 +56,7 @@ async function bench(given: { readonly slots?: number; readonly throttled?: bool
     mono,
     rules: { ...options, maxResultBytes: 1_000, maxDelayMs: 1_000_000, canHold: true, resultDropped: () => {} },
     notes: notesOn(store, events),
+    deferred: () => {},
     processes: undefined,
     maxBlockMs: 30_000,
   })

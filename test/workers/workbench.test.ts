@@ -84,6 +84,7 @@ async function bench(task: AnyTask, ...groups: string[][]) {
     mono,
     rules: { ...options, maxResultBytes: 1_000, maxDelayMs: 1_000_000, canHold: true, resultDropped: () => {} },
     notes: notesOn(store, events),
+    deferred: () => {},
     processes: undefined,
     maxBlockMs: 30_000,
   })

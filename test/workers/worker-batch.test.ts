@@ -1,6 +1,6 @@
 import { ConfigError, defineTask, millrace } from 'millrace'
 import { ManualClock, memoryHarness } from 'millrace/testing'
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, onTestFinished } from 'vitest'
 import { nextEvent, recorded } from '../next-event.js'
 import { storeKinds, testMill, testMillOn } from '../test-mill.js'
 
@@ -46,6 +46,92 @@ describe.each(storeKinds)('a queue whose lease is not renewed, on %s', (kind) =>
     expect(released.map(({ reason }) => reason)).toEqual(['stopping', 'stopping'])
     expect(await Promise.all(jobs.map((job) => job.status()))).toEqual([undefined, 'ready', 'ready'])
     expect(await jobs[1]!.record()).toMatchObject({ state: 'ready', attempt: 1, crashes: 0 })
+  })
+})
+
+/** Two workers with one slot each, and ten jobs that end when they are told to; the first worker has claimed all of them. */
+async function twoWorkers() {
+  const harness = await memoryHarness()
+  onTestFinished(() => harness.close())
+  const clock = new ManualClock(0)
+  const finish = new Map<string, () => void>()
+  let isOver = false
+  const task = defineTask({
+    name: 't',
+    timeLimit: '2500ms',
+    run: (_, { job }) => new Promise<void>((done) => (isOver ? done() : finish.set(job.id, done))),
+  })
+  const store = await harness.open()
+  const queues = { default: { renewLease: false, lease: '6s' } }
+  const m = testMillOn(store, { tasks: [task], queues }, clock)
+  onTestFinished(() => {
+    isOver = true
+    for (const done of finish.values()) done()
+  })
+  const claimed = recorded(m, 'queue.claimed')
+  const started = recorded(m, 'job.started')
+  await m.enqueueMany(task, [...Array(10).keys()])
+  const [one, two] = [m.worker({ concurrency: 1 }), m.worker({ concurrency: 1 })]
+  const begun = nextEvent(m, 'job.started')
+  await one!.start()
+  await begun
+  expect(claimed.map(({ jobs }) => jobs)).toEqual([10])
+  const end = ({ id }: { id: string }) => finish.get(id)!()
+  return { m, store, clock, one, two, started, claimed, end }
+}
+
+describe('a batch of slow jobs', () => {
+  it('leaves what it has not begun in a quarter of a second to others, and none of these is charged', async () => {
+    const { m, clock, one, two, started } = await twoWorkers()
+    const released = recorded(m, 'job.released')
+    const another = nextEvent(m, 'job.started', ({ worker }) => worker !== one.id)
+    await two.start()
+    clock.advance(251)
+    await another
+
+    expect(started.map(({ worker }) => worker)).toEqual([one.id, two.id])
+    expect(released).toHaveLength(9)
+    expect(new Set(released.map(({ reason }) => reason))).toEqual(new Set(['no-slot']))
+    expect(started[1]).toMatchObject({ attempt: 1 })
+  })
+
+  it('is claimed one by one as soon as it is known that they are slow', async () => {
+    const { m, clock, started, claimed, end } = await twoWorkers()
+    const second = nextEvent(m, 'job.started')
+    clock.advance(2_000)
+    end(started[0]!)
+    await second
+    const third = nextEvent(m, 'job.started')
+    clock.advance(2_000)
+    end(started[1]!)
+    // Two of the batch were begun, and for the third its lease is too short: all others go back.
+    await third
+
+    expect(claimed.map(({ jobs }) => jobs)).toEqual([10, 1])
+  })
+
+  it('is not claimed again, when it is put back because the lease is too short, before its worker has rested', async () => {
+    const { m, store, clock, started, end } = await twoWorkers()
+    const calls: string[] = []
+    const [settle, claim, wait] = [store.settle.bind(store), store.claim.bind(store), store.wait.bind(store)]
+    store.settle = (items) => {
+      calls.push(...items.map(({ kind }) => kind))
+      return settle(items)
+    }
+    store.claim = (from, by) => {
+      calls.push('claim')
+      return claim(from, by)
+    }
+    store.wait = (...how) => {
+      calls.push('wait')
+      return wait(...how)
+    }
+    const another = nextEvent(m, 'job.started')
+    clock.advance(4_000)
+    end(started[0]!)
+    await another
+
+    expect([...new Set(calls)]).toEqual(['complete', 'release', 'wait', 'claim'])
   })
 })
 
