@@ -1,11 +1,12 @@
 /** The connection to Redis: the port on ioredis, to a single server, to a master named by sentinels, or to a cluster. */
 
 import type { Cluster, Redis } from 'ioredis'
-import { ClosedError } from '../../core/errors.js'
+import { ClosedError, MillraceError } from '../../core/errors.js'
+import { messageOf } from '../../core/shown.js'
 import { aboutOf, type RedisAbout, type RedisInfo, redisInfo, refuseUnfit } from './redis-about.js'
 import type { RedisAddress } from './redis-address.js'
 import { type ConnectRedis, type RedisClients, redisClients } from './redis-clients.js'
-import { failureOf, redisError } from './redis-errors.js'
+import { failureOf, redisError, unfit } from './redis-errors.js'
 import { patienceMs, type RedisErrand, RedisLink } from './redis-link.js'
 import { RedisListen } from './redis-listen.js'
 import { RedisPop } from './redis-pop.js'
@@ -127,11 +128,13 @@ class IoredisPort implements RedisPort {
   async #inspected({ where, isCluster }: RedisClients, main: RedisLink): Promise<RedisAbout> {
     await main.ready(patienceMs)
     const masters = isCluster ? (main.client as Cluster).nodes('master') : main.nodes()
-    const answers = await Promise.allSettled(masters.map((master) => asked(master)))
+    const answers = await Promise.allSettled(masters.map((master) => asked(where, master)))
     const failures = answers.flatMap((answer) => (answer.status === 'rejected' ? [answer.reason as unknown] : []))
     const servers = answers.flatMap((answer) => (answer.status === 'fulfilled' ? [answer.value] : []))
     const refused = failures.find((error) => failureOf(error, false) === 'refused')
     if (this.#isClosed) throw new ClosedError('the store')
+    const typed = failures.find((error) => error instanceof MillraceError)
+    if (typed !== undefined) throw typed
     if (refused !== undefined || servers.length === 0) {
       const error = refused ?? failures[0]
       throw redisError(where, error, failureOf(error, false))
@@ -142,7 +145,11 @@ class IoredisPort implements RedisPort {
   }
 }
 
-async function asked(server: Redis): Promise<{ readonly info: RedisInfo; readonly appendFsync?: string }> {
+async function asked(
+  where: string,
+  server: Redis,
+): Promise<{ readonly info: RedisInfo; readonly appendFsync?: string }> {
+  await select(where, server)
   const [info, fsync] = await Promise.all([
     server.info(),
     // Many users may not ask this.
@@ -150,4 +157,22 @@ async function asked(server: Redis): Promise<{ readonly info: RedisInfo; readonl
   ])
   const [, appendFsync] = fsync as string[]
   return { info: redisInfo(info), ...(appendFsync === undefined ? {} : { appendFsync }) }
+}
+
+/**
+ * The client selects its database by itself and says nothing when that fails: every call would then be carried out in
+ * database 0, which may be somebody else's.
+ */
+async function select(where: string, server: Redis): Promise<void> {
+  const { db = 0 } = server.options
+  if (db === 0) return
+  try {
+    await server.select(db)
+  } catch (error) {
+    if (!/DB index/i.test(messageOf(error))) throw error
+    throw unfit(
+      `the Redis at ${where} has no database ${db} (${messageOf(error)}); its 'databases' setting says how many there are, counted from 0. ` +
+        'Give the number of one that it has, or none for database 0.',
+    )
+  }
 }

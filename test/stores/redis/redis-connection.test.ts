@@ -361,9 +361,40 @@ it("a client of the user's is copied, with our promises, and is neither used nor
 })
 
 it('what the server says of itself is known once it was reached', async () => {
-  expect(await port.about()).toMatchObject({ version: expect.stringMatching(/^\d+\.\d+/), durability: 'none' })
+  expect(await port.about()).toMatchObject({
+    version: expect.stringMatching(/^(?:valkey )?\d+\.\d+/),
+    durability: 'none',
+  })
   await operator.config('SET', 'appendonly', 'yes')
   expect((await open().about()).durability).toBe('process')
   await operator.config('SET', 'appendfsync', 'always')
   expect((await open().about()).durability).toBe('machine')
+})
+
+it('a database that the server does not have is refused, and nothing is written anywhere', async () => {
+  const [, databases] = (await operator.config('GET', 'databases')) as string[]
+  for (const source of [
+    redisAddress(`${server.url}/${databases}`),
+    () => beside({ lazyConnect: true, db: Number(databases) }),
+  ]) {
+    const made = openRedisPort(source)
+    opened.push(made)
+    const error = await errorOf(made.run(count, ['n'], []))
+    expect(error).toBeInstanceOf(ConfigError)
+    expect(error.message).toContain(`has no database ${databases}`)
+    expect(await errorOf(made.pop(['bell'], 100, never))).toBeInstanceOf(ConfigError)
+  }
+  expect(await operator.dbsize()).toBe(0)
+  const last = openRedisPort(redisAddress(`${server.url}/${Number(databases) - 1}`))
+  opened.push(last)
+  expect(await last.run(count, ['n'], [])).toBe(1)
+  expect(await operator.dbsize()).toBe(0)
+})
+
+it('a user who may not choose the database is refused, and nothing is written in another', async () => {
+  await operator.acl('SETUSER', 'fixed', 'on', '>secret', 'allkeys', 'allchannels', '+@all', '-select')
+  const made = openRedisPort(redisAddress(`redis://fixed:secret@127.0.0.1:${server.port}/2`))
+  opened.push(made)
+  expect(await errorOf(made.run(count, ['n'], []))).toBeInstanceOf(StoreRefusedError)
+  expect(await operator.dbsize()).toBe(0)
 })
