@@ -140,9 +140,13 @@ function refuse(message: string): never {
   throw new ConfigError('the store', [{ path: 'store', message }])
 }
 
-/** URLs carry secrets; messages and logs must not. A password that is not encoded may hold anything, '@' and '/' too. */
+/**
+ * URLs carry secrets; messages and logs must not. A password that is not encoded may hold anything, '@' and '/' too, and one
+ * that was put into the wrong place may stand anywhere behind the first ':' or '//'.
+ */
 function withoutPassword(url: string): string {
   const at = url.lastIndexOf('@')
-  if (at === -1) return url
-  return `${/^[^:@]*:\/\//.exec(url)?.[0] ?? ''}…${url.slice(at)}`
+  if (at !== -1) return `${/^[^:@]*:\/\//.exec(url)?.[0] ?? ''}…${url.slice(at)}`
+  const begin = /^[^:/]*(?::\/\/|:|\/\/)/.exec(url)?.[0]
+  return begin === undefined || begin === url ? url : `${begin}…`
 }

@@ -35,6 +35,8 @@ const forms =
 
 // An '@' anywhere else is part of a password that is not encoded: no piece of it may come to be shown.
 const shape = /^(redis|rediss)(?:\+(sentinel|cluster))?:\/\/(?:([^@/?#]*)@)?([^@/?#]+)(?:\/([^@/?#]*))?(?:\?([^@#]*))?$/
+/** Without an '@' any part of an address may be a password that was put into the wrong place. */
+const hidden = 'What was given is not shown, as it may hold a password'
 const parameters = ['db', 'sentinelUsername', 'sentinelPassword']
 
 /** Whether the text claims to be the address of a Redis. */
@@ -58,22 +60,23 @@ export function addressText({ kind, hosts, username, db, tls, master }: RedisAdd
 
 function addressOfUrl(url: string): RedisAddress {
   const parts = shape.exec(url)
-  if (parts === null) return refuse(`${forms}; what was given is not shown, as it may hold a password`)
+  if (parts === null) return refuse(`${forms}. ${hidden}`)
   const [, scheme, kind = 'single', userinfo, list = '', path = '', query = ''] = parts
   const search = new URLSearchParams(query)
-  for (const name of search.keys())
-    if (!parameters.includes(name)) refuse(`no parameter '${name}' is known; there are ${parameters.join(', ')}`)
+  if (![...search.keys()].every((name) => parameters.includes(name)))
+    refuse(`a parameter is not known; there are ${parameters.join(', ')}. ${hidden}`)
   const [username, ...password] = (userinfo ?? '').split(':')
   const db = kind === 'single' && path !== '' ? path : (search.get('db') ?? '0')
   const sentinelUsername = search.get('sentinelUsername')
   const sentinelPassword = search.get('sentinelPassword')
-  if (kind === 'cluster' && path !== '') refuse(`a cluster has one database only; leave out '/${path}'`)
+  if (kind === 'cluster' && path !== '')
+    refuse(`a cluster has one database only; leave out what follows its hosts. ${hidden}`)
   return addressOfParts({
     kind: kind as RedisAddress['kind'],
     hosts: list.split(','),
     ...(username ? { username: decoded(username) } : {}),
     ...(password.length > 0 ? { password: decoded(password.join(':')) } : {}),
-    db: /^\d{1,5}$/.test(db) ? Number(db) : refuse(`'${db}' is no number of a database`),
+    db: /^\d{1,5}$/.test(db) ? Number(db) : refuse(`what follows the hosts is no number of a database. ${hidden}`),
     tls: scheme === 'rediss',
     ...(kind === 'sentinel' ? { master: decoded(path) } : {}),
     ...(sentinelUsername === null ? {} : { sentinelUsername }),

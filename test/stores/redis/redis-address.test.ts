@@ -54,6 +54,11 @@ it('an address in parts has the same defaults as one in a URL', () => {
 
 it.each([
   ['redis://', /expected 'redis:/],
+  ['redis://:secret', /a host must be/],
+  ['redis://ann:secret', /a host must be/],
+  ['redis://ann:x/secret', /is no number of a database/],
+  ['redis://ann:x?secret', /a parameter is not known/],
+  ['redis+cluster://ann:x/secret', /one database only/],
   ['redis+pool://localhost', /expected 'redis:/],
   ['redis://ann:se/cret@localhost', /percent-encoded/],
   ['redis://ann:se?cret@localhost', /percent-encoded/],
@@ -61,8 +66,8 @@ it.each([
   ['redis://localhost:0', /0 is no port/],
   ['redis://localhost:70000', /70000 is no port/],
   ['redis://loc alhost', /a host must be/],
-  ['redis://localhost/zero', /'zero' is no number of a database/],
-  ['redis://localhost?tls=yes', /no parameter 'tls'/],
+  ['redis://localhost/zero', /is no number of a database/],
+  ['redis://localhost?tls=yes', /a parameter is not known; there are db, /],
   ['redis://a,b', /redis\+sentinel/],
   ['redis+cluster://a/1', /one database only/],
   ['redis+cluster://a?db=1', /database 0 only/],
