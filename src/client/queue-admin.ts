@@ -3,7 +3,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Codec } from '../core/codec.js'
 import { type Duration, durationMs } from '../core/duration.js'
-import { InvalidArgumentError, JobRunningError } from '../core/errors.js'
+import { InvalidArgumentError, JobElsewhereError, JobRunningError, UnknownQueueError } from '../core/errors.js'
 import { isJobId, isQueueName, jobIdForm, orderedIdOf, queueNameForm } from '../core/ids.js'
 import { type JobRecord, type JobState, jobStates } from '../core/job.js'
 import type { Registry } from '../core/registry.js'
@@ -79,7 +79,12 @@ export class QueueAdmin {
    */
   async look(): Promise<QueueLook> {
     const store = await this.#look()
-    const [{ depths }, workers = []] = await Promise.all([store.depth([this.name]), store.workers?.list()])
+    const [{ depths }, workers = []] = await Promise.all([store.depth([this.name]), store.workers?.list()]).catch(
+      (error: unknown) => {
+        if (!(error instanceof UnknownQueueError)) throw error
+        throw new UnknownQueueError(this.name, [], true, { cause: error })
+      },
+    )
     return { depth: depths[0]!, workers: workers.filter(({ queues }) => queues.includes(this.name)) }
   }
 
@@ -182,15 +187,14 @@ export class QueueAdmin {
       this.#change(where, (records, which) => records.cancel(this.name, which, reason)),
     /**
      * Removes waiting jobs, in an ordered queue with all their payloads, and kept results; never running or dead ones, nor
-     * what waits beside those. Resolves with how many. Throws `JobRunningError` once it has deleted what it can, where one
-     * of the ids runs.
+     * what waits beside those. Resolves with how many. Throws `JobRunningError` once it has deleted what it can, if one of
+     * the ids runs; and `JobElsewhereError` if it deleted nothing, and another queue has an id that this one has not.
      */
     delete: async (where: JobChoice) => {
       const which = await this.#whereOf(where)
       const records = await this.#records()
       const deleted = await total(() => records.delete(this.name, which))
-      if (typeof which === 'object' && deleted < which.ids.length)
-        await this.#refuseRunning(records, which.ids, deleted)
+      if (typeof which === 'object' && deleted < which.ids.length) await this.#refuseLeft(records, which.ids, deleted)
       return deleted
     },
     /** Scheduled jobs are due now; their attempts stay. Resolves with how many. */
@@ -244,13 +248,34 @@ export class QueueAdmin {
     return task !== undefined && job.attempt > task.retry.max
   }
 
-  async #refuseRunning(records: Records, ids: readonly string[], deleted: number): Promise<void> {
-    const running: string[] = []
+  /** Throws if one of the ids was left for a reason that whoever named it should know. */
+  async #refuseLeft(records: Records, ids: readonly string[], deleted: number): Promise<void> {
+    const running = new Set<string>()
+    const absent = new Set<string>()
     for (let from = 0; from < ids.length; from += idsPerLook) {
-      const jobs = await Promise.all(ids.slice(from, from + idsPerLook).map((id) => records.get(this.name, id)))
-      for (const job of jobs) if (job?.state === 'running') running.push(job.id)
+      const some = ids.slice(from, from + idsPerLook)
+      const jobs = await Promise.all(some.map((id) => records.get(this.name, id)))
+      for (const [i, job] of jobs.entries())
+        if (job === undefined) absent.add(some[i]!)
+        else if (job.state === 'running') running.add(job.id)
     }
-    if (running.length > 0) throw new JobRunningError(this.name, [...new Set(running)], deleted)
+    if (running.size > 0) throw new JobRunningError(this.name, [...running], deleted)
+    // Of what was deleted just now nothing is known: other queues may well have jobs of the same ids.
+    if (deleted > 0) return
+    const elsewhere = await this.#elsewhere(records, [...absent].slice(0, idsPerLook))
+    if (elsewhere.length > 0) throw new JobElsewhereError(this.name, elsewhere)
+  }
+
+  /** Those of the ids that other queues of the store have. */
+  async #elsewhere(records: Records, ids: readonly string[]): Promise<{ id: string; queue: string }[]> {
+    if (ids.length === 0) return []
+    const others = (await records.queues()).map(({ name }) => name).filter((name) => name !== this.name)
+    const found: { id: string; queue: string }[] = []
+    for (const queue of others) {
+      const jobs = await Promise.all(ids.map((id) => records.get(queue, id)))
+      for (const job of jobs) if (job !== undefined) found.push({ id: job.id, queue })
+    }
+    return found
   }
 
   async #records(): Promise<Records> {

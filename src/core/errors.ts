@@ -95,10 +95,14 @@ export class UnsupportedByStoreError extends MillraceError {
 }
 
 export class UnknownQueueError extends MillraceError {
-  constructor(queue: string, known: readonly string[]) {
+  /** `isDeclared`: by whoever asks, and the store has nothing of it yet. */
+  constructor(queue: string, known: readonly string[], isDeclared = false, options?: ErrorOptions) {
     super(
       'queue-unknown',
-      `queue '${queue}' is not declared. Declare it under 'queues' in your configuration; declared are: ${known.join(', ') || 'none'}.`,
+      isDeclared
+        ? `queue '${queue}' is declared, and the store has nothing of it yet. It is made when a job is first enqueued into it, or a worker first serves it.`
+        : `queue '${queue}' is not declared. Declare it under 'queues' in your configuration; declared are: ${known.join(', ') || 'none'}.`,
+      options,
     )
   }
 }
@@ -192,7 +196,23 @@ export class JobRunningError extends MillraceError {
   }
 }
 
-/** So many ids are named in a message. */
+/** Jobs that were to be deleted lie in other queues; nothing was deleted. */
+export class JobElsewhereError extends MillraceError {
+  /** Where each of them lies. */
+  readonly jobs: readonly { readonly id: string; readonly queue: string }[]
+
+  constructor(queue: string, jobs: readonly { readonly id: string; readonly queue: string }[]) {
+    const named = jobs.slice(0, mostNamed).map((job) => `'${job.id}' in queue '${job.queue}'`)
+    const which = `${named.join(', ')}${jobs.length > mostNamed ? ', …' : ''}`
+    super(
+      'job-elsewhere',
+      `queue '${queue}' has no such ${jobs.length === 1 ? 'job' : 'jobs'}, other queues have: ${which}. Delete from the queue that has it. Nothing was deleted.`,
+    )
+    this.jobs = jobs
+  }
+}
+
+/** At most so many ids are named in a message. */
 const mostNamed = 10
 
 /** Thrown by a handler to bury the job at once, whatever its retry policy says. */

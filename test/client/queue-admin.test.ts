@@ -120,6 +120,37 @@ describe.each(orderedStores)('administration of an ordered queue, on %s', (_, ma
     expect(await jobs.delete('all')).toBe(0)
   })
 
+  it('names the queues that have what it was to delete and has not, and deletes nothing there', async () => {
+    const scene = await OrderedScene.on(make)
+    await scene.push(['1', '2'])
+    await scene.push(['1', '3'], 'later')
+    await scene.push(['3'], 'mail')
+    const { jobs } = scene.admin()
+
+    await expect(jobs.delete([3, 'absent'])).rejects.toMatchObject({
+      code: 'job-elsewhere',
+      message: expect.stringMatching(
+        /^queue 'orders' has no such jobs, other queues have: '3' in queue 'later', '3' in/,
+      ),
+      jobs: [
+        { id: '3', queue: 'later' },
+        { id: '3', queue: 'mail' },
+      ],
+    })
+    expect(await jobs.delete(['absent'])).toBe(0)
+    // What was deleted here is none of the others' business.
+    expect(await jobs.delete([1, 3])).toBe(1)
+    expect((await scene.admin('later').jobs.list()).jobs).toHaveLength(2)
+  })
+
+  it('that is declared and not stored yet says so when it is looked at', async () => {
+    const scene = await OrderedScene.on(make)
+    await expect(scene.admin('unused').look()).rejects.toMatchObject({
+      code: 'queue-unknown',
+      message: expect.stringMatching(/^queue 'unused' is declared, and the store has nothing of it yet\./),
+    })
+  })
+
   it('takes a number for its text, and in a plain queue for none', async () => {
     const scene = await OrderedScene.on(make)
     await scene.bury(['2'])
