@@ -74,7 +74,7 @@ export class Worker {
 
   /**
    * Opens the store, calls `onWorkerStart` and begins to claim. A remote store that is away is waited for (`store.failed`)
-   * until the worker is stopped. Throws what else opening and the hook throw; starting twice is harmless.
+   * until the worker is stopped; where nobody hears that event, Node warns once (`MILLRACE_STORE_AWAY`). Throws what else opening and the hook throw; starting twice is harmless.
    */
   start(): Promise<void> {
     this.#starting ??= this.#start().catch((error: unknown) => {
@@ -121,7 +121,13 @@ export class Worker {
   #connected(): Promise<Connection | undefined> {
     const { connect, events, random, waitsForStore } = this.#parts
     if (!waitsForStore) return connect()
-    const failed = (error: unknown, retryMs: number) => events.emit('store.failed', { call: 'open', error, retryMs })
+    let isWarned = false
+    const failed = (error: unknown, retryMs: number) => {
+      // A start that waits in silence looks like one that hangs.
+      if (!isWarned && !events.has('store.failed')) warnOfWaiting(error)
+      isWarned = true
+      events.emit('store.failed', { call: 'open', error, retryMs })
+    }
     return onceThere(connect, { isOver: () => this.#end !== undefined, random, failed })
   }
 
@@ -266,4 +272,12 @@ export class Worker {
     else if (this.#slots.retired > 0 && (isSupervised || this.#slots.retired === this.#slots.total))
       this.#recycle('slot-retired')
   }
+}
+
+/** Said by Node, once: neither a logger nor a listener would tell of it. */
+function warnOfWaiting(error: unknown): void {
+  process.emitWarning(`${messageOf(error)} The worker waits until it can; to hear of it, give the mill a logger.`, {
+    type: 'MillraceWarning',
+    code: 'MILLRACE_STORE_AWAY',
+  })
 }
