@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
-import { millrace, type SelectorName } from 'millrace'
+import { defineTask, millrace, type SelectorName } from 'millrace'
 import { SqliteStore } from '#src/stores/sqlite/sqlite-store.js'
 
 /** Claims made, and CPU seconds used, by one worker with three empty queues on a SQLite file for so long. */
@@ -17,7 +17,11 @@ export async function idleClaims(selector: SelectorName, forMs: number): Promise
     return claim.apply(this, args)
   }
   const queues = { high: { weight: 100 }, default: { weight: 40 }, low: { weight: 5 } }
-  const mill = millrace({ store: `sqlite:${join(folder, 'jobs.db')}`, queues })
+  const mill = millrace({
+    store: `sqlite:${join(folder, 'jobs.db')}`,
+    queues,
+    tasks: [defineTask({ name: 'idle', run: () => {} })],
+  })
   try {
     await mill.worker({ selector }).start()
     const before = process.cpuUsage()

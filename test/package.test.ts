@@ -227,6 +227,14 @@ export const store: Store | string = sent
   )
 })
 
+describe('what an editor shows of the types', () => {
+  it('is text, not a reference to other text: TypeScript follows no `@inheritDoc`', () => {
+    const declarations = filesBelow('dist').filter((file) => file.endsWith('.d.ts'))
+    expect(declarations.length).toBeGreaterThan(100)
+    expect(declarations.filter((file) => readFileSync(join(root, file), 'utf8').includes('{@inheritDoc'))).toEqual([])
+  })
+})
+
 describe('the dependencies', () => {
   it('are those that shipped code imports, and no others', () => {
     const imports = filesBelow('dist')

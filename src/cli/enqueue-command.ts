@@ -91,12 +91,12 @@ async function taskNamed(mill: Mill, name: string, queue: string | undefined): P
   if (declared !== undefined) return declared
   if (queue === undefined) throw new UnknownTaskError(name, [...mill.tasks.keys()])
   if (!isTaskName(name)) throw new UsageError(`a task name must be ${taskNameForm}.`)
+  const { defineTask, runElsewhere } = await import('../core/task.js')
   // Checked here, where the error can name the queues there are.
   const declaredQueue = mill.queue(queue).name
   if (mill.queues.get(declaredQueue)!.ordered) {
     const { defineOrderedTask } = await import('../core/ordered-task.js')
-    return defineOrderedTask({ name, queue: declaredQueue })
+    return runElsewhere(defineOrderedTask({ name, queue: declaredQueue }))
   }
-  const { defineTask } = await import('../core/task.js')
-  return defineTask({ name, queue: declaredQueue })
+  return runElsewhere(defineTask({ name, queue: declaredQueue }))
 }

@@ -38,8 +38,8 @@ export class Client {
   /**
    * Enqueues one job, or, of an ordered task, one payload: where its id waits or runs, it joins the payloads of that
    * (`outcome: 'merged'`). Resolves when it is stored as durably as the store promises.
-   * Throws `InvalidArgumentError` where `task` is none, `InvalidJobError`, `PayloadTooLargeError`, `UnknownQueueError`,
-   * `QueueFullError`, `QueueDrainingError` (nothing was stored) or `StoreUnavailableError` (in doubt: enqueue again with an id of your own to be safe).
+   * Throws `InvalidArgumentError` where `task` is none, `UnknownTaskError`, `InvalidJobError`, `PayloadTooLargeError`,
+   * `UnknownQueueError`, `QueueFullError`, `QueueDrainingError` (nothing was stored) or `StoreUnavailableError` (in doubt: enqueue again with an id of your own to be safe).
    */
   async enqueue<T extends AnyTask>(
     task: T,

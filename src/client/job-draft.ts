@@ -2,9 +2,11 @@
 
 import type { Codec } from '../core/codec.js'
 import { formatDuration } from '../core/duration.js'
+import { UnknownTaskError } from '../core/errors.js'
 import type { EnqueueItem } from '../core/middleware.js'
 import type { Registry } from '../core/registry.js'
 import { validated } from '../core/schema.js'
+import { type AnyTask, isRunElsewhere } from '../core/task.js'
 import type { NewJob, StoreTraits } from '../stores/store.js'
 import { nameOf, wrong } from './draft-content.js'
 import { checkedOrderedQueue, orderedDraft } from './ordered-draft.js'
@@ -20,6 +22,8 @@ export interface JobDraft {
 
 export interface DraftRules {
   readonly registry: Registry
+  /** Names of tasks that only workers elsewhere know. */
+  readonly tasksElsewhere: readonly string[]
   readonly codec: Codec
   readonly traits: StoreTraits
   readonly maxPayloadBytes: number
@@ -28,10 +32,11 @@ export interface DraftRules {
 }
 
 /**
- * Checks and encodes one job; a promise only where its task has a schema. Throws `InvalidJobError`,
+ * Checks and encodes one job; a promise only where its task has a schema. Throws `UnknownTaskError`, `InvalidJobError`,
  * `PayloadTooLargeError`, `UnknownQueueError` or `UnsupportedByStoreError`; nothing was stored then.
  */
 export function draftJob({ task, input, options }: EnqueueItem, rules: DraftRules): JobDraft | Promise<JobDraft> {
+  refuseUnknown(task, rules)
   const {
     name: queue,
     renewLease,
@@ -46,4 +51,10 @@ export function draftJob({ task, input, options }: EnqueueItem, rules: DraftRule
   const draft = () =>
     task.kind === 'ordered' ? orderedDraft(task, input, options, rules) : plainDraft(task, input, options, queue, rules)
   return task.input === undefined ? draft() : validated(task.input, input, `the input of a ${nameOf(task)}`).then(draft)
+}
+
+/** A worker of this mill would put its jobs back for ever. */
+function refuseUnknown(task: AnyTask, { registry, tasksElsewhere }: DraftRules): void {
+  if (registry.find(task.name) !== undefined || tasksElsewhere.includes(task.name) || isRunElsewhere(task)) return
+  throw new UnknownTaskError(task.name, [...registry.tasks.keys()])
 }

@@ -1,6 +1,7 @@
 /** A step loop: an administrative action taken in bounded steps until it is done, so that no store is held for long. */
 
 import { setTimeout as delay } from 'node:timers/promises'
+import { timerMs } from '../core/timer.js'
 import type { Step } from '../stores/job-records.js'
 
 /** How far a long action is. */
@@ -48,7 +49,7 @@ export async function patientTotal(
     const isWaiting = done.more && done.changed === 0
     onProgress?.({ changed, isWaiting })
     if (!done.more) return changed
-    if (isWaiting) await delay(waitMs, undefined, signal && { signal }).catch(() => signal?.throwIfAborted())
+    if (isWaiting) await delay(timerMs(waitMs), undefined, signal && { signal }).catch(() => signal?.throwIfAborted())
     waitMs = isWaiting ? Math.min(waitMs * 2, longestWaitMs) : firstWaitMs
   }
 }

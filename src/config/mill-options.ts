@@ -11,7 +11,7 @@ import type { Middleware } from '../core/middleware.js'
 import { callable, duration, exactly, parsed, whole } from '../core/option-check.js'
 import { type QueueOptions, queueOptionsSchema } from '../core/queue.js'
 import { nameClashes, Registry } from '../core/registry.js'
-import { type AnyTask, isTask } from '../core/task.js'
+import { type AnyTask, isTask, taskName } from '../core/task.js'
 import type { StoreTraits } from '../stores/store.js'
 import { declaredQueues, queueClashes } from './declared-queues.js'
 import type { StoreDescriptor } from './store-source.js'
@@ -28,7 +28,10 @@ export interface MillOptions {
   readonly replicas?: number
   /** Queues by name. Queues that only tasks name need not stand here; they get the defaults. Where an ordered task names one, it is ordered. */
   readonly queues?: Readonly<Record<string, QueueOptions>>
+  /** What is enqueued, and run where it has a handler. Default `[]`. */
   readonly tasks?: readonly AnyTask[]
+  /** Names of tasks that are not in `tasks` and may be enqueued all the same: only workers elsewhere know them. Default `[]`. */
+  readonly tasksElsewhere?: readonly string[]
   /** How values are stored. Default: JSON, with Date, Map, Set, BigInt and bytes beside it. */
   readonly codec?: Codec
   /** What is kept of an error. Default: its stack, which begins with its message, and its causes; ≤ 4,096 characters. */
@@ -60,6 +63,7 @@ export interface CheckedOptions {
   readonly namespace: string
   readonly replicas: number
   readonly registry: Registry
+  readonly tasksElsewhere: readonly string[]
   readonly codec: Codec
   readonly formatError: FormatError
   readonly maxPayloadBytes: number
@@ -103,6 +107,7 @@ const shape = exactly({
     v.array(v.custom<AnyTask>(isTask, 'must be a task made by defineTask() or defineOrderedTask()')),
     [],
   ),
+  tasksElsewhere: v.optional(v.array(taskName), []),
   codec: v.optional(v.custom<Codec>(isCodec, 'must be { name, encode, decode }'), () => jsonCodec),
   formatError: v.optional(callable<FormatError>(), () => formatError),
   maxPayloadBytes: v.optional(whole(1, 1_048_576), 256_000),
@@ -134,6 +139,7 @@ export function checkOptions(options: MillOptions, traits: StoreTraits | undefin
     namespace: given.namespace,
     replicas: given.replicas,
     registry,
+    tasksElsewhere: given.tasksElsewhere,
     codec: given.codec,
     formatError: given.formatError,
     maxPayloadBytes: given.maxPayloadBytes,

@@ -72,12 +72,12 @@ export class Mill {
     this.#events = new Events()
     logEvents(this.#events, options.logger)
     this.#life = new WorkerLife(options.hooks, this.#events)
-    const { codec, registry, maxPayloadBytes, idempotencyMs, middleware } = options
+    const { codec, registry, tasksElsewhere, maxPayloadBytes, idempotencyMs, middleware } = options
     const newId = createIdSource(clock)
     this.#newId = newId
     const rules = async (): Promise<DraftRules> => {
       const { traits } = await this.#connect()
-      return { registry, codec, traits, maxPayloadBytes, idempotencyMs, newId }
+      return { registry, tasksElsewhere, codec, traits, maxPayloadBytes, idempotencyMs, newId }
     }
     this.#handleParts = {
       connect: this.#connect,
@@ -112,7 +112,13 @@ export class Mill {
     return { text, traits }
   }
 
-  /** {@inheritDoc Client.enqueue} */
+  /**
+   * Enqueues one job. For an ordered task it enqueues one payload: if its id waits or runs, the payload joins those of that id
+   * (`outcome: 'merged'`). Resolves when the job is stored as durably as the store promises.
+   * Throws `InvalidArgumentError` if `task` is not a task, `UnknownTaskError`, `UnknownQueueError`, `InvalidJobError`,
+   * `PayloadTooLargeError`, `QueueFullError` or `QueueDrainingError` (nothing was stored), or `StoreUnavailableError` (in
+   * doubt: enqueue again with an id of your own to be safe).
+   */
   enqueue<T extends AnyTask>(
     task: T,
     input: TaskInput<T>,
@@ -121,7 +127,12 @@ export class Mill {
     return this.#client.enqueue(task, input, options)
   }
 
-  /** {@inheritDoc Client.enqueueMany} */
+  /**
+   * Enqueues many jobs of one task, each with the options that `each` gives it. All are checked before any is sent: a wrong one
+   * throws `EnqueueManyError`, and nothing is stored. They are sent in calls of at most 250 jobs of one queue. Each call is
+   * accepted as a whole or not at all; in an ordered queue this holds shard by shard. If jobs are refused, the `results` of
+   * `EnqueueManyError` say what became of each job. Throws `InvalidArgumentError` if `task` is not a task.
+   */
   enqueueMany<T extends AnyTask>(
     task: T,
     inputs: readonly TaskInput<T>[],

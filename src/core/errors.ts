@@ -111,7 +111,7 @@ export class UnknownTaskError extends MillraceError {
   constructor(task: string, known: readonly string[]) {
     super(
       'task-unknown',
-      `task '${task}' is not declared. Add it to 'tasks' in your configuration; declared are: ${known.join(', ') || 'none'}.`,
+      `task '${task}' is not declared. Add it to 'tasks' in your configuration, or its name to 'tasksElsewhere' if only other workers know it; declared are: ${known.join(', ') || 'none'}.`,
     )
   }
 }

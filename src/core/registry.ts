@@ -33,6 +33,13 @@ export class Registry {
     return this.#ordered.get(queue)
   }
 
+  /** Whether any job can be run here: a task has a handler. */
+  get hasHandler(): boolean {
+    if (this.#every !== undefined) return true
+    // What runs an isolated job is found by its own process.
+    return [...this.tasks.values()].some((task) => task.run !== undefined || isolationOf(task) !== undefined)
+  }
+
   task(name: string): AnyTask {
     const task = this.find(name)
     if (task === undefined) throw new UnknownTaskError(name, [...this.tasks.keys()])
@@ -44,6 +51,10 @@ export class Registry {
     if (queue === undefined) throw new UnknownQueueError(name, [...this.queues.keys()])
     return queue
   }
+}
+
+function isolationOf(task: AnyTask): unknown {
+  return task.kind === 'plain' ? task.isolation : undefined
 }
 
 /** Names that two tasks lay claim to. */

@@ -214,6 +214,18 @@ export function refuseNoTask(value: unknown, where: string): void {
   )
 }
 
+/** Known to every copy of the library in this process. */
+const elsewhere = Symbol.for('millrace.elsewhere')
+
+/** The same task, marked: whoever enqueues it knows that only workers elsewhere run it. */
+export function runElsewhere<T extends AnyTask>(task: T): T {
+  return Object.defineProperty(task, elsewhere, { value: true })
+}
+
+export function isRunElsewhere(task: AnyTask): boolean {
+  return elsewhere in task
+}
+
 export function isTask(value: unknown): value is AnyTask {
   return typeof value === 'object' && value !== null && 'kind' in value && 'timeLimitMs' in value && 'handle' in value
 }

@@ -1,5 +1,7 @@
 /** A service: something done again and again between `start()` and `stop()`, never twice at once. */
 
+import { timerMs } from '../core/timer.js'
+
 export class Service {
   readonly #everyMs: number
   readonly #work: () => Promise<void>
@@ -16,7 +18,7 @@ export class Service {
   /** Works at once, then every so many ms. Starting twice is harmless. */
   start(): void {
     if (this.#timer !== undefined) return
-    this.#timer = setInterval(() => this.#once(), this.#everyMs)
+    this.#timer = setInterval(() => this.#once(), timerMs(this.#everyMs))
     this.#once()
   }
 

@@ -3,6 +3,7 @@
 import type { Random } from '../core/clock.js'
 import type { Events } from '../core/events.js'
 import { outageDelayMs } from '../core/outage-delay.js'
+import { timerMs } from '../core/timer.js'
 import type { ExtendItem, SettleAnswer, SettleItem, Store } from '../stores/store.js'
 import { isFatal } from './outage.js'
 
@@ -77,7 +78,7 @@ export class Settler {
     this.flush()
     if (this.#underWay === 0) return
     await new Promise<void>((resolve) => {
-      const timer = setTimeout(resolve, withinMs)
+      const timer = setTimeout(resolve, timerMs(withinMs))
       this.#idle.push(() => {
         clearTimeout(timer)
         resolve()
@@ -106,7 +107,7 @@ export class Settler {
           for (const answered of waiting) answered(undefined)
           return
         }
-        await new Promise((resolve) => setTimeout(resolve, retryMs))
+        await new Promise((resolve) => setTimeout(resolve, timerMs(retryMs)))
       }
     }
   }

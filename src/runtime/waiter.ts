@@ -1,5 +1,6 @@
 /** The waiter: where the idle workers of a process rest until a queue of theirs is rung. They share one wait on the store. */
 
+import { timerMs } from '../core/timer.js'
 import type { Store } from '../stores/store.js'
 
 /** One that rests. */
@@ -44,7 +45,7 @@ export class Waiter {
         this.#sleepers.delete(sleeper)
         if (this.#sleepers.size === 0) this.#listening?.stop.abort()
       }
-      const timer = setTimeout(over, lastingMs + slackMs)
+      const timer = setTimeout(over, timerMs(lastingMs + slackMs))
       const sleeper: Sleeper = {
         queues: new Set(queues),
         until: this.#mono() + lastingMs,

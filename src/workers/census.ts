@@ -5,6 +5,7 @@
 
 import type { Random } from '../core/clock.js'
 import type { Events } from '../core/events.js'
+import { timerMs } from '../core/timer.js'
 import type { ProcessIdentity } from '../runtime/identity.js'
 import { isDead, isNeighbour } from '../runtime/peer.js'
 import type { HeldClaim, WorkerRecord, WorkerRegistry } from '../stores/worker-registry.js'
@@ -63,7 +64,7 @@ export class Census {
     }
     if (this.#isStopped) return
     // Not all at once.
-    this.#timer = setTimeout(() => void this.#take(), nextMs * (0.75 + this.#parts.random() / 4)).unref()
+    this.#timer = setTimeout(() => void this.#take(), timerMs(nextMs * (0.75 + this.#parts.random() / 4))).unref()
   }
 
   /** The number of neighbours that were looked at. */

@@ -10,6 +10,7 @@ import type { Events } from '../core/events.js'
 import type { Middleware } from '../core/middleware.js'
 import type { Registry } from '../core/registry.js'
 import { messageOf } from '../core/shown.js'
+import { timerMs } from '../core/timer.js'
 import { type Execution, refOf } from '../runtime/execution.js'
 import { type Bench, Executor } from '../runtime/executor.js'
 import type { JobExecution } from '../runtime/job-execution.js'
@@ -158,7 +159,7 @@ export class ProcessChild implements Bench {
       clearTimeout(timer)
       const earlyMs = sentAt + progressGapMs - performance.now()
       if (earlyMs <= 0) send()
-      else timer = setTimeout(send, earlyMs)
+      else timer = setTimeout(send, timerMs(earlyMs))
     }
   }
 

@@ -9,6 +9,7 @@ import type { MessagePort } from 'node:worker_threads'
 import type { Progress } from '../core/job.js'
 import { joinedLog } from '../core/job-log.js'
 import { messageOf } from '../core/shown.js'
+import { longestTimerMs, timerMs } from '../core/timer.js'
 import type { ProcessIdentity } from '../runtime/identity.js'
 import { inTime } from '../runtime/patience.js'
 import { cancelledWhileRunning } from '../runtime/verdict.js'
@@ -227,8 +228,8 @@ class ProcessGuard {
     this.#isEnding = true
     this.#isOver = word === 'lost'
     this.#tell({ word })
-    setTimeout(() => signalGroup('SIGTERM'), graceMs / 2)
-    setTimeout(() => void this.#kill(settlement), graceMs)
+    setTimeout(() => signalGroup('SIGTERM'), timerMs(graceMs / 2))
+    setTimeout(() => void this.#kill(settlement), timerMs(graceMs))
   }
 
   async #kill(settlement: Settlement | undefined): Promise<void> {
@@ -261,9 +262,6 @@ function signalGroup(signal: NodeJS.Signals): void {
     // Nobody is left in it.
   }
 }
-
-/** The longest a timer can wait: 24 days. */
-const longestTimerMs = 2 ** 31 - 1
 
 function longTimeout(due: () => void, ms: number): NodeJS.Timeout | undefined {
   // A job that takes a month is ended by its own main thread.

@@ -74,7 +74,8 @@ export class Worker {
 
   /**
    * Opens the store, calls `onWorkerStart` and begins to claim. A remote store that is away is waited for (`store.failed`)
-   * until the worker is stopped; where nobody hears that event, Node warns once (`MILLRACE_STORE_AWAY`). Throws what else opening and the hook throw; starting twice is harmless.
+   * until the worker is stopped; where nobody hears that event, Node warns once (`MILLRACE_STORE_AWAY`). Throws `ConfigError`
+   * if no task of the mill has a handler, and what else opening and the hook throw; starting twice is harmless.
    */
   start(): Promise<void> {
     this.#starting ??= this.#start().catch((error: unknown) => {
@@ -86,6 +87,7 @@ export class Worker {
 
   async #start(): Promise<void> {
     if (this.#state !== 'starting') return
+    this.#refuseIdle()
     this.#refuseSmallRss()
     const connection = await this.#connected()
     if (connection === undefined || this.#end !== undefined) return
@@ -129,6 +131,17 @@ export class Worker {
       events.emit('store.failed', { call: 'open', error, retryMs })
     }
     return onceThere(connect, { isOver: () => this.#end !== undefined, random, failed })
+  }
+
+  /** A worker that can run no job would only hold up who waits for one. */
+  #refuseIdle(): void {
+    const { registry } = this.#parts
+    if (registry.hasHandler) return
+    const message =
+      registry.tasks.size === 0
+        ? 'must hold at least one task: list those to be run under `tasks` in millrace({ … })'
+        : 'must hold at least one task with a handler: give it a `run`, or attach one by `task.handle(run)` before the start'
+    throw new ConfigError('the worker', [{ path: 'tasks', message }])
   }
 
   /** A process that is too large before its first job would be replaced for ever and never take one. */

@@ -193,7 +193,7 @@ describe('what a store is handed', () => {
   })
 
   it('may come by a definition of the producer alone, where the queue is declared as ordered', async () => {
-    const m = testMillOn(new MemoryStore(), { queues: { orders: { ordered: true } } })
+    const m = testMillOn(new MemoryStore(), { queues: { orders: { ordered: true } }, tasksElsewhere: ['sync'] })
 
     expect((await m.enqueue(sync, { order: 1, rev: 1 })).outcome).toBe('added')
   })

@@ -64,6 +64,28 @@ describe.each(storeKinds)('enqueue, on %s', (kind) => {
     expect((await m.enqueue(m.tasks.get('quick')!, 1, { id: 'once' })).outcome).toBe('duplicate')
   })
 
+  it('refuses a task that the mill does not know: its own workers would put the job back for ever', async () => {
+    const stray = defineTask({ name: 'stray' })
+    const m = testMill(options, kind)
+
+    await expect(m.enqueue(stray, 1)).rejects.toMatchObject({
+      code: 'task-unknown',
+      message: expect.stringContaining("task 'stray' is not declared"),
+    })
+    await expect(m.enqueueMany(stray, [1, 2])).rejects.toMatchObject({
+      code: 'enqueue-many-refused',
+      results: [{ error: { code: 'task-unknown' } }, { error: { code: 'task-unknown' } }],
+    })
+    expect(await m.queue('notes').depth()).toMatchObject({ ready: 0 })
+  })
+
+  it('takes a task that is known under another definition, under a former name, or only elsewhere', async () => {
+    const renamed = defineTask({ name: 'new-name', aliases: ['old-name'] })
+    const m = testMill({ tasks: [email, renamed], tasksElsewhere: ['elsewhere'] }, kind)
+    for (const name of ['email', 'old-name', 'elsewhere'])
+      expect((await m.enqueue(defineTask({ name }), { to: 'a' })).outcome).toBe('added')
+  })
+
   it('shares one call to the store with all others of the same tick', async () => {
     const store = new MemoryStore()
     const sizes: number[] = []

@@ -117,7 +117,7 @@ describe('a store without groups', () => {
   })
 
   it('refuses a job with a group, also of a task that the mill does not declare, and takes one without', async () => {
-    const m = testMillOn(without(), { tasks: [free] })
+    const m = testMillOn(without(), { tasks: [free], tasksElsewhere: ['crawl'], queues: { crawl: {} } })
     const refused = 'the tiny store cannot do this: groups. Leave `group` out, or use a store with groups.'
 
     await expect(m.enqueue(free, 1, { group: 'g' })).rejects.toThrow(refused)

@@ -20,12 +20,14 @@ claim.progress(0.5)
 await claim.complete(claim.input)
 await mill.close()
 `
+/** `exec` takes any task name. */
+const tasksElsewhere = ['a', 'b', 'c', 'd']
 const render = defineTask({ name: 'render', queue: 'video' })
 
 function scene() {
   const folder = project({ 'millrace.config.js': config, 'package.json': '{"type":"module"}' })
   const store = `sqlite:${join(folder, 'jobs.db')}`
-  const mill = millrace({ store, queues: { video: { lease: '3s' } }, tasks: [render] })
+  const mill = millrace({ store, queues: { video: { lease: '3s' } }, tasks: [render], tasksElsewhere })
   onTestFinished(() => mill.close())
   return {
     folder,
@@ -66,8 +68,9 @@ describe('exec', { timeout: 60_000 }, () => {
   it('runs so many at once, whatever tasks the jobs name', async () => {
     const { folder, exec, mill } = scene()
     exec(['--concurrency', '3'], 'sh', '-c', `echo x >> begun; while [ ! -e go ]; do sleep 0.05; done`)
-    const names = ['a', 'b', 'c', 'd']
-    const jobs = await Promise.all(names.map((name) => mill.enqueue(defineTask({ name, queue: 'video' }), null)))
+    const jobs = await Promise.all(
+      tasksElsewhere.map((name) => mill.enqueue(defineTask({ name, queue: 'video' }), null)),
+    )
     const begun = () => readFileSync(join(folder, 'begun'), 'utf8').length / 2
     await poll(async () => (begun() === 3 ? true : undefined), { what: 'three have begun', withinMs: 20_000 })
     expect((await mill.depths(['video']))[0]).toMatchObject({ running: 3, ready: 1 })

@@ -1,6 +1,6 @@
 /** Order tasks: an ordered task whose payloads say their id and score, and what tests of it share. */
 
-import { type BatchContext, defineOrderedTask, type Mill, type OrderedTaskOptions } from 'millrace'
+import { type AnyTask, type BatchContext, defineOrderedTask, type Mill, type OrderedTaskOptions } from 'millrace'
 import { memoryHarness } from 'millrace/testing'
 import * as v from 'valibot'
 import { onTestFinished } from 'vitest'
@@ -48,11 +48,11 @@ export function events<Name extends Parameters<typeof recorded>[1]>(mill: Mill, 
 }
 
 /** A mill on a store in hand, into which payloads are put as they are. */
-export async function raw(kind: (typeof kinds)[number], task: AnyOrderedTask) {
+export async function raw(kind: (typeof kinds)[number], ...tasks: [AnyOrderedTask, ...AnyTask[]]) {
   const harness = await { memory: memoryHarness }[kind]()
   onTestFinished(() => harness.close())
   const store = await harness.open()
-  const m = testMillOn(store, { tasks: [task], queues: oneShard })
+  const m = testMillOn(store, { tasks, queues: oneShard })
   await m.depths()
   let calls = 0
   const put = (id: string, payload: string, codec = 'json', name = 'orders') =>

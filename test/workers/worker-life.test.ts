@@ -134,6 +134,33 @@ describe.each(storeKinds)('the life of a worker, on %s', (kind) => {
     expect(told).toEqual(['start', 'stops', 'stopped', 'start'])
   })
 
+  it.each([
+    ['has no tasks', [], /at least one task:/],
+    ['has no handler', [defineTask({ name: 'handled-elsewhere' })], /at least one task with a handler:/],
+  ])('does not begin where the mill %s: it would run nothing', async (_, tasks, message) => {
+    const m = testMill({ tasks, queues: { default: {} } }, kind)
+    const started = recorded(m, 'worker.started')
+    const worker = m.worker()
+
+    await expect(worker.start()).rejects.toMatchObject({
+      code: 'config-invalid',
+      message: expect.stringMatching(message),
+    })
+    expect(started).toEqual([])
+    expect(worker.status().state).toBe('starting')
+  })
+
+  it('begins where a handler is attached after the worker was made', async () => {
+    const task = defineTask({ name: 'late' })
+    const m = testMill({ tasks: [task] }, kind)
+    const worker = m.worker()
+    await expect(worker.start()).rejects.toMatchObject({ code: 'config-invalid' })
+    task.handle(() => 'handled')
+    await worker.start()
+
+    expect(await (await m.enqueue(task, 1)).result({ timeout: '5s' })).toBe('handled')
+  })
+
   it('ends by itself after maxJobs, and takes no more than those', async () => {
     const task = scriptedTask()
     const m = testMill({ tasks: [task] }, kind)

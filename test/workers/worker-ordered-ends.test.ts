@@ -1,4 +1,4 @@
-import { defineOrderedTask } from 'millrace'
+import { defineOrderedTask, defineTask } from 'millrace'
 import * as v from 'valibot'
 import { describe, expect, it } from 'vitest'
 import { nextEvent, recorded } from '../next-event.js'
@@ -87,7 +87,7 @@ describe.each(kinds)('a batch, on %s', (kind) => {
     expect(await foreign).toMatchObject({ id: 'a', reason: 'unknown-codec', delayMs: 30_000 })
 
     const { run: _, ...unhandled } = { name: 'orders', run: undefined }
-    const other = await raw(kind, defineOrderedTask(unhandled))
+    const other = await raw(kind, defineOrderedTask(unhandled), defineTask({ name: 'handled', run: () => {} }))
     await other.put('a', '{"id":"a","n":1}')
     const unknown = nextEvent(other.m, 'job.released')
     await other.m.worker().start()

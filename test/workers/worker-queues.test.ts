@@ -1,4 +1,4 @@
-import type { Selector } from 'millrace'
+import { defineTask, type Selector } from 'millrace'
 import { describe, expect, it } from 'vitest'
 import { MemoryStore } from '#src/stores/memory/memory-store.js'
 import { ManualClock } from '#src/testing/manual-clock.js'
@@ -75,7 +75,8 @@ describe.each(storeKinds)('choosing queues, on %s', (kind) => {
         return wait(queues, forMs, signal)
       }
     })
-    const m = testMillOn(store, { queues: { a: {}, b: {}, c: {} } }, new ManualClock(0))
+    const tasks = [defineTask({ name: 'a', queue: 'a', run: () => {} })]
+    const m = testMillOn(store, { queues: { a: {}, b: {}, c: {} }, tasks }, new ManualClock(0))
     await m.worker().start()
     await rested
 
@@ -85,7 +86,7 @@ describe.each(storeKinds)('choosing queues, on %s', (kind) => {
 
   it('stops with an error that names a queue which the selector made up', async () => {
     const selector: Selector = () => ['nowhere']
-    const m = testMill({ queues: { a: {} } }, kind)
+    const m = testMill({ tasks: [defineTask({ name: 'a', queue: 'a', run: () => {} })] }, kind)
     const worker = m.worker({ selector })
     const failed = nextEvent(m, 'worker.failed')
     await worker.start()

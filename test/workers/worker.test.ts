@@ -128,7 +128,8 @@ describe.each(storeKinds)('a worker, on %s', (kind) => {
 
   it('releases a job whose task it does not know, uncounted', async () => {
     const handlerless = defineTask({ name: 'no-handler' })
-    const m = testMill({ tasks: [handlerless] }, kind)
+    const other = defineTask({ name: 'other', run: () => {} })
+    const m = testMill({ tasks: [handlerless, other] }, kind)
     const stray = await m.enqueue(handlerless, 1)
     const released = nextEvent(m, 'job.released')
     await m.worker().start()

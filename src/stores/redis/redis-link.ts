@@ -3,6 +3,7 @@
 import type { Cluster, Redis } from 'ioredis'
 import { type Clock, systemClock } from '../../core/clock.js'
 import { ClosedError, MillraceError } from '../../core/errors.js'
+import { timerMs } from '../../core/timer.js'
 import type { RedisCall } from './redis-call.js'
 import { againInMs, type RedisClients } from './redis-clients.js'
 import { failureOf, isReadOnly, redisError, tooFewReplicas, unreachable } from './redis-errors.js'
@@ -93,7 +94,7 @@ export class RedisLink<Client extends Redis | Cluster = Redis | Cluster> {
         const leftMs = endsAt - this.#clock.mono()
         if (leftMs <= 0) throw redisError(this.#clients.where, error, failure)
         // The last attempt is made when the time is over, not before a pause that would outlast it.
-        await new Promise((resolve) => setTimeout(resolve, Math.min(againInMs(failures), leftMs)))
+        await new Promise((resolve) => setTimeout(resolve, timerMs(Math.min(againInMs(failures), leftMs))))
         if (this.#isClosed) throw this.#closed()
       }
     }
@@ -131,7 +132,10 @@ export class RedisLink<Client extends Redis | Cluster = Redis | Cluster> {
           reject(error)
         },
       }
-      const timer = setTimeout(() => waiter.reject(unreachable(this.#clients.where, this.#trouble)), Math.max(0, forMs))
+      const timer = setTimeout(
+        () => waiter.reject(unreachable(this.#clients.where, this.#trouble)),
+        timerMs(Math.max(0, forMs)),
+      )
       signal?.addEventListener('abort', waiter.resolve)
       this.#waiters.add(waiter)
     })

@@ -4,6 +4,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import type { Redis } from 'ioredis'
 import { type Clock, systemClock } from '../../core/clock.js'
 import { ClosedError, MillraceError, StoreUnavailableError } from '../../core/errors.js'
+import { timerMs } from '../../core/timer.js'
 import type { RedisCall } from './redis-call.js'
 import { againInMs } from './redis-clients.js'
 import { failureOf, redisError } from './redis-errors.js'
@@ -85,7 +86,7 @@ export class RedisPop {
     // 0 would be for ever.
     const seconds = (Math.max(1, Math.ceil(forMs)) / 1_000).toFixed(3)
     const call = this.#link.send({ name: 'bzpopmin', wire: wireOf(['BZPOPMIN'], keys, [seconds]) })
-    let overdue = setTimeout(() => this.#giveUp(call), forMs + graceMs)
+    let overdue = setTimeout(() => this.#giveUp(call), timerMs(forMs + graceMs))
     const unblock = () => {
       clearTimeout(overdue)
       overdue = setTimeout(() => this.#giveUp(call), unblockMs)
@@ -148,7 +149,7 @@ export class RedisPop {
   }
 
   async #pause(forMs: number, signal: AbortSignal): Promise<void> {
-    await delay(forMs, undefined, { signal }).catch(() => {})
+    await delay(timerMs(forMs), undefined, { signal }).catch(() => {})
   }
 }
 
