@@ -1,8 +1,16 @@
 /** Printable text: what others wrote (ids, task names, errors, payloads), made safe and short enough for a terminal. */
 
-/** Control characters, line separators and marks that reverse the direction of text: in a terminal they are commands. */
-// biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is being replaced
-const commands = /[\u0000-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]/g
+/** What keeps an emoji together: a joiner between two, and the sign that one is to be shown as such. */
+const emojiParts =
+  '(?<=[\\p{Extended_Pictographic}\\p{Emoji_Modifier}\\ufe0f])\\u200d(?=\\p{Extended_Pictographic})|(?<=\\p{Extended_Pictographic})\\ufe0f'
+/**
+ * Control characters, line separators and marks that reverse the direction of text are commands in a terminal. Characters
+ * that take no room let two different ids look the same.
+ */
+const commands = new RegExp(
+  `(?!${emojiParts})[\\u0000-\\u001f\\u007f-\\u009f\\u2028\\u2029\\p{Cf}\\p{Default_Ignorable_Code_Point}]`,
+  'gu',
+)
 
 const shortNames: Readonly<Record<string, string>> = { '\n': '\\n', '\r': '\\r', '\t': '\\t' }
 
@@ -21,8 +29,12 @@ export function printableJson(json: string): string {
   return json.replace(commands, (char) => (char === '\n' ? char : escaped(char)))
 }
 
+/** Each half of a pair of surrogates by itself, as JSON has it. */
 function escaped(char: string): string {
-  return `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`
+  return char
+    .split('')
+    .map((unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`)
+    .join('')
 }
 
 /** East Asian wide and full-width forms, and emoji: two columns each. */

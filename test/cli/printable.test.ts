@@ -15,6 +15,17 @@ describe('printable text', () => {
     expect(printableLines('one\u001b\r\ntwo')).toBe('one\\u001b\ntwo')
   })
 
+  it('writes out what takes no room: two ids that differ look different', () => {
+    expect(printable('a\u200bb\u200cc\u200dd\u2060e\u00adf\u034fg\u115fh\u3164i\ufe0fj')).toBe(
+      'a\\u200bb\\u200cc\\u200dd\\u2060e\\u00adf\\u034fg\\u115fh\\u3164i\\ufe0fj',
+    )
+    expect(printable('x\u{e0041}')).toBe('x\\udb40\\udc41')
+    expect(printable('👩‍💻 ❤️ 👍🏽')).toBe('👩‍💻 ❤️ 👍🏽')
+    const json = jsonText({ id: 'a\u200b\u{e0041}' })
+    expect(json).not.toMatch(/[\u200b\u{e0041}]/u)
+    expect(JSON.parse(json)).toEqual({ id: 'a\u200b\u{e0041}' })
+  })
+
   it('no text whatever gets a command through, as text or as JSON, and the JSON stays the same value', () => {
     fc.assert(
       fc.property(fc.string({ unit: 'binary' }), (text) => {
