@@ -18,7 +18,7 @@ import { addWorkers } from './workers-command.js'
 
 export function createProgram(): Command {
   const program = new Command('millrace')
-    .description('Background jobs, embedded on SQLite: no server needed.')
+    .description('Background jobs: embedded on SQLite with no server, or on Redis and Valkey.')
     .version(version(), '--version', 'print the version')
     .helpOption('--help', 'show this')
     .helpCommand(false)
