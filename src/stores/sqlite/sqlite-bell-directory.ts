@@ -12,10 +12,17 @@ export function resultsDirectory(file: string): string {
   return join(bellDirectory(file), '-results')
 }
 
-/** Throws where the bell cannot be had, or belongs to somebody else, who could make us write where he likes. */
+/**
+ * Throws where the bell cannot be had, or belongs to somebody else, who could make us write where he likes. Each is judged
+ * before anything is made in it.
+ */
 export function makeBellDirectories(file: string): void {
-  mkdirSync(resultsDirectory(file), { recursive: true, mode: 0o700 })
   for (const directory of [bellDirectory(file), resultsDirectory(file)]) {
+    try {
+      mkdirSync(directory, { mode: 0o700 })
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
+    }
     const stats = lstatSync(directory)
     if (!stats.isDirectory() || stats.uid !== process.getuid?.()) throw new Error(`'${directory}' is not ours`)
   }

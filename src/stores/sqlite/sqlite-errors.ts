@@ -59,9 +59,9 @@ export function isSuspect(error: unknown): boolean {
   return primary === code.ioerr || primary === code.corrupt || primary === code.notadb
 }
 
-/** Whether a statement of ours was not understood: the tables are not those we made. */
+/** Whether a table or column of ours is not there: the tables are not those we made. */
 export function isMisunderstood(error: unknown): boolean {
-  return primaryCode(error) === code.error
+  return primaryCode(error) === code.error && /^no such (?:table|column|index)\b/.test((error as Error).message)
 }
 
 /** Whether SQLite takes the file for a damaged database, other than for none at all. */
@@ -86,6 +86,15 @@ export function foreign(file: string, what: string, cause?: unknown): StoreCorru
 
 export function unavailable(file: string, what: string, cause?: unknown): StoreUnavailableError {
   return new StoreUnavailableError(`the SQLite store '${file}' cannot be used: ${what}`, { cause })
+}
+
+/** Our own code stumbled, or the runtime did. That says nothing of the file: only SQLite's codes for damage do. */
+function stumbled(file: string, error: Error): StoreUnavailableError {
+  return new StoreUnavailableError(
+    `the SQLite store '${file}' could not do what was asked: its own code failed (${error.name}: ${error.message}). Nothing was changed. ` +
+      'Run `millrace fsck`, which looks the file over. If that finds nothing, report this with the stack of its cause.',
+    { cause: error, inDoubt: false },
+  )
 }
 
 /** The typed error for what SQLite, or a system call on its file, reported. */
@@ -128,8 +137,7 @@ export function typedError(file: string, error: unknown): unknown {
   if (systemCode === 'ENOSPC' || systemCode === 'EDQUOT')
     return new StoreFullError(`the SQLite store '${file}' has no room left on its disk (${message}).`, { cause: error })
   if (typeof systemCode === 'string' && /^E[A-Z]+$/.test(systemCode)) return unavailable(file, message, error)
-  // Our own code stumbled: over a row that nobody of ours wrote, such as a count of jobs that are not there.
-  return corrupt(file, `a call failed on what it found there, or on what it was given (${message})`, error)
+  return stumbled(file, error)
 }
 
 /** An error as it crosses between threads, which keeps no class and no fields. */

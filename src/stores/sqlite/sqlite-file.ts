@@ -95,7 +95,14 @@ function refuseByPath(file: string): boolean {
   if (stats.isDirectory()) throw unavailable(file, 'it is a directory. Name a file in it.')
   if (!stats.isFile()) throw unavailable(file, 'it is not a regular file.')
   accessSync(file, constants.R_OK | constants.W_OK)
-  return stats.size === 0
+  if (stats.size > 0) return false
+  // No store yet, and what its owner means to put there is not known.
+  if (stats.uid !== process.getuid?.())
+    throw unavailable(
+      file,
+      `it is empty and belongs to another user (uid ${stats.uid}). Give the store a file of its own, or make it yours with chown.`,
+    )
+  return true
 }
 
 /** Step by step: Node's own recursion never ends where the system says of an existing directory that it is not there (/proc). */

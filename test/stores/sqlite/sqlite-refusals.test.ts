@@ -1,4 +1,14 @@
-import { mkdirSync, readFileSync, statSync, truncateSync, writeFileSync } from 'node:fs'
+import {
+  chownSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  symlinkSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import { MillraceError, StoreCorruptError, StoreUnavailableError, StoreVersionError } from '#src/core/errors.js'
@@ -141,4 +151,37 @@ it('a refused file may be put right: the next call opens it', async () => {
   await expect(store.open([queue])).rejects.toBeInstanceOf(StoreCorruptError)
   writeFileSync(scene.file, '')
   await expect(store.open([queue])).resolves.toHaveLength(1)
+})
+
+const isRoot = process.getuid?.() === 0
+
+it.skipIf(!isRoot)('an empty file of another user is refused and left as it is', async () => {
+  writeFileSync(scene.file, '')
+  chownSync(scene.file, 4_711, 4_711)
+  expect((await refusal()).message).toMatch(/belongs to another user \(uid 4711\)/)
+  expect(statSync(scene.file)).toMatchObject({ uid: 4_711, mode: expect.toSatisfy((mode) => (mode & 0o777) === 0o644) })
+  chownSync(scene.file, 0, 0)
+  await expect(scene.store().open([queue])).resolves.toHaveLength(1)
+})
+
+it('nothing is made behind a link that lies where the bell belongs', async () => {
+  const target = join(scene.folder, 'target')
+  mkdirSync(target)
+  symlinkSync(target, `${scene.file}-bell`)
+  const store = await scene.opened()
+  expect(await store.enqueue([enqueueCall('a')])).toEqual([['added']])
+  const { claims } = await store.claim([{ queue: queue.name, limit: 1 }], { worker: 'w', leaseMs: 60_000 })
+  await store.settle(claims.map(({ id, fence }) => ({ queue: queue.name, id, fence, kind: 'complete' })))
+  expect(existsSync(join(target, '-results'))).toBe(false)
+  expect(readdirSync(target)).toEqual([])
+})
+
+it('an error that is not of SQLite is told as a failure of the code, never as damage', async () => {
+  const store = await scene.opened()
+  const unbindable = { ...enqueueCall('a'), jobs: [{ ...enqueueCall('a').jobs[0]!, payload: {} as never }] }
+  const error = await store.enqueue([unbindable]).catch((error: unknown) => error)
+  expect(error).toBeInstanceOf(StoreUnavailableError)
+  expect(error).toMatchObject({ inDoubt: false, message: expect.stringMatching(/its own code failed .*fsck/s) })
+  expect((error as Error).message).not.toMatch(/damaged|backup/)
+  expect((error as Error).cause).toBeInstanceOf(Error)
 })
