@@ -114,7 +114,9 @@ export class SqliteBell {
     try {
       version = await this.#dataVersion()
     } catch {
-      // The listeners look for themselves then, and are told why they cannot.
+      // The listeners look for themselves then, and are told why they cannot. Where the file was replaced the directory may
+      // have been too.
+      this.#unwatch()
     }
     if (round !== this.#round) return
     this.#watch()

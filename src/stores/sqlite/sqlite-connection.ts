@@ -2,24 +2,55 @@
 
 import { systemRandom } from '../../core/clock.js'
 import { MillraceError } from '../../core/errors.js'
+import { stepLimit } from '../../core/upkeep.js'
 import type { ExitGate } from '../exit-gate.js'
+import type { ClaimFrom, QueueSettings } from '../store.js'
 import type { SqliteClock } from './sqlite-clock.js'
 import type { Database, OpenDatabase } from './sqlite-driver.js'
-import { carried, corrupt, isBusy, isMisunderstood, isSuspect, typedError } from './sqlite-errors.js'
+import {
+  carried,
+  corrupt,
+  isBusy,
+  isMisunderstood,
+  isOutOfRoom,
+  isSuspect,
+  moved,
+  typedError,
+} from './sqlite-errors.js'
 import { checkQuickly, lookInto, openFile, rollBack } from './sqlite-file.js'
+import { type FilePart, idOf, SqliteIdentity } from './sqlite-identity.js'
 import type { Answer, Call, Reply } from './sqlite-message.js'
 import { type SqliteOperations, sqliteOperations } from './sqlite-operations.js'
 import { queuesIn } from './sqlite-records.js'
+import { boundLog, freeBallast, SqliteRoom } from './sqlite-room.js'
 import { SqliteSession } from './sqlite-session.js'
 
 /** How long a call waits for other processes before it is given up, and how long while the store is being closed. */
 const patienceMs = 30_000
 const closingPatienceMs = 500
+/** How old the last look at the log and its index may be, and before a read that at the file. */
+const lookMs = 250
+/** How many jobs a call takes or changes at most while there is hardly any room, and how long the last step that fit is kept to. */
+const tightSteps = [25, 1]
+const tightMs = 1_000
 const sleeper = new Int32Array(new SharedArrayBuffer(4))
 
 interface Opened {
   readonly session: SqliteSession
   readonly operations: SqliteOperations
+  readonly identity: SqliteIdentity
+  readonly logBytes: number
+}
+
+export interface ConnectionSettings {
+  readonly file: string
+  readonly open: OpenDatabase
+  readonly clock: SqliteClock
+  /** Shared with the other side, which sets its first cell to 1 when it closes the store. */
+  readonly closing: Int32Array
+  readonly gate: ExitGate
+  /** Called when the file turned out to be another one, or none: what else was opened next to it is of the former one. */
+  readonly onLost: () => void
 }
 
 export class SqliteConnection {
@@ -28,17 +59,31 @@ export class SqliteConnection {
   readonly #clock: SqliteClock
   readonly #closing: Int32Array
   readonly #gate: ExitGate
+  readonly #onLost: () => void
   #closingAt: number | undefined
   #opened: Opened | undefined
   #isSuspected = false
+  /** What of the files was found to be gone or another one's. */
+  #lost: FilePart | undefined
+  #lookedAt = Number.NEGATIVE_INFINITY
+  /** The queues that were opened: a file that takes the place of ours knows nothing of them. */
+  readonly #queues = new Map<string, QueueSettings>()
+  #isReplaced = false
+  /** While there is hardly any room. */
+  #tight: { readonly step: number; readonly until: number } | undefined
 
-  /** `closing`: shared with the other side, which sets its first cell to 1 when it closes the store. */
-  constructor(file: string, open: OpenDatabase, clock: SqliteClock, closing: Int32Array, gate: ExitGate) {
+  constructor({ file, open, clock, closing, gate, onLost }: ConnectionSettings) {
     this.#file = file
     this.#open = open
     this.#clock = clock
     this.#closing = closing
     this.#gate = gate
+    this.#onLost = onLost
+  }
+
+  /** What one transaction may add to the log: on a small volume the log is short. */
+  get logBytes(): number {
+    return this.#connected().logBytes
   }
 
   /**
@@ -59,7 +104,9 @@ export class SqliteConnection {
     } catch (error) {
       this.#giveUp(error)
       if (calls.length === 0) throw error
-      if (calls.length === 1 || isSuspect(error)) return replyOf(calls.map((call) => this.#refusal(call, error)))
+      if (this.#lost !== undefined || (isSuspect(error) && !isOutOfRoom(error)))
+        return replyOf(calls.map((call) => this.#refusal(call, error)))
+      if (calls.length === 1) return this.#writeSmaller(calls[0]!, meanwhile, error)
     }
     // One of them is the culprit, and it may have changed something before it failed: each by itself.
     const replies = calls.map((call) => this.#writeAlone(call, meanwhile))
@@ -78,6 +125,39 @@ export class SqliteConnection {
     }
   }
 
+  /** What makes room, or will, is given the ballast where room is what it lacked, and is then done in small steps. */
+  #writeSmaller(call: Call, meanwhile: () => void, failure: unknown): Reply {
+    let error = failure
+    const steps = call[1] === 'enqueue' ? [] : [undefined, ...tightSteps]
+    for (const step of steps) {
+      if (!isOutOfRoom(error)) break
+      try {
+        this.#makeRoom()
+        this.#tight = step === undefined ? undefined : { step, until: performance.now() + tightMs }
+        this.#begin(meanwhile)
+        return this.#commit([call])
+      } catch (again) {
+        this.#giveUp(again)
+        error = again
+      }
+    }
+    return replyOf([this.#refusal(call, error)])
+  }
+
+  /** The ballast goes, and what is in the log is folded back into the file, as far as that can be done. */
+  #makeRoom(): void {
+    freeBallast(this.#file)
+    this.#foldLog()
+  }
+
+  #foldLog(): void {
+    try {
+      this.#connected().session.db.exec('PRAGMA wal_checkpoint(TRUNCATE)')
+    } catch (error) {
+      if (!isOutOfRoom(error)) throw error
+    }
+  }
+
   #begin(meanwhile: () => void): void {
     const { session } = this.#connected()
     this.#patiently(() => session.db.exec('BEGIN IMMEDIATE'), meanwhile)
@@ -85,14 +165,24 @@ export class SqliteConnection {
 
   /** Throws what is not the answer to one call alone; nothing is committed then. */
   #commit(calls: readonly Call[]): Reply {
-    const { session, operations } = this.#opened!
-    const answers = calls.map((call) => this.#answer(operations.writes, call))
+    const { session, operations, identity } = this.#opened!
+    const tight = this.#tight !== undefined && this.#tight.until > performance.now() ? this.#tight.step : undefined
+    session.stepLimit = tight ?? stepLimit
+    const answers = calls.map((call) =>
+      this.#answer(operations.writes, tight === undefined ? call : smaller(call, tight)),
+    )
     session.flush()
+    this.#refuseLost(identity, true)
     // Nothing meanwhile: the transaction is open, and a read would find itself in it.
     this.#patiently(() => session.db.exec('COMMIT'))
     const reply: Reply = { answers, rung: [...session.rung], hasEnds: session.hasEnds }
     session.rung = new Set()
     session.hasEnds = false
+    session.room.reset()
+    this.#remember(calls, answers)
+    // Another transaction that finds no room would leave none to do this either.
+    if (tight !== undefined) this.#foldLog()
+    session.room.keepBallast()
     return reply
   }
 
@@ -104,7 +194,8 @@ export class SqliteConnection {
   #read(calls: readonly Call[]): Answer[] {
     try {
       if (this.#opened === undefined && calls.every(isLook)) return this.#look(calls)
-      const { session, operations } = this.#connected()
+      const { session, operations, identity } = this.#connected()
+      this.#refuseLost(identity, false)
       this.#patiently(() => session.db.exec('BEGIN'))
       const answers = calls.map((call) => this.#patiently(() => this.#answer(operations.reads, call)))
       session.db.exec('COMMIT')
@@ -140,6 +231,43 @@ export class SqliteConnection {
     return [number, undefined, carried(typedError(this.#file, error))]
   }
 
+  #remember(calls: readonly Call[], answers: readonly Answer[]): void {
+    for (const [i, [, name, args]] of calls.entries())
+      if (name === 'open' && answers[i]![2] === undefined)
+        for (const settings of args[0] as readonly QueueSettings[]) this.#queues.set(settings.name, settings)
+  }
+
+  /**
+   * Throws where something else lies at the path than what is open: nobody else would ever read what is committed. Before a
+   * commit the file is looked at each time, all else at most so often.
+   */
+  #refuseLost(identity: SqliteIdentity, isCommit: boolean): void {
+    const now = performance.now()
+    const isThorough = now - this.#lookedAt > lookMs
+    if (!isThorough && !isCommit) return
+    if (isThorough) this.#lookedAt = now
+    this.#lost = identity.lost(isThorough)
+    if (this.#lost !== undefined) throw moved(this.#file, this.#lost)
+  }
+
+  /**
+   * Gives up the files that were lost. What is in a log that nobody else can find, or that lies next to another file and would
+   * be read as that one's, goes into the file that we have first. As long as that cannot be done nothing is opened anew.
+   */
+  #leave({ session, identity }: Opened): void {
+    if (this.#lost !== 'file' || identity.hasLog) {
+      const { busy } = session.db.prepare('PRAGMA wal_checkpoint(TRUNCATE)').get() as { busy: number }
+      if (busy !== 0) return
+    }
+    if (this.#lost === 'file') {
+      identity.removeLog()
+      this.#isReplaced = true
+    } else this.#isSuspected = true
+    this.#lookedAt = Number.NEGATIVE_INFINITY
+    this.close()
+    this.#onLost()
+  }
+
   /** Ends the transaction that failed; never throws. A connection that cannot even do that is given up with it. */
   #giveUp(error: unknown): void {
     const opened = this.#opened
@@ -152,6 +280,16 @@ export class SqliteConnection {
     }
     if (isSuspect(error)) this.#isSuspected = true
     if (this.#isSuspected) this.close()
+    else if (this.#lost !== undefined) this.#gate.inside(() => this.#tryToLeave(opened))
+  }
+
+  #tryToLeave(opened: Opened): void {
+    try {
+      this.#leave(opened)
+    } catch {
+      this.#isSuspected = true
+      this.close()
+    }
   }
 
   #connected(): Opened {
@@ -160,17 +298,46 @@ export class SqliteConnection {
   }
 
   #connect(): Opened {
+    try {
+      return this.#opening()
+    } catch (error) {
+      // Its index alone may be more than there is room for.
+      if (!isOutOfRoom(error) || !freeBallast(this.#file)) throw error
+      return this.#opening()
+    }
+  }
+
+  #opening(): Opened {
     let db: Database | undefined
     try {
+      const before = idOf(this.#file)
       db = openFile(this.#file, this.#open, this.#clock)
+      const identity = new SqliteIdentity(this.#file)
+      if (before !== undefined && before !== idOf(this.#file)) throw moved(this.#file, 'file')
+      // Another connection of this process, which has not noticed yet, keeps them open: others would make their own.
+      if (identity.missing !== undefined) throw moved(this.#file, identity.missing)
       if (this.#isSuspected) checkQuickly(this.#file, db)
       this.#isSuspected = false
-      const session = new SqliteSession(db, this.#clock)
-      return { session, operations: sqliteOperations(session) }
+      const logBytes = boundLog(this.#file, db)
+      const session = new SqliteSession(db, this.#clock, new SqliteRoom(this.#file, db))
+      const opened = { session, operations: sqliteOperations(session), identity, logBytes }
+      if (this.#isReplaced) this.#openQueues(opened)
+      this.#isReplaced = false
+      this.#lost = undefined
+      return opened
     } catch (error) {
       db?.close()
       throw isMisunderstood(error) ? corrupt(this.#file, String(error), error) : error
     }
+  }
+
+  /** In a file that took the place of ours. */
+  #openQueues({ session, operations }: Opened): void {
+    session.db.exec('BEGIN IMMEDIATE')
+    operations.writes.open([...this.#queues.values()])
+    session.flush()
+    session.db.exec('COMMIT')
+    session.forget()
   }
 
   /** SQLite's own way to wait is unfair: it pauses ever longer while others come and go. Short random pauses are fair. */
@@ -212,6 +379,13 @@ export class SqliteConnection {
 /** Whether it can be answered without the session of an opened store. */
 function isLook([, name]: Call): boolean {
   return name === 'queues'
+}
+
+/** A claim of at most so many jobs. All else is done in small steps by the session. */
+function smaller([number, name, args]: Call, step: number): Call {
+  if (name !== 'claim') return [number, name, args]
+  const [from, ...more] = args as [readonly ClaimFrom[], ...unknown[]]
+  return [number, name, [from.map((one) => ({ ...one, limit: Math.min(step, one.limit) })), ...more]]
 }
 
 export function replyOf(answers: readonly Answer[]): Reply {

@@ -38,9 +38,21 @@ export class SqliteEnqueue {
     const now = this.#session.clock.now()
     // All are looked up before the first is changed: an unknown one changes nothing.
     const queues = calls.map(({ queue }) => this.#session.queues.get(queue))
+    this.#refuseFull(queues, calls, now)
     return calls.map((call, i) =>
       queues[i]!.kind === 'ordered' ? this.#pushes.call(call, now) : this.#call(queues[i]!, call, now),
     )
+  }
+
+  /** A call that is sent again is answered as it was, also when there is no room any more. Throws `StoreFullError`. */
+  #refuseFull(queues: readonly QueueRow[], calls: readonly EnqueueCall[], now: number): void {
+    const bytes = calls.reduce((sum, { jobs }) => sum + bytesOf(jobs), 0)
+    if (this.#session.room.takes(bytes)) return
+    const isAnswered = ({ name }: QueueRow, { callId, jobs }: EnqueueCall) =>
+      jobs.every(
+        ({ id }) => this.#session.calls.answersTo(this.#session.queues.holding(name, id), callId, now) !== undefined,
+      )
+    if (!calls.every((call, i) => isAnswered(queues[i]!, call))) throw this.#session.room.refusal()
   }
 
   #call(queue: QueueRow, { callId, jobs }: EnqueueCall, now: number): Enqueued[] {
@@ -127,4 +139,11 @@ export class SqliteEnqueue {
       grp === null ? this.#insert.run(...values) : this.#insertGrouped.run(...values, grp, lineOf(0, grp))
     return inserted.changes === 1
   }
+}
+
+/** About what the jobs take of the disk: their row and its entries in the indexes besides what they were given. */
+const rowBytes = 512
+
+function bytesOf(jobs: readonly NewJob[]): number {
+  return jobs.reduce((sum, { payload, meta }) => sum + rowBytes + (payload?.length ?? 0) + (meta?.length ?? 0), 0)
 }

@@ -47,6 +47,17 @@ function primaryCode(error: unknown): number | undefined {
   return driverCode === 'ERR_SQLITE_ERROR' ? codeOfText[error.message] : undefined
 }
 
+/** Extended codes of a write that found no room: disks do not always say so in as many words, quotas never do. */
+const ioerrWrite = 778
+const ioerrShmSize = 4874
+
+/** Whether room may be what is missing; where it is a disk that fails, trying once more does no harm. */
+export function isOutOfRoom(error: unknown): boolean {
+  const { errcode, code: systemCode } = (error ?? {}) as { errcode?: unknown; code?: unknown }
+  if (errcode === ioerrWrite || errcode === ioerrShmSize) return true
+  return primaryCode(error) === code.full || systemCode === 'ENOSPC' || systemCode === 'EDQUOT'
+}
+
 /** Whether another connection was in the way; asking again may succeed. */
 export function isBusy(error: unknown): boolean {
   const primary = primaryCode(error)
@@ -86,6 +97,17 @@ export function foreign(file: string, what: string, cause?: unknown): StoreCorru
 
 export function unavailable(file: string, what: string, cause?: unknown): StoreUnavailableError {
   return new StoreUnavailableError(`the SQLite store '${file}' cannot be used: ${what}`, { cause })
+}
+
+const parts = { file: 'file', log: "log ('-wal')", index: "index ('-shm')" } as const
+
+/** What is open is not what lies at the path any more. */
+export function moved(file: string, part: keyof typeof parts): StoreUnavailableError {
+  return new StoreUnavailableError(
+    `the SQLite store '${file}' cannot be used: its ${parts[part]} was removed or replaced while it was open. ` +
+      'Nothing was changed, and the next call opens it anew. Stop all processes before you remove or restore a store.',
+    { inDoubt: false },
+  )
 }
 
 /** Our own code stumbled, or the runtime did. That says nothing of the file: only SQLite's codes for damage do. */

@@ -18,15 +18,12 @@ const networkFileSystems: Record<number, string> = {
   4266872130: 'SMB2',
 }
 
-/** `wal_autocheckpoint` in pages of 4 KiB; `journal_size_limit` in bytes: what the log shrinks to when it is empty. */
 const pragmas = `
   PRAGMA busy_timeout = 0;
   PRAGMA trusted_schema = OFF;
   PRAGMA cell_size_check = ON;
   PRAGMA mmap_size = 0;
   PRAGMA synchronous = FULL;
-  PRAGMA journal_size_limit = 67108864;
-  PRAGMA wal_autocheckpoint = 4000;
 `
 
 /**

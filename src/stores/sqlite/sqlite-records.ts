@@ -2,7 +2,7 @@
 
 import { InvalidArgumentError } from '../../core/errors.js'
 import { rulesIn, type Throttle } from '../../core/throttle.js'
-import { stepLimit, stepPayloads } from '../../core/upkeep.js'
+import { stepPayloads } from '../../core/upkeep.js'
 import type { Step, Where } from '../job-records.js'
 import type { StoredQueue } from '../store.js'
 import type { Database, Statement } from './sqlite-driver.js'
@@ -186,7 +186,7 @@ export class SqliteRecords {
     let changed = 0
     let payloads = 0
     for (const { queue, job } of found) {
-      if (changed === stepLimit || payloads >= stepPayloads) break
+      if (changed === this.#session.stepLimit || payloads >= stepPayloads) break
       payloads += this.#payloadsOf(queue, job)
       change(queue, job, now)
       changed += 1
@@ -212,7 +212,7 @@ export class SqliteRecords {
       if (job === undefined || !states.includes(job.state)) continue
       const isTold = job.state === running && job.cancelling
       if (!isTold && !isHidden(queue, job, now)) found.push({ queue, job })
-      if (found.length > stepLimit) break
+      if (found.length > this.#session.stepLimit) break
     }
     return found
   }
@@ -225,7 +225,7 @@ export class SqliteRecords {
         if (queue[stateNames[state]!] === 0) continue
         const qid = state === dead ? morgueOf(queue) : queue.qid
         for (const line of this.#linesOf(queue, where, state)) {
-          const limit = stepLimit + 1 - found.length
+          const limit = this.#session.stepLimit + 1 - found.length
           if (limit <= 0) break
           const jobs = this.#inLine(queue, where, state, line).all(qid, deadBy(queue, now), limit) as JobRow[]
           found.push(...jobs.map((job) => ({ queue, job })))

@@ -2,6 +2,7 @@
 
 import { isLed } from '../../core/lead.js'
 import { dueAt } from '../../core/stamp.js'
+import { stepLimit } from '../../core/upkeep.js'
 import { SqliteCalls } from './sqlite-calls.js'
 import type { SqliteClock } from './sqlite-clock.js'
 import type { Database } from './sqlite-driver.js'
@@ -11,6 +12,7 @@ import { SqliteLimits } from './sqlite-limits.js'
 import { SqliteNotes } from './sqlite-notes.js'
 import { SqliteOrderedJobs } from './sqlite-ordered-job.js'
 import { isStopped, leadOf, type QueueRow, SqliteQueues } from './sqlite-queue.js'
+import type { SqliteRoom } from './sqlite-room.js'
 import { ready, scheduled } from './sqlite-schema.js'
 import type { Moment } from './sqlite-throttle.js'
 import { SqliteThrottles } from './sqlite-throttles.js'
@@ -30,12 +32,16 @@ export class SqliteSession {
   rung = new Set<string>()
   /** Whether jobs ended in this transaction. */
   hasEnds = false
+  readonly room: SqliteRoom
+  /** How many jobs one call changes at most. */
+  stepLimit = stepLimit
 
   readonly #run: string
 
-  constructor(db: Database, clock: SqliteClock) {
+  constructor(db: Database, clock: SqliteClock, room: SqliteRoom) {
     this.db = db
     this.clock = clock
+    this.room = room
     this.queues = new SqliteQueues(db)
     this.lanes = new SqliteLanes(db)
     this.limits = new SqliteLimits(this.queues, this.lanes)

@@ -35,7 +35,14 @@ port.on('message', async (request: Request) => {
   accept(request)
   try {
     const [driver, loadedClock] = await loaded
-    connection ??= new SqliteConnection(file, driver, loadedClock, closing, gate)
+    connection ??= new SqliteConnection({
+      file,
+      open: driver,
+      clock: loadedClock,
+      closing,
+      gate,
+      onLost: () => bells.close(),
+    })
     work(connection)
   } catch (error) {
     refuseAll(error)
@@ -77,6 +84,7 @@ function takeWrites(connection: SqliteConnection): Call[] {
   drain()
   const taken: Call[] = []
   const left: Call[] = []
+  const most = Math.min(mostBytes, connection.logBytes)
   let [jobs, bytes] = [0, 0]
   let isFull = false
   for (const call of inbox) {
@@ -84,7 +92,7 @@ function takeWrites(connection: SqliteConnection): Call[] {
       const weight = weightOf(call)
       jobs += weight.jobs
       bytes += weight.bytes
-      isFull = taken.length > 0 && (jobs > mostJobs || bytes > mostBytes)
+      isFull = taken.length > 0 && (jobs > mostJobs || bytes > most)
     }
     if (isFull || !connection.isWrite(call)) left.push(call)
     else taken.push(call)

@@ -3,6 +3,7 @@ import { machineClock } from '#src/stores/sqlite/sqlite-clock.js'
 import { type Database, loadDriver, type Statement } from '#src/stores/sqlite/sqlite-driver.js'
 import { openFile } from '#src/stores/sqlite/sqlite-file.js'
 import { type SqliteOperations, sqliteOperations } from '#src/stores/sqlite/sqlite-operations.js'
+import { SqliteRoom } from '#src/stores/sqlite/sqlite-room.js'
 import { lines, readyLines } from '#src/stores/sqlite/sqlite-schema.js'
 import { SqliteSession } from '#src/stores/sqlite/sqlite-session.js'
 import type { NewJob, QueueSettings } from '#src/stores/store.js'
@@ -23,7 +24,7 @@ class Watched {
   readonly #session: SqliteSession
   ran: { readonly sql: string; readonly rows: number }[] = []
 
-  private constructor(db: Database) {
+  private constructor(file: string, db: Database) {
     this.db = db
     const told = (sql: string, rows: number) => this.ran.push({ sql, rows })
     const watched = (sql: string): Statement => {
@@ -47,12 +48,16 @@ class Watched {
         iterate: (...values) => statement.iterate(...values),
       }
     }
-    this.#session = new SqliteSession({ exec: (sql) => db.exec(sql), prepare: watched, close() {} }, machineClock)
+    this.#session = new SqliteSession(
+      { exec: (sql) => db.exec(sql), prepare: watched, close() {} },
+      machineClock,
+      new SqliteRoom(file, db),
+    )
     this.operations = sqliteOperations(this.#session).writes
   }
 
   static async open(file: string): Promise<Watched> {
-    return new Watched(openFile(file, await loadDriver(), machineClock))
+    return new Watched(file, openFile(file, await loadDriver(), machineClock))
   }
 
   /** What a step did, in one transaction. */
