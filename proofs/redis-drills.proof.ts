@@ -165,7 +165,7 @@ async function foreign(report: Report) {
     key.enqueueIsCorrupt && key.workerIsCorrupt && key.isNamed,
   )
   report.claim(
-    'the worker of that queue ends, others go on, nothing is repaired',
+    'a worker of that queue alone ends, one that serves others too goes on, nothing is repaired',
     key.workersFailed === 1 && key.isUntouched,
   )
   const away = await thrownAway({ times: 10 })

@@ -18,8 +18,9 @@ export async function foreignKey() {
     await Promise.all(mills.map((mill) => mill.depths()))
     await server.ask('SET', '{drill:bad}:ready', 'x')
     const error = await healthy.enqueue(bad, 1, { priority: 1 }).catch((error: unknown) => error)
-    await healthy.worker({ queues: ['good'] }).start()
-    const sickWorker = sick.worker()
+    // It serves both, and leaves the damaged one out.
+    await healthy.worker().start()
+    const sickWorker = sick.worker({ queues: ['bad'] })
     await sickWorker.start()
     const ended = await sickWorker.finished().catch((error: unknown) => error)
     const done = new Promise((resolve) => healthy.on('job.completed', resolve))

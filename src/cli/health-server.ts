@@ -28,6 +28,7 @@ export function healthOf(processes: readonly ProcessReport[]): Health {
       restarts,
       aliveMs: Math.round(heardMs),
       ...(pulse && { running: pulse.running, concurrency: pulse.concurrency, storeMs: Math.round(pulse.silentMs) }),
+      ...(pulse && pulse.damaged.length > 0 ? { damagedQueues: pulse.damaged.length } : {}),
     })),
   }
 }

@@ -41,6 +41,7 @@ export function dumpSilent(terminal: Terminal, { pid, heardMs, state, pulse }: P
     return [
       `${silent}; before that it said:`,
       `  worker ${printable(pulse.id)} ${pulse.state}, ${inHand(pulse.running, pulse.concurrency)}, ${storeSilence(pulse.silentMs)}`,
+      ...pulse.damaged.map((queue) => `  queue ${printable(queue)} is damaged and left out: see 'millrace fsck'`),
       ...pulse.oldest.map(
         (job) =>
           `  ${printable(`${job.queue} ${job.task} ${job.id}`)}, for ${formatDuration(job.forMs + heardMs)} by now`,

@@ -52,6 +52,8 @@ export class Pops {
   #serving: Promise<void> | undefined
   /** What has been denied, until when, and until when that is believed, on the monotonic clock. */
   #denial: { readonly wait: PopWait; readonly openAt: number; readonly until: number } | undefined
+  /** The last claim was sent and not answered. */
+  #mayHoldUnheard = false
   /** Crashed items are waiting, which only claims alone are given. */
   #hasSuspects = false
 
@@ -98,6 +100,7 @@ export class Pops {
     const asked: Asked[] = []
     try {
       const store = await this.#parts.connect()
+      if (this.#mayHoldUnheard) await this.#putBackUnheard(store)
       // One alone takes suspects too; and nobody here holds a claim while another is made.
       const alone = this.#asked.length === 1 || this.#hasSuspects
       asked.push(...this.#asked.splice(0, alone ? 1 : store.traits.maxBatch))
@@ -113,11 +116,13 @@ export class Pops {
   async #take(store: Store, asked: readonly Asked[], alone: boolean): Promise<readonly Asked[]> {
     const { queue, worker, report, mono } = this.#parts
     const sentAt = mono()
-    const claimed = await store.claim([{ queue, limit: asked.length }], {
-      worker,
-      leaseMs,
-      ...(alone ? { alone } : {}),
-    })
+    const call = store.claim([{ queue, limit: asked.length }], { worker, leaseMs, ...(alone ? { alone } : {}) })
+    // Until it is known what came of it.
+    this.#mayHoldUnheard = true
+    const claimed = await call
+    this.#mayHoldUnheard = claimed.isInDoubt === true
+    const unusable = claimed.damaged?.find(({ isWhole }) => isWhole)
+    if (claimed.claims.length === 0 && unusable !== undefined) throw unusable.error
     const denied = deniedBy(claimed)
     this.#remember(denied)
     report(claimed)
@@ -129,6 +134,14 @@ export class Pops {
     if (denied === undefined && (claimed.claims.length > 0 || (this.#hasSuspects && !alone))) return left
     for (const { resolve } of left) resolve(denied ?? { wait: 'throttled' })
     return []
+  }
+
+  /** Items of a claim whose answer was lost: nobody has heard of them, and between two claims nothing else is held here. */
+  async #putBackUnheard(store: Store): Promise<void> {
+    const held = (await store.workers?.held(this.#parts.worker)) ?? []
+    if (held.length > 0)
+      await store.settle(held.map(({ queue, id, fence }) => ({ queue, id, fence, kind: 'release', delayMs: 0 })))
+    this.#mayHoldUnheard = false
   }
 
   #remember(denied: Denied | undefined): void {

@@ -78,6 +78,16 @@ const lines: { readonly [Name in EventName]?: (event: EventMap[Name]) => Line } 
     message: `store call failed: ${messageOf(error)}`,
     fields: { ...call },
   }),
+  'queue.damaged': ({ error, ...queue }) => ({
+    level: 'error',
+    message: `queue damaged and left out, looked at again in ${formatDuration(queue.retryMs)}: ${messageOf(error)}`,
+    fields: { ...queue },
+  }),
+  'queue.mended': (queue) => ({
+    level: 'info',
+    message: 'queue mended: its jobs are taken again',
+    fields: { ...queue },
+  }),
   'hook.failed': ({ hook, error }) => ({
     level: 'error',
     message: `${hook} threw: ${messageOf(error)}`,

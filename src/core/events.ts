@@ -41,6 +41,10 @@ export interface EventMap {
   /** The event loop stood still, and with it every handler here; `jobs`: those in hand then. `givenUp`: for so long that their leases were let go. */
   'loop.blocked': { readonly forMs: number; readonly jobs: readonly JobRef[]; readonly givenUp: boolean }
   'queue.claimed': { readonly queue: string; readonly jobs: number; readonly worker: string }
+  /** Its keys are not ours or do not fit together: its jobs wait, it is left out, and looked at again in `retryMs`. `error` names the remedy. */
+  'queue.damaged': { readonly queue: string; readonly shard: number; readonly error: unknown; readonly retryMs: number }
+  /** A queue that was damaged can be used again. */
+  'queue.mended': { readonly queue: string }
   'worker.started': { readonly worker: string; readonly queues: readonly string[] }
   'worker.stopped': { readonly worker: string }
   /** It takes no more jobs and stops, so that another process can take its place. */

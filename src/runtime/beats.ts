@@ -2,6 +2,7 @@
 
 import type { JobRef } from '../core/events.js'
 import type { Progress } from '../core/job.js'
+import { PartlyAnsweredError } from '../stores/damage.js'
 import type { Beat } from '../stores/job-beat.js'
 import type { ClaimKey, ExtendAnswer, ExtendItem, Store } from '../stores/store.js'
 import { claimsOf, type LeaseBatch, type Letter, type Numbers, type Report, tickMs } from './lease-message.js'
@@ -180,17 +181,24 @@ export class Beats {
     const { mono, report } = this.#parts
     const sentAt = mono()
     const items = due.map((lease) => this.#itemOf(lease))
-    const answers = await store.extend(items)
+    const answers = await store.extend(items).catch((error: unknown) => this.#partOf(error))
     const answeredAt = mono()
     // What was forgotten meanwhile needs no answer, and what was told as lost stays so.
     const told = due.flatMap((lease, i) =>
       this.#isHeld(lease) ? [{ lease, item: items[i]!, answer: answers[i] }] : [],
     )
     this.#lose(told.filter(({ answer }) => answer === 'lost').map(({ lease }) => lease))
-    const renewed = told.filter(({ answer }) => answer !== 'lost')
+    const renewed = told.filter(({ answer }) => answer !== undefined && answer !== 'lost')
     for (const { lease, item } of renewed) renew(lease, item, sentAt)
     report({ kind: 'renewed', leases: renewed.map(({ lease }) => lease.number), sentAt, answeredAt })
     this.#cancel(renewed)
+  }
+
+  /** A damaged queue keeps no lease of another from being renewed. */
+  #partOf(error: unknown): readonly (ExtendAnswer | undefined)[] {
+    if (!(error instanceof PartlyAnsweredError)) throw error
+    this.#parts.report({ kind: 'failed', error })
+    return error.answers as readonly (ExtendAnswer | undefined)[]
   }
 
   #cancel(renewed: readonly { lease: Kept; answer: ExtendAnswer | undefined }[]): void {

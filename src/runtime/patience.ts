@@ -11,3 +11,16 @@ export async function inTime(ms: number, work: Promise<unknown>): Promise<boolea
   })
   return Promise.race([work.then(() => true), late]).finally(() => clearTimeout(timer))
 }
+
+/** Waits until `work` has ended, however, or `signal` aborts. A race would stay with a signal that never aborts for good. */
+export async function settledOr(signal: AbortSignal, work: Promise<unknown>): Promise<void> {
+  if (signal.aborted) return
+  await new Promise<void>((resolve) => {
+    const done = () => {
+      signal.removeEventListener('abort', done)
+      resolve()
+    }
+    signal.addEventListener('abort', done)
+    work.then(done, done)
+  })
+}

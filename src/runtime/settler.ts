@@ -4,6 +4,7 @@ import type { Random } from '../core/clock.js'
 import type { Events } from '../core/events.js'
 import { outageDelayMs } from '../core/outage-delay.js'
 import { timerMs } from '../core/timer.js'
+import { PartlyAnsweredError } from '../stores/damage.js'
 import type { ExtendItem, SettleAnswer, SettleItem, Store } from '../stores/store.js'
 import { isFatal } from './outage.js'
 
@@ -100,11 +101,13 @@ export class Settler {
         for (const [i, answered] of waiting.entries()) answered(answers[i]!)
         return
       } catch (error) {
+        // What the sound queues have answered is not to be lost with one that is damaged.
+        const told = error instanceof PartlyAnsweredError ? error.answers : []
         const retryMs = this.#isGivenUp || isFatal(error) ? undefined : outageDelayMs(failures, this.#random)
         this.#events.emit('store.failed', { call: 'settle', error, retryMs })
         // Nobody will ever take these settles: the leases end, and the jobs are run again.
         if (retryMs === undefined) {
-          for (const answered of waiting) answered(undefined)
+          for (const [i, answered] of waiting.entries()) answered(told[i] as SettleAnswer | undefined)
           return
         }
         await new Promise((resolve) => setTimeout(resolve, timerMs(retryMs)))

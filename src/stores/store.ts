@@ -30,6 +30,7 @@ import type { Payload } from '../core/codec.js'
 import type { ScoredPayload } from '../core/payloads.js'
 import type { Exclusive, Kept, Merge } from '../core/queue.js'
 import type { Throttle } from '../core/throttle.js'
+import type { Damage } from './damage.js'
 import type { Beat, Checkpoint } from './job-beat.js'
 import type { Records } from './job-records.js'
 import type { StoreHealth } from './store-health.js'
@@ -253,6 +254,10 @@ export interface Claimed {
   readonly heads?: { readonly queue: string; readonly shard?: number; readonly ageMs?: number }[]
   /** Whether a queue that was asked has more that is ready now. */
   readonly more: boolean
+  /** Shards of the queues asked that are left out; the others were asked as ever. A store that is damaged as a whole rejects. */
+  readonly damaged?: readonly Damage[]
+  /** A part of the call failed and may have made claims that are not in the answer: `workers.held` has them. */
+  readonly isInDoubt?: true
 }
 
 /** A job taken, with what its handler needs. */

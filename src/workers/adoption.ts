@@ -15,7 +15,7 @@ import { type SettlementRules, settlementOf } from '../runtime/settlement.js'
 import type { Settler } from '../runtime/settler.js'
 import { type Verdict, verdictOnFailure } from '../runtime/verdict.js'
 import type { Records, StoredJob } from '../stores/job-records.js'
-import type { Claim } from '../stores/store.js'
+import type { Claim, ClaimKey } from '../stores/store.js'
 import type { HeldClaim, WorkerRegistry } from '../stores/worker-registry.js'
 import { report } from './report.js'
 import type { Slots } from './slots.js'
@@ -70,6 +70,10 @@ export class Adoption {
         if (await workers.adopt(claim, dead, worker)) this.#watch(claim as ProcessClaim)
       }
     }
+  }
+
+  holds({ queue, id, fence }: ClaimKey): boolean {
+    return [...this.#adopted].some((one) => one.queue === queue && one.id === id && one.fence === fence)
   }
 
   /** Of what it watches. */

@@ -21,6 +21,7 @@ import type { Waiter } from '../runtime/waiter.js'
 import type { Store, StoredQueue } from '../stores/store.js'
 import { Adoption } from './adoption.js'
 import { Census } from './census.js'
+import { DamagedQueues } from './damaged-queues.js'
 import { Draw } from './draw.js'
 import { Intake } from './intake.js'
 import { LimitedQueues } from './limited-queues.js'
@@ -28,6 +29,7 @@ import { Presence, registryBeatMs } from './presence.js'
 import { ProcessListener, type ProcessSource } from './process-listener.js'
 import { Shards } from './shards.js'
 import type { Slots } from './slots.js'
+import { UnheardClaims } from './unheard-claims.js'
 import { Workbench } from './workbench.js'
 import type { WorkerSettings } from './worker-settings.js'
 
@@ -75,6 +77,8 @@ export interface Equipment extends Connection {
   readonly settler: Settler
   readonly workbench: Workbench
   readonly intake: Intake
+  readonly unheard: UnheardClaims
+  readonly damaged: DamagedQueues
   readonly presence: Service
   /** Keeps up with the shards of ordered queues. */
   readonly sharing: Service | undefined
@@ -112,10 +116,18 @@ export function equip(connection: Connection, parts: WorkerParts, settings: Work
     executor: (bench) => new Executor({ ...parts, worker, bench }),
     processes: processes && ((bench) => new ProcessListener({ ...shared, store, source: processes, bench })),
   })
+  const adoption =
+    processes && workers && records && new Adoption({ ...shared, identity, queues: names, workers, records, rules })
+  const unheard = new UnheardClaims({
+    ...{ worker, events, mono },
+    connect: async () => store,
+    isInHand: (claim) => workbench.holds(claim) || (adoption?.holds(claim) ?? false),
+  })
+  const damaged = new DamagedQueues(names, events, mono)
   const shards = new Shards({ ...shared, queues, store, stored, shardsOf })
   const draw = new Draw({ ...shared, selector, queues, placesOf: (queue) => shards.placesOf(queue) })
   const intake = new Intake({
-    ...{ ...shared, store, queues, shards, workbench, draw, waiter, solitude: processSolitude },
+    ...{ ...shared, store, queues, shards, workbench, draw, waiter, unheard, damaged, solitude: processSolitude },
     needsHeads: selector.needsHeads ?? false,
     // One with an abandoned handler is about to be replaced, where somebody does that.
     mayBeAlone: () => !(settings.isSupervised && slots.retired > 0),
@@ -132,13 +144,12 @@ export function equip(connection: Connection, parts: WorkerParts, settings: Work
     events.emit('store.failed', { call, error, retryMs })
   const found = (queues: readonly string[]) => intake.look(queues)
   return {
-    ...{ ...connection, settler, workbench, intake },
+    ...{ ...connection, settler, workbench, intake, unheard, damaged },
     presence: new Service(registryBeatMs, () => presence.beat(), failed('workers.beat', registryBeatMs)),
     sharing: shards.areServed
       ? new Service(sharingMs, () => shards.refresh(), failed('workers.list', sharingMs))
       : undefined,
     census: workers && new Census({ ...shared, workers, isRemote: traits.remote, identity, found }),
-    adoption:
-      processes && workers && records && new Adoption({ ...shared, identity, queues: names, workers, records, rules }),
+    adoption,
   }
 }

@@ -13,10 +13,12 @@ import type { Queue } from '../core/queue.js'
 import type { Registry } from '../core/registry.js'
 import { isFatal } from '../runtime/outage.js'
 import type { Pace } from '../runtime/pace.js'
+import { settledOr } from '../runtime/patience.js'
 import type { Settler } from '../runtime/settler.js'
 import type { Hermit, Solitude } from '../runtime/solitude.js'
 import type { Waiter } from '../runtime/waiter.js'
 import type { Claimed, ClaimFrom, Store, Wait } from '../stores/store.js'
+import type { DamagedQueues } from './damaged-queues.js'
 import { type Draw, mostPerTrip } from './draw.js'
 import type { LimitedQueues } from './limited-queues.js'
 import { type Place, placeName, placeOf } from './place.js'
@@ -25,6 +27,7 @@ import { roomFor } from './room.js'
 import type { Shards } from './shards.js'
 import type { Slots } from './slots.js'
 import { SuspectPlaces } from './suspect-places.js'
+import type { UnheardClaims } from './unheard-claims.js'
 import type { Workbench } from './workbench.js'
 
 export interface IntakeParts {
@@ -36,6 +39,8 @@ export interface IntakeParts {
   readonly draw: Draw
   readonly shards: Shards
   readonly limited: LimitedQueues
+  readonly damaged: DamagedQueues
+  readonly unheard: UnheardClaims
   readonly slots: Slots
   readonly workbench: Workbench
   readonly settler: Settler
@@ -140,7 +145,8 @@ export class Intake {
   }
 
   async #turn(): Promise<void> {
-    const { solitude, slots, draw } = this.#parts
+    const { solitude, slots, draw, unheard } = this.#parts
+    await unheard.putBack()
     if (this.#mustBeAlone) return this.#claimSuspects()
     if (!solitude.isOpen) return settledOr(this.#stopping.signal, solitude.opened())
     const drawn = draw.next()
@@ -211,13 +217,17 @@ export class Intake {
   }
 
   async #send(from: readonly ClaimFrom[], how: { readonly alone?: true }): Promise<Claimed> {
-    const { store, worker, needsHeads, shards, events, mono } = this.#parts
+    const { store, worker, needsHeads, shards, events, mono, unheard, damaged } = this.#parts
     const { leaseMs } = this.#parts.registry.queue(from[0]!.queue)
     const heads = needsHeads || shards.wantHeads(from)
     this.#isUnanswered = true
-    const answer = await store.claim(from, { worker, leaseMs, ...how, ...(heads ? { heads } : {}) })
+    const asked = store.claim(from, { worker, leaseMs, ...how, ...(heads ? { heads } : {}) })
+    asked.catch((error: unknown) => unheard.failed(error))
+    const answer = await asked
     this.#isUnanswered = false
     this.#answeredAt = mono()
+    if (answer.isInDoubt) unheard.suspected()
+    damaged.told(from, answer.damaged)
     reportCrashes(events, answer)
     this.#heed(answer)
     return answer
@@ -289,9 +299,10 @@ export class Intake {
   }
 
   async #restOn(queues: readonly string[]): Promise<void> {
-    const { waiter, draw, shards, mono } = this.#parts
+    const { waiter, draw, shards, mono, queues: served, unheard, damaged } = this.#parts
     this.#calling = 'wait'
-    const longPollMs = Math.min(...this.#parts.queues.map((queue) => queue.longPollMs))
+    const soonestMs = Math.max(1, Math.min(unheard.dueInMs, damaged.dueInMs))
+    const longPollMs = Math.min(...served.map((queue) => queue.longPollMs), soonestMs)
     // Suspects that were put off ring nobody when their time has come.
     const putOffMs = this.#suspects.size > 0 ? this.#drainsFrom - mono() : 0
     this.#rest = new AbortController()
@@ -372,17 +383,4 @@ export class Intake {
       return false
     }
   }
-}
-
-/** Waits until `work` has ended, however, or `signal` aborts. A race would stay with a signal that never aborts for good. */
-async function settledOr(signal: AbortSignal, work: Promise<unknown>): Promise<void> {
-  if (signal.aborted) return
-  await new Promise<void>((resolve) => {
-    const done = () => {
-      signal.removeEventListener('abort', done)
-      resolve()
-    }
-    signal.addEventListener('abort', done)
-    work.then(done, done)
-  })
 }

@@ -14,7 +14,9 @@ import { inTime } from '../runtime/patience.js'
 import type { Hermit, Solitude } from '../runtime/solitude.js'
 import type { Waiter } from '../runtime/waiter.js'
 import type { Claim, Claimed, Store, Wait } from '../stores/store.js'
+import type { DamagedQueues } from './damaged-queues.js'
 import { reportCrashes } from './report.js'
+import type { UnheardClaims } from './unheard-claims.js'
 
 export interface ListenerIntakeParts {
   readonly worker: string
@@ -27,6 +29,8 @@ export interface ListenerIntakeParts {
   readonly random: Random
   /** Whether there is room for another claim; `look()` tells that there is again. */
   readonly hasRoom: () => boolean
+  readonly damaged: DamagedQueues
+  readonly unheard: UnheardClaims
   /** Hears of a claim that nobody waits for any more. */
   readonly unwanted: (granted: Granted) => void
 }
@@ -142,9 +146,10 @@ export class ListenerIntake {
   }
 
   async #turn(): Promise<void> {
-    const { connect, hasRoom } = this.#parts
+    const { connect, hasRoom, unheard } = this.#parts
     const { waiter } = await connect()
     this.#isOpen = true
+    await unheard.putBack()
     if (!hasRoom()) return this.#resting(aborted)
     this.#isDue = false
     const granted = this.#mayGoAlone() ? await this.#claimAlone() : await this.#claimInCompany()
@@ -225,9 +230,14 @@ export class ListenerIntake {
   }
 
   async #send(limit: 0 | 1, how: { readonly alone?: true } = {}): Promise<Claimed> {
-    const { connect, queue, worker, events } = this.#parts
+    const { connect, queue, worker, events, unheard, damaged } = this.#parts
     const { store } = await connect()
-    const answer = await store.claim([{ queue: queue.name, limit }], { worker, leaseMs: queue.leaseMs, ...how })
+    const from = [{ queue: queue.name, limit }]
+    const asked = store.claim(from, { worker, leaseMs: queue.leaseMs, ...how })
+    asked.catch((error: unknown) => unheard.failed(error))
+    const answer = await asked
+    if (answer.isInDoubt) unheard.suspected()
+    damaged.told(from, answer.damaged)
     reportCrashes(events, answer)
     this.#heed(answer)
     return answer
@@ -263,8 +273,10 @@ export class ListenerIntake {
   }
 
   async #restOn(waiter: Waiter, signal: AbortSignal): Promise<void> {
-    const { name, longPollMs } = this.#parts.queue
-    const rung = await waiter.rest([name], longPollMs, signal)
+    const { queue, unheard, damaged } = this.#parts
+    const { name, longPollMs } = queue
+    const soonestMs = Math.max(1, Math.min(unheard.dueInMs, damaged.dueInMs))
+    const rung = await waiter.rest([name], Math.min(longPollMs, soonestMs), signal)
     // Somebody else must hear of it then.
     if (rung.length > 0 && this.#callers.length === 0) await this.#ask()
   }

@@ -16,12 +16,14 @@ import { processSolitude } from '../runtime/solitude.js'
 import { TimeLimits } from '../runtime/time-limits.js'
 import { cancelledWhileRunning, type Verdict } from '../runtime/verdict.js'
 import type { Claim, ClaimKey, SettleAnswer } from '../stores/store.js'
+import { DamagedQueues } from './damaged-queues.js'
 import type { ListenerClaim } from './listener-claim.js'
 import { equipListener, type ListenerEquipment, type ListenerParts } from './listener-equipment.js'
 import { ListenerHand } from './listener-hand.js'
 import { type Granted, ListenerIntake, once } from './listener-intake.js'
 import { keyIn, tokenOf } from './listener-token.js'
 import { report } from './report.js'
+import { UnheardClaims } from './unheard-claims.js'
 import { nextWorkerId } from './worker-id.js'
 
 const defaultGraceMs = 30_000
@@ -43,6 +45,9 @@ export class QueueListener<Input = unknown> {
   readonly #limits: TimeLimits
   /** What is held here, and what lets others claim beside each. */
   readonly #hands = new Map<JobExecution, { readonly hand: ListenerHand; readonly letGo: () => void }>()
+  /** Claims that could not be read here, until the store has taken their end. */
+  readonly #refused = new Set<Claim>()
+  readonly #unheard: UnheardClaims
   readonly #identity = processIdentity()
   #opening: Promise<ListenerEquipment> | undefined
   #closing: Promise<void> | undefined
@@ -54,10 +59,16 @@ export class QueueListener<Input = unknown> {
     this.id = nextWorkerId(this.#identity)
     this.queue = queue.name
     this.#limits = new TimeLimits(events, (execution, reason) => this.#overdue(execution as JobExecution, reason))
+    const mono = () => clock.mono()
+    this.#unheard = new UnheardClaims({
+      ...{ worker: this.id, events, mono },
+      connect: async () => (await this.#opened()).store,
+      isInHand: (claim) => this.#isInHand(claim),
+    })
     this.#intake = new ListenerIntake({
-      ...{ worker: this.id, queue, events, random, solitude: processSolitude },
+      ...{ worker: this.id, queue, events, random, mono, solitude: processSolitude, unheard: this.#unheard },
+      damaged: new DamagedQueues([queue.name], events, mono),
       connect: () => this.#opened(),
-      mono: () => clock.mono(),
       hasRoom: () => this.#hands.size < parts.concurrency,
       unwanted: (granted) => void this.#take(granted).then((hand) => hand?.release()),
     })
@@ -135,10 +146,16 @@ export class QueueListener<Input = unknown> {
     const opened = await this.#opened()
     const refused = (_: Claim, verdict: Verdict) => {
       letGo()
-      void this.#settle(claim, verdict, opened)
+      this.#refused.add(claim)
+      void this.#settle(claim, verdict, opened).finally(() => this.#refused.delete(claim))
     }
     const [execution] = opened.preparation.of([claim], refused) as JobExecution[]
     return execution && this.#hold(execution, opened, sentAt, letGo)
+  }
+
+  #isInHand({ id, fence }: ClaimKey): boolean {
+    const claims = [...[...this.#hands.values()].map(({ hand }) => hand), ...this.#refused]
+    return claims.some((claim) => claim.id === id && claim.fence === fence)
   }
 
   #hold(execution: JobExecution, opened: ListenerEquipment, sentAt: number, letGo: () => void): ListenerHand {
@@ -268,6 +285,7 @@ export class QueueListener<Input = unknown> {
     census.stop()
     // A claim under way may still bring a job, which goes back at once.
     await inTime(courtesyMs, this.#intake.idle())
+    await inTime(courtesyMs, this.#unheard.putBack())
     for (const { hand } of this.#hands.values()) if (hand.elsewhere !== undefined) await this.#leave(hand, opened)
     await inTime(graceMs, this.#empty())
     await presence.stop()

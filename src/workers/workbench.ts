@@ -17,7 +17,7 @@ import { type SettlementRules, settlementOf } from '../runtime/settlement.js'
 import type { Answered, Settler } from '../runtime/settler.js'
 import type { Solitude } from '../runtime/solitude.js'
 import { cancelledWhileRunning, type Verdict } from '../runtime/verdict.js'
-import type { Claim } from '../stores/store.js'
+import type { Claim, ClaimKey } from '../stores/store.js'
 import type { ChildVerdict } from './child-word.js'
 import { type Exhaustion, exhaustionOf } from './exhaustion.js'
 import type { LimitedQueues } from './limited-queues.js'
@@ -25,6 +25,7 @@ import type { ProcessBench, ProcessListener } from './process-listener.js'
 import { report } from './report.js'
 import type { Slots } from './slots.js'
 import { Stint } from './stint.js'
+import { toldVerdict } from './told-verdict.js'
 
 export interface WorkbenchParts {
   readonly worker: string
@@ -72,6 +73,8 @@ export class Workbench implements Bench, ProcessBench {
   #alone: { readonly claim: Claim; readonly settled: () => void } | undefined
   /** Held by processes of their own. */
   readonly #handedOver = new Set<Claim>()
+  /** By fence and id: those whose end the store has not answered. */
+  readonly #held = new Set<string>()
   #taken = 0
   #unsettled = 0
   #isClosed = false
@@ -105,6 +108,11 @@ export class Workbench implements Bench, ProcessBench {
     return this.#unsettled
   }
 
+  /** Whether the claim was taken in hand, and the store has not answered its end. */
+  holds(claim: ClaimKey): boolean {
+    return this.#held.has(nameOf(claim))
+  }
+
   /** Those that run, then those that wait for a slot. */
   get executions(): Execution[] {
     const waiting = [...this.#backlog, ...this.#running.values()].flatMap((stint) => stint.waiting)
@@ -114,6 +122,7 @@ export class Workbench implements Bench, ProcessBench {
   /** Takes claims of one queue in hand, made by a call sent at `sentAt`, and begins them as far as there are slots. */
   accept(claims: readonly Claim[], sentAt: number): void {
     this.#taken += claims.length
+    for (const claim of claims) this.#held.add(nameOf(claim))
     const executions = this.#preparation.of(claims, (claim, verdict) => this.#refuse(claim, verdict))
     if (executions.length === 0) return
     const { queue } = claims[0]!
@@ -365,6 +374,7 @@ export class Workbench implements Bench, ProcessBench {
 
   /** Its process may have had it since long. */
   #letGo(claim: Claim): void {
+    this.#held.delete(nameOf(claim))
     if (!this.#handedOver.delete(claim)) this.#settled(claim)
   }
 
@@ -381,18 +391,6 @@ function isIsolated(execution: Execution): execution is JobExecution {
   return execution instanceof JobExecution && execution.task.isolation !== undefined
 }
 
-/** As if it had been our own. */
-function toldVerdict({ kind, delayMs = 0, last = false, reason = '', error }: ChildVerdict): Verdict {
-  switch (kind) {
-    case 'complete':
-      return { kind, result: undefined }
-    case 'retry':
-      return last ? { kind, delayMs: 0, last, error, reason } : { kind, delayMs, last, error }
-    case 'release':
-      return { kind, delayMs, reason }
-    case 'bury':
-      return { kind, reason, error }
-    case 'cancel':
-      return { kind, reason }
-  }
+function nameOf({ queue, id, fence }: ClaimKey): string {
+  return `${queue} ${fence} ${id}`
 }

@@ -12,6 +12,8 @@ export interface WorkerStatus {
   readonly jobs: readonly JobStatus[]
   /** Attempts that have ended and whose settles the store has not answered. */
   readonly unsettled: number
+  /** Queues that the store cannot use, whole or in part: their jobs wait. */
+  readonly damaged: readonly string[]
   /** Ms since the store last answered this worker. */
   readonly silentMs: number
 }

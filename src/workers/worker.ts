@@ -222,6 +222,7 @@ export class Worker {
         ...(equipment?.workbench.executions ?? []).flatMap((execution) => jobStatuses(execution, now)),
       ],
       unsettled: equipment?.workbench.unsettled ?? 0,
+      damaged: equipment?.damaged.names ?? [],
       silentMs: equipment === undefined ? 0 : Math.max(0, Math.round(now - answeredAt)),
     }
   }
@@ -260,6 +261,8 @@ export class Worker {
     const brieflyMs = () => Math.min(leftMs(), courtesyMs)
     // A claim under way may still bring jobs, which go back at once.
     await inTime(brieflyMs(), this.#intakeOver)
+    // One whose answer was lost may have brought some that only the store knows of.
+    await inTime(brieflyMs(), equipment.unheard.putBack())
     await settler.settled(leftMs())
     const removed = Promise.all([sharing?.stop(), presence.stop()]).then(() => store.workers?.remove(this.id))
     await inTime(

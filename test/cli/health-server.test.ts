@@ -14,6 +14,7 @@ const pulse = {
   concurrency: 10,
   retired: 0,
   unsettled: 0,
+  damaged: [],
   silentMs: 100,
   running: 3,
   oldest: [],

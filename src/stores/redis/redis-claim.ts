@@ -1,8 +1,10 @@
 /** Claims on a Redis store: queues asked in their order, those that lie on one server in one trip. */
 
-import { StoreUnavailableError } from '../../core/errors.js'
-import type { Claim, Claimed, Claimer, ClaimFrom, Wait } from '../store.js'
+import { systemClock } from '../../core/clock.js'
+import { StoreCorruptError, StoreUnavailableError } from '../../core/errors.js'
+import type { Buried, Claim, Claimed, Claimer, ClaimFrom, Crash, Wait } from '../store.js'
 import { type Ask, type Asked, askOrdered, askPlain, type Gate, noGate } from './redis-ask.js'
+import type { DamagedShards } from './redis-damage.js'
 import { refuseLongWorker } from './redis-job.js'
 import type { RedisQueue, RedisShard } from './redis-layout.js'
 import type { RedisQueues } from './redis-queues.js'
@@ -26,6 +28,16 @@ interface Candidate {
   readonly asks: readonly Ask[]
   /** The shard as its head is told with. */
   readonly named: number | undefined
+  readonly of: RedisQueue
+  /** With those that are damaged and left out. */
+  readonly shards: readonly RedisShard[]
+}
+
+/** What is told of a call whatever becomes of it. */
+interface Told {
+  readonly crashed: Crash[]
+  readonly buried: Buried[]
+  isInDoubt: boolean
 }
 
 export class RedisClaim {
@@ -33,10 +45,20 @@ export class RedisClaim {
   readonly #scripts: RedisScripts
   readonly #isCluster: boolean
   readonly #quiet: QuietQueues
+  readonly #damage: DamagedShards
+  /** The server's clock when it last answered, for answers that need no trip. */
+  #clock = { now: 0, readAt: 0 }
   /** Where the next claim on a queue of several shards begins to give out what does not go round. */
   #turn = 0
 
-  constructor(queues: RedisQueues, scripts: RedisScripts, isCluster: boolean, quiet: QuietQueues) {
+  constructor(
+    queues: RedisQueues,
+    scripts: RedisScripts,
+    isCluster: boolean,
+    quiet: QuietQueues,
+    damage: DamagedShards,
+  ) {
+    this.#damage = damage
     this.#queues = queues
     this.#scripts = scripts
     this.#isCluster = isCluster
@@ -46,55 +68,74 @@ export class RedisClaim {
   async claim(from: readonly ClaimFrom[], by: Claimer): Promise<Claimed> {
     refuseLongWorker(by.worker)
     // What was found by a trip is told, even where a shard that moved has the claim begin again after it.
-    const told: Pick<Claimed, 'crashed' | 'buried'> = { crashed: [], buried: [] }
+    const told: Told = { crashed: [], buried: [], isInDoubt: false }
     return this.#queues.following(async () => {
-      const candidates = await this.#candidates(from, by)
-      const unchanged = by.heads ? undefined : await this.#quiet.answerTo(candidates, by.worker)
-      if (unchanged !== undefined) return unchanged
-      const answer = await this.#ask(candidates, by, told)
-      this.#quiet.answered(candidates, by.worker, answer)
-      return answer
+      const all = await this.#candidates(from, by)
+      const candidates = all.filter(({ asks, shards }) => asks.length > 0 || shards.length === 0)
+      const unchanged =
+        by.heads || candidates.length === 0 ? undefined : await this.#quiet.answerTo(candidates, by.worker)
+      const answer = unchanged ?? (await this.#ask(candidates, by, told))
+      if (unchanged === undefined) this.#quiet.answered(candidates, by.worker, answer)
+      const damaged = all.flatMap(({ of, shards }) => this.#damage.of(of, shards))
+      return {
+        ...answer,
+        ...(answer.heads === undefined
+          ? {}
+          : { heads: all.map((one) => answer.heads!.find(isOf(one)) ?? headOf(one, undefined)) }),
+        ...(damaged.length === 0 ? {} : { damaged }),
+        ...(told.isInDoubt ? { isInDoubt: true } : {}),
+      }
     })
   }
 
-  async #ask(
-    candidates: readonly Candidate[],
-    by: Claimer,
-    told: Pick<Claimed, 'crashed' | 'buried'>,
-  ): Promise<Claimed> {
+  async #ask(candidates: readonly Candidate[], by: Claimer, told: Told): Promise<Claimed> {
     const asked: Asked[] = []
     // A queue asked again by a later trip has the head that this trip left.
     const ages = new Map<string, number | undefined>()
     const claims: Claim[] = []
     let lost: unknown
     let next = 0
+    // One of those before is damaged: each is asked by itself, so that it is known which.
+    let singlyUpTo = 0
     while (next < candidates.length && goesOn(candidates[next]!, claims, by) && asked.at(-1)?.isOver !== true) {
-      const trip = this.#tripFrom(candidates, next)
+      const trip = next < singlyUpTo ? [candidates[next]!] : this.#tripFrom(candidates, next)
       try {
-        const answer = await this.#askTrip(trip, claims.length, by)
+        const answer = await this.#askTrip(trip, claims.length, by, told)
         asked.push(answer)
         told.crashed.push(...answer.crashed)
         told.buried.push(...answer.buried)
         claims.push(...answer.claims)
         for (const [i, ageMs] of answer.heads.entries()) ages.set(nameOf(trip[i]!), ageMs)
       } catch (error) {
-        // What was granted is not to be lost with what came after it.
-        if (claims.length > 0) break
-        // A master that is lost takes only its own queues with it.
-        if (!this.#isCluster || !(error instanceof StoreUnavailableError)) throw error
-        lost = error
+        told.isInDoubt ||= mayHaveGranted(error)
+        if (error instanceof StoreCorruptError) {
+          if (trip.length > 1) {
+            singlyUpTo = next + trip.length
+            continue
+          }
+          this.#damage.found(trip[0]!.asks[0]!.shard, error)
+        } else {
+          // What was granted is not to be lost with what came after it.
+          if (claims.length > 0) break
+          // A master that is lost takes only its own queues with it.
+          if (!this.#isCluster || !(error instanceof StoreUnavailableError)) throw error
+          lost = error
+        }
       }
       next += trip.length
     }
-    if (asked.length === 0) throw lost
+    if (asked.length === 0 && lost !== undefined) throw lost
     if (by.heads)
       for (const candidate of candidates.slice(next))
         ages.set(nameOf(candidate), await this.#headAge(candidate.asks.map(({ shard }) => shard)))
+    const now = asked.at(-1)?.now ?? (await this.#reckoned())
+    this.#clock = { now, readAt: systemClock.mono() }
     return {
-      now: asked.at(-1)!.now,
+      now,
       ...(claims.length > 0 ? { queue: claims[0]!.queue } : {}),
       claims,
-      ...told,
+      crashed: told.crashed,
+      buried: told.buried,
       waits: asked.flatMap((one) => one.waits),
       ...(by.heads ? { heads: candidates.map((candidate) => headOf(candidate, ages.get(nameOf(candidate)))) } : {}),
       more: asked.some((one) => one.more),
@@ -110,9 +151,11 @@ export class RedisClaim {
   }
 
   #candidatesOf(from: ClaimFrom, queue: RedisQueue, by: Claimer): Candidate[] {
+    const common = { queue: queue.name, of: queue, limits: limitedBy(queue), limit: from.limit }
     if (queue.layout.kind === 'plain') {
-      const asks = this.#asksOf(from, queue.shards, by)
-      return [{ queue: queue.name, limits: limitedBy(queue), limit: from.limit, asks, named: from.shard }]
+      const { shards } = queue
+      const sound = shards.filter((shard) => !this.#damage.isLeftOut(shard))
+      return [{ ...common, shards, asks: sound.length === 0 ? [] : this.#asksOf(from, sound, by), named: from.shard }]
     }
     const { limit, leaseMs = by.leaseMs, maxPayloads = Number.POSITIVE_INFINITY } = from
     const open = queue.shards.filter(({ tag }) => !queue.closed.has(tag))
@@ -121,14 +164,13 @@ export class RedisClaim {
     const wanted = from.shard === undefined ? shards : shards.filter(({ shard }) => shard === from.shard)
     if (wanted.length === 0) {
       const shard = from.shard ?? 0
-      return [{ queue: queue.name, limits: undefined, shard, limit, asks: [], named: shard }]
+      return [{ ...common, limits: undefined, shards: [], shard, asks: [], named: shard }]
     }
     return wanted.map((shard) => ({
-      queue: queue.name,
-      limits: limitedBy(queue),
+      ...common,
+      shards: [shard],
       shard: shard.shard,
-      limit,
-      asks: [{ shard, limit, leaseMs, maxPayloads }],
+      asks: this.#damage.isLeftOut(shard) ? [] : [{ shard, limit, leaseMs, maxPayloads }],
       named: shard.shard,
     }))
   }
@@ -148,29 +190,57 @@ export class RedisClaim {
 
   /**
    * Those from `next` on that one trip can ask: as many of one kind and one shard as stand in a row, or one of several. One
-   * that is limited goes by itself.
+   * that is limited goes by itself, and so does one that was damaged when it was last asked.
    */
   #tripFrom(candidates: readonly Candidate[], next: number): readonly Candidate[] {
     const first = candidates[next]!
     const trip = [first]
-    if (this.#isCluster || first.asks.length !== 1) return trip
+    if (this.#isCluster || first.asks.length !== 1 || this.#isDoubtful(first)) return trip
     const { kind } = first.asks[0]!.shard
     for (let one = candidates[next + 1]; one?.asks.length === 1; one = candidates[next + trip.length]) {
       if (one.asks[0]!.shard.kind !== kind || (kind === 'ordered' && trip.length === mostTogether)) break
-      if (one.limits !== first.limits || (one.limits !== undefined && kind === 'plain')) break
+      if (this.#isDoubtful(one) || one.limits !== first.limits || (one.limits !== undefined && kind === 'plain')) break
       trip.push(one)
     }
     return trip
   }
 
-  async #askTrip(trip: readonly Candidate[], granted: number, by: Claimer): Promise<Asked> {
+  #isDoubtful({ asks }: Candidate): boolean {
+    return asks.some(({ shard }) => this.#damage.isDoubtful(shard))
+  }
+
+  async #askTrip(trip: readonly Candidate[], granted: number, by: Claimer, told: Told): Promise<Asked> {
     const { asks, queue, shard, limits } = trip[0]!
     if (asks.length === 0) return nothingIn(queue, shard!, await this.#queues.now())
-    if (asks.length > 1) return this.#askShards(asks, by)
+    if (asks.length > 1) return this.#askShards(asks, by, told)
     const all = trip.flatMap((one) => one.asks)
     const gate = limits === undefined ? noGate : await this.#gateOf(limits)
-    if (asks[0]!.shard.kind === 'plain') return askPlain(this.#queues, this.#scripts, all, by, gate)
-    return askOrdered(this.#queues, this.#scripts, all, granted, by, gate)
+    const asked =
+      asks[0]!.shard.kind === 'plain'
+        ? await askPlain(this.#queues, this.#scripts, all, by, gate)
+        : await askOrdered(this.#queues, this.#scripts, all, granted, by, gate)
+    this.#damage.answered(all.map((ask) => ask.shard))
+    return asked
+  }
+
+  /** One of several shards of a plain queue; undefined where it is damaged. */
+  async #askOne(ask: Ask, by: Claimer, told: Told): Promise<Asked | undefined> {
+    try {
+      const answer = await askPlain(this.#queues, this.#scripts, [ask], by)
+      this.#damage.answered([ask.shard])
+      return answer
+    } catch (error) {
+      told.isInDoubt ||= mayHaveGranted(error)
+      if (!(error instanceof StoreCorruptError)) throw error
+      this.#damage.found(ask.shard, error)
+      return undefined
+    }
+  }
+
+  /** The server's clock by ours, since it last answered. */
+  async #reckoned(): Promise<number> {
+    const { now, readAt } = this.#clock
+    return readAt === 0 ? this.#queues.now() : now + Math.round(systemClock.mono() - readAt)
   }
 
   async #gateOf({ layout: { scope, isBounded }, shards }: RedisQueue): Promise<Gate> {
@@ -186,14 +256,13 @@ export class RedisClaim {
   }
 
   /** All shards of a plain queue at once, each by itself. */
-  async #askShards(asks: readonly Ask[], by: Claimer): Promise<Asked> {
-    const asked = await reached(
-      asks.map(async (ask) => ({ ask, answer: await askPlain(this.#queues, this.#scripts, [ask], by) })),
-    )
-    const answers = await this.#askOthers(asked, by)
+  async #askShards(asks: readonly Ask[], by: Claimer, told: Told): Promise<Asked> {
+    const ended = await reached(asks.map(async (ask) => ({ ask, answer: await this.#askOne(ask, by, told) })))
+    const asked = ended.flatMap(({ ask, answer }) => (answer === undefined ? [] : [{ ask, answer }]))
+    const answers = await this.#askOthers(asked, by, told)
     const ages = answers.flatMap(({ heads }) => heads.filter((ageMs) => ageMs !== undefined))
     return {
-      now: Math.max(...answers.map(({ now }) => now)),
+      now: answers.length === 0 ? await this.#reckoned() : Math.max(...answers.map(({ now }) => now)),
       claims: answers.flatMap(({ claims }) => claims),
       crashed: answers.flatMap(({ crashed }) => crashed),
       buried: answers.flatMap(({ buried }) => buried),
@@ -205,7 +274,11 @@ export class RedisClaim {
   }
 
   /** Where the shards that the limit was dealt to had nothing, those that only recovered are asked, until one grants. */
-  async #askOthers(asked: readonly { readonly ask: Ask; readonly answer: Asked }[], by: Claimer): Promise<Asked[]> {
+  async #askOthers(
+    asked: readonly { readonly ask: Ask; readonly answer: Asked }[],
+    by: Claimer,
+    told: Told,
+  ): Promise<Asked[]> {
     const answers = asked.map(({ answer }) => answer)
     const limit = asked.reduce((sum, { ask }) => sum + ask.limit, 0)
     const turn = asked.findIndex(({ ask }) => ask.limit > 0)
@@ -214,7 +287,8 @@ export class RedisClaim {
       const { ask, answer } = asked[i]!
       const isWorth = answer.more || (by.alone && answer.waits.some(({ reason }) => reason === 'suspect'))
       if (ask.limit > 0 || !isWorth) continue
-      const again = await askPlain(this.#queues, this.#scripts, [{ ...ask, limit }], by)
+      const again = await this.#askOne({ ...ask, limit }, by, told)
+      if (again === undefined) continue
       answers[i] = {
         ...again,
         crashed: [...answer.crashed, ...again.crashed],
@@ -241,6 +315,15 @@ function goesOn({ queue, shard, limit }: Candidate, claims: readonly Claim[], by
 
 function limitedBy(queue: RedisQueue): RedisQueue | undefined {
   return queue.layout.scope !== undefined || queue.layout.isBounded ? queue : undefined
+}
+
+/** Whether a call that failed so may have made claims: its answer was lost, or came after a part of it was done. */
+function mayHaveGranted(error: unknown): boolean {
+  return error instanceof StoreUnavailableError ? error.inDoubt : error instanceof StoreCorruptError
+}
+
+function isOf({ queue, named }: Candidate) {
+  return (head: { readonly queue: string; readonly shard?: number }) => head.queue === queue && head.shard === named
 }
 
 function nameOf({ queue, shard }: Candidate): string {

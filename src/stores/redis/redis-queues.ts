@@ -63,12 +63,32 @@ export class RedisQueues {
         const layout = stored[i]
         if (layout === undefined) return
         const queue = queueIn(this.#namespace, settings.name, layout)
-        const reply = await this.#run(queue.shards[0]!, this.#scripts.open, ['0'])
+        const reply = await this.#run(queue.shards[0]!, this.#scripts.open, ['0']).catch(unlessDamaged)
         if (reply !== null) refuseOtherForm(settings.name, formIn(reply), settings)
       }),
     )
     await this.#refuseLimits(queues, stored)
-    return Promise.all(queues.map((settings, i) => this.#write(settings, stored[i])))
+    const written = await Promise.allSettled(queues.map((settings, i) => this.#write(settings, stored[i])))
+    const isAnySound = written.some(({ status }) => status === 'fulfilled')
+    return written.map((one, i) => {
+      if (one.status === 'fulfilled') return one.value
+      // The others are served; whoever asks for something of this one is told.
+      if (!isAnySound || !(one.reason instanceof StoreCorruptError)) throw one.reason
+      return this.#openDamaged(queues[i]!, stored[i])
+    })
+  }
+
+  /** As it is declared: what is stored of it cannot be read. */
+  #openDamaged(settings: QueueSettings, stored: RedisLayout | undefined): StoredQueue {
+    const { name, kind, order, exclusive = 'id', throttle, maxRunning } = settings
+    const queue = queueIn(this.#namespace, name, stored ?? layoutFor(settings))
+    this.#queues.set(name, queue)
+    this.#opened.set(name, settings)
+    return {
+      ...{ name, kind, order, exclusive, shards: queue.shards.length, paused: false, draining: false },
+      ...(throttle === undefined ? {} : { throttle }),
+      ...(maxRunning === undefined ? {} : { maxRunning }),
+    }
   }
 
   /** Throws `UnknownQueueError` where one is not there; nothing was asked of any then. */
@@ -326,6 +346,12 @@ export class RedisQueues {
   #run(shard: RedisShard, script: RedisScript, args: readonly RedisArgument[]): Promise<RedisReply> {
     return this.#port.run(script, shard.keys, args)
   }
+}
+
+/** Its form cannot be read. */
+function unlessDamaged(error: unknown): null {
+  if (error instanceof StoreCorruptError) return null
+  throw error
 }
 
 /**

@@ -1,5 +1,6 @@
 /** The registry of workers of a Redis store, with the claims they hold. */
 
+import { StoreCorruptError } from '../../core/errors.js'
 import { stepLimit } from '../../core/upkeep.js'
 import type { Buried, Crash } from '../store.js'
 import type { HeldClaim, WorkerRecord, WorkerRegistry } from '../worker-registry.js'
@@ -26,7 +27,7 @@ export function redisRegistry(
   }
 
   async function held(worker: string): Promise<HeldClaim[]> {
-    const found = await Promise.all((await allShards()).map((shard) => unlessUnknown(heldIn(shard, worker))))
+    const found = await Promise.all((await allShards()).map((shard) => unlessUnusable(heldIn(shard, worker))))
     return found.flatMap((of) => of ?? []).slice(0, stepLimit)
   }
 
@@ -49,7 +50,7 @@ export function redisRegistry(
   async function remove(id: string): Promise<void> {
     await port.command('HDEL', [key, id])
     const shards = await allShards()
-    await Promise.all(shards.map((shard) => unlessUnknown(queues.run(shard, scripts.switch, ['unlead', id]))))
+    await Promise.all(shards.map((shard) => unlessUnusable(queues.run(shard, scripts.switch, ['unlead', id]))))
   }
 
   return {
@@ -108,4 +109,12 @@ function compareBytes(a: string, b: string): number {
 /** As the claims were named. */
 function inOrder<T>(numbered: readonly (readonly [number, T])[]): T[] {
   return numbered.toSorted(([a], [b]) => a - b).map(([, one]) => one)
+}
+
+/** A damaged shard keeps nobody from what the others hold. */
+function unlessUnusable<T>(asked: Promise<T>): Promise<T | undefined> {
+  return unlessUnknown(asked).catch((error: unknown) => {
+    if (error instanceof StoreCorruptError) return undefined
+    throw error
+  })
 }

@@ -1,5 +1,7 @@
 /** The ends and the beats of claims on a Redis store: items dealt out to their shards, answers put back in order. */
 
+import { StoreCorruptError } from '../../core/errors.js'
+import { PartlyAnsweredError } from '../damage.js'
 import type { Beat } from '../job-beat.js'
 import type { ClaimKey, ExtendAnswer, ExtendItem, Hold, SettleAnswer, SettleItem } from '../store.js'
 import { dealt } from './redis-deal.js'
@@ -59,7 +61,7 @@ async function holdBack(
     await Promise.all(others.map((one) => queues.run(one, scripts.switch, ['hold', hold.of, whole(hold.forMs), group])))
 }
 
-async function answered<Item extends ClaimKey, Answer>(
+async function answered<Item extends ClaimKey, Answer extends string>(
   queues: RedisQueues,
   scripts: RedisScripts,
   scriptFor: (shard: RedisShard) => RedisScript,
@@ -67,7 +69,7 @@ async function answered<Item extends ClaimKey, Answer>(
   push: (args: RedisArgument[], item: Item, shard: RedisShard) => void,
   answersBy: Record<string, Answer>,
 ): Promise<Answer[]> {
-  const answers = new Array<Answer>(items.length)
+  const answers = new Array<Answer | undefined>(items.length).fill(undefined)
   await dealt(queues, items, async (shard, numbers, queue) => {
     const trips: Promise<void>[] = []
     for (let from = 0; from < numbers.length; from += mostItems) {
@@ -88,8 +90,11 @@ async function answered<Item extends ClaimKey, Answer>(
     }
     const failed = (await Promise.allSettled(trips)).find((trip) => trip.status === 'rejected')
     if (failed !== undefined) throw failed.reason
+  }).catch((error: unknown) => {
+    const isPart = error instanceof StoreCorruptError && answers.some((answer) => answer !== undefined)
+    throw isPart ? new PartlyAnsweredError(error, answers) : error
   })
-  return answers
+  return answers as Answer[]
 }
 
 /** Straight into the arguments of the trip: thousands a second are. */

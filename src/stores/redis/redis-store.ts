@@ -24,6 +24,7 @@ import type { Throttles } from '../throttles.js'
 import type { WorkerRegistry } from '../worker-registry.js'
 import { checkRedis } from './redis-check.js'
 import { RedisClaim } from './redis-claim.js'
+import { DamagedShards } from './redis-damage.js'
 import { depthsOf } from './redis-depth.js'
 import { RedisEnds } from './redis-ends.js'
 import { enqueueCalls } from './redis-enqueue.js'
@@ -79,8 +80,9 @@ export class RedisStore implements Store {
     this.#scripts = redisScripts(port.isCluster)
     this.#queues = new RedisQueues(port, this.#scripts, namespace)
     const quiet = new QuietQueues(port, () => systemClock.mono())
-    this.#claim = new RedisClaim(this.#queues, this.#scripts, port.isCluster, quiet)
-    this.#wait = new RedisWait(port, this.#queues, this.#scripts, quiet)
+    const damage = new DamagedShards(() => systemClock.mono())
+    this.#claim = new RedisClaim(this.#queues, this.#scripts, port.isCluster, quiet, damage)
+    this.#wait = new RedisWait(port, this.#queues, this.#scripts, quiet, damage)
     this.#ends = new RedisEnds(port, this.#queues, this.#scripts)
     const listing = new RedisListing(this.#queues, this.#scripts)
     const reshard = new RedisReshard(this.#queues, new RedisTransfer(this.#queues, port.isCluster))

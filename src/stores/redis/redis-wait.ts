@@ -1,6 +1,9 @@
 /** The waits on a Redis store: all of a handle share one blocking connection, or on a cluster one that listens. */
 
 import { systemRandom } from '../../core/clock.js'
+import { StoreCorruptError } from '../../core/errors.js'
+import type { DamagedShards } from './redis-damage.js'
+import { namingForeignKey } from './redis-foreign-key.js'
 import { keyIn } from './redis-keys.js'
 import { liveShards, type RedisQueue, type RedisShard, siblingKeys } from './redis-layout.js'
 import type { RedisPort } from './redis-port.js'
@@ -32,12 +35,14 @@ export class RedisWait {
   readonly #queues: RedisQueues
   readonly #scripts: RedisScripts
   readonly #quiet: QuietQueues
+  readonly #damage: DamagedShards
   readonly #waiting = new Set<Waiting>()
   readonly #listened = new Map<string, Promise<() => void>>()
   #round: { readonly keys: ReadonlySet<string>; readonly until: number; readonly stop: AbortController } | undefined
   #isClosed = false
 
-  constructor(port: RedisPort, queues: RedisQueues, scripts: RedisScripts, quiet: QuietQueues) {
+  constructor(port: RedisPort, queues: RedisQueues, scripts: RedisScripts, quiet: QuietQueues, damage: DamagedShards) {
+    this.#damage = damage
     this.#port = port
     this.#queues = queues
     this.#scripts = scripts
@@ -53,14 +58,17 @@ export class RedisWait {
 
   async #forQueues(names: readonly string[], forMs: number, signal: AbortSignal): Promise<string[]> {
     const until = performance.now() + forMs
-    const shards = (await this.#queues.find(names)).flatMap(liveShards)
-    if (shards.length === 0 || signal.aborted) return []
+    const all = (await this.#queues.find(names)).flatMap(liveShards)
+    const shards = all.filter((shard) => !this.#damage.isDoubtful(shard))
+    if (all.length === 0 || signal.aborted) return []
+    // Claims look at them again when it is time.
+    if (shards.length === 0) return this.#rung([], until, signal, () => {})
     if (this.#port.isCluster) return this.#listening(shards, until, signal)
     const unknown = shards.filter(
       ({ queue, kind, shard }) => !this.#quiet.isFresh(kind === 'plain' ? { queue } : { queue, shard }),
     )
     const isWorth = unknown.length > 0 && (await this.#quiet.holdAnything(unknown))
-    const found = isWorth ? await this.#look(unknown) : []
+    const found = isWorth ? await this.#look(unknown).catch(foundByClaim(unknown)) : []
     if (found.length > 0 || signal.aborted || this.#isClosed) return found
     return this.#rung(shards, until, signal, () => this.#pop())
   }
@@ -77,6 +85,7 @@ export class RedisWait {
     if (signal.aborted || this.#isClosed) return []
     return this.#rung(shards, until, signal, (waiting) => {
       this.#look(shards)
+        .catch(foundByClaim(shards))
         .then(async (found) => {
           if (found.length > 0) waiting.wake(found)
           else if (this.#waiting.has(waiting)) await reached(shards.map((shard) => this.#take(markerOf(shard))))
@@ -134,7 +143,8 @@ export class RedisWait {
     this.#port
       .pop([...keys], Math.max(shortestMs, until - performance.now()), round.stop.signal)
       .then((key) => (key === undefined ? this.#wakeDue() : this.#deal(key)))
-      .catch((error: unknown) => {
+      .catch(async (error: unknown) => {
+        if (await this.#isMarkerDamaged(error)) return
         // One whose time was too short to connect has been told nothing; whoever asks next is told what is wrong.
         this.#wakeDue()
         for (const waiting of [...this.#waiting]) waiting.fail(error)
@@ -143,6 +153,20 @@ export class RedisWait {
         this.#round = undefined
         if (this.#waiting.size > 0) this.#pop()
       })
+  }
+
+  /** Whether a marker is another's key: its shard is left out from now on, and who waits for others waits anew. */
+  async #isMarkerDamaged(error: unknown): Promise<boolean> {
+    if (!(error instanceof StoreCorruptError)) return false
+    const shards = [...new Set([...this.#waiting].flatMap((waiting) => waiting.shards))]
+    const types = await Promise.all(
+      shards.map((shard) => this.#port.command('TYPE', [markerOf(shard)]).then(String, () => 'none')),
+    )
+    const damaged = shards.filter((_, i) => types[i] !== 'none' && types[i] !== 'zset')
+    for (const shard of damaged)
+      this.#damage.found(shard, await namingForeignKey(this.#port, [shard], error).catch(() => error))
+    if (damaged.length > 0) for (const waiting of [...this.#waiting]) waiting.wake([])
+    return damaged.length > 0
   }
 
   #wakeDue(): void {
@@ -220,5 +244,13 @@ export class RedisWait {
     const args = [String(bounded?.shards.length ?? 0)]
     const replies = listIn(await this.#queues.runOver(shards, script, args, undefined, behind)).map(numberIn)
     return shards.filter((_, i) => replies[i] === 1).map(({ queue }) => queue)
+  }
+}
+
+/** What of these is damaged only a claim finds out, which asks each by itself. */
+function foundByClaim(shards: readonly RedisShard[]) {
+  return (error: unknown): string[] => {
+    if (!(error instanceof StoreCorruptError)) throw error
+    return [...new Set(shards.map(({ queue }) => queue))]
   }
 }

@@ -71,11 +71,10 @@ it.each([
   [
     'claims',
     { of: 'b', key: 'ready' },
-    () =>
-      store.claim(
-        ['a', 'b'].map((queue) => ({ queue, limit: 1 })),
-        by,
-      ),
+    async () => {
+      const from = ['a', 'b'].map((queue) => ({ queue, limit: 1 }))
+      throw (await store.claim(from, by)).damaged![0]!.error
+    },
   ],
   ['enqueues', { of: 'a', key: 'jobs' }, () => enqueue('one')],
   ['counts', { of: 'a', key: 'claims' }, () => store.depth(['a'])],
