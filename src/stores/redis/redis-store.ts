@@ -36,6 +36,7 @@ import { RedisQueues } from './redis-queues.js'
 import { QuietQueues } from './redis-quiet.js'
 import { redisRecords } from './redis-records.js'
 import { redisRegistry } from './redis-registry.js'
+import { repairRedis } from './redis-repair.js'
 import { RedisReshard } from './redis-reshard.js'
 import { type RedisScripts, redisScripts } from './redis-scripts.js'
 import { extendItems, settleItems } from './redis-settle.js'
@@ -93,6 +94,7 @@ export class RedisStore implements Store {
     this.health = {
       examine: () => examineRedis({ port, queues: this.#queues, namespace, replicas }),
       check: (queue) => checkRedis(port, namespace, queue),
+      repair: (queue) => repairRedis(port, namespace, queue),
     }
   }
 

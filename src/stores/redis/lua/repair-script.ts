@@ -1,0 +1,98 @@
+/** The repair scripts: they mend leases and counters of a shard, a few elements at a time; each step sees and writes in one. */
+
+import { redisScript } from '../redis-script.js'
+import { orderedJobs } from './ordered-lua.js'
+import { jobs, prelude } from './prelude.js'
+
+const guard = `
+if call('EXISTS', META) == 0 then return redis.error_reply('MILLRACE unknown') end
+`
+
+/**
+ * KEYS: those of one shard.
+ * ARGV: what is walked ('claims' or 'leases'), cursor ('0' at first), about how many elements, ms of a lease given anew.
+ * Returns { next cursor or '0', ids }. Of claims: those that had no lease and have one of their own now. Of leases: what was
+ * taken out or counted anew; shared ones by '' for each. Refuses `unknown`.
+ *
+ * Elements that cannot be read are left: what they were is not known.
+ */
+const walk = String.raw`
+local name, cursor, count, lease_ms = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
+local mended = {}
+local function is_claim(claim) return claim and #claim >= 15 and #claim >= 28 + byte(claim, 15) end
+local function is_own(claim) return has(byte(claim, 14) - 64, OWNLEASE) end
+local function listed(fence_bytes) return call('HGET', BATCHES, 'i' .. fence_bytes) or '' end
+-- Whether the claim is one of those that share this lease.
+local function shares(fence_bytes, id)
+  local claim = call('HGET', CLAIMS, id)
+  return is_claim(claim) and sub(claim, 1, 7) == fence_bytes and not is_own(claim) and call('HEXISTS', JOBS, id) == 1
+end
+local function mend_claim(id, claim)
+  if not is_claim(claim) or call('HEXISTS', JOBS, id) == 0 then return end
+  local fence_bytes = sub(claim, 1, 7)
+  if is_own(claim) then
+    if call('ZSCORE', LEASES, id) then return end
+  else
+    local is_listed = find('\0' .. listed(fence_bytes) .. '\0', '\0' .. id .. '\0', 1, true)
+    if is_listed and call('ZSCORE', LEASES, '\0' .. fence_bytes) then return end
+    call('HSET', CLAIMS, id, with_flags(claim, byte(claim, 14) - 64 + OWNLEASE))
+    if not call('ZSCORE', LEASES, '\0' .. fence_bytes) then call('HDEL', BATCHES, 'n' .. fence_bytes, 'i' .. fence_bytes) end
+  end
+  call('ZADD', LEASES, now + lease_ms, id)
+  mended[#mended + 1] = id
+end
+local function mend_shared(member)
+  local fence_bytes, sharing = sub(member, 2), 0
+  for id in string.gmatch(listed(fence_bytes), '%Z+') do
+    if shares(fence_bytes, id) then sharing = sharing + 1 end
+  end
+  if sharing == tonumber(call('HGET', BATCHES, 'n' .. fence_bytes)) and sharing > 0 then return end
+  if sharing > 0 then call('HSET', BATCHES, 'n' .. fence_bytes, sharing)
+  else
+    call('ZREM', LEASES, member)
+    call('HDEL', BATCHES, 'n' .. fence_bytes, 'i' .. fence_bytes)
+  end
+  mended[#mended + 1] = ''
+end
+local function mend_lease(member)
+  if byte(member) == 0 then
+    if #member == 8 then mend_shared(member) end
+    return
+  end
+  local claim = call('HGET', CLAIMS, member)
+  if is_claim(claim) and is_own(claim) and call('HEXISTS', JOBS, member) == 1 then return end
+  call('ZREM', LEASES, member)
+  mended[#mended + 1] = member
+end
+local page = call(name == 'claims' and 'HSCAN' or 'ZSCAN', name == 'claims' and CLAIMS or LEASES, cursor, 'COUNT', count)
+for i = 1, #page[2], 2 do
+  if name == 'claims' then mend_claim(page[2][i], page[2][i + 1]) else mend_lease(page[2][i]) end
+end
+return { page[1], mended }
+`
+
+/**
+ * KEYS: those of one shard of a plain queue, all of whose jobs stand where they belong. No ARGV.
+ * Counts the stale elements of the line anew, from all other counts; returns by how many the number changed. Refuses `unknown`.
+ */
+const stale = `
+local stale, length = tonumber(call('HGET', META, 'stale')) or 0, call('LLEN', LINE)
+local standing_count = length
+for _, key in ipairs({ READY, LANES, SUSPECTS, LATER, DONE, DEAD }) do standing_count = standing_count + call('ZCARD', key) end
+local right = standing_count + call('HLEN', CLAIMS) - call('HLEN', JOBS)
+if right < 0 or right > length or right == stale then return 0 end
+call('HSET', META, 'stale', right)
+return right - stale
+`
+
+export function repairScripts(isCluster: boolean) {
+  const plain = (name: string, text: string) =>
+    redisScript(name, prelude(isCluster) + jobs + guard + text, { whenFull: true })
+  return {
+    walk: plain('repair-walk', walk),
+    walkOrdered: redisScript('repair-walk-ordered', prelude(isCluster, 'ordered') + orderedJobs + guard + walk, {
+      whenFull: true,
+    }),
+    stale: plain('repair-stale', stale),
+  }
+}

@@ -1,0 +1,116 @@
+/** The repair of a Redis store: what of the keys of its queues can be made to fit again without losing a job. */
+
+import { UnknownQueueError } from '../../core/errors.js'
+import type { Finding, Mended, Repair } from '../store-health.js'
+import { repairScripts } from './lua/repair-script.js'
+import { checkRedis } from './redis-check.js'
+import { queuesKey } from './redis-keys.js'
+import { layoutIn, liveShards, queueIn, type RedisShard } from './redis-layout.js'
+import type { RedisPort } from './redis-port.js'
+import { listIn, numberIn, rowsIn, textIn } from './redis-reply.js'
+import type { RedisScript } from './redis-script.js'
+
+/** Elements of a step. */
+const stepCount = 100
+/**
+ * A lease given anew ends after this. Whoever runs the job and lives renews it by then, and nobody runs it a second time
+ * meanwhile; of one that is dead the next claim takes the job back.
+ */
+const leaseMs = 30_000
+const shownIds = 3
+
+/** Throws `UnknownQueueError` for a queue that is not stored. */
+export async function repairRedis(port: RedisPort, namespace: string, queue?: string): Promise<Repair> {
+  const rows = rowsIn(await port.command('HGETALL', [queuesKey(namespace)]), 2)
+  const stored = new Map(rows.map(([name, shards]) => [textIn(name), textIn(shards)]))
+  const names = [...stored.keys()].sort()
+  if (queue !== undefined && !stored.has(queue)) throw new UnknownQueueError(queue, names)
+  const scripts = repairScripts(port.isCluster)
+  const mended: Mended[] = []
+  for (const name of queue === undefined ? names : [queue]) {
+    const layout = layoutIn(stored.get(name)!)
+    // A check says what is wrong with it; a person must say how it was.
+    if (layout === undefined) continue
+    const shards = liveShards(queueIn(namespace, name, layout))
+    for (const shard of shards) {
+      const what = shards.length === 1 ? `queue ${name}` : `queue ${name}, shard ${shard.shard}`
+      const walk = shard.kind === 'plain' ? scripts.walk : scripts.walkOrdered
+      mended.push(...(await mendLeases(port, walk, shard, what).catch(unlessUnusable)))
+    }
+  }
+  const found = await checkRedis(port, namespace, queue)
+  const counted = await recount(port, scripts.stale, namespace, stored, found)
+  return {
+    mended: [...mended, ...counted],
+    left: counted.length === 0 ? found : await checkRedis(port, namespace, queue),
+  }
+}
+
+async function mendLeases(port: RedisPort, walk: RedisScript, { keys }: RedisShard, what: string): Promise<Mended[]> {
+  // First the leases, so that claims whose lease was one of nobody are seen to have none.
+  const leases = await walked(port, walk, keys, 'leases')
+  const claims = await walked(port, walk, keys, 'claims')
+  const seconds = leaseMs / 1_000
+  return [
+    ...(leases.length === 0
+      ? []
+      : [
+          {
+            what,
+            text: `took out, or counted anew, ${leases.length} leases that were not of what runs${listed(leases)}`,
+          },
+        ]),
+    ...(claims.length === 0
+      ? []
+      : [{ what, text: `gave ${claims.length} running jobs that had no lease one of ${seconds} s${listed(claims)}` }]),
+  ]
+}
+
+async function walked(port: RedisPort, walk: RedisScript, keys: readonly string[], name: string): Promise<string[]> {
+  const ids: string[] = []
+  let cursor = '0'
+  do {
+    const [next, some] = listIn(await port.run(walk, keys, [name, cursor, String(stepCount), String(leaseMs)]))
+    cursor = textIn(next)
+    ids.push(...listIn(some).map(textIn))
+  } while (cursor !== '0')
+  return ids
+}
+
+/** Stale elements are counted anew only where nothing else is found: other wrongs would be taken for them. */
+async function recount(
+  port: RedisPort,
+  script: RedisScript,
+  namespace: string,
+  stored: ReadonlyMap<string, string>,
+  found: readonly Finding[],
+): Promise<Mended[]> {
+  const mended: Mended[] = []
+  for (const [name, text] of stored) {
+    const layout = layoutIn(text)
+    if (layout?.kind !== 'plain') continue
+    const shards = liveShards(queueIn(namespace, name, layout))
+    for (const shard of shards) {
+      const what = shards.length === 1 ? `queue ${name}` : `queue ${name}, shard ${shard.shard}`
+      const faults = found.filter((one) => one.what === what && one.level !== 'ok')
+      if (faults.length !== 1 || !faults[0]!.text.startsWith('the number of stale elements')) continue
+      const by = numberIn(await port.run(script, shard.keys, []))
+      if (by !== 0)
+        mended.push({
+          what,
+          text: `counted the stale elements of 'line' anew, which were ${Math.abs(by)} too ${by < 0 ? 'many' : 'few'}`,
+        })
+    }
+  }
+  return mended
+}
+
+/** The check tells why. */
+function unlessUnusable(): Mended[] {
+  return []
+}
+
+function listed(ids: readonly string[]): string {
+  const named = [...new Set(ids)].filter((id) => id !== '')
+  return named.length === 0 ? '' : `: ${named.slice(0, shownIds).join(', ')}${named.length > shownIds ? ', …' : ''}`
+}

@@ -1,0 +1,91 @@
+/** The repair of a Redis store after half a script was applied: what it mends, and what it leaves. */
+
+import { type RedisServer, startRedis } from 'millrace/testing'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import type { RedisPort } from '#src/stores/redis/redis-port.js'
+import { connect, queue, RedisScene, settings } from './redis-scene.js'
+
+let server: RedisServer
+let port: RedisPort
+beforeAll(async () => {
+  server = await startRedis()
+  port = connect(server)
+})
+afterAll(async () => {
+  await port.close()
+  await server.stop()
+})
+
+const by = { worker: 'w', leaseMs: 30_000 }
+
+/** With jobs of these ids claimed in one call. */
+async function running(kind: 'plain' | 'ordered', ...ids: string[]): Promise<RedisScene> {
+  const scene = new RedisScene(port)
+  await scene.store.open([{ ...settings, kind }])
+  for (const id of ids) await scene.add({ id })
+  expect((await scene.store.claim([{ queue, limit: 10 }], by)).claims).toHaveLength(ids.length)
+  return scene
+}
+
+function keyOf(scene: RedisScene, kind: 'plain' | 'ordered', name: string): string {
+  return kind === 'plain' ? scene.key(name as never) : `{${scene.namespace}:${queue}:0.0}:${name}`
+}
+
+describe.each(['plain', 'ordered'] as const)('the repair of a %s queue', (kind) => {
+  it('finds nothing to mend where everything is in its place', async () => {
+    const scene = await running(kind, 'a', 'b')
+    const { mended, left } = await scene.health.repair!()
+    expect([mended, left.filter(({ level }) => level !== 'ok')]).toEqual([[], []])
+    expect(await scene.store.workers.held('w')).toHaveLength(2)
+  })
+
+  it('gives running jobs without a lease one that their worker can renew, and nobody else has it before it ends', async () => {
+    const scene = await running(kind, 'a', 'b')
+    await server.ask('DEL', keyOf(scene, kind, 'leases'))
+    expect((await scene.health.check()).filter(({ level }) => level === 'error')).not.toEqual([])
+    const { mended, left } = await scene.health.repair!(queue)
+    expect(mended).toContainEqual({
+      what: `queue ${queue}`,
+      text: expect.stringMatching(/^gave 2 running jobs that had no lease one of 30 s: (?:a, b|b, a)$/),
+    })
+    expect(left.filter(({ level }) => level === 'error')).toEqual([])
+    expect((await scene.store.claim([{ queue, limit: 10 }], by)).crashed).toEqual([])
+    const held = await scene.store.workers.held('w')
+    const items = held.map(({ id, fence }) => ({ queue, id, fence, leaseMs: 0 }))
+    expect(await scene.store.extend(items)).toEqual(['ok', 'ok'])
+    const ended = await scene.store.workers.gone(held, 'w')
+    expect(ended.crashed.map(({ id }) => id).sort()).toEqual(['a', 'b'])
+    expect((await scene.health.check()).filter(({ level }) => level !== 'ok')).toEqual([])
+  })
+
+  it('takes out leases of nobody, on which claims fail', async () => {
+    const scene = await running(kind, 'a')
+    await server.ask('ZADD', keyOf(scene, kind, 'leases'), 1, 'nobody')
+    const { mended, left } = await scene.health.repair!()
+    expect(mended).toEqual([{ what: `queue ${queue}`, text: expect.stringMatching(/1 leases .*: nobody$/) }])
+    expect(left.filter(({ level }) => level !== 'ok')).toEqual([])
+    expect((await scene.store.claim([{ queue, limit: 10 }], by)).damaged).toBeUndefined()
+  })
+})
+
+it('counts the stale elements of a line anew', async () => {
+  const scene = new RedisScene(port)
+  await scene.store.open([settings])
+  for (const id of ['a', 'b', 'c', 'd']) await scene.add({ id })
+  await scene.store.records.delete(queue, { ids: ['b', 'c'] })
+  await server.ask('HINCRBY', scene.key('meta'), 'stale', 1)
+  const { mended, left } = await scene.health.repair!()
+  expect(mended).toEqual([
+    { what: `queue ${queue}`, text: "counted the stale elements of 'line' anew, which were 1 too many" },
+  ])
+  expect(left.filter(({ level }) => level !== 'ok')).toEqual([])
+  expect((await scene.store.claim([{ queue, limit: 10 }], by)).claims.map(({ id }) => id)).toEqual(['a', 'd'])
+})
+
+it('leaves what needs a person, and says so', async () => {
+  const scene = await running('plain', 'a')
+  await server.ask('HDEL', scene.key('jobs'), 'a')
+  const { left } = await scene.health.repair!()
+  expect(left.filter(({ level }) => level === 'error' || level === 'warning')).not.toEqual([])
+  await expect(scene.health.repair!('absent')).rejects.toMatchObject({ code: 'queue-unknown' })
+})
