@@ -32,7 +32,7 @@ export interface StoreHealth {
   check(queue?: string): Promise<Finding[]>
   /**
    * Mends what can be mended without losing a job or running one twice, while work goes on: counters are counted again, a
-   * running job without a lease gets one that has ended, so that the next claim takes it back. Each step is atomic and
+   * running job without a lease gets one that has ended, or soon ends, so that a later claim takes it back. Each step is atomic and
    * decided by what the store holds at that moment, so that it may be broken off and asked for again. `queue` absent: all
    * queues. Absent where the store can mend nothing.
    */
