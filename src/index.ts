@@ -1,5 +1,7 @@
 /** The public API: everything that users import from `millrace`. */
 
+import './core/node-version.js'
+
 export type { EnqueueResult } from './client/client.js'
 export type { JobHandle } from './client/job-handle.js'
 export type { Popped, PopWait } from './client/pops.js'

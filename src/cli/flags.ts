@@ -17,6 +17,12 @@ export function wholeFlag(least: number, most: number): (given: string) => numbe
   }
 }
 
+/** A flag that is given at most once: the last of several would silently win. */
+export function onceFlag(given: string, before: string | undefined): string {
+  if (before === undefined) return given
+  throw new InvalidArgumentError(`Expected once; got '${before}' before.`)
+}
+
 /** Any number, as JavaScript writes it. */
 export function numberFlag(given: string): number {
   const n = given.trim() === '' ? Number.NaN : Number(given)

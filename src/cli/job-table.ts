@@ -37,7 +37,7 @@ function jobLines(jobs: readonly JobRecord[], { colors, columns }: Terminal): st
     { title: 'id', most: 40, cell: ({ id }) => printable(id) },
     { title: 'task', most: 30, cell: ({ task }) => printable(task) },
     { title: 'state', cell: ({ state }) => state, paint: (text, { state }) => paints[state]?.(text) ?? text },
-    { title: 'attempt', align: 'right', cell: ({ attempt }) => String(attempt) },
+    { title: 'attempt', align: 'right', cell: (job) => String(lastAttempt(job)) },
     jobs.some(({ payloadCount }) => payloadCount !== undefined)
       ? { title: 'payloads', align: 'right', cell: payloadsOf }
       : { title: 'priority', align: 'right', cell: ({ priority }) => String(priority) },
@@ -45,6 +45,12 @@ function jobLines(jobs: readonly JobRecord[], { colors, columns }: Terminal): st
     { title: 'note', most: longestNote, cell: noteOf },
   ]
   return table(shown, jobs, { width: columns, paintTitle: colors.dim })
+}
+
+/** A job that died of its failures is not begun again: the attempt that would come next is none. */
+function lastAttempt({ state, reason, attempt }: JobRecord): number {
+  const failed = state === 'dead' && ['max-retries', 'no-retries', 'unrecoverable'].includes(reason ?? '')
+  return failed && attempt > 1 ? attempt - 1 : attempt
 }
 
 /** Those in hand, or that wait; and those that wait beside them. */
@@ -66,10 +72,21 @@ function momentOf({ state, runAt, startedAt, finishedAt, updatedAt }: JobRecord,
   }
 }
 
+/** The line that says most: of a command or process that failed the last that it printed, which comes first as lines are cut. */
+function errorLine(error: string | undefined): string | undefined {
+  const [first, ...rest] = error?.split('\n') ?? []
+  if (!first?.endsWith('The last that it printed:')) return first
+  const end = rest.findIndex((line) => /^\s+at /.test(line))
+  const printed = (end === -1 ? rest : rest.slice(0, end)).findLast((line) => line.trim() !== '')
+  return printed === undefined
+    ? first
+    : `${printed.trim()} (${first.replace(/^\w+: | The last that it printed:$/g, '').replace(/\.$/, '')})`
+}
+
 /** What a person looks for next: how far it is, why it is dead, what it failed with. */
 function noteOf({ state, reason, error, progress, suspect, crashes }: JobRecord): string {
   const percent = progress === undefined ? undefined : `${Math.round(progress.fraction * 100)}%`
-  const parts = state === 'running' ? [percent, progress?.note] : [reason, error?.split('\n')[0]]
+  const parts = state === 'running' ? [percent, progress?.note] : [reason, errorLine(error)]
   const suspicion = suspect ? `suspect${crashes > 0 ? ` (${counted(crashes, 'crash', 'crashes')})` : ''}` : undefined
   return [suspicion, ...parts]
     .filter((part) => part !== undefined)

@@ -3,6 +3,7 @@
 import type { Command, CommandOptions } from 'commander'
 import type { Loaded } from '../config/load-config.js'
 import type { Mill } from '../config/mill.js'
+import { onceFlag } from './flags.js'
 import { Terminal } from './terminal.js'
 
 export interface MillFlags {
@@ -18,6 +19,7 @@ export function millCommand(parent: Command, usage: string, summary: string, opt
     .option(
       '--config <file>',
       'the configuration (default: MILLRACE_CONFIG, else millrace.config.ts, .mts, .js or .mjs)',
+      onceFlag,
     )
 }
 

@@ -21,6 +21,7 @@ const tellings: { readonly [Name in EventName]?: (event: EventMap[Name]) => stri
     `buried ${nameOf(job)}, ${reason}${error === undefined ? '' : `: ${error}`}`,
   'job.released': ({ reason, delayMs, ...job }) =>
     `released ${nameOf(job)}, ${reason}, again in ${formatDuration(delayMs)}`,
+  'job.cancelled': ({ reason, ...job }) => `cancelled ${nameOf(job)}${reason === undefined ? '' : `: ${reason}`}`,
   'settle.refused': ({ kind, answer, ...job }) => `late ${kind} of ${nameOf(job)} refused: the claim is ${answer}`,
   'lease.lost': (job) => `lease of ${nameOf(job)} lost: another worker may run it`,
   'job.crashed': ({ worker, charged, crashes, ...job }) =>
@@ -115,11 +116,12 @@ export class WorkLog {
   stopped(): void {
     clearInterval(this.#timer)
     const ms = performance.now() - this.#startedAt
-    const { completed, failed, buried, released, crashed } = this.#totals
+    const { completed, failed, buried, released, cancelled, crashed } = this.#totals
     this.#terminal.event('worker.stopped', { ranMs: Math.round(ms), ...this.#totals }, () => {
       const { green, red } = this.#terminal.colors
       const bad = failed + buried > 0 ? red(`${count(failed)} failed, ${count(buried)} buried`) : 'none failed'
       const rest = [
+        ...(cancelled > 0 ? [`, ${count(cancelled)} cancelled`] : []),
         ...(released > 0 ? [`, ${count(released)} put back`] : []),
         ...(crashed > 0 ? [`, ${counted(crashed, 'crash', 'crashes')} of others found`] : []),
       ]
@@ -138,7 +140,8 @@ export class WorkLog {
     this.#terminal.event(
       'worker.progressed',
       { ...this.#totals, running },
-      () => `${count(completed)} done (${perSecond}/s), ${count(failed)} failed, ${running} running`,
+      () =>
+        `${count(completed)} done (${perSecond}/s), ${count(failed)} failed${cancelled > 0 ? `, ${count(cancelled)} cancelled` : ''}, ${running} running`,
     )
   }
 

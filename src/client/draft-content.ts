@@ -4,6 +4,7 @@ import { encodedBy, type Payload, payloadBytes } from '../core/codec.js'
 import { durationForm, parseDuration } from '../core/duration.js'
 import type { AnyEnqueueOptions } from '../core/enqueue-options.js'
 import { InvalidJobError, PayloadTooLargeError } from '../core/errors.js'
+import { hintFor } from '../core/foreign-words.js'
 import { messageOf, shown } from '../core/shown.js'
 import type { AnyTask } from '../core/task.js'
 import type { NewJob, StoreTraits } from '../stores/store.js'
@@ -37,7 +38,7 @@ export function checkOptions(task: AnyTask, options: AnyEnqueueOptions, known: R
 
 function unknownOption(task: AnyTask, name: string, known: ReadonlySet<string>): InvalidJobError {
   const where = task.kind === 'ordered' ? 'enqueue for an ordered task' : 'enqueue'
-  return wrong(task, `'${name}' is not an option of ${where}; known are ${[...known].join(', ')}.`)
+  return wrong(task, `'${name}' is not an option of ${where}; known are ${[...known].join(', ')}${hintFor(name)}.`)
 }
 
 /** Gives the job what jobs of every kind may have beside their payload: codec, meta, time. The bytes of it all. */

@@ -79,7 +79,7 @@ export class JobHandle<Result = unknown> {
         return undefined as Result
       }
       if (job.state === 'dead') throw new JobDeadError(queue, this.id, job.reason, job.error)
-      if (job.state === 'cancelled') throw new JobCancelledError(queue, this.id)
+      if (job.state === 'cancelled') throw new JobCancelledError(queue, this.id, job.reason)
       const leftMs = deadline - this.#parts.mono()
       if (leftMs <= 0) throw new ResultTimeoutError(queue, this.id, timeoutMs)
       await this.#parts.watcher.ended(job.queue, this.id, leftMs)

@@ -124,11 +124,30 @@ async function inTurn(files: readonly string[], load: (file: string) => Promise<
     try {
       loaded.push((await load(file)) as Exports)
     } catch (error) {
-      const message = error instanceof Error ? error.message : String(error)
+      const message = `${error instanceof Error ? error.message : String(error)}${framesOf(error)}`
       throw new ConfigError(file, [{ path: `loading ${basename(file)}`, message }], { cause: error })
     }
   }
   return loaded
+}
+
+/** Our own files, and what loads the user's. */
+const foreign = /node:|\/node_modules\/|<anonymous>/
+const ownFolder = new URL('..', import.meta.url).href
+const mostFrames = 5
+
+/** Where in the user's files it was thrown, as lines of a stack; empty if nowhere. */
+function framesOf(error: unknown): string {
+  const stack = error instanceof Error ? (error.stack ?? '') : ''
+  const frames = stack
+    .split('\n')
+    .filter((line) => /^\s+at /.test(line) && !foreign.test(line))
+    .map((line) => line.replaceAll('file://', ''))
+    .filter((line) => !line.includes(new URL(ownFolder).pathname))
+  return frames
+    .slice(0, mostFrames)
+    .map((line) => `\n    ${line.trim()}`)
+    .join('')
 }
 
 /** What Node's loader says of a file that a TypeScript transpiler may still load: syntax it cannot strip, or `./tasks.js` that is a `tasks.ts`. */

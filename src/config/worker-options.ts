@@ -2,7 +2,7 @@
 
 import * as v from 'valibot'
 import type { Duration } from '../core/duration.js'
-import { callable, duration, exactly, whole } from '../core/option-check.js'
+import { byteSize, callable, duration, exactly, whole } from '../core/option-check.js'
 import type { SelectorName } from '../selectors/named-selectors.js'
 import type { Selector } from '../selectors/selector.js'
 import type { CommandLine } from '../workers/command-task.js'
@@ -19,8 +19,8 @@ export interface WorkerOptions {
   readonly grace?: Duration | 'none'
   /** A handler that blocks the event loop for longer loses its lease, and its process is replaced. Default `'30s'`. */
   readonly maxBlock?: Duration
-  /** The worker stops, to be replaced, when its process is larger than so many bytes. Default: no limit. */
-  readonly maxRss?: number
+  /** The worker stops, to be replaced, when its process is larger: `'512MB'`, or a number of bytes. Default: no limit. */
+  readonly maxRss?: number | string
   /** The worker stops, to be replaced, when it has taken so many jobs. Default: no limit. */
   readonly maxJobs?: number
   /**
@@ -60,7 +60,7 @@ export const workerOptions = exactly({
   ),
   grace: v.optional(v.union([v.literal('none'), duration(0)], "must be a duration such as '30s', or 'none'"), '30s'),
   maxBlock: v.optional(duration(1_000), '30s'),
-  maxRss: v.optional(whole(1)),
+  maxRss: v.optional(v.pipe(byteSize(), v.minValue(1, 'must be at least 1 byte'))),
   maxJobs: v.optional(whole(1)),
   // Not a union: each mistake in a dealing would be told as one in a function.
   shardsOf: v.optional(v.lazy((given) => (typeof given === 'function' ? callable<ShardChoice>() : dealing))),

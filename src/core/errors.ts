@@ -164,17 +164,25 @@ export class ResultTimeoutError extends MillraceError {
 export class JobDeadError extends MillraceError {
   /** Why it was buried: `max-retries`, `unrecoverable`, … */
   readonly reason: string | undefined
+  /** What is kept of the error, its stack with it; the message leaves the stack out. */
+  readonly error: string | undefined
 
   constructor(queue: string, id: string, reason: string | undefined, error: string | undefined) {
-    super('job-dead', `job '${id}' in queue '${queue}' is dead (${reason ?? 'no reason given'}): ${error ?? ''}`.trim())
+    const first = error === undefined || error === '' ? '' : `: ${error.split(/\n\s+at /)[0]}`
+    super('job-dead', `job '${id}' in queue '${queue}' is dead (${reason ?? 'no reason given'})${first}`)
     this.reason = reason
+    this.error = error
   }
 }
 
 /** The job whose result was awaited was cancelled. */
 export class JobCancelledError extends MillraceError {
-  constructor(queue: string, id: string) {
-    super('job-cancelled', `job '${id}' in queue '${queue}' was cancelled.`)
+  /** What who cancelled it said; undefined if nothing, or where it is not known. */
+  readonly reason: string | undefined
+
+  constructor(queue: string, id: string, reason?: string) {
+    super('job-cancelled', `job '${id}' in queue '${queue}' was cancelled${reason === undefined ? '' : `: ${reason}`}.`)
+    this.reason = reason
   }
 }
 

@@ -1,8 +1,8 @@
 /** The isolation of a task: that its jobs run in processes of their own, and what those are given. */
 
 import * as v from 'valibot'
-import { byteSizeForm, parseByteSize } from './byte-size.js'
 import type { ConfigIssue } from './errors.js'
+import { byteSize } from './option-check.js'
 
 export interface IsolationOptions {
   /** `'process'`: each job runs in a process of its own, which outlives its worker where it may. Default: in the worker. */
@@ -50,13 +50,7 @@ export const isolationOptions = {
   env: v.optional(
     v.array(v.pipe(v.string(), v.regex(/^[A-Za-z_]\w*$/, 'must be the name of an environment variable'))),
   ),
-  maxHeap: v.optional(
-    v.pipe(
-      v.custom<number | string>((value) => parseByteSize(value) !== undefined, `must be ${byteSizeForm}`),
-      v.transform((value) => parseByteSize(value)!),
-      v.minValue(leastHeapBytes, 'must be at least 16 MB'),
-    ),
-  ),
+  maxHeap: v.optional(v.pipe(byteSize(), v.minValue(leastHeapBytes, 'must be at least 16 MB'))),
   onSupervisorLoss: v.optional(v.picklist(['detach', 'exit'], "must be 'detach' or 'exit'")),
 }
 

@@ -101,8 +101,8 @@ export interface JobContext {
   readonly signal: AbortSignal
   readonly job: RunningJob
   /**
-   * Reports how far the work is: `fraction` 0 … 1 (values outside are clamped) and an optional note of ≤ 1,000 characters.
-   * Sent with the next beat, at most one a second; the latest wins. Never throws and never delays the handler.
+   * Reports how far the work is: `fraction` 0 … 1 and an optional note of ≤ 1,000 characters. From 2 on the number is
+   * taken for per cent, as other queues have it; other values outside are clamped. Sent with the next beat, at most one a second; the latest wins. Never throws and never delays the handler.
    */
   progress(fraction: number, note?: string): void
   /**

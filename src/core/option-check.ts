@@ -1,8 +1,10 @@
 /** Option checks: the valibot pieces from which the shapes of our own options are put together, and the error that lists every mistake at once. */
 
 import * as v from 'valibot'
+import { byteSizeForm, parseByteSize } from './byte-size.js'
 import { durationForm, exactDuration, parseDuration } from './duration.js'
 import { ConfigError, type ConfigIssue } from './errors.js'
+import { hintFor } from './foreign-words.js'
 import { shown } from './shown.js'
 
 /** A duration of at least `leastMs`, and at most `mostMs`, turned into milliseconds. */
@@ -12,6 +14,14 @@ export function duration(leastMs = 0, mostMs = Number.MAX_SAFE_INTEGER) {
     v.check((value) => parseDuration(value)! >= leastMs, `must be at least ${leastMs} ms`),
     v.check((value) => parseDuration(value)! <= mostMs, `must be at most ${exactDuration(mostMs)}`),
     v.transform((value) => parseDuration(value)!),
+  )
+}
+
+/** A size such as `'512MB'`, or a number of bytes, turned into bytes. */
+export function byteSize() {
+  return v.pipe(
+    v.custom<number | string>((value) => parseByteSize(value) !== undefined, `must be ${byteSizeForm}`),
+    v.transform((value) => parseByteSize(value)!),
   )
 }
 
@@ -26,7 +36,11 @@ export function whole(least: number, most = Number.MAX_SAFE_INTEGER) {
 
 /** An object with these keys and no others. Unlike valibot's own strict object it reports every unknown key, not only the first. */
 export function exactly<E extends v.ObjectEntries>(entries: E): v.StrictObjectSchema<E, undefined> {
-  return v.objectWithRest(entries, v.never()) as unknown as v.StrictObjectSchema<E, undefined>
+  const there = Object.keys(entries).join(', ')
+  return v.objectWithRest(
+    entries,
+    v.never(`is not an option; check its spelling: there are ${there}`),
+  ) as unknown as v.StrictObjectSchema<E, undefined>
 }
 
 export function callable<T extends (...args: never[]) => unknown>() {
@@ -50,7 +64,7 @@ function mistakesOf(issue: v.BaseIssue<unknown>, above: readonly string[] = []):
 }
 
 function messageOf(issue: v.BaseIssue<unknown>): string {
-  if (issue.expected === 'never') return 'is not an option; check its spelling'
+  if (issue.expected === 'never') return `${issue.message}${hintFor(String(issue.path?.at(-1)?.key))}`
   if (issue.path?.at(-1)?.origin === 'key' && issue.input === undefined) return 'is missing'
   // valibot's own messages begin so; they repeat the value.
   const form = issue.message.startsWith('Invalid ') ? `must be ${issue.expected}` : issue.message

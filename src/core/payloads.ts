@@ -7,7 +7,8 @@
  * beside it, and is no job before the claim has ended.
  */
 
-import { crc32 } from 'node:zlib'
+// Not by name: an older Node would end at the import with an error that does not say that it is too old.
+import zlib from 'node:zlib'
 import type { Payload } from './codec.js'
 import type { Merge } from './queue.js'
 
@@ -28,7 +29,7 @@ export interface PayloadEntry extends ScoredPayload {
 
 /** The shard of an id: CRC-32 (zlib) of its UTF-8 bytes modulo their number. Lowkiq's. */
 export function shardOf(id: string, shards: number): number {
-  return shards === 1 ? 0 : crc32(id) % shards
+  return shards === 1 ? 0 : zlib.crc32(id) % shards
 }
 
 /** The same text for equal payloads and for no others: equal are those of the same codec with the same bytes. Meta is no part of it. */

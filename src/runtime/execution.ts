@@ -71,7 +71,8 @@ export abstract class Execution {
   }
 
   progress(fraction: number, note?: string): void {
-    const clamped = Number.isFinite(fraction) ? Math.min(Math.max(fraction, 0), 1) : 0
+    const part = fraction >= 2 ? fraction / 100 : fraction
+    const clamped = Number.isFinite(part) ? Math.min(Math.max(part, 0), 1) : 0
     const progress =
       note === undefined
         ? { fraction: clamped }

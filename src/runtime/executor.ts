@@ -178,7 +178,8 @@ export class Executor {
     // Not the job's doing: it goes back as it was, unless the store has given it away already and refuses.
     if (reason instanceof WorkerStoppedError) return { kind: 'release', delayMs: 0, reason: 'interrupted' }
     if (reason instanceof LeaseLostError) return { kind: 'release', delayMs: 0, reason: 'lease-lost' }
-    return this.#failed(execution, job, error)
+    // Handlers hand the signal on, and what they wait for ends with an AbortError, which does not say why.
+    return this.#failed(execution, job, isAbort(error) && reason instanceof Error ? reason : error)
   }
 
   #failed({ task }: Execution, { claim }: Leased, error: unknown): Verdict {
@@ -188,6 +189,10 @@ export class Executor {
   readonly #hookFailed = (hook: string, error: unknown): void => {
     this.#parts.events.emit('hook.failed', { hook, error } satisfies EventMap['hook.failed'])
   }
+}
+
+function isAbort(error: unknown): boolean {
+  return error instanceof Error && error.name === 'AbortError'
 }
 
 /** Puts the schema's output in the input's place. An input that does not fit will never fit; a schema that breaks down may work next time. */

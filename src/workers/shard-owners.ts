@@ -3,7 +3,8 @@
  * older — a claim is lost on an empty shard, never safety: whose own shards are empty asks all others. Pure.
  */
 
-import { crc32 } from 'node:zlib'
+// Not by name: an older Node would end at the import with an error that does not say that it is too old.
+import zlib from 'node:zlib'
 
 /** A shard of an ordered queue. */
 export interface ShardRef {
@@ -28,9 +29,9 @@ export function dealt(shards: readonly ShardRef[], member: number, members: numb
  * the highest wins, so that a worker which comes or goes moves only shards of its own. (Thaler & Ravishankar, 1998.)
  */
 export function ownShards(worker: string, workers: readonly string[], queue: string, shards: number): number[] {
-  const seeds = workers.map((id) => ({ id, seed: crc32(id) }))
+  const seeds = workers.map((id) => ({ id, seed: zlib.crc32(id) }))
   return [...Array(shards).keys()].filter((shard) => {
-    const key = mixed(crc32(`${queue}\0${shard}`))
+    const key = mixed(zlib.crc32(`${queue}\0${shard}`))
     let owner = { id: '', score: -1 }
     for (const { id, seed } of seeds) {
       const score = mixed(seed ^ key)

@@ -60,6 +60,14 @@ describe('the work log', () => {
     expect(lines).toEqual([words])
   })
 
+  it('counts what was cancelled in its last line', () => {
+    const { events, lines, log } = listening()
+    events.emit('job.cancelled', { ...job, reason: 'no longer wanted' })
+    log.stopped()
+    expect(lines[0]).toBe('cancelled default mail a\\u001b[31m: no longer wanted')
+    expect(lines[1]).toMatch(/: 0 done, none failed, 1 cancelled$/)
+  })
+
   it('counts the crashes it found in its last line', () => {
     const { events, lines, log } = listening()
     for (let i = 0; i < 2; i += 1) events.emit('job.crashed', { ...job, worker: 'w1', charged: false, crashes: 0 })

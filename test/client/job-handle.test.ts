@@ -72,7 +72,11 @@ describe.each(storeKinds)('a job handle, on %s', (kind) => {
     expect(await job.cancel('no longer wanted')).toBe(true)
     expect(await job.record()).toMatchObject({ state: 'cancelled', reason: 'no longer wanted' })
     expect(await job.cancel()).toBe(false)
-    await expect(job.result()).rejects.toMatchObject({ code: 'job-cancelled' })
+    await expect(job.result()).rejects.toMatchObject({
+      code: 'job-cancelled',
+      reason: 'no longer wanted',
+      message: expect.stringContaining('was cancelled: no longer wanted.'),
+    })
   })
 
   it('tells whoever waits for the result that the job was cancelled', async () => {

@@ -120,6 +120,22 @@ describe('loading a configuration', () => {
   })
 
   it.each(['ts', 'mjs'])(
+    'what a .%s file throws is told with the line of the file that threw it',
+    async (extension) => {
+      const cwd = project({
+        [`millrace.config.${extension}`]: `import './database.mjs'\n`,
+        'database.mjs': `function connect() {\n  throw new Error('no database today')\n}\n\nconnect()\n`,
+      })
+      const { error } = await load({ cwd })
+      const frames = error!.message.split('\n').slice(2)
+      expect(error!.message).toContain('no database today')
+      expect(frames[0]).toMatch(/^ {4}at connect .*database\.mjs:2:9/)
+      expect(frames[1]).toMatch(/database\.mjs:5:1/)
+      expect(frames.filter((frame) => /node:|\/dist\//.test(frame))).toEqual([])
+    },
+  )
+
+  it.each(['ts', 'mjs'])(
     'a syntax error in a .%s file names the file and keeps the original error as its cause',
     async (extension) => {
       const cwd = project({ [`millrace.config.${extension}`]: `export default = 3\n` })

@@ -95,7 +95,10 @@ describe('a wrong definition', () => {
     [{ name, maxPayloads: '5' }, 'maxPayloads: must be a whole number of at least 1, or Infinity; got "5"'],
     [{ name, onExhausted: true }, 'onExhausted: must be a function; got true'],
     [{ name, group: 'g' }, 'group: must be a function; got "g"'],
-    [{ name, shouldRun: () => true }, 'shouldRun: is not an option; check its spelling'],
+    [
+      { name, shouldRun: () => true },
+      'shouldRun: is not an option; check its spelling: there are name, queue, input, timeLimit, slowAfter, aliases, run, id, score, group, batchSize, merge, maxPayloads, retry, onExhausted',
+    ],
     [undefined, '(options): must be Object; got undefined'],
   ]
 

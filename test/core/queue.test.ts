@@ -140,17 +140,26 @@ describe('wrong options', () => {
     [{ throttle: { limit: 0, window: '1s' } }, 'throttle.limit: must be a whole number from 1 to 1000000; got 0'],
     [{ throttle: { limit: 1, window: 'x' } }, `throttle.window: ${form}; got "x"`],
     [{ throttle: { limit: 1 } }, 'throttle.window: is missing'],
-    [{ throttle: { limit: 1, window: 1, burst: 2 } }, 'throttle.burst: is not an option; check its spelling'],
+    [
+      { throttle: { limit: 1, window: 1, burst: 2 } },
+      'throttle.burst: is not an option; check its spelling: there are limit, window, moderate, elastic, by, scope',
+    ],
     [{ throttle: { limit: 1, window: 1, by: 'host' } }, 'throttle.by: must be ("queue" | "group"); got "host"'],
     [{ throttle: [{ limit: 1, window: 'x' }] }, `throttle.0.window: ${form}; got "x"`],
     [{ throttle: 5 }, 'throttle: must be Object; got 5'],
     [{ maxRunning: 0 }, 'maxRunning: must be a whole number of at least 1; got 0'],
     [{ maxRunning: { perGroup: 'x' } }, 'maxRunning.perGroup: must be a whole number of at least 1; got "x"'],
     [{ retention: { results: { age: 'x' } } }, `retention.results.age: ${form}; got "x"`],
-    [{ retention: { results: { ages: 1 } } }, 'retention.results.ages: is not an option; check its spelling'],
+    [
+      { retention: { results: { ages: 1 } } },
+      'retention.results.ages: is not an option; check its spelling: there are age, count',
+    ],
     [{ retention: { results: 'ever' } }, 'retention.results: must be ("untilDeleted" | "none" | Object); got "ever"'],
     [{ retention: { dead: 'none' } }, 'retention.dead: must be ("untilDeleted" | Object); got "none"'],
-    [{ priority: 5 }, 'priority: is not an option; check its spelling'],
+    [
+      { priority: 5 },
+      'priority: is not an option; check its spelling: there are weight, claimSize, iterations, longPoll, lease, renewLease, order, ordered, shards, exclusive, shardOrder, maxPending, maxCrashes, throttle, maxRunning, retention',
+    ],
   ]
 
   it.each(table)('%j are told with their place', (options, message) => {

@@ -71,7 +71,11 @@ describe('the throttle of a queue', () => {
       ['elastic.buffer: must be a whole number of at least 0; got -1'],
     ],
     ['elastic without its buffer', { ...ten, moderate: true, elastic: {} }, ['elastic.buffer: is missing']],
-    ['an option that there is not', { ...ten, burst: 5 }, ['burst: is not an option; check its spelling']],
+    [
+      'an option that there is not',
+      { ...ten, burst: 5 },
+      ['burst: is not an option; check its spelling: there are limit, window, moderate, elastic, by, scope'],
+    ],
     [
       'a scope with a space',
       { ...ten, scope: 'a b' },

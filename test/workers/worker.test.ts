@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import { cancel, defineTask, type Middleware } from 'millrace'
 import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
@@ -104,6 +105,24 @@ describe.each(storeKinds)('a worker, on %s', (kind) => {
         message: expect.stringContaining('TimeLimitError'),
       })
     }
+  })
+
+  it('says that the time was over where what the handler waited for was aborted with it', async () => {
+    const task = defineTask({
+      name: 'polite',
+      timeLimit: 20,
+      retry: { max: 0 },
+      run: (_, { signal }) => sleep(10_000, undefined, { signal }),
+    })
+    const m = testMill({ tasks: [task] }, kind)
+    const job = await m.enqueue(task, 1)
+    await m.worker().start()
+
+    await expect(job.result({ timeout: '5s' })).rejects.toMatchObject({
+      code: 'job-dead',
+      message: expect.stringMatching(/TimeLimitError: task 'polite' ran longer than its time limit of 20 ms\.$/),
+      error: expect.stringMatching(/\n\s+at /),
+    })
   })
 
   it('keeps the slot of an abandoned handler until the handler itself ends', async () => {

@@ -1,0 +1,29 @@
+import type { JobRecord } from 'millrace'
+import picocolors from 'picocolors'
+import { describe, expect, it } from 'vitest'
+import { pageLines } from '#src/cli/job-table.js'
+import type { Terminal } from '#src/cli/terminal.js'
+
+const at = new Date(0)
+const record = { id: 'a', task: 'encode', queue: 'video', input: null, priority: 0, crashes: 0, suspect: false }
+const dead = { ...record, state: 'dead', attempt: 4, reason: 'max-retries', createdAt: at, updatedAt: at, runAt: at }
+
+function shown(job: object): string {
+  const terminal = { colors: picocolors.createColors(false), columns: 200 } as Terminal
+  return pageLines([{ queue: 'video', jobs: [job as unknown as JobRecord], cursor: undefined }], terminal).join('\n')
+}
+
+describe('the table of jobs', () => {
+  it('says of a job that died after three runs that the third attempt was its last', () => {
+    expect(shown(dead)).toMatch(/dead\s+3\s/)
+    expect(shown({ ...dead, state: 'scheduled' })).toMatch(/scheduled\s+4\s/)
+    expect(shown({ ...dead, attempt: 1, reason: 'buried' })).toMatch(/dead\s+1\s/)
+  })
+
+  it('begins the note on a command that failed with the last that it printed', () => {
+    const error =
+      'ProcessDiedError: the command exited with code 3. The last that it printed:\nreading\nno such file\n    at x (y.js:1:1)'
+    expect(shown({ ...dead, error })).toContain('max-retries · no such file (the command exited with code 3)')
+    expect(shown({ ...dead, error: 'Error: first\n    at x' })).toContain('max-retries · Error: first')
+  })
+})

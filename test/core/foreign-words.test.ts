@@ -1,0 +1,34 @@
+import { defineTask, millrace } from 'millrace'
+import { describe, expect, it } from 'vitest'
+import { testMill } from '../test-mill.js'
+
+const name = 'mail'
+
+describe('an option that there is not', () => {
+  it('is refused with a list of those that there are', () => {
+    const wrong = { store: 'memory:', taks: [] } as never
+    expect(() => millrace(wrong)).toThrow(
+      /taks: is not an option; check its spelling: there are store, namespace, .*tasks/,
+    )
+  })
+
+  it.each([
+    ['attempts', /attempts: is not an option; .* is here retry: \{ max \} of the task/],
+    ['removeOnComplete', /is here retention: \{ results \} of the queue/],
+    ['timeout', /is here timeLimit of the task/],
+  ])('of another queue is told by its name here: %s', (option, message) => {
+    expect(() => defineTask({ name, [option]: 5 })).toThrow(message)
+  })
+
+  it('of an enqueue too', async () => {
+    const task = defineTask({ name })
+    const mill = testMill({ tasks: [task] })
+    await expect(mill.enqueue(task, 1, { jobId: 'a' } as never)).rejects.toThrow(
+      /'jobId' is not an option of enqueue; known are id, .*\. What others call jobId is here id/,
+    )
+  })
+
+  it('that is only misspelt gets no hint', () => {
+    expect(() => defineTask({ name, toString: 5, timelimit: 5 } as never)).not.toThrow(/What others call/)
+  })
+})
