@@ -1,3 +1,5 @@
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { run, runJson } from './command-process.js'
 import { project, projectFiles } from './project.js'
@@ -98,15 +100,24 @@ describe('doctor and fsck', () => {
   })
 
   it('have one sentence for a store that cannot be looked at, and end well', async () => {
-    const cwd = project(projectFiles)
+    const memory = configFile.replace("{ module: './store.js' }", "'memory:'")
+    const cwd = project({ ...files, 'millrace.config.js': memory })
 
     for (const command of ['doctor', 'fsck']) {
       expect(await run([command], { cwd })).toMatchObject({
         code: 0,
-        stdout: `sqlite:jobs.db: there is nothing that ${command} could look at.\n`,
+        stdout: `memory:: there is nothing that ${command} could look at.\n`,
         stderr: '',
       })
-      expect(await runJson([command], { cwd })).toEqual({ store: 'sqlite:jobs.db', findings: [] })
+      expect(await runJson([command], { cwd })).toEqual({ store: 'memory:', findings: [] })
     }
+  })
+
+  it('look at a SQLite store, and make none', async () => {
+    const cwd = project(projectFiles)
+
+    expect(await runJson(['fsck', '--repair'], { cwd })).toMatchObject({ mended: [], findings: [{ level: 'ok' }] })
+    expect(await runJson(['doctor'], { cwd })).toMatchObject({ findings: [{ level: 'ok', what: 'file' }] })
+    expect(existsSync(join(cwd, 'jobs.db'))).toBe(false)
   })
 })

@@ -4,7 +4,8 @@ import { systemRandom } from '../../core/clock.js'
 import { MillraceError } from '../../core/errors.js'
 import { stepLimit } from '../../core/upkeep.js'
 import type { ExitGate } from '../exit-gate.js'
-import type { ClaimFrom, QueueSettings } from '../store.js'
+import type { QueueSettings } from '../store.js'
+import { healthLook, isHealth, isLook, smaller } from './sqlite-call.js'
 import type { SqliteClock } from './sqlite-clock.js'
 import type { Database, OpenDatabase } from './sqlite-driver.js'
 import {
@@ -192,6 +193,12 @@ export class SqliteConnection {
   }
 
   #read(calls: readonly Call[]): Answer[] {
+    // Of these each has a connection of its own: they are asked seldom, and of a file that nothing can open.
+    const health = calls.filter(isHealth)
+    if (health.length > 0) {
+      const others = calls.filter((call) => !isHealth(call))
+      return [...health.map((call) => this.#lookFor(call)), ...(others.length > 0 ? this.#read(others) : [])]
+    }
     try {
       if (this.#opened === undefined && calls.every(isLook)) return this.#look(calls)
       const { session, operations, identity } = this.#connected()
@@ -211,6 +218,14 @@ export class SqliteConnection {
   #look(calls: readonly Call[]): Answer[] {
     const found = this.#patiently(() => lookInto(this.#file, this.#open, queuesIn))
     return calls.map(([number]) => [number, found ?? []])
+  }
+
+  #lookFor(call: Call): Answer {
+    try {
+      return [call[0], this.#patiently(() => lookInto(this.#file, this.#open, healthLook(this.#file, call))) ?? []]
+    } catch (error) {
+      return this.#refusal(call, error)
+    }
   }
 
   isWrite(call: Call): boolean {
@@ -374,18 +389,6 @@ export class SqliteConnection {
       this.#isSuspected = true
     }
   }
-}
-
-/** Whether it can be answered without the session of an opened store. */
-function isLook([, name]: Call): boolean {
-  return name === 'queues'
-}
-
-/** A claim of at most so many jobs. All else is done in small steps by the session. */
-function smaller([number, name, args]: Call, step: number): Call {
-  if (name !== 'claim') return [number, name, args]
-  const [from, ...more] = args as [readonly ClaimFrom[], ...unknown[]]
-  return [number, name, [from.map((one) => ({ ...one, limit: Math.min(step, one.limit) })), ...more]]
 }
 
 export function replyOf(answers: readonly Answer[]): Reply {

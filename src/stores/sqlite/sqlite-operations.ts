@@ -7,6 +7,7 @@ import { SqliteLook } from './sqlite-look.js'
 import { isLimited, isStopped, type QueueRow } from './sqlite-queue.js'
 import { SqliteRecords } from './sqlite-records.js'
 import { SqliteWorkers } from './sqlite-registry.js'
+import { repairQueue } from './sqlite-repair.js'
 import { SqliteReshard } from './sqlite-reshard.js'
 import type { SqliteSession } from './sqlite-session.js'
 import { SqliteSettings } from './sqlite-settings.js'
@@ -22,7 +23,10 @@ export interface Peeked {
   readonly changes: boolean
 }
 
-export type OperationName = keyof SqliteOperations['reads'] | keyof SqliteOperations['writes']
+/** Calls on the file alone, for which no store is opened, and none made. */
+export type LookName = 'queues' | 'check' | 'examine'
+
+export type OperationName = keyof SqliteOperations['reads'] | keyof SqliteOperations['writes'] | LookName
 
 export function sqliteOperations(session: SqliteSession) {
   const enqueue = new SqliteEnqueue(session)
@@ -86,6 +90,7 @@ export function sqliteOperations(session: SqliteSession) {
       gone: workers.gone.bind(workers),
       adopt: workers.adopt.bind(workers),
       setThrottle: throttleAdmin.set.bind(throttleAdmin),
+      repair: (queue: string) => repairQueue(session, queue),
     },
   }
 }

@@ -22,6 +22,7 @@ import type {
   Store,
   StoredQueue,
 } from '../store.js'
+import type { Finding, Mended, StoreHealth } from '../store-health.js'
 import type { Throttles } from '../throttles.js'
 import type { WorkerRegistry } from '../worker-registry.js'
 import type { ClaimedText, Granted } from './sqlite-claim.js'
@@ -43,6 +44,7 @@ export class SqliteStore implements Store {
   readonly records: Records
   readonly workers: WorkerRegistry
   readonly throttles: Throttles
+  readonly health: StoreHealth
   readonly #inbox: SqliteInbox
   readonly #wait: SqliteWait
   readonly #file: string
@@ -62,6 +64,7 @@ export class SqliteStore implements Store {
       state: (queue, group) => this.#inbox.call('throttleState', queue, group),
       set: (queue, rules) => this.#inbox.call('setThrottle', queue, rules),
     }
+    this.health = sqliteHealth(this.#inbox)
     this.workers = {
       beat: (worker, ttlMs) => this.#inbox.call('beat', worker, ttlMs),
       remove: (id) => this.#inbox.call('removeWorker', id),
@@ -110,6 +113,30 @@ export class SqliteStore implements Store {
     const closed = this.#inbox.close()
     this.#wait.close()
     await closed
+  }
+}
+
+function sqliteHealth(inbox: SqliteInbox): StoreHealth {
+  const told = (error: Error): Finding[] => {
+    if (error.name === 'UnknownQueueError') throw error
+    return [{ level: 'error', what: 'file', text: error.message }]
+  }
+  const none = { level: 'ok', what: 'file', text: 'there is none yet; whoever opens the store first makes it' } as const
+  const found = (findings: Finding[]) => (findings.length === 0 ? [none] : findings)
+  const check = (queue?: string) => inbox.call<Finding[]>('check', queue).then(found, told)
+  return {
+    examine: () => inbox.call<Finding[]>('examine').then(found, told),
+    check,
+    async repair(queue) {
+      const before = await check(queue)
+      // Of a damaged file nothing is mended by writing to it.
+      if (before.some(({ level, what }) => what === 'file' && level !== 'ok') || before.includes(none))
+        return { mended: [], left: before }
+      const mended: Mended[] = []
+      for (const { name } of await inbox.call<StoredQueue[]>('queues'))
+        if (queue === undefined || queue === name) mended.push(...(await inbox.call<Mended[]>('repair', name)))
+      return { mended, left: await check(queue) }
+    },
   }
 }
 

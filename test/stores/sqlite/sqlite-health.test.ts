@@ -1,0 +1,115 @@
+import { chmodSync, existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { afterEach, beforeEach, expect, it } from 'vitest'
+import { UnknownQueueError } from '#src/core/errors.js'
+import { loadDriver } from '#src/stores/sqlite/sqlite-driver.js'
+import type { SqliteStore } from '#src/stores/sqlite/sqlite-store.js'
+import { job, queue, SqliteScene } from './sqlite-scene.js'
+
+let scene: SqliteScene
+beforeEach(() => {
+  scene = new SqliteScene()
+})
+afterEach(() => scene.close())
+
+const by = { worker: 'w', leaseMs: 60_000 }
+const orders = { name: 'orders', kind: 'ordered', order: 'fifo', shards: 2, maxCrashes: 3, dead: {} } as const
+
+/** Jobs of all kinds, in groups and without, waiting, running, completed and dead. */
+async function filled(): Promise<SqliteStore> {
+  const store = await scene.opened()
+  await store.open([queue, orders])
+  const jobs = Array.from({ length: 12 }, (_, i) => job(`job-${i}`, i % 2 === 0 ? {} : { group: `g-${i % 3}` }))
+  await store.enqueue([{ callId: 'a', queue: queue.name, jobs: [...jobs, job('later', { delayMs: 60_000 })] }])
+  const ordered = ['x', 'y', 'z'].map((id) => job(id, { score: 1 }))
+  await store.enqueue([{ callId: 'b', queue: orders.name, jobs: ordered }])
+  const { claims } = await store.claim([{ queue: queue.name, limit: 5 }], by)
+  await store.settle([
+    { queue: queue.name, id: claims[0]!.id, fence: claims[0]!.fence, kind: 'complete' },
+    { queue: queue.name, id: claims[1]!.id, fence: claims[1]!.fence, kind: 'bury', error: 'x' } as never,
+  ])
+  return store
+}
+
+async function sql(text: string): Promise<void> {
+  const db = (await loadDriver())(scene.file)
+  db.exec(text)
+  db.close()
+}
+
+it('a sound store has everything in its place, and repair leaves it as it is', async () => {
+  const store = await filled()
+  const found = await store.health.check()
+  expect(found.map(({ level, what }) => [level, what])).toEqual([
+    ['ok', 'file'],
+    ['ok', 'queue orders'],
+    ['ok', 'queue work'],
+  ])
+  expect(await store.health.repair!()).toEqual({ mended: [], left: found })
+  expect(await store.health.check('work')).toHaveLength(2)
+  await expect(store.health.check('nowhere')).rejects.toBeInstanceOf(UnknownQueueError)
+})
+
+it.each([
+  ['counters that drifted', 'UPDATE queue SET ready = ready + 3, retries = 9', /ready \d+ instead of \d+/],
+  ['lanes that count wrongly', "UPDATE lane SET ready = 40 WHERE grp = 'g-2'", /lanes of groups count wrongly: g-2/],
+  ['a group without a turn', "UPDATE lane SET turn = NULL WHERE grp = 'g-2'", /no turn: g-2/],
+  ['a running job that no worker has', 'UPDATE job SET worker = NULL WHERE state = 2', /without a worker/],
+  ['a ready job in a line of others', 'UPDATE job SET line = 1 WHERE state = 1 AND grp IS NULL', /stand in a line/],
+  ['a last fence that is too low', 'UPDATE queue SET last_fence = 0', /fences are higher/],
+])('%s are found and mended', async (_, damage, text) => {
+  const store = await filled()
+  await sql(damage)
+  const found = await store.health.check()
+  expect(found.filter(({ level }) => level === 'error').map((one) => one.text)).toEqual(
+    expect.arrayContaining([expect.stringMatching(text)]),
+  )
+  const { mended, left } = await store.health.repair!()
+  expect(mended.length).toBeGreaterThan(0)
+  expect(left.filter(({ level }) => level !== 'ok')).toEqual([])
+  expect((await store.health.repair!()).mended).toEqual([])
+})
+
+it('a running job whose worker is unknown is taken back by the next claim after a repair', async () => {
+  const store = await filled()
+  await sql('UPDATE job SET worker = NULL, host = NULL, pid = NULL WHERE state = 2')
+  await store.health.repair!()
+  await store.claim([{ queue: queue.name, limit: 0 }], by)
+  expect((await store.depth([queue.name])).depths[0]).toMatchObject({ running: 0 })
+})
+
+it('payloads without a job are told and left', async () => {
+  const store = await filled()
+  await sql("DELETE FROM job WHERE id = 'x'")
+  const { left } = await store.health.repair!()
+  expect(left).toContainEqual({
+    level: 'warning',
+    what: 'payloads',
+    text: expect.stringMatching(/^1 belong to no job/),
+  })
+})
+
+it('a damaged file is told as that, and repair does not touch it', async () => {
+  const store = await filled()
+  await store.close()
+  const bytes = readFileSync(scene.file)
+  bytes.fill(0xa5, 8 * 4_096, 10 * 4_096)
+  writeFileSync(scene.file, bytes)
+  const other = scene.store()
+  const { mended, left } = await other.health.repair!()
+  expect(mended).toEqual([])
+  expect(left[0]).toMatchObject({ level: 'error', what: 'file', text: expect.stringContaining('damaged') })
+  expect(readFileSync(scene.file).equals(bytes)).toBe(true)
+})
+
+it('examine tells version, rights, journal, room, log and ballast, and makes nothing', async () => {
+  const none = scene.store()
+  expect(await none.health.examine()).toMatchObject([{ level: 'ok', what: 'file' }])
+  expect(existsSync(scene.file)).toBe(false)
+  const store = await filled()
+  const found = await store.health.examine()
+  expect(found.map(({ what }) => what)).toEqual(['version', 'file', 'journal', 'room', 'log', 'ballast'])
+  chmodSync(scene.file, 0o666)
+  expect(await store.health.examine()).toContainEqual(
+    expect.objectContaining({ level: 'error', what: 'file', text: expect.stringContaining('chmod 600') }),
+  )
+})
