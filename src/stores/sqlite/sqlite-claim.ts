@@ -23,8 +23,9 @@ import {
   setLead,
   setSuspectLead,
   suspectLeadOf,
+  type Tie,
 } from './sqlite-queue.js'
-import { lines, ready, running } from './sqlite-schema.js'
+import { lineJobs, ready, running } from './sqlite-schema.js'
 import type { SqliteSession } from './sqlite-session.js'
 import { type Line, SqliteTaking } from './sqlite-taking.js'
 import type { Moment } from './sqlite-throttle.js'
@@ -78,6 +79,13 @@ interface Candidate {
   readonly row: QueueRow | undefined
 }
 
+const dueJobs = 'job INDEXED BY job_scheduled WHERE qid = ? AND state = 0 AND stamp < ?'
+
+/** In the order of their index, in which jobs that are due at one moment stand by their place: however many, none is sorted. */
+function dueOrder(tie: Tie): string {
+  return tie === 'rid' ? 'stamp, place, rid' : 'stamp, place'
+}
+
 export class SqliteClaim {
   readonly #session: SqliteSession
   readonly #look: SqliteLook
@@ -87,7 +95,7 @@ export class SqliteClaim {
   readonly #heads: Record<'free' | 'suspects', Statement>
   readonly #takeHeads: Record<'free' | 'suspects', Statement>
   readonly #ofLane: readonly [heads: Statement, take: Statement]
-  readonly #firstSuspect: ReturnType<typeof byKind>
+  readonly #firstSuspect: Statement
   readonly #dueJobs: ReturnType<typeof byKind>
   readonly #recount: Statement
   readonly #taking: SqliteTaking
@@ -100,16 +108,16 @@ export class SqliteClaim {
     this.#expired = byKind(
       db,
       (tie) =>
-        `SELECT ${jobColumns} FROM job WHERE qid = ? AND state = 2 AND lease_until <= ? ORDER BY lease_until, ${tie} LIMIT ${upkeepLimit}`,
+        `SELECT ${jobColumns} FROM job INDEXED BY job_running WHERE qid = ? AND state = 2 AND lease_until <= ? ORDER BY lease_until, ${tie} LIMIT ${upkeepLimit}`,
     )
     this.#promote = byKind(
       db,
       (tie) =>
         `UPDATE job SET state = 1, updated_at = ? WHERE rid IN
-           (SELECT rid FROM job WHERE qid = ? AND state = 0 AND stamp < ? ORDER BY stamp, ${tie} LIMIT ${upkeepLimit})`,
+           (SELECT rid FROM ${dueJobs} ORDER BY ${dueOrder(tie)} LIMIT ${upkeepLimit})`,
     )
     // One text for all: a row object per job, and its copy to the other thread, cost more than the claim itself.
-    const heads = (line: string) =>
+    const heads = (jobs: string) =>
       db.prepare(
         `SELECT json_group_array(json_array(id, task,
              CASE typeof(payload) WHEN 'blob' THEN hex(payload) ELSE payload END,
@@ -117,26 +125,18 @@ export class SqliteClaim {
              (typeof(payload) = 'blob') + 2 * (typeof(meta) = 'blob'),
              codec, -rank, attempt, crashes, created_at, stamp, error)) AS claims,
            count(*) AS taken, total(attempt > 1) AS retries, json_group_array(json_array(rid, id)) FILTER (WHERE noted) AS noted
-         FROM (SELECT rid, id, task, payload, meta, codec, rank, attempt, crashes, created_at, stamp, error, noted FROM job WHERE qid = ? AND ${line} ORDER BY rank, place, rid LIMIT ?)`,
+         FROM (SELECT rid, id, task, payload, meta, codec, rank, attempt, crashes, created_at, stamp, error, noted FROM ${jobs} ORDER BY rank, place, rid LIMIT ?)`,
       )
-    const takeHeads = (line: string) =>
+    const takeHeads = (jobs: string) =>
       db.prepare(
         `UPDATE job SET state = 2, fence = ?, worker = ?, alone = ?, lease_until = ?, updated_at = ? WHERE rid IN
-           (SELECT rid FROM job WHERE qid = ? AND ${line} ORDER BY rank, place, rid LIMIT ?)`,
+           (SELECT rid FROM ${jobs} ORDER BY rank, place, rid LIMIT ?)`,
       )
-    this.#heads = { free: heads(lines.free), suspects: heads(lines.suspects) }
-    this.#takeHeads = { free: takeHeads(lines.free), suspects: takeHeads(lines.suspects) }
-    const lane = `${lines.grouped} AND grp = ?`
-    this.#ofLane = [heads(lane), takeHeads(lane)]
-    this.#firstSuspect = byKind(
-      db,
-      (tie) => `SELECT grp FROM job WHERE qid = ? AND ${lines.suspects} ORDER BY rank, place, ${tie} LIMIT 1`,
-    )
-    this.#dueJobs = byKind(
-      db,
-      (tie) =>
-        `SELECT grp FROM job WHERE qid = ? AND state = 0 AND stamp < ? ORDER BY stamp, ${tie} LIMIT ${upkeepLimit}`,
-    )
+    this.#heads = { free: heads(lineJobs.free), suspects: heads(lineJobs.suspects) }
+    this.#takeHeads = { free: takeHeads(lineJobs.free), suspects: takeHeads(lineJobs.suspects) }
+    this.#ofLane = [heads(lineJobs.lane), takeHeads(lineJobs.lane)]
+    this.#firstSuspect = db.prepare(`SELECT grp FROM ${lineJobs.suspects} ORDER BY rank, place, rid LIMIT 1`)
+    this.#dueJobs = byKind(db, (tie) => `SELECT grp FROM ${dueJobs} ORDER BY ${dueOrder(tie)} LIMIT ${upkeepLimit}`)
     this.#recount = db.prepare(
       'SELECT count(*) AS ready, coalesce(sum(suspect), 0) AS suspects, coalesce(sum(line = 2), 0) AS grouped FROM job WHERE qid = ? AND state = 1',
     )
@@ -293,7 +293,7 @@ export class SqliteClaim {
   }
 
   #firstSuspectGroup(queue: QueueRow): string {
-    return (this.#firstSuspect[queue.kind].get(queue.qid) as { grp: string | null } | undefined)?.grp ?? ''
+    return (this.#firstSuspect.get(queue.qid) as { grp: string | null } | undefined)?.grp ?? ''
   }
 
   /** A count that is wrong must not stop a fleet. */

@@ -34,7 +34,7 @@ export function openFile(file: string, open: OpenDatabase, clock: SqliteClock): 
   makeDirectory(dirname(file))
   const isNew = refuseByPath(file)
   if (!isNew) refuseForeign(file, open)
-  const db = open(file)
+  let db = open(file)
   try {
     if (isNew) chmodSync(file, 0o600)
     db.exec(pragmas)
@@ -43,6 +43,12 @@ export function openFile(file: string, open: OpenDatabase, clock: SqliteClock): 
     // Only now: in the file's header from the first commit on, our mark is seen without reading the log.
     if (pragma(db, 'journal_mode = WAL') !== 'wal') throw unavailable(file, 'it cannot be put into WAL mode.')
     migrate(db)
+    if (dropStatistics(db)) {
+      // This connection has read them already.
+      db.close()
+      db = open(file)
+      db.exec(pragmas)
+    }
     voidLeasesOfOtherBoot(db, clock)
     return db
   } catch (error) {
@@ -169,6 +175,19 @@ function migrate(db: Database): void {
     for (let version = versionOf(db); version < schemaVersion; version += 1) db.exec(migrations[version]!)
     db.exec(`PRAGMA user_version = ${schemaVersion}`)
   })
+}
+
+/**
+ * Statements name their index where it matters. What is left to SQLite must not follow what somebody's `ANALYZE` has told it
+ * when the file was nearly empty: it would look through all jobs for the few of a claim. Whether there were statistics.
+ */
+function dropStatistics(db: Database): boolean {
+  const select = db.prepare("SELECT name FROM sqlite_schema WHERE name GLOB 'sqlite_stat[0-9]'")
+  if (select.get() === undefined) return false
+  inTransaction(db, () => {
+    for (const { name } of select.all() as { name: string }[]) db.exec(`DROP TABLE ${name}`)
+  })
+  return true
 }
 
 function versionOf(db: Database): number {

@@ -7,7 +7,7 @@ import { type JobRow, jobColumns } from './sqlite-job.js'
 import { besideSet, setOf } from './sqlite-ordered-job.js'
 import { type PayloadHead, scoredPayload } from './sqlite-payloads.js'
 import { type QueueRow, takeStamp } from './sqlite-queue.js'
-import { lines, running } from './sqlite-schema.js'
+import { lineJobs, running } from './sqlite-schema.js'
 import type { SqliteSession } from './sqlite-session.js'
 import type { Line } from './sqlite-taking.js'
 import { fromStored } from './sqlite-text.js'
@@ -39,10 +39,9 @@ export class SqliteHandover {
 
   constructor(session: SqliteSession) {
     this.#session = session
-    const heads = (line: string) =>
-      session.db.prepare(`SELECT ${jobColumns} FROM job WHERE qid = ? AND ${line} ORDER BY rank, place LIMIT ?`)
-    this.#heads = { free: heads(lines.free), suspects: heads(lines.suspects) }
-    this.#laneHeads = heads(`${lines.grouped} AND grp = ?`)
+    const heads = (jobs: string) => session.db.prepare(`SELECT ${jobColumns} FROM ${jobs} ORDER BY rank, place LIMIT ?`)
+    this.#heads = { free: heads(lineJobs.free), suspects: heads(lineJobs.suspects) }
+    this.#laneHeads = heads(lineJobs.lane)
     this.#take = session.db.prepare(
       `UPDATE job SET state = 2, fence = ?, worker = ?, alone = ?, lease_until = ?, updated_at = ?, part = ?, beside_stamp = ?, beside_created_at = ?
        WHERE rid = ?`,

@@ -20,10 +20,8 @@ interface Path {
   /** The columns that order it. */
   readonly columns: readonly string[]
   readonly descending?: boolean
-  /** Parts of them, each of which has an index for this order. */
-  readonly lines?: readonly string[]
-  /** The index that finds them where it is not the one that orders them. */
-  readonly index?: string
+  /** The index that finds them. It is the one that orders them, too, unless they are few enough to be sorted. */
+  readonly index: string
 }
 
 /** What has expired is never shown. ?2: now; ?3: what died by then has expired, or null. */
@@ -31,11 +29,11 @@ const visible = '(expires_at IS NULL OR expires_at > ?2) AND (state <> 4 OR ?3 I
 
 /** In the order in which a listing by time goes through the states; the number heads its cursors. */
 const timePaths: readonly (readonly [JobState, Path])[] = [
-  ['running', { where: 'state = 2', columns: ['fence', 'rid'] }],
-  ['ready', { where: 'state = 1', lines: readyLines, columns: ['suspect', 'rank', 'place', 'rid'] }],
-  ['scheduled', { where: 'state = 0', columns: ['stamp', 'rid'] }],
-  ['completed', { where: 'state = 3', columns: ['finished_at', 'rid'], descending: true }],
-  ['dead', { where: 'state = 4', columns: ['finished_at', 'rid'], descending: true }],
+  ['running', { where: 'state = 2', columns: ['fence', 'rid'], index: 'job_running' }],
+  ['ready', { where: 'state = 1', columns: ['suspect', 'rank', 'place', 'rid'], index: 'job_ready' }],
+  ['scheduled', { where: 'state = 0', columns: ['stamp', 'place', 'rid'], index: 'job_scheduled' }],
+  ['completed', { where: 'state = 3', columns: ['finished_at', 'rid'], descending: true, index: 'job_completed' }],
+  ['dead', { where: 'state = 4', columns: ['finished_at', 'rid'], descending: true, index: 'job_dead' }],
 ]
 
 export class SqliteList {
@@ -113,8 +111,14 @@ export class SqliteList {
   }
 
   #rowsOf(queue: QueueRow, path: Path, after: ListPlace | undefined, limit: number): Row[] {
-    if (path.lines === undefined) return this.#rows(queue, path, after, limit)
-    const rows = path.lines.flatMap((where) => this.#rows(queue, { ...path, where }, after, limit))
+    if (path.columns[0] !== 'suspect') return this.#rows(queue, path, after, limit)
+    // Each line has an index in this order, in which the next page is found without going past those before it.
+    const [, ...columns] = path.columns
+    const rows = readyLines.flatMap(({ where, suspect }) => {
+      if (after !== undefined && suspect < Number(after[0])) return []
+      const isWithin = after !== undefined && suspect === after[0]
+      return this.#rows(queue, { ...path, where, columns }, isWithin ? after.slice(1) : undefined, limit)
+    })
     const compare = (a: Row, b: Row) =>
       path.columns.reduce((difference, column) => difference || Number(a[column]) - Number(b[column]), 0)
     return rows.sort(compare).slice(0, limit)
@@ -133,7 +137,7 @@ export class SqliteList {
     const now = this.#session.clock.now()
     const deadBy = queue.dead_age_ms === null ? null : now - queue.dead_age_ms
     const statement = this.#prepared(
-      `SELECT * FROM job ${index === undefined ? '' : `INDEXED BY ${index}`} WHERE qid = ?1 AND ${where} AND ${visible} ${beyond} ORDER BY ${order} LIMIT ?`,
+      `SELECT * FROM job INDEXED BY ${index} WHERE qid = ?1 AND ${where} AND ${visible} ${beyond} ORDER BY ${order} LIMIT ?`,
     )
     const values: SqlValue[] = [queue.qid, now, deadBy, ...(after ?? []), limit]
     return statement.all(...values) as Row[]
@@ -152,8 +156,9 @@ export class SqliteList {
 function pathBy(by: 'id' | 'retry', state: JobState | undefined, queue: QueueRow): Path {
   const number = (stateNames as readonly (JobState | undefined)[]).indexOf(state)
   const wanted = state === undefined ? '' : ` AND state = ${number}`
-  if (by === 'retry') return { where: `attempt > 1 AND state <= 2${wanted}`, columns: ['attempt', 'rid'] }
-  const path: Path = { where: `TRUE${wanted}`, columns: ['id'] }
+  if (by === 'retry')
+    return { where: `attempt > 1 AND state <= 2${wanted}`, columns: ['attempt', 'rid'], index: 'job_retries' }
+  const path: Path = { where: `TRUE${wanted}`, columns: ['id'], index: 'job_id' }
   const name = stateNames[number]
   // Few among many are found by their state and sorted; many are met soon enough on the way through all ids.
   return name !== undefined && queue[name] <= sortLimit ? { ...path, index: `job_${name}` } : path

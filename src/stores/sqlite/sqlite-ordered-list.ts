@@ -14,8 +14,8 @@ import type { SqliteSession } from './sqlite-session.js'
 /** A way through the jobs of each shard: which, and in what order. All of it is fixed text; values are bound. */
 interface Path {
   readonly where: string
-  /** Parts of them, each of which has an index for this order. */
-  readonly lines?: readonly string[]
+  /** The index that finds them, and orders them but for those that stand alike otherwise and for running ones. */
+  readonly index: string
   /** The columns that order it; each of them is a number, and behind them comes the id. */
   readonly columns: readonly string[]
   /** Latest first; the ids ascend all the same. */
@@ -35,10 +35,10 @@ interface FoundRow {
 
 /** In the order in which a listing by time goes through the states. */
 const timePaths: readonly Path[] = [
-  { prefix: 0, where: 'state = 2', columns: ['fence'] },
-  { prefix: 1, where: 'state = 1', lines: readyLines, columns: ['suspect', 'rank'] },
-  { prefix: 2, where: 'state = 0', columns: ['stamp'] },
-  { prefix: 4, where: 'state = 4', columns: ['finished_at'], descending: true, isDead: true },
+  { prefix: 0, where: 'state = 2', columns: ['fence'], index: 'job_running' },
+  { prefix: 1, where: 'state = 1', columns: ['suspect', 'rank'], index: 'job_ready' },
+  { prefix: 2, where: 'state = 0', columns: ['stamp'], index: 'job_scheduled' },
+  { prefix: 4, where: 'state = 4', columns: ['finished_at'], descending: true, isDead: true, index: 'job_dead' },
 ]
 const stateOfPrefix = ['running', 'ready', 'scheduled', 'completed', 'dead'] as const
 
@@ -93,24 +93,33 @@ export class SqliteOrderedList {
 
   /** The first of a path after that place: so many of each shard, and of all of them the first. */
   #found(path: Path, queues: readonly QueueRow[], after: ListPlace | undefined, limit: number): FoundRow[] {
-    const { lines = [path.where] } = path
     const found = queues.flatMap((queue) =>
-      lines.flatMap((where) =>
-        this.#rows({ ...path, where }, queue, after, limit).map((row) => ({ queue, row, place: placeOf(path, row) })),
-      ),
+      this.#rowsOf(path, queue, after, limit).map((row) => ({ queue, row, place: placeOf(path, row) })),
     )
     return found.sort((a, b) => comparePlaces(a.place, b.place)).slice(0, limit)
   }
 
+  #rowsOf(path: Path, queue: QueueRow, after: ListPlace | undefined, limit: number): (Row & JobRow)[] {
+    if (path.columns[0] !== 'suspect') return this.#rows(path, queue, after, limit)
+    // Each line has an index in this order, in which the next page is found without going past those before it.
+    const [, ...columns] = path.columns
+    return readyLines.flatMap(({ where, suspect }) => {
+      const [prefix, from, ...behind] = after ?? []
+      if (from !== undefined && suspect < Number(from)) return []
+      const isWithin = after !== undefined && suspect === from
+      return this.#rows({ ...path, where, columns }, queue, isWithin ? [prefix!, ...behind] : undefined, limit)
+    })
+  }
+
   #rows(path: Path, queue: QueueRow, after: ListPlace | undefined, limit: number): (Row & JobRow)[] {
-    const { where, columns, descending, isDead, suffix } = path
+    const { where, columns, descending, isDead, suffix, index } = path
     const direction = descending ? 'DESC' : 'ASC'
     const order = [...columns.map((column) => `${column} ${direction}`), suffix === undefined ? 'place' : 'id'].join(
       ', ',
     )
     const isShown = isDead ? 'AND (?2 IS NULL OR finished_at > ?2)' : 'AND ?2 IS ?2'
     const statement = this.#prepared(
-      `SELECT * FROM job WHERE qid = ?1 AND ${where} ${isShown} ${after === undefined ? '' : beyond(path)} ORDER BY ${order} LIMIT ?3`,
+      `SELECT * FROM job INDEXED BY ${index} WHERE qid = ?1 AND ${where} ${isShown} ${after === undefined ? '' : beyond(path)} ORDER BY ${order} LIMIT ?3`,
     )
     const deadBy = queue.dead_age_ms === null ? null : this.#session.clock.now() - queue.dead_age_ms
     const values: SqlValue[] = [isDead ? morgueOf(queue) : queue.qid, deadBy, limit]
@@ -142,10 +151,11 @@ function pathsOf({ by, state }: ListQuery): readonly Path[] {
   if (by === 'time') return timePaths.filter(({ prefix }) => state === undefined || stateOfPrefix[prefix!] === state)
   const number = (stateNames as readonly (string | undefined)[]).indexOf(state)
   const wanted = state === undefined ? '' : ` AND state = ${number}`
-  if (by === 'retry') return [{ where: `attempt > 1 AND state <= ${running}${wanted}`, columns: ['attempt'] }]
+  if (by === 'retry')
+    return [{ where: `attempt > 1 AND state <= ${running}${wanted}`, columns: ['attempt'], index: 'job_retries' }]
   return [
-    { where: `TRUE${wanted}`, columns: [], suffix: 0 },
-    { where: `state = ${dead}${wanted}`, columns: [], isDead: true, suffix: 1 },
+    { where: `TRUE${wanted}`, columns: [], suffix: 0, index: 'job_id' },
+    { where: `state = ${dead}${wanted}`, columns: [], isDead: true, suffix: 1, index: 'job_id' },
   ]
 }
 

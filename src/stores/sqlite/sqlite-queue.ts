@@ -274,11 +274,11 @@ export function placeIn({ name, shard, kind }: QueueRow): { queue: string; shard
   return kind === 'ordered' ? { queue: name, shard } : { queue: name }
 }
 
-/**
- * A statement for each kind of queue. `tie`: what tells apart jobs that stand alike otherwise: their arrival, or in an
- * ordered queue the bytes of their id.
- */
-export function byKind(db: Database, text: (tie: 'rid' | 'place') => string): Record<Kind, Statement> {
+/** What tells apart jobs that stand alike otherwise: their arrival, or in an ordered queue the bytes of their id. */
+export type Tie = 'rid' | 'place'
+
+/** A statement for each kind of queue. */
+export function byKind(db: Database, text: (tie: Tie) => string): Record<Kind, Statement> {
   return { plain: db.prepare(text('rid')), ordered: db.prepare(text('place')) }
 }
 

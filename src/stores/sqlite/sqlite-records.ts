@@ -8,7 +8,7 @@ import type { StoredQueue } from '../store.js'
 import type { Database, Statement } from './sqlite-driver.js'
 import { isHidden, type JobRow, jobColumns } from './sqlite-job.js'
 import { waitingSetOf } from './sqlite-ordered-job.js'
-import { morgueOf, type QueueRow } from './sqlite-queue.js'
+import { morgueOf, type QueueRow, type Tie } from './sqlite-queue.js'
 import { completed, dead, lines, ready, running, scheduled, stateNames } from './sqlite-schema.js'
 import type { SqliteSession } from './sqlite-session.js'
 import type { SqliteSettle } from './sqlite-settle.js'
@@ -24,8 +24,9 @@ const waitingStates = [ready, scheduled]
 const readyOrder = 'suspect, iif(suspect, NULL, grp), rank, place, rid'
 
 /** How a state's jobs stand in line when a step takes them; `tie` as in `byKind`. */
-const orders: Record<number, (tie: string) => string> = {
-  [scheduled]: (tie) => `stamp, ${tie}`,
+const orders: Record<number, (tie: Tie) => string> = {
+  // As in their index: jobs that are due at one moment, however many, are not sorted.
+  [scheduled]: (tie) => (tie === 'rid' ? 'stamp, place, rid' : 'stamp, place'),
   [ready]: () => readyOrder,
   [running]: (tie) => `fence, ${tie}`,
   [completed]: (tie) => `finished_at DESC, ${tie} DESC`,
@@ -38,10 +39,11 @@ interface Found {
   readonly job: JobRow
 }
 
-/** Jobs of a state that stand behind each other, and how. */
+/** Jobs of a state that stand behind each other, and how; `index`: the one that finds them, in that order where it can. */
 interface Line {
   readonly where: string
   readonly order: string
+  readonly index: string
 }
 
 /** A step: which jobs, in which states, and what becomes of each. */
@@ -227,7 +229,7 @@ export class SqliteRecords {
         for (const line of this.#linesOf(queue, where, state)) {
           const limit = this.#session.stepLimit + 1 - found.length
           if (limit <= 0) break
-          const jobs = this.#inLine(queue, where, state, line).all(qid, deadBy(queue, now), limit) as JobRow[]
+          const jobs = this.#inLine(where, line).all(qid, deadBy(queue, now), limit) as JobRow[]
           found.push(...jobs.map((job) => ({ queue, job })))
         }
       }
@@ -236,14 +238,15 @@ export class SqliteRecords {
 
   /** Ready jobs stand in several lines where some have groups. */
   #linesOf(queue: QueueRow, where: 'all' | 'failed', state: number): readonly Line[] {
-    if (state !== ready || this.#isSorted(queue, where, state)) {
+    const isSorted = this.#isSorted(queue, where, state)
+    if (state !== ready || isSorted) {
       const order = orders[state]!(queue.kind === 'ordered' ? 'place' : 'rid')
-      return [{ where: `state = ${state}`, order }]
+      return [{ where: `state = ${state}`, order, index: isSorted ? 'job_retries' : `job_${stateNames[state]!}` }]
     }
     return [
-      { where: lines.free, order: 'rank, place, rid' },
-      { where: lines.grouped, order: 'grp, rank, place, rid' },
-      { where: lines.suspects, order: 'rank, place, rid' },
+      { where: lines.free, order: 'rank, place, rid', index: 'job_ready' },
+      { where: lines.grouped, order: 'grp, rank, place, rid', index: 'job_lane' },
+      { where: lines.suspects, order: 'rank, place, rid', index: 'job_ready' },
     ]
   }
 
@@ -252,8 +255,8 @@ export class SqliteRecords {
     return where === 'failed' && state !== running && queue.retries <= sortLimit
   }
 
-  #inLine(queue: QueueRow, where: 'all' | 'failed', state: number, line: Line): Statement {
-    const sql = `SELECT ${jobColumns} FROM job ${this.#isSorted(queue, where, state) ? 'INDEXED BY job_retries' : ''}
+  #inLine(where: 'all' | 'failed', line: Line): Statement {
+    const sql = `SELECT ${jobColumns} FROM job INDEXED BY ${line.index}
       WHERE qid = ?1 AND ${line.where} AND (state <> ${running} OR cancelling = 0) AND (state <> ${dead} OR finished_at > ?2)
       ${where === 'failed' ? 'AND attempt > 1 AND state <= 2' : ''}
       ORDER BY ${line.order} LIMIT ?3`

@@ -92,11 +92,21 @@ export const lines = {
   grouped: 'line = 2 AND state = 1',
 } as const
 
+/**
+ * The jobs of each line, and of one lane, of a queue that is bound. They are found by the index in which they stand in their
+ * order. It is named: SQLite would take that of the line for a lane, and go past the waiting jobs of all other groups.
+ */
+export const lineJobs = {
+  free: `job INDEXED BY job_ready WHERE qid = ? AND ${lines.free}`,
+  suspects: `job INDEXED BY job_ready WHERE qid = ? AND ${lines.suspects}`,
+  lane: `job INDEXED BY job_lane WHERE qid = ? AND ${lines.grouped} AND grp = ?`,
+} as const
+
 /** They are all ready jobs, and in each of them one says of all whether they are suspects. */
 export const readyLines = [
-  `${lines.free} AND suspect = 0`,
-  `${lines.grouped} AND suspect = 0`,
-  `${lines.suspects} AND suspect = 1`,
+  { where: lines.free, suspect: 0 },
+  { where: lines.grouped, suspect: 0 },
+  { where: lines.suspects, suspect: 1 },
 ] as const
 
 export const readyIndexes = `

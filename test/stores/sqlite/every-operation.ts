@@ -1,0 +1,247 @@
+/**
+ * A file on which every operation of a SQLite store has run, with the text of each statement that was prepared on the way and
+ * those that were run.
+ */
+
+import type { SqliteClock } from '#src/stores/sqlite/sqlite-clock.js'
+import { type Database, loadDriver, type Statement } from '#src/stores/sqlite/sqlite-driver.js'
+import { openFile } from '#src/stores/sqlite/sqlite-file.js'
+import { type SqliteOperations, sqliteOperations } from '#src/stores/sqlite/sqlite-operations.js'
+import { SqliteSession } from '#src/stores/sqlite/sqlite-session.js'
+import type { Claim, ClaimKey, NewJob, QueueSettings } from '#src/stores/store.js'
+import { job } from './sqlite-scene.js'
+
+type Writes = SqliteOperations['writes']
+type Reads = SqliteOperations['reads']
+
+const settings = { order: 'fifo', maxCrashes: 3, dead: { ageMs: 3_600_000, count: 1_000_000 } } as const
+const rules = [{ limit: 1, windowMs: 3_600_000, moderate: false }]
+const queues: readonly QueueSettings[] = [
+  { ...settings, name: 'plain', kind: 'plain', resultsCount: 1_000_000 },
+  { ...settings, name: 'lifo', kind: 'plain', order: 'lifo' },
+  { ...settings, name: 'throttled', kind: 'plain', throttle: { scope: 'sites', by: 'group', rules } },
+  { ...settings, name: 'orders', kind: 'ordered', shards: 2 },
+  { ...settings, name: 'grouped', kind: 'ordered', shards: 2, throttle: { scope: 'hosts', by: 'group', rules } },
+  { ...settings, name: 'moved', kind: 'ordered', shards: 1, order: 'lifo' },
+]
+const states = [undefined, 'scheduled', 'ready', 'running', 'completed', 'dead'] as const
+const by = { worker: 'w', leaseMs: 60_000 }
+
+export class EveryOperation {
+  readonly db: Database
+  readonly prepared = new Set<string>()
+  /** Another connection to the file, as a store has it. */
+  readonly open: () => Database
+  readonly #clock: SqliteClock & { at: number }
+  readonly #session: SqliteSession
+  readonly #operations: SqliteOperations
+  readonly #called = new Set<string>()
+  #calls = 0
+
+  private constructor(open: () => Database, clock: SqliteClock & { at: number }) {
+    this.open = open
+    this.db = open()
+    this.db.exec('PRAGMA synchronous = OFF')
+    this.#clock = clock
+    const prepare = (sql: string): Statement => {
+      this.prepared.add(sql)
+      return this.db.prepare(sql)
+    }
+    this.#session = new SqliteSession({ exec: (sql) => this.db.exec(sql), prepare, close() {} }, clock)
+    this.#operations = sqliteOperations(this.#session)
+  }
+
+  /** `jobs`: how many each queue is filled with, over and over. */
+  static async on(file: string, jobs: number): Promise<EveryOperation> {
+    const clock = { at: 1_700_000_000_000, now: () => clock.at, mono: () => clock.at, bootId: () => 'boot' }
+    const driver = await loadDriver()
+    const all = new EveryOperation(() => openFile(file, driver, clock), clock)
+    all.#call('open', queues)
+    for (const { name } of queues) all.#fill(name, jobs)
+    for (const { name } of queues) all.#run(name)
+    all.#administer()
+    all.#look()
+    // What is left is a filled file.
+    for (const { name } of queues) all.#fill(name, jobs)
+    for (const { name } of queues) all.#claim(name, Math.ceil(jobs / 10))
+    return all
+  }
+
+  /** Those of the store's operations that have not run. */
+  get missed(): string[] {
+    const names = [...Object.keys(this.#operations.reads), ...Object.keys(this.#operations.writes)]
+    return names.filter((name) => !this.#called.has(name))
+  }
+
+  #call<N extends keyof Writes>(name: N, ...args: Parameters<Writes[N]>): ReturnType<Writes[N]> {
+    this.#called.add(name)
+    this.db.exec('BEGIN IMMEDIATE')
+    const answer = (this.#operations.writes[name] as (...args: unknown[]) => ReturnType<Writes[N]>)(...args)
+    this.#session.flush()
+    this.db.exec('COMMIT')
+    return answer
+  }
+
+  #read<N extends keyof Reads>(name: N, ...args: Parameters<Reads[N]>): ReturnType<Reads[N]> {
+    this.#called.add(name)
+    const answer = (this.#operations.reads[name] as (...args: unknown[]) => ReturnType<Reads[N]>)(...args)
+    this.#session.forgetRows()
+    return answer
+  }
+
+  /** Of each kind some: with and without a group, due now, at one moment and later. */
+  #fill(queue: string, jobs: number): void {
+    const call = this.#nextCall()
+    const laterAt = this.#clock.at + 3_600_000
+    const one = (i: number): NewJob =>
+      job(`${call}-${i}`, {
+        ...(i % 3 === 0 ? { group: `g${i % 100}` } : {}),
+        ...(i % 4 === 0 ? { runAt: laterAt } : {}),
+        ...(i % 7 === 0 ? { rememberMs: 1_000 } : {}),
+      })
+    for (let at = 0; at < jobs; at += 250) {
+      const count = Math.min(250, jobs - at)
+      const call = {
+        callId: `${this.#nextCall()}`,
+        queue,
+        jobs: Array.from({ length: count }, (_, i) => one(at + i)),
+      }
+      this.#call('enqueue', [call])
+    }
+  }
+
+  #nextCall(): number {
+    this.#calls += 1
+    return this.#calls
+  }
+
+  #claim(queue: string, limit: number, alone = false): ClaimKey[] {
+    const from = { queue, limit, ...(queue === 'moved' ? { maxPayloads: 1 } : {}) }
+    const { granted } = this.#call('claim', [from], { ...by, alone, heads: true })
+    return granted.flatMap((one): ClaimKey[] =>
+      'text' in one
+        ? (JSON.parse(one.text) as [string][]).map(([id]) => ({ queue, id, fence: one.fence }))
+        : (one as readonly Claim[]).map(({ id, fence }) => ({ queue, id, fence })),
+    )
+  }
+
+  /** Every way in which a job can end. */
+  #run(queue: string): void {
+    const claims = this.#claim(queue, 12)
+    const ends = [
+      { kind: 'complete' },
+      { kind: 'complete', result: { payload: '1', keepMs: 1_000 } },
+      { kind: 'retry', delayMs: 1_000 },
+      { kind: 'retry', delayMs: 0, last: true },
+      { kind: 'release', delayMs: 0, hold: { of: 'group', forMs: 1_000 } },
+      { kind: 'bury' },
+      { kind: 'cancel' },
+    ] as const
+    const started = { started: true, progress: { fraction: 0.5 }, log: 'a', checkpoint: { payload: '1' } } as const
+    const [first, second, ...others] = claims
+    if (first !== undefined && second !== undefined) {
+      this.#call('extend', [
+        { ...first, leaseMs: 60_000 },
+        { ...second, leaseMs: 60_000, beat: started },
+      ])
+      this.#call('adopt', first, 'w', 'v')
+      this.#read('get', queue, second.id)
+      this.#call('fail', queue, second.id, { delayMs: 0, reason: 'no' })
+    }
+    const ended = others.slice(0, ends.length)
+    this.#call(
+      'settle',
+      ended.map((key, i) => ({ ...key, ...ends[i % ends.length]! })),
+    )
+    this.#call('gone', others.slice(ends.length, ends.length + 1), 'w')
+    // What is left is a crash, the results expire, and what was held is open.
+    this.#clock.at += 120_000
+    this.#claim(queue, 3)
+    this.#claim(queue, 1, true)
+    this.#call(
+      'settle',
+      this.#claim(queue, 3).map((key) => ({ ...key, kind: 'complete', result: { payload: '1' } })),
+    )
+  }
+
+  #administer(): void {
+    const record = { host: 'h', boot: 'b', pidns: 'n', pid: 1, ticks: 1, queues: [], concurrency: 1, running: 0 }
+    this.#call('beat', { ...record, id: 'w', startedAt: 0 }, 1_000)
+    this.#read('workers')
+    this.#read('held', 'w')
+    this.#call('setThrottle', 'throttled', rules)
+    this.#call('setThrottle', 'grouped', rules)
+    for (const { name } of queues) {
+      for (const where of ['all', 'failed', { ids: ['1-1'] }] as const) {
+        this.#call('runNow', name, where)
+        this.#fill(name, 20)
+        this.#call('cancel', name, where)
+        this.#fill(name, 20)
+        this.#call('bury', name, where)
+        this.#call('revive', name, where)
+        this.#call('delete', name, where)
+        this.#call('bury', name, 'all')
+        this.#call('deleteDead', name, where)
+        this.#fill(name, 20)
+      }
+      this.#call('pause', name)
+      this.#call('resume', name)
+      this.#call('drain', name)
+      this.#call('resume', name)
+      this.#passLimit(name)
+    }
+    this.#call('move', 'orders', 'moved')
+    this.#fill('orders', 20)
+    this.#call('cancel', 'orders', 'all')
+    this.#clock.at += 120_000
+    for (let more = true; more; ) {
+      this.#claim('orders', 0)
+      more = this.#call('reshard', 'orders', 3).more
+    }
+    this.#call('removeWorker', 'w')
+    for (const { name } of queues) this.#call('clear', name)
+  }
+
+  /** Beyond so many failed jobs they are not sorted, but met on the way. */
+  #passLimit(name: string): void {
+    const counts = ['scheduled', 'ready', 'running', 'completed', 'dead', 'retries']
+    const set = (by: number) =>
+      this.db.exec(
+        `UPDATE queue SET ${counts.map((count) => `${count} = ${count} + ${by}`).join(', ')} WHERE name = '${name}'`,
+      )
+    set(1_000_000)
+    for (const step of ['runNow', 'cancel', 'bury', 'delete'] as const) {
+      this.#call(step, name, 'failed')
+      this.#call(step, name, 'all')
+    }
+    this.#lists(name)
+    set(-1_000_000)
+  }
+
+  #look(): void {
+    for (const { name } of queues) {
+      this.#fill(name, 30)
+      this.#lists(name)
+      this.#read('getDead', name, 'x')
+      this.#read('peek', [name], [name])
+      this.#read('throttleState', name, 'g0')
+    }
+    this.#read(
+      'depth',
+      queues.map(({ name }) => name),
+    )
+    this.#read('queues')
+    this.#read('ended', [{ queue: 'orders', id: 'x' }])
+    this.#read('dataVersion')
+  }
+
+  /** Each listing, and how it goes on. */
+  #lists(name: string): void {
+    for (const order of ['id', 'time', 'retry'] as const)
+      for (const state of states) {
+        const query = { by: order, limit: 1, ...(state === undefined ? {} : { state }) }
+        for (let cursor: string | undefined, page = 0; page === 0 || (cursor !== undefined && page < 3); page += 1)
+          cursor = this.#read('list', name, { ...query, ...(cursor === undefined ? {} : { cursor }) }).cursor
+      }
+  }
+}
