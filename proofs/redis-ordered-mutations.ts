@@ -40,7 +40,7 @@ export const redisOrderedMutations: readonly Mutation[] = [
     to: '',
   },
   {
-    what: 'payloads of one call have the same default score',
+    what: 'payloads of one call arrive with one stamp',
     file: 'redis/lua/enqueue-ordered-script.js',
     from: '  stamp = next_stamp(stamp)\n  came = true',
     to: '  if not came then stamp = next_stamp(stamp) end\n  came = true',
@@ -48,8 +48,8 @@ export const redisOrderedMutations: readonly Mutation[] = [
   {
     what: 'the time of a job is the default score of its payload',
     file: 'redis/lua/enqueue-ordered-script.js',
-    from: "score == '' and stamp / 1000",
-    to: "score == '' and own_stamp / 1000",
+    from: 'last_score = math.max(stamp, last_score + 1)',
+    to: 'last_score = math.max(own_stamp, last_score + 1)',
   },
   {
     what: 'of merge latest the first stays',

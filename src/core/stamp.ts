@@ -13,6 +13,14 @@ export function nextStamp(lastUs: number, nowMs: number): number {
   return lastUs - nowUs <= toleratedStepUs ? lastUs + 1 : nowUs
 }
 
+/**
+ * The default score of a payload, in µs: the stamp with which it arrives, unless its shard has given a higher one before. So
+ * scores grow even when the wall clock steps back, however far.
+ */
+export function nextScore(lastUs: number, stampUs: number): number {
+  return Math.max(stampUs, lastUs + 1)
+}
+
 /** The place in line of a job that has a due time. */
 export function stampOf(runAtMs: number): number {
   return runAtMs * 1_000

@@ -191,13 +191,17 @@ export interface NewJob {
   /** The lane it waits in, and what limits by group count it by. The one of the first payload of an id is the job's. */
   readonly group?: string
   /**
-   * Ordered queues only: where the payload stands among those of its id; finite. Absent: the stamp that the job takes, in
-   * ms with the µs as a fraction, and so strictly growing from job to job of a shard.
+   * Ordered queues only: where the payload stands among those of its id; finite. Absent: the stamp with which it
+   * arrives, in ms with the µs as a fraction, or just more than the last that was given in the shard. So it strictly grows,
+   * though the clock steps back, and over a reshard or a move.
    */
   readonly score?: number
   /** Due so long from now; at most one of this and `runAt`. Neither: ready at once. */
   readonly delayMs?: number
-  /** Due at this absolute instant; in the past: ready at once, in the place that instant gives it. */
+  /**
+   * Due at this absolute instant. One in the past is ready at once, behind all that is ready: a client's clock that is slow
+   * gives nobody precedence. In an ordered queue such a job takes the place that its instant gives it.
+   */
   readonly runAt?: number
   /** How long the id is remembered after the job ended; above 0 where the user gave the id. 0 in an ordered queue, which remembers none. */
   readonly rememberMs: number

@@ -90,6 +90,8 @@ export interface CanonicalQueue {
   readonly lastStamp: number | null
   /** The last fence given; 0 before the first; null where the store does not keep it. */
   readonly lastFence: number | null
+  /** The last default score given to a payload (µs); 0 before the first, and of a plain queue; null where the store does not keep it. */
+  readonly lastScore: number | null
   /**
    * Every job of which more than the id is kept: scheduled, ready, running, dead, and completed with a kept result. In an
    * ordered queue the dead are entries of their own, behind the live job of their id.

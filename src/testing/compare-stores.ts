@@ -94,7 +94,7 @@ function listingAt(step: number, queues: readonly QueueSettings[]): Command {
 
 /** Both states, by queue and shard; what one of them cannot tell is left out of both. */
 function comparable(a: CanonicalState, b: CanonicalState): [unknown, unknown] {
-  const untold = (['lastStamp', 'lastFence'] as const).filter((field) =>
+  const untold = (['lastStamp', 'lastFence', 'lastScore'] as const).filter((field) =>
     [...a.queues, ...b.queues].some((queue) => queue[field] === null),
   )
   return [keyed(a, untold), keyed(b, untold)]

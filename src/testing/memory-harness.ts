@@ -26,6 +26,9 @@ export async function memoryHarness(
     async advance(ms) {
       clock.advance(ms)
     },
+    async step(ms) {
+      clock.step(ms)
+    },
     async restart() {
       data.restart(clock.now())
     },

@@ -109,6 +109,7 @@ function canonicalQueue(queue: MemoryQueue, now: number): CanonicalQueue {
     suspectLead: canonicalLead(queue.suspectLead, now),
     lastStamp: queue.lastStamp,
     lastFence: queue.lastFence,
+    lastScore: queue instanceof MemoryOrderedQueue ? queue.lastScore : 0,
     // Sorting keeps the live job before the dead one of its id.
     jobs: byId(jobs.filter((job) => !queue.isHidden(job, now)).map((job) => canonicalJob(job, now))),
     remembered: byId([...queue.remembered.list(now), ...hiddenMemories].map(canonicalMemory)),

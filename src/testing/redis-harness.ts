@@ -58,6 +58,9 @@ export function redisHarness(url: string, name = 'redis'): HarnessMaker {
       async advance(ms) {
         now += ms
       },
+      async step(ms) {
+        now += ms
+      },
       async restart() {
         runs += 1
         startedAt = now

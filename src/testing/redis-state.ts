@@ -183,6 +183,7 @@ function canonicalQueue(
     suspectLead: canonicalLead(meta.get('roomer'), bound('roomAt'), now),
     lastStamp: count('stamp'),
     lastFence: count('fence'),
+    lastScore: count('score'),
     jobs: byId(jobs.filter((job) => !isHidden(job))),
     remembered: byId([...remembered, ...hiddenMemories].filter(({ until }) => until > now)),
     calls: byId(

@@ -128,8 +128,13 @@ export async function sqliteHarness(options: { readonly startAt?: number } = {})
     },
     async advance(ms) {
       dateAudit()
-      const { now, bootId } = readFileClock(clockFile)
-      writeFileClock(clockFile, now + ms, bootId)
+      const { now, mono, bootId } = readFileClock(clockFile)
+      writeFileClock(clockFile, now + ms, bootId, mono + ms)
+    },
+    async step(ms) {
+      dateAudit()
+      const { now, mono, bootId } = readFileClock(clockFile)
+      writeFileClock(clockFile, now + ms, bootId, mono)
     },
     async restart() {
       // To a throttle a machine that was started anew is one of another boot than that in which it was asked last. Its clock

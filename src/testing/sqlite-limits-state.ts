@@ -65,7 +65,7 @@ export function refuseWrongLanes(db: Database, queue: QueueRow, jobs: readonly J
     if (lane === undefined) continue
     const { turn, shut_until, held_until } = lane
     if (turn !== null && shut_until !== null) throw new Error(`lane '${group}' of '${queue.name}' is open and shut`)
-    if (turn !== null && turn > queue.last_turn)
+    if (turn !== null && turn > queue.last_lane_turn)
       throw new Error(`lane '${group}' of '${queue.name}' has a turn of its own`)
     const isIdle = turn === null && shut_until === null && held_until === null && lane.ready + lane.running === 0
     if (isIdle) throw new Error(`lane '${group}' of '${queue.name}' is left over`)

@@ -96,6 +96,7 @@ function canonicalQueue(db: Database, queue: QueueRow, now: number): CanonicalQu
     suspectLead: canonicalLead(suspectLeadOf(queue), now),
     lastStamp: queue.last_stamp,
     lastFence: queue.last_fence,
+    lastScore: queue.last_score,
     jobs: byId(
       rows
         .filter((row) => !isHidden(row))

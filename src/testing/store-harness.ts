@@ -16,10 +16,15 @@ export interface StoreHarness {
    */
   open(): Promise<Store>
   /**
-   * Moves the store's clock forward by `ms`, and only this moves it: between two calls of `advance` every instant that
+   * Moves the store's clock forward by `ms`, and only this and `step` move it: between two calls of them every instant that
    * the store writes is the same. `wait` and `watch` may measure `forMs` on the real clock.
    */
   advance(ms: number): Promise<void>
+  /**
+   * Sets the wall clock forward or, where `ms` is below 0, back, as an administrator or NTP does. A clock of the store that
+   * nobody can set goes on undisturbed.
+   */
+  step(ms: number): Promise<void>
   /**
    * From now on the store says that it was started anew, and has forgotten nothing. Clocks go on.
    */

@@ -4,7 +4,7 @@
  */
 
 import { afterEnd, type PayloadEntry } from '../../core/payloads.js'
-import { dueAt, stampOf } from '../../core/stamp.js'
+import { dueAt, nextScore, stampOf } from '../../core/stamp.js'
 import type { NewJob, QueueSettings } from '../store.js'
 import { type MemoryJob, newMemoryJob } from './memory-job.js'
 import type { MemoryLimits } from './memory-limits.js'
@@ -14,6 +14,8 @@ import { PayloadSet } from './payload-set.js'
 export class MemoryOrderedQueue extends MemoryQueue {
   readonly shard: number
   readonly morgue = new Map<string, MemoryJob>()
+  /** The last default score that was given, in µs. */
+  lastScore = 0
 
   constructor(settings: QueueSettings, shard: number, limits?: MemoryLimits) {
     super(settings, limits)
@@ -47,7 +49,7 @@ export class MemoryOrderedQueue extends MemoryQueue {
   push(spec: NewJob, now: number): 'added' | 'merged' {
     const stamp = this.nextStamp(now)
     const due = spec.runAt ?? (spec.delayMs ? now + spec.delayMs : undefined)
-    const entry = entryOf(spec, stamp, this.nextSeq())
+    const entry = entryOf(spec, this.nextSeq(), () => this.#nextScore(stamp))
     const job = this.jobs.get(spec.id)
     if (job === undefined) {
       const state = due !== undefined && due > now ? 'scheduled' : 'ready'
@@ -57,6 +59,11 @@ export class MemoryOrderedQueue extends MemoryQueue {
       job.beside.payloads.add(entry)
     } else job.payloads!.add(entry)
     return job === undefined ? 'added' : 'merged'
+  }
+
+  #nextScore(stamp: number): number {
+    this.lastScore = nextScore(this.lastScore, stamp)
+    return this.lastScore
   }
 
   override take(job: MemoryJob, claim: Parameters<MemoryQueue['take']>[1], now: number, maxPayloads: number): void {
@@ -234,9 +241,9 @@ function stateOf(stamp: number, now: number): 'scheduled' | 'ready' {
   return dueAt(stamp) > now ? 'scheduled' : 'ready'
 }
 
-function entryOf({ score, payload, codec, meta }: NewJob, stamp: number, seq: number): PayloadEntry {
+function entryOf({ score, payload, codec, meta }: NewJob, seq: number, nextScore: () => number): PayloadEntry {
   return {
-    score: score ?? stamp / 1_000,
+    score: score ?? nextScore() / 1_000,
     seq,
     payload,
     ...(codec === undefined ? {} : { codec }),

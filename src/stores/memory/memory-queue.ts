@@ -222,13 +222,15 @@ export class MemoryQueue {
     const leftover = this.jobs.get(spec.id)
     if (leftover !== undefined) this.drop(leftover)
     this.remembered.delete(spec.id)
-    const due = spec.runAt ?? (spec.delayMs ? now + spec.delayMs : undefined)
+    const runAt = spec.runAt ?? (spec.delayMs ? now + spec.delayMs : now)
+    const isLater = runAt > now
     const job = newMemoryJob(spec, {
       seq: this.nextSeq(),
       queue: this.settings.name,
       createdAt: now,
-      state: due !== undefined && due > now ? 'scheduled' : 'ready',
-      stamp: due === undefined ? this.nextStamp(now) : stampOf(due),
+      state: isLater ? 'scheduled' : 'ready',
+      // Behind what is ready already, however long ago it was due.
+      stamp: isLater ? stampOf(runAt) : this.nextStamp(now),
     })
     this.insert(job)
   }

@@ -115,6 +115,7 @@ export class MemoryQueues {
     for (const shard of shards) {
       shard.lastStamp = Math.max(...old.map((one) => one.lastStamp))
       shard.lastFence = Math.max(...old.map((one) => one.lastFence))
+      shard.lastScore = Math.max(...old.map((one) => one.lastScore))
       shard.paused = old[0]!.paused
       shard.draining = old[0]!.draining
       shard.heldUntil = old[0]!.heldUntil

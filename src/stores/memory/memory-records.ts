@@ -138,6 +138,7 @@ export function memoryRecords(store: MemoryAdmin): Records {
         const target = queues.holding(to, job.spec.id) as MemoryOrderedQueue
         queue.drop(job)
         target.adopt(job, now)
+        target.lastScore = Math.max(target.lastScore, (queue as MemoryOrderedQueue).lastScore)
         return true
       })
       if (moved.changed > 0) store.ring(to)

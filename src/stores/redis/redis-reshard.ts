@@ -107,8 +107,8 @@ export class RedisReshard {
     }
     const metas = metasOf(held)
     if (metas.length > 0) {
-      const { stamp, fence, seq } = latest(metas)
-      await Promise.all(next.map((shard) => this.#transfer.turn(shard, 'release', stamp, fence, seq)))
+      const { stamp, fence, seq, score } = latest(metas)
+      await Promise.all(next.map((shard) => this.#transfer.turn(shard, 'release', stamp, fence, seq, score)))
     }
     await Promise.all(shards.map((shard) => this.#transfer.turn(shard, 'remove')))
     const { towards: _, ...stays } = layout
@@ -122,9 +122,9 @@ function refusePlain({ name, layout }: RedisQueue): void {
 }
 
 /** The largest that was given in any of them. */
-function latest(metas: readonly Meta[]): { readonly stamp: string; readonly fence: string; readonly seq: string } {
+function latest(metas: readonly Meta[]): Record<'stamp' | 'fence' | 'seq' | 'score', string> {
   const most = (field: string) => String(Math.max(0, ...metas.map((meta) => Number(meta.get(field) ?? 0))))
-  return { stamp: most('stamp'), fence: most('fence'), seq: most('seq') }
+  return { stamp: most('stamp'), fence: most('fence'), seq: most('seq'), score: most('score') }
 }
 
 function metasOf(states: readonly (ShardState | undefined)[]): Meta[] {
@@ -133,8 +133,8 @@ function metasOf(states: readonly (ShardState | undefined)[]): Meta[] {
 
 /** With what the new shards begin: held, and behind all that the old ones gave. */
 function beginning(metas: readonly Meta[]): string[] {
-  const { stamp, fence, seq } = latest(metas)
-  return ['held', 'new', 'stamp', stamp, 'fence', fence, 'seq', seq]
+  const { stamp, fence, seq, score } = latest(metas)
+  return ['held', 'new', 'stamp', stamp, 'fence', fence, 'seq', seq, 'score', score]
 }
 
 /** What the open script is given for one of so many shards, as it is stored of a shard of another number. */

@@ -60,7 +60,7 @@ export class RedisTransfer {
     const flag = givesUp ? '1' : '0'
     const limits = [String(mostJobs), String(mostPayloads), String(mostBytes)]
     const left = listIn(await this.#queues.run(from, this.#scripts.leave, [flag, ...limits]))
-    const [number, gone, jobs, isClosed] = left
+    const [number, gone, jobs, isClosed, score] = left
     const found = listIn(jobs).map(movingIn)
     const byTarget = new Map<RedisShard, Moving[]>()
     for (const job of found) {
@@ -68,7 +68,9 @@ export class RedisTransfer {
       const shard = target(job.id)
       byTarget.set(shard, [...(byTarget.get(shard) ?? []), job])
     }
-    await Promise.all([...byTarget].map(([shard, jobs]) => this.#queues.run(shard, this.#scripts.put, putArgs(jobs))))
+    const put = (shard: RedisShard, jobs: readonly Moving[]) =>
+      this.#queues.run(shard, this.#scripts.put, [textIn(score), ...putArgs(jobs)])
+    await Promise.all([...byTarget].map(([shard, jobs]) => put(shard, jobs)))
     if (found.length > 0) await this.turn(from, 'arrive', String(numberIn(number)))
     const payloads = found.reduce((sum, { members }) => sum + members.length, 0)
     return { changed: numberIn(gone), payloads, isDone: found.length === 0, isClosed: isClosed === 1 }

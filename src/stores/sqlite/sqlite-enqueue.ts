@@ -107,9 +107,10 @@ export class SqliteEnqueue {
       if (this.#isInMemory(queue, job.id, now)) return undefined
       queue.remembered -= Number(this.#forget.run(queue.qid, job.id).changes)
     }
-    const due = job.runAt ?? (job.delayMs ? now + job.delayMs : undefined)
-    const stamp = due === undefined ? nextStamp(queue.last_stamp, now) : bounded(stampOf(due))
-    const state = due !== undefined && due > now ? scheduled : ready
+    const due = job.runAt ?? (job.delayMs ? now + job.delayMs : now)
+    const state = due > now ? scheduled : ready
+    // Behind what is ready already, however long ago it was due.
+    const stamp = state === ready ? nextStamp(queue.last_stamp, now) : bounded(stampOf(due))
     // Most ids are new: the index that must be written anyhow finds the others.
     if (!this.#insertRow(queue, job, state, stamp, now)) {
       const leftover = this.#session.jobs.find(queue, job.id)!
@@ -118,15 +119,16 @@ export class SqliteEnqueue {
       this.#session.jobs.drop(queue, leftover)
       this.#insertRow(queue, job, state, stamp, now)
     }
-    if (due === undefined) queue.last_stamp = stamp
-    if (state === ready) queue.ready += 1
-    else queue.scheduled += 1
+    if (state === ready) {
+      queue.last_stamp = stamp
+      queue.ready += 1
+    } else queue.scheduled += 1
     const grp = groupIn(job)
     if (grp !== null) {
       this.#session.lanes.count(queue, { state, suspect: 0, grp }, 1)
       this.#session.lanes.refresh(queue, grp)
     }
-    return state === ready ? 0 : due! - now
+    return state === ready ? 0 : due - now
   }
 
   #insertRow(queue: QueueRow, job: NewJob, state: number, stamp: number, now: number): boolean {

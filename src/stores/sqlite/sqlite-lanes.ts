@@ -161,8 +161,8 @@ export class SqliteLanes {
     this.leave(queue, group)
     queue.laned = 1
     queue.open_lanes += 1
-    queue.last_turn += 1
-    this.#of(queue, group).turn = queue.last_turn
+    queue.last_lane_turn += 1
+    this.#of(queue, group).turn = queue.last_lane_turn
   }
 
   close(queue: QueueRow, group: string, until: number): void {
@@ -190,9 +190,9 @@ export class SqliteLanes {
   openAll(queue: QueueRow): void {
     if (!queue.laned) return
     this.flush()
-    const opened = Number(this.#openAll.run(queue.qid, queue.last_turn).changes)
+    const opened = Number(this.#openAll.run(queue.qid, queue.last_lane_turn).changes)
     queue.open_lanes += opened
-    queue.last_turn += opened
+    queue.last_lane_turn += opened
     this.forget()
   }
 

@@ -105,4 +105,10 @@ ALTER TABLE job ADD COLUMN boot TEXT;
 ALTER TABLE job ADD COLUMN pidns TEXT;
 ALTER TABLE job ADD COLUMN ticks INTEGER;
 ${noteTables}`,
+  5: `
+ALTER TABLE queue RENAME COLUMN last_turn TO last_lane_turn;
+ALTER TABLE queue ADD COLUMN last_score INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE queue ADD COLUMN heavy INTEGER NOT NULL DEFAULT 0;
+UPDATE queue SET heavy = 1, last_score = last_stamp;
+`,
 }

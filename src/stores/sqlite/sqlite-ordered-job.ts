@@ -10,7 +10,7 @@ import { changeOne, isHidden, type JobRow, lineOf, noProcess, SqliteJobs } from 
 import type { SqliteLanes } from './sqlite-lanes.js'
 import type { SqliteNotes } from './sqlite-notes.js'
 import { type PayloadSet, SqlitePayloads } from './sqlite-payloads.js'
-import { bounded, morgueOf, placeOf, type QueueRow, takeStamp } from './sqlite-queue.js'
+import { bounded, morgueOf, placeOf, type QueueRow, takeScore, takeStamp } from './sqlite-queue.js'
 import { dead, ready, running, scheduled } from './sqlite-schema.js'
 import { storedOrNull, toStored } from './sqlite-text.js'
 
@@ -73,7 +73,7 @@ export class SqliteOrderedJobs extends SqliteJobs {
     const due = runAt ?? (delayMs ? now + delayMs : undefined)
     const stamp = due === undefined ? arrival : bounded(stampOf(due))
     const scored = {
-      score: job.score ?? arrival / 1_000,
+      score: job.score ?? takeScore(queue, arrival) / 1_000,
       payload,
       ...(codec === undefined ? {} : { codec }),
       ...(meta === undefined ? {} : { meta }),
@@ -244,6 +244,7 @@ export class SqliteOrderedJobs extends SqliteJobs {
    * payloads join. Its payloads are touched only where the id has others here. One that is dead beyond its age is gone.
    */
   adopt(from: QueueRow, queue: QueueRow, job: JobRow, now: number): void {
+    queue.last_score = Math.max(queue.last_score, from.last_score)
     if (isHidden(from, job, now)) this.drop(from, job)
     else if (job.state === dead) this.#adoptDead(from, queue, job, now)
     else this.#adoptLive(from, queue, job, now)

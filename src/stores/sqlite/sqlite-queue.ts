@@ -7,7 +7,7 @@ import { InvalidArgumentError, UnknownQueueError } from '../../core/errors.js'
 import type { Lead } from '../../core/lead.js'
 import { shardOf } from '../../core/payloads.js'
 import type { Exclusive, Merge } from '../../core/queue.js'
-import { nextStamp } from '../../core/stamp.js'
+import { nextScore, nextStamp } from '../../core/stamp.js'
 import type { Database, SqlValue, Statement } from './sqlite-driver.js'
 
 type Kind = 'plain' | 'ordered'
@@ -51,6 +51,8 @@ export interface QueueRow {
   failed: number
   last_stamp: number
   last_fence: number
+  /** The last default score of a payload, in µs. */
+  last_score: number
   /** Ready jobs that only claims alone are given. */
   suspects: number
   crashed: number
@@ -74,7 +76,9 @@ export interface QueueRow {
   grouped_running: number
   /** Lanes that stand in the turns. */
   open_lanes: number
-  last_turn: number
+  last_lane_turn: number
+  /** 1: it has or had a job so large that claims on it are weighed first: see `mostClaimBytes`. */
+  heavy: number
 }
 
 const changing = [
@@ -99,6 +103,7 @@ const changing = [
   'failed',
   'last_stamp',
   'last_fence',
+  'last_score',
   'suspects',
   'crashed',
   'lead_worker',
@@ -115,7 +120,8 @@ const changing = [
   'grouped',
   'grouped_running',
   'open_lanes',
-  'last_turn',
+  'last_lane_turn',
+  'heavy',
 ] as const
 
 /** A row, and the values of what may change in it as they were read: a copy of the row costs more than reading it. */
@@ -310,6 +316,12 @@ export function setSuspectLead(queue: QueueRow, lead: Lead | undefined): void {
 export function takeStamp(queue: QueueRow, now: number): number {
   queue.last_stamp = nextStamp(queue.last_stamp, now)
   return queue.last_stamp
+}
+
+/** The score, in µs, of a payload that arrives with this stamp and has none of its own. */
+export function takeScore(queue: QueueRow, stamp: number): number {
+  queue.last_score = nextScore(queue.last_score, stamp)
+  return queue.last_score
 }
 
 /** A stamp as it lies in `job.place`, in an ordered queue in `job.rank`: ascending is the order of claims. */

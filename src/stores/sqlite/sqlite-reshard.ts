@@ -29,9 +29,9 @@ export class SqliteReshard {
     this.#rename = db.prepare('UPDATE queue SET shard = -1 - shard WHERE name = ?')
     this.#insert = db.prepare(
       `INSERT INTO queue (name, shard, shards, resharding, number, kind, ord, exclusive, merge, paused, draining, max_pending, crash_limit,
-           results_limit, dead_age_ms, dead_count, max_running, max_per_group, throttle, throttle_by, held_until, laned, last_stamp, last_fence)
+           results_limit, dead_age_ms, dead_count, max_running, max_per_group, throttle, throttle_by, held_until, laned, last_stamp, last_fence, last_score)
          SELECT name, ?2, ?3, resharding, number, kind, ord, exclusive, merge, paused, draining, max_pending, crash_limit,
-           results_limit, dead_age_ms, dead_count, max_running, max_per_group, throttle, throttle_by, held_until, laned, ?4, ?5 FROM queue WHERE name = ?1 AND shard = -1`,
+           results_limit, dead_age_ms, dead_count, max_running, max_per_group, throttle, throttle_by, held_until, laned, ?4, ?5, ?6 FROM queue WHERE name = ?1 AND shard = -1`,
     )
     this.#jobs = db.prepare(
       `SELECT ${jobColumns} FROM job WHERE qid = ?1 UNION ALL SELECT ${jobColumns} FROM job WHERE qid = ?2 LIMIT ?3`,
@@ -69,14 +69,15 @@ export class SqliteReshard {
   #setOut(name: string, shards: number): void {
     const { queues } = this.#session
     const old = queues.rowsOf(name)
-    const [stamp, fence] = [
+    const [stamp, fence, score] = [
       Math.max(...old.map((row) => row.last_stamp)),
       Math.max(...old.map((row) => row.last_fence)),
+      Math.max(...old.map((row) => row.last_score)),
     ]
     // What is held is written before rows are changed behind its back.
     this.#session.flushRows()
     this.#rename.run(name)
-    for (let shard = 0; shard < shards; shard += 1) this.#insert.run(name, shard, shards, stamp, fence)
+    for (let shard = 0; shard < shards; shard += 1) this.#insert.run(name, shard, shards, stamp, fence, score)
     this.#holdLanes.run(name)
     const first = queues.get(name)
     for (const row of queues.leaving(name)) {

@@ -1,9 +1,9 @@
-/** The tables of a SQLite store, version 5. The way there from older versions: `sqlite-migrations.ts`. */
+/** The tables of a SQLite store, version 6. The way there from older versions: `sqlite-migrations.ts`. */
 
 /** `PRAGMA application_id`: 'MLRC'. */
 export const applicationId = 0x4d4c5243
 /** `PRAGMA user_version`: grows with every change of the tables. */
-export const schemaVersion = 5
+export const schemaVersion = 6
 
 /** `job.state`, and the position of each state's name. The order is part of the file format. */
 export const scheduled = 0
@@ -45,6 +45,7 @@ CREATE TABLE queue (
   failed INTEGER NOT NULL DEFAULT 0,
   last_stamp INTEGER NOT NULL DEFAULT 0,
   last_fence INTEGER NOT NULL DEFAULT 0,
+  last_score INTEGER NOT NULL DEFAULT 0,
   suspects INTEGER NOT NULL DEFAULT 0,
   crashed INTEGER NOT NULL DEFAULT 0,
   lead_worker TEXT,
@@ -61,7 +62,8 @@ CREATE TABLE queue (
   grouped INTEGER NOT NULL DEFAULT 0,
   grouped_running INTEGER NOT NULL DEFAULT 0,
   open_lanes INTEGER NOT NULL DEFAULT 0,
-  last_turn INTEGER NOT NULL DEFAULT 0,
+  last_lane_turn INTEGER NOT NULL DEFAULT 0,
+  heavy INTEGER NOT NULL DEFAULT 0,
   UNIQUE (name, shard)
 );
 `

@@ -219,19 +219,20 @@ export const claiming: ContractConcern = {
       assert.equal((await scene.claimOne()).runAt, runAt)
     }),
 
-    contractCase('a runAt in the past is ready at once, in the place that instant gives it', async (scene) => {
+    contractCase('a runAt in the past is ready at once, behind all that is ready', async (scene) => {
       const now = await scene.now()
       await scene.add('a')
-      await scene.add({ id: 'b', runAt: now - 1_000 }, { id: 'c', runAt: now - 2_000 })
+      await scene.add({ id: 'b', runAt: now - 1_000 }, { id: 'c', runAt: now - 2_000 }, { id: 'd', runAt: 0 })
 
       const { claims } = await scene.claim()
 
       assert.deepEqual(
         claims.map(({ id, runAt }) => [id, runAt - now]),
         [
-          ['c', -2_000],
-          ['b', -1_000],
           ['a', 0],
+          ['b', 0],
+          ['c', 0],
+          ['d', 0],
         ],
       )
     }),

@@ -55,8 +55,9 @@ export const depth: ContractConcern = {
     }),
 
     contractCase('lag is how long the oldest due job has been due', async (scene) => {
-      const now = await scene.now()
-      await scene.add('a', { id: 'b', runAt: now - 10_000 })
+      await scene.add('a')
+      await scene.advance(10_000)
+      await scene.add('b')
       assert.equal((await scene.depth()).lagMs, 10_000)
       await scene.advance(1_000)
       assert.equal((await scene.depth()).lagMs, 11_000)

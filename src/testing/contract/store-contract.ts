@@ -3,6 +3,7 @@
 import { adopting } from './adopting.js'
 import { checkpoints } from './checkpoints.js'
 import { claiming } from './claiming.js'
+import { clockOrder } from './clock-order.js'
 import { closing } from './closing.js'
 import type { ContractConcern } from './contract-case.js'
 import { crashing } from './crashing.js'
@@ -46,6 +47,7 @@ export const storeContract: readonly ContractConcern[] = [
   enqueueing,
   idempotency,
   claiming,
+  clockOrder,
   leasing,
   crashing,
   suspects,

@@ -15,6 +15,7 @@ function memory(data: MemoryData): StoreHarness {
     name: 'memory',
     open: async () => new MemoryStore(clock, data),
     advance: async (ms) => clock.advance(ms),
+    step: async (ms) => clock.step(ms),
     async restart() {
       data.run += ' again'
     },

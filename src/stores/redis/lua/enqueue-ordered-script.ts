@@ -16,11 +16,13 @@ import { prelude } from './prelude.js'
  */
 const text = String.raw`
 know_form()
-local meta = call('HMGET', META, 'kind', 'draining', 'maxPending', 'seq', 'stamp', 'leadAt', 'closed', 'limited')
+local meta = call('HMGET', META, 'kind', 'draining', 'maxPending', 'seq', 'stamp', 'leadAt', 'closed', 'limited', 'score')
 if not meta[1] then return redis.error_reply('MILLRACE unknown') end
 if meta[7] then return redis.error_reply('MILLRACE moved') end
 local seq, stamp, lead_at = tonumber(meta[4]), tonumber(meta[5]), tonumber(meta[6])
 local draining, max_pending = meta[2] == '1', tonumber(meta[3])
+-- The last default score that was given, in µs: it grows though the clock of the server steps back.
+local last_score = tonumber(meta[9] or 0)
 
 -- Every call and every id is looked up once, all together.
 local call_ids, starts, counts, ids = {}, {}, {}, {}
@@ -120,7 +122,8 @@ local function push(n)
   end
 
   local digest, body = sub(ARGV[n + 4], 1, 22), sub(ARGV[n + 4], 23)
-  local value_place = place_bytes(score == '' and stamp / 1000 or tonumber(score), seq)
+  if score == '' then last_score = math.max(stamp, last_score + 1) end
+  local value_place = place_bytes(score == '' and last_score / 1000 or tonumber(score), seq)
   local value, field = value_place .. body, id .. '\0' .. digest
   if LATEST then add_payloads(PAYLOADS, BODIES, id, { digest, value }) else
     local equal = state and equal_at(field, id)
@@ -161,7 +164,7 @@ if came then
   many('ZREM', PAYLOADS, gone)
   many('ZADD', PAYLOADS, members)
   many('HSET', BODIES, bodies)
-  call('HSET', META, 'seq', seq, 'stamp', stamp)
+  call('HSET', META, 'seq', seq, 'stamp', stamp, 'score', last_score)
   for _, group in ipairs(opened) do lanes.refresh(group) end
   local calls = rings_ready and not is_full()
   if calls and meta[8] then

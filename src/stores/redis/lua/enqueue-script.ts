@@ -86,6 +86,8 @@ local function add(id, order, body, n)
     priority, how, ms = string.match(order, '^(-?%d+)(%a?)(%d*)$')
     priority = tonumber(priority)
     if how == 'd' then due = now + tonumber(ms) elseif how == 'r' then due = tonumber(ms) end
+    -- It comes behind what is ready already, however long ago it was due.
+    if due and due <= now then due = nil end
   end
   local own_stamp
   if due then own_stamp = due * 1000
@@ -94,7 +96,7 @@ local function add(id, order, body, n)
     stamp = next_stamp(stamp)
     own_stamp = stamp
   end
-  local state = due and due > now and 's' or 'r'
+  local state = due and 's' or 'r'
   if state == 'r' and not due and priority == 0 and not LIFO and own_stamp > tail and group == '' then state = 'l' end
   -- A lane that was full may have room by now, whatever comes in.
   if group ~= '' and (state == 'r' or #lanes.first_of(group, 1) > 0) then opened[#opened + 1] = group end

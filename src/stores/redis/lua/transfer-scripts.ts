@@ -14,15 +14,16 @@ know_form()
  * KEYS: those of the shard that jobs leave.
  * ARGV: whether the shard is given up (1 or 0), most jobs, most payloads, most bytes.
  * Some jobs leave all lists of the shard and are in transit. One that has many payloads leaves in several parts. Returns
- * { number, jobs that are gone, jobs, whether the shard is closed (1 or 0) }; of each job { 'l', id, state, task, stamp,
+ * { number, jobs that are gone, jobs, whether the shard is closed (1 or 0), the last default score of the shard }; of each job { 'l', id, state, task, stamp,
  * createdAt, updatedAt, attempt, crashes, error or '', payloads } or { 'd', id, header, payloads }, payloads being members and
  * values in turn. What is in transit already is returned again, and none gone. Those that run are left. A shard that is given
  * up also loses what is beyond its age, as { 'h', id, '', {} }; when nothing else is left in it, it closes in this step and
  * refuses what comes with `moved`.
  */
 const leave = `
+local score = call('HGET', META, 'score') or '0'
 local before = call('HMGET', TRANSIT, 'number', 'batch')
-if before[1] then return { tonumber(before[1]), 0, cmsgpack.unpack(before[2]), call('HEXISTS', META, 'closed') } end
+if before[1] then return { tonumber(before[1]), 0, cmsgpack.unpack(before[2]), call('HEXISTS', META, 'closed'), score } end
 local gives_up, most, most_payloads, most_bytes = ARGV[1] == '1', tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
 local found, payloads, bytes = {}, 0, 0
 local function is_enough() return #found >= most or payloads >= most_payloads or bytes >= most_bytes end
@@ -85,17 +86,17 @@ if #found > 0 then
   number = call('HINCRBY', META, 'transfers', 1)
   call('HSET', TRANSIT, 'number', number, 'at', now, 'batch', cmsgpack.pack(found), 'live', live, 'dead', dead)
 end
-return { number, gone, found, closes and 1 or 0 }
+return { number, gone, found, closes and 1 or 0, score }
 `
 
 /**
  * KEYS: those of the shard that jobs come into.
- * ARGV: of each job l and its id, state, task, stamp, createdAt, updatedAt, attempt, crashes, error or '', or d and its id
+ * ARGV: the last default score of the shard that they left, which the next one here exceeds; of each job l and its id, state, task, stamp, createdAt, updatedAt, attempt, crashes, error or '', or d and its id
  * and header; then the number of its payloads, and of each its digest and value.
  * Returns 1. What is there already stays, and payloads join it: a repeat changes nothing. Refuses `unknown`.
  */
 const put = `
-local n, seq = 1, tonumber(call('HGET', META, 'seq'))
+local n, seq = 2, tonumber(call('HGET', META, 'seq'))
 local function payloads_from(first)
   local list, count = {}, tonumber(ARGV[first])
   for i = 1, count do
@@ -120,6 +121,7 @@ while n <= #ARGV do
   end
 end
 call('HSET', META, 'seq', seq)
+if tonumber(ARGV[1]) > tonumber(call('HGET', META, 'score') or 0) then call('HSET', META, 'score', ARGV[1]) end
 ring_unpaused()
 return 1
 `
@@ -131,7 +133,7 @@ return 1
  * arrive: number. The batch that was in transit under it is elsewhere. Returns 1.
  * inherit: whether it is paused, draining (1 or 0), until when it is held back, and each group, as what it takes the place of. Returns 1; a repeat changes nothing.
  * absorb: tag, processed, failed, crashed of a shard that this one takes the place of. Returns 1; a repeat changes nothing.
- * release: least stamp, fence and seq. If it has granted nothing yet, it does from now on. Returns 1.
+ * release: least stamp, fence, seq and score. If it has granted nothing yet, it does from now on. Returns 1.
  * remove: the settings and counters go, and with them the shard. Returns 1.
  */
 const turn = `
@@ -167,8 +169,8 @@ elseif verb == 'absorb' then
     for i, counter in ipairs({ 'processed', 'failed', 'crashed' }) do call('HINCRBY', META, counter, ARGV[i + 2]) end
   end
 elseif call('HGET', META, 'held') == 'new' then
-  for i, field in ipairs({ 'stamp', 'fence', 'seq' }) do
-    if tonumber(ARGV[i + 1]) > tonumber(call('HGET', META, field)) then call('HSET', META, field, ARGV[i + 1]) end
+  for i, field in ipairs({ 'stamp', 'fence', 'seq', 'score' }) do
+    if tonumber(ARGV[i + 1]) > tonumber(call('HGET', META, field) or 0) then call('HSET', META, field, ARGV[i + 1]) end
   end
   call('HDEL', META, 'held')
   know_form()
