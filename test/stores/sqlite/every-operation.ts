@@ -7,6 +7,7 @@ import type { SqliteClock } from '#src/stores/sqlite/sqlite-clock.js'
 import { type Database, loadDriver, type Statement } from '#src/stores/sqlite/sqlite-driver.js'
 import { openFile } from '#src/stores/sqlite/sqlite-file.js'
 import { type SqliteOperations, sqliteOperations } from '#src/stores/sqlite/sqlite-operations.js'
+import { SqliteRoom } from '#src/stores/sqlite/sqlite-room.js'
 import { SqliteSession } from '#src/stores/sqlite/sqlite-session.js'
 import type { Claim, ClaimKey, NewJob, QueueSettings } from '#src/stores/store.js'
 import { job } from './sqlite-scene.js'
@@ -38,7 +39,7 @@ export class EveryOperation {
   readonly #called = new Set<string>()
   #calls = 0
 
-  private constructor(open: () => Database, clock: SqliteClock & { at: number }) {
+  private constructor(file: string, open: () => Database, clock: SqliteClock & { at: number }) {
     this.open = open
     this.db = open()
     this.db.exec('PRAGMA synchronous = OFF')
@@ -47,7 +48,11 @@ export class EveryOperation {
       this.prepared.add(sql)
       return this.db.prepare(sql)
     }
-    this.#session = new SqliteSession({ exec: (sql) => this.db.exec(sql), prepare, close() {} }, clock)
+    this.#session = new SqliteSession(
+      { exec: (sql) => this.db.exec(sql), prepare, close() {} },
+      clock,
+      new SqliteRoom(file, this.db),
+    )
     this.#operations = sqliteOperations(this.#session)
   }
 
@@ -55,7 +60,7 @@ export class EveryOperation {
   static async on(file: string, jobs: number): Promise<EveryOperation> {
     const clock = { at: 1_700_000_000_000, now: () => clock.at, mono: () => clock.at, bootId: () => 'boot' }
     const driver = await loadDriver()
-    const all = new EveryOperation(() => openFile(file, driver, clock), clock)
+    const all = new EveryOperation(file, () => openFile(file, driver, clock), clock)
     all.#call('open', queues)
     for (const { name } of queues) all.#fill(name, jobs)
     for (const { name } of queues) all.#run(name)
