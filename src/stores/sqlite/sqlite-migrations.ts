@@ -108,7 +108,6 @@ ${noteTables}`,
   5: `
 ALTER TABLE queue RENAME COLUMN last_turn TO last_lane_turn;
 ALTER TABLE queue ADD COLUMN last_score INTEGER NOT NULL DEFAULT 0;
-ALTER TABLE queue ADD COLUMN heavy INTEGER NOT NULL DEFAULT 0;
-UPDATE queue SET heavy = 1, last_score = last_stamp;
+UPDATE queue SET last_score = last_stamp;
 `,
 }

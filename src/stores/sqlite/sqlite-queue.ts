@@ -77,8 +77,6 @@ export interface QueueRow {
   /** Lanes that stand in the turns. */
   open_lanes: number
   last_lane_turn: number
-  /** 1: it has or had a job so large that claims on it are weighed first: see `mostClaimBytes`. */
-  heavy: number
 }
 
 const changing = [
@@ -121,7 +119,6 @@ const changing = [
   'grouped_running',
   'open_lanes',
   'last_lane_turn',
-  'heavy',
 ] as const
 
 /** A row, and the values of what may change in it as they were read: a copy of the row costs more than reading it. */

@@ -63,7 +63,6 @@ CREATE TABLE queue (
   grouped_running INTEGER NOT NULL DEFAULT 0,
   open_lanes INTEGER NOT NULL DEFAULT 0,
   last_lane_turn INTEGER NOT NULL DEFAULT 0,
-  heavy INTEGER NOT NULL DEFAULT 0,
   UNIQUE (name, shard)
 );
 `
