@@ -1,8 +1,8 @@
 /** The health server: answers over HTTP whether jobs are being taken. It names no job, task or queue. */
 
 import { once } from 'node:events'
-import { createServer, type ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import { createServer, type Server, type ServerResponse } from 'node:http'
+import type { AddressInfo, Socket } from 'node:net'
 import { OperationError } from './exit-code.js'
 import type { ProcessReport } from './forked-worker.js'
 
@@ -15,7 +15,12 @@ export interface Health {
 const longestSilenceMs = 5_000
 /** An idle worker asks its store every few seconds. */
 const longestStoreSilenceMs = 15_000
-const patienceMs = 5_000
+/** A probe sends its request at once. One that says nothing must not take the place of one that asks. */
+const patienceMs = 2_000
+const checkEveryMs = 500
+/** Connections at once, of one address and of all. */
+const mostOfAddress = 16
+const mostOfAll = 128
 
 /** Failing where no process takes jobs: none is alive and running, or the store answers none of them. */
 export function healthOf(processes: readonly ProcessReport[]): Health {
@@ -45,7 +50,7 @@ function consumes({ state, heardMs, pulse }: ProcessReport): boolean {
 /** Serves `/health` and `/` from now on; resolves with the URL. Throws `OperationError` where it cannot listen there. */
 export async function serveHealth(host: string, port: number, health: () => Health): Promise<string> {
   const server = createServer(
-    { requestTimeout: patienceMs, headersTimeout: patienceMs },
+    { requestTimeout: patienceMs, headersTimeout: patienceMs, connectionsCheckingInterval: checkEveryMs },
     ({ method, url = '' }, response) => {
       const path = url.split('?', 1)[0]
       if (path !== '/health' && path !== '/') return answer(response, 404, { error: 'not found; see /health' })
@@ -57,8 +62,10 @@ export async function serveHealth(host: string, port: number, health: () => Heal
       answer(response, found.status === 'ok' ? 200 : 503, found)
     },
   )
-  server.keepAliveTimeout = patienceMs
-  server.maxConnections = 100
+  server.timeout = patienceMs
+  server.on('timeout', (socket: Socket) => socket.destroy())
+  server.maxRequestsPerSocket = 1
+  boundConnections(server)
   try {
     server.listen(port, host)
     await once(server, 'listening')
@@ -75,11 +82,33 @@ export async function serveHealth(host: string, port: number, health: () => Heal
   return `http://${family === 'IPv6' ? `[${address}]` : address}:${bound}/health`
 }
 
+/** Who has waited longest gives way to who comes: connections that are only held open keep nobody from asking. */
+function boundConnections(server: Server): void {
+  const open = new Map<Socket, string>()
+  const giveWay = (sockets: Socket[], most: number) => {
+    for (const socket of sockets.slice(0, Math.max(0, sockets.length - most))) {
+      open.delete(socket)
+      socket.destroy()
+    }
+  }
+  server.on('connection', (socket: Socket) => {
+    const address = socket.remoteAddress ?? ''
+    open.set(socket, address)
+    socket.once('close', () => open.delete(socket))
+    giveWay(
+      [...open].filter(([, of]) => of === address).map(([one]) => one),
+      mostOfAddress,
+    )
+    giveWay([...open.keys()], mostOfAll)
+  })
+}
+
 function answer(response: ServerResponse, status: number, body: object): void {
   response.writeHead(status, {
     'content-type': 'application/json; charset=utf-8',
     'cache-control': 'no-store',
     'x-content-type-options': 'nosniff',
+    connection: 'close',
   })
   // Node leaves the body out of an answer to HEAD.
   response.end(`${JSON.stringify(body)}\n`)

@@ -1,10 +1,10 @@
 import { once } from 'node:events'
 import { writeFileSync } from 'node:fs'
-import { createServer } from 'node:net'
+import { connect, createServer, type Socket } from 'node:net'
 import { join } from 'node:path'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import type { ProcessReport } from '#src/cli/forked-worker.js'
-import { healthOf } from '#src/cli/health-server.js'
+import { healthOf, serveHealth } from '#src/cli/health-server.js'
 import { CommandProcess, run, runJson } from './command-process.js'
 import { project } from './project.js'
 
@@ -53,6 +53,54 @@ describe('health', () => {
       ],
     })
     expect(JSON.stringify(health)).not.toMatch(/secret/)
+  })
+})
+
+/** A connection from that address of this machine. */
+async function connected(url: URL, localAddress: string): Promise<Socket> {
+  const socket = connect({ port: Number(url.port), host: url.hostname, localAddress })
+  onTestFinished(() => void socket.destroy())
+  // It may be told to give way.
+  socket.on('error', () => {})
+  await once(socket, 'connect')
+  return socket
+}
+
+describe('the health server', { timeout: 30_000 }, () => {
+  const health = () => healthOf([well])
+  const slow = 'GET /health HTTP/1.1\r\nhost: x\r\n'
+
+  it.each([
+    ['that say nothing, from one address', () => '', () => '127.0.0.1'],
+    ['that never end their request, from one address', () => slow, () => '127.0.0.1'],
+    ['that say nothing, from many addresses', () => '', (i: number) => `127.0.1.${i % 100}`],
+  ])('answers at once next to 200 connections %s', async (_, words, address) => {
+    const url = new URL(await serveHealth('127.0.0.1', 0, health))
+    const sockets: Socket[] = []
+    for (let i = 0; i < 200; i += 1) {
+      const socket = await connected(url, address(i))
+      socket.write(words())
+      sockets.push(socket)
+    }
+    for (let i = 0; i < 5; i += 1) {
+      const askedAt = performance.now()
+      expect((await fetch(url)).status).toBe(200)
+      expect(performance.now() - askedAt).toBeLessThan(1_500)
+    }
+    // None of them stays for longer than its time.
+    await Promise.all(sockets.map((socket) => socket.closed || once(socket.resume(), 'close')))
+  })
+
+  it('keeps no connection, whatever it is asked', async () => {
+    const url = new URL(await serveHealth('127.0.0.1', 0, health))
+    const socket = await connected(url, '127.0.0.1')
+    socket.write(`${slow}connection: keep-alive\r\n\r\n`)
+    let said = ''
+    socket.on('data', (bytes) => {
+      said += String(bytes)
+    })
+    await once(socket, 'close')
+    expect(said).toMatch(/^HTTP\/1.1 200 .*\r\nconnection: close\r\n/is)
   })
 })
 
