@@ -376,3 +376,21 @@ describe('the advice on backups', () => {
     await restored.close()
   })
 })
+
+describe('the units and images of the documentation', () => {
+  /** A program in between, which a signal ends without reaching the supervisor. */
+  const between = /^(?:\S*\/)?(?:npx|npm|pnpm|yarn|bunx?|(?:ba|da|z)?sh|env|nohup|sudo|su)$/
+  const starting = /^\s*(?:ExecStart=|(?:CMD|ENTRYPOINT)\s+|(?:command|args):\s*)(.+)$/gm
+  const found = [...all, new Document('examples/blueque/README.md')].flatMap(({ blocks }) =>
+    blocks.flatMap(({ at, text }) => [...text.matchAll(starting)].map(([, started]) => ({ at, started: started! }))),
+  )
+
+  it('start the command itself, and nothing in between', () => {
+    expect(found.length).toBeGreaterThanOrEqual(3)
+    for (const { at, started } of found) {
+      const [program = ''] = started.startsWith('[') ? (JSON.parse(started) as string[]) : started.split(' ')
+      expect(program, at).not.toMatch(between)
+      expect(program, at).toMatch(/(?:^|\/)(?:node|millrace)$/)
+    }
+  })
+})

@@ -4,6 +4,8 @@ import { type StopSignal, signalExitCode, stopSignals } from './exit-code.js'
 
 export type StopCause = StopSignal | 'disconnect'
 
+const parentEveryMs = 500
+
 /**
  * Listens from now on; resolves with the first cause. `endNow` is called at the second signal, before the process ends.
  * `isSupervised`: who watches over this process ends it where that is wanted, and a second signal means nothing by itself.
@@ -26,5 +28,21 @@ export function stopRequest(
     process.once('disconnect', () => resolve('disconnect'))
     // The parent may have died while this process was still loading.
     if (process.send !== undefined && !process.connected) resolve('disconnect')
+    if (process.env['npm_command'] === 'exec') whenOrphaned(() => resolve('disconnect'))
   })
+}
+
+/**
+ * `npx` passes a signal on to the shell by which it starts a command, and the shell ends without passing it on: that it is
+ * gone is all that the command ever hears of a stop. Nobody else is watched so: who runs it in the background of a script
+ * wants it to go on.
+ */
+function whenOrphaned(orphaned: () => void): void {
+  const parent = process.ppid
+  const watch = setInterval(() => {
+    if (process.ppid === parent) return
+    clearInterval(watch)
+    orphaned()
+  }, parentEveryMs)
+  watch.unref()
 }

@@ -187,7 +187,28 @@ describe('millrace work --processes', () => {
     expect(await worker.end()).toMatchObject({ signal: 'SIGKILL' })
     expect((await runJson<Stats>(['stats'], { cwd })).totals).toMatchObject({ processed: 1, running: 0 })
   })
+
+  it('stops when npx, which does not pass a signal on, is gone', async () => {
+    // What npx does: a shell runs the command, and ends at SIGTERM without passing it on.
+    const cwd = project()
+    const script = join(cwd, 'as-npx-does.mjs')
+    writeFileSync(script, shellScript)
+    const shell = new CommandProcess([join(root, 'dist/cli/main.js')], { cwd, script, env: { npm_command: 'exec' } })
+    await shell.events('processes.started')
+    shell.kill('SIGTERM')
+    expect(await shell.events('processes.stopping')).toMatchObject([{ cause: 'disconnect' }])
+    // The command holds the output open: it ends when that has.
+    await shell.end()
+  })
 })
+
+const shellScript = `
+import { spawn } from 'node:child_process'
+const command = JSON.stringify(process.execPath) + ' ' + JSON.stringify(process.argv[2]) + ' work --json; true'
+const shell = spawn('sh', ['-c', command], { stdio: 'inherit' })
+process.on('SIGTERM', () => shell.kill('SIGTERM'))
+shell.on('exit', () => process.exit())
+`
 
 function isAlive(pid: number): boolean {
   try {
