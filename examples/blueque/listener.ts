@@ -17,8 +17,10 @@ while (!stopped.signal.aborted) {
   const claim = await listener.next(stopped).catch(whenStopped)
   if (claim === undefined) break
   // A session of its own: what ends this process and its terminal does not end that one.
-  const child = spawn(process.execPath, ['--import', 'jiti/register', processor, claim.token], {
+  // The token stands in the environment: every user of the machine sees arguments.
+  const child = spawn(process.execPath, ['--import', 'jiti/register', processor], {
     detached: true,
+    env: { ...process.env, MILLRACE_TOKEN: claim.token },
     stdio: 'inherit',
   })
   child.unref()

@@ -11,7 +11,7 @@ interface Parameters {
 
 const processor = mill.listener<Parameters>('some.queue')
 // Its lease is kept here from now on, whether the listener lives or not.
-const task = await processor.attach(process.argv[2]!)
+const task = await processor.attach(process.env['MILLRACE_TOKEN']!)
 await task.started({ pid: process.pid })
 try {
   const { frames, msPerFrame = 100, failsAt } = task.input
