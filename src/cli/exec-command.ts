@@ -2,7 +2,7 @@
 
 import { type Command, Option } from 'commander'
 import { exitCodes } from './exit-code.js'
-import { graceFlag, wholeFlag } from './flags.js'
+import { graceFlag, namesFlag, wholeFlag } from './flags.js'
 import { loaded, type MillFlags, millCommand, withJson } from './mill-command.js'
 import { stopRequest } from './stop-request.js'
 import { Terminal } from './terminal.js'
@@ -13,6 +13,7 @@ interface ExecFlags extends MillFlags {
   /** In ms; infinite for `none`. */
   readonly timeLimit: number
   readonly retries: number
+  readonly env?: string[]
 }
 
 const stderr = 2
@@ -27,13 +28,14 @@ export function addExec(program: Command): void {
         .argParser(graceFlag),
     )
     .option('--retries <n>', 'run a failed command again so many times', wholeFlag(0, 1_000_000), 0)
+    .option('--env <names>', 'give it these variables although they hold a secret of the store', namesFlag)
     .addHelpText(
       'after',
       `
   Each job of the queue, whatever its task, runs the command once. Its input comes as JSON on standard input; MILLRACE_JOB_ID,
   MILLRACE_QUEUE, MILLRACE_TASK, MILLRACE_ATTEMPT, MILLRACE_FENCE and MILLRACE_TOKEN are in its environment. Exit code 0
   completes the job, with the last 64 KiB of standard output as its result; any other fails it. What it prints is the log of
-  the job.
+  the job. Variables that hold the password of the store, as MILLRACE_STORE may, are withheld unless --env names them.
 
   A command outlives exec: when that is stopped or dies, it goes on, and the next exec on this machine takes it over.
   Cancelling a job ends the command with all that it has started: SIGTERM, and SIGKILL 5 s after the cancel.
@@ -50,11 +52,11 @@ Examples:
 async function exec(queue: string, file: string, args: readonly string[], flags: ExecFlags): Promise<void> {
   const terminal = new Terminal({ json: flags.json ?? false, outlivesReader: true })
   const { mill, files } = await loaded(flags)
-  const { concurrency, timeLimit, retries } = flags
+  const { concurrency, timeLimit, retries, env = [] } = flags
   const limit = timeLimit === Number.POSITIVE_INFINITY ? ('none' as const) : timeLimit
   const worker = mill.worker(
     { queues: [queue], concurrency },
-    { isSupervised: false, blockedTo: stderr, files, command: { file, args, timeLimit: limit, retries } },
+    { isSupervised: false, blockedTo: stderr, files, command: { file, args, timeLimit: limit, retries, env } },
   )
   const log = new WorkLog(mill, terminal)
   void stopRequest().then((cause) => {

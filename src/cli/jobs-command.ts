@@ -102,11 +102,13 @@ function addFail(jobs: Command): void {
     .option('--reason <text>', 'the error that its record then shows', 'failed by an operator')
     .option('--delay <duration>', 'due again so long from now', durationFlag, 0)
     .option('--last', 'no attempts are left: bury it, in an ordered queue its oldest payload only')
+    .option('--no-last', 'attempts are left: run it again, also where it is isolated or a listener has it')
     .addHelpText(
       'after',
       `
-  What its worker reports of that run is refused from then on; the handler is told with its next beat. A job that has no
-  attempts left is dead then, as far as its task is declared; a process of its own is ended.
+  What its worker reports of that run is refused from then on; the handler is told with its next beat, and a process of its
+  own is killed then. Dead at once is a job that has no attempts left, as far as its task is declared, one that is isolated,
+  and one that a listener has.
 
 Examples:
   $ millrace jobs fail default welcome-42 --delay 10m
@@ -116,7 +118,7 @@ Examples:
     withMill(flags, async (mill, terminal) => {
       const { reason, delay, last } = flags
       const { jobs } = mill.queue(name)
-      if (!(await jobs.fail(id, reason, { delay, ...(last && { last }) })))
+      if (!(await jobs.fail(id, reason, { delay, ...(last !== undefined && { last }) })))
         throw new OperationError(`job '${id}' does not run in queue '${name}'; nothing was changed.`)
       const job = terminal.json ? undefined : await jobs.get(id)
       terminal.print({ queue: name, id, failed: true }, () => [

@@ -23,7 +23,10 @@ const tellings: { readonly [Name in EventName]?: (event: EventMap[Name]) => stri
     `released ${nameOf(job)}, ${reason}, again in ${formatDuration(delayMs)}`,
   'job.cancelled': ({ reason, ...job }) => `cancelled ${nameOf(job)}${reason === undefined ? '' : `: ${reason}`}`,
   'settle.refused': ({ kind, answer, ...job }) => `late ${kind} of ${nameOf(job)} refused: the claim is ${answer}`,
-  'lease.lost': (job) => `lease of ${nameOf(job)} lost: another worker may run it`,
+  'lease.lost': ({ child, ...job }) =>
+    `lease of ${nameOf(job)} lost${child === undefined ? '' : `, its process ${child} killed`}: another worker may run it`,
+  'heap.unwatched': ({ tasks }) =>
+    `maxHeap bounds the heap alone of ${tasks.join(', ')}: this system does not tell the size of a process`,
   'job.crashed': ({ worker, charged, crashes, ...job }) =>
     `crash of ${nameOf(job)}: its worker ${worker} died, was stopped or lost the store; ${charged ? `it ran alone, crash ${crashes} of its own` : 'not charged'}`,
   'job.adopted': ({ child, ...job }) => `adopted ${nameOf(job)}: its worker has died, process ${child} goes on with it`,

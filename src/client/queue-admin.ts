@@ -4,7 +4,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import type { Codec } from '../core/codec.js'
 import { type Duration, durationMs } from '../core/duration.js'
 import { InvalidArgumentError, JobElsewhereError, JobRunningError, UnknownQueueError } from '../core/errors.js'
-import { isJobId, isQueueName, jobIdForm, orderedIdOf, queueNameForm } from '../core/ids.js'
+import { isJobId, isListenerId, isQueueName, jobIdForm, orderedIdOf, queueNameForm } from '../core/ids.js'
 import { type JobRecord, type JobState, jobStates } from '../core/job.js'
 import type { Registry } from '../core/registry.js'
 import { shown } from '../core/shown.js'
@@ -204,7 +204,8 @@ export class QueueAdmin {
     /**
      * Ends the current claim of a running job as a failure, due again after `delay` (default: at once); whatever its worker
      * reports of it then is refused. `last` buries it, in an ordered queue its oldest payload only; by default where its task
-     * is declared and has no attempts left. False where it does not run.
+     * is declared and has no attempts left, and where it runs in a process of its own: that of an isolated task, or of a
+     * listener, still works until it hears of it, and nobody starts it a second time unasked. False where it does not run.
      */
     fail: async (
       id: string | number,
@@ -241,10 +242,12 @@ export class QueueAdmin {
     delete: (where: JobChoice) => this.#change(where, (records, which) => records.morgue.delete(this.name, which)),
   }
 
-  /** Whether another failure leaves it no attempts. One whose task nobody knows has some. */
+  /** Whether a failure from outside is to leave it no attempts. One whose task nobody knows has some. */
   #isLastAttempt(job: StoredJob | undefined): boolean {
     if (job === undefined) return false
+    if (job.worker !== undefined && isListenerId(job.worker)) return true
     const task = this.#registry?.orderedTask(this.name) ?? this.#registry?.find(job.task)
+    if (task?.kind === 'plain' && task.isolation !== undefined) return true
     return task !== undefined && job.attempt > task.retry.max
   }
 

@@ -7,9 +7,10 @@ import { inTime } from '../runtime/patience.js'
 import { type ChildParts, ProcessChild } from '../workers/process-child.js'
 import { type IsolatedFrom, withCommand } from './isolated-from.js'
 import type { CheckedOptions } from './mill-options.js'
+import { secretsOf } from './store-source.js'
 import type { WorkerLife } from './worker-life.js'
 
-export type IsolatedParts = Pick<ChildParts, 'assignment' | 'store' | 'guard' | 'tell' | 'finished'>
+export type IsolatedParts = Pick<ChildParts, 'assignment' | 'store' | 'guard' | 'settling' | 'tell' | 'finished'>
 
 /** What its `onWorkerStop` has. */
 const hookMs = 5_000
@@ -29,7 +30,12 @@ export async function isolatedChild(
   await life.begin()
   const { traits } = parts.store
   return new ProcessChild({
-    ...{ ...parts, ...tools, registry: withCommand({ registry, namespace }, from.command), middleware },
+    ...{
+      ...parts,
+      ...tools,
+      registry: withCommand({ registry, namespace }, from.command, secretsOf(from.descriptor)),
+      middleware,
+    },
     rules: {
       ...{ codec, formatError },
       maxResultBytes: Math.min(maxPayloadBytes, traits.maxPayloadBytes),

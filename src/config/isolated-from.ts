@@ -52,9 +52,11 @@ export function refuseUnshared({ name, shared, beatsFromThread }: StoreTraits): 
 export function withCommand(
   { registry, namespace }: Pick<CheckedOptions, 'registry' | 'namespace'>,
   command: CommandLine | undefined,
+  secrets: readonly string[] = [],
 ): Registry {
   if (command === undefined) return registry
-  return new Registry([], [...registry.queues.values()], commandTask(command, Object.keys(process.env), namespace))
+  const task = commandTask(command, Object.keys(process.env), namespace, secrets)
+  return new Registry([], [...registry.queues.values()], task)
 }
 
 /** The files that a process loads to find the task. */

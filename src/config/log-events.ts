@@ -47,11 +47,20 @@ const lines: { readonly [Name in EventName]?: (event: EventMap[Name]) => Line } 
     message: `late ${job.kind} refused: the claim is ${job.answer}`,
     fields: { ...job },
   }),
-  'lease.lost': (job) => ({ level: 'warn', message: 'lease lost: another worker may run the job', fields: { ...job } }),
+  'lease.lost': (job) => ({
+    level: 'warn',
+    message: `lease lost${job.child === undefined ? '' : `, process ${job.child} was killed`}: another worker may run the job`,
+    fields: { ...job },
+  }),
   'process.failed': ({ error, ...job }) => ({
     level: 'error',
     message: `process of an isolated job could not run it: ${error}`,
     fields: { ...job },
+  }),
+  'heap.unwatched': ({ worker, tasks }) => ({
+    level: 'warn',
+    message: `this system does not tell the size of a process: maxHeap bounds the heap alone of ${tasks.join(', ')}`,
+    fields: { worker, tasks },
   }),
   'permit.wasted': (job) => ({
     level: 'warn',

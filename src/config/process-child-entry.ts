@@ -8,13 +8,15 @@ import { deserialize } from 'node:v8'
 import type { Worker as Thread } from 'node:worker_threads'
 import { messageOf } from '../core/shown.js'
 import { processIdentity } from '../runtime/identity.js'
+import { WordChannel } from '../runtime/word-channel.js'
 import { drainMark } from '../workers/capture.js'
 import {
   type Assignment,
   assignmentFd,
   type ChildWord,
   type GuardWord,
-  type WorkerWord,
+  isWorkerWord,
+  wordFd,
 } from '../workers/child-word.js'
 import type { ProcessChild } from '../workers/process-child.js'
 import type { GuardSettings } from '../workers/process-guard.js'
@@ -29,12 +31,17 @@ const lastWordsMs = 500
 let child: ProcessChild | undefined
 /** 1 once the guard has read all that was printed. */
 const marked = new Int32Array(new SharedArrayBuffer(4))
+/** 1 once the settle of the job is on its way. */
+const settling = new Int32Array(new SharedArrayBuffer(4))
 /** What the guard has said before it ran. */
 const words: GuardWord[] = []
 /** Why it is to stop, where that was said before it ran. */
 let stopped: string | undefined
 
-process.on('message', (_: WorkerWord) => stop('the worker is stopping and its grace is over; the job is released.'))
+// One that outlives its worker is not ended by the end of the channel, and one that does not is ended by its guard.
+const worker = new WordChannel(new Socket({ fd: wordFd, readable: true, writable: true }), (word) => {
+  if (isWorkerWord(word)) stop('the worker is stopping and its grace is over; the job is released.')
+})
 process.on('SIGTERM', () => stop('the process was told to end (SIGTERM); the job is released.'))
 process.on('uncaughtException', fail)
 process.on('unhandledRejection', fail)
@@ -43,8 +50,6 @@ process.on('exit', () => {
   writeSync(1, drainMark)
   Atomics.wait(marked, 0, 0, lastWordsMs)
 })
-// One that outlives its worker is not kept alive by the channel to it, and one that does not is ended by its guard.
-process.on('disconnect', () => {})
 
 void assigned().then((assignment) => (assignment === undefined ? finished() : run(assignment)))
 
@@ -63,7 +68,7 @@ async function run(assignment: Assignment): Promise<void> {
   try {
     const mill = await loadIsolated(assignment.claim.task, filesFor(assignment.module, from), from)
     const store = await storeSource(from.descriptor, from.access).create()
-    child = await mill.isolated({ assignment, store, guard, tell, finished }, from)
+    child = await mill.isolated({ assignment, store, guard, settling, tell, finished }, from)
     for (const word of words.splice(0)) child.heed(word)
     if (stopped !== undefined) child.stop(stopped)
     await child.run()
@@ -83,7 +88,7 @@ function startGuard(assignment: Assignment, { descriptor, access }: IsolatedFrom
     timeLimitMs,
     supervisor: onSupervisorLoss === 'exit' ? supervisor : undefined,
     identity: processIdentity(),
-    marked,
+    ...{ marked, settling },
   }
   const entry = new URL('./process-guard-entry.js', import.meta.url)
   const guard = startStoreThread<GuardThreadData>('millrace-guard', entry, { settings, descriptor, access })
@@ -117,10 +122,7 @@ function fail(error: unknown): void {
 
 /** Resolves when the worker has it, or is no longer there. */
 function tell(word: ChildWord): Promise<void> {
-  return new Promise((resolve) => {
-    if (process.connected) process.send!(word, undefined, undefined, () => resolve())
-    else resolve()
-  })
+  return worker.say(word)
 }
 
 /** Nothing that the job has started outlives it. */

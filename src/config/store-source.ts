@@ -95,6 +95,14 @@ export function storeSource(
   return refuse(`${forms}; got '${withoutPassword(descriptor)}'`)
 }
 
+/** What is secret in a descriptor, as it may be written elsewhere. */
+export function secretsOf(descriptor: StoreDescriptor): string[] {
+  if (typeof descriptor === 'string' ? !isRedisUrl(descriptor) : !('hosts' in descriptor)) return []
+  const { password, sentinelPassword } = redisAddress(descriptor as string | RedisAddressOptions)
+  const given = [password, sentinelPassword].filter((one) => one !== undefined && one !== '') as string[]
+  return [...new Set(given.flatMap((one) => [one, encodeURIComponent(one)]))]
+}
+
 function redisSource(descriptor: string | RedisAddressOptions, access: StoreAccess): StoreSource {
   const address = redisAddress(descriptor)
   return {

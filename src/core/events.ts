@@ -29,7 +29,9 @@ export interface EventMap {
   'job.slow': JobRef & { readonly attempt: number; readonly runMs: number }
   /** What the attempt reported was refused: its lease was lost, or the job is gone. */
   'settle.refused': JobRef & { readonly kind: string; readonly answer: 'lost' | 'gone' }
-  'lease.lost': JobRef
+  'lease.lost': JobRef & { readonly child?: number }
+  /** The system does not tell how large a process is: `maxHeap` of these tasks bounds their heaps alone. */
+  'heap.unwatched': { readonly worker: string; readonly tasks: readonly string[] }
   /** The process of an isolated job could not be started, or could not load its task; the job waits for another version of it. */
   'process.failed': JobRef & { readonly child: number | undefined; readonly error: string }
   /** A job of a throttled queue was claimed, and not started: what its start would have counted is counted all the same. */

@@ -101,3 +101,8 @@ function inDigits(value: number, length: number): string {
   for (let rest = value; text.length < length; rest = Math.floor(rest / 32)) text = digits[rest % 32]! + text
   return text
 }
+
+/** Whether the id of a worker is that of a listener, whose jobs run in programs of the user's own. */
+export function isListenerId(worker: string): boolean {
+  return /\/l(?:t\d+-)?\d+-[\da-f]+$/.test(worker)
+}

@@ -9,6 +9,13 @@ export function residentBytesIn(status: string): number | undefined {
   return kilobytes === undefined ? undefined : Number(kilobytes) * 1_024
 }
 
+/** Of `/proc/<pid>/task/<tid>/status`: how often the thread gave up its processor, or had to. */
+export function switchesIn(status: string): number | undefined {
+  const [, voluntary] = /^voluntary_ctxt_switches:\s*(\d+)\n/m.exec(status) ?? []
+  const [, others] = /^nonvoluntary_ctxt_switches:\s*(\d+)\n/m.exec(status) ?? []
+  return voluntary === undefined || others === undefined ? undefined : Number(voluntary) + Number(others)
+}
+
 /** Of `/proc/<pid>/stat`, field 22 (proc_pid_stat(5)): kernel ticks from boot to the start of the process. */
 export function startTicksIn(stat: string): number | undefined {
   const [ticks, next] = fieldsBehindCommand(stat).slice(19)

@@ -36,13 +36,13 @@ function placeText({ host, boot, pidns }: ProcessIdentity): string {
 }
 
 /**
- * The process that a worker's id names: an id is `identityText` and a number behind it. Undefined where the worker is of
+ * The process that a worker's id names: an id is `identityText`, and what tells it from others of its process. Undefined where the worker is of
  * another machine or container than `here`, whose numbers mean nothing to us.
  */
 export function identityIn(worker: string, here: ProcessIdentity): Pick<ProcessIdentity, 'pid' | 'ticks'> | undefined {
   const place = placeText(here)
   if (!worker.startsWith(place)) return undefined
-  const [, pid, ticks] = /^(\d+)\/(\d+)\/(?:t\d+-)?\d+$/.exec(worker.slice(place.length)) ?? []
+  const [, pid, ticks] = /^(\d+)\/(\d+)\/l?(?:t\d+-)?\d+(?:-[\da-f]+)?$/.exec(worker.slice(place.length)) ?? []
   return pid === undefined ? undefined : { pid: Number(pid), ticks: Number(ticks) }
 }
 

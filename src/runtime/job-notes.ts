@@ -90,6 +90,7 @@ export class JobNotes {
     return noteOf(claim, { ...(log === '' ? {} : { log }), ...(progress === undefined ? {} : { progress }) })
   }
 
+  /** Never rejects: what the store does not take is sent with what comes next. */
   async #flush(): Promise<void> {
     const jobs = [...this.#unsent]
     const logs = jobs.map((job) => job.unsentLog)

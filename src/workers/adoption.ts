@@ -13,6 +13,7 @@ import { ageMs, isDead, isNeighbour } from '../runtime/peer.js'
 import { foreignJobDelayMs } from '../runtime/preparation.js'
 import { type SettlementRules, settlementOf } from '../runtime/settlement.js'
 import type { Settler } from '../runtime/settler.js'
+import { Stillness, switchesOf } from '../runtime/stillness.js'
 import { type Verdict, verdictOnFailure } from '../runtime/verdict.js'
 import type { Records, StoredJob } from '../stores/job-records.js'
 import type { Claim, ClaimKey } from '../stores/store.js'
@@ -52,7 +53,7 @@ export function isAlive(claim: HeldClaim, here: ProcessIdentity): boolean {
 
 export class Adoption {
   readonly #parts: AdoptionParts
-  readonly #adopted = new Set<ProcessClaim>()
+  readonly #adopted = new Map<ProcessClaim, Stillness>()
   #timer: NodeJS.Timeout | undefined
   #isStopped = false
 
@@ -73,12 +74,12 @@ export class Adoption {
   }
 
   holds({ queue, id, fence }: ClaimKey): boolean {
-    return [...this.#adopted].some((one) => one.queue === queue && one.id === id && one.fence === fence)
+    return [...this.#adopted.keys()].some((one) => one.queue === queue && one.id === id && one.fence === fence)
   }
 
   /** Of what it watches. */
   statuses(): JobStatus[] {
-    return [...this.#adopted].map((claim) => ({
+    return [...this.#adopted.keys()].map((claim) => ({
       ...{ queue: claim.queue, id: claim.id, task: claim.task, phase: 'adopted' },
       forMs: Math.round(ageMs(claim, this.#parts.identity)),
     }))
@@ -124,7 +125,7 @@ export class Adoption {
   #watch(claim: ProcessClaim): void {
     const { slots, worker, events } = this.#parts
     slots.take()
-    this.#adopted.add(claim)
+    this.#adopted.set(claim, new Stillness(performance.now()))
     const { queue, id, task, pid } = claim
     events.emit('job.adopted', { queue, id, task, worker, child: pid })
     if (this.#isStopped) return
@@ -132,15 +133,32 @@ export class Adoption {
   }
 
   #look(): void {
-    for (const claim of this.#adopted) {
-      if (!isDead(claim)) continue
+    for (const [claim, stillness] of this.#adopted) {
+      const isOver = isDead(claim)
+      if (!isOver && !this.#isStill(claim, stillness)) continue
       this.#adopted.delete(claim)
       this.#parts.slots.give()
-      void this.#judge(claim, ageMs(claim, this.#parts.identity))
+      if (isOver) void this.#judge(claim, ageMs(claim, this.#parts.identity))
+      else this.#end(claim)
     }
     if (this.#adopted.size > 0) return
     clearInterval(this.#timer)
     this.#timer = undefined
+  }
+
+  /** One that stood still for a lease has not kept it. */
+  #isStill({ queue, pid }: ProcessClaim, stillness: Stillness): boolean {
+    return stillness.look(performance.now(), switchesOf(pid)) >= this.#parts.registry.queue(queue).leaseMs
+  }
+
+  /** It must not wake up next to its successor. */
+  #end({ queue, id, task, pid }: ProcessClaim): void {
+    try {
+      process.kill(-pid, 'SIGKILL')
+    } catch {
+      // It has ended this moment.
+    }
+    this.#parts.events.emit('lease.lost', { queue, id, task, child: pid })
   }
 
   /** It has settled its job, or has died with it; the store knows which. */

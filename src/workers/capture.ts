@@ -7,6 +7,8 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { connect, createServer, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { ConfigError } from '../core/errors.js'
+import { messageOf } from '../core/shown.js'
 
 /** File descriptors of the process, behind 0 … 2 and the channel to its worker; its assignment is behind them. */
 export const captureFd = 4
@@ -23,11 +25,20 @@ export interface Capture {
   readonly reading: Socket
 }
 
-/** Both ends are still in this process: hand them over, then destroy here where the process prints. */
-export async function openCapture(): Promise<Capture> {
-  // A folder of our own: nobody else can be the one who connects.
-  const folder = await mkdtemp(join(tmpdir(), 'millrace-'))
-  const path = join(folder, 'out')
+/** The longest address of a socket in bytes: `sun_path` (unix(7)) has 108, on macOS 104, and ends with a zero. */
+const longestPath = process.platform === 'linux' ? 107 : 103
+const folderName = 'millrace-'
+/** What `mkdtemp` puts behind it. */
+const uniqueLength = 6
+const socketName = 'out'
+
+/**
+ * Both ends are still in this process: hand them over, then destroy here where the process prints. `roots`: where the folder
+ * of its socket may be made, in this order. Throws `ConfigError` where it can be made in none.
+ */
+export async function openCapture(roots: readonly string[] = [tmpdir(), '/tmp']): Promise<Capture> {
+  const folder = await privateFolder(roots)
+  const path = join(folder, socketName)
   const server = createServer({ pauseOnConnect: true })
   try {
     await new Promise<void>((resolve, reject) => {
@@ -47,4 +58,26 @@ export async function openCapture(): Promise<Capture> {
     server.close()
     await rm(folder, { recursive: true, force: true })
   }
+}
+
+/**
+ * A folder of our own: nobody else can be the one who connects. A path that is too long would be cut by the system, and the
+ * socket lie elsewhere, perhaps where others can reach it.
+ */
+async function privateFolder(roots: readonly string[]): Promise<string> {
+  const refusals: string[] = []
+  for (const root of new Set(roots)) {
+    const bytes = Buffer.byteLength(join(root, folderName)) + uniqueLength + 1 + socketName.length
+    if (bytes > longestPath) {
+      refusals.push(`'${root}' is ${bytes - longestPath} bytes too long for the address of a socket`)
+      continue
+    }
+    try {
+      return await mkdtemp(join(root, folderName))
+    } catch (error) {
+      refusals.push(messageOf(error))
+    }
+  }
+  const message = `must name a folder with a short path that can be written to, as isolated jobs need: ${refusals.join('; ')}`
+  throw new ConfigError('the environment', [{ path: 'TMPDIR', message }])
 }

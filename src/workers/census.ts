@@ -55,6 +55,7 @@ export class Census {
     clearTimeout(this.#timer)
   }
 
+  /** One look, and the next is due. Never rejects. */
   async #take(): Promise<void> {
     let nextMs = foundWithinMs
     try {

@@ -1,6 +1,6 @@
 /**
  * The words between a worker and the process that runs an isolated job, over the channel with which it was started; and its
- * assignment, which is sent ahead through a pipe: what a channel has brought is lost where the worker dies before it is heard.
+ * assignment, which is sent ahead through a pipe of its own, so that it is whole, or known not to be.
  */
 
 import type { Queue } from '../core/queue.js'
@@ -29,6 +29,9 @@ export interface WorkerWord {
   readonly word: 'stop'
 }
 
+/** The file descriptor of the process at which words go to and fro. */
+export const wordFd = 3
+
 /** The file descriptor of the process that its assignment can be read from, to the end. */
 export const assignmentFd = 6
 
@@ -52,15 +55,28 @@ export type ChildWord =
   | { readonly word: 'unable'; readonly error: string }
   | { readonly word: 'settled'; readonly verdict: ChildVerdict }
 
-export function isChildWord(message: unknown): message is ChildWord {
-  return typeof message === 'object' && message !== null && 'word' in message
+const kinds: readonly unknown[] = ['complete', 'retry', 'release', 'bury', 'cancel'] satisfies ChildVerdict['kind'][]
+const answers: readonly unknown[] = ['ok', 'lost', 'gone'] satisfies ChildVerdict['answer'][]
+
+/** Undefined for what is none: the job may write to the channel as well. */
+export function childWordIn(said: object): ChildWord | undefined {
+  const { word, error, verdict } = said as Record<string, unknown>
+  if (word === 'keeping' || word === 'started') return { word }
+  if (word === 'unable') return { word, error: String(error) }
+  if (word !== 'settled' || typeof verdict !== 'object' || verdict === null) return undefined
+  const { kind, answer, runMs } = verdict as Record<string, unknown>
+  if (!kinds.includes(kind) || !answers.includes(answer) || typeof runMs !== 'number') return undefined
+  return { word, verdict: verdict as ChildVerdict }
+}
+
+export function isWorkerWord(said: object): said is WorkerWord {
+  return (said as Partial<WorkerWord>).word === 'stop'
 }
 
 /** What the thread of the process sends to its main thread. */
 export type GuardWord =
   | { readonly word: 'keeping' }
   | { readonly word: 'cancelled' }
-  | { readonly word: 'lost' }
   /** The worker is gone, and the process is to end with it. */
   | { readonly word: 'orphaned' }
   | { readonly word: 'failed'; readonly message: string }

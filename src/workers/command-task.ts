@@ -7,6 +7,7 @@ import { lastText, mostLogBytes } from '../core/job-log.js'
 import type { RetryOptions } from '../core/task.js'
 import { type AnyPlainTask, defineTask } from '../core/task.js'
 import { tokenOf } from './listener-token.js'
+import { withoutSecrets } from './withheld.js'
 
 /** What is run; it can be copied to another process. */
 export interface CommandLine {
@@ -14,6 +15,8 @@ export interface CommandLine {
   readonly args: readonly string[]
   readonly timeLimit: number | 'none'
   readonly retries: number
+  /** Variables that it is given although they hold secrets of the store. */
+  readonly env: readonly string[]
 }
 
 /** The last lines of its standard error that an error tells. */
@@ -21,18 +24,23 @@ const mostTold = 2_000
 
 /**
  * The input is JSON on the standard input of the command, and its standard output, the last 64 KiB of it, the result; what it
- * prints is the log. Exit code 0 is success. Id, attempt, fence and token are in its environment.
+ * prints is the log. Exit code 0 is success. Id, attempt, fence and token are in its environment, the `secrets` of the store
+ * are not.
  */
 export function commandTask(
-  { file, args, timeLimit, retries }: CommandLine,
+  { file, args, timeLimit, retries, env: named }: CommandLine,
   env: readonly string[],
   namespace: string,
+  secrets: readonly string[] = [],
 ): AnyPlainTask {
   const retry: RetryOptions = { max: retries }
   return defineTask({
     name: 'exec',
     ...{ isolate: 'process', timeLimit, env, retry },
-    run: (input: unknown, ctx) => runCommand(file, args, input, ctx, jobVariables(ctx, namespace)),
+    run: (input: unknown, ctx) => {
+      const variables = { ...withoutSecrets(process.env, secrets, named), ...jobVariables(ctx, namespace) }
+      return runCommand(file, args, input, ctx, variables)
+    },
   })
 }
 
@@ -41,9 +49,9 @@ async function runCommand(
   args: readonly string[],
   input: unknown,
   ctx: JobContext,
-  variables: Record<string, string>,
+  env: NodeJS.ProcessEnv,
 ): Promise<string> {
-  const child = spawn(file, args, { env: { ...process.env, ...variables }, stdio: 'pipe' })
+  const child = spawn(file, args, { env, stdio: 'pipe' })
   // Its group is told to end later, and ended after that: see the guard.
   ctx.signal.addEventListener('abort', () => child.kill('SIGTERM'))
   const [out, err] = [new LastBytes(mostLogBytes), new LastBytes(mostTold)]

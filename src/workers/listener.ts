@@ -56,7 +56,7 @@ export class QueueListener<Input = unknown> {
   constructor(parts: ListenerParts) {
     const { queue, clock, random, events } = parts
     this.#parts = parts
-    this.id = nextWorkerId(this.#identity)
+    this.id = nextWorkerId(this.#identity, true)
     this.queue = queue.name
     this.#limits = new TimeLimits(events, (execution, reason) => this.#overdue(execution as JobExecution, reason))
     const mono = () => clock.mono()

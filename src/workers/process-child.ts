@@ -5,7 +5,7 @@
 
 import type { Worker as Thread } from 'node:worker_threads'
 import type { Clock, Random } from '../core/clock.js'
-import { JobCancelledError, LeaseLostError, WorkerStoppedError } from '../core/errors.js'
+import { JobCancelledError, WorkerStoppedError } from '../core/errors.js'
 import type { Events } from '../core/events.js'
 import type { Middleware } from '../core/middleware.js'
 import type { Registry } from '../core/registry.js'
@@ -35,6 +35,8 @@ export interface ChildParts {
   readonly middleware: readonly Middleware[]
   readonly rules: Omit<SettlementRules, 'resultDropped'>
   readonly guard: Thread
+  /** Shared with the guard: 1 from before the settle of the job is sent. What it then hears of its lease is old news. */
+  readonly settling: Int32Array
   /** Tells the worker, if it is still there. */
   readonly tell: (word: ChildWord) => Promise<void>
   /** Called once all is done; ends the process. */
@@ -123,9 +125,6 @@ export class ProcessChild implements Bench {
       case 'cancelled':
         this.#abort(new JobCancelledError(queue, id))
         return
-      case 'lost':
-        this.#abort(new LeaseLostError(queue, id))
-        return
       case 'orphaned':
         this.stop('its worker is gone; the job is released.')
         return
@@ -184,11 +183,12 @@ export class ProcessChild implements Bench {
 
   /** Settles, however long the store takes to hear it, and tells the worker. */
   async #settled(claim: Claim, verdict: Verdict, runMs: number, execution?: JobExecution): Promise<SettleAnswer> {
-    const { assignment, rules, events, guard, tell } = this.#parts
+    const { assignment, rules, events, guard, settling, tell } = this.#parts
     const resultDropped = (_: Claim, error: unknown) =>
       events.emit('result.dropped', { ...refOf(claim), error: messageOf(error) })
     const item = settlementOf(claim, verdict, assignment.results, { ...rules, resultDropped })
     const words = execution === undefined ? undefined : this.#notes.lastWords(execution)
+    Atomics.store(settling, 0, 1)
     const answer = await new Promise<SettleAnswer>((resolve) =>
       this.#settler.settle(item, (answered) => resolve(answered ?? 'lost'), words),
     )

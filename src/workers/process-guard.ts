@@ -29,6 +29,8 @@ export interface GuardSettings {
   readonly identity: ProcessIdentity
   /** Shared with the main thread: 1 once the mark behind all that was printed has been read. */
   readonly marked: Int32Array
+  /** Shared with it, and set by it: 1 from before it sends the settle of the job. */
+  readonly settling: Int32Array
 }
 
 const tickMs = 200
@@ -159,7 +161,7 @@ class ProcessGuard {
       const [answer] = await store.extend([{ ...job, leaseMs, beat: this.#beatOf(log, progress) }])
       this.#renewedAt = sentAt
       if (log !== '' && answer !== 'lost') this.#passOn(['sent'])
-      if (answer === 'lost') void this.#end('lost', endGraceMs)
+      if (answer === 'lost') this.#lost()
       else if (answer === 'cancel') void this.#end('cancelled', endGraceMs, cancelledWhileRunning)
       else if (!this.#isKeeping) {
         this.#isKeeping = true
@@ -222,21 +224,28 @@ class ProcessGuard {
     this.#tell({ word: 'drained' })
   }
 
+  /** Another one may run the job from now on, so that this one has no time left; a grace is for jobs that are still its own. */
+  #lost(): void {
+    // The store has heard how it ended, perhaps this moment: no handler runs, and the main thread has the answer told.
+    if (this.#isOver || Atomics.load(this.#settings.settling, 0) === 1) return
+    this.#isOver = true
+    this.#passOn(['lost'])
+    killGroup()
+  }
+
   /** Has the handler told to stop, and ends it with its process if it does not. `settlement`: what is then said of the job. */
-  async #end(word: 'cancelled' | 'lost' | 'orphaned', graceMs: number, settlement?: Settlement): Promise<void> {
+  async #end(word: 'cancelled' | 'orphaned', graceMs: number, settlement: Settlement): Promise<void> {
     if (this.#isEnding || this.#isOver) return
     this.#isEnding = true
-    this.#isOver = word === 'lost'
     this.#tell({ word })
     setTimeout(() => signalGroup('SIGTERM'), timerMs(graceMs / 2))
     setTimeout(() => void this.#kill(settlement), timerMs(graceMs))
   }
 
-  async #kill(settlement: Settlement | undefined): Promise<void> {
-    if (settlement !== undefined) {
-      const settled = this.#connect().then((store) => store.settle([{ ...this.#settings.job, ...settlement }]))
-      await inTime(lastWordMs, settled).catch(() => {})
-    }
+  /** Says the last word, if the store hears it soon, and ends all. Never rejects. */
+  async #kill(settlement: Settlement): Promise<void> {
+    const settled = this.#connect().then((store) => store.settle([{ ...this.#settings.job, ...settlement }]))
+    await inTime(lastWordMs, settled).catch(() => {})
     killGroup()
   }
 }

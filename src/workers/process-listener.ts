@@ -24,6 +24,8 @@ export interface ProcessBench {
   reported(execution: JobExecution, verdict: ChildVerdict): void
   /** Its process has not. */
   decided(execution: JobExecution, verdicts: readonly Verdict[]): void
+  /** Its process was killed because its lease is lost; `released` follows. */
+  lost(execution: JobExecution, child: number | undefined): void
   /** Its process has ended, or goes on without us. */
   released(execution: JobExecution): void
 }
@@ -111,6 +113,8 @@ export class ProcessListener {
     this.#stopped.delete(execution)
     if (end.kind === 'died') execution.unsentLog = end.unsent
     if (end.kind === 'settled') bench.reported(execution, end.verdict)
+    // The store knows what becomes of it, and has perhaps given it to another.
+    else if (end.kind === 'lost') bench.lost(execution, running?.runner.pid)
     else bench.decided(execution, [this.#verdictOn(execution, end, running)])
     bench.released(execution)
   }
@@ -174,7 +178,7 @@ export class ProcessListener {
 
   #verdictOn(
     execution: JobExecution,
-    end: Exclude<ProcessEnd, { kind: 'settled' }>,
+    end: Exclude<ProcessEnd, { kind: 'settled' | 'lost' }>,
     running: Running | undefined,
   ): Verdict {
     const { events, random, mono } = this.#parts

@@ -296,6 +296,12 @@ export class Workbench implements Bench, ProcessBench {
     report(events, claim, toldVerdict(verdict), verdict.answer, verdict.runMs)
   }
 
+  lost(execution: JobExecution, child: number | undefined): void {
+    this.#parts.keeper.forget(execution)
+    this.#letGo(execution.claim)
+    this.#parts.events.emit('lease.lost', { ...refOf(execution.claim), ...(child && { child }) })
+  }
+
   released(execution: Execution): void {
     const stint = this.#running.get(execution)
     if (stint !== undefined) {
@@ -391,6 +397,4 @@ function isIsolated(execution: Execution): execution is JobExecution {
   return execution instanceof JobExecution && execution.task.isolation !== undefined
 }
 
-function nameOf({ queue, id, fence }: ClaimKey): string {
-  return `${queue} ${fence} ${id}`
-}
+const nameOf = ({ queue, id, fence }: ClaimKey): string => `${queue} ${fence} ${id}`

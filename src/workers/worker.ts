@@ -12,6 +12,7 @@ import { onceThere } from '../runtime/outage.js'
 import { inTime } from '../runtime/patience.js'
 import { Service } from '../runtime/service.js'
 import { type Connection, type Equipment, equip, type WorkerParts } from './equipment.js'
+import { readyForProcesses } from './process-readiness.js'
 import { Slots } from './slots.js'
 import { nextWorkerId } from './worker-id.js'
 import type { WorkerSettings } from './worker-settings.js'
@@ -91,6 +92,8 @@ export class Worker {
     this.#refuseSmallRss()
     const connection = await this.#connected()
     if (connection === undefined || this.#end !== undefined) return
+    const { processes, registry, events } = this.#parts
+    if (processes !== undefined) await readyForProcesses(this.id, registry, events)
     await this.#parts.onStart()
     await connection.keeper.start()
     // Stopped meanwhile: what the hook has opened is to be closed.

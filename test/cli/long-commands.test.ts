@@ -188,6 +188,26 @@ describe('a long job that runs', longest, () => {
     expect(of.begun()).toHaveLength(1)
   })
 
+  it('is dead once it is failed, though it has a retry, and is run again only where that is asked for', async () => {
+    const of = await startedProject()
+    of.worker('--concurrency', '2')
+    const [dead, again] = [await of.mill.enqueue(die, 'of old age'), await of.mill.enqueue(die, 'of old age')]
+    for (const { id } of [dead, again])
+      await poll(async () => (await of.mill.queue('long').jobs.get(id))?.startedAt, {
+        what: `job ${id} has begun`,
+        withinMs: 20_000,
+      })
+
+    expect(await of.run(['jobs', 'fail', 'long', dead.id])).toMatchObject({
+      code: 0,
+      stdout: `long: job ${dead.id} failed. It is dead; to run it again: \`millrace morgue revive long ${dead.id}\`.\n`,
+    })
+    expect(await of.run(['jobs', 'fail', 'long', again.id, '--no-last', '--delay', '1h'])).toMatchObject({
+      code: 0,
+      stdout: expect.stringContaining('Its attempt 2 is due in'),
+    })
+  })
+
   it('is dead once it is failed for the last time', async () => {
     const of = await startedProject()
     of.worker()

@@ -72,7 +72,7 @@ export class RedisListen {
     for (const channel of this.#channels.values()) void this.#subscribe(channel)
   }
 
-  /** Whether it is subscribed now. Subscribing again where it is already is harmless. */
+  /** Whether it is subscribed now. Subscribing again where it is already is harmless. Never rejects. */
   async #subscribe(channel: Channel): Promise<boolean> {
     const link = this.#linkFor(channel.name)
     if (link === undefined) return false

@@ -31,7 +31,10 @@ gate.enter()
 const loaded = Promise.all([loadDriver(), loadClock(clock)]).finally(() => gate.leave())
 loaded.catch(() => {})
 
-port.on('message', async (request: Request) => {
+port.on('message', (request: Request) => void answer(request))
+
+/** Never rejects: what fails is the answer to each call. */
+async function answer(request: Request): Promise<void> {
   accept(request)
   try {
     const [driver, loadedClock] = await loaded
@@ -48,7 +51,7 @@ port.on('message', async (request: Request) => {
     refuseAll(error)
   }
   if (isClosing) finish()
-})
+}
 
 function accept(request: Request): void {
   if (request === 'close') isClosing = true

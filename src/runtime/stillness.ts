@@ -1,0 +1,47 @@
+/** The stillness of a process: for how long none of its threads has run, as a stopped or frozen one does not. */
+
+import { readdirSync, readFileSync } from 'node:fs'
+import { switchesIn } from '../core/proc-text.js'
+
+/** A look that came later than this was kept from coming: we have stood still ourselves. */
+const longestGapMs = 1_000
+
+export class Stillness {
+  #ms = 0
+  #lookedAt: number
+  #switches: number | undefined
+
+  /** `now`: monotonic, here and below. */
+  constructor(now: number) {
+    this.#lookedAt = now
+  }
+
+  /**
+   * Ms in which it has stood still, of those in which we were there to see it. `switches`: of its threads so far; undefined
+   * where that is not known, and then nothing is concluded. To be called about twice a second.
+   */
+  look(now: number, switches: number | undefined): number {
+    const seenMs = Math.min(now - this.#lookedAt, longestGapMs)
+    const isStill = switches !== undefined && switches === this.#switches
+    this.#ms = isStill ? this.#ms + seenMs : 0
+    this.#lookedAt = now
+    this.#switches = switches
+    return this.#ms
+  }
+}
+
+/** How often the threads of a process have begun or ceased to run so far; undefined where the system does not tell. */
+export function switchesOf(pid: number): number | undefined {
+  try {
+    let switches = 0
+    for (const thread of readdirSync(`/proc/${pid}/task`)) {
+      const ofThread = switchesIn(readFileSync(`/proc/${pid}/task/${thread}/status`, 'utf8'))
+      if (ofThread === undefined) return undefined
+      switches += ofThread
+    }
+    return switches
+  } catch {
+    // It has ended, one of its threads has this moment, or the system has no such files.
+    return undefined
+  }
+}

@@ -1,0 +1,60 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { describe, expect, it, onTestFinished } from 'vitest'
+import { Stillness, switchesOf } from '#src/runtime/stillness.js'
+import { poll } from '#src/testing/poll.js'
+
+describe('the stillness of a process', () => {
+  it('grows while its threads do not run, and begins anew when one has', () => {
+    const stillness = new Stillness(0)
+    expect(stillness.look(500, 7)).toBe(0)
+    expect(stillness.look(1_000, 7)).toBe(500)
+    expect(stillness.look(1_500, 7)).toBe(1_000)
+    expect(stillness.look(2_000, 8)).toBe(0)
+    expect(stillness.look(2_500, 8)).toBe(500)
+  })
+
+  it('is not concluded from silence of the system', () => {
+    const stillness = new Stillness(0)
+    for (let now = 500; now < 60_000; now += 500) expect(stillness.look(now, undefined)).toBe(0)
+  })
+
+  it('counts no time in which nobody was there to see it', () => {
+    const stillness = new Stillness(0)
+    stillness.look(500, 7)
+    expect(stillness.look(3_600_500, 7)).toBe(1_000)
+  })
+})
+
+it('a process that is stopped is not switched any more, and one that goes on is', async () => {
+  const child = spawn(process.execPath, ['-e', 'setInterval(() => {}, 5)'], { stdio: 'ignore' })
+  onTestFinished(() => void child.kill('SIGKILL'))
+  await once(child, 'spawn')
+  const pid = child.pid!
+  const changes = async () => {
+    const before = switchesOf(pid)
+    return poll(async () => (switchesOf(pid) === before ? undefined : true), {
+      what: 'it is switched',
+      withinMs: 5_000,
+    })
+  }
+  await changes()
+  child.kill('SIGSTOP')
+  // Its threads stop one after the other.
+  let last = switchesOf(pid)
+  await poll(
+    async () => {
+      const now = switchesOf(pid)
+      if (now === last) return true
+      last = now
+      return undefined
+    },
+    { what: 'it stands still', withinMs: 5_000 },
+  )
+  expect(switchesOf(pid)).toBe(last)
+  child.kill('SIGCONT')
+  await changes()
+  child.kill('SIGKILL')
+  await once(child, 'exit')
+  expect(switchesOf(pid)).toBeUndefined()
+})

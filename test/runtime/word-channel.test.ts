@@ -1,0 +1,72 @@
+import { once } from 'node:events'
+import { connect, createServer, type Socket } from 'node:net'
+import { describe, expect, it, onTestFinished } from 'vitest'
+import { LineCutter } from '#src/runtime/line-cutter.js'
+import { WordChannel } from '#src/runtime/word-channel.js'
+import { Tail } from '#src/workers/tail.js'
+
+/** Two ends of a connection. */
+async function pair(): Promise<[Socket, Socket]> {
+  const server = createServer()
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const accepted = once(server, 'connection') as Promise<[Socket]>
+  const here = connect((server.address() as { port: number }).port, '127.0.0.1')
+  const [there] = await accepted
+  onTestFinished(() => {
+    for (const socket of [here, there]) socket.destroy()
+    server.close()
+  })
+  return [here, there]
+}
+
+describe('a word channel', () => {
+  it('brings whole words, and leaves out what is none', async () => {
+    const [here, there] = await pair()
+    const heard: object[] = []
+    const channel = new WordChannel(here, (word) => heard.push(word))
+    there.write('junk\n{"a":\n\0\nnull\n17\n{"word":"on')
+    there.end('e"}\n{"half')
+    await channel.closed
+    expect(heard).toEqual([{ word: 'one' }])
+  })
+
+  it('whose other side breaks off takes what is said to it for heard, and throws nothing', async () => {
+    const [here, there] = await pair()
+    const channel = new WordChannel(here, () => {})
+    there.resetAndDestroy()
+    await channel.closed
+    await channel.say({ word: 'nobody hears' })
+    channel.close()
+    await channel.say({ word: 'nor this' })
+  })
+
+  it('that is closed while words are on their way ends well', async () => {
+    const [here, there] = await pair()
+    const channel = new WordChannel(here, () => {})
+    there.pause()
+    const said = Array.from({ length: 100 }, () => channel.say({ word: 'x'.repeat(100_000) }))
+    channel.close()
+    await Promise.all(said)
+    await channel.closed
+  })
+})
+
+describe('a line cutter', () => {
+  it('makes lines of pieces, and leaves out one that is too long, however it comes', () => {
+    const lines = new LineCutter(4)
+    const cut = ['ab', 'c\nde', '\n12345', '6789', '0\nfg\n', 'toolong\nhi\n', '\n'].flatMap((piece) =>
+      lines.cut(piece),
+    )
+    expect(cut).toEqual(['abc', 'de', 'fg', 'hi', ''])
+  })
+})
+
+describe('the tail of what a process prints', () => {
+  it('is not troubled by lines that its job has written', () => {
+    const tail = new Tail()
+    tail.read('null\n5\n"text"\n[]\n{}\njunk\n[null]\n["printed",5]\n["printed",null]\n["printed"]\n["other"]\n')
+    tail.read('["printed","well"]\n')
+    expect([tail.last, tail.unsent, tail.isLost]).toEqual(['well', 'well', false])
+  })
+})

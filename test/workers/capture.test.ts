@@ -1,0 +1,41 @@
+import { once } from 'node:events'
+import { mkdirSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { describe, expect, it, onTestFinished } from 'vitest'
+import { openCapture } from '#src/workers/capture.js'
+
+/** A folder whose path has so many bytes. */
+function folderOf(bytes: number): string {
+  const base = mkdtempSync(join(tmpdir(), 'mr-'))
+  onTestFinished(() => rmSync(base, { recursive: true }))
+  const folder = join(base, 'x'.repeat(bytes - base.length - 1))
+  mkdirSync(folder)
+  return folder
+}
+
+describe('the capture of what a process prints', () => {
+  it.each([60, 80, 86, 87, 88, 91, 92, 93, 107, 108, 150])(
+    'passes bytes on, and leaves nothing behind, in a temporary folder of %i bytes',
+    async (bytes) => {
+      const root = folderOf(bytes)
+      const { printing, reading } = await openCapture([root, '/tmp'])
+      printing.write('printed')
+      reading.resume()
+      const [read] = (await once(reading, 'data')) as [Buffer]
+      for (const socket of [printing, reading]) socket.destroy()
+      expect(read.toString()).toBe('printed')
+      expect(readdirSync(root)).toEqual([])
+      expect(readdirSync(join(root, '..'))).toHaveLength(1)
+    },
+  )
+
+  it('is refused where no folder will do, with a word for each', async () => {
+    const [long, missing] = [folderOf(120), join(tmpdir(), 'is-not-there')]
+    const opened = openCapture([long, missing])
+    await expect(opened).rejects.toMatchObject({ code: 'config-invalid' })
+    await expect(opened).rejects.toThrow(
+      /TMPDIR: must name a folder with a short path .* is 33 bytes too long .*; ENOENT.*is-not-there/s,
+    )
+  })
+})

@@ -1,0 +1,16 @@
+import { pathToFileURL } from 'node:url'
+import { defineTask, millrace } from 'millrace'
+import { expect, it } from 'vitest'
+import { Registry } from '#src/core/registry.js'
+import { unwatchedHeaps } from '#src/workers/process-readiness.js'
+
+const module = pathToFileURL('/tasks.js').href
+const task = (name: string, options: object = {}) => defineTask({ name, isolate: 'process', module, ...options })
+
+it('a worker tells which tasks have a heap alone bounded, where the system does not tell the size of a process', () => {
+  const tasks = [task('bounded', { maxHeap: '64MB' }), task('boundless'), defineTask({ name: 'plain' })]
+  const { queues } = millrace({ store: 'sqlite:nobody-opens-this.db', tasks })
+  const registry = new Registry(tasks, [...queues.values()])
+  expect(unwatchedHeaps(registry, '')).toEqual(['bounded'])
+  expect(unwatchedHeaps(registry, 'Name:\tnode\nVmRSS:\t   52148 kB\n')).toEqual([])
+})
