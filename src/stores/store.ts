@@ -363,7 +363,11 @@ export type SettleItem = ClaimKey &
     | { readonly kind: 'cancel'; readonly reason?: string }
   )
 
-/** Nothing of the queue, or of the job's group in it, is granted for so long; a longer hold stays. A job without a group holds the whole queue. */
+/**
+ * Nothing of the queue, or of the job's group in it, is granted for so long; a longer hold stays. A job without a group holds
+ * the whole queue. Where shards cannot be changed in one step the others are held before the claim ends: an item whose call
+ * failed has held some of them or all, and sent again it holds all of them and ends.
+ */
 export interface Hold {
   readonly of: 'queue' | 'group'
   readonly forMs: number

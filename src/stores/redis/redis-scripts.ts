@@ -22,6 +22,7 @@ import {
 import {
   depthScript,
   endedScript,
+  groupsScript,
   headsScript,
   heldScript,
   lookScript,
@@ -64,6 +65,7 @@ export function redisScripts(isCluster: boolean) {
     ended: endedScript(isCluster),
     endedOrdered: endedOrderedScript(isCluster),
     held: heldScript(isCluster),
+    groups: groupsScript(isCluster),
     failOrdered: failOrderedScript(isCluster),
     idsOrdered: idsOrderedScript(isCluster),
     layout: layoutScript,

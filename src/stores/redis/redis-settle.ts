@@ -3,11 +3,11 @@
 import { StoreCorruptError } from '../../core/errors.js'
 import { PartlyAnsweredError } from '../damage.js'
 import type { Beat } from '../job-beat.js'
-import type { ClaimKey, ExtendAnswer, ExtendItem, Hold, SettleAnswer, SettleItem } from '../store.js'
+import type { ClaimKey, ExtendAnswer, ExtendItem, SettleAnswer, SettleItem } from '../store.js'
 import { dealt } from './redis-deal.js'
 import { resultBytes } from './redis-job.js'
-import { liveShards, type RedisShard, siblingKeys } from './redis-layout.js'
-import type { RedisArgument, RedisReply } from './redis-port.js'
+import { liveShards, type RedisQueue, type RedisShard, siblingKeys } from './redis-layout.js'
+import type { RedisArgument } from './redis-port.js'
 import type { RedisQueues } from './redis-queues.js'
 import { listIn, textIn } from './redis-reply.js'
 import type { RedisScript } from './redis-script.js'
@@ -24,7 +24,9 @@ export function settleItems(
   items: readonly SettleItem[],
 ): Promise<SettleAnswer[]> {
   const scriptFor = ({ kind }: RedisShard) => (kind === 'plain' ? scripts.settle : scripts.settleOrdered)
-  return answered(queues, scripts, scriptFor, items, pushSettle, settleAnswers)
+  const holdFirst = (shard: RedisShard, queue: RedisQueue, some: readonly SettleItem[]) =>
+    holdOthers(queues, scripts, shard, queue, some)
+  return answered(queues, scriptFor, items, pushSettle, settleAnswers, holdFirst)
 }
 
 export function extendItems(
@@ -32,58 +34,56 @@ export function extendItems(
   scripts: RedisScripts,
   items: readonly ExtendItem[],
 ): Promise<ExtendAnswer[]> {
-  return answered(queues, scripts, () => scripts.extend, items, pushExtend, extendAnswers)
+  return answered(queues, () => scripts.extend, items, pushExtend, extendAnswers)
 }
 
-/** What other shards of the queue must hold back with the one in which the claim ended. */
-interface HeldBack {
-  readonly hold: Hold
-  readonly group: string
-}
-
-function heldIn(items: readonly ClaimKey[], letters: string, groups: readonly RedisReply[]): HeldBack[] {
-  let next = 0
-  return items.flatMap((item, i) => {
-    const hold = 'hold' in item ? (item.hold as Hold | undefined) : undefined
-    if (hold === undefined || letters[i] !== 'o') return []
-    return [{ hold, group: hold.of === 'group' && groups.length > 0 ? textIn(groups[next++]) : '' }]
-  })
-}
-
-/** Limits are those of the queue, and its shards cannot be changed in one step: a moment later for the others. */
-async function holdBack(
+/**
+ * Holds back the other shards of the queue for the claims that are about to end with a hold. The shards cannot be changed in
+ * one step. They are held first: when a call fails, nothing has ended, and the same item sent again does all of it.
+ */
+async function holdOthers(
   queues: RedisQueues,
   scripts: RedisScripts,
-  others: readonly RedisShard[],
-  held: readonly HeldBack[],
+  shard: RedisShard,
+  queue: RedisQueue,
+  items: readonly SettleItem[],
 ): Promise<void> {
-  for (const { hold, group } of held)
-    await Promise.all(others.map((one) => queues.run(one, scripts.switch, ['hold', hold.of, whole(hold.forMs), group])))
+  const others = liveShards(queue).filter(({ tag }) => tag !== shard.tag)
+  const holding = items.flatMap(({ id, fence, ...item }) =>
+    item.kind === 'release' && item.hold !== undefined ? [{ id, fence, hold: item.hold }] : [],
+  )
+  if (others.length === 0 || holding.length === 0) return
+  const args = holding.flatMap(({ id, fence }) => [id, String(fence)])
+  const groups = listIn(await queues.run(shard, scripts.groups, args))
+  for (const [i, { hold }] of holding.entries()) {
+    // A claim that is lost holds nothing.
+    if (groups[i] === null) continue
+    const verb = ['hold', hold.of, whole(hold.forMs), textIn(groups[i])]
+    await Promise.all(others.map((one) => queues.run(one, scripts.switch, verb)))
+  }
 }
 
+/** `first`: what is done in other shards before the script runs. */
 async function answered<Item extends ClaimKey, Answer extends string>(
   queues: RedisQueues,
-  scripts: RedisScripts,
   scriptFor: (shard: RedisShard) => RedisScript,
   items: readonly Item[],
   push: (args: RedisArgument[], item: Item, shard: RedisShard) => void,
   answersBy: Record<string, Answer>,
+  first?: (shard: RedisShard, queue: RedisQueue, items: readonly Item[]) => Promise<void>,
 ): Promise<Answer[]> {
   const answers = new Array<Answer | undefined>(items.length).fill(undefined)
   await dealt(queues, items, async (shard, numbers, queue) => {
+    const own = numbers.map((i) => items[i]!)
+    await first?.(shard, queue, own)
     const trips: Promise<void>[] = []
     for (let from = 0; from < numbers.length; from += mostItems) {
       const some = numbers.slice(from, from + mostItems)
       const args: RedisArgument[] = []
       for (const i of some) push(args, items[i]!, shard)
       trips.push(
-        queues.runOver([shard], scriptFor(shard), args, undefined, siblingKeys(queue)).then(async (reply) => {
-          const [letters, groups] = Array.isArray(reply) ? [textIn(reply[0]), listIn(reply[1])] : [textIn(reply), []]
-          const others = liveShards(queue).filter(({ tag }) => tag !== shard.tag)
-          if (others.length > 0) {
-            const settled = some.map((i) => items[i]!)
-            await holdBack(queues, scripts, others, heldIn(settled, letters, groups))
-          }
+        queues.runOver([shard], scriptFor(shard), args, undefined, siblingKeys(queue)).then((reply) => {
+          const letters = textIn(reply)
           for (const [n, i] of some.entries()) answers[i] = answersBy[letters[n]!]!
         }),
       )

@@ -240,6 +240,36 @@ export const holds: ContractConcern = {
       limited,
     ),
 
+    contractCase(
+      'a hold of a group in a queue of several shards leaves other groups alone in all of them',
+      async (scene) => {
+        await scene.openQueue({ name: 'many', shards: 4 })
+        const held = ['a', 'b', 'c', 'd', 'e', 'f'].map((id) => ({ id, group: 'x' }))
+        const others = ['g', 'h', 'i', 'j', 'k', 'l'].map((id) => ({ id, group: 'y' }))
+        await scene.enqueue(held, { queue: 'many' })
+        await scene.end(await scene.claimOne({ queue: 'many' }), release('group', 5_000))
+        await scene.enqueue(others, { queue: 'many' })
+
+        const ids = async () => {
+          const found: string[] = []
+          for (let i = 0; i < 4; i += 1)
+            found.push(...(await scene.claimIds({ queue: 'many', limit: 40, leaseMs: longLeaseMs })))
+          return found.sort()
+        }
+        assert.deepEqual(
+          await ids(),
+          others.map(({ id }) => id),
+        )
+        await scene.advance(5_000)
+        assert.deepEqual(
+          await ids(),
+          held.map(({ id }) => id),
+        )
+      },
+      groups,
+      limited,
+    ),
+
     orderedCase(
       'a hold of an ordered queue holds in all its shards',
       async (scene) => {

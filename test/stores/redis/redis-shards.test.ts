@@ -2,8 +2,10 @@
 
 import { startRedis } from 'millrace/testing'
 import { beforeAll, describe, expect, it, onTestFinished } from 'vitest'
+import { shardOf } from '#src/core/payloads.js'
 import { redisAddress } from '#src/stores/redis/redis-address.js'
 import { openRedisPort } from '#src/stores/redis/redis-connection.js'
+import { shardTag } from '#src/stores/redis/redis-keys.js'
 import { RedisStore } from '#src/stores/redis/redis-store.js'
 import type { Claim, NewJob, QueueSettings } from '#src/stores/store.js'
 
@@ -111,6 +113,31 @@ for (const mode of ['single', 'cluster'] as const) {
 
         expect(listed.sort()).toEqual(all)
       }
+    })
+
+    it('ends no claim while a shard cannot be held, and the same release sent again holds all of them', async () => {
+      const namespace = `shards-${++namespaces}`
+      const store = storeIn(namespace)
+      await store.open([settings])
+      await enqueue(store, 40)
+      const [claim, ...others] = await claimAll(store)
+      await store.settle(others.map((one) => ({ ...keyOf(one), kind: 'release', delayMs: 0 })))
+      const port = openRedisPort(redisAddress(url))
+      onTestFinished(() => port.close())
+      const metaOf = (shard: number) => `${shardTag(namespace, 'wide', shard, 8)}:meta`
+      const broken = shardOf(claim!.id, 8) === 0 ? 1 : 0
+      const release = [{ ...keyOf(claim!), kind: 'release', delayMs: 0, hold: { of: 'queue', forMs: 60_000 } }] as const
+      await port.command('RENAME', [metaOf(broken), `${metaOf(broken)}-away`])
+      await port.command('SET', [metaOf(broken), 'of another type'])
+      await expect(store.settle(release)).rejects.toThrow()
+      await port.command('RENAME', [`${metaOf(broken)}-away`, metaOf(broken)])
+
+      expect(await store.settle(release)).toEqual(['ok'])
+      const held = await Promise.all(
+        Array.from({ length: 8 }, (_, shard) => port.command('HEXISTS', [metaOf(shard), 'heldUntil'])),
+      )
+      expect(held).toEqual(held.map(() => 1))
+      expect(await claimAll(store)).toEqual([])
     })
 
     it('wakes whoever waits for it, in whichever shard a job comes in', async () => {

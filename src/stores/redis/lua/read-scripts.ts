@@ -1,4 +1,4 @@
-/** The scripts that only read a shard: jobs as records, sections of its order, its depth, and whether it needs a claimer. */
+/** The scripts that only read a shard: jobs as records, sections of its order, its depth, claims, and whether it needs a claimer. */
 
 import { redisScript } from '../redis-script.js'
 import { leads } from './leads-lua.js'
@@ -197,6 +197,20 @@ end
 return found
 `
 
+/**
+ * KEYS: those of one shard. ARGV: of each claim its id and fence.
+ * Returns of each the group of its job, '' for none, or nothing for a claim that is not the current one.
+ */
+const groups = `
+local groups = {}
+for n = 1, #ARGV, 2 do
+  local claim, group = call('HGET', CLAIMS, ARGV[n]), false
+  if claim and sub(claim, 1, 7) == pack('>I7', tonumber(ARGV[n + 1])) then group = select(4, written(call('HGET', JOBS, ARGV[n]))) end
+  groups[#groups + 1] = group
+end
+return groups
+`
+
 const script =
   (name: string, ...parts: string[]) =>
   (isCluster: boolean) =>
@@ -209,3 +223,4 @@ export const headsScript = script('heads', guard, heads)
 export const lookScript = script('look', leads, look)
 export const endedScript = script('ended', guard, ended)
 export const heldScript = script('held', guard, held)
+export const groupsScript = script('groups', guard, groups)

@@ -9,14 +9,13 @@ import { orderedRetention } from './trim-lua.js'
 /**
  * KEYS: those of one shard; of a queue with `maxRunning` then those of all its shards.
  * ARGV: as those of the settle script of plain queues; what is completed is kept in none.
- * Returns { letters, groups }: of each item o ok, l lost, g gone; and of each that holds its group back, that. Refuses `unknown`, and `moved` where the shard is closed.
+ * Returns one letter per item: o ok, l lost, g gone. Refuses `unknown`, and `moved` where the shard is closed.
  */
 const text = `
 local closed = call('HMGET', META, 'kind', 'closed', 'limited')
 if not closed[1] then return redis.error_reply('MILLRACE unknown') end
 if closed[2] then return redis.error_reply('MILLRACE moved') end
 limits(closed[3])
-local held_groups = {}
 local claims, besides = call('HMGET', CLAIMS, unpack(ids)), call('HMGET', BESIDE, unpack(ids))
 local current, has_beside = {}, {}
 for i, id in ipairs(ids) do current[id], has_beside[id] = claims[i], besides[i] end
@@ -34,7 +33,6 @@ local function settle(n, id, kind)
     elseif tonumber(a) == 0 then put_back(j, j.suspect)
     else schedule(j, tonumber(a)) end
     if b ~= '' then lanes.hold_back(b == 'group' and j.group ~= '' and j.group or nil, now + tonumber(c)) end
-    if b == 'group' then held_groups[#held_groups + 1] = j.group end
   elseif kind == 'b' then bury(j, given(b), given(a))
   else finish(j) end
 end
@@ -79,7 +77,7 @@ if #traceless + #settled > 0 then
   if calls then ring_unpaused() end
   tell_ends()
 end
-return { table.concat(answers), held_groups }
+return table.concat(answers)
 `
 
 export const settleOrderedScript = (isCluster: boolean) =>
