@@ -94,7 +94,8 @@ export function memoryRecords(store: MemoryAdmin): Records {
       const now = store.now()
       failClaim(queue, job, { ...how, error: how.reason }, now)
       const mayFree = queue.settings.exclusive === 'shard' || queue.limits.maxRunning !== undefined
-      const isFreed = mayFree && queue.limits.shards.some((shard) => shard.claimable(now) > 0)
+      const isFreed =
+        mayFree && queue.limits.shards.some((shard) => shard.claimable(now) > 0 || shard.isOpenForSuspects(now))
       if (queue.isCalling(id, now) || isFreed) store.ring(name)
       store.tellEnds()
       return 'ok'

@@ -179,6 +179,24 @@ export const limits: ContractConcern = {
     ),
 
     contractCase(
+      'a job that an operator fails makes room for a suspect, and rings',
+      async (scene) => {
+        await scene.openQueue({ maxRunning: 1 })
+        await scene.addSuspects('a')
+        await scene.add('b')
+        const claim = await scene.claimOne()
+        assert.equal(claim.id, 'b')
+        const rest = await Rest.begin(scene)
+        await scene.records.fail(scene.queue, 'b', { delayMs: 0, last: true, reason: 'stopped' })
+
+        await rest.wakes(scene.queue)
+        assert.deepEqual(await scene.claimIds({ alone: true }), ['a'])
+      },
+      limited,
+      records,
+    ),
+
+    contractCase(
       'an enqueue into a full queue rings nobody, and a wait on it does not end',
       async (scene) => {
         await scene.openQueue({ maxRunning: 1 })
