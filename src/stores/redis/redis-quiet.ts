@@ -1,7 +1,7 @@
 /**
  * Quiet queues: those, or shards of ordered ones, that a claim found with nothing in them, or shut, and a wait heard nothing of
  * since. An idle worker asks them again every few seconds, in case a ring was lost; that asks only whether there is anything at
- * all, by one plain command, and of what is shut nothing before it opens.
+ * all, by one plain command, and of what is shut nothing for a few seconds.
  */
 
 import type { Clock } from '../../core/clock.js'
@@ -29,6 +29,11 @@ interface Emptiness {
 
 /** Whoever has just found a queue empty need not look before he waits: what comes in later rings. */
 const freshMs = 1_000
+/**
+ * What is shut is asked anew at least this often: its time may have become another without a ring that was heard, by other
+ * rules, jobs of other groups, or a clock that was set back. The longest that `wait` may let anything go unnoticed.
+ */
+const shutMs = 5_000
 /** The keys that hold jobs which a claim could give, or change. */
 const holding = 5
 
@@ -87,11 +92,14 @@ export class QuietQueues {
     for (const one of asked) {
       const found = this.#empty.get(nameOf(one))
       if (found === undefined || !found.isQuiet || isOpen(found, foundAt)) return undefined
+      if (found.shut !== undefined && found.foundAt <= foundAt - shutMs) return undefined
       known.push(found)
     }
     const empty = asked.filter((_, i) => known[i]!.shut === undefined)
     if (await this.holdAnything(empty.flatMap(({ asks }) => asks.map(({ shard }) => shard)))) return undefined
-    for (const one of known) this.#empty.set(nameOf(one.wait), { ...one, foundAt, isQuiet: false })
+    // What is shut was not looked at just now.
+    for (const one of known)
+      this.#empty.set(nameOf(one.wait), { ...one, foundAt: one.shut ? one.foundAt : foundAt, isQuiet: false })
     const waits = known.map(({ wait, shut }): Wait => {
       if (shut === undefined) return wait
       const { lead, ...told } = { ...wait, forMs: Math.ceil(shut.until - foundAt) }
@@ -103,22 +111,25 @@ export class QuietQueues {
 
   /**
    * Whether there is anything in these that a claim could give or change, by one plain command; on a cluster by one for
-   * each. Of an ordered queue also whether the shard itself is gone: then its jobs lie in others.
+   * each. Of ordered queues another asks whether a shard itself is gone: then its jobs lie in others.
    */
   async holdAnything(shards: readonly RedisShard[]): Promise<boolean> {
     if (shards.length === 0) return false
-    const parts = shards.map(({ kind, keys }) => ({
-      keys: [...keys.slice(0, holding), keyIn(keys, 'lanes'), ...(kind === 'plain' ? [] : [keyIn(keys, 'meta')])],
-      expected: kind === 'plain' ? 0 : 1,
-    }))
-    const together = {
-      keys: parts.flatMap(({ keys }) => keys),
-      expected: parts.reduce((sum, one) => sum + one.expected, 0),
-    }
-    const asked = this.#port.isCluster ? parts : [together]
+    const parts = shards.map(({ keys }) => [...keys.slice(0, holding), keyIn(keys, 'lanes')])
+    const metas = shards.flatMap(({ kind, keys }) => (kind === 'plain' ? [] : [[keyIn(keys, 'meta')]]))
+    // Counted apart: a shard that is gone must not hide a job in another.
+    const asked = [
+      ...this.#together(parts).map((keys) => ({ keys, expected: 0 })),
+      ...this.#together(metas).map((keys) => ({ keys, expected: keys.length })),
+    ]
     const counts = await Promise.allSettled(asked.map(({ keys }) => this.#port.command('EXISTS', keys)))
     // Of a shard that cannot be reached nothing is known: the claim finds out.
     return counts.some((count, i) => count.status === 'rejected' || numberIn(count.value) !== asked[i]!.expected)
+  }
+
+  /** The keys that one command is given: of all shards, and on a cluster of one. */
+  #together(parts: readonly (readonly string[])[]): (readonly string[])[] {
+    return this.#port.isCluster || parts.length === 0 ? [...parts] : [parts.flat()]
   }
 }
 

@@ -1,6 +1,6 @@
 /** The Redis store: jobs on Redis or Valkey — a single server, the master that Sentinels name, or a cluster. */
 
-import { systemClock } from '../../core/clock.js'
+import { type Clock, systemClock } from '../../core/clock.js'
 import { ClosedError } from '../../core/errors.js'
 import type { Records } from '../job-records.js'
 import type {
@@ -54,6 +54,8 @@ export interface RedisStoreParts {
   readonly namespace?: string
   /** Replicas that must have an enqueue before it is accepted. Default 0. */
   readonly replicas?: number
+  /** Ms of a clock that never goes back. Default: the process'. */
+  readonly mono?: Clock['mono']
 }
 
 export class RedisStore implements Store {
@@ -75,13 +77,13 @@ export class RedisStore implements Store {
   /** Called when the last of them was. */
   #answered = () => {}
 
-  constructor({ port, namespace = 'millrace', replicas = 0 }: RedisStoreParts) {
+  constructor({ port, namespace = 'millrace', replicas = 0, mono = systemClock.mono }: RedisStoreParts) {
     this.#port = port
     this.#replicas = replicas
     this.#scripts = redisScripts(port.isCluster)
     this.#queues = new RedisQueues(port, this.#scripts, namespace)
-    const quiet = new QuietQueues(port, () => systemClock.mono())
-    const damage = new DamagedShards(() => systemClock.mono())
+    const quiet = new QuietQueues(port, mono)
+    const damage = new DamagedShards(mono)
     this.#claim = new RedisClaim(this.#queues, this.#scripts, port.isCluster, quiet, damage)
     this.#wait = new RedisWait(port, this.#queues, this.#scripts, quiet, damage)
     this.#ends = new RedisEnds(port, this.#queues, this.#scripts)

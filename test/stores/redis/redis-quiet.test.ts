@@ -1,0 +1,96 @@
+/** Quiet queues of a Redis store: for how long one handle takes its own word for what it has found. */
+
+import { startRedis } from 'millrace/testing'
+import { beforeAll, describe, expect, it, onTestFinished } from 'vitest'
+import { redisAddress } from '#src/stores/redis/redis-address.js'
+import { openRedisPort } from '#src/stores/redis/redis-connection.js'
+import { queueIn } from '#src/stores/redis/redis-layout.js'
+import type { RedisPort } from '#src/stores/redis/redis-port.js'
+import { QuietQueues } from '#src/stores/redis/redis-quiet.js'
+import { RedisStore } from '#src/stores/redis/redis-store.js'
+import type { QueueSettings, Store } from '#src/stores/store.js'
+
+const hourMs = 3_600_000
+const by = { worker: 'idle', leaseMs: 30_000 }
+const from = [{ queue: 'mail', limit: 1 }]
+const never = new AbortController().signal
+let url: string
+let namespaces = 0
+
+beforeAll(async () => {
+  url = (await startRedis()).url
+}, 120_000)
+
+function opened(): RedisPort {
+  const port = openRedisPort(redisAddress(url))
+  onTestFinished(() => port.close())
+  return port
+}
+
+/** A queue with one start an hour that has had it: what one idle handle is told, on a monotonic clock in the hand. */
+async function shutQueue() {
+  const namespace = `quiet-${++namespaces}`
+  let monoMs = 0
+  const idle = new RedisStore({ port: openRedisPort(redisAddress(url)), namespace, mono: () => monoMs })
+  const other = new RedisStore({ port: openRedisPort(redisAddress(url)), namespace })
+  for (const store of [idle, other]) onTestFinished(() => store.close())
+  const throttle = { scope: 'mail', by: 'queue', rules: [{ limit: 1, windowMs: hourMs, moderate: false }] } as const
+  const settings: QueueSettings = { name: 'mail', kind: 'plain', order: 'fifo', maxCrashes: 3, dead: {}, throttle }
+  await idle.open([settings])
+  await other.open([settings])
+  await enqueue(other, 'a', 'b')
+  await other.claim(from, { ...by, worker: 'busy' })
+  expect((await idle.claim(from, by)).waits).toMatchObject([{ reason: 'throttled' }])
+  return {
+    idle,
+    pass: (ms: number) => (monoMs += ms),
+    /** Rules that let the next job through, and a ring that nobody hears: whoever took it has died. */
+    async loosen() {
+      await other.throttles.set('mail', [{ limit: 9, windowMs: hourMs, moderate: false }])
+      await opened().command('ZPOPMIN', [`{${namespace}:mail}:wake`])
+    },
+  }
+}
+
+async function enqueue(store: Store, ...ids: string[]): Promise<void> {
+  const jobs = ids.map((id) => ({ id, task: 'send', payload: '{}', priority: 0, rememberMs: 0 }))
+  await store.enqueue([{ callId: ids.join(), queue: 'mail', jobs }])
+}
+
+describe('a shut queue of which nothing was heard', () => {
+  it('is answered for from memory for less than 5 s, and then asked', async () => {
+    const { idle, pass, loosen } = await shutQueue()
+    await idle.wait(['mail'], 10, never)
+    await loosen()
+    pass(4_999)
+    expect((await idle.claim(from, by)).claims).toEqual([])
+    await idle.wait(['mail'], 10, never)
+    pass(1)
+
+    expect((await idle.claim(from, by)).claims.map(({ id }) => id)).toEqual(['b'])
+  })
+
+  it('is looked at by a wait, however lately it was answered for from memory', async () => {
+    const { idle, pass, loosen } = await shutQueue()
+    await idle.wait(['mail'], 10, never)
+    await loosen()
+    pass(2_000)
+    expect((await idle.claim(from, by)).claims).toEqual([])
+
+    expect(await idle.wait(['mail'], 60_000, never)).toEqual(['mail'])
+  })
+})
+
+it('a shard that is gone does not hide a job in another', async () => {
+  const port = opened()
+  const quiet = new QuietQueues(port, () => 0)
+  const ordered = queueIn(`quiet-${++namespaces}`, 'orders', { kind: 'ordered', shards: 2, generation: 0 })
+  const [first, second] = ordered.shards
+  await port.command('HSET', [`${first!.tag}:meta`, 'kind', 'ordered'])
+  await port.command('HSET', [`${second!.tag}:meta`, 'kind', 'ordered'])
+  expect(await quiet.holdAnything(ordered.shards)).toBe(false)
+  await port.command('DEL', [`${second!.tag}:meta`])
+  await port.command('ZADD', [`${first!.tag}:ready`, '0', 'a'])
+
+  expect(await quiet.holdAnything(ordered.shards)).toBe(true)
+})
