@@ -67,6 +67,7 @@ export class RedisClaim {
 
   async claim(from: readonly ClaimFrom[], by: Claimer): Promise<Claimed> {
     refuseLongWorker(by.worker)
+    if (from.length === 0) return nothingOf(await this.#queues.now(), by)
     // What was found by a trip is told, even where a shard that moved has the claim begin again after it.
     const told: Told = { crashed: [], buried: [], isInDoubt: false }
     return this.#queues.following(async () => {
@@ -332,6 +333,11 @@ function nameOf({ queue, shard }: Candidate): string {
 
 function headOf({ queue, named: shard }: Candidate, ageMs: number | undefined): NonNullable<Claimed['heads']>[number] {
   return { queue, ...(shard === undefined ? {} : { shard }), ...(ageMs === undefined ? {} : { ageMs }) }
+}
+
+/** The answer where no queue is asked. */
+function nothingOf(now: number, { heads }: Claimer): Claimed {
+  return { now, claims: [], crashed: [], buried: [], waits: [], ...(heads ? { heads: [] } : {}), more: false }
 }
 
 /** The answer of a shard that is not there. */

@@ -81,6 +81,8 @@ function sendSpread(
     const parts = new Map<number, Part & { readonly jobs: NewJob[]; readonly places: number[] }>()
     for (const i of of) {
       const { call, job, place } = items[i]!
+      // An earlier trip has brought it in before its shard moved: sent again it would meet itself.
+      if (answers[call]![place] !== undefined) continue
       const isWhole = shards.length === 1 && shards[0] === shard
       const { callId } = calls[call]!
       const part = parts.get(call) ?? { callId, jobs: [], answers: answers[call]!, places: [], isWhole }
@@ -91,6 +93,7 @@ function sendSpread(
     // On the way to others, jobs of one call may come into one shard by several parts, each of which is to be remembered.
     const named = (part: Part) => ({ ...part, callId: `${part.callId} ${part.places!.join()}` })
     const all = [...parts.values()]
+    if (all.length === 0) return
     await allEnded(sendTo(shard, shards.includes(shard) ? all : all.map(named), siblingKeys(queue)))
   })
 }

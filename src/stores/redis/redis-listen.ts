@@ -8,7 +8,7 @@ import { patienceMs, RedisLink } from './redis-link.js'
 
 type Heard = (message: string | undefined) => void
 
-/** How often every channel is subscribed anew: a sign of life, and what a moved slot has ended. */
+/** How often each connection must give a sign of life, and each channel is looked up among the nodes. */
 const renewMs = 2_000
 
 interface Channel {
@@ -68,8 +68,21 @@ export class RedisListen {
     left.catch(() => {})
   }
 
+  /**
+   * Subscribes anew what has moved, or could not be subscribed, and of each connection the channel that was subscribed there
+   * first: one command tells whether it lives, and after a while of each channel whether its node still has it.
+   */
   #renew(): void {
-    for (const channel of this.#channels.values()) void this.#subscribe(channel)
+    const asked = new Set<RedisLink<Redis>>()
+    for (const channel of [...this.#channels.values()]) {
+      const link = this.#linkFor(channel.name)
+      if (link !== undefined && link === channel.at && !channel.missed && asked.has(link)) continue
+      if (link !== undefined) asked.add(link)
+      // Its turn comes last.
+      this.#channels.delete(channel.name)
+      this.#channels.set(channel.name, channel)
+      void this.#subscribe(channel)
+    }
   }
 
   /** Whether it is subscribed now. Subscribing again where it is already is harmless. Never rejects. */

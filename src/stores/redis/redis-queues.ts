@@ -280,9 +280,14 @@ export class RedisQueues {
   async #fixLayout(settings: QueueSettings, stored: RedisLayout | undefined): Promise<RedisLayout> {
     const { name } = settings
     const key = queuesKey(this.#namespace)
-    if (stored === undefined) await this.#port.command('HSETNX', [key, name, layoutText(layoutFor(settings))])
+    let isKnown = stored !== undefined
     for (;;) {
-      const before = layoutOf(name, await this.#port.command('HGET', [key, name]))
+      if (!isKnown) await this.#port.command('HSETNX', [key, name, layoutText(layoutFor(settings))])
+      const text = await this.#port.command('HGET', [key, name])
+      isKnown = text !== null
+      // The server has lost its data meanwhile: the queue is a new one.
+      if (!isKnown) continue
+      const before = layoutOf(name, text)
       const after = layoutFor(settings, before)
       if (layoutText(after) === layoutText(before) || (await this.change(name, before, after))) return after
     }

@@ -14,6 +14,9 @@ import { type RedisQueues, unlessUnknown } from './redis-queues.js'
 import { bytesIn, listIn, numberIn, rowsIn, textIn } from './redis-reply.js'
 import type { RedisScripts } from './redis-scripts.js'
 
+/** What stands before a record: when the worker was seen, and when it lapses. */
+const instantsBytes = 12
+
 export function redisRegistry(
   port: RedisPort,
   queues: RedisQueues,
@@ -22,8 +25,11 @@ export function redisRegistry(
 ): WorkerRegistry {
   const key = workersKey(namespace)
 
-  async function allShards(): Promise<RedisShard[]> {
-    return (await queues.findNow(await queues.names())).flatMap(liveShards)
+  /** Of all queues, or of those of them that are named. */
+  async function allShards(named?: readonly string[]): Promise<RedisShard[]> {
+    const names = await queues.names()
+    const wanted = named === undefined ? names : names.filter((name) => named.includes(name))
+    return (await queues.findNow(wanted)).flatMap(liveShards)
   }
 
   async function held(worker: string): Promise<HeldClaim[]> {
@@ -48,8 +54,12 @@ export function redisRegistry(
   }
 
   async function remove(id: string): Promise<void> {
+    const record = await port.command('HGET', [key, id])
     await port.command('HDEL', [key, id])
-    const shards = await allShards()
+    // It leads nothing but queues that it serves. Of a worker whose record has lapsed nobody knows which those were.
+    const shards = await allShards(
+      record === null ? undefined : recordIn(bytesIn(record).subarray(instantsBytes)).queues,
+    )
     await Promise.all(shards.map((shard) => unlessUnusable(queues.run(shard, scripts.switch, ['unlead', id]))))
   }
 
@@ -66,7 +76,7 @@ export function redisRegistry(
       return rows
         .map(([id, seenAt, record]) => ({
           id: textIn(id),
-          ...(JSON.parse(textIn(record)) as Omit<WorkerRecord, 'id'>),
+          ...recordIn(record),
           seenAt: numberIn(seenAt),
         }))
         .sort((a, b) => (a.id < b.id ? -1 : 1))
@@ -99,6 +109,10 @@ export function redisRegistry(
       return isAdopted
     },
   }
+}
+
+function recordIn(text: RedisReply | undefined): Omit<WorkerRecord, 'id'> {
+  return JSON.parse(textIn(text)) as Omit<WorkerRecord, 'id'>
 }
 
 /** UTF-8 byte order: of an ordered queue those of one call stand by their ids. */

@@ -28,6 +28,12 @@ export const claiming: ContractConcern = {
       assert.ok(Number.isSafeInteger(fence) && fence > 0)
     }),
 
+    contractCase('a claim of no queue is given nothing, and the time', async (scene) => {
+      const { now, ...answer } = await scene.claim({ from: [], heads: true })
+      assert.equal(now, await scene.now())
+      assert.deepEqual(answer, { claims: [], crashed: [], buried: [], waits: [], heads: [], more: false })
+    }),
+
     contractCase('a claimed job is running, held by the worker for the lease', async (scene) => {
       await scene.add('a')
       const { fence } = await scene.claimOne({ worker: 'worker-7', leaseMs: 12_000 })

@@ -273,3 +273,73 @@ describe('a watch of jobs in several shards', () => {
     await expect.poll(() => [listened, stopped]).toEqual([1, 1])
   })
 })
+
+describe('what a store need not touch', () => {
+  it('ends the leads of a worker that leaves in the queues that it served, and in no other', async () => {
+    const touched = new Set<string>()
+    const port = heldBack(connect(server), async (keys) => void touched.add(keys[0]!.split(':')[1]!))
+    const scene = new RedisScene(port)
+    onTestFinished(() => scene.store.close())
+    await scene.store.open([settings, { ...settings, name: 'sms' }])
+    const process = { host: 'h', boot: 'b', pidns: 'n', pid: 1, ticks: 1, concurrency: 1, running: 0, startedAt: 0 }
+    await scene.store.workers.beat({ ...process, id: 'w1', queues: [queue] }, 60_000)
+    await scene.add({ id: 'a', delayMs: 60_000 })
+    const by = { worker: 'w1', leaseMs: 1_000 }
+    expect((await scene.store.claim([{ queue, limit: 1 }], by)).waits[0]?.lead).toBe(true)
+    touched.clear()
+
+    await scene.store.workers.remove('w1')
+
+    expect([...touched]).toEqual([`${queue}}`])
+    expect((await scene.store.claim([{ queue, limit: 1 }], { ...by, worker: 'w2' })).waits[0]?.lead).toBe(true)
+  })
+
+  it('tells of ends only in the queue where a lease has ended', async () => {
+    const scene = await opened()
+    await scene.store.open([{ ...settings, name: 'sms' }])
+    const told: string[] = []
+    const here = scene.key('ends')
+    const there = here.replace(`${queue}}`, 'sms}')
+    const marked = new Promise<void>((resolve) => {
+      for (const channel of [here, there])
+        void scene.port.listen(channel, (message) => (message === 'mark' ? resolve() : told.push(channel)))
+    })
+    await scene.add({ id: 'a' })
+    const from = [queue, 'sms'].map((name) => ({ queue: name, limit: 0 }))
+    // Whoever is subscribed at last is told of all that comes behind.
+    await expect.poll(async () => scene.port.command('PUBLISH', [there, 'x'])).toBe(1)
+    await expect.poll(async () => scene.port.command('PUBLISH', [here, 'x'])).toBe(1)
+    await expect.poll(() => told.length).toBeGreaterThanOrEqual(2)
+    await scene.take(1, 1)
+    told.length = 0
+    while ((await scene.store.claim(from, { worker: 'finder', leaseMs: 1 })).crashed.length === 0);
+    await scene.port.command('PUBLISH', [there, 'mark'])
+    await marked
+
+    expect(told).toEqual([here])
+  })
+})
+
+it('a server that loses its data while a queue is opened is given a new queue', async () => {
+  const scene = new RedisScene(connect(server))
+  onTestFinished(() => scene.store.close())
+  const forgetful = new Proxy(connect(server), {
+    get(target, name) {
+      const member: unknown = Reflect.get(target, name)
+      if (typeof member !== 'function') return member
+      if (name !== 'command') return member.bind(target)
+      return async (...[command, args]: Parameters<RedisPort['command']>) => {
+        const reply = await target.command(command, args)
+        // Once, behind the registration.
+        if (command === 'HSETNX' && losses++ === 0) await target.command('DEL', [scene.queues])
+        return reply
+      }
+    },
+  })
+  let losses = 0
+  const store = new RedisStore({ port: forgetful, namespace: scene.namespace })
+  onTestFinished(() => store.close())
+
+  expect(await store.open([settings])).toMatchObject([{ name: queue, kind: 'plain' }])
+  expect(losses).toBe(2)
+})

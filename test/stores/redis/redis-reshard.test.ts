@@ -45,6 +45,44 @@ for (const mode of ['single', 'cluster'] as const) {
       expect(crashed.map(({ id }) => id)).toEqual(['a'])
     })
 
+    it('jobs that came in before their shard moved are told as added, though others of the call are sent again', async () => {
+      const namespace = `reshard-${++namespaces}`
+      const admin = storeIn(namespace)
+      await admin.open([{ ...settings, shards: 1 }])
+      const sent: Promise<unknown>[] = []
+      const port = openRedisPort(redisAddress(url))
+      const late = new Proxy(port, {
+        get(target, name) {
+          const member: unknown = Reflect.get(target, name)
+          if (typeof member !== 'function') return member
+          if (name !== 'run') return member.bind(target)
+          return async (...given: Parameters<RedisPort['run']>) => {
+            if (given[0].name !== 'enqueue-ordered') return target.run(...given)
+            // The second trip sets out when the queue has moved, behind the first.
+            if (sent.length === 1) {
+              await sent[0]
+              while ((await admin.records.reshard(queue, 2)).more);
+            }
+            const reply = target.run(...given)
+            sent.push(reply)
+            return reply
+          }
+        },
+      })
+      const store = storeIn(namespace, late)
+      await store.open([{ ...settings, shards: 1 }])
+      const ids = (letter: string) => Array.from({ length: 200 }, (_, i) => job(`${letter}${i}`, '1'))
+
+      const answers = await store.enqueue([
+        { callId: 'a', queue, jobs: ids('a') },
+        { callId: 'b', queue, jobs: ids('b') },
+      ])
+
+      expect(answers.map((of) => [...new Set(of)])).toEqual([['added'], ['added']])
+      expect(sent.length).toBeGreaterThan(2)
+      expect((await admin.depth([queue])).depths[0]).toMatchObject({ ready: 400 })
+    })
+
     it('a handle that has not heard of a reshard adopts claims of it, and ends those of the dead', async () => {
       const namespace = `reshard-${++namespaces}`
       const [store, other, admin] = [storeIn(namespace), storeIn(namespace), storeIn(namespace)]

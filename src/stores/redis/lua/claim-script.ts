@@ -161,13 +161,13 @@ for n = 0, ASKED - 1 do
   -- Recover: every lease that has ended is a crash, once those who hold leases have had time to say that they live.
   local ended, spares_until = ended_leases(lease_ms, tonumber(values[11]))
   for _, j in ipairs(ended) do crash(j, tonumber(values[5]), n, crashed, buried) end
+  if #ended > 0 then tell_ends() end
   -- Promote.
   for _, member in ipairs(call('ZRANGE', LATER, '-', '(' .. pack('>I7', (now + 1) * 1000), 'BYLEX', 'LIMIT', 0, 100)) do
     local j = job(sub(member, 14))
     leave(j)
     enter(j, 'r')
   end
-  if #crashed > 0 then tell_ends() end
 
   local count, lanes_left = 0, nil
   if limit > 0 and not STOPPED and not (own.limited and lanes.is_closed()) then
