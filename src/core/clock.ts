@@ -7,6 +7,9 @@ export interface Clock {
   mono(): number
 }
 
+/** A clock that is set back by no more than this is taken to stand still. */
+export const toleratedStepMs = 1_000
+
 /** Uniform in [0, 1). */
 export type Random = () => number
 

@@ -3,13 +3,12 @@
  * another server took its place — or where its clock was set back. Pure; instants are ms on the store's clock.
  */
 
+import { toleratedStepMs } from '../core/clock.js'
 import { longestWindowMs, type ThrottleRule } from '../core/throttle.js'
 import { firstTempo, type Tempo } from './tempo.js'
 
 /** Windows up to this are silent for their whole length; longer ones are charged what they may have lost. */
 export const longestSilenceMs = 600_000
-/** A clock that is set back by no more than this is taken to stand still. */
-const toleratedStepMs = 1_000
 
 /** Of a scope. */
 export interface Arming {

@@ -30,4 +30,9 @@ export class CallMemory {
   list(now: number): Call[] {
     return [...this.#calls.values()].filter((call) => call.at + callMemoryMs > now)
   }
+
+  /** The clock was set back. */
+  turnBack(byMs: number): void {
+    for (const [id, call] of this.#calls) this.#calls.set(id, { ...call, at: call.at - byMs })
+  }
 }

@@ -26,7 +26,9 @@ interface Moment {
 
 export function claimFrom(queue: MemoryQueue, from: ClaimFrom, by: Claimer, at: Moment): Asked {
   const { limit, leaseMs = by.leaseMs } = from
-  const { now } = at
+  const { now, run } = at
+  // A throttle is to hear of it, whatever is shut.
+  if (queue.setBack.follow(now)) queue.limits.throttle?.follow(now, run)
   const crashes = recover(queue, leaseMs, at)
   promote(queue, now)
   const claims = isClosed(queue, now) ? [] : take(queue, from, by, at)

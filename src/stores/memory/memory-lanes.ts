@@ -51,4 +51,9 @@ export class MemoryLanes {
   heldUntil(group: string): number {
     return this.held.get(group) ?? Number.NEGATIVE_INFINITY
   }
+
+  /** The clock was set back. */
+  turnBack(byMs: number): void {
+    for (const untils of [this.shut, this.held]) for (const [group, until] of untils) untils.set(group, until - byMs)
+  }
 }

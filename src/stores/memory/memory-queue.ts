@@ -13,6 +13,7 @@ import { byId, bySeq, type MemoryJob, newMemoryJob, type RememberedJob, remember
 import { MemoryLanes } from './memory-lanes.js'
 import { groupOf, MemoryLimits } from './memory-limits.js'
 import { nextOpening } from './memory-opening.js'
+import { MemorySetBack } from './memory-set-back.js'
 import { RememberedIds } from './remembered-ids.js'
 import { SortedList } from './sorted-list.js'
 
@@ -55,6 +56,7 @@ export class MemoryQueue {
   lastStamp = 0
   lastFence = 0
   #seq = 0
+  readonly setBack = new MemorySetBack(this)
 
   constructor(settings: QueueSettings, limits = new MemoryLimits()) {
     this.settings = settings
@@ -158,6 +160,7 @@ export class MemoryQueue {
 
   /** Whether somebody must ask: there is work, and nobody can be relied on to find it. */
   needsClaimer(now: number): boolean {
+    if (!this.isStopped && this.setBack.isSo(now) && this.waiting + this.running.size > 0) return true
     return this.hasWork(now) && (this.claimable(now) > 0 || !asksNow(this.lead, now))
   }
 

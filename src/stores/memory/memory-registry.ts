@@ -1,5 +1,6 @@
 /** The memory store's registry of workers, with the claims they hold. */
 
+import { toleratedStepMs } from '../../core/clock.js'
 import { stepLimit } from '../../core/upkeep.js'
 import type { ClaimKey } from '../store.js'
 import type { HeldClaim, WorkerRecord, WorkerRegistry } from '../worker-registry.js'
@@ -26,7 +27,12 @@ export function memoryRegistry(store: MemoryAdmin, workers: () => Map<string, Me
     },
     async list() {
       const now = store.now()
-      for (const [id, { until }] of workers()) if (until <= now) workers().delete(id)
+      for (const [id, known] of workers()) {
+        // The clock was set back: it lives on for as long as it was to live from then on.
+        const byMs = known.seenAt > now + toleratedStepMs ? known.seenAt - now : 0
+        workers().set(id, { ...known, seenAt: known.seenAt - byMs, until: known.until - byMs })
+        if (known.until - byMs <= now) workers().delete(id)
+      }
       return [...workers().values()]
         .map(({ worker, seenAt }) => ({ ...worker, seenAt }))
         .sort((a, b) => (a.id < b.id ? -1 : 1))

@@ -64,12 +64,16 @@ function release(queue: MemoryQueue, job: MemoryJob, delayMs: number, now: numbe
 /** In all shards: limits are those of the queue. A job without a group holds the whole queue back. */
 function hold(queue: MemoryQueue, { spec }: MemoryJob, { of, forMs }: Hold, now: number): void {
   const group = of === 'group' ? spec.group : undefined
-  for (const shard of queue.limits.shards) shard.hold(group, now + forMs)
+  for (const shard of queue.limits.shards) {
+    shard.setBack.follow(now)
+    shard.hold(group, now + forMs)
+  }
 }
 
 export function extend(queue: MemoryQueue, item: ExtendItem, now: number): ExtendAnswer {
   const job = queue.jobs.get(item.id)
   if (job === undefined || !isClaimed(job, item)) return 'lost'
+  queue.setBack.follow(now)
   queue.renew(job, Math.max(job.leaseUntil, now + item.leaseMs))
   const { beat } = item
   if (beat !== undefined) {

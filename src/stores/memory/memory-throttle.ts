@@ -49,6 +49,11 @@ export class MemoryThrottle {
       this.#tempos.set(subject, { ...written, tempo: tempoAtRest(written.tempo, rules) })
   }
 
+  /** The store may have been started anew, or its clock set back. */
+  follow(now: number, run: string): void {
+    this.#arm(now, run)
+  }
+
   /** How many jobs may start, and, where none may, after how long one may. */
   permits(subject: string, now: number, run: string): { readonly permits: number; readonly forMs: number } {
     const { at, quietForMs } = this.#arm(now, run)

@@ -41,6 +41,7 @@ const optional: Readonly<Record<string, RegExp>> = {
   roomAt: counter,
   run: /^[0-9a-f]+(?: \d+)?$/,
   sparesUntil: counter,
+  seenAt: counter,
 }
 
 /** `meta`: fields and values, as HGETALL gives them. */

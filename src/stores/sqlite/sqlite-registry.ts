@@ -1,5 +1,6 @@
 /** The SQLite store's registry of workers: who lives, what each of them holds, and what becomes of that once it is dead. */
 
+import { toleratedStepMs } from '../../core/clock.js'
 import { stepLimit } from '../../core/upkeep.js'
 import type { Buried, ClaimKey, Crash } from '../store.js'
 import type { HeldClaim, WorkerRecord } from '../worker-registry.js'
@@ -29,6 +30,7 @@ export class SqliteWorkers {
   readonly #session: SqliteSession
   readonly #write: Statement
   readonly #lapse: Statement
+  readonly #turnBack: Statement
   readonly #delete: Statement
   readonly #select: Statement
   readonly #held: Statement
@@ -39,6 +41,10 @@ export class SqliteWorkers {
     const { db } = session
     this.#write = db.prepare('INSERT OR REPLACE INTO worker (id, record, seen_at, until) VALUES (?, ?, ?, ?)')
     this.#lapse = db.prepare('DELETE FROM worker WHERE until <= ?')
+    // The clock was set back: they live on for as long as they were to live from then on.
+    this.#turnBack = db.prepare(
+      `UPDATE worker SET until = until - seen_at + ?1, seen_at = ?1 WHERE seen_at > ?1 + ${toleratedStepMs}`,
+    )
     this.#delete = db.prepare('DELETE FROM worker WHERE id = ?')
     this.#select = db.prepare('SELECT record, seen_at FROM worker WHERE until > ? ORDER BY id')
     // All that run are looked at: they are no more than the slots of all workers, and an index by worker would be one more
@@ -57,6 +63,7 @@ export class SqliteWorkers {
   beat(worker: WorkerRecord, ttlMs: number): void {
     const now = this.#session.clock.now()
     this.#write.run(worker.id, JSON.stringify(worker), now, bounded(now + ttlMs))
+    this.#turnBack.run(now)
     this.#lapse.run(now)
   }
 

@@ -4,6 +4,7 @@ import { adopting } from './adopting.js'
 import { checkpoints } from './checkpoints.js'
 import { claiming } from './claiming.js'
 import { clockOrder } from './clock-order.js'
+import { clockSteps } from './clock-steps.js'
 import { closing } from './closing.js'
 import type { ContractConcern } from './contract-case.js'
 import { crashing } from './crashing.js'
@@ -77,6 +78,7 @@ export const storeContract: readonly ContractConcern[] = [
   throttleScopes,
   throttleWaits,
   throttleArming,
+  clockSteps,
   lanes,
   groupLimits,
   limits,

@@ -7,6 +7,7 @@ import { leads } from './leads-lua.js'
 import { orderedJobs } from './ordered-lua.js'
 import { prelude } from './prelude.js'
 import { readyJobs } from './ready-lua.js'
+import { isSetBack, setBack } from './set-back-lua.js'
 import { taking } from './taking-lua.js'
 import { transit } from './transit-lua.js'
 
@@ -103,7 +104,7 @@ function take_places(places, has_group)
     text[t - 2], text[t - 1], text[t] = pack('>I4', #packed), packed, lefts[i] and 'm' or '.'
     hand.ids[#hand.ids + 1] = id
   end
-  call('HSET', META, 'fence', hand.fence, 'stamp', stamp)
+  call('HSET', META, 'fence', hand.fence, 'stamp', stamp, 'seenAt', now)
   many('HSET', CLAIMS, claims)
   many('ZREM', PAYLOADS, gone)
   many('HDEL', BODIES, fields)
@@ -147,6 +148,11 @@ for n = 0, ASKED - 1 do
   over = granted > 0 and (own_queue ~= queue or alone or limit <= granted)
   if over then break end
   at(n)
+  local seen = gate.seen[n]
+  if ${isSetBack('seen')} then
+    turn_back(seen)
+    if SCOPE then gate.arm() end
+  end
   local values = call('HMGET', META, 'maxCrashes', 'leader', 'leadAt', 'roomer', 'roomAt', 'limited', 'sparesUntil')
   know_form()
   limits(values[6])
@@ -222,7 +228,16 @@ ${heads}return { now, grants, over and 1 or 0, waits, crashed, buried, heads, mo
 const script = (name: string, isGated: boolean) => (isCluster: boolean) =>
   redisScript(
     name,
-    prelude(isCluster, 'ordered') + orderedJobs + transit + readyJobs + crashes + leads + gate(isGated) + text + loop,
+    prelude(isCluster, 'ordered') +
+      orderedJobs +
+      transit +
+      readyJobs +
+      crashes +
+      setBack +
+      leads +
+      gate(isGated) +
+      text +
+      loop,
     { whenFull: true },
   )
 

@@ -6,6 +6,7 @@ import { gate, heads } from './gate-lua.js'
 import { leads } from './leads-lua.js'
 import { besideJobs, bySequence, prelude } from './prelude.js'
 import { readyJobs } from './ready-lua.js'
+import { isSetBack, setBack } from './set-back-lua.js'
 import { taking } from './taking-lua.js'
 
 /**
@@ -47,7 +48,7 @@ local heads_by = {}
 local function write_claims(count, elements, last_fence, has_group)
   if fence == 0 then
     fence = math.max(now * 1000, tonumber(last_fence) + 1)
-    call('HSET', META, 'fence', fence)
+    call('HSET', META, 'fence', fence, 'seenAt', now)
   end
   local base, from = (alone and ALONE or 0) + (has_group and HASGROUP or 0), #ids - count
   local claims = {}
@@ -151,6 +152,11 @@ end
 const loop = String.raw`
 for n = 0, ASKED - 1 do
   at(n)
+  local seen = gate.seen[n]
+  if ${isSetBack('seen')} then
+    turn_back(seen)
+    if SCOPE then gate.arm() end
+  end
   local values = call('HMGET', META, 'order', 'paused', 'stale', 'fence', 'maxCrashes', 'leader', 'leadAt', 'roomer', 'roomAt', 'limited', 'sparesUntil')
   LIFO, STOPPED = values[1] == 'lifo', values[2] == '1'
   meta = { stale = values[3], fence = values[4] }
@@ -227,7 +233,7 @@ return { now, granted, fence, table.concat(taken), pasts, errors, waits, crashed
 const script = (name: string, isGated: boolean) => (isCluster: boolean) =>
   redisScript(
     name,
-    prelude(isCluster) + besideJobs(leads + gate(isGated) + text + loop, bySequence + readyJobs + crashes),
+    prelude(isCluster) + besideJobs(leads + gate(isGated) + text + loop, bySequence + readyJobs + crashes + setBack),
     { whenFull: true },
   )
 

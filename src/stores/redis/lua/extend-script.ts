@@ -3,6 +3,7 @@
 import { mostLogBytes } from '../../../core/job-log.js'
 import { redisScript } from '../redis-script.js'
 import { besideJobs, prelude } from './prelude.js'
+import { isSetBack, setBack } from './set-back-lua.js'
 
 /**
  * KEYS: those of one shard.
@@ -13,7 +14,10 @@ import { besideJobs, prelude } from './prelude.js'
  * Returns one letter per item: o ok, l lost, c cancel. Refuses `unknown`. Never shortens a lease.
  */
 const text = String.raw`
-if call('EXISTS', META) == 0 then return redis.error_reply('MILLRACE unknown') end
+local form = call('HMGET', META, 'kind', 'seenAt')
+if not form[1] then return redis.error_reply('MILLRACE unknown') end
+if ${isSetBack('form[2]')} then turn_back(form[2]) end
+call('HSET', META, 'seenAt', now)
 local answers = {}
 -- In a note of an earlier release the last three are not there.
 local parts = '^(%Z*)%z?(%Z*)%z?(%Z*)%z?(%Z*)%z?(%Z*)%z?(%Z*)%z?(%Z*)%z?(%Z*)'
@@ -63,4 +67,4 @@ end
 `
 
 export const extendScript = (isCluster: boolean) =>
-  redisScript('extend', prelude(isCluster) + besideJobs(text, log), { whenFull: true })
+  redisScript('extend', prelude(isCluster) + besideJobs(text, log + setBack), { whenFull: true })

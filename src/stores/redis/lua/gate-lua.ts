@@ -1,5 +1,6 @@
 /** The gate of a throttled queue in Lua: the throttle of its scope, and what else there is to start in that. Beside the lanes. */
 
+import { isSetBack } from './set-back-lua.js'
 import { throttle } from './throttle-lua.js'
 
 /**
@@ -48,6 +49,7 @@ local function has_more(group)
   end
   return false
 end
+function gate.arm() throttle_arm() end
 function gate.permits(group) return throttle_permits(group) end
 function gate.started(group, count) throttle_started(group, count, has_more(group)) end
 function gate.rests()
@@ -67,13 +69,17 @@ local gate = {}
 const begin = `
 do
 local may_grant = false
+-- Of each shard asked, when an instant was last written down there.
+gate.seen = {}
 for n = 0, ASKED - 1 do
   at(n)
-  local form = call('HMGET', META, 'kind', 'limited')
+  local form = call('HMGET', META, 'kind', 'limited', 'seenAt')
+  gate.seen[n] = form[3]
   if not form[1] then return redis.error_reply('MILLRACE unknown') end
   if form[2] then
     local by = call('HMGET', META, 'scope', 'maxRunning', 'heldUntil', 'shutUntil')
-    may_grant = may_grant or math.max(by[3] or 0, by[4] or 0) <= now
+    -- A throttle is to hear of a clock that was set back, whatever is shut.
+    may_grant = may_grant or math.max(by[3] or 0, by[4] or 0) <= now or ${isSetBack('form[3]')}
     if (by[1] and by[1] ~= SCOPE) or (by[2] and form[1] == 'ordered' and SIBLINGS == 0) then return redis.error_reply('MILLRACE limited') end
   end
 end

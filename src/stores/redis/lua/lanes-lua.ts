@@ -47,6 +47,7 @@ end
 function lanes.close(group, until_at)
   call('ZREM', TURNS, group)
   call('ZADD', SHUT, until_at, group)
+  call('HSET', META, 'seenAt', now)
 end
 function lanes.has_turn(group) return call('ZSCORE', TURNS, group) or call('ZSCORE', SHUT, group) end
 -- A lane has a turn as long as it has a job and its group is not full.
@@ -68,7 +69,7 @@ end
 function lanes.held_until(group) return tonumber(call('ZSCORE', HOLDS, group) or 0) end
 -- Nothing of the shard (nil), or of a group in it, is granted before then.
 function lanes.hold_back(group, until_at)
-  call('HSET', META, 'limited', 1)
+  call('HSET', META, 'limited', 1, 'seenAt', now)
   if not group then
     if until_at > limits().held then call('HSET', META, 'heldUntil', until_at) end
   else

@@ -58,7 +58,7 @@ local function lead_change(index, worker, reason, change, leader, lead_at)
   if for_ms then
     if not (is_led(lead_at) and leader ~= worker and lead_at <= now + for_ms) then
       leader, lead_at = worker, now + for_ms
-      call('HSET', META, 'leader', worker, 'leadAt', lead_at)
+      call('HSET', META, 'leader', worker, 'leadAt', lead_at, 'seenAt', now)
     end
   elseif leader == worker then
     call('HDEL', META, 'leader', 'leadAt')
@@ -71,7 +71,7 @@ end
 local function lead_suspects(index, worker, suspects, makes_room, roomer, room_at)
   if suspects > 0 then
     local leads = not (is_led(room_at) and not (roomer == worker and makes_room))
-    if leads then call('HSET', META, 'roomer', worker, 'roomAt', now + 5000) end
+    if leads then call('HSET', META, 'roomer', worker, 'roomAt', now + 5000, 'seenAt', now) end
     wait_for(index, 'suspect', 5000, leads)
   elseif roomer then call('HDEL', META, 'roomer', 'roomAt') end
 end

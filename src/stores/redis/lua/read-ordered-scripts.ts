@@ -6,6 +6,7 @@ import { orderedJobs } from './ordered-lua.js'
 import { prelude } from './prelude.js'
 import { depthCounts } from './read-scripts.js'
 import { readyJobs } from './ready-lua.js'
+import { isSetBack } from './set-back-lua.js'
 
 const guard = `
 if call('EXISTS', META) == 0 then return redis.error_reply('MILLRACE unknown') end
@@ -143,8 +144,9 @@ for n = 0, SIBLINGS_FROM - 1 do
     know_form()
     if not STOPPED then
       local can = limits().limited and lanes.is_claimable() or (not own.limited and call('EXISTS', READY, LANES) > 0 and not is_full())
-      if can then needs[n + 1] = 1 else
-        local meta = call('HMGET', META, 'leadAt', 'sparesUntil')
+      local meta = call('HMGET', META, 'leadAt', 'sparesUntil', 'seenAt')
+      -- Claims follow a clock that was set back.
+      if can or ${isSetBack('meta[3]')} then needs[n + 1] = 1 else
         local lead_at, change = tonumber(meta[1]), first_change(tonumber(meta[2]))
         if change and change <= now and not (is_led(lead_at) and lead_at <= now + 1000) then needs[n + 1] = 1 end
       end

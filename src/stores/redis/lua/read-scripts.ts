@@ -4,6 +4,7 @@ import { redisScript } from '../redis-script.js'
 import { leads } from './leads-lua.js'
 import { jobs, prelude } from './prelude.js'
 import { readyJobs } from './ready-lua.js'
+import { isSetBack } from './set-back-lua.js'
 
 const guard = `
 if call('EXISTS', META) == 0 then return redis.error_reply('MILLRACE unknown') end
@@ -141,12 +142,13 @@ for n = 0, #KEYS / SIZE - 1 do
   at(n)
   needs[n + 1] = 0
   if call('EXISTS', LINE, READY, LANES, SUSPECTS, LATER, LEASES) > 0 then
-    local meta = call('HMGET', META, 'paused', 'leadAt', 'limited', 'stale', 'sparesUntil')
+    local meta = call('HMGET', META, 'paused', 'leadAt', 'limited', 'stale', 'sparesUntil', 'seenAt')
     STOPPED = meta[1] == '1'
     limits(meta[3])
     if not STOPPED then
       local can = own.limited and lanes.is_claimable() or (not own.limited and ready_count(tonumber(meta[4])) > 0)
-      if can then needs[n + 1] = 1 else
+      -- Claims follow a clock that was set back.
+      if can or ${isSetBack('meta[6]')} then needs[n + 1] = 1 else
         local lead_at = tonumber(meta[2])
         local change = first_change(tonumber(meta[5]))
         if change and change <= now and not (is_led(lead_at) and lead_at <= now + 1000) then needs[n + 1] = 1 end

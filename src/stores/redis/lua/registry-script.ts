@@ -1,5 +1,6 @@
 /** The registry script: workers say that they live. */
 
+import { toleratedStepMs } from '../../../core/clock.js'
 import { redisScript } from '../redis-script.js'
 
 /**
@@ -17,6 +18,11 @@ end
 local all, living = redis.call('HGETALL', KEYS[1]), {}
 for i = 1, #all, 2 do
   local seen, until_at = struct.unpack('>I6I6', all[i + 1])
+  -- The clock was set back: it lives on for as long as it was to live from then on.
+  if seen > now + ${toleratedStepMs} then
+    until_at, seen = until_at - seen + now, now
+    redis.call('HSET', KEYS[1], all[i], struct.pack('>I6I6', seen, until_at) .. string.sub(all[i + 1], 13))
+  end
   if until_at <= now then redis.call('HDEL', KEYS[1], all[i])
   else for _, part in ipairs({ all[i], seen, string.sub(all[i + 1], 13) }) do living[#living + 1] = part end end
 end

@@ -3,6 +3,7 @@
 import { redisScript } from '../redis-script.js'
 import { orderedJobs } from './ordered-lua.js'
 import { prelude } from './prelude.js'
+import { isSetBack, setBack } from './set-back-lua.js'
 import { settleItems } from './settle-items-lua.js'
 import { orderedRetention } from './trim-lua.js'
 
@@ -12,9 +13,10 @@ import { orderedRetention } from './trim-lua.js'
  * Returns one letter per item: o ok, l lost, g gone. Refuses `unknown`, and `moved` where the shard is closed.
  */
 const text = `
-local closed = call('HMGET', META, 'kind', 'closed', 'limited')
+local closed = call('HMGET', META, 'kind', 'closed', 'limited', 'seenAt')
 if not closed[1] then return redis.error_reply('MILLRACE unknown') end
 if closed[2] then return redis.error_reply('MILLRACE moved') end
+if ${isSetBack('closed[4]')} then turn_back(closed[4]) end
 limits(closed[3])
 local claims, besides = call('HMGET', CLAIMS, unpack(ids)), call('HMGET', BESIDE, unpack(ids))
 local current, has_beside = {}, {}
@@ -81,6 +83,10 @@ return table.concat(answers)
 `
 
 export const settleOrderedScript = (isCluster: boolean) =>
-  redisScript('settle-ordered', prelude(isCluster, 'ordered') + orderedJobs + orderedRetention + settleItems + text, {
-    whenFull: true,
-  })
+  redisScript(
+    'settle-ordered',
+    prelude(isCluster, 'ordered') + orderedJobs + orderedRetention + setBack + settleItems + text,
+    {
+      whenFull: true,
+    },
+  )

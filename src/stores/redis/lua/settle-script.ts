@@ -2,6 +2,7 @@
 
 import { redisScript } from '../redis-script.js'
 import { besideJobs, prelude } from './prelude.js'
+import { isSetBack, setBack } from './set-back-lua.js'
 import { settleItems } from './settle-items-lua.js'
 import { retention } from './trim-lua.js'
 
@@ -13,8 +14,9 @@ import { retention } from './trim-lua.js'
  * Returns one letter per item: o ok, l lost, g gone. Refuses `unknown`.
  */
 const text = `
-local form = call('HMGET', META, 'kind', 'limited')
+local form = call('HMGET', META, 'kind', 'limited', 'seenAt')
 if not form[1] then return redis.error_reply('MILLRACE unknown') end
+if ${isSetBack('form[3]')} then turn_back(form[3]) end
 limits(form[2])
 local claims = call('HMGET', CLAIMS, unpack(ids))
 local current = {}
@@ -92,4 +94,4 @@ return table.concat(answers)
 `
 
 export const settleScript = (isCluster: boolean) =>
-  redisScript('settle', prelude(isCluster) + besideJobs(retention + settleItems + text), { whenFull: true })
+  redisScript('settle', prelude(isCluster) + besideJobs(retention + settleItems + text, setBack), { whenFull: true })

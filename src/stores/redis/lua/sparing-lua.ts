@@ -13,7 +13,7 @@ local function spared_until(lease_ms)
   if took_over then run = run .. ' ' .. took_over end
   if not run or run == known[1] then return tonumber(known[2]) or 0 end
   local since = took_over and now or now - string.match(told, 'uptime_in_seconds:(%d+)') * 1000
-  call('HSET', META, 'run', run, 'sparesUntil', since + lease_ms)
+  call('HSET', META, 'run', run, 'sparesUntil', since + lease_ms, 'seenAt', now)
   return since + lease_ms
 end
 `

@@ -3,6 +3,7 @@
 import { redisScript } from '../redis-script.js'
 import { orderedJobs } from './ordered-lua.js'
 import { jobs, prelude } from './prelude.js'
+import { isSetBack, setBack } from './set-back-lua.js'
 
 /**
  * KEYS: those of one shard.
@@ -19,7 +20,10 @@ if verb == 'pause' then
   call('DEL', WAKE)
 elseif verb == 'drain' then call('HSET', META, 'draining', 1)
 elseif verb == 'ring' then ring_unpaused()
-elseif verb == 'hold' then lanes.hold_back(ARGV[2] == 'group' and ARGV[4] ~= '' and ARGV[4] or nil, now + tonumber(ARGV[3]))
+elseif verb == 'hold' then
+  local seen = call('HGET', META, 'seenAt')
+  if ${isSetBack('seen')} then turn_back(seen) end
+  lanes.hold_back(ARGV[2] == 'group' and ARGV[4] ~= '' and ARGV[4] or nil, now + tonumber(ARGV[3]))
 elseif verb == 'reopen' then
   call('HDEL', META, 'shutUntil')
   while call('EXISTS', SHUT) == 1 do
@@ -46,7 +50,7 @@ return 1
 `
 
 export const switchScript = (isCluster: boolean) =>
-  redisScript('switch', prelude(isCluster) + jobs + text, { whenFull: true })
+  redisScript('switch', prelude(isCluster) + jobs + setBack + text, { whenFull: true })
 
 /**
  * KEYS: those of one shard of an ordered queue; with `maxRunning` then those of all its shards.

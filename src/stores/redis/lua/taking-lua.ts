@@ -28,7 +28,7 @@ local function take(limit, alone)
       if has_left and lanes.room_in(group) > 0 then lanes.close(group, now + for_ms) end
     elseif lanes.groupless() > 0 or call('EXISTS', LANES, SUSPECTS) > 0 then
       own.shut = now + for_ms
-      call('HSET', META, 'shutUntil', own.shut)
+      call('HSET', META, 'shutUntil', own.shut, 'seenAt', now)
     end
   end
   -- Of a lane as much as its turn and its own limits give.

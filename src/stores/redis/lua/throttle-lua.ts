@@ -129,6 +129,8 @@ function throttle_open()
   if S then S.server = S.server or string.match(call('INFO', 'server'), 'run_id:(%x+)') end
   return members
 end
+-- The server may have forgotten starts, or its clock was set back: what follows from that is written down.
+function throttle_arm() arm() end
 -- How many may start, and, where none may, after how long one may.
 function throttle_permits(subject)
   arm()
@@ -200,11 +202,11 @@ end
 
 /**
  * `throttle_read` or `throttle_open` comes first, and again wherever the keys become those of another scope; afterwards
- * `BY_GROUP` tells by what the scope counts. `throttle_permits` needs `throttle_open`. Reading never writes: only
- * `throttle_permits`, `throttle_started`, `throttle_rests`, `throttle_trim` and `throttle_set` do.
+ * `BY_GROUP` tells by what the scope counts. `throttle_permits` and `throttle_arm` need `throttle_open`. Reading never writes: only
+ * these, `throttle_started`, `throttle_rests`, `throttle_trim` and `throttle_set` do.
  */
 export const throttle = `
-local BY_GROUP, throttle_read, throttle_open, throttle_permits, throttle_started, throttle_rests, throttle_trim
+local BY_GROUP, throttle_read, throttle_open, throttle_arm, throttle_permits, throttle_started, throttle_rests, throttle_trim
 local throttle_hits, throttle_subjects, throttle_quiet, throttle_wait, throttle_set
 do
 local S

@@ -3,6 +3,7 @@
 import { redisScript } from '../redis-script.js'
 import { orderedJobs } from './ordered-lua.js'
 import { prelude } from './prelude.js'
+import { isSetBack, setBack } from './set-back-lua.js'
 import { transit } from './transit-lua.js'
 
 const guard = `
@@ -143,6 +144,8 @@ if verb == 'remove' then
   return 1
 end
 if call('EXISTS', META) == 0 then return false end
+local seen = call('HGET', META, 'seenAt')
+if ${isSetBack('seen')} then turn_back(seen) end
 if verb == 'look' or verb == 'hold' then
   if verb == 'hold' then
     call('HSET', META, 'held', 1)
@@ -180,7 +183,7 @@ return 1
 `
 
 export function transferScripts(isCluster: boolean) {
-  const script = (...parts: string[]) => prelude(isCluster, 'ordered') + orderedJobs + parts.join('')
+  const script = (...parts: string[]) => prelude(isCluster, 'ordered') + orderedJobs + setBack + parts.join('')
   return {
     leave: redisScript('transfer-leave', script(guard, leave), { whenFull: true }),
     put: redisScript('transfer-put', script(transit, guard, put)),

@@ -1,4 +1,6 @@
 /** Jobs in transit in Lua: those that have left a shard and come into one, be it that one again. Beside `orderedJobs`. */
+import { toleratedStepMs } from '../../../core/clock.js'
+
 export const transit = `
 -- A job comes in with its times and counts; where its id is here, only its payloads join. In a shard that is being filled
 -- the header that is older counts: what was pushed there meanwhile came later.
@@ -24,7 +26,10 @@ end
 -- Whoever was to bring them on is gone: they are back where they were.
 local function return_transit()
   local left = call('HMGET', TRANSIT, 'at', 'batch')
-  if not left[1] or now - tonumber(left[1]) < 30000 then return end
+  if not left[1] then return end
+  -- The clock was set back: nobody knows for how long they have been on their way.
+  if now < left[1] - ${toleratedStepMs} then return call('HSET', TRANSIT, 'at', now) end
+  if now - left[1] < 30000 then return end
   call('DEL', TRANSIT)
   for _, one in ipairs(cmsgpack.unpack(left[2])) do
     local kind, id, own = one[1], one[2], one[#one]

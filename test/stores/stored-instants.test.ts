@@ -1,0 +1,234 @@
+/**
+ * The stored instants of SQLite and Redis: each is known by its name, and one until which something lasts is trusted no
+ * further than its own rule allows when the wall clock is set back.
+ */
+
+import { type SqliteHarness, sqliteHarness, startRedis } from 'millrace/testing'
+import { expect, it, onTestFinished } from 'vitest'
+import { redisAddress } from '#src/stores/redis/redis-address.js'
+import { openRedisPort } from '#src/stores/redis/redis-connection.js'
+import { keyTypes, scopeKeys, scopeKeyTypes, workersKey } from '#src/stores/redis/redis-keys.js'
+import { listIn, textIn } from '#src/stores/redis/redis-reply.js'
+import { RedisStore } from '#src/stores/redis/redis-store.js'
+import { loadDriver } from '#src/stores/sqlite/sqlite-driver.js'
+import type { NewJob, QueueSettings, Store } from '#src/stores/store.js'
+import { readFileClock } from '#src/testing/file-clock.js'
+import { auditedPort } from '#src/testing/redis-audit.js'
+
+const windowMs = 10_000
+const leaseMs = 30_000
+const holdMs = 20_000
+const ttlMs = 15_000
+/** How long a lead of suspects may take. */
+const roomMs = 5_000
+const hourMs = 3_600_000
+
+/** Until when something lasts, by the rule that says how long; or why an instant follows the wall clock. */
+type Rule = number | 'told' | 'wall'
+
+/** `told`: when something happened, or what orders; nothing waits for it. `wall`: due times and ages, which people see. */
+const metaRules: Record<string, Rule> = {
+  heldUntil: holdMs,
+  shutUntil: windowMs + 1,
+  leadAt: leaseMs,
+  roomAt: roomMs,
+  sparesUntil: leaseMs,
+  seenAt: 0,
+}
+const redisRules: Record<string, Rule> = {
+  leases: leaseMs,
+  shut: Math.max(holdMs, windowMs + 1),
+  holds: holdMs,
+  calls: 0,
+  later: 'wall',
+  expiry: 'wall',
+  forget: 'wall',
+  ended: 'wall',
+  dead: 'wall',
+  morgue: 'wall',
+  // Brought back 30 s after a claim has met them, whatever they say: see `transit-lua`.
+  transit: 'told',
+  ...Object.fromEntries(
+    ['line', 'ready', 'suspects', 'jobs', 'claims', 'past', 'notes', 'done'].map((key) => [key, 'told']),
+  ),
+  ...Object.fromEntries(['grouped', 'lanes', 'beside'].map((key) => [key, 'told'])),
+}
+/** What holds no instant. */
+const timeless = [
+  'batches',
+  'retries',
+  'callers',
+  'meta',
+  'wake',
+  'ends',
+  'turns',
+  'busy',
+  'payloads',
+  'bodies',
+  'inhand',
+  'buried',
+  'remains',
+]
+/** Those of a throttle move with its arming: see `throttle/arming`. */
+const scopeFields = ['armedAt', 'lastAt', 'quietUntil']
+
+/** Columns by table; those of the monotonic clock, which nobody can set, have a rule. */
+const sqliteRules: Record<string, Record<string, Rule>> = {
+  queue: {
+    ...{ lead_wake_at: leaseMs, suspect_lead_wake_at: roomMs, held_until: holdMs, shut_until: windowMs + 1 },
+    last_stamp: 'told',
+  },
+  job: {
+    lease_until: leaseMs,
+    ...{ stamp: 'wall', expires_at: 'wall', beside_stamp: 'wall' },
+    ...{ created_at: 'told', updated_at: 'told', started_at: 'told', finished_at: 'wall', beside_created_at: 'told' },
+  },
+  lane: { shut_until: Math.max(holdMs, windowMs + 1), held_until: holdMs },
+  throttle: { armed_at: 0, last_at: 0, quiet_until: windowMs + 1, last_wall: 'told' },
+  tempo: { last_at: 0 },
+  start: { at: 0 },
+  remembered: { until: 'wall', created_at: 'told', run_at: 'told', finished_at: 'told' },
+  worker: { seen_at: 0, until: ttlMs },
+}
+
+const throttle = { scope: 'mail', by: 'group', rules: [{ limit: 1, windowMs, moderate: false }] } as const
+const plain = { kind: 'plain', order: 'fifo', maxCrashes: 3, dead: {} } as const
+const queues: QueueSettings[] = [
+  { ...plain, name: 'mail', throttle },
+  { ...plain, name: 'shut', throttle: { ...throttle, scope: 'shut', by: 'queue' } },
+  { ...plain, name: 'held' },
+  { ...plain, name: 'tried' },
+]
+
+/** Leaves an instant of every kind behind. */
+async function leaveAll(store: Store, advance: (ms: number) => Promise<void>): Promise<void> {
+  await store.open(queues)
+  const job = (id: string, group?: string): NewJob => {
+    return { id, task: 'send', payload: '{}', priority: 0, rememberMs: 0, ...(group === undefined ? {} : { group }) }
+  }
+  const add = (queue: string, ...jobs: NewJob[]) => store.enqueue([{ callId: `${queue} ${jobs[0]!.id}`, queue, jobs }])
+  const claim = async (queue: string, limit: number, worker: string, lease = leaseMs) =>
+    (await store.claim([{ queue, limit }], { worker, leaseMs: lease })).claims
+  await add('tried', job('suspect'))
+  await claim('tried', 1, 'dead', 1)
+  await advance(leaseMs)
+  await claim('tried', 0, 'finder')
+  // A server that was started anew spares it for one lease more.
+  await advance(leaseMs)
+  await claim('tried', 0, 'finder')
+  await add('mail', ...['x', 'y'].flatMap((group) => [job(`${group}1`, group), job(`${group}2`, group)]))
+  await add('shut', job('a'), job('b'))
+  await add('held', job('a', 'x'), job('b', 'y'), job('c'))
+  const own = await claim('held', 3, 'busy')
+  const release = (of: 'queue' | 'group', n: number) => {
+    const { id, fence } = own[n]!
+    return { queue: 'held', id, fence, kind: 'release', delayMs: 0, hold: { of, forMs: holdMs } } as const
+  }
+  await store.settle([release('group', 0), release('queue', 1)])
+  for (const queue of ['mail', 'shut', 'held']) {
+    const claims = await claim(queue, 9, 'busy')
+    if (claims.length > 0) await store.extend(claims.map(({ id, fence }) => ({ queue, id, fence, leaseMs })))
+    await claim(queue, 9, 'idle')
+  }
+  const process = { host: 'h', boot: 'b', pidns: 'n', pid: 1, ticks: 1, queues: [], concurrency: 1, running: 0 }
+  await store.workers!.beat({ ...process, id: 'dead', startedAt: 0 }, ttlMs)
+}
+
+/** What goes on after the step. */
+async function goOn(store: Store): Promise<void> {
+  for (const { name } of queues) await store.claim([{ queue: name, limit: 0 }], { worker: 'later', leaseMs })
+  const process = { host: 'h', boot: 'b', pidns: 'n', pid: 2, ticks: 1, queues: [], concurrency: 1, running: 0 }
+  await store.workers!.beat({ ...process, id: 'later', startedAt: 0 }, ttlMs)
+  await store.workers!.list()
+}
+
+it('every key of Redis is known to hold instants of a kind, or none', () => {
+  const known = [...Object.keys(redisRules), ...timeless]
+  expect(Object.keys(keyTypes).sort()).toEqual(known.sort())
+})
+
+it('on Redis every instant lets go within its own rule once the clock is set back', async () => {
+  const { url } = await startRedis()
+  const namespace = `instants-${process.pid}`
+  const eyes = openRedisPort(redisAddress(url))
+  let now = 1_700_000_000_000
+  let run = 1
+  const info = () => `run_id:${run}\r\nuptime_in_seconds:0\r\nsecond_repl_offset:-1\r\n`
+  const store = new RedisStore({
+    port: auditedPort(openRedisPort(redisAddress(url)), namespace, () => now, info),
+    namespace,
+  })
+  for (const one of [store, eyes]) onTestFinished(() => one.close())
+  await leaveAll(store, async (ms) => {
+    now += ms
+    // So that leases of a server that was started anew are spared.
+    if (run === 1) run = 2
+  })
+  now -= hourMs
+  await goOn(store)
+
+  const late: string[] = []
+  const seen = new Set<string>()
+  const look = (what: string, at: number, rule: Rule) => {
+    seen.add(what)
+    if (typeof rule === 'number' && at > now + rule) late.push(`${what}: ${at - now} ms`)
+  }
+  const pairs = async (command: string, ...args: string[]) => {
+    const flat = listIn(await eyes.command(command, args))
+    return flat.flatMap((one, i) => (i % 2 === 0 ? [[one as Buffer, flat[i + 1] as Buffer] as const] : []))
+  }
+  for (const { name } of queues) {
+    const key = (of: string) => `{${namespace}:${name}}:${of}`
+    for (const [field, value] of await pairs('HGETALL', key('meta'))) {
+      const named = textIn(field)
+      if (/(?:At|Until)$/.test(named)) expect(Object.keys(metaRules)).toContain(named)
+      if (metaRules[named] !== undefined) look(named, Number(textIn(value)), metaRules[named])
+    }
+    for (const of of ['leases', 'shut', 'holds'])
+      for (const [, score] of await pairs('ZRANGE', key(of), '0', '-1', 'WITHSCORES'))
+        look(of, Number(textIn(score)), redisRules[of]!)
+    for (const [, call] of await pairs('HGETALL', key('calls')))
+      look('calls', call.readUIntBE(0, 6), redisRules['calls']!)
+  }
+  for (const scope of ['mail', 'shut'])
+    for (const [field, value] of await pairs('HGETALL', scopeKeys(namespace, scope)[0]!)) {
+      const named = textIn(field)
+      if (/(?:At|Until)$/.test(named)) expect(scopeFields).toContain(named)
+      if (scopeFields.includes(named)) look(named, Number(textIn(value)), named === 'quietUntil' ? windowMs + 1 : 0)
+    }
+  for (const [, record] of await pairs('HGETALL', workersKey(namespace)))
+    look('workers', record.readUIntBE(6, 6), ttlMs)
+
+  expect(late).toEqual([])
+  const kept = ['leases', 'shut', 'holds', 'calls', 'workers', ...scopeFields]
+  expect([...seen].sort()).toEqual([...Object.keys(metaRules), ...kept].sort())
+  expect(Object.keys(scopeKeyTypes)).toEqual(['rules', 'starts', 'tempos', 'idle'])
+}, 120_000)
+
+it('on SQLite every instant is known, and none lasts longer for a wall clock that is set back', async () => {
+  const harness: SqliteHarness = await sqliteHarness()
+  onTestFinished(() => harness.close())
+  const store = await harness.open()
+  await leaveAll(store, (ms) => harness.advance(ms))
+  await harness.step(-hourMs)
+  await goOn(store)
+  const db = (await loadDriver())(harness.file)
+  onTestFinished(() => db.close())
+  const { now, mono } = readFileClock(harness.clockFile)
+
+  const columns = db
+    .prepare(
+      "SELECT m.name AS tab, c.name AS col FROM sqlite_master AS m, pragma_table_info(m.name) AS c WHERE m.type = 'table' AND m.name <> 'audit'",
+    )
+    .all() as { tab: string; col: string }[]
+  const instants = columns.filter(({ col }) => /(?:^|_)(?:at|until|stamp|wall)$/.test(col))
+  const unknown = instants.filter(({ tab, col }) => sqliteRules[tab]?.[col] === undefined)
+  expect(unknown).toEqual([])
+  const late = instants.flatMap(({ tab, col }) => {
+    const rule = sqliteRules[tab]![col]!
+    if (typeof rule !== 'number') return []
+    const { most } = db.prepare(`SELECT max(${col}) AS most FROM ${tab}`).get() as { most: number | null }
+    return most !== null && most > (tab === 'worker' ? now : mono) + rule ? [`${tab}.${col}: ${most}`] : []
+  })
+  expect(late).toEqual([])
+})
