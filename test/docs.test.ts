@@ -31,7 +31,7 @@ const notRun: readonly [RegExp, string][] = [
   [/^cd examples\/(?:minimal|lowkiq|throttled-queue|blueque)$/, 'test/end-to-end runs the examples'],
   [/^npx millrace (work|stats)$/, 'test/end-to-end runs the examples'],
   [/^millrace exec video /, 'test/end-to-end runs exec'],
-  [/^millrace enqueue nobody-knows-me /, 'must fail; run below, among the programs that show an error'],
+  [/^millrace enqueue nobody-knows-me /, 'must fail; run below, next to the programs that show an error'],
   [/^sqlite3 /, 'the sqlite3 shell is no dependency; test/docs-facts.test.ts runs the statement through the driver'],
 ]
 
@@ -277,27 +277,20 @@ export const makeStore = () => new MemoryStore(systemClock)`,
 describe('the program on the page of an error', () => {
   const pages = all.filter(({ path }) => /^docs\/troubleshooting\/[a-z]/.test(path))
   const codeOf = ({ path }: Document) => /([a-z-]+)\.md$/.exec(path)![1]!
-  /** Pages without one, and why. */
-  const without: Readonly<Record<string, string>> = {
-    'task-unknown': 'is an error of the command line, whose command is run instead',
-  }
-  const shown = pages.filter((page) => !(codeOf(page) in without))
-
-  it.each(shown.map((page) => [codeOf(page), page] as const))('shows it: %s', (code, page) => {
+  it.each(pages.map((page) => [codeOf(page), page] as const))('shows it: %s', (code, page) => {
     const { stdout, stderr, signal } = execute(`${code}.mjs`, folderOf(page))
     const told = stdout === '' ? /code: '([a-z-]+)'/.exec(stderr)?.[1] : stdout.trim()
 
     expect({ told, signal }).toEqual({ told: code, signal: null })
   })
 
-  it('is there on every page but those named with a reason', () => {
+  it('is there on every page', () => {
     const programs = (page: Document) => page.blocks.filter(({ language }) => language === 'js').map(({ file }) => file)
 
-    expect(shown.filter((page) => programs(page).join() !== `${codeOf(page)}.mjs`).map(({ path }) => path)).toEqual([])
-    expect(pages.filter((page) => codeOf(page) in without).flatMap(programs)).toEqual([])
+    expect(pages.filter((page) => programs(page).join() !== `${codeOf(page)}.mjs`).map(({ path }) => path)).toEqual([])
   })
 
-  it('is a command for one of them', async () => {
+  it('has a command next to it on one of them', async () => {
     const page = pages.find((candidate) => codeOf(candidate) === 'task-unknown')!
     const [line] = shellLines(page)
     const { code, stderr } = await run(wordsOf(line!.replace(/^millrace /, '')), { cwd: folderOf(readme) })

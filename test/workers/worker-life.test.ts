@@ -269,6 +269,7 @@ describe.each(storeKinds)('the life of a worker, on %s', (kind) => {
         },
       ],
       unsettled: 0,
+      damaged: [],
       silentMs: expect.any(Number),
     })
     expect(worker.status().silentMs).toBeLessThan(5_000)
