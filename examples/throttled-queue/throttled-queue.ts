@@ -15,7 +15,12 @@ async function main(args: readonly string[]): Promise<void> {
   const interrupted = new AbortController()
   process.once('SIGINT', () => interrupted.abort())
   try {
-    const queue = mill.throttledQueue<string>(name, { limit, window: windowMs, moderate, elastic })
+    const queue = mill.throttledQueue<string>(name, {
+      limit,
+      window: windowMs,
+      moderate,
+      ...(elastic && { elastic: { buffer: 0 } }),
+    })
 
     const items = Array.from({ length: limit * 2 }, (_, i) => i)
     console.log(`Adding ${items.length} items for testing`)

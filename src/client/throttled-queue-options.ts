@@ -17,10 +17,11 @@ export interface ThrottledQueueOptions {
   readonly window?: Duration
   /** Whether pops are evenly spaced, one in each `window / limit`. Default false; with a limit of 1 it means nothing. */
   readonly moderate?: boolean
-  /** With `moderate`: a tempo that fell behind while there were items may catch up. Default false. */
-  readonly elastic?: boolean
-  /** With `elastic`: it catches up as long as more than so many pops of the window are unused; less than `limit`. Default 0. */
-  readonly elasticBuffer?: number
+  /**
+   * With `moderate`: a tempo that fell behind while there were items may catch up, as long as more than `buffer` pops of the
+   * window are unused; 0 … `limit` − 1. Default: it does not.
+   */
+  readonly elastic?: { readonly buffer: number }
   /** Queues that name the same scope share one limit. Default: the name of the queue. */
   readonly scope?: string
   /**
@@ -35,8 +36,7 @@ const schema = v.pipe(
     limit: v.optional(whole(1, 1_000_000)),
     window: v.optional(duration(1)),
     moderate: v.optional(v.boolean(), false),
-    elastic: v.optional(v.boolean(), false),
-    elasticBuffer: v.optional(whole(0)),
+    elastic: v.optional(exactly({ buffer: whole(0) })),
     scope: v.optional(v.custom<string>(isQueueName, `must be ${queueNameForm}`)),
     order: v.optional(v.picklist(['priority', 'fifo', 'lifo'])),
   }),
@@ -45,21 +45,17 @@ const schema = v.pipe(
     'must have `limit` and `window`, or neither',
   ),
   v.check(
-    ({ limit, moderate, elastic, elasticBuffer, scope }) =>
-      limit !== undefined || !(moderate || elastic || elasticBuffer !== undefined || scope !== undefined),
+    ({ limit, moderate, elastic, scope }) =>
+      limit !== undefined || !(moderate || elastic !== undefined || scope !== undefined),
     'must have `limit` and `window` where anything else is said of the throttle',
   ),
   v.check(
-    ({ moderate, elastic }) => moderate || !elastic,
+    ({ moderate, elastic }) => moderate || elastic === undefined,
     '`elastic` needs `moderate: true`: only an even tempo can fall behind',
   ),
   v.check(
-    ({ elastic, elasticBuffer }) => elastic || elasticBuffer === undefined,
-    '`elasticBuffer` needs `elastic: true`',
-  ),
-  v.check(
-    ({ limit = 1, elasticBuffer = 0 }) => elasticBuffer < limit,
-    '`elasticBuffer` must be less than `limit`, or there is nothing to catch up with',
+    ({ limit, elastic }) => limit === undefined || elastic === undefined || elastic.buffer < limit,
+    '`elastic.buffer` must be less than `limit`, or there is nothing to catch up with',
   ),
 )
 
@@ -77,7 +73,7 @@ export function itemQueueOf(name: string, options: ThrottledQueueOptions, declar
   if (!isQueueName(name))
     throw new InvalidArgumentError(`the name of a throttled queue must be ${queueNameForm}; got ${shown(name)}.`)
   const what = `throttled queue '${name}'`
-  const { limit, window, moderate, elastic, elasticBuffer = 0, scope, order } = parsed(schema, options, what)
+  const { limit, window, moderate, elastic, scope, order } = parsed(schema, options, what)
   const base = declared ?? queueOf(name, parsed(queueOptionsSchema, {}, what))
   if (base.ordered)
     throw new ConfigError(what, [
@@ -86,13 +82,7 @@ export function itemQueueOf(name: string, options: ThrottledQueueOptions, declar
   const throttle =
     limit === undefined || window === undefined
       ? base.throttle
-      : throttleOf(name, {
-          limit,
-          window,
-          moderate,
-          elastic: elastic ? { buffer: elasticBuffer } : undefined,
-          scope,
-        })
+      : throttleOf(name, { limit, window, moderate, elastic, scope })
   const queue = {
     ...base,
     throttle,

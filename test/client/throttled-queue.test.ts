@@ -55,7 +55,12 @@ describe('a throttled queue', () => {
   it('spaces moderated pops evenly, and one pop per window needs no moderation', async () => {
     const { mill, clock } = throttledScene()
     const even = mill.throttledQueue<string>('even', { limit: 15, window: '30s', moderate: true })
-    const single = mill.throttledQueue<string>('single', { limit: 1, window: 1_999, moderate: true, elastic: true })
+    const single = mill.throttledQueue<string>('single', {
+      limit: 1,
+      window: 1_999,
+      moderate: true,
+      elastic: { buffer: 0 },
+    })
     await Promise.all([pushed(even, 20), pushed(single, 3)])
     const given: string[] = []
     for (let ms = 0; ms < 6_000; ms += 500) {
@@ -69,7 +74,7 @@ describe('a throttled queue', () => {
 
   it('keeps up, elastic, with a caller that is late by up to three times the spacing, and never exceeds the limit', async () => {
     const { mill, clock } = throttledScene()
-    const queue = mill.throttledQueue('sites', { limit: 60, window: '60s', moderate: true, elastic: true })
+    const queue = mill.throttledQueue('sites', { limit: 60, window: '60s', moderate: true, elastic: { buffer: 0 } })
     await Promise.all(Array.from({ length: 700 }, (_, i) => queue.push(i)))
     const random = seededRandom(7)
     const startedAt = clock.mono()
@@ -245,11 +250,12 @@ describe('the handles of a throttled queue', () => {
   it.each<[Parameters<Mill['throttledQueue']>[1], string]>([
     [{ limit: 10 }, 'must have `limit` and `window`, or neither'],
     [{ moderate: true }, 'must have `limit` and `window` where anything else is said of the throttle'],
-    [{ ...tenPerTen, elastic: true }, '`elastic` needs `moderate: true`: only an even tempo can fall behind'],
-    [{ ...tenPerTen, moderate: true, elasticBuffer: 2 }, '`elasticBuffer` needs `elastic: true`'],
+    [{ ...tenPerTen, elastic: { buffer: 0 } }, '`elastic` needs `moderate: true`: only an even tempo can fall behind'],
+    [{ ...tenPerTen, moderate: true, elastic: true } as object, 'elastic: must be Object; got true'],
+    [{ ...tenPerTen, moderate: true, elasticBuffer: 2 } as object, 'elasticBuffer: is not an option'],
     [
-      { ...tenPerTen, moderate: true, elastic: true, elasticBuffer: 10 },
-      '`elasticBuffer` must be less than `limit`, or there is nothing to catch up with',
+      { ...tenPerTen, moderate: true, elastic: { buffer: 10 } },
+      '`elastic.buffer` must be less than `limit`, or there is nothing to catch up with',
     ],
     [{ limit: 0, window: '10s' }, 'limit: must be a whole number from 1 to 1000000; got 0'],
     [{ limit: 1, window: '10 parsecs' }, 'window: must be '],

@@ -94,11 +94,29 @@ describe('the lease keeper, without a thread', () => {
     const running = execution()
     leases.keep([running], options)
     running.progress(0.1)
-    running.progress(7, 'over')
+    running.progress(1.7, 'over')
     await vi.advanceTimersByTimeAsync(3_500)
 
     expect(sent.map(({ items }) => items[0]!.beat?.progress)).toEqual([{ fraction: 1, note: 'over' }])
     expect(running.unsentProgress).toBeUndefined()
+  })
+
+  it.each([
+    [50, 0.5],
+    [2, 0.02],
+    [250, 1],
+    [1.9, 1],
+    [1, 1],
+    [-3, 0],
+    [Number.NaN, 0],
+  ])('takes a progress of 2 and more for percents: %d', async (told, fraction) => {
+    const { sent, leases } = keeper(allOk)
+    const running = execution()
+    leases.keep([running], options)
+    running.progress(told)
+    await vi.advanceTimersByTimeAsync(3_500)
+
+    expect(sent.map(({ items }) => items[0]!.beat?.progress)).toEqual([{ fraction }])
   })
 
   it('aborts a claim that the store says is lost, and one that is to be cancelled', async () => {

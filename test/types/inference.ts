@@ -86,8 +86,7 @@ const pages = mill.throttledQueue<Page>('pages', {
   limit: 10,
   window: '60s',
   moderate: true,
-  elastic: true,
-  elasticBuffer: 2,
+  elastic: { buffer: 2 },
 })
 expectTypeOf(pages).toEqualTypeOf<ThrottledQueue<Page>>()
 expectTypeOf(pages.push).toEqualTypeOf<(item: Page, priority?: number) => Promise<void>>()

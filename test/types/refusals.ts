@@ -170,8 +170,8 @@ export const other: number = (await numbers.tryPop()).item
 await numbers.pop(1_000)
 // @ts-expect-error 66: what a throttled queue counts by is fixed
 mill.throttledQueue('a', { limit: 1, window: '1s', by: 'group' })
-// @ts-expect-error 67: a tempo is elastic or not, its buffer is apart
-mill.throttledQueue('a', { limit: 1, window: '1s', moderate: true, elastic: { buffer: 1 } })
+// @ts-expect-error 67: an elastic tempo says its buffer
+mill.throttledQueue('a', { limit: 1, window: '1s', moderate: true, elastic: true })
 // @ts-expect-error 68: an order there is not
 mill.throttledQueue('a', { limit: 1, window: '1s', order: 'random' })
 // @ts-expect-error 69: it has a name

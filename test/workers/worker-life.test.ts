@@ -191,6 +191,21 @@ describe.each(storeKinds)('the life of a worker, on %s', (kind) => {
     await worker.finished()
   })
 
+  it('takes maxRss as a size in words too', async () => {
+    const m = testMill({ tasks: [scriptedTask()] }, kind)
+    const recycling = nextEvent(m, 'worker.recycling')
+    const rss = vi.spyOn(process.memoryUsage, 'rss').mockReturnValue(512_000_000)
+    onTestFinished(() => rss.mockRestore())
+    const worker = m.worker({ maxRss: '1GB' })
+    await worker.start()
+    rss.mockReturnValue(2_000_000_000)
+
+    expect(await recycling).toEqual({ worker: worker.id, reason: 'max-rss' })
+    await worker.finished()
+    expect(() => m.worker({ maxRss: 'much' })).toThrow(/maxRss: must be .*512MB/)
+    await expect(m.worker({ maxRss: '512MB' }).start()).rejects.toThrow(/maxRss.*before its first job/s)
+  })
+
   it('does not begin in a process that is too large before its first job', async () => {
     const m = testMill({ tasks: [scriptedTask()] }, kind)
 
