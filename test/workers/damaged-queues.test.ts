@@ -55,7 +55,7 @@ it.each(['ready', 'meta'])(
     const damaged = next(of, 'queue.damaged')
     const worker = of.worker({ concurrency: 2 })
     await worker.start()
-    for (let i = 0; i < 20; i += 1) expect(await (await of.enqueue(a!)).result({ timeout: '10s' })).toBe('a')
+    for (let i = 0; i < 20; i += 1) expect(await (await of.enqueue(a!, {})).result({ timeout: '10s' })).toBe('a')
 
     expect(await damaged).toMatchObject({ queue: 'b', shard: 0, error: { code: 'store-corrupt' } })
     expect((await damaged).retryMs / 30_000).toBeCloseTo(1, 1)
@@ -76,9 +76,9 @@ it.each(['ready', 'meta'])(
     const { mono } = systemClock
     vi.spyOn(systemClock, 'mono').mockImplementation(() => mono.call(systemClock) + 31_000)
     onTestFinished(() => void vi.restoreAllMocks())
-    await of.enqueue(a!)
+    await of.enqueue(a!, {})
     expect(await mended).toEqual({ queue: 'b' })
-    expect(await (await of.enqueue(b!)).result({ timeout: '10s' })).toBe('b')
+    expect(await (await of.enqueue(b!, {})).result({ timeout: '10s' })).toBe('b')
     expect(worker.status().damaged).toEqual([])
     await worker.stop()
   },
@@ -112,7 +112,7 @@ it('settles what ran in a sound queue, also in one call with what ran in one tha
   const failed = new Promise((resolve) => of.on('store.failed', ({ call }) => call === 'settle' && resolve(call)))
   const worker = of.worker({ concurrency: 4 })
   await worker.start()
-  await Promise.all([of.enqueue(a!), of.enqueue(b!)])
+  await Promise.all([of.enqueue(a!, {}), of.enqueue(b!, {})])
   await both
   await server.ask('SET', `{${namespace}:b}:claims`, 'theirs')
   open()

@@ -29,7 +29,7 @@ let whenFirst = async () => {}
 const task = defineTask({
   name: 'task',
   queue: 'work',
-  async run(_: undefined, ctx) {
+  async run(_: unknown, ctx) {
     started.push(ctx.job.id)
     if (ctx.job.id === 'first') await whenFirst()
   },
