@@ -2,7 +2,7 @@
 
 import { constants } from 'node:os'
 import { CommanderError } from 'commander'
-import { MillraceError } from '../core/errors.js'
+import { isMillraceError } from '../core/errors.js'
 import { printable, printableLines } from './printable.js'
 
 export const exitCodes = { ok: 0, failed: 1, usage: 2, jobEnded: 3 } as const
@@ -50,7 +50,7 @@ export function errorLine(error: unknown): string | undefined {
   if (error instanceof CommanderError) return undefined
   if (!(error instanceof Error)) return `millrace: ${printable(String(error))}`
   const expected =
-    error instanceof MillraceError || error instanceof UsageError || error instanceof OperationError || 'code' in error
+    isMillraceError(error) || error instanceof UsageError || error instanceof OperationError || 'code' in error
   // An error that nobody foresaw is ours: its stack says where.
   return `millrace: ${printableLines(expected ? error.message : (error.stack ?? error.message))}`
 }

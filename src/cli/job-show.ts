@@ -3,7 +3,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Command } from 'commander'
 import type { Mill } from '../config/mill.js'
-import { JobCancelledError, JobDeadError, StoreUnavailableError } from '../core/errors.js'
+import { hasCode, JobCancelledError, JobDeadError } from '../core/errors.js'
 import type { JobRecord } from '../core/job.js'
 import { OperationError, signalExitCode } from './exit-code.js'
 import { isEnded, JobFollower } from './job-follower.js'
@@ -85,7 +85,7 @@ async function follow(
       job = await look()
       isAway = false
     } catch (error) {
-      if (!(error instanceof StoreUnavailableError)) throw error
+      if (!hasCode(error, 'store-unavailable')) throw error
       if (!isAway) process.stderr.write(`millrace: ${error.message} The job is looked at again when it is back.\n`)
       isAway = true
       continue

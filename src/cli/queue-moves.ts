@@ -3,7 +3,7 @@
 import type { Command } from 'commander'
 import { mostShards } from '../client/queue-admin.js'
 import type { LongActionOptions } from '../client/step-loop.js'
-import { StoreUnavailableError } from '../core/errors.js'
+import { hasCode } from '../core/errors.js'
 import { OperationError, type StopSignal, stopSignals } from './exit-code.js'
 import { counted } from './figures.js'
 import { wholeFlag } from './flags.js'
@@ -93,7 +93,7 @@ async function interruptible<T>(
   try {
     return await act({ signal: over.signal, onProgress })
   } catch (error) {
-    if (!(error instanceof StoreUnavailableError)) throw error
+    if (!hasCode(error, 'store-unavailable')) throw error
     throw new OperationError(`${error.message} It may be half done: then ${stays}`, { cause: error })
   } finally {
     for (const signal of stopSignals) process.off(signal, stop)

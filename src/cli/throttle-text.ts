@@ -3,7 +3,7 @@
 import { InvalidArgumentError } from 'commander'
 import type { ThrottleChange } from '../client/throttle-admin.js'
 import { exactDuration, parseDuration } from '../core/duration.js'
-import { ConfigError } from '../core/errors.js'
+import { hasCode } from '../core/errors.js'
 import { parsed } from '../core/option-check.js'
 import type { ThrottleRule } from '../core/throttle.js'
 import { throttleOf, throttleSchema } from '../core/throttle-options.js'
@@ -56,7 +56,7 @@ export function rulesOf(windows: readonly ThrottleChange[], what: string): reado
     // One by itself is not told as the first of a list.
     return throttleOf('', parsed(throttleSchema, windows.length === 1 ? windows[0] : windows, what)).rules
   } catch (error) {
-    if (!(error instanceof ConfigError)) throw error
+    if (!hasCode(error, 'config-invalid')) throw error
     const mistakes = error.issues.map(({ path, message }) => (path === '(options)' ? '' : `${path} `) + message)
     throw new UsageError(`${what}: ${mistakes.join('; ')}.`)
   }

@@ -3,7 +3,7 @@
 import { setTimeout as delay, setImmediate as endOfTick } from 'node:timers/promises'
 import type { Random } from '../core/clock.js'
 import type { Codec } from '../core/codec.js'
-import { StoreUnavailableError } from '../core/errors.js'
+import { hasCode } from '../core/errors.js'
 import type { Events } from '../core/events.js'
 import { outageDelayMs } from '../core/outage-delay.js'
 import { messageOf } from '../core/shown.js'
@@ -202,7 +202,7 @@ export class Pops {
         const isOurs = isInDoubt && mono() < leaseUntil
         return answers.map((answer) => (isOurs && answer === 'gone' ? 'ok' : answer))
       } catch (error) {
-        if (!(error instanceof StoreUnavailableError)) throw error
+        if (!hasCode(error, 'store-unavailable')) throw error
         isInDoubt ||= error.inDoubt
         const retryMs = outageDelayMs(failures, random)
         const isLate = mono() + retryMs >= leaseUntil

@@ -1,7 +1,7 @@
 /** The sender: takes calls to the store. What one tick enqueues travels together, and shares a commit. */
 
 import { setTimeout as delay, setImmediate as endOfTick } from 'node:timers/promises'
-import { StoreUnavailableError } from '../core/errors.js'
+import { hasCode, StoreUnavailableError } from '../core/errors.js'
 import type { EnqueueCall, Enqueued, Store } from '../stores/store.js'
 
 /** Calls for one queue that travel together: where another queue is away, they are not held up, or left in doubt. */
@@ -66,7 +66,7 @@ export class Sender {
       try {
         return await call()
       } catch (error) {
-        if (!(error instanceof StoreUnavailableError) || !error.inDoubt) throw error
+        if (!hasCode(error, 'store-unavailable') || !error.inDoubt) throw error
         const afterMs = resendAfterMs[resends]
         // However long it took to learn that a call is in doubt, it is sent again once.
         const isLate = resends > 0 && performance.now() - startedAt > resendWithinMs

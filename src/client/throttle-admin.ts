@@ -1,7 +1,7 @@
 /** The administration of one queue's throttle: what it has counted, and other rules for it. */
 
 import * as v from 'valibot'
-import { InvalidArgumentError, UnknownQueueError, UnsupportedByStoreError } from '../core/errors.js'
+import { hasCode, InvalidArgumentError, UnsupportedByStoreError } from '../core/errors.js'
 import { groupForm, groupNameOf } from '../core/ids.js'
 import { parsed } from '../core/option-check.js'
 import { shown } from '../core/shown.js'
@@ -70,7 +70,7 @@ export class ThrottleAdmin {
     try {
       return await ask(throttlesOf(await this.#look()))
     } catch (error) {
-      if (!(error instanceof UnknownQueueError)) throw error
+      if (!hasCode(error, 'queue-unknown')) throw error
       return ask(throttlesOf(await this.#connect()))
     }
   }

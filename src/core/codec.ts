@@ -7,7 +7,7 @@
  * As in JSON, fields of an object that are undefined are left out, and `toJSON` of other classes is called.
  */
 
-import { CodecError } from './errors.js'
+import { CodecError, hasCode } from './errors.js'
 import { shown } from './shown.js'
 
 /** What a store keeps and hands back unread, of the kind it was given. */
@@ -40,7 +40,7 @@ export const jsonCodec: Codec = {
       const wrap = writing.notes.length > 0 || (isObject(json) && Object.hasOwn(json, marker))
       return JSON.stringify(wrap ? { [marker]: 1, json, types: writing.notes } : json)
     } catch (error) {
-      if (error instanceof CodecError) throw error
+      if (hasCode(error, 'codec-failed')) throw error
       // A getter, a proxy or a toJSON of the user's threw.
       throw new CodecError('the value cannot be read', { cause: error })
     }

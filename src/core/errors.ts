@@ -19,6 +19,15 @@ export class MillraceError extends Error {
   }
 }
 
+/** Errors of another copy of this package, which a store's module may have brought along, bear it as well. */
+const mark = Symbol.for('millrace.error')
+Object.defineProperty(MillraceError.prototype, mark, { value: true })
+
+/** Whether it is an error of Millrace, be it of another copy of the package. */
+export function isMillraceError(error: unknown): error is MillraceError {
+  return typeof error === 'object' && error !== null && mark in error
+}
+
 /** One mistake in a definition or a configuration: where it stands and what was expected there. */
 export interface ConfigIssue {
   readonly path: string
@@ -328,4 +337,26 @@ export class ClosedError extends MillraceError {
   constructor(what: string) {
     super('closed', `${what} is closed.`)
   }
+}
+
+/** The errors that are told apart inside Millrace, by code. */
+interface ErrorsByCode {
+  readonly closed: ClosedError
+  readonly 'codec-failed': CodecError
+  readonly 'config-invalid': ConfigError
+  readonly 'job-invalid': InvalidJobError
+  readonly 'job-cancelled': JobCancelledError
+  readonly 'lease-lost': LeaseLostError
+  readonly 'store-corrupt': StoreCorruptError
+  readonly 'store-unavailable': StoreUnavailableError
+  readonly 'queue-unknown': UnknownQueueError
+  readonly unrecoverable: UnrecoverableError
+  readonly 'worker-stopped': WorkerStoppedError
+}
+
+/**
+ * Whether it is an error of this kind. Asked by code, never by class: it may come from another copy of the package.
+ */
+export function hasCode<Code extends keyof ErrorsByCode>(error: unknown, code: Code): error is ErrorsByCode[Code] {
+  return typeof error === 'object' && error !== null && (error as { code?: unknown }).code === code
 }

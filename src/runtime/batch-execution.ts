@@ -4,7 +4,7 @@
  */
 
 import type { BatchContext, BatchJob } from '../core/batch-context.js'
-import { InvalidArgumentError, JobCancelledError } from '../core/errors.js'
+import { hasCode, InvalidArgumentError } from '../core/errors.js'
 import { orderedIdOf } from '../core/ids.js'
 import type { Meta, Progress } from '../core/job.js'
 import type { AnyOrderedTask } from '../core/ordered-task.js'
@@ -79,9 +79,9 @@ export class BatchExecution extends Execution implements BatchContext {
   jobAborted(reason: Error): void {
     if (this.begunAt === undefined) return
     const goesOn = ({ abortReason, refusal }: BatchedJob) =>
-      refusal === undefined && !(abortReason instanceof JobCancelledError)
+      refusal === undefined && !hasCode(abortReason, 'job-cancelled')
     // The others have nothing to do with a cancel, but a lost lease means that somebody else may run one of these ids.
-    if (reason instanceof JobCancelledError && this.leased.some(goesOn)) return
+    if (hasCode(reason, 'job-cancelled') && this.leased.some(goesOn)) return
     this.abort(reason)
   }
 

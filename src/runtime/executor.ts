@@ -1,7 +1,7 @@
 /** The executor: runs an execution through its task's handler and says what is to be settled. It knows no store. */
 
 import type { Random } from '../core/clock.js'
-import { InvalidJobError, JobCancelledError, LeaseLostError, WorkerStoppedError } from '../core/errors.js'
+import { hasCode } from '../core/errors.js'
 import type { EventMap, Events } from '../core/events.js'
 import { type Middleware, type Run, throughLayers } from '../core/middleware.js'
 import { type Schema, validated } from '../core/schema.js'
@@ -155,7 +155,7 @@ export class Executor {
         failure === undefined
           ? ofOthers(job)
           : this.#guarded(execution, job, () => this.#failed(execution, job, failure.error))
-      return verdictInBatch(verdict, job.abortReason instanceof JobCancelledError)
+      return verdictInBatch(verdict, hasCode(job.abortReason, 'job-cancelled'))
     })
   }
 
@@ -174,10 +174,10 @@ export class Executor {
   }
 
   #judged(execution: Execution, job: Leased, reason: unknown, error: unknown): Verdict {
-    if (execution.abortReason instanceof JobCancelledError) return cancelledWhileRunning
+    if (hasCode(execution.abortReason, 'job-cancelled')) return cancelledWhileRunning
     // Not the job's doing: it goes back as it was, unless the store has given it away already and refuses.
-    if (reason instanceof WorkerStoppedError) return { kind: 'release', delayMs: 0, reason: 'interrupted' }
-    if (reason instanceof LeaseLostError) return { kind: 'release', delayMs: 0, reason: 'lease-lost' }
+    if (hasCode(reason, 'worker-stopped')) return { kind: 'release', delayMs: 0, reason: 'interrupted' }
+    if (hasCode(reason, 'lease-lost')) return { kind: 'release', delayMs: 0, reason: 'lease-lost' }
     // Handlers hand the signal on, and what they wait for ends with an AbortError, which does not say why.
     return this.#failed(execution, job, isAbort(error) && reason instanceof Error ? reason : error)
   }
@@ -201,7 +201,7 @@ async function checkInput(schema: Schema, execution: JobExecution): Promise<Verd
     execution.input = await validated(schema, execution.input, 'the stored input')
     return undefined
   } catch (error) {
-    if (error instanceof InvalidJobError) return badPayload(error)
+    if (hasCode(error, 'job-invalid')) return badPayload(error)
     throw error
   }
 }
@@ -212,7 +212,7 @@ async function checkBatch(schema: Schema, { leased }: BatchExecution): Promise<v
     try {
       job.inputs = await checkedInputs(schema, job)
     } catch (error) {
-      if (error instanceof InvalidJobError) job.refusal = badPayload(error)
+      if (hasCode(error, 'job-invalid')) job.refusal = badPayload(error)
       else job.failure = { error }
     }
   }

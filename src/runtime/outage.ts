@@ -2,7 +2,7 @@
 
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Random } from '../core/clock.js'
-import { MillraceError, StoreUnavailableError } from '../core/errors.js'
+import { hasCode } from '../core/errors.js'
 import { outageDelayMs } from '../core/outage-delay.js'
 
 const fatalCodes = new Set([
@@ -18,7 +18,7 @@ const fatalCodes = new Set([
 
 /** Whether no waiting mends this error of a store. */
 export function isFatal(error: unknown): boolean {
-  return error instanceof MillraceError && fatalCodes.has(error.code)
+  return fatalCodes.has((error as { code?: string } | null | undefined)?.code ?? '')
 }
 
 /** What `work` resolves with, tried for as long as the store is away; undefined once it is over. Throws what else it throws. */
@@ -38,7 +38,7 @@ export async function onceThere<T>(
     try {
       return await work()
     } catch (error) {
-      if (!(error instanceof StoreUnavailableError)) throw error
+      if (!hasCode(error, 'store-unavailable')) throw error
       const retryMs = outageDelayMs(failures, random)
       failed(error, retryMs)
       await delay(retryMs)

@@ -2,7 +2,7 @@
 
 import { type Backoff, delayAfter, exponential } from '../core/backoff.js'
 import type { Random } from '../core/clock.js'
-import { InvalidArgumentError, UnrecoverableError } from '../core/errors.js'
+import { hasCode, InvalidArgumentError } from '../core/errors.js'
 import type { BuryReason } from '../core/job.js'
 import { type Outcome, outcomeOf } from '../core/outcome.js'
 import type { AnyTask } from '../core/task.js'
@@ -64,8 +64,7 @@ export function verdictOnFailure(
   hookFailed: (hook: string, error: unknown) => void,
 ): Verdict {
   const { max, when, backoff } = task.retry
-  if (error instanceof UnrecoverableError || !worthRetrying(when, error, hookFailed))
-    return last(error, 'unrecoverable')
+  if (hasCode(error, 'unrecoverable') || !worthRetrying(when, error, hookFailed)) return last(error, 'unrecoverable')
   if (attempt > max) return last(error, max === 0 ? 'no-retries' : 'max-retries')
   return { kind: 'retry', delayMs: retryDelayMs(backoff, attempt, random, hookFailed), last: false, error }
 }

@@ -1,6 +1,6 @@
 /** A command run: commands carried out on one store, through two handles, each giving a plain, comparable answer. */
 
-import { MillraceError } from '../core/errors.js'
+import { isMillraceError } from '../core/errors.js'
 import type { Page, Records, Step } from '../stores/job-records.js'
 import type { ClaimKey, SettleItem, Store } from '../stores/store.js'
 import { canonicalPayload } from './canonical-state.js'
@@ -32,7 +32,7 @@ export class CommandRun {
     try {
       return plain(await this.#run(command, await this.#handle(command.handle)))
     } catch (error) {
-      if (!(error instanceof MillraceError)) throw error
+      if (!isMillraceError(error)) throw error
       return `refused: ${error.code}`
     }
   }

@@ -2,7 +2,7 @@
 
 import type { Random } from '../core/clock.js'
 import { type Duration, durationMs } from '../core/duration.js'
-import { InvalidArgumentError, JobCancelledError, LeaseLostError } from '../core/errors.js'
+import { hasCode, InvalidArgumentError, JobCancelledError, LeaseLostError } from '../core/errors.js'
 import type { Events } from '../core/events.js'
 import type { Meta } from '../core/job.js'
 import { shown } from '../core/shown.js'
@@ -137,7 +137,7 @@ export class ListenerHand implements ListenerClaim {
 
   /** What was cancelled does not come back. */
   #unlessCancelled(verdict: Verdict): Verdict {
-    if (!(this.execution.abortReason instanceof JobCancelledError)) return verdict
+    if (!hasCode(this.execution.abortReason, 'job-cancelled')) return verdict
     return cancelledWhileRunning
   }
 

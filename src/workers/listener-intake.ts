@@ -5,7 +5,7 @@
 
 import { setTimeout as delay, setImmediate as endOfTick } from 'node:timers/promises'
 import type { Random } from '../core/clock.js'
-import { ClosedError, StoreUnavailableError } from '../core/errors.js'
+import { ClosedError, hasCode } from '../core/errors.js'
 import type { Events } from '../core/events.js'
 import { outageDelayMs } from '../core/outage-delay.js'
 import type { Queue } from '../core/queue.js'
@@ -133,7 +133,7 @@ export class ListenerIntake {
         await this.#turn()
         failures = 0
       } catch (error) {
-        if (isFatal(error) || (!this.#isOpen && !(error instanceof StoreUnavailableError))) {
+        if (isFatal(error) || (!this.#isOpen && !hasCode(error, 'store-unavailable'))) {
           for (const { reject } of this.#callers.splice(0)) reject(error)
           continue
         }

@@ -4,7 +4,7 @@
  */
 
 import { type Duration, durationMs } from '../core/duration.js'
-import { ClosedError, JobCancelledError, LeaseLostError, WorkerStoppedError } from '../core/errors.js'
+import { ClosedError, hasCode, LeaseLostError, WorkerStoppedError } from '../core/errors.js'
 import { longWorkResults } from '../core/queue.js'
 import { refOf } from '../runtime/execution.js'
 import { processIdentity } from '../runtime/identity.js'
@@ -175,7 +175,7 @@ export class QueueListener<Input = unknown> {
     this.#limits.start(execution)
     // Nobody here has anything left to keep.
     execution.signal.addEventListener('abort', () => {
-      if (execution.abortReason instanceof LeaseLostError) this.#drop(execution, opened)
+      if (hasCode(execution.abortReason, 'lease-lost')) this.#drop(execution, opened)
     })
     return hand
   }
@@ -326,7 +326,7 @@ export class QueueListener<Input = unknown> {
   #putBack({ execution, claim }: ListenerHand, opened: ListenerEquipment): void {
     if (execution.isDecided) return
     const reason = 'the listener is closed and its grace is over; the job is released.'
-    const isCancelled = execution.abortReason instanceof JobCancelledError
+    const isCancelled = hasCode(execution.abortReason, 'job-cancelled')
     execution.abort(new WorkerStoppedError(reason))
     const verdict: Verdict = isCancelled ? cancelledWhileRunning : { kind: 'release', delayMs: 0, reason: 'stopping' }
     execution.isDecided = true

@@ -1,7 +1,7 @@
 /** Claims on a Redis store: queues asked in their order, those that lie on one server in one trip. */
 
 import { systemClock } from '../../core/clock.js'
-import { StoreCorruptError, StoreUnavailableError } from '../../core/errors.js'
+import { hasCode } from '../../core/errors.js'
 import type { Buried, Claim, Claimed, Claimer, ClaimFrom, Crash, Wait } from '../store.js'
 import { type Ask, type Asked, askOrdered, askPlain, type Gate, noGate } from './redis-ask.js'
 import type { DamagedShards } from './redis-damage.js'
@@ -109,7 +109,7 @@ export class RedisClaim {
         for (const [i, ageMs] of answer.heads.entries()) ages.set(nameOf(trip[i]!), ageMs)
       } catch (error) {
         told.isInDoubt ||= mayHaveGranted(error)
-        if (error instanceof StoreCorruptError) {
+        if (hasCode(error, 'store-corrupt')) {
           if (trip.length > 1) {
             singlyUpTo = next + trip.length
             continue
@@ -119,7 +119,7 @@ export class RedisClaim {
           // What was granted is not to be lost with what came after it.
           if (claims.length > 0) break
           // A master that is lost takes only its own queues with it.
-          if (!this.#isCluster || !(error instanceof StoreUnavailableError)) throw error
+          if (!this.#isCluster || !hasCode(error, 'store-unavailable')) throw error
           lost = error
         }
       }
@@ -232,7 +232,7 @@ export class RedisClaim {
       return answer
     } catch (error) {
       told.isInDoubt ||= mayHaveGranted(error)
-      if (!(error instanceof StoreCorruptError)) throw error
+      if (!(hasCode(error, 'store-corrupt'))) throw error
       this.#damage.found(ask.shard, error)
       return undefined
     }
@@ -320,7 +320,7 @@ function limitedBy(queue: RedisQueue): RedisQueue | undefined {
 
 /** Whether a call that failed so may have made claims: its answer was lost, or came after a part of it was done. */
 function mayHaveGranted(error: unknown): boolean {
-  return error instanceof StoreUnavailableError ? error.inDoubt : error instanceof StoreCorruptError
+  return hasCode(error, 'store-unavailable') ? error.inDoubt : hasCode(error, 'store-corrupt')
 }
 
 function isOf({ queue, named }: Candidate) {

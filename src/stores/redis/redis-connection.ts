@@ -1,7 +1,7 @@
 /** The connection to Redis: the port on ioredis, to a single server, to a master named by sentinels, or to a cluster. */
 
 import type { Cluster, Redis } from 'ioredis'
-import { ClosedError, MillraceError } from '../../core/errors.js'
+import { ClosedError, isMillraceError } from '../../core/errors.js'
 import { messageOf } from '../../core/shown.js'
 import { aboutOf, type RedisAbout, type RedisInfo, redisInfo, refuseUnfit } from './redis-about.js'
 import type { RedisAddress } from './redis-address.js'
@@ -133,7 +133,7 @@ class IoredisPort implements RedisPort {
     const servers = answers.flatMap((answer) => (answer.status === 'fulfilled' ? [answer.value] : []))
     const refused = failures.find((error) => failureOf(error, false) === 'refused')
     if (this.#isClosed) throw new ClosedError('the store')
-    const typed = failures.find((error) => error instanceof MillraceError)
+    const typed = failures.find((error) => isMillraceError(error))
     if (typed !== undefined) throw typed
     if (refused !== undefined || servers.length === 0) {
       const error = refused ?? failures[0]

@@ -2,7 +2,7 @@
 
 import {
   ConfigError,
-  MillraceError,
+  isMillraceError,
   StoreCorruptError,
   StoreFullError,
   StoreRefusedError,
@@ -114,7 +114,7 @@ export function tooFewReplicas(where: string, asked: number, confirmed: number):
 
 /** Nobody could be asked within the time given; `last` is what the last attempt to connect failed with. */
 export function unreachable(where: string, last: unknown): Error {
-  if (last instanceof MillraceError) return last
+  if (isMillraceError(last)) return last
   // It was reached, and could not be used for as long.
   if (isReply(last)) return redisError(where, last, failureOf(last, false))
   const why = last === undefined ? 'no connection could be made in time' : messageOf(last).replace(/\.$/, '')

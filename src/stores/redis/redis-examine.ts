@@ -1,7 +1,7 @@
 /** The examination of a Redis store: what it runs on is asked, and judged. It only reads. */
 
 import { type Clock, systemClock } from '../../core/clock.js'
-import { ConfigError } from '../../core/errors.js'
+import { hasCode } from '../../core/errors.js'
 import { messageOf } from '../../core/shown.js'
 import type { Finding } from '../store-health.js'
 import { rightsScript } from './lua/server-scripts.js'
@@ -71,7 +71,7 @@ export async function examineRedis(parts: ExamineParts, clock: Clock = systemClo
 }
 
 function reasonOf(error: unknown): string {
-  return error instanceof ConfigError ? error.issues.map(({ message }) => message).join(' ') : messageOf(error)
+  return hasCode(error, 'config-invalid') ? error.issues.map(({ message }) => message).join(' ') : messageOf(error)
 }
 
 /** Of each shard one key. */

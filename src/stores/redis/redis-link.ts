@@ -2,7 +2,7 @@
 
 import type { Cluster, Redis } from 'ioredis'
 import { type Clock, systemClock } from '../../core/clock.js'
-import { ClosedError, MillraceError } from '../../core/errors.js'
+import { ClosedError, isMillraceError } from '../../core/errors.js'
 import { timerMs } from '../../core/timer.js'
 import type { RedisCall } from './redis-call.js'
 import { againInMs, type RedisClients } from './redis-clients.js'
@@ -83,7 +83,7 @@ export class RedisLink<Client extends Redis | Cluster = Redis | Cluster> {
         return reply
       } catch (error) {
         if (this.#isClosed) throw this.#closed()
-        if (error instanceof MillraceError) throw error
+        if (isMillraceError(error)) throw error
         const failure = failureOf(error, call.socket !== undefined)
         if (failure === 'unknown-script' && errand.fallback !== undefined) {
           errand = errand.fallback()

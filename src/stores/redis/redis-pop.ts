@@ -3,7 +3,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Redis } from 'ioredis'
 import { type Clock, systemClock } from '../../core/clock.js'
-import { ClosedError, MillraceError, StoreUnavailableError } from '../../core/errors.js'
+import { ClosedError, hasCode, isMillraceError } from '../../core/errors.js'
 import { timerMs } from '../../core/timer.js'
 import type { RedisCall } from './redis-call.js'
 import { againInMs } from './redis-clients.js'
@@ -73,7 +73,7 @@ export class RedisPop {
         if (signal.aborted) return undefined
         const typed = this.#typed(error)
         const leftMs = endsAt - this.#clock.mono()
-        if (!(typed instanceof StoreUnavailableError) || leftMs <= 0) throw typed
+        if (!hasCode(typed, 'store-unavailable') || leftMs <= 0) throw typed
         await this.#pause(Math.min(againInMs(failures++), leftMs), signal)
       }
     }
@@ -145,7 +145,7 @@ export class RedisPop {
   }
 
   #typed(error: unknown): Error {
-    return error instanceof MillraceError ? error : redisError(this.#where, error, failureOf(error, true))
+    return isMillraceError(error) ? error : redisError(this.#where, error, failureOf(error, true))
   }
 
   async #pause(forMs: number, signal: AbortSignal): Promise<void> {

@@ -1,6 +1,12 @@
 /** The queues of a Redis store as one handle knows them: in which shards each lies. */
 
-import { ConfigConflictError, StoreCorruptError, StoreUnavailableError, UnknownQueueError } from '../../core/errors.js'
+import {
+  ConfigConflictError,
+  hasCode,
+  StoreCorruptError,
+  StoreUnavailableError,
+  UnknownQueueError,
+} from '../../core/errors.js'
 import { refuseGroupBound, refuseOtherForm } from '../../core/queue-form.js'
 import { refuseOtherThrottle, type Throttle } from '../../core/throttle.js'
 import type { QueueSettings, StoredQueue } from '../store.js'
@@ -170,7 +176,7 @@ export class RedisQueues {
     try {
       return await this.#port.run(script, keys, args, replicas)
     } catch (error) {
-      if (error instanceof StoreCorruptError) throw await namingForeignKey(this.#port, shards, error).catch(() => error)
+      if (hasCode(error, 'store-corrupt')) throw await namingForeignKey(this.#port, shards, error).catch(() => error)
       if (!(error instanceof ScriptRefusal)) throw error
       if (error.word === 'limited') throw await this.#limitedElse(shards)
       if (error.word !== 'unknown' && error.word !== 'moved') throw error
@@ -367,7 +373,7 @@ export async function unlessUnknown<T>(asked: Promise<T>): Promise<T | undefined
   try {
     return await asked
   } catch (error) {
-    if (error instanceof UnknownQueueError) return undefined
+    if (hasCode(error, 'queue-unknown')) return undefined
     throw error
   }
 }

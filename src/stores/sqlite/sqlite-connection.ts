@@ -1,7 +1,7 @@
 /** The thread's connection to its file: runs calls in transactions, opens the file when needed, waits its turn for the write lock. */
 
 import { systemRandom } from '../../core/clock.js'
-import { MillraceError } from '../../core/errors.js'
+import { isMillraceError } from '../../core/errors.js'
 import { stepLimit } from '../../core/upkeep.js'
 import type { ExitGate } from '../exit-gate.js'
 import type { QueueSettings } from '../store.js'
@@ -237,7 +237,7 @@ export class SqliteConnection {
     try {
       return [number, (operations as Record<string, (...args: readonly unknown[]) => unknown>)[name]!(...args)]
     } catch (error) {
-      if (error instanceof MillraceError) return [number, undefined, carried(error)]
+      if (isMillraceError(error)) return [number, undefined, carried(error)]
       throw error
     }
   }

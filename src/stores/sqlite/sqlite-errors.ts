@@ -5,6 +5,7 @@ import {
   ConfigConflictError,
   ConfigError,
   InvalidArgumentError,
+  isMillraceError,
   MillraceError,
   StoreCorruptError,
   StoreFullError,
@@ -121,7 +122,7 @@ function stumbled(file: string, error: Error): StoreUnavailableError {
 
 /** The typed error for what SQLite, or a system call on its file, reported. */
 export function typedError(file: string, error: unknown): unknown {
-  if (error instanceof MillraceError || !(error instanceof Error)) return error
+  if (isMillraceError(error) || !(error instanceof Error)) return error
   const { message } = error
   switch (primaryCode(error)) {
     case code.busy:

@@ -1,7 +1,7 @@
 /** Contract cases: closing. */
 
 import assert from 'node:assert/strict'
-import { ClosedError } from '../../core/errors.js'
+import { ClosedError, hasCode } from '../../core/errors.js'
 import { type ContractConcern, contractCase, records, workers } from './contract-case.js'
 import { newJob, soon } from './scene.js'
 
@@ -105,7 +105,7 @@ async function finishedOrClosed<T>(call: Promise<T>, answer: T): Promise<boolean
     assert.deepEqual(await call, answer)
     return true
   } catch (error) {
-    if (error instanceof ClosedError) return false
+    if (hasCode(error, 'closed')) return false
     throw error
   }
 }

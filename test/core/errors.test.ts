@@ -1,0 +1,67 @@
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { defineTask, StoreUnavailableError, UnrecoverableError } from 'millrace'
+import { describe, expect, it } from 'vitest'
+import * as errors from '#src/core/errors.js'
+import { isFatal, onceThere } from '#src/runtime/outage.js'
+import { verdictOnFailure } from '#src/runtime/verdict.js'
+
+/** An error as another copy of the package throws it: of a class of that copy, with the code of ours. */
+class StrangeError extends Error {
+  readonly code: string
+  readonly inDoubt = true
+
+  constructor(code: string) {
+    super('thrown by another copy of the package')
+    this.code = code
+  }
+}
+
+describe('an error of another copy of the package', () => {
+  it('is as final as one of ours, where it is unrecoverable', () => {
+    const task = defineTask({ name: 't', run: () => {} })
+    const verdicts = [new UnrecoverableError('never again'), new StrangeError('unrecoverable')].map((error) => ({
+      ...verdictOnFailure(task, error, 1, Math.random, () => {}),
+      error: undefined,
+    }))
+
+    expect(verdicts[1]).toEqual(verdicts[0])
+    expect(verdicts[1]).toMatchObject({ kind: 'retry', last: true, reason: 'unrecoverable' })
+  })
+
+  it('is waited for where its store is away, and ends the worker where no waiting mends it', async () => {
+    let calls = 0
+    const reached = onceThere(
+      async () => {
+        calls += 1
+        if (calls === 1) throw new StrangeError('store-unavailable')
+        return 'there'
+      },
+      { isOver: () => false, random: () => 0, failed: () => {} },
+    )
+
+    expect(await reached).toBe('there')
+    expect(isFatal(new StrangeError('store-corrupt'))).toBe(true)
+    expect(isFatal(new StrangeError('store-unavailable'))).toBe(false)
+    expect(isFatal(undefined)).toBe(false)
+  })
+
+  it('is told apart by its code', () => {
+    expect(errors.hasCode(new StrangeError('store-unavailable'), 'store-unavailable')).toBe(true)
+    expect(errors.hasCode(new StoreUnavailableError('away'), 'store-unavailable')).toBe(true)
+    for (const other of [new Error('away'), new StrangeError('closed'), undefined, null, 'store-unavailable'])
+      expect(errors.hasCode(other, 'store-unavailable')).toBe(false)
+  })
+})
+
+it('no file asks an error of ours for its class: another copy of the package has another', () => {
+  const folder = join(import.meta.dirname, '../../src')
+  const asking = new RegExp(
+    `instanceof (${Object.keys(errors)
+      .filter((name) => name.endsWith('Error'))
+      .join('|')})\\b`,
+  )
+  const files = readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter((file) => file.endsWith('.ts'))
+
+  expect(files.filter((file) => asking.test(readFileSync(join(folder, file), 'utf8')))).toEqual([])
+})
