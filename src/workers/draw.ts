@@ -26,6 +26,8 @@ export interface DrawParts {
   readonly queues: readonly Queue[]
   /** How many entries of a claim ask all that there is of a queue: its shards. */
   readonly placesOf: (queue: string) => number
+  /** Whether this worker is to leave a queue to others for as long as queues of its own have work. */
+  readonly isForOthers: (queue: string) => boolean
   readonly limited: LimitedQueues
   readonly mono: () => number
   readonly random: Random
@@ -45,6 +47,7 @@ export class Draw {
   readonly #selector: Selector
   readonly #queues: readonly Queue[]
   readonly #placesOf: (queue: string) => number
+  readonly #isForOthers: (queue: string) => boolean
   readonly #limited: LimitedQueues
   readonly #mono: () => number
   readonly #random: Random
@@ -58,10 +61,11 @@ export class Draw {
   #drawn: string[] | undefined
   #staying: { readonly queue: string; left: number } | undefined
 
-  constructor({ selector, queues, placesOf, limited, mono, random }: DrawParts) {
+  constructor({ selector, queues, placesOf, isForOthers, limited, mono, random }: DrawParts) {
     this.#selector = selector
     this.#queues = queues
     this.#placesOf = placesOf
+    this.#isForOthers = isForOthers
     this.#limited = limited
     this.#mono = mono
     this.#random = random
@@ -85,13 +89,19 @@ export class Draw {
     return [...untried.filter(isRung), ...untried.filter((name) => !isRung(name))].slice(0, mostPerTrip)
   }
 
-  /** Takes note of what a claim gave that asked all there is of these queues. */
-  answered(asked: readonly string[], answer: Claimed): void {
-    const { queue, heads } = answer
-    for (const [name, ageMs] of oldestHeads(heads ?? [])) {
+  /** Takes note of the ages of heads. */
+  told(heads: NonNullable<Claimed['heads']>): void {
+    for (const [name, ageMs] of oldestHeads(heads)) {
       if (ageMs === undefined) this.#heads.delete(name)
       else this.#heads.set(name, ageMs)
     }
+    this.#drawn = undefined
+  }
+
+  /** Takes note of what a claim gave that asked all there is of these queues. */
+  answered(asked: readonly string[], answer: Claimed): void {
+    const { queue, heads } = answer
+    this.told(heads ?? [])
     this.#rung.clear()
     this.#drawn = undefined
     if (queue === undefined) {
@@ -199,12 +209,13 @@ export class Draw {
   }
 
   #candidates() {
-    return this.#queues
-      .filter(({ name }) => !this.#tried.has(name))
-      .map(({ name, weight }) => {
-        const headAgeMs = this.#heads.get(name)
-        return headAgeMs === undefined ? { name, weight } : { name, weight, headAgeMs }
-      })
+    const open = this.#queues.filter(({ name }) => !this.#tried.has(name))
+    // One that was rung is asked in any case: nobody else was.
+    const own = open.filter(({ name }) => this.#rung.has(name) || !this.#isForOthers(name))
+    return (own.length > 0 ? own : open).map(({ name, weight }) => {
+      const headAgeMs = this.#heads.get(name)
+      return headAgeMs === undefined ? { name, weight } : { name, weight, headAgeMs }
+    })
   }
 
   #selected(candidates: readonly Candidate[]): readonly string[] {

@@ -125,7 +125,11 @@ export function equip(connection: Connection, parts: WorkerParts, settings: Work
   })
   const damaged = new DamagedQueues(names, events, mono)
   const shards = new Shards({ ...shared, queues, store, stored, shardsOf })
-  const draw = new Draw({ ...shared, selector, queues, placesOf: (queue) => shards.placesOf(queue) })
+  const draw = new Draw({
+    ...{ ...shared, selector, queues },
+    placesOf: (queue) => shards.placesOf(queue),
+    isForOthers: (queue) => shards.isForOthers(queue),
+  })
   const intake = new Intake({
     ...{ ...shared, store, queues, shards, workbench, draw, waiter, unheard, damaged, solitude: processSolitude },
     needsHeads: selector.needsHeads ?? false,

@@ -103,11 +103,15 @@ export class Intake {
 
   /** Claims until it is stopped. Rejects with an error of the store that no waiting mends. */
   async run(): Promise<void> {
-    const { events, random } = this.#parts
+    const { events, random, queues, shards, draw } = this.#parts
     let failures = 0
+    let isBlind = this.#parts.needsHeads
     for (let turns = 1; !this.#isStopping; turns += 1) {
       if (turns % turnsInARow === 0) await new Promise((resolve) => setImmediate(resolve))
       try {
+        // The first claim would else know nothing of heads.
+        if (isBlind) draw.told(await this.#look(queues.flatMap(({ name }) => shards.every(name))))
+        isBlind = false
         await this.#turn()
         failures = 0
       } catch (error) {
@@ -180,11 +184,11 @@ export class Intake {
 
   /** How many jobs of this queue may be claimed now. */
   #room(name: string): number {
-    const { registry, limited, workbench, pace, store, mayTake } = this.#parts
+    const { registry, limited, workbench, pace, store, mayTake, needsHeads } = this.#parts
     const queue = registry.queue(name)
     const most = Math.min(queue.claimSize, store.traits.maxBatch, mayTake())
     const { free, backlog } = workbench
-    const inHand = { free, backlog, ahead: pace.ahead(name), inARow: pace.inARow(name) }
+    const inHand = { free, backlog, ahead: needsHeads ? 0 : pace.ahead(name), inARow: pace.inARow(name) }
     return roomFor(queue, limited.isLimited(name), inHand, registry.orderedTask(name)?.batchSize ?? 1, most)
   }
 
@@ -289,13 +293,19 @@ export class Intake {
   /** Has the store recover, promote and ring on, and takes nothing. */
   async #ask(places: readonly Place[]): Promise<void> {
     try {
-      for (let i = 0; i < places.length; i += mostPerTrip) {
-        const from = places.slice(i, i + mostPerTrip).map((place) => this.#from(place, 0))
-        await this.#send(from, {})
-      }
+      await this.#look(places)
     } catch (error) {
       this.#parts.events.emit('store.failed', { call: 'claim', error, retryMs: undefined })
     }
+  }
+
+  async #look(places: readonly Place[]): Promise<NonNullable<Claimed['heads']>> {
+    const heads: NonNullable<Claimed['heads']> = []
+    for (let i = 0; i < places.length; i += mostPerTrip) {
+      const from = places.slice(i, i + mostPerTrip).map((place) => this.#from(place, 0))
+      heads.push(...((await this.#send(from, {})).heads ?? []))
+    }
+    return heads
   }
 
   async #restOn(queues: readonly string[]): Promise<void> {

@@ -16,7 +16,7 @@ export interface Split {
 type Stage = 'own' | 'others' | 'all'
 
 /** However much its own shards grant, a worker looks so often at the others: their owner may be gone, or not keep up. */
-const strangeForMs = 10_000
+export const strangeForMs = 10_000
 /** Ages grow by themselves; they are asked for only so often, as it costs the store to tell them. */
 const headsForMs = 100
 
@@ -42,6 +42,11 @@ export class ShardTour {
   /** Whether the ages of heads are worth asking for. */
   get wantsHeads(): boolean {
     return this.#line.needsHeads && this.#hasGranted && this.#mono() >= this.#headsAt + headsForMs
+  }
+
+  /** Since when, on the monotonic clock, nothing was asked but its own shards, where it has any. */
+  get strangersAt(): number {
+    return this.#strangersAt
   }
 
   /** The shards to ask next, in order; never none. */

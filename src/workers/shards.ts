@@ -13,7 +13,7 @@ import type { WorkerRecord } from '../stores/worker-registry.js'
 import type { Place } from './place.js'
 import { shardLine } from './shard-line.js'
 import { dealt, ownShards, type ShardRef, type ShardsOf } from './shard-owners.js'
-import { ShardTour, type Split } from './shard-tour.js'
+import { ShardTour, type Split, strangeForMs } from './shard-tour.js'
 
 export interface ShardsParts {
   readonly worker: string
@@ -63,6 +63,17 @@ export class Shards {
       this.#others = workers.filter(({ id, seenAt }) => id !== worker && seenAt >= latest - seenWithinMs)
     }
     this.#splits = new Map()
+  }
+
+  /**
+   * Whether the queue is for others first: none of its shards was dealt to this worker, and it was looked at not long ago. Only
+   * by `shardsOf`: workers that share shards out among themselves keep the weights of queues that have fewer shards than there
+   * are workers.
+   */
+  isForOthers(queue: string): boolean {
+    const tour = this.#tours.get(queue)
+    if (tour === undefined || this.#parts.shardsOf === undefined || this.#split(queue).own.length > 0) return false
+    return this.#parts.mono() < tour.strangersAt + strangeForMs
   }
 
   /** Where the next claim on the queue asks, in order. */

@@ -3,7 +3,7 @@
  * It begins what there are slots for, and settles what has ended.
  */
 
-import { JobCancelledError, WorkerStoppedError } from '../core/errors.js'
+import { hasCode, WorkerStoppedError } from '../core/errors.js'
 import type { Events } from '../core/events.js'
 import type { Registry } from '../core/registry.js'
 import { type Execution, type Leased, refOf } from '../runtime/execution.js'
@@ -247,7 +247,7 @@ export class Workbench implements Bench, ProcessBench {
   #mayBegin(execution: Execution, now: number): boolean {
     const { keeper } = this.#parts
     for (const job of execution.leased) {
-      if (job.abortReason instanceof JobCancelledError) this.#cancelUnbegun(job)
+      if (hasCode(job.abortReason, 'job-cancelled')) this.#cancelUnbegun(job)
       // This loop stood still for longer than the lease: somebody else may have run it by now.
       else if (keeper.isOverdue(job, now)) this.#putBackOne(job, 'lease-lost')
       else continue

@@ -16,8 +16,14 @@ const granted = (name: string): Claimed => ({
   more: false,
 })
 const nothing: Claimed = { now: 0, claims: [], crashed: [], buried: [], waits: [], more: false }
-const draw = (selector: Selector, queues: ReturnType<typeof queue>[]) =>
-  new Draw({ selector, queues, placesOf: () => 1, limited: new LimitedQueues([]), mono: () => 0, random: Math.random })
+const draw = (selector: Selector, queues: ReturnType<typeof queue>[], isForOthers = (_: string) => false) =>
+  new Draw({
+    ...{ selector, queues, isForOthers },
+    placesOf: () => 1,
+    limited: new LimitedQueues([]),
+    mono: () => 0,
+    random: Math.random,
+  })
 const inOrder: Selector = (queues) => queues.map(({ name }) => name)
 const onlyFirst: Selector = (queues) => [queues[0]!.name]
 
@@ -68,6 +74,35 @@ describe('a draw', () => {
     subject.heard(['b'])
     subject.answered(['b'], granted('b'))
     expect(subject.next()).toEqual(['a', 'b'])
+  })
+
+  it('asks queues that are for others only when its own were found empty, or when they were rung', () => {
+    const subject = draw(inOrder, [queue('others'), queue('a'), queue('b')], (name) => name === 'others')
+    expect(subject.next()).toEqual(['a', 'b'])
+    subject.heard(['others'])
+    expect(subject.next()).toEqual(['others', 'a', 'b'])
+    subject.answered(['others', 'a'], granted('a'))
+    expect(subject.next()).toEqual(['a', 'b'])
+    subject.answered(['a', 'b'], nothing)
+    expect(subject.next()).toEqual(['others'])
+    subject.answered(['others'], granted('others'))
+
+    expect(subject.next()).toEqual(['a', 'b'])
+  })
+
+  it('knows the ages of heads before its first claim, where it was told them', () => {
+    const ages: unknown[] = []
+    const subject = draw(
+      (queues) => {
+        ages.push(...queues.map(({ headAgeMs }) => headAgeMs))
+        return queues.map(({ name }) => name)
+      },
+      [queue('a'), queue('b')],
+    )
+    subject.told([{ queue: 'a' }, { queue: 'b', ageMs: 50 }])
+    subject.next()
+
+    expect(ages).toEqual([undefined, 50])
   })
 
   it('leaves alone what a selector leaves out, and rests when it names none', () => {
@@ -129,6 +164,7 @@ describe('a draw', () => {
     function costly() {
       let now = 0
       const subject = new Draw({
+        isForOthers: () => false,
         selector: inOrder,
         queues: names.map((name) => queue(name)),
         placesOf: (name) => (name === 'plain' ? 1 : 6),
@@ -224,6 +260,7 @@ describe('a draw', () => {
         throttle: { scope: name, by, rules },
       })
       const subject = new Draw({
+        isForOthers: () => false,
         selector: inOrder,
         queues: ['paced', 'lanes', 'other'].map((name) => queue(name, iterations)),
         placesOf: () => 1,

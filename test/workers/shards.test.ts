@@ -32,20 +32,22 @@ const seen = (id: string, seenAt: number, ...queues: string[]): Seen => ({
 })
 
 /** Shards of a worker `me` that serves queues a and c and the plain queue p, while b is another's. */
-function shards(options: { shardsOf?: ShardsOf; workers?: Seen[]; later?: StoredQueue[]; shared?: boolean } = {}) {
+function shards(
+  options: { shardsOf?: ShardsOf; workers?: Seen[]; later?: StoredQueue[]; shared?: boolean; mono?: () => number } = {},
+) {
   const queues = ['a', 'c', 'p'].map((name) =>
     queueOf(
       name,
       v.parse(queueOptionsSchema, { ordered: name !== 'p', shardOrder: name === 'p' ? undefined : 'sequential' }),
     ),
   )
-  const { shardsOf, workers = [], later, shared = true } = options
+  const { shardsOf, workers = [], later, shared = true, mono = () => 0 } = options
   const store = {
     traits: { ...memoryTraits, shared },
     ...(later && { records: { queues: async () => later } }),
     workers: { list: async () => workers },
   } as unknown as Store
-  const parts = { worker: 'me', queues, store, shardsOf, mono: () => 0, random: () => 0 }
+  const parts = { worker: 'me', queues, store, shardsOf, mono, random: () => 0 }
   return new Shards({ ...parts, stored: [stored('a', 3), stored('b', 5), stored('c', 2), stored('p', 1, 'plain')] })
 }
 
@@ -106,6 +108,23 @@ it('are those that a function picks from all; what it throws or makes up is a mi
   })
   expect(() => broken.next('a')).toThrow(ConfigError)
   expect(() => broken.next('a')).toThrow('shardsOf: threw: no idea')
+})
+
+it('are for others first where none of a queue was dealt to this member, until nobody has looked at them for long', () => {
+  let now = 0
+  const [first, second] = [0, 1].map((member) => shards({ shardsOf: { member, members: 2 }, mono: () => now }))
+  const none = shards({ shardsOf: (all) => all.filter(({ queue }) => queue === 'a'), mono: () => now })
+
+  expect([first!, second!].map((subject) => ['a', 'c', 'p'].map((queue) => subject.isForOthers(queue)))).toEqual([
+    [false, false, false],
+    [false, false, false],
+  ])
+  expect(['a', 'c', 'p'].map((queue) => none.isForOthers(queue))).toEqual([false, true, false])
+  now = 10_000
+  expect(none.isForOthers('c')).toBe(false)
+  none.next('c')
+  expect(none.isForOthers('c')).toBe(true)
+  expect(shards({ mono: () => now }).isForOthers('a')).toBe(false)
 })
 
 it('tell which queues a claim found empty: those asked to the end, before the one that granted', () => {
