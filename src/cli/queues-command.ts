@@ -88,6 +88,9 @@ function addSwitch(
   )
 }
 
+/** How often a drain says what is left. */
+const progressMs = 5_000
+
 async function drain(mill: Mill, terminal: Terminal, name: string): Promise<void> {
   const queue = mill.queue(name)
   const { ready, scheduled, running, paused } = await queue.depth()
@@ -99,7 +102,14 @@ async function drain(mill: Mill, terminal: Terminal, name: string): Promise<void
     terminal.print({}, () => [
       `${name}: refuses new jobs; ${counted(ready + scheduled, 'job')} waiting, ${count(running)} running.`,
     ])
-  await queue.drain()
+  let toldAt = performance.now()
+  await queue.drain({
+    onProgress: (left) => {
+      if (terminal.json || left.waiting + left.running === 0 || performance.now() < toldAt + progressMs) return
+      toldAt = performance.now()
+      terminal.print({}, () => [`${name}: ${counted(left.waiting, 'job')} waiting, ${count(left.running)} running.`])
+    },
+  })
   terminal.print({ queue: name, drained: true }, () => [
     `${name}: drained. It refuses new jobs until \`millrace queues resume ${name}\`.`,
   ])

@@ -3,7 +3,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Codec } from '../core/codec.js'
 import { type Duration, durationMs } from '../core/duration.js'
-import { InvalidArgumentError, JobElsewhereError, JobRunningError, UnknownQueueError } from '../core/errors.js'
+import { hasCode, InvalidArgumentError, JobElsewhereError, JobRunningError, UnknownQueueError } from '../core/errors.js'
 import { isJobId, isListenerId, isQueueName, jobIdForm, orderedIdOf, queueNameForm } from '../core/ids.js'
 import { type JobRecord, type JobState, jobStates } from '../core/job.js'
 import type { Registry } from '../core/registry.js'
@@ -37,6 +37,14 @@ export interface QueueLook {
   readonly depth: Depth
   /** Those that serve it and have not lapsed; of one whose process has just died nobody may have heard yet. */
   readonly workers: readonly (WorkerRecord & { readonly seenAt: number })[]
+}
+
+/** How a drain is waited for. */
+export interface DrainOptions {
+  /** Ends the waiting, not the drain. Default: nothing does. */
+  readonly signal?: AbortSignal
+  /** Called after each look, about ten times a second, with the jobs that are left. Default: nobody hears of them. */
+  readonly onProgress?: (left: { readonly waiting: number; readonly running: number }) => void
 }
 
 /** Which jobs: these ids, where a number is the id of an ordered job, all of them, or those that have failed before. */
@@ -81,7 +89,7 @@ export class QueueAdmin {
     const store = await this.#look()
     const [{ depths }, workers = []] = await Promise.all([store.depth([this.name]), store.workers?.list()]).catch(
       (error: unknown) => {
-        if (!(error instanceof UnknownQueueError)) throw error
+        if (!hasCode(error, 'queue-unknown')) throw error
         throw new UnknownQueueError(this.name, [], true, { cause: error })
       },
     )
@@ -107,13 +115,19 @@ export class QueueAdmin {
     await (await this.#records()).resume(this.name)
   }
 
-  /** Refuses new jobs from now on and resolves when none waits or runs. It goes on refusing until `resume()`. */
-  async drain(): Promise<void> {
+  /**
+   * Refuses new jobs from now on and resolves when none waits or runs. It goes on refusing until `resume()`, also when `signal`
+   * has ended the waiting; it then rejects with the signal's reason.
+   */
+  async drain({ signal, onProgress }: DrainOptions = {}): Promise<void> {
+    signal?.throwIfAborted()
     await (await this.#records()).drain(this.name)
     for (;;) {
       const { ready, scheduled, running } = await this.depth()
+      onProgress?.({ waiting: ready + scheduled, running })
       if (ready + scheduled + running === 0) return
-      await delay(drainLookMs)
+      await delay(drainLookMs, undefined, signal && { signal }).catch(() => {})
+      signal?.throwIfAborted()
     }
   }
 
