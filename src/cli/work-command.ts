@@ -11,7 +11,7 @@ import { Terminal } from './terminal.js'
 
 export interface WorkFlags extends MillFlags {
   readonly queues?: string[]
-  readonly concurrency: number
+  readonly concurrency?: number
   readonly processes: number
   readonly selector?: SelectorName
   /** Which member of how many it is, from 0: what shards of ordered queues it asks first. */
@@ -71,7 +71,7 @@ export function addWorkProcess(program: Command): Command {
 function withWorkFlags(command: Command): Command {
   command
     .option('--queues <names>', 'serve only these, as high,default (default: all)', namesFlag)
-    .option('--concurrency <n>', 'jobs at once in each process', wholeFlag(1, 100_000), 10)
+    .option('--concurrency <n>', 'jobs at once in each process (default: 10)', wholeFlag(1, 100_000))
     .option('--processes <n>', 'worker processes', wholeFlag(1, 256), 1)
     .addOption(
       new Option('--selector <name>', `the order of queues (default: ${defaultSelector})`).choices(selectorNames),

@@ -56,7 +56,8 @@ export class WorkProcess {
     mill.on('worker.recycling', () => this.#link.recycling())
     mill.on('worker.failed', () => this.#link.failing())
     await worker.start()
-    const { queues = [...mill.queues.keys()], concurrency } = this.#flags
+    const { queues } = worker
+    const { concurrency } = worker.status()
     log.started({ worker: worker.id, queues, concurrency }, () => worker.running)
     this.#link.ready(() => worker.status())
     const error = await worker.finished().then(() => undefined, asError)
@@ -76,7 +77,7 @@ export class WorkProcess {
         `--processes needs a store that processes can share; ${mill.store.text} lives in one process only.`,
       )
     const options = {
-      concurrency,
+      ...(concurrency && { concurrency }),
       grace: grace === Number.POSITIVE_INFINITY ? ('none' as const) : grace,
       maxBlock,
       ...(queues && { queues }),

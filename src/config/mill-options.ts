@@ -12,9 +12,11 @@ import { callable, duration, exactly, parsed, whole } from '../core/option-check
 import { type QueueOptions, queueOptionsSchema } from '../core/queue.js'
 import { nameClashes, Registry } from '../core/registry.js'
 import { type AnyTask, isTask, taskName } from '../core/task.js'
+import { selectorNames } from '../selectors/named-selectors.js'
 import type { StoreTraits } from '../stores/store.js'
 import { declaredQueues, queueClashes } from './declared-queues.js'
 import type { StoreDescriptor } from './store-source.js'
+import { type WorkerDefaults, workerDefaults } from './worker-options.js'
 
 export interface MillOptions {
   /**
@@ -44,6 +46,11 @@ export interface MillOptions {
   readonly middleware?: readonly Middleware[]
   /** Hears of what users should know. Default: nobody. */
   readonly logger?: Logger
+  /**
+   * What the workers of this mill are given, those of `millrace work` too, unless `mill.worker()` or a flag says otherwise.
+   * Default: that of each option of a worker.
+   */
+  readonly worker?: WorkerDefaults
   /** Called once in every process that runs workers, before its first claim; where it rejects, no worker starts. */
   readonly onWorkerStart?: () => void | Promise<void>
   /** Called when the last worker of the process has ended. What it throws is reported as `hook.failed`. */
@@ -70,6 +77,7 @@ export interface CheckedOptions {
   readonly idempotencyMs: number
   readonly middleware: readonly Middleware[]
   readonly logger: Logger
+  readonly worker: WorkerDefaults
   readonly hooks: WorkerHooks
 }
 
@@ -114,6 +122,7 @@ const shape = exactly({
   idempotency: v.optional(duration(0), '5m'),
   middleware: v.optional(v.array(v.custom<Middleware>(isMiddleware, 'must be an object with enqueue and/or run')), []),
   logger: v.optional(v.custom<Logger>(isLogger, 'must have debug, info, warn and error'), () => silentLogger),
+  worker: v.optional(workerDefaults, {}),
   onWorkerStart: v.optional(callable<() => void | Promise<void>>()),
   onWorkerStop: v.optional(callable<() => void | Promise<void>>()),
   onFatal: v.optional(callable<(error: unknown) => void | Promise<void>>()),
@@ -126,7 +135,7 @@ export function checkOptions(options: MillOptions, traits: StoreTraits | undefin
   const clashes = [...nameClashes(given.tasks), ...queueClashes(queues, given.tasks)]
   if (clashes.length > 0) throw new ConfigError('the configuration', clashes)
   const registry = new Registry(given.tasks, declaredQueues(queues, given.tasks))
-  const issues = issuesBetween(registry)
+  const issues = [...issuesBetween(registry), ...workerIssues(given.worker, registry)]
   if (issues.length > 0) throw new ConfigError('the configuration', issues)
   if (traits !== undefined) refuseUnsupported(registry, traits)
   if (traits !== undefined && given.replicas > 0 && !traits.replicated)
@@ -146,8 +155,28 @@ export function checkOptions(options: MillOptions, traits: StoreTraits | undefin
     idempotencyMs: given.idempotency,
     middleware: given.middleware,
     logger: given.logger,
+    worker: (options.worker ?? {}) as WorkerDefaults,
     hooks: { onWorkerStart: given.onWorkerStart, onWorkerStop: given.onWorkerStop, onFatal: given.onFatal },
   }
+}
+
+/** What the workers are to serve, and in what order, must be there. */
+function workerIssues(
+  { queues, selector }: { queues?: string[] | undefined; selector?: unknown },
+  registry: Registry,
+): ConfigIssue[] {
+  const known = [...registry.queues.keys()]
+  const strange = (queues ?? []).filter((name) => !registry.queues.has(name))
+  const named = typeof selector !== 'string' || (selectorNames as readonly string[]).includes(selector)
+  return [
+    ...strange.map((name) => ({
+      path: 'worker.queues',
+      message: `names queue '${name}', which is not declared; there are ${known.join(', ')}`,
+    })),
+    ...(named
+      ? []
+      : [{ path: 'worker.selector', message: `must be one of ${selectorNames.join(', ')}, or a function` }]),
+  ]
 }
 
 /** Mistakes that no single option makes. */

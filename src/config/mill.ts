@@ -14,7 +14,7 @@ import { ClosedError, InvalidArgumentError } from '../core/errors.js'
 import { type EventName, Events, type Listener } from '../core/events.js'
 import { createIdSource, isJobId, jobIdForm, orderedIdOf } from '../core/ids.js'
 import { parsed } from '../core/option-check.js'
-import type { Queue } from '../core/queue.js'
+import { keepsEnds, type Queue } from '../core/queue.js'
 import { Registry } from '../core/registry.js'
 import { shown } from '../core/shown.js'
 import type { AnyTask, TaskInput, TaskResult } from '../core/task.js'
@@ -39,7 +39,7 @@ import { type CheckedOptions, refuseUnsupported } from './mill-options.js'
 import type { StoreSource } from './store-source.js'
 import { settingsOf } from './stored-settings.js'
 import { WorkerLife } from './worker-life.js'
-import { type Launch, type WorkerOptions, workerOptions } from './worker-options.js'
+import { type Launch, type WorkerOptions, withDefaults, workerOptions } from './worker-options.js'
 
 export class Mill {
   readonly #options: CheckedOptions
@@ -84,6 +84,7 @@ export class Mill {
       codec,
       watcher: new ResultWatcher(this.#connect),
       isOrdered: (queue) => registry.queues.get(queue)?.ordered === true,
+      keepsEnds: (queue) => keepsEnds(registry.queues.get(queue)),
       mono: () => clock.mono(),
     }
     this.#clientParts = {
@@ -163,7 +164,8 @@ export class Mill {
     const from = isolatedFrom(registry, codec.name, this.#source, launch?.files ?? [], launch?.command)
     const { queues, concurrency, selector, grace, maxBlock, maxRss, maxJobs, shardsOf } = parsed(
       workerOptions,
-      options,
+      // A command serves a queue of its own, in its own way.
+      launch?.command === undefined ? withDefaults(options, this.#options.worker) : options,
       'the worker',
     )
     const parts = {

@@ -31,6 +31,12 @@ export interface WorkerOptions {
   readonly shardsOf?: ShardsOf
 }
 
+/**
+ * What a configuration sets for the workers of its mill. `grace` and `maxBlock` are not among it: the supervisor of
+ * `millrace work`, which loads no configuration, keeps to them too.
+ */
+export type WorkerDefaults = Omit<WorkerOptions, 'grace' | 'maxBlock'>
+
 /** How the command line starts a worker. */
 export interface Launch {
   /** Somebody replaces its process when it asks for that. */
@@ -51,17 +57,34 @@ const dealing = v.pipe(
   ),
 )
 
+const queues = v.pipe(v.array(v.string()), v.minLength(1, 'must name at least one queue'))
+const selector = v.union([v.string(), callable<Selector>()], 'must be the name of a selector or a function')
+// Not a union: each mistake in a dealing would be told as one in a function.
+const shardsOf = v.lazy((given) => (typeof given === 'function' ? callable<ShardChoice>() : dealing))
+
+export const workerDefaults = exactly({
+  queues: v.optional(queues),
+  concurrency: v.optional(whole(1, 100_000)),
+  selector: v.optional(selector),
+  maxRss: v.optional(whole(1)),
+  maxJobs: v.optional(whole(1)),
+  shardsOf: v.optional(shardsOf),
+})
+
 export const workerOptions = exactly({
-  queues: v.optional(v.pipe(v.array(v.string()), v.minLength(1, 'must name at least one queue'))),
+  queues: v.optional(queues),
   concurrency: v.optional(whole(1, 100_000), 10),
-  selector: v.optional(
-    v.union([v.string(), callable<Selector>()], 'must be the name of a selector or a function'),
-    'reduced-lottery',
-  ),
+  selector: v.optional(selector, 'reduced-lottery'),
   grace: v.optional(v.union([v.literal('none'), duration(0)], "must be a duration such as '30s', or 'none'"), '30s'),
   maxBlock: v.optional(duration(1_000), '30s'),
   maxRss: v.optional(v.pipe(byteSize(), v.minValue(1, 'must be at least 1 byte'))),
   maxJobs: v.optional(whole(1)),
-  // Not a union: each mistake in a dealing would be told as one in a function.
-  shardsOf: v.optional(v.lazy((given) => (typeof given === 'function' ? callable<ShardChoice>() : dealing))),
+  shardsOf: v.optional(shardsOf),
 })
+
+/** The options with what the configuration sets in the place of those that are absent. Anything else is left to the check. */
+export function withDefaults(options: WorkerOptions, defaults: WorkerDefaults): WorkerOptions {
+  if (typeof options !== 'object' || options === null) return options
+  const given = Object.entries(options).filter(([, value]) => value !== undefined)
+  return { ...defaults, ...Object.fromEntries(given) }
+}

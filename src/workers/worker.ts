@@ -68,6 +68,11 @@ export class Worker {
     })
   }
 
+  /** The queues that it serves. */
+  get queues(): readonly string[] {
+    return this.#settings.queues.map(({ name }) => name)
+  }
+
   /** Jobs in hand at this moment, those of abandoned handlers too. */
   get running(): number {
     return this.#slots.used
@@ -117,8 +122,7 @@ export class Worker {
     equipment.sharing?.start()
     this.#watch.start()
     equipment.census?.start()
-    const queues = this.#settings.queues.map(({ name }) => name)
-    this.#parts.events.emit('worker.started', { worker: this.id, queues })
+    this.#parts.events.emit('worker.started', { worker: this.id, queues: this.queues })
     this.#intakeOver = equipment.intake.run().catch((error: unknown) => this.#failWith(error))
   }
 
