@@ -8,7 +8,7 @@ import type { StoredJob } from '../stores/job-records.js'
 import type { Store } from '../stores/store.js'
 import { recordOf } from './job-record.js'
 import { recordsOf } from './records-facet.js'
-import type { ResultWatcher } from './result-watcher.js'
+import type { Mark, ResultWatcher } from './result-watcher.js'
 
 export interface HandleParts {
   readonly connect: () => Promise<Store>
@@ -16,6 +16,8 @@ export interface HandleParts {
   readonly watcher: ResultWatcher
   /** Whether jobs of this queue have ids that come again, and no results. */
   readonly isOrdered: (queue: string) => boolean
+  /** Whether of each job of this queue that completes the end is kept. */
+  readonly keepsEnds: (queue: string) => boolean
   /** Milliseconds that only grow. */
   readonly mono: () => number
 }
@@ -58,9 +60,10 @@ export class JobHandle<Result = unknown> {
   }
 
   /**
-   * The handler's result, as soon as the job has completed; undefined where it returned none.
+   * The handler's result, as soon as the job has completed; undefined where it returned none, or the queue keeps none.
    * Throws `JobDeadError`, `JobCancelledError`, `ResultTimeoutError` after `timeout` (default: none), and
-   * `ResultNotKeptError` where the job had ended before the call and nothing was kept.
+   * `ResultNotKeptError` where nothing is kept of the job: it had ended before the call, or it, or perhaps it among others of
+   * its queue, was deleted, cleared or dropped by `retention` meanwhile.
    *
    * An ordered job has no result, and its handle is about the id, not about the payload that was enqueued: it resolves
    * undefined once no job of that id waits or runs, also where it was cancelled or never was, and throws `JobDeadError` where
@@ -70,19 +73,25 @@ export class JobHandle<Result = unknown> {
     const timeoutMs =
       options.timeout === undefined ? Number.POSITIVE_INFINITY : durationMs(options.timeout, 'result({ timeout })')
     const deadline = this.#parts.mono() + timeoutMs
-    for (let looks = 0; ; looks += 1) {
-      const job = await this.#find()
+    let seen: Mark | undefined
+    for (;;) {
+      // Asked for before the job is: what is found was there after it.
+      const marking = seen === undefined ? this.#mark() : undefined
+      const [job, mark] = await Promise.all([this.#find(), marking])
       const queue = this.queue ?? this.#queues.join(' | ')
       if (job === undefined || job.state === 'completed') {
         if (job?.result !== undefined) return recordOf(job, this.#parts.codec).result as Result
-        if (looks === 0 && !this.#queues.every(this.#parts.isOrdered)) throw new ResultNotKeptError(queue, this.id)
-        return undefined as Result
+        if (this.#queues.every(this.#parts.isOrdered) || (await this.#hasCompleted(seen))) return undefined as Result
+        throw new ResultNotKeptError(queue, this.id)
       }
       if (job.state === 'dead') throw new JobDeadError(queue, this.id, job.reason, job.error)
       if (job.state === 'cancelled') throw new JobCancelledError(queue, this.id, job.reason)
+      seen ??= mark
+      // It was not known yet in which queue it is.
+      if (seen === undefined && !this.#parts.isOrdered(job.queue)) continue
       const leftMs = deadline - this.#parts.mono()
       if (leftMs <= 0) throw new ResultTimeoutError(queue, this.id, timeoutMs)
-      await this.#parts.watcher.ended(job.queue, this.id, leftMs)
+      seen = await this.#parts.watcher.ended(job.queue, this.id, leftMs, seen)
     }
   }
 
@@ -95,6 +104,18 @@ export class JobHandle<Result = unknown> {
     if (job === undefined) return false
     const { changed } = await recordsOf(await this.#parts.connect()).cancel(job.queue, { ids: [this.id] }, reason)
     return changed > 0
+  }
+
+  #mark(): Promise<Mark | undefined> | undefined {
+    const { queue } = this
+    return queue === undefined || this.#parts.isOrdered(queue) ? undefined : this.#parts.watcher.mark(queue)
+  }
+
+  /** Of a job that was `seen` and of which nothing is found: it has completed where nothing else can have become of it. */
+  async #hasCompleted(seen: Mark | undefined): Promise<boolean> {
+    const { queue } = this
+    if (queue === undefined || seen === undefined || this.#parts.keepsEnds(queue)) return false
+    return this.#parts.watcher.hasLostNothing(queue, seen)
   }
 
   async #find(): Promise<StoredJob | undefined> {

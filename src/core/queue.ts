@@ -88,7 +88,10 @@ export interface QueueOptions {
    */
   readonly maxRunning?: number | { readonly perGroup: number }
   readonly retention?: {
-    /** Results of completed jobs; jobs of ordered queues have none. Default `{ age: '1h', count: 1000 }`. */
+    /**
+     * Results of completed jobs; jobs of ordered queues have none. Default `{ age: '1h', count: 1000 }`, of those whose handlers
+     * returned something; where you give it, a job whose handler returned nothing is kept as well.
+     */
     readonly results?: Keep | 'untilDeleted' | 'none'
     /** Dead jobs. Default `'untilDeleted'`. */
     readonly dead?: Keep | 'untilDeleted'
@@ -99,6 +102,11 @@ export interface QueueOptions {
 export interface Kept {
   readonly ageMs?: number
   readonly count?: number
+}
+
+/** What is kept of jobs that completed; `ends`: also of those whose handlers returned nothing. */
+export interface KeptResults extends Kept {
+  readonly ends?: true
 }
 
 /** A queue with every default filled in. */
@@ -121,7 +129,7 @@ export interface Queue {
   /** As it is declared; the stored one may be another. */
   readonly throttle: Throttle | undefined
   readonly maxRunning: number | { readonly perGroup: number } | undefined
-  readonly results: Kept | 'none'
+  readonly results: KeptResults | 'none'
   readonly dead: Kept
 }
 
@@ -207,7 +215,13 @@ export function queueOf(
     throttle: options.throttle === undefined ? undefined : throttleOf(name, options.throttle),
     maxRunning: options.maxRunning,
     results:
-      results === undefined ? (isolated ? longResults : defaultResults) : results === 'none' ? 'none' : kept(results),
+      results === undefined
+        ? isolated
+          ? longResults
+          : defaultResults
+        : results === 'none'
+          ? 'none'
+          : { ...kept(results), ends: true },
     dead: dead === undefined ? {} : kept(dead),
   }
 }
@@ -218,6 +232,11 @@ function kept(keep: { age?: number | undefined; count?: number | undefined } | '
     ...(keep.age === undefined ? {} : { ageMs: keep.age }),
     ...(keep.count === undefined ? {} : { count: keep.count }),
   }
+}
+
+/** Whether of every job that completes in it the end is kept. */
+export function keepsEnds(queue: Pick<Queue, 'results'> | undefined): boolean {
+  return queue !== undefined && queue.results !== 'none' && queue.results.ends === true
 }
 
 /** What is kept of the results of long work: so long, unless the queue says otherwise. */

@@ -63,13 +63,15 @@ function keptResult(
   results: Queue['results'],
   rules: SettlementRules,
 ): (SettleItem & { kind: 'complete' })['result'] {
-  if (result === undefined || results === 'none') return undefined
+  if (results === 'none') return undefined
+  const keepMs = results.ageMs === undefined ? {} : { keepMs: results.ageMs }
+  if (result === undefined) return results.ends && claim.payloads === undefined ? keepMs : undefined
   try {
     const payload = encodedBy(rules.codec, result)
     const bytes = payloadBytes(payload)
     if (bytes > rules.maxResultBytes) throw new PayloadTooLargeError('the result', bytes, rules.maxResultBytes)
     const codec = rules.codec.name === 'json' ? {} : { codec: rules.codec.name }
-    return { payload, ...codec, ...(results.ageMs === undefined ? {} : { keepMs: results.ageMs }) }
+    return { payload, ...codec, ...keepMs }
   } catch (error) {
     rules.resultDropped(claim, error)
     return undefined

@@ -45,7 +45,8 @@ export interface StoredJob extends JobProcess {
   /** This and the log are not in listings. */
   readonly checkpoint?: Checkpoint
   readonly log?: string
-  readonly result?: { readonly payload: Payload; readonly codec?: string }
+  /** Of a completed job of which the end is kept; without a payload where its handler returned nothing. */
+  readonly result?: { readonly payload?: Payload; readonly codec?: string }
   readonly error?: string
   readonly reason?: string
 }

@@ -339,7 +339,8 @@ export type SettleItem = ClaimKey &
   (
     | {
         readonly kind: 'complete'
-        readonly result?: { readonly payload: Payload; readonly codec?: string; readonly keepMs?: number }
+        /** Absent: nothing is kept of it. Without a payload: that it completed is kept, and that there is no value. */
+        readonly result?: { readonly payload?: Payload; readonly codec?: string; readonly keepMs?: number }
       }
     /**
      * A counted failure. `last`: no attempts are left, bury it with `reason`; in an ordered queue its oldest payload only,
@@ -401,6 +402,11 @@ export interface Depth {
   readonly processed: number
   readonly failed: number
   readonly crashed: number
+  /**
+   * Plain queues only: no job that was there, or has ended, after this instant was removed, by hand or as a result or dead job
+   * that was too old or one too many. Absent: none ever was.
+   */
+  readonly lostAt?: number
   readonly paused: boolean
   readonly draining: boolean
 }

@@ -148,9 +148,10 @@ export interface CanonicalJob {
   readonly pid: number | null
   readonly ticks: number | null
   readonly progress: Progress | null
-  readonly checkpoint: { readonly payload: CanonicalPayload; readonly codec: string | null } | null
+  readonly checkpoint: { readonly payload: CanonicalPayload | null; readonly codec: string | null } | null
   readonly log: string
-  readonly result: { readonly payload: CanonicalPayload; readonly codec: string | null } | null
+  /** Without a payload: it completed with nothing. */
+  readonly result: { readonly payload: CanonicalPayload | null; readonly codec: string | null } | null
   readonly error: string | null
   readonly reason: string | null
   /** The current claim; null unless the job runs. */

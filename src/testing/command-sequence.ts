@@ -201,6 +201,7 @@ function end(dice: Dice): Settlement {
   return dice.weighted<Settlement>([
     [4, { kind: 'complete' }],
     [4, { kind: 'complete', result: { payload, ...keep, ...maybe(dice, { codec: 'raw' }, 0.2) } }],
+    [1, { kind: 'complete', result: { ...keep } }],
     [4, { kind: 'retry', delayMs, ...error }],
     [2, { kind: 'retry', delayMs, last: true, ...error, ...reason }],
     [3, { kind: 'release', delayMs }],

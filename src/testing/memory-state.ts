@@ -202,6 +202,7 @@ function byId<T extends { readonly id: string }>(items: T[]): T[] {
   return items.sort((a, b) => compareBytes(a.id, b.id))
 }
 
-function encoded(value: { readonly payload: Payload; readonly codec?: string } | undefined): CanonicalJob['result'] {
-  return value === undefined ? null : { payload: canonicalPayload(value.payload), codec: value.codec ?? null }
+function encoded(value: { readonly payload?: Payload; readonly codec?: string } | undefined): CanonicalJob['result'] {
+  if (value === undefined) return null
+  return { payload: value.payload === undefined ? null : canonicalPayload(value.payload), codec: value.codec ?? null }
 }

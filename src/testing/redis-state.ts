@@ -264,7 +264,7 @@ function canonicalJob(id: string, bytes: Buffer, shard: Shard, now: number, payl
 function encoded(bytes: Buffer | undefined): CanonicalJob['result'] {
   if (bytes === undefined) return null
   const { payload, codec } = readResult(bytes)
-  return { payload: canonicalPayload(payload), codec: codec ?? null }
+  return { payload: payload === undefined ? null : canonicalPayload(payload), codec: codec ?? null }
 }
 
 /** Its own, or the one it shares. */

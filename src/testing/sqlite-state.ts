@@ -166,7 +166,10 @@ function canonicalJob(db: Database, row: JobColumns, now: number): CanonicalJob 
     ticks: number('ticks'),
     progress: row['progress'] === null ? null : JSON.parse(String(row['progress'])),
     ...canonicalNotes(db, row),
-    result: row['result'] === null ? null : { payload: payload('result'), codec: text('result_codec') },
+    result:
+      stateOf(row) === 'completed'
+        ? { payload: row['result'] === null ? null : payload('result'), codec: text('result_codec') }
+        : null,
     error: text('error'),
     reason: text('reason'),
     claim:

@@ -1,4 +1,4 @@
-import { defineTask } from 'millrace'
+import { defineTask, type Mill } from 'millrace'
 import { describe, expect, it, vi } from 'vitest'
 import { MemoryStore } from '#src/stores/memory/memory-store.js'
 import { nextEvent } from '../next-event.js'
@@ -29,6 +29,74 @@ describe.each(storeKinds)('a job handle, on %s', (kind) => {
 
     await expect(job.result()).rejects.toMatchObject({ code: 'result-not-kept' })
     await expect(m.job('never was').result()).rejects.toMatchObject({ code: 'result-not-kept' })
+  })
+
+  it('says of a job that completes with nothing, while it is waited for, that it returned nothing', async () => {
+    const task = scriptedTask()
+    const m = testMill({ tasks: [task] }, kind)
+    const job = await m.enqueue(task, { steps: ['ok'] })
+    const results = [job.result({ timeout: '10s' }), m.job(task, job.id).result({ timeout: '10s' })]
+    await m.worker().start()
+
+    expect(await Promise.all(results)).toEqual([undefined, undefined])
+  })
+
+  it.each([
+    ['deleted', (m: Mill, id: string) => m.queue('default').jobs.delete([id])],
+    ['cleared', (m: Mill) => m.queue('default').clear()],
+    [
+      'dropped from the morgue',
+      async (m: Mill, id: string) => {
+        await m.queue('default').jobs.bury([id])
+        await m.queue('default').morgue.delete([id])
+      },
+    ],
+  ])('never resolves for a job that is %s while it is waited for: that throws', async (_, remove) => {
+    const task = scriptedTask()
+    const m = testMill({ tasks: [task] }, kind)
+    const job = await m.enqueue(task, { steps: ['ok'] }, { delay: '1h' })
+    const ended = job.result({ timeout: '10s' }).catch((error: unknown) => error)
+    // Asked of the store behind it: by then the job has been seen.
+    await job.status()
+    await remove(m, job.id)
+
+    expect(['result-not-kept', 'job-dead']).toContain(((await ended) as { code?: string }).code)
+  })
+
+  it.each([{ count: 0 }, { count: 1 }])(
+    'throws where the result is trimmed before it is looked at, by %j',
+    async (results) => {
+      const task = scriptedTask()
+      const m = testMill({ tasks: [task], queues: { default: { retention: { results } } } }, kind)
+      const jobs = await m.enqueueMany(
+        task,
+        Array.from({ length: 100 }, (_, i) => ({ steps: ['result' as const], result: i })),
+      )
+      const ends = jobs.map((job) => job.result({ timeout: '20s' }).catch((error: { code: string }) => error.code))
+      await m.worker({ concurrency: 50 }).start()
+      const ended = await Promise.all(ends)
+
+      for (const [i, end] of ended.entries()) expect([i, 'result-not-kept']).toContain(end)
+      expect(ended).toContain('result-not-kept')
+    },
+  )
+
+  it('tells a job that completed with nothing from one that is not kept, where the queue is told to keep results', async () => {
+    const task = scriptedTask()
+    const queues = { default: { retention: { results: 'untilDeleted' as const } } }
+    const m = testMill({ tasks: [task], queues }, kind)
+    const job = await m.enqueue(task, { steps: ['ok'] })
+    const completed = nextEvent(m, 'job.completed')
+    await m.worker().start()
+    await completed
+
+    expect(await job.result()).toBeUndefined()
+    expect(await job.record()).toMatchObject({ state: 'completed' })
+    expect(await job.record()).not.toHaveProperty('result')
+    const { jobs } = await m.queue('default').jobs.list({ state: 'completed' })
+    expect(jobs.map(({ id }) => id)).toEqual([job.id])
+    expect(await m.queue('default').jobs.delete([job.id])).toBe(1)
+    await expect(job.result()).rejects.toMatchObject({ code: 'result-not-kept' })
   })
 
   it('keeps no result where the queue keeps none', async () => {

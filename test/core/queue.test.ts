@@ -105,8 +105,9 @@ describe('a queue', () => {
       { age: 5, count: 6 },
       { ageMs: 5, count: 6 },
     ],
-  ])('keeps results by %j as %j', (results, expected) => {
-    expect(queue({ retention: { results } }).results).toEqual(expected)
+  ])('keeps results by %j as %j, and that a job completed with nothing', (results, expected) => {
+    const kept = expected === 'none' ? expected : { ...(expected as object), ends: true }
+    expect(queue({ retention: { results } }).results).toEqual(kept)
   })
 
   it('keeps the dead until deleted unless told otherwise', () => {

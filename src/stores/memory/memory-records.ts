@@ -70,10 +70,7 @@ export function memoryRecords(store: MemoryAdmin): Records {
       }),
 
     delete: async (name, where) =>
-      step(name, where, typeof where === 'object' ? [...waitingStates, 'completed'] : waitingStates, (queue, job) => {
-        queue.drop(job)
-        return true
-      }),
+      step(name, where, typeof where === 'object' ? [...waitingStates, 'completed'] : waitingStates, removed),
 
     runNow: async (name, where) =>
       step(name, where, ['scheduled'], (queue, job, now) => {
@@ -117,11 +114,7 @@ export function memoryRecords(store: MemoryAdmin): Records {
       for (const shard of store.queues().shardsOf(name)) shard.draining = true
     },
 
-    clear: async (name) =>
-      step(name, 'all', [...waitingStates, 'dead'], (queue, job) => {
-        queue.drop(job)
-        return true
-      }),
+    clear: async (name) => step(name, 'all', [...waitingStates, 'dead'], removed),
 
     async reshard(name, shards) {
       const changed = store.queues().reshard(name, shards, store.now())
@@ -161,11 +154,7 @@ export function memoryRecords(store: MemoryAdmin): Records {
           return true
         }),
 
-      delete: async (name, where) =>
-        step(name, where === 'failed' ? 'all' : where, ['dead'], (queue, job) => {
-          queue.drop(job)
-          return true
-        }),
+      delete: async (name, where) => step(name, where === 'failed' ? 'all' : where, ['dead'], removed),
     },
 
     async watch(jobs, forMs, signal) {
@@ -181,6 +170,12 @@ export function memoryRecords(store: MemoryAdmin): Records {
       }
     },
   }
+}
+
+/** By hand. */
+function removed(queue: MemoryQueue, job: MemoryJob, now: number): true {
+  queue.lose(job, now)
+  return true
 }
 
 /** Those that are wanted, and the shard in which each lies. */

@@ -5,7 +5,7 @@
 
 import type { Payload } from '../../core/codec.js'
 import type { Claim } from '../store.js'
-import { readPast, readResult } from './redis-job.js'
+import { readPast, readPayload } from './redis-job.js'
 import type { RedisReply } from './redis-port.js'
 import { recordFlags } from './redis-record.js'
 import { bytesIn, numberIn, rowsIn } from './redis-reply.js'
@@ -36,7 +36,7 @@ export function claimsIn(
   }
   for (const [number, checkpoint] of rowsIn(checkpoints, 2)) {
     const i = numberIn(number)
-    claims[i] = { ...claims[i]!, checkpoint: readResult(bytesIn(checkpoint)) }
+    claims[i] = { ...claims[i]!, checkpoint: readPayload(bytesIn(checkpoint)) }
   }
   return claims
 }

@@ -63,6 +63,7 @@ function depthIn({ name, layout }: RedisQueue, shards: readonly RedisReply[]): D
     processed: sum(8),
     failed: sum(9),
     crashed: sum(10),
+    ...(!isOrdered && most(13) > 0 ? { lostAt: most(13) } : {}),
     paused: most(11) === 1,
     draining: most(12) === 1,
   }

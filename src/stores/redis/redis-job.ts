@@ -2,7 +2,7 @@
 
 import { InvalidArgumentError } from '../../core/errors.js'
 import type { JobState, Progress } from '../../core/job.js'
-import type { JobProcess } from '../job-beat.js'
+import type { Checkpoint, JobProcess } from '../job-beat.js'
 import type { StoredJob } from '../job-records.js'
 import type { RedisReply } from './redis-port.js'
 import { readNumber, readRecord } from './redis-record.js'
@@ -113,14 +113,19 @@ export function readMemory(memory: Buffer): MemoryParts {
   }
 }
 
-/** A result or a checkpoint as it is stored: `t` or `b` for text or bytes, the codec and NUL, the payload. */
+/** A result or a checkpoint as it is stored: `t` or `b` for text or bytes, the codec and NUL, the payload; empty for none. */
 export function resultBytes({ payload, codec }: NonNullable<StoredJob['result']>): string | Buffer {
+  if (payload === undefined) return ''
   return typeof payload === 'string'
     ? `t${codec ?? ''}\0${payload}`
     : Buffer.concat([Buffer.from(`b${codec ?? ''}\0`), payload])
 }
 
 export function readResult(result: Buffer): NonNullable<StoredJob['result']> {
+  return result.length === 0 ? {} : readPayload(result)
+}
+
+export function readPayload(result: Buffer): Checkpoint {
   const end = result.indexOf(0, 1)
   const codec = result.toString('utf8', 1, end)
   const payload =
@@ -190,7 +195,7 @@ export function viewIn(
     ...(isOver ? { finishedAt: since.updatedAt } : {}),
     ...(held !== undefined ? { worker: held.worker } : worker === null ? {} : { worker: textIn(worker) }),
     ...facts,
-    ...(checkpoint === null ? {} : { checkpoint: readResult(bytesIn(checkpoint)) }),
+    ...(checkpoint === null ? {} : { checkpoint: readPayload(bytesIn(checkpoint)) }),
     ...(log === null ? {} : { log: textIn(log) }),
     ...(result === null ? {} : { result: readResult(bytesIn(result)) }),
     ...(error === null ? {} : { error: textIn(error) }),

@@ -42,6 +42,7 @@ const optional: Readonly<Record<string, RegExp>> = {
   run: /^[0-9a-f]+(?: \d+)?$/,
   sparesUntil: counter,
   seenAt: counter,
+  lostAt: counter,
 }
 
 /** `meta`: fields and values, as HGETALL gives them. */

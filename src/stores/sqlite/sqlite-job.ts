@@ -173,11 +173,12 @@ export class SqliteJobs {
   keep(
     queue: QueueRow,
     job: JobRow,
-    result: { readonly payload: Payload; readonly codec?: string; readonly keepMs?: number },
+    result: { readonly payload?: Payload; readonly codec?: string; readonly keepMs?: number },
     now: number,
   ): void {
     const expiresAt = result.keepMs === undefined ? null : bounded(now + result.keepMs)
-    changeOne(this.#keep, payloadToStored(result.payload), result.codec ?? null, now, expiresAt, job.rid)
+    const payload = result.payload === undefined ? null : payloadToStored(result.payload)
+    changeOne(this.#keep, payload, result.codec ?? null, now, expiresAt, job.rid)
     if (job.noted) this.#notes.dropCheckpoint(job.rid)
     this.moved(queue, job, { ...job, state: completed })
   }
@@ -191,6 +192,7 @@ export class SqliteJobs {
 
   /** A kept result goes; the id stays remembered as long as it would have been without one. */
   dropResult(queue: QueueRow, job: JobRow, now: number): void {
+    queue.lost_at = Math.max(queue.lost_at ?? 0, job.finished_at!)
     this.drop(queue, job)
     if (isRemembered(job, now)) this.#rememberJob(queue, job, 'completed', job.finished_at!, job.remember_ms)
   }

@@ -109,5 +109,6 @@ ${noteTables}`,
 ALTER TABLE queue RENAME COLUMN last_turn TO last_lane_turn;
 ALTER TABLE queue ADD COLUMN last_score INTEGER NOT NULL DEFAULT 0;
 UPDATE queue SET last_score = last_stamp;
+ALTER TABLE queue ADD COLUMN lost_at INTEGER;
 `,
 }

@@ -77,6 +77,8 @@ export interface QueueRow {
   /** Lanes that stand in the turns. */
   open_lanes: number
   last_lane_turn: number
+  /** No job that was there, or has ended, after this instant was removed. */
+  lost_at: number | null
 }
 
 const changing = [
@@ -119,6 +121,7 @@ const changing = [
   'grouped_running',
   'open_lanes',
   'last_lane_turn',
+  'lost_at',
 ] as const
 
 /** A row, and the values of what may change in it as they were read: a copy of the row costs more than reading it. */

@@ -7,11 +7,12 @@ import { valueFromStored } from './sqlite-text.js'
 
 export function storedJob(queue: string, row: Row): StoredJob {
   const { result, progress } = row
+  const state = stateNames[Number(row['state'])]
   return present({
     queue,
     id: row['id'],
     task: row['task'],
-    state: stateNames[Number(row['state'])],
+    state,
     payload: valueFromStored(row['payload']),
     codec: row['codec'],
     meta: valueFromStored(row['meta']),
@@ -32,7 +33,7 @@ export function storedJob(queue: string, row: Row): StoredJob {
     pid: row['pid'],
     ticks: row['ticks'],
     progress: progress === null ? null : JSON.parse(String(progress)),
-    result: result === null ? null : present({ payload: valueFromStored(result), codec: row['result_codec'] }),
+    result: state !== 'completed' ? null : present({ payload: valueFromStored(result), codec: row['result_codec'] }),
     error: valueFromStored(row['error']),
     reason: valueFromStored(row['reason']),
   }) as unknown as StoredJob

@@ -130,7 +130,10 @@ export class SqliteRecords {
     return moved
   }
 
-  readonly #drop = (row: QueueRow, job: JobRow): void => this.#session.jobsOf(row).drop(row, job)
+  readonly #drop = (row: QueueRow, job: JobRow, now: number): void => {
+    row.lost_at = Math.max(row.lost_at ?? 0, now)
+    this.#session.jobsOf(row).drop(row, job)
+  }
 
   fail(
     name: string,

@@ -63,6 +63,7 @@ CREATE TABLE queue (
   grouped_running INTEGER NOT NULL DEFAULT 0,
   open_lanes INTEGER NOT NULL DEFAULT 0,
   last_lane_turn INTEGER NOT NULL DEFAULT 0,
+  lost_at INTEGER,
   UNIQUE (name, shard)
 );
 `

@@ -240,7 +240,10 @@ export class SqliteSettle {
 
   #dropDead(queue: QueueRow, finishedBy: number, limit: number): void {
     const jobs = this.#oldDead[queue.kind].all(morgueOf(queue), finishedBy, limit) as JobRow[]
-    for (const job of jobs) this.#session.jobsOf(queue).drop(queue, job)
+    for (const job of jobs) {
+      queue.lost_at = Math.max(queue.lost_at ?? 0, job.finished_at!)
+      this.#session.jobsOf(queue).drop(queue, job)
+    }
   }
 }
 

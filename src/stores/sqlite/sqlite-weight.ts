@@ -31,7 +31,7 @@ function weighed([, name, [first]]: Call): Weight {
   if (name === 'settle') {
     const items = first as readonly SettleItem[]
     let bytes = 0
-    for (const item of items) if (item.kind === 'complete') bytes += item.result?.payload.length ?? 0
+    for (const item of items) if (item.kind === 'complete') bytes += item.result?.payload?.length ?? 0
     return { jobs: items.length, bytes }
   }
   if (name === 'claim') {

@@ -22,6 +22,87 @@ export const retention: ContractConcern = {
       records,
     ),
 
+    contractCase(
+      'a job that completed with nothing is kept as one that completed, where its settle asks for that',
+      async (scene) => {
+        await scene.add('kept', 'gone')
+        const { claims } = await scene.claim()
+        await scene.store.settle(
+          claims.map(({ queue, id, fence }) => ({
+            ...{ queue, id, fence, kind: 'complete' as const },
+            ...(id === 'kept' ? { result: { keepMs: 5_000 } } : {}),
+          })),
+        )
+
+        const job = await scene.records.get(scene.queue, 'kept')
+        assert.equal(job?.state, 'completed')
+        assert.deepEqual(job?.result, {})
+        assert.equal(typeof job?.finishedAt, 'number')
+        const { jobs } = await scene.records.list(scene.queue, { state: 'completed', by: 'time', limit: 10 })
+        assert.deepEqual(
+          jobs.map(({ id, result }) => [id, result]),
+          [['kept', {}]],
+        )
+        await scene.advance(5_000)
+        assert.equal(await scene.records.get(scene.queue, 'kept'), undefined)
+      },
+      records,
+    ),
+
+    contractCase('jobs that completed with nothing count among those that are kept', async (scene) => {
+      await scene.openQueue({ resultsCount: 2 })
+      for (const id of ['a', 'b', 'c']) {
+        await scene.add(id)
+        await scene.end(await scene.claimOne(), { kind: 'complete', result: {} })
+        await scene.advance(1)
+      }
+
+      assert.deepEqual(await scene.states(), ['b completed', 'c completed'])
+    }),
+
+    contractCase(
+      'depth tells since when nothing was lost: by hand, or as one too many or too old',
+      async (scene) => {
+        const lostAt = async () => (await scene.store.depth([scene.queue])).depths[0]!.lostAt
+        await scene.openQueue({ resultsCount: 1, dead: { count: 1 } })
+        await scene.add('blank')
+        await scene.end(await scene.claimOne(), { kind: 'complete' })
+        await scene.addCompleted('a')
+        const firstEnd = (await scene.records.get(scene.queue, 'a'))!.finishedAt!
+        assert.equal(await lostAt(), undefined)
+        await scene.advance(10)
+        await scene.addCompleted('b')
+        assert.equal(await lostAt(), firstEnd)
+        await scene.advance(10)
+        await scene.add('c', 'd', 'e')
+        for (const act of [
+          () => scene.records.delete(scene.queue, { ids: ['c'] }),
+          () => scene.records.delete(scene.queue, { ids: ['b'] }),
+          () => scene.records.clear(scene.queue),
+        ]) {
+          const before = await scene.now()
+          await act()
+          const at = await lostAt()
+          assert.ok(at !== undefined && at >= before && at <= (await scene.now()))
+          await scene.advance(10)
+        }
+        await scene.addDead('f')
+        const death = (await scene.records.get(scene.queue, 'f'))!.finishedAt!
+        await scene.advance(10)
+        await scene.addDead('g')
+        assert.equal(await lostAt(), death)
+        await scene.advance(10)
+        const before = await lostAt()
+        await scene.records.cancel(scene.queue, 'all')
+        await scene.add('h')
+        await scene.end(await scene.claimOne(), { kind: 'complete' })
+        assert.equal(await lostAt(), before)
+        await scene.records.morgue.delete(scene.queue, 'all')
+        assert.ok((await lostAt())! > before!)
+      },
+      records,
+    ),
+
     contractCase('a result without an age is kept as long as the store lasts', async (scene) => {
       await scene.addCompleted('a')
       await scene.advance(10 * 365 * 86_400_000)

@@ -61,6 +61,7 @@ local left = call('LLEN', LINE)
 local does_anything = changed > 0 or left < length
 if ARGV[6] == 'all' and find(states, 'w', 1, true) and does_anything and left > tonumber(call('HGET', META, 'stale')) then more = true end
 if calls then ring_unpaused() end
+if changed > 0 and verb == 'delete' then call('HSET', META, 'lostAt', now) end
 if changed > 0 then tell_ends() end
 return { changed, more and 1 or 0 }
 `

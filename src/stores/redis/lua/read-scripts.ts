@@ -131,6 +131,12 @@ local counts = {
   tonumber(meta[2]), tonumber(meta[3]), tonumber(meta[4]), meta[5] == '1' and 1 or 0, meta[6] == '1' and 1 or 0 }
 `
 
+/** Of a plain queue behind them `lostAt`, or 0. */
+const plainCounts = `
+counts[#counts + 1] = tonumber(call('HGET', META, 'lostAt') or 0)
+return counts
+`
+
 /**
  * KEYS: those of each shard asked, one after the other. No ARGV.
  * Returns for each 1 where a claim would find something and nobody can be relied on to find it, else 0.
@@ -220,7 +226,7 @@ const script =
 
 export const viewScript = script('view', guard, view)
 export const sectionScript = script('section', guard, section)
-export const depthScript = script('depth', guard, depthCounts, 'return counts')
+export const depthScript = script('depth', guard, depthCounts, plainCounts)
 export const headsScript = script('heads', guard, heads)
 export const lookScript = script('look', leads, look)
 export const endedScript = script('ended', guard, ended)

@@ -1,9 +1,14 @@
 /** Retention: what has expired, or is more than is to be kept, goes; of each kind at most 300 a call, which is more than one adds. */
 export const retention = `
 -- What is remembered of a completed job whose result goes; the id stays remembered as long as it would have been without one.
+local lost_at = 0
+local function lose(j)
+  lost_at = math.max(lost_at, j.updated)
+  drop(j)
+end
 local function drop_result(id)
   local j = job(id)
-  drop(j)
+  lose(j)
   if j.updated + j.remember > now then remember(j, 'c', j.updated, j.remember) end
 end
 local function trim()
@@ -24,14 +29,16 @@ local function trim()
   local edge_at = bounds[2] and now - tonumber(bounds[2]) + 1 or 0
   if edge_at > 0 then
     local edge = '(' .. pack('>I6', edge_at)
-    for _, member in ipairs(call('ZRANGE', DEAD, '-', edge, 'BYLEX', 'LIMIT', 0, 300)) do drop(job(sub(member, 13))) end
+    for _, member in ipairs(call('ZRANGE', DEAD, '-', edge, 'BYLEX', 'LIMIT', 0, 300)) do lose(job(sub(member, 13))) end
   end
   if bounds[3] then
     local excess = math.min(300, call('ZCARD', DEAD) - tonumber(bounds[3]))
     if excess > 0 then
-      for _, member in ipairs(call('ZRANGE', DEAD, 0, excess - 1)) do drop(job(sub(member, 13))) end
+      for _, member in ipairs(call('ZRANGE', DEAD, 0, excess - 1)) do lose(job(sub(member, 13))) end
     end
   end
+  -- So that whoever waits for a job that is gone can tell whether it may have been one of these.
+  if lost_at > tonumber(call('HGET', META, 'lostAt') or 0) then call('HSET', META, 'lostAt', lost_at) end
 end
 `
 
