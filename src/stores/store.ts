@@ -339,7 +339,7 @@ export type SettleItem = ClaimKey &
   (
     | {
         readonly kind: 'complete'
-        /** Absent: nothing is kept of it. Without a payload: that it completed is kept, and that there is no value. */
+        /** Absent: nothing is kept. Without a payload: that it completed with no value. */
         readonly result?: { readonly payload?: Payload; readonly codec?: string; readonly keepMs?: number }
       }
     /**
@@ -402,11 +402,7 @@ export interface Depth {
   readonly processed: number
   readonly failed: number
   readonly crashed: number
-  /**
-   * Plain queues only: no job that was there, or has ended, after this instant was removed, by hand or as a result or dead job
-   * that was too old or one too many. Absent: none ever was.
-   */
-  readonly lostAt?: number
+  readonly lostAt?: number // of a plain queue: no job there, or ended, after it was removed by hand or retention
   readonly paused: boolean
   readonly draining: boolean
 }

@@ -1,6 +1,6 @@
 /** The unheard claims of a claimer: those that the store made for it in a call whose answer was lost. They are put back at once. */
 
-import { StoreUnavailableError } from '../core/errors.js'
+import { hasCode } from '../core/errors.js'
 import type { Events } from '../core/events.js'
 import type { ClaimKey, Store } from '../stores/store.js'
 
@@ -35,7 +35,7 @@ export class UnheardClaims {
 
   /** Takes note of what a claim rejected with. */
   failed(error: unknown): void {
-    if (error instanceof StoreUnavailableError && error.inDoubt) this.suspected()
+    if (hasCode(error, 'store-unavailable') && error.inDoubt) this.suspected()
   }
 
   /** A claim may have been made and not told. */

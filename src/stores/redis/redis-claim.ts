@@ -232,7 +232,7 @@ export class RedisClaim {
       return answer
     } catch (error) {
       told.isInDoubt ||= mayHaveGranted(error)
-      if (!(hasCode(error, 'store-corrupt'))) throw error
+      if (!hasCode(error, 'store-corrupt')) throw error
       this.#damage.found(ask.shard, error)
       return undefined
     }

@@ -79,7 +79,7 @@ export class RedisQueues {
     return written.map((one, i) => {
       if (one.status === 'fulfilled') return one.value
       // The others are served; whoever asks for something of this one is told.
-      if (!isAnySound || !(one.reason instanceof StoreCorruptError)) throw one.reason
+      if (!isAnySound || !hasCode(one.reason, 'store-corrupt')) throw one.reason
       return this.#openDamaged(queues[i]!, stored[i])
     })
   }
@@ -361,7 +361,7 @@ export class RedisQueues {
 
 /** Its form cannot be read. */
 function unlessDamaged(error: unknown): null {
-  if (error instanceof StoreCorruptError) return null
+  if (hasCode(error, 'store-corrupt')) return null
   throw error
 }
 

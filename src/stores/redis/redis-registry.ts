@@ -1,6 +1,6 @@
 /** The registry of workers of a Redis store, with the claims they hold. */
 
-import { StoreCorruptError } from '../../core/errors.js'
+import { hasCode } from '../../core/errors.js'
 import { stepLimit } from '../../core/upkeep.js'
 import type { Buried, Crash } from '../store.js'
 import type { HeldClaim, WorkerRecord, WorkerRegistry } from '../worker-registry.js'
@@ -128,7 +128,7 @@ function inOrder<T>(numbered: readonly (readonly [number, T])[]): T[] {
 /** A damaged shard keeps nobody from what the others hold. */
 function unlessUnusable<T>(asked: Promise<T>): Promise<T | undefined> {
   return unlessUnknown(asked).catch((error: unknown) => {
-    if (error instanceof StoreCorruptError) return undefined
+    if (hasCode(error, 'store-corrupt')) return undefined
     throw error
   })
 }

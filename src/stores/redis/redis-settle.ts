@@ -1,6 +1,6 @@
 /** The ends and the beats of claims on a Redis store: items dealt out to their shards, answers put back in order. */
 
-import { StoreCorruptError } from '../../core/errors.js'
+import { hasCode } from '../../core/errors.js'
 import { PartlyAnsweredError } from '../damage.js'
 import type { Beat } from '../job-beat.js'
 import type { ClaimKey, ExtendAnswer, ExtendItem, SettleAnswer, SettleItem } from '../store.js'
@@ -91,7 +91,7 @@ async function answered<Item extends ClaimKey, Answer extends string>(
     const failed = (await Promise.allSettled(trips)).find((trip) => trip.status === 'rejected')
     if (failed !== undefined) throw failed.reason
   }).catch((error: unknown) => {
-    const isPart = error instanceof StoreCorruptError && answers.some((answer) => answer !== undefined)
+    const isPart = hasCode(error, 'store-corrupt') && answers.some((answer) => answer !== undefined)
     throw isPart ? new PartlyAnsweredError(error, answers) : error
   })
   return answers as Answer[]

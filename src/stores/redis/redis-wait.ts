@@ -1,7 +1,7 @@
 /** The waits on a Redis store: all of a handle share one blocking connection, or on a cluster one that listens. */
 
 import { systemRandom } from '../../core/clock.js'
-import { StoreCorruptError } from '../../core/errors.js'
+import { hasCode } from '../../core/errors.js'
 import type { DamagedShards } from './redis-damage.js'
 import { namingForeignKey } from './redis-foreign-key.js'
 import { keyIn } from './redis-keys.js'
@@ -157,7 +157,7 @@ export class RedisWait {
 
   /** Whether a marker is another's key: its shard is left out from now on, and who waits for others waits anew. */
   async #isMarkerDamaged(error: unknown): Promise<boolean> {
-    if (!(error instanceof StoreCorruptError)) return false
+    if (!hasCode(error, 'store-corrupt')) return false
     const shards = [...new Set([...this.#waiting].flatMap((waiting) => waiting.shards))]
     const types = await Promise.all(
       shards.map((shard) => this.#port.command('TYPE', [markerOf(shard)]).then(String, () => 'none')),
@@ -250,7 +250,7 @@ export class RedisWait {
 /** What of these is damaged only a claim finds out, which asks each by itself. */
 function foundByClaim(shards: readonly RedisShard[]) {
   return (error: unknown): string[] => {
-    if (!(error instanceof StoreCorruptError)) throw error
+    if (!hasCode(error, 'store-corrupt')) throw error
     return [...new Set(shards.map(({ queue }) => queue))]
   }
 }
