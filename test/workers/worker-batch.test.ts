@@ -131,7 +131,8 @@ describe('a batch of slow jobs', () => {
     end(started[0]!)
     await another
 
-    expect([...new Set(calls)]).toEqual(['complete', 'release', 'wait', 'claim'])
+    const claimedAt = calls.indexOf('claim')
+    expect(calls.slice(0, claimedAt)).toEqual(expect.arrayContaining(['complete', 'release', 'wait']))
   })
 })
 
