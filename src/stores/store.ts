@@ -33,9 +33,12 @@ import type { Throttle } from '../core/throttle.js'
 import type { Damage } from './damage.js'
 import type { Beat, Checkpoint } from './job-beat.js'
 import type { Records } from './job-records.js'
+import type { Depth } from './queue-depth.js'
 import type { StoreHealth } from './store-health.js'
 import type { Throttles } from './throttles.js'
 import type { WorkerRegistry } from './worker-registry.js'
+
+export type { Depth } from './queue-depth.js'
 
 export interface Store {
   readonly traits: StoreTraits
@@ -378,31 +381,3 @@ export type SettleAnswer = 'ok' | 'lost' | 'gone'
 
 export type ExtendItem = ClaimKey & { readonly leaseMs: number; readonly beat?: Beat }
 export type ExtendAnswer = 'ok' | 'lost' | 'cancel'
-
-export interface Depth {
-  readonly queue: string
-  /** With the suspects. */
-  readonly ready: number
-  /** Waiting payloads of an ordered queue, with those that wait beside a running job; of a plain one its waiting jobs. */
-  readonly payloads: number
-  /** Ready jobs that only `alone` claims are given. */
-  readonly suspects: number
-  readonly scheduled: number
-  readonly running: number
-  readonly dead: number
-  /** Waiting jobs (ready or scheduled) that never failed. */
-  readonly fresh: number
-  /** Waiting jobs that failed at least once. */
-  readonly retries: number
-  /** Ms since the oldest job that is due should have been started; 0 where none is due. */
-  readonly lagMs: number
-  /** Of an ordered queue that of each shard. */
-  readonly shardLagsMs?: readonly number[]
-  /** Jobs completed, failures counted, and leases that ended unsettled, since the queue exists. */
-  readonly processed: number
-  readonly failed: number
-  readonly crashed: number
-  readonly lostAt?: number // of a plain queue: no job there, or ended, after it was removed by hand or retention
-  readonly paused: boolean
-  readonly draining: boolean
-}

@@ -24,8 +24,8 @@ export class MemoryQueue {
   isHeld = false
   draining = false
   processed = 0
-  lostAt = 0
   failed = 0
+  lostAt = 0
   crashed = 0
   /** Who asks again when a job falls due or a lease ends. */
   lead: Lead | undefined
@@ -310,11 +310,6 @@ export class MemoryQueue {
     this.drop(job)
     const forMs = rememberedForMs(state, job.spec.rememberMs)
     if (forMs > 0) this.remembered.add(rememberedJob(job, state, now, forMs))
-  }
-
-  lose(job: MemoryJob, at: number): void {
-    this.lostAt = Math.max(this.lostAt, at)
-    this.drop(job)
   }
 
   drop(job: MemoryJob): void {

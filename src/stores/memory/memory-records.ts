@@ -10,6 +10,7 @@ import { page } from './memory-listing.js'
 import type { MemoryOrderedQueue } from './memory-ordered-queue.js'
 import type { MemoryQueue } from './memory-queue.js'
 import type { MemoryQueues } from './memory-queues.js'
+import { lose } from './memory-retention.js'
 import { failClaim } from './memory-settle.js'
 
 /** Which states a state-wide action looks at, in the order it takes them. */
@@ -174,7 +175,7 @@ export function memoryRecords(store: MemoryAdmin): Records {
 
 /** By hand. */
 function removed(queue: MemoryQueue, job: MemoryJob, now: number): true {
-  queue.lose(job, now)
+  lose(queue, job, now)
   return true
 }
 

@@ -15,15 +15,21 @@ export function trim(queue: MemoryQueue, now: number): void {
   for (const job of completed.head(Math.min(trimLimit, excess))) dropResult(queue, job, now)
   for (const job of dead.head(trimLimit)) {
     if (!queue.isHidden(job, now)) break
-    queue.lose(job, job.finishedAt!)
+    lose(queue, job, job.finishedAt!)
   }
   const excessDead = dead.size - (settings.dead.count ?? Number.POSITIVE_INFINITY)
-  for (const job of dead.head(Math.min(trimLimit, excessDead))) queue.lose(job, job.finishedAt!)
+  for (const job of dead.head(Math.min(trimLimit, excessDead))) lose(queue, job, job.finishedAt!)
 }
 
 /** A kept result goes; the id stays remembered as long as it would have been without one. */
 function dropResult(queue: MemoryQueue, job: MemoryJob, now: number): void {
   const memory = queue.memoryOf(job.spec.id, now)
-  queue.lose(job, job.finishedAt!)
+  lose(queue, job, job.finishedAt!)
   if (memory !== undefined) queue.remembered.add(memory)
+}
+
+/** The job leaves, and was there, or ended, at this instant: whoever waits for one that is gone can tell. */
+export function lose(queue: MemoryQueue, job: MemoryJob, at: number): void {
+  queue.lostAt = Math.max(queue.lostAt, at)
+  queue.drop(job)
 }

@@ -1,6 +1,6 @@
 /** The check of a SQLite store: whether the file is whole and its rows fit together. It only reads. */
 
-import { UnknownQueueError } from '../../core/errors.js'
+import { hasCode, UnknownQueueError } from '../../core/errors.js'
 import { messageOf } from '../../core/shown.js'
 import type { Finding } from '../store-health.js'
 import { counted, countsOf, wrongLanes } from './sqlite-count.js'
@@ -106,7 +106,7 @@ function rowFindings(db: Database, name: string | undefined): Finding[] {
     if (name === undefined) findings.push(...strays(db))
     return findings.length > 0 ? findings : [{ level: 'ok', what: 'queues', text: 'none is stored' }]
   } catch (failure) {
-    if (failure instanceof UnknownQueueError) throw failure
+    if (hasCode(failure, 'queue-unknown')) throw failure
     return [error('rows', `they cannot be read (${messageOf(failure)}).`)]
   }
 }
