@@ -284,7 +284,7 @@ export const redisLimitedMutations: readonly Mutation[] = [
   {
     what: 'windows of all lengths are silent',
     file: 'redis/lua/arming-lua.js',
-    from: 'if rule.window <= LONGEST_SILENCE then',
+    from: 'if not rule.is_long then',
     to: 'if rule.window then',
   },
   {

@@ -166,8 +166,8 @@ export const sqliteLimitedMutations: readonly Mutation[] = [
   {
     what: 'a window opens a ms early',
     file: 'sqlite/sqlite-tempo.js',
-    from: 'found.at + offset + windowMs + 1',
-    to: 'found.at + offset + windowMs',
+    from: 'found.at + offset + forMs + 1',
+    to: 'found.at + offset + forMs',
   },
   {
     what: 'a window opens with its latest start',
@@ -197,8 +197,8 @@ export const sqliteLimitedMutations: readonly Mutation[] = [
   {
     what: 'a subject is forgotten a ms early',
     file: 'sqlite/sqlite-throttle.js',
-    from: 'if (lastAt < at - longestWindowMs(this.#rules))',
-    to: 'if (lastAt <= at - longestWindowMs(this.#rules))',
+    from: 'if (lastAt < at - longestCountedMs(this.#rules))',
+    to: 'if (lastAt <= at - longestCountedMs(this.#rules))',
   },
   {
     what: 'the grids go on under other rules',

@@ -5,7 +5,7 @@ import type { ThrottleChange } from '../client/throttle-admin.js'
 import { exactDuration, parseDuration } from '../core/duration.js'
 import { hasCode } from '../core/errors.js'
 import { parsed } from '../core/option-check.js'
-import type { ThrottleRule } from '../core/throttle.js'
+import { countedMs, type ThrottleRule } from '../core/throttle.js'
 import { throttleOf, throttleSchema } from '../core/throttle-options.js'
 import { UsageError } from './exit-code.js'
 import { count } from './figures.js'
@@ -73,9 +73,10 @@ export function rulesText(rules: readonly ThrottleRule[]): string {
 }
 
 /** How its starts are spaced, in words; none where they are not. */
-export function evennessOf({ limit, windowMs, moderate, elasticBuffer }: ThrottleRule): string[] {
+export function evennessOf(rule: ThrottleRule): string[] {
+  const { limit, moderate, elasticBuffer } = rule
   if (!moderate || limit === 1) return []
-  const each = `one each ${aboutText(windowMs / limit)}`
+  const each = `one each ${aboutText(countedMs(rule) / limit)}`
   return elasticBuffer === undefined ? [each] : [each, `elastic with a buffer of ${count(elasticBuffer)}`]
 }
 

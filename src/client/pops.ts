@@ -7,6 +7,8 @@ import { hasCode } from '../core/errors.js'
 import type { Events } from '../core/events.js'
 import { outageDelayMs } from '../core/outage-delay.js'
 import { messageOf } from '../core/shown.js'
+import { type Span, startWindowOf } from '../core/start-window.js'
+import type { ThrottleRule } from '../core/throttle.js'
 import type { Claim, Claimed, SettleAnswer, SettleItem, Store, Wait } from '../stores/store.js'
 
 /** Why there is no item now. */
@@ -19,8 +21,28 @@ export type Popped<Item> =
 
 type Denied = Extract<Popped<unknown>, { readonly wait: PopWait }>
 
+/** What makes a claim alone true: who else of this process holds one. */
+export interface Gate {
+  readonly held: number
+  readonly isOpen: boolean
+  take(claims: number): void
+  give(): void
+  /** Keeps all others from claiming until `leave()`; `admitted` resolves when nobody holds anything. */
+  seek(): { readonly admitted: Promise<void>; leave(): void }
+}
+
+/** Where the instant of a grant lies on the clock of this process. */
+export interface GrantClock {
+  grantedIn(trip: { readonly sentAt: number; readonly answeredAt: number; readonly now: number }): Span
+  readonly quickestMs: number
+}
+
 export interface PopsParts {
   readonly queue: string
+  readonly gate: Gate
+  readonly grantClock: () => GrantClock
+  /** Of the throttle, as they are stored; asked once the store is open. */
+  readonly limits: () => readonly ThrottleRule[]
   /** Names the taker; nobody else has the name. */
   readonly worker: string
   readonly connect: () => Promise<Store>
@@ -41,6 +63,11 @@ interface Asked {
 const leaseMs = 10_000
 /** A denial ends sooner only where the rules are changed: that is noticed within so long. */
 const longestMemoryMs = 1_000
+/** For so long a pop waits until nobody in this process holds a claim, if only crashed items are left; and not again before. */
+const patienceMs = 1_000
+const impatientMs = 10_000
+/** A pop begins when the store grants it. */
+const delayMs = 0
 /** How long a job of another codec waits for who has it: as long as for workers. */
 const foreignItemDelayMs = 30_000
 /** Of several shards the answer is that of the one that may give first. */
@@ -56,9 +83,12 @@ export class Pops {
   #mayHoldUnheard = false
   /** Crashed items are waiting, which only claims alone are given. */
   #hasSuspects = false
+  #aloneFrom = Number.NEGATIVE_INFINITY
+  readonly #clock: GrantClock
 
   constructor(parts: PopsParts) {
     this.#parts = parts
+    this.#clock = parts.grantClock()
   }
 
   next(): Promise<Popped<unknown>> {
@@ -98,18 +128,45 @@ export class Pops {
 
   async #serveSome(): Promise<void> {
     const asked: Asked[] = []
+    let leave: (() => void) | undefined
     try {
       const store = await this.#parts.connect()
       if (this.#mayHoldUnheard) await this.#putBackUnheard(store)
-      // One alone takes suspects too; and nobody here holds a claim while another is made.
-      const alone = this.#asked.length === 1 || this.#hasSuspects
-      asked.push(...this.#asked.splice(0, alone ? 1 : store.traits.maxBatch))
-      const left = await this.#take(store, asked, alone)
+      const hermit = await this.#sought()
+      const { gate } = this.#parts
+      // Somebody else here is to be alone, perhaps for long: a pop does not wait.
+      if (hermit === undefined && !gate.isOpen) {
+        for (const { resolve } of this.#asked.splice(0)) resolve({ wait: 'full' })
+        return
+      }
+      gate.take(1)
+      leave = () => {
+        gate.give()
+        hermit?.leave()
+      }
+      asked.push(...this.#asked.splice(0, hermit === undefined ? store.traits.maxBatch : 1))
+      const left = await this.#take(store, asked, hermit !== undefined)
       this.#asked.unshift(...left)
     } catch (error) {
       const failed = asked.length > 0 ? asked : this.#asked.splice(0)
       for (const { reject } of failed) reject(error)
+    } finally {
+      leave?.()
     }
+  }
+
+  /** Solitude for one pop, which takes crashed items too: at once if nobody here holds a claim; undefined if it is not to be had. */
+  async #sought(): Promise<ReturnType<Gate['seek']> | undefined> {
+    const { gate, mono } = this.#parts
+    if (!gate.isOpen) return undefined
+    const isFree = gate.held === 0
+    if (isFree ? this.#asked.length > 1 && !this.#hasSuspects : !this.#hasSuspects || mono() < this.#aloneFrom)
+      return undefined
+    const hermit = gate.seek()
+    if (isFree || (await isWithin(patienceMs, hermit.admitted))) return hermit
+    hermit.leave()
+    this.#aloneFrom = mono() + impatientMs
+    return undefined
   }
 
   /** Answers as many as it can; returns those that have to ask again. */
@@ -123,16 +180,28 @@ export class Pops {
     this.#mayHoldUnheard = claimed.isInDoubt === true
     const unusable = claimed.damaged?.find(({ isWhole }) => isWhole)
     if (claimed.claims.length === 0 && unusable !== undefined) throw unusable.error
+    const { from, to } = this.#clock.grantedIn({ sentAt, answeredAt: mono(), now: claimed.now })
+    const start = startWindowOf({ from, to }, this.#parts.limits(), delayMs)
+    const isFar = sentAt + this.#clock.quickestMs > start.to
     const denied = deniedBy(claimed)
     this.#remember(denied)
     report(claimed)
     this.#hasSuspects = claimed.waits.some(({ reason }) => reason === 'suspect')
+    if (claimed.claims.length > 0 && mono() > start.to && !isFar) {
+      await this.#putBack(store, claimed.claims, sentAt + leaseMs)
+      return asked
+    }
     const items = await this.#completed(store, claimed.claims, sentAt + leaseMs)
+    const lateMs = Math.ceil(mono() - start.to)
+    if (lateMs > 0)
+      for (const claim of claimed.claims) this.#parts.events.emit('start.late', { ...refOf(claim), lateMs })
     for (const [i, item] of items.entries()) asked[i]!.resolve({ item })
     const left = asked.slice(items.length)
     // In company nobody is given a suspect.
-    if (denied === undefined && (claimed.claims.length > 0 || (this.#hasSuspects && !alone))) return left
-    for (const { resolve } of left) resolve(denied ?? { wait: 'throttled' })
+    const maySeek = mono() >= this.#aloneFrom
+    if (denied === undefined && (claimed.claims.length > 0 || (this.#hasSuspects && !alone && maySeek))) return left
+    const others = this.#hasSuspects && !alone ? 'full' : 'throttled'
+    for (const { resolve } of left) resolve(denied ?? { wait: others })
     return []
   }
 
@@ -150,6 +219,15 @@ export class Pops {
       denied?.wait === 'throttled' && denied.forMs !== undefined
         ? { wait: denied.wait, openAt: now + denied.forMs, until: now + Math.min(denied.forMs, longestMemoryMs) }
         : undefined
+  }
+
+  /** Their answer came so late that they would fall into a window that is given to others. */
+  async #putBack(store: Store, claims: readonly Claim[], leaseUntil: number): Promise<void> {
+    const { events } = this.#parts
+    this.forget()
+    const items = claims.map(({ queue, id, fence }) => ({ queue, id, fence, kind: 'release', delayMs: 0 }) as const)
+    for (const claim of claims) events.emit('permit.wasted', { ...refOf(claim), reason: 'late' })
+    await this.#settled(store, items, leaseUntil)
   }
 
   /** The items that are gone from the store, and so are this process's alone. */
@@ -212,6 +290,14 @@ export class Pops {
       }
     }
   }
+}
+
+async function isWithin(ms: number, done: Promise<void>): Promise<boolean> {
+  const waiting = new AbortController()
+  const late = delay(ms, false, { signal: waiting.signal }).catch(() => false)
+  const isDone = await Promise.race([done.then(() => true), late])
+  waiting.abort()
+  return isDone
 }
 
 function refOf({ queue, id, task }: Claim): { queue: string; id: string; task: string } {

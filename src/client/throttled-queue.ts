@@ -4,6 +4,7 @@ import { ClosedError, InvalidArgumentError } from '../core/errors.js'
 import { Registry } from '../core/registry.js'
 import { shown } from '../core/shown.js'
 import { defineTask } from '../core/task.js'
+import type { ThrottleRule } from '../core/throttle.js'
 import type { Store, StoredQueue } from '../stores/store.js'
 import { Client, type ClientParts } from './client.js'
 import { type Popped, Pops, type PopsParts } from './pops.js'
@@ -14,7 +15,7 @@ import type { ItemQueue } from './throttled-queue-options.js'
 
 export interface ThrottledQueueParts
   extends Omit<ClientParts, 'sender'>,
-    Omit<PopsParts, 'queue' | 'worker' | 'connect'> {
+    Omit<PopsParts, 'queue' | 'worker' | 'connect' | 'limits'> {
   readonly newId: () => string
   /** Hears that it was closed: nobody need close it again. */
   readonly closed: () => void
@@ -39,6 +40,7 @@ export class ThrottledQueue<Item = unknown> {
   readonly #client: Client
   readonly #pops: Pops
   #store: Promise<Store> | undefined
+  #limits: readonly ThrottleRule[] = []
   #closed = false
 
   constructor(item: ItemQueue, parts: ThrottledQueueParts) {
@@ -53,7 +55,10 @@ export class ThrottledQueue<Item = unknown> {
       rules: async () => ({ ...(await parts.rules()), registry }),
       sender: new Sender(this.#connect),
     })
-    this.#pops = new Pops({ ...parts, queue: this.name, worker: `pop-${parts.newId()}`, connect: this.#connect })
+    this.#pops = new Pops({
+      ...{ ...parts, queue: this.name, worker: `pop-${parts.newId()}`, connect: this.#connect },
+      limits: () => this.#limits,
+    })
   }
 
   /**
@@ -143,6 +148,7 @@ export class ThrottledQueue<Item = unknown> {
       throw new InvalidArgumentError(
         `queue '${this.name}' is limited by group, and a throttled queue has no groups: let a worker run its jobs, or give each group a throttled queue of its own.`,
       )
+    this.#limits = stored.throttle.rules
     return store
   }
 

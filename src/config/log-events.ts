@@ -67,6 +67,11 @@ const lines: { readonly [Name in EventName]?: (event: EventMap[Name]) => Line } 
     message: `permit wasted: the throttle counts a job that was not started (${job.reason})`,
     fields: { ...job },
   }),
+  'start.late': (job) => ({
+    level: 'warn',
+    message: `started late: ${job.lateMs}ms after the last instant that the throttle counts with`,
+    fields: { ...job },
+  }),
   'result.dropped': ({ error, ...job }) => ({
     level: 'warn',
     message: `result not kept: ${error}`,

@@ -20,6 +20,8 @@ import { shown } from '../core/shown.js'
 import type { AnyTask, TaskInput, TaskResult } from '../core/task.js'
 import { processIdentity } from '../runtime/identity.js'
 import { LeaseKeeper } from '../runtime/lease-keeper.js'
+import { processSolitude } from '../runtime/solitude.js'
+import { StoreClock } from '../runtime/store-clock.js'
 import { Waiter } from '../runtime/waiter.js'
 import { type SelectorName, selectorNamed } from '../selectors/named-selectors.js'
 import type { Depth, Store, StoredQueue } from '../stores/store.js'
@@ -238,6 +240,8 @@ export class Mill {
       codec: this.#options.codec,
       mono: () => this.#clock.mono(),
       random: this.#random,
+      gate: processSolitude,
+      grantClock: () => new StoreClock(),
       report: (claimed) => reportCrashes(this.#events, claimed),
       closed: () => this.#throttledQueues.delete(made),
       open: (queue) => this.#openOne(queue),

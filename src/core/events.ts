@@ -36,6 +36,8 @@ export interface EventMap {
   'process.failed': JobRef & { readonly child: number | undefined; readonly error: string }
   /** A job of a throttled queue was claimed, and not started: what its start would have counted is counted all the same. */
   'permit.wasted': JobRef & { readonly reason: string }
+  /** A job of a throttled queue began so many ms later than its limit counts with: a window near it may hold one start too many. */
+  'start.late': JobRef & { readonly lateMs: number }
   /** A result that could not be kept: not encodable, or too large. The job completed all the same. */
   'result.dropped': JobRef & { readonly error: string }
   /** A handler went on after its job was given up and keeps its slot until it ends; `left`: slots that still take jobs. */

@@ -4,6 +4,7 @@ import * as v from 'valibot'
 import type { Duration } from './duration.js'
 import { isQueueName, queueNameForm } from './ids.js'
 import { duration, exactly, whole } from './option-check.js'
+import { startSpreadMs } from './start-window.js'
 import type { Throttle } from './throttle.js'
 
 /** Limits how many jobs may start in every window of time. */
@@ -77,6 +78,7 @@ export function throttleOf(queue: string, options: Checked | readonly Checked[])
       .map(({ limit, window, moderate = false, elastic }) => ({
         limit,
         windowMs: window,
+        spreadMs: startSpreadMs(window),
         moderate,
         ...(elastic === undefined ? {} : { elasticBuffer: elastic.buffer }),
       }))

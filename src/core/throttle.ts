@@ -9,6 +9,11 @@ export interface ThrottleRule {
   readonly limit: number
   /** Whole ms, at least 1. */
   readonly windowMs: number
+  /**
+   * By how much two jobs of different windows may come closer to each other between the store's grant and the first line of
+   * their handlers, in whole ms: the store counts a start for so much longer. Default 0: grants are what is counted.
+   */
+  readonly spreadMs?: number
   /** One job for each `windowMs / limit`, evenly spaced. Has no meaning where the limit is 1. */
   readonly moderate: boolean
   /**
@@ -27,9 +32,14 @@ export interface Throttle {
   readonly rules: readonly ThrottleRule[]
 }
 
-/** The longest window. */
-export function longestWindowMs(rules: readonly ThrottleRule[]): number {
-  return Math.max(...rules.map(({ windowMs }) => windowMs))
+/** For how long a start counts, in ms: the window, and what handlers may begin unevenly. */
+export function countedMs({ windowMs, spreadMs = 0 }: ThrottleRule): number {
+  return windowMs + spreadMs
+}
+
+/** For how long a start counts by any of the rules, in ms. */
+export function longestCountedMs(rules: readonly ThrottleRule[]): number {
+  return Math.max(...rules.map(countedMs))
 }
 
 export function sameRules(a: readonly ThrottleRule[], b: readonly ThrottleRule[]): boolean {
@@ -37,17 +47,25 @@ export function sameRules(a: readonly ThrottleRule[], b: readonly ThrottleRule[]
 }
 
 /** The rule as it is written down and shown: equal rules have equal texts. */
-export function ruleText({ limit, windowMs, moderate, elasticBuffer }: ThrottleRule): string {
-  return [`${limit}/${windowMs}`, moderate ? 'm' : '', elasticBuffer === undefined ? '' : `e${elasticBuffer}`].join('')
+export function ruleText({ limit, windowMs, spreadMs = 0, moderate, elasticBuffer }: ThrottleRule): string {
+  return [
+    `${limit}/${windowMs}`,
+    spreadMs === 0 ? '' : `+${spreadMs}`,
+    moderate ? 'm' : '',
+    elasticBuffer === undefined ? '' : `e${elasticBuffer}`,
+  ].join('')
 }
 
 /** The rules in a text that `ruleText` made of each, with a space between them. */
 export function rulesIn(text: string): ThrottleRule[] {
   return text.split(' ').map((part) => {
-    const [, limit, windowMs, moderate, , elasticBuffer] = /^(\d+)\/(\d+)(m?)(e(\d+))?$/.exec(part)!
+    const [, limit, windowMs, , spreadMs, moderate, , elasticBuffer] = /^(\d+)\/(\d+)(\+(\d+))?(m?)(e(\d+))?$/.exec(
+      part,
+    )!
     return {
       limit: Number(limit),
       windowMs: Number(windowMs),
+      ...(spreadMs === undefined ? {} : { spreadMs: Number(spreadMs) }),
       moderate: moderate === 'm',
       ...(elasticBuffer === undefined ? {} : { elasticBuffer: Number(elasticBuffer) }),
     }

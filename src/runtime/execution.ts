@@ -3,6 +3,7 @@
 import { CodecError } from '../core/errors.js'
 import type { JobRef } from '../core/events.js'
 import type { Meta, Progress } from '../core/job.js'
+import type { Span } from '../core/start-window.js'
 import type { AnyTask } from '../core/task.js'
 import type { Claim } from '../stores/store.js'
 
@@ -31,6 +32,12 @@ export abstract class Execution {
   lastProgress: Progress | undefined
   /** When its handler was called, on the monotonic clock; undefined while it waits for a slot. */
   begunAt: number | undefined
+  /** Of a throttled queue: between which instants, on the monotonic clock, its handler must begin. */
+  start: Span | undefined
+  /** When the first line of its handler was about to run, on the monotonic clock. */
+  handlerAt: number | undefined
+  /** It was too late for its handler to begin, which was not called. */
+  isLate = false
   /** There is a verdict on it. */
   isDecided = false
   #isGivenUp = false

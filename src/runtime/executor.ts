@@ -24,6 +24,7 @@ export interface ExecutorParts {
   readonly middleware: readonly Middleware[]
   readonly events: Events
   readonly random: Random
+  readonly mono: () => number
   readonly worker: string
   readonly bench: Bench
 }
@@ -36,6 +37,7 @@ export interface Bench {
   released(execution: Execution): void
 }
 
+const tooLate: Verdict = { kind: 'release', delayMs: 0, reason: 'late' }
 /** `shouldRun` is not asked about the same job more often. */
 const leastPostponementMs = 1_000
 
@@ -70,6 +72,8 @@ export class Executor {
     } catch (error) {
       verdict = this.#verdictOnAbort(execution, execution, execution.abortReason ?? error, error)
     }
+    // Whatever a middleware made of that.
+    if (execution.isLate) verdict = tooLate
     this.#decide(execution, [verdict])
     this.#parts.bench.released(execution)
   }
@@ -87,6 +91,7 @@ export class Executor {
     } catch (error) {
       verdicts = this.#verdictsOnAbort(execution, execution.abortReason ?? error, error)
     }
+    if (execution.isLate) verdicts = execution.leased.map(() => tooLate)
     this.#decide(execution, verdicts)
     this.#parts.bench.released(execution)
   }
@@ -115,14 +120,24 @@ export class Executor {
 
   #call(ctx: JobExecution): unknown {
     const { task, input } = ctx
-    if (this.#layers.length === 0) return task.run!(input, ctx)
-    return this.#through({ task, input, ctx }, async () => task.run!(input, ctx))
+    if (this.#layers.length === 0) return this.#begins(ctx) ? task.run!(input, ctx) : undefined
+    return this.#through({ task, input, ctx }, async () => (this.#begins(ctx) ? task.run!(input, ctx) : refuseLate()))
   }
 
   #callBatch(ctx: BatchExecution): unknown {
     const { task, payloadsById: input } = ctx
-    if (this.#layers.length === 0) return task.run!(input, ctx)
-    return this.#through({ task, input, ctx }, async () => task.run!(input, ctx))
+    if (this.#layers.length === 0) return this.#begins(ctx) ? task.run!(input, ctx) : undefined
+    return this.#through({ task, input, ctx }, async () => (this.#begins(ctx) ? task.run!(input, ctx) : refuseLate()))
+  }
+
+  /** Whether the handler may begin: what a throttle counts is its first line, whatever came before. */
+  #begins(execution: Execution): boolean {
+    // A middleware may call it again.
+    if (execution.handlerAt !== undefined) return true
+    const now = this.#parts.mono()
+    execution.isLate = execution.start !== undefined && now > execution.start.to
+    if (!execution.isLate) execution.handlerAt = now
+    return !execution.isLate
   }
 
   #through(run: Run, handler: () => Promise<unknown>): Promise<unknown> {
@@ -193,6 +208,11 @@ export class Executor {
 
 function isAbort(error: unknown): boolean {
   return error instanceof Error && error.name === 'AbortError'
+}
+
+/** For the middleware around a handler that is not called. */
+function refuseLate(): never {
+  throw new Error('it is too late for the job to begin within the limit of its queue; it is put back.')
 }
 
 /** Puts the schema's output in the input's place. An input that does not fit will never fit; a schema that breaks down may work next time. */

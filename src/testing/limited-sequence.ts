@@ -17,7 +17,11 @@ const rule = (limit: number, windowMs: number, even: Partial<ThrottleRule> = {})
 })
 const moderate = { moderate: true }
 /** Two queues have it together: few in a short window, and not many in one that is too long to be silent after a restart. */
-const api: Throttle = { scope: 'api', by: 'queue', rules: [rule(3, 2_000), rule(8, 900_000)] }
+const api: Throttle = {
+  scope: 'api',
+  by: 'queue',
+  rules: [rule(3, 2_000, { spreadMs: 50 }), rule(8, 900_000, { spreadMs: 1_000 })],
+}
 const queue = (name: string, settings: Partial<QueueSettings> = {}): QueueSettings => {
   return { name, kind: 'plain', order: 'fifo', maxCrashes: 2, dead: {}, ...settings }
 }
@@ -27,7 +31,7 @@ export const limitedQueues: readonly QueueSettings[] = [
   queue('mail', { throttle: api }),
   queue('sms', { throttle: api, order: 'lifo', maxRunning: 2 }),
   queue('even', {
-    throttle: { scope: 'even', by: 'queue', rules: [rule(3, 3_000, { ...moderate, elasticBuffer: 0 })] },
+    throttle: { scope: 'even', by: 'queue', rules: [rule(3, 3_000, { ...moderate, spreadMs: 75, elasticBuffer: 0 })] },
   }),
   queue('sites', {
     throttle: { scope: 'sites', by: 'group', rules: [rule(2, 5_000, moderate), rule(3, 12_000)] },
@@ -286,8 +290,9 @@ function span(dice: Dice): number {
 /** Other rules with the same windows: how far beyond them starts are known is the store's affair. */
 function changedRules(dice: Dice): { queue: string; rules: ThrottleRule[] } {
   const { name, throttle } = dice.pick(limitedQueues.filter(({ throttle }) => throttle !== undefined))
-  const changed = ({ windowMs }: ThrottleRule) =>
+  const changed = ({ windowMs, spreadMs }: ThrottleRule) =>
     rule(dice.whole(1, 7), windowMs, {
+      ...(spreadMs === undefined ? {} : { spreadMs }),
       ...maybe(dice, moderate),
       ...maybe(dice, { ...moderate, elasticBuffer: dice.whole(0, 1) }, 0.3),
     })

@@ -3,7 +3,7 @@
 import type { Payload } from '../core/codec.js'
 import { isLed, type Lead } from '../core/lead.js'
 import type { PayloadEntry } from '../core/payloads.js'
-import { longestWindowMs, ruleText } from '../core/throttle.js'
+import { longestCountedMs, ruleText } from '../core/throttle.js'
 import type { MemoryJob, RememberedJob } from '../stores/memory/memory-job.js'
 import type { MemoryLanes } from '../stores/memory/memory-lanes.js'
 import { MemoryOrderedQueue } from '../stores/memory/memory-ordered-queue.js'
@@ -51,7 +51,7 @@ function canonicalThrottle(throttle: MemoryThrottle, now: number): CanonicalThro
     tempos: throttle
       .subjects(now)
       .sort(compareBytes)
-      .map((group) => canonicalTempo(group, throttle.tempo(group, at), now, at - longestWindowMs(rules))),
+      .map((group) => canonicalTempo(group, throttle.tempo(group, at), now, at - longestCountedMs(rules))),
   }
 }
 

@@ -1,6 +1,6 @@
 /** What throttles have counted in a Redis store, as the canonical state says it, read from the keys of their scopes (`throttle-lua.ts`). */
 
-import { longestWindowMs, rulesIn, ruleText, type ThrottleRule } from '../core/throttle.js'
+import { longestCountedMs, rulesIn, ruleText, type ThrottleRule } from '../core/throttle.js'
 import { scopeKeys } from '../stores/redis/redis-keys.js'
 import type { RedisQueue } from '../stores/redis/redis-layout.js'
 import type { RedisPort } from '../stores/redis/redis-port.js'
@@ -41,7 +41,7 @@ async function throttleState(
   const [shiftMs, count, quietUntil] = [number('shift') ?? 0, number('armings') ?? 0, number('quietUntil') ?? 0]
   // All but `shift` and this is reckoned on a clock that never goes back.
   const at = Math.max(now, number('lastAt') ?? now) - shiftMs
-  const seenFrom = at - longestWindowMs(rules)
+  const seenFrom = at - longestCountedMs(rules)
   const arming = { run: '', count, at: (number('armedAt') ?? now) - shiftMs, shiftMs: 0 }
   const starts = startsBySubject(listIn(await port.command('ZRANGE', [startsKey!, '0', '-1'])) as Buffer[])
   const tempos = pairs(await port.command('HGETALL', [temposKey!])).flatMap(([group, value]) => {

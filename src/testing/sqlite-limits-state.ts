@@ -1,6 +1,6 @@
 /** The limits of a SQLite store in its canonical state: lanes and throttles, read from their tables. */
 
-import { longestWindowMs, rulesIn, ruleText } from '../core/throttle.js'
+import { longestCountedMs, rulesIn, ruleText } from '../core/throttle.js'
 import type { Database } from '../stores/sqlite/sqlite-driver.js'
 import { lineOf } from '../stores/sqlite/sqlite-job.js'
 import type { QueueRow } from '../stores/sqlite/sqlite-queue.js'
@@ -77,7 +77,7 @@ export function canonicalThrottle(db: Database, row: ThrottleRow, now: number): 
   const rules = rulesIn(row.rules)
   const sharing = db.prepare('SELECT DISTINCT name FROM queue WHERE throttle = ?').all(scope) as { name: string }[]
   const at = Math.max(now, last_at ?? now)
-  const from = at - longestWindowMs(rules)
+  const from = at - longestCountedMs(rules)
   const tempos = db.prepare('SELECT * FROM tempo WHERE scope = ?').all(scope) as unknown as (TempoRow & {
     subject: string
   })[]

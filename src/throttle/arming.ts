@@ -4,7 +4,7 @@
  */
 
 import { toleratedStepMs } from '../core/clock.js'
-import { longestWindowMs, type ThrottleRule } from '../core/throttle.js'
+import { countedMs, longestCountedMs, type ThrottleRule } from '../core/throttle.js'
 import { firstTempo, type Tempo } from './tempo.js'
 
 /** Windows up to this are silent for their whole length; longer ones are charged what they may have lost. */
@@ -48,7 +48,7 @@ export function armed(
   const { quietUntil: _, ...known } = { ...arming, run, count: arming.count + 1, at: now }
   const since = Math.max(0, sinceLastMs ?? now - lastAt)
   const shiftMs = now - since - lastAt
-  const silent = rules.map(({ windowMs }) => windowMs).filter((windowMs) => windowMs <= longestSilenceMs)
+  const silent = rules.filter((rule) => !isLong(rule)).map(countedMs)
   const still = quietUntil === undefined ? undefined : quietUntil + shiftMs
   const quiet = silent.length === 0 ? still : Math.max(now + Math.max(...silent) + 1, still ?? now)
   return {
@@ -78,13 +78,17 @@ export function armedTempo(
     stride.slotUs === undefined ? stride : { ...stride, slotUs: stride.slotUs + byMs * 1_000 },
   )
   const last = log.at(-1)
-  if (last === undefined || last.at < arming.at - longestWindowMs(rules)) return firstTempo(rules)
+  if (last === undefined || last.at < arming.at - longestCountedMs(rules)) return firstTempo(rules)
   const charge = chargeFor(rules, arming.at - last.at)
   return charge === 0 ? { log, strides } : { log: [...log, { at: arming.at, count: charge }], strides }
 }
 
 /** The most that any long window may have lost in a gap of so many ms. */
 function chargeFor(rules: readonly ThrottleRule[], gapMs: number): number {
-  const long = rules.filter(({ windowMs }) => windowMs > longestSilenceMs)
-  return Math.max(0, ...long.map(({ limit, windowMs }) => Math.min(limit, Math.ceil((limit * gapMs) / windowMs))))
+  const lost = (rule: ThrottleRule) => Math.min(rule.limit, Math.ceil((rule.limit * gapMs) / countedMs(rule)))
+  return Math.max(0, ...rules.filter(isLong).map(lost))
+}
+
+function isLong({ windowMs }: ThrottleRule): boolean {
+  return windowMs > longestSilenceMs
 }

@@ -1,6 +1,6 @@
 /** The log of starts: when how many jobs of one scope, or of one of its groups, were permitted to start. Pure. */
 
-import type { ThrottleRule } from '../core/throttle.js'
+import { countedMs, type ThrottleRule } from '../core/throttle.js'
 import type { Sight } from './stride.js'
 
 export interface Starts {
@@ -16,28 +16,30 @@ export type StartLog = readonly Starts[]
  * What a rule sees in the log. A start counts until it is older than the window, so that no closed window ever holds more
  * than the limit.
  */
-export function sightOf({ limit, windowMs, elasticBuffer = 0 }: ThrottleRule, log: StartLog, now: number): Sight {
-  const seen = log.filter(({ at }) => at >= now - windowMs)
+export function sightOf(rule: ThrottleRule, log: StartLog, now: number): Sight {
+  const { limit, elasticBuffer = 0 } = rule
+  const forMs = countedMs(rule)
+  const seen = log.filter(({ at }) => at >= now - forMs)
   return {
     hits: seen.reduce((sum, { count }) => sum + count, 0),
-    opensAt: fewerFrom(limit, windowMs, log),
-    catchesUpAt: fewerFrom(limit - elasticBuffer, windowMs, log),
+    opensAt: fewerFrom(limit, forMs, log),
+    catchesUpAt: fewerFrom(limit - elasticBuffer, forMs, log),
   }
 }
 
 /** From when on fewer than `most` of the starts lie in the window: -Infinity where it never held so many. */
-function fewerFrom(most: number, windowMs: number, log: StartLog): number {
+function fewerFrom(most: number, forMs: number, log: StartLog): number {
   let later = 0
   for (const { at, count } of log.toReversed()) {
     later += count
-    if (later >= most) return at + windowMs + 1
+    if (later >= most) return at + forMs + 1
   }
   return Number.NEGATIVE_INFINITY
 }
 
 /** With `count` starts more, and without those that no window of the rules sees any more. */
-export function logAfter(log: StartLog, count: number, windowMs: number, now: number): StartLog {
-  const seen = log.filter(({ at }) => at >= now - windowMs)
+export function logAfter(log: StartLog, count: number, forMs: number, now: number): StartLog {
+  const seen = log.filter(({ at }) => at >= now - forMs)
   const last = seen.at(-1)
   if (last?.at === now) return [...seen.slice(0, -1), { at: now, count: last.count + count }]
   return [...seen, { at: now, count }]

@@ -5,7 +5,7 @@
  * that every store and every language reckons alike.
  */
 
-import type { ThrottleRule } from '../core/throttle.js'
+import { countedMs, type ThrottleRule } from '../core/throttle.js'
 
 export interface Stride {
   /** The place on the grid of the last start, in µs. Absent where nothing started yet. */
@@ -27,8 +27,8 @@ export interface Sight {
 export const firstStride: Stride = { credit: 0 }
 
 /** From one place of the grid to the next; what is below 1 µs is dropped. */
-function spacingUs({ limit, windowMs }: ThrottleRule): number {
-  return Math.max(1, Math.floor((windowMs * 1_000) / limit))
+function spacingUs(rule: ThrottleRule): number {
+  return Math.max(1, Math.floor((countedMs(rule) * 1_000) / rule.limit))
 }
 
 /** How many jobs may start now, and, where none may, after how long one may: the window first, then the grid. */

@@ -1,6 +1,6 @@
 /** The tempo of what a throttle counts together: its starts and its strides, and the decision how many jobs may start now. Pure. */
 
-import { longestWindowMs, type ThrottleRule } from '../core/throttle.js'
+import { longestCountedMs, type ThrottleRule } from '../core/throttle.js'
 import { logAfter, type StartLog, sightOf } from './start-log.js'
 import { firstStride, permitsOf, type Stride, strideAfter, strideAtRest } from './stride.js'
 
@@ -26,7 +26,7 @@ export function firstTempo(rules: readonly ThrottleRule[]): Tempo {
 /** The tempo as it stands now: one in which nothing has started for the longest window is as good as none. */
 export function tempoAt(tempo: Tempo, rules: readonly ThrottleRule[], now: number): Tempo {
   const last = tempo.log.at(-1)
-  return last === undefined || last.at < now - longestWindowMs(rules) ? firstTempo(rules) : tempo
+  return last === undefined || last.at < now - longestCountedMs(rules) ? firstTempo(rules) : tempo
 }
 
 /** How many jobs may start now, as far as every rule permits, and, where none may, after how long one may. */
@@ -41,7 +41,7 @@ export function permitted({ log, strides }: Tempo, rules: readonly ThrottleRule[
 /** The tempo once `count` jobs have started, of which there is at least one. */
 export function tempoAfter({ log, strides }: Tempo, rules: readonly ThrottleRule[], now: number, count: number): Tempo {
   return {
-    log: logAfter(log, count, longestWindowMs(rules), now),
+    log: logAfter(log, count, longestCountedMs(rules), now),
     strides: rules.map((rule, i) => strideAfter(rule, strides[i]!, sightOf(rule, log, now), count, now)),
   }
 }

@@ -27,6 +27,7 @@ import { Intake } from './intake.js'
 import { LimitedQueues } from './limited-queues.js'
 import { Presence, registryBeatMs } from './presence.js'
 import { ProcessListener, type ProcessSource } from './process-listener.js'
+import { Punctuality } from './punctuality.js'
 import { Shards } from './shards.js'
 import type { Slots } from './slots.js'
 import { UnheardClaims } from './unheard-claims.js'
@@ -102,18 +103,19 @@ export function equip(connection: Connection, parts: WorkerParts, settings: Work
   const pace = new Pace(concurrency)
   const settler = new Settler(store, events, random)
   const limited = new LimitedQueues(stored)
+  const punctuality = new Punctuality(limited, registry)
   const mono = () => clock.mono()
-  const shared = { worker, registry, slots, settler, pace, limited, events, mono, random }
+  const shared = { worker, registry, slots, settler, pace, limited, punctuality, events, mono, random }
   const maxPayload = Math.min(maxPayloadBytes, traits.maxPayloadBytes)
   const rules: SettlementRules = {
     ...{ codec, formatError, maxResultBytes: maxPayload, maxDelayMs: traits.maxDelayMs, canHold: traits.throttled },
     resultDropped: (claim, error) => events.emit('result.dropped', { ...refOf(claim), error: messageOf(error) }),
   }
   const workbench = new Workbench({
-    ...{ ...shared, keeper, solitude: processSolitude, rules, maxBlockMs },
+    ...{ ...shared, keeper, solitude: processSolitude, rules, maxBlockMs, after: afterMs },
     deferred: (queue) => draw.passOver(queue),
     notes: new JobNotes({ store, codec, maxCheckpointBytes: maxPayload, events, random }),
-    executor: (bench) => new Executor({ ...parts, worker, bench }),
+    executor: (bench) => new Executor({ ...parts, mono, worker, bench }),
     processes: processes && ((bench) => new ProcessListener({ ...shared, store, source: processes, bench })),
   })
   const adoption =
@@ -156,4 +158,10 @@ export function equip(connection: Connection, parts: WorkerParts, settings: Work
     census: workers && new Census({ ...shared, workers, isRemote: traits.remote, identity, found }),
     adoption,
   }
+}
+
+/** Answers what takes it back. */
+function afterMs(ms: number, work: () => void): () => void {
+  const timer = setTimeout(work, Math.ceil(ms))
+  return () => clearTimeout(timer)
 }

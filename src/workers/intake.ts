@@ -22,6 +22,7 @@ import type { DamagedQueues } from './damaged-queues.js'
 import { type Draw, mostPerTrip } from './draw.js'
 import type { LimitedQueues } from './limited-queues.js'
 import { type Place, placeName, placeOf } from './place.js'
+import type { Punctuality } from './punctuality.js'
 import { reportCrashes } from './report.js'
 import { roomFor } from './room.js'
 import type { Shards } from './shards.js'
@@ -41,6 +42,7 @@ export interface IntakeParts {
   readonly limited: LimitedQueues
   readonly damaged: DamagedQueues
   readonly unheard: UnheardClaims
+  readonly punctuality: Punctuality
   readonly slots: Slots
   readonly workbench: Workbench
   readonly settler: Settler
@@ -184,9 +186,9 @@ export class Intake {
 
   /** How many jobs of this queue may be claimed now. */
   #room(name: string): number {
-    const { registry, limited, workbench, pace, store, mayTake, needsHeads } = this.#parts
+    const { registry, limited, punctuality, workbench, pace, store, mayTake, needsHeads } = this.#parts
     const queue = registry.queue(name)
-    const most = Math.min(queue.claimSize, store.traits.maxBatch, mayTake())
+    const most = Math.min(queue.claimSize, store.traits.maxBatch, mayTake(), punctuality.mostOf(name))
     const { free, backlog } = workbench
     const inHand = { free, backlog, ahead: needsHeads ? 0 : pace.ahead(name), inARow: pace.inARow(name) }
     return roomFor(queue, limited.isLimited(name), inHand, registry.orderedTask(name)?.batchSize ?? 1, most)
@@ -208,11 +210,12 @@ export class Intake {
     this.#isClaiming = true
     try {
       const answer = await this.#send(from, {})
-      pace.claimed(mono() - sentAt)
+      const answeredAt = mono()
+      pace.claimed(answeredAt - sentAt)
       draw.answered(shards.answered(from, answer), answer)
       solitude.take(answer.claims.length)
       this.#claimed(answer)
-      workbench.accept(answer.claims, sentAt)
+      workbench.accept(answer.claims, { sentAt, answeredAt, now: answer.now })
     } finally {
       solitude.give(1)
       this.#isClaiming = false
@@ -353,6 +356,7 @@ export class Intake {
           places.map((place) => this.#from(place, 1)),
           { alone: true },
         )
+        const answeredAt = mono()
         this.#suspects.answeredAlone(places, answer)
         this.#claimed(answer)
         const [claim] = answer.claims
@@ -361,7 +365,7 @@ export class Intake {
           continue
         }
         solitude.take(1)
-        await workbench.runAlone(claim, sentAt)
+        await workbench.runAlone(claim, { sentAt, answeredAt, now: answer.now })
       }
       // A limit of its group may deny a suspect for long: not all that runs here is to stop for it so soon again.
       this.#drainsFrom = mono() + Math.max(isDenied ? firstPatienceMs : 0, mono() - soughtAt)

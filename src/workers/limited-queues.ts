@@ -3,6 +3,7 @@
  * holds where this mill declares nothing of it.
  */
 
+import type { ThrottleRule } from '../core/throttle.js'
 import type { StoredQueue } from '../stores/store.js'
 
 export class LimitedQueues {
@@ -20,6 +21,19 @@ export class LimitedQueues {
 
   isThrottled(queue: string): boolean {
     return this.#stored.get(queue)?.throttle !== undefined
+  }
+
+  rulesOf(queue: string): readonly ThrottleRule[] | undefined {
+    return this.#stored.get(queue)?.throttle?.rules
+  }
+
+  /** The queues that share the throttle of this one, itself included. */
+  sharing(queue: string): ReadonlySet<string> {
+    const scope = this.#stored.get(queue)?.throttle?.scope
+    const sharing = [...this.#stored.values()].filter(
+      ({ throttle }) => throttle !== undefined && throttle.scope === scope,
+    )
+    return new Set(sharing.map(({ name }) => name))
   }
 
   /** Whether a denial for this reason is one for all groups and shards of the queue. */

@@ -18,7 +18,9 @@ import type { Records } from '../stores/job-records.js'
 import type { WorkerRegistry } from '../stores/worker-registry.js'
 import { Census } from './census.js'
 import type { Connection } from './equipment.js'
+import { LimitedQueues } from './limited-queues.js'
 import { Presence, registryBeatMs } from './presence.js'
+import { Punctuality } from './punctuality.js'
 
 export interface ListenerParts {
   /** With a lease keeper of the listener's own. */
@@ -57,6 +59,7 @@ export interface ListenerEquipment extends Connection {
   readonly notes: JobNotes
   readonly preparation: Preparation
   readonly rules: SettlementRules
+  readonly punctuality: Punctuality
   readonly presence: Service
   readonly census: Census
 }
@@ -84,10 +87,12 @@ export function equipListener(connection: Connection, parts: ListenerParts, self
     running: self.held,
     ttlMs: queue.leaseMs + registryMarginMs,
   })
+  const registry = new Registry([], [queue], task)
   return {
     ...{ ...connection, workers, records, notes },
+    punctuality: new Punctuality(new LimitedQueues(connection.stored), registry),
     settler: new Settler(store, events, random),
-    preparation: new Preparation(new Registry([], [queue], task), codec, notes),
+    preparation: new Preparation(registry, codec, notes),
     rules: {
       ...{ codec, formatError, maxResultBytes: maxBytes, maxDelayMs: traits.maxDelayMs, canHold: traits.throttled },
       resultDropped: (_, error) => {

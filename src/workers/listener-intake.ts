@@ -12,6 +12,7 @@ import type { Queue } from '../core/queue.js'
 import { isFatal } from '../runtime/outage.js'
 import { inTime } from '../runtime/patience.js'
 import type { Hermit, Solitude } from '../runtime/solitude.js'
+import type { Trip } from '../runtime/store-clock.js'
 import type { Waiter } from '../runtime/waiter.js'
 import type { Claim, Claimed, Store, Wait } from '../stores/store.js'
 import type { DamagedQueues } from './damaged-queues.js'
@@ -35,10 +36,10 @@ export interface ListenerIntakeParts {
   readonly unwanted: (granted: Granted) => void
 }
 
-/** A claim, made by a call sent at `sentAt`. */
+/** A claim, and the call that made it. */
 export interface Granted {
   readonly claim: Claim
-  readonly sentAt: number
+  readonly trip: Trip
   /** Lets others of this process claim as if this one were not held; calling it again does nothing. */
   readonly letGo: () => void
 }
@@ -173,7 +174,8 @@ export class ListenerIntake {
 
   async #claimInCompany(): Promise<Granted | undefined> {
     const { solitude } = this.#parts
-    await solitude.opened()
+    // Between its opening and this line somebody may have begun to seek solitude: it is looked at in the tick of the claim.
+    while (!solitude.isOpen) await solitude.opened()
     if (this.#callers.length === 0) return undefined
     solitude.take(1)
     const letGo = once(() => solitude.give(1))
@@ -219,8 +221,9 @@ export class ListenerIntake {
   async #claim(how: { readonly alone?: true }, letGo: () => void): Promise<Granted | undefined> {
     const sentAt = this.#parts.mono()
     try {
-      const { claims } = await this.#send(1, how)
-      if (claims[0] !== undefined) return { claim: claims[0], sentAt, letGo }
+      const { claims, now } = await this.#send(1, how)
+      const answeredAt = this.#parts.mono()
+      if (claims[0] !== undefined) return { claim: claims[0], trip: { sentAt, answeredAt, now }, letGo }
     } catch (error) {
       letGo()
       throw error

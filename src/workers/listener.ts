@@ -3,6 +3,7 @@
  * work, for what runs in processes of its own.
  */
 
+import { setTimeout as delay } from 'node:timers/promises'
 import { type Duration, durationMs } from '../core/duration.js'
 import { ClosedError, hasCode, LeaseLostError, WorkerStoppedError } from '../core/errors.js'
 import { longWorkResults } from '../core/queue.js'
@@ -81,9 +82,32 @@ export class QueueListener<Input = unknown> {
    */
   async next({ signal }: { readonly signal?: AbortSignal } = {}): Promise<ListenerClaim<Input>> {
     for (;;) {
-      const hand = await this.#take(await this.#intake.next(signal))
-      if (hand !== undefined) return hand as ListenerClaim as ListenerClaim<Input>
+      const granted = await this.#intake.next(signal)
+      const hand = await this.#take(granted)
+      if (hand === undefined || !(await this.#isInTime(hand, granted))) continue
+      // Nobody waits for it any more.
+      if (signal?.aborted) void hand.release()
+      signal?.throwIfAborted()
+      return hand as ListenerClaim as ListenerClaim<Input>
     }
+  }
+
+  /** Waits for the instant that the limit of a throttled queue counts with. What misses it is put back: false. */
+  async #isInTime(hand: ListenerHand, { trip }: Granted): Promise<boolean> {
+    const opened = await this.#opened()
+    const { events, clock } = this.#parts
+    const start = opened.punctuality.startOf(this.queue, trip)
+    if (start === undefined) return true
+    const earlyMs = start.from - clock.mono()
+    if (earlyMs > 0 && !start.isFar) await delay(earlyMs)
+    if (hand.execution.isDecided) return false
+    const lateMs = clock.mono() - start.to
+    if (lateMs > 0 && start.isFar) events.emit('start.late', { ...refOf(hand.claim), lateMs: Math.ceil(lateMs) })
+    const reason = this.#closing !== undefined ? 'stopping' : lateMs > 0 && !start.isFar ? 'late' : undefined
+    if (reason === undefined) return true
+    events.emit('permit.wasted', { ...refOf(hand.claim), reason })
+    await this.#settleHand(hand, { kind: 'release', delayMs: 0, reason }, opened)
+    return false
   }
 
   /**
@@ -142,7 +166,7 @@ export class QueueListener<Input = unknown> {
 
   /** Undefined where what it holds cannot be read here; it is settled then. */
   async #take(granted: Granted): Promise<ListenerHand | undefined> {
-    const { claim, sentAt, letGo } = granted
+    const { claim, trip, letGo } = granted
     const opened = await this.#opened()
     const refused = (_: Claim, verdict: Verdict) => {
       letGo()
@@ -150,7 +174,7 @@ export class QueueListener<Input = unknown> {
       void this.#settle(claim, verdict, opened).finally(() => this.#refused.delete(claim))
     }
     const [execution] = opened.preparation.of([claim], refused) as JobExecution[]
-    return execution && this.#hold(execution, opened, sentAt, letGo)
+    return execution && this.#hold(execution, opened, trip.sentAt, letGo)
   }
 
   #isInHand({ id, fence }: ClaimKey): boolean {

@@ -3,6 +3,7 @@
  * started. Its guard, a thread, keeps the lease meanwhile.
  */
 
+import { setTimeout as delay } from 'node:timers/promises'
 import type { Worker as Thread } from 'node:worker_threads'
 import type { Clock, Random } from '../core/clock.js'
 import { JobCancelledError, WorkerStoppedError } from '../core/errors.js'
@@ -15,6 +16,7 @@ import { type Execution, refOf } from '../runtime/execution.js'
 import { type Bench, Executor } from '../runtime/executor.js'
 import type { JobExecution } from '../runtime/job-execution.js'
 import { JobNotes } from '../runtime/job-notes.js'
+import { sharedMono } from '../runtime/lease-message.js'
 import { inTime } from '../runtime/patience.js'
 import { Preparation } from '../runtime/preparation.js'
 import { type SettlementRules, settlementOf } from '../runtime/settlement.js'
@@ -63,7 +65,7 @@ export class ProcessChild implements Bench {
     const { store, events, random, assignment, rules } = parts
     this.#parts = parts
     this.#settler = new Settler(store, events, random)
-    this.#executor = new Executor({ ...parts, worker: assignment.worker, bench: this })
+    this.#executor = new Executor({ ...parts, mono: sharedMono, worker: assignment.worker, bench: this })
     const { codec, maxResultBytes: maxCheckpointBytes } = rules
     this.#notes = new PrintedNotes({ store, codec, maxCheckpointBytes, events, random })
     this.#isKept = new Promise((resolve) => {
@@ -83,12 +85,25 @@ export class ProcessChild implements Bench {
     await this.#isKept
     if (this.#givenUp !== undefined) this.#executor.giveUp(execution, this.#givenUp)
     if (execution.isDecided) return
+    await this.#isTime(execution)
+    // It was given up meanwhile.
+    if (this.#givenUp !== undefined && !execution.isDecided) this.#executor.giveUp(execution, this.#givenUp)
+    if (execution.isDecided) return
     execution.begunAt = clock.mono()
     guard.postMessage({ word: 'begun' } satisfies MainWord)
     this.#tellProgress(execution)
     // Heard before the handler can end the process: what dies before it has begun has not failed.
     await tell({ word: 'started' })
     await this.#executor.run(execution)
+  }
+
+  /** Of a throttled queue the handler begins at the instant that its limit counts with. */
+  async #isTime(execution: JobExecution): Promise<void> {
+    const { start } = this.#parts.assignment
+    if (start === undefined) return
+    execution.start = start
+    const earlyMs = start.from - sharedMono()
+    if (earlyMs > 0) await delay(earlyMs)
   }
 
   /** The job goes back as it was: its worker stops, or the system wants the process to end. */

@@ -7,9 +7,11 @@ import type { Random } from '../core/clock.js'
 import { ProcessDiedError, TimeLimitError } from '../core/errors.js'
 import type { Events } from '../core/events.js'
 import type { Registry } from '../core/registry.js'
+import type { Span } from '../core/start-window.js'
 import { refOf } from '../runtime/execution.js'
 import { processIdentity } from '../runtime/identity.js'
 import type { JobExecution } from '../runtime/job-execution.js'
+import { sharedMono } from '../runtime/lease-message.js'
 import { foreignJobDelayMs } from '../runtime/preparation.js'
 import { type Verdict, verdictOnFailure } from '../runtime/verdict.js'
 import type { Claim, Store } from '../stores/store.js'
@@ -80,7 +82,7 @@ export class ProcessListener {
 
   /** Never rejects. */
   async run(execution: JobExecution): Promise<void> {
-    const { worker, source, registry, bench } = this.#parts
+    const { worker, source, registry, bench, mono } = this.#parts
     const { claim, task } = execution
     const { onSupervisorLoss, module, env, maxHeapBytes } = task.isolation!
     const { timeLimitMs } = task
@@ -91,7 +93,7 @@ export class ProcessListener {
         entry: source.entry,
         assignment: {
           ...{ claim, leaseMs, results, worker, supervisor: process.pid, from: source.from },
-          ...{ onSupervisorLoss, timeLimitMs, module },
+          ...{ onSupervisorLoss, timeLimitMs, module, start: movedBy(execution.start, sharedMono() - mono()) },
         },
         ...{ env, maxHeapBytes },
         heard: (word) => this.#hear(execution, word),
@@ -170,6 +172,7 @@ export class ProcessListener {
     const { events, worker, mono } = this.#parts
     const { claim, task } = execution
     running.startedAt = mono()
+    execution.handlerAt = running.startedAt
     if (events.has('job.started')) events.emit('job.started', { ...refOf(claim), attempt: claim.attempt, worker })
     clearTimeout(running.timer)
     const longestMs = task.timeLimitMs + overdueMs
@@ -197,6 +200,11 @@ export class ProcessListener {
     const hookFailed = (hook: string, thrown: unknown) => events.emit('hook.failed', { hook, error: thrown })
     return verdictOnFailure(task, error, claim.attempt, random, hookFailed)
   }
+}
+
+/** The same on another clock. */
+function movedBy(span: Span | undefined, byMs: number): Span | undefined {
+  return span && { from: span.from + byMs, to: span.to + byMs }
 }
 
 function nameOf(pid: number | undefined): string {

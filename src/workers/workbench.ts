@@ -16,12 +16,15 @@ import { foreignJobDelayMs, Preparation } from '../runtime/preparation.js'
 import { type SettlementRules, settlementOf } from '../runtime/settlement.js'
 import type { Answered, Settler } from '../runtime/settler.js'
 import type { Solitude } from '../runtime/solitude.js'
+import type { Trip } from '../runtime/store-clock.js'
 import { cancelledWhileRunning, type Verdict } from '../runtime/verdict.js'
 import type { Claim, ClaimKey } from '../stores/store.js'
-import type { ChildVerdict } from './child-word.js'
+import { type ChildVerdict, toldVerdict } from './child-word.js'
+import { Departures } from './departures.js'
 import { type Exhaustion, exhaustionOf } from './exhaustion.js'
 import type { LimitedQueues } from './limited-queues.js'
 import type { ProcessBench, ProcessListener } from './process-listener.js'
+import type { Punctuality } from './punctuality.js'
 import { report } from './report.js'
 import type { Slots } from './slots.js'
 import { Stint } from './stint.js'
@@ -40,6 +43,9 @@ export interface WorkbenchParts {
   readonly limited: LimitedQueues
   readonly events: Events
   readonly mono: () => number
+  readonly punctuality: Punctuality
+  /** Calls it after so many ms, unless what it answers is called before. */
+  readonly after: (ms: number, work: () => void) => () => void
   readonly rules: SettlementRules
   readonly notes: JobNotes
   readonly maxBlockMs: number
@@ -51,11 +57,6 @@ export interface WorkbenchParts {
 
 /** A claimed job that no slot took for so long is put back: some other worker may be idle. */
 const longestInBacklogMs = 1_000
-/**
- * A throttle counts the start of a job when it is claimed. One that could only start so much later, because the answer came
- * late or this loop stood still, would fall into a window that has been given to others.
- */
-const longestUntilStartMs = 250
 
 export class Workbench implements Bench, ProcessBench {
   readonly #parts: WorkbenchParts
@@ -64,8 +65,7 @@ export class Workbench implements Bench, ProcessBench {
   readonly #preparation: Preparation
   readonly #rules: SettlementRules
   #backlog: Stint<Execution>[] = []
-  /** Queues whose last claim came too late to start in time. */
-  readonly #late = new Set<string>()
+  readonly #departures: Departures
   /** Those that run, each with the stint that its slot is at work on. */
   readonly #running = new Map<Execution, Stint<Execution>>()
   /** Given up, with their slots retired. */
@@ -86,11 +86,16 @@ export class Workbench implements Bench, ProcessBench {
     this.#processes = parts.processes?.(this)
     this.#preparation = new Preparation(registry, rules.codec, parts.notes)
     this.#rules = rules
+    const begin = (stints: readonly Stint<Execution>[]) => {
+      this.#backlog.unshift(...stints)
+      this.#begin()
+    }
+    this.#departures = new Departures({ ...parts, begin })
   }
 
   /** Slots that nothing in hand will take; below zero where more waits than there are slots. */
   get free(): number {
-    return this.#parts.slots.free - this.#backlog.length
+    return this.#parts.slots.free - this.#backlog.length - this.#departures.size
   }
 
   /** What waits for a slot. */
@@ -115,12 +120,14 @@ export class Workbench implements Bench, ProcessBench {
 
   /** Those that run, then those that wait for a slot. */
   get executions(): Execution[] {
-    const waiting = [...this.#backlog, ...this.#running.values()].flatMap((stint) => stint.waiting)
+    const stints = [...this.#departures.waiting, ...this.#backlog, ...this.#running.values()]
+    const waiting = stints.flatMap((stint) => stint.waiting)
     return [...this.#running.keys(), ...waiting]
   }
 
-  /** Takes claims of one queue in hand, made by a call sent at `sentAt`, and begins them as far as there are slots. */
-  accept(claims: readonly Claim[], sentAt: number): void {
+  /** Takes claims of one queue in hand, which a call has brought, and begins them as far as there are slots. */
+  accept(claims: readonly Claim[], trip: Trip): void {
+    const { sentAt } = trip
     this.#taken += claims.length
     for (const claim of claims) this.#held.add(nameOf(claim))
     const executions = this.#preparation.of(claims, (claim, verdict) => this.#refuse(claim, verdict))
@@ -130,47 +137,35 @@ export class Workbench implements Bench, ProcessBench {
       for (const execution of executions) this.#putBack(execution, 'stopping')
       return
     }
-    if (this.#isTooLate(queue, sentAt)) {
-      for (const execution of executions) this.#putBack(execution, 'late')
-      return
-    }
     const { leaseMs, renewLease } = this.#parts.registry.queue(queue)
     const { keeper, maxBlockMs, mono, limited } = this.#parts
+    const stints: Stint<Execution>[] = []
     if (renewLease) {
       const leased = executions.flatMap((execution) => execution.leased)
       keeper.keep(leased, { leaseMs, sentAt, maxBlockMs })
       const now = mono()
-      for (const execution of executions) this.#backlog.push(new Stint([execution], now))
+      for (const execution of executions) stints.push(new Stint([execution], now))
     } else if (limited.isLimited(queue))
-      for (const execution of executions) this.#backlog.push(this.#boundedStint([execution], sentAt, leaseMs))
-    else this.#backlog.push(this.#boundedStint(executions, sentAt, leaseMs))
+      for (const execution of executions) stints.push(this.#boundedStint([execution], sentAt, leaseMs))
+    else stints.push(this.#boundedStint(executions, sentAt, leaseMs))
+    if (this.#departures.add(queue, executions, stints, trip)) return
+    this.#backlog.push(...stints)
     this.#begin()
   }
 
-  /** Whether it is too late to start what was claimed. Not again where the last was late too: a slow store must not stop the queue. */
-  #isTooLate(queue: string, sentAt: number): boolean {
-    const { limited, mono } = this.#parts
-    if (!limited.isThrottled(queue) || mono() - sentAt <= longestUntilStartMs) {
-      this.#late.delete(queue)
-      return false
-    }
-    const isFirst = !this.#late.has(queue)
-    this.#late.add(queue)
-    return isFirst
-  }
-
   /** Runs the only claim of this process; resolves when the store has answered its settle. */
-  runAlone(claim: Claim, sentAt: number): Promise<void> {
+  runAlone(claim: Claim, trip: Trip): Promise<void> {
     return new Promise((settled) => {
       this.#alone = { claim, settled }
-      this.accept([claim], sentAt)
+      this.accept([claim], trip)
     })
   }
 
   /** Puts back what no handler has begun, and takes nothing in hand any more. Processes that may go on without us do. */
   close(): void {
     this.#isClosed = true
-    for (const stint of [...this.#backlog.splice(0), ...this.#running.values()]) this.#putBackRest(stint, 'stopping')
+    const waiting = [...this.#departures.rest(), ...this.#backlog.splice(0), ...this.#running.values()]
+    for (const stint of waiting) this.#putBackRest(stint, 'stopping')
     for (const execution of [...this.#running.keys()])
       if (isIsolated(execution) && this.#processes!.leave(execution)) this.released(execution)
   }
@@ -246,6 +241,10 @@ export class Workbench implements Bench, ProcessBench {
   /** Takes out what was lost or cancelled while it waited for a slot, and settles it. False where nothing is left. */
   #mayBegin(execution: Execution, now: number): boolean {
     const { keeper } = this.#parts
+    if (this.#departures.isMissed(execution, now)) {
+      this.#putBack(execution, 'late')
+      return false
+    }
     for (const job of execution.leased) {
       if (hasCode(job.abortReason, 'job-cancelled')) this.#cancelUnbegun(job)
       // This loop stood still for longer than the lease: somebody else may have run it by now.
@@ -272,9 +271,16 @@ export class Workbench implements Bench, ProcessBench {
     const { leased, begunAt } = execution
     const runMs = mono() - begunAt!
     pace.ran(leased[0]!.claim.queue, runMs)
+    this.#departed(execution)
     const exhaustion = exhaustionOf(execution, verdicts, events)
     for (const [i, job] of leased.entries()) this.#settle(job.claim, verdicts[i]!, runMs, job, exhaustion)
     if (execution.phase === 'abandoned') this.#abandon(execution)
+  }
+
+  /** Its handler has begun, or was not called. */
+  #departed(execution: Execution): void {
+    this.#departures.ended(execution)
+    if (execution.isLate) for (const { claim } of execution.leased) this.#wasted(claim, 'late')
   }
 
   handedOver(execution: JobExecution): void {
@@ -292,6 +298,8 @@ export class Workbench implements Bench, ProcessBench {
     pace.ran(claim.queue, verdict.runMs)
     // It may have ended before its process was heard to keep the lease.
     this.#parts.keeper.forget(execution)
+    execution.isLate = verdict.reason === 'late' && verdict.kind === 'release'
+    this.#departed(execution)
     this.#letGo(claim)
     report(events, claim, toldVerdict(verdict), verdict.answer, verdict.runMs)
   }

@@ -4,8 +4,8 @@ import { throttledProject } from './throttled-project.js'
 
 const hour = 3_600_000
 const rules = [
-  { limit: 3, windowMs: hour, moderate: false },
-  { limit: 20, windowMs: 24 * hour, moderate: false },
+  { limit: 3, windowMs: hour, spreadMs: 1_000, moderate: false },
+  { limit: 20, windowMs: 24 * hour, spreadMs: 1_000, moderate: false },
 ]
 const lines = (text: string) => text.trimEnd().split('\n')
 
@@ -80,7 +80,7 @@ describe('millrace queues throttle', () => {
       queue: 'sms',
       queues: ['mail', 'sms'],
       before: rules,
-      after: [{ limit: 10, windowMs: 60_000, moderate: true, elasticBuffer: 2 }],
+      after: [{ limit: 10, windowMs: 60_000, spreadMs: 1_000, moderate: true, elasticBuffer: 2 }],
     })
   })
 

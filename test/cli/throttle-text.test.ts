@@ -38,8 +38,8 @@ describe('the rules of flags', () => {
 
   it('are all as even', () => {
     expect(rules('10/60s,100/h', { moderate: true, elastic: 2 })).toEqual([
-      rule(10, 60_000, { moderate: true, elasticBuffer: 2 }),
-      rule(100, 3_600_000, { moderate: true, elasticBuffer: 2 }),
+      rule(10, 60_000, { spreadMs: 1_000, moderate: true, elasticBuffer: 2 }),
+      rule(100, 3_600_000, { spreadMs: 1_000, moderate: true, elasticBuffer: 2 }),
     ])
   })
 

@@ -34,12 +34,12 @@ describe('a throttle', () => {
       scope: 's',
       by: 'queue',
       rules: [
-        { limit: 2, windowMs: 1_000, moderate: false },
-        { limit: 5, windowMs: 3_600_000, moderate: true, elasticBuffer: 1 },
+        { limit: 2, windowMs: 1_000, spreadMs: 50, moderate: false },
+        { limit: 5, windowMs: 3_600_000, spreadMs: 1_000, moderate: true, elasticBuffer: 1 },
       ],
       queues: ['q', 'z'],
       hits: [0, 1],
-      forMs: 720_000 - 1_500,
+      forMs: 720_200 - 1_500,
       quietForMs: 0,
     })
     expect(await mill.queue('z').throttle.get()).toMatchObject({ hits: [0, 1] })
@@ -50,7 +50,7 @@ describe('a throttle', () => {
     await mill.enqueueMany(task, [1, 2], (group) => ({ group: group as number }))
     expect(await take(2)).toBe(2)
 
-    expect(await throttle.get(1)).toMatchObject({ by: 'group', hits: [1], forMs: 1_001 })
+    expect(await throttle.get(1)).toMatchObject({ by: 'group', hits: [1], forMs: 1_051 })
     expect(await throttle.get('2')).toMatchObject({ hits: [1] })
     expect(await throttle.get('')).toMatchObject({ hits: [0], forMs: 0 })
     expect(await throttle.get()).toMatchObject({ hits: [0], groups: 2 })
@@ -68,7 +68,7 @@ describe('a throttle', () => {
 
     expect(await take(4)).toBe(2)
     expect(await throttle.get()).toMatchObject({
-      rules: [{ limit: 3, windowMs: 1_800_000, moderate: false }],
+      rules: [{ limit: 3, windowMs: 1_800_000, spreadMs: 1_000, moderate: false }],
       hits: [3],
     })
     await throttle.set([

@@ -65,7 +65,7 @@ describe('a queue', () => {
       order: 'lifo',
       maxPending: 7,
       maxRunning: { perGroup: 2 },
-      throttle: { scope: 'q', by: 'queue', rules: [{ limit: 1, windowMs: 1_000, moderate: false }] },
+      throttle: { scope: 'q', by: 'queue', rules: [{ limit: 1, windowMs: 1_000, spreadMs: 50, moderate: false }] },
     })
   })
 

@@ -27,7 +27,7 @@ describe('the throttle of a queue', () => {
     expect(throttle(ten)).toEqual({
       scope: 'mail',
       by: 'queue',
-      rules: [{ limit: 10, windowMs: 60_000, moderate: false }],
+      rules: [{ limit: 10, windowMs: 60_000, spreadMs: 1_000, moderate: false }],
     })
   })
 
@@ -35,7 +35,7 @@ describe('the throttle of a queue', () => {
     expect(throttle({ ...ten, moderate: true, elastic: { buffer: 3 }, by: 'group', scope: 'api' })).toEqual({
       scope: 'api',
       by: 'group',
-      rules: [{ limit: 10, windowMs: 60_000, moderate: true, elasticBuffer: 3 }],
+      rules: [{ limit: 10, windowMs: 60_000, spreadMs: 1_000, moderate: true, elasticBuffer: 3 }],
     })
   })
 

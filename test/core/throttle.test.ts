@@ -3,7 +3,7 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { ThrottleConflictError } from '#src/core/errors.js'
 import {
-  longestWindowMs,
+  longestCountedMs,
   refuseOtherThrottle,
   rulesIn,
   ruleText,
@@ -36,7 +36,7 @@ describe('the text of a rule', () => {
 
 describe('a throttle', () => {
   it('has the longest window of its rules', () => {
-    expect(longestWindowMs([elastic, rule])).toBe(3_600_000)
+    expect(longestCountedMs([elastic, rule])).toBe(3_600_000)
   })
 
   it('is told in words, with what is not the usual', () => {

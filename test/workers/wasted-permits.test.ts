@@ -1,5 +1,5 @@
 /** The permits of throttled jobs that were claimed and not started: each is told, and the job goes back. */
-import { defineTask, type EventMap, JobCancelledError, type QueueOptions } from 'millrace'
+import { defineTask, type EventMap, JobCancelledError, type Middleware, type QueueOptions } from 'millrace'
 import { memoryHarness } from 'millrace/testing'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { checkOptions } from '#src/config/mill-options.js'
@@ -11,6 +11,7 @@ import { Pace } from '#src/runtime/pace.js'
 import { Settler } from '#src/runtime/settler.js'
 import { Solitude } from '#src/runtime/solitude.js'
 import { LimitedQueues } from '#src/workers/limited-queues.js'
+import { Punctuality } from '#src/workers/punctuality.js'
 import { Slots } from '#src/workers/slots.js'
 import { Workbench } from '#src/workers/workbench.js'
 import { notesOn } from '../runtime/notes-on.js'
@@ -38,21 +39,38 @@ async function bench(given: { readonly slots?: number; readonly throttled?: bool
   const options = checkOptions({ store: 'memory:', tasks: [task], queues: { default: queue } }, store.traits)
   const events = new Events()
   const wasted: EventMap['permit.wasted'][] = []
+  const late: EventMap['start.late'][] = []
+  events.on('start.late', (event) => late.push(event))
   events.on('permit.wasted', (event) => wasted.push(event))
   let now = 0
   const mono = () => now
+  const limited = new LimitedQueues(stored)
+  const timers = new Set<{ readonly at: number; readonly work: () => void }>()
   const keeper = new LeaseKeeper({ store, events, mono, host: 'h', pid: 1 })
   const settler = new Settler(store, events, Math.random)
-  const shared = { ...options, events, worker: 'w', random: Math.random }
+  const slowness = { ms: 0 }
+  const slow: Middleware = {
+    run: (_, next) => {
+      now += slowness.ms
+      return next()
+    },
+  }
+  const shared = { ...options, events, worker: 'w', random: Math.random, middleware: [slow] }
   const workbench = new Workbench({
     ...shared,
     slots: new Slots(slots),
-    executor: (bench) => new Executor({ ...shared, bench }),
+    executor: (bench) => new Executor({ ...shared, mono, bench }),
     settler,
     keeper,
     solitude: new Solitude(),
     pace: new Pace(1),
-    limited: new LimitedQueues(stored),
+    limited,
+    punctuality: new Punctuality(limited, options.registry),
+    after: (ms, work) => {
+      const timer = { at: now + ms, work }
+      timers.add(timer)
+      return () => timers.delete(timer)
+    },
     mono,
     rules: { ...options, maxResultBytes: 1_000, maxDelayMs: 1_000_000, canHold: true, resultDropped: () => {} },
     notes: notesOn(store, events),
@@ -67,16 +85,29 @@ async function bench(given: { readonly slots?: number; readonly throttled?: bool
   return {
     begun,
     wasted,
+    late,
+    /** How long a middleware takes before each handler. */
+    slowness,
     workbench,
-    pass: (ms: number) => {
+    /** Time passes, and what is due by then is done. */
+    async pass(ms: number) {
       now += ms
+      for (const timer of timers) if (timer.at <= now && timers.delete(timer)) timer.work()
+      await new Promise(setImmediate)
     },
-    /** Jobs of these ids are claimed by a call that was sent at `sentAt` on the clock of the bench, and are accepted now. */
-    async claimed(ids: readonly string[], sentAt = now, name = 't') {
+    /**
+     * Jobs of these ids are claimed by a call that was sent at `sentAt` on the clock of the bench, and are accepted now; the
+     * store granted them at `grantedAt`.
+     */
+    async claimed(
+      ids: readonly string[],
+      given: { readonly sentAt?: number; readonly grantedAt?: number; readonly name?: string } = {},
+    ) {
+      const { sentAt = now, grantedAt = sentAt, name = 't' } = given
       const jobs = ids.map((id) => ({ id, task: name, payload: '1', priority: 0, rememberMs: 0 }))
-      await store.enqueue([{ callId: ids.join(), queue: 'default', jobs }])
+      if (jobs.length > 0) await store.enqueue([{ callId: ids.join(), queue: 'default', jobs }])
       const { claims } = await store.claim([{ queue: 'default', limit: 10 }], { worker: 'w', leaseMs: 30_000 })
-      workbench.accept(claims, sentAt)
+      workbench.accept(claims, { sentAt, answeredAt: now, now: storeStartedAt + grantedAt })
       await new Promise(setImmediate)
     },
     async endAll() {
@@ -88,12 +119,16 @@ async function bench(given: { readonly slots?: number; readonly throttled?: bool
   }
 }
 
+/** The clock of the store and that of the bench are so far apart. */
+const storeStartedAt = 1_000_000
 const ref = (id: string) => ({ queue: 'default', id, task: 't' })
 
 describe('a permit is wasted', () => {
-  it('where a stop puts back what waits for a slot, or what a claim still brings', async () => {
-    const { workbench, claimed, wasted, state, endAll } = await bench({})
-    await claimed(['runs', 'waits'])
+  it('where a stop puts back what waits for its instant, or what a claim still brings', async () => {
+    const { workbench, claimed, wasted, state, endAll, pass } = await bench({})
+    await claimed(['runs'])
+    await pass(51)
+    await claimed(['waits'])
     workbench.close()
     await claimed(['comes late'])
     await endAll()
@@ -105,30 +140,28 @@ describe('a permit is wasted', () => {
     expect(await Promise.all(['runs', 'waits', 'comes late'].map(state))).toEqual([undefined, 'ready', 'ready'])
   })
 
-  it('where the lease was lost, or the job cancelled, before it was begun', async () => {
+  it('where the job was cancelled before it was begun', async () => {
     const { workbench, claimed, wasted, pass, endAll } = await bench({})
-    await claimed(['runs', 'lost', 'cancelled'])
-    const cancelled = workbench.executions.find(({ leased }) => leased[0]!.claim.id === 'cancelled')!
-    cancelled.abort(new JobCancelledError('default', 'cancelled'))
-    pass(27_000)
+    await claimed(['cancelled'])
+    const [cancelled] = workbench.executions
+    cancelled!.abort(new JobCancelledError('default', 'cancelled'))
+    await pass(51)
     await endAll()
 
-    expect(wasted).toEqual([
-      { ...ref('lost'), reason: 'lease-lost' },
-      { ...ref('cancelled'), reason: 'cancelled' },
-    ])
+    expect(wasted).toEqual([{ ...ref('cancelled'), reason: 'cancelled' }])
   })
 
   it('where no handler is here for the job', async () => {
     const { claimed, wasted } = await bench({})
-    await claimed(['a'], 0, 'elsewhere')
+    await claimed(['a'], { name: 'elsewhere' })
 
     expect(wasted).toEqual([{ queue: 'default', id: 'a', task: 'elsewhere', reason: 'unknown-task' }])
   })
 
-  it('by none that is begun at once, nor in a queue without a throttle', async () => {
+  it('by none that begins at its instant, nor in a queue without a throttle', async () => {
     const throttled = await bench({ slots: 2 })
     await throttled.claimed(['a', 'b'])
+    await throttled.pass(51)
     await throttled.endAll()
     const free = await bench({ throttled: false })
     await free.claimed(['a', 'b'])
@@ -139,49 +172,81 @@ describe('a permit is wasted', () => {
   })
 })
 
-describe('a claim of a throttled queue whose answer came late', () => {
-  it('is put back, as its start would fall into a window that is given to others', async () => {
+describe('a job of a throttled queue', () => {
+  it('begins 50 ms after the store granted it, however soon the answer came, with all that were granted with it', async () => {
+    const { claimed, begun, pass } = await bench({ slots: 9 })
+    await claimed(['quick'])
+    await pass(51)
+    await pass(10)
+    await claimed(['a', 'b'], { sentAt: 51, grantedAt: 51 })
+    await pass(40)
+    expect(begun).toEqual(['quick'])
+    await pass(2)
+
+    expect(begun).toEqual(['quick', 'a', 'b'])
+  })
+
+  it('is put back if it can only begin 100 ms after its grant: its start would fall into a window that is given to others', async () => {
     const { claimed, begun, wasted, pass, endAll, state } = await bench({ slots: 9 })
-    pass(250)
-    await claimed(['in time'], 0)
-    pass(1)
-    await claimed(['late'], 0)
+    await claimed(['before'])
+    await pass(51)
+    await claimed(['late'])
+    await pass(100)
     await endAll()
 
-    expect(begun).toEqual(['in time'])
+    expect(begun).toEqual(['before'])
     expect(wasted).toEqual([{ ...ref('late'), reason: 'late' }])
     expect(await state('late')).toBe('ready')
   })
 
-  it('is begun where the one before it was late too: a slow store must not stop the queue', async () => {
-    const { claimed, begun, wasted, pass, endAll } = await bench({ slots: 9 })
-    pass(1_000)
-    await claimed(['a'], 0)
+  it('is put back if its slot is free too late, which costs no attempt', async () => {
+    const { claimed, begun, wasted, pass, endAll } = await bench({ slots: 1 })
+    await claimed(['a', 'b'])
+    await pass(51)
+    await pass(60)
     await endAll()
-    await claimed(['b'], 0)
-    await claimed(['c'], 0)
-    await claimed(['in time'], 1_000)
-    await claimed(['d'], 0)
-
-    expect(begun).toEqual(['a', 'b', 'c', 'in time'])
-    expect(wasted.map(({ id }) => id)).toEqual(['a', 'd'])
-  })
-
-  it('is begun where the queue has no throttle', async () => {
-    const { claimed, begun, pass } = await bench({ throttled: false })
-    pass(1_000)
-    await claimed(['a'], 0)
 
     expect(begun).toEqual(['a'])
+    expect(wasted).toEqual([{ ...ref('b'), reason: 'late' }])
+  })
+
+  it('is put back if what goes before its handler takes too long, and the next of its task begins all the same', async () => {
+    const { claimed, begun, wasted, late, pass, endAll, slowness } = await bench({ slots: 9 })
+    await claimed(['before'])
+    await pass(51)
+    slowness.ms = 60
+    await claimed(['a'])
+    await pass(51)
+    await endAll()
+    expect([begun, wasted]).toEqual([['before'], [{ ...ref('a'), reason: 'late' }]])
+    await claimed([])
+    await pass(51)
+    await endAll()
+
+    expect(wasted).toEqual([{ ...ref('a'), reason: 'late' }])
+    expect(begun).toEqual(['before', 'a'])
+    expect(late).toEqual([{ ...ref('a'), lateMs: 12 }])
+  })
+
+  it('begins as soon as it can where the store is so far away that none begins in time', async () => {
+    const { claimed, begun, late, wasted, pass, endAll } = await bench({ slots: 9 })
+    await pass(400)
+    await claimed(['a'], { sentAt: 0, grantedAt: 200 })
+    await pass(0)
+    await endAll()
+
+    expect([begun, wasted]).toEqual([['a'], []])
+    expect(late).toEqual([{ ...ref('a'), lateMs: 111 }])
   })
 })
 
 describe('jobs of a lease that is not renewed', () => {
   const queue: QueueOptions = { renewLease: false, lease: '10m' }
 
-  it('have a slot each where the queue is limited, and begin at once', async () => {
-    const { claimed, begun } = await bench({ slots: 3, queue })
+  it('have a slot each where the queue is limited, and begin together', async () => {
+    const { claimed, begun, pass } = await bench({ slots: 3, queue })
     await claimed(['a', 'b', 'c'])
+    await pass(51)
 
     expect(begun).toEqual(['a', 'b', 'c'])
   })

@@ -10,6 +10,7 @@ import { Pace } from '#src/runtime/pace.js'
 import { Settler } from '#src/runtime/settler.js'
 import { Solitude } from '#src/runtime/solitude.js'
 import { LimitedQueues } from '#src/workers/limited-queues.js'
+import { Punctuality } from '#src/workers/punctuality.js'
 import { Slots } from '#src/workers/slots.js'
 import { Workbench } from '#src/workers/workbench.js'
 import { notesOn } from '../runtime/notes-on.js'
@@ -75,12 +76,14 @@ async function bench(task: AnyTask, ...groups: string[][]) {
   const workbench = new Workbench({
     ...shared,
     slots: new Slots(1),
-    executor: (bench) => new Executor({ ...shared, bench }),
+    executor: (bench) => new Executor({ ...shared, mono, bench }),
     settler,
     keeper,
     solitude: new Solitude(),
     pace: new Pace(1),
     limited: new LimitedQueues([]),
+    punctuality: new Punctuality(new LimitedQueues([]), options.registry),
+    after: () => () => {},
     mono,
     rules: { ...options, maxResultBytes: 1_000, maxDelayMs: 1_000_000, canHold: true, resultDropped: () => {} },
     notes: notesOn(store, events),
@@ -92,7 +95,7 @@ async function bench(task: AnyTask, ...groups: string[][]) {
     await keeper.stop()
     await harness.close()
   })
-  for (const together of claims) workbench.accept(together, 0)
+  for (const together of claims) workbench.accept(together, { sentAt: 0, answeredAt: 0, now: 0 })
   return {
     workbench,
     store,

@@ -3,7 +3,7 @@
  * the starts is told by one or two of their rows, by the rules of `throttle/start-log`.
  */
 
-import type { ThrottleRule } from '../../core/throttle.js'
+import { countedMs, type ThrottleRule } from '../../core/throttle.js'
 import type { Starts } from '../../throttle/start-log.js'
 import type { Sight, Stride } from '../../throttle/stride.js'
 import type { Database, Statement } from './sqlite-driver.js'
@@ -85,16 +85,17 @@ export class SqliteTempos {
 
   /** What a rule sees in the starts. Where it has room and keeps no grid, nobody asks when it opened. */
   sight({ tid, base, total }: TempoRow, { byMs, charge }: Outlook, rule: ThrottleRule, now: number): Sight {
-    const { limit, windowMs, elasticBuffer = 0 } = rule
+    const { limit, elasticBuffer = 0 } = rule
+    const forMs = countedMs(rule)
     const offset = base + byMs
     const charged = charge?.count ?? 0
-    const first = this.#firstSeen.get(tid, now - windowMs - offset) as { nth: number } | undefined
-    const isChargeSeen = charge !== undefined && charge.at >= now - windowMs
+    const first = this.#firstSeen.get(tid, now - forMs - offset) as { nth: number } | undefined
+    const isChargeSeen = charge !== undefined && charge.at >= now - forMs
     const hits = (first === undefined ? 0 : total - first.nth) + (isChargeSeen ? charged : 0)
     const fewerFrom = (most: number): number => {
-      if (charge !== undefined && charged >= most) return charge.at + windowMs + 1
+      if (charge !== undefined && charged >= most) return charge.at + forMs + 1
       const found = this.#nth.get(tid, total + charged - most) as { at: number } | undefined
-      return found === undefined ? Number.NEGATIVE_INFINITY : found.at + offset + windowMs + 1
+      return found === undefined ? Number.NEGATIVE_INFINITY : found.at + offset + forMs + 1
     }
     let opensAt: number | undefined
     return {

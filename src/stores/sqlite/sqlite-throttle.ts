@@ -1,6 +1,6 @@
 /** One throttle of a SQLite store during a transaction: what has started in its scope, by group where it counts by group, and what may. */
 
-import { longestWindowMs, rulesIn, ruleText, type Throttle, type ThrottleRule } from '../../core/throttle.js'
+import { longestCountedMs, rulesIn, ruleText, type Throttle, type ThrottleRule } from '../../core/throttle.js'
 import { trimLimit } from '../../core/upkeep.js'
 import { type Arming, armed, armedTempo, firstArming, longestSilenceMs } from '../../throttle/arming.js'
 import { firstStride, permitsOf, type Sight, type Stride, strideAfter, strideAtRest } from '../../throttle/stride.js'
@@ -92,7 +92,7 @@ export class SqliteThrottle {
     written.total += count
     const { tid } = this.#tempos.write(row.scope, subject, written, this.#tempos.find(row.scope, subject))
     this.#tempos.start(tid, at - written.base, before, count)
-    this.#tempos.drop(tid, at - longestWindowMs(this.#rules) - written.base)
+    this.#tempos.drop(tid, at - longestCountedMs(this.#rules) - written.base)
   }
 
   /** Nothing is left that could start. */
@@ -128,7 +128,7 @@ export class SqliteThrottle {
   /** How many groups have started anything that a window still sees. */
   groups(mono: number): number {
     const { scope, armings, shift_ms } = this.row
-    const from = this.#instant(mono) - longestWindowMs(this.#rules)
+    const from = this.#instant(mono) - longestCountedMs(this.#rules)
     const earlier = this.#tempos.countBefore(scope, armings, this.#earliest(from) - shift_ms)
     return this.#tempos.countSince(scope, armings, from) + earlier
   }
@@ -138,7 +138,7 @@ export class SqliteThrottle {
     const { scope, armings, shift_ms } = this.row
     const oldest = this.#tempos.oldest(scope)
     if (oldest === undefined) return
-    const from = this.#instant(mono) - longestWindowMs(this.#rules)
+    const from = this.#instant(mono) - longestCountedMs(this.#rules)
     const before = (oldest.armings === armings ? from : this.#earliest(from)) - (shift_ms - oldest.shift_ms)
     if (oldest.last_at === null || oldest.last_at >= before) return
     this.#tempos.dropIdle(scope, oldest.armings, before, trimLimit)
@@ -149,7 +149,7 @@ export class SqliteThrottle {
    * the arming charges to a tempo that was not idle by then started then.
    */
   #earliest(from: number): number {
-    const longestMs = longestWindowMs(this.#rules)
+    const longestMs = longestCountedMs(this.#rules)
     const { armed_at } = this.row
     return longestMs > longestSilenceMs && armed_at >= from ? armed_at - longestMs : from
   }
@@ -197,7 +197,7 @@ export class SqliteThrottle {
     const [moved, charge] = tempo.log
     if (moved === undefined) return undefined
     const lastAt = (charge ?? moved).at
-    if (lastAt < at - longestWindowMs(this.#rules)) return undefined
+    if (lastAt < at - longestCountedMs(this.#rules)) return undefined
     const outlook = { byMs: moved.at - last, ...(charge === undefined ? {} : { charge }) }
     return { row, outlook, lastAt, strides: tempo.strides }
   }

@@ -31,6 +31,19 @@ export const throttleArming: ContractConcern = {
     ),
 
     contractCase(
+      'a spread lengthens the silence, and makes no window a long one',
+      async (scene) => {
+        await scene.openQueue({ throttle: throttle(rule(3, 600_000, { spreadMs: 1_000 })) })
+        await scene.add(...jobs(9))
+        assert.equal(await taken(scene, { limit: 1 }), 1)
+        await scene.harness.restart()
+
+        assert.deepEqual(await denied(scene), [throttledFor(601_001, 'leads')])
+      },
+      throttled,
+    ),
+
+    contractCase(
       'the silence begins when the restart is noticed, at the first claim that could take something',
       async (scene) => {
         await scene.openQueue({ throttle: throttle(rule(3, 10_000)) })

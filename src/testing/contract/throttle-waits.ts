@@ -5,6 +5,7 @@ import { type ContractConcern, contractCase, firstUse, groups, records, throttle
 import {
   byGroup,
   denied,
+  even,
   grouped,
   idsOf,
   jobs,
@@ -42,6 +43,28 @@ export const throttleWaits: ContractConcern = {
         await shut(scene)
         assert.deepEqual((await scene.stored()).lead, { worker: 'lead', inMs: 10_001 })
         assert.equal((await scene.stored()).shutInMs, 10_001)
+      },
+      throttled,
+    ),
+
+    contractCase(
+      'a start counts for the window and the spread of its rule, which lengthens the slots of an even tempo too',
+      async (scene) => {
+        await scene.openQueue({ throttle: throttle(rule(2, 10_000, { spreadMs: 250 })) })
+        await scene.openQueue({
+          name: 'even',
+          throttle: { scope: 'even', by: 'queue', rules: [rule(5, 2_000, { ...even, spreadMs: 50 })] },
+        })
+        await scene.add('a', 'b', 'c')
+        await scene.enqueue(['d', 'e'], { queue: 'even' })
+        assert.equal(await taken(scene), 2)
+        assert.deepEqual(await denied(scene), [throttledFor(10_251, 'leads')])
+        assert.equal(await taken(scene, { queue: 'even' }), 1)
+
+        await scene.advance(410)
+        assert.equal(await taken(scene, { queue: 'even' }), 1)
+        await scene.advance(9_840)
+        assert.equal((await denied(scene))[0]?.forMs, 1)
       },
       throttled,
     ),

@@ -20,7 +20,7 @@ end
 local function quiet_after(step)
   local silent
   for _, rule in ipairs(S.rules) do
-    if rule.window <= LONGEST_SILENCE then silent = math.max(silent or 0, rule.window) end
+    if not rule.is_long then silent = math.max(silent or 0, rule.window) end
   end
   local still = S.quiet_until and S.quiet_until + step
   if not silent then return still end
@@ -45,7 +45,7 @@ end
 local function charge_after(last)
   local charge, gap = 0, S.armed_at - last
   for _, rule in ipairs(S.rules) do
-    if rule.window > LONGEST_SILENCE then charge = math.max(charge, math.min(rule.limit, math.ceil(rule.limit * gap / rule.window))) end
+    if rule.is_long then charge = math.max(charge, math.min(rule.limit, math.ceil(rule.limit * gap / rule.window))) end
   end
   return charge
 end

@@ -5,13 +5,15 @@ export const strides = `
 local function rules_in(text)
   local rules, longest, is_long = {}, 0, false
   for part in string.gmatch(text, '%S+') do
-    local limit, window, moderate, buffer = string.match(part, '^(%d+)/(%d+)(m?)e?(%d*)$')
-    local rule = { limit = tonumber(limit), window = tonumber(window), buffer = tonumber(buffer) }
+    local limit, window, spread, moderate, buffer = string.match(part, '^(%d+)/(%d+)%+?(%d*)(m?)e?(%d*)$')
+    -- For so long a start counts; what is done after a restart depends on the window alone.
+    local rule = { limit = tonumber(limit), window = tonumber(window) + (tonumber(spread) or 0), buffer = tonumber(buffer) }
+    rule.is_long = tonumber(window) > LONGEST_SILENCE
     rule.is_even = moderate == 'm' and rule.limit > 1
     rule.spacing = math.max(1, math.floor(rule.window * 1000 / rule.limit))
     rules[#rules + 1] = rule
     longest = math.max(longest, rule.window)
-    is_long = is_long or rule.window > LONGEST_SILENCE
+    is_long = is_long or rule.is_long
   end
   return rules, longest, is_long
 end
