@@ -42,7 +42,7 @@ describe('millrace queues throttle', () => {
     expect(lines(all.stdout)).toEqual([
       'crawl · by group',
       'limit  window  spacing',
-      '   10      1m  one each 6s, elastic with a buffer of 2',
+      '   10      1m  one each 6.1s, elastic with a buffer of 2',
       '2 groups counted; --group shows one of them.',
     ])
     const one = await run(['queues', 'throttle', 'crawl', '--group', 'a.example'], { cwd })
@@ -50,7 +50,7 @@ describe('millrace queues throttle', () => {
       'crawl · by group',
       "group 'a.example'",
       'limit  window  started  spacing',
-      '   10      1m        1  one each 6s, elastic with a buffer of 2',
+      '   10      1m        1  one each 6.1s, elastic with a buffer of 2',
       expect.stringMatching(/^The next job may start in [56]s\.$/),
     ])
     expect(await runJson(['queues', 'throttle', 'crawl', '--group', 'new'], { cwd })).toMatchObject({
@@ -177,7 +177,7 @@ describe('millrace simulate throttle', () => {
     const { code, stdout, stderr } = await run(simulate('--limit', '10', '--window', '60s', '--moderate'), { cwd: '/' })
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
     const drawn = lines(stdout)
-    expect(drawn.slice(0, 2)).toEqual(['10 in 1m, one each 6s', 'always a job waiting, 5m, seed 1'])
+    expect(drawn.slice(0, 2)).toEqual(['10 in 1m, one each 6.1s', 'always a job waiting, 5m, seed 1'])
     expect(drawn.slice(-2)).toEqual(['50 started in 5m.', 'Most in any 1m, wherever it begins: 10 (limit 10).'])
     expect(Math.max(...drawn.map((line) => line.length))).toBeLessThanOrEqual(80)
   })
@@ -191,7 +191,7 @@ describe('millrace simulate throttle', () => {
 
   it('tells how long jobs have waited', async () => {
     const { stdout } = await run(simulate('--limit', '10', '--window', '60s', '--burst', '50'), { cwd: '/' })
-    expect(lines(stdout).at(-1)).toBe('Waited before the start: half of them up to 2m, the longest 4m.')
+    expect(lines(stdout).at(-1)).toBe('Waited before the start: half of them up to 2m2s, the longest 4m4s.')
   })
 
   it.each([

@@ -13,7 +13,7 @@ import { memoryHarness } from 'millrace/testing'
 const make = async () => {
   const harness = await memoryHarness({ startAt: Date.now() })
   const store = await harness.open()
-  const rule = (limit, windowMs, more) => ({ limit, windowMs, moderate: false, ...more })
+  const rule = (limit, windowMs, more) => ({ limit, windowMs, spreadMs: 1_000, moderate: false, ...more })
   const queue = (name, more) => ({ name, kind: 'plain', order: 'fifo', maxCrashes: 3, dead: {}, ...more })
   const api = { scope: 'api', by: 'queue', rules: [rule(3, 3_600_000), rule(20, 86_400_000)] }
   const even = rule(10, 60_000, { moderate: true, elasticBuffer: 2 })
@@ -72,7 +72,7 @@ mill.queue = (name) => {
     },
     set: async (windows) => {
       const rules = windows.map(({ limit, window, moderate = false, elastic }) => ({
-        limit, windowMs: window, moderate, ...(elastic && { elasticBuffer: elastic.buffer }),
+        limit, windowMs: window, spreadMs: 1_000, moderate, ...(elastic && { elasticBuffer: elastic.buffer }),
       }))
       await (await open()).throttles.set(name, rules)
     },
