@@ -42,9 +42,9 @@ export class StoreClock {
     }
   }
 
-  /** The shortest of the latest trips, in ms; 0 before the first. */
+  /** The shortest of the latest trips, in ms; 0 while there were few: one may be slow by chance. */
   get quickestMs(): number {
-    return this.#trips.length === 0 ? 0 : Math.min(...this.#trips)
+    return this.#trips.length < tripsKept ? 0 : Math.min(...this.#trips)
   }
 }
 

@@ -5,7 +5,6 @@
 
 import type { Queue } from '../core/queue.js'
 import type { Span } from '../core/start-window.js'
-import type { Verdict } from '../runtime/verdict.js'
 import type { Claim } from '../stores/store.js'
 
 /** What the process is to do. */
@@ -48,22 +47,6 @@ export interface ChildVerdict {
   readonly last?: boolean
   readonly reason?: string
   readonly error?: string
-}
-
-/** The verdict of a process as if it had been the worker's own. */
-export function toldVerdict({ kind, delayMs = 0, last = false, reason = '', error }: ChildVerdict): Verdict {
-  switch (kind) {
-    case 'complete':
-      return { kind, result: undefined }
-    case 'retry':
-      return last ? { kind, delayMs: 0, last, error, reason } : { kind, delayMs, last, error }
-    case 'release':
-      return { kind, delayMs, reason }
-    case 'bury':
-      return { kind, reason, error }
-    case 'cancel':
-      return { kind, reason }
-  }
 }
 
 export type ChildWord =

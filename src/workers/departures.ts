@@ -93,6 +93,7 @@ export class Departures {
     if (isLate) {
       punctuality.prepared(task.name, false, mono())
       punctuality.missed(queueOf(execution), departure.jobs)
+      for (const { claim } of execution.leased) events.emit('permit.wasted', { ...refOf(claim), reason: 'late' })
       return
     }
     if (handlerAt === undefined) return

@@ -11,6 +11,9 @@ import type { LimitedQueues } from './limited-queues.js'
 /** When so many jobs have begun in time, twice as many are claimed at once. */
 const trialJobs = 16
 
+/** A task that was too late so often in a row by its own doing begins however late it is. */
+const mostTooLate = 3
+
 /** How a throttled queue was served lately. */
 interface Service {
   readonly clock: StoreClock
@@ -32,10 +35,10 @@ export class Punctuality {
   readonly #services = new Map<string, Service>()
   readonly #delays = new Map<string, number>()
   /**
-   * Tasks whose last job was too late by what went before its handler — a schema, a middleware, the start of its process — and
-   * when that was.
+   * Tasks whose last jobs were too late by what went before the handler — a schema, a middleware, the start of its process —
+   * how many in a row, and when the last.
    */
-  readonly #slow = new Map<string, number>()
+  readonly #slow = new Map<string, { readonly times: number; readonly at: number }>()
 
   constructor(limited: LimitedQueues, registry: Registry) {
     this.#limited = limited
@@ -72,15 +75,16 @@ export class Punctuality {
     service.inTime = 0
   }
 
-  /** Whether the next job of the task begins however late it is: the last was put back, and the task would never run else. */
+  /** Whether the next job of the task begins however late it is: those before it were put back, and the task would never run else. */
   isSlow(task: string): boolean {
-    return this.#slow.has(task)
+    return (this.#slow.get(task)?.times ?? 0) >= mostTooLate
   }
 
   /** What went before a handler took too long, or was done in time at `at`. */
   prepared(task: string, inTime: boolean, at: number): void {
-    if (!inTime) this.#slow.set(task, at)
-    else if (at > (this.#slow.get(task) ?? at)) this.#slow.delete(task)
+    const before = this.#slow.get(task)
+    if (!inTime) this.#slow.set(task, { times: (before?.times ?? 0) + 1, at })
+    else if (before !== undefined && at > before.at) this.#slow.delete(task)
   }
 
   #service(queue: string): Service {

@@ -19,7 +19,7 @@ import type { Solitude } from '../runtime/solitude.js'
 import type { Trip } from '../runtime/store-clock.js'
 import { cancelledWhileRunning, type Verdict } from '../runtime/verdict.js'
 import type { Claim, ClaimKey } from '../stores/store.js'
-import { type ChildVerdict, toldVerdict } from './child-word.js'
+import type { ChildVerdict } from './child-word.js'
 import { Departures } from './departures.js'
 import { type Exhaustion, exhaustionOf } from './exhaustion.js'
 import type { LimitedQueues } from './limited-queues.js'
@@ -271,16 +271,10 @@ export class Workbench implements Bench, ProcessBench {
     const { leased, begunAt } = execution
     const runMs = mono() - begunAt!
     pace.ran(leased[0]!.claim.queue, runMs)
-    this.#departed(execution)
+    this.#departures.ended(execution)
     const exhaustion = exhaustionOf(execution, verdicts, events)
     for (const [i, job] of leased.entries()) this.#settle(job.claim, verdicts[i]!, runMs, job, exhaustion)
     if (execution.phase === 'abandoned') this.#abandon(execution)
-  }
-
-  /** Its handler has begun, or was not called. */
-  #departed(execution: Execution): void {
-    this.#departures.ended(execution)
-    if (execution.isLate) for (const { claim } of execution.leased) this.#wasted(claim, 'late')
   }
 
   handedOver(execution: JobExecution): void {
@@ -299,7 +293,7 @@ export class Workbench implements Bench, ProcessBench {
     // It may have ended before its process was heard to keep the lease.
     this.#parts.keeper.forget(execution)
     execution.isLate = verdict.reason === 'late' && verdict.kind === 'release'
-    this.#departed(execution)
+    this.#departures.ended(execution)
     this.#letGo(claim)
     report(events, claim, toldVerdict(verdict), verdict.answer, verdict.runMs)
   }

@@ -210,7 +210,7 @@ describe('a job of a throttled queue', () => {
     expect(wasted).toEqual([{ ...ref('b'), reason: 'late' }])
   })
 
-  it('is put back if what goes before its handler takes too long, and the next of its task begins all the same', async () => {
+  it('is put back if what goes before its handler takes too long, and after three in a row the next begins all the same', async () => {
     const { claimed, begun, wasted, late, pass, endAll, slowness } = await bench({ slots: 9 })
     await claimed(['before'])
     await pass(51)
@@ -219,23 +219,27 @@ describe('a job of a throttled queue', () => {
     await pass(51)
     await endAll()
     expect([begun, wasted]).toEqual([['before'], [{ ...ref('a'), reason: 'late' }]])
-    await claimed([])
-    await pass(51)
-    await endAll()
+    for (let times = 0; times < 3; times += 1) {
+      await claimed([])
+      await pass(51)
+      await endAll()
+    }
 
-    expect(wasted).toEqual([{ ...ref('a'), reason: 'late' }])
+    expect(wasted).toEqual(Array(3).fill({ ...ref('a'), reason: 'late' }))
     expect(begun).toEqual(['before', 'a'])
     expect(late).toEqual([{ ...ref('a'), lateMs: 12 }])
   })
 
   it('begins as soon as it can where the store is so far away that none begins in time', async () => {
     const { claimed, begun, late, wasted, pass, endAll } = await bench({ slots: 9 })
-    await pass(400)
-    await claimed(['a'], { sentAt: 0, grantedAt: 200 })
-    await pass(0)
-    await endAll()
+    for (let trips = 0; trips < 8; trips += 1) {
+      await pass(400)
+      await claimed(trips === 0 ? ['a'] : [], { sentAt: trips * 400, grantedAt: trips * 400 + 200 })
+      await pass(0)
+      await endAll()
+    }
 
-    expect([begun, wasted]).toEqual([['a'], []])
+    expect([begun, wasted.length]).toEqual([['a'], 7])
     expect(late).toEqual([{ ...ref('a'), lateMs: 111 }])
   })
 })
