@@ -121,13 +121,11 @@ export class Workbench implements Bench, ProcessBench {
   /** Those that run, then those that wait for a slot. */
   get executions(): Execution[] {
     const stints = [...this.#departures.waiting, ...this.#backlog, ...this.#running.values()]
-    const waiting = stints.flatMap((stint) => stint.waiting)
-    return [...this.#running.keys(), ...waiting]
+    return [...this.#running.keys(), ...stints.flatMap(({ waiting }) => waiting)]
   }
 
   /** Takes claims of one queue in hand, which a call has brought, and begins them as far as there are slots. */
   accept(claims: readonly Claim[], trip: Trip): void {
-    const { sentAt } = trip
     this.#taken += claims.length
     for (const claim of claims) this.#held.add(nameOf(claim))
     const executions = this.#preparation.of(claims, (claim, verdict) => this.#refuse(claim, verdict))
@@ -142,12 +140,11 @@ export class Workbench implements Bench, ProcessBench {
     const stints: Stint<Execution>[] = []
     if (renewLease) {
       const leased = executions.flatMap((execution) => execution.leased)
-      keeper.keep(leased, { leaseMs, sentAt, maxBlockMs })
-      const now = mono()
-      for (const execution of executions) stints.push(new Stint([execution], now))
+      keeper.keep(leased, { leaseMs, sentAt: trip.sentAt, maxBlockMs })
+      stints.push(...executions.map((execution) => new Stint([execution], mono())))
     } else if (limited.isLimited(queue))
-      for (const execution of executions) stints.push(this.#boundedStint([execution], sentAt, leaseMs))
-    else stints.push(this.#boundedStint(executions, sentAt, leaseMs))
+      for (const execution of executions) stints.push(this.#boundedStint([execution], trip.sentAt, leaseMs))
+    else stints.push(this.#boundedStint(executions, trip.sentAt, leaseMs))
     if (this.#departures.add(queue, executions, stints, trip)) return
     this.#backlog.push(...stints)
     this.#begin()
@@ -216,9 +213,10 @@ export class Workbench implements Bench, ProcessBench {
     })
   }
 
+  /** Slots are kept for what waits for its instant: a job that has none then has wasted its permit. */
   #begin(): void {
     const { slots } = this.#parts
-    while (slots.free > 0 && this.#backlog.length > 0) {
+    while (slots.free > this.#departures.size && this.#backlog.length > 0) {
       slots.take()
       this.#next(this.#backlog.shift()!)
     }

@@ -56,7 +56,12 @@ describe('a throttled queue', () => {
   it('spaces moderated pops evenly, and one pop per window needs no moderation', async () => {
     const { mill, clock } = throttledScene()
     const even = mill.throttledQueue<string>('even', { limit: 15, window: 29_269, moderate: true })
-    const single = mill.throttledQueue<string>('single', { limit: 1, window: 1_949, moderate: true, elastic: { buffer: 0 } })
+    const single = mill.throttledQueue<string>('single', {
+      limit: 1,
+      window: 1_949,
+      moderate: true,
+      elastic: { buffer: 0 },
+    })
     await Promise.all([pushed(even, 20), pushed(single, 3)])
     const given: string[] = []
     for (let ms = 0; ms < 6_000; ms += 500) {

@@ -23,20 +23,25 @@ async function bench(given: { readonly slots?: number; readonly throttled?: bool
   const { slots = 1, throttled = true, queue = {} } = given
   const begun: string[] = []
   const ends: (() => void)[] = []
-  const task = defineTask({
-    name: 't',
-    run: (_, { job }) => {
-      begun.push(job.id)
-      return new Promise<void>((resolve) => ends.push(resolve))
-    },
-  })
+  const [task, other] = ['default', 'other'].map((queue) =>
+    defineTask({
+      name: queue === 'default' ? 't' : 'other',
+      queue,
+      run: (_, { job }) => {
+        begun.push(job.id)
+        return new Promise<void>((resolve) => ends.push(resolve))
+      },
+    }),
+  )
   const harness = await memoryHarness()
   const store = await harness.open()
   const settings = { name: 'default', kind: 'plain', order: 'fifo', maxCrashes: 3, dead: {} } as const
   const stored = await store.open([
     { ...settings, ...(throttled ? { throttle: throttleOf('default', throttle) } : {}) },
+    { ...settings, name: 'other' },
   ])
-  const options = checkOptions({ store: 'memory:', tasks: [task], queues: { default: queue } }, store.traits)
+  const queues = { default: queue, other: {} }
+  const options = checkOptions({ store: 'memory:', tasks: [task!, other!], queues }, store.traits)
   const events = new Events()
   const wasted: EventMap['permit.wasted'][] = []
   const late: EventMap['start.late'][] = []
@@ -101,12 +106,17 @@ async function bench(given: { readonly slots?: number; readonly throttled?: bool
      */
     async claimed(
       ids: readonly string[],
-      given: { readonly sentAt?: number; readonly grantedAt?: number; readonly name?: string } = {},
+      given: {
+        readonly sentAt?: number
+        readonly grantedAt?: number
+        readonly name?: string
+        readonly queue?: 'default' | 'other'
+      } = {},
     ) {
-      const { sentAt = now, grantedAt = sentAt, name = 't' } = given
+      const { sentAt = now, grantedAt = sentAt, queue = 'default', name = queue === 'other' ? queue : 't' } = given
       const jobs = ids.map((id) => ({ id, task: name, payload: '1', priority: 0, rememberMs: 0 }))
-      if (jobs.length > 0) await store.enqueue([{ callId: ids.join(), queue: 'default', jobs }])
-      const { claims } = await store.claim([{ queue: 'default', limit: 10 }], { worker: 'w', leaseMs: 30_000 })
+      if (jobs.length > 0) await store.enqueue([{ callId: ids.join(), queue, jobs }])
+      const { claims } = await store.claim([{ queue, limit: 10 }], { worker: 'w', leaseMs: 30_000 })
       workbench.accept(claims, { sentAt, answeredAt: now, now: storeStartedAt + grantedAt })
       await new Promise(setImmediate)
     },
@@ -197,6 +207,16 @@ describe('a job of a throttled queue', () => {
     expect(begun).toEqual(['before'])
     expect(wasted).toEqual([{ ...ref('late'), reason: 'late' }])
     expect(await state('late')).toBe('ready')
+  })
+
+  it('finds the slot free that was counted for it, whatever else was claimed meanwhile', async () => {
+    const { claimed, begun, pass } = await bench({ slots: 2 })
+    await claimed(['waits'])
+    await claimed(['first', 'second'], { queue: 'other' })
+    expect(begun).toEqual(['first'])
+    await pass(51)
+
+    expect(begun).toEqual(['first', 'waits'])
   })
 
   it('is put back if its slot is free too late, which costs no attempt', async () => {
