@@ -230,6 +230,7 @@ export class EveryOperation {
       this.#read('getDead', name, 'x')
       this.#read('peek', [name], [name])
       this.#read('throttleState', name, 'g0')
+      this.#call('repair', name)
     }
     this.#read(
       'depth',
