@@ -90,7 +90,7 @@ export class JobHandle<Result = unknown> {
       // It was not known yet in which queue it is.
       if (seen === undefined && !this.#parts.isOrdered(job.queue)) continue
       const leftMs = deadline - this.#parts.mono()
-      if (leftMs <= 0) throw new ResultTimeoutError(queue, this.id, timeoutMs)
+      if (leftMs <= 0) throw new ResultTimeoutError(queue, this.id, timeoutMs, await this.#isServed(job.queue))
       seen = await this.#parts.watcher.ended(job.queue, this.id, leftMs, seen)
     }
   }
@@ -116,6 +116,13 @@ export class JobHandle<Result = unknown> {
     const { queue } = this
     if (queue === undefined || seen === undefined || this.#parts.keepsEnds(queue)) return false
     return this.#parts.watcher.hasLostNothing(queue, seen)
+  }
+
+  /** Whether a worker that lives serves the queue; undefined if the store does not know, or cannot say it now. */
+  async #isServed(queue: string): Promise<boolean | undefined> {
+    const store = await this.#parts.connect()
+    const workers = await store.workers?.list().catch(() => undefined)
+    return workers?.some(({ queues }) => queues.includes(queue))
   }
 
   async #find(): Promise<StoredJob | undefined> {

@@ -4,9 +4,11 @@
  * The default writes plain JSON that any language can read. Only where a value is not JSON (Date, Map, Set, BigInt,
  * bytes, undefined, NaN, ±Infinity, −0) does it wrap the JSON and put the types beside it:
  * `{"$millrace":1,"json":…,"types":[["date","paidAt"],["set","tags"]]}`. Keys are sorted, so equal values give equal text.
- * As in JSON, fields of an object that are undefined are left out, and `toJSON` of other classes is called.
+ * As in JSON, fields of an object that are undefined are left out, and a `toJSON` of its own is called. An instance of
+ * any other class is refused: it would come back without its class, though its type says that it has it.
  */
 
+import { types } from 'node:util'
 import { CodecError, hasCode } from './errors.js'
 import { shown } from './shown.js'
 
@@ -105,16 +107,30 @@ function plainObject(value: object, writing: Writing, asked = false): unknown {
   if (path.length > maxDepth)
     throw new CodecError(`${at(path.slice(0, 5))}… is nested deeper than ${maxDepth} levels, or contains itself`)
   if (Array.isArray(value)) return plainItems(value, writing)
-  if (value instanceof Date) return noted('date', Number.isNaN(value.getTime()) ? null : value.toISOString(), writing)
+  if (types.isDate(value)) return noted('date', Number.isNaN(value.getTime()) ? null : value.toISOString(), writing)
   if (value instanceof Uint8Array) return noted('bytes', Buffer.from(value).toString('base64'), writing)
   if (value instanceof Map) return noted('map', plainItems([...value], writing), writing)
   if (value instanceof Set) return noted('set', plainItems([...value], writing), writing)
+  refuseInstance(value, path)
   if (!asked && 'toJSON' in value && typeof value.toJSON === 'function') {
     // Once, as JSON.stringify does: what it returns may have a toJSON again, or be the object itself.
     const json: unknown = value.toJSON(String(path.at(-1) ?? ''))
     return typeof json === 'object' && json !== null ? plainObject(json, writing, true) : plain(json, writing)
   }
   return plainFields(value as Record<string, unknown>, writing)
+}
+
+/** Refuses what would come back as another thing. A plain object of another realm, such as that of a test runner, is plain. */
+function refuseInstance(value: object, path: readonly Step[]): void {
+  const prototype: object | null = Object.getPrototypeOf(value)
+  if (prototype === null || Object.getPrototypeOf(prototype) === null) return
+  const tag = Object.prototype.toString.call(value).slice(8, -1)
+  const made: unknown = prototype.constructor
+  const name = tag === 'Object' && typeof made === 'function' ? made.name : tag
+  const what = name === '' || name === 'Object' ? 'an object with a prototype of its own' : `a ${name}`
+  throw new CodecError(
+    `${at(path)} is ${what}, which cannot be stored: give its fields as a plain object, or its text, or give the mill a codec of yours`,
+  )
 }
 
 /** Holes count as undefined. */

@@ -164,8 +164,10 @@ export class ResultNotKeptError extends MillraceError {
 
 /** `result()` waited as long as it was told to and the job had not ended. */
 export class ResultTimeoutError extends MillraceError {
-  constructor(queue: string, id: string, timeoutMs: number) {
-    super('result-timeout', `job '${id}' in queue '${queue}' had not ended after ${timeoutMs} ms. It goes on.`)
+  /** `isServed`: whether a worker that lives serves the queue; undefined if the store does not know. */
+  constructor(queue: string, id: string, timeoutMs: number, isServed?: boolean) {
+    const next = isServed === false ? `No worker serves '${queue}' now: start one.` : 'It goes on.'
+    super('result-timeout', `job '${id}' in queue '${queue}' had not ended after ${timeoutMs} ms. ${next}`)
   }
 }
 

@@ -147,6 +147,19 @@ describe.each(storeKinds)('a job handle, on %s', (kind) => {
     })
   })
 
+  it('tells whoever waited in vain whether a worker serves the queue', async () => {
+    const stuck = defineTask({ name: 'stuck', run: () => new Promise<void>(() => {}) })
+    const m = testMill({ tasks: [stuck] }, kind)
+    const job = await m.enqueue(stuck, null)
+
+    await expect(job.result({ timeout: '10ms' })).rejects.toMatchObject({
+      code: 'result-timeout',
+      message: `job '${job.id}' in queue 'default' had not ended after 10 ms. No worker serves 'default' now: start one.`,
+    })
+    await m.worker({ grace: 1 }).start()
+    await expect(job.result({ timeout: '10ms' })).rejects.toThrow('had not ended after 10 ms. It goes on.')
+  })
+
   it('tells whoever waits for the result that the job was cancelled', async () => {
     const task = scriptedTask()
     const m = testMill({ tasks: [task] }, kind)

@@ -1,4 +1,6 @@
 /** The codec: what comes back, how it is stored, and what cannot be. */
+
+import { runInNewContext } from 'node:vm'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { maxDepth, payloadBytes } from '#src/core/codec.js'
@@ -56,12 +58,17 @@ describe('round trips', () => {
     expect(again(Object.assign(Object.create(null), { a: 1 }))).toStrictEqual({ a: 1 })
   })
 
-  it('store what toJSON returns, asking once', () => {
-    expect(again({ link: new URL('http://a.example/b') })).toStrictEqual({ link: 'http://a.example/b' })
+  it('store what toJSON of a plain object returns, asking once', () => {
     expect(again({ toJSON: () => ({ at: new Date(0) }) })).toStrictEqual({ at: new Date(0) })
     expect(again({ a: { toJSON: (name: string) => name } })).toStrictEqual({ a: 'a' })
-    const self = Object.create({ toJSON: () => self }, { a: { value: 1, enumerable: true } })
+    const self: object = Object.defineProperty({ a: 1 }, 'toJSON', { value: () => self })
     expect(again(self)).toStrictEqual({ a: 1 })
+  })
+
+  it('bring back a plain object and a date of another realm', () => {
+    const foreign = runInNewContext('({ when: new Date(5), list: [{ a: 1 }] })') as object
+
+    expect(again(foreign)).toStrictEqual({ when: new Date(5), list: [{ a: 1 }] })
   })
 
   it('read bytes of UTF-8 like text', () => {
@@ -153,14 +160,31 @@ describe('depth', () => {
 })
 
 describe('what cannot be stored', () => {
+  class Money {
+    readonly cents = 5
+    toJSON() {
+      return this.cents
+    }
+  }
   const refused: [unknown, string][] = [
     [() => 1, "the value at 'a.0.b' is a function, which cannot be stored"],
     [Symbol('x'), "the value at 'a.0.b' is a symbol, which cannot be stored"],
-    [Promise.resolve(), "the value at 'a.0.b' is a Promise, which cannot be stored"],
-    [/x/, "the value at 'a.0.b' is a RegExp, which cannot be stored"],
-    [new Error('x'), "the value at 'a.0.b' is a Error, which cannot be stored"],
-    [new WeakMap(), "the value at 'a.0.b' is a WeakMap, which cannot be stored"],
-    [new Float64Array(1), "the value at 'a.0.b' is a Float64Array, which cannot be stored"],
+    ...(
+      [
+        [Promise.resolve(), 'a Promise'],
+        [/x/, 'a RegExp'],
+        [new Error('x'), 'a Error'],
+        [new WeakMap(), 'a WeakMap'],
+        [new Float64Array(1), 'a Float64Array'],
+        [new URL('http://a.example/b'), 'a URL'],
+        [new Money(), 'a Money'],
+        [new (class extends Money {})(), 'an object with a prototype of its own'],
+        [Object.create({ inherited: 1 }), 'an object with a prototype of its own'],
+      ] as const
+    ).map(([value, what]): [unknown, string] => [
+      value,
+      `the value at 'a.0.b' is ${what}, which cannot be stored: give its fields as a plain object, or its text, or give the mill a codec of yours`,
+    ]),
     ['\ud800', "the value at 'a.0.b' is text with a lone surrogate"],
     [{ '\udfff': 1 }, "the value at 'a.0.b' has a key with a lone surrogate"],
   ]
