@@ -197,6 +197,7 @@ export const store: Store | string = sent
       skipLibCheck: false,
     },
     { resolution: 'bundler', module: 'esnext', how: 'and are what they promise', skipLibCheck: true },
+    { resolution: 'node10', module: 'esnext', how: 'which knows no exports', skipLibCheck: true },
   ])(
     'resolve for a consumer with moduleResolution $resolution, $how',
     ({ resolution, module, skipLibCheck }) => {
@@ -208,6 +209,8 @@ export const store: Store | string = sent
         module,
         moduleResolution: resolution,
         types: ['node'],
+        // TypeScript 6 asks whether one means it.
+        ...(resolution === 'node10' && { ignoreDeprecations: '6.0' }),
       }
       const cwd = consumer({
         'use.ts': program,
