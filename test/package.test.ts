@@ -50,7 +50,7 @@ describe('the tarball', () => {
     const compiled = filesBelow('src').flatMap((file) => {
       const stem = file.replace(/^src/, 'dist').replace(/\.ts$/, '')
       // Nothing that is exported has a type from there.
-      const isUntyped = /^dist\/(?:cli|stores\/redis\/lua)\//.test(stem)
+      const isUntyped = /^dist\/(?:cli|stores\/(?:memory|sqlite|redis\/lua)|throttle)\//.test(stem)
       return isUntyped ? [`${stem}.js`] : [`${stem}.js`, `${stem}.d.ts`]
     })
     const expected = ['LICENSE', 'README.md', 'CHANGELOG.md', 'package.json', ...filesBelow('docs'), ...compiled]
@@ -68,8 +68,8 @@ describe('the tarball', () => {
     expect(paths.filter((path) => foreign.test(path))).toEqual([])
   })
 
-  it('is small: less than 3 MB unpacked, documentation included', () => {
-    expect(unpackedSize).toBeLessThan(3_000_000)
+  it('is small: less than 3.5 MB unpacked, documentation included', () => {
+    expect(unpackedSize).toBeLessThan(3_500_000)
   })
 
   it('has every file that `exports` and `bin` name', () => {
