@@ -76,7 +76,8 @@ const scopeFields = ['armedAt', 'lastAt', 'quietUntil']
 const sqliteRules: Record<string, Record<string, Rule>> = {
   queue: {
     ...{ lead_wake_at: leaseMs, suspect_lead_wake_at: roomMs, held_until: holdMs, shut_until: windowMs + 1 },
-    last_stamp: 'told',
+    // A wait that it may concern ends with an error, not with a value: see `client/result-watcher`.
+    ...{ last_stamp: 'told', lost_at: 'wall' },
   },
   job: {
     lease_until: leaseMs,

@@ -125,7 +125,7 @@ describe.each(kinds)('a batch, on %s', (kind) => {
     let end = () => {}
     const task = orders(
       (_, ctx) => {
-        ctx.progress(2, 'nearly')
+        ctx.progress(1, 'nearly')
         return new Promise<void>((resolve) => (end = resolve))
       },
       { batchSize: 2 },
