@@ -85,18 +85,21 @@ export async function termDuringBatch(open?: OpenGround) {
   const scene = await Supervised.on(open)
   try {
     const first = await scene.work(['--concurrency', '1', '--queues', 'batches', '--grace', '10s'])
-    // The first takes long enough for another worker to start beside it.
     const jobs = await scene.mill.enqueueMany(batched, [4_000, 200, 200, 200, 200, 200])
     await scene.until(() => scene.handlerCalls('begin').length === 1, 'the first job begins')
-    await scene.work(['--concurrency', '5', '--queues', 'batches'])
     const at = Date.now()
     const stopping = first.stop()
+    let back: Awaited<ReturnType<typeof scene.ground.audit>> = []
+    const isBack = async () => {
+      back = (await scene.ground.audit()).filter(({ kind }) => kind === 'requeue')
+      return back.length >= 5
+    }
+    await scene.until(isBack, 'what was not begun is put back')
+    await scene.work(['--concurrency', '5', '--queues', 'batches'])
     await scene.until(() => scene.handlerCalls('begin').length >= 2, 'another job begins')
     const elsewhereMs = Date.now() - at
     const { code, ms } = await stopping
     await scene.until(async () => (await scene.mill.depths(['batches']))[0]!.processed === 6, 'all jobs done')
-    const audit = await scene.ground.audit()
-    const back = audit.filter(({ kind, at: when }) => kind === 'requeue' && when >= at)
     return {
       code,
       stopMs: ms,

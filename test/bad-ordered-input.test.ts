@@ -18,7 +18,12 @@ describe('an enqueue for an ordered task', () => {
   const plainQueue = defineOrderedTask({ name: 'plain-queue', queue: 'high', id: () => 1 })
   const nowhere = defineOrderedTask({ name: 'nowhere', id: () => 1 })
   const promising = defineOrderedTask({ name: 'sync', queue: 'orders', id: (async () => 'a') as never })
-  const mill = millrace({ store: 'memory:', tasks: [task, anything], queues: { high: {}, unowned: { ordered: true } } })
+  const mill = millrace({
+    store: 'memory:',
+    tasks: [task, anything],
+    tasksElsewhere: [plainQueue, other, nowhere].map(({ name }) => name),
+    queues: { high: {}, unowned: { ordered: true } },
+  })
   const id = 'a'
 
   afterAll(() => mill.close())

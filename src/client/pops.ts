@@ -9,6 +9,7 @@ import { outageDelayMs } from '../core/outage-delay.js'
 import { messageOf } from '../core/shown.js'
 import { type Span, startWindowOf } from '../core/start-window.js'
 import type { ThrottleRule } from '../core/throttle.js'
+import { timerMs } from '../core/timer.js'
 import type { Claim, Claimed, SettleAnswer, SettleItem, Store, Wait } from '../stores/store.js'
 
 /** Why there is no item now. */
@@ -294,7 +295,7 @@ export class Pops {
 
 async function isWithin(ms: number, done: Promise<void>): Promise<boolean> {
   const waiting = new AbortController()
-  const late = delay(ms, false, { signal: waiting.signal }).catch(() => false)
+  const late = delay(timerMs(ms), false, { signal: waiting.signal }).catch(() => false)
   const isDone = await Promise.race([done.then(() => true), late])
   waiting.abort()
   return isDone

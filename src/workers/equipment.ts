@@ -7,6 +7,7 @@ import type { Events } from '../core/events.js'
 import type { Middleware } from '../core/middleware.js'
 import type { Registry } from '../core/registry.js'
 import { messageOf } from '../core/shown.js'
+import { timerMs } from '../core/timer.js'
 import { refOf } from '../runtime/execution.js'
 import { Executor } from '../runtime/executor.js'
 import type { ProcessIdentity } from '../runtime/identity.js'
@@ -162,6 +163,6 @@ export function equip(connection: Connection, parts: WorkerParts, settings: Work
 
 /** Answers what takes it back. */
 function afterMs(ms: number, work: () => void): () => void {
-  const timer = setTimeout(work, Math.ceil(ms))
+  const timer = setTimeout(work, timerMs(Math.ceil(ms)))
   return () => clearTimeout(timer)
 }

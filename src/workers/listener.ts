@@ -7,6 +7,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { type Duration, durationMs } from '../core/duration.js'
 import { ClosedError, hasCode, LeaseLostError, WorkerStoppedError } from '../core/errors.js'
 import { longWorkResults } from '../core/queue.js'
+import { timerMs } from '../core/timer.js'
 import { refOf } from '../runtime/execution.js'
 import { processIdentity } from '../runtime/identity.js'
 import type { JobExecution } from '../runtime/job-execution.js'
@@ -99,7 +100,7 @@ export class QueueListener<Input = unknown> {
     const start = opened.punctuality.startOf(this.queue, trip)
     if (start === undefined) return true
     const earlyMs = start.from - clock.mono()
-    if (earlyMs > 0 && !start.isFar) await delay(earlyMs)
+    if (earlyMs > 0 && !start.isFar) await delay(timerMs(Math.ceil(earlyMs)))
     if (hand.execution.isDecided) return false
     const lateMs = clock.mono() - start.to
     if (lateMs > 0 && start.isFar) events.emit('start.late', { ...refOf(hand.claim), lateMs: Math.ceil(lateMs) })

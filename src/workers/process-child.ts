@@ -103,7 +103,7 @@ export class ProcessChild implements Bench {
     if (start === undefined) return
     execution.start = start
     const earlyMs = start.from - sharedMono()
-    if (earlyMs > 0) await delay(earlyMs)
+    if (earlyMs > 0) await delay(timerMs(Math.ceil(earlyMs)))
   }
 
   /** The job goes back as it was: its worker stops, or the system wants the process to end. */

@@ -10,7 +10,7 @@ import { openCapture } from './capture.js'
 export async function readyForProcesses(worker: string, registry: Registry, events: Events): Promise<void> {
   const { printing, reading } = await openCapture()
   for (const socket of [printing, reading]) socket.destroy()
-  const tasks = unwatchedHeaps(registry, ownStatus())
+  const tasks = ownUnwatchedHeaps(registry)
   if (tasks.length > 0) events.emit('heap.unwatched', { worker, tasks })
 }
 
@@ -22,11 +22,11 @@ export function unwatchedHeaps(registry: Registry, status: string): string[] {
     .map(({ name }) => name)
 }
 
-/** Empty where there is none, as on macOS. */
-function ownStatus(): string {
+function ownUnwatchedHeaps(registry: Registry): string[] {
   try {
-    return readFileSync('/proc/self/status', 'utf8')
+    return unwatchedHeaps(registry, readFileSync('/proc/self/status', 'utf8'))
   } catch {
-    return ''
+    // There is none, as on macOS.
+    return unwatchedHeaps(registry, '')
   }
 }

@@ -79,12 +79,13 @@ describe.runIf(sqliteTraits.ordered)(
       const env = { SHARDS: '6' }
 
       expect((await run(['doctor'], { cwd, env })).stdout).toMatch(
-        /^warning {2}shards {2}queue 'orders' lies in 4 shards, 6 are/m,
+        /^warning +shards +queue 'orders' lies in 4 shards, 6 are/m,
       )
       expect((await run(['queues', 'reshard', 'orders', '6'], { cwd, env })).stdout).toMatch(
         /^orders: lies in 6 shards; \d+ jobs? moved\.\n$/,
       )
-      expect(await runJson(['doctor'], { cwd, env })).toMatchObject({ findings: [] })
+      const { findings } = (await runJson(['doctor'], { cwd, env })) as { findings: { what: string }[] }
+      expect(findings.filter(({ what }) => what === 'shards')).toEqual([])
       expect(await runJson(['queues', 'move', 'orders', 'old'], { cwd, env })).toMatchObject({ moved: 10, left: 0 })
     })
   },

@@ -80,7 +80,7 @@ function example(): string {
 // They begin to run with the stores that have throttles.
 for (const [name, isThrottled, place] of places) {
   describe.skipIf(!isThrottled)(`a throttled queue on ${name}`, { timeout: 60_000 }, () => {
-    it('gives two processes ten items at once, the next ten each 10.0 to 10.1 s after its forerunner, and none twice', async () => {
+    it('gives two processes ten items at once, the next ten each 10.0 to 10.35 s after its forerunner, and none twice', async () => {
       const cwd = example()
       const store = (await place()).store(cwd)
       const poppers = [1, 2].map(() => new CommandProcess(['popper.ts'], { cwd, script, env: { STORE: store } }))
@@ -104,7 +104,8 @@ for (const [name, isThrottled, place] of places) {
         const next = inOrder[k + 10]!
         // Clocks of two processes are a millisecond apart.
         expect(next.answeredAt - first.sentAt).toBeGreaterThanOrEqual(9_999)
-        expect(next.sentAt - first.answeredAt).toBeLessThanOrEqual(10_100)
+        // The window, its spread of 250 ms, and what two calls take.
+        expect(next.sentAt - first.answeredAt).toBeLessThanOrEqual(10_350)
       }
     })
 

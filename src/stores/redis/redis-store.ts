@@ -77,7 +77,7 @@ export class RedisStore implements Store {
   /** Called when the last of them was. */
   #answered = () => {}
 
-  constructor({ port, namespace = 'millrace', replicas = 0, mono = systemClock.mono }: RedisStoreParts) {
+  constructor({ port, namespace = 'millrace', replicas = 0, mono = () => systemClock.mono() }: RedisStoreParts) {
     this.#port = port
     this.#replicas = replicas
     this.#scripts = redisScripts(port.isCluster)
