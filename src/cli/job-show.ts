@@ -43,8 +43,10 @@ Examples:
       const look = lookAt(mill, id, flags.queue)
       const job = await look()
       if (job === undefined) throw nothingKept(mill, id, flags.queue)
+      // Before anything is printed: whoever reads the first lines may end it at once.
+      const over = flags.follow ? toldToEnd() : undefined
       terminal.print(job, () => recordLines(job, terminal, flags))
-      if (flags.follow) await follow(look, job, mill, terminal)
+      if (over !== undefined) await follow(look, job, mill, terminal, over)
     }),
   )
 }
@@ -62,25 +64,31 @@ function nothingKept(mill: Mill, id: string, queue: string | undefined): Operati
   )
 }
 
-/** Resolves when it has completed, or this process is told to end. Throws how else it ended. */
-async function follow(
-  look: () => Promise<JobRecord | undefined>,
-  first: JobRecord,
-  mill: Mill,
-  terminal: Terminal,
-): Promise<void> {
+/** Aborts when this process is told to end, which then exits with the code of that signal. */
+function toldToEnd(): AbortSignal {
   const over = new AbortController()
   for (const signal of ['SIGINT', 'SIGTERM'] as const)
     process.once(signal, () => {
       process.exitCode = signalExitCode(signal)
       over.abort()
     })
+  return over.signal
+}
+
+/** Resolves when it has completed, or `over` aborts. Throws how else it ended. */
+async function follow(
+  look: () => Promise<JobRecord | undefined>,
+  first: JobRecord,
+  mill: Mill,
+  terminal: Terminal,
+  over: AbortSignal,
+): Promise<void> {
   const follower = new JobFollower(first, terminal)
   let isAway = false
-  for (let job: JobRecord | undefined = first; !over.signal.aborted; ) {
+  for (let job: JobRecord | undefined = first; !over.aborted; ) {
     if (job === undefined || isEnded(job)) return ended(job, first, mill)
-    await delay(everyMs, undefined, { signal: over.signal }).catch(() => {})
-    if (over.signal.aborted) return
+    await delay(everyMs, undefined, { signal: over }).catch(() => {})
+    if (over.aborted) return
     try {
       job = await look()
       isAway = false
