@@ -43,7 +43,7 @@ Examples:
       const look = lookAt(mill, id, flags.queue)
       const job = await look()
       if (job === undefined) throw nothingKept(mill, id, flags.queue)
-      // Before anything is printed: whoever reads the first lines may end it at once.
+      // Before anything is printed: a reader of the first lines may end it at once.
       const over = flags.follow ? toldToEnd() : undefined
       terminal.print(job, () => recordLines(job, terminal, flags))
       if (over !== undefined) await follow(look, job, mill, terminal, over)

@@ -1,6 +1,6 @@
 /** Printable text: what others wrote (ids, task names, errors, payloads), made safe and short enough for a terminal. */
 
-/** What keeps an emoji together: a joiner between two, and the sign that one is to be shown as such. */
+/** The characters that keep an emoji together: a joiner between two, and the sign that one is to be shown as such. */
 const emojiParts =
   '(?<=[\\p{Extended_Pictographic}\\p{Emoji_Modifier}\\ufe0f])\\u200d(?=\\p{Extended_Pictographic})|(?<=\\p{Extended_Pictographic})\\ufe0f'
 /**

@@ -22,7 +22,7 @@ export type Popped<Item> =
 
 type Denied = Extract<Popped<unknown>, { readonly wait: PopWait }>
 
-/** What makes a claim alone true: who else of this process holds one. */
+/** The gate of this process: tells who else here holds a claim, and keeps others from claiming. */
 export interface Gate {
   readonly held: number
   readonly isOpen: boolean

@@ -265,7 +265,7 @@ export class QueueAdmin {
     return task !== undefined && job.attempt > task.retry.max
   }
 
-  /** Throws if one of the ids was left for a reason that whoever named it should know. */
+  /** Throws if an id was left for a reason that its caller should know. */
   async #refuseLeft(records: Records, ids: readonly string[], deleted: number): Promise<void> {
     const running = new Set<string>()
     const absent = new Set<string>()

@@ -12,7 +12,7 @@ export interface Mark {
   readonly at: number
 }
 
-/** What a mark is made of, and judged by. */
+/** A look at the store, from which a mark is made and by which it is judged. */
 interface Look {
   readonly now: number
   readonly lostAt: number
