@@ -58,14 +58,14 @@ describe('a claim whose answer was lost', () => {
     through.on('job.crashed', (event) => crashed.push(event))
     through.on('job.released', (event) => released.push(event))
     started.length = 0
-    whenFirst = async () => {
-      await direct.enqueue(task, undefined, { id: 'second' })
-      await proxy.inject('dropReplies')
-    }
-    const worker = through.worker({ concurrency: 1 })
-    await worker.start()
-    const second = new Promise((resolve) => through.on('job.completed', ({ id }) => id === 'second' && resolve(id)))
+    whenFirst = () => proxy.inject('dropReplies')
+    // Both wait before it starts: a ring for the second could be lost like any other answer.
     await direct.enqueue(task, undefined, { id: 'first' })
+    await direct.enqueue(task, undefined, { id: 'second' })
+    // One queue: a claim over two may ask the other first, and waits for its answer.
+    const worker = through.worker({ concurrency: 1, queues: ['work'] })
+    const second = new Promise((resolve) => through.on('job.completed', ({ id }) => id === 'second' && resolve(id)))
+    await worker.start()
     await loseAnswer(direct, 'second')
     const lostAt = performance.now()
     await second
