@@ -5,7 +5,7 @@
 
 import { type Mill, millrace } from 'millrace'
 import { faultProxy, startRedis } from 'millrace/testing'
-import { cancels, dyings, exits, lostHosts, pickUps } from './long-ends.js'
+import { cancels, dyings, exits, lostHosts, pickUps, stops } from './long-ends.js'
 import { LongSite } from './long-site.js'
 import type { Report, Summary } from './report.js'
 
@@ -14,6 +14,7 @@ export const seed = 0
 const rounds = 10
 const cuts = 100
 const lostRounds = 5
+const stopRounds = 5
 const dyingEach = 5
 const pickUpCount = 300
 const [leaseMs, graceMs] = [3_000, 5_000]
@@ -48,7 +49,19 @@ export async function prove(report: Report): Promise<Summary> {
       `${name}: a job of a lost machine is begun elsewhere within its lease and 5 s (${most(lost.againMs)}), and has not failed`,
       Math.max(...lost.againMs) <= leaseMs + 5_000 && lost.processed === lostRounds && lost.failed === 0,
     )
-    Object.assign(figures, { [name]: { exited, cancelled, died, lost } })
+    const stopped = await onOwn(name, (store) => stops(stopRounds, store))
+    report.claim(
+      `${name}: a process that is stopped is dead within its lease and 1 s (${most(stopped.deadMs)}), and its slot has begun a job by then (${most(stopped.slotMs)})`,
+      Math.max(...stopped.slotMs) <= leaseMs + 1_000,
+    )
+    report.claim(
+      `${name}: it has ended before its job is begun again (${stopped.aheadMs.filter((ms) => ms >= 0).length} of ${stopRounds}); one whose worker is lost, when it wakes up (${most(stopped.awakeMs)})`,
+      Math.min(...stopped.aheadMs) >= 0 &&
+        Math.max(...stopped.awakeMs) <= 250 &&
+        stopped.processed === 3 * stopRounds &&
+        stopped.failed === 0,
+    )
+    Object.assign(figures, { [name]: { exited, cancelled, died, lost, stopped } })
   }
   figures['pickUps'] = { SQLite: await onSqlite(report), ...(await onRedis(report)) }
   return figures

@@ -127,6 +127,54 @@ export async function lostHosts(rounds: number, store: string | undefined) {
   }
 }
 
+/**
+ * Processes that are stopped, by turns under their worker and after it was lost. Ms from the stop until a watched one was
+ * dead, until its slot had begun another job, and by how much it ended before its job was begun again; ms that an unwatched
+ * one still lived when it woke up to find its job begun elsewhere.
+ */
+export async function stops(rounds: number, store: string | undefined) {
+  const site = new LongSite('3s', store)
+  try {
+    const [deadMs, slotMs, aheadMs, awakeMs]: [number[], number[], number[], number[]] = [[], [], [], []]
+    const begins = () => site.entries().filter(({ what }) => what === 'begun').length
+    const begun = async (more: 1 | 2) => (await site.written('begun', begins() + more)).slice(-more)
+    for (let i = 0; i < rounds; i += 1) {
+      const work = await site.work(['--concurrency', '1'], { MILLRACE_HOST: 'watching' })
+      const job = await site.mill.enqueue(steady, 500)
+      const { pid } = (await begun(1))[0]!
+      const others = begun(2)
+      process.kill(-pid, 'SIGSTOP')
+      const stoppedAt = Date.now()
+      const waiting = await site.mill.enqueue(steady, 500)
+      await deadAfter(pid)
+      const deadAt = Date.now()
+      const [again, next] = [job, waiting].map(async ({ id }) => (await others).find((begin) => begin.id === id)!.at)
+      deadMs.push(deadAt - stoppedAt)
+      slotMs.push((await next!) - stoppedAt)
+      aheadMs.push((await again!) - deadAt)
+      await Promise.all([job.result(resultWithin), waiting.result(resultWithin)])
+      await work.stop()
+    }
+    for (let i = 0; i < rounds; i += 1) {
+      const work = await site.work(['--concurrency', '1'], { MILLRACE_HOST: 'lost' })
+      const job = await site.mill.enqueue(steady, 5_000)
+      const { pid } = (await begun(1))[0]!
+      process.kill(-pid, 'SIGSTOP')
+      killWhole(work)
+      const again = begun(1)
+      const rival = await site.work(['--concurrency', '1'], { MILLRACE_HOST: 'elsewhere' })
+      await again
+      process.kill(-pid, 'SIGCONT')
+      awakeMs.push(await deadAfter(pid))
+      await job.result(resultWithin)
+      await rival.stop()
+    }
+    return { deadMs, slotMs, aheadMs, awakeMs, ...(await counts(site)) }
+  } finally {
+    await site.close()
+  }
+}
+
 /** Ms from each of so many enqueues to the `next()` of a listener that is idle, in their order. */
 export async function pickUps(site: LongSite, listener: QueueListener, count: number): Promise<number[]> {
   const ms: number[] = []
