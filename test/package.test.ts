@@ -1,10 +1,11 @@
 /** The package: what ships, that it opens nothing by itself, and that its types resolve for those who use it. */
 
 import { spawnSync } from 'node:child_process'
-import { existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync } from 'node:fs'
-import { dirname, join } from 'node:path'
-import { describe, expect, it } from 'vitest'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterAll, describe, expect, it } from 'vitest'
 import { project, root } from './cli/project.js'
+import { packed } from './tarball.js'
 
 const json = (path: string) => JSON.parse(readFileSync(join(root, path), 'utf8'))
 const manifest = json('package.json') as {
@@ -16,49 +17,27 @@ const manifest = json('package.json') as {
   readonly scripts: Record<string, string>
 }
 
-interface Packed {
-  readonly files: readonly { readonly path: string; readonly mode: number }[]
-  readonly unpackedSize: number
-}
-
-/** What `npm pack` would put into the tarball. Without scripts: `dist` is in use while tests run. */
-function packed(): Packed {
-  const { status, stdout, stderr } = spawnSync(
-    'npm',
-    ['pack', '--dry-run', '--json', '--ignore-scripts', '--offline'],
-    {
-      cwd: root,
-      encoding: 'utf8',
-    },
-  )
-  if (status !== 0) throw new Error(`npm pack exited with ${status}: ${stderr}`)
-  // An object by name, or, before npm 12, a list.
-  const [pack] = Object.values(JSON.parse(stdout) as Record<string, Packed>)
-  return pack!
-}
-
 const filesBelow = (folder: string) =>
   readdirSync(join(root, folder), { recursive: true, encoding: 'utf8', withFileTypes: true })
     .filter((entry) => entry.isFile())
     .map((entry) => join(entry.parentPath, entry.name).slice(root.length))
 
 describe('the tarball', () => {
-  const { files, unpackedSize } = packed()
+  const { files, unpackedSize, remove } = packed()
+  afterAll(remove)
   const paths = files.map(({ path }) => path)
 
-  it('holds the program, its types, the documentation and nothing else', () => {
-    const compiled = filesBelow('src').flatMap((file) => {
-      const stem = file.replace(/^src/, 'dist').replace(/\.ts$/, '')
-      // Nothing that is exported has a type from there.
-      const isUntyped = /^dist\/(?:cli|stores\/(?:memory|sqlite|redis\/lua)|throttle)\//.test(stem)
-      return isUntyped ? [`${stem}.js`] : [`${stem}.js`, `${stem}.d.ts`]
-    })
-    const expected = ['LICENSE', 'README.md', 'CHANGELOG.md', 'package.json', ...filesBelow('docs'), ...compiled]
-    // A file whose source is gone lies in `dist` until the next pack, which begins with an empty one.
-    const isStale = (path: string) => path.startsWith('dist/') && !expected.includes(path)
+  it('holds the program, the types that are reached, the documentation and nothing else', () => {
+    const program = filesBelow('src').map((file) => file.replace(/^src/, 'dist').replace(/ts$/, 'js'))
+    const expected = ['LICENSE', 'README.md', 'CHANGELOG.md', 'package.json', ...filesBelow('docs'), ...program]
+    const types = paths.filter((path) => path.endsWith('.d.ts'))
 
-    expect(paths.filter((path) => !isStale(path)).sort()).toEqual(expected.sort())
-    expect(manifest.scripts['prepack']).toMatch(/^rm -rf dist && /)
+    expect(paths.filter((path) => !types.includes(path)).sort()).toEqual(expected.sort())
+    expect(types).toEqual(expect.arrayContaining(['dist/index.d.ts', 'dist/testing/testing.d.ts']))
+    expect(types.filter((path) => /^dist\/(?:cli|throttle|stores\/(?:memory|sqlite|redis\/lua))\//.test(path))).toEqual(
+      [],
+    )
+    expect(manifest.scripts['prepack']).toBe('rm -rf dist && npm run build && node scripts/drop-unreached-types.mjs')
   })
 
   it('holds no tests, sources, maps, build state or modules of others', () => {
@@ -68,8 +47,8 @@ describe('the tarball', () => {
     expect(paths.filter((path) => foreign.test(path))).toEqual([])
   })
 
-  it('is small: less than 3.5 MB unpacked, documentation included', () => {
-    expect(unpackedSize).toBeLessThan(3_500_000)
+  it('is small: less than 3 MB unpacked, documentation included', () => {
+    expect(unpackedSize).toBeLessThan(3_000_000)
   })
 
   it('has every file that `exports` and `bin` name', () => {
@@ -104,20 +83,11 @@ describe('the lock file', () => {
   })
 })
 
-/** A folder where the package lies in `node_modules` as npm puts it there. */
-function consumer(files: Record<string, string>): string {
-  const cwd = project({ 'package.json': '{"type":"module"}', ...files })
-  for (const name of ['@types/node', 'zod', 'undici-types']) {
-    mkdirSync(dirname(join(cwd, 'node_modules', name)), { recursive: true })
-    symlinkSync(join(root, 'node_modules', name), join(cwd, 'node_modules', name))
-  }
-  return cwd
-}
-
 describe('importing millrace', () => {
   /** Runs an import in a process of its own, which writes down every module that is loaded. */
   function imported(specifier: string) {
-    const cwd = consumer({
+    const cwd = project({
+      'package.json': '{"type":"module"}',
       'import.mjs': `await import('${specifier}'); console.log(JSON.stringify(process.getActiveResourcesInfo()))`,
       'watch.mjs': `import { register } from 'node:module'; register('./hooks.mjs', import.meta.url)`,
       'hooks.mjs': `import { appendFileSync } from 'node:fs'
@@ -167,67 +137,6 @@ export async function load(url, context, next) {
     expect(names).toEqual(expect.arrayContaining(['millrace', 'defineTask', 'exponential', 'snooze', 'MillraceError']))
     expect(names.filter((name) => /^[A-Z]/.test(name) && !name.endsWith('Error'))).toEqual([])
   })
-})
-
-describe('the types', () => {
-  const program = `
-import { defineTask, type JobHandle, type Mill, millrace, type Store } from 'millrace'
-import { compareStores, memoryHarness, storeContract } from 'millrace/testing'
-import { z } from 'zod'
-
-const mail = defineTask({
-  name: 'mail',
-  input: z.object({ to: z.email() }),
-  run: async ({ to }, ctx) => ({ sent: to, attempt: ctx.job.attempt }),
-})
-const mill: Mill = millrace({ store: 'memory:', tasks: [mail] })
-const job: JobHandle<{ sent: string; attempt: number }> = await mill.enqueue(mail, { to: 'ada@example.com' })
-const { sent, attempt }: { sent: string; attempt: number } = await job.result()
-// @ts-expect-error: the input is not what the schema accepts
-await mill.enqueue(mail, { to: 1 })
-await compareStores(await memoryHarness(), await memoryHarness(), { seed: attempt, steps: storeContract.length })
-export const store: Store | string = sent
-`
-
-  it.each([
-    {
-      resolution: 'nodenext',
-      module: 'nodenext',
-      how: 'and hold where libraries are checked too',
-      skipLibCheck: false,
-    },
-    { resolution: 'bundler', module: 'esnext', how: 'and are what they promise', skipLibCheck: true },
-    { resolution: 'node10', module: 'esnext', how: 'which knows no exports', skipLibCheck: true },
-  ])(
-    'resolve for a consumer with moduleResolution $resolution, $how',
-    ({ resolution, module, skipLibCheck }) => {
-      const options = {
-        strict: true,
-        noEmit: true,
-        skipLibCheck,
-        target: 'es2023',
-        module,
-        moduleResolution: resolution,
-        types: ['node'],
-        // TypeScript 6 asks whether one means it.
-        ...(resolution === 'node10' && { ignoreDeprecations: '6.0' }),
-      }
-      const cwd = consumer({
-        'use.ts': program,
-        'tsconfig.json': JSON.stringify({ compilerOptions: options, files: ['use.ts'] }),
-      })
-      const { status, stdout } = spawnSync(
-        process.execPath,
-        [join(root, 'node_modules/typescript/bin/tsc'), '-p', cwd],
-        {
-          encoding: 'utf8',
-        },
-      )
-
-      expect({ status, stdout }).toEqual({ status: 0, stdout: '' })
-    },
-    60_000,
-  )
 })
 
 describe('what an editor shows of the types', () => {

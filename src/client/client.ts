@@ -14,6 +14,7 @@ import type { Sender } from './sender.js'
 /** What became of one job of an `enqueueMany`: its handle, or the error that refused it. */
 export type EnqueueResult<Result = unknown> = { readonly job: JobHandle<Result> } | { readonly error: Error }
 
+/** @internal */
 export interface ClientParts {
   readonly rules: () => Promise<DraftRules>
   readonly sender: Sender
@@ -24,6 +25,7 @@ export interface ClientParts {
 
 const takenOut = 'a middleware took jobs out of an enqueue or did not call next(); to refuse jobs, throw there.'
 
+/** @internal */
 export class Client {
   readonly #parts: ClientParts
   readonly #layers: readonly NonNullable<Middleware['enqueue']>[]

@@ -10,6 +10,7 @@ import { recordOf } from './job-record.js'
 import { recordsOf } from './records-facet.js'
 import type { Mark, ResultWatcher } from './result-watcher.js'
 
+/** @internal */
 export interface HandleParts {
   readonly connect: () => Promise<Store>
   readonly codec: Codec
@@ -33,6 +34,7 @@ export class JobHandle<Result = unknown> {
   /** Where it may be; narrowed to one queue as soon as it is found. */
   #queues: readonly string[]
 
+  /** @internal */
   constructor(parts: HandleParts, queues: readonly string[], id: string, outcome?: 'added' | 'merged' | 'duplicate') {
     this.#parts = parts
     this.#queues = queues

@@ -22,7 +22,10 @@ export type Popped<Item> =
 
 type Denied = Extract<Popped<unknown>, { readonly wait: PopWait }>
 
-/** The gate of this process: tells who else here holds a claim, and keeps others from claiming. */
+/**
+ * The gate of this process: tells who else here holds a claim, and keeps others from claiming.
+ * @internal
+ */
 export interface Gate {
   readonly held: number
   readonly isOpen: boolean
@@ -32,12 +35,16 @@ export interface Gate {
   seek(): { readonly admitted: Promise<void>; leave(): void }
 }
 
-/** Where the instant of a grant lies on the clock of this process. */
+/**
+ * Where the instant of a grant lies on the clock of this process.
+ * @internal
+ */
 export interface GrantClock {
   grantedIn(trip: { readonly sentAt: number; readonly answeredAt: number; readonly now: number }): Span
   readonly quickestMs: number
 }
 
+/** @internal */
 export interface PopsParts {
   readonly queue: string
   readonly gate: Gate
@@ -74,6 +81,7 @@ const foreignItemDelayMs = 30_000
 /** Of several shards the answer is that of the one that may give first. */
 const reasons: readonly PopWait[] = ['throttled', 'full', 'scheduled', 'empty', 'paused']
 
+/** @internal */
 export class Pops {
   readonly #parts: PopsParts
   readonly #asked: Asked[] = []

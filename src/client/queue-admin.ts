@@ -71,6 +71,7 @@ export class QueueAdmin {
   /**
    * `look`: connects without opening a queue, for what must be told of a queue whose declaration is refused. `registry`:
    * the tasks whose rules hold for its jobs, as far as they are known.
+   * @internal
    */
   constructor(name: string, connect: () => Promise<Store>, codec: Codec, look = connect, registry?: Registry) {
     this.name = name

@@ -33,7 +33,10 @@ export class ThrottleAdmin {
   readonly #look: () => Promise<Store>
   readonly #connect: () => Promise<Store>
 
-  /** `look` connects without opening a queue: where one is declared with another throttle than it has, opening is refused. */
+  /**
+   * `look` connects without opening a queue: where one is declared with another throttle than it has, opening is refused.
+   * @internal
+   */
   constructor(queue: string, look: () => Promise<Store>, connect: () => Promise<Store>) {
     this.#queue = queue
     this.#look = look

@@ -13,6 +13,7 @@ import { Sender } from './sender.js'
 import { total } from './step-loop.js'
 import type { ItemQueue } from './throttled-queue-options.js'
 
+/** @internal */
 export interface ThrottledQueueParts
   extends Omit<ClientParts, 'sender'>,
     Omit<PopsParts, 'queue' | 'worker' | 'connect' | 'limits'> {
@@ -43,6 +44,7 @@ export class ThrottledQueue<Item = unknown> {
   #limits: readonly ThrottleRule[] = []
   #closed = false
 
+  /** @internal */
   constructor(item: ItemQueue, parts: ThrottledQueueParts) {
     this.name = item.queue.name
     this.#item = item

@@ -24,7 +24,10 @@ const listenerOptions = exactly({
   timeLimit: v.optional(boundlessTime, 'none'),
 })
 
-/** Throws `ConfigError`, or `InvalidArgumentError` for an ordered queue. */
+/**
+ * Throws `ConfigError`, or `InvalidArgumentError` for an ordered queue.
+ * @internal
+ */
 export function listenerOf<Input>(
   queue: Queue,
   options: ListenerOptions,

@@ -59,13 +59,17 @@ export interface MillOptions {
   readonly onFatal?: (error: unknown) => void | Promise<void>
 }
 
-/** Hooks around the life of workers. */
+/**
+ * Hooks around the life of workers.
+ * @internal
+ */
 export interface WorkerHooks {
   readonly onWorkerStart: (() => void | Promise<void>) | undefined
   readonly onWorkerStop: (() => void | Promise<void>) | undefined
   readonly onFatal: ((error: unknown) => void | Promise<void>) | undefined
 }
 
+/** @internal */
 export interface CheckedOptions {
   readonly namespace: string
   readonly replicas: number
@@ -128,7 +132,10 @@ const shape = exactly({
   onFatal: v.optional(callable<(error: unknown) => void | Promise<void>>()),
 })
 
-/** The checked options. Throws `ConfigError` with every mistake, or `UnsupportedByStoreError` with the first thing the store cannot do. */
+/**
+ * The checked options. Throws `ConfigError` with every mistake, or `UnsupportedByStoreError` with the first thing the store cannot do.
+ * @internal
+ */
 export function checkOptions(options: MillOptions, traits: StoreTraits | undefined): CheckedOptions {
   const given = parsed(shape, options, 'the configuration')
   const queues = new Map(Object.entries(given.queues))
@@ -208,7 +215,10 @@ function issuesBetween(registry: Registry): ConfigIssue[] {
 
 const longestTimerMs = 2 ** 31 - 1
 
-/** Throws for the first option that the store has no trait for. */
+/**
+ * Throws for the first option that the store has no trait for.
+ * @internal
+ */
 export function refuseUnsupported(registry: Registry, traits: StoreTraits): void {
   const refuse = (feature: string, remedy: string) => {
     throw new UnsupportedByStoreError(traits.name, feature, remedy)

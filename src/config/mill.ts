@@ -65,7 +65,7 @@ export class Mill {
   #connection: Promise<Connection> | undefined
   #closed = false
 
-  /** Made by `millrace()`. */
+  /** @internal */
   constructor(options: CheckedOptions, source: StoreSource, clock: Clock = systemClock, random: Random = systemRandom) {
     this.#options = options
     this.#source = source
@@ -221,6 +221,7 @@ export class Mill {
   /**
    * One isolated job in this process, which is to run nothing else; for the program of such a process. Calls `onWorkerStart`;
    * rejects as that does, and with `ConfigError` for another codec than that of its worker.
+   * @internal
    */
   isolated(parts: IsolatedParts, from: IsolatedFrom): Promise<ProcessChild> {
     const tools = { clock: this.#clock, random: this.#random, events: this.#events }

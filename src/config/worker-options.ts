@@ -62,6 +62,7 @@ const selector = v.union([v.string(), callable<Selector>()], 'must be the name o
 // Not a union: each mistake in a dealing would be told as one in a function.
 const shardsOf = v.lazy((given) => (typeof given === 'function' ? callable<ShardChoice>() : dealing))
 
+/** @internal */
 export const workerDefaults = exactly({
   queues: v.optional(queues),
   concurrency: v.optional(whole(1, 100_000)),
@@ -71,6 +72,7 @@ export const workerDefaults = exactly({
   shardsOf: v.optional(shardsOf),
 })
 
+/** @internal */
 export const workerOptions = exactly({
   queues: v.optional(queues),
   concurrency: v.optional(whole(1, 100_000), 10),

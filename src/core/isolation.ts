@@ -39,6 +39,7 @@ const longMs = 600_000
 /** V8 does not start with less. */
 const leastHeapBytes = 16 * 1_048_576
 
+/** @internal */
 export const isolationOptions = {
   isolate: v.optional(v.literal('process', "must be 'process'")),
   module: v.optional(
@@ -56,7 +57,10 @@ export const isolationOptions = {
 
 type Given = v.InferOutput<v.ObjectSchema<typeof isolationOptions, undefined>>
 
-/** Undefined where the jobs run in the worker. */
+/**
+ * Undefined where the jobs run in the worker.
+ * @internal
+ */
 export function isolationOf(options: Given, timeLimitMs: number): Isolation | undefined {
   const { isolate, module, env = [], maxHeap, onSupervisorLoss } = options
   if (isolate === undefined) return undefined
@@ -68,7 +72,10 @@ export function isolationOf(options: Given, timeLimitMs: number): Isolation | un
   }
 }
 
-/** What makes sense of an isolated task only. */
+/**
+ * What makes sense of an isolated task only.
+ * @internal
+ */
 export function isolationMistakes(options: Given, timeLimit: number): ConfigIssue[] {
   if (options.isolate !== undefined) return []
   const idle = (['module', 'env', 'maxHeap', 'onSupervisorLoss'] as const).filter((name) => options[name] !== undefined)

@@ -143,6 +143,7 @@ const leaseMs = 30_000
 const batchSize = 10
 const batchLeaseMs = 600_000
 
+/** @internal */
 export const queueOptionsSchema = exactly({
   weight: v.optional(whole(1, 100), 10),
   claimSize: v.optional(whole(1, mostPerClaim)),
@@ -173,7 +174,10 @@ export const queueOptionsSchema = exactly({
   ),
 })
 
-/** The options of a queue, each of the right form. */
+/**
+ * The options of a queue, each of the right form.
+ * @internal
+ */
 export type CheckedQueueOptions = v.InferOutput<typeof queueOptionsSchema>
 
 const defaultResults: Kept = { ageMs: 3_600_000, count: 1_000 }
@@ -182,14 +186,20 @@ const longResults: Kept = { ageMs: 7 * 86_400_000, count: 1_000 }
 /** Of an ordered queue; any other lies in one. Lowkiq's. */
 const defaultShards = 5
 
-/** What the tasks of a queue say of it. */
+/**
+ * What the tasks of a queue say of it.
+ * @internal
+ */
 export interface TaskTraits {
   /** It belongs to an ordered task. */
   readonly ordered: boolean
   readonly isolated: boolean
 }
 
-/** The queue that checked options describe, and, where they leave it open, its tasks. */
+/**
+ * The queue that checked options describe, and, where they leave it open, its tasks.
+ * @internal
+ */
 export function queueOf(
   name: string,
   options: CheckedQueueOptions,

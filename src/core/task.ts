@@ -108,11 +108,15 @@ export type AnyTask = AnyPlainTask | AnyOrderedTask
 export type TaskInput<T extends AnyTask> = NonNullable<T[typeof types]>['input']
 export type TaskResult<T extends AnyTask> = NonNullable<T[typeof types]>['result']
 
+/** @internal */
 export const taskName = v.custom<string>(isTaskName, `must be ${taskNameForm}`)
 
 const always = () => true
 
-/** Options that every task has, with their defaults. */
+/**
+ * Options that every task has, with their defaults.
+ * @internal
+ */
 export const headerOptions = {
   name: taskName,
   queue: v.optional(v.custom<string>(isQueueName, `must be ${queueNameForm}`)),
@@ -122,7 +126,10 @@ export const headerOptions = {
   aliases: v.optional(v.array(taskName), []),
 }
 
-/** Options of retrying, with the default of `max`. */
+/**
+ * Options of retrying, with the default of `max`.
+ * @internal
+ */
 export const retryOptions = (max?: number) =>
   v.optional(
     exactly({
@@ -133,7 +140,10 @@ export const retryOptions = (max?: number) =>
     {},
   )
 
-/** A duration or none, in milliseconds. Not a union: each mistake in a duration would be told as one in a word. */
+/**
+ * A duration or none, in milliseconds. Not a union: each mistake in a duration would be told as one in a word.
+ * @internal
+ */
 export const boundlessTime = v.lazy((given) => (given === 'none' ? none : duration(1)))
 const none = v.pipe(
   v.literal('none'),

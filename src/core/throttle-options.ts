@@ -62,11 +62,15 @@ const several = v.pipe(
 )
 
 // Not a union: an array of throttles passes for an object of them, and each mistake would be told twice.
+/** @internal */
 export const throttleSchema = v.lazy((given) => (Array.isArray(given) ? several : one))
 
 type Checked = v.InferOutput<typeof one>
 
-/** The throttle of a queue that checked options describe. */
+/**
+ * The throttle of a queue that checked options describe.
+ * @internal
+ */
 export function throttleOf(queue: string, options: Checked | readonly Checked[]): Throttle {
   const all: readonly Checked[] = Array.isArray(options) ? options : [options as Checked]
   const { scope = queue, by = 'queue' } = all[0]!

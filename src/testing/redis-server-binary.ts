@@ -9,6 +9,7 @@ import { access, copyFile, mkdir, mkdtemp, readdir, rename, rm } from 'node:fs/p
 import { delimiter, dirname, isAbsolute, join, resolve } from 'node:path'
 import { promisify } from 'node:util'
 
+/** @internal */
 export interface RedisServerBinary {
   readonly path: string
   /** What its environment needs beside the usual: where its libraries are. */
@@ -33,13 +34,17 @@ let found: Promise<RedisServerBinary> | undefined
  * Looks once per process. The first look on a machine without a server takes some seconds.
  *
  * Throws `RedisServerMissingError`, which says how to get one.
+ * @internal
  */
 export function redisServerBinary(): Promise<RedisServerBinary> {
   found ??= findRedisServer(process.env, process.cwd())
   return found
 }
 
-/** The look itself, in this environment; `directory` is in the package whose `node_modules` would keep a server. */
+/**
+ * The look itself, in this environment; `directory` is in the package whose `node_modules` would keep a server.
+ * @internal
+ */
 export async function findRedisServer(env: NodeJS.ProcessEnv, directory: string): Promise<RedisServerBinary> {
   const named = env['REDIS_SERVER']
   if (named !== undefined && named !== '') {

@@ -109,7 +109,7 @@ export class RedisServer {
   }
 
   /** Sends the signal, SIGKILL unless told otherwise. Resolves when the process has ended, where the signal ends it. */
-  async kill(signal: NodeJS.Signals = 'SIGKILL'): Promise<void> {
+  async kill(signal: 'SIGKILL' | 'SIGTERM' | 'SIGINT' | 'SIGSTOP' | 'SIGCONT' = 'SIGKILL'): Promise<void> {
     this.#process!.kill(signal)
     if (endings.has(signal)) await this.#process!.ended
   }

@@ -55,6 +55,7 @@ export class QueueListener<Input = unknown> {
   #closing: Promise<void> | undefined
   #emptied: (() => void)[] = []
 
+  /** @internal */
   constructor(parts: ListenerParts) {
     const { queue, clock, random, events } = parts
     this.#parts = parts

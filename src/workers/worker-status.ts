@@ -31,7 +31,10 @@ export interface JobStatus {
   readonly progress?: Progress
 }
 
-/** Of each job of an execution. */
+/**
+ * Of each job of an execution.
+ * @internal
+ */
 export function jobStatuses({ leased, task, begunAt, phase, lastProgress }: Execution, now: number): JobStatus[] {
   return leased.map(({ claim }) => ({
     queue: claim.queue,

@@ -50,6 +50,7 @@ export class Worker {
   readonly #isGraceOver: Promise<void>
   #graceOver: () => void = () => {}
 
+  /** @internal */
   constructor(parts: WorkerParts, settings: WorkerSettings) {
     this.#parts = parts
     this.#settings = settings

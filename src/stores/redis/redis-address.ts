@@ -1,11 +1,33 @@
 /** A Redis address: where a single server, the sentinels of a master, or the nodes of a cluster are found. Pure. */
 
-import type { ConnectionOptions } from 'node:tls'
 import { ConfigError } from '../../core/errors.js'
 
 export interface RedisHost {
   readonly host: string
   readonly port: number
+}
+
+type Pem = string | Uint8Array | readonly (string | Uint8Array)[]
+
+/**
+ * Those options of Node's `tls.connect` that another thread or process can be given: text and bytes. Not typed by Node, whose
+ * types need not be there.
+ */
+export interface RedisTls {
+  readonly ca?: Pem
+  readonly cert?: Pem
+  readonly key?: Pem
+  readonly pfx?: Pem
+  readonly crl?: Pem
+  readonly passphrase?: string
+  readonly servername?: string
+  readonly rejectUnauthorized?: boolean
+  readonly minVersion?: 'TLSv1' | 'TLSv1.1' | 'TLSv1.2' | 'TLSv1.3'
+  readonly maxVersion?: 'TLSv1' | 'TLSv1.1' | 'TLSv1.2' | 'TLSv1.3'
+  readonly ciphers?: string
+  readonly ecdhCurve?: string
+  readonly sigalgs?: string
+  readonly honorCipherOrder?: boolean
 }
 
 export interface RedisAddress {
@@ -17,7 +39,7 @@ export interface RedisAddress {
   /** Always 0 on a cluster. */
   readonly db: number
   /** True: checked against the certificates that Node trusts. */
-  readonly tls: boolean | ConnectionOptions
+  readonly tls: boolean | RedisTls
   /** The name that the sentinels know the master by. */
   readonly master?: string
   readonly sentinelUsername?: string

@@ -1,5 +1,6 @@
 /** The Redis clients of a store: how each of its connections is made, from an address or as a copy of a client of the user's. */
 
+import type { ConnectionOptions } from 'node:tls'
 import type { Cluster, ClusterOptions, Redis, RedisOptions } from 'ioredis'
 import { systemRandom } from '../../core/clock.js'
 import { outageDelayMs } from '../../core/outage-delay.js'
@@ -7,12 +8,6 @@ import { messageOf } from '../../core/shown.js'
 import { addressText, type RedisAddress, type RedisHost } from './redis-address.js'
 import { type MakeRedisCall, redisCalls } from './redis-call.js'
 import { unfit } from './redis-errors.js'
-
-/**
- * Gives a client of ioredis, `Redis` or `Cluster`, to be copied: it is asked for its options and its cluster's nodes, never
- * used and never closed. Make it with `lazyConnect: true`, so that it opens no connection of its own.
- */
-export type ConnectRedis = () => object
 
 /** Maker of the clients. Each opens its connection when it is first used. */
 export interface RedisClients {
@@ -93,7 +88,8 @@ async function ioredis(): Promise<Library> {
 
 function clientsOf(address: RedisAddress, library: Library): RedisClients {
   const { kind, hosts, username, password, db, tls, master } = address
-  const secure = tls === false ? {} : { tls: tls === true ? {} : tls }
+  const tlsOptions = (tls === true ? {} : tls) as ConnectionOptions
+  const secure = tls === false ? {} : { tls: tlsOptions }
   const login = { ...(username === undefined ? {} : { username }), ...(password === undefined ? {} : { password }) }
   const common: RedisOptions = { ...ours, ...login, ...secure }
   const where = addressText(address)
@@ -121,7 +117,7 @@ function clientsOf(address: RedisAddress, library: Library): RedisClients {
           enableReadyCheck: true,
           ...(sentinelUsername === undefined ? {} : { sentinelUsername }),
           ...(sentinelPassword === undefined ? {} : { sentinelPassword }),
-          ...(tls === false ? {} : { enableTLSForSentinelMode: true, sentinelTLS: tls === true ? {} : tls }),
+          ...(tls === false ? {} : { enableTLSForSentinelMode: true, sentinelTLS: tlsOptions }),
         }
   const make = () => new library.Redis(options)
   return { where, isCluster: false, call, main: make, single: make }

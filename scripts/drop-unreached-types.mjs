@@ -1,0 +1,27 @@
+/**
+ * Drops the declarations that no type of the package reaches: `node scripts/drop-unreached-types.mjs [root]` deletes every
+ * `.d.ts` in `dist` that is not imported, at however many steps, by one that `exports` names. `npm pack` runs it.
+ */
+import { existsSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { dirname, join, resolve } from 'node:path'
+import ts from 'typescript'
+
+const root = resolve(process.argv[2] ?? '.')
+const dist = join(root, 'dist')
+const { exports } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
+const reached = new Set()
+
+function reach(file, importer) {
+  if (reached.has(file)) return
+  if (!existsSync(file)) throw new Error(`${file} is imported by ${importer} and is not there; build anew`)
+  reached.add(file)
+  for (const { fileName } of ts.preProcessFile(readFileSync(file, 'utf8')).importedFiles)
+    if (fileName.startsWith('.')) reach(join(dirname(file), fileName.replace(/\.js$/, '.d.ts')), file)
+}
+
+for (const target of Object.values(exports))
+  if (target.types !== undefined) reach(join(root, target.types), 'package.json')
+for (const file of readdirSync(dist, { recursive: true }).map((name) => join(dist, name)))
+  if (file.endsWith('.d.ts') && !reached.has(file)) rmSync(file)
+// An incremental build would take what was dropped for made.
+rmSync(join(dist, '.tsbuildinfo'), { force: true })

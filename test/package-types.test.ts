@@ -1,0 +1,91 @@
+/** The types of the package, as a project sees them that has installed the tarball. */
+
+import { spawnSync } from 'node:child_process'
+import { join } from 'node:path'
+import { afterAll, describe, expect, it } from 'vitest'
+import { root } from './cli/project.js'
+import { installed, packed } from './tarball.js'
+
+const program = `
+import { defineTask, type JobHandle, type Mill, millrace, redisStore, type Schema, type Store } from 'millrace'
+import { compareStores, memoryHarness, storeContract } from 'millrace/testing'
+
+declare const input: Schema<unknown, { to: string }>
+const mail = defineTask({
+  name: 'mail',
+  input,
+  run: async ({ to }, ctx) => ({ sent: to, attempt: ctx.job.attempt, isOver: ctx.signal.aborted }),
+})
+const mill: Mill = millrace({ store: 'memory:', tasks: [mail] })
+const job: JobHandle<{ sent: string; attempt: number }> = await mill.enqueue(mail, 'ada@example.com')
+const { sent, attempt }: { sent: string; attempt: number } = await job.result()
+await compareStores(await memoryHarness(), await memoryHarness(), { seed: attempt, steps: storeContract.length })
+export const store: Store | string = sent
+export const redis: Promise<Store> = redisStore({ url: { hosts: ['localhost'], tls: { ca: 'pem' } } })
+`
+
+describe('the types of the installed package', () => {
+  const tarball = packed()
+  afterAll(() => tarball.remove())
+
+  /** What TypeScript says of a program in a project with these modules. All declarations but its own are checked too. */
+  function checked(options: object, modules: readonly string[], text = program) {
+    const cwd = installed(
+      tarball,
+      {
+        'package.json': '{"type":"module"}',
+        'use.ts': text,
+        'tsconfig.json': JSON.stringify({
+          compilerOptions: {
+            strict: true,
+            noEmit: true,
+            skipLibCheck: false,
+            skipDefaultLibCheck: true,
+            target: 'es2023',
+            ...options,
+          },
+          files: ['use.ts'],
+        }),
+      },
+      modules,
+    )
+    const tsc = join(root, 'node_modules/typescript/bin/tsc')
+    const { status, stdout } = spawnSync(process.execPath, [tsc, '-p', cwd], { cwd, encoding: 'utf8' })
+    return { status, stdout }
+  }
+
+  it.each([
+    { moduleResolution: 'nodenext', module: 'nodenext' },
+    { moduleResolution: 'node16', module: 'node16' },
+    { moduleResolution: 'bundler', module: 'esnext' },
+    // TypeScript 6 asks whether one means it.
+    { moduleResolution: 'node10', module: 'esnext', ignoreDeprecations: '6.0' },
+  ])(
+    'hold where libraries are checked, without ioredis and without @types/node: moduleResolution $moduleResolution',
+    (options) => {
+      expect(checked({ ...options, types: [] }, [])).toEqual({ status: 0, stdout: '' })
+    },
+    60_000,
+  )
+
+  it('are what they promise next to those of Node, ioredis and a schema', () => {
+    const text = `
+import { readFileSync } from 'node:fs'
+import { Redis } from 'ioredis'
+import { defineTask, millrace, redisStore } from 'millrace'
+import { z } from 'zod'
+
+const mail = defineTask({ name: 'mail', input: z.object({ to: z.email() }), run: async ({ to }) => to.length })
+const mill = millrace({ store: 'memory:', tasks: [mail] })
+export const sent: number = await (await mill.enqueue(mail, { to: 'ada@example.com' })).result()
+// @ts-expect-error: the input is not what the schema accepts
+await mill.enqueue(mail, { to: 1 })
+export const other = redisStore({ connect: () => new Redis({ lazyConnect: true }) })
+export const safe = redisStore({ url: { hosts: ['localhost'], tls: { ca: [readFileSync('ca.pem')] } } })
+`
+    const modules = ['zod', 'ioredis', '@types/node', 'undici-types']
+    const options = { moduleResolution: 'nodenext', module: 'nodenext', types: ['node'], skipLibCheck: true }
+
+    expect(checked(options, modules, text)).toEqual({ status: 0, stdout: '' })
+  }, 60_000)
+})
