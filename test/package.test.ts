@@ -2,9 +2,10 @@
 
 import { spawnSync } from 'node:child_process'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { dirname, join, posix } from 'node:path'
 import { afterAll, describe, expect, it } from 'vitest'
 import { project, root } from './cli/project.js'
+import { Document } from './document.js'
 import { packed } from './tarball.js'
 
 const json = (path: string) => JSON.parse(readFileSync(join(root, path), 'utf8'))
@@ -49,6 +50,20 @@ describe('the tarball', () => {
 
   it('is small: less than 3 MB unpacked, documentation included', () => {
     expect(unpackedSize).toBeLessThan(3_000_000)
+  })
+
+  it('has every file that a page of it links to', () => {
+    const pages = paths.filter((path) => path.endsWith('.md'))
+    const dead = pages.flatMap((page) =>
+      new Document(page).links
+        .filter((link) => !/^(?:[a-z]+:|#)/.test(link))
+        .map((link) => posix.join(dirname(page), link.split('#')[0]!))
+        .filter((target) => !paths.includes(target))
+        .map((target) => `${page}: ${target}`),
+    )
+
+    expect(pages.length).toBeGreaterThan(50)
+    expect(dead).toEqual([])
   })
 
   it('has every file that `exports` and `bin` name', () => {
