@@ -110,14 +110,14 @@ export const redisLimitedMutations: readonly Mutation[] = [
   {
     what: 'a lane that was shut is opened behind that',
     file: 'redis/lua/taking-lua.js',
-    from: "    if count > taken and free > taken then lanes.open(group) end\n    started('group', group, taken)",
-    to: "    started('group', group, taken)\n    if count > taken and free > taken then lanes.open(group) end",
+    from: "    if has_left and free > taken then lanes.open(group) end\n    started('group', group, taken)",
+    to: "    started('group', group, taken)\n    if has_left and free > taken then lanes.open(group) end",
   },
   {
     what: 'a lane whose group has become full keeps its turn',
     file: 'redis/lua/taking-lua.js',
-    from: 'if count > taken and free > taken then',
-    to: 'if count > taken then',
+    from: 'if has_left and free > taken then',
+    to: 'if has_left then',
   },
   {
     what: 'a hold of a group lasts a ms longer',

@@ -42,8 +42,8 @@ export const redisMutations: readonly Mutation[] = [
   {
     what: 'a shared lease that ends takes renewed claims along',
     file: 'redis/lua/leads-lua.js',
-    from: ' and not has(j.claim.flags, OWNLEASE)',
-    to: '',
+    from: 'if claim and has(byte(claim, 14) - 64, OWNLEASE) ~= is_shared and (',
+    to: 'if claim and (',
   },
   {
     what: 'startedAt is set by every beat',

@@ -15,8 +15,9 @@ export function addFsck(program: Command): void {
       'after',
       `
   Without --repair it only reads. It goes a little at a time, while work goes on, and takes as long as there are jobs.
-  --repair loses no job and runs none twice: it counts counters again, and gives a running job that has no lease one that
-  has ended, so that the next claim takes it back. What it leaves needs a person. Ends with 1 if an error is found, or left.
+  --repair loses no job and runs none twice: it counts counters again, and gives a running job that has no lease one, after
+  whose end a claim takes it back (Redis: 30 s, as its worker may live; SQLite: at once, if no worker is known). What it
+  leaves needs a person. Ends with 1 if an error is found, or left.
 
 Examples:
   $ millrace fsck

@@ -32,7 +32,8 @@ export interface StoreHealth {
   check(queue?: string): Promise<Finding[]>
   /**
    * Mends what can be mended without losing a job or running one twice, while work goes on: counters are counted again, a
-   * running job without a lease gets one that has ended, or soon ends, so that a later claim takes it back. Each step is atomic and
+   * running job without a lease gets one after whose end a claim takes it back: on Redis of 30 s, since its worker may live,
+   * on SQLite one that has ended, if no worker is known. Each step is atomic and
    * decided by what the store holds at that moment, so that it may be broken off and asked for again. `queue` absent: all
    * queues. Absent where the store can mend nothing.
    */

@@ -43,6 +43,7 @@ const optional: Readonly<Record<string, RegExp>> = {
   sparesUntil: counter,
   seenAt: counter,
   lostAt: counter,
+  lost: counter,
 }
 
 /** `meta`: fields and values, as HGETALL gives them. */
@@ -58,7 +59,13 @@ export function metaFaults(meta: RedisReply, what: string): Finding[] {
     ['roomer', 'roomAt'],
   ] as const)
     if (values.has(field) !== values.has(at)) faults.push(`one of ${field} and ${at} alone`)
-  if (faults.length === 0) return []
+  const lost = Number(values.get('lost') ?? 0)
+  if (faults.length === 0) return lost > 0 ? [lostFinding(lost, what)] : []
   const text = `'meta' holds what cannot be: ${faults.join(', ')}. Calls on this queue fail or give wrong answers.`
   return [{ level: 'error', what, text }]
+}
+
+function lostFinding(lost: number, what: string): Finding {
+  const text = `claims have passed over ${lost} ${lost === 1 ? 'job' : 'jobs'} whose record was gone, as a torn append-only file leaves them. They did not run; enqueue them again. \`fsck --repair\` begins to count anew.`
+  return { level: 'warning', what, text }
 }

@@ -36,6 +36,7 @@ export async function repairRedis(port: RedisPort, namespace: string, queue?: st
       const what = shards.length === 1 ? `queue ${name}` : `queue ${name}, shard ${shard.shard}`
       const walk = shard.kind === 'plain' ? scripts.walk : scripts.walkOrdered
       mended.push(...(await mendLeases(port, walk, shard, what).catch(unlessUnusable)))
+      mended.push(...(await countAnew(port, scripts.lost, shard, what).catch(unlessUnusable)))
     }
   }
   const found = await checkRedis(port, namespace, queue)
@@ -63,6 +64,14 @@ async function mendLeases(port: RedisPort, walk: RedisScript, { keys }: RedisSha
     ...(claims.length === 0
       ? []
       : [{ what, text: `gave ${claims.length} running jobs that had no lease one of ${seconds} s${listed(claims)}` }]),
+  ]
+}
+
+async function countAnew(port: RedisPort, script: RedisScript, { keys }: RedisShard, what: string): Promise<Mended[]> {
+  const lost = numberIn(await port.run(script, keys, []))
+  if (lost === 0) return []
+  return [
+    { what, text: `told of ${lost} jobs without a record that claims have passed over, and begins to count anew` },
   ]
 }
 

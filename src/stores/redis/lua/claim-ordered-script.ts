@@ -1,15 +1,19 @@
 /** The claim script of ordered queues: the one atomic step in which jobs are recovered, promoted and taken with their payloads. */
 
+import { upkeepLimit } from '../../../core/upkeep.js'
 import { redisScript } from '../redis-script.js'
 import { crashes } from './crash-lua.js'
 import { gate, heads } from './gate-lua.js'
 import { leads } from './leads-lua.js'
 import { orderedJobs } from './ordered-lua.js'
 import { prelude } from './prelude.js'
-import { readyJobs } from './ready-lua.js'
+import { readyAges } from './ready-lua.js'
 import { isSetBack, setBack } from './set-back-lua.js'
 import { taking } from './taking-lua.js'
 import { transit } from './transit-lua.js'
+
+/** Most payloads of a claim: it is not to keep others waiting for them, however small they are. */
+const mostPayloads = 4_000
 
 /**
  * KEYS: those of each shard asked, one after the other, and what `gate-lua.ts` says.
@@ -33,8 +37,7 @@ local more = false
 
 -- What the claim has taken of the shard so far: its number, its fence (nil before the first job), ids, bytes and payloads.
 local hand
--- A claim is not to keep others waiting for payloads, however small they are.
-local most_payloads, take_places = 4000
+local take_places, take_ready
 do
 -- The payloads that a claim takes of a set: the first, as many as it may, and of those so many bytes; and whether some are left.
 local function taken_of(id, max)
@@ -46,23 +49,30 @@ local function taken_of(id, max)
   end
   return members, #members, bytes
 end
--- Of the first of these places, as many as they have room in hand for; they are left in their set.
+-- Of the first of these places, as many as they have room in hand for; they are left in their set. Returns how many, and
+-- whether the next has no record: they end there.
 function take_places(places, has_group)
-  local ids, counts, lefts, gone, fields, count = {}, {}, {}, {}, {}, 0
+  local ids, counts, lefts, gone, fields, count, is_lost = {}, {}, {}, {}, {}, 0, false
+  if not places[1] then return 0, false end
+  for i = 1, #places do ids[i] = sub(places[i], 16) end
+  local records = call('HMGET', JOBS, unpack(ids))
   for i = 1, #places do
-    if hand.bytes >= most_bytes or hand.payloads >= most_payloads then break end
-    local id = sub(places[i], 16)
+    if hand.bytes >= most_bytes or hand.payloads >= ${mostPayloads} then break end
+    is_lost = not records[i]
+    if is_lost then break end
+    local id = ids[i]
     local members, number, own_bytes = taken_of(id, hand.max)
     local digest_from = #id + 20
     for m = 1, number do
       gone[#gone + 1] = members[m]
       fields[#fields + 1] = id .. '\0' .. sub(members[m], digest_from)
     end
-    ids[i], counts[i], lefts[i], count = id, number, number < #members, i
+    counts[i], lefts[i], count = number, number < #members, i
     hand.bytes, hand.payloads = hand.bytes + own_bytes, hand.payloads + number
   end
-  if count == 0 then return 0 end
-  local records, values = call('HMGET', JOBS, unpack(ids)), values_of(BODIES, fields)
+  if count == 0 then return 0, is_lost end
+  for i = #ids, count + 1, -1 do ids[i] = nil end
+  local values = values_of(BODIES, fields)
   local pasts, errors = {}, {}
   if call('EXISTS', PAST) == 1 then
     local notes, past_found = {}, call('HMGET', PAST, unpack(ids))
@@ -111,26 +121,38 @@ function take_places(places, has_group)
   many('HSET', INHAND, hands)
   many('HSET', BESIDE, besides)
   for _, part in ipairs({ hand.n, hand.fence, table.concat(text), pasts, errors }) do grants[#grants + 1] = part end
-  return count
+  return count, false
+end
+function take_ready(count)
+  for _ = 1, ${upkeepLimit} do
+    local places = call('ZRANGE', READY, 0, count - 1)
+    local taken, is_lost = take_places(places, false)
+    if taken > 0 then call('ZREMRANGEBYRANK', READY, 0, taken - 1) end
+    if taken > 0 or not is_lost then return taken end
+    call('ZREM', READY, places[1])
+    pass_over(sub(places[1], 16), sub(places[1], 10, 15))
+  end
+  return 0
 end
 end
 `
 
 /** Made only where a claim does not take the first jobs of its shard. */
 const slow = `
-local function is_filled() return hand.bytes >= most_bytes or hand.payloads >= most_payloads end
-local function take_ready(count)
-  local taken = take_places(call('ZRANGE', READY, 0, count - 1), false)
-  if taken > 0 then call('ZREMRANGEBYRANK', READY, 0, taken - 1) end
-  return taken
-end
-local function take_lane(group, count)
+local function is_filled() return hand.bytes >= most_bytes or hand.payloads >= ${mostPayloads} end
+local function take_lane(group, count, tries)
   local places = lanes.first_of(group, count)
   for i = 1, #places do places[i] = sub(places[i], #group + 2) end
-  local taken = take_places(places, true)
+  local taken, is_lost = take_places(places, true)
+  if taken == 0 and is_lost then
+    lanes.leave(group, { places[1] })
+    pass_over(sub(places[1], 16), sub(places[1], 10, 15))
+    tries = tries or ${upkeepLimit}
+    return tries > 1 and take_lane(group, count, tries - 1) or 0
+  end
   for i = #places, taken + 1, -1 do places[i] = nil end
   lanes.leave(group, places)
-  call('HINCRBY', BUSY, group, taken)
+  if taken > 0 then call('HINCRBY', BUSY, group, taken) end
   return taken
 end
 local function take_suspect(member, group)
@@ -172,16 +194,20 @@ for n = 0, ASKED - 1 do
   -- Promote.
   for _, member in ipairs(call('ZRANGE', LATER, '-', '(' .. pack('>I7', (now + 1) * 1000), 'BYLEX', 'LIMIT', 0, 100)) do
     local j = job(sub(member, 14))
-    leave(j)
-    enter(j, 'r')
+    if j then
+      leave(j)
+      enter(j, 'r')
+    else
+      call('ZREM', LATER, member)
+      pass_over(sub(member, 14), sub(member, 8, 13))
+    end
   end
 
   local count, asked_for, lanes_left = 0, limit - granted, nil
   if asked_for > 0 and not STOPPED and not is_full() and not (own.limited and lanes.opens_at() > now) then
     hand = { n = n, ids = {}, bytes = 0, payloads = 0, max = max }
     if not alone and not own.limited and call('EXISTS', LANES) == 0 then
-      lanes_left, count = 0, take_places(call('ZRANGE', READY, 0, asked_for - 1), false)
-      if count > 0 then call('ZREMRANGEBYRANK', READY, 0, count - 1) end
+      lanes_left, count = 0, take_ready(asked_for)
     else
       ${slow}${taking}
       count = take(asked_for, alone)
@@ -231,7 +257,7 @@ const script = (name: string, isGated: boolean) => (isCluster: boolean) =>
     prelude(isCluster, 'ordered') +
       orderedJobs +
       transit +
-      readyJobs +
+      readyAges +
       crashes +
       setBack +
       leads +

@@ -1,5 +1,6 @@
 /** The claim script: the one atomic step in which jobs are recovered, promoted and taken. */
 
+import { upkeepLimit } from '../../../core/upkeep.js'
 import { redisScript } from '../redis-script.js'
 import { crashes } from './crash-lua.js'
 import { gate, heads } from './gate-lua.js'
@@ -27,7 +28,8 @@ local granted, fence, ids, records, pasts, errors, checkpoints = -1, 0, {}, {}, 
 local more, bytes = false, 0
 
 -- Records of the first jobs among those found: a claim ends where it has enough bytes. Large ones are not read in vain:
--- the first few tell how many more there may be. Returns how many there are, which stand behind those of before.
+-- the first few tell how many more there may be. Returns how many there are, which stand behind those of before, and whether
+-- the next has no record: they end there.
 local function records_of(found)
   local before, count, step = #ids, 0, 4
   while count < #found and bytes < most_bytes do
@@ -36,12 +38,13 @@ local function records_of(found)
     local some = call('HMGET', JOBS, unpack(found, count + 1, upto))
     for i = 1, #some do
       if before + count > 0 and bytes >= most_bytes then break end
+      if not some[i] then return count, true end
       count = count + 1
       ids[before + count], records[before + count] = found[count], some[i]
       bytes = bytes + #some[i]
     end
   end
-  return count
+  return count, false
 end
 -- Writes the last so many claims down; elements as in the line. The lease that all of them share comes with the last.
 local heads_by = {}
@@ -73,25 +76,39 @@ end
 local meta
 -- From the line alone, which is what nearly every claim does.
 local function take_from_line(limit)
-  local elements, found = call('LRANGE', LINE, 0, limit - 1), {}
-  for i = 1, #elements do found[i] = sub(elements[i], 14) end
-  local count = records_of(found)
-  if count == 0 then return 0 end
-  write_claims(count, elements, meta.fence)
-  call('LTRIM', LINE, count, -1)
-  return count
+  for _ = 1, ${upkeepLimit} do
+    local elements, found = call('LRANGE', LINE, 0, limit - 1), {}
+    for i = 1, #elements do found[i] = sub(elements[i], 14) end
+    local count, is_lost = records_of(found)
+    if count > 0 then
+      write_claims(count, elements, meta.fence)
+      call('LTRIM', LINE, count, -1)
+    end
+    if count > 0 or not is_lost then return count end
+    call('LPOP', LINE)
+    pass_over(found[1], sub(elements[1], 8, 13))
+  end
+  return 0
 end
 `
 
 /** Made only where a claim does not take from the line alone. */
 const slow = `
 local function is_filled() return bytes >= most_bytes end
--- Of jobs found, { id, element of LINE or not }, what they were before; returns how many are taken, and elements as in the line.
+-- So many elements of the line go, of which so many are no stale ones.
+local function pass_line(upto, others)
+  call('LTRIM', LINE, upto, -1)
+  if upto == others then return end
+  -- With the stale ones may have gone some without a record, which were never counted.
+  meta.stale = math.max(0, meta.stale - (upto - others))
+  call('HSET', META, 'stale', meta.stale)
+end
+-- Of jobs found, { id, element of LINE or not }, what they were before; returns how many are taken, and whether the next has no record.
 local function take_found(found, has_group)
   local list, before = {}, #ids
   for i = 1, #found do list[i] = found[i].id end
-  local count = records_of(list)
-  if count == 0 then return 0 end
+  local count, is_lost = records_of(list)
+  if count == 0 then return 0, is_lost end
   local some, noted, notes, elements = {}, {}, {}, {}
   for i = 1, count do
     some[i] = ids[before + i]
@@ -117,29 +134,39 @@ local function take_found(found, has_group)
     end
   end
   write_claims(count, elements, meta.fence, has_group)
-  return count
+  return count, is_lost
 end
-local function take_ready(count)
+local function take_ready(count, tries)
   local found = first_ready(count, tonumber(meta.stale), most_bytes)
-  local taken = take_found(found, false)
+  local taken, is_lost = take_found(found, false)
+  if taken == 0 and is_lost then
+    local id, member, element = found[1].id, found[1].member, found[1].element
+    if member then call('ZREM', READY, member) else pass_line(found[1].upto, 1) end
+    pass_over(id, member and sub(member, 10, 15) or sub(element, 8, 13))
+    tries = tries or ${upkeepLimit}
+    return tries > 1 and take_ready(count, tries - 1) or 0
+  end
   local line_upto, rank = 0, 0
   for i = 1, taken do
     if found[i].upto then line_upto = found[i].upto else rank = rank + 1 end
   end
   if rank > 0 then call('ZREMRANGEBYRANK', READY, 0, rank - 1) end
-  if line_upto > 0 then
-    call('LTRIM', LINE, line_upto, -1)
-    if line_upto > taken - rank then meta.stale = call('HINCRBY', META, 'stale', taken - rank - line_upto) end
-  end
+  if line_upto > 0 then pass_line(line_upto, taken - rank) end
   return taken
 end
-local function take_lane(group, count)
+local function take_lane(group, count, tries)
   local found, places = {}, {}
   for i, member in ipairs(lanes.first_of(group, count)) do found[i] = { id = sub(member, #group + 17), place = sub(member, #group + 2) } end
-  local taken = take_found(found, true)
+  local taken, is_lost = take_found(found, true)
+  if taken == 0 and is_lost then
+    lanes.leave(group, { found[1].place })
+    pass_over(found[1].id, sub(found[1].place, 10, 15))
+    tries = tries or ${upkeepLimit}
+    return tries > 1 and take_lane(group, count, tries - 1) or 0
+  end
   for i = 1, taken do places[i] = found[i].place end
   lanes.leave(group, places)
-  call('HINCRBY', BUSY, group, taken)
+  if taken > 0 then call('HINCRBY', BUSY, group, taken) end
   return taken
 end
 local function take_suspect(member, group)
@@ -171,8 +198,13 @@ for n = 0, ASKED - 1 do
   -- Promote.
   for _, member in ipairs(call('ZRANGE', LATER, '-', '(' .. pack('>I7', (now + 1) * 1000), 'BYLEX', 'LIMIT', 0, 100)) do
     local j = job(sub(member, 14))
-    leave(j)
-    enter(j, 'r')
+    if j then
+      leave(j)
+      enter(j, 'r')
+    else
+      call('ZREM', LATER, member)
+      pass_over(sub(member, 14), sub(member, 8, 13))
+    end
   end
 
   local count, lanes_left = 0, nil

@@ -37,12 +37,22 @@ local function ended_leases(lease_ms, spares_until)
     if #ended >= 100 and ended_at ~= last_at then break end
     last_at = ended_at
     local is_shared = byte(member) == 0
-    for id in string.gmatch(is_shared and call('HGET', BATCHES, 'i' .. fence_bytes) or member, '%Z+') do
-      local j = job(id)
-      if not is_shared or (j and j.claim and sub(j.claim.text, 1, 7) == fence_bytes and not has(j.claim.flags, OWNLEASE)) then
-        j.ended_at = ended_at
-        ended[#ended + 1] = j
+    local of_some = false
+    for id in string.gmatch(is_shared and (call('HGET', BATCHES, 'i' .. fence_bytes) or '') or member, '%Z+') do
+      local j, claim = job(id), nil
+      claim = j and j.claim and j.claim.text or (not j and call('HGET', CLAIMS, id))
+      if claim and has(byte(claim, 14) - 64, OWNLEASE) ~= is_shared and (not is_shared or sub(claim, 1, 7) == fence_bytes) then
+        of_some = true
+        if j then
+          j.ended_at = ended_at
+          ended[#ended + 1] = j
+        else pass_over(id, read_claim(claim).seq, claim) end
       end
+    end
+    -- A lease of nobody would end at every call.
+    if not of_some then
+      call('ZREM', LEASES, member)
+      if is_shared then call('HDEL', BATCHES, 'n' .. fence_bytes, 'i' .. fence_bytes) end
     end
   end
   table.sort(ended, function(a, b)

@@ -1,7 +1,12 @@
 /** What becomes of an ordered job: how its claims end, and what administration makes of it. Beside `payloads`. */
 
 import { payloads } from './payloads-lua.js'
-import { jobStates } from './prelude.js'
+import { jobStates, passOver } from './prelude.js'
+
+/** Payloads of a job without a record wait for its id to be enqueued again. */
+const handBack = `
+    if call('HEXISTS', INHAND, id) == 1 then give_back({ id = id }, hand_of(id)) end
+`.slice(1)
 
 const ends = String.raw`
 local NO_SEQ = '\0\0\0\0\0\0'
@@ -88,7 +93,7 @@ local function give_back(j, list)
   call('HDEL', BESIDE, j.id)
   add_payloads(PAYLOADS, BODIES, j.id, list)
 end
-local function put_back(j, suspect)
+${passOver(handBack)}local function put_back(j, suspect)
   give_back(j, hand_of(j.id))
   leave(j)
   enter(j, suspect and 'x' or 'r')

@@ -187,6 +187,24 @@ end
 /** Jobs and claims as scripts hold them, and the sets of their states. */
 export const jobStates = lanes + basics + states + moves
 
+/** `handBack`: what becomes of what its claim had in hand. */
+export const passOver = (
+  handBack: string,
+) => `-- A job without a record, which half a script has left behind: what names it goes, so that no claim fails on it, and is counted.
+-- claim: of one that runs.
+local function pass_over(id, seq, claim)
+  if claim then
+${handBack}    if has(byte(claim, 14) - 64, OWNLEASE) then call('ZREM', LEASES, id) else leave_lease(sub(claim, 1, 7), 1) end
+    call('HDEL', CLAIMS, id)
+  end
+  local past = call('HGET', PAST, id)
+  if past and #past >= 19 then call('ZREM', RETRIES, pack('>I3', read_past(past).attempt) .. seq .. id) end
+  call('HDEL', PAST, id)
+  call('HDEL', NOTES, 'e' .. id, 'b' .. id, 'r' .. id, 'w' .. id, 'k' .. id, 'l' .. id)
+  call('HINCRBY', META, 'lost', 1)
+end
+`
+
 /** What becomes of a plain job. */
 const plainJobs = String.raw`
 local function drop(j)
@@ -204,7 +222,7 @@ local function remember(j, state, finished, for_ms)
     .. j.task .. '\0' .. (j.reason and '=' .. j.reason or ''))
   call('ZADD', FORGET, until_at, j.seq .. j.id)
 end
-local function forget(id, memory)
+${passOver('')}local function forget(id, memory)
   call('HDEL', ENDED, id)
   call('ZREM', FORGET, sub(memory, 1, 6) .. id)
 end

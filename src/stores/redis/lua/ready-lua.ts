@@ -36,7 +36,8 @@ local function sweep_line(times)
     local upto = heads[1] and heads[1].upto - 1 or seen
     if upto > 0 then
       call('LTRIM', LINE, upto, -1)
-      call('HINCRBY', META, 'stale', -upto)
+      -- With them may have gone some without a record, which were never counted.
+      call('HSET', META, 'stale', math.max(0, stale - upto))
     end
     if heads[1] or upto == 0 then return end
   end
@@ -96,4 +97,12 @@ local function oldest_ready(stale)
   return oldest
 end
 local function age_of(stamp) return math.max(0, now - math.floor(stamp / 1000)) end
+`
+
+/** Of them what tells the ages of queues: a script of Lua has room for 200 locals in all. */
+export const readyAges = `
+local oldest_ready, age_of = (function()
+${readyJobs}
+return oldest_ready, age_of
+end)()
 `

@@ -85,6 +85,16 @@ call('HSET', META, 'stale', right)
 return right - stale
 `
 
+/**
+ * KEYS: those of one shard. No ARGV.
+ * Takes out and returns how many jobs without a record claims have passed over. Refuses `unknown`.
+ */
+const lost = `
+local count = tonumber(call('HGET', META, 'lost')) or 0
+call('HDEL', META, 'lost')
+return count
+`
+
 export function repairScripts(isCluster: boolean) {
   const plain = (name: string, text: string) =>
     redisScript(name, prelude(isCluster) + jobs + guard + text, { whenFull: true })
@@ -94,5 +104,6 @@ export function repairScripts(isCluster: boolean) {
       whenFull: true,
     }),
     stale: plain('repair-stale', stale),
+    lost: plain('repair-lost', lost),
   }
 }

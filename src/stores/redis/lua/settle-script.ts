@@ -25,6 +25,11 @@ local processed, settled = 0, {}
 local function settle(n, id, kind)
   local a, b, c, d = ARGV[n + 3], ARGV[n + 4], ARGV[n + 5], ARGV[n + 6]
   local j = job(id)
+  if not j then
+    local claim = call('HGET', CLAIMS, id)
+    pass_over(id, read_claim(claim).seq, claim)
+    return 'g'
+  end
   settled[#settled + 1] = id
   if kind == 'c' then
     processed = processed + 1
@@ -70,7 +75,7 @@ for i, id in ipairs(ids) do
         local bytes = fence_bytes(ARGV[n + 1])
         shared[bytes] = (shared[bytes] or 0) + 1
       end
-    else settle(n, id, ARGV[n + 2]) end
+    else answers[i] = settle(n, id, ARGV[n + 2]) or 'o' end
   end
 end
 many('ZREM', LEASES, renewed)

@@ -31,9 +31,10 @@ local function take(limit, alone)
       call('HSET', META, 'shutUntil', own.shut, 'seenAt', now)
     end
   end
+  local function left_in(group) return group == '' and lanes.groupless() or lanes.count(group) end
   -- Of a lane as much as its turn and its own limits give.
   local function visit(group, share)
-    local count = group == '' and lanes.groupless() or lanes.count(group)
+    local count = left_in(group)
     local free = lanes.room_in(group)
     -- Only jobs without a group may have gone without leaving the turns.
     if count <= 0 or free <= 0 then return 0 end
@@ -46,7 +47,9 @@ local function take(limit, alone)
     end
     local most, taken = math.min(share, count, free, permits_by('group', group)), 0
     if most > 0 then taken = group == '' and take_ready(most) or (group ~= '' and take_lane(group, most)) or 0 end
-    if count > taken and free > taken then lanes.open(group) end
+    -- Jobs without a record may have gone, if fewer were taken than wanted.
+    local has_left = count > taken and (taken >= most or left_in(group) > 0)
+    if has_left and free > taken then lanes.open(group) end
     started('group', group, taken)
     return taken
   end
@@ -68,7 +71,18 @@ local function take(limit, alone)
   local function may_take(group)
     return lanes.room_in(group) > 0 and lanes.held_until(group) <= now and permits_by('group', group) > 0
   end
-  local suspect = alone and call('ZRANGE', SUSPECTS, 0, 0)[1]
+  -- The first suspect and its record; suspects without one go.
+  local function first_suspect()
+    for _ = 1, ${upkeepLimit} do
+      local member = call('ZRANGE', SUSPECTS, 0, 0)[1]
+      local rec = member and call('HGET', JOBS, sub(member, 16))
+      if not member or rec then return member, rec end
+      call('ZREM', SUSPECTS, member)
+      pass_over(sub(member, 16), sub(member, 10, 15))
+    end
+  end
+  local suspect, suspect_rec
+  if alone then suspect, suspect_rec = first_suspect() end
   local groupless = lanes.groupless()
   local has_ready = groupless > 0 or call('EXISTS', LANES) == 1
   if not suspect and not has_ready then
@@ -78,7 +92,7 @@ local function take(limit, alone)
   end
   local most, taken = math.min(alone and 1 or limit, lanes.room(), permits_by('queue', '')), 0
   if most > 0 then
-    local group = suspect and select(4, written(call('HGET', JOBS, sub(suspect, 16))))
+    local group = suspect and select(4, written(suspect_rec))
     if suspect and may_take(group) then
       take_suspect(suspect, group)
       if group ~= '' then lanes.refresh(group) end

@@ -1,0 +1,149 @@
+/** Jobs whose record is gone, as half a script leaves them: claims pass over them, count them, and go on. */
+
+import { type RedisServer, startRedis } from 'millrace/testing'
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
+import type { RedisPort } from '#src/stores/redis/redis-port.js'
+import type { NewJob, QueueSettings } from '#src/stores/store.js'
+import { connect, queue, RedisScene, settings } from './redis-scene.js'
+
+let server: RedisServer
+let port: RedisPort
+beforeAll(async () => {
+  server = await startRedis()
+  port = connect(server)
+})
+afterAll(async () => {
+  await port.close()
+  await server.stop()
+})
+
+const by = { worker: 'w', leaseMs: 30_000 }
+const throttle = { scope: queue, by: 'queue', rules: [{ limit: 1_000, windowMs: 60_000, moderate: false }] } as const
+const kinds: readonly [string, Partial<QueueSettings>][] = [
+  ['plain', {}],
+  ['throttled plain', { throttle }],
+  ['ordered', { kind: 'ordered' }],
+  ['throttled ordered', { kind: 'ordered', throttle }],
+]
+
+async function keyOf({ namespace }: RedisScene, name: string): Promise<string> {
+  const [meta] = (await server.ask('KEYS', `{${namespace}:*:meta`)) as string[]
+  return meta!.replace(/meta$/, name)
+}
+
+describe.each(kinds)('a claim of a %s queue', (_, given) => {
+  const ids = async (scene: RedisScene, more: object = {}) =>
+    (await scene.store.claim([{ queue, limit: 10 }], { ...by, ...more })).claims.map(({ id }) => id)
+
+  async function opened(...jobs: (Partial<NewJob> & { readonly id: string })[]): Promise<RedisScene> {
+    const scene = new RedisScene(port)
+    await scene.store.open([{ ...settings, ...given }])
+    await scene.add(...jobs)
+    return scene
+  }
+
+  async function lose(scene: RedisScene, ...lost: string[]): Promise<void> {
+    expect(await server.ask('HDEL', await keyOf(scene, 'jobs'), ...lost)).toBe(lost.length)
+  }
+
+  async function lostCount(scene: RedisScene): Promise<number> {
+    return Number(await server.ask('HGET', await keyOf(scene, 'meta'), 'lost'))
+  }
+
+  it('passes over the first and those in the middle', async () => {
+    const scene = await opened({ id: 'a' }, { id: 'b' }, { id: 'c' }, { id: 'd' })
+    await lose(scene, 'a', 'c')
+    expect([...(await ids(scene)), ...(await ids(scene))]).toEqual(['b', 'd'])
+    expect(await lostCount(scene)).toBe(2)
+    expect(await scene.store.claim([{ queue, limit: 10 }], by)).toMatchObject({ claims: [], more: false })
+  })
+
+  it('passes over those of a lane, and leaves no turn to a lane that is empty', async () => {
+    const scene = await opened({ id: 'a', group: 'g' }, { id: 'b', group: 'g' }, { id: 'c', group: 'h' }, { id: 'd' })
+    await lose(scene, 'a', 'c')
+    expect([...(await ids(scene)), ...(await ids(scene))].sort()).toEqual(['b', 'd'])
+    expect(await lostCount(scene)).toBe(2)
+    expect(await server.ask('EXISTS', await keyOf(scene, 'turns'))).toBe(0)
+    const wrong = (await scene.health.check()).filter(({ level }) => level === 'error').map(({ text }) => text)
+    // Payloads wait until their id is enqueued again.
+    expect(wrong).toEqual(
+      given.kind === 'ordered' ? [expect.stringMatching(/^stand in 'payloads' without a job: a, c/)] : [],
+    )
+  })
+
+  it('passes over one that is due, and one that is to run again', async () => {
+    const scene = await opened({ id: 'again' })
+    await scene.end((await scene.take())[0]!, { kind: 'retry', delayMs: 1_500, error: 'once' })
+    await scene.add({ id: 'due', delayMs: 1_500 }, { id: 'sound' })
+    await lose(scene, 'due', 'again')
+    expect(await ids(scene)).toEqual(['sound'])
+    const scheduled = await keyOf(scene, 'later')
+    await vi.waitFor(async () => {
+      await scene.take(0)
+      expect(await server.ask('ZCARD', scheduled)).toBe(0)
+    }, 15_000)
+    expect(await lostCount(scene)).toBe(2)
+    expect(await server.ask('EXISTS', await keyOf(scene, 'retries'), await keyOf(scene, 'past'))).toBe(0)
+    expect(await ids(scene)).toEqual([])
+  })
+
+  it('passes over a suspect', async () => {
+    const scene = await opened({ id: 'lost' }, { id: 'sound' })
+    await scene.store.workers.gone(
+      (await scene.take(2)).map(({ id, fence }) => ({ queue, id, fence })) as never,
+      'worker-1',
+    )
+    await lose(scene, 'lost')
+    expect(await ids(scene, { alone: true })).toEqual(['sound'])
+    expect(await lostCount(scene)).toBe(1)
+  })
+
+  it.each([
+    ['shared', false],
+    ['own', true],
+  ])('ends the claim of one whose %s lease has ended, and of its neighbours as ever', async (_lease, isOwn) => {
+    const scene = await opened({ id: 'lost' }, { id: 'sound' })
+    const claims = await scene.take(2)
+    if (isOwn) await scene.store.extend(claims.map(({ id, fence }) => ({ queue, id, fence, leaseMs: 700_000 })))
+    const leases = await keyOf(scene, 'leases')
+    const members = (await port.command('ZRANGE', [leases, '0', '-1'])) as Buffer[]
+    expect(members).toHaveLength(isOwn ? 2 : 1)
+    for (const member of members) await port.command('ZADD', [leases, '1', member])
+    await lose(scene, 'lost')
+    const crashed: string[] = []
+    await vi.waitFor(async () => {
+      const found = await scene.store.claim([{ queue, limit: 0 }], { worker: 'f', leaseMs: 1 })
+      crashed.push(...found.crashed.map(({ id }) => id))
+      expect(crashed).not.toEqual([])
+    }, 5_000)
+    expect(crashed).toEqual(['sound'])
+    expect(await lostCount(scene)).toBe(1)
+    expect(await server.ask('EXISTS', await keyOf(scene, 'leases'), await keyOf(scene, 'claims'))).toBe(0)
+  })
+
+  it('answers that one is gone when it is settled with something to keep, and ends its neighbours', async () => {
+    const scene = await opened({ id: 'lost' }, { id: 'sound' })
+    const claims = await scene.take(2)
+    await lose(scene, 'lost')
+    const items = claims.map(
+      ({ id, fence }) => ({ queue, id, fence, kind: 'retry', delayMs: 0, error: 'once' }) as const,
+    )
+    const answers = await scene.store.settle(items as never)
+    expect(claims.map(({ id }, i) => [id, JSON.stringify(answers[i])])).toEqual([
+      ['lost', expect.stringContaining('gone')],
+      ['sound', expect.stringContaining('ok')],
+    ])
+    expect(await server.ask('EXISTS', await keyOf(scene, 'leases'), await keyOf(scene, 'claims'))).toBe(0)
+  })
+
+  it('is told of by the check until a repair begins to count anew', async () => {
+    const scene = await opened({ id: 'lost' }, { id: 'sound' })
+    await lose(scene, 'lost')
+    await ids(scene)
+    const told = async () => (await scene.health.check()).filter(({ text }) => /record was gone/.test(text))
+    expect(await told()).toMatchObject([{ level: 'warning', text: expect.stringContaining('over 1 job whose') }])
+    const { mended } = await scene.health.repair!()
+    expect(mended).toMatchObject([{ text: expect.stringContaining('1 jobs without a record') }])
+    expect(await told()).toEqual([])
+  })
+})
