@@ -24,7 +24,7 @@ export const redisMutations: readonly Mutation[] = [
   {
     what: 'a beat shortens the lease that is shared',
     file: 'redis/lua/extend-script.js',
-    from: "elseif ends_at > tonumber(call('ZSCORE', LEASES, '\\0' .. sub(claim, 1, 7))) then",
+    from: "elseif ends_at > tonumber(call('ZSCORE', LEASES, '\\0' .. sub(claim, 1, 7)) or 0) then",
     to: 'else',
   },
   {

@@ -26,25 +26,39 @@ export async function repairRedis(port: RedisPort, namespace: string, queue?: st
   const names = [...stored.keys()].sort()
   if (queue !== undefined && !stored.has(queue)) throw new UnknownQueueError(queue, names)
   const scripts = repairScripts(port.isCluster)
+  // If the layout of a queue cannot be read, a check says what is wrong with it, and a person must say how it was.
+  const places = (queue === undefined ? names : [queue]).flatMap((name) => placesOf(namespace, name, stored.get(name)!))
   const mended: Mended[] = []
-  for (const name of queue === undefined ? names : [queue]) {
-    const layout = layoutIn(stored.get(name)!)
-    // A check says what is wrong with it; a person must say how it was.
-    if (layout === undefined) continue
-    const shards = liveShards(queueIn(namespace, name, layout))
-    for (const shard of shards) {
-      const what = shards.length === 1 ? `queue ${name}` : `queue ${name}, shard ${shard.shard}`
-      const walk = shard.kind === 'plain' ? scripts.walk : scripts.walkOrdered
-      mended.push(...(await mendLeases(port, walk, shard, what).catch(unlessUnusable)))
-      mended.push(...(await countAnew(port, scripts.lost, shard, what).catch(unlessUnusable)))
-    }
+  for (const { what, shard } of places) {
+    const [walk, busy] =
+      shard.kind === 'plain' ? [scripts.walk, scripts.busy] : [scripts.walkOrdered, scripts.busyOrdered]
+    mended.push(...(await mendLeases(port, walk, shard, what).catch(unlessUnusable)))
+    mended.push(...(await countGroups(port, busy, shard, what).catch(unlessUnusable)))
   }
   const found = await checkRedis(port, namespace, queue)
-  const counted = await recount(port, scripts.stale, namespace, stored, found)
+  const counted: Mended[] = []
+  for (const place of places) counted.push(...(await countStale(port, scripts.stale, place, found)))
+  // Last: until then claims do not trust the count of stale elements.
+  for (const place of places) counted.push(...(await forgetLost(port, scripts.lost, place).catch(unlessUnusable)))
   return {
     mended: [...mended, ...counted],
     left: counted.length === 0 ? found : await checkRedis(port, namespace, queue),
   }
+}
+
+interface Place {
+  readonly what: string
+  readonly shard: RedisShard
+}
+
+function placesOf(namespace: string, name: string, stored: string): Place[] {
+  const layout = layoutIn(stored)
+  if (layout === undefined) return []
+  const shards = liveShards(queueIn(namespace, name, layout))
+  return shards.map((shard) => ({
+    what: shards.length === 1 ? `queue ${name}` : `queue ${name}, shard ${shard.shard}`,
+    shard,
+  }))
 }
 
 async function mendLeases(port: RedisPort, walk: RedisScript, { keys }: RedisShard, what: string): Promise<Mended[]> {
@@ -67,12 +81,15 @@ async function mendLeases(port: RedisPort, walk: RedisScript, { keys }: RedisSha
   ]
 }
 
-async function countAnew(port: RedisPort, script: RedisScript, { keys }: RedisShard, what: string): Promise<Mended[]> {
-  const lost = numberIn(await port.run(script, keys, []))
-  if (lost === 0) return []
-  return [
-    { what, text: `told of ${lost} jobs without a record that claims have passed over, and begins to count anew` },
-  ]
+async function countGroups(
+  port: RedisPort,
+  script: RedisScript,
+  { keys }: RedisShard,
+  what: string,
+): Promise<Mended[]> {
+  const groups = numberIn(await port.run(script, keys, []))
+  if (groups === 0) return []
+  return [{ what, text: `counted anew how many jobs run of ${groups === 1 ? '1 group' : `${groups} groups`}` }]
 }
 
 async function walked(port: RedisPort, walk: RedisScript, keys: readonly string[], name: string): Promise<string[]> {
@@ -86,32 +103,34 @@ async function walked(port: RedisPort, walk: RedisScript, keys: readonly string[
   return ids
 }
 
-/** Stale elements are counted anew only where nothing else is found: other wrongs would be taken for them. */
-async function recount(
+/** Stale elements are counted anew only if nothing else is found: other wrongs would be taken for them. */
+async function countStale(
   port: RedisPort,
   script: RedisScript,
-  namespace: string,
-  stored: ReadonlyMap<string, string>,
+  { what, shard }: Place,
   found: readonly Finding[],
 ): Promise<Mended[]> {
-  const mended: Mended[] = []
-  for (const [name, text] of stored) {
-    const layout = layoutIn(text)
-    if (layout?.kind !== 'plain') continue
-    const shards = liveShards(queueIn(namespace, name, layout))
-    for (const shard of shards) {
-      const what = shards.length === 1 ? `queue ${name}` : `queue ${name}, shard ${shard.shard}`
-      const faults = found.filter((one) => one.what === what && one.level !== 'ok')
-      if (faults.length !== 1 || !faults[0]!.text.startsWith('the number of stale elements')) continue
-      const by = numberIn(await port.run(script, shard.keys, []))
-      if (by !== 0)
-        mended.push({
-          what,
-          text: `counted the stale elements of 'line' anew, which were ${Math.abs(by)} too ${by < 0 ? 'many' : 'few'}`,
-        })
-    }
-  }
-  return mended
+  const faults = found.filter((one) => one.what === what && one.level !== 'ok' && !isOfLost(one))
+  if (shard.kind !== 'plain' || faults.length !== 1 || !isOfStale(faults[0]!)) return []
+  const by = numberIn(await port.run(script, shard.keys, []))
+  if (by === 0) return []
+  const text = `counted the stale elements of 'line' anew, which were ${Math.abs(by)} too ${by < 0 ? 'many' : 'few'}`
+  return [{ what, text }]
+}
+
+function isOfStale({ text }: Finding): boolean {
+  return text.startsWith('the number of stale elements')
+}
+
+function isOfLost({ text }: Finding): boolean {
+  return text.startsWith('claims have passed over')
+}
+
+async function forgetLost(port: RedisPort, script: RedisScript, { what, shard }: Place): Promise<Mended[]> {
+  const lost = numberIn(await port.run(script, shard.keys, []))
+  if (lost === 0) return []
+  const jobs = lost === 1 ? '1 job' : `${lost} jobs`
+  return [{ what, text: `told of ${jobs} without a record that claims have passed over, and begins to count anew` }]
 }
 
 /** The check tells why. */

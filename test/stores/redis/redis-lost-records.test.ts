@@ -143,7 +143,36 @@ describe.each(kinds)('a claim of a %s queue', (_, given) => {
     const told = async () => (await scene.health.check()).filter(({ text }) => /record was gone/.test(text))
     expect(await told()).toMatchObject([{ level: 'warning', text: expect.stringContaining('over 1 job whose') }])
     const { mended } = await scene.health.repair!()
-    expect(mended).toMatchObject([{ text: expect.stringContaining('1 jobs without a record') }])
+    expect(mended).toMatchObject([{ text: expect.stringContaining('1 job without a record') }])
     expect(await told()).toEqual([])
   })
+})
+
+describe('a line with elements of jobs that were taken out of its middle', () => {
+  it('gives no claim a dead job, though one without a record stood before it', async () => {
+    const scene = new RedisScene(port)
+    await scene.store.open([settings])
+    await scene.add({ id: 'a' }, { id: 'lost' }, { id: 'b' }, { id: 'dead' }, { id: 'c' })
+    await scene.store.records.bury(queue, { ids: ['dead'] })
+    await server.ask('HDEL', scene.key('jobs'), 'lost')
+    const given: string[] = []
+    for (let n = 0; n < 4; n++) given.push(...(await scene.take()).map(({ id }) => id))
+    expect(given).toEqual(['a', 'b', 'c'])
+    expect(await server.ask('LLEN', scene.key('line'))).toBe(0)
+    expect((await scene.health.check()).filter(({ level }) => level === 'error')).toEqual([])
+    const { left } = await scene.health.repair!()
+    expect(left.filter(({ level }) => level !== 'ok')).toEqual([])
+    expect(await server.ask('HGET', scene.key('meta'), 'lost')).toBeNull()
+  })
+})
+
+it('renews a claim whose shared lease is gone by a lease of its own', async () => {
+  const scene = new RedisScene(port)
+  await scene.store.open([settings])
+  await scene.add({ id: 'a' }, { id: 'b' })
+  const claims = await scene.take(2)
+  await server.ask('DEL', scene.key('leases'))
+  const items = claims.map(({ id, fence }) => ({ queue, id, fence, leaseMs: 60_000 }))
+  expect(await scene.store.extend(items)).toEqual(['ok', 'ok'])
+  expect((await scene.health.check()).filter(({ level }) => level !== 'ok')).toEqual([])
 })

@@ -58,13 +58,41 @@ describe.each(['plain', 'ordered'] as const)('the repair of a %s queue', (kind) 
     expect((await scene.health.check()).filter(({ level }) => level !== 'ok')).toEqual([])
   })
 
-  it('takes out leases of nobody, on which claims fail', async () => {
+  it('takes out leases of nobody', async () => {
     const scene = await running(kind, 'a')
     await server.ask('ZADD', keyOf(scene, kind, 'leases'), 1, 'nobody')
     const { mended, left } = await scene.health.repair!()
     expect(mended).toEqual([{ what: `queue ${queue}`, text: expect.stringMatching(/1 leases .*: nobody$/) }])
     expect(left.filter(({ level }) => level !== 'ok')).toEqual([])
     expect((await scene.store.claim([{ queue, limit: 10 }], by)).damaged).toBeUndefined()
+  })
+
+  it('counts anew how many jobs of a group run, and gives back the turn of one that has room', async () => {
+    const scene = new RedisScene(port)
+    await scene.store.open([{ ...settings, kind, maxRunning: { perGroup: 2 } }])
+    await scene.add(...['a', 'b', 'c'].map((id) => ({ id, group: 'g' })), { id: 'd', group: 'h' })
+    await scene.take(1)
+    const [busy] = (await server.ask('KEYS', `{${scene.namespace}:*:busy`)) as [string]
+    expect(await server.ask('HSET', busy, 'g', 2, 'gone', 1)).toBe(1)
+    expect((await scene.take(10)).map(({ group }) => group)).toEqual(['h'])
+    expect(await server.ask('HDEL', busy, 'h')).toBe(1)
+    const { mended, left } = await scene.health.repair!()
+    expect(mended).toEqual([{ what: `queue ${queue}`, text: 'counted anew how many jobs run of 3 groups' }])
+    expect(left.filter(({ level }) => level !== 'ok')).toEqual([])
+    expect((await scene.take(10)).map(({ group }) => group)).toEqual(['g'])
+  })
+
+  it('gives leases on the clock as it is, after it was set back', async () => {
+    const scene = await running(kind, 'a')
+    const [seconds] = (await server.ask('TIME')) as [string]
+    const ahead = (Number(seconds) + 3_600) * 1_000
+    await server.ask('DEL', keyOf(scene, kind, 'leases'))
+    await server.ask('HSET', keyOf(scene, kind, 'meta'), 'seenAt', ahead)
+    await scene.health.repair!()
+    // On the clock of the hour that has not come, the claim would have set it back by that hour.
+    const [, endsAt] = (await server.ask('ZRANGE', keyOf(scene, kind, 'leases'), '0', '-1', 'WITHSCORES')) as string[]
+    expect(Number(endsAt)).toBeGreaterThan(Number(seconds) * 1_000)
+    expect(Number(await server.ask('HGET', keyOf(scene, kind, 'meta'), 'seenAt'))).toBeLessThan(ahead - 3_000_000)
   })
 })
 

@@ -99,9 +99,8 @@ local function is_filled() return bytes >= most_bytes end
 local function pass_line(upto, others)
   call('LTRIM', LINE, upto, -1)
   if upto == others then return end
-  -- With the stale ones may have gone some without a record, which were never counted.
-  meta.stale = math.max(0, meta.stale - (upto - others))
-  call('HSET', META, 'stale', meta.stale)
+  local left, is_doubtful = let_go(upto - others)
+  meta.stale, meta.lost = left, meta.lost or is_doubtful
 end
 -- Of jobs found, { id, element of LINE or not }, what they were before; returns how many are taken, and whether the next has no record.
 local function take_found(found, has_group)
@@ -137,7 +136,7 @@ local function take_found(found, has_group)
   return count, is_lost
 end
 local function take_ready(count, tries)
-  local found = first_ready(count, tonumber(meta.stale), most_bytes)
+  local found = first_ready(count, stale_at_least(meta.stale, meta.lost), most_bytes)
   local taken, is_lost = take_found(found, false)
   if taken == 0 and is_lost then
     local id, member, element = found[1].id, found[1].member, found[1].element
@@ -184,9 +183,9 @@ for n = 0, ASKED - 1 do
     turn_back(seen)
     if SCOPE then gate.arm() end
   end
-  local values = call('HMGET', META, 'order', 'paused', 'stale', 'fence', 'maxCrashes', 'leader', 'leadAt', 'roomer', 'roomAt', 'limited', 'sparesUntil')
+  local values = call('HMGET', META, 'order', 'paused', 'stale', 'fence', 'maxCrashes', 'leader', 'leadAt', 'roomer', 'roomAt', 'limited', 'sparesUntil', 'lost')
   LIFO, STOPPED = values[1] == 'lifo', values[2] == '1'
-  meta = { stale = values[3], fence = values[4] }
+  meta = { stale = values[3], fence = values[4], lost = values[12] }
   limits(values[10])
   local limit, lease_ms = tonumber(ARGV[6 + n * 2]), tonumber(ARGV[7 + n * 2])
   local leader, lead_at = values[6], tonumber(values[7])
@@ -209,13 +208,13 @@ for n = 0, ASKED - 1 do
 
   local count, lanes_left = 0, nil
   if limit > 0 and not STOPPED and not (own.limited and lanes.is_closed()) then
-    local has_others = (alone or own.limited or meta.stale ~= '0') or call('EXISTS', READY, LANES) > 0
+    local has_others = (alone or own.limited or meta.stale ~= '0' or meta.lost) or call('EXISTS', READY, LANES) > 0
     if not has_others then count, lanes_left = take_from_line(limit), 0
     else
       ${slow}${taking}
-      if meta.stale ~= '0' then
+      if meta.stale ~= '0' or meta.lost then
         sweep_line(1)
-        meta.stale = call('HGET', META, 'stale')
+        meta.stale, meta.lost = unpack(call('HMGET', META, 'stale', 'lost'))
       end
       count = take(limit, alone)
     end

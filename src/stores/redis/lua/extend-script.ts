@@ -31,7 +31,8 @@ while n <= #ARGV do
     local flags = byte(claim, 14) - 64
     local ends_at, was = now + tonumber(ARGV[n + 2]), flags
     if has(flags, OWNLEASE) then call('ZADD', LEASES, 'GT', ends_at, id)
-    elseif ends_at > tonumber(call('ZSCORE', LEASES, '\0' .. sub(claim, 1, 7))) then
+    -- Half a script may have left the claim without the lease that it shares.
+    elseif ends_at > tonumber(call('ZSCORE', LEASES, '\0' .. sub(claim, 1, 7)) or 0) then
       leave_lease(sub(claim, 1, 7), 1)
       call('ZADD', LEASES, ends_at, id)
       flags = flags + OWNLEASE

@@ -27,17 +27,33 @@ local function head_of_line(count, stale, enough)
   end
   return heads, seen
 end
+-- Elements of the line that stand for no ready job have gone. Returns how many stale ones are left, and whether that is
+-- doubtful. Those of jobs without a record look like stale ones and were never counted: more may have gone than were counted, or some be left that were.
+local function let_go(count)
+  local left = call('HINCRBY', META, 'stale', -count)
+  if left > 0 then return left, false end
+  local standing_count = call('LLEN', LINE) + call('HLEN', CLAIMS)
+  for _, key in ipairs({ READY, LANES, SUSPECTS, LATER, DONE, DEAD }) do standing_count = standing_count + call('ZCARD', key) end
+  if left < 0 or standing_count ~= call('HLEN', JOBS) then
+    call('HSET', META, 'stale', 0)
+    call('HINCRBY', META, 'lost', 0 - left)
+    return 0, true
+  end
+  return 0, false
+end
+-- How many elements are stale. Since one of a job without a record was met, the number is not relied on: each is looked at.
+local function stale_at_least(stale, lost) return math.max(tonumber(stale), lost and 1 or 0) end
 -- Stale elements at the head of the line go, some 1,000 at a time.
 local function sweep_line(times)
   for _ = 1, times do
-    local stale = tonumber(call('HGET', META, 'stale'))
+    local counts = call('HMGET', META, 'stale', 'lost')
+    local stale = stale_at_least(counts[1], counts[2])
     if stale == 0 then return end
     local heads, seen = head_of_line(1, stale)
     local upto = heads[1] and heads[1].upto - 1 or seen
     if upto > 0 then
       call('LTRIM', LINE, upto, -1)
-      -- With them may have gone some without a record, which were never counted.
-      call('HSET', META, 'stale', math.max(0, stale - upto))
+      let_go(upto)
     end
     if heads[1] or upto == 0 then return end
   end

@@ -3,6 +3,7 @@
 import { redisScript } from '../redis-script.js'
 import { orderedJobs } from './ordered-lua.js'
 import { jobs, prelude } from './prelude.js'
+import { isSetBack, setBack } from './set-back-lua.js'
 
 const guard = `
 if call('EXISTS', META) == 0 then return redis.error_reply('MILLRACE unknown') end
@@ -17,6 +18,8 @@ if call('EXISTS', META) == 0 then return redis.error_reply('MILLRACE unknown') e
  * Elements that cannot be read are left: what they were is not known.
  */
 const walk = String.raw`
+local seen = call('HGET', META, 'seenAt')
+if ${isSetBack('seen')} then turn_back(seen) end
 local name, cursor, count, lease_ms = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
 local mended = {}
 local function is_claim(claim) return claim and #claim >= 15 and #claim >= 28 + byte(claim, 15) end
@@ -39,6 +42,7 @@ local function mend_claim(id, claim)
     if not call('ZSCORE', LEASES, '\0' .. fence_bytes) then call('HDEL', BATCHES, 'n' .. fence_bytes, 'i' .. fence_bytes) end
   end
   call('ZADD', LEASES, now + lease_ms, id)
+  call('HSET', META, 'seenAt', now)
   mended[#mended + 1] = id
 end
 local function mend_shared(member)
@@ -87,6 +91,37 @@ return right - stale
 
 /**
  * KEYS: those of one shard. No ARGV.
+ * Counts the running jobs of each group anew, if at most 10,000 jobs run; returns of how many groups the number was wrong.
+ * Refuses `unknown`.
+ */
+const busy = `
+if call('HLEN', CLAIMS) > 10000 then return 0 end
+local right, claims, counted = {}, call('HGETALL', CLAIMS), call('HGETALL', BUSY)
+for i = 2, #claims, 2 do
+  local has_group = #claims[i] > 14 and has(byte(claims[i], 14) - 64, HASGROUP)
+  local rec = has_group and call('HGET', JOBS, claims[i - 1])
+  local group = rec and select(4, written(rec)) or ''
+  if group ~= '' then right[group] = (right[group] or 0) + 1 end
+end
+local wrong, known = {}, {}
+for i = 1, #counted, 2 do
+  known[counted[i]] = true
+  if tonumber(counted[i + 1]) ~= right[counted[i]] then wrong[#wrong + 1] = counted[i] end
+end
+for group in pairs(right) do
+  if not known[group] then wrong[#wrong + 1] = group end
+end
+for _, group in ipairs(wrong) do
+  if right[group] then call('HSET', BUSY, group, right[group]) else call('HDEL', BUSY, group) end
+  lanes.refresh(group)
+end
+-- A group that was counted as full may have room.
+if #wrong > 0 then ring_unpaused() end
+return #wrong
+`
+
+/**
+ * KEYS: those of one shard. No ARGV.
  * Takes out and returns how many jobs without a record claims have passed over. Refuses `unknown`.
  */
 const lost = `
@@ -97,12 +132,14 @@ return count
 
 export function repairScripts(isCluster: boolean) {
   const plain = (name: string, text: string) =>
-    redisScript(name, prelude(isCluster) + jobs + guard + text, { whenFull: true })
+    redisScript(name, prelude(isCluster) + jobs + setBack + guard + text, { whenFull: true })
+  const ordered = (name: string, text: string) =>
+    redisScript(name, prelude(isCluster, 'ordered') + orderedJobs + setBack + guard + text, { whenFull: true })
   return {
     walk: plain('repair-walk', walk),
-    walkOrdered: redisScript('repair-walk-ordered', prelude(isCluster, 'ordered') + orderedJobs + guard + walk, {
-      whenFull: true,
-    }),
+    walkOrdered: ordered('repair-walk-ordered', walk),
+    busy: plain('repair-busy', busy),
+    busyOrdered: ordered('repair-busy-ordered', `know_form()\n${busy}`),
     stale: plain('repair-stale', stale),
     lost: plain('repair-lost', lost),
   }

@@ -25,7 +25,7 @@ local function all_in(state, count)
   local ids = {}
   if state == 'w' then
     sweep_line(10)
-    for _, one in ipairs(first_ready(count, tonumber(call('HGET', META, 'stale')))) do ids[#ids + 1] = one.id end
+    for _, one in ipairs(first_ready(count, stale_at_least(unpack(call('HMGET', META, 'stale', 'lost'))))) do ids[#ids + 1] = one.id end
     if #ids < count then
       for _, member in ipairs(call('ZRANGE', LANES, 0, count - #ids - 1)) do ids[#ids + 1] = sub(member, find(member, '\0', 1, true) + 16) end
     end

@@ -1,0 +1,43 @@
+/** The scripts of a Redis store, compiled by a real server: a function of Lua has room for 200 local variables. */
+
+import { readdirSync } from 'node:fs'
+import { type RedisServer, startRedis } from 'millrace/testing'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import type { RedisScript } from '#src/stores/redis/redis-script.js'
+
+const folder = new URL('../../../dist/stores/redis/lua/', import.meta.url)
+
+/** Every export named `…Script` or `…Scripts`: one script, several by name, or what makes these for a kind of server. */
+async function scriptsFor(isCluster: boolean): Promise<RedisScript[]> {
+  const found: RedisScript[] = []
+  for (const file of readdirSync(folder).filter((name) => /-scripts?\.js$/.test(name))) {
+    const exported: [string, unknown][] = Object.entries(await import(new URL(file, folder).href))
+    const before = found.length
+    for (const [name, value] of exported) {
+      if (!/Scripts?$/.test(name)) continue
+      const made = typeof value === 'function' ? value(isCluster) : value
+      found.push(...((name.endsWith('Scripts') ? Object.values(made) : [made]) as RedisScript[]))
+    }
+    expect(found.length, file).toBeGreaterThan(before)
+  }
+  return found
+}
+
+let server: RedisServer
+beforeAll(async () => {
+  server = await startRedis()
+})
+afterAll(() => server.stop())
+
+describe.each([
+  ['a single server', false],
+  ['a cluster', true],
+])('the scripts for %s', (_, isCluster) => {
+  it('are compiled by the server, each under the name it is asked for by', async () => {
+    const scripts = await scriptsFor(isCluster)
+    for (const { name, sha, text } of scripts) expect(await server.ask('SCRIPT', 'LOAD', text), name).toBe(sha)
+    const names = scripts.map(({ name }) => name)
+    expect(new Set(names).size).toBe(names.length)
+    expect(names).toEqual(expect.arrayContaining(['claim-ordered-gated', 'repair-busy-ordered', 'transfer-put']))
+  })
+})
