@@ -48,8 +48,26 @@ export const redisMutations: readonly Mutation[] = [
   {
     what: 'startedAt is set by every beat',
     file: 'redis/lua/extend-script.js',
-    from: "said[1] = before[1] ~= '' and before[1] or at",
-    to: 'said[1] = at',
+    from: "said[1] = before[1] ~= '' and before[1] or started_at(said[1])",
+    to: 'said[1] = started_at(said[1])',
+  },
+  {
+    what: 'startedAt is when the store hears of it',
+    file: 'redis/lua/beats-lua.js',
+    from: 'now - tonumber(ms)',
+    to: 'now',
+  },
+  {
+    what: 'the end of a run is told over what its beats said',
+    file: 'redis/lua/beats-lua.js',
+    from: "if before[i] ~= '' then said[i] = before[i] end",
+    to: "if said[i] == '' then said[i] = before[i] end",
+  },
+  {
+    what: 'a burial tells of no run',
+    file: 'redis/lua/settle-script.js',
+    from: '    know_run(j, c)\n    bury(',
+    to: '    bury(',
   },
   {
     what: 'who is gone takes the claims of others along',

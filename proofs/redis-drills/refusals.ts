@@ -55,7 +55,7 @@ export async function full(plan: { readonly maxmemory: string }) {
 async function settledWhileFull(store: RedisStore): Promise<string[]> {
   const { claims } = await store.claim([{ queue: 'default', limit: 5 }], { worker: 'drill', leaseMs: 5_000 })
   const keys: ClaimKey[] = claims.map(({ queue, id, fence }) => ({ queue, id, fence }))
-  const beat = { started: true, host: 'drill', progress: { fraction: 0.5 } } as const
+  const beat = { startedMs: 0, host: 'drill', progress: { fraction: 0.5 } } as const
   const extended = await store.extend(keys.map((key) => ({ ...key, leaseMs: 10_000, beat })))
   const ends: SettleItem[] = [
     { ...keys[0]!, kind: 'retry', delayMs: 0, error: 'x'.repeat(1_000) },

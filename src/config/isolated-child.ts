@@ -3,6 +3,7 @@
 import type { Clock, Random } from '../core/clock.js'
 import { ConfigError } from '../core/errors.js'
 import type { Events } from '../core/events.js'
+import { endedRunOf } from '../runtime/ended-run.js'
 import { inTime } from '../runtime/patience.js'
 import { type ChildParts, ProcessChild } from '../workers/process-child.js'
 import { type IsolatedFrom, withCommand } from './isolated-from.js'
@@ -41,6 +42,8 @@ export async function isolatedChild(
       maxResultBytes: Math.min(maxPayloadBytes, traits.maxPayloadBytes),
       maxDelayMs: traits.maxDelayMs,
       canHold: traits.throttled,
+      // Its worker and its guard have said where it runs.
+      endedRun: ({ begunAt }) => endedRunOf(begunAt, tools.clock.mono()),
     },
     finished: async () => {
       await inTime(hookMs, life.end(undefined))

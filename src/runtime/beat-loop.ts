@@ -73,7 +73,8 @@ class BeatLoop {
 
   #tick(): void {
     const heardAt = this.#read()
-    this.#beats.begin(this.#hello.latestBegun[0]!)
+    const { latestBegun, aheadMs } = this.#hello
+    this.#beats.begin(latestBegun[0]!, latestBegun[1]! + aheadMs)
     this.#watchLoop(heardAt)
     void this.#beats.tick()
     // Whoever keeps something again after that wakes this loop, for it wrote itself that nothing is kept.

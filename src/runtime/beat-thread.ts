@@ -6,7 +6,7 @@ import { inTime } from './patience.js'
 
 export interface BeatThreadParts {
   readonly startThread: () => Worker
-  readonly hello: Omit<Hello, 'kind' | 'letters'>
+  readonly hello: Omit<Hello, 'kind' | 'letters' | 'aheadMs'>
   /** The clock of the letters. The thread cannot see it; every instant is translated on its way. */
   readonly mono: () => number
   readonly report: (report: Report) => void
@@ -54,7 +54,8 @@ export class BeatThread {
   post(letter: Letter): void {
     const ahead = this.#ahead()
     const kept = letter.kept.map((batch) => ({ ...batch, sentAt: batch.sentAt + ahead }))
-    this.#letters!.postMessage({ ...letter, at: letter.at + ahead, kept } satisfies Letter)
+    const begun = letter.begun.map(([number, at]) => [number, at + ahead] as const)
+    this.#letters!.postMessage({ ...letter, at: letter.at + ahead, kept, begun } satisfies Letter)
     const wasKeeping = this.#keeping
     for (const { first, last } of kept) this.#keeping += last - first + 1
     for (const { first, last } of letter.forgotten) this.#keeping -= last - first + 1
@@ -96,7 +97,8 @@ export class BeatThread {
     worker.once('exit', (code) => {
       if (this.#worker === worker) this.#died(cause ?? new Error(`the lease thread ended with code ${code}`))
     })
-    worker.postMessage({ kind: 'hello', ...this.#parts.hello, letters: port2 } satisfies Order, [port2])
+    const hello = { kind: 'hello', ...this.#parts.hello, letters: port2, aheadMs: this.#ahead() } as const
+    worker.postMessage(hello satisfies Order, [port2])
   }
 
   #hear(report: ThreadReport): void {

@@ -25,7 +25,8 @@ interface Kept extends ClaimKey {
   deadline: number
   beatAt: number
   nextBeat: number
-  isBegun: boolean
+  /** When its handler began. */
+  begunAt: number | undefined
   isAnnounced: boolean
   isCancelled: boolean
   /** It is told once, and then waits to be forgotten: whoever keeps nothing sleeps, and must not do so on its own account. */
@@ -63,7 +64,7 @@ export class Beats {
 
   take({ kept, begun, progress, forgotten }: Letter): void {
     for (const batch of kept) this.#unread.push({ batch, first: batch.first, last: batch.last })
-    for (const number of begun) this.begin(number)
+    for (const [number, at] of begun) this.begin(number, at)
     for (const [number, latest] of progress) {
       const lease = this.#lease(number)
       if (lease !== undefined) lease.progress = latest
@@ -114,7 +115,7 @@ export class Beats {
         deadline: isPatient ? Number.POSITIVE_INFINITY : deadlineAfter(sentAt, leaseMs),
         beatAt: sentAt,
         nextBeat: sentAt + Math.min(announceAfterMs, leaseMs / 3),
-        isBegun: false,
+        begunAt: undefined,
         isAnnounced: false,
         isCancelled: false,
         isLost: false,
@@ -123,18 +124,18 @@ export class Beats {
     }
   }
 
-  /** Its handler has begun. A number that is not kept is ignored. */
-  begin(number: number): void {
+  /** Its handler began then. A number that is not kept is ignored. */
+  begin(number: number, at: number): void {
     const lease = this.#lease(number)
-    if (lease === undefined || lease.isBegun) return
-    lease.isBegun = true
+    if (lease === undefined || lease.begunAt !== undefined) return
+    lease.begunAt = at
     lease.nextBeat = Math.min(lease.nextBeat, this.#parts.mono() + announceAfterMs)
   }
 
   /** Jobs whose handlers have begun and whose leases are held. */
   running(): JobRef[] {
     return this.#leases()
-      .filter(({ isBegun, isLost }) => isBegun && !isLost)
+      .filter(({ begunAt, isLost }) => begunAt !== undefined && !isLost)
       .map(({ queue, id, task }) => ({ queue, id, task }))
   }
 
@@ -180,7 +181,7 @@ export class Beats {
     if (due.length === 0) return
     const { mono, report } = this.#parts
     const sentAt = mono()
-    const items = due.map((lease) => this.#itemOf(lease))
+    const items = due.map((lease) => this.#itemOf(lease, sentAt))
     const answers = await store.extend(items).catch((error: unknown) => this.#partOf(error))
     const answeredAt = mono()
     // What was forgotten meanwhile needs no answer, and what was told as lost stays so.
@@ -220,10 +221,10 @@ export class Beats {
     return !lease.isLost && this.#kept.get(lease.number) === lease
   }
 
-  #itemOf({ queue, id, fence, leaseMs, isBegun, isAnnounced, progress }: Kept): ExtendItem {
+  #itemOf({ queue, id, fence, leaseMs, begunAt, isAnnounced, progress }: Kept, sentAt: number): ExtendItem {
     const { host, pid } = this.#parts
     const beat: Beat = {
-      ...(isBegun && !isAnnounced ? { started: true as const, host, pid } : {}),
+      ...(begunAt === undefined || isAnnounced ? {} : { startedMs: Math.max(0, sentAt - begunAt), host, pid }),
       ...(progress === undefined ? {} : { progress }),
     }
     return { queue, id, fence, leaseMs, ...(Object.keys(beat).length === 0 ? {} : { beat }) }
@@ -234,9 +235,10 @@ function renew(lease: Kept, { beat }: ExtendItem, sentAt: number): void {
   if (!lease.isPatient) lease.deadline = deadlineAfter(sentAt, lease.leaseMs)
   lease.beatAt = sentAt
   lease.nextBeat = sentAt + lease.leaseMs / 3
-  if (beat?.started) lease.isAnnounced = true
+  if (beat?.startedMs !== undefined) lease.isAnnounced = true
   // It began while the beat was under way.
-  else if (lease.isBegun && !lease.isAnnounced) lease.nextBeat = Math.min(lease.nextBeat, sentAt + announceAfterMs)
+  else if (lease.begunAt !== undefined && !lease.isAnnounced)
+    lease.nextBeat = Math.min(lease.nextBeat, sentAt + announceAfterMs)
   if (lease.progress === beat?.progress) lease.progress = undefined
 }
 

@@ -33,7 +33,8 @@ interface Held {
   readonly isPatient: boolean
   /** From before the claim, or the beat that renewed it last, was sent. */
   sentAt: number
-  isBegun: boolean
+  /** When its handler began. */
+  begunAt: number | undefined
   isBegunTold: boolean
 }
 
@@ -41,7 +42,7 @@ export class LeaseKeeper {
   readonly #parts: LeaseKeeperParts
   readonly #beats: Beats
   readonly #thread: BeatThread | undefined
-  readonly #latestBegun = new Float64Array(new SharedArrayBuffer(8))
+  readonly #latestBegun = new Float64Array(new SharedArrayBuffer(16))
   readonly #held = new Map<number, Held>()
   #forgotten: { readonly first: number; last: number }[] = []
   #lastNumber = 0
@@ -106,7 +107,7 @@ export class LeaseKeeper {
         maxBlockMs,
         isPatient,
         sentAt,
-        isBegun: false,
+        begunAt: undefined,
         isBegunTold: false,
       })
     }
@@ -115,11 +116,12 @@ export class LeaseKeeper {
     this.#timer ??= setInterval(() => this.#tick(), tickMs)
   }
 
-  /** Its handler has begun: from now on a beat may say `started`. */
-  begin({ leaseNumber }: Leased): void {
+  /** Its handler began then (monotonic): from now on a beat may say so. */
+  begin({ leaseNumber }: Leased, at: number): void {
     const held = this.#held.get(leaseNumber)
     if (held === undefined) return
-    held.isBegun = true
+    held.begunAt = at
+    this.#latestBegun[1] = at
     this.#latestBegun[0] = leaseNumber
   }
 
@@ -153,13 +155,13 @@ export class LeaseKeeper {
   }
 
   #tick(): void {
-    const begun: number[] = []
+    const begun: [number, number][] = []
     const progress: [number, Progress][] = []
     for (const [number, held] of this.#held) {
-      const { job, isBegun, isBegunTold } = held
-      if (isBegun && !isBegunTold) {
+      const { job, begunAt, isBegunTold } = held
+      if (begunAt !== undefined && !isBegunTold) {
         held.isBegunTold = true
-        begun.push(number)
+        begun.push([number, begunAt])
       }
       if (job.unsentProgress === undefined) continue
       progress.push([number, job.unsentProgress])
@@ -193,12 +195,12 @@ export class LeaseKeeper {
   #everything(): Letter {
     this.#forgotten = []
     const kept: LeaseBatch[] = []
-    const begun: number[] = []
+    const begun: [number, number][] = []
     for (const [first, held] of this.#held) {
-      const { isBegun } = held
+      const { begunAt } = held
       kept.push(leaseBatch([held.job.claim], first, held))
-      held.isBegunTold = isBegun
-      if (isBegun) begun.push(first)
+      held.isBegunTold = begunAt !== undefined
+      if (begunAt !== undefined) begun.push([first, begunAt])
     }
     return { ...this.#emptyLetter(), kept, begun }
   }

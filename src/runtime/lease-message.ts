@@ -50,7 +50,8 @@ export interface Letter {
   /** When it was written: a sign that the loop turns. */
   readonly at: number
   readonly kept: readonly LeaseBatch[]
-  readonly begun: readonly number[]
+  /** Whose handlers began, and when. */
+  readonly begun: readonly (readonly [number: number, at: number])[]
   readonly progress: readonly (readonly [number: number, progress: Progress])[]
   readonly forgotten: readonly Numbers[]
 }
@@ -76,8 +77,13 @@ export interface Hello {
   readonly kind: 'hello'
   /** Where letters come. Reading it is the thread's own affair; nothing on it wakes the thread. */
   readonly letters: MessagePort
-  /** Shared: the number of the lease whose handler began last, which is the first suspect once the loop is blocked. */
+  /**
+   * Shared: the number of the lease whose handler began last, which is the first suspect once the loop is blocked, and when
+   * it did on the clock of the keeper.
+   */
   readonly latestBegun: Float64Array
+  /** How far the shared clock is ahead of that of the keeper. */
+  readonly aheadMs: number
   readonly host: string
   readonly pid: number
   readonly blockedTo: number | undefined

@@ -4,7 +4,9 @@ import { type Codec, encodedBy, payloadBytes } from '../core/codec.js'
 import { errorText, type FormatError } from '../core/error-text.js'
 import { PayloadTooLargeError } from '../core/errors.js'
 import type { Queue } from '../core/queue.js'
+import type { EndedRun } from '../stores/job-beat.js'
 import type { Claim, SettleItem } from '../stores/store.js'
+import type { JobExecution } from './job-execution.js'
 import type { Verdict } from './verdict.js'
 
 export interface SettlementRules {
@@ -14,21 +16,25 @@ export interface SettlementRules {
   readonly maxDelayMs: number
   /** Whether the store can hold back a queue or a group. Where it cannot, the job waits alone. */
   readonly canHold: boolean
+  /** When and where it ran; undefined if it has not begun. Asked only where the job is kept. Absent: the store is told by others. */
+  readonly endedRun?: (ran: JobExecution) => EndedRun | undefined
   /** Hears of a result that cannot be kept; the job completes without. */
   readonly resultDropped: (claim: Claim, error: unknown) => void
 }
 
+/** `ran`: what has run, if anything has. */
 export function settlementOf(
   claim: Claim,
   verdict: Verdict,
   results: Queue['results'],
   rules: SettlementRules,
+  ran?: JobExecution,
 ): SettleItem {
   const { queue, id, fence } = claim
   if (verdict.kind === 'complete') {
     const result = keptResult(claim, verdict.result, results, rules)
     if (result === undefined) return { queue, id, fence, kind: 'complete' }
-    return { queue, id, fence, kind: 'complete', result }
+    return { queue, id, fence, kind: 'complete', result, ...runOf(ran, rules) }
   }
   const key = { queue, id, fence }
   const text = (error: unknown) => errorText(error, rules.formatError)
@@ -36,7 +42,7 @@ export function settlementOf(
   switch (verdict.kind) {
     case 'retry': {
       const failure = { ...key, kind: 'retry' as const, delayMs: delayMs(verdict.delayMs), error: text(verdict.error) }
-      return verdict.last ? { ...failure, last: true, reason: verdict.reason } : failure
+      return verdict.last ? { ...failure, last: true, reason: verdict.reason, ...runOf(ran, rules) } : failure
     }
     case 'release': {
       const { holdMs } = verdict
@@ -51,10 +57,16 @@ export function settlementOf(
         kind: 'bury',
         reason: bounded(verdict.reason),
         ...(verdict.error === undefined ? {} : { error: text(verdict.error) }),
+        ...runOf(ran, rules),
       }
     case 'cancel':
       return { ...key, kind: 'cancel', ...(verdict.reason === undefined ? {} : { reason: bounded(verdict.reason) }) }
   }
+}
+
+function runOf(ran: JobExecution | undefined, { endedRun }: SettlementRules): { readonly run?: EndedRun } {
+  const run = ran && endedRun?.(ran)
+  return run === undefined ? {} : { run }
 }
 
 function keptResult(

@@ -11,10 +11,15 @@ import { isFatal } from './outage.js'
 /** `undefined`: the store never took it, and it is not tried again. */
 export type Answered = (answer: SettleAnswer | undefined) => void
 
+export interface SettlerParts {
+  readonly store: Pick<Store, 'traits' | 'settle' | 'extend'>
+  readonly events: Events
+  readonly random: Random
+  readonly mono: () => number
+}
+
 export class Settler {
-  readonly #store: Store
-  readonly #events: Events
-  readonly #random: Random
+  readonly #parts: SettlerParts
   /** What is to be sent, and beside it who waits for the answer. */
   #items: SettleItem[] = []
   /** What is said of some of them before. */
@@ -25,10 +30,8 @@ export class Settler {
   #idle: (() => void)[] = []
   #isGivenUp = false
 
-  constructor(store: Store, events: Events, random: Random) {
-    this.#store = store
-    this.#events = events
-    this.#random = random
+  constructor(parts: SettlerParts) {
+    this.#parts = parts
   }
 
   /**
@@ -55,7 +58,7 @@ export class Settler {
     const waiting = this.#waiting
     this.#items = []
     this.#waiting = []
-    const { maxBatch } = this.#store.traits
+    const { maxBatch } = this.#parts.store.traits
     for (let i = 0; i < items.length; i += maxBatch) {
       this.#underWay += 1
       void this.#send(items.slice(i, i + maxBatch), waiting.slice(i, i + maxBatch)).then(() => this.#sent())
@@ -67,10 +70,11 @@ export class Settler {
     const words = this.#words
     if (words.length === 0) return
     this.#words = []
-    const { maxBatch } = this.#store.traits
+    const { store, events } = this.#parts
+    const { maxBatch } = store.traits
     for (let i = 0; i < words.length; i += maxBatch)
-      this.#store.extend(words.slice(i, i + maxBatch)).catch((error: unknown) => {
-        this.#events.emit('store.failed', { call: 'extend', error, retryMs: undefined })
+      store.extend(words.slice(i, i + maxBatch)).catch((error: unknown) => {
+        events.emit('store.failed', { call: 'extend', error, retryMs: undefined })
       })
   }
 
@@ -95,16 +99,18 @@ export class Settler {
   }
 
   async #send(items: readonly SettleItem[], waiting: readonly Answered[]): Promise<void> {
+    const { store, events, random, mono } = this.#parts
+    const madeAt = mono()
     for (let failures = 0; ; failures += 1) {
       try {
-        const answers = await this.#store.settle(items)
+        const answers = await store.settle(failures === 0 ? items : items.map((item) => aged(item, mono() - madeAt)))
         for (const [i, answered] of waiting.entries()) answered(answers[i]!)
         return
       } catch (error) {
         // What the sound queues have answered is not to be lost with one that is damaged.
         const told = error instanceof PartlyAnsweredError ? error.answers : []
-        const retryMs = this.#isGivenUp || isFatal(error) ? undefined : outageDelayMs(failures, this.#random)
-        this.#events.emit('store.failed', { call: 'settle', error, retryMs })
+        const retryMs = this.#isGivenUp || isFatal(error) ? undefined : outageDelayMs(failures, random)
+        events.emit('store.failed', { call: 'settle', error, retryMs })
         // Nobody will ever take these settles: the leases end, and the jobs are run again.
         if (retryMs === undefined) {
           for (const [i, answered] of waiting.entries()) answered(told[i] as SettleAnswer | undefined)
@@ -114,4 +120,10 @@ export class Settler {
       }
     }
   }
+}
+
+/** The same item so much later: its run began longer ago. */
+function aged(item: SettleItem, byMs: number): SettleItem {
+  if (!('run' in item) || item.run === undefined) return item
+  return { ...item, run: { ...item.run, startedMs: item.run.startedMs + byMs } }
 }

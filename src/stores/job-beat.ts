@@ -5,8 +5,8 @@ import type { Progress } from '../core/job.js'
 
 /** What a running job reports with its lease; what is absent stays as it was. */
 export interface Beat extends JobProcess {
-  /** The handler has begun; the first beat that says so sets `startedAt`. */
-  readonly started?: true
+  /** The handler began so many ms before this call; the first beat that says so sets `startedAt`. */
+  readonly startedMs?: number
   readonly progress?: Progress
   /**
    * Plain queues only: how far the work is for certain, so that a later attempt can go on from there. The latest is handed
@@ -27,6 +27,17 @@ export interface JobProcess {
   readonly pidns?: string
   readonly pid?: number
   readonly ticks?: number
+}
+
+/** A run that has ended, as the process tells of it that the handler ran in. */
+export interface EndedRun extends Pick<JobProcess, 'host' | 'pid'> {
+  /** The handler began so many ms before this call. */
+  readonly startedMs: number
+}
+
+/** When it began, in ms since 1970 on the clock of `now`. Rounded towards now: nothing begins before it is due. */
+export function startedAtOf(startedMs: number, now: number): number {
+  return now - Math.floor(startedMs)
 }
 
 export interface Checkpoint {

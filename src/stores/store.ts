@@ -31,7 +31,7 @@ import type { ScoredPayload } from '../core/payloads.js'
 import type { Exclusive, Kept, Merge } from '../core/queue.js'
 import type { Throttle } from '../core/throttle.js'
 import type { Damage } from './damage.js'
-import type { Beat, Checkpoint } from './job-beat.js'
+import type { Beat, Checkpoint, EndedRun } from './job-beat.js'
 import type { Records } from './job-records.js'
 import type { Depth } from './queue-depth.js'
 import type { StoreHealth } from './store-health.js'
@@ -338,12 +338,17 @@ export interface ClaimKey {
   readonly fence: number
 }
 
+/**
+ * How a claim ends. `run`, in a plain queue: where a record of the job is kept, it says when and where the job ran. What a beat has
+ * said already stays.
+ */
 export type SettleItem = ClaimKey &
   (
     | {
         readonly kind: 'complete'
         /** Absent: nothing is kept. Without a payload: that it completed with no value. */
         readonly result?: { readonly payload?: Payload; readonly codec?: string; readonly keepMs?: number }
+        readonly run?: EndedRun
       }
     /**
      * A counted failure. `last`: no attempts are left, bury it with `reason`; in an ordered queue its oldest payload only,
@@ -355,6 +360,7 @@ export type SettleItem = ClaimKey &
         readonly last?: boolean
         readonly error?: string
         readonly reason?: string
+        readonly run?: EndedRun
       }
     /** Not counted; due again after `delayMs`, with 0 in its old place and, if it was suspect, still suspect. */
     | {
@@ -362,7 +368,7 @@ export type SettleItem = ClaimKey &
         readonly delayMs: number
         readonly hold?: Hold
       }
-    | { readonly kind: 'bury'; readonly error?: string; readonly reason?: string }
+    | { readonly kind: 'bury'; readonly error?: string; readonly reason?: string; readonly run?: EndedRun }
     /** Where it was asked for with a reason, that one stays. */
     | { readonly kind: 'cancel'; readonly reason?: string }
   )

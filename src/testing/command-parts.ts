@@ -14,7 +14,7 @@ export function ref(dice: Dice): ClaimRef {
 
 export function extension(dice: Dice) {
   const beat: Beat = {
-    ...maybe(dice, { started: true } as const),
+    ...maybe(dice, { startedMs: dice.pick([0, 0, 7, 1_500.75]) }),
     ...maybe(dice, { host: dice.pick(['mill-1', 'mill-2']), pid: dice.whole(1, 9_999) }),
     ...maybe(dice, { boot: dice.pick(['boot-1', 'boot-2']), pidns: '4026531836', ticks: dice.whole(1, 1_000_000_000) }),
     ...maybe(dice, { checkpoint: checkpoint(dice) }, 0.3),
@@ -22,6 +22,16 @@ export function extension(dice: Dice) {
     ...maybe(dice, { progress: { fraction: dice.pick([0, 0.25, 1]), ...maybe(dice, { note: '½' }) } }),
   }
   return { claim: ref(dice), leaseMs: dice.pick([500, 5_000, 60_000]), ...maybe(dice, { beat }, 0.8) }
+}
+
+/** What the end of a claim says of its run. */
+export function run(dice: Dice) {
+  const run = {
+    startedMs: dice.pick([0, 3, 1_200.5]),
+    host: dice.pick(['mill-1', 'mill-2']),
+    pid: dice.whole(1, 9_999),
+  }
+  return maybe(dice, { run }, 0.4)
 }
 
 function checkpoint(dice: Dice): Checkpoint {

@@ -12,6 +12,7 @@ import {
   maybe,
   reasons,
   ref,
+  run,
   someoneElse,
   span,
   where,
@@ -200,12 +201,12 @@ function end(dice: Dice): Settlement {
   const payload = dice.chance(0.2) ? Uint8Array.of(1, 0, 255) : '"done"'
   return dice.weighted<Settlement>([
     [4, { kind: 'complete' }],
-    [4, { kind: 'complete', result: { payload, ...keep, ...maybe(dice, { codec: 'raw' }, 0.2) } }],
-    [1, { kind: 'complete', result: { ...keep } }],
+    [4, { kind: 'complete', result: { payload, ...keep, ...maybe(dice, { codec: 'raw' }, 0.2) }, ...run(dice) }],
+    [1, { kind: 'complete', result: { ...keep }, ...run(dice) }],
     [4, { kind: 'retry', delayMs, ...error }],
-    [2, { kind: 'retry', delayMs, last: true, ...error, ...reason }],
+    [2, { kind: 'retry', delayMs, last: true, ...error, ...reason, ...run(dice) }],
     [3, { kind: 'release', delayMs }],
-    [2, { kind: 'bury', ...error, ...reason }],
+    [2, { kind: 'bury', ...error, ...reason, ...run(dice) }],
     [1, { kind: 'cancel', ...reason }],
   ])
 }

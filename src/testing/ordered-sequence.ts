@@ -13,6 +13,7 @@ import {
   maybe,
   reasons,
   ref,
+  run,
   someoneElse,
   span,
   where,
@@ -176,9 +177,9 @@ function end(dice: Dice): Settlement {
   return dice.weighted<Settlement>([
     [6, { kind: 'complete' }],
     [5, { kind: 'retry', delayMs, ...error }],
-    [4, { kind: 'retry', delayMs, last: true, ...error, ...reason }],
+    [4, { kind: 'retry', delayMs, last: true, ...error, ...reason, ...run(dice) }],
     [3, { kind: 'release', delayMs }],
-    [3, { kind: 'bury', ...error, ...reason }],
+    [3, { kind: 'bury', ...error, ...reason, ...run(dice) }],
     [1, { kind: 'cancel', ...reason }],
   ])
 }

@@ -8,6 +8,7 @@ import type { Middleware } from '../core/middleware.js'
 import type { Registry } from '../core/registry.js'
 import { messageOf } from '../core/shown.js'
 import { timerMs } from '../core/timer.js'
+import { endedRunOf } from '../runtime/ended-run.js'
 import { refOf } from '../runtime/execution.js'
 import { Executor } from '../runtime/executor.js'
 import type { ProcessIdentity } from '../runtime/identity.js'
@@ -102,14 +103,16 @@ export function equip(connection: Connection, parts: WorkerParts, settings: Work
   const { traits, workers, records } = store
   const names = queues.map(({ name }) => name)
   const pace = new Pace(concurrency)
-  const settler = new Settler(store, events, random)
+  const mono = () => clock.mono()
+  const settler = new Settler({ store, events, random, mono })
   const limited = new LimitedQueues(stored)
   const punctuality = new Punctuality(limited, registry)
-  const mono = () => clock.mono()
   const shared = { worker, registry, slots, settler, pace, limited, punctuality, events, mono, random }
   const maxPayload = Math.min(maxPayloadBytes, traits.maxPayloadBytes)
   const rules: SettlementRules = {
     ...{ codec, formatError, maxResultBytes: maxPayload, maxDelayMs: traits.maxDelayMs, canHold: traits.throttled },
+    endedRun: ({ task, begunAt, handlerAt }) =>
+      task.isolation === undefined ? endedRunOf(begunAt, mono(), identity) : endedRunOf(handlerAt, mono()),
     resultDropped: (claim, error) => events.emit('result.dropped', { ...refOf(claim), error: messageOf(error) }),
   }
   const workbench = new Workbench({

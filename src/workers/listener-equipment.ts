@@ -91,7 +91,7 @@ export function equipListener(connection: Connection, parts: ListenerParts, self
   return {
     ...{ ...connection, workers, records, notes },
     punctuality: new Punctuality(new LimitedQueues(connection.stored), registry),
-    settler: new Settler(store, events, random),
+    settler: new Settler({ store, events, random, mono }),
     preparation: new Preparation(registry, codec, notes),
     rules: {
       ...{ codec, formatError, maxResultBytes: maxBytes, maxDelayMs: traits.maxDelayMs, canHold: traits.throttled },

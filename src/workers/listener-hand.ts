@@ -98,7 +98,7 @@ export class ListenerHand implements ListenerClaim {
     }
     // Only of what runs on this machine others can tell whether it lives.
     const place = isHere && here.ticks > 0 ? here : { host: host ?? here.host, pid }
-    return this.#say({ started: true, ...place })
+    return this.#say({ startedMs: 0, ...place })
   }
 
   async extend(): Promise<ExtendAnswer> {

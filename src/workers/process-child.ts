@@ -62,9 +62,9 @@ export class ProcessChild implements Bench {
   #kept: () => void = () => {}
 
   constructor(parts: ChildParts) {
-    const { store, events, random, assignment, rules } = parts
+    const { store, events, random, clock, assignment, rules } = parts
     this.#parts = parts
-    this.#settler = new Settler(store, events, random)
+    this.#settler = new Settler({ store, events, random, mono: () => clock.mono() })
     this.#executor = new Executor({ ...parts, mono: sharedMono, worker: assignment.worker, bench: this })
     const { codec, maxResultBytes: maxCheckpointBytes } = rules
     this.#notes = new PrintedNotes({ store, codec, maxCheckpointBytes, events, random })
@@ -201,7 +201,7 @@ export class ProcessChild implements Bench {
     const { assignment, rules, events, guard, settling, tell } = this.#parts
     const resultDropped = (_: Claim, error: unknown) =>
       events.emit('result.dropped', { ...refOf(claim), error: messageOf(error) })
-    const item = settlementOf(claim, verdict, assignment.results, { ...rules, resultDropped })
+    const item = settlementOf(claim, verdict, assignment.results, { ...rules, resultDropped }, execution)
     const words = execution === undefined ? undefined : this.#notes.lastWords(execution)
     Atomics.store(settling, 0, 1)
     const answer = await new Promise<SettleAnswer>((resolve) =>

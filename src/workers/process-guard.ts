@@ -74,7 +74,7 @@ class ProcessGuard {
   readonly #isDrained: Promise<void>
   #drained: () => void = () => {}
   #isKeeping = false
-  #isBegun = false
+  #begunAt: number | undefined
   #beating: Promise<void> | undefined
   /** When the beat that renewed the lease last was sent, and the last one at all. */
   #renewedAt = Number.NEGATIVE_INFINITY
@@ -124,7 +124,7 @@ class ProcessGuard {
     const { timeLimitMs } = this.#settings
     const longestMs = timeLimitMs + Math.min(endGraceMs, timeLimitMs) + overdueMarginMs
     this.#overdue = longTimeout(killGroup, longestMs)
-    this.#isBegun = true
+    this.#begunAt = performance.now()
   }
 
   #tick(): void {
@@ -179,7 +179,7 @@ class ProcessGuard {
     const { host, boot, pidns, pid, ticks } = this.#settings.identity
     return {
       ...{ host, boot, pidns, pid, ticks },
-      ...(this.#isBegun ? { started: true } : {}),
+      ...(this.#begunAt === undefined ? {} : { startedMs: performance.now() - this.#begunAt }),
       ...(log === '' ? {} : { log }),
       ...(progress === undefined ? {} : { progress }),
     }

@@ -260,7 +260,7 @@ export class Workbench implements Bench, ProcessBench {
       void this.#processes!.run(execution)
       return
     }
-    for (const job of execution.leased) this.#parts.keeper.begin(job)
+    for (const job of execution.leased) this.#parts.keeper.begin(job, now)
     void this.#executor.run(execution)
   }
 
@@ -363,9 +363,9 @@ export class Workbench implements Bench, ProcessBench {
 
   #settle(claim: Claim, verdict: Verdict, runMs = 0, kept?: Leased, exhaustion?: Exhaustion): void {
     const { events, registry, settler, keeper, notes } = this.#parts
-    const item = settlementOf(claim, verdict, registry.queue(claim.queue).results, this.#rules)
+    const ran = kept instanceof JobExecution ? kept : undefined
+    const item = settlementOf(claim, verdict, registry.queue(claim.queue).results, this.#rules, ran)
     this.#unsettled += 1
-    const words = kept instanceof JobExecution ? notes.lastWords(kept) : undefined
     const answered: Answered = (answer) => {
       this.#unsettled -= 1
       // Not before: a settle may wait for the store longer than the lease has left. And then in any case: a lease that
@@ -375,7 +375,7 @@ export class Workbench implements Bench, ProcessBench {
       if (answer !== undefined) report(events, claim, verdict, answer, runMs)
       exhaustion?.answered(claim.id, answer)
     }
-    settler.settle(item, answered, words)
+    settler.settle(item, answered, ran && notes.lastWords(ran))
   }
 
   /** Its process may have had it since long. */

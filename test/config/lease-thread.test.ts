@@ -75,7 +75,7 @@ async function started(descriptor: StoreDescriptor = `sqlite:${scene.file}`, blo
       const { claims } = await store.claim(from, { worker: 'w', leaseMs })
       const execution = new JobExecution(claims[0]!, defineTask({ name: 'send' }), {}, {}, notesOn())
       keeper.keep([execution], { leaseMs, sentAt, maxBlockMs })
-      keeper.begin(execution)
+      keeper.begin(execution, mono())
       return execution
     },
   }

@@ -50,7 +50,10 @@ class Scene {
   keep(count: number, leaseMs: number, sentAt = 0): void {
     const numbers = Array.from({ length: count }, (_, i) => i + 1)
     const claims = numbers.map((number) => ({ ...claim, id: `job-${number}` }))
-    this.take({ kept: [leaseBatch(claims, 1, { leaseMs, sentAt, maxBlockMs: 30_000 })], begun: numbers })
+    this.take({
+      kept: [leaseBatch(claims, 1, { leaseMs, sentAt, maxBlockMs: 30_000 })],
+      begun: numbers.map((number) => [number, 0]),
+    })
   }
 
   async run(forMs: number): Promise<void> {
@@ -75,7 +78,7 @@ describe('beats', () => {
 
     expect(scene.calls.map(({ at }) => at)).toEqual([1_000, 11_000, 21_000, 31_000])
     const renewal = { queue: 'q', id: 'job-1', fence: 1, leaseMs: 30_000 }
-    expect(scene.calls[0]!.items).toEqual([{ ...renewal, beat: { started: true, host: 'h', pid: 7 } }])
+    expect(scene.calls[0]!.items).toEqual([{ ...renewal, beat: { startedMs: 1_000, host: 'h', pid: 7 } }])
     expect(scene.calls[1]!.items).toEqual([renewal])
     expect(scene.told('renewed')[1]).toEqual({ kind: 'renewed', leases: [1], sentAt: 11_000, answeredAt: 11_000 })
     expect(scene.told('lost')).toEqual([])
@@ -97,9 +100,9 @@ describe('beats', () => {
     scene.take({ kept: [leaseBatch([claim], 1, { leaseMs: 30_000, sentAt: 0, maxBlockMs: 30_000 })] })
     await scene.run(3_000)
     expect(scene.calls.map(({ items }) => items[0]!.beat)).toEqual([undefined])
-    scene.take({ begun: [1] })
+    scene.take({ begun: [[1, 2_600]] })
     await scene.run(2_000)
-    expect(scene.calls.map(({ items }) => items[0]!.beat?.started)).toEqual([undefined, true])
+    expect(scene.calls.map(({ items }) => items[0]!.beat?.startedMs)).toEqual([undefined, 1_400])
   })
 
   it('renew the shortest lease there is, however late their ticks come', async () => {
@@ -145,7 +148,7 @@ describe('beats', () => {
     scene.answer = ok
     await scene.run(500)
     expect(scene.calls.at(-1)!.items[0]!.beat).toEqual({
-      started: true,
+      startedMs: 2_500,
       host: 'h',
       pid: 7,
       progress: { fraction: 0.5 },
@@ -234,7 +237,7 @@ describe('beats', () => {
       scene.take({ kept: [leaseBatch(claims, 1, { leaseMs: 30_000, sentAt: 0, maxBlockMs: 30_000 })] })
       scene.take({ forgotten })
       expect(scene.beats.size).toBe(left.length)
-      scene.take({ begun: [1, 2, 3, 4, 5] })
+      scene.take({ begun: [1, 2, 3, 4, 5].map((number) => [number, 0]) })
       await scene.run(1_000)
 
       const expected = claims.filter(({ id }) => (left as readonly string[]).includes(id))

@@ -56,7 +56,7 @@ describe('the lease keeper, without a thread', () => {
     const [a, b] = [execution('a'), execution('b')]
     await leases.start()
     leases.keep([a, b], options)
-    leases.begin(b)
+    leases.begin(b, Date.now())
     await vi.advanceTimersByTimeAsync(12_000)
     leases.forget(a)
     leases.forget(b)
@@ -66,7 +66,7 @@ describe('the lease keeper, without a thread', () => {
     expect(sent.map(({ at }) => at)).toEqual([1_000, 11_000])
     expect(sent[0]!.items).toEqual([
       { queue: 'q', id: 'a', fence: 1, leaseMs: 30_000 },
-      { queue: 'q', id: 'b', fence: 1, leaseMs: 30_000, beat: { started: true, host: 'h', pid: 7 } },
+      { queue: 'q', id: 'b', fence: 1, leaseMs: 30_000, beat: { startedMs: 1_000, host: 'h', pid: 7 } },
     ])
     expect(leases.answeredAt).toBe(11_000)
     expect(vi.getTimerCount()).toBe(0)

@@ -10,7 +10,7 @@ function settlerOn(settle: MemoryStore['settle']) {
   const store = new MemoryStore()
   store.settle = settle
   const events = new Events()
-  return { events, settler: new Settler(store, events, () => 0) }
+  return { events, settler: new Settler({ store, events, random: () => 0, mono: () => performance.now() }) }
 }
 
 it('sends the settles of one tick together, at most a batch at once', async () => {

@@ -67,7 +67,7 @@ export async function orphanScene() {
     await mill.enqueue(film, null, { id })
     const { claims } = await store.claim([{ queue: 'long', limit: 1 }], { worker: name, leaseMs })
     const [claim] = claims as [Claim]
-    await store.extend([{ queue: 'long', id, fence: claim.fence, leaseMs, beat: { started: true, ...process } }])
+    await store.extend([{ queue: 'long', id, fence: claim.fence, leaseMs, beat: { startedMs: 0, ...process } }])
     return claim
   }
 

@@ -52,7 +52,7 @@ async function bench(given: { readonly slots?: number; readonly throttled?: bool
   const limited = new LimitedQueues(stored)
   const timers = new Set<{ readonly at: number; readonly work: () => void }>()
   const keeper = new LeaseKeeper({ store, events, mono, host: 'h', pid: 1 })
-  const settler = new Settler(store, events, Math.random)
+  const settler = new Settler({ store, events, random: Math.random, mono: () => performance.now() })
   const slowness = { ms: 0 }
   const slow: Middleware = {
     run: (_, next) => {

@@ -71,7 +71,7 @@ async function bench(task: AnyTask, ...groups: string[][]) {
   let now = 0
   const mono = () => now
   const keeper = new LeaseKeeper({ store, events, mono, host: 'h', pid: 1 })
-  const settler = new Settler(store, events, Math.random)
+  const settler = new Settler({ store, events, random: Math.random, mono: () => performance.now() })
   const shared = { ...options, events, worker: 'w', random: Math.random }
   const workbench = new Workbench({
     ...shared,

@@ -1,6 +1,7 @@
 /** The ends and the beats of claims in one queue of the memory store. */
 
 import { joinedLog } from '../../core/job-log.js'
+import { type EndedRun, startedAtOf } from '../job-beat.js'
 import type { ClaimKey, ExtendAnswer, ExtendItem, Hold, SettleAnswer, SettleItem } from '../store.js'
 import { defined, type MemoryJob } from './memory-job.js'
 import type { MemoryQueue } from './memory-queue.js'
@@ -17,6 +18,7 @@ export function settle(queue: MemoryQueue, item: SettleItem, now: number): Settl
   const job = queue.jobs.get(item.id)
   if (job === undefined) return 'gone'
   if (!isClaimed(job, item)) return 'lost'
+  if ('run' in item && item.run !== undefined && queue.settings.kind === 'plain') knowRun(job, item.run, now)
   switch (item.kind) {
     case 'complete':
       queue.processed += 1
@@ -40,6 +42,12 @@ export function settle(queue: MemoryQueue, item: SettleItem, now: number): Settl
       break
   }
   return 'ok'
+}
+
+/** When and where the job ran, as far as no beat has said it. */
+function knowRun(job: MemoryJob, { startedMs, host, pid }: EndedRun, now: number): void {
+  job.startedAt ??= startedAtOf(startedMs, now)
+  job.process = { ...defined({ host, pid }), ...job.process }
 }
 
 /** A counted failure of a running job. */
@@ -77,7 +85,7 @@ export function extend(queue: MemoryQueue, item: ExtendItem, now: number): Exten
   queue.renew(job, Math.max(job.leaseUntil, now + item.leaseMs))
   const { beat } = item
   if (beat !== undefined) {
-    if (beat.started) job.startedAt ??= now
+    if (beat.startedMs !== undefined) job.startedAt ??= startedAtOf(beat.startedMs, now)
     const { host, boot, pidns, pid, ticks } = beat
     job.process = { ...job.process, ...defined({ host, boot, pidns, pid, ticks }) }
     job.progress = beat.progress ?? job.progress

@@ -2,7 +2,7 @@
 
 import { hasCode } from '../../core/errors.js'
 import { PartlyAnsweredError } from '../damage.js'
-import type { Beat } from '../job-beat.js'
+import type { Beat, EndedRun } from '../job-beat.js'
 import type { ClaimKey, ExtendAnswer, ExtendItem, SettleAnswer, SettleItem } from '../store.js'
 import { dealt } from './redis-deal.js'
 import { resultBytes } from './redis-job.js'
@@ -104,17 +104,25 @@ function pushSettle(args: RedisArgument[], item: SettleItem): void {
     case 'complete': {
       const { result } = item
       if (result === undefined) args.push('c')
-      else args.push('k', resultBytes(result), result.keepMs === undefined ? '' : whole(result.keepMs))
+      else
+        args.push('k', resultBytes(result), result.keepMs === undefined ? '' : whole(result.keepMs), runText(item.run))
       return
     }
     case 'retry':
-      args.push('t', whole(item.delayMs), item.last ? '1' : '0', given(item.error), given(item.reason))
+      args.push(
+        't',
+        whole(item.delayMs),
+        item.last ? '1' : '0',
+        given(item.error),
+        given(item.reason),
+        runText(item.run),
+      )
       return
     case 'release':
       args.push('r', whole(item.delayMs), item.hold?.of ?? '', whole(item.hold?.forMs ?? 0))
       return
     case 'bury':
-      args.push('b', given(item.error), given(item.reason))
+      args.push('b', given(item.error), given(item.reason), runText(item.run))
       return
     case 'cancel':
       args.push('x', given(item.reason))
@@ -129,9 +137,23 @@ function pushExtend(args: RedisArgument[], { id, fence, leaseMs, beat }: ExtendI
   else args.push(beatText(beat), beat.checkpoint === undefined ? '' : resultBytes(beat.checkpoint), beat.log ?? '')
 }
 
-/** As `readBeat` reads it. */
-function beatText({ started, host, boot, pidns, pid, ticks, progress }: Beat): string {
-  return [started && 1, host, pid, progress && JSON.stringify(progress), undefined, boot, pidns, ticks].join('\0')
+/** The beginning of a note as `readBeat` reads it, with a duration for the start. */
+function runText(run: EndedRun | undefined): string {
+  return run === undefined ? '' : [Math.floor(run.startedMs), run.host, run.pid].join('\0')
+}
+
+/** As `readBeat` reads it, with a duration for the start. Rounded towards now: nothing begins before it is due. */
+function beatText({ startedMs, host, boot, pidns, pid, ticks, progress }: Beat): string {
+  return [
+    startedMs === undefined ? undefined : Math.floor(startedMs),
+    host,
+    pid,
+    progress && JSON.stringify(progress),
+    undefined,
+    boot,
+    pidns,
+    ticks,
+  ].join('\0')
 }
 
 /** Text that may be absent, and may be empty. */

@@ -1,9 +1,10 @@
 /** Settling and extending claims in a SQLite store, and the trimming that goes with settling. */
 
 import { trimLimit } from '../../core/upkeep.js'
+import { type EndedRun, startedAtOf } from '../job-beat.js'
 import type { ExtendAnswer, ExtendItem, Hold, SettleAnswer, SettleItem } from '../store.js'
 import type { Statement } from './sqlite-driver.js'
-import { type JobRow, jobColumns } from './sqlite-job.js'
+import { changeOne, type JobRow, jobColumns } from './sqlite-job.js'
 import { bounded, byKind, isLimited, morgueOf, type QueueRow, share } from './sqlite-queue.js'
 import { running } from './sqlite-schema.js'
 import type { SqliteSession } from './sqlite-session.js'
@@ -22,6 +23,7 @@ export class SqliteSettle {
   readonly #completeGrouped: Statement
   readonly #extend: Statement
   readonly #beat: Statement
+  readonly #ran: Statement
   readonly #forget: Statement
   readonly #expiredResults: Statement
   readonly #oldResults: Statement
@@ -41,6 +43,9 @@ export class SqliteSettle {
       `UPDATE job SET lease_until = max(lease_until, ?), started_at = coalesce(started_at, ?), host = coalesce(?, host), boot = coalesce(?, boot), pidns = coalesce(?, pidns),
          pid = coalesce(?, pid), ticks = coalesce(?, ticks), progress = coalesce(?, progress), noted = max(noted, ?), updated_at = ?
        WHERE qid = ? AND id = ? AND state = 2 AND fence = ? RETURNING cancelling, rid`,
+    )
+    this.#ran = db.prepare(
+      'UPDATE job SET started_at = coalesce(started_at, ?), host = coalesce(host, ?), pid = coalesce(pid, ?) WHERE rid = ?',
     )
     this.#forget = db.prepare(
       `DELETE FROM remembered WHERE qid = ?1 AND id IN
@@ -88,6 +93,7 @@ export class SqliteSettle {
     const job = this.#session.jobs.find(queue, item.id)
     if (job === undefined) return 'gone'
     if (job.state !== running || job.fence !== item.fence) return 'lost'
+    if ('run' in item && item.run !== undefined && queue.kind === 'plain') this.#knowRun(job, item.run, now)
     this.#end(queue, job, item, now)
     return 'ok'
   }
@@ -133,6 +139,11 @@ export class SqliteSettle {
         this.#cancel(queue, job, now)
         break
     }
+  }
+
+  /** When and where the job ran, as far as no beat has said it. */
+  #knowRun({ rid }: JobRow, { startedMs, host, pid }: EndedRun, now: number): void {
+    changeOne(this.#ran, startedAtOf(startedMs, now), host ?? null, pid ?? null, rid)
   }
 
   #cancel(queue: QueueRow, job: JobRow, now: number): void {
@@ -206,11 +217,11 @@ export class SqliteSettle {
     const until = bounded(mono + leaseMs)
     const key = [queue.qid, id, fence]
     if (beat === undefined) return this.#extend.get(until, ...key) as Renewed | undefined
-    const { started, host, boot, pidns, pid, ticks, progress, checkpoint, log } = beat
+    const { startedMs, host, boot, pidns, pid, ticks, progress, checkpoint, log } = beat
     const hasNotes = queue.kind === 'plain' && (checkpoint !== undefined || !!log)
     const found = this.#beat.get(
       until,
-      started ? now : null,
+      startedMs === undefined ? null : startedAtOf(startedMs, now),
       ...[host, boot, pidns, pid, ticks].map((value) => value ?? null),
       progress === undefined ? null : JSON.stringify(progress),
       hasNotes ? 1 : 0,

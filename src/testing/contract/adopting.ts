@@ -14,7 +14,7 @@ export const adopting: ContractConcern = {
         const claim = await scene.claimOne({ worker: 'dead', alone: true })
         const startedAt = await scene.now()
         const process = { host: 'mill-1', boot: 'boot-1', pidns: '7', pid: 4_711, ticks: 17 }
-        await scene.extend(claim, { beat: { started: true, ...process, progress: { fraction: 0.5 } } })
+        await scene.extend(claim, { beat: { startedMs: 0, ...process, progress: { fraction: 0.5 } } })
         await scene.advance(10_000)
         const before = await scene.job('a')
 

@@ -111,7 +111,7 @@ export const checkpoints: ContractConcern = {
         const first = await scene.claimOne()
         await scene.extend(first, { beat: { log: 'one\n' } })
         await scene.extend(first, { beat: { log: 'tw' } })
-        await scene.extend(first, { beat: { started: true } })
+        await scene.extend(first, { beat: { startedMs: 0 } })
         await scene.extend(first, { beat: { log: 'o\0 ½ 🎈\n' } })
         await scene.end(first, { kind: 'retry', delayMs: 0 })
         const second = await scene.claimOne()

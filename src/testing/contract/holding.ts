@@ -19,7 +19,7 @@ export const holding: ContractConcern = {
         const claim = await scene.claimOne({ worker: 'w1', alone: true })
         const startedAt = await scene.now()
         await scene.extend(claim, {
-          beat: { started: true, ...place, progress: { fraction: 0.5, note: '½' } },
+          beat: { startedMs: 0, ...place, progress: { fraction: 0.5, note: '½' } },
         })
 
         assert.deepEqual(await scene.workers.held('w1'), [
@@ -123,7 +123,7 @@ export const holding: ContractConcern = {
       async (scene) => {
         await scene.add({ id: 'a', task: 'resize' })
         const claim = await scene.claimOne({ worker: 'w1' })
-        await scene.extend(claim, { beat: { started: true, host: 'h', pid: 1 } })
+        await scene.extend(claim, { beat: { startedMs: 0, host: 'h', pid: 1 } })
 
         assert.deepEqual(await scene.workers.gone([keyOf(claim)], 'w1'), {
           crashed: [{ queue: scene.queue, id: 'a', task: 'resize', worker: 'w1', charged: false, crashes: 0 }],

@@ -65,7 +65,7 @@ export const leasing: ContractConcern = {
       ] as const) {
         assert.equal(await scene.settle(old, settlement), 'lost')
       }
-      assert.equal(await scene.extend(old, { leaseMs: 90_000, beat: { started: true, pid: 1 } }), 'lost')
+      assert.equal(await scene.extend(old, { leaseMs: 90_000, beat: { startedMs: 0, pid: 1 } }), 'lost')
       assert.deepEqual(await scene.harness.dump(), before)
     }),
 
@@ -99,19 +99,22 @@ export const leasing: ContractConcern = {
       assert.equal((await scene.job('b')).claim?.leaseMs, 30_000)
     }),
 
-    contractCase('the first beat that says started sets startedAt, later ones leave it', async (scene) => {
-      await scene.add('a')
-      const claim = await scene.claimOne()
-      await scene.advance(10)
-      const startedAt = await scene.now()
-      await scene.extend(claim, { beat: { started: true } })
-      await scene.advance(10)
-      await scene.extend(claim, { beat: { started: true } })
+    contractCase(
+      'the first beat that says how long ago the handler began sets startedAt, later ones leave it',
+      async (scene) => {
+        await scene.add('a')
+        const claim = await scene.claimOne()
+        await scene.advance(10)
+        const startedAt = (await scene.now()) - 7
+        await scene.extend(claim, { beat: { startedMs: 7.9 } })
+        await scene.advance(10)
+        await scene.extend(claim, { beat: { startedMs: 0 } })
 
-      const job = await scene.job('a')
+        const job = await scene.job('a')
 
-      assert.deepEqual([job.startedAt, job.updatedAt], [startedAt, startedAt + 10])
-    }),
+        assert.deepEqual([job.startedAt, job.updatedAt], [startedAt, startedAt + 17])
+      },
+    ),
 
     contractCase('a beat reports process and progress, and what it leaves out stays', async (scene) => {
       await scene.add('a')
@@ -159,7 +162,7 @@ export const leasing: ContractConcern = {
       const claim = await scene.claimOne({ leaseMs: 1_000 })
       await scene.extend(claim, {
         leaseMs: 1_000,
-        beat: { started: true, host: 'h', boot: 'b', pidns: '1', pid: 1, ticks: 1, progress: { fraction: 1 } },
+        beat: { startedMs: 0, host: 'h', boot: 'b', pidns: '1', pid: 1, ticks: 1, progress: { fraction: 1 } },
       })
       await scene.advance(1_000)
       await scene.claimOne({ worker: 'worker-2', alone: true })

@@ -35,7 +35,7 @@ export const orderedEnds: ContractConcern = {
       async (scene) => {
         await failedFourTimes(scene)
         const claim = { ...(await scene.live('a')).claim!, queue: scene.queue, id: 'a' }
-        await scene.extend(claim, { beat: { started: true, host: 'mill', pid: 7, progress: { fraction: 0.5 } } })
+        await scene.extend(claim, { beat: { startedMs: 0, host: 'mill', pid: 7, progress: { fraction: 0.5 } } })
         await scene.advance(1_000)
         const pushedAt = await scene.now()
         await scene.push('a', 'v9', { score: 9 })

@@ -103,7 +103,7 @@ export const orderedMorgue: ContractConcern = {
     orderedCase('an entry in the morgue has no worker, host, pid or progress', async (scene) => {
       await scene.push('a', 'v0')
       const claim = await scene.claimOne()
-      await scene.extend(claim, { beat: { started: true, host: 'mill', pid: 7, progress: { fraction: 0.5 } } })
+      await scene.extend(claim, { beat: { startedMs: 0, host: 'mill', pid: 7, progress: { fraction: 0.5 } } })
       await scene.end(claim, { kind: 'bury' })
       const { worker, host, pid, progress, startedAt } = await scene.dead('a')
       assert.deepEqual([worker, host, pid, progress, startedAt], [null, null, null, null, null])

@@ -18,7 +18,7 @@ export const recordsListing: ContractConcern = {
         await scene.advance(10)
         const claim = await scene.claimOne()
         await scene.extend(claim, {
-          beat: { started: true, host: 'mill-1', pid: 123_456, progress: { fraction: 0.5 } },
+          beat: { startedMs: 0, host: 'mill-1', pid: 123_456, progress: { fraction: 0.5 } },
         })
         await scene.advance(10)
         const running = await scene.records.get(scene.queue, 'a')

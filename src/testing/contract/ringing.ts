@@ -196,7 +196,7 @@ export const ringing: ContractConcern = {
       await scene.end(claims[1]!, { kind: 'complete', result: { payload: '1' } })
       await scene.end(claims[2]!, { kind: 'bury' })
       await scene.end(claims[3]!, { kind: 'cancel' })
-      await scene.extend(claims[4]!, { leaseMs: 60_000, beat: { started: true } })
+      await scene.extend(claims[4]!, { leaseMs: 60_000, beat: { startedMs: 0 } })
       await scene.end(claims[4]!, { kind: 'retry', delayMs: 0, last: true })
 
       await rest.isUndisturbed()

@@ -27,7 +27,7 @@ async function taken(scene: RedisScene, id = 'a'): Promise<Claim> {
 const beat = (scene: RedisScene, { id, fence }: Claim, beat: Beat) =>
   scene.store.extend([{ queue, id, fence, leaseMs: 600_000, beat }])
 
-const said: Beat = { started: true, host: 'here', checkpoint: { payload: '1' }, log: 'one\n' }
+const said: Beat = { startedMs: 0, host: 'here', checkpoint: { payload: '1' }, log: 'one\n' }
 
 describe('what beats said', () => {
   it('is read as an earlier release wrote it, and goes on from there', async () => {
@@ -37,7 +37,7 @@ describe('what beats said', () => {
     const before = { startedAt: 1_700_000_000_000, host: 'mill-1', pid: 4_711, progress: { fraction: 0.5 } }
     expect(await scene.store.workers.held('worker-1')).toEqual([expect.objectContaining(before)])
 
-    await beat(scene, claim, { started: true, boot: 'boot-1', pidns: '7', ticks: 17 })
+    await beat(scene, claim, { startedMs: 0, boot: 'boot-1', pidns: '7', ticks: 17 })
 
     const after = { ...before, boot: 'boot-1', pidns: '7', ticks: 17 }
     expect(await scene.store.workers.held('worker-1')).toEqual([expect.objectContaining(after)])

@@ -112,7 +112,7 @@ export class RedisScene {
     const claims = await this.take(2)
     await this.end(claims.find(({ id }) => id === 'failed')!, { kind: 'retry', delayMs: 0, error: 'twice' })
     const { fence } = claims.find(({ id }) => id === 'running')!
-    const beat = { started: true, host: 'here', checkpoint: { payload: '1' }, log: 'one' } as const
+    const beat = { startedMs: 0, host: 'here', checkpoint: { payload: '1' }, log: 'one' } as const
     await this.store.extend([{ queue, id: 'running', fence, leaseMs: 600_000, beat }])
     await this.add({ id: 'line-1' }, { id: 'line-2' }, { id: 'line-3' }, { id: 'line-4', payload: Buffer.from('x') })
     await this.store.records.delete(queue, { ids: ['line-3'] })

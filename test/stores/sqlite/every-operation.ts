@@ -142,7 +142,7 @@ export class EveryOperation {
       { kind: 'bury' },
       { kind: 'cancel' },
     ] as const
-    const started = { started: true, progress: { fraction: 0.5 }, log: 'a', checkpoint: { payload: '1' } } as const
+    const started = { startedMs: 0, progress: { fraction: 0.5 }, log: 'a', checkpoint: { payload: '1' } } as const
     const [first, second, ...others] = claims
     if (first !== undefined && second !== undefined) {
       this.#call('extend', [

@@ -2,13 +2,14 @@
 
 import { mostLogBytes } from '../../../core/job-log.js'
 import { redisScript } from '../redis-script.js'
+import { beatNotes } from './beats-lua.js'
 import { besideJobs, prelude } from './prelude.js'
 import { isSetBack, setBack } from './set-back-lua.js'
 
 /**
  * KEYS: those of one shard.
- * ARGV: of each item id, fence, lease in ms and its beat: '' for none, else what the note `b` is made of, started (1 or
- * ''), host, pid, progress, nothing, boot, pidns and ticks, with NUL between them; and then the checkpoint as it is stored
+ * ARGV: of each item id, fence, lease in ms and its beat: '' for none, else what the note `b` is made of, how many ms ago
+ * it started, host, pid, progress, nothing, boot, pidns and ticks, with NUL between them; and then the checkpoint as it is stored
  * and what joins the log. What is empty stays as it was.
  * The note is the same with the instant of the first start, and in the fifth place that of the last beat.
  * Returns one letter per item: o ok, l lost, c cancel. Refuses `unknown`. Never shortens a lease.
@@ -19,8 +20,6 @@ if not form[1] then return redis.error_reply('MILLRACE unknown') end
 if ${isSetBack('form[2]')} then turn_back(form[2]) end
 call('HSET', META, 'seenAt', now)
 local answers = {}
--- In a note of an earlier release the last three are not there.
-local parts = '^(%Z*)%z?(%Z*)%z?(%Z*)%z?(%Z*)%z?(%Z*)%z?(%Z*)%z?(%Z*)%z?(%Z*)'
 local n = 1
 while n <= #ARGV do
   local id, beat = ARGV[n], ARGV[n + 3]
@@ -38,12 +37,12 @@ while n <= #ARGV do
       flags = flags + OWNLEASE
     end
     if beat ~= '' then
-      local said, before, at = { string.match(beat, parts) }, { string.match(call('HGET', NOTES, 'b' .. id) or '', parts) }, string.format('%.0f', now)
-      if said[1] ~= '' then said[1] = before[1] ~= '' and before[1] or at end
+      local said, before = read_beat(beat), read_beat(call('HGET', NOTES, 'b' .. id) or '')
+      if said[1] ~= '' then said[1] = before[1] ~= '' and before[1] or started_at(said[1]) end
       for i = 1, 8 do
         if said[i] == '' then said[i] = before[i] end
       end
-      said[5] = at
+      said[5] = started_at(0)
       call('HSET', NOTES, 'b' .. id, table.concat(said, '\0'))
       if ARGV[n + 4] ~= '' then call('HSET', NOTES, 'k' .. id, ARGV[n + 4]) end
       if ARGV[n + 5] ~= '' then write_log(id, ARGV[n + 5]) end
@@ -68,4 +67,4 @@ end
 `
 
 export const extendScript = (isCluster: boolean) =>
-  redisScript('extend', prelude(isCluster) + besideJobs(text, log + setBack), { whenFull: true })
+  redisScript('extend', prelude(isCluster) + besideJobs(text, beatNotes + log + setBack), { whenFull: true })

@@ -9,7 +9,7 @@ import { orderedRetention } from './trim-lua.js'
 
 /**
  * KEYS: those of one shard; of a queue with `maxRunning` then those of all its shards.
- * ARGV: as those of the settle script of plain queues; what is completed is kept in none.
+ * ARGV: as those of the settle script of plain queues; what is completed is kept in none, and no run.
  * Returns one letter per item: o ok, l lost, g gone. Refuses `unknown`, and `moved` where the shard is closed.
  */
 const text = `

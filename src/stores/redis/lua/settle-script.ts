@@ -1,6 +1,7 @@
 /** The settle script: claims of one shard end. */
 
 import { redisScript } from '../redis-script.js'
+import { beatNotes } from './beats-lua.js'
 import { besideJobs, prelude } from './prelude.js'
 import { isSetBack, setBack } from './set-back-lua.js'
 import { settleItems } from './settle-items-lua.js'
@@ -9,8 +10,10 @@ import { retention } from './trim-lua.js'
 /**
  * KEYS: those of one shard.
  * ARGV: of each item id, fence, kind, and by kind:
- * c complete · k complete and keep: result as it is stored, ms or '' · t retry: ms, last (1 or 0), error, reason ·
- * r release: ms, hold of (queue, group, or '' for none), ms · b bury: error, reason · x cancel: reason. Of error and reason '' is none, else '=' stands before it.
+ * c complete · k complete and keep: result as it is stored, ms or '', run · t retry: ms, last (1 or 0), error, reason, run ·
+ * r release: ms, hold of (queue, group, or '' for none), ms · b bury: error, reason, run · x cancel: reason. Of error and
+ * reason '' is none, else '=' stands before it. A run is how many ms ago the handler began, host and pid, with NUL between
+ * them, or '' where it is not told.
  * Returns one letter per item: o ok, l lost, g gone. Refuses `unknown`.
  */
 const text = `
@@ -23,7 +26,7 @@ local current = {}
 for i, id in ipairs(ids) do current[id] = claims[i] end
 local processed, settled = 0, {}
 local function settle(n, id, kind)
-  local a, b, c, d = ARGV[n + 3], ARGV[n + 4], ARGV[n + 5], ARGV[n + 6]
+  local a, b, c, d, e = ARGV[n + 3], ARGV[n + 4], ARGV[n + 5], ARGV[n + 6], ARGV[n + 7]
   local j = job(id)
   if not j then
     local claim = call('HGET', CLAIMS, id)
@@ -37,19 +40,24 @@ local function settle(n, id, kind)
     finish(j, 'c')
   elseif kind == 'k' then
     processed = processed + 1
+    know_run(j, c)
     leave(j)
     j.reason = nil
     call('HDEL', NOTES, 'e' .. id, 'k' .. id)
     enter(j, 'c')
     call('HSET', NOTES, 'r' .. id, a)
     if b ~= '' then call('ZADD', EXPIRY, now + tonumber(b), j.seq .. id) end
-  elseif kind == 't' then fail_claim(j, tonumber(a), b == '1', given(c), given(d))
+  elseif kind == 't' then
+    if b == '1' then know_run(j, e) end
+    fail_claim(j, tonumber(a), b == '1', given(c), given(d))
   elseif kind == 'r' then
     if has(j.claim.flags, CANCEL) then finish(j, 'x')
     elseif tonumber(a) == 0 then put_back(j, j.suspect)
     else schedule(j, tonumber(a)) end
     if b ~= '' then lanes.hold_back(b == 'group' and j.group ~= '' and j.group or nil, now + tonumber(c)) end
-  elseif kind == 'b' then bury(j, given(b), given(a))
+  elseif kind == 'b' then
+    know_run(j, c)
+    bury(j, given(b), given(a))
   else
     if not (j.reason and has(j.claim.flags, CANCEL)) then j.reason = given(a) end
     finish(j, 'x')
@@ -99,4 +107,6 @@ return table.concat(answers)
 `
 
 export const settleScript = (isCluster: boolean) =>
-  redisScript('settle', prelude(isCluster) + besideJobs(retention + settleItems + text, setBack), { whenFull: true })
+  redisScript('settle', prelude(isCluster) + besideJobs(retention + settleItems + text, beatNotes + setBack), {
+    whenFull: true,
+  })
