@@ -196,10 +196,16 @@ export const redisOrderedMutations: readonly Mutation[] = [
     to: '',
   },
   {
+    what: 'the reason of a release is lost',
+    file: 'redis/lua/settle-ordered-script.js',
+    from: "      if d ~= '' then call('HSET', NOTES, 'e' .. id, given(d)) end\n",
+    to: '',
+  },
+  {
     what: 'a cancelled job that is released comes back',
     file: 'redis/lua/settle-ordered-script.js',
-    from: 'if has(j.claim.flags, CANCEL) then finish(j)\n    elseif',
-    to: 'if',
+    from: 'if has(j.claim.flags, CANCEL) then finish(j)\n    else',
+    to: 'if false then finish(j)\n    else',
   },
   {
     what: 'what waits beside a cancelled job is not cancelled',

@@ -262,7 +262,10 @@ export class Pops {
   } {
     const { codec } = this.#parts
     const key = { queue, id, fence }
-    if (madeBy !== codec.name) return { settle: { ...key, kind: 'release', delayMs: foreignItemDelayMs } }
+    if (madeBy !== codec.name) {
+      const error = `stored by codec '${madeBy}'; the one that popped it has '${codec.name}'.`
+      return { settle: { ...key, kind: 'release', delayMs: foreignItemDelayMs, error } }
+    }
     try {
       return { settle: { ...key, kind: 'complete' }, item: { value: codec.decode(payload) } }
     } catch (error) {

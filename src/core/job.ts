@@ -91,7 +91,7 @@ export interface RunningJob {
   readonly meta: Meta
   readonly createdAt: Date
   readonly runAt: Date
-  /** The error of the attempt before this one. */
+  /** The error of the attempt before this one, or why no worker could run it since. */
   readonly lastError?: string
 }
 

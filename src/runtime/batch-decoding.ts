@@ -9,9 +9,9 @@ import type { Claim } from '../stores/store.js'
 import type { BatchedJob, DecodedClaim } from './batch-execution.js'
 import { metaOf } from './execution.js'
 
-/** Whether this codec made all payloads of the claim. */
-export function isMadeBy({ name }: Codec, { payloads }: Claim): boolean {
-  return payloads!.every(({ codec }) => (codec ?? 'json') === name)
+/** The name of another codec that made a payload of the claim; undefined if this one made them all. */
+export function otherCodecIn({ payloads }: Claim, { name }: Codec): string | undefined {
+  return payloads!.map(({ codec = 'json' }) => codec).find((codec) => codec !== name)
 }
 
 /** Throws `CodecError` that says which payload cannot be decoded. */

@@ -3,7 +3,7 @@
 import type { Codec } from '../core/codec.js'
 import type { Registry } from '../core/registry.js'
 import type { Claim } from '../stores/store.js'
-import { decodedClaim, isMadeBy } from './batch-decoding.js'
+import { decodedClaim, otherCodecIn } from './batch-decoding.js'
 import { BatchExecution, batchesOf, type DecodedClaim } from './batch-execution.js'
 import { type Execution, metaOf } from './execution.js'
 import { JobExecution } from './job-execution.js'
@@ -15,9 +15,6 @@ export type Refused = (claim: Claim, verdict: Verdict) => void
 
 /** How long a job waits that this worker cannot run but another version of it may: a rolling deploy is over by then, or goes on. */
 export const foreignJobDelayMs = 30_000
-
-const unknownTask: Verdict = { kind: 'release', delayMs: foreignJobDelayMs, reason: 'unknown-task' }
-const unknownCodec: Verdict = { kind: 'release', delayMs: foreignJobDelayMs, reason: 'unknown-codec' }
 
 export class Preparation {
   readonly #registry: Registry
@@ -46,9 +43,9 @@ export class Preparation {
     const codec = this.#codec
     const task = this.#registry.find(claim.task)
     // What runs an isolated job is found by its own process.
-    if (task === undefined || task.kind === 'ordered') return unknownTask
-    if (task.run === undefined && task.isolation === undefined) return unknownTask
-    if ((claim.codec ?? 'json') !== codec.name) return unknownCodec
+    if (task === undefined || task.kind === 'ordered') return unknownTask(claim)
+    if (task.run === undefined && task.isolation === undefined) return unknownTask(claim)
+    if ((claim.codec ?? 'json') !== codec.name) return unknownCodec(claim.codec ?? 'json', codec)
     try {
       const meta = metaOf(claim.meta === undefined ? undefined : codec.decode(claim.meta))
       return new JobExecution(claim, task, codec.decode(claim.payload), meta, this.#notes)
@@ -61,7 +58,7 @@ export class Preparation {
   #batches(claims: readonly Claim[], refused: Refused): Execution[] {
     const task = this.#registry.orderedTask(claims[0]!.queue)
     if (task?.run === undefined) {
-      for (const claim of claims) refused(claim, unknownTask)
+      for (const claim of claims) refused(claim, unknownTask(claim))
       return []
     }
     const decoded: DecodedClaim[] = []
@@ -74,13 +71,24 @@ export class Preparation {
   }
 
   #decoded(claim: Claim): DecodedClaim | Verdict {
-    if (!isMadeBy(this.#codec, claim)) return unknownCodec
+    const other = otherCodecIn(claim, this.#codec)
+    if (other !== undefined) return unknownCodec(other, this.#codec)
     try {
       return decodedClaim(claim, this.#codec)
     } catch (error) {
       return badPayload(error)
     }
   }
+}
+
+function unknownTask({ task, queue }: Claim): Verdict {
+  const error = `no handler for task '${task}' in the worker that claimed it; the job is put back every 30 s until a worker of queue '${queue}' has one. Add the task with its handler to \`tasks\`, or its old name to \`aliases\`.`
+  return { kind: 'release', delayMs: foreignJobDelayMs, reason: 'unknown-task', error }
+}
+
+function unknownCodec(madeBy: string, { name }: Codec): Verdict {
+  const error = `stored by codec '${madeBy}', which the worker that claimed it does not have; the job is put back every 30 s until a worker has it. The codec there is '${name}'.`
+  return { kind: 'release', delayMs: foreignJobDelayMs, reason: 'unknown-codec', error }
 }
 
 /** It will never fit: no other run would help. */

@@ -45,8 +45,9 @@ export function settlementOf(
       return verdict.last ? { ...failure, last: true, reason: verdict.reason, ...runOf(ran, rules) } : failure
     }
     case 'release': {
-      const { holdMs } = verdict
-      if (holdMs === undefined) return { ...key, kind: 'release', delayMs: delayMs(verdict.delayMs) }
+      const { holdMs, error } = verdict
+      const why = error === undefined ? {} : { error: text(error) }
+      if (holdMs === undefined) return { ...key, kind: 'release', delayMs: delayMs(verdict.delayMs), ...why }
       if (!rules.canHold) return { ...key, kind: 'release', delayMs: delayMs(holdMs) }
       const of = claim.group === undefined ? 'queue' : 'group'
       return { ...key, kind: 'release', delayMs: delayMs(verdict.delayMs), hold: { of, forMs: delayMs(holdMs) } }

@@ -17,8 +17,14 @@ export type Verdict =
       readonly error: unknown
       readonly reason: string
     }
-  /** `holdMs`: how long its group, or its queue, is held. */
-  | { readonly kind: 'release'; readonly delayMs: number; readonly reason: string; readonly holdMs?: number }
+  /** `holdMs`: how long its group, or its queue, is held. `error`: what is kept with the job for whoever looks why it waits. */
+  | {
+      readonly kind: 'release'
+      readonly delayMs: number
+      readonly reason: string
+      readonly holdMs?: number
+      readonly error?: string
+    }
   | { readonly kind: 'bury'; readonly reason: string; readonly error?: unknown }
   | { readonly kind: 'cancel'; readonly reason: string | undefined }
 

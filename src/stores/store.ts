@@ -362,10 +362,14 @@ export type SettleItem = ClaimKey &
         readonly reason?: string
         readonly run?: EndedRun
       }
-    /** Not counted; due again after `delayMs`, with 0 in its old place and, if it was suspect, still suspect. */
+    /**
+     * Not counted; due again after `delayMs`, with 0 in its old place and, if it was suspect, still suspect. `error`: why, kept with
+     * the job as that of a failure is; absent, the last one stays.
+     */
     | {
         readonly kind: 'release'
         readonly delayMs: number
+        readonly error?: string
         readonly hold?: Hold
       }
     | { readonly kind: 'bury'; readonly error?: string; readonly reason?: string; readonly run?: EndedRun }

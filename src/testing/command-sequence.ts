@@ -205,7 +205,7 @@ function end(dice: Dice): Settlement {
     [1, { kind: 'complete', result: { ...keep }, ...run(dice) }],
     [4, { kind: 'retry', delayMs, ...error }],
     [2, { kind: 'retry', delayMs, last: true, ...error, ...reason, ...run(dice) }],
-    [3, { kind: 'release', delayMs }],
+    [3, { kind: 'release', delayMs, ...error }],
     [2, { kind: 'bury', ...error, ...reason, ...run(dice) }],
     [1, { kind: 'cancel', ...reason }],
   ])

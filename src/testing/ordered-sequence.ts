@@ -178,7 +178,7 @@ function end(dice: Dice): Settlement {
     [6, { kind: 'complete' }],
     [5, { kind: 'retry', delayMs, ...error }],
     [4, { kind: 'retry', delayMs, last: true, ...error, ...reason, ...run(dice) }],
-    [3, { kind: 'release', delayMs }],
+    [3, { kind: 'release', delayMs, ...error }],
     [3, { kind: 'bury', ...error, ...reason, ...run(dice) }],
     [1, { kind: 'cancel', ...reason }],
   ])

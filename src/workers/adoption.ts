@@ -188,7 +188,7 @@ export class Adoption {
     // The handler was never called: nothing is known against the job.
     if (startedAt === undefined) {
       events.emit('process.failed', { queue, id, task: held.task, child: pid, error: died.message })
-      return { kind: 'release', delayMs: foreignJobDelayMs, reason: 'not-loaded' }
+      return { kind: 'release', delayMs: foreignJobDelayMs, reason: 'not-loaded', error: died.message }
     }
     const hookFailed = (hook: string, error: unknown) => events.emit('hook.failed', { hook, error })
     // Its own guard kills it then; that is the one end which is known here.

@@ -193,7 +193,7 @@ export class ProcessListener {
     if (end.kind === 'unable' || running?.startedAt === undefined) {
       const error = end.kind === 'unable' ? end.error : died!.message
       events.emit('process.failed', { ...refOf(claim), child: pid, error })
-      return { kind: 'release', delayMs: foreignJobDelayMs, reason: 'not-loaded' }
+      return { kind: 'release', delayMs: foreignJobDelayMs, reason: 'not-loaded', error }
     }
     const isOverdue = end.signal === 'SIGKILL' && mono() - running.startedAt >= task.timeLimitMs
     const error = isOverdue ? new TimeLimitError(task.name, task.timeLimitMs) : died

@@ -85,6 +85,8 @@ describe.each(kinds)('a batch, on %s', (kind) => {
     const foreign = nextEvent(m, 'job.released')
     await m.worker().start()
     expect(await foreign).toMatchObject({ id: 'a', reason: 'unknown-codec', delayMs: 30_000 })
+    const [left] = (await m.queue('orders').jobs.list({ state: 'scheduled' })).jobs
+    expect(left?.error).toMatch(/^stored by codec 'other', .* The codec there is 'json'\./)
 
     const { run: _, ...unhandled } = { name: 'orders', run: undefined }
     const other = await raw(kind, defineOrderedTask(unhandled), defineTask({ name: 'handled', run: () => {} }))

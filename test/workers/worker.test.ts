@@ -145,7 +145,7 @@ describe.each(storeKinds)('a worker, on %s', (kind) => {
     expect(worker.running).toBe(0)
   })
 
-  it('releases a job whose task it does not know, uncounted', async () => {
+  it('releases a job whose task it does not know, uncounted, and leaves the reason with it', async () => {
     const handlerless = defineTask({ name: 'no-handler' })
     const other = defineTask({ name: 'other', run: () => {} })
     const m = testMill({ tasks: [handlerless, other] }, kind)
@@ -154,7 +154,10 @@ describe.each(storeKinds)('a worker, on %s', (kind) => {
     await m.worker().start()
 
     expect(await released).toMatchObject({ id: stray.id, reason: 'unknown-task' })
-    expect(await stray.record()).toMatchObject({ state: 'scheduled', attempt: 1 })
+    expect(await stray.record()).toMatchObject({
+      ...{ state: 'scheduled', attempt: 1 },
+      error: expect.stringMatching(/^no handler for task 'no-handler' in the worker that claimed it; .* `aliases`\.$/),
+    })
   })
 
   it('finds the handler of a renamed task by its alias', async () => {

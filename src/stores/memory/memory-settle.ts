@@ -30,6 +30,7 @@ export function settle(queue: MemoryQueue, item: SettleItem, now: number): Settl
       failClaim(queue, job, item, now)
       break
     case 'release':
+      job.error = item.error ?? job.error
       release(queue, job, item.delayMs, now)
       if (item.hold !== undefined) hold(queue, job, item.hold, now)
       break

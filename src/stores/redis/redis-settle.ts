@@ -119,7 +119,7 @@ function pushSettle(args: RedisArgument[], item: SettleItem): void {
       )
       return
     case 'release':
-      args.push('r', whole(item.delayMs), item.hold?.of ?? '', whole(item.hold?.forMs ?? 0))
+      args.push('r', whole(item.delayMs), item.hold?.of ?? '', whole(item.hold?.forMs ?? 0), given(item.error))
       return
     case 'bury':
       args.push('b', given(item.error), given(item.reason), runText(item.run))

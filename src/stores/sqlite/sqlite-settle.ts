@@ -127,6 +127,7 @@ export class SqliteSettle {
         this.failClaim(queue, job, item, now)
         break
       case 'release':
+        if (item.error !== undefined) job.error = storedOrNull(item.error)
         this.#backToQueue(queue, job, item.delayMs, now)
         if (item.hold !== undefined) this.#hold(queue, job, item.hold)
         break

@@ -31,6 +31,18 @@ export const orderedEnds: ContractConcern = {
     ),
 
     orderedCase(
+      'an id that is released for a reason says why while it waits, and to who claims it next',
+      async (scene) => {
+        await scene.pushAll('a', ['v0'])
+        await scene.end(await scene.claimOne(), { kind: 'release', delayMs: 0, error: 'no handler' })
+        const { error, attempt, state } = await scene.live('a')
+        const again = await scene.claimOne()
+
+        assert.deepEqual([error, attempt, state, again.error], ['no handler', 1, 'ready', 'no handler'])
+      },
+    ),
+
+    orderedCase(
       'rule 5: what waited beside a completed claim is a new job, without a trace of the old one',
       async (scene) => {
         await failedFourTimes(scene)

@@ -52,54 +52,6 @@ export const settling: ContractConcern = {
       )
     }),
 
-    contractCase(
-      'a job that is kept says when and where it ran, as its settle tells where no beat has',
-      async (scene) => {
-        const run = { startedMs: 40.9, host: 'mill-1', pid: 5 }
-        const ends = {
-          completed: { kind: 'complete', result: {}, run },
-          exhausted: { kind: 'retry', delayMs: 0, last: true, run },
-          buried: { kind: 'bury', run },
-        } as const
-        const told = { startedAt: 0, host: 'mill-1', pid: 5 }
-        for (const [id, end] of Object.entries(ends)) {
-          await scene.add(id)
-          const claim = await scene.claimOne()
-          await scene.advance(100)
-          await scene.end(claim, end)
-
-          const { startedAt, host, pid } = await scene.job(id)
-          assert.deepEqual({ startedAt, host, pid }, { ...told, startedAt: (await scene.now()) - 40 }, id)
-        }
-      },
-    ),
-
-    contractCase('what a beat has said of a run stays when its settle tells otherwise', async (scene) => {
-      await scene.add('a')
-      const claim = await scene.claimOne()
-      await scene.extend(claim, { beat: { startedMs: 0, host: 'mill-1' } })
-      const now = await scene.now()
-      await scene.advance(100)
-      await scene.end(claim, { kind: 'bury', run: { startedMs: 1, host: 'mill-2', pid: 5 } })
-
-      const { startedAt, host, pid } = await scene.job('a')
-
-      assert.deepEqual({ startedAt, host, pid }, { startedAt: now, host: 'mill-1', pid: 5 })
-    }),
-
-    contractCase('a job that waits again knows of no run, whatever its settle tells', async (scene) => {
-      await scene.add('a')
-      await scene.end(await scene.claimOne(), {
-        kind: 'retry',
-        delayMs: 0,
-        run: { startedMs: 1, host: 'mill-1', pid: 5 },
-      })
-
-      const { startedAt, host, pid } = await scene.job('a')
-
-      assert.deepEqual({ startedAt, host, pid }, { startedAt: null, host: null, pid: null })
-    }),
-
     contractCase('a completion after a failure shows no error', async (scene) => {
       await scene.add('a')
       await scene.end(await scene.claimOne(), { kind: 'retry', delayMs: 0, error: 'once' })

@@ -33,6 +33,7 @@ import { recordsListing } from './records-listing.js'
 import { restarting } from './restarting.js'
 import { retention } from './retention.js'
 import { ringing } from './ringing.js'
+import { runs } from './runs.js'
 import { settling } from './settling.js'
 import { suspects } from './suspects.js'
 import { throttleArming } from './throttle-arming.js'
@@ -54,6 +55,7 @@ export const storeContract: readonly ContractConcern[] = [
   suspects,
   leading,
   settling,
+  runs,
   retention,
   depth,
   waiting,

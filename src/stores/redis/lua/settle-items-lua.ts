@@ -1,6 +1,6 @@
 /** The items of a settle call in Lua, as they stand in ARGV (`settle-script.ts`). */
 export const settleItems = `
-local extras = { c = 0, k = 3, t = 5, r = 3, b = 3, x = 1 }
+local extras = { c = 0, k = 3, t = 5, r = 4, b = 3, x = 1 }
 local items, ids = {}, {}
 local from = 1
 while from <= #ARGV do

@@ -37,8 +37,10 @@ local function settle(n, id, kind)
   elseif kind == 't' then fail_claim(j, tonumber(a), b == '1', given(c), given(d))
   elseif kind == 'r' then
     if has(j.claim.flags, CANCEL) then finish(j)
-    elseif tonumber(a) == 0 then put_back(j, j.suspect)
-    else schedule(j, tonumber(a)) end
+    else
+      if d ~= '' then call('HSET', NOTES, 'e' .. id, given(d)) end
+      if tonumber(a) == 0 then put_back(j, j.suspect) else schedule(j, tonumber(a)) end
+    end
     if b ~= '' then lanes.hold_back(b == 'group' and j.group ~= '' and j.group or nil, now + tonumber(c)) end
   elseif kind == 'b' then bury(j, given(b), given(a))
   else finish(j) end

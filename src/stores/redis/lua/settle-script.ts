@@ -11,7 +11,7 @@ import { retention } from './trim-lua.js'
  * KEYS: those of one shard.
  * ARGV: of each item id, fence, kind, and by kind:
  * c complete · k complete and keep: result as it is stored, ms or '', run · t retry: ms, last (1 or 0), error, reason, run ·
- * r release: ms, hold of (queue, group, or '' for none), ms · b bury: error, reason, run · x cancel: reason. Of error and
+ * r release: ms, hold of (queue, group, or '' for none), ms, error · b bury: error, reason, run · x cancel: reason. Of error and
  * reason '' is none, else '=' stands before it. A run is how many ms ago the handler began, host and pid, with NUL between
  * them, or '' where it is not told.
  * Returns one letter per item: o ok, l lost, g gone. Refuses `unknown`.
@@ -52,8 +52,10 @@ local function settle(n, id, kind)
     fail_claim(j, tonumber(a), b == '1', given(c), given(d))
   elseif kind == 'r' then
     if has(j.claim.flags, CANCEL) then finish(j, 'x')
-    elseif tonumber(a) == 0 then put_back(j, j.suspect)
-    else schedule(j, tonumber(a)) end
+    else
+      if d ~= '' then call('HSET', NOTES, 'e' .. id, given(d)) end
+      if tonumber(a) == 0 then put_back(j, j.suspect) else schedule(j, tonumber(a)) end
+    end
     if b ~= '' then lanes.hold_back(b == 'group' and j.group ~= '' and j.group or nil, now + tonumber(c)) end
   elseif kind == 'b' then
     know_run(j, c)
