@@ -56,7 +56,7 @@ function wordsOf(line: string): string[] {
 function folderOf(...told: Document[]): string {
   const files = told.flatMap((document) => document.blocks).filter(({ file }) => file !== undefined)
   const cwd = project(Object.fromEntries(files.map(({ file, text }) => [file!, text])))
-  for (const name of ['zod', '@photostructure/sqlite', 'bullmq', 'ioredis']) {
+  for (const name of ['zod', '@photostructure/sqlite', 'bullmq', 'ioredis', 'rolldown']) {
     mkdirSync(dirname(join(cwd, 'node_modules', name)), { recursive: true })
     symlinkSync(join(root, 'node_modules', name), join(cwd, 'node_modules', name))
   }

@@ -30,6 +30,7 @@ const usageCodes = new Set([
   'codec-failed',
   'argument-invalid',
   'unsupported-by-store',
+  'package-bundled',
   'queue-unknown',
   'task-unknown',
 ])

@@ -5,11 +5,17 @@ import { ConfigError } from '../core/errors.js'
 import type { Events } from '../core/events.js'
 import { endedRunOf } from '../runtime/ended-run.js'
 import { inTime } from '../runtime/patience.js'
+import { entryFile } from '../stores/entry-file.js'
 import { type ChildParts, ProcessChild } from '../workers/process-child.js'
 import { type IsolatedFrom, withCommand } from './isolated-from.js'
 import type { CheckedOptions } from './mill-options.js'
 import { secretsOf } from './store-source.js'
 import type { WorkerLife } from './worker-life.js'
+
+/** The program of its process. Throws `PackageBundledError`. */
+export function childEntry(): URL {
+  return entryFile('process-child-entry.js', () => new URL('./process-child-entry.js', import.meta.url))
+}
 
 export type IsolatedParts = Pick<ChildParts, 'assignment' | 'store' | 'guard' | 'settling' | 'tell' | 'finished'>
 

@@ -1,11 +1,15 @@
 /** The lease thread: started for the lease keeper of a worker, with a store of its own. */
 
 import type { Worker } from 'node:worker_threads'
+import { entryFile } from '../stores/entry-file.js'
 import { plainAccess, type StoreAccess, type StoreDescriptor } from './store-source.js'
 import { startStoreThread } from './store-thread.js'
 
-/** What starts the thread. It runs `lease-thread-entry.ts` and opens the store by its descriptor. */
+/**
+ * What starts the thread. It runs `lease-thread-entry.ts` and opens the store by its descriptor. Throws `PackageBundledError` if
+ * that file is missing: a worker without the thread would lose its leases whenever its loop is blocked.
+ */
 export function leaseThread(descriptor: StoreDescriptor, access: StoreAccess = plainAccess): () => Worker {
-  const entry = new URL('./lease-thread-entry.js', import.meta.url)
+  const entry = entryFile('lease-thread-entry.js', () => new URL('./lease-thread-entry.js', import.meta.url))
   return () => startStoreThread('millrace-leases', entry, { descriptor, access })
 }

@@ -32,7 +32,7 @@ import type { QueueListener } from '../workers/listener.js'
 import type { ProcessChild } from '../workers/process-child.js'
 import { reportCrashes } from '../workers/report.js'
 import { Worker } from '../workers/worker.js'
-import { type IsolatedParts, isolatedChild } from './isolated-child.js'
+import { childEntry, type IsolatedParts, isolatedChild } from './isolated-child.js'
 import { type IsolatedFrom, isolatedFrom, refuseIsolated, refuseUnshared, withCommand } from './isolated-from.js'
 import { leaseThread } from './lease-thread.js'
 import { type ListenerOptions, listenerOf } from './listener-options.js'
@@ -157,7 +157,10 @@ export class Mill {
     return new JobHandle(this.#handleParts, task === undefined ? [...this.queues.keys()] : [task.queue], jobId)
   }
 
-  /** A worker, not yet started. Throws `ConfigError`, or `UnknownQueueError` for a queue that is not declared. */
+  /**
+   * A worker, not yet started. Throws `ConfigError`, `UnknownQueueError` for a queue that is not declared, or
+   * `PackageBundledError` if tasks are isolated and the package lies in a bundle.
+   */
   worker(options: WorkerOptions = {}, launch?: Launch): Worker {
     this.#refuseClosed()
     refuseIsolated()
@@ -184,7 +187,7 @@ export class Mill {
       onStart: () => this.#life.begin(),
       onEnd: (error: unknown) => this.#life.end(error),
       ended: () => this.#workers.delete(worker),
-      processes: from && { entry: new URL('./process-child-entry.js', import.meta.url), from },
+      processes: from && { entry: childEntry(), from },
     }
     const worker: Worker = new Worker(parts, {
       queues: (queues ?? [...registry.queues.keys()]).map((name) => registry.queue(name)),

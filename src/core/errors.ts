@@ -341,6 +341,20 @@ export class ClosedError extends MillraceError {
   }
 }
 
+/**
+ * A file that a thread or process of the package is started with is not where the package's code is: the package lies in a
+ * bundle. Nothing was sent to the store.
+ */
+export class PackageBundledError extends MillraceError {
+  constructor(file: string, problem: string, options?: ErrorOptions) {
+    super(
+      'package-bundled',
+      `millrace was bundled: its file '${file}', which runs in a thread or process of its own, ${problem}. Nothing was sent. Leave the package out of the bundle: external: ['millrace'], with esbuild also --packages=external, with Next.js serverExternalPackages: ['millrace'].`,
+      options,
+    )
+  }
+}
+
 /** The errors that are told apart inside Millrace, by code. */
 interface ErrorsByCode {
   readonly closed: ClosedError
@@ -351,6 +365,7 @@ interface ErrorsByCode {
   readonly 'lease-lost': LeaseLostError
   readonly 'store-corrupt': StoreCorruptError
   readonly 'store-unavailable': StoreUnavailableError
+  readonly 'package-bundled': PackageBundledError
   readonly 'queue-unknown': UnknownQueueError
   readonly unrecoverable: UnrecoverableError
   readonly 'worker-stopped': WorkerStoppedError

@@ -5,7 +5,9 @@
  */
 
 import { Worker } from 'node:worker_threads'
-import { ClosedError, StoreUnavailableError } from '../../core/errors.js'
+import { ClosedError, hasCode, StoreUnavailableError } from '../../core/errors.js'
+import { messageOf } from '../../core/shown.js'
+import { entryFile, startFailure } from '../entry-file.js'
 import { exitGate } from '../exit-gate.js'
 import { rebuilt } from './sqlite-errors.js'
 import type { Call, Reply, Request, ThreadSettings } from './sqlite-message.js'
@@ -88,7 +90,14 @@ export class SqliteInbox {
     const calls = this.#outgoing
     this.#outgoing = []
     if (calls.length === 0) return
-    const thread = this.#started()
+    let thread: Worker
+    try {
+      thread = this.#started()
+    } catch (error) {
+      // Thrown from here it would end the process.
+      for (const [number] of calls) this.#settle(number)?.reject(this.#unstarted(error))
+      return
+    }
     thread.ref()
     try {
       thread.postMessage(calls satisfies Request)
@@ -110,20 +119,33 @@ export class SqliteInbox {
     if (this.#thread !== undefined) return this.#thread
     // The thread shares the gate that is there when it is started.
     exitGate()
-    const thread = new Worker(new URL('./sqlite-thread.js', import.meta.url), {
+    const entry = entryFile('sqlite-thread.js', () => new URL('./sqlite-thread.js', import.meta.url))
+    const thread = new Worker(entry, {
       workerData: this.#settings,
       name: 'millrace-sqlite',
       // What the main thread was started with (loaders, inspectors) is not for this one.
       execArgv: [],
     })
     let cause: unknown
-    thread.on('message', (reply: Reply) => this.#receive(reply))
+    let hasAnswered = false
+    thread.on('message', (reply: Reply) => {
+      hasAnswered = true
+      this.#receive(reply)
+    })
     thread.on('error', (error) => {
-      cause = error
+      cause = hasAnswered ? error : startFailure(entry, error)
     })
     thread.on('exit', () => this.#lose(thread, cause))
     this.#thread = thread
     return thread
+  }
+
+  #unstarted(error: unknown): unknown {
+    if (hasCode(error, 'package-bundled')) return error
+    return new StoreUnavailableError(
+      `the thread of the SQLite store '${this.#settings.file}' cannot be started: ${messageOf(error)}. Nothing was sent.`,
+      { cause: error },
+    )
   }
 
   #receive(reply: Reply): void {
@@ -150,10 +172,12 @@ export class SqliteInbox {
       this.#pending.delete(number)
       const why = cause instanceof Error ? `: ${cause.message}` : ''
       reject(
-        new StoreUnavailableError(
-          `the thread of the SQLite store '${this.#settings.file}' ended while the call was under way${why}. What was asked may be sent again.`,
-          { cause },
-        ),
+        hasCode(cause, 'package-bundled')
+          ? cause
+          : new StoreUnavailableError(
+              `the thread of the SQLite store '${this.#settings.file}' ended while the call was under way${why}. What was asked may be sent again.`,
+              { cause },
+            ),
       )
     }
   }
