@@ -110,21 +110,25 @@ function isLogger(value: unknown): boolean {
 const namespace = v.custom<string>(isQueueName, `must be ${queueNameForm}`)
 const queueName = v.custom<string>(isQueueName, `must be ${queueNameForm}`)
 
+/** What is imported in most cases is not taken for left out if it is undefined: jobs would be run without it. */
 const shape = exactly({
   store: v.union([v.string(), v.looseObject({})], "must be a store such as 'sqlite:.millrace/jobs.db' or 'memory:'"),
   namespace: v.optional(namespace, 'millrace'),
   replicas: v.optional(whole(0, 100), 0),
-  queues: v.optional(v.record(queueName, queueOptionsSchema), {}),
-  tasks: v.optional(
+  queues: v.exactOptional(v.record(queueName, queueOptionsSchema), {}),
+  tasks: v.exactOptional(
     v.array(v.custom<AnyTask>(isTask, 'must be a task made by defineTask() or defineOrderedTask()')),
     [],
   ),
-  tasksElsewhere: v.optional(v.array(taskName), []),
-  codec: v.optional(v.custom<Codec>(isCodec, 'must be { name, encode, decode }'), () => jsonCodec),
+  tasksElsewhere: v.exactOptional(v.array(taskName), []),
+  codec: v.exactOptional(v.custom<Codec>(isCodec, 'must be { name, encode, decode }'), () => jsonCodec),
   formatError: v.optional(callable<FormatError>(), () => formatError),
   maxPayloadBytes: v.optional(whole(1, 1_048_576), 256_000),
   idempotency: v.optional(duration(0), '5m'),
-  middleware: v.optional(v.array(v.custom<Middleware>(isMiddleware, 'must be an object with enqueue and/or run')), []),
+  middleware: v.exactOptional(
+    v.array(v.custom<Middleware>(isMiddleware, 'must be an object with enqueue and/or run')),
+    [],
+  ),
   logger: v.optional(v.custom<Logger>(isLogger, 'must have debug, info, warn and error'), () => silentLogger),
   worker: v.optional(workerDefaults, {}),
   onWorkerStart: v.optional(callable<() => void | Promise<void>>()),

@@ -163,7 +163,8 @@ export const queueOptionsSchema = exactly({
   ),
   maxPending: v.optional(whole(1)),
   maxCrashes: v.optional(whole(1), 3),
-  throttle: v.optional(throttleSchema),
+  // One that is undefined would be no bound at all.
+  throttle: v.exactOptional(throttleSchema),
   maxRunning: v.optional(v.union([whole(1), exactly({ perGroup: whole(1) })])),
   retention: v.optional(
     exactly({

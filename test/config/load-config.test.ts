@@ -2,6 +2,7 @@ import { execFile } from 'node:child_process'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { promisify } from 'node:util'
+import { millrace } from 'millrace'
 import { describe, expect, it } from 'vitest'
 import { configFile, project, root, tasksFile } from '../cli/project.js'
 
@@ -85,6 +86,39 @@ describe('loading a configuration', () => {
     expect((await load({ cwd, env })).tasks).toEqual(['env'])
     expect((await load({ cwd, env, config: 'conf/path.ts' })).tasks).toEqual(['path'])
     expect((await load({ cwd, env: { MILLRACE_CONFIG: '' } })).tasks).toEqual(['found'])
+  })
+
+  it('what a TypeScript file imports by a wrong name is refused with file and place', async () => {
+    const cwd = project({
+      'tasks.ts': `import { defineTask } from 'millrace'\nexport const mail = defineTask({ name: 'mail' })`,
+      'millrace.config.ts': `import { millrace } from 'millrace'
+import { mail, typo } from './tasks'
+export default millrace({ store: 'memory:', tasks: [mail, typo] })`,
+    })
+    const { error } = await load({ cwd })
+
+    expect(error!.code).toBe('config-invalid')
+    expect(error!.message).toContain(join(cwd, 'millrace.config.ts'))
+    expect(error!.message).toMatch(/ tasks\.1: .*is undefined: is it exported under that name\?/)
+  })
+
+  it.each([
+    ['store', { store: undefined }],
+    ['tasks', { tasks: undefined }],
+    ['tasks.0', { tasks: [undefined] }],
+    ['tasksElsewhere', { tasksElsewhere: undefined }],
+    ['tasksElsewhere.0', { tasksElsewhere: [undefined] }],
+    ['middleware', { middleware: undefined }],
+    ['middleware.0', { middleware: [undefined] }],
+    ['codec', { codec: undefined }],
+    ['queues', { queues: undefined }],
+    ['queues.default', { queues: { default: undefined } }],
+    ['queues.default.throttle', { queues: { default: { throttle: undefined } } }],
+    ['queues.default.throttle.0', { queues: { default: { throttle: [undefined] } } }],
+  ])('an imported thing that is undefined is not taken for one left out: %s', (path, options) => {
+    const make = () => millrace({ store: 'memory:', ...options } as never)
+
+    expect(make).toThrow(new RegExp(` ${path}: .*is undefined: is it exported under that name\\?`))
   })
 
   it('without any, the error names what was looked for, and where', async () => {
