@@ -14,6 +14,7 @@ import { redisStore } from '../stores/redis/redis-module.js'
 import { redisTraits } from '../stores/redis/redis-traits.js'
 import { sqliteTraits } from '../stores/sqlite/sqlite-traits.js'
 import type { Store, StoreTraits } from '../stores/store.js'
+import { baseFolder } from './base-folder.js'
 
 /**
  * A URL, the parts of a Redis address, or a module whose export makes a store: a descriptor, because other threads and
@@ -80,7 +81,7 @@ export function storeSource(
         `a SQLite store needs a file, such as 'sqlite:.millrace/jobs.db'; for one that is not kept use 'memory:'`,
       )
     // Threads open it later, when the process may have gone to another directory.
-    const file = resolve(rest)
+    const file = resolve(baseFolder(), rest)
     return {
       text: descriptor,
       descriptor: `sqlite:${file}`,
@@ -115,12 +116,13 @@ function redisSource(descriptor: string | RedisAddressOptions, access: StoreAcce
 }
 
 function moduleSource(
-  { module, export: name = 'default' }: { module: string; export?: string },
+  { module: given, export: name = 'default' }: { module: string; export?: string },
   access: StoreAccess,
 ): StoreSource {
+  const module = isPath(given) ? resolve(baseFolder(), given) : given
   return {
-    text: `${module}#${name}`,
-    descriptor: { module: isPath(module) ? resolve(module) : module, export: name },
+    text: `${given}#${name}`,
+    descriptor: { module, export: name },
     access,
     traits: undefined,
     async create() {
@@ -135,10 +137,10 @@ function isPath(module: string): boolean {
   return module.startsWith('.') || isAbsolute(module)
 }
 
-/** A path is taken from the working directory, anything else for the name of a package. */
+/** Anything but a path is the name of a package. */
 async function imported(module: string): Promise<Record<string, unknown>> {
   try {
-    return await import(isPath(module) ? pathToFileURL(resolve(module)).href : module)
+    return await import(isPath(module) ? pathToFileURL(module).href : module)
   } catch (error) {
     return refuse(`module '${module}' cannot be loaded: ${messageOf(error)}`)
   }

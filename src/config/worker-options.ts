@@ -59,6 +59,7 @@ const dealing = v.pipe(
 
 const queues = v.pipe(v.array(v.string()), v.minLength(1, 'must name at least one queue'))
 const selector = v.union([v.string(), callable<Selector>()], 'must be the name of a selector or a function')
+const maxRss = v.pipe(byteSize(), v.minValue(1, 'must be at least 1 byte'))
 // Not a union: each mistake in a dealing would be told as one in a function.
 const shardsOf = v.lazy((given) => (typeof given === 'function' ? callable<ShardChoice>() : dealing))
 
@@ -67,7 +68,7 @@ export const workerDefaults = exactly({
   queues: v.optional(queues),
   concurrency: v.optional(whole(1, 100_000)),
   selector: v.optional(selector),
-  maxRss: v.optional(whole(1)),
+  maxRss: v.optional(maxRss),
   maxJobs: v.optional(whole(1)),
   shardsOf: v.optional(shardsOf),
 })
@@ -79,7 +80,7 @@ export const workerOptions = exactly({
   selector: v.optional(selector, 'reduced-lottery'),
   grace: v.optional(v.union([v.literal('none'), duration(0)], "must be a duration such as '30s', or 'none'"), '30s'),
   maxBlock: v.optional(duration(1_000), '30s'),
-  maxRss: v.optional(v.pipe(byteSize(), v.minValue(1, 'must be at least 1 byte'))),
+  maxRss: v.optional(maxRss),
   maxJobs: v.optional(whole(1)),
   shardsOf: v.optional(shardsOf),
 })
