@@ -84,8 +84,8 @@ export const redisOrderedMutations: readonly Mutation[] = [
   {
     what: 'what begins to wait beside a running job is due at once',
     file: 'redis/lua/enqueue-ordered-script.js',
-    from: "pack('>I7I6', own_stamp, now)",
-    to: "pack('>I7I6', stamp, now)",
+    from: "write_beside(own_stamp, now, due_state == 'r')",
+    to: "write_beside(stamp, now, due_state == 'r')",
   },
   {
     what: 'each push beside a running job changes the stamp of what waits there',
@@ -150,8 +150,8 @@ export const redisOrderedMutations: readonly Mutation[] = [
   {
     what: 'what waited beside begins with the attempts of the job before it',
     file: 'redis/lua/ordered-lua.js',
-    from: 'begin(state_at(stamp), j.id, name_of(j), stamp, created)',
-    to: 'begin(state_at(stamp), j.id, name_of(j), stamp, created, { attempt = j.attempt })',
+    from: "begin(is_ready and 'r' or state_at(stamp), j.id, name_of(j), stamp, created)",
+    to: "begin(is_ready and 'r' or state_at(stamp), j.id, name_of(j), stamp, created, { attempt = j.attempt })",
   },
   {
     what: 'the last failure buries the newest payload',
@@ -222,8 +222,8 @@ export const redisOrderedMutations: readonly Mutation[] = [
   {
     what: 'what is revived beside a running job keeps the stamp of what waits there',
     file: 'redis/lua/change-ordered-script.js',
-    from: "pack('>I7I6', stamp, created or d.created)",
-    to: "pack('>I7I6', beside_of(d.id) or stamp, created or d.created)",
+    from: 'write_beside(stamp, created or d.created, true)',
+    to: 'write_beside(beside_of(d.id) or stamp, created or d.created, true)',
   },
   {
     what: 'an entry in the morgue was made when the last of it was buried',

@@ -72,8 +72,14 @@ export const sqliteOrderedMutations: readonly Mutation[] = [
   {
     what: 'what waits beside has the stamp of the job that runs',
     file: 'sqlite/sqlite-ordered-job.js',
-    from: 'this.#beside.run(stamp, now, job.rid)',
-    to: 'this.#beside.run(job.stamp, now, job.rid)',
+    from: 'this.#beside.run(at.stamp, now, at.isReady ? 1 : 0, job.rid)',
+    to: 'this.#beside.run(job.stamp, now, at.isReady ? 1 : 0, job.rid)',
+  },
+  {
+    what: 'what waits beside for the end of the run alone waits for a time when the clock is set back',
+    file: 'sqlite/sqlite-ordered-job.js',
+    from: 'isReady === 1 ? ready : stateAt(stamp, now)',
+    to: 'stateAt(stamp, now)',
   },
   {
     what: 'what waits beside is ready before its time',
@@ -84,8 +90,8 @@ export const sqliteOrderedMutations: readonly Mutation[] = [
   {
     what: 'what maxPayloads left is as old as the claim',
     file: 'sqlite/sqlite-handover.js',
-    from: '[takeStamp(queue, taking.now), created_at]',
-    to: '[takeStamp(queue, taking.now), taking.now]',
+    from: '[takeStamp(queue, taking.now), created_at, 1]',
+    to: '[takeStamp(queue, taking.now), taking.now, 1]',
   },
   {
     what: 'a claim has the fence of the one before it',

@@ -176,6 +176,7 @@ export interface CanonicalEntry {
 export interface CanonicalBeside {
   readonly stamp: number
   readonly createdAt: number
+  readonly isReady: boolean
   readonly payloads: readonly CanonicalEntry[]
 }
 

@@ -128,10 +128,7 @@ function canonicalJob(job: MemoryJob, now: number): CanonicalJob {
     codec: codec ?? null,
     meta: meta === undefined ? null : canonicalPayload(meta),
     payloads: job.payloads === undefined && job.inHand.length === 0 ? null : [...payloads].map(canonicalEntry),
-    beside:
-      beside === undefined
-        ? null
-        : { stamp: beside.stamp, createdAt: beside.createdAt, payloads: [...beside.payloads].map(canonicalEntry) },
+    beside: beside === undefined ? null : { ...beside, payloads: [...beside.payloads].map(canonicalEntry) },
     priority,
     group: job.spec.group ?? null,
     stamp: job.stamp,

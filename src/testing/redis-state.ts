@@ -340,7 +340,12 @@ function canonicalPayloads(
     beside:
       besides === undefined
         ? null
-        : { stamp: readNumber(besides, 0, 7), createdAt: besides.readUIntBE(7, 6), payloads: waits },
+        : {
+            stamp: readNumber(besides, 0, 7),
+            createdAt: besides.readUIntBE(7, 6),
+            isReady: besides.toString('latin1', 13) === 'r',
+            payloads: waits,
+          },
   }
 }
 

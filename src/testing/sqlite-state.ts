@@ -221,12 +221,15 @@ function refuseStrayPayloads(db: Database): void {
 
 function orderedJob(db: Database, row: JobColumns, now: number): CanonicalJob {
   const job = row as unknown as JobRow
-  const { beside_stamp: stamp, beside_created_at: createdAt } = job
+  const { beside_stamp: stamp, beside_created_at: createdAt, beside_ready: isReady } = job
   return {
     ...canonicalJob(db, row, now),
     priority: 0,
     payloads: entriesOf(db, setOf(job)),
-    beside: stamp === null ? null : { stamp, createdAt: createdAt!, payloads: entriesOf(db, besideSet(job)) },
+    beside:
+      stamp === null
+        ? null
+        : { stamp, createdAt: createdAt!, isReady: isReady === 1, payloads: entriesOf(db, besideSet(job)) },
   }
 }
 

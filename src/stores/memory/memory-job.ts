@@ -51,6 +51,8 @@ export interface MemoryJob {
 export interface Beside {
   readonly stamp: number
   readonly createdAt: number
+  /** It waits for the end of the claim alone: then it is ready, wherever the clock has been set meanwhile. */
+  readonly isReady: boolean
   readonly payloads: PayloadSet
 }
 

@@ -51,11 +51,11 @@ export class MemoryOrderedQueue extends MemoryQueue {
     const due = spec.runAt ?? (spec.delayMs ? now + spec.delayMs : undefined)
     const entry = entryOf(spec, this.nextSeq(), () => this.#nextScore(stamp))
     const job = this.jobs.get(spec.id)
-    if (job === undefined) {
-      const state = due !== undefined && due > now ? 'scheduled' : 'ready'
-      this.#enter(spec, { stamp: due === undefined ? stamp : stampOf(due), createdAt: now, state, now }, [entry])
-    } else if (job.state === 'running') {
-      job.beside ??= { stamp: due === undefined ? stamp : stampOf(due), createdAt: now, payloads: this.#set() }
+    const isReady = due === undefined || due <= now
+    const place = { stamp: due === undefined ? stamp : stampOf(due), createdAt: now }
+    if (job === undefined) this.#enter(spec, { ...place, state: isReady ? 'ready' : 'scheduled', now }, [entry])
+    else if (job.state === 'running') {
+      job.beside ??= { ...place, isReady, payloads: this.#set() }
       job.beside.payloads.add(entry)
     } else job.payloads!.add(entry)
     return job === undefined ? 'added' : 'merged'
@@ -71,7 +71,8 @@ export class MemoryOrderedQueue extends MemoryQueue {
     const left = job.payloads!
     job.payloads = undefined
     job.inHand = left.take(maxPayloads)
-    if (left.size > 0) job.beside = { stamp: this.nextStamp(now), createdAt: job.createdAt, payloads: left }
+    if (left.size > 0)
+      job.beside = { stamp: this.nextStamp(now), createdAt: job.createdAt, isReady: true, payloads: left }
   }
 
   override putBack(job: MemoryJob, now: number, suspect = job.suspect): void {
@@ -123,7 +124,7 @@ export class MemoryOrderedQueue extends MemoryQueue {
     } else if (job.state === 'running') {
       const { createdAt, payloads } = job.beside ?? { createdAt: dead.createdAt, payloads: this.#set() }
       payloads.addAll(entries)
-      job.beside = { stamp, createdAt, payloads }
+      job.beside = { stamp, createdAt, isReady: true, payloads }
     } else {
       job.payloads!.addAll(entries)
       job.attempt = 1
@@ -155,7 +156,8 @@ export class MemoryOrderedQueue extends MemoryQueue {
       Object.assign(entered, { attempt, crashes, error, updatedAt: job.updatedAt })
       if (job.suspect) this.move(entered, 'ready', job.updatedAt, { suspect: true })
     } else if (here.state === 'running') {
-      here.beside ??= { stamp: job.stamp, createdAt: job.createdAt, payloads: this.#set() }
+      const { stamp, createdAt } = job
+      here.beside ??= { stamp, createdAt, isReady: job.state === 'ready', payloads: this.#set() }
       here.beside.payloads.addAll(payloads)
     } else here.payloads!.addAll(payloads)
   }
@@ -206,8 +208,8 @@ export class MemoryOrderedQueue extends MemoryQueue {
     super.drop(job)
     const { beside, spec } = job
     if (beside === undefined) return
-    const { stamp, createdAt, payloads } = beside
-    this.#enter(spec, { stamp, createdAt, state: stateOf(stamp, now), now }, payloads)
+    const { stamp, createdAt, isReady, payloads } = beside
+    this.#enter(spec, { stamp, createdAt, state: isReady ? 'ready' : stateOf(stamp, now), now }, payloads)
   }
 
   #toMorgue(

@@ -43,7 +43,7 @@ export class SqliteHandover {
     this.#heads = { free: heads(lineJobs.free), suspects: heads(lineJobs.suspects) }
     this.#laneHeads = heads(lineJobs.lane)
     this.#take = session.db.prepare(
-      `UPDATE job SET state = 2, fence = ?, worker = ?, alone = ?, lease_until = ?, updated_at = ?, part = ?, beside_stamp = ?, beside_created_at = ?
+      `UPDATE job SET state = 2, fence = ?, worker = ?, alone = ?, lease_until = ?, updated_at = ?, part = ?, beside_stamp = ?, beside_created_at = ?, beside_ready = ?
        WHERE rid = ?`,
     )
   }
@@ -78,7 +78,7 @@ export class SqliteHandover {
     const { payloads } = this.#session.orderedJobs
     if (hasMore) payloads.takeUpTo(setOf(job), inHand.at(-1)!, besideSet(job).part)
     const part = hasMore ? besideSet(job).part : job.part
-    const beside = hasMore ? [takeStamp(queue, taking.now), created_at] : [null, null]
+    const beside = hasMore ? [takeStamp(queue, taking.now), created_at, 1] : [null, null, 0]
     const alone = by.alone ? 1 : 0
     this.#take.run(queue.last_fence, by.worker, alone, taking.leaseUntil, taking.now, part, ...beside, rid)
     this.#session.orderedJobs.moved(queue, job, { ...job, state: running })

@@ -29,10 +29,11 @@ export interface JobRow {
   readonly noted: number
   /** Its group. */
   readonly grp: string | null
-  /** These three of an ordered queue: see `sqlite-schema.ts`. */
+  /** These four of an ordered queue: see `sqlite-schema.ts`. */
   readonly part: number
   readonly beside_stamp: number | null
   readonly beside_created_at: number | null
+  readonly beside_ready: number
   readonly remember_ms: number
   readonly created_at: number
   readonly finished_at: number | null
@@ -47,7 +48,7 @@ export interface JobRow {
 type Arrival = Pick<JobRow, 'state' | 'suspect' | 'attempt' | 'grp'>
 
 export const jobColumns =
-  'rid, id, task, state, rank, stamp, attempt, crashes, fence, alone, cancelling, suspect, noted, grp, part, beside_stamp, beside_created_at, remember_ms, created_at, finished_at, expires_at, worker, error, reason'
+  'rid, id, task, state, rank, stamp, attempt, crashes, fence, alone, cancelling, suspect, noted, grp, part, beside_stamp, beside_created_at, beside_ready, remember_ms, created_at, finished_at, expires_at, worker, error, reason'
 
 /** A job that waits has no process. */
 export const noProcess = 'host = NULL, boot = NULL, pidns = NULL, pid = NULL, ticks = NULL'

@@ -110,5 +110,6 @@ ALTER TABLE queue RENAME COLUMN last_turn TO last_lane_turn;
 ALTER TABLE queue ADD COLUMN last_score INTEGER NOT NULL DEFAULT 0;
 UPDATE queue SET last_score = last_stamp;
 ALTER TABLE queue ADD COLUMN lost_at INTEGER;
+ALTER TABLE job ADD COLUMN beside_ready INTEGER NOT NULL DEFAULT 0;
 `,
 }

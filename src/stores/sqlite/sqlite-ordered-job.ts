@@ -41,11 +41,11 @@ export class SqliteOrderedJobs extends SqliteJobs {
     )
     this.#wait = db.prepare(
       `UPDATE job SET state = ?, stamp = ?, rank = ?, suspect = ?, line = ?, attempt = ?, crashes = ?, error = ?, reason = ?, updated_at = ?, part = ?,
-         beside_stamp = NULL, beside_created_at = NULL, lease_until = 0, alone = 0, cancelling = 0, worker = NULL, ${noProcess},
+         beside_stamp = NULL, beside_created_at = NULL, beside_ready = 0, lease_until = 0, alone = 0, cancelling = 0, worker = NULL, ${noProcess},
          progress = NULL, started_at = NULL
        WHERE rid = ?`,
     )
-    this.#beside = db.prepare('UPDATE job SET beside_stamp = ?, beside_created_at = ? WHERE rid = ?')
+    this.#beside = db.prepare('UPDATE job SET beside_stamp = ?, beside_created_at = ?, beside_ready = ? WHERE rid = ?')
     this.#move = db.prepare('UPDATE job SET qid = ?, state = ?, rank = ? WHERE rid = ?')
     this.#toDead = db.prepare(
       `UPDATE job SET qid = ?, state = ${dead}, rank = 0, attempt = ?, crashes = ?, error = ?, reason = ?, updated_at = ?6, finished_at = ?6,
@@ -86,7 +86,8 @@ export class SqliteOrderedJobs extends SqliteJobs {
       { rid: null, part: 0, id, task, grp, state, stamp, createdAt: now, error: null },
       now,
     )
-    const set = rid === undefined ? this.#waiting(queue, id, stamp, now) : { rid, part: 0 }
+    const set =
+      rid === undefined ? this.#waiting(queue, id, { stamp, isReady: state === ready }, now) : { rid, part: 0 }
     queue.pending += this.payloads.add(set, scored, queue.merge)
     if (rid === undefined) return undefined
     return state === ready ? 0 : due! - now
@@ -99,9 +100,9 @@ export class SqliteOrderedJobs extends SqliteJobs {
   }
 
   /** Where a payload joins those of an id that is there. */
-  #waiting(queue: QueueRow, id: string, stamp: number, now: number): PayloadSet {
+  #waiting(queue: QueueRow, id: string, at: { stamp: number; isReady: boolean }, now: number): PayloadSet {
     const job = this.find(queue, id)!
-    if (waitingSetOf(job) === undefined) this.#beside.run(stamp, now, job.rid)
+    if (waitingSetOf(job) === undefined) this.#beside.run(at.stamp, now, at.isReady ? 1 : 0, job.rid)
     return waitingSetOf(job) ?? besideSet(job)
   }
 
@@ -216,7 +217,7 @@ export class SqliteOrderedJobs extends SqliteJobs {
     super.requestCancel(queue, job)
     if (job.beside_stamp === null) return
     queue.pending -= this.payloads.drop(besideSet(job))
-    this.#beside.run(null, null, job.rid)
+    this.#beside.run(null, null, 0, job.rid)
   }
 
   override revive(queue: QueueRow, job: JobRow, now: number): void {
@@ -232,7 +233,7 @@ export class SqliteOrderedJobs extends SqliteJobs {
     }
     const isRunning = live.state === running
     queue.pending += this.payloads.join(setOf(job), isRunning ? besideSet(live) : setOf(live), queue.merge)
-    if (isRunning) this.#beside.run(stamp, live.beside_created_at ?? created_at, live.rid)
+    if (isRunning) this.#beside.run(stamp, live.beside_created_at ?? created_at, 1, live.rid)
     else {
       if (live.attempt > 1) queue.retries -= 1
       this.toWaiting(queue, { ...live, attempt: 1 }, ready, stamp, live.suspect, now)
@@ -267,7 +268,8 @@ export class SqliteOrderedJobs extends SqliteJobs {
     const isRunning = here.state === running
     const into = isRunning ? besideSet(here) : setOf(here)
     queue.pending += payloads.join(payloads.renumbered(setOf(job)), into, queue.merge)
-    if (isRunning && here.beside_stamp === null) this.#beside.run(stamp, created_at, here.rid)
+    if (isRunning && here.beside_stamp === null)
+      this.#beside.run(stamp, created_at, job.state === ready ? 1 : 0, here.rid)
     this.remove(from, job)
   }
 
@@ -326,12 +328,12 @@ export class SqliteOrderedJobs extends SqliteJobs {
 
   /** The job goes; what waits beside it, if anything, is a new one. */
   #leave(queue: QueueRow, job: JobRow, now: number): void {
-    const { rid, id, task, grp, beside_stamp: stamp, beside_created_at: createdAt } = job
+    const { rid, id, task, grp, beside_stamp: stamp, beside_created_at: createdAt, beside_ready: isReady } = job
     this.remove(queue, job)
     if (stamp === null) return
     const beside = besideSet(job)
     queue.pending -= this.#trimOnEntry(queue, beside)
-    const state = stateAt(stamp, now)
+    const state = isReady === 1 ? ready : stateAt(stamp, now)
     this.#enter(queue, { rid, part: beside.part, id, task, grp, state, stamp, createdAt: createdAt!, error: null }, now)
   }
 

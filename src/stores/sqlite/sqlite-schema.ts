@@ -239,6 +239,7 @@ ${queueTable}CREATE TABLE job (
   part INTEGER NOT NULL DEFAULT 0,
   beside_stamp INTEGER,
   beside_created_at INTEGER,
+  beside_ready INTEGER NOT NULL DEFAULT 0,
   grp TEXT,
   codec TEXT,
   result_codec TEXT,

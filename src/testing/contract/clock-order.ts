@@ -52,6 +52,72 @@ export const clockOrder: ContractConcern = {
       records,
     ),
 
+    orderedCase(
+      'what came while its id ran is ready when that ends, however far the clock was set back',
+      async (scene) => {
+        await scene.push('a', 'v1')
+        const claim = await scene.take()
+        await scene.push('a', 'v2')
+        await scene.harness.step(-hourMs)
+        await scene.end(claim, { kind: 'complete' })
+
+        assert.deepEqual(handed(await scene.take()), ['v2'])
+      },
+    ),
+
+    orderedCase('and so is what its claim had left behind', async (scene) => {
+      await scene.pushAll('a', ['v1', 'v2'])
+      const claim = await scene.take(1)
+      await scene.harness.step(-hourMs)
+      await scene.end(claim, { kind: 'complete' })
+
+      assert.deepEqual(handed(await scene.take()), ['v2'])
+    }),
+
+    orderedCase(
+      'and so is what was revived meanwhile',
+      async (scene) => {
+        await scene.bury('a', ['v1'])
+        await scene.push('a', 'v2')
+        const claim = await scene.take()
+        await scene.push('a', 'v3', { delayMs: 60_000 })
+        await scene.records.morgue.revive(scene.queue, { ids: ['a'] })
+        await scene.harness.step(-hourMs)
+        await scene.end(claim, { kind: 'complete' })
+
+        assert.deepEqual(handed(await scene.take()), ['v1', 'v3'])
+      },
+      records,
+    ),
+
+    orderedCase(
+      'and so is what was ready elsewhere and came over meanwhile',
+      async (scene) => {
+        await scene.openQueue({ name: 'other' })
+        await scene.enqueue([{ id: 'a', payload: 'v1' }], { queue: 'other' })
+        const claim = await scene.claimOne({ queue: 'other' })
+        await scene.push('a', 'v2')
+        while ((await scene.records.move(scene.queue, 'other')).more);
+        await scene.harness.step(-hourMs)
+        await scene.end(claim, { kind: 'complete' })
+
+        assert.deepEqual(handed(await scene.claimOne({ queue: 'other' })), ['v2'])
+      },
+      records,
+    ),
+
+    orderedCase('what came while its id ran, and was told a time, waits for that', async (scene) => {
+      await scene.push('a', 'v1')
+      const claim = await scene.take()
+      await scene.push('a', 'v2', { delayMs: 60_000 })
+      await scene.push('a', 'v3')
+      await scene.end(claim, { kind: 'complete' })
+      assert.equal((await scene.live('a')).state, 'scheduled')
+      await scene.advance(60_000)
+
+      assert.deepEqual(handed(await scene.take()), ['v2', 'v3'])
+    }),
+
     contractCase('first in is first out where the clock is set back by less than a second', async (scene) => {
       await scene.add('a', 'b')
       await scene.harness.step(-999)

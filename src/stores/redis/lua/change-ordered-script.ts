@@ -36,7 +36,7 @@ local function revive(d)
   if not j then begin('r', d.id, name_of(d), stamp, d.created, d.error and { error = d.error })
   elseif j.claim then
     local _, created = beside_of(d.id)
-    call('HSET', BESIDE, d.id, pack('>I7I6', stamp, created or d.created))
+    call('HSET', BESIDE, d.id, write_beside(stamp, created or d.created, true))
   else
     leave(j)
     unlist_failed(j)

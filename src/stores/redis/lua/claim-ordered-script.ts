@@ -107,7 +107,7 @@ function take_places(places, has_group)
       stamp = next_stamp(stamp)
       local created = byte(rec) < 97 and sub(rec, 15, 20) or pack('>I6', math.floor(unpackn('>I7', rec, 2) / 1000))
       besides[#besides + 1] = id
-      besides[#besides + 1] = pack('>I7', stamp) .. created
+      besides[#besides + 1] = pack('>I7', stamp) .. created .. 'r'
     end
     local t = i * 7
     text[t - 6], text[t - 5], text[t - 4], text[t - 3] = id, '\0', pack('>I3', #rec), rec

@@ -117,7 +117,7 @@ local function push(n)
     there[id] = 'w'
   elseif state == 'u' then
     besides[#besides + 1] = id
-    besides[#besides + 1] = pack('>I7I6', own_stamp, now)
+    besides[#besides + 1] = write_beside(own_stamp, now, due_state == 'r')
     there[id] = 'b'
   end
 

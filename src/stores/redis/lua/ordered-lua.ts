@@ -67,25 +67,28 @@ local function remove(j)
   call('HDEL', NOTES, 'e' .. j.id, 'b' .. j.id)
   unlist_failed(j)
 end
+-- The times of the job that it becomes: stamp 7, created 6, and 'r' if it waits for the end of the claim alone: then it is
+-- ready, wherever the clock has been set meanwhile.
+local function write_beside(stamp, created, is_ready) return pack('>I7I6', stamp, created) .. (is_ready and 'r' or '') end
 local function beside_of(id)
   local beside = call('HGET', BESIDE, id)
   if not beside then return nil end
   local stamp, created = unpackn('>I7I6', beside)
-  return stamp, created
+  return stamp, created, sub(beside, 14) == 'r'
 end
 local function drop_beside(id)
   if call('HDEL', BESIDE, id) == 1 then drop_payloads(PAYLOADS, BODIES, id) end
 end
 -- The job goes; what waits beside it, if anything, is a new one.
 local function finish(j)
-  local stamp, created = beside_of(j.id)
+  local stamp, created, is_ready = beside_of(j.id)
   remove(j)
   if not stamp then
     if not j.claim then drop_payloads(PAYLOADS, BODIES, j.id) end
     return
   end
   call('HDEL', BESIDE, j.id)
-  begin(state_at(stamp), j.id, name_of(j), stamp, created)
+  begin(is_ready and 'r' or state_at(stamp), j.id, name_of(j), stamp, created)
 end
 -- What was in hand merges with what waited beside it.
 local function give_back(j, list)

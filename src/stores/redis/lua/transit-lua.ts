@@ -7,7 +7,7 @@ export const transit = `
 local function join_live(id, state, name, stamp, created, updated, attempt, crashes, error, list)
   local j = job(id)
   add_payloads(PAYLOADS, BODIES, id, list)
-  if j and j.claim then return call('HSETNX', BESIDE, id, pack('>I7I6', stamp, created)) end
+  if j and j.claim then return call('HSETNX', BESIDE, id, write_beside(stamp, created, state ~= 's')) end
   if j and not (created < j.created and call('HGET', META, 'held') == 'new') then return end
   if j then remove(j) end
   if state == 's' then state = state_at(stamp) end
