@@ -56,12 +56,17 @@ export function ruleText({ limit, windowMs, spreadMs = 0, moderate, elasticBuffe
   ].join('')
 }
 
+const ruleForm = /^(\d+)\/(\d+)(\+(\d+))?(m?)(e(\d+))?$/
+
+/** Whether `rulesIn` can read it: it may come from a damaged store. */
+export function isRulesText(text: string): boolean {
+  return text.split(' ').every((part) => ruleForm.test(part))
+}
+
 /** The rules in a text that `ruleText` made of each, with a space between them. */
 export function rulesIn(text: string): ThrottleRule[] {
   return text.split(' ').map((part) => {
-    const [, limit, windowMs, , spreadMs, moderate, , elasticBuffer] = /^(\d+)\/(\d+)(\+(\d+))?(m?)(e(\d+))?$/.exec(
-      part,
-    )!
+    const [, limit, windowMs, , spreadMs, moderate, , elasticBuffer] = ruleForm.exec(part)!
     return {
       limit: Number(limit),
       windowMs: Number(windowMs),

@@ -46,3 +46,14 @@ export interface HeldClaim extends ClaimKey, JobProcess {
   readonly startedAt?: number
   readonly progress?: Progress
 }
+
+/** The record of a worker as it is stored; undefined if it cannot be read: one damaged record keeps nobody from the others. */
+export function storedWorker(text: string): Omit<WorkerRecord, 'id'> | undefined {
+  try {
+    const record = JSON.parse(text) as Partial<WorkerRecord> | null
+    const isWhole = typeof record?.host === 'string' && typeof record.pid === 'number' && Array.isArray(record.queues)
+    return isWhole ? (record as WorkerRecord) : undefined
+  } catch {
+    return undefined
+  }
+}

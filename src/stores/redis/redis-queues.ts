@@ -304,7 +304,7 @@ export class RedisQueues {
     const asked = new Map<string, Throttle>()
     for (const [i, { name, throttle }] of queues.entries()) {
       if (throttle === undefined) continue
-      const stored = await this.scopes.throttle(layouts[i]?.scope ?? throttle.scope)
+      const stored = await this.scopes.throttle(layouts[i]?.scope ?? throttle.scope).catch(unlessDamaged)
       refuseOtherThrottle(name, stored ?? asked.get(throttle.scope), throttle)
       asked.set(throttle.scope, throttle)
     }
@@ -328,8 +328,9 @@ export class RedisQueues {
 
   async #storedIn(queue: RedisQueue, reply: RedisReply): Promise<StoredQueue> {
     const { scope } = queue.layout
-    const throttle = scope === undefined ? undefined : await this.scopes.throttle(scope)
-    return { ...storedIn(queue, reply), ...(throttle === undefined ? {} : { throttle }) }
+    // A damaged throttle keeps nobody from the list of queues; who claims from its queues is told.
+    const throttle = scope === undefined ? undefined : await this.scopes.throttle(scope).catch(unlessDamaged)
+    return { ...storedIn(queue, reply), ...(throttle == null ? {} : { throttle }) }
   }
 
   async #look(names: readonly string[]): Promise<void> {
@@ -359,7 +360,7 @@ export class RedisQueues {
   }
 }
 
-/** Its form cannot be read. */
+/** It cannot be read. */
 function unlessDamaged(error: unknown): null {
   if (hasCode(error, 'store-corrupt')) return null
   throw error

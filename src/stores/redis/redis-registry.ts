@@ -3,7 +3,7 @@
 import { hasCode } from '../../core/errors.js'
 import { stepLimit } from '../../core/upkeep.js'
 import type { Buried, Crash } from '../store.js'
-import type { HeldClaim, WorkerRecord, WorkerRegistry } from '../worker-registry.js'
+import { type HeldClaim, storedWorker, type WorkerRegistry } from '../worker-registry.js'
 import { buriedIn, crashIn } from './redis-ask.js'
 import { dealt } from './redis-deal.js'
 import { readBeat, readClaim, refuseLongWorker } from './redis-job.js'
@@ -58,7 +58,7 @@ export function redisRegistry(
     await port.command('HDEL', [key, id])
     // It leads nothing but queues that it serves. Of a worker whose record has lapsed nobody knows which those were.
     const shards = await allShards(
-      record === null ? undefined : recordIn(bytesIn(record).subarray(instantsBytes)).queues,
+      record === null ? undefined : storedWorker(textIn(bytesIn(record).subarray(instantsBytes)))?.queues,
     )
     await Promise.all(shards.map((shard) => unlessUnusable(queues.run(shard, scripts.switch, ['unlead', id]))))
   }
@@ -74,11 +74,10 @@ export function redisRegistry(
     async list() {
       const rows = rowsIn(await port.run(scripts.registry, [key], ['list']), 3)
       return rows
-        .map(([id, seenAt, record]) => ({
-          id: textIn(id),
-          ...recordIn(record),
-          seenAt: numberIn(seenAt),
-        }))
+        .flatMap(([id, seenAt, text]) => {
+          const record = storedWorker(textIn(text))
+          return record === undefined ? [] : [{ id: textIn(id), ...record, seenAt: numberIn(seenAt) }]
+        })
         .sort((a, b) => (a.id < b.id ? -1 : 1))
     },
 
@@ -109,10 +108,6 @@ export function redisRegistry(
       return isAdopted
     },
   }
-}
-
-function recordIn(text: RedisReply | undefined): Omit<WorkerRecord, 'id'> {
-  return JSON.parse(textIn(text)) as Omit<WorkerRecord, 'id'>
 }
 
 /** UTF-8 byte order: of an ordered queue those of one call stand by their ids. */

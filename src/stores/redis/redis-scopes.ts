@@ -1,10 +1,10 @@
 /** The scopes of throttles as one handle of a Redis store knows them: their keys, their rules, and all that lies in them. */
 
-import type { Throttle } from '../../core/throttle.js'
-import { rulesIn, ruleText } from '../../core/throttle.js'
+import { StoreCorruptError } from '../../core/errors.js'
+import { isRulesText, rulesIn, ruleText, type Throttle } from '../../core/throttle.js'
 import { keyIn, queuesKey, scopeKeys } from './redis-keys.js'
 import { layoutIn, liveShards, queueIn, type RedisShard } from './redis-layout.js'
-import type { RedisPort } from './redis-port.js'
+import type { RedisPort, RedisReply } from './redis-port.js'
 import { listIn, rowsIn, textIn } from './redis-reply.js'
 import type { RedisScripts } from './redis-scripts.js'
 
@@ -51,11 +51,11 @@ export class RedisScopes {
     this.#known.delete(scope)
   }
 
-  /** Its throttle as it is stored; undefined where there is none. */
+  /** Its throttle as it is stored; undefined where there is none. Throws `StoreCorruptError` if it cannot be read. */
   async throttle(scope: string): Promise<Throttle | undefined> {
     const [by, rules] = listIn(await this.#port.command('HMGET', [this.#keys(scope)[0]!, 'by', 'rules']))
     if (by == null || rules == null) return undefined
-    return { scope, by: textIn(by) as Throttle['by'], rules: rulesIn(textIn(rules)) }
+    return this.#throttleOf(scope, by, rules)
   }
 
   /** The queue has this throttle from now on, which is written down where there is none; the one that is stored then. */
@@ -63,7 +63,7 @@ export class RedisScopes {
     const args = ['join', by, rules.map(ruleText).join(' '), queue]
     const [storedBy, stored] = listIn(await this.#port.run(this.#scripts.scope, this.#keys(scope), args))
     this.forget(scope)
-    return { scope, by: textIn(storedBy) as Throttle['by'], rules: rulesIn(textIn(stored)) }
+    return this.#throttleOf(scope, storedBy, stored)
   }
 
   /** One of its queues lies elsewhere from now on. */
@@ -76,10 +76,25 @@ export class RedisScopes {
     return scopeKeys(this.#namespace, scope)
   }
 
-  /** The version is read first: whatever changes meanwhile makes it an old one. */
+  #throttleOf(scope: string, by: RedisReply | undefined, rules: RedisReply | undefined): Throttle {
+    const [counts, text] = [textIn(by), textIn(rules)]
+    if ((counts !== 'queue' && counts !== 'group') || !isRulesText(text))
+      throw this.#damaged(scope, `holds no rules of a throttle ('by' is '${counts}', 'rules' is '${text}')`)
+    return { scope, by: counts, rules: rulesIn(text) }
+  }
+
+  #damaged(scope: string, how: string): StoreCorruptError {
+    return new StoreCorruptError(
+      `the throttle '${scope}' is damaged: '${this.#keys(scope)[0]}' ${how}. Its queues stand still. Stop their workers, ` +
+        'delete that key, and start them anew: they write the throttle down as they are configured.',
+    )
+  }
+
+  /** The version is read first: whatever changes meanwhile makes it an old one. Throws `StoreCorruptError` if there is no throttle. */
   async #look(scope: string): Promise<RedisScope> {
     const keys = this.#keys(scope)
-    const version = await this.#port.command('HGET', [keys[0]!, 'members'])
+    const [version, rules] = listIn(await this.#port.command('HMGET', [keys[0]!, 'members', 'rules']))
+    if (version == null || rules == null) throw this.#damaged(scope, 'is not there, or not whole')
     const rows = rowsIn(await this.#port.command('HGETALL', [queuesKey(this.#namespace)]), 2)
     const queues = rows.flatMap(([name, text]) => {
       const layout = layoutIn(textIn(text))
@@ -89,7 +104,7 @@ export class RedisScopes {
       keys,
       queues: queues.map(({ name }) => name).sort(),
       shards: queues.flatMap(liveShards),
-      version: version === null ? '0' : textIn(version),
+      version: textIn(version),
     }
   }
 }

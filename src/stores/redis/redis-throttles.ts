@@ -1,12 +1,12 @@
 /** The throttles of a Redis store: what they have counted, and their rules. */
 
 import { InvalidArgumentError } from '../../core/errors.js'
-import { rulesIn, ruleText, type Throttle } from '../../core/throttle.js'
+import { ruleText } from '../../core/throttle.js'
 import type { Throttles } from '../throttles.js'
 import { liveShards } from './redis-layout.js'
 import type { RedisPort } from './redis-port.js'
 import type { RedisQueues } from './redis-queues.js'
-import { listIn, numberIn, textIn } from './redis-reply.js'
+import { listIn, numberIn } from './redis-reply.js'
 import type { RedisScripts } from './redis-scripts.js'
 
 export function redisThrottles(port: RedisPort, queues: RedisQueues, scripts: RedisScripts): Throttles {
@@ -16,16 +16,17 @@ export function redisThrottles(port: RedisPort, queues: RedisQueues, scripts: Re
       const { scope } = layout
       if (scope === undefined) return undefined
       queues.scopes.forget(scope)
+      const throttle = await queues.scopes.throttle(scope)
+      if (throttle === undefined) return undefined
       const known = await queues.scopes.of(scope)
       const reply = await port.run(scripts.scope, known.keys, ['state', group === undefined ? '0' : '1', group ?? ''])
       if (reply === null) return undefined
-      const [by, text, hits, forMs, quietForMs, groups] = listIn(reply)
-      const rules = rulesIn(textIn(text))
+      const [, , hits, forMs, quietForMs, groups] = listIn(reply)
       const counted = listIn(hits).map(numberIn)
       return {
-        throttle: { scope, by: textIn(by) as Throttle['by'], rules },
+        throttle,
         queues: known.queues,
-        hits: counted.length === 0 ? rules.map(() => 0) : counted,
+        hits: counted.length === 0 ? throttle.rules.map(() => 0) : counted,
         forMs: numberIn(forMs),
         quietForMs: numberIn(quietForMs),
         ...(groups === -1 ? {} : { groups: numberIn(groups) }),

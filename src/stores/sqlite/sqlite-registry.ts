@@ -3,7 +3,7 @@
 import { toleratedStepMs } from '../../core/clock.js'
 import { stepLimit } from '../../core/upkeep.js'
 import type { Buried, ClaimKey, Crash } from '../store.js'
-import type { HeldClaim, WorkerRecord } from '../worker-registry.js'
+import { type HeldClaim, storedWorker, type WorkerRecord } from '../worker-registry.js'
 import { SqliteCrashes } from './sqlite-crash.js'
 import type { Statement } from './sqlite-driver.js'
 import { bounded, leadOf, setLead, setSuspectLead, suspectLeadOf } from './sqlite-queue.js'
@@ -46,7 +46,7 @@ export class SqliteWorkers {
       `UPDATE worker SET until = until - seen_at + ?1, seen_at = ?1 WHERE seen_at > ?1 + ${toleratedStepMs}`,
     )
     this.#delete = db.prepare('DELETE FROM worker WHERE id = ?')
-    this.#select = db.prepare('SELECT record, seen_at FROM worker WHERE until > ? ORDER BY id')
+    this.#select = db.prepare('SELECT id, record, seen_at FROM worker WHERE until > ? ORDER BY id')
     // All that run are looked at: they are no more than the slots of all workers, and an index by worker would be one more
     // to be written with every claim.
     this.#held = db.prepare(
@@ -79,8 +79,11 @@ export class SqliteWorkers {
   }
 
   list(): (WorkerRecord & { readonly seenAt: number })[] {
-    const rows = this.#select.all(this.#session.clock.now()) as { record: string; seen_at: number }[]
-    return rows.map(({ record, seen_at }) => ({ ...(JSON.parse(record) as WorkerRecord), seenAt: seen_at }))
+    const rows = this.#select.all(this.#session.clock.now()) as { id: string; record: string; seen_at: number }[]
+    return rows.flatMap(({ id, record: text, seen_at }) => {
+      const record = storedWorker(text)
+      return record === undefined ? [] : [{ ...record, id, seenAt: seen_at }]
+    })
   }
 
   held(worker: string): HeldClaim[] {

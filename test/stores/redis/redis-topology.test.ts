@@ -89,3 +89,14 @@ it('when its master dies behind Sentinels calls go on, pop and listeners too', {
   await master.ask('ZADD', 'bell', 0, '0')
   expect(await popping).toBe('bell')
 })
+
+it('a database that the master behind Sentinels does not have is refused, and nothing is written anywhere', async () => {
+  const { redis } = await startSentinel()
+  const port = open(`${redis.url}?db=99`)
+  for (const call of [() => port.run(count, ['n'], []), () => port.pop(['bell'], 100, never)]) {
+    const error = await call().catch((thrown: unknown) => thrown)
+    expect(error).toMatchObject({ code: 'config-invalid', message: expect.stringContaining('has no database 99') })
+  }
+  const master = await redis.master()
+  expect(await master.ask('DBSIZE')).toBe(0)
+})

@@ -6,7 +6,8 @@ import { redisScript } from '../redis-script.js'
 /**
  * KEYS: the workers of the namespace.
  * ARGV: verb and what it needs: beat: id, ms until it lapses, record · list.
- * beat returns 1; list { id, seen at, record, … } of those that have not lapsed.
+ * beat returns 1; list { id, seen at, record, … } of those that have not lapsed. A field without instants, which would never
+ * lapse, is taken out: whoever lives says so again.
  */
 const text = `
 local time = redis.call('TIME')
@@ -17,7 +18,8 @@ if ARGV[1] == 'beat' then
 end
 local all, living = redis.call('HGETALL', KEYS[1]), {}
 for i = 1, #all, 2 do
-  local seen, until_at = struct.unpack('>I6I6', all[i + 1])
+  local seen, until_at = 0, 0
+  if #all[i + 1] >= 12 then seen, until_at = struct.unpack('>I6I6', all[i + 1]) end
   -- The clock was set back: it lives on for as long as it was to live from then on.
   if seen > now + ${toleratedStepMs} then
     until_at, seen = until_at - seen + now, now

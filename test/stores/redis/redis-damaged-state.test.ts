@@ -1,0 +1,106 @@
+/** Damage next to sound queues: a field of the worker registry, and the state of a throttle. */
+
+import { type RedisServer, startRedis } from 'millrace/testing'
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import type { RedisPort } from '#src/stores/redis/redis-port.js'
+import { RedisStore } from '#src/stores/redis/redis-store.js'
+import type { QueueSettings } from '#src/stores/store.js'
+import { connect } from './redis-scene.js'
+
+const by = { worker: 'w', leaseMs: 30_000 }
+const settingsOf = (name: string, more: Partial<QueueSettings> = {}): QueueSettings => ({
+  ...{ name, kind: 'plain', order: 'fifo', maxCrashes: 3, dead: {} },
+  ...more,
+})
+const throttle = { scope: 't', by: 'queue', rules: [{ limit: 2, windowMs: 60_000, moderate: false }] } as const
+
+let server: RedisServer
+let port: RedisPort
+let store: RedisStore
+let namespace = 's'
+beforeAll(async () => {
+  server = await startRedis()
+  port = connect(server)
+})
+afterAll(async () => {
+  await port.close()
+  await server.stop()
+})
+beforeEach(async () => {
+  namespace += 'x'
+  store = new RedisStore({ port, namespace })
+  await store.open([settingsOf('a'), settingsOf('throttled', { throttle }), settingsOf('z')])
+})
+
+function enqueue(queue: string, ...ids: string[]) {
+  const jobs = ids.map((id) => ({ id, task: 'x', payload: '{}', priority: 0, rememberMs: 0 }))
+  return store.enqueue([{ callId: `${queue}-${ids}`, queue, jobs }])
+}
+
+describe('a field of the worker registry that cannot be read', () => {
+  const process = { host: 'h', boot: 'b', pidns: 'n', pid: 1, ticks: 1, queues: ['a'], concurrency: 1, running: 0 }
+  const beat = (id: string) => store.workers.beat({ ...process, id, startedAt: 0 }, 60_000)
+
+  it.each([
+    ['too short', 'x'],
+    ['no record', `${'\0'.repeat(6)}\x7f${'\0'.repeat(5)}{"host":`],
+    ['of another form', `${'\0'.repeat(6)}\x7f${'\0'.repeat(5)}null`],
+    ['without its queues', `${'\0'.repeat(6)}\x7f${'\0'.repeat(5)}{"host":"h","pid":1}`],
+  ])('keeps nobody from the others: %s', async (_, text) => {
+    await beat('sound')
+    await port.command('HSET', [`{${namespace}}:workers`, 'broken', Buffer.from(text, 'latin1')])
+    expect((await store.workers.list()).map(({ id }) => id)).toEqual(['sound'])
+    await store.workers.remove('broken')
+    expect(await server.ask('HEXISTS', `{${namespace}}:workers`, 'broken')).toBe(0)
+    await beat('broken')
+    expect((await store.workers.list()).map(({ id }) => id)).toEqual(['broken', 'sound'])
+  })
+})
+
+describe('the damaged state of a throttle', () => {
+  const key = (name: string) => `{${namespace}:t}:${name}`
+  const damages: readonly [string, () => Promise<unknown>][] = [
+    ['rules that are none', () => server.ask('HSET', key('rules'), 'rules', 'nonsense')],
+    ['no rules', () => server.ask('DEL', key('rules'))],
+    ['rules of another type', () => server.ask('DEL', key('rules')).then(() => server.ask('SET', key('rules'), 'x'))],
+    ['a count that cannot be read', () => server.ask('HSET', key('tempos'), '', 'x')],
+    [
+      'starts of another type',
+      () => server.ask('DEL', key('starts')).then(() => server.ask('SET', key('starts'), 'x')),
+    ],
+    ['an instant that is none', () => server.ask('HSET', key('rules'), 'lastAt', 'x', 'quietUntil', 'y')],
+  ]
+
+  it.each(damages)('keeps nobody from the other queues, and their listings: %s', async (_, damage) => {
+    await enqueue('a', 'a1')
+    await enqueue('z', 'z1')
+    await enqueue('throttled', 't1', 't2', 't3')
+    await store.claim([{ queue: 'throttled', limit: 10 }], by)
+    await damage()
+    for (const handle of [store, new RedisStore({ port, namespace })]) {
+      const from = ['a', 'throttled', 'z'].map((queue) => ({ queue, limit: 10 }))
+      const granted: string[] = []
+      for (let n = 0; n < 3; n++) granted.push(...(await handle.claim(from, by)).claims.map(({ id }) => id))
+      expect(granted).toEqual(handle === store ? ['a1', 'z1'] : [])
+      expect((await handle.records.queues()).map(({ name }) => name)).toEqual(['a', 'throttled', 'z'])
+      expect((await handle.depth(['a', 'throttled', 'z'])).depths).toHaveLength(3)
+      await handle.open([settingsOf('a'), settingsOf('throttled', { throttle }), settingsOf('z')])
+    }
+  })
+
+  it('is named, with what to do, to whoever asks for it', async () => {
+    await server.ask('HSET', key('rules'), 'rules', 'nonsense')
+    const told = {
+      code: 'store-corrupt',
+      message: expect.stringMatching(/throttle 't' is damaged: .*:rules' holds no rules/),
+    }
+    await expect(store.throttles.state('throttled')).rejects.toMatchObject(told)
+    await server.ask('DEL', key('rules'))
+    await enqueue('throttled', '1')
+    const [damaged] = (await store.claim([{ queue: 'throttled', limit: 1 }], by)).damaged!
+    expect(damaged!.error.message).toContain(`'${key('rules')}' is not there, or not whole`)
+    const anew = new RedisStore({ port, namespace })
+    await anew.open([settingsOf('throttled', { throttle })])
+    expect((await anew.claim([{ queue: 'throttled', limit: 1 }], by)).claims.map(({ id }) => id)).toEqual(['1'])
+  })
+})
