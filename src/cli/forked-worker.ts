@@ -1,9 +1,12 @@
 /** A forked worker: one worker process as its supervisor sees it — what it was told, its last sign of life, its end. */
 
-import { type ChildProcess, fork } from 'node:child_process'
+import { type ChildProcess, spawn } from 'node:child_process'
+import type { Socket } from 'node:net'
 import { fileURLToPath } from 'node:url'
+import { inTime } from '../runtime/patience.js'
+import { WordChannel } from '../runtime/word-channel.js'
 import { exitCodes, signalExitCode } from './exit-code.js'
-import { isWord, type ProcessWord, type Pulse, type SupervisorWord } from './process-word.js'
+import { linkFd, type ProcessWord, type Pulse, processWordIn, type SupervisorWord } from './process-word.js'
 
 /** How it has ended. */
 export interface End {
@@ -25,6 +28,9 @@ export interface ProcessReport {
   readonly pulse?: Pulse
 }
 
+/** What a process has said at last is there when it has ended, unless somebody else holds its channel open. */
+const lastWordsMs = 500
+
 export class ForkedWorker {
   readonly ended: Promise<End>
   readonly forkedAt = performance.now()
@@ -32,6 +38,8 @@ export class ForkedWorker {
   ready = false
   /** It takes no more jobs; its successor is there. */
   recycling = false
+  /** It has a job in hand alone: its death is charged to that. */
+  isAlone = false
   /** What its supervisor has sent it. */
   told: NodeJS.Signals | undefined
   /** What its supervisor's watched time was at its last sign of life. */
@@ -40,37 +48,51 @@ export class ForkedWorker {
   #heardAt = this.forkedAt
   readonly #restarts: number
   readonly #child: ChildProcess
+  readonly #words: WordChannel | undefined
 
   /** Forks `millrace` with these arguments. One that cannot be started has ended at once. */
   constructor(args: readonly string[], restarts: number, heard: (word: ProcessWord) => void) {
     this.#restarts = restarts
-    const child = fork(fileURLToPath(new URL('./main.js', import.meta.url)), args, {
+    const main = fileURLToPath(new URL('./main.js', import.meta.url))
+    const child = spawn(process.execPath, [...process.execArgv, main, ...args, '--linked'], {
       // In a session of its own: Ctrl-C reaches the whole group of the terminal, and the process would get it twice.
       detached: true,
-      stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
+      stdio: ['ignore', 'inherit', 'inherit', 'pipe'],
     })
     this.#child = child
-    child.on('message', (message) => {
-      if (!isWord(message) || message.millrace === 'dump') return
-      const isLeaving = message.millrace === 'recycling' || message.millrace === 'failing'
-      // The user's code in the process may send anything, also ours twice: one process has one successor.
-      if (isLeaving && this.recycling) return
-      if (message.millrace === 'ready') this.ready = true
-      if (isLeaving) this.recycling = true
-      if ('pulse' in message) {
-        this.#pulse = message.pulse
-        this.#heardAt = performance.now()
-      }
-      heard(message)
-    })
+    // Not the channel of Node's own `fork`, which throws out of our event loop what a handler has written to it.
+    const socket = child.stdio[linkFd] as Socket | null | undefined
+    this.#words = socket ? new WordChannel(socket, (said) => this.#hear(said, heard)) : undefined
     this.ended = new Promise((resolve) => {
       child.on('error', ({ message }) => {
         // A signal or a word that did not arrive is an error too.
         if (child.pid === undefined)
           resolve({ code: exitCodes.failed, signal: null, words: `could not be started: ${message}` })
       })
-      child.once('exit', (code, signal) => resolve(endOf(code, signal)))
+      child.once('exit', (code, signal) => {
+        void inTime(lastWordsMs, this.#words!.closed).then(() => {
+          this.#words!.close()
+          resolve(endOf(code, signal))
+        })
+      })
     })
+  }
+
+  #hear(said: object, heard: (word: ProcessWord) => void): void {
+    const word = processWordIn(said)
+    if (word === undefined) return
+    const isLeaving = word.millrace === 'recycling' || word.millrace === 'failing'
+    // The user's code in the process may send anything, also ours twice: one process has one successor.
+    if (isLeaving && this.recycling) return
+    if (isLeaving) this.recycling = true
+    if (word.millrace === 'alone') this.isAlone = word.isAlone
+    if ('pulse' in word) {
+      // Said only from then on; that first word may have been spoilt by what else was written.
+      this.ready = true
+      this.#pulse = word.pulse
+      this.#heardAt = performance.now()
+    }
+    heard(word)
   }
 
   get pid(): number {
@@ -102,7 +124,7 @@ export class ForkedWorker {
 
   tell(word: SupervisorWord): void {
     // One that has just ended does not hear it, and its end is told anyway.
-    if (this.#child.connected) this.#child.send(word, () => {})
+    void this.#words?.say(word)
   }
 }
 

@@ -9,10 +9,12 @@ const parentEveryMs = 500
 /**
  * Listens from now on; resolves with the first cause. `endNow` is called at the second signal, before the process ends.
  * `isSupervised`: who watches over this process ends it where that is wanted, and a second signal means nothing by itself.
+ * `lost`: resolves when that one is gone.
  */
 export function stopRequest(
   endNow: () => void = () => {},
   isSupervised: () => boolean = () => false,
+  lost?: Promise<void>,
 ): Promise<StopCause> {
   return new Promise((resolve) => {
     let signals = 0
@@ -25,6 +27,7 @@ export function stopRequest(
         process.exit(signalExitCode(signal))
       })
     }
+    void lost?.then(() => resolve('disconnect'))
     process.once('disconnect', () => resolve('disconnect'))
     // The parent may have died while this process was still loading.
     if (process.send !== undefined && !process.connected) resolve('disconnect')

@@ -138,7 +138,7 @@ export class Supervisor {
   #heard({ millrace }: ProcessWord, process: ForkedWorker, place: Place): void {
     process.heardAtWatchedMs = this.#watched.ms
     if (millrace === 'dumped') this.#asked.delete(process)
-    if (millrace === 'ready' && !place.served) this.#serves(place)
+    if (process.ready && !place.served) this.#serves(place)
     if (millrace === 'recycling' || millrace === 'failing') this.#relieve(process, place, millrace === 'failing')
   }
 
@@ -212,9 +212,10 @@ export class Supervisor {
   }
 
   #replace(end: End, process: ForkedWorker, place: Place): void {
-    place.deaths = deathsInARow(place.deaths, performance.now() - process.forkedAt)
+    // A death that is charged to the one job in hand says nothing about the next process.
+    if (!process.isAlone) place.deaths = deathsInARow(place.deaths, performance.now() - process.forkedAt)
     place.restarts += 1
-    const restartMs = restartDelayMs(place.deaths, this.#random)
+    const restartMs = process.isAlone ? 0 : restartDelayMs(place.deaths, this.#random)
     const when = restartMs === 0 ? 'at once' : `in ${formatDuration(restartMs)}`
     this.#report(end, process, `, another starts ${when}`, { restartMs })
     place.restart = setTimeout(() => this.#fork(place), restartMs)

@@ -27,6 +27,8 @@ export interface WorkFlags extends MillFlags {
   readonly healthHost: string
   /** The first process of its supervisor says what all would say. */
   readonly first?: boolean
+  /** Its supervisor has a channel to it. */
+  readonly linked?: boolean
 }
 
 const processCommand = 'work-process'
@@ -61,6 +63,7 @@ Examples:
 export function addWorkProcess(program: Command): Command {
   withWorkFlags(millCommand(program, `${processCommand} [module]`, 'One worker process', { hidden: true }))
     .option('--first', 'the first of its supervisor')
+    .option('--linked', 'its supervisor listens')
     .action(async (module: string | undefined, flags: WorkFlags) => {
       const { WorkProcess } = await import('./work-process.js')
       await new WorkProcess(flags).run(module)

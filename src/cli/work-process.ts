@@ -4,6 +4,7 @@ import type { Loaded } from '../config/load-config.js'
 import { formatDuration } from '../core/duration.js'
 import { errorText, formatError } from '../core/error-text.js'
 import { messageOf } from '../core/shown.js'
+import { processSolitude } from '../runtime/solitude.js'
 import type { Worker } from '../workers/worker.js'
 import { exitCodes, OperationError, UsageError } from './exit-code.js'
 import { counted } from './figures.js'
@@ -35,10 +36,11 @@ export class WorkProcess {
   constructor(flags: WorkFlags) {
     this.#flags = flags
     this.#terminal = new Terminal({ json: flags.json ?? false, outlivesReader: true })
-    // The supervisor passes its signal on, and a service manager may send it to every process besides: that is one request.
-    this.#stop = stopRequest(undefined, () => process.connected)
     const dump = () => dumpWorker(this.#terminal, this.#worker?.status())
-    this.#link = new SupervisorLink(dump)
+    this.#link = new SupervisorLink(flags.linked === true, dump)
+    // The supervisor passes its signal on, and a service manager may send it to every process besides: that is one request.
+    this.#stop = stopRequest(undefined, () => this.#link.isUp, this.#link.lost)
+    processSolitude.onAlone = (isAlone) => this.#link.alone(isAlone)
     onDumpRequest(dump)
     process.on('uncaughtException', (error) => this.#uncaught(error))
   }

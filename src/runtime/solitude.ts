@@ -4,7 +4,10 @@
  */
 
 export class Solitude {
+  /** Hears when a claim is held alone, and when it no longer is, before anything else comes of it. */
+  onAlone: (isAlone: boolean) => void = () => {}
   #held = 0
+  #isAlone = false
   readonly #hermits: Hermit[] = []
   #waiting: (() => void)[] = []
 
@@ -20,10 +23,12 @@ export class Solitude {
 
   take(claims: number): void {
     this.#held += claims
+    if (this.#hermits.length > 0) this.#tell()
   }
 
   give(claims = 1): void {
     this.#held -= claims
+    if (this.#hermits.length > 0) this.#tell()
     this.#admit()
   }
 
@@ -36,11 +41,19 @@ export class Solitude {
   seek(): Hermit {
     const hermit = new Hermit(() => {
       this.#hermits.splice(this.#hermits.indexOf(hermit), 1)
+      this.#tell()
       this.#admit()
     })
     this.#hermits.push(hermit)
     this.#admit()
     return hermit
+  }
+
+  #tell(): void {
+    const isAlone = this.#held > 0 && this.#hermits.some((hermit) => hermit.isAdmitted)
+    if (isAlone === this.#isAlone) return
+    this.#isAlone = isAlone
+    this.onAlone(isAlone)
   }
 
   #admit(): void {
@@ -52,6 +65,8 @@ export class Solitude {
 /** One who seeks solitude, or has it. */
 export class Hermit {
   readonly admitted: Promise<void>
+  /** Nobody held anything any more: what is claimed from now on is claimed by this one. */
+  isAdmitted = false
   admit: () => void = () => {}
   readonly #leave: () => void
   #hasLeft = false
@@ -59,7 +74,10 @@ export class Hermit {
   constructor(leave: () => void) {
     this.#leave = leave
     this.admitted = new Promise((resolve) => {
-      this.admit = resolve
+      this.admit = () => {
+        this.isAdmitted = true
+        resolve()
+      }
     })
   }
 

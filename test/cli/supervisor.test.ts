@@ -5,7 +5,7 @@ import { processArgs } from '#src/cli/work-command.js'
 import { loadDriver } from '#src/stores/sqlite/sqlite-driver.js'
 import { tryWriteLock } from '../write-lock.js'
 import { CommandProcess, type Line, run, runJson } from './command-process.js'
-import { configFile, project, projectFiles } from './project.js'
+import { configFile, project, projectFiles, tasksFile } from './project.js'
 
 const grace = ['--grace', '5s']
 
@@ -43,6 +43,20 @@ describe('a worker process that dies', () => {
     command.kill('SIGTERM')
     expect(await command.end()).toMatchObject({ code: 0, stderr: '' })
     expect(pidsOf(await command.events('worker.stopped', 2)).sort()).toEqual([pids[1], successor].sort())
+  })
+
+  it('alone with a job that is charged with its death is replaced at once: the next process is none the worse', async () => {
+    const cwd = project()
+    const { command } = await working(cwd)
+    await runJson(['enqueue', 'abort', 'null', '--id', 'pill'], { cwd })
+
+    // In company first, and then alone until it is buried.
+    const exited = await command.events('process.exited', 4)
+    expect(await command.events('job.buried')).toMatchObject([{ id: 'pill', reason: 'crashed' }])
+    command.kill('SIGTERM')
+    await command.end()
+
+    expect(exited.map(({ restartMs }) => restartMs)).toEqual([0, 0, 0, 0])
   })
 
   it('is told to stop once, however often it hears it: service managers signal every process of a unit', async () => {
@@ -203,6 +217,43 @@ describe('a stop while another process has locked the store', () => {
     expect(totals).toMatchObject({ ready: 0, running: 1, processed: 0 })
   })
 })
+
+describe('a handler that writes to the channel between its process and the supervisor', () => {
+  it('ends neither of them: jobs are run, the state is shown, and a stop ends with 0', async () => {
+    const cwd = project({ ...projectFiles, 'tasks.js': tasksFile + meddlingTask, 'millrace.config.js': meddlingConfig })
+    const { command, pids } = await working(cwd)
+    await runJson(['enqueue', 'meddle', 'null'], { cwd })
+    const [meddled] = await command.events('test.meddled')
+    await runJson(['enqueue', 'echo', 'null'], { cwd })
+    await command.events('test.running')
+    command.kill('SIGUSR2')
+    const [dumped] = await command.events('state.dumped')
+    command.kill('SIGTERM')
+
+    expect(await command.end()).toMatchObject({ code: 0, stderr: '' })
+    expect(meddled).toMatchObject({ failed: 0 })
+    expect(dumped).toMatchObject({ processes: [{ pid: pids[0], state: 'running', restarts: 0 }] })
+  })
+})
+
+const meddlingTask = `
+import { writeSync } from 'node:fs'
+
+export const meddle = defineTask({
+  name: 'meddle',
+  run: async () => {
+    let failed = 0
+    const junk = ['no JSON\\n', '{"millrace":"alive","pulse":7}\\n{"millrace":"ready"}\\n', '{"millrace":"alone"}\\n', '[{}]\\n7\\nnull\\n', 'no end']
+    try {
+      for (const text of junk) writeSync(3, text)
+    } catch {
+      failed += 1
+    }
+    process.stdout.write(JSON.stringify({ event: 'test.meddled', failed }) + '\\n')
+  },
+})
+`
+const meddlingConfig = configFile.replaceAll('echo,', 'echo, meddle,')
 
 describe('the command line of a worker process', () => {
   it('is that of its supervisor by another command', () => {
