@@ -15,6 +15,7 @@ class LongestFirst extends BaseSequencer {
 export default defineConfig({
   test: {
     include: ['test/**/*.test.ts'],
+    globalSetup: ['test/leftovers.ts'],
     pool: 'forks',
     // More than the two cores that a small machine has: much of what is tested is waiting.
     maxWorkers: 3,

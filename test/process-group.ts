@@ -1,6 +1,6 @@
-/** A process group: which of its processes live, as the system tells. */
+/** A process group: which of its processes live, as the system tells, and the end of those that work in a folder. */
 
-import { readdirSync, readFileSync } from 'node:fs'
+import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
 
 /** The processes of a group that live, by their numbers. */
 export function livingIn(group: number): number[] {
@@ -16,4 +16,33 @@ export function livingIn(group: number): number[] {
       }
     })
     .map(Number)
+}
+
+/** Kills what works in this folder, with all of its group: processes of isolated jobs outlive their worker on purpose. Linux only. */
+export function killAllIn(folder: string): void {
+  for (const pid of pidsIn(folder)) {
+    for (const target of [-pid, pid])
+      try {
+        process.kill(target, 'SIGKILL')
+      } catch {
+        // It has ended meanwhile, or leads no group.
+      }
+  }
+}
+
+function pidsIn(folder: string): number[] {
+  try {
+    const numbers = readdirSync('/proc').filter((name) => /^\d+$/.test(name))
+    return numbers.filter((pid) => folderOf(pid) === folder).map(Number)
+  } catch {
+    return []
+  }
+}
+
+function folderOf(pid: string): string | undefined {
+  try {
+    return readlinkSync(`/proc/${pid}/cwd`)
+  } catch {
+    return undefined
+  }
 }

@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { onTestFinished } from 'vitest'
+import { killAllIn } from '../process-group.js'
 
 export const root = fileURLToPath(new URL('../..', import.meta.url))
 
@@ -85,8 +86,11 @@ export const projectFiles: Readonly<Record<string, string>> = {
 /** A fresh folder with these files, removed at the end of the test. */
 export function project(files = projectFiles): string {
   const folder = mkdtempSync(join(tmpdir(), 'millrace-test-'))
-  // A process that was killed at the end may still be writing. Each attempt looks anew what is there, as `rmSync` does not.
-  onTestFinished(() => rm(folder, { recursive: true, force: true, maxRetries: 10, retryDelay: 100 }))
+  onTestFinished(async () => {
+    killAllIn(folder)
+    // A process that was killed at the end may still be writing. Each attempt looks anew what is there, as `rmSync` does not.
+    await rm(folder, { recursive: true, force: true, maxRetries: 10, retryDelay: 100 })
+  })
   mkdirSync(join(folder, 'node_modules'))
   symlinkSync(root, join(folder, 'node_modules', 'millrace'))
   for (const [name, text] of Object.entries(files)) {

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { poll } from '#src/testing/poll.js'
 import { CommandProcess } from '../cli/command-process.js'
 import { livingIn } from '../process-group.js'
-import { begins, brief, deadAfter, deaf, die, type LongProject, longProject, wait } from './long-project.js'
+import { begins, brief, busy, deadAfter, deaf, die, type LongProject, longProject, wait } from './long-project.js'
 
 const longest = { timeout: 60_000 }
 
@@ -175,6 +175,18 @@ describe('an isolated job whose worker is killed', longest, () => {
     writeFileSync(of.file('go'), '')
     expect(await job.result({ timeout: '20s' })).toBe('done')
     expect(await record(of, job.id)).toMatchObject({ attempt: 1 })
+  })
+})
+
+describe('an isolated job that blocks its event loop', longest, () => {
+  it('ends within a second and a half of the death of a worker that it is not to outlive', async () => {
+    const of = await longProject()
+    const first = of.worker()
+    await of.mill.enqueue(busy, null)
+    const pid = await firstOf(of)
+    await killWorker(first)
+
+    expect(await deadAfter(pid, 5_000)).toBeLessThan(1_500)
   })
 })
 

@@ -47,6 +47,16 @@ export const brief = defineTask({
     return 'done'
   },
 })
+/** The same, and blocks its event loop for ever. */
+export const busy = defineTask({
+  name: 'busy',
+  queue: 'long',
+  isolate: 'process',
+  run: (_, ctx) => {
+    begun(ctx.job.id)
+    for (;;);
+  },
+})
 export const die = defineTask({
   name: 'die',
   queue: 'long',
@@ -85,18 +95,19 @@ export const deaf = defineTask({
 
 const configFile = `
 import { millrace } from 'millrace'
-import { brief, deaf, die, wait } from './tasks.js'
+import { brief, busy, deaf, die, wait } from './tasks.js'
 
 export default millrace({
   store: process.env['MILLRACE_STORE'] ?? 'sqlite:jobs.db',
   queues: { long: { lease: '3s' } },
-  tasks: [wait, brief, die, deaf],
+  tasks: [wait, brief, busy, die, deaf],
 })
 `
 
 /** As their producers know them. */
 export const wait = defineTask({ name: 'wait', queue: 'long' })
 export const brief = defineTask({ name: 'brief', queue: 'long' })
+export const busy = defineTask({ name: 'busy', queue: 'long' })
 export const die = defineTask({ name: 'die', queue: 'long' })
 export const deaf = defineTask({ name: 'deaf', queue: 'long' })
 
@@ -110,7 +121,7 @@ export async function longProject(store?: string) {
     'package.json': '{"type":"module"}',
   })
   const descriptor = store ?? `sqlite:${join(folder, 'jobs.db')}`
-  const tasks = [wait, brief, die, deaf]
+  const tasks = [wait, brief, busy, die, deaf]
   const mill = millrace({ store: descriptor, queues: { long: { lease: '3s' } }, tasks })
   onTestFinished(() => mill.close())
   const env = { MILLRACE_STORE: descriptor }
