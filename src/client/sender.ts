@@ -21,13 +21,15 @@ const resendWithinMs = 3_000
 
 export class Sender {
   readonly #connect: () => Promise<Store>
+  readonly #mono: () => number
   /** What this tick enqueues, by queue, as long as there is room. */
   readonly #open = new Map<string, Load>()
   /** What a remote store takes in one trip, so that the next is on its way while it works on one; others share a commit. */
   #mostJobs = mostJobs
 
-  constructor(connect: () => Promise<Store>) {
+  constructor(connect: () => Promise<Store>, mono: () => number) {
     this.#connect = connect
+    this.#mono = mono
   }
 
   /**
@@ -61,7 +63,7 @@ export class Sender {
   }
 
   async #insist<T>(call: () => Promise<T>): Promise<T> {
-    const startedAt = performance.now()
+    const startedAt = this.#mono()
     for (let resends = 0; ; resends += 1) {
       try {
         return await call()
@@ -69,7 +71,7 @@ export class Sender {
         if (!hasCode(error, 'store-unavailable') || !error.inDoubt) throw error
         const afterMs = resendAfterMs[resends]
         // However long it took to learn that a call is in doubt, it is sent again once.
-        const isLate = resends > 0 && performance.now() - startedAt > resendWithinMs
+        const isLate = resends > 0 && this.#mono() - startedAt > resendWithinMs
         if (afterMs === undefined || isLate) throw inDoubt(error)
         await delay(afterMs)
       }

@@ -55,7 +55,7 @@ export class ThrottledQueue<Item = unknown> {
     this.#client = new Client({
       ...parts,
       rules: async () => ({ ...(await parts.rules()), registry }),
-      sender: new Sender(this.#connect),
+      sender: new Sender(this.#connect, parts.mono),
     })
     this.#pops = new Pops({
       ...{ ...parts, queue: this.name, worker: `pop-${parts.newId()}`, connect: this.#connect },

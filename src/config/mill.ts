@@ -95,7 +95,7 @@ export class Mill {
       events: this.#events,
       handle: (queue, id, outcome) => new JobHandle(this.#handleParts, [queue], id, outcome),
     }
-    this.#client = new Client({ ...this.#clientParts, sender: new Sender(this.#connect) })
+    this.#client = new Client({ ...this.#clientParts, sender: new Sender(this.#connect, () => clock.mono()) })
   }
 
   /** The declared tasks by name. */

@@ -2,7 +2,7 @@
 
 import type { JobRef } from '../core/events.js'
 import type { Progress } from '../core/job.js'
-import { PartlyAnsweredError } from '../stores/damage.js'
+import { answersIn } from '../stores/damage.js'
 import type { Beat } from '../stores/job-beat.js'
 import type { ClaimKey, ExtendAnswer, ExtendItem, Store } from '../stores/store.js'
 import { claimsOf, type LeaseBatch, type Letter, type Numbers, type Report, tickMs } from './lease-message.js'
@@ -197,9 +197,10 @@ export class Beats {
 
   /** A damaged queue keeps no lease of another from being renewed. */
   #partOf(error: unknown): readonly (ExtendAnswer | undefined)[] {
-    if (!(error instanceof PartlyAnsweredError)) throw error
+    const answers = answersIn(error)
+    if (answers === undefined) throw error
     this.#parts.report({ kind: 'failed', error })
-    return error.answers as readonly (ExtendAnswer | undefined)[]
+    return answers as readonly (ExtendAnswer | undefined)[]
   }
 
   #cancel(renewed: readonly { lease: Kept; answer: ExtendAnswer | undefined }[]): void {

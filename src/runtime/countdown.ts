@@ -3,24 +3,25 @@
  * the order in which they came; most have left long before.
  */
 
-import { systemClock } from '../core/clock.js'
-
 /** The longest a timer can wait: 24 days. */
 const longestTimerMs = 2 ** 31 - 1
 
 export class Countdown<Member> {
   readonly #forMs: number
   readonly #due: (member: Member) => void
+  readonly #mono: () => number
   readonly #dueAt = new Map<Member, number>()
   #timer: NodeJS.Timeout | undefined
 
-  constructor(forMs: number, due: (member: Member) => void) {
+  /** `mono`: the monotonic clock that it counts by. */
+  constructor(forMs: number, due: (member: Member) => void, mono: () => number) {
     this.#forMs = forMs
     this.#due = due
+    this.#mono = mono
   }
 
   start(member: Member): void {
-    this.#dueAt.set(member, systemClock.mono() + this.#forMs)
+    this.#dueAt.set(member, this.#mono() + this.#forMs)
     if (this.#timer === undefined) this.#wait()
     else if (this.#dueAt.size === 1) this.#timer.ref()
   }
@@ -33,12 +34,12 @@ export class Countdown<Member> {
 
   #wait(): void {
     const [dueAt] = this.#dueAt.values()
-    const leftMs = dueAt === undefined ? undefined : Math.max(1, Math.ceil(dueAt - systemClock.mono()))
+    const leftMs = dueAt === undefined ? undefined : Math.max(1, Math.ceil(dueAt - this.#mono()))
     this.#timer = leftMs === undefined ? undefined : setTimeout(() => this.#look(), Math.min(leftMs, longestTimerMs))
   }
 
   #look(): void {
-    const now = systemClock.mono()
+    const now = this.#mono()
     try {
       for (const [member, dueAt] of this.#dueAt) {
         if (dueAt > now) break

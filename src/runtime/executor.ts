@@ -48,7 +48,7 @@ export class Executor {
 
   constructor(parts: ExecutorParts) {
     this.#parts = parts
-    this.#limits = new TimeLimits(parts.events, (execution, reason) => this.giveUp(execution, reason))
+    this.#limits = new TimeLimits(parts.events, (execution, reason) => this.giveUp(execution, reason), parts.mono)
     this.#layers = parts.middleware.flatMap((layer) => layer.run?.bind(layer) ?? [])
   }
 

@@ -4,7 +4,7 @@ import type { Random } from '../core/clock.js'
 import type { Events } from '../core/events.js'
 import { outageDelayMs } from '../core/outage-delay.js'
 import { timerMs } from '../core/timer.js'
-import { PartlyAnsweredError } from '../stores/damage.js'
+import { answersIn } from '../stores/damage.js'
 import type { ExtendItem, SettleAnswer, SettleItem, Store } from '../stores/store.js'
 import { isFatal } from './outage.js'
 
@@ -108,7 +108,7 @@ export class Settler {
         return
       } catch (error) {
         // What the sound queues have answered is not to be lost with one that is damaged.
-        const told = error instanceof PartlyAnsweredError ? error.answers : []
+        const told = answersIn(error) ?? []
         const retryMs = this.#isGivenUp || isFatal(error) ? undefined : outageDelayMs(failures, random)
         events.emit('store.failed', { call: 'settle', error, retryMs })
         // Nobody will ever take these settles: the leases end, and the jobs are run again.

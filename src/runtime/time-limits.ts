@@ -19,12 +19,14 @@ interface Countdowns {
 export class TimeLimits {
   readonly #events: Events
   readonly #giveUp: (execution: Execution, reason: Error) => void
+  readonly #mono: () => number
   readonly #countdowns = new Map<AnyTask, Countdowns>()
 
   /** `giveUp` is called for those that did not end when their time was over. */
-  constructor(events: Events, giveUp: (execution: Execution, reason: Error) => void) {
+  constructor(events: Events, giveUp: (execution: Execution, reason: Error) => void, mono: () => number) {
     this.#events = events
     this.#giveUp = giveUp
+    this.#mono = mono
   }
 
   /** Its handler is about to be called. */
@@ -52,17 +54,19 @@ export class TimeLimits {
   }
 
   #countdownsOf({ name, timeLimitMs, slowAfterMs }: AnyTask): Countdowns {
+    const countdown = (forMs: number, due: (execution: Execution) => void) =>
+      new Countdown<Execution>(forMs, due, this.#mono)
     const slow =
       slowAfterMs === undefined
         ? undefined
-        : new Countdown<Execution>(slowAfterMs, ({ leased }) => {
+        : countdown(slowAfterMs, ({ leased }) => {
             for (const { claim } of leased)
               this.#events.emit('job.slow', { ...refOf(claim), attempt: claim.attempt, runMs: slowAfterMs })
           })
-    const grace = new Countdown<Execution>(Math.min(abortGraceMs, timeLimitMs), (execution) =>
+    const grace = countdown(Math.min(abortGraceMs, timeLimitMs), (execution) =>
       this.#giveUp(execution, new TimeLimitError(name, timeLimitMs)),
     )
-    const over = new Countdown<Execution>(timeLimitMs, (execution) => {
+    const over = countdown(timeLimitMs, (execution) => {
       // Before its listeners are called: what they throw must not leave it without an end.
       grace.start(execution)
       execution.abort(new TimeLimitError(name, timeLimitMs))

@@ -1,6 +1,6 @@
 /** A damage: a shard of a queue whose keys are not ours, or do not fit together. */
 
-import { StoreCorruptError } from '../core/errors.js'
+import { hasCode, StoreCorruptError } from '../core/errors.js'
 
 export interface Damage {
   readonly queue: string
@@ -22,4 +22,11 @@ export class PartlyAnsweredError extends StoreCorruptError {
     super(cause.message, { cause })
     this.answers = answers
   }
+}
+
+/** The answers of a call that was carried out in part; undefined for every other error. Another copy of the package may have thrown it. */
+export function answersIn(error: unknown): PartlyAnsweredError['answers'] | undefined {
+  if (!hasCode(error, 'store-corrupt')) return undefined
+  const { answers } = error as Partial<PartlyAnsweredError>
+  return Array.isArray(answers) ? answers : undefined
 }

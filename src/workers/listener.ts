@@ -8,6 +8,7 @@ import { type Duration, durationMs } from '../core/duration.js'
 import { ClosedError, hasCode, LeaseLostError, WorkerStoppedError } from '../core/errors.js'
 import { longWorkResults } from '../core/queue.js'
 import { timerMs } from '../core/timer.js'
+import type { Execution } from '../runtime/execution.js'
 import { refOf } from '../runtime/execution.js'
 import { processIdentity } from '../runtime/identity.js'
 import type { JobExecution } from '../runtime/job-execution.js'
@@ -61,8 +62,9 @@ export class QueueListener<Input = unknown> {
     this.#parts = parts
     this.id = nextWorkerId(this.#identity, true)
     this.queue = queue.name
-    this.#limits = new TimeLimits(events, (execution, reason) => this.#overdue(execution as JobExecution, reason))
     const mono = () => clock.mono()
+    const overdue = (execution: Execution, reason: Error) => this.#overdue(execution as JobExecution, reason)
+    this.#limits = new TimeLimits(events, overdue, mono)
     this.#unheard = new UnheardClaims({
       ...{ worker: this.id, events, mono },
       connect: async () => (await this.#opened()).store,

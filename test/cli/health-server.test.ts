@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import type { ProcessReport } from '#src/cli/forked-worker.js'
 import { healthOf, serveHealth } from '#src/cli/health-server.js'
+import { poll } from '#src/testing/poll.js'
 import { CommandProcess, run, runJson } from './command-process.js'
 import { project } from './project.js'
 
@@ -168,11 +169,8 @@ describe('millrace work --health-port', () => {
 
 /** Asks until the answer has this status: HTTP has nothing to await. */
 async function until(health: () => Promise<Response>, status: number): Promise<void> {
-  const last = performance.now() + 10_000
-  for (let seen = 0; seen !== status; seen = (await health()).status) {
-    if (performance.now() > last) throw new Error(`no answer ${status} within 10 s; the last was ${seen}`)
-    await new Promise((resolve) => setTimeout(resolve, 50))
-  }
+  const look = async () => ((await health()).status === status ? true : undefined)
+  await poll(look, { what: `an answer ${status}`, withinMs: 10_000 })
 }
 
 /** A process that a failed test left stopped would stay for ever. */

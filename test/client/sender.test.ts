@@ -1,4 +1,5 @@
 import { type EnqueueCall, type Enqueued, type Store, StoreUnavailableError } from 'millrace'
+import { ManualClock } from 'millrace/testing'
 import { describe, expect, it } from 'vitest'
 import { Sender } from '#src/client/sender.js'
 import { MemoryStore } from '#src/stores/memory/memory-store.js'
@@ -22,7 +23,23 @@ async function store(): Promise<MemoryStore> {
   return made
 }
 
+const senderOn = (store: Store, mono = () => performance.now()) => new Sender(async () => store, mono)
+
 describe('the sender', () => {
+  it('sends once more what took long to be in doubt, and no more after three seconds by its clock', async () => {
+    const clock = new ManualClock(0)
+    const away: Store = new MemoryStore()
+    let calls = 0
+    away.enqueue = () => {
+      calls += 1
+      clock.advance(3_001)
+      return Promise.reject(new StoreUnavailableError('away.'))
+    }
+
+    await expect(senderOn(away, () => clock.mono()).send(call(1))).rejects.toThrow('away.')
+    expect(calls).toBe(2)
+  })
+
   it('sends a call that was in doubt again, the same as before, and stores its jobs once', async () => {
     const memory = await store()
     const enqueue = memory.enqueue.bind(memory)
@@ -34,7 +51,7 @@ describe('the sender', () => {
       return answers
     }
 
-    expect(await new Sender(async () => memory).send(call(1))).toEqual(['added'])
+    expect(await senderOn(memory).send(call(1))).toEqual(['added'])
     expect(calls).toBe(2)
     expect((await memory.depth(['q'])).depths[0]).toMatchObject({ ready: 1 })
   })
@@ -42,7 +59,7 @@ describe('the sender', () => {
   it('says that a job is in doubt, and how to be safe, where the store stays away', async () => {
     const away: Store = new MemoryStore()
     away.enqueue = () => Promise.reject(new StoreUnavailableError('away.'))
-    await expect(new Sender(async () => away).send(call(1))).rejects.toThrow(
+    await expect(senderOn(away).send(call(1))).rejects.toThrow(
       /away\. Whether the job was stored is in doubt.*id of your own/,
     )
   })
@@ -51,7 +68,7 @@ describe('the sender', () => {
     let calls = 0
     const broken: Store = new MemoryStore()
     broken.enqueue = () => Promise.reject(new Error(`no ${++calls}`))
-    await expect(new Sender(async () => broken).send(call(1))).rejects.toThrow('no 1')
+    await expect(senderOn(broken).send(call(1))).rejects.toThrow('no 1')
   })
 
   it('lets no more jobs of a tick travel together than a remote store takes in one trip, once it is known', async () => {
@@ -62,7 +79,7 @@ describe('the sender', () => {
       loads.push(calls.length)
       return memory.enqueue(calls)
     }
-    const sender = new Sender(async () => remote)
+    const sender = senderOn(remote)
     await sender.send(call(0))
     await Promise.all(Array.from({ length: 600 }, (_, i) => sender.send(call(i + 1))))
 
@@ -77,7 +94,7 @@ describe('the sender', () => {
       loads.push(batch.reduce((sum, { jobs }) => sum + jobs.length, 0))
       return enqueue(batch)
     }
-    const sender = new Sender(async () => memory)
+    const sender = senderOn(memory)
     await Promise.all(Array.from({ length: 10 }, (_, n) => sender.send(call(n, 250))))
 
     expect(loads).toEqual([1_000, 1_000, 500])
@@ -86,7 +103,7 @@ describe('the sender', () => {
   it('lets what is sent while a load is on its way travel in the next', async () => {
     const memory = await store()
     const enqueue = memory.enqueue.bind(memory)
-    const sender = new Sender(async () => memory)
+    const sender = senderOn(memory)
     const loads: string[][] = []
     let second: Promise<Enqueued[]> | undefined
     memory.enqueue = (batch) => {

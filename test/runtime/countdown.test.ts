@@ -1,3 +1,4 @@
+import { ManualClock } from 'millrace/testing'
 import { afterEach, beforeEach, expect, it, vi } from 'vitest'
 import { Countdown } from '#src/runtime/countdown.js'
 
@@ -9,13 +10,17 @@ afterEach(() => {
 })
 
 /** A countdown of 100 ms, and who was called back for when. */
-function subject(forMs = 100) {
+function subject(forMs = 100, mono = () => performance.now()) {
   const due: [number, string][] = []
   const startedAt = performance.now()
-  const countdown = new Countdown<string>(forMs, (member) => {
-    due.push([performance.now() - startedAt, member])
-    if (member === 'hostile') throw new Error('mine')
-  })
+  const countdown = new Countdown<string>(
+    forMs,
+    (member) => {
+      due.push([performance.now() - startedAt, member])
+      if (member === 'hostile') throw new Error('mine')
+    },
+    mono,
+  )
   return { countdown, due }
 }
 
@@ -78,4 +83,16 @@ it('lasts longer than a timer can', () => {
   expect(due).toEqual([])
   vi.advanceTimersByTime(1_000)
   expect(due).toEqual([[longest + 1_000, 'a']])
+})
+
+it('goes by the clock that it is given, whenever its timer fires', () => {
+  const clock = new ManualClock(0)
+  const { countdown, due } = subject(100, () => clock.mono())
+  countdown.start('a')
+  vi.advanceTimersByTime(1_000)
+  expect(due).toEqual([])
+  clock.advance(100)
+  vi.advanceTimersByTime(100)
+
+  expect(due.map(([, member]) => member)).toEqual(['a'])
 })

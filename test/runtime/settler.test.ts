@@ -57,3 +57,31 @@ it('gives up what the store has not taken when the time for it is over', async (
 
   expect(await answered).toBeUndefined()
 })
+
+it('tells what the sound queues answered where another copy of the package says which are damaged', async () => {
+  const partly = { code: 'store-corrupt', answers: ['ok', undefined] }
+  const { settler } = settlerOn(() => Promise.reject(Object.assign(new Error('damaged'), partly)))
+  const answers: unknown[] = []
+  for (const id of ['a', 'b']) settler.settle(item(id), (answer) => answers.push(answer))
+  await settler.settled(5_000)
+
+  expect(answers).toEqual(['ok', undefined])
+})
+
+it('has a run begin as much earlier as the settle that tells of it comes later', async () => {
+  let now = 0
+  const told: (number | undefined)[] = []
+  const store = new MemoryStore()
+  store.settle = async (items) => {
+    told.push(...items.map((one) => ('run' in one ? one.run?.startedMs : undefined)))
+    now += 400
+    if (told.length === 1) throw new Error('away')
+    return ['ok']
+  }
+  const settler = new Settler({ store, events: new Events(), random: () => 0, mono: () => now })
+  const run = { startedMs: 50, host: 'h', pid: 7 }
+  const answered = new Promise((resolve) => settler.settle({ ...item('a'), kind: 'bury', run }, resolve))
+
+  expect(await answered).toBe('ok')
+  expect(told).toEqual([50, 450])
+})

@@ -31,7 +31,11 @@ function subject(options: { timeLimit: number; slowAfter?: number }) {
   const slow: unknown[] = []
   events.on('job.slow', (event) => slow.push(event))
   const givenUp: [string, Error][] = []
-  const limits = new TimeLimits(events, ({ leased }, reason) => givenUp.push([leased[0]!.claim.id, reason]))
+  const limits = new TimeLimits(
+    events,
+    ({ leased }, reason) => givenUp.push([leased[0]!.claim.id, reason]),
+    () => performance.now(),
+  )
   const started = (id: string) => {
     const execution = new JobExecution({ ...claim, id }, task, 1, {}, notesOn())
     limits.start(execution)

@@ -1,5 +1,5 @@
 import { defineTask, type Mill, type Store } from 'millrace'
-import { memoryHarness, sqliteHarness } from 'millrace/testing'
+import { ManualClock, memoryHarness, sqliteHarness } from 'millrace/testing'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { processIdentity } from '#src/runtime/identity.js'
 import { nextEvent, recorded } from '../next-event.js'
@@ -88,13 +88,17 @@ describe.each(['memory', 'sqlite'] as const)('suspects, on %s', (kind) => {
 
   it('give other jobs their turn after a second, however many there are', async () => {
     const on = await store(kind)
-    const task = defineTask({ name: 'watched', run: () => new Promise<void>((resolve) => setTimeout(resolve, 600)) })
-    const m = testMillOn(on, { tasks: [task] })
+    const clock = new ManualClock(Date.now())
+    // Each takes 600 ms by the clock of the worker.
+    const task = defineTask({ name: 'watched', run: () => clock.advance(600) })
+    const m = testMillOn(on, { tasks: [task] }, clock)
     await jobs(m, task, ['s1', 's2', 's3', 's4'])
     await crash(on, 4)
     const order = recorded(m, 'job.started')
     const begun = nextEvent(m, 'job.started')
     const done = completions(m, 5)
+    // Company has had as long a turn as they.
+    m.on('job.completed', ({ id }) => void (id === 'urgent' && clock.advance(1_200)))
     await m.worker().start()
     await begun
     await jobs(m, task, ['urgent'])
