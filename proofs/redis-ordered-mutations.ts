@@ -196,6 +196,18 @@ export const redisOrderedMutations: readonly Mutation[] = [
     to: '',
   },
   {
+    what: 'what waits beside a running job for later is not run now',
+    file: 'redis/lua/change-ordered-script.js',
+    from: "if verb == 'run' then states = states .. 'u' end",
+    to: '',
+  },
+  {
+    what: 'what waits beside a running job and is due is counted as run now',
+    file: 'redis/lua/selection-lua.js',
+    from: 'math.floor(stamp / 1000) <= now',
+    to: 'false',
+  },
+  {
     what: 'the reason of a release is lost',
     file: 'redis/lua/settle-ordered-script.js',
     from: "      if d ~= '' then call('HSET', NOTES, 'e' .. id, given(d)) end\n",

@@ -69,13 +69,15 @@ export class ForkedWorker {
         if (child.pid === undefined)
           resolve({ code: exitCodes.failed, signal: null, words: `could not be started: ${message}` })
       })
-      child.once('exit', (code, signal) => {
-        void inTime(lastWordsMs, this.#words!.closed).then(() => {
-          this.#words!.close()
-          resolve(endOf(code, signal))
-        })
-      })
+      child.once('exit', (code, signal) => void this.#exited(code, signal, resolve))
     })
+  }
+
+  /** Never rejects. */
+  async #exited(code: number | null, signal: NodeJS.Signals | null, ended: (end: End) => void): Promise<void> {
+    await inTime(lastWordsMs, this.#words!.closed)
+    this.#words!.close()
+    ended(endOf(code, signal))
   }
 
   #hear(said: object, heard: (word: ProcessWord) => void): void {

@@ -104,7 +104,10 @@ export interface Records {
   cancel(queue: string, where: Where, reason?: string): Promise<Step>
   /** Removes waiting jobs and kept results without a trace. By id; `'all'` and `'failed'` take waiting jobs only. Never running or dead ones. */
   delete(queue: string, where: Where): Promise<Step>
-  /** Scheduled jobs become ready, due now. Ready and other jobs are left. What waits beside a running job is left too. */
+  /**
+   * Scheduled jobs become ready, due now. Ready and other jobs are left. What waits beside a running job for later is due
+   * as soon as its claim ends.
+   */
   runNow(queue: string, where: Where): Promise<Step>
   /** Waiting jobs go to the morgue with reason `buried`. */
   bury(queue: string, where: Where): Promise<Step>

@@ -108,6 +108,12 @@ export class MemoryOrderedQueue extends MemoryQueue {
     this.#leave(job, now)
   }
 
+  /** Of one that runs, what waits beside it: it is due when its claim has ended. */
+  override runNow(job: MemoryJob, now: number): void {
+    if (job.state === 'running') job.beside = { ...job.beside!, stamp: this.nextStamp(now) }
+    else super.runNow(job, now)
+  }
+
   override requestCancel(job: MemoryJob): void {
     super.requestCancel(job)
     job.beside = undefined

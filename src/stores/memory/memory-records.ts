@@ -2,6 +2,7 @@
 
 import { InvalidArgumentError } from '../../core/errors.js'
 import type { JobState } from '../../core/job.js'
+import { dueAt } from '../../core/stamp.js'
 import { stepLimit, stepPayloads } from '../../core/upkeep.js'
 import type { Records, Step, Where } from '../job-records.js'
 import type { MemoryAdmin } from './memory-admin.js'
@@ -13,6 +14,11 @@ import type { MemoryQueues } from './memory-queues.js'
 import { lose } from './memory-retention.js'
 import { failClaim } from './memory-settle.js'
 
+/** Whether it waits beside a running job, and would wait on when that has ended. */
+function isForLater(beside: MemoryJob['beside'], now: number): boolean {
+  return beside !== undefined && dueAt(beside.stamp) > now
+}
+
 /** Which states a state-wide action looks at, in the order it takes them. */
 const waitingStates: readonly JobState[] = ['ready', 'scheduled']
 
@@ -23,6 +29,7 @@ export function memoryRecords(store: MemoryAdmin): Records {
     where: Where,
     states: readonly JobState[],
     change: (queue: MemoryQueue, job: MemoryJob, now: number) => boolean,
+    isIdle: (job: MemoryJob, now: number) => boolean = () => false,
   ): Step {
     const now = store.now()
     let changed = 0
@@ -30,6 +37,7 @@ export function memoryRecords(store: MemoryAdmin): Records {
     let more = false
     let calls = false
     for (const { queue, job } of selected(store.queues(), name, where, states, now)) {
+      if (isIdle(job, now)) continue
       more = changed === stepLimit || payloads >= stepPayloads
       if (more) break
       const count = (job.payloads ?? job.beside?.payloads)?.size ?? 0
@@ -74,10 +82,16 @@ export function memoryRecords(store: MemoryAdmin): Records {
       step(name, where, typeof where === 'object' ? [...waitingStates, 'completed'] : waitingStates, removed),
 
     runNow: async (name, where) =>
-      step(name, where, ['scheduled'], (queue, job, now) => {
-        queue.runNow(job, now)
-        return true
-      }),
+      step(
+        name,
+        where,
+        ['scheduled', 'running'],
+        (queue, job, now) => {
+          queue.runNow(job, now)
+          return true
+        },
+        (job, now) => job.state === 'running' && !isForLater(job.beside, now),
+      ),
 
     bury: async (name, where) =>
       step(name, where, waitingStates, (queue, job, now) => {

@@ -119,6 +119,10 @@ export class SqliteJobs {
     this.toWaiting(queue, job, ready, takeStamp(queue, now), 0, now)
   }
 
+  runNow(queue: QueueRow, job: JobRow, now: number): void {
+    this.enter(queue, job, now)
+  }
+
   schedule(queue: QueueRow, job: JobRow, delayMs: number, now: number): void {
     if (delayMs === 0) this.enter(queue, job, now)
     else this.toWaiting(queue, job, scheduled, bounded(stampOf(now + delayMs)), 0, now)

@@ -213,6 +213,12 @@ export class SqliteOrderedJobs extends SqliteJobs {
     if (isWaiting(job)) queue.pending -= dropped
   }
 
+  /** Of one that runs, what waits beside it: it is due when its claim has ended. */
+  override runNow(queue: QueueRow, job: JobRow, now: number): void {
+    if (job.state === running) this.#beside.run(takeStamp(queue, now), job.beside_created_at, job.rid)
+    else super.runNow(queue, job, now)
+  }
+
   override requestCancel(queue: QueueRow, job: JobRow): void {
     super.requestCancel(queue, job)
     if (job.beside_stamp === null) return

@@ -52,6 +52,8 @@ interface Change {
   readonly where: Where
   readonly states: readonly number[]
   readonly change: (queue: QueueRow, job: JobRow, now: number) => void
+  /** Of running jobs those beside which something waits for later. Absent: those that are not to be cancelled already. */
+  readonly besideOnly?: boolean
   readonly rings?: boolean
   readonly ends?: boolean
 }
@@ -88,8 +90,8 @@ export class SqliteRecords {
   }
 
   runNow(queue: string, where: Where): Step {
-    const change = (row: QueueRow, job: JobRow, now: number) => this.#session.jobsOf(row).enter(row, job, now)
-    return this.#step({ queue, where, states: [scheduled], change, rings: true })
+    const change = (row: QueueRow, job: JobRow, now: number) => this.#session.jobsOf(row).runNow(row, job, now)
+    return this.#step({ queue, where, states: [scheduled, running], change, rings: true, besideOnly: true })
   }
 
   bury(queue: string, where: Where): Step {
@@ -182,12 +184,14 @@ export class SqliteRecords {
     return row === undefined || row.state >= completed
   }
 
-  #step({ queue: name, where, states, change, rings, ends }: Change): Step {
+  #step({ queue: name, where, states, change, besideOnly = false, rings, ends }: Change): Step {
     const { queues } = this.#session
     queues.get(name)
     const now = this.#session.clock.now()
     const found =
-      typeof where === 'object' ? this.#byId(name, where.ids, states, now) : this.#inStates(name, where, states, now)
+      typeof where === 'object'
+        ? this.#byId(name, where.ids, states, besideOnly, now)
+        : this.#inStates(name, where, states, besideOnly, now)
     let changed = 0
     let payloads = 0
     for (const { queue, job } of found) {
@@ -208,22 +212,28 @@ export class SqliteRecords {
   }
 
   /** Up to one more than a step takes. */
-  #byId(name: string, ids: readonly string[], states: readonly number[], now: number): Found[] {
+  #byId(name: string, ids: readonly string[], states: readonly number[], besideOnly: boolean, now: number): Found[] {
     const found: Found[] = []
     for (const id of new Set(ids)) {
       const queue = this.#session.holding(name, id)
       const jobs = this.#session.jobsOf(queue)
       const job = states.includes(dead) ? jobs.findDead(queue, id) : jobs.find(queue, id)
       if (job === undefined || !states.includes(job.state)) continue
-      const isTold = job.state === running && job.cancelling
-      if (!isTold && !isHidden(queue, job, now)) found.push({ queue, job })
+      const isIdle = besideOnly ? (job.beside_stamp ?? 0) < laterThan(now) : job.cancelling
+      if (!(job.state === running && isIdle) && !isHidden(queue, job, now)) found.push({ queue, job })
       if (found.length > this.#session.stepLimit) break
     }
     return found
   }
 
   /** Up to one more than a step takes, shard by shard and state by state. */
-  #inStates(name: string, where: 'all' | 'failed', states: readonly number[], now: number): Found[] {
+  #inStates(
+    name: string,
+    where: 'all' | 'failed',
+    states: readonly number[],
+    besideOnly: boolean,
+    now: number,
+  ): Found[] {
     const found: Found[] = []
     for (const queue of this.#session.queues.rowsOf(name))
       for (const state of states) {
@@ -232,7 +242,12 @@ export class SqliteRecords {
         for (const line of this.#linesOf(queue, where, state)) {
           const limit = this.#session.stepLimit + 1 - found.length
           if (limit <= 0) break
-          const jobs = this.#inLine(where, line).all(qid, deadBy(queue, now), limit) as JobRow[]
+          const jobs = this.#inLine(where, line).all(
+            qid,
+            deadBy(queue, now),
+            limit,
+            besideOnly ? laterThan(now) : null,
+          ) as JobRow[]
           found.push(...jobs.map((job) => ({ queue, job })))
         }
       }
@@ -260,7 +275,7 @@ export class SqliteRecords {
 
   #inLine(where: 'all' | 'failed', line: Line): Statement {
     const sql = `SELECT ${jobColumns} FROM job INDEXED BY ${line.index}
-      WHERE qid = ?1 AND ${line.where} AND (state <> ${running} OR cancelling = 0) AND (state <> ${dead} OR finished_at > ?2)
+      WHERE qid = ?1 AND ${line.where} AND (state <> ${running} OR iif(?4 IS NULL, cancelling = 0, beside_stamp >= ?4)) AND (state <> ${dead} OR finished_at > ?2)
       ${where === 'failed' ? 'AND attempt > 1 AND state <= 2' : ''}
       ORDER BY ${line.order} LIMIT ?3`
     let statement = this.#statements.get(sql)
@@ -270,6 +285,11 @@ export class SqliteRecords {
     }
     return statement
   }
+}
+
+/** The first stamp, in µs, of what is not due yet. */
+function laterThan(now: number): number {
+  return (now + 1) * 1_000
 }
 
 /** What died by then has expired. */

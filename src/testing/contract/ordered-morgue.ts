@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { type ContractConcern, orderedCase, records } from './contract-case.js'
-import { handed, type OrderedScene, scored, stampAt } from './ordered-scene.js'
+import { handed, type OrderedScene, scored } from './ordered-scene.js'
 
 /** So many ids that failed once and wait for their retry, and one that is fresh. */
 async function failedAndFresh(scene: OrderedScene, failed: number): Promise<void> {
@@ -203,6 +203,26 @@ export const orderedMorgue: ContractConcern = {
     ),
 
     orderedCase(
+      'what waits beside a running job for later is run now too: it is due as soon as the claim ends',
+      async (scene) => {
+        for (const id of ['a', 'b', 'c']) await scene.push(id, 'v0')
+        const { claims } = await scene.claim()
+        await scene.push('a', 'v1', { delayMs: 60_000 })
+        await scene.push('b', 'v1')
+        await scene.push('d', 'v0', { delayMs: 60_000 })
+
+        assert.deepEqual(await scene.records.runNow(scene.queue, { ids: ['a', 'b', 'c'] }), { changed: 1, more: false })
+        await scene.push('b', 'v2', { delayMs: 60_000 })
+        assert.deepEqual(await scene.records.runNow(scene.queue, 'all'), { changed: 1, more: false })
+        assert.deepEqual(await scene.records.runNow(scene.queue, 'all'), { changed: 0, more: false })
+        for (const claim of claims) await scene.end(claim, { kind: 'complete' })
+
+        assert.deepEqual((await scene.claimIds()).sort(), ['a', 'b', 'd'])
+      },
+      records,
+    ),
+
+    orderedCase(
       'jobs that are run now have the lag of now, and keep their retry count',
       async (scene) => {
         await failedAndFresh(scene, 3)
@@ -339,17 +359,18 @@ export const orderedMorgue: ContractConcern = {
     ),
 
     orderedCase(
-      'a waiting job that is run now keeps its payloads, and what waits beside a running one keeps its time',
+      'a waiting job that is run now keeps its payloads, and what waits beside a running one is due then',
       async (scene) => {
         await scene.push('a', 'v0')
         const claim = await scene.claimOne()
         const now = await scene.now()
         await scene.push('a', 'v1', { delayMs: 60_000 })
         await scene.push('b', 'v1', { delayMs: 60_000 })
-        assert.deepEqual(await scene.records.runNow(scene.queue, 'all'), { changed: 1, more: false })
+        assert.deepEqual(await scene.records.runNow(scene.queue, 'all'), { changed: 2, more: false })
         assert.deepEqual(await scene.claimIds(), ['b'])
         await scene.end(claim, { kind: 'complete' })
-        assert.equal((await scene.live('a')).stamp, stampAt(now + 60_000))
+        const { state, stamp } = await scene.live('a')
+        assert.deepEqual([state, Math.floor(stamp / 1_000)], ['ready', now])
       },
       records,
     ),

@@ -23,6 +23,8 @@ know_form()
  */
 const text = `
 local most_payloads, where = tonumber(ARGV[6]), ARGV[7]
+-- What waits beside a running job is to be run too.
+if verb == 'run' then states = states .. 'u' end
 local wants_dead = find(states, 'd', 1, true)
 states = (string.gsub(states, 'd', ''))
 local lives = states ~= '' and selected_from(7) or {}
@@ -45,7 +47,6 @@ local function revive(d)
   end
 end
 local function change(j)
-  if is_asked(j) then return false end
   if verb == 'cancel' and j.claim then
     drop_beside(j.id)
     j.reason = reason
@@ -54,12 +55,14 @@ local function change(j)
     call('HSET', CLAIMS, j.id, with_flags(j.claim.text, flags))
     call('HSET', PAST, j.id, write_past(j))
   elseif verb == 'bury' then bury(j, 'buried')
+  elseif verb == 'run' and j.claim then
+    local _, created = beside_of(j.id)
+    call('HSET', BESIDE, j.id, pack('>I7I6', stamped(), created))
   elseif verb == 'run' then
     leave(j)
     j.stamp = stamped()
     enter(j, 'r')
   else finish(j) end
-  return true
 end
 local changed, payloads, more, calls = 0, 0, false, false
 -- Whether this one is for the next step.
@@ -69,13 +72,12 @@ local function is_full_step()
 end
 for _, id in ipairs(lives) do
   local j = job(id)
-  if j and find(states, state_of(j), 1, true) then
+  if j and find(states, state_of(j), 1, true) and not is_asked(j) then
     if is_full_step() then break end
     local count = count_in(PAYLOADS, id)
-    if change(j) then
-      changed, payloads = changed + 1, payloads + count
-      calls = calls or (rings and is_calling_id(id))
-    end
+    change(j)
+    changed, payloads = changed + 1, payloads + count
+    calls = calls or (rings and is_calling_id(id))
   end
 end
 for _, id in ipairs(deads) do

@@ -41,8 +41,13 @@ local function all_in(state, count)
   end
   return ids
 end
--- Whether it runs and is to be cancelled already.
-local function is_asked(j) return verb == 'cancel' and j.claim and has(j.claim.flags, CANCEL) end
+-- Whether it runs and there is nothing to do: it is to be cancelled already, or what waits beside it is due.
+local function is_asked(j)
+  if not j.claim then return false end
+  if verb == 'cancel' then return has(j.claim.flags, CANCEL) end
+  local stamp = verb == 'run' and beside_of(j.id)
+  return verb == 'run' and (not stamp or math.floor(stamp / 1000) <= now)
+end
 local function parts_of(j)
   local state = find(states, state_of(j), 1, true)
   if j.claim then return { state, j.claim.fence } end
