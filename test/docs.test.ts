@@ -32,6 +32,7 @@ const notRun: readonly [RegExp, string][] = [
   [/^npx millrace (work|stats)$/, 'test/end-to-end runs the examples'],
   [/^millrace exec video /, 'test/end-to-end runs exec'],
   [/^millrace enqueue nobody-knows-me /, 'must fail; run below, next to the programs that show an error'],
+  [/^npx millrace work handlers\.ts$/, 'works until it is stopped; test/docs-next-job.test.ts does'],
   [/^sqlite3 /, 'the sqlite3 shell is no dependency; test/docs-facts.test.ts runs the statement through the driver'],
 ]
 

@@ -96,7 +96,8 @@ export class ThrottledQueue<Item = unknown> {
 
   /**
    * As `pop()`, and tells why there is no item: `'empty'`; `'throttled'`, the limit denies it; `'scheduled'`, what there is is
-   * not due; `'full'`, the queue's `maxRunning` is reached; `'paused'`. `forMs`: after how many ms something changes by itself.
+   * not due; `'full'`, the queue's `maxRunning` is reached, or something in this process must be alone with a job that crashed;
+   * `'paused'`. `forMs`: after how many ms something changes by itself; absent if nobody knows.
    */
   async tryPop(): Promise<Popped<Item>> {
     this.#refuseClosed()

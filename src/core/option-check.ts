@@ -68,9 +68,9 @@ function messageOf(issue: v.BaseIssue<unknown>): string {
   if (issue.path?.at(-1)?.origin === 'key' && issue.input === undefined) return 'is missing'
   // valibot's own messages begin so; they repeat the value.
   const form = issue.message.startsWith('Invalid ') ? `must be ${issue.expected}` : issue.message
-  // A file that a transpiler has loaded may import what nobody exports.
+  // A file that a transpiler has loaded may import what nobody exports, or not yet.
   if (issue.input === undefined && issue.path !== undefined)
-    return `${form}; it is undefined: is it exported under that name?`
+    return `${form}; it is undefined: is it exported under that name? Files that import each other in a circle see undefined, too`
   // What is wrong between the options of an object is not shown by the object.
   if (issue.type === 'check' && typeof issue.input === 'object') return form
   return `${form}; got ${shown(issue.input)}`
