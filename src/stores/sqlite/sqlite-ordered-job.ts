@@ -42,8 +42,7 @@ export class SqliteOrderedJobs extends SqliteJobs {
     this.#wait = db.prepare(
       `UPDATE job SET state = ?, stamp = ?, rank = ?, suspect = ?, line = ?, attempt = ?, crashes = ?, error = ?, reason = ?, updated_at = ?, part = ?,
          beside_stamp = NULL, beside_created_at = NULL, beside_ready = 0, lease_until = 0, alone = 0, cancelling = 0, worker = NULL, ${noProcess},
-         progress = NULL, started_at = NULL
-       WHERE rid = ?`,
+         progress = NULL, started_at = NULL WHERE rid = ?`,
     )
     this.#beside = db.prepare('UPDATE job SET beside_stamp = ?, beside_created_at = ?, beside_ready = ? WHERE rid = ?')
     this.#move = db.prepare('UPDATE job SET qid = ?, state = ?, rank = ? WHERE rid = ?')
