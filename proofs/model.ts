@@ -50,9 +50,11 @@ export async function catchAll(
   return survivors
 }
 
+/** Claims of one sequence in three end at two or three jobs: what large ones do, small ones do as well. */
 async function played(makeSubject: HarnessMaker, how: Parameters<typeof compareStores>[2]): Promise<void> {
-  const subject = await makeSubject()
-  const model = await modelOf(subject)
+  const options = how.seed % 3 === 1 ? { mostClaimBytes: 20 } : {}
+  const subject = await makeSubject(options)
+  const model = await modelOf(subject, options)
   try {
     await compareStores(model, subject, how)
   } finally {

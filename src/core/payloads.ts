@@ -9,6 +9,7 @@
 
 // Not by name: an older Node would end at the import with an error that does not say that it is too old.
 import zlib from 'node:zlib'
+import { mostClaimBytes, weightOf } from './claim-weight.js'
 import type { Payload } from './codec.js'
 import type { Merge } from './queue.js'
 
@@ -62,12 +63,24 @@ export function merged(
   return merge === 'latest' ? all.slice(-1) : all
 }
 
-/** What a claim takes in hand, and what it leaves for the next. */
+/**
+ * What a claim takes in hand, and what it leaves for the next: at most so many payloads, and of those no more than weigh
+ * `mostBytes`, but at least one. With no limit to their number all, whatever they weigh.
+ */
 export function handedOver(
   set: readonly PayloadEntry[],
   maxPayloads: number,
+  mostBytes: number = mostClaimBytes,
 ): { readonly inHand: readonly PayloadEntry[]; readonly left: readonly PayloadEntry[] } {
-  const count = Math.max(1, Math.min(set.length, maxPayloads))
+  if (maxPayloads === Number.POSITIVE_INFINITY) return { inHand: set, left: [] }
+  const most = Math.max(1, maxPayloads)
+  let bytes = 0
+  let count = 0
+  for (const entry of set) {
+    bytes += weightOf(entry)
+    if (count > 0 && (count >= most || bytes > mostBytes)) break
+    count += 1
+  }
   return { inHand: set.slice(0, count), left: set.slice(count) }
 }
 

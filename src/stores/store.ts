@@ -61,6 +61,8 @@ export interface Store {
    * Of an ordered queue each shard is an entry of its own, and those that stand in a row are one queue: each is filled up
    * to its limit less what those before it granted. Named without a shard it stands for all its shards, from 0 up.
    * Ordered queues give jobs by stamp, equal ones by the bytes of their id.
+   * A claim takes no more jobs once those that it has taken weigh enough (`core/claim-weight`), of all shards of an ordered
+   * queue together; what it leaves stays ready in its place, and `more` tells.
    * `exclusive: 'shard'`: of one shard at most one call's claims run at any moment; a shard in use is `'full'`, and a call
    * grants of one shard only.
    * A `limit` of 0 recovers and promotes only. Recovery and promotion are bounded (100 each a queue and call); `more` tells.

@@ -6,14 +6,14 @@ import type { CanonicalState } from './canonical-state.js'
 import { ManualClock } from './manual-clock.js'
 import { MemoryAudit } from './memory-audit.js'
 import { memoryState } from './memory-state.js'
-import { defaultStartAt, type StoreHarness } from './store-harness.js'
+import { defaultStartAt, type HarnessMaker, type StoreHarness } from './store-harness.js'
 
 /** `isRemote`: as a server does, which is away while it starts anew. */
 export async function memoryHarness(
-  options: { readonly startAt?: number; readonly isRemote?: boolean } = {},
+  options: Parameters<HarnessMaker>[0] & { readonly isRemote?: boolean } = {},
 ): Promise<StoreHarness> {
   const clock = new ManualClock(options.startAt ?? defaultStartAt)
-  const data = new MemoryData(options.isRemote)
+  const data = new MemoryData(options.isRemote, options.mostClaimBytes)
   const audit = new MemoryAudit(data, clock)
   const handles: MemoryStore[] = []
   return {
@@ -44,8 +44,11 @@ export async function memoryHarness(
   }
 }
 
-/** What this store is compared with: a memory store that is as remote as it, on a clock that starts at the same instant. */
-export async function modelOf(subject: StoreHarness): Promise<StoreHarness> {
+/**
+ * What this store is compared with: a memory store that is as remote as it, on a clock that starts at the same instant.
+ * `options`: those that the subject was made with.
+ */
+export async function modelOf(subject: StoreHarness, options: Parameters<HarnessMaker>[0] = {}): Promise<StoreHarness> {
   const { traits } = await subject.open()
-  return memoryHarness({ isRemote: traits.remote })
+  return memoryHarness({ ...options, isRemote: traits.remote })
 }

@@ -19,7 +19,7 @@ const upForMs = 20 * 365 * 86_400_000
 /** Makes harnesses on the server, the sentinels' master or the cluster at `url`; all data stay there. */
 export function redisHarness(url: string, name = 'redis'): HarnessMaker {
   const address = redisAddress(url)
-  return async ({ startAt = defaultStartAt } = {}): Promise<StoreHarness> => {
+  return async ({ startAt = defaultStartAt, mostClaimBytes } = {}): Promise<StoreHarness> => {
     const namespace = `test-${process.pid}-${++made}`
     const eyes = openRedisPort(address)
     const handles: RedisStore[] = []
@@ -51,6 +51,7 @@ export function redisHarness(url: string, name = 'redis'): HarnessMaker {
             () => infoOf(runs, now - startedAt),
           ),
           namespace,
+          ...(mostClaimBytes === undefined ? {} : { mostClaimBytes }),
         })
         handles.push(store)
         return store

@@ -11,7 +11,7 @@ import { type AuditEntry, auditKind } from './audit-entry.js'
 import type { CanonicalState } from './canonical-state.js'
 import { fileClockUrl, readFileClock, writeFileClock } from './file-clock.js'
 import { sqliteState } from './sqlite-state.js'
-import { defaultStartAt, type StoreHarness } from './store-harness.js'
+import { defaultStartAt, type HarnessMaker, type StoreHarness } from './store-harness.js'
 
 export interface SqliteHarness extends StoreHarness {
   readonly file: string
@@ -93,7 +93,7 @@ async function createEmpty(): Promise<Buffer> {
   }
 }
 
-export async function sqliteHarness(options: { readonly startAt?: number } = {}): Promise<SqliteHarness> {
+export async function sqliteHarness(options: Parameters<HarnessMaker>[0] = {}): Promise<SqliteHarness> {
   const directory = await mkdtemp(join(tmpdir(), 'millrace-'))
   const file = join(directory, 'store', 'jobs.db')
   const clockFile = join(directory, 'clock')
@@ -122,7 +122,8 @@ export async function sqliteHarness(options: { readonly startAt?: number } = {})
     clockFile,
     clockUrl,
     async open() {
-      const store = new SqliteStore({ file, clock: clockUrl })
+      const { mostClaimBytes: most } = options
+      const store = new SqliteStore({ file, clock: clockUrl, ...(most === undefined ? {} : { mostClaimBytes: most }) })
       handles.push(store)
       return store
     },

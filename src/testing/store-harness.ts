@@ -37,8 +37,15 @@ export interface StoreHarness {
   close(): Promise<void>
 }
 
-/** Makes a fresh harness, with no data, whose clock stands at `startAt` (ms since 1970; `defaultStartAt` when absent). */
-export type HarnessMaker = (options?: { readonly startAt?: number }) => Promise<StoreHarness>
+/**
+ * Makes a fresh harness, with no data, whose clock stands at `startAt` (ms since 1970; `defaultStartAt` when absent).
+ * `mostClaimBytes`: of how many bytes a claim of this store takes no more jobs (by default 1 MiB), so that small jobs can
+ * show what large ones do.
+ */
+export type HarnessMaker = (options?: {
+  readonly startAt?: number
+  readonly mostClaimBytes?: number
+}) => Promise<StoreHarness>
 
 /** Where harness clocks start: 2024-01-01T00:00:00Z. */
 export const defaultStartAt = 1_704_067_200_000

@@ -32,11 +32,13 @@ interface Comparison {
   readonly kind?: SequenceKind
 }
 
-async function compare(makeSubject: HarnessMaker, options: Comparison): Promise<string[]> {
-  const subject = await makeSubject()
-  const model = await modelOf(subject)
+async function compare(makeSubject: HarnessMaker, comparison: Comparison): Promise<string[]> {
+  // Claims of one in three end at two or three jobs: what large ones do, small ones do as well.
+  const options = comparison.seed % 3 === 1 ? { mostClaimBytes: 20 } : {}
+  const subject = await makeSubject(options)
+  const model = await modelOf(subject, options)
   try {
-    await compareStores(model, subject, options)
+    await compareStores(model, subject, comparison)
     return auditBreaches(await subject.audit())
   } finally {
     await model.close()

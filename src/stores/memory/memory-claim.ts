@@ -1,11 +1,12 @@
 /** A claim on one queue of the memory store: recover, promote, take, then say who asks again and when. */
 
+import type { ClaimLoad } from '../../core/claim-weight.js'
 import { hasLed, leadAfter, suspectLeadAfter, suspectLeadMs } from '../../core/lead.js'
 import { dueAt, nextFence } from '../../core/stamp.js'
 import { upkeepLimit } from '../../core/upkeep.js'
 import type { Claim, Claimed, Claimer, ClaimFrom, Wait } from '../store.js'
 import { type Crashes, crash } from './memory-crash.js'
-import { claimOf } from './memory-job.js'
+import { claimOf, takenWeight } from './memory-job.js'
 import { hasShutLane } from './memory-opening.js'
 import { MemoryOrderedQueue } from './memory-ordered-queue.js'
 import type { MemoryQueue } from './memory-queue.js'
@@ -24,14 +25,15 @@ interface Moment {
   readonly startedAt: number
 }
 
-export function claimFrom(queue: MemoryQueue, from: ClaimFrom, by: Claimer, at: Moment): Asked {
+/** `load`: what the claim has of other queues, or shards, already. */
+export function claimFrom(queue: MemoryQueue, from: ClaimFrom, by: Claimer, at: Moment, load: ClaimLoad): Asked {
   const { limit, leaseMs = by.leaseMs } = from
   const { now, run } = at
   // A throttle is to hear of it, whatever is shut.
   if (queue.setBack.follow(now)) queue.limits.throttle?.follow(now, run)
   const crashes = recover(queue, leaseMs, at)
   promote(queue, now)
-  const claims = isClosed(queue, now) ? [] : take(queue, from, by, at)
+  const claims = isClosed(queue, now) ? [] : take(queue, from, by, at, load)
   // What is left is shut: somebody must be told when it opens.
   const isShut = claims.length > 0 && queue.ready.size > 0 && !queue.isBusy && queue.claimable(now) === 0
   const hasLeft = claims.length > 0 && !isShut && hasLed(queue.lead, by.worker, now)
@@ -75,15 +77,17 @@ function isClosed(queue: MemoryQueue, now: number): boolean {
   return queue.isStopped || queue.isFull || queue.opensAt > now
 }
 
-function take(queue: MemoryQueue, from: ClaimFrom, by: Claimer, at: Moment): Claim[] {
+function take(queue: MemoryQueue, from: ClaimFrom, by: Claimer, at: Moment, load: ClaimLoad): Claim[] {
   const { limit, leaseMs = by.leaseMs, maxPayloads = Number.POSITIVE_INFINITY } = from
   const { worker, alone = false } = by
   const { now } = at
   let hasTaken = false
-  const taking = new MemoryTaking(queue, at, (job) => {
+  const taking = new MemoryTaking(queue, at, load, (job) => {
     if (!hasTaken) queue.lastFence = nextFence(queue.lastFence, now)
     hasTaken = true
-    queue.take(job, { worker, fence: queue.lastFence, alone, leaseUntil: now + leaseMs }, now, maxPayloads)
+    const claim = { worker, fence: queue.lastFence, alone, leaseUntil: now + leaseMs }
+    queue.take(job, claim, now, maxPayloads, load.most)
+    return takenWeight(job)
   })
   return taking.take(limit, alone).map(claimOf)
 }

@@ -1,5 +1,6 @@
 /** A job as the memory store holds it. */
 
+import { weightOf } from '../../core/claim-weight.js'
 import type { JobState, Progress } from '../../core/job.js'
 import type { PayloadEntry, ScoredPayload } from '../../core/payloads.js'
 import { dueAt } from '../../core/stamp.js'
@@ -155,6 +156,12 @@ export function claimOf(job: MemoryJob): Claim {
     error: job.error,
     checkpoint: job.checkpoint,
   })
+}
+
+/** What a job that was taken adds to the weight of its claim. */
+export function takenWeight({ spec, checkpoint, inHand }: MemoryJob): number {
+  const noted = checkpoint === undefined ? 0 : weightOf(checkpoint)
+  return inHand.reduce((bytes, entry) => bytes + weightOf(entry), weightOf(spec) + noted)
 }
 
 /** A running job as the claim that its worker holds. */

@@ -3,7 +3,7 @@
  * each with what becomes of the payloads by `core/payloads`; dead jobs have entries of their own beside the live ones.
  */
 
-import { afterEnd, type PayloadEntry } from '../../core/payloads.js'
+import { afterEnd, handedOver, type PayloadEntry } from '../../core/payloads.js'
 import { dueAt, nextScore, stampOf } from '../../core/stamp.js'
 import type { NewJob, QueueSettings } from '../store.js'
 import { type MemoryJob, newMemoryJob } from './memory-job.js'
@@ -66,11 +66,11 @@ export class MemoryOrderedQueue extends MemoryQueue {
     return this.lastScore
   }
 
-  override take(job: MemoryJob, claim: Parameters<MemoryQueue['take']>[1], now: number, maxPayloads: number): void {
-    super.take(job, claim, now, maxPayloads)
+  override take(...[job, claim, now, maxPayloads, mostBytes]: Parameters<MemoryQueue['take']>): void {
+    super.take(job, claim, now, maxPayloads, mostBytes)
     const left = job.payloads!
     job.payloads = undefined
-    job.inHand = left.take(maxPayloads)
+    job.inHand = left.take(handedOver([...left], maxPayloads, mostBytes).inHand.length)
     if (left.size > 0)
       job.beside = { stamp: this.nextStamp(now), createdAt: job.createdAt, isReady: true, payloads: left }
   }

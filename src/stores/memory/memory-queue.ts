@@ -243,7 +243,7 @@ export class MemoryQueue {
     job: MemoryJob,
     claim: Pick<MemoryJob, 'worker' | 'fence' | 'alone' | 'leaseUntil'>,
     now: number,
-    _maxPayloads: number,
+    ..._of: [maxPayloads: number, mostBytes: number]
   ): void {
     this.move(job, 'running', now, claim)
   }

@@ -1,6 +1,7 @@
 /** The memory store: for tests, and the executable specification of the contract. It lives and dies with its process. */
 
 import { setMaxListeners } from 'node:events'
+import { type ClaimLoad, isLoaded, mostClaimBytes } from '../../core/claim-weight.js'
 import { type Clock, systemClock } from '../../core/clock.js'
 import { ClosedError } from '../../core/errors.js'
 import { shardOf } from '../../core/payloads.js'
@@ -45,13 +46,16 @@ export class MemoryData {
   readonly bell = new MemoryBell()
   /** Whether it stands for a server. */
   readonly isRemote: boolean
+  /** Of how many bytes a claim takes no more jobs. */
+  readonly mostClaimBytes: number
   /** Another word for it means: started anew, and perhaps forgetful. */
   run = 'first'
   /** When, where that concerns leases. */
   startedAt = Number.NEGATIVE_INFINITY
 
-  constructor(isRemote = false) {
+  constructor(isRemote = false, mostBytes = mostClaimBytes) {
     this.isRemote = isRemote
+    this.mostClaimBytes = mostBytes
   }
 
   restart(now: number): void {
@@ -117,12 +121,14 @@ export class MemoryStore implements Store {
     const now = this.#clock.now()
     const candidates = from.flatMap((one) => this.#candidatesOf(one))
     const asked: Asked[] = []
+    const load: ClaimLoad = { bytes: 0, most: this.#data.mostClaimBytes }
     for (const candidate of candidates) {
       const taken = asked.flatMap((one) => one.claims)
       const limit = candidate.from.limit - taken.length
-      const goesOn = taken.length === 0 || (isNext(candidate, taken[0]!.queue) && by.alone !== true && limit > 0)
+      const goesOn =
+        taken.length === 0 || (isNext(candidate, taken[0]!.queue) && by.alone !== true && limit > 0 && !isLoaded(load))
       if (!goesOn || (taken.length > 0 && candidate.queue?.settings.exclusive === 'shard')) break
-      const answer = ask(candidate, limit, by, now, this.#data)
+      const answer = ask(candidate, limit, by, now, load, this.#data)
       asked.push(answer)
       if (answer.rings) this.#ring(candidate.from.queue)
     }
@@ -248,9 +254,16 @@ function isNext({ from, queue }: Candidate, granted: string): boolean {
   return from.queue === granted && (queue === undefined || queue instanceof MemoryOrderedQueue)
 }
 
-function ask({ from, queue }: Candidate, limit: number, by: Claimer, now: number, data: MemoryData): Asked {
+function ask(
+  { from, queue }: Candidate,
+  limit: number,
+  by: Claimer,
+  now: number,
+  load: ClaimLoad,
+  data: MemoryData,
+): Asked {
   if (queue !== undefined)
-    return claimFrom(queue, { ...from, limit }, by, { now, run: data.run, startedAt: data.startedAt })
+    return claimFrom(queue, { ...from, limit }, by, { now, run: data.run, startedAt: data.startedAt }, load)
   const empty = { queue: from.queue, shard: from.shard!, reason: 'empty' as const }
   return { claims: [], crashed: [], buried: [], waits: [empty], more: false, rings: false }
 }

@@ -1,5 +1,6 @@
 /** The taking of one claim from a queue of the memory store: which of its ready jobs the limits let it have. */
 
+import { type ClaimLoad, isLoaded } from '../../core/claim-weight.js'
 import { mostVisits, shareOf } from '../../core/turns.js'
 import { upkeepLimit } from '../../core/upkeep.js'
 import type { MemoryJob } from './memory-job.js'
@@ -10,18 +11,21 @@ export class MemoryTaking {
   readonly #queue: MemoryQueue
   readonly #now: number
   readonly #run: string
-  readonly #takeOne: (job: MemoryJob) => void
+  readonly #takeOne: (job: MemoryJob) => number
+  readonly #load: ClaimLoad
   readonly #taken: MemoryJob[] = []
 
-  /** `takeOne`: makes the job a running one. */
+  /** `takeOne`: makes the job a running one, and says what it weighs. `load`: of the whole claim. */
   constructor(
     queue: MemoryQueue,
     at: { readonly now: number; readonly run: string },
-    takeOne: (job: MemoryJob) => void,
+    load: ClaimLoad,
+    takeOne: (job: MemoryJob) => number,
   ) {
     this.#queue = queue
     this.#now = at.now
     this.#run = at.run
+    this.#load = load
     this.#takeOne = takeOne
   }
 
@@ -41,7 +45,7 @@ export class MemoryTaking {
     if (most > 0) {
       if (suspect !== undefined && this.#mayTake(groupOf(suspect))) this.#takeSuspect(suspect)
       else if (queue.hasLanes) this.#goRound(most)
-      else for (const job of ready.head(most)) this.#takeJob(job)
+      else this.#takeSome(ready.head(most))
     }
     if (throttle !== undefined) this.#started('queue', '', this.#taken.length)
     return this.#taken
@@ -66,6 +70,7 @@ export class MemoryTaking {
     // Lanes that have not had their turn in this round.
     let unvisited = 0
     for (let visits = 0; visits < mostVisits && this.#taken.length < most && lanes.turns.length > 0; visits += 1) {
+      if (isLoaded(this.#load)) break
       if (unvisited === 0) unvisited = lanes.turns.length
       const share = shareOf(most - this.#taken.length, unvisited)
       unvisited -= 1
@@ -87,14 +92,24 @@ export class MemoryTaking {
       return
     }
     const count = Math.min(share, lane.length, limits.roomIn(group), this.#permits('group', group))
-    for (const job of lane.slice(0, Math.max(0, count))) this.#takeJob(job)
-    const isOpen = lane.length > count && limits.roomIn(group) > 0
+    const taken = this.#takeSome(lane.slice(0, Math.max(0, count)))
+    const isOpen = lane.length > taken && limits.roomIn(group) > 0
     if (isOpen) lanes.open(group)
-    this.#started('group', group, Math.max(0, count))
+    this.#started('group', group, taken)
+  }
+
+  /** As many of them as the claim can carry. How many that were. */
+  #takeSome(jobs: readonly MemoryJob[]): number {
+    const before = this.#taken.length
+    for (const job of jobs) {
+      if (isLoaded(this.#load)) break
+      this.#takeJob(job)
+    }
+    return this.#taken.length - before
   }
 
   #takeJob(job: MemoryJob): void {
-    this.#takeOne(job)
+    this.#load.bytes += this.#takeOne(job)
     this.#taken.push(job)
   }
 

@@ -9,9 +9,6 @@ import type { RedisQueues } from './redis-queues.js'
 import { bytesIn, listIn, numberIn, rowsIn, textIn } from './redis-reply.js'
 import type { RedisScripts } from './redis-scripts.js'
 
-/** A claim stops taking jobs once it has so many bytes of them. */
-const mostBytes = 1_048_576
-
 export interface Ask {
   readonly shard: RedisShard
   readonly limit: number
@@ -35,6 +32,14 @@ export interface Asked extends Omit<Claimed, 'queue' | 'heads'> {
   readonly heads: readonly (number | undefined)[]
   /** Nothing more may be granted by the same call. */
   readonly isOver: boolean
+  /** Of an ordered queue: what this call has granted by now weighs so much. */
+  readonly bytes?: number
+}
+
+/** What the trips before this one were granted. */
+export interface Granted {
+  readonly jobs: number
+  readonly bytes: number
 }
 
 /** The script stops at the first that grants. */
@@ -43,6 +48,7 @@ export async function askPlain(
   scripts: RedisScripts,
   asks: readonly Ask[],
   by: Claimer,
+  mostBytes: number,
   gate: Gate = noGate,
 ): Promise<Asked> {
   const args = [by.worker, by.alone ? '1' : '0', by.heads ? '1' : '0', String(mostBytes), gate.text]
@@ -65,16 +71,18 @@ export async function askPlain(
   return { now: numberIn(now), claims, ...restIn(shards, rest), isOver: false }
 }
 
-/** The script fills the first queue that grants from as many of its shards as it takes. `granted`: jobs that the first of the queues gave before. */
+/** The script fills the first queue that grants from as many of its shards as it takes. `granted`: what the first of the queues gave before. */
 export async function askOrdered(
   queues: RedisQueues,
   scripts: RedisScripts,
   asks: readonly Ask[],
-  granted: number,
+  { jobs, bytes }: Granted,
   by: Claimer,
+  mostBytes: number,
   gate: Gate = noGate,
 ): Promise<Asked> {
-  const args = [by.worker, by.alone ? '1' : '0', by.heads ? '1' : '0', String(mostBytes), gate.text, String(granted)]
+  const flags = [by.alone ? '1' : '0', by.heads ? '1' : '0']
+  const args = [by.worker, ...flags, String(mostBytes), gate.text, String(jobs), String(bytes)]
   const numbers = new Map<string, string>()
   for (const { shard, limit, leaseMs, maxPayloads = Number.POSITIVE_INFINITY } of asks) {
     const number = numbers.get(shard.queue) ?? String(numbers.size + 1)
@@ -88,7 +96,7 @@ export async function askOrdered(
   const claims = rowsIn(grants, 5).flatMap(([index, fence, jobs, pasts, errors]) =>
     orderedClaimsIn(shards[numberIn(index)]!.queue, numberIn(fence), bytesIn(jobs), listIn(pasts), listIn(errors)),
   )
-  return { now: numberIn(now), claims, ...restIn(shards, rest), isOver: isOver === 1 }
+  return { now: numberIn(now), claims, ...restIn(shards, rest), isOver: isOver === 1, bytes: numberIn(rest[5]) }
 }
 
 /** What the answers of both kinds end with. */

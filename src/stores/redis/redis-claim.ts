@@ -3,7 +3,7 @@
 import { systemClock } from '../../core/clock.js'
 import { hasCode } from '../../core/errors.js'
 import type { Buried, Claim, Claimed, Claimer, ClaimFrom, Crash, Wait } from '../store.js'
-import { type Ask, type Asked, askOrdered, askPlain, type Gate, noGate } from './redis-ask.js'
+import { type Ask, type Asked, askOrdered, askPlain, type Gate, type Granted, noGate } from './redis-ask.js'
 import type { DamagedShards } from './redis-damage.js'
 import { refuseLongWorker } from './redis-job.js'
 import type { RedisQueue, RedisShard } from './redis-layout.js'
@@ -46,6 +46,7 @@ export class RedisClaim {
   readonly #isCluster: boolean
   readonly #quiet: QuietQueues
   readonly #damage: DamagedShards
+  readonly #mostBytes: number
   /** The server's clock when it last answered, for answers that need no trip. */
   #clock = { now: 0, readAt: 0 }
   /** Where the next claim on a queue of several shards begins to give out what does not go round. */
@@ -57,8 +58,10 @@ export class RedisClaim {
     isCluster: boolean,
     quiet: QuietQueues,
     damage: DamagedShards,
+    mostBytes: number,
   ) {
     this.#damage = damage
+    this.#mostBytes = mostBytes
     this.#queues = queues
     this.#scripts = scripts
     this.#isCluster = isCluster
@@ -101,7 +104,8 @@ export class RedisClaim {
     while (next < candidates.length && goesOn(candidates[next]!, claims, by) && asked.at(-1)?.isOver !== true) {
       const trip = next < singlyUpTo ? [candidates[next]!] : this.#tripFrom(candidates, next)
       try {
-        const answer = await this.#askTrip(trip, claims.length, by, told)
+        const granted = { jobs: claims.length, bytes: asked.at(-1)?.bytes ?? 0 }
+        const answer = await this.#askTrip(trip, granted, by, told)
         asked.push(answer)
         told.crashed.push(...answer.crashed)
         told.buried.push(...answer.buried)
@@ -210,7 +214,7 @@ export class RedisClaim {
     return asks.some(({ shard }) => this.#damage.isDoubtful(shard))
   }
 
-  async #askTrip(trip: readonly Candidate[], granted: number, by: Claimer, told: Told): Promise<Asked> {
+  async #askTrip(trip: readonly Candidate[], granted: Granted, by: Claimer, told: Told): Promise<Asked> {
     const { asks, queue, shard, limits } = trip[0]!
     if (asks.length === 0) return nothingIn(queue, shard!, await this.#queues.now())
     if (asks.length > 1) return this.#askShards(asks, by, told)
@@ -218,16 +222,16 @@ export class RedisClaim {
     const gate = limits === undefined ? noGate : await this.#gateOf(limits)
     const asked =
       asks[0]!.shard.kind === 'plain'
-        ? await askPlain(this.#queues, this.#scripts, all, by, gate)
-        : await askOrdered(this.#queues, this.#scripts, all, granted, by, gate)
+        ? await askPlain(this.#queues, this.#scripts, all, by, this.#mostBytes, gate)
+        : await askOrdered(this.#queues, this.#scripts, all, granted, by, this.#mostBytes, gate)
     this.#damage.answered(all.map((ask) => ask.shard))
     return asked
   }
 
-  /** One of several shards of a plain queue; undefined where it is damaged. */
-  async #askOne(ask: Ask, by: Claimer, told: Told): Promise<Asked | undefined> {
+  /** One of several shards of a plain queue; undefined if it is damaged. `mostBytes`: its share of the claim's. */
+  async #askOne(ask: Ask, by: Claimer, mostBytes: number, told: Told): Promise<Asked | undefined> {
     try {
-      const answer = await askPlain(this.#queues, this.#scripts, [ask], by)
+      const answer = await askPlain(this.#queues, this.#scripts, [ask], by, mostBytes)
       this.#damage.answered([ask.shard])
       return answer
     } catch (error) {
@@ -256,9 +260,11 @@ export class RedisClaim {
     }
   }
 
-  /** All shards of a plain queue at once, each by itself. */
+  /** All shards of a plain queue at once, each by itself: of what a claim may weigh each has its share. */
   async #askShards(asks: readonly Ask[], by: Claimer, told: Told): Promise<Asked> {
-    const ended = await reached(asks.map(async (ask) => ({ ask, answer: await this.#askOne(ask, by, told) })))
+    const granting = asks.filter(({ limit }) => limit > 0).length
+    const share = Math.ceil(this.#mostBytes / Math.max(1, granting))
+    const ended = await reached(asks.map(async (ask) => ({ ask, answer: await this.#askOne(ask, by, share, told) })))
     const asked = ended.flatMap(({ ask, answer }) => (answer === undefined ? [] : [{ ask, answer }]))
     const answers = await this.#askOthers(asked, by, told)
     const ages = answers.flatMap(({ heads }) => heads.filter((ageMs) => ageMs !== undefined))
@@ -288,7 +294,7 @@ export class RedisClaim {
       const { ask, answer } = asked[i]!
       const isWorth = answer.more || (by.alone && answer.waits.some(({ reason }) => reason === 'suspect'))
       if (ask.limit > 0 || !isWorth) continue
-      const again = await this.#askOne({ ...ask, limit }, by, told)
+      const again = await this.#askOne({ ...ask, limit }, by, this.#mostBytes, told)
       if (again === undefined) continue
       answers[i] = {
         ...again,

@@ -1,5 +1,6 @@
 /** The Redis store: jobs on Redis or Valkey — a single server, the master that Sentinels name, or a cluster. */
 
+import { mostClaimBytes } from '../../core/claim-weight.js'
 import { type Clock, systemClock } from '../../core/clock.js'
 import { ClosedError } from '../../core/errors.js'
 import type { Records } from '../job-records.js'
@@ -56,6 +57,8 @@ export interface RedisStoreParts {
   readonly replicas?: number
   /** Ms of a clock that never goes back. Default: the process'. */
   readonly mono?: Clock['mono']
+  /** Of how many bytes a claim takes no more jobs. Default 1 MiB. */
+  readonly mostClaimBytes?: number
 }
 
 export class RedisStore implements Store {
@@ -77,14 +80,20 @@ export class RedisStore implements Store {
   /** Called when the last of them was. */
   #answered = () => {}
 
-  constructor({ port, namespace = 'millrace', replicas = 0, mono = () => systemClock.mono() }: RedisStoreParts) {
+  constructor({
+    port,
+    namespace = 'millrace',
+    replicas = 0,
+    mono = () => systemClock.mono(),
+    mostClaimBytes: most = mostClaimBytes,
+  }: RedisStoreParts) {
     this.#port = port
     this.#replicas = replicas
     this.#scripts = redisScripts(port.isCluster)
     this.#queues = new RedisQueues(port, this.#scripts, namespace)
     const quiet = new QuietQueues(port, mono)
     const damage = new DamagedShards(mono)
-    this.#claim = new RedisClaim(this.#queues, this.#scripts, port.isCluster, quiet, damage)
+    this.#claim = new RedisClaim(this.#queues, this.#scripts, port.isCluster, quiet, damage, most)
     this.#wait = new RedisWait(port, this.#queues, this.#scripts, quiet, damage)
     this.#ends = new RedisEnds(port, this.#queues, this.#scripts)
     const listing = new RedisListing(this.#queues, this.#scripts)

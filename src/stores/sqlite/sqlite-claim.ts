@@ -7,7 +7,7 @@ import type { Checkpoint } from '../job-beat.js'
 import type { Buried, Claim, Claimer, ClaimFrom, Crash, Wait } from '../store.js'
 import { SqliteCrashes } from './sqlite-crash.js'
 import type { Statement } from './sqlite-driver.js'
-import { mostClaimBytes, SqliteHandover, type Taking } from './sqlite-handover.js'
+import { SqliteHandover, type Taking } from './sqlite-handover.js'
 import { type JobRow, jobColumns } from './sqlite-job.js'
 import type { SqliteLook } from './sqlite-look.js'
 import {
@@ -69,7 +69,7 @@ interface Grant {
   readonly granted: readonly Granted[]
   /** How many jobs. */
   readonly taken: number
-  /** How many bytes of payloads, of an ordered queue. */
+  /** How much they weigh, if they were weighed. */
   readonly bytes: number
 }
 
@@ -157,7 +157,7 @@ export class SqliteClaim {
       const limit = from.limit - taken
       // Of an ordered queue its shards that stand in a row, unless one of them is all that may be granted.
       const isNext = from.queue === queue && row?.kind !== 'plain' && row?.exclusive !== 'shard'
-      if (taken > 0 && !(isNext && !by.alone && limit > 0 && bytes < mostClaimBytes)) break
+      if (taken > 0 && !(isNext && !by.alone && limit > 0 && bytes < this.#session.mostClaimBytes)) break
       if (row === undefined) {
         waits.push({ queue: from.queue, shard: from.shard!, reason: 'empty' })
         continue
@@ -226,7 +226,9 @@ export class SqliteClaim {
   #grant(queue: QueueRow, from: ClaimFrom, by: Claimer, at: Moment, bytes: number): Grant | undefined {
     if (this.#session.limits.isClosed(queue, at.mono)) return undefined
     const granted: Granted[] = []
-    const taking: Taking = { leaseUntil: bounded(at.mono + (from.leaseMs ?? by.leaseMs)), now: at.now, bytes }
+    const { scales, mostClaimBytes } = this.#session
+    const leaseUntil = bounded(at.mono + (from.leaseMs ?? by.leaseMs))
+    const taking: Taking = { leaseUntil, now: at.now, bytes, weighs: scales.areNeeded(queue, from.limit) }
     let count = 0
     this.#taking.take(queue, from.limit, by.alone === true, at, {
       isFull: () => taking.bytes >= mostClaimBytes,
@@ -255,8 +257,10 @@ export class SqliteClaim {
     const group = this.#groupOf(queue, line)
     const [heads, takeHeads] = typeof line === 'string' ? [this.#heads[line], this.#takeHeads[line]] : this.#ofLane
     const of = typeof line === 'string' ? [queue.qid] : [queue.qid, line.group]
-    const { claims, taken, retries, noted } = heads.get(...of, most) as Heads
+    const weighed = taking.weighs ? this.#session.scales.weigh(queue, line, most, taking.bytes) : undefined
+    const { claims, taken, retries, noted } = heads.get(...of, weighed?.jobs ?? most) as Heads
     if (taken === 0) return 0
+    if (weighed !== undefined) taking.bytes = weighed.bytes
     if (taking.fence === undefined) queue.last_fence = nextFence(queue.last_fence, taking.now)
     taking.fence = queue.last_fence
     takeHeads.run(queue.last_fence, by.worker, by.alone ? 1 : 0, taking.leaseUntil, taking.now, ...of, taken)

@@ -47,6 +47,8 @@ export interface ConnectionSettings {
   readonly file: string
   readonly open: OpenDatabase
   readonly clock: SqliteClock
+  /** Of how many bytes a claim takes no more jobs. */
+  readonly mostClaimBytes: number | undefined
   /** Shared with the other side, which sets its first cell to 1 when it closes the store. */
   readonly closing: Int32Array
   readonly gate: ExitGate
@@ -58,6 +60,7 @@ export class SqliteConnection {
   readonly #file: string
   readonly #open: OpenDatabase
   readonly #clock: SqliteClock
+  readonly #mostClaimBytes: number | undefined
   readonly #closing: Int32Array
   readonly #gate: ExitGate
   readonly #onLost: () => void
@@ -73,10 +76,11 @@ export class SqliteConnection {
   /** While there is hardly any room. */
   #tight: { readonly step: number; readonly until: number } | undefined
 
-  constructor({ file, open, clock, closing, gate, onLost }: ConnectionSettings) {
+  constructor({ file, open, clock, mostClaimBytes, closing, gate, onLost }: ConnectionSettings) {
     this.#file = file
     this.#open = open
     this.#clock = clock
+    this.#mostClaimBytes = mostClaimBytes
     this.#closing = closing
     this.#gate = gate
     this.#onLost = onLost
@@ -334,7 +338,7 @@ export class SqliteConnection {
       if (this.#isSuspected) checkQuickly(this.#file, db)
       this.#isSuspected = false
       const logBytes = boundLog(this.#file, db)
-      const session = new SqliteSession(db, this.#clock, new SqliteRoom(this.#file, db))
+      const session = new SqliteSession(db, this.#clock, new SqliteRoom(this.#file, db), this.#mostClaimBytes)
       const opened = { session, operations: sqliteOperations(session), identity, logBytes }
       if (this.#isReplaced) this.#openQueues(opened)
       this.#isReplaced = false

@@ -119,6 +119,7 @@ export class SqliteEnqueue {
       this.#session.jobs.drop(queue, leftover)
       this.#insertRow(queue, job, state, stamp, now)
     }
+    this.#session.scales.add(queue, job)
     if (state === ready) {
       queue.last_stamp = stamp
       queue.ready += 1

@@ -12,15 +12,14 @@ import type { SqliteSession } from './sqlite-session.js'
 import type { Line } from './sqlite-taking.js'
 import { fromStored } from './sqlite-text.js'
 
-/** Of one id a claim takes no more bytes of payloads, unless it is to take all; of ids no more once it has so many. */
-export const mostClaimBytes = 1_048_576
-
 /** What is taken, and until when. */
 export interface Taking {
   readonly leaseUntil: number
   readonly now: number
-  /** How many bytes of payloads the claim has already. */
+  /** What the claim has taken weighs so much. */
   bytes: number
+  /** Whether its plain jobs may weigh enough together. */
+  readonly weighs: boolean
   /** One for all that the claim takes of a queue, given with the first. */
   fence?: number
 }
@@ -49,6 +48,7 @@ export class SqliteHandover {
   }
 
   take(queue: QueueRow, line: Line, { limit, maxPayloads }: ClaimFrom, by: Claimer, taking: Taking): Taken {
+    const { mostClaimBytes } = this.#session
     const { payloads } = this.#session.orderedJobs
     const jobs = (
       typeof line === 'string'

@@ -79,6 +79,8 @@ export interface QueueRow {
   last_lane_turn: number
   /** No job that was there, or has ended, after this instant was removed. */
   lost_at: number | null
+  /** 1: it has or had a job, or a checkpoint, that is not light. */
+  weighed: number
 }
 
 const changing = [
@@ -122,6 +124,7 @@ const changing = [
   'open_lanes',
   'last_lane_turn',
   'lost_at',
+  'weighed',
 ] as const
 
 /** A row, and the values of what may change in it as they were read: a copy of the row costs more than reading it. */

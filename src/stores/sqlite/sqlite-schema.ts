@@ -64,6 +64,7 @@ CREATE TABLE queue (
   open_lanes INTEGER NOT NULL DEFAULT 0,
   last_lane_turn INTEGER NOT NULL DEFAULT 0,
   lost_at INTEGER,
+  weighed INTEGER NOT NULL DEFAULT 0,
   UNIQUE (name, shard)
 );
 `
@@ -186,7 +187,8 @@ CREATE INDEX start_nth ON start (tid, nth);
  * too, `pending` the waiting payloads of an ordered queue. Bounds are those of the whole queue. `number` counts queues in the
  * order in which they came, whatever becomes of their shards. `resharding` is the number of shards that the queue is on its
  * way to; the shards that it leaves then are numbered -1, -2, … Its leads are a worker's id and an instant on the machine's
- * monotonic clock each, or null. `laned` is 1 once it has ever had a lane: where it is 0 nobody looks for one. `grouped` counts the
+ * monotonic clock each, or null. `laned` is 1 once it has ever had a lane: where it is 0 nobody looks for one. `weighed` is 1 once it
+ * has had a plain job, or a checkpoint, of more than 2 KiB: where it is 0 no claim needs to weigh what it takes. `grouped` counts the
  * ready jobs in lanes of groups, `grouped_running` the running jobs of groups, `open_lanes` those that stand in the turns.
  * Ascending by `job.rank` and `job.place` is the order of claims, of ordinary jobs and of suspects: `rank` is the negated
  * priority and `place` the stamp, negated in a queue that is last in, first out. In an ordered queue `rank` is that stamp

@@ -1,5 +1,6 @@
 /** A session: what the calls of one connection share while they run. */
 
+import { mostClaimBytes } from '../../core/claim-weight.js'
 import { isLed } from '../../core/lead.js'
 import { dueAt } from '../../core/stamp.js'
 import { stepLimit } from '../../core/upkeep.js'
@@ -13,6 +14,7 @@ import { SqliteNotes } from './sqlite-notes.js'
 import { SqliteOrderedJobs } from './sqlite-ordered-job.js'
 import { isStopped, leadOf, type QueueRow, SqliteQueues } from './sqlite-queue.js'
 import type { SqliteRoom } from './sqlite-room.js'
+import { SqliteScales } from './sqlite-scales.js'
 import { ready, scheduled } from './sqlite-schema.js'
 import type { Moment } from './sqlite-throttle.js'
 import { SqliteThrottles } from './sqlite-throttles.js'
@@ -36,12 +38,18 @@ export class SqliteSession {
   /** How many jobs one call changes at most. */
   stepLimit = stepLimit
 
+  /** Of how many bytes a claim takes no more jobs. */
+  readonly mostClaimBytes: number
+  readonly scales: SqliteScales
+
   readonly #run: string
 
-  constructor(db: Database, clock: SqliteClock, room: SqliteRoom) {
+  constructor(db: Database, clock: SqliteClock, room: SqliteRoom, mostBytes = mostClaimBytes) {
     this.db = db
     this.clock = clock
     this.room = room
+    this.mostClaimBytes = mostBytes
+    this.scales = new SqliteScales(db, mostBytes)
     this.queues = new SqliteQueues(db)
     this.lanes = new SqliteLanes(db)
     this.limits = new SqliteLimits(this.queues, this.lanes)

@@ -229,7 +229,10 @@ export class SqliteSettle {
       now,
       ...key,
     ) as Renewed | undefined
-    if (hasNotes && found !== undefined) this.#session.notes.add(found.rid, beat)
+    if (hasNotes && found !== undefined) {
+      this.#session.notes.add(found.rid, beat)
+      if (checkpoint !== undefined) this.#session.scales.add(queue, checkpoint)
+    }
     return found
   }
 

@@ -37,6 +37,8 @@ export interface SqliteDescriptor {
   readonly file: string
   /** URL of a module that exports `clock`, a `SqliteClock`; absent: the machine's clocks. */
   readonly clock?: string
+  /** Of how many bytes a claim takes no more jobs. Default 1 MiB. */
+  readonly mostClaimBytes?: number
 }
 
 export class SqliteStore implements Store {
@@ -50,14 +52,14 @@ export class SqliteStore implements Store {
   readonly #file: string
 
   /** Nothing is opened before the first call. Throws `InvalidArgumentError` where `file` names no file. */
-  constructor({ file, clock }: SqliteDescriptor) {
+  constructor({ file, clock, mostClaimBytes }: SqliteDescriptor) {
     if (file === '' || file === ':memory:') {
       throw new InvalidArgumentError(
         `a SQLite store needs a file, such as '.millrace/jobs.db', but was given '${file}'. For a store that is not kept use 'memory:'.`,
       )
     }
     this.#file = resolve(file)
-    this.#inbox = new SqliteInbox({ file: this.#file, clock }, (reply) => this.#wait.told(reply))
+    this.#inbox = new SqliteInbox({ file: this.#file, clock, mostClaimBytes }, (reply) => this.#wait.told(reply))
     this.#wait = new SqliteWait(this.#file, this.#inbox)
     this.records = sqliteRecords(this.#inbox, this.#wait)
     this.throttles = {

@@ -19,7 +19,7 @@ const mostJobs = 1_000
 const mostBytes = 4 * 1_024 * 1_024
 
 const port = parentPort!
-const { file, clock, closing } = workerData as ThreadSettings
+const { file, clock, closing, mostClaimBytes } = workerData as ThreadSettings
 const bells = new BellWriter(file)
 const gate = exitGate()
 let inbox: Call[] = []
@@ -42,6 +42,7 @@ async function answer(request: Request): Promise<void> {
       file,
       open: driver,
       clock: loadedClock,
+      mostClaimBytes,
       closing,
       gate,
       onLost: () => bells.close(),

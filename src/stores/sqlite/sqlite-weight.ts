@@ -1,7 +1,7 @@
 /** The weight of a call: how much of a transaction's bounds it takes. */
 
+import { mostClaimBytes } from '../../core/claim-weight.js'
 import type { ClaimFrom, EnqueueCall, ExtendItem, SettleItem } from '../store.js'
-import { mostClaimBytes } from './sqlite-handover.js'
 import type { Call } from './sqlite-message.js'
 
 export interface Weight {

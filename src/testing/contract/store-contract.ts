@@ -2,6 +2,7 @@
 
 import { adopting } from './adopting.js'
 import { checkpoints } from './checkpoints.js'
+import { claimBytes } from './claim-bytes.js'
 import { claiming } from './claiming.js'
 import { clockOrder } from './clock-order.js'
 import { clockSteps } from './clock-steps.js'
@@ -49,6 +50,7 @@ export const storeContract: readonly ContractConcern[] = [
   enqueueing,
   idempotency,
   claiming,
+  claimBytes,
   clockOrder,
   leasing,
   crashing,

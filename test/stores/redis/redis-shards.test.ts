@@ -48,6 +48,27 @@ for (const mode of ['single', 'cluster'] as const) {
       expect((await store.depth(['wide'])).depths[0]).toMatchObject({ ready: 0, running: 500, fresh: 0 })
     })
 
+    it('gives one claim no more than its share of 1 MiB of each shard, and one job', async () => {
+      const store = await opened()
+      const jobs = Array.from({ length: 64 }, (_, i) => ({
+        id: idOf(i),
+        task: 't',
+        payload: 'x'.repeat(100_000),
+        priority: 0,
+        rememberMs: 0,
+      }))
+      for (let i = 0; i < 64; i += 8)
+        await store.enqueue([{ callId: `large-${i}`, queue: 'wide', jobs: jobs.slice(i, i + 8) }])
+      const claim = async () => (await store.claim([{ queue: 'wide', limit: 250 }], worker)).claims.length
+
+      // Of each shard two jobs, which are more than an eighth of 1 MiB.
+      const counts = [await claim()]
+      while (counts.at(-1)! > 0) counts.push(await claim())
+
+      expect(Math.max(...counts)).toBeLessThanOrEqual(16)
+      expect(counts.reduce((sum, count) => sum + count, 0)).toBe(64)
+    })
+
     it('gives the one job there is to the first claim, in whichever shard it lies', async () => {
       const store = await opened()
       for (let i = 0; i < 20; i += 1) {

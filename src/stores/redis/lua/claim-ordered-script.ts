@@ -17,17 +17,19 @@ const mostPayloads = 4_000
 
 /**
  * KEYS: those of each shard asked, one after the other, and what `gate-lua.ts` says.
- * ARGV: worker, alone (1 or 0), heads (1 or 0), most bytes, gate (`gate-lua.ts`), jobs that the first queue has granted before;
+ * ARGV: worker, alone (1 or 0), heads (1 or 0), most bytes, gate (`gate-lua.ts`), jobs that the first queue has granted before,
+ * and what they weigh;
  * of each shard the number of its queue (in the order in which they are asked), its limit, lease in ms, and most payloads of
  * an id (0: all).
- * Returns { now, grants, whether nothing more may be granted (1 or 0), waits, crashed, buried, heads, more }.
+ * Returns { now, grants, whether nothing more may be granted (1 or 0), waits, crashed, buried, heads, more, weight of all }.
  * grants: index of the shard that granted, fence, jobs, pasts, errors; of a shard perhaps several in a row. jobs is one text:
  * of each its id and NUL, the length of its record in 3 bytes, the record, the length of its payloads in 4 bytes, the payloads
  * (as in INHAND), and `m` where some were left behind, else `.`. pasts and errors: none, or of each job its past, and its error
  * behind `=`, or ''.
  * waits: index, reason, forMs or -1, lead (1 or 0) · crashed, buried: see `crash` · heads: per shard the age in ms, or -1.
  *
- * The first queue that grants is filled from its shards up to the limit of each, less what those before it granted; of
+ * The first queue that grants is filled from its shards up to the limit of each, less what those before it granted, and
+ * until it has enough bytes; of
  * `exclusive: 'shard'` one shard only. Refuses `unknown`, and `limited` where a shard is limited otherwise than it is given.
  */
 const text = String.raw`
@@ -35,19 +37,19 @@ local worker, alone, wants_heads, most_bytes, granted = ARGV[1], ARGV[2] == '1',
 local grants, crashed, buried, heads = {}, {}, {}, {}
 local more = false
 
--- What the claim has taken of the shard so far: its number, its fence (nil before the first job), ids, bytes and payloads.
-local hand
+-- What the claim has taken so far, bytes and payloads; and of the shard its number, its fence (nil before the first job) and ids.
+local hand = { bytes = tonumber(ARGV[7]), payloads = 0 }
 local take_places, take_ready
 do
 -- The payloads that a claim takes of a set: the first, as many as it may, and of those so many bytes; and whether some are left.
 local function taken_of(id, max)
-  local members, from, bytes = members_in(PAYLOADS, id, max == 0 and -1 or max + 1), #id + 16, 0
+  local members, from, own = members_in(PAYLOADS, id, max == 0 and -1 or max + 1), #id + 16, 0
   for i = 1, #members do
     local size = unpackn('>I4', members[i], from)
-    if i > 1 and max > 0 and (i > max or bytes + size > most_bytes) then return members, i - 1, bytes end
-    bytes = bytes + size
+    if i > 1 and max > 0 and (i > max or own + size > most_bytes) then return members, i - 1, own end
+    own = own + size
   end
-  return members, #members, bytes
+  return members, #members, own
 end
 -- Of the first of these places, as many as they have room in hand for; they are left in their set. Returns how many, and
 -- whether the next has no record: they end there.
@@ -165,9 +167,9 @@ end
 const loop = String.raw`
 local queue, over = 1, false
 for n = 0, ASKED - 1 do
-  local a = 7 + n * 4
+  local a = 8 + n * 4
   local own_queue, limit, lease_ms, max = tonumber(ARGV[a]), tonumber(ARGV[a + 1]), tonumber(ARGV[a + 2]), tonumber(ARGV[a + 3])
-  over = granted > 0 and (own_queue ~= queue or alone or limit <= granted)
+  over = granted > 0 and (own_queue ~= queue or alone or limit <= granted or hand.bytes >= most_bytes or hand.payloads >= ${mostPayloads})
   if over then break end
   at(n)
   local seen = gate.seen[n]
@@ -205,7 +207,7 @@ for n = 0, ASKED - 1 do
 
   local count, asked_for, lanes_left = 0, limit - granted, nil
   if asked_for > 0 and not STOPPED and not is_full() and not (own.limited and lanes.opens_at() > now) then
-    hand = { n = n, ids = {}, bytes = 0, payloads = 0, max = max }
+    hand.n, hand.fence, hand.ids, hand.max = n, nil, {}, max
     if not alone and not own.limited and call('EXISTS', LANES) == 0 then
       lanes_left, count = 0, take_ready(asked_for)
     else
@@ -248,7 +250,7 @@ for n = 0, ASKED - 1 do
   else call('DEL', WAKE) end
   more = more or (not STOPPED and (can or (change and change <= now)))
 end
-${heads}return { now, grants, over and 1 or 0, waits, crashed, buried, heads, more and 1 or 0 }
+${heads}return { now, grants, over and 1 or 0, waits, crashed, buried, heads, more and 1 or 0, hand.bytes }
 `
 
 const script = (name: string, isGated: boolean) => (isCluster: boolean) =>

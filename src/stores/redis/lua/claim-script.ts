@@ -6,7 +6,7 @@ import { crashes } from './crash-lua.js'
 import { gate, heads } from './gate-lua.js'
 import { leads } from './leads-lua.js'
 import { besideJobs, bySequence, prelude } from './prelude.js'
-import { readyJobs } from './ready-lua.js'
+import { readyJobs, recordWeight } from './ready-lua.js'
 import { isSetBack, setBack } from './set-back-lua.js'
 import { taking } from './taking-lua.js'
 
@@ -27,21 +27,57 @@ local crashed, buried, heads = {}, {}, {}
 local granted, fence, ids, records, pasts, errors, checkpoints = -1, 0, {}, {}, {}, {}, {}
 local more, bytes = false, 0
 
+local checkpoint_at = {}
+-- Whether the claim has enough. A record is longer than what it weighs: it is weighed only if the lengths could be enough.
+local function is_filled()
+  if bytes < most_bytes then return false end${recordWeight}  bytes = 0
+  for i = 1, #ids do
+    local checkpoint = checkpoint_at[i]
+    bytes = bytes + record_weight(records[i]) + (checkpoint and #checkpoint - find(checkpoint, '\0', 1, true) or 0)
+  end
+  return bytes >= most_bytes
+end
+-- Pasts, errors and checkpoints of some jobs, each by their number.
+local function notes_of(list)
+  local notes, noted, past_found, error_found, checkpoint_found = {}, {}, call('HMGET', PAST, unpack(list)), {}, {}
+  for i = 1, #list do
+    -- Of one that is fresh nothing is noted.
+    if past_found[i] then
+      noted[#noted + 1] = i
+      notes[#notes + 1] = 'e' .. list[i]
+      notes[#notes + 1] = 'k' .. list[i]
+    end
+  end
+  local found = notes[1] and call('HMGET', NOTES, unpack(notes))
+  for n, i in ipairs(noted) do error_found[i], checkpoint_found[i] = found[n * 2 - 1], found[n * 2] end
+  return past_found, error_found, checkpoint_found
+end
 -- Records of the first jobs among those found: a claim ends where it has enough bytes. Large ones are not read in vain:
 -- the first few tell how many more there may be. Returns how many there are, which stand behind those of before, and whether
 -- the next has no record: they end there.
-local function records_of(found)
+local function records_of(found, has_notes)
   local before, count, step = #ids, 0, 4
-  while count < #found and bytes < most_bytes do
-    if count > 0 then step = math.min(step * 4, math.ceil((most_bytes - bytes) * (before + count) / bytes)) end
-    local upto = math.min(count + step, #found)
-    local some = call('HMGET', JOBS, unpack(found, count + 1, upto))
+  while count < #found and not is_filled() do
+    if count > 0 then step = math.min(step * 4, math.ceil((most_bytes - bytes) * (before + count) / math.max(1, bytes))) end
+    local list = { unpack(found, count + 1, math.min(count + step, #found)) }
+    local some, past_found, error_found, checkpoint_found = call('HMGET', JOBS, unpack(list)), nil, nil, nil
+    if has_notes then past_found, error_found, checkpoint_found = notes_of(list) end
     for i = 1, #some do
-      if before + count > 0 and bytes >= most_bytes then break end
+      if is_filled() then break end
       if not some[i] then return count, true end
       count = count + 1
-      ids[before + count], records[before + count] = found[count], some[i]
+      local number = before + count
+      ids[number], records[number] = list[i], some[i]
       bytes = bytes + #some[i]
+      if has_notes then
+        pasts[number], errors[number] = past_found[i] or '', error_found[i] and '=' .. error_found[i] or ''
+        local checkpoint = checkpoint_found[i]
+        if checkpoint then
+          checkpoints[#checkpoints + 1] = number - 1
+          checkpoints[#checkpoints + 1] = checkpoint
+          checkpoint_at[number], bytes = checkpoint, bytes + #checkpoint
+        end
+      end
     end
   end
   return count, false
@@ -94,7 +130,6 @@ end
 
 /** Made only where a claim does not take from the line alone. */
 const slow = `
-local function is_filled() return bytes >= most_bytes end
 -- So many elements of the line go, of which so many are no stale ones.
 local function pass_line(upto, others)
   call('LTRIM', LINE, upto, -1)
@@ -106,32 +141,10 @@ end
 local function take_found(found, has_group)
   local list, before = {}, #ids
   for i = 1, #found do list[i] = found[i].id end
-  local count, is_lost = records_of(list)
+  local count, is_lost = records_of(list, true)
   if count == 0 then return 0, is_lost end
-  local some, noted, notes, elements = {}, {}, {}, {}
-  for i = 1, count do
-    some[i] = ids[before + i]
-    elements[i] = found[i].element or sub(records[before + i], 2, 14) .. ids[before + i]
-  end
-  local past_found = call('HMGET', PAST, unpack(some))
-  for i = 1, count do
-    pasts[before + i], errors[before + i] = past_found[i] or '', ''
-    -- Of one that is fresh nothing is noted.
-    if past_found[i] then
-      noted[#noted + 1] = before + i
-      notes[#notes + 1] = 'e' .. some[i]
-      notes[#notes + 1] = 'k' .. some[i]
-    end
-  end
-  local noted_found = notes[1] and call('HMGET', NOTES, unpack(notes))
-  for i, number in ipairs(noted) do
-    local error, checkpoint = noted_found[i * 2 - 1], noted_found[i * 2]
-    if error then errors[number] = '=' .. error end
-    if checkpoint then
-      checkpoints[#checkpoints + 1] = number - 1
-      checkpoints[#checkpoints + 1] = checkpoint
-    end
-  end
+  local elements = {}
+  for i = 1, count do elements[i] = found[i].element or sub(records[before + i], 2, 14) .. ids[before + i] end
   write_claims(count, elements, meta.fence, has_group)
   return count, is_lost
 end

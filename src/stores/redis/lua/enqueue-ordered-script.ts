@@ -134,7 +134,7 @@ local function push(n)
         count = #bodies + 2
         came_at[field] = count
       end
-      members[count - 1], members[count] = 0, id .. '\0' .. value_place .. pack('>I4', #value) .. digest
+      members[count - 1], members[count] = 0, member_of(id, digest, value)
       bodies[count - 1], bodies[count] = field, value
     end
   end

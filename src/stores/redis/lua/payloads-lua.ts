@@ -11,8 +11,18 @@ local function place_bytes(score, arrival)
   for i = 1, 8 do b[i] = 255 - b[i] end
   return char(unpack(b)) .. pack('>I6', arrival)
 end
--- Where a payload stands in a set. value: place (14 bytes) and body.
-local function member_of(id, digest, value) return id .. '\0' .. sub(value, 1, 14) .. pack('>I4', #value) .. digest end
+-- Where a payload stands in a set, and what it weighs. value: place (14 bytes) and body.
+local member_of
+do
+-- The bytes of payload and meta: they stand behind the place, the flags, and the codec and the length of meta if flagged.
+local function weight_of(value)
+  local flags, stop = byte(value, 15) or 0, 15
+  if flags % 8 >= 4 then stop = find(value, '\0', stop + 1, true) or stop end
+  if flags % 32 >= 16 then stop = find(value, '\0', stop + 1, true) or stop end
+  return math.max(0, #value - stop)
+end
+function member_of(id, digest, value) return id .. '\0' .. sub(value, 1, 14) .. pack('>I4', weight_of(value)) .. digest end
+end
 -- Whether the place of one comes before that of the other; on a tie it does not.
 local function is_before(value, other)
   local a, b, c = unpackn('>I4I4I6', value)

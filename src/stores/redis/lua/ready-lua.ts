@@ -1,10 +1,24 @@
 /** The ready jobs of a shard, in the order in which claims are given them, for the scripts that take or count them. */
+
+/** Inside a function: what a claim weighs a record as. */
+export const recordWeight = `
+  -- The bytes of a record's payload and meta: they stand behind its texts, the task and those that are flagged.
+  local function record_weight(record)
+    local stop = byte(record, 1) < 97 and 21 or 15
+    local flags, texts = byte(record, stop) % 32, 1
+    while flags > 0 do
+      texts, flags = texts + flags % 2, math.floor(flags / 2)
+    end
+    for _ = 1, texts do stop = find(record, '\\0', stop + 1, true) end
+    return #record - stop
+  end
+`
+
 export const readyJobs = `
 local function ready_count(stale) return call('LLEN', LINE) - stale + call('ZCARD', READY) + call('ZCARD', LANES) end
 -- What stands in the line at its head, stale elements passed over, of those at most 1,000; and how many elements were seen.
 -- upto: the number of elements up to it. Where records must be read, and are large, a few at a time, until they are enough bytes.
-local function head_of_line(count, stale, enough)
-  local heads, seen, bytes, step = {}, 0, 0, 4
+local function head_of_line(count, stale, enough)${recordWeight}  local heads, seen, bytes, step = {}, 0, 0, 4
   while #heads < count and seen - #heads <= 1000 and not (enough and bytes >= enough) do
     local wanted = math.max(count - #heads, seen > 0 and 16 or 1)
     if stale > 0 then
@@ -20,7 +34,7 @@ local function head_of_line(count, stale, enough)
       local is_fresh = not records or (records[i] and not pasts[i] and sub(records[i], 9, 14) == sub(elements[i], 8, 13))
       if is_fresh and #heads < count then
         heads[#heads + 1] = { element = elements[i], id = ids[i], upto = seen + i }
-        if records then bytes = bytes + #records[i] end
+        if records then bytes = bytes + record_weight(records[i]) end
       end
     end
     seen = seen + #elements
