@@ -5,6 +5,7 @@
 
 import { callMemoryCount, callMemoryMs } from '../../core/upkeep.js'
 import type { Enqueued } from '../store.js'
+import type { SqliteClock } from './sqlite-clock.js'
 import type { Database, Statement } from './sqlite-driver.js'
 import type { QueueRow } from './sqlite-queue.js'
 
@@ -18,6 +19,7 @@ interface Batch {
 }
 
 interface Call {
+  /** On the machine's monotonic clock: a step of the wall clock neither forgets a call nor keeps it. */
   readonly at: number
   /** One letter per job. */
   readonly letters: string
@@ -40,32 +42,35 @@ const letterOf: Record<Enqueued, string> = { added: 'a', merged: 'm', duplicate:
 const answerOf: Record<string, Enqueued> = { a: 'added', m: 'merged', d: 'duplicate', f: 'full', r: 'draining' }
 
 export class SqliteCalls {
+  readonly #clock: SqliteClock
   readonly #memories = new Map<number, Memory>()
   readonly #select: Statement
   readonly #insert: Statement
   readonly #delete: Statement
 
-  constructor(db: Database) {
+  constructor(db: Database, clock: SqliteClock) {
+    this.#clock = clock
     this.#select = db.prepare('SELECT cid, calls FROM call WHERE qid = ? AND cid > ? ORDER BY cid')
     this.#insert = db.prepare('INSERT INTO call (qid, cid, calls) VALUES (?, ?, ?)')
     this.#delete = db.prepare('DELETE FROM call WHERE qid = ? AND cid = ?')
   }
 
   /** What was answered to the call the first time, while that is remembered. */
-  answersTo(queue: QueueRow, id: string, now: number): Enqueued[] | undefined {
+  answersTo(queue: QueueRow, id: string): Enqueued[] | undefined {
     const call = this.#current(queue.qid).calls.get(id)
-    return call !== undefined && call.at + callMemoryMs > now
+    return call !== undefined && call.at + callMemoryMs > this.#clock.mono()
       ? Array.from(call.letters, (letter) => answerOf[letter]!)
       : undefined
   }
 
-  remember(queue: QueueRow, id: string, answers: readonly Enqueued[], now: number): void {
+  remember(queue: QueueRow, id: string, answers: readonly Enqueued[]): void {
+    const mono = this.#clock.mono()
     const memory = this.#current(queue.qid)
     let letters = ''
     for (const answer of answers) letters += letterOf[answer]
-    memory.fresh.push([id, now, letters])
-    this.#add(memory, id, now, letters, memory.freshBatch)
-    this.#trim(memory, now)
+    memory.fresh.push([id, mono, letters])
+    this.#add(memory, id, mono, letters, memory.freshBatch)
+    this.#trim(memory, mono)
   }
 
   /** Called before each commit of a write. */
@@ -129,9 +134,9 @@ export class SqliteCalls {
     memory.calls.set(id, { at, letters, batch })
   }
 
-  #trim(memory: Memory, now: number): void {
+  #trim(memory: Memory, mono: number): void {
     for (const [id, call] of memory.calls) {
-      if (memory.calls.size <= callMemoryCount && call.at + callMemoryMs > now) break
+      if (memory.calls.size <= callMemoryCount && call.at + callMemoryMs > mono) break
       this.#forgetCall(memory, id, call)
     }
   }

@@ -38,29 +38,29 @@ export class SqliteEnqueue {
     const now = this.#session.clock.now()
     // All are looked up before the first is changed: an unknown one changes nothing.
     const queues = calls.map(({ queue }) => this.#session.queues.get(queue))
-    this.#refuseFull(queues, calls, now)
+    this.#refuseFull(queues, calls)
     return calls.map((call, i) =>
       queues[i]!.kind === 'ordered' ? this.#pushes.call(call, now) : this.#call(queues[i]!, call, now),
     )
   }
 
   /** A call that is sent again is answered as it was, also when there is no room any more. Throws `StoreFullError`. */
-  #refuseFull(queues: readonly QueueRow[], calls: readonly EnqueueCall[], now: number): void {
+  #refuseFull(queues: readonly QueueRow[], calls: readonly EnqueueCall[]): void {
     const bytes = calls.reduce((sum, { jobs }) => sum + bytesOf(jobs), 0)
     if (this.#session.room.takes(bytes)) return
     const isAnswered = ({ name }: QueueRow, { callId, jobs }: EnqueueCall) =>
       jobs.every(
-        ({ id }) => this.#session.calls.answersTo(this.#session.queues.holding(name, id), callId, now) !== undefined,
+        ({ id }) => this.#session.calls.answersTo(this.#session.queues.holding(name, id), callId) !== undefined,
       )
     if (!calls.every((call, i) => isAnswered(queues[i]!, call))) throw this.#session.room.refusal()
   }
 
   #call(queue: QueueRow, { callId, jobs }: EnqueueCall, now: number): Enqueued[] {
     const { calls } = this.#session
-    const before = calls.answersTo(queue, callId, now)
+    const before = calls.answersTo(queue, callId)
     if (before !== undefined) return before
     const answers = this.#answersTo(queue, jobs, now)
-    calls.remember(queue, callId, answers, now)
+    calls.remember(queue, callId, answers)
     return answers
   }
 

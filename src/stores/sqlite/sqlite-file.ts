@@ -227,6 +227,8 @@ function voidLeasesOfOtherBoot(db: Database, clock: SqliteClock): void {
     if (isSame()) return
     // Not charged: the end of the whole machine says nothing against the one job that ran alone.
     db.exec('UPDATE job SET lease_until = 0, alone = 0 WHERE state = 2')
+    // Whoever could send a call again is gone as well.
+    db.exec('DELETE FROM call')
     const at = Number(stored('bootedAt') ?? Number.NaN)
     carryHolds(db, bootedAt === undefined || Number.isNaN(at) ? undefined : at - bootedAt)
     db.exec(

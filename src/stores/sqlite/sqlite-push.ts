@@ -35,10 +35,10 @@ export class SqlitePushes {
 
   #callIn(queue: QueueRow, callId: string, jobs: readonly NewJob[], now: number): Enqueued[] {
     const { calls } = this.#session
-    const before = calls.answersTo(queue, callId, now)
+    const before = calls.answersTo(queue, callId)
     if (before !== undefined) return before
     const answers = this.#answersTo(queue, jobs, now)
-    calls.remember(queue, callId, answers, now)
+    calls.remember(queue, callId, answers)
     return answers
   }
 

@@ -192,7 +192,7 @@ CREATE INDEX start_nth ON start (tid, nth);
  * ready jobs in lanes of groups, `grouped_running` the running jobs of groups, `open_lanes` those that stand in the turns.
  * Ascending by `job.rank` and `job.place` is the order of claims, of ordinary jobs and of suspects: `rank` is the negated
  * priority and `place` the stamp, negated in a queue that is last in, first out. In an ordered queue `rank` is that stamp
- * and `place` has the bytes of the id. `job.lease_until` is on the machine's monotonic clock; all other instants are on the
+ * and `place` has the bytes of the id. `job.lease_until` is on the machine's monotonic clock; all instants that are not named here are on the
  * wall clock.
  * The morgue of an ordered queue is the jobs of the negated `qid`: an id may be live and dead at once.
  * `payload` holds the sets of ordered jobs, each with equal payloads (`digest`) once, in the order of score and `seq`. A job
@@ -201,7 +201,8 @@ CREATE INDEX start_nth ON start (tid, nth);
  * they are not told apart by part there, or a claim of some would write a page for each payload that it takes.
  * Payloads come last in a row: what only reads the columns before them does not read their pages.
  * Each state has its own partial index, so that a job lies in three trees at any time and a change of state writes two.
- * `call` holds the calls that one transaction made on one queue, as JSON; `cid` counts up within the queue.
+ * `call` holds the calls that one transaction made on one queue, as JSON, each with its instant on the machine's monotonic
+ * clock; `cid` counts up within the queue.
  */
 export const tables = `
 CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;

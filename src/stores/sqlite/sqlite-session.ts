@@ -57,7 +57,7 @@ export class SqliteSession {
     this.notes = new SqliteNotes(db)
     this.jobs = new SqliteJobs(db, this.lanes, this.notes)
     this.orderedJobs = new SqliteOrderedJobs(db, this.lanes, this.notes)
-    this.calls = new SqliteCalls(db)
+    this.calls = new SqliteCalls(db, clock)
     this.#run = (db.prepare("SELECT value FROM meta WHERE name = 'boot'").get() as { value: string }).value
   }
 
