@@ -251,7 +251,8 @@ function stateOf(stamp: number, now: number): 'scheduled' | 'ready' {
 
 function entryOf({ score, payload, codec, meta }: NewJob, seq: number, nextScore: () => number): PayloadEntry {
   return {
-    score: score ?? nextScore() / 1_000,
+    // No store tells -0 from 0.
+    score: (score ?? nextScore() / 1_000) + 0,
     seq,
     payload,
     ...(codec === undefined ? {} : { codec }),

@@ -66,7 +66,7 @@ export class SqlitePayloads {
   /** Each statement names its index: without statistics SQLite cannot tell which of the two finds less. */
   constructor(db: Database) {
     this.#insert = db.prepare(
-      'INSERT INTO payload (rid, part, score, digest, codec, meta, payload) VALUES (?, ?, ?, ?, ?, ?, ?)',
+      'INSERT INTO payload (rid, part, score, digest, codec, meta, payload) VALUES (?, ?, ? / ? / ?, ?, ?, ?, ?)',
     )
     this.#find = db.prepare(
       'SELECT seq, score FROM payload INDEXED BY payload_digest WHERE rid = ? AND digest = ? AND part = ?',
@@ -78,7 +78,7 @@ export class SqlitePayloads {
     this.#count = db.prepare('SELECT count(*) AS n FROM payload INDEXED BY payload_order WHERE rid = ? AND part = ?')
     this.#drop = db.prepare('DELETE FROM payload INDEXED BY payload_order WHERE rid = ? AND part = ?')
     this.#takeUpTo = db.prepare(
-      'UPDATE payload INDEXED BY payload_order SET part = ? WHERE rid = ? AND part = ? AND score <= ? AND (score, seq) <= (?4, ?)',
+      'UPDATE payload INDEXED BY payload_order SET part = ?1 WHERE rid = ?2 AND part = ?3 AND score <= ?4 / ?5 / ?6 AND (score, seq) <= (?4 / ?5 / ?6, ?7)',
     )
     this.#keepLast = db.prepare(
       `DELETE FROM payload INDEXED BY payload_order WHERE rid = ?1 AND part = ?2 AND seq <>
@@ -114,7 +114,7 @@ export class SqlitePayloads {
     if (equal === undefined || equal.score > score) {
       if (equal !== undefined) this.#delete.run(equal.seq)
       const storedMeta = meta === undefined ? null : payloadToStored(meta)
-      this.#insert.run(rid, part, score, digest, codec ?? null, storedMeta, payloadToStored(payload))
+      this.#insert.run(rid, part, ...quotient(score), digest, codec ?? null, storedMeta, payloadToStored(payload))
     }
     const trimmed = merge === 'latest' ? this.trim(set) : 0
     return (equal === undefined ? 1 : 0) - trimmed
@@ -167,7 +167,7 @@ export class SqlitePayloads {
 
   /** Those up to this one go into a part of their own, in which nothing is. */
   takeUpTo({ rid, part }: PayloadSet, last: PayloadPlace, into: number): void {
-    this.#takeUpTo.run(into, rid, part, last.score, last.seq)
+    this.#takeUpTo.run(into, rid, part, ...quotient(last.score), last.seq)
   }
 
   /** The oldest, in a set of its own. */
@@ -192,6 +192,18 @@ export class SqlitePayloads {
     this.#drop.run(rid, part)
     return { rid, part: onTheWay }
   }
+}
+
+const scale = 2 ** 600
+
+/**
+ * The score as a dividend and two divisors, which SQL divides exactly. The driver binds a number that is nearly whole as that
+ * integer: one next to 0 or 1 is bound as one that is far from both, and divided by powers of 2.
+ */
+function quotient(score: number): [number, number, number] {
+  const isNearlyWhole = !Number.isInteger(score) && Math.abs(score - Math.round(score)) < 2 * Number.EPSILON
+  if (!isNearlyWhole) return [score, 1, 1]
+  return Math.abs(score) > 1 / scale ? [score * scale, scale, 1] : [score * scale * scale, scale, scale]
 }
 
 function bytesOf({ payload, meta }: PayloadRow): number {

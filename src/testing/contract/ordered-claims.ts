@@ -110,6 +110,25 @@ export const orderedClaims: ContractConcern = {
       },
     ),
 
+    orderedCase('scores come back to the last bit, and payloads stand in their order', async (scene) => {
+      const scores = [
+        ...[-Number.MAX_VALUE, -1e-17, -5e-324, 0, 5e-324, 1e-300, 1e-17, 2 ** -53, 0.1 + 0.2],
+        ...[1 - 2 ** -53, 1, 1 + 2 ** -52, 2 - 2 ** -52, 2 ** 53 + 2, Number.MAX_VALUE],
+      ]
+      for (const score of [...scores].reverse()) await scene.push('a', `${score}`, { score })
+      await scene.push('b', 'v', { score: -0 })
+
+      // Each stands where it did after a claim that took only some, too.
+      await scene.end(await scene.take(3), { kind: 'retry', delayMs: 0 })
+      const { claims } = await scene.claim({ limit: 2 })
+
+      const [b, a] = claims
+      assert.deepEqual(
+        [a, b].map((claim) => claim!.payloads!.map(({ score }) => score)),
+        [scores, [0]],
+      )
+    }),
+
     orderedCase('maxPayloads is for each id of a batch', async (scene) => {
       await scene.pushAll('a', ['v0', 'v1'])
       await scene.pushAll('b', ['v0', 'v1'])
