@@ -1,0 +1,95 @@
+/**
+ * Results that go while they are waited for, on SQLite and on Redis: of 10,000 jobs a store, each waited for, a third is
+ * deleted meanwhile, and of the others' results only the last 20 are kept. Each wait ends with the value of its job or with
+ * a typed error. Takes at most three minutes a store.
+ */
+
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { defineTask, isMillraceError, millrace } from 'millrace'
+import { startRedis } from 'millrace/testing'
+import { redisVersion } from './redis-version.js'
+import type { Report, Summary } from './report.js'
+
+/** Nothing is drawn. */
+export const seed = 0
+
+const jobs = 10_000
+/** Waited for at once. */
+const perWave = 500
+const keptResults = 20
+const longestMs = 180_000
+/** A wait that takes as long has been forgotten. */
+const patience = '60s'
+
+const expected = new Set(['value', 'result-not-kept'])
+
+export async function prove(report: Report): Promise<Summary> {
+  const folder = mkdtempSync(join(tmpdir(), 'millrace-results-'))
+  const server = await startRedis()
+  try {
+    report.say(`${jobs} jobs a store, ${perWave} waited for at once; the server: ${await redisVersion(server)}`)
+    const sqlite = await outcomesOn(`sqlite:${join(folder, 'jobs.db')}`)
+    const redis = await outcomesOn(server.url)
+    for (const [store, counts] of Object.entries({ SQLite: sqlite, Redis: redis })) judge(report, store, counts)
+    return { sqlite, redis }
+  } finally {
+    await server.stop()
+    rmSync(folder, { recursive: true, force: true })
+  }
+}
+
+type Counts = Readonly<Record<string, number>>
+
+function judge(report: Report, store: string, counts: Counts): void {
+  const told = Object.entries(counts).map(([outcome, count]) => `${outcome} ${count}`)
+  report.say(`${store}: ${told.join(', ')}`)
+  const all = Object.values(counts).reduce((sum, count) => sum + count, 0)
+  report.claim(`${store}: each of ${jobs} waits has ended (${all})`, all === jobs)
+  const others = Object.keys(counts).filter((outcome) => !expected.has(outcome))
+  report.claim(`${store}: with its value, or told that it is not kept`, others.length === 0)
+  report.claim(
+    `${store}: both came about`,
+    [...expected].every((outcome) => (counts[outcome] ?? 0) > 0),
+  )
+}
+
+/** How many waits ended in which way: `value`, the code of an error, `undefined`, or what else there was. */
+async function outcomesOn(store: string): Promise<Counts> {
+  const echo = defineTask({ name: 'echo', queue: 'echo', run: async (n: unknown) => ({ n }) })
+  const mill = millrace({
+    store,
+    queues: { echo: { retention: { results: { count: keptResults } } } },
+    tasks: [echo],
+  })
+  const counts: Record<string, number> = {}
+  const endsAt = performance.now() + longestMs
+  const worker = mill.worker({ concurrency: 50 })
+  try {
+    await worker.start()
+    for (let from = 0; from < jobs && performance.now() < endsAt; from += perWave) {
+      const numbers = Array.from({ length: perWave }, (_, i) => from + i)
+      const idOf = (n: number) => `job-${n}`
+      await mill.enqueueMany(echo, numbers, (_, i) => ({ id: idOf(from + i) }))
+      const waits = numbers.map((n) => outcomeOf(mill.job(echo, idOf(n)).result({ timeout: patience }), n))
+      const doomed = numbers.filter((n) => n % 3 === 0).map(idOf)
+      for (let i = 0; i < doomed.length; i += 20) await mill.queue('echo').jobs.delete(doomed.slice(i, i + 20))
+      for (const outcome of await Promise.all(waits)) counts[outcome] = (counts[outcome] ?? 0) + 1
+    }
+    return counts
+  } finally {
+    await worker.stop()
+    await mill.close()
+  }
+}
+
+async function outcomeOf(wait: Promise<unknown>, n: number): Promise<string> {
+  try {
+    const value = await wait
+    if (value === undefined) return 'undefined'
+    return (value as { readonly n: unknown }).n === n ? 'value' : 'another value'
+  } catch (error) {
+    return isMillraceError(error) ? error.code : String(error)
+  }
+}
