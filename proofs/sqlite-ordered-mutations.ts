@@ -72,8 +72,8 @@ export const sqliteOrderedMutations: readonly Mutation[] = [
   {
     what: 'what waits beside has the stamp of the job that runs',
     file: 'sqlite/sqlite-ordered-job.js',
-    from: 'this.#beside.run(at.stamp, now, at.isReady ? 1 : 0, job.rid)',
-    to: 'this.#beside.run(job.stamp, now, at.isReady ? 1 : 0, job.rid)',
+    from: 'this.#beside.run(at.stamp, now, Number(at.state === ready), job.rid)',
+    to: 'this.#beside.run(job.stamp, now, Number(at.state === ready), job.rid)',
   },
   {
     what: 'what waits beside for the end of the run alone waits for a time when the clock is set back',

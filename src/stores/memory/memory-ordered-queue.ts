@@ -110,7 +110,7 @@ export class MemoryOrderedQueue extends MemoryQueue {
 
   /** Of one that runs, what waits beside it: it is due when its claim has ended. */
   override runNow(job: MemoryJob, now: number): void {
-    if (job.state === 'running') job.beside = { ...job.beside!, stamp: this.nextStamp(now) }
+    if (job.state === 'running') job.beside = { ...job.beside!, stamp: this.nextStamp(now), isReady: true }
     else super.runNow(job, now)
   }
 

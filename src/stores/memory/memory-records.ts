@@ -16,7 +16,7 @@ import { failClaim } from './memory-settle.js'
 
 /** Whether it waits beside a running job, and would wait on when that has ended. */
 function isForLater(beside: MemoryJob['beside'], now: number): boolean {
-  return beside !== undefined && dueAt(beside.stamp) > now
+  return beside !== undefined && !beside.isReady && dueAt(beside.stamp) > now
 }
 
 /** Which states a state-wide action looks at, in the order it takes them. */

@@ -85,8 +85,7 @@ export class SqliteOrderedJobs extends SqliteJobs {
       { rid: null, part: 0, id, task, grp, state, stamp, createdAt: now, error: null },
       now,
     )
-    const set =
-      rid === undefined ? this.#waiting(queue, id, { stamp, isReady: state === ready }, now) : { rid, part: 0 }
+    const set = rid === undefined ? this.#waiting(queue, id, { stamp, state }, now) : { rid, part: 0 }
     queue.pending += this.payloads.add(set, scored, queue.merge)
     if (rid === undefined) return undefined
     return state === ready ? 0 : due! - now
@@ -99,9 +98,9 @@ export class SqliteOrderedJobs extends SqliteJobs {
   }
 
   /** Where a payload joins those of an id that is there. */
-  #waiting(queue: QueueRow, id: string, at: { stamp: number; isReady: boolean }, now: number): PayloadSet {
+  #waiting(queue: QueueRow, id: string, at: { stamp: number; state: number }, now: number): PayloadSet {
     const job = this.find(queue, id)!
-    if (waitingSetOf(job) === undefined) this.#beside.run(at.stamp, now, at.isReady ? 1 : 0, job.rid)
+    if (waitingSetOf(job) === undefined) this.#beside.run(at.stamp, now, Number(at.state === ready), job.rid)
     return waitingSetOf(job) ?? besideSet(job)
   }
 
@@ -214,7 +213,7 @@ export class SqliteOrderedJobs extends SqliteJobs {
 
   /** Of one that runs, what waits beside it: it is due when its claim has ended. */
   override runNow(queue: QueueRow, job: JobRow, now: number): void {
-    if (job.state === running) this.#beside.run(takeStamp(queue, now), job.beside_created_at, job.rid)
+    if (job.state === running) this.#beside.run(takeStamp(queue, now), job.beside_created_at, 1, job.rid)
     else super.runNow(queue, job, now)
   }
 
@@ -274,7 +273,7 @@ export class SqliteOrderedJobs extends SqliteJobs {
     const into = isRunning ? besideSet(here) : setOf(here)
     queue.pending += payloads.join(payloads.renumbered(setOf(job)), into, queue.merge)
     if (isRunning && here.beside_stamp === null)
-      this.#beside.run(stamp, created_at, job.state === ready ? 1 : 0, here.rid)
+      this.#beside.run(stamp, created_at, Number(job.state === ready), here.rid)
     this.remove(from, job)
   }
 

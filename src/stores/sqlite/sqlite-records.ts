@@ -219,7 +219,7 @@ export class SqliteRecords {
       const jobs = this.#session.jobsOf(queue)
       const job = states.includes(dead) ? jobs.findDead(queue, id) : jobs.find(queue, id)
       if (job === undefined || !states.includes(job.state)) continue
-      const isIdle = besideOnly ? (job.beside_stamp ?? 0) < laterThan(now) : job.cancelling
+      const isIdle = besideOnly ? job.beside_ready === 1 || (job.beside_stamp ?? 0) < laterThan(now) : job.cancelling
       if (!(job.state === running && isIdle) && !isHidden(queue, job, now)) found.push({ queue, job })
       if (found.length > this.#session.stepLimit) break
     }
@@ -275,7 +275,7 @@ export class SqliteRecords {
 
   #inLine(where: 'all' | 'failed', line: Line): Statement {
     const sql = `SELECT ${jobColumns} FROM job INDEXED BY ${line.index}
-      WHERE qid = ?1 AND ${line.where} AND (state <> ${running} OR iif(?4 IS NULL, cancelling = 0, beside_stamp >= ?4)) AND (state <> ${dead} OR finished_at > ?2)
+      WHERE qid = ?1 AND ${line.where} AND (state <> ${running} OR iif(?4 IS NULL, cancelling = 0, beside_ready = 0 AND beside_stamp >= ?4)) AND (state <> ${dead} OR finished_at > ?2)
       ${where === 'failed' ? 'AND attempt > 1 AND state <= 2' : ''}
       ORDER BY ${line.order} LIMIT ?3`
     let statement = this.#statements.get(sql)

@@ -57,7 +57,7 @@ local function change(j)
   elseif verb == 'bury' then bury(j, 'buried')
   elseif verb == 'run' and j.claim then
     local _, created = beside_of(j.id)
-    call('HSET', BESIDE, j.id, pack('>I7I6', stamped(), created))
+    call('HSET', BESIDE, j.id, write_beside(stamped(), created, true))
   elseif verb == 'run' then
     leave(j)
     j.stamp = stamped()

@@ -45,8 +45,9 @@ end
 local function is_asked(j)
   if not j.claim then return false end
   if verb == 'cancel' then return has(j.claim.flags, CANCEL) end
-  local stamp = verb == 'run' and beside_of(j.id)
-  return verb == 'run' and (not stamp or math.floor(stamp / 1000) <= now)
+  if verb ~= 'run' then return false end
+  local stamp, _, is_ready = beside_of(j.id)
+  return not stamp or is_ready or math.floor(stamp / 1000) <= now
 end
 local function parts_of(j)
   local state = find(states, state_of(j), 1, true)
