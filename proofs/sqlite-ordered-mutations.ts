@@ -30,8 +30,8 @@ export const sqliteOrderedMutations: readonly Mutation[] = [
   {
     what: 'a claim of some payloads takes all of the same score',
     file: 'sqlite/sqlite-payloads.js',
-    from: 'AND (score, seq) <= (?4, ?)',
-    to: 'AND (score, seq) <= (?4, 1000000 + ?)',
+    from: '(score, seq) <= (?4 / ?5 / ?6, ?7)',
+    to: '(score, seq) <= (?4 / ?5 / ?6, 1000000 + ?7)',
   },
   {
     what: 'one payload less than asked for is handed over',
