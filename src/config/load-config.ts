@@ -1,12 +1,12 @@
 /** Loading: from the files a user wrote (a configuration, a module with tasks or handlers) to a mill. */
 
 import { existsSync, statSync } from 'node:fs'
-import { basename, dirname, join, resolve } from 'node:path'
+import { basename, join, resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { ConfigError } from '../core/errors.js'
 import { type AnyTask, isTask } from '../core/task.js'
 import { millrace } from './assemble.js'
-import { withBaseFolder } from './base-folder.js'
+import { baseFolderOf, withBaseFolder } from './base-folder.js'
 import { Mill } from './mill.js'
 
 /** Looked for in this order. */
@@ -44,7 +44,7 @@ export async function loadMill({ cwd, env, config, module }: LoadRequest): Promi
   // The module first: it may attach handlers to the tasks of the configuration.
   const files = [moduleFile, configFile].filter((file) => file !== undefined)
   // Whoever names the configuration from another folder means the same store.
-  const base = configFile === undefined ? cwd : dirname(configFile)
+  const base = configFile === undefined ? cwd : baseFolderOf(configFile, cwd)
   const [first, second] = await withBaseFolder(base, () => importAll(files))
   const [exported, configured] = moduleFile === undefined ? [{}, first!] : [first!, second]
   if (isMill(exported['default']) && given === undefined)

@@ -4,17 +4,37 @@ import { describe, expect, it } from 'vitest'
 import { CommandProcess, runJson } from './command-process.js'
 import { configFile, project, projectFiles } from './project.js'
 
+/** Enqueues in the first folder and looks from the second, by the configuration as each of them names it. */
+async function enqueueAndLook([cwd, ...config]: string[], [other, ...named]: string[]) {
+  const { id } = await runJson<{ id: string }>(['enqueue', 'echo', '1', ...config], { cwd: cwd! })
+  const shown = await runJson<{ id: string; state: string }>(['jobs', 'show', id, ...named], { cwd: other! })
+  expect(shown).toMatchObject({ id, state: 'ready' })
+}
+
+const hasFile = (...folders: string[]) => folders.map((folder) => existsSync(join(folder, 'jobs.db')))
+
 describe('a configuration that is named from another folder', () => {
-  it('has its store where its own folder says, and makes no second one', async () => {
+  it('has its store in its own folder, and makes no second one', async () => {
     const cwd = project()
     const below = join(cwd, 'apps', 'web')
     mkdirSync(below, { recursive: true })
-    const config = ['--config', '../../millrace.config.js']
-    const { id } = await runJson<{ id: string }>(['enqueue', 'echo', '1'], { cwd })
-    const shown = await runJson<{ id: string; state: string }>(['jobs', 'show', id, ...config], { cwd: below })
+    await enqueueAndLook([cwd], [below, '--config', '../../millrace.config.js'])
 
-    expect(shown).toMatchObject({ id, state: 'ready' })
-    expect([existsSync(join(cwd, 'jobs.db')), existsSync(join(below, 'jobs.db'))]).toEqual([true, false])
+    expect(hasFile(cwd, below)).toEqual([true, false])
+  })
+
+  it('has its store in its project, as has a program that is started there', async () => {
+    const { 'millrace.config.js': _, ...files } = projectFiles
+    const config = configFile.replace("'./tasks.js'", "'../tasks.js'")
+    const root = project({ 'package.json': '{ "type": "module" }', 'src/millrace.config.js': config, ...files })
+    const [source, beside] = [join(root, 'src'), join(root, 'scripts')]
+    mkdirSync(beside)
+    await enqueueAndLook(
+      [root, '--config', 'src/millrace.config.js'],
+      [beside, '--config', '../src/millrace.config.js'],
+    )
+
+    expect(hasFile(root, source, beside)).toEqual([true, false, false])
   })
 })
 
