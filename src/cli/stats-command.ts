@@ -6,7 +6,7 @@ import type { ThrottleStatus } from '../client/throttle-admin.js'
 import type { Mill } from '../config/mill.js'
 import { formatDuration } from '../core/duration.js'
 import type { Depth, StoredQueue } from '../stores/store.js'
-import { count, counted } from './figures.js'
+import { count, counted, fromNow } from './figures.js'
 import { limitLines } from './limit-lines.js'
 import { type MillFlags, millCommand, withJson, withMill } from './mill-command.js'
 import { serving } from './pulse.js'
@@ -46,7 +46,8 @@ export interface Stats {
   readonly store: string
   readonly queues: readonly QueueStats[]
   readonly totals: Totals
-  readonly workers: { readonly count: number; readonly slots: number; readonly running: number }
+  /** As they said of themselves, the first of them at `seenAt`: the counts of the queues may be some seconds younger. */
+  readonly workers: { readonly count: number; readonly slots: number; readonly running: number; readonly seenAt?: Date }
 }
 
 export function addStats(program: Command): void {
@@ -111,6 +112,7 @@ async function statsOf(mill: Mill): Promise<Stats> {
       count: workers.length,
       slots: sum(workers.map(({ concurrency }) => concurrency)),
       running: sum(workers.map(({ running }) => running)),
+      ...(workers.length > 0 && { seenAt: new Date(Math.min(...workers.map(({ seenAt }) => seenAt))) }),
     },
   }
 }
@@ -164,9 +166,14 @@ function statsLines({ store, queues, totals, workers }: Stats, { colors, columns
   const lagMs = Math.max(0, ...queues.map((queue) => queue.lagMs))
   const all = queues.length > 1 ? [{ ...totals, queue: 'total', lagMs, note: '' }] : []
   return [
-    `${store} · ${counted(workers.count, 'worker')}${workers.count > 0 ? `, ${count(workers.running)} of ${counted(workers.slots, 'slot')} in use` : ''}`,
+    `${store} · ${workersText(workers)}`,
     ...table(shown, [...rows, ...all], { width: columns, paintTitle: colors.dim }),
   ]
+}
+
+function workersText({ count: workers, slots, running, seenAt }: Stats['workers']): string {
+  if (seenAt === undefined) return counted(workers, 'worker')
+  return `${counted(workers, 'worker')}, ${count(running)} of ${counted(slots, 'slot')} in use, heard ${fromNow(seenAt, Date.now())}`
 }
 
 interface ShardLag {
