@@ -85,6 +85,8 @@ export interface Equipment extends Connection {
   readonly presence: Service
   /** Keeps up with the shards of ordered queues. */
   readonly sharing: Service | undefined
+  /** Keeps up with the rules of throttles; undefined if no queue has one. */
+  readonly limits: Service | undefined
   readonly census: Census | undefined
   readonly adoption: Adoption | undefined
 }
@@ -93,6 +95,8 @@ export interface Equipment extends Connection {
 const registryMarginMs = 15_000
 /** How often it is looked how many shards there are, and who else serves them. */
 const sharingMs = 10_000
+/** How often it is looked whether the rules of a throttle have changed: a shorter window lets handlers begin less late. */
+const limitsMs = 5_000
 
 /** Nothing of it has begun. */
 export function equip(connection: Connection, parts: WorkerParts, settings: WorkerSettings, self: Self): Equipment {
@@ -159,6 +163,10 @@ export function equip(connection: Connection, parts: WorkerParts, settings: Work
     sharing: shards.areServed
       ? new Service(sharingMs, () => shards.refresh(), failed('workers.list', sharingMs))
       : undefined,
+    limits:
+      records && names.some((name) => limited.isThrottled(name))
+        ? new Service(limitsMs, async () => limited.know(await records.queues()), failed('records.queues', limitsMs))
+        : undefined,
     census: workers && new Census({ ...shared, workers, isRemote: traits.remote, identity, found }),
     adoption,
   }

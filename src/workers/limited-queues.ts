@@ -7,9 +7,14 @@ import type { ThrottleRule } from '../core/throttle.js'
 import type { StoredQueue } from '../stores/store.js'
 
 export class LimitedQueues {
-  readonly #stored: ReadonlyMap<string, StoredQueue>
+  #stored: ReadonlyMap<string, StoredQueue> = new Map()
 
   constructor(stored: readonly StoredQueue[]) {
+    this.know(stored)
+  }
+
+  /** From now on these hold. */
+  know(stored: readonly StoredQueue[]): void {
     this.#stored = new Map(stored.map((queue) => [queue.name, queue]))
   }
 

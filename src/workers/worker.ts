@@ -121,6 +121,7 @@ export class Worker {
     if (this.#end !== undefined) return
     equipment.presence.start()
     equipment.sharing?.start()
+    equipment.limits?.start()
     this.#watch.start()
     equipment.census?.start()
     this.#parts.events.emit('worker.started', { worker: this.id, queues: this.queues })
@@ -254,7 +255,7 @@ export class Worker {
   }
 
   async #clearAway(equipment: Equipment): Promise<void> {
-    const { workbench, intake, settler, census, adoption, sharing, presence, store } = equipment
+    const { workbench, intake, settler, census, adoption, sharing, limits, presence, store } = equipment
     const leftMs = () =>
       this.#until === Number.POSITIVE_INFINITY
         ? boundlessSettleMs
@@ -272,7 +273,9 @@ export class Worker {
     // One whose answer was lost may have brought some that only the store knows of.
     await inTime(brieflyMs(), equipment.unheard.putBack())
     await settler.settled(leftMs())
-    const removed = Promise.all([sharing?.stop(), presence.stop()]).then(() => store.workers?.remove(this.id))
+    const removed = Promise.all([sharing?.stop(), limits?.stop(), presence.stop()]).then(() =>
+      store.workers?.remove(this.id),
+    )
     await inTime(
       brieflyMs(),
       removed.catch(() => {}),

@@ -1,0 +1,47 @@
+/** Limited queues: what a worker knows of them, and that it keeps up with rules that change while it runs. */
+
+import { defineTask } from 'millrace'
+import { describe, expect, it, vi } from 'vitest'
+import { checkOptions } from '#src/config/mill-options.js'
+import { throttleOf } from '#src/core/throttle-options.js'
+import { MemoryStore } from '#src/stores/memory/memory-store.js'
+import type { StoredQueue } from '#src/stores/store.js'
+import { LimitedQueues } from '#src/workers/limited-queues.js'
+import { Punctuality } from '#src/workers/punctuality.js'
+import { testMillOn } from '../test-mill.js'
+
+const settings = { name: 'q', kind: 'plain', order: 'fifo', maxCrashes: 3, dead: {} } as const
+const task = defineTask({ name: 't', queue: 'q', run: async () => {} })
+
+async function stored(window: number): Promise<readonly StoredQueue[]> {
+  return new MemoryStore().open([{ ...settings, throttle: throttleOf('q', { limit: 1, window }) }])
+}
+
+describe('rules that change', () => {
+  it('to a shorter window leave the next handler less time to begin', async () => {
+    const limited = new LimitedQueues(await stored(40_000))
+    const { registry } = checkOptions({ store: 'memory:', tasks: [task], queues: { q: {} } }, new MemoryStore().traits)
+    const punctuality = new Punctuality(limited, registry)
+    const leftMs = () => {
+      const { from, to } = punctuality.startOf('q', { sentAt: 0, answeredAt: 0, now: 0 })!
+      return Math.round(to - from)
+    }
+
+    // 2.5 % of the window, less what a timer is inexact by.
+    expect(leftMs()).toBe(999)
+    limited.know(await stored(4_000))
+    expect(leftMs()).toBe(99)
+  })
+
+  it.each([
+    ['are looked for by the worker of a throttled queue', { limit: 1, window: '1h' }, 1],
+    ['are not looked for by another', undefined, 0],
+  ] as const)('%s', async (_, throttle, looks) => {
+    const store = new MemoryStore()
+    const mill = testMillOn(store, { tasks: [task], queues: { q: throttle === undefined ? {} : { throttle } } })
+    const queues = vi.spyOn(store.records, 'queues')
+    await mill.worker().start()
+
+    expect(queues).toHaveBeenCalledTimes(looks)
+  })
+})
