@@ -108,14 +108,16 @@ const resharded: HardCase = (dice, words) => {
   ]
 }
 
-/** An id waits in one queue and in another, is dead in one of them perhaps, and they become one. */
+/** An id waits in one queue and in another, is dead in them perhaps, and they become one. */
 const moved: HardCase = (dice, words) => {
   const { handle, queue, other, id } = words
   const ids = { ids: [id] }
+  const bury = (from: string): Command => ({ handle, verb: 'bury', queue: from, where: ids })
   return [
     words.push(1, 'anytime', other),
     words.push(2),
-    ...(dice.chance(0.5) ? [{ handle, verb: 'bury', queue, where: ids } as const, words.push(4)] : []),
+    ...(dice.chance(0.3) ? [bury(other), words.push(6, 'anytime', other)] : []),
+    ...(dice.chance(0.5) ? [bury(queue), words.push(4)] : []),
     ...(dice.chance(0.3) ? [words.take()] : []),
     { handle, verb: 'runNow', queue: dice.pick([queue, other]), where: dice.pick([ids, 'all'] as const) },
     { handle, verb: 'move', from: queue, to: other },
