@@ -5,11 +5,18 @@ import type { Enqueued, NewJob } from '../store.js'
 import { MemoryOrderedQueue } from './memory-ordered-queue.js'
 import type { MemoryQueue } from './memory-queue.js'
 
-export function enqueue(queue: MemoryQueue, callId: string, jobs: readonly NewJob[], now: number): Enqueued[] {
+export function enqueue(
+  queue: MemoryQueue,
+  callId: string,
+  jobs: readonly NewJob[],
+  now: number,
+  came: (id: string) => void,
+): Enqueued[] {
   const before = queue.calls.answersTo(callId, now)
   if (before !== undefined) return before
   const answers = queue instanceof MemoryOrderedQueue ? pushed(queue, jobs, now) : added(queue, jobs, now)
   queue.calls.remember(callId, answers, now)
+  for (const [i, { id }] of jobs.entries()) if (answers[i] === 'added') came(id)
   return answers
 }
 

@@ -108,10 +108,8 @@ export class MemoryStore implements Store {
     const now = this.#clock.now()
     // All are looked up before the first is changed: an unknown one changes nothing.
     for (const { queue } of calls) this.#data.queues.shardsOf(queue)
-    const answers = calls.map((call) => this.#enqueue(call, now))
-    const added = calls.flatMap(({ queue, jobs }, i) =>
-      jobs.filter((_, n) => answers[i]![n] === 'added').map(({ id }) => ({ queue, id })),
-    )
+    const added: { queue: string; id: string }[] = []
+    const answers = calls.map((call) => this.#enqueue(call, now, (id) => added.push({ queue: call.queue, id })))
     this.#ringFor(added, now)
     return answers
   }
@@ -195,15 +193,16 @@ export class MemoryStore implements Store {
     if (this.#closing.signal.aborted) throw new ClosedError('the memory store')
   }
 
-  #enqueue({ callId, queue, jobs }: EnqueueCall, now: number): Enqueued[] {
+  /** `came` hears of each job that this call added. One that is sent again adds none. */
+  #enqueue({ callId, queue, jobs }: EnqueueCall, now: number, came: (id: string) => void): Enqueued[] {
     const [first, ...others] = this.#data.queues.shardsOf(queue)
-    if (others.length === 0) return enqueue(first!, callId, jobs, now)
+    if (others.length === 0) return enqueue(first!, callId, jobs, now, came)
     const answers = new Array<Enqueued>(jobs.length)
     for (const [i, shard] of [first!, ...others].entries()) {
       const places = [...jobs.keys()].filter((n) => shardOf(jobs[n]!.id, others.length + 1) === i)
       if (places.length === 0) continue
       const jobsHere = places.map((n) => jobs[n]!)
-      const answered = enqueue(shard, callId, jobsHere, now)
+      const answered = enqueue(shard, callId, jobsHere, now, came)
       for (const [n, place] of places.entries()) answers[place] = answered[n]!
     }
     return answers

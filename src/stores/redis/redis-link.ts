@@ -92,7 +92,7 @@ export class RedisLink<Client extends Redis | Cluster = Redis | Cluster> {
         if (isReadOnly(error)) this.#lookAgain(call, error)
         if (failure !== 'not-executed') throw redisError(this.#clients.where, error, failure)
         const leftMs = endsAt - this.#clock.mono()
-        if (leftMs <= 0) throw redisError(this.#clients.where, error, failure)
+        if (leftMs <= 0) throw this.#outOfTime(call, error)
         // The last attempt is made when the time is over, not before a pause that would outlast it.
         await new Promise((resolve) => setTimeout(resolve, timerMs(Math.min(againInMs(failures), leftMs))))
         if (this.#isClosed) throw this.#closed()
@@ -187,6 +187,13 @@ export class RedisLink<Client extends Redis | Cluster = Redis | Cluster> {
     if (failure !== 'refused') return
     this.#trouble = redisError(this.#clients.where, error, failure)
     for (const { reject } of this.#waiters) reject(this.#trouble as Error)
+  }
+
+  /** For a call that was not executed in time. If it was not even sent, the connection's own trouble says more than that. */
+  #outOfTime({ socket }: RedisCall, error: unknown): Error {
+    const { where } = this.#clients
+    const isSent = socket !== undefined || this.#trouble === undefined
+    return isSent ? redisError(where, error, 'not-executed') : unreachable(where, this.#trouble)
   }
 
   /** A replica answered: by now somebody else may be the master. */
