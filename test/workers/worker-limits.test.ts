@@ -44,7 +44,7 @@ describe('a moderated queue', () => {
   it('that lies in shards costs as much', async () => {
     const orders = defineOrderedTask({ name: 'orders', id: (id) => id as number, run: async () => {} })
     const store = new CountingStore()
-    const m = testMillOn(store, { tasks: [orders], queues: { orders: { throttle: even } } })
+    const m = testMillOn(store, { tasks: [orders], queues: { orders: { throttle: even } } }, new ManualClock(0))
     await m.enqueueMany(
       orders,
       Array.from({ length: 40 }, (_, i) => i),
