@@ -28,7 +28,7 @@ export interface ProcessReport {
   readonly pulse?: Pulse
 }
 
-/** What a process has said at last is there when it has ended, unless somebody else holds its channel open. */
+/** How long to wait for the last words of a process that has ended: somebody else may hold its channel open. */
 const lastWordsMs = 500
 
 export class ForkedWorker {

@@ -110,7 +110,7 @@ function isLogger(value: unknown): boolean {
 const namespace = v.custom<string>(isQueueName, `must be ${queueNameForm}`)
 const queueName = v.custom<string>(isQueueName, `must be ${queueNameForm}`)
 
-/** What is imported in most cases is not taken for left out if it is undefined: jobs would be run without it. */
+/** Options that are mostly imported. An undefined one is refused, not taken as left out: jobs would run without it. */
 const shape = exactly({
   store: v.union([v.string(), v.looseObject({})], "must be a store such as 'sqlite:.millrace/jobs.db' or 'memory:'"),
   namespace: v.optional(namespace, 'millrace'),

@@ -1,15 +1,15 @@
-/** The weight of a claim: of how many bytes it takes no more jobs. Every store weighs by these rules. */
+/** The weight of a claim: the bytes at which it is full, and how its jobs are weighed. The same rules for every store. */
 
 import { type Payload, payloadBytes } from './codec.js'
 
 /**
- * A claim takes no more jobs once those that it has taken weigh so many bytes: it has at least one job, and the rest stays
- * ready in its place. Of one id of an ordered queue it takes no more payloads than weigh so many, but at least one, unless
- * it is to take all.
+ * A claim is full as soon as its jobs weigh this many bytes. It takes at least one job; the others stay ready in their
+ * places. Of one id of an ordered queue it takes at least one payload, and more only while all of them weigh at most this
+ * much. A claim that has to take all payloads of an id takes them whatever they weigh.
  */
 export const mostClaimBytes = 1_048_576
 
-/** What one claim has taken so far, and of how much it takes no more. */
+/** How much one claim weighs so far, and at which weight it is full. */
 export interface ClaimLoad {
   bytes: number
   readonly most: number

@@ -64,8 +64,8 @@ export function merged(
 }
 
 /**
- * What a claim takes in hand, and what it leaves for the next: at most so many payloads, and of those no more than weigh
- * `mostBytes`, but at least one. With no limit to their number all, whatever they weigh.
+ * What a claim takes in hand, and what it leaves for the next: at least one payload, and at most `maxPayloads` that weigh
+ * at most `mostBytes` together. If `maxPayloads` is infinite it takes all, whatever they weigh.
  */
 export function handedOver(
   set: readonly PayloadEntry[],

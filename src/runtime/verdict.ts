@@ -17,7 +17,7 @@ export type Verdict =
       readonly error: unknown
       readonly reason: string
     }
-  /** `holdMs`: how long its group, or its queue, is held. `error`: what is kept with the job for whoever looks why it waits. */
+  /** `holdMs`: how long its group, or its queue, is held. `error`: why the job waits; kept with it. */
   | {
       readonly kind: 'release'
       readonly delayMs: number

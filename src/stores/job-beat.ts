@@ -5,7 +5,7 @@ import type { Progress } from '../core/job.js'
 
 /** What a running job reports with its lease; what is absent stays as it was. */
 export interface Beat extends JobProcess {
-  /** The handler began so many ms before this call; the first beat that says so sets `startedAt`. */
+  /** Ms from the start of the handler to this call. The first beat that has it sets `startedAt`. */
   readonly startedMs?: number
   readonly progress?: Progress
   /**
@@ -31,7 +31,7 @@ export interface JobProcess {
 
 /** A run that has ended, as the process tells of it that the handler ran in. */
 export interface EndedRun extends Pick<JobProcess, 'host' | 'pid'> {
-  /** The handler began so many ms before this call. */
+  /** Ms from the start of the handler to this call. */
   readonly startedMs: number
 }
 

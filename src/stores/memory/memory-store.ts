@@ -46,7 +46,7 @@ export class MemoryData {
   readonly bell = new MemoryBell()
   /** Whether it stands for a server. */
   readonly isRemote: boolean
-  /** Of how many bytes a claim takes no more jobs. */
+  /** At this weight, in bytes, a claim is full. */
   readonly mostClaimBytes: number
   /** Another word for it means: started anew, and perhaps forgetful. */
   run = 'first'

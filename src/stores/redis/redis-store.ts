@@ -57,7 +57,7 @@ export interface RedisStoreParts {
   readonly replicas?: number
   /** Ms of a clock that never goes back. Default: the process'. */
   readonly mono?: Clock['mono']
-  /** Of how many bytes a claim takes no more jobs. Default 1 MiB. */
+  /** At this weight, in bytes, a claim is full. Default 1 MiB. */
   readonly mostClaimBytes?: number
 }
 

@@ -47,7 +47,7 @@ export interface ConnectionSettings {
   readonly file: string
   readonly open: OpenDatabase
   readonly clock: SqliteClock
-  /** Of how many bytes a claim takes no more jobs. */
+  /** At this weight, in bytes, a claim is full. */
   readonly mostClaimBytes: number | undefined
   /** Shared with the other side, which sets its first cell to 1 when it closes the store. */
   readonly closing: Int32Array

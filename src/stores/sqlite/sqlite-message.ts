@@ -7,7 +7,7 @@ export interface ThreadSettings {
   readonly file: string
   /** URL of a module that exports `clock`. */
   readonly clock: string | undefined
-  /** Of how many bytes a claim takes no more jobs. Default 1 MiB. */
+  /** At this weight, in bytes, a claim is full. Default 1 MiB. */
   readonly mostClaimBytes?: number | undefined
   /** Shared by both sides: its first cell is 1 from the moment the store is being closed. */
   readonly closing: Int32Array

@@ -38,7 +38,7 @@ export class SqliteSession {
   /** How many jobs one call changes at most. */
   stepLimit = stepLimit
 
-  /** Of how many bytes a claim takes no more jobs. */
+  /** At this weight, in bytes, a claim is full. */
   readonly mostClaimBytes: number
   readonly scales: SqliteScales
 

@@ -37,7 +37,7 @@ export interface SqliteDescriptor {
   readonly file: string
   /** URL of a module that exports `clock`, a `SqliteClock`; absent: the machine's clocks. */
   readonly clock?: string
-  /** Of how many bytes a claim takes no more jobs. Default 1 MiB. */
+  /** At this weight, in bytes, a claim is full. Default 1 MiB. */
   readonly mostClaimBytes?: number
 }
 
