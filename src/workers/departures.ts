@@ -29,6 +29,7 @@ export class Departures {
   readonly #parts: DeparturesParts
   readonly #waiting = new Map<readonly Stint<Execution>[], () => void>()
   readonly #departures = new WeakMap<Execution, Departure>()
+  #size = 0
 
   constructor(parts: DeparturesParts) {
     this.#parts = parts
@@ -40,7 +41,7 @@ export class Departures {
   }
 
   get size(): number {
-    return this.waiting.length
+    return this.#size
   }
 
   /** Has what a trip brought from this queue wait for its instant. False if the queue has no throttle: it may begin. */
@@ -60,8 +61,10 @@ export class Departures {
     if (others.length > 0) {
       const due = () => {
         this.#waiting.delete(others)
+        this.#size -= others.length
         begin(others)
       }
+      this.#size += others.length
       this.#waiting.set(others, after(Math.max(0, start.from - mono()), due))
     }
     if (isolated.length > 0) begin(isolated)
@@ -73,12 +76,13 @@ export class Departures {
     const { waiting } = this
     for (const cancel of this.#waiting.values()) cancel()
     this.#waiting.clear()
+    this.#size = 0
     return waiting
   }
 
   /** Whether it came too late for its instant before it was begun. */
   isMissed(execution: Execution, now: number): boolean {
-    const departure = this.#departures.get(execution)
+    const departure = this.#of(execution)
     if (departure === undefined || departure.start.isFar || now <= departure.start.to) return false
     this.#parts.punctuality.missed(queueOf(execution), departure.jobs)
     return true
@@ -86,7 +90,7 @@ export class Departures {
 
   /** Its handler has begun, or was not called since what went before it took too long. */
   ended(execution: Execution): void {
-    const departure = this.#departures.get(execution)
+    const departure = this.#of(execution)
     if (departure === undefined) return
     const { punctuality, events, mono } = this.#parts
     const { handlerAt, isLate, task } = execution
@@ -103,6 +107,11 @@ export class Departures {
     else
       for (const { claim } of execution.leased)
         events.emit('start.late', { ...refOf(claim), lateMs: Math.ceil(lateMs) })
+  }
+
+  /** Undefined for a job of a queue without a throttle: most are, and pass here by the thousand. */
+  #of(execution: Execution): Departure | undefined {
+    return execution.start === undefined ? undefined : this.#departures.get(execution)
   }
 }
 

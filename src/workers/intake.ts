@@ -152,7 +152,8 @@ export class Intake {
 
   async #turn(): Promise<void> {
     const { solitude, slots, draw, unheard } = this.#parts
-    await unheard.putBack()
+    // Not awaited for nothing: while handlers of the last claim end, the next one is to be on its way.
+    if (unheard.dueInMs === 0) await unheard.putBack()
     if (this.#mustBeAlone) return this.#claimSuspects()
     if (!solitude.isOpen) return settledOr(this.#stopping.signal, solitude.opened())
     const drawn = draw.next()

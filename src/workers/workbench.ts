@@ -73,8 +73,8 @@ export class Workbench implements Bench, ProcessBench {
   #alone: { readonly claim: Claim; readonly settled: () => void } | undefined
   /** Held by processes of their own. */
   readonly #handedOver = new Set<Claim>()
-  /** By fence and id: those whose end the store has not answered. */
-  readonly #held = new Set<string>()
+  /** Those whose end the store has not answered. */
+  readonly #held = new Set<Claim>()
   #taken = 0
   #unsettled = 0
   #isClosed = false
@@ -114,8 +114,8 @@ export class Workbench implements Bench, ProcessBench {
   }
 
   /** Whether the claim was taken in hand, and the store has not answered its end. */
-  holds(claim: ClaimKey): boolean {
-    return this.#held.has(nameOf(claim))
+  holds({ queue, id, fence }: ClaimKey): boolean {
+    return [...this.#held].some((held) => held.id === id && held.fence === fence && held.queue === queue)
   }
 
   /** Those that run, then those that wait for a slot. */
@@ -127,7 +127,7 @@ export class Workbench implements Bench, ProcessBench {
   /** Takes claims of one queue in hand, which a call has brought, and begins them as far as there are slots. */
   accept(claims: readonly Claim[], trip: Trip): void {
     this.#taken += claims.length
-    for (const claim of claims) this.#held.add(nameOf(claim))
+    for (const claim of claims) this.#held.add(claim)
     const executions = this.#preparation.of(claims, (claim, verdict) => this.#refuse(claim, verdict))
     if (executions.length === 0) return
     const { queue } = claims[0]!
@@ -380,7 +380,7 @@ export class Workbench implements Bench, ProcessBench {
 
   /** Its process may have had it since long. */
   #letGo(claim: Claim): void {
-    this.#held.delete(nameOf(claim))
+    this.#held.delete(claim)
     if (!this.#handedOver.delete(claim)) this.#settled(claim)
   }
 
@@ -396,5 +396,3 @@ export class Workbench implements Bench, ProcessBench {
 function isIsolated(execution: Execution): execution is JobExecution {
   return execution instanceof JobExecution && execution.task.isolation !== undefined
 }
-
-const nameOf = ({ queue, id, fence }: ClaimKey): string => `${queue} ${fence} ${id}`
