@@ -34,7 +34,10 @@ export abstract class Execution {
   begunAt: number | undefined
   /** Of a throttled queue: between which instants, on the monotonic clock, its handler must begin. */
   start: Span | undefined
-  /** When the first line of its handler was about to run, on the monotonic clock. */
+  /**
+   * When the first line of its handler was about to run, on the monotonic clock: of a job of a throttled queue, or one that
+   * runs in a process of its own.
+   */
   handlerAt: number | undefined
   /** It was too late for its handler to begin, which was not called. */
   isLate = false

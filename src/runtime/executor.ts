@@ -132,10 +132,10 @@ export class Executor {
 
   /** Whether the handler may begin: what a throttle counts is its first line, whatever came before. */
   #begins(execution: Execution): boolean {
-    // A middleware may call it again.
-    if (execution.handlerAt !== undefined) return true
+    // Most queues have no throttle; and a middleware may call it again.
+    if (execution.start === undefined || execution.handlerAt !== undefined) return true
     const now = this.#parts.mono()
-    execution.isLate = execution.start !== undefined && now > execution.start.to
+    execution.isLate = now > execution.start.to
     if (!execution.isLate) execution.handlerAt = now
     return !execution.isLate
   }

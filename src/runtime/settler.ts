@@ -25,7 +25,8 @@ export class Settler {
   /** What is said of some of them before. */
   #words: ExtendItem[] = []
   #waiting: Answered[] = []
-  #underWay = 0
+  /** What was sent and is not answered. */
+  readonly #underWay = new Set<readonly SettleItem[]>()
   #planned = false
   #idle: (() => void)[] = []
   #isGivenUp = false
@@ -60,8 +61,9 @@ export class Settler {
     this.#waiting = []
     const { maxBatch } = this.#parts.store.traits
     for (let i = 0; i < items.length; i += maxBatch) {
-      this.#underWay += 1
-      void this.#send(items.slice(i, i + maxBatch), waiting.slice(i, i + maxBatch)).then(() => this.#sent())
+      const some = items.slice(i, i + maxBatch)
+      this.#underWay.add(some)
+      void this.#send(some, waiting.slice(i, i + maxBatch)).then(() => this.#sent(some))
     }
   }
 
@@ -78,10 +80,15 @@ export class Settler {
       })
   }
 
+  /** What the store has not answered. */
+  get unanswered(): readonly SettleItem[] {
+    return [...this.#underWay].flat().concat(this.#items)
+  }
+
   /** Resolves when everything has been answered or, with what has not been given up, after `withinMs`. */
   async settled(withinMs: number): Promise<void> {
     this.flush()
-    if (this.#underWay === 0) return
+    if (this.#underWay.size === 0) return
     await new Promise<void>((resolve) => {
       const timer = setTimeout(resolve, timerMs(withinMs))
       this.#idle.push(() => {
@@ -92,9 +99,9 @@ export class Settler {
     this.#isGivenUp = true
   }
 
-  #sent(): void {
-    this.#underWay -= 1
-    if (this.#underWay > 0 || this.#items.length > 0) return
+  #sent(items: readonly SettleItem[]): void {
+    this.#underWay.delete(items)
+    if (this.#underWay.size > 0 || this.#items.length > 0) return
     for (const resolve of this.#idle.splice(0)) resolve()
   }
 

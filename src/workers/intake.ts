@@ -152,7 +152,6 @@ export class Intake {
 
   async #turn(): Promise<void> {
     const { solitude, slots, draw, unheard } = this.#parts
-    // Not awaited for nothing: while handlers of the last claim end, the next one is to be on its way.
     if (unheard.dueInMs === 0) await unheard.putBack()
     if (this.#mustBeAlone) return this.#claimSuspects()
     if (!solitude.isOpen) return settledOr(this.#stopping.signal, solitude.opened())

@@ -46,7 +46,7 @@ export class UnheardClaims {
 
   /**
    * Looks for them, if it is time, and puts them back: uncounted, into their old places. To be called while no claim is under
-   * way. Never rejects: what fails is told (`store.failed`) and tried again.
+   * way; and only when they are due, where the next claim is to be on its way before the handlers of the last have ended. Never rejects: what fails is told (`store.failed`) and tried again.
    */
   async putBack(): Promise<void> {
     if (this.dueInMs > 0) return

@@ -73,8 +73,6 @@ export class Workbench implements Bench, ProcessBench {
   #alone: { readonly claim: Claim; readonly settled: () => void } | undefined
   /** Held by processes of their own. */
   readonly #handedOver = new Set<Claim>()
-  /** Those whose end the store has not answered. */
-  readonly #held = new Set<Claim>()
   #taken = 0
   #unsettled = 0
   #isClosed = false
@@ -114,8 +112,9 @@ export class Workbench implements Bench, ProcessBench {
   }
 
   /** Whether the claim was taken in hand, and the store has not answered its end. */
-  holds({ queue, id, fence }: ClaimKey): boolean {
-    return [...this.#held].some((held) => held.id === id && held.fence === fence && held.queue === queue)
+  holds(claim: ClaimKey): boolean {
+    const held = [...this.executions.flatMap(({ leased }) => leased.map((job) => job.claim)), ...this.#handedOver]
+    return held.some((one) => isSame(one, claim)) || this.#parts.settler.unanswered.some((one) => isSame(one, claim))
   }
 
   /** Those that run, then those that wait for a slot. */
@@ -127,7 +126,6 @@ export class Workbench implements Bench, ProcessBench {
   /** Takes claims of one queue in hand, which a call has brought, and begins them as far as there are slots. */
   accept(claims: readonly Claim[], trip: Trip): void {
     this.#taken += claims.length
-    for (const claim of claims) this.#held.add(claim)
     const executions = this.#preparation.of(claims, (claim, verdict) => this.#refuse(claim, verdict))
     if (executions.length === 0) return
     const { queue } = claims[0]!
@@ -141,7 +139,8 @@ export class Workbench implements Bench, ProcessBench {
     if (renewLease) {
       const leased = executions.flatMap((execution) => execution.leased)
       keeper.keep(leased, { leaseMs, sentAt: trip.sentAt, maxBlockMs })
-      stints.push(...executions.map((execution) => new Stint([execution], mono())))
+      const now = mono()
+      for (const execution of executions) stints.push(new Stint([execution], now))
     } else if (limited.isLimited(queue))
       for (const execution of executions) stints.push(this.#boundedStint([execution], trip.sentAt, leaseMs))
     else stints.push(this.#boundedStint(executions, trip.sentAt, leaseMs))
@@ -380,7 +379,6 @@ export class Workbench implements Bench, ProcessBench {
 
   /** Its process may have had it since long. */
   #letGo(claim: Claim): void {
-    this.#held.delete(claim)
     if (!this.#handedOver.delete(claim)) this.#settled(claim)
   }
 
@@ -395,4 +393,8 @@ export class Workbench implements Bench, ProcessBench {
 
 function isIsolated(execution: Execution): execution is JobExecution {
   return execution instanceof JobExecution && execution.task.isolation !== undefined
+}
+
+function isSame(one: ClaimKey, other: ClaimKey): boolean {
+  return one.id === other.id && one.fence === other.fence && one.queue === other.queue
 }

@@ -3,7 +3,7 @@
 import { hasCode } from '../../core/errors.js'
 import { PartlyAnsweredError } from '../damage.js'
 import type { Beat, EndedRun } from '../job-beat.js'
-import type { ClaimKey, ExtendAnswer, ExtendItem, SettleAnswer, SettleItem } from '../store.js'
+import type { ClaimKey, ExtendAnswer, ExtendItem, Hold, SettleAnswer, SettleItem } from '../store.js'
 import { dealt } from './redis-deal.js'
 import { resultBytes } from './redis-job.js'
 import { liveShards, type RedisQueue, type RedisShard, siblingKeys } from './redis-layout.js'
@@ -24,8 +24,10 @@ export function settleItems(
   items: readonly SettleItem[],
 ): Promise<SettleAnswer[]> {
   const scriptFor = ({ kind }: RedisShard) => (kind === 'plain' ? scripts.settle : scripts.settleOrdered)
-  const holdFirst = (shard: RedisShard, queue: RedisQueue, some: readonly SettleItem[]) =>
-    holdOthers(queues, scripts, shard, queue, some)
+  const holdFirst = (shard: RedisShard, queue: RedisQueue, some: readonly SettleItem[]) => {
+    const holding = some.filter(isHolding)
+    return holding.length === 0 ? undefined : holdOthers(queues, scripts, shard, queue, holding)
+  }
   return answered(queues, scriptFor, items, pushSettle, settleAnswers, holdFirst)
 }
 
@@ -37,6 +39,8 @@ export function extendItems(
   return answered(queues, () => scripts.extend, items, pushExtend, extendAnswers)
 }
 
+type HoldingItem = SettleItem & { readonly kind: 'release'; readonly hold: Hold }
+
 /**
  * Holds back the other shards of the queue for the claims that are about to end with a hold. The shards cannot be changed in
  * one step. They are held first: when a call fails, nothing has ended, and the same item sent again does all of it.
@@ -46,13 +50,10 @@ async function holdOthers(
   scripts: RedisScripts,
   shard: RedisShard,
   queue: RedisQueue,
-  items: readonly SettleItem[],
+  holding: readonly HoldingItem[],
 ): Promise<void> {
   const others = liveShards(queue).filter(({ tag }) => tag !== shard.tag)
-  const holding = items.flatMap(({ id, fence, ...item }) =>
-    item.kind === 'release' && item.hold !== undefined ? [{ id, fence, hold: item.hold }] : [],
-  )
-  if (others.length === 0 || holding.length === 0) return
+  if (others.length === 0) return
   const args = holding.flatMap(({ id, fence }) => [id, String(fence)])
   const groups = listIn(await queues.run(shard, scripts.groups, args))
   for (const [i, { hold }] of holding.entries()) {
@@ -63,19 +64,25 @@ async function holdOthers(
   }
 }
 
-/** `first`: what is done in other shards before the script runs. */
+function isHolding(item: SettleItem): item is HoldingItem {
+  return item.kind === 'release' && item.hold !== undefined
+}
+
+/** `first`: does what is to be done in other shards before the script runs; undefined if there is nothing. */
 async function answered<Item extends ClaimKey, Answer extends string>(
   queues: RedisQueues,
   scriptFor: (shard: RedisShard) => RedisScript,
   items: readonly Item[],
   push: (args: RedisArgument[], item: Item, shard: RedisShard) => void,
   answersBy: Record<string, Answer>,
-  first?: (shard: RedisShard, queue: RedisQueue, items: readonly Item[]) => Promise<void>,
+  first?: (shard: RedisShard, queue: RedisQueue, items: readonly Item[]) => Promise<void> | undefined,
 ): Promise<Answer[]> {
   const answers = new Array<Answer | undefined>(items.length).fill(undefined)
   await dealt(queues, items, async (shard, numbers, queue) => {
     const own = numbers.map((i) => items[i]!)
-    await first?.(shard, queue, own)
+    const done = first?.(shard, queue, own)
+    // Not awaited for nothing: a claim made in the same tick is to come after it.
+    if (done !== undefined) await done
     const trips: Promise<void>[] = []
     for (let from = 0; from < numbers.length; from += mostItems) {
       const some = numbers.slice(from, from + mostItems)
