@@ -50,6 +50,9 @@ type Arrival = Pick<JobRow, 'state' | 'suspect' | 'attempt' | 'grp'>
 export const jobColumns =
   'rid, id, task, state, rank, stamp, attempt, crashes, fence, alone, cancelling, suspect, noted, grp, part, beside_stamp, beside_created_at, beside_ready, remember_ms, created_at, finished_at, expires_at, worker, error, reason'
 
+/** Those that the counters go by, and by which a job is dropped. */
+export const countedColumns = 'rid, state, suspect, attempt, noted, grp'
+
 /** A job that waits has no process. */
 export const noProcess = 'host = NULL, boot = NULL, pidns = NULL, pid = NULL, ticks = NULL'
 
@@ -63,6 +66,7 @@ export class SqliteJobs {
   readonly #bury: Statement
   readonly #keep: Statement
   readonly #delete: Statement
+  readonly #deleteAll: Statement
   readonly #remember: Statement
   readonly #flag: Statement
 
@@ -83,6 +87,7 @@ export class SqliteJobs {
        WHERE rid = ?5`,
     )
     this.#delete = db.prepare('DELETE FROM job WHERE rid = ?')
+    this.#deleteAll = db.prepare('DELETE FROM job WHERE rid IN (SELECT value FROM json_each(?))')
     this.#remember = db.prepare(
       `INSERT INTO remembered (qid, id, until, task, state, priority, attempt, crashes, created_at, run_at, finished_at, reason)
        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
@@ -231,11 +236,27 @@ export class SqliteJobs {
 
   /** The job leaves without a trace. */
   drop(queue: QueueRow, job: JobRow): void {
+    this.dropRest(queue, job)
     this.remove(queue, job)
   }
 
+  /** As `drop`, of many by one statement. */
+  dropAll(queue: QueueRow, jobs: readonly JobRow[]): void {
+    for (const job of jobs) this.dropRest(queue, job)
+    changeSome(this.#deleteAll, jobs.length, JSON.stringify(jobs.map(({ rid }) => rid)))
+    for (const job of jobs) this.#left(queue, job)
+  }
+
+  /** What of a job lies beside its row; of a plain one nothing does. */
+  protected dropRest(_queue: QueueRow, _job: JobRow): void {}
+
   protected remove(queue: QueueRow, job: JobRow): void {
     changeOne(this.#delete, job.rid)
+    this.#left(queue, job)
+  }
+
+  /** Its row is gone. */
+  #left(queue: QueueRow, job: JobRow): void {
     if (job.noted) this.#notes.drop(job.rid)
     this.leave(queue, job)
     this.lanes.refresh(queue, job.grp)
@@ -271,8 +292,12 @@ export function lineOf(suspect: number, grp: string | null): number {
 
 /** Counts go by what was changed: a row that should be there and is not undoes the whole transaction. */
 export function changeOne(statement: Statement, ...values: SqlValue[]): void {
+  changeSome(statement, 1, ...values)
+}
+
+function changeSome(statement: Statement, rows: number, ...values: SqlValue[]): void {
   const { changes } = statement.run(...values)
-  if (Number(changes) !== 1) throw new Error(`SQLite changed ${changes} rows where it must change one`)
+  if (Number(changes) !== rows) throw new Error(`SQLite changed ${changes} rows where it must change ${rows}`)
 }
 
 /** Kept beyond its time and not yet trimmed. */

@@ -192,7 +192,7 @@ export class SqliteOrderedJobs extends SqliteJobs {
 
   /** Nothing is remembered: the id may come again at once. */
   override end(queue: QueueRow, job: JobRow, _state: 'completed' | 'cancelled', now: number): void {
-    this.#dropPayloads(queue, job)
+    this.dropRest(queue, job)
     this.#leave(queue, job, now)
   }
 
@@ -201,12 +201,7 @@ export class SqliteOrderedJobs extends SqliteJobs {
     this.end(queue, job, 'completed', now)
   }
 
-  override drop(queue: QueueRow, job: JobRow): void {
-    this.#dropPayloads(queue, job)
-    this.remove(queue, job)
-  }
-
-  #dropPayloads(queue: QueueRow, job: JobRow): void {
+  protected override dropRest(queue: QueueRow, job: JobRow): void {
     const dropped = this.payloads.drop(setOf(job))
     if (isWaiting(job)) queue.pending -= dropped
   }
