@@ -73,11 +73,10 @@ export class Adoption {
     }
   }
 
-  holds({ queue, id, fence }: ClaimKey): boolean {
-    return [...this.#adopted.keys()].some((one) => one.queue === queue && one.id === id && one.fence === fence)
+  get held(): readonly ClaimKey[] {
+    return [...this.#adopted.keys()]
   }
 
-  /** Of what it watches. */
   statuses(): JobStatus[] {
     return [...this.#adopted.keys()].map((claim) => ({
       ...{ queue: claim.queue, id: claim.id, task: claim.task, phase: 'adopted' },

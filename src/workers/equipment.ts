@@ -131,7 +131,7 @@ export function equip(connection: Connection, parts: WorkerParts, settings: Work
   const unheard = new UnheardClaims({
     ...{ worker, events, mono },
     connect: async () => store,
-    isInHand: (claim) => workbench.holds(claim) || (adoption?.holds(claim) ?? false),
+    held: () => [...workbench.held, ...(adoption?.held ?? [])],
   })
   const damaged = new DamagedQueues(names, events, mono)
   const shards = new Shards({ ...shared, queues, store, stored, shardsOf })

@@ -68,7 +68,7 @@ export class QueueListener<Input = unknown> {
     this.#unheard = new UnheardClaims({
       ...{ worker: this.id, events, mono },
       connect: async () => (await this.#opened()).store,
-      isInHand: (claim) => this.#isInHand(claim),
+      held: () => [...[...this.#hands.values()].map(({ hand }) => hand.claim), ...this.#refused],
     })
     this.#intake = new ListenerIntake({
       ...{ worker: this.id, queue, events, random, mono, solitude: processSolitude, unheard: this.#unheard },
@@ -179,11 +179,6 @@ export class QueueListener<Input = unknown> {
     }
     const [execution] = opened.preparation.of([claim], refused) as JobExecution[]
     return execution && this.#hold(execution, opened, trip.sentAt, letGo)
-  }
-
-  #isInHand({ id, fence }: ClaimKey): boolean {
-    const claims = [...[...this.#hands.values()].map(({ hand }) => hand), ...this.#refused]
-    return claims.some((claim) => claim.id === id && claim.fence === fence)
   }
 
   #hold(execution: JobExecution, opened: ListenerEquipment, sentAt: number, letGo: () => void): ListenerHand {

@@ -12,8 +12,8 @@ const againMs = 250
 export interface UnheardClaimsParts {
   readonly worker: string
   readonly connect: () => Promise<Pick<Store, 'settle' | 'traits' | 'workers'>>
-  /** Whether the claimer has heard of this claim, and the store has not yet taken its end. */
-  readonly isInHand: (claim: ClaimKey) => boolean
+  /** The claims that the claimer has heard of, and whose end the store has not yet taken. */
+  readonly held: () => readonly ClaimKey[]
   readonly events: Events
   readonly mono: () => number
 }
@@ -46,7 +46,8 @@ export class UnheardClaims {
 
   /**
    * Looks for them, if it is time, and puts them back: uncounted, into their old places. To be called while no claim is under
-   * way; and only when they are due, where the next claim is to be on its way before the handlers of the last have ended. Never rejects: what fails is told (`store.failed`) and tried again.
+   * way. It costs a turn of the event loop even if none are due: ask `dueInMs` first where that matters. Never rejects: what
+   * fails is told (`store.failed`) and tried again.
    */
   async putBack(): Promise<void> {
     if (this.dueInMs > 0) return
@@ -63,11 +64,13 @@ export class UnheardClaims {
   }
 
   async #look(): Promise<void> {
-    const { worker, connect, isInHand, events } = this.#parts
+    const { worker, connect, held, events } = this.#parts
     const { workers, settle, traits } = await bound(connect)
     if (workers === undefined) return
     for (;;) {
-      const unheard = (await workers.held(worker)).filter((claim) => !isInHand(claim)).slice(0, traits.maxBatch)
+      const made = await workers.held(worker)
+      const heard = new Set(held().map(nameOf))
+      const unheard = made.filter((claim) => !heard.has(nameOf(claim))).slice(0, traits.maxBatch)
       if (unheard.length === 0) return
       const answers = await settle(
         unheard.map(({ queue, id, fence }) => ({ queue, id, fence, kind: 'release', delayMs: 0 })),
@@ -84,4 +87,8 @@ async function bound(connect: UnheardClaimsParts['connect']) {
   const store = await connect()
   const settle: Store['settle'] = (items) => store.settle(items)
   return { workers: store.workers, settle, traits: store.traits }
+}
+
+function nameOf({ queue, fence, id }: ClaimKey): string {
+  return `${queue} ${fence} ${id}`
 }

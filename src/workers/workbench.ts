@@ -111,10 +111,10 @@ export class Workbench implements Bench, ProcessBench {
     return this.#unsettled
   }
 
-  /** Whether the claim was taken in hand, and the store has not answered its end. */
-  holds(claim: ClaimKey): boolean {
-    const held = [...this.executions.flatMap(({ leased }) => leased.map((job) => job.claim)), ...this.#handedOver]
-    return held.some((one) => isSame(one, claim)) || this.#parts.settler.unanswered.some((one) => isSame(one, claim))
+  /** Claims that were taken in hand, and whose end the store has not answered. */
+  get held(): readonly ClaimKey[] {
+    const claims = this.executions.flatMap(({ leased }) => leased.map(({ claim }) => claim))
+    return [...claims, ...this.#handedOver, ...this.#parts.settler.unanswered]
   }
 
   /** Those that run, then those that wait for a slot. */
@@ -393,8 +393,4 @@ export class Workbench implements Bench, ProcessBench {
 
 function isIsolated(execution: Execution): execution is JobExecution {
   return execution instanceof JobExecution && execution.task.isolation !== undefined
-}
-
-function isSame(one: ClaimKey, other: ClaimKey): boolean {
-  return one.id === other.id && one.fence === other.fence && one.queue === other.queue
 }
