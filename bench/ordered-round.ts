@@ -1,6 +1,7 @@
 /** A round of ordered jobs: distinct ids that wait already, worked off by one worker. */
 
 import { defineOrderedTask, millrace } from 'millrace'
+import { workedOff } from './worked-off.js'
 
 export interface OrderedRound {
   /** From the start of the worker to its last completion. */
@@ -20,21 +21,7 @@ export async function orderedRound(
   const inputs = Array.from({ length: jobs }, () => ({ n: 1_234 }))
   for (let from = 0; from < jobs; from += perEnqueue)
     await mill.enqueueMany(blank, inputs.slice(from, from + perEnqueue), (_, i) => ({ id: `order-${from + i}` }))
-  let claims = 0
-  let completed = 0
-  mill.on('queue.claimed', () => {
-    claims += 1
-  })
-  const done = new Promise<void>((resolve) => {
-    mill.on('job.completed', () => {
-      completed += 1
-      if (completed === jobs) resolve()
-    })
-  })
-  const startedAt = performance.now()
-  await mill.worker({ concurrency }).start()
-  await done
-  const seconds = (performance.now() - startedAt) / 1_000
+  const { seconds, claims } = await workedOff(mill, jobs, concurrency)
   await mill.close()
   return { seconds, perCall: jobs / claims }
 }

@@ -1,10 +1,9 @@
 /** A build of the package on SQLite beside an earlier one: both in new processes for each of many rounds, one after the other. */
 
-import { type ChildProcess, fork } from 'node:child_process'
-import { once } from 'node:events'
 import { mkdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import type { BenchReport } from './bench.js'
+import { MeasuringProcess } from './measuring-process.js'
 import { figure, grouped, roundsOf, roundsText } from './rounds.js'
 import { type SqliteMeasureName, sqliteMeasures } from './sqlite-measures.js'
 
@@ -39,30 +38,12 @@ export async function besideBaseline(report: BenchReport, folder: string, checko
 async function perSecond(checkout: string, folder: string, name: SqliteMeasureName): Promise<number> {
   const files = join(folder, 'round')
   mkdirSync(files)
-  const jiti = join(import.meta.dirname, '../node_modules/jiti/lib/jiti-cli.mjs')
-  const child = fork(join(import.meta.dirname, 'sqlite-entry.ts'), [checkout, files], { execArgv: [jiti] })
-  const exited = once(child, 'exit')
+  const build = await MeasuringProcess.start(checkout, join(import.meta.dirname, 'sqlite-entry.ts'), [checkout, files])
   try {
-    await answerOf(child, exited)
-    await taken(child, exited, name)
-    return await taken(child, exited, name)
+    await build.ask(name)
+    return Number(await build.ask(name))
   } finally {
-    child.kill('SIGKILL')
-    await exited
+    await build.end()
     rmSync(files, { recursive: true })
   }
-}
-
-async function taken(child: ChildProcess, exited: Promise<unknown>, name: SqliteMeasureName): Promise<number> {
-  child.send(name)
-  return Number(await answerOf(child, exited))
-}
-
-async function answerOf(child: ChildProcess, exited: Promise<unknown>): Promise<unknown> {
-  const lost = exited.then(() => {
-    throw new Error('the process of a build ended in the middle of a measure; what it said stands above')
-  })
-  lost.catch(() => {})
-  const [message] = (await Promise.race([once(child, 'message'), lost])) as [unknown]
-  return message
 }

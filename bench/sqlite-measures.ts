@@ -5,6 +5,7 @@ import { pathToFileURL } from 'node:url'
 import type * as Millrace from 'millrace'
 import type { SqliteStore } from '#src/stores/sqlite/sqlite-store.js'
 import { rawInserts, rawTurns } from './raw-sqlite.js'
+import { workedOff } from './worked-off.js'
 
 export interface SqliteBuild {
   readonly millrace: typeof Millrace.millrace
@@ -53,66 +54,45 @@ function processing(title: string, concurrency: number): SqliteMeasure {
     raw: rawTurns,
     async run(build, folder) {
       const { mill, blank } = opened(build, folder)
-      await mill.enqueueMany(
-        blank,
-        Array.from({ length: jobs }, () => payload),
-      )
-      let completed = 0
-      let claims = 0
-      mill.on('queue.claimed', () => {
-        claims += 1
-      })
-      const done = new Promise<void>((resolve) => {
-        mill.on('job.completed', () => {
-          completed += 1
-          if (completed === jobs) resolve()
-        })
-      })
-      const startedAt = performance.now()
-      await mill.worker({ concurrency }).start()
-      await done
-      const perSecond = jobs / seconds(startedAt)
+      await mill.enqueueMany(blank, inputs(jobs))
+      const { seconds, claims } = await workedOff(mill, jobs, concurrency)
       await mill.close()
-      return { perSecond, perCommit: Math.round(jobs / claims) }
+      return { perSecond: jobs / seconds, perCommit: Math.round(jobs / claims) }
     },
   }
 }
 
+/** So many callers, each of which enqueues one job after the other. */
 function enqueueing(title: string, inFlight: number): SqliteMeasure {
+  const caller = async ({ mill, blank }: Opened) => {
+    for (let i = 0; i < jobs / inFlight; i += 1) await mill.enqueue(blank, payload)
+  }
+  return enqueued(title, async (open) => {
+    await Promise.all(Array.from({ length: inFlight }, () => caller(open)))
+  })
+}
+
+function enqueueingMany(title: string, perCall: number): SqliteMeasure {
+  const some = inputs(perCall)
+  return enqueued(title, async ({ mill, blank }) => {
+    for (let i = 0; i < jobs / perCall; i += 1) await mill.enqueueMany(blank, some)
+  })
+}
+
+/** `enqueue`: all jobs. */
+function enqueued(title: string, enqueue: (open: Opened) => Promise<void>): SqliteMeasure {
   return {
     title,
     raw: rawInserts,
     async run(build, folder) {
-      const { mill, blank } = opened(build, folder)
-      await mill.depths()
+      const open = opened(build, folder)
+      await open.mill.depths()
       const calls = countedCalls(build)
       const startedAt = performance.now()
-      await Promise.all(
-        Array.from({ length: inFlight }, async () => {
-          for (let i = 0; i < jobs / inFlight; i += 1) await mill.enqueue(blank, payload)
-        }),
-      )
-      const perSecond = jobs / seconds(startedAt)
-      const perCommit = Math.round(jobs / calls.stop())
-      await mill.close()
-      return { perSecond, perCommit }
-    },
-  }
-}
-
-function enqueueingMany(title: string, perCommit: number): SqliteMeasure {
-  return {
-    title,
-    raw: rawInserts,
-    async run(build, folder) {
-      const { mill, blank } = opened(build, folder)
-      await mill.depths()
-      const inputs = Array.from({ length: perCommit }, () => payload)
-      const startedAt = performance.now()
-      for (let i = 0; i < jobs / perCommit; i += 1) await mill.enqueueMany(blank, inputs)
-      const perSecond = jobs / seconds(startedAt)
-      await mill.close()
-      return { perSecond, perCommit }
+      await enqueue(open)
+      const seconds = (performance.now() - startedAt) / 1_000
+      await open.mill.close()
+      return { perSecond: jobs / seconds, perCommit: Math.round(jobs / calls.stop()) }
     },
   }
 }
@@ -133,12 +113,14 @@ function countedCalls({ store }: SqliteBuild): { stop(): number } {
   }
 }
 
+type Opened = ReturnType<typeof opened>
+
 function opened({ millrace, defineTask }: SqliteBuild, folder: string) {
   const blank = defineTask({ name: 'blank', run: async () => {} })
   const file = join(folder, `bench-${process.hrtime.bigint()}.db`)
   return { mill: millrace({ store: `sqlite:${file}`, tasks: [blank] }), blank }
 }
 
-function seconds(since: number): number {
-  return (performance.now() - since) / 1_000
+function inputs(count: number): unknown[] {
+  return new Array<unknown>(count).fill(payload)
 }

@@ -1,0 +1,46 @@
+/** A process of its own that takes measures: it says that it is ready, and then answers one order after the other. */
+
+import { type ChildProcess, fork } from 'node:child_process'
+import { once } from 'node:events'
+import { join } from 'node:path'
+
+export class MeasuringProcess {
+  readonly #name: string
+  readonly #child: ChildProcess
+  readonly #exited: Promise<unknown>
+
+  private constructor(name: string, child: ChildProcess) {
+    this.#name = name
+    this.#child = child
+    this.#exited = once(child, 'exit')
+  }
+
+  /** Resolves when its modules are loaded. `name`: whose process it is, for errors. */
+  static async start(name: string, entry: string, args: readonly string[]): Promise<MeasuringProcess> {
+    const jiti = join(import.meta.dirname, '../node_modules/jiti/lib/jiti-cli.mjs')
+    const made = new MeasuringProcess(name, fork(entry, args, { execArgv: [jiti] }))
+    await made.#message()
+    return made
+  }
+
+  /** Sends an order and resolves to its answer; one at a time. Rejects when the process has ended. */
+  async ask(order: string | object): Promise<unknown> {
+    this.#child.send(order)
+    return this.#message()
+  }
+
+  /** Ends the process, whatever it is at. */
+  async end(): Promise<void> {
+    this.#child.kill('SIGKILL')
+    await this.#exited
+  }
+
+  async #message(): Promise<unknown> {
+    const lost = this.#exited.then(() => {
+      throw new Error(`the process of ${this.#name} ended in the middle of a measure; what it said stands above`)
+    })
+    lost.catch(() => {})
+    const [message] = (await Promise.race([once(this.#child, 'message'), lost])) as [unknown]
+    return message
+  }
+}
