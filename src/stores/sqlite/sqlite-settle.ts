@@ -76,8 +76,9 @@ export class SqliteSettle {
     for (const queue of touched) this.#trim(queue, now)
     const left = [...touched].filter((queue) => !ringsAtOnce(queue))
     if (left.length > 0)
-      for (const [i, { id }] of items.entries())
-        if (answers[i] === 'ok' && !ringsAtOnce(queues[i]!)) this.#session.ringFor(queues[i]!, id, now)
+      for (const [i, { id, kind }] of items.entries())
+        if (answers[i] === 'ok' && mayWait(queues[i]!, kind) && !ringsAtOnce(queues[i]!))
+          this.#session.ringFor(queues[i]!, id, now)
     for (const queue of left) this.ringFreed(queue)
     return answers
   }
@@ -260,6 +261,11 @@ export class SqliteSettle {
       this.#session.jobsOf(queue).drop(queue, job)
     }
   }
+}
+
+/** Whether a job that was settled so may wait again: a plain one that has ended does not. */
+function mayWait(queue: QueueRow, kind: SettleItem['kind']): boolean {
+  return queue.kind === 'ordered' || kind === 'retry' || kind === 'release'
 }
 
 /**

@@ -90,9 +90,10 @@ export class SqliteThrottle {
     const written = this.#written(subject, seen, { last_at: at, strides })
     const before = written.total
     written.total += count
-    const { tid } = this.#tempos.write(row.scope, subject, written, this.#tempos.find(row.scope, subject))
+    const found = this.#tempos.find(row.scope, subject)
+    const { tid } = this.#tempos.write(row.scope, subject, written, found)
     this.#tempos.start(tid, at - written.base, before, count)
-    this.#tempos.drop(tid, at - longestCountedMs(this.#rules) - written.base)
+    if (found !== undefined) this.#tempos.drop(tid, at - longestCountedMs(this.#rules) - written.base)
   }
 
   /** Nothing is left that could start. */
