@@ -1,4 +1,4 @@
-/** A build of the package on SQLite beside an earlier one: both in new processes for each of many rounds, one after the other. */
+/** A build of the package on SQLite beside an earlier one: both in new processes again and again, in alternating rounds. */
 
 import { mkdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
@@ -7,23 +7,25 @@ import { MeasuringProcess } from './measuring-process.js'
 import { figure, grouped, roundsOf, roundsText } from './rounds.js'
 import { type SqliteMeasureName, sqliteMeasures } from './sqlite-measures.js'
 
-/** Two builds differ by less than two processes of one build: only the median of many pairs tells them apart. */
-const pairs = 25
+/** Two builds differ by less than two processes of one build, or two rounds: only the median of many tells them apart. */
+const renewals = 10
+const rounds = 5
 const compared: readonly SqliteMeasureName[] = ['process', 'process10', 'enqueue', 'enqueueMany']
+
+/** Jobs a second. */
+interface Lap {
+  readonly own: number
+  readonly baseline: number
+}
 
 /** Says the ratios, and resolves to them by name. `checkout`: the folder of the earlier one, built. */
 export async function besideBaseline(report: BenchReport, folder: string, checkout: string) {
   const own = join(import.meta.dirname, '..')
   const ratios: Record<string, number> = {}
   for (const name of compared) {
-    const laps: { readonly own: number; readonly baseline: number }[] = []
-    for (let pair = 0; pair < pairs; pair += 1) {
-      const measured = new Map<string, number>()
-      // Who comes first may find the machine other than who comes last.
-      for (const one of pair % 2 === 0 ? [own, checkout] : [checkout, own])
-        measured.set(one, await perSecond(one, folder, name))
-      laps.push({ own: measured.get(own)!, baseline: measured.get(checkout)! })
-    }
+    const laps: Lap[] = []
+    for (let renewal = 0; renewal < renewals; renewal += 1)
+      laps.push(...(await lapsOf([own, checkout], renewal, folder, name)))
     const ratio = roundsOf(laps.map((lap) => lap.own / lap.baseline))
     const [ours, theirs] = [roundsOf(laps.map((lap) => lap.own)), roundsOf(laps.map((lap) => lap.baseline))]
     report.say(
@@ -34,16 +36,34 @@ export async function besideBaseline(report: BenchReport, folder: string, checko
   return ratios
 }
 
-/** In a new process, after one round that is not counted: its code is compiled then. */
-async function perSecond(checkout: string, folder: string, name: SqliteMeasureName): Promise<number> {
+/** Of two new processes. Their first round is not counted: their code is compiled then. */
+async function lapsOf(
+  checkouts: readonly [own: string, baseline: string],
+  renewal: number,
+  folder: string,
+  name: SqliteMeasureName,
+): Promise<Lap[]> {
   const files = join(folder, 'round')
-  mkdirSync(files)
-  const build = await MeasuringProcess.start(checkout, join(import.meta.dirname, 'sqlite-entry.ts'), [checkout, files])
-  try {
-    await build.ask(name)
-    return Number(await build.ask(name))
-  } finally {
-    await build.end()
+  const start = (checkout: string) =>
+    MeasuringProcess.start(checkout, join(import.meta.dirname, 'sqlite-entry.ts'), [checkout, files])
+  const builds = [await start(checkouts[0]), await start(checkouts[1])] as const
+  const perSecond = async (build: MeasuringProcess) => {
+    mkdirSync(files)
+    const measured = Number(await build.ask(name))
     rmSync(files, { recursive: true })
+    return measured
+  }
+  try {
+    const laps: Lap[] = []
+    for (let round = 0; round <= rounds; round += 1) {
+      const lap = new Map<MeasuringProcess, number>()
+      // Who comes first may find the machine other than who comes last.
+      for (const build of (renewal + round) % 2 === 0 ? builds : builds.toReversed())
+        lap.set(build, await perSecond(build))
+      if (round > 0) laps.push({ own: lap.get(builds[0])!, baseline: lap.get(builds[1])! })
+    }
+    return laps
+  } finally {
+    for (const build of builds) await build.end()
   }
 }

@@ -1,6 +1,7 @@
 /** The content of a draft, whatever the kind of its job: input and meta encoded, and when it is due. */
 
-import { encodedBy, type Payload, payloadBytes } from '../core/codec.js'
+import { payloadBytes } from '../core/claim-weight.js'
+import { encodedBy, type Payload } from '../core/codec.js'
 import { durationForm, parseDuration } from '../core/duration.js'
 import type { AnyEnqueueOptions } from '../core/enqueue-options.js'
 import { InvalidJobError, PayloadTooLargeError } from '../core/errors.js'

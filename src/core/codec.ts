@@ -248,8 +248,3 @@ export function encodedBy(codec: Codec, value: unknown): Payload {
   if (typeof payload === 'string' || payload instanceof Uint8Array) return payload
   throw new CodecError(`codec '${codec.name}' made neither text nor bytes of the value, but ${shown(payload)}`)
 }
-
-/** Bytes a payload takes in a store. */
-export function payloadBytes(payload: Payload): number {
-  return typeof payload === 'string' ? Buffer.byteLength(payload) : payload.byteLength
-}

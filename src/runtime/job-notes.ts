@@ -4,8 +4,9 @@
  */
 
 import { setTimeout as delay } from 'node:timers/promises'
+import { payloadBytes } from '../core/claim-weight.js'
 import type { Random } from '../core/clock.js'
-import { type Codec, encodedBy, payloadBytes } from '../core/codec.js'
+import { type Codec, encodedBy } from '../core/codec.js'
 import { CodecError, JobCancelledError, LeaseLostError, PayloadTooLargeError } from '../core/errors.js'
 import type { Events } from '../core/events.js'
 import { joinedLog } from '../core/job-log.js'

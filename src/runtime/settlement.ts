@@ -1,6 +1,7 @@
 /** The settlement of an attempt: its verdict as the item that the store is sent. */
 
-import { type Codec, encodedBy, payloadBytes } from '../core/codec.js'
+import { payloadBytes } from '../core/claim-weight.js'
+import { type Codec, encodedBy } from '../core/codec.js'
 import { errorText, type FormatError } from '../core/error-text.js'
 import { PayloadTooLargeError } from '../core/errors.js'
 import type { Queue } from '../core/queue.js'

@@ -1,6 +1,6 @@
 /** Enqueueing into a Redis store: calls packed into trips, one trip to a shard at a time as large as it may be. */
 
-import { payloadBytes } from '../../core/codec.js'
+import { payloadBytes } from '../../core/claim-weight.js'
 import type { EnqueueCall, Enqueued, NewJob } from '../store.js'
 import { dealt } from './redis-deal.js'
 import type { QueueKind } from './redis-keys.js'

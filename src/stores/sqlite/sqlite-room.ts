@@ -3,6 +3,7 @@
  * deletes, which make room. Should others fill the volume, a ballast is removed, a file of ours that holds nothing.
  */
 
+import { randomBytes } from 'node:crypto'
 import { closeSync, constants, openSync, rmSync, statfsSync, writeSync } from 'node:fs'
 import { StoreFullError } from '../../core/errors.js'
 import type { Database, Statement } from './sqlite-driver.js'
@@ -133,7 +134,8 @@ function makeBallast(file: string, bytes: number): void {
     freeBallast(file)
     const descriptor = openSync(path, openFlags, 0o600)
     try {
-      const chunk = incompressible(Math.min(bytes, 1_048_576))
+      // Of what nothing can be compressed: a file system that compresses would keep nothing free for a file of zeros.
+      const chunk = randomBytes(Math.min(bytes, 1_048_576))
       for (let written = 0; written < bytes; )
         written += writeSync(descriptor, chunk, 0, Math.min(chunk.length, bytes - written))
     } catch (error) {
@@ -145,20 +147,6 @@ function makeBallast(file: string, bytes: number): void {
   } catch {
     // There is no room for it after all, or it is not ours to make.
   }
-}
-
-/** A file system that compresses would keep nothing free for a file of zeros. */
-function incompressible(bytes: number): Buffer {
-  const words = new Uint32Array(bytes / 4)
-  let word = 0x9e3779b9
-  for (let i = 0; i < words.length; i += 1) {
-    // Xorshift32.
-    word ^= word << 13
-    word ^= word >>> 17
-    word ^= word << 5
-    words[i] = word
-  }
-  return Buffer.from(words.buffer)
 }
 
 function shown(bytes: number): string {

@@ -3,6 +3,7 @@
 import { trimLimit } from '../../core/upkeep.js'
 import { type EndedRun, startedAtOf } from '../job-beat.js'
 import type { ExtendAnswer, ExtendItem, Hold, SettleAnswer, SettleItem } from '../store.js'
+import { SqliteCompletion } from './sqlite-completion.js'
 import type { Statement } from './sqlite-driver.js'
 import { changeOne, type JobRow, jobColumns } from './sqlite-job.js'
 import { bounded, byKind, isLimited, morgueOf, type QueueRow, share } from './sqlite-queue.js'
@@ -19,8 +20,7 @@ interface Renewed {
 
 export class SqliteSettle {
   readonly #session: SqliteSession
-  readonly #complete: Statement
-  readonly #completeGrouped: Statement
+  readonly #completion: SqliteCompletion
   readonly #extend: Statement
   readonly #beat: Statement
   readonly #ran: Statement
@@ -32,10 +32,7 @@ export class SqliteSettle {
   constructor(session: SqliteSession) {
     this.#session = session
     const { db } = session
-    const complete =
-      'DELETE FROM job WHERE qid = ? AND id = ? AND state = 2 AND fence = ? AND remember_ms = 0 AND noted = 0'
-    this.#complete = db.prepare(complete)
-    this.#completeGrouped = db.prepare(`${complete} RETURNING grp`)
+    this.#completion = new SqliteCompletion(session)
     this.#extend = db.prepare(
       `UPDATE job SET lease_until = max(lease_until, ?) WHERE qid = ? AND id = ? AND state = 2 AND fence = ? RETURNING cancelling, rid`,
     )
@@ -68,8 +65,9 @@ export class SqliteSettle {
     const now = this.#session.clock.now()
     const queues = this.#session.holdingAll(items)
     const touched = new Set<QueueRow>()
+    const ended = this.#completion.endSome(items, queues)
     const answers = items.map((item, i) => {
-      const answer = this.#settleOne(queues[i]!, item, now)
+      const answer = ended[i] ? 'ok' : this.#settleOne(queues[i]!, item, now)
       if (answer === 'ok') touched.add(queues[i]!)
       return answer
     })
@@ -89,29 +87,13 @@ export class SqliteSettle {
   }
 
   #settleOne(queue: QueueRow, item: SettleItem, now: number): SettleAnswer {
-    const isSimple = item.kind === 'complete' && item.result === undefined && queue.kind === 'plain'
-    if (isSimple && this.#completeQuickly(queue, item)) return 'ok'
+    if (this.#completion.endOne(queue, item)) return 'ok'
     const job = this.#session.jobs.find(queue, item.id)
     if (job === undefined) return 'gone'
     if (job.state !== running || job.fence !== item.fence) return 'lost'
     if ('run' in item && item.run !== undefined && queue.kind === 'plain') this.#knowRun(job, item.run, now)
     this.#end(queue, job, item, now)
     return 'ok'
-  }
-
-  /** Most jobs end well, with nothing kept of them: one statement. False where this job is another case. */
-  #completeQuickly(queue: QueueRow, { id, fence }: SettleItem): boolean {
-    // Of a group it is told only where one may run: what is answered costs more than what is not.
-    if (queue.grouped_running > 0) {
-      const ended = this.#completeGrouped.get(queue.qid, id, fence) as { grp: string | null } | undefined
-      if (ended === undefined) return false
-      this.#session.lanes.count(queue, { state: running, suspect: 0, grp: ended.grp }, -1)
-      this.#session.lanes.refresh(queue, ended.grp)
-    } else if (this.#complete.run(queue.qid, id, fence).changes === 0) return false
-    queue.running -= 1
-    queue.processed += 1
-    this.#session.hasEnds = true
-    return true
   }
 
   #end(queue: QueueRow, job: JobRow, item: SettleItem, now: number): void {

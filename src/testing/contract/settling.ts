@@ -111,6 +111,39 @@ export const settling: ContractConcern = {
       assert.deepEqual(await scene.states('other'), ['c ready'])
     }),
 
+    contractCase('many completions of two claims at once leave nothing but a count', async (scene) => {
+      await scene.add(...Array.from({ length: 12 }, (_, i) => `a${i}`))
+      const [first, second] = [await scene.claim({ limit: 6 }), await scene.claim({ limit: 6 })]
+      const both = first.claims.flatMap((claim, i) => [claim, second.claims[i]!])
+
+      const answers = await scene.store.settle(
+        both.map(({ queue, id, fence }) => ({ queue, id, fence, kind: 'complete' })),
+      )
+
+      assert.deepEqual(answers, Array(12).fill('ok'))
+      const { jobs, processed, failed } = await scene.stored()
+      assert.deepEqual({ jobs, processed, failed }, { jobs: [], processed: 12, failed: 0 })
+      assert.equal((await scene.depth()).running, 0)
+    }),
+
+    contractCase('of many completions at once each is answered by itself, whatever the others are', async (scene) => {
+      const ids = Array.from({ length: 8 }, (_, i) => `a${i}`)
+      await scene.add(...ids.slice(1), { id: 'a0', rememberMs: 60_000 })
+      const { claims } = await scene.claim()
+      const of = (id: string) => {
+        const { queue, fence } = claims[0]!
+        return { queue, id, fence, kind: 'complete' } as const
+      }
+      await scene.end(claims.find(({ id }) => id === 'a1')!, { kind: 'retry', delayMs: 0 })
+
+      const answers = await scene.store.settle([...ids.map(of), of('a2'), of('never'), { ...of('a3'), kind: 'bury' }])
+
+      assert.deepEqual(answers, ['ok', 'lost', 'ok', 'ok', 'ok', 'ok', 'ok', 'ok', 'gone', 'gone', 'gone'])
+      const { processed, failed, remembered } = await scene.stored()
+      assert.deepEqual([processed, failed, remembered.map(({ id }) => id)], [7, 1, ['a0']])
+      assert.deepEqual(await scene.states(), ['a1 ready'])
+    }),
+
     contractCase('a retry counts a failure and waits out its delay', async (scene) => {
       await scene.add({ id: 'a', meta: '{"trace":1}' })
       const claim = await scene.claimOne()

@@ -167,6 +167,11 @@ export class EveryOperation {
       'settle',
       this.#claim(queue, 3).map((key) => ({ ...key, kind: 'complete', result: { payload: '1' } })),
     )
+    this.#fill(queue, 20)
+    this.#call(
+      'settle',
+      this.#claim(queue, 8).map((key) => ({ ...key, kind: 'complete' })),
+    )
   }
 
   #administer(): void {

@@ -41,7 +41,7 @@ const thorough: readonly Permit[] = [
 
 /** The index by which jobs must be found: of the first that matches the statement, or the part of it that looks for them. */
 const indexes: readonly (readonly [of: RegExp, plan: RegExp])[] = [
-  [/\bid = \?/, /INDEX job_id \(qid=\? AND id=\?\)/],
+  [/\bid (= \?|IN \(SELECT value)/, /INDEX job_id \(qid=\? AND id=\?\)/],
   [/grp = \?/, /INDEX job_lane \(qid=\? AND grp=\?\)/],
   [/ORDER BY grp/, /INDEX job_lane \(qid=\?\)/],
   [/INDEXED BY job_(scheduled|ready|running|completed|dead) .*TRUE.* ORDER BY id/, /INDEX job_[a-z]+ \(qid=\?\)/],
