@@ -2,6 +2,7 @@
 
 import type { JobRef } from '../core/events.js'
 import type { Progress } from '../core/job.js'
+import { Roster } from '../core/roster.js'
 import { answersIn } from '../stores/damage.js'
 import type { Beat } from '../stores/job-beat.js'
 import type { ClaimKey, ExtendAnswer, ExtendItem, Store } from '../stores/store.js'
@@ -48,7 +49,7 @@ const progressGapMs = 1_000
 
 export class Beats {
   readonly #parts: BeatsParts
-  #kept = new Map<number, Kept>()
+  readonly #kept = new Roster<number, Kept>()
   /** Kept as well, and not looked at yet: most leases are forgotten before that. */
   #unread: Unread[] = []
   #isBeating = false
@@ -78,8 +79,6 @@ export class Beats {
     if (this.#unread.some((rest) => rest.first <= last && first <= rest.last)) this.#read()
     if (this.#kept.size === 0) return
     for (let number = first; number <= last; number += 1) this.#kept.delete(number)
-    // A map that lives for ever hands what it held on to the old generation of the heap, which is collected seldom.
-    if (this.#kept.size === 0) this.#kept = new Map()
   }
 
   #lease(number: number): Kept | undefined {
@@ -151,7 +150,7 @@ export class Beats {
 
   /** Keeps nothing any longer and tells nobody. */
   clear(): void {
-    this.#kept = new Map()
+    this.#kept.clear()
     this.#unread = []
   }
 

@@ -3,6 +3,8 @@
  * the order in which they came; most have left long before.
  */
 
+import { Roster } from '../core/roster.js'
+
 /** The longest a timer can wait: 24 days. */
 const longestTimerMs = 2 ** 31 - 1
 
@@ -10,7 +12,7 @@ export class Countdown<Member> {
   readonly #forMs: number
   readonly #due: (member: Member) => void
   readonly #mono: () => number
-  readonly #dueAt = new Map<Member, number>()
+  readonly #dueAt = new Roster<Member, number>()
   #timer: NodeJS.Timeout | undefined
 
   /** `mono`: the monotonic clock that it counts by. */
@@ -32,19 +34,23 @@ export class Countdown<Member> {
     if (this.#dueAt.delete(member) && this.#dueAt.size === 0) this.#timer?.unref()
   }
 
+  get #first(): readonly [Member, number] | undefined {
+    const [first] = this.#dueAt
+    return first
+  }
+
   #wait(): void {
-    const [dueAt] = this.#dueAt.values()
-    const leftMs = dueAt === undefined ? undefined : Math.max(1, Math.ceil(dueAt - this.#mono()))
+    const first = this.#first
+    const leftMs = first === undefined ? undefined : Math.max(1, Math.ceil(first[1] - this.#mono()))
     this.#timer = leftMs === undefined ? undefined : setTimeout(() => this.#look(), Math.min(leftMs, longestTimerMs))
   }
 
   #look(): void {
     const now = this.#mono()
     try {
-      for (const [member, dueAt] of this.#dueAt) {
-        if (dueAt > now) break
-        this.#dueAt.delete(member)
-        this.#due(member)
+      for (let first = this.#first; first !== undefined && first[1] <= now; first = this.#first) {
+        this.#dueAt.delete(first[0])
+        this.#due(first[0])
       }
     } finally {
       this.#wait()

@@ -8,6 +8,7 @@ import type { Worker } from 'node:worker_threads'
 import { JobCancelledError, LeaseLostError } from '../core/errors.js'
 import type { Events } from '../core/events.js'
 import type { Progress } from '../core/job.js'
+import { Roster } from '../core/roster.js'
 import type { Store } from '../stores/store.js'
 import { BeatThread } from './beat-thread.js'
 import { Beats, deadlineAfter } from './beats.js'
@@ -43,7 +44,7 @@ export class LeaseKeeper {
   readonly #beats: Beats
   readonly #thread: BeatThread | undefined
   readonly #latestBegun = new Float64Array(new SharedArrayBuffer(16))
-  readonly #held = new Map<number, Held>()
+  readonly #held = new Roster<number, Held>()
   #forgotten: { readonly first: number; last: number }[] = []
   #lastNumber = 0
   #answeredAt: number

@@ -26,7 +26,7 @@ export class Settler {
   #words: ExtendItem[] = []
   #waiting: Answered[] = []
   /** What was sent and is not answered. */
-  readonly #underWay = new Set<readonly SettleItem[]>()
+  #underWay: (readonly SettleItem[])[] = []
   #planned = false
   #idle: (() => void)[] = []
   #isGivenUp = false
@@ -62,7 +62,7 @@ export class Settler {
     const { maxBatch } = this.#parts.store.traits
     for (let i = 0; i < items.length; i += maxBatch) {
       const some = items.slice(i, i + maxBatch)
-      this.#underWay.add(some)
+      this.#underWay.push(some)
       void this.#send(some, waiting.slice(i, i + maxBatch)).then(() => this.#sent(some))
     }
   }
@@ -82,13 +82,13 @@ export class Settler {
 
   /** What the store has not answered. */
   get unanswered(): readonly SettleItem[] {
-    return [...this.#underWay].flat().concat(this.#items)
+    return this.#underWay.flat().concat(this.#items)
   }
 
   /** Resolves when everything has been answered or, with what has not been given up, after `withinMs`. */
   async settled(withinMs: number): Promise<void> {
     this.flush()
-    if (this.#underWay.size === 0) return
+    if (this.#underWay.length === 0) return
     await new Promise<void>((resolve) => {
       const timer = setTimeout(resolve, timerMs(withinMs))
       this.#idle.push(() => {
@@ -100,8 +100,8 @@ export class Settler {
   }
 
   #sent(items: readonly SettleItem[]): void {
-    this.#underWay.delete(items)
-    if (this.#underWay.size > 0 || this.#items.length > 0) return
+    this.#underWay = this.#underWay.filter((one) => one !== items)
+    if (this.#underWay.length > 0 || this.#items.length > 0) return
     for (const resolve of this.#idle.splice(0)) resolve()
   }
 

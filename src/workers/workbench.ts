@@ -6,6 +6,7 @@
 import { hasCode, WorkerStoppedError } from '../core/errors.js'
 import type { Events } from '../core/events.js'
 import type { Registry } from '../core/registry.js'
+import { Roster } from '../core/roster.js'
 import { type Execution, type Leased, refOf } from '../runtime/execution.js'
 import type { Bench, Executor } from '../runtime/executor.js'
 import { JobExecution } from '../runtime/job-execution.js'
@@ -67,7 +68,7 @@ export class Workbench implements Bench, ProcessBench {
   #backlog: Stint<Execution>[] = []
   readonly #departures: Departures
   /** Those that run, each with the stint that its slot is at work on. */
-  readonly #running = new Map<Execution, Stint<Execution>>()
+  readonly #running = new Roster<Execution, Stint<Execution>>()
   /** Given up, with their slots retired. */
   readonly #retired = new Set<Execution>()
   #alone: { readonly claim: Claim; readonly settled: () => void } | undefined

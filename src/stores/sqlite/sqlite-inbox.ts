@@ -6,6 +6,7 @@
 
 import { Worker } from 'node:worker_threads'
 import { ClosedError, hasCode, StoreUnavailableError } from '../../core/errors.js'
+import { Roster } from '../../core/roster.js'
 import { messageOf } from '../../core/shown.js'
 import { entryFile, startFailure } from '../entry-file.js'
 import { exitGate } from '../exit-gate.js'
@@ -25,7 +26,7 @@ export class SqliteInbox {
   readonly #settings: ThreadSettings
   readonly #closingFlag = new Int32Array(new SharedArrayBuffer(4))
   readonly #onReply: (reply: Reply) => void
-  readonly #pending = new Map<number, Pending>()
+  readonly #pending = new Roster<number, Pending>()
   #outgoing: Call[] = []
   #thread: Worker | undefined
   #number = 0

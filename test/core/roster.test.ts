@@ -1,0 +1,66 @@
+import { execFile } from 'node:child_process'
+import { promisify } from 'node:util'
+import fc from 'fast-check'
+import { expect, it } from 'vitest'
+import { Roster } from '#src/core/roster.js'
+
+it('holds whom a Map would hold, in the same order, whoever comes and goes', () => {
+  const commands = fc.array(fc.tuple(fc.constantFrom('set', 'delete', 'clear'), fc.nat(40), fc.nat()), {
+    minLength: 300,
+    maxLength: 1_500,
+  })
+  fc.assert(
+    fc.property(commands, (given) => {
+      const [roster, map] = [new Roster<number, number>(), new Map<number, number>()]
+      for (const [name, key, value] of given) {
+        if (name === 'set') {
+          roster.set(key, value)
+          map.set(key, value)
+        } else if (name === 'delete') expect(roster.delete(key)).toBe(map.delete(key))
+        else if (value % 50 === 0) {
+          roster.clear()
+          map.clear()
+        }
+        expect(roster.size).toBe(map.size)
+        expect(roster.get(key)).toBe(map.get(key))
+      }
+      expect([...roster]).toEqual([...map])
+      expect([...roster.keys()]).toEqual([...map.keys()])
+      expect([...roster.values()]).toEqual([...map.values()])
+    }),
+    { numRuns: 50, seed: 1 },
+  )
+})
+
+it('leaves to the old generation of the heap hardly any of those who have left, where a Map leaves most of them', async () => {
+  expect(await keptBy('new Map()')).toBeGreaterThan(8)
+  expect(await keptBy('new Roster()')).toBeLessThan(1)
+})
+
+/** MiB by which the old generation of a process grows while 20,000 members of 1 KiB come and go, of whom 100 are in at a time. */
+async function keptBy(members: string): Promise<number> {
+  const program = `
+    import { getHeapSpaceStatistics } from 'node:v8'
+    import { Roster } from '${import.meta.resolve('#src/core/roster.js')}'
+    const members = ${members}
+    const present = []
+    const turns = (count) => {
+      for (let i = 1; i <= count; i += 1) {
+        const member = { content: new Array(128).fill(1.5) }
+        members.set(member, member)
+        present.push(member)
+        if (present.length > 100) members.delete(present.shift())
+        if (i % 1_000 === 0) gc({ type: 'minor' })
+      }
+    }
+    const old = () => getHeapSpaceStatistics().find(({ space_name }) => space_name === 'old_space').space_used_size
+    turns(2_000)
+    gc({ type: 'major' })
+    const before = old()
+    turns(20_000)
+    console.log((old() - before) / 1_048_576)`
+  // So that no major collection comes in between.
+  const flags = ['--expose-gc', '--initial-old-space-size=512', '--input-type=module', '--eval', program]
+  const { stdout } = await promisify(execFile)(process.execPath, flags)
+  return Number(stdout)
+}
