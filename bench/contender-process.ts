@@ -3,7 +3,7 @@
 import { join } from 'node:path'
 import type { ContenderName } from './contender.js'
 import type { Measures } from './measures.js'
-import { MeasuringProcess } from './measuring-process.js'
+import { MeasuringProcess, withoutPretenuring } from './measuring-process.js'
 
 export interface MeasureOrder {
   readonly measure: keyof Measures
@@ -21,11 +21,18 @@ export class ContenderProcess {
     this.#process = process
   }
 
-  /** Resolves when its modules are loaded. `baseline`: the folder of the checkout, built, that the baseline is. */
+  /**
+   * Resolves when its modules are loaded. `baseline`: the folder of the checkout, built, that the contender of that name is;
+   * then two builds are compared.
+   */
   static async start(name: ContenderName, url: string, baseline?: string): Promise<ContenderProcess> {
-    const folder = baseline === undefined ? import.meta.dirname : join(baseline, 'bench')
+    const folder = name === 'baseline' ? join(baseline!, 'bench') : import.meta.dirname
     const args = [name === 'baseline' ? 'millrace' : name, url]
-    return new ContenderProcess(name, await MeasuringProcess.start(name, join(folder, 'contender-entry.ts'), args))
+    const flags = baseline === undefined ? [] : withoutPretenuring
+    return new ContenderProcess(
+      name,
+      await MeasuringProcess.start(name, join(folder, 'contender-entry.ts'), args, flags),
+    )
   }
 
   /** Takes one measure; one at a time. Rejects with what it threw there, or when the process has ended. */

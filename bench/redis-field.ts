@@ -11,7 +11,7 @@ export class RedisField {
   /** Nobody is there before `renew`. `baseline`: the folder of the checkout, built, that the contender of that name is. */
   constructor(url: string, names: readonly ContenderName[], baseline?: string) {
     this.#names = names
-    this.#start = (name) => ContenderProcess.start(name, url, name === 'baseline' ? baseline : undefined)
+    this.#start = (name) => ContenderProcess.start(name, url, baseline)
   }
 
   get names(): readonly ContenderName[] {

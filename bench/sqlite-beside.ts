@@ -3,7 +3,7 @@
 import { mkdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import type { BenchReport } from './bench.js'
-import { MeasuringProcess } from './measuring-process.js'
+import { MeasuringProcess, withoutPretenuring } from './measuring-process.js'
 import { figure, grouped, roundsOf, roundsText } from './rounds.js'
 import { type SqliteMeasureName, sqliteMeasures } from './sqlite-measures.js'
 
@@ -45,7 +45,12 @@ async function lapsOf(
 ): Promise<Lap[]> {
   const files = join(folder, 'round')
   const start = (checkout: string) =>
-    MeasuringProcess.start(checkout, join(import.meta.dirname, 'sqlite-entry.ts'), [checkout, files])
+    MeasuringProcess.start(
+      checkout,
+      join(import.meta.dirname, 'sqlite-entry.ts'),
+      [checkout, files],
+      withoutPretenuring,
+    )
   const builds = [await start(checkouts[0]), await start(checkouts[1])] as const
   const perSecond = async (build: MeasuringProcess) => {
     mkdirSync(files)
