@@ -269,7 +269,7 @@ export const sqliteLimitedMutations: readonly Mutation[] = [
   },
   {
     what: 'a lane does not open when a claim of its group is completed',
-    file: 'sqlite/sqlite-settle.js',
+    file: 'sqlite/sqlite-completion.js',
     from: '            this.#session.lanes.refresh(queue, ended.grp);\n',
     to: '',
     concern: 'limits by group',

@@ -23,9 +23,18 @@ export const sqliteMutations: readonly Mutation[] = [
   },
   {
     what: 'a completion does not look at the fence',
-    file: 'sqlite/sqlite-settle.js',
-    from: 'state = 2 AND fence = ? AND remember_ms = 0',
-    to: 'state = 2 AND fence >= 0 * ? AND remember_ms = 0',
+    file: 'sqlite/sqlite-completion.js',
+    // biome-ignore lint/suspicious/noTemplateCurlyInString: it is text of the file
+    from: 'state = 2 AND fence = ${fence} AND remember_ms = 0',
+    // biome-ignore lint/suspicious/noTemplateCurlyInString: it is text of the file
+    to: 'state = 2 AND fence >= 0 * ${fence} AND remember_ms = 0',
+  },
+  {
+    what: 'of many completions at once those that cannot be are told as done',
+    file: 'sqlite/sqlite-completion.js',
+    from: 'if (found !== ids.length)',
+    to: 'if (found === 0)',
+    concern: 'settling',
   },
   {
     what: 'a beat may shorten the lease',
@@ -65,7 +74,7 @@ export const sqliteMutations: readonly Mutation[] = [
   },
   {
     what: 'a job that is completed leaves its notes behind',
-    file: 'sqlite/sqlite-settle.js',
+    file: 'sqlite/sqlite-completion.js',
     from: ' AND noted = 0',
     to: '',
     concern: 'checkpoints and logs',

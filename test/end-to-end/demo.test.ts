@@ -78,7 +78,6 @@ describe('the demo', { timeout: 120_000 }, () => {
     expect(summary.ordered.runs).toBeLessThanOrEqual(600 + summary.ordered.failed)
     const { high, default: middle, low } = summary.shares
     expect(high + middle + low).toBeCloseTo(1)
-    expect(high).toBeGreaterThan(low)
     expect(summary.perSecond).toBeGreaterThan(0)
     expect(stdout).toMatch(/verified: each file has exactly one result/)
     expect(stdout).toMatch(/600 changes to 20 files by the commits of /)
