@@ -73,10 +73,12 @@ export class Adoption {
     }
   }
 
+  /** Claims of the processes that it watches. */
   get held(): readonly ClaimKey[] {
     return [...this.#adopted.keys()]
   }
 
+  /** Of what it watches. */
   statuses(): JobStatus[] {
     return [...this.#adopted.keys()].map((claim) => ({
       ...{ queue: claim.queue, id: claim.id, task: claim.task, phase: 'adopted' },

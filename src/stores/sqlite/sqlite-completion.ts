@@ -26,7 +26,6 @@ export class SqliteCompletion {
   readonly #one: Statement
   readonly #oneGrouped: Statement
   readonly #look: Statement
-  readonly #delete: Statement
 
   constructor(session: SqliteSession) {
     this.#session = session
@@ -38,7 +37,6 @@ export class SqliteCompletion {
     this.#look = db.prepare(
       `SELECT json_group_array(rid) AS rids, count(*) AS found ${held('IN (SELECT value FROM json_each(?2))', '?3')}`,
     )
-    this.#delete = db.prepare('DELETE FROM job WHERE rid IN (SELECT value FROM json_each(?))')
   }
 
   /** Ends what it can of a settle, whose items lie in these queues. True at the place of each item that it has ended. */
@@ -56,7 +54,7 @@ export class SqliteCompletion {
   #endBunch({ queue, fence, ids }: Bunch): boolean {
     const { rids, found } = this.#look.get(queue.qid, JSON.stringify(ids), fence) as { rids: string; found: number }
     if (found !== ids.length) return false
-    this.#delete.run(rids)
+    this.#session.jobs.deleteRows(rids, found)
     this.#ended(queue, found)
     return true
   }

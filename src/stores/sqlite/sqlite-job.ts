@@ -243,8 +243,13 @@ export class SqliteJobs {
   /** As `drop`, of many by one statement. */
   dropAll(queue: QueueRow, jobs: readonly JobRow[]): void {
     for (const job of jobs) this.dropRest(queue, job)
-    changeSome(this.#deleteAll, jobs.length, JSON.stringify(jobs.map(({ rid }) => rid)))
+    this.deleteRows(JSON.stringify(jobs.map(({ rid }) => rid)), jobs.length)
     for (const job of jobs) this.#left(queue, job)
+  }
+
+  /** So many rows, whose numbers are given as JSON; what is counted of them is for the caller to change. */
+  deleteRows(rids: string, count: number): void {
+    changeSome(this.#deleteAll, count, rids)
   }
 
   /** What of a job lies beside its row; of a plain one nothing does. */
