@@ -78,6 +78,10 @@ describe('the demo', { timeout: 120_000 }, () => {
     expect(summary.ordered.runs).toBeLessThanOrEqual(600 + summary.ordered.failed)
     const { high, default: middle, low } = summary.shares
     expect(high + middle + low).toBeCloseTo(1)
+    // Of a handful of claims chance decides how many are of which queue; what the weights promise is told beside it.
+    expect(stdout).toMatch(/high +[\d.]+ % +expected +68\.97 %/)
+    expect(stdout).toMatch(/default +[\d.]+ % +expected +27\.59 %/)
+    expect(stdout).toMatch(/low +[\d.]+ % +expected +3\.45 %/)
     expect(summary.perSecond).toBeGreaterThan(0)
     expect(stdout).toMatch(/verified: each file has exactly one result/)
     expect(stdout).toMatch(/600 changes to 20 files by the commits of /)
