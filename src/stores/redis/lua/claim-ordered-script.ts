@@ -8,7 +8,7 @@ import { leads } from './leads-lua.js'
 import { orderedJobs } from './ordered-lua.js'
 import { prelude } from './prelude.js'
 import { readyAges } from './ready-lua.js'
-import { isSetBack, setBack } from './set-back-lua.js'
+import { setBack } from './set-back-lua.js'
 import { taking } from './taking-lua.js'
 import { transit } from './transit-lua.js'
 
@@ -172,25 +172,20 @@ for n = 0, ASKED - 1 do
   over = granted > 0 and (own_queue ~= queue or alone or limit <= granted or hand.bytes >= most_bytes or hand.payloads >= ${mostPayloads})
   if over then break end
   at(n)
-  local seen = gate.seen[n]
-  if ${isSetBack('seen')} then
-    turn_back(seen)
-    if SCOPE then gate.arm() end
-  end
-  local values = call('HMGET', META, 'maxCrashes', 'leader', 'leadAt', 'roomer', 'roomAt', 'limited', 'sparesUntil')
+  local form = gate.form(n)
   know_form()
-  limits(values[6])
+  limits(form[2])
   over = granted > 0 and EXCLUSIVE
   if over then break end
   queue = own_queue
-  local leader, lead_at, spares_until = values[2], tonumber(values[3]), tonumber(values[7])
+  local leader, lead_at, spares_until = form[5], tonumber(form[6]), tonumber(form[9])
 
   if call('EXISTS', TRANSIT) == 1 then return_transit() end
   -- Recover: every lease that has ended is a crash, once those who hold leases have had time to say that they live.
   do
     local before, ended = #crashed, nil
     ended, spares_until = ended_leases(lease_ms, spares_until)
-    for _, j in ipairs(ended) do crash(j, tonumber(values[1]), n, crashed, buried) end
+    for _, j in ipairs(ended) do crash(j, tonumber(form[4]), n, crashed, buried) end
     if #crashed > before then tell_ends() end
   end
   -- Promote.
@@ -240,7 +235,7 @@ for n = 0, ASKED - 1 do
     reason = reason or (is_full() and 'full') or (call('EXISTS', LATER) == 1 and 'scheduled' or 'empty')
     lead_at = lead_change(n, worker, reason, not STOPPED and change, leader, lead_at)
   end
-  if is_open then lead_suspects(n, worker, suspects, alone or asked_for == 0, values[4], tonumber(values[5])) end
+  if is_open then lead_suspects(n, worker, suspects, alone or asked_for == 0, form[7], tonumber(form[8])) end
 
   -- One waiter was woken; whoever takes some and leaves some wakes the next. Who finds nothing left takes back the ring.
   if can or has_left then ring_unpaused()
@@ -253,6 +248,9 @@ end
 ${heads}return { now, grants, over and 1 or 0, waits, crashed, buried, heads, more and 1 or 0, hand.bytes }
 `
 
+/** Of the meta of a shard, in the order of `form`, behind the three that the gate reads. */
+const fields = ['maxCrashes', 'leader', 'leadAt', 'roomer', 'roomAt', 'sparesUntil']
+
 const script = (name: string, isGated: boolean) => (isCluster: boolean) =>
   redisScript(
     name,
@@ -263,7 +261,7 @@ const script = (name: string, isGated: boolean) => (isCluster: boolean) =>
       crashes +
       setBack +
       leads +
-      gate(isGated) +
+      gate(isGated, fields) +
       text +
       loop,
     { whenFull: true },

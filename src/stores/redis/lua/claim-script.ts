@@ -7,7 +7,7 @@ import { gate, heads } from './gate-lua.js'
 import { leads } from './leads-lua.js'
 import { besideJobs, bySequence, prelude } from './prelude.js'
 import { readyJobs, recordWeight } from './ready-lua.js'
-import { isSetBack, setBack } from './set-back-lua.js'
+import { setBack } from './set-back-lua.js'
 import { taking } from './taking-lua.js'
 
 /**
@@ -28,48 +28,33 @@ local granted, fence, ids, records, pasts, errors, checkpoints = -1, 0, {}, {}, 
 local more, bytes = false, 0
 
 local checkpoint_at = {}
--- Whether the claim has enough. A record is longer than what it weighs: it is weighed only if the lengths could be enough.
+-- Whether the claim has enough, asked only if the lengths of its records, which are longer than what they weigh, could be enough.
 local function is_filled()
-  if bytes < most_bytes then return false end${recordWeight}  bytes = 0
+${recordWeight}  bytes = 0
   for i = 1, #ids do
     local checkpoint = checkpoint_at[i]
     bytes = bytes + record_weight(records[i]) + (checkpoint and #checkpoint - find(checkpoint, '\0', 1, true) or 0)
   end
   return bytes >= most_bytes
 end
--- Pasts, errors and checkpoints of some jobs, each by their number.
-local function notes_of(list)
-  local notes, noted, past_found, error_found, checkpoint_found = {}, {}, call('HMGET', PAST, unpack(list)), {}, {}
-  for i = 1, #list do
-    -- Of one that is fresh nothing is noted.
-    if past_found[i] then
-      noted[#noted + 1] = i
-      notes[#notes + 1] = 'e' .. list[i]
-      notes[#notes + 1] = 'k' .. list[i]
-    end
-  end
-  local found = notes[1] and call('HMGET', NOTES, unpack(notes))
-  for n, i in ipairs(noted) do error_found[i], checkpoint_found[i] = found[n * 2 - 1], found[n * 2] end
-  return past_found, error_found, checkpoint_found
-end
 -- Records of the first jobs among those found: a claim ends where it has enough bytes. Large ones are not read in vain:
 -- the first few tell how many more there may be. Returns how many there are, which stand behind those of before, and whether
--- the next has no record: they end there.
-local function records_of(found, has_notes)
+-- the next has no record: they end there. notes_of: where others than those of the line are among them.
+local function records_of(found, notes_of)
   local before, count, step = #ids, 0, 4
-  while count < #found and not is_filled() do
+  while count < #found and not (bytes >= most_bytes and is_filled()) do
     if count > 0 then step = math.min(step * 4, math.ceil((most_bytes - bytes) * (before + count) / math.max(1, bytes))) end
-    local list = { unpack(found, count + 1, math.min(count + step, #found)) }
-    local some, past_found, error_found, checkpoint_found = call('HMGET', JOBS, unpack(list)), nil, nil, nil
-    if has_notes then past_found, error_found, checkpoint_found = notes_of(list) end
+    local from, upto = count + 1, math.min(count + step, #found)
+    local some, past_found, error_found, checkpoint_found = call('HMGET', JOBS, unpack(found, from, upto)), nil, nil, nil
+    if notes_of then past_found, error_found, checkpoint_found = notes_of({ unpack(found, from, upto) }) end
     for i = 1, #some do
-      if is_filled() then break end
+      if bytes >= most_bytes and is_filled() then break end
       if not some[i] then return count, true end
       count = count + 1
       local number = before + count
-      ids[number], records[number] = list[i], some[i]
+      ids[number], records[number] = found[count], some[i]
       bytes = bytes + #some[i]
-      if has_notes then
+      if notes_of then
         pasts[number], errors[number] = past_found[i] or '', error_found[i] and '=' .. error_found[i] or ''
         local checkpoint = checkpoint_found[i]
         if checkpoint then
@@ -130,6 +115,21 @@ end
 
 /** Made only where a claim does not take from the line alone. */
 const slow = `
+-- Pasts, errors and checkpoints of some jobs, each by their number.
+local function notes_of(list)
+  local notes, noted, past_found, error_found, checkpoint_found = {}, {}, call('HMGET', PAST, unpack(list)), {}, {}
+  for i = 1, #list do
+    -- Of one that is fresh nothing is noted.
+    if past_found[i] then
+      noted[#noted + 1] = i
+      notes[#notes + 1] = 'e' .. list[i]
+      notes[#notes + 1] = 'k' .. list[i]
+    end
+  end
+  local found = notes[1] and call('HMGET', NOTES, unpack(notes))
+  for n, i in ipairs(noted) do error_found[i], checkpoint_found[i] = found[n * 2 - 1], found[n * 2] end
+  return past_found, error_found, checkpoint_found
+end
 -- So many elements of the line go, of which so many are no stale ones.
 local function pass_line(upto, others)
   call('LTRIM', LINE, upto, -1)
@@ -141,7 +141,7 @@ end
 local function take_found(found, has_group)
   local list, before = {}, #ids
   for i = 1, #found do list[i] = found[i].id end
-  local count, is_lost = records_of(list, true)
+  local count, is_lost = records_of(list, notes_of)
   if count == 0 then return 0, is_lost end
   local elements = {}
   for i = 1, count do elements[i] = found[i].element or sub(records[before + i], 2, 14) .. ids[before + i] end
@@ -191,21 +191,17 @@ end
 const loop = String.raw`
 for n = 0, ASKED - 1 do
   at(n)
-  local seen = gate.seen[n]
-  if ${isSetBack('seen')} then
-    turn_back(seen)
-    if SCOPE then gate.arm() end
-  end
-  local values = call('HMGET', META, 'order', 'paused', 'stale', 'fence', 'maxCrashes', 'leader', 'leadAt', 'roomer', 'roomAt', 'limited', 'sparesUntil', 'lost')
-  LIFO, STOPPED = values[1] == 'lifo', values[2] == '1'
-  meta = { stale = values[3], fence = values[4], lost = values[12] }
-  limits(values[10])
+  local _, limited, _, order, paused, stale, last_fence, lost, max_crashes, leader, lead_at, roomer, room_at, spares_until = unpack(gate.form(n))
+  LIFO, STOPPED = order == 'lifo', paused == '1'
+  meta = { stale = stale, fence = last_fence, lost = lost }
+  limits(limited)
   local limit, lease_ms = tonumber(ARGV[6 + n * 2]), tonumber(ARGV[7 + n * 2])
-  local leader, lead_at = values[6], tonumber(values[7])
+  lead_at = tonumber(lead_at)
 
   -- Recover: every lease that has ended is a crash, once those who hold leases have had time to say that they live.
-  local ended, spares_until = ended_leases(lease_ms, tonumber(values[11]))
-  for _, j in ipairs(ended) do crash(j, tonumber(values[5]), n, crashed, buried) end
+  local ended
+  ended, spares_until = ended_leases(lease_ms, tonumber(spares_until))
+  for _, j in ipairs(ended) do crash(j, tonumber(max_crashes), n, crashed, buried) end
   if #ended > 0 then tell_ends() end
   -- Promote.
   for _, member in ipairs(call('ZRANGE', LATER, '-', '(' .. pack('>I7', (now + 1) * 1000), 'BYLEX', 'LIMIT', 0, 100)) do
@@ -222,7 +218,9 @@ for n = 0, ASKED - 1 do
   local count, lanes_left = 0, nil
   if limit > 0 and not STOPPED and not (own.limited and lanes.is_closed()) then
     local has_others = (alone or own.limited or meta.stale ~= '0' or meta.lost) or call('EXISTS', READY, LANES) > 0
-    if not has_others then count, lanes_left = take_from_line(limit), 0
+    if not has_others then
+      count, lanes_left = take_from_line(limit), 0
+      own.groupless = call('LLEN', LINE)
     else
       ${slow}${taking}
       if meta.stale ~= '0' or meta.lost then
@@ -255,7 +253,7 @@ for n = 0, ASKED - 1 do
     local reason = STOPPED and 'paused' or (own.limited and lanes.reason_of(alone)) or (call('EXISTS', LATER) == 1 and 'scheduled' or 'empty')
     lead_at = lead_change(n, worker, reason, not STOPPED and change, leader, lead_at)
   end
-  if not is_closed then lead_suspects(n, worker, suspects, alone or limit == 0, values[8], tonumber(values[9])) end
+  if not is_closed then lead_suspects(n, worker, suspects, alone or limit == 0, roomer, tonumber(room_at)) end
 
   -- One waiter was woken; whoever takes some and leaves some wakes the next. Who finds nothing left takes back the ring.
   if can or has_left then ring()
@@ -274,10 +272,26 @@ end
 return { now, granted, fence, table.concat(taken), pasts, errors, waits, crashed, buried, heads, more and 1 or 0, checkpoints }
 `
 
+/** Of the meta of a shard, in the order in which the loop takes them. */
+const fields = [
+  'order',
+  'paused',
+  'stale',
+  'fence',
+  'lost',
+  'maxCrashes',
+  'leader',
+  'leadAt',
+  'roomer',
+  'roomAt',
+  'sparesUntil',
+]
+
 const script = (name: string, isGated: boolean) => (isCluster: boolean) =>
   redisScript(
     name,
-    prelude(isCluster) + besideJobs(leads + gate(isGated) + text + loop, bySequence + readyJobs + crashes + setBack),
+    prelude(isCluster) +
+      besideJobs(leads + gate(isGated, fields) + text + loop, bySequence + readyJobs + crashes + setBack),
     { whenFull: true },
   )
 

@@ -65,16 +65,29 @@ const ungated = `
 local gate = {}
 `
 
-/** Behind either: whether all shards asked are there, and all is given that they need; before the first write. */
-const begin = `
+/**
+ * Behind either: whether all shards asked are there, and all is given that they need; before the first write. Of each
+ * shard `fields` of its meta are read with that: they stand behind three others in a form.
+ */
+const begin = (fields: readonly string[]) => `
+function gate.read_form() return call('HMGET', META, 'kind', 'limited', 'seenAt', ${fields.map((field) => `'${field}'`).join(', ')}) end
+-- Of the nth shard, which was turned to; once its clock has been followed, where that was set back. That of the first is
+-- known already; others are read again, as a shard may be asked twice.
+function gate.form(n)
+  local form = n == 0 and gate.first or gate.read_form()
+  if ${isSetBack('form[3]')} then
+    turn_back(form[3])
+    if SCOPE then gate.arm() end
+    form = gate.read_form()
+  end
+  return form
+end
 do
 local may_grant = false
--- Of each shard asked, when an instant was last written down there.
-gate.seen = {}
 for n = 0, ASKED - 1 do
   at(n)
-  local form = call('HMGET', META, 'kind', 'limited', 'seenAt')
-  gate.seen[n] = form[3]
+  local form = gate.read_form()
+  if n == 0 then gate.first = form end
   if not form[1] then return redis.error_reply('MILLRACE unknown') end
   if form[2] then
     local by = call('HMGET', META, 'scope', 'maxRunning', 'heldUntil', 'shutUntil')
@@ -90,7 +103,8 @@ end
 end
 `
 
-export const gate = (isGated: boolean) => behind + (isGated ? gated : ungated) + begin
+export const gate = (isGated: boolean, fields: readonly string[]) =>
+  behind + (isGated ? gated : ungated) + begin(fields)
 
 /** The end of a claim. */
 export const heads = `
