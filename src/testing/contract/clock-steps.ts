@@ -113,6 +113,21 @@ const concerns = [5_000, 60_000, 3_600_000].map((backMs): ContractConcern => {
         assert.deepEqual(crashed.map(({ id }) => id).sort(), ['a', 'b'])
       }),
 
+      contractCase('is followed once, whatever the number of times that a claim names its queue', async (scene) => {
+        await scene.add('a')
+        await scene.claim({ worker: 'victim' })
+        await scene.harness.step(-backMs)
+        await scene.claim({ from: [0, 0].map((limit) => ({ queue: scene.queue, limit })) })
+        await scene.advance(29_999)
+        assert.deepEqual((await scene.claim({ limit: 0 })).crashed, [])
+        await scene.advance(1)
+
+        assert.deepEqual(
+          (await scene.claim({ limit: 0 })).crashed.map(({ id }) => id),
+          ['a'],
+        )
+      }),
+
       contractCase('ends no lease early that is renewed, before or after anybody claims', async (scene) => {
         await scene.add('a', 'b')
         const { claims } = await scene.claim({ worker: 'survivor' })

@@ -172,7 +172,7 @@ for n = 0, ASKED - 1 do
   over = granted > 0 and (own_queue ~= queue or alone or limit <= granted or hand.bytes >= most_bytes or hand.payloads >= ${mostPayloads})
   if over then break end
   at(n)
-  local form = gate.form(n)
+  local form = gate.form()
   know_form()
   limits(form[2])
   over = granted > 0 and EXCLUSIVE

@@ -191,7 +191,7 @@ end
 const loop = String.raw`
 for n = 0, ASKED - 1 do
   at(n)
-  local _, limited, _, order, paused, stale, last_fence, lost, max_crashes, leader, lead_at, roomer, room_at, spares_until = unpack(gate.form(n))
+  local _, limited, _, order, paused, stale, last_fence, lost, max_crashes, leader, lead_at, roomer, room_at, spares_until = unpack(gate.form())
   LIFO, STOPPED = order == 'lifo', paused == '1'
   meta = { stale = stale, fence = last_fence, lost = lost }
   limits(limited)

@@ -71,10 +71,12 @@ local gate = {}
  */
 const begin = (fields: readonly string[]) => `
 function gate.read_form() return call('HMGET', META, 'kind', 'limited', 'seenAt', ${fields.map((field) => `'${field}'`).join(', ')}) end
--- Of the nth shard, which was turned to; once its clock has been followed, where that was set back. That of the first is
--- known already; others are read again, as a shard may be asked twice.
-function gate.form(n)
-  local form = n == 0 and gate.first or gate.read_form()
+gate.forms = {}
+-- Of the shard turned to; once its clock has been followed, where that was set back. What the beginning read holds until the
+-- shard has its turn, as only that writes to its meta; it may have a second one, and is read again then.
+function gate.form()
+  local form = gate.forms[META] or gate.read_form()
+  gate.forms[META] = nil
   if ${isSetBack('form[3]')} then
     turn_back(form[3])
     if SCOPE then gate.arm() end
@@ -87,7 +89,7 @@ local may_grant = false
 for n = 0, ASKED - 1 do
   at(n)
   local form = gate.read_form()
-  if n == 0 then gate.first = form end
+  gate.forms[META] = form
   if not form[1] then return redis.error_reply('MILLRACE unknown') end
   if form[2] then
     local by = call('HMGET', META, 'scope', 'maxRunning', 'heldUntil', 'shutUntil')
