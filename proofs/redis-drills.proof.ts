@@ -50,7 +50,7 @@ function nothingLost(report: Report, verdict: Verdict): void {
 }
 
 async function kills(report: Report) {
-  const outcome = await killedServer({ kills: 8, betweenMs: 2_000 })
+  const outcome = await killedServer({ appendfsync: 'everysec', kills: 8, betweenMs: 2_000 })
   report.say(`— 8 × kill -9 of the server, AOF everysec, a second away each time: ${JSON.stringify(outcome)}`)
   nothingLost(report, outcome)
   const slowest = Math.max(...outcome.resumedMs, ...outcome.acceptedMs)

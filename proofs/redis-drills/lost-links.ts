@@ -81,7 +81,7 @@ export async function repliesLost(plan: { readonly rounds: number }) {
 
 /** No server: what producers are told and when, before they ever had one and afterwards; a worker that is started waits. */
 export async function noServer(plan: { readonly forMs: number }) {
-  const server = await startRedis({ config: ['appendonly yes'] })
+  const server = await startRedis({ config: ['appendonly yes', 'appendfsync always'] })
   const early = new Traffic({ url: server.url })
   const late = new Traffic({ url: server.url })
   try {

@@ -129,7 +129,7 @@ export async function loading(plan: {
 }): Promise<RefusalOutcome & { readonly loadedMs: number }> {
   let loadedMs = 0
   const outcome = await under({
-    config: ['appendonly yes'],
+    config: ['appendonly yes', 'appendfsync always'],
     async befall(server) {
       for (let i = 0; i < plan.ballast; i += 1) await server.ask('SET', `ballast-${i}`, 'x'.repeat(2_048))
       await server.kill()

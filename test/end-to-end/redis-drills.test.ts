@@ -11,7 +11,7 @@ const nothingLost = { lost: 0, completedTwice: 0, refusedOddly: 0, buried: 0, wo
 // `npm run prove redis-drills` has the same drills in full, and those that take long.
 describe('under producers and workers', { timeout: 60_000 }, () => {
   it('a server that is killed loses nothing, and work goes on within 5 s after it is back', async () => {
-    const outcome = await killedServer({ kills: 2, betweenMs: 500 })
+    const outcome = await killedServer({ appendfsync: 'always', kills: 2, betweenMs: 500 })
 
     expect(outcome).toMatchObject(nothingLost)
     expect(Math.max(...outcome.resumedMs, ...outcome.acceptedMs)).toBeLessThan(5_000)
