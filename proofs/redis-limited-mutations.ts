@@ -127,9 +127,21 @@ export const redisLimitedMutations: readonly Mutation[] = [
   },
   {
     what: 'a lane opens a ms late',
-    file: 'redis/lua/taking-lua.js',
+    file: 'redis/lua/lanes-lua.js',
     from: "call('ZRANGE', SHUT, '-inf', now,",
     to: "call('ZRANGE', SHUT, '-inf', '(' .. now,",
+  },
+  {
+    what: 'a claim that takes nothing opens no lane',
+    file: 'redis/lua/claim-script.js',
+    from: "elseif limit == 0 and call('EXISTS', SHUT) == 1",
+    to: "elseif limit < 0 and call('EXISTS', SHUT) == 1",
+  },
+  {
+    what: 'a claim that takes nothing of an ordered queue opens no lane',
+    file: 'redis/lua/claim-ordered-script.js',
+    from: "elseif asked_for == 0 and call('EXISTS', SHUT) == 1",
+    to: "elseif asked_for < 0 and call('EXISTS', SHUT) == 1",
   },
   {
     what: 'shares of lanes are rounded down',

@@ -10,6 +10,18 @@ export const sqliteLimitedMutations: readonly Mutation[] = [
     to: 'shut_until < ? ORDER BY',
   },
   {
+    what: 'a claim that takes nothing opens no lane',
+    file: 'sqlite/sqlite-taking.js',
+    from: 'if (limit <= 0)',
+    to: 'if (limit < 0)',
+  },
+  {
+    what: 'a lead that asks at its time and leaves jobs leads on',
+    file: 'sqlite/sqlite-claim.js',
+    from: '(grant !== undefined || isClaimable) && !isShut',
+    to: 'grant !== undefined && !isShut',
+  },
+  {
     what: 'a lane without jobs tells when it opens',
     file: 'sqlite/sqlite-lanes.js',
     from: "(grp <> '' OR ?2)",

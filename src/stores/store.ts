@@ -65,7 +65,8 @@ export interface Store {
    * queue together; what it leaves stays ready in its place, and `more` tells.
    * `exclusive: 'shard'`: of one shard at most one call's claims run at any moment; a shard in use is `'full'`, and a call
    * grants of one shard only.
-   * A `limit` of 0 recovers and promotes only. Recovery and promotion are bounded (100 each a queue and call); `more` tells.
+   * A `limit` of 0 recovers, promotes and opens the lanes whose time has come, and takes nothing. Each of these is bounded
+   * (100 a queue and call); `more` tells.
    *
    * A lease that ended unsettled is a crash. It is charged to its job only if the claim was `alone`; a job charged
    * `maxCrashes` times is buried. Every other crashed job is *suspect*: it is ready in its old place, but only `alone`
@@ -76,7 +77,7 @@ export interface Store {
    * or, where that is not known, from when a claim first finds such a lease.
    *
    * A queue asked that leaves ready jobs behind, suspects apart, is rung, so that whoever is woken wakes the next; so is one
-   * whose lead is granted a job at its time, and leads no more.
+   * whose lead is granted a job at its time. It leads no more then, nor where it asks at its time and leaves such jobs.
    */
   claim(from: readonly ClaimFrom[], by: Claimer): Promise<Claimed>
   /**

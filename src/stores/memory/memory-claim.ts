@@ -35,15 +35,17 @@ export function claimFrom(queue: MemoryQueue, from: ClaimFrom, by: Claimer, at: 
   promote(queue, now)
   const claims = isClosed(queue, now) ? [] : take(queue, from, by, at, load)
   // What is left is shut: somebody must be told when it opens.
-  const isShut = claims.length > 0 && queue.ready.size > 0 && !queue.isBusy && queue.claimable(now) === 0
-  const hasLeft = claims.length > 0 && !isShut && hasLed(queue.lead, by.worker, now)
+  const isClaimable = queue.claimable(now) > 0
+  const isShut = claims.length > 0 && queue.ready.size > 0 && !queue.isBusy && !isClaimable
+  // It may have no room to ask again. Whoever is rung leads from then on.
+  const hasLeft = (claims.length > 0 || isClaimable) && !isShut && hasLed(queue.lead, by.worker, now)
   if (hasLeft) queue.lead = undefined
   const waits = [
     ...(claims.length === 0 || isShut ? changeWait(queue, by, now) : []),
     ...(isClosed(queue, now) ? [] : suspectWait(queue, by.worker, by.alone === true || limit === 0, now)),
   ]
   // One waiter was woken; whoever takes some and leaves some wakes the next.
-  const rings = queue.claimable(now) > 0 || hasLeft
+  const rings = isClaimable || hasLeft
   return { claims, ...crashes, waits, more: queue.hasWork(now), rings }
 }
 

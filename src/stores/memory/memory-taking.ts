@@ -29,11 +29,14 @@ export class MemoryTaking {
     this.#takeOne = takeOne
   }
 
-  /** At most so many; of the queue in its order, or lane by lane. Alone one, suspects first: nobody else is ever given them. */
+  /** At most so many; of the queue in its order, or lane by lane: with none, the lanes are opened for others. Alone one, suspects first: nobody else is ever given them. */
   take(limit: number, alone: boolean): readonly MemoryJob[] {
     const queue = this.#queue
-    const { limits, suspects, ready } = queue
-    if (limit <= 0) return []
+    const { limits, lanes, suspects, ready } = queue
+    if (limit <= 0) {
+      lanes.openDue(this.#now, upkeepLimit)
+      return []
+    }
     const suspect = alone ? suspects.first : undefined
     const throttle = limits.throttle?.by === 'queue' ? limits.throttle : undefined
     if (suspect === undefined && ready.size === 0) {

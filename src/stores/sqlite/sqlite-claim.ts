@@ -175,7 +175,8 @@ export class SqliteClaim {
       const isClaimable = this.#session.limits.isClaimable(row, at.mono)
       // What is left is shut: somebody must be told when it opens.
       const isShut = grant !== undefined && ordinary(row) > 0 && !isBusy(row) && !isClaimable
-      const hasLeft = grant !== undefined && !isShut && hasLed(leadOf(row), by.worker, at.mono)
+      // It may have no room to ask again. Whoever is rung leads from then on.
+      const hasLeft = (grant !== undefined || isClaimable) && !isShut && hasLed(leadOf(row), by.worker, at.mono)
       if (hasLeft) setLead(row, undefined)
       if (grant === undefined || isShut) waits.push(...this.#wait(row, by, at))
       waits.push(...this.#suspectWait(row, by.worker, by.alone === true || limit === 0, at))

@@ -30,10 +30,13 @@ export class SqliteTaking {
     this.#firstSuspect = firstSuspect
   }
 
-  /** At most so many; of the queue in its order, or lane by lane. Alone one, suspects first: nobody else is ever given them. */
+  /** At most so many; of the queue in its order, or lane by lane: with none, the lanes are opened for others. Alone one, suspects first: nobody else is ever given them. */
   take(queue: QueueRow, limit: number, alone: boolean, moment: Moment, hand: Hand): void {
-    if (limit <= 0) return
-    const { throttles, limits } = this.#session
+    const { throttles, limits, lanes } = this.#session
+    if (limit <= 0) {
+      lanes.openDue(queue, moment.mono, upkeepLimit)
+      return
+    }
     const throttle = throttles.of(queue)
     const whole = throttle?.by === 'queue' ? throttle : undefined
     const byGroup = throttle?.by === 'group' ? throttle : undefined

@@ -163,6 +163,33 @@ export const throttleWaits: ContractConcern = {
     ),
 
     contractCase(
+      'the lead that has no room when a group opens rings another, once, and leads no more',
+      async (scene) => {
+        await scene.openQueue({ throttle: byGroup(rule(1, 10_000)) })
+        await scene.add(...grouped('x1', 'x2', 'y1', 'y2', 'z1', 'z2'))
+        for (const gap of [20, 20, 9_961]) {
+          assert.equal(await taken(scene, { worker: 'lead', limit: 1 }), 1)
+          await scene.advance(gap)
+        }
+        const { claims, waits } = await scene.claim({ worker: 'lead', limit: 1, leaseMs: longLeaseMs })
+        assert.deepEqual({ taken: claims.length, waits }, { taken: 1, waits: [throttledFor(20, 'leads')] })
+        const rest = await Rest.begin(scene)
+        await scene.advance(20)
+
+        const asked = await scene.claim({ worker: 'lead', limit: 0 })
+        assert.deepEqual({ waits: asked.waits, more: asked.more }, { waits: [], more: true })
+        await rest.wakes(scene.queue)
+        const next = await scene.claim({ worker: 'w2', leaseMs: longLeaseMs })
+        assert.deepEqual(
+          { taken: next.claims.length, waits: next.waits },
+          { taken: 1, waits: [throttledFor(20, 'leads')] },
+        )
+      },
+      throttled,
+      groups,
+    ),
+
+    contractCase(
       'rules that are set ring every queue of the scope that has jobs',
       async (scene) => {
         const api = { scope: 'api', by: 'queue', rules: [rule(1, 10_000)] } as const

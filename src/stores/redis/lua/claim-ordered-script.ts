@@ -215,7 +215,7 @@ for n = 0, ASKED - 1 do
       call('HSET', BATCHES, 'n' .. fence_bytes, #hand.ids, 'i' .. fence_bytes, table.concat(hand.ids, '\0'))
     end
     granted = granted + count
-  end
+  elseif asked_for == 0 and call('EXISTS', SHUT) == 1 and not STOPPED and not is_full() and lanes.opens_at() <= now then lanes.open_due() end
   lanes_left = lanes_left or call('ZCARD', LANES)
   local ready, suspects, change = (own.groupless or call('ZCARD', READY)) + lanes_left, call('ZCARD', SUSPECTS), first_change(spares_until)
   local is_open = not STOPPED and not is_full() and not (own.limited and lanes.opens_at() > now)
@@ -224,8 +224,8 @@ for n = 0, ASKED - 1 do
   -- What is left is shut: somebody must be told when it opens.
   local is_shut = count > 0 and ready > 0 and not (EXCLUSIVE and not is_open) and not can
 
-  -- A lead that was granted something may have no room to ask again.
-  local has_left = count > 0 and not is_shut and leader == worker and lead_at <= now
+  -- A lead may have no room to ask again: whoever is rung leads from then on.
+  local has_left = (count > 0 or can) and not is_shut and leader == worker and lead_at <= now
   if has_left then
     call('HDEL', META, 'leader', 'leadAt')
     lead_at = nil

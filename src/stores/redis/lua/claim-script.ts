@@ -233,7 +233,7 @@ for n = 0, ASKED - 1 do
       granted = n
       share_lease(lease_ms)
     end
-  end
+  elseif limit == 0 and call('EXISTS', SHUT) == 1 and not STOPPED and not lanes.is_closed() then lanes.open_due() end
   lanes_left = lanes_left or call('ZCARD', LANES)
   local ready = (own.groupless or call('LLEN', LINE) - meta.stale + call('ZCARD', READY)) + lanes_left
   local suspects = call('ZCARD', SUSPECTS)
@@ -242,8 +242,8 @@ for n = 0, ASKED - 1 do
   -- What is left is shut: somebody must be told when it opens.
   local is_shut = count > 0 and ready > 0 and not can
 
-  -- Who asks again when something changes by itself. A lead that was granted something may have no room to ask again.
-  local has_left = count > 0 and not is_shut and leader == worker and lead_at <= now
+  -- Who asks again when something changes by itself. A lead may have no room to ask again: whoever is rung leads from then on.
+  local has_left = (count > 0 or can) and not is_shut and leader == worker and lead_at <= now
   if has_left then
     call('HDEL', META, 'leader', 'leadAt')
     lead_at = nil

@@ -3,6 +3,7 @@
  * limits claims on the shard. The translation of `memory-lanes` and `memory-limits`. Beside the prelude.
  */
 
+import { upkeepLimit } from '../../../core/upkeep.js'
 import { keyNames } from '../redis-keys.js'
 import { byNumber } from './late-lua.js'
 import { limits as bounds } from './limits-lua.js'
@@ -43,6 +44,10 @@ end
 function lanes.open(group)
   call('ZREM', SHUT, group)
   call('ZADD', TURNS, call('HINCRBY', META, 'turn', 1), group)
+end
+-- Those whose time has come, the one that was to open first coming first.
+function lanes.open_due()
+  for _, group in ipairs(call('ZRANGE', SHUT, '-inf', now, 'BYSCORE', 'LIMIT', 0, ${upkeepLimit})) do lanes.open(group) end
 end
 function lanes.close(group, until_at)
   call('ZREM', TURNS, group)

@@ -54,7 +54,7 @@ local function take(limit, alone)
     return taken
   end
   local function go_round(most)
-    for _, group in ipairs(call('ZRANGE', SHUT, '-inf', now, 'BYSCORE', 'LIMIT', 0, ${upkeepLimit})) do lanes.open(group) end
+    lanes.open_due()
     if lanes.groupless() > 0 and lanes.room_in('') > 0 and not lanes.has_turn('') then lanes.open('') end
     -- Lanes that have not had their turn in this round.
     local taken, unvisited = 0, 0
