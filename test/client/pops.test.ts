@@ -1,6 +1,7 @@
 import { StoreUnavailableError } from 'millrace'
 import { describe, expect, it } from 'vitest'
 import { recorded } from '../next-event.js'
+import { enqueue, listenerOn, queues } from '../workers/listener-scene.js'
 import { popped, pushed, tenPerTen, throttledScene } from './throttled-scene.js'
 
 describe('what a pop costs', () => {
@@ -74,6 +75,25 @@ describe('an item', () => {
     )
     expect(await queue.pop()).toBeNull()
     expect(crashes.map(({ charged }) => charged).sort()).toEqual([false, true])
+  })
+
+  it('is claimed alone only where nobody else in the process holds a claim', async () => {
+    const { mill, store, claim } = throttledScene({ queues, tasksElsewhere: ['encode'] })
+    const alone: boolean[] = []
+    store.claim = (from, by) => {
+      if (from[0]!.queue === 'sites') alone.push(by.alone === true)
+      return claim(from, by)
+    }
+    const queue = mill.throttledQueue<string>('sites', tenPerTen)
+    await pushed(queue, 2)
+    await queue.pop()
+    expect(alone).toEqual([true])
+    await enqueue(mill, 'film')
+    const job = await listenerOn(mill).next()
+
+    expect(await queue.pop()).toBe('item-0')
+    expect(alone).toEqual([true, false])
+    await job.complete()
   })
 
   it('is given once where the store took its end and could not answer', async () => {
