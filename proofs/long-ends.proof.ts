@@ -51,7 +51,7 @@ export async function prove(report: Report): Promise<Summary> {
     )
     const stopped = await onOwn(name, (store) => stops(stopRounds, store))
     report.claim(
-      `${name}: a process that is stopped is dead within its lease and 1 s (${most(stopped.deadMs)}), and its slot has begun a job by then (${most(stopped.slotMs)})`,
+      `${name}: a process that is stopped is dead within its lease and 1 s (${most(stopped.deadMs)}), and its slot has been given another job by then (${most(stopped.slotMs)})`,
       Math.max(...stopped.slotMs) <= leaseMs + 1_000,
     )
     report.claim(

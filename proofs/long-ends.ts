@@ -129,7 +129,7 @@ export async function lostHosts(rounds: number, store: string | undefined) {
 
 /**
  * Processes that are stopped, by turns under their worker and after it was lost. Ms from the stop until a watched one was
- * dead, until its slot had begun another job, and by how much it ended before its job was begun again; ms that an unwatched
+ * dead, until its slot had a process for another job, and by how much it ended before its job was begun again; ms that an unwatched
  * one still lived when it woke up to find its job begun elsewhere.
  */
 export async function stops(rounds: number, store: string | undefined) {
@@ -148,10 +148,10 @@ export async function stops(rounds: number, store: string | undefined) {
       const waiting = await site.mill.enqueue(steady, 500)
       await deadAfter(pid)
       const deadAt = Date.now()
-      const [again, next] = [job, waiting].map(async ({ id }) => (await others).find((begin) => begin.id === id)!.at)
+      const [again, next] = [job, waiting].map(async ({ id }) => (await others).find((begin) => begin.id === id)!)
       deadMs.push(deadAt - stoppedAt)
-      slotMs.push((await next!) - stoppedAt)
-      aheadMs.push((await again!) - deadAt)
+      slotMs.push((await next!).bornAt - stoppedAt)
+      aheadMs.push((await again!).at - deadAt)
       await Promise.all([job.result(resultWithin), waiting.result(resultWithin)])
       await work.stop()
     }

@@ -22,6 +22,8 @@ export interface Entry {
   readonly id: string
   readonly pid: number
   readonly at: number
+  /** When its process began. */
+  readonly bornAt: number
 }
 
 export class LongSite {
@@ -71,7 +73,9 @@ export class LongSite {
     const lines = readFileSync(this.#log, 'utf8').trimEnd().split('\n')
     return lines
       .map((line) => line.split(' '))
-      .map(([what, id, pid, at]) => ({ what: what!, id: id!, pid: Number(pid), at: Number(at) }))
+      .map(([what, id, pid, at, bornAt]) => {
+        return { what: what!, id: id!, pid: Number(pid), at: Number(at), bornAt: Number(bornAt) }
+      })
   }
 
   async close(): Promise<void> {

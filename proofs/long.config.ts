@@ -9,7 +9,7 @@ const log = process.env['LONG_LOG'] ?? ''
 
 /** One line for each thing that a handler does; each is written at once, whatever becomes of its process. */
 function say(what: string, id: string): void {
-  appendFileSync(log, `${what} ${id} ${process.pid} ${Date.now()}\n`)
+  appendFileSync(log, `${what} ${id} ${process.pid} ${Date.now()} ${Math.round(performance.timeOrigin)}\n`)
 }
 
 const isolated = { queue: 'long', isolate: 'process', env: ['LONG_LOG', 'LONG_LEASE'] } as const

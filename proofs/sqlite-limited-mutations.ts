@@ -20,6 +20,7 @@ export const sqliteLimitedMutations: readonly Mutation[] = [
     file: 'sqlite/sqlite-claim.js',
     from: '(grant !== undefined || isClaimable) && !isShut',
     to: 'grant !== undefined && !isShut',
+    concern: 'waiting for throttles',
   },
   {
     what: 'a lane without jobs tells when it opens',
@@ -174,6 +175,7 @@ export const sqliteLimitedMutations: readonly Mutation[] = [
     file: 'sqlite/sqlite-tempo.js',
     from: 'tid = ? AND at >= ? ORDER BY at',
     to: 'tid = ? AND at > ? ORDER BY at',
+    concern: 'throttling',
   },
   {
     what: 'a window opens a ms early',
@@ -211,6 +213,7 @@ export const sqliteLimitedMutations: readonly Mutation[] = [
     file: 'sqlite/sqlite-throttle.js',
     from: 'if (lastAt < at - longestCountedMs(this.#rules))',
     to: 'if (lastAt <= at - longestCountedMs(this.#rules))',
+    concern: 'throttling',
   },
   {
     what: 'the grids go on under other rules',

@@ -80,6 +80,7 @@ export const sqliteOrderedMutations: readonly Mutation[] = [
     file: 'sqlite/sqlite-ordered-job.js',
     from: 'isReady === 1 ? ready : stateAt(stamp, now)',
     to: 'stateAt(stamp, now)',
+    concern: 'order when the clock is set',
   },
   {
     what: 'what waits beside is ready before its time',

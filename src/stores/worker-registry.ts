@@ -12,6 +12,7 @@ export interface WorkerRecord {
   readonly pidns: string
   readonly pid: number
   readonly ticks: number
+  /** All queues it claims from. */
   readonly queues: readonly string[]
   readonly concurrency: number
   readonly running: number
@@ -21,7 +22,10 @@ export interface WorkerRecord {
 export interface WorkerRegistry {
   /** Writes or renews the record; it lapses after `ttlMs`. */
   beat(worker: WorkerRecord, ttlMs: number): Promise<void>
-  /** Takes the record out, and ends what the worker leads. Harmless where there is nothing. */
+  /**
+   * Takes the record out, and ends what the worker leads in the queues of that record; in all, where there is none. Harmless
+   * where there is nothing.
+   */
   remove(id: string): Promise<void>
   /** Those that have not lapsed, by id. */
   list(): Promise<(WorkerRecord & { readonly seenAt: number })[]>

@@ -81,6 +81,7 @@ export function someoneElse(dice: Dice) {
   return maybe(dice, { worker: dice.pick(workers) }, 0.15)
 }
 
+/** It serves all queues, as any worker claims from any of them: its record tells where it may lead. */
 export function worker(dice: Dice, queues: readonly string[]) {
   return {
     id: dice.pick(workers),
@@ -89,7 +90,7 @@ export function worker(dice: Dice, queues: readonly string[]) {
     pidns: dice.pick(['4026531836', '']),
     pid: dice.whole(1, 9_999),
     ticks: dice.whole(1, 1_000_000_000),
-    queues: dice.several(1, 2, () => dice.pick(queues)),
+    queues,
     concurrency: 10,
     running: dice.whole(0, 10),
     startedAt: 1_700_000_000_000,

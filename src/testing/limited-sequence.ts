@@ -299,11 +299,11 @@ function changedRules(dice: Dice): { queue: string; rules: ThrottleRule[] } {
   return { queue: name, rules: throttle!.rules.map(changed) }
 }
 
-/** Another bound, or a throttle that it does not have. */
+/** Another bound, or a throttle that it does not have: of its own name, where it lies on a cluster too. */
 function changedSettings(dice: Dice): QueueSettings {
   const { maxRunning, ...stored } = dice.pick(limitedQueues)
   const bound = typeof maxRunning === 'object' ? { perGroup: dice.whole(1, 2) } : dice.whole(1, 4)
-  const other = { scope: 'other', by: 'queue', rules: [rule(1, 1_000)] } as const
+  const other = { scope: stored.name, by: 'queue', rules: [rule(1, 1_000)] } as const
   return {
     ...stored,
     ...(maxRunning === undefined ? {} : { maxRunning: bound }),

@@ -130,7 +130,7 @@ export class RedisQueues {
 
   /** The queue as it is stored. Throws `UnknownQueueError` where it is registered and nothing is stored of it. */
   async stored(name: string): Promise<StoredQueue> {
-    const [queue] = await this.findNow([name])
+    const [queue] = await this.findLimits([name])
     // On the way to others the first may be gone already.
     for (const shard of [queue!.shards[0]!, ...queue!.next.slice(0, 1)]) {
       const reply = await this.run(shard, this.#scripts.open, ['0'])

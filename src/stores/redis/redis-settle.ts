@@ -25,7 +25,7 @@ export function settleItems(
 ): Promise<SettleAnswer[]> {
   const scriptFor = ({ kind }: RedisShard) => (kind === 'plain' ? scripts.settle : scripts.settleOrdered)
   const holdFirst = (shard: RedisShard, queue: RedisQueue, some: readonly SettleItem[]) => {
-    const holding = some.filter(isHolding)
+    const holding = some.filter(isHolding).filter((item) => firstOf(some, item) === item)
     return holding.length === 0 ? undefined : holdOthers(queues, scripts, shard, queue, holding)
   }
   return answered(queues, scriptFor, items, pushSettle, settleAnswers, holdFirst)
@@ -66,6 +66,11 @@ async function holdOthers(
 
 function isHolding(item: SettleItem): item is HoldingItem {
   return item.kind === 'release' && item.hold !== undefined
+}
+
+/** Of all ends that a call names for one claim only the first counts. */
+function firstOf(items: readonly SettleItem[], { id, fence }: ClaimKey): SettleItem | undefined {
+  return items.find((item) => item.id === id && item.fence === fence)
 }
 
 /** `first`: does what is to be done in other shards before the script runs; undefined if there is nothing. */

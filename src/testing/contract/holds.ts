@@ -288,6 +288,27 @@ export const holds: ContractConcern = {
     ),
 
     orderedCase(
+      'of the ends that one call names for a claim the first counts: what comes behind it holds nothing',
+      async (scene) => {
+        await scene.openQueue({ name: 'many', shards: 3 })
+        await scene.enqueue(
+          ['a', 'b', 'c', 'd', 'e', 'f'].map((id) => ({ id })),
+          { queue: 'many' },
+        )
+        const claim = await scene.claimOne({ queue: 'many' })
+        const [{ queue, id, fence }, held] = [claim, release('queue', 5_000)]
+        const ends = [
+          { queue, id, fence, kind: 'complete' },
+          { queue, id, fence, ...held },
+        ] as const
+        assert.deepEqual(await scene.store.settle(ends), ['ok', 'gone'])
+
+        assert.equal(await taken(scene, { queue: 'many' }), 5)
+      },
+      limited,
+    ),
+
+    orderedCase(
       'a hold of a group in an ordered queue holds in all its shards, and longer than a reshard',
       async (scene) => {
         await scene.openQueue({ name: 'many', shards: 3 })

@@ -9,6 +9,7 @@ import {
   groups,
   ordered,
   orderedCase,
+  records,
   throttled,
 } from './contract-case.js'
 import { byGroup, denied, elastic, even, grouped, idsOf, jobs, rule, taken, throttle } from './limit-words.js'
@@ -102,6 +103,22 @@ export const throttleScopes: ContractConcern = {
       throttled,
       ordered,
       firstUse,
+    ),
+
+    contractCase(
+      'a throttle that another process gives a queue is listed with it at once',
+      async (scene) => {
+        const given = throttle(rule(2, 10_000))
+        const other = await scene.harness.open()
+        await other.open([
+          { name: scene.queue, kind: 'plain', order: 'fifo', maxCrashes: 3, dead: {}, throttle: given },
+        ])
+
+        const told = (await scene.records.queues()).find(({ name }) => name === scene.queue)
+        assert.deepEqual(told?.throttle, given)
+      },
+      throttled,
+      records,
     ),
 
     contractCase(
