@@ -1,0 +1,72 @@
+/** The intake of a listener, next to others of its process who seek to be alone. */
+
+import { setImmediate as endOfTick } from 'node:timers/promises'
+import { describe, expect, it, onTestFinished } from 'vitest'
+import { systemRandom } from '#src/core/clock.js'
+import { Events } from '#src/core/events.js'
+import type { Queue } from '#src/core/queue.js'
+import { type Hermit, Solitude } from '#src/runtime/solitude.js'
+import { Waiter } from '#src/runtime/waiter.js'
+import { MemoryStore } from '#src/stores/memory/memory-store.js'
+import { DamagedQueues } from '#src/workers/damaged-queues.js'
+import { ListenerIntake } from '#src/workers/listener-intake.js'
+import { UnheardClaims } from '#src/workers/unheard-claims.js'
+
+const mono = () => performance.now()
+
+async function intakeOn(solitude: Solitude) {
+  const store = new MemoryStore()
+  await store.open([{ name: 'video', kind: 'plain', order: 'fifo', maxCrashes: 3, dead: {} }])
+  const seen = { claims: 0, whileOthersSeek: 0 }
+  const take = solitude.take.bind(solitude)
+  solitude.take = (claims) => {
+    seen.claims += claims
+    if (!solitude.isOpen) seen.whileOthersSeek += claims
+    take(claims)
+  }
+  const [events, opened] = [new Events(), { store, waiter: new Waiter(store, mono) }]
+  const intake = new ListenerIntake({
+    ...{ worker: 'listener', events, mono, random: systemRandom, solitude },
+    queue: { name: 'video', leaseMs: 30_000, longPollMs: 5_000 } as Queue,
+    connect: async () => opened,
+    hasRoom: () => true,
+    unwanted: () => {},
+    damaged: new DamagedQueues(['video'], events, mono),
+    unheard: new UnheardClaims({ worker: 'listener', connect: async () => store, held: () => [], events, mono }),
+  })
+  onTestFinished(async () => {
+    intake.stop()
+    await intake.idle()
+    await store.close()
+  })
+  return { intake, seen }
+}
+
+/** Ahead of whoever begins to wait after it in the same tick. */
+async function seekLater(solitude: Solitude, microtasks: number): Promise<Hermit> {
+  for (let i = 0; i < microtasks; i += 1) await undefined
+  return solitude.seek()
+}
+
+describe('the intake of a listener', () => {
+  it('claims nothing while another seeks to be alone, however soon after the last one that was', async () => {
+    // The second one comes in each of the first microtasks after the first one has left.
+    for (let later = 1; later < 12; later += 1) {
+      const solitude = new Solitude()
+      const { intake, seen } = await intakeOn(solitude)
+      const first = solitude.seek()
+      intake.next(undefined).catch(() => {})
+      for (let i = 0; i < 3; i += 1) await endOfTick()
+      expect(seen.claims).toBe(0)
+
+      const seeking = seekLater(solitude, later)
+      first.leave()
+      const second = await seeking
+      for (let i = 0; i < 3; i += 1) await endOfTick()
+      expect(seen.whileOthersSeek).toBe(0)
+      second.leave()
+      for (let i = 0; i < 3; i += 1) await endOfTick()
+      expect(seen.claims).toBeGreaterThan(0)
+    }
+  })
+})
