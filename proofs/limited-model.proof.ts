@@ -31,7 +31,7 @@ export async function prove(report: Report): Promise<Summary> {
       redis: await playAll(report, 'a single Redis', redisHarness(single.url), draws),
       cluster: await playAll(report, 'a cluster of three', redisHarness(cluster.url), [limited(20_000, 60, 80)]),
     }
-    const trial = limited(0, 60, 120)
+    const trial = limited(0, 200, 120)
     const survivors = [
       ...(await catchAll(report, sqliteLimitedMutations, 'sqlite', trial)),
       ...(await catchAll(report, redisLimitedMutations, single.url, trial)),

@@ -26,7 +26,7 @@ export interface Draws {
 }
 
 const root = join(import.meta.dirname, '..')
-const withinMs = 300_000
+const withinMs = 900_000
 
 /** What tells the mutant from a good store, a sequence or a contract case; undefined where nothing does. `store` is `sqlite` or the URL of a Redis. */
 export async function caughtBy(mutation: Mutation, store: string, draws: Draws): Promise<string | undefined> {

@@ -262,6 +262,7 @@ export const redisLimitedMutations: readonly Mutation[] = [
     file: 'redis/lua/starts-lua.js',
     from: 'while e and e.at < edge do',
     to: 'while e and e.at <= edge do',
+    concern: 'throttling',
   },
   {
     what: 'a short window opens a ms early',

@@ -72,7 +72,7 @@ function rush(dice: Dice, step: number): Command[] {
   const by = { worker: dice.pick(workers), leaseMs: 30_000 }
   const claims = (): Command[] => [
     { handle, verb: 'claim', from: [{ queue, limit: dice.pick([1, 2, 5]) }], by },
-    { handle, verb: 'advance', ms: dice.pick([999, 1_000, 1_001, 1_500, 2_001]) },
+    { handle, verb: 'advance', ms: dice.pick([999, 1_000, 1_001, 1_050, 1_500, 2_001, 2_050]) },
   ]
   const jobs = dice.several(4, 8, () => job(dice))
   return [
@@ -276,11 +276,11 @@ function end(dice: Dice): Settlement {
   ])
 }
 
-/** Slots, windows and leases, met to the millisecond and by one more. */
+/** Slots, windows with their spread, and leases, met to the millisecond and by one more. */
 function span(dice: Dice): number {
   return dice.weighted([
     [3, dice.whole(0, 3)],
-    [5, dice.pick([999, 1_000, 1_001, 2_000, 2_001, 2_500, 3_000, 3_001, 4_000, 5_001])],
+    [5, dice.pick([999, 1_000, 1_001, 1_050, 2_000, 2_050, 2_051, 2_500, 3_000, 3_075, 4_000, 5_001])],
     [3, dice.whole(1, 3_000)],
     [2, dice.pick([5_000, 12_000, 12_001, 30_000])],
     [1, dice.pick([60_000, 899_000, 900_001])],

@@ -275,8 +275,11 @@ export class RedisQueues {
     let reply = await this.#run(first!, this.#scripts.open, args)
     if (reply !== null) refuseOtherForm(name, formIn(reply), settings)
     await Promise.all(others.map((shard) => this.#run(shard, this.#scripts.open, args)))
-    for (const shard of queue.next)
-      reply = (await this.#run(shard, this.#scripts.open, ['2', ...settingArgs(settings, queue.next.length)])) ?? reply
+    // As `stored` tells it: the new shards learn last whether the queue is paused.
+    for (const shard of queue.next) {
+      const made = await this.#run(shard, this.#scripts.open, ['2', ...settingArgs(settings, queue.next.length)])
+      reply ??= made
+    }
     this.#queues.set(name, queue)
     this.#opened.set(name, settings)
     return this.#storedIn(queue, reply)

@@ -226,13 +226,16 @@ export const orderedShards: ContractConcern = {
     ),
 
     orderedCase(
-      'a resharded queue is paused or draining as it was, and its fences go on growing',
+      'a resharded queue is paused or draining as it was, also while it waits for a running job; its fences go on growing',
       async (scene) => {
         await scene.push('a', 'v0')
         const before = await scene.claimOne()
-        await scene.end(before, { kind: 'retry', delayMs: 0 })
         await scene.records.pause(scene.queue)
         await scene.records.drain(scene.queue)
+        assert.equal((await scene.records.reshard(scene.queue, 2)).more, true)
+        const opened = await scene.openQueue({ shards: 2 })
+        assert.deepEqual([opened.paused, opened.draining], [true, true])
+        await scene.end(before, { kind: 'retry', delayMs: 0 })
         await toTheEnd(() => scene.records.reshard(scene.queue, 2))
         const { paused, draining } = await scene.depth()
         assert.deepEqual([paused, draining], [true, true])
