@@ -1,13 +1,14 @@
 /** One trip of a claim: shards of one kind on one server asked by one script, and what that answers. */
 
 import type { Buried, Claimed, Claimer, Crash, Wait } from '../store.js'
+import { claimOrderedGatedScript, claimOrderedScript } from './lua/claim-ordered-script.js'
+import { claimGatedScript, claimScript } from './lua/claim-script.js'
 import { claimsIn } from './redis-claimed.js'
 import type { RedisShard } from './redis-layout.js'
 import { orderedClaimsIn } from './redis-ordered-claimed.js'
 import type { RedisReply } from './redis-port.js'
 import type { RedisQueues } from './redis-queues.js'
 import { bytesIn, listIn, numberIn, rowsIn, textIn } from './redis-reply.js'
-import type { RedisScripts } from './redis-scripts.js'
 
 export interface Ask {
   readonly shard: RedisShard
@@ -45,7 +46,6 @@ export interface Granted {
 /** The script stops at the first that grants. */
 export async function askPlain(
   queues: RedisQueues,
-  scripts: RedisScripts,
   asks: readonly Ask[],
   by: Claimer,
   mostBytes: number,
@@ -54,7 +54,7 @@ export async function askPlain(
   const args = [by.worker, by.alone ? '1' : '0', by.heads ? '1' : '0', String(mostBytes), gate.text]
   for (const { limit, leaseMs } of asks) args.push(String(limit), String(Math.ceil(leaseMs)))
   const shards = asks.map(({ shard }) => shard)
-  const script = gate.isThrottled ? scripts.claimGated : scripts.claim
+  const script = gate.isThrottled ? claimGatedScript : claimScript
   const reply = await queues.runOver(shards, script, args, undefined, gate.keys)
   const [now, granted, fence, jobs, pasts, errors, ...rest] = listIn(reply)
   const claims =
@@ -74,7 +74,6 @@ export async function askPlain(
 /** The script fills the first queue that grants from as many of its shards as it takes. `granted`: what the first of the queues gave before. */
 export async function askOrdered(
   queues: RedisQueues,
-  scripts: RedisScripts,
   asks: readonly Ask[],
   { jobs, bytes }: Granted,
   by: Claimer,
@@ -91,7 +90,7 @@ export async function askOrdered(
     args.push(number, String(limit), String(Math.ceil(leaseMs)), most)
   }
   const shards = asks.map(({ shard }) => shard)
-  const script = gate.isThrottled ? scripts.claimOrderedGated : scripts.claimOrdered
+  const script = gate.isThrottled ? claimOrderedGatedScript : claimOrderedScript
   const [now, grants, isOver, ...rest] = listIn(await queues.runOver(shards, script, args, undefined, gate.keys))
   const claims = rowsIn(grants, 5).flatMap(([index, fence, jobs, pasts, errors]) =>
     orderedClaimsIn(shards[numberIn(index)]!.queue, numberIn(fence), bytesIn(jobs), listIn(pasts), listIn(errors)),

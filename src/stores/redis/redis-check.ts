@@ -4,7 +4,7 @@ import { UnknownQueueError } from '../../core/errors.js'
 import { isQueueName } from '../../core/ids.js'
 import { messageOf } from '../../core/shown.js'
 import type { Finding } from '../store-health.js'
-import { type CheckScripts, checkScripts } from './lua/check-script.js'
+import { checkScripts, scanScript } from './lua/check-script.js'
 import { RedisBreaches } from './redis-breaches.js'
 import { unreadable } from './redis-judgement.js'
 import { keyNames, keyTypes, type QueueKind, queuesKey, scopeKeys, workersKey } from './redis-keys.js'
@@ -36,14 +36,13 @@ export async function checkRedis(port: RedisPort, namespace: string, queue?: str
   const stored = await storedQueues(port, namespace)
   const names = [...stored.keys()].sort()
   if (queue !== undefined && !stored.has(queue)) throw new UnknownQueueError(queue, names)
-  const scripts = checkScripts(port.isCluster)
   const findings: Finding[] = []
   for (const name of queue === undefined ? names : [queue])
-    findings.push(...(await checkQueue(port, scripts, namespace, name, stored.get(name)!)))
+    findings.push(...(await checkQueue(port, namespace, name, stored.get(name)!)))
   if (queue === undefined)
     // Rights that only this needs may be missing; what was found is told all the same.
     findings.push(
-      ...(await foreignKeys(port, scripts, namespace).catch((error) => [unreadable('unknown keys', messageOf(error))])),
+      ...(await foreignKeys(port, namespace).catch((error) => [unreadable('unknown keys', messageOf(error))])),
     )
   if (findings.length === 0) findings.push({ level: 'ok', what: 'queues', text: 'none is stored' })
   return findings
@@ -54,13 +53,7 @@ async function storedQueues(port: RedisPort, namespace: string): Promise<Map<str
   return new Map(rows.map(([name, shards]) => [textIn(name), textIn(shards)]))
 }
 
-async function checkQueue(
-  port: RedisPort,
-  scripts: CheckScripts,
-  namespace: string,
-  name: string,
-  stored: string,
-): Promise<Finding[]> {
+async function checkQueue(port: RedisPort, namespace: string, name: string, stored: string): Promise<Finding[]> {
   const what = `queue ${name}`
   const layout = layoutIn(stored)
   if (!isQueueName(name) || layout === undefined) {
@@ -73,7 +66,7 @@ async function checkQueue(
   for (const shard of liveShards(queue)) {
     const isNext = queue.next.includes(shard)
     const where = layout.shards === 1 && !isNext ? what : `${what}, ${isNext ? 'new ' : ''}shard ${shard.shard}`
-    const checked = await checkShard(port, scripts, shard, where)
+    const checked = await checkShard(port, shard, where)
     findings.push(...checked.findings)
     jobs += checked.jobs
   }
@@ -84,24 +77,22 @@ async function checkQueue(
 
 async function checkShard(
   port: RedisPort,
-  scripts: CheckScripts,
   shard: RedisShard,
   what: string,
 ): Promise<{ readonly findings: Finding[]; readonly jobs: number }> {
   const { keys, kind } = shard
-  const wrong = unusable(listIn(await port.run(scripts.types, keys, [])).map(textIn), shard, what)
+  const [sumsScript, walkScript] =
+    kind === 'plain' ? [checkScripts.sums, checkScripts.walk] : [checkScripts.sumsOrdered, checkScripts.walkOrdered]
+  const wrong = unusable(listIn(await port.run(checkScripts.types(port.isCluster), keys, [])).map(textIn), shard, what)
   if (wrong.length > 0) return { findings: wrong, jobs: 0 }
   const breaches = new RedisBreaches()
-  const [jobs, excess, meta, found] = listIn(
-    await port.run(kind === 'plain' ? scripts.sums : scripts.sumsOrdered, keys, []),
-  )
+  const [jobs, excess, meta, found] = listIn(await port.run(sumsScript(port.isCluster), keys, []))
   addAll(breaches, found!)
   const isUneven = excess !== 0
   const walk = async (key: string, isSearched: boolean) => {
     // Found by halves, and there are none where order is lost.
     const isDeep = isSearched && !breaches.has('disordered', 'line') && !breaches.has('unreadable', 'line')
-    for await (const some of steps(port, kind === 'plain' ? scripts.walk : scripts.walkOrdered, keys, key, isDeep))
-      addAll(breaches, some)
+    for await (const some of steps(port, walkScript(port.isCluster), keys, key, isDeep)) addAll(breaches, some)
   }
   for (const key of keysIn(kind)) if (!unwalked.has(key)) await walk(key, key === 'jobs' && isUneven)
   // Two wrongs may make the sums right: then each job is looked for in the line after all.
@@ -163,7 +154,7 @@ function addAll(breaches: RedisBreaches, found: Parameters<typeof rowsIn>[0]): v
 }
 
 /** Keys that begin like ours and are none, on all servers where some of ours lie. */
-async function foreignKeys(port: RedisPort, scripts: CheckScripts, namespace: string): Promise<Finding[]> {
+async function foreignKeys(port: RedisPort, namespace: string): Promise<Finding[]> {
   const known = async () => {
     const layouts = [...(await storedQueues(port, namespace))].flatMap(([name, stored]) => {
       const layout = layoutIn(stored)
@@ -179,7 +170,7 @@ async function foreignKeys(port: RedisPort, scripts: CheckScripts, namespace: st
   const servers = await serversOf(port, [...shards.map((shard) => shard.keys[0]!), queuesKey(namespace)])
   for (const server of servers)
     for (const pattern of [`{${globLiteral(namespace)}:*`, `{${globLiteral(namespace)}}*`])
-      for await (const key of scanned(port, scripts, server.keys[0]!, pattern))
+      for await (const key of scanned(port, server.keys[0]!, pattern))
         if (!keys.has(key) && foreign.size <= mostForeign) foreign.add(key)
   // A queue may have been opened meanwhile.
   const later = foreign.size > 0 ? (await known()).keys : keys
@@ -191,10 +182,10 @@ async function foreignKeys(port: RedisPort, scripts: CheckScripts, namespace: st
   return [{ level: 'warning', what: 'unknown keys', text }]
 }
 
-async function* scanned(port: RedisPort, scripts: CheckScripts, at: string, pattern: string): AsyncGenerator<string> {
+async function* scanned(port: RedisPort, at: string, pattern: string): AsyncGenerator<string> {
   let cursor = '0'
   do {
-    const [next, keys] = listIn(await port.run(scripts.scan, [at], [cursor, pattern, String(scanCount)]))
+    const [next, keys] = listIn(await port.run(scanScript, [at], [cursor, pattern, String(scanCount)]))
     cursor = textIn(next)
     for (const key of listIn(keys)) yield textIn(key)
   } while (cursor !== '0')

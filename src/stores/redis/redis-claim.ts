@@ -3,6 +3,7 @@
 import { systemClock } from '../../core/clock.js'
 import { hasCode } from '../../core/errors.js'
 import type { Buried, Claim, Claimed, Claimer, ClaimFrom, Crash, Wait } from '../store.js'
+import { headsScript } from './lua/read-scripts.js'
 import { type Ask, type Asked, askOrdered, askPlain, type Gate, type Granted, noGate } from './redis-ask.js'
 import type { DamagedShards } from './redis-damage.js'
 import { refuseLongWorker } from './redis-job.js'
@@ -12,7 +13,6 @@ import type { QuietQueues } from './redis-quiet.js'
 import { reached } from './redis-reached.js'
 import { numberIn } from './redis-reply.js'
 import { memberKeys } from './redis-scopes.js'
-import type { RedisScripts } from './redis-scripts.js'
 
 /** Most shards of ordered queues that one script is given. */
 const mostTogether = 16
@@ -42,7 +42,6 @@ interface Told {
 
 export class RedisClaim {
   readonly #queues: RedisQueues
-  readonly #scripts: RedisScripts
   readonly #isCluster: boolean
   readonly #quiet: QuietQueues
   readonly #damage: DamagedShards
@@ -52,18 +51,10 @@ export class RedisClaim {
   /** Where the next claim on a queue of several shards begins to give out what does not go round. */
   #turn = 0
 
-  constructor(
-    queues: RedisQueues,
-    scripts: RedisScripts,
-    isCluster: boolean,
-    quiet: QuietQueues,
-    damage: DamagedShards,
-    mostBytes: number,
-  ) {
+  constructor(queues: RedisQueues, isCluster: boolean, quiet: QuietQueues, damage: DamagedShards, mostBytes: number) {
     this.#damage = damage
     this.#mostBytes = mostBytes
     this.#queues = queues
-    this.#scripts = scripts
     this.#isCluster = isCluster
     this.#quiet = quiet
   }
@@ -222,8 +213,8 @@ export class RedisClaim {
     const gate = limits === undefined ? noGate : await this.#gateOf(limits)
     const asked =
       asks[0]!.shard.kind === 'plain'
-        ? await askPlain(this.#queues, this.#scripts, all, by, this.#mostBytes, gate)
-        : await askOrdered(this.#queues, this.#scripts, all, granted, by, this.#mostBytes, gate)
+        ? await askPlain(this.#queues, all, by, this.#mostBytes, gate)
+        : await askOrdered(this.#queues, all, granted, by, this.#mostBytes, gate)
     this.#damage.answered(all.map((ask) => ask.shard))
     return asked
   }
@@ -231,7 +222,7 @@ export class RedisClaim {
   /** One of several shards of a plain queue; undefined if it is damaged. `mostBytes`: its share of the claim's. */
   async #askOne(ask: Ask, by: Claimer, mostBytes: number, told: Told): Promise<Asked | undefined> {
     try {
-      const answer = await askPlain(this.#queues, this.#scripts, [ask], by, mostBytes)
+      const answer = await askPlain(this.#queues, [ask], by, mostBytes)
       this.#damage.answered([ask.shard])
       return answer
     } catch (error) {
@@ -306,7 +297,7 @@ export class RedisClaim {
   }
 
   async #headAge(shards: readonly RedisShard[]): Promise<number | undefined> {
-    const asked = shards.map((shard) => this.#queues.run(shard, this.#scripts.heads, []))
+    const asked = shards.map((shard) => this.#queues.run(shard, headsScript, []))
     // Never in the way of jobs that were granted already.
     const replies = await reached(asked).catch(() => [])
     const ageMs = Math.max(-1, ...replies.map(numberIn))

@@ -1,15 +1,15 @@
 /** The depth of queues on a Redis store: the counts of their shards, put together. */
 
 import type { Depth } from '../store.js'
+import { depthOrderedScript } from './lua/read-ordered-scripts.js'
+import { depthScript } from './lua/read-scripts.js'
 import { closedShards, liveShards, type RedisQueue, type RedisShard } from './redis-layout.js'
 import { type RedisReply, ScriptRefusal } from './redis-port.js'
 import type { RedisQueues } from './redis-queues.js'
 import { listIn, numberIn } from './redis-reply.js'
-import type { RedisScripts } from './redis-scripts.js'
 
 export async function depthsOf(
   queues: RedisQueues,
-  scripts: RedisScripts,
   names: readonly string[],
 ): Promise<{ readonly now: number; readonly depths: Depth[] }> {
   const found = await queues.findNow(names)
@@ -17,9 +17,9 @@ export async function depthsOf(
   const replies = await Promise.all(
     found.map(async (queue) => {
       const live = liveShards(queue).map((shard) =>
-        queues.run(shard, shard.kind === 'plain' ? scripts.depth : scripts.depthOrdered, []),
+        queues.run(shard, shard.kind === 'plain' ? depthScript : depthOrderedScript, []),
       )
-      const left = await Promise.all(closedShards(queue).map((shard) => depthIfThere(queues, scripts, shard)))
+      const left = await Promise.all(closedShards(queue).map((shard) => depthIfThere(queues, shard)))
       return [...left.filter((reply) => reply !== undefined), ...(await Promise.all(live))]
     }),
   )
@@ -30,13 +30,9 @@ export async function depthsOf(
 }
 
 /** Jobs may be in transit from a shard that is closed; until all have left theirs, it stays. */
-async function depthIfThere(
-  queues: RedisQueues,
-  scripts: RedisScripts,
-  shard: RedisShard,
-): Promise<RedisReply | undefined> {
+async function depthIfThere(queues: RedisQueues, shard: RedisShard): Promise<RedisReply | undefined> {
   try {
-    return await queues.ask(shard, scripts.depthOrdered, [])
+    return await queues.ask(shard, depthOrderedScript, [])
   } catch (error) {
     if (error instanceof ScriptRefusal) return undefined
     throw error

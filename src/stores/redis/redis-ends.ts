@@ -1,12 +1,13 @@
 /** The ends of jobs on a Redis store: whoever waits for one hears the channel of its shard, and looks. */
 
 import { setMaxListeners } from 'node:events'
+import { endedOrderedScript } from './lua/read-ordered-scripts.js'
+import { endedScript } from './lua/read-scripts.js'
 import { keyIn } from './redis-keys.js'
 import { type RedisShard, shardsHolding } from './redis-layout.js'
 import type { RedisPort } from './redis-port.js'
 import type { RedisQueues } from './redis-queues.js'
 import { listIn, textIn } from './redis-reply.js'
-import type { RedisScripts } from './redis-scripts.js'
 
 interface JobKey {
   readonly queue: string
@@ -22,13 +23,11 @@ const pauseMs = 20
 export class RedisEnds {
   readonly #port: RedisPort
   readonly #queues: RedisQueues
-  readonly #scripts: RedisScripts
   readonly #closing = new AbortController()
 
-  constructor(port: RedisPort, queues: RedisQueues, scripts: RedisScripts) {
+  constructor(port: RedisPort, queues: RedisQueues) {
     this.#port = port
     this.#queues = queues
-    this.#scripts = scripts
     // One listener for each watch under way, and there is no limit to those.
     setMaxListeners(0, this.#closing.signal)
   }
@@ -92,7 +91,7 @@ export class RedisEnds {
     const there = new Set<JobKey>()
     await Promise.all(
       [...places].map(async ([shard, jobs]) => {
-        const script = shard.kind === 'ordered' ? this.#scripts.endedOrdered : this.#scripts.ended
+        const script = shard.kind === 'ordered' ? endedOrderedScript : endedScript
         const reply = await this.#queues.run(shard, script, [...new Set(jobs.map(({ id }) => id))])
         const ended = new Set(listIn(reply).map(textIn))
         for (const job of jobs) if (!ended.has(job.id)) there.add(job)

@@ -2,6 +2,8 @@
 
 import { payloadBytes } from '../../core/claim-weight.js'
 import type { EnqueueCall, Enqueued, NewJob } from '../store.js'
+import { enqueueOrderedScript } from './lua/enqueue-ordered-script.js'
+import { enqueueScript } from './lua/enqueue-script.js'
 import { dealt } from './redis-deal.js'
 import type { QueueKind } from './redis-keys.js'
 import { type RedisShard, siblingKeys } from './redis-layout.js'
@@ -10,7 +12,6 @@ import type { RedisArgument } from './redis-port.js'
 import type { RedisQueues } from './redis-queues.js'
 import { recordBody, recordOrder } from './redis-record.js'
 import { textIn } from './redis-reply.js'
-import type { RedisScripts } from './redis-scripts.js'
 
 /** The most that one script call is given: a larger one would keep all others waiting. */
 const mostJobs = 250
@@ -32,7 +33,6 @@ interface Part {
 
 export async function enqueueCalls(
   queues: RedisQueues,
-  scripts: RedisScripts,
   calls: readonly EnqueueCall[],
   replicas: number,
 ): Promise<Enqueued[][]> {
@@ -46,7 +46,7 @@ export async function enqueueCalls(
     else addPart(whole, shards[0]!, { callId, jobs, answers: answers[i]! })
   }
   const sendTo = (shard: RedisShard, parts: readonly Part[], behind: readonly string[] = []) => {
-    const script = shard.kind === 'plain' ? scripts.enqueue : scripts.enqueueOrdered
+    const script = shard.kind === 'plain' ? enqueueScript : enqueueOrderedScript
     return tripsOf(parts, shard.kind).map(async ({ args, parts }) => {
       const reply = textIn(await queues.runOver([shard], script, args, replicas, behind))
       for (const [i, letters] of reply.split(',').entries()) take(parts[i]!, letters)

@@ -2,12 +2,12 @@
 
 import type { JobState } from '../../core/job.js'
 import type { ListQuery, Page, StoredJob } from '../job-records.js'
+import { sectionScript } from './lua/read-scripts.js'
 import { type JobView, readClaim } from './redis-job.js'
 import type { RedisShard } from './redis-layout.js'
 import { compareBytes, comparePlaces, cursorOf, numberBytes as number, type Place, placeOf } from './redis-place.js'
 import type { RedisQueues } from './redis-queues.js'
 import { bytesIn, listIn, rowsIn, textIn } from './redis-reply.js'
-import type { RedisScripts } from './redis-scripts.js'
 import { viewJobs } from './redis-views.js'
 
 type SectionName = 'running' | 'ready' | 'suspects' | 'later' | 'done' | 'dead' | 'retries'
@@ -82,11 +82,9 @@ const stride = 5_000
 
 export class RedisListing {
   readonly #queues: RedisQueues
-  readonly #scripts: RedisScripts
 
-  constructor(queues: RedisQueues, scripts: RedisScripts) {
+  constructor(queues: RedisQueues) {
     this.#queues = queues
-    this.#scripts = scripts
   }
 
   async list(queue: string, query: ListQuery): Promise<Page> {
@@ -117,7 +115,7 @@ export class RedisListing {
       let parts = from
       for (let isMore = true; isMore && found.length < most; ) {
         const ids = await this.#ids(shard, section, parts, most, isLifo)
-        const views = await viewJobs(this.#queues, this.#scripts, shard, ids, 'listed')
+        const views = await viewJobs(this.#queues, shard, ids, 'listed')
         for (const view of views) {
           if (view.stored === undefined) continue
           const own = section.placeOf(view, view.stored, isLifo)
@@ -148,7 +146,7 @@ export class RedisListing {
     // The first may all have expired; each walk looks at twice as many as the one before.
     for (let count = most * 2; ; count *= 2) {
       const ids = await this.#firstIds(shard, query, past, count, isLifo)
-      const views = await viewJobs(this.#queues, this.#scripts, shard, ids, 'listed')
+      const views = await viewJobs(this.#queues, shard, ids, 'listed')
       for (const { job } of views)
         if (job !== undefined && (query.state === undefined || job.state === query.state))
           found.push({ job, place: [job.id] })
@@ -174,7 +172,7 @@ export class RedisListing {
         const beyond = ids.filter((id) => past === undefined || compareBytes(id, past) > 0)
         first = [...new Set([...first, ...beyond])].sort(compareBytes).slice(0, count)
         if (ids.length < stride || section.name === 'running') break
-        const [last] = await viewJobs(this.#queues, this.#scripts, shard, ids.slice(-1), 'listed')
+        const [last] = await viewJobs(this.#queues, shard, ids.slice(-1), 'listed')
         if (last?.stored === undefined) break
         parts = section.placeOf(last, last.stored, isLifo)
       }
@@ -190,7 +188,7 @@ export class RedisListing {
     isLifo: boolean,
   ): Promise<string[]> {
     const bytes = after === undefined ? '' : section.bytesOf(after, isLifo)
-    const reply = await this.#queues.run(shard, this.#scripts.section, [section.name, bytes, String(most)])
+    const reply = await this.#queues.run(shard, sectionScript, [section.name, bytes, String(most)])
     if (section.name !== 'running') return listIn(reply).map(textIn)
     const running = rowsIn(reply, 2).map(([id, claim]) => ({ id: textIn(id), ...readClaim(bytesIn(claim)) }))
     return running

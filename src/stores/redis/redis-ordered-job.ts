@@ -1,6 +1,7 @@
 /** A job of an ordered queue of a Redis store, live or in the morgue, put together from what its keys hold. */
 
 import type { StoredJob } from '../job-records.js'
+import { viewOrderedScript } from './lua/read-ordered-scripts.js'
 import { firstState, readBeat, readClaim, readPast, stateOf } from './redis-job.js'
 import type { RedisShard } from './redis-layout.js'
 import { readPayload } from './redis-payload.js'
@@ -8,7 +9,6 @@ import type { RedisReply } from './redis-port.js'
 import type { RedisQueues } from './redis-queues.js'
 import { readNumber, readRecord } from './redis-record.js'
 import { bytesIn, listIn, numberIn, textIn } from './redis-reply.js'
-import type { RedisScripts } from './redis-scripts.js'
 
 /** An entry in the morgue without its payloads. */
 export interface HeaderParts {
@@ -57,7 +57,6 @@ const mostAtOnce = 50
 /** In the order of the ids; undefined for what is not there. `shown`: of how many payloads at most. */
 export async function viewOrdered(
   queues: RedisQueues,
-  scripts: RedisScripts,
   shard: RedisShard,
   of: 'live' | 'dead',
   ids: readonly string[],
@@ -66,7 +65,7 @@ export async function viewOrdered(
   const views: (OrderedView | undefined)[] = []
   for (let i = 0; i < ids.length; i += mostAtOnce) {
     const some = ids.slice(i, i + mostAtOnce)
-    const [now, age, found] = listIn(await queues.run(shard, scripts.viewOrdered, [of, String(shown), ...some]))
+    const [now, age, found] = listIn(await queues.run(shard, viewOrderedScript, [of, String(shown), ...some]))
     const deadAgeMs = textIn(age) === '' ? Number.POSITIVE_INFINITY : numberIn(age)
     for (const [n, reply] of listIn(found).entries()) {
       const [known, ...parts] = listIn(reply)

@@ -5,13 +5,13 @@
 
 import type { JobState } from '../../core/job.js'
 import { type ListQuery, type Page, payloadsInPage, type StoredJob } from '../job-records.js'
+import { idsOrderedScript, sectionOrderedScript } from './lua/read-ordered-scripts.js'
 import { readClaim } from './redis-job.js'
 import { liveShards, type RedisQueue, type RedisShard } from './redis-layout.js'
 import { type OrderedView, viewOrdered } from './redis-ordered-job.js'
 import { compareBytes, comparePlaces, cursorOf, numberBytes, type Place, placeOf } from './redis-place.js'
 import type { RedisQueues } from './redis-queues.js'
 import { bytesIn, listIn, rowsIn, textIn } from './redis-reply.js'
-import type { RedisScripts } from './redis-scripts.js'
 
 interface Found {
   readonly job: StoredJob
@@ -77,11 +77,9 @@ const cursorLengths: Record<ListQuery['by'], readonly number[]> = { id: [2], tim
 
 export class RedisOrderedListing {
   readonly #queues: RedisQueues
-  readonly #scripts: RedisScripts
 
-  constructor(queues: RedisQueues, scripts: RedisScripts) {
+  constructor(queues: RedisQueues) {
     this.#queues = queues
-    this.#scripts = scripts
   }
 
   async list(queue: RedisQueue, isLifo: boolean, query: ListQuery): Promise<Page> {
@@ -136,7 +134,7 @@ export class RedisOrderedListing {
       let past = afterId ?? ''
       // The first may all be in other states; each look takes twice as many as the one before.
       for (let count = most, taken = 0; taken < most; count = Math.min(count * 2, 5_000)) {
-        const reply = await this.#queues.run(shard, this.#scripts.idsOrdered, [of, past, String(count)])
+        const reply = await this.#queues.run(shard, idsOrderedScript, [of, past, String(count)])
         const ids = listIn(reply).map(textIn)
         const wanted = this.#wanted(await this.#view(shard, of, ids), query, kind)
         found.push(...wanted)
@@ -157,7 +155,7 @@ export class RedisOrderedListing {
   }
 
   #view(shard: RedisShard, of: 'live' | 'dead', ids: readonly string[]): Promise<(OrderedView | undefined)[]> {
-    return viewOrdered(this.#queues, this.#scripts, shard, of, ids, payloadsInPage)
+    return viewOrdered(this.#queues, shard, of, ids, payloadsInPage)
   }
 
   async #idsIn(
@@ -169,7 +167,7 @@ export class RedisOrderedListing {
   ): Promise<string[]> {
     const parts = after?.slice(0, -1).map(Number) ?? []
     const bytes = after === undefined ? '' : Buffer.concat([bytesOf(parts, isLifo), Buffer.from(String(after.at(-1)))])
-    const reply = await this.#queues.run(shard, this.#scripts.sectionOrdered, [name, bytes, String(most)])
+    const reply = await this.#queues.run(shard, sectionOrderedScript, [name, bytes, String(most)])
     if (name !== 'running') return listIn(reply).map(textIn)
     const running = rowsIn(reply, 2).map(([id, claim]) => ({ id: textIn(id), ...readClaim(bytesIn(claim)) }))
     return running

@@ -10,6 +10,9 @@ import {
 import { refuseGroupBound, refuseOtherForm } from '../../core/queue-form.js'
 import { refuseOtherThrottle, type Throttle } from '../../core/throttle.js'
 import type { QueueSettings, StoredQueue } from '../store.js'
+import { layoutScript } from './lua/layout-script.js'
+import { openScript } from './lua/open-script.js'
+import type { ShardScript } from './lua/prelude.js'
 import { namingForeignKey } from './redis-foreign-key.js'
 import { queuesKey } from './redis-keys.js'
 import {
@@ -24,8 +27,6 @@ import {
 import { type RedisArgument, type RedisPort, type RedisReply, ScriptRefusal } from './redis-port.js'
 import { listIn, numberIn, textIn } from './redis-reply.js'
 import { RedisScopes } from './redis-scopes.js'
-import type { RedisScript } from './redis-script.js'
-import type { RedisScripts } from './redis-scripts.js'
 import { formIn, settingArgs, storedIn } from './redis-settings.js'
 
 /** A shard is not where it was thought to be, and by now it is known where it is: what was asked of it was not done. */
@@ -47,17 +48,15 @@ export function neverSettled(cause?: unknown): StoreUnavailableError {
 export class RedisQueues {
   readonly scopes: RedisScopes
   readonly #port: RedisPort
-  readonly #scripts: RedisScripts
   readonly #namespace: string
   readonly #queues = new Map<string, RedisQueue>()
   /** What this handle opened, for a server whose data were thrown away under it. */
   readonly #opened = new Map<string, QueueSettings>()
 
-  constructor(port: RedisPort, scripts: RedisScripts, namespace: string) {
+  constructor(port: RedisPort, namespace: string) {
     this.#port = port
-    this.#scripts = scripts
     this.#namespace = namespace
-    this.scopes = new RedisScopes(port, scripts, namespace)
+    this.scopes = new RedisScopes(port, namespace)
   }
 
   async open(queues: readonly QueueSettings[]): Promise<StoredQueue[]> {
@@ -69,7 +68,7 @@ export class RedisQueues {
         const layout = stored[i]
         if (layout === undefined) return
         const queue = queueIn(this.#namespace, settings.name, layout)
-        const reply = await this.#run(queue.shards[0]!, this.#scripts.open, ['0']).catch(unlessDamaged)
+        const reply = await this.#run(queue.shards[0]!, openScript, ['0']).catch(unlessDamaged)
         if (reply !== null) refuseOtherForm(settings.name, formIn(reply), settings)
       }),
     )
@@ -133,7 +132,7 @@ export class RedisQueues {
     const [queue] = await this.findLimits([name])
     // On the way to others the first may be gone already.
     for (const shard of [queue!.shards[0]!, ...queue!.next.slice(0, 1)]) {
-      const reply = await this.run(shard, this.#scripts.open, ['0'])
+      const reply = await this.run(shard, openScript, ['0'])
       if (reply !== null) return this.#storedIn(queue!, reply)
     }
     await this.#restore(name)
@@ -143,7 +142,7 @@ export class RedisQueues {
   /** Writes the layout down where the stored one is still `before`; whether it was. */
   async change(name: string, before: RedisLayout, after: RedisLayout): Promise<boolean> {
     const args = [name, layoutText(before), layoutText(after)]
-    const isDone = (await this.#port.run(this.#scripts.layout, [queuesKey(this.#namespace)], args)) === 1
+    const isDone = (await this.#port.run(layoutScript, [queuesKey(this.#namespace)], args)) === 1
     if (isDone) this.#queues.set(name, queueIn(this.#namespace, name, after))
     if (isDone && after.scope !== undefined) await this.scopes.moved(after.scope)
     return isDone
@@ -156,7 +155,7 @@ export class RedisQueues {
    */
   async run(
     shard: RedisShard,
-    script: RedisScript,
+    script: ShardScript,
     args: readonly RedisArgument[],
     replicas?: number,
   ): Promise<RedisReply> {
@@ -166,7 +165,7 @@ export class RedisQueues {
   /** The same over several shards of one kind, which must lie on one server. `behind`: what the script is given besides. */
   async runOver(
     shards: readonly RedisShard[],
-    script: RedisScript,
+    script: ShardScript,
     args: readonly RedisArgument[],
     replicas?: number,
     behind: readonly string[] = [],
@@ -174,19 +173,19 @@ export class RedisQueues {
     const own = shards.length === 1 ? shards[0]!.keys : shards.flatMap((shard) => shard.keys)
     const keys = behind.length === 0 ? own : [...own, ...behind]
     try {
-      return await this.#port.run(script, keys, args, replicas)
+      return await this.#port.run(script(this.#port.isCluster), keys, args, replicas)
     } catch (error) {
       if (hasCode(error, 'store-corrupt')) throw await namingForeignKey(this.#port, shards, error).catch(() => error)
       if (!(error instanceof ScriptRefusal)) throw error
       if (error.word === 'limited') throw await this.#limitedElse(shards)
       if (error.word !== 'unknown' && error.word !== 'moved') throw error
       await this.#follow(shards)
-      return this.#port.run(script, keys, args, replicas)
+      return this.#port.run(script(this.#port.isCluster), keys, args, replicas)
     }
   }
 
   /** Runs a script on a shard, be it there or not. */
-  ask(shard: RedisShard, script: RedisScript, args: readonly RedisArgument[]): Promise<RedisReply> {
+  ask(shard: RedisShard, script: ShardScript, args: readonly RedisArgument[]): Promise<RedisReply> {
     return this.#run(shard, script, args)
   }
 
@@ -198,7 +197,7 @@ export class RedisQueues {
     beginning: readonly string[],
   ): Promise<void> {
     const { next } = queueIn(this.#namespace, name, layout)
-    await Promise.all(next.map((shard) => this.#run(shard, this.#scripts.open, ['1', ...settings, ...beginning])))
+    await Promise.all(next.map((shard) => this.#run(shard, openScript, ['1', ...settings, ...beginning])))
   }
 
   /** Asks again as long as shards move under what is asked. */
@@ -244,7 +243,7 @@ export class RedisQueues {
     const queue = this.#queues.get(name)!
     const known = new Set([...queue.shards, ...queue.next].map(({ tag }) => tag))
     if (!shards.every(({ tag }) => known.has(tag))) return true
-    const replies = await Promise.all(shards.map((shard) => this.#run(shard, this.#scripts.open, ['closed'])))
+    const replies = await Promise.all(shards.map((shard) => this.#run(shard, openScript, ['closed'])))
     const lost = shards.filter((_, i) => replies[i] === 1)
     if (lost.length === 0) return false
     if (queue.next.length > 0) for (const { tag } of lost) queue.closed.add(tag)
@@ -272,12 +271,12 @@ export class RedisQueues {
     if (settings.throttle !== undefined)
       refuseOtherThrottle(name, await this.scopes.join(name, settings.throttle), settings.throttle)
     const [first, ...others] = queue.shards
-    let reply = await this.#run(first!, this.#scripts.open, args)
+    let reply = await this.#run(first!, openScript, args)
     if (reply !== null) refuseOtherForm(name, formIn(reply), settings)
-    await Promise.all(others.map((shard) => this.#run(shard, this.#scripts.open, args)))
+    await Promise.all(others.map((shard) => this.#run(shard, openScript, args)))
     // As `stored` tells it: the new shards learn last whether the queue is paused.
     for (const shard of queue.next) {
-      const made = await this.#run(shard, this.#scripts.open, ['2', ...settingArgs(settings, queue.next.length)])
+      const made = await this.#run(shard, openScript, ['2', ...settingArgs(settings, queue.next.length)])
       reply ??= made
     }
     this.#queues.set(name, queue)
@@ -358,8 +357,8 @@ export class RedisQueues {
     return listIn(reply).map((text, i) => (text === null ? undefined : layoutOf(names[i]!, text)))
   }
 
-  #run(shard: RedisShard, script: RedisScript, args: readonly RedisArgument[]): Promise<RedisReply> {
-    return this.#port.run(script, shard.keys, args)
+  #run(shard: RedisShard, script: ShardScript, args: readonly RedisArgument[]): Promise<RedisReply> {
+    return this.#port.run(script(this.#port.isCluster), shard.keys, args)
   }
 }
 

@@ -10,6 +10,9 @@ import {
   type StoredJob,
   type Where,
 } from '../job-records.js'
+import { changeOrderedScript } from './lua/change-ordered-script.js'
+import { changeScript } from './lua/change-script.js'
+import { failOrderedScript, switchScript } from './lua/switch-script.js'
 import type { RedisEnds } from './redis-ends.js'
 import { liveShards, type RedisQueue, type RedisShard, shardsHolding, siblingKeys } from './redis-layout.js'
 import type { RedisListing } from './redis-listing.js'
@@ -18,7 +21,6 @@ import type { RedisOrderedListing } from './redis-ordered-listing.js'
 import { type RedisQueues, unlessUnknown } from './redis-queues.js'
 import { listIn, numberIn } from './redis-reply.js'
 import type { RedisReshard } from './redis-reshard.js'
-import type { RedisScripts } from './redis-scripts.js'
 import { viewJobs } from './redis-views.js'
 
 /** Which states a verb looks at, in the order in which it takes them: w ready, s scheduled, u running, c completed, d dead. */
@@ -38,7 +40,6 @@ function selection(where: Selected): readonly string[] {
 
 export function redisRecords(
   queues: RedisQueues,
-  scripts: RedisScripts,
   listing: RedisListing,
   orderedListing: RedisOrderedListing,
   reshard: RedisReshard,
@@ -73,7 +74,7 @@ export function redisRecords(
   async function changeIn(shard: RedisShard, where: Selected, verb: Verb, most: number) {
     const { name, states, rings, reason } = verb
     const args = [name, states, String(most), rings ? '1' : '0', reason === undefined ? '' : `=${reason}`]
-    const [changed, more] = listIn(await queues.run(shard, scripts.change, [...args, ...selection(where)]))
+    const [changed, more] = listIn(await queues.run(shard, changeScript, [...args, ...selection(where)]))
     return { changed: numberIn(changed), more: more === 1 }
   }
 
@@ -95,7 +96,7 @@ export function redisRecords(
       String(Math.max(0, stepPayloads - before.payloads)),
     ]
     const all = [...args, ...selection(where)]
-    const reply = await queues.runOver([shard], scripts.changeOrdered, all, undefined, siblingKeys(queue))
+    const reply = await queues.runOver([shard], changeOrderedScript, all, undefined, siblingKeys(queue))
     const [changed, more, payloads] = listIn(reply)
     return { changed: numberIn(changed), payloads: numberIn(payloads), more: more === 1 }
   }
@@ -117,7 +118,7 @@ export function redisRecords(
   }
 
   async function ordered(shard: RedisShard, of: 'live' | 'dead', id: string): Promise<StoredJob | undefined> {
-    const [view] = await viewOrdered(queues, scripts, shard, of, [id], payloadsInRecord)
+    const [view] = await viewOrdered(queues, shard, of, [id], payloadsInRecord)
     return view === undefined || view.isHidden ? undefined : view.job
   }
 
@@ -133,7 +134,7 @@ export function redisRecords(
   async function everywhere(name: string, args: readonly string[]): Promise<void> {
     await queues.following(async () => {
       const [queue] = await queues.findNow([name])
-      await Promise.all(liveShards(queue!).map((shard) => queues.run(shard, scripts.switch, args)))
+      await Promise.all(liveShards(queue!).map((shard) => queues.run(shard, switchScript, args)))
     })
   }
 
@@ -141,7 +142,7 @@ export function redisRecords(
   async function morgueEntry(queue: string, id: string): Promise<StoredJob | undefined> {
     return firstOf(queue, id, async (shard) => {
       if (shard.kind === 'ordered') return ordered(shard, 'dead', id)
-      const [view] = await viewJobs(queues, scripts, shard, [id], 'alone')
+      const [view] = await viewJobs(queues, shard, [id], 'alone')
       return view!.job?.state === 'dead' ? view!.job : undefined
     })
   }
@@ -158,7 +159,7 @@ export function redisRecords(
     get: async (queue, id) => {
       const live = await firstOf(queue, id, async (shard) => {
         if (shard.kind === 'ordered') return ordered(shard, 'live', id)
-        const [view] = await viewJobs(queues, scripts, shard, [id], 'alone')
+        const [view] = await viewJobs(queues, shard, [id], 'alone')
         return view!.job ?? view!.memory
       })
       if (live !== undefined) return live
@@ -178,8 +179,8 @@ export function redisRecords(
       const failed = await firstOf(queue, id, async (shard, of) => {
         const asked =
           shard.kind === 'plain'
-            ? queues.run(shard, scripts.switch, ['fail', ...args])
-            : queues.runOver([shard], scripts.failOrdered, args, undefined, siblingKeys(of))
+            ? queues.run(shard, switchScript, ['fail', ...args])
+            : queues.runOver([shard], failOrderedScript, args, undefined, siblingKeys(of))
         return (await asked) === 1 ? ('ok' as const) : undefined
       })
       return failed ?? 'gone'

@@ -4,6 +4,11 @@ import { hasCode } from '../../core/errors.js'
 import { stepLimit } from '../../core/upkeep.js'
 import type { Buried, Crash } from '../store.js'
 import { type HeldClaim, storedWorker, type WorkerRegistry } from '../worker-registry.js'
+import { adoptScript } from './lua/adopt-script.js'
+import { goneOrderedScript, goneScript } from './lua/gone-script.js'
+import { heldScript } from './lua/read-scripts.js'
+import { registryScript } from './lua/registry-script.js'
+import { switchScript } from './lua/switch-script.js'
 import { buriedIn, crashIn } from './redis-ask.js'
 import { dealt } from './redis-deal.js'
 import { readBeat, readClaim, refuseLongWorker } from './redis-job.js'
@@ -12,17 +17,11 @@ import { liveShards, type RedisShard } from './redis-layout.js'
 import type { RedisPort, RedisReply } from './redis-port.js'
 import { type RedisQueues, unlessUnknown } from './redis-queues.js'
 import { bytesIn, listIn, numberIn, rowsIn, textIn } from './redis-reply.js'
-import type { RedisScripts } from './redis-scripts.js'
 
 /** What stands before a record: when the worker was seen, and when it lapses. */
 const instantsBytes = 12
 
-export function redisRegistry(
-  port: RedisPort,
-  queues: RedisQueues,
-  scripts: RedisScripts,
-  namespace: string,
-): WorkerRegistry {
+export function redisRegistry(port: RedisPort, queues: RedisQueues, namespace: string): WorkerRegistry {
   const key = workersKey(namespace)
 
   /** Of all queues, or of those of them that are named. */
@@ -38,7 +37,7 @@ export function redisRegistry(
   }
 
   async function heldIn(shard: RedisShard, worker: string): Promise<HeldClaim[]> {
-    const rows = rowsIn(await queues.run(shard, scripts.held, [worker]), 4)
+    const rows = rowsIn(await queues.run(shard, heldScript, [worker]), 4)
     return rows
       .map(([id, claim, beat, task]) => ({
         id: textIn(id),
@@ -60,19 +59,19 @@ export function redisRegistry(
     const shards = await allShards(
       record === null ? undefined : storedWorker(textIn(bytesIn(record).subarray(instantsBytes)))?.queues,
     )
-    await Promise.all(shards.map((shard) => unlessUnusable(queues.run(shard, scripts.switch, ['unlead', id]))))
+    await Promise.all(shards.map((shard) => unlessUnusable(queues.run(shard, switchScript, ['unlead', id]))))
   }
 
   return {
     async beat(worker, ttlMs) {
       const { id, ...record } = worker
-      await port.run(scripts.registry, [key], ['beat', id, String(Math.ceil(ttlMs)), JSON.stringify(record)])
+      await port.run(registryScript, [key], ['beat', id, String(Math.ceil(ttlMs)), JSON.stringify(record)])
     },
 
     remove,
 
     async list() {
-      const rows = rowsIn(await port.run(scripts.registry, [key], ['list']), 3)
+      const rows = rowsIn(await port.run(registryScript, [key], ['list']), 3)
       return rows
         .flatMap(([id, seenAt, text]) => {
           const record = storedWorker(textIn(text))
@@ -88,7 +87,7 @@ export function redisRegistry(
       const buried: (readonly [number, Buried])[] = []
       await dealt(queues, claims, async (shard, numbers) => {
         const args = numbers.flatMap((i) => [claims[i]!.id, String(claims[i]!.fence)])
-        const script = shard.kind === 'plain' ? scripts.gone : scripts.goneOrdered
+        const script = shard.kind === 'plain' ? goneScript : goneOrderedScript
         const [ended, dead] = listIn(await queues.run(shard, script, [worker, ...args]))
         const numberOf = (row: readonly RedisReply[]) => numbers[numberIn(row[0])]!
         crashed.push(...rowsIn(ended, 6).map((row) => [numberOf(row), crashIn(shard.queue, row)] as const))
@@ -103,7 +102,7 @@ export function redisRegistry(
       let isAdopted = false
       await dealt(queues, [claim], async (shard) => {
         const args = [claim.id, String(claim.fence), from, to]
-        isAdopted = (await queues.run(shard, scripts.adopt, args)) === 1
+        isAdopted = (await queues.run(shard, adoptScript, args)) === 1
       })
       return isAdopted
     },

@@ -25,21 +25,22 @@ export async function repairRedis(port: RedisPort, namespace: string, queue?: st
   const stored = new Map(rows.map(([name, shards]) => [textIn(name), textIn(shards)]))
   const names = [...stored.keys()].sort()
   if (queue !== undefined && !stored.has(queue)) throw new UnknownQueueError(queue, names)
-  const scripts = repairScripts(port.isCluster)
   // If the layout of a queue cannot be read, a check says what is wrong with it, and a person must say how it was.
   const places = (queue === undefined ? names : [queue]).flatMap((name) => placesOf(namespace, name, stored.get(name)!))
   const mended: Mended[] = []
   for (const { what, shard } of places) {
     const [walk, busy] =
-      shard.kind === 'plain' ? [scripts.walk, scripts.busy] : [scripts.walkOrdered, scripts.busyOrdered]
-    mended.push(...(await mendLeases(port, walk, shard, what).catch(unlessUnusable)))
-    mended.push(...(await countGroups(port, busy, shard, what).catch(unlessUnusable)))
+      shard.kind === 'plain'
+        ? [repairScripts.walk, repairScripts.busy]
+        : [repairScripts.walkOrdered, repairScripts.busyOrdered]
+    mended.push(...(await mendLeases(port, walk(port.isCluster), shard, what).catch(unlessUnusable)))
+    mended.push(...(await countGroups(port, busy(port.isCluster), shard, what).catch(unlessUnusable)))
   }
   const found = await checkRedis(port, namespace, queue)
   const counted: Mended[] = []
-  for (const place of places) counted.push(...(await countStale(port, scripts.stale, place, found)))
+  for (const place of places) counted.push(...(await countStale(port, place, found)))
   // Last: until then claims do not trust the count of stale elements.
-  for (const place of places) counted.push(...(await forgetLost(port, scripts.lost, place).catch(unlessUnusable)))
+  for (const place of places) counted.push(...(await forgetLost(port, place).catch(unlessUnusable)))
   return {
     mended: [...mended, ...counted],
     left: counted.length === 0 ? found : await checkRedis(port, namespace, queue),
@@ -104,15 +105,10 @@ async function walked(port: RedisPort, walk: RedisScript, keys: readonly string[
 }
 
 /** Stale elements are counted anew only if nothing else is found: other wrongs would be taken for them. */
-async function countStale(
-  port: RedisPort,
-  script: RedisScript,
-  { what, shard }: Place,
-  found: readonly Finding[],
-): Promise<Mended[]> {
+async function countStale(port: RedisPort, { what, shard }: Place, found: readonly Finding[]): Promise<Mended[]> {
   const faults = found.filter((one) => one.what === what && one.level !== 'ok' && !isOfLost(one))
   if (shard.kind !== 'plain' || faults.length !== 1 || !isOfStale(faults[0]!)) return []
-  const by = numberIn(await port.run(script, shard.keys, []))
+  const by = numberIn(await port.run(repairScripts.stale(port.isCluster), shard.keys, []))
   if (by === 0) return []
   const text = `counted the stale elements of 'line' anew, which were ${Math.abs(by)} too ${by < 0 ? 'many' : 'few'}`
   return [{ what, text }]
@@ -126,8 +122,8 @@ function isOfLost({ text }: Finding): boolean {
   return text.startsWith('claims have passed over')
 }
 
-async function forgetLost(port: RedisPort, script: RedisScript, { what, shard }: Place): Promise<Mended[]> {
-  const lost = numberIn(await port.run(script, shard.keys, []))
+async function forgetLost(port: RedisPort, { what, shard }: Place): Promise<Mended[]> {
+  const lost = numberIn(await port.run(repairScripts.lost(port.isCluster), shard.keys, []))
   if (lost === 0) return []
   const jobs = lost === 1 ? '1 job' : `${lost} jobs`
   return [{ what, text: `told of ${jobs} without a record that claims have passed over, and begins to count anew` }]

@@ -2,11 +2,11 @@
 
 import { StoreCorruptError } from '../../core/errors.js'
 import { isRulesText, rulesIn, ruleText, type Throttle } from '../../core/throttle.js'
+import { scopeScript } from './lua/scope-script.js'
 import { keyIn, queuesKey, scopeKeys } from './redis-keys.js'
 import { layoutIn, liveShards, queueIn, type RedisShard } from './redis-layout.js'
 import type { RedisPort, RedisReply } from './redis-port.js'
 import { listIn, rowsIn, textIn } from './redis-reply.js'
-import type { RedisScripts } from './redis-scripts.js'
 
 export interface RedisScope {
   readonly keys: readonly string[]
@@ -25,13 +25,11 @@ export function memberKeys({ keys }: RedisShard): string[] {
 
 export class RedisScopes {
   readonly #port: RedisPort
-  readonly #scripts: RedisScripts
   readonly #namespace: string
   readonly #known = new Map<string, Promise<RedisScope>>()
 
-  constructor(port: RedisPort, scripts: RedisScripts, namespace: string) {
+  constructor(port: RedisPort, namespace: string) {
     this.#port = port
-    this.#scripts = scripts
     this.#namespace = namespace
   }
 
@@ -61,14 +59,14 @@ export class RedisScopes {
   /** The queue has this throttle from now on, which is written down where there is none; the one that is stored then. */
   async join(queue: string, { scope, by, rules }: Throttle): Promise<Throttle> {
     const args = ['join', by, rules.map(ruleText).join(' '), queue]
-    const [storedBy, stored] = listIn(await this.#port.run(this.#scripts.scope, this.#keys(scope), args))
+    const [storedBy, stored] = listIn(await this.#port.run(scopeScript, this.#keys(scope), args))
     this.forget(scope)
     return this.#throttleOf(scope, storedBy, stored)
   }
 
   /** One of its queues lies elsewhere from now on. */
   async moved(scope: string): Promise<void> {
-    await this.#port.run(this.#scripts.scope, this.#keys(scope), ['moved'])
+    await this.#port.run(scopeScript, this.#keys(scope), ['moved'])
     this.forget(scope)
   }
 

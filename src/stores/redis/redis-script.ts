@@ -10,11 +10,14 @@ export interface RedisScript {
   readonly sha: string
 }
 
-/**
- * `whenFull`: it also runs where the server has no memory left: it makes room, or makes room be made, or takes hardly any.
- * `readOnly`: the server refuses it every write.
- */
-export function redisScript(name: string, lua: string, { whenFull = false, readOnly = false } = {}): RedisScript {
+export interface ScriptFlags {
+  /** It also runs where the server has no memory left: it makes room, or makes room be made, or takes hardly any. */
+  readonly whenFull?: boolean
+  /** The server refuses it every write. */
+  readonly readOnly?: boolean
+}
+
+export function redisScript(name: string, lua: string, { whenFull, readOnly }: ScriptFlags = {}): RedisScript {
   const flags = [...(whenFull ? ['allow-oom'] : []), ...(readOnly ? ['no-writes'] : [])]
   const text = `#!lua${flags.length > 0 ? ` flags=${flags.join(',')}` : ''}\n${lua}`
   return { name, text, sha: createHash('sha1').update(text).digest('hex') }

@@ -4,39 +4,35 @@ import { hasCode } from '../../core/errors.js'
 import { PartlyAnsweredError } from '../damage.js'
 import type { Beat, EndedRun } from '../job-beat.js'
 import type { ClaimKey, ExtendAnswer, ExtendItem, Hold, SettleAnswer, SettleItem } from '../store.js'
+import { extendScript } from './lua/extend-script.js'
+import type { ShardScript } from './lua/prelude.js'
+import { groupsScript } from './lua/read-scripts.js'
+import { settleOrderedScript } from './lua/settle-ordered-script.js'
+import { settleScript } from './lua/settle-script.js'
+import { switchScript } from './lua/switch-script.js'
 import { dealt } from './redis-deal.js'
 import { resultBytes } from './redis-job.js'
 import { liveShards, type RedisQueue, type RedisShard, siblingKeys } from './redis-layout.js'
 import type { RedisArgument } from './redis-port.js'
 import type { RedisQueues } from './redis-queues.js'
 import { listIn, textIn } from './redis-reply.js'
-import type { RedisScript } from './redis-script.js'
-import type { RedisScripts } from './redis-scripts.js'
 
 const mostItems = 250
 
 const settleAnswers: Record<string, SettleAnswer> = { o: 'ok', l: 'lost', g: 'gone' }
 const extendAnswers: Record<string, ExtendAnswer> = { o: 'ok', l: 'lost', c: 'cancel' }
 
-export function settleItems(
-  queues: RedisQueues,
-  scripts: RedisScripts,
-  items: readonly SettleItem[],
-): Promise<SettleAnswer[]> {
-  const scriptFor = ({ kind }: RedisShard) => (kind === 'plain' ? scripts.settle : scripts.settleOrdered)
+export function settleItems(queues: RedisQueues, items: readonly SettleItem[]): Promise<SettleAnswer[]> {
+  const scriptFor = ({ kind }: RedisShard) => (kind === 'plain' ? settleScript : settleOrderedScript)
   const holdFirst = (shard: RedisShard, queue: RedisQueue, some: readonly SettleItem[]) => {
     const holding = some.filter(isHolding).filter((item) => firstOf(some, item) === item)
-    return holding.length === 0 ? undefined : holdOthers(queues, scripts, shard, queue, holding)
+    return holding.length === 0 ? undefined : holdOthers(queues, shard, queue, holding)
   }
   return answered(queues, scriptFor, items, pushSettle, settleAnswers, holdFirst)
 }
 
-export function extendItems(
-  queues: RedisQueues,
-  scripts: RedisScripts,
-  items: readonly ExtendItem[],
-): Promise<ExtendAnswer[]> {
-  return answered(queues, () => scripts.extend, items, pushExtend, extendAnswers)
+export function extendItems(queues: RedisQueues, items: readonly ExtendItem[]): Promise<ExtendAnswer[]> {
+  return answered(queues, () => extendScript, items, pushExtend, extendAnswers)
 }
 
 type HoldingItem = SettleItem & { readonly kind: 'release'; readonly hold: Hold }
@@ -47,7 +43,6 @@ type HoldingItem = SettleItem & { readonly kind: 'release'; readonly hold: Hold 
  */
 async function holdOthers(
   queues: RedisQueues,
-  scripts: RedisScripts,
   shard: RedisShard,
   queue: RedisQueue,
   holding: readonly HoldingItem[],
@@ -55,12 +50,12 @@ async function holdOthers(
   const others = liveShards(queue).filter(({ tag }) => tag !== shard.tag)
   if (others.length === 0) return
   const args = holding.flatMap(({ id, fence }) => [id, String(fence)])
-  const groups = listIn(await queues.run(shard, scripts.groups, args))
+  const groups = listIn(await queues.run(shard, groupsScript, args))
   for (const [i, { hold }] of holding.entries()) {
     // A claim that is lost holds nothing.
     if (groups[i] === null) continue
     const verb = ['hold', hold.of, whole(hold.forMs), textIn(groups[i])]
-    await Promise.all(others.map((one) => queues.run(one, scripts.switch, verb)))
+    await Promise.all(others.map((one) => queues.run(one, switchScript, verb)))
   }
 }
 
@@ -76,7 +71,7 @@ function firstOf(items: readonly SettleItem[], { id, fence }: ClaimKey): SettleI
 /** `first`: does what is to be done in other shards before the script runs; undefined if there is nothing. */
 async function answered<Item extends ClaimKey, Answer extends string>(
   queues: RedisQueues,
-  scriptFor: (shard: RedisShard) => RedisScript,
+  scriptFor: (shard: RedisShard) => ShardScript,
   items: readonly Item[],
   push: (args: RedisArgument[], item: Item, shard: RedisShard) => void,
   answersBy: Record<string, Answer>,

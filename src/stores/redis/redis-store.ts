@@ -39,7 +39,6 @@ import { redisRecords } from './redis-records.js'
 import { redisRegistry } from './redis-registry.js'
 import { repairRedis } from './redis-repair.js'
 import { RedisReshard } from './redis-reshard.js'
-import { type RedisScripts, redisScripts } from './redis-scripts.js'
 import { extendItems, settleItems } from './redis-settle.js'
 import { redisThrottles } from './redis-throttles.js'
 import { redisTraits } from './redis-traits.js'
@@ -69,7 +68,6 @@ export class RedisStore implements Store {
   #traits = redisTraits
   readonly #port: RedisPort
   readonly #replicas: number
-  readonly #scripts: RedisScripts
   readonly #queues: RedisQueues
   readonly #claim: RedisClaim
   readonly #wait: RedisWait
@@ -89,19 +87,18 @@ export class RedisStore implements Store {
   }: RedisStoreParts) {
     this.#port = port
     this.#replicas = replicas
-    this.#scripts = redisScripts(port.isCluster)
-    this.#queues = new RedisQueues(port, this.#scripts, namespace)
+    this.#queues = new RedisQueues(port, namespace)
     const quiet = new QuietQueues(port, mono)
     const damage = new DamagedShards(mono)
-    this.#claim = new RedisClaim(this.#queues, this.#scripts, port.isCluster, quiet, damage, most)
-    this.#wait = new RedisWait(port, this.#queues, this.#scripts, quiet, damage)
-    this.#ends = new RedisEnds(port, this.#queues, this.#scripts)
-    const listing = new RedisListing(this.#queues, this.#scripts)
-    const reshard = new RedisReshard(this.#queues, new RedisTransfer(this.#queues, port.isCluster))
-    const orderedListing = new RedisOrderedListing(this.#queues, this.#scripts)
-    this.records = redisRecords(this.#queues, this.#scripts, listing, orderedListing, reshard, this.#ends)
-    this.workers = redisRegistry(port, this.#queues, this.#scripts, namespace)
-    this.throttles = redisThrottles(port, this.#queues, this.#scripts)
+    this.#claim = new RedisClaim(this.#queues, port.isCluster, quiet, damage, most)
+    this.#wait = new RedisWait(port, this.#queues, quiet, damage)
+    this.#ends = new RedisEnds(port, this.#queues)
+    const listing = new RedisListing(this.#queues)
+    const reshard = new RedisReshard(this.#queues, new RedisTransfer(this.#queues))
+    const orderedListing = new RedisOrderedListing(this.#queues)
+    this.records = redisRecords(this.#queues, listing, orderedListing, reshard, this.#ends)
+    this.workers = redisRegistry(port, this.#queues, namespace)
+    this.throttles = redisThrottles(port, this.#queues)
     this.health = {
       examine: () => examineRedis({ port, queues: this.#queues, namespace, replicas }),
       check: (queue) => checkRedis(port, namespace, queue),
@@ -122,7 +119,7 @@ export class RedisStore implements Store {
   }
 
   enqueue(calls: readonly EnqueueCall[]): Promise<Enqueued[][]> {
-    return this.#underWay(() => enqueueCalls(this.#queues, this.#scripts, calls, this.#replicas))
+    return this.#underWay(() => enqueueCalls(this.#queues, calls, this.#replicas))
   }
 
   claim(from: readonly ClaimFrom[], by: Claimer): Promise<Claimed> {
@@ -130,16 +127,16 @@ export class RedisStore implements Store {
   }
 
   settle(items: readonly SettleItem[]): Promise<SettleAnswer[]> {
-    return this.#underWay(() => settleItems(this.#queues, this.#scripts, items))
+    return this.#underWay(() => settleItems(this.#queues, items))
   }
 
   extend(items: readonly ExtendItem[]): Promise<ExtendAnswer[]> {
-    return this.#underWay(() => extendItems(this.#queues, this.#scripts, items))
+    return this.#underWay(() => extendItems(this.#queues, items))
   }
 
   async depth(queues: readonly string[]): Promise<{ readonly now: number; readonly depths: Depth[] }> {
     this.#refuseClosed()
-    return this.#queues.following(() => depthsOf(this.#queues, this.#scripts, queues))
+    return this.#queues.following(() => depthsOf(this.#queues, queues))
   }
 
   async wait(queues: readonly string[], forMs: number, signal: AbortSignal): Promise<string[]> {

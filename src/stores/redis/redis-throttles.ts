@@ -3,13 +3,14 @@
 import { InvalidArgumentError } from '../../core/errors.js'
 import { ruleText } from '../../core/throttle.js'
 import type { Throttles } from '../throttles.js'
+import { scopeScript } from './lua/scope-script.js'
+import { switchScript } from './lua/switch-script.js'
 import { liveShards } from './redis-layout.js'
 import type { RedisPort } from './redis-port.js'
 import type { RedisQueues } from './redis-queues.js'
 import { listIn, numberIn } from './redis-reply.js'
-import type { RedisScripts } from './redis-scripts.js'
 
-export function redisThrottles(port: RedisPort, queues: RedisQueues, scripts: RedisScripts): Throttles {
+export function redisThrottles(port: RedisPort, queues: RedisQueues): Throttles {
   return {
     async state(queue, group) {
       const [{ layout } = { layout: { scope: undefined } }] = await queues.findLimits([queue])
@@ -19,7 +20,7 @@ export function redisThrottles(port: RedisPort, queues: RedisQueues, scripts: Re
       const throttle = await queues.scopes.throttle(scope)
       if (throttle === undefined) return undefined
       const known = await queues.scopes.of(scope)
-      const reply = await port.run(scripts.scope, known.keys, ['state', group === undefined ? '0' : '1', group ?? ''])
+      const reply = await port.run(scopeScript, known.keys, ['state', group === undefined ? '0' : '1', group ?? ''])
       if (reply === null) return undefined
       const [, , hits, forMs, quietForMs, groups] = listIn(reply)
       const counted = listIn(hits).map(numberIn)
@@ -38,10 +39,8 @@ export function redisThrottles(port: RedisPort, queues: RedisQueues, scripts: Re
       const { scope } = found!.layout
       const isSet =
         scope !== undefined &&
-        (await port.run(scripts.scope, (await queues.scopes.of(scope)).keys, [
-          'set',
-          rules.map(ruleText).join(' '),
-        ])) === 1
+        (await port.run(scopeScript, (await queues.scopes.of(scope)).keys, ['set', rules.map(ruleText).join(' ')])) ===
+          1
       if (!isSet)
         throw new InvalidArgumentError(
           `queue '${queue}' has no throttle whose rules could be set; give it one by \`throttle\` in its options first.`,
@@ -50,7 +49,7 @@ export function redisThrottles(port: RedisPort, queues: RedisQueues, scripts: Re
       const { queues: members } = await queues.scopes.of(scope)
       await queues.following(async () => {
         const shards = (await queues.findNow(members)).flatMap(liveShards)
-        await Promise.all(shards.map((shard) => queues.run(shard, scripts.switch, ['reopen'])))
+        await Promise.all(shards.map((shard) => queues.run(shard, switchScript, ['reopen'])))
       })
     },
   }

@@ -3,7 +3,7 @@
  * they are put into the other; then they have arrived.
  */
 
-import { type TransferScripts, transferScripts } from './lua/transfer-scripts.js'
+import { leaveScript, putScript, turnScript } from './lua/transfer-scripts.js'
 import type { RedisShard } from './redis-layout.js'
 import type { RedisArgument, RedisReply } from './redis-port.js'
 import type { RedisQueues } from './redis-queues.js'
@@ -45,11 +45,9 @@ const digestLength = 22
 
 export class RedisTransfer {
   readonly #queues: RedisQueues
-  readonly #scripts: TransferScripts
 
-  constructor(queues: RedisQueues, isCluster: boolean) {
+  constructor(queues: RedisQueues) {
     this.#queues = queues
-    this.#scripts = transferScripts(isCluster)
   }
 
   /**
@@ -59,7 +57,7 @@ export class RedisTransfer {
   async batch(from: RedisShard, target: (id: string) => RedisShard, givesUp: boolean): Promise<Batch> {
     const flag = givesUp ? '1' : '0'
     const limits = [String(mostJobs), String(mostPayloads), String(mostBytes)]
-    const left = listIn(await this.#queues.run(from, this.#scripts.leave, [flag, ...limits]))
+    const left = listIn(await this.#queues.run(from, leaveScript, [flag, ...limits]))
     const [number, gone, jobs, isClosed, score] = left
     const found = listIn(jobs).map(movingIn)
     const byTarget = new Map<RedisShard, Moving[]>()
@@ -69,7 +67,7 @@ export class RedisTransfer {
       byTarget.set(shard, [...(byTarget.get(shard) ?? []), job])
     }
     const put = (shard: RedisShard, jobs: readonly Moving[]) =>
-      this.#queues.run(shard, this.#scripts.put, [textIn(score), ...putArgs(jobs)])
+      this.#queues.run(shard, putScript, [textIn(score), ...putArgs(jobs)])
     await Promise.all([...byTarget].map(([shard, jobs]) => put(shard, jobs)))
     if (found.length > 0) await this.turn(from, 'arrive', String(numberIn(number)))
     const payloads = found.reduce((sum, { members }) => sum + members.length, 0)
@@ -81,7 +79,7 @@ export class RedisTransfer {
    * granted.
    */
   async state(shard: RedisShard, verb: 'look' | 'hold'): Promise<ShardState | undefined> {
-    const reply = await this.#queues.ask(shard, this.#scripts.turn, [verb])
+    const reply = await this.#queues.ask(shard, turnScript, [verb])
     if (reply === null) return undefined
     const [runs, meta, holds] = listIn(reply)
     const flat = listIn(meta).map(textIn)
@@ -97,7 +95,7 @@ export class RedisTransfer {
     verb: 'arrive' | 'inherit' | 'absorb' | 'release' | 'remove',
     ...args: string[]
   ): Promise<void> {
-    await this.#queues.ask(shard, this.#scripts.turn, [verb, ...args])
+    await this.#queues.ask(shard, turnScript, [verb, ...args])
   }
 }
 

@@ -1,10 +1,10 @@
 /** Views: jobs of a Redis store, looked at by id. */
 
+import { viewScript } from './lua/read-scripts.js'
 import { type JobView, viewIn } from './redis-job.js'
 import type { RedisShard } from './redis-layout.js'
 import type { RedisQueues } from './redis-queues.js'
 import { listIn, numberIn, textIn } from './redis-reply.js'
-import type { RedisScripts } from './redis-scripts.js'
 
 /** Records are large; more at once would hold the server up. */
 const mostAtOnce = 50
@@ -12,7 +12,6 @@ const mostAtOnce = 50
 /** In the order of the ids; with checkpoints and logs where they are looked at `alone`. */
 export async function viewJobs(
   queues: RedisQueues,
-  scripts: RedisScripts,
   shard: RedisShard,
   ids: readonly string[],
   as: 'listed' | 'alone',
@@ -20,7 +19,7 @@ export async function viewJobs(
   const views: JobView[] = []
   for (let i = 0; i < ids.length; i += mostAtOnce) {
     const some = ids.slice(i, i + mostAtOnce)
-    const [now, deadAgeMs, found] = listIn(await queues.run(shard, scripts.view, [as === 'alone' ? '1' : '0', ...some]))
+    const [now, deadAgeMs, found] = listIn(await queues.run(shard, viewScript, [as === 'alone' ? '1' : '0', ...some]))
     const age = textIn(deadAgeMs)
     listIn(found).forEach((view, n) => {
       views.push(viewIn(shard.queue, some[n]!, view, numberIn(now), age === '' ? undefined : Number(age)))

@@ -2,6 +2,8 @@
 
 import { systemRandom } from '../../core/clock.js'
 import { hasCode } from '../../core/errors.js'
+import { lookOrderedScript } from './lua/read-ordered-scripts.js'
+import { lookScript } from './lua/read-scripts.js'
 import type { DamagedShards } from './redis-damage.js'
 import { namingForeignKey } from './redis-foreign-key.js'
 import { keyIn } from './redis-keys.js'
@@ -11,7 +13,6 @@ import type { RedisQueues } from './redis-queues.js'
 import type { QuietQueues } from './redis-quiet.js'
 import { reached } from './redis-reached.js'
 import { listIn, numberIn } from './redis-reply.js'
-import type { RedisScripts } from './redis-scripts.js'
 
 interface Waiting {
   readonly shards: readonly RedisShard[]
@@ -33,7 +34,6 @@ const popSlackMs = 100
 export class RedisWait {
   readonly #port: RedisPort
   readonly #queues: RedisQueues
-  readonly #scripts: RedisScripts
   readonly #quiet: QuietQueues
   readonly #damage: DamagedShards
   readonly #waiting = new Set<Waiting>()
@@ -41,11 +41,10 @@ export class RedisWait {
   #round: { readonly keys: ReadonlySet<string>; readonly until: number; readonly stop: AbortController } | undefined
   #isClosed = false
 
-  constructor(port: RedisPort, queues: RedisQueues, scripts: RedisScripts, quiet: QuietQueues, damage: DamagedShards) {
+  constructor(port: RedisPort, queues: RedisQueues, quiet: QuietQueues, damage: DamagedShards) {
     this.#damage = damage
     this.#port = port
     this.#queues = queues
-    this.#scripts = scripts
     this.#quiet = quiet
   }
 
@@ -239,7 +238,7 @@ export class RedisWait {
   /** `bounded`: the queue of all of them, where its shards share a bound. */
   async #needing(shards: readonly RedisShard[], bounded?: RedisQueue): Promise<string[]> {
     if (shards.length === 0) return []
-    const script = shards[0]!.kind === 'plain' ? this.#scripts.look : this.#scripts.lookOrdered
+    const script = shards[0]!.kind === 'plain' ? lookScript : lookOrderedScript
     const behind = bounded === undefined ? [] : siblingKeys(bounded)
     const args = [String(bounded?.shards.length ?? 0)]
     const replies = listIn(await this.#queues.runOver(shards, script, args, undefined, behind)).map(numberIn)

@@ -7,7 +7,6 @@ import { examineRedis } from '#src/stores/redis/redis-examine.js'
 import type { RedisPort } from '#src/stores/redis/redis-port.js'
 import { RedisQueues } from '#src/stores/redis/redis-queues.js'
 import { rightsOf, userLine } from '#src/stores/redis/redis-rights.js'
-import { redisScripts } from '#src/stores/redis/redis-scripts.js'
 import { RedisStore } from '#src/stores/redis/redis-store.js'
 import type { Finding, StoreHealth } from '#src/stores/store-health.js'
 import { freePort } from '#src/testing/free-port.js'
@@ -97,7 +96,7 @@ describe('the examination of a Redis store', () => {
 
   it('tells how far the clocks are apart', async () => {
     const { namespace } = new RedisScene(port)
-    const queues = new RedisQueues(port, redisScripts(false), namespace)
+    const queues = new RedisQueues(port, namespace)
     const clock = { now: () => Date.now() + 3_600_000, mono: () => performance.now() }
 
     const found = await examineRedis({ port, queues, namespace, replicas: 0 }, clock)

@@ -3,11 +3,12 @@
 import { readdirSync } from 'node:fs'
 import { type RedisServer, startRedis } from 'millrace/testing'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import type { ShardScript } from '#src/stores/redis/lua/prelude.js'
 import type { RedisScript } from '#src/stores/redis/redis-script.js'
 
 const folder = new URL('../../../dist/stores/redis/lua/', import.meta.url)
 
-/** Every export named `…Script` or `…Scripts`: one script, several by name, or what makes these for a kind of server. */
+/** Every export named `…Script` or `…Scripts`: one script, or several by name; those of shards for one kind of server. */
 async function scriptsFor(isCluster: boolean): Promise<RedisScript[]> {
   const found: RedisScript[] = []
   for (const file of readdirSync(folder).filter((name) => /-scripts?\.js$/.test(name))) {
@@ -15,8 +16,11 @@ async function scriptsFor(isCluster: boolean): Promise<RedisScript[]> {
     const before = found.length
     for (const [name, value] of exported) {
       if (!/Scripts?$/.test(name)) continue
-      const made = typeof value === 'function' ? value(isCluster) : value
-      found.push(...((name.endsWith('Scripts') ? Object.values(made) : [made]) as RedisScript[]))
+      const made = (name.endsWith('Scripts') ? Object.values(value as object) : [value]) as (
+        | RedisScript
+        | ShardScript
+      )[]
+      found.push(...made.map((script) => (typeof script === 'function' ? script(isCluster) : script)))
     }
     expect(found.length, file).toBeGreaterThan(before)
   }

@@ -1,7 +1,6 @@
 /** The adopt script: a running claim is handed on from one worker to another. */
 
-import { redisScript } from '../redis-script.js'
-import { prelude } from './prelude.js'
+import { shardScript } from './prelude.js'
 
 /**
  * KEYS: those of one shard.
@@ -19,4 +18,4 @@ call('HSET', CLAIMS, id, sub(claim, 1, 14) .. char(#to) .. to .. sub(claim, stop
 return 1
 `
 
-export const adoptScript = (isCluster: boolean) => redisScript('adopt', prelude(isCluster) + text, { whenFull: true })
+export const adoptScript = shardScript('adopt', 'plain', text, { whenFull: true })

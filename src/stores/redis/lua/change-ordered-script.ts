@@ -1,8 +1,7 @@
 /** The change script of ordered queues: one bounded step of administration over selected jobs of a shard. */
 
-import { redisScript } from '../redis-script.js'
 import { orderedJobs } from './ordered-lua.js'
-import { prelude } from './prelude.js'
+import { shardScript } from './prelude.js'
 import { readyJobs } from './ready-lua.js'
 import { selection } from './selection-lua.js'
 
@@ -95,7 +94,11 @@ if changed > 0 then tell_ends() end
 return { changed, more and 1 or 0, payloads }
 `
 
-export const changeOrderedScript = (isCluster: boolean) =>
-  redisScript('change-ordered', prelude(isCluster, 'ordered') + orderedJobs + readyJobs + guard + selection + text, {
+export const changeOrderedScript = shardScript(
+  'change-ordered',
+  'ordered',
+  orderedJobs + readyJobs + guard + selection + text,
+  {
     whenFull: true,
-  })
+  },
+)

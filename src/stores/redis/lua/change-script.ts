@@ -1,7 +1,6 @@
 /** The change script: one bounded step of administration over selected jobs of a shard. */
 
-import { redisScript } from '../redis-script.js'
-import { bySequence, jobs, prelude } from './prelude.js'
+import { bySequence, jobs, shardScript } from './prelude.js'
 import { readyJobs } from './ready-lua.js'
 import { selection } from './selection-lua.js'
 
@@ -66,7 +65,6 @@ if changed > 0 then tell_ends() end
 return { changed, more and 1 or 0 }
 `
 
-export const changeScript = (isCluster: boolean) =>
-  redisScript('change', prelude(isCluster) + jobs + bySequence + readyJobs + guard + selection + text, {
-    whenFull: true,
-  })
+export const changeScript = shardScript('change', 'plain', jobs + bySequence + readyJobs + guard + selection + text, {
+  whenFull: true,
+})

@@ -7,7 +7,7 @@ import { redisScript } from '../redis-script.js'
 import { laneChecks, laneSums } from './check-lanes-lua.js'
 import { orderedChecks, orderedSums } from './check-ordered-lua.js'
 import { orderedJobs } from './ordered-lua.js'
-import { jobs, prelude } from './prelude.js'
+import { jobs, shardScript } from './prelude.js'
 
 /** A breach is written down as word, key, id. Jobs are read with care: here their bytes may be anything. */
 const breaches = String.raw`
@@ -264,19 +264,17 @@ return { count, count - standing_count, call('HGETALL', META), found }
  */
 const scan = `return redis.call('SCAN', ARGV[1], 'MATCH', ARGV[2], 'COUNT', ARGV[3])`
 
-export function checkScripts(isCluster: boolean) {
-  const script = (name: string, ...parts: string[]) =>
-    redisScript(name, prelude(isCluster) + jobs + parts.join(''), { readOnly: true })
-  const ordered = (name: string, ...parts: string[]) =>
-    redisScript(name, prelude(isCluster, 'ordered') + orderedJobs + parts.join(''), { readOnly: true })
-  return {
-    types: script('check-types', types),
-    sums: script('check-sums', breaches, 'local ORDERED = false', laneSums, sums),
-    walk: script('check-walk', breaches, walk, laneChecks, steps),
-    sumsOrdered: ordered('check-sums-ordered', breaches, orderedSums, laneSums, sums),
-    walkOrdered: ordered('check-walk-ordered', breaches, walk, laneChecks, orderedChecks, steps),
-    scan: redisScript('check-scan', scan, { readOnly: true }),
-  }
+const plain = (name: string, ...parts: string[]) =>
+  shardScript(name, 'plain', jobs + parts.join(''), { readOnly: true })
+const ordered = (name: string, ...parts: string[]) =>
+  shardScript(name, 'ordered', orderedJobs + parts.join(''), { readOnly: true })
+
+export const checkScripts = {
+  types: plain('check-types', types),
+  sums: plain('check-sums', breaches, 'local ORDERED = false', laneSums, sums),
+  walk: plain('check-walk', breaches, walk, laneChecks, steps),
+  sumsOrdered: ordered('check-sums-ordered', breaches, orderedSums, laneSums, sums),
+  walkOrdered: ordered('check-walk-ordered', breaches, walk, laneChecks, orderedChecks, steps),
 }
 
-export type CheckScripts = ReturnType<typeof checkScripts>
+export const scanScript = redisScript('check-scan', scan, { readOnly: true })

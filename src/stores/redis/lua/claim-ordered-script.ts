@@ -1,12 +1,11 @@
 /** The claim script of ordered queues: the one atomic step in which jobs are recovered, promoted and taken with their payloads. */
 
 import { upkeepLimit } from '../../../core/upkeep.js'
-import { redisScript } from '../redis-script.js'
 import { crashes } from './crash-lua.js'
 import { gate, heads } from './gate-lua.js'
 import { leads } from './leads-lua.js'
 import { orderedJobs } from './ordered-lua.js'
-import { prelude } from './prelude.js'
+import { shardScript } from './prelude.js'
 import { readyAges } from './ready-lua.js'
 import { setBack } from './set-back-lua.js'
 import { taking } from './taking-lua.js'
@@ -251,19 +250,11 @@ ${heads}return { now, grants, over and 1 or 0, waits, crashed, buried, heads, mo
 /** Of the meta of a shard, in the order of `form`, behind the three that the gate reads. */
 const fields = ['maxCrashes', 'leader', 'leadAt', 'roomer', 'roomAt', 'sparesUntil']
 
-const script = (name: string, isGated: boolean) => (isCluster: boolean) =>
-  redisScript(
+const script = (name: string, isGated: boolean) =>
+  shardScript(
     name,
-    prelude(isCluster, 'ordered') +
-      orderedJobs +
-      transit +
-      readyAges +
-      crashes +
-      setBack +
-      leads +
-      gate(isGated, fields) +
-      text +
-      loop,
+    'ordered',
+    orderedJobs + transit + readyAges + crashes + setBack + leads + gate(isGated, fields) + text + loop,
     { whenFull: true },
   )
 

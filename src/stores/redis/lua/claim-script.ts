@@ -1,11 +1,10 @@
 /** The claim script: the one atomic step in which jobs are recovered, promoted and taken. */
 
 import { upkeepLimit } from '../../../core/upkeep.js'
-import { redisScript } from '../redis-script.js'
 import { crashes } from './crash-lua.js'
 import { gate, heads } from './gate-lua.js'
 import { leads } from './leads-lua.js'
-import { besideJobs, bySequence, prelude } from './prelude.js'
+import { besideJobs, bySequence, shardScript } from './prelude.js'
 import { readyJobs, recordWeight } from './ready-lua.js'
 import { setBack } from './set-back-lua.js'
 import { taking } from './taking-lua.js'
@@ -287,11 +286,11 @@ const fields = [
   'sparesUntil',
 ]
 
-const script = (name: string, isGated: boolean) => (isCluster: boolean) =>
-  redisScript(
+const script = (name: string, isGated: boolean) =>
+  shardScript(
     name,
-    prelude(isCluster) +
-      besideJobs(leads + gate(isGated, fields) + text + loop, bySequence + readyJobs + crashes + setBack),
+    'plain',
+    besideJobs(leads + gate(isGated, fields) + text + loop, bySequence + readyJobs + crashes + setBack),
     { whenFull: true },
   )
 

@@ -1,9 +1,8 @@
 /** The enqueue script of ordered queues: payloads come into one shard, call by call. */
 
-import { redisScript } from '../redis-script.js'
 import { remembering } from './calls-lua.js'
 import { orderedJobs } from './ordered-lua.js'
-import { prelude } from './prelude.js'
+import { shardScript } from './prelude.js'
 
 /**
  * KEYS: those of one shard; of a queue with `maxRunning` then those of all its shards.
@@ -178,5 +177,4 @@ remember_calls()
 return table.concat(answers, ',')
 `
 
-export const enqueueOrderedScript = (isCluster: boolean) =>
-  redisScript('enqueue-ordered', prelude(isCluster, 'ordered') + orderedJobs + remembering + text)
+export const enqueueOrderedScript = shardScript('enqueue-ordered', 'ordered', orderedJobs + remembering + text)

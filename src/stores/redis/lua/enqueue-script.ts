@@ -1,8 +1,7 @@
 /** The enqueue script: jobs come into one shard, call by call. */
 
-import { redisScript } from '../redis-script.js'
 import { remembering } from './calls-lua.js'
-import { besideJobs, prelude } from './prelude.js'
+import { besideJobs, shardScript } from './prelude.js'
 
 /**
  * KEYS: those of one shard.
@@ -183,5 +182,4 @@ remember_calls()
 return table.concat(answers, ',')
 `
 
-export const enqueueScript = (isCluster: boolean) =>
-  redisScript('enqueue', prelude(isCluster) + besideJobs(remembering + text))
+export const enqueueScript = shardScript('enqueue', 'plain', besideJobs(remembering + text))

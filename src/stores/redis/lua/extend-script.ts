@@ -1,9 +1,8 @@
 /** The extend script: leases of one shard are renewed, and what beats say is written down. */
 
 import { mostLogBytes } from '../../../core/job-log.js'
-import { redisScript } from '../redis-script.js'
 import { beatNotes } from './beats-lua.js'
-import { besideJobs, prelude } from './prelude.js'
+import { besideJobs, shardScript } from './prelude.js'
 import { isSetBack, setBack } from './set-back-lua.js'
 
 /**
@@ -66,5 +65,6 @@ local function write_log(id, more)
 end
 `
 
-export const extendScript = (isCluster: boolean) =>
-  redisScript('extend', prelude(isCluster) + besideJobs(text, beatNotes + log + setBack), { whenFull: true })
+export const extendScript = shardScript('extend', 'plain', besideJobs(text, beatNotes + log + setBack), {
+  whenFull: true,
+})

@@ -1,9 +1,8 @@
 /** The gone script: claims of a worker that is known to be dead end as crashes. */
 
-import { redisScript } from '../redis-script.js'
 import { crashes } from './crash-lua.js'
 import { orderedJobs } from './ordered-lua.js'
-import { jobs, prelude } from './prelude.js'
+import { jobs, shardScript } from './prelude.js'
 
 const guard = `
 if call('EXISTS', META) == 0 then return redis.error_reply('MILLRACE unknown') end
@@ -34,10 +33,8 @@ return { crashed, buried }
 const order = 'know_order()'
 const form = 'know_form()'
 
-export const goneScript = (isCluster: boolean) =>
-  redisScript('gone', prelude(isCluster) + jobs + crashes + guard + order + text, { whenFull: true })
+export const goneScript = shardScript('gone', 'plain', jobs + crashes + guard + order + text, { whenFull: true })
 
-export const goneOrderedScript = (isCluster: boolean) =>
-  redisScript('gone-ordered', prelude(isCluster, 'ordered') + orderedJobs + crashes + guard + form + text, {
-    whenFull: true,
-  })
+export const goneOrderedScript = shardScript('gone-ordered', 'ordered', orderedJobs + crashes + guard + form + text, {
+  whenFull: true,
+})

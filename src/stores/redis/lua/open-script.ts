@@ -1,7 +1,6 @@
 /** The open script: a shard is made, or given its latest settings. */
 
-import { redisScript } from '../redis-script.js'
-import { prelude } from './prelude.js'
+import { shardScript } from './prelude.js'
 
 /**
  * KEYS: those of one shard.
@@ -36,4 +35,4 @@ if (ARGV[12] or '') .. (ARGV[13] or '') .. (ARGV[14] or '') ~= '' then call('HSE
 return state()
 `
 
-export const openScript = (isCluster: boolean) => redisScript('open', prelude(isCluster) + text, { whenFull: true })
+export const openScript = shardScript('open', 'plain', text, { whenFull: true })

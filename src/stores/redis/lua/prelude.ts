@@ -1,6 +1,7 @@
 /** The prelude of every script: the keys of a shard, the server's clock, and how numbers, jobs and claims are written. */
 
 import { keyNames, type QueueKind } from '../redis-keys.js'
+import { type RedisScript, redisScript, type ScriptFlags } from '../redis-script.js'
 import { lanes } from './lanes-lua.js'
 import { withLate } from './late-lua.js'
 
@@ -9,7 +10,7 @@ import { withLate } from './late-lua.js'
  * as many, and calls `at(n)` to turn to the nth, counted from 0. Scripts read and check before they write; nothing can fail
  * after the first write. Texts of bytes are never compared by `<`, which in Lua follows the server's locale.
  */
-export const prelude = (isCluster: boolean, kind: QueueKind = 'plain'): string => {
+const prelude = (isCluster: boolean, kind: QueueKind): string => {
   const names = keyNames(kind)
     .map((name) => name.toUpperCase())
     .join(', ')
@@ -36,6 +37,22 @@ local function many(command, key, args)
   for i = 1, #args, 1000 do call(command, key, unpack(args, i, math.min(i + 999, #args))) end
 end
 `
+}
+
+/** A script that runs on shards; for a single server or for a cluster, each made when it is first asked for. */
+export type ShardScript = (isCluster: boolean) => RedisScript
+
+/** The script of that name for shards of one kind: the prelude, and `lua` behind it. */
+export function shardScript(name: string, kind: QueueKind, lua: string, flags?: ScriptFlags): ShardScript {
+  const made = new Map<boolean, RedisScript>()
+  return (isCluster) => {
+    let script = made.get(isCluster)
+    if (script === undefined) {
+      script = redisScript(name, prelude(isCluster, kind) + lua, flags)
+      made.set(isCluster, script)
+    }
+    return script
+  }
 }
 
 /** What nearly every call needs. */

@@ -1,9 +1,8 @@
 /** The scripts that only read a shard of an ordered queue: jobs as records, sections of its order, its depth, and whether it needs a claimer. */
 
-import { redisScript } from '../redis-script.js'
 import { leads } from './leads-lua.js'
 import { orderedJobs } from './ordered-lua.js'
-import { prelude } from './prelude.js'
+import { shardScript } from './prelude.js'
 import { depthCounts } from './read-scripts.js'
 import { readyJobs } from './ready-lua.js'
 import { isSetBack } from './set-back-lua.js'
@@ -169,10 +168,8 @@ end
 return gone
 `
 
-const script =
-  (name: string, ...parts: string[]) =>
-  (isCluster: boolean) =>
-    redisScript(name, prelude(isCluster, 'ordered') + orderedJobs + readyJobs + parts.join(''), { readOnly: true })
+const script = (name: string, ...parts: string[]) =>
+  shardScript(name, 'ordered', orderedJobs + readyJobs + parts.join(''), { readOnly: true })
 
 export const viewOrderedScript = script('view-ordered', guard, view)
 export const sectionOrderedScript = script('section-ordered', guard, section)

@@ -1,8 +1,7 @@
 /** The scripts that only read a shard: jobs as records, sections of its order, its depth, claims, and whether it needs a claimer. */
 
-import { redisScript } from '../redis-script.js'
 import { leads } from './leads-lua.js'
-import { jobs, prelude } from './prelude.js'
+import { jobs, shardScript } from './prelude.js'
 import { readyJobs } from './ready-lua.js'
 import { isSetBack } from './set-back-lua.js'
 
@@ -219,10 +218,8 @@ end
 return groups
 `
 
-const script =
-  (name: string, ...parts: string[]) =>
-  (isCluster: boolean) =>
-    redisScript(name, prelude(isCluster) + jobs + readyJobs + parts.join(''), { readOnly: true })
+const script = (name: string, ...parts: string[]) =>
+  shardScript(name, 'plain', jobs + readyJobs + parts.join(''), { readOnly: true })
 
 export const viewScript = script('view', guard, view)
 export const sectionScript = script('section', guard, section)

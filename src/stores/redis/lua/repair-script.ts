@@ -1,8 +1,7 @@
 /** The repair scripts: they mend leases and counters of a shard, a few elements at a time; each step sees and writes in one. */
 
-import { redisScript } from '../redis-script.js'
 import { orderedJobs } from './ordered-lua.js'
-import { jobs, prelude } from './prelude.js'
+import { jobs, shardScript } from './prelude.js'
 import { isSetBack, setBack } from './set-back-lua.js'
 
 const guard = `
@@ -130,17 +129,16 @@ call('HDEL', META, 'lost')
 return count
 `
 
-export function repairScripts(isCluster: boolean) {
-  const plain = (name: string, text: string) =>
-    redisScript(name, prelude(isCluster) + jobs + setBack + guard + text, { whenFull: true })
-  const ordered = (name: string, text: string) =>
-    redisScript(name, prelude(isCluster, 'ordered') + orderedJobs + setBack + guard + text, { whenFull: true })
-  return {
-    walk: plain('repair-walk', walk),
-    walkOrdered: ordered('repair-walk-ordered', walk),
-    busy: plain('repair-busy', busy),
-    busyOrdered: ordered('repair-busy-ordered', `know_form()\n${busy}`),
-    stale: plain('repair-stale', stale),
-    lost: plain('repair-lost', lost),
-  }
+const plain = (name: string, text: string) =>
+  shardScript(name, 'plain', jobs + setBack + guard + text, { whenFull: true })
+const ordered = (name: string, text: string) =>
+  shardScript(name, 'ordered', orderedJobs + setBack + guard + text, { whenFull: true })
+
+export const repairScripts = {
+  walk: plain('repair-walk', walk),
+  walkOrdered: ordered('repair-walk-ordered', walk),
+  busy: plain('repair-busy', busy),
+  busyOrdered: ordered('repair-busy-ordered', `know_form()\n${busy}`),
+  stale: plain('repair-stale', stale),
+  lost: plain('repair-lost', lost),
 }

@@ -1,8 +1,7 @@
 /** The settle script of ordered queues: claims of one shard end. */
 
-import { redisScript } from '../redis-script.js'
 import { orderedJobs } from './ordered-lua.js'
-import { prelude } from './prelude.js'
+import { shardScript } from './prelude.js'
 import { isSetBack, setBack } from './set-back-lua.js'
 import { settleItems } from './settle-items-lua.js'
 import { orderedRetention } from './trim-lua.js'
@@ -89,11 +88,11 @@ end
 return table.concat(answers)
 `
 
-export const settleOrderedScript = (isCluster: boolean) =>
-  redisScript(
-    'settle-ordered',
-    prelude(isCluster, 'ordered') + orderedJobs + orderedRetention + setBack + settleItems + text,
-    {
-      whenFull: true,
-    },
-  )
+export const settleOrderedScript = shardScript(
+  'settle-ordered',
+  'ordered',
+  orderedJobs + orderedRetention + setBack + settleItems + text,
+  {
+    whenFull: true,
+  },
+)

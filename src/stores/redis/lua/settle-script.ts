@@ -1,8 +1,7 @@
 /** The settle script: claims of one shard end. */
 
-import { redisScript } from '../redis-script.js'
 import { beatNotes } from './beats-lua.js'
-import { besideJobs, prelude } from './prelude.js'
+import { besideJobs, shardScript } from './prelude.js'
 import { isSetBack, setBack } from './set-back-lua.js'
 import { settleItems } from './settle-items-lua.js'
 import { retention } from './trim-lua.js'
@@ -108,7 +107,11 @@ end
 return table.concat(answers)
 `
 
-export const settleScript = (isCluster: boolean) =>
-  redisScript('settle', prelude(isCluster) + besideJobs(retention + settleItems + text, beatNotes + setBack), {
+export const settleScript = shardScript(
+  'settle',
+  'plain',
+  besideJobs(retention + settleItems + text, beatNotes + setBack),
+  {
     whenFull: true,
-  })
+  },
+)

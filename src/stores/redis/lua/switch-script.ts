@@ -1,8 +1,7 @@
 /** The switch script: a shard is paused, resumed or drained, a running job is failed from outside, a lead ends. */
 
-import { redisScript } from '../redis-script.js'
 import { orderedJobs } from './ordered-lua.js'
-import { jobs, prelude } from './prelude.js'
+import { jobs, shardScript } from './prelude.js'
 import { isSetBack, setBack } from './set-back-lua.js'
 
 /**
@@ -49,8 +48,7 @@ end
 return 1
 `
 
-export const switchScript = (isCluster: boolean) =>
-  redisScript('switch', prelude(isCluster) + jobs + setBack + text, { whenFull: true })
+export const switchScript = shardScript('switch', 'plain', jobs + setBack + text, { whenFull: true })
 
 /**
  * KEYS: those of one shard of an ordered queue; with `maxRunning` then those of all its shards.
@@ -68,5 +66,4 @@ tell_ends()
 return 1
 `
 
-export const failOrderedScript = (isCluster: boolean) =>
-  redisScript('fail-ordered', prelude(isCluster, 'ordered') + orderedJobs + failure, { whenFull: true })
+export const failOrderedScript = shardScript('fail-ordered', 'ordered', orderedJobs + failure, { whenFull: true })

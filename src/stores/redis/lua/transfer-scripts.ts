@@ -1,8 +1,7 @@
 /** The transfer scripts: jobs of ordered queues leave one shard, are in transit, and are put into another. */
 
-import { redisScript } from '../redis-script.js'
 import { orderedJobs } from './ordered-lua.js'
-import { prelude } from './prelude.js'
+import { shardScript } from './prelude.js'
 import { isSetBack, setBack } from './set-back-lua.js'
 import { transit } from './transit-lua.js'
 
@@ -182,13 +181,9 @@ end
 return 1
 `
 
-export function transferScripts(isCluster: boolean) {
-  const script = (...parts: string[]) => prelude(isCluster, 'ordered') + orderedJobs + setBack + parts.join('')
-  return {
-    leave: redisScript('transfer-leave', script(guard, leave), { whenFull: true }),
-    put: redisScript('transfer-put', script(transit, guard, put)),
-    turn: redisScript('transfer-turn', script(turn), { whenFull: true }),
-  }
-}
+const script = (name: string, parts: readonly string[], flags = {}) =>
+  shardScript(name, 'ordered', orderedJobs + setBack + parts.join(''), flags)
 
-export type TransferScripts = ReturnType<typeof transferScripts>
+export const leaveScript = script('transfer-leave', [guard, leave], { whenFull: true })
+export const putScript = script('transfer-put', [transit, guard, put])
+export const turnScript = script('transfer-turn', [turn], { whenFull: true })
