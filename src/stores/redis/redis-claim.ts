@@ -3,7 +3,7 @@
 import { systemClock } from '../../core/clock.js'
 import { hasCode } from '../../core/errors.js'
 import type { Buried, Claim, Claimed, Claimer, ClaimFrom, Crash, Wait } from '../store.js'
-import { headsScript } from './lua/read-scripts.js'
+import { headsScript } from './lua/heads-script.js'
 import { type Ask, type Asked, askOrdered, askPlain, type Gate, type Granted, noGate } from './redis-ask.js'
 import type { DamagedShards } from './redis-damage.js'
 import { refuseLongWorker } from './redis-job.js'

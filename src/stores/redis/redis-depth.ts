@@ -1,12 +1,12 @@
 /** The depth of queues on a Redis store: the counts of their shards, put together. */
 
 import type { Depth } from '../store.js'
-import { depthOrderedScript } from './lua/read-ordered-scripts.js'
-import { depthScript } from './lua/read-scripts.js'
+import { depthOrderedScript, depthScript } from './lua/depth-scripts.js'
 import { closedShards, liveShards, type RedisQueue, type RedisShard } from './redis-layout.js'
-import { type RedisReply, ScriptRefusal } from './redis-port.js'
+import type { RedisReply } from './redis-port.js'
 import type { RedisQueues } from './redis-queues.js'
 import { listIn, numberIn } from './redis-reply.js'
+import { ScriptRefusal } from './redis-script.js'
 
 export async function depthsOf(
   queues: RedisQueues,

@@ -1,8 +1,7 @@
 /** The ends of jobs on a Redis store: whoever waits for one hears the channel of its shard, and looks. */
 
 import { setMaxListeners } from 'node:events'
-import { endedOrderedScript } from './lua/read-ordered-scripts.js'
-import { endedScript } from './lua/read-scripts.js'
+import { endedOrderedScript, endedScript } from './lua/ended-scripts.js'
 import { keyIn } from './redis-keys.js'
 import { type RedisShard, shardsHolding } from './redis-layout.js'
 import type { RedisPort } from './redis-port.js'

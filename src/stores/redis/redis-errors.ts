@@ -9,7 +9,7 @@ import {
   StoreUnavailableError,
 } from '../../core/errors.js'
 import { messageOf } from '../../core/shown.js'
-import { ScriptRefusal } from './redis-port.js'
+import { ScriptRefusal } from './redis-script.js'
 
 /**
  * What became of a call that failed.

@@ -2,7 +2,7 @@
 
 import type { JobState } from '../../core/job.js'
 import type { ListQuery, Page, StoredJob } from '../job-records.js'
-import { sectionScript } from './lua/read-scripts.js'
+import { sectionScript } from './lua/section-scripts.js'
 import { type JobView, readClaim } from './redis-job.js'
 import type { RedisShard } from './redis-layout.js'
 import { compareBytes, comparePlaces, cursorOf, numberBytes as number, type Place, placeOf } from './redis-place.js'

@@ -2,13 +2,7 @@
 
 import type { Store } from '../store.js'
 import { type RedisAddressOptions, redisAddress } from './redis-address.js'
-
-/**
- * Gives a client of ioredis, `Redis` or `Cluster`, to be copied: it is asked for its options and its cluster's nodes, never
- * used and never closed. Make it with `lazyConnect: true`, so that it opens no connection of its own. Not typed by ioredis,
- * which need not be there.
- */
-export type ConnectRedis = () => object
+import type { ConnectRedis } from './redis-clients.js'
 
 export type RedisStoreOptions = (
   | { readonly url: string | RedisAddressOptions }

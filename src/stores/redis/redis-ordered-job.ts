@@ -1,7 +1,7 @@
 /** A job of an ordered queue of a Redis store, live or in the morgue, put together from what its keys hold. */
 
 import type { StoredJob } from '../job-records.js'
-import { viewOrderedScript } from './lua/read-ordered-scripts.js'
+import { viewOrderedScript } from './lua/view-scripts.js'
 import { firstState, readBeat, readClaim, readPast, stateOf } from './redis-job.js'
 import type { RedisShard } from './redis-layout.js'
 import { readPayload } from './redis-payload.js'

@@ -51,15 +51,3 @@ export interface RedisPort {
   /** Rejects what is under way with `ClosedError` and disconnects. Closing twice is harmless. */
   close(): Promise<void>
 }
-
-/** A script refused what it was asked, and changed nothing. */
-export class ScriptRefusal extends Error {
-  override readonly name = 'ScriptRefusal'
-  /** The word after `MILLRACE`. */
-  readonly word: string
-
-  constructor(word: string) {
-    super(`the script refused: ${word}`)
-    this.word = word
-  }
-}

@@ -24,9 +24,10 @@ import {
   type RedisQueue,
   type RedisShard,
 } from './redis-layout.js'
-import { type RedisArgument, type RedisPort, type RedisReply, ScriptRefusal } from './redis-port.js'
+import type { RedisArgument, RedisPort, RedisReply } from './redis-port.js'
 import { listIn, numberIn, textIn } from './redis-reply.js'
 import { RedisScopes } from './redis-scopes.js'
+import { ScriptRefusal } from './redis-script.js'
 import { formIn, settingArgs, storedIn } from './redis-settings.js'
 
 /** A shard is not where it was thought to be, and by now it is known where it is: what was asked of it was not done. */

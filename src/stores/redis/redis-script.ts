@@ -22,3 +22,15 @@ export function redisScript(name: string, lua: string, { whenFull, readOnly }: S
   const text = `#!lua${flags.length > 0 ? ` flags=${flags.join(',')}` : ''}\n${lua}`
   return { name, text, sha: createHash('sha1').update(text).digest('hex') }
 }
+
+/** A script refused what it was asked, and changed nothing. */
+export class ScriptRefusal extends Error {
+  override readonly name = 'ScriptRefusal'
+  /** The word after `MILLRACE`. */
+  readonly word: string
+
+  constructor(word: string) {
+    super(`the script refused: ${word}`)
+    this.word = word
+  }
+}

@@ -1,6 +1,6 @@
 /** Views: jobs of a Redis store, looked at by id. */
 
-import { viewScript } from './lua/read-scripts.js'
+import { viewScript } from './lua/view-scripts.js'
 import { type JobView, viewIn } from './redis-job.js'
 import type { RedisShard } from './redis-layout.js'
 import type { RedisQueues } from './redis-queues.js'

@@ -2,8 +2,7 @@
 
 import { systemRandom } from '../../core/clock.js'
 import { hasCode } from '../../core/errors.js'
-import { lookOrderedScript } from './lua/read-ordered-scripts.js'
-import { lookScript } from './lua/read-scripts.js'
+import { lookOrderedScript, lookScript } from './lua/look-scripts.js'
 import type { DamagedShards } from './redis-damage.js'
 import { namingForeignKey } from './redis-foreign-key.js'
 import { keyIn } from './redis-keys.js'

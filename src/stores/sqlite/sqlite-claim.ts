@@ -25,9 +25,9 @@ import {
   suspectLeadOf,
   type Tie,
 } from './sqlite-queue.js'
-import { lineJobs, ready, running } from './sqlite-schema.js'
+import { type Line, lineJobs, ready, running } from './sqlite-schema.js'
 import type { SqliteSession } from './sqlite-session.js'
-import { type Line, SqliteTaking } from './sqlite-taking.js'
+import { SqliteTaking } from './sqlite-taking.js'
 import type { Moment } from './sqlite-throttle.js'
 
 /** What `claim` answers; the claims of plain queues are still the JSON text that SQLite made of them, for the other thread to read. */

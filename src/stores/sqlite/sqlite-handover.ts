@@ -7,9 +7,8 @@ import { type JobRow, jobColumns } from './sqlite-job.js'
 import { besideSet, setOf } from './sqlite-ordered-job.js'
 import { type PayloadHead, scoredPayload } from './sqlite-payloads.js'
 import { type QueueRow, takeStamp } from './sqlite-queue.js'
-import { lineJobs, running } from './sqlite-schema.js'
+import { type Line, lineJobs, running } from './sqlite-schema.js'
 import type { SqliteSession } from './sqlite-session.js'
-import type { Line } from './sqlite-taking.js'
 import { fromStored } from './sqlite-text.js'
 
 /** What is taken, and until when. */

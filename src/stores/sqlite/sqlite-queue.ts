@@ -8,6 +8,8 @@ import type { Lead } from '../../core/lead.js'
 import { shardOf } from '../../core/payloads.js'
 import type { Exclusive, Merge } from '../../core/queue.js'
 import { nextScore, nextStamp } from '../../core/stamp.js'
+import type { Throttle } from '../../core/throttle.js'
+import type { StoredQueue } from '../store.js'
 import type { Database, SqlValue, Statement } from './sqlite-driver.js'
 
 type Kind = 'plain' | 'ordered'
@@ -335,4 +337,15 @@ export function placeOf(queue: QueueRow, stamp: number): number {
 /** Integers of SQLite beyond this cannot be read back as numbers. For instants, which are then never. */
 export function bounded(value: number): number {
   return Math.min(value, Number.MAX_SAFE_INTEGER)
+}
+
+/** The queue as the contract tells it. Columns that a file of an older version has not are undefined. */
+export function storedQueue(row: QueueRow, throttle: Throttle | undefined): StoredQueue {
+  const { name, kind, ord, exclusive, shards, paused, draining, max_running, max_per_group } = row
+  const maxRunning = max_running ?? (max_per_group == null ? undefined : { perGroup: max_per_group })
+  return {
+    ...{ name, kind, order: ord, exclusive, shards, paused: paused === 1, draining: draining === 1 },
+    ...(throttle === undefined ? {} : { throttle }),
+    ...(maxRunning === undefined ? {} : { maxRunning }),
+  }
 }

@@ -8,7 +8,7 @@ import type { StoredQueue } from '../store.js'
 import type { Database, Statement } from './sqlite-driver.js'
 import { countedColumns, isHidden, type JobRow, jobColumns } from './sqlite-job.js'
 import { waitingSetOf } from './sqlite-ordered-job.js'
-import { morgueOf, type QueueRow, type Tie } from './sqlite-queue.js'
+import { morgueOf, type QueueRow, storedQueue, type Tie } from './sqlite-queue.js'
 import { completed, dead, lines, ready, running, scheduled, stateNames } from './sqlite-schema.js'
 import type { SqliteSession } from './sqlite-session.js'
 import type { SqliteSettle } from './sqlite-settle.js'
@@ -337,15 +337,4 @@ export function queuesIn(db: Database): StoredQueue[] {
 function throttlesIn(db: Database): ReadonlyMap<string | null, Throttle> {
   const rows = db.prepare('SELECT * FROM throttle').all() as ThrottleRow[]
   return new Map(rows.map(({ scope, counts_by, rules }) => [scope, { scope, by: counts_by, rules: rulesIn(rules) }]))
-}
-
-/** Columns that a file of an older version has not are undefined. */
-export function storedQueue(row: QueueRow, throttle: Throttle | undefined): StoredQueue {
-  const { name, kind, ord, exclusive, shards, paused, draining, max_running, max_per_group } = row
-  const maxRunning = max_running ?? (max_per_group == null ? undefined : { perGroup: max_per_group })
-  return {
-    ...{ name, kind, order: ord, exclusive, shards, paused: paused === 1, draining: draining === 1 },
-    ...(throttle === undefined ? {} : { throttle }),
-    ...(maxRunning === undefined ? {} : { maxRunning }),
-  }
 }

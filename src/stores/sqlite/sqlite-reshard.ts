@@ -9,8 +9,7 @@ import { stepLimit } from '../../core/upkeep.js'
 import type { Step } from '../job-records.js'
 import type { Statement } from './sqlite-driver.js'
 import { isHidden, type JobRow, jobColumns } from './sqlite-job.js'
-import { morgueOf, type QueueRow } from './sqlite-queue.js'
-import { storedQueue } from './sqlite-records.js'
+import { morgueOf, type QueueRow, storedQueue } from './sqlite-queue.js'
 import type { SqliteSession } from './sqlite-session.js'
 
 export class SqliteReshard {

@@ -4,8 +4,7 @@ import { weightOf } from '../../core/claim-weight.js'
 import type { Payload } from '../../core/codec.js'
 import type { Database, Statement } from './sqlite-driver.js'
 import type { QueueRow } from './sqlite-queue.js'
-import { lineJobs } from './sqlite-schema.js'
-import type { Line } from './sqlite-taking.js'
+import { type Line, lineJobs } from './sqlite-schema.js'
 
 /** A claim of so many jobs cannot weigh too much while each is light, with its checkpoint. */
 const lightJobs = 256

@@ -105,6 +105,9 @@ export const lineJobs = {
   lane: `job INDEXED BY job_lane WHERE qid = ? AND ${lines.grouped} AND grp = ?`,
 } as const
 
+/** Where jobs are taken from: those without a group, the lane of one, or the suspects. */
+export type Line = 'free' | 'suspects' | { readonly group: string }
+
 /** They are all ready jobs, and in each of them one says of all whether they are suspects. */
 export const readyLines = [
   { where: lines.free, suspect: 0 },

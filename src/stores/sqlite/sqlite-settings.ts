@@ -6,8 +6,7 @@ import { depthOfShards } from '../shard-depths.js'
 import type { Depth, QueueSettings, StoredQueue } from '../store.js'
 import type { Statement } from './sqlite-driver.js'
 import type { SqliteLook } from './sqlite-look.js'
-import type { QueueRow } from './sqlite-queue.js'
-import { storedQueue } from './sqlite-records.js'
+import { type QueueRow, storedQueue } from './sqlite-queue.js'
 import type { SqliteSession } from './sqlite-session.js'
 
 export class SqliteSettings {

@@ -3,11 +3,9 @@
 import { mostVisits, shareOf } from '../../core/turns.js'
 import { upkeepLimit } from '../../core/upkeep.js'
 import { hasLanes, isStopped, ordinary, type QueueRow } from './sqlite-queue.js'
+import type { Line } from './sqlite-schema.js'
 import type { SqliteSession } from './sqlite-session.js'
 import type { Moment, SqliteThrottle } from './sqlite-throttle.js'
-
-/** Where jobs are taken from: those without a group, the lane of one, or the suspects. */
-export type Line = 'free' | 'suspects' | { readonly group: string }
 
 /** The hand that takes. */
 export interface Hand {

@@ -15,8 +15,7 @@ import {
 import { redisAddress } from '#src/stores/redis/redis-address.js'
 import { openRedisPort } from '#src/stores/redis/redis-connection.js'
 import type { RedisPort } from '#src/stores/redis/redis-port.js'
-import { ScriptRefusal } from '#src/stores/redis/redis-port.js'
-import { redisScript } from '#src/stores/redis/redis-script.js'
+import { redisScript, ScriptRefusal } from '#src/stores/redis/redis-script.js'
 
 const never = new AbortController().signal
 const count = redisScript('count', "return redis.call('INCR', KEYS[1])")

@@ -9,7 +9,7 @@ import {
 import { isFatal } from '#src/runtime/outage.js'
 import { aboutOf, redisInfo, refuseUnfit } from '#src/stores/redis/redis-about.js'
 import { failureOf, isReadOnly, type RedisFailure, redisError, unreachable } from '#src/stores/redis/redis-errors.js'
-import { ScriptRefusal } from '#src/stores/redis/redis-port.js'
+import { ScriptRefusal } from '#src/stores/redis/redis-script.js'
 
 function reply(message: string): Error {
   const error = new Error(message)
