@@ -1,35 +1,14 @@
 /** The command `work`: its flags, the supervisor that it runs, and the hidden command of each worker process. */
 
 import { type Command, InvalidArgumentError, Option } from 'commander'
-import { defaultSelector, type SelectorName, selectorNames } from '../selectors/named-selectors.js'
+import { defaultSelector, selectorNames } from '../selectors/named-selectors.js'
 import { bytesFlag, durationFlag, graceFlag, namesFlag, wholeFlag } from './flags.js'
-import { type MillFlags, millCommand, withJson } from './mill-command.js'
+import { millCommand, withJson } from './mill-command.js'
 import { onDumpRequest } from './state-dump.js'
 import { stopRequest } from './stop-request.js'
 import { Supervisor } from './supervisor.js'
 import { Terminal } from './terminal.js'
-
-export interface WorkFlags extends MillFlags {
-  readonly queues?: string[]
-  readonly concurrency?: number
-  readonly processes: number
-  readonly selector?: SelectorName
-  /** Which member of how many it is, from 0: what shards of ordered queues it asks first. */
-  readonly node?: { readonly member: number; readonly members: number }
-  /** In ms; infinite for `none`. */
-  readonly grace: number
-  /** In ms. */
-  readonly maxBlock: number
-  readonly maxJobs?: number
-  /** In bytes. */
-  readonly maxRss?: number
-  readonly healthPort?: number
-  readonly healthHost: string
-  /** The first process of its supervisor says what all would say. */
-  readonly first?: boolean
-  /** Its supervisor has a channel to it. */
-  readonly linked?: boolean
-}
+import type { WorkFlags } from './work-process.js'
 
 const processCommand = 'work-process'
 

@@ -5,17 +5,39 @@ import { formatDuration } from '../core/duration.js'
 import { errorText, formatError } from '../core/error-text.js'
 import { messageOf } from '../core/shown.js'
 import { processSolitude } from '../runtime/solitude.js'
+import type { SelectorName } from '../selectors/named-selectors.js'
 import type { Worker } from '../workers/worker.js'
 import { exitCodes, OperationError, UsageError } from './exit-code.js'
 import { counted } from './figures.js'
-import { loaded } from './mill-command.js'
+import { loaded, type MillFlags } from './mill-command.js'
 import { printable, printableLines } from './printable.js'
 import { dumpWorker, onDumpRequest } from './state-dump.js'
 import { type StopCause, stopRequest } from './stop-request.js'
 import { SupervisorLink } from './supervisor-link.js'
 import { Terminal } from './terminal.js'
-import type { WorkFlags } from './work-command.js'
 import { WorkLog } from './work-log.js'
+
+export interface WorkFlags extends MillFlags {
+  readonly queues?: string[]
+  readonly concurrency?: number
+  readonly processes: number
+  readonly selector?: SelectorName
+  /** Which member of how many it is, from 0: what shards of ordered queues it asks first. */
+  readonly node?: { readonly member: number; readonly members: number }
+  /** In ms; infinite for `none`. */
+  readonly grace: number
+  /** In ms. */
+  readonly maxBlock: number
+  readonly maxJobs?: number
+  /** In bytes. */
+  readonly maxRss?: number
+  readonly healthPort?: number
+  readonly healthHost: string
+  /** The first process of its supervisor says what all would say. */
+  readonly first?: boolean
+  /** Its supervisor has a channel to it. */
+  readonly linked?: boolean
+}
 
 /** What follows the last handler: the last settles, the hooks, the closing of the store. */
 const closeMs = 1_000
