@@ -1,6 +1,6 @@
 /** A run under a throttle: a plan is carried out by eight processes, and what started is judged by the plan's own rules. */
 
-import type { ThrottleRule } from '#src/core/throttle.js'
+import type { ThrottleRule } from '#src/core/queue/throttle.js'
 import { decide, firstTempo, tempoAfter, tempoAt, tempoAtRest } from '#src/throttle/tempo.js'
 import type { RunPlan } from './throttle-plan.js'
 

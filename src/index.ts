@@ -1,6 +1,6 @@
 /** The public API: everything that users import from `millrace`. */
 
-import './core/node-version.js'
+import './core/platform/node-version.js'
 
 export type { EnqueueResult } from './client/client.js'
 export type { JobHandle } from './client/job-handle.js'
@@ -16,21 +16,23 @@ export type { Mill } from './config/mill.js'
 export type { MillOptions } from './config/mill-options.js'
 export type { StoreDescriptor } from './config/store-source.js'
 export type { WorkerOptions } from './config/worker-options.js'
-export { type Backoff, exponential, kale, lowkiq } from './core/backoff.js'
-export type { BatchContext, BatchJob } from './core/batch-context.js'
-export { type Codec, jsonCodec, type Payload } from './core/codec.js'
-export type { Duration } from './core/duration.js'
+export * from './core/errors.js'
+export type { EventMap, EventName, JobRef } from './core/events.js'
+export type { JobContext, JobRecord, JobState, Meta, PayloadRecord, Progress, RunningJob } from './core/job.js'
+export type { Logger } from './core/logger.js'
+export type { ScoredPayload } from './core/payloads.js'
+export type { Exclusive, Keep, Merge, QueueOptions, ShardCandidate, ShardOrder } from './core/queue/queue.js'
+export type { Throttle, ThrottleRule } from './core/queue/throttle.js'
+export type { ThrottleOptions } from './core/queue/throttle-options.js'
+export { type Backoff, exponential, kale, lowkiq } from './core/task/backoff.js'
+export type { BatchContext, BatchJob } from './core/task/batch-context.js'
 export type {
   AnyEnqueueOptions,
   EnqueueOptions,
   EnqueueOptionsOf,
   OrderedEnqueueOptions,
-} from './core/enqueue-options.js'
-export * from './core/errors.js'
-export type { EventMap, EventName, JobRef } from './core/events.js'
-export type { JobContext, JobRecord, JobState, Meta, PayloadRecord, Progress, RunningJob } from './core/job.js'
-export type { Logger } from './core/logger.js'
-export type { BatchRun, EnqueueItem, JobRun, Middleware, Run } from './core/middleware.js'
+} from './core/task/enqueue-options.js'
+export type { BatchRun, EnqueueItem, JobRun, Middleware, Run } from './core/task/middleware.js'
 export {
   type AnyOrderedTask,
   type BatchHandler,
@@ -38,11 +40,9 @@ export {
   type ExhaustedPayload,
   type OrderedTask,
   type OrderedTaskOptions,
-} from './core/ordered-task.js'
-export { bury, cancel, type OutcomeValue, snooze, throttle } from './core/outcome.js'
-export type { ScoredPayload } from './core/payloads.js'
-export type { Exclusive, Keep, Merge, QueueOptions, ShardCandidate, ShardOrder } from './core/queue.js'
-export type { InputOf, OutputOf, Schema, SchemaIssue, SchemaResult } from './core/schema.js'
+} from './core/task/ordered-task.js'
+export { bury, cancel, type OutcomeValue, snooze, throttle } from './core/task/outcome.js'
+export type { InputOf, OutputOf, Schema, SchemaIssue, SchemaResult } from './core/task/schema.js'
 export {
   type AnyTask,
   defineTask,
@@ -53,9 +53,9 @@ export {
   type TaskInput,
   type TaskOptions,
   type TaskResult,
-} from './core/task.js'
-export type { Throttle, ThrottleRule } from './core/throttle.js'
-export type { ThrottleOptions } from './core/throttle-options.js'
+} from './core/task/task.js'
+export { type Codec, jsonCodec, type Payload } from './core/values/codec.js'
+export type { Duration } from './core/values/duration.js'
 export type { SelectorName } from './selectors/named-selectors.js'
 export type { Candidate, Selector } from './selectors/selector.js'
 export type * from './stores/job-records.js'

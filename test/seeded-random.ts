@@ -1,6 +1,6 @@
 /** Seeded random: the same numbers for the same seed, so that a test of chance fails always or never. */
 
-import type { Random } from '#src/core/clock.js'
+import type { Random } from '#src/core/platform/clock.js'
 import { Dice } from '#src/testing/dice.js'
 
 /** Uniform in [0, 1). */

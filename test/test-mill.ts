@@ -8,7 +8,7 @@ import { onTestFinished } from 'vitest'
 import { Mill as MillClass } from '#src/config/mill.js'
 import { checkOptions } from '#src/config/mill-options.js'
 import { plainAccess } from '#src/config/store-source.js'
-import type { Clock } from '#src/core/clock.js'
+import type { Clock } from '#src/core/platform/clock.js'
 
 /** Every store that a mill can be tested on without a server. */
 export const storeKinds = ['memory', 'sqlite'] as const

@@ -3,11 +3,11 @@
 import { type Command, Option } from 'commander'
 import type { JobHandle } from '../client/job-handle.js'
 import type { Mill } from '../config/mill.js'
-import type { AnyEnqueueOptions, EnqueueOptionsOf } from '../core/enqueue-options.js'
 import { UnknownTaskError } from '../core/errors.js'
-import { isTaskName, taskNameForm } from '../core/ids.js'
 import { highestPriority, lowestPriority, type Meta } from '../core/job.js'
-import type { AnyTask } from '../core/task.js'
+import type { AnyEnqueueOptions, EnqueueOptionsOf } from '../core/task/enqueue-options.js'
+import type { AnyTask } from '../core/task/task.js'
+import { isTaskName, taskNameForm } from '../core/values/ids.js'
 import { UsageError } from './exit-code.js'
 import { durationFlag, jsonGiven, numberFlag, wholeFlag } from './flags.js'
 import { type MillFlags, millCommand, withJson, withMill } from './mill-command.js'
@@ -91,11 +91,11 @@ async function taskNamed(mill: Mill, name: string, queue: string | undefined): P
   if (declared !== undefined) return declared
   if (queue === undefined) throw new UnknownTaskError(name, [...mill.tasks.keys()])
   if (!isTaskName(name)) throw new UsageError(`a task name must be ${taskNameForm}.`)
-  const { defineTask, runElsewhere } = await import('../core/task.js')
+  const { defineTask, runElsewhere } = await import('../core/task/task.js')
   // Checked here, where the error can name the queues there are.
   const declaredQueue = mill.queue(queue).name
   if (mill.queues.get(declaredQueue)!.ordered) {
-    const { defineOrderedTask } = await import('../core/ordered-task.js')
+    const { defineOrderedTask } = await import('../core/task/ordered-task.js')
     return runElsewhere(defineOrderedTask({ name, queue: declaredQueue }))
   }
   return runElsewhere(defineTask({ name, queue: declaredQueue }))

@@ -1,6 +1,6 @@
 /** Figures: numbers, durations and moments as people read them. */
 
-import { formatDuration } from '../core/duration.js'
+import { formatDuration } from '../core/values/duration.js'
 
 /** `12,345`, of a whole number. `Intl` would cost every process 6 MB. */
 export function count(n: number): string {

@@ -1,8 +1,8 @@
 /** The job table: pages of job records, as `jobs list` and `morgue list` show them. */
 
 import type { JobPage } from '../client/queue-admin.js'
-import { formatDuration } from '../core/duration.js'
 import type { JobRecord, JobState } from '../core/job.js'
+import { formatDuration } from '../core/values/duration.js'
 import { count, counted, fromNow } from './figures.js'
 import { printable } from './printable.js'
 import { type Column, table } from './table.js'

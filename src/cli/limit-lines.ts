@@ -1,7 +1,7 @@
 /** Limit lines: beside the counts of the queues, what is used of the limits of those that have some. */
 
 import type { ThrottleStatus } from '../client/throttle-admin.js'
-import { formatDuration } from '../core/duration.js'
+import { formatDuration } from '../core/values/duration.js'
 import type { Depth, StoredQueue } from '../stores/store.js'
 import { count, counted } from './figures.js'
 import { type Column, table } from './table.js'

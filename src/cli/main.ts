@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 /** The entry of the `millrace` command: reads the command line, runs it, and ends with its exit code. */
 
-import '../core/node-version.js'
+import '../core/platform/node-version.js'
 import { errorLine, exitCodeOf } from './exit-code.js'
 import { createProgram } from './program.js'
 import { addWorkProcess } from './work-command.js'

@@ -1,7 +1,7 @@
 /** Record lines: one job as `jobs show` and `morgue show` print it for people — its fields, then its payloads and its log. */
 
-import { formatDuration } from '../core/duration.js'
 import type { JobRecord, PayloadRecord } from '../core/job.js'
+import { formatDuration } from '../core/values/duration.js'
 import { count, counted, fromNow } from './figures.js'
 import { logLines } from './job-follower.js'
 import { linesOf } from './log-tail.js'

@@ -1,6 +1,6 @@
 /** The restart delay: how long a supervisor waits before it puts a new process in the place of one that died. */
 
-import type { Random } from '../core/clock.js'
+import type { Random } from '../core/platform/clock.js'
 
 const firstMs = 250
 const longestMs = 30_000

@@ -1,6 +1,6 @@
 /** Seeded chance, for what is drawn: the same seed gives the same numbers on every machine. */
 
-import type { Random } from '../core/clock.js'
+import type { Random } from '../core/platform/clock.js'
 
 /** SplitMix32. */
 export function seededRandom(seed: number): Random {

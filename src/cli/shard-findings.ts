@@ -1,6 +1,6 @@
 /** Shard findings: the queues that lie in another number of shards than is configured. The stored number counts. */
 
-import type { Queue } from '../core/queue.js'
+import type { Queue } from '../core/queue/queue.js'
 import type { StoredQueue } from '../stores/store.js'
 import type { Finding } from '../stores/store-health.js'
 

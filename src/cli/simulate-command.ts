@@ -1,7 +1,7 @@
 /** The command `simulate`: what settings would do, before anything runs by them. It reads no configuration and opens no store. */
 
 import { type Command, InvalidArgumentError, Option } from 'commander'
-import { exactDuration } from '../core/duration.js'
+import { exactDuration } from '../core/values/duration.js'
 import { UsageError } from './exit-code.js'
 import { count, counted } from './figures.js'
 import { durationFlag, wholeFlag } from './flags.js'

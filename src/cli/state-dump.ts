@@ -1,6 +1,6 @@
 /** The state dump: what a supervisor's processes, and every slot of a worker, are doing at this moment; asked for by a signal. */
 
-import { formatDuration } from '../core/duration.js'
+import { formatDuration } from '../core/values/duration.js'
 import { count, counted, timeOfDay } from './figures.js'
 import type { ProcessReport } from './forked-worker.js'
 import { printable } from './printable.js'

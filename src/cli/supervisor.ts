@@ -6,8 +6,8 @@
  * relieved, one that gives no sign of life is killed.
  */
 
-import { type Random, systemRandom } from '../core/clock.js'
-import { formatDuration } from '../core/duration.js'
+import { type Random, systemRandom } from '../core/platform/clock.js'
+import { formatDuration } from '../core/values/duration.js'
 import { exitCodes } from './exit-code.js'
 import { type End, ForkedWorker, type ProcessReport } from './forked-worker.js'
 import type { ProcessWord } from './process-word.js'

@@ -1,8 +1,8 @@
 /** Throttle lines: what one throttle has counted, as people read it. */
 
 import type { ThrottleStatus } from '../client/throttle-admin.js'
-import { exactDuration, formatDuration } from '../core/duration.js'
-import type { ThrottleRule } from '../core/throttle.js'
+import type { ThrottleRule } from '../core/queue/throttle.js'
+import { exactDuration, formatDuration } from '../core/values/duration.js'
 import { count, counted } from './figures.js'
 import { printable, shortened } from './printable.js'
 import { type Column, table } from './table.js'

@@ -1,6 +1,6 @@
 /** The plot of a simulated throttle, as lines of a terminal: the starts in each span of time, and how they add up. */
 
-import { exactDuration } from '../core/duration.js'
+import { exactDuration } from '../core/values/duration.js'
 import { count } from './figures.js'
 import type { Simulation } from './throttle-simulation.js'
 

@@ -1,7 +1,7 @@
 /** A throttle simulated: when jobs would start under given rules, on a clock of its own, decided as every store decides. Pure. */
 
-import type { Random } from '../core/clock.js'
-import type { ThrottleRule } from '../core/throttle.js'
+import type { Random } from '../core/platform/clock.js'
+import type { ThrottleRule } from '../core/queue/throttle.js'
 import { decide, firstTempo } from '../throttle/tempo.js'
 
 /** Jobs that come. Without both there is always one that waits. */

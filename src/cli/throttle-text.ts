@@ -2,11 +2,11 @@
 
 import { InvalidArgumentError } from 'commander'
 import type { ThrottleChange } from '../client/throttle-admin.js'
-import { exactDuration, parseDuration } from '../core/duration.js'
 import { hasCode } from '../core/errors.js'
-import { parsed } from '../core/option-check.js'
-import { countedMs, type ThrottleRule } from '../core/throttle.js'
-import { throttleOf, throttleSchema } from '../core/throttle-options.js'
+import { countedMs, type ThrottleRule } from '../core/queue/throttle.js'
+import { throttleOf, throttleSchema } from '../core/queue/throttle-options.js'
+import { exactDuration, parseDuration } from '../core/values/duration.js'
+import { parsed } from '../core/values/option-check.js'
 import { UsageError } from './exit-code.js'
 import { count } from './figures.js'
 

@@ -1,10 +1,10 @@
 /** The client: what enqueues. Checks, encodes, sends, and gives a handle to each job. */
 
-import type { EnqueueOptionsOf } from '../core/enqueue-options.js'
 import { EnqueueManyError, QueueDrainingError, QueueFullError } from '../core/errors.js'
 import type { Events } from '../core/events.js'
-import { type EnqueueItem, type Middleware, throughLayers } from '../core/middleware.js'
-import { type AnyTask, refuseNoTask, type TaskInput, type TaskResult } from '../core/task.js'
+import type { EnqueueOptionsOf } from '../core/task/enqueue-options.js'
+import { type EnqueueItem, type Middleware, throughLayers } from '../core/task/middleware.js'
+import { type AnyTask, refuseNoTask, type TaskInput, type TaskResult } from '../core/task/task.js'
 import type { Enqueued } from '../stores/store.js'
 import { callOf, callsOf } from './enqueue-call.js'
 import { type DraftRules, draftJob, type JobDraft } from './job-draft.js'

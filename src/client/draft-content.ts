@@ -1,13 +1,13 @@
 /** The content of a draft, whatever the kind of its job: input and meta encoded, and when it is due. */
 
 import { payloadBytes } from '../core/claim-weight.js'
-import { encodedBy, type Payload } from '../core/codec.js'
-import { durationForm, parseDuration } from '../core/duration.js'
-import type { AnyEnqueueOptions } from '../core/enqueue-options.js'
 import { InvalidJobError, PayloadTooLargeError } from '../core/errors.js'
-import { hintFor } from '../core/foreign-words.js'
-import { messageOf, shown } from '../core/shown.js'
-import type { AnyTask } from '../core/task.js'
+import type { AnyEnqueueOptions } from '../core/task/enqueue-options.js'
+import type { AnyTask } from '../core/task/task.js'
+import { encodedBy, type Payload } from '../core/values/codec.js'
+import { durationForm, parseDuration } from '../core/values/duration.js'
+import { hintFor } from '../core/values/foreign-words.js'
+import { messageOf, shown } from '../core/values/shown.js'
 import type { NewJob, StoreTraits } from '../stores/store.js'
 import type { DraftRules } from './job-draft.js'
 

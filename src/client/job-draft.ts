@@ -1,12 +1,12 @@
 /** A job draft: one job on its way in, checked and encoded, not yet sent. */
 
-import type { Codec } from '../core/codec.js'
-import { formatDuration } from '../core/duration.js'
 import { UnknownTaskError } from '../core/errors.js'
-import type { EnqueueItem } from '../core/middleware.js'
 import type { Registry } from '../core/registry.js'
-import { validated } from '../core/schema.js'
-import { type AnyTask, isRunElsewhere } from '../core/task.js'
+import type { EnqueueItem } from '../core/task/middleware.js'
+import { validated } from '../core/task/schema.js'
+import { type AnyTask, isRunElsewhere } from '../core/task/task.js'
+import type { Codec } from '../core/values/codec.js'
+import { formatDuration } from '../core/values/duration.js'
 import type { NewJob, StoreTraits } from '../stores/store.js'
 import { nameOf, wrong } from './draft-content.js'
 import { checkedOrderedQueue, orderedDraft } from './ordered-draft.js'

@@ -1,9 +1,9 @@
 /** A job handle: one job by name, from anywhere. */
 
-import type { Codec } from '../core/codec.js'
-import { type Duration, durationMs } from '../core/duration.js'
 import { JobCancelledError, JobDeadError, ResultNotKeptError, ResultTimeoutError } from '../core/errors.js'
 import type { JobRecord, JobState } from '../core/job.js'
+import type { Codec } from '../core/values/codec.js'
+import { type Duration, durationMs } from '../core/values/duration.js'
 import type { StoredJob } from '../stores/job-records.js'
 import type { Store } from '../stores/store.js'
 import { recordOf } from './job-record.js'

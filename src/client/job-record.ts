@@ -1,9 +1,9 @@
 /** The job record as users see it, made from the store's. */
 
-import type { Codec, Payload } from '../core/codec.js'
 import type { JobRecord, Meta, PayloadRecord } from '../core/job.js'
 import type { ScoredPayload } from '../core/payloads.js'
-import { messageOf } from '../core/shown.js'
+import type { Codec, Payload } from '../core/values/codec.js'
+import { messageOf } from '../core/values/shown.js'
 import type { StoredJob } from '../stores/job-records.js'
 
 /** Most payloads of which it is told that they cannot be decoded: they mostly share their reason. */

@@ -1,12 +1,12 @@
 /** The draft of a plain job. */
 
-import type { AnyEnqueueOptions } from '../core/enqueue-options.js'
 import { type InvalidJobError, UnsupportedByStoreError } from '../core/errors.js'
-import { isJobId, jobIdForm } from '../core/ids.js'
 import { isPriority, priorityForm } from '../core/job.js'
-import type { Queue } from '../core/queue.js'
-import { shown } from '../core/shown.js'
-import type { AnyPlainTask } from '../core/task.js'
+import type { Queue } from '../core/queue/queue.js'
+import type { AnyEnqueueOptions } from '../core/task/enqueue-options.js'
+import type { AnyPlainTask } from '../core/task/task.js'
+import { isJobId, jobIdForm } from '../core/values/ids.js'
+import { shown } from '../core/values/shown.js'
 import { addContent, checkOptions, encoded, type JobInMaking, wrong } from './draft-content.js'
 import { plainGroup } from './draft-group.js'
 import type { DraftRules, JobDraft } from './job-draft.js'

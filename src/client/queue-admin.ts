@@ -1,13 +1,13 @@
 /** Queue administration: one queue and its jobs, the same for every store that keeps records. */
 
 import { setTimeout as delay } from 'node:timers/promises'
-import type { Codec } from '../core/codec.js'
-import { type Duration, durationMs } from '../core/duration.js'
 import { hasCode, InvalidArgumentError, JobElsewhereError, JobRunningError, UnknownQueueError } from '../core/errors.js'
-import { isJobId, isListenerId, isQueueName, jobIdForm, orderedIdOf, queueNameForm } from '../core/ids.js'
 import { type JobRecord, type JobState, jobStates } from '../core/job.js'
 import type { Registry } from '../core/registry.js'
-import { shown } from '../core/shown.js'
+import type { Codec } from '../core/values/codec.js'
+import { type Duration, durationMs } from '../core/values/duration.js'
+import { isJobId, isListenerId, isQueueName, jobIdForm, orderedIdOf, queueNameForm } from '../core/values/ids.js'
+import { shown } from '../core/values/shown.js'
 import type { Page, Records, Step, StoredJob, Where } from '../stores/job-records.js'
 import type { Depth, Store } from '../stores/store.js'
 import type { WorkerRecord } from '../stores/worker-registry.js'

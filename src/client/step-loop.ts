@@ -1,7 +1,7 @@
 /** A step loop: an administrative action taken in bounded steps until it is done, so that no store is held for long. */
 
 import { setTimeout as delay } from 'node:timers/promises'
-import { timerMs } from '../core/timer.js'
+import { timerMs } from '../core/platform/timer.js'
 import type { Step } from '../stores/job-records.js'
 
 /** How far a long action is. */

@@ -2,11 +2,11 @@
 
 import * as v from 'valibot'
 import { hasCode, InvalidArgumentError, UnsupportedByStoreError } from '../core/errors.js'
-import { groupForm, groupNameOf } from '../core/ids.js'
-import { parsed } from '../core/option-check.js'
-import { shown } from '../core/shown.js'
-import type { ThrottleRule } from '../core/throttle.js'
-import { type ThrottleOptions, throttleOf, throttleSchema } from '../core/throttle-options.js'
+import type { ThrottleRule } from '../core/queue/throttle.js'
+import { type ThrottleOptions, throttleOf, throttleSchema } from '../core/queue/throttle-options.js'
+import { groupForm, groupNameOf } from '../core/values/ids.js'
+import { parsed } from '../core/values/option-check.js'
+import { shown } from '../core/values/shown.js'
 import type { Store } from '../stores/store.js'
 import type { ThrottleState, Throttles } from '../stores/throttles.js'
 

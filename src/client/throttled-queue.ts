@@ -1,10 +1,10 @@
 /** A throttled queue: items that are pushed at any pace and popped at a limited one, by any number of processes. */
 
 import { ClosedError, InvalidArgumentError } from '../core/errors.js'
+import type { ThrottleRule } from '../core/queue/throttle.js'
 import { Registry } from '../core/registry.js'
-import { shown } from '../core/shown.js'
-import { defineTask } from '../core/task.js'
-import type { ThrottleRule } from '../core/throttle.js'
+import { defineTask } from '../core/task/task.js'
+import { shown } from '../core/values/shown.js'
 import type { Store, StoredQueue } from '../stores/store.js'
 import { Client, type ClientParts } from './client.js'
 import { type Popped, Pops, type PopsParts } from './pops.js'

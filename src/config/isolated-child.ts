@@ -1,11 +1,11 @@
 /** The child of an isolated job, put together from the mill that its process has loaded. */
 
-import type { Clock, Random } from '../core/clock.js'
 import { ConfigError } from '../core/errors.js'
 import type { Events } from '../core/events.js'
+import type { Clock, Random } from '../core/platform/clock.js'
+import { entryFile } from '../core/platform/entry-file.js'
 import { endedRunOf } from '../runtime/ended-run.js'
 import { inTime } from '../runtime/patience.js'
-import { entryFile } from '../stores/entry-file.js'
 import { type ChildParts, ProcessChild } from '../workers/process-child.js'
 import { type IsolatedFrom, withCommand } from './isolated-from.js'
 import type { CheckedOptions } from './mill-options.js'

@@ -1,7 +1,7 @@
 /** The lease thread: started for the lease keeper of a worker, with a store of its own. */
 
 import type { Worker } from 'node:worker_threads'
-import { entryFile } from '../stores/entry-file.js'
+import { entryFile } from '../core/platform/entry-file.js'
 import { plainAccess, type StoreAccess, type StoreDescriptor } from './store-source.js'
 import { startStoreThread } from './store-thread.js'
 

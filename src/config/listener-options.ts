@@ -1,11 +1,11 @@
 /** The options of a listener, and the listener made of them. */
 
 import * as v from 'valibot'
-import type { Duration } from '../core/duration.js'
 import { InvalidArgumentError } from '../core/errors.js'
-import { exactly, parsed, whole } from '../core/option-check.js'
-import type { Queue } from '../core/queue.js'
-import { boundlessTime, defineTask, type RetryOptions, retryOptions } from '../core/task.js'
+import type { Queue } from '../core/queue/queue.js'
+import { boundlessTime, defineTask, type RetryOptions, retryOptions } from '../core/task/task.js'
+import type { Duration } from '../core/values/duration.js'
+import { exactly, parsed, whole } from '../core/values/option-check.js'
 import { QueueListener } from '../workers/listener.js'
 import type { ListenerParts } from '../workers/listener-equipment.js'
 

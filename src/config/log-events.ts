@@ -1,9 +1,9 @@
 /** The log subscriber: events worth a user's attention, as lines for the logger that was given. The machinery itself prints nothing. */
 
-import { formatDuration } from '../core/duration.js'
 import type { EventMap, EventName, Events } from '../core/events.js'
 import { type Logger, silentLogger } from '../core/logger.js'
-import { messageOf } from '../core/shown.js'
+import { formatDuration } from '../core/values/duration.js'
+import { messageOf } from '../core/values/shown.js'
 
 type Line = { readonly level: keyof Logger; readonly message: string; readonly fields: Record<string, unknown> }
 

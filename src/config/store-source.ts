@@ -5,9 +5,9 @@
 
 import { isAbsolute, resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
-import { type Clock, systemClock } from '../core/clock.js'
 import { ConfigError } from '../core/errors.js'
-import { messageOf } from '../core/shown.js'
+import { type Clock, systemClock } from '../core/platform/clock.js'
+import { messageOf } from '../core/values/shown.js'
 import { memoryTraits } from '../stores/memory/memory-traits.js'
 import { addressText, isRedisUrl, type RedisAddressOptions, redisAddress } from '../stores/redis/redis-address.js'
 import { redisStore } from '../stores/redis/redis-module.js'

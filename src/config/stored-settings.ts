@@ -1,7 +1,7 @@
 /** The settings of a queue as the store is told them. */
 
-import type { AnyOrderedTask } from '../core/ordered-task.js'
-import type { Queue } from '../core/queue.js'
+import type { Queue } from '../core/queue/queue.js'
+import type { AnyOrderedTask } from '../core/task/ordered-task.js'
 import type { QueueSettings } from '../stores/store.js'
 
 /** What the store must know of a queue. How its payloads merge is the task's to say: where none is known, it stays as stored. */

@@ -10,8 +10,8 @@
 // Not by name: an older Node would end at the import with an error that does not say that it is too old.
 import zlib from 'node:zlib'
 import { mostClaimBytes, weightOf } from './claim-weight.js'
-import type { Payload } from './codec.js'
-import type { Merge } from './queue.js'
+import type { Merge } from './queue/queue.js'
+import type { Payload } from './values/codec.js'
 
 export interface ScoredPayload {
   /** Where it stands among the payloads of its id: ascending, finite. */

@@ -1,9 +1,9 @@
 /** The registry: the tasks and queues that a mill knows, by name. */
 
 import { type ConfigIssue, UnknownQueueError, UnknownTaskError } from './errors.js'
-import type { AnyOrderedTask } from './ordered-task.js'
-import type { Queue } from './queue.js'
-import type { AnyTask } from './task.js'
+import type { Queue } from './queue/queue.js'
+import type { AnyOrderedTask } from './task/ordered-task.js'
+import type { AnyTask } from './task/task.js'
 
 export class Registry {
   readonly tasks: ReadonlyMap<string, AnyTask>

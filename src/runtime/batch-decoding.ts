@@ -1,10 +1,10 @@
 /** The decoding of what a batch is given: the payloads of each id, and their check against the task's schema. */
 
-import type { Codec } from '../core/codec.js'
 import { CodecError } from '../core/errors.js'
 import type { ScoredPayload } from '../core/payloads.js'
-import { type Schema, validated } from '../core/schema.js'
-import { messageOf } from '../core/shown.js'
+import { type Schema, validated } from '../core/task/schema.js'
+import type { Codec } from '../core/values/codec.js'
+import { messageOf } from '../core/values/shown.js'
 import type { Claim } from '../stores/store.js'
 import type { BatchedJob, DecodedClaim } from './batch-execution.js'
 import { metaOf } from './execution.js'

@@ -3,13 +3,13 @@
  * own and is settled by itself; they have one time limit, one signal and one slot.
  */
 
-import type { BatchContext, BatchJob } from '../core/batch-context.js'
 import { hasCode, InvalidArgumentError } from '../core/errors.js'
-import { orderedIdOf } from '../core/ids.js'
 import type { Meta, Progress } from '../core/job.js'
-import type { AnyOrderedTask } from '../core/ordered-task.js'
-import { outcomeOf } from '../core/outcome.js'
-import { shown } from '../core/shown.js'
+import type { BatchContext, BatchJob } from '../core/task/batch-context.js'
+import type { AnyOrderedTask } from '../core/task/ordered-task.js'
+import { outcomeOf } from '../core/task/outcome.js'
+import { orderedIdOf } from '../core/values/ids.js'
+import { shown } from '../core/values/shown.js'
 import type { Claim } from '../stores/store.js'
 import { Execution, type Leased } from './execution.js'
 import type { Verdict } from './verdict.js'

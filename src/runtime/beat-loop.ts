@@ -5,9 +5,9 @@
 
 import { write } from 'node:fs'
 import { type MessagePort, receiveMessageOnPort } from 'node:worker_threads'
-import { systemRandom } from '../core/clock.js'
 import type { JobRef } from '../core/events.js'
-import { messageOf } from '../core/shown.js'
+import { systemRandom } from '../core/platform/clock.js'
+import { messageOf } from '../core/values/shown.js'
 import type { Store } from '../stores/store.js'
 import { Beats } from './beats.js'
 import { BlockWatch, blockedLine, givenUpLine } from './block-watch.js'

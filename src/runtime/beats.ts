@@ -2,7 +2,7 @@
 
 import type { JobRef } from '../core/events.js'
 import type { Progress } from '../core/job.js'
-import { Roster } from '../core/roster.js'
+import { Roster } from '../core/values/roster.js'
 import { answersIn } from '../stores/damage.js'
 import type { Beat } from '../stores/job-beat.js'
 import type { ClaimKey, ExtendAnswer, ExtendItem, Store } from '../stores/store.js'

@@ -3,8 +3,8 @@
 import { CodecError } from '../core/errors.js'
 import type { JobRef } from '../core/events.js'
 import type { Meta, Progress } from '../core/job.js'
-import type { Span } from '../core/start-window.js'
-import type { AnyTask } from '../core/task.js'
+import type { Span } from '../core/queue/start-window.js'
+import type { AnyTask } from '../core/task/task.js'
 import type { Claim } from '../stores/store.js'
 
 const longestNote = 1_000

@@ -1,7 +1,7 @@
 /** A job execution: one claim of a task that is not ordered. */
 
 import type { JobContext, Meta, Progress, RunningJob } from '../core/job.js'
-import type { AnyPlainTask } from '../core/task.js'
+import type { AnyPlainTask } from '../core/task/task.js'
 import type { Claim } from '../stores/store.js'
 import { Execution, type Leased } from './execution.js'
 import type { JobNotes, Noting } from './job-notes.js'

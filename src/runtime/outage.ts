@@ -1,9 +1,9 @@
 /** An outage of the store: whether waiting may mend it, and waiting for its end. */
 
 import { setTimeout as delay } from 'node:timers/promises'
-import type { Random } from '../core/clock.js'
 import { hasCode } from '../core/errors.js'
-import { outageDelayMs } from '../core/outage-delay.js'
+import type { Random } from '../core/platform/clock.js'
+import { outageDelayMs } from '../core/values/outage-delay.js'
 
 const fatalCodes = new Set([
   'store-corrupt',

@@ -1,7 +1,7 @@
 /** Peers: whether a process of this very machine still lives. Nothing is ever said of processes of other machines or containers. */
 
 import { readFileSync } from 'node:fs'
-import { hasEnded, startTicksIn } from '../core/proc-text.js'
+import { hasEnded, startTicksIn } from '../core/platform/proc-text.js'
 import type { ProcessIdentity } from './identity.js'
 
 type Place = Pick<ProcessIdentity, 'host' | 'boot' | 'pidns'>

@@ -1,7 +1,7 @@
 /** The preparation of claims: their handlers found, what they hold decoded, those of an ordered queue put into batches. */
 
-import type { Codec } from '../core/codec.js'
 import type { Registry } from '../core/registry.js'
+import type { Codec } from '../core/values/codec.js'
 import type { Claim } from '../stores/store.js'
 import { decodedClaim, otherCodecIn } from './batch-decoding.js'
 import { BatchExecution, batchesOf, type DecodedClaim } from './batch-execution.js'

@@ -1,6 +1,6 @@
 /** A service: something done again and again between `start()` and `stop()`, never twice at once. */
 
-import { timerMs } from '../core/timer.js'
+import { timerMs } from '../core/platform/timer.js'
 
 export class Service {
   readonly #everyMs: number

@@ -1,10 +1,10 @@
 /** The settlement of an attempt: its verdict as the item that the store is sent. */
 
 import { payloadBytes } from '../core/claim-weight.js'
-import { type Codec, encodedBy } from '../core/codec.js'
-import { errorText, type FormatError } from '../core/error-text.js'
 import { PayloadTooLargeError } from '../core/errors.js'
-import type { Queue } from '../core/queue.js'
+import type { Queue } from '../core/queue/queue.js'
+import { type Codec, encodedBy } from '../core/values/codec.js'
+import { errorText, type FormatError } from '../core/values/error-text.js'
 import type { EndedRun } from '../stores/job-beat.js'
 import type { Claim, SettleItem } from '../stores/store.js'
 import type { JobExecution } from './job-execution.js'

@@ -1,9 +1,9 @@
 /** The settler: collects what is to be settled and sends it in batches; while the store is away it keeps trying. */
 
-import type { Random } from '../core/clock.js'
 import type { Events } from '../core/events.js'
-import { outageDelayMs } from '../core/outage-delay.js'
-import { timerMs } from '../core/timer.js'
+import type { Random } from '../core/platform/clock.js'
+import { timerMs } from '../core/platform/timer.js'
+import { outageDelayMs } from '../core/values/outage-delay.js'
 import { answersIn } from '../stores/damage.js'
 import type { ExtendItem, SettleAnswer, SettleItem, Store } from '../stores/store.js'
 import { isFatal } from './outage.js'

@@ -1,7 +1,7 @@
 /** The stillness of a process: for how long none of its threads has run, as a stopped or frozen one does not. */
 
 import { readdirSync, readFileSync } from 'node:fs'
-import { switchesIn } from '../core/proc-text.js'
+import { switchesIn } from '../core/platform/proc-text.js'
 
 /** A look that came later than this was kept from coming: we have stood still ourselves. */
 const longestGapMs = 1_000

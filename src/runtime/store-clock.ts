@@ -3,7 +3,7 @@
  * bounds that from both sides, and the quickest trips bound it best.
  */
 
-import type { Span } from '../core/start-window.js'
+import type { Span } from '../core/queue/start-window.js'
 
 /** A call to the store, on the monotonic clock, and the instant that its answer names, on the store's. */
 export interface Trip {

@@ -1,6 +1,6 @@
 /** The waiter: where the idle workers of a process rest until a queue of theirs is rung. They share one wait on the store. */
 
-import { timerMs } from '../core/timer.js'
+import { timerMs } from '../core/platform/timer.js'
 import type { Store } from '../stores/store.js'
 
 /** One that rests. */

@@ -1,6 +1,6 @@
 /** Lottery: queues drawn by weight, ignoring which are empty. */
 
-import type { Random } from '../core/clock.js'
+import type { Random } from '../core/platform/clock.js'
 import type { Candidate, Selector } from './selector.js'
 
 /** One queue, drawn by weight. A worker that finds it empty draws again. */

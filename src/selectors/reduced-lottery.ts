@@ -6,7 +6,7 @@
  * lottery without replacement would draw them. (Efraimidis & Spirakis, "Weighted random sampling with a reservoir", 2006.)
  */
 
-import type { Random } from '../core/clock.js'
+import type { Random } from '../core/platform/clock.js'
 import type { Candidate, Selector } from './selector.js'
 
 export const reducedLottery: Selector = (queues, random) => drawnOrder(queues, random).map((queue) => queue.name)

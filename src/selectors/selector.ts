@@ -1,6 +1,6 @@
 /** A selector: the order in which a worker tries its queues, drawn anew for every claim. */
 
-import type { Random } from '../core/clock.js'
+import type { Random } from '../core/platform/clock.js'
 
 /** A queue as a selector sees it. */
 export interface Candidate {

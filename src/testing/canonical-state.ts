@@ -7,8 +7,8 @@
  * - Lists are sorted by `compareBytes` of their id or name.
  */
 
-import type { Payload } from '../core/codec.js'
 import type { JobState, Progress } from '../core/job.js'
+import type { Payload } from '../core/values/codec.js'
 
 export interface CanonicalState {
   /** The store's clock at the moment of the dump. */

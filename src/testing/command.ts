@@ -3,7 +3,7 @@
  * run, so that a command means the same on every store and in every replay.
  */
 
-import type { ThrottleRule } from '../core/throttle.js'
+import type { ThrottleRule } from '../core/queue/throttle.js'
 import type { Beat } from '../stores/job-beat.js'
 import type { ListQuery, Where } from '../stores/job-records.js'
 import type { Claimer, ClaimFrom, ClaimKey, EnqueueCall, NewJob, QueueSettings, SettleItem } from '../stores/store.js'

@@ -1,6 +1,6 @@
 /** Dice: seeded chance. The same seed throws the same numbers, so that a run which failed fails again. */
 
-import type { Random } from '../core/clock.js'
+import type { Random } from '../core/platform/clock.js'
 
 export class Dice {
   /** Uniform in [0, 1): SplitMix32. */

@@ -3,7 +3,7 @@
  * tight that most claims meet one, while the clock goes past windows, slots and leases and the store is started anew.
  */
 
-import type { Throttle, ThrottleRule } from '../core/throttle.js'
+import type { Throttle, ThrottleRule } from '../core/queue/throttle.js'
 import type { QueueSettings } from '../stores/store.js'
 import type { Command, PlannedJob, Settlement } from './command.js'
 import { extension, failure, listQuery, maybe, ref, someoneElse, where, workers } from './command-parts.js'

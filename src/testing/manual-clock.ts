@@ -1,6 +1,6 @@
 /** A manual clock: it stands until it is moved. */
 
-import type { Clock } from '../core/clock.js'
+import type { Clock } from '../core/platform/clock.js'
 
 export class ManualClock implements Clock {
   #now: number

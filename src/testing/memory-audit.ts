@@ -3,8 +3,8 @@
  * before it returns its promise. A result or dead job that the settle which made it also trims shows as `leave` alone.
  */
 
-import type { Clock } from '../core/clock.js'
 import type { JobState } from '../core/job.js'
+import type { Clock } from '../core/platform/clock.js'
 import type { MemoryJob } from '../stores/memory/memory-job.js'
 import { MemoryOrderedQueue } from '../stores/memory/memory-ordered-queue.js'
 import type { MemoryData } from '../stores/memory/memory-store.js'

@@ -1,9 +1,9 @@
 /** The memory store's canonical state. */
 
-import type { Payload } from '../core/codec.js'
 import { isLed, type Lead } from '../core/lead.js'
 import type { PayloadEntry } from '../core/payloads.js'
-import { longestCountedMs, ruleText } from '../core/throttle.js'
+import { longestCountedMs, ruleText } from '../core/queue/throttle.js'
+import type { Payload } from '../core/values/codec.js'
 import type { MemoryJob, RememberedJob } from '../stores/memory/memory-job.js'
 import type { MemoryLanes } from '../stores/memory/memory-lanes.js'
 import { MemoryOrderedQueue } from '../stores/memory/memory-ordered-queue.js'

@@ -3,7 +3,7 @@
  * payloads at once and one in hand, one that waits, one dead. Beside them stands a plain queue, to be told apart from.
  */
 
-import type { Payload } from '../core/codec.js'
+import type { Payload } from '../core/values/codec.js'
 import type { QueueSettings } from '../stores/store.js'
 import type { Command, PlannedJob, Settlement } from './command.js'
 import {

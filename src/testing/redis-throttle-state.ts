@@ -1,6 +1,6 @@
 /** What throttles have counted in a Redis store, as the canonical state says it, read from the keys of their scopes (`throttle-lua.ts`). */
 
-import { longestCountedMs, rulesIn, ruleText, type ThrottleRule } from '../core/throttle.js'
+import { longestCountedMs, rulesIn, ruleText, type ThrottleRule } from '../core/queue/throttle.js'
 import { scopeKeys } from '../stores/redis/redis-keys.js'
 import type { RedisQueue } from '../stores/redis/redis-layout.js'
 import type { RedisPort } from '../stores/redis/redis-port.js'

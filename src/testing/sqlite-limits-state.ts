@@ -1,6 +1,6 @@
 /** The limits of a SQLite store in its canonical state: lanes and throttles, read from their tables. */
 
-import { longestCountedMs, rulesIn, ruleText } from '../core/throttle.js'
+import { longestCountedMs, rulesIn, ruleText } from '../core/queue/throttle.js'
 import type { Database } from '../stores/sqlite/sqlite-driver.js'
 import { lineOf } from '../stores/sqlite/sqlite-job.js'
 import type { QueueRow } from '../stores/sqlite/sqlite-queue.js'

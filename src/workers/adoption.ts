@@ -3,11 +3,11 @@
  * machine. Each takes a slot until its process ends; the process settles the job itself, or is judged here.
  */
 
-import type { Random } from '../core/clock.js'
 import { ProcessDiedError, TimeLimitError } from '../core/errors.js'
 import type { Events } from '../core/events.js'
+import type { Random } from '../core/platform/clock.js'
 import type { Registry } from '../core/registry.js'
-import type { AnyTask } from '../core/task.js'
+import type { AnyTask } from '../core/task/task.js'
 import { identityIn, type ProcessIdentity } from '../runtime/identity.js'
 import { ageMs, isDead, isNeighbour } from '../runtime/peer.js'
 import { foreignJobDelayMs } from '../runtime/preparation.js'

@@ -3,9 +3,9 @@
  * for them to run out. Every worker takes it; the store sees to it that each lease ends once.
  */
 
-import type { Random } from '../core/clock.js'
 import type { Events } from '../core/events.js'
-import { timerMs } from '../core/timer.js'
+import type { Random } from '../core/platform/clock.js'
+import { timerMs } from '../core/platform/timer.js'
 import type { ProcessIdentity } from '../runtime/identity.js'
 import { isDead, isNeighbour } from '../runtime/peer.js'
 import type { HeldClaim, WorkerRecord, WorkerRegistry } from '../stores/worker-registry.js'

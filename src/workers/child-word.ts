@@ -3,8 +3,8 @@
  * assignment, which is sent ahead through a pipe of its own, so that it is whole, or known not to be.
  */
 
-import type { Queue } from '../core/queue.js'
-import type { Span } from '../core/start-window.js'
+import type { Queue } from '../core/queue/queue.js'
+import type { Span } from '../core/queue/start-window.js'
 import type { Claim } from '../stores/store.js'
 
 /** What the process is to do. */

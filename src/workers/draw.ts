@@ -3,10 +3,10 @@
  * since they were last heard of.
  */
 
-import type { Random } from '../core/clock.js'
 import { ConfigError } from '../core/errors.js'
-import type { Queue } from '../core/queue.js'
-import { messageOf } from '../core/shown.js'
+import type { Random } from '../core/platform/clock.js'
+import type { Queue } from '../core/queue/queue.js'
+import { messageOf } from '../core/values/shown.js'
 import type { Candidate, Selector } from '../selectors/selector.js'
 import type { Claimed } from '../stores/store.js'
 import { type Denial, denialsIn } from './denial.js'

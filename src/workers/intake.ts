@@ -5,12 +5,12 @@
  */
 
 import { setTimeout as delay } from 'node:timers/promises'
-import type { Random } from '../core/clock.js'
 import type { Events } from '../core/events.js'
 import { suspectLeadMs } from '../core/lead.js'
-import { outageDelayMs } from '../core/outage-delay.js'
-import type { Queue } from '../core/queue.js'
+import type { Random } from '../core/platform/clock.js'
+import type { Queue } from '../core/queue/queue.js'
 import type { Registry } from '../core/registry.js'
+import { outageDelayMs } from '../core/values/outage-delay.js'
 import { isFatal } from '../runtime/outage.js'
 import type { Pace } from '../runtime/pace.js'
 import { settledOr } from '../runtime/patience.js'

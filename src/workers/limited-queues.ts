@@ -3,7 +3,7 @@
  * holds where this mill declares nothing of it.
  */
 
-import type { ThrottleRule } from '../core/throttle.js'
+import type { ThrottleRule } from '../core/queue/throttle.js'
 import type { StoredQueue } from '../stores/store.js'
 
 export class LimitedQueues {

@@ -1,7 +1,7 @@
 /** A claim as a listener gives it to its caller: the job, and what can be said of it until it is settled. */
 
-import type { Duration } from '../core/duration.js'
 import type { Meta } from '../core/job.js'
+import type { Duration } from '../core/values/duration.js'
 import type { ExtendAnswer, SettleAnswer } from '../stores/store.js'
 
 /** Where the job runs. */

@@ -1,13 +1,13 @@
 /** The equipment of a listener: all that it works with, put together on a connection. */
 
-import type { Clock, Random } from '../core/clock.js'
-import type { Codec } from '../core/codec.js'
-import type { FormatError } from '../core/error-text.js'
 import { UnsupportedByStoreError } from '../core/errors.js'
 import type { Events } from '../core/events.js'
-import type { Queue } from '../core/queue.js'
+import type { Clock, Random } from '../core/platform/clock.js'
+import type { Queue } from '../core/queue/queue.js'
 import { Registry } from '../core/registry.js'
-import type { AnyPlainTask } from '../core/task.js'
+import type { AnyPlainTask } from '../core/task/task.js'
+import type { Codec } from '../core/values/codec.js'
+import type { FormatError } from '../core/values/error-text.js'
 import type { ProcessIdentity } from '../runtime/identity.js'
 import { JobNotes } from '../runtime/job-notes.js'
 import { Preparation } from '../runtime/preparation.js'

@@ -1,11 +1,11 @@
 /** What a listener has in hand: one claim, with what its caller says of it. */
 
-import type { Random } from '../core/clock.js'
-import { type Duration, durationMs } from '../core/duration.js'
 import { hasCode, InvalidArgumentError, JobCancelledError, LeaseLostError } from '../core/errors.js'
 import type { Events } from '../core/events.js'
 import type { Meta } from '../core/job.js'
-import { shown } from '../core/shown.js'
+import type { Random } from '../core/platform/clock.js'
+import { type Duration, durationMs } from '../core/values/duration.js'
+import { shown } from '../core/values/shown.js'
 import { processIdentity } from '../runtime/identity.js'
 import type { JobExecution } from '../runtime/job-execution.js'
 import { onceThere } from '../runtime/outage.js'

@@ -4,11 +4,11 @@
  */
 
 import { setTimeout as delay, setImmediate as endOfTick } from 'node:timers/promises'
-import type { Random } from '../core/clock.js'
 import { ClosedError, hasCode } from '../core/errors.js'
 import type { Events } from '../core/events.js'
-import { outageDelayMs } from '../core/outage-delay.js'
-import type { Queue } from '../core/queue.js'
+import type { Random } from '../core/platform/clock.js'
+import type { Queue } from '../core/queue/queue.js'
+import { outageDelayMs } from '../core/values/outage-delay.js'
 import { isFatal } from '../runtime/outage.js'
 import { inTime } from '../runtime/patience.js'
 import type { Hermit, Solitude } from '../runtime/solitude.js'

@@ -4,10 +4,10 @@
  */
 
 import { setTimeout as delay } from 'node:timers/promises'
-import { type Duration, durationMs } from '../core/duration.js'
 import { ClosedError, hasCode, LeaseLostError, WorkerStoppedError } from '../core/errors.js'
-import { longWorkResults } from '../core/queue.js'
-import { timerMs } from '../core/timer.js'
+import { timerMs } from '../core/platform/timer.js'
+import { longWorkResults } from '../core/queue/queue.js'
+import { type Duration, durationMs } from '../core/values/duration.js'
 import type { Execution } from '../runtime/execution.js'
 import { refOf } from '../runtime/execution.js'
 import { processIdentity } from '../runtime/identity.js'

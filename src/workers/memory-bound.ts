@@ -1,6 +1,6 @@
 /** The memory bound of an isolated process: how large it may be, and whether it has ended for want of memory. Pure. */
 
-import { residentBytesIn } from '../core/proc-text.js'
+import { residentBytesIn } from '../core/platform/proc-text.js'
 
 /** Next to twice its heap a process may take so much: for code, threads and the heap of its guard. */
 const baseBytes = 192 * 1_048_576

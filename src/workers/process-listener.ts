@@ -3,11 +3,11 @@
  * settled what they ran.
  */
 
-import type { Random } from '../core/clock.js'
 import { ProcessDiedError, TimeLimitError } from '../core/errors.js'
 import type { Events } from '../core/events.js'
+import type { Random } from '../core/platform/clock.js'
+import type { Span } from '../core/queue/start-window.js'
 import type { Registry } from '../core/registry.js'
-import type { Span } from '../core/start-window.js'
 import { refOf } from '../runtime/execution.js'
 import { processIdentity } from '../runtime/identity.js'
 import type { JobExecution } from '../runtime/job-execution.js'

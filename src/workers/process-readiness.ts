@@ -2,7 +2,7 @@
 
 import { readFileSync } from 'node:fs'
 import type { Events } from '../core/events.js'
-import { residentBytesIn } from '../core/proc-text.js'
+import { residentBytesIn } from '../core/platform/proc-text.js'
 import type { Registry } from '../core/registry.js'
 import { openCapture } from './capture.js'
 

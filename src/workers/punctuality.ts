@@ -3,8 +3,8 @@
  * to begin all of it in time.
  */
 
+import { isolatedStartDelayMs, type Span, startDelayMs, startWindowOf } from '../core/queue/start-window.js'
 import type { Registry } from '../core/registry.js'
-import { isolatedStartDelayMs, type Span, startDelayMs, startWindowOf } from '../core/start-window.js'
 import { StoreClock, type Trip } from '../runtime/store-clock.js'
 import type { LimitedQueues } from './limited-queues.js'
 

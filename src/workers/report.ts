@@ -1,7 +1,7 @@
 /** The report on a settled attempt: the events that tell what became of it. */
 
 import type { Events } from '../core/events.js'
-import { messageOf } from '../core/shown.js'
+import { messageOf } from '../core/values/shown.js'
 import { refOf } from '../runtime/execution.js'
 import type { Verdict } from '../runtime/verdict.js'
 import type { Claim, Claimed, SettleAnswer } from '../stores/store.js'

@@ -1,6 +1,6 @@
 /** The room for a claim on a queue: how many jobs of it may be claimed now. Pure. */
 
-import type { Queue } from '../core/queue.js'
+import type { Queue } from '../core/queue/queue.js'
 
 /** What a worker has in hand and is worth having, counted in executions: of an ordered queue these are batches. */
 export interface InHand {

@@ -1,9 +1,9 @@
 /** The line of a queue's shards: in which order they are asked, by the queue's `shardOrder`. */
 
-import type { Random } from '../core/clock.js'
 import { ConfigError } from '../core/errors.js'
-import type { Queue, ShardCandidate, ShardOrder } from '../core/queue.js'
-import { messageOf, shown } from '../core/shown.js'
+import type { Random } from '../core/platform/clock.js'
+import type { Queue, ShardCandidate, ShardOrder } from '../core/queue/queue.js'
+import { messageOf, shown } from '../core/values/shown.js'
 
 /** A shard with what is known of it. */
 export interface KnownShard extends ShardCandidate {

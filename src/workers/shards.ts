@@ -4,10 +4,10 @@
  * time to time. Queues that are not ordered have none, and are asked whole.
  */
 
-import type { Random } from '../core/clock.js'
 import { ConfigError } from '../core/errors.js'
-import type { Queue } from '../core/queue.js'
-import { messageOf, shown } from '../core/shown.js'
+import type { Random } from '../core/platform/clock.js'
+import type { Queue } from '../core/queue/queue.js'
+import { messageOf, shown } from '../core/values/shown.js'
 import type { Claimed, Store, StoredQueue } from '../stores/store.js'
 import type { WorkerRecord } from '../stores/worker-registry.js'
 import type { Place } from './place.js'

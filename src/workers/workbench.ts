@@ -6,7 +6,7 @@
 import { hasCode, WorkerStoppedError } from '../core/errors.js'
 import type { Events } from '../core/events.js'
 import type { Registry } from '../core/registry.js'
-import { Roster } from '../core/roster.js'
+import { Roster } from '../core/values/roster.js'
 import { type Execution, type Leased, refOf } from '../runtime/execution.js'
 import type { Bench, Executor } from '../runtime/executor.js'
 import { JobExecution } from '../runtime/job-execution.js'

@@ -1,6 +1,6 @@
 /** The settings of a worker: what it is to serve and how, with every default filled in. */
 
-import type { Queue } from '../core/queue.js'
+import type { Queue } from '../core/queue/queue.js'
 import type { Selector } from '../selectors/selector.js'
 import type { ShardsOf } from './shard-owners.js'
 

@@ -3,10 +3,10 @@
  * The intake claims, the workbench runs and settles; here it is decided when that begins and how it ends.
  */
 
-import { type Duration, durationMs } from '../core/duration.js'
 import { ConfigError } from '../core/errors.js'
 import type { RecycleReason } from '../core/events.js'
-import { messageOf } from '../core/shown.js'
+import { type Duration, durationMs } from '../core/values/duration.js'
+import { messageOf } from '../core/values/shown.js'
 import { processIdentity } from '../runtime/identity.js'
 import { onceThere } from '../runtime/outage.js'
 import { inTime } from '../runtime/patience.js'

@@ -1,7 +1,7 @@
 import type { StoredQueue } from 'millrace'
 import { describe, expect, it } from 'vitest'
 import { shardFindings } from '#src/cli/shard-findings.js'
-import type { Queue } from '#src/core/queue.js'
+import type { Queue } from '#src/core/queue/queue.js'
 
 const stored = (kind: 'plain' | 'ordered', shards: number): StoredQueue => ({
   name: 'q',

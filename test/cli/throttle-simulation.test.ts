@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { mostOf, mostWithin, type Scene, simulated } from '#src/cli/throttle-simulation.js'
-import type { ThrottleRule } from '#src/core/throttle.js'
+import type { ThrottleRule } from '#src/core/queue/throttle.js'
 import { seededRandom } from '../seeded-random.js'
 
 const minute = 60_000

@@ -1,8 +1,8 @@
 /** Backoff: the documented delays, and that no delay is ever one a store could not take. */
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { type Backoff, delayAfter, exponential, kale, lowkiq } from '#src/core/backoff.js'
 import { InvalidArgumentError } from '#src/core/errors.js'
+import { type Backoff, delayAfter, exponential, kale, lowkiq } from '#src/core/task/backoff.js'
 import { seededRandom } from '../seeded-random.js'
 
 const tenYearsMs = 10 * 365 * 86_400_000

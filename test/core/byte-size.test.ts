@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { parseByteSize } from '#src/core/byte-size.js'
+import { parseByteSize } from '#src/core/values/byte-size.js'
 
 it.each([
   ['512MB', 536_870_912],

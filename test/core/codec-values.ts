@@ -1,8 +1,8 @@
 /** Values and refusals for the tests of the codec. */
 import fc from 'fast-check'
 import { expect } from 'vitest'
-import { jsonCodec } from '#src/core/codec.js'
 import { CodecError } from '#src/core/errors.js'
+import { jsonCodec } from '#src/core/values/codec.js'
 
 export const encode = (value: unknown) => jsonCodec.encode(value) as string
 export const decode = (text: string | Uint8Array) => jsonCodec.decode(text)

@@ -1,8 +1,8 @@
 /** Durations: which forms are one, and what they come to. */
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { durationMs, exactDuration, formatDuration, parseDuration } from '#src/core/duration.js'
 import { InvalidArgumentError } from '#src/core/errors.js'
+import { durationMs, exactDuration, formatDuration, parseDuration } from '#src/core/values/duration.js'
 
 describe('parseDuration', () => {
   it.each([

@@ -1,7 +1,7 @@
 /** Error text: bounded and readable, whatever was thrown. */
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { errorText, errorTextLimit, formatError } from '#src/core/error-text.js'
+import { errorText, errorTextLimit, formatError } from '#src/core/values/error-text.js'
 
 const text = (error: unknown) => errorText(error, formatError)
 

@@ -1,7 +1,7 @@
 /** Ids: which are one, and that new ones grow whatever the clock does. */
 import { describe, expect, it } from 'vitest'
-import type { Clock } from '#src/core/clock.js'
-import { createIdSource, isJobId, isQueueName, isTaskName, orderedIdOf } from '#src/core/ids.js'
+import type { Clock } from '#src/core/platform/clock.js'
+import { createIdSource, isJobId, isQueueName, isTaskName, orderedIdOf } from '#src/core/values/ids.js'
 
 /** A clock that shows these times in turn, then the last one for ever. */
 function clockOf(...times: number[]): Clock {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { defineTask } from '#src/core/task.js'
+import { defineTask } from '#src/core/task/task.js'
 
 const encode = (options: object = {}) => defineTask({ name: 'encode', isolate: 'process', ...options })
 

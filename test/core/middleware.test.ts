@@ -1,7 +1,7 @@
 /** Middleware: onion order, and what becomes of layers that misbehave. */
 import { describe, expect, it } from 'vitest'
 import { ConfigError } from '#src/core/errors.js'
-import { throughLayers } from '#src/core/middleware.js'
+import { throughLayers } from '#src/core/task/middleware.js'
 
 type Layer = (next: () => Promise<string>) => Promise<string>
 

@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { refuseOldNode } from '#src/core/node-version.js'
+import { refuseOldNode } from '#src/core/platform/node-version.js'
 import { root } from '../cli/project.js'
 
 describe('the version of Node', () => {

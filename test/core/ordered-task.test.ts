@@ -2,9 +2,9 @@
 import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { ConfigError } from '#src/core/errors.js'
-import { defineOrderedTask } from '#src/core/ordered-task.js'
 import { Registry } from '#src/core/registry.js'
-import { defineTask, isTask } from '#src/core/task.js'
+import { defineOrderedTask } from '#src/core/task/ordered-task.js'
+import { defineTask, isTask } from '#src/core/task/task.js'
 
 /** The issues of a definition that is refused, as `path: message`. */
 function mistakes(options: unknown): string[] {

@@ -1,7 +1,7 @@
 /** Outcomes: what a handler may return instead of a result. */
 import { describe, expect, it } from 'vitest'
 import { InvalidArgumentError } from '#src/core/errors.js'
-import { bury, cancel, outcomeOf, snooze, throttle } from '#src/core/outcome.js'
+import { bury, cancel, outcomeOf, snooze, throttle } from '#src/core/task/outcome.js'
 
 describe('an outcome', () => {
   it.each([

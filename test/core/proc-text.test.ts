@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { bootIdIn, hasEnded, pidNamespaceIn, residentBytesIn, startTicksIn } from '#src/core/proc-text.js'
+import { bootIdIn, hasEnded, pidNamespaceIn, residentBytesIn, startTicksIn } from '#src/core/platform/proc-text.js'
 
 /** Of a process called `a (b) c`, state R, that began at tick 1300. */
 const fields = ['R', ...Array.from({ length: 49 }, (_, i) => String(i * 100 - 500))]

@@ -1,9 +1,9 @@
 /** Queues: their defaults, and which options are refused with which words. */
 import { describe, expect, it } from 'vitest'
 import { ConfigError } from '#src/core/errors.js'
-import { parsed } from '#src/core/option-check.js'
-import { type Queue, queueOf, queueOptionsSchema } from '#src/core/queue.js'
+import { type Queue, queueOf, queueOptionsSchema } from '#src/core/queue/queue.js'
 import { refuseOtherForm } from '#src/core/queue-form.js'
+import { parsed } from '#src/core/values/option-check.js'
 
 function queue(options: unknown): Queue {
   return queueOf('q', parsed(queueOptionsSchema, options, "queue 'q'"))

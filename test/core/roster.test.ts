@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
-import { Roster } from '#src/core/roster.js'
+import { Roster } from '#src/core/values/roster.js'
 
 it('holds whom a Map would hold, in the same order, whoever comes and goes', () => {
   const commands = fc.array(fc.tuple(fc.constantFrom('set', 'delete', 'clear'), fc.nat(40), fc.nat()), {
@@ -41,7 +41,7 @@ it('leaves to the old generation of the heap hardly any of those who have left, 
 async function keptBy(members: string): Promise<number> {
   const program = `
     import { getHeapSpaceStatistics } from 'node:v8'
-    import { Roster } from '${import.meta.resolve('#src/core/roster.js')}'
+    import { Roster } from '${import.meta.resolve('#src/core/values/roster.js')}'
     const members = ${members}
     const present = []
     const turns = (count) => {

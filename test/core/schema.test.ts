@@ -4,7 +4,7 @@ import * as v from 'valibot'
 import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { InvalidJobError } from '#src/core/errors.js'
-import { isSchema, type Schema, type SchemaIssue, validated } from '#src/core/schema.js'
+import { isSchema, type Schema, type SchemaIssue, validated } from '#src/core/task/schema.js'
 
 const schemas: [string, Schema<unknown, unknown>][] = [
   ['zod', z.object({ user: z.object({ age: z.number() }) }) as Schema<unknown, unknown>],

@@ -1,9 +1,9 @@
 /** The options of a throttle: what they mean, and which are refused with which words. */
 import { describe, expect, it } from 'vitest'
 import { ConfigError } from '#src/core/errors.js'
-import { parsed } from '#src/core/option-check.js'
-import type { Throttle } from '#src/core/throttle.js'
-import { throttleOf, throttleSchema } from '#src/core/throttle-options.js'
+import type { Throttle } from '#src/core/queue/throttle.js'
+import { throttleOf, throttleSchema } from '#src/core/queue/throttle-options.js'
+import { parsed } from '#src/core/values/option-check.js'
 
 function throttle(options: unknown): Throttle {
   return throttleOf('mail', parsed(throttleSchema, options, 'the throttle'))

@@ -10,7 +10,7 @@ import {
   sameRules,
   type Throttle,
   throttleText,
-} from '#src/core/throttle.js'
+} from '#src/core/queue/throttle.js'
 import { anyRules } from '../throttle/trial.js'
 
 const rule = { limit: 3, windowMs: 1_000, moderate: false }

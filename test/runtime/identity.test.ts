@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { expect, it } from 'vitest'
-import { startTicksIn } from '#src/core/proc-text.js'
+import { startTicksIn } from '#src/core/platform/proc-text.js'
 import { identityText, processIdentity } from '#src/runtime/identity.js'
 
 it('tells this process from another one, and stays the same while it lives', async () => {

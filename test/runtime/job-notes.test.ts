@@ -7,7 +7,7 @@ import {
   StoreUnavailableError,
 } from '#src/core/errors.js'
 import { Events } from '#src/core/events.js'
-import { defineTask } from '#src/core/task.js'
+import { defineTask } from '#src/core/task/task.js'
 import { JobExecution } from '#src/runtime/job-execution.js'
 import { memoryTraits } from '#src/stores/memory/memory-traits.js'
 import type { Claim, ExtendAnswer, ExtendItem } from '#src/stores/store.js'

@@ -1,7 +1,7 @@
 /** Job notes on a store, for whoever makes executions by hand. */
 
-import { jsonCodec } from '#src/core/codec.js'
 import { Events } from '#src/core/events.js'
+import { jsonCodec } from '#src/core/values/codec.js'
 import { JobNotes } from '#src/runtime/job-notes.js'
 import { MemoryStore } from '#src/stores/memory/memory-store.js'
 import type { Store } from '#src/stores/store.js'

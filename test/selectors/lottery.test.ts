@@ -1,6 +1,6 @@
 /** The lotteries: their odds, and that the reduced one is Kale's. */
 import { describe, expect, it } from 'vitest'
-import type { Random } from '#src/core/clock.js'
+import type { Random } from '#src/core/platform/clock.js'
 import { lottery, lotteryLottery } from '#src/selectors/lottery.js'
 import { reducedLottery } from '#src/selectors/reduced-lottery.js'
 import type { Candidate } from '#src/selectors/selector.js'

@@ -1,6 +1,6 @@
 /** Odds: the documented configuration of Kale, what its rules give exactly, and Kale's own loop to compare with. */
 
-import type { Random } from '#src/core/clock.js'
+import type { Random } from '#src/core/platform/clock.js'
 import type { Candidate, Selector } from '#src/selectors/selector.js'
 
 /** Weights 100, 40 and 5. */

@@ -1,7 +1,7 @@
 /** The arming of a throttle: what a restart, another server or a clock set back may make it forget. */
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import type { ThrottleRule } from '#src/core/throttle.js'
+import type { ThrottleRule } from '#src/core/queue/throttle.js'
 import { type Arming, armed, armedTempo, firstArming } from '#src/throttle/arming.js'
 import { decide, firstTempo, permitted, type Tempo } from '#src/throttle/tempo.js'
 import { anyRules, mostIn, startsIn, stepsFor, type TrialStep } from './trial.js'

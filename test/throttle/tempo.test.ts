@@ -1,7 +1,7 @@
 /** The tempo of a throttle: its windows, its even spacing, and what it says to those whom it denies. */
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import type { ThrottleRule } from '#src/core/throttle.js'
+import type { ThrottleRule } from '#src/core/queue/throttle.js'
 import { decide, firstTempo, permitted, type Tempo, tempoAtRest } from '#src/throttle/tempo.js'
 import { seededRandom } from '../seeded-random.js'
 import { anyRule, anyRules, mostIn, type Pace, startsIn, stepsFor, trials } from './trial.js'

@@ -1,7 +1,7 @@
 /** A trial of a throttle: jobs arrive and claimers ask for them, again and again, while the clock goes on. */
 
 import fc from 'fast-check'
-import type { ThrottleRule } from '#src/core/throttle.js'
+import type { ThrottleRule } from '#src/core/queue/throttle.js'
 import type { Starts } from '#src/throttle/start-log.js'
 
 /** What decides in a trial how many of the jobs that are ready may start. */

@@ -5,7 +5,7 @@ import { type RedisServer, startRedis } from 'millrace/testing'
 import { afterAll, beforeAll, beforeEach, expect, it, onTestFinished, vi } from 'vitest'
 import { healthOf } from '#src/cli/health-server.js'
 import { pulseOf } from '#src/cli/process-word.js'
-import { systemClock } from '#src/core/clock.js'
+import { systemClock } from '#src/core/platform/clock.js'
 
 let server: RedisServer
 let namespace = 'q'

@@ -1,7 +1,7 @@
 import type { Candidate, Claimed, Selector, StoredQueue } from 'millrace'
 import * as v from 'valibot'
 import { describe, expect, it } from 'vitest'
-import { queueOf, queueOptionsSchema } from '#src/core/queue.js'
+import { queueOf, queueOptionsSchema } from '#src/core/queue/queue.js'
 import { Draw } from '#src/workers/draw.js'
 import { LimitedQueues } from '#src/workers/limited-queues.js'
 

@@ -3,7 +3,7 @@
 import { defineTask } from 'millrace'
 import { describe, expect, it, vi } from 'vitest'
 import { checkOptions } from '#src/config/mill-options.js'
-import { throttleOf } from '#src/core/throttle-options.js'
+import { throttleOf } from '#src/core/queue/throttle-options.js'
 import { MemoryStore } from '#src/stores/memory/memory-store.js'
 import type { StoredQueue } from '#src/stores/store.js'
 import { LimitedQueues } from '#src/workers/limited-queues.js'

@@ -2,9 +2,9 @@
 
 import { setImmediate as endOfTick } from 'node:timers/promises'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { systemRandom } from '#src/core/clock.js'
 import { Events } from '#src/core/events.js'
-import type { Queue } from '#src/core/queue.js'
+import { systemRandom } from '#src/core/platform/clock.js'
+import type { Queue } from '#src/core/queue/queue.js'
 import { type Hermit, Solitude } from '#src/runtime/solitude.js'
 import { Waiter } from '#src/runtime/waiter.js'
 import { MemoryStore } from '#src/stores/memory/memory-store.js'

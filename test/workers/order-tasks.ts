@@ -4,7 +4,7 @@ import { type AnyTask, type BatchContext, defineOrderedTask, type Mill, type Ord
 import { memoryHarness } from 'millrace/testing'
 import * as v from 'valibot'
 import { onTestFinished } from 'vitest'
-import type { AnyOrderedTask } from '#src/core/ordered-task.js'
+import type { AnyOrderedTask } from '#src/core/task/ordered-task.js'
 import { nextEvent, recorded } from '../next-event.js'
 import { type StoreKind, testMillOn } from '../test-mill.js'
 

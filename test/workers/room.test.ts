@@ -1,6 +1,6 @@
 import * as v from 'valibot'
 import { describe, expect, it } from 'vitest'
-import { type Queue, type QueueOptions, queueOf, queueOptionsSchema } from '#src/core/queue.js'
+import { type Queue, type QueueOptions, queueOf, queueOptionsSchema } from '#src/core/queue/queue.js'
 import { type InHand, roomFor as roomIn } from '#src/workers/room.js'
 
 const queue = (options: QueueOptions) => queueOf('q', v.parse(queueOptionsSchema, options))

@@ -1,7 +1,7 @@
 import { ConfigError } from 'millrace'
 import * as v from 'valibot'
 import { expect, it } from 'vitest'
-import { queueOf, queueOptionsSchema, type ShardOrder } from '#src/core/queue.js'
+import { queueOf, queueOptionsSchema, type ShardOrder } from '#src/core/queue/queue.js'
 import { type KnownShard, shardLine } from '#src/workers/shard-line.js'
 
 const line = (shardOrder: ShardOrder) =>

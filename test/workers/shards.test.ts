@@ -1,7 +1,7 @@
 import { ConfigError, type Store, type StoredQueue } from 'millrace'
 import * as v from 'valibot'
 import { expect, it } from 'vitest'
-import { queueOf, queueOptionsSchema } from '#src/core/queue.js'
+import { queueOf, queueOptionsSchema } from '#src/core/queue/queue.js'
 import { memoryTraits } from '#src/stores/memory/memory-traits.js'
 import type { WorkerRecord } from '#src/stores/worker-registry.js'
 import { ownShards, type ShardsOf } from '#src/workers/shard-owners.js'

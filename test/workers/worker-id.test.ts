@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { isListenerId } from '#src/core/ids.js'
+import { isListenerId } from '#src/core/values/ids.js'
 import { identityIn, processIdentity } from '#src/runtime/identity.js'
 import { nextWorkerId } from '#src/workers/worker-id.js'
 

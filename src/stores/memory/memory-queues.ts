@@ -2,14 +2,14 @@
 
 import { InvalidArgumentError, UnknownQueueError } from '../../core/errors.js'
 import { shardOf } from '../../core/payloads.js'
+import type { Throttle } from '../../core/queue/throttle.js'
+import { refuseOtherThrottle } from '../../core/queue/throttle.js'
 import {
   refuseGroupBound,
   refuseOtherForm,
   refuseSpreading,
   reshardUnderWay as underWay,
 } from '../../core/queue-form.js'
-import type { Throttle } from '../../core/throttle.js'
-import { refuseOtherThrottle } from '../../core/throttle.js'
 import type { QueueSettings, StoredQueue } from '../store.js'
 import { MemoryLimits } from './memory-limits.js'
 import { MemoryOrderedQueue } from './memory-ordered-queue.js'

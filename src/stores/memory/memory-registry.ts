@@ -1,6 +1,6 @@
 /** The memory store's registry of workers, with the claims they hold. */
 
-import { toleratedStepMs } from '../../core/clock.js'
+import { toleratedStepMs } from '../../core/platform/clock.js'
 import { stepLimit } from '../../core/upkeep.js'
 import type { ClaimKey } from '../store.js'
 import type { HeldClaim, WorkerRecord, WorkerRegistry } from '../worker-registry.js'

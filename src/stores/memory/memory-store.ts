@@ -2,9 +2,9 @@
 
 import { setMaxListeners } from 'node:events'
 import { type ClaimLoad, isLoaded, mostClaimBytes } from '../../core/claim-weight.js'
-import { type Clock, systemClock } from '../../core/clock.js'
 import { ClosedError } from '../../core/errors.js'
 import { shardOf } from '../../core/payloads.js'
+import { type Clock, systemClock } from '../../core/platform/clock.js'
 import type { Records } from '../job-records.js'
 import type {
   Claimed,

@@ -1,6 +1,6 @@
 /** One throttle of the memory store: what has started in its scope, by group where it counts by group, and what may. */
 
-import type { Throttle, ThrottleRule } from '../../core/throttle.js'
+import type { Throttle, ThrottleRule } from '../../core/queue/throttle.js'
 import { type Arming, armed, armedTempo, firstArming } from '../../throttle/arming.js'
 import { sightOf } from '../../throttle/start-log.js'
 import { firstTempo, permitted, type Tempo, tempoAfter, tempoAt, tempoAtRest } from '../../throttle/tempo.js'

@@ -1,8 +1,8 @@
 /** The check of a Redis store: whether the keys of a namespace fit together. It only reads, a little at a time, while work goes on. */
 
 import { UnknownQueueError } from '../../core/errors.js'
-import { isQueueName } from '../../core/ids.js'
-import { messageOf } from '../../core/shown.js'
+import { isQueueName } from '../../core/values/ids.js'
+import { messageOf } from '../../core/values/shown.js'
 import type { Finding } from '../store-health.js'
 import { checkScripts, scanScript } from './lua/check-script.js'
 import { RedisBreaches } from './redis-breaches.js'

@@ -1,7 +1,7 @@
 /** Claims on a Redis store: queues asked in their order, those that lie on one server in one trip. */
 
-import { systemClock } from '../../core/clock.js'
 import { hasCode } from '../../core/errors.js'
+import { systemClock } from '../../core/platform/clock.js'
 import type { Buried, Claim, Claimed, Claimer, ClaimFrom, Crash, Wait } from '../store.js'
 import { headsScript } from './lua/heads-script.js'
 import { type Ask, type Asked, askOrdered, askPlain, type Gate, type Granted, noGate } from './redis-ask.js'

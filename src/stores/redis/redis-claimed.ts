@@ -3,7 +3,7 @@
  * byte (Latin-1) at once and cut up, which costs a tenth of making a buffer and a string of each part.
  */
 
-import type { Payload } from '../../core/codec.js'
+import type { Payload } from '../../core/values/codec.js'
 import type { Claim } from '../store.js'
 import { readPast, readPayload } from './redis-job.js'
 import type { RedisReply } from './redis-port.js'

@@ -2,9 +2,9 @@
 
 import type { ConnectionOptions } from 'node:tls'
 import type { Cluster, ClusterOptions, Redis, RedisOptions } from 'ioredis'
-import { systemRandom } from '../../core/clock.js'
-import { outageDelayMs } from '../../core/outage-delay.js'
-import { messageOf } from '../../core/shown.js'
+import { systemRandom } from '../../core/platform/clock.js'
+import { outageDelayMs } from '../../core/values/outage-delay.js'
+import { messageOf } from '../../core/values/shown.js'
 import { addressText, type RedisAddress, type RedisHost } from './redis-address.js'
 import { type MakeRedisCall, redisCalls } from './redis-call.js'
 import { unfit } from './redis-errors.js'

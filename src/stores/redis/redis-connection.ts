@@ -2,7 +2,7 @@
 
 import type { Cluster, Redis } from 'ioredis'
 import { ClosedError, isMillraceError } from '../../core/errors.js'
-import { messageOf } from '../../core/shown.js'
+import { messageOf } from '../../core/values/shown.js'
 import { aboutOf, type RedisAbout, type RedisInfo, redisInfo, refuseUnfit } from './redis-about.js'
 import type { RedisAddress } from './redis-address.js'
 import type { ConnectRedis } from './redis-clients.js'

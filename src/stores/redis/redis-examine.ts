@@ -1,8 +1,8 @@
 /** The examination of a Redis store: what it runs on is asked, and judged. It only reads. */
 
-import { type Clock, systemClock } from '../../core/clock.js'
 import { hasCode } from '../../core/errors.js'
-import { messageOf } from '../../core/shown.js'
+import { type Clock, systemClock } from '../../core/platform/clock.js'
+import { messageOf } from '../../core/values/shown.js'
 import type { Finding } from '../store-health.js'
 import { rightsScript } from './lua/server-scripts.js'
 import { type RedisInfo, redisInfo } from './redis-about.js'

@@ -1,9 +1,9 @@
 /** A Redis link: one client, the calls on it, and their waiting for its connection, which is made again for ever. */
 
 import type { Cluster, Redis } from 'ioredis'
-import { type Clock, systemClock } from '../../core/clock.js'
 import { ClosedError, isMillraceError } from '../../core/errors.js'
-import { timerMs } from '../../core/timer.js'
+import { type Clock, systemClock } from '../../core/platform/clock.js'
+import { timerMs } from '../../core/platform/timer.js'
 import type { RedisCall } from './redis-call.js'
 import { againInMs, type RedisClients } from './redis-clients.js'
 import { failureOf, isReadOnly, redisError, tooFewReplicas, unreachable } from './redis-errors.js'

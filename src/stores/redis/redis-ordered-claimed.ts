@@ -1,7 +1,7 @@
 /** The jobs of a claim of an ordered queue with their payloads, read from the one text in which they come, byte by byte as `redis-claimed.ts` does. */
 
-import type { Payload } from '../../core/codec.js'
 import type { ScoredPayload } from '../../core/payloads.js'
+import type { Payload } from '../../core/values/codec.js'
 import type { Claim } from '../store.js'
 import { numberAt, utf8, withPast } from './redis-claimed.js'
 import { payloadFlags, scoreAt } from './redis-payload.js'

@@ -1,8 +1,8 @@
 /** The payloads of ordered jobs as Redis holds them: a digest by which equal ones are known, and a body. */
 
 import { hash } from 'node:crypto'
-import type { Payload } from '../../core/codec.js'
 import { payloadIdentity, type ScoredPayload } from '../../core/payloads.js'
+import type { Payload } from '../../core/values/codec.js'
 import type { NewJob } from '../store.js'
 
 /** Characters of a digest: 132 bits of SHA-256, as text, which is cheaper to send than bytes. */

@@ -2,9 +2,9 @@
 
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Redis } from 'ioredis'
-import { type Clock, systemClock } from '../../core/clock.js'
 import { ClosedError, hasCode, isMillraceError } from '../../core/errors.js'
-import { timerMs } from '../../core/timer.js'
+import { type Clock, systemClock } from '../../core/platform/clock.js'
+import { timerMs } from '../../core/platform/timer.js'
 import type { RedisCall } from './redis-call.js'
 import { againInMs } from './redis-clients.js'
 import { failureOf, redisError } from './redis-errors.js'

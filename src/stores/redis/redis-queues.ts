@@ -7,8 +7,8 @@ import {
   StoreUnavailableError,
   UnknownQueueError,
 } from '../../core/errors.js'
+import { refuseOtherThrottle, type Throttle } from '../../core/queue/throttle.js'
 import { refuseGroupBound, refuseOtherForm } from '../../core/queue-form.js'
-import { refuseOtherThrottle, type Throttle } from '../../core/throttle.js'
 import type { QueueSettings, StoredQueue } from '../store.js'
 import { layoutScript } from './lua/layout-script.js'
 import { openScript } from './lua/open-script.js'

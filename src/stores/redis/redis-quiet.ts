@@ -4,7 +4,7 @@
  * all, by one plain command, and of what is shut nothing for a few seconds.
  */
 
-import type { Clock } from '../../core/clock.js'
+import type { Clock } from '../../core/platform/clock.js'
 import type { Claimed, Wait } from '../store.js'
 import { keyIn } from './redis-keys.js'
 import type { RedisShard } from './redis-layout.js'

@@ -1,6 +1,6 @@
 /** A job's record as Redis holds it: written once when the job comes in, read with every claim. Scripts read parts of it too. */
 
-import type { Payload } from '../../core/codec.js'
+import type { Payload } from '../../core/values/codec.js'
 import type { NewJob } from '../store.js'
 
 /**

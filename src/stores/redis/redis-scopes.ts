@@ -1,7 +1,7 @@
 /** The scopes of throttles as one handle of a Redis store knows them: their keys, their rules, and all that lies in them. */
 
 import { StoreCorruptError } from '../../core/errors.js'
-import { isRulesText, rulesIn, ruleText, type Throttle } from '../../core/throttle.js'
+import { isRulesText, rulesIn, ruleText, type Throttle } from '../../core/queue/throttle.js'
 import { scopeScript } from './lua/scope-script.js'
 import { keyIn, queuesKey, scopeKeys } from './redis-keys.js'
 import { layoutIn, liveShards, queueIn, type RedisShard } from './redis-layout.js'

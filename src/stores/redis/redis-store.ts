@@ -1,8 +1,8 @@
 /** The Redis store: jobs on Redis or Valkey — a single server, the master that Sentinels name, or a cluster. */
 
 import { mostClaimBytes } from '../../core/claim-weight.js'
-import { type Clock, systemClock } from '../../core/clock.js'
 import { ClosedError } from '../../core/errors.js'
+import { type Clock, systemClock } from '../../core/platform/clock.js'
 import type { Records } from '../job-records.js'
 import type {
   Claimed,

@@ -1,7 +1,7 @@
 /** The throttles of a Redis store: what they have counted, and their rules. */
 
 import { InvalidArgumentError } from '../../core/errors.js'
-import { ruleText } from '../../core/throttle.js'
+import { ruleText } from '../../core/queue/throttle.js'
 import type { Throttles } from '../throttles.js'
 import { scopeScript } from './lua/scope-script.js'
 import { switchScript } from './lua/switch-script.js'

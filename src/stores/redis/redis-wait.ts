@@ -1,7 +1,7 @@
 /** The waits on a Redis store: all of a handle share one blocking connection, or on a cluster one that listens. */
 
-import { systemRandom } from '../../core/clock.js'
 import { hasCode } from '../../core/errors.js'
+import { systemRandom } from '../../core/platform/clock.js'
 import { lookOrderedScript, lookScript } from './lua/look-scripts.js'
 import type { DamagedShards } from './redis-damage.js'
 import { namingForeignKey } from './redis-foreign-key.js'

@@ -8,7 +8,7 @@ import { join } from 'node:path'
 import { makeBellDirectories, resultsDirectory } from './sqlite-bell-directory.js'
 import { SqliteTokens } from './sqlite-token.js'
 
-const byte = Buffer.from('.')
+const byte = Buffer.from('./')
 /** Never through a link, and nothing is cut: whatever lies there loses one byte at the most. */
 const openFlags = constants.O_WRONLY | constants.O_CREAT | constants.O_NOFOLLOW
 

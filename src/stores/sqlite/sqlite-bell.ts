@@ -6,7 +6,7 @@
 
 import { type FSWatcher, watch } from 'node:fs'
 import { basename } from 'node:path'
-import { systemRandom } from '../../core/clock.js'
+import { systemRandom } from '../../core/platform/clock.js'
 import { bellDirectory, makeBellDirectories, resultsDirectory } from './sqlite-bell-directory.js'
 
 /** Longest time between two looks; with the waiter's grace, what is ready is noticed within a second. */

@@ -1,7 +1,7 @@
 /** The check of a SQLite store: whether the file is whole and its rows fit together. It only reads. */
 
 import { hasCode, UnknownQueueError } from '../../core/errors.js'
-import { messageOf } from '../../core/shown.js'
+import { messageOf } from '../../core/values/shown.js'
 import type { Finding } from '../store-health.js'
 import { counted, countsOf, wrongLanes } from './sqlite-count.js'
 import type { Database } from './sqlite-driver.js'

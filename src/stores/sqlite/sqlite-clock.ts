@@ -2,7 +2,7 @@
 
 import { readFileSync } from 'node:fs'
 import { hostname, uptime } from 'node:os'
-import { bootIdIn } from '../../core/proc-text.js'
+import { bootIdIn } from '../../core/platform/proc-text.js'
 
 export interface SqliteClock {
   /** Ms since 1970. */

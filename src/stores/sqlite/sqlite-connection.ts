@@ -1,7 +1,7 @@
 /** The thread's connection to its file: runs calls in transactions, opens the file when needed, waits its turn for the write lock. */
 
-import { systemRandom } from '../../core/clock.js'
 import { isMillraceError } from '../../core/errors.js'
+import { systemRandom } from '../../core/platform/clock.js'
 import { stepLimit } from '../../core/upkeep.js'
 import type { ExitGate } from '../exit-gate.js'
 import type { QueueSettings } from '../store.js'

@@ -6,9 +6,9 @@
 
 import { Worker } from 'node:worker_threads'
 import { ClosedError, hasCode, StoreUnavailableError } from '../../core/errors.js'
-import { Roster } from '../../core/roster.js'
-import { messageOf } from '../../core/shown.js'
-import { entryFile, startFailure } from '../entry-file.js'
+import { entryFile, startFailure } from '../../core/platform/entry-file.js'
+import { Roster } from '../../core/values/roster.js'
+import { messageOf } from '../../core/values/shown.js'
 import { exitGate } from '../exit-gate.js'
 import { rebuilt } from './sqlite-errors.js'
 import type { Call, Reply, Request, ThreadSettings } from './sqlite-message.js'

@@ -2,7 +2,7 @@
 
 import { hash } from 'node:crypto'
 import type { ScoredPayload } from '../../core/payloads.js'
-import type { Merge } from '../../core/queue.js'
+import type { Merge } from '../../core/queue/queue.js'
 import type { Database, Statement } from './sqlite-driver.js'
 import { fromStored, payloadToStored } from './sqlite-text.js'
 

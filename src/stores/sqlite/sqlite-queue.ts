@@ -6,9 +6,9 @@
 import { InvalidArgumentError, UnknownQueueError } from '../../core/errors.js'
 import type { Lead } from '../../core/lead.js'
 import { shardOf } from '../../core/payloads.js'
-import type { Exclusive, Merge } from '../../core/queue.js'
+import type { Exclusive, Merge } from '../../core/queue/queue.js'
+import type { Throttle } from '../../core/queue/throttle.js'
 import { nextScore, nextStamp } from '../../core/stamp.js'
-import type { Throttle } from '../../core/throttle.js'
 import type { StoredQueue } from '../store.js'
 import type { Database, SqlValue, Statement } from './sqlite-driver.js'
 

@@ -1,7 +1,7 @@
 /** Administration of the jobs of a SQLite store: bounded steps over selected jobs. */
 
 import { InvalidArgumentError } from '../../core/errors.js'
-import { rulesIn, type Throttle } from '../../core/throttle.js'
+import { rulesIn, type Throttle } from '../../core/queue/throttle.js'
 import { stepPayloads } from '../../core/upkeep.js'
 import type { Step, Where } from '../job-records.js'
 import type { StoredQueue } from '../store.js'

@@ -1,6 +1,6 @@
 /** The SQLite store's registry of workers: who lives, what each of them holds, and what becomes of that once it is dead. */
 
-import { toleratedStepMs } from '../../core/clock.js'
+import { toleratedStepMs } from '../../core/platform/clock.js'
 import { stepLimit } from '../../core/upkeep.js'
 import type { Buried, ClaimKey, Crash } from '../store.js'
 import { type HeldClaim, storedWorker, type WorkerRecord } from '../worker-registry.js'

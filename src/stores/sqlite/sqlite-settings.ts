@@ -1,7 +1,7 @@
 /** Opening queues in a SQLite store, and counting what is in them. */
 
+import { refuseOtherThrottle, type Throttle } from '../../core/queue/throttle.js'
 import { refuseGroupBound, refuseOtherForm } from '../../core/queue-form.js'
-import { refuseOtherThrottle, type Throttle } from '../../core/throttle.js'
 import { depthOfShards } from '../shard-depths.js'
 import type { Depth, QueueSettings, StoredQueue } from '../store.js'
 import type { Statement } from './sqlite-driver.js'

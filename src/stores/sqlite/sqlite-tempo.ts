@@ -3,7 +3,7 @@
  * the starts is told by one or two of their rows, by the rules of `throttle/start-log`.
  */
 
-import { countedMs, type ThrottleRule } from '../../core/throttle.js'
+import { countedMs, type ThrottleRule } from '../../core/queue/throttle.js'
 import type { Starts } from '../../throttle/start-log.js'
 import type { Sight, Stride } from '../../throttle/stride.js'
 import type { Database, Statement } from './sqlite-driver.js'

@@ -3,7 +3,7 @@
  * so is text that happens to begin with the mark.
  */
 
-import type { Payload } from '../../core/codec.js'
+import type { Payload } from '../../core/values/codec.js'
 import type { SqlValue } from './sqlite-driver.js'
 
 const mark = '\u0001'

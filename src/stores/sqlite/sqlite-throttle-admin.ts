@@ -1,7 +1,7 @@
 /** What is told and set of a SQLite store's throttles: what they have counted, and their rules. */
 
 import { InvalidArgumentError } from '../../core/errors.js'
-import type { ThrottleRule } from '../../core/throttle.js'
+import type { ThrottleRule } from '../../core/queue/throttle.js'
 import type { ThrottleState } from '../throttles.js'
 import type { SqliteSession } from './sqlite-session.js'
 

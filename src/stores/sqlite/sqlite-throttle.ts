@@ -1,6 +1,6 @@
 /** One throttle of a SQLite store during a transaction: what has started in its scope, by group where it counts by group, and what may. */
 
-import { longestCountedMs, rulesIn, ruleText, type Throttle, type ThrottleRule } from '../../core/throttle.js'
+import { longestCountedMs, rulesIn, ruleText, type Throttle, type ThrottleRule } from '../../core/queue/throttle.js'
 import { trimLimit } from '../../core/upkeep.js'
 import { type Arming, armed, armedTempo, firstArming, longestSilenceMs } from '../../throttle/arming.js'
 import { firstStride, permitsOf, type Sight, type Stride, strideAfter, strideAtRest } from '../../throttle/stride.js'

@@ -1,6 +1,6 @@
 /** The throttles of a SQLite store, each held during a transaction and written before its commit. */
 
-import { ruleText, type Throttle } from '../../core/throttle.js'
+import { ruleText, type Throttle } from '../../core/queue/throttle.js'
 import type { Database, SqlValue, Statement } from './sqlite-driver.js'
 import type { QueueRow, SqliteQueues } from './sqlite-queue.js'
 import { SqliteTempos } from './sqlite-tempo.js'

@@ -1,7 +1,7 @@
 /** The words for limits in contract cases: rules, throttles, and claims that meet them. */
 
 import assert from 'node:assert/strict'
-import type { Throttle, ThrottleRule } from '../../core/throttle.js'
+import type { Throttle, ThrottleRule } from '../../core/queue/throttle.js'
 import type { Claimed, Wait } from '../../stores/store.js'
 import type { Scene } from './scene.js'
 

@@ -1,6 +1,6 @@
 /** What one claim does at most in a queue of very many groups; what it leaves, the next goes on with. */
 import { describe, expect, it } from 'vitest'
-import type { Throttle } from '#src/core/throttle.js'
+import type { Throttle } from '#src/core/queue/throttle.js'
 import { MemoryData, MemoryStore } from '#src/stores/memory/memory-store.js'
 import { ManualClock } from '#src/testing/manual-clock.js'
 

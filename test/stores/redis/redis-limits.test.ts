@@ -3,7 +3,7 @@
 import { compareStores, modelOf, redisHarness, startRedis } from 'millrace/testing'
 import { beforeAll, describe, expect, it, onTestFinished } from 'vitest'
 import { ConfigConflictError } from '#src/core/errors.js'
-import type { Throttle } from '#src/core/throttle.js'
+import type { Throttle } from '#src/core/queue/throttle.js'
 import { redisAddress } from '#src/stores/redis/redis-address.js'
 import { openRedisPort } from '#src/stores/redis/redis-connection.js'
 import { queuesKey } from '#src/stores/redis/redis-keys.js'

@@ -2,7 +2,7 @@
 
 import { EventEmitter } from 'node:events'
 import { expect, it } from 'vitest'
-import { systemClock } from '#src/core/clock.js'
+import { systemClock } from '#src/core/platform/clock.js'
 import type { RedisCall } from '#src/stores/redis/redis-call.js'
 import type { RedisClients } from '#src/stores/redis/redis-clients.js'
 import { RedisLink } from '#src/stores/redis/redis-link.js'

@@ -2,7 +2,7 @@
 
 import { startRedis } from 'millrace/testing'
 import { beforeAll, describe, expect, it, onTestFinished } from 'vitest'
-import type { Throttle, ThrottleRule } from '#src/core/throttle.js'
+import type { Throttle, ThrottleRule } from '#src/core/queue/throttle.js'
 import { throttle } from '#src/stores/redis/lua/throttle-lua.js'
 import { redisAddress } from '#src/stores/redis/redis-address.js'
 import { openRedisPort } from '#src/stores/redis/redis-connection.js'

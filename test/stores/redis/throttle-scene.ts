@@ -4,7 +4,7 @@
  * store, which must answer alike.
  */
 
-import { ruleText, type Throttle, type ThrottleRule } from '#src/core/throttle.js'
+import { ruleText, type Throttle, type ThrottleRule } from '#src/core/queue/throttle.js'
 import { MemoryThrottle } from '#src/stores/memory/memory-throttle.js'
 import { throttle } from '#src/stores/redis/lua/throttle-lua.js'
 import type { RedisPort } from '#src/stores/redis/redis-port.js'

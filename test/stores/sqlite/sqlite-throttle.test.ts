@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, it } from 'vitest'
-import { ruleText, type ThrottleRule } from '#src/core/throttle.js'
+import { ruleText, type ThrottleRule } from '#src/core/queue/throttle.js'
 import { MemoryThrottle } from '#src/stores/memory/memory-throttle.js'
 import { type Database, loadDriver } from '#src/stores/sqlite/sqlite-driver.js'
 import { limitTables } from '#src/stores/sqlite/sqlite-schema.js'

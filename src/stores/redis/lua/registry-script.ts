@@ -1,6 +1,6 @@
 /** The registry script: workers say that they live. */
 
-import { toleratedStepMs } from '../../../core/clock.js'
+import { toleratedStepMs } from '../../../core/platform/clock.js'
 import { redisScript } from '../redis-script.js'
 
 /**

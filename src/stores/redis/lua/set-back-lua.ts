@@ -6,7 +6,7 @@
  * the clock first. Due times are not moved: those that a user gave are on the wall clock.
  */
 
-import { toleratedStepMs } from '../../../core/clock.js'
+import { toleratedStepMs } from '../../../core/platform/clock.js'
 
 export const setBack = `
 -- Nobody knows how long ago that was: everything is to last from now on as long as it was to last from then on.

@@ -1,5 +1,5 @@
 /** Jobs in transit in Lua: those that have left a shard and come into one, be it that one again. Beside `orderedJobs`. */
-import { toleratedStepMs } from '../../../core/clock.js'
+import { toleratedStepMs } from '../../../core/platform/clock.js'
 
 export const transit = `
 -- A job comes in with its times and counts; where its id is here, only its payloads join. In a shard that is being filled

@@ -2,7 +2,7 @@
 
 import { existsSync } from 'node:fs'
 import { basename } from 'node:path'
-import { PackageBundledError } from '../core/errors.js'
+import { PackageBundledError } from '../errors.js'
 
 /**
  * Its URL, given as `() => new URL('./name.js', import.meta.url)`. Throws `PackageBundledError` if no such file is there, or

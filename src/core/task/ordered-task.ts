@@ -4,14 +4,14 @@
  */
 
 import * as v from 'valibot'
+import { ConfigError } from '../errors.js'
+import type { Meta } from '../job.js'
+import type { Merge } from '../queue/queue.js'
+import type { Duration } from '../values/duration.js'
+import { isQueueName, queueNameForm } from '../values/ids.js'
+import { callable, exactly, parsed, whole } from '../values/option-check.js'
 import { lowkiq } from './backoff.js'
 import type { BatchContext } from './batch-context.js'
-import type { Duration } from './duration.js'
-import { ConfigError } from './errors.js'
-import { isQueueName, queueNameForm } from './ids.js'
-import type { Meta } from './job.js'
-import { callable, exactly, parsed, whole } from './option-check.js'
-import type { Merge } from './queue.js'
 import type { InputOf, OutputOf, Schema } from './schema.js'
 import { headerOptions, quotedName, type RetryOptions, retryOptions, type TaskHeader, withHandler } from './task.js'
 

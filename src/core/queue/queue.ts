@@ -1,9 +1,9 @@
 /** A queue: its name, its policy, and what each of its options means. */
 
 import * as v from 'valibot'
-import type { Random } from './clock.js'
-import type { Duration } from './duration.js'
-import { callable, duration, exactly, whole } from './option-check.js'
+import type { Random } from '../platform/clock.js'
+import type { Duration } from '../values/duration.js'
+import { callable, duration, exactly, whole } from '../values/option-check.js'
 import type { Throttle } from './throttle.js'
 import { type ThrottleOptions, throttleOf, throttleSchema } from './throttle-options.js'
 

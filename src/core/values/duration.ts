@@ -1,6 +1,6 @@
 /** A duration as users write it: `'5m'`, `'1h30m'` or a number of milliseconds. Inside the code durations are numbers named `…Ms`. */
 
-import { InvalidArgumentError } from './errors.js'
+import { InvalidArgumentError } from '../errors.js'
 import { shown } from './shown.js'
 
 export type Duration = number | string

@@ -9,7 +9,7 @@
  */
 
 import { types } from 'node:util'
-import { CodecError, hasCode } from './errors.js'
+import { CodecError, hasCode } from '../errors.js'
 import { shown } from './shown.js'
 
 /** What a store keeps and hands back unread, of the kind it was given. */

@@ -1,9 +1,9 @@
 /** Backoff: how long to wait before a failed job is tried again. */
 
-import type { Random } from './clock.js'
-import { type Duration, durationMs } from './duration.js'
-import { InvalidArgumentError } from './errors.js'
-import { shown } from './shown.js'
+import { InvalidArgumentError } from '../errors.js'
+import type { Random } from '../platform/clock.js'
+import { type Duration, durationMs } from '../values/duration.js'
+import { shown } from '../values/shown.js'
 
 /**
  * The delay in ms before the next run, after `failures` failures (1 for the first).

@@ -1,17 +1,17 @@
 /** A task: the definition of one kind of work. Defining one opens no connection and starts nothing. */
 
 import * as v from 'valibot'
+import { ConfigError, InvalidArgumentError } from '../errors.js'
+import type { JobContext, RunningJob } from '../job.js'
+import type { Duration } from '../values/duration.js'
+import { isQueueName, isTaskName, queueNameForm, taskNameForm } from '../values/ids.js'
+import { callable, duration, exactly, parsed, whole } from '../values/option-check.js'
+import { shown } from '../values/shown.js'
 import { type Backoff, exponential } from './backoff.js'
-import type { Duration } from './duration.js'
-import { ConfigError, InvalidArgumentError } from './errors.js'
-import { isQueueName, isTaskName, queueNameForm, taskNameForm } from './ids.js'
 import { type Isolation, type IsolationOptions, isolationMistakes, isolationOf, isolationOptions } from './isolation.js'
-import type { JobContext, RunningJob } from './job.js'
-import { callable, duration, exactly, parsed, whole } from './option-check.js'
 import type { AnyOrderedTask } from './ordered-task.js'
 import type { OutcomeValue } from './outcome.js'
 import { type InputOf, isSchema, type OutputOf, type Schema } from './schema.js'
-import { shown } from './shown.js'
 
 /** The function that does the work. Returns a result, an outcome such as `snooze('10m')`, or throws to fail. */
 export type Handler<Output, Return> = (input: Output, ctx: JobContext) => Return

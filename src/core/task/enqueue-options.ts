@@ -1,7 +1,7 @@
 /** What may be said of one job when it is enqueued. */
 
-import type { Duration } from './duration.js'
-import type { Meta } from './job.js'
+import type { Meta } from '../job.js'
+import type { Duration } from '../values/duration.js'
 import type { AnyTask } from './task.js'
 
 export interface EnqueueOptions {

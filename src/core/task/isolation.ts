@@ -1,8 +1,8 @@
 /** The isolation of a task: that its jobs run in processes of their own, and what those are given. */
 
 import * as v from 'valibot'
-import type { ConfigIssue } from './errors.js'
-import { byteSize } from './option-check.js'
+import type { ConfigIssue } from '../errors.js'
+import { byteSize } from '../values/option-check.js'
 
 export interface IsolationOptions {
   /** `'process'`: each job runs in a process of its own, which outlives its worker where it may. Default: in the worker. */

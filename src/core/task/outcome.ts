@@ -1,8 +1,8 @@
 /** Outcomes: what a handler returns when it neither has a result nor has failed. */
 
-import { type Duration, durationMs } from './duration.js'
-import { InvalidArgumentError } from './errors.js'
-import { shown } from './shown.js'
+import { InvalidArgumentError } from '../errors.js'
+import { type Duration, durationMs } from '../values/duration.js'
+import { shown } from '../values/shown.js'
 
 const mark = Symbol.for('millrace.outcome')
 

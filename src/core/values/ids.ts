@@ -1,7 +1,7 @@
 /** Ids: of jobs and queues, what may be one and how a new one is made. */
 
 import { randomFillSync } from 'node:crypto'
-import type { Clock } from './clock.js'
+import type { Clock } from '../platform/clock.js'
 
 const queueName = /^[A-Za-z0-9][A-Za-z0-9._-]{0,79}$/
 export const queueNameForm = '1 to 80 characters of A-Z a-z 0-9 . _ -, the first a letter or digit'

@@ -3,7 +3,7 @@
  * Zod, Valibot, ArkType and others speak it; only its types are needed, so there is nothing to install.
  */
 
-import { InvalidJobError } from './errors.js'
+import { InvalidJobError } from '../errors.js'
 
 export interface Schema<Input = unknown, Output = Input> {
   readonly '~standard': {

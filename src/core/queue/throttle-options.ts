@@ -1,9 +1,9 @@
 /** The options of a throttle, their check, and the throttle that they describe. */
 
 import * as v from 'valibot'
-import type { Duration } from './duration.js'
-import { isQueueName, queueNameForm } from './ids.js'
-import { duration, exactly, whole } from './option-check.js'
+import type { Duration } from '../values/duration.js'
+import { isQueueName, queueNameForm } from '../values/ids.js'
+import { duration, exactly, whole } from '../values/option-check.js'
 import { startSpreadMs } from './start-window.js'
 import type { Throttle } from './throttle.js'
 

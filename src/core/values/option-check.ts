@@ -1,9 +1,9 @@
 /** Option checks: the valibot pieces from which the shapes of our own options are put together, and the error that lists every mistake at once. */
 
 import * as v from 'valibot'
+import { ConfigError, type ConfigIssue } from '../errors.js'
 import { byteSizeForm, parseByteSize } from './byte-size.js'
 import { durationForm, exactDuration, parseDuration } from './duration.js'
-import { ConfigError, type ConfigIssue } from './errors.js'
 import { hintFor } from './foreign-words.js'
 import { shown } from './shown.js'
 

@@ -1,6 +1,6 @@
 /** The pause before a store that is away is asked again: the same for its connection and for whoever calls it. */
 
-import type { Random } from './clock.js'
+import type { Random } from '../platform/clock.js'
 
 const firstMs = 20
 const mostMs = 2_000

@@ -1,7 +1,7 @@
 /** A throttle: how many jobs may start in every window of time, for which queues, and counted by what. */
 
-import { exactDuration } from './duration.js'
-import { ThrottleConflictError } from './errors.js'
+import { ThrottleConflictError } from '../errors.js'
+import { exactDuration } from '../values/duration.js'
 
 /** One window of a throttle. */
 export interface ThrottleRule {
