@@ -7,8 +7,8 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
+import type { Claim, NewJob, QueueSettings, Store } from '#src/stores/contract/store.js'
 import { SqliteStore } from '#src/stores/sqlite/sqlite-store.js'
-import type { Claim, NewJob, QueueSettings, Store } from '#src/stores/store.js'
 import type { Report, Summary } from './report.js'
 
 export const seed = 0

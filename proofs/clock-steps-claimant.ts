@@ -4,11 +4,11 @@
  * clock, which no step moves.
  */
 
+import type { EnqueueCall, QueueSettings, Store } from '#src/stores/contract/store.js'
 import { redisAddress } from '#src/stores/redis/redis-address.js'
 import { openRedisPort } from '#src/stores/redis/redis-connection.js'
 import { RedisStore } from '#src/stores/redis/redis-store.js'
 import { SqliteStore } from '#src/stores/sqlite/sqlite-store.js'
-import type { EnqueueCall, QueueSettings, Store } from '#src/stores/store.js'
 
 /** One claim of one job: its store decided between the two instants. */
 export interface Start {

@@ -5,13 +5,13 @@
 
 import { setTimeout as delay } from 'node:timers/promises'
 import { sqliteHarness, startRedis } from 'millrace/testing'
+import type { Store } from '#src/stores/contract/store.js'
 import { redisAddress } from '#src/stores/redis/redis-address.js'
 import { openRedisPort } from '#src/stores/redis/redis-connection.js'
 import { listIn, numberIn, textIn } from '#src/stores/redis/redis-reply.js'
 import { RedisStore } from '#src/stores/redis/redis-store.js'
 import { loadDriver } from '#src/stores/sqlite/sqlite-driver.js'
 import { SqliteStore } from '#src/stores/sqlite/sqlite-store.js'
-import type { Store } from '#src/stores/store.js'
 import type { Report, Summary } from './report.js'
 
 export const seed = 0

@@ -6,8 +6,8 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
+import type { QueueSettings } from '#src/stores/contract/store.js'
 import { SqliteStore } from '#src/stores/sqlite/sqlite-store.js'
-import type { QueueSettings } from '#src/stores/store.js'
 
 export interface HerdPlan {
   readonly processes: number

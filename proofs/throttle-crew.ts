@@ -3,7 +3,7 @@
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
 import { join } from 'node:path'
-import type { Store } from '#src/stores/store.js'
+import type { Store } from '#src/stores/contract/store.js'
 import { writeFileClock } from '#src/testing/file-clock.js'
 import { defaultStartAt } from '#src/testing/store-harness.js'
 import type { ClaimOrder } from './throttle-claimant.js'

@@ -1,7 +1,7 @@
 /** Eight claimers on one memory store, as a contestant of runs under a throttle. */
 
 import { memoryHarness, type StoreHarness } from 'millrace/testing'
-import type { Store } from '#src/stores/store.js'
+import type { Store } from '#src/stores/contract/store.js'
 import { processes } from './throttle-plan.js'
 import type { Contestant } from './throttle-run.js'
 

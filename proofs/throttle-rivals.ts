@@ -1,6 +1,6 @@
 /** Throttles as they are often written, which do not keep their limit: the judge must find that out. */
 
-import { decide, firstTempo, type Tempo } from '#src/throttle/tempo.js'
+import { decide, firstTempo, type Tempo } from '#src/stores/rules/throttle/tempo.js'
 import type { RunPlan } from './throttle-plan.js'
 import type { Contestant } from './throttle-run.js'
 

@@ -1,7 +1,7 @@
 /** A run under a throttle: a plan is carried out by eight processes, and what started is judged by the plan's own rules. */
 
 import type { ThrottleRule } from '#src/core/queue/throttle.js'
-import { decide, firstTempo, tempoAfter, tempoAt, tempoAtRest } from '#src/throttle/tempo.js'
+import { decide, firstTempo, tempoAfter, tempoAt, tempoAtRest } from '#src/stores/rules/throttle/tempo.js'
 import type { RunPlan } from './throttle-plan.js'
 
 /** What carries a plan out: a store with its processes, or something that only says it keeps the rules. */

@@ -3,7 +3,7 @@
 import type { Command } from 'commander'
 import type { Mill } from '../config/mill.js'
 import { messageOf } from '../core/values/shown.js'
-import type { Finding } from '../stores/store-health.js'
+import type { Finding } from '../stores/contract/store-health.js'
 import { printFindings } from './finding-list.js'
 import { type MillFlags, millCommand, withJson, withMill } from './mill-command.js'
 import { shardFindings } from './shard-findings.js'

@@ -1,7 +1,7 @@
 /** A list of findings about a store, as `doctor` and `fsck` print it. */
 
 import type { Mill } from '../config/mill.js'
-import type { Repair } from '../stores/store-health.js'
+import type { Repair } from '../stores/contract/store-health.js'
 import { OperationError } from './exit-code.js'
 import { counted } from './figures.js'
 import { printable } from './printable.js'

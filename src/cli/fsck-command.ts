@@ -3,7 +3,7 @@
 import type { Command } from 'commander'
 import type { Mill } from '../config/mill.js'
 import { UnsupportedByStoreError } from '../core/errors.js'
-import type { Repair } from '../stores/store-health.js'
+import type { Repair } from '../stores/contract/store-health.js'
 import { printFindings } from './finding-list.js'
 import { type MillFlags, millCommand, withJson, withMill } from './mill-command.js'
 

@@ -2,7 +2,7 @@
 
 import type { Command } from 'commander'
 import type { QueueAdmin } from '../client/queue-admin.js'
-import type { Depth } from '../stores/store.js'
+import type { Depth } from '../stores/contract/store.js'
 import { confirm } from './confirmation.js'
 import { OperationError, UsageError } from './exit-code.js'
 import { count, counted } from './figures.js'

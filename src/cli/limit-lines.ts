@@ -2,7 +2,7 @@
 
 import type { ThrottleStatus } from '../client/throttle-admin.js'
 import { formatDuration } from '../core/values/duration.js'
-import type { Depth, StoredQueue } from '../stores/store.js'
+import type { Depth, StoredQueue } from '../stores/contract/store.js'
 import { count, counted } from './figures.js'
 import { type Column, table } from './table.js'
 import type { Terminal } from './terminal.js'

@@ -2,7 +2,7 @@
 
 import { type ProcessIdentity, processIdentity } from '../runtime/identity.js'
 import { isDead, isNeighbour } from '../runtime/peer.js'
-import type { WorkerRecord } from '../stores/worker-registry.js'
+import type { WorkerRecord } from '../stores/contract/worker-registry.js'
 
 /** `unknown`: a process of another machine or container, which said that it lives, and is forgotten where it says so no more. */
 export type Pulse = 'alive' | 'dead' | 'unknown'

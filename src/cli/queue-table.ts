@@ -2,7 +2,7 @@
 
 import type { QueueLook } from '../client/queue-admin.js'
 import type { Mill } from '../config/mill.js'
-import type { StoredQueue } from '../stores/store.js'
+import type { StoredQueue } from '../stores/contract/store.js'
 import { count, counted } from './figures.js'
 import { serving } from './pulse.js'
 import { differs } from './shard-findings.js'

@@ -2,8 +2,8 @@
 
 import type { Mill } from '../config/mill.js'
 import { sameRules, type Throttle, throttleText } from '../core/queue/throttle.js'
-import type { StoredQueue } from '../stores/store.js'
-import type { Finding } from '../stores/store-health.js'
+import type { StoredQueue } from '../stores/contract/store.js'
+import type { Finding } from '../stores/contract/store-health.js'
 import { silenceText } from './throttle-lines.js'
 import { flagsFor } from './throttle-text.js'
 

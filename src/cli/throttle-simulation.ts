@@ -2,7 +2,7 @@
 
 import type { Random } from '../core/platform/clock.js'
 import type { ThrottleRule } from '../core/queue/throttle.js'
-import { decide, firstTempo } from '../throttle/tempo.js'
+import { decide, firstTempo } from '../stores/rules/throttle/tempo.js'
 
 /** Jobs that come. Without both there is always one that waits. */
 export interface Arrivals {

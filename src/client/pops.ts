@@ -10,7 +10,7 @@ import type { ThrottleRule } from '../core/queue/throttle.js'
 import type { Codec } from '../core/values/codec.js'
 import { outageDelayMs } from '../core/values/outage-delay.js'
 import { messageOf } from '../core/values/shown.js'
-import type { Claim, Claimed, SettleAnswer, SettleItem, Store, Wait } from '../stores/store.js'
+import type { Claim, Claimed, SettleAnswer, SettleItem, Store, Wait } from '../stores/contract/store.js'
 
 /** Why there is no item now. */
 export type PopWait = Exclude<Wait['reason'], 'suspect'>

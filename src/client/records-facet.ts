@@ -1,8 +1,8 @@
 /** The records facet: a store's administration, or the error that says that it has none. */
 
 import { UnsupportedByStoreError } from '../core/errors.js'
-import type { Records } from '../stores/job-records.js'
-import type { Store } from '../stores/store.js'
+import type { Records } from '../stores/contract/job-records.js'
+import type { Store } from '../stores/contract/store.js'
 
 export function recordsOf(store: Store): Records {
   if (store.records !== undefined) return store.records

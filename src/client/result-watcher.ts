@@ -1,7 +1,7 @@
 /** The result watcher: one watch on the store for all results this process waits for, and what tells a job that completed from one that was lost. */
 
 import { setImmediate as endOfTick } from 'node:timers/promises'
-import type { Store } from '../stores/store.js'
+import type { Store } from '../stores/contract/store.js'
 import { recordsOf } from './records-facet.js'
 
 /** Longest single watch; a new one follows. */

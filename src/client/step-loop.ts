@@ -2,7 +2,7 @@
 
 import { setTimeout as delay } from 'node:timers/promises'
 import { timerMs } from '../core/platform/timer.js'
-import type { Step } from '../stores/job-records.js'
+import type { Step } from '../stores/contract/job-records.js'
 
 /** How far a long action is. */
 export interface StepProgress {

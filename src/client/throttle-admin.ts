@@ -7,8 +7,8 @@ import { type ThrottleOptions, throttleOf, throttleSchema } from '../core/queue/
 import { groupForm, groupNameOf } from '../core/values/ids.js'
 import { parsed } from '../core/values/option-check.js'
 import { shown } from '../core/values/shown.js'
-import type { Store } from '../stores/store.js'
-import type { ThrottleState, Throttles } from '../stores/throttles.js'
+import type { Store } from '../stores/contract/store.js'
+import type { ThrottleState, Throttles } from '../stores/contract/throttles.js'
 
 /** A throttle as it stands. */
 export interface ThrottleStatus extends Omit<ThrottleState, 'throttle'> {

@@ -8,12 +8,12 @@ import { pathToFileURL } from 'node:url'
 import { ConfigError } from '../core/errors.js'
 import { type Clock, systemClock } from '../core/platform/clock.js'
 import { messageOf } from '../core/values/shown.js'
+import type { Store, StoreTraits } from '../stores/contract/store.js'
 import { memoryTraits } from '../stores/memory/memory-traits.js'
 import { addressText, isRedisUrl, type RedisAddressOptions, redisAddress } from '../stores/redis/redis-address.js'
 import { redisStore } from '../stores/redis/redis-module.js'
 import { redisTraits } from '../stores/redis/redis-traits.js'
 import { sqliteTraits } from '../stores/sqlite/sqlite-traits.js'
-import type { Store, StoreTraits } from '../stores/store.js'
 import { baseFolder } from './base-folder.js'
 
 /**

@@ -1,7 +1,7 @@
 /** The waiter: where the idle workers of a process rest until a queue of theirs is rung. They share one wait on the store. */
 
 import { timerMs } from '../core/platform/timer.js'
-import type { Store } from '../stores/store.js'
+import type { Store } from '../stores/contract/store.js'
 
 /** One that rests. */
 interface Sleeper {

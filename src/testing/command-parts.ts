@@ -1,7 +1,7 @@
 /** The parts of random commands: what every command sequence draws alike, whatever queues it is over. */
 
-import type { Beat, Checkpoint } from '../stores/job-beat.js'
-import type { Where } from '../stores/job-records.js'
+import type { Beat, Checkpoint } from '../stores/contract/job-beat.js'
+import type { Where } from '../stores/contract/job-records.js'
 import type { ClaimRef } from './command.js'
 import type { Dice } from './dice.js'
 

@@ -1,8 +1,8 @@
 /** A command run: commands carried out on one store, through two handles, each giving a plain, comparable answer. */
 
 import { isMillraceError } from '../core/errors.js'
-import type { Page, Records, Step } from '../stores/job-records.js'
-import type { ClaimKey, SettleItem, Store } from '../stores/store.js'
+import type { Page, Records, Step } from '../stores/contract/job-records.js'
+import type { ClaimKey, SettleItem, Store } from '../stores/contract/store.js'
 import { canonicalPayload } from './canonical-state.js'
 import type { ClaimRef, Command, PlannedCall } from './command.js'
 import type { StoreHarness } from './store-harness.js'

@@ -4,10 +4,18 @@
  */
 
 import type { ThrottleRule } from '../core/queue/throttle.js'
-import type { Beat } from '../stores/job-beat.js'
-import type { ListQuery, Where } from '../stores/job-records.js'
-import type { Claimer, ClaimFrom, ClaimKey, EnqueueCall, NewJob, QueueSettings, SettleItem } from '../stores/store.js'
-import type { WorkerRecord } from '../stores/worker-registry.js'
+import type { Beat } from '../stores/contract/job-beat.js'
+import type { ListQuery, Where } from '../stores/contract/job-records.js'
+import type {
+  Claimer,
+  ClaimFrom,
+  ClaimKey,
+  EnqueueCall,
+  NewJob,
+  QueueSettings,
+  SettleItem,
+} from '../stores/contract/store.js'
+import type { WorkerRecord } from '../stores/contract/worker-registry.js'
 
 /** How a claim ends, without its name. */
 export type Settlement = SettleItem extends infer Item

@@ -3,7 +3,7 @@
  * state and the same order, or an error that says where they part and how to see it again.
  */
 
-import type { QueueSettings } from '../stores/store.js'
+import type { QueueSettings } from '../stores/contract/store.js'
 import type { CanonicalJob, CanonicalQueue, CanonicalState } from './canonical-state.js'
 import type { Command } from './command.js'
 import { CommandRun } from './command-run.js'

@@ -1,7 +1,5 @@
 /** The memory store's canonical state. */
 
-import { isLed, type Lead } from '../core/lead.js'
-import type { PayloadEntry } from '../core/payloads.js'
 import { longestCountedMs, ruleText } from '../core/queue/throttle.js'
 import type { Payload } from '../core/values/codec.js'
 import type { MemoryJob, RememberedJob } from '../stores/memory/memory-job.js'
@@ -10,7 +8,9 @@ import { MemoryOrderedQueue } from '../stores/memory/memory-ordered-queue.js'
 import type { MemoryQueue } from '../stores/memory/memory-queue.js'
 import type { MemoryData } from '../stores/memory/memory-store.js'
 import type { MemoryThrottle } from '../stores/memory/memory-throttle.js'
-import type { Tempo } from '../throttle/tempo.js'
+import { isLed, type Lead } from '../stores/rules/lead.js'
+import type { PayloadEntry } from '../stores/rules/payloads.js'
+import type { Tempo } from '../stores/rules/throttle/tempo.js'
 import {
   type CanonicalEntry,
   type CanonicalJob,

@@ -1,6 +1,5 @@
 /** The Redis store's canonical state, read from its keys one by one and not by its scripts. */
 
-import { isLed } from '../core/lead.js'
 import {
   type ClaimParts,
   type PastParts,
@@ -17,6 +16,7 @@ import { readInHand, readPayload } from '../stores/redis/redis-payload.js'
 import type { RedisPort } from '../stores/redis/redis-port.js'
 import { readNumber, readRecord } from '../stores/redis/redis-record.js'
 import { listIn, textIn } from '../stores/redis/redis-reply.js'
+import { isLed } from '../stores/rules/lead.js'
 import {
   type CanonicalEntry,
   type CanonicalJob,

@@ -6,9 +6,9 @@ import type { RedisQueue } from '../stores/redis/redis-layout.js'
 import type { RedisPort } from '../stores/redis/redis-port.js'
 import { readNumber } from '../stores/redis/redis-record.js'
 import { listIn, type textIn } from '../stores/redis/redis-reply.js'
-import { armedTempo } from '../throttle/arming.js'
-import type { Starts } from '../throttle/start-log.js'
-import { type Tempo, tempoAtRest } from '../throttle/tempo.js'
+import { armedTempo } from '../stores/rules/throttle/arming.js'
+import type { Starts } from '../stores/rules/throttle/start-log.js'
+import { type Tempo, tempoAtRest } from '../stores/rules/throttle/tempo.js'
 import { type CanonicalThrottle, compareBytes } from './canonical-state.js'
 
 export async function redisThrottleStates(

@@ -1,15 +1,15 @@
 /** The limits of a SQLite store in its canonical state: lanes and throttles, read from their tables. */
 
 import { longestCountedMs, rulesIn, ruleText } from '../core/queue/throttle.js'
+import { type Arming, armedTempo } from '../stores/rules/throttle/arming.js'
+import type { StartLog } from '../stores/rules/throttle/start-log.js'
+import { strideAtRest } from '../stores/rules/throttle/stride.js'
+import type { Tempo } from '../stores/rules/throttle/tempo.js'
 import type { Database } from '../stores/sqlite/sqlite-driver.js'
 import { lineOf } from '../stores/sqlite/sqlite-job.js'
 import type { QueueRow } from '../stores/sqlite/sqlite-queue.js'
 import { stridesIn, type TempoRow } from '../stores/sqlite/sqlite-tempo.js'
 import type { ThrottleRow } from '../stores/sqlite/sqlite-throttle.js'
-import { type Arming, armedTempo } from '../throttle/arming.js'
-import type { StartLog } from '../throttle/start-log.js'
-import { strideAtRest } from '../throttle/stride.js'
-import type { Tempo } from '../throttle/tempo.js'
 import { type CanonicalLanes, type CanonicalTempo, type CanonicalThrottle, compareBytes } from './canonical-state.js'
 
 interface LaneColumns {

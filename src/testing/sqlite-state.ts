@@ -1,7 +1,7 @@
 /** The canonical state of a SQLite store, read from its tables. */
 
-import { isLed, type Lead } from '../core/lead.js'
 import type { Payload } from '../core/values/codec.js'
+import { isLed, type Lead } from '../stores/rules/lead.js'
 import type { Database } from '../stores/sqlite/sqlite-driver.js'
 import type { JobRow } from '../stores/sqlite/sqlite-job.js'
 import { besideSet, setOf, waitingSetOf } from '../stores/sqlite/sqlite-ordered-job.js'

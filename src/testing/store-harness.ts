@@ -3,7 +3,7 @@
  * these (about a hundred lines) and gets the contract suite and the comparison with the memory store for it.
  */
 
-import type { Store } from '../stores/store.js'
+import type { Store } from '../stores/contract/store.js'
 import type { AuditEntry } from './audit-entry.js'
 import type { CanonicalState } from './canonical-state.js'
 

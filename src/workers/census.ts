@@ -8,7 +8,7 @@ import type { Random } from '../core/platform/clock.js'
 import { timerMs } from '../core/platform/timer.js'
 import type { ProcessIdentity } from '../runtime/identity.js'
 import { isDead, isNeighbour } from '../runtime/peer.js'
-import type { HeldClaim, WorkerRecord, WorkerRegistry } from '../stores/worker-registry.js'
+import type { HeldClaim, WorkerRecord, WorkerRegistry } from '../stores/contract/worker-registry.js'
 import { isAlive } from './adoption.js'
 import { reportCrashes } from './report.js'
 

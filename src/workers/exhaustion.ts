@@ -6,7 +6,7 @@ import { BatchExecution, type BatchedJob } from '../runtime/batch-execution.js'
 import type { Execution } from '../runtime/execution.js'
 import type { JobExecution } from '../runtime/job-execution.js'
 import type { Verdict } from '../runtime/verdict.js'
-import type { SettleAnswer } from '../stores/store.js'
+import type { SettleAnswer } from '../stores/contract/store.js'
 
 /** Hears of the store's answers to the settles of an execution. */
 export interface Exhaustion {

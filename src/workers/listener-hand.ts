@@ -10,8 +10,8 @@ import { processIdentity } from '../runtime/identity.js'
 import type { JobExecution } from '../runtime/job-execution.js'
 import { onceThere } from '../runtime/outage.js'
 import { cancelledWhileRunning, type Verdict, verdictOnFailure } from '../runtime/verdict.js'
-import type { Beat } from '../stores/job-beat.js'
-import type { Claim, ExtendAnswer, SettleAnswer, Store } from '../stores/store.js'
+import type { Beat } from '../stores/contract/job-beat.js'
+import type { Claim, ExtendAnswer, SettleAnswer, Store } from '../stores/contract/store.js'
 import type { ListenerClaim, RunPlace } from './listener-claim.js'
 
 /** The listener, as what it has in hand sees it. */

@@ -1,7 +1,7 @@
 /** The presence of a worker: it says in the registry that it lives, and what it serves, for as long as it runs. */
 
-import type { Store } from '../stores/store.js'
-import type { WorkerRecord } from '../stores/worker-registry.js'
+import type { Store } from '../stores/contract/store.js'
+import type { WorkerRecord } from '../stores/contract/worker-registry.js'
 
 export interface PresenceParts {
   readonly store: Pick<Store, 'workers' | 'traits'>

@@ -14,7 +14,7 @@ import type { JobExecution } from '../runtime/job-execution.js'
 import { sharedMono } from '../runtime/lease-message.js'
 import { foreignJobDelayMs } from '../runtime/preparation.js'
 import { type Verdict, verdictOnFailure } from '../runtime/verdict.js'
-import type { Claim, Store } from '../stores/store.js'
+import type { Claim, Store } from '../stores/contract/store.js'
 import type { ChildVerdict, ChildWord } from './child-word.js'
 import { type ProcessEnd, ProcessRunner } from './process-runner.js'
 

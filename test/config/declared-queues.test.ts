@@ -10,9 +10,9 @@ import {
 } from 'millrace'
 import { describe, expect, it } from 'vitest'
 import { checkOptions } from '#src/config/mill-options.js'
+import type { QueueSettings } from '#src/stores/contract/store.js'
 import { MemoryStore } from '#src/stores/memory/memory-store.js'
 import { memoryTraits } from '#src/stores/memory/memory-traits.js'
-import type { QueueSettings } from '#src/stores/store.js'
 import { testMill, testMillOn } from '../test-mill.js'
 
 const sync = defineOrderedTask({ name: 'sync', queue: 'orders' })

@@ -3,8 +3,8 @@
 import { runInNewContext } from 'node:vm'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { payloadBytes } from '#src/core/claim-weight.js'
 import { maxDepth } from '#src/core/values/codec.js'
+import { payloadBytes } from '#src/stores/rules/claim-weight.js'
 import { again, any, decode, encode, key, refusal } from './codec-values.js'
 
 function nested(levels: number, wrap: (inner: unknown) => unknown, core: unknown): unknown {

@@ -10,7 +10,7 @@ import {
   type PayloadEntry,
   payloadIdentity,
   shardOf,
-} from '#src/core/payloads.js'
+} from '#src/stores/rules/payloads.js'
 
 const payload = fc.constantFrom('x', 'y', 'z', Uint8Array.of(120), Uint8Array.of(0, 255))
 const score = fc.oneof(fc.constantFrom(-1, 0, 1, 1.5, 2), fc.double({ noNaN: true, noDefaultInfinity: true }))

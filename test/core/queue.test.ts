@@ -2,8 +2,8 @@
 import { describe, expect, it } from 'vitest'
 import { ConfigError } from '#src/core/errors.js'
 import { type Queue, queueOf, queueOptionsSchema } from '#src/core/queue/queue.js'
-import { refuseOtherForm } from '#src/core/queue-form.js'
 import { parsed } from '#src/core/values/option-check.js'
+import { refuseOtherForm } from '#src/stores/rules/queue-form.js'
 
 function queue(options: unknown): Queue {
   return queueOf('q', parsed(queueOptionsSchema, options, "queue 'q'"))

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { shardOf } from '#src/core/payloads.js'
+import { shardOf } from '#src/stores/rules/payloads.js'
 import { CommandProcess, run } from '../cli/command-process.js'
 import { project } from '../cli/project.js'
 

@@ -9,8 +9,8 @@ import {
 import { Events } from '#src/core/events.js'
 import { defineTask } from '#src/core/task/task.js'
 import { JobExecution } from '#src/runtime/job-execution.js'
+import type { Claim, ExtendAnswer, ExtendItem } from '#src/stores/contract/store.js'
 import { memoryTraits } from '#src/stores/memory/memory-traits.js'
-import type { Claim, ExtendAnswer, ExtendItem } from '#src/stores/store.js'
 import { notesOn } from './notes-on.js'
 
 const claim: Claim = {

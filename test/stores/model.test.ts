@@ -9,7 +9,7 @@ import {
   StoresDifferError,
 } from 'millrace/testing'
 import { beforeAll, describe, expect, it } from 'vitest'
-import type { Claimer, ClaimFrom, QueueSettings, StoreTraits } from '#src/stores/store.js'
+import type { Claimer, ClaimFrom, QueueSettings, StoreTraits } from '#src/stores/contract/store.js'
 import { harnesses } from './harnesses.js'
 
 /** A Redis of several servers runs what a single one runs, and takes longer to be asked. */

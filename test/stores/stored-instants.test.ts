@@ -5,13 +5,13 @@
 
 import { type SqliteHarness, sqliteHarness, startRedis } from 'millrace/testing'
 import { expect, it, onTestFinished } from 'vitest'
+import type { NewJob, QueueSettings, Store } from '#src/stores/contract/store.js'
 import { redisAddress } from '#src/stores/redis/redis-address.js'
 import { openRedisPort } from '#src/stores/redis/redis-connection.js'
 import { keyTypes, scopeKeys, scopeKeyTypes, workersKey } from '#src/stores/redis/redis-keys.js'
 import { listIn, textIn } from '#src/stores/redis/redis-reply.js'
 import { RedisStore } from '#src/stores/redis/redis-store.js'
 import { loadDriver } from '#src/stores/sqlite/sqlite-driver.js'
-import type { NewJob, QueueSettings, Store } from '#src/stores/store.js'
 import { readFileClock } from '#src/testing/file-clock.js'
 import { auditedPort } from '#src/testing/redis-audit.js'
 

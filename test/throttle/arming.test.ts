@@ -2,8 +2,8 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { ThrottleRule } from '#src/core/queue/throttle.js'
-import { type Arming, armed, armedTempo, firstArming } from '#src/throttle/arming.js'
-import { decide, firstTempo, permitted, type Tempo } from '#src/throttle/tempo.js'
+import { type Arming, armed, armedTempo, firstArming } from '#src/stores/rules/throttle/arming.js'
+import { decide, firstTempo, permitted, type Tempo } from '#src/stores/rules/throttle/tempo.js'
 import { anyRules, mostIn, startsIn, stepsFor, type TrialStep } from './trial.js'
 
 const minuteMs = 60_000

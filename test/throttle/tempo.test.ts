@@ -2,7 +2,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { ThrottleRule } from '#src/core/queue/throttle.js'
-import { decide, firstTempo, permitted, type Tempo, tempoAtRest } from '#src/throttle/tempo.js'
+import { decide, firstTempo, permitted, type Tempo, tempoAtRest } from '#src/stores/rules/throttle/tempo.js'
 import { seededRandom } from '../seeded-random.js'
 import { anyRule, anyRules, mostIn, type Pace, startsIn, stepsFor, trials } from './trial.js'
 

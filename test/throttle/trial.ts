@@ -2,7 +2,7 @@
 
 import fc from 'fast-check'
 import type { ThrottleRule } from '#src/core/queue/throttle.js'
-import type { Starts } from '#src/throttle/start-log.js'
+import type { Starts } from '#src/stores/rules/throttle/start-log.js'
 
 /** What decides in a trial how many of the jobs that are ready may start. */
 export type Pace = (now: number, want: number, ready: number) => number

@@ -1,8 +1,8 @@
 import { ConfigError, defineOrderedTask, type Store } from 'millrace'
 import { describe, expect, it } from 'vitest'
-import { shardOf } from '#src/core/payloads.js'
 import { MemoryStore } from '#src/stores/memory/memory-store.js'
 import { memoryTraits } from '#src/stores/memory/memory-traits.js'
+import { shardOf } from '#src/stores/rules/payloads.js'
 import { nextEvent, recorded } from '../next-event.js'
 import { testMill, testMillOn } from '../test-mill.js'
 

@@ -1,10 +1,10 @@
 /** A claim on one queue of the memory store: recover, promote, take, then say who asks again and when. */
 
-import type { ClaimLoad } from '../../core/claim-weight.js'
-import { hasLed, leadAfter, suspectLeadAfter, suspectLeadMs } from '../../core/lead.js'
-import { dueAt, nextFence } from '../../core/stamp.js'
-import { upkeepLimit } from '../../core/upkeep.js'
-import type { Claim, Claimed, Claimer, ClaimFrom, Wait } from '../store.js'
+import type { Claim, Claimed, Claimer, ClaimFrom, Wait } from '../contract/store.js'
+import type { ClaimLoad } from '../rules/claim-weight.js'
+import { hasLed, leadAfter, suspectLeadAfter, suspectLeadMs } from '../rules/lead.js'
+import { dueAt, nextFence } from '../rules/stamp.js'
+import { upkeepLimit } from '../rules/upkeep.js'
 import { type Crashes, crash } from './memory-crash.js'
 import { claimOf, takenWeight } from './memory-job.js'
 import { hasShutLane } from './memory-opening.js'

@@ -1,7 +1,7 @@
 /** A crash in the memory store: what becomes of a running job whose lease ended unsettled. */
 
-import { afterCrash } from '../../core/crash.js'
-import type { Buried, Crash } from '../store.js'
+import type { Buried, Crash } from '../contract/store.js'
+import { afterCrash } from '../rules/crash.js'
 import type { MemoryJob } from './memory-job.js'
 import type { MemoryQueue } from './memory-queue.js'
 

@@ -1,8 +1,8 @@
 /** The depth of a queue of the memory store: the sum of its shards, of which most queues have one. */
 
-import { dueAt } from '../../core/stamp.js'
-import { depthOfShards } from '../shard-depths.js'
-import type { Depth } from '../store.js'
+import type { Depth } from '../contract/store.js'
+import { depthOfShards } from '../rules/shard-depths.js'
+import { dueAt } from '../rules/stamp.js'
 import type { MemoryJob } from './memory-job.js'
 import { MemoryOrderedQueue } from './memory-ordered-queue.js'
 import type { MemoryQueue } from './memory-queue.js'

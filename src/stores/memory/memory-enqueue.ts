@@ -1,7 +1,7 @@
 /** An enqueue into one queue of the memory store, or one shard of an ordered one: all jobs of a call or none, and a call sent again is only answered. */
 
-import { payloadIdentity } from '../../core/payloads.js'
-import type { Enqueued, NewJob } from '../store.js'
+import type { Enqueued, NewJob } from '../contract/store.js'
+import { payloadIdentity } from '../rules/payloads.js'
 import { MemoryOrderedQueue } from './memory-ordered-queue.js'
 import type { MemoryQueue } from './memory-queue.js'
 

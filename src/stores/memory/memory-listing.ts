@@ -2,8 +2,8 @@
 
 import { InvalidArgumentError } from '../../core/errors.js'
 import type { JobState } from '../../core/job.js'
-import type { ListQuery, Page } from '../job-records.js'
-import type { QueueSettings } from '../store.js'
+import type { ListQuery, Page } from '../contract/job-records.js'
+import type { QueueSettings } from '../contract/store.js'
 import { type MemoryJob, storedJob } from './memory-job.js'
 import type { MemoryQueue } from './memory-queue.js'
 

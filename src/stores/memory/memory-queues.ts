@@ -1,16 +1,11 @@
 /** The queues of a memory store by name, each with its shards; plain ones have one. */
 
 import { InvalidArgumentError, UnknownQueueError } from '../../core/errors.js'
-import { shardOf } from '../../core/payloads.js'
 import type { Throttle } from '../../core/queue/throttle.js'
 import { refuseOtherThrottle } from '../../core/queue/throttle.js'
-import {
-  refuseGroupBound,
-  refuseOtherForm,
-  refuseSpreading,
-  reshardUnderWay as underWay,
-} from '../../core/queue-form.js'
-import type { QueueSettings, StoredQueue } from '../store.js'
+import type { QueueSettings, StoredQueue } from '../contract/store.js'
+import { shardOf } from '../rules/payloads.js'
+import { refuseGroupBound, refuseOtherForm, refuseSpreading, reshardUnderWay as underWay } from '../rules/queue-form.js'
 import { MemoryLimits } from './memory-limits.js'
 import { MemoryOrderedQueue } from './memory-ordered-queue.js'
 import { MemoryQueue } from './memory-queue.js'

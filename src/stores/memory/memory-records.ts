@@ -2,9 +2,9 @@
 
 import { InvalidArgumentError } from '../../core/errors.js'
 import type { JobState } from '../../core/job.js'
-import { dueAt } from '../../core/stamp.js'
-import { stepLimit, stepPayloads } from '../../core/upkeep.js'
-import type { Records, Step, Where } from '../job-records.js'
+import type { Records, Step, Where } from '../contract/job-records.js'
+import { dueAt } from '../rules/stamp.js'
+import { stepLimit, stepPayloads } from '../rules/upkeep.js'
 import type { MemoryAdmin } from './memory-admin.js'
 import { type MemoryJob, rememberedRecord, storedJob } from './memory-job.js'
 import { page } from './memory-listing.js'

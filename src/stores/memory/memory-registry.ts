@@ -1,9 +1,9 @@
 /** The memory store's registry of workers, with the claims they hold. */
 
 import { toleratedStepMs } from '../../core/platform/clock.js'
-import { stepLimit } from '../../core/upkeep.js'
-import type { ClaimKey } from '../store.js'
-import type { HeldClaim, WorkerRecord, WorkerRegistry } from '../worker-registry.js'
+import type { ClaimKey } from '../contract/store.js'
+import type { HeldClaim, WorkerRecord, WorkerRegistry } from '../contract/worker-registry.js'
+import { stepLimit } from '../rules/upkeep.js'
 import type { MemoryAdmin } from './memory-admin.js'
 import { type Crashes, crash } from './memory-crash.js'
 import { heldClaim } from './memory-job.js'

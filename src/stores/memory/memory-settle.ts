@@ -1,8 +1,8 @@
 /** The ends and the beats of claims in one queue of the memory store. */
 
 import { joinedLog } from '../../core/job-log.js'
-import { type EndedRun, startedAtOf } from '../job-beat.js'
-import type { ClaimKey, ExtendAnswer, ExtendItem, Hold, SettleAnswer, SettleItem } from '../store.js'
+import { type EndedRun, startedAtOf } from '../contract/job-beat.js'
+import type { ClaimKey, ExtendAnswer, ExtendItem, Hold, SettleAnswer, SettleItem } from '../contract/store.js'
 import { defined, type MemoryJob } from './memory-job.js'
 import type { MemoryQueue } from './memory-queue.js'
 

@@ -1,11 +1,9 @@
 /** The memory store: for tests, and the executable specification of the contract. It lives and dies with its process. */
 
 import { setMaxListeners } from 'node:events'
-import { type ClaimLoad, isLoaded, mostClaimBytes } from '../../core/claim-weight.js'
 import { ClosedError } from '../../core/errors.js'
-import { shardOf } from '../../core/payloads.js'
 import { type Clock, systemClock } from '../../core/platform/clock.js'
-import type { Records } from '../job-records.js'
+import type { Records } from '../contract/job-records.js'
 import type {
   Claimed,
   Claimer,
@@ -21,9 +19,11 @@ import type {
   Store,
   StoredQueue,
   StoreTraits,
-} from '../store.js'
-import type { Throttles } from '../throttles.js'
-import type { WorkerRegistry } from '../worker-registry.js'
+} from '../contract/store.js'
+import type { Throttles } from '../contract/throttles.js'
+import type { WorkerRegistry } from '../contract/worker-registry.js'
+import { type ClaimLoad, isLoaded, mostClaimBytes } from '../rules/claim-weight.js'
+import { shardOf } from '../rules/payloads.js'
 import type { MemoryAdmin } from './memory-admin.js'
 import { MemoryBell } from './memory-bell.js'
 import { type Asked, claimFrom } from './memory-claim.js'

@@ -1,8 +1,8 @@
 /** The taking of one claim from a queue of the memory store: which of its ready jobs the limits let it have. */
 
-import { type ClaimLoad, isLoaded } from '../../core/claim-weight.js'
-import { mostVisits, shareOf } from '../../core/turns.js'
-import { upkeepLimit } from '../../core/upkeep.js'
+import { type ClaimLoad, isLoaded } from '../rules/claim-weight.js'
+import { mostVisits, shareOf } from '../rules/turns.js'
+import { upkeepLimit } from '../rules/upkeep.js'
 import type { MemoryJob } from './memory-job.js'
 import { groupOf } from './memory-limits.js'
 import type { MemoryQueue } from './memory-queue.js'

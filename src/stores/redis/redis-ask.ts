@@ -1,6 +1,6 @@
 /** One trip of a claim: shards of one kind on one server asked by one script, and what that answers. */
 
-import type { Buried, Claimed, Claimer, Crash, Wait } from '../store.js'
+import type { Buried, Claimed, Claimer, Crash, Wait } from '../contract/store.js'
 import { claimOrderedGatedScript, claimOrderedScript } from './lua/claim-ordered-script.js'
 import { claimGatedScript, claimScript } from './lua/claim-script.js'
 import { claimsIn } from './redis-claimed.js'

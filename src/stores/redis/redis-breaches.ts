@@ -1,6 +1,6 @@
 /** The breaches that a check of a Redis store finds: how many of each kind, in which ids, and what harm they do. */
 
-import type { Finding } from '../store-health.js'
+import type { Finding } from '../contract/store-health.js'
 
 /** A kind of breach: what is wrong, and in which key. */
 interface Kind {

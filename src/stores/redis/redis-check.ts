@@ -3,7 +3,7 @@
 import { UnknownQueueError } from '../../core/errors.js'
 import { isQueueName } from '../../core/values/ids.js'
 import { messageOf } from '../../core/values/shown.js'
-import type { Finding } from '../store-health.js'
+import type { Finding } from '../contract/store-health.js'
 import { checkScripts, scanScript } from './lua/check-script.js'
 import { RedisBreaches } from './redis-breaches.js'
 import { unreadable } from './redis-judgement.js'

@@ -2,7 +2,7 @@
 
 import { hasCode } from '../../core/errors.js'
 import { systemClock } from '../../core/platform/clock.js'
-import type { Buried, Claim, Claimed, Claimer, ClaimFrom, Crash, Wait } from '../store.js'
+import type { Buried, Claim, Claimed, Claimer, ClaimFrom, Crash, Wait } from '../contract/store.js'
 import { headsScript } from './lua/heads-script.js'
 import { type Ask, type Asked, askOrdered, askPlain, type Gate, type Granted, noGate } from './redis-ask.js'
 import type { DamagedShards } from './redis-damage.js'

@@ -4,7 +4,7 @@
  */
 
 import type { Payload } from '../../core/values/codec.js'
-import type { Claim } from '../store.js'
+import type { Claim } from '../contract/store.js'
 import { readPast, readPayload } from './redis-job.js'
 import type { RedisReply } from './redis-port.js'
 import { recordFlags } from './redis-record.js'

@@ -1,7 +1,7 @@
 /** The damaged shards of a Redis store, as one handle has found them: a key of another type, or a record that is not there. */
 
 import type { StoreCorruptError } from '../../core/errors.js'
-import type { Damage } from '../damage.js'
+import type { Damage } from '../contract/damage.js'
 import type { RedisQueue, RedisShard } from './redis-layout.js'
 
 interface Found {

@@ -1,6 +1,6 @@
 /** The depth of queues on a Redis store: the counts of their shards, put together. */
 
-import type { Depth } from '../store.js'
+import type { Depth } from '../contract/store.js'
 import { depthOrderedScript, depthScript } from './lua/depth-scripts.js'
 import { closedShards, liveShards, type RedisQueue, type RedisShard } from './redis-layout.js'
 import type { RedisReply } from './redis-port.js'

@@ -1,7 +1,7 @@
 /** Enqueueing into a Redis store: calls packed into trips, one trip to a shard at a time as large as it may be. */
 
-import { payloadBytes } from '../../core/claim-weight.js'
-import type { EnqueueCall, Enqueued, NewJob } from '../store.js'
+import type { EnqueueCall, Enqueued, NewJob } from '../contract/store.js'
+import { payloadBytes } from '../rules/claim-weight.js'
 import { enqueueOrderedScript } from './lua/enqueue-ordered-script.js'
 import { enqueueScript } from './lua/enqueue-script.js'
 import { dealt } from './redis-deal.js'

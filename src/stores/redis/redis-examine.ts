@@ -3,7 +3,7 @@
 import { hasCode } from '../../core/errors.js'
 import { type Clock, systemClock } from '../../core/platform/clock.js'
 import { messageOf } from '../../core/values/shown.js'
-import type { Finding } from '../store-health.js'
+import type { Finding } from '../contract/store-health.js'
 import { rightsScript } from './lua/server-scripts.js'
 import { type RedisInfo, redisInfo } from './redis-about.js'
 import {

@@ -2,8 +2,8 @@
 
 import { InvalidArgumentError } from '../../core/errors.js'
 import type { JobState, Progress } from '../../core/job.js'
-import type { Checkpoint, JobProcess } from '../job-beat.js'
-import type { StoredJob } from '../job-records.js'
+import type { Checkpoint, JobProcess } from '../contract/job-beat.js'
+import type { StoredJob } from '../contract/job-records.js'
 import type { RedisReply } from './redis-port.js'
 import { readNumber, readRecord } from './redis-record.js'
 import { bytesIn, listIn, numberIn, textIn } from './redis-reply.js'

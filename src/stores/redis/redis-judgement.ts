@@ -1,7 +1,7 @@
 /** The judgement on a Redis server: what it says of itself, as findings. Pure. */
 
 import { formatDuration } from '../../core/values/duration.js'
-import type { Finding } from '../store-health.js'
+import type { Finding } from '../contract/store-health.js'
 import type { RedisInfo } from './redis-about.js'
 import { type RedisRight, userLine } from './redis-rights.js'
 

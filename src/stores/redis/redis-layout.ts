@@ -7,8 +7,8 @@
  * those; ` in sites` where it has a throttle of that scope; ` bounded` where its shards have a bound in common on what runs.
  */
 
-import { shardOf } from '../../core/payloads.js'
-import type { QueueSettings } from '../store.js'
+import type { QueueSettings } from '../contract/store.js'
+import { shardOf } from '../rules/payloads.js'
 import { keysOf, orderedTag, placedTag, type QueueKind, shardTag } from './redis-keys.js'
 
 export interface RedisLayout {

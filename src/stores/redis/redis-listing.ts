@@ -1,7 +1,7 @@
 /** Listings of a Redis store: pages of jobs in a given order, section by section of what its keys hold. */
 
 import type { JobState } from '../../core/job.js'
-import type { ListQuery, Page, StoredJob } from '../job-records.js'
+import type { ListQuery, Page, StoredJob } from '../contract/job-records.js'
 import { sectionScript } from './lua/section-scripts.js'
 import { type JobView, readClaim } from './redis-job.js'
 import type { RedisShard } from './redis-layout.js'

@@ -1,6 +1,6 @@
 /** The settings and counters of a shard, as its `meta` holds them, and what of them cannot be. Pure. */
 
-import type { Finding } from '../store-health.js'
+import type { Finding } from '../contract/store-health.js'
 import type { RedisReply } from './redis-port.js'
 import { rowsIn, textIn } from './redis-reply.js'
 

@@ -1,6 +1,6 @@
 /** A Redis store made in the user's own module: for clients that need more than an address. */
 
-import type { Store } from '../store.js'
+import type { Store } from '../contract/store.js'
 import { type RedisAddressOptions, redisAddress } from './redis-address.js'
 import type { ConnectRedis } from './redis-clients.js'
 

@@ -1,8 +1,8 @@
 /** The jobs of a claim of an ordered queue with their payloads, read from the one text in which they come, byte by byte as `redis-claimed.ts` does. */
 
-import type { ScoredPayload } from '../../core/payloads.js'
 import type { Payload } from '../../core/values/codec.js'
-import type { Claim } from '../store.js'
+import type { Claim } from '../contract/store.js'
+import type { ScoredPayload } from '../rules/payloads.js'
 import { numberAt, utf8, withPast } from './redis-claimed.js'
 import { payloadFlags, scoreAt } from './redis-payload.js'
 import type { RedisReply } from './redis-port.js'

@@ -1,6 +1,6 @@
 /** A job of an ordered queue of a Redis store, live or in the morgue, put together from what its keys hold. */
 
-import type { StoredJob } from '../job-records.js'
+import type { StoredJob } from '../contract/job-records.js'
 import { viewOrderedScript } from './lua/view-scripts.js'
 import { firstState, readBeat, readClaim, readPast, stateOf } from './redis-job.js'
 import type { RedisShard } from './redis-layout.js'

@@ -4,7 +4,7 @@
  */
 
 import type { JobState } from '../../core/job.js'
-import { type ListQuery, type Page, payloadsInPage, type StoredJob } from '../job-records.js'
+import { type ListQuery, type Page, payloadsInPage, type StoredJob } from '../contract/job-records.js'
 import { idsOrderedScript, sectionOrderedScript } from './lua/section-scripts.js'
 import { readClaim } from './redis-job.js'
 import { liveShards, type RedisQueue, type RedisShard } from './redis-layout.js'

@@ -1,9 +1,9 @@
 /** The payloads of ordered jobs as Redis holds them: a digest by which equal ones are known, and a body. */
 
 import { hash } from 'node:crypto'
-import { payloadIdentity, type ScoredPayload } from '../../core/payloads.js'
 import type { Payload } from '../../core/values/codec.js'
-import type { NewJob } from '../store.js'
+import type { NewJob } from '../contract/store.js'
+import { payloadIdentity, type ScoredPayload } from '../rules/payloads.js'
 
 /** Characters of a digest: 132 bits of SHA-256, as text, which is cheaper to send than bytes. */
 const digestLength = 22

@@ -1,7 +1,7 @@
 /** Places in listings: what orders the jobs of a page, what a cursor says, and how keys write it. Pure. */
 
 import { InvalidArgumentError } from '../../core/errors.js'
-import type { ListQuery } from '../job-records.js'
+import type { ListQuery } from '../contract/job-records.js'
 
 /** Where a job stands in a listing, compared part by part; the first of a listing by time is the section. */
 export type Place = readonly (number | string)[]

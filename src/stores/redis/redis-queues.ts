@@ -8,8 +8,8 @@ import {
   UnknownQueueError,
 } from '../../core/errors.js'
 import { refuseOtherThrottle, type Throttle } from '../../core/queue/throttle.js'
-import { refuseGroupBound, refuseOtherForm } from '../../core/queue-form.js'
-import type { QueueSettings, StoredQueue } from '../store.js'
+import type { QueueSettings, StoredQueue } from '../contract/store.js'
+import { refuseGroupBound, refuseOtherForm } from '../rules/queue-form.js'
 import { layoutScript } from './lua/layout-script.js'
 import { openScript } from './lua/open-script.js'
 import type { ShardScript } from './lua/prelude.js'

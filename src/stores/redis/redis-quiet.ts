@@ -5,7 +5,7 @@
  */
 
 import type { Clock } from '../../core/platform/clock.js'
-import type { Claimed, Wait } from '../store.js'
+import type { Claimed, Wait } from '../contract/store.js'
 import { keyIn } from './redis-keys.js'
 import type { RedisShard } from './redis-layout.js'
 import type { RedisPort } from './redis-port.js'

@@ -1,6 +1,5 @@
 /** Administration of the jobs of a Redis store. */
 
-import { stepLimit, stepPayloads } from '../../core/upkeep.js'
 import {
   type ListQuery,
   type Page,
@@ -9,7 +8,8 @@ import {
   type Step,
   type StoredJob,
   type Where,
-} from '../job-records.js'
+} from '../contract/job-records.js'
+import { stepLimit, stepPayloads } from '../rules/upkeep.js'
 import { changeOrderedScript } from './lua/change-ordered-script.js'
 import { changeScript } from './lua/change-script.js'
 import { failOrderedScript, switchScript } from './lua/switch-script.js'

@@ -1,9 +1,9 @@
 /** The registry of workers of a Redis store, with the claims they hold. */
 
 import { hasCode } from '../../core/errors.js'
-import { stepLimit } from '../../core/upkeep.js'
-import type { Buried, Crash } from '../store.js'
-import { type HeldClaim, storedWorker, type WorkerRegistry } from '../worker-registry.js'
+import type { Buried, Crash } from '../contract/store.js'
+import { type HeldClaim, storedWorker, type WorkerRegistry } from '../contract/worker-registry.js'
+import { stepLimit } from '../rules/upkeep.js'
 import { adoptScript } from './lua/adopt-script.js'
 import { goneOrderedScript, goneScript } from './lua/gone-script.js'
 import { heldScript } from './lua/held-script.js'

@@ -1,7 +1,7 @@
 /** The repair of a Redis store: what of the keys of its queues can be made to fit again without losing a job. */
 
 import { UnknownQueueError } from '../../core/errors.js'
-import type { Finding, Mended, Repair } from '../store-health.js'
+import type { Finding, Mended, Repair } from '../contract/store-health.js'
 import { repairScripts } from './lua/repair-script.js'
 import { checkRedis } from './redis-check.js'
 import { queuesKey } from './redis-keys.js'

@@ -6,10 +6,10 @@
  */
 
 import { InvalidArgumentError } from '../../core/errors.js'
-import { shardOf } from '../../core/payloads.js'
-import { refuseSpreading, reshardUnderWay } from '../../core/queue-form.js'
-import { stepLimit, stepPayloads } from '../../core/upkeep.js'
-import type { Step } from '../job-records.js'
+import type { Step } from '../contract/job-records.js'
+import { shardOf } from '../rules/payloads.js'
+import { refuseSpreading, reshardUnderWay } from '../rules/queue-form.js'
+import { stepLimit, stepPayloads } from '../rules/upkeep.js'
 import type { RedisQueue } from './redis-layout.js'
 import type { RedisQueues } from './redis-queues.js'
 import type { RedisTransfer, ShardState } from './redis-transfer.js'

@@ -1,7 +1,7 @@
 /** The settings of a queue on a Redis store: what the open script is given of them, and what it answers. Pure. */
 
-import type { QueueForm } from '../../core/queue-form.js'
-import type { QueueSettings, StoredQueue } from '../store.js'
+import type { QueueSettings, StoredQueue } from '../contract/store.js'
+import type { QueueForm } from '../rules/queue-form.js'
 import type { RedisQueue } from './redis-layout.js'
 import type { RedisReply } from './redis-port.js'
 import { listIn, numberIn, textIn } from './redis-reply.js'

@@ -1,9 +1,9 @@
 /** The ends and the beats of claims on a Redis store: items dealt out to their shards, answers put back in order. */
 
 import { hasCode } from '../../core/errors.js'
-import { PartlyAnsweredError } from '../damage.js'
-import type { Beat, EndedRun } from '../job-beat.js'
-import type { ClaimKey, ExtendAnswer, ExtendItem, Hold, SettleAnswer, SettleItem } from '../store.js'
+import { PartlyAnsweredError } from '../contract/damage.js'
+import type { Beat, EndedRun } from '../contract/job-beat.js'
+import type { ClaimKey, ExtendAnswer, ExtendItem, Hold, SettleAnswer, SettleItem } from '../contract/store.js'
 import { extendScript } from './lua/extend-script.js'
 import { groupsScript } from './lua/groups-script.js'
 import type { ShardScript } from './lua/prelude.js'

@@ -1,9 +1,8 @@
 /** The Redis store: jobs on Redis or Valkey — a single server, the master that Sentinels name, or a cluster. */
 
-import { mostClaimBytes } from '../../core/claim-weight.js'
 import { ClosedError } from '../../core/errors.js'
 import { type Clock, systemClock } from '../../core/platform/clock.js'
-import type { Records } from '../job-records.js'
+import type { Records } from '../contract/job-records.js'
 import type {
   Claimed,
   Claimer,
@@ -19,10 +18,11 @@ import type {
   Store,
   StoredQueue,
   StoreTraits,
-} from '../store.js'
-import type { StoreHealth } from '../store-health.js'
-import type { Throttles } from '../throttles.js'
-import type { WorkerRegistry } from '../worker-registry.js'
+} from '../contract/store.js'
+import type { StoreHealth } from '../contract/store-health.js'
+import type { Throttles } from '../contract/throttles.js'
+import type { WorkerRegistry } from '../contract/worker-registry.js'
+import { mostClaimBytes } from '../rules/claim-weight.js'
 import { checkRedis } from './redis-check.js'
 import { RedisClaim } from './redis-claim.js'
 import { DamagedShards } from './redis-damage.js'

@@ -2,7 +2,7 @@
 
 import { InvalidArgumentError } from '../../core/errors.js'
 import { ruleText } from '../../core/queue/throttle.js'
-import type { Throttles } from '../throttles.js'
+import type { Throttles } from '../contract/throttles.js'
 import { scopeScript } from './lua/scope-script.js'
 import { switchScript } from './lua/switch-script.js'
 import { liveShards } from './redis-layout.js'

@@ -1,6 +1,6 @@
 /** What the Redis store can do: known before one is opened, or its code loaded. */
 
-import type { StoreTraits } from '../store.js'
+import type { StoreTraits } from '../contract/store.js'
 
 /** A hundred years: what a store of numbers holds exactly on top of now. */
 const maxDelayMs = 100 * 365 * 86_400_000

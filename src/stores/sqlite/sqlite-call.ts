@@ -1,7 +1,7 @@
 /** One call to the thread of a SQLite store: whether it needs an opened store, and how it is made smaller. */
 
-import type { ClaimFrom } from '../store.js'
-import type { Finding } from '../store-health.js'
+import type { ClaimFrom } from '../contract/store.js'
+import type { Finding } from '../contract/store-health.js'
 import { checkSqlite } from './sqlite-check.js'
 import type { Database } from './sqlite-driver.js'
 import { examineSqlite } from './sqlite-examine.js'

@@ -3,8 +3,8 @@
  * They are held in memory and written as one row per queue and transaction: a row per call would cost as much as its job.
  */
 
-import { callMemoryCount, callMemoryMs } from '../../core/upkeep.js'
-import type { Enqueued } from '../store.js'
+import type { Enqueued } from '../contract/store.js'
+import { callMemoryCount, callMemoryMs } from '../rules/upkeep.js'
 import type { SqliteClock } from './sqlite-clock.js'
 import type { Database, Statement } from './sqlite-driver.js'
 import type { QueueRow } from './sqlite-queue.js'

@@ -2,7 +2,7 @@
 
 import { hasCode, UnknownQueueError } from '../../core/errors.js'
 import { messageOf } from '../../core/values/shown.js'
-import type { Finding } from '../store-health.js'
+import type { Finding } from '../contract/store-health.js'
 import { counted, countsOf, wrongLanes } from './sqlite-count.js'
 import type { Database } from './sqlite-driver.js'
 import { morgueOf, type QueueRow } from './sqlite-queue.js'

@@ -1,10 +1,10 @@
 /** Claiming from a SQLite store: recover expired leases, promote due jobs, take, lease, fence. */
 
-import { hasLed, leadAfter, suspectLeadAfter, suspectLeadMs } from '../../core/lead.js'
-import { nextFence } from '../../core/stamp.js'
-import { upkeepLimit } from '../../core/upkeep.js'
-import type { Checkpoint } from '../job-beat.js'
-import type { Buried, Claim, Claimer, ClaimFrom, Crash, Wait } from '../store.js'
+import type { Checkpoint } from '../contract/job-beat.js'
+import type { Buried, Claim, Claimer, ClaimFrom, Crash, Wait } from '../contract/store.js'
+import { hasLed, leadAfter, suspectLeadAfter, suspectLeadMs } from '../rules/lead.js'
+import { nextFence } from '../rules/stamp.js'
+import { upkeepLimit } from '../rules/upkeep.js'
 import { SqliteCrashes } from './sqlite-crash.js'
 import type { Statement } from './sqlite-driver.js'
 import { SqliteHandover, type Taking } from './sqlite-handover.js'

@@ -3,7 +3,7 @@
  * statements, another by one.
  */
 
-import type { SettleItem } from '../store.js'
+import type { SettleItem } from '../contract/store.js'
 import type { Statement } from './sqlite-driver.js'
 import type { QueueRow } from './sqlite-queue.js'
 import { running } from './sqlite-schema.js'

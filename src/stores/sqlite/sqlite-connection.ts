@@ -2,9 +2,9 @@
 
 import { isMillraceError } from '../../core/errors.js'
 import { systemRandom } from '../../core/platform/clock.js'
-import { stepLimit } from '../../core/upkeep.js'
+import type { QueueSettings } from '../contract/store.js'
 import type { ExitGate } from '../exit-gate.js'
-import type { QueueSettings } from '../store.js'
+import { stepLimit } from '../rules/upkeep.js'
 import { healthLook, isHealth, isLook, smaller } from './sqlite-call.js'
 import type { SqliteClock } from './sqlite-clock.js'
 import type { Database, OpenDatabase } from './sqlite-driver.js'

@@ -1,7 +1,7 @@
 /** Crashes in a SQLite store: what is done with a job whose lease ended unsettled, and what is told of it. */
 
-import { afterCrash } from '../../core/crash.js'
-import type { Buried, Crash } from '../store.js'
+import type { Buried, Crash } from '../contract/store.js'
+import { afterCrash } from '../rules/crash.js'
 import type { JobRow } from './sqlite-job.js'
 import type { QueueRow } from './sqlite-queue.js'
 import type { SqliteSession } from './sqlite-session.js'

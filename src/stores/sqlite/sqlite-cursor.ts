@@ -1,7 +1,7 @@
 /** The cursor of a listing: where the page before ended, as opaque text. */
 
 import { InvalidArgumentError } from '../../core/errors.js'
-import type { ListQuery } from '../job-records.js'
+import type { ListQuery } from '../contract/job-records.js'
 
 /** Where a job stands in a listing. */
 export type ListPlace = readonly (number | string)[]

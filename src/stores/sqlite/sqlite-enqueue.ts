@@ -1,7 +1,7 @@
 /** Enqueueing into a SQLite store. */
 
-import { nextStamp, stampOf } from '../../core/stamp.js'
-import type { EnqueueCall, Enqueued, NewJob } from '../store.js'
+import type { EnqueueCall, Enqueued, NewJob } from '../contract/store.js'
+import { nextStamp, stampOf } from '../rules/stamp.js'
 import type { Statement } from './sqlite-driver.js'
 import { isHidden, isRemembered, lineOf } from './sqlite-job.js'
 import { groupIn } from './sqlite-ordered-job.js'

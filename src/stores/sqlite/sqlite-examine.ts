@@ -1,7 +1,7 @@
 /** The examination of a SQLite store: the file, its rights, its journal, and the room on its volume. It only reads. */
 
 import { statSync } from 'node:fs'
-import type { Finding } from '../store-health.js'
+import type { Finding } from '../contract/store-health.js'
 import type { Database } from './sqlite-driver.js'
 import { ballastOf, volumeOf } from './sqlite-room.js'
 import { schemaVersion } from './sqlite-schema.js'

@@ -1,7 +1,7 @@
 /** The handover of an ordered queue's jobs in a SQLite store: a claim takes them, each with the oldest of its payloads. */
 
-import { dueAt, nextFence } from '../../core/stamp.js'
-import type { Claim, Claimer, ClaimFrom } from '../store.js'
+import type { Claim, Claimer, ClaimFrom } from '../contract/store.js'
+import { dueAt, nextFence } from '../rules/stamp.js'
 import type { Statement } from './sqlite-driver.js'
 import { type JobRow, jobColumns } from './sqlite-job.js'
 import { besideSet, setOf } from './sqlite-ordered-job.js'

@@ -1,8 +1,8 @@
 /** Job rows: the statements by which a job changes its state, and the counters that follow. */
 
-import { dueAt, stampOf } from '../../core/stamp.js'
-import { rememberedForMs } from '../../core/upkeep.js'
 import type { Payload } from '../../core/values/codec.js'
+import { dueAt, stampOf } from '../rules/stamp.js'
+import { rememberedForMs } from '../rules/upkeep.js'
 import type { Database, SqlValue, Statement } from './sqlite-driver.js'
 import type { SqliteLanes } from './sqlite-lanes.js'
 import type { SqliteNotes } from './sqlite-notes.js'

@@ -1,7 +1,7 @@
 /** Looking at the jobs of a SQLite store: one, or pages of them. */
 
 import type { JobState } from '../../core/job.js'
-import type { ListQuery, Page, StoredJob } from '../job-records.js'
+import type { ListQuery, Page, StoredJob } from '../contract/job-records.js'
 import { cursorOf, type ListPlace, placeAt } from './sqlite-cursor.js'
 import type { Row, SqlValue, Statement } from './sqlite-driver.js'
 import { isHidden, isRemembered, type JobRow } from './sqlite-job.js'

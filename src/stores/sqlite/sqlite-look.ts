@@ -1,7 +1,7 @@
 /** A look at a queue of a SQLite store: what is ready in it, and when it changes by itself. It changes nothing. */
 
-import { asksNow, isLed } from '../../core/lead.js'
-import { dueAt } from '../../core/stamp.js'
+import { asksNow, isLed } from '../rules/lead.js'
+import { dueAt } from '../rules/stamp.js'
 import type { Database, Statement } from './sqlite-driver.js'
 import type { SqliteLimits } from './sqlite-limits.js'
 import { isStopped, leadOf, ordinary, type QueueRow } from './sqlite-queue.js'

@@ -1,7 +1,7 @@
 /** The notes of jobs in a SQLite store: the checkpoints and logs that attempts leave to later ones, in tables of their own. */
 
 import { joinedLog } from '../../core/job-log.js'
-import type { Beat, Checkpoint } from '../job-beat.js'
+import type { Beat, Checkpoint } from '../contract/job-beat.js'
 import type { Database, SqlValue, Statement } from './sqlite-driver.js'
 import { fromStored, payloadToStored, toStored, valueFromStored } from './sqlite-text.js'
 

@@ -3,8 +3,8 @@
  * jobs are rows of their own beside the live ones.
  */
 
-import { dueAt, stampOf } from '../../core/stamp.js'
-import type { NewJob } from '../store.js'
+import type { NewJob } from '../contract/store.js'
+import { dueAt, stampOf } from '../rules/stamp.js'
 import type { Database, Statement } from './sqlite-driver.js'
 import { changeOne, isHidden, type JobRow, lineOf, noProcess, SqliteJobs } from './sqlite-job.js'
 import type { SqliteLanes } from './sqlite-lanes.js'

@@ -1,6 +1,6 @@
 /** Looking at the jobs of an ordered queue of a SQLite store: one, or pages of them, over all its shards and its morgue. */
 
-import { type ListQuery, type Page, payloadsInPage, payloadsInRecord, type StoredJob } from '../job-records.js'
+import { type ListQuery, type Page, payloadsInPage, payloadsInRecord, type StoredJob } from '../contract/job-records.js'
 import { cursorOf, type ListPlace, placeAt } from './sqlite-cursor.js'
 import type { Row, SqlValue, Statement } from './sqlite-driver.js'
 import { isHidden, type JobRow } from './sqlite-job.js'

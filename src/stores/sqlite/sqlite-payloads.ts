@@ -1,8 +1,8 @@
 /** The sets of payloads of a SQLite store's ordered jobs, by the rules of `core/payloads`. */
 
 import { hash } from 'node:crypto'
-import type { ScoredPayload } from '../../core/payloads.js'
 import type { Merge } from '../../core/queue/queue.js'
+import type { ScoredPayload } from '../rules/payloads.js'
 import type { Database, Statement } from './sqlite-driver.js'
 import { fromStored, payloadToStored } from './sqlite-text.js'
 

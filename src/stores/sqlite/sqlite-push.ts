@@ -1,7 +1,7 @@
 /** Pushes into the ordered queues of a SQLite store: in each shard all payloads of a call or none, and a call sent again is only answered. */
 
-import { shardOf } from '../../core/payloads.js'
-import type { EnqueueCall, Enqueued, NewJob } from '../store.js'
+import type { EnqueueCall, Enqueued, NewJob } from '../contract/store.js'
+import { shardOf } from '../rules/payloads.js'
 import { payloadDigest } from './sqlite-payloads.js'
 import { isBusy, isLimited, type QueueRow, share } from './sqlite-queue.js'
 import type { SqliteSession } from './sqlite-session.js'

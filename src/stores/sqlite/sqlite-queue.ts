@@ -4,12 +4,12 @@
  */
 
 import { InvalidArgumentError, UnknownQueueError } from '../../core/errors.js'
-import type { Lead } from '../../core/lead.js'
-import { shardOf } from '../../core/payloads.js'
 import type { Exclusive, Merge } from '../../core/queue/queue.js'
 import type { Throttle } from '../../core/queue/throttle.js'
-import { nextScore, nextStamp } from '../../core/stamp.js'
-import type { StoredQueue } from '../store.js'
+import type { StoredQueue } from '../contract/store.js'
+import type { Lead } from '../rules/lead.js'
+import { shardOf } from '../rules/payloads.js'
+import { nextScore, nextStamp } from '../rules/stamp.js'
 import type { Database, SqlValue, Statement } from './sqlite-driver.js'
 
 type Kind = 'plain' | 'ordered'

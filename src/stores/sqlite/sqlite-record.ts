@@ -1,6 +1,6 @@
 /** The record of a job, made of its row in a SQLite store. */
 
-import type { StoredJob } from '../job-records.js'
+import type { StoredJob } from '../contract/job-records.js'
 import type { Row } from './sqlite-driver.js'
 import { stateNames } from './sqlite-schema.js'
 import { valueFromStored } from './sqlite-text.js'

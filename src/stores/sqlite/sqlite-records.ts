@@ -2,9 +2,9 @@
 
 import { InvalidArgumentError } from '../../core/errors.js'
 import { rulesIn, type Throttle } from '../../core/queue/throttle.js'
-import { stepPayloads } from '../../core/upkeep.js'
-import type { Step, Where } from '../job-records.js'
-import type { StoredQueue } from '../store.js'
+import type { Step, Where } from '../contract/job-records.js'
+import type { StoredQueue } from '../contract/store.js'
+import { stepPayloads } from '../rules/upkeep.js'
 import type { Database, Statement } from './sqlite-driver.js'
 import { countedColumns, isHidden, type JobRow, jobColumns } from './sqlite-job.js'
 import { waitingSetOf } from './sqlite-ordered-job.js'

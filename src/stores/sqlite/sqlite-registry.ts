@@ -1,9 +1,9 @@
 /** The SQLite store's registry of workers: who lives, what each of them holds, and what becomes of that once it is dead. */
 
 import { toleratedStepMs } from '../../core/platform/clock.js'
-import { stepLimit } from '../../core/upkeep.js'
-import type { Buried, ClaimKey, Crash } from '../store.js'
-import { type HeldClaim, storedWorker, type WorkerRecord } from '../worker-registry.js'
+import type { Buried, ClaimKey, Crash } from '../contract/store.js'
+import { type HeldClaim, storedWorker, type WorkerRecord } from '../contract/worker-registry.js'
+import { stepLimit } from '../rules/upkeep.js'
 import { SqliteCrashes } from './sqlite-crash.js'
 import type { Statement } from './sqlite-driver.js'
 import { bounded, leadOf, setLead, setSuspectLead, suspectLeadOf } from './sqlite-queue.js'

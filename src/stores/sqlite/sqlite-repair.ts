@@ -1,6 +1,6 @@
 /** The repair of a SQLite store: what can be mended without losing a job or running one twice. */
 
-import type { Mended } from '../store-health.js'
+import type { Mended } from '../contract/store-health.js'
 import { turnlessLanes } from './sqlite-check.js'
 import { counted, countsOf, wrongLanes } from './sqlite-count.js'
 import { morgueOf, type QueueRow } from './sqlite-queue.js'

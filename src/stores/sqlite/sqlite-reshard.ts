@@ -4,9 +4,9 @@
  * by id brings that id over (`SqliteSession.holding`), so that jobs can be pushed all the while.
  */
 
-import { refuseSpreading, reshardUnderWay } from '../../core/queue-form.js'
-import { stepLimit } from '../../core/upkeep.js'
-import type { Step } from '../job-records.js'
+import type { Step } from '../contract/job-records.js'
+import { refuseSpreading, reshardUnderWay } from '../rules/queue-form.js'
+import { stepLimit } from '../rules/upkeep.js'
 import type { Statement } from './sqlite-driver.js'
 import { isHidden, type JobRow, jobColumns } from './sqlite-job.js'
 import { morgueOf, type QueueRow, storedQueue } from './sqlite-queue.js'

@@ -1,7 +1,7 @@
 /** The scales of plain jobs in a SQLite store: how many of those that stand first a claim can carry. */
 
-import { weightOf } from '../../core/claim-weight.js'
 import type { Payload } from '../../core/values/codec.js'
+import { weightOf } from '../rules/claim-weight.js'
 import type { Database, Statement } from './sqlite-driver.js'
 import type { QueueRow } from './sqlite-queue.js'
 import { type Line, lineJobs } from './sqlite-schema.js'

@@ -1,9 +1,9 @@
 /** A session: what the calls of one connection share while they run. */
 
-import { mostClaimBytes } from '../../core/claim-weight.js'
-import { isLed } from '../../core/lead.js'
-import { dueAt } from '../../core/stamp.js'
-import { stepLimit } from '../../core/upkeep.js'
+import { mostClaimBytes } from '../rules/claim-weight.js'
+import { isLed } from '../rules/lead.js'
+import { dueAt } from '../rules/stamp.js'
+import { stepLimit } from '../rules/upkeep.js'
 import { SqliteCalls } from './sqlite-calls.js'
 import type { SqliteClock } from './sqlite-clock.js'
 import type { Database } from './sqlite-driver.js'

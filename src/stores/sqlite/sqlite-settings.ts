@@ -1,9 +1,9 @@
 /** Opening queues in a SQLite store, and counting what is in them. */
 
 import { refuseOtherThrottle, type Throttle } from '../../core/queue/throttle.js'
-import { refuseGroupBound, refuseOtherForm } from '../../core/queue-form.js'
-import { depthOfShards } from '../shard-depths.js'
-import type { Depth, QueueSettings, StoredQueue } from '../store.js'
+import type { Depth, QueueSettings, StoredQueue } from '../contract/store.js'
+import { refuseGroupBound, refuseOtherForm } from '../rules/queue-form.js'
+import { depthOfShards } from '../rules/shard-depths.js'
 import type { Statement } from './sqlite-driver.js'
 import type { SqliteLook } from './sqlite-look.js'
 import { type QueueRow, storedQueue } from './sqlite-queue.js'

@@ -1,8 +1,8 @@
 /** Settling and extending claims in a SQLite store, and the trimming that goes with settling. */
 
-import { trimLimit } from '../../core/upkeep.js'
-import { type EndedRun, startedAtOf } from '../job-beat.js'
-import type { ExtendAnswer, ExtendItem, Hold, SettleAnswer, SettleItem } from '../store.js'
+import { type EndedRun, startedAtOf } from '../contract/job-beat.js'
+import type { ExtendAnswer, ExtendItem, Hold, SettleAnswer, SettleItem } from '../contract/store.js'
+import { trimLimit } from '../rules/upkeep.js'
 import { SqliteCompletion } from './sqlite-completion.js'
 import type { Statement } from './sqlite-driver.js'
 import { changeOne, type JobRow, jobColumns } from './sqlite-job.js'

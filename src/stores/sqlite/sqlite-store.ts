@@ -5,7 +5,7 @@
 
 import { resolve } from 'node:path'
 import { InvalidArgumentError } from '../../core/errors.js'
-import type { Records } from '../job-records.js'
+import type { Records } from '../contract/job-records.js'
 import type {
   Claim,
   Claimed,
@@ -21,10 +21,10 @@ import type {
   SettleItem,
   Store,
   StoredQueue,
-} from '../store.js'
-import type { Finding, Mended, StoreHealth } from '../store-health.js'
-import type { Throttles } from '../throttles.js'
-import type { WorkerRegistry } from '../worker-registry.js'
+} from '../contract/store.js'
+import type { Finding, Mended, StoreHealth } from '../contract/store-health.js'
+import type { Throttles } from '../contract/throttles.js'
+import type { WorkerRegistry } from '../contract/worker-registry.js'
 import type { ClaimedText, Granted } from './sqlite-claim.js'
 import { typedError } from './sqlite-errors.js'
 import { SqliteInbox } from './sqlite-inbox.js'

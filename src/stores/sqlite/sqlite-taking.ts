@@ -1,7 +1,7 @@
 /** The taking of one claim from a queue of a SQLite store: of which lines, and how many of each, its limits let it have. */
 
-import { mostVisits, shareOf } from '../../core/turns.js'
-import { upkeepLimit } from '../../core/upkeep.js'
+import { mostVisits, shareOf } from '../rules/turns.js'
+import { upkeepLimit } from '../rules/upkeep.js'
 import { hasLanes, isStopped, ordinary, type QueueRow } from './sqlite-queue.js'
 import type { Line } from './sqlite-schema.js'
 import type { SqliteSession } from './sqlite-session.js'

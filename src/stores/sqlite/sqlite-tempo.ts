@@ -4,8 +4,8 @@
  */
 
 import { countedMs, type ThrottleRule } from '../../core/queue/throttle.js'
-import type { Starts } from '../../throttle/start-log.js'
-import type { Sight, Stride } from '../../throttle/stride.js'
+import type { Starts } from '../rules/throttle/start-log.js'
+import type { Sight, Stride } from '../rules/throttle/stride.js'
 import type { Database, Statement } from './sqlite-driver.js'
 
 /** Most starts that are dropped at once: more than a claim adds, so that they come to an end. */

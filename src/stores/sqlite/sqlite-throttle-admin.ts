@@ -2,7 +2,7 @@
 
 import { InvalidArgumentError } from '../../core/errors.js'
 import type { ThrottleRule } from '../../core/queue/throttle.js'
-import type { ThrottleState } from '../throttles.js'
+import type { ThrottleState } from '../contract/throttles.js'
 import type { SqliteSession } from './sqlite-session.js'
 
 export class SqliteThrottleAdmin {

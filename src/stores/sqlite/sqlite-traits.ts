@@ -1,6 +1,6 @@
 /** What the SQLite store can do: known before one is opened, or its code loaded. */
 
-import type { StoreTraits } from '../store.js'
+import type { StoreTraits } from '../contract/store.js'
 
 export const sqliteTraits: StoreTraits = {
   name: 'sqlite',

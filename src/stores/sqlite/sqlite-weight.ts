@@ -1,7 +1,7 @@
 /** The weight of a call: how much of a transaction's bounds it takes. */
 
-import { mostClaimBytes } from '../../core/claim-weight.js'
-import type { ClaimFrom, EnqueueCall, ExtendItem, SettleItem } from '../store.js'
+import type { ClaimFrom, EnqueueCall, ExtendItem, SettleItem } from '../contract/store.js'
+import { mostClaimBytes } from '../rules/claim-weight.js'
 import type { Call } from './sqlite-message.js'
 
 export interface Weight {

@@ -1,8 +1,8 @@
 /** Contract cases: the weight of a claim, which takes no more jobs once it has enough bytes of them. */
 
 import assert from 'node:assert/strict'
-import { mostClaimBytes } from '../../core/claim-weight.js'
-import type { Claim, NewJob } from '../../stores/store.js'
+import type { Claim, NewJob } from '../../stores/contract/store.js'
+import { mostClaimBytes } from '../../stores/rules/claim-weight.js'
 import { type ContractConcern, contractCase, groups, orderedCase, priority } from './contract-case.js'
 
 /** Two of them are enough for a claim. */

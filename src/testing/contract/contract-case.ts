@@ -3,7 +3,7 @@
  * the claim does not hold.
  */
 
-import type { Store } from '../../stores/store.js'
+import type { Store } from '../../stores/contract/store.js'
 import type { HarnessMaker, StoreHarness } from '../store-harness.js'
 import { OrderedScene } from './ordered-scene.js'
 import { Scene } from './scene.js'

@@ -2,8 +2,8 @@
 
 import assert from 'node:assert/strict'
 import { UnknownQueueError } from '../../core/errors.js'
-import type { Claim, ClaimKey } from '../../stores/store.js'
-import type { WorkerRecord } from '../../stores/worker-registry.js'
+import type { Claim, ClaimKey } from '../../stores/contract/store.js'
+import type { WorkerRecord } from '../../stores/contract/worker-registry.js'
 import { type ContractConcern, contractCase, records, workers } from './contract-case.js'
 import type { Scene } from './scene.js'
 

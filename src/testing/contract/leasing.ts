@@ -1,7 +1,7 @@
 /** Contract cases: leases, renewed and ended. */
 
 import assert from 'node:assert/strict'
-import type { Store } from '../../stores/store.js'
+import type { Store } from '../../stores/contract/store.js'
 import { auditBreaches } from '../audit-rules.js'
 import { type ContractConcern, contractCase, records } from './contract-case.js'
 

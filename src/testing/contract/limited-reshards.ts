@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { ConfigConflictError, InvalidArgumentError } from '../../core/errors.js'
-import { stepLimit } from '../../core/upkeep.js'
+import { stepLimit } from '../../stores/rules/upkeep.js'
 import { type ContractConcern, firstUse, groups, limited, orderedCase, records, throttled } from './contract-case.js'
 import { byGroup, denied, elastic, even, grouped, jobs, longLeaseMs, rule, taken } from './limit-words.js'
 import type { OrderedScene } from './ordered-scene.js'

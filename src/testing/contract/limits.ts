@@ -1,8 +1,8 @@
 /** Contract cases: bounds on what runs at once, counted from claims that are not settled. */
 
 import assert from 'node:assert/strict'
-import { shardOf } from '../../core/payloads.js'
-import type { Claim } from '../../stores/store.js'
+import type { Claim } from '../../stores/contract/store.js'
+import { shardOf } from '../../stores/rules/payloads.js'
 import type { Settlement } from '../command.js'
 import {
   type ContractConcern,

@@ -1,7 +1,7 @@
 /** An ordered scene: a store with one ordered queue, and the words for what its jobs have in their sets of payloads. */
 
 import assert from 'node:assert/strict'
-import type { Claim, Enqueued, NewJob, QueueSettings, StoredQueue } from '../../stores/store.js'
+import type { Claim, Enqueued, NewJob, QueueSettings, StoredQueue } from '../../stores/contract/store.js'
 import type { CanonicalEntry, CanonicalJob, CanonicalQueue } from '../canonical-state.js'
 import type { StoreHarness } from '../store-harness.js'
 import { Scene } from './scene.js'

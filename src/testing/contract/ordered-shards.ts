@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { ConfigConflictError, InvalidArgumentError } from '../../core/errors.js'
-import type { Step } from '../../stores/job-records.js'
+import type { Step } from '../../stores/contract/job-records.js'
 import { type ContractConcern, exactDepth, orderedCase, records } from './contract-case.js'
 import { handed, type OrderedScene, scored } from './ordered-scene.js'
 

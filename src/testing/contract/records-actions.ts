@@ -1,7 +1,7 @@
 /** Contract cases: administration of jobs and queues. */
 
 import assert from 'node:assert/strict'
-import type { Step, Where } from '../../stores/job-records.js'
+import type { Step, Where } from '../../stores/contract/job-records.js'
 import { type ContractConcern, contractCase, exactDepth, records } from './contract-case.js'
 import type { Scene } from './scene.js'
 

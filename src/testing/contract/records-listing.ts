@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { InvalidArgumentError } from '../../core/errors.js'
-import type { ListQuery } from '../../stores/job-records.js'
+import type { ListQuery } from '../../stores/contract/job-records.js'
 import { type ContractConcern, contractCase, priority, records } from './contract-case.js'
 import type { Scene } from './scene.js'
 

@@ -1,7 +1,7 @@
 /** A rest: a wait under way on a handle of its own, as of a worker in another process. */
 
 import assert from 'node:assert/strict'
-import type { Store } from '../../stores/store.js'
+import type { Store } from '../../stores/contract/store.js'
 import { type Scene, soon } from './scene.js'
 
 /** Longer than any case may take: what ends sooner ended for another reason. */

@@ -1,7 +1,7 @@
 /** A scene: a store with one queue and the few words that contract cases are told in. */
 
 import assert from 'node:assert/strict'
-import type { Records } from '../../stores/job-records.js'
+import type { Records } from '../../stores/contract/job-records.js'
 import type {
   Claim,
   Claimed,
@@ -18,9 +18,9 @@ import type {
   SettleItem,
   Store,
   StoredQueue,
-} from '../../stores/store.js'
-import type { Throttles } from '../../stores/throttles.js'
-import type { WorkerRegistry } from '../../stores/worker-registry.js'
+} from '../../stores/contract/store.js'
+import type { Throttles } from '../../stores/contract/throttles.js'
+import type { WorkerRegistry } from '../../stores/contract/worker-registry.js'
 import type { CanonicalJob, CanonicalQueue } from '../canonical-state.js'
 import type { Settlement } from '../command.js'
 import type { StoreHarness } from '../store-harness.js'

@@ -1,7 +1,7 @@
 /** Contract cases: the registry of workers. */
 
 import assert from 'node:assert/strict'
-import type { WorkerRecord } from '../../stores/worker-registry.js'
+import type { WorkerRecord } from '../../stores/contract/worker-registry.js'
 import { type ContractConcern, contractCase, workers } from './contract-case.js'
 
 const worker: WorkerRecord = {

@@ -2,7 +2,7 @@
 
 import { memoryHarness } from 'millrace/testing'
 import { describe, expect, it } from 'vitest'
-import type { Claimed } from '#src/stores/store.js'
+import type { Claimed } from '#src/stores/contract/store.js'
 import type { CanonicalState } from '#src/testing/canonical-state.js'
 import type { Command } from '#src/testing/command.js'
 import { CommandRun } from '#src/testing/command-run.js'

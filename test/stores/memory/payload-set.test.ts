@@ -1,9 +1,9 @@
 /** Sets of payloads: what `merged` says, one payload after the other. */
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { merged, type PayloadEntry } from '#src/core/payloads.js'
 import type { Merge } from '#src/core/queue/queue.js'
 import { PayloadSet } from '#src/stores/memory/payload-set.js'
+import { merged, type PayloadEntry } from '#src/stores/rules/payloads.js'
 
 const payload = fc.constantFrom('x', 'y', 'z', Uint8Array.of(120))
 const entries = fc

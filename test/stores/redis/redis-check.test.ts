@@ -1,9 +1,9 @@
 import { type RedisServer, startRedis } from 'millrace/testing'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import type { Finding } from '#src/stores/contract/store-health.js'
 import type { ShardKey } from '#src/stores/redis/redis-keys.js'
 import type { RedisPort } from '#src/stores/redis/redis-port.js'
 import { RedisStore } from '#src/stores/redis/redis-store.js'
-import type { Finding } from '#src/stores/store-health.js'
 import { connect, queue, RedisScene, settings } from './redis-scene.js'
 
 let server: RedisServer

@@ -4,9 +4,9 @@ import { type RedisServer, startRedis } from 'millrace/testing'
 import { afterAll, beforeAll, beforeEach, expect, it, onTestFinished, vi } from 'vitest'
 import { StoreCorruptError } from '#src/core/errors.js'
 import { systemClock } from '#src/core/platform/clock.js'
+import type { QueueSettings, Store } from '#src/stores/contract/store.js'
 import type { RedisPort } from '#src/stores/redis/redis-port.js'
 import { RedisStore } from '#src/stores/redis/redis-store.js'
-import type { QueueSettings, Store } from '#src/stores/store.js'
 import { connect } from './redis-scene.js'
 
 const by = { worker: 'w', leaseMs: 30_000 }

@@ -3,10 +3,10 @@
 import { type RedisServer, startRedis } from 'millrace/testing'
 import { beforeAll, describe, expect, it, onTestFinished } from 'vitest'
 import { StoreUnavailableError } from '#src/core/errors.js'
+import type { QueueSettings } from '#src/stores/contract/store.js'
 import { queuesKey } from '#src/stores/redis/redis-keys.js'
 import type { RedisPort } from '#src/stores/redis/redis-port.js'
 import { RedisStore } from '#src/stores/redis/redis-store.js'
-import type { QueueSettings } from '#src/stores/store.js'
 import { connect, queue, RedisScene, settings } from './redis-scene.js'
 
 let server: RedisServer

@@ -4,12 +4,12 @@ import { compareStores, modelOf, redisHarness, startRedis } from 'millrace/testi
 import { beforeAll, describe, expect, it, onTestFinished } from 'vitest'
 import { ConfigConflictError } from '#src/core/errors.js'
 import type { Throttle } from '#src/core/queue/throttle.js'
+import type { Claim, QueueSettings } from '#src/stores/contract/store.js'
 import { redisAddress } from '#src/stores/redis/redis-address.js'
 import { openRedisPort } from '#src/stores/redis/redis-connection.js'
 import { queuesKey } from '#src/stores/redis/redis-keys.js'
 import type { RedisPort } from '#src/stores/redis/redis-port.js'
 import { RedisStore } from '#src/stores/redis/redis-store.js'
-import type { Claim, QueueSettings } from '#src/stores/store.js'
 
 const plain = (name: string, more: Partial<QueueSettings> = {}): QueueSettings => {
   return { name, kind: 'plain', order: 'fifo', maxCrashes: 3, dead: {}, ...more }

@@ -2,8 +2,8 @@
 
 import { type RedisServer, startRedis } from 'millrace/testing'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
+import type { NewJob, QueueSettings } from '#src/stores/contract/store.js'
 import type { RedisPort } from '#src/stores/redis/redis-port.js'
-import type { NewJob, QueueSettings } from '#src/stores/store.js'
 import { connect, queue, RedisScene, settings } from './redis-scene.js'
 
 let server: RedisServer

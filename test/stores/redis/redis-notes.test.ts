@@ -3,8 +3,8 @@
 import { type RedisServer, startRedis } from 'millrace/testing'
 import { beforeAll, describe, expect, it, onTestFinished } from 'vitest'
 import { joinedLog, mostLogBytes } from '#src/core/job-log.js'
-import type { Beat } from '#src/stores/job-beat.js'
-import type { Claim } from '#src/stores/store.js'
+import type { Beat } from '#src/stores/contract/job-beat.js'
+import type { Claim } from '#src/stores/contract/store.js'
 import { connect, queue, RedisScene, settings } from './redis-scene.js'
 
 let server: RedisServer

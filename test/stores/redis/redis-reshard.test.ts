@@ -2,11 +2,11 @@
 
 import { startRedis } from 'millrace/testing'
 import { beforeAll, describe, expect, it, onTestFinished } from 'vitest'
+import type { Claim, NewJob, QueueSettings } from '#src/stores/contract/store.js'
 import { redisAddress } from '#src/stores/redis/redis-address.js'
 import { openRedisPort } from '#src/stores/redis/redis-connection.js'
 import type { RedisPort } from '#src/stores/redis/redis-port.js'
 import { RedisStore } from '#src/stores/redis/redis-store.js'
-import type { Claim, NewJob, QueueSettings } from '#src/stores/store.js'
 
 const queue = 'orders'
 const settings: QueueSettings = { name: queue, kind: 'ordered', order: 'fifo', maxCrashes: 3, shards: 3, dead: {} }

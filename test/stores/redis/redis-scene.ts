@@ -1,14 +1,14 @@
 /** A Redis scene: a store under a namespace of its own with one queue, and the keys of that queue in your hand. */
 
 import type { ClusterServers } from 'millrace/testing'
+import type { Claim, NewJob, QueueSettings, SettleItem } from '#src/stores/contract/store.js'
+import type { StoreHealth } from '#src/stores/contract/store-health.js'
 import { redisAddress } from '#src/stores/redis/redis-address.js'
 import { openRedisPort } from '#src/stores/redis/redis-connection.js'
 import { queuesKey, type ShardKey, shardTag } from '#src/stores/redis/redis-keys.js'
 import type { RedisArgument, RedisPort } from '#src/stores/redis/redis-port.js'
 import { listIn } from '#src/stores/redis/redis-reply.js'
 import { RedisStore } from '#src/stores/redis/redis-store.js'
-import type { Claim, NewJob, QueueSettings, SettleItem } from '#src/stores/store.js'
-import type { StoreHealth } from '#src/stores/store-health.js'
 
 export const queue = 'mail'
 export const settings: QueueSettings = { name: queue, kind: 'plain', order: 'fifo', maxCrashes: 3, dead: {} }

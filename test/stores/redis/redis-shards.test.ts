@@ -2,12 +2,12 @@
 
 import { startRedis } from 'millrace/testing'
 import { beforeAll, describe, expect, it, onTestFinished } from 'vitest'
-import { shardOf } from '#src/core/payloads.js'
+import type { Claim, NewJob, QueueSettings } from '#src/stores/contract/store.js'
 import { redisAddress } from '#src/stores/redis/redis-address.js'
 import { openRedisPort } from '#src/stores/redis/redis-connection.js'
 import { shardTag } from '#src/stores/redis/redis-keys.js'
 import { RedisStore } from '#src/stores/redis/redis-store.js'
-import type { Claim, NewJob, QueueSettings } from '#src/stores/store.js'
+import { shardOf } from '#src/stores/rules/payloads.js'
 
 const settings: QueueSettings = { name: 'wide', kind: 'plain', order: 'fifo', maxCrashes: 3, shards: 8, dead: {} }
 const worker = { worker: 'w1', leaseMs: 30_000 }

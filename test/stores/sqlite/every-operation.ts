@@ -3,13 +3,13 @@
  * those that were run.
  */
 
+import type { Claim, ClaimKey, NewJob, QueueSettings } from '#src/stores/contract/store.js'
 import type { SqliteClock } from '#src/stores/sqlite/sqlite-clock.js'
 import { type Database, loadDriver, type Statement } from '#src/stores/sqlite/sqlite-driver.js'
 import { openFile } from '#src/stores/sqlite/sqlite-file.js'
 import { type SqliteOperations, sqliteOperations } from '#src/stores/sqlite/sqlite-operations.js'
 import { SqliteRoom } from '#src/stores/sqlite/sqlite-room.js'
 import { SqliteSession } from '#src/stores/sqlite/sqlite-session.js'
-import type { Claim, ClaimKey, NewJob, QueueSettings } from '#src/stores/store.js'
 import { job } from './sqlite-scene.js'
 
 type Writes = SqliteOperations['writes']

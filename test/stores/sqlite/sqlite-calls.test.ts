@@ -2,7 +2,7 @@
 
 import { type SqliteHarness, sqliteHarness } from 'millrace/testing'
 import { afterEach, beforeEach, expect, it } from 'vitest'
-import type { Store } from '#src/stores/store.js'
+import type { Store } from '#src/stores/contract/store.js'
 import { readFileClock, writeFileClock } from '#src/testing/file-clock.js'
 import { enqueueCall, queue } from './sqlite-scene.js'
 

@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import type { NewJob, QueueSettings } from '#src/stores/contract/store.js'
 import { machineClock } from '#src/stores/sqlite/sqlite-clock.js'
 import { type Database, loadDriver, type Statement } from '#src/stores/sqlite/sqlite-driver.js'
 import { openFile } from '#src/stores/sqlite/sqlite-file.js'
@@ -6,7 +7,6 @@ import { type SqliteOperations, sqliteOperations } from '#src/stores/sqlite/sqli
 import { SqliteRoom } from '#src/stores/sqlite/sqlite-room.js'
 import { lines } from '#src/stores/sqlite/sqlite-schema.js'
 import { SqliteSession } from '#src/stores/sqlite/sqlite-session.js'
-import type { NewJob, QueueSettings } from '#src/stores/store.js'
 import { job, queue, SqliteScene } from './sqlite-scene.js'
 
 let scene: SqliteScene

@@ -2,10 +2,10 @@
 
 import { statSync } from 'node:fs'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import type { Beat } from '#src/stores/job-beat.js'
+import type { Beat } from '#src/stores/contract/job-beat.js'
+import type { Claim, Claimer, NewJob, QueueSettings } from '#src/stores/contract/store.js'
 import { type Database, loadDriver } from '#src/stores/sqlite/sqlite-driver.js'
 import type { SqliteStore } from '#src/stores/sqlite/sqlite-store.js'
-import type { Claim, Claimer, NewJob, QueueSettings } from '#src/stores/store.js'
 import { job, queue, SqliteScene } from './sqlite-scene.js'
 
 let scene: SqliteScene

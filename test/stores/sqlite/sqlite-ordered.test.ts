@@ -3,10 +3,10 @@ import { once } from 'node:events'
 import { createInterface } from 'node:readline'
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import { ConfigConflictError } from '#src/core/errors.js'
-import { shardOf } from '#src/core/payloads.js'
+import type { Claim, NewJob, QueueSettings } from '#src/stores/contract/store.js'
+import { shardOf } from '#src/stores/rules/payloads.js'
 import { loadDriver } from '#src/stores/sqlite/sqlite-driver.js'
 import type { SqliteStore } from '#src/stores/sqlite/sqlite-store.js'
-import type { Claim, NewJob, QueueSettings } from '#src/stores/store.js'
 import { job, SqliteScene } from './sqlite-scene.js'
 
 let scene: SqliteScene

@@ -2,8 +2,8 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { afterEach, beforeEach, expect, it } from 'vitest'
+import type { QueueSettings } from '#src/stores/contract/store.js'
 import type { SqliteStore } from '#src/stores/sqlite/sqlite-store.js'
-import type { QueueSettings } from '#src/stores/store.js'
 import { job, queue, SqliteScene } from './sqlite-scene.js'
 
 let scene: SqliteScene

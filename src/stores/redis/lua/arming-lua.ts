@@ -1,6 +1,6 @@
 /** The arming of a throttle, in Lua: `throttle/arming` said again. */
 
-import { longestSilenceMs } from '../../../throttle/arming.js'
+import { longestSilenceMs } from '../../rules/throttle/arming.js'
 
 export const silence = `
 local LONGEST_SILENCE = ${longestSilenceMs}

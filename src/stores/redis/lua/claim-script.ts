@@ -1,6 +1,6 @@
 /** The claim script: the one atomic step in which jobs are recovered, promoted and taken. */
 
-import { upkeepLimit } from '../../../core/upkeep.js'
+import { upkeepLimit } from '../../rules/upkeep.js'
 import { crashes } from './crash-lua.js'
 import { gate, heads } from './gate-lua.js'
 import { leads } from './leads-lua.js'

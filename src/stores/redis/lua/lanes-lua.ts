@@ -3,7 +3,7 @@
  * limits claims on the shard. The translation of `memory-lanes` and `memory-limits`. Beside the prelude.
  */
 
-import { upkeepLimit } from '../../../core/upkeep.js'
+import { upkeepLimit } from '../../rules/upkeep.js'
 import { keyNames } from '../redis-keys.js'
 import { byNumber } from './late-lua.js'
 import { limits as bounds } from './limits-lua.js'

@@ -6,8 +6,8 @@
  * - `is_filled()`: whether the claim has enough bytes.
  */
 
-import { mostVisits } from '../../../core/turns.js'
-import { upkeepLimit } from '../../../core/upkeep.js'
+import { mostVisits } from '../../rules/turns.js'
+import { upkeepLimit } from '../../rules/upkeep.js'
 
 export const taking = `
 -- At most so many; of the shard in its order, or lane by lane. Alone one, suspects first: nobody else is ever given them.

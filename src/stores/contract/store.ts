@@ -26,10 +26,10 @@
  * The memory store is the executable specification; `testing/contract` holds the cases that every store passes.
  */
 
-import type { ScoredPayload } from '../core/payloads.js'
-import type { Exclusive, Kept, Merge } from '../core/queue/queue.js'
-import type { Throttle } from '../core/queue/throttle.js'
-import type { Payload } from '../core/values/codec.js'
+import type { Exclusive, Kept, Merge } from '../../core/queue/queue.js'
+import type { Throttle } from '../../core/queue/throttle.js'
+import type { Payload } from '../../core/values/codec.js'
+import type { ScoredPayload } from '../rules/payloads.js'
 import type { Damage } from './damage.js'
 import type { Beat, Checkpoint, EndedRun } from './job-beat.js'
 import type { Records } from './job-records.js'

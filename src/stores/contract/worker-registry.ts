@@ -1,6 +1,6 @@
 /** The registry of workers: the facet of a store that knows which worker processes live, and what each of them holds. */
 
-import type { Progress } from '../core/job.js'
+import type { Progress } from '../../core/job.js'
 import type { JobProcess } from './job-beat.js'
 import type { Buried, ClaimKey, Crash } from './store.js'
 

@@ -1,7 +1,7 @@
 /** A beat: what a running job says of itself when its lease is renewed. */
 
-import type { Progress } from '../core/job.js'
-import type { Payload } from '../core/values/codec.js'
+import type { Progress } from '../../core/job.js'
+import type { Payload } from '../../core/values/codec.js'
 
 /** What a running job reports with its lease; what is absent stays as it was. */
 export interface Beat extends JobProcess {

@@ -1,6 +1,6 @@
 /** The weight of a claim: the bytes at which it is full, and how its jobs and their payloads are weighed. The same rules for every store. */
 
-import type { Payload } from './values/codec.js'
+import type { Payload } from '../../core/values/codec.js'
 
 /**
  * A claim is full as soon as its jobs weigh this many bytes. It takes at least one job; the others stay ready in their

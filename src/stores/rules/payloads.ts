@@ -9,9 +9,9 @@
 
 // Not by name: an older Node would end at the import with an error that does not say that it is too old.
 import zlib from 'node:zlib'
+import type { Merge } from '../../core/queue/queue.js'
+import type { Payload } from '../../core/values/codec.js'
 import { mostClaimBytes, weightOf } from './claim-weight.js'
-import type { Merge } from './queue/queue.js'
-import type { Payload } from './values/codec.js'
 
 export interface ScoredPayload {
   /** Where it stands among the payloads of its id: ascending, finite. */

@@ -1,7 +1,7 @@
 /** The form of a queue: what of it is fixed once it is stored, and the refusal of whoever opens or changes it otherwise. */
 
-import { ConfigConflictError, InvalidArgumentError } from './errors.js'
-import type { Exclusive, QueueOptions } from './queue/queue.js'
+import { ConfigConflictError, InvalidArgumentError } from '../../core/errors.js'
+import type { Exclusive, QueueOptions } from '../../core/queue/queue.js'
 
 /** What of a queue is fixed at its first use. */
 export interface QueueForm {

@@ -1,6 +1,6 @@
 /** The tempo of what a throttle counts together: its starts and its strides, and the decision how many jobs may start now. Pure. */
 
-import { longestCountedMs, type ThrottleRule } from '../core/queue/throttle.js'
+import { longestCountedMs, type ThrottleRule } from '../../../core/queue/throttle.js'
 import { logAfter, type StartLog, sightOf } from './start-log.js'
 import { firstStride, permitsOf, type Stride, strideAfter, strideAtRest } from './stride.js'
 

@@ -1,6 +1,6 @@
 /** The log of starts: when how many jobs of one scope, or of one of its groups, were permitted to start. Pure. */
 
-import { countedMs, type ThrottleRule } from '../core/queue/throttle.js'
+import { countedMs, type ThrottleRule } from '../../../core/queue/throttle.js'
 import type { Sight } from './stride.js'
 
 export interface Starts {

@@ -5,7 +5,7 @@
  * that every store and every language reckons alike.
  */
 
-import { countedMs, type ThrottleRule } from '../core/queue/throttle.js'
+import { countedMs, type ThrottleRule } from '../../../core/queue/throttle.js'
 
 export interface Stride {
   /** The place on the grid of the last start, in µs. Absent where nothing started yet. */

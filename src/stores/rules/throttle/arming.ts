@@ -3,8 +3,8 @@
  * another server took its place — or where its clock was set back. Pure; instants are ms on the store's clock.
  */
 
-import { toleratedStepMs } from '../core/platform/clock.js'
-import { countedMs, longestCountedMs, type ThrottleRule } from '../core/queue/throttle.js'
+import { toleratedStepMs } from '../../../core/platform/clock.js'
+import { countedMs, longestCountedMs, type ThrottleRule } from '../../../core/queue/throttle.js'
 import { firstTempo, type Tempo } from './tempo.js'
 
 /** Windows up to this are silent for their whole length; longer ones are charged what they may have lost. */

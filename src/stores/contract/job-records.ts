@@ -1,8 +1,8 @@
 /** Administration: the facet of a store that knows jobs as records — looked up, listed, changed by hand. */
 
-import type { JobState, Progress } from '../core/job.js'
-import type { ScoredPayload } from '../core/payloads.js'
-import type { Payload } from '../core/values/codec.js'
+import type { JobState, Progress } from '../../core/job.js'
+import type { Payload } from '../../core/values/codec.js'
+import type { ScoredPayload } from '../rules/payloads.js'
 import type { Checkpoint, JobProcess } from './job-beat.js'
 import type { StoredQueue } from './store.js'
 

@@ -1,6 +1,6 @@
 /** Throttles: the facet of a store that tells what its limits of pace have counted, and changes their rules. */
 
-import type { Throttle, ThrottleRule } from '../core/queue/throttle.js'
+import type { Throttle, ThrottleRule } from '../../core/queue/throttle.js'
 
 /** What a throttle has counted, for a queue or for one of its groups. */
 export interface ThrottleState {
