@@ -5,9 +5,9 @@
 
 import type { JobState } from '../core/job.js'
 import type { Clock } from '../core/platform/clock.js'
-import type { MemoryJob } from '../stores/memory/memory-job.js'
-import { MemoryOrderedQueue } from '../stores/memory/memory-ordered-queue.js'
 import type { MemoryData } from '../stores/memory/memory-store.js'
+import type { MemoryJob } from '../stores/memory/queue/memory-job.js'
+import { MemoryOrderedQueue } from '../stores/memory/queue/memory-ordered-queue.js'
 import { type AuditEntry, auditKind } from './audit-entry.js'
 
 interface Seen {

@@ -6,10 +6,10 @@ import { refuseOtherThrottle } from '../../core/queue/throttle.js'
 import type { QueueSettings, StoredQueue } from '../contract/store.js'
 import { shardOf } from '../rules/payloads.js'
 import { refuseGroupBound, refuseOtherForm, refuseSpreading, reshardUnderWay as underWay } from '../rules/queue-form.js'
-import { MemoryLimits } from './memory-limits.js'
-import { MemoryOrderedQueue } from './memory-ordered-queue.js'
-import { MemoryQueue } from './memory-queue.js'
-import { MemoryThrottle } from './memory-throttle.js'
+import { MemoryLimits } from './queue/memory-limits.js'
+import { MemoryOrderedQueue } from './queue/memory-ordered-queue.js'
+import { MemoryQueue } from './queue/memory-queue.js'
+import { MemoryThrottle } from './queue/memory-throttle.js'
 
 export type MemoryShards = readonly MemoryQueue[]
 

@@ -2,7 +2,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { Merge } from '#src/core/queue/queue.js'
-import { PayloadSet } from '#src/stores/memory/payload-set.js'
+import { PayloadSet } from '#src/stores/memory/queue/payload-set.js'
 import { merged, type PayloadEntry } from '#src/stores/rules/payloads.js'
 
 const payload = fc.constantFrom('x', 'y', 'z', Uint8Array.of(120))

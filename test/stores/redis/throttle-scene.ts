@@ -5,7 +5,7 @@
  */
 
 import { ruleText, type Throttle, type ThrottleRule } from '#src/core/queue/throttle.js'
-import { MemoryThrottle } from '#src/stores/memory/memory-throttle.js'
+import { MemoryThrottle } from '#src/stores/memory/queue/memory-throttle.js'
 import { throttle } from '#src/stores/redis/lua/throttle-lua.js'
 import type { RedisPort } from '#src/stores/redis/redis-port.js'
 import { redisScript } from '#src/stores/redis/redis-script.js'

@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, it } from 'vitest'
 import { ruleText, type ThrottleRule } from '#src/core/queue/throttle.js'
-import { MemoryThrottle } from '#src/stores/memory/memory-throttle.js'
+import { MemoryThrottle } from '#src/stores/memory/queue/memory-throttle.js'
 import { logAfter, type StartLog, sightOf } from '#src/stores/rules/throttle/start-log.js'
 import { type Database, loadDriver } from '#src/stores/sqlite/sqlite-driver.js'
 import { limitTables } from '#src/stores/sqlite/sqlite-schema.js'

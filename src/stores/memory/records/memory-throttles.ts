@@ -1,8 +1,8 @@
 /** The memory store's throttles: what they have counted, and their rules. */
 
-import { InvalidArgumentError } from '../../core/errors.js'
-import type { Throttles } from '../contract/throttles.js'
-import type { MemoryAdmin } from './memory-admin.js'
+import { InvalidArgumentError } from '../../../core/errors.js'
+import type { Throttles } from '../../contract/throttles.js'
+import type { MemoryAdmin } from '../memory-admin.js'
 
 export function memoryThrottles(store: MemoryAdmin): Throttles {
   return {

@@ -3,9 +3,9 @@
  * each with what becomes of the payloads by `core/payloads`; dead jobs have entries of their own beside the live ones.
  */
 
-import type { NewJob, QueueSettings } from '../contract/store.js'
-import { afterEnd, handedOver, type PayloadEntry } from '../rules/payloads.js'
-import { dueAt, nextScore, stampOf } from '../rules/stamp.js'
+import type { NewJob, QueueSettings } from '../../contract/store.js'
+import { afterEnd, handedOver, type PayloadEntry } from '../../rules/payloads.js'
+import { dueAt, nextScore, stampOf } from '../../rules/stamp.js'
 import { type MemoryJob, newMemoryJob } from './memory-job.js'
 import type { MemoryLimits } from './memory-limits.js'
 import { MemoryQueue } from './memory-queue.js'

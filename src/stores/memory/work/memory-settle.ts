@@ -1,10 +1,10 @@
 /** The ends and the beats of claims in one queue of the memory store. */
 
-import { joinedLog } from '../../core/job-log.js'
-import { type EndedRun, startedAtOf } from '../contract/job-beat.js'
-import type { ClaimKey, ExtendAnswer, ExtendItem, Hold, SettleAnswer, SettleItem } from '../contract/store.js'
-import { defined, type MemoryJob } from './memory-job.js'
-import type { MemoryQueue } from './memory-queue.js'
+import { joinedLog } from '../../../core/job-log.js'
+import { type EndedRun, startedAtOf } from '../../contract/job-beat.js'
+import type { ClaimKey, ExtendAnswer, ExtendItem, Hold, SettleAnswer, SettleItem } from '../../contract/store.js'
+import { defined, type MemoryJob } from '../queue/memory-job.js'
+import type { MemoryQueue } from '../queue/memory-queue.js'
 
 /** How a failure goes on: again after `delayMs`, or, the last one, into the morgue with `reason`. */
 export interface Failure {

@@ -1,7 +1,7 @@
 /** A set of payloads of one id in the memory store: equal ones once, in the order in which they are handed over. */
 
-import type { Merge } from '../../core/queue/queue.js'
-import { byScore, type PayloadEntry, payloadIdentity, type ScoredPayload } from '../rules/payloads.js'
+import type { Merge } from '../../../core/queue/queue.js'
+import { byScore, type PayloadEntry, payloadIdentity, type ScoredPayload } from '../../rules/payloads.js'
 import { SortedList } from './sorted-list.js'
 
 export class PayloadSet {

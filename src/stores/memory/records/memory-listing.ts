@@ -1,11 +1,11 @@
 /** The memory store's listings: pages of jobs in a given order. */
 
-import { InvalidArgumentError } from '../../core/errors.js'
-import type { JobState } from '../../core/job.js'
-import type { ListQuery, Page } from '../contract/job-records.js'
-import type { QueueSettings } from '../contract/store.js'
-import { type MemoryJob, storedJob } from './memory-job.js'
-import type { MemoryQueue } from './memory-queue.js'
+import { InvalidArgumentError } from '../../../core/errors.js'
+import type { JobState } from '../../../core/job.js'
+import type { ListQuery, Page } from '../../contract/job-records.js'
+import type { QueueSettings } from '../../contract/store.js'
+import { type MemoryJob, storedJob } from '../queue/memory-job.js'
+import type { MemoryQueue } from '../queue/memory-queue.js'
 
 /** Where a job stands in a listing; compared part by part. No two jobs of a listing have the same. */
 type Place = readonly (number | string)[]

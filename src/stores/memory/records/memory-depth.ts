@@ -1,11 +1,11 @@
 /** The depth of a queue of the memory store: the sum of its shards, of which most queues have one. */
 
-import type { Depth } from '../contract/store.js'
-import { depthOfShards } from '../rules/shard-depths.js'
-import { dueAt } from '../rules/stamp.js'
-import type { MemoryJob } from './memory-job.js'
-import { MemoryOrderedQueue } from './memory-ordered-queue.js'
-import type { MemoryQueue } from './memory-queue.js'
+import type { Depth } from '../../contract/store.js'
+import { depthOfShards } from '../../rules/shard-depths.js'
+import { dueAt } from '../../rules/stamp.js'
+import type { MemoryJob } from '../queue/memory-job.js'
+import { MemoryOrderedQueue } from '../queue/memory-ordered-queue.js'
+import type { MemoryQueue } from '../queue/memory-queue.js'
 
 export function depth(shards: readonly MemoryQueue[], now: number): Depth {
   const depths = shards.map((shard) => shardDepth(shard, now))

@@ -1,15 +1,15 @@
 /** A claim on one queue of the memory store: recover, promote, take, then say who asks again and when. */
 
-import type { Claim, Claimed, Claimer, ClaimFrom, Wait } from '../contract/store.js'
-import type { ClaimLoad } from '../rules/claim-weight.js'
-import { hasLed, leadAfter, suspectLeadAfter, suspectLeadMs } from '../rules/lead.js'
-import { dueAt, nextFence } from '../rules/stamp.js'
-import { upkeepLimit } from '../rules/upkeep.js'
+import type { Claim, Claimed, Claimer, ClaimFrom, Wait } from '../../contract/store.js'
+import type { ClaimLoad } from '../../rules/claim-weight.js'
+import { hasLed, leadAfter, suspectLeadAfter, suspectLeadMs } from '../../rules/lead.js'
+import { dueAt, nextFence } from '../../rules/stamp.js'
+import { upkeepLimit } from '../../rules/upkeep.js'
+import { claimOf, takenWeight } from '../queue/memory-job.js'
+import { hasShutLane } from '../queue/memory-opening.js'
+import { MemoryOrderedQueue } from '../queue/memory-ordered-queue.js'
+import type { MemoryQueue } from '../queue/memory-queue.js'
 import { type Crashes, crash } from './memory-crash.js'
-import { claimOf, takenWeight } from './memory-job.js'
-import { hasShutLane } from './memory-opening.js'
-import { MemoryOrderedQueue } from './memory-ordered-queue.js'
-import type { MemoryQueue } from './memory-queue.js'
 import { MemoryTaking } from './memory-taking.js'
 
 /** What one of the queues asked adds to the answer. */

@@ -1,18 +1,18 @@
 /** The memory store's records: administration of the jobs of its queues. */
 
-import { InvalidArgumentError } from '../../core/errors.js'
-import type { JobState } from '../../core/job.js'
-import type { Records, Step, Where } from '../contract/job-records.js'
-import { dueAt } from '../rules/stamp.js'
-import { stepLimit, stepPayloads } from '../rules/upkeep.js'
-import type { MemoryAdmin } from './memory-admin.js'
-import { type MemoryJob, rememberedRecord, storedJob } from './memory-job.js'
+import { InvalidArgumentError } from '../../../core/errors.js'
+import type { JobState } from '../../../core/job.js'
+import type { Records, Step, Where } from '../../contract/job-records.js'
+import { dueAt } from '../../rules/stamp.js'
+import { stepLimit, stepPayloads } from '../../rules/upkeep.js'
+import type { MemoryAdmin } from '../memory-admin.js'
+import type { MemoryQueues } from '../memory-queues.js'
+import { type MemoryJob, rememberedRecord, storedJob } from '../queue/memory-job.js'
+import type { MemoryOrderedQueue } from '../queue/memory-ordered-queue.js'
+import type { MemoryQueue } from '../queue/memory-queue.js'
+import { lose } from '../queue/memory-retention.js'
+import { failClaim } from '../work/memory-settle.js'
 import { page } from './memory-listing.js'
-import type { MemoryOrderedQueue } from './memory-ordered-queue.js'
-import type { MemoryQueue } from './memory-queue.js'
-import type { MemoryQueues } from './memory-queues.js'
-import { lose } from './memory-retention.js'
-import { failClaim } from './memory-settle.js'
 
 /** Whether it waits beside a running job, and would wait on when that has ended. */
 function isForLater(beside: MemoryJob['beside'], now: number): boolean {

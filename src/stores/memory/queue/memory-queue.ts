@@ -3,10 +3,10 @@
  * made of. With its neighbours it is the executable specification that every other store is compared with, step by step.
  */
 
-import type { NewJob, QueueSettings } from '../contract/store.js'
-import { asksNow, isLed, type Lead } from '../rules/lead.js'
-import { dueAt, nextStamp, stampOf } from '../rules/stamp.js'
-import { rememberedForMs } from '../rules/upkeep.js'
+import type { NewJob, QueueSettings } from '../../contract/store.js'
+import { asksNow, isLed, type Lead } from '../../rules/lead.js'
+import { dueAt, nextStamp, stampOf } from '../../rules/stamp.js'
+import { rememberedForMs } from '../../rules/upkeep.js'
 import { compareBytes } from './byte-order.js'
 import { CallMemory } from './call-memory.js'
 import { byId, bySeq, type MemoryJob, newMemoryJob, type RememberedJob, rememberedJob } from './memory-job.js'

@@ -1,9 +1,9 @@
 /** A crash in the memory store: what becomes of a running job whose lease ended unsettled. */
 
-import type { Buried, Crash } from '../contract/store.js'
-import { afterCrash } from '../rules/crash.js'
-import type { MemoryJob } from './memory-job.js'
-import type { MemoryQueue } from './memory-queue.js'
+import type { Buried, Crash } from '../../contract/store.js'
+import { afterCrash } from '../../rules/crash.js'
+import type { MemoryJob } from '../queue/memory-job.js'
+import type { MemoryQueue } from '../queue/memory-queue.js'
 
 /** The crashes of one call, and the jobs that it buried for them. */
 export interface Crashes {

@@ -1,7 +1,7 @@
 /** The calls a queue remembers, so that one sent again is answered and not repeated. */
 
-import type { Enqueued } from '../contract/store.js'
-import { callMemoryCount, callMemoryMs } from '../rules/upkeep.js'
+import type { Enqueued } from '../../contract/store.js'
+import { callMemoryCount, callMemoryMs } from '../../rules/upkeep.js'
 
 interface Call {
   readonly id: string

@@ -1,13 +1,13 @@
 /** The memory store's registry of workers, with the claims they hold. */
 
-import { toleratedStepMs } from '../../core/platform/clock.js'
-import type { ClaimKey } from '../contract/store.js'
-import type { HeldClaim, WorkerRecord, WorkerRegistry } from '../contract/worker-registry.js'
-import { stepLimit } from '../rules/upkeep.js'
-import type { MemoryAdmin } from './memory-admin.js'
-import { type Crashes, crash } from './memory-crash.js'
-import { heldClaim } from './memory-job.js'
-import { isClaimed } from './memory-settle.js'
+import { toleratedStepMs } from '../../../core/platform/clock.js'
+import type { ClaimKey } from '../../contract/store.js'
+import type { HeldClaim, WorkerRecord, WorkerRegistry } from '../../contract/worker-registry.js'
+import { stepLimit } from '../../rules/upkeep.js'
+import type { MemoryAdmin } from '../memory-admin.js'
+import { heldClaim } from '../queue/memory-job.js'
+import { type Crashes, crash } from '../work/memory-crash.js'
+import { isClaimed } from '../work/memory-settle.js'
 
 export interface MemoryWorker {
   readonly worker: WorkerRecord

@@ -1,9 +1,9 @@
 /** One throttle of the memory store: what has started in its scope, by group where it counts by group, and what may. */
 
-import type { Throttle, ThrottleRule } from '../../core/queue/throttle.js'
-import { type Arming, armed, armedTempo, firstArming } from '../rules/throttle/arming.js'
-import { sightOf } from '../rules/throttle/start-log.js'
-import { firstTempo, permitted, type Tempo, tempoAfter, tempoAt, tempoAtRest } from '../rules/throttle/tempo.js'
+import type { Throttle, ThrottleRule } from '../../../core/queue/throttle.js'
+import { type Arming, armed, armedTempo, firstArming } from '../../rules/throttle/arming.js'
+import { sightOf } from '../../rules/throttle/start-log.js'
+import { firstTempo, permitted, type Tempo, tempoAfter, tempoAt, tempoAtRest } from '../../rules/throttle/tempo.js'
 import type { MemoryLimits } from './memory-limits.js'
 import type { MemoryQueue } from './memory-queue.js'
 

@@ -1,9 +1,9 @@
 /** An enqueue into one queue of the memory store, or one shard of an ordered one: all jobs of a call or none, and a call sent again is only answered. */
 
-import type { Enqueued, NewJob } from '../contract/store.js'
-import { payloadIdentity } from '../rules/payloads.js'
-import { MemoryOrderedQueue } from './memory-ordered-queue.js'
-import type { MemoryQueue } from './memory-queue.js'
+import type { Enqueued, NewJob } from '../../contract/store.js'
+import { payloadIdentity } from '../../rules/payloads.js'
+import { MemoryOrderedQueue } from '../queue/memory-ordered-queue.js'
+import type { MemoryQueue } from '../queue/memory-queue.js'
 
 export function enqueue(
   queue: MemoryQueue,

@@ -1,11 +1,11 @@
 /** The taking of one claim from a queue of the memory store: which of its ready jobs the limits let it have. */
 
-import { type ClaimLoad, isLoaded } from '../rules/claim-weight.js'
-import { mostVisits, shareOf } from '../rules/turns.js'
-import { upkeepLimit } from '../rules/upkeep.js'
-import type { MemoryJob } from './memory-job.js'
-import { groupOf } from './memory-limits.js'
-import type { MemoryQueue } from './memory-queue.js'
+import { type ClaimLoad, isLoaded } from '../../rules/claim-weight.js'
+import { mostVisits, shareOf } from '../../rules/turns.js'
+import { upkeepLimit } from '../../rules/upkeep.js'
+import type { MemoryJob } from '../queue/memory-job.js'
+import { groupOf } from '../queue/memory-limits.js'
+import type { MemoryQueue } from '../queue/memory-queue.js'
 
 export class MemoryTaking {
   readonly #queue: MemoryQueue
