@@ -1,7 +1,7 @@
 /** The raw limit: what SQLite does at the same durability and the same jobs per commit when it does nothing but the least a queue must. */
 
 import { join } from 'node:path'
-import { type Database, loadDriver } from '#src/stores/sqlite/sqlite-driver.js'
+import { type Database, loadDriver } from '#src/stores/sqlite/file/sqlite-driver.js'
 
 const pragmas =
   'PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA mmap_size=0; PRAGMA journal_size_limit=67108864;'

@@ -10,7 +10,7 @@ import { type AuditEntry, sqliteHarness, startRedis } from 'millrace/testing'
 import { redisAddress } from '#src/stores/redis/redis-address.js'
 import { openRedisPort } from '#src/stores/redis/redis-connection.js'
 import { listIn } from '#src/stores/redis/redis-reply.js'
-import { loadDriver } from '#src/stores/sqlite/sqlite-driver.js'
+import { loadDriver } from '#src/stores/sqlite/file/sqlite-driver.js'
 import { auditEntries } from '#src/testing/redis-audit.js'
 
 export interface Ground {

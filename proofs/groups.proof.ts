@@ -10,7 +10,7 @@ import { redisAddress } from '#src/stores/redis/redis-address.js'
 import { openRedisPort } from '#src/stores/redis/redis-connection.js'
 import { listIn, numberIn, textIn } from '#src/stores/redis/redis-reply.js'
 import { RedisStore } from '#src/stores/redis/redis-store.js'
-import { loadDriver } from '#src/stores/sqlite/sqlite-driver.js'
+import { loadDriver } from '#src/stores/sqlite/file/sqlite-driver.js'
 import { SqliteStore } from '#src/stores/sqlite/sqlite-store.js'
 import type { Report, Summary } from './report.js'
 

@@ -3,7 +3,7 @@
  * what they did; what they did only where their fence is not smaller than one that wrote before.
  */
 
-import { type Database, loadDriver, type Statement } from '#src/stores/sqlite/sqlite-driver.js'
+import { type Database, loadDriver, type Statement } from '#src/stores/sqlite/file/sqlite-driver.js'
 
 export interface HandOver {
   readonly id: string

@@ -1,7 +1,7 @@
 /** A store thread: one that opens a store of its own, for what must go on while the loop that started it is blocked. */
 
 import { Worker } from 'node:worker_threads'
-import { exitGate } from '../stores/exit-gate.js'
+import { exitGate } from '../stores/sqlite/thread/exit-gate.js'
 import type { StoreAccess, StoreDescriptor } from './store-source.js'
 
 export interface StoreThreadData {

@@ -5,7 +5,7 @@
  */
 
 import { closeSync, constants, openSync, readSync, writeSync } from 'node:fs'
-import type { SqliteClock } from '../stores/sqlite/sqlite-clock.js'
+import type { SqliteClock } from '../stores/sqlite/file/sqlite-clock.js'
 
 /** URL of this module for a clock in the file at `path`. */
 export function fileClockUrl(path: string): string {

@@ -2,14 +2,14 @@
 
 import type { Payload } from '../core/values/codec.js'
 import { isLed, type Lead } from '../stores/rules/lead.js'
-import type { Database } from '../stores/sqlite/sqlite-driver.js'
-import type { JobRow } from '../stores/sqlite/sqlite-job.js'
-import { besideSet, setOf, waitingSetOf } from '../stores/sqlite/sqlite-ordered-job.js'
-import { type PayloadRow, type PayloadSet, scoredPayload } from '../stores/sqlite/sqlite-payloads.js'
-import { leadOf, morgueOf, type QueueRow, share, suspectLeadOf } from '../stores/sqlite/sqlite-queue.js'
-import { stateNames } from '../stores/sqlite/sqlite-schema.js'
-import { valueFromStored } from '../stores/sqlite/sqlite-text.js'
-import type { ThrottleRow } from '../stores/sqlite/sqlite-throttle.js'
+import type { Database } from '../stores/sqlite/file/sqlite-driver.js'
+import { stateNames } from '../stores/sqlite/file/sqlite-schema.js'
+import { valueFromStored } from '../stores/sqlite/file/sqlite-text.js'
+import type { JobRow } from '../stores/sqlite/rows/sqlite-job.js'
+import { besideSet, setOf, waitingSetOf } from '../stores/sqlite/rows/sqlite-ordered-job.js'
+import { type PayloadRow, type PayloadSet, scoredPayload } from '../stores/sqlite/rows/sqlite-payloads.js'
+import { leadOf, morgueOf, type QueueRow, share, suspectLeadOf } from '../stores/sqlite/rows/sqlite-queue.js'
+import type { ThrottleRow } from '../stores/sqlite/rows/sqlite-throttle.js'
 import {
   type CanonicalEntry,
   type CanonicalJob,

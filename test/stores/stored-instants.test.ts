@@ -11,7 +11,7 @@ import { openRedisPort } from '#src/stores/redis/redis-connection.js'
 import { keyTypes, scopeKeys, scopeKeyTypes, workersKey } from '#src/stores/redis/redis-keys.js'
 import { listIn, textIn } from '#src/stores/redis/redis-reply.js'
 import { RedisStore } from '#src/stores/redis/redis-store.js'
-import { loadDriver } from '#src/stores/sqlite/sqlite-driver.js'
+import { loadDriver } from '#src/stores/sqlite/file/sqlite-driver.js'
 import { readFileClock } from '#src/testing/file-clock.js'
 import { auditedPort } from '#src/testing/redis-audit.js'
 

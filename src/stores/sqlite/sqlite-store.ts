@@ -25,12 +25,12 @@ import type {
 import type { Finding, Mended, StoreHealth } from '../contract/store-health.js'
 import type { Throttles } from '../contract/throttles.js'
 import type { WorkerRegistry } from '../contract/worker-registry.js'
-import type { ClaimedText, Granted } from './sqlite-claim.js'
-import { typedError } from './sqlite-errors.js'
-import { SqliteInbox } from './sqlite-inbox.js'
-import { fromStored } from './sqlite-text.js'
+import { typedError } from './file/sqlite-errors.js'
+import { fromStored } from './file/sqlite-text.js'
 import { sqliteTraits } from './sqlite-traits.js'
 import { SqliteWait } from './sqlite-wait.js'
+import { SqliteInbox } from './thread/sqlite-inbox.js'
+import type { ClaimedText, Granted } from './work/sqlite-claim.js'
 
 export interface SqliteDescriptor {
   /** Path of the file. It and its directory are made where they are not there. */

@@ -1,11 +1,11 @@
 /** Waiting on a SQLite store: for a queue that may have a job, or for jobs to end. */
 
 import { setTimeout as sleep } from 'node:timers/promises'
-import { SqliteBell } from './sqlite-bell.js'
-import type { SqliteInbox } from './sqlite-inbox.js'
-import type { Reply } from './sqlite-message.js'
-import type { Peeked } from './sqlite-operations.js'
-import { SqliteTokens, tokenName } from './sqlite-token.js'
+import { SqliteBell } from './bell/sqlite-bell.js'
+import { SqliteTokens, tokenName } from './bell/sqlite-token.js'
+import type { SqliteInbox } from './thread/sqlite-inbox.js'
+import type { Reply } from './thread/sqlite-message.js'
+import type { Peeked } from './thread/sqlite-operations.js'
 
 /** The longest timer there is; whoever waits longer just looks once more in between. */
 const longestTimerMs = 0x7fffffff

@@ -4,12 +4,12 @@
  */
 
 import type { Claim, ClaimKey, NewJob, QueueSettings } from '#src/stores/contract/store.js'
-import type { SqliteClock } from '#src/stores/sqlite/sqlite-clock.js'
-import { type Database, loadDriver, type Statement } from '#src/stores/sqlite/sqlite-driver.js'
-import { openFile } from '#src/stores/sqlite/sqlite-file.js'
-import { type SqliteOperations, sqliteOperations } from '#src/stores/sqlite/sqlite-operations.js'
-import { SqliteRoom } from '#src/stores/sqlite/sqlite-room.js'
-import { SqliteSession } from '#src/stores/sqlite/sqlite-session.js'
+import type { SqliteClock } from '#src/stores/sqlite/file/sqlite-clock.js'
+import { type Database, loadDriver, type Statement } from '#src/stores/sqlite/file/sqlite-driver.js'
+import { openFile } from '#src/stores/sqlite/file/sqlite-file.js'
+import { SqliteRoom } from '#src/stores/sqlite/file/sqlite-room.js'
+import { SqliteSession } from '#src/stores/sqlite/rows/sqlite-session.js'
+import { type SqliteOperations, sqliteOperations } from '#src/stores/sqlite/thread/sqlite-operations.js'
 import { job } from './sqlite-scene.js'
 
 type Writes = SqliteOperations['writes']

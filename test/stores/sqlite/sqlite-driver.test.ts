@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { isSound } from '#src/stores/sqlite/sqlite-driver.js'
+import { isSound } from '#src/stores/sqlite/file/sqlite-driver.js'
 
 it('a SQLite that may corrupt the log of a shared file is not used', () => {
   for (const version of [undefined, '3.46.1', '3.51.2', '3.9.9', '2.99.99']) expect(isSound(version)).toBe(false)

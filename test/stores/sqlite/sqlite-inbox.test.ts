@@ -4,8 +4,8 @@ import { pathToFileURL } from 'node:url'
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import { ClosedError, StoreUnavailableError, UnknownQueueError } from '#src/core/errors.js'
 import type { ClaimFrom } from '#src/stores/contract/store.js'
-import { SqliteInbox } from '#src/stores/sqlite/sqlite-inbox.js'
-import type { Reply } from '#src/stores/sqlite/sqlite-message.js'
+import { SqliteInbox } from '#src/stores/sqlite/thread/sqlite-inbox.js'
+import type { Reply } from '#src/stores/sqlite/thread/sqlite-message.js'
 import { enqueueCall, job, queue, SqliteScene } from './sqlite-scene.js'
 
 let scene: SqliteScene

@@ -1,7 +1,7 @@
 import { defaultStartAt, ManualClock, type StoreHarness, sqliteHarness } from 'millrace/testing'
 import { expect, it } from 'vitest'
 import { MemoryData, MemoryStore } from '#src/stores/memory/memory-store.js'
-import { SqliteTokens, tokenName } from '#src/stores/sqlite/sqlite-token.js'
+import { SqliteTokens, tokenName } from '#src/stores/sqlite/bell/sqlite-token.js'
 import { CommandRun } from '#src/testing/command-run.js'
 import { limitedQueues, limitedSequence } from '#src/testing/limited-sequence.js'
 import { memoryState } from '#src/testing/memory-state.js'

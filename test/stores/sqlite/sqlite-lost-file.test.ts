@@ -2,7 +2,7 @@ import { existsSync, readdirSync, renameSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import { StoreUnavailableError } from '#src/core/errors.js'
-import { loadDriver } from '#src/stores/sqlite/sqlite-driver.js'
+import { loadDriver } from '#src/stores/sqlite/file/sqlite-driver.js'
 import type { SqliteStore } from '#src/stores/sqlite/sqlite-store.js'
 import { enqueueCall, queue, SqliteScene } from './sqlite-scene.js'
 

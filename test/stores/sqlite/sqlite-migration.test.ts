@@ -2,9 +2,9 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { readdirSync, readFileSync } from 'node:fs'
 import { afterEach, beforeEach, expect, it } from 'vitest'
-import { machineClock } from '#src/stores/sqlite/sqlite-clock.js'
-import { type Database, loadDriver } from '#src/stores/sqlite/sqlite-driver.js'
-import { migrations } from '#src/stores/sqlite/sqlite-migrations.js'
+import { machineClock } from '#src/stores/sqlite/file/sqlite-clock.js'
+import { type Database, loadDriver } from '#src/stores/sqlite/file/sqlite-driver.js'
+import { migrations } from '#src/stores/sqlite/file/sqlite-migrations.js'
 import { enqueueCall, queue, SqliteScene } from './sqlite-scene.js'
 
 let scene: SqliteScene

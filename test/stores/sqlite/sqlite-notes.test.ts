@@ -4,7 +4,7 @@ import { statSync } from 'node:fs'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import type { Beat } from '#src/stores/contract/job-beat.js'
 import type { Claim, Claimer, NewJob, QueueSettings } from '#src/stores/contract/store.js'
-import { type Database, loadDriver } from '#src/stores/sqlite/sqlite-driver.js'
+import { type Database, loadDriver } from '#src/stores/sqlite/file/sqlite-driver.js'
 import type { SqliteStore } from '#src/stores/sqlite/sqlite-store.js'
 import { job, queue, SqliteScene } from './sqlite-scene.js'
 

@@ -5,7 +5,7 @@ import { afterEach, beforeEach, expect, it } from 'vitest'
 import { ConfigConflictError } from '#src/core/errors.js'
 import type { Claim, NewJob, QueueSettings } from '#src/stores/contract/store.js'
 import { shardOf } from '#src/stores/rules/payloads.js'
-import { loadDriver } from '#src/stores/sqlite/sqlite-driver.js'
+import { loadDriver } from '#src/stores/sqlite/file/sqlite-driver.js'
 import type { SqliteStore } from '#src/stores/sqlite/sqlite-store.js'
 import { job, SqliteScene } from './sqlite-scene.js'
 

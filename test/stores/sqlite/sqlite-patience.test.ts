@@ -26,7 +26,7 @@ async function locked(): Promise<void> {
   const locker = spawn(process.execPath, ['--input-type=module', '-e', script], {
     env: {
       ...process.env,
-      DRIVER_MODULE: import.meta.resolve('#src/stores/sqlite/sqlite-driver.js'),
+      DRIVER_MODULE: import.meta.resolve('#src/stores/sqlite/file/sqlite-driver.js'),
       STORE_FILE: scene.file,
     },
     stdio: ['pipe', 'pipe', 'inherit'],

@@ -1,7 +1,7 @@
 /** The query plan of every statement that a SQLite store prepares, on a filled file, whatever `ANALYZE` has told SQLite. */
 
 import { afterAll, beforeAll, expect, it } from 'vitest'
-import type { Database } from '#src/stores/sqlite/sqlite-driver.js'
+import type { Database } from '#src/stores/sqlite/file/sqlite-driver.js'
 import { EveryOperation } from './every-operation.js'
 import { SqliteScene } from './sqlite-scene.js'
 

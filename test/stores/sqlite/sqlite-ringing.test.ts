@@ -1,11 +1,11 @@
 import { existsSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, it } from 'vitest'
-import { loadDriver } from '#src/stores/sqlite/sqlite-driver.js'
-import type { SqliteInbox } from '#src/stores/sqlite/sqlite-inbox.js'
+import { SqliteTokens, tokenName } from '#src/stores/sqlite/bell/sqlite-token.js'
+import { loadDriver } from '#src/stores/sqlite/file/sqlite-driver.js'
 import type { SqliteStore } from '#src/stores/sqlite/sqlite-store.js'
-import { SqliteTokens, tokenName } from '#src/stores/sqlite/sqlite-token.js'
 import { SqliteWait } from '#src/stores/sqlite/sqlite-wait.js'
+import type { SqliteInbox } from '#src/stores/sqlite/thread/sqlite-inbox.js'
 import { enqueueCall, job, queue, SqliteScene } from './sqlite-scene.js'
 
 let scene: SqliteScene

@@ -1,7 +1,7 @@
 /** The scales of plain claims: which queues are weighed, and that those of older files are. */
 
 import { afterEach, beforeEach, expect, it } from 'vitest'
-import { loadDriver } from '#src/stores/sqlite/sqlite-driver.js'
+import { loadDriver } from '#src/stores/sqlite/file/sqlite-driver.js'
 import { job, queue, SqliteScene } from './sqlite-scene.js'
 
 const by = { worker: 'w1', leaseMs: 30_000 }

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { logBytes, spareBytes, takesJobs, type Volume, wantsBallast } from '#src/stores/sqlite/sqlite-volume.js'
+import { logBytes, spareBytes, takesJobs, type Volume, wantsBallast } from '#src/stores/sqlite/file/sqlite-volume.js'
 
 const mega = 1_048_576
 const empty: Volume = { total: 6 * mega, free: 6 * mega, file: 0, grown: 0, unused: 0, log: 0, ballast: 0 }

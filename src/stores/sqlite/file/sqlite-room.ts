@@ -1,0 +1,154 @@
+/**
+ * The room that a SQLite store has on its volume. Enqueues are refused while there is still enough for claims, settles and
+ * deletes, which make room. Should others fill the volume, a ballast is removed, a file of ours that holds nothing.
+ */
+
+import { randomBytes } from 'node:crypto'
+import { closeSync, constants, openSync, rmSync, statfsSync, writeSync } from 'node:fs'
+import { StoreFullError } from '../../../core/errors.js'
+import type { Database, Statement } from './sqlite-driver.js'
+import { sizeOf } from './sqlite-identity.js'
+import { logBytes, restingLogBytes, spareBytes, takesJobs, type Volume, wantsBallast } from './sqlite-volume.js'
+
+/** Where there is much room a look is good for so long: nobody fills as much meanwhile. */
+const lookMs = 250
+const muchBytes = 268_435_456
+const ballastEveryMs = 1_000
+const openFlags = constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW
+
+export function ballastOf(file: string): string {
+  return `${file}-ballast`
+}
+
+/** Removes the ballast; true if there was one. */
+export function freeBallast(file: string): boolean {
+  if (sizeOf(ballastOf(file)) === 0) return false
+  rmSync(ballastOf(file), { force: true })
+  return true
+}
+
+/** Undefined where the file system does not tell. */
+export function volumeOf(file: string, db: Database): Volume | undefined {
+  const number = (name: string) => Number(Object.values(db.prepare(`PRAGMA ${name}`).get() as object)[0])
+  return measured(file, number('page_size'), number('page_count'), number('freelist_count'))
+}
+
+function measured(file: string, pageSize: number, pages: number, unused: number): Volume | undefined {
+  try {
+    const { blocks, bavail, bsize } = statfsSync(file)
+    if (blocks === 0) return undefined
+    return {
+      total: blocks * bsize,
+      free: bavail * bsize,
+      file: sizeOf(file),
+      grown: pages * pageSize,
+      unused: unused * pageSize,
+      log: sizeOf(`${file}-wal`),
+      ballast: sizeOf(ballastOf(file)),
+    }
+  } catch {
+    return undefined
+  }
+}
+
+/** Bounds the log of a connection by the size of its volume. Returns that bound in bytes. */
+export function boundLog(file: string, db: Database): number {
+  let total = Number.POSITIVE_INFINITY
+  try {
+    const { blocks, bsize } = statfsSync(file)
+    if (blocks > 0) total = blocks * bsize
+  } catch {
+    // As on a large volume.
+  }
+  const bytes = logBytes(total)
+  db.exec(
+    `PRAGMA journal_size_limit = ${Math.floor(restingLogBytes(total))}; PRAGMA wal_autocheckpoint = ${bytes / 4_096}`,
+  )
+  return bytes
+}
+
+export class SqliteRoom {
+  readonly #file: string
+  readonly #pageSize: number
+  readonly #pages: Statement
+  readonly #unused: Statement
+  #volume: Volume | undefined
+  #lookedAt = Number.NEGATIVE_INFINITY
+  #madeAt = Number.NEGATIVE_INFINITY
+  /** Of new jobs in this transaction. */
+  #entering = 0
+
+  constructor(file: string, db: Database) {
+    this.#file = file
+    this.#pageSize = (db.prepare('PRAGMA page_size').get() as { page_size: number }).page_size
+    this.#pages = db.prepare('PRAGMA page_count')
+    this.#unused = db.prepare('PRAGMA freelist_count')
+  }
+
+  /** Whether so many bytes of new jobs fit besides those that this transaction has let in. */
+  takes(bytes: number): boolean {
+    this.#entering += bytes
+    const volume = this.#look()
+    return volume === undefined || takesJobs(volume, this.#entering)
+  }
+
+  refusal(): StoreFullError {
+    const volume = this.#volume!
+    return new StoreFullError(
+      `the SQLite store '${this.#file}' takes no more jobs: ${shown(volume.free)} of ${shown(volume.total)} are free on its disk, and what is left is ` +
+        'kept to claim, finish and delete the jobs that are there, which goes on. Nothing was changed. Let workers catch up, delete jobs or free some space.',
+    )
+  }
+
+  /** After each transaction. */
+  reset(): void {
+    this.#entering = 0
+    if (this.#volume === undefined || spareBytes(this.#volume, 0) < muchBytes) this.#lookedAt = Number.NEGATIVE_INFINITY
+  }
+
+  /** After a commit: makes the ballast if it is missing and there is room for it. Never throws. */
+  keepBallast(): void {
+    const now = performance.now()
+    if (now - this.#madeAt < ballastEveryMs) return
+    this.#madeAt = now
+    const volume = this.#look()
+    if (volume !== undefined && wantsBallast(volume)) makeBallast(this.#file, logBytes(volume.total))
+  }
+
+  #look(): Volume | undefined {
+    const now = performance.now()
+    if (now - this.#lookedAt < lookMs) return this.#volume
+    this.#lookedAt = now
+    const [pages, unused] = [this.#pages, this.#unused].map((statement) =>
+      Number(Object.values(statement.get() as object)[0]),
+    )
+    this.#volume = measured(this.#file, this.#pageSize, pages!, unused!)
+    return this.#volume
+  }
+}
+
+/** One that is not whole is made anew: whoever made it was killed. Several processes may be at it: one of them makes it. */
+function makeBallast(file: string, bytes: number): void {
+  const path = ballastOf(file)
+  try {
+    freeBallast(file)
+    const descriptor = openSync(path, openFlags, 0o600)
+    try {
+      // Of what nothing can be compressed: a file system that compresses would keep nothing free for a file of zeros.
+      const chunk = randomBytes(Math.min(bytes, 1_048_576))
+      for (let written = 0; written < bytes; )
+        written += writeSync(descriptor, chunk, 0, Math.min(chunk.length, bytes - written))
+    } catch (error) {
+      rmSync(path, { force: true })
+      throw error
+    } finally {
+      closeSync(descriptor)
+    }
+  } catch {
+    // There is no room for it after all, or it is not ours to make.
+  }
+}
+
+function shown(bytes: number): string {
+  return `${(bytes / 1_048_576).toFixed(1)} MB`
+}

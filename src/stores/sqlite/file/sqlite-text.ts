@@ -1,0 +1,30 @@
+/**
+ * Text as it lies in the file. Drivers cut text at a NUL character, so text that has one is stored as JSON behind a mark;
+ * so is text that happens to begin with the mark.
+ */
+
+import type { Payload } from '../../../core/values/codec.js'
+import type { SqlValue } from './sqlite-driver.js'
+
+const mark = '\u0001'
+
+export function toStored(text: string): string {
+  return text.includes('\0') || text.startsWith(mark) ? mark + JSON.stringify(text) : text
+}
+
+export function fromStored(text: string): string {
+  return text.startsWith(mark) ? (JSON.parse(text.slice(1)) as string) : text
+}
+
+export function storedOrNull(text: string | undefined): string | null {
+  return text === undefined ? null : toStored(text)
+}
+
+export function payloadToStored(payload: Payload): SqlValue {
+  return typeof payload === 'string' ? toStored(payload) : payload
+}
+
+/** Also of other columns: what is not text is returned as it is. */
+export function valueFromStored<T>(value: T): T | string {
+  return typeof value === 'string' ? fromStored(value) : value
+}

@@ -1,0 +1,63 @@
+/** The record of a job, made of its row in a SQLite store. */
+
+import type { StoredJob } from '../../contract/job-records.js'
+import type { Row } from '../file/sqlite-driver.js'
+import { stateNames } from '../file/sqlite-schema.js'
+import { valueFromStored } from '../file/sqlite-text.js'
+
+export function storedJob(queue: string, row: Row): StoredJob {
+  const { result, progress } = row
+  const state = stateNames[Number(row['state'])]
+  return present({
+    queue,
+    id: row['id'],
+    task: row['task'],
+    state,
+    payload: valueFromStored(row['payload']),
+    codec: row['codec'],
+    meta: valueFromStored(row['meta']),
+    priority: 0 - Number(row['rank']),
+    group: row['grp'],
+    attempt: row['attempt'],
+    crashes: row['crashes'],
+    suspect: row['suspect'] === 1 ? true : null,
+    createdAt: row['created_at'],
+    updatedAt: row['updated_at'],
+    runAt: Math.floor(Number(row['stamp']) / 1_000),
+    startedAt: row['started_at'],
+    finishedAt: row['finished_at'],
+    worker: row['worker'],
+    host: row['host'],
+    boot: row['boot'],
+    pidns: row['pidns'],
+    pid: row['pid'],
+    ticks: row['ticks'],
+    progress: progress === null ? null : JSON.parse(String(progress)),
+    result: state !== 'completed' ? null : present({ payload: valueFromStored(result), codec: row['result_codec'] }),
+    error: valueFromStored(row['error']),
+    reason: valueFromStored(row['reason']),
+  }) as unknown as StoredJob
+}
+
+export function rememberedJob(queue: string, row: Row): StoredJob {
+  return present({
+    queue,
+    id: row['id'],
+    task: row['task'],
+    state: row['state'],
+    payload: '',
+    priority: row['priority'],
+    attempt: row['attempt'],
+    crashes: row['crashes'],
+    createdAt: row['created_at'],
+    updatedAt: row['finished_at'],
+    runAt: row['run_at'],
+    finishedAt: row['finished_at'],
+    reason: valueFromStored(row['reason']),
+  }) as unknown as StoredJob
+}
+
+/** Without the fields that are null: absent means absent. */
+export function present(fields: Record<string, unknown>): Record<string, unknown> {
+  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== null && value !== undefined))
+}

@@ -1,0 +1,340 @@
+/** Administration of the jobs of a SQLite store: bounded steps over selected jobs. */
+
+import { InvalidArgumentError } from '../../../core/errors.js'
+import { rulesIn, type Throttle } from '../../../core/queue/throttle.js'
+import type { Step, Where } from '../../contract/job-records.js'
+import type { StoredQueue } from '../../contract/store.js'
+import { stepPayloads } from '../../rules/upkeep.js'
+import type { Database, Statement } from '../file/sqlite-driver.js'
+import { completed, dead, lines, ready, running, scheduled, stateNames } from '../file/sqlite-schema.js'
+import { storedOrNull } from '../file/sqlite-text.js'
+import { countedColumns, isHidden, type JobRow, jobColumns } from '../rows/sqlite-job.js'
+import { waitingSetOf } from '../rows/sqlite-ordered-job.js'
+import { morgueOf, type QueueRow, storedQueue, type Tie } from '../rows/sqlite-queue.js'
+import type { SqliteSession } from '../rows/sqlite-session.js'
+import type { ThrottleRow } from '../rows/sqlite-throttle.js'
+import type { SqliteSettle } from '../work/sqlite-settle.js'
+
+/** Up to so many failed jobs are sorted; more are found by going along the order instead. */
+const sortLimit = 10_000
+
+const waitingStates = [ready, scheduled]
+
+/** Ready jobs: those without a group, then lane by lane, then the suspects. */
+const readyOrder = 'suspect, iif(suspect, NULL, grp), rank, place, rid'
+
+/** How a state's jobs stand in line when a step takes them; `tie` as in `byKind`. */
+const orders: Record<number, (tie: Tie) => string> = {
+  // As in their index: jobs that are due at one moment, however many, are not sorted.
+  [scheduled]: (tie) => (tie === 'rid' ? 'stamp, place, rid' : 'stamp, place'),
+  [ready]: () => readyOrder,
+  [running]: (tie) => `fence, ${tie}`,
+  [completed]: (tie) => `finished_at DESC, ${tie} DESC`,
+  [dead]: (tie) => `finished_at DESC, ${tie} DESC`,
+}
+
+/** A job and the queue, or shard, in which it lies. */
+interface Found {
+  readonly queue: QueueRow
+  readonly job: JobRow
+}
+
+/** Jobs of a state that stand behind each other, and how; `index`: the one that finds them, in that order where it can. */
+interface Line {
+  readonly where: string
+  readonly order: string
+  readonly index: string
+}
+
+/** A step: which jobs, in which states, and what becomes of those of each row. */
+interface Change {
+  readonly queue: string
+  readonly where: Where
+  readonly states: readonly number[]
+  readonly change: (queue: QueueRow, jobs: readonly JobRow[], now: number) => void
+  /** Of running jobs those beside which something waits for later. Absent: those that are not to be cancelled already. */
+  readonly besideOnly?: boolean
+  /** The columns that it looks at of plain jobs. Absent: all. Each costs the driver about a µs. */
+  readonly plainColumns?: string
+  readonly rings?: boolean
+  readonly ends?: boolean
+}
+
+export class SqliteRecords {
+  readonly #session: SqliteSession
+  readonly #settle: SqliteSettle
+  readonly #statements = new Map<string, Statement>()
+  readonly #state: Statement
+
+  constructor(session: SqliteSession, settle: SqliteSettle) {
+    this.#session = session
+    this.#settle = settle
+    this.#state = session.db.prepare('SELECT state FROM job WHERE qid = ? AND id = ?')
+  }
+
+  queues(): StoredQueue[] {
+    return queuesIn(this.#session.db)
+  }
+
+  cancel(queue: string, where: Where, reason?: string): Step {
+    const change = each((row, job, now) => {
+      job.reason = storedOrNull(reason)
+      const jobs = this.#session.jobsOf(row)
+      if (job.state === running) jobs.requestCancel(row, job)
+      else jobs.end(row, job, 'cancelled', now)
+    })
+    return this.#step({ queue, where, states: [...waitingStates, running], change, ends: true })
+  }
+
+  delete(queue: string, where: Where): Step {
+    const states = typeof where === 'object' ? [...waitingStates, completed] : waitingStates
+    return this.#step({ queue, where, states, ...this.#dropping })
+  }
+
+  runNow(queue: string, where: Where): Step {
+    const change = each((row, job, now) => this.#session.jobsOf(row).runNow(row, job, now))
+    return this.#step({ queue, where, states: [scheduled, running], change, rings: true, besideOnly: true })
+  }
+
+  bury(queue: string, where: Where): Step {
+    const change = each((row, job, now) => this.#session.jobsOf(row).bury(row, job, 'buried', undefined, now))
+    return this.#step({ queue, where, states: waitingStates, change, ends: true })
+  }
+
+  clear(queue: string): Step {
+    return this.#step({ queue, where: 'all', states: [...waitingStates, dead], ...this.#dropping })
+  }
+
+  revive(queue: string, where: Where): Step {
+    const change = each((row, job, now) => this.#session.jobsOf(row).revive(row, job, now))
+    return this.#step({ queue, where: where === 'failed' ? 'all' : where, states: [dead], change, rings: true })
+  }
+
+  deleteDead(queue: string, where: Where): Step {
+    return this.#step({
+      queue,
+      where: where === 'failed' ? 'all' : where,
+      states: [dead],
+      ...this.#dropping,
+    })
+  }
+
+  /** The waiting and dead jobs of an ordered queue go into another. */
+  move(from: string, to: string): Step {
+    const { queues, orderedJobs } = this.#session
+    queues.ordered(to)
+    queues.ordered(from)
+    if (from === to) throw new InvalidArgumentError(`queue '${from}' cannot be moved into itself.`)
+    const change = each((row, job, now) => orderedJobs.adopt(row, this.#session.holding(to, job.id), job, now))
+    const moved = this.#step({ queue: from, where: 'all', states: [...waitingStates, dead], change, ends: true })
+    if (moved.changed > 0) this.#session.ring(queues.get(to))
+    return moved
+  }
+
+  readonly #dropping = {
+    change: (row: QueueRow, jobs: readonly JobRow[], now: number) => {
+      row.lost_at = Math.max(row.lost_at ?? 0, now)
+      this.#session.jobsOf(row).dropAll(row, jobs)
+    },
+    plainColumns: countedColumns,
+    ends: true,
+  }
+
+  fail(
+    name: string,
+    id: string,
+    how: { readonly delayMs: number; readonly last?: boolean; readonly reason: string },
+  ): 'ok' | 'gone' {
+    const queue = this.#session.holding(name, id)
+    const job = this.#session.jobs.find(queue, id)
+    if (job?.state !== running) return 'gone'
+    const now = this.#session.clock.now()
+    this.#settle.failClaim(queue, job, { ...how, error: how.reason }, now)
+    this.#session.ringFor(queue, id, now)
+    this.#settle.ringFreed(queue)
+    return 'ok'
+  }
+
+  pause(name: string): void {
+    for (const row of this.#session.queues.rowsOf(name)) row.paused = 1
+  }
+
+  resume(name: string): void {
+    for (const row of this.#session.queues.rowsOf(name)) {
+      row.paused = 0
+      row.draining = 0
+    }
+    this.#session.ring(this.#session.queues.get(name))
+  }
+
+  drain(name: string): void {
+    for (const row of this.#session.queues.rowsOf(name)) row.draining = 1
+  }
+
+  /** Those of `jobs` that have ended or are not there. */
+  ended(jobs: readonly { readonly queue: string; readonly id: string }[]): { queue: string; id: string }[] {
+    const { queues } = this.#session
+    return jobs
+      .filter(({ queue, id }) => {
+        const rows = [queues.holding(queue, id), queues.formerlyHolding(queue, id)]
+        return rows.every((row) => row === undefined || this.#hasEnded(row, id))
+      })
+      .map(({ queue, id }) => ({ queue, id }))
+  }
+
+  #hasEnded({ qid }: QueueRow, id: string): boolean {
+    const row = this.#state.get(qid, id) as { state: number } | undefined
+    return row === undefined || row.state >= completed
+  }
+
+  #step({
+    queue: name,
+    where,
+    states,
+    change,
+    besideOnly = false,
+    plainColumns = jobColumns,
+    rings,
+    ends,
+  }: Change): Step {
+    const { queues } = this.#session
+    queues.get(name)
+    const now = this.#session.clock.now()
+    const found =
+      typeof where === 'object'
+        ? this.#byId(name, where.ids, states, besideOnly, now)
+        : this.#inStates(name, where, states, besideOnly, plainColumns, now)
+    const rows = new Map<QueueRow, JobRow[]>()
+    let changed = 0
+    let payloads = 0
+    for (const { queue, job } of found) {
+      if (changed === this.#session.stepLimit || payloads >= stepPayloads) break
+      payloads += this.#payloadsOf(queue, job)
+      if (rows.has(queue)) rows.get(queue)!.push(job)
+      else rows.set(queue, [job])
+      changed += 1
+    }
+    for (const [queue, jobs] of rows) {
+      change(queue, jobs, now)
+      if (rings) for (const { id } of jobs) this.#session.ringFor(queue, id, now)
+    }
+    if (changed > 0 && ends) this.#session.hasEnds = true
+    return { changed, more: found.length > changed }
+  }
+
+  /** How many payloads a step changes with this job. */
+  #payloadsOf(queue: QueueRow, job: JobRow): number {
+    const set = queue.kind === 'ordered' ? waitingSetOf(job) : undefined
+    return set === undefined ? 0 : this.#session.orderedJobs.payloads.count(set)
+  }
+
+  /** Up to one more than a step takes. */
+  #byId(name: string, ids: readonly string[], states: readonly number[], besideOnly: boolean, now: number): Found[] {
+    const found: Found[] = []
+    for (const id of new Set(ids)) {
+      const queue = this.#session.holding(name, id)
+      const jobs = this.#session.jobsOf(queue)
+      const job = states.includes(dead) ? jobs.findDead(queue, id) : jobs.find(queue, id)
+      if (job === undefined || !states.includes(job.state)) continue
+      const isIdle = besideOnly ? job.beside_ready === 1 || (job.beside_stamp ?? 0) < laterThan(now) : job.cancelling
+      if (!(job.state === running && isIdle) && !isHidden(queue, job, now)) found.push({ queue, job })
+      if (found.length > this.#session.stepLimit) break
+    }
+    return found
+  }
+
+  /** Up to one more than a step takes, shard by shard and state by state. */
+  #inStates(
+    name: string,
+    where: 'all' | 'failed',
+    states: readonly number[],
+    besideOnly: boolean,
+    plainColumns: string,
+    now: number,
+  ): Found[] {
+    const found: Found[] = []
+    for (const queue of this.#session.queues.rowsOf(name))
+      for (const state of states) {
+        if (queue[stateNames[state]!] === 0) continue
+        const qid = state === dead ? morgueOf(queue) : queue.qid
+        for (const line of this.#linesOf(queue, where, state)) {
+          const limit = this.#session.stepLimit + 1 - found.length
+          if (limit <= 0) break
+          const columns = queue.kind === 'plain' ? plainColumns : jobColumns
+          const jobs = this.#inLine(columns, where, line).all(
+            qid,
+            deadBy(queue, now),
+            limit,
+            besideOnly ? laterThan(now) : null,
+          ) as JobRow[]
+          found.push(...jobs.map((job) => ({ queue, job })))
+        }
+      }
+    return found
+  }
+
+  /** Ready jobs stand in several lines where some have groups. */
+  #linesOf(queue: QueueRow, where: 'all' | 'failed', state: number): readonly Line[] {
+    const isSorted = this.#isSorted(queue, where, state)
+    if (state !== ready || isSorted) {
+      const order = orders[state]!(queue.kind === 'ordered' ? 'place' : 'rid')
+      return [{ where: `state = ${state}`, order, index: isSorted ? 'job_retries' : `job_${stateNames[state]!}` }]
+    }
+    return [
+      { where: lines.free, order: 'rank, place, rid', index: 'job_ready' },
+      { where: lines.grouped, order: 'grp, rank, place, rid', index: 'job_lane' },
+      { where: lines.suspects, order: 'rank, place, rid', index: 'job_ready' },
+    ]
+  }
+
+  /** Whether all that failed are looked at, and sorted. */
+  #isSorted(queue: QueueRow, where: 'all' | 'failed', state: number): boolean {
+    return where === 'failed' && state !== running && queue.retries <= sortLimit
+  }
+
+  #inLine(columns: string, where: 'all' | 'failed', line: Line): Statement {
+    const sql = `SELECT ${columns} FROM job INDEXED BY ${line.index}
+      WHERE qid = ?1 AND ${line.where} AND (state <> ${running} OR iif(?4 IS NULL, cancelling = 0, beside_ready = 0 AND beside_stamp >= ?4)) AND (state <> ${dead} OR finished_at > ?2)
+      ${where === 'failed' ? 'AND attempt > 1 AND state <= 2' : ''}
+      ORDER BY ${line.order} LIMIT ?3`
+    let statement = this.#statements.get(sql)
+    if (statement === undefined) {
+      statement = this.#session.db.prepare(sql)
+      this.#statements.set(sql, statement)
+    }
+    return statement
+  }
+}
+
+/** One job after the other. */
+function each(change: (queue: QueueRow, job: JobRow, now: number) => void): Change['change'] {
+  return (queue, jobs, now) => {
+    for (const job of jobs) change(queue, job, now)
+  }
+}
+
+/** The first stamp, in µs, of what is not due yet. */
+function laterThan(now: number): number {
+  return (now + 1) * 1_000
+}
+
+/** What died by then has expired. */
+function deadBy(queue: QueueRow, now: number): number {
+  return queue.dead_age_ms === null ? Number.MIN_SAFE_INTEGER : now - queue.dead_age_ms
+}
+
+/** The queues of a store of whatever version, by name. Before version 3 none was ordered, and each had one row. */
+export function queuesIn(db: Database): StoredQueue[] {
+  const rows = db.prepare('SELECT * FROM queue').all() as QueueRow[]
+  const throttles = rows.some(({ throttle }) => typeof throttle === 'string') ? throttlesIn(db) : new Map()
+  return rows
+    .map((row) => (row.shard === undefined ? { ...row, shard: 0, shards: 1, exclusive: 'id' as const } : row))
+    .filter(({ shard }) => shard === 0)
+    .map((row) => storedQueue(row, throttles.get(row.throttle)))
+    .sort((a, b) => (a.name < b.name ? -1 : 1))
+}
+
+function throttlesIn(db: Database): ReadonlyMap<string | null, Throttle> {
+  const rows = db.prepare('SELECT * FROM throttle').all() as ThrottleRow[]
+  return new Map(rows.map(({ scope, counts_by, rules }) => [scope, { scope, by: counts_by, rules: rulesIn(rules) }]))
+}

@@ -1,0 +1,126 @@
+/** The SQLite store's registry of workers: who lives, what each of them holds, and what becomes of that once it is dead. */
+
+import { toleratedStepMs } from '../../../core/platform/clock.js'
+import type { Buried, ClaimKey, Crash } from '../../contract/store.js'
+import { type HeldClaim, storedWorker, type WorkerRecord } from '../../contract/worker-registry.js'
+import { stepLimit } from '../../rules/upkeep.js'
+import type { Statement } from '../file/sqlite-driver.js'
+import { running } from '../file/sqlite-schema.js'
+import { bounded, leadOf, setLead, setSuspectLead, suspectLeadOf } from '../rows/sqlite-queue.js'
+import type { SqliteSession } from '../rows/sqlite-session.js'
+import { SqliteCrashes } from '../work/sqlite-crash.js'
+import { present } from './sqlite-record.js'
+
+interface HeldRow {
+  readonly queue: string
+  readonly id: string
+  readonly task: string
+  readonly fence: number
+  readonly alone: number
+  readonly started_at: number | null
+  readonly host: string | null
+  readonly boot: string | null
+  readonly pidns: string | null
+  readonly pid: number | null
+  readonly ticks: number | null
+  readonly progress: string | null
+}
+
+export class SqliteWorkers {
+  readonly #session: SqliteSession
+  readonly #write: Statement
+  readonly #lapse: Statement
+  readonly #turnBack: Statement
+  readonly #delete: Statement
+  readonly #select: Statement
+  readonly #held: Statement
+  readonly #adopt: Statement
+
+  constructor(session: SqliteSession) {
+    this.#session = session
+    const { db } = session
+    this.#write = db.prepare('INSERT OR REPLACE INTO worker (id, record, seen_at, until) VALUES (?, ?, ?, ?)')
+    this.#lapse = db.prepare('DELETE FROM worker WHERE until <= ?')
+    // The clock was set back: they live on for as long as they were to live from then on.
+    this.#turnBack = db.prepare(
+      `UPDATE worker SET until = until - seen_at + ?1, seen_at = ?1 WHERE seen_at > ?1 + ${toleratedStepMs}`,
+    )
+    this.#delete = db.prepare('DELETE FROM worker WHERE id = ?')
+    this.#select = db.prepare('SELECT id, record, seen_at FROM worker WHERE until > ? ORDER BY id')
+    // All that run are looked at: they are no more than the slots of all workers, and an index by worker would be one more
+    // to be written with every claim.
+    this.#held = db.prepare(
+      `SELECT queue.name AS queue, id, task, job.fence AS fence, alone, started_at, host, boot, pidns, pid, ticks, progress
+       FROM queue CROSS JOIN job INDEXED BY job_running ON job.qid = queue.qid
+       WHERE job.state = 2 AND job.worker = ? ORDER BY queue.number, queue.shard, job.fence,
+         CASE queue.kind WHEN 'ordered' THEN place END, rid LIMIT ?`,
+    )
+    this.#adopt = db.prepare(
+      'UPDATE job SET worker = ? WHERE qid = ? AND id = ? AND state = 2 AND fence = ? AND worker = ?',
+    )
+  }
+
+  beat(worker: WorkerRecord, ttlMs: number): void {
+    const now = this.#session.clock.now()
+    this.#write.run(worker.id, JSON.stringify(worker), now, bounded(now + ttlMs))
+    this.#turnBack.run(now)
+    this.#lapse.run(now)
+  }
+
+  /** Whoever is removed leads nothing any more. */
+  remove(id: string): void {
+    this.#delete.run(id)
+    const { queues } = this.#session
+    for (const { name, shard } of queues.all()) {
+      const queue = queues.shard(name, shard)!
+      if (leadOf(queue)?.worker === id) setLead(queue, undefined)
+      if (suspectLeadOf(queue)?.worker === id) setSuspectLead(queue, undefined)
+    }
+  }
+
+  list(): (WorkerRecord & { readonly seenAt: number })[] {
+    const rows = this.#select.all(this.#session.clock.now()) as { id: string; record: string; seen_at: number }[]
+    return rows.flatMap(({ id, record: text, seen_at }) => {
+      const record = storedWorker(text)
+      return record === undefined ? [] : [{ ...record, id, seenAt: seen_at }]
+    })
+  }
+
+  held(worker: string): HeldClaim[] {
+    return this.#heldRows(worker, stepLimit).map(
+      ({ alone, started_at, progress, ...row }) =>
+        present({
+          ...row,
+          alone: alone === 1,
+          startedAt: started_at,
+          progress: progress === null ? null : JSON.parse(progress),
+        }) as unknown as HeldClaim,
+    )
+  }
+
+  /** The queues are rung: somebody must ask to learn of the suspects. */
+  gone(claims: readonly ClaimKey[], worker: string): { readonly crashed: Crash[]; readonly buried: Buried[] } {
+    const { clock, jobs } = this.#session
+    const now = clock.now()
+    const rows = this.#session.holdingAll(claims)
+    const crashes = new SqliteCrashes(this.#session)
+    for (const [i, { id, fence }] of claims.entries()) {
+      const queue = rows[i]!
+      const job = jobs.find(queue, id)
+      if (job?.state !== running || job.fence !== fence || job.worker !== worker) continue
+      crashes.add(queue, job, now)
+      this.#session.ring(queue)
+    }
+    if (this.#heldRows(worker, 1).length === 0) this.remove(worker)
+    return { crashed: crashes.crashed, buried: crashes.buried }
+  }
+
+  adopt({ queue, id, fence }: ClaimKey, from: string, to: string): boolean {
+    const { qid } = this.#session.holding(queue, id)
+    return Number(this.#adopt.run(to, qid, id, fence, from).changes) === 1
+  }
+
+  #heldRows(worker: string, limit: number): HeldRow[] {
+    return this.#held.all(worker, limit) as HeldRow[]
+  }
+}

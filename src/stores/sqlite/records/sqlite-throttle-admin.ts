@@ -1,0 +1,48 @@
+/** What is told and set of a SQLite store's throttles: what they have counted, and their rules. */
+
+import { InvalidArgumentError } from '../../../core/errors.js'
+import type { ThrottleRule } from '../../../core/queue/throttle.js'
+import type { ThrottleState } from '../../contract/throttles.js'
+import type { SqliteSession } from '../rows/sqlite-session.js'
+
+export class SqliteThrottleAdmin {
+  readonly #session: SqliteSession
+
+  constructor(session: SqliteSession) {
+    this.#session = session
+  }
+
+  state(queue: string, group?: string): ThrottleState | undefined {
+    const { queues, throttles, clock } = this.#session
+    const throttle = throttles.of(queues.get(queue))
+    if (throttle === undefined) return undefined
+    const mono = clock.mono()
+    const { told, by } = throttle
+    const subject = by === 'queue' ? '' : group
+    const quietForMs = throttle.quietForMs(mono)
+    return {
+      throttle: told,
+      queues: [...new Set(throttles.sharing(told.scope).map(({ name }) => name))].sort(),
+      hits: subject === undefined ? told.rules.map(() => 0) : throttle.hits(subject, mono),
+      forMs: subject === undefined ? quietForMs : throttle.waitMs(subject, mono),
+      quietForMs,
+      ...(by === 'group' ? { groups: throttle.groups(mono) } : {}),
+    }
+  }
+
+  /** Of the whole scope; what its throttle has shut is open, and whoever waits is told. */
+  set(queue: string, rules: readonly ThrottleRule[]): void {
+    const { queues, throttles, lanes } = this.#session
+    const throttle = throttles.of(queues.get(queue))
+    if (throttle === undefined)
+      throw new InvalidArgumentError(
+        `queue '${queue}' has no throttle whose rules could be set; give it one by \`throttle\` in its options first.`,
+      )
+    throttle.change(rules)
+    for (const row of throttles.sharing(throttle.told.scope)) {
+      row.shut_until = null
+      lanes.openAll(row)
+      this.#session.ring(row)
+    }
+  }
+}

@@ -1,0 +1,149 @@
+/**
+ * The calls each queue remembers, so that one sent again is answered and not repeated.
+ * They are held in memory and written as one row per queue and transaction: a row per call would cost as much as its job.
+ */
+
+import type { Enqueued } from '../../contract/store.js'
+import { callMemoryCount, callMemoryMs } from '../../rules/upkeep.js'
+import type { SqliteClock } from '../file/sqlite-clock.js'
+import type { Database, Statement } from '../file/sqlite-driver.js'
+import type { QueueRow } from './sqlite-queue.js'
+
+/** Rows with nothing in them that are left standing. */
+const mostEmptied = 64
+
+/** The calls of one row; the row goes when none of them is remembered any more. */
+interface Batch {
+  cid: number
+  left: number
+}
+
+interface Call {
+  /** On the machine's monotonic clock: a step of the wall clock neither forgets a call nor keeps it. */
+  readonly at: number
+  /** One letter per job. */
+  readonly letters: string
+  readonly batch: Batch
+}
+
+interface Memory {
+  readonly calls: Map<string, Call>
+  lastCid: number
+  /** Made in this transaction, to be written at its end. */
+  fresh: [id: string, at: number, letters: string][]
+  freshBatch: Batch
+  /** Rows of which no call is remembered any more. */
+  emptied: number[]
+  /** Whether what other connections wrote has been read in this transaction. */
+  isCurrent: boolean
+}
+
+const letterOf: Record<Enqueued, string> = { added: 'a', merged: 'm', duplicate: 'd', full: 'f', draining: 'r' }
+const answerOf: Record<string, Enqueued> = { a: 'added', m: 'merged', d: 'duplicate', f: 'full', r: 'draining' }
+
+export class SqliteCalls {
+  readonly #clock: SqliteClock
+  readonly #memories = new Map<number, Memory>()
+  readonly #select: Statement
+  readonly #insert: Statement
+  readonly #delete: Statement
+
+  constructor(db: Database, clock: SqliteClock) {
+    this.#clock = clock
+    this.#select = db.prepare('SELECT cid, calls FROM call WHERE qid = ? AND cid > ? ORDER BY cid')
+    this.#insert = db.prepare('INSERT INTO call (qid, cid, calls) VALUES (?, ?, ?)')
+    this.#delete = db.prepare('DELETE FROM call WHERE qid = ? AND cid = ?')
+  }
+
+  /** What was answered to the call the first time, while that is remembered. */
+  answersTo(queue: QueueRow, id: string): Enqueued[] | undefined {
+    const call = this.#current(queue.qid).calls.get(id)
+    return call !== undefined && call.at + callMemoryMs > this.#clock.mono()
+      ? Array.from(call.letters, (letter) => answerOf[letter]!)
+      : undefined
+  }
+
+  remember(queue: QueueRow, id: string, answers: readonly Enqueued[]): void {
+    const mono = this.#clock.mono()
+    const memory = this.#current(queue.qid)
+    let letters = ''
+    for (const answer of answers) letters += letterOf[answer]
+    memory.fresh.push([id, mono, letters])
+    this.#add(memory, id, mono, letters, memory.freshBatch)
+    this.#trim(memory, mono)
+  }
+
+  /** Called before each commit of a write. */
+  flush(): void {
+    for (const [qid, memory] of this.#memories) {
+      memory.isCurrent = false
+      if (memory.fresh.length === 0) continue
+      memory.lastCid += 1
+      this.#insert.run(qid, memory.lastCid, JSON.stringify(memory.fresh))
+      memory.freshBatch.cid = memory.lastCid
+      memory.fresh = []
+      memory.freshBatch = { cid: 0, left: 0 }
+      this.#deleteEmptied(qid, memory)
+    }
+  }
+
+  /** Now and then only: each time would write as many pages again as the insert. */
+  #deleteEmptied(qid: number, memory: Memory): void {
+    if (memory.emptied.length < mostEmptied) return
+    for (const cid of memory.emptied) this.#delete.run(qid, cid)
+    memory.emptied = []
+  }
+
+  /** Called after a rollback: what is held may never have been written. */
+  forget(): void {
+    this.#memories.clear()
+  }
+
+  #current(qid: number): Memory {
+    let memory = this.#memories.get(qid)
+    if (memory === undefined) {
+      memory = {
+        calls: new Map(),
+        lastCid: 0,
+        fresh: [],
+        freshBatch: { cid: 0, left: 0 },
+        emptied: [],
+        isCurrent: false,
+      }
+      this.#memories.set(qid, memory)
+    }
+    if (!memory.isCurrent) {
+      for (const row of this.#select.all(qid, memory.lastCid)) {
+        const { cid, calls } = row as { cid: number; calls: string }
+        const batch: Batch = { cid, left: 0 }
+        for (const [id, at, letters] of JSON.parse(calls) as [string, number, string][])
+          this.#add(memory, id, at, letters, batch)
+        memory.lastCid = cid
+      }
+      // Rows may hold calls that are forgotten already: see `#deleteEmptied`.
+      this.#trim(memory, Number.NEGATIVE_INFINITY)
+      memory.isCurrent = true
+    }
+    return memory
+  }
+
+  #add(memory: Memory, id: string, at: number, letters: string, batch: Batch): void {
+    const before = memory.calls.get(id)
+    if (before !== undefined) this.#forgetCall(memory, id, before)
+    batch.left += 1
+    memory.calls.set(id, { at, letters, batch })
+  }
+
+  #trim(memory: Memory, mono: number): void {
+    for (const [id, call] of memory.calls) {
+      if (memory.calls.size <= callMemoryCount && call.at + callMemoryMs > mono) break
+      this.#forgetCall(memory, id, call)
+    }
+  }
+
+  #forgetCall(memory: Memory, id: string, call: Call): void {
+    memory.calls.delete(id)
+    // It goes after the next insert: until then it may be the newest row, after which that one is numbered.
+    if (--call.batch.left === 0 && call.batch.cid > 0) memory.emptied.push(call.batch.cid)
+  }
+}

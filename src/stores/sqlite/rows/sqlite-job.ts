@@ -1,0 +1,322 @@
+/** Job rows: the statements by which a job changes its state, and the counters that follow. */
+
+import type { Payload } from '../../../core/values/codec.js'
+import { dueAt, stampOf } from '../../rules/stamp.js'
+import { rememberedForMs } from '../../rules/upkeep.js'
+import type { Database, SqlValue, Statement } from '../file/sqlite-driver.js'
+import { completed, dead, ready, scheduled } from '../file/sqlite-schema.js'
+import { payloadToStored, storedOrNull, toStored } from '../file/sqlite-text.js'
+import type { SqliteLanes } from './sqlite-lanes.js'
+import type { SqliteNotes } from './sqlite-notes.js'
+import { bounded, placeOf, type QueueRow, takeStamp } from './sqlite-queue.js'
+
+/** The columns of `job` that decide what becomes of it. */
+export interface JobRow {
+  readonly rid: number
+  readonly id: string
+  readonly task: string
+  readonly state: number
+  readonly rank: number
+  readonly stamp: number
+  attempt: number
+  crashes: number
+  readonly fence: number
+  readonly alone: number
+  readonly cancelling: number
+  /** 1: for claims alone. Only ready and running jobs are. */
+  readonly suspect: number
+  /** 1: it may have notes. Only plain jobs have. */
+  readonly noted: number
+  /** Its group. */
+  readonly grp: string | null
+  /** These four of an ordered queue: see `sqlite-schema.ts`. */
+  readonly part: number
+  readonly beside_stamp: number | null
+  readonly beside_created_at: number | null
+  readonly beside_ready: number
+  readonly remember_ms: number
+  readonly created_at: number
+  readonly finished_at: number | null
+  readonly expires_at: number | null
+  readonly worker: string | null
+  /** These two as stored: see `sqlite-text.ts`. */
+  error: string | null
+  reason: string | null
+}
+
+/** What the counters go by. */
+type Arrival = Pick<JobRow, 'state' | 'suspect' | 'attempt' | 'grp'>
+
+export const jobColumns =
+  'rid, id, task, state, rank, stamp, attempt, crashes, fence, alone, cancelling, suspect, noted, grp, part, beside_stamp, beside_created_at, beside_ready, remember_ms, created_at, finished_at, expires_at, worker, error, reason'
+
+/** Those that the counters go by, and by which a job is dropped. */
+export const countedColumns = 'rid, state, suspect, attempt, noted, grp'
+
+/** A job that waits has no process. */
+export const noProcess = 'host = NULL, boot = NULL, pidns = NULL, pid = NULL, ticks = NULL'
+
+const counters = ['scheduled', 'ready', 'running', 'completed', 'dead'] as const
+
+export class SqliteJobs {
+  protected readonly lanes: SqliteLanes
+  readonly #notes: SqliteNotes
+  readonly #select: Statement
+  readonly #wait: Statement
+  readonly #bury: Statement
+  readonly #keep: Statement
+  readonly #delete: Statement
+  readonly #deleteAll: Statement
+  readonly #remember: Statement
+  readonly #flag: Statement
+
+  constructor(db: Database, lanes: SqliteLanes, notes: SqliteNotes) {
+    this.lanes = lanes
+    this.#notes = notes
+    this.#select = db.prepare(`SELECT ${jobColumns} FROM job WHERE qid = ? AND id = ?`)
+    this.#wait = db.prepare(
+      `UPDATE job SET state = ?, stamp = ?, place = ?, suspect = ?, line = ?, attempt = ?, crashes = ?, error = ?, reason = ?, updated_at = ?,
+         lease_until = 0, alone = 0, cancelling = 0, worker = NULL, ${noProcess}, progress = NULL, started_at = NULL, finished_at = NULL
+       WHERE rid = ?`,
+    )
+    this.#bury = db.prepare(
+      'UPDATE job SET state = 4, suspect = 0, attempt = ?, crashes = ?, error = ?, reason = ?, finished_at = ?5, updated_at = ?5 WHERE rid = ?6',
+    )
+    this.#keep = db.prepare(
+      `UPDATE job SET state = 3, suspect = 0, result = ?, result_codec = ?, error = NULL, reason = NULL, finished_at = ?3, updated_at = ?3, expires_at = ?4
+       WHERE rid = ?5`,
+    )
+    this.#delete = db.prepare('DELETE FROM job WHERE rid = ?')
+    this.#deleteAll = db.prepare('DELETE FROM job WHERE rid IN (SELECT value FROM json_each(?))')
+    this.#remember = db.prepare(
+      `INSERT INTO remembered (qid, id, until, task, state, priority, attempt, crashes, created_at, run_at, finished_at, reason)
+       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+    )
+    this.#flag = db.prepare('UPDATE job SET cancelling = 1, reason = ? WHERE rid = ?')
+  }
+
+  find(queue: QueueRow, id: string): JobRow | undefined {
+    return this.rowOf(queue.qid, id)
+  }
+
+  /** The entry of an id in the morgue. */
+  findDead(queue: QueueRow, id: string): JobRow | undefined {
+    const job = this.find(queue, id)
+    return job?.state === dead ? job : undefined
+  }
+
+  protected rowOf(qid: number, id: string): JobRow | undefined {
+    return this.#select.get(qid, id) as JobRow | undefined
+  }
+
+  /** Goes back to wait in its old place, suspect if it was. */
+  requeue(queue: QueueRow, job: JobRow, now: number): void {
+    this.toWaiting(queue, job, ready, job.stamp, job.suspect, now)
+  }
+
+  /** Goes back to wait in its old place, for claims alone. */
+  suspect(queue: QueueRow, job: JobRow, now: number): void {
+    this.toWaiting(queue, job, ready, job.stamp, 1, now)
+  }
+
+  /** Ready now, behind all that are. */
+  enter(queue: QueueRow, job: JobRow, now: number): void {
+    this.toWaiting(queue, job, ready, takeStamp(queue, now), 0, now)
+  }
+
+  runNow(queue: QueueRow, job: JobRow, now: number): void {
+    this.enter(queue, job, now)
+  }
+
+  schedule(queue: QueueRow, job: JobRow, delayMs: number, now: number): void {
+    if (delayMs === 0) this.enter(queue, job, now)
+    else this.toWaiting(queue, job, scheduled, bounded(stampOf(now + delayMs)), 0, now)
+  }
+
+  /** A dead job is ready again, with all its attempts. */
+  revive(queue: QueueRow, job: JobRow, now: number): void {
+    this.enter(queue, { ...job, attempt: 1, crashes: 0, reason: null }, now)
+  }
+
+  protected toWaiting(queue: QueueRow, job: JobRow, state: number, stamp: number, suspect: number, now: number): void {
+    const { attempt, crashes, error, reason } = job
+    changeOne(
+      this.#wait,
+      state,
+      stamp,
+      placeOf(queue, stamp),
+      suspect,
+      lineOf(suspect, job.grp),
+      attempt,
+      crashes,
+      error,
+      reason,
+      now,
+      job.rid,
+    )
+    this.moved(queue, job, { ...job, state, suspect })
+  }
+
+  /** The last failure, or one crash too many. */
+  exhaust(queue: QueueRow, job: JobRow, reason: string | undefined, error: string | undefined, now: number): void {
+    this.bury(queue, job, reason, error, now)
+  }
+
+  /** A running job is to be cancelled. */
+  requestCancel(_queue: QueueRow, job: JobRow): void {
+    changeOne(this.#flag, job.reason, job.rid)
+  }
+
+  bury(queue: QueueRow, job: JobRow, reason: string | undefined, error: string | undefined, now: number): void {
+    changeOne(
+      this.#bury,
+      job.attempt,
+      job.crashes,
+      error === undefined ? job.error : toStored(error),
+      storedOrNull(reason),
+      now,
+      job.rid,
+    )
+    this.moved(queue, job, { ...job, state: dead })
+  }
+
+  keep(
+    queue: QueueRow,
+    job: JobRow,
+    result: { readonly payload?: Payload; readonly codec?: string; readonly keepMs?: number },
+    now: number,
+  ): void {
+    const expiresAt = result.keepMs === undefined ? null : bounded(now + result.keepMs)
+    const payload = result.payload === undefined ? null : payloadToStored(result.payload)
+    changeOne(this.#keep, payload, result.codec ?? null, now, expiresAt, job.rid)
+    if (job.noted) this.#notes.dropCheckpoint(job.rid)
+    this.moved(queue, job, { ...job, state: completed })
+  }
+
+  /** The job leaves; its id is remembered where the user gave it or the job was cancelled. */
+  end(queue: QueueRow, job: JobRow, state: 'completed' | 'cancelled', now: number): void {
+    this.drop(queue, job)
+    const forMs = rememberedForMs(state, job.remember_ms)
+    if (forMs > 0) this.#rememberJob(queue, job, state, now, forMs)
+  }
+
+  /** A kept result goes; the id stays remembered as long as it would have been without one. */
+  dropResult(queue: QueueRow, job: JobRow, now: number): void {
+    queue.lost_at = Math.max(queue.lost_at ?? 0, job.finished_at!)
+    this.drop(queue, job)
+    if (isRemembered(job, now)) this.#rememberJob(queue, job, 'completed', job.finished_at!, job.remember_ms)
+  }
+
+  #rememberJob(
+    queue: QueueRow,
+    job: JobRow,
+    state: 'completed' | 'cancelled',
+    finishedAt: number,
+    forMs: number,
+  ): void {
+    const until = bounded(finishedAt + forMs)
+    const { id, task, rank, attempt, crashes, created_at, stamp, reason } = job
+    const { qid } = queue
+    this.#remember.run(
+      qid,
+      id,
+      until,
+      task,
+      state,
+      0 - rank,
+      attempt,
+      crashes,
+      created_at,
+      dueAt(stamp),
+      finishedAt,
+      reason,
+    )
+    queue.remembered += 1
+  }
+
+  /** The job leaves without a trace. */
+  drop(queue: QueueRow, job: JobRow): void {
+    this.dropRest(queue, job)
+    this.remove(queue, job)
+  }
+
+  /** As `drop`, of many by one statement. */
+  dropAll(queue: QueueRow, jobs: readonly JobRow[]): void {
+    for (const job of jobs) this.dropRest(queue, job)
+    this.deleteRows(JSON.stringify(jobs.map(({ rid }) => rid)), jobs.length)
+    for (const job of jobs) this.#left(queue, job)
+  }
+
+  /** So many rows, whose numbers are given as JSON; what is counted of them is for the caller to change. */
+  deleteRows(rids: string, count: number): void {
+    changeSome(this.#deleteAll, count, rids)
+  }
+
+  /** What of a job lies beside its row; of a plain one nothing does. */
+  protected dropRest(_queue: QueueRow, _job: JobRow): void {}
+
+  protected remove(queue: QueueRow, job: JobRow): void {
+    changeOne(this.#delete, job.rid)
+    this.#left(queue, job)
+  }
+
+  /** Its row is gone. */
+  #left(queue: QueueRow, job: JobRow): void {
+    if (job.noted) this.#notes.drop(job.rid)
+    this.leave(queue, job)
+    this.lanes.refresh(queue, job.grp)
+  }
+
+  /** The job counts in this state from now on, and no longer in that which it had. */
+  moved(queue: QueueRow, before: JobRow, job: JobRow): void {
+    this.leave(queue, before)
+    this.arrive(queue, job)
+    this.lanes.refresh(queue, job.grp)
+  }
+
+  protected arrive(queue: QueueRow, job: Arrival): void {
+    queue[counters[job.state]!] += 1
+    this.lanes.count(queue, job, 1)
+    if (job.state > ready) return
+    queue.suspects += job.suspect
+    if (job.attempt > 1) queue.retries += 1
+  }
+
+  protected leave(queue: QueueRow, job: JobRow): void {
+    queue[counters[job.state]!] -= 1
+    this.lanes.count(queue, job, -1)
+    if (job.state === ready) queue.suspects -= job.suspect
+    if (job.state <= ready && job.attempt > 1) queue.retries -= 1
+  }
+}
+
+/** The line in which a ready job stands: see `lines`. Of others it says in which it would. */
+export function lineOf(suspect: number, grp: string | null): number {
+  return suspect === 1 ? 1 : grp === null ? 0 : 2
+}
+
+/** Counts go by what was changed: a row that should be there and is not undoes the whole transaction. */
+export function changeOne(statement: Statement, ...values: SqlValue[]): void {
+  changeSome(statement, 1, ...values)
+}
+
+function changeSome(statement: Statement, rows: number, ...values: SqlValue[]): void {
+  const { changes } = statement.run(...values)
+  if (Number(changes) !== rows) throw new Error(`SQLite changed ${changes} rows where it must change ${rows}`)
+}
+
+/** Kept beyond its time and not yet trimmed. */
+export function isHidden(
+  queue: QueueRow,
+  job: Pick<JobRow, 'state' | 'expires_at' | 'finished_at'>,
+  now: number,
+): boolean {
+  if (job.state === completed) return job.expires_at !== null && job.expires_at <= now
+  if (job.state === dead) return queue.dead_age_ms !== null && job.finished_at! + queue.dead_age_ms <= now
+  return false
+}
+
+/** Whether the id of a completed job is remembered beside its result. */
+export function isRemembered(job: Pick<JobRow, 'state' | 'finished_at' | 'remember_ms'>, now: number): boolean {
+  return job.state === completed && job.finished_at! + job.remember_ms > now
+}

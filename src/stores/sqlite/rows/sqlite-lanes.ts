@@ -1,0 +1,247 @@
+/**
+ * The lanes of the queues of a SQLite store: how many jobs of each group are ready and run, whose turn it is among the open
+ * ones, and which are shut or held back. A group has a row as long as one of these is so. Rows are held during a transaction
+ * and written before others are looked for, or before its commit. Of `''` only a claim that goes round takes notice.
+ */
+
+import type { Database, SqlValue, Statement } from '../file/sqlite-driver.js'
+import { ready, running } from '../file/sqlite-schema.js'
+import { ordinary, type QueueRow } from './sqlite-queue.js'
+
+/** Property names are those of the columns. */
+interface LaneRow {
+  /** Ready jobs that any claim may be given, and running ones; both 0 in the lane `''`: see `readyIn`. */
+  ready: number
+  running: number
+  /** Its place among the open ones. */
+  turn: number | null
+  /** Until when it is shut; then it has no turn. */
+  shut_until: number | null
+  held_until: number | null
+}
+
+const columns = ['ready', 'running', 'turn', 'shut_until', 'held_until'] as const
+const blank: LaneRow = { ready: 0, running: 0, turn: null, shut_until: null, held_until: null }
+
+interface Held {
+  readonly queue: QueueRow
+  readonly group: string
+  readonly lane: LaneRow
+  /** As it is written; undefined: it is not. */
+  before: LaneRow | undefined
+}
+
+/** What of a job its lane goes by. */
+interface Counted {
+  readonly state: number
+  readonly suspect: number
+  readonly grp: string | null
+}
+
+export class SqliteLanes {
+  #held = new Map<string, Held>()
+  readonly #select: Statement
+  readonly #write: Statement
+  readonly #delete: Statement
+  readonly #turns: Statement
+  readonly #due: Statement
+  readonly #opening: Statement
+  readonly #openAll: Statement
+  readonly #lapsed: Statement
+  readonly #recount: Statement
+
+  constructor(db: Database) {
+    this.#select = db.prepare(`SELECT ${columns.join(', ')} FROM lane WHERE qid = ? AND grp = ?`)
+    this.#write = db.prepare(
+      `INSERT OR REPLACE INTO lane (qid, grp, ${columns.join(', ')}) VALUES (?, ?, ?, ?, ?, ?, ?)`,
+    )
+    this.#delete = db.prepare('DELETE FROM lane WHERE qid = ? AND grp = ?')
+    this.#turns = db.prepare('SELECT grp FROM lane WHERE qid = ? AND turn IS NOT NULL ORDER BY turn LIMIT ?')
+    this.#due = db.prepare(
+      'SELECT grp FROM lane WHERE qid = ? AND shut_until IS NOT NULL AND shut_until <= ? ORDER BY shut_until, grp LIMIT ?',
+    )
+    this.#opening = db.prepare(
+      `SELECT shut_until FROM lane WHERE qid = ?1 AND shut_until IS NOT NULL AND (grp <> '' OR ?2) ORDER BY shut_until LIMIT 1`,
+    )
+    this.#openAll = db.prepare(
+      `UPDATE lane SET shut_until = NULL, turn = opened.turn FROM
+         (SELECT grp, ?2 + row_number() OVER (ORDER BY shut_until, grp) AS turn FROM lane WHERE qid = ?1 AND shut_until IS NOT NULL) AS opened
+       WHERE lane.qid = ?1 AND lane.grp = opened.grp`,
+    )
+    this.#lapsed = db.prepare(
+      'SELECT grp FROM lane WHERE qid = ? AND held_until IS NOT NULL AND held_until <= ? LIMIT ?',
+    )
+    this.#recount = db.prepare(
+      'SELECT count(*) AS n FROM job INDEXED BY job_lane WHERE qid = ? AND state = 1 AND line = 2 AND grp = ?',
+    )
+  }
+
+  /** Ready jobs that any claim may be given. */
+  readyIn(queue: QueueRow, group: string): number {
+    return group === '' ? ordinary(queue) - queue.grouped : this.#of(queue, group).ready
+  }
+
+  runningIn(queue: QueueRow, group: string): number {
+    return group === '' ? queue.running - queue.grouped_running : this.#of(queue, group).running
+  }
+
+  /** How many more of the group may run. */
+  roomIn(queue: QueueRow, group: string): number {
+    if (queue.max_per_group === null) return Number.POSITIVE_INFINITY
+    return queue.max_per_group - this.runningIn(queue, group)
+  }
+
+  /** Whether it has a turn. */
+  isOpen(queue: QueueRow, group: string): boolean {
+    return this.#of(queue, group).turn !== null
+  }
+
+  /** Until when it is shut; undefined where it is not. */
+  shutUntil(queue: QueueRow, group: string): number | undefined {
+    return this.#of(queue, group).shut_until ?? undefined
+  }
+
+  /** Until when it is held back; -Infinity where it is not. */
+  heldUntil(queue: QueueRow, group: string): number {
+    return this.#of(queue, group).held_until ?? Number.NEGATIVE_INFINITY
+  }
+
+  /** The first of the open ones. */
+  turns(queue: QueueRow, most: number): string[] {
+    this.flush()
+    return (this.#turns.all(queue.qid, most) as { grp: string }[]).map(({ grp }) => grp)
+  }
+
+  /** When the first lane that has a job opens by itself. */
+  opensAt(queue: QueueRow): number | undefined {
+    if (!queue.laned) return undefined
+    this.flush()
+    const found = this.#opening.get(queue.qid, this.readyIn(queue, '') > 0 ? 1 : 0) as
+      | { shut_until: number }
+      | undefined
+    return found?.shut_until
+  }
+
+  // Changes
+
+  /** The job counts from now on, or no longer, by its state. Whether its lane has a turn then: see `refresh`. */
+  count(queue: QueueRow, job: Counted, by: 1 | -1): void {
+    const { state, suspect, grp } = job
+    if (grp === null) return
+    // Also for what is ready later: who promotes it must know.
+    queue.laned = 1
+    if (state === running) this.#move(queue, grp, 0, by)
+    else if (state === ready && suspect === 0) this.#move(queue, grp, by, 0)
+  }
+
+  /** So many ready jobs of a lane run now. */
+  take(queue: QueueRow, group: string, taken: number): void {
+    if (group !== '') this.#move(queue, group, -taken, taken)
+  }
+
+  #move(queue: QueueRow, group: string, readyBy: number, runningBy: number): void {
+    const lane = this.#of(queue, group)
+    lane.ready += readyBy
+    lane.running += runningBy
+    queue.grouped += readyBy
+    queue.grouped_running += runningBy
+  }
+
+  /** A lane has a turn as long as it has a job and its group is not full; one that is shut waits for its time. */
+  refresh(queue: QueueRow, grp: string | null): void {
+    if (grp === null) return
+    const lane = this.#of(queue, grp)
+    const isOpen = lane.ready > 0 && this.roomIn(queue, grp) > 0
+    if (!isOpen) this.leave(queue, grp)
+    else if (lane.turn === null && lane.shut_until === null) this.open(queue, grp)
+  }
+
+  /** Its turn comes last. */
+  open(queue: QueueRow, group: string): void {
+    this.leave(queue, group)
+    queue.laned = 1
+    queue.open_lanes += 1
+    queue.last_lane_turn += 1
+    this.#of(queue, group).turn = queue.last_lane_turn
+  }
+
+  close(queue: QueueRow, group: string, until: number): void {
+    this.leave(queue, group)
+    queue.laned = 1
+    this.#of(queue, group).shut_until = until
+  }
+
+  leave(queue: QueueRow, group: string): void {
+    const lane = this.#of(queue, group)
+    if (lane.turn !== null) queue.open_lanes -= 1
+    lane.turn = null
+    lane.shut_until = null
+  }
+
+  /** Those whose time has come, at most so many, the one that was to open first coming first. */
+  openDue(queue: QueueRow, now: number, most: number): void {
+    if (!queue.laned) return
+    this.flush()
+    const due = this.#due.all(queue.qid, now, most) as { grp: string }[]
+    for (const { grp } of due) this.open(queue, grp)
+  }
+
+  /** However many there are. */
+  openAll(queue: QueueRow): void {
+    if (!queue.laned) return
+    this.flush()
+    const opened = Number(this.#openAll.run(queue.qid, queue.last_lane_turn).changes)
+    queue.open_lanes += opened
+    queue.last_lane_turn += opened
+    this.forget()
+  }
+
+  /** Nothing of the group is granted before then; a longer hold stays. At most so many holds that are over are dropped. */
+  hold(queue: QueueRow, group: string, until: number, now: number, most: number): void {
+    this.flush()
+    for (const { grp } of this.#lapsed.all(queue.qid, now, most) as { grp: string }[])
+      this.#of(queue, grp).held_until = null
+    queue.laned = 1
+    const lane = this.#of(queue, group)
+    lane.held_until = Math.max(until, lane.held_until ?? until)
+    if (lane.turn !== null || lane.shut_until !== null)
+      this.close(queue, group, Math.max(until, lane.shut_until ?? until))
+  }
+
+  /** A count that is wrong must not stop a fleet. */
+  recount(queue: QueueRow, group: string): void {
+    if (group === '') return
+    const { n } = this.#recount.get(queue.qid, group) as { n: number }
+    this.#move(queue, group, n - this.#of(queue, group).ready, 0)
+  }
+
+  /** Writes what changed. */
+  flush(): void {
+    for (const held of this.#held.values()) {
+      const { queue, group, lane, before } = held
+      if (columns.every((column) => lane[column] === (before ?? blank)[column])) continue
+      if (columns.every((column) => lane[column] === blank[column])) {
+        this.#delete.run(queue.qid, group)
+        held.before = undefined
+        continue
+      }
+      this.#write.run(queue.qid, group, ...columns.map((column): SqlValue => lane[column]))
+      held.before = { ...lane }
+    }
+  }
+
+  /** Forgets them, also those that are not written. */
+  forget(): void {
+    this.#held = new Map()
+  }
+
+  #of(queue: QueueRow, group: string): LaneRow {
+    const key = `${queue.qid} ${group}`
+    const held = this.#held.get(key)
+    if (held !== undefined) return held.lane
+    const row = queue.laned ? (this.#select.get(queue.qid, group) as LaneRow | undefined) : undefined
+    const lane = { ...(row ?? blank) }
+    this.#held.set(key, { queue, group, lane, before: row })
+    return lane
+  }
+}

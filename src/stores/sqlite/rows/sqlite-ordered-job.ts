@@ -1,0 +1,394 @@
+/**
+ * Job rows of ordered queues: the same changes of state, each with what becomes of the payloads by `core/payloads`. Dead
+ * jobs are rows of their own beside the live ones.
+ */
+
+import type { NewJob } from '../../contract/store.js'
+import { dueAt, stampOf } from '../../rules/stamp.js'
+import type { Database, Statement } from '../file/sqlite-driver.js'
+import { dead, ready, running, scheduled } from '../file/sqlite-schema.js'
+import { storedOrNull, toStored } from '../file/sqlite-text.js'
+import { changeOne, isHidden, type JobRow, lineOf, noProcess, SqliteJobs } from './sqlite-job.js'
+import type { SqliteLanes } from './sqlite-lanes.js'
+import type { SqliteNotes } from './sqlite-notes.js'
+import { type PayloadSet, SqlitePayloads } from './sqlite-payloads.js'
+import { bounded, morgueOf, placeOf, type QueueRow, takeScore, takeStamp } from './sqlite-queue.js'
+
+/** What makes a live job. */
+type Entry = Pick<JobRow, 'id' | 'task' | 'grp' | 'state' | 'stamp' | 'part' | 'error'> & {
+  /** Null: a new one. */
+  readonly rid: number | null
+  readonly createdAt: number
+}
+
+export class SqliteOrderedJobs extends SqliteJobs {
+  readonly payloads: SqlitePayloads
+  readonly #insert: Statement
+  readonly #wait: Statement
+  readonly #beside: Statement
+  readonly #move: Statement
+  readonly #toDead: Statement
+  readonly #insertDead: Statement
+  readonly #updateDead: Statement
+  readonly #moveDead: Statement
+
+  constructor(db: Database, lanes: SqliteLanes, notes: SqliteNotes) {
+    super(db, lanes, notes)
+    this.payloads = new SqlitePayloads(db)
+    this.#insert = db.prepare(
+      `INSERT OR IGNORE INTO job (rid, qid, id, task, state, rank, place, stamp, error, part, grp, line, remember_ms, created_at, updated_at, payload)
+       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, ?, ?, '')`,
+    )
+    this.#wait = db.prepare(
+      `UPDATE job SET state = ?, stamp = ?, rank = ?, suspect = ?, line = ?, attempt = ?, crashes = ?, error = ?, reason = ?, updated_at = ?, part = ?,
+         beside_stamp = NULL, beside_created_at = NULL, beside_ready = 0, lease_until = 0, alone = 0, cancelling = 0, worker = NULL, ${noProcess},
+         progress = NULL, started_at = NULL WHERE rid = ?`,
+    )
+    this.#beside = db.prepare('UPDATE job SET beside_stamp = ?, beside_created_at = ?, beside_ready = ? WHERE rid = ?')
+    this.#move = db.prepare('UPDATE job SET qid = ?, state = ?, rank = ? WHERE rid = ?')
+    this.#toDead = db.prepare(
+      `UPDATE job SET qid = ?, state = ${dead}, rank = 0, attempt = ?, crashes = ?, error = ?, reason = ?, updated_at = ?6, finished_at = ?6,
+         suspect = 0, fence = 0, lease_until = 0, alone = 0, cancelling = 0, worker = NULL, ${noProcess}, progress = NULL, started_at = NULL
+       WHERE rid = ?7`,
+    )
+    this.#insertDead = db.prepare(
+      `INSERT INTO job (qid, id, task, state, rank, place, stamp, attempt, crashes, error, reason, grp, remember_ms, created_at, updated_at, finished_at, payload)
+       VALUES (?1, ?2, ?3, ${dead}, 0, ?4, ?5, ?6, ?7, ?8, ?9, ?10, 0, ?11, ?12, ?12, '')`,
+    )
+    this.#updateDead = db.prepare(
+      'UPDATE job SET task = ?, stamp = ?, attempt = ?, crashes = ?, error = ?, reason = ?, grp = ?, updated_at = ?8, finished_at = ?8 WHERE rid = ?9',
+    )
+    this.#moveDead = db.prepare('UPDATE job SET qid = ? WHERE rid = ?')
+  }
+
+  override findDead(queue: QueueRow, id: string): JobRow | undefined {
+    return this.rowOf(morgueOf(queue), id)
+  }
+
+  /** A payload arrives. Ms until its new job is due, 0 where that is ready; undefined where the id was there already. */
+  push(queue: QueueRow, job: NewJob, now: number): number | undefined {
+    const { id, task, payload, codec, meta, runAt, delayMs } = job
+    const arrival = takeStamp(queue, now)
+    const due = runAt ?? (delayMs ? now + delayMs : undefined)
+    const stamp = due === undefined ? arrival : bounded(stampOf(due))
+    const scored = {
+      score: job.score ?? takeScore(queue, arrival) / 1_000,
+      payload,
+      ...(codec === undefined ? {} : { codec }),
+      ...(meta === undefined ? {} : { meta }),
+    }
+    // Most ids are new, or few: the index that must be written for a new one finds the others.
+    const state = due !== undefined && due > now ? scheduled : ready
+    const grp = groupIn(job)
+    const rid = this.#enter(
+      queue,
+      { rid: null, part: 0, id, task, grp, state, stamp, createdAt: now, error: null },
+      now,
+    )
+    const set = rid === undefined ? this.#waiting(queue, id, { stamp, state }, now) : { rid, part: 0 }
+    queue.pending += this.payloads.add(set, scored, queue.merge)
+    if (rid === undefined) return undefined
+    return state === ready ? 0 : due! - now
+  }
+
+  /** The payloads of an id that wait, be it beside a running job; undefined where none do. */
+  waitingSet(queue: QueueRow, id: string): PayloadSet | undefined {
+    const job = this.find(queue, id)
+    return job && waitingSetOf(job)
+  }
+
+  /** Where a payload joins those of an id that is there. */
+  #waiting(queue: QueueRow, id: string, at: { stamp: number; state: number }, now: number): PayloadSet {
+    const job = this.find(queue, id)!
+    if (waitingSetOf(job) === undefined) this.#beside.run(at.stamp, now, Number(at.state === ready), job.rid)
+    return waitingSetOf(job) ?? besideSet(job)
+  }
+
+  protected override toWaiting(
+    queue: QueueRow,
+    job: JobRow,
+    state: number,
+    stamp: number,
+    suspect: number,
+    now: number,
+  ): void {
+    const { rid, attempt, crashes, error, reason } = job
+    const part = job.state === running ? this.#giveBack(queue, job) : job.part
+    const rank = placeOf(queue, stamp)
+    changeOne(
+      this.#wait,
+      state,
+      stamp,
+      rank,
+      suspect,
+      lineOf(suspect, job.grp),
+      attempt,
+      crashes,
+      error,
+      reason,
+      now,
+      part,
+      rid,
+    )
+    this.moved(queue, job, { ...job, state, suspect })
+  }
+
+  /** What is in hand merges with what waits beside it. The part where it lies then. */
+  #giveBack(queue: QueueRow, job: JobRow): number {
+    const { payloads } = this
+    if (job.beside_stamp !== null) {
+      const beside = besideSet(job)
+      queue.pending += payloads.join(setOf(job), beside, queue.merge)
+      return beside.part
+    }
+    this.#trimOnEntry(queue, setOf(job))
+    queue.pending += payloads.count(setOf(job))
+    return job.part
+  }
+
+  /** Of a set that was made under another rule. How many payloads went. */
+  #trimOnEntry(queue: QueueRow, set: PayloadSet): number {
+    return queue.merge === 'latest' ? this.payloads.trim(set) : 0
+  }
+
+  /** Only the oldest payload is buried; what is left begins anew, as does what waited beside it where nothing is left. */
+  override exhaust(
+    queue: QueueRow,
+    job: JobRow,
+    reason: string | undefined,
+    error: string | undefined,
+    now: number,
+  ): void {
+    const [oldest, next] = this.payloads.head(setOf(job), 2)
+    this.#toMorgue(queue, buriedAs(job, reason, error), this.payloads.oldest(setOf(job), oldest!), now)
+    if (next === undefined) this.#leave(queue, job, now)
+    else this.enter(queue, { ...job, attempt: 1, crashes: 0, error: null, reason: null }, now)
+  }
+
+  override bury(
+    queue: QueueRow,
+    job: JobRow,
+    reason: string | undefined,
+    error: string | undefined,
+    now: number,
+  ): void {
+    if (job.state !== running) queue.pending -= this.payloads.count(setOf(job))
+    const buried = buriedAs(job, reason, error)
+    if (job.beside_stamp === null && this.#shownDead(queue, job.id, now) === undefined) {
+      this.#die(queue, buried, now)
+      return
+    }
+    this.#toMorgue(queue, buried, setOf(job), now)
+    this.#leave(queue, job, now)
+  }
+
+  /** All that there is of the id is dead: its row goes into the morgue, and its payloads stay where they are. */
+  #die(queue: QueueRow, job: JobRow, now: number): void {
+    this.#trimOnEntry(queue, setOf(job))
+    const { attempt, crashes, error, reason, rid } = job
+    changeOne(this.#toDead, morgueOf(queue), attempt, crashes, error, reason, now, rid)
+    this.moved(queue, job, { ...job, state: dead })
+  }
+
+  /** Nothing is remembered: the id may come again at once. */
+  override end(queue: QueueRow, job: JobRow, _state: 'completed' | 'cancelled', now: number): void {
+    this.dropRest(queue, job)
+    this.#leave(queue, job, now)
+  }
+
+  /** Nothing is kept either. */
+  override keep(queue: QueueRow, job: JobRow, _result: unknown, now: number): void {
+    this.end(queue, job, 'completed', now)
+  }
+
+  protected override dropRest(queue: QueueRow, job: JobRow): void {
+    const dropped = this.payloads.drop(setOf(job))
+    if (isWaiting(job)) queue.pending -= dropped
+  }
+
+  /** Of one that runs, what waits beside it: it is due when its claim has ended. */
+  override runNow(queue: QueueRow, job: JobRow, now: number): void {
+    if (job.state === running) this.#beside.run(takeStamp(queue, now), job.beside_created_at, 1, job.rid)
+    else super.runNow(queue, job, now)
+  }
+
+  override requestCancel(queue: QueueRow, job: JobRow): void {
+    super.requestCancel(queue, job)
+    if (job.beside_stamp === null) return
+    queue.pending -= this.payloads.drop(besideSet(job))
+    this.#beside.run(null, null, 0, job.rid)
+  }
+
+  override revive(queue: QueueRow, job: JobRow, now: number): void {
+    const { rid, id, task, grp, part, created_at, error } = job
+    const stamp = takeStamp(queue, now)
+    const live = this.find(queue, id)
+    this.remove(queue, job)
+    if (live === undefined) {
+      this.#trimOnEntry(queue, setOf(job))
+      this.#enter(queue, { rid, part, id, task, grp, state: ready, stamp, createdAt: created_at, error }, now)
+      queue.pending += this.payloads.count(setOf(job))
+      return
+    }
+    const isRunning = live.state === running
+    queue.pending += this.payloads.join(setOf(job), isRunning ? besideSet(live) : setOf(live), queue.merge)
+    if (isRunning) this.#beside.run(stamp, live.beside_created_at ?? created_at, 1, live.rid)
+    else {
+      if (live.attempt > 1) queue.retries -= 1
+      this.toWaiting(queue, { ...live, attempt: 1 }, ready, stamp, live.suspect, now)
+    }
+  }
+
+  /**
+   * A waiting or dead job comes over from another shard or queue, with its times and counts; where its id is here, only its
+   * payloads join. Its payloads are touched only where the id has others here. One that is dead beyond its age is gone.
+   */
+  adopt(from: QueueRow, queue: QueueRow, job: JobRow, now: number): void {
+    queue.last_score = Math.max(queue.last_score, from.last_score)
+    if (isHidden(from, job, now)) this.drop(from, job)
+    else if (job.state === dead) this.#adoptDead(from, queue, job, now)
+    else this.#adoptLive(from, queue, job, now)
+  }
+
+  #adoptLive(from: QueueRow, queue: QueueRow, job: JobRow, now: number): void {
+    const { payloads } = this
+    const { rid, stamp, created_at } = job
+    from.pending -= payloads.count(setOf(job))
+    const here = this.find(queue, job.id)
+    if (here === undefined) {
+      if (this.findDead(queue, job.id) !== undefined) payloads.join(payloads.renumbered(setOf(job)), setOf(job), 'all')
+      this.#trimOnEntry(queue, setOf(job))
+      const state = job.state === ready ? ready : stateAt(stamp, now)
+      changeOne(this.#move, queue.qid, state, placeOf(queue, stamp), rid)
+      this.#cross(from, queue, job, state)
+      queue.pending += payloads.count(setOf(job))
+      return
+    }
+    const isRunning = here.state === running
+    const into = isRunning ? besideSet(here) : setOf(here)
+    queue.pending += payloads.join(payloads.renumbered(setOf(job)), into, queue.merge)
+    if (isRunning && here.beside_stamp === null)
+      this.#beside.run(stamp, created_at, Number(job.state === ready), here.rid)
+    this.remove(from, job)
+  }
+
+  /** The job itself comes over, and is in this state. */
+  #cross(from: QueueRow, queue: QueueRow, job: JobRow, state: number): void {
+    this.leave(from, job)
+    this.lanes.refresh(from, job.grp)
+    this.arrive(queue, { ...job, state })
+    this.lanes.refresh(queue, job.grp)
+  }
+
+  /** The header is that of the one that died last. */
+  #adoptDead(from: QueueRow, queue: QueueRow, job: JobRow, now: number): void {
+    const here = this.#shownDead(queue, job.id, now)
+    if (here === undefined && this.find(queue, job.id) === undefined) {
+      this.#trimOnEntry(queue, setOf(job))
+      changeOne(this.#moveDead, morgueOf(queue), job.rid)
+      this.#cross(from, queue, job, dead)
+      return
+    }
+    const set = this.payloads.renumbered(setOf(job))
+    this.remove(from, job)
+    if (here !== undefined && here.finished_at! > job.finished_at!) this.payloads.join(set, setOf(here), queue.merge)
+    else this.#toMorgue(queue, job, set, job.finished_at!)
+  }
+
+  /** The number of its row; undefined, and nothing changed, where the id is live. */
+  #enter(
+    queue: QueueRow,
+    { rid, id, task, grp, state, stamp, part, createdAt, error }: Entry,
+    now: number,
+  ): number | undefined {
+    const rank = placeOf(queue, stamp)
+    const { qid } = queue
+    const { changes, lastInsertRowid } = this.#insert.run(
+      rid,
+      qid,
+      id,
+      task,
+      state,
+      rank,
+      Buffer.from(id),
+      stamp,
+      error,
+      part,
+      grp,
+      lineOf(0, grp),
+      createdAt,
+      now,
+    )
+    if (Number(changes) === 0) return undefined
+    this.arrive(queue, { state, suspect: 0, attempt: 1, grp })
+    this.lanes.refresh(queue, grp)
+    return Number(lastInsertRowid)
+  }
+
+  /** The job goes; what waits beside it, if anything, is a new one. */
+  #leave(queue: QueueRow, job: JobRow, now: number): void {
+    const { rid, id, task, grp, beside_stamp: stamp, beside_created_at: createdAt, beside_ready: isReady } = job
+    this.remove(queue, job)
+    if (stamp === null) return
+    const beside = besideSet(job)
+    queue.pending -= this.#trimOnEntry(queue, beside)
+    const state = isReady === 1 ? ready : stateAt(stamp, now)
+    this.#enter(queue, { rid, part: beside.part, id, task, grp, state, stamp, createdAt: createdAt!, error: null }, now)
+  }
+
+  #toMorgue(queue: QueueRow, job: JobRow, set: PayloadSet, at: number): void {
+    const { id, task, grp, stamp, attempt, crashes, error, reason, created_at } = job
+    const before = this.#shownDead(queue, id, at)
+    if (before !== undefined) {
+      changeOne(this.#updateDead, task, stamp, attempt, crashes, error, reason, grp, at, before.rid)
+      this.payloads.join(set, setOf(before), queue.merge)
+      return
+    }
+    const values = [id, task, Buffer.from(id), stamp, attempt, crashes, error, reason, grp, created_at, at]
+    const { lastInsertRowid } = this.#insertDead.run(morgueOf(queue), ...values)
+    queue.dead += 1
+    this.payloads.join(set, { rid: Number(lastInsertRowid), part: 0 }, queue.merge)
+  }
+
+  /** One that is beyond its age is gone, be it trimmed or not. */
+  #shownDead(queue: QueueRow, id: string, now: number): JobRow | undefined {
+    const job = this.findDead(queue, id)
+    if (job === undefined || !isHidden(queue, job, now)) return job
+    this.drop(queue, job)
+    return undefined
+  }
+}
+
+/** What waits, is in hand, or is dead. */
+export function setOf({ rid, part }: Pick<JobRow, 'rid' | 'part'>): PayloadSet {
+  return { rid, part }
+}
+
+/** What waits beside a running job, if anything does. */
+export function besideSet({ rid, part }: Pick<JobRow, 'rid' | 'part'>): PayloadSet {
+  return { rid, part: 1 - part }
+}
+
+/** The payloads of a live job that wait, be it beside it; undefined where none do. */
+export function waitingSetOf(job: Pick<JobRow, 'rid' | 'part' | 'state' | 'beside_stamp'>): PayloadSet | undefined {
+  if (job.state !== running) return setOf(job)
+  return job.beside_stamp === null ? undefined : besideSet(job)
+}
+
+function isWaiting({ state }: JobRow): boolean {
+  return state === ready || state === scheduled
+}
+
+/** The group that a payload gives a new job; that of none is no group. */
+export function groupIn({ group }: Pick<NewJob, 'group'>): string | null {
+  return group === undefined || group === '' ? null : group
+}
+
+/** The job as it is shown in the morgue. */
+function buriedAs(job: JobRow, reason: string | undefined, error: string | undefined): JobRow {
+  return { ...job, reason: storedOrNull(reason), error: error === undefined ? job.error : toStored(error) }
+}
+
+function stateAt(stamp: number, now: number): number {
+  return dueAt(stamp) > now ? scheduled : ready
+}

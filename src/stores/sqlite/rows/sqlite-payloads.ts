@@ -1,0 +1,221 @@
+/** The sets of payloads of a SQLite store's ordered jobs, by the rules of `core/payloads`. */
+
+import { hash } from 'node:crypto'
+import type { Merge } from '../../../core/queue/queue.js'
+import type { ScoredPayload } from '../../rules/payloads.js'
+import type { Database, Statement } from '../file/sqlite-driver.js'
+import { fromStored, payloadToStored } from '../file/sqlite-text.js'
+
+/** A set: of which job (`job.rid`), and which of its two, or that which is on its way from one set to another. */
+export interface PayloadSet {
+  readonly rid: number
+  readonly part: number
+}
+
+/** A payload as it lies in the file. */
+export interface PayloadRow {
+  readonly seq: number
+  readonly score: number
+  readonly codec: string | null
+  readonly meta: string | Uint8Array | null
+  readonly payload: string | Uint8Array
+}
+
+/** What a claim takes of a set. */
+export interface PayloadHead {
+  readonly rows: readonly PayloadRow[]
+  readonly bytes: number
+  /** Whether others are left. */
+  readonly hasMore: boolean
+}
+
+interface PayloadPlace {
+  readonly seq: number
+  readonly score: number
+}
+
+/** The part of a job's payloads that are on their way from one set to another. */
+const onTheWay = 2
+
+const digestBytes = 16
+
+/** So many payloads are read at once, whatever they weigh. */
+const few = 16
+
+/** The same bytes for equal payloads and, as far as SHA-256 goes, for no others: of the rule of `payloadIdentity`. */
+export function payloadDigest({ payload, codec = 'json' }: Pick<ScoredPayload, 'payload' | 'codec'>): Uint8Array {
+  const text =
+    typeof payload === 'string' ? `${codec}\0t${payload}` : Buffer.concat([Buffer.from(`${codec}\0b`), payload])
+  return hash('sha256', text, 'buffer').subarray(0, digestBytes)
+}
+
+export class SqlitePayloads {
+  readonly #insert: Statement
+  readonly #find: Statement
+  readonly #delete: Statement
+  readonly #head: Statement
+  readonly #count: Statement
+  readonly #drop: Statement
+  readonly #takeUpTo: Statement
+  readonly #keepLast: Statement
+  readonly #moveAll: Statement
+  readonly #dropLater: Statement
+  readonly #dropEarlier: Statement
+  readonly #copy: Statement
+
+  /** Each statement names its index: without statistics SQLite cannot tell which of the two finds less. */
+  constructor(db: Database) {
+    this.#insert = db.prepare(
+      'INSERT INTO payload (rid, part, score, digest, codec, meta, payload) VALUES (?, ?, ? / ? / ?, ?, ?, ?, ?)',
+    )
+    this.#find = db.prepare(
+      'SELECT seq, score FROM payload INDEXED BY payload_digest WHERE rid = ? AND digest = ? AND part = ?',
+    )
+    this.#delete = db.prepare('DELETE FROM payload WHERE seq = ?')
+    this.#head = db.prepare(
+      'SELECT seq, score, codec, meta, payload FROM payload INDEXED BY payload_order WHERE rid = ? AND part = ? ORDER BY score, seq LIMIT ?',
+    )
+    this.#count = db.prepare('SELECT count(*) AS n FROM payload INDEXED BY payload_order WHERE rid = ? AND part = ?')
+    this.#drop = db.prepare('DELETE FROM payload INDEXED BY payload_order WHERE rid = ? AND part = ?')
+    this.#takeUpTo = db.prepare(
+      'UPDATE payload INDEXED BY payload_order SET part = ?1 WHERE rid = ?2 AND part = ?3 AND score <= ?4 / ?5 / ?6 AND (score, seq) <= (?4 / ?5 / ?6, ?7)',
+    )
+    this.#keepLast = db.prepare(
+      `DELETE FROM payload INDEXED BY payload_order WHERE rid = ?1 AND part = ?2 AND seq <>
+         (SELECT seq FROM payload INDEXED BY payload_order WHERE rid = ?1 AND part = ?2 ORDER BY score DESC, seq DESC LIMIT 1)`,
+    )
+    this.#moveAll = db.prepare(
+      'UPDATE payload INDEXED BY payload_order SET rid = ?3, part = ?4 WHERE rid = ?1 AND part = ?2',
+    )
+    this.#dropLater = db.prepare(
+      `DELETE FROM payload INDEXED BY payload_order WHERE rid = ?1 AND part = ?2 AND EXISTS
+         (SELECT 1 FROM payload AS other INDEXED BY payload_digest WHERE other.rid = ?3 AND other.part = ?4 AND other.digest = payload.digest
+            AND (other.score, other.seq) < (payload.score, payload.seq))`,
+    )
+    this.#dropEarlier = db.prepare(
+      `DELETE FROM payload WHERE seq IN
+         (SELECT other.seq FROM payload AS own INDEXED BY payload_order CROSS JOIN payload AS other INDEXED BY payload_digest
+            ON other.rid = ?3 AND other.part = ?4 AND other.digest = own.digest
+          WHERE own.rid = ?1 AND own.part = ?2)`,
+    )
+    this.#copy = db.prepare(
+      `INSERT INTO payload (rid, part, score, digest, codec, meta, payload)
+         SELECT rid, ${onTheWay}, score, digest, codec, meta, payload FROM payload INDEXED BY payload_order
+         WHERE rid = ? AND part = ? ORDER BY score, seq`,
+    )
+  }
+
+  /** A payload arrives. By how many the set has grown. */
+  add(set: PayloadSet, scored: ScoredPayload, merge: Merge): number {
+    const { rid, part } = set
+    const { score, payload, codec, meta } = scored
+    const digest = payloadDigest(scored)
+    const equal = this.#find.get(rid, digest, part) as PayloadPlace | undefined
+    if (equal === undefined || equal.score > score) {
+      if (equal !== undefined) this.#delete.run(equal.seq)
+      const storedMeta = meta === undefined ? null : payloadToStored(meta)
+      this.#insert.run(rid, part, ...quotient(score), digest, codec ?? null, storedMeta, payloadToStored(payload))
+    }
+    const trimmed = merge === 'latest' ? this.trim(set) : 0
+    return (equal === undefined ? 1 : 0) - trimmed
+  }
+
+  has({ rid, part }: PayloadSet, payload: Pick<ScoredPayload, 'payload' | 'codec'>): boolean {
+    return this.#find.get(rid, payloadDigest(payload), part) !== undefined
+  }
+
+  /** The first in order; all where `limit` is -1. */
+  head({ rid, part }: PayloadSet, limit: number): PayloadRow[] {
+    return this.#head.all(rid, part, limit) as PayloadRow[]
+  }
+
+  /** The first in order, up to `limit` and no more than so many bytes, but at least one. Of what is left only few are read. */
+  headWithin({ rid, part }: PayloadSet, limit: number, most: number): PayloadHead {
+    const rows: PayloadRow[] = []
+    let bytes = 0
+    // Most ids have few payloads, and reading row by row costs more than reading them all.
+    const first = this.head({ rid, part }, Math.min(few, limit + 1))
+    const isAll = first.length < few || limit < few
+    for (const row of isAll ? first : (this.#head.iterate(rid, part, limit + 1) as Iterable<PayloadRow>)) {
+      const size = bytesOf(row)
+      if (rows.length > 0 && (rows.length === limit || bytes + size > most)) return { rows, bytes, hasMore: true }
+      rows.push(row)
+      bytes += size
+    }
+    return { rows, bytes, hasMore: false }
+  }
+
+  /** All, whatever they weigh. */
+  whole(set: PayloadSet): PayloadHead {
+    const rows = this.head(set, -1)
+    return { rows, bytes: rows.reduce((sum, row) => sum + bytesOf(row), 0), hasMore: false }
+  }
+
+  count({ rid, part }: PayloadSet): number {
+    return (this.#count.get(rid, part) as { n: number }).n
+  }
+
+  /** The set goes. How many payloads that were. */
+  drop({ rid, part }: PayloadSet): number {
+    return Number(this.#drop.run(rid, part).changes)
+  }
+
+  /** Only the last in order stays. How many went. */
+  trim({ rid, part }: PayloadSet): number {
+    return Number(this.#keepLast.run(rid, part).changes)
+  }
+
+  /** Those up to this one go into a part of their own, in which nothing is. */
+  takeUpTo({ rid, part }: PayloadSet, last: PayloadPlace, into: number): void {
+    this.#takeUpTo.run(into, rid, part, ...quotient(last.score), last.seq)
+  }
+
+  /** The oldest, in a set of its own. */
+  oldest(set: PayloadSet, oldest: PayloadPlace): PayloadSet {
+    this.takeUpTo(set, oldest, onTheWay)
+    return { rid: set.rid, part: onTheWay }
+  }
+
+  /** Both sets in one, `into`, by the rule of `merged`. By how many that has grown. */
+  join(set: PayloadSet, into: PayloadSet, merge: Merge): number {
+    const sets = [set.rid, set.part, into.rid, into.part] as const
+    this.#dropLater.run(...sets)
+    const replaced = Number(this.#dropEarlier.run(...sets).changes)
+    const moved = Number(this.#moveAll.run(...sets).changes)
+    return moved - replaced - (merge === 'latest' ? this.trim(into) : 0)
+  }
+
+  /** The set as if its payloads had arrived only now, in their order. */
+  renumbered(set: PayloadSet): PayloadSet {
+    const { rid, part } = set
+    this.#copy.run(rid, part)
+    this.#drop.run(rid, part)
+    return { rid, part: onTheWay }
+  }
+}
+
+const scale = 2 ** 600
+
+/**
+ * The score as a dividend and two divisors, which SQL divides exactly. The driver binds a number that is nearly whole as that
+ * integer: one next to 0 or 1 is bound as one that is far from both, and divided by powers of 2.
+ */
+function quotient(score: number): [number, number, number] {
+  const isNearlyWhole = !Number.isInteger(score) && Math.abs(score - Math.round(score)) < 2 * Number.EPSILON
+  if (!isNearlyWhole) return [score, 1, 1]
+  return Math.abs(score) > 1 / scale ? [score * scale, scale, 1] : [score * scale * scale, scale, scale]
+}
+
+function bytesOf({ payload, meta }: PayloadRow): number {
+  return Buffer.byteLength(payload) + (meta === null ? 0 : Buffer.byteLength(meta))
+}
+
+/** A payload as it is handed over or shown. */
+export function scoredPayload({ score, codec, meta, payload }: PayloadRow): ScoredPayload {
+  return {
+    score,
+    payload: typeof payload === 'string' ? fromStored(payload) : payload,
+    ...(codec === null ? {} : { codec }),
+    ...(meta === null ? {} : { meta: typeof meta === 'string' ? fromStored(meta) : meta }),
+  }
+}

@@ -1,0 +1,351 @@
+/**
+ * Queues as the thread holds them during one transaction: read at their first use, written back before the commit where
+ * something in them changed. Counting and numbering then cost one write per queue and transaction, however many jobs change.
+ */
+
+import { InvalidArgumentError, UnknownQueueError } from '../../../core/errors.js'
+import type { Exclusive, Merge } from '../../../core/queue/queue.js'
+import type { Throttle } from '../../../core/queue/throttle.js'
+import type { StoredQueue } from '../../contract/store.js'
+import type { Lead } from '../../rules/lead.js'
+import { shardOf } from '../../rules/payloads.js'
+import { nextScore, nextStamp } from '../../rules/stamp.js'
+import type { Database, SqlValue, Statement } from '../file/sqlite-driver.js'
+
+type Kind = 'plain' | 'ordered'
+
+/** A row of `queue`: a queue, or one shard of an ordered one. Property names are those of the columns. */
+export interface QueueRow {
+  readonly qid: number
+  readonly name: string
+  /** Negative: the queue is leaving it for other shards. */
+  readonly shard: number
+  readonly shards: number
+  /** The number of shards that the queue is on its way to; as good as paused until it is there. */
+  resharding: number | null
+  /** Queues by the order in which they came. */
+  readonly number: number
+  readonly kind: Kind
+  readonly ord: 'fifo' | 'lifo'
+  readonly exclusive: Exclusive
+  merge: Merge
+  paused: number
+  draining: number
+  /** This bound, and those that follow, are those of the whole queue: see `share`. */
+  max_pending: number | null
+  crash_limit: number
+  results_limit: number | null
+  dead_age_ms: number | null
+  dead_count: number | null
+  scheduled: number
+  /** With the suspects. */
+  ready: number
+  running: number
+  completed: number
+  dead: number
+  /** Waiting jobs that failed at least once. */
+  retries: number
+  /** Rows in `remembered`. */
+  remembered: number
+  /** Waiting payloads of an ordered queue. */
+  pending: number
+  processed: number
+  failed: number
+  last_stamp: number
+  last_fence: number
+  /** The last default score of a payload, in µs. */
+  last_score: number
+  /** Ready jobs that only claims alone are given. */
+  suspects: number
+  crashed: number
+  lead_worker: string | null
+  lead_wake_at: number | null
+  suspect_lead_worker: string | null
+  suspect_lead_wake_at: number | null
+  /** Of all shards. */
+  max_running: number | null
+  max_per_group: number | null
+  /** The scope of its throttle, and by what that counts. */
+  throttle: string | null
+  throttle_by: 'queue' | 'group' | null
+  /** Nothing is granted before: it was held back, or its throttle has denied what is ready. */
+  held_until: number | null
+  shut_until: number | null
+  /** 1: it has or had a lane. */
+  laned: number
+  /** Ready jobs, without the suspects, and running ones that have a group. */
+  grouped: number
+  grouped_running: number
+  /** Lanes that stand in the turns. */
+  open_lanes: number
+  last_lane_turn: number
+  /** No job that was there, or has ended, after this instant was removed. */
+  lost_at: number | null
+  /** 1: it has or had a job, or a checkpoint, that is not light. */
+  weighed: number
+}
+
+const changing = [
+  'resharding',
+  'merge',
+  'paused',
+  'draining',
+  'max_pending',
+  'crash_limit',
+  'results_limit',
+  'dead_age_ms',
+  'dead_count',
+  'scheduled',
+  'ready',
+  'running',
+  'completed',
+  'dead',
+  'retries',
+  'remembered',
+  'pending',
+  'processed',
+  'failed',
+  'last_stamp',
+  'last_fence',
+  'last_score',
+  'suspects',
+  'crashed',
+  'lead_worker',
+  'lead_wake_at',
+  'suspect_lead_worker',
+  'suspect_lead_wake_at',
+  'max_running',
+  'max_per_group',
+  'throttle',
+  'throttle_by',
+  'held_until',
+  'shut_until',
+  'laned',
+  'grouped',
+  'grouped_running',
+  'open_lanes',
+  'last_lane_turn',
+  'lost_at',
+  'weighed',
+] as const
+
+/** A row, and the values of what may change in it as they were read: a copy of the row costs more than reading it. */
+interface Held {
+  readonly row: QueueRow
+  readonly before: readonly SqlValue[]
+}
+
+export class SqliteQueues {
+  #held = new Map<string, Held>()
+  readonly #select: Statement
+  readonly #selectAll: Statement
+  readonly #update: Statement
+
+  constructor(db: Database) {
+    this.#select = db.prepare('SELECT * FROM queue WHERE name = ? AND shard = ?')
+    this.#selectAll = db.prepare('SELECT * FROM queue ORDER BY number, shard')
+    this.#update = db.prepare(`UPDATE queue SET ${changing.map((column) => `${column} = ?`).join(', ')} WHERE qid = ?`)
+  }
+
+  /** The queue, or the first shard of an ordered one. */
+  find(name: string): QueueRow | undefined {
+    return this.shard(name, 0)
+  }
+
+  shard(name: string, shard: number): QueueRow | undefined {
+    // No name has a space in it.
+    const key = shard === 0 ? name : `${name} ${shard}`
+    const held = this.#held.get(key)
+    if (held !== undefined) return held.row
+    const row = this.#select.get(name, shard) as QueueRow | undefined
+    if (row !== undefined) this.#held.set(key, { row, before: changingOf(row) })
+    return row
+  }
+
+  /** Like `find`. Throws `UnknownQueueError`. */
+  get(name: string): QueueRow {
+    const row = this.find(name)
+    if (row === undefined) throw new UnknownQueueError(name, this.names())
+    return row
+  }
+
+  /** The shards of an ordered queue; a plain one by itself. Throws `UnknownQueueError`. */
+  shardsOf(name: string): QueueRow[] {
+    const first = this.get(name)
+    return Array.from({ length: first.shards }, (_, shard) => this.shard(name, shard)!)
+  }
+
+  /** The shards that an ordered queue is leaving. */
+  leaving(name: string): QueueRow[] {
+    const first = this.get(name).resharding === null ? undefined : this.shard(name, -1)
+    return Array.from({ length: first?.shards ?? 0 }, (_, shard) => this.shard(name, -1 - shard)!)
+  }
+
+  /** All rows of a queue. Throws `UnknownQueueError`. */
+  rowsOf(name: string): QueueRow[] {
+    return [...this.shardsOf(name), ...this.leaving(name)]
+  }
+
+  /** Where a job with this id lies. Throws `UnknownQueueError`. */
+  holding(name: string, id: string): QueueRow {
+    const first = this.get(name)
+    return first.shards === 1 ? first : this.shard(name, shardOf(id, first.shards))!
+  }
+
+  /** Where a job with this id lay before the queue set out for other shards. */
+  formerlyHolding(name: string, id: string): QueueRow | undefined {
+    const first = this.get(name).resharding === null ? undefined : this.shard(name, -1)
+    return first && this.shard(name, -1 - shardOf(id, first.shards))
+  }
+
+  /** Throws `UnknownQueueError`, and `InvalidArgumentError` where the queue is plain. */
+  ordered(name: string): QueueRow {
+    const first = this.get(name)
+    if (first.kind === 'ordered') return first
+    throw new InvalidArgumentError(`queue '${name}' is not ordered; only ordered queues are resharded and moved.`)
+  }
+
+  all(): QueueRow[] {
+    return this.#selectAll.all() as QueueRow[]
+  }
+
+  names(): string[] {
+    return [...new Set(this.all().map(({ name }) => name))]
+  }
+
+  /** Writes back what changed and forgets all rows. Called before each commit of a write; one that changed nothing is free. */
+  flush(): void {
+    for (const { row, before } of this.#held.values()) {
+      const values = changingOf(row)
+      if (values.some((value, i) => value !== before[i])) this.#update.run(...values, row.qid)
+    }
+    this.forget()
+  }
+
+  /** Forgets them: nothing of a transaction that was rolled back or only read may be used in the next. */
+  forget(): void {
+    this.#held = new Map()
+  }
+}
+
+function changingOf(row: QueueRow): SqlValue[] {
+  return changing.map((column) => row[column])
+}
+
+/** Ready jobs that any claim may be given. */
+export function ordinary(queue: QueueRow): number {
+  return queue.ready - queue.suspects
+}
+
+/** Whether nothing is granted whatever is ready. */
+export function isStopped({ paused, resharding }: QueueRow): boolean {
+  return paused === 1 || resharding !== null
+}
+
+/** Whether another claim has it for itself. */
+export function isBusy({ exclusive, running, kind }: QueueRow): boolean {
+  return exclusive === 'shard' && running > 0 && kind === 'ordered'
+}
+
+/** Whether anything but its state and its shard's own claim can keep a claim from what is ready. */
+export function isLimited(queue: QueueRow): boolean {
+  const { laned, throttle, max_running, max_per_group, held_until, shut_until } = queue
+  return (
+    laned === 1 ||
+    throttle !== null ||
+    max_running !== null ||
+    max_per_group !== null ||
+    held_until !== null ||
+    shut_until !== null
+  )
+}
+
+/** Whether claims on it go round its lanes. */
+export function hasLanes({ grouped, throttle_by, max_per_group }: QueueRow): boolean {
+  return grouped > 0 || throttle_by === 'group' || max_per_group !== null
+}
+
+/** Until when nothing is granted, whatever is ready. */
+export function opensAt({ held_until, shut_until }: QueueRow): number {
+  return Math.max(held_until ?? Number.NEGATIVE_INFINITY, shut_until ?? Number.NEGATIVE_INFINITY)
+}
+
+/** What of a bound of the whole queue is this shard's, rounded up; null is no bound. */
+export function share({ shards }: QueueRow, bound: number | null): number {
+  return bound === null ? Number.POSITIVE_INFINITY : Math.ceil(bound / shards)
+}
+
+/** `job.qid` of the dead jobs. */
+export function morgueOf({ qid, kind }: QueueRow): number {
+  return kind === 'ordered' ? -qid : qid
+}
+
+/** Where it was asked by shard, or is ordered. */
+export function placeIn({ name, shard, kind }: QueueRow): { queue: string; shard?: number } {
+  return kind === 'ordered' ? { queue: name, shard } : { queue: name }
+}
+
+/** What tells apart jobs that stand alike otherwise: their arrival, or in an ordered queue the bytes of their id. */
+export type Tie = 'rid' | 'place'
+
+/** A statement for each kind of queue. */
+export function byKind(db: Database, text: (tie: Tie) => string): Record<Kind, Statement> {
+  return { plain: db.prepare(text('rid')), ordered: db.prepare(text('place')) }
+}
+
+/** Who asks again when something falls due or a lease ends. */
+export function leadOf({ lead_worker, lead_wake_at }: QueueRow): Lead | undefined {
+  return leadFrom(lead_worker, lead_wake_at)
+}
+
+/** Who makes room for the suspects. */
+export function suspectLeadOf({ suspect_lead_worker, suspect_lead_wake_at }: QueueRow): Lead | undefined {
+  return leadFrom(suspect_lead_worker, suspect_lead_wake_at)
+}
+
+function leadFrom(worker: string | null, wakeAt: number | null): Lead | undefined {
+  return worker === null || wakeAt === null ? undefined : { worker, wakeAt }
+}
+
+export function setLead(queue: QueueRow, lead: Lead | undefined): void {
+  queue.lead_worker = lead?.worker ?? null
+  queue.lead_wake_at = lead?.wakeAt ?? null
+}
+
+export function setSuspectLead(queue: QueueRow, lead: Lead | undefined): void {
+  queue.suspect_lead_worker = lead?.worker ?? null
+  queue.suspect_lead_wake_at = lead?.wakeAt ?? null
+}
+
+/** The place in line of a job that is ready now. */
+export function takeStamp(queue: QueueRow, now: number): number {
+  queue.last_stamp = nextStamp(queue.last_stamp, now)
+  return queue.last_stamp
+}
+
+/** The score, in µs, of a payload that arrives with this stamp and has none of its own. */
+export function takeScore(queue: QueueRow, stamp: number): number {
+  queue.last_score = nextScore(queue.last_score, stamp)
+  return queue.last_score
+}
+
+/** A stamp as it lies in `job.place`, in an ordered queue in `job.rank`: ascending is the order of claims. */
+export function placeOf(queue: QueueRow, stamp: number): number {
+  return queue.ord === 'lifo' ? -stamp : stamp
+}
+
+/** Integers of SQLite beyond this cannot be read back as numbers. For instants, which are then never. */
+export function bounded(value: number): number {
+  return Math.min(value, Number.MAX_SAFE_INTEGER)
+}
+
+/** The queue as the contract tells it. Columns that a file of an older version has not are undefined. */
+export function storedQueue(row: QueueRow, throttle: Throttle | undefined): StoredQueue {
+  const { name, kind, ord, exclusive, shards, paused, draining, max_running, max_per_group } = row
+  const maxRunning = max_running ?? (max_per_group == null ? undefined : { perGroup: max_per_group })
+  return {
+    ...{ name, kind, order: ord, exclusive, shards, paused: paused === 1, draining: draining === 1 },
+    ...(throttle === undefined ? {} : { throttle }),
+    ...(maxRunning === undefined ? {} : { maxRunning }),
+  }
+}

@@ -1,0 +1,95 @@
+/** The throttles of a SQLite store, each held during a transaction and written before its commit. */
+
+import { ruleText, type Throttle } from '../../../core/queue/throttle.js'
+import type { Database, SqlValue, Statement } from '../file/sqlite-driver.js'
+import type { QueueRow, SqliteQueues } from './sqlite-queue.js'
+import { SqliteTempos } from './sqlite-tempo.js'
+import { SqliteThrottle, type ThrottleRow } from './sqlite-throttle.js'
+
+const changing = [
+  'rules',
+  'epoch',
+  'run',
+  'armings',
+  'armed_at',
+  'shift_ms',
+  'last_at',
+  'last_wall',
+  'quiet_until',
+] as const
+
+interface Held {
+  readonly throttle: SqliteThrottle
+  before: readonly SqlValue[]
+}
+
+export class SqliteThrottles {
+  readonly #queues: SqliteQueues
+  readonly #tempos: SqliteTempos
+  #held = new Map<string, Held>()
+  /** The rows that each limits. */
+  #sharing = new Map<string, readonly Pick<QueueRow, 'name' | 'shard'>[]>()
+  readonly #select: Statement
+  readonly #insert: Statement
+  readonly #update: Statement
+  readonly #sharers: Statement
+
+  constructor(db: Database, queues: SqliteQueues) {
+    this.#queues = queues
+    this.#tempos = new SqliteTempos(db)
+    this.#select = db.prepare('SELECT * FROM throttle WHERE scope = ?')
+    this.#insert = db.prepare('INSERT INTO throttle (scope, counts_by, rules) VALUES (?, ?, ?)')
+    this.#update = db.prepare(
+      `UPDATE throttle SET ${changing.map((column) => `${column} = ?`).join(', ')} WHERE scope = ?`,
+    )
+    this.#sharers = db.prepare('SELECT name, shard FROM queue WHERE throttle = ?')
+  }
+
+  find(scope: string): SqliteThrottle | undefined {
+    const held = this.#held.get(scope)
+    if (held !== undefined) return held.throttle
+    const row = this.#select.get(scope) as ThrottleRow | undefined
+    if (row === undefined) return undefined
+    const throttle = new SqliteThrottle({ ...row }, this.#tempos)
+    this.#held.set(scope, { throttle, before: changingOf(row) })
+    return throttle
+  }
+
+  of({ throttle }: QueueRow): SqliteThrottle | undefined {
+    return throttle === null ? undefined : this.find(throttle)
+  }
+
+  /** All that it limits. Which these are must have been written. */
+  sharing(scope: string): QueueRow[] {
+    let rows = this.#sharing.get(scope)
+    if (rows === undefined) {
+      rows = this.#sharers.all(scope) as unknown as Pick<QueueRow, 'name' | 'shard'>[]
+      this.#sharing.set(scope, rows)
+    }
+    return rows.map(({ name, shard }) => this.#queues.shard(name, shard)!)
+  }
+
+  make({ scope, by, rules }: Throttle): void {
+    this.#insert.run(scope, by, rules.map(ruleText).join(' '))
+  }
+
+  /** Writes what changed. */
+  flush(): void {
+    for (const [scope, held] of this.#held) {
+      const values = changingOf(held.throttle.row)
+      if (values.some((value, i) => value !== held.before[i])) this.#update.run(...values, scope)
+      held.before = values
+    }
+  }
+
+  /** Forgets them, also those that are not written. */
+  forget(): void {
+    this.#held = new Map()
+    this.#sharing = new Map()
+    this.#tempos.forget()
+  }
+}
+
+function changingOf(row: ThrottleRow): SqlValue[] {
+  return changing.map((column) => row[column])
+}

@@ -1,0 +1,360 @@
+/** Claiming from a SQLite store: recover expired leases, promote due jobs, take, lease, fence. */
+
+import type { Checkpoint } from '../../contract/job-beat.js'
+import type { Buried, Claim, Claimer, ClaimFrom, Crash, Wait } from '../../contract/store.js'
+import { hasLed, leadAfter, suspectLeadAfter, suspectLeadMs } from '../../rules/lead.js'
+import { nextFence } from '../../rules/stamp.js'
+import { upkeepLimit } from '../../rules/upkeep.js'
+import type { Statement } from '../file/sqlite-driver.js'
+import { type Line, lineJobs, ready, running } from '../file/sqlite-schema.js'
+import { type JobRow, jobColumns } from '../rows/sqlite-job.js'
+import type { SqliteLook } from '../rows/sqlite-look.js'
+import {
+  bounded,
+  byKind,
+  isBusy,
+  isStopped,
+  leadOf,
+  opensAt,
+  ordinary,
+  placeIn,
+  type QueueRow,
+  setLead,
+  setSuspectLead,
+  suspectLeadOf,
+  type Tie,
+} from '../rows/sqlite-queue.js'
+import type { SqliteSession } from '../rows/sqlite-session.js'
+import type { Moment } from '../rows/sqlite-throttle.js'
+import { SqliteCrashes } from './sqlite-crash.js'
+import { SqliteHandover, type Taking } from './sqlite-handover.js'
+import { SqliteTaking } from './sqlite-taking.js'
+
+/** What `claim` answers; the claims of plain queues are still the JSON text that SQLite made of them, for the other thread to read. */
+export interface ClaimedText {
+  readonly now: number
+  readonly queue?: string
+  readonly granted: readonly Granted[]
+  readonly crashed: Crash[]
+  readonly buried: Buried[]
+  readonly waits: Wait[]
+  readonly heads?: { queue: string; shard?: number; ageMs?: number }[]
+  readonly more: boolean
+}
+
+/** What one line of a queue granted, or of a shard: as the text that SQLite made of it, or with payloads. */
+export type Granted = GrantedText | readonly Claim[]
+
+interface GrantedText {
+  readonly queue: string
+  readonly fence: number
+  readonly text: string
+  /** The one that all of them have. */
+  readonly group?: string
+  /** By the ids of the jobs that have one. */
+  readonly checkpoints?: ReadonlyMap<string, Checkpoint>
+}
+
+/** The first jobs of a line. */
+interface Heads {
+  /** They as claims, as JSON. */
+  readonly claims: string
+  readonly taken: number
+  readonly retries: number
+  /** Row and id of those that may have notes, as JSON. */
+  readonly noted: string
+}
+
+interface Grant {
+  readonly granted: readonly Granted[]
+  /** How many jobs. */
+  readonly taken: number
+  /** How much they weigh, if they were weighed. */
+  readonly bytes: number
+}
+
+/** What one entry of a claim asks: a queue, or a shard of an ordered one, which may not be there. */
+interface Candidate {
+  readonly from: ClaimFrom
+  readonly row: QueueRow | undefined
+}
+
+const dueJobs = 'job INDEXED BY job_scheduled WHERE qid = ? AND state = 0 AND stamp < ?'
+
+/** In the order of their index, in which jobs that are due at one moment stand by their place: however many, none is sorted. */
+function dueOrder(tie: Tie): string {
+  return tie === 'rid' ? 'stamp, place, rid' : 'stamp, place'
+}
+
+export class SqliteClaim {
+  readonly #session: SqliteSession
+  readonly #look: SqliteLook
+  readonly #handover: SqliteHandover
+  readonly #expired: ReturnType<typeof byKind>
+  readonly #promote: ReturnType<typeof byKind>
+  readonly #heads: Record<'free' | 'suspects', Statement>
+  readonly #takeHeads: Record<'free' | 'suspects', Statement>
+  readonly #ofLane: readonly [heads: Statement, take: Statement]
+  readonly #firstSuspect: Statement
+  readonly #dueJobs: ReturnType<typeof byKind>
+  readonly #recount: Statement
+  readonly #taking: SqliteTaking
+
+  constructor(session: SqliteSession, look: SqliteLook) {
+    this.#session = session
+    this.#look = look
+    this.#handover = new SqliteHandover(session)
+    const { db } = session
+    this.#expired = byKind(
+      db,
+      (tie) =>
+        `SELECT ${jobColumns} FROM job INDEXED BY job_running WHERE qid = ? AND state = 2 AND lease_until <= ? ORDER BY lease_until, ${tie} LIMIT ${upkeepLimit}`,
+    )
+    this.#promote = byKind(
+      db,
+      (tie) =>
+        `UPDATE job SET state = 1, updated_at = ? WHERE rid IN
+           (SELECT rid FROM ${dueJobs} ORDER BY ${dueOrder(tie)} LIMIT ${upkeepLimit})`,
+    )
+    // One text for all: a row object per job, and its copy to the other thread, cost more than the claim itself.
+    const heads = (jobs: string) =>
+      db.prepare(
+        `SELECT json_group_array(json_array(id, task,
+             CASE typeof(payload) WHEN 'blob' THEN hex(payload) ELSE payload END,
+             CASE typeof(meta) WHEN 'blob' THEN hex(meta) ELSE meta END,
+             (typeof(payload) = 'blob') + 2 * (typeof(meta) = 'blob'),
+             codec, -rank, attempt, crashes, created_at, stamp, error)) AS claims,
+           count(*) AS taken, total(attempt > 1) AS retries, json_group_array(json_array(rid, id)) FILTER (WHERE noted) AS noted
+         FROM (SELECT rid, id, task, payload, meta, codec, rank, attempt, crashes, created_at, stamp, error, noted FROM ${jobs} ORDER BY rank, place, rid LIMIT ?)`,
+      )
+    const takeHeads = (jobs: string) =>
+      db.prepare(
+        `UPDATE job SET state = 2, fence = ?, worker = ?, alone = ?, lease_until = ?, updated_at = ? WHERE rid IN
+           (SELECT rid FROM ${jobs} ORDER BY rank, place, rid LIMIT ?)`,
+      )
+    this.#heads = { free: heads(lineJobs.free), suspects: heads(lineJobs.suspects) }
+    this.#takeHeads = { free: takeHeads(lineJobs.free), suspects: takeHeads(lineJobs.suspects) }
+    this.#ofLane = [heads(lineJobs.lane), takeHeads(lineJobs.lane)]
+    this.#firstSuspect = db.prepare(`SELECT grp FROM ${lineJobs.suspects} ORDER BY rank, place, rid LIMIT 1`)
+    this.#dueJobs = byKind(db, (tie) => `SELECT grp FROM ${dueJobs} ORDER BY ${dueOrder(tie)} LIMIT ${upkeepLimit}`)
+    this.#recount = db.prepare(
+      'SELECT count(*) AS ready, coalesce(sum(suspect), 0) AS suspects, coalesce(sum(line = 2), 0) AS grouped FROM job WHERE qid = ? AND state = 1',
+    )
+    this.#taking = new SqliteTaking(session, (queue) => this.#firstSuspectGroup(queue))
+  }
+
+  claim(from: readonly ClaimFrom[], by: Claimer): ClaimedText {
+    const at = this.#session.moment()
+    const candidates = from.flatMap((one) => this.#candidatesOf(one))
+    const crashes = new SqliteCrashes(this.#session)
+    const waits: Wait[] = []
+    const granted: Granted[] = []
+    let queue: string | undefined
+    let taken = 0
+    let bytes = 0
+    let more = false
+    for (const { from, row } of candidates) {
+      const limit = from.limit - taken
+      // Of an ordered queue its shards that stand in a row, unless one of them is all that may be granted.
+      const isNext = from.queue === queue && row?.kind !== 'plain' && row?.exclusive !== 'shard'
+      if (taken > 0 && !(isNext && !by.alone && limit > 0 && bytes < this.#session.mostClaimBytes)) break
+      if (row === undefined) {
+        waits.push({ queue: from.queue, shard: from.shard!, reason: 'empty' })
+        continue
+      }
+      this.#recover(row, at, crashes)
+      this.#promoteDue(row, at)
+      const grant = this.#grant(row, { ...from, limit }, by, at, bytes)
+      if (grant !== undefined) {
+        granted.push(...grant.granted)
+        taken += grant.taken
+        bytes += grant.bytes
+        queue = from.queue
+      }
+      more ||= this.#look.hasWork(row, at.now, at.mono)
+      const isClaimable = this.#session.limits.isClaimable(row, at.mono)
+      // What is left is shut: somebody must be told when it opens.
+      const isShut = grant !== undefined && ordinary(row) > 0 && !isBusy(row) && !isClaimable
+      // It may have no room to ask again. Whoever is rung leads from then on.
+      const hasLeft = (grant !== undefined || isClaimable) && !isShut && hasLed(leadOf(row), by.worker, at.mono)
+      if (hasLeft) setLead(row, undefined)
+      if (grant === undefined || isShut) waits.push(...this.#wait(row, by, at))
+      waits.push(...this.#suspectWait(row, by.worker, by.alone === true || limit === 0, at))
+      // Whoever is woken wakes the next: one ring is enough for any number of jobs.
+      if (isClaimable || hasLeft) this.#session.ring(row)
+    }
+    return {
+      now: at.now,
+      ...(queue === undefined ? {} : { queue }),
+      granted,
+      crashed: crashes.crashed,
+      buried: crashes.buried,
+      waits,
+      ...(by.heads ? { heads: candidates.map((candidate) => this.#head(candidate, at)) } : {}),
+      more,
+    }
+  }
+
+  #candidatesOf(from: ClaimFrom): Candidate[] {
+    const { queues } = this.#session
+    const row = queues.get(from.queue)
+    if (row.kind === 'plain') return [{ from, row }]
+    if (from.shard !== undefined)
+      return [{ from, row: from.shard < 0 ? undefined : queues.shard(from.queue, from.shard) }]
+    return queues.shardsOf(from.queue).map((row) => ({ from: { ...from, shard: row.shard }, row }))
+  }
+
+  /** Expired leases end as crashes. */
+  #recover(queue: QueueRow, { now, mono }: Moment, crashes: SqliteCrashes): void {
+    if (queue.running === 0) return
+    for (const job of this.#expired[queue.kind].all(queue.qid, mono) as JobRow[]) crashes.add(queue, job, now)
+  }
+
+  #promoteDue(queue: QueueRow, { now }: Moment): void {
+    if (queue.scheduled === 0 || this.#look.dueAt(queue)! > now) return
+    const until = (now + 1) * 1_000
+    const due = queue.laned ? (this.#dueJobs[queue.kind].all(queue.qid, until) as { grp: string | null }[]) : []
+    const promoted = Number(this.#promote[queue.kind].run(now, queue.qid, until).changes)
+    queue.scheduled -= promoted
+    queue.ready += promoted
+    for (const { grp } of due) {
+      this.#session.lanes.count(queue, { state: ready, suspect: 0, grp }, 1)
+      this.#session.lanes.refresh(queue, grp)
+    }
+  }
+
+  /** What the claim, which has so many bytes already, gets of this queue: a suspect first where it is alone. */
+  #grant(queue: QueueRow, from: ClaimFrom, by: Claimer, at: Moment, bytes: number): Grant | undefined {
+    if (this.#session.limits.isClosed(queue, at.mono)) return undefined
+    const granted: Granted[] = []
+    const { scales, mostClaimBytes } = this.#session
+    const leaseUntil = bounded(at.mono + (from.leaseMs ?? by.leaseMs))
+    const taking: Taking = { leaseUntil, now: at.now, bytes, weighs: scales.areNeeded(queue, from.limit) }
+    let count = 0
+    this.#taking.take(queue, from.limit, by.alone === true, at, {
+      isFull: () => taking.bytes >= mostClaimBytes,
+      take: (line, most) => {
+        const taken =
+          queue.kind === 'plain'
+            ? this.#takePlain(queue, line, most, by, taking, granted)
+            : this.#takeOrdered(queue, line, { ...from, limit: most }, by, taking, granted)
+        if (taken === 0) this.#countAnew(queue, line)
+        count += taken
+        return taken
+      },
+    })
+    return count === 0 ? undefined : { granted, taken: count, bytes: taking.bytes - bytes }
+  }
+
+  #takeOrdered(queue: QueueRow, line: Line, from: ClaimFrom, by: Claimer, taking: Taking, granted: Granted[]): number {
+    const { claims, bytes } = this.#handover.take(queue, line, from, by, taking)
+    if (claims.length > 0) granted.push(claims)
+    taking.bytes += bytes
+    return claims.length
+  }
+
+  #takePlain(queue: QueueRow, line: Line, most: number, by: Claimer, taking: Taking, granted: Granted[]): number {
+    const { lanes } = this.#session
+    const group = this.#groupOf(queue, line)
+    const [heads, takeHeads] = typeof line === 'string' ? [this.#heads[line], this.#takeHeads[line]] : this.#ofLane
+    const of = typeof line === 'string' ? [queue.qid] : [queue.qid, line.group]
+    const weighed = taking.weighs ? this.#session.scales.weigh(queue, line, most, taking.bytes) : undefined
+    const { claims, taken, retries, noted } = heads.get(...of, weighed?.jobs ?? most) as Heads
+    if (taken === 0) return 0
+    if (weighed !== undefined) taking.bytes = weighed.bytes
+    if (taking.fence === undefined) queue.last_fence = nextFence(queue.last_fence, taking.now)
+    taking.fence = queue.last_fence
+    takeHeads.run(queue.last_fence, by.worker, by.alone ? 1 : 0, taking.leaseUntil, taking.now, ...of, taken)
+    queue.ready -= taken
+    queue.running += taken
+    queue.retries -= retries
+    if (line === 'suspects') {
+      queue.suspects -= taken
+      if (group !== '') {
+        lanes.count(queue, { state: running, suspect: 1, grp: group }, 1)
+        lanes.refresh(queue, group)
+      }
+    } else lanes.take(queue, group, taken)
+    granted.push({
+      ...{ queue: queue.name, fence: queue.last_fence, text: claims },
+      ...(group === '' ? {} : { group }),
+      ...(noted === '[]' ? {} : { checkpoints: this.#checkpointsOf(noted) }),
+    })
+    return taken
+  }
+
+  #checkpointsOf(noted: string): ReadonlyMap<string, Checkpoint> {
+    const found = new Map<string, Checkpoint>()
+    for (const [rid, id] of JSON.parse(noted) as [number, string][]) {
+      const checkpoint = this.#session.notes.checkpointOf(rid)
+      if (checkpoint !== undefined) found.set(id, checkpoint)
+    }
+    return found
+  }
+
+  #groupOf(queue: QueueRow, line: Line): string {
+    if (line === 'suspects') return queue.laned ? this.#firstSuspectGroup(queue) : ''
+    return line === 'free' ? '' : line.group
+  }
+
+  #firstSuspectGroup(queue: QueueRow): string {
+    return (this.#firstSuspect.get(queue.qid) as { grp: string | null } | undefined)?.grp ?? ''
+  }
+
+  /** A count that is wrong must not stop a fleet. */
+  #countAnew(queue: QueueRow, line: Line): void {
+    if (typeof line !== 'string') this.#session.lanes.recount(queue, line.group)
+    Object.assign(queue, this.#recount.get(queue.qid))
+  }
+
+  /** Why nothing was granted, where there was nothing, and whether this claimer is to ask again. */
+  #wait(queue: QueueRow, by: Claimer, { now, mono }: Moment): Wait[] {
+    const { limits } = this.#session
+    const { worker, alone = false } = by
+    if (limits.isClaimable(queue, mono) || (alone && limits.isOpenForSuspects(queue, mono))) return []
+    const of = placeIn(queue)
+    const forMs = isStopped(queue) ? undefined : this.#look.nextChangeMs(queue, now, mono)
+    const reason = this.#reason(queue, alone, mono)
+    const before = leadOf(queue)
+    if (forMs === undefined) {
+      if (before?.worker === worker) setLead(queue, undefined)
+      return [{ ...of, reason }]
+    }
+    const lead = leadAfter(before, worker, bounded(mono + forMs), mono)
+    setLead(queue, lead)
+    return [{ ...of, reason, forMs, ...leads(lead.worker === worker) }]
+  }
+
+  #reason(queue: QueueRow, alone: boolean, mono: number): Wait['reason'] {
+    if (isStopped(queue)) return 'paused'
+    const { limits, lanes } = this.#session
+    if (limits.isFull(queue)) return 'full'
+    const hasJob = ordinary(queue) > 0 || (alone && queue.suspects > 0)
+    if (hasJob && opensAt(queue) > mono) return 'throttled'
+    if (ordinary(queue) > 0) return lanes.opensAt(queue) === undefined ? 'full' : 'throttled'
+    return queue.scheduled > 0 ? 'scheduled' : 'empty'
+  }
+
+  /** That suspects are left behind, and whether this claimer is to make room for one. */
+  #suspectWait(queue: QueueRow, worker: string, makesRoom: boolean, { mono }: Moment): Wait[] {
+    if (this.#session.limits.isClosed(queue, mono)) return []
+    if (queue.suspects === 0) {
+      setSuspectLead(queue, undefined)
+      return []
+    }
+    const before = suspectLeadOf(queue)
+    const lead = suspectLeadAfter(before, worker, makesRoom, mono)
+    setSuspectLead(queue, lead)
+    return [{ ...placeIn(queue), reason: 'suspect', forMs: suspectLeadMs, ...leads(lead !== before) }]
+  }
+
+  #head({ from, row }: Candidate, { now }: Moment): { queue: string; shard?: number; ageMs?: number } {
+    const { queue, shard } = from
+    const ageMs = row === undefined ? undefined : this.#look.headAgeMs(row, now)
+    return { queue, ...(shard === undefined ? {} : { shard }), ...(ageMs === undefined ? {} : { ageMs }) }
+  }
+}
+
+function leads(isLead: boolean): { lead?: true } {
+  return isLead ? { lead: true } : {}
+}

@@ -1,0 +1,106 @@
+/**
+ * The completion of plain jobs of which nothing is kept, in a SQLite store. Most jobs end so: many of one claim by two
+ * statements, another by one.
+ */
+
+import type { SettleItem } from '../../contract/store.js'
+import type { Statement } from '../file/sqlite-driver.js'
+import { running } from '../file/sqlite-schema.js'
+import type { QueueRow } from '../rows/sqlite-queue.js'
+import type { SqliteSession } from '../rows/sqlite-session.js'
+
+/** Fewer jobs of a claim are ended one by one: two statements cost more then. */
+const fewestTogether = 4
+
+/** Jobs of one claim. */
+interface Bunch {
+  readonly queue: QueueRow
+  readonly fence: number
+  readonly ids: string[]
+  /** Where in the settle each stands. */
+  readonly places: number[]
+}
+
+export class SqliteCompletion {
+  readonly #session: SqliteSession
+  readonly #one: Statement
+  readonly #oneGrouped: Statement
+  readonly #look: Statement
+
+  constructor(session: SqliteSession) {
+    this.#session = session
+    const { db } = session
+    const held = (id: string, fence: string) =>
+      `FROM job WHERE qid = ?1 AND id ${id} AND state = 2 AND fence = ${fence} AND remember_ms = 0 AND noted = 0`
+    this.#one = db.prepare(`DELETE ${held('= ?2', '?3')}`)
+    this.#oneGrouped = db.prepare(`DELETE ${held('= ?2', '?3')} RETURNING grp`)
+    this.#look = db.prepare(
+      `SELECT json_group_array(rid) AS rids, count(*) AS found ${held('IN (SELECT value FROM json_each(?2))', '?3')}`,
+    )
+  }
+
+  /** Ends what it can of a settle, whose items lie in these queues. True at the place of each item that it has ended. */
+  endSome(items: readonly SettleItem[], queues: readonly QueueRow[]): readonly (true | undefined)[] {
+    const ended: (true | undefined)[] = []
+    if (items.length < fewestTogether) return ended
+    for (const bunch of bunchesOf(items, queues)) {
+      if (bunch.ids.length < fewestTogether || !this.#endBunch(bunch)) continue
+      for (const place of bunch.places) ended[place] = true
+    }
+    return ended
+  }
+
+  /** False, and nothing is changed, where one of them is another case: each is then looked at by itself. */
+  #endBunch({ queue, fence, ids }: Bunch): boolean {
+    const { rids, found } = this.#look.get(queue.qid, JSON.stringify(ids), fence) as { rids: string; found: number }
+    if (found !== ids.length) return false
+    this.#session.jobs.deleteRows(rids, found)
+    this.#ended(queue, found)
+    return true
+  }
+
+  /** False, and nothing is changed, where the job is another case. */
+  endOne(queue: QueueRow, item: SettleItem): boolean {
+    if (!leavesNothing(queue, item)) return false
+    const { id, fence } = item
+    // Of a group it is told only where one may run: what is answered costs more than what is not.
+    if (queue.grouped_running > 0) {
+      const ended = this.#oneGrouped.get(queue.qid, id, fence) as { grp: string | null } | undefined
+      if (ended === undefined) return false
+      this.#session.lanes.count(queue, { state: running, suspect: 0, grp: ended.grp }, -1)
+      this.#session.lanes.refresh(queue, ended.grp)
+    } else if (this.#one.run(queue.qid, id, fence).changes === 0) return false
+    this.#ended(queue, 1)
+    return true
+  }
+
+  #ended(queue: QueueRow, jobs: number): void {
+    queue.running -= jobs
+    queue.processed += jobs
+    this.#session.hasEnds = true
+  }
+}
+
+/** As far as the item tells; its id may be remembered all the same. */
+function leavesNothing(queue: QueueRow, item: SettleItem): boolean {
+  return item.kind === 'complete' && item.result === undefined && queue.kind === 'plain'
+}
+
+/** Jobs of queues in which none of a group runs: of each other one its lane is told. */
+function bunchesOf(items: readonly SettleItem[], queues: readonly QueueRow[]): Iterable<Bunch> {
+  const bunches = new Map<string, Bunch>()
+  let last: Bunch | undefined
+  for (const [place, item] of items.entries()) {
+    const queue = queues[place]!
+    const { id, fence } = item
+    if (!leavesNothing(queue, item) || queue.grouped_running > 0) continue
+    if (last?.queue !== queue || last.fence !== fence) {
+      const key = `${queue.qid} ${fence}`
+      last = bunches.get(key) ?? { queue, fence, ids: [], places: [] }
+      bunches.set(key, last)
+    }
+    last.ids.push(id)
+    last.places.push(place)
+  }
+  return bunches.values()
+}

@@ -1,0 +1,40 @@
+/** Crashes in a SQLite store: what is done with a job whose lease ended unsettled, and what is told of it. */
+
+import type { Buried, Crash } from '../../contract/store.js'
+import { afterCrash } from '../../rules/crash.js'
+import type { JobRow } from '../rows/sqlite-job.js'
+import type { QueueRow } from '../rows/sqlite-queue.js'
+import type { SqliteSession } from '../rows/sqlite-session.js'
+
+export class SqliteCrashes {
+  readonly crashed: Crash[] = []
+  readonly buried: Buried[] = []
+  readonly #session: SqliteSession
+
+  constructor(session: SqliteSession) {
+    this.#session = session
+  }
+
+  /** Ends the claim of a running job as a crash. */
+  add(queue: QueueRow, job: JobRow, now: number): void {
+    const jobs = this.#session.jobsOf(queue)
+    const { crashes, becomes } = afterCrash(
+      { alone: job.alone === 1, cancelRequested: job.cancelling === 1, crashes: job.crashes },
+      queue.crash_limit,
+    )
+    const ref = { queue: queue.name, id: job.id, task: job.task }
+    this.crashed.push({ ...ref, worker: job.worker!, charged: job.alone === 1, crashes })
+    queue.crashed += 1
+    job.crashes = crashes
+    if (becomes === 'suspect') {
+      jobs.suspect(queue, job, now)
+      return
+    }
+    this.#session.hasEnds = true
+    if (becomes === 'cancelled') jobs.end(queue, job, 'cancelled', now)
+    else {
+      jobs.exhaust(queue, job, 'crashed', undefined, now)
+      this.buried.push({ ...ref, reason: 'crashed' })
+    }
+  }
+}

@@ -1,0 +1,152 @@
+/** Enqueueing into a SQLite store. */
+
+import type { EnqueueCall, Enqueued, NewJob } from '../../contract/store.js'
+import { nextStamp, stampOf } from '../../rules/stamp.js'
+import type { Statement } from '../file/sqlite-driver.js'
+import { completed, ready, scheduled } from '../file/sqlite-schema.js'
+import { payloadToStored } from '../file/sqlite-text.js'
+import { isHidden, isRemembered, lineOf } from '../rows/sqlite-job.js'
+import { groupIn } from '../rows/sqlite-ordered-job.js'
+import { bounded, isLimited, placeOf, type QueueRow, share } from '../rows/sqlite-queue.js'
+import type { SqliteSession } from '../rows/sqlite-session.js'
+import { SqlitePushes } from './sqlite-push.js'
+
+export class SqliteEnqueue {
+  readonly #session: SqliteSession
+  readonly #insert: Statement
+  readonly #insertGrouped: Statement
+  readonly #memory: Statement
+  readonly #forget: Statement
+  readonly #pushes: SqlitePushes
+
+  constructor(session: SqliteSession) {
+    this.#session = session
+    this.#pushes = new SqlitePushes(session)
+    // Most jobs have no group: what need not be bound costs nothing.
+    const insert = (columns: string, values: string) =>
+      session.db.prepare(
+        `INSERT OR IGNORE INTO job (qid, id, task, state, rank, place, stamp, remember_ms, created_at, updated_at, codec, meta, payload${columns})
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?9, ?10, ?11, ?12${values})`,
+      )
+    this.#insert = insert('', '')
+    this.#insertGrouped = insert(', grp, line', ', ?13, ?14')
+    this.#memory = session.db.prepare('SELECT until FROM remembered WHERE qid = ? AND id = ?')
+    this.#forget = session.db.prepare('DELETE FROM remembered WHERE qid = ? AND id = ?')
+  }
+
+  enqueue(calls: readonly EnqueueCall[]): Enqueued[][] {
+    const now = this.#session.clock.now()
+    // All are looked up before the first is changed: an unknown one changes nothing.
+    const queues = calls.map(({ queue }) => this.#session.queues.get(queue))
+    this.#refuseFull(queues, calls)
+    return calls.map((call, i) =>
+      queues[i]!.kind === 'ordered' ? this.#pushes.call(call, now) : this.#call(queues[i]!, call, now),
+    )
+  }
+
+  /** A call that is sent again is answered as it was, also when there is no room any more. Throws `StoreFullError`. */
+  #refuseFull(queues: readonly QueueRow[], calls: readonly EnqueueCall[]): void {
+    const bytes = calls.reduce((sum, { jobs }) => sum + bytesOf(jobs), 0)
+    if (this.#session.room.takes(bytes)) return
+    const isAnswered = ({ name }: QueueRow, { callId, jobs }: EnqueueCall) =>
+      jobs.every(
+        ({ id }) => this.#session.calls.answersTo(this.#session.queues.holding(name, id), callId) !== undefined,
+      )
+    if (!calls.every((call, i) => isAnswered(queues[i]!, call))) throw this.#session.room.refusal()
+  }
+
+  #call(queue: QueueRow, { callId, jobs }: EnqueueCall, now: number): Enqueued[] {
+    const { calls } = this.#session
+    const before = calls.answersTo(queue, callId)
+    if (before !== undefined) return before
+    const answers = this.#answersTo(queue, jobs, now)
+    calls.remember(queue, callId, answers)
+    return answers
+  }
+
+  #answersTo(queue: QueueRow, jobs: readonly NewJob[], now: number): Enqueued[] {
+    if (queue.draining) return jobs.map(() => 'draining')
+    const room = share(queue, queue.max_pending) - queue.ready - queue.scheduled
+    if (jobs.length > room) {
+      const added = this.#countNew(queue, jobs, now)
+      if (added > 0 && added > room) return jobs.map(() => 'full')
+    }
+    let soonestMs = Number.POSITIVE_INFINITY
+    const answers = jobs.map((job): Enqueued => {
+      const delayMs = this.#add(queue, job, now)
+      soonestMs = Math.min(soonestMs, delayMs ?? Number.POSITIVE_INFINITY)
+      return delayMs === undefined ? 'duplicate' : 'added'
+    })
+    if (isLimited(queue)) {
+      for (const [i, { id }] of jobs.entries()) if (answers[i] === 'added') this.#session.ringFor(queue, id, now)
+    } else if (soonestMs === 0) this.#session.ring(queue)
+    else if (soonestMs < Number.POSITIVE_INFINITY) this.#session.ringForLater(queue, soonestMs)
+    return answers
+  }
+
+  #countNew(queue: QueueRow, jobs: readonly NewJob[], now: number): number {
+    let added = 0
+    for (const id of new Set(jobs.map((job) => job.id))) {
+      const job = this.#session.jobs.find(queue, id)
+      const isLive = job !== undefined && job.state !== completed && !isHidden(queue, job, now)
+      const isKnown = job === undefined ? this.#isInMemory(queue, id, now) : isLive || isRemembered(job, now)
+      if (!isKnown) added += 1
+    }
+    return added
+  }
+
+  #isInMemory(queue: QueueRow, id: string, now: number): boolean {
+    if (queue.remembered === 0) return false
+    const memory = this.#memory.get(queue.qid, id) as { until: number } | undefined
+    return memory !== undefined && memory.until > now
+  }
+
+  /** Ms until the job is due, 0 where it is ready; undefined, and nothing changed, where the id is live or remembered. */
+  #add(queue: QueueRow, job: NewJob, now: number): number | undefined {
+    if (queue.remembered > 0) {
+      if (this.#isInMemory(queue, job.id, now)) return undefined
+      queue.remembered -= Number(this.#forget.run(queue.qid, job.id).changes)
+    }
+    const due = job.runAt ?? (job.delayMs ? now + job.delayMs : now)
+    const state = due > now ? scheduled : ready
+    // Behind what is ready already, however long ago it was due.
+    const stamp = state === ready ? nextStamp(queue.last_stamp, now) : bounded(stampOf(due))
+    // Most ids are new: the index that must be written anyhow finds the others.
+    if (!this.#insertRow(queue, job, state, stamp, now)) {
+      const leftover = this.#session.jobs.find(queue, job.id)!
+      const isLive = leftover.state !== completed && !isHidden(queue, leftover, now)
+      if (isLive || isRemembered(leftover, now)) return undefined
+      this.#session.jobs.drop(queue, leftover)
+      this.#insertRow(queue, job, state, stamp, now)
+    }
+    this.#session.scales.add(queue, job)
+    if (state === ready) {
+      queue.last_stamp = stamp
+      queue.ready += 1
+    } else queue.scheduled += 1
+    const grp = groupIn(job)
+    if (grp !== null) {
+      this.#session.lanes.count(queue, { state, suspect: 0, grp }, 1)
+      this.#session.lanes.refresh(queue, grp)
+    }
+    return state === ready ? 0 : due - now
+  }
+
+  #insertRow(queue: QueueRow, job: NewJob, state: number, stamp: number, now: number): boolean {
+    const { id, task, priority, rememberMs, codec, meta, payload } = job
+    const grp = groupIn(job)
+    const [place, storedMeta] = [placeOf(queue, stamp), meta === undefined ? null : payloadToStored(meta)]
+    const [qid, rank, stored] = [queue.qid, 0 - priority, payloadToStored(payload)]
+    const values = [qid, id, task, state, rank, place, stamp, rememberMs, now, codec ?? null, storedMeta, stored]
+    const inserted =
+      grp === null ? this.#insert.run(...values) : this.#insertGrouped.run(...values, grp, lineOf(0, grp))
+    return inserted.changes === 1
+  }
+}
+
+/** About what the jobs take of the disk: their row and its entries in the indexes besides what they were given. */
+const rowBytes = 512
+
+function bytesOf(jobs: readonly NewJob[]): number {
+  return jobs.reduce((sum, { payload, meta }) => sum + rowBytes + (payload?.length ?? 0) + (meta?.length ?? 0), 0)
+}

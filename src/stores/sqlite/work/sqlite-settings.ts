@@ -1,0 +1,117 @@
+/** Opening queues in a SQLite store, and counting what is in them. */
+
+import { refuseOtherThrottle, type Throttle } from '../../../core/queue/throttle.js'
+import type { Depth, QueueSettings, StoredQueue } from '../../contract/store.js'
+import { refuseGroupBound, refuseOtherForm } from '../../rules/queue-form.js'
+import { depthOfShards } from '../../rules/shard-depths.js'
+import type { Statement } from '../file/sqlite-driver.js'
+import type { SqliteLook } from '../rows/sqlite-look.js'
+import { type QueueRow, storedQueue } from '../rows/sqlite-queue.js'
+import type { SqliteSession } from '../rows/sqlite-session.js'
+
+export class SqliteSettings {
+  readonly #session: SqliteSession
+  readonly #look: SqliteLook
+  readonly #insert: Statement
+
+  constructor(session: SqliteSession, look: SqliteLook) {
+    this.#session = session
+    this.#look = look
+    this.#insert = session.db.prepare(
+      'INSERT INTO queue (name, shard, shards, number, kind, ord, exclusive, crash_limit) VALUES (?, ?, ?, ?, ?, ?, ?, ?)',
+    )
+  }
+
+  open(queues: readonly QueueSettings[]): StoredQueue[] {
+    const scopes = new Map<string, Throttle>()
+    for (const settings of queues) {
+      const { name, throttle } = settings
+      const row = this.#session.queues.find(name)
+      if (row !== undefined) {
+        refuseOtherForm(name, { kind: row.kind, order: row.ord, exclusive: row.exclusive }, settings)
+        refuseGroupBound(name, settings.maxRunning, row.resharding ?? row.shards)
+      }
+      if (throttle === undefined) continue
+      refuseOtherThrottle(name, this.#knownThrottle(row, throttle.scope, scopes), throttle)
+      scopes.set(throttle.scope, throttle)
+    }
+    return queues.map((settings) => this.#open(settings))
+  }
+
+  /** That of the queue, or else of the scope, be it that of another queue of the same call. */
+  #knownThrottle(
+    row: QueueRow | undefined,
+    scope: string,
+    scopes: ReadonlyMap<string, Throttle>,
+  ): Throttle | undefined {
+    const { throttles } = this.#session
+    const own = row && throttles.of(row)
+    return own?.told ?? scopes.get(scope) ?? throttles.find(scope)?.told
+  }
+
+  #open(settings: QueueSettings): StoredQueue {
+    const { name, maxPending, maxCrashes, resultsCount, dead, merge, maxRunning, throttle } = settings
+    const { queues, throttles } = this.#session
+    if (queues.find(name) === undefined) this.#make(settings)
+    for (const row of queues.rowsOf(name)) {
+      row.max_pending = maxPending ?? null
+      row.crash_limit = maxCrashes
+      row.results_limit = resultsCount ?? null
+      row.dead_age_ms = dead.ageMs ?? null
+      row.dead_count = dead.count ?? null
+      row.merge = merge ?? row.merge
+      row.max_running = typeof maxRunning === 'number' ? maxRunning : null
+      row.max_per_group = typeof maxRunning === 'object' ? maxRunning.perGroup : null
+      if (throttle === undefined || row.throttle !== null) continue
+      if (throttles.find(throttle.scope) === undefined) throttles.make(throttle)
+      row.throttle = throttle.scope
+      row.throttle_by = throttle.by
+    }
+    // Which queues share a scope is looked up in the file.
+    this.#session.flushRows()
+    const first = queues.get(name)
+    return storedQueue(first, throttles.of(first)?.told)
+  }
+
+  #make({ name, kind, order, exclusive = 'id', shards = 1, maxCrashes }: QueueSettings): void {
+    const count = kind === 'ordered' ? shards : 1
+    const number = 1 + Math.max(0, ...this.#session.queues.all().map((row) => row.number))
+    for (let shard = 0; shard < count; shard += 1)
+      this.#insert.run(name, shard, count, number, kind, order, exclusive, maxCrashes)
+  }
+
+  depth(names: readonly string[]): { readonly now: number; readonly depths: Depth[] } {
+    const now = this.#session.clock.now()
+    return { now, depths: names.map((name) => this.#depthOf(name, now)) }
+  }
+
+  #depthOf(name: string, now: number): Depth {
+    const { queues } = this.#session
+    const shards = queues.shardsOf(name).map((row) => this.#depthIn(row, now))
+    const leaving = queues.leaving(name).map((row) => this.#depthIn(row, now))
+    return depthOfShards(shards, leaving, queues.get(name).kind === 'ordered')
+  }
+
+  #depthIn(row: QueueRow, now: number): Depth {
+    const { name, kind, ready, suspects, scheduled, running, dead, retries, pending } = row
+    const { processed, failed, crashed, lost_at } = row
+    return {
+      queue: name,
+      ready,
+      payloads: kind === 'ordered' ? pending : ready + scheduled,
+      suspects,
+      scheduled,
+      running,
+      dead,
+      fresh: ready + scheduled - retries,
+      retries,
+      lagMs: this.#look.lagMs(row, now),
+      processed,
+      failed,
+      crashed,
+      ...(kind === 'plain' && lost_at !== null ? { lostAt: lost_at } : {}),
+      paused: row.paused === 1,
+      draining: row.draining === 1,
+    }
+  }
+}

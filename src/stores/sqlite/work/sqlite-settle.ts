@@ -1,0 +1,259 @@
+/** Settling and extending claims in a SQLite store, and the trimming that goes with settling. */
+
+import { type EndedRun, startedAtOf } from '../../contract/job-beat.js'
+import type { ExtendAnswer, ExtendItem, Hold, SettleAnswer, SettleItem } from '../../contract/store.js'
+import { trimLimit } from '../../rules/upkeep.js'
+import type { Statement } from '../file/sqlite-driver.js'
+import { running } from '../file/sqlite-schema.js'
+import { storedOrNull } from '../file/sqlite-text.js'
+import { changeOne, type JobRow, jobColumns } from '../rows/sqlite-job.js'
+import { bounded, byKind, isLimited, morgueOf, type QueueRow, share } from '../rows/sqlite-queue.js'
+import type { SqliteSession } from '../rows/sqlite-session.js'
+import type { Moment } from '../rows/sqlite-throttle.js'
+import { SqliteCompletion } from './sqlite-completion.js'
+
+/** The row of a job whose lease was renewed. */
+interface Renewed {
+  readonly rid: number
+  readonly cancelling: number
+}
+
+export class SqliteSettle {
+  readonly #session: SqliteSession
+  readonly #completion: SqliteCompletion
+  readonly #extend: Statement
+  readonly #beat: Statement
+  readonly #ran: Statement
+  readonly #forget: Statement
+  readonly #expiredResults: Statement
+  readonly #oldResults: Statement
+  readonly #oldDead: ReturnType<typeof byKind>
+
+  constructor(session: SqliteSession) {
+    this.#session = session
+    const { db } = session
+    this.#completion = new SqliteCompletion(session)
+    this.#extend = db.prepare(
+      `UPDATE job SET lease_until = max(lease_until, ?) WHERE qid = ? AND id = ? AND state = 2 AND fence = ? RETURNING cancelling, rid`,
+    )
+    this.#beat = db.prepare(
+      `UPDATE job SET lease_until = max(lease_until, ?), started_at = coalesce(started_at, ?), host = coalesce(?, host), boot = coalesce(?, boot), pidns = coalesce(?, pidns),
+         pid = coalesce(?, pid), ticks = coalesce(?, ticks), progress = coalesce(?, progress), noted = max(noted, ?), updated_at = ?
+       WHERE qid = ? AND id = ? AND state = 2 AND fence = ? RETURNING cancelling, rid`,
+    )
+    this.#ran = db.prepare(
+      'UPDATE job SET started_at = coalesce(started_at, ?), host = coalesce(host, ?), pid = coalesce(pid, ?) WHERE rid = ?',
+    )
+    this.#forget = db.prepare(
+      `DELETE FROM remembered WHERE qid = ?1 AND id IN
+         (SELECT id FROM remembered WHERE qid = ?1 AND until <= ?2 ORDER BY until LIMIT ${trimLimit})`,
+    )
+    this.#expiredResults = db.prepare(
+      `SELECT ${jobColumns} FROM job WHERE qid = ? AND state = 3 AND expires_at <= ? ORDER BY expires_at, rid LIMIT ${trimLimit}`,
+    )
+    this.#oldResults = db.prepare(
+      `SELECT ${jobColumns} FROM job WHERE qid = ? AND state = 3 ORDER BY finished_at, rid LIMIT ?`,
+    )
+    this.#oldDead = byKind(
+      db,
+      (tie) =>
+        `SELECT ${jobColumns} FROM job WHERE qid = ? AND state = 4 AND finished_at <= ? ORDER BY finished_at, ${tie} LIMIT ?`,
+    )
+  }
+
+  settle(items: readonly SettleItem[]): SettleAnswer[] {
+    const now = this.#session.clock.now()
+    const queues = this.#session.holdingAll(items)
+    const touched = new Set<QueueRow>()
+    const ended = this.#completion.endSome(items, queues)
+    const answers = items.map((item, i) => {
+      const answer = ended[i] ? 'ok' : this.#settleOne(queues[i]!, item, now)
+      if (answer === 'ok') touched.add(queues[i]!)
+      return answer
+    })
+    for (const queue of touched) this.#trim(queue, now)
+    const left = [...touched].filter((queue) => !ringsAtOnce(queue))
+    if (left.length > 0)
+      for (const [i, { id, kind }] of items.entries())
+        if (answers[i] === 'ok' && mayWait(queues[i]!, kind) && !ringsAtOnce(queues[i]!))
+          this.#session.ringFor(queues[i]!, id, now)
+    for (const queue of left) this.ringFreed(queue)
+    return answers
+  }
+
+  /** Rings where the end of a claim made room: for suspects too, of which whoever asked before was not told. */
+  ringFreed(queue: QueueRow): void {
+    if (this.#session.limits.isFreed(queue, this.#session.clock.mono())) this.#session.ring(queue)
+  }
+
+  #settleOne(queue: QueueRow, item: SettleItem, now: number): SettleAnswer {
+    if (this.#completion.endOne(queue, item)) return 'ok'
+    const job = this.#session.jobs.find(queue, item.id)
+    if (job === undefined) return 'gone'
+    if (job.state !== running || job.fence !== item.fence) return 'lost'
+    if ('run' in item && item.run !== undefined && queue.kind === 'plain') this.#knowRun(job, item.run, now)
+    this.#end(queue, job, item, now)
+    return 'ok'
+  }
+
+  #end(queue: QueueRow, job: JobRow, item: SettleItem, now: number): void {
+    const jobs = this.#session.jobsOf(queue)
+    switch (item.kind) {
+      case 'complete':
+        queue.processed += 1
+        job.reason = null
+        if (item.result === undefined) jobs.end(queue, job, 'completed', now)
+        else jobs.keep(queue, job, item.result, now)
+        this.#session.hasEnds = true
+        break
+      case 'retry':
+        this.failClaim(queue, job, item, now)
+        break
+      case 'release':
+        if (item.error !== undefined) job.error = storedOrNull(item.error)
+        this.#backToQueue(queue, job, item.delayMs, now)
+        if (item.hold !== undefined) this.#hold(queue, job, item.hold)
+        break
+      case 'bury':
+        jobs.bury(queue, job, item.reason, item.error, now)
+        this.#session.hasEnds = true
+        break
+      case 'cancel':
+        job.reason = (job.cancelling ? job.reason : null) ?? storedOrNull(item.reason)
+        this.#cancel(queue, job, now)
+        break
+    }
+  }
+
+  /** When and where the job ran, as far as no beat has said it. */
+  #knowRun({ rid }: JobRow, { startedMs, host, pid }: EndedRun, now: number): void {
+    changeOne(this.#ran, startedAtOf(startedMs, now), host ?? null, pid ?? null, rid)
+  }
+
+  #cancel(queue: QueueRow, job: JobRow, now: number): void {
+    this.#session.jobsOf(queue).end(queue, job, 'cancelled', now)
+    this.#session.hasEnds = true
+  }
+
+  /** A counted failure of a running job. */
+  failClaim(
+    queue: QueueRow,
+    job: JobRow,
+    how: { readonly delayMs: number; readonly last?: boolean; readonly error?: string; readonly reason?: string },
+    now: number,
+  ): void {
+    queue.failed += 1
+    job.attempt += 1
+    job.error = storedOrNull(how.error)
+    // An ordered queue goes on with what waits beside: what was cancelled must not come back with it.
+    const isCancelled = job.cancelling && (!how.last || queue.kind === 'ordered')
+    if (isCancelled) this.#cancel(queue, job, now)
+    else if (how.last) {
+      this.#session.jobsOf(queue).exhaust(queue, job, how.reason, undefined, now)
+      this.#session.hasEnds = true
+    } else this.#schedule(queue, job, how.delayMs, now)
+  }
+
+  /** Not counted: with no delay the job is back in its old place, and as suspect as it was. */
+  #backToQueue(queue: QueueRow, job: JobRow, delayMs: number, now: number): void {
+    if (job.cancelling) {
+      this.#cancel(queue, job, now)
+      return
+    }
+    if (delayMs > 0) {
+      this.#schedule(queue, job, delayMs, now)
+      return
+    }
+    this.#session.jobsOf(queue).requeue(queue, job, now)
+    if (ringsAtOnce(queue)) this.#session.ring(queue)
+  }
+
+  /** In all shards: limits are those of the queue. A job without a group holds the whole queue back. */
+  #hold({ name }: QueueRow, job: JobRow, { of, forMs }: Hold): void {
+    const { queues, lanes, clock } = this.#session
+    const mono = clock.mono()
+    const until = bounded(mono + forMs)
+    for (const shard of queues.rowsOf(name)) {
+      if (of === 'group' && job.grp !== null) lanes.hold(shard, job.grp, until, mono, trimLimit)
+      else shard.held_until = Math.max(shard.held_until ?? until, until)
+    }
+  }
+
+  #schedule(queue: QueueRow, job: JobRow, delayMs: number, now: number): void {
+    this.#session.jobsOf(queue).schedule(queue, job, delayMs, now)
+    if (!ringsAtOnce(queue)) return
+    if (delayMs === 0) this.#session.ring(queue)
+    else this.#session.ringForLater(queue, delayMs)
+  }
+
+  extend(items: readonly ExtendItem[]): ExtendAnswer[] {
+    const at = this.#session.moment()
+    const rows = this.#session.holdingAll(items)
+    return items.map((item, i): ExtendAnswer => {
+      const found = this.#renew(rows[i]!, item, at)
+      if (found === undefined) return 'lost'
+      return found.cancelling ? 'cancel' : 'ok'
+    })
+  }
+
+  /** Undefined where the claim is lost. */
+  #renew(queue: QueueRow, { id, fence, leaseMs, beat }: ExtendItem, { now, mono }: Moment): Renewed | undefined {
+    const until = bounded(mono + leaseMs)
+    const key = [queue.qid, id, fence]
+    if (beat === undefined) return this.#extend.get(until, ...key) as Renewed | undefined
+    const { startedMs, host, boot, pidns, pid, ticks, progress, checkpoint, log } = beat
+    const hasNotes = queue.kind === 'plain' && (checkpoint !== undefined || !!log)
+    const found = this.#beat.get(
+      until,
+      startedMs === undefined ? null : startedAtOf(startedMs, now),
+      ...[host, boot, pidns, pid, ticks].map((value) => value ?? null),
+      progress === undefined ? null : JSON.stringify(progress),
+      hasNotes ? 1 : 0,
+      now,
+      ...key,
+    ) as Renewed | undefined
+    if (hasNotes && found !== undefined) {
+      this.#session.notes.add(found.rid, beat)
+      if (checkpoint !== undefined) this.#session.scales.add(queue, checkpoint)
+    }
+    return found
+  }
+
+  /** Drops what has expired or is over its bound; called once for every queue that a settle touched. */
+  #trim(queue: QueueRow, now: number): void {
+    const { jobs } = this.#session
+    if (queue.remembered > 0) queue.remembered -= Number(this.#forget.run(queue.qid, now).changes)
+    if (queue.completed > 0) {
+      for (const job of this.#expiredResults.all(queue.qid, now) as JobRow[]) jobs.dropResult(queue, job, now)
+      const over = Math.min(trimLimit, queue.completed - share(queue, queue.results_limit))
+      if (over > 0)
+        for (const job of this.#oldResults.all(queue.qid, over) as JobRow[]) jobs.dropResult(queue, job, now)
+    }
+    if (queue.dead > 0) {
+      if (queue.dead_age_ms !== null) this.#dropDead(queue, now - queue.dead_age_ms, trimLimit)
+      const over = Math.min(trimLimit, queue.dead - share(queue, queue.dead_count))
+      if (over > 0) this.#dropDead(queue, Number.MAX_SAFE_INTEGER, over)
+    }
+  }
+
+  #dropDead(queue: QueueRow, finishedBy: number, limit: number): void {
+    const jobs = this.#oldDead[queue.kind].all(morgueOf(queue), finishedBy, limit) as JobRow[]
+    for (const job of jobs) {
+      queue.lost_at = Math.max(queue.lost_at ?? 0, job.finished_at!)
+      this.#session.jobsOf(queue).drop(queue, job)
+    }
+  }
+}
+
+/** Whether a job that was settled so may wait again: a plain one that has ended does not. */
+function mayWait(queue: QueueRow, kind: SettleItem['kind']): boolean {
+  return queue.kind === 'ordered' || kind === 'retry' || kind === 'release'
+}
+
+/**
+ * Whether what is ready can be claimed whatever else happens in a call. Of others is told at its end: of an ordered queue also
+ * what waited beside a claim.
+ */
+function ringsAtOnce(queue: QueueRow): boolean {
+  return queue.kind === 'plain' && !isLimited(queue)
+}
