@@ -1,7 +1,7 @@
 /** The store of the drills on Redis, as every process and thread of them opens it: with the audit around its scripts. */
 
-import { redisAddress } from '#src/stores/redis/redis-address.js'
-import { openRedisPort } from '#src/stores/redis/redis-connection.js'
+import { redisAddress } from '#src/stores/redis/client/redis-address.js'
+import { openRedisPort } from '#src/stores/redis/client/redis-connection.js'
 import { RedisStore } from '#src/stores/redis/redis-store.js'
 import { auditedPort } from '#src/testing/redis-audit.js'
 

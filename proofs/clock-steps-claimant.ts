@@ -5,8 +5,8 @@
  */
 
 import type { EnqueueCall, QueueSettings, Store } from '#src/stores/contract/store.js'
-import { redisAddress } from '#src/stores/redis/redis-address.js'
-import { openRedisPort } from '#src/stores/redis/redis-connection.js'
+import { redisAddress } from '#src/stores/redis/client/redis-address.js'
+import { openRedisPort } from '#src/stores/redis/client/redis-connection.js'
 import { RedisStore } from '#src/stores/redis/redis-store.js'
 import { SqliteStore } from '#src/stores/sqlite/sqlite-store.js'
 

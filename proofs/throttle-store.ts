@@ -1,8 +1,8 @@
 /** The store of a run under a throttle, as each of its processes opens it: with a test clock that they all share. */
 
 import type { Store } from '#src/stores/contract/store.js'
-import { redisAddress } from '#src/stores/redis/redis-address.js'
-import { openRedisPort } from '#src/stores/redis/redis-connection.js'
+import { redisAddress } from '#src/stores/redis/client/redis-address.js'
+import { openRedisPort } from '#src/stores/redis/client/redis-connection.js'
 import { RedisStore } from '#src/stores/redis/redis-store.js'
 import { SqliteStore } from '#src/stores/sqlite/sqlite-store.js'
 import { auditedPort } from '#src/testing/redis-audit.js'

@@ -1,8 +1,8 @@
 /** A process of the idle crowd: stores that claim, settle and wait, as workers do, and tell how many of them rest. */
 
 import { setTimeout as delay } from 'node:timers/promises'
-import { redisAddress } from '#src/stores/redis/redis-address.js'
-import { openRedisPort } from '#src/stores/redis/redis-connection.js'
+import { redisAddress } from '#src/stores/redis/client/redis-address.js'
+import { openRedisPort } from '#src/stores/redis/client/redis-connection.js'
 import { RedisStore } from '#src/stores/redis/redis-store.js'
 import { type CrowdWord, crowdQueue } from './idle-crowd.js'
 

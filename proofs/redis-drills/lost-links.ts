@@ -3,8 +3,8 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { StoreUnavailableError } from 'millrace'
 import { faultProxy, startRedis } from 'millrace/testing'
-import { redisAddress } from '#src/stores/redis/redis-address.js'
-import { openRedisPort } from '#src/stores/redis/redis-connection.js'
+import { redisAddress } from '#src/stores/redis/client/redis-address.js'
+import { openRedisPort } from '#src/stores/redis/client/redis-connection.js'
 import { RedisStore } from '#src/stores/redis/redis-store.js'
 import { Traffic } from './traffic.js'
 

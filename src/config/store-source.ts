@@ -10,7 +10,12 @@ import { type Clock, systemClock } from '../core/platform/clock.js'
 import { messageOf } from '../core/values/shown.js'
 import type { Store, StoreTraits } from '../stores/contract/store.js'
 import { memoryTraits } from '../stores/memory/memory-traits.js'
-import { addressText, isRedisUrl, type RedisAddressOptions, redisAddress } from '../stores/redis/redis-address.js'
+import {
+  addressText,
+  isRedisUrl,
+  type RedisAddressOptions,
+  redisAddress,
+} from '../stores/redis/client/redis-address.js'
 import { redisStore } from '../stores/redis/redis-module.js'
 import { redisTraits } from '../stores/redis/redis-traits.js'
 import { sqliteTraits } from '../stores/sqlite/sqlite-traits.js'

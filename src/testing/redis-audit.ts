@@ -4,9 +4,9 @@
  */
 
 import type { JobState } from '../core/job.js'
-import type { RedisPort, RedisReply } from '../stores/redis/redis-port.js'
-import type { RedisScript } from '../stores/redis/redis-script.js'
-import { redisScript } from '../stores/redis/redis-script.js'
+import type { RedisPort, RedisReply } from '../stores/redis/client/redis-port.js'
+import type { RedisScript } from '../stores/redis/client/redis-script.js'
+import { redisScript } from '../stores/redis/client/redis-script.js'
 import { type AuditEntry, auditKind } from './audit-entry.js'
 
 /**

@@ -1,10 +1,10 @@
 /** The harness of the Redis store: a namespace of its own on a real server, a clock in the hand, and the audit around every script. */
 
-import { redisAddress } from '../stores/redis/redis-address.js'
-import { openRedisPort } from '../stores/redis/redis-connection.js'
-import { queuesKey } from '../stores/redis/redis-keys.js'
-import { layoutIn, queueIn, type RedisQueue } from '../stores/redis/redis-layout.js'
-import { listIn, rowsIn, textIn } from '../stores/redis/redis-reply.js'
+import { redisAddress } from '../stores/redis/client/redis-address.js'
+import { openRedisPort } from '../stores/redis/client/redis-connection.js'
+import { listIn, rowsIn, textIn } from '../stores/redis/client/redis-reply.js'
+import { queuesKey } from '../stores/redis/layout/redis-keys.js'
+import { layoutIn, queueIn, type RedisQueue } from '../stores/redis/layout/redis-layout.js'
 import { RedisStore } from '../stores/redis/redis-store.js'
 import { auditEntries, auditedPort } from './redis-audit.js'
 import { redisState } from './redis-state.js'

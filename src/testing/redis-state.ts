@@ -1,5 +1,7 @@
 /** The Redis store's canonical state, read from its keys one by one and not by its scripts. */
 
+import type { RedisPort } from '../stores/redis/client/redis-port.js'
+import { listIn, textIn } from '../stores/redis/client/redis-reply.js'
 import {
   type ClaimParts,
   type PastParts,
@@ -8,14 +10,12 @@ import {
   readMemory,
   readPast,
   readResult,
-} from '../stores/redis/redis-job.js'
-import type { ShardKey } from '../stores/redis/redis-keys.js'
-import type { RedisQueue } from '../stores/redis/redis-layout.js'
-import { readHeader } from '../stores/redis/redis-ordered-job.js'
-import { readInHand, readPayload } from '../stores/redis/redis-payload.js'
-import type { RedisPort } from '../stores/redis/redis-port.js'
-import { readNumber, readRecord } from '../stores/redis/redis-record.js'
-import { listIn, textIn } from '../stores/redis/redis-reply.js'
+} from '../stores/redis/format/redis-job.js'
+import { readHeader } from '../stores/redis/format/redis-ordered-job.js'
+import { readInHand, readPayload } from '../stores/redis/format/redis-payload.js'
+import { readNumber, readRecord } from '../stores/redis/format/redis-record.js'
+import type { ShardKey } from '../stores/redis/layout/redis-keys.js'
+import type { RedisQueue } from '../stores/redis/layout/redis-layout.js'
 import { isLed } from '../stores/rules/lead.js'
 import {
   type CanonicalEntry,

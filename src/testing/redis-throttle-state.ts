@@ -1,11 +1,11 @@
 /** What throttles have counted in a Redis store, as the canonical state says it, read from the keys of their scopes (`throttle-lua.ts`). */
 
 import { longestCountedMs, rulesIn, ruleText, type ThrottleRule } from '../core/queue/throttle.js'
-import { scopeKeys } from '../stores/redis/redis-keys.js'
-import type { RedisQueue } from '../stores/redis/redis-layout.js'
-import type { RedisPort } from '../stores/redis/redis-port.js'
-import { readNumber } from '../stores/redis/redis-record.js'
-import { listIn, type textIn } from '../stores/redis/redis-reply.js'
+import type { RedisPort } from '../stores/redis/client/redis-port.js'
+import { listIn, type textIn } from '../stores/redis/client/redis-reply.js'
+import { readNumber } from '../stores/redis/format/redis-record.js'
+import { scopeKeys } from '../stores/redis/layout/redis-keys.js'
+import type { RedisQueue } from '../stores/redis/layout/redis-layout.js'
 import { armedTempo } from '../stores/rules/throttle/arming.js'
 import type { Starts } from '../stores/rules/throttle/start-log.js'
 import { type Tempo, tempoAtRest } from '../stores/rules/throttle/tempo.js'

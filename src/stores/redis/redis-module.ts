@@ -1,8 +1,8 @@
 /** A Redis store made in the user's own module: for clients that need more than an address. */
 
 import type { Store } from '../contract/store.js'
-import { type RedisAddressOptions, redisAddress } from './redis-address.js'
-import type { ConnectRedis } from './redis-clients.js'
+import { type RedisAddressOptions, redisAddress } from './client/redis-address.js'
+import type { ConnectRedis } from './client/redis-clients.js'
 
 export type RedisStoreOptions = (
   | { readonly url: string | RedisAddressOptions }
@@ -22,7 +22,7 @@ export type RedisStoreOptions = (
 export async function redisStore({ namespace, replicas, ...source }: RedisStoreOptions): Promise<Store> {
   // Loaded here: whoever has another store has no use for it.
   const [{ openRedisPort }, { RedisStore }] = await Promise.all([
-    import('./redis-connection.js'),
+    import('./client/redis-connection.js'),
     import('./redis-store.js'),
   ])
   const port = openRedisPort('connect' in source ? source.connect : redisAddress(source.url))

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
 import { ConfigError } from '#src/core/errors.js'
-import { addressText, isRedisUrl, redisAddress } from '#src/stores/redis/redis-address.js'
+import { addressText, isRedisUrl, redisAddress } from '#src/stores/redis/client/redis-address.js'
 
 const local = { kind: 'single', hosts: [{ host: 'localhost', port: 6379 }], db: 0, tls: false }
 

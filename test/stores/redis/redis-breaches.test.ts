@@ -1,8 +1,8 @@
 import { type RedisServer, startRedis } from 'millrace/testing'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { Finding } from '#src/stores/contract/store-health.js'
-import type { ShardKey } from '#src/stores/redis/redis-keys.js'
-import type { RedisPort } from '#src/stores/redis/redis-port.js'
+import type { RedisPort } from '#src/stores/redis/client/redis-port.js'
+import type { ShardKey } from '#src/stores/redis/layout/redis-keys.js'
 import { connect, queue, RedisScene } from './redis-scene.js'
 
 let server: RedisServer

@@ -1,8 +1,8 @@
 import { Writable } from 'node:stream'
 import { Command } from 'ioredis'
 import { expect, it } from 'vitest'
-import { redisCalls } from '#src/stores/redis/redis-call.js'
-import { wireOf } from '#src/stores/redis/redis-wire.js'
+import { redisCalls } from '#src/stores/redis/client/redis-call.js'
+import { wireOf } from '#src/stores/redis/client/redis-wire.js'
 
 /** A stream that notes what reaches it in one write. */
 function noting(): { readonly socket: Writable; readonly writes: string[] } {

@@ -1,7 +1,7 @@
 import { type ClusterServers, startRedis } from 'millrace/testing'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { Finding } from '#src/stores/contract/store-health.js'
-import type { RedisPort } from '#src/stores/redis/redis-port.js'
+import type { RedisPort } from '#src/stores/redis/client/redis-port.js'
 import { connectCluster, RedisScene, settings } from './redis-scene.js'
 
 let cluster: ClusterServers

@@ -12,10 +12,10 @@ import {
   StoreRefusedError,
   StoreUnavailableError,
 } from '#src/core/errors.js'
-import { redisAddress } from '#src/stores/redis/redis-address.js'
-import { openRedisPort } from '#src/stores/redis/redis-connection.js'
-import type { RedisPort } from '#src/stores/redis/redis-port.js'
-import { redisScript, ScriptRefusal } from '#src/stores/redis/redis-script.js'
+import { redisAddress } from '#src/stores/redis/client/redis-address.js'
+import { openRedisPort } from '#src/stores/redis/client/redis-connection.js'
+import type { RedisPort } from '#src/stores/redis/client/redis-port.js'
+import { redisScript, ScriptRefusal } from '#src/stores/redis/client/redis-script.js'
 
 const never = new AbortController().signal
 const count = redisScript('count', "return redis.call('INCR', KEYS[1])")

@@ -5,7 +5,7 @@ import { afterAll, beforeAll, beforeEach, expect, it, onTestFinished, vi } from 
 import { StoreCorruptError } from '#src/core/errors.js'
 import { systemClock } from '#src/core/platform/clock.js'
 import type { QueueSettings, Store } from '#src/stores/contract/store.js'
-import type { RedisPort } from '#src/stores/redis/redis-port.js'
+import type { RedisPort } from '#src/stores/redis/client/redis-port.js'
 import { RedisStore } from '#src/stores/redis/redis-store.js'
 import { connect } from './redis-scene.js'
 

@@ -3,7 +3,7 @@
 import { type RedisServer, startRedis } from 'millrace/testing'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import type { QueueSettings } from '#src/stores/contract/store.js'
-import type { RedisPort } from '#src/stores/redis/redis-port.js'
+import type { RedisPort } from '#src/stores/redis/client/redis-port.js'
 import { RedisStore } from '#src/stores/redis/redis-store.js'
 import { connect } from './redis-scene.js'
 

@@ -7,9 +7,15 @@ import {
   StoreUnavailableError,
 } from '#src/core/errors.js'
 import { isFatal } from '#src/runtime/outage.js'
-import { aboutOf, redisInfo, refuseUnfit } from '#src/stores/redis/redis-about.js'
-import { failureOf, isReadOnly, type RedisFailure, redisError, unreachable } from '#src/stores/redis/redis-errors.js'
-import { ScriptRefusal } from '#src/stores/redis/redis-script.js'
+import { aboutOf, redisInfo, refuseUnfit } from '#src/stores/redis/client/redis-about.js'
+import {
+  failureOf,
+  isReadOnly,
+  type RedisFailure,
+  redisError,
+  unreachable,
+} from '#src/stores/redis/client/redis-errors.js'
+import { ScriptRefusal } from '#src/stores/redis/client/redis-script.js'
 
 function reply(message: string): Error {
   const error = new Error(message)

@@ -4,10 +4,10 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { type FaultProxy, faultProxy, type RedisServer, startRedis } from 'millrace/testing'
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import { StoreUnavailableError } from '#src/core/errors.js'
-import { redisAddress } from '#src/stores/redis/redis-address.js'
-import { openRedisPort } from '#src/stores/redis/redis-connection.js'
-import type { RedisPort } from '#src/stores/redis/redis-port.js'
-import { redisScript } from '#src/stores/redis/redis-script.js'
+import { redisAddress } from '#src/stores/redis/client/redis-address.js'
+import { openRedisPort } from '#src/stores/redis/client/redis-connection.js'
+import type { RedisPort } from '#src/stores/redis/client/redis-port.js'
+import { redisScript } from '#src/stores/redis/client/redis-script.js'
 
 const never = new AbortController().signal
 const count = redisScript('count', "return redis.call('INCR', KEYS[1])")

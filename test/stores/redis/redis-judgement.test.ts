@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { redisInfo } from '#src/stores/redis/redis-about.js'
+import { redisInfo } from '#src/stores/redis/client/redis-about.js'
 import {
   isAtLeast,
   judgeClock,
@@ -7,8 +7,8 @@ import {
   judgeRights,
   judgeServer,
   type ServerFacts,
-} from '#src/stores/redis/redis-judgement.js'
-import { globLiteral, userLine } from '#src/stores/redis/redis-rights.js'
+} from '#src/stores/redis/health/redis-judgement.js'
+import { globLiteral, userLine } from '#src/stores/redis/health/redis-rights.js'
 
 const sound = {
   redis_version: '8.6.3',

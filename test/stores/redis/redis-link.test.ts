@@ -3,10 +3,10 @@
 import { EventEmitter } from 'node:events'
 import { expect, it } from 'vitest'
 import { systemClock } from '#src/core/platform/clock.js'
-import type { RedisCall } from '#src/stores/redis/redis-call.js'
-import type { RedisClients } from '#src/stores/redis/redis-clients.js'
-import { RedisLink } from '#src/stores/redis/redis-link.js'
-import { wireOf } from '#src/stores/redis/redis-wire.js'
+import type { RedisCall } from '#src/stores/redis/client/redis-call.js'
+import type { RedisClients } from '#src/stores/redis/client/redis-clients.js'
+import { RedisLink } from '#src/stores/redis/client/redis-link.js'
+import { wireOf } from '#src/stores/redis/client/redis-wire.js'
 
 /** A client whose calls fail with these errors, one after the other; only answers of the server have a socket. */
 class FailingClient extends EventEmitter {

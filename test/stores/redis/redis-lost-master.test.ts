@@ -2,8 +2,8 @@
 
 import { type ClusterServers, startRedis } from 'millrace/testing'
 import { beforeAll, describe, expect, it, onTestFinished } from 'vitest'
-import { redisAddress } from '#src/stores/redis/redis-address.js'
-import { openRedisPort } from '#src/stores/redis/redis-connection.js'
+import { redisAddress } from '#src/stores/redis/client/redis-address.js'
+import { openRedisPort } from '#src/stores/redis/client/redis-connection.js'
 import { RedisStore } from '#src/stores/redis/redis-store.js'
 
 const names = Array.from({ length: 9 }, (_, i) => `queue-${i}`)

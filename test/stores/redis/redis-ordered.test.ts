@@ -3,9 +3,9 @@
 import { type RedisServer, startRedis } from 'millrace/testing'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
 import type { Claim, NewJob, QueueSettings, SettleItem } from '#src/stores/contract/store.js'
-import { keyIn, type ShardKey } from '#src/stores/redis/redis-keys.js'
-import { layoutIn, queueIn } from '#src/stores/redis/redis-layout.js'
-import type { RedisPort } from '#src/stores/redis/redis-port.js'
+import type { RedisPort } from '#src/stores/redis/client/redis-port.js'
+import { keyIn, type ShardKey } from '#src/stores/redis/layout/redis-keys.js'
+import { layoutIn, queueIn } from '#src/stores/redis/layout/redis-layout.js'
 import { RedisStore } from '#src/stores/redis/redis-store.js'
 import { connect } from './redis-scene.js'
 

@@ -3,12 +3,12 @@
 import { startRedis } from 'millrace/testing'
 import { beforeAll, describe, expect, it, onTestFinished } from 'vitest'
 import type { QueueSettings, Store } from '#src/stores/contract/store.js'
-import { redisAddress } from '#src/stores/redis/redis-address.js'
-import { openRedisPort } from '#src/stores/redis/redis-connection.js'
-import { queueIn } from '#src/stores/redis/redis-layout.js'
-import type { RedisPort } from '#src/stores/redis/redis-port.js'
-import { QuietQueues } from '#src/stores/redis/redis-quiet.js'
+import { redisAddress } from '#src/stores/redis/client/redis-address.js'
+import { openRedisPort } from '#src/stores/redis/client/redis-connection.js'
+import type { RedisPort } from '#src/stores/redis/client/redis-port.js'
+import { queueIn } from '#src/stores/redis/layout/redis-layout.js'
 import { RedisStore } from '#src/stores/redis/redis-store.js'
+import { QuietQueues } from '#src/stores/redis/wait/redis-quiet.js'
 
 const hourMs = 3_600_000
 const by = { worker: 'idle', leaseMs: 30_000 }

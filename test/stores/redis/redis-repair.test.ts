@@ -2,7 +2,7 @@
 
 import { type RedisServer, startRedis } from 'millrace/testing'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import type { RedisPort } from '#src/stores/redis/redis-port.js'
+import type { RedisPort } from '#src/stores/redis/client/redis-port.js'
 import { connect, queue, RedisScene, settings } from './redis-scene.js'
 
 let server: RedisServer

@@ -3,9 +3,9 @@
 import { startRedis } from 'millrace/testing'
 import { beforeAll, describe, expect, it, onTestFinished } from 'vitest'
 import type { Claim, NewJob, QueueSettings } from '#src/stores/contract/store.js'
-import { redisAddress } from '#src/stores/redis/redis-address.js'
-import { openRedisPort } from '#src/stores/redis/redis-connection.js'
-import type { RedisPort } from '#src/stores/redis/redis-port.js'
+import { redisAddress } from '#src/stores/redis/client/redis-address.js'
+import { openRedisPort } from '#src/stores/redis/client/redis-connection.js'
+import type { RedisPort } from '#src/stores/redis/client/redis-port.js'
 import { RedisStore } from '#src/stores/redis/redis-store.js'
 
 const queue = 'orders'

@@ -3,8 +3,8 @@
 import { readdirSync } from 'node:fs'
 import { type RedisServer, startRedis } from 'millrace/testing'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import type { RedisScript } from '#src/stores/redis/client/redis-script.js'
 import type { ShardScript } from '#src/stores/redis/lua/prelude.js'
-import type { RedisScript } from '#src/stores/redis/redis-script.js'
 
 const folder = new URL('../../../dist/stores/redis/lua/', import.meta.url)
 

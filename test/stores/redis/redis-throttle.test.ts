@@ -3,11 +3,11 @@
 import { startRedis } from 'millrace/testing'
 import { beforeAll, describe, expect, it, onTestFinished } from 'vitest'
 import type { Throttle, ThrottleRule } from '#src/core/queue/throttle.js'
-import { throttle } from '#src/stores/redis/lua/throttle-lua.js'
-import { redisAddress } from '#src/stores/redis/redis-address.js'
-import { openRedisPort } from '#src/stores/redis/redis-connection.js'
-import type { RedisPort } from '#src/stores/redis/redis-port.js'
-import { redisScript } from '#src/stores/redis/redis-script.js'
+import { redisAddress } from '#src/stores/redis/client/redis-address.js'
+import { openRedisPort } from '#src/stores/redis/client/redis-connection.js'
+import type { RedisPort } from '#src/stores/redis/client/redis-port.js'
+import { redisScript } from '#src/stores/redis/client/redis-script.js'
+import { throttle } from '#src/stores/redis/throttle/throttle-lua.js'
 import {
   disagreement,
   heardOf,

@@ -3,10 +3,10 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { startRedis } from 'millrace/testing'
 import { afterEach, expect, it } from 'vitest'
-import { redisAddress } from '#src/stores/redis/redis-address.js'
-import { openRedisPort } from '#src/stores/redis/redis-connection.js'
-import type { RedisPort } from '#src/stores/redis/redis-port.js'
-import { redisScript } from '#src/stores/redis/redis-script.js'
+import { redisAddress } from '#src/stores/redis/client/redis-address.js'
+import { openRedisPort } from '#src/stores/redis/client/redis-connection.js'
+import type { RedisPort } from '#src/stores/redis/client/redis-port.js'
+import { redisScript } from '#src/stores/redis/client/redis-script.js'
 import { poll } from '#src/testing/poll.js'
 
 const never = new AbortController().signal

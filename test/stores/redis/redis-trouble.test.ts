@@ -4,8 +4,8 @@ import { type RedisServer, startRedis } from 'millrace/testing'
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import { StoreCorruptError, StoreFullError } from '#src/core/errors.js'
 import type { QueueSettings } from '#src/stores/contract/store.js'
-import { redisAddress } from '#src/stores/redis/redis-address.js'
-import { openRedisPort } from '#src/stores/redis/redis-connection.js'
+import { redisAddress } from '#src/stores/redis/client/redis-address.js'
+import { openRedisPort } from '#src/stores/redis/client/redis-connection.js'
 import { RedisStore } from '#src/stores/redis/redis-store.js'
 
 const settings = (name: string): QueueSettings => ({ name, kind: 'plain', order: 'fifo', maxCrashes: 3, dead: {} })

@@ -6,9 +6,9 @@
 
 import { ruleText, type Throttle, type ThrottleRule } from '#src/core/queue/throttle.js'
 import { MemoryThrottle } from '#src/stores/memory/queue/memory-throttle.js'
-import { throttle } from '#src/stores/redis/lua/throttle-lua.js'
-import type { RedisPort } from '#src/stores/redis/redis-port.js'
-import { redisScript } from '#src/stores/redis/redis-script.js'
+import type { RedisPort } from '#src/stores/redis/client/redis-port.js'
+import { redisScript } from '#src/stores/redis/client/redis-script.js'
+import { throttle } from '#src/stores/redis/throttle/throttle-lua.js'
 import { Dice } from '#src/testing/dice.js'
 
 /** Done by one script; the subjects one after the other. */

@@ -4,7 +4,7 @@
  */
 
 import { upkeepLimit } from '../../rules/upkeep.js'
-import { keyNames } from '../redis-keys.js'
+import { keyNames } from '../layout/redis-keys.js'
 import { byNumber } from './late-lua.js'
 import { limits as bounds } from './limits-lua.js'
 

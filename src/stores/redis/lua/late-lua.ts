@@ -3,7 +3,7 @@
  * call, and each function on the way is made anew, whether or not anybody calls it; but most calls need hardly any.
  */
 
-import { keyNames } from '../redis-keys.js'
+import { keyNames } from '../layout/redis-keys.js'
 
 /** `local function name(…)` to an `end` in the same line, or to one that stands by itself. */
 const definition = /^local function (\w+)\((?:.* end|.*\n(?:(?: .*)?\n)*end)$/gm

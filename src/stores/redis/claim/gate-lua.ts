@@ -1,0 +1,122 @@
+/** The gate of a throttled queue in Lua: the throttle of its scope, and what else there is to start in that. Beside the lanes. */
+
+import { isSetBack } from '../lua/set-back-lua.js'
+import { throttle } from '../throttle/throttle-lua.js'
+
+/**
+ * What stands behind the keys of the shards that a claim asks, as its fifth ARGV says it: nothing (''), or the scope ('' for
+ * none), how many shards the queue has if they are all given, how many shards the queues of the scope have, and the version of
+ * its members.
+ * KEYS behind those of the shards asked: of all shards of the queue those of `keyNames`; with a scope the four of its
+ * throttle, and of each shard in it meta, line, ready and lanes.
+ */
+const behind = `
+local SCOPE, ASKED = false, #KEYS / SIZE
+local peers_from, peers, members = 0, 0, nil
+SIBLINGS = 0
+if ARGV[5] ~= '' then
+  local scope, siblings, count, version = string.match(ARGV[5], '^(%S*) (%d+) (%d+) (%d+)$')
+  SIBLINGS, peers, members = tonumber(siblings), tonumber(count), version
+  if scope ~= '' then SCOPE = scope end
+  ASKED = (#KEYS - (SCOPE and 4 + peers * 4 or 0)) / SIZE - SIBLINGS
+  SIBLINGS_FROM = ASKED
+  peers_from = (ASKED + SIBLINGS) * SIZE + 4
+end
+`
+
+const gated = String.raw`
+local gate = (function()
+local gate = {}
+local RULES, STARTS, TEMPOS, IDLE
+${throttle}
+-- may_grant: whether anything can be taken that has to be permitted.
+function gate.open(may_grant)
+  RULES, STARTS, TEMPOS, IDLE = unpack(KEYS, peers_from - 3, peers_from)
+  local known = may_grant and throttle_open() or throttle_read()
+  if known ~= members then return redis.error_reply('MILLRACE limited') end
+end
+-- Whether there is anything in the scope that could be started; of the group, where it counts by group.
+local function has_more(group)
+  for p = peers_from + 1, peers_from + peers * 4, 4 do
+    local meta, line, ready, lanes = unpack(KEYS, p, p + 3)
+    local form = call('HMGET', meta, 'paused', 'held', 'stale')
+    if form[3] and form[1] ~= '1' and not form[2] then
+      local counts_all = group == '' or not BY_GROUP
+      if counts_all and call('LLEN', line) - form[3] + call('ZCARD', ready) > 0 then return true end
+      if not BY_GROUP and call('EXISTS', lanes) == 1 then return true end
+      if BY_GROUP and group ~= '' and #call('ZRANGE', lanes, '[' .. group .. '\0', '(' .. group .. '\1', 'BYLEX', 'LIMIT', 0, 1) > 0 then return true end
+    end
+  end
+  return false
+end
+function gate.arm() throttle_arm() end
+function gate.permits(group) return throttle_permits(group) end
+function gate.started(group, count) throttle_started(group, count, has_more(group)) end
+function gate.rests()
+  if not has_more('') then throttle_rests('') end
+end
+function gate.trim() throttle_trim(100) end
+return gate
+end)()
+`
+
+/** Where a queue has no throttle there is none. */
+const ungated = `
+local gate = {}
+`
+
+/**
+ * Behind either: whether all shards asked are there, and all is given that they need; before the first write. Of each
+ * shard `fields` of its meta are read with that: they stand behind three others in a form.
+ */
+const begin = (fields: readonly string[]) => `
+function gate.read_form() return call('HMGET', META, 'kind', 'limited', 'seenAt', ${fields.map((field) => `'${field}'`).join(', ')}) end
+gate.forms = {}
+-- Of the shard turned to; once its clock has been followed, where that was set back. What the beginning read holds until the
+-- shard has its turn, as only that writes to its meta; it may have a second one, and is read again then.
+function gate.form()
+  local form = gate.forms[META] or gate.read_form()
+  gate.forms[META] = nil
+  if ${isSetBack('form[3]')} then
+    turn_back(form[3])
+    if SCOPE then gate.arm() end
+    form = gate.read_form()
+  end
+  return form
+end
+do
+local may_grant = false
+for n = 0, ASKED - 1 do
+  at(n)
+  local form = gate.read_form()
+  gate.forms[META] = form
+  if not form[1] then return redis.error_reply('MILLRACE unknown') end
+  if form[2] then
+    local by = call('HMGET', META, 'scope', 'maxRunning', 'heldUntil', 'shutUntil')
+    -- A throttle is to hear of a clock that was set back, whatever is shut.
+    may_grant = may_grant or math.max(by[3] or 0, by[4] or 0) <= now or ${isSetBack('form[3]')}
+    if (by[1] and by[1] ~= SCOPE) or (by[2] and form[1] == 'ordered' and SIBLINGS == 0) then return redis.error_reply('MILLRACE limited') end
+  end
+end
+if SCOPE then
+  local refused = gate.open(may_grant)
+  if refused then return refused end
+end
+end
+`
+
+export const gate = (isGated: boolean, fields: readonly string[]) =>
+  behind + (isGated ? gated : ungated) + begin(fields)
+
+/** The end of a claim. */
+export const heads = `
+if SCOPE then gate.trim() end
+if wants_heads then
+  for n = 0, ASKED - 1 do
+    at(n)
+    know_order()
+    local oldest = oldest_ready(tonumber(call('HGET', META, 'stale')))
+    heads[n + 1] = oldest and age_of(oldest) or -1
+  end
+end
+`

@@ -1,0 +1,367 @@
+/** Claims on a Redis store: queues asked in their order, those that lie on one server in one trip. */
+
+import { hasCode } from '../../../core/errors.js'
+import { systemClock } from '../../../core/platform/clock.js'
+import type { Buried, Claim, Claimed, Claimer, ClaimFrom, Crash, Wait } from '../../contract/store.js'
+import { numberIn } from '../client/redis-reply.js'
+import { refuseLongWorker } from '../format/redis-job.js'
+import type { RedisQueue, RedisShard } from '../layout/redis-layout.js'
+import type { DamagedShards } from '../shards/redis-damage.js'
+import type { RedisQueues } from '../shards/redis-queues.js'
+import { reached } from '../shards/redis-reached.js'
+import { memberKeys } from '../throttle/redis-scopes.js'
+import type { QuietQueues } from '../wait/redis-quiet.js'
+import { headsScript } from './heads-script.js'
+import { type Ask, type Asked, askOrdered, askPlain, type Gate, type Granted, noGate } from './redis-ask.js'
+
+/** Most shards of ordered queues that one script is given. */
+const mostTogether = 16
+
+/** What is asked as one: a plain queue in all its shards, or one shard of an ordered one. */
+interface Candidate {
+  readonly queue: string
+  /** What limits it in common with others, or its shards together. */
+  readonly limits: RedisQueue | undefined
+  /** Of an ordered queue; perhaps one that is not there. */
+  readonly shard?: number
+  readonly limit: number
+  readonly asks: readonly Ask[]
+  /** The shard as its head is told with. */
+  readonly named: number | undefined
+  readonly of: RedisQueue
+  /** With those that are damaged and left out. */
+  readonly shards: readonly RedisShard[]
+}
+
+/** What is told of a call whatever becomes of it. */
+interface Told {
+  readonly crashed: Crash[]
+  readonly buried: Buried[]
+  isInDoubt: boolean
+}
+
+export class RedisClaim {
+  readonly #queues: RedisQueues
+  readonly #isCluster: boolean
+  readonly #quiet: QuietQueues
+  readonly #damage: DamagedShards
+  readonly #mostBytes: number
+  /** The server's clock when it last answered, for answers that need no trip. */
+  #clock = { now: 0, readAt: 0 }
+  /** Where the next claim on a queue of several shards begins to give out what does not go round. */
+  #turn = 0
+
+  constructor(queues: RedisQueues, isCluster: boolean, quiet: QuietQueues, damage: DamagedShards, mostBytes: number) {
+    this.#damage = damage
+    this.#mostBytes = mostBytes
+    this.#queues = queues
+    this.#isCluster = isCluster
+    this.#quiet = quiet
+  }
+
+  async claim(from: readonly ClaimFrom[], by: Claimer): Promise<Claimed> {
+    refuseLongWorker(by.worker)
+    if (from.length === 0) return nothingOf(await this.#queues.now(), by)
+    // What was found by a trip is told, even where a shard that moved has the claim begin again after it.
+    const told: Told = { crashed: [], buried: [], isInDoubt: false }
+    return this.#queues.following(async () => {
+      const all = await this.#candidates(from, by)
+      const candidates = all.filter(({ asks, shards }) => asks.length > 0 || shards.length === 0)
+      const unchanged =
+        by.heads || candidates.length === 0 ? undefined : await this.#quiet.answerTo(candidates, by.worker)
+      const answer = unchanged ?? (await this.#ask(candidates, by, told))
+      if (unchanged === undefined) this.#quiet.answered(candidates, by.worker, answer)
+      const damaged = all.flatMap(({ of, shards }) => this.#damage.of(of, shards))
+      return {
+        ...answer,
+        ...(answer.heads === undefined
+          ? {}
+          : { heads: all.map((one) => answer.heads!.find(isOf(one)) ?? headOf(one, undefined)) }),
+        ...(damaged.length === 0 ? {} : { damaged }),
+        ...(told.isInDoubt ? { isInDoubt: true } : {}),
+      }
+    })
+  }
+
+  async #ask(candidates: readonly Candidate[], by: Claimer, told: Told): Promise<Claimed> {
+    const asked: Asked[] = []
+    // A queue asked again by a later trip has the head that this trip left.
+    const ages = new Map<string, number | undefined>()
+    const claims: Claim[] = []
+    let lost: unknown
+    let next = 0
+    // One of those before is damaged: each is asked by itself, so that it is known which.
+    let singlyUpTo = 0
+    while (next < candidates.length && goesOn(candidates[next]!, claims, by) && asked.at(-1)?.isOver !== true) {
+      const trip = next < singlyUpTo ? [candidates[next]!] : this.#tripFrom(candidates, next)
+      try {
+        const granted = { jobs: claims.length, bytes: asked.at(-1)?.bytes ?? 0 }
+        const answer = await this.#askTrip(trip, granted, by, told)
+        asked.push(answer)
+        told.crashed.push(...answer.crashed)
+        told.buried.push(...answer.buried)
+        claims.push(...answer.claims)
+        for (const [i, ageMs] of answer.heads.entries()) ages.set(nameOf(trip[i]!), ageMs)
+      } catch (error) {
+        told.isInDoubt ||= mayHaveGranted(error)
+        if (hasCode(error, 'store-corrupt')) {
+          if (trip.length > 1) {
+            singlyUpTo = next + trip.length
+            continue
+          }
+          this.#damage.found(trip[0]!.asks[0]!.shard, error)
+        } else {
+          // What was granted is not to be lost with what came after it.
+          if (claims.length > 0) break
+          // A master that is lost takes only its own queues with it.
+          if (!this.#isCluster || !hasCode(error, 'store-unavailable')) throw error
+          lost = error
+        }
+      }
+      next += trip.length
+    }
+    if (asked.length === 0 && lost !== undefined) throw lost
+    if (by.heads)
+      for (const candidate of candidates.slice(next))
+        ages.set(nameOf(candidate), await this.#headAge(candidate.asks.map(({ shard }) => shard)))
+    const now = asked.at(-1)?.now ?? (await this.#reckoned())
+    this.#clock = { now, readAt: systemClock.mono() }
+    return {
+      now,
+      ...(claims.length > 0 ? { queue: claims[0]!.queue } : {}),
+      claims,
+      crashed: told.crashed,
+      buried: told.buried,
+      waits: asked.flatMap((one) => one.waits),
+      ...(by.heads ? { heads: candidates.map((candidate) => headOf(candidate, ages.get(nameOf(candidate)))) } : {}),
+      more: asked.some((one) => one.more),
+    }
+  }
+
+  async #candidates(from: readonly ClaimFrom[], by: Claimer): Promise<Candidate[]> {
+    const names = from.map(({ queue }) => queue)
+    let queues = await this.#queues.find(names)
+    // One that is not there may have come since.
+    if (from.some(({ shard = 0 }, i) => shard >= queues[i]!.shards.length)) queues = await this.#queues.findNow(names)
+    return from.flatMap((one, i) => this.#candidatesOf(one, queues[i]!, by))
+  }
+
+  #candidatesOf(from: ClaimFrom, queue: RedisQueue, by: Claimer): Candidate[] {
+    const common = { queue: queue.name, of: queue, limits: limitedBy(queue), limit: from.limit }
+    if (queue.layout.kind === 'plain') {
+      const { shards } = queue
+      const sound = shards.filter((shard) => !this.#damage.isLeftOut(shard))
+      return [{ ...common, shards, asks: sound.length === 0 ? [] : this.#asksOf(from, sound, by), named: from.shard }]
+    }
+    const { limit, leaseMs = by.leaseMs, maxPayloads = Number.POSITIVE_INFINITY } = from
+    const open = queue.shards.filter(({ tag }) => !queue.closed.has(tag))
+    // On its way to others a queue grants nothing; the last that are asked say so.
+    const shards = open.length > 0 ? open : queue.next
+    const wanted = from.shard === undefined ? shards : shards.filter(({ shard }) => shard === from.shard)
+    if (wanted.length === 0) {
+      const shard = from.shard ?? 0
+      return [{ ...common, limits: undefined, shards: [], shard, asks: [], named: shard }]
+    }
+    return wanted.map((shard) => ({
+      ...common,
+      shards: [shard],
+      shard: shard.shard,
+      asks: this.#damage.isLeftOut(shard) ? [] : [{ shard, limit, leaseMs, maxPayloads }],
+      named: shard.shard,
+    }))
+  }
+
+  /** The limit of a queue is dealt out among its shards, in turn to each what is left over; the others recover and promote. */
+  #asksOf({ limit, leaseMs }: ClaimFrom, shards: readonly RedisShard[], by: Claimer): Ask[] {
+    const count = shards.length
+    if (count === 1) return [{ shard: shards[0]!, limit, leaseMs: leaseMs ?? by.leaseMs }]
+    const most = by.alone ? Math.min(1, limit) : limit
+    const turn = this.#turn++ % count
+    return shards.map((shard, i) => ({
+      shard,
+      limit: Math.floor(most / count) + ((i - turn + count) % count < most % count ? 1 : 0),
+      leaseMs: leaseMs ?? by.leaseMs,
+    }))
+  }
+
+  /**
+   * Those from `next` on that one trip can ask: as many of one kind and one shard as stand in a row, or one of several. One
+   * that is limited goes by itself, and so does one that was damaged when it was last asked.
+   */
+  #tripFrom(candidates: readonly Candidate[], next: number): readonly Candidate[] {
+    const first = candidates[next]!
+    const trip = [first]
+    if (this.#isCluster || first.asks.length !== 1 || this.#isDoubtful(first)) return trip
+    const { kind } = first.asks[0]!.shard
+    for (let one = candidates[next + 1]; one?.asks.length === 1; one = candidates[next + trip.length]) {
+      if (one.asks[0]!.shard.kind !== kind || (kind === 'ordered' && trip.length === mostTogether)) break
+      if (this.#isDoubtful(one) || one.limits !== first.limits || (one.limits !== undefined && kind === 'plain')) break
+      trip.push(one)
+    }
+    return trip
+  }
+
+  #isDoubtful({ asks }: Candidate): boolean {
+    return asks.some(({ shard }) => this.#damage.isDoubtful(shard))
+  }
+
+  async #askTrip(trip: readonly Candidate[], granted: Granted, by: Claimer, told: Told): Promise<Asked> {
+    const { asks, queue, shard, limits } = trip[0]!
+    if (asks.length === 0) return nothingIn(queue, shard!, await this.#queues.now())
+    if (asks.length > 1) return this.#askShards(asks, by, told)
+    const all = trip.flatMap((one) => one.asks)
+    const gate = limits === undefined ? noGate : await this.#gateOf(limits)
+    const asked =
+      asks[0]!.shard.kind === 'plain'
+        ? await askPlain(this.#queues, all, by, this.#mostBytes, gate)
+        : await askOrdered(this.#queues, all, granted, by, this.#mostBytes, gate)
+    this.#damage.answered(all.map((ask) => ask.shard))
+    return asked
+  }
+
+  /** One of several shards of a plain queue; undefined if it is damaged. `mostBytes`: its share of the claim's. */
+  async #askOne(ask: Ask, by: Claimer, mostBytes: number, told: Told): Promise<Asked | undefined> {
+    try {
+      const answer = await askPlain(this.#queues, [ask], by, mostBytes)
+      this.#damage.answered([ask.shard])
+      return answer
+    } catch (error) {
+      told.isInDoubt ||= mayHaveGranted(error)
+      if (!hasCode(error, 'store-corrupt')) throw error
+      this.#damage.found(ask.shard, error)
+      return undefined
+    }
+  }
+
+  /** The server's clock by ours, since it last answered. */
+  async #reckoned(): Promise<number> {
+    const { now, readAt } = this.#clock
+    return readAt === 0 ? this.#queues.now() : now + Math.round(systemClock.mono() - readAt)
+  }
+
+  async #gateOf({ layout: { scope, isBounded }, shards }: RedisQueue): Promise<Gate> {
+    const siblings = isBounded ? shards : []
+    const siblingKeys = siblings.flatMap(({ keys }) => keys)
+    if (scope === undefined) return { text: ` ${siblings.length} 0 0`, keys: siblingKeys, isThrottled: false }
+    const { keys, shards: members, version } = await this.#queues.scopes.of(scope)
+    return {
+      text: `${scope} ${siblings.length} ${members.length} ${version}`,
+      keys: [...siblingKeys, ...keys, ...members.flatMap(memberKeys)],
+      isThrottled: true,
+    }
+  }
+
+  /** All shards of a plain queue at once, each by itself: of what a claim may weigh each has its share. */
+  async #askShards(asks: readonly Ask[], by: Claimer, told: Told): Promise<Asked> {
+    const granting = asks.filter(({ limit }) => limit > 0).length
+    const share = Math.ceil(this.#mostBytes / Math.max(1, granting))
+    const ended = await reached(asks.map(async (ask) => ({ ask, answer: await this.#askOne(ask, by, share, told) })))
+    const asked = ended.flatMap(({ ask, answer }) => (answer === undefined ? [] : [{ ask, answer }]))
+    const answers = await this.#askOthers(asked, by, told)
+    const ages = answers.flatMap(({ heads }) => heads.filter((ageMs) => ageMs !== undefined))
+    return {
+      now: answers.length === 0 ? await this.#reckoned() : Math.max(...answers.map(({ now }) => now)),
+      claims: answers.flatMap(({ claims }) => claims),
+      crashed: answers.flatMap(({ crashed }) => crashed),
+      buried: answers.flatMap(({ buried }) => buried),
+      waits: mergedWaits(answers),
+      heads: by.heads ? [ages.length === 0 ? undefined : Math.max(...ages)] : [],
+      more: answers.some(({ more }) => more),
+      isOver: false,
+    }
+  }
+
+  /** Where the shards that the limit was dealt to had nothing, those that only recovered are asked, until one grants. */
+  async #askOthers(
+    asked: readonly { readonly ask: Ask; readonly answer: Asked }[],
+    by: Claimer,
+    told: Told,
+  ): Promise<Asked[]> {
+    const answers = asked.map(({ answer }) => answer)
+    const limit = asked.reduce((sum, { ask }) => sum + ask.limit, 0)
+    const turn = asked.findIndex(({ ask }) => ask.limit > 0)
+    for (let n = 0; n < asked.length && limit > 0 && answers.every(({ claims }) => claims.length === 0); n++) {
+      const i = (turn + n) % asked.length
+      const { ask, answer } = asked[i]!
+      const isWorth = answer.more || (by.alone && answer.waits.some(({ reason }) => reason === 'suspect'))
+      if (ask.limit > 0 || !isWorth) continue
+      const again = await this.#askOne({ ...ask, limit }, by, this.#mostBytes, told)
+      if (again === undefined) continue
+      answers[i] = {
+        ...again,
+        crashed: [...answer.crashed, ...again.crashed],
+        buried: [...answer.buried, ...again.buried],
+      }
+    }
+    return answers
+  }
+
+  async #headAge(shards: readonly RedisShard[]): Promise<number | undefined> {
+    const asked = shards.map((shard) => this.#queues.run(shard, headsScript, []))
+    // Never in the way of jobs that were granted already.
+    const replies = await reached(asked).catch(() => [])
+    const ageMs = Math.max(-1, ...replies.map(numberIn))
+    return ageMs < 0 ? undefined : ageMs
+  }
+}
+
+/** Whether the next is asked: nobody has granted yet, or it is the same ordered queue, and there is room left. */
+function goesOn({ queue, shard, limit }: Candidate, claims: readonly Claim[], by: Claimer): boolean {
+  if (claims.length === 0) return true
+  return shard !== undefined && claims[0]!.queue === queue && by.alone !== true && limit > claims.length
+}
+
+function limitedBy(queue: RedisQueue): RedisQueue | undefined {
+  return queue.layout.scope !== undefined || queue.layout.isBounded ? queue : undefined
+}
+
+/** Whether a call that failed so may have made claims: its answer was lost, or came after a part of it was done. */
+function mayHaveGranted(error: unknown): boolean {
+  return hasCode(error, 'store-unavailable') ? error.inDoubt : hasCode(error, 'store-corrupt')
+}
+
+function isOf({ queue, named }: Candidate) {
+  return (head: { readonly queue: string; readonly shard?: number }) => head.queue === queue && head.shard === named
+}
+
+function nameOf({ queue, shard }: Candidate): string {
+  return shard === undefined ? queue : `${queue} ${shard}`
+}
+
+function headOf({ queue, named: shard }: Candidate, ageMs: number | undefined): NonNullable<Claimed['heads']>[number] {
+  return { queue, ...(shard === undefined ? {} : { shard }), ...(ageMs === undefined ? {} : { ageMs }) }
+}
+
+/** The answer where no queue is asked. */
+function nothingOf(now: number, { heads }: Claimer): Claimed {
+  return { now, claims: [], crashed: [], buried: [], waits: [], ...(heads ? { heads: [] } : {}), more: false }
+}
+
+/** The answer of a shard that is not there. */
+function nothingIn(queue: string, shard: number, now: number): Asked {
+  const waits: Wait[] = [{ queue, shard, reason: 'empty' }]
+  return { now, claims: [], crashed: [], buried: [], waits, heads: [], more: false, isOver: false }
+}
+
+/** A queue waits for the soonest of its shards, and its claimer leads where it leads that. */
+function mergedWaits(answers: readonly Asked[]): Wait[] {
+  const isGranted = answers.some(({ claims }) => claims.length > 0)
+  const waits = answers.flatMap((answer) => answer.waits)
+  const suspects = waits.filter(({ reason }) => reason === 'suspect')
+  const others = waits.filter(({ reason }) => reason !== 'suspect')
+  const merged: Wait[] = []
+  if (!isGranted && others.length > 0) {
+    const [soonest] = others.sort((a, b) => (a.forMs ?? Infinity) - (b.forMs ?? Infinity))
+    const isScheduled = others.find(({ reason }) => reason === 'scheduled')
+    const ledMs = others.filter(({ lead }) => lead).map(({ forMs }) => forMs!)
+    const forMs = ledMs.length > 0 ? Math.min(...ledMs) : soonest!.forMs
+    merged.push({
+      queue: soonest!.queue,
+      reason: soonest!.reason === 'paused' ? 'paused' : (isScheduled?.reason ?? soonest!.reason),
+      ...(forMs === undefined ? {} : { forMs }),
+      ...(ledMs.length > 0 ? { lead: true } : {}),
+    })
+  }
+  const suspect = suspects.find(({ lead }) => lead) ?? suspects[0]
+  return suspect === undefined ? merged : [...merged, suspect]
+}

@@ -1,0 +1,145 @@
+/** A Redis address: where a single server, the sentinels of a master, or the nodes of a cluster are found. Pure. */
+
+import { ConfigError } from '../../../core/errors.js'
+
+export interface RedisHost {
+  readonly host: string
+  readonly port: number
+}
+
+type Pem = string | Uint8Array | readonly (string | Uint8Array)[]
+
+/**
+ * Those options of Node's `tls.connect` that another thread or process can be given: text and bytes. Not typed by Node, whose
+ * types need not be there.
+ */
+export interface RedisTls {
+  readonly ca?: Pem
+  readonly cert?: Pem
+  readonly key?: Pem
+  readonly pfx?: Pem
+  readonly crl?: Pem
+  readonly passphrase?: string
+  readonly servername?: string
+  readonly rejectUnauthorized?: boolean
+  readonly minVersion?: 'TLSv1' | 'TLSv1.1' | 'TLSv1.2' | 'TLSv1.3'
+  readonly maxVersion?: 'TLSv1' | 'TLSv1.1' | 'TLSv1.2' | 'TLSv1.3'
+  readonly ciphers?: string
+  readonly ecdhCurve?: string
+  readonly sigalgs?: string
+  readonly honorCipherOrder?: boolean
+}
+
+export interface RedisAddress {
+  readonly kind: 'single' | 'sentinel' | 'cluster'
+  /** The server; or the sentinels; or some nodes of the cluster, which name the others. */
+  readonly hosts: readonly RedisHost[]
+  readonly username?: string
+  readonly password?: string
+  /** Always 0 on a cluster. */
+  readonly db: number
+  /** True: checked against the certificates that Node trusts. */
+  readonly tls: boolean | RedisTls
+  /** The name that the sentinels know the master by. */
+  readonly master?: string
+  readonly sentinelUsername?: string
+  readonly sentinelPassword?: string
+}
+
+/** An address as a user may write it in parts. Defaults: `kind` single, port 6379 (sentinels: 26379), `db` 0, no `tls`. */
+export type RedisAddressOptions = Partial<Omit<RedisAddress, 'hosts'>> & {
+  readonly hosts: readonly (string | { readonly host: string; readonly port?: number })[]
+}
+
+const forms =
+  "expected 'redis://[user:password@]host[:port][/db]', 'redis+sentinel://host:port,host:port/master[?db=0]' or " +
+  "'redis+cluster://host:port,host:port' ('rediss' for TLS); a user or password must be percent-encoded"
+
+// An '@' anywhere else is part of a password that is not encoded: no piece of it may come to be shown.
+const shape = /^(redis|rediss)(?:\+(sentinel|cluster))?:\/\/(?:([^@/?#]*)@)?([^@/?#]+)(?:\/([^@/?#]*))?(?:\?([^@#]*))?$/
+/** Without an '@' any part of an address may be a password that was put into the wrong place. */
+const hidden = 'What was given is not shown, as it may hold a password'
+const parameters = ['db', 'sentinelUsername', 'sentinelPassword']
+
+/** Whether the text claims to be the address of a Redis. */
+export function isRedisUrl(text: string): boolean {
+  return /^rediss?(?:\+\w+)?:/.test(text)
+}
+
+/** Throws `ConfigError`, which never shows a password. */
+export function redisAddress(given: string | RedisAddressOptions): RedisAddress {
+  return typeof given === 'string' ? addressOfUrl(given) : addressOfParts(given)
+}
+
+/** The address as messages may show it: without secrets. */
+export function addressText({ kind, hosts, username, db, tls, master }: RedisAddress): string {
+  const scheme = `redis${tls === false ? '' : 's'}${kind === 'single' ? '' : `+${kind}`}`
+  const user = username === undefined ? '' : `${encodeURIComponent(username)}@`
+  const list = hosts.map(({ host, port }) => `${host.includes(':') ? `[${host}]` : host}:${port}`).join(',')
+  if (kind === 'sentinel') return `${scheme}://${user}${list}/${master}${db === 0 ? '' : `?db=${db}`}`
+  return `${scheme}://${user}${list}${db === 0 ? '' : `/${db}`}`
+}
+
+function addressOfUrl(url: string): RedisAddress {
+  const parts = shape.exec(url)
+  if (parts === null) return refuse(`${forms}. ${hidden}`)
+  const [, scheme, kind = 'single', userinfo, list = '', path = '', query = ''] = parts
+  const search = new URLSearchParams(query)
+  if (![...search.keys()].every((name) => parameters.includes(name)))
+    refuse(`a parameter is not known; there are ${parameters.join(', ')}. ${hidden}`)
+  const [username, ...password] = (userinfo ?? '').split(':')
+  const db = kind === 'single' && path !== '' ? path : (search.get('db') ?? '0')
+  const sentinelUsername = search.get('sentinelUsername')
+  const sentinelPassword = search.get('sentinelPassword')
+  if (kind === 'cluster' && path !== '')
+    refuse(`a cluster has one database only; leave out what follows its hosts. ${hidden}`)
+  return addressOfParts({
+    kind: kind as RedisAddress['kind'],
+    hosts: list.split(','),
+    ...(username ? { username: decoded(username) } : {}),
+    ...(password.length > 0 ? { password: decoded(password.join(':')) } : {}),
+    db: /^\d{1,5}$/.test(db) ? Number(db) : refuse(`what follows the hosts is no number of a database. ${hidden}`),
+    tls: scheme === 'rediss',
+    ...(kind === 'sentinel' ? { master: decoded(path) } : {}),
+    ...(sentinelUsername === null ? {} : { sentinelUsername }),
+    ...(sentinelPassword === null ? {} : { sentinelPassword }),
+  })
+}
+
+function addressOfParts(given: RedisAddressOptions): RedisAddress {
+  const { kind = 'single', db = 0, tls = false, master } = given
+  if (!['single', 'sentinel', 'cluster'].includes(kind))
+    refuse("'kind' of a Redis must be 'single', 'sentinel' or 'cluster'")
+  if (!Array.isArray(given.hosts) || given.hosts.length === 0)
+    refuse("'hosts' of a Redis must be a list of at least one host")
+  const hosts = given.hosts.map((host) => hostOf(host, kind === 'sentinel' ? 26379 : 6379))
+  if (kind === 'single' && hosts.length > 1)
+    refuse("several hosts are either sentinels or a cluster: write 'redis+sentinel://' or 'redis+cluster://'")
+  if (kind === 'cluster' && db !== 0) refuse(`a cluster has database 0 only, not ${db}`)
+  if (kind === 'sentinel' && !master)
+    refuse("the name of the master is missing; write 'redis+sentinel://host:port,host:port/master'")
+  return { ...given, kind, hosts, db, tls }
+}
+
+function hostOf(given: string | { readonly host: string; readonly port?: number }, defaultPort: number): RedisHost {
+  if (typeof given !== 'string') return { host: given.host, port: portOf(given.port ?? defaultPort) }
+  const parts = /^(?:\[([\da-fA-F:.]+)\]|([^\s:[\]]+))(?::(\d+))?$/.exec(given)
+  if (parts === null) return refuse(`a host must be 'host', 'host:port' or '[address]:port'; ${forms}`)
+  return { host: (parts[1] ?? parts[2])!, port: portOf(parts[3] === undefined ? defaultPort : Number(parts[3])) }
+}
+
+function portOf(port: number): number {
+  return Number.isInteger(port) && port > 0 && port < 65_536 ? port : refuse(`${port} is no port; expected 1 … 65535`)
+}
+
+function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    return refuse("a user, password or master holds a '%' that begins no code such as %40")
+  }
+}
+
+function refuse(message: string): never {
+  throw new ConfigError('the store', [{ path: 'store', message }])
+}

@@ -1,0 +1,179 @@
+/** The connection to Redis: the port on ioredis, to a single server, to a master named by sentinels, or to a cluster. */
+
+import type { Cluster, Redis } from 'ioredis'
+import { ClosedError, isMillraceError } from '../../../core/errors.js'
+import { messageOf } from '../../../core/values/shown.js'
+import { aboutOf, type RedisAbout, type RedisInfo, redisInfo, refuseUnfit } from './redis-about.js'
+import type { RedisAddress } from './redis-address.js'
+import type { ConnectRedis } from './redis-clients.js'
+import { type RedisClients, redisClients } from './redis-clients.js'
+import { failureOf, redisError, unfit } from './redis-errors.js'
+import { patienceMs, type RedisErrand, RedisLink } from './redis-link.js'
+import { RedisListen } from './redis-listen.js'
+import { RedisPop } from './redis-pop.js'
+import type { RedisArgument, RedisPort, RedisReply } from './redis-port.js'
+import type { RedisScript } from './redis-script.js'
+import { wireOf } from './redis-wire.js'
+
+/** Longer than the server is ever asked to wait: a pop sees to its silence itself. */
+const popSilenceMs = 10_000
+
+/** What there is once a server was reached and found fit. */
+interface Opened {
+  readonly clients: RedisClients
+  readonly main: RedisLink
+  readonly about: RedisAbout
+}
+
+/**
+ * Makes the port; it connects at its first call, and opens a second and a third connection only to pop and to listen.
+ * Every call throws `ConfigError` as long as ioredis is missing or the server is unfit: too old, a replica, or one that
+ * evicts keys; and `StoreRefusedError` as long as a password or a right is missing.
+ */
+export function openRedisPort(source: RedisAddress | ConnectRedis): RedisPort {
+  return new IoredisPort(source)
+}
+
+class IoredisPort implements RedisPort {
+  readonly isCluster: boolean
+  readonly #source: RedisAddress | { readonly given: object }
+  /** Reaches the server for ever, be it fit or not. */
+  #reaching: Promise<Omit<Opened, 'about'>> | undefined
+  #opening: Promise<Opened> | undefined
+  #opened: Opened | undefined
+  #popping: RedisPop | undefined
+  #listening: RedisListen | undefined
+  #isClosed = false
+
+  constructor(source: RedisAddress | ConnectRedis) {
+    this.#source = typeof source === 'function' ? { given: source() } : source
+    const { given } = this.#source as { readonly given?: { readonly isCluster?: unknown } }
+    this.isCluster = given === undefined ? (source as RedisAddress).kind === 'cluster' : given?.isCluster === true
+  }
+
+  async run(
+    { sha, text }: RedisScript,
+    keys: readonly string[],
+    args: readonly RedisArgument[],
+    replicas = 0,
+  ): Promise<RedisReply> {
+    const { main } = this.#opened ?? (await this.#open())
+    const count = String(keys.length)
+    const place = this.isCluster ? { key: keys[0]! } : {}
+    const errand: RedisErrand = {
+      name: 'evalsha',
+      wire: wireOf(['EVALSHA', sha, count], keys, args),
+      ...place,
+      fallback: () => ({ name: 'eval', wire: wireOf(['EVAL', text, count], keys, args), ...place }),
+    }
+    return main.call(errand, replicas)
+  }
+
+  async command(name: string, args: readonly RedisArgument[]): Promise<RedisReply> {
+    const { main } = this.#opened ?? (await this.#open())
+    const [key] = args
+    const place = this.isCluster && key !== undefined ? { key: String(key) } : {}
+    return main.call({ name: name.toLowerCase(), wire: wireOf([name], args), ...place })
+  }
+
+  async pop(keys: readonly string[], forMs: number, signal: AbortSignal): Promise<string | undefined> {
+    const { clients, main } = this.#opened ?? (await this.#open())
+    if (this.isCluster) throw new Error('nothing can block on a cluster; listen instead')
+    this.#popping ??= new RedisPop(clients.where, new RedisLink(clients, clients.single(), popSilenceMs), main)
+    return this.#popping.pop(keys, forMs, signal)
+  }
+
+  async listen(channel: string, heard: (message: string | undefined) => void): Promise<() => void> {
+    const { clients, main } = this.#opened ?? (await this.#open())
+    this.#listening ??= new RedisListen(clients, main)
+    return this.#listening.listen(channel, heard)
+  }
+
+  async about(): Promise<RedisAbout> {
+    return (this.#opened ?? (await this.#open())).about
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true
+    this.#popping?.close()
+    this.#listening?.close()
+    // One that was never reached for has nothing to close.
+    await this.#reaching?.then(
+      ({ main }) => main.close(),
+      () => {},
+    )
+  }
+
+  /** One attempt is under way at a time; whoever calls meanwhile shares it. */
+  #open(): Promise<Opened> {
+    this.#opening ??= this.#attempt().finally(() => {
+      this.#opening = undefined
+    })
+    return this.#opening
+  }
+
+  async #attempt(): Promise<Opened> {
+    if (this.#isClosed) throw new ClosedError('the store')
+    this.#reaching ??= redisClients(this.#source).then((clients) => ({
+      clients,
+      main: new RedisLink(clients, clients.main()),
+    }))
+    const { clients, main } = await this.#reaching
+    const about = await this.#inspected(clients, main)
+    if (this.#isClosed) throw new ClosedError('the store')
+    this.#opened = { clients, main, about }
+    return this.#opened
+  }
+
+  /** Asks the server; of a cluster every master that answers. */
+  async #inspected({ where, isCluster }: RedisClients, main: RedisLink): Promise<RedisAbout> {
+    await main.ready(patienceMs)
+    const masters = isCluster ? (main.client as Cluster).nodes('master') : main.nodes()
+    const answers = await Promise.allSettled(masters.map((master) => asked(where, master)))
+    const failures = answers.flatMap((answer) => (answer.status === 'rejected' ? [answer.reason as unknown] : []))
+    const servers = answers.flatMap((answer) => (answer.status === 'fulfilled' ? [answer.value] : []))
+    const refused = failures.find((error) => failureOf(error, false) === 'refused')
+    if (this.#isClosed) throw new ClosedError('the store')
+    const typed = failures.find((error) => isMillraceError(error))
+    if (typed !== undefined) throw typed
+    if (refused !== undefined || servers.length === 0) {
+      const error = refused ?? failures[0]
+      throw redisError(where, error, failureOf(error, false))
+    }
+    const isSingle = 'kind' in this.#source && this.#source.kind === 'single'
+    for (const { info } of servers) refuseUnfit(where, isSingle ? 'single' : 'other', info)
+    return aboutOf(servers)
+  }
+}
+
+async function asked(
+  where: string,
+  server: Redis,
+): Promise<{ readonly info: RedisInfo; readonly appendFsync?: string }> {
+  await select(where, server)
+  const [info, fsync] = await Promise.all([
+    server.info(),
+    // Many users may not ask this.
+    server.config('GET', 'appendfsync').catch(() => []),
+  ])
+  const [, appendFsync] = fsync as string[]
+  return { info: redisInfo(info), ...(appendFsync === undefined ? {} : { appendFsync }) }
+}
+
+/**
+ * The client selects its database by itself and says nothing when that fails: every call would then be carried out in
+ * database 0, which may be somebody else's.
+ */
+async function select(where: string, server: Redis): Promise<void> {
+  const { db = 0 } = server.options
+  if (db === 0) return
+  try {
+    await server.select(db)
+  } catch (error) {
+    if (!/DB index/i.test(messageOf(error))) throw error
+    throw unfit(
+      `the Redis at ${where} has no database ${db} (${messageOf(error)}); its 'databases' setting says how many there are, counted from 0. ` +
+        'Give the number of one that it has, or none for database 0.',
+    )
+  }
+}

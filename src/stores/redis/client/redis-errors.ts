@@ -1,0 +1,154 @@
+/** The Redis store's errors: what a server or a socket reported, its class, and the typed error for it. Pure. */
+
+import {
+  ConfigError,
+  isMillraceError,
+  StoreCorruptError,
+  StoreFullError,
+  StoreRefusedError,
+  StoreUnavailableError,
+} from '../../../core/errors.js'
+import { messageOf } from '../../../core/values/shown.js'
+import { ScriptRefusal } from './redis-script.js'
+
+/**
+ * What became of a call that failed.
+ * `unknown-script`: send the text · `not-executed`: may be sent again · `in-doubt`: it left, and nobody knows ·
+ * `full`, `unwritable`: not executed, and trying again soon mends nothing · `corrupt`: what lies there is not ours ·
+ * `refused`: a right or a password is missing · `script-refusal`: our own script said no
+ */
+export type RedisFailure =
+  | 'unknown-script'
+  | 'not-executed'
+  | 'in-doubt'
+  | 'full'
+  | 'unwritable'
+  | 'corrupt'
+  | 'refused'
+  | 'script-refusal'
+
+/** Servers that say these words have done nothing and will soon do it; and why, for people. */
+const notExecuted: Readonly<Record<string, string>> = {
+  LOADING: 'it is loading its data from disk',
+  MASTERDOWN: 'it is a replica that has lost its master',
+  CLUSTERDOWN: "slots of the cluster are served by nobody: see 'redis-cli --cluster check'",
+  TRYAGAIN: 'the keys asked for are being moved to another node of the cluster',
+  MOVED: 'the slot asked for keeps moving between the nodes of the cluster',
+  ASK: 'the slot asked for is being moved to another node of the cluster',
+  BUSY: "a script keeps it busy: see 'redis-cli slowlog get', end it with 'SCRIPT KILL'",
+  READONLY: 'it is a replica and takes no writes: either a failover is under way, or it is the wrong server',
+  NOREPLICAS: "fewer replicas are connected than its 'min-replicas-to-write' asks for",
+  UNBLOCKED: 'it has become a replica',
+}
+
+const refusedWords = new Set(['NOAUTH', 'WRONGPASS', 'NOPERM'])
+
+/** The class of what a call failed with. `hasLeft`: whether it may have reached the server. */
+export function failureOf(error: unknown, hasLeft: boolean): RedisFailure {
+  if (!isReply(error)) return hasLeft ? 'in-doubt' : 'not-executed'
+  const word = wordOf(error)
+  if (word === 'NOSCRIPT') return 'unknown-script'
+  if (word === 'MILLRACE') return 'script-refusal'
+  if (notExecuted[word] !== undefined) return 'not-executed'
+  if (word === 'OOM') return 'full'
+  if (word === 'MISCONF') return 'unwritable'
+  if (
+    refusedWords.has(word) ||
+    /^ERR (?:unknown command|.*\bAUTH\b|The user executing the script can't)/.test(error.message)
+  )
+    return 'refused'
+  if (/^ERR max number of clients/.test(error.message)) return 'not-executed'
+  return 'corrupt'
+}
+
+/** Whether the server says that it takes no writes: the way to the master must be looked up anew. */
+export function isReadOnly(error: unknown): boolean {
+  return isReply(error) && wordOf(error) === 'READONLY'
+}
+
+/** The typed error for a call that failed at `where`, which names the server without secrets. */
+export function redisError(where: string, error: unknown, failure: RedisFailure): Error {
+  // What the client threw is no cause of ours: it may carry the words of a command, passwords among them.
+  const said = saidBy(error)
+  switch (failure) {
+    case 'script-refusal':
+      return new ScriptRefusal(said.split(' ')[1] ?? '')
+    case 'full':
+      return new StoreFullError(
+        `the Redis at ${where} has no memory left (${said}). Nothing was changed; workers can go on. Let them catch up, or raise its 'maxmemory'.`,
+      )
+    case 'unwritable':
+      return new StoreUnavailableError(
+        `the Redis at ${where} refuses all writes because it cannot save to its disk (${said}). Nothing was changed. ` +
+          `See its log; free space where its 'dir' is, or mend the rights there; it takes writes again after its next save ('BGSAVE').`,
+        { inDoubt: false },
+      )
+    case 'refused':
+      return new StoreRefusedError(`the Redis at ${where} refuses Millrace: ${remedyOf(said)}`)
+    case 'corrupt':
+      return new StoreCorruptError(
+        `the Redis at ${where} holds something that is not Millrace's, or is damaged, under the store's keys (${said}). ` +
+          'Give the store a namespace of its own, or look at the keys that begin with its namespace.',
+      )
+    case 'in-doubt':
+      return new StoreUnavailableError(
+        `the connection to the Redis at ${where} was lost before the answer came (${said}). Whether the call was carried out is in doubt.`,
+      )
+    default:
+      return new StoreUnavailableError(
+        isReply(error)
+          ? `the Redis at ${where} cannot be used now: ${notExecuted[wordOf(error)] ?? said}. Nothing was changed by this call; try again.`
+          : `the Redis at ${where} cannot be reached: ${said}. Nothing was changed by this call; try again.`,
+        { inDoubt: false },
+      )
+  }
+}
+
+/** Fewer replicas than asked for have confirmed the call in time. */
+export function tooFewReplicas(where: string, asked: number, confirmed: number): StoreUnavailableError {
+  return new StoreUnavailableError(
+    `the call is stored at ${where}, but ${confirmed} of ${asked} replicas have it after 1 s; a failover could lose it, so it counts as in doubt. ` +
+      "Check the replicas ('INFO replication'), or lower 'replicas'.",
+  )
+}
+
+/** Nobody could be asked within the time given; `last` is what the last attempt to connect failed with. */
+export function unreachable(where: string, last: unknown): Error {
+  if (isMillraceError(last)) return last
+  // It was reached, and could not be used for as long.
+  if (isReply(last)) return redisError(where, last, failureOf(last, false))
+  const why = last === undefined ? 'no connection could be made in time' : messageOf(last).replace(/\.$/, '')
+  return new StoreUnavailableError(`the Redis at ${where} cannot be reached: ${why}. Nothing was changed; try again.`, {
+    inDoubt: false,
+  })
+}
+
+/** The store cannot be used as it is set up; `message` names the remedy. */
+export function unfit(message: string): ConfigError {
+  return new ConfigError('the store', [{ path: 'store', message }])
+}
+
+/** What the server or the client says went wrong. */
+function saidBy(error: unknown): string {
+  const said = messageOf(error).replace(/\.$/, '')
+  // So the client calls what was under way when its connection ended, and names an option that is ours, not the user's.
+  return said.startsWith('Reached the max retries per request') ? 'the connection ended' : said
+}
+
+/** Whether a server answered so; anything else is the client's, about its connection. */
+export function isReply(error: unknown): error is Error {
+  return error instanceof Error && (error.name === 'ReplyError' || /^Too many Cluster redirections/.test(error.message))
+}
+
+/** The first word of a reply; of the last one, where the client has followed redirections until it gave up. */
+function wordOf({ message }: Error): string {
+  return message.replace(/^Too many Cluster redirections\..*?ReplyError: /, '').split(' ', 1)[0]!
+}
+
+function remedyOf(said: string): string {
+  const command = /run the '([^']+)' command/.exec(said)?.[1] ?? /unknown command '([^']+)'/i.exec(said)?.[1]
+  if (command !== undefined) return `it may not run '${command}' (${said}). Grant the user '+${command}'.`
+  if (/^NOPERM.*channel/.test(said)) return `a right is missing (${said}). Grant the user '&<namespace>*'.`
+  if (/^NOPERM/.test(said)) return `a right is missing (${said}). Grant the user '~{<namespace>*'.`
+  return `${said}. Check the user and the password in the store's address.`
+}

@@ -1,0 +1,180 @@
+/** The enqueue script of ordered queues: payloads come into one shard, call by call. */
+
+import { orderedJobs } from '../lua/ordered-lua.js'
+import { shardScript } from '../lua/prelude.js'
+import { remembering } from './calls-lua.js'
+
+/**
+ * KEYS: those of one shard; of a queue with `maxRunning` then those of all its shards.
+ * ARGV: number of calls; of each call its id and its number of jobs; of each job its id, order (`recordOrder`), score or '',
+ * task (and its group behind NUL where it has one), and the digest (22 bytes) and body of its payload (redis-payload.ts).
+ * Returns one letter per job: a added, m merged, f full, g draining; between calls a comma.
+ *
+ * All jobs of a call are accepted or none. A call that is remembered is answered as before. Refuses `unknown`, and `moved`
+ * where the shard is closed.
+ */
+const text = String.raw`
+know_form()
+local meta = call('HMGET', META, 'kind', 'draining', 'maxPending', 'seq', 'stamp', 'leadAt', 'closed', 'limited', 'score')
+if not meta[1] then return redis.error_reply('MILLRACE unknown') end
+if meta[7] then return redis.error_reply('MILLRACE moved') end
+local seq, stamp, lead_at = tonumber(meta[4]), tonumber(meta[5]), tonumber(meta[6])
+local draining, max_pending = meta[2] == '1', tonumber(meta[3])
+-- The last default score that was given, in µs: it grows though the clock of the server steps back.
+local last_score = tonumber(meta[9] or 0)
+
+-- Every call and every id is looked up once, all together.
+local call_ids, starts, counts, ids = {}, {}, {}, {}
+local from = 2
+for c = 1, tonumber(ARGV[1]) do
+  local count = tonumber(ARGV[from + 1])
+  call_ids[c], starts[c], counts[c] = ARGV[from], from + 2, count
+  for i = from + 2, from - 3 + count * 5, 5 do ids[#ids + 1] = ARGV[i] end
+  from = from + 2 + count * 5
+end
+local remembered = call('HMGET', CALLS, unpack(call_ids))
+-- Of each id that is there: w it waits, u it runs, b it runs and something waits beside it.
+local there, known = {}, {}
+local records = #ids > 0 and call('HMGET', JOBS, unpack(ids)) or {}
+for i = 1, #ids do
+  if records[i] then known[#known + 1] = ids[i] end
+end
+if #known > 0 then
+  local claims, besides = call('HMGET', CLAIMS, unpack(known)), call('HMGET', BESIDE, unpack(known))
+  for i = 1, #known do there[known[i]] = not claims[i] and 'w' or (besides[i] and 'b' or 'u') end
+end
+
+-- What is to be written. At a field stands where in bodies the payload is that has come in with it.
+local ready, later, incoming, members, bodies, besides, gone = {}, {}, {}, {}, {}, {}, {}
+local laned, grouped, opened = {}, {}, {}
+local came_at, waits = {}, {}
+-- The equal payload that waits, if there is one.
+local function equal_at(field, id)
+  local n = came_at[field]
+  if n then return bodies[n] end
+  if not there[id] or there[id] == 'u' then return nil end
+  if waits[field] == nil then waits[field] = call('HGET', BODIES, field) end
+  return waits[field]
+end
+
+local waiting
+local function room()
+  waiting = waiting or call('ZCARD', PAYLOADS)
+  return max_pending - waiting
+end
+local function is_growing(id, field)
+  if LATEST then return not there[id] or there[id] == 'u' end
+  return not equal_at(field, id)
+end
+local function growth_of(first, count)
+  local growing, growth = {}, 0
+  for n = first, first + (count - 1) * 5, 5 do
+    local id = ARGV[n]
+    local field = id .. '\0' .. sub(ARGV[n + 4], 1, 22)
+    local what = LATEST and id or field
+    if not growing[what] and is_growing(id, field) then
+      growing[what] = true
+      growth = growth + 1
+    end
+  end
+  return growth
+end
+
+local came, rings_ready, soonest = false, false, math.huge
+local function push(n)
+  local id, order, score = ARGV[n], ARGV[n + 1], ARGV[n + 2]
+  seq = seq + 1
+  stamp = next_stamp(stamp)
+  came = true
+  local own_stamp, due_state = stamp, 'r'
+  if order ~= '' then
+    local how, ms = string.match(order, '^%-?%d+(%a?)(%d*)$')
+    if how == 'd' then own_stamp = (now + tonumber(ms)) * 1000 elseif how == 'r' then own_stamp = tonumber(ms) * 1000 end
+    due_state = state_at(own_stamp)
+  end
+  local state = there[id]
+  if not state then
+    local count = #incoming
+    incoming[count + 1], incoming[count + 2] = id, record_of(due_state, ARGV[n + 3], own_stamp, now)
+    local group = string.match(ARGV[n + 3], '%z(.+)$')
+    -- A lane that was full may have room by now, whatever comes in.
+    if group and (due_state == 'r' or #lanes.first_of(group, 1) > 0) then opened[#opened + 1] = group end
+    if due_state == 'r' then
+      rings_ready = true
+      local place = '\127\255' .. stamp_bytes(own_stamp) .. NO_SEQ .. id
+      local set = group and grouped or ready
+      count = #set
+      set[count + 1], set[count + 2] = 0, place
+      if group then
+        laned[count + 1], laned[count + 2] = 0, group .. '\0' .. place
+      end
+    else
+      if own_stamp < soonest then soonest = own_stamp end
+      count = #later
+      later[count + 1], later[count + 2] = 0, pack('>I7', own_stamp) .. NO_SEQ .. id
+    end
+    there[id] = 'w'
+  elseif state == 'u' then
+    besides[#besides + 1] = id
+    besides[#besides + 1] = write_beside(own_stamp, now, due_state == 'r')
+    there[id] = 'b'
+  end
+
+  local digest, body = sub(ARGV[n + 4], 1, 22), sub(ARGV[n + 4], 23)
+  if score == '' then last_score = math.max(stamp, last_score + 1) end
+  local value_place = place_bytes(score == '' and last_score / 1000 or tonumber(score), seq)
+  local value, field = value_place .. body, id .. '\0' .. digest
+  if LATEST then add_payloads(PAYLOADS, BODIES, id, { digest, value }) else
+    local equal = state and equal_at(field, id)
+    if not equal or is_before(value, equal) then
+      local count = came_at[field]
+      if not count then
+        if equal then gone[#gone + 1] = member_of(id, digest, equal) end
+        count = #bodies + 2
+        came_at[field] = count
+      end
+      members[count - 1], members[count] = 0, member_of(id, digest, value)
+      bodies[count - 1], bodies[count] = field, value
+    end
+  end
+  return state and 'm' or 'a'
+end
+
+local function answer_to(first, count)
+  if draining then return string.rep('g', count) end
+  local growth = max_pending and growth_of(first, count) or 0
+  if growth > 0 then
+    if growth > room() then return string.rep('f', count) end
+    waiting = waiting + growth
+  end
+  local letters = {}
+  for i = 1, count do letters[i] = push(first + (i - 1) * 5) end
+  return table.concat(letters)
+end
+local answers = answered_calls(call_ids, remembered, function(c) return answer_to(starts[c], counts[c]) end)
+
+if came then
+  many('ZADD', READY, ready)
+  many('ZADD', LANES, laned)
+  many('ZADD', GROUPED, grouped)
+  many('ZADD', LATER, later)
+  many('HSET', JOBS, incoming)
+  many('HSET', BESIDE, besides)
+  many('ZREM', PAYLOADS, gone)
+  many('ZADD', PAYLOADS, members)
+  many('HSET', BODIES, bodies)
+  call('HSET', META, 'seq', seq, 'stamp', stamp, 'score', last_score)
+  for _, group in ipairs(opened) do lanes.refresh(group) end
+  local calls = rings_ready and not is_full()
+  if calls and meta[8] then
+    calls = false
+    for i = 1, #incoming, 2 do calls = calls or is_calling_id(incoming[i]) end
+  end
+  if soonest < math.huge and not (is_led(lead_at) and lead_at <= math.floor(soonest / 1000)) then calls = true end
+  if calls then ring_unpaused() end
+end
+remember_calls()
+return table.concat(answers, ',')
+`
+
+export const enqueueOrderedScript = shardScript('enqueue-ordered', 'ordered', orderedJobs + remembering + text)

@@ -1,0 +1,185 @@
+/** The enqueue script: jobs come into one shard, call by call. */
+
+import { besideJobs, shardScript } from '../lua/prelude.js'
+import { remembering } from './calls-lua.js'
+
+/**
+ * KEYS: those of one shard.
+ * ARGV: number of calls; of each call its id and its number of jobs; of each job its id, order (`recordOrder`) and body.
+ * Returns one letter per job: a added, d duplicate, f full, g draining; between calls a comma.
+ *
+ * All jobs of a call are accepted or none. A call that is remembered is answered as before. Refuses `unknown`.
+ */
+const text = String.raw`
+know_order()
+local meta = call('HMGET', META, 'kind', 'draining', 'maxPending', 'seq', 'stamp', 'stale', 'paused', 'leadAt', 'limited')
+if not meta[1] then return redis.error_reply('MILLRACE unknown') end
+local seq, stamp, stale, lead_at = tonumber(meta[4]), tonumber(meta[5]), tonumber(meta[6]), tonumber(meta[8])
+local draining, paused, max_pending = meta[2] == '1', meta[7] == '1', tonumber(meta[3])
+
+-- Every call and every id is looked up once, all together.
+local call_ids, starts, counts, firsts, ids = {}, {}, {}, {}, {}
+local from = 2
+for c = 1, tonumber(ARGV[1]) do
+  local count = tonumber(ARGV[from + 1])
+  call_ids[c], starts[c], counts[c], firsts[c] = ARGV[from], from + 2, count, #ids + 1
+  for i = from + 2, from - 1 + count * 3, 3 do ids[#ids + 1] = ARGV[i] end
+  from = from + 2 + count * 3
+end
+local remembered = call('HMGET', CALLS, unpack(call_ids))
+local records = #ids > 0 and call('HMGET', JOBS, unpack(ids)) or {}
+local ended = #ids > 0 and call('EXISTS', ENDED) == 1 and call('HMGET', ENDED, unpack(ids)) or {}
+-- Those that this script has put in.
+local added = {}
+
+-- Of a job that is there: whether its id may be used again, and then the job, which makes room.
+local function leftover(id, record)
+  local j = job_of(id, record, call('HGET', PAST, id), call('HGET', CLAIMS, id))
+  if j.claim or (j.state ~= 'c' and not is_hidden(j)) then return nil end
+  if j.state == 'c' and j.updated + j.remember > now then return nil end
+  return j
+end
+local function is_known(id, n)
+  if added[id] then return true end
+  if records[n] and not leftover(id, records[n]) then return true end
+  return ended[n] and unpackn('>I6', ended[n], 33) > now
+end
+
+local waiting
+local function room()
+  if not max_pending then return math.huge end
+  waiting = waiting or call('LLEN', LINE) - stale + call('ZCARD', READY) + call('ZCARD', LANES) + call('ZCARD', SUSPECTS) + call('ZCARD', LATER)
+  return max_pending - waiting
+end
+
+local tail = call('LINDEX', LINE, -1)
+tail = tail and unpackn('>I7', tail) or -1
+local line, ready, later, incoming = {}, {}, {}, {}
+local laned, grouped, opened = {}, {}, {}
+local rings = false
+local now_us = now * 1000
+-- n: the number of the job among all of the script.
+local function add(id, order, body, n)
+  if records[n] then drop(leftover(id, records[n])) end
+  if ended[n] then forget(id, ended[n]) end
+  added[id] = true
+  seq = seq + 1
+  local group = ''
+  if byte(body) % 16 >= 8 then group = select(4, written('l' .. string.rep('.', 13) .. body)) end
+  if order == '' and not LIFO then
+    stamp = next_stamp(stamp)
+    if stamp > tail and group == '' then
+      tail = stamp
+      rings = true
+      local place13 = pack('>I7I6', stamp, seq)
+      line[#line + 1] = place13 .. id
+      incoming[#incoming + 1] = id
+      -- Where more came in than there are microseconds the stamp does not tell when.
+      incoming[#incoming + 1] = stamp < now_us + 1000 and 'l' .. place13 .. body or 'L' .. place13 .. pack('>I6', now) .. body
+      return
+    end
+  end
+  local priority, due = 0, nil
+  if order ~= '' then
+    local how, ms
+    priority, how, ms = string.match(order, '^(-?%d+)(%a?)(%d*)$')
+    priority = tonumber(priority)
+    if how == 'd' then due = now + tonumber(ms) elseif how == 'r' then due = tonumber(ms) end
+    -- It comes behind what is ready already, however long ago it was due.
+    if due and due <= now then due = nil end
+  end
+  local own_stamp
+  if due then own_stamp = due * 1000
+  elseif order == '' and not LIFO then own_stamp = stamp
+  else
+    stamp = next_stamp(stamp)
+    own_stamp = stamp
+  end
+  local state = due and 's' or 'r'
+  if state == 'r' and not due and priority == 0 and not LIFO and own_stamp > tail and group == '' then state = 'l' end
+  -- A lane that was full may have room by now, whatever comes in.
+  if group ~= '' and (state == 'r' or #lanes.first_of(group, 1) > 0) then opened[#opened + 1] = group end
+  local seq_bytes, stamp7 = pack('>I6', seq), pack('>I7', own_stamp)
+  if state == 'l' then
+    tail = own_stamp
+    line[#line + 1] = stamp7 .. seq_bytes .. id
+    rings = true
+  elseif state == 'r' then
+    local place = pack('>I2', 32767 - priority) .. stamp_bytes(own_stamp) .. seq_bytes .. id
+    if group == '' then
+      ready[#ready + 1] = 0
+      ready[#ready + 1] = place
+    else
+      local count = #laned
+      laned[count + 1], laned[count + 2] = 0, group .. '\0' .. place
+      grouped[count + 1], grouped[count + 2] = 0, place
+    end
+    rings = true
+  else
+    later[#later + 1] = 0
+    later[#later + 1] = stamp7 .. seq_bytes .. id
+    rings = rings or not (is_led(lead_at) and lead_at <= due)
+  end
+  local created = ''
+  if math.floor(own_stamp / 1000) ~= now then
+    state = string.upper(state)
+    created = pack('>I6', now)
+  end
+  incoming[#incoming + 1] = id
+  incoming[#incoming + 1] = state .. stamp7 .. seq_bytes .. created .. body
+end
+
+local function answer_to(first, count, n)
+  if draining then return string.rep('g', count) end
+  if count == 1 then
+    local id = ARGV[first]
+    if is_known(id, n) then return 'd' end
+    if room() < 1 then return 'f' end
+    add(id, ARGV[first + 1], ARGV[first + 2], n)
+    if waiting then waiting = waiting + 1 end
+    return 'a'
+  end
+  local letters, fresh, own = {}, 0, {}
+  for i = 1, count do
+    local id = ARGV[first + (i - 1) * 3]
+    if own[id] or is_known(id, n + i - 1) then letters[i] = 'd' else
+      letters[i] = 'a'
+      own[id] = true
+      fresh = fresh + 1
+    end
+  end
+  if fresh > 0 and fresh > room() then return string.rep('f', count) end
+  for i = 1, count do
+    local at_arg = first + (i - 1) * 3
+    if letters[i] == 'a' then add(ARGV[at_arg], ARGV[at_arg + 1], ARGV[at_arg + 2], n + i - 1) end
+  end
+  if waiting then waiting = waiting + fresh end
+  return table.concat(letters)
+end
+
+local answers = answered_calls(call_ids, remembered, function(c) return answer_to(starts[c], counts[c], firsts[c]) end)
+
+if #incoming > 0 then
+  many('RPUSH', LINE, line)
+  many('ZADD', READY, ready)
+  many('ZADD', LANES, laned)
+  many('ZADD', GROUPED, grouped)
+  many('ZADD', LATER, later)
+  many('HSET', JOBS, incoming)
+  call('HSET', META, 'seq', seq, 'stamp', stamp)
+  local seen = {}
+  for _, group in ipairs(opened) do
+    if not seen[group] then lanes.refresh(group) end
+    seen[group] = true
+  end
+  if rings and meta[9] then
+    rings = false
+    for i = 1, #incoming, 2 do rings = rings or is_calling(job(incoming[i])) end
+  end
+  if rings and not paused then ring() end
+end
+remember_calls()
+return table.concat(answers, ',')
+`
+
+export const enqueueScript = shardScript('enqueue', 'plain', besideJobs(remembering + text))

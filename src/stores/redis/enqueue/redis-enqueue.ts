@@ -1,0 +1,166 @@
+/** Enqueueing into a Redis store: calls packed into trips, one trip to a shard at a time as large as it may be. */
+
+import type { EnqueueCall, Enqueued, NewJob } from '../../contract/store.js'
+import { payloadBytes } from '../../rules/claim-weight.js'
+import type { RedisArgument } from '../client/redis-port.js'
+import { textIn } from '../client/redis-reply.js'
+import { payloadBody, scoreText } from '../format/redis-payload.js'
+import { recordBody, recordOrder } from '../format/redis-record.js'
+import type { QueueKind } from '../layout/redis-keys.js'
+import { type RedisShard, siblingKeys } from '../layout/redis-layout.js'
+import { dealt } from '../shards/redis-deal.js'
+import type { RedisQueues } from '../shards/redis-queues.js'
+import { enqueueOrderedScript } from './enqueue-ordered-script.js'
+import { enqueueScript } from './enqueue-script.js'
+
+/** The most that one script call is given: a larger one would keep all others waiting. */
+const mostJobs = 250
+const mostBytes = 1_048_576
+
+const answersBy: Record<string, Enqueued> = { a: 'added', m: 'merged', d: 'duplicate', f: 'full', g: 'draining' }
+
+/** The jobs of one call that lie in one shard. */
+interface Part {
+  readonly callId: string
+  readonly jobs: readonly NewJob[]
+  /** The answers of the call. */
+  readonly answers: Enqueued[]
+  /** Where in them that of each job stands; absent: they are all of the call's. */
+  readonly places?: readonly number[]
+  /** They are all of the call's all the same: the queue has one shard. */
+  readonly isWhole?: boolean
+}
+
+export async function enqueueCalls(
+  queues: RedisQueues,
+  calls: readonly EnqueueCall[],
+  replicas: number,
+): Promise<Enqueued[][]> {
+  const answers = calls.map(({ jobs }) => new Array<Enqueued>(jobs.length))
+  const found = await queues.find(calls.map(({ queue }) => queue))
+  const whole = new Map<RedisShard, Part[]>()
+  const spread: number[] = []
+  for (const [i, { callId, jobs }] of calls.entries()) {
+    const { shards, layout } = found[i]!
+    if (layout.kind === 'ordered' || shards.length > 1) spread.push(i)
+    else addPart(whole, shards[0]!, { callId, jobs, answers: answers[i]! })
+  }
+  const sendTo = (shard: RedisShard, parts: readonly Part[], behind: readonly string[] = []) => {
+    const script = shard.kind === 'plain' ? enqueueScript : enqueueOrderedScript
+    return tripsOf(parts, shard.kind).map(async ({ args, parts }) => {
+      const reply = textIn(await queues.runOver([shard], script, args, replicas, behind))
+      for (const [i, letters] of reply.split(',').entries()) take(parts[i]!, letters)
+    })
+  }
+  const sent = [...whole].flatMap(([shard, parts]) => sendTo(shard, parts))
+  if (spread.length > 0) sent.push(sendSpread(queues, spread, calls, answers, sendTo))
+  // None may be left under way behind the back of the one that failed: what is sent again must find it done or not.
+  await allEnded(sent)
+  return answers
+}
+
+async function allEnded(sent: readonly Promise<unknown>[]): Promise<void> {
+  const failed = (await Promise.allSettled(sent)).find((one) => one.status === 'rejected')
+  if (failed !== undefined) throw failed.reason
+}
+
+/** The jobs of these calls, each call cut up by the shards in which its jobs lie. */
+function sendSpread(
+  queues: RedisQueues,
+  numbers: readonly number[],
+  calls: readonly EnqueueCall[],
+  answers: readonly Enqueued[][],
+  sendTo: (shard: RedisShard, parts: readonly Part[], behind: readonly string[]) => Promise<void>[],
+): Promise<void> {
+  const items = numbers.flatMap((call) => {
+    const { queue, jobs } = calls[call]!
+    return jobs.map((job, place) => ({ queue, id: job.id, job, call, place }))
+  })
+  return dealt(queues, items, async (shard, of, queue) => {
+    const { shards } = queue
+    const parts = new Map<number, Part & { readonly jobs: NewJob[]; readonly places: number[] }>()
+    for (const i of of) {
+      const { call, job, place } = items[i]!
+      // An earlier trip has brought it in before its shard moved: sent again it would meet itself.
+      if (answers[call]![place] !== undefined) continue
+      const isWhole = shards.length === 1 && shards[0] === shard
+      const { callId } = calls[call]!
+      const part = parts.get(call) ?? { callId, jobs: [], answers: answers[call]!, places: [], isWhole }
+      part.jobs.push(job)
+      part.places.push(place)
+      parts.set(call, part)
+    }
+    // On the way to others, jobs of one call may come into one shard by several parts, each of which is to be remembered.
+    const named = (part: Part) => ({ ...part, callId: `${part.callId} ${part.places!.join()}` })
+    const all = [...parts.values()]
+    if (all.length === 0) return
+    await allEnded(sendTo(shard, shards.includes(shard) ? all : all.map(named), siblingKeys(queue)))
+  })
+}
+
+function addPart(parts: Map<RedisShard, Part[]>, shard: RedisShard, part: Part): void {
+  const others = parts.get(shard)
+  if (others === undefined) parts.set(shard, [part])
+  else others.push(part)
+}
+
+function take({ answers, places, isWhole }: Part, letters: string): void {
+  const isAll = places === undefined || isWhole === true
+  // A call that is answered from memory may have had other jobs.
+  if (isAll) answers.length = letters.length
+  for (let i = 0; i < letters.length; i += 1) {
+    const place = isAll ? i : places[i]
+    if (place !== undefined) answers[place] = answersBy[letters[i]!]!
+  }
+}
+
+interface Trip {
+  readonly parts: Part[]
+  readonly args: RedisArgument[]
+  jobs: number
+  bytes: number
+}
+
+/** A call travels whole: all its jobs are accepted, or none. */
+function tripsOf(parts: readonly Part[], kind: QueueKind): Trip[] {
+  const trips: Trip[] = []
+  let trip: Trip = { parts: [], args: [], jobs: 0, bytes: 0 }
+  for (const part of parts) {
+    const { args } = trip
+    const from = args.length
+    const bytes = kind === 'plain' ? pack(part, args) : packOrdered(part, args)
+    if (trip.parts.length > 0 && (trip.jobs + part.jobs.length > mostJobs || trip.bytes + bytes > mostBytes)) {
+      trips.push(trip)
+      trip = { parts: [], args: args.splice(from), jobs: 0, bytes: 0 }
+    }
+    trip.parts.push(part)
+    trip.jobs += part.jobs.length
+    trip.bytes += bytes
+  }
+  trips.push(trip)
+  for (const { parts, args } of trips) args.unshift(String(parts.length))
+  return trips
+}
+
+/** Adds what the script is given of these jobs; answers with their bytes. */
+function pack({ callId, jobs }: Part, args: RedisArgument[]): number {
+  let bytes = 0
+  args.push(callId, String(jobs.length))
+  for (const job of jobs) {
+    const body = recordBody(job)
+    bytes += typeof body === 'string' ? body.length : payloadBytes(body)
+    args.push(job.id, recordOrder(job), body)
+  }
+  return bytes
+}
+
+function packOrdered({ callId, jobs }: Part, args: RedisArgument[]): number {
+  let bytes = 0
+  args.push(callId, String(jobs.length))
+  for (const job of jobs) {
+    const body = payloadBody(job)
+    bytes += typeof body === 'string' ? body.length : payloadBytes(body)
+    args.push(job.id, recordOrder(job), scoreText(job.score), job.group ? `${job.task}\0${job.group}` : job.task, body)
+  }
+  return bytes
+}

@@ -1,0 +1,258 @@
+/** A job of a Redis store, put together from what its keys hold. */
+
+import { InvalidArgumentError } from '../../../core/errors.js'
+import type { JobState, Progress } from '../../../core/job.js'
+import type { Checkpoint, JobProcess } from '../../contract/job-beat.js'
+import type { StoredJob } from '../../contract/job-records.js'
+import type { RedisReply } from '../client/redis-port.js'
+import { bytesIn, listIn, numberIn, textIn } from '../client/redis-reply.js'
+import { readNumber, readRecord } from './redis-record.js'
+
+/** What has become of a job since it came in. */
+export interface PastParts {
+  /** `l` in the line, `r` ready, `x` suspect, `s` scheduled, `c` completed, `d` dead; what a running job was before. */
+  readonly state: string
+  readonly updatedAt: number
+  readonly stamp: number
+  readonly attempt: number
+  readonly crashes: number
+  readonly reason?: string
+}
+
+export function readPast(past: Buffer): PastParts {
+  return {
+    state: String.fromCharCode(past[0]!),
+    updatedAt: past.readUIntBE(1, 6),
+    stamp: readNumber(past, 7, 7),
+    attempt: past.readUIntBE(14, 3),
+    crashes: past.readUInt16BE(17),
+    ...(past.length > 19 ? { reason: past.toString('utf8', 20) } : {}),
+  }
+}
+
+export interface ClaimParts {
+  readonly fence: number
+  readonly claimedAt: number
+  readonly seq: number
+  readonly alone: boolean
+  readonly cancelRequested: boolean
+  readonly worker: string
+}
+
+export function readClaim(claim: Buffer): ClaimParts {
+  const flags = claim[13]! - 64
+  const elementAt = 15 + claim[14]!
+  return {
+    fence: readNumber(claim, 0, 7),
+    claimedAt: claim.readUIntBE(7, 6),
+    seq: claim.readUIntBE(elementAt + 7, 6),
+    alone: (flags & 1) > 0,
+    cancelRequested: (flags & 2) > 0,
+    worker: claim.toString('utf8', 15, elementAt),
+  }
+}
+
+/** Claims have the length of it in one byte. */
+const mostWorkerBytes = 255
+
+/** Throws `InvalidArgumentError` for the id of a worker that no claim can hold. */
+export function refuseLongWorker(worker: string): void {
+  if (Buffer.byteLength(worker) > mostWorkerBytes)
+    throw new InvalidArgumentError(`the id of a worker must be at most ${mostWorkerBytes} bytes; got '${worker}'.`)
+}
+
+export interface BeatParts extends JobProcess {
+  readonly startedAt?: number
+  readonly progress?: Progress
+  readonly updatedAt?: number
+}
+
+export function readBeat(beat: Buffer): BeatParts {
+  const [startedAt, host, pid, progress, updatedAt, boot, pidns, ticks] = beat.toString().split('\0')
+  return {
+    ...(startedAt ? { startedAt: Number(startedAt) } : {}),
+    ...(host ? { host } : {}),
+    ...(boot ? { boot } : {}),
+    ...(pidns ? { pidns } : {}),
+    ...(pid ? { pid: Number(pid) } : {}),
+    ...(ticks ? { ticks: Number(ticks) } : {}),
+    ...(progress ? { progress: JSON.parse(progress) as Progress } : {}),
+    ...(updatedAt ? { updatedAt: Number(updatedAt) } : {}),
+  }
+}
+
+/** What is remembered of a job that ended. */
+export interface MemoryParts {
+  readonly seq: number
+  readonly state: 'completed' | 'cancelled'
+  readonly priority: number
+  readonly attempt: number
+  readonly crashes: number
+  readonly createdAt: number
+  readonly runAt: number
+  readonly finishedAt: number
+  readonly until: number
+  readonly task: string
+  readonly reason?: string
+}
+
+export function readMemory(memory: Buffer): MemoryParts {
+  const end = memory.indexOf(0, 38)
+  return {
+    seq: memory.readUIntBE(0, 6),
+    state: memory[6] === 'c'.charCodeAt(0) ? 'completed' : 'cancelled',
+    priority: 32_767 - memory.readUInt16BE(7),
+    attempt: memory.readUIntBE(9, 3),
+    crashes: memory.readUInt16BE(12),
+    createdAt: memory.readUIntBE(14, 6),
+    runAt: memory.readUIntBE(20, 6),
+    finishedAt: memory.readUIntBE(26, 6),
+    until: memory.readUIntBE(32, 6),
+    task: memory.toString('utf8', 38, end),
+    ...(memory.length > end + 1 ? { reason: memory.toString('utf8', end + 2) } : {}),
+  }
+}
+
+/** A result or a checkpoint as it is stored: `t` or `b` for text or bytes, the codec and NUL, the payload; empty for none. */
+export function resultBytes({ payload, codec }: NonNullable<StoredJob['result']>): string | Buffer {
+  if (payload === undefined) return ''
+  return typeof payload === 'string'
+    ? `t${codec ?? ''}\0${payload}`
+    : Buffer.concat([Buffer.from(`b${codec ?? ''}\0`), payload])
+}
+
+export function readResult(result: Buffer): NonNullable<StoredJob['result']> {
+  return result.length === 0 ? {} : readPayload(result)
+}
+
+export function readPayload(result: Buffer): Checkpoint {
+  const end = result.indexOf(0, 1)
+  const codec = result.toString('utf8', 1, end)
+  const payload =
+    result[0] === 'b'.charCodeAt(0) ? Uint8Array.from(result.subarray(end + 1)) : result.toString('utf8', end + 1)
+  return { payload, ...(codec === '' ? {} : { codec }) }
+}
+
+const fresh = { attempt: 1, crashes: 0 }
+
+/** What the letter of a past says of a job without a claim. */
+export const stateOf: Record<string, JobState> = {
+  l: 'ready',
+  r: 'ready',
+  x: 'ready',
+  s: 'scheduled',
+  c: 'completed',
+  d: 'dead',
+}
+
+/** One view of the `view` script. */
+export interface JobView {
+  /** What there is of it, expired or not. */
+  readonly stored: StoredJob | undefined
+  /** The same, where it has not expired. */
+  readonly job: StoredJob | undefined
+  readonly seq: number
+  readonly stamp: number
+  readonly fence: number
+  /** What is remembered of it, be its result kept or not; undefined where that is over. */
+  readonly memory: StoredJob | undefined
+}
+
+export function viewIn(
+  queue: string,
+  id: string,
+  reply: RedisReply,
+  now: number,
+  deadAgeMs: number | undefined,
+): JobView {
+  const [record, past, claim, error, beat, result, worker, expiry, ended, checkpoint, log] = listIn(reply)
+  const remembered = ended === null ? undefined : readMemory(bytesIn(ended))
+  const memory = remembered === undefined || remembered.until <= now ? undefined : rememberedJob(queue, id, remembered)
+  if (record === null) return { stored: undefined, job: undefined, seq: 0, stamp: 0, fence: 0, memory }
+  const { stamp: firstStamp, seq, createdAt, rememberMs, ...written } = readRecord(bytesIn(record))
+  const since =
+    past === null
+      ? { state: firstState(bytesIn(record)), updatedAt: createdAt, stamp: firstStamp, ...fresh, stamped: 0 }
+      : readPast(bytesIn(past!))
+  const held = claim === null ? undefined : readClaim(bytesIn(claim))
+  const said = beat === null ? {} : readBeat(bytesIn(beat))
+  const stamp = since.stamp ?? firstStamp
+  const state = held === undefined ? stateOf[since.state]! : 'running'
+  const isOver = state === 'completed' || state === 'dead'
+  const reason = 'reason' in since ? since.reason : undefined
+  const { updatedAt: saidAt, ...facts } = said
+  const job: StoredJob = {
+    ...written,
+    queue,
+    id,
+    state,
+    attempt: since.attempt,
+    crashes: since.crashes,
+    ...(since.state === 'x' ? { suspect: true } : {}),
+    createdAt,
+    updatedAt: held === undefined ? since.updatedAt : (saidAt ?? held.claimedAt),
+    runAt: Math.floor(stamp / 1_000),
+    ...(isOver ? { finishedAt: since.updatedAt } : {}),
+    ...(held !== undefined ? { worker: held.worker } : worker === null ? {} : { worker: textIn(worker) }),
+    ...facts,
+    ...(checkpoint === null ? {} : { checkpoint: readPayload(bytesIn(checkpoint)) }),
+    ...(log === null ? {} : { log: textIn(log) }),
+    ...(result === null ? {} : { result: readResult(bytesIn(result)) }),
+    ...(error === null ? {} : { error: textIn(error) }),
+    ...(reason === undefined ? {} : { reason }),
+  }
+  const isHidden =
+    (state === 'completed' && expiry !== null && numberIn(expiry) <= now) ||
+    (state === 'dead' && deadAgeMs !== undefined && since.updatedAt + deadAgeMs <= now)
+  const isRemembered = state === 'completed' && since.updatedAt + rememberMs > now
+  return {
+    stored: job,
+    job: isHidden ? undefined : job,
+    seq,
+    stamp,
+    fence: held?.fence ?? 0,
+    memory: isRemembered ? { ...bare(job), updatedAt: since.updatedAt } : memory,
+  }
+}
+
+/** The letter that a job came in with. */
+export function firstState(record: Buffer): string {
+  return String.fromCharCode(record[0]! | 32)
+}
+
+/** Of a job that ended only so much is remembered. */
+function bare({
+  queue,
+  id,
+  task,
+  state,
+  priority,
+  attempt,
+  crashes,
+  createdAt,
+  updatedAt,
+  runAt,
+  finishedAt,
+  reason,
+}: StoredJob): StoredJob {
+  return {
+    queue,
+    id,
+    task,
+    state,
+    payload: '',
+    priority,
+    attempt,
+    crashes,
+    createdAt,
+    updatedAt,
+    runAt,
+    ...(finishedAt === undefined ? {} : { finishedAt }),
+    ...(reason === undefined ? {} : { reason }),
+  }
+}
+
+function rememberedJob(queue: string, id: string, memory: MemoryParts): StoredJob {
+  const { seq: _, until: __, ...known } = memory
+  return { queue, id, ...known, payload: '', updatedAt: memory.finishedAt }
+}

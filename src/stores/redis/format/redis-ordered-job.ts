@@ -1,0 +1,142 @@
+/** A job of an ordered queue of a Redis store, live or in the morgue, put together from what its keys hold. */
+
+import type { StoredJob } from '../../contract/job-records.js'
+import type { RedisReply } from '../client/redis-port.js'
+import { bytesIn, listIn, numberIn, textIn } from '../client/redis-reply.js'
+import type { RedisShard } from '../layout/redis-layout.js'
+import type { RedisQueues } from '../shards/redis-queues.js'
+import { firstState, readBeat, readClaim, readPast, stateOf } from './redis-job.js'
+import { readPayload } from './redis-payload.js'
+import { readNumber, readRecord } from './redis-record.js'
+import { viewOrderedScript } from './view-scripts.js'
+
+/** An entry in the morgue without its payloads. */
+export interface HeaderParts {
+  readonly finishedAt: number
+  readonly stamp: number
+  readonly attempt: number
+  readonly crashes: number
+  readonly createdAt: number
+  readonly task: string
+  readonly group?: string
+  readonly reason?: string
+  readonly error?: string
+}
+
+/** See `write_header`. */
+export function readHeader(header: Buffer): HeaderParts {
+  const taskEnd = header.indexOf(0, 24)
+  const groupEnd = header.indexOf(0, taskEnd + 1)
+  const reasonAt = groupEnd + 5
+  const errorAt = reasonAt + header.readUInt32BE(groupEnd + 1)
+  return {
+    finishedAt: header.readUIntBE(0, 6),
+    stamp: readNumber(header, 6, 7),
+    attempt: header.readUIntBE(13, 3),
+    crashes: header.readUInt16BE(16),
+    createdAt: header.readUIntBE(18, 6),
+    task: header.toString('utf8', 24, taskEnd),
+    ...(groupEnd > taskEnd + 1 ? { group: header.toString('utf8', taskEnd + 1, groupEnd) } : {}),
+    ...(errorAt > reasonAt ? { reason: header.toString('utf8', reasonAt + 1, errorAt) } : {}),
+    ...(header.length > errorAt ? { error: header.toString('utf8', errorAt + 1) } : {}),
+  }
+}
+
+/** A job as it was looked at, with what its place in a listing is made of. */
+export interface OrderedView {
+  readonly job: StoredJob
+  readonly stamp: number
+  readonly fence: number
+  /** In the morgue beyond its age, and not yet trimmed. */
+  readonly isHidden: boolean
+}
+
+/** Records are large; more at once would hold the server up. */
+const mostAtOnce = 50
+
+/** In the order of the ids; undefined for what is not there. `shown`: of how many payloads at most. */
+export async function viewOrdered(
+  queues: RedisQueues,
+  shard: RedisShard,
+  of: 'live' | 'dead',
+  ids: readonly string[],
+  shown: number,
+): Promise<(OrderedView | undefined)[]> {
+  const views: (OrderedView | undefined)[] = []
+  for (let i = 0; i < ids.length; i += mostAtOnce) {
+    const some = ids.slice(i, i + mostAtOnce)
+    const [now, age, found] = listIn(await queues.run(shard, viewOrderedScript, [of, String(shown), ...some]))
+    const deadAgeMs = textIn(age) === '' ? Number.POSITIVE_INFINITY : numberIn(age)
+    for (const [n, reply] of listIn(found).entries()) {
+      const [known, ...parts] = listIn(reply)
+      if (known === null) views.push(undefined)
+      else if (of === 'live') views.push(liveView(shard.queue, some[n]!, bytesIn(known), parts))
+      else views.push(deadView(shard.queue, some[n]!, bytesIn(known), parts, numberIn(now) - deadAgeMs))
+    }
+  }
+  return views
+}
+
+function liveView(
+  queue: string,
+  id: string,
+  record: Buffer,
+  [pastBytes, claimBytes, error, beatBytes, values, count, beside]: readonly RedisReply[],
+): OrderedView {
+  const { stamp: firstStamp, createdAt, task, group } = readRecord(record)
+  const fresh = { state: firstState(record), updatedAt: createdAt, stamp: firstStamp, attempt: 1, crashes: 0 }
+  const { state, updatedAt, stamp, attempt, crashes, reason } =
+    pastBytes === null ? { ...fresh, reason: undefined } : { reason: undefined, ...readPast(bytesIn(pastBytes)) }
+  const claim = claimBytes === null ? undefined : readClaim(bytesIn(claimBytes))
+  const { updatedAt: saidAt, ...said } = beatBytes === null ? {} : readBeat(bytesIn(beatBytes))
+  const job: StoredJob = {
+    ...withPayloads({ queue, id, task }, values, count),
+    ...(group === undefined ? {} : { group }),
+    state: claim === undefined ? stateOf[state]! : 'running',
+    ...(beside === null ? {} : { pendingCount: numberIn(beside) }),
+    attempt,
+    crashes,
+    ...(state === 'x' ? { suspect: true } : {}),
+    createdAt,
+    updatedAt: claim === undefined ? updatedAt : (saidAt ?? claim.claimedAt),
+    runAt: Math.floor(stamp / 1_000),
+    ...(claim === undefined ? {} : { worker: claim.worker }),
+    ...said,
+    ...(error === null ? {} : { error: textIn(error) }),
+    ...(reason === undefined ? {} : { reason }),
+  }
+  return { job, stamp, fence: claim?.fence ?? 0, isHidden: false }
+}
+
+function deadView(
+  queue: string,
+  id: string,
+  header: Buffer,
+  [values, count]: readonly RedisReply[],
+  hiddenUntil: number,
+): OrderedView {
+  const { finishedAt, stamp, task, ...rest } = readHeader(header)
+  const job: StoredJob = {
+    ...withPayloads({ queue, id, task }, values, count),
+    state: 'dead',
+    ...rest,
+    updatedAt: finishedAt,
+    runAt: Math.floor(stamp / 1_000),
+    finishedAt,
+  }
+  return { job, stamp, fence: 0, isHidden: finishedAt <= hiddenUntil }
+}
+
+function withPayloads(
+  of: Pick<StoredJob, 'queue' | 'id' | 'task'>,
+  values: RedisReply | undefined,
+  count: RedisReply | undefined,
+): Pick<StoredJob, 'queue' | 'id' | 'task' | 'payload' | 'payloads' | 'payloadCount' | 'priority'> {
+  const payloads = listIn(values).map((value) => readPayload(bytesIn(value)))
+  return {
+    ...of,
+    payload: '',
+    ...(payloads.length === 0 ? {} : { payloads, payloadCount: numberIn(count) }),
+    priority: 0,
+  }
+}

@@ -1,0 +1,101 @@
+/** The payloads of ordered jobs as Redis holds them: a digest by which equal ones are known, and a body. */
+
+import { hash } from 'node:crypto'
+import type { Payload } from '../../../core/values/codec.js'
+import type { NewJob } from '../../contract/store.js'
+import { payloadIdentity, type ScoredPayload } from '../../rules/payloads.js'
+
+/** Characters of a digest: 132 bits of SHA-256, as text, which is cheaper to send than bytes. */
+const digestLength = 22
+
+/** 64, plus those that apply: a body is never empty and never looks like another. */
+export const payloadFlags = { none: 64, codec: 4, meta: 16, bytes: 32 } as const
+
+/**
+ * The digest and the body of a payload. The body: flags, 1 byte; the codec and NUL; of meta its length in bytes and NUL, with
+ * `b` before it where it is bytes; meta; payload.
+ */
+export function payloadBody(job: Pick<NewJob, 'payload' | 'codec' | 'meta'>): Payload {
+  const { payload, codec, meta } = job
+  const digest = hash('sha256', digested(job), 'base64').slice(0, digestLength)
+  let flags: number = payloadFlags.none
+  let fields = ''
+  if (codec !== undefined) {
+    flags += payloadFlags.codec
+    fields += `${codec}\0`
+  }
+  if (meta !== undefined) {
+    flags += payloadFlags.meta
+    fields += typeof meta === 'string' ? `${Buffer.byteLength(meta)}\0` : `b${meta.byteLength}\0`
+  }
+  if (typeof payload !== 'string') flags += payloadFlags.bytes
+  const head = `${digest}${String.fromCharCode(flags)}${fields}`
+  if (typeof payload === 'string' && (meta === undefined || typeof meta === 'string'))
+    return `${head}${meta ?? ''}${payload}`
+  return Buffer.concat([Buffer.from(head), Buffer.from(meta ?? ''), Buffer.from(payload as string)])
+}
+
+/** The score as the enqueue script is given it. */
+export function scoreText(score: number | undefined): string {
+  return score === undefined ? '' : String(score)
+}
+
+/** What equal payloads have in common, and others have not. */
+function digested({ payload, codec }: Pick<NewJob, 'payload' | 'codec'>): string | Buffer {
+  if (typeof payload === 'string') return payloadIdentity({ payload, ...(codec === undefined ? {} : { codec }) })
+  return Buffer.concat([Buffer.from(`${codec ?? 'json'}\0b`), payload])
+}
+
+/** A payload as a set holds it: place and body. */
+export function readPayload(value: Buffer): ScoredPayload {
+  const flags = value[14]!
+  let at = 15
+  const field = () => {
+    const end = value.indexOf(0, at)
+    const text = value.toString('utf8', at, end)
+    at = end + 1
+    return text
+  }
+  const codec = flags & payloadFlags.codec ? field() : undefined
+  let meta: Payload | undefined
+  if (flags & payloadFlags.meta) {
+    const length = field()
+    const isBytes = length.startsWith('b')
+    const end = at + Number(isBytes ? length.slice(1) : length)
+    meta = kept(value, at, end, isBytes)
+    at = end
+  }
+  const payload = kept(value, at, value.length, (flags & payloadFlags.bytes) > 0)
+  return {
+    score: scoreAt(value, 0),
+    payload,
+    ...(codec === undefined ? {} : { codec }),
+    ...(meta === undefined ? {} : { meta }),
+  }
+}
+
+/** What a claim took: the payloads of an `inhand`, in their order. */
+export function readInHand(packed: Buffer): Buffer[] {
+  const values: Buffer[] = []
+  for (let at = 4; at < packed.length; ) {
+    const end = at + 4 + packed.readUInt32BE(at)
+    values.push(packed.subarray(at + 4 + digestLength, end))
+    at = end
+  }
+  return values
+}
+
+const scoreBytes = Buffer.alloc(8)
+
+/** The score that stands there. Of a negative number all bits are inverted, of others the sign: so they stand in their order. */
+export function scoreAt(bytes: Buffer, at: number): number {
+  const isNegative = bytes[at]! < 128
+  for (let i = 0; i < 8; i += 1) scoreBytes[i] = isNegative ? 255 - bytes[at + i]! : bytes[at + i]!
+  if (!isNegative) scoreBytes[0]! -= 128
+  return scoreBytes.readDoubleBE(0)
+}
+
+/** Bytes are copied: the buffer they came in is as large as the whole reply. */
+function kept(value: Buffer, from: number, to: number, isBytes: boolean): Payload {
+  return isBytes ? Uint8Array.from(value.subarray(from, to)) : value.toString('utf8', from, to)
+}

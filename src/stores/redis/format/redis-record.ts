@@ -1,0 +1,120 @@
+/** A job's record as Redis holds it: written once when the job comes in, read with every claim. Scripts read parts of it too. */
+
+import type { Payload } from '../../../core/values/codec.js'
+import type { NewJob } from '../../contract/store.js'
+
+/**
+ * A record is a head that the enqueue script writes, and a body that is written here:
+ * - place, 1 byte: where it entered: `l` line, `r` ready, `s` later; in capitals where the head also has `createdAt`
+ * - stamp, 7 bytes · sequence, 6 bytes · createdAt in ms, 6 bytes, only where the stamp does not tell
+ * - flags, 1 byte: 64, plus 1 `rememberMs`, 2 `priority`, 4 `codec`, 8 `group`, 16 `meta`, 32 payload is bytes
+ * - task, and then of the others those that are flagged, in that order, each as text and NUL; of meta its length in bytes,
+ *   with `b` before it where it is bytes
+ * - meta, payload
+ */
+export interface JobRecordParts {
+  readonly stamp: number
+  readonly seq: number
+  readonly createdAt: number
+  readonly task: string
+  readonly rememberMs: number
+  readonly priority: number
+  readonly codec?: string
+  readonly group?: string
+  readonly meta?: Payload
+  readonly payload: Payload
+}
+
+export const recordFlags = { plain: 64, rememberMs: 1, priority: 2, codec: 4, group: 8, meta: 16, bytes: 32 } as const
+
+/** The body of a new job's record. */
+export function recordBody(job: NewJob): Payload {
+  const { task, rememberMs, priority, codec, group, meta, payload } = job
+  let flags: number = recordFlags.plain
+  let fields = ''
+  if (rememberMs > 0) {
+    flags += recordFlags.rememberMs
+    fields += `${rememberMs}\0`
+  }
+  if (priority !== 0) {
+    flags += recordFlags.priority
+    fields += `${priority}\0`
+  }
+  if (codec !== undefined) {
+    flags += recordFlags.codec
+    fields += `${codec}\0`
+  }
+  if (group !== undefined) {
+    flags += recordFlags.group
+    fields += `${group}\0`
+  }
+  if (meta !== undefined) {
+    flags += recordFlags.meta
+    fields += typeof meta === 'string' ? `${Buffer.byteLength(meta)}\0` : `b${meta.byteLength}\0`
+  }
+  if (typeof payload !== 'string') flags += recordFlags.bytes
+  const head = `${String.fromCharCode(flags)}${task}\0${fields}`
+  if (typeof payload === 'string' && (meta === undefined || typeof meta === 'string'))
+    return `${head}${meta ?? ''}${payload}`
+  return Buffer.concat([Buffer.from(head), Buffer.from(meta ?? ''), Buffer.from(payload as string)])
+}
+
+/** Where the job is due, for the enqueue script: empty where it is ready at once with priority 0. */
+export function recordOrder({ priority, delayMs, runAt }: NewJob): string {
+  // Whole numbers, and never early.
+  if (runAt !== undefined) return `${priority}r${Math.max(0, Math.trunc(runAt))}`
+  if (delayMs !== undefined && delayMs > 0) return `${priority}d${Math.ceil(delayMs)}`
+  return priority === 0 ? '' : `${priority}`
+}
+
+export function readRecord(record: Buffer): JobRecordParts {
+  const isDated = record[0]! < 97
+  const stamp = readNumber(record, 1, 7)
+  const seq = record.readUIntBE(8, 6)
+  const createdAt = isDated ? record.readUIntBE(14, 6) : Math.floor(stamp / 1_000)
+  const bodyAt = isDated ? 20 : 14
+  const flags = record[bodyAt]!
+  let at = bodyAt + 1
+  const field = () => {
+    const end = record.indexOf(0, at)
+    const text = record.toString('utf8', at, end)
+    at = end + 1
+    return text
+  }
+  const task = field()
+  const rememberMs = flags & recordFlags.rememberMs ? Number(field()) : 0
+  const priority = flags & recordFlags.priority ? Number(field()) : 0
+  const codec = flags & recordFlags.codec ? field() : undefined
+  const group = flags & recordFlags.group ? field() : undefined
+  let meta: Payload | undefined
+  if (flags & recordFlags.meta) {
+    const length = field()
+    const isBytes = length.startsWith('b')
+    const end = at + Number(isBytes ? length.slice(1) : length)
+    meta = kept(record, at, end, isBytes)
+    at = end
+  }
+  const payload = kept(record, at, record.length, (flags & recordFlags.bytes) > 0)
+  return {
+    stamp,
+    seq,
+    createdAt,
+    task,
+    rememberMs,
+    priority,
+    payload,
+    ...(codec === undefined ? {} : { codec }),
+    ...(group === undefined ? {} : { group }),
+    ...(meta === undefined ? {} : { meta }),
+  }
+}
+
+/** Bytes are copied: the buffer they came in is as large as the whole reply. */
+function kept(record: Buffer, from: number, to: number, isBytes: boolean): Payload {
+  return isBytes ? Uint8Array.from(record.subarray(from, to)) : record.toString('utf8', from, to)
+}
+
+/** `readUIntBE` ends at 6 bytes. */
+export function readNumber(bytes: Buffer, at: number, length: number): number {
+  return length <= 6 ? bytes.readUIntBE(at, length) : bytes[at]! * 2 ** 48 + bytes.readUIntBE(at + 1, 6)
+}

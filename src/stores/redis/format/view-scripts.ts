@@ -1,0 +1,61 @@
+/** The view scripts: jobs as records, looked up by id. */
+
+import { reader } from '../lua/reader-lua.js'
+
+/**
+ * KEYS: those of one shard. ARGV: whether the jobs are looked at alone (1 or 0), ids.
+ * Returns { now, maximal age of the dead or '', views }; a view is { record, past, claim, error, beat, result, worker, expiry, ended,
+ * checkpoint, log } with nil for what there is not, nor is shown of jobs that are not alone.
+ */
+const plain = `
+local views, alone = {}, ARGV[1] == '1'
+for i = 2, #ARGV do
+  local id = ARGV[i]
+  local rec = call('HGET', JOBS, id)
+  local notes = call('HMGET', NOTES, 'e' .. id, 'b' .. id, 'r' .. id, 'w' .. id)
+  views[i - 1] = {
+    rec, call('HGET', PAST, id), call('HGET', CLAIMS, id), notes[1], notes[2], notes[3], notes[4],
+    rec and call('ZSCORE', EXPIRY, sub(rec, 9, 14) .. id), call('HGET', ENDED, id),
+    alone and call('HGET', NOTES, 'k' .. id), alone and call('HGET', NOTES, 'l' .. id) }
+end
+return { now, call('HGET', META, 'deadAge') or '', views }
+`
+
+/**
+ * KEYS: those of one shard. ARGV: live or dead, most payloads of each, ids.
+ * Returns { now, maximal age of the dead or '', views }; nil stands for what there is not. A view of a live job is { record,
+ * past, claim, error, beat, payloads, their number, number beside }, of an entry in the morgue { header, payloads, their number }.
+ */
+const ordered = `
+local views, most = {}, tonumber(ARGV[2])
+local function values_in(set, bodies, id) return values_of(bodies, fields_of(id, members_in(set, id, most))) end
+local function first_in_hand(packed)
+  local values, from = {}, 5
+  while from <= #packed and #values < most do
+    local stop = from + 3 + unpackn('>I4', packed, from)
+    values[#values + 1] = sub(packed, from + 26, stop)
+    from = stop + 1
+  end
+  return values, (unpackn('>I4', packed))
+end
+for i = 3, #ARGV do
+  local id = ARGV[i]
+  if ARGV[1] == 'dead' then
+    local header = call('HGET', MORGUE, id)
+    views[i - 2] = { header, header and values_in(BURIED, REMAINS, id) or {}, header and count_in(BURIED, id) or 0 }
+  else
+    local rec, claim = call('HGET', JOBS, id), call('HGET', CLAIMS, id)
+    local notes = call('HMGET', NOTES, 'e' .. id, 'b' .. id)
+    local values, count, beside = {}, 0, false
+    if claim then
+      values, count = first_in_hand(call('HGET', INHAND, id))
+      beside = call('HEXISTS', BESIDE, id) == 1 and count_in(PAYLOADS, id)
+    elseif rec then values, count = values_in(PAYLOADS, BODIES, id), count_in(PAYLOADS, id) end
+    views[i - 2] = { rec, call('HGET', PAST, id), claim, notes[1], notes[2], values, count, beside }
+  end
+end
+return { now, call('HGET', META, 'deadAge') or '', views }
+`
+
+export const viewScript = reader('view', 'plain', plain)
+export const viewOrderedScript = reader('view-ordered', 'ordered', ordered)

@@ -1,0 +1,138 @@
+/** The breaches that a check of a Redis store finds: how many of each kind, in which ids, and what harm they do. */
+
+import type { Finding } from '../../contract/store-health.js'
+
+/** A kind of breach: what is wrong, and in which key. */
+interface Kind {
+  readonly level: 'warning' | 'error'
+  /** What is wrong; ids follow. */
+  readonly wrong: string
+  readonly harm: string
+}
+
+const neverRuns = 'They never run. Enqueue them again.'
+const runsTwice = 'What does not belong there may be run twice, or hold up claims on this queue.'
+const claimsFail = 'Claims on this queue fail when they meet it.'
+const settlesFail = 'Settles on this queue fail when they come to remove it.'
+const fillsMemory = 'Nothing but memory is lost.'
+
+const error = (wrong: string, harm: string): Kind => ({ level: 'error', wrong, harm })
+const warning = (wrong: string, harm: string): Kind => ({ level: 'warning', wrong, harm })
+
+const jobless: Readonly<Record<string, string>> = {
+  ready: claimsFail,
+  lanes: claimsFail,
+  suspects: claimsFail,
+  later: claimsFail,
+  leases: claimsFail,
+  done: settlesFail,
+  expiry: settlesFail,
+  dead: settlesFail,
+  payloads: 'Others of that id would find them among their own.',
+  beside: 'A claim of that id would bring them back.',
+  retries: 'Actions on all failed jobs fail when they meet it.',
+  claims: 'A new job of that id would count as running.',
+  past: 'A new job of that id would never run.',
+}
+
+const kinds: Readonly<Record<string, (key: string) => Kind>> = {
+  unreadable: (key) =>
+    error(`what '${key}' holds of them cannot be read`, 'It is damaged, or not ours; whatever meets it fails.'),
+  placeless: (key) => {
+    const wrong = `missing from '${key}'`
+    if (key === 'leases') return error(wrong, 'Should their worker die, nobody takes them back.')
+    if (key === 'dead' || key === 'done') return error(wrong, 'They are not listed, and never removed.')
+    if (key === 'grouped') return error(wrong, 'Lists leave them out, and lag does not count them.')
+    return error(wrong, neverRuns)
+  },
+  turnless: (key) =>
+    error(`groups whose jobs in '${key}' have no turn`, 'They are not given before one of them comes or goes.'),
+  uncounted: (key) =>
+    error(`they run, and '${key}' counts none of their group`, 'More of it may run than are allowed to.'),
+  misplaced: (key) => {
+    const wrong = `stand in '${key}', where they do not belong`
+    if (key === 'leases') return error(wrong, 'Claims on this queue fail when they come to end that lease.')
+    if (key === 'retries') return warning(wrong, 'Counts of failed jobs are too high.')
+    if (key === 'dead' || key === 'done' || key === 'expiry')
+      return error(wrong, 'They may be removed though they are to be kept or run.')
+    return error(wrong, runsTwice)
+  },
+  jobless: (key) => {
+    const wrong = `stand in '${key}' without a job`
+    return jobless[key] === undefined ? warning(wrong, fillsMemory) : error(wrong, jobless[key])
+  },
+  unlisted: (key) => {
+    const wrong = `missing from '${key}'`
+    if (key === 'payloads' || key === 'buried')
+      return error(`payloads of them are ${wrong}`, 'They are never handed over.')
+    return key === 'retries'
+      ? warning(wrong, 'Lists and counts of failed jobs leave them out.')
+      : warning(wrong, 'They are remembered for ever; nothing but memory is lost.')
+  },
+  bodiless: (key) =>
+    error(`payloads in '${key}' whose bodies are missing`, 'Claims on this queue fail when they meet them.'),
+  payloadless: (key) =>
+    error(`have no payloads in '${key}'`, 'Whatever takes them up or brings them back fails, or finds nothing to do.'),
+  uneven: (key) =>
+    error(`'${key}' and what belongs to it are not the same in number`, 'Something is missing, or left over.'),
+  ahead: (key) =>
+    key === 'claims'
+      ? error('their fences are higher than the last that was given', 'It is given again: a lost lease could settle.')
+      : error('their sequence numbers are higher than the last that was given', 'Others are given the same.'),
+  misflagged: () => error('their claims do not tell what there is of them', 'Something of them stays when they end.'),
+  miscounted: () =>
+    error(
+      'claims of these fences share a lease that counts others',
+      'It may end too soon, or hold up claims on this queue.',
+    ),
+  leaseless: () => warning('shared leases of these fences are not there any more', fillsMemory),
+  resultless: () => error('completed, and their kept results are missing', 'Whoever asks for them finds none.'),
+  remembered: () => warning('they live, and are remembered as ended', 'Whoever waits for them may be told so.'),
+  foreign: (key) => warning(`fields of '${key}' that are not ours`, fillsMemory),
+  scored: (key) => error(`have a score other than 0 in '${key}'`, 'The order of that set is lost.'),
+  disordered: (key) => error(`come out of order in '${key}'`, 'Jobs run out of order, and lists leave some out.'),
+  overcounted: (key) =>
+    error(`'${key}' is shorter than the number of its stale elements, which 'meta' counts`, 'Claims find no jobs.'),
+  overgrown: (key) => warning(`'${key}' and 'callers' hold more than 1,000 calls, and were not looked at`, fillsMemory),
+}
+
+/** More ids than that of a kind are not told apart any more. */
+const mostIds = 10_000
+const shownIds = 3
+
+export class RedisBreaches {
+  readonly #found = new Map<string, { readonly kind: Kind; readonly ids: Set<string> }>()
+
+  /** The same breach may be added as often as it is met. */
+  add(word: string, key: string, id: string): void {
+    const name = `${word} ${key}`
+    const one = this.#found.get(name) ?? { kind: kinds[word]!(key), ids: new Set() }
+    if (one.ids.size <= mostIds) one.ids.add(id)
+    this.#found.set(name, one)
+  }
+
+  get isEmpty(): boolean {
+    return this.#found.size === 0
+  }
+
+  has(word: string, key: string): boolean {
+    return this.#found.has(`${word} ${key}`)
+  }
+
+  /** One finding for each kind, the errors first. */
+  findings(what: string): Finding[] {
+    const found = [...this.#found.values()].sort((a, b) => (a.kind.level < b.kind.level ? -1 : 1))
+    return found.map(({ kind: { level, wrong, harm }, ids }) => ({
+      level,
+      what,
+      text: `${wrong}${listed([...ids])}. ${harm}`,
+    }))
+  }
+}
+
+function listed(ids: readonly string[]): string {
+  const named = ids.filter((id) => id !== '')
+  if (named.length === 0) return ''
+  const more = named.length > mostIds ? `more than ${mostIds} others` : `${named.length - shownIds} more`
+  return `: ${named.slice(0, shownIds).join(', ')}${named.length > shownIds ? ` and ${more}` : ''}`
+}

@@ -1,0 +1,96 @@
+/** The rights of a Redis store: every command it needs, and the user that may run those and nothing else. Pure. */
+
+import { keysOf, queuesKey, shardTag, workersKey } from '../layout/redis-keys.js'
+
+export interface RedisRight {
+  /** As rules of access name it: `hget`, `client|id`. */
+  readonly rule: string
+  /** The command with arguments like those it is run with. */
+  readonly words: readonly string[]
+}
+
+/** Any name will do: what is allowed of one queue is allowed of all. */
+const anyQueue = 'any'
+
+/** Arguments by what they stand for: `K` a key of a shard, `Q` the queues, `W` the workers, `C` a channel. */
+const everywhere = [
+  'eval x 1 K',
+  'evalsha x 1 K',
+  'time',
+  'exists K',
+  'type K',
+  'del K',
+  'hget K f',
+  'hget Q f',
+  'hset K f v',
+  'hset W f v',
+  'hsetnx Q f v',
+  'hmget K f',
+  'hdel K f',
+  'hdel W f',
+  'hkeys Q',
+  'hgetall W',
+  'hlen K',
+  'hexists K f',
+  'hincrby K f 1',
+  'hscan K 0',
+  'llen K',
+  'lindex K 0',
+  'lrange K 0 0',
+  'ltrim K 0 -1',
+  'lpop K',
+  'rpush K v',
+  'zadd K 0 m',
+  'zrem K m',
+  'zcard K',
+  'zscore K m',
+  'zlexcount K - +',
+  'zcount K 0 0',
+  'zremrangebylex K - +',
+  'zscan K 0',
+  'zrange K 0 0',
+  'zremrangebyrank K 0 0',
+  'zpopmin K',
+  'scan 0',
+  'wait 0 1',
+  'info',
+  'ping',
+  'client|id',
+  'client|setname n',
+]
+const alone = ['bzpopmin K 0', 'client|unblock 1', 'publish C m', 'subscribe C', 'unsubscribe C', 'select 0']
+const clustered = [
+  'spublish C m',
+  'ssubscribe C',
+  'sunsubscribe C',
+  'pubsub|shardnumsub C',
+  'cluster|slots',
+  'cluster|info',
+]
+
+export function rightsOf(namespace: string, isCluster: boolean): RedisRight[] {
+  const [key] = keysOf(shardTag(namespace, anyQueue, 0, 1))
+  const stand: Readonly<Record<string, string>> = {
+    K: key!,
+    C: key!,
+    Q: queuesKey(namespace),
+    W: workersKey(namespace),
+  }
+  return [...everywhere, ...(isCluster ? clustered : alone)].map((line) => {
+    const [rule, ...args] = line.split(' ')
+    return { rule: rule!, words: [...rule!.split('|'), ...args.map((word) => stand[word] ?? word)] }
+  })
+}
+
+/** The line that makes such a user. */
+export function userLine(namespace: string, isCluster: boolean): string {
+  const prefix = `{${globLiteral(namespace)}`
+  const rules = [...new Set(rightsOf(namespace, isCluster).map(({ rule }) => `+${rule}`))]
+  const where = [`~${prefix}}*`, `~${prefix}:*`, `&${prefix}:*`]
+  return `ACL SETUSER millrace on >PASSWORD resetkeys resetchannels -@all ${[...where, ...rules].join(' ')}`
+}
+
+/** The text as a pattern that matches nothing else. */
+export function globLiteral(text: string): string {
+  return text.replace(/[\\*?[\]]/g, '\\$&')
+}

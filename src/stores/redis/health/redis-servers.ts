@@ -1,0 +1,23 @@
+/** The servers that a namespace lies on: one, or of a cluster each master that holds a part of it. */
+
+import { type RedisInfo, redisInfo } from '../client/redis-about.js'
+import type { RedisPort } from '../client/redis-port.js'
+import { textIn } from '../client/redis-reply.js'
+import { infoScript } from './server-scripts.js'
+
+export interface RedisServerSeen {
+  readonly info: RedisInfo
+  /** Those of the keys asked about that lie there. */
+  readonly keys: readonly string[]
+}
+
+/** `keys`: at least one; on a single server all lie there. */
+export async function serversOf(port: RedisPort, keys: readonly string[]): Promise<RedisServerSeen[]> {
+  const servers = new Map<string, RedisServerSeen>()
+  for (const key of port.isCluster ? keys : keys.slice(0, 1)) {
+    const info = redisInfo(textIn(await port.run(infoScript, [key], [])))
+    const id = info.get('run_id') ?? ''
+    servers.set(id, { info, keys: [...(servers.get(id)?.keys ?? []), key] })
+  }
+  return [...servers.values()]
+}

@@ -1,0 +1,104 @@
+/** The change script of ordered queues: one bounded step of administration over selected jobs of a shard. */
+
+import { orderedJobs } from '../lua/ordered-lua.js'
+import { shardScript } from '../lua/prelude.js'
+import { readyJobs } from '../lua/ready-lua.js'
+import { selection } from './selection-lua.js'
+
+const guard = `
+local closed = call('HMGET', META, 'kind', 'closed')
+if not closed[1] then return redis.error_reply('MILLRACE unknown') end
+if closed[2] then return redis.error_reply('MILLRACE moved') end
+know_form()
+`
+
+/**
+ * KEYS: those of one shard; of a queue with `maxRunning` then those of all its shards.
+ * ARGV: verb, states, most jobs to change, whether the verb rings (1 or 0), reason ('' or '=' and text), with how many
+ * changed payloads the step ends, where (ids, all or failed), ids.
+ * verb: cancel · delete · run · bury · revive. states, in the order in which they are taken: w ready, s scheduled,
+ * u running, d dead; ids are looked for in the morgue where it is d alone.
+ * Returns { changed, more, payloads }. Refuses `unknown`, and `moved` where the shard is closed.
+ */
+const text = `
+local most_payloads, where = tonumber(ARGV[6]), ARGV[7]
+-- What waits beside a running job is to be run too.
+if verb == 'run' then states = states .. 'u' end
+local wants_dead = find(states, 'd', 1, true)
+states = (string.gsub(states, 'd', ''))
+local lives = states ~= '' and selected_from(7) or {}
+local deads = wants_dead and (where == 'ids' and selected_from(7) or all_in('d', most + 1)) or {}
+
+local function revive(d)
+  local list = list_in(BURIED, REMAINS, d.id, -1)
+  drop_dead(d)
+  local stamp, j = stamped(), job(d.id)
+  add_payloads(PAYLOADS, BODIES, d.id, list)
+  if not j then begin('r', d.id, name_of(d), stamp, d.created, d.error and { error = d.error })
+  elseif j.claim then
+    local _, created = beside_of(d.id)
+    call('HSET', BESIDE, d.id, write_beside(stamp, created or d.created, true))
+  else
+    leave(j)
+    unlist_failed(j)
+    j.attempt, j.stamp = 1, stamp
+    enter(j, j.suspect and 'x' or 'r')
+  end
+end
+local function change(j)
+  if verb == 'cancel' and j.claim then
+    drop_beside(j.id)
+    j.reason = reason
+    local flags = j.claim.flags + CANCEL
+    if not has(flags, HASPAST) then flags = flags + HASPAST end
+    call('HSET', CLAIMS, j.id, with_flags(j.claim.text, flags))
+    call('HSET', PAST, j.id, write_past(j))
+  elseif verb == 'bury' then bury(j, 'buried')
+  elseif verb == 'run' and j.claim then
+    local _, created = beside_of(j.id)
+    call('HSET', BESIDE, j.id, write_beside(stamped(), created, true))
+  elseif verb == 'run' then
+    leave(j)
+    j.stamp = stamped()
+    enter(j, 'r')
+  else finish(j) end
+end
+local changed, payloads, more, calls = 0, 0, false, false
+-- Whether this one is for the next step.
+local function is_full_step()
+  more = changed >= most or payloads >= most_payloads
+  return more
+end
+for _, id in ipairs(lives) do
+  local j = job(id)
+  if j and find(states, state_of(j), 1, true) and not is_asked(j) then
+    if is_full_step() then break end
+    local count = count_in(PAYLOADS, id)
+    change(j)
+    changed, payloads = changed + 1, payloads + count
+    calls = calls or (rings and is_calling_id(id))
+  end
+end
+for _, id in ipairs(deads) do
+  local d = dead_job(id)
+  if d and not is_hidden(d) and not more then
+    if is_full_step() then break end
+    local count = count_in(BURIED, id)
+    if verb == 'revive' then revive(d) else drop_dead(d) end
+    changed, payloads = changed + 1, payloads + count
+    calls = calls or (rings and is_calling_id(id))
+  end
+end
+if calls then ring_unpaused() end
+if changed > 0 then tell_ends() end
+return { changed, more and 1 or 0, payloads }
+`
+
+export const changeOrderedScript = shardScript(
+  'change-ordered',
+  'ordered',
+  orderedJobs + readyJobs + guard + selection + text,
+  {
+    whenFull: true,
+  },
+)

@@ -1,0 +1,56 @@
+/** The throttles of a Redis store: what they have counted, and their rules. */
+
+import { InvalidArgumentError } from '../../../core/errors.js'
+import { ruleText } from '../../../core/queue/throttle.js'
+import type { Throttles } from '../../contract/throttles.js'
+import type { RedisPort } from '../client/redis-port.js'
+import { listIn, numberIn } from '../client/redis-reply.js'
+import { liveShards } from '../layout/redis-layout.js'
+import type { RedisQueues } from '../shards/redis-queues.js'
+import { switchScript } from '../shards/switch-script.js'
+import { scopeScript } from '../throttle/scope-script.js'
+
+export function redisThrottles(port: RedisPort, queues: RedisQueues): Throttles {
+  return {
+    async state(queue, group) {
+      const [{ layout } = { layout: { scope: undefined } }] = await queues.findLimits([queue])
+      const { scope } = layout
+      if (scope === undefined) return undefined
+      queues.scopes.forget(scope)
+      const throttle = await queues.scopes.throttle(scope)
+      if (throttle === undefined) return undefined
+      const known = await queues.scopes.of(scope)
+      const reply = await port.run(scopeScript, known.keys, ['state', group === undefined ? '0' : '1', group ?? ''])
+      if (reply === null) return undefined
+      const [, , hits, forMs, quietForMs, groups] = listIn(reply)
+      const counted = listIn(hits).map(numberIn)
+      return {
+        throttle,
+        queues: known.queues,
+        hits: counted.length === 0 ? throttle.rules.map(() => 0) : counted,
+        forMs: numberIn(forMs),
+        quietForMs: numberIn(quietForMs),
+        ...(groups === -1 ? {} : { groups: numberIn(groups) }),
+      }
+    },
+
+    async set(queue, rules) {
+      const [found] = await queues.findLimits([queue])
+      const { scope } = found!.layout
+      const isSet =
+        scope !== undefined &&
+        (await port.run(scopeScript, (await queues.scopes.of(scope)).keys, ['set', rules.map(ruleText).join(' ')])) ===
+          1
+      if (!isSet)
+        throw new InvalidArgumentError(
+          `queue '${queue}' has no throttle whose rules could be set; give it one by \`throttle\` in its options first.`,
+        )
+      queues.scopes.forget(scope)
+      const { queues: members } = await queues.scopes.of(scope)
+      await queues.following(async () => {
+        const shards = (await queues.findNow(members)).flatMap(liveShards)
+        await Promise.all(shards.map((shard) => queues.run(shard, switchScript, ['reopen'])))
+      })
+    },
+  }
+}

@@ -1,0 +1,150 @@
+/** The section scripts: pages of the jobs of a shard, in the order of one of its keys or by id. */
+
+import { reader } from '../lua/reader-lua.js'
+
+/**
+ * KEYS: those of one shard. ARGV: section (ready, suspects, later, done, dead, retries, running), place after which, or '',
+ * most jobs.
+ * Returns ids in the order of the section; of running ones, in no order, each id and its claim.
+ */
+const plain = String.raw`
+local function is_place_before(a, b)
+  local p, s, t, q = unpackn('>I2I4I3I6', a)
+  local x, y, z, w = unpackn('>I2I4I3I6', b)
+  if p ~= x then return p < x end
+  if s ~= y then return s < y end
+  if t ~= z then return t < z end
+  return q < w
+end
+local section, after, most = ARGV[1], ARGV[2], tonumber(ARGV[3])
+if section == 'running' then return call('HGETALL', CLAIMS) end
+local ids = {}
+local sets = { suspects = { SUSPECTS, 16 }, later = { LATER, 14 }, done = { DONE, 13, true }, dead = { DEAD, 13, true }, retries = { RETRIES, 10 } }
+local function members(key, reverse)
+  if reverse then return call('ZRANGE', key, after == '' and '+' or '(' .. after, '-', 'BYLEX', 'REV', 'LIMIT', 0, most) end
+  return call('ZRANGE', key, after == '' and '-' or '(' .. after .. '\255', '+', 'BYLEX', 'LIMIT', 0, most)
+end
+if section ~= 'ready' then
+  local key, from, reverse = unpack(sets[section])
+  for _, member in ipairs(members(key, reverse)) do ids[#ids + 1] = sub(member, from) end
+  return ids
+end
+
+-- Where the line goes on after the place: its elements stand in the order of their stamps.
+local from, length = 0, call('LLEN', LINE)
+if after ~= '' then
+  local priority = unpackn('>I2', after)
+  if priority > 32767 then from = length
+  elseif priority == 32767 then
+    local stamp, seq = unpackn('>I7', after, 3), unpackn('>I6', after, 10)
+    local high = length
+    while from < high do
+      local middle = math.floor((from + high) / 2)
+      local element = call('LINDEX', LINE, middle)
+      local s, q = unpackn('>I7', element), unpackn('>I6', element, 8)
+      if s < stamp or (s == stamp and q <= seq) then from = middle + 1 else high = middle end
+    end
+  end
+end
+local line = {}
+-- Where some are stale the records tell which, and those may be large.
+local is_clean = call('HGET', META, 'stale') == '0'
+while #line < most and from < length do
+  local elements = call('LRANGE', LINE, from, from + (is_clean and most or math.min(most, 50)) - 1)
+  local some = {}
+  for i, element in ipairs(elements) do some[i] = sub(element, 14) end
+  local records, pasts = not is_clean and call('HMGET', JOBS, unpack(some)), not is_clean and call('HMGET', PAST, unpack(some))
+  for i, element in ipairs(elements) do
+    if is_clean or (records[i] and not pasts[i] and sub(records[i], 9, 14) == sub(element, 8, 13)) then line[#line + 1] = element end
+  end
+  from = from + #elements
+end
+local others, l, m = members(READY), 1, 1
+local laned = members(GROUPED)
+if #laned > 0 then
+  for _, member in ipairs(laned) do others[#others + 1] = member end
+  table.sort(others, is_place_before)
+end
+while #ids < most and (line[l] or others[m]) do
+  if not others[m] or (line[l] and line_first(line[l], others[m])) then
+    ids[#ids + 1] = sub(line[l], 14)
+    l = l + 1
+  else
+    ids[#ids + 1] = sub(others[m], 16)
+    m = m + 1
+  end
+end
+return ids
+`
+
+/**
+ * KEYS: those of one shard. ARGV: section (ready, suspects, later, dead, retries, running), place after which, with its id,
+ * or '', most jobs.
+ * Returns ids in the order of the section, of the dead the latest first; of running ones, in no order, each id and its claim.
+ */
+const ordered = `
+local section, after, most = ARGV[1], ARGV[2], tonumber(ARGV[3])
+if section == 'running' then return call('HGETALL', CLAIMS) end
+local ids = {}
+if section ~= 'dead' then
+  local key, from = unpack(({ ready = { READY, 16 }, suspects = { SUSPECTS, 16 }, later = { LATER, 14 }, retries = { RETRIES, 10 } })[section])
+  local function members(set) return call('ZRANGE', set, after == '' and '-' or '(' .. after, '+', 'BYLEX', 'LIMIT', 0, most) end
+  local found = members(key)
+  if section == 'ready' and call('EXISTS', GROUPED) == 1 then
+    for _, member in ipairs(members(GROUPED)) do found[#found + 1] = member end
+    table.sort(found, function(a, b) return tied({ id = a }, { id = b }) end)
+  end
+  for i = 1, math.min(#found, most) do ids[i] = sub(found[i], from) end
+  return ids
+end
+-- Those of one moment by id.
+local function moment_after(place, from)
+  local edge = '(' .. pack('>I6', unpackn('>I6', place) + 1)
+  for _, member in ipairs(call('ZRANGE', DEAD, from, edge, 'BYLEX', 'LIMIT', 0, most - #ids)) do ids[#ids + 1] = sub(member, 13) end
+end
+local edge = '+'
+if after ~= '' then
+  moment_after(after, '(' .. after)
+  edge = '(' .. sub(after, 1, 6)
+end
+while #ids < most do
+  local latest = call('ZRANGE', DEAD, edge, '-', 'BYLEX', 'REV', 'LIMIT', 0, 1)[1]
+  if not latest then break end
+  edge = '(' .. sub(latest, 1, 6)
+  moment_after(latest, '[' .. sub(latest, 1, 6))
+end
+return ids
+`
+
+/**
+ * KEYS: those of one shard. ARGV: live or dead, id after which or '', most.
+ * Returns ids in the order of their bytes.
+ */
+const ids = String.raw`
+local after, most = ARGV[2], tonumber(ARGV[3])
+local set, running = ARGV[1] == 'dead' and BURIED or PAYLOADS, {}
+local last = { id = after }
+if ARGV[1] == 'live' then
+  for _, id in ipairs(call('HKEYS', CLAIMS)) do
+    if after == '' or tied(last, { id = id }) then running[#running + 1] = { id = id } end
+  end
+  table.sort(running, tied)
+end
+local function next_in(id)
+  local member = call('ZRANGE', set, id == '' and '-' or '(' .. id .. '\1', '+', 'BYLEX', 'LIMIT', 0, 1)[1]
+  return member and { id = sub(member, 1, find(member, '\0', 1, true) - 1) }
+end
+local ids, one, r = {}, next_in(after), 1
+while #ids < most and (one or running[r]) do
+  local from_set = one and (not running[r] or not tied(running[r], one))
+  local chosen = from_set and one or running[r]
+  ids[#ids + 1] = chosen.id
+  if running[r] and running[r].id == chosen.id then r = r + 1 end
+  if one and one.id == chosen.id then one = next_in(one.id) end
+end
+return ids
+`
+
+export const sectionScript = reader('section', 'plain', plain)
+export const sectionOrderedScript = reader('section-ordered', 'ordered', ordered)
+export const idsOrderedScript = reader('ids-ordered', 'ordered', ids)

@@ -1,0 +1,154 @@
+/**
+ * Resharding on a Redis store. The old shards are held, and when nothing runs in them any more their jobs are brought, batch
+ * by batch, into shards of the next generation, which do not grant yet. An old shard that is found empty closes in that step,
+ * and whoever pushes into it finds the way to the new one. When all are closed, the new ones grant. No two shards change in
+ * one step: whatever is interrupted is gone on with by the next call.
+ */
+
+import { InvalidArgumentError } from '../../../core/errors.js'
+import type { Step } from '../../contract/job-records.js'
+import { shardOf } from '../../rules/payloads.js'
+import { refuseSpreading, reshardUnderWay } from '../../rules/queue-form.js'
+import { stepLimit, stepPayloads } from '../../rules/upkeep.js'
+import type { RedisQueue } from '../layout/redis-layout.js'
+import type { RedisQueues } from '../shards/redis-queues.js'
+import type { RedisTransfer, ShardState } from './redis-transfer.js'
+
+type Meta = ReadonlyMap<string, string>
+
+export class RedisReshard {
+  readonly #queues: RedisQueues
+  readonly #transfer: RedisTransfer
+
+  constructor(queues: RedisQueues, transfer: RedisTransfer) {
+    this.#queues = queues
+    this.#transfer = transfer
+  }
+
+  /** As `Records.reshard`. */
+  async reshard(name: string, count: number): Promise<Step> {
+    const queue = await this.#begun(name, count)
+    if (queue === undefined) return { changed: 0, more: false }
+    const held = await this.#states(queue, 'hold')
+    if (held.some((one) => one?.runs)) return { changed: 0, more: true }
+    // Once: from then on whoever changes the switches of the old ones changes those of the new ones too.
+    const switches = ['paused', 'draining'].map((field) => held[0]?.meta.get(field) ?? '0')
+    const holds = [held[0]?.meta.get('heldUntil') ?? '0', ...(held[0]?.holds ?? [])]
+    await Promise.all(queue.next.map((shard) => this.#transfer.turn(shard, 'inherit', ...switches, ...holds)))
+    const step = { changed: 0, payloads: 0 }
+    for (const [i, shard] of queue.shards.entries()) {
+      if (held[i] === undefined) continue
+      for (let isClosed = false; !isClosed; ) {
+        if (step.changed >= stepLimit || step.payloads >= stepPayloads) return { changed: step.changed, more: true }
+        const batch = await this.#transfer.batch(shard, (id) => queue.next[shardOf(id, count)]!, true)
+        step.changed += batch.changed
+        step.payloads += batch.payloads
+        isClosed = batch.isClosed
+      }
+    }
+    await this.#finish(queue)
+    return { changed: step.changed, more: false }
+  }
+
+  /** As `Records.move`. */
+  async move(from: string, to: string): Promise<Step> {
+    const [source, target] = await this.#queues.findNow([from, to])
+    refusePlain(source!)
+    refusePlain(target!)
+    if (from === to) throw new InvalidArgumentError(`queue '${from}' cannot be moved into itself.`)
+    const step = { changed: 0, payloads: 0 }
+    for (const shard of source!.shards) {
+      for (let isDone = false; !isDone; ) {
+        if (step.changed >= stepLimit || step.payloads >= stepPayloads) return { changed: step.changed, more: true }
+        const batch = await this.#transfer.batch(
+          shard,
+          (id) => target!.shards[shardOf(id, target!.shards.length)]!,
+          false,
+        )
+        step.changed += batch.changed
+        step.payloads += batch.payloads
+        isDone = batch.isDone
+      }
+    }
+    return { changed: step.changed, more: false }
+  }
+
+  /** The queue, on its way to so many shards; undefined where it is there. */
+  async #begun(name: string, count: number): Promise<RedisQueue | undefined> {
+    for (;;) {
+      const [queue] = await this.#queues.findNow([name])
+      refusePlain(queue!)
+      const { layout } = queue!
+      if (layout.towards === count) return queue!
+      if (layout.towards !== undefined) throw reshardUnderWay(name, layout.towards, count)
+      if (layout.shards === count) return undefined
+      refuseSpreading(name, (await this.#queues.stored(name)).maxRunning, count)
+      // They are there before anybody is told to look for them.
+      const metas = metasOf(await this.#states(queue!, 'look'))
+      const next = { ...layout, towards: count }
+      if (metas.length > 0) await this.#queues.make(name, next, settingsOf(metas[0]!, count), beginning(metas))
+      await this.#queues.change(name, layout, next)
+    }
+  }
+
+  #states({ shards }: RedisQueue, verb: 'look' | 'hold'): Promise<(ShardState | undefined)[]> {
+    return Promise.all(shards.map((shard) => this.#transfer.state(shard, verb)))
+  }
+
+  /** All are closed: the new ones take their place. */
+  async #finish(queue: RedisQueue): Promise<void> {
+    const { name, layout, shards, next } = queue
+    // They may have given stamps since they were held.
+    const held = await this.#states(queue, 'look')
+    for (const [i, one] of held.entries()) {
+      if (one === undefined) continue
+      const counters = ['processed', 'failed', 'crashed'].map((field) => one.meta.get(field) ?? '0')
+      await this.#transfer.turn(next[0]!, 'absorb', shards[i]!.tag, ...counters)
+    }
+    const metas = metasOf(held)
+    if (metas.length > 0) {
+      const { stamp, fence, seq, score } = latest(metas)
+      await Promise.all(next.map((shard) => this.#transfer.turn(shard, 'release', stamp, fence, seq, score)))
+    }
+    await Promise.all(shards.map((shard) => this.#transfer.turn(shard, 'remove')))
+    const { towards: _, ...stays } = layout
+    await this.#queues.change(name, layout, { ...stays, shards: next.length, generation: layout.generation + 1 })
+  }
+}
+
+function refusePlain({ name, layout }: RedisQueue): void {
+  if (layout.kind === 'ordered') return
+  throw new InvalidArgumentError(`queue '${name}' is not ordered; only ordered queues are resharded and moved.`)
+}
+
+/** The largest that was given in any of them. */
+function latest(metas: readonly Meta[]): Record<'stamp' | 'fence' | 'seq' | 'score', string> {
+  const most = (field: string) => String(Math.max(0, ...metas.map((meta) => Number(meta.get(field) ?? 0))))
+  return { stamp: most('stamp'), fence: most('fence'), seq: most('seq'), score: most('score') }
+}
+
+function metasOf(states: readonly (ShardState | undefined)[]): Meta[] {
+  return states.flatMap((one) => (one === undefined ? [] : [one.meta]))
+}
+
+/** With what the new shards begin: held, and behind all that the old ones gave. */
+function beginning(metas: readonly Meta[]): string[] {
+  const { stamp, fence, seq, score } = latest(metas)
+  return ['held', 'new', 'stamp', stamp, 'fence', fence, 'seq', seq, 'score', score]
+}
+
+/** What the open script is given for one of so many shards, as it is stored of a shard of another number. */
+function settingsOf(meta: Meta, shards: number): string[] {
+  const field = (name: string) => meta.get(name) ?? ''
+  const [maxPending = '', resultsCount = '', deadCount = ''] = field('bounds').split(',')
+  const share = (bound: string) => (bound === '' ? '' : String(Math.ceil(Number(bound) / shards)))
+  return [
+    ...['kind', 'order', 'exclusive', 'merge'].map(field),
+    share(maxPending),
+    field('maxCrashes'),
+    share(resultsCount),
+    field('deadAge'),
+    share(deadCount),
+    ...['bounds', 'maxRunning', 'perGroup', 'scope', 'by'].map(field),
+  ]
+}

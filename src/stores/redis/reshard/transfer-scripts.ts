@@ -1,0 +1,189 @@
+/** The transfer scripts: jobs of ordered queues leave one shard, are in transit, and are put into another. */
+
+import { orderedJobs } from '../lua/ordered-lua.js'
+import { shardScript } from '../lua/prelude.js'
+import { isSetBack, setBack } from '../lua/set-back-lua.js'
+import { transit } from '../lua/transit-lua.js'
+
+const guard = `
+if call('EXISTS', META) == 0 then return redis.error_reply('MILLRACE unknown') end
+know_form()
+`
+
+/**
+ * KEYS: those of the shard that jobs leave.
+ * ARGV: whether the shard is given up (1 or 0), most jobs, most payloads, most bytes.
+ * Some jobs leave all lists of the shard and are in transit. One that has many payloads leaves in several parts. Returns
+ * { number, jobs that are gone, jobs, whether the shard is closed (1 or 0), the last default score of the shard }; of each job { 'l', id, state, task, stamp,
+ * createdAt, updatedAt, attempt, crashes, error or '', payloads } or { 'd', id, header, payloads }, payloads being members and
+ * values in turn. What is in transit already is returned again, and none gone. Those that run are left. A shard that is given
+ * up also loses what is beyond its age, as { 'h', id, '', {} }; when nothing else is left in it, it closes in this step and
+ * refuses what comes with `moved`.
+ */
+const leave = `
+local score = call('HGET', META, 'score') or '0'
+local before = call('HMGET', TRANSIT, 'number', 'batch')
+if before[1] then return { tonumber(before[1]), 0, cmsgpack.unpack(before[2]), call('HEXISTS', META, 'closed'), score } end
+local gives_up, most, most_payloads, most_bytes = ARGV[1] == '1', tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
+local found, payloads, bytes = {}, 0, 0
+local function is_enough() return #found >= most or payloads >= most_payloads or bytes >= most_bytes end
+local function payloads_in(set, bodies, id)
+  local members, from, own = members_in(set, id, most_payloads - payloads), #id + 16, 0
+  for i = 1, #members do
+    if i > 1 and bytes >= most_bytes then break end
+    bytes, own = bytes + unpackn('>I4', members[i], from), i
+  end
+  payloads = payloads + own
+  for i = #members, own + 1, -1 do members[i] = nil end
+  local values, list = values_of(bodies, fields_of(id, members)), {}
+  for i = 1, #members do list[i * 2 - 1], list[i * 2] = members[i], values[i] end
+  return list
+end
+local function find_jobs()
+  for _, one in ipairs({ { READY, 16 }, { GROUPED, 16 }, { SUSPECTS, 16 }, { LATER, 14 } }) do
+    for _, place in ipairs(call('ZRANGE', one[1], 0, most - 1)) do
+      if is_enough() then return end
+      local j = job(sub(place, one[2]))
+      found[#found + 1] = { 'l', j.id, j.state, name_of(j), j.stamp, j.created, j.updated, j.attempt, j.crashes, last_error(j) and '=' .. last_error(j) or '', payloads_in(PAYLOADS, BODIES, j.id) }
+    end
+  end
+  for _, place in ipairs(call('ZRANGE', DEAD, 0, most - 1, 'REV')) do
+    if is_enough() then return end
+    local d = dead_job(sub(place, 13))
+    if not is_hidden(d) then found[#found + 1] = { 'd', d.id, write_header(d), payloads_in(BURIED, REMAINS, d.id) }
+    elseif gives_up then found[#found + 1] = { 'h', d.id, '', payloads_in(BURIED, REMAINS, d.id) } end
+  end
+end
+find_jobs()
+local gone, live, dead = 0, 0, 0
+local function members_of(list)
+  local members = {}
+  for i = 1, #list, 2 do members[#members + 1] = list[i] end
+  return members
+end
+for _, one in ipairs(found) do
+  local kind, id, members = one[1], one[2], members_of(one[#one])
+  if kind == 'l' then
+    remove_members(PAYLOADS, BODIES, id, members)
+    live = live + 1
+    if count_in(PAYLOADS, id) == 0 then
+      finish(job(id))
+      gone = gone + 1
+    end
+  else
+    remove_members(BURIED, REMAINS, id, members)
+    if kind == 'd' then dead = dead + 1 end
+    if count_in(BURIED, id) == 0 then
+      drop_header(dead_job(id))
+      if kind == 'd' then gone = gone + 1 end
+    end
+  end
+end
+local closes = gives_up and call('EXISTS', JOBS, MORGUE) == 0 and call('HGET', META, 'held') == '1'
+if closes then call('HSET', META, 'closed', 1) end
+local number = 0
+if #found > 0 then
+  number = call('HINCRBY', META, 'transfers', 1)
+  call('HSET', TRANSIT, 'number', number, 'at', now, 'batch', cmsgpack.pack(found), 'live', live, 'dead', dead)
+end
+return { number, gone, found, closes and 1 or 0, score }
+`
+
+/**
+ * KEYS: those of the shard that jobs come into.
+ * ARGV: the last default score of the shard that they left, which the next one here exceeds; of each job l and its id, state, task, stamp, createdAt, updatedAt, attempt, crashes, error or '', or d and its id
+ * and header; then the number of its payloads, and of each its digest and value.
+ * Returns 1. What is there already stays, and payloads join it: a repeat changes nothing. Refuses `unknown`.
+ */
+const put = `
+local n, seq = 2, tonumber(call('HGET', META, 'seq'))
+local function payloads_from(first)
+  local list, count = {}, tonumber(ARGV[first])
+  for i = 1, count do
+    local value = ARGV[first + i * 2]
+    seq = seq + 1
+    list[i * 2 - 1] = ARGV[first + i * 2 - 1]
+    list[i * 2] = sub(value, 1, 8) .. pack('>I6', seq) .. sub(value, 15)
+  end
+  n = first + 1 + count * 2
+  return list
+end
+while n <= #ARGV do
+  local id = ARGV[n + 1]
+  if ARGV[n] == 'l' then
+    local numbers = {}
+    for i = 1, 5 do numbers[i] = tonumber(ARGV[n + 3 + i]) end
+    local state, task, error = ARGV[n + 2], ARGV[n + 3], ARGV[n + 9] ~= '' and sub(ARGV[n + 9], 2) or nil
+    join_live(id, state, task, numbers[1], numbers[2], numbers[3], numbers[4], numbers[5], error, payloads_from(n + 10))
+  else
+    local header = ARGV[n + 2]
+    join_dead(id, header, payloads_from(n + 3))
+  end
+end
+call('HSET', META, 'seq', seq)
+if tonumber(ARGV[1]) > tonumber(call('HGET', META, 'score') or 0) then call('HSET', META, 'score', ARGV[1]) end
+ring_unpaused()
+return 1
+`
+
+/**
+ * KEYS: those of one shard. ARGV: verb and what it needs.
+ * look, or hold, from when on nothing is granted: Returns { whether jobs run (1 or 0), fields and values of META, groups that
+ * are held back and until when in turn }, or nothing where the shard is not there.
+ * arrive: number. The batch that was in transit under it is elsewhere. Returns 1.
+ * inherit: whether it is paused, draining (1 or 0), until when it is held back, and each group, as what it takes the place of. Returns 1; a repeat changes nothing.
+ * absorb: tag, processed, failed, crashed of a shard that this one takes the place of. Returns 1; a repeat changes nothing.
+ * release: least stamp, fence, seq and score. If it has granted nothing yet, it does from now on. Returns 1.
+ * remove: the settings and counters go, and with them the shard. Returns 1.
+ */
+const turn = `
+local verb = ARGV[1]
+if verb == 'remove' then
+  call('DEL', META, WAKE, CALLS, CALLERS, TURNS, SHUT, HOLDS, BUSY)
+  return 1
+end
+if call('EXISTS', META) == 0 then return false end
+local seen = call('HGET', META, 'seenAt')
+if ${isSetBack('seen')} then turn_back(seen) end
+if verb == 'look' or verb == 'hold' then
+  if verb == 'hold' then
+    call('HSET', META, 'held', 1)
+    call('DEL', WAKE)
+  end
+  return { call('EXISTS', CLAIMS), call('HGETALL', META), call('ZRANGE', HOLDS, 0, -1, 'WITHSCORES') }
+elseif verb == 'arrive' then
+  if call('HGET', TRANSIT, 'number') == ARGV[2] then
+    call('DEL', TRANSIT)
+    tell_ends()
+  end
+elseif verb == 'inherit' then
+  if call('HSETNX', META, 'inherited', 1) == 1 then
+    for i, field in ipairs({ 'paused', 'draining' }) do
+      if ARGV[i + 1] == '1' then call('HSET', META, field, 1) end
+    end
+    for n = 4, #ARGV, 2 do
+      local group, until_at = n > 4 and ARGV[n - 1] or nil, tonumber(ARGV[n])
+      if until_at > now then lanes.hold_back(group, until_at) end
+    end
+  end
+elseif verb == 'absorb' then
+  if call('HSETNX', META, 'from ' .. ARGV[2], 1) == 1 then
+    for i, counter in ipairs({ 'processed', 'failed', 'crashed' }) do call('HINCRBY', META, counter, ARGV[i + 2]) end
+  end
+elseif call('HGET', META, 'held') == 'new' then
+  for i, field in ipairs({ 'stamp', 'fence', 'seq', 'score' }) do
+    if tonumber(ARGV[i + 1]) > tonumber(call('HGET', META, field) or 0) then call('HSET', META, field, ARGV[i + 1]) end
+  end
+  call('HDEL', META, 'held')
+  know_form()
+  ring_unpaused()
+end
+return 1
+`
+
+const script = (name: string, parts: readonly string[], flags = {}) =>
+  shardScript(name, 'ordered', orderedJobs + setBack + parts.join(''), flags)
+
+export const leaveScript = script('transfer-leave', [guard, leave], { whenFull: true })
+export const putScript = script('transfer-put', [transit, guard, put])
+export const turnScript = script('transfer-turn', [turn], { whenFull: true })

@@ -1,0 +1,174 @@
+/** The ends and the beats of claims on a Redis store: items dealt out to their shards, answers put back in order. */
+
+import { hasCode } from '../../../core/errors.js'
+import { PartlyAnsweredError } from '../../contract/damage.js'
+import type { Beat, EndedRun } from '../../contract/job-beat.js'
+import type { ClaimKey, ExtendAnswer, ExtendItem, Hold, SettleAnswer, SettleItem } from '../../contract/store.js'
+import type { RedisArgument } from '../client/redis-port.js'
+import { listIn, textIn } from '../client/redis-reply.js'
+import { resultBytes } from '../format/redis-job.js'
+import { liveShards, type RedisQueue, type RedisShard, siblingKeys } from '../layout/redis-layout.js'
+import type { ShardScript } from '../lua/prelude.js'
+import { dealt } from '../shards/redis-deal.js'
+import type { RedisQueues } from '../shards/redis-queues.js'
+import { switchScript } from '../shards/switch-script.js'
+import { extendScript } from './extend-script.js'
+import { groupsScript } from './groups-script.js'
+import { settleOrderedScript } from './settle-ordered-script.js'
+import { settleScript } from './settle-script.js'
+
+const mostItems = 250
+
+const settleAnswers: Record<string, SettleAnswer> = { o: 'ok', l: 'lost', g: 'gone' }
+const extendAnswers: Record<string, ExtendAnswer> = { o: 'ok', l: 'lost', c: 'cancel' }
+
+export function settleItems(queues: RedisQueues, items: readonly SettleItem[]): Promise<SettleAnswer[]> {
+  const scriptFor = ({ kind }: RedisShard) => (kind === 'plain' ? settleScript : settleOrderedScript)
+  const holdFirst = (shard: RedisShard, queue: RedisQueue, some: readonly SettleItem[]) => {
+    const holding = some.filter(isHolding).filter((item) => firstOf(some, item) === item)
+    return holding.length === 0 ? undefined : holdOthers(queues, shard, queue, holding)
+  }
+  return answered(queues, scriptFor, items, pushSettle, settleAnswers, holdFirst)
+}
+
+export function extendItems(queues: RedisQueues, items: readonly ExtendItem[]): Promise<ExtendAnswer[]> {
+  return answered(queues, () => extendScript, items, pushExtend, extendAnswers)
+}
+
+type HoldingItem = SettleItem & { readonly kind: 'release'; readonly hold: Hold }
+
+/**
+ * Holds back the other shards of the queue for the claims that are about to end with a hold. The shards cannot be changed in
+ * one step. They are held first: when a call fails, nothing has ended, and the same item sent again does all of it.
+ */
+async function holdOthers(
+  queues: RedisQueues,
+  shard: RedisShard,
+  queue: RedisQueue,
+  holding: readonly HoldingItem[],
+): Promise<void> {
+  const others = liveShards(queue).filter(({ tag }) => tag !== shard.tag)
+  if (others.length === 0) return
+  const args = holding.flatMap(({ id, fence }) => [id, String(fence)])
+  const groups = listIn(await queues.run(shard, groupsScript, args))
+  for (const [i, { hold }] of holding.entries()) {
+    // A claim that is lost holds nothing.
+    if (groups[i] === null) continue
+    const verb = ['hold', hold.of, whole(hold.forMs), textIn(groups[i])]
+    await Promise.all(others.map((one) => queues.run(one, switchScript, verb)))
+  }
+}
+
+function isHolding(item: SettleItem): item is HoldingItem {
+  return item.kind === 'release' && item.hold !== undefined
+}
+
+/** Of all ends that a call names for one claim only the first counts. */
+function firstOf(items: readonly SettleItem[], { id, fence }: ClaimKey): SettleItem | undefined {
+  return items.find((item) => item.id === id && item.fence === fence)
+}
+
+/** `first`: does what is to be done in other shards before the script runs; undefined if there is nothing. */
+async function answered<Item extends ClaimKey, Answer extends string>(
+  queues: RedisQueues,
+  scriptFor: (shard: RedisShard) => ShardScript,
+  items: readonly Item[],
+  push: (args: RedisArgument[], item: Item, shard: RedisShard) => void,
+  answersBy: Record<string, Answer>,
+  first?: (shard: RedisShard, queue: RedisQueue, items: readonly Item[]) => Promise<void> | undefined,
+): Promise<Answer[]> {
+  const answers = new Array<Answer | undefined>(items.length).fill(undefined)
+  await dealt(queues, items, async (shard, numbers, queue) => {
+    const own = numbers.map((i) => items[i]!)
+    const done = first?.(shard, queue, own)
+    // Not awaited for nothing: a claim made in the same tick is to come after it.
+    if (done !== undefined) await done
+    const trips: Promise<void>[] = []
+    for (let from = 0; from < numbers.length; from += mostItems) {
+      const some = numbers.slice(from, from + mostItems)
+      const args: RedisArgument[] = []
+      for (const i of some) push(args, items[i]!, shard)
+      trips.push(
+        queues.runOver([shard], scriptFor(shard), args, undefined, siblingKeys(queue)).then((reply) => {
+          const letters = textIn(reply)
+          for (const [n, i] of some.entries()) answers[i] = answersBy[letters[n]!]!
+        }),
+      )
+    }
+    const failed = (await Promise.allSettled(trips)).find((trip) => trip.status === 'rejected')
+    if (failed !== undefined) throw failed.reason
+  }).catch((error: unknown) => {
+    const isPart = hasCode(error, 'store-corrupt') && answers.some((answer) => answer !== undefined)
+    throw isPart ? new PartlyAnsweredError(error, answers) : error
+  })
+  return answers as Answer[]
+}
+
+/** Straight into the arguments of the trip: thousands a second are. */
+function pushSettle(args: RedisArgument[], item: SettleItem): void {
+  args.push(item.id, String(item.fence))
+  switch (item.kind) {
+    case 'complete': {
+      const { result } = item
+      if (result === undefined) args.push('c')
+      else
+        args.push('k', resultBytes(result), result.keepMs === undefined ? '' : whole(result.keepMs), runText(item.run))
+      return
+    }
+    case 'retry':
+      args.push(
+        't',
+        whole(item.delayMs),
+        item.last ? '1' : '0',
+        given(item.error),
+        given(item.reason),
+        runText(item.run),
+      )
+      return
+    case 'release':
+      args.push('r', whole(item.delayMs), item.hold?.of ?? '', whole(item.hold?.forMs ?? 0), given(item.error))
+      return
+    case 'bury':
+      args.push('b', given(item.error), given(item.reason), runText(item.run))
+      return
+    case 'cancel':
+      args.push('x', given(item.reason))
+  }
+}
+
+/** Ordered queues keep neither checkpoint nor log. */
+function pushExtend(args: RedisArgument[], { id, fence, leaseMs, beat }: ExtendItem, { kind }: RedisShard): void {
+  args.push(id, String(fence), whole(leaseMs))
+  if (beat === undefined) args.push('')
+  else if (kind === 'ordered') args.push(beatText(beat), '', '')
+  else args.push(beatText(beat), beat.checkpoint === undefined ? '' : resultBytes(beat.checkpoint), beat.log ?? '')
+}
+
+/** The beginning of a note as `readBeat` reads it, with a duration for the start. */
+function runText(run: EndedRun | undefined): string {
+  return run === undefined ? '' : [Math.floor(run.startedMs), run.host, run.pid].join('\0')
+}
+
+/** As `readBeat` reads it, with a duration for the start. Rounded towards now: nothing begins before it is due. */
+function beatText({ startedMs, host, boot, pidns, pid, ticks, progress }: Beat): string {
+  return [
+    startedMs === undefined ? undefined : Math.floor(startedMs),
+    host,
+    pid,
+    progress && JSON.stringify(progress),
+    undefined,
+    boot,
+    pidns,
+    ticks,
+  ].join('\0')
+}
+
+/** Text that may be absent, and may be empty. */
+function given(text: string | undefined): string {
+  return text === undefined ? '' : `=${text}`
+}
+
+/** Never early: what lasts a part of a millisecond lasts a whole one. */
+function whole(ms: number): string {
+  return String(Math.ceil(ms))
+}

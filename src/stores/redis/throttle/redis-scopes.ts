@@ -1,0 +1,108 @@
+/** The scopes of throttles as one handle of a Redis store knows them: their keys, their rules, and all that lies in them. */
+
+import { StoreCorruptError } from '../../../core/errors.js'
+import { isRulesText, rulesIn, ruleText, type Throttle } from '../../../core/queue/throttle.js'
+import type { RedisPort, RedisReply } from '../client/redis-port.js'
+import { listIn, rowsIn, textIn } from '../client/redis-reply.js'
+import { keyIn, queuesKey, scopeKeys } from '../layout/redis-keys.js'
+import { layoutIn, liveShards, queueIn, type RedisShard } from '../layout/redis-layout.js'
+import { scopeScript } from './scope-script.js'
+
+export interface RedisScope {
+  readonly keys: readonly string[]
+  /** The names of its queues, sorted. */
+  readonly queues: readonly string[]
+  /** All that they lie in. */
+  readonly shards: readonly RedisShard[]
+  /** As the scope counts the changes of its members. */
+  readonly version: string
+}
+
+/** The keys of a shard that tell whether there is something to start: those that a gate is given of each member. */
+export function memberKeys({ keys }: RedisShard): string[] {
+  return (['meta', 'line', 'ready', 'lanes'] as const).map((name) => keyIn(keys, name))
+}
+
+export class RedisScopes {
+  readonly #port: RedisPort
+  readonly #namespace: string
+  readonly #known = new Map<string, Promise<RedisScope>>()
+
+  constructor(port: RedisPort, namespace: string) {
+    this.#port = port
+    this.#namespace = namespace
+  }
+
+  /** The scope as it was when it was last looked at. */
+  of(scope: string): Promise<RedisScope> {
+    let known = this.#known.get(scope)
+    if (known === undefined) {
+      known = this.#look(scope)
+      this.#known.set(scope, known)
+      known.catch(() => this.#known.delete(scope))
+    }
+    return known
+  }
+
+  /** It has other members than were known. */
+  forget(scope: string): void {
+    this.#known.delete(scope)
+  }
+
+  /** Its throttle as it is stored; undefined where there is none. Throws `StoreCorruptError` if it cannot be read. */
+  async throttle(scope: string): Promise<Throttle | undefined> {
+    const [by, rules] = listIn(await this.#port.command('HMGET', [this.#keys(scope)[0]!, 'by', 'rules']))
+    if (by == null || rules == null) return undefined
+    return this.#throttleOf(scope, by, rules)
+  }
+
+  /** The queue has this throttle from now on, which is written down where there is none; the one that is stored then. */
+  async join(queue: string, { scope, by, rules }: Throttle): Promise<Throttle> {
+    const args = ['join', by, rules.map(ruleText).join(' '), queue]
+    const [storedBy, stored] = listIn(await this.#port.run(scopeScript, this.#keys(scope), args))
+    this.forget(scope)
+    return this.#throttleOf(scope, storedBy, stored)
+  }
+
+  /** One of its queues lies elsewhere from now on. */
+  async moved(scope: string): Promise<void> {
+    await this.#port.run(scopeScript, this.#keys(scope), ['moved'])
+    this.forget(scope)
+  }
+
+  #keys(scope: string): string[] {
+    return scopeKeys(this.#namespace, scope)
+  }
+
+  #throttleOf(scope: string, by: RedisReply | undefined, rules: RedisReply | undefined): Throttle {
+    const [counts, text] = [textIn(by), textIn(rules)]
+    if ((counts !== 'queue' && counts !== 'group') || !isRulesText(text))
+      throw this.#damaged(scope, `holds no rules of a throttle ('by' is '${counts}', 'rules' is '${text}')`)
+    return { scope, by: counts, rules: rulesIn(text) }
+  }
+
+  #damaged(scope: string, how: string): StoreCorruptError {
+    return new StoreCorruptError(
+      `the throttle '${scope}' is damaged: '${this.#keys(scope)[0]}' ${how}. Its queues stand still. Stop their workers, ` +
+        'delete that key, and start them anew: they write the throttle down as they are configured.',
+    )
+  }
+
+  /** The version is read first: whatever changes meanwhile makes it an old one. Throws `StoreCorruptError` if there is no throttle. */
+  async #look(scope: string): Promise<RedisScope> {
+    const keys = this.#keys(scope)
+    const [version, rules] = listIn(await this.#port.command('HMGET', [keys[0]!, 'members', 'rules']))
+    if (version == null || rules == null) throw this.#damaged(scope, 'is not there, or not whole')
+    const rows = rowsIn(await this.#port.command('HGETALL', [queuesKey(this.#namespace)]), 2)
+    const queues = rows.flatMap(([name, text]) => {
+      const layout = layoutIn(textIn(text))
+      return layout?.scope === scope ? [queueIn(this.#namespace, textIn(name), layout)] : []
+    })
+    return {
+      keys,
+      queues: queues.map(({ name }) => name).sort(),
+      shards: queues.flatMap(liveShards),
+      version: textIn(version),
+    }
+  }
+}

@@ -1,0 +1,47 @@
+/** The scope script: what is written down of a throttle beside its gate, and what is told of it. */
+
+import { redisScript } from '../client/redis-script.js'
+import { throttle } from './throttle-lua.js'
+
+/**
+ * KEYS: those of one scope.
+ * ARGV: verb and what it needs:
+ * join: by, rules, queue. The queue is a member from now on; the throttle is written down where there is none. Returns { by,
+ * rules } as stored.
+ * moved: a member lies elsewhere. Returns 1.
+ * set: rules. The throttle has these from now on. Returns 1, or 0 where there is none.
+ * state: whether a subject is meant (1 or 0), subject. Returns { by, rules, hits, forMs, quietForMs, groups }, or nothing where
+ * there is none; without a subject hits is empty, and forMs what all wait for.
+ */
+const text = `
+local verb = ARGV[1]
+if verb == 'join' then
+  if call('HEXISTS', RULES, 'rules') == 0 then call('HSET', RULES, 'by', ARGV[2], 'rules', ARGV[3], 'version', 1) end
+  if call('HSETNX', RULES, 'queue ' .. ARGV[4], 1) == 1 then call('HINCRBY', RULES, 'members', 1) end
+  return call('HMGET', RULES, 'by', 'rules')
+end
+if verb == 'moved' then return call('HINCRBY', RULES, 'members', 1) and 1 end
+if call('HEXISTS', RULES, 'rules') == 0 then return verb == 'set' and 0 or false end
+if verb == 'set' then
+  throttle_set(ARGV[2])
+  return 1
+end
+throttle_read()
+local hits, for_ms, quiet = {}, throttle_quiet(), throttle_quiet()
+local subject = (not BY_GROUP and '') or (ARGV[2] == '1' and ARGV[3])
+if subject then hits, for_ms = throttle_hits(subject), throttle_wait(subject) end
+local known = call('HMGET', RULES, 'by', 'rules')
+return { known[1], known[2], hits, for_ms, quiet, BY_GROUP and throttle_subjects() or -1 }
+`
+
+const start = `
+local call, pack, unpackn = redis.call, struct.pack, struct.unpack
+local RULES, STARTS, TEMPOS, IDLE = unpack(KEYS)
+local time = call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+local function many(command, key, args)
+  for i = 1, #args, 1000 do call(command, key, unpack(args, i, math.min(i + 999, #args))) end
+end
+`
+
+export const scopeScript = redisScript('scope', start + throttle + text, { whenFull: true })

@@ -1,0 +1,34 @@
+/** The ended scripts: which of some jobs have ended. */
+
+import { reader } from '../lua/reader-lua.js'
+
+/**
+ * KEYS: those of one shard. ARGV: ids.
+ * Returns those of the ids whose jobs have ended or are not there.
+ */
+const plain = `
+local gone = {}
+for _, id in ipairs(ARGV) do
+  local is_there = call('HEXISTS', JOBS, id) == 1
+  local past = is_there and call('HEXISTS', CLAIMS, id) == 0 and call('HGET', PAST, id)
+  local state = past and sub(past, 1, 1)
+  if not is_there or state == 'c' or state == 'd' then gone[#gone + 1] = id end
+end
+return gone
+`
+
+/**
+ * KEYS: those of one shard. ARGV: ids.
+ * Returns those of the ids of which no job is there; none while jobs are in transit, which may be of any id.
+ */
+const ordered = `
+local gone = {}
+if call('EXISTS', TRANSIT) == 1 then return gone end
+for _, id in ipairs(ARGV) do
+  if call('HEXISTS', JOBS, id) == 0 then gone[#gone + 1] = id end
+end
+return gone
+`
+
+export const endedScript = reader('ended', 'plain', plain)
+export const endedOrderedScript = reader('ended-ordered', 'ordered', ordered)

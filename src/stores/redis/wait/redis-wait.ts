@@ -1,0 +1,254 @@
+/** The waits on a Redis store: all of a handle share one blocking connection, or on a cluster one that listens. */
+
+import { hasCode } from '../../../core/errors.js'
+import { systemRandom } from '../../../core/platform/clock.js'
+import type { RedisPort } from '../client/redis-port.js'
+import { listIn, numberIn } from '../client/redis-reply.js'
+import { keyIn } from '../layout/redis-keys.js'
+import { liveShards, type RedisQueue, type RedisShard, siblingKeys } from '../layout/redis-layout.js'
+import type { DamagedShards } from '../shards/redis-damage.js'
+import { namingForeignKey } from '../shards/redis-foreign-key.js'
+import type { RedisQueues } from '../shards/redis-queues.js'
+import { reached } from '../shards/redis-reached.js'
+import { lookOrderedScript, lookScript } from './look-scripts.js'
+import type { QuietQueues } from './redis-quiet.js'
+
+interface Waiting {
+  readonly shards: readonly RedisShard[]
+  readonly until: number
+  readonly wake: (rung: string[]) => void
+  readonly fail: (error: unknown) => void
+}
+
+/** The key of the marker of a shard. */
+function markerOf({ keys }: RedisShard): string {
+  return keyIn(keys, 'wake')
+}
+
+/** Blocking for less is not worth a trip. */
+const shortestMs = 1
+/** So much later than the server its client looks at its watch: cutting a pop short a moment before its end costs a trip. */
+const popSlackMs = 100
+
+export class RedisWait {
+  readonly #port: RedisPort
+  readonly #queues: RedisQueues
+  readonly #quiet: QuietQueues
+  readonly #damage: DamagedShards
+  readonly #waiting = new Set<Waiting>()
+  readonly #listened = new Map<string, Promise<() => void>>()
+  #round: { readonly keys: ReadonlySet<string>; readonly until: number; readonly stop: AbortController } | undefined
+  #isClosed = false
+
+  constructor(port: RedisPort, queues: RedisQueues, quiet: QuietQueues, damage: DamagedShards) {
+    this.#damage = damage
+    this.#port = port
+    this.#queues = queues
+    this.#quiet = quiet
+  }
+
+  async forQueues(names: readonly string[], forMs: number, signal: AbortSignal): Promise<string[]> {
+    const rung = await this.#forQueues(names, forMs, signal)
+    // One that was cut short has heard too little.
+    if (!signal.aborted) this.#quiet.waited(names, rung)
+    return rung
+  }
+
+  async #forQueues(names: readonly string[], forMs: number, signal: AbortSignal): Promise<string[]> {
+    const until = performance.now() + forMs
+    const all = (await this.#queues.find(names)).flatMap(liveShards)
+    const shards = all.filter((shard) => !this.#damage.isDoubtful(shard))
+    if (all.length === 0 || signal.aborted) return []
+    // Claims look at them again when it is time.
+    if (shards.length === 0) return this.#rung([], until, signal, () => {})
+    if (this.#port.isCluster) return this.#listening(shards, until, signal)
+    const unknown = shards.filter(
+      ({ queue, kind, shard }) => !this.#quiet.isFresh(kind === 'plain' ? { queue } : { queue, shard }),
+    )
+    const isWorth = unknown.length > 0 && (await this.#quiet.holdAnything(unknown))
+    const found = isWorth ? await this.#look(unknown).catch(foundByClaim(unknown)) : []
+    if (found.length > 0 || signal.aborted || this.#isClosed) return found
+    return this.#rung(shards, until, signal, () => this.#pop())
+  }
+
+  close(): void {
+    this.#isClosed = true
+    for (const waiting of [...this.#waiting]) waiting.wake([])
+    this.#round?.stop.abort()
+  }
+
+  /** On a cluster: hears first, then looks, so that no ring falls between the two. */
+  async #listening(shards: readonly RedisShard[], until: number, signal: AbortSignal): Promise<string[]> {
+    await reached(shards.map((shard) => this.#listen(shard)))
+    if (signal.aborted || this.#isClosed) return []
+    return this.#rung(shards, until, signal, (waiting) => {
+      this.#look(shards)
+        .catch(foundByClaim(shards))
+        .then(async (found) => {
+          if (found.length > 0) waiting.wake(found)
+          else if (this.#waiting.has(waiting)) await reached(shards.map((shard) => this.#take(markerOf(shard))))
+        })
+        .catch(waiting.fail)
+    })
+  }
+
+  #rung(
+    shards: readonly RedisShard[],
+    until: number,
+    signal: AbortSignal,
+    begin: (waiting: Waiting) => void,
+  ): Promise<string[]> {
+    return new Promise((resolve, reject) => {
+      const over = () => waiting.wake([])
+      const leave = () => {
+        clearTimeout(timer)
+        signal.removeEventListener('abort', over)
+        this.#waiting.delete(waiting)
+        if (this.#waiting.size === 0) this.#round?.stop.abort()
+      }
+      const slackMs = this.#port.isCluster ? 0 : popSlackMs
+      const timer = setTimeout(over, Math.min(Math.max(0, until - performance.now()) + slackMs, 0x7fffffff))
+      const waiting: Waiting = {
+        shards,
+        until,
+        wake: (rung) => {
+          leave()
+          resolve(rung)
+        },
+        fail: (error) => {
+          leave()
+          reject(error)
+        },
+      }
+      signal.addEventListener('abort', over)
+      this.#waiting.add(waiting)
+      begin(waiting)
+    })
+  }
+
+  /** Blocks for the markers of all who wait; anew where somebody has come whose queues or time are left out. */
+  #pop(): void {
+    const keys = new Set([...this.#waiting].flatMap(({ shards }) => shards.map(markerOf)))
+    const until = Math.max(...[...this.#waiting].map((waiting) => waiting.until))
+    const current = this.#round
+    if (current !== undefined) {
+      const covers = until <= current.until && [...keys].every((key) => current.keys.has(key))
+      if (!covers) current.stop.abort()
+      return
+    }
+    const round = { keys, until, stop: new AbortController() }
+    this.#round = round
+    this.#port
+      .pop([...keys], Math.max(shortestMs, until - performance.now()), round.stop.signal)
+      .then((key) => (key === undefined ? this.#wakeDue() : this.#deal(key)))
+      .catch(async (error: unknown) => {
+        if (await this.#isMarkerDamaged(error)) return
+        // One whose time was too short to connect has been told nothing; whoever asks next is told what is wrong.
+        this.#wakeDue()
+        for (const waiting of [...this.#waiting]) waiting.fail(error)
+      })
+      .finally(() => {
+        this.#round = undefined
+        if (this.#waiting.size > 0) this.#pop()
+      })
+  }
+
+  /** Whether a marker is another's key: its shard is left out from now on, and who waits for others waits anew. */
+  async #isMarkerDamaged(error: unknown): Promise<boolean> {
+    if (!hasCode(error, 'store-corrupt')) return false
+    const shards = [...new Set([...this.#waiting].flatMap((waiting) => waiting.shards))]
+    const types = await Promise.all(
+      shards.map((shard) => this.#port.command('TYPE', [markerOf(shard)]).then(String, () => 'none')),
+    )
+    const damaged = shards.filter((_, i) => types[i] !== 'none' && types[i] !== 'zset')
+    for (const shard of damaged)
+      this.#damage.found(shard, await namingForeignKey(this.#port, [shard], error).catch(() => error))
+    if (damaged.length > 0) for (const waiting of [...this.#waiting]) waiting.wake([])
+    return damaged.length > 0
+  }
+
+  #wakeDue(): void {
+    const now = performance.now() + shortestMs
+    for (const waiting of [...this.#waiting]) if (waiting.until <= now) waiting.wake([])
+  }
+
+  /** A marker is for one; where nobody is left to take it, it is put back for somebody elsewhere. */
+  async #deal(key: string): Promise<void> {
+    for (const waiting of this.#waiting) {
+      const shard = waiting.shards.find((one) => markerOf(one) === key)
+      if (shard === undefined) continue
+      waiting.wake([shard.queue])
+      return
+    }
+    await this.#port.command('ZADD', [key, '0', '0'])
+  }
+
+  /** On a cluster: hears the shard for as long as the handle lives. */
+  #listen(shard: RedisShard): Promise<() => void> {
+    const key = markerOf(shard)
+    let listening = this.#listened.get(key)
+    if (listening === undefined) {
+      listening = this.#port.listen(key, (message) => this.#heard(key, message))
+      this.#listened.set(key, listening)
+      listening.catch(() => this.#listened.delete(key))
+    }
+    return listening
+  }
+
+  /**
+   * Everybody hears a ring and only one is to answer. Each tries at a moment of its own, drawn from as many ms as there
+   * are listeners, so that about one of them asks in each; the first takes the marker, and whoever comes later finds none.
+   */
+  #heard(key: string, message: string | undefined): void {
+    if (this.#waiting.size === 0) return
+    const listeners = Math.min(Number(message) || 1, 250)
+    setTimeout(
+      () => {
+        // Lost like any ring: others look for themselves within 5 s.
+        this.#take(key).catch(() => {})
+      },
+      systemRandom() * (listeners - 1),
+    ).unref()
+  }
+
+  /** Takes the marker of a shard, if it is there and somebody here wants it. */
+  async #take(key: string): Promise<void> {
+    if (![...this.#waiting].some(({ shards }) => shards.some((shard) => markerOf(shard) === key))) return
+    if (listIn(await this.#port.command('ZPOPMIN', [key])).length > 0) await this.#deal(key)
+  }
+
+  /** The queues that need a claimer, whether or not anybody was rung. */
+  async #look(shards: readonly RedisShard[]): Promise<string[]> {
+    const queues = await this.#queues.find(shards.map(({ queue }) => queue))
+    const bounded = new Map<RedisQueue, RedisShard[]>()
+    for (const [i, queue] of queues.entries())
+      if (queue.layout.isBounded) bounded.set(queue, [...(bounded.get(queue) ?? []), shards[i]!])
+    const free = shards.filter((_, i) => !queues[i]!.layout.isBounded)
+    const counted = [...bounded].map(([queue, of]) => this.#needing(of, queue))
+    const needing = this.#port.isCluster
+      ? await reached([...counted, ...free.map((shard) => this.#needing([shard]))])
+      : await Promise.all([
+          ...counted,
+          ...['plain', 'ordered'].map((kind) => this.#needing(free.filter((one) => one.kind === kind))),
+        ])
+    return [...new Set(needing.flat())]
+  }
+
+  /** `bounded`: the queue of all of them, where its shards share a bound. */
+  async #needing(shards: readonly RedisShard[], bounded?: RedisQueue): Promise<string[]> {
+    if (shards.length === 0) return []
+    const script = shards[0]!.kind === 'plain' ? lookScript : lookOrderedScript
+    const behind = bounded === undefined ? [] : siblingKeys(bounded)
+    const args = [String(bounded?.shards.length ?? 0)]
+    const replies = listIn(await this.#queues.runOver(shards, script, args, undefined, behind)).map(numberIn)
+    return shards.filter((_, i) => replies[i] === 1).map(({ queue }) => queue)
+  }
+}
+
+/** What of these is damaged only a claim finds out, which asks each by itself. */
+function foundByClaim(shards: readonly RedisShard[]) {
+  return (error: unknown): string[] => {
+    if (!hasCode(error, 'store-corrupt')) throw error
+    return [...new Set(shards.map(({ queue }) => queue))]
+  }
+}

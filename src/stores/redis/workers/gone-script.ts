@@ -1,0 +1,40 @@
+/** The gone script: claims of a worker that is known to be dead end as crashes. */
+
+import { crashes } from '../lua/crash-lua.js'
+import { orderedJobs } from '../lua/ordered-lua.js'
+import { jobs, shardScript } from '../lua/prelude.js'
+
+const guard = `
+if call('EXISTS', META) == 0 then return redis.error_reply('MILLRACE unknown') end
+`
+
+/**
+ * KEYS: those of one shard.
+ * ARGV: worker, then of each claim its id and fence.
+ * Returns { crashed, buried }, see `crash`; the index is the number of the claim, from 0. Refuses `unknown`.
+ */
+const text = `
+local max_crashes = tonumber(call('HGET', META, 'maxCrashes'))
+local crashed, buried = {}, {}
+for n = 2, #ARGV, 2 do
+  local j = job(ARGV[n])
+  if j and j.claim and j.claim.fence == tonumber(ARGV[n + 1]) and j.claim.worker == ARGV[1] then
+    crash(j, max_crashes, (n - 2) / 2, crashed, buried)
+  end
+end
+-- Somebody must claim to be told that there are suspects.
+if #crashed > 0 then
+  ring_unpaused()
+  tell_ends()
+end
+return { crashed, buried }
+`
+
+const order = 'know_order()'
+const form = 'know_form()'
+
+export const goneScript = shardScript('gone', 'plain', jobs + crashes + guard + order + text, { whenFull: true })
+
+export const goneOrderedScript = shardScript('gone-ordered', 'ordered', orderedJobs + crashes + guard + form + text, {
+  whenFull: true,
+})

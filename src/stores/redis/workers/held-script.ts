@@ -1,0 +1,21 @@
+/** The held script: the claims of a worker in a shard. */
+
+import { reader } from '../lua/reader-lua.js'
+
+/**
+ * KEYS: those of one shard. ARGV: worker.
+ * Returns of each of its claims id, claim, what beats said or '', and task.
+ */
+const text = `
+local claims, found = call('HGETALL', CLAIMS), {}
+for i = 1, #claims, 2 do
+  if read_claim(claims[i + 1]).worker == ARGV[1] then
+    for _, part in ipairs({ claims[i], claims[i + 1], call('HGET', NOTES, 'b' .. claims[i]) or '', (written(call('HGET', JOBS, claims[i]))) }) do
+      found[#found + 1] = part
+    end
+  end
+end
+return found
+`
+
+export const heldScript = reader('held', 'plain', text)

@@ -1,0 +1,128 @@
+/** The registry of workers of a Redis store, with the claims they hold. */
+
+import { hasCode } from '../../../core/errors.js'
+import type { Buried, Crash } from '../../contract/store.js'
+import { type HeldClaim, storedWorker, type WorkerRegistry } from '../../contract/worker-registry.js'
+import { stepLimit } from '../../rules/upkeep.js'
+import { buriedIn, crashIn } from '../claim/redis-ask.js'
+import type { RedisPort, RedisReply } from '../client/redis-port.js'
+import { bytesIn, listIn, numberIn, rowsIn, textIn } from '../client/redis-reply.js'
+import { readBeat, readClaim, refuseLongWorker } from '../format/redis-job.js'
+import { workersKey } from '../layout/redis-keys.js'
+import { liveShards, type RedisShard } from '../layout/redis-layout.js'
+import { dealt } from '../shards/redis-deal.js'
+import { type RedisQueues, unlessUnknown } from '../shards/redis-queues.js'
+import { switchScript } from '../shards/switch-script.js'
+import { adoptScript } from './adopt-script.js'
+import { goneOrderedScript, goneScript } from './gone-script.js'
+import { heldScript } from './held-script.js'
+import { registryScript } from './registry-script.js'
+
+/** What stands before a record: when the worker was seen, and when it lapses. */
+const instantsBytes = 12
+
+export function redisRegistry(port: RedisPort, queues: RedisQueues, namespace: string): WorkerRegistry {
+  const key = workersKey(namespace)
+
+  /** Of all queues, or of those of them that are named. */
+  async function allShards(named?: readonly string[]): Promise<RedisShard[]> {
+    const names = await queues.names()
+    const wanted = named === undefined ? names : names.filter((name) => named.includes(name))
+    return (await queues.findNow(wanted)).flatMap(liveShards)
+  }
+
+  async function held(worker: string): Promise<HeldClaim[]> {
+    const found = await Promise.all((await allShards()).map((shard) => unlessUnusable(heldIn(shard, worker))))
+    return found.flatMap((of) => of ?? []).slice(0, stepLimit)
+  }
+
+  async function heldIn(shard: RedisShard, worker: string): Promise<HeldClaim[]> {
+    const rows = rowsIn(await queues.run(shard, heldScript, [worker]), 4)
+    return rows
+      .map(([id, claim, beat, task]) => ({
+        id: textIn(id),
+        task: textIn(task),
+        ...readClaim(bytesIn(claim)),
+        beat: bytesIn(beat),
+      }))
+      .sort((a, b) => a.fence - b.fence || a.seq - b.seq || compareBytes(a.id, b.id))
+      .map(({ id, task, fence, alone, beat }) => {
+        const { updatedAt: _, ...said } = beat.length === 0 ? {} : readBeat(beat)
+        return { queue: shard.queue, id, fence, task, alone, ...said }
+      })
+  }
+
+  async function remove(id: string): Promise<void> {
+    const record = await port.command('HGET', [key, id])
+    await port.command('HDEL', [key, id])
+    // It leads nothing but queues that it serves. Of a worker whose record has lapsed nobody knows which those were.
+    const shards = await allShards(
+      record === null ? undefined : storedWorker(textIn(bytesIn(record).subarray(instantsBytes)))?.queues,
+    )
+    await Promise.all(shards.map((shard) => unlessUnusable(queues.run(shard, switchScript, ['unlead', id]))))
+  }
+
+  return {
+    async beat(worker, ttlMs) {
+      const { id, ...record } = worker
+      await port.run(registryScript, [key], ['beat', id, String(Math.ceil(ttlMs)), JSON.stringify(record)])
+    },
+
+    remove,
+
+    async list() {
+      const rows = rowsIn(await port.run(registryScript, [key], ['list']), 3)
+      return rows
+        .flatMap(([id, seenAt, text]) => {
+          const record = storedWorker(textIn(text))
+          return record === undefined ? [] : [{ id: textIn(id), ...record, seenAt: numberIn(seenAt) }]
+        })
+        .sort((a, b) => (a.id < b.id ? -1 : 1))
+    },
+
+    held,
+
+    async gone(claims, worker) {
+      const crashed: (readonly [number, Crash])[] = []
+      const buried: (readonly [number, Buried])[] = []
+      await dealt(queues, claims, async (shard, numbers) => {
+        const args = numbers.flatMap((i) => [claims[i]!.id, String(claims[i]!.fence)])
+        const script = shard.kind === 'plain' ? goneScript : goneOrderedScript
+        const [ended, dead] = listIn(await queues.run(shard, script, [worker, ...args]))
+        const numberOf = (row: readonly RedisReply[]) => numbers[numberIn(row[0])]!
+        crashed.push(...rowsIn(ended, 6).map((row) => [numberOf(row), crashIn(shard.queue, row)] as const))
+        buried.push(...rowsIn(dead, 4).map((row) => [numberOf(row), buriedIn(shard.queue, row)] as const))
+      })
+      if ((await held(worker)).length === 0) await remove(worker)
+      return { crashed: inOrder(crashed), buried: inOrder(buried) }
+    },
+
+    async adopt(claim, from, to) {
+      refuseLongWorker(to)
+      let isAdopted = false
+      await dealt(queues, [claim], async (shard) => {
+        const args = [claim.id, String(claim.fence), from, to]
+        isAdopted = (await queues.run(shard, adoptScript, args)) === 1
+      })
+      return isAdopted
+    },
+  }
+}
+
+/** UTF-8 byte order: of an ordered queue those of one call stand by their ids. */
+function compareBytes(a: string, b: string): number {
+  return Buffer.compare(Buffer.from(a), Buffer.from(b))
+}
+
+/** As the claims were named. */
+function inOrder<T>(numbered: readonly (readonly [number, T])[]): T[] {
+  return numbered.toSorted(([a], [b]) => a - b).map(([, one]) => one)
+}
+
+/** A damaged shard keeps nobody from what the others hold. */
+function unlessUnusable<T>(asked: Promise<T>): Promise<T | undefined> {
+  return unlessUnknown(asked).catch((error: unknown) => {
+    if (hasCode(error, 'store-corrupt')) return undefined
+    throw error
+  })
+}
