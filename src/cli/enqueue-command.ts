@@ -1,7 +1,7 @@
 /** The command `enqueue`: one job from the command line. */
 
 import { type Command, Option } from 'commander'
-import type { JobHandle } from '../client/job-handle.js'
+import type { JobHandle } from '../client/jobs/job-handle.js'
 import type { Mill } from '../config/mill.js'
 import { UnknownTaskError } from '../core/errors.js'
 import { highestPriority, lowestPriority, type Meta } from '../core/job.js'

@@ -1,7 +1,7 @@
 /** A job action: a command that changes jobs of a queue — those that are named, all, or all that failed. */
 
 import type { Command } from 'commander'
-import type { QueueAdmin } from '../client/queue-admin.js'
+import type { QueueAdmin } from '../client/admin/queue-admin.js'
 import type { Depth } from '../stores/contract/store.js'
 import { confirm } from './confirmation.js'
 import { OperationError, UsageError } from './exit-code.js'

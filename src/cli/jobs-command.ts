@@ -1,7 +1,7 @@
 /** The command `jobs`: the records of jobs, as a list or one by one, and what an operator does to jobs. */
 
 import { type Command, Option } from 'commander'
-import type { ListOptions, QueueAdmin } from '../client/queue-admin.js'
+import type { ListOptions, QueueAdmin } from '../client/admin/queue-admin.js'
 import type { Mill } from '../config/mill.js'
 import { type JobRecord, type JobState, jobStates } from '../core/job.js'
 import type { Depth } from '../stores/contract/store.js'

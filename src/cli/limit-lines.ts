@@ -1,6 +1,6 @@
 /** Limit lines: beside the counts of the queues, what is used of the limits of those that have some. */
 
-import type { ThrottleStatus } from '../client/throttle-admin.js'
+import type { ThrottleStatus } from '../client/admin/throttle-admin.js'
 import { formatDuration } from '../core/values/duration.js'
 import type { Depth, StoredQueue } from '../stores/contract/store.js'
 import { count, counted } from './figures.js'

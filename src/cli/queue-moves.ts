@@ -1,8 +1,8 @@
 /** Queue moves: the commands that take every job of an ordered queue elsewhere, into other shards or another queue. */
 
 import type { Command } from 'commander'
-import { mostShards } from '../client/queue-admin.js'
-import type { LongActionOptions } from '../client/step-loop.js'
+import { mostShards } from '../client/admin/queue-admin.js'
+import type { LongActionOptions } from '../client/admin/step-loop.js'
 import { hasCode } from '../core/errors.js'
 import { OperationError, type StopSignal, stopSignals } from './exit-code.js'
 import { counted } from './figures.js'

@@ -1,6 +1,6 @@
 /** The queue table: every queue that is declared or stored, with what waits and runs in it and how many workers serve it. */
 
-import type { QueueLook } from '../client/queue-admin.js'
+import type { QueueLook } from '../client/admin/queue-admin.js'
 import type { Mill } from '../config/mill.js'
 import type { StoredQueue } from '../stores/contract/store.js'
 import { count, counted } from './figures.js'

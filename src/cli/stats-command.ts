@@ -2,7 +2,7 @@
 
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Command } from 'commander'
-import type { ThrottleStatus } from '../client/throttle-admin.js'
+import type { ThrottleStatus } from '../client/admin/throttle-admin.js'
 import type { Mill } from '../config/mill.js'
 import { formatDuration } from '../core/values/duration.js'
 import type { Depth, StoredQueue } from '../stores/contract/store.js'

@@ -1,7 +1,7 @@
 /** The command `queues throttle`: what a throttle has counted, and other rules for it while everything runs. */
 
 import type { Command } from 'commander'
-import type { ThrottleChange, ThrottleStatus } from '../client/throttle-admin.js'
+import type { ThrottleChange, ThrottleStatus } from '../client/admin/throttle-admin.js'
 import type { Mill } from '../config/mill.js'
 import { InvalidArgumentError } from '../core/errors.js'
 import { confirm } from './confirmation.js'

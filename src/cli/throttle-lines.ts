@@ -1,6 +1,6 @@
 /** Throttle lines: what one throttle has counted, as people read it. */
 
-import type { ThrottleStatus } from '../client/throttle-admin.js'
+import type { ThrottleStatus } from '../client/admin/throttle-admin.js'
 import type { ThrottleRule } from '../core/queue/throttle.js'
 import { exactDuration, formatDuration } from '../core/values/duration.js'
 import { count, counted } from './figures.js'

@@ -1,7 +1,7 @@
 /** Throttles as the command line takes and shows them: `10/1m`, `10 in 1m`, and the flags that would set the same rules. */
 
 import { InvalidArgumentError } from 'commander'
-import type { ThrottleChange } from '../client/throttle-admin.js'
+import type { ThrottleChange } from '../client/admin/throttle-admin.js'
 import { hasCode } from '../core/errors.js'
 import { countedMs, type ThrottleRule } from '../core/queue/throttle.js'
 import { throttleOf, throttleSchema } from '../core/queue/throttle-options.js'

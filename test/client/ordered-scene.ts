@@ -3,7 +3,7 @@
 import { jsonCodec, type NewJob, type Store } from 'millrace'
 import { type HarnessMaker, memoryHarness, type StoreHarness, sqliteHarness } from 'millrace/testing'
 import { onTestFinished } from 'vitest'
-import { QueueAdmin } from '#src/client/queue-admin.js'
+import { QueueAdmin } from '#src/client/admin/queue-admin.js'
 import { sqliteTraits } from '#src/stores/sqlite/sqlite-traits.js'
 
 /** The stores that have ordered queues and need no server. */

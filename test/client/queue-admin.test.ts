@@ -1,6 +1,6 @@
 import { defineOrderedTask, jsonCodec } from 'millrace'
 import { describe, expect, it } from 'vitest'
-import { QueueAdmin } from '#src/client/queue-admin.js'
+import { QueueAdmin } from '#src/client/admin/queue-admin.js'
 import { Registry } from '#src/core/registry.js'
 import { OrderedScene, orderedStores, someIds } from './ordered-scene.js'
 

@@ -1,6 +1,6 @@
 import type { Records, Store } from 'millrace'
 import { describe, expect, it } from 'vitest'
-import { ResultWatcher } from '#src/client/result-watcher.js'
+import { ResultWatcher } from '#src/client/jobs/result-watcher.js'
 
 type Watch = Records['watch']
 

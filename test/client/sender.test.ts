@@ -1,7 +1,7 @@
 import { type EnqueueCall, type Enqueued, type Store, StoreUnavailableError } from 'millrace'
 import { ManualClock } from 'millrace/testing'
 import { describe, expect, it } from 'vitest'
-import { Sender } from '#src/client/sender.js'
+import { Sender } from '#src/client/enqueue/sender.js'
 import { MemoryStore } from '#src/stores/memory/memory-store.js'
 
 const queue = { name: 'q', kind: 'plain', order: 'fifo', maxCrashes: 3, dead: {} } as const

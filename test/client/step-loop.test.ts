@@ -1,6 +1,6 @@
 import type { Step } from 'millrace'
 import { describe, expect, it } from 'vitest'
-import { patientTotal, type StepProgress, total } from '#src/client/step-loop.js'
+import { patientTotal, type StepProgress, total } from '#src/client/admin/step-loop.js'
 
 /** Steps that change so many jobs each; the last says that there is nothing more. */
 function steps(...changed: number[]): () => Promise<Step> {

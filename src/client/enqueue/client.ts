@@ -1,14 +1,14 @@
 /** The client: what enqueues. Checks, encodes, sends, and gives a handle to each job. */
 
-import { EnqueueManyError, QueueDrainingError, QueueFullError } from '../core/errors.js'
-import type { Events } from '../core/events.js'
-import type { EnqueueOptionsOf } from '../core/task/enqueue-options.js'
-import { type EnqueueItem, type Middleware, throughLayers } from '../core/task/middleware.js'
-import { type AnyTask, refuseNoTask, type TaskInput, type TaskResult } from '../core/task/task.js'
-import type { Enqueued } from '../stores/contract/store.js'
+import { EnqueueManyError, QueueDrainingError, QueueFullError } from '../../core/errors.js'
+import type { Events } from '../../core/events.js'
+import type { EnqueueOptionsOf } from '../../core/task/enqueue-options.js'
+import { type EnqueueItem, type Middleware, throughLayers } from '../../core/task/middleware.js'
+import { type AnyTask, refuseNoTask, type TaskInput, type TaskResult } from '../../core/task/task.js'
+import type { Enqueued } from '../../stores/contract/store.js'
+import type { JobHandle } from '../jobs/job-handle.js'
 import { callOf, callsOf } from './enqueue-call.js'
 import { type DraftRules, draftJob, type JobDraft } from './job-draft.js'
-import type { JobHandle } from './job-handle.js'
 import type { Sender } from './sender.js'
 
 /** What became of one job of an `enqueueMany`: its handle, or the error that refused it. */

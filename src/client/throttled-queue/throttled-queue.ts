@@ -1,16 +1,16 @@
 /** A throttled queue: items that are pushed at any pace and popped at a limited one, by any number of processes. */
 
-import { ClosedError, InvalidArgumentError } from '../core/errors.js'
-import type { ThrottleRule } from '../core/queue/throttle.js'
-import { Registry } from '../core/registry.js'
-import { defineTask } from '../core/task/task.js'
-import { shown } from '../core/values/shown.js'
-import type { Store, StoredQueue } from '../stores/contract/store.js'
-import { Client, type ClientParts } from './client.js'
+import { ClosedError, InvalidArgumentError } from '../../core/errors.js'
+import type { ThrottleRule } from '../../core/queue/throttle.js'
+import { Registry } from '../../core/registry.js'
+import { defineTask } from '../../core/task/task.js'
+import { shown } from '../../core/values/shown.js'
+import type { Store, StoredQueue } from '../../stores/contract/store.js'
+import { total } from '../admin/step-loop.js'
+import { Client, type ClientParts } from '../enqueue/client.js'
+import { Sender } from '../enqueue/sender.js'
+import { recordsOf } from '../records-facet.js'
 import { type Popped, Pops, type PopsParts } from './pops.js'
-import { recordsOf } from './records-facet.js'
-import { Sender } from './sender.js'
-import { total } from './step-loop.js'
 import type { ItemQueue } from './throttled-queue-options.js'
 
 /** @internal */

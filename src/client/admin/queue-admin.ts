@@ -1,18 +1,24 @@
 /** Queue administration: one queue and its jobs, the same for every store that keeps records. */
 
 import { setTimeout as delay } from 'node:timers/promises'
-import { hasCode, InvalidArgumentError, JobElsewhereError, JobRunningError, UnknownQueueError } from '../core/errors.js'
-import { type JobRecord, type JobState, jobStates } from '../core/job.js'
-import type { Registry } from '../core/registry.js'
-import type { Codec } from '../core/values/codec.js'
-import { type Duration, durationMs } from '../core/values/duration.js'
-import { isJobId, isListenerId, isQueueName, jobIdForm, orderedIdOf, queueNameForm } from '../core/values/ids.js'
-import { shown } from '../core/values/shown.js'
-import type { Page, Records, Step, StoredJob, Where } from '../stores/contract/job-records.js'
-import type { Depth, Store } from '../stores/contract/store.js'
-import type { WorkerRecord } from '../stores/contract/worker-registry.js'
-import { recordOf } from './job-record.js'
-import { recordsOf } from './records-facet.js'
+import {
+  hasCode,
+  InvalidArgumentError,
+  JobElsewhereError,
+  JobRunningError,
+  UnknownQueueError,
+} from '../../core/errors.js'
+import { type JobRecord, type JobState, jobStates } from '../../core/job.js'
+import type { Registry } from '../../core/registry.js'
+import type { Codec } from '../../core/values/codec.js'
+import { type Duration, durationMs } from '../../core/values/duration.js'
+import { isJobId, isListenerId, isQueueName, jobIdForm, orderedIdOf, queueNameForm } from '../../core/values/ids.js'
+import { shown } from '../../core/values/shown.js'
+import type { Page, Records, Step, StoredJob, Where } from '../../stores/contract/job-records.js'
+import type { Depth, Store } from '../../stores/contract/store.js'
+import type { WorkerRecord } from '../../stores/contract/worker-registry.js'
+import { recordOf } from '../jobs/job-record.js'
+import { recordsOf } from '../records-facet.js'
 import { type LongActionOptions, patientTotal, total } from './step-loop.js'
 import { ThrottleAdmin } from './throttle-admin.js'
 

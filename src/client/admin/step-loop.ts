@@ -1,8 +1,8 @@
 /** A step loop: an administrative action taken in bounded steps until it is done, so that no store is held for long. */
 
 import { setTimeout as delay } from 'node:timers/promises'
-import { timerMs } from '../core/platform/timer.js'
-import type { Step } from '../stores/contract/job-records.js'
+import { timerMs } from '../../core/platform/timer.js'
+import type { Step } from '../../stores/contract/job-records.js'
 
 /** How far a long action is. */
 export interface StepProgress {

@@ -1,8 +1,8 @@
 /** The result watcher: one watch on the store for all results this process waits for, and what tells a job that completed from one that was lost. */
 
 import { setImmediate as endOfTick } from 'node:timers/promises'
-import type { Store } from '../stores/contract/store.js'
-import { recordsOf } from './records-facet.js'
+import type { Store } from '../../stores/contract/store.js'
+import { recordsOf } from '../records-facet.js'
 
 /** Longest single watch; a new one follows. */
 const roundMs = 5_000

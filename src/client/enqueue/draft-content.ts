@@ -1,14 +1,14 @@
 /** The content of a draft, whatever the kind of its job: input and meta encoded, and when it is due. */
 
-import { InvalidJobError, PayloadTooLargeError } from '../core/errors.js'
-import type { AnyEnqueueOptions } from '../core/task/enqueue-options.js'
-import type { AnyTask } from '../core/task/task.js'
-import { encodedBy, type Payload } from '../core/values/codec.js'
-import { durationForm, parseDuration } from '../core/values/duration.js'
-import { hintFor } from '../core/values/foreign-words.js'
-import { messageOf, shown } from '../core/values/shown.js'
-import type { NewJob, StoreTraits } from '../stores/contract/store.js'
-import { payloadBytes } from '../stores/rules/claim-weight.js'
+import { InvalidJobError, PayloadTooLargeError } from '../../core/errors.js'
+import type { AnyEnqueueOptions } from '../../core/task/enqueue-options.js'
+import type { AnyTask } from '../../core/task/task.js'
+import { encodedBy, type Payload } from '../../core/values/codec.js'
+import { durationForm, parseDuration } from '../../core/values/duration.js'
+import { hintFor } from '../../core/values/foreign-words.js'
+import { messageOf, shown } from '../../core/values/shown.js'
+import type { NewJob, StoreTraits } from '../../stores/contract/store.js'
+import { payloadBytes } from '../../stores/rules/claim-weight.js'
 import type { DraftRules } from './job-draft.js'
 
 /** A job whose parts are still being put together. */

@@ -1,11 +1,11 @@
 /** The group of a draft: what its enqueue or its task says, checked. */
 
-import { UnsupportedByStoreError } from '../core/errors.js'
-import type { AnyEnqueueOptions } from '../core/task/enqueue-options.js'
-import type { AnyOrderedTask } from '../core/task/ordered-task.js'
-import type { AnyPlainTask, AnyTask } from '../core/task/task.js'
-import { groupForm, groupNameOf } from '../core/values/ids.js'
-import { messageOf, shown } from '../core/values/shown.js'
+import { UnsupportedByStoreError } from '../../core/errors.js'
+import type { AnyEnqueueOptions } from '../../core/task/enqueue-options.js'
+import type { AnyOrderedTask } from '../../core/task/ordered-task.js'
+import type { AnyPlainTask, AnyTask } from '../../core/task/task.js'
+import { groupForm, groupNameOf } from '../../core/values/ids.js'
+import { messageOf, shown } from '../../core/values/shown.js'
 import { wrong } from './draft-content.js'
 import type { DraftRules } from './job-draft.js'
 

@@ -1,13 +1,13 @@
 /** A job handle: one job by name, from anywhere. */
 
-import { JobCancelledError, JobDeadError, ResultNotKeptError, ResultTimeoutError } from '../core/errors.js'
-import type { JobRecord, JobState } from '../core/job.js'
-import type { Codec } from '../core/values/codec.js'
-import { type Duration, durationMs } from '../core/values/duration.js'
-import type { StoredJob } from '../stores/contract/job-records.js'
-import type { Store } from '../stores/contract/store.js'
+import { JobCancelledError, JobDeadError, ResultNotKeptError, ResultTimeoutError } from '../../core/errors.js'
+import type { JobRecord, JobState } from '../../core/job.js'
+import type { Codec } from '../../core/values/codec.js'
+import { type Duration, durationMs } from '../../core/values/duration.js'
+import type { StoredJob } from '../../stores/contract/job-records.js'
+import type { Store } from '../../stores/contract/store.js'
+import { recordsOf } from '../records-facet.js'
 import { recordOf } from './job-record.js'
-import { recordsOf } from './records-facet.js'
 import type { Mark, ResultWatcher } from './result-watcher.js'
 
 /** @internal */

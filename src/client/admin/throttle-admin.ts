@@ -1,14 +1,14 @@
 /** The administration of one queue's throttle: what it has counted, and other rules for it. */
 
 import * as v from 'valibot'
-import { hasCode, InvalidArgumentError, UnsupportedByStoreError } from '../core/errors.js'
-import type { ThrottleRule } from '../core/queue/throttle.js'
-import { type ThrottleOptions, throttleOf, throttleSchema } from '../core/queue/throttle-options.js'
-import { groupForm, groupNameOf } from '../core/values/ids.js'
-import { parsed } from '../core/values/option-check.js'
-import { shown } from '../core/values/shown.js'
-import type { Store } from '../stores/contract/store.js'
-import type { ThrottleState, Throttles } from '../stores/contract/throttles.js'
+import { hasCode, InvalidArgumentError, UnsupportedByStoreError } from '../../core/errors.js'
+import type { ThrottleRule } from '../../core/queue/throttle.js'
+import { type ThrottleOptions, throttleOf, throttleSchema } from '../../core/queue/throttle-options.js'
+import { groupForm, groupNameOf } from '../../core/values/ids.js'
+import { parsed } from '../../core/values/option-check.js'
+import { shown } from '../../core/values/shown.js'
+import type { Store } from '../../stores/contract/store.js'
+import type { ThrottleState, Throttles } from '../../stores/contract/throttles.js'
 
 /** A throttle as it stands. */
 export interface ThrottleStatus extends Omit<ThrottleState, 'throttle'> {

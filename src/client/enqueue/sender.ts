@@ -1,8 +1,8 @@
 /** The sender: takes calls to the store. What one tick enqueues travels together, and shares a commit. */
 
 import { setTimeout as delay, setImmediate as endOfTick } from 'node:timers/promises'
-import { hasCode, StoreUnavailableError } from '../core/errors.js'
-import type { EnqueueCall, Enqueued, Store } from '../stores/contract/store.js'
+import { hasCode, StoreUnavailableError } from '../../core/errors.js'
+import type { EnqueueCall, Enqueued, Store } from '../../stores/contract/store.js'
 
 /** Calls for one queue that travel together: where another queue is away, they are not held up, or left in doubt. */
 interface Load {

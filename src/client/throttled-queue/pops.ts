@@ -1,16 +1,16 @@
 /** The pops of a throttled queue: those of one tick share a claim and a settle, and what is denied is not asked again before its time. */
 
 import { setTimeout as delay, setImmediate as endOfTick } from 'node:timers/promises'
-import { hasCode } from '../core/errors.js'
-import type { Events } from '../core/events.js'
-import type { Random } from '../core/platform/clock.js'
-import { timerMs } from '../core/platform/timer.js'
-import { type Span, startWindowOf } from '../core/queue/start-window.js'
-import type { ThrottleRule } from '../core/queue/throttle.js'
-import type { Codec } from '../core/values/codec.js'
-import { outageDelayMs } from '../core/values/outage-delay.js'
-import { messageOf } from '../core/values/shown.js'
-import type { Claim, Claimed, SettleAnswer, SettleItem, Store, Wait } from '../stores/contract/store.js'
+import { hasCode } from '../../core/errors.js'
+import type { Events } from '../../core/events.js'
+import type { Random } from '../../core/platform/clock.js'
+import { timerMs } from '../../core/platform/timer.js'
+import { type Span, startWindowOf } from '../../core/queue/start-window.js'
+import type { ThrottleRule } from '../../core/queue/throttle.js'
+import type { Codec } from '../../core/values/codec.js'
+import { outageDelayMs } from '../../core/values/outage-delay.js'
+import { messageOf } from '../../core/values/shown.js'
+import type { Claim, Claimed, SettleAnswer, SettleItem, Store, Wait } from '../../stores/contract/store.js'
 
 /** Why there is no item now. */
 export type PopWait = Exclude<Wait['reason'], 'suspect'>

@@ -1,10 +1,10 @@
 /** The draft of an ordered job: one payload, and the id that it belongs to. */
 
-import type { Queue } from '../core/queue/queue.js'
-import type { AnyEnqueueOptions } from '../core/task/enqueue-options.js'
-import type { AnyOrderedTask } from '../core/task/ordered-task.js'
-import { jobIdForm, orderedIdOf } from '../core/values/ids.js'
-import { messageOf, shown } from '../core/values/shown.js'
+import type { Queue } from '../../core/queue/queue.js'
+import type { AnyEnqueueOptions } from '../../core/task/enqueue-options.js'
+import type { AnyOrderedTask } from '../../core/task/ordered-task.js'
+import { jobIdForm, orderedIdOf } from '../../core/values/ids.js'
+import { messageOf, shown } from '../../core/values/shown.js'
 import { addContent, checkOptions, encoded, type JobInMaking, wrong } from './draft-content.js'
 import { orderedGroup } from './draft-group.js'
 import type { DraftRules, JobDraft } from './job-draft.js'

@@ -1,13 +1,13 @@
 /** The options of a throttled queue, their check, and the queue that they describe. */
 
 import * as v from 'valibot'
-import { ConfigError, InvalidArgumentError } from '../core/errors.js'
-import { type Queue, queueOf, queueOptionsSchema } from '../core/queue/queue.js'
-import { throttleOf } from '../core/queue/throttle-options.js'
-import type { Duration } from '../core/values/duration.js'
-import { isQueueName, queueNameForm } from '../core/values/ids.js'
-import { duration, exactly, parsed, whole } from '../core/values/option-check.js'
-import { shown } from '../core/values/shown.js'
+import { ConfigError, InvalidArgumentError } from '../../core/errors.js'
+import { type Queue, queueOf, queueOptionsSchema } from '../../core/queue/queue.js'
+import { throttleOf } from '../../core/queue/throttle-options.js'
+import type { Duration } from '../../core/values/duration.js'
+import { isQueueName, queueNameForm } from '../../core/values/ids.js'
+import { duration, exactly, parsed, whole } from '../../core/values/option-check.js'
+import { shown } from '../../core/values/shown.js'
 
 /** Every handle of a queue, in whatever process, must give the same limit, or none: others are refused. */
 export interface ThrottledQueueOptions {
