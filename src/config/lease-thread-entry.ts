@@ -1,7 +1,7 @@
 /** The entry of the lease thread: puts a store and the beat loop together. */
 
 import { parentPort, workerData } from 'node:worker_threads'
-import { beatFromThread } from '../runtime/beat-loop.js'
+import { beatFromThread } from '../runtime/leases/beat-loop.js'
 import { storeSource } from './store-source.js'
 import type { StoreThreadData } from './store-thread.js'
 

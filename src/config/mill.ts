@@ -19,7 +19,7 @@ import { createIdSource, isJobId, jobIdForm, orderedIdOf } from '../core/values/
 import { parsed } from '../core/values/option-check.js'
 import { shown } from '../core/values/shown.js'
 import { processIdentity } from '../runtime/identity.js'
-import { LeaseKeeper } from '../runtime/lease-keeper.js'
+import { LeaseKeeper } from '../runtime/leases/lease-keeper.js'
 import { processSolitude } from '../runtime/solitude.js'
 import { StoreClock } from '../runtime/store-clock.js'
 import { Waiter } from '../runtime/waiter.js'

@@ -4,7 +4,7 @@
  */
 
 import type { Events } from '../core/events.js'
-import { type Execution, refOf } from '../runtime/execution.js'
+import { type Execution, refOf } from '../runtime/run/execution.js'
 import type { Trip } from '../runtime/store-clock.js'
 import type { Punctuality, Start } from './punctuality.js'
 import type { Stint } from './stint.js'

@@ -2,10 +2,10 @@
 
 import type { Events } from '../core/events.js'
 import type { AnyTask } from '../core/task/task.js'
-import { BatchExecution, type BatchedJob } from '../runtime/batch-execution.js'
-import type { Execution } from '../runtime/execution.js'
-import type { JobExecution } from '../runtime/job-execution.js'
-import type { Verdict } from '../runtime/verdict.js'
+import { BatchExecution, type BatchedJob } from '../runtime/run/batch-execution.js'
+import type { Execution } from '../runtime/run/execution.js'
+import type { JobExecution } from '../runtime/run/job-execution.js'
+import type { Verdict } from '../runtime/run/verdict.js'
 import type { SettleAnswer } from '../stores/contract/store.js'
 
 /** Hears of the store's answers to the settles of an execution. */

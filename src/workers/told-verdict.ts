@@ -1,6 +1,6 @@
 /** A told verdict: the one that the process of an isolated job gave, as its worker reports it. */
 
-import type { Verdict } from '../runtime/verdict.js'
+import type { Verdict } from '../runtime/run/verdict.js'
 import type { ChildVerdict } from './child-word.js'
 
 /** As if it had been our own. */

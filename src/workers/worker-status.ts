@@ -1,7 +1,7 @@
 /** The status of a worker: what it does at this moment, for whoever asks why. */
 
 import type { Progress } from '../core/job.js'
-import type { Execution, Phase } from '../runtime/execution.js'
+import type { Execution, Phase } from '../runtime/run/execution.js'
 
 export interface WorkerStatus {
   readonly id: string

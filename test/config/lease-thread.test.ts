@@ -9,9 +9,9 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { leaseThread } from '#src/config/lease-thread.js'
 import type { StoreDescriptor } from '#src/config/store-source.js'
 import { Events } from '#src/core/events.js'
-import { JobExecution } from '#src/runtime/job-execution.js'
-import { LeaseKeeper } from '#src/runtime/lease-keeper.js'
-import { sharedMono } from '#src/runtime/lease-message.js'
+import { LeaseKeeper } from '#src/runtime/leases/lease-keeper.js'
+import { sharedMono } from '#src/runtime/leases/lease-message.js'
+import { JobExecution } from '#src/runtime/run/job-execution.js'
 import { loadDriver } from '#src/stores/sqlite/file/sqlite-driver.js'
 import type { SqliteStore } from '#src/stores/sqlite/sqlite-store.js'
 import { notesOn } from '../runtime/notes-on.js'
@@ -278,7 +278,7 @@ describe('the lease thread', () => {
     const script = `
       import { leaseThread } from ${JSON.stringify(import.meta.resolve('#src/config/lease-thread.js'))}
       import { Events } from ${JSON.stringify(import.meta.resolve('#src/core/events.js'))}
-      import { LeaseKeeper } from ${JSON.stringify(import.meta.resolve('#src/runtime/lease-keeper.js'))}
+      import { LeaseKeeper } from ${JSON.stringify(import.meta.resolve('#src/runtime/leases/lease-keeper.js'))}
       import { SqliteStore } from ${JSON.stringify(import.meta.resolve('#src/stores/sqlite/sqlite-store.js'))}
       const file = ${JSON.stringify(scene.file)}
       const startThread = leaseThread('sqlite:' + file)

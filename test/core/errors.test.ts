@@ -4,7 +4,7 @@ import { defineTask, StoreUnavailableError, UnrecoverableError } from 'millrace'
 import { describe, expect, it } from 'vitest'
 import * as errors from '#src/core/errors.js'
 import { isFatal, onceThere } from '#src/runtime/outage.js'
-import { verdictOnFailure } from '#src/runtime/verdict.js'
+import { verdictOnFailure } from '#src/runtime/run/verdict.js'
 
 /** An error as another copy of the package throws it: of a class of that copy, with the code of ours. */
 class StrangeError extends Error {

@@ -9,7 +9,7 @@ import {
   snooze,
 } from 'millrace'
 import { describe, expect, it } from 'vitest'
-import { BatchExecution, batchesOf, type DecodedClaim } from '#src/runtime/batch-execution.js'
+import { BatchExecution, batchesOf, type DecodedClaim } from '#src/runtime/run/batch-execution.js'
 
 const decoded = (id: string, fence = 1): DecodedClaim => {
   const claim: Claim = {

@@ -1,6 +1,6 @@
 import { ManualClock } from 'millrace/testing'
 import { afterEach, beforeEach, expect, it, vi } from 'vitest'
-import { Countdown } from '#src/runtime/countdown.js'
+import { Countdown } from '#src/runtime/run/countdown.js'
 
 beforeEach(() => {
   vi.useFakeTimers()

@@ -8,7 +8,7 @@ import {
 } from '#src/core/errors.js'
 import { Events } from '#src/core/events.js'
 import { defineTask } from '#src/core/task/task.js'
-import { JobExecution } from '#src/runtime/job-execution.js'
+import { JobExecution } from '#src/runtime/run/job-execution.js'
 import type { Claim, ExtendAnswer, ExtendItem } from '#src/stores/contract/store.js'
 import { memoryTraits } from '#src/stores/memory/memory-traits.js'
 import { notesOn } from './notes-on.js'

@@ -1,8 +1,8 @@
 import type { Claim, ExtendItem } from 'millrace'
 import { ManualClock } from 'millrace/testing'
 import { describe, expect, it } from 'vitest'
-import { Beats } from '#src/runtime/beats.js'
-import { type Letter, leaseBatch, type Report } from '#src/runtime/lease-message.js'
+import { Beats } from '#src/runtime/leases/beats.js'
+import { type Letter, leaseBatch, type Report } from '#src/runtime/leases/lease-message.js'
 import { memoryTraits } from '#src/stores/memory/memory-traits.js'
 
 const claim: Claim = {

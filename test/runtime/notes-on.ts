@@ -2,7 +2,7 @@
 
 import { Events } from '#src/core/events.js'
 import { jsonCodec } from '#src/core/values/codec.js'
-import { JobNotes } from '#src/runtime/job-notes.js'
+import { JobNotes } from '#src/runtime/run/job-notes.js'
 import type { Store } from '#src/stores/contract/store.js'
 import { MemoryStore } from '#src/stores/memory/memory-store.js'
 

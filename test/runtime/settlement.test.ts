@@ -1,6 +1,6 @@
 import { type Claim, jsonCodec } from 'millrace'
 import { expect, it } from 'vitest'
-import { settlementOf } from '#src/runtime/settlement.js'
+import { settlementOf } from '#src/runtime/run/settlement.js'
 
 const claim: Claim = {
   queue: 'q',

@@ -1,7 +1,7 @@
 import { ClosedError, type SettleAnswer, type SettleItem } from 'millrace'
 import { expect, it } from 'vitest'
 import { Events } from '#src/core/events.js'
-import { Settler } from '#src/runtime/settler.js'
+import { Settler } from '#src/runtime/run/settler.js'
 import { MemoryStore } from '#src/stores/memory/memory-store.js'
 
 const item = (id: string): SettleItem => ({ queue: 'q', id, fence: 1, kind: 'complete' })

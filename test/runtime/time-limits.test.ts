@@ -1,8 +1,8 @@
 import { type Claim, defineTask } from 'millrace'
 import { afterEach, beforeEach, expect, it, vi } from 'vitest'
 import { Events } from '#src/core/events.js'
-import { JobExecution } from '#src/runtime/job-execution.js'
-import { TimeLimits } from '#src/runtime/time-limits.js'
+import { JobExecution } from '#src/runtime/run/job-execution.js'
+import { TimeLimits } from '#src/runtime/run/time-limits.js'
 import { notesOn } from './notes-on.js'
 
 const claim: Claim = {

@@ -1,6 +1,6 @@
 import { defineTask, InvalidArgumentError, throttle, UnrecoverableError } from 'millrace'
 import { describe, expect, it } from 'vitest'
-import { verdictOnFailure, verdictOnReturn } from '#src/runtime/verdict.js'
+import { verdictOnFailure, verdictOnReturn } from '#src/runtime/run/verdict.js'
 
 const ignore = () => {}
 const random = () => 0.5

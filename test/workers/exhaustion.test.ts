@@ -1,9 +1,9 @@
 import { type Claim, defineOrderedTask, defineTask, type ExhaustedPayload } from 'millrace'
 import { expect, it } from 'vitest'
 import { Events } from '#src/core/events.js'
-import { BatchExecution } from '#src/runtime/batch-execution.js'
-import { JobExecution } from '#src/runtime/job-execution.js'
-import type { Verdict } from '#src/runtime/verdict.js'
+import { BatchExecution } from '#src/runtime/run/batch-execution.js'
+import { JobExecution } from '#src/runtime/run/job-execution.js'
+import type { Verdict } from '#src/runtime/run/verdict.js'
 import { exhaustionOf } from '#src/workers/exhaustion.js'
 import { notesOn } from '../runtime/notes-on.js'
 

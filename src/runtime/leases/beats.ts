@@ -1,11 +1,11 @@
 /** Beats: which leases are kept, when each is renewed, and what the store's answer means. They tick in the loop of a worker or in a thread. */
 
-import type { JobRef } from '../core/events.js'
-import type { Progress } from '../core/job.js'
-import { Roster } from '../core/values/roster.js'
-import { answersIn } from '../stores/contract/damage.js'
-import type { Beat } from '../stores/contract/job-beat.js'
-import type { ClaimKey, ExtendAnswer, ExtendItem, Store } from '../stores/contract/store.js'
+import type { JobRef } from '../../core/events.js'
+import type { Progress } from '../../core/job.js'
+import { Roster } from '../../core/values/roster.js'
+import { answersIn } from '../../stores/contract/damage.js'
+import type { Beat } from '../../stores/contract/job-beat.js'
+import type { ClaimKey, ExtendAnswer, ExtendItem, Store } from '../../stores/contract/store.js'
 import { claimsOf, type LeaseBatch, type Letter, type Numbers, type Report, tickMs } from './lease-message.js'
 
 export interface BeatsParts {

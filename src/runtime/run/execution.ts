@@ -1,11 +1,11 @@
 /** An execution: one call of a handler in the hands of this process, from its decoding to what is to be settled. It is also the context its handler gets. */
 
-import { CodecError } from '../core/errors.js'
-import type { JobRef } from '../core/events.js'
-import type { Meta, Progress } from '../core/job.js'
-import type { Span } from '../core/queue/start-window.js'
-import type { AnyTask } from '../core/task/task.js'
-import type { Claim } from '../stores/contract/store.js'
+import { CodecError } from '../../core/errors.js'
+import type { JobRef } from '../../core/events.js'
+import type { Meta, Progress } from '../../core/job.js'
+import type { Span } from '../../core/queue/start-window.js'
+import type { AnyTask } from '../../core/task/task.js'
+import type { Claim } from '../../stores/contract/store.js'
 
 const longestNote = 1_000
 

@@ -1,11 +1,11 @@
 /** The decoding of what a batch is given: the payloads of each id, and their check against the task's schema. */
 
-import { CodecError } from '../core/errors.js'
-import { type Schema, validated } from '../core/task/schema.js'
-import type { Codec } from '../core/values/codec.js'
-import { messageOf } from '../core/values/shown.js'
-import type { Claim } from '../stores/contract/store.js'
-import type { ScoredPayload } from '../stores/rules/payloads.js'
+import { CodecError } from '../../core/errors.js'
+import { type Schema, validated } from '../../core/task/schema.js'
+import type { Codec } from '../../core/values/codec.js'
+import { messageOf } from '../../core/values/shown.js'
+import type { Claim } from '../../stores/contract/store.js'
+import type { ScoredPayload } from '../../stores/rules/payloads.js'
 import type { BatchedJob, DecodedClaim } from './batch-execution.js'
 import { metaOf } from './execution.js'
 

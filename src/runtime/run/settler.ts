@@ -1,12 +1,12 @@
 /** The settler: collects what is to be settled and sends it in batches; while the store is away it keeps trying. */
 
-import type { Events } from '../core/events.js'
-import type { Random } from '../core/platform/clock.js'
-import { timerMs } from '../core/platform/timer.js'
-import { outageDelayMs } from '../core/values/outage-delay.js'
-import { answersIn } from '../stores/contract/damage.js'
-import type { ExtendItem, SettleAnswer, SettleItem, Store } from '../stores/contract/store.js'
-import { isFatal } from './outage.js'
+import type { Events } from '../../core/events.js'
+import type { Random } from '../../core/platform/clock.js'
+import { timerMs } from '../../core/platform/timer.js'
+import { outageDelayMs } from '../../core/values/outage-delay.js'
+import { answersIn } from '../../stores/contract/damage.js'
+import type { ExtendItem, SettleAnswer, SettleItem, Store } from '../../stores/contract/store.js'
+import { isFatal } from '../outage.js'
 
 /** `undefined`: the store never took it, and it is not tried again. */
 export type Answered = (answer: SettleAnswer | undefined) => void

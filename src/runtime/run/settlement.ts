@@ -1,12 +1,12 @@
 /** The settlement of an attempt: its verdict as the item that the store is sent. */
 
-import { PayloadTooLargeError } from '../core/errors.js'
-import type { Queue } from '../core/queue/queue.js'
-import { type Codec, encodedBy } from '../core/values/codec.js'
-import { errorText, type FormatError } from '../core/values/error-text.js'
-import type { EndedRun } from '../stores/contract/job-beat.js'
-import type { Claim, SettleItem } from '../stores/contract/store.js'
-import { payloadBytes } from '../stores/rules/claim-weight.js'
+import { PayloadTooLargeError } from '../../core/errors.js'
+import type { Queue } from '../../core/queue/queue.js'
+import { type Codec, encodedBy } from '../../core/values/codec.js'
+import { errorText, type FormatError } from '../../core/values/error-text.js'
+import type { EndedRun } from '../../stores/contract/job-beat.js'
+import type { Claim, SettleItem } from '../../stores/contract/store.js'
+import { payloadBytes } from '../../stores/rules/claim-weight.js'
 import type { JobExecution } from './job-execution.js'
 import type { Verdict } from './verdict.js'
 

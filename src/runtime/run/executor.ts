@@ -1,10 +1,10 @@
 /** The executor: runs an execution through its task's handler and says what is to be settled. It knows no store. */
 
-import { hasCode } from '../core/errors.js'
-import type { EventMap, Events } from '../core/events.js'
-import type { Random } from '../core/platform/clock.js'
-import { type Middleware, type Run, throughLayers } from '../core/task/middleware.js'
-import { type Schema, validated } from '../core/task/schema.js'
+import { hasCode } from '../../core/errors.js'
+import type { EventMap, Events } from '../../core/events.js'
+import type { Random } from '../../core/platform/clock.js'
+import { type Middleware, type Run, throughLayers } from '../../core/task/middleware.js'
+import { type Schema, validated } from '../../core/task/schema.js'
 import { checkedInputs } from './batch-decoding.js'
 import { BatchExecution, type BatchedJob } from './batch-execution.js'
 import { type Execution, type Leased, refOf } from './execution.js'

@@ -1,8 +1,8 @@
 /** The preparation of claims: their handlers found, what they hold decoded, those of an ordered queue put into batches. */
 
-import type { Registry } from '../core/registry.js'
-import type { Codec } from '../core/values/codec.js'
-import type { Claim } from '../stores/contract/store.js'
+import type { Registry } from '../../core/registry.js'
+import type { Codec } from '../../core/values/codec.js'
+import type { Claim } from '../../stores/contract/store.js'
 import { decodedClaim, otherCodecIn } from './batch-decoding.js'
 import { BatchExecution, batchesOf, type DecodedClaim } from './batch-execution.js'
 import { type Execution, metaOf } from './execution.js'

@@ -1,6 +1,6 @@
 /** The block watch: tells from the signs of life of an event loop that it stands still. Pure; it knows neither loop nor thread. */
 
-import type { JobRef } from '../core/events.js'
+import type { JobRef } from '../../core/events.js'
 import { tickMs } from './lease-message.js'
 
 export interface BlockNews {

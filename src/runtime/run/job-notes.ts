@@ -4,17 +4,17 @@
  */
 
 import { setTimeout as delay } from 'node:timers/promises'
-import { CodecError, JobCancelledError, LeaseLostError, PayloadTooLargeError } from '../core/errors.js'
-import type { Events } from '../core/events.js'
-import { joinedLog } from '../core/job-log.js'
-import type { Random } from '../core/platform/clock.js'
-import { type Codec, encodedBy } from '../core/values/codec.js'
-import { outageDelayMs } from '../core/values/outage-delay.js'
-import type { Beat, Checkpoint } from '../stores/contract/job-beat.js'
-import type { Claim, ExtendItem, Store } from '../stores/contract/store.js'
-import { payloadBytes } from '../stores/rules/claim-weight.js'
+import { CodecError, JobCancelledError, LeaseLostError, PayloadTooLargeError } from '../../core/errors.js'
+import type { Events } from '../../core/events.js'
+import { joinedLog } from '../../core/job-log.js'
+import type { Random } from '../../core/platform/clock.js'
+import { type Codec, encodedBy } from '../../core/values/codec.js'
+import { outageDelayMs } from '../../core/values/outage-delay.js'
+import type { Beat, Checkpoint } from '../../stores/contract/job-beat.js'
+import type { Claim, ExtendItem, Store } from '../../stores/contract/store.js'
+import { payloadBytes } from '../../stores/rules/claim-weight.js'
+import { isFatal } from '../outage.js'
 import type { Leased } from './execution.js'
-import { isFatal } from './outage.js'
 
 export interface JobNotesParts {
   readonly store: Pick<Store, 'extend' | 'traits'>

@@ -3,14 +3,14 @@
  * own and is settled by itself; they have one time limit, one signal and one slot.
  */
 
-import { hasCode, InvalidArgumentError } from '../core/errors.js'
-import type { Meta, Progress } from '../core/job.js'
-import type { BatchContext, BatchJob } from '../core/task/batch-context.js'
-import type { AnyOrderedTask } from '../core/task/ordered-task.js'
-import { outcomeOf } from '../core/task/outcome.js'
-import { orderedIdOf } from '../core/values/ids.js'
-import { shown } from '../core/values/shown.js'
-import type { Claim } from '../stores/contract/store.js'
+import { hasCode, InvalidArgumentError } from '../../core/errors.js'
+import type { Meta, Progress } from '../../core/job.js'
+import type { BatchContext, BatchJob } from '../../core/task/batch-context.js'
+import type { AnyOrderedTask } from '../../core/task/ordered-task.js'
+import { outcomeOf } from '../../core/task/outcome.js'
+import { orderedIdOf } from '../../core/values/ids.js'
+import { shown } from '../../core/values/shown.js'
+import type { Claim } from '../../stores/contract/store.js'
 import { Execution, type Leased } from './execution.js'
 import type { Verdict } from './verdict.js'
 

@@ -1,6 +1,6 @@
 /** The ended run of a job, as its record tells of it: when it began, and in which process. Pure. */
 
-import type { EndedRun, JobProcess } from '../stores/contract/job-beat.js'
+import type { EndedRun, JobProcess } from '../../stores/contract/job-beat.js'
 
 /** Of one that began at `begunAt` and ends `now`, on one monotonic clock; undefined if it has not begun. `place`: where, if that is to be told. */
 export function endedRunOf(

@@ -1,8 +1,8 @@
 /** A job execution: one claim of a task that is not ordered. */
 
-import type { JobContext, Meta, Progress, RunningJob } from '../core/job.js'
-import type { AnyPlainTask } from '../core/task/task.js'
-import type { Claim } from '../stores/contract/store.js'
+import type { JobContext, Meta, Progress, RunningJob } from '../../core/job.js'
+import type { AnyPlainTask } from '../../core/task/task.js'
+import type { Claim } from '../../stores/contract/store.js'
 import { Execution, type Leased } from './execution.js'
 import type { JobNotes, Noting } from './job-notes.js'
 

@@ -1,8 +1,8 @@
 /** Time limits: say when an execution is slow, abort it when its time is over, and have it given up when it does not end then. */
 
-import { TimeLimitError } from '../core/errors.js'
-import type { Events } from '../core/events.js'
-import type { AnyTask } from '../core/task/task.js'
+import { TimeLimitError } from '../../core/errors.js'
+import type { Events } from '../../core/events.js'
+import type { AnyTask } from '../../core/task/task.js'
 import { Countdown } from './countdown.js'
 import { type Execution, refOf } from './execution.js'
 

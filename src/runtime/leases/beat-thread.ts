@@ -1,8 +1,8 @@
 /** The beat thread as the lease keeper holds it: started, told, and started anew should it die. */
 
 import { MessageChannel, type MessagePort, type Worker } from 'node:worker_threads'
+import { inTime } from '../patience.js'
 import { type Hello, type Letter, type Order, type Report, sharedMono, type ThreadReport } from './lease-message.js'
-import { inTime } from './patience.js'
 
 export interface BeatThreadParts {
   readonly startThread: () => Worker

@@ -3,7 +3,7 @@
  * the order in which they came; most have left long before.
  */
 
-import { Roster } from '../core/values/roster.js'
+import { Roster } from '../../core/values/roster.js'
 
 /** The longest a timer can wait: 24 days. */
 const longestTimerMs = 2 ** 31 - 1

@@ -5,14 +5,14 @@
  */
 
 import type { Worker } from 'node:worker_threads'
-import { JobCancelledError, LeaseLostError } from '../core/errors.js'
-import type { Events } from '../core/events.js'
-import type { Progress } from '../core/job.js'
-import { Roster } from '../core/values/roster.js'
-import type { Store } from '../stores/contract/store.js'
+import { JobCancelledError, LeaseLostError } from '../../core/errors.js'
+import type { Events } from '../../core/events.js'
+import type { Progress } from '../../core/job.js'
+import { Roster } from '../../core/values/roster.js'
+import type { Store } from '../../stores/contract/store.js'
+import { type Leased, refOf } from '../run/execution.js'
 import { BeatThread } from './beat-thread.js'
 import { Beats, deadlineAfter } from './beats.js'
-import { type Leased, refOf } from './execution.js'
 import { type LeaseBatch, type LeaseTerms, type Letter, leaseBatch, type Report, tickMs } from './lease-message.js'
 
 export interface LeaseKeeperParts {
