@@ -5,7 +5,7 @@ import { ConfigError, type ConfigIssue, UnsupportedByStoreError } from '../core/
 import { Registry } from '../core/registry.js'
 import type { AnyTask } from '../core/task/task.js'
 import type { StoreTraits } from '../stores/contract/store.js'
-import { type CommandLine, commandTask } from '../workers/command-task.js'
+import { type CommandLine, commandTask } from '../workers/isolated/command-task.js'
 import type { CheckedOptions } from './mill-options.js'
 import type { StoreAccess, StoreDescriptor, StoreSource } from './store-source.js'
 

@@ -6,8 +6,8 @@ import type { Queue } from '../core/queue/queue.js'
 import { boundlessTime, defineTask, type RetryOptions, retryOptions } from '../core/task/task.js'
 import type { Duration } from '../core/values/duration.js'
 import { exactly, parsed, whole } from '../core/values/option-check.js'
-import { QueueListener } from '../workers/listener.js'
-import type { ListenerParts } from '../workers/listener-equipment.js'
+import { QueueListener } from '../workers/listener/listener.js'
+import type { ListenerParts } from '../workers/listener/listener-equipment.js'
 
 export interface ListenerOptions {
   /** Most claims in hand; `next()` waits for one to be settled then. Default 10. */

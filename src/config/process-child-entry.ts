@@ -9,7 +9,7 @@ import type { Worker as Thread } from 'node:worker_threads'
 import { messageOf } from '../core/values/shown.js'
 import { processIdentity } from '../runtime/identity.js'
 import { WordChannel } from '../runtime/word-channel.js'
-import { drainMark } from '../workers/capture.js'
+import { drainMark } from '../workers/isolated/capture.js'
 import {
   type Assignment,
   assignmentFd,
@@ -17,9 +17,9 @@ import {
   type GuardWord,
   isWorkerWord,
   wordFd,
-} from '../workers/child-word.js'
-import type { ProcessChild } from '../workers/process-child.js'
-import type { GuardSettings } from '../workers/process-guard.js'
+} from '../workers/isolated/child-word.js'
+import type { ProcessChild } from '../workers/isolated/process-child.js'
+import type { GuardSettings } from '../workers/isolated/process-guard.js'
 import { filesFor, type IsolatedFrom } from './isolated-from.js'
 import { loadIsolated } from './load-isolated.js'
 import type { GuardThreadData } from './process-guard-entry.js'

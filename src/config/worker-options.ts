@@ -5,8 +5,8 @@ import type { Duration } from '../core/values/duration.js'
 import { byteSize, callable, duration, exactly, whole } from '../core/values/option-check.js'
 import type { SelectorName } from '../selectors/named-selectors.js'
 import type { Selector } from '../selectors/selector.js'
-import type { CommandLine } from '../workers/command-task.js'
-import type { ShardChoice, ShardsOf } from '../workers/shard-owners.js'
+import type { CommandLine } from '../workers/isolated/command-task.js'
+import type { ShardChoice, ShardsOf } from '../workers/shards/shard-owners.js'
 
 export interface WorkerOptions {
   /** Queues to serve. Default: all. */

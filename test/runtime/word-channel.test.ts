@@ -3,7 +3,7 @@ import { connect, createServer, type Socket } from 'node:net'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { LineCutter } from '#src/runtime/line-cutter.js'
 import { WordChannel } from '#src/runtime/word-channel.js'
-import { Tail } from '#src/workers/tail.js'
+import { Tail } from '#src/workers/isolated/tail.js'
 
 /** Two ends of a connection. */
 async function pair(): Promise<[Socket, Socket]> {

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { childEnvironment, childFlags } from '#src/workers/child-environment.js'
+import { childEnvironment, childFlags } from '#src/workers/isolated/child-environment.js'
 
 it('a process is given what finds its task and its store, and what its task names, and no secret besides', () => {
   const env = {

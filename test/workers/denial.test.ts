@@ -1,7 +1,7 @@
 import type { StoredQueue, Wait } from 'millrace'
 import { describe, expect, it } from 'vitest'
-import { denialsIn } from '#src/workers/denial.js'
-import { LimitedQueues } from '#src/workers/limited-queues.js'
+import { denialsIn } from '#src/workers/claim-loop/denial.js'
+import { LimitedQueues } from '#src/workers/claim-loop/limited-queues.js'
 
 const stored = (limits: Partial<StoredQueue>): StoredQueue => ({
   ...{ name: 'q', kind: 'plain', order: 'fifo', exclusive: 'id', shards: 1, paused: false, draining: false },

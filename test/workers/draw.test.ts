@@ -2,8 +2,8 @@ import type { Candidate, Claimed, Selector, StoredQueue } from 'millrace'
 import * as v from 'valibot'
 import { describe, expect, it } from 'vitest'
 import { queueOf, queueOptionsSchema } from '#src/core/queue/queue.js'
-import { Draw } from '#src/workers/draw.js'
-import { LimitedQueues } from '#src/workers/limited-queues.js'
+import { Draw } from '#src/workers/claim-loop/draw.js'
+import { LimitedQueues } from '#src/workers/claim-loop/limited-queues.js'
 
 const queue = (name: string, iterations = 1) => queueOf(name, v.parse(queueOptionsSchema, { iterations }))
 const granted = (name: string): Claimed => ({

@@ -8,9 +8,9 @@ import type { Queue } from '#src/core/queue/queue.js'
 import { type Hermit, Solitude } from '#src/runtime/solitude.js'
 import { Waiter } from '#src/runtime/waiter.js'
 import { MemoryStore } from '#src/stores/memory/memory-store.js'
+import { UnheardClaims } from '#src/workers/claim-loop/unheard-claims.js'
 import { DamagedQueues } from '#src/workers/damaged-queues.js'
-import { ListenerIntake } from '#src/workers/listener-intake.js'
-import { UnheardClaims } from '#src/workers/unheard-claims.js'
+import { ListenerIntake } from '#src/workers/listener/listener-intake.js'
 
 const mono = () => performance.now()
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { isTooLarge, mostBytes, ranOutOfMemory } from '#src/workers/memory-bound.js'
+import { isTooLarge, mostBytes, ranOutOfMemory } from '#src/workers/isolated/memory-bound.js'
 
 const mib = 1_048_576
 const said = '<--- Last few GCs --->\nFATAL ERROR: Reached heap limit Allocation failed - JavaScript heap out of memory'

@@ -2,7 +2,7 @@ import { ConfigError } from 'millrace'
 import * as v from 'valibot'
 import { expect, it } from 'vitest'
 import { queueOf, queueOptionsSchema, type ShardOrder } from '#src/core/queue/queue.js'
-import { type KnownShard, shardLine } from '#src/workers/shard-line.js'
+import { type KnownShard, shardLine } from '#src/workers/shards/shard-line.js'
 
 const line = (shardOrder: ShardOrder) =>
   shardLine(queueOf('orders', v.parse(queueOptionsSchema, { ordered: true, shardOrder })), () => 0.5)

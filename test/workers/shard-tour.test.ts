@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
-import type { ShardLine } from '#src/workers/shard-line.js'
-import { ShardTour } from '#src/workers/shard-tour.js'
+import type { ShardLine } from '#src/workers/shards/shard-line.js'
+import { ShardTour } from '#src/workers/shards/shard-tour.js'
 
 const asGiven: ShardLine = { needsHeads: true, of: (shards) => shards.map(({ shard }) => shard) }
 const split = { own: [1, 3], others: [0, 2, 4] }

@@ -4,8 +4,8 @@ import { expect, it } from 'vitest'
 import { queueOf, queueOptionsSchema } from '#src/core/queue/queue.js'
 import type { WorkerRecord } from '#src/stores/contract/worker-registry.js'
 import { memoryTraits } from '#src/stores/memory/memory-traits.js'
-import { ownShards, type ShardsOf } from '#src/workers/shard-owners.js'
-import { Shards } from '#src/workers/shards.js'
+import { ownShards, type ShardsOf } from '#src/workers/shards/shard-owners.js'
+import { Shards } from '#src/workers/shards/shards.js'
 
 const stored = (name: string, shards: number, kind: 'plain' | 'ordered' = 'ordered'): StoredQueue => ({
   name,

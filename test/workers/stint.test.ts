@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { Stint } from '#src/workers/stint.js'
+import { Stint } from '#src/workers/claim-loop/stint.js'
 
 function limited(limits: number[], left: number[]) {
   const deferred: number[] = []

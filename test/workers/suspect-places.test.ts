@@ -1,6 +1,6 @@
 import type { Wait } from 'millrace'
 import { expect, it } from 'vitest'
-import { SuspectPlaces } from '#src/workers/suspect-places.js'
+import { SuspectPlaces } from '#src/workers/claim-loop/suspect-places.js'
 
 const at = (shard: number) => ({ queue: 'q', shard })
 const suspect = (shard: number): Wait => ({ ...at(shard), reason: 'suspect', forMs: 5_000 })

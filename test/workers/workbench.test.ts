@@ -9,10 +9,10 @@ import { Pace } from '#src/runtime/pace.js'
 import { Executor } from '#src/runtime/run/executor.js'
 import { Settler } from '#src/runtime/run/settler.js'
 import { Solitude } from '#src/runtime/solitude.js'
-import { LimitedQueues } from '#src/workers/limited-queues.js'
-import { Punctuality } from '#src/workers/punctuality.js'
+import { LimitedQueues } from '#src/workers/claim-loop/limited-queues.js'
+import { Punctuality } from '#src/workers/claim-loop/punctuality.js'
+import { Workbench } from '#src/workers/claim-loop/workbench.js'
 import { Slots } from '#src/workers/slots.js'
-import { Workbench } from '#src/workers/workbench.js'
 import { notesOn } from '../runtime/notes-on.js'
 
 /** A workbench with one slot and two claims in hand: one runs until it is told to end, the other waits for the slot. */

@@ -1,0 +1,35 @@
+/** The room for a claim on a queue: how many jobs of it may be claimed now. Pure. */
+
+import type { Queue } from '../../core/queue/queue.js'
+
+/** What a worker has in hand and is worth having, counted in executions: of an ordered queue these are batches. */
+export interface InHand {
+  /** Slots that nothing in hand will take; below zero where more waits than there are slots. */
+  readonly free: number
+  readonly backlog: number
+  /** What is worth claiming before there is a slot for it. */
+  readonly ahead: number
+  /** Executions that one slot may take to run one after the other. */
+  readonly inARow: number
+}
+
+/**
+ * At most `most`; none where a claim is not worth its trip. `batchSize`: jobs that one execution takes. Where the queue is
+ * limited, what is claimed is to start at once.
+ */
+export function roomFor(
+  { renewLease, ordered, exclusive }: Queue,
+  isLimited: boolean,
+  { free, backlog, ahead, inARow }: InHand,
+  batchSize: number,
+  most: number,
+): number {
+  // A shard gives one batch at a time, and has nothing for whoever comes before that has ended.
+  if (ordered && exclusive === 'shard') return free > 0 ? Math.min(most, batchSize) : 0
+  if (isLimited) return free > 0 ? Math.min(most, free * batchSize) : 0
+  // One claim for one slot, which runs all of it: at most what begins soon, for other workers may be idle.
+  if (!renewLease) return free > 0 ? Math.min(most, inARow * batchSize) : 0
+  // Not for every job that begins: a claim has to be worth its trip.
+  if (free <= 0 && backlog > ahead / 2) return 0
+  return Math.min(most, (free + ahead) * batchSize)
+}

@@ -1,0 +1,94 @@
+/** The unheard claims of a claimer: those that the store made for it in a call whose answer was lost. They are put back at once. */
+
+import { hasCode } from '../../core/errors.js'
+import type { Events } from '../../core/events.js'
+import type { ClaimKey, Store } from '../../stores/contract/store.js'
+
+/** A call that was cut off may be carried out after the first look, if what was sent is delivered late. */
+const secondLookMs = 5_000
+/** The pause after a look that failed. The call itself waits for the store. */
+const againMs = 250
+
+export interface UnheardClaimsParts {
+  readonly worker: string
+  readonly connect: () => Promise<Pick<Store, 'settle' | 'traits' | 'workers'>>
+  /** The claims that the claimer has heard of, and whose end the store has not yet taken. */
+  readonly held: () => readonly ClaimKey[]
+  readonly events: Events
+  readonly mono: () => number
+}
+
+export class UnheardClaims {
+  readonly #parts: UnheardClaimsParts
+  /** When it is looked for them, on the monotonic clock, soonest first. */
+  #looksAt: readonly number[] = []
+
+  constructor(parts: UnheardClaimsParts) {
+    this.#parts = parts
+  }
+
+  /** In how many ms they are to be looked for; Infinity where no answer was lost. */
+  get dueInMs(): number {
+    const [next] = this.#looksAt
+    return next === undefined ? Number.POSITIVE_INFINITY : Math.max(0, next - this.#parts.mono())
+  }
+
+  /** Takes note of what a claim rejected with. */
+  failed(error: unknown): void {
+    if (hasCode(error, 'store-unavailable') && error.inDoubt) this.suspected()
+  }
+
+  /** A claim may have been made and not told. */
+  suspected(): void {
+    const now = this.#parts.mono()
+    this.#looksAt = [now, now + secondLookMs]
+  }
+
+  /**
+   * Looks for them, if it is time, and puts them back: uncounted, into their old places. To be called while no claim is under
+   * way. It costs a turn of the event loop even if none are due: ask `dueInMs` first where that matters. Never rejects: what
+   * fails is told (`store.failed`) and tried again.
+   */
+  async putBack(): Promise<void> {
+    if (this.dueInMs > 0) return
+    const { events, mono } = this.#parts
+    const [, ...later] = this.#looksAt
+    this.#looksAt = later
+    try {
+      await this.#look()
+    } catch (error) {
+      events.emit('store.failed', { call: 'workers.held', error, retryMs: againMs })
+      const again = mono() + againMs
+      this.#looksAt = [again, ...later.map((at) => Math.max(at, again + secondLookMs))]
+    }
+  }
+
+  async #look(): Promise<void> {
+    const { worker, connect, held, events } = this.#parts
+    const { workers, settle, traits } = await bound(connect)
+    if (workers === undefined) return
+    for (;;) {
+      const made = await workers.held(worker)
+      const heard = new Set(held().map(nameOf))
+      const unheard = made.filter((claim) => !heard.has(nameOf(claim))).slice(0, traits.maxBatch)
+      if (unheard.length === 0) return
+      const answers = await settle(
+        unheard.map(({ queue, id, fence }) => ({ queue, id, fence, kind: 'release', delayMs: 0 })),
+      )
+      for (const [i, { queue, id, task }] of unheard.entries())
+        if (answers[i] === 'ok') events.emit('job.released', { queue, id, task, reason: 'unheard', delayMs: 0 })
+      // Nothing was put back: whoever has them by now is somebody else.
+      if (!answers.includes('ok')) return
+    }
+  }
+}
+
+async function bound(connect: UnheardClaimsParts['connect']) {
+  const store = await connect()
+  const settle: Store['settle'] = (items) => store.settle(items)
+  return { workers: store.workers, settle, traits: store.traits }
+}
+
+function nameOf({ queue, fence, id }: ClaimKey): string {
+  return `${queue} ${fence} ${id}`
+}

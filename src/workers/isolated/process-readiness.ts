@@ -1,0 +1,32 @@
+/** The readiness of a worker for isolated jobs: what would hurt every process that it starts is told when it starts itself. */
+
+import { readFileSync } from 'node:fs'
+import type { Events } from '../../core/events.js'
+import { residentBytesIn } from '../../core/platform/proc-text.js'
+import type { Registry } from '../../core/registry.js'
+import { openCapture } from './capture.js'
+
+/** Rejects with `ConfigError` where no process could be started: each job would be put back again and again. */
+export async function readyForProcesses(worker: string, registry: Registry, events: Events): Promise<void> {
+  const { printing, reading } = await openCapture()
+  for (const socket of [printing, reading]) socket.destroy()
+  const tasks = ownUnwatchedHeaps(registry)
+  if (tasks.length > 0) events.emit('heap.unwatched', { worker, tasks })
+}
+
+/** The tasks whose `maxHeap` bounds no more than the heap, for a system with this `/proc/self/status` does not tell the size of a process. Pure. */
+export function unwatchedHeaps(registry: Registry, status: string): string[] {
+  if (residentBytesIn(status) !== undefined) return []
+  return [...registry.tasks.values()]
+    .filter((task) => task.kind === 'plain' && task.isolation?.maxHeapBytes !== undefined)
+    .map(({ name }) => name)
+}
+
+function ownUnwatchedHeaps(registry: Registry): string[] {
+  try {
+    return unwatchedHeaps(registry, readFileSync('/proc/self/status', 'utf8'))
+  } catch {
+    // There is none, as on macOS.
+    return unwatchedHeaps(registry, '')
+  }
+}

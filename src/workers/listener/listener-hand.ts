@@ -1,0 +1,165 @@
+/** What a listener has in hand: one claim, with what its caller says of it. */
+
+import { hasCode, InvalidArgumentError, JobCancelledError, LeaseLostError } from '../../core/errors.js'
+import type { Events } from '../../core/events.js'
+import type { Meta } from '../../core/job.js'
+import type { Random } from '../../core/platform/clock.js'
+import { type Duration, durationMs } from '../../core/values/duration.js'
+import { shown } from '../../core/values/shown.js'
+import { processIdentity } from '../../runtime/identity.js'
+import { onceThere } from '../../runtime/outage.js'
+import type { JobExecution } from '../../runtime/run/job-execution.js'
+import { cancelledWhileRunning, type Verdict, verdictOnFailure } from '../../runtime/run/verdict.js'
+import type { Beat } from '../../stores/contract/job-beat.js'
+import type { Claim, ExtendAnswer, SettleAnswer, Store } from '../../stores/contract/store.js'
+import type { ListenerClaim, RunPlace } from './listener-claim.js'
+
+/** The listener, as what it has in hand sees it. */
+export interface HandParts {
+  readonly store: Pick<Store, 'extend'>
+  readonly leaseMs: number
+  readonly events: Events
+  readonly random: Random
+  /** Settles, however long the store takes to hear it. Throws for a result that cannot be kept. */
+  readonly settle: (hand: ListenerHand, verdict: Verdict) => Promise<SettleAnswer>
+  /** It runs in another process: the death of this one is not its doing. */
+  readonly movedOut: (hand: ListenerHand) => void
+}
+
+export class ListenerHand implements ListenerClaim {
+  readonly execution: JobExecution
+  readonly token: string
+  readonly #parts: HandParts
+  #elsewhere: number | undefined
+
+  constructor(execution: JobExecution, token: string, parts: HandParts) {
+    this.execution = execution
+    this.token = token
+    this.#parts = parts
+  }
+
+  get claim(): Claim {
+    return this.execution.claim
+  }
+
+  /** The number of the other process that it was said to run in. */
+  get elsewhere(): number | undefined {
+    return this.#elsewhere
+  }
+
+  get id(): string {
+    return this.claim.id
+  }
+
+  get task(): string {
+    return this.claim.task
+  }
+
+  get queue(): string {
+    return this.claim.queue
+  }
+
+  get input(): unknown {
+    return this.execution.input
+  }
+
+  get meta(): Meta {
+    return this.execution.job.meta
+  }
+
+  get attempt(): number {
+    return this.claim.attempt
+  }
+
+  get crashes(): number {
+    return this.claim.crashes
+  }
+
+  get fence(): number {
+    return this.claim.fence
+  }
+
+  get lastCheckpoint(): unknown {
+    return this.execution.lastCheckpoint
+  }
+
+  get signal(): AbortSignal {
+    return this.execution.signal
+  }
+
+  async started({ pid = process.pid, host }: RunPlace = {}): Promise<ExtendAnswer> {
+    if (!Number.isSafeInteger(pid) || pid < 1)
+      throw new InvalidArgumentError(`\`pid\` must be the number of a process; got ${shown(pid)}.`)
+    const here = processIdentity(pid)
+    const isHere = host === undefined || host === here.host
+    if (!isHere || pid !== process.pid) {
+      this.#elsewhere = pid
+      this.#parts.movedOut(this)
+    }
+    // Only of what runs on this machine others can tell whether it lives.
+    const place = isHere && here.ticks > 0 ? here : { host: host ?? here.host, pid }
+    return this.#say({ startedMs: 0, ...place })
+  }
+
+  async extend(): Promise<ExtendAnswer> {
+    return this.#sayOnce({})
+  }
+
+  progress(fraction: number, note?: string): void {
+    this.execution.progress(fraction, note)
+  }
+
+  log(text: string): void {
+    this.execution.log(text)
+  }
+
+  checkpoint(value: unknown): Promise<void> {
+    return this.execution.checkpoint(value)
+  }
+
+  async complete(result?: unknown): Promise<SettleAnswer> {
+    return this.#parts.settle(this, { kind: 'complete', result })
+  }
+
+  async fail(error: unknown): Promise<SettleAnswer> {
+    const { events, random, settle } = this.#parts
+    const hookFailed = (hook: string, thrown: unknown) => events.emit('hook.failed', { hook, error: thrown })
+    return settle(
+      this,
+      this.#unlessCancelled(verdictOnFailure(this.execution.task, error, this.attempt, random, hookFailed)),
+    )
+  }
+
+  async release(options: { readonly delay?: Duration } = {}): Promise<SettleAnswer> {
+    const delayMs = options.delay === undefined ? 0 : durationMs(options.delay, 'release({ delay })')
+    return this.#parts.settle(this, this.#unlessCancelled({ kind: 'release', delayMs, reason: 'released' }))
+  }
+
+  /** What was cancelled does not come back. */
+  #unlessCancelled(verdict: Verdict): Verdict {
+    if (!hasCode(this.execution.abortReason, 'job-cancelled')) return verdict
+    return cancelledWhileRunning
+  }
+
+  /** Until the store has it. */
+  async #say(beat: Beat): Promise<ExtendAnswer> {
+    const { events, random } = this.#parts
+    const failed = (error: unknown, retryMs: number) => events.emit('store.failed', { call: 'extend', error, retryMs })
+    return (await onceThere(() => this.#sayOnce(beat), { isOver: () => false, random, failed }))!
+  }
+
+  async #sayOnce(beat: Beat): Promise<ExtendAnswer> {
+    const { store, leaseMs } = this.#parts
+    const { queue, id, fence } = this.claim
+    const [answer] = await store.extend([{ queue, id, fence, leaseMs, beat }])
+    this.hear(answer!)
+    return answer!
+  }
+
+  /** What the store says of the claim. */
+  hear(answer: ExtendAnswer): void {
+    const { queue, id } = this.claim
+    if (this.execution.isDecided || answer === 'ok') return
+    this.execution.abort(answer === 'lost' ? new LeaseLostError(queue, id) : new JobCancelledError(queue, id))
+  }
+}

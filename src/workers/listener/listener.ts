@@ -1,0 +1,358 @@
+/**
+ * A listener: hands the jobs of one queue to whoever asks, whatever their tasks, and keeps their leases; the low level of long
+ * work, for what runs in processes of its own.
+ */
+
+import { setTimeout as delay } from 'node:timers/promises'
+import { ClosedError, hasCode, LeaseLostError, WorkerStoppedError } from '../../core/errors.js'
+import { timerMs } from '../../core/platform/timer.js'
+import { longWorkResults } from '../../core/queue/queue.js'
+import { type Duration, durationMs } from '../../core/values/duration.js'
+import { processIdentity } from '../../runtime/identity.js'
+import { onceThere } from '../../runtime/outage.js'
+import { inTime } from '../../runtime/patience.js'
+import type { Execution } from '../../runtime/run/execution.js'
+import { refOf } from '../../runtime/run/execution.js'
+import type { JobExecution } from '../../runtime/run/job-execution.js'
+import { settlementOf } from '../../runtime/run/settlement.js'
+import { TimeLimits } from '../../runtime/run/time-limits.js'
+import { cancelledWhileRunning, type Verdict } from '../../runtime/run/verdict.js'
+import { processSolitude } from '../../runtime/solitude.js'
+import type { Claim, ClaimKey, SettleAnswer } from '../../stores/contract/store.js'
+import { UnheardClaims } from '../claim-loop/unheard-claims.js'
+import { DamagedQueues } from '../damaged-queues.js'
+import { keyIn, tokenOf } from '../listener-token.js'
+import { report } from '../report.js'
+import { nextWorkerId } from '../worker-id.js'
+import type { ListenerClaim } from './listener-claim.js'
+import { equipListener, type ListenerEquipment, type ListenerParts } from './listener-equipment.js'
+import { ListenerHand } from './listener-hand.js'
+import { type Granted, ListenerIntake, once } from './listener-intake.js'
+
+const defaultGraceMs = 30_000
+/** What the store is given at the end to take the last settles, and what harms nobody if it is not done. */
+const settleMs = 5_000
+const courtesyMs = 500
+/** How often another listener may be ahead of an attach. */
+const mostAttachRaces = 3
+
+/**
+ * Made by `mill.listener(queue)`. It opens the store at its first call, and is from then on among the workers of the registry.
+ * Throws `UnsupportedByStoreError` where the store keeps no registry, and what else opening throws.
+ */
+export class QueueListener<Input = unknown> {
+  readonly id: string
+  readonly queue: string
+  readonly #parts: ListenerParts
+  readonly #intake: ListenerIntake
+  readonly #limits: TimeLimits
+  /** What is held here, and what lets others claim beside each. */
+  readonly #hands = new Map<JobExecution, { readonly hand: ListenerHand; readonly letGo: () => void }>()
+  /** Claims that could not be read here, until the store has taken their end. */
+  readonly #refused = new Set<Claim>()
+  readonly #unheard: UnheardClaims
+  readonly #identity = processIdentity()
+  #opening: Promise<ListenerEquipment> | undefined
+  #closing: Promise<void> | undefined
+  #emptied: (() => void)[] = []
+
+  /** @internal */
+  constructor(parts: ListenerParts) {
+    const { queue, clock, random, events } = parts
+    this.#parts = parts
+    this.id = nextWorkerId(this.#identity, true)
+    this.queue = queue.name
+    const mono = () => clock.mono()
+    const overdue = (execution: Execution, reason: Error) => this.#overdue(execution as JobExecution, reason)
+    this.#limits = new TimeLimits(events, overdue, mono)
+    this.#unheard = new UnheardClaims({
+      ...{ worker: this.id, events, mono },
+      connect: async () => (await this.#opened()).store,
+      held: () => [...[...this.#hands.values()].map(({ hand }) => hand.claim), ...this.#refused],
+    })
+    this.#intake = new ListenerIntake({
+      ...{ worker: this.id, queue, events, random, mono, solitude: processSolitude, unheard: this.#unheard },
+      damaged: new DamagedQueues([queue.name], events, mono),
+      connect: () => this.#opened(),
+      hasRoom: () => this.#hands.size < parts.concurrency,
+      unwanted: (granted) => void this.#take(granted).then((hand) => hand?.release()),
+    })
+  }
+
+  /**
+   * The next job of the queue, which is from then on the caller's to settle. Waits until there is one, and while as many as
+   * `concurrency` are in hand; nothing is polled, and a store that is away is waited for (`store.failed`). Several calls wait
+   * in their order. Rejects with the reason of `signal` once that aborts, and with `ClosedError` once the listener is closed.
+   */
+  async next({ signal }: { readonly signal?: AbortSignal } = {}): Promise<ListenerClaim<Input>> {
+    for (;;) {
+      const granted = await this.#intake.next(signal)
+      const hand = await this.#take(granted)
+      if (hand === undefined || !(await this.#isInTime(hand, granted))) continue
+      // Nobody waits for it any more.
+      if (signal?.aborted) void hand.release()
+      signal?.throwIfAborted()
+      return hand as ListenerClaim as ListenerClaim<Input>
+    }
+  }
+
+  /** Waits for the instant that the limit of a throttled queue counts with. What misses it is put back: false. */
+  async #isInTime(hand: ListenerHand, { trip }: Granted): Promise<boolean> {
+    const opened = await this.#opened()
+    const { events, clock } = this.#parts
+    const start = opened.punctuality.startOf(this.queue, trip)
+    if (start === undefined) return true
+    const earlyMs = start.from - clock.mono()
+    if (earlyMs > 0 && !start.isFar) await delay(timerMs(Math.ceil(earlyMs)))
+    if (hand.execution.isDecided) return false
+    const lateMs = clock.mono() - start.to
+    if (lateMs > 0 && start.isFar) events.emit('start.late', { ...refOf(hand.claim), lateMs: Math.ceil(lateMs) })
+    const reason = this.#closing !== undefined ? 'stopping' : lateMs > 0 && !start.isFar ? 'late' : undefined
+    if (reason === undefined) return true
+    events.emit('permit.wasted', { ...refOf(hand.claim), reason })
+    await this.#settleHand(hand, { kind: 'release', delayMs: 0, reason }, opened)
+    return false
+  }
+
+  /**
+   * Goes on with the claim that a listener of another process was given, by its `token`: this one keeps its lease from now on.
+   * The other hears of it within seconds and keeps it no longer, or may have died. Whatever `concurrency` says, it is taken.
+   * Waits while the store is away. Throws `LeaseLostError` where the claim is not current any more, `InvalidArgumentError` for
+   * a token that is none, or is of another queue or namespace, and `ClosedError` once the listener is closed.
+   */
+  async attach(token: string): Promise<ListenerClaim<Input>> {
+    const { random, events, namespace } = this.#parts
+    const key = keyIn(token, namespace, this.queue)
+    const failed = (error: unknown, retryMs: number) => events.emit('store.failed', { call: 'attach', error, retryMs })
+    const hand = await onceThere(() => this.#attach(key), { isOver: () => this.#closing !== undefined, random, failed })
+    if (hand === undefined) throw new ClosedError(`the listener of queue '${this.queue}'`)
+    return hand as ListenerClaim as ListenerClaim<Input>
+  }
+
+  /**
+   * Takes no more jobs, waits for `grace` (default `'30s'`) until what is in hand is settled, then aborts the rest and puts it
+   * back, uncounted. What was `started` in another process goes on: its lease has a full term left, in which that process, or
+   * a listener of another, must have attached. Closing twice waits for the first.
+   */
+  close({ grace }: { readonly grace?: Duration | 'none' } = {}): Promise<void> {
+    const graceMs =
+      grace === undefined
+        ? defaultGraceMs
+        : grace === 'none'
+          ? Number.POSITIVE_INFINITY
+          : durationMs(grace, 'close({ grace })')
+    this.#closing ??= this.#close(graceMs).finally(this.#parts.closed)
+    return this.#closing
+  }
+
+  /** Tried again at the next call where it fails. */
+  #opened(): Promise<ListenerEquipment> {
+    this.#opening ??= this.#open().catch((error: unknown) => {
+      this.#opening = undefined
+      throw error
+    })
+    return this.#opening
+  }
+
+  async #open(): Promise<ListenerEquipment> {
+    const connection = await this.#parts.connect()
+    const opened = equipListener(connection, this.#parts, {
+      ...{ id: this.id, identity: this.#identity },
+      held: () => this.#hands.size,
+      beaten: () => this.#findTakenOver(opened),
+      look: () => this.#intake.look(),
+    })
+    await opened.keeper.start()
+    opened.presence.start()
+    opened.census.start()
+    return opened
+  }
+
+  /** Undefined where what it holds cannot be read here; it is settled then. */
+  async #take(granted: Granted): Promise<ListenerHand | undefined> {
+    const { claim, trip, letGo } = granted
+    const opened = await this.#opened()
+    const refused = (_: Claim, verdict: Verdict) => {
+      letGo()
+      this.#refused.add(claim)
+      void this.#settle(claim, verdict, opened).finally(() => this.#refused.delete(claim))
+    }
+    const [execution] = opened.preparation.of([claim], refused) as JobExecution[]
+    return execution && this.#hold(execution, opened, trip.sentAt, letGo)
+  }
+
+  #hold(execution: JobExecution, opened: ListenerEquipment, sentAt: number, letGo: () => void): ListenerHand {
+    const { queue, namespace, events, random, clock } = this.#parts
+    const hand = new ListenerHand(execution, tokenOf(namespace, execution.claim), {
+      ...{ store: opened.store, leaseMs: queue.leaseMs, events, random },
+      settle: (one, verdict) => this.#settleHand(one, verdict, opened),
+      movedOut: () => letGo(),
+    })
+    this.#hands.set(execution, { hand, letGo })
+    execution.begunAt = clock.mono()
+    opened.keeper.keep([execution], {
+      ...{ leaseMs: queue.leaseMs, sentAt, isPatient: true },
+      // What blocks this loop is not what runs.
+      maxBlockMs: Number.POSITIVE_INFINITY,
+    })
+    this.#limits.start(execution)
+    // Nobody here has anything left to keep.
+    execution.signal.addEventListener('abort', () => {
+      if (hasCode(execution.abortReason, 'lease-lost')) this.#drop(execution, opened)
+    })
+    return hand
+  }
+
+  async #attach(key: ClaimKey): Promise<ListenerHand> {
+    const lost = new LeaseLostError(key.queue, key.id)
+    const opened = await this.#opened()
+    const { store, workers, records, preparation } = opened
+    const { clock, queue } = this.#parts
+    for (let races = 0; races < mostAttachRaces; races += 1) {
+      const job = await records.get(key.queue, key.id)
+      if (job?.state !== 'running' || job.worker === undefined) throw lost
+      if (job.worker !== this.id && !(await workers.adopt(key, job.worker, this.id))) continue
+      const mine = [...this.#hands.values()].find(({ hand }) => hand.id === key.id && hand.fence === key.fence)
+      if (mine !== undefined) return mine.hand
+      const sentAt = clock.mono()
+      const [answer] = await store.extend([{ ...key, leaseMs: queue.leaseMs }])
+      if (answer === 'lost') throw lost
+      const claim: Claim = { ...job, fence: key.fence }
+      let unreadable: unknown
+      const [execution] = preparation.of([claim], (_, verdict) => {
+        unreadable = 'error' in verdict ? verdict.error : undefined
+      }) as JobExecution[]
+      if (execution === undefined) throw unreadable ?? lost
+      processSolitude.take(1)
+      const hand = this.#hold(
+        execution,
+        opened,
+        sentAt,
+        once(() => processSolitude.give(1)),
+      )
+      hand.hear(answer!)
+      return hand
+    }
+    throw lost
+  }
+
+  #settleHand(hand: ListenerHand, verdict: Verdict, opened: ListenerEquipment): Promise<SettleAnswer> {
+    const { execution } = hand
+    const settled = this.#settle(hand.claim, verdict, opened, execution)
+    execution.isDecided = true
+    this.#limits.stop(execution)
+    return settled.finally(() => this.#drop(execution, opened))
+  }
+
+  /** Throws for a result that cannot be kept, and rejects never. */
+  #settle(claim: Claim, verdict: Verdict, opened: ListenerEquipment, execution?: JobExecution): Promise<SettleAnswer> {
+    const { queue, events, clock } = this.#parts
+    const { settler, notes, rules } = opened
+    const item = settlementOf(claim, verdict, longWorkResults(queue), rules)
+    const words = execution && notes.lastWords(execution)
+    const runMs = execution?.begunAt === undefined ? 0 : clock.mono() - execution.begunAt
+    return new Promise((resolve) => {
+      settler.settle(
+        item,
+        (answer) => {
+          if (answer !== undefined) report(events, claim, verdict, answer, runMs)
+          // The store never took it: the lease ends, and the job is run again.
+          resolve(answer ?? 'lost')
+        },
+        words,
+      )
+    })
+  }
+
+  /** It is settled, or somebody else's to keep. */
+  #drop(execution: JobExecution, { keeper }: ListenerEquipment): void {
+    const held = this.#hands.get(execution)
+    if (held === undefined) return
+    keeper.forget(execution)
+    held.letGo()
+    this.#limits.stop(execution)
+    this.#hands.delete(execution)
+    this.#intake.look()
+    if (this.#hands.size === 0) for (const resolve of this.#emptied.splice(0)) resolve()
+  }
+
+  /** It was told that its time is over, and is not settled yet. */
+  #overdue(execution: JobExecution, reason: Error): void {
+    const held = this.#hands.get(execution)
+    if (held !== undefined && !execution.isDecided) void held.hand.fail(reason)
+  }
+
+  /** What listeners of other processes have attached to is theirs to keep. */
+  async #findTakenOver(opened: ListenerEquipment): Promise<void> {
+    const asked = [...this.#hands.values()]
+    if (asked.length === 0) return
+    const ours = new Set((await opened.workers.held(this.id)).map(({ id, fence }) => `${fence} ${id}`))
+    for (const { hand } of asked) {
+      if (ours.has(`${hand.fence} ${hand.id}`) || hand.execution.isDecided) continue
+      // Gone from the list is also what is lost.
+      const { queue, id, fence } = hand
+      const [answer] = await opened.store.extend([{ queue, id, fence, leaseMs: 0 }])
+      if (!this.#hands.has(hand.execution)) continue
+      if (answer === 'lost') {
+        this.#parts.events.emit('lease.lost', refOf(hand.claim))
+        hand.hear(answer)
+      } else this.#drop(hand.execution, opened)
+    }
+  }
+
+  async #close(graceMs: number): Promise<void> {
+    this.#intake.stop()
+    const opened = await this.#opening?.catch(() => undefined)
+    if (opened === undefined) return
+    const { settler, keeper, presence, census, workers } = opened
+    census.stop()
+    // A claim under way may still bring a job, which goes back at once.
+    await inTime(courtesyMs, this.#intake.idle())
+    await inTime(courtesyMs, this.#unheard.putBack())
+    for (const { hand } of this.#hands.values()) if (hand.elsewhere !== undefined) await this.#leave(hand, opened)
+    await inTime(graceMs, this.#empty())
+    await presence.stop()
+    await inTime(
+      courtesyMs,
+      this.#findTakenOver(opened).catch(() => {}),
+    )
+    for (const { hand } of [...this.#hands.values()]) this.#putBack(hand, opened)
+    await settler.settled(settleMs)
+    await keeper.stop()
+    await inTime(
+      courtesyMs,
+      workers.remove(this.id).catch(() => {}),
+    )
+  }
+
+  #empty(): Promise<void> {
+    return new Promise((resolve) => {
+      if (this.#hands.size === 0) resolve()
+      else this.#emptied.push(resolve)
+    })
+  }
+
+  /** It goes on without us, with a full lease in which somebody can attach to it. */
+  async #leave(hand: ListenerHand, opened: ListenerEquipment): Promise<void> {
+    const { events } = this.#parts
+    await inTime(
+      courtesyMs,
+      hand.extend().catch((error: unknown) => {
+        events.emit('store.failed', { call: 'extend', error, retryMs: undefined })
+      }),
+    )
+    if (!this.#hands.has(hand.execution)) return
+    this.#drop(hand.execution, opened)
+    events.emit('job.detached', { ...refOf(hand.claim), worker: this.id, child: hand.elsewhere! })
+  }
+
+  #putBack({ execution, claim }: ListenerHand, opened: ListenerEquipment): void {
+    if (execution.isDecided) return
+    const reason = 'the listener is closed and its grace is over; the job is released.'
+    const isCancelled = hasCode(execution.abortReason, 'job-cancelled')
+    execution.abort(new WorkerStoppedError(reason))
+    const verdict: Verdict = isCancelled ? cancelledWhileRunning : { kind: 'release', delayMs: 0, reason: 'stopping' }
+    execution.isDecided = true
+    void this.#settle(claim, verdict, opened, execution).then(() => this.#drop(execution, opened))
+  }
+}

@@ -1,0 +1,211 @@
+/**
+ * Adoption: before its first claim a worker takes over the isolated jobs of dead workers whose processes still run on its
+ * machine. Each takes a slot until its process ends; the process settles the job itself, or is judged here.
+ */
+
+import { ProcessDiedError, TimeLimitError } from '../../core/errors.js'
+import type { Events } from '../../core/events.js'
+import type { Random } from '../../core/platform/clock.js'
+import type { Registry } from '../../core/registry.js'
+import type { AnyTask } from '../../core/task/task.js'
+import { identityIn, type ProcessIdentity } from '../../runtime/identity.js'
+import { ageMs, isDead, isNeighbour } from '../../runtime/peer.js'
+import { foreignJobDelayMs } from '../../runtime/run/preparation.js'
+import { type SettlementRules, settlementOf } from '../../runtime/run/settlement.js'
+import type { Settler } from '../../runtime/run/settler.js'
+import { type Verdict, verdictOnFailure } from '../../runtime/run/verdict.js'
+import { Stillness, switchesOf } from '../../runtime/stillness.js'
+import type { Records, StoredJob } from '../../stores/contract/job-records.js'
+import type { Claim, ClaimKey } from '../../stores/contract/store.js'
+import type { HeldClaim, WorkerRegistry } from '../../stores/contract/worker-registry.js'
+import { report } from '../report.js'
+import type { Slots } from '../slots.js'
+import type { JobStatus } from '../worker-status.js'
+
+export interface AdoptionParts {
+  readonly worker: string
+  readonly identity: ProcessIdentity
+  readonly queues: readonly string[]
+  readonly registry: Registry
+  readonly workers: WorkerRegistry
+  readonly records: Records
+  readonly slots: Slots
+  readonly settler: Settler
+  readonly rules: SettlementRules
+  readonly events: Events
+  readonly random: Random
+}
+
+/** How soon it is seen that an adopted process has ended. */
+const watchMs = 500
+const pageSize = 200
+
+/** A claim whose beats name the process that it runs in. */
+type ProcessClaim = HeldClaim & ProcessIdentity
+
+/** Whether the claim runs in a process of its own on this machine, which lives. */
+export function isAlive(claim: HeldClaim, here: ProcessIdentity): boolean {
+  const { host, boot, pidns, pid, ticks } = claim
+  if (host === undefined || boot === undefined || pidns === undefined) return false
+  if (pid === undefined || ticks === undefined) return false
+  return isNeighbour({ host, boot, pidns }, here) && !isDead({ pid, ticks })
+}
+
+export class Adoption {
+  readonly #parts: AdoptionParts
+  readonly #adopted = new Map<ProcessClaim, Stillness>()
+  #timer: NodeJS.Timeout | undefined
+  #isStopped = false
+
+  constructor(parts: AdoptionParts) {
+    this.#parts = parts
+  }
+
+  /** Adopts what it finds, as far as there are slots. Rejects as the store does. */
+  async start(): Promise<void> {
+    const { workers, worker, slots, identity } = this.#parts
+    for (const dead of await this.#deadWorkers()) {
+      for (const claim of await workers.held(dead)) {
+        if (slots.free <= 0 || this.#isStopped) return
+        if (!isAlive(claim, identity) || !this.#outlives(claim)) continue
+        if (await workers.adopt(claim, dead, worker)) this.#watch(claim as ProcessClaim)
+      }
+    }
+  }
+
+  /** Claims of the processes that it watches. */
+  get held(): readonly ClaimKey[] {
+    return [...this.#adopted.keys()]
+  }
+
+  /** Of what it watches. */
+  statuses(): JobStatus[] {
+    return [...this.#adopted.keys()].map((claim) => ({
+      ...{ queue: claim.queue, id: claim.id, task: claim.task, phase: 'adopted' },
+      forMs: Math.round(ageMs(claim, this.#parts.identity)),
+    }))
+  }
+
+  /** Leaves them to themselves, and adopts no more. */
+  stop(): void {
+    this.#isStopped = true
+    clearInterval(this.#timer)
+  }
+
+  /** Of all that run isolated jobs of these queues, those of this machine whose process is dead. */
+  async #deadWorkers(): Promise<Set<string>> {
+    const { records, queues, identity } = this.#parts
+    const dead = new Set<string>()
+    for (const queue of queues) {
+      let cursor: string | undefined
+      do {
+        const query = {
+          state: 'running',
+          by: 'time',
+          limit: pageSize,
+          ...(cursor === undefined ? {} : { cursor }),
+        } as const
+        const page = await records.list(queue, query)
+        for (const { worker, host, boot, pidns, ticks } of page.jobs) {
+          if (worker === undefined || ticks === undefined || dead.has(worker)) continue
+          if (!isNeighbour({ host: host!, boot: boot ?? '', pidns: pidns ?? '' }, identity)) continue
+          const owner = identityIn(worker, identity)
+          if (owner !== undefined && isDead(owner)) dead.add(worker)
+        }
+        cursor = page.cursor
+      } while (cursor !== undefined)
+    }
+    return dead
+  }
+
+  /** One that ends with its worker has been told so by now. */
+  #outlives({ task }: HeldClaim): boolean {
+    return this.#taskOf(task)?.isolation?.onSupervisorLoss === 'detach'
+  }
+
+  #watch(claim: ProcessClaim): void {
+    const { slots, worker, events } = this.#parts
+    slots.take()
+    this.#adopted.set(claim, new Stillness(performance.now()))
+    const { queue, id, task, pid } = claim
+    events.emit('job.adopted', { queue, id, task, worker, child: pid })
+    if (this.#isStopped) return
+    this.#timer ??= setInterval(() => this.#look(), watchMs)
+  }
+
+  #look(): void {
+    for (const [claim, stillness] of this.#adopted) {
+      const isOver = isDead(claim)
+      if (!isOver && !this.#isStill(claim, stillness)) continue
+      this.#adopted.delete(claim)
+      this.#parts.slots.give()
+      if (isOver) void this.#judge(claim, ageMs(claim, this.#parts.identity))
+      else this.#end(claim)
+    }
+    if (this.#adopted.size > 0) return
+    clearInterval(this.#timer)
+    this.#timer = undefined
+  }
+
+  /** One that stood still for a lease has not kept it. */
+  #isStill({ queue, pid }: ProcessClaim, stillness: Stillness): boolean {
+    return stillness.look(performance.now(), switchesOf(pid)) >= this.#parts.registry.queue(queue).leaseMs
+  }
+
+  /** It must not wake up next to its successor. */
+  #end({ queue, id, task, pid }: ProcessClaim): void {
+    try {
+      process.kill(-pid, 'SIGKILL')
+    } catch {
+      // It has ended this moment.
+    }
+    this.#parts.events.emit('lease.lost', { queue, id, task, child: pid })
+  }
+
+  /** It has settled its job, or has died with it; the store knows which. */
+  async #judge(held: ProcessClaim, livedMs: number): Promise<void> {
+    const { records, registry, settler, rules, events } = this.#parts
+    const { queue, id, fence } = held
+    try {
+      const job = await records.get(queue, id)
+      if (job?.state !== 'running' || job.worker !== this.#parts.worker) return
+      const claim = { ...job, fence } as Claim
+      const verdict = this.#verdictOn(held, job, livedMs)
+      settler.settle(settlementOf(claim, verdict, registry.queue(queue).results, rules), (answer) => {
+        if (answer === 'ok') report(events, claim, verdict, answer, 0)
+      })
+    } catch (error) {
+      // Its lease ends, and the job is run again.
+      events.emit('store.failed', { call: 'records.get', error, retryMs: undefined })
+    }
+  }
+
+  #verdictOn(held: ProcessClaim, { startedAt, attempt, log }: StoredJob, livedMs: number): Verdict {
+    const { events, random } = this.#parts
+    const { queue, id, pid } = held
+    const task = this.#taskOf(held.task)!
+    const name = `the process of the job (${pid})`
+    const died = new ProcessDiedError(name, { code: null, signal: null, tail: lastLines(log) })
+    // The handler was never called: nothing is known against the job.
+    if (startedAt === undefined) {
+      events.emit('process.failed', { queue, id, task: held.task, child: pid, error: died.message })
+      return { kind: 'release', delayMs: foreignJobDelayMs, reason: 'not-loaded', error: died.message }
+    }
+    const hookFailed = (hook: string, error: unknown) => events.emit('hook.failed', { hook, error })
+    // Its own guard kills it then; that is the one end which is known here.
+    const isOverdue = livedMs >= task.timeLimitMs
+    const error = isOverdue ? new TimeLimitError(task.name, task.timeLimitMs) : died
+    return verdictOnFailure(task, error, attempt, random, hookFailed)
+  }
+
+  #taskOf(name: string): Extract<AnyTask, { kind: 'plain' }> | undefined {
+    const task = this.#parts.registry.find(name)
+    return task?.kind === 'plain' ? task : undefined
+  }
+}
+
+const longestTail = 4_096
+
+function lastLines(log: string | undefined): string {
+  return (log ?? '').slice(-longestTail).trimEnd()
+}
