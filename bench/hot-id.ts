@@ -1,6 +1,6 @@
 /** The hot id: very many payloads under one id, enqueued and then handed over 1,000 at a time. */
 
-import { storeSource } from '#src/config/store-source.js'
+import { storeSource } from '#src/mill/store-source.js'
 import type { Store } from '#src/stores/contract/store.js'
 
 export interface HotId {

@@ -15,7 +15,7 @@ const floors = {
   client: 3,
   runtime: 3,
   workers: 4,
-  config: 5,
+  mill: 5,
   cli: 6,
   testing: 6,
   'index.ts': 7,

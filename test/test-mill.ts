@@ -5,10 +5,10 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type Mill, type MillOptions, millrace, type Store } from 'millrace'
 import { onTestFinished } from 'vitest'
-import { Mill as MillClass } from '#src/config/mill.js'
-import { checkOptions } from '#src/config/mill-options.js'
-import { plainAccess } from '#src/config/store-source.js'
 import type { Clock } from '#src/core/platform/clock.js'
+import { Mill as MillClass } from '#src/mill/mill.js'
+import { checkOptions } from '#src/mill/mill-options.js'
+import { plainAccess } from '#src/mill/store-source.js'
 
 /** Every store that a mill can be tested on without a server. */
 export const storeKinds = ['memory', 'sqlite'] as const

@@ -2,12 +2,12 @@
 
 import { type Command, Option } from 'commander'
 import type { JobHandle } from '../client/jobs/job-handle.js'
-import type { Mill } from '../config/mill.js'
 import { UnknownTaskError } from '../core/errors.js'
 import { highestPriority, lowestPriority, type Meta } from '../core/job.js'
 import type { AnyEnqueueOptions, EnqueueOptionsOf } from '../core/task/enqueue-options.js'
 import type { AnyTask } from '../core/task/task.js'
 import { isTaskName, taskNameForm } from '../core/values/ids.js'
+import type { Mill } from '../mill/mill.js'
 import { UsageError } from './exit-code.js'
 import { durationFlag, jsonGiven, numberFlag, wholeFlag } from './flags.js'
 import { type MillFlags, millCommand, withJson, withMill } from './mill-command.js'

@@ -1,6 +1,6 @@
 /** A list of findings about a store, as `doctor` and `fsck` print it. */
 
-import type { Mill } from '../config/mill.js'
+import type { Mill } from '../mill/mill.js'
 import type { Repair } from '../stores/contract/store-health.js'
 import { OperationError } from './exit-code.js'
 import { counted } from './figures.js'

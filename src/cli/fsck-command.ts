@@ -1,8 +1,8 @@
 /** The command `fsck`: checks whether what the store holds fits together, and mends what is safe to mend. */
 
 import type { Command } from 'commander'
-import type { Mill } from '../config/mill.js'
 import { UnsupportedByStoreError } from '../core/errors.js'
+import type { Mill } from '../mill/mill.js'
 import type { Repair } from '../stores/contract/store-health.js'
 import { printFindings } from './finding-list.js'
 import { type MillFlags, millCommand, withJson, withMill } from './mill-command.js'

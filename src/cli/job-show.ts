@@ -2,9 +2,9 @@
 
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Command } from 'commander'
-import type { Mill } from '../config/mill.js'
 import { hasCode, JobCancelledError, JobDeadError } from '../core/errors.js'
 import type { JobRecord } from '../core/job.js'
+import type { Mill } from '../mill/mill.js'
 import { OperationError, signalExitCode } from './exit-code.js'
 import { isEnded, JobFollower } from './job-follower.js'
 import { type MillFlags, millCommand, withJson, withMill } from './mill-command.js'

@@ -2,8 +2,8 @@
 
 import { type Command, Option } from 'commander'
 import type { ListOptions, QueueAdmin } from '../client/admin/queue-admin.js'
-import type { Mill } from '../config/mill.js'
 import { type JobRecord, type JobState, jobStates } from '../core/job.js'
+import type { Mill } from '../mill/mill.js'
 import type { Depth } from '../stores/contract/store.js'
 import { OperationError, UsageError } from './exit-code.js'
 import { counted, fromNow } from './figures.js'

@@ -1,7 +1,7 @@
 /** The queue table: every queue that is declared or stored, with what waits and runs in it and how many workers serve it. */
 
 import type { QueueLook } from '../client/admin/queue-admin.js'
-import type { Mill } from '../config/mill.js'
+import type { Mill } from '../mill/mill.js'
 import type { StoredQueue } from '../stores/contract/store.js'
 import { count, counted } from './figures.js'
 import { serving } from './pulse.js'

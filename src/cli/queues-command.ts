@@ -1,7 +1,7 @@
 /** The command `queues`: the queues as the store has them, and what an operator does to a whole queue. */
 
 import type { Command } from 'commander'
-import type { Mill } from '../config/mill.js'
+import type { Mill } from '../mill/mill.js'
 import { confirm } from './confirmation.js'
 import { count, counted } from './figures.js'
 import { type MillFlags, millCommand, withJson, withMill } from './mill-command.js'

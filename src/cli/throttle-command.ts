@@ -2,8 +2,8 @@
 
 import type { Command } from 'commander'
 import type { ThrottleChange, ThrottleStatus } from '../client/admin/throttle-admin.js'
-import type { Mill } from '../config/mill.js'
 import { InvalidArgumentError } from '../core/errors.js'
+import type { Mill } from '../mill/mill.js'
 import { confirm } from './confirmation.js'
 import { OperationError, UsageError } from './exit-code.js'
 import { wholeFlag } from './flags.js'

@@ -1,7 +1,7 @@
 /** Throttle findings: throttles that are declared as others than are stored, so that nothing opens, and those that are silent. */
 
-import type { Mill } from '../config/mill.js'
 import { sameRules, type Throttle, throttleText } from '../core/queue/throttle.js'
+import type { Mill } from '../mill/mill.js'
 import type { StoredQueue } from '../stores/contract/store.js'
 import type { Finding } from '../stores/contract/store-health.js'
 import { silenceText } from './throttle-lines.js'

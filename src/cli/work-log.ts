@@ -1,9 +1,9 @@
 /** The work log: what a worker process says of itself — its start and stop, what failed, and how far it is. */
 
-import type { Mill } from '../config/mill.js'
 import type { EventMap, EventName, JobRef, RecycleReason } from '../core/events.js'
 import { formatDuration } from '../core/values/duration.js'
 import { messageOf } from '../core/values/shown.js'
+import type { Mill } from '../mill/mill.js'
 import { count, counted, rate } from './figures.js'
 import { printable, shortened } from './printable.js'
 import type { StopCause } from './stop-request.js'

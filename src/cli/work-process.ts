@@ -1,9 +1,9 @@
 /** A worker process: one worker of `millrace work`, from its start to its end by a signal, an error or the loss of its supervisor. */
 
-import type { Loaded } from '../config/load-config.js'
 import { formatDuration } from '../core/values/duration.js'
 import { errorText, formatError } from '../core/values/error-text.js'
 import { messageOf } from '../core/values/shown.js'
+import type { Loaded } from '../mill/load-config.js'
 import { processSolitude } from '../runtime/solitude.js'
 import type { SelectorName } from '../selectors/named-selectors.js'
 import type { Worker } from '../workers/worker.js'

@@ -1,7 +1,7 @@
 /** The command `workers`: the workers that live, where each of them runs, and what it serves. */
 
 import type { Command } from 'commander'
-import type { Mill } from '../config/mill.js'
+import type { Mill } from '../mill/mill.js'
 import { processIdentity } from '../runtime/identity.js'
 import { count, counted, fromNow } from './figures.js'
 import { type MillFlags, millCommand, withJson, withMill } from './mill-command.js'

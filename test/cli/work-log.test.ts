@@ -2,8 +2,8 @@ import picocolors from 'picocolors'
 import { describe, expect, it } from 'vitest'
 import type { Terminal } from '#src/cli/terminal.js'
 import { WorkLog } from '#src/cli/work-log.js'
-import type { Mill } from '#src/config/mill.js'
 import { type EventMap, type EventName, Events } from '#src/core/events.js'
+import type { Mill } from '#src/mill/mill.js'
 
 /** The work log of a mill that does nothing but emit, and the lines it has said. */
 function listening() {

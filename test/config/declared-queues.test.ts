@@ -9,7 +9,7 @@ import {
   UnsupportedByStoreError,
 } from 'millrace'
 import { describe, expect, it } from 'vitest'
-import { checkOptions } from '#src/config/mill-options.js'
+import { checkOptions } from '#src/mill/mill-options.js'
 import type { QueueSettings } from '#src/stores/contract/store.js'
 import { MemoryStore } from '#src/stores/memory/memory-store.js'
 import { memoryTraits } from '#src/stores/memory/memory-traits.js'

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { logEvents } from '#src/config/log-events.js'
 import { type EventMap, type EventName, Events } from '#src/core/events.js'
+import { logEvents } from '#src/mill/log-events.js'
 
 const ref = { queue: 'images', id: 'a', task: 'resize' }
 

@@ -2,8 +2,8 @@
 
 import { defineTask } from 'millrace'
 import { describe, expect, it, vi } from 'vitest'
-import { checkOptions } from '#src/config/mill-options.js'
 import { throttleOf } from '#src/core/queue/throttle-options.js'
+import { checkOptions } from '#src/mill/mill-options.js'
 import type { StoredQueue } from '#src/stores/contract/store.js'
 import { MemoryStore } from '#src/stores/memory/memory-store.js'
 import { LimitedQueues } from '#src/workers/claim-loop/limited-queues.js'

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { secretsOf } from '#src/config/store-source.js'
+import { secretsOf } from '#src/mill/store-source.js'
 import { withoutSecrets } from '#src/workers/isolated/withheld.js'
 
 const store = 'redis://:s3cret%40word@db:6379'

@@ -10,6 +10,6 @@ import { startStoreThread } from './store-thread.js'
  * that file is missing: a worker without the thread would lose its leases whenever its loop is blocked.
  */
 export function leaseThread(descriptor: StoreDescriptor, access: StoreAccess = plainAccess): () => Worker {
-  const entry = entryFile('lease-thread-entry.js', () => new URL('./lease-thread-entry.js', import.meta.url))
+  const entry = entryFile('lease-thread-entry.js', () => new URL('./entries/lease-thread-entry.js', import.meta.url))
   return () => startStoreThread('millrace-leases', entry, { descriptor, access })
 }

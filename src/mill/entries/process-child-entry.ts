@@ -6,10 +6,10 @@ import { buffer } from 'node:stream/consumers'
 import { inspect } from 'node:util'
 import { deserialize } from 'node:v8'
 import type { Worker as Thread } from 'node:worker_threads'
-import { messageOf } from '../core/values/shown.js'
-import { processIdentity } from '../runtime/identity.js'
-import { WordChannel } from '../runtime/word-channel.js'
-import { drainMark } from '../workers/isolated/capture.js'
+import { messageOf } from '../../core/values/shown.js'
+import { processIdentity } from '../../runtime/identity.js'
+import { WordChannel } from '../../runtime/word-channel.js'
+import { drainMark } from '../../workers/isolated/capture.js'
 import {
   type Assignment,
   assignmentFd,
@@ -17,14 +17,14 @@ import {
   type GuardWord,
   isWorkerWord,
   wordFd,
-} from '../workers/isolated/child-word.js'
-import type { ProcessChild } from '../workers/isolated/process-child.js'
-import type { GuardSettings } from '../workers/isolated/process-guard.js'
-import { filesFor, type IsolatedFrom } from './isolated-from.js'
-import { loadIsolated } from './load-isolated.js'
+} from '../../workers/isolated/child-word.js'
+import type { ProcessChild } from '../../workers/isolated/process-child.js'
+import type { GuardSettings } from '../../workers/isolated/process-guard.js'
+import { filesFor, type IsolatedFrom } from '../isolated-from.js'
+import { loadIsolated } from '../load-isolated.js'
+import { storeSource } from '../store-source.js'
+import { startStoreThread } from '../store-thread.js'
 import type { GuardThreadData } from './process-guard-entry.js'
-import { storeSource } from './store-source.js'
-import { startStoreThread } from './store-thread.js'
 
 const lastWordsMs = 500
 

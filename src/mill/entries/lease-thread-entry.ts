@@ -1,9 +1,9 @@
 /** The entry of the lease thread: puts a store and the beat loop together. */
 
 import { parentPort, workerData } from 'node:worker_threads'
-import { beatFromThread } from '../runtime/leases/beat-loop.js'
-import { storeSource } from './store-source.js'
-import type { StoreThreadData } from './store-thread.js'
+import { beatFromThread } from '../../runtime/leases/beat-loop.js'
+import { storeSource } from '../store-source.js'
+import type { StoreThreadData } from '../store-thread.js'
 
 const { descriptor, access } = workerData as StoreThreadData
 const source = storeSource(descriptor, access)

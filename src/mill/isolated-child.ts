@@ -14,7 +14,7 @@ import type { WorkerLife } from './worker-life.js'
 
 /** The program of its process. Throws `PackageBundledError`. */
 export function childEntry(): URL {
-  return entryFile('process-child-entry.js', () => new URL('./process-child-entry.js', import.meta.url))
+  return entryFile('process-child-entry.js', () => new URL('./entries/process-child-entry.js', import.meta.url))
 }
 
 export type IsolatedParts = Pick<ChildParts, 'assignment' | 'store' | 'guard' | 'settling' | 'tell' | 'finished'>
