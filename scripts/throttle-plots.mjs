@@ -6,8 +6,8 @@
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { seededRandom } from '#src/cli/seeded-random.js'
-import { mostWithin, simulated } from '#src/cli/throttle-simulation.js'
+import { seededRandom } from '#src/cli/throttles/seeded-random.js'
+import { mostWithin, simulated } from '#src/cli/throttles/throttle-simulation.js'
 
 const second = 1_000
 const minute = 60 * second

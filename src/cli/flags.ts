@@ -5,9 +5,9 @@ import { text } from 'node:stream/consumers'
 import { InvalidArgumentError } from 'commander'
 import { byteSizeForm, parseByteSize } from '../core/values/byte-size.js'
 import { durationForm, parseDuration } from '../core/values/duration.js'
-import { UsageError } from './exit-code.js'
-import { count } from './figures.js'
-import { shortened } from './printable.js'
+import { UsageError } from './output/exit-code.js'
+import { count } from './output/figures.js'
+import { shortened } from './output/printable.js'
 
 export function wholeFlag(least: number, most: number): (given: string) => number {
   return (given) => {

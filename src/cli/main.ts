@@ -2,9 +2,9 @@
 /** The entry of the `millrace` command: reads the command line, runs it, and ends with its exit code. */
 
 import '../core/platform/node-version.js'
-import { errorLine, exitCodeOf } from './exit-code.js'
+import { addWorkProcess } from './commands/work-command.js'
+import { errorLine, exitCodeOf } from './output/exit-code.js'
 import { createProgram } from './program.js'
-import { addWorkProcess } from './work-command.js'
 
 // Nobody reads the errors any more: that is no reason to fail.
 process.stderr.on('error', () => {})

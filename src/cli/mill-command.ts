@@ -4,7 +4,7 @@ import type { Command, CommandOptions } from 'commander'
 import type { Loaded } from '../mill/load-config.js'
 import type { Mill } from '../mill/mill.js'
 import { onceFlag } from './flags.js'
-import { Terminal } from './terminal.js'
+import { Terminal } from './output/terminal.js'
 
 export interface MillFlags {
   readonly config?: string

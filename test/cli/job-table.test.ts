@@ -1,8 +1,8 @@
 import type { JobRecord } from 'millrace'
 import picocolors from 'picocolors'
 import { describe, expect, it } from 'vitest'
-import { pageLines } from '#src/cli/job-table.js'
-import type { Terminal } from '#src/cli/terminal.js'
+import { pageLines } from '#src/cli/output/job-table.js'
+import type { Terminal } from '#src/cli/output/terminal.js'
 
 const at = new Date(0)
 const record = { id: 'a', task: 'encode', queue: 'video', input: null, priority: 0, crashes: 0, suspect: false }

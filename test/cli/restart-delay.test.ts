@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { deathsInARow, restartDelayMs } from '#src/cli/restart-delay.js'
+import { deathsInARow, restartDelayMs } from '#src/cli/supervise/restart-delay.js'
 
 describe('the restart delay', () => {
   it('is none after the first death, then 250 ms, doubling to 30 s', () => {

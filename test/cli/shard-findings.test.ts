@@ -1,6 +1,6 @@
 import type { StoredQueue } from 'millrace'
 import { describe, expect, it } from 'vitest'
-import { shardFindings } from '#src/cli/shard-findings.js'
+import { shardFindings } from '#src/cli/output/shard-findings.js'
 import type { Queue } from '#src/core/queue/queue.js'
 
 const stored = (kind: 'plain' | 'ordered', shards: number): StoredQueue => ({

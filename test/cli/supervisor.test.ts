@@ -1,7 +1,7 @@
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it, vi } from 'vitest'
-import { processArgs } from '#src/cli/work-command.js'
+import { processArgs } from '#src/cli/commands/work-command.js'
 import { loadDriver } from '#src/stores/sqlite/file/sqlite-driver.js'
 import { tryWriteLock } from '../write-lock.js'
 import { CommandProcess, type Line, run, runJson } from './command-process.js'

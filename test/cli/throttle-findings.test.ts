@@ -1,6 +1,6 @@
 import type { StoredQueue } from 'millrace'
 import { describe, expect, it } from 'vitest'
-import { throttleFindings } from '#src/cli/throttle-findings.js'
+import { throttleFindings } from '#src/cli/throttles/throttle-findings.js'
 import type { Throttle, ThrottleRule } from '#src/core/queue/throttle.js'
 
 const rule = (limit: number, windowMs: number, more: Partial<ThrottleRule> = {}): ThrottleRule => ({

@@ -1,5 +1,13 @@
 import { describe, expect, it } from 'vitest'
-import { evennessOf, flagsFor, rateFlag, ratesFlag, rulesOf, rulesText, windowsOf } from '#src/cli/throttle-text.js'
+import {
+  evennessOf,
+  flagsFor,
+  rateFlag,
+  ratesFlag,
+  rulesOf,
+  rulesText,
+  windowsOf,
+} from '#src/cli/throttles/throttle-text.js'
 import type { ThrottleRule } from '#src/core/queue/throttle.js'
 
 const rule = (limit: number, windowMs: number, more: Partial<ThrottleRule> = {}): ThrottleRule => ({

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { WatchedTime } from '#src/cli/watched-time.js'
+import { WatchedTime } from '#src/cli/supervise/watched-time.js'
 
 describe('watched time', () => {
   it('goes with the clock while it is ticked', () => {

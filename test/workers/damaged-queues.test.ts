@@ -3,8 +3,8 @@
 import { defineTask, type EventMap, type Mill, millrace } from 'millrace'
 import { type RedisServer, startRedis } from 'millrace/testing'
 import { afterAll, beforeAll, beforeEach, expect, it, onTestFinished, vi } from 'vitest'
-import { healthOf } from '#src/cli/health-server.js'
-import { pulseOf } from '#src/cli/process-word.js'
+import { healthOf } from '#src/cli/supervise/health-server.js'
+import { pulseOf } from '#src/cli/supervise/process-word.js'
 import { systemClock } from '#src/core/platform/clock.js'
 
 let server: RedisServer

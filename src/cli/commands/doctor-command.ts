@@ -1,0 +1,58 @@
+/** The command `doctor`: examines what the store runs on, and whether its queues are as they are configured. */
+
+import type { Command } from 'commander'
+import { messageOf } from '../../core/values/shown.js'
+import type { Mill } from '../../mill/mill.js'
+import type { Finding } from '../../stores/contract/store-health.js'
+import { type MillFlags, millCommand, withJson, withMill } from '../mill-command.js'
+import { printFindings } from '../output/finding-list.js'
+import { shardFindings } from '../output/shard-findings.js'
+import { silentThrottles, throttleFindings } from '../throttles/throttle-findings.js'
+
+export function addDoctor(program: Command): void {
+  const command = millCommand(
+    program,
+    'doctor',
+    'Examine what the store runs on: version, settings, rights; and the shards and throttles of its queues',
+  ).addHelpText(
+    'after',
+    `
+  ok: as it should be · warning: works, with what it says · error: jobs may be lost, or calls fail
+  It only reads. Ends with 1 where there is an error.
+
+Example:
+  $ millrace doctor --json | jq '.findings[] | select(.level != "ok")'`,
+  )
+  withJson(command, 'print {"store","findings":[{"level","what","text"}]}').action((flags: MillFlags) =>
+    withMill(flags, (mill, terminal) =>
+      printFindings(
+        mill,
+        terminal,
+        'doctor',
+        examined(mill).then((left) => left && { left }),
+      ),
+    ),
+  )
+}
+
+async function examined(mill: Mill): Promise<Finding[] | undefined> {
+  const health = await mill.health()
+  const findings = await health?.examine()
+  try {
+    const queues = await queueFindings(mill)
+    return findings === undefined && queues.length === 0 ? undefined : [...(findings ?? []), ...queues]
+  } catch (error) {
+    // Where the store has a health of its own, that has told what is wrong with it.
+    if (findings === undefined) throw error
+    return [...findings, { level: 'warning', what: 'queues', text: `could not be read: ${messageOf(error)}` }]
+  }
+}
+
+/** What is to be said of its queues, on every store. */
+async function queueFindings(mill: Mill): Promise<Finding[]> {
+  const stored = await mill.storedQueues()
+  const conflicts = throttleFindings(mill.queues, stored)
+  // With one of them nothing could be asked.
+  const silent = conflicts.length > 0 ? [] : await silentThrottles(mill, stored)
+  return [...shardFindings(mill.queues, stored), ...conflicts, ...silent]
+}

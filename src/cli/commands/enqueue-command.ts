@@ -1,0 +1,102 @@
+/** The command `enqueue`: one job from the command line. */
+
+import { type Command, Option } from 'commander'
+import type { JobHandle } from '../../client/jobs/job-handle.js'
+import { UnknownTaskError } from '../../core/errors.js'
+import { highestPriority, lowestPriority, type Meta } from '../../core/job.js'
+import type { AnyEnqueueOptions, EnqueueOptionsOf } from '../../core/task/enqueue-options.js'
+import type { AnyTask } from '../../core/task/task.js'
+import { isTaskName, taskNameForm } from '../../core/values/ids.js'
+import type { Mill } from '../../mill/mill.js'
+import { durationFlag, jsonGiven, numberFlag, wholeFlag } from '../flags.js'
+import { type MillFlags, millCommand, withJson, withMill } from '../mill-command.js'
+import { UsageError } from '../output/exit-code.js'
+import { printable } from '../output/printable.js'
+import type { Terminal } from '../output/terminal.js'
+
+interface EnqueueFlags extends MillFlags {
+  readonly queue?: string
+  readonly delay?: number
+  readonly runAt?: string
+  readonly priority?: number
+  readonly id?: string
+  readonly score?: number
+  readonly meta?: string
+}
+
+export function addEnqueue(program: Command): void {
+  const command = millCommand(program, 'enqueue <task> <json>', 'Enqueue one job')
+    .usage('<task> <json|@file|-> [options]')
+    .option('--queue <queue>', "another queue than the task's; the task needs no definition then")
+    .addOption(
+      new Option('--delay <duration>', 'not before so long from now: 500ms, 30s, 5m, 1h30m')
+        .argParser(durationFlag)
+        .conflicts('runAt'),
+    )
+    .option('--run-at <time>', 'not before this moment, as 2026-12-24T18:00:00Z')
+    .option('--priority <n>', 'higher first', wholeFlag(lowestPriority, highestPriority))
+    .option('--id <id>', 'an id of your own; enqueueing it again changes nothing, of an ordered task it adds a payload')
+    .option('--score <n>', 'where it stands among the payloads of its id (ordered tasks)', numberFlag)
+    .option('--meta <json>', 'an object sent along with the input')
+    .addHelpText(
+      'after',
+      `
+Examples:
+  $ millrace enqueue send-email '{"to":"ada@example.org","subject":"Hello"}' --delay 5m
+  $ millrace enqueue send-email @mail.json --id welcome-42
+  $ produce-json | millrace enqueue resize - --queue low`,
+    )
+  withJson(command, 'print {"id","queue","task","outcome"}').action((task: string, json: string, flags: EnqueueFlags) =>
+    enqueue(task, json, flags),
+  )
+}
+
+async function enqueue(taskName: string, json: string, flags: EnqueueFlags): Promise<void> {
+  if (json === '-' && flags.meta === '-') throw new UsageError('only one of <json> and --meta can be standard input.')
+  const input = await jsonGiven(json, 'the input')
+  const meta = flags.meta === undefined ? undefined : await jsonGiven(flags.meta, '--meta')
+  const { queue, id, score, priority, delay, runAt } = flags
+  const options: AnyEnqueueOptions = {
+    ...(queue !== undefined && { queue }),
+    ...(id !== undefined && { id }),
+    ...(score !== undefined && { score }),
+    ...(priority !== undefined && { priority }),
+    ...(delay !== undefined && { delay }),
+    ...(runAt !== undefined && { runAt }),
+    ...(meta !== undefined && { meta: meta as Meta }),
+  }
+  await withMill(flags, async (mill, terminal) => {
+    const task = await taskNamed(mill, taskName, queue)
+    if (task.kind === 'ordered' && task.id === undefined && id === undefined)
+      throw new UsageError(`queue '${task.queue}' is ordered: say with --id to which id the payload belongs.`)
+    // What does not suit the kind of its task is refused by name.
+    const job = await mill.enqueue(task, input, options as EnqueueOptionsOf<AnyTask>)
+    terminal.print({ id: job.id, queue: job.queue, task: task.name, outcome: job.outcome }, () => [
+      lineOf(job, terminal),
+    ])
+  })
+}
+
+/** What became of it, in words. */
+function lineOf({ id, queue, outcome }: JobHandle, { colors }: Terminal): string {
+  const shownId = printable(id)
+  if (outcome === 'added') return `${colors.green('added')} ${shownId} to ${queue}`
+  if (outcome === 'merged') return `${colors.green('merged')} into ${shownId} in ${queue}, which waits or runs`
+  return `${colors.yellow('duplicate')}: ${shownId} is in ${queue} already, or was just done; nothing changed`
+}
+
+/** The declared task of this name; with a queue, any name will do: workers elsewhere may know it. */
+async function taskNamed(mill: Mill, name: string, queue: string | undefined): Promise<AnyTask> {
+  const declared = [...mill.tasks.values()].find((task) => task.name === name || task.aliases.includes(name))
+  if (declared !== undefined) return declared
+  if (queue === undefined) throw new UnknownTaskError(name, [...mill.tasks.keys()])
+  if (!isTaskName(name)) throw new UsageError(`a task name must be ${taskNameForm}.`)
+  const { defineTask, runElsewhere } = await import('../../core/task/task.js')
+  // Checked here, where the error can name the queues there are.
+  const declaredQueue = mill.queue(queue).name
+  if (mill.queues.get(declaredQueue)!.ordered) {
+    const { defineOrderedTask } = await import('../../core/task/ordered-task.js')
+    return runElsewhere(defineOrderedTask({ name, queue: declaredQueue }))
+  }
+  return runElsewhere(defineTask({ name, queue: declaredQueue }))
+}

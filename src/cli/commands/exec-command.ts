@@ -1,0 +1,71 @@
+/** The command `exec`: runs a command for each job of a queue. */
+
+import { type Command, Option } from 'commander'
+import { graceFlag, namesFlag, wholeFlag } from '../flags.js'
+import { loaded, type MillFlags, millCommand, withJson } from '../mill-command.js'
+import { exitCodes } from '../output/exit-code.js'
+import { stopRequest } from '../output/stop-request.js'
+import { Terminal } from '../output/terminal.js'
+import { WorkLog } from '../supervise/work-log.js'
+
+interface ExecFlags extends MillFlags {
+  readonly concurrency: number
+  /** In ms; infinite for `none`. */
+  readonly timeLimit: number
+  readonly retries: number
+  readonly env?: string[]
+}
+
+const stderr = 2
+
+export function addExec(program: Command): void {
+  const command = millCommand(program, 'exec <queue> <command...>', 'Run a command for each job of a queue')
+    .usage('<queue> [options] -- <command> [arguments]')
+    .option('--concurrency <n>', 'commands at once', wholeFlag(1, 10_000), 1)
+    .addOption(
+      new Option('--time-limit <duration>', 'end a command that takes longer')
+        .default(Number.POSITIVE_INFINITY, 'none')
+        .argParser(graceFlag),
+    )
+    .option('--retries <n>', 'run a failed command again so many times', wholeFlag(0, 1_000_000), 0)
+    .option('--env <names>', 'give it these variables although they hold a secret of the store', namesFlag)
+    .addHelpText(
+      'after',
+      `
+  Each job of the queue, whatever its task, runs the command once. Its input comes as JSON on standard input; MILLRACE_JOB_ID,
+  MILLRACE_QUEUE, MILLRACE_TASK, MILLRACE_ATTEMPT, MILLRACE_FENCE and MILLRACE_TOKEN are in its environment. Exit code 0
+  completes the job, with the last 64 KiB of standard output as its result; any other fails it. What it prints is the log of
+  the job. Variables that hold the password of the store, as MILLRACE_STORE may, are withheld unless --env names them.
+
+  A command outlives exec: when that is stopped or dies, it goes on, and the next exec on this machine takes it over.
+  Cancelling a job ends the command with all that it has started: SIGTERM, and SIGKILL 5 s after the cancel.
+
+Examples:
+  $ millrace exec video -- ffmpeg -i pipe:0 out.mp4
+  $ millrace exec reports --concurrency 4 --time-limit 2h -- sh -c 'jq -r .month | xargs ./report.sh'`,
+    )
+  withJson(command, 'print one line of JSON per event: {"event","at","pid",…}').action(
+    (queue: string, [file, ...args]: string[], flags: ExecFlags) => exec(queue, file!, args, flags),
+  )
+}
+
+async function exec(queue: string, file: string, args: readonly string[], flags: ExecFlags): Promise<void> {
+  const terminal = new Terminal({ json: flags.json ?? false, outlivesReader: true })
+  const { mill, files } = await loaded(flags)
+  const { concurrency, timeLimit, retries, env = [] } = flags
+  const limit = timeLimit === Number.POSITIVE_INFINITY ? ('none' as const) : timeLimit
+  const worker = mill.worker(
+    { queues: [queue], concurrency },
+    { isSupervised: false, blockedTo: stderr, files, command: { file, args, timeLimit: limit, retries, env } },
+  )
+  const log = new WorkLog(mill, terminal)
+  void stopRequest().then((cause) => {
+    log.stopping(cause, worker.running)
+    void worker.stop().catch(() => {})
+  })
+  await worker.start()
+  log.started({ worker: worker.id, queues: [queue], concurrency }, () => worker.running)
+  await worker.finished().finally(() => mill.close())
+  log.stopped()
+  process.exitCode = exitCodes.ok
+}

@@ -1,0 +1,83 @@
+/** A job action: a command that changes jobs of a queue — those that are named, all, or all that failed. */
+
+import type { Command } from 'commander'
+import type { QueueAdmin } from '../../client/admin/queue-admin.js'
+import type { Depth } from '../../stores/contract/store.js'
+import { type MillFlags, millCommand, withJson, withMill } from '../mill-command.js'
+import { confirm } from '../output/confirmation.js'
+import { OperationError, UsageError } from '../output/exit-code.js'
+import { count, counted } from '../output/figures.js'
+
+export interface ActionFlags extends MillFlags {
+  readonly all?: boolean
+  readonly failed?: boolean
+  readonly yes?: boolean
+  readonly reason?: string
+}
+
+export type Which = string[] | 'all' | 'failed'
+
+export interface JobAction {
+  readonly verb: string
+  readonly summary: string
+  /** As in `3 jobs buried`. */
+  readonly done: string
+  /** With `--json` the name of their number. Default: `done`. */
+  readonly field?: string
+  /** What is said of the ids that were left as they are. */
+  readonly left: string
+  /** What `--all` and `--failed` take, as the help says it; `failed` absent: there is no `--failed`. */
+  readonly all: string
+  readonly failed?: string
+  /** Only for what cannot be taken back in one step: about how many jobs it would take, to ask before. */
+  readonly victims?: (depth: Depth, which: 'all' | 'failed') => number
+  readonly options?: readonly (readonly [flags: string, description: string])[]
+  readonly act: (queue: QueueAdmin, which: Which, flags: ActionFlags) => Promise<number>
+  /** What is still to come, for people. */
+  readonly next?: (queue: QueueAdmin, which: Which) => Promise<string | undefined>
+}
+
+export function addJobAction(noun: Command, action: JobAction): void {
+  const { verb, done, field = done, victims } = action
+  const path = `$ millrace ${noun.name()} ${verb} default`
+  const command = millCommand(noun, `${verb} <queue> [ids...]`, action.summary).option('--all', action.all)
+  if (action.failed !== undefined) command.option('--failed', action.failed)
+  if (victims !== undefined) command.option('--yes', 'do not ask before; only a person at a terminal is asked')
+  for (const [flags, description] of action.options ?? []) command.option(flags, description)
+  command.addHelpText('after', `\nExamples:\n  ${path} welcome-42\n  ${path} --${action.failed ? 'failed' : 'all'}`)
+  withJson(command, `print {"queue","${field}"}`).action((name: string, ids: string[], flags: ActionFlags) =>
+    withMill(flags, async (mill, terminal) => {
+      const queue = mill.queue(name)
+      const which = whichOf(ids, flags, action.failed !== undefined)
+      if (victims !== undefined && typeof which === 'string')
+        await confirm(
+          async () => question(`${noun.name()} ${verb}`, done, name, which, victims(await queue.depth(), which)),
+          flags,
+        )
+      const changed = await action.act(queue, which, flags)
+      const next = terminal.json || changed === 0 ? undefined : await action.next?.(queue, which)
+      terminal.print({ queue: name, [field]: changed }, () => [
+        `${name}: ${counted(changed, 'job')} ${done}.`,
+        ...(next === undefined ? [] : [`${name}: ${next}`]),
+      ])
+      if (typeof which === 'object' && changed < which.length) {
+        const left = which.length - changed
+        throw new OperationError(
+          `${count(left)} of ${counted(which.length, 'job')} ${left === 1 ? 'was' : 'were'} left as ${left === 1 ? 'it is' : 'they are'}: ${action.left} queue '${name}'.`,
+        )
+      }
+    }),
+  )
+}
+
+function question(command: string, done: string, queue: string, which: 'all' | 'failed', victims: number): string {
+  const kind = which === 'failed' ? 'failed job' : 'job'
+  return `${command} ${queue} --${which}: about ${counted(victims, kind)} would be ${done}. Go on?`
+}
+
+function whichOf(ids: readonly string[], { all, failed }: ActionFlags, hasFailed: boolean): Which {
+  const said = [ids.length > 0, all, failed].filter(Boolean).length
+  if (said !== 1)
+    throw new UsageError(`say which jobs: either their ids${hasFailed ? ', --all or --failed' : ' or --all'}.`)
+  return all ? 'all' : failed ? 'failed' : [...new Set(ids)]
+}

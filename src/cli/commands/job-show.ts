@@ -1,0 +1,113 @@
+/** The command `jobs show`: one job, once or for as long as it waits and runs. */
+
+import { setTimeout as delay } from 'node:timers/promises'
+import type { Command } from 'commander'
+import { hasCode, JobCancelledError, JobDeadError } from '../../core/errors.js'
+import type { JobRecord } from '../../core/job.js'
+import type { Mill } from '../../mill/mill.js'
+import { type MillFlags, millCommand, withJson, withMill } from '../mill-command.js'
+import { OperationError, signalExitCode } from '../output/exit-code.js'
+import { isEnded, JobFollower } from '../output/job-follower.js'
+import { recordLines } from '../output/record-lines.js'
+import type { Terminal } from '../output/terminal.js'
+
+interface ShowFlags extends MillFlags {
+  readonly queue?: string
+  readonly log?: boolean
+  readonly follow?: boolean
+}
+
+/** How often one that is followed is looked at. Its worker has news of it once a second. */
+const everyMs = 500
+
+export function addShow(jobs: Command): void {
+  const show = millCommand(jobs, 'show <id>', 'Show everything that is known of a job')
+    .option('--queue <queue>', 'look in this queue only')
+    .option('--log', 'all that is kept of its log, not the last 20 lines')
+    .option('--follow', 'also what it logs and how it goes on, until it ends or this is interrupted')
+    .addHelpText(
+      'after',
+      `
+  Of a log the last 64 KiB are kept, over all attempts. With --follow it ends with 0 where the job completed, with 3 where
+  it died or was cancelled.
+
+Examples:
+  $ millrace jobs show welcome-42 --queue default
+  $ millrace jobs show encode-7 --follow`,
+    )
+  withJson(
+    show,
+    'print the job record; with --follow one a line at every change, its log only what is new in it',
+  ).action((id: string, flags: ShowFlags) =>
+    withMill(flags, async (mill, terminal) => {
+      const look = lookAt(mill, id, flags.queue)
+      const job = await look()
+      if (job === undefined) throw nothingKept(mill, id, flags.queue)
+      // Before anything is printed: a reader of the first lines may end it at once.
+      const over = flags.follow ? toldToEnd() : undefined
+      terminal.print(job, () => recordLines(job, terminal, flags))
+      if (over !== undefined) await follow(look, job, mill, terminal, over)
+    }),
+  )
+}
+
+function lookAt(mill: Mill, id: string, queue: string | undefined): () => Promise<JobRecord | undefined> {
+  if (queue !== undefined) return () => mill.queue(queue).jobs.get(id)
+  const job = mill.job(id)
+  return () => job.record()
+}
+
+function nothingKept(mill: Mill, id: string, queue: string | undefined): OperationError {
+  const where = queue === undefined ? `any of the queues ${[...mill.queues.keys()].join(', ')}` : `queue '${queue}'`
+  return new OperationError(
+    `nothing is kept of a job '${id}' in ${where}: it ended without a kept result, or never was.`,
+  )
+}
+
+/** Aborts when this process is told to end, which then exits with the code of that signal. */
+function toldToEnd(): AbortSignal {
+  const over = new AbortController()
+  for (const signal of ['SIGINT', 'SIGTERM'] as const)
+    process.once(signal, () => {
+      process.exitCode = signalExitCode(signal)
+      over.abort()
+    })
+  return over.signal
+}
+
+/** Resolves when it has completed, or `over` aborts. Throws how else it ended. */
+async function follow(
+  look: () => Promise<JobRecord | undefined>,
+  first: JobRecord,
+  mill: Mill,
+  terminal: Terminal,
+  over: AbortSignal,
+): Promise<void> {
+  const follower = new JobFollower(first, terminal)
+  let isAway = false
+  for (let job: JobRecord | undefined = first; !over.aborted; ) {
+    if (job === undefined || isEnded(job)) return ended(job, first, mill)
+    await delay(everyMs, undefined, { signal: over }).catch(() => {})
+    if (over.aborted) return
+    try {
+      job = await look()
+      isAway = false
+    } catch (error) {
+      if (!hasCode(error, 'store-unavailable')) throw error
+      if (!isAway) process.stderr.write(`millrace: ${error.message} The job is looked at again when it is back.\n`)
+      isAway = true
+      continue
+    }
+    if (job !== undefined) follower.tell(job)
+  }
+}
+
+/** Nothing is kept of an ordered job that has completed. */
+function ended(job: JobRecord | undefined, { queue, id }: JobRecord, mill: Mill): void {
+  if (job?.state === 'dead') throw new JobDeadError(queue, id, job.reason, job.error)
+  if (job?.state === 'cancelled') throw new JobCancelledError(queue, id)
+  if (job === undefined && mill.queues.get(queue)?.ordered !== true)
+    throw new OperationError(
+      `job '${id}' in queue '${queue}' has ended, and nothing is kept of it: whether it completed is not known.`,
+    )
+}

@@ -1,0 +1,182 @@
+/** The command `jobs`: the records of jobs, as a list or one by one, and what an operator does to jobs. */
+
+import { type Command, Option } from 'commander'
+import type { ListOptions, QueueAdmin } from '../../client/admin/queue-admin.js'
+import { type JobRecord, type JobState, jobStates } from '../../core/job.js'
+import type { Mill } from '../../mill/mill.js'
+import type { Depth } from '../../stores/contract/store.js'
+import { durationFlag, wholeFlag } from '../flags.js'
+import { type MillFlags, millCommand, withJson, withMill } from '../mill-command.js'
+import { OperationError, UsageError } from '../output/exit-code.js'
+import { counted, fromNow } from '../output/figures.js'
+import { pageLines, type QueuePage } from '../output/job-table.js'
+import { printable } from '../output/printable.js'
+import { addJobAction, type JobAction, type Which } from './job-action.js'
+import { addShow } from './job-show.js'
+
+export interface ListFlags extends MillFlags {
+  readonly limit?: number
+  readonly cursor?: string
+}
+
+const mostPerPage = 200
+
+const actions: readonly JobAction[] = [
+  {
+    verb: 'cancel',
+    summary: 'Cancel jobs: waiting ones never run, running ones are told at their next beat',
+    done: 'cancelled',
+    left: 'neither waiting nor running (or cancelled before) in',
+    all: 'all waiting and running jobs of the queue',
+    failed: 'those of them that failed at least once',
+    victims: ({ ready, scheduled, running, retries }, which) =>
+      which === 'failed' ? retries : ready + scheduled + running,
+    options: [['--reason <text>', 'why, as the record of a running one says']],
+    act: (queue, which, { reason }) => queue.jobs.cancel(which, reason),
+    next: whatStillRuns,
+  },
+  {
+    verb: 'delete',
+    summary: 'Remove waiting jobs, and kept results by id, without a trace',
+    done: 'deleted',
+    left: 'neither waiting nor ended with a kept result in',
+    all: 'all waiting jobs of the queue',
+    failed: 'those of them that failed at least once',
+    victims: waiting,
+    act: (queue, which) => queue.jobs.delete(which),
+  },
+  {
+    verb: 'run-now',
+    summary: 'Make scheduled jobs due now',
+    done: 'due now',
+    field: 'dueNow',
+    left: 'not scheduled in',
+    all: 'all scheduled jobs of the queue',
+    failed: 'those of them that failed at least once',
+    act: (queue, which) => queue.jobs.runNow(which),
+  },
+  {
+    verb: 'bury',
+    summary: 'Put waiting jobs into the morgue',
+    done: 'buried',
+    left: 'not waiting in',
+    all: 'all waiting jobs of the queue',
+    failed: 'those of them that failed at least once',
+    victims: waiting,
+    act: (queue, which) => queue.jobs.bury(which),
+  },
+]
+
+export function addJobs(program: Command): void {
+  const jobs = program.command('jobs').description('Look at jobs, and change them').helpCommand(false)
+  const list = millCommand(jobs, 'list [queue]', 'List the jobs of a queue, or of all')
+    .addOption(new Option('--state <state>', 'only jobs in this state').choices(jobStates))
+    .addOption(
+      new Option('--by <order>', 'time: as they will run, the latest ended last; retry: those that failed')
+        .choices(['id', 'time', 'retry'])
+        .default('time'),
+    )
+    .addHelpText(
+      'after',
+      '\nExamples:\n  $ millrace jobs list default --state running\n  $ millrace jobs list --by retry --json',
+    )
+  withPaging(list).action(
+    (queue: string | undefined, flags: ListFlags & { state?: JobState; by: 'id' | 'time' | 'retry' }) =>
+      listPages(queue, flags, (mill, name, paging) =>
+        mill.queue(name).jobs.list({ ...paging, by: flags.by, ...(flags.state && { state: flags.state }) }),
+      ),
+  )
+  addShow(jobs)
+  for (const action of actions) addJobAction(jobs, action)
+  addFail(jobs)
+}
+
+interface FailFlags extends MillFlags {
+  readonly reason: string
+  readonly delay: number
+  readonly last?: boolean
+}
+
+function addFail(jobs: Command): void {
+  const fail = millCommand(jobs, 'fail <queue> <id>', 'End the current run of a job as a failure, from outside')
+    .option('--reason <text>', 'the error that its record then shows', 'failed by an operator')
+    .option('--delay <duration>', 'due again so long from now', durationFlag, 0)
+    .option('--last', 'no attempts are left: bury it, in an ordered queue its oldest payload only')
+    .option('--no-last', 'attempts are left: run it again, also where it is isolated or a listener has it')
+    .addHelpText(
+      'after',
+      `
+  What its worker reports of that run is refused from then on; the handler is told with its next beat, and a process of its
+  own is killed then. Dead at once is a job that has no attempts left, as far as its task is declared, one that is isolated,
+  and one that a listener has.
+
+Examples:
+  $ millrace jobs fail default welcome-42 --delay 10m
+  $ millrace jobs fail default welcome-42 --last --reason "the address does not exist"`,
+    )
+  withJson(fail, 'print {"queue","id","failed"}').action((name: string, id: string, flags: FailFlags) =>
+    withMill(flags, async (mill, terminal) => {
+      const { reason, delay, last } = flags
+      const { jobs } = mill.queue(name)
+      if (!(await jobs.fail(id, reason, { delay, ...(last !== undefined && { last }) })))
+        throw new OperationError(`job '${id}' does not run in queue '${name}'; nothing was changed.`)
+      const job = terminal.json ? undefined : await jobs.get(id)
+      terminal.print({ queue: name, id, failed: true }, () => [
+        `${name}: job ${printable(id)} failed.${job === undefined ? '' : ` ${afterFailure(job)}`}`,
+      ])
+    }),
+  )
+}
+
+function afterFailure({ queue, id, state, attempt, runAt }: JobRecord): string {
+  if (state === 'dead') return `It is dead; to run it again: \`millrace morgue revive ${queue} ${printable(id)}\`.`
+  return `Its attempt ${attempt} is due ${fromNow(runAt, Date.now())}.`
+}
+
+/** Of plain jobs; those of a batch run to its end. */
+async function whatStillRuns(queue: QueueAdmin, which: Which): Promise<string | undefined> {
+  const running = typeof which === 'string' ? await runningIn(queue) : await runningOf(queue, which)
+  if (running === 0) return undefined
+  return `${counted(running, 'job')} still ${running === 1 ? 'runs' : 'run'}, and ${running === 1 ? 'is' : 'are'} told at the next beat: the signal of a handler aborts; a process of its own is sent SIGTERM, and is killed where it has not ended within 5s.`
+}
+
+async function runningIn(queue: QueueAdmin): Promise<number> {
+  const { running, shardLagsMs } = await queue.depth()
+  return shardLagsMs === undefined ? running : 0
+}
+
+async function runningOf(queue: QueueAdmin, ids: readonly string[]): Promise<number> {
+  const jobs = await Promise.all(ids.map((id) => queue.jobs.get(id)))
+  return jobs.filter((job) => job?.state === 'running' && job.payloads === undefined).length
+}
+
+/** The options of every listing. */
+export function withPaging(command: Command): Command {
+  return withJson(
+    command
+      .option('--limit <n>', 'most jobs of one queue', wholeFlag(1, mostPerPage), 50)
+      .option('--cursor <cursor>', 'go on where a page ended; needs the queue'),
+    'print {"queues":[{"queue","jobs","cursor"}]}',
+  )
+}
+
+/** Lists one queue, or all that are declared. */
+export async function listPages(
+  queue: string | undefined,
+  flags: ListFlags,
+  list: (mill: Mill, queue: string, paging: Pick<ListOptions, 'limit' | 'cursor'>) => Promise<Omit<QueuePage, 'queue'>>,
+): Promise<void> {
+  const { limit, cursor } = flags
+  if (cursor !== undefined && queue === undefined)
+    throw new UsageError('--cursor goes on in one queue: name the queue that the page was of.')
+  await withMill(flags, async (mill, terminal) => {
+    const names = queue === undefined ? [...mill.queues.keys()] : [mill.queue(queue).name]
+    const paging = { ...(limit !== undefined && { limit }), ...(cursor !== undefined && { cursor }) }
+    const pages = await Promise.all(names.map(async (name) => ({ queue: name, ...(await list(mill, name, paging)) })))
+    terminal.print({ queues: pages }, () => pageLines(pages, terminal))
+  })
+}
+
+function waiting({ ready, scheduled, retries }: Depth, which: 'all' | 'failed'): number {
+  return which === 'failed' ? retries : ready + scheduled
+}

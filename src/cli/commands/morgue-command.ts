@@ -1,0 +1,45 @@
+/** The command `morgue`: dead jobs, to look at, to give another life, or to remove. */
+
+import { type Command, Option } from 'commander'
+import { type MillFlags, millCommand, withJson, withMill } from '../mill-command.js'
+import { OperationError } from '../output/exit-code.js'
+import { recordLines } from '../output/record-lines.js'
+import { addJobAction } from './job-action.js'
+import { type ListFlags, listPages, withPaging } from './jobs-command.js'
+
+export function addMorgue(program: Command): void {
+  const morgue = program.command('morgue').description('Look at dead jobs, revive or delete them').helpCommand(false)
+  const list = millCommand(morgue, 'list [queue]', 'List the dead jobs of a queue, or of all, the latest first')
+    .addOption(new Option('--by <order>', 'the order').choices(['id', 'time']).default('time'))
+    .addHelpText('after', '\nExample:\n  $ millrace morgue list default')
+  withPaging(list).action((queue: string | undefined, flags: ListFlags & { by: 'id' | 'time' }) =>
+    listPages(queue, flags, (mill, name, paging) => mill.queue(name).morgue.list({ ...paging, by: flags.by })),
+  )
+  const show = millCommand(morgue, 'show <queue> <id>', 'Show everything that is known of a dead job')
+    .option('--log', 'all that is kept of its log, not the last 20 lines')
+    .addHelpText('after', '\nExample:\n  $ millrace morgue show default welcome-42')
+  withJson(show, 'print the job record').action((queue: string, id: string, flags: MillFlags & { log?: boolean }) =>
+    withMill(flags, async (mill, terminal) => {
+      const job = await mill.queue(queue).morgue.get(id)
+      if (job === undefined) throw new OperationError(`there is no job '${id}' in the morgue of queue '${queue}'.`)
+      terminal.print(job, () => recordLines(job, terminal, flags))
+    }),
+  )
+  addJobAction(morgue, {
+    verb: 'revive',
+    summary: 'Put dead jobs back into their queue, with all attempts',
+    done: 'revived',
+    left: 'not in the morgue of',
+    all: 'all dead jobs of the queue',
+    act: (queue, which) => queue.morgue.revive(which),
+  })
+  addJobAction(morgue, {
+    verb: 'delete',
+    summary: 'Remove dead jobs for good',
+    done: 'deleted',
+    left: 'not in the morgue of',
+    all: 'all dead jobs of the queue',
+    victims: ({ dead }) => dead,
+    act: (queue, which) => queue.morgue.delete(which),
+  })
+}

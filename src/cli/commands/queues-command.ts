@@ -1,0 +1,116 @@
+/** The command `queues`: the queues as the store has them, and what an operator does to a whole queue. */
+
+import type { Command } from 'commander'
+import type { Mill } from '../../mill/mill.js'
+import { type MillFlags, millCommand, withJson, withMill } from '../mill-command.js'
+import { confirm } from '../output/confirmation.js'
+import { count, counted } from '../output/figures.js'
+import { queueLines, queueRows } from '../output/queue-table.js'
+import type { Terminal } from '../output/terminal.js'
+import { addMove, addReshard } from './queue-moves.js'
+import { addThrottle } from './throttle-command.js'
+
+export function addQueues(program: Command): void {
+  const queues = program.command('queues').description('Look at queues, and stop or change them').helpCommand(false)
+  const list = millCommand(queues, 'list', 'List the queues that are declared or stored').addHelpText(
+    'after',
+    `
+  It only reads. waiting: ready or scheduled · workers: those that serve it, but for the dead ones of this machine
+  All counts of a queue are shown by \`millrace stats\`, each worker by \`millrace workers\`.
+
+Example:
+  $ millrace queues list`,
+  )
+  withJson(
+    list,
+    'print {"queues":[{"queue","kind","order","exclusive","shards","configuredShards","waiting","running","workers","paused","draining","declared","stored"}]}',
+  ).action((flags: MillFlags) =>
+    withMill(flags, async (mill, terminal) => {
+      const rows = await queueRows(mill)
+      terminal.print({ queues: rows }, () => queueLines(rows, terminal))
+    }),
+  )
+  addSwitch(queues, 'pause', 'Start no jobs from now on; running ones go on', async (mill, terminal, queue) => {
+    await mill.queue(queue).pause()
+    terminal.print({ queue, paused: true }, () => [`${queue}: paused until \`millrace queues resume ${queue}\`.`])
+  })
+  addSwitch(queues, 'resume', 'End a pause and a drain', async (mill, terminal, queue) => {
+    await mill.queue(queue).resume()
+    terminal.print({ queue, paused: false, draining: false }, () => [`${queue}: resumed.`])
+  })
+  addSwitch(
+    queues,
+    'drain',
+    'Refuse new jobs, and wait until none waits or runs',
+    drain,
+    `
+  Interrupted, it goes on refusing new jobs until \`millrace queues resume\`.
+`,
+  )
+  const clear = millCommand(queues, 'clear <queue>', 'Remove the waiting and the dead jobs, never running ones')
+    .option('--yes', 'do not ask before; only a person at a terminal is asked')
+    .addHelpText('after', '\nExample:\n  $ millrace queues clear default --yes')
+  withJson(clear, 'print {"queue","removed"}').action((name: string, flags: MillFlags & { yes?: boolean }) =>
+    withMill(flags, async (mill, terminal) => {
+      const queue = mill.queue(name)
+      await confirm(async () => {
+        const { ready, scheduled, dead } = await queue.depth()
+        return `queues clear ${name}: about ${counted(ready + scheduled, 'waiting job')} and ${counted(dead, 'dead one')} would be removed. Go on?`
+      }, flags)
+      const removed = await queue.clear()
+      terminal.print({ queue: name, removed }, () => [`${name}: ${counted(removed, 'job')} removed.`])
+    }),
+  )
+  addThrottle(queues)
+  addReshard(queues)
+  addMove(queues)
+}
+
+const printed = {
+  pause: '{"queue","paused"}',
+  resume: '{"queue","paused","draining"}',
+  drain: '{"queue","drained"}',
+} as const
+
+function addSwitch(
+  queues: Command,
+  verb: keyof typeof printed,
+  summary: string,
+  act: (mill: Mill, terminal: Terminal, queue: string) => Promise<void>,
+  more = '',
+): void {
+  const command = millCommand(queues, `${verb} <queue>`, summary).addHelpText(
+    'after',
+    `${more}\nExample:\n  $ millrace queues ${verb} default`,
+  )
+  withJson(command, `print ${printed[verb]}`).action((queue: string, flags: MillFlags) =>
+    withMill(flags, (mill, terminal) => act(mill, terminal, mill.queue(queue).name)),
+  )
+}
+
+/** How often a drain says what is left. */
+const progressMs = 5_000
+
+async function drain(mill: Mill, terminal: Terminal, name: string): Promise<void> {
+  const queue = mill.queue(name)
+  const { ready, scheduled, running, paused } = await queue.depth()
+  if (paused && ready + scheduled > 0)
+    process.stderr.write(
+      `millrace: queue '${name}' is paused: what waits there is not run, and the drain does not end. Interrupt this, run \`millrace queues resume ${name}\`, then drain again.\n`,
+    )
+  if (!terminal.json && ready + scheduled + running > 0)
+    terminal.print({}, () => [
+      `${name}: refuses new jobs; ${counted(ready + scheduled, 'job')} waiting, ${count(running)} running.`,
+    ])
+  let toldAt = performance.now()
+  await queue.drain({
+    onProgress: (left) => {
+      if (terminal.json || left.waiting + left.running === 0 || performance.now() < toldAt + progressMs) return
+      toldAt = performance.now()
+      terminal.print({}, () => [`${name}: ${counted(left.waiting, 'job')} waiting, ${count(left.running)} running.`])
+    },
+  })
+  terminal.print({ queue: name, drained: true }, () => [
+    `${name}: drained. It refuses new jobs until \`millrace queues resume ${name}\`.`,
+  ])
+}

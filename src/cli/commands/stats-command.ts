@@ -1,0 +1,209 @@
+/** The command `stats`: every queue's counts, once or again each second. */
+
+import { setTimeout as delay } from 'node:timers/promises'
+import type { Command } from 'commander'
+import type { ThrottleStatus } from '../../client/admin/throttle-admin.js'
+import { formatDuration } from '../../core/values/duration.js'
+import type { Mill } from '../../mill/mill.js'
+import type { Depth, StoredQueue } from '../../stores/contract/store.js'
+import { type MillFlags, millCommand, withJson, withMill } from '../mill-command.js'
+import { count, counted, fromNow } from '../output/figures.js'
+import { serving } from '../output/pulse.js'
+import { type Column, table } from '../output/table.js'
+import type { Terminal } from '../output/terminal.js'
+import { limitLines } from '../throttles/limit-lines.js'
+
+const everyMs = 1_000
+
+/** Counts that add up over queues, in the order they are shown. */
+const sums = [
+  'length',
+  'ready',
+  'scheduled',
+  'running',
+  'dead',
+  'fresh',
+  'retries',
+  'payloads',
+  'processed',
+  'failed',
+  'crashed',
+] as const
+
+type Totals = Readonly<Record<(typeof sums)[number], number>>
+
+/** What bounds its claims, where something does. */
+interface Limits {
+  readonly throttle?: ThrottleStatus
+  readonly maxRunning?: StoredQueue['maxRunning']
+}
+
+/** `length`: all that wait. */
+type QueueStats = Depth & Limits & { readonly length: number }
+
+export interface Stats {
+  readonly at: string
+  readonly store: string
+  readonly queues: readonly QueueStats[]
+  readonly totals: Totals
+  /** As they said of themselves, the first of them at `seenAt`: the counts of the queues may be some seconds younger. */
+  readonly workers: { readonly count: number; readonly slots: number; readonly running: number; readonly seenAt?: Date }
+}
+
+export function addStats(program: Command): void {
+  const command = millCommand(program, 'stats', 'Show the counts of every queue')
+    .option('--watch', 'again each second, until interrupted')
+    .option('--shards', 'also the lag of each shard of ordered queues')
+    .addHelpText(
+      'after',
+      `
+  fresh: waiting and never failed · retries: waiting after a failure · lag: age of the oldest job that is due
+  length: fresh + retries · payloads: those of ordered jobs that wait, be it beside a running one
+  next: when the throttle lets the next job start · started: 7/10 in 1m · full 2/2: as many run as may
+  failed: attempts that threw or timed out · crashed: jobs whose worker died with them in hand; each then runs alone as a suspect
+
+Examples:
+  $ millrace stats --watch
+  $ millrace stats --json | jq .totals.dead`,
+    )
+  withJson(command, 'print {"at","store","queues","totals","workers"}; with --watch one a line').action(
+    (flags: MillFlags & { watch?: boolean; shards?: boolean }) =>
+      withMill(flags, (mill, terminal) => {
+        const { watch: again = false, shards = false } = flags
+        return again ? watch(mill, terminal, shards) : show(mill, terminal, shards)
+      }),
+  )
+}
+
+async function show(mill: Mill, terminal: Terminal, shards: boolean): Promise<void> {
+  const stats = await statsOf(mill)
+  terminal.redraw(stats, () => [
+    ...statsLines(stats, terminal),
+    ...limitLines(stats.queues.filter(isLimited), terminal),
+    ...(shards ? shardLines(stats, terminal) : []),
+  ])
+}
+
+async function watch(mill: Mill, terminal: Terminal, shards: boolean): Promise<void> {
+  const over = new AbortController()
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => over.abort())
+  while (!over.signal.aborted) {
+    await show(mill, terminal, shards)
+    await delay(everyMs, undefined, { signal: over.signal }).catch(() => {})
+  }
+}
+
+async function statsOf(mill: Mill): Promise<Stats> {
+  const [depths, known] = await Promise.all([mill.depths(), mill.workers()])
+  const workers = serving(known)
+  const limits = await limitsOf(mill)
+  const queues = depths.map((depth) => ({
+    ...depth,
+    length: depth.fresh + depth.retries,
+    ...limits.get(depth.queue),
+  }))
+  const sum = (numbers: readonly number[]) => numbers.reduce((total, n) => total + n, 0)
+  return {
+    at: new Date().toISOString(),
+    store: mill.store.text,
+    queues,
+    totals: Object.fromEntries(sums.map((name) => [name, sum(queues.map((queue) => queue[name]))])) as Totals,
+    workers: {
+      count: workers.length,
+      slots: sum(workers.map(({ concurrency }) => concurrency)),
+      running: sum(workers.map(({ running }) => running)),
+      ...(workers.length > 0 && { seenAt: new Date(Math.min(...workers.map(({ seenAt }) => seenAt))) }),
+    },
+  }
+}
+
+/** Of the declared queues that have some. As they are stored: these hold, whatever is declared. */
+async function limitsOf(mill: Mill): Promise<ReadonlyMap<string, Limits>> {
+  const stored = (await mill.storedQueues()).filter(({ name }) => mill.queues.has(name))
+  const limited = stored.filter((queue) => isLimited(queue))
+  return new Map(
+    await Promise.all(
+      limited.map(async ({ name, throttle: has, maxRunning }): Promise<[string, Limits]> => {
+        const throttle = has && (await mill.queue(name).throttle.get())
+        return [name, { ...(throttle && { throttle }), ...(maxRunning !== undefined && { maxRunning }) }]
+      }),
+    ),
+  )
+}
+
+function isLimited({ throttle, maxRunning }: Pick<StoredQueue, 'maxRunning'> & { readonly throttle?: object }) {
+  return throttle !== undefined || maxRunning !== undefined
+}
+
+type Row = Totals & { readonly queue: string; readonly lagMs: number; readonly note: string }
+
+function statsLines({ store, queues, totals, workers }: Stats, { colors, columns }: Terminal): string[] {
+  const column = (title: (typeof sums)[number], paint?: (text: string) => string): Column<Row> => ({
+    title,
+    align: 'right',
+    cell: (row) => count(row[title]),
+    ...(paint && { paint: (text, row) => (row[title] > 0 ? paint(text) : text) }),
+  })
+  // Plain jobs have one payload each, and nothing to tell of it.
+  const ofOrdered = queues.some(isOrdered) ? [column('payloads')] : []
+  const shown: Column<Row>[] = [
+    { title: 'queue', most: 40, cell: ({ queue }) => queue },
+    ...(ofOrdered.length > 0 ? [column('length')] : []),
+    column('ready'),
+    column('scheduled'),
+    column('running', colors.green),
+    column('dead', colors.red),
+    column('fresh'),
+    column('retries', colors.yellow),
+    ...ofOrdered,
+    { title: 'lag', align: 'right', cell: ({ lagMs }) => lagText(lagMs) },
+    column('processed'),
+    column('failed'),
+    column('crashed', colors.red),
+    { title: '', cell: ({ note }) => note, paint: (text) => colors.yellow(text) },
+  ]
+  const rows: Row[] = queues.map((queue) => ({ ...queue, note: noteOf(queue) }))
+  const lagMs = Math.max(0, ...queues.map((queue) => queue.lagMs))
+  const all = queues.length > 1 ? [{ ...totals, queue: 'total', lagMs, note: '' }] : []
+  return [
+    `${store} · ${workersText(workers)}`,
+    ...table(shown, [...rows, ...all], { width: columns, paintTitle: colors.dim }),
+  ]
+}
+
+function workersText({ count: workers, slots, running, seenAt }: Stats['workers']): string {
+  if (seenAt === undefined) return counted(workers, 'worker')
+  return `${counted(workers, 'worker')}, ${count(running)} of ${counted(slots, 'slot')} in use, heard ${fromNow(seenAt, Date.now())}`
+}
+
+interface ShardLag {
+  readonly queue: string
+  readonly shard: number
+  readonly lagMs: number
+}
+
+function shardLines({ queues }: Stats, { colors, columns }: Terminal): string[] {
+  const lags = queues.flatMap(({ queue, shardLagsMs = [] }) =>
+    shardLagsMs.map((lagMs, shard): ShardLag => ({ queue, shard, lagMs })),
+  )
+  if (lags.length === 0) return []
+  const shown: Column<ShardLag>[] = [
+    { title: 'queue', most: 40, cell: ({ queue }) => queue },
+    { title: 'shard', align: 'right', cell: ({ shard }) => String(shard) },
+    { title: 'lag', align: 'right', cell: ({ lagMs }) => lagText(lagMs) },
+  ]
+  return ['', ...table(shown, lags, { width: columns, paintTitle: colors.dim })]
+}
+
+function isOrdered({ shardLagsMs }: Depth): boolean {
+  return shardLagsMs !== undefined
+}
+
+function lagText(lagMs: number): string {
+  return lagMs === 0 ? '-' : formatDuration(lagMs)
+}
+
+function noteOf({ paused, draining, suspects }: Depth): string {
+  const words = [paused ? 'paused' : '', draining ? 'draining' : '', suspects > 0 ? counted(suspects, 'suspect') : '']
+  return words.filter((word) => word !== '').join(', ')
+}

@@ -1,0 +1,108 @@
+/** The command `queues throttle`: what a throttle has counted, and other rules for it while everything runs. */
+
+import type { Command } from 'commander'
+import type { ThrottleChange, ThrottleStatus } from '../../client/admin/throttle-admin.js'
+import { InvalidArgumentError } from '../../core/errors.js'
+import type { Mill } from '../../mill/mill.js'
+import { wholeFlag } from '../flags.js'
+import { type MillFlags, millCommand, withJson, withMill } from '../mill-command.js'
+import { confirm } from '../output/confirmation.js'
+import { OperationError, UsageError } from '../output/exit-code.js'
+import type { Terminal } from '../output/terminal.js'
+import { throttleLines } from '../throttles/throttle-lines.js'
+import { type Rate, ratesFlag, rulesOf, rulesText, windowsOf } from '../throttles/throttle-text.js'
+
+interface ThrottleFlags extends MillFlags {
+  readonly group?: string
+  readonly set?: readonly Rate[]
+  readonly moderate?: boolean
+  readonly elastic?: number
+  readonly yes?: boolean
+}
+
+export function addThrottle(queues: Command): void {
+  const command = millCommand(queues, 'throttle <queue>', 'Show what its throttle has counted, or set other rules')
+    .option('--group <group>', 'what it has counted of this group')
+    .option('--set <rates>', 'the windows from now on: 10/60s, or 3/s,300/h; may be given again', ratesFlag)
+    .option('--moderate', 'with --set: evenly spaced')
+    .option('--elastic <buffer>', 'with --moderate: catching up, but for so many', wholeFlag(0, 1_000_000))
+    .option('--yes', 'do not ask before; only a person at a terminal is asked, where other queues share it')
+    .addHelpText(
+      'after',
+      `
+  New rules hold at once, for every queue of the scope; starts so far count on. Scope and grouping stay as they are.
+  Then give the configuration the same rules: a mill with others is refused as throttle-conflict.
+
+Examples:
+  $ millrace queues throttle crawl --group example.org
+  $ millrace queues throttle mail --set 3/s,300/h
+  $ millrace queues throttle api --set 10/60s --moderate --elastic 2`,
+    )
+  withJson(
+    command,
+    'print {"queue","group","scope","by","rules","queues","hits","forMs","quietForMs","groups"}; with --set {"queue","queues","before","after"}',
+  ).action((queue: string, flags: ThrottleFlags) => {
+    refuseLoneFlags(flags)
+    return withMill(flags, (mill, terminal) =>
+      flags.set === undefined ? show(mill, terminal, queue, flags) : set(mill, terminal, queue, flags),
+    )
+  })
+}
+
+function refuseLoneFlags({ group, set, moderate, elastic, yes }: ThrottleFlags): void {
+  if (set !== undefined && group !== undefined)
+    throw new UsageError('all groups have the same rules: leave --group or --set out.')
+  if (set !== undefined) return
+  const lone = Object.entries({ moderate, elastic, yes }).find(([, value]) => value !== undefined)
+  if (lone !== undefined) throw new UsageError(`--${lone[0]} goes with --set, such as --set 10/60s.`)
+}
+
+async function show(mill: Mill, terminal: Terminal, queue: string, { group }: ThrottleFlags): Promise<void> {
+  const state = await stateOf(mill, queue, group)
+  if (state === undefined) throw new OperationError(noThrottle(queue))
+  if (group !== undefined && state.by === 'queue')
+    throw new UsageError(`the throttle of queue '${queue}' holds for all of its jobs together: leave --group out.`)
+  terminal.print({ queue, ...(group !== undefined && { group }), ...state }, () =>
+    throttleLines(state, { queue, group, terminal }),
+  )
+}
+
+async function set(mill: Mill, terminal: Terminal, queue: string, flags: ThrottleFlags): Promise<void> {
+  const windows: readonly ThrottleChange[] = windowsOf(flags.set!, flags)
+  const rules = rulesOf(windows, '--set')
+  const state = await stateOf(mill, queue)
+  if (state === undefined) throw new InvalidArgumentError(noThrottle(queue))
+  const { rules: before, scope } = state
+  const others = othersOf(state, queue)
+  // Who named one queue may not know of the rest.
+  if (others.length > 0)
+    await confirm(
+      async () =>
+        `queues throttle ${queue}: ${others.join(', ')} ${others.length === 1 ? 'shares' : 'share'} its scope '${scope}', with the same rules. Go on?`,
+      flags,
+    )
+  await mill.queue(queue).throttle.set(windows)
+  terminal.print({ queue, queues: state.queues, before, after: rules }, () => [
+    `${queue}: ${rulesText(rules)}; before: ${rulesText(before)}.`,
+    ...(others.length > 0 ? [`It holds for ${others.join(', ')} too, by the scope '${scope}'.`] : []),
+    'Give the configuration the same rules: a mill with others is refused as throttle-conflict.',
+  ])
+}
+
+async function stateOf(mill: Mill, queue: string, group?: string): Promise<ThrottleStatus | undefined> {
+  const { throttle } = mill.queue(queue)
+  // Whoever only looks leaves the store as it is.
+  if ((await mill.storedQueues()).some(({ name }) => name === queue)) return throttle.get(group)
+  throw new OperationError(
+    `queue '${queue}' is not stored yet: it gets its throttle when a worker or a producer first uses it.`,
+  )
+}
+
+/** The other queues of its scope. */
+function othersOf({ queues }: ThrottleStatus, queue: string): string[] {
+  return queues.filter((name) => name !== queue)
+}
+
+function noThrottle(queue: string): string {
+  return `queue '${queue}' has no throttle; give it one by \`throttle\` in the configuration.`
+}

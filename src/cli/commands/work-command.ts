@@ -1,0 +1,105 @@
+/** The command `work`: its flags, the supervisor that it runs, and the hidden command of each worker process. */
+
+import { type Command, InvalidArgumentError, Option } from 'commander'
+import { defaultSelector, selectorNames } from '../../selectors/named-selectors.js'
+import { bytesFlag, durationFlag, graceFlag, namesFlag, wholeFlag } from '../flags.js'
+import { millCommand, withJson } from '../mill-command.js'
+import { stopRequest } from '../output/stop-request.js'
+import { Terminal } from '../output/terminal.js'
+import { onDumpRequest } from '../supervise/state-dump.js'
+import { Supervisor } from '../supervise/supervisor.js'
+import type { WorkFlags } from '../supervise/work-process.js'
+
+const processCommand = 'work-process'
+
+export function addWork(program: Command): void {
+  const command = millCommand(program, 'work [module]', 'Run workers until a signal stops them')
+  withWorkFlags(command)
+    .addHelpText(
+      'after',
+      `
+  module: a file that exports tasks, attaches handlers to those of the configuration, or default-exports a mill.
+  Without a configuration its tasks are served from MILLRACE_STORE (default: sqlite:.millrace/jobs.db).
+
+  A worker process that dies is replaced: at once, then after 250 ms and up to 30 s where it dies again and again.
+
+  SIGTERM, SIGINT or SIGHUP: claims nothing more, lets running jobs finish within the grace, exits with 0; with 1 where
+  a process had to be killed. Again: ends all processes at once.
+  SIGUSR2 or SIGTTIN: prints on standard error what every process and slot is doing.
+  --health-port: GET /health answers 200, or 503 where no process takes jobs.
+
+Examples:
+  $ millrace work
+  $ millrace work handlers.ts --queues high,default --concurrency 50 --processes 4
+  $ millrace work --node 0/2        (and --node 1/2 on the other host: each asks half of all shards first)
+  $ millrace work --max-rss 512MB --health-port 9000
+  $ MILLRACE_STORE=sqlite:jobs.db millrace work tasks.ts`,
+    )
+    .action((_module: string | undefined, flags: WorkFlags) => work(flags))
+}
+
+/** The command of a worker process, which only supervisors give: it is no part of what users know. */
+export function addWorkProcess(program: Command): Command {
+  withWorkFlags(millCommand(program, `${processCommand} [module]`, 'One worker process', { hidden: true }))
+    .option('--first', 'the first of its supervisor')
+    .option('--linked', 'its supervisor listens')
+    .action(async (module: string | undefined, flags: WorkFlags) => {
+      const { WorkProcess } = await import('../supervise/work-process.js')
+      await new WorkProcess(flags).run(module)
+    })
+  return program
+}
+
+function withWorkFlags(command: Command): Command {
+  command
+    .option('--queues <names>', 'serve only these, as high,default (default: all)', namesFlag)
+    .option('--concurrency <n>', 'jobs at once in each process (default: 10)', wholeFlag(1, 100_000))
+    .option('--processes <n>', 'worker processes', wholeFlag(1, 256), 1)
+    .addOption(
+      new Option('--selector <name>', `the order of queues (default: ${defaultSelector})`).choices(selectorNames),
+    )
+    .option('--node <i/n>', 'ask the shards of ordered queues first that are dealt to host i of n, from 0', nodeFlag)
+    .addOption(
+      new Option('--grace <duration>', 'how long a stop waits for running jobs; none: as long as they take')
+        .default(30_000, '30s')
+        .argParser(graceFlag),
+    )
+    .addOption(
+      new Option('--max-block <duration>', 'replace a process whose event loop stands still for longer')
+        .default(30_000, '30s')
+        .argParser(durationFlag),
+    )
+    .option('--max-jobs <n>', 'replace a process after so many jobs', wholeFlag(1, Number.MAX_SAFE_INTEGER))
+    .option('--max-rss <size>', 'replace a process that takes more memory, as 512MB', bytesFlag)
+    .option('--health-port <n>', 'answer GET /health on this port; 0 takes any', wholeFlag(0, 65_535))
+    .option('--health-host <host>', 'where the health port listens', '127.0.0.1')
+  return withJson(command, 'print one line of JSON per event: {"event","at","pid",…}')
+}
+
+/** `0/2`: member 0 of 2. */
+function nodeFlag(given: string): { member: number; members: number } {
+  const [, member, members] = /^(\d{1,6})\/(\d{1,6})$/.exec(given) ?? []
+  if (Number(member) < Number(members)) return { member: Number(member), members: Number(members) }
+  throw new InvalidArgumentError('Expected i/n with i from 0 to n − 1, such as 0/2 and 1/2 for two hosts.')
+}
+
+async function work(flags: WorkFlags): Promise<void> {
+  const terminal = new Terminal({ json: flags.json ?? false, outlivesReader: true })
+  const { processes, grace: graceMs, maxBlock: maxBlockMs } = flags
+  const args = processArgs(process.argv.slice(2))
+  const supervisor = new Supervisor({ args, processes, graceMs, maxBlockMs }, terminal)
+  void stopRequest(() => supervisor.kill()).then((cause) => supervisor.stop(cause))
+  onDumpRequest(() => supervisor.dump())
+  if (flags.healthPort !== undefined) {
+    const { healthOf, serveHealth } = await import('../supervise/health-server.js')
+    const url = await serveHealth(flags.healthHost, flags.healthPort, () => healthOf(supervisor.reports()))
+    terminal.event('health.started', { url }, () => `health on ${url}`)
+  }
+  process.exitCode = await supervisor.run()
+}
+
+/** The command line of a worker process: that of its supervisor, by another command. */
+export function processArgs(args: readonly string[]): string[] {
+  const at = args.indexOf('work')
+  return args.with(at, processCommand)
+}

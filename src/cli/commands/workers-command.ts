@@ -1,0 +1,94 @@
+/** The command `workers`: the workers that live, where each of them runs, and what it serves. */
+
+import type { Command } from 'commander'
+import type { Mill } from '../../mill/mill.js'
+import { processIdentity } from '../../runtime/identity.js'
+import { type MillFlags, millCommand, withJson, withMill } from '../mill-command.js'
+import { count, counted, fromNow } from '../output/figures.js'
+import { printable } from '../output/printable.js'
+import { type Pulse, pulseOf } from '../output/pulse.js'
+import { type Column, table } from '../output/table.js'
+import type { Terminal } from '../output/terminal.js'
+
+interface Row {
+  readonly id: string
+  readonly host: string
+  readonly pid: number
+  readonly process: Pulse
+  readonly queues: readonly string[]
+  readonly slots: number
+  readonly running: number
+  readonly startedAt: Date
+  readonly seenAt: Date
+}
+
+export function addWorkers(program: Command): void {
+  const command = millCommand(
+    program,
+    'workers',
+    'Show the workers: where they run, what they serve, how busy they are',
+  )
+    .option('--queue <queue>', 'only those that serve this queue')
+    .addHelpText(
+      'after',
+      `
+  process: alive or dead on this machine; unknown: of another machine or container, see when it was last heard of
+  A dead worker serves nothing: it is shown until what it held is taken over, or its record lapses.
+
+Examples:
+  $ millrace workers
+  $ millrace workers --queue video --json`,
+    )
+  withJson(
+    command,
+    'print {"workers":[{"id","host","pid","process","queues","slots","running","startedAt","seenAt"}]}',
+  ).action((flags: MillFlags & { queue?: string }) =>
+    withMill(flags, async (mill, terminal) => {
+      const workers = await rowsOf(mill, flags.queue)
+      terminal.print({ workers }, () => workerLines(workers, terminal))
+    }),
+  )
+}
+
+/** A queue that is not declared here may be served by others. */
+async function rowsOf(mill: Mill, queue: string | undefined): Promise<Row[]> {
+  const here = processIdentity()
+  const all = await mill.workers()
+  const shown = queue === undefined ? all : all.filter(({ queues }) => queues.includes(queue))
+  if (queue !== undefined && shown.length === 0) mill.queue(queue)
+  return shown.map((worker) => ({
+    id: worker.id,
+    host: worker.host,
+    pid: worker.pid,
+    process: pulseOf(worker, here),
+    queues: worker.queues,
+    slots: worker.concurrency,
+    running: worker.running,
+    startedAt: new Date(worker.startedAt),
+    seenAt: new Date(worker.seenAt),
+  }))
+}
+
+function workerLines(workers: readonly Row[], { colors, columns }: Terminal): string[] {
+  const live = workers.filter(({ process }) => process !== 'dead')
+  const slots = live.reduce((sum, worker) => sum + worker.slots, 0)
+  const running = live.reduce((sum, worker) => sum + worker.running, 0)
+  const total =
+    live.length === 0
+      ? 'no worker lives'
+      : `${counted(live.length, 'worker')}, ${count(running)} of ${counted(slots, 'slot')} in use`
+  if (workers.length === 0) return [total]
+  const now = Date.now()
+  const paint = { alive: colors.green, dead: colors.red, unknown: (text: string) => text }
+  const shown: Column<Row>[] = [
+    { title: 'host', most: 40, cell: ({ host }) => printable(host) },
+    { title: 'pid', align: 'right', cell: ({ pid }) => String(pid) },
+    { title: 'process', cell: ({ process }) => process, paint: (text, { process }) => paint[process](text) },
+    { title: 'slots', align: 'right', cell: ({ running, slots }) => `${count(running)}/${count(slots)}` },
+    { title: 'started', cell: ({ startedAt }) => fromNow(startedAt, now) },
+    { title: 'heard', cell: ({ seenAt }) => fromNow(seenAt, now) },
+    { title: 'queues', most: 60, cell: ({ queues }) => printable(queues.join(', ')) },
+    { title: 'worker', cell: ({ id }) => printable(id) },
+  ]
+  return [total, ...table(shown, workers, { width: columns, paintTitle: colors.dim })]
+}

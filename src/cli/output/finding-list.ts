@@ -1,0 +1,42 @@
+/** A list of findings about a store, as `doctor` and `fsck` print it. */
+
+import type { Mill } from '../../mill/mill.js'
+import type { Repair } from '../../stores/contract/store-health.js'
+import { OperationError } from './exit-code.js'
+import { counted } from './figures.js'
+import { printable } from './printable.js'
+import type { Terminal } from './terminal.js'
+
+/** `mended`: absent where nothing was asked to be mended. */
+type Found = Pick<Repair, 'left'> & Partial<Repair>
+
+/**
+ * Throws `OperationError` if there is an error among what is left. Undefined, of a store that has nothing to look at, is
+ * one sentence.
+ */
+export async function printFindings(
+  mill: Mill,
+  terminal: Terminal,
+  command: string,
+  asked: Promise<Found | undefined> | undefined,
+): Promise<void> {
+  const found = await asked
+  const store = mill.store.text
+  const { mended, left = [] } = found ?? {}
+  terminal.print({ store, ...(mended && { mended }), findings: left }, () =>
+    found === undefined ? [`${store}: there is nothing that ${command} could look at.`] : lines(found, terminal),
+  )
+  const errors = left.filter(({ level }) => level === 'error').length
+  if (errors > 0)
+    throw new OperationError(`${command} ${mended ? 'left' : 'found'} ${counted(errors, 'error')} in ${store}.`)
+}
+
+function lines({ mended = [], left }: Found, { colors }: Terminal): string[] {
+  const paint = { ok: colors.green, mended: colors.green, warning: colors.yellow, error: colors.red }
+  const all = [...mended.map((one) => ({ ...one, level: 'mended' as const })), ...left]
+  const width = Math.max(...all.map(({ what }) => printable(what).length))
+  // Not cut to the width of the terminal: the remedy stands at the end.
+  return all.map(
+    ({ level, what, text }) => `${paint[level](level.padEnd(7))}  ${printable(what).padEnd(width)}  ${printable(text)}`,
+  )
+}

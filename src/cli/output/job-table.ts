@@ -1,0 +1,95 @@
+/** The job table: pages of job records, as `jobs list` and `morgue list` show them. */
+
+import type { JobPage } from '../../client/admin/queue-admin.js'
+import type { JobRecord, JobState } from '../../core/job.js'
+import { formatDuration } from '../../core/values/duration.js'
+import { count, counted, fromNow } from './figures.js'
+import { printable } from './printable.js'
+import { type Column, table } from './table.js'
+import type { Terminal } from './terminal.js'
+
+export interface QueuePage extends JobPage {
+  readonly queue: string
+}
+
+/** Longest note where no terminal bounds the line. */
+const longestNote = 100
+
+/** The pages, each under the name of its queue. */
+export function pageLines(pages: readonly QueuePage[], terminal: Terminal): string[] {
+  const { colors } = terminal
+  return pages.flatMap(({ queue, jobs, cursor }, i) => [
+    ...(i > 0 ? [''] : []),
+    `${colors.bold(queue)}${jobs.length === 0 ? ': none' : ''}`,
+    ...(jobs.length === 0 ? [] : jobLines(jobs, terminal)),
+    ...(cursor === undefined ? [] : [colors.dim(`more: ${queue} --cursor ${printable(cursor)}`)]),
+  ])
+}
+
+function jobLines(jobs: readonly JobRecord[], { colors, columns }: Terminal): string[] {
+  const now = Date.now()
+  const paints: Readonly<Partial<Record<JobState, (text: string) => string>>> = {
+    running: colors.green,
+    dead: colors.red,
+    scheduled: colors.cyan,
+  }
+  const shown: Column<JobRecord>[] = [
+    { title: 'id', most: 40, cell: ({ id }) => printable(id) },
+    { title: 'task', most: 30, cell: ({ task }) => printable(task) },
+    { title: 'state', cell: ({ state }) => state, paint: (text, { state }) => paints[state]?.(text) ?? text },
+    { title: 'attempt', align: 'right', cell: (job) => String(lastAttempt(job)) },
+    jobs.some(({ payloadCount }) => payloadCount !== undefined)
+      ? { title: 'payloads', align: 'right', cell: payloadsOf }
+      : { title: 'priority', align: 'right', cell: ({ priority }) => String(priority) },
+    { title: 'when', cell: (job) => momentOf(job, now) },
+    { title: 'note', most: longestNote, cell: noteOf },
+  ]
+  return table(shown, jobs, { width: columns, paintTitle: colors.dim })
+}
+
+/** A job that died of its failures is not begun again: the attempt that would come next is none. */
+function lastAttempt({ state, reason, attempt }: JobRecord): number {
+  const failed = state === 'dead' && ['max-retries', 'no-retries', 'unrecoverable'].includes(reason ?? '')
+  return failed && attempt > 1 ? attempt - 1 : attempt
+}
+
+/** Those in hand, or that wait; and those that wait beside them. */
+function payloadsOf({ payloadCount = 0, pendingCount = 0 }: JobRecord): string {
+  return `${count(payloadCount)}${pendingCount > 0 ? ` +${count(pendingCount)}` : ''}`
+}
+
+/** The moment that matters in its state. */
+function momentOf({ state, runAt, startedAt, finishedAt, updatedAt }: JobRecord, now: number): string {
+  switch (state) {
+    case 'scheduled':
+      return `due ${fromNow(runAt, now)}`
+    case 'ready':
+      return `waits ${formatDuration(Math.max(0, now - runAt.getTime()))}`
+    case 'running':
+      return startedAt === undefined ? 'reserved' : `for ${formatDuration(Math.max(0, now - startedAt.getTime()))}`
+    default:
+      return fromNow(finishedAt ?? updatedAt, now)
+  }
+}
+
+/** The line that says most: of a command or process that failed the last that it printed, which comes first as lines are cut. */
+function errorLine(error: string | undefined): string | undefined {
+  const [first, ...rest] = error?.split('\n') ?? []
+  if (!first?.endsWith('The last that it printed:')) return first
+  const end = rest.findIndex((line) => /^\s+at /.test(line))
+  const printed = (end === -1 ? rest : rest.slice(0, end)).findLast((line) => line.trim() !== '')
+  return printed === undefined
+    ? first
+    : `${printed.trim()} (${first.replace(/^\w+: | The last that it printed:$/g, '').replace(/\.$/, '')})`
+}
+
+/** What a person looks for next: how far it is, why it is dead, what it failed with. */
+function noteOf({ state, reason, error, progress, suspect, crashes }: JobRecord): string {
+  const percent = progress === undefined ? undefined : `${Math.round(progress.fraction * 100)}%`
+  const parts = state === 'running' ? [percent, progress?.note] : [reason, errorLine(error)]
+  const suspicion = suspect ? `suspect${crashes > 0 ? ` (${counted(crashes, 'crash', 'crashes')})` : ''}` : undefined
+  return [suspicion, ...parts]
+    .filter((part) => part !== undefined)
+    .map(printable)
+    .join(' · ')
+}

@@ -1,0 +1,88 @@
+/** The queue table: every queue that is declared or stored, with what waits and runs in it and how many workers serve it. */
+
+import type { QueueLook } from '../../client/admin/queue-admin.js'
+import type { Mill } from '../../mill/mill.js'
+import type { StoredQueue } from '../../stores/contract/store.js'
+import { count, counted } from './figures.js'
+import { serving } from './pulse.js'
+import { differs } from './shard-findings.js'
+import { type Column, table } from './table.js'
+import type { Terminal } from './terminal.js'
+
+/** What is told of declared queues alone. */
+interface Use {
+  readonly waiting: number
+  readonly running: number
+  readonly workers: number
+}
+
+export type QueueRow = Pick<StoredQueue, 'kind' | 'order' | 'shards' | 'paused' | 'draining'> &
+  Partial<Use> & {
+    readonly queue: string
+    /** Of an ordered queue. */
+    readonly exclusive?: StoredQueue['exclusive']
+    /** Whether the configuration has it, and whether the store does. */
+    readonly declared: boolean
+    readonly stored: boolean
+    /** How many shards the configuration asks for, where it does so in vain. */
+    readonly configuredShards?: number
+  }
+
+const unused: Use = { waiting: 0, running: 0, workers: 0 }
+
+/** The declared ones in their order, then those that nobody declared. */
+export async function queueRows(mill: Mill): Promise<QueueRow[]> {
+  const stored = await mill.storedQueues()
+  const byName = new Map(stored.map((queue) => [queue.name, queue]))
+  const declared = [...mill.queues.values()].map(async ({ name, ordered, order, shards }): Promise<QueueRow> => {
+    const found = byName.get(name)
+    const asIs = { kind: ordered ? 'ordered' : 'plain', order, shards, paused: false, draining: false } as const
+    if (found === undefined) return { queue: name, ...asIs, ...unused, declared: true, stored: false }
+    const use = useOf(await mill.queue(name).look())
+    return { ...rowOf(found, true), ...use, ...(differs(found, shards) && { configuredShards: shards }) }
+  })
+  const others = stored.filter(({ name }) => !mill.queues.has(name)).map((queue) => rowOf(queue, false))
+  return [...(await Promise.all(declared)), ...others]
+}
+
+export function queueLines(rows: readonly QueueRow[], { colors, columns }: Terminal): string[] {
+  const figure = (title: keyof Use, paint: (text: string, row: QueueRow) => string): Column<QueueRow> => ({
+    title,
+    align: 'right',
+    cell: (row) => (row[title] === undefined ? '-' : count(row[title])),
+    paint,
+  })
+  const shown: Column<QueueRow>[] = [
+    { title: 'queue', most: 40, cell: ({ queue }) => queue },
+    { title: 'kind', cell: ({ kind }) => kind },
+    { title: 'order', cell: ({ order }) => order },
+    { title: 'exclusive', cell: ({ exclusive = '-' }) => exclusive },
+    { title: 'shards', align: 'right', cell: ({ shards }) => String(shards) },
+    figure('waiting', (text) => text),
+    figure('running', (text, { running = 0 }) => (running > 0 ? colors.green(text) : text)),
+    figure('workers', (text, { waiting = 0, workers }) => (workers === 0 && waiting > 0 ? colors.red(text) : text)),
+    { title: '', cell: noteOf, paint: (text) => colors.yellow(text) },
+  ]
+  return table(shown, rows, { width: columns, paintTitle: colors.dim })
+}
+
+function useOf({ depth, workers }: QueueLook): Use {
+  return { waiting: depth.ready + depth.scheduled, running: depth.running, workers: serving(workers).length }
+}
+
+function rowOf({ name, kind, order, exclusive, shards, paused, draining }: StoredQueue, declared: boolean): QueueRow {
+  const ofOrdered = kind === 'ordered' ? { exclusive } : {}
+  return { queue: name, kind, order, ...ofOrdered, shards, paused, draining, declared, stored: true }
+}
+
+function noteOf({ paused, draining, declared, stored, configuredShards }: QueueRow): string {
+  return [
+    paused ? 'paused' : '',
+    draining ? 'draining' : '',
+    declared ? '' : 'not declared',
+    stored ? '' : 'not stored yet',
+    configuredShards === undefined ? '' : `${counted(configuredShards, 'shard')} configured`,
+  ]
+    .filter((word) => word !== '')
+    .join(', ')
+}

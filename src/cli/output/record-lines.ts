@@ -1,0 +1,98 @@
+/** Record lines: one job as `jobs show` and `morgue show` print it for people — its fields, then its payloads and its log. */
+
+import type { JobRecord, PayloadRecord } from '../../core/job.js'
+import { formatDuration } from '../../core/values/duration.js'
+import { count, counted, fromNow } from './figures.js'
+import { logLines } from './job-follower.js'
+import { linesOf } from './log-tail.js'
+import { printable, printableLines, shortened } from './printable.js'
+import { type Column, table } from './table.js'
+import { jsonText, type Terminal } from './terminal.js'
+
+/** Longest value that is printed for people. */
+const longestValue = 4_000
+const longestMeta = 40
+/** Lines of a log that are printed where not all of it is wanted. */
+const lastLines = 20
+
+/** `log`: all that is kept of it. */
+export function recordLines(job: JobRecord, terminal: Terminal, { log: all = false } = {}): string[] {
+  const { payloads, payloadCount, pendingCount, priority, log, ...rest } = job
+  const remarks = remarksOn(job, Date.now())
+  // A job of an ordered queue has none.
+  const fields = Object.entries(payloads === undefined ? { ...rest, priority } : rest)
+  const width = Math.max(...fields.map(([name]) => name.length))
+  const lines = fields.map(([name, value]) => {
+    // Below the first line, as far in as the first begins.
+    const text = shownValue(value).replaceAll('\n', `\n${' '.repeat(width + 2)}`)
+    const remark = remarks[name as keyof JobRecord]
+    return `${terminal.colors.dim(name.padEnd(width))}  ${text}${remark === undefined ? '' : terminal.colors.dim(`  ${remark}`)}`
+  })
+  return [
+    ...lines,
+    ...(payloads === undefined ? [] : ['', ...payloadLines(payloads, { payloadCount, pendingCount }, terminal)]),
+    ...(log === undefined || log === '' ? [] : ['', ...endOf(log, all, terminal)]),
+  ]
+}
+
+/** What the instants of a job say of one another: how long it waits, waited and ran. */
+function remarksOn(job: JobRecord, now: number): Partial<Record<keyof JobRecord, string>> {
+  const { state, attempt, createdAt, updatedAt, runAt, startedAt, finishedAt } = job
+  const isRunning = state === 'running'
+  // An earlier attempt began before this one was due.
+  const begun = startedAt !== undefined && startedAt >= runAt ? startedAt : undefined
+  return {
+    ...(isRunning && startedAt === undefined && { state: 'reserved: its handler has not begun' }),
+    ...(attempt > 1 && { attempt: `after ${counted(attempt - 1, 'failure')}` }),
+    createdAt: fromNow(createdAt, now),
+    ...(isRunning && { updatedAt: fromNow(updatedAt, now) }),
+    ...(state === 'scheduled' && { runAt: fromNow(runAt, now) }),
+    ...(state === 'ready' && { runAt: `waits for ${span(runAt, now)}` }),
+    ...(begun && {
+      startedAt: `${span(runAt, begun)} after it was due${isRunning ? `, runs for ${span(begun, now)}` : ''}`,
+    }),
+    ...(startedAt && finishedAt && { finishedAt: `ran for ${span(startedAt, finishedAt)}` }),
+  }
+}
+
+/** Never less than nothing, whatever the clocks of two machines say. */
+function span(from: Date, to: Date | number): string {
+  return formatDuration(Math.max(0, Number(to) - Number(from)))
+}
+
+function endOf(log: string, all: boolean, { colors }: Terminal): string[] {
+  const lines = linesOf(log)
+  const shown = all ? lines : lines.slice(-lastLines).map((line) => shortened(line, longestValue))
+  const more = shown.length < lines.length ? `, the last ${shown.length}; \`--log\` prints all` : ''
+  return [`${colors.bold(`log: ${counted(lines.length, 'line')}`)}${more}`, ...logLines(shown.join('\n'))]
+}
+
+function payloadLines(
+  payloads: readonly PayloadRecord[],
+  { payloadCount = payloads.length, pendingCount = 0 }: Pick<Partial<JobRecord>, 'payloadCount' | 'pendingCount'>,
+  { colors, columns }: Terminal,
+): string[] {
+  const shown: Column<PayloadRecord>[] = [
+    { title: 'score', align: 'right', cell: ({ score }) => String(score) },
+    ...(payloads.some(({ meta }) => meta !== undefined)
+      ? [{ title: 'meta', most: longestMeta, cell: ({ meta }: PayloadRecord) => (meta ? jsonText(meta) : '') }]
+      : []),
+    {
+      title: 'input',
+      most: longestValue,
+      cell: (payload) => ('input' in payload ? jsonText(payload.input) : '(cannot be decoded)'),
+    },
+  ]
+  const more = payloadCount - payloads.length
+  return [
+    `${colors.bold(`payloads: ${count(payloadCount)}`)}, old to new${pendingCount > 0 ? `; ${count(pendingCount)} more beside them wait for the end of this run` : ''}`,
+    ...table(shown, payloads, { width: columns - 2, paintTitle: colors.dim }).map((line) => `  ${line}`),
+    ...(more > 0 ? [colors.dim(`  and ${count(more)} newer ones`)] : []),
+  ]
+}
+
+function shownValue(value: unknown): string {
+  if (value instanceof Date) return value.toISOString()
+  if (typeof value !== 'string') return shortened(jsonText(value, 2), longestValue)
+  return shortened(value.includes('\n') ? printableLines(value) : printable(value), longestValue)
+}

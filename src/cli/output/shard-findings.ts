@@ -1,0 +1,34 @@
+/** Shard findings: the queues that lie in another number of shards than is configured. The stored number counts. */
+
+import type { Queue } from '../../core/queue/queue.js'
+import type { StoredQueue } from '../../stores/contract/store.js'
+import type { Finding } from '../../stores/contract/store-health.js'
+
+export function shardFindings(declared: ReadonlyMap<string, Queue>, stored: readonly StoredQueue[]): Finding[] {
+  return stored.flatMap((queue) => {
+    const asked = declared.get(queue.name)?.shards
+    return asked !== undefined && differs(queue, asked) ? [findingOf(queue, asked)] : []
+  })
+}
+
+/** Whether the configuration asks in vain for so many shards. A plain queue has one where its store does not spread queues. */
+export function differs({ kind, shards }: StoredQueue, asked: number): boolean {
+  return asked !== shards && (kind === 'ordered' || shards > 1)
+}
+
+function findingOf({ name, kind, shards }: StoredQueue, asked: number): Finding {
+  const found = `queue '${name}' lies in ${counted(shards)}, ${asked} ${asked === 1 ? 'is' : 'are'} configured: the stored number counts.`
+  const change = `set \`shards: ${shards}\` in your configuration`
+  return {
+    level: 'warning',
+    what: 'shards',
+    text:
+      kind === 'ordered'
+        ? `${found} If it was resharded on purpose, ${change}; if the configured number is the one you want, run \`millrace queues reshard ${name} ${asked}\`.`
+        : `${found} Plain queues are not resharded: ${change}.`,
+  }
+}
+
+function counted(shards: number): string {
+  return shards === 1 ? '1 shard' : `${shards} shards`
+}

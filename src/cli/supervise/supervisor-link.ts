@@ -1,0 +1,68 @@
+/** The supervisor link: how a worker process speaks with its supervisor. Without one it says nothing to nobody. */
+
+import { Socket } from 'node:net'
+import { WordChannel } from '../../runtime/word-channel.js'
+import { isSupervisorWord, linkFd, type ProcessWord, pulseOf, type WorkerStatus } from './process-word.js'
+
+const aliveEveryMs = 1_000
+
+export class SupervisorLink {
+  /** Resolves when the supervisor is gone; never without one. */
+  readonly lost: Promise<void>
+  readonly #channel: WordChannel | undefined
+  #isLost = false
+  #isSending = false
+
+  /** `dump` is called when the supervisor asks for the state; it is told when that is done. */
+  constructor(isLinked: boolean, dump: () => void) {
+    if (!isLinked) {
+      this.lost = new Promise(() => {})
+      return
+    }
+    this.#channel = new WordChannel(new Socket({ fd: linkFd, readable: true, writable: true }), (word) => {
+      if (!isSupervisorWord(word)) return
+      dump()
+      this.#tell({ millrace: 'dumped' })
+    })
+    this.lost = this.#channel.closed.then(() => {
+      this.#isLost = true
+    })
+  }
+
+  /** Somebody is there who watches over this process. */
+  get isUp(): boolean {
+    return this.#channel !== undefined && !this.#isLost
+  }
+
+  /** Says that the worker takes jobs, and from then on each second that its event loop turns. */
+  ready(status: () => WorkerStatus): void {
+    this.#tell({ millrace: 'ready', pulse: pulseOf(status()) })
+    setInterval(() => {
+      // Words that a stopped supervisor does not read must not pile up.
+      if (!this.#isSending) this.#tell({ millrace: 'alive', pulse: pulseOf(status()) })
+    }, aliveEveryMs)
+  }
+
+  /** Says that a job is in hand alone, to which the death of the process is charged, or no longer. */
+  alone(isAlone: boolean): void {
+    this.#tell({ millrace: 'alone', isAlone })
+  }
+
+  recycling(): void {
+    this.#tell({ millrace: 'recycling' })
+  }
+
+  /** It takes no more jobs because of an error, and ends when those in hand have. */
+  failing(): void {
+    this.#tell({ millrace: 'failing' })
+  }
+
+  #tell(word: ProcessWord): void {
+    if (!this.isUp) return
+    this.#isSending = true
+    // What cannot be sent is not missed: the loss of the supervisor is an event of its own.
+    void this.#channel!.say(word).then(() => {
+      this.#isSending = false
+    })
+  }
+}

@@ -1,0 +1,274 @@
+/**
+ * The supervisor of `millrace work`: keeps so many worker processes running, and ends when all of them have stopped.
+ *
+ * It runs no job and loads nothing of the user's, so that nothing of theirs can end it. The first process starts alone:
+ * what is wrong with the configuration or the store is told once. One that dies is replaced, one that recycles is
+ * relieved, one that gives no sign of life is killed.
+ */
+
+import { type Random, systemRandom } from '../../core/platform/clock.js'
+import { formatDuration } from '../../core/values/duration.js'
+import { exitCodes } from '../output/exit-code.js'
+import type { StopCause } from '../output/stop-request.js'
+import type { Terminal } from '../output/terminal.js'
+import { type End, ForkedWorker, type ProcessReport } from './forked-worker.js'
+import type { ProcessWord } from './process-word.js'
+import { deathsInARow, restartDelayMs } from './restart-delay.js'
+import { dumpProcesses, dumpSilent } from './state-dump.js'
+import { WatchedTime } from './watched-time.js'
+
+export interface SupervisorSettings {
+  /** Of the command line of a worker process. */
+  readonly args: readonly string[]
+  readonly processes: number
+  readonly graceMs: number
+  readonly maxBlockMs: number
+}
+
+/** Where one of the processes runs, and those that take its place after it. */
+interface Place {
+  deaths: number
+  restarts: number
+  /** Whether a process of it has ever been ready. */
+  served: boolean
+  /** Processes that take no more jobs and have not ended. */
+  leaving: number
+  /** A successor is due when one of those has ended. */
+  isWaiting: boolean
+  restart: NodeJS.Timeout | undefined
+}
+
+const watchEveryMs = 500
+/** A process gives its leases up at `maxBlock` and signs once a second: it may still come back within these. */
+const blockMarginMs = 2_000
+/** A process ends by itself within its grace and a second; only one that cannot is still there after these. */
+const stopMarginMs = 1_500
+const answerWithinMs = 1_000
+/** One that leaves sooner after its start than this would be replaced again and again. */
+const wornOutMs = 10_000
+/** Processes of one place that finish their last jobs while another takes the next. */
+const mostLeaving = 1
+/** The longest a timer can wait: 24 days. */
+const longestTimerMs = 2 ** 31 - 1
+
+export class Supervisor {
+  readonly #settings: SupervisorSettings
+  readonly #terminal: Terminal
+  readonly #random: Random
+  readonly #startedAt = performance.now()
+  readonly #watched = new WatchedTime(performance.now())
+  readonly #places: readonly Place[]
+  readonly #processes = new Set<ForkedWorker>()
+  /** Asked for their state, and not yet heard. */
+  readonly #asked = new Set<ForkedWorker>()
+  #stopping = false
+  #code: number = exitCodes.ok
+  #finish = (_code: number) => {}
+
+  constructor(settings: SupervisorSettings, terminal: Terminal, random: Random = systemRandom) {
+    this.#settings = settings
+    this.#terminal = terminal
+    this.#random = random
+    this.#places = Array.from({ length: settings.processes }, () => ({
+      deaths: 0,
+      restarts: 0,
+      served: false,
+      leaving: 0,
+      isWaiting: false,
+      restart: undefined,
+    }))
+  }
+
+  /** Starts the processes; resolves with the exit code of the command when the last has ended. */
+  async run(): Promise<number> {
+    if (this.#stopping) return this.#code
+    const finished = new Promise<number>((resolve) => {
+      this.#finish = resolve
+    })
+    const watch = setInterval(() => this.#watch(), watchEveryMs)
+    this.#fork(this.#places[0]!, ['--first'])
+    const code = await finished
+    clearInterval(watch)
+    return code
+  }
+
+  /** Asks all of them to stop; those that have not within the grace are killed. Calling it again changes nothing. */
+  stop(cause: StopCause): void {
+    if (this.#stopping) return
+    const running = this.#processes.size
+    this.#terminal.event('processes.stopping', { cause, running }, () => {
+      const of = running === 1 ? 'the process' : `${running} processes`
+      return `stopping ${of} (${cause}); again ends ${running === 1 ? 'it' : 'them'} at once`
+    })
+    this.#end()
+  }
+
+  /** Ends all of them at once, whatever they do. */
+  kill(): void {
+    for (const process of this.#processes) process.kill('SIGKILL')
+  }
+
+  /** Prints the processes, and has each print its own state; for one that does not answer prints what it said last. */
+  dump(): void {
+    dumpProcesses(this.#terminal, this.reports(), performance.now() - this.#startedAt)
+    for (const process of this.#processes) {
+      this.#asked.add(process)
+      process.tell({ millrace: 'dump' })
+    }
+    setTimeout(() => {
+      for (const process of this.#asked) dumpSilent(this.#terminal, process.report(performance.now()))
+      this.#asked.clear()
+    }, answerWithinMs)
+  }
+
+  reports(): ProcessReport[] {
+    const now = performance.now()
+    return [...this.#processes].map((process) => process.report(now))
+  }
+
+  #fork(place: Place, more: readonly string[] = []): void {
+    const process = new ForkedWorker([...this.#settings.args, ...more], place.restarts, (word) =>
+      this.#heard(word, process, place),
+    )
+    process.heardAtWatchedMs = this.#watched.ms
+    this.#processes.add(process)
+    void process.ended.then((end) => this.#ended(end, process, place))
+  }
+
+  #heard({ millrace }: ProcessWord, process: ForkedWorker, place: Place): void {
+    process.heardAtWatchedMs = this.#watched.ms
+    if (millrace === 'dumped') this.#asked.delete(process)
+    if (process.ready && !place.served) this.#serves(place)
+    if (millrace === 'recycling' || millrace === 'failing') this.#relieve(process, place, millrace === 'failing')
+  }
+
+  /**
+   * A successor takes the place of one that leaves while that still finishes its jobs: at once, but not of one that failed,
+   * or was worn out as soon as it had begun; and never more than one beside another that leaves.
+   */
+  #relieve(process: ForkedWorker, place: Place, hasFailed: boolean): void {
+    place.leaving += 1
+    if (this.#stopping) return
+    const livedMs = performance.now() - process.forkedAt
+    const isEarly = hasFailed || livedMs < wornOutMs
+    place.deaths = isEarly ? deathsInARow(place.deaths, livedMs) : 0
+    if (place.leaving > mostLeaving) {
+      place.isWaiting = true
+      return
+    }
+    const restartMs = isEarly ? restartDelayMs(place.deaths, this.#random) : 0
+    const when = restartMs === 0 ? 'at once' : `in ${formatDuration(restartMs)}`
+    this.#terminal.event(
+      'process.relieved',
+      { child: process.pid, restartMs },
+      () => `process ${process.pid} takes no more jobs; another starts ${when}`,
+    )
+    place.restart = setTimeout(() => this.#fork(place), restartMs)
+  }
+
+  #serves(place: Place): void {
+    place.served = true
+    if (this.#stopping) return
+    const [first, ...others] = this.#places
+    if (place === first) for (const other of others) this.#fork(other)
+    if (!this.#places.every(({ served }) => served)) return
+    const pids = [...this.#processes].map(({ pid }) => pid)
+    this.#terminal.event('processes.started', { pids }, () =>
+      pids.length === 1 ? `supervises process ${pids[0]}` : `supervises ${pids.length} processes: ${pids.join(', ')}`,
+    )
+  }
+
+  #ended(end: End, process: ForkedWorker, place: Place): void {
+    this.#processes.delete(process)
+    this.#asked.delete(process)
+    if (process.recycling) place.leaving -= 1
+    if (this.#stopping) this.#stopped(end, process)
+    else if (process.recycling) this.#left(end, process, place)
+    // Once another place has served, the configuration is known to be good.
+    else if (!this.#places.some(({ served }) => served)) this.#refused(end, process)
+    else this.#replace(end, process, place)
+  }
+
+  #left(end: End, process: ForkedWorker, place: Place): void {
+    if (end.code !== exitCodes.ok) this.#report(end, process)
+    if (!place.isWaiting) return
+    place.isWaiting = false
+    this.#fork(place)
+  }
+
+  #stopped(end: End, process: ForkedWorker): void {
+    const code = codeAfterStop(end, process.told)
+    this.#code = Math.max(this.#code, code)
+    // That it is killed was told when it was.
+    if (code !== exitCodes.ok && process.told !== 'SIGKILL') this.#report(end, process)
+    if (this.#processes.size === 0) this.#finish(this.#code)
+  }
+
+  /** It ended before its place ever served, for a reason that a second start would meet again. It has said which. */
+  #refused(end: End, process: ForkedWorker): void {
+    this.#code = end.code === exitCodes.ok ? exitCodes.failed : end.code
+    if (end.code !== exitCodes.usage) this.#report(end, process, ' before it was ready; the command ends')
+    this.#end()
+  }
+
+  #replace(end: End, process: ForkedWorker, place: Place): void {
+    // A death that is charged to the one job in hand says nothing about the next process.
+    if (!process.isAlone) place.deaths = deathsInARow(place.deaths, performance.now() - process.forkedAt)
+    place.restarts += 1
+    const restartMs = process.isAlone ? 0 : restartDelayMs(place.deaths, this.#random)
+    const when = restartMs === 0 ? 'at once' : `in ${formatDuration(restartMs)}`
+    this.#report(end, process, `, another starts ${when}`, { restartMs })
+    place.restart = setTimeout(() => this.#fork(place), restartMs)
+  }
+
+  #report(end: End, { pid }: ForkedWorker, consequence = '', fields: object = {}): void {
+    const { code, signal, words } = end
+    const event = { child: pid, code, signal, running: this.#processes.size, ...fields }
+    this.#terminal.event('process.exited', event, () =>
+      this.#terminal.colors.red(`process ${pid} ${words}${consequence}`),
+    )
+  }
+
+  /** A process whose loop is blocked has let its leases go by now: others run its jobs, and it is of no more use. */
+  #watch(): void {
+    this.#watched.tick(performance.now())
+    const { maxBlockMs } = this.#settings
+    for (const process of this.#processes) {
+      const silentMs = this.#watched.ms - process.heardAtWatchedMs
+      if (!process.ready || process.told === 'SIGKILL' || silentMs <= maxBlockMs + blockMarginMs) continue
+      this.#killed(
+        process,
+        `has given no sign of life for ${formatDuration(silentMs)}: its event loop is blocked, or it is stopped`,
+      )
+    }
+  }
+
+  #end(): void {
+    this.#stopping = true
+    for (const { restart } of this.#places) clearTimeout(restart)
+    for (const process of this.#processes) if (process.told === undefined) process.kill('SIGTERM')
+    if (this.#processes.size === 0) this.#finish(this.#code)
+    const { graceMs } = this.#settings
+    if (graceMs !== Number.POSITIVE_INFINITY)
+      setTimeout(() => this.#overdue(), Math.min(graceMs + stopMarginMs, longestTimerMs))
+  }
+
+  #overdue(): void {
+    for (const process of this.#processes)
+      this.#killed(process, `has not ended within its grace of ${formatDuration(this.#settings.graceMs)}`)
+  }
+
+  #killed(process: ForkedWorker, reason: string): void {
+    const { pid } = process
+    process.kill('SIGKILL')
+    this.#terminal.event('process.killed', { child: pid, reason }, () =>
+      this.#terminal.colors.red(`process ${pid} ${reason}; killed`),
+    )
+  }
+}
+
+/** One that was told to stop before it listened had nothing in hand; one that had to be killed did not stop well. */
+function codeAfterStop({ code, signal }: End, told: NodeJS.Signals | undefined): number {
+  if (signal === null || signal !== told) return code
+  return signal === 'SIGKILL' ? exitCodes.failed : exitCodes.ok
+}

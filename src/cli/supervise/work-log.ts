@@ -1,0 +1,179 @@
+/** The work log: what a worker process says of itself — its start and stop, what failed, and how far it is. */
+
+import type { EventMap, EventName, JobRef, RecycleReason } from '../../core/events.js'
+import { formatDuration } from '../../core/values/duration.js'
+import { messageOf } from '../../core/values/shown.js'
+import type { Mill } from '../../mill/mill.js'
+import { count, counted, rate } from '../output/figures.js'
+import { printable, shortened } from '../output/printable.js'
+import type { StopCause } from '../output/stop-request.js'
+import type { Terminal } from '../output/terminal.js'
+
+const progressEveryMs = 5_000
+const longestLine = 300
+const mostNamed = 5
+
+/** Events that are told one by one, with their words for people. */
+const tellings: { readonly [Name in EventName]?: (event: EventMap[Name]) => string } = {
+  'job.failed': ({ attempt, error, retryMs = 0, ...job }) =>
+    `failed ${nameOf(job)}, attempt ${attempt}, again in ${formatDuration(retryMs)}: ${messageOf(error)}`,
+  'job.buried': ({ reason, error, ...job }) =>
+    `buried ${nameOf(job)}, ${reason}${error === undefined ? '' : `: ${error}`}`,
+  'job.released': ({ reason, delayMs, ...job }) =>
+    `released ${nameOf(job)}, ${reason}, again in ${formatDuration(delayMs)}`,
+  'job.cancelled': ({ reason, ...job }) => `cancelled ${nameOf(job)}${reason === undefined ? '' : `: ${reason}`}`,
+  'settle.refused': ({ kind, answer, ...job }) => `late ${kind} of ${nameOf(job)} refused: the claim is ${answer}`,
+  'lease.lost': ({ child, ...job }) =>
+    `lease of ${nameOf(job)} lost${child === undefined ? '' : `, its process ${child} killed`}: another worker may run it`,
+  'heap.unwatched': ({ tasks }) =>
+    `maxHeap bounds the heap alone of ${tasks.join(', ')}: this system does not tell the size of a process`,
+  'job.crashed': ({ worker, charged, crashes, ...job }) =>
+    `crash of ${nameOf(job)}: its worker ${worker} died, was stopped or lost the store; ${charged ? `it ran alone, crash ${crashes} of its own` : 'not charged'}`,
+  'job.adopted': ({ child, ...job }) => `adopted ${nameOf(job)}: its worker has died, process ${child} goes on with it`,
+  'job.detached': ({ child, ...job }) => `left ${nameOf(job)} to its process ${child}, which goes on`,
+  'process.failed': ({ child, error, ...job }) => `process ${child ?? ''} of ${nameOf(job)} could not run it: ${error}`,
+  'job.slow': ({ attempt, runMs, ...job }) =>
+    `slow ${nameOf(job)}, attempt ${attempt}, has run for ${formatDuration(runMs)} and goes on`,
+  'slot.retired': ({ left, worker: _worker, ...job }) =>
+    `slot retired: the handler of ${nameOf(job)} goes on after its job was given up; ${counted(left, 'slot')} left`,
+  'loop.blocked': ({ forMs, jobs, givenUp }) =>
+    `event loop was blocked for ${formatDuration(forMs)}${givenUp ? ', for so long that its leases were let go' : ''}; in hand: ${namesOf(jobs)}`,
+  'worker.recycling': ({ reason }) => `takes no more jobs, ${recycleWords[reason]}; another process takes its place`,
+  'worker.failed': ({ error }) => `takes no more jobs: ${messageOf(error)}`,
+  'result.dropped': ({ error, ...job }) => `result of ${nameOf(job)} not kept: ${error}`,
+  'store.failed': ({ call, error, retryMs }) =>
+    `store: ${call} failed, ${retryMs === undefined ? 'not tried again' : `again in ${formatDuration(retryMs)}`}: ${messageOf(error)}`,
+  'hook.failed': ({ hook, error }) => `${hook} threw: ${messageOf(error)}`,
+}
+
+const recycleWords: Readonly<Record<RecycleReason, string>> = {
+  'max-jobs': 'it has run as many as --max-jobs allows',
+  'max-rss': 'it takes more memory than --max-rss allows',
+  'slot-retired': 'a slot of it is retired',
+}
+
+/** Releases that are a task's own wish, or part of every stop. */
+const quietReleases = new Set(['snoozed', 'should-run', 'stopping'])
+
+interface Totals {
+  completed: number
+  failed: number
+  buried: number
+  released: number
+  cancelled: number
+  /** Of other workers, found by this one. */
+  crashed: number
+}
+
+/** Which event counts as what. */
+const totalOf: { readonly [Name in EventName]?: keyof Totals } = {
+  'job.completed': 'completed',
+  'job.failed': 'failed',
+  'job.buried': 'buried',
+  'job.released': 'released',
+  'job.cancelled': 'cancelled',
+  'job.crashed': 'crashed',
+}
+
+export interface WorkStart {
+  readonly worker: string
+  readonly queues: readonly string[]
+  readonly concurrency: number
+}
+
+export class WorkLog {
+  readonly #mill: Mill
+  readonly #terminal: Terminal
+  readonly #startedAt = performance.now()
+  readonly #totals: Totals = { completed: 0, failed: 0, buried: 0, released: 0, cancelled: 0, crashed: 0 }
+  readonly #foreignTasks = new Set<string>()
+  #told = { at: this.#startedAt, completed: 0, changes: 0 }
+  #timer: NodeJS.Timeout | undefined
+
+  constructor(mill: Mill, terminal: Terminal) {
+    this.#mill = mill
+    this.#terminal = terminal
+    for (const [event, total] of Object.entries(totalOf) as [EventName, keyof Totals][])
+      mill.on(event, () => {
+        this.#totals[total] += 1
+      })
+    for (const name of Object.keys(tellings) as EventName[]) mill.on(name, (event) => this.#tell(name, event))
+  }
+
+  started({ worker, queues, concurrency }: WorkStart, running: () => number): void {
+    const weights = Object.fromEntries(queues.map((name) => [name, this.#mill.queues.get(name)!.weight]))
+    const { text: store } = this.#mill.store
+    this.#terminal.event('worker.started', { worker, store, queues: weights, concurrency }, () => {
+      const line = Object.entries(weights).map(([name, weight]) => `${name}:${weight}`)
+      return `started on ${store}, queues ${line.join(' ')}, ${concurrency} at once`
+    })
+    this.#timer = setInterval(() => this.#progress(running()), progressEveryMs)
+  }
+
+  stopping(cause: StopCause, running: number): void {
+    this.#terminal.event('worker.stopping', { cause, running }, () =>
+      running === 0 ? `stopping (${cause})` : `stopping (${cause}), waiting for ${counted(running, 'running job')}`,
+    )
+  }
+
+  stopped(): void {
+    clearInterval(this.#timer)
+    const ms = performance.now() - this.#startedAt
+    const { completed, failed, buried, released, cancelled, crashed } = this.#totals
+    this.#terminal.event('worker.stopped', { ranMs: Math.round(ms), ...this.#totals }, () => {
+      const { green, red } = this.#terminal.colors
+      const bad = failed + buried > 0 ? red(`${count(failed)} failed, ${count(buried)} buried`) : 'none failed'
+      const rest = [
+        ...(cancelled > 0 ? [`, ${count(cancelled)} cancelled`] : []),
+        ...(released > 0 ? [`, ${count(released)} put back`] : []),
+        ...(crashed > 0 ? [`, ${counted(crashed, 'crash', 'crashes')} of others found`] : []),
+      ]
+      return `stopped after ${formatDuration(ms)}: ${green(`${count(completed)} done`)}, ${bad}${rest.join('')}`
+    })
+  }
+
+  #progress(running: number): void {
+    const { completed, failed, buried, released, cancelled } = this.#totals
+    const changes = completed + failed + buried + released + cancelled
+    const { at, ...before } = this.#told
+    if (changes === before.changes) return
+    const now = performance.now()
+    this.#told = { at: now, completed, changes }
+    const perSecond = rate(completed - before.completed, now - at)
+    this.#terminal.event(
+      'worker.progressed',
+      { ...this.#totals, running },
+      () =>
+        `${count(completed)} done (${perSecond}/s), ${count(failed)} failed${cancelled > 0 ? `, ${count(cancelled)} cancelled` : ''}, ${running} running`,
+    )
+  }
+
+  #tell<Name extends EventName>(name: Name, event: EventMap[Name]): void {
+    if (name === 'job.released' && this.#isQuiet(event as EventMap['job.released'])) return
+    // Its burial follows, and says the same to people.
+    if (name === 'job.failed' && (event as EventMap['job.failed']).retryMs === undefined && !this.#terminal.json) return
+    const fields = Object.entries(event).map(([key, value]) => [key, value instanceof Error ? value.message : value])
+    const words = tellings[name] as (event: EventMap[Name]) => string
+    const { red, yellow } = this.#terminal.colors
+    const paint = name === 'job.buried' || name === 'hook.failed' ? red : yellow
+    this.#terminal.event(name, Object.fromEntries(fields), () => paint(shortened(printable(words(event)), longestLine)))
+  }
+
+  /** A task that no handler here knows is told once: its jobs come back every half minute. */
+  #isQuiet({ reason, task }: EventMap['job.released']): boolean {
+    if (quietReleases.has(reason)) return true
+    if (reason !== 'unknown-task') return false
+    const known = this.#foreignTasks.has(task)
+    this.#foreignTasks.add(task)
+    return known
+  }
+}
+
+function namesOf(jobs: readonly JobRef[]): string {
+  const named = jobs.slice(0, mostNamed).map(nameOf)
+  return `${named.join(', ') || 'no job'}${jobs.length > named.length ? ` and ${count(jobs.length - named.length)} more` : ''}`
+}
+
+function nameOf({ queue, id, task }: JobRef): string {
+  return `${queue} ${task} ${id}`
+}

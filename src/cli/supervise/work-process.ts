@@ -1,0 +1,201 @@
+/** A worker process: one worker of `millrace work`, from its start to its end by a signal, an error or the loss of its supervisor. */
+
+import { formatDuration } from '../../core/values/duration.js'
+import { errorText, formatError } from '../../core/values/error-text.js'
+import { messageOf } from '../../core/values/shown.js'
+import type { Loaded } from '../../mill/load-config.js'
+import { processSolitude } from '../../runtime/solitude.js'
+import type { SelectorName } from '../../selectors/named-selectors.js'
+import type { Worker } from '../../workers/worker.js'
+import { loaded, type MillFlags } from '../mill-command.js'
+import { exitCodes, OperationError, UsageError } from '../output/exit-code.js'
+import { counted } from '../output/figures.js'
+import { printable, printableLines } from '../output/printable.js'
+import { type StopCause, stopRequest } from '../output/stop-request.js'
+import { Terminal } from '../output/terminal.js'
+import { dumpWorker, onDumpRequest } from './state-dump.js'
+import { SupervisorLink } from './supervisor-link.js'
+import { WorkLog } from './work-log.js'
+
+export interface WorkFlags extends MillFlags {
+  readonly queues?: string[]
+  readonly concurrency?: number
+  readonly processes: number
+  readonly selector?: SelectorName
+  /** Which member of how many it is, from 0: what shards of ordered queues it asks first. */
+  readonly node?: { readonly member: number; readonly members: number }
+  /** In ms; infinite for `none`. */
+  readonly grace: number
+  /** In ms. */
+  readonly maxBlock: number
+  readonly maxJobs?: number
+  /** In bytes. */
+  readonly maxRss?: number
+  readonly healthPort?: number
+  readonly healthHost: string
+  /** The first process of its supervisor says what all would say. */
+  readonly first?: boolean
+  /** Its supervisor has a channel to it. */
+  readonly linked?: boolean
+}
+
+/** What follows the last handler: the last settles, the hooks, the closing of the store. */
+const closeMs = 1_000
+const longestTimerMs = 2 ** 31 - 1
+const mostNamed = 5
+const stderr = 2
+
+export class WorkProcess {
+  readonly #flags: WorkFlags
+  readonly #terminal: Terminal
+  readonly #stop: Promise<StopCause>
+  readonly #link: SupervisorLink
+  #worker: Worker | undefined
+  #failed = false
+  #bound: NodeJS.Timeout | undefined
+
+  /** Listens for signals and uncaught errors from now on: both may come while the configuration is being loaded. */
+  constructor(flags: WorkFlags) {
+    this.#flags = flags
+    this.#terminal = new Terminal({ json: flags.json ?? false, outlivesReader: true })
+    const dump = () => dumpWorker(this.#terminal, this.#worker?.status())
+    this.#link = new SupervisorLink(flags.linked === true, dump)
+    // The supervisor passes its signal on, and a service manager may send it to every process besides: that is one request.
+    this.#stop = stopRequest(undefined, () => this.#link.isUp, this.#link.lost)
+    processSolitude.onAlone = (isAlone) => this.#link.alone(isAlone)
+    onDumpRequest(dump)
+    process.on('uncaughtException', (error) => this.#uncaught(error))
+  }
+
+  /** Resolves when the worker has ended, with the exit code set. Throws what keeps it from starting, and what ended it. */
+  async run(module: string | undefined): Promise<void> {
+    let log: WorkLog | undefined
+    void this.#stop.then((cause) => this.#stopFor(cause, log))
+    const load = await loaded(this.#flags, module)
+    const { mill } = load
+    refuseIdle(load, this.#flags.first === true)
+    const worker = this.#workerOf(load)
+    this.#worker = worker
+    log = new WorkLog(mill, this.#terminal)
+    mill.on('worker.recycling', () => this.#link.recycling())
+    mill.on('worker.failed', () => this.#link.failing())
+    await worker.start()
+    const { queues } = worker
+    const { concurrency } = worker.status()
+    log.started({ worker: worker.id, queues, concurrency }, () => worker.running)
+    this.#link.ready(() => worker.status())
+    const error = await worker.finished().then(() => undefined, asError)
+    this.#reportUnsettled(worker.status().unsettled)
+    // A worker that failed may have jobs in hand; they get their grace, as in every stop.
+    this.#endWithin(error === undefined ? closeMs : this.#flags.grace + closeMs)
+    await mill.close()
+    log.stopped()
+    if (this.#failed) process.exitCode = exitCodes.failed
+    else if (error !== undefined) throw new OperationError(`the worker ended: ${error.message}`, { cause: error })
+  }
+
+  #workerOf({ mill, files }: Loaded): Worker {
+    const { queues, concurrency, selector, node, grace, maxBlock, maxJobs, maxRss, processes } = this.#flags
+    if (processes > 1 && mill.store.traits?.shared === false)
+      throw new UsageError(
+        `--processes needs a store that processes can share; ${mill.store.text} lives in one process only.`,
+      )
+    const options = {
+      ...(concurrency && { concurrency }),
+      grace: grace === Number.POSITIVE_INFINITY ? ('none' as const) : grace,
+      maxBlock,
+      ...(queues && { queues }),
+      ...(selector && { selector }),
+      ...(node && { shardsOf: node }),
+      ...(maxJobs && { maxJobs }),
+      ...(maxRss && { maxRss }),
+    }
+    return mill.worker(options, { isSupervised: true, blockedTo: stderr, files })
+  }
+
+  /** Work was done that the store was not there to hear of. */
+  #reportUnsettled(unsettled: number): void {
+    if (unsettled === 0) return
+    this.#failed = true
+    process.stderr.write(
+      `millrace: process ${process.pid}: the store did not take ${counted(unsettled, 'report')} in time; the jobs run again when their leases end.\n`,
+    )
+  }
+
+  #stopFor(cause: StopCause, log: WorkLog | undefined): void {
+    const worker = this.#worker
+    // Nothing is in hand yet, and what is being loaded or opened may take long.
+    if (log === undefined || worker === undefined || worker.status().state === 'starting') process.exit(exitCodes.ok)
+    this.#endWithin(this.#flags.grace + closeMs)
+    log.stopping(cause, worker.running)
+    // Its error is that of `finished()`.
+    worker.stop().catch(() => {})
+  }
+
+  /** An error that nobody caught: nothing in this process can be relied on any more. */
+  #uncaught(error: unknown): void {
+    const worker = this.#worker
+    const status = worker?.status()
+    const inHand = status === undefined ? '' : printable(`; ${inHandText(status.jobs)}`)
+    const [first, ...rest] = printableLines(errorText(error, formatError)).split('\n')
+    const lines = [`millrace: process ${process.pid}: uncaught ${first}${inHand}`, ...rest]
+    process.stderr.write(`${lines.join('\n')}\n`)
+    if (worker === undefined || status!.state === 'starting') process.exit(exitCodes.failed)
+    if (this.#failed) return
+    this.#failed = true
+    this.#endWithin(this.#flags.grace + closeMs)
+    worker.fail(error)
+  }
+
+  /** Ends the process after `ms`, whatever hangs. The first bound holds. */
+  #endWithin(ms: number): void {
+    if (this.#bound !== undefined || ms === Number.POSITIVE_INFINITY) return
+    this.#bound = setTimeout(
+      () => {
+        const { jobs, unsettled } = this.#worker!.status()
+        const left = `${printable(inHandText(jobs))}, ${counted(unsettled, 'report')} unsettled`
+        process.stderr.write(
+          `millrace: process ${process.pid} did not end within ${formatDuration(ms)} and is given up (${left}); what it holds runs again when its leases end.\n`,
+        )
+        process.exit(exitCodes.failed)
+      },
+      Math.min(ms, longestTimerMs),
+    )
+  }
+}
+
+function inHandText(jobs: ReturnType<Worker['status']>['jobs']): string {
+  if (jobs.length === 0) return 'no job in hand'
+  const named = jobs.slice(0, mostNamed).map(({ queue, task, id }) => `${queue} ${task} ${id}`)
+  const more = jobs.length - named.length
+  return `${counted(jobs.length, 'job')} in hand: ${named.join(', ')}${more > 0 ? ` and ${more} more` : ''}`
+}
+
+function asError(error: unknown): Error {
+  return error instanceof Error ? error : new Error(messageOf(error))
+}
+
+/** Throws where no job could ever be run; warns of tasks whose jobs would be left lying, in the first process only. */
+function refuseIdle({ mill, file, unknownTasks }: Loaded, warns: boolean): void {
+  const tasks = [...mill.tasks.values()]
+  if (!tasks.some((task) => task.run !== undefined)) {
+    throw new UsageError(
+      tasks.length === 0
+        ? `${file} has no tasks: list them under \`tasks\` in millrace({ … }).`
+        : `no task of ${file} has a handler: name the module that attaches them, as in \`millrace work handlers.ts\`.`,
+    )
+  }
+  const warn = (names: readonly string[], what: string) => {
+    if (warns && names.length > 0)
+      process.stderr.write(`millrace: warning: ${printable(`${names.join(', ')}: ${what}`)}\n`)
+  }
+  const idle = tasks.filter((task) => task.run === undefined)
+  warn(
+    idle.map(({ name }) => name),
+    'no handler is attached; jobs of this task are left for other workers.',
+  )
+  warn(
+    unknownTasks.map(({ name }) => name),
+    `exported by the module but not among the tasks of ${file}; not served.`,
+  )
+}

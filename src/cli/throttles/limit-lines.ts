@@ -1,0 +1,55 @@
+/** Limit lines: beside the counts of the queues, what is used of the limits of those that have some. */
+
+import type { ThrottleStatus } from '../../client/admin/throttle-admin.js'
+import { formatDuration } from '../../core/values/duration.js'
+import type { Depth, StoredQueue } from '../../stores/contract/store.js'
+import { count, counted } from '../output/figures.js'
+import { type Column, table } from '../output/table.js'
+import type { Terminal } from '../output/terminal.js'
+import { windowText } from './throttle-text.js'
+
+/** A queue with limits, and what is used of them. */
+export interface Limited extends Pick<Depth, 'queue' | 'running'> {
+  readonly throttle?: ThrottleStatus
+  readonly maxRunning?: StoredQueue['maxRunning']
+}
+
+/** One line for each; none where there is none. */
+export function limitLines(limited: readonly Limited[], { colors, columns }: Terminal): string[] {
+  if (limited.length === 0) return []
+  const shown: Column<Limited>[] = [
+    { title: 'queue', most: 40, cell: ({ queue }) => queue },
+    ...(limited.some(({ maxRunning }) => maxRunning !== undefined) ? [runningColumn(colors.yellow)] : []),
+    { title: 'next', align: 'right', cell: nextText },
+    { title: 'started', cell: budgetText },
+  ]
+  return ['', ...table(shown, limited, { width: columns, paintTitle: colors.dim })]
+}
+
+function runningColumn(paint: (text: string) => string): Column<Limited> {
+  const isFull = ({ running, maxRunning }: Limited) => typeof maxRunning === 'number' && running >= maxRunning
+  return {
+    title: 'running',
+    cell: (row) => {
+      const { running, maxRunning } = row
+      if (maxRunning === undefined) return '-'
+      if (typeof maxRunning === 'object') return `≤ ${count(maxRunning.perGroup)} a group`
+      return `${isFull(row) ? 'full ' : ''}${count(running)}/${count(maxRunning)}`
+    },
+    paint: (text, row) => (isFull(row) ? paint(text) : text),
+  }
+}
+
+function nextText({ throttle }: Limited): string {
+  if (throttle === undefined) return '-'
+  const { forMs, quietForMs } = throttle
+  if (quietForMs > 0) return `silent ${formatDuration(quietForMs)}`
+  return throttle.by === 'group' ? '-' : forMs === 0 ? 'now' : `in ${formatDuration(forMs)}`
+}
+
+function budgetText({ throttle }: Limited): string {
+  if (throttle === undefined) return '-'
+  const { by, rules, hits, groups = 0 } = throttle
+  if (by === 'group') return `${rules.map(windowText).join(', ')} for each group, ${counted(groups, 'group')} counted`
+  return rules.map((rule, i) => `${count(hits[i]!)}/${windowText(rule)}`).join(', ')
+}

@@ -1,0 +1,78 @@
+/** Throttle findings: throttles that are declared as others than are stored, so that nothing opens, and those that are silent. */
+
+import { sameRules, type Throttle, throttleText } from '../../core/queue/throttle.js'
+import type { Mill } from '../../mill/mill.js'
+import type { StoredQueue } from '../../stores/contract/store.js'
+import type { Finding } from '../../stores/contract/store-health.js'
+import { silenceText } from './throttle-lines.js'
+import { flagsFor } from './throttle-text.js'
+
+type Declared = ReadonlyMap<string, { readonly throttle: Throttle | undefined }>
+
+/** What every call of a mill that is so configured fails by, as `throttle-conflict`. */
+export function throttleFindings(declared: Declared, stored: readonly StoredQueue[]): Finding[] {
+  const found = new Map(stored.map((queue) => [queue.name, queue.throttle]))
+  const scopes = new Map(stored.flatMap(({ throttle }) => (throttle === undefined ? [] : [[throttle.scope, throttle]])))
+  const conflicts = new Map<string, Conflict & { readonly queues: string[] }>()
+  for (const [name, { throttle: asked }] of declared) {
+    const other = asked && (found.get(name) ?? scopes.get(asked.scope))
+    if (asked === undefined || other === undefined || isSame(other, asked)) continue
+    // Queues that share a throttle share what is wrong with it.
+    const key = `${other.scope}: ${throttleText('', asked)}`
+    const known = conflicts.get(key)
+    if (known === undefined) conflicts.set(key, { queues: [name], stored: other, asked })
+    else known.queues.push(name)
+  }
+  return [...conflicts.values()].map(conflictFinding)
+}
+
+/** The throttles that start nothing because the store may have forgotten what did; of queues that share one only one is named. */
+export async function silentThrottles(mill: Mill, stored: readonly StoredQueue[]): Promise<Finding[]> {
+  const firstOfScope = new Map<string, string>()
+  for (const { name, throttle } of stored)
+    if (throttle !== undefined && mill.queues.has(name) && !firstOfScope.has(throttle.scope))
+      firstOfScope.set(throttle.scope, name)
+  const states = await Promise.all([...firstOfScope.values()].map((name) => mill.queue(name).throttle.get()))
+  return states.flatMap((state) =>
+    state === undefined || state.quietForMs === 0
+      ? []
+      : [warning(`the throttle of ${namesOf(state.queues)} is ${silenceText(state.quietForMs)}.`)],
+  )
+}
+
+function isSame(a: Throttle, b: Throttle): boolean {
+  return a.scope === b.scope && a.by === b.by && sameRules(a.rules, b.rules)
+}
+
+interface Conflict {
+  readonly queues: readonly string[]
+  readonly stored: Throttle
+  readonly asked: Throttle
+}
+
+function conflictFinding({ queues, stored, asked }: Conflict): Finding {
+  const [first] = queues as readonly [string]
+  const text = `the throttle of ${namesOf(queues)} is stored as ${throttleText(first, stored)}, and configured as ${throttleText(first, asked)}: every call of a mill that is so configured fails.`
+  return { level: 'error', what: 'throttle', text: `${text} ${remedy(first, stored, asked)}` }
+}
+
+/** The rules can be set; scope and `by` are fixed. */
+function remedy(name: string, stored: Throttle, asked: Throttle): string {
+  const change = 'write the stored one into your configuration'
+  if (stored.scope !== asked.scope || stored.by !== asked.by)
+    return `Scope and \`by\` are fixed at first use: ${change}, or give the queue another name.`
+  const flags = flagsFor(asked.rules)
+  const set =
+    flags === undefined
+      ? 'set the other by the `throttle` of the queue'
+      : `run \`millrace queues throttle ${name} ${flags}\``
+  return `${change.replace('w', 'W')}, or ${set}.`
+}
+
+function namesOf(queues: readonly string[]): string {
+  return `${queues.length === 1 ? 'queue' : 'queues'} ${queues.map((name) => `'${name}'`).join(', ')}`
+}
+
+function warning(text: string): Finding {
+  return { level: 'warning', what: 'throttle', text }
+}

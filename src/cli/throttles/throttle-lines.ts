@@ -1,0 +1,67 @@
+/** Throttle lines: what one throttle has counted, as people read it. */
+
+import type { ThrottleStatus } from '../../client/admin/throttle-admin.js'
+import type { ThrottleRule } from '../../core/queue/throttle.js'
+import { exactDuration, formatDuration } from '../../core/values/duration.js'
+import { count, counted } from '../output/figures.js'
+import { printable, shortened } from '../output/printable.js'
+import { type Column, table } from '../output/table.js'
+import type { Terminal } from '../output/terminal.js'
+import { evennessOf } from './throttle-text.js'
+
+const longestGroup = 40
+
+/** A rule and what it has counted. */
+interface Counted {
+  readonly rule: ThrottleRule
+  readonly hits: number
+}
+
+export function throttleLines(
+  state: ThrottleStatus,
+  of: { readonly queue: string; readonly group: string | undefined; readonly terminal: Terminal },
+): string[] {
+  const { scope, by, rules, queues, hits, forMs, quietForMs, groups = 0 } = state
+  const { queue, group, terminal } = of
+  const { colors, columns } = terminal
+  const isByGroup = by === 'group'
+  const isOfAll = isByGroup && group === undefined
+  const others = queues.filter((name) => name !== queue)
+  const shown: Column<Counted>[] = [
+    { title: 'limit', align: 'right', cell: ({ rule }) => count(rule.limit) },
+    { title: 'window', align: 'right', cell: ({ rule }) => exactDuration(rule.windowMs) },
+    ...(isOfAll ? [] : [startedColumn]),
+    ...(rules.some((rule) => evennessOf(rule).length > 0) ? [spacingColumn] : []),
+  ]
+  const rows = rules.map((rule, i): Counted => ({ rule, hits: hits[i]! }))
+  const scopeText = scope === queue && others.length === 0 ? '' : ` · scope ${scope}`
+  return [
+    `${colors.bold(queue)}${isByGroup ? ' · by group' : ''}${scopeText}${others.length > 0 ? `, shared with ${others.join(', ')}` : ''}`,
+    ...(group === undefined ? [] : [`group '${shortened(printable(group), longestGroup)}'`]),
+    ...table(shown, rows, { width: columns, paintTitle: colors.dim }),
+    ...(isOfAll
+      ? [`${counted(groups, 'group')} counted; --group shows one of them.`]
+      : [`The next job may start ${soon(forMs)}.`]),
+    ...(quietForMs > 0 ? [colors.yellow(`It is ${silenceText(quietForMs)}.`)] : []),
+  ]
+}
+
+const startedColumn: Column<Counted> = {
+  title: 'started',
+  align: 'right',
+  cell: ({ hits }) => count(hits),
+}
+
+const spacingColumn: Column<Counted> = {
+  title: 'spacing',
+  cell: ({ rule }) => evennessOf(rule).join(', ') || '-',
+}
+
+/** Why nothing starts though the rules would let it. */
+export function silenceText(quietForMs: number): string {
+  return `silent for ${formatDuration(quietForMs)}: the store was started anew, and may have forgotten what had started`
+}
+
+function soon(forMs: number): string {
+  return forMs === 0 ? 'now' : `in ${formatDuration(forMs)}`
+}
