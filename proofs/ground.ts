@@ -7,11 +7,11 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { pathToFileURL } from 'node:url'
 import type { StoreDescriptor } from 'millrace'
 import { type AuditEntry, sqliteHarness, startRedis } from 'millrace/testing'
+import { auditEntries } from '#src/store-testing/harness/redis-audit.js'
 import { redisAddress } from '#src/stores/redis/client/redis-address.js'
 import { openRedisPort } from '#src/stores/redis/client/redis-connection.js'
 import { listIn } from '#src/stores/redis/client/redis-reply.js'
 import { loadDriver } from '#src/stores/sqlite/file/sqlite-driver.js'
-import { auditEntries } from '#src/testing/redis-audit.js'
 
 export interface Ground {
   /** What every process opens: the store under its audit. */

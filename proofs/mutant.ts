@@ -5,7 +5,9 @@ import type { HarnessMaker } from 'millrace/testing'
 import type { Draws } from './mutants.js'
 
 const [dist = '', store = '', how = ''] = process.argv.slice(2)
-const testing = (await import(pathToFileURL(`${dist}/testing/testing.js`).href)) as typeof import('millrace/testing')
+const testing = (await import(
+  pathToFileURL(`${dist}/store-testing/testing.js`).href
+)) as typeof import('millrace/testing')
 const makeSubject: HarnessMaker = store === 'sqlite' ? testing.sqliteHarness : testing.redisHarness(store)
 
 /** A difference, or an error of the broken store: either way it was told apart. */

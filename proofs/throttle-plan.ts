@@ -1,7 +1,7 @@
 /** The plan of a run under a throttle: rules, arrivals and claims of eight processes, drawn from a seed. */
 
 import type { Throttle, ThrottleRule } from '#src/core/queue/throttle.js'
-import { Dice } from '#src/testing/dice.js'
+import { Dice } from '#src/store-testing/sequences/dice.js'
 
 /** Claims that are made at one instant, after so many jobs have come in. */
 export interface Tick {

@@ -1,11 +1,11 @@
 /** The store of a run under a throttle, as each of its processes opens it: with a test clock that they all share. */
 
+import { auditedPort } from '#src/store-testing/harness/redis-audit.js'
 import type { Store } from '#src/stores/contract/store.js'
 import { redisAddress } from '#src/stores/redis/client/redis-address.js'
 import { openRedisPort } from '#src/stores/redis/client/redis-connection.js'
 import { RedisStore } from '#src/stores/redis/redis-store.js'
 import { SqliteStore } from '#src/stores/sqlite/sqlite-store.js'
-import { auditedPort } from '#src/testing/redis-audit.js'
 
 export type StoreWords =
   | { readonly kind: 'sqlite'; readonly file: string; readonly clockUrl: string }

@@ -17,7 +17,7 @@ const floors = {
   workers: 4,
   mill: 5,
   cli: 6,
-  testing: 6,
+  'store-testing': 6,
   'index.ts': 7,
 }
 const storeFloor = 2

@@ -5,11 +5,11 @@ import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { StoreFullError } from 'millrace'
 import { type RedisServer, RespError, startRedis } from 'millrace/testing'
+import { RespClient } from '#src/store-testing/servers/resp-client.js'
 import type { ClaimKey, SettleItem } from '#src/stores/contract/store.js'
 import { redisAddress } from '#src/stores/redis/client/redis-address.js'
 import { openRedisPort } from '#src/stores/redis/client/redis-connection.js'
 import { RedisStore } from '#src/stores/redis/redis-store.js'
-import { RespClient } from '#src/testing/resp-client.js'
 import { Traffic, type TrafficPlan, type Verdict } from './traffic.js'
 
 /** The memory is used up before any worker is there; then one comes, and then there is room again. */

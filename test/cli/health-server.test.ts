@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import type { ProcessReport } from '#src/cli/supervise/forked-worker.js'
 import { healthOf, serveHealth } from '#src/cli/supervise/health-server.js'
-import { poll } from '#src/testing/poll.js'
+import { poll } from '#src/store-testing/servers/poll.js'
 import { CommandProcess, run, runJson } from './command-process.js'
 import { project } from './project.js'
 

@@ -1,6 +1,6 @@
 import { writeFileSync } from 'node:fs'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { poll } from '#src/testing/poll.js'
+import { poll } from '#src/store-testing/servers/poll.js'
 import { begins, brief, deadAfter, deaf, die, type LongProject, longProject, wait } from '../end-to-end/long-project.js'
 import { livingIn } from '../process-group.js'
 import { CommandProcess, runJson } from './command-process.js'

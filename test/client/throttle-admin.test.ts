@@ -1,8 +1,8 @@
 /** The administration of a throttle: what it has counted, and other rules for it. */
 import { ConfigError, defineTask, InvalidArgumentError, type QueueOptions, UnsupportedByStoreError } from 'millrace'
 import { describe, expect, it } from 'vitest'
+import { ManualClock } from '#src/store-testing/harness/manual-clock.js'
 import { MemoryStore } from '#src/stores/memory/memory-store.js'
-import { ManualClock } from '#src/testing/manual-clock.js'
 import { testMillOn } from '../test-mill.js'
 
 const task = defineTask({ name: 't', queue: 'q' })

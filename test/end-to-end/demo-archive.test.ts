@@ -1,7 +1,7 @@
 import { appendFileSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { poll } from '#src/testing/poll.js'
+import { poll } from '#src/store-testing/servers/poll.js'
 import { Archive, isNameable } from '../../examples/demo/archive.js'
 import { unpack, verdictOn } from '../../examples/demo/pack-verdict.js'
 import { type Tree, treeOf } from '../../examples/demo/tree.js'

@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import { defineTask, millrace } from 'millrace'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { poll } from '#src/testing/poll.js'
+import { poll } from '#src/store-testing/servers/poll.js'
 import { CommandProcess } from '../cli/command-process.js'
 import { project } from '../cli/project.js'
 import { livingIn } from '../process-group.js'

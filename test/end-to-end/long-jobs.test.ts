@@ -1,6 +1,6 @@
 import { rmSync, writeFileSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
-import { poll } from '#src/testing/poll.js'
+import { poll } from '#src/store-testing/servers/poll.js'
 import { CommandProcess } from '../cli/command-process.js'
 import { livingIn } from '../process-group.js'
 import { begins, brief, busy, deadAfter, deaf, die, type LongProject, longProject, wait } from './long-project.js'

@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs'
 import { startRedis } from 'millrace/testing'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { poll } from '#src/testing/poll.js'
+import { poll } from '#src/store-testing/servers/poll.js'
 import type { CommandProcess } from '../cli/command-process.js'
 import { begins, deadAfter, type LongProject, longProject, wait } from './long-project.js'
 

@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { Stillness, switchesOf } from '#src/runtime/stillness.js'
-import { poll } from '#src/testing/poll.js'
+import { poll } from '#src/store-testing/servers/poll.js'
 
 describe('the stillness of a process', () => {
   it('grows while its threads do not run, and begins anew when one has', () => {

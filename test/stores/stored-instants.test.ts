@@ -5,6 +5,8 @@
 
 import { type SqliteHarness, sqliteHarness, startRedis } from 'millrace/testing'
 import { expect, it, onTestFinished } from 'vitest'
+import { readFileClock } from '#src/store-testing/harness/file-clock.js'
+import { auditedPort } from '#src/store-testing/harness/redis-audit.js'
 import type { NewJob, QueueSettings, Store } from '#src/stores/contract/store.js'
 import { redisAddress } from '#src/stores/redis/client/redis-address.js'
 import { openRedisPort } from '#src/stores/redis/client/redis-connection.js'
@@ -12,8 +14,6 @@ import { listIn, textIn } from '#src/stores/redis/client/redis-reply.js'
 import { keyTypes, scopeKeys, scopeKeyTypes, workersKey } from '#src/stores/redis/layout/redis-keys.js'
 import { RedisStore } from '#src/stores/redis/redis-store.js'
 import { loadDriver } from '#src/stores/sqlite/file/sqlite-driver.js'
-import { readFileClock } from '#src/testing/file-clock.js'
-import { auditedPort } from '#src/testing/redis-audit.js'
 
 const windowMs = 10_000
 const leaseMs = 30_000

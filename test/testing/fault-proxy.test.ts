@@ -4,8 +4,8 @@ import { once } from 'node:events'
 import { connect } from 'node:net'
 import { type FaultProxy, faultProxy, type RedisServer, startRedis } from 'millrace/testing'
 import { afterAll, afterEach, beforeAll, beforeEach, expect, onTestFinished, test } from 'vitest'
-import { poll } from '#src/testing/poll.js'
-import { RespClient } from '#src/testing/resp-client.js'
+import { poll } from '#src/store-testing/servers/poll.js'
+import { RespClient } from '#src/store-testing/servers/resp-client.js'
 
 /** Where no server is installed the first start unpacks one. */
 const firstStartMs = 120_000

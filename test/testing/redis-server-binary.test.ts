@@ -4,7 +4,7 @@ import { chmod, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import { findRedisServer, RedisServerMissingError } from '#src/testing/redis-server-binary.js'
+import { findRedisServer, RedisServerMissingError } from '#src/store-testing/servers/redis-server-binary.js'
 
 let directory: string
 beforeEach(async () => {

@@ -7,7 +7,7 @@ import {
   type Command,
   memoryHarness,
 } from 'millrace/testing'
-import { CommandRun } from '#src/testing/command-run.js'
+import { CommandRun } from '#src/store-testing/sequences/command-run.js'
 
 export interface Step {
   readonly command: Command

@@ -7,8 +7,8 @@ import { connect } from 'node:net'
 import { createInterface } from 'node:readline'
 import { RespError, startRedis } from 'millrace/testing'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
-import { poll } from '#src/testing/poll.js'
-import { RespClient } from '#src/testing/resp-client.js'
+import { poll } from '#src/store-testing/servers/poll.js'
+import { RespClient } from '#src/store-testing/servers/resp-client.js'
 
 /** Where no server is installed the first start unpacks one. */
 const firstStartMs = 120_000

@@ -1,6 +1,6 @@
 import { JobCancelledError, type MillOptions, PayloadTooLargeError } from 'millrace'
 import { describe, expect, it } from 'vitest'
-import { poll } from '#src/testing/poll.js'
+import { poll } from '#src/store-testing/servers/poll.js'
 import { nextEvent, recorded } from '../next-event.js'
 import { storeKinds, testMill } from '../test-mill.js'
 import { enqueue, jobOf, listenerOn, video } from './listener-scene.js'

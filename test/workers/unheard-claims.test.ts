@@ -7,7 +7,7 @@ import { defineTask, type Mill, millrace, StoreUnavailableError } from 'millrace
 import { type FaultProxy, faultProxy, type RedisServer, startRedis } from 'millrace/testing'
 import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished } from 'vitest'
 import { storeSource } from '#src/mill/store-source.js'
-import { poll } from '#src/testing/poll.js'
+import { poll } from '#src/store-testing/servers/poll.js'
 import { testMillOn } from '../test-mill.js'
 
 let server: RedisServer

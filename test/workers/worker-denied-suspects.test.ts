@@ -1,7 +1,7 @@
 /** Suspects that limits deny even to a claim alone: they are not asked for again and again, and nothing stops for them. */
 import { defineTask, type Mill, type QueueOptions } from 'millrace'
 import { expect, it } from 'vitest'
-import { ManualClock } from '#src/testing/manual-clock.js'
+import { ManualClock } from '#src/store-testing/harness/manual-clock.js'
 import { nextEvent, recorded } from '../next-event.js'
 import { testMillOn } from '../test-mill.js'
 import { CountingStore } from './counting-store.js'

@@ -1,8 +1,8 @@
 /** Workers and limits: what a throttled or full queue costs, that it holds up no other, and that pauses are kept. */
 import { defineOrderedTask, defineTask, type Mill, type QueueOptions, type ThrottleOptions, throttle } from 'millrace'
 import { describe, expect, it } from 'vitest'
+import { ManualClock } from '#src/store-testing/harness/manual-clock.js'
 import { MemoryData, MemoryStore } from '#src/stores/memory/memory-store.js'
-import { ManualClock } from '#src/testing/manual-clock.js'
 import { nextEvent, recorded } from '../next-event.js'
 import { testMillOn } from '../test-mill.js'
 import { CountingStore } from './counting-store.js'

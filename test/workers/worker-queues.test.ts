@@ -1,7 +1,7 @@
 import { defineTask, type Selector } from 'millrace'
 import { describe, expect, it } from 'vitest'
+import { ManualClock } from '#src/store-testing/harness/manual-clock.js'
 import { MemoryStore } from '#src/stores/memory/memory-store.js'
-import { ManualClock } from '#src/testing/manual-clock.js'
 import { nextEvent, recorded } from '../next-event.js'
 import { scriptedTask } from '../scripted-task.js'
 import { storeKinds, testMill, testMillOn } from '../test-mill.js'

@@ -1,7 +1,7 @@
 import { hostname } from 'node:os'
 import { defineTask, type JobRecord, UnrecoverableError } from 'millrace'
 import { describe, expect, it } from 'vitest'
-import { poll } from '#src/testing/poll.js'
+import { poll } from '#src/store-testing/servers/poll.js'
 import { storeKinds, testMill } from '../test-mill.js'
 
 /** How far the record may be from what the handler has seen, on a busy machine. */

@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { defineTask, millrace } from 'millrace'
 import { expect, it, onTestFinished } from 'vitest'
-import { freePort } from '#src/testing/free-port.js'
+import { freePort } from '#src/store-testing/servers/free-port.js'
 
 const task = defineTask({ name: 'task', run: async () => {} })
 

@@ -2,11 +2,11 @@
 
 import { memoryHarness } from 'millrace/testing'
 import { describe, expect, it } from 'vitest'
+import type { Command } from '#src/store-testing/sequences/command.js'
+import { CommandRun } from '#src/store-testing/sequences/command-run.js'
+import { limitedQueues, limitedSequence } from '#src/store-testing/sequences/limited-sequence.js'
+import type { CanonicalState } from '#src/store-testing/state/canonical-state.js'
 import type { Claimed } from '#src/stores/contract/store.js'
-import type { CanonicalState } from '#src/testing/canonical-state.js'
-import type { Command } from '#src/testing/command.js'
-import { CommandRun } from '#src/testing/command-run.js'
-import { limitedQueues, limitedSequence } from '#src/testing/limited-sequence.js'
 import { mostIn } from '../../throttle/trial.js'
 
 const seeds = Array.from({ length: 20 }, (_, i) => 1 + i)

@@ -1,8 +1,8 @@
 /** What one claim does at most in a queue of very many groups; what it leaves, the next goes on with. */
 import { describe, expect, it } from 'vitest'
 import type { Throttle } from '#src/core/queue/throttle.js'
+import { ManualClock } from '#src/store-testing/harness/manual-clock.js'
 import { MemoryData, MemoryStore } from '#src/stores/memory/memory-store.js'
-import { ManualClock } from '#src/testing/manual-clock.js'
 
 const oneEach: Throttle = {
   scope: 'sites',

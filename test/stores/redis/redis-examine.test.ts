@@ -1,6 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { type RedisServer, startRedis } from 'millrace/testing'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { freePort } from '#src/store-testing/servers/free-port.js'
 import type { Finding, StoreHealth } from '#src/stores/contract/store-health.js'
 import { redisAddress } from '#src/stores/redis/client/redis-address.js'
 import { openRedisPort } from '#src/stores/redis/client/redis-connection.js'
@@ -9,7 +10,6 @@ import { examineRedis } from '#src/stores/redis/health/redis-examine.js'
 import { rightsOf, userLine } from '#src/stores/redis/health/redis-rights.js'
 import { RedisStore } from '#src/stores/redis/redis-store.js'
 import { RedisQueues } from '#src/stores/redis/shards/redis-queues.js'
-import { freePort } from '#src/testing/free-port.js'
 import { connect, queue, RedisScene, settings } from './redis-scene.js'
 
 let server: RedisServer

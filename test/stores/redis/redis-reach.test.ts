@@ -3,9 +3,9 @@
 import { faultProxy } from 'millrace/testing'
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import { StoreUnavailableError } from '#src/core/errors.js'
+import { RedisServer } from '#src/store-testing/servers/redis-server-process.js'
 import { redisAddress } from '#src/stores/redis/client/redis-address.js'
 import { openRedisPort } from '#src/stores/redis/client/redis-connection.js'
-import { RedisServer } from '#src/testing/redis-server-process.js'
 
 const never = new AbortController().signal
 

@@ -3,11 +3,11 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { startRedis } from 'millrace/testing'
 import { afterEach, expect, it } from 'vitest'
+import { poll } from '#src/store-testing/servers/poll.js'
 import { redisAddress } from '#src/stores/redis/client/redis-address.js'
 import { openRedisPort } from '#src/stores/redis/client/redis-connection.js'
 import type { RedisPort } from '#src/stores/redis/client/redis-port.js'
 import { redisScript } from '#src/stores/redis/client/redis-script.js'
-import { poll } from '#src/testing/poll.js'
 
 const never = new AbortController().signal
 const count = redisScript('count', "return redis.call('INCR', KEYS[1])")

@@ -5,11 +5,11 @@
  */
 
 import { ruleText, type Throttle, type ThrottleRule } from '#src/core/queue/throttle.js'
+import { Dice } from '#src/store-testing/sequences/dice.js'
 import { MemoryThrottle } from '#src/stores/memory/queue/memory-throttle.js'
 import type { RedisPort } from '#src/stores/redis/client/redis-port.js'
 import { redisScript } from '#src/stores/redis/client/redis-script.js'
 import { throttle } from '#src/stores/redis/throttle/throttle-lua.js'
-import { Dice } from '#src/testing/dice.js'
 
 /** Done by one script; the subjects one after the other. */
 export type Step =

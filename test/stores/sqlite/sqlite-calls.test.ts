@@ -2,8 +2,8 @@
 
 import { type SqliteHarness, sqliteHarness } from 'millrace/testing'
 import { afterEach, beforeEach, expect, it } from 'vitest'
+import { readFileClock, writeFileClock } from '#src/store-testing/harness/file-clock.js'
 import type { Store } from '#src/stores/contract/store.js'
-import { readFileClock, writeFileClock } from '#src/testing/file-clock.js'
 import { enqueueCall, queue } from './sqlite-scene.js'
 
 let harness: SqliteHarness

@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, it } from 'vitest'
-import { fileClockUrl, writeFileClock } from '#src/testing/file-clock.js'
+import { fileClockUrl, writeFileClock } from '#src/store-testing/harness/file-clock.js'
 import { enqueueCall, job, queue, SqliteScene } from './sqlite-scene.js'
 
 let scene: SqliteScene

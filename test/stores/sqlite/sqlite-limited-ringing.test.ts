@@ -1,10 +1,10 @@
 import { defaultStartAt, ManualClock, type StoreHarness, sqliteHarness } from 'millrace/testing'
 import { expect, it } from 'vitest'
+import { CommandRun } from '#src/store-testing/sequences/command-run.js'
+import { limitedQueues, limitedSequence } from '#src/store-testing/sequences/limited-sequence.js'
+import { memoryState } from '#src/store-testing/state/memory-state.js'
 import { MemoryData, MemoryStore } from '#src/stores/memory/memory-store.js'
 import { SqliteTokens, tokenName } from '#src/stores/sqlite/bell/sqlite-token.js'
-import { CommandRun } from '#src/testing/command-run.js'
-import { limitedQueues, limitedSequence } from '#src/testing/limited-sequence.js'
-import { memoryState } from '#src/testing/memory-state.js'
 
 const names = limitedQueues.map(({ name }) => name)
 

@@ -1,0 +1,166 @@
+/** Contract cases: the weight of a claim, which takes no more jobs once it has enough bytes of them. */
+
+import assert from 'node:assert/strict'
+import type { Claim, NewJob } from '../../../stores/contract/store.js'
+import { mostClaimBytes } from '../../../stores/rules/claim-weight.js'
+import { type ContractConcern, contractCase, groups, orderedCase, priority } from '../scenes/contract-case.js'
+
+/** Two of them are enough for a claim. */
+const large = text(mostClaimBytes / 2)
+const most = 250
+
+export const claimBytes: ContractConcern = {
+  concern: 'the weight of a claim',
+  cases: [
+    contractCase('of 250 jobs of 1 MiB a claim takes one, and leaves the rest ready in its place', async (scene) => {
+      const ids = Array.from({ length: 3 }, (_, i) => `job-${i}`)
+      await scene.add(...ids.map((id) => ({ id, payload: text(mostClaimBytes) })))
+
+      const answers = [await scene.claim({ limit: most }), await scene.claim({ limit: most })]
+
+      assert.deepEqual(
+        answers.map(({ claims, more }) => [claims.map(({ id }) => id), more]),
+        [
+          [['job-0'], true],
+          [['job-1'], true],
+        ],
+      )
+      assert.deepEqual(await scene.states(), ['job-0 running', 'job-1 running', 'job-2 ready'])
+    }),
+
+    contractCase('a claim takes jobs until they weigh 1 MiB, to the byte, their meta included', async (scene) => {
+      const almost = { id: 'a', payload: text(mostClaimBytes - 9), meta: '"ü234"' }
+      assert.equal(bytesOf(almost), mostClaimBytes - 2)
+      await scene.add(almost, { id: 'b', payload: '1' }, { id: 'c', payload: '1' }, { id: 'd', payload: '1' })
+      assert.deepEqual(await scene.claimIds({ limit: most }), ['a', 'b', 'c'])
+
+      await scene.add({ ...almost, id: 'e' })
+      assert.deepEqual(await scene.claimIds({ limit: most }), ['d', 'e'])
+    }),
+
+    contractCase('payloads of bytes weigh their bytes', async (scene) => {
+      const payload = new Uint8Array(mostClaimBytes / 2)
+      await scene.add(...['a', 'b', 'c'].map((id) => ({ id, payload, codec: 'packed' })))
+      assert.deepEqual(await scene.claimIds({ limit: most }), ['a', 'b'])
+    }),
+
+    contractCase('large jobs among small ones end a claim, whatever came before them', async (scene) => {
+      const ids = Array.from({ length: 40 }, (_, i) => `job-${String(i).padStart(2, '0')}`)
+      const isLarge = (i: number) => i === 9 || i === 20 || i === 31
+      await scene.add(...ids.map((id, i) => (isLarge(i) ? { id, payload: large } : { id })))
+      assert.deepEqual(await scene.claimIds({ limit: most }), ids.slice(0, 21))
+      assert.deepEqual(await scene.claimIds({ limit: most }), ids.slice(21))
+    }),
+
+    contractCase(
+      'jobs of any priority are weighed, in their order',
+      async (scene) => {
+        const given = [
+          { id: 'a', payload: large, priority: -1 },
+          { id: 'b', payload: large },
+          { id: 'c', payload: large, priority: 5 },
+        ]
+        await scene.add(...given)
+        assert.deepEqual(await scene.claimIds({ limit: most }), ['c', 'b'])
+        assert.deepEqual(await scene.claimIds({ limit: most }), ['a'])
+      },
+      priority,
+    ),
+
+    contractCase('a checkpoint weighs as a payload does', async (scene) => {
+      await scene.add('a', 'b', 'c')
+      const { claims } = await scene.claim({ limit: most })
+      for (const claim of claims) {
+        await scene.extend(claim, { beat: { checkpoint: { payload: large } } })
+        await scene.end(claim, { kind: 'retry', delayMs: 0, error: 'broken' })
+      }
+
+      const again = [await scene.claim({ limit: most }), await scene.claim({ limit: most })]
+
+      assert.deepEqual(
+        again.map(({ claims }) => claims.map(told)),
+        [['a broken', 'b broken'], ['c broken']],
+      )
+    }),
+
+    contractCase('a suspect that is too heavy for company is granted to a claim alone', async (scene) => {
+      await scene.addSuspects({ id: 'a', payload: text(mostClaimBytes) })
+      assert.deepEqual(await scene.claimIds({ limit: most, alone: true }), ['a'])
+    }),
+
+    contractCase(
+      'a claim that goes round groups ends when it has enough, and the next goes on with the next group',
+      async (scene) => {
+        await scene.add(...['x1', 'x2', 'y1', 'y2', 'z1'].map((id) => ({ id, group: id[0]!, payload: large })))
+        const claim = () => scene.claimIds({ limit: 2 * most })
+        assert.deepEqual([await claim(), await claim(), await claim()], [['x1', 'x2'], ['y1', 'y2'], ['z1']])
+      },
+      groups,
+    ),
+
+    orderedCase('ids of an ordered queue are taken until they weigh 1 MiB', async (scene) => {
+      for (const id of ['a', 'b', 'c']) await scene.push(id, large)
+      const { claims, more } = await scene.claim({ limit: most })
+      assert.deepEqual([claims.map(({ id }) => id), more], [['a', 'b'], true])
+      assert.deepEqual(await scene.claimIds({ limit: most }), ['c'])
+    }),
+
+    orderedCase('shards of an ordered queue that are asked together are weighed together', async (scene) => {
+      await scene.openQueue({ name: 'wide', shards: 2 })
+      for (const id of ['a', 'b', 'd', 'e']) await scene.enqueue([{ id, payload: large }], { queue: 'wide' })
+      const claim = () => scene.claimIds({ queue: 'wide', limit: most })
+      assert.deepEqual(
+        [await claim(), await claim()],
+        [
+          ['d', 'e'],
+          ['a', 'b'],
+        ],
+      )
+    }),
+
+    orderedCase(
+      'of one id a claim takes payloads up to 1 MiB, but at least one, and says that there is more',
+      async (scene) => {
+        const [one, other, last] = ['a', 'b', 'c'].map((end) => large.slice(0, -1) + end)
+        await scene.pushAll('id', [one!, other!, last!, text(mostClaimBytes)])
+
+        const claims: Claim[] = []
+        while (claims.length === 0 || claims.at(-1)!.hasMore) {
+          claims.push(await scene.take(most))
+          await scene.end(claims.at(-1)!, { kind: 'complete' })
+        }
+
+        assert.deepEqual(
+          claims.map(({ payloads, hasMore }) => [payloads!.length, hasMore]),
+          [
+            [2, true],
+            [1, true],
+            [1, undefined],
+          ],
+        )
+      },
+    ),
+
+    orderedCase('a claim that is to take all payloads of an id takes all, whatever they weigh', async (scene) => {
+      await scene.pushAll(
+        'id',
+        ['a', 'b', 'c'].map((end) => large.slice(0, -1) + end),
+      )
+      const { payloads, hasMore } = await scene.take()
+      assert.deepEqual([payloads!.length, hasMore], [3, undefined])
+    }),
+  ],
+}
+
+function text(bytes: number): string {
+  return `"${'x'.repeat(bytes - 2)}"`
+}
+
+function bytesOf({ payload, meta }: Pick<NewJob, 'payload' | 'meta'>): number {
+  return Buffer.byteLength(payload) + Buffer.byteLength(meta ?? '')
+}
+
+function told({ id, error, checkpoint }: Claim): string {
+  assert.equal(checkpoint?.payload, large)
+  return `${id} ${error}`
+}

@@ -1,0 +1,158 @@
+/** Contract cases: opening queues. */
+
+import assert from 'node:assert/strict'
+import { ConfigConflictError, UnknownQueueError } from '../../../core/errors.js'
+import { type ContractConcern, contractCase, records } from '../scenes/contract-case.js'
+import { newJob } from '../scenes/scene.js'
+
+const settings = { kind: 'plain', order: 'fifo', maxCrashes: 3, dead: {} } as const
+
+export const opening: ContractConcern = {
+  concern: 'opening',
+  cases: [
+    contractCase('open answers for each queue in the order asked', async ({ store }) => {
+      const stored = await store.open([
+        { ...settings, name: 'z' },
+        { ...settings, name: 'a', order: 'lifo' },
+      ])
+
+      assert.deepEqual(stored, [
+        { name: 'z', kind: 'plain', order: 'fifo', exclusive: 'id', shards: 1, paused: false, draining: false },
+        { name: 'a', kind: 'plain', order: 'lifo', exclusive: 'id', shards: 1, paused: false, draining: false },
+      ])
+    }),
+
+    contractCase('opening a queue again keeps its jobs', async (scene) => {
+      await scene.add('a')
+
+      await scene.openQueue()
+
+      assert.deepEqual(await scene.claimIds(), ['a'])
+    }),
+
+    contractCase('another order than the stored one is refused', async (scene) => {
+      await assert.rejects(scene.openQueue({ order: 'lifo' }), ConfigConflictError)
+      assert.equal((await scene.stored()).order, 'fifo')
+    }),
+
+    contractCase('a refused open opens nothing, whatever stood before the refused queue', async (scene) => {
+      const open = scene.store.open([
+        { ...settings, name: 'fresh' },
+        { ...settings, name: scene.queue, order: 'lifo', maxPending: 1 },
+      ])
+
+      await assert.rejects(open, ConfigConflictError)
+
+      await assert.rejects(scene.store.depth(['fresh']), UnknownQueueError)
+      assert.equal((await scene.stored()).maxPending, null)
+    }),
+
+    contractCase('the settings of the latest open hold, over all handles', async (scene) => {
+      await scene.openQueue({ maxPending: 5, resultsCount: 7, maxCrashes: 2, dead: { ageMs: 1_000, count: 3 } })
+      const other = await scene.harness.open()
+      await other.open([{ ...settings, name: scene.queue, maxPending: 1, maxCrashes: 9 }])
+
+      assert.deepEqual(await scene.enqueue(['a', 'b']), ['full', 'full'])
+      const { maxPending, resultsCount, maxCrashes, deadAgeMs, deadCount } = await scene.stored()
+      assert.deepEqual(
+        { maxPending, resultsCount, maxCrashes, deadAgeMs, deadCount },
+        { maxPending: 1, resultsCount: null, maxCrashes: 9, deadAgeMs: null, deadCount: null },
+      )
+    }),
+
+    contractCase(
+      'open tells whether the queue is paused and draining, and leaves both as they are',
+      async (scene) => {
+        await scene.records.pause(scene.queue)
+        await scene.records.drain(scene.queue)
+
+        const { paused, draining } = await scene.openQueue()
+
+        assert.deepEqual({ paused, draining }, { paused: true, draining: true })
+      },
+      records,
+    ),
+
+    contractCase('every verb refuses a queue that was never opened', async ({ store }) => {
+      const key = { queue: 'nowhere', id: 'a', fence: 1 }
+      const call = { callId: 'c', queue: 'nowhere', jobs: [newJob({ id: 'a' })] }
+
+      await assert.rejects(store.enqueue([call]), UnknownQueueError)
+      await assert.rejects(
+        store.claim([{ queue: 'nowhere', limit: 1 }], { worker: 'w', leaseMs: 1_000 }),
+        UnknownQueueError,
+      )
+      await assert.rejects(store.settle([{ ...key, kind: 'complete' }]), UnknownQueueError)
+      await assert.rejects(store.extend([{ ...key, leaseMs: 1_000 }]), UnknownQueueError)
+      await assert.rejects(store.depth(['nowhere']), UnknownQueueError)
+      await assert.rejects(store.wait(['nowhere'], 0, new AbortController().signal), UnknownQueueError)
+    }),
+
+    contractCase('a call that names an unknown queue changes nothing in the known ones', async (scene) => {
+      await scene.add('a', 'b')
+      const { claims } = await scene.claim()
+      const before = await scene.harness.dump()
+      const unknown = { queue: 'nowhere', id: 'a', fence: 1 }
+      const known = claims[0]!
+
+      await assert.rejects(
+        scene.store.settle([
+          { queue: known.queue, id: known.id, fence: known.fence, kind: 'complete' },
+          { ...unknown, kind: 'complete' },
+        ]),
+        UnknownQueueError,
+      )
+      await assert.rejects(
+        scene.store.extend([
+          { queue: known.queue, id: known.id, fence: known.fence, leaseMs: 90_000 },
+          { ...unknown, leaseMs: 90_000 },
+        ]),
+        UnknownQueueError,
+      )
+      await assert.rejects(
+        scene.store.enqueue([
+          { callId: 'x', queue: scene.queue, jobs: [newJob({ id: 'c' })] },
+          { callId: 'x', queue: 'nowhere', jobs: [newJob({ id: 'c' })] },
+        ]),
+        UnknownQueueError,
+      )
+
+      assert.deepEqual(await scene.harness.dump(), before)
+    }),
+
+    contractCase(
+      'the records refuse a queue that was never opened',
+      async ({ records }) => {
+        await assert.rejects(records.get('nowhere', 'a'), UnknownQueueError)
+        await assert.rejects(records.list('nowhere', { by: 'id', limit: 1 }), UnknownQueueError)
+        await assert.rejects(records.cancel('nowhere', 'all'), UnknownQueueError)
+        await assert.rejects(records.pause('nowhere'), UnknownQueueError)
+        await assert.rejects(records.morgue.revive('nowhere', 'all'), UnknownQueueError)
+      },
+      records,
+    ),
+
+    contractCase(
+      'queues() lists every queue by name, with its switches',
+      async ({ store, records, queue }) => {
+        await store.open([
+          { ...settings, name: 'zebra', order: 'lifo' },
+          { ...settings, name: 'ant' },
+        ])
+        await records.pause('zebra')
+
+        const listed = await records.queues()
+
+        assert.deepEqual(
+          listed.map(({ name, order, paused }) => ({ name, order, paused })),
+          [
+            { name: 'ant', order: 'fifo', paused: false },
+            { name: queue, order: 'fifo', paused: false },
+            { name: 'zebra', order: 'lifo', paused: true },
+          ],
+        )
+      },
+      records,
+    ),
+  ],
+}

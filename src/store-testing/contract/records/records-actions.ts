@@ -1,0 +1,393 @@
+/** Contract cases: administration of jobs and queues. */
+
+import assert from 'node:assert/strict'
+import type { Step, Where } from '../../../stores/contract/job-records.js'
+import { type ContractConcern, contractCase, exactDepth, records } from '../scenes/contract-case.js'
+import type { Scene } from '../scenes/scene.js'
+
+export const recordsActions: ContractConcern = {
+  concern: 'records: actions',
+  cases: [
+    contractCase(
+      'cancel takes waiting jobs out, tells running ones and leaves dead and completed ones',
+      async (scene) => {
+        await everyState(scene)
+
+        assert.deepEqual(await scene.records.cancel(scene.queue, 'all', 'stop'), { changed: 3, more: false })
+
+        assert.deepEqual(await scene.states(), ['dead dead', 'done completed', 'running running'])
+        const { claim, reason } = await scene.job('running')
+        assert.deepEqual([claim?.cancelRequested, reason], [true, 'stop'])
+      },
+      records,
+    ),
+
+    contractCase(
+      'a job that was told to cancel is not counted again',
+      async (scene) => {
+        await scene.add('a')
+        await scene.claimOne()
+        await scene.records.cancel(scene.queue, 'all', 'first')
+
+        assert.deepEqual(await scene.records.cancel(scene.queue, 'all', 'second'), { changed: 0, more: false })
+        assert.equal((await scene.job('a')).reason, 'first')
+      },
+      records,
+    ),
+
+    contractCase(
+      'a running job ends with the reason that its cancel was asked for with, and where there was none with that of its worker',
+      async (scene) => {
+        for (const [asked, kept] of [
+          ['not wanted', 'not wanted'],
+          [undefined, 'as told'],
+        ] as const) {
+          await scene.add(asked ?? 'without')
+          const claim = await scene.claimOne()
+          await scene.records.cancel(scene.queue, 'all', asked)
+          await scene.end(claim, { kind: 'cancel', reason: 'as told' })
+
+          assert.equal((await scene.records.get(scene.queue, claim.id))?.reason, kept)
+        }
+      },
+      records,
+    ),
+
+    contractCase(
+      'a cancelled waiting job never runs',
+      async (scene) => {
+        await scene.add('a', 'b')
+        await scene.records.cancel(scene.queue, { ids: ['a'] })
+
+        assert.deepEqual(await scene.claimIds(), ['b'])
+      },
+      records,
+    ),
+
+    contractCase(
+      'by ids only those are changed, unknown and repeated ones are passed over',
+      async (scene) => {
+        await scene.add('a', 'b', 'c')
+
+        const step = await scene.records.cancel(scene.queue, { ids: ['b', 'never', 'b', 'a'] })
+
+        assert.deepEqual(step, { changed: 2, more: false })
+        assert.deepEqual(await scene.states(), ['c ready'])
+      },
+      records,
+    ),
+
+    contractCase(
+      'no ids are no jobs',
+      async (scene) => {
+        await everyState(scene)
+        const before = await scene.harness.dump()
+        const none: Where = { ids: [] }
+        const nothing: Step = { changed: 0, more: false }
+
+        assert.deepEqual(await scene.records.cancel(scene.queue, none), nothing)
+        assert.deepEqual(await scene.records.delete(scene.queue, none), nothing)
+        assert.deepEqual(await scene.records.runNow(scene.queue, none), nothing)
+        assert.deepEqual(await scene.records.bury(scene.queue, none), nothing)
+        assert.deepEqual(await scene.records.morgue.revive(scene.queue, none), nothing)
+        assert.deepEqual(await scene.records.morgue.delete(scene.queue, none), nothing)
+        assert.deepEqual(await scene.harness.dump(), before)
+      },
+      records,
+    ),
+
+    contractCase(
+      '‘failed’ means jobs that failed at least once',
+      async (scene) => {
+        for (const act of ['cancel', 'delete', 'bury'] as const) {
+          await scene.add('fresh', 'again')
+          const { claims } = await scene.claim()
+          await scene.end(claims[0]!, { kind: 'release', delayMs: 0 })
+          await scene.end(claims[1]!, { kind: 'retry', delayMs: 60_000 })
+
+          assert.deepEqual(await scene.records[act](scene.queue, 'failed'), { changed: 1, more: false })
+
+          assert.deepEqual(await scene.states(), act === 'bury' ? ['again dead', 'fresh ready'] : ['fresh ready'])
+          await scene.records.clear(scene.queue)
+          // A cancelled id may be used again when it is no longer remembered.
+          await scene.advance(60_000)
+        }
+      },
+      records,
+    ),
+
+    contractCase(
+      'delete of all takes waiting jobs only',
+      async (scene) => {
+        await everyState(scene)
+
+        assert.deepEqual(await scene.records.delete(scene.queue, 'all'), { changed: 2, more: false })
+        assert.deepEqual(await scene.states(), ['dead dead', 'done completed', 'running running'])
+      },
+      records,
+    ),
+
+    contractCase(
+      'delete by id takes waiting jobs and kept results, never running or dead ones',
+      async (scene) => {
+        await everyState(scene)
+        const ids = ['dead', 'done', 'later', 'ready', 'running']
+
+        assert.deepEqual(await scene.records.delete(scene.queue, { ids }), { changed: 3, more: false })
+        assert.deepEqual(await scene.states(), ['dead dead', 'running running'])
+      },
+      records,
+    ),
+
+    contractCase(
+      'a job that was deleted and comes in again stands at the end, whatever stood where it was',
+      async (scene) => {
+        await scene.add('a', 'b', 'c')
+        await scene.records.delete(scene.queue, { ids: ['b'] })
+        await scene.add('b')
+
+        assert.deepEqual(await scene.claimIds({ limit: 2 }), ['a', 'c'])
+        assert.deepEqual(await scene.claimIds(), ['b'])
+      },
+      records,
+    ),
+
+    contractCase(
+      'a deleted result leaves no trace, though its id was to be remembered',
+      async (scene) => {
+        await scene.addCompleted('a', { rememberMs: 60_000 })
+        await scene.records.delete(scene.queue, { ids: ['a'] })
+
+        assert.equal(await scene.records.get(scene.queue, 'a'), undefined)
+        assert.deepEqual(await scene.enqueue(['a']), ['added'])
+      },
+      records,
+    ),
+
+    contractCase(
+      'runNow makes scheduled jobs ready and due now, behind those that wait',
+      async (scene) => {
+        await scene.add({ id: 'later', delayMs: 60_000 })
+        await scene.advance(1_000)
+        await scene.add('ready')
+        const now = await scene.now()
+
+        assert.deepEqual(await scene.records.runNow(scene.queue, 'all'), { changed: 1, more: false })
+
+        const { claims } = await scene.claim()
+        assert.deepEqual(
+          claims.map(({ id, runAt }) => [id, runAt]),
+          [
+            ['ready', now],
+            ['later', now],
+          ],
+        )
+      },
+      records,
+    ),
+
+    contractCase(
+      'runNow keeps the order in which the jobs would have fallen due',
+      async (scene) => {
+        await scene.add({ id: 'c', delayMs: 3_000 }, { id: 'a', delayMs: 1_000 }, { id: 'b', delayMs: 2_000 })
+        await scene.records.runNow(scene.queue, 'all')
+
+        assert.deepEqual(await scene.claimIds(), ['a', 'b', 'c'])
+      },
+      records,
+    ),
+
+    contractCase(
+      'runNow leaves ready, running and ended jobs',
+      async (scene) => {
+        await everyState(scene)
+        const before = await scene.job('ready')
+        await scene.advance(5)
+
+        assert.deepEqual(await scene.records.runNow(scene.queue, { ids: ['ready', 'running', 'dead', 'done'] }), {
+          changed: 0,
+          more: false,
+        })
+        assert.deepEqual(await scene.job('ready'), before)
+      },
+      records,
+    ),
+
+    contractCase(
+      'bury puts waiting jobs into the morgue with reason buried',
+      async (scene) => {
+        await everyState(scene)
+
+        assert.deepEqual(await scene.records.bury(scene.queue, 'all'), { changed: 2, more: false })
+
+        const { state, reason, finishedAt, error } = await scene.job('ready')
+        assert.deepEqual([state, reason, finishedAt, error], ['dead', 'buried', await scene.now(), null])
+        assert.equal((await scene.job('dead')).reason, 'unrecoverable')
+        assert.equal((await scene.job('running')).state, 'running')
+      },
+      records,
+    ),
+
+    contractCase(
+      'fail ends the current claim as a counted failure, with the reason as its error',
+      async (scene) => {
+        await scene.add('a')
+        const claim = await scene.claimOne()
+
+        assert.equal(await scene.records.fail(scene.queue, 'a', { delayMs: 5_000, reason: 'stuck' }), 'ok')
+
+        const { state, attempt, error, worker } = await scene.job('a')
+        assert.deepEqual([state, attempt, error, worker], ['scheduled', 2, 'stuck', null])
+        assert.equal((await scene.depth()).failed, 1)
+        assert.equal(await scene.settle(claim, { kind: 'complete' }), 'lost')
+        assert.equal(await scene.extend(claim), 'lost')
+      },
+      records,
+    ),
+
+    contractCase(
+      'fail with last buries the job with the reason',
+      async (scene) => {
+        await scene.add('a')
+        await scene.claimOne()
+        await scene.records.fail(scene.queue, 'a', { delayMs: 0, last: true, reason: 'stuck' })
+
+        const { state, reason, error } = await scene.job('a')
+
+        assert.deepEqual([state, reason, error], ['dead', 'stuck', 'stuck'])
+      },
+      records,
+    ),
+
+    contractCase(
+      'fail of a job that does not run is gone and changes nothing',
+      async (scene) => {
+        await everyState(scene)
+        const before = await scene.harness.dump()
+
+        for (const id of ['dead', 'done', 'later', 'ready', 'never']) {
+          assert.equal(await scene.records.fail(scene.queue, id, { delayMs: 0, reason: 'x' }), 'gone')
+        }
+        assert.deepEqual(await scene.harness.dump(), before)
+      },
+      records,
+    ),
+
+    contractCase(
+      'a pause stops claims and nothing else: running jobs settle, new ones come in',
+      async (scene) => {
+        await scene.add('a', 'b')
+        const claim = await scene.claimOne()
+        await scene.records.pause(scene.queue)
+        await scene.records.pause(scene.queue)
+
+        assert.deepEqual(await scene.claimIds(), [])
+        assert.equal(await scene.extend(claim), 'ok')
+        await scene.end(claim, { kind: 'complete' })
+        await scene.add('c')
+        await scene.records.resume(scene.queue)
+        await scene.records.resume(scene.queue)
+        assert.deepEqual(await scene.claimIds(), ['b', 'c'])
+      },
+      records,
+    ),
+
+    contractCase(
+      'a pause holds for every handle',
+      async (scene) => {
+        const other = await scene.harness.open()
+        await scene.add('a')
+        await scene.records.pause(scene.queue)
+
+        const { waits } = await other.claim([{ queue: scene.queue, limit: 1 }], { worker: 'w2', leaseMs: 30_000 })
+
+        assert.deepEqual(waits, [{ queue: scene.queue, reason: 'paused' }])
+      },
+      records,
+    ),
+
+    contractCase(
+      'a draining queue runs what waits, retries included, and resume ends the drain',
+      async (scene) => {
+        await scene.add('a')
+        await scene.records.drain(scene.queue)
+        await scene.records.drain(scene.queue)
+
+        await scene.end(await scene.claimOne(), { kind: 'retry', delayMs: 0 })
+        assert.deepEqual(await scene.claimIds(), ['a'])
+        await scene.records.resume(scene.queue)
+        await scene.add('b')
+      },
+      records,
+    ),
+
+    contractCase(
+      'clear removes waiting and dead jobs, never running ones, and keeps results and counters',
+      async (scene) => {
+        await everyState(scene)
+        const { processed, failed } = await scene.depth()
+
+        assert.deepEqual(await scene.records.clear(scene.queue), { changed: 3, more: false })
+
+        assert.deepEqual(await scene.states(), ['done completed', 'running running'])
+        const after = await scene.depth()
+        assert.deepEqual([after.processed, after.failed], [processed, failed])
+      },
+      records,
+    ),
+
+    contractCase(
+      'one step changes at most 1,000 jobs and says whether there are more',
+      async (scene) => {
+        for (let i = 0; i < 5; i++) {
+          await scene.add(...Array.from({ length: 250 }, (_, n) => ({ id: `job-${i}-${n}`, delayMs: 60_000 })))
+        }
+
+        assert.deepEqual(await scene.records.runNow(scene.queue, 'all'), { changed: 1_000, more: true })
+        assert.deepEqual(await scene.records.runNow(scene.queue, 'all'), { changed: 250, more: false })
+        assert.deepEqual(await scene.records.bury(scene.queue, 'all'), { changed: 1_000, more: true })
+        assert.deepEqual(await scene.records.clear(scene.queue), { changed: 1_000, more: true })
+        assert.deepEqual(await scene.records.clear(scene.queue), { changed: 250, more: false })
+        assert.equal((await scene.depth()).dead, 0)
+      },
+      records,
+      exactDepth,
+    ),
+
+    contractCase(
+      'exactly 1,000 jobs are one step with nothing more',
+      async (scene) => {
+        for (let i = 0; i < 4; i++) await scene.add(...Array.from({ length: 250 }, (_, n) => `job-${i}-${n}`))
+
+        assert.deepEqual(await scene.records.clear(scene.queue), { changed: 1_000, more: false })
+      },
+      records,
+    ),
+
+    contractCase(
+      'what an action changes in one queue stays in that queue',
+      async (scene) => {
+        await scene.openQueue({ name: 'other' })
+        await scene.add('a')
+        await scene.enqueue(['a'], { queue: 'other' })
+        const before = await scene.stored('other')
+
+        await scene.records.cancel(scene.queue, 'all')
+        await scene.records.pause(scene.queue)
+        await scene.records.drain(scene.queue)
+
+        assert.deepEqual(await scene.stored('other'), before)
+      },
+      records,
+    ),
+  ],
+}
+
+/** One job of each state, named by it. */
+async function everyState(scene: Scene): Promise<void> {
+  await scene.addDead('dead')
+  await scene.addCompleted('done')
+  await scene.add('running')
+  await scene.claimOne()
+  await scene.add('ready', { id: 'later', delayMs: 60_000 })
+}

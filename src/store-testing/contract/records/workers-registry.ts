@@ -1,0 +1,87 @@
+/** Contract cases: the registry of workers. */
+
+import assert from 'node:assert/strict'
+import type { WorkerRecord } from '../../../stores/contract/worker-registry.js'
+import { type ContractConcern, contractCase, workers } from '../scenes/contract-case.js'
+
+const worker: WorkerRecord = {
+  id: 'worker-1',
+  host: 'mill-1',
+  boot: 'boot-1',
+  pidns: '1',
+  pid: 4_711,
+  ticks: 17,
+  queues: ['mail', 'video'],
+  concurrency: 10,
+  running: 3,
+  startedAt: 1_700_000_000_000,
+}
+
+export const workersRegistry: ContractConcern = {
+  concern: 'registry of workers',
+  cases: [
+    contractCase(
+      'a worker that beats is listed as it described itself, with when it was seen',
+      async (scene) => {
+        await scene.workers.beat(worker, 10_000)
+
+        assert.deepEqual(await scene.workers.list(), [{ ...worker, seenAt: await scene.now() }])
+      },
+      workers,
+    ),
+
+    contractCase(
+      'a record lapses ttlMs after the last beat, and not a millisecond sooner',
+      async (scene) => {
+        await scene.workers.beat(worker, 10_000)
+        await scene.advance(9_999)
+        assert.equal((await scene.workers.list()).length, 1)
+        await scene.advance(1)
+        assert.deepEqual(await scene.workers.list(), [])
+      },
+      workers,
+    ),
+
+    contractCase(
+      'a beat renews the record and replaces it whole',
+      async (scene) => {
+        await scene.workers.beat(worker, 10_000)
+        await scene.advance(9_000)
+        await scene.workers.beat({ ...worker, running: 0, queues: ['mail'] }, 10_000)
+        await scene.advance(9_000)
+
+        const [listed] = await scene.workers.list()
+
+        assert.deepEqual([listed?.running, listed?.queues], [0, ['mail']])
+        assert.equal(listed?.seenAt, (await scene.now()) - 9_000)
+      },
+      workers,
+    ),
+
+    contractCase(
+      'workers are listed by id, on every handle',
+      async (scene) => {
+        const other = await scene.harness.open()
+        for (const id of ['b', 'c', 'a']) await scene.workers.beat({ ...worker, id }, 10_000)
+
+        assert.deepEqual(
+          (await other.workers!.list()).map(({ id }) => id),
+          ['a', 'b', 'c'],
+        )
+      },
+      workers,
+    ),
+
+    contractCase(
+      'a removed worker is not listed, and removing one that is not there is harmless',
+      async (scene) => {
+        await scene.workers.beat(worker, 10_000)
+        await scene.workers.remove('worker-1')
+        await scene.workers.remove('worker-1')
+
+        assert.deepEqual(await scene.workers.list(), [])
+      },
+      workers,
+    ),
+  ],
+}

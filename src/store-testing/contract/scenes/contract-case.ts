@@ -1,0 +1,72 @@
+/**
+ * A contract case: one claim about every store, and how to see whether it holds. It knows no test runner and throws where
+ * the claim does not hold.
+ */
+
+import type { Store } from '../../../stores/contract/store.js'
+import type { HarnessMaker, StoreHarness } from '../../harness/store-harness.js'
+import { OrderedScene } from './ordered-scene.js'
+import { Scene } from './scene.js'
+
+export interface ContractCase {
+  readonly title: string
+  /** True, or the reason why the case says nothing about this store. */
+  readonly needs?: (store: Store) => true | string
+  run(harness: StoreHarness): Promise<void>
+}
+
+export interface ContractConcern {
+  readonly concern: string
+  readonly cases: readonly ContractCase[]
+}
+
+export type Need = (store: Store) => true | string
+
+export const records: Need = (store) => store.records !== undefined || 'the store cannot look jobs up'
+export const workers: Need = (store) => store.workers !== undefined || 'the store keeps no registry of workers'
+export const priority: Need = (store) => store.traits.priority || 'the store knows no priorities'
+export const throttled: Need = (store) => store.traits.throttled || 'the store has no throttles'
+export const groups: Need = (store) => store.traits.groups || 'the store knows no groups'
+export const limited: Need = (store) => store.traits.limited || 'the store does not bound what runs'
+export const ordered: Need = (store) => store.traits.ordered || 'the store has no ordered queues'
+export const remote: Need = (store) => store.traits.remote || 'the store is no server that could start anew'
+export const exactDepth: Need = (store) => store.traits.exactDepth || 'the store counts jobs only roughly'
+
+/** Nothing is open before the case opens it: where a queue lies may depend on the limits that it is first opened with. */
+export const firstUse: Need = () => true
+
+export function contractCase(title: string, run: (scene: Scene) => Promise<void>, ...needs: Need[]): ContractCase {
+  const isOpen = !needs.includes(firstUse)
+  return { title, needs: allOf(needs), run: async (harness) => run(await Scene.on(harness, isOpen)) }
+}
+
+/** A case about an ordered queue. */
+export function orderedCase(
+  title: string,
+  run: (scene: OrderedScene) => Promise<void>,
+  ...needs: Need[]
+): ContractCase {
+  const isOpen = !needs.includes(firstUse)
+  const all = allOf([ordered, ...needs])
+  return { title, needs: all, run: async (harness) => run(await OrderedScene.on(harness, isOpen)) }
+}
+
+function allOf(needs: readonly Need[]): Need {
+  return (store) => needs.map((need) => need(store)).find((answer) => answer !== true) ?? true
+}
+
+/** Runs one case on a harness of its own. Answers why it was skipped, or undefined when it holds; throws when it does not. */
+export async function runContractCase(
+  makeHarness: HarnessMaker,
+  contractCase: ContractCase,
+): Promise<string | undefined> {
+  const harness = await makeHarness()
+  try {
+    const needed = contractCase.needs?.(await harness.open()) ?? true
+    if (needed !== true) return needed
+    await contractCase.run(harness)
+    return undefined
+  } finally {
+    await harness.close()
+  }
+}

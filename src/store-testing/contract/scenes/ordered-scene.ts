@@ -1,0 +1,112 @@
+/** An ordered scene: a store with one ordered queue, and the words for what its jobs have in their sets of payloads. */
+
+import assert from 'node:assert/strict'
+import type { Claim, Enqueued, NewJob, QueueSettings, StoredQueue } from '../../../stores/contract/store.js'
+import type { StoreHarness } from '../../harness/store-harness.js'
+import type { CanonicalEntry, CanonicalJob, CanonicalQueue } from '../../state/canonical-state.js'
+import { Scene } from './scene.js'
+
+type Push = Partial<Omit<NewJob, 'id' | 'payload'>>
+
+export class OrderedScene extends Scene {
+  override readonly queue = 'orders'
+
+  /** A scene whose ordered queue is open, with one shard and no limits, or not yet. */
+  static override async on(harness: StoreHarness, isOpen = true): Promise<OrderedScene> {
+    const scene = new OrderedScene(harness, await harness.open())
+    if (isOpen) await scene.openQueue()
+    return scene
+  }
+
+  override async openQueue(settings: Partial<QueueSettings> = {}): Promise<StoredQueue> {
+    return super.openQueue({ kind: 'ordered', ...settings })
+  }
+
+  /** One payload for an id. */
+  async push(id: string, payload: string | Uint8Array, push: Push = {}): Promise<Enqueued> {
+    const [answer] = await this.enqueue([{ id, payload, ...push }])
+    return answer!
+  }
+
+  /** Payloads for an id, each with the score that is its place here, from 0. */
+  async pushAll(id: string, payloads: readonly string[], push: Push = {}): Promise<void> {
+    await this.enqueue(payloads.map((payload, score) => ({ id, payload, score, ...push })))
+  }
+
+  /** The one job that a claim takes, with at most so many payloads. */
+  async take(maxPayloads = Number.POSITIVE_INFINITY, by: { leaseMs?: number; alone?: boolean } = {}): Promise<Claim> {
+    return this.claimOne({ from: [{ queue: this.queue, limit: 1, maxPayloads }], ...by })
+  }
+
+  /** Puts an id into the morgue, by way of a claim; nothing else may be ready. */
+  async bury(id: string, payloads: readonly string[], error = 'broken'): Promise<void> {
+    await this.pushAll(id, payloads)
+    const claim = await this.take()
+    assert.equal(claim.id, id)
+    await this.end(claim, { kind: 'bury', error, reason: 'unrecoverable' })
+  }
+
+  /** The shards of the queue. */
+  async shards(queue: string = this.queue): Promise<CanonicalQueue[]> {
+    return (await this.harness.dump()).queues.filter(({ name }) => name === queue)
+  }
+
+  /** Which shard an id lies in. */
+  async shardOf(id: string): Promise<number | null> {
+    const holding = (await this.shards()).filter(({ jobs }) => jobs.some((job) => job.id === id))
+    assert.equal(holding.length, 1, `'${id}' lies in one shard`)
+    return holding[0]!.shard
+  }
+
+  /** Everything that is stored of an id: the live job first. */
+  async all(id: string, queue: string = this.queue): Promise<CanonicalJob[]> {
+    return (await this.shards(queue)).flatMap(({ jobs }) => jobs.filter((job) => job.id === id))
+  }
+
+  /** The live job of an id; it must be there. */
+  async live(id: string, queue: string = this.queue): Promise<CanonicalJob> {
+    const job = (await this.all(id, queue)).find(({ state }) => state !== 'dead')
+    assert.ok(job, `'${id}' waits or runs`)
+    return job
+  }
+
+  /** The entry of an id in the morgue; it must be there. */
+  async dead(id: string, queue: string = this.queue): Promise<CanonicalJob> {
+    const job = (await this.all(id, queue)).find(({ state }) => state === 'dead')
+    assert.ok(job, `'${id}' lies in the morgue`)
+    return job
+  }
+
+  /** `id state: payloads` of everything stored, shard by shard; behind a `+` what waits beside. */
+  async told(queue: string = this.queue): Promise<string[]> {
+    return (await this.shards(queue)).flatMap(({ jobs }) =>
+      jobs.map(({ id, state, payloads, beside }) => {
+        const waiting = beside === null ? '' : ` + ${texts(beside.payloads)}`
+        return `${id} ${state}: ${texts(payloads!)}${waiting}`
+      }),
+    )
+  }
+}
+
+/** `payload score` of each. */
+export function scored(entries: readonly CanonicalEntry[] | null): string[] {
+  return (entries ?? []).map(({ payload, score }) => `${textOf(payload)} ${score}`)
+}
+
+/** What a claim hands over. */
+export function handed(claim: Claim): unknown[] {
+  return claim.payloads!.map(({ payload }) => payload)
+}
+
+/** The place in line of what is due at this instant. */
+export function stampAt(ms: number): number {
+  return ms * 1_000
+}
+
+function texts(entries: readonly CanonicalEntry[]): string {
+  return entries.map(({ payload }) => textOf(payload)).join(' ')
+}
+
+function textOf(payload: string): string {
+  return payload.replace('text:', '')
+}

@@ -1,0 +1,92 @@
+/** The store contract: every case that a store must pass, by concern. */
+
+import { claimBytes } from './jobs/claim-bytes.js'
+import { claiming } from './jobs/claiming.js'
+import { clockOrder } from './jobs/clock-order.js'
+import { clockSteps } from './jobs/clock-steps.js'
+import { closing } from './jobs/closing.js'
+import { crashing } from './jobs/crashing.js'
+import { depth } from './jobs/depth.js'
+import { enqueueing } from './jobs/enqueueing.js'
+import { idempotency } from './jobs/idempotency.js'
+import { leading } from './jobs/leading.js'
+import { leasing } from './jobs/leasing.js'
+import { opening } from './jobs/opening.js'
+import { restarting } from './jobs/restarting.js'
+import { retention } from './jobs/retention.js'
+import { ringing } from './jobs/ringing.js'
+import { runs } from './jobs/runs.js'
+import { settling } from './jobs/settling.js'
+import { suspects } from './jobs/suspects.js'
+import { waiting } from './jobs/waiting.js'
+import { groupLimits } from './limits/group-limits.js'
+import { holding } from './limits/holding.js'
+import { holds } from './limits/holds.js'
+import { lanes } from './limits/lanes.js'
+import { limits } from './limits/limits.js'
+import { throttleArming } from './limits/throttle-arming.js'
+import { throttleRests } from './limits/throttle-rests.js'
+import { throttleScopes } from './limits/throttle-scopes.js'
+import { throttleWaits } from './limits/throttle-waits.js'
+import { throttling } from './limits/throttling.js'
+import { limitedReshards } from './ordered/limited-reshards.js'
+import { orderedCancels } from './ordered/ordered-cancels.js'
+import { orderedClaims } from './ordered/ordered-claims.js'
+import { orderedEnds } from './ordered/ordered-ends.js'
+import { orderedExclusive } from './ordered/ordered-exclusive.js'
+import { orderedMerging } from './ordered/ordered-merging.js'
+import { orderedMorgue } from './ordered/ordered-morgue.js'
+import { orderedShards } from './ordered/ordered-shards.js'
+import { adopting } from './records/adopting.js'
+import { checkpoints } from './records/checkpoints.js'
+import { morgue } from './records/morgue.js'
+import { recordsActions } from './records/records-actions.js'
+import { recordsListing } from './records/records-listing.js'
+import { workersRegistry } from './records/workers-registry.js'
+import type { ContractConcern } from './scenes/contract-case.js'
+
+export const storeContract: readonly ContractConcern[] = [
+  opening,
+  enqueueing,
+  idempotency,
+  claiming,
+  claimBytes,
+  clockOrder,
+  leasing,
+  crashing,
+  suspects,
+  leading,
+  settling,
+  runs,
+  retention,
+  depth,
+  waiting,
+  ringing,
+  recordsListing,
+  recordsActions,
+  morgue,
+  workersRegistry,
+  holding,
+  adopting,
+  checkpoints,
+  restarting,
+  orderedMerging,
+  orderedClaims,
+  orderedEnds,
+  orderedCancels,
+  orderedMorgue,
+  orderedShards,
+  orderedExclusive,
+  throttling,
+  throttleRests,
+  throttleScopes,
+  throttleWaits,
+  throttleArming,
+  clockSteps,
+  lanes,
+  groupLimits,
+  limits,
+  limitedReshards,
+  holds,
+  closing,
+]

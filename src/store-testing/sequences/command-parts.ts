@@ -1,0 +1,102 @@
+/** The parts of random commands: what every command sequence draws alike, whatever queues it is over. */
+
+import type { Beat, Checkpoint } from '../../stores/contract/job-beat.js'
+import type { Where } from '../../stores/contract/job-records.js'
+import type { ClaimRef } from './command.js'
+import type { Dice } from './dice.js'
+
+export const workers: readonly string[] = ['worker-1', 'worker-2', 'worker-3']
+export const reasons: readonly string[] = ['stop', 'obsolete', 'Grüße']
+
+export function ref(dice: Dice): ClaimRef {
+  return { back: Math.floor(dice.random() ** 2 * 6), stale: dice.chance(0.05) }
+}
+
+export function extension(dice: Dice) {
+  const beat: Beat = {
+    ...maybe(dice, { startedMs: dice.pick([0, 0, 7, 1_500.75]) }),
+    ...maybe(dice, { host: dice.pick(['mill-1', 'mill-2']), pid: dice.whole(1, 9_999) }),
+    ...maybe(dice, { boot: dice.pick(['boot-1', 'boot-2']), pidns: '4026531836', ticks: dice.whole(1, 1_000_000_000) }),
+    ...maybe(dice, { checkpoint: checkpoint(dice) }, 0.3),
+    ...maybe(dice, { log: `${dice.pick(reasons)}\0\n` }, 0.3),
+    ...maybe(dice, { progress: { fraction: dice.pick([0, 0.25, 1]), ...maybe(dice, { note: '½' }) } }),
+  }
+  return { claim: ref(dice), leaseMs: dice.pick([500, 5_000, 60_000]), ...maybe(dice, { beat }, 0.8) }
+}
+
+/** What the end of a claim says of its run. */
+export function run(dice: Dice) {
+  const run = {
+    startedMs: dice.pick([0, 3, 1_200.5]),
+    host: dice.pick(['mill-1', 'mill-2']),
+    pid: dice.whole(1, 9_999),
+  }
+  return maybe(dice, { run }, 0.4)
+}
+
+function checkpoint(dice: Dice): Checkpoint {
+  return dice.weighted<Checkpoint>([
+    [3, { payload: `{"done":${dice.whole(0, 9)}}` }],
+    [1, { payload: Uint8Array.of(0, 255, dice.whole(0, 255)), codec: 'bytes' }],
+  ])
+}
+
+/** How far the clock is moved: mostly past something that is due soon, sometimes past everything. */
+export function span(dice: Dice): number {
+  return dice.weighted([
+    [3, dice.whole(0, 3)],
+    // The delays, leases and ages of this file, so that instants are met exactly.
+    [4, dice.pick([1_000, 2_000, 5_000, 20_000, 30_000])],
+    // Leads are waited for to the millisecond.
+    [2, dice.pick([1_001, 2_001, 6_000, 6_001])],
+    [2, dice.whole(500, 6_000)],
+    [2, dice.whole(10_000, 40_000)],
+    [1, dice.whole(60_000, 120_000)],
+  ])
+}
+
+export function where(dice: Dice, ids: readonly string[]): Where {
+  return dice.weighted<Where>([
+    [7, { ids: dice.several(0, 4, () => dice.pick(ids)) }],
+    [2, 'failed'],
+    [2, 'all'],
+  ])
+}
+
+export function listQuery(dice: Dice) {
+  const state = dice.pick(['ready', 'scheduled', 'running', 'completed', 'dead', 'cancelled'] as const)
+  return {
+    by: dice.pick(['id', 'time', 'retry'] as const),
+    limit: dice.pick([1, 2, 5, 200]),
+    ...maybe(dice, { state }, 0.4),
+  }
+}
+
+export function failure(dice: Dice) {
+  return { delayMs: dice.pick([0, 2_000]), reason: dice.pick(reasons), ...maybe(dice, { last: true }, 0.3) }
+}
+
+/** Now and then claims are said to be another worker's than they are. */
+export function someoneElse(dice: Dice) {
+  return maybe(dice, { worker: dice.pick(workers) }, 0.15)
+}
+
+/** It serves all queues, as any worker claims from any of them: its record tells where it may lead. */
+export function worker(dice: Dice, queues: readonly string[]) {
+  return {
+    id: dice.pick(workers),
+    host: dice.pick(['mill-1', 'mill-2']),
+    boot: dice.pick(['boot-1', 'boot-2']),
+    pidns: dice.pick(['4026531836', '']),
+    pid: dice.whole(1, 9_999),
+    ticks: dice.whole(1, 1_000_000_000),
+    queues,
+    concurrency: 10,
+    running: dice.whole(0, 10),
+    startedAt: 1_700_000_000_000,
+  }
+}
+
+export function maybe<T extends object>(dice: Dice, fields: T, probability = 0.5): T | Record<never, never> {
+  return dice.chance(probability) ? fields : {}
+}

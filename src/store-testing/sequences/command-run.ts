@@ -1,0 +1,218 @@
+/** A command run: commands carried out on one store, through two handles, each giving a plain, comparable answer. */
+
+import { isMillraceError } from '../../core/errors.js'
+import type { Page, Records, Step } from '../../stores/contract/job-records.js'
+import type { ClaimKey, SettleItem, Store } from '../../stores/contract/store.js'
+import type { StoreHarness } from '../harness/store-harness.js'
+import { canonicalPayload } from '../state/canonical-state.js'
+import type { ClaimRef, Command, PlannedCall } from './command.js'
+
+/** A claim of this run and who made it. */
+interface MadeClaim {
+  readonly key: ClaimKey
+  readonly worker: string
+}
+
+/** Pages that are turned in one listing. */
+const mostPages = 4
+/** Steps in a row that change nothing and say that there is more: nothing will change before a running job has ended. */
+const mostIdleSteps = 10
+
+export class CommandRun {
+  readonly #harness: StoreHarness
+  readonly #handles: Store[] = []
+  readonly #claims: MadeClaim[] = []
+
+  constructor(harness: StoreHarness) {
+    this.#harness = harness
+  }
+
+  /** The answer, or what refused the command: `refused: ` and the error's code. Errors without a code are rethrown. */
+  async answer(command: Command): Promise<unknown> {
+    try {
+      return plain(await this.#run(command, await this.#handle(command.handle)))
+    } catch (error) {
+      if (!isMillraceError(error)) throw error
+      return `refused: ${error.code}`
+    }
+  }
+
+  async #handle(i: number): Promise<Store> {
+    this.#handles[i] ??= await this.#harness.open()
+    return this.#handles[i]
+  }
+
+  async #run(command: Command, store: Store): Promise<unknown> {
+    switch (command.verb) {
+      case 'open':
+        return store.open(command.queues)
+      case 'enqueue':
+        return store.enqueue(await this.#called(command.calls))
+      case 'claim': {
+        const claimed = await store.claim(command.from, command.by)
+        const { worker } = command.by
+        this.#claims.push(...claimed.claims.map(({ queue, id, fence }) => ({ key: { queue, id, fence }, worker })))
+        return claimed
+      }
+      case 'settle': {
+        const items = command.items.map(({ claim, end }) => ({ ...this.#key(claim), ...end }) as SettleItem)
+        return store.settle(items)
+      }
+      case 'extend':
+        return store.extend(command.items.map(({ claim, ...how }) => ({ ...this.#key(claim), ...how })))
+      case 'advance':
+        return this.#harness.advance(command.ms)
+      case 'reopen':
+        await store.close()
+        this.#handles[command.handle] = await this.#harness.open()
+        return undefined
+      case 'restart':
+        return this.#harness.restart()
+      case 'throttle':
+        return store.throttles?.state(command.queue, command.group)
+      case 'set throttle':
+        return store.throttles?.set(command.queue, command.rules)
+      case 'depth':
+        return store.depth(command.queues)
+      case 'workers':
+        return (await store.workers?.list()) ?? []
+      case 'beat':
+        return store.workers?.beat(command.worker, command.ttlMs)
+      case 'remove worker':
+        return store.workers?.remove(command.id)
+      case 'held':
+        return store.workers?.held(command.worker)
+      case 'gone': {
+        const worker = command.worker ?? this.#made(command.claims[0])?.worker ?? 'nobody'
+        return store.workers?.gone(
+          command.claims.map((claim) => this.#key(claim)),
+          worker,
+        )
+      }
+      case 'adopt': {
+        const from = command.worker ?? this.#made(command.claim)?.worker ?? 'nobody'
+        return store.workers?.adopt(this.#key(command.claim), from, command.to)
+      }
+      default:
+        return store.records === undefined ? undefined : administer(store.records, command)
+    }
+  }
+
+  async #called(calls: readonly PlannedCall[]) {
+    const { now } = await this.#harness.dump()
+    return calls.map((call) => ({
+      ...call,
+      jobs: call.jobs.map(({ runInMs, ...job }) => (runInMs === undefined ? job : { ...job, runAt: now + runInMs })),
+    }))
+  }
+
+  #key(ref: ClaimRef): ClaimKey {
+    const { key } = this.#made(ref) ?? { key: { queue: 'mail', id: 'a', fence: 1 } }
+    return ref.stale ? { ...key, fence: key.fence - 1 } : key
+  }
+
+  /** The claim that is meant; undefined where none is, or none was made yet. */
+  #made(ref: ClaimRef | undefined): MadeClaim | undefined {
+    return ref && this.#claims[this.#claims.length - 1 - (ref.back % Math.max(1, this.#claims.length))]
+  }
+}
+
+type Administration = Exclude<
+  Command,
+  {
+    verb:
+      | 'open'
+      | 'enqueue'
+      | 'claim'
+      | 'settle'
+      | 'extend'
+      | 'advance'
+      | 'reopen'
+      | 'restart'
+      | 'throttle'
+      | 'set throttle'
+      | 'depth'
+      | 'workers'
+      | 'beat'
+      | 'remove worker'
+      | 'held'
+      | 'gone'
+      | 'adopt'
+  }
+>
+
+async function administer(records: Records, command: Administration): Promise<unknown> {
+  switch (command.verb) {
+    case 'queues':
+      return records.queues()
+    case 'get':
+      return records.get(command.queue, command.id)
+    case 'get dead':
+      return records.morgue.get(command.queue, command.id)
+    case 'list':
+      return pages((cursor) => records.list(command.queue, { ...command.query, ...cursor }))
+    case 'list dead':
+      return pages((cursor) => records.morgue.list(command.queue, { ...command.query, ...cursor }))
+    case 'cancel':
+      return records.cancel(command.queue, command.where, command.reason)
+    case 'delete':
+    case 'runNow':
+    case 'bury':
+      return records[command.verb](command.queue, command.where)
+    case 'revive':
+      return records.morgue.revive(command.queue, command.where)
+    case 'delete dead':
+      return records.morgue.delete(command.queue, command.where)
+    case 'fail':
+      return records.fail(command.queue, command.id, command.how)
+    case 'pause':
+    case 'resume':
+    case 'drain':
+    case 'clear':
+      return records[command.verb](command.queue)
+    case 'reshard':
+      return toTheEnd(() => records.reshard(command.queue, command.shards))
+    case 'move':
+      return toTheEnd(() => records.move(command.from, command.to))
+    case 'watch': {
+      const ended = await records.watch(command.jobs, 0, new AbortController().signal)
+      return ended.map(({ queue, id }) => `${queue} ${id}`).sort()
+    }
+  }
+}
+
+/** All that the steps changed, and whether there is more that must wait for something: how much one step does is the store's affair. */
+async function toTheEnd(next: () => Promise<Step>): Promise<Step> {
+  let changed = 0
+  for (let idle = 0; idle < mostIdleSteps; ) {
+    const step = await next()
+    changed += step.changed
+    if (!step.more) return { changed, more: false }
+    idle = step.changed > 0 ? 0 : idle + 1
+  }
+  return { changed, more: true }
+}
+
+/** The first pages of a listing. Of the cursors only is told whether there was one: what they say is the store's affair. */
+async function pages(turn: (cursor: { cursor?: string }) => Promise<Page>): Promise<unknown[]> {
+  const turned: unknown[] = []
+  let cursor: string | undefined
+  do {
+    const page = await turn(cursor === undefined ? {} : { cursor })
+    cursor = page.cursor
+    turned.push({ jobs: page.jobs, hasMore: cursor !== undefined })
+  } while (cursor !== undefined && turned.length < mostPages)
+  return turned
+}
+
+/** The value with bytes as text and without fields that are undefined. */
+function plain(value: unknown): unknown {
+  if (value instanceof Uint8Array) return canonicalPayload(value)
+  if (Array.isArray(value)) return value.map(plain)
+  if (typeof value !== 'object' || value === null) return value
+  return Object.fromEntries(
+    Object.entries(value)
+      .filter(([, field]) => field !== undefined)
+      .map(([key, field]) => [key, plain(field)]),
+  )
+}

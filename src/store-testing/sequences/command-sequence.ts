@@ -1,0 +1,226 @@
+/**
+ * A command sequence: random commands from a seed, over a few queues and few ids, so that they meet. What is likely in
+ * production is likely here too; what is rare there (a stale claim, a call sent again, a worker that dies) is made likely.
+ */
+
+import type { NewJob, QueueSettings } from '../../stores/contract/store.js'
+import type { Command, PlannedJob, Settlement } from './command.js'
+import {
+  extension,
+  failure,
+  listQuery,
+  maybe,
+  reasons,
+  ref,
+  run,
+  someoneElse,
+  span,
+  where,
+  worker,
+  workers,
+} from './command-parts.js'
+import { Dice } from './dice.js'
+
+/** The queues of every sequence, as its first command opens them: roomy, tight and last in first out, and impatient. */
+export const sequenceQueues: readonly QueueSettings[] = [
+  { name: 'mail', kind: 'plain', order: 'fifo', maxCrashes: 2, resultsCount: 2, dead: {} },
+  { name: 'stack', kind: 'plain', order: 'lifo', maxPending: 4, maxCrashes: 1, resultsCount: 2, dead: { count: 2 } },
+  { name: 'tight', kind: 'plain', order: 'fifo', maxPending: 6, maxCrashes: 3, dead: { ageMs: 20_000, count: 3 } },
+]
+const names = sequenceQueues.map(({ name }) => name)
+const ids = ['a', 'b', 'c', 'd', 'e', 'f', 'g', 'h', 'É', '\uffee', '🎈', 'z']
+
+export function commandSequence(seed: number, steps: number): Command[] {
+  const dice = new Dice(seed)
+  const commands: Command[] = [{ handle: 0, verb: 'open', queues: sequenceQueues }]
+  while (commands.length < steps) {
+    const step = commands.length
+    commands.push(...(dice.chance(0.08) ? dice.pick([crash, change])(dice, step) : [command(dice, step)]))
+  }
+  return commands.slice(0, steps)
+}
+
+/** Commands in a row: a worker dies with jobs in hand, and then something becomes of them. */
+function crash(dice: Dice, step: number): Command[] {
+  const handle = dice.whole(0, 1)
+  const queue = queueName(dice)
+  const id = dice.pick(ids)
+  const victim = dice.pick(workers)
+  const take = (leaseMs: number, alone: boolean, worker = dice.pick(workers)): Command => {
+    const by = { worker, leaseMs, alone }
+    return { handle, verb: 'claim', from: [{ queue, limit: dice.pick([1, 2, 5]) }], by }
+  }
+  const latest = { back: 0, stale: false }
+  const settled = (end: Settlement): Command => ({ handle, verb: 'settle', items: [{ claim: latest, end }] })
+  const death = dice.weighted<Command>([
+    [7, { handle, verb: 'advance', ms: 1_000 }],
+    [3, { handle, verb: 'gone', claims: [latest, { back: 1, stale: false }], ...someoneElse(dice) }],
+  ])
+  const becomes = dice.weighted<() => Command>([
+    [3, () => settled({ kind: 'release', delayMs: 0 })],
+    [3, () => settled(end(dice))],
+    [3, () => ({ handle, verb: 'advance', ms: 1_000 })],
+    [2, () => ({ handle, verb: 'fail', queue, id, how: failure(dice) })],
+    [1, () => ({ handle, verb: 'gone', claims: [latest] })],
+  ])()
+  return [
+    { handle, verb: 'resume', queue },
+    { handle, verb: 'enqueue', calls: [{ callId: `call-${step}`, queue, jobs: [{ ...job(dice), id }] }] },
+    take(1_000, dice.chance(0.4), victim),
+    { handle, verb: 'held', worker: victim },
+    death,
+    take(1_000, true),
+    becomes,
+    dice.chance(0.7)
+      ? take(30_000, dice.chance(0.6))
+      : { handle, verb: dice.pick(['bury', 'delete', 'cancel'] as const), queue, where: { ids: [id] } },
+  ]
+}
+
+/** Commands in a row: jobs for later come in, some sooner than others, while workers ask and are told when to come back. */
+function change(dice: Dice, step: number): Command[] {
+  const handle = dice.whole(0, 1)
+  const queue = queueName(dice)
+  const later = (i: number, delayMs: number): Command => {
+    const { runInMs: _, ...planned } = job(dice)
+    return { handle, verb: 'enqueue', calls: [{ callId: `call-${step + i}`, queue, jobs: [{ ...planned, delayMs }] }] }
+  }
+  const ask = (): Command => {
+    const by = { worker: dice.pick(workers), leaseMs: dice.pick([5_000, 30_000]) }
+    return { handle, verb: 'claim', from: [{ queue, limit: 5 }], by }
+  }
+  return [
+    { handle, verb: 'resume', queue },
+    later(1, dice.pick([20_000, 30_000])),
+    ask(),
+    ask(),
+    later(4, dice.pick([1_000, 2_000])),
+    ask(),
+    { handle, verb: 'advance', ms: dice.pick([1_000, 2_000, 3_000, 3_001]) },
+    ask(),
+  ]
+}
+
+function command(dice: Dice, step: number): Command {
+  const handle = dice.whole(0, 1)
+  const queue = queueName(dice)
+  return dice.weighted<() => Command>([
+    [22, () => ({ handle, verb: 'enqueue', calls: dice.several(1, 2, () => enqueueCall(dice, step)) })],
+    [22, () => ({ handle, verb: 'claim', ...claim(dice) })],
+    [18, () => ({ handle, verb: 'settle', items: dice.several(1, 3, () => ({ claim: ref(dice), end: end(dice) })) })],
+    [7, () => ({ handle, verb: 'extend', items: dice.several(1, 3, () => extension(dice)) })],
+    [16, () => ({ handle, verb: 'advance', ms: span(dice) })],
+    [2, () => ({ handle, verb: 'open', queues: [changedSettings(dice)] })],
+    [0.5, () => ({ handle, verb: 'reopen' })],
+    [2, () => ({ handle, verb: 'depth', queues: names })],
+    [0.5, () => ({ handle, verb: dice.pick(['queues', 'workers'] as const) })],
+    [2, () => ({ handle, verb: 'get', queue, id: dice.pick(ids) })],
+    [3, () => ({ handle, verb: 'list', queue, query: listQuery(dice) })],
+    [1, () => ({ handle, verb: 'list dead', queue, query: { by: dice.pick(['id', 'time'] as const), limit: 2 } })],
+    [
+      6,
+      () => ({
+        handle,
+        verb: 'cancel',
+        queue,
+        where: where(dice, ids),
+        ...maybe(dice, { reason: dice.pick(reasons) }),
+      }),
+    ],
+    [2, () => ({ handle, verb: 'delete', queue, where: where(dice, ids) })],
+    [2, () => ({ handle, verb: 'runNow', queue, where: where(dice, ids) })],
+    [2, () => ({ handle, verb: 'bury', queue, where: where(dice, ids) })],
+    [3, () => ({ handle, verb: 'revive', queue, where: where(dice, ids) })],
+    [1, () => ({ handle, verb: 'delete dead', queue, where: where(dice, ids) })],
+    [3, () => ({ handle, verb: 'fail', queue, id: dice.pick(ids), how: failure(dice) })],
+    [2, () => ({ handle, verb: dice.pick(['pause', 'drain'] as const), queue })],
+    [4, () => ({ handle, verb: 'resume', queue })],
+    [1.5, () => ({ handle, verb: 'clear', queue })],
+    [1, () => ({ handle, verb: 'watch', jobs: dice.several(1, 3, () => ({ queue, id: dice.pick(ids) })) })],
+    [1, () => ({ handle, verb: 'beat', worker: worker(dice, names), ttlMs: dice.pick([1_000, 30_000]) })],
+    [0.5, () => ({ handle, verb: 'remove worker', id: dice.pick(workers) })],
+    [2, () => ({ handle, verb: 'held', worker: dice.pick(workers) })],
+    [5, () => ({ handle, verb: 'gone', claims: dice.several(0, 3, () => ref(dice)), ...someoneElse(dice) })],
+    [1, () => ({ handle, verb: 'adopt', claim: ref(dice), to: dice.pick(workers), ...someoneElse(dice) })],
+  ])()
+}
+
+/** Half of all that happens happens in the first queue: jobs have to meet. */
+function queueName(dice: Dice): string {
+  return dice.chance(0.3) ? names[0]! : dice.pick(names)
+}
+
+/** One in eight calls has the id of an earlier one, and mostly other jobs than that. */
+function enqueueCall(dice: Dice, step: number) {
+  const callId = dice.chance(0.12) ? `call-${dice.whole(0, step)}` : `call-${step}`
+  return { callId, queue: queueName(dice), jobs: dice.several(1, 4, () => job(dice)) }
+}
+
+function job(dice: Dice): PlannedJob {
+  const due = dice.weighted([
+    [6, {}],
+    [2, { delayMs: dice.pick([0, 1, 1_000, 5_000, 90_000]) }],
+    [2, { runInMs: dice.pick([-60_000, -1, 0, 1, 2_000, 30_000]) }],
+  ])
+  return {
+    id: dice.pick(ids),
+    task: dice.pick(['send', 'resize']),
+    payload: dice.chance(0.2) ? Uint8Array.of(dice.whole(0, 255), 0, 255) : `{"n":${dice.whole(0, 99)}}`,
+    priority: dice.weighted([
+      [6, 0],
+      [3, dice.whole(-2, 2)],
+      [1, dice.pick([-32_768, 32_767])],
+    ]),
+    rememberMs: dice.pick([0, 0, 2_000, 30_000]),
+    ...maybe(dice, { codec: 'raw' }, 0.1),
+    ...maybe(dice, { meta: '{"trace":"ü"}' as NewJob['payload'] }, 0.3),
+    ...due,
+  }
+}
+
+function claim(dice: Dice) {
+  const from = dice.several(1, 3, () => ({
+    queue: queueName(dice),
+    limit: dice.pick([0, 1, 1, 2, 5]),
+    ...maybe(dice, { leaseMs: 60_000 }, 0.15),
+  }))
+  const by = {
+    worker: dice.pick(workers),
+    leaseMs: dice.pick([1_000, 5_000, 30_000]),
+    ...maybe(dice, { alone: true }, 0.4),
+    ...maybe(dice, { heads: true }, 0.4),
+  }
+  return { from, by }
+}
+
+function end(dice: Dice): Settlement {
+  const delayMs = dice.pick([0, 0, 1, 2_000, 40_000])
+  const error = maybe(dice, { error: `Error: ${dice.pick(reasons)}` }, 0.7)
+  const reason = maybe(dice, { reason: dice.pick(reasons) }, 0.7)
+  const keep = maybe(dice, { keepMs: dice.pick([1, 1_000, 20_000]) }, 0.7)
+  const payload = dice.chance(0.2) ? Uint8Array.of(1, 0, 255) : '"done"'
+  return dice.weighted<Settlement>([
+    [4, { kind: 'complete' }],
+    [4, { kind: 'complete', result: { payload, ...keep, ...maybe(dice, { codec: 'raw' }, 0.2) }, ...run(dice) }],
+    [1, { kind: 'complete', result: { ...keep }, ...run(dice) }],
+    [4, { kind: 'retry', delayMs, ...error }],
+    [2, { kind: 'retry', delayMs, last: true, ...error, ...reason, ...run(dice) }],
+    [3, { kind: 'release', delayMs, ...error }],
+    [2, { kind: 'bury', ...error, ...reason, ...run(dice) }],
+    [1, { kind: 'cancel', ...reason }],
+  ])
+}
+
+/** New limits for a queue; now and then an order that it does not have. */
+function changedSettings(dice: Dice): QueueSettings {
+  const { name, kind, order, maxCrashes } = dice.pick(sequenceQueues)
+  return {
+    name,
+    kind,
+    order: dice.chance(0.1) ? 'lifo' : order,
+    maxCrashes: dice.chance(0.5) ? maxCrashes : dice.whole(1, 3),
+    ...maybe(dice, { maxPending: dice.whole(1, 8) }),
+    ...maybe(dice, { resultsCount: dice.whole(0, 3) }),
+    dead: { ...maybe(dice, { count: dice.whole(0, 3) }), ...maybe(dice, { ageMs: dice.pick([5_000, 60_000]) }) },
+  }
+}

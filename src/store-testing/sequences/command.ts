@@ -1,0 +1,81 @@
+/**
+ * Commands: what may be asked of a store, as plain data. A claim is named by its number among all that were made in the
+ * run, so that a command means the same on every store and in every replay.
+ */
+
+import type { ThrottleRule } from '../../core/queue/throttle.js'
+import type { Beat } from '../../stores/contract/job-beat.js'
+import type { ListQuery, Where } from '../../stores/contract/job-records.js'
+import type {
+  Claimer,
+  ClaimFrom,
+  ClaimKey,
+  EnqueueCall,
+  NewJob,
+  QueueSettings,
+  SettleItem,
+} from '../../stores/contract/store.js'
+import type { WorkerRecord } from '../../stores/contract/worker-registry.js'
+
+/** How a claim ends, without its name. */
+export type Settlement = SettleItem extends infer Item
+  ? Item extends ClaimKey
+    ? Omit<Item, keyof ClaimKey>
+    : never
+  : never
+
+/** A claim of this run: the `back`-th before the latest. `stale`: with a fence that is too small. */
+export interface ClaimRef {
+  readonly back: number
+  readonly stale: boolean
+}
+
+/** Instead of an absolute `runAt` its distance from the store's now, which may be negative. */
+export type PlannedJob = Omit<NewJob, 'runAt'> & { readonly runInMs?: number }
+export type PlannedCall = Omit<EnqueueCall, 'jobs'> & { readonly jobs: readonly PlannedJob[] }
+
+export type Command = { readonly handle: number } & (
+  | { readonly verb: 'open'; readonly queues: readonly QueueSettings[] }
+  | { readonly verb: 'enqueue'; readonly calls: readonly PlannedCall[] }
+  | { readonly verb: 'claim'; readonly from: readonly ClaimFrom[]; readonly by: Claimer }
+  | { readonly verb: 'settle'; readonly items: readonly { readonly claim: ClaimRef; readonly end: Settlement }[] }
+  | {
+      readonly verb: 'extend'
+      readonly items: readonly { readonly claim: ClaimRef; readonly leaseMs: number; readonly beat?: Beat }[]
+    }
+  | { readonly verb: 'advance'; readonly ms: number }
+  | { readonly verb: 'reopen' }
+  /** The store itself is started anew. */
+  | { readonly verb: 'restart' }
+  | { readonly verb: 'throttle'; readonly queue: string; readonly group?: string }
+  | { readonly verb: 'set throttle'; readonly queue: string; readonly rules: readonly ThrottleRule[] }
+  | { readonly verb: 'depth'; readonly queues: readonly string[] }
+  | { readonly verb: 'queues' | 'workers' }
+  | { readonly verb: 'get' | 'get dead'; readonly queue: string; readonly id: string }
+  | { readonly verb: 'list'; readonly queue: string; readonly query: ListQuery }
+  | { readonly verb: 'list dead'; readonly queue: string; readonly query: { by: 'id' | 'time'; limit: number } }
+  | { readonly verb: 'cancel'; readonly queue: string; readonly where: Where; readonly reason?: string }
+  | {
+      readonly verb: 'delete' | 'runNow' | 'bury' | 'revive' | 'delete dead'
+      readonly queue: string
+      readonly where: Where
+    }
+  | {
+      readonly verb: 'fail'
+      readonly queue: string
+      readonly id: string
+      readonly how: { readonly delayMs: number; readonly last?: boolean; readonly reason: string }
+    }
+  | { readonly verb: 'pause' | 'resume' | 'drain' | 'clear'; readonly queue: string }
+  /** To its end, or as far as running jobs let it. */
+  | { readonly verb: 'reshard'; readonly queue: string; readonly shards: number }
+  /** To its end. */
+  | { readonly verb: 'move'; readonly from: string; readonly to: string }
+  | { readonly verb: 'watch'; readonly jobs: readonly { readonly queue: string; readonly id: string }[] }
+  | { readonly verb: 'beat'; readonly worker: WorkerRecord; readonly ttlMs: number }
+  | { readonly verb: 'remove worker'; readonly id: string }
+  | { readonly verb: 'held'; readonly worker: string }
+  /** `worker`: whose claims they are said to be; absent: the one that made the first of them. */
+  | { readonly verb: 'gone'; readonly claims: readonly ClaimRef[]; readonly worker?: string }
+  | { readonly verb: 'adopt'; readonly claim: ClaimRef; readonly worker?: string; readonly to: string }
+)

@@ -1,0 +1,137 @@
+/**
+ * The comparison of two stores: one random sequence of commands on both, and after every step the same answer, the same
+ * state and the same order, or an error that says where they part and how to see it again.
+ */
+
+import type { QueueSettings } from '../../stores/contract/store.js'
+import type { StoreHarness } from '../harness/store-harness.js'
+import type { CanonicalJob, CanonicalQueue, CanonicalState } from '../state/canonical-state.js'
+import { differences } from '../state/differences.js'
+import type { Command } from './command.js'
+import { CommandRun } from './command-run.js'
+import { commandSequence, sequenceQueues } from './command-sequence.js'
+import { limitedQueues, limitedSequence } from './limited-sequence.js'
+import { orderedQueues, orderedSequence } from './ordered-sequence.js'
+
+/** Commands that an error shows, the one that made the difference last. */
+const commandsShown = 12
+const differencesShown = 20
+
+/** Of which kind of queues a comparison is made: plain ones, ordered ones, or such with limits and groups. */
+export type SequenceKind = keyof typeof sequences
+
+const sequences = {
+  plain: { commands: commandSequence, queues: sequenceQueues },
+  ordered: { commands: orderedSequence, queues: orderedQueues },
+  limited: { commands: limitedSequence, queues: limitedQueues },
+} as const
+
+export class StoresDifferError extends Error {
+  override readonly name = 'StoresDifferError'
+  readonly seed: number
+  /** The number of the command in the sequence, from 0. */
+  readonly step: number
+  readonly differences: readonly string[]
+
+  constructor(
+    names: { readonly model: string; readonly subject: string },
+    { seed, kind, step, what }: { seed: number; kind: SequenceKind; step: number; what: string },
+    commands: readonly Command[],
+    found: readonly string[],
+  ) {
+    const from = Math.max(0, step + 1 - commandsShown)
+    super(
+      [
+        `${names.subject} differs from ${names.model} in ${what} at step ${step} of ${kind === 'plain' ? '' : `${kind} `}seed ${seed} (${names.model} ≠ ${names.subject}):`,
+        ...found.slice(0, differencesShown).map((difference) => `  ${difference}`),
+        ...(found.length > differencesShown ? [`  and ${found.length - differencesShown} more`] : []),
+        'after the commands:',
+        ...commands.slice(from, step + 1).map((command, i) => `  ${from + i} ${shown(command)}`),
+      ].join('\n'),
+    )
+    this.seed = seed
+    this.step = step
+    this.differences = found
+  }
+}
+
+/**
+ * Runs `steps` commands made from `seed` on both harnesses, which must be fresh and start at the same instant. Throws
+ * `StoresDifferError` at the first step where an answer, the state or a listing differs. `kind`: of what queues, by default
+ * plain ones; others where both stores have the traits.
+ */
+export async function compareStores(
+  model: StoreHarness,
+  subject: StoreHarness,
+  { seed, steps, kind = 'plain' }: { readonly seed: number; readonly steps: number; readonly kind?: SequenceKind },
+): Promise<void> {
+  const commands = sequences[kind].commands(seed, steps)
+  const modelRun = new CommandRun(model)
+  const subjectRun = new CommandRun(subject)
+  for (const [step, command] of commands.entries()) {
+    const refuse = (what: string, differing: readonly string[]) => {
+      if (differing.length === 0) return
+      throw new StoresDifferError(
+        { model: model.name, subject: subject.name },
+        { seed, kind, step, what },
+        commands,
+        differing,
+      )
+    }
+    refuse('its answer', differences(await modelRun.answer(command), await subjectRun.answer(command)))
+    refuse('its state', differences(...comparable(await model.dump(), await subject.dump())))
+    const listing = listingAt(step, sequences[kind].queues)
+    refuse('a listing', differences(await modelRun.answer(listing), await subjectRun.answer(listing)))
+  }
+}
+
+/** One listing after each step, each queue and order in turn: the state alone does not tell in which order jobs stand. */
+function listingAt(step: number, queues: readonly QueueSettings[]): Command {
+  const { name } = queues[step % queues.length]!
+  const by = (['time', 'id', 'retry'] as const)[Math.floor(step / queues.length) % 3]!
+  return { handle: 0, verb: 'list', queue: name, query: { by, limit: 200 } }
+}
+
+/** Both states, by queue and shard; what one of them cannot tell is left out of both. */
+function comparable(a: CanonicalState, b: CanonicalState): [unknown, unknown] {
+  const untold = (['lastStamp', 'lastFence', 'lastScore'] as const).filter((field) =>
+    [...a.queues, ...b.queues].some((queue) => queue[field] === null),
+  )
+  return [keyed(a, untold), keyed(b, untold)]
+}
+
+function keyed(state: CanonicalState, untold: readonly (keyof CanonicalQueue)[]): unknown {
+  const queues = state.queues.map((queue) => [
+    queue.shard === null ? queue.name : `${queue.name} ${queue.shard}`,
+    {
+      ...queue,
+      ...Object.fromEntries(untold.map((field) => [field, null])),
+      jobs: byId(queue.jobs, jobName),
+      remembered: byId(queue.remembered),
+      calls: byId(queue.calls),
+    },
+  ])
+  const throttles = state.throttles.map(({ scope, tempos, ...told }) => [
+    scope,
+    { ...told, tempos: Object.fromEntries(tempos.map(({ group, ...tempo }) => [group, tempo])) },
+  ])
+  return { now: state.now, queues: Object.fromEntries(queues), throttles: Object.fromEntries(throttles) }
+}
+
+function byId<T extends { readonly id: string }>(
+  items: readonly T[],
+  name: (item: T) => string = ({ id }) => id,
+): Record<string, T> {
+  return Object.fromEntries(items.map((item) => [name(item), item]))
+}
+
+/** In an ordered queue an id may have a live job and an entry in the morgue. */
+function jobName({ id, state, payloads }: CanonicalJob): string {
+  return payloads !== null && state === 'dead' ? `${id} (dead)` : id
+}
+
+function shown(command: Command): string {
+  return JSON.stringify(command, (_, value: unknown) =>
+    value instanceof Uint8Array ? `bytes:${Buffer.from(value).toString('hex')}` : value,
+  )
+}

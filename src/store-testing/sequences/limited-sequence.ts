@@ -1,0 +1,312 @@
+/**
+ * A limited sequence: random commands from a seed over queues with throttles, bounds on what runs, holds and groups, so
+ * tight that most claims meet one, while the clock goes past windows, slots and leases and the store is started anew.
+ */
+
+import type { Throttle, ThrottleRule } from '../../core/queue/throttle.js'
+import type { QueueSettings } from '../../stores/contract/store.js'
+import type { Command, PlannedJob, Settlement } from './command.js'
+import { extension, failure, listQuery, maybe, ref, someoneElse, where, workers } from './command-parts.js'
+import { Dice } from './dice.js'
+
+const rule = (limit: number, windowMs: number, even: Partial<ThrottleRule> = {}): ThrottleRule => ({
+  limit,
+  windowMs,
+  moderate: false,
+  ...even,
+})
+const moderate = { moderate: true }
+/** Two queues have it together: few in a short window, and not many in one that is too long to be silent after a restart. */
+const api: Throttle = {
+  scope: 'api',
+  by: 'queue',
+  rules: [rule(3, 2_000, { spreadMs: 50 }), rule(8, 900_000, { spreadMs: 1_000 })],
+}
+const queue = (name: string, settings: Partial<QueueSettings> = {}): QueueSettings => {
+  return { name, kind: 'plain', order: 'fifo', maxCrashes: 2, dead: {}, ...settings }
+}
+
+/** The queues of every limited sequence. */
+export const limitedQueues: readonly QueueSettings[] = [
+  queue('mail', { throttle: api }),
+  queue('sms', { throttle: api, order: 'lifo', maxRunning: 2 }),
+  queue('even', {
+    throttle: { scope: 'even', by: 'queue', rules: [rule(3, 3_000, { ...moderate, spreadMs: 75, elasticBuffer: 0 })] },
+  }),
+  queue('sites', {
+    throttle: { scope: 'sites', by: 'group', rules: [rule(2, 5_000, moderate), rule(3, 12_000)] },
+    maxRunning: { perGroup: 2 },
+  }),
+  queue('slow', { throttle: { scope: 'slow', by: 'group', rules: [rule(3, 700_000)] } }),
+  queue('tenants', { maxRunning: { perGroup: 1 }, maxPending: 9 }),
+  queue('fair'),
+  {
+    ...queue('orders', {
+      throttle: { scope: 'sites', by: 'group', rules: [rule(2, 5_000, moderate), rule(3, 12_000)] },
+    }),
+    ...{ kind: 'ordered', shards: 2, maxRunning: 3 },
+  },
+]
+const names = limitedQueues.map(({ name }) => name)
+const ids = ['a', 'b', 'c', 'd', 'e', 'f', 'g', 'É', '\uffee', '🎈']
+const groups = ['x', 'y', 'É', '\uffee', '🎈']
+
+export function limitedSequence(seed: number, steps: number): Command[] {
+  const dice = new Dice(seed)
+  const commands: Command[] = [{ handle: 0, verb: 'open', queues: limitedQueues }]
+  while (commands.length < steps) {
+    const step = commands.length
+    commands.push(
+      ...(dice.chance(0.12)
+        ? dice.pick([rush, rush, catchUp, holdTwice, crash, armed])(dice, step)
+        : [command(dice, step)]),
+    )
+  }
+  return commands.slice(0, steps)
+}
+
+/** Commands in a row: many jobs of a queue, and one claim after the other as soon as its limits let them through. */
+function rush(dice: Dice, step: number): Command[] {
+  const handle = dice.whole(0, 1)
+  const queue = dice.pick(names)
+  const by = { worker: dice.pick(workers), leaseMs: 30_000 }
+  const claims = (): Command[] => [
+    { handle, verb: 'claim', from: [{ queue, limit: dice.pick([1, 2, 5]) }], by },
+    { handle, verb: 'advance', ms: dice.pick([999, 1_000, 1_001, 1_050, 1_500, 2_001, 2_050]) },
+  ]
+  const jobs = dice.several(4, 8, () => job(dice))
+  return [
+    { handle, verb: 'resume', queue },
+    { handle, verb: 'enqueue', calls: [{ callId: `call-${step}`, queue, jobs }] },
+    ...claims(),
+    ...claims(),
+    ...(dice.chance(0.3) ? [{ handle, verb: 'set throttle', ...changedRules(dice) } as const, ...claims()] : []),
+    { handle, verb: 'settle', items: [{ claim: { back: 0, stale: false }, end: end(dice) }] },
+    ...claims(),
+  ]
+}
+
+/** Commands in a row: an even tempo starts one job after the other, is left alone though there are more, and is asked again. */
+function catchUp(dice: Dice, step: number): Command[] {
+  const handle = dice.whole(0, 1)
+  const queue = 'even'
+  const by = { worker: dice.pick(workers), leaseMs: 30_000 }
+  const claim = (ms: number): Command[] => [
+    { handle, verb: 'claim', from: [{ queue, limit: 5 }], by },
+    { handle, verb: 'advance', ms },
+  ]
+  const jobs = ids.map((id) => ({ ...job(dice), id }))
+  return [
+    { handle, verb: 'resume', queue },
+    { handle, verb: 'set throttle', queue, rules: [rule(3, 3_000, { ...moderate, elasticBuffer: dice.whole(0, 1) })] },
+    { handle, verb: 'enqueue', calls: [{ callId: `call-${step}`, queue, jobs }] },
+    ...[1_000, 1_000, 1_001, dice.pick([2_000, 2_500, 3_001]), dice.whole(0, 500)].flatMap(claim),
+    ...(dice.chance(0.4)
+      ? [{ handle, verb: 'clear', queue } as const, { handle, verb: 'advance', ms: 1_001 } as const]
+      : []),
+    ...claim(1_000),
+  ]
+}
+
+/** Commands in a row: jobs of a group become suspects, and claims alone ask for them, one after the other. */
+function crash(dice: Dice, step: number): Command[] {
+  const handle = dice.whole(0, 1)
+  const queue = dice.pick(names)
+  const group = dice.pick(groups)
+  const ask = (limit: number, leaseMs: number, alone: boolean): Command => {
+    return { handle, verb: 'claim', from: [{ queue, limit }], by: { worker: dice.pick(workers), leaseMs, alone } }
+  }
+  const hold = { of: dice.pick(['queue', 'group'] as const), forMs: 4_000 }
+  const jobs = dice.several(2, 5, () => ({ ...job(dice), ...maybe(dice, { group }, 0.8) }))
+  return [
+    { handle, verb: 'resume', queue },
+    { handle, verb: 'enqueue', calls: [{ callId: `call-${step}`, queue, jobs }] },
+    ask(dice.pick([2, 5]), 1_000, false),
+    { handle, verb: 'advance', ms: 1_000 },
+    ask(1, 30_000, true),
+    ask(1, 30_000, true),
+    {
+      handle,
+      verb: 'settle',
+      items: [{ claim: { back: 0, stale: false }, end: { kind: 'release', delayMs: 0, hold } }],
+    },
+    ask(1, 30_000, true),
+    { handle, verb: 'advance', ms: dice.pick([3_999, 4_000, 5_001]) },
+    ask(1, 30_000, true),
+    ask(1, 30_000, true),
+  ]
+}
+
+/** Commands in a row: the store is started anew a while after a start, and asked while its long windows still see what it charges. */
+function armed(dice: Dice, step: number): Command[] {
+  const handle = dice.whole(0, 1)
+  const queue = dice.pick(['mail', 'slow'])
+  const group = dice.pick(groups)
+  const by = { worker: dice.pick(workers), leaseMs: 30_000 }
+  const claim: Command = { handle, verb: 'claim', from: [{ queue, limit: 5 }], by }
+  const enqueue = (i: number): Command => {
+    const jobs = dice.several(3, 5, () => ({ ...job(dice), group }))
+    return { handle, verb: 'enqueue', calls: [{ callId: `call-${step + i}`, queue, jobs }] }
+  }
+  return [
+    { handle, verb: 'resume', queue },
+    enqueue(1),
+    claim,
+    { handle, verb: 'advance', ms: dice.pick([60_000, 300_000, 699_000]) },
+    { handle, verb: 'restart' },
+    enqueue(5),
+    claim,
+    { handle, verb: 'advance', ms: dice.pick([2_001, 650_000]) },
+    claim,
+    { handle, verb: 'throttle', queue, ...(queue === 'slow' ? { group } : {}) },
+  ]
+}
+
+/** Commands in a row: two jobs hold their queue, or their group, for times of their own, and more come in. */
+function holdTwice(dice: Dice, step: number): Command[] {
+  const handle = dice.whole(0, 1)
+  const queue = dice.pick(names)
+  const by = { worker: dice.pick(workers), leaseMs: 30_000 }
+  const group = dice.pick(groups)
+  const of = dice.pick(['queue', 'group'] as const)
+  const jobs = () => dice.several(3, 5, () => ({ ...job(dice), ...maybe(dice, { group }, 0.8) }))
+  const enqueue = (i: number): Command => {
+    return { handle, verb: 'enqueue', calls: [{ callId: `call-${step + i}`, queue, jobs: jobs() }] }
+  }
+  const claim: Command = { handle, verb: 'claim', from: [{ queue, limit: 5 }], by }
+  const hold = (back: number, forMs: number): Command => {
+    const end = { kind: 'release', delayMs: 0, hold: { of, forMs } } as const
+    return { handle, verb: 'settle', items: [{ claim: { back, stale: false }, end }] }
+  }
+  return [
+    { handle, verb: 'resume', queue },
+    enqueue(1),
+    claim,
+    hold(0, 4_000),
+    hold(1, dice.pick([1, 1_000])),
+    { handle, verb: dice.pick(['delete', 'runNow'] as const), queue, where: where(dice, ids) },
+    enqueue(6),
+    { handle, verb: 'advance', ms: dice.pick([1, 1_000]) },
+    claim,
+    { handle, verb: 'advance', ms: dice.pick([2_999, 3_000, 3_999]) },
+    claim,
+  ]
+}
+
+function command(dice: Dice, step: number): Command {
+  const handle = dice.whole(0, 1)
+  const queue = dice.pick(names)
+  const some = () => where(dice, ids)
+  return dice.weighted<() => Command>([
+    [24, () => ({ handle, verb: 'enqueue', calls: dice.several(1, 2, () => enqueueCall(dice, step)) })],
+    [30, () => ({ handle, verb: 'claim', ...claim(dice) })],
+    [18, () => ({ handle, verb: 'settle', items: dice.several(1, 4, () => ({ claim: ref(dice), end: end(dice) })) })],
+    [3, () => ({ handle, verb: 'extend', items: dice.several(1, 3, () => extension(dice)) })],
+    [20, () => ({ handle, verb: 'advance', ms: span(dice) })],
+    [1.5, () => ({ handle, verb: 'restart' })],
+    [1, () => ({ handle, verb: 'open', queues: [changedSettings(dice)] })],
+    [0.5, () => ({ handle, verb: 'reopen' })],
+    [4, () => ({ handle, verb: 'throttle', queue, ...maybe(dice, { group: dice.pick(groups) }) })],
+    [1.5, () => ({ handle, verb: 'set throttle', ...changedRules(dice) })],
+    [1, () => ({ handle, verb: 'depth', queues: names })],
+    [0.5, () => ({ handle, verb: dice.pick(['queues', 'workers'] as const) })],
+    [1, () => ({ handle, verb: 'get', queue, id: dice.pick(ids) })],
+    [2, () => ({ handle, verb: 'list', queue, query: listQuery(dice) })],
+    [3, () => ({ handle, verb: 'cancel', queue, where: some() })],
+    [1, () => ({ handle, verb: 'delete', queue, where: some() })],
+    [2, () => ({ handle, verb: 'runNow', queue, where: some() })],
+    [1, () => ({ handle, verb: 'bury', queue, where: some() })],
+    [2, () => ({ handle, verb: 'revive', queue, where: some() })],
+    [2, () => ({ handle, verb: 'fail', queue, id: dice.pick(ids), how: failure(dice) })],
+    [1, () => ({ handle, verb: 'pause', queue })],
+    [3, () => ({ handle, verb: 'resume', queue })],
+    [0.7, () => ({ handle, verb: 'clear', queue })],
+    [3, () => ({ handle, verb: 'gone', claims: dice.several(0, 3, () => ref(dice)), ...someoneElse(dice) })],
+    [1, () => ({ handle, verb: 'adopt', claim: ref(dice), to: dice.pick(workers), ...someoneElse(dice) })],
+  ])()
+}
+
+function enqueueCall(dice: Dice, step: number) {
+  const callId = dice.chance(0.12) ? `call-${dice.whole(0, step)}` : `call-${step}`
+  return { callId, queue: dice.pick(names), jobs: dice.several(1, 4, () => job(dice)) }
+}
+
+function job(dice: Dice): PlannedJob {
+  return {
+    id: dice.pick(ids),
+    task: 'fetch',
+    payload: `{"n":${dice.whole(0, 3)}}`,
+    priority: 0,
+    rememberMs: 0,
+    ...maybe(dice, { group: dice.pick(groups) }, 0.8),
+    ...dice.weighted<Partial<PlannedJob>>([
+      [8, {}],
+      [1, { delayMs: dice.pick([1, 1_000, 5_000]) }],
+      [1, { runInMs: dice.pick([-60_000, 0, 2_000]) }],
+    ]),
+  }
+}
+
+function claim(dice: Dice) {
+  const from = dice.several(1, 3, () => ({
+    queue: dice.pick(names),
+    limit: dice.pick([0, 1, 1, 2, 3, 5, 10]),
+    ...maybe(dice, { leaseMs: 60_000 }, 0.15),
+  }))
+  const by = {
+    worker: dice.pick(workers),
+    leaseMs: dice.pick([1_000, 5_000, 30_000]),
+    ...maybe(dice, { alone: true }, 0.25),
+    ...maybe(dice, { heads: true }, 0.2),
+  }
+  return { from, by }
+}
+
+function end(dice: Dice): Settlement {
+  const delayMs = dice.pick([0, 0, 1, 2_000])
+  const hold = { of: dice.pick(['queue', 'group'] as const), forMs: dice.pick([1, 1_000, 4_000]) }
+  return dice.weighted<Settlement>([
+    [6, { kind: 'complete' }],
+    [3, { kind: 'retry', delayMs }],
+    [1, { kind: 'retry', delayMs, last: true }],
+    [3, { kind: 'release', delayMs }],
+    [3, { kind: 'release', delayMs: 0, hold }],
+    [1, { kind: 'bury' }],
+    [1, { kind: 'cancel' }],
+  ])
+}
+
+/** Slots, windows with their spread, and leases, met to the millisecond and by one more. */
+function span(dice: Dice): number {
+  return dice.weighted([
+    [3, dice.whole(0, 3)],
+    [5, dice.pick([999, 1_000, 1_001, 1_050, 2_000, 2_050, 2_051, 2_500, 3_000, 3_075, 4_000, 5_001])],
+    [3, dice.whole(1, 3_000)],
+    [2, dice.pick([5_000, 12_000, 12_001, 30_000])],
+    [1, dice.pick([60_000, 899_000, 900_001])],
+  ])
+}
+
+/** Other rules with the same windows: how far beyond them starts are known is the store's affair. */
+function changedRules(dice: Dice): { queue: string; rules: ThrottleRule[] } {
+  const { name, throttle } = dice.pick(limitedQueues.filter(({ throttle }) => throttle !== undefined))
+  const changed = ({ windowMs, spreadMs }: ThrottleRule) =>
+    rule(dice.whole(1, 7), windowMs, {
+      ...(spreadMs === undefined ? {} : { spreadMs }),
+      ...maybe(dice, moderate),
+      ...maybe(dice, { ...moderate, elasticBuffer: dice.whole(0, 1) }, 0.3),
+    })
+  return { queue: name, rules: throttle!.rules.map(changed) }
+}
+
+/** Another bound, or a throttle that it does not have: of its own name, where it lies on a cluster too. */
+function changedSettings(dice: Dice): QueueSettings {
+  const { maxRunning, ...stored } = dice.pick(limitedQueues)
+  const bound = typeof maxRunning === 'object' ? { perGroup: dice.whole(1, 2) } : dice.whole(1, 4)
+  const other = { scope: stored.name, by: 'queue', rules: [rule(1, 1_000)] } as const
+  return {
+    ...stored,
+    ...(maxRunning === undefined ? {} : { maxRunning: bound }),
+    ...maybe(dice, { throttle: other }, stored.throttle === undefined ? 0.5 : 0.2),
+  }
+}

@@ -1,0 +1,200 @@
+/**
+ * An ordered sequence: random commands from a seed over ordered queues, with so few ids and payloads that they meet: equal
+ * payloads at once and one in hand, one that waits, one dead. Beside them stands a plain queue, to be told apart from.
+ */
+
+import type { Payload } from '../../core/values/codec.js'
+import type { QueueSettings } from '../../stores/contract/store.js'
+import type { Command, PlannedJob, Settlement } from './command.js'
+import {
+  extension,
+  failure,
+  listQuery,
+  maybe,
+  reasons,
+  ref,
+  run,
+  someoneElse,
+  span,
+  where,
+  worker,
+  workers,
+} from './command-parts.js'
+import { Dice } from './dice.js'
+import { hardCases } from './ordered-rows.js'
+
+/** The queues of every ordered sequence: roomy, tight with the latest payload only, one batch a shard, and a plain one. */
+export const orderedQueues: readonly QueueSettings[] = [
+  { name: 'orders', kind: 'ordered', order: 'fifo', shards: 2, merge: 'all', maxCrashes: 2, dead: {} },
+  {
+    ...{ name: 'latest', kind: 'ordered', order: 'fifo', shards: 1, merge: 'latest' },
+    ...{ maxPending: 3, maxCrashes: 1, dead: { count: 2 } },
+  },
+  {
+    ...{ name: 'strict', kind: 'ordered', order: 'fifo', shards: 2, exclusive: 'shard' },
+    ...{ maxPending: 12, maxCrashes: 3, dead: { ageMs: 20_000 } },
+  },
+  { name: 'mail', kind: 'plain', order: 'fifo', maxCrashes: 2, resultsCount: 2, dead: {} },
+]
+export const orderedIds: readonly string[] = ['a', 'b', 'd', 'e', 'É', '\uffee', '🎈']
+
+const names = orderedQueues.map(({ name }) => name)
+const orderedNames = names.filter((name) => name !== 'mail')
+
+/** Text and bytes that say the same are not equal. */
+const payloads: readonly Payload[] = ['"x"', '"y"', '"z"', Uint8Array.of(34, 120, 34), Uint8Array.of(0, 255)]
+const scores = [-1.5, 0, 1, 1, 2, 2.25, 1_704_067_200_000]
+
+export function orderedSequence(seed: number, steps: number): Command[] {
+  const dice = new Dice(seed)
+  const commands: Command[] = [{ handle: 0, verb: 'open', queues: orderedQueues }]
+  while (commands.length < steps) {
+    const step = commands.length
+    commands.push(...(dice.chance(0.12) ? hardCase(dice, step) : [command(dice, step)]))
+  }
+  return commands.slice(0, steps)
+}
+
+/** Commands in a row that lead one id into a hard case. */
+function hardCase(dice: Dice, step: number): Command[] {
+  const queue = dice.pick(orderedNames)
+  const other = dice.pick(orderedNames)
+  const id = dice.pick(orderedIds)
+  const handle = dice.whole(0, 1)
+  const words = {
+    push: (i: number, when: 'now' | 'anytime' = 'anytime', to = queue): Command => {
+      const { runInMs: _, delayMs: __, ...ready } = push(dice)
+      const jobs = dice.several(1, 2, () => ({ ...(when === 'now' ? ready : push(dice)), id }))
+      return { handle, verb: 'enqueue', calls: [{ callId: `call-${step + i}`, queue: to, jobs }] }
+    },
+    take: (): Command => {
+      const by = { worker: dice.pick(workers), leaseMs: 2_000, alone: dice.chance(0.4) }
+      return { handle, verb: 'claim', from: [{ queue, limit: 5, ...maxPayloads(dice) }], by }
+    },
+    settled: (end: Settlement): Command => {
+      return { handle, verb: 'settle', items: [{ claim: { back: 0, stale: false }, end }] }
+    },
+  }
+  return [{ handle, verb: 'resume', queue }, ...dice.pick(hardCases)(dice, { handle, queue, other, id, ...words, end })]
+}
+
+function command(dice: Dice, step: number): Command {
+  const handle = dice.whole(0, 1)
+  const queue = queueName(dice)
+  const some = () => where(dice, orderedIds)
+  const id = () => dice.pick(orderedIds)
+  return dice.weighted<() => Command>([
+    [24, () => ({ handle, verb: 'enqueue', calls: dice.several(1, 2, () => enqueueCall(dice, step)) })],
+    [24, () => ({ handle, verb: 'claim', ...claim(dice) })],
+    [18, () => ({ handle, verb: 'settle', items: dice.several(1, 4, () => ({ claim: ref(dice), end: end(dice) })) })],
+    [5, () => ({ handle, verb: 'extend', items: dice.several(1, 3, () => extension(dice)) })],
+    [14, () => ({ handle, verb: 'advance', ms: span(dice) })],
+    [2, () => ({ handle, verb: 'open', queues: [changedSettings(dice)] })],
+    [0.5, () => ({ handle, verb: 'reopen' })],
+    [2, () => ({ handle, verb: 'depth', queues: names })],
+    [0.5, () => ({ handle, verb: dice.pick(['queues', 'workers'] as const) })],
+    [2, () => ({ handle, verb: dice.pick(['get', 'get dead'] as const), queue, id: id() })],
+    [3, () => ({ handle, verb: 'list', queue, query: listQuery(dice) })],
+    [1, () => ({ handle, verb: 'list dead', queue, query: { by: dice.pick(['id', 'time'] as const), limit: 2 } })],
+    [4, () => ({ handle, verb: 'cancel', queue, where: some(), ...maybe(dice, { reason: dice.pick(reasons) }) })],
+    [1, () => ({ handle, verb: 'delete', queue, where: some() })],
+    [2, () => ({ handle, verb: 'runNow', queue, where: some() })],
+    [2, () => ({ handle, verb: 'bury', queue, where: some() })],
+    [3, () => ({ handle, verb: 'revive', queue, where: some() })],
+    [1, () => ({ handle, verb: 'delete dead', queue, where: some() })],
+    [3, () => ({ handle, verb: 'fail', queue, id: id(), how: failure(dice) })],
+    [1.5, () => ({ handle, verb: dice.pick(['pause', 'drain'] as const), queue })],
+    [4, () => ({ handle, verb: 'resume', queue })],
+    [0.7, () => ({ handle, verb: 'clear', queue })],
+    [1.5, () => ({ handle, verb: 'reshard', queue, shards: dice.whole(1, 3) })],
+    [1.5, () => ({ handle, verb: 'move', from: queue, to: queueName(dice) })],
+    [1, () => ({ handle, verb: 'watch', jobs: dice.several(1, 3, () => ({ queue, id: id() })) })],
+    [0.5, () => ({ handle, verb: 'beat', worker: worker(dice, names), ttlMs: dice.pick([1_000, 30_000]) })],
+    [0.5, () => ({ handle, verb: 'remove worker', id: dice.pick(workers) })],
+    [1, () => ({ handle, verb: 'held', worker: dice.pick(workers) })],
+    [4, () => ({ handle, verb: 'gone', claims: dice.several(0, 3, () => ref(dice)), ...someoneElse(dice) })],
+    [1, () => ({ handle, verb: 'adopt', claim: ref(dice), to: dice.pick(workers), ...someoneElse(dice) })],
+  ])()
+}
+
+/** The plain queue is met now and then. */
+function queueName(dice: Dice): string {
+  return dice.chance(0.06) ? 'mail' : dice.pick(orderedNames)
+}
+
+/** One in eight calls has the id of an earlier one, and mostly other payloads than that. */
+function enqueueCall(dice: Dice, step: number) {
+  const callId = dice.chance(0.12) ? `call-${dice.whole(0, step)}` : `call-${step}`
+  return { callId, queue: queueName(dice), jobs: dice.several(1, 4, () => push(dice)) }
+}
+
+function push(dice: Dice): PlannedJob {
+  const due = dice.weighted([
+    [6, {}],
+    [2, { delayMs: dice.pick([0, 1, 1_000, 5_000, 90_000]) }],
+    [2, { runInMs: dice.pick([-60_000, -1, 0, 1, 2_000, 30_000]) }],
+  ])
+  return {
+    id: dice.pick(orderedIds),
+    // Two names: a task may be renamed while its jobs wait.
+    task: dice.chance(0.08) ? 'sync-order' : 'sync',
+    payload: dice.pick(payloads),
+    priority: 0,
+    rememberMs: 0,
+    ...maybe(dice, { score: dice.pick(scores) }, 0.7),
+    ...maybe(dice, { codec: 'raw' }, 0.1),
+    ...maybe(dice, { meta: dice.pick<Payload>(['{"trace":"ü"}', Uint8Array.of(7, 0)]) }, 0.3),
+    ...due,
+  }
+}
+
+/** Shards one by one, some that are not there, or the whole queue. */
+function claim(dice: Dice) {
+  const from = dice.several(1, 4, () => ({
+    queue: queueName(dice),
+    ...maybe(dice, { shard: dice.pick([0, 0, 1, 1, 2]) }),
+    limit: dice.pick([0, 1, 1, 2, 5]),
+    ...maxPayloads(dice),
+    ...maybe(dice, { leaseMs: 60_000 }, 0.15),
+  }))
+  const by = {
+    worker: dice.pick(workers),
+    leaseMs: dice.pick([1_000, 5_000, 30_000]),
+    ...maybe(dice, { alone: true }, 0.4),
+    ...maybe(dice, { heads: true }, 0.4),
+  }
+  return { from, by }
+}
+
+function maxPayloads(dice: Dice) {
+  return maybe(dice, { maxPayloads: dice.pick([1, 1, 2, Number.POSITIVE_INFINITY]) }, 0.7)
+}
+
+function end(dice: Dice): Settlement {
+  const delayMs = dice.pick([0, 0, 1, 2_000, 40_000])
+  const error = maybe(dice, { error: `Error: ${dice.pick(reasons)}` }, 0.7)
+  const reason = maybe(dice, { reason: dice.pick(reasons) }, 0.7)
+  return dice.weighted<Settlement>([
+    [6, { kind: 'complete' }],
+    [5, { kind: 'retry', delayMs, ...error }],
+    [4, { kind: 'retry', delayMs, last: true, ...error, ...reason, ...run(dice) }],
+    [3, { kind: 'release', delayMs, ...error }],
+    [3, { kind: 'bury', ...error, ...reason, ...run(dice) }],
+    [1, { kind: 'cancel', ...reason }],
+  ])
+}
+
+/** New limits for a queue, now and then without a word about merging; or a form that it does not have. */
+function changedSettings(dice: Dice): QueueSettings {
+  const { maxPending: _, merge: __, ...stored } = dice.pick(orderedQueues)
+  const other = dice.pick<Partial<QueueSettings>>([{ order: 'lifo' }, { exclusive: 'shard' }, { kind: 'plain' }])
+  return {
+    ...stored,
+    ...maybe(dice, stored.kind === 'ordered' ? other : { kind: 'ordered' }, 0.1),
+    ...maybe(dice, { merge: dice.pick(['all', 'all', 'latest'] as const) }),
+    ...maybe(dice, { shards: dice.whole(1, 3) }),
+    maxCrashes: dice.chance(0.5) ? stored.maxCrashes : dice.whole(1, 3),
+    ...maybe(dice, { maxPending: dice.whole(1, 12) }),
+    dead: { ...maybe(dice, { count: dice.whole(0, 3) }), ...maybe(dice, { ageMs: dice.pick([5_000, 60_000]) }) },
+  }
+}

@@ -1,0 +1,205 @@
+/** The memory store's canonical state. */
+
+import { longestCountedMs, ruleText } from '../../core/queue/throttle.js'
+import type { Payload } from '../../core/values/codec.js'
+import type { MemoryData } from '../../stores/memory/memory-store.js'
+import type { MemoryJob, RememberedJob } from '../../stores/memory/queue/memory-job.js'
+import type { MemoryLanes } from '../../stores/memory/queue/memory-lanes.js'
+import { MemoryOrderedQueue } from '../../stores/memory/queue/memory-ordered-queue.js'
+import type { MemoryQueue } from '../../stores/memory/queue/memory-queue.js'
+import type { MemoryThrottle } from '../../stores/memory/queue/memory-throttle.js'
+import { isLed, type Lead } from '../../stores/rules/lead.js'
+import type { PayloadEntry } from '../../stores/rules/payloads.js'
+import type { Tempo } from '../../stores/rules/throttle/tempo.js'
+import {
+  type CanonicalEntry,
+  type CanonicalJob,
+  type CanonicalLanes,
+  type CanonicalLead,
+  type CanonicalMemory,
+  type CanonicalQueue,
+  type CanonicalState,
+  type CanonicalTempo,
+  type CanonicalThrottle,
+  canonicalPayload,
+  compareBytes,
+} from './canonical-state.js'
+
+export function memoryState(data: MemoryData, now: number): CanonicalState {
+  const queues = data.queues.all().map((queue) => canonicalQueue(queue, now))
+  return {
+    now,
+    queues: queues.sort((a, b) => compareBytes(a.name, b.name) || a.shard! - b.shard!),
+    throttles: data.queues
+      .throttles()
+      .map((throttle) => canonicalThrottle(throttle, now))
+      .sort((a, b) => compareBytes(a.scope, b.scope)),
+  }
+}
+
+function canonicalThrottle(throttle: MemoryThrottle, now: number): CanonicalThrottle {
+  const { scope, by, rules, arming, sharing } = throttle
+  const at = Math.max(now, arming?.lastAt ?? now)
+  const quietForMs = throttle.quietForMs(now)
+  return {
+    scope,
+    by,
+    rules: rules.map(ruleText),
+    queues: [...new Set(sharing.map(({ settings }) => settings.name))].sort(compareBytes),
+    armings: arming?.count ?? 0,
+    quietInMs: quietForMs > 0 ? quietForMs : null,
+    tempos: throttle
+      .subjects(now)
+      .sort(compareBytes)
+      .map((group) => canonicalTempo(group, throttle.tempo(group, at), now, at - longestCountedMs(rules))),
+  }
+}
+
+function canonicalTempo(group: string, { log, strides }: Tempo, now: number, seenFrom: number): CanonicalTempo {
+  return {
+    group,
+    starts: log.filter(({ at }) => at >= seenFrom).map(({ at, count }) => ({ agoMs: now - at, count })),
+    strides: strides.map(({ slotUs, credit }) => ({
+      slotAgoUs: slotUs === undefined ? null : now * 1_000 - slotUs,
+      credit,
+    })),
+  }
+}
+
+function inMs(until: number, now: number): number | null {
+  return until > now ? until - now : null
+}
+
+function canonicalLanes({ turns, shut, held }: MemoryLanes, now: number): CanonicalLanes {
+  const told = (groups: Map<string, number>) =>
+    [...groups].map(([group, until]) => ({ group, inMs: until - now })).sort((a, b) => compareBytes(a.group, b.group))
+  return { turns: [...turns], shut: told(shut), held: told(held).filter(({ inMs }) => inMs > 0) }
+}
+
+function canonicalQueue(queue: MemoryQueue, now: number): CanonicalQueue {
+  const { name, kind, order, exclusive, merge, maxPending, maxCrashes, resultsCount, dead } = queue.settings
+  const jobs = queue.kept()
+  const hiddenMemories = jobs
+    .filter((job) => queue.isHidden(job, now))
+    .flatMap((job) => queue.memoryOf(job.spec.id, now) ?? [])
+  return {
+    name,
+    shard: queue instanceof MemoryOrderedQueue ? queue.shard : null,
+    kind,
+    order,
+    exclusive: exclusive ?? 'id',
+    merge: merge ?? 'all',
+    maxPending: maxPending ?? null,
+    maxCrashes,
+    resultsCount: resultsCount ?? null,
+    deadAgeMs: dead.ageMs ?? null,
+    deadCount: dead.count ?? null,
+    maxRunning: queue.limits.maxRunning ?? null,
+    throttle: queue.limits.throttle?.scope ?? null,
+    heldInMs: inMs(queue.heldUntil, now),
+    shutInMs: inMs(queue.shutUntil, now),
+    sparesInMs: inMs(queue.sparesUntil, now),
+    lanes: canonicalLanes(queue.lanes, now),
+    paused: queue.paused,
+    draining: queue.draining,
+    processed: queue.processed,
+    failed: queue.failed,
+    crashed: queue.crashed,
+    lead: canonicalLead(queue.lead, now),
+    suspectLead: canonicalLead(queue.suspectLead, now),
+    lastStamp: queue.lastStamp,
+    lastFence: queue.lastFence,
+    lastScore: queue instanceof MemoryOrderedQueue ? queue.lastScore : 0,
+    // Sorting keeps the live job before the dead one of its id.
+    jobs: byId(jobs.filter((job) => !queue.isHidden(job, now)).map((job) => canonicalJob(job, now))),
+    remembered: byId([...queue.remembered.list(now), ...hiddenMemories].map(canonicalMemory)),
+    calls: byId(queue.calls.list(now).map(({ id, at }) => ({ id, at }))),
+  }
+}
+
+function canonicalJob(job: MemoryJob, now: number): CanonicalJob {
+  const { id, task, payload, codec, meta, priority, rememberMs } = job.spec
+  const { payloads = job.inHand, beside } = job
+  return {
+    id,
+    task,
+    state: job.state,
+    payload: canonicalPayload(payload),
+    codec: codec ?? null,
+    meta: meta === undefined ? null : canonicalPayload(meta),
+    payloads: job.payloads === undefined && job.inHand.length === 0 ? null : [...payloads].map(canonicalEntry),
+    beside: beside === undefined ? null : { ...beside, payloads: [...beside.payloads].map(canonicalEntry) },
+    priority,
+    group: job.spec.group ?? null,
+    stamp: job.stamp,
+    attempt: job.attempt,
+    crashes: job.crashes,
+    suspect: job.suspect,
+    rememberMs,
+    createdAt: job.createdAt,
+    updatedAt: job.updatedAt,
+    startedAt: job.startedAt ?? null,
+    finishedAt: job.finishedAt ?? null,
+    expiresAt: job.expiresAt ?? null,
+    worker: job.worker ?? null,
+    host: job.process.host ?? null,
+    boot: job.process.boot ?? null,
+    pidns: job.process.pidns ?? null,
+    pid: job.process.pid ?? null,
+    ticks: job.process.ticks ?? null,
+    progress: job.progress ?? null,
+    checkpoint: encoded(job.checkpoint),
+    log: job.log,
+    result: encoded(job.result),
+    error: job.error ?? null,
+    reason: job.reason ?? null,
+    claim:
+      job.state === 'running'
+        ? {
+            fence: job.fence,
+            leaseMs: job.leaseUntil - now,
+            alone: job.alone,
+            cancelRequested: job.cancelRequested,
+          }
+        : null,
+  }
+}
+
+function canonicalEntry({ score, payload, codec, meta }: PayloadEntry): CanonicalEntry {
+  return {
+    score,
+    payload: canonicalPayload(payload),
+    codec: codec ?? null,
+    meta: meta === undefined ? null : canonicalPayload(meta),
+  }
+}
+
+function canonicalLead(lead: Lead | undefined, now: number): CanonicalLead | null {
+  return isLed(lead, now) ? { worker: lead.worker, inMs: lead.wakeAt - now } : null
+}
+
+function canonicalMemory(job: RememberedJob): CanonicalMemory {
+  const { id, task, state, priority, attempt, crashes, createdAt, runAt, finishedAt, until, reason } = job
+  return {
+    id,
+    task,
+    state,
+    priority,
+    attempt,
+    crashes,
+    createdAt,
+    runAt,
+    finishedAt,
+    until,
+    reason: reason ?? null,
+  }
+}
+
+function byId<T extends { readonly id: string }>(items: T[]): T[] {
+  return items.sort((a, b) => compareBytes(a.id, b.id))
+}
+
+function encoded(value: { readonly payload?: Payload; readonly codec?: string } | undefined): CanonicalJob['result'] {
+  if (value === undefined) return null
+  return { payload: value.payload === undefined ? null : canonicalPayload(value.payload), codec: value.codec ?? null }
+}

@@ -1,0 +1,387 @@
+/** The Redis store's canonical state, read from its keys one by one and not by its scripts. */
+
+import type { RedisPort } from '../../stores/redis/client/redis-port.js'
+import { listIn, textIn } from '../../stores/redis/client/redis-reply.js'
+import {
+  type ClaimParts,
+  type PastParts,
+  readBeat,
+  readClaim,
+  readMemory,
+  readPast,
+  readResult,
+} from '../../stores/redis/format/redis-job.js'
+import { readHeader } from '../../stores/redis/format/redis-ordered-job.js'
+import { readInHand, readPayload } from '../../stores/redis/format/redis-payload.js'
+import { readNumber, readRecord } from '../../stores/redis/format/redis-record.js'
+import type { ShardKey } from '../../stores/redis/layout/redis-keys.js'
+import type { RedisQueue } from '../../stores/redis/layout/redis-layout.js'
+import { isLed } from '../../stores/rules/lead.js'
+import {
+  type CanonicalEntry,
+  type CanonicalJob,
+  type CanonicalLead,
+  type CanonicalQueue,
+  type CanonicalState,
+  canonicalPayload,
+  compareBytes,
+} from './canonical-state.js'
+import { redisThrottleStates } from './redis-throttle-state.js'
+
+/** A shard's hashes, as they are. */
+interface Shard {
+  readonly meta: ReadonlyMap<string, string>
+  readonly jobs: ReadonlyMap<string, Buffer>
+  readonly past: ReadonlyMap<string, Buffer>
+  readonly claims: ReadonlyMap<string, Buffer>
+  readonly notes: ReadonlyMap<string, Buffer>
+  readonly ended: ReadonlyMap<string, Buffer>
+  readonly calls: ReadonlyMap<string, Buffer>
+  /** By member, as the bytes are. */
+  readonly leases: ReadonlyMap<string, number>
+  /** By sequence and id. */
+  readonly expiry: ReadonlyMap<string, number>
+  /** By group. */
+  readonly turns: readonly string[]
+  readonly shut: ReadonlyMap<string, number>
+  readonly holds: ReadonlyMap<string, number>
+}
+
+export async function redisState(
+  port: RedisPort,
+  namespace: string,
+  queues: readonly RedisQueue[],
+  now: number,
+): Promise<CanonicalState> {
+  const states = await Promise.all(
+    queues.flatMap((queue) =>
+      // A plain queue of several shards is told of by its first; of one on its way to others, those it lies in.
+      (queue.layout.kind === 'plain' ? queue.shards.slice(0, 1) : queue.shards).map(async (shard) => {
+        const read = await readShard(port, shard.tag)
+        return shard.kind === 'plain'
+          ? canonicalQueue(queue.name, null, read, now)
+          : canonicalQueue(queue.name, shard.shard, read, now, await readPayloads(port, shard.tag))
+      }),
+    ),
+  )
+  return {
+    now,
+    queues: states.sort((a, b) => compareBytes(a.name, b.name) || (a.shard ?? 0) - (b.shard ?? 0)),
+    throttles: await redisThrottleStates(port, namespace, queues, now),
+  }
+}
+
+async function readHash(port: RedisPort, tag: string, key: ShardKey): Promise<Map<string, Buffer>> {
+  const flat = listIn(await port.command('HGETALL', [`${tag}:${key}`])) as Buffer[]
+  return new Map(flat.flatMap((field, i) => (i % 2 === 0 ? [[field.toString(), flat[i + 1]!] as const] : [])))
+}
+
+async function readShard(port: RedisPort, tag: string): Promise<Shard> {
+  const hash = (key: ShardKey) => readHash(port, tag, key)
+  const scores = async (key: ShardKey) => {
+    const flat = listIn(await port.command('ZRANGE', [`${tag}:${key}`, '0', '-1', 'WITHSCORES'])) as Buffer[]
+    return new Map(
+      flat.flatMap((member, i) =>
+        i % 2 === 0 ? [[member.toString('latin1'), Number(textIn(flat[i + 1]))] as const] : [],
+      ),
+    )
+  }
+  const byGroup = async (key: ShardKey) =>
+    new Map([...(await scores(key))].map(([group, at]) => [Buffer.from(group, 'latin1').toString(), at]))
+  const [meta, jobs, past, claims, notes, ended, calls, leases, expiry, turns, shut, holds] = await Promise.all([
+    hash('meta'),
+    hash('jobs'),
+    hash('past'),
+    hash('claims'),
+    hash('notes'),
+    hash('ended'),
+    hash('calls'),
+    scores('leases'),
+    scores('expiry'),
+    byGroup('turns'),
+    byGroup('shut'),
+    byGroup('holds'),
+  ])
+  return {
+    meta: new Map([...meta].map(([field, value]) => [field, value.toString()])),
+    jobs,
+    past,
+    claims,
+    notes,
+    ended,
+    calls,
+    leases,
+    expiry,
+    turns: [...turns.keys()],
+    shut,
+    holds,
+  }
+}
+
+function canonicalQueue(
+  name: string,
+  number: number | null,
+  shard: Shard,
+  now: number,
+  payloads?: ShardPayloads,
+): CanonicalQueue {
+  const { meta } = shard
+  const count = (field: string) => Number(meta.get(field) ?? 0)
+  const bound = (field: string) => (meta.has(field) ? Number(meta.get(field)) : null)
+  const live = [...shard.jobs].map(([id, record]) => canonicalJob(id, record, shard, now, payloads))
+  const jobs = [...live, ...(payloads === undefined ? [] : canonicalDead(payloads))]
+  const deadAgeMs = bound('deadAge')
+  const isHidden = ({ state, finishedAt, expiresAt }: CanonicalJob) =>
+    (state === 'completed' && expiresAt !== null && expiresAt <= now) ||
+    (state === 'dead' && deadAgeMs !== null && finishedAt! + deadAgeMs <= now)
+  const remembered = [...shard.ended]
+    .map(([id, memory]) => ({ id, ...readMemory(memory) }))
+    .map(({ seq: _, reason, ...known }) => ({ ...known, reason: reason ?? null }))
+  const hiddenMemories = jobs
+    .filter((job) => job.state === 'completed' && isHidden(job))
+    .map((job) => ({
+      id: job.id,
+      task: job.task,
+      state: 'completed' as const,
+      priority: job.priority,
+      attempt: job.attempt,
+      crashes: job.crashes,
+      createdAt: job.createdAt,
+      runAt: Math.floor(job.stamp / 1_000),
+      finishedAt: job.finishedAt!,
+      until: job.finishedAt! + job.rememberMs,
+      reason: job.reason,
+    }))
+  return {
+    name,
+    shard: number,
+    kind: meta.get('kind') as CanonicalQueue['kind'],
+    order: meta.get('order') as CanonicalQueue['order'],
+    exclusive: (meta.get('exclusive') ?? 'id') as CanonicalQueue['exclusive'],
+    merge: (meta.get('merge') ?? 'all') as CanonicalQueue['merge'],
+    maxPending: bound('maxPending'),
+    maxCrashes: count('maxCrashes'),
+    resultsCount: bound('resultsCount'),
+    deadAgeMs,
+    deadCount: bound('deadCount'),
+    maxRunning: meta.has('perGroup') ? { perGroup: count('perGroup') } : bound('maxRunning'),
+    throttle: meta.get('scope') ?? null,
+    heldInMs: inMs(count('heldUntil'), now),
+    shutInMs: inMs(count('shutUntil'), now),
+    sparesInMs: inMs(count('sparesUntil'), now),
+    lanes: {
+      turns: shard.turns,
+      shut: inLanes(shard.shut, now),
+      held: inLanes(shard.holds, now).filter((one) => one.inMs > 0),
+    },
+    paused: meta.get('paused') === '1',
+    draining: meta.get('draining') === '1',
+    processed: count('processed'),
+    failed: count('failed'),
+    crashed: count('crashed'),
+    lead: canonicalLead(meta.get('leader'), bound('leadAt'), now),
+    suspectLead: canonicalLead(meta.get('roomer'), bound('roomAt'), now),
+    lastStamp: count('stamp'),
+    lastFence: count('fence'),
+    lastScore: count('score'),
+    jobs: byId(jobs.filter((job) => !isHidden(job))),
+    remembered: byId([...remembered, ...hiddenMemories].filter(({ until }) => until > now)),
+    calls: byId(
+      [...shard.calls].map(([id, call]) => ({ id, at: call.readUIntBE(0, 6) })).filter(({ at }) => at + 60_000 > now),
+    ),
+  }
+}
+
+function inMs(until: number, now: number): number | null {
+  return until > now ? until - now : null
+}
+
+function inLanes(
+  groups: ReadonlyMap<string, number>,
+  now: number,
+): { readonly group: string; readonly inMs: number }[] {
+  return [...groups]
+    .map(([group, until]) => ({ group, inMs: until - now }))
+    .sort((a, b) => compareBytes(a.group, b.group))
+}
+
+function canonicalJob(id: string, bytes: Buffer, shard: Shard, now: number, payloads?: ShardPayloads): CanonicalJob {
+  const record = readRecord(bytes)
+  const pastBytes = shard.past.get(id)
+  const past: PastParts =
+    pastBytes === undefined
+      ? {
+          state: String.fromCharCode(bytes[0]! | 32),
+          updatedAt: record.createdAt,
+          stamp: record.stamp,
+          attempt: 1,
+          crashes: 0,
+        }
+      : readPast(pastBytes)
+  const claimBytes = shard.claims.get(id)
+  const claim = claimBytes === undefined ? undefined : readClaim(claimBytes)
+  const beatBytes = shard.notes.get(`b${id}`)
+  const beat = beatBytes === undefined ? {} : readBeat(beatBytes)
+  const placed = `${Buffer.concat([bytes.subarray(8, 14), Buffer.from(id)]).toString('latin1')}`
+  const states = { l: 'ready', r: 'ready', x: 'ready', s: 'scheduled', c: 'completed', d: 'dead' } as const
+  const state = claim === undefined ? states[past.state as keyof typeof states] : 'running'
+  return {
+    id,
+    task: record.task,
+    state,
+    payload: canonicalPayload(record.payload),
+    codec: record.codec ?? null,
+    meta: record.meta === undefined ? null : canonicalPayload(record.meta),
+    ...(payloads === undefined ? { payloads: null, beside: null } : canonicalPayloads(id, payloads)),
+    priority: record.priority,
+    group: record.group ?? null,
+    stamp: past.stamp,
+    attempt: past.attempt,
+    crashes: past.crashes,
+    suspect: past.state === 'x',
+    rememberMs: record.rememberMs,
+    createdAt: record.createdAt,
+    updatedAt: claim === undefined ? past.updatedAt : (beat.updatedAt ?? claim.claimedAt),
+    startedAt: beat.startedAt ?? null,
+    finishedAt: state === 'completed' || state === 'dead' ? past.updatedAt : null,
+    expiresAt: shard.expiry.get(placed) ?? null,
+    worker: claim?.worker ?? shard.notes.get(`w${id}`)?.toString() ?? null,
+    host: beat.host ?? null,
+    boot: beat.boot ?? null,
+    pidns: beat.pidns ?? null,
+    pid: beat.pid ?? null,
+    ticks: beat.ticks ?? null,
+    progress: beat.progress ?? null,
+    checkpoint: encoded(shard.notes.get(`k${id}`)),
+    log: shard.notes.get(`l${id}`)?.toString() ?? '',
+    result: encoded(shard.notes.get(`r${id}`)),
+    error: shard.notes.get(`e${id}`)?.toString() ?? null,
+    reason: past.reason ?? null,
+    claim: claim === undefined ? null : canonicalClaim(claim, leaseEnd(id, claimBytes!, shard) - now),
+  }
+}
+
+function encoded(bytes: Buffer | undefined): CanonicalJob['result'] {
+  if (bytes === undefined) return null
+  const { payload, codec } = readResult(bytes)
+  return { payload: payload === undefined ? null : canonicalPayload(payload), codec: codec ?? null }
+}
+
+/** Its own, or the one it shares. */
+function leaseEnd(id: string, claim: Buffer, { leases }: Shard): number {
+  return leases.get(Buffer.from(id).toString('latin1')) ?? leases.get(`\0${claim.toString('latin1', 0, 7)}`)!
+}
+
+function canonicalClaim({ fence, alone, cancelRequested }: ClaimParts, leaseMs: number): CanonicalJob['claim'] {
+  return { fence, leaseMs, alone, cancelRequested }
+}
+
+function canonicalLead(worker: string | undefined, wakeAt: number | null, now: number): CanonicalLead | null {
+  if (worker === undefined || wakeAt === null) return null
+  return isLed({ worker, wakeAt }, now) ? { worker, inMs: wakeAt - now } : null
+}
+
+function byId<T extends { readonly id: string }>(items: T[]): T[] {
+  return items.sort((a, b) => compareBytes(a.id, b.id))
+}
+
+/** The payloads of an ordered shard, as they are. */
+interface ShardPayloads {
+  /** By id, in order. */
+  readonly waiting: ReadonlyMap<string, readonly CanonicalEntry[]>
+  readonly dead: ReadonlyMap<string, readonly CanonicalEntry[]>
+  readonly inHand: ReadonlyMap<string, Buffer>
+  readonly beside: ReadonlyMap<string, Buffer>
+  readonly morgue: ReadonlyMap<string, Buffer>
+}
+
+async function readPayloads(port: RedisPort, tag: string): Promise<ShardPayloads> {
+  const setOf = async (set: ShardKey, bodies: ShardKey) => {
+    const members = listIn(await port.command('ZRANGE', [`${tag}:${set}`, '0', '-1'])) as Buffer[]
+    const values = await readHash(port, tag, bodies)
+    const byId = new Map<string, CanonicalEntry[]>()
+    for (const member of members) {
+      const end = member.indexOf(0)
+      const id = member.toString('utf8', 0, end)
+      const value = values.get(`${id}\0${member.toString('utf8', end + 19)}`)!
+      byId.set(id, [...(byId.get(id) ?? []), canonicalEntry(value)])
+    }
+    return byId
+  }
+  const [waiting, dead, inHand, beside, morgue] = await Promise.all([
+    setOf('payloads', 'bodies'),
+    setOf('buried', 'remains'),
+    readHash(port, tag, 'inhand'),
+    readHash(port, tag, 'beside'),
+    readHash(port, tag, 'morgue'),
+  ])
+  return { waiting, dead, inHand, beside, morgue }
+}
+
+function canonicalEntry(value: Buffer): CanonicalEntry {
+  const { score, payload, codec, meta } = readPayload(value)
+  return {
+    score,
+    payload: canonicalPayload(payload),
+    codec: codec ?? null,
+    meta: meta === undefined ? null : canonicalPayload(meta),
+  }
+}
+
+function canonicalPayloads(
+  id: string,
+  { waiting, inHand, beside }: ShardPayloads,
+): Pick<CanonicalJob, 'payloads' | 'beside'> {
+  const [held, besides] = [inHand.get(id), beside.get(id)]
+  const waits = waiting.get(id) ?? []
+  if (held === undefined) return { payloads: waits, beside: null }
+  return {
+    payloads: readInHand(held).map(canonicalEntry),
+    beside:
+      besides === undefined
+        ? null
+        : {
+            stamp: readNumber(besides, 0, 7),
+            createdAt: besides.readUIntBE(7, 6),
+            isReady: besides.toString('latin1', 13) === 'r',
+            payloads: waits,
+          },
+  }
+}
+
+function canonicalDead({ morgue, dead }: ShardPayloads): CanonicalJob[] {
+  return [...morgue].map(([id, header]) => {
+    const { finishedAt, reason, error, group, ...rest } = readHeader(header)
+    return {
+      id,
+      ...rest,
+      state: 'dead',
+      payload: canonicalPayload(''),
+      codec: null,
+      meta: null,
+      payloads: dead.get(id) ?? [],
+      beside: null,
+      priority: 0,
+      group: group ?? null,
+      suspect: false,
+      rememberMs: 0,
+      updatedAt: finishedAt,
+      startedAt: null,
+      finishedAt,
+      expiresAt: null,
+      worker: null,
+      host: null,
+      boot: null,
+      pidns: null,
+      pid: null,
+      ticks: null,
+      progress: null,
+      checkpoint: null,
+      log: '',
+      result: null,
+      error: error ?? null,
+      reason: reason ?? null,
+      claim: null,
+    }
+  })
+}

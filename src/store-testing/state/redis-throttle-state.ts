@@ -1,0 +1,105 @@
+/** What throttles have counted in a Redis store, as the canonical state says it, read from the keys of their scopes (`throttle-lua.ts`). */
+
+import { longestCountedMs, rulesIn, ruleText, type ThrottleRule } from '../../core/queue/throttle.js'
+import type { RedisPort } from '../../stores/redis/client/redis-port.js'
+import { listIn, type textIn } from '../../stores/redis/client/redis-reply.js'
+import { readNumber } from '../../stores/redis/format/redis-record.js'
+import { scopeKeys } from '../../stores/redis/layout/redis-keys.js'
+import type { RedisQueue } from '../../stores/redis/layout/redis-layout.js'
+import { armedTempo } from '../../stores/rules/throttle/arming.js'
+import type { Starts } from '../../stores/rules/throttle/start-log.js'
+import { type Tempo, tempoAtRest } from '../../stores/rules/throttle/tempo.js'
+import { type CanonicalThrottle, compareBytes } from './canonical-state.js'
+
+export async function redisThrottleStates(
+  port: RedisPort,
+  namespace: string,
+  queues: readonly RedisQueue[],
+  now: number,
+): Promise<CanonicalThrottle[]> {
+  const scopes = [...new Set(queues.flatMap(({ layout }) => layout.scope ?? []))].sort(compareBytes)
+  return Promise.all(
+    scopes.map((scope) => {
+      const names = queues.filter(({ layout }) => layout.scope === scope).map(({ name }) => name)
+      return throttleState(port, scope, scopeKeys(namespace, scope), names.sort(compareBytes), now)
+    }),
+  )
+}
+
+async function throttleState(
+  port: RedisPort,
+  scope: string,
+  [rulesKey, startsKey, temposKey]: readonly string[],
+  queues: readonly string[],
+  now: number,
+): Promise<CanonicalThrottle> {
+  const written = new Map(
+    pairs(await port.command('HGETALL', [rulesKey!])).map(([name, value]) => [name, value.toString()]),
+  )
+  const number = (field: string) => (written.has(field) ? Number(written.get(field)) : undefined)
+  const rules = rulesIn(written.get('rules')!)
+  const [shiftMs, count, quietUntil] = [number('shift') ?? 0, number('armings') ?? 0, number('quietUntil') ?? 0]
+  // All but `shift` and this is reckoned on a clock that never goes back.
+  const at = Math.max(now, number('lastAt') ?? now) - shiftMs
+  const seenFrom = at - longestCountedMs(rules)
+  const arming = { run: '', count, at: (number('armedAt') ?? now) - shiftMs, shiftMs: 0 }
+  const starts = startsBySubject(listIn(await port.command('ZRANGE', [startsKey!, '0', '-1'])) as Buffer[])
+  const tempos = pairs(await port.command('HGETALL', [temposKey!])).flatMap(([group, value]) => {
+    const { tempo, armings } = tempoIn(value, starts.get(group) ?? [], rules, number('version') ?? 0)
+    const { log, strides } = armedTempo(tempo, rules, { count: armings, shiftMs: 0 }, arming)
+    const last = log.at(-1)
+    if (last === undefined || last.at < seenFrom) return []
+    const seen = log.filter((one) => one.at >= seenFrom)
+    return [
+      {
+        group,
+        starts: seen.map((one) => ({ agoMs: now - shiftMs - one.at, count: one.count })),
+        strides: strides.map(({ slotUs, credit }) => ({
+          slotAgoUs: slotUs === undefined ? null : (now - shiftMs) * 1_000 - slotUs,
+          credit,
+        })),
+      },
+    ]
+  })
+  return {
+    scope,
+    by: written.get('by') as CanonicalThrottle['by'],
+    rules: rules.map(ruleText),
+    queues,
+    armings: count,
+    quietInMs: quietUntil > now ? quietUntil - now : null,
+    tempos: tempos.sort((a, b) => compareBytes(a.group, b.group)),
+  }
+}
+
+/** Where the rules have become others since, the grids have begun anew. */
+function tempoIn(
+  value: Buffer,
+  log: readonly Starts[],
+  rules: readonly ThrottleRule[],
+  version: number,
+): { readonly tempo: Tempo; readonly armings: number } {
+  const armings = value.readUInt32BE(10)
+  if (value.readUInt32BE(14) !== version) return { tempo: tempoAtRest({ log }, rules), armings }
+  const strides = rules.map((_, i) => {
+    const slotUs = readNumber(value, 18 + 10 * i, 7)
+    return { ...(slotUs === 0 ? {} : { slotUs }), credit: value.readUIntBE(25 + 10 * i, 3) }
+  })
+  return { tempo: { log, strides }, armings }
+}
+
+function startsBySubject(members: readonly Buffer[]): Map<string, Starts[]> {
+  const starts = new Map<string, Starts[]>()
+  for (const member of members) {
+    const end = member.length - 11
+    const group = member.toString('utf8', 0, end)
+    const one = { at: member.readUIntBE(end + 1, 6), count: member.readUInt32BE(end + 7) }
+    starts.set(group, [...(starts.get(group) ?? []), one])
+  }
+  return starts
+}
+
+function pairs(reply: Parameters<typeof textIn>[0]): [string, Buffer][] {
+  const flat = listIn(reply) as Buffer[]
+  return flat.flatMap((name, i) => (i % 2 === 0 ? [[name.toString(), flat[i + 1]!]] : []))
+}

@@ -1,0 +1,132 @@
+/** The limits of a SQLite store in its canonical state: lanes and throttles, read from their tables. */
+
+import { longestCountedMs, rulesIn, ruleText } from '../../core/queue/throttle.js'
+import { type Arming, armedTempo } from '../../stores/rules/throttle/arming.js'
+import type { StartLog } from '../../stores/rules/throttle/start-log.js'
+import { strideAtRest } from '../../stores/rules/throttle/stride.js'
+import type { Tempo } from '../../stores/rules/throttle/tempo.js'
+import type { Database } from '../../stores/sqlite/file/sqlite-driver.js'
+import { lineOf } from '../../stores/sqlite/rows/sqlite-job.js'
+import type { QueueRow } from '../../stores/sqlite/rows/sqlite-queue.js'
+import { stridesIn, type TempoRow } from '../../stores/sqlite/rows/sqlite-tempo.js'
+import type { ThrottleRow } from '../../stores/sqlite/rows/sqlite-throttle.js'
+import { type CanonicalLanes, type CanonicalTempo, type CanonicalThrottle, compareBytes } from './canonical-state.js'
+
+interface LaneColumns {
+  readonly grp: string
+  readonly ready: number
+  readonly running: number
+  readonly turn: number | null
+  readonly shut_until: number | null
+  readonly held_until: number | null
+}
+
+type JobColumns = Record<string, string | number | Uint8Array | null>
+
+export function canonicalLanes(db: Database, { qid }: QueueRow, now: number): CanonicalLanes {
+  const lanes = db.prepare('SELECT * FROM lane WHERE qid = ? ORDER BY grp').all(qid) as LaneColumns[]
+  const told = (column: 'shut_until' | 'held_until') =>
+    lanes.filter((lane) => lane[column] !== null).map((lane) => ({ group: lane.grp, inMs: lane[column]! - now }))
+  return {
+    turns: lanes
+      .filter(({ turn }) => turn !== null)
+      .sort((a, b) => a.turn! - b.turn!)
+      .map(({ grp }) => grp),
+    shut: told('shut_until'),
+    held: told('held_until').filter(({ inMs }) => inMs > 0),
+  }
+}
+
+/** The store goes by these counts; one that has drifted is a defect, however right the rows are. */
+export function refuseWrongLanes(db: Database, queue: QueueRow, jobs: readonly JobColumns[]): void {
+  const lanes = db.prepare('SELECT * FROM lane WHERE qid = ?').all(queue.qid) as LaneColumns[]
+  const grouped = jobs.filter((job) => job['grp'] !== null)
+  const ready = grouped.filter((job) => job['state'] === 1 && job['suspect'] === 0)
+  const running = grouped.filter((job) => job['state'] === 2)
+  const refuse = (what: string, stored: unknown, counted: unknown) => {
+    if (stored !== counted) throw new Error(`queue '${queue.name}' says ${stored} ${what}, but there are ${counted}`)
+  }
+  refuse('ready jobs of groups', queue.grouped, ready.length)
+  refuse('running jobs of groups', queue.grouped_running, running.length)
+  refuse('open lanes', queue.open_lanes, lanes.filter(({ turn }) => turn !== null).length)
+  for (const job of jobs.filter(({ state }) => state === 1))
+    refuse(
+      `as the line of job '${job['id']}'`,
+      job['line'],
+      lineOf(Number(job['suspect']), job['grp'] as string | null),
+    )
+  if (queue.laned === 0) refuse('lanes', 0, lanes.length + grouped.length)
+  const groups = new Set([...lanes.map(({ grp }) => grp), ...[...ready, ...running].map((job) => String(job['grp']))])
+  for (const group of groups) {
+    const lane = lanes.find(({ grp }) => grp === group)
+    const of = (rows: readonly JobColumns[]) => rows.filter((job) => job['grp'] === group).length
+    refuse(`ready jobs in lane '${group}'`, lane?.ready ?? 0, of(ready))
+    refuse(`running jobs in lane '${group}'`, lane?.running ?? 0, of(running))
+    if (lane === undefined) continue
+    const { turn, shut_until, held_until } = lane
+    if (turn !== null && shut_until !== null) throw new Error(`lane '${group}' of '${queue.name}' is open and shut`)
+    if (turn !== null && turn > queue.last_lane_turn)
+      throw new Error(`lane '${group}' of '${queue.name}' has a turn of its own`)
+    const isIdle = turn === null && shut_until === null && held_until === null && lane.ready + lane.running === 0
+    if (isIdle) throw new Error(`lane '${group}' of '${queue.name}' is left over`)
+  }
+}
+
+export function canonicalThrottle(db: Database, row: ThrottleRow, now: number): CanonicalThrottle {
+  const { scope, counts_by, quiet_until, armings, last_at } = row
+  const rules = rulesIn(row.rules)
+  const sharing = db.prepare('SELECT DISTINCT name FROM queue WHERE throttle = ?').all(scope) as { name: string }[]
+  const at = Math.max(now, last_at ?? now)
+  const from = at - longestCountedMs(rules)
+  const tempos = db.prepare('SELECT * FROM tempo WHERE scope = ?').all(scope) as unknown as (TempoRow & {
+    subject: string
+  })[]
+  return {
+    scope,
+    by: counts_by,
+    rules: rules.map(ruleText),
+    queues: sharing.map(({ name }) => name).sort(compareBytes),
+    armings,
+    quietInMs: quiet_until !== null && quiet_until > now ? quiet_until - now : null,
+    tempos: tempos
+      .map((tempo) => ({ group: tempo.subject, tempo: tempoOf(db, row, tempo) }))
+      .filter(({ tempo }) => (tempo.log.at(-1)?.at ?? Number.NEGATIVE_INFINITY) >= from)
+      .map(({ group, tempo }) => canonicalTempo(group, tempo, now, from))
+      .sort((a, b) => compareBytes(a.group, b.group)),
+  }
+}
+
+/** As it stands now. Of starts that no window sees more may be there than count. */
+function tempoOf(db: Database, throttle: ThrottleRow, row: TempoRow): Tempo {
+  if (row.last_at === null) return { log: [], strides: [] }
+  const rules = rulesIn(throttle.rules)
+  const log = db
+    .prepare('SELECT at + ? AS at, nth, count FROM start WHERE tid = ? ORDER BY at')
+    .all(row.base, row.tid) as unknown as (StartLog[number] & { readonly nth: number })[]
+  const counted = log.reduce(
+    (before, { nth, count }) => {
+      if (before !== undefined && before !== nth)
+        throw new Error(`start ${nth} of a tempo comes after ${before} others`)
+      return nth + count
+    },
+    undefined as number | undefined,
+  )
+  if (counted !== row.total) throw new Error(`a tempo counts ${row.total} starts, but the last was the ${counted}th`)
+  const isOfRules = row.epoch === throttle.epoch
+  const strides = isOfRules ? stridesIn(row.strides) : rules.map((rule) => strideAtRest(rule, row.last_at!))
+  const { run, armings, armed_at, shift_ms } = throttle
+  const arming: Arming = { run: run!, count: armings, at: armed_at, shiftMs: shift_ms }
+  const written = { log: log.map(({ at, count }) => ({ at, count })), strides }
+  return armedTempo(written, rules, { count: row.armings, shiftMs: row.shift_ms }, arming)
+}
+
+function canonicalTempo(group: string, { log, strides }: Tempo, now: number, seenFrom: number): CanonicalTempo {
+  return {
+    group,
+    starts: log.filter(({ at }) => at >= seenFrom).map(({ at, count }) => ({ agoMs: now - at, count })),
+    strides: strides.map(({ slotUs, credit }) => ({
+      slotAgoUs: slotUs === undefined ? null : now * 1_000 - slotUs,
+      credit,
+    })),
+  }
+}

@@ -1,0 +1,296 @@
+/** The canonical state of a SQLite store, read from its tables. */
+
+import type { Payload } from '../../core/values/codec.js'
+import { isLed, type Lead } from '../../stores/rules/lead.js'
+import type { Database } from '../../stores/sqlite/file/sqlite-driver.js'
+import { stateNames } from '../../stores/sqlite/file/sqlite-schema.js'
+import { valueFromStored } from '../../stores/sqlite/file/sqlite-text.js'
+import type { JobRow } from '../../stores/sqlite/rows/sqlite-job.js'
+import { besideSet, setOf, waitingSetOf } from '../../stores/sqlite/rows/sqlite-ordered-job.js'
+import { type PayloadRow, type PayloadSet, scoredPayload } from '../../stores/sqlite/rows/sqlite-payloads.js'
+import { leadOf, morgueOf, type QueueRow, share, suspectLeadOf } from '../../stores/sqlite/rows/sqlite-queue.js'
+import type { ThrottleRow } from '../../stores/sqlite/rows/sqlite-throttle.js'
+import {
+  type CanonicalEntry,
+  type CanonicalJob,
+  type CanonicalLead,
+  type CanonicalMemory,
+  type CanonicalQueue,
+  type CanonicalState,
+  canonicalPayload,
+  compareBytes,
+} from './canonical-state.js'
+import { canonicalLanes, canonicalThrottle, refuseWrongLanes } from './sqlite-limits-state.js'
+
+const callMemoryMs = 60_000
+const callMemoryCount = 1_000
+
+type JobColumns = Record<string, string | number | Uint8Array | null>
+
+export function sqliteState(db: Database, now: number): CanonicalState {
+  db.exec('BEGIN')
+  try {
+    const queues = (db.prepare('SELECT * FROM queue').all() as QueueRow[]).map((queue) =>
+      canonicalQueue(db, queue, now),
+    )
+    refuseStrayPayloads(db)
+    refuseStrayNotes(db)
+    const throttles = (db.prepare('SELECT * FROM throttle').all() as unknown as ThrottleRow[]).map((row) =>
+      canonicalThrottle(db, row, now),
+    )
+    return {
+      now,
+      queues: queues.sort((a, b) => compareBytes(a.name, b.name) || a.shard! - b.shard!),
+      throttles: throttles.sort((a, b) => compareBytes(a.scope, b.scope)),
+    }
+  } finally {
+    db.exec('COMMIT')
+  }
+}
+
+function canonicalQueue(db: Database, queue: QueueRow, now: number): CanonicalQueue {
+  const isOrdered = queue.kind === 'ordered'
+  // The live job of an id before the dead one.
+  const rows = db
+    .prepare('SELECT * FROM job WHERE qid IN (?, ?) ORDER BY qid DESC')
+    .all(queue.qid, morgueOf(queue)) as JobColumns[]
+  refuseWrongCounters(db, queue, rows)
+  refuseWrongLanes(db, queue, rows)
+  const memories = db
+    .prepare('SELECT * FROM remembered WHERE qid = ? AND until > ?')
+    .all(queue.qid, now) as JobColumns[]
+  const isHidden = (row: JobColumns) =>
+    stateOf(row) === 'completed'
+      ? row['expires_at'] !== null && Number(row['expires_at']) <= now
+      : stateOf(row) === 'dead' && queue.dead_age_ms !== null && Number(row['finished_at']) + queue.dead_age_ms <= now
+  const hiddenMemories = rows
+    .filter((row) => isHidden(row) && stateOf(row) === 'completed')
+    .map(memoryOfResult)
+    .filter((memory) => memory.until > now)
+  const bound = (whole: number | null) => (whole === null ? null : share(queue, whole))
+  return {
+    name: queue.name,
+    shard: isOrdered ? queue.shard : null,
+    kind: queue.kind,
+    order: queue.ord,
+    exclusive: queue.exclusive,
+    merge: queue.merge,
+    maxPending: bound(queue.max_pending),
+    maxCrashes: queue.crash_limit,
+    resultsCount: bound(queue.results_limit),
+    deadAgeMs: queue.dead_age_ms,
+    deadCount: bound(queue.dead_count),
+    maxRunning: queue.max_running ?? (queue.max_per_group === null ? null : { perGroup: queue.max_per_group }),
+    throttle: queue.throttle,
+    heldInMs: inMs(queue.held_until, now),
+    shutInMs: inMs(queue.shut_until, now),
+    // No server, which could start anew.
+    sparesInMs: null,
+    lanes: canonicalLanes(db, queue, now),
+    paused: queue.paused === 1,
+    draining: queue.draining === 1,
+    processed: queue.processed,
+    failed: queue.failed,
+    crashed: queue.crashed,
+    lead: canonicalLead(leadOf(queue), now),
+    suspectLead: canonicalLead(suspectLeadOf(queue), now),
+    lastStamp: queue.last_stamp,
+    lastFence: queue.last_fence,
+    lastScore: queue.last_score,
+    jobs: byId(
+      rows
+        .filter((row) => !isHidden(row))
+        .map((row) => (isOrdered ? orderedJob(db, row, now) : canonicalJob(db, row, now))),
+    ),
+    remembered: byId([...memories.map(canonicalMemory), ...hiddenMemories]),
+    calls: byId(calls(db, queue.qid, now)),
+  }
+}
+
+function inMs(until: number | null, now: number): number | null {
+  return until !== null && until > now ? until - now : null
+}
+
+/** The harness' clock tells the same wall and monotonic time. */
+function canonicalLead(lead: Lead | undefined, now: number): CanonicalLead | null {
+  return isLed(lead, now) ? { worker: lead.worker, inMs: lead.wakeAt - now } : null
+}
+
+/** The store answers from its counters: one that has drifted is a defect, however right the rows are. */
+function refuseWrongCounters(db: Database, queue: QueueRow, rows: readonly JobColumns[]): void {
+  const counted = Object.fromEntries(
+    stateNames.map((name) => [name, rows.filter((row) => stateOf(row) === name).length]),
+  )
+  const retries = rows.filter((row) => Number(row['state']) <= 1 && Number(row['attempt']) > 1).length
+  const suspects = rows.filter((row) => stateOf(row) === 'ready' && row['suspect'] === 1).length
+  const { n } = db.prepare('SELECT count(*) AS n FROM remembered WHERE qid = ?').get(queue.qid) as { n: number }
+  const waiting = rows.filter((row) => stateOf(row) !== 'dead').map((row) => waitingSetOf(row as unknown as JobRow))
+  const pending = waiting.reduce((sum, set) => sum + (set === undefined ? 0 : entriesOf(db, set).length), 0)
+  const payloads = queue.kind === 'ordered' ? { pending } : {}
+  for (const [name, count] of Object.entries({ ...counted, ...payloads, retries, suspects, remembered: n })) {
+    const stored = queue[name as keyof QueueRow]
+    if (stored !== count) throw new Error(`queue '${queue.name}' counts ${stored} ${name}, but there are ${count}`)
+  }
+}
+
+function canonicalJob(db: Database, row: JobColumns, now: number): CanonicalJob {
+  const payload = (column: string) => canonicalPayload(valueFromStored(row[column] as Payload))
+  const text = (column: string) => valueFromStored(row[column] as string | null)
+  const number = (column: string) => row[column] as number | null
+  return {
+    id: String(row['id']),
+    task: String(row['task']),
+    state: stateOf(row),
+    payload: payload('payload'),
+    codec: text('codec'),
+    meta: row['meta'] === null ? null : payload('meta'),
+    payloads: null,
+    beside: null,
+    priority: 0 - Number(row['rank']),
+    group: row['grp'] as string | null,
+    stamp: Number(row['stamp']),
+    attempt: Number(row['attempt']),
+    crashes: Number(row['crashes']),
+    suspect: row['suspect'] === 1,
+    rememberMs: Number(row['remember_ms']),
+    createdAt: Number(row['created_at']),
+    updatedAt: Number(row['updated_at']),
+    startedAt: number('started_at'),
+    finishedAt: number('finished_at'),
+    expiresAt: number('expires_at'),
+    worker: text('worker'),
+    host: text('host'),
+    boot: text('boot'),
+    pidns: text('pidns'),
+    pid: number('pid'),
+    ticks: number('ticks'),
+    progress: row['progress'] === null ? null : JSON.parse(String(row['progress'])),
+    ...canonicalNotes(db, row),
+    result:
+      stateOf(row) === 'completed'
+        ? { payload: row['result'] === null ? null : payload('result'), codec: text('result_codec') }
+        : null,
+    error: text('error'),
+    reason: text('reason'),
+    claim:
+      stateOf(row) === 'running'
+        ? {
+            fence: Number(row['fence']),
+            leaseMs: Number(row['lease_until']) - now,
+            alone: row['alone'] === 1,
+            cancelRequested: row['cancelling'] === 1,
+          }
+        : null,
+  }
+}
+
+function canonicalNotes(db: Database, { rid }: JobColumns): Pick<CanonicalJob, 'checkpoint' | 'log'> {
+  const checkpoint = db.prepare('SELECT codec, payload FROM checkpoint WHERE rid = ?').get(rid!) as
+    | { codec: string | null; payload: Payload }
+    | undefined
+  const log = db.prepare('SELECT text FROM log WHERE rid = ?').get(rid!) as { text: string } | undefined
+  return {
+    checkpoint:
+      checkpoint === undefined
+        ? null
+        : { payload: canonicalPayload(valueFromStored(checkpoint.payload)), codec: checkpoint.codec },
+    log: log === undefined ? '' : valueFromStored(log.text),
+  }
+}
+
+/** Each checkpoint and log is of a job that says it may have some: it goes with that, and none else comes by its row. */
+function refuseStrayNotes(db: Database): void {
+  for (const table of ['checkpoint', 'log']) {
+    const stray = db.prepare(`SELECT rid FROM ${table} WHERE rid NOT IN (SELECT rid FROM job WHERE noted = 1)`).all()
+    if (stray.length > 0) throw new Error(`a ${table} of no job: ${JSON.stringify(stray)}`)
+  }
+}
+
+/** Each payload is of a job, no set is left that no job knows of, and none has equal payloads. */
+function refuseStrayPayloads(db: Database): void {
+  const stray = db
+    .prepare(
+      `SELECT payload.rid, payload.part FROM payload LEFT JOIN job ON job.rid = payload.rid
+       WHERE job.rid IS NULL OR NOT (payload.part = job.part OR payload.part = 1 - job.part AND job.beside_stamp IS NOT NULL)`,
+    )
+    .all()
+  if (stray.length > 0) throw new Error(`payloads of no job: ${JSON.stringify(stray)}`)
+  const equal = db.prepare('SELECT rid, part FROM payload GROUP BY rid, part, digest HAVING count(*) > 1').all()
+  if (equal.length > 0) throw new Error(`sets with equal payloads: ${JSON.stringify(equal)}`)
+}
+
+function orderedJob(db: Database, row: JobColumns, now: number): CanonicalJob {
+  const job = row as unknown as JobRow
+  const { beside_stamp: stamp, beside_created_at: createdAt, beside_ready: isReady } = job
+  return {
+    ...canonicalJob(db, row, now),
+    priority: 0,
+    payloads: entriesOf(db, setOf(job)),
+    beside:
+      stamp === null
+        ? null
+        : { stamp, createdAt: createdAt!, isReady: isReady === 1, payloads: entriesOf(db, besideSet(job)) },
+  }
+}
+
+function entriesOf(db: Database, { rid, part }: PayloadSet): CanonicalEntry[] {
+  const rows = db.prepare('SELECT * FROM payload WHERE rid = ? AND part = ? ORDER BY score, seq').all(rid, part)
+  return (rows as PayloadRow[]).map((row) => {
+    const { score, payload, codec, meta } = scoredPayload(row)
+    return {
+      score,
+      payload: canonicalPayload(payload),
+      codec: codec ?? null,
+      meta: meta === undefined ? null : canonicalPayload(meta),
+    }
+  })
+}
+
+function stateOf(row: JobColumns): (typeof stateNames)[number] {
+  return stateNames[Number(row['state'])]!
+}
+
+function canonicalMemory(row: JobColumns): CanonicalMemory {
+  return {
+    id: String(row['id']),
+    task: String(row['task']),
+    state: row['state'] as CanonicalMemory['state'],
+    priority: Number(row['priority']),
+    attempt: Number(row['attempt']),
+    crashes: Number(row['crashes']),
+    createdAt: Number(row['created_at']),
+    runAt: Number(row['run_at']),
+    finishedAt: Number(row['finished_at']),
+    until: Number(row['until']),
+    reason: valueFromStored(row['reason'] as string | null),
+  }
+}
+
+/** Of a completed job whose result has expired, what will be remembered when it is trimmed. */
+function memoryOfResult(row: JobColumns): CanonicalMemory {
+  const finishedAt = Number(row['finished_at'])
+  return canonicalMemory({
+    ...row,
+    state: 'completed',
+    priority: 0 - Number(row['rank']),
+    run_at: Math.floor(Number(row['stamp']) / 1_000),
+    until: finishedAt + Number(row['remember_ms']),
+  })
+}
+
+/** One row holds the calls of one transaction; a later call of the same id replaces the earlier one. */
+function calls(db: Database, qid: number, now: number): { id: string; at: number }[] {
+  const found = new Map<string, number>()
+  for (const row of db.prepare('SELECT calls FROM call WHERE qid = ? ORDER BY cid').all(qid) as { calls: string }[]) {
+    for (const [id, at] of JSON.parse(row.calls) as [string, number, string][]) {
+      found.delete(id)
+      found.set(id, at)
+    }
+  }
+  const remembered = [...found].slice(-callMemoryCount)
+  return remembered.map(([id, at]) => ({ id, at })).filter(({ at }) => at + callMemoryMs > now)
+}
+
+function byId<T extends { readonly id: string }>(items: T[]): T[] {
+  return items.sort((a, b) => compareBytes(a.id, b.id))
+}

@@ -1,0 +1,42 @@
+/** `millrace/testing`: what the author of a store, and the tests of an application, need. */
+
+export type { ContractCase, ContractConcern } from './contract/scenes/contract-case.js'
+export { runContractCase } from './contract/scenes/contract-case.js'
+export { storeContract } from './contract/store-contract.js'
+export type { AuditEntry, AuditKind } from './harness/audit-entry.js'
+export { auditKind } from './harness/audit-entry.js'
+export { auditBreaches } from './harness/audit-rules.js'
+export { ManualClock } from './harness/manual-clock.js'
+export { memoryHarness, modelOf } from './harness/memory-harness.js'
+export { redisHarness } from './harness/redis-harness.js'
+export type { SqliteHarness } from './harness/sqlite-harness.js'
+export { sqliteHarness } from './harness/sqlite-harness.js'
+export type { HarnessMaker, StoreHarness } from './harness/store-harness.js'
+export { defaultStartAt } from './harness/store-harness.js'
+export type { Command } from './sequences/command.js'
+export { commandSequence } from './sequences/command-sequence.js'
+export type { SequenceKind } from './sequences/compare-stores.js'
+export { compareStores, StoresDifferError } from './sequences/compare-stores.js'
+export { limitedSequence } from './sequences/limited-sequence.js'
+export { orderedSequence } from './sequences/ordered-sequence.js'
+export type { ClusterOptions, ClusterServers, MoveOptions } from './servers/cluster-servers.js'
+export type { FaultProxy, ProxyFault, ProxyTarget } from './servers/fault-proxy.js'
+export { faultProxy } from './servers/fault-proxy.js'
+export { RedisServerMissingError } from './servers/redis-server-binary.js'
+export type { RedisServer, RedisServerOptions } from './servers/redis-server-process.js'
+export type { RespReply } from './servers/resp-client.js'
+export { RespError } from './servers/resp-client.js'
+export type { SentinelServers } from './servers/sentinel-servers.js'
+export type { RedisMode, StartedRedis } from './servers/start-redis.js'
+export { startRedis } from './servers/start-redis.js'
+export type {
+  CanonicalCall,
+  CanonicalClaim,
+  CanonicalJob,
+  CanonicalLead,
+  CanonicalMemory,
+  CanonicalPayload,
+  CanonicalQueue,
+  CanonicalState,
+} from './state/canonical-state.js'
+export { canonicalPayload, compareBytes } from './state/canonical-state.js'
