@@ -1,6 +1,6 @@
 /** The Redis servers of the benchmark. */
 
-import { type StartedRedis, startRedis } from 'millrace/testing'
+import { type StartedRedis, startRedis } from 'millrace/store-testing'
 
 /**
  * With an append-only file synced every second: what it answered survives its own death, and at most a second is lost with

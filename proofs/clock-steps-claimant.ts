@@ -4,7 +4,9 @@
  * clock, which no step moves.
  */
 
-import type { EnqueueCall, QueueSettings, Store } from '#src/stores/contract/store.js'
+import type { EnqueueCall } from '#src/stores/contract/new-job.js'
+import type { QueueSettings } from '#src/stores/contract/queue-settings.js'
+import type { Store } from '#src/stores/contract/store.js'
 import { redisAddress } from '#src/stores/redis/client/redis-address.js'
 import { openRedisPort } from '#src/stores/redis/client/redis-connection.js'
 import { RedisStore } from '#src/stores/redis/redis-store.js'

@@ -2,7 +2,7 @@
 
 import { setTimeout as delay } from 'node:timers/promises'
 import { type Depth, defineTask, EnqueueManyError, type Mill, millrace, StoreUnavailableError } from 'millrace'
-import { type AuditEntry, auditBreaches } from 'millrace/testing'
+import { type AuditEntry, auditBreaches } from 'millrace/store-testing'
 import { Crew, type Fault, leaseMs } from './crew.js'
 import { type Ground, type OpenGround, sqliteGround } from './ground.js'
 

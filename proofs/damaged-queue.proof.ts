@@ -4,7 +4,7 @@
  */
 
 import { defineTask, millrace } from 'millrace'
-import { type RedisServer, startRedis } from 'millrace/testing'
+import { type RedisServer, startRedis } from 'millrace/store-testing'
 import { redisVersion } from './redis-version.js'
 import type { Report, Summary } from './report.js'
 

@@ -4,7 +4,7 @@
  */
 
 import { setTimeout as delay } from 'node:timers/promises'
-import { sqliteHarness, startRedis } from 'millrace/testing'
+import { sqliteHarness, startRedis } from 'millrace/store-testing'
 import type { Store } from '#src/stores/contract/store.js'
 import { redisAddress } from '#src/stores/redis/client/redis-address.js'
 import { openRedisPort } from '#src/stores/redis/client/redis-connection.js'

@@ -1,7 +1,7 @@
 /** Hazards: what befalls workers — poison, signals, blocked loops, deaf handlers — each as a scenario that gives its figures. */
 
 import { setTimeout as delay } from 'node:timers/promises'
-import type { AuditEntry } from 'millrace/testing'
+import type { AuditEntry } from 'millrace/store-testing'
 import type { OpenGround } from './ground.js'
 import { batched, deaf, innocent, type Poison, patient, poison, spin, spinOnce, stubborn } from './hazards.config.js'
 import { Supervised } from './supervised.js'

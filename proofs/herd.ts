@@ -6,7 +6,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
-import type { QueueSettings } from '#src/stores/contract/store.js'
+import type { QueueSettings } from '#src/stores/contract/queue-settings.js'
 import { SqliteStore } from '#src/stores/sqlite/sqlite-store.js'
 
 export interface HerdPlan {

@@ -4,7 +4,7 @@
  * mutations of their SQL and Lua.
  */
 
-import { redisHarness, sqliteHarness, startRedis } from 'millrace/testing'
+import { redisHarness, sqliteHarness, startRedis } from 'millrace/store-testing'
 import { catchAll, playAll } from './model.js'
 import type { Draws } from './mutants.js'
 import { redisLimitedMutations } from './redis-limited-mutations.js'

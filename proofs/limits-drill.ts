@@ -5,7 +5,7 @@
 
 import { setTimeout as delay } from 'node:timers/promises'
 import { defineTask, type Mill, millrace, type StoreDescriptor } from 'millrace'
-import type { AuditEntry } from 'millrace/testing'
+import type { AuditEntry } from 'millrace/store-testing'
 import { Crew, leaseMs } from './crew.js'
 import { type OpenGround, sqliteGround } from './ground.js'
 

@@ -1,7 +1,7 @@
 /** The drills of long work: workers die, servers go away, and each job is to run once. */
 
 import { setTimeout as delay } from 'node:timers/promises'
-import { startRedis } from 'millrace/testing'
+import { startRedis } from 'millrace/store-testing'
 import { killWorker, LongSite, mostAtOnce, steady } from './long-site.js'
 
 const resultWithin = { timeout: '15m' } as const

@@ -4,7 +4,7 @@
  */
 
 import { type Mill, millrace } from 'millrace'
-import { faultProxy, startRedis } from 'millrace/testing'
+import { faultProxy, startRedis } from 'millrace/store-testing'
 import { cancels, dyings, exits, lostHosts, pickUps, stops } from './long-ends.js'
 import { LongSite } from './long-site.js'
 import type { Report, Summary } from './report.js'

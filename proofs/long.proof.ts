@@ -3,7 +3,7 @@
  * an hour goes through restarts and an outage.
  */
 
-import { startRedis } from 'millrace/testing'
+import { startRedis } from 'millrace/store-testing'
 import { seededRandom } from '../test/seeded-random.js'
 import { killedWorkers, oneLongRun } from './long-drills.js'
 import type { Report, Summary } from './report.js'

@@ -4,7 +4,7 @@
  * or where it is about wake-ups the contract, catches mutations of its Lua.
  */
 
-import { redisHarness, type StartedRedis, startRedis } from 'millrace/testing'
+import { redisHarness, type StartedRedis, startRedis } from 'millrace/store-testing'
 import { catchAll, playAll } from './model.js'
 import { redisMutations } from './redis-mutations.js'
 import { redisVersion } from './redis-version.js'

@@ -1,6 +1,6 @@
 /** Proof: over random command sequences the SQLite store answers and holds, after every step, what the memory store does; and the comparison catches mutations of its SQL. */
 
-import { sqliteHarness } from 'millrace/testing'
+import { sqliteHarness } from 'millrace/store-testing'
 import { catchAll, playAll } from './model.js'
 import type { Report, Summary } from './report.js'
 import { sqliteMutations } from './sqlite-mutations.js'

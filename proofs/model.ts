@@ -1,6 +1,6 @@
 /** The model: random sequences on a store beside the memory store, and mutants of that store, which they must tell apart. */
 
-import { compareStores, type HarnessMaker, modelOf } from 'millrace/testing'
+import { compareStores, type HarnessMaker, modelOf } from 'millrace/store-testing'
 import { caughtBy, type Draws, type Mutation } from './mutants.js'
 import type { Report } from './report.js'
 

@@ -1,13 +1,13 @@
 /** One mutant under trial: prints what tells its store from a good one, or nothing; run by `mutants.ts`. */
 
 import { pathToFileURL } from 'node:url'
-import type { HarnessMaker } from 'millrace/testing'
+import type { HarnessMaker } from 'millrace/store-testing'
 import type { Draws } from './mutants.js'
 
 const [dist = '', store = '', how = ''] = process.argv.slice(2)
 const testing = (await import(
-  pathToFileURL(`${dist}/store-testing/testing.js`).href
-)) as typeof import('millrace/testing')
+  pathToFileURL(`${dist}/store-testing/store-testing.js`).href
+)) as typeof import('millrace/store-testing')
 const makeSubject: HarnessMaker = store === 'sqlite' ? testing.sqliteHarness : testing.redisHarness(store)
 
 /** A difference, or an error of the broken store: either way it was told apart. */

@@ -4,7 +4,7 @@ import { execFile } from 'node:child_process'
 import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
-import type { SequenceKind } from 'millrace/testing'
+import type { SequenceKind } from 'millrace/store-testing'
 
 export interface Mutation {
   readonly what: string

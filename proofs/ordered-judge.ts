@@ -1,6 +1,6 @@
 /** The judge of an ordered drill: what the audit, the morgue and the ledger of the handlers say together. Pure. */
 
-import { type AuditEntry, auditBreaches } from 'millrace/testing'
+import { type AuditEntry, auditBreaches } from 'millrace/store-testing'
 import type { HandOver } from './ledger.js'
 
 export interface OrderedJudgement {

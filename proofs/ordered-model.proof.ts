@@ -4,7 +4,7 @@
  * their SQL and Lua.
  */
 
-import { redisHarness, sqliteHarness, startRedis } from 'millrace/testing'
+import { redisHarness, sqliteHarness, startRedis } from 'millrace/store-testing'
 import { catchAll, playAll } from './model.js'
 import type { Draws } from './mutants.js'
 import { redisOrderedMutations } from './redis-ordered-mutations.js'

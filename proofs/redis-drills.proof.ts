@@ -3,7 +3,7 @@
  * save, silent, unreachable, meddled with — on real servers, with producers and workers at work.
  */
 
-import { startRedis } from 'millrace/testing'
+import { startRedis } from 'millrace/store-testing'
 import { foreignKey, movedSlot, thrownAway } from './redis-drills/foreign-hands.js'
 import { idleCrowd } from './redis-drills/idle-crowd.js'
 import { halfOpen, noServer, repliesLost } from './redis-drills/lost-links.js'

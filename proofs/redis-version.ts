@@ -1,6 +1,6 @@
 /** The version of a Redis or Valkey server, as proofs say it. */
 
-import type { RedisServer } from 'millrace/testing'
+import type { RedisServer } from 'millrace/store-testing'
 
 export async function redisVersion(server: RedisServer): Promise<string> {
   const about = String(await server.ask('INFO', 'server'))

@@ -3,7 +3,7 @@
  * it every second; poisoned, blocked, signalled. The audit is written inside the store's own scripts, in every process.
  */
 
-import { startRedis } from 'millrace/testing'
+import { startRedis } from 'millrace/store-testing'
 import { redisGround } from './ground.js'
 import { redisVersion } from './redis-version.js'
 import type { Report, Summary } from './report.js'

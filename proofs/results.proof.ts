@@ -8,7 +8,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { defineTask, isMillraceError, millrace } from 'millrace'
-import { startRedis } from 'millrace/testing'
+import { startRedis } from 'millrace/store-testing'
 import { redisVersion } from './redis-version.js'
 import type { Report, Summary } from './report.js'
 

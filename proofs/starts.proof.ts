@@ -12,7 +12,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { defineTask, millrace } from 'millrace'
-import { startRedis } from 'millrace/testing'
+import { startRedis } from 'millrace/store-testing'
 import type { Report, Summary } from './report.js'
 import { limit, mostWithin, throttleOf, visits, windowMs } from './starts-words.js'
 

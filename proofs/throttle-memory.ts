@@ -1,6 +1,6 @@
 /** Eight claimers on one memory store, as a contestant of runs under a throttle. */
 
-import { memoryHarness, type StoreHarness } from 'millrace/testing'
+import { memoryHarness, type StoreHarness } from 'millrace/store-testing'
 import type { Store } from '#src/stores/contract/store.js'
 import { processes } from './throttle-plan.js'
 import type { Contestant } from './throttle-run.js'

@@ -3,7 +3,7 @@
  * holds more starts than its limit, and none less than it may; the same judge finds out two throttles that are written wrong.
  */
 
-import { sqliteHarness, startRedis } from 'millrace/testing'
+import { sqliteHarness, startRedis } from 'millrace/store-testing'
 import { redisVersion } from './redis-version.js'
 import type { Report, Summary } from './report.js'
 import { ThrottleCrew } from './throttle-crew.js'

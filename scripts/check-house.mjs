@@ -4,41 +4,48 @@
  */
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join, posix } from 'node:path'
+import { circlesIn } from './circles.mjs'
 
-/** A file imports only from its own room or from floors below. The index stands above all; nobody imports it. */
+/** A file imports only from its own room or from floors below. The exports stand above all; nobody imports them. */
 const floors = {
   core: 0,
   selectors: 1,
-  throttle: 1,
   'stores/contract': 1,
-  'stores/rules': 1,
-  client: 3,
-  runtime: 3,
-  workers: 4,
-  mill: 5,
-  cli: 6,
-  'store-testing': 6,
-  'index.ts': 7,
+  'stores/rules': 2,
+  client: 4,
+  runtime: 4,
+  workers: 5,
+  mill: 6,
+  cli: 7,
+  'store-testing': 7,
+  'index.ts': 8,
+  'store-exports.ts': 8,
 }
-const storeFloor = 2
+/** Of every store, a room under `stores/` with a name of its own. */
+const storeFloor = 3
 const longest = 400
+/** Files of one folder of `src`. */
+const mostFiles = 20
 const banned = /(?:^|[-.])(?:utils?|helpers?|common|lib|types|managers?)(?=[-.]|$)/
-const imports = /(?:\bfrom|\bimport|\bimport\.meta\.resolve|\bnew URL)\s*\(?\s*(['"])((?:\.|#src\/)[^'"]*)\1/g
+/** What begins a thread or a process is named by its URL. */
+const references = /\b(from|import|import\.meta\.resolve|new URL)\s*\(?\s*(['"])((?:\.|#src\/)[^'"]*)\2/g
 const clocks = /\bDate\.now\b|\bnew Date\(\s*\)|\bMath\.random\b/g
+const typeNames = /^(?:export )?(?:declare )?(?:abstract )?(?:interface|type|class|enum) (\w+)/gm
 
 const root = process.argv[2] ?? '.'
 const violations = []
 const say = (file, line, law) => violations.push(`${file}:${line} ${law}`)
 const lineOf = (text, index) => text.slice(0, index).split('\n').length
 
-/** The room a file of src/ stands in, and its floor; undefined where there is no such room. */
+/** The room a file of src/ stands in, its floor, and its alcove: a folder of the room, or else the file itself. */
 function placeOf(file) {
-  const [first, second, third] = file.split('/')
-  const isOfStores = first === 'stores' && third !== undefined
-  const room = isOfStores ? `${first}/${second}` : first
+  const parts = file.split('/')
+  const isOfStores = parts[0] === 'stores' && parts.length > 2
+  const room = isOfStores ? `stores/${parts[1]}` : parts[0]
   const floor = floors[room] ?? (isOfStores ? storeFloor : undefined)
-  const fits = floor !== undefined && (second !== undefined || room === 'index.ts')
-  return fits ? { room, floor } : undefined
+  if (floor === undefined || (parts.length === 1 && !room.endsWith('.ts'))) return undefined
+  const inside = parts.slice(isOfStores ? 2 : 1)
+  return { room, floor, alcove: inside.length > 1 ? `${room}/${inside.slice(0, -1).join('/')}` : file }
 }
 
 function codeFiles(folder) {
@@ -58,33 +65,48 @@ for (const folder of ['src', 'test', 'scripts', 'bench', 'proofs', 'examples']) 
   }
 }
 
-const seen = new Map()
+const names = new Map()
+const types = new Map()
+const counts = new Map()
+/** Imports inside a room, between files and between alcoves: of each the importer, the imported, and where. */
+const arrows = { file: [], alcove: [] }
 for (const file of codeFiles('src')) {
   const shown = `src/${file}`
   const text = readFileSync(join(root, 'src', file), 'utf8')
   // Comments become blanks, so that lines keep their numbers.
   const code = text.replace(/\/\*[\s\S]*?\*\/|(?<=^|\s)\/\/.*$/gm, (comment) => comment.replace(/[^\n]/g, ' '))
   const place = placeOf(file)
-  const name = posix.basename(file)
+  const [folder, name] = [posix.dirname(file), posix.basename(file)]
+  counts.set(folder, (counts.get(folder) ?? 0) + 1)
 
   if (!/^(?:#!.*\n)?\/\*\*/.test(text)) say(shown, 1, 'does not begin with a doc comment that says what it is')
-  if (seen.has(name)) say(shown, 1, `has the same name as src/${seen.get(name)}`)
-  seen.set(name, file)
+  if (names.has(name)) say(shown, 1, `has the same name as src/${names.get(name)}`)
+  names.set(name, file)
   for (const part of file.split('/')) if (banned.test(part)) say(shown, 1, `'${part}' says nothing; name the noun`)
   if (place === undefined) say(shown, 1, 'stands in no room of the house')
 
-  for (const match of code.matchAll(imports)) {
-    const specifier = match[2]
-    const path = specifier.startsWith('#src/') ? specifier.slice(5) : posix.join(posix.dirname(file), specifier)
+  for (const [index, type] of [...code.matchAll(typeNames)].map((match) => [match.index, match[1]])) {
+    const other = types.get(type)
+    if (other !== undefined && other !== file)
+      say(shown, lineOf(code, index), `'${type}' is a type of src/${other} too`)
+    types.set(type, file)
+  }
+
+  for (const match of code.matchAll(references)) {
+    const specifier = match[3]
+    const path = specifier.startsWith('#src/') ? specifier.slice(5) : posix.join(folder, specifier)
     const target = path.replace(/\.js$/, '.ts')
     const to = placeOf(target)
-    if (place === undefined || to === undefined || place.room === to.room) continue
-    if (to.floor < place.floor) continue
-    say(
-      shown,
-      lineOf(code, match.index),
-      `${place.room} (floor ${place.floor}) must not import ${target} (${to.floor})`,
-    )
+    if (place === undefined || to === undefined) continue
+    const line = lineOf(code, match.index)
+    if (place.room !== to.room) {
+      if (to.floor >= place.floor)
+        say(shown, line, `${place.room} (floor ${place.floor}) must not import ${target} (${to.floor})`)
+      continue
+    }
+    if (match[1] === 'new URL' || match[1] === 'import.meta.resolve') continue
+    arrows.file.push({ from: file, to: target, at: `${shown}:${line}` })
+    if (place.alcove !== to.alcove) arrows.alcove.push({ from: place.alcove, to: to.alcove, at: `${shown}:${line}` })
   }
 
   const isClock = file === 'core/platform/clock.ts' || /^stores\/.+clock\.ts$/.test(file)
@@ -95,10 +117,17 @@ for (const file of codeFiles('src')) {
     for (const match of code.matchAll(/\bconsole\./g)) say(shown, lineOf(code, match.index), 'prints; only cli/ may')
 }
 
+for (const [folder, count] of counts)
+  if (count > mostFiles) say(`src/${folder}`, 1, `holds ${count} files; ${mostFiles} is the ceiling, make alcoves`)
+// A circle of alcoves is told by its arrows; one of files inside an alcove likewise.
+for (const kind of ['alcove', 'file'])
+  for (const circle of circlesIn(arrows[kind]))
+    for (const { from, to, at } of circle) violations.push(`${at} goes round in a circle: ${from} imports ${to}`)
+
 if (violations.length > 0) {
   console.log(violations.join('\n'))
   console.log(`Violations: ${violations.length}.`)
   process.exitCode = 1
 } else {
-  console.log(`The house stands: ${seen.size} files keep its laws.`)
+  console.log(`The house stands: ${names.size} files keep its laws.`)
 }

@@ -3,7 +3,8 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { dirname, join, posix } from 'node:path'
 import type { Command } from 'commander'
-import { defineOrderedTask, defineTask, type Store } from 'millrace'
+import { defineOrderedTask, defineTask } from 'millrace'
+import type { Store } from 'millrace/store'
 import { describe, expect, it } from 'vitest'
 import { exitCodeHelp, exitCodeOf } from '#src/cli/output/exit-code.js'
 import { createProgram } from '#src/cli/program.js'
@@ -99,8 +100,8 @@ describe('the page of the command line', () => {
 
     expect(helped.length).toBe(3)
     expect(named).toEqual(expect.arrayContaining(helped))
-    expect(source('config/load-config.ts')).toContain("env['MILLRACE_CONFIG']")
-    expect(source('config/load-config.ts')).toContain("env['MILLRACE_STORE']")
+    expect(source('mill/load-config.ts')).toContain("env['MILLRACE_CONFIG']")
+    expect(source('mill/load-config.ts')).toContain("env['MILLRACE_STORE']")
     expect(source('runtime/identity.ts')).toContain("process.env['MILLRACE_HOST']")
   })
 })
@@ -189,12 +190,12 @@ describe('the page of errors', () => {
 
 describe('the page of the configuration', () => {
   const sections: readonly [heading: string, path: string, name: string][] = [
-    ['The mill', 'config/mill-options.ts', 'MillOptions'],
-    ['A queue', 'core/queue.ts', 'QueueOptions'],
-    ['A worker', 'config/worker-options.ts', 'WorkerOptions'],
-    ['A listener', 'config/listener-options.ts', 'ListenerOptions'],
-    ['A job', 'core/enqueue-options.ts', 'EnqueueOptions'],
-    ['An ordered task', 'core/ordered-task.ts', 'OrderedTaskOptions'],
+    ['The mill', 'mill/mill-options.ts', 'MillOptions'],
+    ['A queue', 'core/queue/queue.ts', 'QueueOptions'],
+    ['A worker', 'mill/worker-options.ts', 'WorkerOptions'],
+    ['A listener', 'mill/listener-options.ts', 'ListenerOptions'],
+    ['A job', 'core/task/enqueue-options.ts', 'EnqueueOptions'],
+    ['An ordered task', 'core/task/ordered-task.ts', 'OrderedTaskOptions'],
   ]
   const [taskRows, isolationRows, retryRows] = configuration.tables
     .filter(({ under }) => under.startsWith('A task'))
@@ -205,13 +206,13 @@ describe('the page of the configuration', () => {
   })
 
   it('lists every option of a task and of its retries, and no other', () => {
-    compare(taskRows!, membersOf('core/task.ts', 'TaskOptions'))
-    compare(isolationRows!, membersOf('core/isolation.ts', 'IsolationOptions'))
-    compare(retryRows!, membersOf('core/task.ts', 'RetryOptions'))
+    compare(taskRows!, membersOf('core/task/task.ts', 'TaskOptions'))
+    compare(isolationRows!, membersOf('core/task/isolation.ts', 'IsolationOptions'))
+    compare(retryRows!, membersOf('core/task/task.ts', 'RetryOptions'))
   })
 
   it('lists every option of a payload: its own, and those that it shares with a job', () => {
-    const path = 'core/enqueue-options.ts'
+    const path = 'core/task/enqueue-options.ts'
     const [, shared] = /OrderedEnqueueOptions extends Pick<EnqueueOptions, ([^>]+)>/.exec(source(path))!
     const members = membersOf(path, 'EnqueueOptions').filter(({ name }) => shared!.includes(`'${name}'`))
 
@@ -221,7 +222,7 @@ describe('the page of the configuration', () => {
 
   it('names every part of a throttle', () => {
     const [, queue] = configuration.prose.split('## A queue')
-    for (const { name } of membersOf('core/throttle-options.ts', 'ThrottleOptions'))
+    for (const { name } of membersOf('core/queue/throttle-options.ts', 'ThrottleOptions'))
       expect(queue).toMatch(new RegExp(`\`${name}\\b`))
   })
 
@@ -304,12 +305,12 @@ describe('other tables of the documentation', () => {
   })
 
   it('list every reason why a job is put back, and no other', () => {
-    const workbench = source('workers/workbench.ts').matchAll(/#putBack(?:Rest)?\([^()]*, '([a-z-]+)'[,)]/g)
+    const workbench = source('workers/claim-loop/workbench.ts').matchAll(/#putBack(?:Rest)?\([^()]*, '([a-z-]+)'[,)]/g)
     const verdicts = [
-      'runtime/executor.ts',
-      'runtime/preparation.ts',
-      'runtime/verdict.ts',
-      'workers/process-listener.ts',
+      'runtime/run/executor.ts',
+      'runtime/run/preparation.ts',
+      'runtime/run/verdict.ts',
+      'workers/isolated/process-listener.ts',
     ].flatMap((path) => [...source(path).matchAll(/kind: 'release',[^}]*reason: '([a-z-]+)'/g)])
     const reasons = [...workbench, ...verdicts].map(([, reason]) => reason!)
     const told = new Document('docs/middleware.md').rows('Why jobs are put back').map(([reason]) => plain(reason!))
@@ -336,7 +337,7 @@ describe('other tables of the documentation', () => {
       .rows('The harness')
       .map(([name]) => /\w+/.exec(plain(name!))![0])
 
-    expect(told).toEqual(membersOf('testing/store-harness.ts', 'StoreHarness').map(({ name }) => name))
+    expect(told).toEqual(membersOf('store-testing/harness/store-harness.ts', 'StoreHarness').map(({ name }) => name))
   })
 })
 

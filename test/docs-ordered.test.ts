@@ -1,7 +1,8 @@
 /** The facts of the pages on ordered jobs and on Lowkiq, against the code: the tables of merging, delays, lifetimes, names. */
 
-import { defineOrderedTask, lowkiq, millrace, type SettleItem, type Store } from 'millrace'
-import type { HarnessMaker, StoreHarness } from 'millrace/testing'
+import { defineOrderedTask, lowkiq, millrace } from 'millrace'
+import type { SettleItem, Store } from 'millrace/store'
+import type { HarnessMaker, StoreHarness } from 'millrace/store-testing'
 import { describe, expect, it } from 'vitest'
 import { Document, plain } from './document.js'
 import { membersOf } from './interface-members.js'
@@ -247,7 +248,7 @@ describe('the page of ordered jobs', () => {
   it('names every field that a handler is given of a job of its batch', () => {
     const [, handler] = page.prose.split('## The handler')
     const [told] = handler!.split('## Retries')
-    const fields = ['BatchContext', 'BatchJob'].flatMap((name) => membersOf('core/batch-context.ts', name))
+    const fields = ['BatchContext', 'BatchJob'].flatMap((name) => membersOf('core/task/batch-context.ts', name))
     const inherited = ['id', 'progress', 'payloads']
 
     expect(fields.length).toBeGreaterThan(10)
@@ -258,7 +259,7 @@ describe('the page of ordered jobs', () => {
 
   it('lists every field of the depth of an ordered queue but those that say what state it is in, and no other', () => {
     const told = page.rows('Depth and lag').flatMap(([cell]) => plain(cell!).split(', '))
-    const fields = membersOf('stores/queue-depth.ts', 'Depth').map(({ name }) => name)
+    const fields = membersOf('stores/contract/queue-depth.ts', 'Depth').map(({ name }) => name)
 
     expect(told.sort()).toEqual(
       fields.filter((name) => !['queue', 'paused', 'draining', 'lostAt'].includes(name)).sort(),

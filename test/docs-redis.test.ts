@@ -1,7 +1,7 @@
 /** The documentation of the Redis store, against real servers. */
 
 import { defineOrderedTask, defineTask, millrace } from 'millrace'
-import { startRedis } from 'millrace/testing'
+import { startRedis } from 'millrace/store-testing'
 import { describe, expect, it } from 'vitest'
 import { Document } from './document.js'
 

@@ -38,7 +38,9 @@ describe('the page of those who come from RedisThrottledQueue', () => {
   })
 
   it('names every option and every reason that is there', () => {
-    const options = membersOf('client/throttled-queue-options.ts', 'ThrottledQueueOptions').map(({ name }) => name)
+    const options = membersOf('client/throttled-queue/throttled-queue-options.ts', 'ThrottledQueueOptions').map(
+      ({ name }) => name,
+    )
     const right = page.rows('The constructor').map(([, now]) => plain(now!))
 
     expect(options.filter((option) => !right.some((cell) => new RegExp(`\\b${option}\\b`).test(cell)))).toEqual([])

@@ -6,7 +6,7 @@ import { dirname, join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { type Job, Queue } from 'bullmq'
 import { defineTask, millrace } from 'millrace'
-import { type StartedRedis, startRedis } from 'millrace/testing'
+import { type StartedRedis, startRedis } from 'millrace/store-testing'
 import ts from 'typescript'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { CommandProcess, run } from './cli/command-process.js'
@@ -319,7 +319,7 @@ declare function retryLater(): void
 declare function isHoliday(): Promise<boolean>
 declare function isBlocked(address: string): Promise<boolean>
 `
-  const harness = `export declare const makeHarness: import('millrace/testing').HarnessMaker`
+  const harness = `export declare const makeHarness: import('millrace/store-testing').HarnessMaker`
 
   /** A file to be, by the name under which the compiler sees it. */
   const sources = new Map<string, { text: string; at: string }>([

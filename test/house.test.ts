@@ -29,12 +29,12 @@ describe('a house that stands', () => {
     const { status, lines } = check({
       'src/index.ts': "export * from './config/mill.js'\nexport * from './core/job.js'\n",
       'src/core/job.ts': '',
-      'src/core/clock.ts': 'export const now = () => Date.now()\nexport const random = () => Math.random()\n',
-      'src/stores/store.ts': "import type { Job } from '../core/job.js'\n",
+      'src/core/platform/clock.ts': 'export const now = () => Date.now()\nexport const random = () => Math.random()\n',
+      'src/stores/contract/store.ts': "import type { Job } from '../core/job.js'\n",
       'src/stores/memory/memory-store.ts': "import type { Store } from '../store.js'\nimport './memory-clock.js'\n",
       'src/stores/memory/memory-clock.ts': 'export const now = () => Date.now()\n',
-      'src/runtime/settler.ts': 'export const startedAt = Date.now()\n',
-      'src/config/mill.ts': "const store = await import('../stores/memory/memory-store.js')\n",
+      'src/runtime/run/settler.ts': 'export const startedAt = Date.now()\n',
+      'src/mill/mill.ts': "const store = await import('../stores/memory/memory-store.js')\n",
       'src/cli/start.ts': "!#!/usr/bin/env node\n/** Start. */\nconsole.log('up')\n",
     })
 
@@ -60,8 +60,8 @@ describe('a house with violations', () => {
     ],
     [
       'an import over several lines',
-      { 'src/core/job.ts': "import {\n  x,\n} from '../client/client.js'\n", 'src/client/client.ts': '' },
-      'src/core/job.ts:4 core (floor 0) must not import client/client.ts (3)',
+      { 'src/core/job.ts': "import {\n  x,\n} from '../client/client.js'\n", 'src/client/enqueue/client.ts': '' },
+      'src/core/job.ts:4 core (floor 0) must not import client/enqueue/client.ts (3)',
     ],
     [
       'a re-export from a floor above',

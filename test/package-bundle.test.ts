@@ -2,7 +2,7 @@
 
 import { spawnSync } from 'node:child_process'
 import { join } from 'node:path'
-import { startRedis } from 'millrace/testing'
+import { startRedis } from 'millrace/store-testing'
 import { rolldown } from 'rolldown'
 import { afterAll, describe, expect, it } from 'vitest'
 import { installed, packed } from './tarball.js'

@@ -7,8 +7,9 @@ import { root } from './cli/project.js'
 import { installed, packed } from './tarball.js'
 
 const program = `
-import { defineTask, type JobHandle, type Mill, millrace, redisStore, type Schema, type Store } from 'millrace'
-import { compareStores, memoryHarness, storeContract } from 'millrace/testing'
+import { defineTask, type JobHandle, type Mill, millrace, redisStore, type Schema } from 'millrace'
+import type { Store } from 'millrace/store'
+import { compareStores, memoryHarness, storeContract } from 'millrace/store-testing'
 
 declare const input: Schema<unknown, { to: string }>
 const mail = defineTask({

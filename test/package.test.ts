@@ -34,7 +34,7 @@ describe('the tarball', () => {
     const types = paths.filter((path) => path.endsWith('.d.ts'))
 
     expect(paths.filter((path) => !types.includes(path)).sort()).toEqual(expected.sort())
-    expect(types).toEqual(expect.arrayContaining(['dist/index.d.ts', 'dist/store-testing/testing.d.ts']))
+    expect(types).toEqual(expect.arrayContaining(['dist/index.d.ts', 'dist/store-testing/store-testing.d.ts']))
     expect(types.filter((path) => /^dist\/(?:cli|throttle|stores\/(?:memory|sqlite|redis\/lua))\//.test(path))).toEqual(
       [],
     )

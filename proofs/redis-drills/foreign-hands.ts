@@ -2,7 +2,7 @@
 
 import { setTimeout as delay } from 'node:timers/promises'
 import { defineTask, type EventMap, millrace, StoreCorruptError } from 'millrace'
-import { startRedis } from 'millrace/testing'
+import { startRedis } from 'millrace/store-testing'
 import { Traffic, type Verdict } from './traffic.js'
 
 /** A key of the wrong type lies where one queue keeps its jobs; workers serve it, another queue, and both. */

@@ -2,7 +2,7 @@
 
 import { setTimeout as delay } from 'node:timers/promises'
 import { StoreUnavailableError } from 'millrace'
-import { faultProxy, startRedis } from 'millrace/testing'
+import { faultProxy, startRedis } from 'millrace/store-testing'
 import { redisAddress } from '#src/stores/redis/client/redis-address.js'
 import { openRedisPort } from '#src/stores/redis/client/redis-connection.js'
 import { RedisStore } from '#src/stores/redis/redis-store.js'

@@ -1,7 +1,7 @@
 /** Deaths of servers under load: a Redis killed and started again, and a master whose replica lags behind when it dies. */
 
 import { setTimeout as delay } from 'node:timers/promises'
-import { startRedis } from 'millrace/testing'
+import { startRedis } from 'millrace/store-testing'
 import { Traffic, type Verdict } from './traffic.js'
 
 export interface KillsOutcome extends Verdict {

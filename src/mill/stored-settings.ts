@@ -2,7 +2,7 @@
 
 import type { Queue } from '../core/queue/queue.js'
 import type { AnyOrderedTask } from '../core/task/ordered-task.js'
-import type { QueueSettings } from '../stores/contract/store.js'
+import type { QueueSettings } from '../stores/contract/queue-settings.js'
 
 /** What the store must know of a queue. How its payloads merge is the task's to say: where none is known, it stays as stored. */
 export function settingsOf(queue: Queue, task: AnyOrderedTask | undefined): QueueSettings {

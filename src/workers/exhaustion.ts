@@ -6,7 +6,7 @@ import { BatchExecution, type BatchedJob } from '../runtime/run/batch-execution.
 import type { Execution } from '../runtime/run/execution.js'
 import type { JobExecution } from '../runtime/run/job-execution.js'
 import type { Verdict } from '../runtime/run/verdict.js'
-import type { SettleAnswer } from '../stores/contract/store.js'
+import type { SettleAnswer } from '../stores/contract/settle.js'
 
 /** Hears of the store's answers to the settles of an execution. */
 export interface Exhaustion {

@@ -1,7 +1,7 @@
 /** The token of a claim: the text by which another process finds it, to go on with it. It is no secret. Pure. */
 
 import { InvalidArgumentError } from '../core/errors.js'
-import type { ClaimKey } from '../stores/contract/store.js'
+import type { ClaimKey } from '../stores/contract/settle.js'
 
 /** Begins every token; another number where what follows is another. */
 const version = 'mr1.'

@@ -4,7 +4,8 @@ import type { Events } from '../core/events.js'
 import { messageOf } from '../core/values/shown.js'
 import { refOf } from '../runtime/run/execution.js'
 import type { Verdict } from '../runtime/run/verdict.js'
-import type { Claim, Claimed, SettleAnswer } from '../stores/contract/store.js'
+import type { Claim, Claimed } from '../stores/contract/claim.js'
+import type { SettleAnswer } from '../stores/contract/settle.js'
 
 export function report(events: Events, claim: Claim, verdict: Verdict, answer: SettleAnswer, runMs: number): void {
   const { queue, id, task, attempt } = claim

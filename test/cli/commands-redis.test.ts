@@ -1,4 +1,4 @@
-import { faultProxy, startRedis } from 'millrace/testing'
+import { faultProxy, startRedis } from 'millrace/store-testing'
 import { expect, it, onTestFinished } from 'vitest'
 import { CommandProcess, runJson } from './command-process.js'
 import { configFile, project, projectFiles } from './project.js'

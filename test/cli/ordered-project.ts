@@ -4,7 +4,7 @@ import { project } from './project.js'
 
 /** Of `orders`: `a` waits with two payloads, `later` is scheduled, `run` runs with one and two wait, one with an evil id is dead. */
 const storeFile = `
-import { memoryHarness } from 'millrace/testing'
+import { memoryHarness } from 'millrace/store-testing'
 
 export default async () => {
   const harness = await memoryHarness({ startAt: Date.now() - 5_000 })

@@ -1,6 +1,6 @@
 /** A password in the URL of a store: no command prints it, whatever is wrong with the URL or the server. */
 
-import { type RedisServer, startRedis } from 'millrace/testing'
+import { type RedisServer, startRedis } from 'millrace/store-testing'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { CommandProcess } from './command-process.js'
 import { project } from './project.js'

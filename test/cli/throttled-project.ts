@@ -8,7 +8,7 @@ import { project } from './project.js'
  * With `RESTARTED` in the environment the store has been started anew since.
  */
 const storeFile = `
-import { memoryHarness } from 'millrace/testing'
+import { memoryHarness } from 'millrace/store-testing'
 
 const make = async () => {
   const harness = await memoryHarness({ startAt: Date.now() })

@@ -6,8 +6,8 @@ import {
   type EventMap,
   type Middleware,
   millrace,
-  type NewJob,
 } from 'millrace'
+import type { NewJob } from 'millrace/store'
 import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { MemoryStore } from '#src/stores/memory/memory-store.js'

@@ -1,6 +1,7 @@
 /** Handles of ordered jobs: they are about an id, whose jobs come and go and of which an entry may lie in the morgue. */
 import { setImmediate as endOfTick } from 'node:timers/promises'
-import { type Claim, defineOrderedTask, defineTask, type Mill, type SettleItem } from 'millrace'
+import { defineOrderedTask, defineTask, type Mill } from 'millrace'
+import type { Claim, SettleItem } from 'millrace/store'
 import { describe, expect, it } from 'vitest'
 import { MemoryStore } from '#src/stores/memory/memory-store.js'
 import { testMillOn } from '../test-mill.js'

@@ -1,7 +1,8 @@
 /** An ordered scene: an ordered queue `orders` on a real store, as two operators see it, each by a handle of its own. */
 
-import { jsonCodec, type NewJob, type Store } from 'millrace'
-import { type HarnessMaker, memoryHarness, type StoreHarness, sqliteHarness } from 'millrace/testing'
+import { jsonCodec } from 'millrace'
+import type { NewJob, Store } from 'millrace/store'
+import { type HarnessMaker, memoryHarness, type StoreHarness, sqliteHarness } from 'millrace/store-testing'
 import { onTestFinished } from 'vitest'
 import { QueueAdmin } from '#src/client/admin/queue-admin.js'
 import { sqliteTraits } from '#src/stores/sqlite/sqlite-traits.js'

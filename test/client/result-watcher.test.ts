@@ -1,4 +1,4 @@
-import type { Records, Store } from 'millrace'
+import type { Records, Store } from 'millrace/store'
 import { describe, expect, it } from 'vitest'
 import { ResultWatcher } from '#src/client/jobs/result-watcher.js'
 

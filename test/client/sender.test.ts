@@ -1,5 +1,6 @@
-import { type EnqueueCall, type Enqueued, type Store, StoreUnavailableError } from 'millrace'
-import { ManualClock } from 'millrace/testing'
+import { StoreUnavailableError } from 'millrace'
+import type { EnqueueCall, Enqueued, Store } from 'millrace/store'
+import { ManualClock } from 'millrace/store-testing'
 import { describe, expect, it } from 'vitest'
 import { Sender } from '#src/client/enqueue/sender.js'
 import { MemoryStore } from '#src/stores/memory/memory-store.js'

@@ -1,4 +1,4 @@
-import type { Step } from 'millrace'
+import type { Step } from 'millrace/store'
 import { describe, expect, it } from 'vitest'
 import { patientTotal, type StepProgress, total } from '#src/client/admin/step-loop.js'
 

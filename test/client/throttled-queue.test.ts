@@ -1,5 +1,5 @@
 import { defineTask, type Mill, StoreUnavailableError } from 'millrace'
-import { ManualClock } from 'millrace/testing'
+import { ManualClock } from 'millrace/store-testing'
 import { describe, expect, it } from 'vitest'
 import { seededRandom } from '../seeded-random.js'
 import { testMill, testMillOn } from '../test-mill.js'

@@ -1,7 +1,7 @@
 /** The scene of the tests of throttled queues: a memory store whose calls are noted, and a clock that stands until it is moved. */
 
 import type { MillOptions, ThrottledQueue } from 'millrace'
-import { ManualClock } from 'millrace/testing'
+import { ManualClock } from 'millrace/store-testing'
 import { MemoryStore } from '#src/stores/memory/memory-store.js'
 import { testMillOn } from '../test-mill.js'
 

@@ -10,7 +10,7 @@ import {
 } from 'millrace'
 import { describe, expect, it } from 'vitest'
 import { checkOptions } from '#src/mill/mill-options.js'
-import type { QueueSettings } from '#src/stores/contract/store.js'
+import type { QueueSettings } from '#src/stores/contract/queue-settings.js'
 import { MemoryStore } from '#src/stores/memory/memory-store.js'
 import { memoryTraits } from '#src/stores/memory/memory-traits.js'
 import { testMill, testMillOn } from '../test-mill.js'

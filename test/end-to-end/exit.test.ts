@@ -28,10 +28,10 @@ const programs = {
     ${exit}
   `,
   'the store of another thread that is being opened': `
-    const { startStoreThread } = await import(${at('#src/config/store-thread.js')})
+    const { startStoreThread } = await import(${at('#src/mill/store-thread.js')})
     const entry = new URL('data:text/javascript,' + encodeURIComponent(\`
       import { workerData } from 'node:worker_threads'
-      import { storeSource } from ${at('#src/config/store-source.js')}
+      import { storeSource } from ${at('#src/mill/store-source.js')}
       void storeSource(workerData.descriptor).create().then((store) => store.depth([]))
     \`))
     startStoreThread('opener', entry, { descriptor: 'sqlite:' + file })

@@ -1,6 +1,6 @@
 import { writeFileSync } from 'node:fs'
 import { setTimeout as delay } from 'node:timers/promises'
-import { startRedis } from 'millrace/testing'
+import { startRedis } from 'millrace/store-testing'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import type { CommandProcess } from '../cli/command-process.js'
 import { livingIn } from '../process-group.js'

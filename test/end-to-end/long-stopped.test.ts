@@ -1,5 +1,5 @@
 import { writeFileSync } from 'node:fs'
-import { startRedis } from 'millrace/testing'
+import { startRedis } from 'millrace/store-testing'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { poll } from '#src/store-testing/servers/poll.js'
 import type { CommandProcess } from '../cli/command-process.js'

@@ -1,4 +1,4 @@
-import type { AuditEntry } from 'millrace/testing'
+import type { AuditEntry } from 'millrace/store-testing'
 import { describe, expect, it } from 'vitest'
 import { leaseMs } from '../../proofs/crew.js'
 import { redisGround, sqliteGround } from '../../proofs/ground.js'

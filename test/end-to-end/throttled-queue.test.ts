@@ -1,7 +1,7 @@
 import { cpSync } from 'node:fs'
 import { join } from 'node:path'
 import { millrace } from 'millrace'
-import { startRedis } from 'millrace/testing'
+import { startRedis } from 'millrace/store-testing'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { redisTraits } from '#src/stores/redis/redis-traits.js'
 import { sqliteTraits } from '#src/stores/sqlite/sqlite-traits.js'

@@ -1,6 +1,5 @@
 import {
   bury,
-  type Claim,
   cancel,
   defineOrderedTask,
   InvalidArgumentError,
@@ -8,6 +7,7 @@ import {
   LeaseLostError,
   snooze,
 } from 'millrace'
+import type { Claim } from 'millrace/store'
 import { describe, expect, it } from 'vitest'
 import { BatchExecution, batchesOf, type DecodedClaim } from '#src/runtime/run/batch-execution.js'
 

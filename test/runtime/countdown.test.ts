@@ -1,4 +1,4 @@
-import { ManualClock } from 'millrace/testing'
+import { ManualClock } from 'millrace/store-testing'
 import { afterEach, beforeEach, expect, it, vi } from 'vitest'
 import { Countdown } from '#src/runtime/run/countdown.js'
 

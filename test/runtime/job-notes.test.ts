@@ -9,7 +9,8 @@ import {
 import { Events } from '#src/core/events.js'
 import { defineTask } from '#src/core/task/task.js'
 import { JobExecution } from '#src/runtime/run/job-execution.js'
-import type { Claim, ExtendAnswer, ExtendItem } from '#src/stores/contract/store.js'
+import type { Claim } from '#src/stores/contract/claim.js'
+import type { ExtendAnswer, ExtendItem } from '#src/stores/contract/settle.js'
 import { memoryTraits } from '#src/stores/memory/memory-traits.js'
 import { notesOn } from './notes-on.js'
 

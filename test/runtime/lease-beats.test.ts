@@ -1,5 +1,5 @@
-import type { Claim, ExtendItem } from 'millrace'
-import { ManualClock } from 'millrace/testing'
+import type { Claim, ExtendItem } from 'millrace/store'
+import { ManualClock } from 'millrace/store-testing'
 import { describe, expect, it } from 'vitest'
 import { Beats } from '#src/runtime/leases/beats.js'
 import { type Letter, leaseBatch, type Report } from '#src/runtime/leases/lease-message.js'

@@ -1,4 +1,5 @@
-import { type Claim, defineTask, type ExtendItem } from 'millrace'
+import { defineTask } from 'millrace'
+import type { Claim, ExtendItem } from 'millrace/store'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { Events } from '#src/core/events.js'
 import { LeaseKeeper, type LeaseKeeperParts } from '#src/runtime/leases/lease-keeper.js'

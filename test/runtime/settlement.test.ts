@@ -1,4 +1,5 @@
-import { type Claim, jsonCodec } from 'millrace'
+import { jsonCodec } from 'millrace'
+import type { Claim } from 'millrace/store'
 import { expect, it } from 'vitest'
 import { settlementOf } from '#src/runtime/run/settlement.js'
 

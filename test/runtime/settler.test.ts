@@ -1,4 +1,5 @@
-import { ClosedError, type SettleAnswer, type SettleItem } from 'millrace'
+import { ClosedError } from 'millrace'
+import type { SettleAnswer, SettleItem } from 'millrace/store'
 import { expect, it } from 'vitest'
 import { Events } from '#src/core/events.js'
 import { Settler } from '#src/runtime/run/settler.js'

@@ -1,4 +1,5 @@
-import { type Claim, defineTask } from 'millrace'
+import { defineTask } from 'millrace'
+import type { Claim } from 'millrace/store'
 import { afterEach, beforeEach, expect, it, vi } from 'vitest'
 import { Events } from '#src/core/events.js'
 import { JobExecution } from '#src/runtime/run/job-execution.js'

@@ -1,6 +1,6 @@
 /** The contract of one store: each of its cases as a test. A file for each store, so that they are run beside each other. */
 
-import { runContractCase, storeContract } from 'millrace/testing'
+import { runContractCase, storeContract } from 'millrace/store-testing'
 import { describe, it } from 'vitest'
 import { harnesses } from './harnesses.js'
 

@@ -1,5 +1,5 @@
 import { readdirSync } from 'node:fs'
-import { storeContract } from 'millrace/testing'
+import { storeContract } from 'millrace/store-testing'
 import { describe, expect, it } from 'vitest'
 import { harnesses } from './harnesses.js'
 

@@ -7,7 +7,7 @@ import {
   redisHarness,
   sqliteHarness,
   startRedis,
-} from 'millrace/testing'
+} from 'millrace/store-testing'
 
 export const harnesses: ReadonlyMap<string, HarnessMaker> = new Map<string, HarnessMaker>([
   ['memory', memoryHarness],

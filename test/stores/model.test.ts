@@ -7,9 +7,11 @@ import {
   modelOf,
   type SequenceKind,
   StoresDifferError,
-} from 'millrace/testing'
+} from 'millrace/store-testing'
 import { beforeAll, describe, expect, it } from 'vitest'
-import type { Claimer, ClaimFrom, QueueSettings, StoreTraits } from '#src/stores/contract/store.js'
+import type { Claimer, ClaimFrom } from '#src/stores/contract/claim.js'
+import type { QueueSettings } from '#src/stores/contract/queue-settings.js'
+import type { StoreTraits } from '#src/stores/contract/store.js'
 import { harnesses } from './harnesses.js'
 
 /** A Redis of several servers runs what a single one runs, and takes longer to be asked. */

@@ -3,11 +3,13 @@
  * further than its own rule allows when the wall clock is set back.
  */
 
-import { type SqliteHarness, sqliteHarness, startRedis } from 'millrace/testing'
+import { type SqliteHarness, sqliteHarness, startRedis } from 'millrace/store-testing'
 import { expect, it, onTestFinished } from 'vitest'
 import { readFileClock } from '#src/store-testing/harness/file-clock.js'
 import { auditedPort } from '#src/store-testing/harness/redis-audit.js'
-import type { NewJob, QueueSettings, Store } from '#src/stores/contract/store.js'
+import type { NewJob } from '#src/stores/contract/new-job.js'
+import type { QueueSettings } from '#src/stores/contract/queue-settings.js'
+import type { Store } from '#src/stores/contract/store.js'
 import { redisAddress } from '#src/stores/redis/client/redis-address.js'
 import { openRedisPort } from '#src/stores/redis/client/redis-connection.js'
 import { listIn, textIn } from '#src/stores/redis/client/redis-reply.js'
@@ -69,14 +71,14 @@ const timeless = [
   'buried',
   'remains',
 ]
-/** Those of a throttle move with its arming: see `throttle/arming`. */
+/** Those of a throttle move with its arming: see `rules/throttle/arming`. */
 const scopeFields = ['armedAt', 'lastAt', 'quietUntil']
 
 /** Columns by table; those of the monotonic clock, which nobody can set, have a rule. */
 const sqliteRules: Record<string, Record<string, Rule>> = {
   queue: {
     ...{ lead_wake_at: leaseMs, suspect_lead_wake_at: roomMs, held_until: holdMs, shut_until: windowMs + 1 },
-    // A wait that it may concern ends with an error, not with a value: see `client/result-watcher`.
+    // A wait that it may concern ends with an error, not with a value: see `client/jobs/result-watcher`.
     ...{ last_stamp: 'told', lost_at: 'wall' },
   },
   job: {

@@ -1,4 +1,4 @@
-import { type AuditEntry, auditBreaches, auditKind } from 'millrace/testing'
+import { type AuditEntry, auditBreaches, auditKind } from 'millrace/store-testing'
 import { describe, expect, it } from 'vitest'
 
 type States = Pick<AuditEntry, 'from' | 'to'>

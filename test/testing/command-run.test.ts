@@ -1,6 +1,6 @@
-import { type Command, commandSequence } from 'millrace/testing'
+import { type Command, commandSequence } from 'millrace/store-testing'
 import { expect, it } from 'vitest'
-import type { Claimed } from '#src/stores/contract/store.js'
+import type { Claimed } from '#src/stores/contract/claim.js'
 import { type Step, stepsOf } from './sequence-steps.js'
 
 const waits = ({ command, answer }: Step) => (command.verb === 'claim' ? (answer as Partial<Claimed>).waits : []) ?? []

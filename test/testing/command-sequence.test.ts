@@ -1,4 +1,4 @@
-import { commandSequence } from 'millrace/testing'
+import { commandSequence } from 'millrace/store-testing'
 import { expect, it } from 'vitest'
 
 it('the same seed makes the same commands, another seed others', () => {

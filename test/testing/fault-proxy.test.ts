@@ -2,7 +2,7 @@
 
 import { once } from 'node:events'
 import { connect } from 'node:net'
-import { type FaultProxy, faultProxy, type RedisServer, startRedis } from 'millrace/testing'
+import { type FaultProxy, faultProxy, type RedisServer, startRedis } from 'millrace/store-testing'
 import { afterAll, afterEach, beforeAll, beforeEach, expect, onTestFinished, test } from 'vitest'
 import { poll } from '#src/store-testing/servers/poll.js'
 import { RespClient } from '#src/store-testing/servers/resp-client.js'

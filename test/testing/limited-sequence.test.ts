@@ -1,6 +1,6 @@
-import { type CanonicalQueue, type CanonicalState, type Command, limitedSequence } from 'millrace/testing'
+import { type CanonicalQueue, type CanonicalState, type Command, limitedSequence } from 'millrace/store-testing'
 import { expect, it } from 'vitest'
-import type { Claimed, Wait } from '#src/stores/contract/store.js'
+import type { Claimed, Wait } from '#src/stores/contract/claim.js'
 import { type Step, stepsOf } from './sequence-steps.js'
 
 it('the same seed makes the same commands, another seed others', () => {

@@ -1,4 +1,4 @@
-import { ManualClock } from 'millrace/testing'
+import { ManualClock } from 'millrace/store-testing'
 import { expect, it } from 'vitest'
 
 it('stands until it is moved, and then moves both its times', () => {

@@ -1,7 +1,7 @@
-import { type CanonicalJob, type Command, orderedSequence } from 'millrace/testing'
+import { type CanonicalJob, type Command, orderedSequence } from 'millrace/store-testing'
 import { expect, it } from 'vitest'
+import type { Claimed } from '#src/stores/contract/claim.js'
 import type { Step as RecordStep } from '#src/stores/contract/job-records.js'
-import type { Claimed } from '#src/stores/contract/store.js'
 import { pairs, type Step, stepsOf } from './sequence-steps.js'
 
 it('the same seed makes the same commands, another seed others', () => {

@@ -6,7 +6,7 @@ import {
   type CanonicalState,
   type Command,
   memoryHarness,
-} from 'millrace/testing'
+} from 'millrace/store-testing'
 import { CommandRun } from '#src/store-testing/sequences/command-run.js'
 
 export interface Step {

@@ -5,7 +5,7 @@ import { once } from 'node:events'
 import { existsSync } from 'node:fs'
 import { connect } from 'node:net'
 import { createInterface } from 'node:readline'
-import { RespError, startRedis } from 'millrace/testing'
+import { RespError, startRedis } from 'millrace/store-testing'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { poll } from '#src/store-testing/servers/poll.js'
 import { RespClient } from '#src/store-testing/servers/resp-client.js'
@@ -98,7 +98,7 @@ describe('a program that starts a server', () => {
 
   test('takes it along when it is killed with -9, and its data too', async () => {
     const { child, words } = program(`
-      import { startRedis } from 'millrace/testing'
+      import { startRedis } from 'millrace/store-testing'
       const { port, directory } = await startRedis()
       console.log(port, directory)`)
     const [port, directory] = await words
@@ -113,7 +113,7 @@ describe('a program that starts a server', () => {
 
   test('ends by itself when it has stopped and closed what it started', async () => {
     const { child, words } = program(`
-      import { faultProxy, startRedis } from 'millrace/testing'
+      import { faultProxy, startRedis } from 'millrace/store-testing'
       import { connect } from 'node:net'
       import { once } from 'node:events'
       const server = await startRedis()

@@ -3,15 +3,8 @@
  * Checked by `npm run types`; never run.
  */
 
-import {
-  defineOrderedTask,
-  defineTask,
-  exponential,
-  type Middleware,
-  millrace,
-  type Selector,
-  type Store,
-} from 'millrace'
+import { defineOrderedTask, defineTask, exponential, type Middleware, millrace, type Selector } from 'millrace'
+import type { Store } from 'millrace/store'
 import { z } from 'zod'
 
 const email = defineTask({ name: 'email', input: z.object({ to: z.string() }), run: async ({ to }) => ({ id: to }) })

@@ -1,6 +1,6 @@
 /** A counting store: a memory store that keeps every claim that is made on it, with its answer, which comes later as it does over a wire. */
 
-import type { Claimed, Claimer, ClaimFrom } from 'millrace'
+import type { Claimed, Claimer, ClaimFrom } from 'millrace/store'
 import { MemoryStore } from '#src/stores/memory/memory-store.js'
 
 export interface CountedClaim {

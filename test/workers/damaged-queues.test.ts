@@ -1,7 +1,7 @@
 /** A worker next to a damaged queue: it serves the others, tells of it, and ends when none is left. */
 
 import { defineTask, type EventMap, type Mill, millrace } from 'millrace'
-import { type RedisServer, startRedis } from 'millrace/testing'
+import { type RedisServer, startRedis } from 'millrace/store-testing'
 import { afterAll, beforeAll, beforeEach, expect, it, onTestFinished, vi } from 'vitest'
 import { healthOf } from '#src/cli/supervise/health-server.js'
 import { pulseOf } from '#src/cli/supervise/process-word.js'

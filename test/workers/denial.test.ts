@@ -1,4 +1,5 @@
-import type { StoredQueue, Wait } from 'millrace'
+import type { StoredQueue } from 'millrace'
+import type { Wait } from 'millrace/store'
 import { describe, expect, it } from 'vitest'
 import { denialsIn } from '#src/workers/claim-loop/denial.js'
 import { LimitedQueues } from '#src/workers/claim-loop/limited-queues.js'

@@ -1,4 +1,5 @@
-import type { Candidate, Claimed, Selector, StoredQueue } from 'millrace'
+import type { Candidate, Selector, StoredQueue } from 'millrace'
+import type { Claimed } from 'millrace/store'
 import * as v from 'valibot'
 import { describe, expect, it } from 'vitest'
 import { queueOf, queueOptionsSchema } from '#src/core/queue/queue.js'

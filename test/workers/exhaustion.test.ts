@@ -1,4 +1,5 @@
-import { type Claim, defineOrderedTask, defineTask, type ExhaustedPayload } from 'millrace'
+import { defineOrderedTask, defineTask, type ExhaustedPayload } from 'millrace'
+import type { Claim } from 'millrace/store'
 import { expect, it } from 'vitest'
 import { Events } from '#src/core/events.js'
 import { BatchExecution } from '#src/runtime/run/batch-execution.js'

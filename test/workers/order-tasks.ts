@@ -1,7 +1,7 @@
 /** Order tasks: an ordered task whose payloads say their id and score, and what tests of it share. */
 
 import { type AnyTask, type BatchContext, defineOrderedTask, type Mill, type OrderedTaskOptions } from 'millrace'
-import { memoryHarness } from 'millrace/testing'
+import { memoryHarness } from 'millrace/store-testing'
 import * as v from 'valibot'
 import { onTestFinished } from 'vitest'
 import type { AnyOrderedTask } from '#src/core/task/ordered-task.js'

@@ -8,7 +8,7 @@ import { defineTask, millrace } from 'millrace'
 import { onTestFinished } from 'vitest'
 import { storeSource } from '#src/mill/store-source.js'
 import { identityText, type ProcessIdentity, processIdentity } from '#src/runtime/identity.js'
-import type { Claim } from '#src/stores/contract/store.js'
+import type { Claim } from '#src/stores/contract/claim.js'
 import { project } from '../cli/project.js'
 
 export const here = processIdentity()

@@ -1,4 +1,5 @@
-import { ConfigError, type Store, type StoredQueue } from 'millrace'
+import { ConfigError, type StoredQueue } from 'millrace'
+import type { Store } from 'millrace/store'
 import * as v from 'valibot'
 import { expect, it } from 'vitest'
 import { queueOf, queueOptionsSchema } from '#src/core/queue/queue.js'

@@ -1,4 +1,4 @@
-import type { Wait } from 'millrace'
+import type { Wait } from 'millrace/store'
 import { expect, it } from 'vitest'
 import { SuspectPlaces } from '#src/workers/claim-loop/suspect-places.js'
 

@@ -1,6 +1,6 @@
 /** The permits of throttled jobs that were claimed and not started: each is told, and the job goes back. */
 import { defineTask, type EventMap, JobCancelledError, type Middleware, type QueueOptions } from 'millrace'
-import { memoryHarness } from 'millrace/testing'
+import { memoryHarness } from 'millrace/store-testing'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { Events } from '#src/core/events.js'
 import { throttleOf } from '#src/core/queue/throttle-options.js'

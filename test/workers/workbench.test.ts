@@ -1,5 +1,6 @@
-import { type Claim, defineOrderedTask, defineTask, JobCancelledError, LeaseLostError } from 'millrace'
-import { memoryHarness } from 'millrace/testing'
+import { defineOrderedTask, defineTask, JobCancelledError, LeaseLostError } from 'millrace'
+import type { Claim } from 'millrace/store'
+import { memoryHarness } from 'millrace/store-testing'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { Events } from '#src/core/events.js'
 import type { AnyTask } from '#src/core/task/task.js'

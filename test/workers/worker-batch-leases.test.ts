@@ -1,5 +1,6 @@
-import { type BatchContext, defineOrderedTask, JobCancelledError, LeaseLostError, type SettleItem } from 'millrace'
-import { memoryHarness } from 'millrace/testing'
+import { type BatchContext, defineOrderedTask, JobCancelledError, LeaseLostError } from 'millrace'
+import type { SettleItem } from 'millrace/store'
+import { memoryHarness } from 'millrace/store-testing'
 import { expect, it, onTestFinished } from 'vitest'
 import { nextEvent, recorded } from '../next-event.js'
 import { testMillOn } from '../test-mill.js'

@@ -1,5 +1,5 @@
 import { ConfigError, defineTask, millrace } from 'millrace'
-import { ManualClock, memoryHarness } from 'millrace/testing'
+import { ManualClock, memoryHarness } from 'millrace/store-testing'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { nextEvent, recorded } from '../next-event.js'
 import { storeKinds, testMill, testMillOn } from '../test-mill.js'

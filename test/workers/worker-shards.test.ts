@@ -1,4 +1,5 @@
-import { ConfigError, defineOrderedTask, type Store } from 'millrace'
+import { ConfigError, defineOrderedTask } from 'millrace'
+import type { Store } from 'millrace/store'
 import { describe, expect, it } from 'vitest'
 import { MemoryStore } from '#src/stores/memory/memory-store.js'
 import { memoryTraits } from '#src/stores/memory/memory-traits.js'

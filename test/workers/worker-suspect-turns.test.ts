@@ -1,5 +1,6 @@
-import { defineOrderedTask, defineTask, type Store } from 'millrace'
-import { ManualClock } from 'millrace/testing'
+import { defineOrderedTask, defineTask } from 'millrace'
+import type { Store } from 'millrace/store'
+import { ManualClock } from 'millrace/store-testing'
 import { expect, it } from 'vitest'
 import { MemoryStore } from '#src/stores/memory/memory-store.js'
 import { nextEvent, recorded } from '../next-event.js'

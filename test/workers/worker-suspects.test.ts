@@ -1,5 +1,6 @@
-import { defineTask, type Mill, type Store } from 'millrace'
-import { ManualClock, memoryHarness, sqliteHarness } from 'millrace/testing'
+import { defineTask, type Mill } from 'millrace'
+import type { Store } from 'millrace/store'
+import { ManualClock, memoryHarness, sqliteHarness } from 'millrace/store-testing'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { processIdentity } from '#src/runtime/identity.js'
 import { nextEvent, recorded } from '../next-event.js'

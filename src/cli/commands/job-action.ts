@@ -2,7 +2,7 @@
 
 import type { Command } from 'commander'
 import type { QueueAdmin } from '../../client/admin/queue-admin.js'
-import type { Depth } from '../../stores/contract/store.js'
+import type { Depth } from '../../stores/contract/queue-depth.js'
 import { type MillFlags, millCommand, withJson, withMill } from '../mill-command.js'
 import { confirm } from '../output/confirmation.js'
 import { OperationError, UsageError } from '../output/exit-code.js'

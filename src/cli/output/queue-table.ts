@@ -2,7 +2,7 @@
 
 import type { QueueLook } from '../../client/admin/queue-admin.js'
 import type { Mill } from '../../mill/mill.js'
-import type { StoredQueue } from '../../stores/contract/store.js'
+import type { StoredQueue } from '../../stores/contract/queue-settings.js'
 import { count, counted } from './figures.js'
 import { serving } from './pulse.js'
 import { differs } from './shard-findings.js'

@@ -1,7 +1,7 @@
 /** Shard findings: the queues that lie in another number of shards than is configured. The stored number counts. */
 
 import type { Queue } from '../../core/queue/queue.js'
-import type { StoredQueue } from '../../stores/contract/store.js'
+import type { StoredQueue } from '../../stores/contract/queue-settings.js'
 import type { Finding } from '../../stores/contract/store-health.js'
 
 export function shardFindings(declared: ReadonlyMap<string, Queue>, stored: readonly StoredQueue[]): Finding[] {

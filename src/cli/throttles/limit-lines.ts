@@ -2,7 +2,8 @@
 
 import type { ThrottleStatus } from '../../client/admin/throttle-admin.js'
 import { formatDuration } from '../../core/values/duration.js'
-import type { Depth, StoredQueue } from '../../stores/contract/store.js'
+import type { Depth } from '../../stores/contract/queue-depth.js'
+import type { StoredQueue } from '../../stores/contract/queue-settings.js'
 import { count, counted } from '../output/figures.js'
 import { type Column, table } from '../output/table.js'
 import type { Terminal } from '../output/terminal.js'

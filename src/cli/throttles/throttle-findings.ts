@@ -2,7 +2,7 @@
 
 import { sameRules, type Throttle, throttleText } from '../../core/queue/throttle.js'
 import type { Mill } from '../../mill/mill.js'
-import type { StoredQueue } from '../../stores/contract/store.js'
+import type { StoredQueue } from '../../stores/contract/queue-settings.js'
 import type { Finding } from '../../stores/contract/store-health.js'
 import { silenceText } from './throttle-lines.js'
 import { flagsFor } from './throttle-text.js'

@@ -1,6 +1,6 @@
 /** The calls of an enqueue: its drafts as a store takes them. */
 
-import type { EnqueueCall, NewJob } from '../../stores/contract/store.js'
+import type { EnqueueCall, NewJob } from '../../stores/contract/new-job.js'
 import type { DraftRules, JobDraft } from './job-draft.js'
 
 /** Most bytes of one call: what stores take in one piece. */

@@ -2,7 +2,8 @@
 
 import { setTimeout as delay, setImmediate as endOfTick } from 'node:timers/promises'
 import { hasCode, StoreUnavailableError } from '../../core/errors.js'
-import type { EnqueueCall, Enqueued, Store } from '../../stores/contract/store.js'
+import type { EnqueueCall, Enqueued } from '../../stores/contract/new-job.js'
+import type { Store } from '../../stores/contract/store.js'
 
 /** Calls for one queue that travel together: where another queue is away, they are not held up, or left in doubt. */
 interface Load {

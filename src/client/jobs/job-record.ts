@@ -4,7 +4,7 @@ import type { JobRecord, Meta, PayloadRecord } from '../../core/job.js'
 import type { Codec, Payload } from '../../core/values/codec.js'
 import { messageOf } from '../../core/values/shown.js'
 import type { StoredJob } from '../../stores/contract/job-records.js'
-import type { ScoredPayload } from '../../stores/rules/payloads.js'
+import type { ScoredPayload } from '../../stores/contract/scored-payload.js'
 
 /** Most payloads of which it is told that they cannot be decoded: they mostly share their reason. */
 const mostProblems = 3

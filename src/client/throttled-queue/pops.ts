@@ -10,7 +10,9 @@ import type { ThrottleRule } from '../../core/queue/throttle.js'
 import type { Codec } from '../../core/values/codec.js'
 import { outageDelayMs } from '../../core/values/outage-delay.js'
 import { messageOf } from '../../core/values/shown.js'
-import type { Claim, Claimed, SettleAnswer, SettleItem, Store, Wait } from '../../stores/contract/store.js'
+import type { Claim, Claimed, Wait } from '../../stores/contract/claim.js'
+import type { SettleAnswer, SettleItem } from '../../stores/contract/settle.js'
+import type { Store } from '../../stores/contract/store.js'
 
 /** Why there is no item now. */
 export type PopWait = Exclude<Wait['reason'], 'suspect'>

@@ -5,7 +5,8 @@ import type { Progress } from '../../core/job.js'
 import { Roster } from '../../core/values/roster.js'
 import { answersIn } from '../../stores/contract/damage.js'
 import type { Beat } from '../../stores/contract/job-beat.js'
-import type { ClaimKey, ExtendAnswer, ExtendItem, Store } from '../../stores/contract/store.js'
+import type { ClaimKey, ExtendAnswer, ExtendItem } from '../../stores/contract/settle.js'
+import type { Store } from '../../stores/contract/store.js'
 import { claimsOf, type LeaseBatch, type Letter, type Numbers, type Report, tickMs } from './lease-message.js'
 
 export interface BeatsParts {

@@ -3,7 +3,7 @@
 import type { MessagePort } from 'node:worker_threads'
 import type { JobRef } from '../../core/events.js'
 import type { Progress } from '../../core/job.js'
-import type { Claim } from '../../stores/contract/store.js'
+import type { Claim } from '../../stores/contract/claim.js'
 
 /** How often the keeper writes and the beats look what is due: twice in the third of the shortest lease, 3 s. */
 export const tickMs = 500

@@ -10,7 +10,7 @@ import type { AnyOrderedTask } from '../../core/task/ordered-task.js'
 import { outcomeOf } from '../../core/task/outcome.js'
 import { orderedIdOf } from '../../core/values/ids.js'
 import { shown } from '../../core/values/shown.js'
-import type { Claim } from '../../stores/contract/store.js'
+import type { Claim } from '../../stores/contract/claim.js'
 import { Execution, type Leased } from './execution.js'
 import type { Verdict } from './verdict.js'
 

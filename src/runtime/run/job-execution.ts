@@ -2,7 +2,7 @@
 
 import type { JobContext, Meta, Progress, RunningJob } from '../../core/job.js'
 import type { AnyPlainTask } from '../../core/task/task.js'
-import type { Claim } from '../../stores/contract/store.js'
+import type { Claim } from '../../stores/contract/claim.js'
 import { Execution, type Leased } from './execution.js'
 import type { JobNotes, Noting } from './job-notes.js'
 

@@ -2,7 +2,7 @@
 
 import type { Registry } from '../../core/registry.js'
 import type { Codec } from '../../core/values/codec.js'
-import type { Claim } from '../../stores/contract/store.js'
+import type { Claim } from '../../stores/contract/claim.js'
 import { decodedClaim, otherCodecIn } from './batch-decoding.js'
 import { BatchExecution, batchesOf, type DecodedClaim } from './batch-execution.js'
 import { type Execution, metaOf } from './execution.js'

@@ -5,7 +5,8 @@ import type { Random } from '../../core/platform/clock.js'
 import { timerMs } from '../../core/platform/timer.js'
 import { outageDelayMs } from '../../core/values/outage-delay.js'
 import { answersIn } from '../../stores/contract/damage.js'
-import type { ExtendItem, SettleAnswer, SettleItem, Store } from '../../stores/contract/store.js'
+import type { ExtendItem, SettleAnswer, SettleItem } from '../../stores/contract/settle.js'
+import type { Store } from '../../stores/contract/store.js'
 import { isFatal } from '../outage.js'
 
 /** `undefined`: the store never took it, and it is not tried again. */

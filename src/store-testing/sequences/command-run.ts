@@ -2,7 +2,8 @@
 
 import { isMillraceError } from '../../core/errors.js'
 import type { Page, Records, Step } from '../../stores/contract/job-records.js'
-import type { ClaimKey, SettleItem, Store } from '../../stores/contract/store.js'
+import type { ClaimKey, SettleItem } from '../../stores/contract/settle.js'
+import type { Store } from '../../stores/contract/store.js'
 import type { StoreHarness } from '../harness/store-harness.js'
 import { canonicalPayload } from '../state/canonical-state.js'
 import type { ClaimRef, Command, PlannedCall } from './command.js'

@@ -3,7 +3,8 @@
  * production is likely here too; what is rare there (a stale claim, a call sent again, a worker that dies) is made likely.
  */
 
-import type { NewJob, QueueSettings } from '../../stores/contract/store.js'
+import type { NewJob } from '../../stores/contract/new-job.js'
+import type { QueueSettings } from '../../stores/contract/queue-settings.js'
 import type { Command, PlannedJob, Settlement } from './command.js'
 import {
   extension,

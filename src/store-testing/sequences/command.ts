@@ -4,17 +4,12 @@
  */
 
 import type { ThrottleRule } from '../../core/queue/throttle.js'
+import type { Claimer, ClaimFrom } from '../../stores/contract/claim.js'
 import type { Beat } from '../../stores/contract/job-beat.js'
 import type { ListQuery, Where } from '../../stores/contract/job-records.js'
-import type {
-  Claimer,
-  ClaimFrom,
-  ClaimKey,
-  EnqueueCall,
-  NewJob,
-  QueueSettings,
-  SettleItem,
-} from '../../stores/contract/store.js'
+import type { EnqueueCall, NewJob } from '../../stores/contract/new-job.js'
+import type { QueueSettings } from '../../stores/contract/queue-settings.js'
+import type { ClaimKey, SettleItem } from '../../stores/contract/settle.js'
 import type { WorkerRecord } from '../../stores/contract/worker-registry.js'
 
 /** How a claim ends, without its name. */

@@ -3,7 +3,7 @@
  * state and the same order, or an error that says where they part and how to see it again.
  */
 
-import type { QueueSettings } from '../../stores/contract/store.js'
+import type { QueueSettings } from '../../stores/contract/queue-settings.js'
 import type { StoreHarness } from '../harness/store-harness.js'
 import type { CanonicalJob, CanonicalQueue, CanonicalState } from '../state/canonical-state.js'
 import { differences } from '../state/differences.js'

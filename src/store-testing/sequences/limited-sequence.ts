@@ -4,7 +4,7 @@
  */
 
 import type { Throttle, ThrottleRule } from '../../core/queue/throttle.js'
-import type { QueueSettings } from '../../stores/contract/store.js'
+import type { QueueSettings } from '../../stores/contract/queue-settings.js'
 import type { Command, PlannedJob, Settlement } from './command.js'
 import { extension, failure, listQuery, maybe, ref, someoneElse, where, workers } from './command-parts.js'
 import { Dice } from './dice.js'

@@ -4,7 +4,7 @@
  */
 
 import type { Payload } from '../../core/values/codec.js'
-import type { QueueSettings } from '../../stores/contract/store.js'
+import type { QueueSettings } from '../../stores/contract/queue-settings.js'
 import type { Command, PlannedJob, Settlement } from './command.js'
 import {
   extension,

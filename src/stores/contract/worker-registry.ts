@@ -1,8 +1,9 @@
 /** The registry of workers: the facet of a store that knows which worker processes live, and what each of them holds. */
 
 import type { Progress } from '../../core/job.js'
+import type { Buried, Crash } from './claim.js'
 import type { JobProcess } from './job-beat.js'
-import type { Buried, ClaimKey, Crash } from './store.js'
+import type { ClaimKey } from './settle.js'
 
 /** A worker process that says it lives. */
 export interface WorkerRecord {

@@ -3,7 +3,7 @@
 import { InvalidArgumentError, UnknownQueueError } from '../../core/errors.js'
 import type { Throttle } from '../../core/queue/throttle.js'
 import { refuseOtherThrottle } from '../../core/queue/throttle.js'
-import type { QueueSettings, StoredQueue } from '../contract/store.js'
+import type { QueueSettings, StoredQueue } from '../contract/queue-settings.js'
 import { shardOf } from '../rules/payloads.js'
 import { refuseGroupBound, refuseOtherForm, refuseSpreading, reshardUnderWay as underWay } from '../rules/queue-form.js'
 import { MemoryLimits } from './queue/memory-limits.js'

@@ -3,23 +3,13 @@
 import { setMaxListeners } from 'node:events'
 import { ClosedError } from '../../core/errors.js'
 import { type Clock, systemClock } from '../../core/platform/clock.js'
+import type { Claimed, Claimer, ClaimFrom } from '../contract/claim.js'
 import type { Records } from '../contract/job-records.js'
-import type {
-  Claimed,
-  Claimer,
-  ClaimFrom,
-  Depth,
-  EnqueueCall,
-  Enqueued,
-  ExtendAnswer,
-  ExtendItem,
-  QueueSettings,
-  SettleAnswer,
-  SettleItem,
-  Store,
-  StoredQueue,
-  StoreTraits,
-} from '../contract/store.js'
+import type { EnqueueCall, Enqueued } from '../contract/new-job.js'
+import type { Depth } from '../contract/queue-depth.js'
+import type { QueueSettings, StoredQueue } from '../contract/queue-settings.js'
+import type { ExtendAnswer, ExtendItem, SettleAnswer, SettleItem } from '../contract/settle.js'
+import type { Store, StoreTraits } from '../contract/store.js'
 import type { Throttles } from '../contract/throttles.js'
 import type { WorkerRegistry } from '../contract/worker-registry.js'
 import { type ClaimLoad, isLoaded, mostClaimBytes } from '../rules/claim-weight.js'

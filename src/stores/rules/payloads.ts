@@ -10,17 +10,8 @@
 // Not by name: an older Node would end at the import with an error that does not say that it is too old.
 import zlib from 'node:zlib'
 import type { Merge } from '../../core/queue/queue.js'
-import type { Payload } from '../../core/values/codec.js'
+import type { ScoredPayload } from '../contract/scored-payload.js'
 import { mostClaimBytes, weightOf } from './claim-weight.js'
-
-export interface ScoredPayload {
-  /** Where it stands among the payloads of its id: ascending, finite. */
-  readonly score: number
-  readonly payload: Payload
-  /** Absent: `json`. */
-  readonly codec?: string
-  readonly meta?: Payload
-}
 
 /** A payload in a set. */
 export interface PayloadEntry extends ScoredPayload {

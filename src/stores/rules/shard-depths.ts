@@ -1,6 +1,6 @@
 /** The depth of a queue from those of its shards: the rule of every store that counts shard by shard. */
 
-import type { Depth } from '../contract/store.js'
+import type { Depth } from '../contract/queue-depth.js'
 
 /** `leaving`: of shards that the queue is being resharded from, which still count. A queue has at least one shard. */
 export function depthOfShards(shards: readonly Depth[], leaving: readonly Depth[], isOrdered: boolean): Depth {

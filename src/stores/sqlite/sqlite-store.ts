@@ -5,23 +5,13 @@
 
 import { resolve } from 'node:path'
 import { InvalidArgumentError } from '../../core/errors.js'
+import type { Claim, Claimed, Claimer, ClaimFrom } from '../contract/claim.js'
 import type { Records } from '../contract/job-records.js'
-import type {
-  Claim,
-  Claimed,
-  Claimer,
-  ClaimFrom,
-  Depth,
-  EnqueueCall,
-  Enqueued,
-  ExtendAnswer,
-  ExtendItem,
-  QueueSettings,
-  SettleAnswer,
-  SettleItem,
-  Store,
-  StoredQueue,
-} from '../contract/store.js'
+import type { EnqueueCall, Enqueued } from '../contract/new-job.js'
+import type { Depth } from '../contract/queue-depth.js'
+import type { QueueSettings, StoredQueue } from '../contract/queue-settings.js'
+import type { ExtendAnswer, ExtendItem, SettleAnswer, SettleItem } from '../contract/settle.js'
+import type { Store } from '../contract/store.js'
 import type { Finding, Mended, StoreHealth } from '../contract/store-health.js'
 import type { Throttles } from '../contract/throttles.js'
 import type { WorkerRegistry } from '../contract/worker-registry.js'

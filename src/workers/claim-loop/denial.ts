@@ -1,6 +1,6 @@
 /** The denials that a claim tells of: of which queues limits deny all that is ready, and for how long. Pure. */
 
-import type { Claimed } from '../../stores/contract/store.js'
+import type { Claimed } from '../../stores/contract/claim.js'
 import type { LimitedQueues } from './limited-queues.js'
 
 export interface Denial {

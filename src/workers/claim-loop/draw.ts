@@ -8,7 +8,7 @@ import type { Random } from '../../core/platform/clock.js'
 import type { Queue } from '../../core/queue/queue.js'
 import { messageOf } from '../../core/values/shown.js'
 import type { Candidate, Selector } from '../../selectors/selector.js'
-import type { Claimed } from '../../stores/contract/store.js'
+import type { Claimed } from '../../stores/contract/claim.js'
 import { type Denial, denialsIn } from './denial.js'
 import type { LimitedQueues } from './limited-queues.js'
 

@@ -4,7 +4,7 @@
  */
 
 import type { ThrottleRule } from '../../core/queue/throttle.js'
-import type { StoredQueue } from '../../stores/contract/store.js'
+import type { StoredQueue } from '../../stores/contract/queue-settings.js'
 
 export class LimitedQueues {
   #stored: ReadonlyMap<string, StoredQueue> = new Map()

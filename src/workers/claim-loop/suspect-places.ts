@@ -1,6 +1,6 @@
 /** The places of suspects: where claims left some behind, until an answer tells that none are there. */
 
-import type { Claimed } from '../../stores/contract/store.js'
+import type { Claimed } from '../../stores/contract/claim.js'
 import { type Place, placeName, placeOf } from '../shards/place.js'
 import { mostPerTrip } from './draw.js'
 

@@ -2,7 +2,8 @@
 
 import { hasCode } from '../../core/errors.js'
 import type { Events } from '../../core/events.js'
-import type { ClaimKey, Store } from '../../stores/contract/store.js'
+import type { ClaimKey } from '../../stores/contract/settle.js'
+import type { Store } from '../../stores/contract/store.js'
 
 /** A call that was cut off may be carried out after the first look, if what was sent is delivered late. */
 const secondLookMs = 5_000

@@ -5,7 +5,7 @@
 
 import type { Queue } from '../../core/queue/queue.js'
 import type { Span } from '../../core/queue/start-window.js'
-import type { Claim } from '../../stores/contract/store.js'
+import type { Claim } from '../../stores/contract/claim.js'
 
 /** What the process is to do. */
 export interface Assignment {

@@ -2,7 +2,7 @@
 
 import type { Meta } from '../../core/job.js'
 import type { Duration } from '../../core/values/duration.js'
-import type { ExtendAnswer, SettleAnswer } from '../../stores/contract/store.js'
+import type { ExtendAnswer, SettleAnswer } from '../../stores/contract/settle.js'
 
 /** Where the job runs. */
 export interface RunPlace {

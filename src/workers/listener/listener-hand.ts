@@ -10,8 +10,10 @@ import { processIdentity } from '../../runtime/identity.js'
 import { onceThere } from '../../runtime/outage.js'
 import type { JobExecution } from '../../runtime/run/job-execution.js'
 import { cancelledWhileRunning, type Verdict, verdictOnFailure } from '../../runtime/run/verdict.js'
+import type { Claim } from '../../stores/contract/claim.js'
 import type { Beat } from '../../stores/contract/job-beat.js'
-import type { Claim, ExtendAnswer, SettleAnswer, Store } from '../../stores/contract/store.js'
+import type { ExtendAnswer, SettleAnswer } from '../../stores/contract/settle.js'
+import type { Store } from '../../stores/contract/store.js'
 import type { ListenerClaim, RunPlace } from './listener-claim.js'
 
 /** The listener, as what it has in hand sees it. */

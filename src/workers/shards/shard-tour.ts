@@ -4,7 +4,7 @@
  * looked at again after a rest, is asked on all its shards.
  */
 
-import type { Claimed } from '../../stores/contract/store.js'
+import type { Claimed } from '../../stores/contract/claim.js'
 import type { KnownShard, ShardLine } from './shard-line.js'
 
 /** The shards of a queue: a worker's own, and those of others. */

@@ -1,12 +1,12 @@
 /** The limits of the memory store, over random sequences of everything that can happen to a queue: whatever comes, they hold. */
 
-import { memoryHarness } from 'millrace/testing'
+import { memoryHarness } from 'millrace/store-testing'
 import { describe, expect, it } from 'vitest'
 import type { Command } from '#src/store-testing/sequences/command.js'
 import { CommandRun } from '#src/store-testing/sequences/command-run.js'
 import { limitedQueues, limitedSequence } from '#src/store-testing/sequences/limited-sequence.js'
 import type { CanonicalState } from '#src/store-testing/state/canonical-state.js'
-import type { Claimed } from '#src/stores/contract/store.js'
+import type { Claimed } from '#src/stores/contract/claim.js'
 import { mostIn } from '../../throttle/trial.js'
 
 const seeds = Array.from({ length: 20 }, (_, i) => 1 + i)

@@ -1,10 +1,11 @@
 /** A damaged queue next to sound ones: claims leave it out and say so, and look at it again. */
 
-import { type RedisServer, startRedis } from 'millrace/testing'
+import { type RedisServer, startRedis } from 'millrace/store-testing'
 import { afterAll, beforeAll, beforeEach, expect, it, onTestFinished, vi } from 'vitest'
 import { StoreCorruptError } from '#src/core/errors.js'
 import { systemClock } from '#src/core/platform/clock.js'
-import type { QueueSettings, Store } from '#src/stores/contract/store.js'
+import type { QueueSettings } from '#src/stores/contract/queue-settings.js'
+import type { Store } from '#src/stores/contract/store.js'
 import type { RedisPort } from '#src/stores/redis/client/redis-port.js'
 import { RedisStore } from '#src/stores/redis/redis-store.js'
 import { connect } from './redis-scene.js'

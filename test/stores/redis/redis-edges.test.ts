@@ -1,9 +1,9 @@
 /** Edges of a Redis store: a server that is full, records that are large, ages beyond 1970, queues that are half made. */
 
-import { type RedisServer, startRedis } from 'millrace/testing'
+import { type RedisServer, startRedis } from 'millrace/store-testing'
 import { beforeAll, describe, expect, it, onTestFinished } from 'vitest'
 import { StoreUnavailableError } from '#src/core/errors.js'
-import type { QueueSettings } from '#src/stores/contract/store.js'
+import type { QueueSettings } from '#src/stores/contract/queue-settings.js'
 import type { RedisPort } from '#src/stores/redis/client/redis-port.js'
 import { queuesKey } from '#src/stores/redis/layout/redis-keys.js'
 import { RedisStore } from '#src/stores/redis/redis-store.js'

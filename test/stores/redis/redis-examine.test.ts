@@ -1,5 +1,5 @@
 import { readdirSync, readFileSync } from 'node:fs'
-import { type RedisServer, startRedis } from 'millrace/testing'
+import { type RedisServer, startRedis } from 'millrace/store-testing'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { freePort } from '#src/store-testing/servers/free-port.js'
 import type { Finding, StoreHealth } from '#src/stores/contract/store-health.js'

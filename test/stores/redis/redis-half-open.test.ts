@@ -1,7 +1,7 @@
 /** The connection on which nothing passes any more, and nobody is told: half-open. */
 
 import { setTimeout as pause } from 'node:timers/promises'
-import { type FaultProxy, faultProxy, type RedisServer, startRedis } from 'millrace/testing'
+import { type FaultProxy, faultProxy, type RedisServer, startRedis } from 'millrace/store-testing'
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import { StoreUnavailableError } from '#src/core/errors.js'
 import { redisAddress } from '#src/stores/redis/client/redis-address.js'

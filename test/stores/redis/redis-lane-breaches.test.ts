@@ -1,6 +1,6 @@
 /** The check of a Redis store finds what is wrong with the lanes of a queue. */
 
-import { type RedisServer, startRedis } from 'millrace/testing'
+import { type RedisServer, startRedis } from 'millrace/store-testing'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { RedisPort } from '#src/stores/redis/client/redis-port.js'
 import { connect, RedisScene, settings } from './redis-scene.js'

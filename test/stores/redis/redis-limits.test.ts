@@ -1,10 +1,11 @@
 /** Limits on a Redis store: what they cost, who knows of them, and where what they count lies. */
 
-import { compareStores, modelOf, redisHarness, startRedis } from 'millrace/testing'
+import { compareStores, modelOf, redisHarness, startRedis } from 'millrace/store-testing'
 import { beforeAll, describe, expect, it, onTestFinished } from 'vitest'
 import { ConfigConflictError } from '#src/core/errors.js'
 import type { Throttle } from '#src/core/queue/throttle.js'
-import type { Claim, QueueSettings } from '#src/stores/contract/store.js'
+import type { Claim } from '#src/stores/contract/claim.js'
+import type { QueueSettings } from '#src/stores/contract/queue-settings.js'
 import { redisAddress } from '#src/stores/redis/client/redis-address.js'
 import { openRedisPort } from '#src/stores/redis/client/redis-connection.js'
 import type { RedisPort } from '#src/stores/redis/client/redis-port.js'

@@ -1,6 +1,6 @@
 /** The line of a Redis store: what is taken from its middle stays as a stale element, which nobody is ever given or kept waiting by. */
 
-import { startRedis } from 'millrace/testing'
+import { startRedis } from 'millrace/store-testing'
 import { beforeAll, describe, expect, it, onTestFinished } from 'vitest'
 import { redisAddress } from '#src/stores/redis/client/redis-address.js'
 import { openRedisPort } from '#src/stores/redis/client/redis-connection.js'

@@ -1,6 +1,6 @@
 /** A lost master of a cluster: its queues stand still, and nobody else's. */
 
-import { type ClusterServers, startRedis } from 'millrace/testing'
+import { type ClusterServers, startRedis } from 'millrace/store-testing'
 import { beforeAll, describe, expect, it, onTestFinished } from 'vitest'
 import { redisAddress } from '#src/stores/redis/client/redis-address.js'
 import { openRedisPort } from '#src/stores/redis/client/redis-connection.js'

@@ -1,8 +1,9 @@
 /** Jobs whose record is gone, as half a script leaves them: claims pass over them, count them, and go on. */
 
-import { type RedisServer, startRedis } from 'millrace/testing'
+import { type RedisServer, startRedis } from 'millrace/store-testing'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
-import type { NewJob, QueueSettings } from '#src/stores/contract/store.js'
+import type { NewJob } from '#src/stores/contract/new-job.js'
+import type { QueueSettings } from '#src/stores/contract/queue-settings.js'
 import type { RedisPort } from '#src/stores/redis/client/redis-port.js'
 import { connect, queue, RedisScene, settings } from './redis-scene.js'
 

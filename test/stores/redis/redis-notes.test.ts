@@ -1,10 +1,10 @@
 /** What a Redis store writes down of a job beside its record: what beats said, checkpoints, logs, and who holds it. */
 
-import { type RedisServer, startRedis } from 'millrace/testing'
+import { type RedisServer, startRedis } from 'millrace/store-testing'
 import { beforeAll, describe, expect, it, onTestFinished } from 'vitest'
 import { joinedLog, mostLogBytes } from '#src/core/job-log.js'
+import type { Claim } from '#src/stores/contract/claim.js'
 import type { Beat } from '#src/stores/contract/job-beat.js'
-import type { Claim } from '#src/stores/contract/store.js'
 import { connect, queue, RedisScene, settings } from './redis-scene.js'
 
 let server: RedisServer

@@ -1,8 +1,11 @@
 /** Ordered queues of a Redis store where they are large, the server is full, or something is broken. */
 
-import { type RedisServer, startRedis } from 'millrace/testing'
+import { type RedisServer, startRedis } from 'millrace/store-testing'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
-import type { Claim, NewJob, QueueSettings, SettleItem } from '#src/stores/contract/store.js'
+import type { Claim } from '#src/stores/contract/claim.js'
+import type { NewJob } from '#src/stores/contract/new-job.js'
+import type { QueueSettings } from '#src/stores/contract/queue-settings.js'
+import type { SettleItem } from '#src/stores/contract/settle.js'
 import type { RedisPort } from '#src/stores/redis/client/redis-port.js'
 import { keyIn, type ShardKey } from '#src/stores/redis/layout/redis-keys.js'
 import { layoutIn, queueIn } from '#src/stores/redis/layout/redis-layout.js'

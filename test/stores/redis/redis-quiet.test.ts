@@ -1,8 +1,9 @@
 /** Quiet queues of a Redis store: for how long one handle takes its own word for what it has found. */
 
-import { startRedis } from 'millrace/testing'
+import { startRedis } from 'millrace/store-testing'
 import { beforeAll, describe, expect, it, onTestFinished } from 'vitest'
-import type { QueueSettings, Store } from '#src/stores/contract/store.js'
+import type { QueueSettings } from '#src/stores/contract/queue-settings.js'
+import type { Store } from '#src/stores/contract/store.js'
 import { redisAddress } from '#src/stores/redis/client/redis-address.js'
 import { openRedisPort } from '#src/stores/redis/client/redis-connection.js'
 import type { RedisPort } from '#src/stores/redis/client/redis-port.js'

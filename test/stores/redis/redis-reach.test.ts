@@ -1,6 +1,6 @@
 /** Reaching a Redis: through sentinels that are silent, and where there is little time. */
 
-import { faultProxy } from 'millrace/testing'
+import { faultProxy } from 'millrace/store-testing'
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import { StoreUnavailableError } from '#src/core/errors.js'
 import { RedisServer } from '#src/store-testing/servers/redis-server-process.js'

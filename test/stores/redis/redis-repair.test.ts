@@ -1,6 +1,6 @@
 /** The repair of a Redis store after half a script was applied: what it mends, and what it leaves. */
 
-import { type RedisServer, startRedis } from 'millrace/testing'
+import { type RedisServer, startRedis } from 'millrace/store-testing'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { RedisPort } from '#src/stores/redis/client/redis-port.js'
 import { connect, queue, RedisScene, settings } from './redis-scene.js'

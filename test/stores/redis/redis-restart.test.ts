@@ -1,6 +1,6 @@
 /** Servers that were really started anew, or took over from another, and what becomes of leases that ended meanwhile. */
 
-import { type RedisServer, startRedis } from 'millrace/testing'
+import { type RedisServer, startRedis } from 'millrace/store-testing'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { connect, type Login, queue, RedisScene, settings } from './redis-scene.js'
 

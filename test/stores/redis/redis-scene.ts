@@ -1,7 +1,10 @@
 /** A Redis scene: a store under a namespace of its own with one queue, and the keys of that queue in your hand. */
 
-import type { ClusterServers } from 'millrace/testing'
-import type { Claim, NewJob, QueueSettings, SettleItem } from '#src/stores/contract/store.js'
+import type { ClusterServers } from 'millrace/store-testing'
+import type { Claim } from '#src/stores/contract/claim.js'
+import type { NewJob } from '#src/stores/contract/new-job.js'
+import type { QueueSettings } from '#src/stores/contract/queue-settings.js'
+import type { SettleItem } from '#src/stores/contract/settle.js'
 import type { StoreHealth } from '#src/stores/contract/store-health.js'
 import { redisAddress } from '#src/stores/redis/client/redis-address.js'
 import { openRedisPort } from '#src/stores/redis/client/redis-connection.js'

@@ -1,7 +1,7 @@
 /** The scripts of a Redis store, compiled by a real server: a function of Lua has room for 200 local variables. */
 
 import { readdirSync } from 'node:fs'
-import { type RedisServer, startRedis } from 'millrace/testing'
+import { type RedisServer, startRedis } from 'millrace/store-testing'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { RedisScript } from '#src/stores/redis/client/redis-script.js'
 import type { ShardScript } from '#src/stores/redis/lua/prelude.js'

@@ -1,8 +1,10 @@
 /** Shards: a queue spread over several tags of a Redis store is one queue to whoever uses it. */
 
-import { startRedis } from 'millrace/testing'
+import { startRedis } from 'millrace/store-testing'
 import { beforeAll, describe, expect, it, onTestFinished } from 'vitest'
-import type { Claim, NewJob, QueueSettings } from '#src/stores/contract/store.js'
+import type { Claim } from '#src/stores/contract/claim.js'
+import type { NewJob } from '#src/stores/contract/new-job.js'
+import type { QueueSettings } from '#src/stores/contract/queue-settings.js'
 import { redisAddress } from '#src/stores/redis/client/redis-address.js'
 import { openRedisPort } from '#src/stores/redis/client/redis-connection.js'
 import { shardTag } from '#src/stores/redis/layout/redis-keys.js'

@@ -1,6 +1,6 @@
 /** The throttle in the Lua of the Redis store: it answers as the memory store's does, reads little, and leaves nothing. */
 
-import { startRedis } from 'millrace/testing'
+import { startRedis } from 'millrace/store-testing'
 import { beforeAll, describe, expect, it, onTestFinished } from 'vitest'
 import type { Throttle, ThrottleRule } from '#src/core/queue/throttle.js'
 import { redisAddress } from '#src/stores/redis/client/redis-address.js'

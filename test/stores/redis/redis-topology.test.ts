@@ -1,7 +1,7 @@
 /** The connection where the servers change under it: slots that move on a cluster, masters that die behind Sentinels. */
 
 import { setTimeout as pause } from 'node:timers/promises'
-import { startRedis } from 'millrace/testing'
+import { startRedis } from 'millrace/store-testing'
 import { afterEach, expect, it } from 'vitest'
 import { poll } from '#src/store-testing/servers/poll.js'
 import { redisAddress } from '#src/stores/redis/client/redis-address.js'

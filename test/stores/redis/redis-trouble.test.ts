@@ -1,9 +1,9 @@
 /** The store on a server in trouble: emptied under it, without memory, with keys that are not its own. */
 
-import { type RedisServer, startRedis } from 'millrace/testing'
+import { type RedisServer, startRedis } from 'millrace/store-testing'
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import { StoreCorruptError, StoreFullError } from '#src/core/errors.js'
-import type { QueueSettings } from '#src/stores/contract/store.js'
+import type { QueueSettings } from '#src/stores/contract/queue-settings.js'
 import { redisAddress } from '#src/stores/redis/client/redis-address.js'
 import { openRedisPort } from '#src/stores/redis/client/redis-connection.js'
 import { RedisStore } from '#src/stores/redis/redis-store.js'

@@ -3,7 +3,10 @@
  * those that were run.
  */
 
-import type { Claim, ClaimKey, NewJob, QueueSettings } from '#src/stores/contract/store.js'
+import type { Claim } from '#src/stores/contract/claim.js'
+import type { NewJob } from '#src/stores/contract/new-job.js'
+import type { QueueSettings } from '#src/stores/contract/queue-settings.js'
+import type { ClaimKey } from '#src/stores/contract/settle.js'
 import type { SqliteClock } from '#src/stores/sqlite/file/sqlite-clock.js'
 import { type Database, loadDriver, type Statement } from '#src/stores/sqlite/file/sqlite-driver.js'
 import { openFile } from '#src/stores/sqlite/file/sqlite-file.js'

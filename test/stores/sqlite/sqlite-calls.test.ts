@@ -1,6 +1,6 @@
 /** The memory of enqueue calls: for how long a call that is sent again is answered and not repeated, whatever the wall clock says. */
 
-import { type SqliteHarness, sqliteHarness } from 'millrace/testing'
+import { type SqliteHarness, sqliteHarness } from 'millrace/store-testing'
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import { readFileClock, writeFileClock } from '#src/store-testing/harness/file-clock.js'
 import type { Store } from '#src/stores/contract/store.js'

@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import type { NewJob, QueueSettings } from '#src/stores/contract/store.js'
+import type { NewJob } from '#src/stores/contract/new-job.js'
+import type { QueueSettings } from '#src/stores/contract/queue-settings.js'
 import { machineClock } from '#src/stores/sqlite/file/sqlite-clock.js'
 import { type Database, loadDriver, type Statement } from '#src/stores/sqlite/file/sqlite-driver.js'
 import { openFile } from '#src/stores/sqlite/file/sqlite-file.js'

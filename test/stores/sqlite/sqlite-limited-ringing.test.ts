@@ -1,4 +1,4 @@
-import { defaultStartAt, ManualClock, type StoreHarness, sqliteHarness } from 'millrace/testing'
+import { defaultStartAt, ManualClock, type StoreHarness, sqliteHarness } from 'millrace/store-testing'
 import { expect, it } from 'vitest'
 import { CommandRun } from '#src/store-testing/sequences/command-run.js'
 import { limitedQueues, limitedSequence } from '#src/store-testing/sequences/limited-sequence.js'

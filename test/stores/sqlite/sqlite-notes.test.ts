@@ -2,8 +2,10 @@
 
 import { statSync } from 'node:fs'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import type { Claim, Claimer } from '#src/stores/contract/claim.js'
 import type { Beat } from '#src/stores/contract/job-beat.js'
-import type { Claim, Claimer, NewJob, QueueSettings } from '#src/stores/contract/store.js'
+import type { NewJob } from '#src/stores/contract/new-job.js'
+import type { QueueSettings } from '#src/stores/contract/queue-settings.js'
 import { type Database, loadDriver } from '#src/stores/sqlite/file/sqlite-driver.js'
 import type { SqliteStore } from '#src/stores/sqlite/sqlite-store.js'
 import { job, queue, SqliteScene } from './sqlite-scene.js'

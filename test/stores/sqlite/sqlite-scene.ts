@@ -3,7 +3,8 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import type { EnqueueCall, NewJob, QueueSettings } from '#src/stores/contract/store.js'
+import type { EnqueueCall, NewJob } from '#src/stores/contract/new-job.js'
+import type { QueueSettings } from '#src/stores/contract/queue-settings.js'
 import { SqliteStore } from '#src/stores/sqlite/sqlite-store.js'
 
 export const queue: QueueSettings = { name: 'work', kind: 'plain', order: 'fifo', maxCrashes: 3, dead: {} }

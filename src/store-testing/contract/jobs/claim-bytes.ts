@@ -1,7 +1,8 @@
 /** Contract cases: the weight of a claim, which takes no more jobs once it has enough bytes of them. */
 
 import assert from 'node:assert/strict'
-import type { Claim, NewJob } from '../../../stores/contract/store.js'
+import type { Claim } from '../../../stores/contract/claim.js'
+import type { NewJob } from '../../../stores/contract/new-job.js'
 import { mostClaimBytes } from '../../../stores/rules/claim-weight.js'
 import { type ContractConcern, contractCase, groups, orderedCase, priority } from '../scenes/contract-case.js'
 

@@ -1,7 +1,7 @@
 /** Contract cases: leads, the one claimer of each queue that asks again when something changes by itself. */
 
 import assert from 'node:assert/strict'
-import type { Wait } from '../../../stores/contract/store.js'
+import type { Wait } from '../../../stores/contract/claim.js'
 import { type ContractConcern, contractCase, records, workers } from '../scenes/contract-case.js'
 import type { Scene } from '../scenes/scene.js'
 

@@ -2,7 +2,8 @@
 
 import assert from 'node:assert/strict'
 import { UnknownQueueError } from '../../../core/errors.js'
-import type { Claim, ClaimKey } from '../../../stores/contract/store.js'
+import type { Claim } from '../../../stores/contract/claim.js'
+import type { ClaimKey } from '../../../stores/contract/settle.js'
 import type { WorkerRecord } from '../../../stores/contract/worker-registry.js'
 import { type ContractConcern, contractCase, records, workers } from '../scenes/contract-case.js'
 import type { Scene } from '../scenes/scene.js'

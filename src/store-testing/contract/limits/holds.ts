@@ -1,7 +1,7 @@
 /** Contract cases: holds, by which a job that is released keeps its queue or its group back for a while. */
 
 import assert from 'node:assert/strict'
-import type { Hold } from '../../../stores/contract/store.js'
+import type { Hold } from '../../../stores/contract/settle.js'
 import {
   type ContractConcern,
   contractCase,

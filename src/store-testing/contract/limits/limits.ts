@@ -1,7 +1,7 @@
 /** Contract cases: bounds on what runs at once, counted from claims that are not settled. */
 
 import assert from 'node:assert/strict'
-import type { Claim } from '../../../stores/contract/store.js'
+import type { Claim } from '../../../stores/contract/claim.js'
 import { shardOf } from '../../../stores/rules/payloads.js'
 import type { Settlement } from '../../sequences/command.js'
 import {

@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict'
 import type { Throttle, ThrottleRule } from '../../../core/queue/throttle.js'
-import type { Claimed, Wait } from '../../../stores/contract/store.js'
+import type { Claimed, Wait } from '../../../stores/contract/claim.js'
 import type { Scene } from './scene.js'
 
 export const even = { moderate: true } as const

@@ -1,7 +1,9 @@
 /** An ordered scene: a store with one ordered queue, and the words for what its jobs have in their sets of payloads. */
 
 import assert from 'node:assert/strict'
-import type { Claim, Enqueued, NewJob, QueueSettings, StoredQueue } from '../../../stores/contract/store.js'
+import type { Claim } from '../../../stores/contract/claim.js'
+import type { Enqueued, NewJob } from '../../../stores/contract/new-job.js'
+import type { QueueSettings, StoredQueue } from '../../../stores/contract/queue-settings.js'
 import type { StoreHarness } from '../../harness/store-harness.js'
 import type { CanonicalEntry, CanonicalJob, CanonicalQueue } from '../../state/canonical-state.js'
 import { Scene } from './scene.js'

@@ -1,24 +1,13 @@
 /** A scene: a store with one queue and the few words that contract cases are told in. */
 
 import assert from 'node:assert/strict'
+import type { Claim, Claimed, Claimer, ClaimFrom } from '../../../stores/contract/claim.js'
 import type { Records } from '../../../stores/contract/job-records.js'
-import type {
-  Claim,
-  Claimed,
-  Claimer,
-  ClaimFrom,
-  ClaimKey,
-  Depth,
-  Enqueued,
-  ExtendAnswer,
-  ExtendItem,
-  NewJob,
-  QueueSettings,
-  SettleAnswer,
-  SettleItem,
-  Store,
-  StoredQueue,
-} from '../../../stores/contract/store.js'
+import type { Enqueued, NewJob } from '../../../stores/contract/new-job.js'
+import type { Depth } from '../../../stores/contract/queue-depth.js'
+import type { QueueSettings, StoredQueue } from '../../../stores/contract/queue-settings.js'
+import type { ClaimKey, ExtendAnswer, ExtendItem, SettleAnswer, SettleItem } from '../../../stores/contract/settle.js'
+import type { Store } from '../../../stores/contract/store.js'
 import type { Throttles } from '../../../stores/contract/throttles.js'
 import type { WorkerRegistry } from '../../../stores/contract/worker-registry.js'
 import type { StoreHarness } from '../../harness/store-harness.js'

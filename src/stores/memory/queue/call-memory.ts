@@ -1,6 +1,6 @@
 /** The calls a queue remembers, so that one sent again is answered and not repeated. */
 
-import type { Enqueued } from '../../contract/store.js'
+import type { Enqueued } from '../../contract/new-job.js'
 import { callMemoryCount, callMemoryMs } from '../../rules/upkeep.js'
 
 interface Call {

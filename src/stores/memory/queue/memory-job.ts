@@ -1,12 +1,14 @@
 /** A job as the memory store holds it. */
 
 import type { JobState, Progress } from '../../../core/job.js'
+import type { Claim } from '../../contract/claim.js'
 import type { Checkpoint, JobProcess } from '../../contract/job-beat.js'
 import { payloadsInPage, payloadsInRecord, type StoredJob } from '../../contract/job-records.js'
-import type { Claim, NewJob } from '../../contract/store.js'
+import type { NewJob } from '../../contract/new-job.js'
+import type { ScoredPayload } from '../../contract/scored-payload.js'
 import type { HeldClaim } from '../../contract/worker-registry.js'
 import { weightOf } from '../../rules/claim-weight.js'
-import type { PayloadEntry, ScoredPayload } from '../../rules/payloads.js'
+import type { PayloadEntry } from '../../rules/payloads.js'
 import { dueAt } from '../../rules/stamp.js'
 import type { PayloadSet } from './payload-set.js'
 

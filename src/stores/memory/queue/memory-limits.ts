@@ -1,6 +1,6 @@
 /** What limits the claims on a queue of the memory store: its throttle, its bound on what runs, over all of its shards. */
 
-import type { QueueSettings } from '../../contract/store.js'
+import type { QueueSettings } from '../../contract/queue-settings.js'
 import type { MemoryQueue } from './memory-queue.js'
 import type { MemoryThrottle } from './memory-throttle.js'
 

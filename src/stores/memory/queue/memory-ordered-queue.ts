@@ -1,9 +1,10 @@
 /**
  * One shard of an ordered queue of the memory store: a queue whose jobs have sets of payloads. The same changes of state,
- * each with what becomes of the payloads by `core/payloads`; dead jobs have entries of their own beside the live ones.
+ * each with what becomes of the payloads by `rules/payloads`; dead jobs have entries of their own beside the live ones.
  */
 
-import type { NewJob, QueueSettings } from '../../contract/store.js'
+import type { NewJob } from '../../contract/new-job.js'
+import type { QueueSettings } from '../../contract/queue-settings.js'
 import { afterEnd, handedOver, type PayloadEntry } from '../../rules/payloads.js'
 import { dueAt, nextScore, stampOf } from '../../rules/stamp.js'
 import { type MemoryJob, newMemoryJob } from './memory-job.js'

@@ -3,7 +3,8 @@
  * made of. With its neighbours it is the executable specification that every other store is compared with, step by step.
  */
 
-import type { NewJob, QueueSettings } from '../../contract/store.js'
+import type { NewJob } from '../../contract/new-job.js'
+import type { QueueSettings } from '../../contract/queue-settings.js'
 import { asksNow, isLed, type Lead } from '../../rules/lead.js'
 import { dueAt, nextStamp, stampOf } from '../../rules/stamp.js'
 import { rememberedForMs } from '../../rules/upkeep.js'

@@ -1,7 +1,8 @@
 /** A set of payloads of one id in the memory store: equal ones once, in the order in which they are handed over. */
 
 import type { Merge } from '../../../core/queue/queue.js'
-import { byScore, type PayloadEntry, payloadIdentity, type ScoredPayload } from '../../rules/payloads.js'
+import type { ScoredPayload } from '../../contract/scored-payload.js'
+import { byScore, type PayloadEntry, payloadIdentity } from '../../rules/payloads.js'
 import { SortedList } from './sorted-list.js'
 
 export class PayloadSet {
@@ -27,7 +28,7 @@ export class PayloadSet {
     this.addAll([entry])
   }
 
-  /** The rule of `merged` in `core/payloads`, this set being the one and the entries the other. */
+  /** The rule of `merged` in `rules/payloads`, this set being the one and the entries the other. */
   addAll(entries: Iterable<PayloadEntry>): void {
     for (const entry of entries) this.#join(entry)
     if (this.#merge() === 'latest') this.take(this.size - 1)

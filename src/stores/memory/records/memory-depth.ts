@@ -1,6 +1,6 @@
 /** The depth of a queue of the memory store: the sum of its shards, of which most queues have one. */
 
-import type { Depth } from '../../contract/store.js'
+import type { Depth } from '../../contract/queue-depth.js'
 import { depthOfShards } from '../../rules/shard-depths.js'
 import { dueAt } from '../../rules/stamp.js'
 import type { MemoryJob } from '../queue/memory-job.js'

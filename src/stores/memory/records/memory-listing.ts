@@ -3,7 +3,7 @@
 import { InvalidArgumentError } from '../../../core/errors.js'
 import type { JobState } from '../../../core/job.js'
 import type { ListQuery, Page } from '../../contract/job-records.js'
-import type { QueueSettings } from '../../contract/store.js'
+import type { QueueSettings } from '../../contract/queue-settings.js'
 import { type MemoryJob, storedJob } from '../queue/memory-job.js'
 import type { MemoryQueue } from '../queue/memory-queue.js'
 

@@ -1,7 +1,7 @@
 /** The memory store's registry of workers, with the claims they hold. */
 
 import { toleratedStepMs } from '../../../core/platform/clock.js'
-import type { ClaimKey } from '../../contract/store.js'
+import type { ClaimKey } from '../../contract/settle.js'
 import type { HeldClaim, WorkerRecord, WorkerRegistry } from '../../contract/worker-registry.js'
 import { stepLimit } from '../../rules/upkeep.js'
 import type { MemoryAdmin } from '../memory-admin.js'

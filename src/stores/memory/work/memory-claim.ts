@@ -1,6 +1,6 @@
 /** A claim on one queue of the memory store: recover, promote, take, then say who asks again and when. */
 
-import type { Claim, Claimed, Claimer, ClaimFrom, Wait } from '../../contract/store.js'
+import type { Claim, Claimed, Claimer, ClaimFrom, Wait } from '../../contract/claim.js'
 import type { ClaimLoad } from '../../rules/claim-weight.js'
 import { hasLed, leadAfter, suspectLeadAfter, suspectLeadMs } from '../../rules/lead.js'
 import { dueAt, nextFence } from '../../rules/stamp.js'

@@ -1,6 +1,6 @@
 /** A crash in the memory store: what becomes of a running job whose lease ended unsettled. */
 
-import type { Buried, Crash } from '../../contract/store.js'
+import type { Buried, Crash } from '../../contract/claim.js'
 import { afterCrash } from '../../rules/crash.js'
 import type { MemoryJob } from '../queue/memory-job.js'
 import type { MemoryQueue } from '../queue/memory-queue.js'

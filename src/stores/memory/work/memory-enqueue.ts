@@ -1,6 +1,6 @@
 /** An enqueue into one queue of the memory store, or one shard of an ordered one: all jobs of a call or none, and a call sent again is only answered. */
 
-import type { Enqueued, NewJob } from '../../contract/store.js'
+import type { Enqueued, NewJob } from '../../contract/new-job.js'
 import { payloadIdentity } from '../../rules/payloads.js'
 import { MemoryOrderedQueue } from '../queue/memory-ordered-queue.js'
 import type { MemoryQueue } from '../queue/memory-queue.js'

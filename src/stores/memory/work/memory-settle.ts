@@ -2,7 +2,7 @@
 
 import { joinedLog } from '../../../core/job-log.js'
 import { type EndedRun, startedAtOf } from '../../contract/job-beat.js'
-import type { ClaimKey, ExtendAnswer, ExtendItem, Hold, SettleAnswer, SettleItem } from '../../contract/store.js'
+import type { ClaimKey, ExtendAnswer, ExtendItem, Hold, SettleAnswer, SettleItem } from '../../contract/settle.js'
 import { defined, type MemoryJob } from '../queue/memory-job.js'
 import type { MemoryQueue } from '../queue/memory-queue.js'
 

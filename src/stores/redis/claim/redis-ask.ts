@@ -1,6 +1,6 @@
 /** One trip of a claim: shards of one kind on one server asked by one script, and what that answers. */
 
-import type { Buried, Claimed, Claimer, Crash, Wait } from '../../contract/store.js'
+import type { Buried, Claimed, Claimer, Crash, Wait } from '../../contract/claim.js'
 import type { RedisReply } from '../client/redis-port.js'
 import { bytesIn, listIn, numberIn, rowsIn, textIn } from '../client/redis-reply.js'
 import type { RedisShard } from '../layout/redis-layout.js'

@@ -2,7 +2,7 @@
 
 import { hasCode } from '../../../core/errors.js'
 import { systemClock } from '../../../core/platform/clock.js'
-import type { Buried, Claim, Claimed, Claimer, ClaimFrom, Crash, Wait } from '../../contract/store.js'
+import type { Buried, Claim, Claimed, Claimer, ClaimFrom, Crash, Wait } from '../../contract/claim.js'
 import { numberIn } from '../client/redis-reply.js'
 import { refuseLongWorker } from '../format/redis-job.js'
 import type { RedisQueue, RedisShard } from '../layout/redis-layout.js'

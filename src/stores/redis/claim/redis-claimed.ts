@@ -4,7 +4,7 @@
  */
 
 import type { Payload } from '../../../core/values/codec.js'
-import type { Claim } from '../../contract/store.js'
+import type { Claim } from '../../contract/claim.js'
 import type { RedisReply } from '../client/redis-port.js'
 import { bytesIn, numberIn, rowsIn } from '../client/redis-reply.js'
 import { readPast, readPayload } from '../format/redis-job.js'

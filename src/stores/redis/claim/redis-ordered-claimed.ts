@@ -1,8 +1,8 @@
 /** The jobs of a claim of an ordered queue with their payloads, read from the one text in which they come, byte by byte as `redis-claimed.ts` does. */
 
 import type { Payload } from '../../../core/values/codec.js'
-import type { Claim } from '../../contract/store.js'
-import type { ScoredPayload } from '../../rules/payloads.js'
+import type { Claim } from '../../contract/claim.js'
+import type { ScoredPayload } from '../../contract/scored-payload.js'
 import type { RedisReply } from '../client/redis-port.js'
 import { bytesIn } from '../client/redis-reply.js'
 import { payloadFlags, scoreAt } from '../format/redis-payload.js'

@@ -1,6 +1,6 @@
 /** Enqueueing into a Redis store: calls packed into trips, one trip to a shard at a time as large as it may be. */
 
-import type { EnqueueCall, Enqueued, NewJob } from '../../contract/store.js'
+import type { EnqueueCall, Enqueued, NewJob } from '../../contract/new-job.js'
 import { payloadBytes } from '../../rules/claim-weight.js'
 import type { RedisArgument } from '../client/redis-port.js'
 import { textIn } from '../client/redis-reply.js'

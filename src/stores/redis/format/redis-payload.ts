@@ -2,8 +2,9 @@
 
 import { hash } from 'node:crypto'
 import type { Payload } from '../../../core/values/codec.js'
-import type { NewJob } from '../../contract/store.js'
-import { payloadIdentity, type ScoredPayload } from '../../rules/payloads.js'
+import type { NewJob } from '../../contract/new-job.js'
+import type { ScoredPayload } from '../../contract/scored-payload.js'
+import { payloadIdentity } from '../../rules/payloads.js'
 
 /** Characters of a digest: 132 bits of SHA-256, as text, which is cheaper to send than bytes. */
 const digestLength = 22

@@ -1,7 +1,7 @@
 /** A job's record as Redis holds it: written once when the job comes in, read with every claim. Scripts read parts of it too. */
 
 import type { Payload } from '../../../core/values/codec.js'
-import type { NewJob } from '../../contract/store.js'
+import type { NewJob } from '../../contract/new-job.js'
 
 /**
  * A record is a head that the enqueue script writes, and a body that is written here:

@@ -1,6 +1,6 @@
 /**
  * The payloads of ordered jobs in Lua: sets of them, each in a sorted set that says the order and a hash that holds the
- * bodies. The translation of `core/payloads`. Beside the prelude of ordered queues.
+ * bodies. The translation of `rules/payloads`. Beside the prelude of ordered queues.
  */
 export const payloads = String.raw`
 local LATEST = false

@@ -1,6 +1,6 @@
 /** The depth of queues on a Redis store: the counts of their shards, put together. */
 
-import type { Depth } from '../../contract/store.js'
+import type { Depth } from '../../contract/queue-depth.js'
 import type { RedisReply } from '../client/redis-port.js'
 import { listIn, numberIn } from '../client/redis-reply.js'
 import { ScriptRefusal } from '../client/redis-script.js'

@@ -3,7 +3,7 @@
 import { hasCode } from '../../../core/errors.js'
 import { PartlyAnsweredError } from '../../contract/damage.js'
 import type { Beat, EndedRun } from '../../contract/job-beat.js'
-import type { ClaimKey, ExtendAnswer, ExtendItem, Hold, SettleAnswer, SettleItem } from '../../contract/store.js'
+import type { ClaimKey, ExtendAnswer, ExtendItem, Hold, SettleAnswer, SettleItem } from '../../contract/settle.js'
 import type { RedisArgument } from '../client/redis-port.js'
 import { listIn, textIn } from '../client/redis-reply.js'
 import { resultBytes } from '../format/redis-job.js'

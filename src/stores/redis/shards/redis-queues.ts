@@ -8,7 +8,7 @@ import {
   UnknownQueueError,
 } from '../../../core/errors.js'
 import { refuseOtherThrottle, type Throttle } from '../../../core/queue/throttle.js'
-import type { QueueSettings, StoredQueue } from '../../contract/store.js'
+import type { QueueSettings, StoredQueue } from '../../contract/queue-settings.js'
 import { refuseGroupBound, refuseOtherForm } from '../../rules/queue-form.js'
 import type { RedisArgument, RedisPort, RedisReply } from '../client/redis-port.js'
 import { listIn, numberIn, textIn } from '../client/redis-reply.js'

@@ -1,6 +1,6 @@
 /** The settings of a queue on a Redis store: what the open script is given of them, and what it answers. Pure. */
 
-import type { QueueSettings, StoredQueue } from '../../contract/store.js'
+import type { QueueSettings, StoredQueue } from '../../contract/queue-settings.js'
 import type { QueueForm } from '../../rules/queue-form.js'
 import type { RedisReply } from '../client/redis-port.js'
 import { listIn, numberIn, textIn } from '../client/redis-reply.js'

@@ -1,4 +1,4 @@
-/** The arming of a throttle, in Lua: `throttle/arming` said again. */
+/** The arming of a throttle, in Lua: `rules/throttle/arming` said again. */
 
 import { longestSilenceMs } from '../../rules/throttle/arming.js'
 

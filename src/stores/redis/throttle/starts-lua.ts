@@ -1,5 +1,5 @@
 /**
- * The log of starts, in Lua: `throttle/start-log` said again, over a set that is never read whole. From its oldest side it is
+ * The log of starts, in Lua: `rules/throttle/start-log` said again, over a set that is never read whole. From its oldest side it is
  * read as far as starts leave the longest window, from its newest as far as the limit of a shorter one.
  */
 

@@ -1,4 +1,4 @@
-/** The rules of a throttle and their strides, in Lua: `throttle/stride` said again, with places on the grid on the clock of the log. */
+/** The rules of a throttle and their strides, in Lua: `rules/throttle/stride` said again, with places on the grid on the clock of the log. */
 
 /** A rule says beside itself what follows from it: whether its starts are even, and how far apart, in µs. */
 export const strides = `

@@ -5,7 +5,7 @@
  */
 
 import type { Clock } from '../../../core/platform/clock.js'
-import type { Claimed, Wait } from '../../contract/store.js'
+import type { Claimed, Wait } from '../../contract/claim.js'
 import type { RedisPort } from '../client/redis-port.js'
 import { numberIn } from '../client/redis-reply.js'
 import { keyIn } from '../layout/redis-keys.js'

@@ -1,7 +1,7 @@
 /** The registry of workers of a Redis store, with the claims they hold. */
 
 import { hasCode } from '../../../core/errors.js'
-import type { Buried, Crash } from '../../contract/store.js'
+import type { Buried, Crash } from '../../contract/claim.js'
 import { type HeldClaim, storedWorker, type WorkerRegistry } from '../../contract/worker-registry.js'
 import { stepLimit } from '../../rules/upkeep.js'
 import { buriedIn, crashIn } from '../claim/redis-ask.js'

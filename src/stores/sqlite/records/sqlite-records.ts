@@ -3,7 +3,7 @@
 import { InvalidArgumentError } from '../../../core/errors.js'
 import { rulesIn, type Throttle } from '../../../core/queue/throttle.js'
 import type { Step, Where } from '../../contract/job-records.js'
-import type { StoredQueue } from '../../contract/store.js'
+import type { StoredQueue } from '../../contract/queue-settings.js'
 import { stepPayloads } from '../../rules/upkeep.js'
 import type { Database, Statement } from '../file/sqlite-driver.js'
 import { completed, dead, lines, ready, running, scheduled, stateNames } from '../file/sqlite-schema.js'

@@ -1,7 +1,8 @@
 /** The SQLite store's registry of workers: who lives, what each of them holds, and what becomes of that once it is dead. */
 
 import { toleratedStepMs } from '../../../core/platform/clock.js'
-import type { Buried, ClaimKey, Crash } from '../../contract/store.js'
+import type { Buried, Crash } from '../../contract/claim.js'
+import type { ClaimKey } from '../../contract/settle.js'
 import { type HeldClaim, storedWorker, type WorkerRecord } from '../../contract/worker-registry.js'
 import { stepLimit } from '../../rules/upkeep.js'
 import type { Statement } from '../file/sqlite-driver.js'

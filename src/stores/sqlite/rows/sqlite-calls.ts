@@ -3,7 +3,7 @@
  * They are held in memory and written as one row per queue and transaction: a row per call would cost as much as its job.
  */
 
-import type { Enqueued } from '../../contract/store.js'
+import type { Enqueued } from '../../contract/new-job.js'
 import { callMemoryCount, callMemoryMs } from '../../rules/upkeep.js'
 import type { SqliteClock } from '../file/sqlite-clock.js'
 import type { Database, Statement } from '../file/sqlite-driver.js'

@@ -1,9 +1,9 @@
 /**
- * Job rows of ordered queues: the same changes of state, each with what becomes of the payloads by `core/payloads`. Dead
+ * Job rows of ordered queues: the same changes of state, each with what becomes of the payloads by `rules/payloads`. Dead
  * jobs are rows of their own beside the live ones.
  */
 
-import type { NewJob } from '../../contract/store.js'
+import type { NewJob } from '../../contract/new-job.js'
 import { dueAt, stampOf } from '../../rules/stamp.js'
 import type { Database, Statement } from '../file/sqlite-driver.js'
 import { dead, ready, running, scheduled } from '../file/sqlite-schema.js'

@@ -1,8 +1,8 @@
-/** The sets of payloads of a SQLite store's ordered jobs, by the rules of `core/payloads`. */
+/** The sets of payloads of a SQLite store's ordered jobs, by the rules of `rules/payloads`. */
 
 import { hash } from 'node:crypto'
 import type { Merge } from '../../../core/queue/queue.js'
-import type { ScoredPayload } from '../../rules/payloads.js'
+import type { ScoredPayload } from '../../contract/scored-payload.js'
 import type { Database, Statement } from '../file/sqlite-driver.js'
 import { fromStored, payloadToStored } from '../file/sqlite-text.js'
 

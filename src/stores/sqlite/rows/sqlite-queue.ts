@@ -6,7 +6,7 @@
 import { InvalidArgumentError, UnknownQueueError } from '../../../core/errors.js'
 import type { Exclusive, Merge } from '../../../core/queue/queue.js'
 import type { Throttle } from '../../../core/queue/throttle.js'
-import type { StoredQueue } from '../../contract/store.js'
+import type { StoredQueue } from '../../contract/queue-settings.js'
 import type { Lead } from '../../rules/lead.js'
 import { shardOf } from '../../rules/payloads.js'
 import { nextScore, nextStamp } from '../../rules/stamp.js'

@@ -14,7 +14,7 @@ export class SqliteScales {
   readonly #lightBytes: number
   readonly #weights: Record<'free' | 'suspects' | 'lane', Statement>
 
-  /** `mostBytes`: see `core/claim-weight`. */
+  /** `mostBytes`: see `rules/claim-weight`. */
   constructor(db: Database, mostBytes: number) {
     this.#mostBytes = mostBytes
     this.#lightBytes = Math.floor(mostBytes / lightJobs / 2)

@@ -1,6 +1,6 @@
 /**
  * The tempos of a SQLite store: what its throttles have counted, for a queue or for each of its groups. What a rule sees of
- * the starts is told by one or two of their rows, by the rules of `throttle/start-log`.
+ * the starts is told by one or two of their rows, by the rules of `rules/throttle/start-log`.
  */
 
 import { countedMs, type ThrottleRule } from '../../../core/queue/throttle.js'

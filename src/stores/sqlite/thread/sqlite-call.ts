@@ -1,6 +1,6 @@
 /** One call to the thread of a SQLite store: whether it needs an opened store, and how it is made smaller. */
 
-import type { ClaimFrom } from '../../contract/store.js'
+import type { ClaimFrom } from '../../contract/claim.js'
 import type { Finding } from '../../contract/store-health.js'
 import type { Database } from '../file/sqlite-driver.js'
 import { checkSqlite } from '../health/sqlite-check.js'

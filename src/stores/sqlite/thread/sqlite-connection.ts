@@ -2,7 +2,7 @@
 
 import { isMillraceError } from '../../../core/errors.js'
 import { systemRandom } from '../../../core/platform/clock.js'
-import type { QueueSettings } from '../../contract/store.js'
+import type { QueueSettings } from '../../contract/queue-settings.js'
 import { stepLimit } from '../../rules/upkeep.js'
 import type { SqliteClock } from '../file/sqlite-clock.js'
 import type { Database, OpenDatabase } from '../file/sqlite-driver.js'

@@ -1,6 +1,8 @@
 /** The weight of a call: how much of a transaction's bounds it takes. */
 
-import type { ClaimFrom, EnqueueCall, ExtendItem, SettleItem } from '../../contract/store.js'
+import type { ClaimFrom } from '../../contract/claim.js'
+import type { EnqueueCall } from '../../contract/new-job.js'
+import type { ExtendItem, SettleItem } from '../../contract/settle.js'
 import { mostClaimBytes } from '../../rules/claim-weight.js'
 import type { Call } from './sqlite-message.js'
 

@@ -1,7 +1,7 @@
 /** Claiming from a SQLite store: recover expired leases, promote due jobs, take, lease, fence. */
 
+import type { Buried, Claim, Claimer, ClaimFrom, Crash, Wait } from '../../contract/claim.js'
 import type { Checkpoint } from '../../contract/job-beat.js'
-import type { Buried, Claim, Claimer, ClaimFrom, Crash, Wait } from '../../contract/store.js'
 import { hasLed, leadAfter, suspectLeadAfter, suspectLeadMs } from '../../rules/lead.js'
 import { nextFence } from '../../rules/stamp.js'
 import { upkeepLimit } from '../../rules/upkeep.js'

@@ -3,7 +3,7 @@
  * statements, another by one.
  */
 
-import type { SettleItem } from '../../contract/store.js'
+import type { SettleItem } from '../../contract/settle.js'
 import type { Statement } from '../file/sqlite-driver.js'
 import { running } from '../file/sqlite-schema.js'
 import type { QueueRow } from '../rows/sqlite-queue.js'

@@ -1,6 +1,6 @@
 /** Crashes in a SQLite store: what is done with a job whose lease ended unsettled, and what is told of it. */
 
-import type { Buried, Crash } from '../../contract/store.js'
+import type { Buried, Crash } from '../../contract/claim.js'
 import { afterCrash } from '../../rules/crash.js'
 import type { JobRow } from '../rows/sqlite-job.js'
 import type { QueueRow } from '../rows/sqlite-queue.js'

@@ -1,6 +1,6 @@
 /** Enqueueing into a SQLite store. */
 
-import type { EnqueueCall, Enqueued, NewJob } from '../../contract/store.js'
+import type { EnqueueCall, Enqueued, NewJob } from '../../contract/new-job.js'
 import { nextStamp, stampOf } from '../../rules/stamp.js'
 import type { Statement } from '../file/sqlite-driver.js'
 import { completed, ready, scheduled } from '../file/sqlite-schema.js'

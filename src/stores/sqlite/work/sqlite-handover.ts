@@ -1,6 +1,6 @@
 /** The handover of an ordered queue's jobs in a SQLite store: a claim takes them, each with the oldest of its payloads. */
 
-import type { Claim, Claimer, ClaimFrom } from '../../contract/store.js'
+import type { Claim, Claimer, ClaimFrom } from '../../contract/claim.js'
 import { dueAt, nextFence } from '../../rules/stamp.js'
 import type { Statement } from '../file/sqlite-driver.js'
 import { type Line, lineJobs, running } from '../file/sqlite-schema.js'

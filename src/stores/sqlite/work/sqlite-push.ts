@@ -1,6 +1,6 @@
 /** Pushes into the ordered queues of a SQLite store: in each shard all payloads of a call or none, and a call sent again is only answered. */
 
-import type { EnqueueCall, Enqueued, NewJob } from '../../contract/store.js'
+import type { EnqueueCall, Enqueued, NewJob } from '../../contract/new-job.js'
 import { shardOf } from '../../rules/payloads.js'
 import { payloadDigest } from '../rows/sqlite-payloads.js'
 import { isBusy, isLimited, type QueueRow, share } from '../rows/sqlite-queue.js'

@@ -1,7 +1,8 @@
 /** Opening queues in a SQLite store, and counting what is in them. */
 
 import { refuseOtherThrottle, type Throttle } from '../../../core/queue/throttle.js'
-import type { Depth, QueueSettings, StoredQueue } from '../../contract/store.js'
+import type { Depth } from '../../contract/queue-depth.js'
+import type { QueueSettings, StoredQueue } from '../../contract/queue-settings.js'
 import { refuseGroupBound, refuseOtherForm } from '../../rules/queue-form.js'
 import { depthOfShards } from '../../rules/shard-depths.js'
 import type { Statement } from '../file/sqlite-driver.js'

@@ -1,7 +1,7 @@
 /** Settling and extending claims in a SQLite store, and the trimming that goes with settling. */
 
 import { type EndedRun, startedAtOf } from '../../contract/job-beat.js'
-import type { ExtendAnswer, ExtendItem, Hold, SettleAnswer, SettleItem } from '../../contract/store.js'
+import type { ExtendAnswer, ExtendItem, Hold, SettleAnswer, SettleItem } from '../../contract/settle.js'
 import { trimLimit } from '../../rules/upkeep.js'
 import type { Statement } from '../file/sqlite-driver.js'
 import { running } from '../file/sqlite-schema.js'

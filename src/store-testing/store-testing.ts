@@ -1,4 +1,4 @@
-/** `millrace/testing`: what the author of a store, and the tests of an application, need. */
+/** `millrace/store-testing`: what the author of a store, and the tests of an application, need. */
 
 export type { ContractCase, ContractConcern } from './contract/scenes/contract-case.js'
 export { runContractCase } from './contract/scenes/contract-case.js'
