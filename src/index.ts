@@ -17,6 +17,7 @@ export type { Logger } from './core/logger.js'
 export type { Exclusive, Keep, Merge, QueueOptions, ShardCandidate, ShardOrder } from './core/queue/queue.js'
 export type { Throttle, ThrottleRule } from './core/queue/throttle.js'
 export type { ThrottleOptions } from './core/queue/throttle-options.js'
+export type { AnyTask, TaskInput, TaskResult } from './core/task/any-task.js'
 export { type Backoff, exponential, kale, lowkiq } from './core/task/backoff.js'
 export type { BatchContext, BatchJob } from './core/task/batch-context.js'
 export type {
@@ -36,17 +37,8 @@ export {
 } from './core/task/ordered-task.js'
 export { bury, cancel, type OutcomeValue, snooze, throttle } from './core/task/outcome.js'
 export type { InputOf, OutputOf, Schema, SchemaIssue, SchemaResult } from './core/task/schema.js'
-export {
-  type AnyTask,
-  defineTask,
-  type ExhaustedJob,
-  type Handler,
-  type RetryOptions,
-  type Task,
-  type TaskInput,
-  type TaskOptions,
-  type TaskResult,
-} from './core/task/task.js'
+export { defineTask, type ExhaustedJob, type Handler, type Task, type TaskOptions } from './core/task/task.js'
+export type { RetryOptions } from './core/task/task-definition.js'
 export { type Codec, jsonCodec, type Payload } from './core/values/codec.js'
 export type { Duration } from './core/values/duration.js'
 export { millrace } from './mill/assemble.js'

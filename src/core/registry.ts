@@ -2,8 +2,8 @@
 
 import { type ConfigIssue, UnknownQueueError, UnknownTaskError } from './errors.js'
 import type { Queue } from './queue/queue.js'
+import type { AnyTask } from './task/any-task.js'
 import type { AnyOrderedTask } from './task/ordered-task.js'
-import type { AnyTask } from './task/task.js'
 
 export class Registry {
   readonly tasks: ReadonlyMap<string, AnyTask>

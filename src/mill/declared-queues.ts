@@ -2,8 +2,8 @@
 
 import type { ConfigIssue } from '../core/errors.js'
 import { type CheckedQueueOptions, type Queue, queueOf, queueOptionsSchema } from '../core/queue/queue.js'
+import type { AnyTask } from '../core/task/any-task.js'
 import type { AnyOrderedTask } from '../core/task/ordered-task.js'
-import type { AnyTask } from '../core/task/task.js'
 import { parsed } from '../core/values/option-check.js'
 import { limitClashes } from './limit-clashes.js'
 

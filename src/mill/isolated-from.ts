@@ -3,7 +3,7 @@
 import { fileURLToPath } from 'node:url'
 import { ConfigError, type ConfigIssue, UnsupportedByStoreError } from '../core/errors.js'
 import { Registry } from '../core/registry.js'
-import type { AnyTask } from '../core/task/task.js'
+import type { AnyTask } from '../core/task/any-task.js'
 import type { StoreTraits } from '../stores/contract/store.js'
 import { type CommandLine, commandTask } from '../workers/isolated/command-task.js'
 import type { CheckedOptions } from './mill-options.js'

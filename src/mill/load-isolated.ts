@@ -1,7 +1,7 @@
 /** Loading in a process that runs an isolated job: from the files of its worker, or of its task, to a mill that knows the task. */
 
 import { ConfigError } from '../core/errors.js'
-import { isTask } from '../core/task/task.js'
+import { isTask } from '../core/task/any-task.js'
 import { millrace } from './assemble.js'
 import { type IsolatedFrom, markIsolated } from './isolated-from.js'
 import { importAll, isMill } from './load-config.js'

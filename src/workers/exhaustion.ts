@@ -1,7 +1,7 @@
 /** The exhaustion of retries: the call of a task's `onExhausted` once the store has buried what one execution failed with for the last time. */
 
 import type { Events } from '../core/events.js'
-import type { AnyTask } from '../core/task/task.js'
+import type { AnyTask } from '../core/task/any-task.js'
 import { BatchExecution, type BatchedJob } from '../runtime/run/batch-execution.js'
 import type { Execution } from '../runtime/run/execution.js'
 import type { JobExecution } from '../runtime/run/job-execution.js'

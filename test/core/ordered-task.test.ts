@@ -3,8 +3,9 @@ import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { ConfigError } from '#src/core/errors.js'
 import { Registry } from '#src/core/registry.js'
+import { isTask } from '#src/core/task/any-task.js'
 import { defineOrderedTask } from '#src/core/task/ordered-task.js'
-import { defineTask, isTask } from '#src/core/task/task.js'
+import { defineTask } from '#src/core/task/task.js'
 
 /** The issues of a definition that is refused, as `path: message`. */
 function mistakes(options: unknown): string[] {

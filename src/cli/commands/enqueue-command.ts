@@ -4,8 +4,8 @@ import { type Command, Option } from 'commander'
 import type { JobHandle } from '../../client/jobs/job-handle.js'
 import { UnknownTaskError } from '../../core/errors.js'
 import { highestPriority, lowestPriority, type Meta } from '../../core/job.js'
+import type { AnyTask } from '../../core/task/any-task.js'
 import type { AnyEnqueueOptions, EnqueueOptionsOf } from '../../core/task/enqueue-options.js'
-import type { AnyTask } from '../../core/task/task.js'
 import { isTaskName, taskNameForm } from '../../core/values/ids.js'
 import type { Mill } from '../../mill/mill.js'
 import { durationFlag, jsonGiven, numberFlag, wholeFlag } from '../flags.js'
@@ -91,12 +91,13 @@ async function taskNamed(mill: Mill, name: string, queue: string | undefined): P
   if (declared !== undefined) return declared
   if (queue === undefined) throw new UnknownTaskError(name, [...mill.tasks.keys()])
   if (!isTaskName(name)) throw new UsageError(`a task name must be ${taskNameForm}.`)
-  const { defineTask, runElsewhere } = await import('../../core/task/task.js')
+  const { runElsewhere } = await import('../../core/task/any-task.js')
   // Checked here, where the error can name the queues there are.
   const declaredQueue = mill.queue(queue).name
   if (mill.queues.get(declaredQueue)!.ordered) {
     const { defineOrderedTask } = await import('../../core/task/ordered-task.js')
     return runElsewhere(defineOrderedTask({ name, queue: declaredQueue }))
   }
+  const { defineTask } = await import('../../core/task/task.js')
   return runElsewhere(defineTask({ name, queue: declaredQueue }))
 }

@@ -2,13 +2,14 @@
 
 import { EnqueueManyError, QueueDrainingError, QueueFullError } from '../../core/errors.js'
 import type { Events } from '../../core/events.js'
+import { type AnyTask, refuseNoTask, type TaskInput, type TaskResult } from '../../core/task/any-task.js'
 import type { EnqueueOptionsOf } from '../../core/task/enqueue-options.js'
 import { type EnqueueItem, type Middleware, throughLayers } from '../../core/task/middleware.js'
-import { type AnyTask, refuseNoTask, type TaskInput, type TaskResult } from '../../core/task/task.js'
 import type { Enqueued } from '../../stores/contract/new-job.js'
 import type { JobHandle } from '../jobs/job-handle.js'
+import type { DraftRules, JobDraft } from './draft-content.js'
 import { callOf, callsOf } from './enqueue-call.js'
-import { type DraftRules, draftJob, type JobDraft } from './job-draft.js'
+import { draftJob } from './job-draft.js'
 import type { Sender } from './sender.js'
 
 /** What became of one job of an `enqueueMany`: its handle, or the error that refused it. */

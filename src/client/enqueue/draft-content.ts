@@ -1,16 +1,36 @@
-/** The content of a draft, whatever the kind of its job: input and meta encoded, and when it is due. */
+/** The content of a draft, whatever the kind of its job: input, meta and group checked and encoded, and when it is due. */
 
-import { InvalidJobError, PayloadTooLargeError } from '../../core/errors.js'
+import { InvalidJobError, PayloadTooLargeError, UnsupportedByStoreError } from '../../core/errors.js'
+import type { Registry } from '../../core/registry.js'
+import type { AnyTask } from '../../core/task/any-task.js'
 import type { AnyEnqueueOptions } from '../../core/task/enqueue-options.js'
-import type { AnyTask } from '../../core/task/task.js'
-import { encodedBy, type Payload } from '../../core/values/codec.js'
+import { type Codec, encodedBy, type Payload } from '../../core/values/codec.js'
 import { durationForm, parseDuration } from '../../core/values/duration.js'
 import { hintFor } from '../../core/values/foreign-words.js'
+import { groupForm, groupNameOf } from '../../core/values/ids.js'
 import { messageOf, shown } from '../../core/values/shown.js'
 import type { NewJob } from '../../stores/contract/new-job.js'
 import type { StoreTraits } from '../../stores/contract/store.js'
 import { payloadBytes } from '../../stores/rules/claim-weight.js'
-import type { DraftRules } from './job-draft.js'
+
+export interface JobDraft {
+  readonly queue: string
+  readonly job: NewJob
+  readonly bytes: number
+  /** Whether its id was made for it alone, and names nothing else. */
+  readonly isIdNew: boolean
+}
+
+export interface DraftRules {
+  readonly registry: Registry
+  /** Names of tasks that only workers elsewhere know. */
+  readonly tasksElsewhere: readonly string[]
+  readonly codec: Codec
+  readonly traits: StoreTraits
+  readonly maxPayloadBytes: number
+  readonly idempotencyMs: number
+  readonly newId: () => string
+}
 
 /** A job whose parts are still being put together. */
 export type JobInMaking = { -readonly [K in keyof NewJob]: NewJob[K] }
@@ -110,4 +130,22 @@ function instantOf(task: AnyTask, runAt: unknown): number {
     )
   }
   return Math.trunc(at)
+}
+
+/** Undefined for none. Throws `InvalidJobError` or `UnsupportedByStoreError`. */
+export function checkedGroup(task: AnyTask, given: unknown, { traits }: DraftRules): string | undefined {
+  const group = groupNameOf(given)
+  if (group === undefined) throw wrong(task, `group must be ${groupForm} ('' for none); got ${shown(given)}.`)
+  if (group === '') return undefined
+  if (traits.groups) return group
+  throw new UnsupportedByStoreError(traits.name, 'groups', 'Leave `group` out, or use a store with groups.')
+}
+
+/** What a function of the task's says. Throws `InvalidJobError` if it throws. */
+export function answerOf(task: AnyTask, name: 'id' | 'score' | 'group', ask: () => unknown): unknown {
+  try {
+    return ask()
+  } catch (error) {
+    throw wrong(task, `its ${name}() threw: ${messageOf(error)}`, { cause: error })
+  }
 }

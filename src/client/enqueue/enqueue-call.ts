@@ -1,7 +1,7 @@
 /** The calls of an enqueue: its drafts as a store takes them. */
 
 import type { EnqueueCall, NewJob } from '../../stores/contract/new-job.js'
-import type { DraftRules, JobDraft } from './job-draft.js'
+import type { DraftRules, JobDraft } from './draft-content.js'
 
 /** Most bytes of one call: what stores take in one piece. */
 const mostBytes = 1_048_576

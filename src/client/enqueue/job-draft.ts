@@ -1,36 +1,33 @@
 /** A job draft: one job on its way in, checked and encoded, not yet sent. */
 
-import { UnknownTaskError } from '../../core/errors.js'
-import type { Registry } from '../../core/registry.js'
+import { type InvalidJobError, UnknownTaskError, UnsupportedByStoreError } from '../../core/errors.js'
+import { isPriority, priorityForm } from '../../core/job.js'
+import type { Queue } from '../../core/queue/queue.js'
+import { type AnyTask, isRunElsewhere } from '../../core/task/any-task.js'
+import type { AnyEnqueueOptions } from '../../core/task/enqueue-options.js'
 import type { EnqueueItem } from '../../core/task/middleware.js'
+import type { AnyOrderedTask } from '../../core/task/ordered-task.js'
 import { validated } from '../../core/task/schema.js'
-import { type AnyTask, isRunElsewhere } from '../../core/task/task.js'
-import type { Codec } from '../../core/values/codec.js'
+import type { AnyPlainTask } from '../../core/task/task.js'
 import { formatDuration } from '../../core/values/duration.js'
-import type { NewJob } from '../../stores/contract/new-job.js'
-import type { StoreTraits } from '../../stores/contract/store.js'
-import { nameOf, wrong } from './draft-content.js'
-import { checkedOrderedQueue, orderedDraft } from './ordered-draft.js'
-import { checkedPlainQueue, plainDraft } from './plain-draft.js'
+import { isJobId, jobIdForm, orderedIdOf } from '../../core/values/ids.js'
+import { shown } from '../../core/values/shown.js'
+import {
+  addContent,
+  answerOf,
+  checkedGroup,
+  checkOptions,
+  type DraftRules,
+  encoded,
+  type JobDraft,
+  type JobInMaking,
+  nameOf,
+  wrong,
+} from './draft-content.js'
 
-export interface JobDraft {
-  readonly queue: string
-  readonly job: NewJob
-  readonly bytes: number
-  /** Whether its id was made for it alone, and names nothing else. */
-  readonly isIdNew: boolean
-}
-
-export interface DraftRules {
-  readonly registry: Registry
-  /** Names of tasks that only workers elsewhere know. */
-  readonly tasksElsewhere: readonly string[]
-  readonly codec: Codec
-  readonly traits: StoreTraits
-  readonly maxPayloadBytes: number
-  readonly idempotencyMs: number
-  readonly newId: () => string
-}
+const plainOptions = new Set<string>(['id', 'delay', 'runAt', 'priority', 'meta', 'group', 'queue'])
+const orderedOptions = new Set<string>(['id', 'score', 'delay', 'runAt', 'meta'])
+const withQueue = new Set<string>([...orderedOptions, 'queue'])
 
 /**
  * Checks and encodes one job; a promise only where its task has a schema. Throws `UnknownTaskError`, `InvalidJobError`,
@@ -58,4 +55,114 @@ export function draftJob({ task, input, options }: EnqueueItem, rules: DraftRule
 function refuseUnknown(task: AnyTask, { registry, tasksElsewhere }: DraftRules): void {
   if (registry.find(task.name) !== undefined || tasksElsewhere.includes(task.name) || isRunElsewhere(task)) return
   throw new UnknownTaskError(task.name, [...registry.tasks.keys()])
+}
+
+/** The queue the job goes to, once all that can be said without its input is checked. */
+function checkedPlainQueue(task: AnyPlainTask, options: AnyEnqueueOptions, { registry, traits }: DraftRules): Queue {
+  checkOptions(task, options, plainOptions)
+  const { id, priority } = options
+  if (id !== undefined && !isJobId(id)) throw wrong(task, `id must be ${jobIdForm}; got ${shown(id)}.`)
+  if (priority !== undefined && !isPriority(priority))
+    throw wrong(task, `priority must be ${priorityForm}; got ${shown(priority)}.`)
+  if (priority !== undefined && priority !== 0 && !traits.priority) {
+    throw new UnsupportedByStoreError(traits.name, 'job priorities', 'Use a queue of its own for urgent jobs.')
+  }
+  const queue = registry.queue(options.queue ?? task.queue)
+  if (queue.ordered) throw otherTasks(task, queue.name, registry.orderedTask(queue.name)?.name)
+  return queue
+}
+
+function otherTasks(task: AnyPlainTask, queue: string, owner: string | undefined): InvalidJobError {
+  const whose = owner === undefined ? 'and takes only jobs of an ordered task' : `and belongs to the task '${owner}'`
+  return wrong(
+    task,
+    `queue '${queue}' is ordered ${whose}. Use another queue, or define this task by defineOrderedTask().`,
+  )
+}
+
+function plainDraft(
+  task: AnyPlainTask,
+  input: unknown,
+  options: AnyEnqueueOptions,
+  queue: string,
+  rules: DraftRules,
+): JobDraft {
+  // Text, or refused by now.
+  const id = options.id as string | undefined
+  const job: JobInMaking = {
+    id: id ?? rules.newId(),
+    task: task.name,
+    payload: encoded(rules, task, 'input', input),
+    priority: options.priority ?? 0,
+    // A store may remember ids that are never used again longer; this one may be, at once where it is not to be remembered.
+    rememberMs: id === undefined ? 0 : Math.max(1, rules.idempotencyMs),
+  }
+  if (options.group !== undefined || task.group !== undefined) {
+    const given = options.group === undefined ? answerOf(task, 'group', () => task.group?.(input)) : options.group
+    const group = checkedGroup(task, given, rules)
+    if (group !== undefined) job.group = group
+  }
+  return { queue, bytes: addContent(job, task, options, rules), job, isIdNew: id === undefined }
+}
+
+/** The queue the job goes to, once all that can be said without its input is checked. */
+function checkedOrderedQueue(task: AnyOrderedTask, options: AnyEnqueueOptions, { registry }: DraftRules): Queue {
+  // The queue of the task may be named, as plain tasks may have theirs named; it changes nothing.
+  checkOptions(task, options, options?.queue === task.queue ? withQueue : orderedOptions)
+  const queue = registry.queue(task.queue)
+  if (!queue.ordered)
+    throw wrong(
+      task,
+      `queue '${queue.name}' is not ordered in this mill. Add the task to 'tasks' in your configuration, or set \`ordered: true\` for the queue.`,
+    )
+  // A producer may have a definition of its own, without the handler.
+  const owner = registry.orderedTask(queue.name)
+  if (owner !== undefined && owner !== task && registry.find(task.name) !== owner)
+    throw wrong(
+      task,
+      `queue '${queue.name}' belongs to the task '${owner.name}', and an ordered queue has one task. Give this one another queue.`,
+    )
+  return queue
+}
+
+function orderedDraft(task: AnyOrderedTask, input: unknown, options: AnyEnqueueOptions, rules: DraftRules): JobDraft {
+  const score = scoreOf(task, input, options)
+  const job: JobInMaking = {
+    id: idOf(task, input, options),
+    task: task.name,
+    payload: encoded(rules, task, 'input', input),
+    priority: 0,
+    rememberMs: 0,
+  }
+  if (score !== undefined) job.score = score
+  if (task.group !== undefined) {
+    // By its id alone, so that all payloads of an id are of one group.
+    const group = checkedGroup(
+      task,
+      answerOf(task, 'group', () => task.group?.(job.id)),
+      rules,
+    )
+    if (group !== undefined) job.group = group
+  }
+  return { queue: task.queue, bytes: addContent(job, task, options, rules), job, isIdNew: false }
+}
+
+function idOf(task: AnyOrderedTask, input: unknown, options: AnyEnqueueOptions): string {
+  if (options.id === undefined && task.id === undefined)
+    throw wrong(
+      task,
+      'an ordered job needs an id, under which its payloads are gathered. Give one when you enqueue, as { id }, or define the task with id: (input) => ….',
+    )
+  const given = options.id === undefined ? answerOf(task, 'id', () => task.id?.(input)) : options.id
+  const id = orderedIdOf(given)
+  if (id === undefined) throw wrong(task, `id must be ${jobIdForm}, or a finite number; got ${shown(given)}.`)
+  return id
+}
+
+function scoreOf(task: AnyOrderedTask, input: unknown, options: AnyEnqueueOptions): number | undefined {
+  if (options.score === undefined && task.score === undefined) return undefined
+  const score: unknown =
+    options.score === undefined ? answerOf(task, 'score', () => task.score?.(input)) : options.score
+  if (typeof score === 'number' && Number.isFinite(score)) return score
+  throw wrong(task, `score must be a finite number; got ${shown(score)}.`)
 }

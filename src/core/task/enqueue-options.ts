@@ -2,7 +2,7 @@
 
 import type { Meta } from '../job.js'
 import type { Duration } from '../values/duration.js'
-import type { AnyTask } from './task.js'
+import type { AnyTask } from './any-task.js'
 
 export interface EnqueueOptions {
   /**

@@ -2,10 +2,11 @@
 
 import { ConfigError } from '../errors.js'
 import type { JobContext } from '../job.js'
+import type { AnyTask } from './any-task.js'
 import type { BatchContext } from './batch-context.js'
 import type { AnyEnqueueOptions } from './enqueue-options.js'
 import type { AnyOrderedTask } from './ordered-task.js'
-import type { AnyPlainTask, AnyTask } from './task.js'
+import type { AnyPlainTask } from './task.js'
 
 /** One job on its way to the store. Middleware may change its input and options. */
 export interface EnqueueItem {

@@ -13,7 +13,14 @@ import { callable, exactly, parsed, whole } from '../values/option-check.js'
 import { lowkiq } from './backoff.js'
 import type { BatchContext } from './batch-context.js'
 import type { InputOf, OutputOf, Schema } from './schema.js'
-import { headerOptions, quotedName, type RetryOptions, retryOptions, type TaskHeader, withHandler } from './task.js'
+import {
+  headerOptions,
+  quotedName,
+  type RetryOptions,
+  retryOptions,
+  type TaskHeader,
+  withHandler,
+} from './task-definition.js'
 
 /**
  * The function that does the work of a batch: for each id its payloads, old to new by score. Returns nothing, or an outcome

@@ -1,32 +1,29 @@
 /** A task: the definition of one kind of work. Defining one opens no connection and starts nothing. */
 
 import * as v from 'valibot'
-import { ConfigError, InvalidArgumentError } from '../errors.js'
+import { ConfigError } from '../errors.js'
 import type { JobContext, RunningJob } from '../job.js'
 import type { Duration } from '../values/duration.js'
-import { isQueueName, isTaskName, queueNameForm, taskNameForm } from '../values/ids.js'
-import { callable, duration, exactly, parsed, whole } from '../values/option-check.js'
-import { shown } from '../values/shown.js'
-import { type Backoff, exponential } from './backoff.js'
+import { callable, exactly, parsed } from '../values/option-check.js'
+import { exponential } from './backoff.js'
 import { type Isolation, type IsolationOptions, isolationMistakes, isolationOf, isolationOptions } from './isolation.js'
-import type { AnyOrderedTask } from './ordered-task.js'
 import type { OutcomeValue } from './outcome.js'
-import { type InputOf, isSchema, type OutputOf, type Schema } from './schema.js'
+import type { InputOf, OutputOf, Schema } from './schema.js'
+import {
+  boundlessTime,
+  headerOptions,
+  quotedName,
+  type RetryOptions,
+  retryOptions,
+  type TaskHeader,
+  withHandler,
+} from './task-definition.js'
 
 /** The function that does the work. Returns a result, an outcome such as `snooze('10m')`, or throws to fail. */
 export type Handler<Output, Return> = (input: Output, ctx: JobContext) => Return
 
 /** What `job.result()` gives for a handler that returns `Return`. */
 export type ResultOf<Return> = Exclude<Awaited<Return>, OutcomeValue>
-
-export interface RetryOptions {
-  /** Retries after the first run; 4 makes 5 runs, 0 makes one. Default 4. */
-  readonly max?: number
-  /** Default `exponential()`: full jitter, 1 minute doubling up to 15. */
-  readonly backoff?: Backoff
-  /** Whether this error is worth another run; false buries the job at once as `unrecoverable`. Default: always. */
-  readonly when?: (error: unknown) => boolean
-}
 
 /** A job that was just buried because its retries are exhausted. */
 export interface ExhaustedJob<Output> {
@@ -69,22 +66,6 @@ export interface TaskOptions<Name extends string, S extends Schema, Return> exte
   readonly aliases?: readonly string[]
 }
 
-declare const types: unique symbol
-
-/** What every task has, be it ordered or not. */
-export interface TaskHeader<Name extends string, Input, Output, Result> {
-  readonly name: Name
-  readonly queue: string
-  readonly input: Schema<Input, Output> | undefined
-  /** Infinity: none. */
-  readonly timeLimitMs: number
-  readonly slowAfterMs: number | undefined
-  readonly retry: { readonly max: number; readonly backoff: Backoff; readonly when: (error: unknown) => boolean }
-  readonly aliases: readonly string[]
-  /** Carries the types; never there at run time. */
-  readonly [types]?: { input: Input; output: Output; result: Result }
-}
-
 /** A defined task. `Input` is what producers pass, `Output` what the handler gets, `Result` what it returns. */
 export interface Task<Name extends string = string, Input = unknown, Output = unknown, Result = unknown>
   extends TaskHeader<Name, Input, Output, Result> {
@@ -103,53 +84,6 @@ export interface Task<Name extends string = string, Input = unknown, Output = un
 /** Some task that is not ordered, whatever its types. */
 // biome-ignore lint/suspicious/noExplicitAny: a task's types are contravariant in its handler; only `any` accepts them all
 export type AnyPlainTask = Task<string, any, any, any>
-/** Some task, whatever its types. */
-export type AnyTask = AnyPlainTask | AnyOrderedTask
-export type TaskInput<T extends AnyTask> = NonNullable<T[typeof types]>['input']
-export type TaskResult<T extends AnyTask> = NonNullable<T[typeof types]>['result']
-
-/** @internal */
-export const taskName = v.custom<string>(isTaskName, `must be ${taskNameForm}`)
-
-const always = () => true
-
-/**
- * Options that every task has, with their defaults.
- * @internal
- */
-export const headerOptions = {
-  name: taskName,
-  queue: v.optional(v.custom<string>(isQueueName, `must be ${queueNameForm}`)),
-  input: v.optional(v.custom<Schema>(isSchema, 'must be a Standard Schema (Zod, Valibot, ArkType …)')),
-  timeLimit: v.optional(duration(1), '60s'),
-  slowAfter: v.optional(duration(1)),
-  aliases: v.optional(v.array(taskName), []),
-}
-
-/**
- * Options of retrying, with the default of `max`.
- * @internal
- */
-export const retryOptions = (max?: number) =>
-  v.optional(
-    exactly({
-      max: v.optional(whole(0, 1_000_000), max),
-      backoff: v.optional(callable<Backoff>()),
-      when: v.optional(callable<(error: unknown) => boolean>(), () => always),
-    }),
-    {},
-  )
-
-/**
- * A duration or none, in milliseconds. Not a union: each mistake in a duration would be told as one in a word.
- * @internal
- */
-export const boundlessTime = v.lazy((given) => (given === 'none' ? none : duration(1)))
-const none = v.pipe(
-  v.literal('none'),
-  v.transform(() => Number.POSITIVE_INFINITY),
-)
-
 const optionsSchema = exactly({
   ...headerOptions,
   ...isolationOptions,
@@ -185,57 +119,4 @@ export function defineTask<const Name extends string, S extends Schema = Schema,
     retry: { max, backoff, when },
   }
   return withHandler(definition, run) as unknown as Task<Name, InputOf<S>, OutputOf<S>, ResultOf<Return>>
-}
-
-/** The name in options that may be anything, as messages say it. */
-export function quotedName(options: unknown): string {
-  const given = typeof options === 'object' && options !== null && 'name' in options ? options.name : undefined
-  return typeof given === 'string' ? ` '${given}'` : ''
-}
-
-/** The definition with its handler, which may be attached later, once. */
-export function withHandler<Definition extends { readonly name: string }>(
-  definition: Definition,
-  run: unknown,
-): Definition {
-  let handler = run
-  const handle = (attached: unknown) => {
-    const issues =
-      typeof attached !== 'function'
-        ? [{ path: 'handle', message: 'must be given a function' }]
-        : handler !== undefined
-          ? [{ path: 'handle', message: 'the task has a handler already' }]
-          : []
-    if (issues.length > 0) throw new ConfigError(`task '${definition.name}'`, issues)
-    handler = attached
-    return definition
-  }
-  return Object.defineProperties(definition, {
-    run: { enumerable: true, get: () => handler },
-    handle: { enumerable: true, value: handle },
-  })
-}
-
-/** Throws `InvalidArgumentError` for what is no defined task. */
-export function refuseNoTask(value: unknown, where: string): void {
-  if (isTask(value)) return
-  throw new InvalidArgumentError(
-    `${where} expects a task, as defineTask() or defineOrderedTask() gives it; got ${shown(value)}. Where it was imported, a misspelt name or a circular import leaves it undefined.`,
-  )
-}
-
-/** Known to every copy of the library in this process. */
-const elsewhere = Symbol.for('millrace.elsewhere')
-
-/** The same task, marked: whoever enqueues it knows that only workers elsewhere run it. */
-export function runElsewhere<T extends AnyTask>(task: T): T {
-  return Object.defineProperty(task, elsewhere, { value: true })
-}
-
-export function isRunElsewhere(task: AnyTask): boolean {
-  return elsewhere in task
-}
-
-export function isTask(value: unknown): value is AnyTask {
-  return typeof value === 'object' && value !== null && 'kind' in value && 'timeLimitMs' in value && 'handle' in value
 }

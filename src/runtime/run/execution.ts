@@ -4,7 +4,7 @@ import { CodecError } from '../../core/errors.js'
 import type { JobRef } from '../../core/events.js'
 import type { Meta, Progress } from '../../core/job.js'
 import type { Span } from '../../core/queue/start-window.js'
-import type { AnyTask } from '../../core/task/task.js'
+import type { AnyTask } from '../../core/task/any-task.js'
 import type { Claim } from '../../stores/contract/claim.js'
 
 const longestNote = 1_000

@@ -2,7 +2,7 @@
 
 import { TimeLimitError } from '../../core/errors.js'
 import type { Events } from '../../core/events.js'
-import type { AnyTask } from '../../core/task/task.js'
+import type { AnyTask } from '../../core/task/any-task.js'
 import { Countdown } from './countdown.js'
 import { type Execution, refOf } from './execution.js'
 

@@ -3,9 +3,9 @@
 import { hasCode, InvalidArgumentError } from '../../core/errors.js'
 import type { BuryReason } from '../../core/job.js'
 import type { Random } from '../../core/platform/clock.js'
+import type { AnyTask } from '../../core/task/any-task.js'
 import { type Backoff, delayAfter, exponential } from '../../core/task/backoff.js'
 import { type Outcome, outcomeOf } from '../../core/task/outcome.js'
-import type { AnyTask } from '../../core/task/task.js'
 
 export type Verdict =
   | { readonly kind: 'complete'; readonly result: unknown }

@@ -15,7 +15,7 @@ export type MemoryShards = readonly MemoryQueue[]
 
 interface Entry {
   settings: QueueSettings
-  readonly limits: MemoryLimits
+  readonly limits: MemoryLimits<MemoryQueue>
   shards: MemoryShards
   /** The number of shards that it is on its way to. */
   resharding?: number
@@ -55,7 +55,7 @@ export class MemoryQueues {
     throw new InvalidArgumentError(`queue '${name}' is not ordered; only ordered queues are resharded and moved.`)
   }
 
-  limitsOf(name: string): MemoryLimits {
+  limitsOf(name: string): MemoryLimits<MemoryQueue> {
     return this.#entry(name).limits
   }
 
@@ -79,7 +79,7 @@ export class MemoryQueues {
     const { name } = settings
     const entry = this.#entries.get(name)
     if (entry === undefined) {
-      const limits = new MemoryLimits()
+      const limits = new MemoryLimits<MemoryQueue>()
       this.#limit(limits, settings)
       const shards = newShards(settings, settings.kind === 'ordered' ? (settings.shards ?? 1) : 1, limits)
       const made = { settings, limits, shards }
@@ -155,7 +155,7 @@ function storedIn({ settings, shards, limits: { throttle, maxRunning } }: Entry)
 }
 
 /** From then on they are those that the limits count. */
-function newShards(settings: QueueSettings, count: number, limits: MemoryLimits): MemoryShards {
+function newShards(settings: QueueSettings, count: number, limits: MemoryLimits<MemoryQueue>): MemoryShards {
   limits.shards =
     settings.kind === 'plain'
       ? [new MemoryQueue(settings, limits)]

@@ -1,14 +1,13 @@
 /** What limits the claims on a queue of the memory store: its throttle, its bound on what runs, over all of its shards. */
 
 import type { QueueSettings } from '../../contract/queue-settings.js'
-import type { MemoryQueue } from './memory-queue.js'
-import type { MemoryThrottle } from './memory-throttle.js'
+import type { LimitedShard, MemoryThrottle } from './memory-throttle.js'
 
-export class MemoryLimits {
+export class MemoryLimits<Shard extends LimitedShard = LimitedShard> {
   maxRunning: QueueSettings['maxRunning']
   throttle: MemoryThrottle | undefined
   /** Those of the queue. */
-  shards: readonly MemoryQueue[] = []
+  shards: readonly Shard[] = []
 
   /** Whether anything is counted by group. */
   get byGroup(): boolean {

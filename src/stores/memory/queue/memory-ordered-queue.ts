@@ -18,7 +18,7 @@ export class MemoryOrderedQueue extends MemoryQueue {
   /** The last default score that was given, in µs. */
   lastScore = 0
 
-  constructor(settings: QueueSettings, shard: number, limits?: MemoryLimits) {
+  constructor(settings: QueueSettings, shard: number, limits?: MemoryLimits<MemoryQueue>) {
     super(settings, limits)
     this.shard = shard
   }

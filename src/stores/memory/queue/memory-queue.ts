@@ -32,7 +32,7 @@ export class MemoryQueue {
   lead: Lead | undefined
   /** Who makes room for the suspects. */
   suspectLead: Lead | undefined
-  readonly limits: MemoryLimits
+  readonly limits: MemoryLimits<MemoryQueue>
   /** Nothing is granted before: it was held back, or its throttle has denied what is ready. */
   heldUntil = Number.NEGATIVE_INFINITY
   shutUntil = Number.NEGATIVE_INFINITY
@@ -60,7 +60,7 @@ export class MemoryQueue {
   #seq = 0
   readonly setBack = new MemorySetBack(this)
 
-  constructor(settings: QueueSettings, limits = new MemoryLimits()) {
+  constructor(settings: QueueSettings, limits = new MemoryLimits<MemoryQueue>()) {
     this.settings = settings
     this.limits = limits
     const direction = settings.order === 'lifo' ? -1 : 1

@@ -2,14 +2,29 @@
 
 import { toleratedStepMs } from '../../../core/platform/clock.js'
 import type { Lead } from '../../rules/lead.js'
-import type { MemoryQueue } from './memory-queue.js'
+import type { CallMemory } from './call-memory.js'
+import type { MemoryJob } from './memory-job.js'
+import type { MemoryLanes } from './memory-lanes.js'
+import type { SortedList } from './sorted-list.js'
+
+/** What of a queue lasts until an instant. */
+interface Lasting {
+  heldUntil: number
+  shutUntil: number
+  sparesUntil: number
+  lead: Lead | undefined
+  suspectLead: Lead | undefined
+  readonly lanes: MemoryLanes
+  readonly calls: CallMemory
+  readonly running: SortedList<MemoryJob>
+}
 
 export class MemorySetBack {
-  readonly #queue: MemoryQueue
+  readonly #queue: Lasting
   /** When an instant until which something lasts was last written down, or may have been. */
   #seenAt = Number.NEGATIVE_INFINITY
 
-  constructor(queue: MemoryQueue) {
+  constructor(queue: Lasting) {
     this.#queue = queue
   }
 
@@ -30,7 +45,7 @@ export class MemorySetBack {
  * Nobody knows how long ago the latest instant was written down: everything lasts from now on as long as it was to last from
  * then on. `byMs`: how far the clock is behind that instant. Due times stay: those that a user gave are on the wall clock.
  */
-function turnBack(queue: MemoryQueue, byMs: number): void {
+function turnBack(queue: Lasting, byMs: number): void {
   queue.heldUntil -= byMs
   queue.shutUntil -= byMs
   queue.sparesUntil -= byMs

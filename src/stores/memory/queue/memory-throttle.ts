@@ -1,11 +1,22 @@
 /** One throttle of the memory store: what has started in its scope, by group where it counts by group, and what may. */
 
 import type { Throttle, ThrottleRule } from '../../../core/queue/throttle.js'
+import type { QueueSettings } from '../../contract/queue-settings.js'
 import { type Arming, armed, armedTempo, firstArming } from '../../rules/throttle/arming.js'
 import { sightOf } from '../../rules/throttle/start-log.js'
 import { firstTempo, permitted, type Tempo, tempoAfter, tempoAt, tempoAtRest } from '../../rules/throttle/tempo.js'
-import type { MemoryLimits } from './memory-limits.js'
-import type { MemoryQueue } from './memory-queue.js'
+import type { MemoryJob } from './memory-job.js'
+import type { SortedList } from './sorted-list.js'
+
+/** A shard of a queue, as its limits know it. */
+export interface LimitedShard {
+  readonly settings: QueueSettings
+  readonly isStopped: boolean
+  readonly ready: SortedList<MemoryJob>
+  readonly running: SortedList<MemoryJob>
+  lane(group: string): readonly MemoryJob[]
+  reopen(): void
+}
 
 /** A tempo, and under which arming it was written down. */
 interface WrittenTempo {
@@ -19,7 +30,7 @@ export class MemoryThrottle {
   readonly by: Throttle['by']
   #rules: readonly ThrottleRule[]
   /** Those of the queues that share it. */
-  readonly limits = new Set<MemoryLimits>()
+  readonly limits = new Set<{ readonly shards: readonly LimitedShard[] }>()
   readonly #tempos = new Map<string, WrittenTempo>()
   #arming: Arming | undefined
 
@@ -34,7 +45,7 @@ export class MemoryThrottle {
   }
 
   /** All that it limits. */
-  get sharing(): MemoryQueue[] {
+  get sharing(): LimitedShard[] {
     return [...this.limits].flatMap(({ shards }) => shards)
   }
 

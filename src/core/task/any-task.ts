@@ -1,0 +1,36 @@
+/** A task of any kind: what it takes and gives, and how it is told from what is no task. */
+
+import { InvalidArgumentError } from '../errors.js'
+import { shown } from '../values/shown.js'
+import type { AnyOrderedTask } from './ordered-task.js'
+import type { AnyPlainTask } from './task.js'
+import type { types } from './task-definition.js'
+
+/** Some task, whatever its types. */
+export type AnyTask = AnyPlainTask | AnyOrderedTask
+export type TaskInput<T extends AnyTask> = NonNullable<T[typeof types]>['input']
+export type TaskResult<T extends AnyTask> = NonNullable<T[typeof types]>['result']
+
+/** Throws `InvalidArgumentError` for what is no defined task. */
+export function refuseNoTask(value: unknown, where: string): void {
+  if (isTask(value)) return
+  throw new InvalidArgumentError(
+    `${where} expects a task, as defineTask() or defineOrderedTask() gives it; got ${shown(value)}. Where it was imported, a misspelt name or a circular import leaves it undefined.`,
+  )
+}
+
+/** Known to every copy of the library in this process. */
+const elsewhere = Symbol.for('millrace.elsewhere')
+
+/** The same task, marked: whoever enqueues it knows that only workers elsewhere run it. */
+export function runElsewhere<T extends AnyTask>(task: T): T {
+  return Object.defineProperty(task, elsewhere, { value: true })
+}
+
+export function isRunElsewhere(task: AnyTask): boolean {
+  return elsewhere in task
+}
+
+export function isTask(value: unknown): value is AnyTask {
+  return typeof value === 'object' && value !== null && 'kind' in value && 'timeLimitMs' in value && 'handle' in value
+}

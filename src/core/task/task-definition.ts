@@ -1,0 +1,104 @@
+/** The definition of a task: what tasks of every kind have, the check of their options, and their handler. */
+
+import * as v from 'valibot'
+import { ConfigError } from '../errors.js'
+import { isQueueName, isTaskName, queueNameForm, taskNameForm } from '../values/ids.js'
+import { callable, duration, exactly, whole } from '../values/option-check.js'
+import type { Backoff } from './backoff.js'
+import { isSchema, type Schema } from './schema.js'
+
+export interface RetryOptions {
+  /** Retries after the first run; 4 makes 5 runs, 0 makes one. Default 4. */
+  readonly max?: number
+  /** Default `exponential()`: full jitter, 1 minute doubling up to 15. */
+  readonly backoff?: Backoff
+  /** Whether this error is worth another run; false buries the job at once as `unrecoverable`. Default: always. */
+  readonly when?: (error: unknown) => boolean
+}
+
+export declare const types: unique symbol
+
+/** What every task has, be it ordered or not. */
+export interface TaskHeader<Name extends string, Input, Output, Result> {
+  readonly name: Name
+  readonly queue: string
+  readonly input: Schema<Input, Output> | undefined
+  /** Infinity: none. */
+  readonly timeLimitMs: number
+  readonly slowAfterMs: number | undefined
+  readonly retry: { readonly max: number; readonly backoff: Backoff; readonly when: (error: unknown) => boolean }
+  readonly aliases: readonly string[]
+  /** Carries the types; never there at run time. */
+  readonly [types]?: { input: Input; output: Output; result: Result }
+}
+
+/** @internal */
+export const taskName = v.custom<string>(isTaskName, `must be ${taskNameForm}`)
+
+const always = () => true
+
+/**
+ * Options that every task has, with their defaults.
+ * @internal
+ */
+export const headerOptions = {
+  name: taskName,
+  queue: v.optional(v.custom<string>(isQueueName, `must be ${queueNameForm}`)),
+  input: v.optional(v.custom<Schema>(isSchema, 'must be a Standard Schema (Zod, Valibot, ArkType …)')),
+  timeLimit: v.optional(duration(1), '60s'),
+  slowAfter: v.optional(duration(1)),
+  aliases: v.optional(v.array(taskName), []),
+}
+
+/**
+ * Options of retrying, with the default of `max`.
+ * @internal
+ */
+export const retryOptions = (max?: number) =>
+  v.optional(
+    exactly({
+      max: v.optional(whole(0, 1_000_000), max),
+      backoff: v.optional(callable<Backoff>()),
+      when: v.optional(callable<(error: unknown) => boolean>(), () => always),
+    }),
+    {},
+  )
+
+/**
+ * A duration or none, in milliseconds. Not a union: each mistake in a duration would be told as one in a word.
+ * @internal
+ */
+export const boundlessTime = v.lazy((given) => (given === 'none' ? none : duration(1)))
+const none = v.pipe(
+  v.literal('none'),
+  v.transform(() => Number.POSITIVE_INFINITY),
+)
+
+/** The name in options that may be anything, as messages say it. */
+export function quotedName(options: unknown): string {
+  const given = typeof options === 'object' && options !== null && 'name' in options ? options.name : undefined
+  return typeof given === 'string' ? ` '${given}'` : ''
+}
+
+/** The definition with its handler, which may be attached later, once. */
+export function withHandler<Definition extends { readonly name: string }>(
+  definition: Definition,
+  run: unknown,
+): Definition {
+  let handler = run
+  const handle = (attached: unknown) => {
+    const issues =
+      typeof attached !== 'function'
+        ? [{ path: 'handle', message: 'must be given a function' }]
+        : handler !== undefined
+          ? [{ path: 'handle', message: 'the task has a handler already' }]
+          : []
+    if (issues.length > 0) throw new ConfigError(`task '${definition.name}'`, issues)
+    handler = attached
+    return definition
+  }
+  return Object.defineProperties(definition, {
+    run: { enumerable: true, get: () => handler },
+    handle: { enumerable: true, value: handle },
+  })
+}
