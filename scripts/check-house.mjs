@@ -68,7 +68,7 @@ for (const folder of ['src', 'test', 'scripts', 'bench', 'proofs', 'examples']) 
 const names = new Map()
 const types = new Map()
 const counts = new Map()
-/** Imports inside a room, between files and between alcoves: of each the importer, the imported, and where. */
+/** Imports inside a room, between its alcoves and between files of one: of each the importer, the imported, and where. */
 const arrows = { file: [], alcove: [] }
 for (const file of codeFiles('src')) {
   const shown = `src/${file}`
@@ -105,8 +105,9 @@ for (const file of codeFiles('src')) {
       continue
     }
     if (match[1] === 'new URL' || match[1] === 'import.meta.resolve') continue
-    arrows.file.push({ from: file, to: target, at: `${shown}:${line}` })
-    if (place.alcove !== to.alcove) arrows.alcove.push({ from: place.alcove, to: to.alcove, at: `${shown}:${line}` })
+    const at = `${shown}:${line}`
+    if (place.alcove === to.alcove) arrows.file.push({ from: file, to: target, at })
+    else arrows.alcove.push({ from: place.alcove, to: to.alcove, at })
   }
 
   const isClock = file === 'core/platform/clock.ts' || /^stores\/.+clock\.ts$/.test(file)
@@ -119,7 +120,6 @@ for (const file of codeFiles('src')) {
 
 for (const [folder, count] of counts)
   if (count > mostFiles) say(`src/${folder}`, 1, `holds ${count} files; ${mostFiles} is the ceiling, make alcoves`)
-// A circle of alcoves is told by its arrows; one of files inside an alcove likewise.
 for (const kind of ['alcove', 'file'])
   for (const circle of circlesIn(arrows[kind]))
     for (const { from, to, at } of circle) violations.push(`${at} goes round in a circle: ${from} imports ${to}`)

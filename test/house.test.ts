@@ -27,11 +27,12 @@ function check(files: Record<string, string>): { status: number | null; lines: s
 describe('a house that stands', () => {
   it('passes with one line when every import goes down or stays in its room', () => {
     const { status, lines } = check({
-      'src/index.ts': "export * from './config/mill.js'\nexport * from './core/job.js'\n",
+      'src/index.ts': "export * from './mill/mill.js'\nexport * from './core/job.js'\n",
       'src/core/job.ts': '',
       'src/core/platform/clock.ts': 'export const now = () => Date.now()\nexport const random = () => Math.random()\n',
       'src/stores/contract/store.ts': "import type { Job } from '../core/job.js'\n",
-      'src/stores/memory/memory-store.ts': "import type { Store } from '../store.js'\nimport './memory-clock.js'\n",
+      'src/stores/memory/memory-store.ts':
+        "import type { Store } from '../contract/store.js'\nimport './memory-clock.js'\n",
       'src/stores/memory/memory-clock.ts': 'export const now = () => Date.now()\n',
       'src/runtime/run/settler.ts': 'export const startedAt = Date.now()\n',
       'src/mill/mill.ts': "const store = await import('../stores/memory/memory-store.js')\n",
@@ -60,43 +61,53 @@ describe('a house with violations', () => {
     ],
     [
       'an import over several lines',
-      { 'src/core/job.ts': "import {\n  x,\n} from '../client/client.js'\n", 'src/client/enqueue/client.ts': '' },
-      'src/core/job.ts:4 core (floor 0) must not import client/enqueue/client.ts (3)',
+      { 'src/core/job.ts': "import {\n  x,\n} from '../client/client.js'\n", 'src/client/client.ts': '' },
+      'src/core/job.ts:4 core (floor 0) must not import client/client.ts (4)',
     ],
     [
       'a re-export from a floor above',
-      { 'src/core/job.ts': "export * from '../web/page.js'\n", 'src/web/page.ts': '' },
-      'src/core/job.ts:2 core (floor 0) must not import web/page.ts (6)',
+      { 'src/core/job.ts': "export * from '../cli/page.js'\n", 'src/cli/page.ts': '' },
+      'src/core/job.ts:2 core (floor 0) must not import cli/page.ts (7)',
     ],
     [
       'one store that knows another',
       { 'src/stores/redis/a.ts': "import '../sqlite/b.js'\n", 'src/stores/sqlite/b.ts': '' },
-      'src/stores/redis/a.ts:2 stores/redis (floor 2) must not import stores/sqlite/b.ts (2)',
+      'src/stores/redis/a.ts:2 stores/redis (floor 3) must not import stores/sqlite/b.ts (3)',
     ],
     [
       'two rooms of one floor that know each other',
       { 'src/client/a.ts': "const b = await import('../runtime/b.js')\n", 'src/runtime/b.ts': '' },
-      'src/client/a.ts:2 client (floor 3) must not import runtime/b.ts (3)',
+      'src/client/a.ts:2 client (floor 4) must not import runtime/b.ts (4)',
     ],
     [
       'a thread whose file is on a floor above',
-      { 'src/runtime/a.ts': "new URL('../config/b.js', import.meta.url)\n", 'src/config/b.ts': '' },
-      'src/runtime/a.ts:2 runtime (floor 3) must not import config/b.ts (5)',
+      { 'src/runtime/a.ts': "new URL('../mill/b.js', import.meta.url)\n", 'src/mill/b.ts': '' },
+      'src/runtime/a.ts:2 runtime (floor 4) must not import mill/b.ts (6)',
     ],
     [
       'an import through the alias of the tests',
       { 'src/core/a.ts': "import '#src/cli/b.js'\n", 'src/cli/b.ts': '' },
-      'src/core/a.ts:2 core (floor 0) must not import cli/b.ts (6)',
+      'src/core/a.ts:2 core (floor 0) must not import cli/b.ts (7)',
     ],
     [
       'an import of the barrel',
       { 'src/cli/a.ts': "import { millrace } from '../index.js'\n", 'src/index.ts': '' },
-      'src/cli/a.ts:2 cli (floor 6) must not import index.ts (7)',
+      'src/cli/a.ts:2 cli (floor 7) must not import index.ts (8)',
     ],
     [
       'two files of one name',
-      { 'src/core/job.ts': '', 'src/web/job.ts': '' },
-      'src/web/job.ts:1 has the same name as src/core/job.ts',
+      { 'src/core/job.ts': '', 'src/cli/job.ts': '' },
+      'src/core/job.ts:1 has the same name as src/cli/job.ts',
+    ],
+    [
+      'a rule that knows a store',
+      { 'src/stores/rules/a.ts': "import '../memory/b.js'\n", 'src/stores/memory/b.ts': '' },
+      'src/stores/rules/a.ts:2 stores/rules (floor 2) must not import stores/memory/b.ts (3)',
+    ],
+    [
+      'a type name that stands for two things',
+      { 'src/core/a.ts': 'export interface Place {}\n', 'src/core/b.ts': '\ntype Place = string\n' },
+      "src/core/b.ts:3 'Place' is a type of src/core/a.ts too",
     ],
     [
       'a file of 401 lines',
@@ -155,6 +166,55 @@ describe('a house with violations', () => {
     const { lines } = check({ 'src/core/a.ts': 'Date.now()\nconsole.log(1)\n', 'src/core/helpers.ts': '!x\n' })
 
     expect(lines).toHaveLength(5)
+  })
+
+  it('tells a circle of files by its imports', () => {
+    const { lines } = check({
+      'src/core/task/a.ts': "import type { B } from './b.js'\n",
+      'src/core/task/b.ts': "import { a } from './a.js'\nimport './c.js'\n",
+      'src/core/task/c.ts': '',
+    })
+
+    expect(lines).toEqual([
+      'src/core/task/a.ts:2 goes round in a circle: core/task/a.ts imports core/task/b.ts',
+      'src/core/task/b.ts:2 goes round in a circle: core/task/b.ts imports core/task/a.ts',
+      'Violations: 2.',
+    ])
+  })
+
+  it('tells a circle of alcoves, in which a file beside them counts alone', () => {
+    const { lines } = check({
+      'src/workers/loop/a.ts': "import '../slots.js'\n",
+      'src/workers/loop/b.ts': '',
+      'src/workers/slots.ts': "import './shards/c.js'\n",
+      'src/workers/shards/c.ts': "import '../loop/b.js'\n",
+      'src/workers/worker.ts': "import './loop/a.js'\n",
+    })
+
+    expect(lines).toEqual([
+      'src/workers/loop/a.ts:2 goes round in a circle: workers/loop imports workers/slots.ts',
+      'src/workers/shards/c.ts:2 goes round in a circle: workers/shards imports workers/loop',
+      'src/workers/slots.ts:2 goes round in a circle: workers/slots.ts imports workers/shards',
+      'Violations: 3.',
+    ])
+  })
+
+  it('takes what begins a thread, which is named by its URL, for no circle', () => {
+    const { status } = check({
+      'src/mill/a.ts': "new URL('./entries/b.js', import.meta.url)\n",
+      'src/mill/entries/b.ts': "import '../a.js'\n",
+    })
+
+    expect(status).toBe(0)
+  })
+
+  it('tells a folder of 21 files', () => {
+    const files = Array.from({ length: 21 }, (_, i) => [`src/core/task/a${i}.ts`, ''])
+
+    expect(check(Object.fromEntries(files)).lines).toEqual([
+      'src/core/task:1 holds 21 files; 20 is the ceiling, make alcoves',
+      'Violations: 1.',
+    ])
   })
 
   it('lets a date with an argument pass on the pure floors', () => {

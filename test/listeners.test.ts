@@ -83,7 +83,7 @@ it('what a listener of an event or a timer begins never rejects with nobody ther
   timeout: 120_000,
 }, () => {
   const files = readdirSync('src', { recursive: true, encoding: 'utf8' }).filter(
-    (file) => file.endsWith('.ts') && !file.startsWith('testing'),
+    (file) => file.endsWith('.ts') && !file.startsWith('store-testing'),
   )
   const all = files.map((file) => unheld(join('src', file)))
   expect(all.reduce((sum, { listeners }) => sum + listeners, 0)).toBeGreaterThan(100)

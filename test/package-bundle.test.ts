@@ -73,7 +73,7 @@ ${ends}`
     const copied = onSqlite.replace(
       'async function run() {',
       `async function run() {
-  (await import('node:fs')).cpSync('node_modules/millrace/dist/stores/sqlite/sqlite-thread.js', new URL('./sqlite-thread.js', import.meta.url))`,
+  (await import('node:fs')).cpSync('node_modules/millrace/dist/stores/sqlite/thread/sqlite-thread.js', new URL('./sqlite-thread.js', import.meta.url))`,
     )
     const { code, message } = JSON.parse((await bundled(copied)).stdout)
 

@@ -135,9 +135,9 @@ export async function load(url, context, next) {
   it('loads no database driver, no command line and no transpiler', () => {
     const { loaded } = imported('millrace')
 
-    expect(loaded.some((url) => url.endsWith('/dist/config/mill.js'))).toBe(true)
+    expect(loaded.some((url) => url.endsWith('/dist/mill/mill.js'))).toBe(true)
     expect(loaded.filter((url) => heavy.test(url))).toEqual([])
-    expect(loaded.filter((url) => /\/dist\/(?:cli|testing)\//.test(url))).toEqual([])
+    expect(loaded.filter((url) => /\/dist\/(?:cli|store-testing)\//.test(url))).toEqual([])
   })
 
   it('is seen to load them where they are used: the watch is not blind', () => {

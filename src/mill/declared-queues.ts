@@ -8,10 +8,10 @@ import { parsed } from '../core/values/option-check.js'
 import { limitClashes } from './limit-clashes.js'
 
 /** The options by the name of their queue. */
-type Given = ReadonlyMap<string, CheckedQueueOptions>
+type GivenQueues = ReadonlyMap<string, CheckedQueueOptions>
 
 /** In the order in which they are given, then in that of their tasks. */
-export function declaredQueues(given: Given, tasks: readonly AnyTask[]): Queue[] {
+export function declaredQueues(given: GivenQueues, tasks: readonly AnyTask[]): Queue[] {
   const owners = ownersAmong(tasks)
   const defaults = parsed(queueOptionsSchema, {}, 'a queue')
   const names = new Set([...given.keys(), ...tasks.map(({ queue }) => queue)])
@@ -24,7 +24,7 @@ export function declaredQueues(given: Given, tasks: readonly AnyTask[]): Queue[]
 }
 
 /** What of the queues does not go together with their tasks, or with being ordered or not. */
-export function queueClashes(given: Given, tasks: readonly AnyTask[]): ConfigIssue[] {
+export function queueClashes(given: GivenQueues, tasks: readonly AnyTask[]): ConfigIssue[] {
   const owners = ownersAmong(tasks)
   return [
     ...[...given].flatMap(([name, options]) => optionClashes(name, options, owners.get(name))),

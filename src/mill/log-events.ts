@@ -5,9 +5,9 @@ import { type Logger, silentLogger } from '../core/logger.js'
 import { formatDuration } from '../core/values/duration.js'
 import { messageOf } from '../core/values/shown.js'
 
-type Line = { readonly level: keyof Logger; readonly message: string; readonly fields: Record<string, unknown> }
+type LogLine = { readonly level: keyof Logger; readonly message: string; readonly fields: Record<string, unknown> }
 
-const lines: { readonly [Name in EventName]?: (event: EventMap[Name]) => Line } = {
+const lines: { readonly [Name in EventName]?: (event: EventMap[Name]) => LogLine } = {
   'job.failed': ({ error, ...job }) => ({
     level: 'warn',
     message: `job failed: ${messageOf(error)}`,
@@ -124,7 +124,7 @@ const lines: { readonly [Name in EventName]?: (event: EventMap[Name]) => Line } 
 export function logEvents(events: Events, logger: Logger): void {
   if (logger === silentLogger) return
   for (const name of Object.keys(lines) as EventName[]) {
-    const lineOf = lines[name] as (event: EventMap[EventName]) => Line
+    const lineOf = lines[name] as (event: EventMap[EventName]) => LogLine
     events.on(name, (event) => {
       const { level, message, fields } = lineOf(event)
       logger[level](message, fields)

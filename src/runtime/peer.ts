@@ -4,10 +4,10 @@ import { readFileSync } from 'node:fs'
 import { hasEnded, startTicksIn } from '../core/platform/proc-text.js'
 import type { ProcessIdentity } from './identity.js'
 
-type Place = Pick<ProcessIdentity, 'host' | 'boot' | 'pidns'>
+type Machine = Pick<ProcessIdentity, 'host' | 'boot' | 'pidns'>
 
 /** Whether both are processes of one running kernel that see the same process numbers. */
-export function isNeighbour(a: Place, b: Place): boolean {
+export function isNeighbour(a: Machine, b: Machine): boolean {
   return a.boot !== '' && a.pidns !== '' && a.boot === b.boot && a.pidns === b.pidns && a.host === b.host
 }
 

@@ -39,4 +39,4 @@ export type {
   CanonicalQueue,
   CanonicalState,
 } from './state/canonical-state.js'
-export { canonicalPayload, compareBytes } from './state/canonical-state.js'
+export { canonicalPayload } from './state/canonical-state.js'

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { mostOf, mostWithin, type Scene, simulated } from '#src/cli/throttles/throttle-simulation.js'
+import { mostOf, mostWithin, type SimulatedLoad, simulated } from '#src/cli/throttles/throttle-simulation.js'
 import type { ThrottleRule } from '#src/core/queue/throttle.js'
 import { seededRandom } from '../seeded-random.js'
 
@@ -12,7 +12,7 @@ const rule = (limit: number, windowMs: number, more: Partial<ThrottleRule> = {})
 })
 const even = { moderate: true }
 const elastic = { moderate: true, elasticBuffer: 0 }
-const run = (rules: ThrottleRule[], scene: Partial<Scene> = {}, seed = 1) =>
+const run = (rules: ThrottleRule[], scene: Partial<SimulatedLoad> = {}, seed = 1) =>
   simulated({ rules, forMs: 10 * minute, arrivals: {}, random: seededRandom(seed), ...scene })
 
 describe('a simulated throttle', () => {
@@ -40,7 +40,7 @@ describe('a simulated throttle', () => {
   })
 
   it('never starts more in any closed window than its limit, whatever comes and whoever asks when', () => {
-    const scenes: Partial<Scene>[] = [
+    const scenes: Partial<SimulatedLoad>[] = [
       { arrivals: { rate: { jobs: 40, ms: minute } } },
       { arrivals: { burst: 200, rate: { jobs: 5, ms: minute } } },
       { polls: { least: 0, most: 3 } },
@@ -81,7 +81,7 @@ describe('a simulated throttle', () => {
   })
 
   it('tells beforehand how much it may become', () => {
-    const most = (scene: Partial<Scene>) =>
+    const most = (scene: Partial<SimulatedLoad>) =>
       mostOf({ rules: [rule(10, minute)], forMs: 5 * minute, arrivals: {}, ...scene })
     expect(most({})).toEqual({ starts: 60, jobs: 0, looks: 0 })
     expect(most({ arrivals: { burst: 7 } })).toMatchObject({ starts: 7, jobs: 7 })

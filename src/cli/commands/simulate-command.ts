@@ -9,13 +9,13 @@ import { count, counted } from '../output/figures.js'
 import { Terminal } from '../output/terminal.js'
 import { seededRandom } from '../throttles/seeded-random.js'
 import { plotLines } from '../throttles/throttle-plot.js'
-import { mostOf, type Scene, type Simulation, simulated } from '../throttles/throttle-simulation.js'
+import { mostOf, type SimulatedLoad, type Simulation, simulated } from '../throttles/throttle-simulation.js'
 import { aboutText, type Rate, rateFlag, rulesOf, rulesText } from '../throttles/throttle-text.js'
 
 /** More would neither be seen in a plot nor be quick. */
 const [mostStarts, mostJobs, mostLooks] = [10_000, 100_000, 1_000_000]
 
-interface ThrottleFlags {
+interface SimulateFlags {
   readonly limit: number
   readonly window: number
   readonly moderate?: boolean
@@ -53,11 +53,11 @@ Examples:
   $ millrace simulate throttle --limit 10 --window 60s --burst 50`,
     )
   withJson(command, 'print {"rules","forMs","seed","started","arrived","worst","starts"}').action(
-    (flags: ThrottleFlags) => draw(flags, new Terminal({ json: flags.json ?? false })),
+    (flags: SimulateFlags) => draw(flags, new Terminal({ json: flags.json ?? false })),
   )
 }
 
-function draw(flags: ThrottleFlags, terminal: Terminal): void {
+function draw(flags: SimulateFlags, terminal: Terminal): void {
   const { limit, window, moderate = false, elastic, arrivals, burst, pollJitter, for: forMs, seed } = flags
   const options = { limit, window, moderate, ...(elastic === undefined ? {} : { elastic: { buffer: elastic } }) }
   const scene = {
@@ -87,7 +87,7 @@ function draw(flags: ThrottleFlags, terminal: Terminal): void {
   )
 }
 
-function refuseTooMany(scene: Scene): void {
+function refuseTooMany(scene: SimulatedLoad): void {
   const { starts, jobs, looks } = mostOf(scene)
   const bounds = [
     ['starts', starts, mostStarts],
@@ -102,7 +102,7 @@ function refuseTooMany(scene: Scene): void {
   )
 }
 
-function demandText({ burst, arrivals }: ThrottleFlags): string {
+function demandText({ burst, arrivals }: SimulateFlags): string {
   const words = [
     ...(burst === undefined ? [] : [`${counted(burst, 'job')} at once`]),
     ...(arrivals === undefined ? [] : [`about ${counted(arrivals.jobs, 'job')} in ${exactDuration(arrivals.ms)}`]),

@@ -31,7 +31,7 @@ const sums = [
   'crashed',
 ] as const
 
-type Totals = Readonly<Record<(typeof sums)[number], number>>
+type QueueTotals = Readonly<Record<(typeof sums)[number], number>>
 
 /** What bounds its claims, where something does. */
 interface Limits {
@@ -46,7 +46,7 @@ export interface Stats {
   readonly at: string
   readonly store: string
   readonly queues: readonly QueueStats[]
-  readonly totals: Totals
+  readonly totals: QueueTotals
   /** As they said of themselves, the first of them at `seenAt`: the counts of the queues may be some seconds younger. */
   readonly workers: { readonly count: number; readonly slots: number; readonly running: number; readonly seenAt?: Date }
 }
@@ -108,7 +108,7 @@ async function statsOf(mill: Mill): Promise<Stats> {
     at: new Date().toISOString(),
     store: mill.store.text,
     queues,
-    totals: Object.fromEntries(sums.map((name) => [name, sum(queues.map((queue) => queue[name]))])) as Totals,
+    totals: Object.fromEntries(sums.map((name) => [name, sum(queues.map((queue) => queue[name]))])) as QueueTotals,
     workers: {
       count: workers.length,
       slots: sum(workers.map(({ concurrency }) => concurrency)),
@@ -136,10 +136,10 @@ function isLimited({ throttle, maxRunning }: Pick<StoredQueue, 'maxRunning'> & {
   return throttle !== undefined || maxRunning !== undefined
 }
 
-type Row = Totals & { readonly queue: string; readonly lagMs: number; readonly note: string }
+type StatsRow = QueueTotals & { readonly queue: string; readonly lagMs: number; readonly note: string }
 
 function statsLines({ store, queues, totals, workers }: Stats, { colors, columns }: Terminal): string[] {
-  const column = (title: (typeof sums)[number], paint?: (text: string) => string): Column<Row> => ({
+  const column = (title: (typeof sums)[number], paint?: (text: string) => string): Column<StatsRow> => ({
     title,
     align: 'right',
     cell: (row) => count(row[title]),
@@ -147,7 +147,7 @@ function statsLines({ store, queues, totals, workers }: Stats, { colors, columns
   })
   // Plain jobs have one payload each, and nothing to tell of it.
   const ofOrdered = queues.some(isOrdered) ? [column('payloads')] : []
-  const shown: Column<Row>[] = [
+  const shown: Column<StatsRow>[] = [
     { title: 'queue', most: 40, cell: ({ queue }) => queue },
     ...(ofOrdered.length > 0 ? [column('length')] : []),
     column('ready'),
@@ -163,7 +163,7 @@ function statsLines({ store, queues, totals, workers }: Stats, { colors, columns
     column('crashed', colors.red),
     { title: '', cell: ({ note }) => note, paint: (text) => colors.yellow(text) },
   ]
-  const rows: Row[] = queues.map((queue) => ({ ...queue, note: noteOf(queue) }))
+  const rows: StatsRow[] = queues.map((queue) => ({ ...queue, note: noteOf(queue) }))
   const lagMs = Math.max(0, ...queues.map((queue) => queue.lagMs))
   const all = queues.length > 1 ? [{ ...totals, queue: 'total', lagMs, note: '' }] : []
   return [

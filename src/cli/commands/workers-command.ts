@@ -6,15 +6,15 @@ import { processIdentity } from '../../runtime/identity.js'
 import { type MillFlags, millCommand, withJson, withMill } from '../mill-command.js'
 import { count, counted, fromNow } from '../output/figures.js'
 import { printable } from '../output/printable.js'
-import { type Pulse, pulseOf } from '../output/pulse.js'
+import { type Liveness, pulseOf } from '../output/pulse.js'
 import { type Column, table } from '../output/table.js'
 import type { Terminal } from '../output/terminal.js'
 
-interface Row {
+interface WorkerRow {
   readonly id: string
   readonly host: string
   readonly pid: number
-  readonly process: Pulse
+  readonly process: Liveness
   readonly queues: readonly string[]
   readonly slots: number
   readonly running: number
@@ -51,7 +51,7 @@ Examples:
 }
 
 /** A queue that is not declared here may be served by others. */
-async function rowsOf(mill: Mill, queue: string | undefined): Promise<Row[]> {
+async function rowsOf(mill: Mill, queue: string | undefined): Promise<WorkerRow[]> {
   const here = processIdentity()
   const all = await mill.workers()
   const shown = queue === undefined ? all : all.filter(({ queues }) => queues.includes(queue))
@@ -69,7 +69,7 @@ async function rowsOf(mill: Mill, queue: string | undefined): Promise<Row[]> {
   }))
 }
 
-function workerLines(workers: readonly Row[], { colors, columns }: Terminal): string[] {
+function workerLines(workers: readonly WorkerRow[], { colors, columns }: Terminal): string[] {
   const live = workers.filter(({ process }) => process !== 'dead')
   const slots = live.reduce((sum, worker) => sum + worker.slots, 0)
   const running = live.reduce((sum, worker) => sum + worker.running, 0)
@@ -80,7 +80,7 @@ function workerLines(workers: readonly Row[], { colors, columns }: Terminal): st
   if (workers.length === 0) return [total]
   const now = Date.now()
   const paint = { alive: colors.green, dead: colors.red, unknown: (text: string) => text }
-  const shown: Column<Row>[] = [
+  const shown: Column<WorkerRow>[] = [
     { title: 'host', most: 40, cell: ({ host }) => printable(host) },
     { title: 'pid', align: 'right', cell: ({ pid }) => String(pid) },
     { title: 'process', cell: ({ process }) => process, paint: (text, { process }) => paint[process](text) },

@@ -3,13 +3,13 @@
 import { createInterface } from 'node:readline'
 import { OperationError } from './exit-code.js'
 
-export interface Asked {
+export interface Prompt {
   readonly input: NodeJS.ReadableStream & { readonly isTTY?: boolean }
   readonly output: NodeJS.WritableStream & { readonly isTTY?: boolean }
 }
 
 /** Not on stdout, which may be read by a program. */
-const terminal: Asked = { input: process.stdin, output: process.stderr }
+const terminal: Prompt = { input: process.stdin, output: process.stderr }
 
 /**
  * Goes on where `y` or `yes` is answered; without a terminal, or where `yes` was said already, nobody is asked.
@@ -18,7 +18,7 @@ const terminal: Asked = { input: process.stdin, output: process.stderr }
 export async function confirm(
   question: () => Promise<string>,
   { yes = false, json = false }: { readonly yes?: boolean; readonly json?: boolean },
-  { input, output }: Asked = terminal,
+  { input, output }: Prompt = terminal,
 ): Promise<void> {
   if (yes || json || input.isTTY !== true || output.isTTY !== true) return
   const words = await question()

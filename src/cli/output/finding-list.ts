@@ -8,7 +8,7 @@ import { printable } from './printable.js'
 import type { Terminal } from './terminal.js'
 
 /** `mended`: absent where nothing was asked to be mended. */
-type Found = Pick<Repair, 'left'> & Partial<Repair>
+type Findings = Pick<Repair, 'left'> & Partial<Repair>
 
 /**
  * Throws `OperationError` if there is an error among what is left. Undefined, of a store that has nothing to look at, is
@@ -18,7 +18,7 @@ export async function printFindings(
   mill: Mill,
   terminal: Terminal,
   command: string,
-  asked: Promise<Found | undefined> | undefined,
+  asked: Promise<Findings | undefined> | undefined,
 ): Promise<void> {
   const found = await asked
   const store = mill.store.text
@@ -31,7 +31,7 @@ export async function printFindings(
     throw new OperationError(`${command} ${mended ? 'left' : 'found'} ${counted(errors, 'error')} in ${store}.`)
 }
 
-function lines({ mended = [], left }: Found, { colors }: Terminal): string[] {
+function lines({ mended = [], left }: Findings, { colors }: Terminal): string[] {
   const paint = { ok: colors.green, mended: colors.green, warning: colors.yellow, error: colors.red }
   const all = [...mended.map((one) => ({ ...one, level: 'mended' as const })), ...left]
   const width = Math.max(...all.map(({ what }) => printable(what).length))

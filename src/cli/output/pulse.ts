@@ -5,9 +5,9 @@ import { isDead, isNeighbour } from '../../runtime/peer.js'
 import type { WorkerRecord } from '../../stores/contract/worker-registry.js'
 
 /** `unknown`: a process of another machine or container, which said that it lives, and is forgotten where it says so no more. */
-export type Pulse = 'alive' | 'dead' | 'unknown'
+export type Liveness = 'alive' | 'dead' | 'unknown'
 
-export function pulseOf(worker: WorkerRecord, here: ProcessIdentity = processIdentity()): Pulse {
+export function pulseOf(worker: WorkerRecord, here: ProcessIdentity = processIdentity()): Liveness {
   if (!isNeighbour(worker, here)) return 'unknown'
   return isDead(worker) ? 'dead' : 'alive'
 }

@@ -16,7 +16,7 @@ interface Use {
   readonly workers: number
 }
 
-export type QueueRow = Pick<StoredQueue, 'kind' | 'order' | 'shards' | 'paused' | 'draining'> &
+export type QueueTableRow = Pick<StoredQueue, 'kind' | 'order' | 'shards' | 'paused' | 'draining'> &
   Partial<Use> & {
     readonly queue: string
     /** Of an ordered queue. */
@@ -31,10 +31,10 @@ export type QueueRow = Pick<StoredQueue, 'kind' | 'order' | 'shards' | 'paused' 
 const unused: Use = { waiting: 0, running: 0, workers: 0 }
 
 /** The declared ones in their order, then those that nobody declared. */
-export async function queueRows(mill: Mill): Promise<QueueRow[]> {
+export async function queueRows(mill: Mill): Promise<QueueTableRow[]> {
   const stored = await mill.storedQueues()
   const byName = new Map(stored.map((queue) => [queue.name, queue]))
-  const declared = [...mill.queues.values()].map(async ({ name, ordered, order, shards }): Promise<QueueRow> => {
+  const declared = [...mill.queues.values()].map(async ({ name, ordered, order, shards }): Promise<QueueTableRow> => {
     const found = byName.get(name)
     const asIs = { kind: ordered ? 'ordered' : 'plain', order, shards, paused: false, draining: false } as const
     if (found === undefined) return { queue: name, ...asIs, ...unused, declared: true, stored: false }
@@ -45,14 +45,14 @@ export async function queueRows(mill: Mill): Promise<QueueRow[]> {
   return [...(await Promise.all(declared)), ...others]
 }
 
-export function queueLines(rows: readonly QueueRow[], { colors, columns }: Terminal): string[] {
-  const figure = (title: keyof Use, paint: (text: string, row: QueueRow) => string): Column<QueueRow> => ({
+export function queueLines(rows: readonly QueueTableRow[], { colors, columns }: Terminal): string[] {
+  const figure = (title: keyof Use, paint: (text: string, row: QueueTableRow) => string): Column<QueueTableRow> => ({
     title,
     align: 'right',
     cell: (row) => (row[title] === undefined ? '-' : count(row[title])),
     paint,
   })
-  const shown: Column<QueueRow>[] = [
+  const shown: Column<QueueTableRow>[] = [
     { title: 'queue', most: 40, cell: ({ queue }) => queue },
     { title: 'kind', cell: ({ kind }) => kind },
     { title: 'order', cell: ({ order }) => order },
@@ -70,12 +70,15 @@ function useOf({ depth, workers }: QueueLook): Use {
   return { waiting: depth.ready + depth.scheduled, running: depth.running, workers: serving(workers).length }
 }
 
-function rowOf({ name, kind, order, exclusive, shards, paused, draining }: StoredQueue, declared: boolean): QueueRow {
+function rowOf(
+  { name, kind, order, exclusive, shards, paused, draining }: StoredQueue,
+  declared: boolean,
+): QueueTableRow {
   const ofOrdered = kind === 'ordered' ? { exclusive } : {}
   return { queue: name, kind, order, ...ofOrdered, shards, paused, draining, declared, stored: true }
 }
 
-function noteOf({ paused, draining, declared, stored, configuredShards }: QueueRow): string {
+function noteOf({ paused, draining, declared, stored, configuredShards }: QueueTableRow): string {
   return [
     paused ? 'paused' : '',
     draining ? 'draining' : '',

@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url'
 import { inTime } from '../../runtime/patience.js'
 import { WordChannel } from '../../runtime/word-channel.js'
 import { exitCodes, signalExitCode } from '../output/exit-code.js'
-import { linkFd, type ProcessWord, type Pulse, processWordIn, type SupervisorWord } from './process-word.js'
+import { linkFd, type ProcessWord, processWordIn, type StatusDigest, type SupervisorWord } from './process-word.js'
 
 /** How it has ended. */
 export interface End {
@@ -19,13 +19,13 @@ export interface End {
 /** One process as health and the state dump show it. Ages are in ms. */
 export interface ProcessReport {
   readonly pid: number
-  readonly state: Pulse['state'] | 'recycling'
+  readonly state: StatusDigest['state'] | 'recycling'
   readonly upMs: number
   /** How many processes have died in its place before. */
   readonly restarts: number
   /** Since its last sign of life. */
   readonly heardMs: number
-  readonly pulse?: Pulse
+  readonly pulse?: StatusDigest
 }
 
 /** How long to wait for the last words of a process that has ended: somebody else may hold its channel open. */
@@ -44,7 +44,7 @@ export class ForkedWorker {
   told: NodeJS.Signals | undefined
   /** What its supervisor's watched time was at its last sign of life. */
   heardAtWatchedMs = 0
-  #pulse: Pulse | undefined
+  #pulse: StatusDigest | undefined
   #heardAt = this.forkedAt
   readonly #restarts: number
   readonly #child: ChildProcess

@@ -9,7 +9,7 @@ export type { WorkerStatus }
 export const linkFd = 3
 
 /** The status of a worker in short, as its process tells it each second. */
-export interface Pulse extends Omit<WorkerStatus, 'jobs'> {
+export interface StatusDigest extends Omit<WorkerStatus, 'jobs'> {
   readonly running: number
   /** Those in hand for the longest. */
   readonly oldest: readonly (JobRef & { readonly forMs: number })[]
@@ -20,8 +20,8 @@ export interface Pulse extends Omit<WorkerStatus, 'jobs'> {
  * successor; the same, because of an error; it has shown its state.
  */
 export type ProcessWord =
-  | { readonly millrace: 'ready'; readonly pulse: Pulse }
-  | { readonly millrace: 'alive'; readonly pulse: Pulse }
+  | { readonly millrace: 'ready'; readonly pulse: StatusDigest }
+  | { readonly millrace: 'alive'; readonly pulse: StatusDigest }
   | { readonly millrace: 'alone'; readonly isAlone: boolean }
   | { readonly millrace: 'recycling' }
   | { readonly millrace: 'failing' }
@@ -54,7 +54,7 @@ export function isSupervisorWord(said: object): said is SupervisorWord {
   return (said as Partial<SupervisorWord>).millrace === 'dump'
 }
 
-export function pulseOf({ jobs, ...status }: WorkerStatus): Pulse {
+export function pulseOf({ jobs, ...status }: WorkerStatus): StatusDigest {
   const oldest = [...jobs].sort((a, b) => b.forMs - a.forMs).slice(0, mostNamed)
   return {
     ...status,
@@ -71,7 +71,7 @@ const states: readonly unknown[] = [
   'failed',
 ] satisfies WorkerStatus['state'][]
 
-function isPulse(value: unknown): value is Pulse {
+function isPulse(value: unknown): value is StatusDigest {
   if (typeof value !== 'object' || value === null) return false
   const { id, state, concurrency, retired, unsettled, damaged, silentMs, running, oldest } = value as Record<
     string,

@@ -26,7 +26,7 @@ export interface SupervisorSettings {
 }
 
 /** Where one of the processes runs, and those that take its place after it. */
-interface Place {
+interface ProcessSlot {
   deaths: number
   restarts: number
   /** Whether a process of it has ever been ready. */
@@ -57,7 +57,7 @@ export class Supervisor {
   readonly #random: Random
   readonly #startedAt = performance.now()
   readonly #watched = new WatchedTime(performance.now())
-  readonly #places: readonly Place[]
+  readonly #places: readonly ProcessSlot[]
   readonly #processes = new Set<ForkedWorker>()
   /** Asked for their state, and not yet heard. */
   readonly #asked = new Set<ForkedWorker>()
@@ -126,7 +126,7 @@ export class Supervisor {
     return [...this.#processes].map((process) => process.report(now))
   }
 
-  #fork(place: Place, more: readonly string[] = []): void {
+  #fork(place: ProcessSlot, more: readonly string[] = []): void {
     const process = new ForkedWorker([...this.#settings.args, ...more], place.restarts, (word) =>
       this.#heard(word, process, place),
     )
@@ -135,7 +135,7 @@ export class Supervisor {
     void process.ended.then((end) => this.#ended(end, process, place))
   }
 
-  #heard({ millrace }: ProcessWord, process: ForkedWorker, place: Place): void {
+  #heard({ millrace }: ProcessWord, process: ForkedWorker, place: ProcessSlot): void {
     process.heardAtWatchedMs = this.#watched.ms
     if (millrace === 'dumped') this.#asked.delete(process)
     if (process.ready && !place.served) this.#serves(place)
@@ -146,7 +146,7 @@ export class Supervisor {
    * A successor takes the place of one that leaves while that still finishes its jobs: at once, but not of one that failed,
    * or was worn out as soon as it had begun; and never more than one beside another that leaves.
    */
-  #relieve(process: ForkedWorker, place: Place, hasFailed: boolean): void {
+  #relieve(process: ForkedWorker, place: ProcessSlot, hasFailed: boolean): void {
     place.leaving += 1
     if (this.#stopping) return
     const livedMs = performance.now() - process.forkedAt
@@ -166,7 +166,7 @@ export class Supervisor {
     place.restart = setTimeout(() => this.#fork(place), restartMs)
   }
 
-  #serves(place: Place): void {
+  #serves(place: ProcessSlot): void {
     place.served = true
     if (this.#stopping) return
     const [first, ...others] = this.#places
@@ -178,7 +178,7 @@ export class Supervisor {
     )
   }
 
-  #ended(end: End, process: ForkedWorker, place: Place): void {
+  #ended(end: End, process: ForkedWorker, place: ProcessSlot): void {
     this.#processes.delete(process)
     this.#asked.delete(process)
     if (process.recycling) place.leaving -= 1
@@ -189,7 +189,7 @@ export class Supervisor {
     else this.#replace(end, process, place)
   }
 
-  #left(end: End, process: ForkedWorker, place: Place): void {
+  #left(end: End, process: ForkedWorker, place: ProcessSlot): void {
     if (end.code !== exitCodes.ok) this.#report(end, process)
     if (!place.isWaiting) return
     place.isWaiting = false
@@ -211,7 +211,7 @@ export class Supervisor {
     this.#end()
   }
 
-  #replace(end: End, process: ForkedWorker, place: Place): void {
+  #replace(end: End, process: ForkedWorker, place: ProcessSlot): void {
     // A death that is charged to the one job in hand says nothing about the next process.
     if (!process.isAlone) place.deaths = deathsInARow(place.deaths, performance.now() - process.forkedAt)
     place.restarts += 1

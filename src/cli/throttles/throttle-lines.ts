@@ -12,7 +12,7 @@ import { evennessOf } from './throttle-text.js'
 const longestGroup = 40
 
 /** A rule and what it has counted. */
-interface Counted {
+interface RuleHits {
   readonly rule: ThrottleRule
   readonly hits: number
 }
@@ -27,13 +27,13 @@ export function throttleLines(
   const isByGroup = by === 'group'
   const isOfAll = isByGroup && group === undefined
   const others = queues.filter((name) => name !== queue)
-  const shown: Column<Counted>[] = [
+  const shown: Column<RuleHits>[] = [
     { title: 'limit', align: 'right', cell: ({ rule }) => count(rule.limit) },
     { title: 'window', align: 'right', cell: ({ rule }) => exactDuration(rule.windowMs) },
     ...(isOfAll ? [] : [startedColumn]),
     ...(rules.some((rule) => evennessOf(rule).length > 0) ? [spacingColumn] : []),
   ]
-  const rows = rules.map((rule, i): Counted => ({ rule, hits: hits[i]! }))
+  const rows = rules.map((rule, i): RuleHits => ({ rule, hits: hits[i]! }))
   const scopeText = scope === queue && others.length === 0 ? '' : ` · scope ${scope}`
   return [
     `${colors.bold(queue)}${isByGroup ? ' · by group' : ''}${scopeText}${others.length > 0 ? `, shared with ${others.join(', ')}` : ''}`,
@@ -46,13 +46,13 @@ export function throttleLines(
   ]
 }
 
-const startedColumn: Column<Counted> = {
+const startedColumn: Column<RuleHits> = {
   title: 'started',
   align: 'right',
   cell: ({ hits }) => count(hits),
 }
 
-const spacingColumn: Column<Counted> = {
+const spacingColumn: Column<RuleHits> = {
   title: 'spacing',
   cell: ({ rule }) => evennessOf(rule).join(', ') || '-',
 }

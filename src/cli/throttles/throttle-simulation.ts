@@ -12,7 +12,7 @@ export interface Arrivals {
   readonly rate?: { readonly jobs: number; readonly ms: number }
 }
 
-export interface Scene {
+export interface SimulatedLoad {
   readonly rules: readonly ThrottleRule[]
   readonly forMs: number
   readonly arrivals: Arrivals
@@ -40,7 +40,7 @@ export interface Simulation {
   readonly worst: readonly WorstWindow[]
 }
 
-export function simulated({ rules, forMs, arrivals, polls, random }: Scene): Simulation {
+export function simulated({ rules, forMs, arrivals, polls, random }: SimulatedLoad): Simulation {
   const arrived = arrivalsOf(arrivals, forMs, random)
   const spacingMs = spacingOf(rules)
   const pollMs = ({ least, most }: { readonly least: number; readonly most: number }) =>
@@ -71,7 +71,7 @@ export function simulated({ rules, forMs, arrivals, polls, random }: Scene): Sim
 }
 
 /** How much a scene may become, about: so that nobody waits for one without end. `looks` are those of who polls. */
-export function mostOf({ rules, forMs, arrivals: { burst, rate }, polls }: Omit<Scene, 'random'>) {
+export function mostOf({ rules, forMs, arrivals: { burst, rate }, polls }: Omit<SimulatedLoad, 'random'>) {
   const permitted = Math.min(...rules.map(({ limit, windowMs }) => limit * (Math.floor(forMs / windowMs) + 1)))
   const isEndless = burst === undefined && rate === undefined
   // Chance may bring more than the average, but hardly twice as many.

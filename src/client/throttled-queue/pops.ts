@@ -28,7 +28,7 @@ type Denied = Extract<Popped<unknown>, { readonly wait: PopWait }>
  * The gate of this process: tells who else here holds a claim, and keeps others from claiming.
  * @internal
  */
-export interface Gate {
+export interface ClaimGate {
   readonly held: number
   readonly isOpen: boolean
   take(claims: number): void
@@ -49,7 +49,7 @@ export interface GrantClock {
 /** @internal */
 export interface PopsParts {
   readonly queue: string
-  readonly gate: Gate
+  readonly gate: ClaimGate
   readonly grantClock: () => GrantClock
   /** Of the throttle, as they are stored; asked once the store is open. */
   readonly limits: () => readonly ThrottleRule[]
@@ -64,7 +64,7 @@ export interface PopsParts {
   readonly random: Random
 }
 
-interface Asked {
+interface WaitingPop {
   readonly resolve: (popped: Popped<unknown>) => void
   readonly reject: (error: unknown) => void
 }
@@ -86,7 +86,7 @@ const reasons: readonly PopWait[] = ['throttled', 'full', 'scheduled', 'empty', 
 /** @internal */
 export class Pops {
   readonly #parts: PopsParts
-  readonly #asked: Asked[] = []
+  readonly #asked: WaitingPop[] = []
   #serving: Promise<void> | undefined
   /** What has been denied, until when, and until when that is believed, on the monotonic clock. */
   #denial: { readonly wait: PopWait; readonly openAt: number; readonly until: number } | undefined
@@ -138,7 +138,7 @@ export class Pops {
   }
 
   async #serveSome(): Promise<void> {
-    const asked: Asked[] = []
+    const asked: WaitingPop[] = []
     let leave: (() => void) | undefined
     try {
       const store = await this.#parts.connect()
@@ -167,7 +167,7 @@ export class Pops {
   }
 
   /** Solitude for one pop, which takes crashed items too: at once if nobody here holds a claim; undefined if it is not to be had. */
-  async #sought(): Promise<ReturnType<Gate['seek']> | undefined> {
+  async #sought(): Promise<ReturnType<ClaimGate['seek']> | undefined> {
     const { gate, mono } = this.#parts
     if (!gate.isOpen) return undefined
     const isFree = gate.held === 0
@@ -181,7 +181,7 @@ export class Pops {
   }
 
   /** Answers as many as it can; returns those that have to ask again. */
-  async #take(store: Store, asked: readonly Asked[], alone: boolean): Promise<readonly Asked[]> {
+  async #take(store: Store, asked: readonly WaitingPop[], alone: boolean): Promise<readonly WaitingPop[]> {
     const { queue, worker, report, mono } = this.#parts
     const sentAt = mono()
     const call = store.claim([{ queue, limit: asked.length }], { worker, leaseMs, ...(alone ? { alone } : {}) })

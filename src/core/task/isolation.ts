@@ -55,13 +55,13 @@ export const isolationOptions = {
   onSupervisorLoss: v.optional(v.picklist(['detach', 'exit'], "must be 'detach' or 'exit'")),
 }
 
-type Given = v.InferOutput<v.ObjectSchema<typeof isolationOptions, undefined>>
+type GivenIsolation = v.InferOutput<v.ObjectSchema<typeof isolationOptions, undefined>>
 
 /**
  * Undefined where the jobs run in the worker.
  * @internal
  */
-export function isolationOf(options: Given, timeLimitMs: number): Isolation | undefined {
+export function isolationOf(options: GivenIsolation, timeLimitMs: number): Isolation | undefined {
   const { isolate, module, env = [], maxHeap, onSupervisorLoss } = options
   if (isolate === undefined) return undefined
   return {
@@ -76,7 +76,7 @@ export function isolationOf(options: Given, timeLimitMs: number): Isolation | un
  * What makes sense of an isolated task only.
  * @internal
  */
-export function isolationMistakes(options: Given, timeLimit: number): ConfigIssue[] {
+export function isolationMistakes(options: GivenIsolation, timeLimit: number): ConfigIssue[] {
   if (options.isolate !== undefined) return []
   const idle = (['module', 'env', 'maxHeap', 'onSupervisorLoss'] as const).filter((name) => options[name] !== undefined)
   const issues = idle.map((path) => ({ path, message: "needs isolate: 'process'" }))

@@ -28,9 +28,9 @@ export const maxDepth = 100
 
 const marker = '$millrace'
 type TypeName = 'date' | 'map' | 'set' | 'bigint' | 'bytes' | 'undefined' | 'number'
-type Step = string | number
+type PathStep = string | number
 /** A type and the path to the value it stands for; inner values come before those that hold them. */
-type TypeNote = [TypeName, ...Step[]]
+type TypeNote = [TypeName, ...PathStep[]]
 
 export const jsonCodec: Codec = {
   name: 'json',
@@ -71,7 +71,7 @@ const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 
 /** Where in the value the writing stands, and the types noted so far. */
 interface Writing {
-  readonly path: Step[]
+  readonly path: PathStep[]
   readonly notes: TypeNote[]
 }
 
@@ -121,7 +121,7 @@ function plainObject(value: object, writing: Writing, asked = false): unknown {
 }
 
 /** Refuses what would come back as another thing. A plain object of another realm, such as that of a test runner, is plain. */
-function refuseInstance(value: object, path: readonly Step[]): void {
+function refuseInstance(value: object, path: readonly PathStep[]): void {
   const prototype: object | null = Object.getPrototypeOf(value)
   if (prototype === null || Object.getPrototypeOf(prototype) === null) return
   const tag = Object.prototype.toString.call(value).slice(8, -1)
@@ -157,7 +157,7 @@ function plainFields(value: Record<string, unknown>, writing: Writing): unknown 
 }
 
 /** The JSON-able form of what stands one step deeper. */
-function within(step: Step, value: unknown, writing: Writing): unknown {
+function within(step: PathStep, value: unknown, writing: Writing): unknown {
   writing.path.push(step)
   const json = plain(value, writing)
   writing.path.pop()
@@ -169,7 +169,7 @@ function noted(type: TypeName, json: unknown, { path, notes }: Writing): unknown
   return json
 }
 
-function at(path: readonly Step[]): string {
+function at(path: readonly PathStep[]): string {
   return path.length === 0 ? 'the value' : `the value at '${path.join('.')}'`
 }
 
@@ -207,8 +207,8 @@ function restore(root: { value: unknown }, note: unknown): void {
   if (!Array.isArray(note)) throw new CodecError('malformed type note')
   const [type, ...path] = note as unknown[]
   if (typeof type !== 'string' || !path.every(isStep)) throw new CodecError('malformed type note')
-  let holder: Record<Step, unknown> = root
-  let key: Step = 'value'
+  let holder: Record<PathStep, unknown> = root
+  let key: PathStep = 'value'
   for (const step of path) {
     const next = holder[key]
     if (!holds(next, step)) throw new CodecError(`type note for a value that is not there: ${at(path)}`)
@@ -218,12 +218,12 @@ function restore(root: { value: unknown }, note: unknown): void {
   holder[key] = restored(type, holder[key])
 }
 
-function isStep(step: unknown): step is Step {
+function isStep(step: unknown): step is PathStep {
   return typeof step === 'string' || typeof step === 'number'
 }
 
 /** The length of an array and the items of restored bytes are found here too, but they are numbers, which no note fits. */
-function holds(value: unknown, step: Step): value is Record<Step, unknown> {
+function holds(value: unknown, step: PathStep): value is Record<PathStep, unknown> {
   return typeof value === 'object' && value !== null && Object.hasOwn(value, step)
 }
 

@@ -4,8 +4,8 @@
  * come later get there too, and stay until a major collection. A roster takes a new Map before that can go on.
  */
 
-/** Fewer that have left are not worth a new Map. */
-const fewestLeft = 64
+/** Fewer that have left are not worth a new Map: it copies all who are in, which so many share. */
+const fewestLeft = 512
 
 export class Roster<Key, Value> {
   #members = new Map<Key, Value>()

@@ -17,7 +17,7 @@ export interface BeatsParts {
   readonly report: (report: Report) => void
 }
 
-interface Kept extends ClaimKey {
+interface KeptLease extends ClaimKey {
   readonly number: number
   readonly task: string
   readonly leaseMs: number
@@ -50,7 +50,7 @@ const progressGapMs = 1_000
 
 export class Beats {
   readonly #parts: BeatsParts
-  readonly #kept = new Roster<number, Kept>()
+  readonly #kept = new Roster<number, KeptLease>()
   /** Kept as well, and not looked at yet: most leases are forgotten before that. */
   #unread: Unread[] = []
   #isBeating = false
@@ -82,12 +82,12 @@ export class Beats {
     for (let number = first; number <= last; number += 1) this.#kept.delete(number)
   }
 
-  #lease(number: number): Kept | undefined {
+  #lease(number: number): KeptLease | undefined {
     this.#read()
     return this.#kept.get(number)
   }
 
-  #leases(): Kept[] {
+  #leases(): KeptLease[] {
     this.#read()
     return [...this.#kept.values()]
   }
@@ -176,7 +176,7 @@ export class Beats {
     }
   }
 
-  async #beat(store: Pick<Store, 'extend'>, batch: readonly Kept[]): Promise<void> {
+  async #beat(store: Pick<Store, 'extend'>, batch: readonly KeptLease[]): Promise<void> {
     const due = batch.filter((lease) => this.#isHeld(lease))
     if (due.length === 0) return
     const { mono, report } = this.#parts
@@ -203,14 +203,14 @@ export class Beats {
     return answers as readonly (ExtendAnswer | undefined)[]
   }
 
-  #cancel(renewed: readonly { lease: Kept; answer: ExtendAnswer | undefined }[]): void {
+  #cancel(renewed: readonly { lease: KeptLease; answer: ExtendAnswer | undefined }[]): void {
     const cancelled = renewed.filter(({ lease, answer }) => answer === 'cancel' && !lease.isCancelled)
     if (cancelled.length === 0) return
     for (const { lease } of cancelled) lease.isCancelled = true
     this.#parts.report({ kind: 'cancelled', leases: cancelled.map(({ lease }) => lease.number) })
   }
 
-  #lose(leases: readonly Kept[]): number {
+  #lose(leases: readonly KeptLease[]): number {
     const lost = leases.filter(({ isLost }) => !isLost)
     if (lost.length === 0) return 0
     for (const lease of lost) lease.isLost = true
@@ -218,11 +218,11 @@ export class Beats {
     return lost.length
   }
 
-  #isHeld(lease: Kept): boolean {
+  #isHeld(lease: KeptLease): boolean {
     return !lease.isLost && this.#kept.get(lease.number) === lease
   }
 
-  #itemOf({ queue, id, fence, leaseMs, begunAt, isAnnounced, progress }: Kept, sentAt: number): ExtendItem {
+  #itemOf({ queue, id, fence, leaseMs, begunAt, isAnnounced, progress }: KeptLease, sentAt: number): ExtendItem {
     const { host, pid } = this.#parts
     const beat: Beat = {
       ...(begunAt === undefined || isAnnounced ? {} : { startedMs: Math.max(0, sentAt - begunAt), host, pid }),
@@ -232,7 +232,7 @@ export class Beats {
   }
 }
 
-function renew(lease: Kept, { beat }: ExtendItem, sentAt: number): void {
+function renew(lease: KeptLease, { beat }: ExtendItem, sentAt: number): void {
   if (!lease.isPatient) lease.deadline = deadlineAfter(sentAt, lease.leaseMs)
   lease.beatAt = sentAt
   lease.nextBeat = sentAt + lease.leaseMs / 3
@@ -244,7 +244,7 @@ function renew(lease: Kept, { beat }: ExtendItem, sentAt: number): void {
 }
 
 /** Ticks come late rather than early: what falls due before the next one is due now. */
-function isDue({ beatAt, nextBeat, progress }: Kept, now: number): boolean {
+function isDue({ beatAt, nextBeat, progress }: KeptLease, now: number): boolean {
   const soon = now + tickMs / 2
   return nextBeat <= soon || (progress !== undefined && beatAt + progressGapMs <= soon)
 }

@@ -27,7 +27,7 @@ export interface LeaseKeeperParts {
   readonly blockedTo?: number
 }
 
-interface Held {
+interface HeldLease {
   readonly job: Leased
   readonly leaseMs: number
   readonly maxBlockMs: number
@@ -44,7 +44,7 @@ export class LeaseKeeper {
   readonly #beats: Beats
   readonly #thread: BeatThread | undefined
   readonly #latestBegun = new Float64Array(new SharedArrayBuffer(16))
-  readonly #held = new Roster<number, Held>()
+  readonly #held = new Roster<number, HeldLease>()
   #forgotten: { readonly first: number; last: number }[] = []
   #lastNumber = 0
   #answeredAt: number

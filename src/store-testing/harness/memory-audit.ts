@@ -10,7 +10,7 @@ import type { MemoryJob } from '../../stores/memory/queue/memory-job.js'
 import { MemoryOrderedQueue } from '../../stores/memory/queue/memory-ordered-queue.js'
 import { type AuditEntry, auditKind } from './audit-entry.js'
 
-interface Seen {
+interface SeenJob {
   readonly job: MemoryJob
   readonly state: JobState
   readonly fence: number
@@ -22,7 +22,7 @@ export class MemoryAudit {
   readonly #data: MemoryData
   readonly #clock: Clock
   /** By queue, then by id. */
-  #seen = new Map<string, Map<string, Seen>>()
+  #seen = new Map<string, Map<string, SeenJob>>()
 
   constructor(data: MemoryData, clock: Clock) {
     this.#data = data
@@ -57,7 +57,7 @@ export class MemoryAudit {
       const shard = queue instanceof MemoryOrderedQueue ? queue.shard : undefined
       const key = JSON.stringify([name, shard])
       const seenBefore = before.get(key)
-      const seen = new Map<string, Seen>()
+      const seen = new Map<string, SeenJob>()
       // A queue that a call asks twice gives two fences.
       for (const job of [...queue.jobs.values()].sort((a, b) => a.fence - b.fence)) {
         const { id } = job.spec
@@ -74,8 +74,8 @@ export class MemoryAudit {
   #compare(
     at: { readonly queue: string; readonly shard: number | undefined },
     id: string,
-    before: Seen | undefined,
-    after: Seen | undefined,
+    before: SeenJob | undefined,
+    after: SeenJob | undefined,
   ): void {
     if (before !== undefined && after !== undefined && before.job !== after.job) {
       this.#compare(at, id, before, undefined)

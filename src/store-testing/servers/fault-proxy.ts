@@ -20,7 +20,7 @@ export interface ProxyTarget {
   readonly host?: string
 }
 
-interface Connection {
+interface ProxiedConnection {
   readonly sockets: readonly [Socket, Socket]
   readonly streams: readonly [ProxiedStream, ProxiedStream]
 }
@@ -48,7 +48,7 @@ export class FaultProxy {
   /** Whether bytes travel one by one, in both directions. Default no. */
   split = false
   readonly #target: ProxyTarget
-  readonly #connections = new Set<Connection>()
+  readonly #connections = new Set<ProxiedConnection>()
   readonly #watchers = new Set<() => void>()
   #server: Server | undefined
   #fault: ProxyFault = 'none'
@@ -119,7 +119,7 @@ export class FaultProxy {
     const server = connect({ port, host, noDelay: true, allowHalfOpen: true })
     const request = (): StreamFault => this.#streamFault('pass')
     const reply = (): StreamFault => this.#streamFault('lose')
-    const connection: Connection = {
+    const connection: ProxiedConnection = {
       sockets: [client, server],
       streams: [
         new ProxiedStream(client, server, request, () => {}),
@@ -137,12 +137,12 @@ export class FaultProxy {
   }
 
   /** A reset is passed on at once, where anything is; an orderly end is passed on by the streams. */
-  #closed(connection: Connection, hadError: boolean): void {
+  #closed(connection: ProxiedConnection, hadError: boolean): void {
     const isOver = connection.sockets.every(({ destroyed }) => destroyed)
     if (isOver || (hadError && this.#fault !== 'blackHole')) this.#drop(connection)
   }
 
-  #drop(connection: Connection): void {
+  #drop(connection: ProxiedConnection): void {
     this.#connections.delete(connection)
     for (const stream of connection.streams) stream.close()
     for (const socket of connection.sockets) socket.resetAndDestroy()

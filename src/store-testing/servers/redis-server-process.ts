@@ -16,7 +16,7 @@ export interface RedisServerOptions {
   readonly config?: readonly string[]
 }
 
-interface Launch extends RedisServerOptions {
+interface ServerLaunch extends RedisServerOptions {
   readonly isSentinel?: boolean
   /** Whether it needs a second port, for the bus of a cluster. */
   readonly isClustered?: boolean
@@ -57,7 +57,11 @@ export class RedisServer {
    *
    * Throws `RedisServerMissingError`, and what the server said when it does not start.
    */
-  static async start({ config = [], isSentinel = false, isClustered = false }: Launch = {}): Promise<RedisServer> {
+  static async start({
+    config = [],
+    isSentinel = false,
+    isClustered = false,
+  }: ServerLaunch = {}): Promise<RedisServer> {
     const binary = await redisServerBinary()
     for (let races = 0; ; races++) {
       const directory = await mkdtemp(join(tmpdir(), 'millrace-redis-'))
@@ -142,7 +146,7 @@ export class RedisServer {
 }
 
 /** Starts so many servers at once: all of them, or none where one does not start. */
-export async function startServers(launches: readonly Launch[]): Promise<RedisServer[]> {
+export async function startServers(launches: readonly ServerLaunch[]): Promise<RedisServer[]> {
   const started = await Promise.allSettled(launches.map((launch) => RedisServer.start(launch)))
   const servers = started.flatMap((one) => (one.status === 'fulfilled' ? [one.value] : []))
   const failed = started.find((one) => one.status === 'rejected')

@@ -10,7 +10,7 @@ export class RespError extends Error {
   override readonly name = 'RespError'
 }
 
-interface Waiting {
+interface WaitingReply {
   readonly resolve: (reply: RespReply) => void
   readonly reject: (error: Error) => void
 }
@@ -19,7 +19,7 @@ type Parsed = { readonly reply: RespReply | RespError; readonly end: number }
 
 export class RespClient {
   readonly #socket: Socket
-  readonly #waiting: Waiting[] = []
+  readonly #waiting: WaitingReply[] = []
   readonly #what: string
   #received: Buffer = Buffer.alloc(0)
   #failure: Error | undefined

@@ -9,6 +9,7 @@
 
 import type { JobState, Progress } from '../../core/job.js'
 import type { Payload } from '../../core/values/codec.js'
+import type { QueueKind } from '../../stores/contract/queue-settings.js'
 
 export interface CanonicalState {
   /** The store's clock at the moment of the dump. */
@@ -58,7 +59,7 @@ export interface CanonicalQueue {
   readonly name: string
   /** Null for a plain queue. */
   readonly shard: number | null
-  readonly kind: 'plain' | 'ordered'
+  readonly kind: QueueKind
   readonly order: 'fifo' | 'lifo'
   readonly exclusive: 'id' | 'shard'
   readonly merge: 'all' | 'latest'
@@ -206,9 +207,4 @@ export type CanonicalPayload = `text:${string}` | `bytes:${string}`
 
 export function canonicalPayload(payload: Payload): CanonicalPayload {
   return typeof payload === 'string' ? `text:${payload}` : `bytes:${Buffer.from(payload).toString('hex')}`
-}
-
-/** UTF-8 byte order, as databases sort text. */
-export function compareBytes(a: string, b: string): number {
-  return Buffer.compare(Buffer.from(a), Buffer.from(b))
 }

@@ -8,6 +8,7 @@ import type { MemoryLanes } from '../../stores/memory/queue/memory-lanes.js'
 import { MemoryOrderedQueue } from '../../stores/memory/queue/memory-ordered-queue.js'
 import type { MemoryQueue } from '../../stores/memory/queue/memory-queue.js'
 import type { MemoryThrottle } from '../../stores/memory/queue/memory-throttle.js'
+import { compareBytes } from '../../stores/rules/byte-order.js'
 import { isLed, type Lead } from '../../stores/rules/lead.js'
 import type { PayloadEntry } from '../../stores/rules/payloads.js'
 import type { Tempo } from '../../stores/rules/throttle/tempo.js'
@@ -22,7 +23,6 @@ import {
   type CanonicalTempo,
   type CanonicalThrottle,
   canonicalPayload,
-  compareBytes,
 } from './canonical-state.js'
 
 export function memoryState(data: MemoryData, now: number): CanonicalState {

@@ -16,6 +16,7 @@ import { readInHand, readPayload } from '../../stores/redis/format/redis-payload
 import { readNumber, readRecord } from '../../stores/redis/format/redis-record.js'
 import type { ShardKey } from '../../stores/redis/layout/redis-keys.js'
 import type { RedisQueue } from '../../stores/redis/layout/redis-layout.js'
+import { compareBytes } from '../../stores/rules/byte-order.js'
 import { isLed } from '../../stores/rules/lead.js'
 import {
   type CanonicalEntry,
@@ -24,7 +25,6 @@ import {
   type CanonicalQueue,
   type CanonicalState,
   canonicalPayload,
-  compareBytes,
 } from './canonical-state.js'
 import { redisThrottleStates } from './redis-throttle-state.js'
 

@@ -6,10 +6,11 @@ import { listIn, type textIn } from '../../stores/redis/client/redis-reply.js'
 import { readNumber } from '../../stores/redis/format/redis-record.js'
 import { scopeKeys } from '../../stores/redis/layout/redis-keys.js'
 import type { RedisQueue } from '../../stores/redis/layout/redis-layout.js'
+import { compareBytes } from '../../stores/rules/byte-order.js'
 import { armedTempo } from '../../stores/rules/throttle/arming.js'
 import type { Starts } from '../../stores/rules/throttle/start-log.js'
 import { type Tempo, tempoAtRest } from '../../stores/rules/throttle/tempo.js'
-import { type CanonicalThrottle, compareBytes } from './canonical-state.js'
+import type { CanonicalThrottle } from './canonical-state.js'
 
 export async function redisThrottleStates(
   port: RedisPort,

@@ -1,6 +1,7 @@
 /** The limits of a SQLite store in its canonical state: lanes and throttles, read from their tables. */
 
 import { longestCountedMs, rulesIn, ruleText } from '../../core/queue/throttle.js'
+import { compareBytes } from '../../stores/rules/byte-order.js'
 import { type Arming, armedTempo } from '../../stores/rules/throttle/arming.js'
 import type { StartLog } from '../../stores/rules/throttle/start-log.js'
 import { strideAtRest } from '../../stores/rules/throttle/stride.js'
@@ -10,7 +11,7 @@ import { lineOf } from '../../stores/sqlite/rows/sqlite-job.js'
 import type { QueueRow } from '../../stores/sqlite/rows/sqlite-queue.js'
 import { stridesIn, type TempoRow } from '../../stores/sqlite/rows/sqlite-tempo.js'
 import type { ThrottleRow } from '../../stores/sqlite/rows/sqlite-throttle.js'
-import { type CanonicalLanes, type CanonicalTempo, type CanonicalThrottle, compareBytes } from './canonical-state.js'
+import type { CanonicalLanes, CanonicalTempo, CanonicalThrottle } from './canonical-state.js'
 
 interface LaneColumns {
   readonly grp: string
@@ -21,7 +22,7 @@ interface LaneColumns {
   readonly held_until: number | null
 }
 
-type JobColumns = Record<string, string | number | Uint8Array | null>
+export type JobColumns = Record<string, string | number | Uint8Array | null>
 
 export function canonicalLanes(db: Database, { qid }: QueueRow, now: number): CanonicalLanes {
   const lanes = db.prepare('SELECT * FROM lane WHERE qid = ? ORDER BY grp').all(qid) as LaneColumns[]

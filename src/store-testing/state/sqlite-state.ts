@@ -1,13 +1,14 @@
 /** The canonical state of a SQLite store, read from its tables. */
 
 import type { Payload } from '../../core/values/codec.js'
+import { compareBytes } from '../../stores/rules/byte-order.js'
 import { isLed, type Lead } from '../../stores/rules/lead.js'
 import type { Database } from '../../stores/sqlite/file/sqlite-driver.js'
 import { stateNames } from '../../stores/sqlite/file/sqlite-schema.js'
 import { valueFromStored } from '../../stores/sqlite/file/sqlite-text.js'
 import type { JobRow } from '../../stores/sqlite/rows/sqlite-job.js'
 import { besideSet, setOf, waitingSetOf } from '../../stores/sqlite/rows/sqlite-ordered-job.js'
-import { type PayloadRow, type PayloadSet, scoredPayload } from '../../stores/sqlite/rows/sqlite-payloads.js'
+import { type PayloadRow, type PayloadSetKey, scoredPayload } from '../../stores/sqlite/rows/sqlite-payloads.js'
 import { leadOf, morgueOf, type QueueRow, share, suspectLeadOf } from '../../stores/sqlite/rows/sqlite-queue.js'
 import type { ThrottleRow } from '../../stores/sqlite/rows/sqlite-throttle.js'
 import {
@@ -18,14 +19,11 @@ import {
   type CanonicalQueue,
   type CanonicalState,
   canonicalPayload,
-  compareBytes,
 } from './canonical-state.js'
-import { canonicalLanes, canonicalThrottle, refuseWrongLanes } from './sqlite-limits-state.js'
+import { canonicalLanes, canonicalThrottle, type JobColumns, refuseWrongLanes } from './sqlite-limits-state.js'
 
 const callMemoryMs = 60_000
 const callMemoryCount = 1_000
-
-type JobColumns = Record<string, string | number | Uint8Array | null>
 
 export function sqliteState(db: Database, now: number): CanonicalState {
   db.exec('BEGIN')
@@ -233,7 +231,7 @@ function orderedJob(db: Database, row: JobColumns, now: number): CanonicalJob {
   }
 }
 
-function entriesOf(db: Database, { rid, part }: PayloadSet): CanonicalEntry[] {
+function entriesOf(db: Database, { rid, part }: PayloadSetKey): CanonicalEntry[] {
   const rows = db.prepare('SELECT * FROM payload WHERE rid = ? AND part = ? ORDER BY score, seq').all(rid, part)
   return (rows as PayloadRow[]).map((row) => {
     const { score, payload, codec, meta } = scoredPayload(row)

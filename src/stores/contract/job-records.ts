@@ -83,6 +83,12 @@ export interface Page {
   readonly cursor?: string
 }
 
+/** A job by name. */
+export interface JobKey {
+  readonly queue: string
+  readonly id: string
+}
+
 /**
  * Administration: the jobs as records. Present on every store that can look jobs up. In an ordered queue an id may have a
  * live job and an entry in the morgue; listings of all states have both, the live one first where they are by id.
@@ -160,9 +166,5 @@ export interface Records {
    * Resolves with those of `jobs` that have ended or are not there, as soon as there is one, and with none after `forMs`
    * or when `signal` aborts.
    */
-  watch(
-    jobs: readonly { readonly queue: string; readonly id: string }[],
-    forMs: number,
-    signal: AbortSignal,
-  ): Promise<{ readonly queue: string; readonly id: string }[]>
+  watch(jobs: readonly JobKey[], forMs: number, signal: AbortSignal): Promise<JobKey[]>
 }

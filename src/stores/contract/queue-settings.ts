@@ -3,10 +3,12 @@
 import type { Exclusive, Kept, Merge } from '../../core/queue/queue.js'
 import type { Throttle } from '../../core/queue/throttle.js'
 
+export type QueueKind = 'plain' | 'ordered'
+
 /** What a store must know of a queue. */
 export interface QueueSettings {
   readonly name: string
-  readonly kind: 'plain' | 'ordered'
+  readonly kind: QueueKind
   readonly order: 'fifo' | 'lifo'
   /** Ordered queues only: of what at most one claim runs at a time. Default `'id'`. */
   readonly exclusive?: Exclusive
@@ -35,7 +37,7 @@ export interface QueueSettings {
 
 export interface StoredQueue {
   readonly name: string
-  readonly kind: 'plain' | 'ordered'
+  readonly kind: QueueKind
   readonly order: 'fifo' | 'lifo'
   readonly exclusive: Exclusive
   /** 1 for a plain queue on a store that does not spread it. */

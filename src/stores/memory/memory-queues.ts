@@ -13,7 +13,7 @@ import { MemoryThrottle } from './queue/memory-throttle.js'
 
 export type MemoryShards = readonly MemoryQueue[]
 
-interface Entry {
+interface MemoryEntry {
   settings: QueueSettings
   readonly limits: MemoryLimits<MemoryQueue>
   shards: MemoryShards
@@ -22,7 +22,7 @@ interface Entry {
 }
 
 export class MemoryQueues {
-  readonly #entries = new Map<string, Entry>()
+  readonly #entries = new Map<string, MemoryEntry>()
   readonly #throttles = new Map<string, MemoryThrottle>()
 
   /** In the order of their creation. */
@@ -137,14 +137,14 @@ export class MemoryQueues {
     limits.throttle = known
   }
 
-  #entry(name: string): Entry {
+  #entry(name: string): MemoryEntry {
     const entry = this.#entries.get(name)
     if (entry === undefined) throw new UnknownQueueError(name, [...this.#entries.keys()])
     return entry
   }
 }
 
-function storedIn({ settings, shards, limits: { throttle, maxRunning } }: Entry): StoredQueue {
+function storedIn({ settings, shards, limits: { throttle, maxRunning } }: MemoryEntry): StoredQueue {
   const { name, kind, order, exclusive = 'id' } = settings
   const { paused, draining } = shards[0]!
   return {

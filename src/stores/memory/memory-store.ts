@@ -25,7 +25,7 @@ import { depth, oldestAgeMs } from './records/memory-depth.js'
 import { memoryRecords } from './records/memory-records.js'
 import { type MemoryWorker, memoryRegistry } from './records/memory-registry.js'
 import { memoryThrottles } from './records/memory-throttles.js'
-import { type Asked, claimFrom } from './work/memory-claim.js'
+import { claimFrom, type QueueAnswer } from './work/memory-claim.js'
 import { enqueue } from './work/memory-enqueue.js'
 import { extend, settle } from './work/memory-settle.js'
 
@@ -108,7 +108,7 @@ export class MemoryStore implements Store {
     this.#refuseClosed()
     const now = this.#clock.now()
     const candidates = from.flatMap((one) => this.#candidatesOf(one))
-    const asked: Asked[] = []
+    const asked: QueueAnswer[] = []
     const load: ClaimLoad = { bytes: 0, most: this.#data.mostClaimBytes }
     for (const candidate of candidates) {
       const taken = asked.flatMap((one) => one.claims)
@@ -198,7 +198,7 @@ export class MemoryStore implements Store {
     return answers
   }
 
-  #candidatesOf(from: ClaimFrom): Candidate[] {
+  #candidatesOf(from: ClaimFrom): MemoryCandidate[] {
     const shards = this.#data.queues.shardsOf(from.queue)
     if (!(shards[0] instanceof MemoryOrderedQueue)) return [{ from, queue: shards[0]! }]
     if (from.shard !== undefined) return [{ from, queue: shards[from.shard] }]
@@ -233,31 +233,31 @@ export class MemoryStore implements Store {
 }
 
 /** What one entry of a claim asks: a queue, or a shard of an ordered one, which may not be there. */
-interface Candidate {
+interface MemoryCandidate {
   readonly from: ClaimFrom
   readonly queue: MemoryQueue | undefined
 }
 
 /** Whether it is a shard of the ordered queue that has granted, which goes on. A plain queue grants by one entry. */
-function isNext({ from, queue }: Candidate, granted: string): boolean {
+function isNext({ from, queue }: MemoryCandidate, granted: string): boolean {
   return from.queue === granted && (queue === undefined || queue instanceof MemoryOrderedQueue)
 }
 
 function ask(
-  { from, queue }: Candidate,
+  { from, queue }: MemoryCandidate,
   limit: number,
   by: Claimer,
   now: number,
   load: ClaimLoad,
   data: MemoryData,
-): Asked {
+): QueueAnswer {
   if (queue !== undefined)
     return claimFrom(queue, { ...from, limit }, by, { now, run: data.run, startedAt: data.startedAt }, load)
   const empty = { queue: from.queue, shard: from.shard!, reason: 'empty' as const }
   return { claims: [], crashed: [], buried: [], waits: [empty], more: false, rings: false }
 }
 
-function headOf({ from, queue }: Candidate, now: number): { queue: string; shard?: number; ageMs?: number } {
+function headOf({ from, queue }: MemoryCandidate, now: number): { queue: string; shard?: number; ageMs?: number } {
   const ageMs = queue === undefined ? undefined : oldestAgeMs(queue.ready, now)
   return {
     queue: from.queue,

@@ -16,9 +16,6 @@ import { mostClaimBytes } from '../rules/claim-weight.js'
 import { RedisClaim } from './claim/redis-claim.js'
 import type { RedisPort } from './client/redis-port.js'
 import { enqueueCalls } from './enqueue/redis-enqueue.js'
-import { checkRedis } from './health/redis-check.js'
-import { examineRedis } from './health/redis-examine.js'
-import { repairRedis } from './health/redis-repair.js'
 import { depthsOf } from './records/redis-depth.js'
 import { RedisListing } from './records/redis-listing.js'
 import { RedisOrderedListing } from './records/redis-ordered-listing.js'
@@ -89,10 +86,12 @@ export class RedisStore implements Store {
     this.records = redisRecords(this.#queues, listing, orderedListing, reshard, this.#ends)
     this.workers = redisRegistry(port, this.#queues, namespace)
     this.throttles = redisThrottles(port, this.#queues)
+    // Loaded when it is asked for: every thread and process that opens a store would load it in vain.
     this.health = {
-      examine: () => examineRedis({ port, queues: this.#queues, namespace, replicas }),
-      check: (queue) => checkRedis(port, namespace, queue),
-      repair: (queue) => repairRedis(port, namespace, queue),
+      examine: async () =>
+        (await import('./health/redis-examine.js')).examineRedis({ port, queues: this.#queues, namespace, replicas }),
+      check: async (queue) => (await import('./health/redis-check.js')).checkRedis(port, namespace, queue),
+      repair: async (queue) => (await import('./health/redis-repair.js')).repairRedis(port, namespace, queue),
     }
   }
 

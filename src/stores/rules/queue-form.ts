@@ -2,10 +2,11 @@
 
 import { ConfigConflictError, InvalidArgumentError } from '../../core/errors.js'
 import type { Exclusive, QueueOptions } from '../../core/queue/queue.js'
+import type { QueueKind } from '../contract/queue-settings.js'
 
 /** What of a queue is fixed at its first use. */
 export interface QueueForm {
-  readonly kind: 'plain' | 'ordered'
+  readonly kind: QueueKind
   readonly order: 'fifo' | 'lifo'
   readonly exclusive?: Exclusive
 }

@@ -20,7 +20,7 @@ import { fromStored } from './file/sqlite-text.js'
 import { sqliteTraits } from './sqlite-traits.js'
 import { SqliteWait } from './sqlite-wait.js'
 import { SqliteInbox } from './thread/sqlite-inbox.js'
-import type { ClaimedText, Granted } from './work/sqlite-claim.js'
+import type { ClaimedText, LineGrant } from './work/sqlite-claim.js'
 
 export interface SqliteDescriptor {
   /** Path of the file. It and its directory are made where they are not there. */
@@ -177,7 +177,7 @@ type ClaimText = [
   error: string | null,
 ]
 
-function claimsOf(granted: Granted): readonly Claim[] {
+function claimsOf(granted: LineGrant): readonly Claim[] {
   if (!('text' in granted)) return granted
   const { queue, fence, text, group, checkpoints } = granted
   return (JSON.parse(text) as ClaimText[]).map(

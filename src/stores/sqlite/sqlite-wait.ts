@@ -1,6 +1,7 @@
 /** Waiting on a SQLite store: for a queue that may have a job, or for jobs to end. */
 
 import { setTimeout as sleep } from 'node:timers/promises'
+import type { JobKey } from '../contract/job-records.js'
 import { SqliteBell } from './bell/sqlite-bell.js'
 import { SqliteTokens, tokenName } from './bell/sqlite-token.js'
 import type { SqliteInbox } from './thread/sqlite-inbox.js'
@@ -13,8 +14,6 @@ const longestTimerMs = 0x7fffffff
 const graceMs = 200
 /** Least time between two looks for ended jobs: a busy store rings hundreds of times a second. */
 const resultGapMs = 5
-
-type JobKey = { readonly queue: string; readonly id: string }
 
 export class SqliteWait {
   readonly #inbox: SqliteInbox

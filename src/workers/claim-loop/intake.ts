@@ -1,7 +1,7 @@
 /**
- * The intake: claims for a worker while there is room for more. The selector orders the queues → one claim over them for
- * the free slots and what is worth claiming ahead → stay for `iterations` → draw again; where all were empty, rest until
- * one is rung. What the store asks of a lead, and of one who must make room for a suspect, is done here too.
+ * The intake: claims for a worker while it has room. The selector orders the queues → one claim over them for the free slots
+ * and what is worth claiming ahead → stay for `iterations` → draw again; if all were empty, rest until one is rung. What the
+ * store asks of a lead, and of one who must make room for a suspect, is done here too.
  */
 
 import { setTimeout as delay } from 'node:timers/promises'
@@ -21,7 +21,7 @@ import type { Store } from '../../stores/contract/store.js'
 import { suspectLeadMs } from '../../stores/rules/lead.js'
 import type { DamagedQueues } from '../damaged-queues.js'
 import { reportCrashes } from '../report.js'
-import { type Place, placeName, placeOf } from '../shards/place.js'
+import { type ClaimTarget, targetName, targetOf } from '../shards/place.js'
 import type { Shards } from '../shards/shards.js'
 import type { Slots } from '../slots.js'
 import { type Draw, mostPerTrip } from './draw.js'
@@ -60,11 +60,11 @@ export interface IntakeParts {
 }
 
 /**
- * So long it is tried to be alone for a suspect; then another process may try, where jobs end sooner, and this one not
+ * For how long this process tries to be alone for a suspect. Then another may try, where jobs end sooner, and this one not
  * before the same time has passed. Each failure doubles it: in the end it is as long as the longest job.
  */
 const firstPatienceMs = 30_000
-/** Suspects are run one after the other for so long; then company has its turn, for as long as that took. */
+/** Suspects are run in a row for this long; then company has its turn, for as long as that took. */
 const stretchMs = 1_000
 /** A store that answers without waiting for anything must still let timers and signals have their turn. */
 const turnsInARow = 100
@@ -75,7 +75,7 @@ export class Intake {
   /** Places whose lead this worker is, each with the timer of what is due. */
   readonly #leads = new Map<string, NodeJS.Timeout>()
   /** Where the time of a lead is over, and that is still to be told. */
-  #due: Place[] = []
+  #due: ClaimTarget[] = []
   #isClaiming = false
   readonly #suspects = new SuspectPlaces()
   /** This worker is to make room for a suspect. */
@@ -195,7 +195,7 @@ export class Intake {
     return roomFor(queue, limited.isLimited(name), inHand, registry.orderedTask(name)?.batchSize ?? 1, most)
   }
 
-  #from({ queue, ...shard }: Place, limit: number): ClaimFrom {
+  #from({ queue, ...shard }: ClaimTarget, limit: number): ClaimFrom {
     const { registry } = this.#parts
     const { leaseMs } = registry.queue(queue)
     const maxPayloads = registry.orderedTask(queue)?.maxPayloads
@@ -262,11 +262,11 @@ export class Intake {
   }
 
   #lead(wait: Wait): void {
-    const place = placeOf(wait)
-    const name = placeName(place)
+    const place = targetOf(wait)
+    const name = targetName(place)
     clearTimeout(this.#leads.get(name))
     this.#leads.delete(name)
-    this.#due = this.#due.filter((one) => placeName(one) !== name)
+    this.#due = this.#due.filter((one) => targetName(one) !== name)
     const { lead, forMs } = wait
     if (!lead || forMs === undefined) return
     const due = () => {
@@ -289,13 +289,13 @@ export class Intake {
   }
 
   /** There may be work. */
-  #heard(places: readonly Place[]): void {
+  #heard(places: readonly ClaimTarget[]): void {
     this.#parts.draw.heard(places.map(({ queue }) => queue))
     for (const place of places) this.#parts.shards.heard(place)
   }
 
   /** Has the store recover, promote and ring on, and takes nothing. */
-  async #ask(places: readonly Place[]): Promise<void> {
+  async #ask(places: readonly ClaimTarget[]): Promise<void> {
     try {
       await this.#look(places)
     } catch (error) {
@@ -303,7 +303,7 @@ export class Intake {
     }
   }
 
-  async #look(places: readonly Place[]): Promise<NonNullable<Claimed['heads']>> {
+  async #look(places: readonly ClaimTarget[]): Promise<NonNullable<Claimed['heads']>> {
     const heads: NonNullable<Claimed['heads']> = []
     for (let i = 0; i < places.length; i += mostPerTrip) {
       const from = places.slice(i, i + mostPerTrip).map((place) => this.#from(place, 0))
@@ -339,7 +339,7 @@ export class Intake {
     }
   }
 
-  /** Makes room, if need be, and runs suspects alone for a stretch. Company then has its turn: a queue of suspects must not keep all others waiting. */
+  /** Makes room and runs suspects alone for a stretch. Company then has its turn: suspects must not keep all others waiting. */
   async #claimSuspects(): Promise<void> {
     const { solitude, workbench, draw, mono } = this.#parts
     this.#calling = 'claim'
@@ -361,12 +361,11 @@ export class Intake {
         this.#suspects.answeredAlone(places, answer)
         this.#claimed(answer)
         const [claim] = answer.claims
-        if (claim === undefined) {
-          isDenied = answer.waits.some(({ reason }) => reason === 'suspect')
-          continue
+        if (claim === undefined) isDenied = answer.waits.some(({ reason }) => reason === 'suspect')
+        else {
+          solitude.take(1)
+          await workbench.runAlone(claim, { sentAt, answeredAt, now: answer.now })
         }
-        solitude.take(1)
-        await workbench.runAlone(claim, { sentAt, answeredAt, now: answer.now })
       }
       // A limit of its group may deny a suspect for long: not all that runs here is to stop for it so soon again.
       this.#drainsFrom = mono() + Math.max(isDenied ? firstPatienceMs : 0, mono() - soughtAt)

@@ -15,7 +15,7 @@ const trialJobs = 16
 const mostTooLate = 3
 
 /** How a throttled queue was served lately. */
-interface Service {
+interface ServedQueue {
   readonly clock: StoreClock
   /** Most jobs of a claim. */
   most: number
@@ -32,7 +32,7 @@ export interface Start extends Span {
 export class Punctuality {
   readonly #limited: LimitedQueues
   readonly #registry: Registry
-  readonly #services = new Map<string, Service>()
+  readonly #services = new Map<string, ServedQueue>()
   readonly #delays = new Map<string, number>()
   /**
    * Tasks whose last jobs were too late by what went before the handler — a schema, a middleware, the start of its process —
@@ -87,7 +87,7 @@ export class Punctuality {
     else if (before !== undefined && at > before.at) this.#slow.delete(task)
   }
 
-  #service(queue: string): Service {
+  #service(queue: string): ServedQueue {
     const found = this.#services.get(queue)
     if (found !== undefined) return found
     const made = { clock: new StoreClock(), most: Number.POSITIVE_INFINITY, inTime: 0 }

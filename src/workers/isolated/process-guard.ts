@@ -235,7 +235,7 @@ class ProcessGuard {
   }
 
   /** Has the handler told to stop, and ends it with its process if it does not. `settlement`: what is then said of the job. */
-  async #end(word: 'cancelled' | 'orphaned', graceMs: number, settlement: Settlement): Promise<void> {
+  async #end(word: 'cancelled' | 'orphaned', graceMs: number, settlement: GuardSettlement): Promise<void> {
     if (this.#isEnding || this.#isOver) return
     this.#isEnding = true
     this.#tell({ word })
@@ -244,14 +244,14 @@ class ProcessGuard {
   }
 
   /** Says the last word, if the store hears it soon, and ends all. Never rejects. */
-  async #kill(settlement: Settlement): Promise<void> {
+  async #kill(settlement: GuardSettlement): Promise<void> {
     const settled = this.#connect().then((store) => store.settle([{ ...this.#settings.job, ...settlement }]))
     await inTime(lastWordMs, settled).catch(() => {})
     killGroup()
   }
 }
 
-type Settlement = { readonly kind: 'release'; readonly delayMs: 0 } | typeof cancelledWhileRunning
+type GuardSettlement = { readonly kind: 'release'; readonly delayMs: 0 } | typeof cancelledWhileRunning
 
 /** The end of the text with which the mark could begin. */
 function markBegunIn(text: string): string {

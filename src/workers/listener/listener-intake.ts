@@ -34,11 +34,11 @@ export interface ListenerIntakeParts {
   readonly damaged: DamagedQueues
   readonly unheard: UnheardClaims
   /** Hears of a claim that nobody waits for any more. */
-  readonly unwanted: (granted: Granted) => void
+  readonly unwanted: (granted: ListenerGrant) => void
 }
 
 /** A claim, and the call that made it. */
-export interface Granted {
+export interface ListenerGrant {
   readonly claim: Claim
   readonly trip: Trip
   /** Lets others of this process claim as if this one were not held; calling it again does nothing. */
@@ -46,7 +46,7 @@ export interface Granted {
 }
 
 interface Caller {
-  readonly resolve: (granted: Granted) => void
+  readonly resolve: (granted: ListenerGrant) => void
   readonly reject: (error: unknown) => void
 }
 
@@ -76,7 +76,7 @@ export class ListenerIntake {
   }
 
   /** The next job. Rejects with the reason of `signal`, with `ClosedError` once it is stopped, and as the store does where no waiting mends that. */
-  next(signal: AbortSignal | undefined): Promise<Granted> {
+  next(signal: AbortSignal | undefined): Promise<ListenerGrant> {
     return new Promise((resolve, reject) => {
       if (this.#isStopped) return reject(this.#closed())
       if (signal?.aborted) return reject(signal.reason)
@@ -160,7 +160,7 @@ export class ListenerIntake {
     await this.#resting((signal) => this.#restOn(waiter, signal))
   }
 
-  #deliver(granted: Granted): void {
+  #deliver(granted: ListenerGrant): void {
     const caller = this.#callers.shift()
     if (caller === undefined) this.#parts.unwanted(granted)
     else caller.resolve(granted)
@@ -173,7 +173,7 @@ export class ListenerIntake {
     return mono() >= this.#aloneFrom && (solitude.held === 0 || this.#leadsSuspects)
   }
 
-  async #claimInCompany(): Promise<Granted | undefined> {
+  async #claimInCompany(): Promise<ListenerGrant | undefined> {
     const { solitude } = this.#parts
     // Between its opening and this line somebody may have begun to seek solitude: it is looked at in the tick of the claim.
     while (!solitude.isOpen) await solitude.opened()
@@ -183,7 +183,7 @@ export class ListenerIntake {
     return this.#claim({}, letGo)
   }
 
-  async #claimAlone(): Promise<Granted | undefined> {
+  async #claimAlone(): Promise<ListenerGrant | undefined> {
     const { solitude, mono } = this.#parts
     const hermit = solitude.seek()
     const leave = once(() => hermit.leave())
@@ -219,7 +219,7 @@ export class ListenerIntake {
     return isAdmitted && this.#callers.length > 0
   }
 
-  async #claim(how: { readonly alone?: true }, letGo: () => void): Promise<Granted | undefined> {
+  async #claim(how: { readonly alone?: true }, letGo: () => void): Promise<ListenerGrant | undefined> {
     const sentAt = this.#parts.mono()
     try {
       const { claims, now } = await this.#send(1, how)

@@ -28,7 +28,7 @@ import { nextWorkerId } from '../worker-id.js'
 import type { ListenerClaim } from './listener-claim.js'
 import { equipListener, type ListenerEquipment, type ListenerParts } from './listener-equipment.js'
 import { ListenerHand } from './listener-hand.js'
-import { type Granted, ListenerIntake, once } from './listener-intake.js'
+import { type ListenerGrant, ListenerIntake, once } from './listener-intake.js'
 
 const defaultGraceMs = 30_000
 /** What the store is given at the end to take the last settles, and what harms nobody if it is not done. */
@@ -98,7 +98,7 @@ export class QueueListener<Input = unknown> {
   }
 
   /** Waits for the instant that the limit of a throttled queue counts with. What misses it is put back: false. */
-  async #isInTime(hand: ListenerHand, { trip }: Granted): Promise<boolean> {
+  async #isInTime(hand: ListenerHand, { trip }: ListenerGrant): Promise<boolean> {
     const opened = await this.#opened()
     const { events, clock } = this.#parts
     const start = opened.punctuality.startOf(this.queue, trip)
@@ -170,7 +170,7 @@ export class QueueListener<Input = unknown> {
   }
 
   /** Undefined where what it holds cannot be read here; it is settled then. */
-  async #take(granted: Granted): Promise<ListenerHand | undefined> {
+  async #take(granted: ListenerGrant): Promise<ListenerHand | undefined> {
     const { claim, trip, letGo } = granted
     const opened = await this.#opened()
     const refused = (_: Claim, verdict: Verdict) => {

@@ -1,16 +1,16 @@
 /** A place: where a claim asks. */
 
 /** A queue, or a shard of an ordered one. */
-export interface Place {
+export interface ClaimTarget {
   readonly queue: string
   readonly shard?: number
 }
 
-export function placeOf({ queue, shard }: Place): Place {
+export function targetOf({ queue, shard }: ClaimTarget): ClaimTarget {
   return shard === undefined ? { queue } : { queue, shard }
 }
 
 /** The same text for the same place. */
-export function placeName({ queue, shard }: Place): string {
+export function targetName({ queue, shard }: ClaimTarget): string {
   return shard === undefined ? queue : `${queue}\0${shard}`
 }

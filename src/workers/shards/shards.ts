@@ -12,7 +12,7 @@ import type { Claimed } from '../../stores/contract/claim.js'
 import type { StoredQueue } from '../../stores/contract/queue-settings.js'
 import type { Store } from '../../stores/contract/store.js'
 import type { WorkerRecord } from '../../stores/contract/worker-registry.js'
-import type { Place } from './place.js'
+import type { ClaimTarget } from './place.js'
 import { shardLine } from './shard-line.js'
 import { dealt, ownShards, type ShardRef, type ShardsOf } from './shard-owners.js'
 import { ShardTour, type Split, strangeForMs } from './shard-tour.js'
@@ -79,13 +79,13 @@ export class Shards {
   }
 
   /** Where the next claim on the queue asks, in order. */
-  next(queue: string): Place[] {
+  next(queue: string): ClaimTarget[] {
     const tour = this.#tours.get(queue)
     return tour === undefined ? [{ queue }] : tour.next(this.#split(queue)).map((shard) => ({ queue, shard }))
   }
 
   /** All that there is of the queue. */
-  every(queue: string): Place[] {
+  every(queue: string): ClaimTarget[] {
     if (!this.#tours.has(queue)) return [{ queue }]
     return this.#refsOf(queue)
   }
@@ -96,12 +96,12 @@ export class Shards {
   }
 
   /** Whether a claim that asks there should tell of the ages of heads. */
-  wantHeads(from: readonly Place[]): boolean {
+  wantHeads(from: readonly ClaimTarget[]): boolean {
     return from.some(({ queue }) => this.#counts.get(queue)! > 1 && this.#tours.get(queue)!.wantsHeads)
   }
 
   /** Takes note of what a claim gave. Returns the queues that were asked for the last time before they are empty, and granted nothing. */
-  answered(from: readonly Place[], { queue: granting, heads }: Claimed): string[] {
+  answered(from: readonly ClaimTarget[], { queue: granting, heads }: Claimed): string[] {
     const empty: string[] = []
     for (const queue of new Set(from.map((place) => place.queue))) {
       const tour = this.#tours.get(queue)
@@ -117,7 +117,7 @@ export class Shards {
   }
 
   /** There may be work: the queue was rung, or something in it has fallen due. */
-  heard({ queue, shard }: Place): void {
+  heard({ queue, shard }: ClaimTarget): void {
     this.#tours.get(queue)?.heard(shard)
   }
 

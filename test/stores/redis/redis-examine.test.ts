@@ -192,8 +192,10 @@ describe('the examination of a Redis store', () => {
   })
 
   it('knows every command that a script of the store runs', () => {
-    const folder = new URL('../../../src/stores/redis/lua/', import.meta.url)
-    const texts = readdirSync(folder).map((file) => readFileSync(new URL(file, folder), 'utf8'))
+    const folder = new URL('../../../src/stores/redis/', import.meta.url)
+    const texts = readdirSync(folder, { recursive: true, encoding: 'utf8' })
+      .filter((file) => /(?:script|scripts|lua|prelude)\.ts$/.test(file) || file.startsWith('lua/'))
+      .map((file) => readFileSync(new URL(file, folder), 'utf8'))
     const used = texts.flatMap((text) =>
       [...text.matchAll(/(?:call|many|redis\.call)\('([A-Z]+)'(?:, '([A-Z]+)')?/g)].map(([, command]) =>
         command!.toLowerCase(),

@@ -6,12 +6,13 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { RedisScript } from '#src/stores/redis/client/redis-script.js'
 import type { ShardScript } from '#src/stores/redis/lua/prelude.js'
 
-const folder = new URL('../../../dist/stores/redis/lua/', import.meta.url)
+const folder = new URL('../../../dist/stores/redis/', import.meta.url)
 
 /** Every export named `…Script` or `…Scripts`: one script, or several by name; those of shards for one kind of server. */
 async function scriptsFor(isCluster: boolean): Promise<RedisScript[]> {
   const found: RedisScript[] = []
-  for (const file of readdirSync(folder).filter((name) => /-scripts?\.js$/.test(name))) {
+  const files = readdirSync(folder, { recursive: true, encoding: 'utf8' })
+  for (const file of files.filter((name) => /-scripts?\.js$/.test(name) && !name.endsWith('redis-script.js'))) {
     const exported: [string, unknown][] = Object.entries(await import(new URL(file, folder).href))
     const before = found.length
     for (const [name, value] of exported) {

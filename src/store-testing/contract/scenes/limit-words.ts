@@ -34,15 +34,15 @@ export function grouped(...ids: string[]): { readonly id: string; readonly group
 /** Leases that outlast whatever a case waits for. */
 export const longLeaseMs = 86_400_000
 
-type Asking = Parameters<Scene['claim']>[0]
+type ClaimWords = Parameters<Scene['claim']>[0]
 
 /** How many jobs a claim takes that asks for many. */
-export async function taken(scene: Scene, asking: Asking = {}): Promise<number> {
+export async function taken(scene: Scene, asking: ClaimWords = {}): Promise<number> {
   return (await scene.claim({ leaseMs: longLeaseMs, ...asking })).claims.length
 }
 
 /** What a claim is told that takes nothing. */
-export async function denied(scene: Scene, asking: Asking = {}): Promise<readonly Wait[]> {
+export async function denied(scene: Scene, asking: ClaimWords = {}): Promise<readonly Wait[]> {
   const { claims, waits } = await scene.claim({ leaseMs: longLeaseMs, ...asking })
   assert.deepEqual(claims, [], 'nothing is granted')
   return waits

@@ -3,14 +3,14 @@
 import type { Enqueued } from '../../contract/new-job.js'
 import { callMemoryCount, callMemoryMs } from '../../rules/upkeep.js'
 
-interface Call {
+interface KnownCall {
   readonly id: string
   readonly at: number
   readonly answers: Enqueued[]
 }
 
 export class CallMemory {
-  readonly #calls = new Map<string, Call>()
+  readonly #calls = new Map<string, KnownCall>()
 
   /** What was answered to the call the first time, while that is remembered. */
   answersTo(id: string, now: number): Enqueued[] | undefined {
@@ -27,7 +27,7 @@ export class CallMemory {
     }
   }
 
-  list(now: number): Call[] {
+  list(now: number): KnownCall[] {
     return [...this.#calls.values()].filter((call) => call.at + callMemoryMs > now)
   }
 

@@ -4,7 +4,7 @@
  * `''` is looked for by each claim that goes round.
  */
 
-import { compareBytes } from './byte-order.js'
+import { compareBytes } from '../../rules/byte-order.js'
 
 export class MemoryLanes {
   /** Open groups; the first is next. */

@@ -1,14 +1,15 @@
 /**
- * One queue of the memory store, or one shard of an ordered one: its jobs, each in the list of its state, and the changes of state that every rule is
- * made of. With its neighbours it is the executable specification that every other store is compared with, step by step.
+ * One queue of the memory store, or one shard of an ordered one: its jobs, each in the list of its state, and the changes of
+ * state that every rule is made of. With its neighbours it is the executable specification that every other store is
+ * compared with, step by step.
  */
 
 import type { NewJob } from '../../contract/new-job.js'
 import type { QueueSettings } from '../../contract/queue-settings.js'
+import { compareBytes } from '../../rules/byte-order.js'
 import { asksNow, isLed, type Lead } from '../../rules/lead.js'
 import { dueAt, nextStamp, stampOf } from '../../rules/stamp.js'
 import { rememberedForMs } from '../../rules/upkeep.js'
-import { compareBytes } from './byte-order.js'
 import { CallMemory } from './call-memory.js'
 import { byId, bySeq, type MemoryJob, newMemoryJob, type RememberedJob, rememberedJob } from './memory-job.js'
 import { MemoryLanes } from './memory-lanes.js'
@@ -210,7 +211,7 @@ export class MemoryQueue {
   /** In the order in which administration takes them: as they will be claimed, were claimed, or ended (latest first). */
   inState(state: MemoryJob['state']): MemoryJob[] {
     if (state === 'ready') return [...this.#byLane(), ...this.suspects]
-    const jobs = [...this.#listIn(state)]
+    const jobs = [...(state === 'cancelled' ? this.completed : this[state])]
     if (state === 'running') return jobs.sort((a, b) => a.fence - b.fence || this.tied(a, b))
     return state === 'completed' || state === 'dead' ? jobs.reverse() : jobs
   }
@@ -380,22 +381,8 @@ export class MemoryQueue {
     if (list === this.ready && groupOf(job) !== '') this.#grouped -= 1
   }
 
-  #listOf(job: MemoryJob): SortedList<MemoryJob> {
-    return job.state === 'ready' && job.suspect ? this.suspects : this.#listIn(job.state)
-  }
-
-  #listIn(state: MemoryJob['state']): SortedList<MemoryJob> {
-    switch (state) {
-      case 'ready':
-        return this.ready
-      case 'scheduled':
-        return this.scheduled
-      case 'running':
-        return this.running
-      case 'dead':
-        return this.dead
-      default:
-        return this.completed
-    }
+  #listOf({ state, suspect }: MemoryJob): SortedList<MemoryJob> {
+    if (state === 'ready') return suspect ? this.suspects : this.ready
+    return state === 'cancelled' ? this.completed : this[state]
   }
 }

@@ -13,20 +13,26 @@ import { type Crashes, crash } from './memory-crash.js'
 import { MemoryTaking } from './memory-taking.js'
 
 /** What one of the queues asked adds to the answer. */
-export interface Asked extends Pick<Claimed, 'claims' | 'crashed' | 'buried' | 'waits' | 'more'> {
+export interface QueueAnswer extends Pick<Claimed, 'claims' | 'crashed' | 'buried' | 'waits' | 'more'> {
   /** Whether somebody who waits must hear of it: of jobs left behind, or that nobody leads any more. */
   readonly rings: boolean
 }
 
 /** The moment of a claim, and since when the store has been up, in which run. */
-interface Moment {
+interface ClaimMoment {
   readonly now: number
   readonly run: string
   readonly startedAt: number
 }
 
 /** `load`: what the claim has of other queues, or shards, already. */
-export function claimFrom(queue: MemoryQueue, from: ClaimFrom, by: Claimer, at: Moment, load: ClaimLoad): Asked {
+export function claimFrom(
+  queue: MemoryQueue,
+  from: ClaimFrom,
+  by: Claimer,
+  at: ClaimMoment,
+  load: ClaimLoad,
+): QueueAnswer {
   const { limit, leaseMs = by.leaseMs } = from
   const { now, run } = at
   // A throttle is to hear of it, whatever is shut.
@@ -50,7 +56,7 @@ export function claimFrom(queue: MemoryQueue, from: ClaimFrom, by: Claimer, at: 
 }
 
 /** Every lease that has ended is a crash, once those who hold leases have had time to say that they live. */
-function recover(queue: MemoryQueue, leaseMs: number, { now, run, startedAt }: Moment): Crashes {
+function recover(queue: MemoryQueue, leaseMs: number, { now, run, startedAt }: ClaimMoment): Crashes {
   const crashes: Crashes = { crashed: [], buried: [] }
   const first = queue.running.first
   if (first === undefined || first.leaseUntil > now) return crashes
@@ -79,7 +85,7 @@ function isClosed(queue: MemoryQueue, now: number): boolean {
   return queue.isStopped || queue.isFull || queue.opensAt > now
 }
 
-function take(queue: MemoryQueue, from: ClaimFrom, by: Claimer, at: Moment, load: ClaimLoad): Claim[] {
+function take(queue: MemoryQueue, from: ClaimFrom, by: Claimer, at: ClaimMoment, load: ClaimLoad): Claim[] {
   const { limit, leaseMs = by.leaseMs, maxPayloads = Number.POSITIVE_INFINITY } = from
   const { worker, alone = false } = by
   const { now } = at

@@ -19,17 +19,17 @@ export interface Ask {
 }
 
 /** What limits all that a trip asks, of one queue: what the script is told of it, and the keys that it is given behind the others. */
-export interface Gate {
+export interface ThrottleGate {
   readonly text: string
   readonly keys: readonly string[]
   readonly isThrottled: boolean
 }
 
 /** Of queues that nothing limits together. */
-export const noGate: Gate = { text: '', keys: [], isThrottled: false }
+export const noGate: ThrottleGate = { text: '', keys: [], isThrottled: false }
 
 /** What one trip brought. */
-export interface Asked extends Omit<Claimed, 'queue' | 'heads'> {
+export interface ClaimReply extends Omit<Claimed, 'queue' | 'heads'> {
   readonly heads: readonly (number | undefined)[]
   /** Nothing more may be granted by the same call. */
   readonly isOver: boolean
@@ -38,7 +38,7 @@ export interface Asked extends Omit<Claimed, 'queue' | 'heads'> {
 }
 
 /** What the trips before this one were granted. */
-export interface Granted {
+export interface GrantedBefore {
   readonly jobs: number
   readonly bytes: number
 }
@@ -49,8 +49,8 @@ export async function askPlain(
   asks: readonly Ask[],
   by: Claimer,
   mostBytes: number,
-  gate: Gate = noGate,
-): Promise<Asked> {
+  gate: ThrottleGate = noGate,
+): Promise<ClaimReply> {
   const args = [by.worker, by.alone ? '1' : '0', by.heads ? '1' : '0', String(mostBytes), gate.text]
   for (const { limit, leaseMs } of asks) args.push(String(limit), String(Math.ceil(leaseMs)))
   const shards = asks.map(({ shard }) => shard)
@@ -75,11 +75,11 @@ export async function askPlain(
 export async function askOrdered(
   queues: RedisQueues,
   asks: readonly Ask[],
-  { jobs, bytes }: Granted,
+  { jobs, bytes }: GrantedBefore,
   by: Claimer,
   mostBytes: number,
-  gate: Gate = noGate,
-): Promise<Asked> {
+  gate: ThrottleGate = noGate,
+): Promise<ClaimReply> {
   const flags = [by.alone ? '1' : '0', by.heads ? '1' : '0']
   const args = [by.worker, ...flags, String(mostBytes), gate.text, String(jobs), String(bytes)]
   const numbers = new Map<string, string>()
@@ -102,7 +102,7 @@ export async function askOrdered(
 function restIn(
   shards: readonly RedisShard[],
   [waits, crashed, buried, heads, more]: readonly RedisReply[],
-): Omit<Asked, 'now' | 'claims' | 'isOver'> {
+): Omit<ClaimReply, 'now' | 'claims' | 'isOver'> {
   const queueAt = (index: RedisReply | undefined) => shards[numberIn(index)]!.queue
   return {
     waits: rowsIn(waits, 4).map((row) => waitIn(shards, row)),

@@ -12,13 +12,21 @@ import { reached } from '../shards/redis-reached.js'
 import { memberKeys } from '../throttle/redis-scopes.js'
 import type { QuietQueues } from '../wait/redis-quiet.js'
 import { headsScript } from './heads-script.js'
-import { type Ask, type Asked, askOrdered, askPlain, type Gate, type Granted, noGate } from './redis-ask.js'
+import {
+  type Ask,
+  askOrdered,
+  askPlain,
+  type ClaimReply,
+  type GrantedBefore,
+  noGate,
+  type ThrottleGate,
+} from './redis-ask.js'
 
 /** Most shards of ordered queues that one script is given. */
 const mostTogether = 16
 
 /** What is asked as one: a plain queue in all its shards, or one shard of an ordered one. */
-interface Candidate {
+interface TripCandidate {
   readonly queue: string
   /** What limits it in common with others, or its shards together. */
   readonly limits: RedisQueue | undefined
@@ -83,8 +91,8 @@ export class RedisClaim {
     })
   }
 
-  async #ask(candidates: readonly Candidate[], by: Claimer, told: Told): Promise<Claimed> {
-    const asked: Asked[] = []
+  async #ask(candidates: readonly TripCandidate[], by: Claimer, told: Told): Promise<Claimed> {
+    const asked: ClaimReply[] = []
     // A queue asked again by a later trip has the head that this trip left.
     const ages = new Map<string, number | undefined>()
     const claims: Claim[] = []
@@ -138,7 +146,7 @@ export class RedisClaim {
     }
   }
 
-  async #candidates(from: readonly ClaimFrom[], by: Claimer): Promise<Candidate[]> {
+  async #candidates(from: readonly ClaimFrom[], by: Claimer): Promise<TripCandidate[]> {
     const names = from.map(({ queue }) => queue)
     let queues = await this.#queues.find(names)
     // One that is not there may have come since.
@@ -146,7 +154,7 @@ export class RedisClaim {
     return from.flatMap((one, i) => this.#candidatesOf(one, queues[i]!, by))
   }
 
-  #candidatesOf(from: ClaimFrom, queue: RedisQueue, by: Claimer): Candidate[] {
+  #candidatesOf(from: ClaimFrom, queue: RedisQueue, by: Claimer): TripCandidate[] {
     const common = { queue: queue.name, of: queue, limits: limitedBy(queue), limit: from.limit }
     if (queue.layout.kind === 'plain') {
       const { shards } = queue
@@ -188,7 +196,7 @@ export class RedisClaim {
    * Those from `next` on that one trip can ask: as many of one kind and one shard as stand in a row, or one of several. One
    * that is limited goes by itself, and so does one that was damaged when it was last asked.
    */
-  #tripFrom(candidates: readonly Candidate[], next: number): readonly Candidate[] {
+  #tripFrom(candidates: readonly TripCandidate[], next: number): readonly TripCandidate[] {
     const first = candidates[next]!
     const trip = [first]
     if (this.#isCluster || first.asks.length !== 1 || this.#isDoubtful(first)) return trip
@@ -201,11 +209,11 @@ export class RedisClaim {
     return trip
   }
 
-  #isDoubtful({ asks }: Candidate): boolean {
+  #isDoubtful({ asks }: TripCandidate): boolean {
     return asks.some(({ shard }) => this.#damage.isDoubtful(shard))
   }
 
-  async #askTrip(trip: readonly Candidate[], granted: Granted, by: Claimer, told: Told): Promise<Asked> {
+  async #askTrip(trip: readonly TripCandidate[], granted: GrantedBefore, by: Claimer, told: Told): Promise<ClaimReply> {
     const { asks, queue, shard, limits } = trip[0]!
     if (asks.length === 0) return nothingIn(queue, shard!, await this.#queues.now())
     if (asks.length > 1) return this.#askShards(asks, by, told)
@@ -220,7 +228,7 @@ export class RedisClaim {
   }
 
   /** One of several shards of a plain queue; undefined if it is damaged. `mostBytes`: its share of the claim's. */
-  async #askOne(ask: Ask, by: Claimer, mostBytes: number, told: Told): Promise<Asked | undefined> {
+  async #askOne(ask: Ask, by: Claimer, mostBytes: number, told: Told): Promise<ClaimReply | undefined> {
     try {
       const answer = await askPlain(this.#queues, [ask], by, mostBytes)
       this.#damage.answered([ask.shard])
@@ -239,7 +247,7 @@ export class RedisClaim {
     return readAt === 0 ? this.#queues.now() : now + Math.round(systemClock.mono() - readAt)
   }
 
-  async #gateOf({ layout: { scope, isBounded }, shards }: RedisQueue): Promise<Gate> {
+  async #gateOf({ layout: { scope, isBounded }, shards }: RedisQueue): Promise<ThrottleGate> {
     const siblings = isBounded ? shards : []
     const siblingKeys = siblings.flatMap(({ keys }) => keys)
     if (scope === undefined) return { text: ` ${siblings.length} 0 0`, keys: siblingKeys, isThrottled: false }
@@ -252,7 +260,7 @@ export class RedisClaim {
   }
 
   /** All shards of a plain queue at once, each by itself: of what a claim may weigh each has its share. */
-  async #askShards(asks: readonly Ask[], by: Claimer, told: Told): Promise<Asked> {
+  async #askShards(asks: readonly Ask[], by: Claimer, told: Told): Promise<ClaimReply> {
     const granting = asks.filter(({ limit }) => limit > 0).length
     const share = Math.ceil(this.#mostBytes / Math.max(1, granting))
     const ended = await reached(asks.map(async (ask) => ({ ask, answer: await this.#askOne(ask, by, share, told) })))
@@ -273,10 +281,10 @@ export class RedisClaim {
 
   /** Where the shards that the limit was dealt to had nothing, those that only recovered are asked, until one grants. */
   async #askOthers(
-    asked: readonly { readonly ask: Ask; readonly answer: Asked }[],
+    asked: readonly { readonly ask: Ask; readonly answer: ClaimReply }[],
     by: Claimer,
     told: Told,
-  ): Promise<Asked[]> {
+  ): Promise<ClaimReply[]> {
     const answers = asked.map(({ answer }) => answer)
     const limit = asked.reduce((sum, { ask }) => sum + ask.limit, 0)
     const turn = asked.findIndex(({ ask }) => ask.limit > 0)
@@ -306,7 +314,7 @@ export class RedisClaim {
 }
 
 /** Whether the next is asked: nobody has granted yet, or it is the same ordered queue, and there is room left. */
-function goesOn({ queue, shard, limit }: Candidate, claims: readonly Claim[], by: Claimer): boolean {
+function goesOn({ queue, shard, limit }: TripCandidate, claims: readonly Claim[], by: Claimer): boolean {
   if (claims.length === 0) return true
   return shard !== undefined && claims[0]!.queue === queue && by.alone !== true && limit > claims.length
 }
@@ -320,15 +328,18 @@ function mayHaveGranted(error: unknown): boolean {
   return hasCode(error, 'store-unavailable') ? error.inDoubt : hasCode(error, 'store-corrupt')
 }
 
-function isOf({ queue, named }: Candidate) {
+function isOf({ queue, named }: TripCandidate) {
   return (head: { readonly queue: string; readonly shard?: number }) => head.queue === queue && head.shard === named
 }
 
-function nameOf({ queue, shard }: Candidate): string {
+function nameOf({ queue, shard }: TripCandidate): string {
   return shard === undefined ? queue : `${queue} ${shard}`
 }
 
-function headOf({ queue, named: shard }: Candidate, ageMs: number | undefined): NonNullable<Claimed['heads']>[number] {
+function headOf(
+  { queue, named: shard }: TripCandidate,
+  ageMs: number | undefined,
+): NonNullable<Claimed['heads']>[number] {
   return { queue, ...(shard === undefined ? {} : { shard }), ...(ageMs === undefined ? {} : { ageMs }) }
 }
 
@@ -338,13 +349,13 @@ function nothingOf(now: number, { heads }: Claimer): Claimed {
 }
 
 /** The answer of a shard that is not there. */
-function nothingIn(queue: string, shard: number, now: number): Asked {
+function nothingIn(queue: string, shard: number, now: number): ClaimReply {
   const waits: Wait[] = [{ queue, shard, reason: 'empty' }]
   return { now, claims: [], crashed: [], buried: [], waits, heads: [], more: false, isOver: false }
 }
 
 /** A queue waits for the soonest of its shards, and its claimer leads where it leads that. */
-function mergedWaits(answers: readonly Asked[]): Wait[] {
+function mergedWaits(answers: readonly ClaimReply[]): Wait[] {
   const isGranted = answers.some(({ claims }) => claims.length > 0)
   const waits = answers.flatMap((answer) => answer.waits)
   const suspects = waits.filter(({ reason }) => reason === 'suspect')

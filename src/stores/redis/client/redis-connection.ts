@@ -19,7 +19,7 @@ import { wireOf } from './redis-wire.js'
 const popSilenceMs = 10_000
 
 /** What there is once a server was reached and found fit. */
-interface Opened {
+interface OpenedClients {
   readonly clients: RedisClients
   readonly main: RedisLink
   readonly about: RedisAbout
@@ -38,9 +38,9 @@ class IoredisPort implements RedisPort {
   readonly isCluster: boolean
   readonly #source: RedisAddress | { readonly given: object }
   /** Reaches the server for ever, be it fit or not. */
-  #reaching: Promise<Omit<Opened, 'about'>> | undefined
-  #opening: Promise<Opened> | undefined
-  #opened: Opened | undefined
+  #reaching: Promise<Omit<OpenedClients, 'about'>> | undefined
+  #opening: Promise<OpenedClients> | undefined
+  #opened: OpenedClients | undefined
   #popping: RedisPop | undefined
   #listening: RedisListen | undefined
   #isClosed = false
@@ -105,14 +105,14 @@ class IoredisPort implements RedisPort {
   }
 
   /** One attempt is under way at a time; whoever calls meanwhile shares it. */
-  #open(): Promise<Opened> {
+  #open(): Promise<OpenedClients> {
     this.#opening ??= this.#attempt().finally(() => {
       this.#opening = undefined
     })
     return this.#opening
   }
 
-  async #attempt(): Promise<Opened> {
+  async #attempt(): Promise<OpenedClients> {
     if (this.#isClosed) throw new ClosedError('the store')
     this.#reaching ??= redisClients(this.#source).then((clients) => ({
       clients,

@@ -26,7 +26,7 @@ export interface RedisErrand {
   readonly fallback?: () => RedisErrand
 }
 
-interface Waiter {
+interface WaitingCall {
   readonly resolve: () => void
   readonly reject: (error: Error) => void
 }
@@ -36,7 +36,7 @@ export class RedisLink<Client extends Redis | Cluster = Redis | Cluster> {
   readonly #clients: RedisClients
   readonly #clock: Clock
   readonly #watch: SilenceWatch
-  readonly #waiters = new Set<Waiter>()
+  readonly #waiters = new Set<WaitingCall>()
   /** What the last attempt to connect failed with. */
   #trouble: unknown
   #isClosed = false
@@ -122,7 +122,7 @@ export class RedisLink<Client extends Redis | Cluster = Redis | Cluster> {
         signal?.removeEventListener('abort', waiter.resolve)
         this.#waiters.delete(waiter)
       }
-      const waiter: Waiter = {
+      const waiter: WaitingCall = {
         resolve() {
           leave()
           resolve()

@@ -4,14 +4,14 @@ import type { Redis } from 'ioredis'
 
 const tickMs = 500
 
-interface Seen {
+interface SeenTraffic {
   readonly bytes: number
   readonly ticks: number
 }
 
 export class SilenceWatch {
   readonly #timer: NodeJS.Timeout
-  readonly #seen = new WeakMap<object, Seen>()
+  readonly #seen = new WeakMap<object, SeenTraffic>()
 
   constructor(clients: () => readonly Redis[], silenceMs: number) {
     // Ticks are counted, not time: a loop that was blocked has ticked once, and reads what has arrived before it ticks again.

@@ -1,12 +1,12 @@
 /** Enqueueing into a Redis store: calls packed into trips, one trip to a shard at a time as large as it may be. */
 
 import type { EnqueueCall, Enqueued, NewJob } from '../../contract/new-job.js'
+import type { QueueKind } from '../../contract/queue-settings.js'
 import { payloadBytes } from '../../rules/claim-weight.js'
 import type { RedisArgument } from '../client/redis-port.js'
 import { textIn } from '../client/redis-reply.js'
 import { payloadBody, scoreText } from '../format/redis-payload.js'
 import { recordBody, recordOrder } from '../format/redis-record.js'
-import type { QueueKind } from '../layout/redis-keys.js'
 import { type RedisShard, siblingKeys } from '../layout/redis-layout.js'
 import { dealt } from '../shards/redis-deal.js'
 import type { RedisQueues } from '../shards/redis-queues.js'
@@ -114,7 +114,7 @@ function take({ answers, places, isWhole }: Part, letters: string): void {
   }
 }
 
-interface Trip {
+interface EnqueueTrip {
   readonly parts: Part[]
   readonly args: RedisArgument[]
   jobs: number
@@ -122,9 +122,9 @@ interface Trip {
 }
 
 /** A call travels whole: all its jobs are accepted, or none. */
-function tripsOf(parts: readonly Part[], kind: QueueKind): Trip[] {
-  const trips: Trip[] = []
-  let trip: Trip = { parts: [], args: [], jobs: 0, bytes: 0 }
+function tripsOf(parts: readonly Part[], kind: QueueKind): EnqueueTrip[] {
+  const trips: EnqueueTrip[] = []
+  let trip: EnqueueTrip = { parts: [], args: [], jobs: 0, bytes: 0 }
   for (const part of parts) {
     const { args } = trip
     const from = args.length

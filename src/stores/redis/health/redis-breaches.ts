@@ -3,7 +3,7 @@
 import type { Finding } from '../../contract/store-health.js'
 
 /** A kind of breach: what is wrong, and in which key. */
-interface Kind {
+interface BreachKind {
   readonly level: 'warning' | 'error'
   /** What is wrong; ids follow. */
   readonly wrong: string
@@ -16,8 +16,8 @@ const claimsFail = 'Claims on this queue fail when they meet it.'
 const settlesFail = 'Settles on this queue fail when they come to remove it.'
 const fillsMemory = 'Nothing but memory is lost.'
 
-const error = (wrong: string, harm: string): Kind => ({ level: 'error', wrong, harm })
-const warning = (wrong: string, harm: string): Kind => ({ level: 'warning', wrong, harm })
+const error = (wrong: string, harm: string): BreachKind => ({ level: 'error', wrong, harm })
+const warning = (wrong: string, harm: string): BreachKind => ({ level: 'warning', wrong, harm })
 
 const jobless: Readonly<Record<string, string>> = {
   ready: claimsFail,
@@ -35,7 +35,7 @@ const jobless: Readonly<Record<string, string>> = {
   past: 'A new job of that id would never run.',
 }
 
-const kinds: Readonly<Record<string, (key: string) => Kind>> = {
+const kinds: Readonly<Record<string, (key: string) => BreachKind>> = {
   unreadable: (key) =>
     error(`what '${key}' holds of them cannot be read`, 'It is damaged, or not ours; whatever meets it fails.'),
   placeless: (key) => {
@@ -101,7 +101,7 @@ const mostIds = 10_000
 const shownIds = 3
 
 export class RedisBreaches {
-  readonly #found = new Map<string, { readonly kind: Kind; readonly ids: Set<string> }>()
+  readonly #found = new Map<string, { readonly kind: BreachKind; readonly ids: Set<string> }>()
 
   /** The same breach may be added as often as it is met. */
   add(word: string, key: string, id: string): void {

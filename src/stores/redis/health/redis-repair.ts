@@ -47,12 +47,12 @@ export async function repairRedis(port: RedisPort, namespace: string, queue?: st
   }
 }
 
-interface Place {
+interface RepairedShard {
   readonly what: string
   readonly shard: RedisShard
 }
 
-function placesOf(namespace: string, name: string, stored: string): Place[] {
+function placesOf(namespace: string, name: string, stored: string): RepairedShard[] {
   const layout = layoutIn(stored)
   if (layout === undefined) return []
   const shards = liveShards(queueIn(namespace, name, layout))
@@ -105,7 +105,11 @@ async function walked(port: RedisPort, walk: RedisScript, keys: readonly string[
 }
 
 /** Stale elements are counted anew only if nothing else is found: other wrongs would be taken for them. */
-async function countStale(port: RedisPort, { what, shard }: Place, found: readonly Finding[]): Promise<Mended[]> {
+async function countStale(
+  port: RedisPort,
+  { what, shard }: RepairedShard,
+  found: readonly Finding[],
+): Promise<Mended[]> {
   const faults = found.filter((one) => one.what === what && one.level !== 'ok' && !isOfLost(one))
   if (shard.kind !== 'plain' || faults.length !== 1 || !isOfStale(faults[0]!)) return []
   const by = numberIn(await port.run(repairScripts.stale(port.isCluster), shard.keys, []))
@@ -122,7 +126,7 @@ function isOfLost({ text }: Finding): boolean {
   return text.startsWith('claims have passed over')
 }
 
-async function forgetLost(port: RedisPort, { what, shard }: Place): Promise<Mended[]> {
+async function forgetLost(port: RedisPort, { what, shard }: RepairedShard): Promise<Mended[]> {
   const lost = numberIn(await port.run(repairScripts.lost(port.isCluster), shard.keys, []))
   if (lost === 0) return []
   const jobs = lost === 1 ? '1 job' : `${lost} jobs`

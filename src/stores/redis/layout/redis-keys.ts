@@ -3,6 +3,7 @@
  * is given all of them, in this order, and touches no other key. Those of an ordered queue's shard have a few more behind them.
  */
 
+import type { QueueKind } from '../../contract/queue-settings.js'
 /**
  * A member of a sorted set is an order-preserving text of bytes and the id behind it; all scores are 0 unless said. Numbers
  * are big-endian: a stamp has 7 bytes, a sequence number 6 (it counts the jobs that came in), an instant in ms 6.
@@ -97,8 +98,6 @@ export const orderedKeys = [
 const allKeys = [...shardKeys, ...orderedKeys]
 
 export type ShardKey = (typeof allKeys)[number]
-export type QueueKind = 'plain' | 'ordered'
-
 /** The names of the keys of a shard, in their order. */
 export function keyNames(kind: QueueKind): readonly ShardKey[] {
   return kind === 'plain' ? shardKeys : allKeys

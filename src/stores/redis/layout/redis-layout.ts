@@ -7,9 +7,9 @@
  * those; ` in sites` where it has a throttle of that scope; ` bounded` where its shards have a bound in common on what runs.
  */
 
-import type { QueueSettings } from '../../contract/queue-settings.js'
+import type { QueueKind, QueueSettings } from '../../contract/queue-settings.js'
 import { shardOf } from '../../rules/payloads.js'
-import { keysOf, orderedTag, placedTag, type QueueKind, shardTag } from './redis-keys.js'
+import { keysOf, orderedTag, placedTag, shardTag } from './redis-keys.js'
 
 export interface RedisLayout {
   readonly kind: QueueKind

@@ -1,7 +1,8 @@
 /** The prelude of every script: the keys of a shard, the server's clock, and how numbers, jobs and claims are written. */
 
+import type { QueueKind } from '../../contract/queue-settings.js'
 import { type RedisScript, redisScript, type ScriptFlags } from '../client/redis-script.js'
-import { keyNames, type QueueKind } from '../layout/redis-keys.js'
+import { keyNames } from '../layout/redis-keys.js'
 import { lanes } from './lanes-lua.js'
 import { withLate } from './late-lua.js'
 

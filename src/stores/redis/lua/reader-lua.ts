@@ -1,6 +1,6 @@
 /** A script that only reads one shard: what comes before its text. */
 
-import type { QueueKind } from '../layout/redis-keys.js'
+import type { QueueKind } from '../../contract/queue-settings.js'
 import { orderedJobs } from './ordered-lua.js'
 import { jobs, type ShardScript, shardScript } from './prelude.js'
 import { readyJobs } from './ready-lua.js'

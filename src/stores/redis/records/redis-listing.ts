@@ -2,16 +2,11 @@
 
 import type { JobState } from '../../../core/job.js'
 import type { ListQuery, Page, StoredJob } from '../../contract/job-records.js'
+import { compareBytes } from '../../rules/byte-order.js'
+import { comparePositions, cursorAt, type ListPosition } from '../../rules/listing-cursor.js'
 import { bytesIn, listIn, rowsIn, textIn } from '../client/redis-reply.js'
+import { numberBytes as number, positionAt } from '../format/position-bytes.js'
 import { type JobView, readClaim } from '../format/redis-job.js'
-import {
-  compareBytes,
-  comparePlaces,
-  cursorOf,
-  numberBytes as number,
-  type Place,
-  placeOf,
-} from '../format/redis-place.js'
 import { viewJobs } from '../format/redis-views.js'
 import type { RedisShard } from '../layout/redis-layout.js'
 import type { RedisQueues } from '../shards/redis-queues.js'
@@ -20,22 +15,22 @@ import { sectionScript } from './section-scripts.js'
 type SectionName = 'running' | 'ready' | 'suspects' | 'later' | 'done' | 'dead' | 'retries'
 
 /** A job as it is found in a section of a shard. */
-interface Found {
+interface FoundJob {
   readonly job: StoredJob
-  readonly place: Place
+  readonly position: ListPosition
 }
 
 interface Section {
   readonly name: SectionName
   readonly states: readonly JobState[]
-  /** What a place of this section begins with. */
+  /** What a position of this section begins with. */
   readonly head: readonly number[]
-  placeOf(view: JobView, job: StoredJob, isLifo: boolean): readonly number[]
-  /** The bytes that stand before the id in the section's key, from the parts of a place. */
+  positionOf(view: JobView, job: StoredJob, isLifo: boolean): readonly number[]
+  /** The bytes that stand before the id in the section's key, from the parts of a position. */
   bytesOf(parts: readonly number[], isLifo: boolean): Buffer
 }
 
-const readyPlace = ({ stamp, seq }: JobView, { priority }: StoredJob, isLifo: boolean) => [
+const readyPosition = ({ stamp, seq }: JobView, { priority }: StoredJob, isLifo: boolean) => [
   -priority,
   isLifo ? -stamp : stamp,
   seq,
@@ -48,7 +43,7 @@ const readyBytes = ([priority, stamp, seq]: readonly number[], isLifo: boolean) 
     number(seq!, 6),
   ])
 }
-const endPlace = ({ seq }: JobView, { finishedAt }: StoredJob) => [-finishedAt!, -seq]
+const endPosition = ({ seq }: JobView, { finishedAt }: StoredJob) => [-finishedAt!, -seq]
 const endBytes = ([finishedAt, seq]: readonly number[]) => Buffer.concat([number(-finishedAt!, 6), number(-seq!, 6)])
 
 /** In the order of a listing by time. */
@@ -57,27 +52,27 @@ const sections: readonly Section[] = [
     name: 'running',
     states: ['running'],
     head: [0],
-    placeOf: ({ fence, seq }) => [fence, seq],
+    positionOf: ({ fence, seq }) => [fence, seq],
     bytesOf: () => Buffer.alloc(0),
   },
-  { name: 'ready', states: ['ready'], head: [1, 0], placeOf: readyPlace, bytesOf: readyBytes },
-  { name: 'suspects', states: ['ready'], head: [1, 1], placeOf: readyPlace, bytesOf: readyBytes },
+  { name: 'ready', states: ['ready'], head: [1, 0], positionOf: readyPosition, bytesOf: readyBytes },
+  { name: 'suspects', states: ['ready'], head: [1, 1], positionOf: readyPosition, bytesOf: readyBytes },
   {
     name: 'later',
     states: ['scheduled'],
     head: [2],
-    placeOf: ({ stamp, seq }) => [stamp, seq],
+    positionOf: ({ stamp, seq }) => [stamp, seq],
     bytesOf: ([stamp, seq]) => Buffer.concat([number(stamp!, 7), number(seq!, 6)]),
   },
-  { name: 'done', states: ['completed'], head: [3], placeOf: endPlace, bytesOf: endBytes },
-  { name: 'dead', states: ['dead'], head: [4], placeOf: endPlace, bytesOf: endBytes },
+  { name: 'done', states: ['completed'], head: [3], positionOf: endPosition, bytesOf: endBytes },
+  { name: 'dead', states: ['dead'], head: [4], positionOf: endPosition, bytesOf: endBytes },
 ]
 
 const retries: Section = {
   name: 'retries',
   states: ['ready', 'scheduled', 'running'],
   head: [],
-  placeOf: ({ seq }, { attempt }) => [attempt, seq],
+  positionOf: ({ seq }, { attempt }) => [attempt, seq],
   bytesOf: ([attempt, seq]) => Buffer.concat([number(attempt!, 3), number(seq!, 6)]),
 }
 
@@ -95,26 +90,31 @@ export class RedisListing {
   }
 
   async list(queue: string, query: ListQuery): Promise<Page> {
-    const after = query.cursor === undefined ? undefined : placeOf(query.cursor, query.by, cursorLengths)
+    const after = query.cursor === undefined ? undefined : positionAt(query.cursor, query.by, cursorLengths)
     const [{ shards } = { shards: [] }] = await this.#queues.find([queue])
     const { order } = await this.#queues.stored(queue)
     const pages = await Promise.all(
       shards.map(async (shard, i) => {
         const page = await this.#page(shard, query, afterIn(i, query.by, after), order === 'lifo')
-        return query.by === 'id' ? page : page.map(({ job, place }) => ({ job, place: [...place, i] }))
+        return query.by === 'id' ? page : page.map(({ job, position }) => ({ job, position: [...position, i] }))
       }),
     )
-    const found = pages.flat().sort((a, b) => comparePlaces(a.place, b.place))
+    const found = pages.flat().sort((a, b) => comparePositions(a.position, b.position))
     const page = found.slice(0, query.limit)
     const jobs = page.map(({ job }) => job)
-    return found.length > page.length ? { jobs, cursor: cursorOf(page.at(-1)!.place, query.by) } : { jobs }
+    return found.length > page.length ? { jobs, cursor: cursorAt(page.at(-1)!.position, query.by) } : { jobs }
   }
 
   /** One more than fit, to know whether there is one. */
-  async #page(shard: RedisShard, query: ListQuery, after: Place | undefined, isLifo: boolean): Promise<Found[]> {
+  async #page(
+    shard: RedisShard,
+    query: ListQuery,
+    after: ListPosition | undefined,
+    isLifo: boolean,
+  ): Promise<FoundJob[]> {
     const most = query.limit + 1
     if (query.by === 'id') return this.#byId(shard, query, after, most, isLifo)
-    const found: Found[] = []
+    const found: FoundJob[] = []
     for (const section of query.by === 'retry' ? [retries] : sections) {
       if (query.state !== undefined && !section.states.includes(query.state)) continue
       const from = startIn(section, after)
@@ -125,11 +125,11 @@ export class RedisListing {
         const views = await viewJobs(this.#queues, shard, ids, 'listed')
         for (const view of views) {
           if (view.stored === undefined) continue
-          const own = section.placeOf(view, view.stored, isLifo)
+          const own = section.positionOf(view, view.stored, isLifo)
           parts = own
           if (view.job === undefined || !section.states.includes(view.job.state)) continue
           if (query.state !== undefined && view.job.state !== query.state) continue
-          found.push({ job: view.job, place: [...section.head, ...own] })
+          found.push({ job: view.job, position: [...section.head, ...own] })
         }
         isMore = ids.length === most && views.some(({ stored }) => stored !== undefined)
       }
@@ -144,11 +144,11 @@ export class RedisListing {
   async #byId(
     shard: RedisShard,
     query: ListQuery,
-    after: Place | undefined,
+    after: ListPosition | undefined,
     most: number,
     isLifo: boolean,
-  ): Promise<Found[]> {
-    const found: Found[] = []
+  ): Promise<FoundJob[]> {
+    const found: FoundJob[] = []
     let past = after === undefined ? undefined : String(after[0])
     // The first may all have expired; each walk looks at twice as many as the one before.
     for (let count = most * 2; ; count *= 2) {
@@ -156,7 +156,7 @@ export class RedisListing {
       const views = await viewJobs(this.#queues, shard, ids, 'listed')
       for (const { job } of views)
         if (job !== undefined && (query.state === undefined || job.state === query.state))
-          found.push({ job, place: [job.id] })
+          found.push({ job, position: [job.id] })
       if (found.length >= most || ids.length < count) return found.slice(0, most)
       past = ids.at(-1)
     }
@@ -181,7 +181,7 @@ export class RedisListing {
         if (ids.length < stride || section.name === 'running') break
         const [last] = await viewJobs(this.#queues, shard, ids.slice(-1), 'listed')
         if (last?.stored === undefined) break
-        parts = section.placeOf(last, last.stored, isLifo)
+        parts = section.positionOf(last, last.stored, isLifo)
       }
     }
     return first
@@ -199,23 +199,23 @@ export class RedisListing {
     if (section.name !== 'running') return listIn(reply).map(textIn)
     const running = rowsIn(reply, 2).map(([id, claim]) => ({ id: textIn(id), ...readClaim(bytesIn(claim)) }))
     return running
-      .filter(({ fence, seq }) => after === undefined || comparePlaces([fence, seq], after) > 0)
-      .sort((a, b) => comparePlaces([a.fence, a.seq], [b.fence, b.seq]))
+      .filter(({ fence, seq }) => after === undefined || comparePositions([fence, seq], after) > 0)
+      .sort((a, b) => comparePositions([a.fence, a.seq], [b.fence, b.seq]))
       .slice(0, most)
       .map(({ id }) => id)
   }
 }
 
-/** The place as shard `i` knows it: those behind the shard where the page ended still have their job with the same place to show. */
-function afterIn(i: number, by: ListQuery['by'], after: Place | undefined): Place | undefined {
+/** The position as shard `i` knows it: those behind the shard where the page ended still have their job with the same position to show. */
+function afterIn(i: number, by: ListQuery['by'], after: ListPosition | undefined): ListPosition | undefined {
   if (after === undefined || by === 'id') return after
-  const place = after.slice(0, -1)
-  if (i <= Number(after.at(-1))) return place
-  return [...place.slice(0, -1), Number(place.at(-1)) - 1]
+  const position = after.slice(0, -1)
+  if (i <= Number(after.at(-1))) return position
+  return [...position.slice(0, -1), Number(position.at(-1)) - 1]
 }
 
-/** Where a listing that goes on after a place begins in a section: at its start (undefined), after so many parts, or not at all. */
-function startIn(section: Section, after: Place | undefined): readonly number[] | undefined | 'past' {
+/** Where a listing that goes on after a position begins in a section: at its start (undefined), after so many parts, or not at all. */
+function startIn(section: Section, after: ListPosition | undefined): readonly number[] | undefined | 'past' {
   if (after === undefined) return undefined
   for (const [i, part] of section.head.entries()) {
     if (part < Number(after[i])) return 'past'

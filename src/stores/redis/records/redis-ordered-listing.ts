@@ -1,30 +1,32 @@
 /**
  * Listings of the ordered queues of a Redis store. The dead are entries of their own, behind the live job of their id, and
- * what is alike otherwise stands in the order of ids; so the places of all shards fit together.
+ * what is alike otherwise stands in the order of ids; so the positions of all shards fit together.
  */
 
 import type { JobState } from '../../../core/job.js'
 import { type ListQuery, type Page, payloadsInPage, type StoredJob } from '../../contract/job-records.js'
+import { compareBytes } from '../../rules/byte-order.js'
+import { comparePositions, cursorAt, type ListPosition } from '../../rules/listing-cursor.js'
 import { bytesIn, listIn, rowsIn, textIn } from '../client/redis-reply.js'
+import { numberBytes, positionAt } from '../format/position-bytes.js'
 import { readClaim } from '../format/redis-job.js'
 import { type OrderedView, viewOrdered } from '../format/redis-ordered-job.js'
-import { compareBytes, comparePlaces, cursorOf, numberBytes, type Place, placeOf } from '../format/redis-place.js'
 import { liveShards, type RedisQueue, type RedisShard } from '../layout/redis-layout.js'
 import type { RedisQueues } from '../shards/redis-queues.js'
 import { idsOrderedScript, sectionOrderedScript } from './section-scripts.js'
 
-interface Found {
+interface FoundEntry {
   readonly job: StoredJob
-  readonly place: Place
+  readonly position: ListPosition
 }
 
-interface Section {
+interface OrderedSection {
   readonly name: 'running' | 'ready' | 'suspects' | 'later' | 'dead' | 'retries'
   readonly states: readonly JobState[]
-  /** What a place of this section begins with; behind its own parts stands the id. */
+  /** What a position of this section begins with; behind its own parts stands the id. */
   readonly head: readonly number[]
   partsOf(view: OrderedView, isLifo: boolean): readonly number[]
-  /** The bytes that stand before the id in the section's key, from the parts of a place. */
+  /** The bytes that stand before the id in the section's key, from the parts of a position. */
   bytesOf(parts: readonly number[], isLifo: boolean): Buffer
 }
 
@@ -38,7 +40,7 @@ const readyBytes = ([priority, stamp]: readonly number[], isLifo: boolean) => {
 }
 
 /** In the order of a listing by time. */
-const sections: readonly Section[] = [
+const sections: readonly OrderedSection[] = [
   {
     name: 'running',
     states: ['running'],
@@ -64,7 +66,7 @@ const sections: readonly Section[] = [
   },
 ]
 
-const retries: Section = {
+const retries: OrderedSection = {
   name: 'retries',
   states: ['ready', 'scheduled', 'running'],
   head: [],
@@ -72,7 +74,7 @@ const retries: Section = {
   bytesOf: ([attempt]) => Buffer.concat([numberBytes(attempt!, 3), noSequence]),
 }
 
-/** Parts of the places of each order; of a ready job there are more than of others. */
+/** Parts of the positions of each order; of a ready job there are more than of others. */
 const cursorLengths: Record<ListQuery['by'], readonly number[]> = { id: [2], time: [3, 5], retry: [2] }
 
 export class RedisOrderedListing {
@@ -83,22 +85,27 @@ export class RedisOrderedListing {
   }
 
   async list(queue: RedisQueue, isLifo: boolean, query: ListQuery): Promise<Page> {
-    const after = query.cursor === undefined ? undefined : placeOf(query.cursor, query.by, cursorLengths, true)
+    const after = query.cursor === undefined ? undefined : positionAt(query.cursor, query.by, cursorLengths, true)
     const pages = await Promise.all(
       liveShards(queue).map((shard) =>
         query.by === 'id' ? this.#byId(shard, query, after) : this.#bySection(shard, query, after, isLifo),
       ),
     )
-    const found = pages.flat().sort((a, b) => comparePlaces(a.place, b.place))
+    const found = pages.flat().sort((a, b) => comparePositions(a.position, b.position))
     const page = found.slice(0, query.limit)
     const jobs = page.map(({ job }) => job)
-    return found.length > page.length ? { jobs, cursor: cursorOf(page.at(-1)!.place, query.by) } : { jobs }
+    return found.length > page.length ? { jobs, cursor: cursorAt(page.at(-1)!.position, query.by) } : { jobs }
   }
 
   /** One more than fit, to know whether there is one. */
-  async #bySection(shard: RedisShard, query: ListQuery, after: Place | undefined, isLifo: boolean): Promise<Found[]> {
+  async #bySection(
+    shard: RedisShard,
+    query: ListQuery,
+    after: ListPosition | undefined,
+    isLifo: boolean,
+  ): Promise<FoundEntry[]> {
     const most = query.limit + 1
-    const found: Found[] = []
+    const found: FoundEntry[] = []
     for (const section of query.by === 'retry' ? [retries] : sections) {
       if (query.state !== undefined && !section.states.includes(query.state)) continue
       let from = startIn(section, after)
@@ -114,7 +121,7 @@ export class RedisOrderedListing {
           isMore = ids.length === most
           if (view.isHidden || !section.states.includes(job.state)) continue
           if (query.state !== undefined && job.state !== query.state) continue
-          found.push({ job, place: [...section.head, ...from] })
+          found.push({ job, position: [...section.head, ...from] })
         }
       }
     }
@@ -122,9 +129,9 @@ export class RedisOrderedListing {
   }
 
   /** The sets of payloads stand in the order of ids; those of running jobs are few. */
-  async #byId(shard: RedisShard, query: ListQuery, after: Place | undefined): Promise<Found[]> {
+  async #byId(shard: RedisShard, query: ListQuery, after: ListPosition | undefined): Promise<FoundEntry[]> {
     const most = query.limit + 1
-    const found: Found[] = []
+    const found: FoundEntry[] = []
     const [afterId, afterKind] = after === undefined ? [undefined, -1] : [String(after[0]), Number(after[1])]
     for (const [kind, of] of (['live', 'dead'] as const).entries()) {
       if (query.state !== undefined && (query.state === 'dead') !== (of === 'dead')) continue
@@ -146,11 +153,11 @@ export class RedisOrderedListing {
     return found
   }
 
-  #wanted(views: readonly (OrderedView | undefined)[], { state }: ListQuery, kind: number): Found[] {
+  #wanted(views: readonly (OrderedView | undefined)[], { state }: ListQuery, kind: number): FoundEntry[] {
     return views.flatMap((view) => {
       if (view === undefined || view.isHidden) return []
       if (state !== undefined && view.job.state !== state) return []
-      return [{ job: view.job, place: [view.job.id, kind] }]
+      return [{ job: view.job, position: [view.job.id, kind] }]
     })
   }
 
@@ -160,8 +167,8 @@ export class RedisOrderedListing {
 
   async #idsIn(
     shard: RedisShard,
-    { name, bytesOf }: Section,
-    after: Place | undefined,
+    { name, bytesOf }: OrderedSection,
+    after: ListPosition | undefined,
     most: number,
     isLifo: boolean,
   ): Promise<string[]> {
@@ -171,15 +178,15 @@ export class RedisOrderedListing {
     if (name !== 'running') return listIn(reply).map(textIn)
     const running = rowsIn(reply, 2).map(([id, claim]) => ({ id: textIn(id), ...readClaim(bytesIn(claim)) }))
     return running
-      .filter(({ fence, id }) => after === undefined || comparePlaces([fence, id], after) > 0)
+      .filter(({ fence, id }) => after === undefined || comparePositions([fence, id], after) > 0)
       .sort((a, b) => a.fence - b.fence || compareBytes(a.id, b.id))
       .slice(0, most)
       .map(({ id }) => id)
   }
 }
 
-/** Where a listing that goes on after a place begins in a section: at its start (undefined), after so many parts, or not at all. */
-function startIn(section: Section, after: Place | undefined): Place | undefined | 'past' {
+/** Where a listing that goes on after a position begins in a section: at its start (undefined), after so many parts, or not at all. */
+function startIn(section: OrderedSection, after: ListPosition | undefined): ListPosition | undefined | 'past' {
   if (after === undefined) return undefined
   for (const [i, part] of section.head.entries()) {
     if (part < Number(after[i])) return 'past'

@@ -14,7 +14,7 @@ import type { RedisQueue } from '../layout/redis-layout.js'
 import type { RedisQueues } from '../shards/redis-queues.js'
 import type { RedisTransfer, ShardState } from './redis-transfer.js'
 
-type Meta = ReadonlyMap<string, string>
+type ShardMeta = ReadonlyMap<string, string>
 
 export class RedisReshard {
   readonly #queues: RedisQueues
@@ -122,23 +122,23 @@ function refusePlain({ name, layout }: RedisQueue): void {
 }
 
 /** The largest that was given in any of them. */
-function latest(metas: readonly Meta[]): Record<'stamp' | 'fence' | 'seq' | 'score', string> {
+function latest(metas: readonly ShardMeta[]): Record<'stamp' | 'fence' | 'seq' | 'score', string> {
   const most = (field: string) => String(Math.max(0, ...metas.map((meta) => Number(meta.get(field) ?? 0))))
   return { stamp: most('stamp'), fence: most('fence'), seq: most('seq'), score: most('score') }
 }
 
-function metasOf(states: readonly (ShardState | undefined)[]): Meta[] {
+function metasOf(states: readonly (ShardState | undefined)[]): ShardMeta[] {
   return states.flatMap((one) => (one === undefined ? [] : [one.meta]))
 }
 
 /** With what the new shards begin: held, and behind all that the old ones gave. */
-function beginning(metas: readonly Meta[]): string[] {
+function beginning(metas: readonly ShardMeta[]): string[] {
   const { stamp, fence, seq, score } = latest(metas)
   return ['held', 'new', 'stamp', stamp, 'fence', fence, 'seq', seq, 'score', score]
 }
 
 /** What the open script is given for one of so many shards, as it is stored of a shard of another number. */
-function settingsOf(meta: Meta, shards: number): string[] {
+function settingsOf(meta: ShardMeta, shards: number): string[] {
   const field = (name: string) => meta.get(name) ?? ''
   const [maxPending = '', resultsCount = '', deadCount = ''] = field('bounds').split(',')
   const share = (bound: string) => (bound === '' ? '' : String(Math.ceil(Number(bound) / shards)))

@@ -14,7 +14,7 @@ const mostJobs = 100
 const mostPayloads = 1_000
 const mostBytes = 1_048_576
 
-export interface Batch {
+export interface MovedBatch {
   /** Jobs that left their shard for good, by this call. */
   readonly changed: number
   readonly payloads: number
@@ -54,7 +54,7 @@ export class RedisTransfer {
    * Brings some jobs of a shard to where `target` says they belong. In transit nobody can claim or change them;
    * interrupted, they stay there until the next batch brings them on, or a claim finds that nobody has for 30 s. `givesUp`: the shard is closed once it is empty.
    */
-  async batch(from: RedisShard, target: (id: string) => RedisShard, givesUp: boolean): Promise<Batch> {
+  async batch(from: RedisShard, target: (id: string) => RedisShard, givesUp: boolean): Promise<MovedBatch> {
     const flag = givesUp ? '1' : '0'
     const limits = [String(mostJobs), String(mostPayloads), String(mostBytes)]
     const left = listIn(await this.#queues.run(from, leaveScript, [flag, ...limits]))

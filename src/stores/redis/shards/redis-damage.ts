@@ -4,7 +4,7 @@ import type { StoreCorruptError } from '../../../core/errors.js'
 import type { Damage } from '../../contract/damage.js'
 import type { RedisQueue, RedisShard } from '../layout/redis-layout.js'
 
-interface Found {
+interface FoundDamage {
   readonly error: StoreCorruptError
   /** When it is looked at again, on the monotonic clock. */
   readonly until: number
@@ -16,7 +16,7 @@ export const leftOutMs = 30_000
 export class DamagedShards {
   readonly #mono: () => number
   /** By tag. */
-  readonly #found = new Map<string, Found>()
+  readonly #found = new Map<string, FoundDamage>()
 
   constructor(mono: () => number) {
     this.#mono = mono

@@ -1,12 +1,8 @@
 /** Items dealt out to the shards in which their ids lie, and dealt again where those have moved meanwhile. */
 
+import type { JobKey } from '../../contract/job-records.js'
 import { type RedisQueue, type RedisShard, shardHolding } from '../layout/redis-layout.js'
 import { neverSettled, type RedisQueues, ShardMoved } from './redis-queues.js'
-
-interface JobKey {
-  readonly queue: string
-  readonly id: string
-}
 
 /** A queue moves once, in seconds. */
 const mostDeals = 20

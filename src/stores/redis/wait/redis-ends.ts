@@ -1,17 +1,13 @@
 /** The ends of jobs on a Redis store: whoever waits for one hears the channel of its shard, and looks. */
 
 import { setMaxListeners } from 'node:events'
+import type { JobKey } from '../../contract/job-records.js'
 import type { RedisPort } from '../client/redis-port.js'
 import { listIn, textIn } from '../client/redis-reply.js'
 import { keyIn } from '../layout/redis-keys.js'
 import { type RedisShard, shardsHolding } from '../layout/redis-layout.js'
 import type { RedisQueues } from '../shards/redis-queues.js'
 import { endedOrderedScript, endedScript } from './ended-scripts.js'
-
-interface JobKey {
-  readonly queue: string
-  readonly id: string
-}
 
 /** The shards in which there may be something of each job. */
 type Places = ReadonlyMap<RedisShard, readonly JobKey[]>

@@ -12,7 +12,7 @@ import { keyIn } from '../layout/redis-keys.js'
 import type { RedisShard } from '../layout/redis-layout.js'
 
 /** What is asked as one: a plain queue, or a shard of an ordered one. */
-export interface Asking {
+export interface IdleTarget {
   readonly queue: string
   readonly shard?: number
 }
@@ -50,7 +50,7 @@ export class QuietQueues {
   }
 
   /** A claim was answered. */
-  answered(asked: readonly Asking[], worker: string, { now, waits, claims }: Claimed): void {
+  answered(asked: readonly IdleTarget[], worker: string, { now, waits, claims }: Claimed): void {
     const foundAt = this.#mono()
     this.#now = now
     this.#readAt = foundAt
@@ -73,7 +73,7 @@ export class QuietQueues {
   }
 
   /** Whether it was found empty, or shut, just now. */
-  isFresh(one: Asking): boolean {
+  isFresh(one: IdleTarget): boolean {
     const known = this.#empty.get(nameOf(one))
     const now = this.#mono()
     return known !== undefined && known.foundAt >= now - freshMs && !isOpen(known, now)
@@ -84,7 +84,7 @@ export class QuietQueues {
    * be asked.
    */
   async answerTo(
-    asked: readonly (Asking & { readonly asks: readonly { readonly shard: RedisShard }[] })[],
+    asked: readonly (IdleTarget & { readonly asks: readonly { readonly shard: RedisShard }[] })[],
     worker: string,
   ): Promise<Claimed | undefined> {
     const foundAt = this.#mono()
@@ -138,6 +138,6 @@ function isOpen({ shut }: Emptiness, now: number): boolean {
   return shut !== undefined && shut.until <= now
 }
 
-function nameOf({ queue, shard }: Asking): string {
+function nameOf({ queue, shard }: IdleTarget): string {
   return shard === undefined ? queue : `${queue} ${shard}`
 }

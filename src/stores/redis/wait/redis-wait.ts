@@ -13,7 +13,7 @@ import { reached } from '../shards/redis-reached.js'
 import { lookOrderedScript, lookScript } from './look-scripts.js'
 import type { QuietQueues } from './redis-quiet.js'
 
-interface Waiting {
+interface WaitingClaimer {
   readonly shards: readonly RedisShard[]
   readonly until: number
   readonly wake: (rung: string[]) => void
@@ -35,7 +35,7 @@ export class RedisWait {
   readonly #queues: RedisQueues
   readonly #quiet: QuietQueues
   readonly #damage: DamagedShards
-  readonly #waiting = new Set<Waiting>()
+  readonly #waiting = new Set<WaitingClaimer>()
   readonly #listened = new Map<string, Promise<() => void>>()
   #round: { readonly keys: ReadonlySet<string>; readonly until: number; readonly stop: AbortController } | undefined
   #isClosed = false
@@ -96,7 +96,7 @@ export class RedisWait {
     shards: readonly RedisShard[],
     until: number,
     signal: AbortSignal,
-    begin: (waiting: Waiting) => void,
+    begin: (waiting: WaitingClaimer) => void,
   ): Promise<string[]> {
     return new Promise((resolve, reject) => {
       const over = () => waiting.wake([])
@@ -108,7 +108,7 @@ export class RedisWait {
       }
       const slackMs = this.#port.isCluster ? 0 : popSlackMs
       const timer = setTimeout(over, Math.min(Math.max(0, until - performance.now()) + slackMs, 0x7fffffff))
-      const waiting: Waiting = {
+      const waiting: WaitingClaimer = {
         shards,
         until,
         wake: (rung) => {

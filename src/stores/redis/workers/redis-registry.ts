@@ -3,6 +3,7 @@
 import { hasCode } from '../../../core/errors.js'
 import type { Buried, Crash } from '../../contract/claim.js'
 import { type HeldClaim, storedWorker, type WorkerRegistry } from '../../contract/worker-registry.js'
+import { compareBytes } from '../../rules/byte-order.js'
 import { stepLimit } from '../../rules/upkeep.js'
 import { buriedIn, crashIn } from '../claim/redis-ask.js'
 import type { RedisPort, RedisReply } from '../client/redis-port.js'
@@ -107,11 +108,6 @@ export function redisRegistry(port: RedisPort, queues: RedisQueues, namespace: s
       return isAdopted
     },
   }
-}
-
-/** UTF-8 byte order: of an ordered queue those of one call stand by their ids. */
-function compareBytes(a: string, b: string): number {
-  return Buffer.compare(Buffer.from(a), Buffer.from(b))
 }
 
 /** As the claims were named. */

@@ -13,7 +13,7 @@ import { bellDirectory, makeBellDirectories, resultsDirectory } from './sqlite-b
 const lookMs = 800
 const blindLookMs = 50
 
-export interface Listener {
+export interface BellListener {
   /** A file of this name was made, written or removed. */
   rung(name: string): void
   /** Time to look; `hasChanged`: another connection has committed since the last look, or nobody can tell. */
@@ -24,7 +24,7 @@ export class SqliteBell {
   readonly #directory: string
   readonly #file: string
   readonly #dataVersion: () => Promise<number>
-  readonly #listeners = new Set<Listener>()
+  readonly #listeners = new Set<BellListener>()
   #watcher: FSWatcher | undefined
   #isBlind = false
   #timer: NodeJS.Timeout | undefined
@@ -40,7 +40,7 @@ export class SqliteBell {
   }
 
   /** From the moment this resolves, no ring escapes the listener until the function it resolves with is called. */
-  async listen(listener: Listener): Promise<() => void> {
+  async listen(listener: BellListener): Promise<() => void> {
     // Opens the store, if need be, so that nothing is put beside a file that is not ours.
     if (this.#watcher === undefined) await this.#dataVersion()
     this.#listeners.add(listener)

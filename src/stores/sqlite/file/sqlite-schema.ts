@@ -106,7 +106,7 @@ export const lineJobs = {
 } as const
 
 /** Where jobs are taken from: those without a group, the lane of one, or the suspects. */
-export type Line = 'free' | 'suspects' | { readonly group: string }
+export type ClaimLine = 'free' | 'suspects' | { readonly group: string }
 
 /** They are all ready jobs, and in each of them one says of all whether they are suspects. */
 export const readyLines = [

@@ -2,12 +2,12 @@
 
 import type { JobState } from '../../../core/job.js'
 import type { ListQuery, Page, StoredJob } from '../../contract/job-records.js'
+import { cursorAt, type ListPosition, positionIn } from '../../rules/listing-cursor.js'
 import type { Row, SqlValue, Statement } from '../file/sqlite-driver.js'
 import { readyLines, stateNames } from '../file/sqlite-schema.js'
 import { isHidden, isRemembered, type JobRow } from '../rows/sqlite-job.js'
 import type { QueueRow } from '../rows/sqlite-queue.js'
 import type { SqliteSession } from '../rows/sqlite-session.js'
-import { cursorOf, type ListPlace, placeAt } from './sqlite-cursor.js'
 import { SqliteOrderedList } from './sqlite-ordered-list.js'
 import { rememberedJob, storedJob } from './sqlite-record.js'
 
@@ -15,7 +15,7 @@ import { rememberedJob, storedJob } from './sqlite-record.js'
 const sortLimit = 10_000
 
 /** A way through jobs: which, in what order, and how to go on after one. All of it is fixed text; values are bound. */
-interface Path {
+interface ListPath {
   readonly where: string
   /** The columns that order it. */
   readonly columns: readonly string[]
@@ -28,7 +28,7 @@ interface Path {
 const visible = '(expires_at IS NULL OR expires_at > ?2) AND (state <> 4 OR ?3 IS NULL OR finished_at > ?3)'
 
 /** In the order in which a listing by time goes through the states; the number heads its cursors. */
-const timePaths: readonly (readonly [JobState, Path])[] = [
+const timePaths: readonly (readonly [JobState, ListPath])[] = [
   ['running', { where: 'state = 2', columns: ['fence', 'rid'], index: 'job_running' }],
   ['ready', { where: 'state = 1', columns: ['suspect', 'rank', 'place', 'rid'], index: 'job_ready' }],
   ['scheduled', { where: 'state = 0', columns: ['stamp', 'place', 'rid'], index: 'job_scheduled' }],
@@ -91,11 +91,11 @@ export class SqliteList {
     const queue = this.#session.queues.get(name)
     if (queue.kind === 'ordered') return this.#ordered.list(name, query)
     const { state, by, cursor, limit } = query
-    const after = cursor === undefined ? undefined : placeAt(cursor, by, placeForms[by])
-    const found: { readonly row: Row; readonly place: ListPlace }[] = []
-    const take = (path: Path, prefix: ListPlace, from: ListPlace | undefined) => {
+    const after = cursor === undefined ? undefined : positionIn(cursor, by, positionForms[by])
+    const found: { readonly row: Row; readonly position: ListPosition }[] = []
+    const take = (path: ListPath, prefix: ListPosition, from: ListPosition | undefined) => {
       for (const row of this.#rowsOf(queue, path, from, limit + 1 - found.length))
-        found.push({ row, place: [...prefix, ...path.columns.map((column) => row[column] as number | string)] })
+        found.push({ row, position: [...prefix, ...path.columns.map((column) => row[column] as number | string)] })
     }
     if (by === 'time') {
       for (const [i, [name, path]] of timePaths.entries()) {
@@ -107,10 +107,12 @@ export class SqliteList {
     } else take(pathBy(by, state, queue), [], after)
     const page = found.slice(0, limit)
     const jobs = page.map(({ row }) => storedJob(name, row))
-    return found.length > page.length && page.length > 0 ? { jobs, cursor: cursorOf(page.at(-1)!.place, by) } : { jobs }
+    return found.length > page.length && page.length > 0
+      ? { jobs, cursor: cursorAt(page.at(-1)!.position, by) }
+      : { jobs }
   }
 
-  #rowsOf(queue: QueueRow, path: Path, after: ListPlace | undefined, limit: number): Row[] {
+  #rowsOf(queue: QueueRow, path: ListPath, after: ListPosition | undefined, limit: number): Row[] {
     if (path.columns[0] !== 'suspect') return this.#rows(queue, path, after, limit)
     // Each line has an index in this order, in which the next page is found without going past those before it.
     const [, ...columns] = path.columns
@@ -126,8 +128,8 @@ export class SqliteList {
 
   #rows(
     queue: QueueRow,
-    { where, columns, descending, index }: Path,
-    after: ListPlace | undefined,
+    { where, columns, descending, index }: ListPath,
+    after: ListPosition | undefined,
     limit: number,
   ): Row[] {
     const key = `(${columns.join(', ')})`
@@ -153,18 +155,18 @@ export class SqliteList {
   }
 }
 
-function pathBy(by: 'id' | 'retry', state: JobState | undefined, queue: QueueRow): Path {
+function pathBy(by: 'id' | 'retry', state: JobState | undefined, queue: QueueRow): ListPath {
   const number = (stateNames as readonly (JobState | undefined)[]).indexOf(state)
   const wanted = state === undefined ? '' : ` AND state = ${number}`
   if (by === 'retry')
     return { where: `attempt > 1 AND state <= 2${wanted}`, columns: ['attempt', 'rid'], index: 'job_retries' }
-  const path: Path = { where: `TRUE${wanted}`, columns: ['id'], index: 'job_id' }
+  const path: ListPath = { where: `TRUE${wanted}`, columns: ['id'], index: 'job_id' }
   const name = stateNames[number]
   // Few among many are found by their state and sorted; many are met soon enough on the way through all ids.
   return name !== undefined && queue[name] <= sortLimit ? { ...path, index: `job_${name}` } : path
 }
 
-const placeForms: Record<ListQuery['by'], (parts: readonly unknown[]) => boolean> = {
+const positionForms: Record<ListQuery['by'], (parts: readonly unknown[]) => boolean> = {
   id: (parts) => parts.length === 1 && typeof parts[0] === 'string',
   retry: (parts) => parts.length === 2 && parts.every(isNumber),
   time: (parts) => {

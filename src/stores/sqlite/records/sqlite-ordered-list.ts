@@ -7,6 +7,7 @@ import {
   payloadsInRecord,
   type StoredJob,
 } from '../../contract/job-records.js'
+import { comparePositions, cursorAt, type ListPosition, positionIn } from '../../rules/listing-cursor.js'
 import type { Row, SqlValue, Statement } from '../file/sqlite-driver.js'
 import { dead, readyLines, running, stateNames } from '../file/sqlite-schema.js'
 import { isHidden, type JobRow } from '../rows/sqlite-job.js'
@@ -14,11 +15,10 @@ import { besideSet, setOf } from '../rows/sqlite-ordered-job.js'
 import { scoredPayload } from '../rows/sqlite-payloads.js'
 import { morgueOf, type QueueRow } from '../rows/sqlite-queue.js'
 import type { SqliteSession } from '../rows/sqlite-session.js'
-import { cursorOf, type ListPlace, placeAt } from './sqlite-cursor.js'
 import { storedJob } from './sqlite-record.js'
 
 /** A way through the jobs of each shard: which, and in what order. All of it is fixed text; values are bound. */
-interface Path {
+interface OrderedPath {
   readonly where: string
   /** The index that finds them, and orders them but for those that stand alike otherwise and for running ones. */
   readonly index: string
@@ -28,7 +28,7 @@ interface Path {
   readonly descending?: boolean
   /** Whether it goes through the morgue. */
   readonly isDead?: boolean
-  /** What stands before or behind its places, to part them from those of other paths. */
+  /** What stands before or behind its positions, to part them from those of other paths. */
   readonly prefix?: number
   readonly suffix?: number
 }
@@ -36,11 +36,11 @@ interface Path {
 interface FoundRow {
   readonly queue: QueueRow
   readonly row: Row & JobRow
-  readonly place: ListPlace
+  readonly position: ListPosition
 }
 
 /** In the order in which a listing by time goes through the states. */
-const timePaths: readonly Path[] = [
+const timePaths: readonly OrderedPath[] = [
   { prefix: 0, where: 'state = 2', columns: ['fence'], index: 'job_running' },
   { prefix: 1, where: 'state = 1', columns: ['suspect', 'rank'], index: 'job_ready' },
   { prefix: 2, where: 'state = 0', columns: ['stamp'], index: 'job_scheduled' },
@@ -69,7 +69,7 @@ export class SqliteOrderedList {
   }
 
   /** While its queue is on its way to other shards a job may not have come along yet. */
-  #rowOf(name: string, id: string, qidOf: (queue: QueueRow) => number): Omit<FoundRow, 'place'> | undefined {
+  #rowOf(name: string, id: string, qidOf: (queue: QueueRow) => number): Omit<FoundRow, 'position'> | undefined {
     const { queues } = this.#session
     const statement = this.#prepared('SELECT * FROM job WHERE qid = ? AND id = ?')
     for (const queue of [queues.holding(name, id), queues.formerlyHolding(name, id)]) {
@@ -82,7 +82,7 @@ export class SqliteOrderedList {
   list(name: string, query: ListQuery): Page {
     const { cursor, by, limit } = query
     const queues = this.#session.queues.rowsOf(name)
-    const after = cursor === undefined ? undefined : placeAt(cursor, by, isPlace[by])
+    const after = cursor === undefined ? undefined : positionIn(cursor, by, isPosition[by])
     // Two paths by id are walked side by side, those by time one after the other.
     const paths = pathsOf(query)
     const found: FoundRow[] = []
@@ -91,21 +91,23 @@ export class SqliteOrderedList {
       const isAfter = after !== undefined && (by !== 'time' || path.prefix === after[0])
       found.push(...this.#found(path, queues, isAfter ? after : undefined, limit + 1))
     }
-    if (paths.length > 1 && by === 'id') found.sort((a, b) => comparePlaces(a.place, b.place))
+    if (paths.length > 1 && by === 'id') found.sort((a, b) => comparePositions(a.position, b.position))
     const page = found.slice(0, limit)
     const jobs = page.map(({ queue, row }) => this.#stored(queue, row, payloadsInPage))
-    return found.length > page.length && page.length > 0 ? { jobs, cursor: cursorOf(page.at(-1)!.place, by) } : { jobs }
+    return found.length > page.length && page.length > 0
+      ? { jobs, cursor: cursorAt(page.at(-1)!.position, by) }
+      : { jobs }
   }
 
-  /** The first of a path after that place: so many of each shard, and of all of them the first. */
-  #found(path: Path, queues: readonly QueueRow[], after: ListPlace | undefined, limit: number): FoundRow[] {
+  /** The first of a path after that position: so many of each shard, and of all of them the first. */
+  #found(path: OrderedPath, queues: readonly QueueRow[], after: ListPosition | undefined, limit: number): FoundRow[] {
     const found = queues.flatMap((queue) =>
-      this.#rowsOf(path, queue, after, limit).map((row) => ({ queue, row, place: placeOf(path, row) })),
+      this.#rowsOf(path, queue, after, limit).map((row) => ({ queue, row, position: positionOf(path, row) })),
     )
-    return found.sort((a, b) => comparePlaces(a.place, b.place)).slice(0, limit)
+    return found.sort((a, b) => comparePositions(a.position, b.position)).slice(0, limit)
   }
 
-  #rowsOf(path: Path, queue: QueueRow, after: ListPlace | undefined, limit: number): (Row & JobRow)[] {
+  #rowsOf(path: OrderedPath, queue: QueueRow, after: ListPosition | undefined, limit: number): (Row & JobRow)[] {
     if (path.columns[0] !== 'suspect') return this.#rows(path, queue, after, limit)
     // Each line has an index in this order, in which the next page is found without going past those before it.
     const [, ...columns] = path.columns
@@ -117,7 +119,7 @@ export class SqliteOrderedList {
     })
   }
 
-  #rows(path: Path, queue: QueueRow, after: ListPlace | undefined, limit: number): (Row & JobRow)[] {
+  #rows(path: OrderedPath, queue: QueueRow, after: ListPosition | undefined, limit: number): (Row & JobRow)[] {
     const { where, columns, descending, isDead, suffix, index } = path
     const direction = descending ? 'DESC' : 'ASC'
     const order = [...columns.map((column) => `${column} ${direction}`), suffix === undefined ? 'place' : 'id'].join(
@@ -129,7 +131,7 @@ export class SqliteOrderedList {
     )
     const deadBy = queue.dead_age_ms === null ? null : this.#session.clock.now() - queue.dead_age_ms
     const values: SqlValue[] = [isDead ? morgueOf(queue) : queue.qid, deadBy, limit]
-    return statement.all(...values, ...(after === undefined ? [] : boundPlace(path, after))) as (Row & JobRow)[]
+    return statement.all(...values, ...(after === undefined ? [] : boundPosition(path, after))) as (Row & JobRow)[]
   }
 
   #stored(queue: QueueRow, row: Row & JobRow, shown: number): StoredJob {
@@ -153,7 +155,7 @@ export class SqliteOrderedList {
   }
 }
 
-function pathsOf({ by, state }: ListQuery): readonly Path[] {
+function pathsOf({ by, state }: ListQuery): readonly OrderedPath[] {
   if (by === 'time') return timePaths.filter(({ prefix }) => state === undefined || stateOfPrefix[prefix!] === state)
   const number = (stateNames as readonly (string | undefined)[]).indexOf(state)
   const wanted = state === undefined ? '' : ` AND state = ${number}`
@@ -165,14 +167,14 @@ function pathsOf({ by, state }: ListQuery): readonly Path[] {
   ]
 }
 
-/** What comes after the place that is bound from ?4 on. */
-function beyond({ columns, descending, suffix }: Path): string {
+/** What comes after the position that is bound from ?4 on. */
+function beyond({ columns, descending, suffix }: OrderedPath): string {
   if (suffix !== undefined) return 'AND id >= ?4 AND (id > ?4 OR ?5)'
   if (descending) return `AND ${columns[0]} <= ?4 AND (${columns[0]} < ?4 OR place > ?5)`
   return `AND (${[...columns, 'place'].join(', ')}) > (${[...columns, 'place'].map((_, i) => `?${i + 4}`).join(', ')})`
 }
 
-function boundPlace({ columns, prefix, suffix, descending }: Path, after: ListPlace): SqlValue[] {
+function boundPosition({ columns, prefix, suffix, descending }: OrderedPath, after: ListPosition): SqlValue[] {
   const own = prefix === undefined ? after : after.slice(1)
   const id = String(own[columns.length])
   // With both of its entries an id stands in a listing twice.
@@ -181,7 +183,7 @@ function boundPlace({ columns, prefix, suffix, descending }: Path, after: ListPl
   return [...(descending ? numbers.map((number) => -number) : numbers), Buffer.from(id)]
 }
 
-function placeOf({ columns, descending, prefix, suffix }: Path, row: Row): ListPlace {
+function positionOf({ columns, descending, prefix, suffix }: OrderedPath, row: Row): ListPosition {
   const sign = descending ? -1 : 1
   return [
     ...(prefix === undefined ? [] : [prefix]),
@@ -191,18 +193,7 @@ function placeOf({ columns, descending, prefix, suffix }: Path, row: Row): ListP
   ]
 }
 
-/** Part by part; text in the order of its bytes. */
-function comparePlaces(a: ListPlace, b: ListPlace): number {
-  for (const [i, part] of a.entries()) {
-    const other = b[i]!
-    const difference =
-      typeof part === 'string' ? Buffer.compare(Buffer.from(part), Buffer.from(String(other))) : part - Number(other)
-    if (difference !== 0) return difference
-  }
-  return 0
-}
-
-const isPlace: Record<ListQuery['by'], (parts: readonly unknown[]) => boolean> = {
+const isPosition: Record<ListQuery['by'], (parts: readonly unknown[]) => boolean> = {
   id: ([id, suffix, ...more]) => typeof id === 'string' && isNumber(suffix) && more.length === 0,
   retry: ([attempt, id, ...more]) => isNumber(attempt) && typeof id === 'string' && more.length === 0,
   time([prefix, ...parts]) {

@@ -34,13 +34,13 @@ const orders: Record<number, (tie: Tie) => string> = {
 }
 
 /** A job and the queue, or shard, in which it lies. */
-interface Found {
+interface SelectedJob {
   readonly queue: QueueRow
   readonly job: JobRow
 }
 
 /** Jobs of a state that stand behind each other, and how; `index`: the one that finds them, in that order where it can. */
-interface Line {
+interface SelectedLine {
   readonly where: string
   readonly order: string
   readonly index: string
@@ -229,8 +229,14 @@ export class SqliteRecords {
   }
 
   /** Up to one more than a step takes. */
-  #byId(name: string, ids: readonly string[], states: readonly number[], besideOnly: boolean, now: number): Found[] {
-    const found: Found[] = []
+  #byId(
+    name: string,
+    ids: readonly string[],
+    states: readonly number[],
+    besideOnly: boolean,
+    now: number,
+  ): SelectedJob[] {
+    const found: SelectedJob[] = []
     for (const id of new Set(ids)) {
       const queue = this.#session.holding(name, id)
       const jobs = this.#session.jobsOf(queue)
@@ -251,8 +257,8 @@ export class SqliteRecords {
     besideOnly: boolean,
     plainColumns: string,
     now: number,
-  ): Found[] {
-    const found: Found[] = []
+  ): SelectedJob[] {
+    const found: SelectedJob[] = []
     for (const queue of this.#session.queues.rowsOf(name))
       for (const state of states) {
         if (queue[stateNames[state]!] === 0) continue
@@ -274,7 +280,7 @@ export class SqliteRecords {
   }
 
   /** Ready jobs stand in several lines where some have groups. */
-  #linesOf(queue: QueueRow, where: 'all' | 'failed', state: number): readonly Line[] {
+  #linesOf(queue: QueueRow, where: 'all' | 'failed', state: number): readonly SelectedLine[] {
     const isSorted = this.#isSorted(queue, where, state)
     if (state !== ready || isSorted) {
       const order = orders[state]!(queue.kind === 'ordered' ? 'place' : 'rid')
@@ -292,7 +298,7 @@ export class SqliteRecords {
     return where === 'failed' && state !== running && queue.retries <= sortLimit
   }
 
-  #inLine(columns: string, where: 'all' | 'failed', line: Line): Statement {
+  #inLine(columns: string, where: 'all' | 'failed', line: SelectedLine): Statement {
     const sql = `SELECT ${columns} FROM job INDEXED BY ${line.index}
       WHERE qid = ?1 AND ${line.where} AND (state <> ${running} OR iif(?4 IS NULL, cancelling = 0, beside_ready = 0 AND beside_stamp >= ?4)) AND (state <> ${dead} OR finished_at > ?2)
       ${where === 'failed' ? 'AND attempt > 1 AND state <= 2' : ''}

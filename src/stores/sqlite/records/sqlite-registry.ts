@@ -12,7 +12,7 @@ import type { SqliteSession } from '../rows/sqlite-session.js'
 import { SqliteCrashes } from '../work/sqlite-crash.js'
 import { present } from './sqlite-record.js'
 
-interface HeldRow {
+interface HeldClaimRow {
   readonly queue: string
   readonly id: string
   readonly task: string
@@ -121,7 +121,7 @@ export class SqliteWorkers {
     return Number(this.#adopt.run(to, qid, id, fence, from).changes) === 1
   }
 
-  #heldRows(worker: string, limit: number): HeldRow[] {
-    return this.#held.all(worker, limit) as HeldRow[]
+  #heldRows(worker: string, limit: number): HeldClaimRow[] {
+    return this.#held.all(worker, limit) as HeldClaimRow[]
   }
 }

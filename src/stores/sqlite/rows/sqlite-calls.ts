@@ -13,25 +13,25 @@ import type { QueueRow } from './sqlite-queue.js'
 const mostEmptied = 64
 
 /** The calls of one row; the row goes when none of them is remembered any more. */
-interface Batch {
+interface CallBatch {
   cid: number
   left: number
 }
 
-interface Call {
+interface RememberedCall {
   /** On the machine's monotonic clock: a step of the wall clock neither forgets a call nor keeps it. */
   readonly at: number
   /** One letter per job. */
   readonly letters: string
-  readonly batch: Batch
+  readonly batch: CallBatch
 }
 
 interface Memory {
-  readonly calls: Map<string, Call>
+  readonly calls: Map<string, RememberedCall>
   lastCid: number
   /** Made in this transaction, to be written at its end. */
   fresh: [id: string, at: number, letters: string][]
-  freshBatch: Batch
+  freshBatch: CallBatch
   /** Rows of which no call is remembered any more. */
   emptied: number[]
   /** Whether what other connections wrote has been read in this transaction. */
@@ -115,7 +115,7 @@ export class SqliteCalls {
     if (!memory.isCurrent) {
       for (const row of this.#select.all(qid, memory.lastCid)) {
         const { cid, calls } = row as { cid: number; calls: string }
-        const batch: Batch = { cid, left: 0 }
+        const batch: CallBatch = { cid, left: 0 }
         for (const [id, at, letters] of JSON.parse(calls) as [string, number, string][])
           this.#add(memory, id, at, letters, batch)
         memory.lastCid = cid
@@ -127,7 +127,7 @@ export class SqliteCalls {
     return memory
   }
 
-  #add(memory: Memory, id: string, at: number, letters: string, batch: Batch): void {
+  #add(memory: Memory, id: string, at: number, letters: string, batch: CallBatch): void {
     const before = memory.calls.get(id)
     if (before !== undefined) this.#forgetCall(memory, id, before)
     batch.left += 1
@@ -141,7 +141,7 @@ export class SqliteCalls {
     }
   }
 
-  #forgetCall(memory: Memory, id: string, call: Call): void {
+  #forgetCall(memory: Memory, id: string, call: RememberedCall): void {
     memory.calls.delete(id)
     // It goes after the next insert: until then it may be the newest row, after which that one is numbered.
     if (--call.batch.left === 0 && call.batch.cid > 0) memory.emptied.push(call.batch.cid)

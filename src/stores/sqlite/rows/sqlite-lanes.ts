@@ -23,7 +23,7 @@ interface LaneRow {
 const columns = ['ready', 'running', 'turn', 'shut_until', 'held_until'] as const
 const blank: LaneRow = { ready: 0, running: 0, turn: null, shut_until: null, held_until: null }
 
-interface Held {
+interface HeldLane {
   readonly queue: QueueRow
   readonly group: string
   readonly lane: LaneRow
@@ -32,14 +32,14 @@ interface Held {
 }
 
 /** What of a job its lane goes by. */
-interface Counted {
+interface LanedJob {
   readonly state: number
   readonly suspect: number
   readonly grp: string | null
 }
 
 export class SqliteLanes {
-  #held = new Map<string, Held>()
+  #held = new Map<string, HeldLane>()
   readonly #select: Statement
   readonly #write: Statement
   readonly #delete: Statement
@@ -125,7 +125,7 @@ export class SqliteLanes {
   // Changes
 
   /** The job counts from now on, or no longer, by its state. Whether its lane has a turn then: see `refresh`. */
-  count(queue: QueueRow, job: Counted, by: 1 | -1): void {
+  count(queue: QueueRow, job: LanedJob, by: 1 | -1): void {
     const { state, suspect, grp } = job
     if (grp === null) return
     // Also for what is ready later: who promotes it must know.

@@ -8,7 +8,7 @@ import type { SqliteLimits } from './sqlite-limits.js'
 import { isStopped, leadOf, ordinary, type QueueRow } from './sqlite-queue.js'
 
 /** Ready jobs of a queue that are in one order: see `lines`. */
-type Line = 'free' | 'grouped' | 'suspects'
+type ReadyLine = 'free' | 'grouped' | 'suspects'
 const lineNames = ['free', 'grouped', 'suspects'] as const
 /** By how much one instant may differ when it is told twice by wall time and monotonic time, each read in whole ms. */
 const roundingMs = 2
@@ -17,15 +17,15 @@ export class SqliteLook {
   readonly #limits: SqliteLimits
   readonly #nextDue: Statement
   readonly #nextLease: Statement
-  readonly #firstOfRank: Record<Line, Statement>
-  readonly #lastOfRank: Record<Line, Statement>
-  readonly #oldest: Record<'fifo' | 'lifo', Record<Line, Statement>>
+  readonly #firstOfRank: Record<ReadyLine, Statement>
+  readonly #lastOfRank: Record<ReadyLine, Statement>
+  readonly #oldest: Record<'fifo' | 'lifo', Record<ReadyLine, Statement>>
 
   constructor(db: Database, limits: SqliteLimits) {
     this.#limits = limits
     this.#nextDue = db.prepare('SELECT stamp FROM job WHERE qid = ? AND state = 0 ORDER BY stamp LIMIT 1')
     this.#nextLease = db.prepare('SELECT lease_until FROM job WHERE qid = ? AND state = 2 ORDER BY lease_until LIMIT 1')
-    const inLines = (sql: (where: string) => string): Record<Line, Statement> => {
+    const inLines = (sql: (where: string) => string): Record<ReadyLine, Statement> => {
       const prepared = lineNames.map((line) => [line, db.prepare(sql(`FROM job WHERE qid = ? AND ${lines[line]}`))])
       return Object.fromEntries(prepared)
     }
@@ -89,14 +89,14 @@ export class SqliteLook {
   }
 
   /** An ordered queue has no priorities, and all its jobs stand in one line. */
-  #oldestAgeMs(queue: QueueRow, line: Line, now: number): number {
+  #oldestAgeMs(queue: QueueRow, line: ReadyLine, now: number): number {
     if (queue.kind === 'plain') return this.#oldestOfRanksMs(queue, line, now)
     const { stamp } = this.#oldest[queue.ord][line].get(queue.qid) as { stamp: number }
     return Math.max(0, now - dueAt(stamp))
   }
 
   /** One look per priority in use, whatever the number of jobs. */
-  #oldestOfRanksMs(queue: QueueRow, line: Line, now: number): number {
+  #oldestOfRanksMs(queue: QueueRow, line: ReadyLine, now: number): number {
     let oldest = Number.POSITIVE_INFINITY
     let rank = Number.MIN_SAFE_INTEGER
     for (;;) {

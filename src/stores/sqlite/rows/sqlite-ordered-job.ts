@@ -11,11 +11,11 @@ import { storedOrNull, toStored } from '../file/sqlite-text.js'
 import { changeOne, isHidden, type JobRow, lineOf, noProcess, SqliteJobs } from './sqlite-job.js'
 import type { SqliteLanes } from './sqlite-lanes.js'
 import type { SqliteNotes } from './sqlite-notes.js'
-import { type PayloadSet, SqlitePayloads } from './sqlite-payloads.js'
+import { type PayloadSetKey, SqlitePayloads } from './sqlite-payloads.js'
 import { bounded, morgueOf, placeOf, type QueueRow, takeScore, takeStamp } from './sqlite-queue.js'
 
 /** What makes a live job. */
-type Entry = Pick<JobRow, 'id' | 'task' | 'grp' | 'state' | 'stamp' | 'part' | 'error'> & {
+type LiveEntry = Pick<JobRow, 'id' | 'task' | 'grp' | 'state' | 'stamp' | 'part' | 'error'> & {
   /** Null: a new one. */
   readonly rid: number | null
   readonly createdAt: number
@@ -92,13 +92,13 @@ export class SqliteOrderedJobs extends SqliteJobs {
   }
 
   /** The payloads of an id that wait, be it beside a running job; undefined where none do. */
-  waitingSet(queue: QueueRow, id: string): PayloadSet | undefined {
+  waitingSet(queue: QueueRow, id: string): PayloadSetKey | undefined {
     const job = this.find(queue, id)
     return job && waitingSetOf(job)
   }
 
   /** Where a payload joins those of an id that is there. */
-  #waiting(queue: QueueRow, id: string, at: { stamp: number; state: number }, now: number): PayloadSet {
+  #waiting(queue: QueueRow, id: string, at: { stamp: number; state: number }, now: number): PayloadSetKey {
     const job = this.find(queue, id)!
     if (waitingSetOf(job) === undefined) this.#beside.run(at.stamp, now, Number(at.state === ready), job.rid)
     return waitingSetOf(job) ?? besideSet(job)
@@ -147,7 +147,7 @@ export class SqliteOrderedJobs extends SqliteJobs {
   }
 
   /** Of a set that was made under another rule. How many payloads went. */
-  #trimOnEntry(queue: QueueRow, set: PayloadSet): number {
+  #trimOnEntry(queue: QueueRow, set: PayloadSetKey): number {
     return queue.merge === 'latest' ? this.payloads.trim(set) : 0
   }
 
@@ -298,7 +298,7 @@ export class SqliteOrderedJobs extends SqliteJobs {
   /** The number of its row; undefined, and nothing changed, where the id is live. */
   #enter(
     queue: QueueRow,
-    { rid, id, task, grp, state, stamp, part, createdAt, error }: Entry,
+    { rid, id, task, grp, state, stamp, part, createdAt, error }: LiveEntry,
     now: number,
   ): number | undefined {
     const rank = placeOf(queue, stamp)
@@ -336,7 +336,7 @@ export class SqliteOrderedJobs extends SqliteJobs {
     this.#enter(queue, { rid, part: beside.part, id, task, grp, state, stamp, createdAt: createdAt!, error: null }, now)
   }
 
-  #toMorgue(queue: QueueRow, job: JobRow, set: PayloadSet, at: number): void {
+  #toMorgue(queue: QueueRow, job: JobRow, set: PayloadSetKey, at: number): void {
     const { id, task, grp, stamp, attempt, crashes, error, reason, created_at } = job
     const before = this.#shownDead(queue, id, at)
     if (before !== undefined) {
@@ -360,17 +360,17 @@ export class SqliteOrderedJobs extends SqliteJobs {
 }
 
 /** What waits, is in hand, or is dead. */
-export function setOf({ rid, part }: Pick<JobRow, 'rid' | 'part'>): PayloadSet {
+export function setOf({ rid, part }: Pick<JobRow, 'rid' | 'part'>): PayloadSetKey {
   return { rid, part }
 }
 
 /** What waits beside a running job, if anything does. */
-export function besideSet({ rid, part }: Pick<JobRow, 'rid' | 'part'>): PayloadSet {
+export function besideSet({ rid, part }: Pick<JobRow, 'rid' | 'part'>): PayloadSetKey {
   return { rid, part: 1 - part }
 }
 
 /** The payloads of a live job that wait, be it beside it; undefined where none do. */
-export function waitingSetOf(job: Pick<JobRow, 'rid' | 'part' | 'state' | 'beside_stamp'>): PayloadSet | undefined {
+export function waitingSetOf(job: Pick<JobRow, 'rid' | 'part' | 'state' | 'beside_stamp'>): PayloadSetKey | undefined {
   if (job.state !== running) return setOf(job)
   return job.beside_stamp === null ? undefined : besideSet(job)
 }

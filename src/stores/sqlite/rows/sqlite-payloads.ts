@@ -7,7 +7,7 @@ import type { Database, Statement } from '../file/sqlite-driver.js'
 import { fromStored, payloadToStored } from '../file/sqlite-text.js'
 
 /** A set: of which job (`job.rid`), and which of its two, or that which is on its way from one set to another. */
-export interface PayloadSet {
+export interface PayloadSetKey {
   readonly rid: number
   readonly part: number
 }
@@ -106,7 +106,7 @@ export class SqlitePayloads {
   }
 
   /** A payload arrives. By how many the set has grown. */
-  add(set: PayloadSet, scored: ScoredPayload, merge: Merge): number {
+  add(set: PayloadSetKey, scored: ScoredPayload, merge: Merge): number {
     const { rid, part } = set
     const { score, payload, codec, meta } = scored
     const digest = payloadDigest(scored)
@@ -120,17 +120,17 @@ export class SqlitePayloads {
     return (equal === undefined ? 1 : 0) - trimmed
   }
 
-  has({ rid, part }: PayloadSet, payload: Pick<ScoredPayload, 'payload' | 'codec'>): boolean {
+  has({ rid, part }: PayloadSetKey, payload: Pick<ScoredPayload, 'payload' | 'codec'>): boolean {
     return this.#find.get(rid, payloadDigest(payload), part) !== undefined
   }
 
   /** The first in order; all where `limit` is -1. */
-  head({ rid, part }: PayloadSet, limit: number): PayloadRow[] {
+  head({ rid, part }: PayloadSetKey, limit: number): PayloadRow[] {
     return this.#head.all(rid, part, limit) as PayloadRow[]
   }
 
   /** The first in order, up to `limit` and no more than so many bytes, but at least one. Of what is left only few are read. */
-  headWithin({ rid, part }: PayloadSet, limit: number, most: number): PayloadHead {
+  headWithin({ rid, part }: PayloadSetKey, limit: number, most: number): PayloadHead {
     const rows: PayloadRow[] = []
     let bytes = 0
     // Most ids have few payloads, and reading row by row costs more than reading them all.
@@ -146,38 +146,38 @@ export class SqlitePayloads {
   }
 
   /** All, whatever they weigh. */
-  whole(set: PayloadSet): PayloadHead {
+  whole(set: PayloadSetKey): PayloadHead {
     const rows = this.head(set, -1)
     return { rows, bytes: rows.reduce((sum, row) => sum + bytesOf(row), 0), hasMore: false }
   }
 
-  count({ rid, part }: PayloadSet): number {
+  count({ rid, part }: PayloadSetKey): number {
     return (this.#count.get(rid, part) as { n: number }).n
   }
 
   /** The set goes. How many payloads that were. */
-  drop({ rid, part }: PayloadSet): number {
+  drop({ rid, part }: PayloadSetKey): number {
     return Number(this.#drop.run(rid, part).changes)
   }
 
   /** Only the last in order stays. How many went. */
-  trim({ rid, part }: PayloadSet): number {
+  trim({ rid, part }: PayloadSetKey): number {
     return Number(this.#keepLast.run(rid, part).changes)
   }
 
   /** Those up to this one go into a part of their own, in which nothing is. */
-  takeUpTo({ rid, part }: PayloadSet, last: PayloadPlace, into: number): void {
+  takeUpTo({ rid, part }: PayloadSetKey, last: PayloadPlace, into: number): void {
     this.#takeUpTo.run(into, rid, part, ...quotient(last.score), last.seq)
   }
 
   /** The oldest, in a set of its own. */
-  oldest(set: PayloadSet, oldest: PayloadPlace): PayloadSet {
+  oldest(set: PayloadSetKey, oldest: PayloadPlace): PayloadSetKey {
     this.takeUpTo(set, oldest, onTheWay)
     return { rid: set.rid, part: onTheWay }
   }
 
   /** Both sets in one, `into`, by the rule of `merged`. By how many that has grown. */
-  join(set: PayloadSet, into: PayloadSet, merge: Merge): number {
+  join(set: PayloadSetKey, into: PayloadSetKey, merge: Merge): number {
     const sets = [set.rid, set.part, into.rid, into.part] as const
     this.#dropLater.run(...sets)
     const replaced = Number(this.#dropEarlier.run(...sets).changes)
@@ -186,7 +186,7 @@ export class SqlitePayloads {
   }
 
   /** The set as if its payloads had arrived only now, in their order. */
-  renumbered(set: PayloadSet): PayloadSet {
+  renumbered(set: PayloadSetKey): PayloadSetKey {
     const { rid, part } = set
     this.#copy.run(rid, part)
     this.#drop.run(rid, part)

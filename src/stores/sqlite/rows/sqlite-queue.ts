@@ -6,13 +6,11 @@
 import { InvalidArgumentError, UnknownQueueError } from '../../../core/errors.js'
 import type { Exclusive, Merge } from '../../../core/queue/queue.js'
 import type { Throttle } from '../../../core/queue/throttle.js'
-import type { StoredQueue } from '../../contract/queue-settings.js'
+import type { QueueKind, StoredQueue } from '../../contract/queue-settings.js'
 import type { Lead } from '../../rules/lead.js'
 import { shardOf } from '../../rules/payloads.js'
 import { nextScore, nextStamp } from '../../rules/stamp.js'
 import type { Database, SqlValue, Statement } from '../file/sqlite-driver.js'
-
-type Kind = 'plain' | 'ordered'
 
 /** A row of `queue`: a queue, or one shard of an ordered one. Property names are those of the columns. */
 export interface QueueRow {
@@ -25,7 +23,7 @@ export interface QueueRow {
   resharding: number | null
   /** Queues by the order in which they came. */
   readonly number: number
-  readonly kind: Kind
+  readonly kind: QueueKind
   readonly ord: 'fifo' | 'lifo'
   readonly exclusive: Exclusive
   merge: Merge
@@ -130,13 +128,13 @@ const changing = [
 ] as const
 
 /** A row, and the values of what may change in it as they were read: a copy of the row costs more than reading it. */
-interface Held {
+interface HeldRow {
   readonly row: QueueRow
   readonly before: readonly SqlValue[]
 }
 
 export class SqliteQueues {
-  #held = new Map<string, Held>()
+  #held = new Map<string, HeldRow>()
   readonly #select: Statement
   readonly #selectAll: Statement
   readonly #update: Statement
@@ -289,7 +287,7 @@ export function placeIn({ name, shard, kind }: QueueRow): { queue: string; shard
 export type Tie = 'rid' | 'place'
 
 /** A statement for each kind of queue. */
-export function byKind(db: Database, text: (tie: Tie) => string): Record<Kind, Statement> {
+export function byKind(db: Database, text: (tie: Tie) => string): Record<QueueKind, Statement> {
   return { plain: db.prepare(text('rid')), ordered: db.prepare(text('place')) }
 }
 

@@ -3,7 +3,7 @@
 import type { Payload } from '../../../core/values/codec.js'
 import { weightOf } from '../../rules/claim-weight.js'
 import type { Database, Statement } from '../file/sqlite-driver.js'
-import { type Line, lineJobs } from '../file/sqlite-schema.js'
+import { type ClaimLine, lineJobs } from '../file/sqlite-schema.js'
 import type { QueueRow } from './sqlite-queue.js'
 
 /** A claim of so many jobs cannot weigh too much while each is light, with its checkpoint. */
@@ -49,7 +49,12 @@ export class SqliteScales {
   }
 
   /** How many of the first jobs of a line, at most so many, a claim takes that weighs `before`, and what it weighs then. */
-  weigh(queue: QueueRow, line: Line, most: number, before: number): { readonly jobs: number; readonly bytes: number } {
+  weigh(
+    queue: QueueRow,
+    line: ClaimLine,
+    most: number,
+    before: number,
+  ): { readonly jobs: number; readonly bytes: number } {
     const { bytes: text } = (
       typeof line === 'string'
         ? this.#weights[line].get(queue.qid, most)

@@ -39,7 +39,7 @@ export interface Moment {
 }
 
 /** A tempo as it stands, in which something has started that a window still sees. */
-interface Seen {
+interface SeenTempo {
   readonly row: TempoRow
   readonly outlook: Outlook
   readonly lastAt: number
@@ -192,7 +192,7 @@ export class SqliteThrottle {
   }
 
   /** The tempo as it stands; undefined for one in which nothing has started for the longest window: it is as good as none. */
-  #seen(subject: string, at: number): Seen | undefined {
+  #seen(subject: string, at: number): SeenTempo | undefined {
     const row = this.#tempos.find(this.row.scope, subject)
     if (row === undefined || row.last_at === null) return undefined
     const last = row.last_at
@@ -213,7 +213,7 @@ export class SqliteThrottle {
   /** The row as it is to be written under the arming of today; what that charges has started. */
   #written(
     subject: string,
-    seen: Seen | undefined,
+    seen: SeenTempo | undefined,
     { last_at, strides }: { readonly last_at: number | null; readonly strides: readonly Stride[] },
   ): Omit<TempoRow, 'tid'> {
     const { scope, armings, shift_ms, epoch } = this.row
@@ -225,11 +225,11 @@ export class SqliteThrottle {
     return { base, total, last_at, strides: stridesText(strides), epoch, armings, shift_ms }
   }
 
-  #sight(seen: Seen | undefined, rule: ThrottleRule, at: number): Sight {
+  #sight(seen: SeenTempo | undefined, rule: ThrottleRule, at: number): Sight {
     return seen === undefined ? nothing : this.#tempos.sight(seen.row, seen.outlook, rule, at)
   }
 
-  #permitted(seen: Seen | undefined, at: number): { readonly permits: number; readonly forMs: number } {
+  #permitted(seen: SeenTempo | undefined, at: number): { readonly permits: number; readonly forMs: number } {
     const each = this.#rules.map((rule, i) => permitsOf(rule, stridesOf(seen, i), this.#sight(seen, rule, at), at))
     return {
       permits: Math.min(...each.map(({ permits }) => permits)),
@@ -238,6 +238,6 @@ export class SqliteThrottle {
   }
 }
 
-function stridesOf(seen: Seen | undefined, i: number): Stride {
+function stridesOf(seen: SeenTempo | undefined, i: number): Stride {
   return seen?.strides[i] ?? firstStride
 }

@@ -18,7 +18,7 @@ const changing = [
   'quiet_until',
 ] as const
 
-interface Held {
+interface HeldThrottle {
   readonly throttle: SqliteThrottle
   before: readonly SqlValue[]
 }
@@ -26,7 +26,7 @@ interface Held {
 export class SqliteThrottles {
   readonly #queues: SqliteQueues
   readonly #tempos: SqliteTempos
-  #held = new Map<string, Held>()
+  #held = new Map<string, HeldThrottle>()
   /** The rows that each limits. */
   #sharing = new Map<string, readonly Pick<QueueRow, 'name' | 'shard'>[]>()
   readonly #select: Statement

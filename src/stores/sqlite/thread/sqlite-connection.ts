@@ -23,7 +23,7 @@ import { queuesIn } from '../records/sqlite-records.js'
 import { SqliteSession } from '../rows/sqlite-session.js'
 import type { ExitGate } from './exit-gate.js'
 import { healthLook, isHealth, isLook, smaller } from './sqlite-call.js'
-import type { Answer, Call, Reply } from './sqlite-message.js'
+import type { Answer, Reply, ThreadCall } from './sqlite-message.js'
 import { type SqliteOperations, sqliteOperations } from './sqlite-operations.js'
 
 /** How long a call waits for other processes before it is given up, and how long while the store is being closed. */
@@ -36,7 +36,7 @@ const tightSteps = [25, 1]
 const tightMs = 1_000
 const sleeper = new Int32Array(new SharedArrayBuffer(4))
 
-interface Opened {
+interface OpenedFile {
   readonly session: SqliteSession
   readonly operations: SqliteOperations
   readonly identity: SqliteIdentity
@@ -65,7 +65,7 @@ export class SqliteConnection {
   readonly #gate: ExitGate
   readonly #onLost: () => void
   #closingAt: number | undefined
-  #opened: Opened | undefined
+  #opened: OpenedFile | undefined
   #isSuspected = false
   /** What of the files was found to be gone or another one's. */
   #lost: FilePart | undefined
@@ -96,12 +96,12 @@ export class SqliteConnection {
    * the calls; `meanwhile` is called while others hold it. Throws, nothing gathered, where there is no connection or no
    * lock; each gathered call has its answer in the reply.
    */
-  write(gather: () => readonly Call[], meanwhile: () => void): Reply {
+  write(gather: () => readonly ThreadCall[], meanwhile: () => void): Reply {
     return this.#gate.inside(() => this.#write(gather, meanwhile))
   }
 
-  #write(gather: () => readonly Call[], meanwhile: () => void): Reply {
-    let calls: readonly Call[] = []
+  #write(gather: () => readonly ThreadCall[], meanwhile: () => void): Reply {
+    let calls: readonly ThreadCall[] = []
     try {
       this.#begin(meanwhile)
       calls = gather()
@@ -122,7 +122,7 @@ export class SqliteConnection {
     }
   }
 
-  #writeAlone(call: Call, meanwhile: () => void): Reply {
+  #writeAlone(call: ThreadCall, meanwhile: () => void): Reply {
     try {
       return this.#write(() => [call], meanwhile)
     } catch (error) {
@@ -131,7 +131,7 @@ export class SqliteConnection {
   }
 
   /** What makes room, or will, is given the ballast where room is what it lacked, and is then done in small steps. */
-  #writeSmaller(call: Call, meanwhile: () => void, failure: unknown): Reply {
+  #writeSmaller(call: ThreadCall, meanwhile: () => void, failure: unknown): Reply {
     let error = failure
     const steps = call[1] === 'enqueue' ? [] : [undefined, ...tightSteps]
     for (const step of steps) {
@@ -169,7 +169,7 @@ export class SqliteConnection {
   }
 
   /** Throws what is not the answer to one call alone; nothing is committed then. */
-  #commit(calls: readonly Call[]): Reply {
+  #commit(calls: readonly ThreadCall[]): Reply {
     const { session, operations, identity } = this.#opened!
     const tight = this.#tight !== undefined && this.#tight.until > performance.now() ? this.#tight.step : undefined
     session.stepLimit = tight ?? stepLimit
@@ -192,11 +192,11 @@ export class SqliteConnection {
   }
 
   /** Runs calls that change nothing, all on one state of the file. */
-  read(calls: readonly Call[]): Answer[] {
+  read(calls: readonly ThreadCall[]): Answer[] {
     return this.#gate.inside(() => this.#read(calls))
   }
 
-  #read(calls: readonly Call[]): Answer[] {
+  #read(calls: readonly ThreadCall[]): Answer[] {
     // Of these each has a connection of its own: they are asked seldom, and of a file that nothing can open.
     const health = calls.filter(isHealth)
     if (health.length > 0) {
@@ -219,12 +219,12 @@ export class SqliteConnection {
   }
 
   /** Who only asks which queues there are makes no file, and leaves one of an older version as it is. */
-  #look(calls: readonly Call[]): Answer[] {
+  #look(calls: readonly ThreadCall[]): Answer[] {
     const found = this.#patiently(() => lookInto(this.#file, this.#open, queuesIn))
     return calls.map(([number]) => [number, found ?? []])
   }
 
-  #lookFor(call: Call): Answer {
+  #lookFor(call: ThreadCall): Answer {
     try {
       return [call[0], this.#patiently(() => lookInto(this.#file, this.#open, healthLook(this.#file, call))) ?? []]
     } catch (error) {
@@ -232,12 +232,12 @@ export class SqliteConnection {
     }
   }
 
-  isWrite(call: Call): boolean {
+  isWrite(call: ThreadCall): boolean {
     return !isLook(call) && call[1] in this.#connected().operations.writes
   }
 
   /** Our own errors come before anything is written: they are the answer to their call and leave the others alone. */
-  #answer(operations: object, [number, name, args]: Call): Answer {
+  #answer(operations: object, [number, name, args]: ThreadCall): Answer {
     try {
       return [number, (operations as Record<string, (...args: readonly unknown[]) => unknown>)[name]!(...args)]
     } catch (error) {
@@ -246,11 +246,11 @@ export class SqliteConnection {
     }
   }
 
-  #refusal([number]: Call, error: unknown): Answer {
+  #refusal([number]: ThreadCall, error: unknown): Answer {
     return [number, undefined, carried(typedError(this.#file, error))]
   }
 
-  #remember(calls: readonly Call[], answers: readonly Answer[]): void {
+  #remember(calls: readonly ThreadCall[], answers: readonly Answer[]): void {
     for (const [i, [, name, args]] of calls.entries())
       if (name === 'open' && answers[i]![2] === undefined)
         for (const settings of args[0] as readonly QueueSettings[]) this.#queues.set(settings.name, settings)
@@ -273,7 +273,7 @@ export class SqliteConnection {
    * Gives up the files that were lost. What is in a log that nobody else can find, or that lies next to another file and would
    * be read as that one's, goes into the file that we have first. As long as that cannot be done nothing is opened anew.
    */
-  #leave({ session, identity }: Opened): void {
+  #leave({ session, identity }: OpenedFile): void {
     if (this.#lost !== 'file' || identity.hasLog) {
       const { busy } = session.db.prepare('PRAGMA wal_checkpoint(TRUNCATE)').get() as { busy: number }
       if (busy !== 0) return
@@ -302,7 +302,7 @@ export class SqliteConnection {
     else if (this.#lost !== undefined) this.#gate.inside(() => this.#tryToLeave(opened))
   }
 
-  #tryToLeave(opened: Opened): void {
+  #tryToLeave(opened: OpenedFile): void {
     try {
       this.#leave(opened)
     } catch {
@@ -311,12 +311,12 @@ export class SqliteConnection {
     }
   }
 
-  #connected(): Opened {
+  #connected(): OpenedFile {
     this.#opened ??= this.#gate.inside(() => this.#patiently(() => this.#connect()))
     return this.#opened
   }
 
-  #connect(): Opened {
+  #connect(): OpenedFile {
     try {
       return this.#opening()
     } catch (error) {
@@ -326,7 +326,7 @@ export class SqliteConnection {
     }
   }
 
-  #opening(): Opened {
+  #opening(): OpenedFile {
     let db: Database | undefined
     try {
       const before = idOf(this.#file)
@@ -351,7 +351,7 @@ export class SqliteConnection {
   }
 
   /** In a file that took the place of ours. */
-  #openQueues({ session, operations }: Opened): void {
+  #openQueues({ session, operations }: OpenedFile): void {
     session.db.exec('BEGIN IMMEDIATE')
     operations.writes.open([...this.#queues.values()])
     session.flush()

@@ -11,7 +11,7 @@ import { Roster } from '../../../core/values/roster.js'
 import { messageOf } from '../../../core/values/shown.js'
 import { rebuilt } from '../file/sqlite-errors.js'
 import { exitGate } from './exit-gate.js'
-import type { Call, Reply, Request, ThreadSettings } from './sqlite-message.js'
+import type { Reply, Request, ThreadCall, ThreadSettings } from './sqlite-message.js'
 import type { OperationName } from './sqlite-operations.js'
 
 /** How long closing waits for a thread that answers nothing: a disk may keep it in a call that nothing can interrupt. */
@@ -27,7 +27,7 @@ export class SqliteInbox {
   readonly #closingFlag = new Int32Array(new SharedArrayBuffer(4))
   readonly #onReply: (reply: Reply) => void
   readonly #pending = new Roster<number, Pending>()
-  #outgoing: Call[] = []
+  #outgoing: ThreadCall[] = []
   #thread: Worker | undefined
   #number = 0
   #closing: Promise<void> | undefined
@@ -108,7 +108,7 @@ export class SqliteInbox {
   }
 
   /** A value that cannot be copied to another thread is the fault of its call alone. */
-  #postAlone(thread: Worker, call: Call): void {
+  #postAlone(thread: Worker, call: ThreadCall): void {
     try {
       thread.postMessage([call] satisfies Request)
     } catch (error) {

@@ -14,10 +14,10 @@ export interface ThreadSettings {
 }
 
 /** A call: its number, what to do, with what. */
-export type Call = readonly [number: number, name: OperationName, args: readonly unknown[]]
+export type ThreadCall = readonly [number: number, name: OperationName, args: readonly unknown[]]
 
 /** The calls of one tick, or the request to finish. */
-export type Request = readonly Call[] | 'close'
+export type Request = readonly ThreadCall[] | 'close'
 
 export type Answer = readonly [number: number, value: unknown, error?: CarriedError]
 

@@ -11,7 +11,7 @@ import { loadDriver } from '../file/sqlite-driver.js'
 import { carried, typedError } from '../file/sqlite-errors.js'
 import { exitGate } from './exit-gate.js'
 import { replyOf, SqliteConnection } from './sqlite-connection.js'
-import type { Call, Reply, Request, ThreadSettings } from './sqlite-message.js'
+import type { Reply, Request, ThreadCall, ThreadSettings } from './sqlite-message.js'
 import { weightOf } from './sqlite-weight.js'
 
 /** Bounds of one transaction: others wait for it, and the log grows with it. */
@@ -22,7 +22,7 @@ const port = parentPort!
 const { file, clock, closing, mostClaimBytes } = workerData as ThreadSettings
 const bells = new BellWriter(file)
 const gate = exitGate()
-let inbox: Call[] = []
+let inbox: ThreadCall[] = []
 let isClosing = false
 let connection: SqliteConnection | undefined
 
@@ -84,10 +84,10 @@ function work(connection: SqliteConnection): void {
 }
 
 /** The first writes of the inbox, as many as one transaction may hold. */
-function takeWrites(connection: SqliteConnection): Call[] {
+function takeWrites(connection: SqliteConnection): ThreadCall[] {
   drain()
-  const taken: Call[] = []
-  const left: Call[] = []
+  const taken: ThreadCall[] = []
+  const left: ThreadCall[] = []
   const most = Math.min(mostBytes, connection.logBytes)
   let [jobs, bytes] = [0, 0]
   let isFull = false

@@ -4,7 +4,7 @@ import type { ClaimFrom } from '../../contract/claim.js'
 import type { EnqueueCall } from '../../contract/new-job.js'
 import type { ExtendItem, SettleItem } from '../../contract/settle.js'
 import { mostClaimBytes } from '../../rules/claim-weight.js'
-import type { Call } from './sqlite-message.js'
+import type { ThreadCall } from './sqlite-message.js'
 
 export interface Weight {
   readonly jobs: number
@@ -12,7 +12,7 @@ export interface Weight {
 }
 
 /** Bytes are estimated: a text counts its UTF-16 units. What is wrong with a call is told by its operation, not here. */
-export function weightOf(call: Call): Weight {
+export function weightOf(call: ThreadCall): Weight {
   try {
     return weighed(call)
   } catch {
@@ -20,7 +20,7 @@ export function weightOf(call: Call): Weight {
   }
 }
 
-function weighed([, name, [first]]: Call): Weight {
+function weighed([, name, [first]]: ThreadCall): Weight {
   if (name === 'enqueue') {
     let jobs = 0
     let bytes = 0

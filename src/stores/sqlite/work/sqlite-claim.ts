@@ -6,7 +6,7 @@ import { hasLed, leadAfter, suspectLeadAfter, suspectLeadMs } from '../../rules/
 import { nextFence } from '../../rules/stamp.js'
 import { upkeepLimit } from '../../rules/upkeep.js'
 import type { Statement } from '../file/sqlite-driver.js'
-import { type Line, lineJobs, ready, running } from '../file/sqlite-schema.js'
+import { type ClaimLine, lineJobs, ready, running } from '../file/sqlite-schema.js'
 import { type JobRow, jobColumns } from '../rows/sqlite-job.js'
 import type { SqliteLook } from '../rows/sqlite-look.js'
 import {
@@ -34,7 +34,7 @@ import { SqliteTaking } from './sqlite-taking.js'
 export interface ClaimedText {
   readonly now: number
   readonly queue?: string
-  readonly granted: readonly Granted[]
+  readonly granted: readonly LineGrant[]
   readonly crashed: Crash[]
   readonly buried: Buried[]
   readonly waits: Wait[]
@@ -43,7 +43,7 @@ export interface ClaimedText {
 }
 
 /** What one line of a queue granted, or of a shard: as the text that SQLite made of it, or with payloads. */
-export type Granted = GrantedText | readonly Claim[]
+export type LineGrant = GrantedText | readonly Claim[]
 
 interface GrantedText {
   readonly queue: string
@@ -66,7 +66,7 @@ interface Heads {
 }
 
 interface Grant {
-  readonly granted: readonly Granted[]
+  readonly granted: readonly LineGrant[]
   /** How many jobs. */
   readonly taken: number
   /** How much they weigh, if they were weighed. */
@@ -74,7 +74,7 @@ interface Grant {
 }
 
 /** What one entry of a claim asks: a queue, or a shard of an ordered one, which may not be there. */
-interface Candidate {
+interface ClaimCandidate {
   readonly from: ClaimFrom
   readonly row: QueueRow | undefined
 }
@@ -148,7 +148,7 @@ export class SqliteClaim {
     const candidates = from.flatMap((one) => this.#candidatesOf(one))
     const crashes = new SqliteCrashes(this.#session)
     const waits: Wait[] = []
-    const granted: Granted[] = []
+    const granted: LineGrant[] = []
     let queue: string | undefined
     let taken = 0
     let bytes = 0
@@ -195,7 +195,7 @@ export class SqliteClaim {
     }
   }
 
-  #candidatesOf(from: ClaimFrom): Candidate[] {
+  #candidatesOf(from: ClaimFrom): ClaimCandidate[] {
     const { queues } = this.#session
     const row = queues.get(from.queue)
     if (row.kind === 'plain') return [{ from, row }]
@@ -226,7 +226,7 @@ export class SqliteClaim {
   /** What the claim, which has so many bytes already, gets of this queue: a suspect first where it is alone. */
   #grant(queue: QueueRow, from: ClaimFrom, by: Claimer, at: Moment, bytes: number): Grant | undefined {
     if (this.#session.limits.isClosed(queue, at.mono)) return undefined
-    const granted: Granted[] = []
+    const granted: LineGrant[] = []
     const { scales, mostClaimBytes } = this.#session
     const leaseUntil = bounded(at.mono + (from.leaseMs ?? by.leaseMs))
     const taking: Taking = { leaseUntil, now: at.now, bytes, weighs: scales.areNeeded(queue, from.limit) }
@@ -246,14 +246,28 @@ export class SqliteClaim {
     return count === 0 ? undefined : { granted, taken: count, bytes: taking.bytes - bytes }
   }
 
-  #takeOrdered(queue: QueueRow, line: Line, from: ClaimFrom, by: Claimer, taking: Taking, granted: Granted[]): number {
+  #takeOrdered(
+    queue: QueueRow,
+    line: ClaimLine,
+    from: ClaimFrom,
+    by: Claimer,
+    taking: Taking,
+    granted: LineGrant[],
+  ): number {
     const { claims, bytes } = this.#handover.take(queue, line, from, by, taking)
     if (claims.length > 0) granted.push(claims)
     taking.bytes += bytes
     return claims.length
   }
 
-  #takePlain(queue: QueueRow, line: Line, most: number, by: Claimer, taking: Taking, granted: Granted[]): number {
+  #takePlain(
+    queue: QueueRow,
+    line: ClaimLine,
+    most: number,
+    by: Claimer,
+    taking: Taking,
+    granted: LineGrant[],
+  ): number {
     const { lanes } = this.#session
     const group = this.#groupOf(queue, line)
     const [heads, takeHeads] = typeof line === 'string' ? [this.#heads[line], this.#takeHeads[line]] : this.#ofLane
@@ -292,7 +306,7 @@ export class SqliteClaim {
     return found
   }
 
-  #groupOf(queue: QueueRow, line: Line): string {
+  #groupOf(queue: QueueRow, line: ClaimLine): string {
     if (line === 'suspects') return queue.laned ? this.#firstSuspectGroup(queue) : ''
     return line === 'free' ? '' : line.group
   }
@@ -302,7 +316,7 @@ export class SqliteClaim {
   }
 
   /** A count that is wrong must not stop a fleet. */
-  #countAnew(queue: QueueRow, line: Line): void {
+  #countAnew(queue: QueueRow, line: ClaimLine): void {
     if (typeof line !== 'string') this.#session.lanes.recount(queue, line.group)
     Object.assign(queue, this.#recount.get(queue.qid))
   }
@@ -348,7 +362,7 @@ export class SqliteClaim {
     return [{ ...placeIn(queue), reason: 'suspect', forMs: suspectLeadMs, ...leads(lead !== before) }]
   }
 
-  #head({ from, row }: Candidate, { now }: Moment): { queue: string; shard?: number; ageMs?: number } {
+  #head({ from, row }: ClaimCandidate, { now }: Moment): { queue: string; shard?: number; ageMs?: number } {
     const { queue, shard } = from
     const ageMs = row === undefined ? undefined : this.#look.headAgeMs(row, now)
     return { queue, ...(shard === undefined ? {} : { shard }), ...(ageMs === undefined ? {} : { ageMs }) }

@@ -3,7 +3,7 @@
 import type { Claim, Claimer, ClaimFrom } from '../../contract/claim.js'
 import { dueAt, nextFence } from '../../rules/stamp.js'
 import type { Statement } from '../file/sqlite-driver.js'
-import { type Line, lineJobs, running } from '../file/sqlite-schema.js'
+import { type ClaimLine, lineJobs, running } from '../file/sqlite-schema.js'
 import { fromStored } from '../file/sqlite-text.js'
 import { type JobRow, jobColumns } from '../rows/sqlite-job.js'
 import { besideSet, setOf } from '../rows/sqlite-ordered-job.js'
@@ -46,7 +46,7 @@ export class SqliteHandover {
     )
   }
 
-  take(queue: QueueRow, line: Line, { limit, maxPayloads }: ClaimFrom, by: Claimer, taking: Taking): Taken {
+  take(queue: QueueRow, line: ClaimLine, { limit, maxPayloads }: ClaimFrom, by: Claimer, taking: Taking): Taken {
     const { mostClaimBytes } = this.#session
     const { payloads } = this.#session.orderedJobs
     const jobs = (

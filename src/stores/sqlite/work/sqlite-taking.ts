@@ -2,7 +2,7 @@
 
 import { mostVisits, shareOf } from '../../rules/turns.js'
 import { upkeepLimit } from '../../rules/upkeep.js'
-import type { Line } from '../file/sqlite-schema.js'
+import type { ClaimLine } from '../file/sqlite-schema.js'
 import { hasLanes, isStopped, ordinary, type QueueRow } from '../rows/sqlite-queue.js'
 import type { SqliteSession } from '../rows/sqlite-session.js'
 import type { Moment, SqliteThrottle } from '../rows/sqlite-throttle.js'
@@ -10,7 +10,7 @@ import type { Moment, SqliteThrottle } from '../rows/sqlite-throttle.js'
 /** The hand that takes. */
 export interface Hand {
   /** Makes the first jobs of a line, at most so many, running ones. How many that were. */
-  take(line: Line, most: number): number
+  take(line: ClaimLine, most: number): number
   /** Whether it can carry no more. */
   isFull(): boolean
 }
