@@ -30,7 +30,7 @@ describe('a house that stands', () => {
       'src/index.ts': "export * from './mill/mill.js'\nexport * from './core/job.js'\n",
       'src/core/job.ts': '',
       'src/core/platform/clock.ts': 'export const now = () => Date.now()\nexport const random = () => Math.random()\n',
-      'src/stores/contract/store.ts': "import type { Job } from '../core/job.js'\n",
+      'src/stores/contract/store.ts': "import type { Job } from '../../core/job.js'\n",
       'src/stores/memory/memory-store.ts':
         "import type { Store } from '../contract/store.js'\nimport './memory-clock.js'\n",
       'src/stores/memory/memory-clock.ts': 'export const now = () => Date.now()\n',

@@ -111,7 +111,7 @@ describe('a timer', () => {
   it('is nowhere set for longer than Node can wait', () => {
     // The tools for tests set timers as tests ask for them.
     const files = readdirSync(src, { recursive: true, encoding: 'utf8' }).filter(
-      (file) => file.endsWith('.ts') && !file.startsWith('testing/'),
+      (file) => file.endsWith('.ts') && !file.startsWith('store-testing/'),
     )
     expect(files.flatMap((file) => unbounded(parsed(file)))).toEqual([])
   })
