@@ -11,7 +11,7 @@ import {
   type Throttle,
   throttleText,
 } from '#src/core/queue/throttle.js'
-import { anyRules } from '../throttle/trial.js'
+import { anyRules } from '../rules/trial.js'
 
 const rule = { limit: 3, windowMs: 1_000, moderate: false }
 const elastic = { limit: 300, windowMs: 3_600_000, moderate: true, elasticBuffer: 5 }

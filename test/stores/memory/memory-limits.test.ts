@@ -7,7 +7,7 @@ import { CommandRun } from '#src/store-testing/sequences/command-run.js'
 import { limitedQueues, limitedSequence } from '#src/store-testing/sequences/limited-sequence.js'
 import type { CanonicalState } from '#src/store-testing/state/canonical-state.js'
 import type { Claimed } from '#src/stores/contract/claim.js'
-import { mostIn } from '../../throttle/trial.js'
+import { mostIn } from '../../rules/trial.js'
 
 const seeds = Array.from({ length: 20 }, (_, i) => 1 + i)
 const steps = 250
