@@ -192,7 +192,7 @@ describe('the programs of the documentation', () => {
       prints: 'Hello, Ada!\n',
       beside: {
         'my-store.mjs': `import { MemoryStore } from '${store}'
-import { systemClock } from '${new URL('../../core/clock.js', store).href}'
+import { systemClock } from '${new URL('../../core/platform/clock.js', store).href}'
 export const makeStore = () => new MemoryStore(systemClock)`,
       },
     },
