@@ -3,7 +3,7 @@
 import { once } from 'node:events'
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { loadMill } from '#src/mill/load-config.js'
+import { loadMill } from '#src/mill/load-mill.js'
 
 const marks = process.argv.slice(2).map(Number)
 // Opened from the beginning: it is a handle too.

@@ -255,7 +255,7 @@ export const redisMutations: readonly Mutation[] = [
   },
   {
     what: 'a server that was started anew spares no lease',
-    file: 'redis/lua/sparing-lua.js',
+    file: 'redis/lua/lease-amnesty-lua.js',
     from: 'return since + lease_ms',
     to: 'return 0',
     concern: 'starting anew',

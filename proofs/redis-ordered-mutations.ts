@@ -263,19 +263,19 @@ export const redisOrderedMutations: readonly Mutation[] = [
   },
   {
     what: 'a reshard loses the morgue',
-    file: 'redis/reshard/transfer-scripts.js',
+    file: 'redis/reshard/migration-scripts.js',
     from: 'if not is_hidden(d) then found',
     to: 'if not is_hidden(d) and not gives_up then found',
   },
   {
     what: 'a reshard loses counters',
-    file: 'redis/reshard/transfer-scripts.js',
+    file: 'redis/reshard/migration-scripts.js',
     from: "{ 'processed', 'failed', 'crashed' }",
     to: "{ 'processed', 'failed' }",
   },
   {
     what: 'a reshard that waits for running jobs still grants',
-    file: 'redis/reshard/transfer-scripts.js',
+    file: 'redis/reshard/migration-scripts.js',
     from: "    call('HSET', META, 'held', 1)\n",
     to: '',
   },
@@ -287,7 +287,7 @@ export const redisOrderedMutations: readonly Mutation[] = [
   },
   {
     what: 'what is moved loses its order among equal scores',
-    file: 'redis/reshard/transfer-scripts.js',
+    file: 'redis/reshard/migration-scripts.js',
     from: "pack('>I6', seq) .. sub(value, 15)",
     to: "pack('>I6', 999999 - seq) .. sub(value, 15)",
   },

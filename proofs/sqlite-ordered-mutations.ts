@@ -90,13 +90,13 @@ export const sqliteOrderedMutations: readonly Mutation[] = [
   },
   {
     what: 'what maxPayloads left is as old as the claim',
-    file: 'sqlite/work/sqlite-handover.js',
+    file: 'sqlite/work/sqlite-ordered-claim.js',
     from: '[takeStamp(queue, taking.now), created_at, 1]',
     to: '[takeStamp(queue, taking.now), taking.now, 1]',
   },
   {
     what: 'a claim has the fence of the one before it',
-    file: 'sqlite/work/sqlite-handover.js',
+    file: 'sqlite/work/sqlite-ordered-claim.js',
     from: 'nextFence(queue.last_fence, taking.now)',
     to: 'Math.max(queue.last_fence, taking.now * 1000)',
   },
@@ -108,7 +108,7 @@ export const sqliteOrderedMutations: readonly Mutation[] = [
   },
   {
     what: 'maxPending counts jobs',
-    file: 'sqlite/work/sqlite-push.js',
+    file: 'sqlite/work/sqlite-ordered-enqueue.js',
     from: 'share(queue, queue.max_pending) - queue.pending',
     to: 'share(queue, queue.max_pending) - queue.ready - queue.scheduled',
   },

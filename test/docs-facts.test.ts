@@ -100,9 +100,9 @@ describe('the page of the command line', () => {
 
     expect(helped.length).toBe(3)
     expect(named).toEqual(expect.arrayContaining(helped))
-    expect(source('mill/load-config.ts')).toContain("env['MILLRACE_CONFIG']")
-    expect(source('mill/load-config.ts')).toContain("env['MILLRACE_STORE']")
-    expect(source('runtime/identity.ts')).toContain("process.env['MILLRACE_HOST']")
+    expect(source('mill/load-mill.ts')).toContain("env['MILLRACE_CONFIG']")
+    expect(source('mill/load-mill.ts')).toContain("env['MILLRACE_STORE']")
+    expect(source('runtime/process-identity.ts')).toContain("process.env['MILLRACE_HOST']")
   })
 })
 
@@ -305,12 +305,12 @@ describe('other tables of the documentation', () => {
   })
 
   it('list every reason why a job is put back, and no other', () => {
-    const workbench = source('workers/claim-loop/workbench.ts').matchAll(/#putBack(?:Rest)?\([^()]*, '([a-z-]+)'[,)]/g)
+    const workbench = source('workers/claim-loop/in-flight.ts').matchAll(/#putBack(?:Rest)?\([^()]*, '([a-z-]+)'[,)]/g)
     const verdicts = [
       'runtime/run/executor.ts',
-      'runtime/run/preparation.ts',
+      'runtime/run/claim-decoder.ts',
       'runtime/run/verdict.ts',
-      'workers/isolated/process-listener.ts',
+      'workers/isolated/process-pool.ts',
     ].flatMap((path) => [...source(path).matchAll(/kind: 'release',[^}]*reason: '([a-z-]+)'/g)])
     const reasons = [...workbench, ...verdicts].map(([, reason]) => reason!)
     const told = new Document('docs/middleware.md').rows('Why jobs are put back').map(([reason]) => plain(reason!))

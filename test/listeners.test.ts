@@ -68,8 +68,8 @@ function unheld(file: string): { readonly listeners: number; readonly found: rea
 
 /** Of other files, each of which says there that it never rejects. */
 const elsewhere = new Map([
-  ['say', 'src/runtime/word-channel.ts'],
-  ['tick', 'src/runtime/leases/beats.ts'],
+  ['say', 'src/runtime/line-channel.ts'],
+  ['tick', 'src/runtime/leases/lease-beats.ts'],
 ])
 
 function isKnown(name: string): boolean {

@@ -1,7 +1,7 @@
 /** A mill command: what all commands share — the options `--config` and `--json`, and a mill that is opened before and closed after. */
 
 import type { Command, CommandOptions } from 'commander'
-import type { Loaded } from '../mill/load-config.js'
+import type { Loaded } from '../mill/load-mill.js'
 import type { Mill } from '../mill/mill.js'
 import { onceFlag } from './flags.js'
 import { Terminal } from './output/terminal.js'
@@ -30,7 +30,7 @@ export function withJson(command: Command, what: string): Command {
 
 export async function loaded(flags: MillFlags, module?: string): Promise<Loaded> {
   // Only now: a supervisor, which opens no mill, is spared the memory of all that a mill needs.
-  const { loadMill } = await import('../mill/load-config.js')
+  const { loadMill } = await import('../mill/load-mill.js')
   return loadMill({ cwd: process.cwd(), env: process.env, config: flags.config, module })
 }
 

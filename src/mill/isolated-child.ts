@@ -4,9 +4,9 @@ import { ConfigError } from '../core/errors.js'
 import type { Events } from '../core/events.js'
 import type { Clock, Random } from '../core/platform/clock.js'
 import { entryFile } from '../core/platform/entry-file.js'
-import { inTime } from '../runtime/patience.js'
 import { endedRunOf } from '../runtime/run/ended-run.js'
-import { type ChildParts, ProcessChild } from '../workers/isolated/process-child.js'
+import { endsWithin } from '../runtime/with-timeout.js'
+import { ChildRun, type ChildRunParts } from '../workers/isolated/child-run.js'
 import { type IsolatedFrom, withCommand } from './isolated-from.js'
 import type { CheckedOptions } from './mill-options.js'
 import { secretsOf } from './store-source.js'
@@ -17,7 +17,7 @@ export function childEntry(): URL {
   return entryFile('process-child-entry.js', () => new URL('./entries/process-child-entry.js', import.meta.url))
 }
 
-export type IsolatedParts = Pick<ChildParts, 'assignment' | 'store' | 'guard' | 'settling' | 'tell' | 'finished'>
+export type IsolatedParts = Pick<ChildRunParts, 'assignment' | 'store' | 'guard' | 'settling' | 'tell' | 'finished'>
 
 /** What its `onWorkerStop` has. */
 const hookMs = 5_000
@@ -29,14 +29,14 @@ export async function isolatedChild(
   tools: { readonly clock: Clock; readonly random: Random; readonly events: Events },
   parts: IsolatedParts,
   from: IsolatedFrom,
-): Promise<ProcessChild> {
+): Promise<ChildRun> {
   if (codec.name !== from.codec) {
     const message = `must be '${from.codec}', as that of the worker is; got '${codec.name}'. Export the mill itself from the module`
     throw new ConfigError('the process of an isolated job', [{ path: 'codec', message }])
   }
   await life.begin()
   const { traits } = parts.store
-  return new ProcessChild({
+  return new ChildRun({
     ...{
       ...parts,
       ...tools,
@@ -52,7 +52,7 @@ export async function isolatedChild(
       endedRun: ({ begunAt }) => endedRunOf(begunAt, tools.clock.mono()),
     },
     finished: async () => {
-      await inTime(hookMs, life.end(undefined))
+      await endsWithin(hookMs, life.end(undefined))
       return parts.finished()
     },
   })

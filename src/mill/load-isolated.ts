@@ -4,7 +4,7 @@ import { ConfigError } from '../core/errors.js'
 import { isTask } from '../core/task/any-task.js'
 import { millrace } from './assemble.js'
 import { type IsolatedFrom, markIsolated } from './isolated-from.js'
-import { importAll, isMill } from './load-config.js'
+import { importAll, isMill } from './load-mill.js'
 import type { Mill } from './mill.js'
 
 /** Rejects where the files cannot be loaded, or nothing that they export runs the task. */

@@ -2,8 +2,8 @@
 
 import type { EventMap, EventName, Events } from '../core/events.js'
 import { type Logger, silentLogger } from '../core/logger.js'
+import { messageOf } from '../core/values/describe.js'
 import { formatDuration } from '../core/values/duration.js'
-import { messageOf } from '../core/values/shown.js'
 
 type LogLine = { readonly level: keyof Logger; readonly message: string; readonly fields: Record<string, unknown> }
 

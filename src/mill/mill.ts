@@ -15,24 +15,24 @@ import { keepsEnds, type Queue } from '../core/queue/queue.js'
 import { Registry } from '../core/registry.js'
 import type { AnyTask, TaskInput, TaskResult } from '../core/task/any-task.js'
 import type { EnqueueOptionsOf } from '../core/task/enqueue-options.js'
+import { describe } from '../core/values/describe.js'
 import { createIdSource, isJobId, jobIdForm, orderedIdOf } from '../core/values/ids.js'
 import { parsed } from '../core/values/option-check.js'
-import { shown } from '../core/values/shown.js'
-import { processIdentity } from '../runtime/identity.js'
+import { IdleWaiter } from '../runtime/idle-waiter.js'
 import { LeaseKeeper } from '../runtime/leases/lease-keeper.js'
-import { processSolitude } from '../runtime/solitude.js'
+import { processIdentity } from '../runtime/process-identity.js'
+import { processSoloGate } from '../runtime/solo-gate.js'
 import { StoreClock } from '../runtime/store-clock.js'
-import { Waiter } from '../runtime/waiter.js'
 import { type SelectorName, selectorNamed } from '../selectors/named-selectors.js'
 import type { Depth } from '../stores/contract/queue-depth.js'
 import type { StoredQueue } from '../stores/contract/queue-settings.js'
 import type { Store } from '../stores/contract/store.js'
 import type { StoreHealth } from '../stores/contract/store-health.js'
 import type { WorkerRecord } from '../stores/contract/worker-registry.js'
-import type { Connection } from '../workers/equipment.js'
-import type { ProcessChild } from '../workers/isolated/process-child.js'
+import type { Connection } from '../workers/assemble-worker.js'
+import type { ChildRun } from '../workers/isolated/child-run.js'
 import type { QueueListener } from '../workers/listener/listener.js'
-import { reportCrashes } from '../workers/report.js'
+import { emitCrashes } from '../workers/settle-events.js'
 import { Worker } from '../workers/worker.js'
 import { childEntry, type IsolatedParts, isolatedChild } from './isolated-child.js'
 import { type IsolatedFrom, isolatedFrom, refuseIsolated, refuseUnshared, withCommand } from './isolated-from.js'
@@ -155,7 +155,7 @@ export class Mill {
   job(taskOrId: AnyTask | string, idOfTask?: string | number): JobHandle {
     const [task, id] = typeof taskOrId === 'object' ? [taskOrId, idOfTask] : [undefined, taskOrId]
     const jobId = task?.kind === 'ordered' ? orderedIdOf(id) : id
-    if (!isJobId(jobId)) throw new InvalidArgumentError(`a job id must be ${jobIdForm}; got ${shown(id)}.`)
+    if (!isJobId(jobId)) throw new InvalidArgumentError(`a job id must be ${jobIdForm}; got ${describe(id)}.`)
     return new JobHandle(this.#handleParts, task === undefined ? [...this.queues.keys()] : [task.queue], jobId)
   }
 
@@ -228,7 +228,7 @@ export class Mill {
    * rejects as that does, and with `ConfigError` for another codec than that of its worker.
    * @internal
    */
-  isolated(parts: IsolatedParts, from: IsolatedFrom): Promise<ProcessChild> {
+  isolated(parts: IsolatedParts, from: IsolatedFrom): Promise<ChildRun> {
     const tools = { clock: this.#clock, random: this.#random, events: this.#events }
     return isolatedChild(this.#options, this.#life, tools, parts, from)
   }
@@ -246,9 +246,9 @@ export class Mill {
       codec: this.#options.codec,
       mono: () => this.#clock.mono(),
       random: this.#random,
-      gate: processSolitude,
+      gate: processSoloGate,
       grantClock: () => new StoreClock(),
-      report: (claimed) => reportCrashes(this.#events, claimed),
+      report: (claimed) => emitCrashes(this.#events, claimed),
       closed: () => this.#throttledQueues.delete(made),
       open: (queue) => this.#openOne(queue),
     })
@@ -336,7 +336,7 @@ export class Mill {
   }
 
   #connectionOn(store: Store, launch: Launch | undefined): Connection {
-    const waiter = new Waiter(store, () => this.#clock.mono())
+    const waiter = new IdleWaiter(store, () => this.#clock.mono())
     return { store, stored: this.#stored, keeper: this.#keeper(store, launch), waiter }
   }
 

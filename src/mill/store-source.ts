@@ -7,7 +7,7 @@ import { isAbsolute, resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { ConfigError } from '../core/errors.js'
 import { type Clock, systemClock } from '../core/platform/clock.js'
-import { messageOf } from '../core/values/shown.js'
+import { messageOf } from '../core/values/describe.js'
 import type { Store, StoreTraits } from '../stores/contract/store.js'
 import { memoryTraits } from '../stores/memory/memory-traits.js'
 import {

@@ -3,7 +3,7 @@
 import { randomBytes } from 'node:crypto'
 import { closeSync, openSync, readSync } from 'node:fs'
 import { isMainThread, threadId } from 'node:worker_threads'
-import { identityText, type ProcessIdentity } from '../runtime/identity.js'
+import { identityText, type ProcessIdentity } from '../runtime/process-identity.js'
 
 let idsOfThisThread = 0
 

@@ -5,13 +5,13 @@
 
 import { ConfigError } from '../core/errors.js'
 import type { RecycleReason } from '../core/events.js'
+import { messageOf } from '../core/values/describe.js'
 import { type Duration, durationMs } from '../core/values/duration.js'
-import { messageOf } from '../core/values/shown.js'
-import { processIdentity } from '../runtime/identity.js'
 import { onceThere } from '../runtime/outage.js'
-import { inTime } from '../runtime/patience.js'
-import { Service } from '../runtime/service.js'
-import { type Connection, type Equipment, equip, type WorkerParts } from './equipment.js'
+import { processIdentity } from '../runtime/process-identity.js'
+import { Repeating } from '../runtime/repeating.js'
+import { endsWithin } from '../runtime/with-timeout.js'
+import { assembleWorker, type Connection, type WorkerAssembly, type WorkerParts } from './assemble-worker.js'
 import { readyForProcesses } from './isolated/process-readiness.js'
 import { Slots } from './slots.js'
 import { nextWorkerId } from './worker-id.js'
@@ -34,10 +34,10 @@ export class Worker {
   readonly #settings: WorkerSettings
   readonly #slots: Slots
   readonly #identity = processIdentity()
-  readonly #watch: Service
+  readonly #watch: Repeating
   #state: WorkerStatus['state'] = 'starting'
   #starting: Promise<void> | undefined
-  #equipment: Equipment | undefined
+  #equipment: WorkerAssembly | undefined
   #intakeOver: Promise<void> = Promise.resolve()
   #end: Promise<void> | undefined
   #failure: { readonly error: unknown } | undefined
@@ -55,7 +55,7 @@ export class Worker {
     this.#parts = parts
     this.#settings = settings
     this.#slots = new Slots(settings.concurrency)
-    this.#watch = new Service(
+    this.#watch = new Repeating(
       watchMs,
       async () => this.#look(),
       () => {},
@@ -104,7 +104,7 @@ export class Worker {
     await connection.keeper.start()
     // Stopped meanwhile: what the hook has opened is to be closed.
     if (this.#end !== undefined) return this.#parts.onEnd(undefined)
-    const equipment = equip(connection, this.#parts, this.#settings, {
+    const equipment = assembleWorker(connection, this.#parts, this.#settings, {
       id: this.id,
       identity: this.#identity,
       slots: this.#slots,
@@ -254,7 +254,7 @@ export class Worker {
     this.#parts.ended()
   }
 
-  async #clearAway(equipment: Equipment): Promise<void> {
+  async #clearAway(equipment: WorkerAssembly): Promise<void> {
     const { workbench, intake, settler, census, adoption, sharing, limits, presence, store } = equipment
     const leftMs = () =>
       this.#until === Number.POSITIVE_INFINITY
@@ -269,14 +269,14 @@ export class Worker {
     if (this.#failure === undefined) workbench.giveUpAll()
     const brieflyMs = () => Math.min(leftMs(), courtesyMs)
     // A claim under way may still bring jobs, which go back at once.
-    await inTime(brieflyMs(), this.#intakeOver)
+    await endsWithin(brieflyMs(), this.#intakeOver)
     // One whose answer was lost may have brought some that only the store knows of.
-    await inTime(brieflyMs(), equipment.unheard.putBack())
+    await endsWithin(brieflyMs(), equipment.unheard.putBack())
     await settler.settled(leftMs())
     const removed = Promise.all([sharing?.stop(), limits?.stop(), presence.stop()]).then(() =>
       store.workers?.remove(this.id),
     )
-    await inTime(
+    await endsWithin(
       brieflyMs(),
       removed.catch(() => {}),
     )

@@ -1,7 +1,7 @@
 /** Stamps and fences: they grow where order depends on it. */
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { dueAt, nextFence, nextStamp, stampOf } from '#src/stores/rules/stamp.js'
+import { dueAt, nextFence, nextStamp, stampOf } from '#src/stores/rules/sequence.js'
 
 const instant = fc.integer({ min: 0, max: 8_640_000_000_000 })
 

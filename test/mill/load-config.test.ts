@@ -20,7 +20,7 @@ const dist = (path: string) => JSON.stringify(pathToFileURL(join(root, 'dist', p
 
 /** Asked in a process of its own: the test runner's loader is not Node's. */
 const script = `
-import { loadMill } from ${dist('mill/load-config.js')}
+import { loadMill } from ${dist('mill/load-mill.js')}
 import { Mill } from ${dist('mill/mill.js')}
 try {
   const { mill, file, unknownTasks } = await loadMill(JSON.parse(process.argv[1]))

@@ -1,8 +1,8 @@
 import type { Claim, ExtendItem } from 'millrace/store'
 import { ManualClock } from 'millrace/store-testing'
 import { describe, expect, it } from 'vitest'
-import { Beats } from '#src/runtime/leases/beats.js'
-import { type Letter, leaseBatch, type Report } from '#src/runtime/leases/lease-message.js'
+import { LeaseBeats } from '#src/runtime/leases/lease-beats.js'
+import { type Letter, leaseBatch, type Report } from '#src/runtime/leases/lease-messages.js'
 import { memoryTraits } from '#src/stores/memory/memory-traits.js'
 
 const claim: Claim = {
@@ -25,7 +25,7 @@ class Scene {
   readonly clock = new ManualClock(0)
   readonly calls: { at: number; items: readonly ExtendItem[] }[] = []
   readonly reports: Report[] = []
-  readonly beats: Beats
+  readonly beats: LeaseBeats
   answer: (items: readonly ExtendItem[]) => Promise<Answer[]> = async (items) => items.map(() => 'ok')
 
   constructor(maxBatch = 250) {
@@ -33,7 +33,7 @@ class Scene {
       this.calls.push({ at: this.clock.mono(), items })
       return this.answer(items)
     }
-    this.beats = new Beats({
+    this.beats = new LeaseBeats({
       connect: async () => ({ traits: { ...memoryTraits, maxBatch }, extend }),
       mono: () => this.clock.mono(),
       host: 'h',

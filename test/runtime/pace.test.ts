@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest'
-import { Pace } from '#src/runtime/pace.js'
+import { Prefetch } from '#src/runtime/prefetch.js'
 
-function measured(concurrency: number, runMs: Record<string, number>, claimMs: number): Pace {
-  const pace = new Pace(concurrency)
+function measured(concurrency: number, runMs: Record<string, number>, claimMs: number): Prefetch {
+  const pace = new Prefetch(concurrency)
   for (const [queue, ms] of Object.entries(runMs)) pace.ran(queue, ms)
   pace.claimed(claimMs)
   return pace
@@ -10,7 +10,7 @@ function measured(concurrency: number, runMs: Record<string, number>, claimMs: n
 
 describe('the pace of a worker', () => {
   it('claims nothing ahead before it has measured anything', () => {
-    const pace = new Pace(10)
+    const pace = new Prefetch(10)
     expect(pace.ahead('a')).toBe(0)
     pace.ran('a', 1)
     expect(pace.ahead('a')).toBe(0)

@@ -1,8 +1,8 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { describe, expect, it } from 'vitest'
-import { processIdentity } from '#src/runtime/identity.js'
-import { ageMs, isDead, isNeighbour, isOver } from '#src/runtime/peer.js'
+import { processIdentity } from '#src/runtime/process-identity.js'
+import { ageMs, isDead, isNeighbour, isOver } from '#src/runtime/process-peers.js'
 
 const me = processIdentity()
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { Solitude } from '#src/runtime/solitude.js'
+import { SoloGate } from '#src/runtime/solo-gate.js'
 
 /** Whether it has resolved by now. */
 async function isResolved(promise: Promise<void>): Promise<boolean> {
@@ -13,7 +13,7 @@ async function isResolved(promise: Promise<void>): Promise<boolean> {
 
 describe('solitude', () => {
   it('admits one who seeks it when nobody holds anything, and keeps all others out meanwhile', async () => {
-    const solitude = new Solitude()
+    const solitude = new SoloGate()
     solitude.take(2)
     const hermit = solitude.seek()
     expect(solitude.isOpen).toBe(false)
@@ -28,7 +28,7 @@ describe('solitude', () => {
   })
 
   it('admits one after the other', async () => {
-    const solitude = new Solitude()
+    const solitude = new SoloGate()
     const [first, second] = [solitude.seek(), solitude.seek()]
     expect(await isResolved(first.admitted)).toBe(true)
     expect(await isResolved(second.admitted)).toBe(false)
@@ -41,7 +41,7 @@ describe('solitude', () => {
   })
 
   it('can be given up before it was found', async () => {
-    const solitude = new Solitude()
+    const solitude = new SoloGate()
     solitude.take(1)
     solitude.seek().leave()
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { Waiter } from '#src/runtime/waiter.js'
+import { IdleWaiter } from '#src/runtime/idle-waiter.js'
 import { MemoryStore } from '#src/stores/memory/memory-store.js'
 
 const longMs = 20_000
@@ -17,7 +17,7 @@ async function opened() {
     return wait(queues, forMs, signal)
   }
   const enqueue = (queue: string) => store.enqueue([{ callId: queue, queue, jobs: [job] }])
-  return { store, waits, enqueue, waiter: new Waiter(store, () => performance.now()) }
+  return { store, waits, enqueue, waiter: new IdleWaiter(store, () => performance.now()) }
 }
 
 describe('a waiter', () => {

@@ -1,8 +1,8 @@
 import { once } from 'node:events'
 import { connect, createServer, type Socket } from 'node:net'
 import { describe, expect, it, onTestFinished } from 'vitest'
+import { LineChannel } from '#src/runtime/line-channel.js'
 import { LineCutter } from '#src/runtime/line-cutter.js'
-import { WordChannel } from '#src/runtime/word-channel.js'
 import { Tail } from '#src/workers/isolated/tail.js'
 
 /** Two ends of a connection. */
@@ -24,7 +24,7 @@ describe('a word channel', () => {
   it('brings whole words, and leaves out what is none', async () => {
     const [here, there] = await pair()
     const heard: object[] = []
-    const channel = new WordChannel(here, (word) => heard.push(word))
+    const channel = new LineChannel(here, (word) => heard.push(word))
     there.write('junk\n{"a":\n\0\nnull\n17\n{"word":"on')
     there.end('e"}\n{"half')
     await channel.closed
@@ -33,7 +33,7 @@ describe('a word channel', () => {
 
   it('whose other side breaks off takes what is said to it for heard, and throws nothing', async () => {
     const [here, there] = await pair()
-    const channel = new WordChannel(here, () => {})
+    const channel = new LineChannel(here, () => {})
     there.resetAndDestroy()
     await channel.closed
     await channel.say({ word: 'nobody hears' })
@@ -43,7 +43,7 @@ describe('a word channel', () => {
 
   it('that is closed while words are on their way ends well', async () => {
     const [here, there] = await pair()
-    const channel = new WordChannel(here, () => {})
+    const channel = new LineChannel(here, () => {})
     there.pause()
     const said = Array.from({ length: 100 }, () => channel.say({ word: 'x'.repeat(100_000) }))
     channel.close()

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { processIdentity } from '#src/runtime/identity.js'
+import { processIdentity } from '#src/runtime/process-identity.js'
 import { nextEvent, recorded } from '../next-event.js'
 import { deadProcess, here, idleProcess, orphanScene } from './orphan-scene.js'
 

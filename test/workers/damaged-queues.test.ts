@@ -4,7 +4,7 @@ import { defineTask, type EventMap, type Mill, millrace } from 'millrace'
 import { type RedisServer, startRedis } from 'millrace/store-testing'
 import { afterAll, beforeAll, beforeEach, expect, it, onTestFinished, vi } from 'vitest'
 import { healthOf } from '#src/cli/supervise/health-server.js'
-import { pulseOf } from '#src/cli/supervise/process-word.js'
+import { digestOf } from '#src/cli/supervise/supervisor-messages.js'
 import { systemClock } from '#src/core/platform/clock.js'
 
 let server: RedisServer
@@ -67,7 +67,7 @@ it.each(['ready', 'meta'])(
       upMs: 1,
       restarts: 0,
       heardMs: 1,
-      pulse: pulseOf(worker.status()),
+      pulse: digestOf(worker.status()),
     } as const
     expect(healthOf([report])).toMatchObject({ status: 'ok', processes: [{ damagedQueues: 1 }] })
 

@@ -3,8 +3,8 @@ import type { Claimed } from 'millrace/store'
 import * as v from 'valibot'
 import { describe, expect, it } from 'vitest'
 import { queueOf, queueOptionsSchema } from '#src/core/queue/queue.js'
-import { Draw } from '#src/workers/claim-loop/draw.js'
 import { LimitedQueues } from '#src/workers/claim-loop/limited-queues.js'
+import { QueuePicker } from '#src/workers/claim-loop/queue-picker.js'
 
 const queue = (name: string, iterations = 1) => queueOf(name, v.parse(queueOptionsSchema, { iterations }))
 const granted = (name: string): Claimed => ({
@@ -18,7 +18,7 @@ const granted = (name: string): Claimed => ({
 })
 const nothing: Claimed = { now: 0, claims: [], crashed: [], buried: [], waits: [], more: false }
 const draw = (selector: Selector, queues: ReturnType<typeof queue>[], isForOthers = (_: string) => false) =>
-  new Draw({
+  new QueuePicker({
     ...{ selector, queues, isForOthers },
     placesOf: () => 1,
     limited: new LimitedQueues([]),
@@ -164,7 +164,7 @@ describe('a draw', () => {
     const names = ['a', 'b', 'c', 'd', 'plain']
     function costly() {
       let now = 0
-      const subject = new Draw({
+      const subject = new QueuePicker({
         isForOthers: () => false,
         selector: inOrder,
         queues: names.map((name) => queue(name)),
@@ -260,7 +260,7 @@ describe('a draw', () => {
         ...{ name, kind: 'plain', order: 'fifo', exclusive: 'id', shards: 1, paused: false, draining: false },
         throttle: { scope: name, by, rules },
       })
-      const subject = new Draw({
+      const subject = new QueuePicker({
         isForOthers: () => false,
         selector: inOrder,
         queues: ['paced', 'lanes', 'other'].map((name) => queue(name, iterations)),

@@ -5,7 +5,7 @@ import { Events } from '#src/core/events.js'
 import { BatchExecution } from '#src/runtime/run/batch-execution.js'
 import { JobExecution } from '#src/runtime/run/job-execution.js'
 import type { Verdict } from '#src/runtime/run/verdict.js'
-import { exhaustionOf } from '#src/workers/exhaustion.js'
+import { exhaustedHookOf } from '#src/workers/exhausted-hook.js'
 import { notesOn } from '../runtime/notes-on.js'
 
 const claim = (id: string): Claim => ({
@@ -42,7 +42,7 @@ function batch(...ids: string[]) {
 
 it('is told of a batch after the last answer, of those alone whose retries are over and whose end the store has taken', () => {
   const { execution, told } = batch('a', 'b', 'c', 'd')
-  const exhaustion = exhaustionOf(
+  const exhaustion = exhaustedHookOf(
     execution,
     [lastOf('x'), lastOf('y'), again, lastOf('z', 'no-retries')],
     new Events(),
@@ -64,21 +64,21 @@ it('is told of a batch after the last answer, of those alone whose retries are o
 
 it('is told nothing where the store took no last failure, or none is for want of retries', () => {
   const { execution, told } = batch('a')
-  exhaustionOf(execution, [lastOf('x')], new Events())!.answered('a', undefined)
+  exhaustedHookOf(execution, [lastOf('x')], new Events())!.answered('a', undefined)
 
   expect(told).toEqual([])
   for (const other of [again, lastOf('x', 'unrecoverable')])
-    expect(exhaustionOf(execution, [other], new Events())).toBeUndefined()
+    expect(exhaustedHookOf(execution, [other], new Events())).toBeUndefined()
 })
 
 it('is told of a job where its retries are over, not where it is unrecoverable', () => {
   const told: unknown[] = []
   const task = defineTask({ name: 't', onExhausted: ({ job, input, error }) => void told.push([job.id, input, error]) })
   const execution = new JobExecution(claim('a'), task, 7, {}, notesOn())
-  const exhaustion = exhaustionOf(execution, [lastOf('x')], new Events())!
+  const exhaustion = exhaustedHookOf(execution, [lastOf('x')], new Events())!
   exhaustion.answered('a', 'lost')
   exhaustion.answered('a', 'ok')
 
   expect(told).toEqual([['a', 7, 'x']])
-  expect(exhaustionOf(execution, [lastOf('x', 'unrecoverable')], new Events())).toBeUndefined()
+  expect(exhaustedHookOf(execution, [lastOf('x', 'unrecoverable')], new Events())).toBeUndefined()
 })

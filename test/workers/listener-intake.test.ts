@@ -5,16 +5,16 @@ import { describe, expect, it, onTestFinished } from 'vitest'
 import { Events } from '#src/core/events.js'
 import { systemRandom } from '#src/core/platform/clock.js'
 import type { Queue } from '#src/core/queue/queue.js'
-import { type Hermit, Solitude } from '#src/runtime/solitude.js'
-import { Waiter } from '#src/runtime/waiter.js'
+import { IdleWaiter } from '#src/runtime/idle-waiter.js'
+import { SoloGate, type SoloTurn } from '#src/runtime/solo-gate.js'
 import { MemoryStore } from '#src/stores/memory/memory-store.js'
 import { UnheardClaims } from '#src/workers/claim-loop/unheard-claims.js'
 import { DamagedQueues } from '#src/workers/damaged-queues.js'
-import { ListenerIntake } from '#src/workers/listener/listener-intake.js'
+import { ListenerClaims } from '#src/workers/listener/listener-claims.js'
 
 const mono = () => performance.now()
 
-async function intakeOn(solitude: Solitude) {
+async function intakeOn(solitude: SoloGate) {
   const store = new MemoryStore()
   await store.open([{ name: 'video', kind: 'plain', order: 'fifo', maxCrashes: 3, dead: {} }])
   const seen = { claims: 0, whileOthersSeek: 0 }
@@ -24,8 +24,8 @@ async function intakeOn(solitude: Solitude) {
     if (!solitude.isOpen) seen.whileOthersSeek += claims
     take(claims)
   }
-  const [events, opened] = [new Events(), { store, waiter: new Waiter(store, mono) }]
-  const intake = new ListenerIntake({
+  const [events, opened] = [new Events(), { store, waiter: new IdleWaiter(store, mono) }]
+  const intake = new ListenerClaims({
     ...{ worker: 'listener', events, mono, random: systemRandom, solitude },
     queue: { name: 'video', leaseMs: 30_000, longPollMs: 5_000 } as Queue,
     connect: async () => opened,
@@ -43,7 +43,7 @@ async function intakeOn(solitude: Solitude) {
 }
 
 /** Ahead of whoever begins to wait after it in the same tick. */
-async function seekLater(solitude: Solitude, microtasks: number): Promise<Hermit> {
+async function seekLater(solitude: SoloGate, microtasks: number): Promise<SoloTurn> {
   for (let i = 0; i < microtasks; i += 1) await undefined
   return solitude.seek()
 }
@@ -52,7 +52,7 @@ describe('the intake of a listener', () => {
   it('claims nothing while another seeks to be alone, however soon after the last one that was', async () => {
     // The second one comes in each of the first microtasks after the first one has left.
     for (let later = 1; later < 12; later += 1) {
-      const solitude = new Solitude()
+      const solitude = new SoloGate()
       const { intake, seen } = await intakeOn(solitude)
       const first = solitude.seek()
       intake.next(undefined).catch(() => {})

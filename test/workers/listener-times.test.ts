@@ -1,6 +1,6 @@
 import { defineOrderedTask, LeaseLostError, StoreUnavailableError, TimeLimitError, WorkerStoppedError } from 'millrace'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
-import { processSolitude } from '#src/runtime/solitude.js'
+import { processSoloGate } from '#src/runtime/solo-gate.js'
 import { MemoryStore } from '#src/stores/memory/memory-store.js'
 import { nextEvent, recorded } from '../next-event.js'
 import { testMill, testMillOn } from '../test-mill.js'
@@ -216,7 +216,7 @@ describe('a listener in time', () => {
     const closed = listener.close({ grace: 0 })
     await pass(100)
     await closed
-    expect(processSolitude.held).toBe(0)
+    expect(processSoloGate.held).toBe(0)
   })
 })
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { keyIn, tokenOf } from '#src/workers/listener-token.js'
+import { keyIn, tokenOf } from '#src/workers/claim-token.js'
 
 const key = { queue: 'video', id: 'ünï/"1', fence: 41 }
 const token = tokenOf('prod', key)

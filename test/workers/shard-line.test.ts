@@ -2,10 +2,10 @@ import { ConfigError } from 'millrace'
 import * as v from 'valibot'
 import { expect, it } from 'vitest'
 import { queueOf, queueOptionsSchema, type ShardOrder } from '#src/core/queue/queue.js'
-import { type KnownShard, shardLine } from '#src/workers/shards/shard-line.js'
+import { type KnownShard, shardSequence } from '#src/workers/shards/shard-sequence.js'
 
 const line = (shardOrder: ShardOrder) =>
-  shardLine(queueOf('orders', v.parse(queueOptionsSchema, { ordered: true, shardOrder })), () => 0.5)
+  shardSequence(queueOf('orders', v.parse(queueOptionsSchema, { ordered: true, shardOrder })), () => 0.5)
 const known = (shard: number, headAgeMs?: number, toldMs = 0): KnownShard =>
   headAgeMs === undefined ? { shard, toldMs } : { shard, headAgeMs, toldMs }
 const never = Number.POSITIVE_INFINITY

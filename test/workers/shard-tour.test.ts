@@ -1,13 +1,13 @@
 import { expect, it } from 'vitest'
-import type { ShardLine } from '#src/workers/shards/shard-line.js'
-import { ShardTour } from '#src/workers/shards/shard-tour.js'
+import { ShardRound } from '#src/workers/shards/shard-round.js'
+import type { ShardSequence } from '#src/workers/shards/shard-sequence.js'
 
-const asGiven: ShardLine = { needsHeads: true, of: (shards) => shards.map(({ shard }) => shard) }
+const asGiven: ShardSequence = { needsHeads: true, of: (shards) => shards.map(({ shard }) => shard) }
 const split = { own: [1, 3], others: [0, 2, 4] }
 
 function tour(line = asGiven) {
   let now = 0
-  const subject = new ShardTour(line, () => now)
+  const subject = new ShardRound(line, () => now)
   return {
     subject,
     pass: (ms: number) => {

@@ -6,7 +6,7 @@ import { queueOf, queueOptionsSchema } from '#src/core/queue/queue.js'
 import type { WorkerRecord } from '#src/stores/contract/worker-registry.js'
 import { memoryTraits } from '#src/stores/memory/memory-traits.js'
 import { ownShards, type ShardsOf } from '#src/workers/shards/shard-owners.js'
-import { Shards } from '#src/workers/shards/shards.js'
+import { ShardPicker } from '#src/workers/shards/shard-picker.js'
 
 const stored = (name: string, shards: number, kind: 'plain' | 'ordered' = 'ordered'): StoredQueue => ({
   name,
@@ -49,10 +49,13 @@ function shards(
     workers: { list: async () => workers },
   } as unknown as Store
   const parts = { worker: 'me', queues, store, shardsOf, mono, random: () => 0 }
-  return new Shards({ ...parts, stored: [stored('a', 3), stored('b', 5), stored('c', 2), stored('p', 1, 'plain')] })
+  return new ShardPicker({
+    ...parts,
+    stored: [stored('a', 3), stored('b', 5), stored('c', 2), stored('p', 1, 'plain')],
+  })
 }
 
-const asked = (subject: Shards, queue: string) => subject.next(queue).map(({ shard }) => shard)
+const asked = (subject: ShardPicker, queue: string) => subject.next(queue).map(({ shard }) => shard)
 
 it('are all own where nobody else serves the queue, and a plain queue has none', async () => {
   const subject = shards({ workers: [seen('me', 5, 'a', 'c', 'p'), seen('other', 5, 'b')] })

@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest'
-import { Stint } from '#src/workers/claim-loop/stint.js'
+import { SlotBatch } from '#src/workers/claim-loop/slot-batch.js'
 
 function limited(limits: number[], left: number[]) {
   const deferred: number[] = []
-  const stint = new Stint(limits, 0, {
+  const stint = new SlotBatch(limits, 0, {
     timeLimitMs: (limit) => limit,
     leftMs: () => left[0]!,
     defer: (limit) => deferred.push(limit),
@@ -13,7 +13,7 @@ function limited(limits: number[], left: number[]) {
 
 describe('a stint', () => {
   it('gives its jobs in order and then none', () => {
-    const stint = new Stint(['a', 'b'], 0)
+    const stint = new SlotBatch(['a', 'b'], 0)
 
     expect([stint.next(), stint.next(), stint.next()]).toEqual(['a', 'b', undefined])
   })
@@ -30,7 +30,7 @@ describe('a stint', () => {
   })
 
   it('gives up its rest once', () => {
-    const stint = new Stint(['a', 'b', 'c'], 0)
+    const stint = new SlotBatch(['a', 'b', 'c'], 0)
     stint.next()
 
     expect([stint.rest(), stint.rest(), stint.next()]).toEqual([['b', 'c'], [], undefined])

@@ -1,6 +1,6 @@
 import type { Wait } from 'millrace/store'
 import { expect, it } from 'vitest'
-import { SuspectPlaces } from '#src/workers/claim-loop/suspect-places.js'
+import { SuspectTargets } from '#src/workers/claim-loop/suspect-targets.js'
 
 const at = (shard: number) => ({ queue: 'q', shard })
 const suspect = (shard: number): Wait => ({ ...at(shard), reason: 'suspect', forMs: 5_000 })
@@ -8,7 +8,7 @@ const empty = (shard: number): Wait => ({ ...at(shard), reason: 'empty' })
 
 /** After a claim that told of suspects in these shards. */
 function places(...shards: number[]) {
-  const subject = new SuspectPlaces()
+  const subject = new SuspectTargets()
   subject.told({ waits: shards.map(suspect) })
   return {
     subject,

@@ -6,13 +6,13 @@ import { Events } from '#src/core/events.js'
 import { throttleOf } from '#src/core/queue/throttle-options.js'
 import { checkOptions } from '#src/mill/mill-options.js'
 import { LeaseKeeper } from '#src/runtime/leases/lease-keeper.js'
-import { Pace } from '#src/runtime/pace.js'
+import { Prefetch } from '#src/runtime/prefetch.js'
 import { Executor } from '#src/runtime/run/executor.js'
 import { Settler } from '#src/runtime/run/settler.js'
-import { Solitude } from '#src/runtime/solitude.js'
+import { SoloGate } from '#src/runtime/solo-gate.js'
+import { InFlight } from '#src/workers/claim-loop/in-flight.js'
 import { LimitedQueues } from '#src/workers/claim-loop/limited-queues.js'
 import { Punctuality } from '#src/workers/claim-loop/punctuality.js'
-import { Workbench } from '#src/workers/claim-loop/workbench.js'
 import { Slots } from '#src/workers/slots.js'
 import { notesOn } from '../runtime/notes-on.js'
 
@@ -61,14 +61,14 @@ async function bench(given: { readonly slots?: number; readonly throttled?: bool
     },
   }
   const shared = { ...options, events, worker: 'w', random: Math.random, middleware: [slow] }
-  const workbench = new Workbench({
+  const workbench = new InFlight({
     ...shared,
     slots: new Slots(slots),
     executor: (bench) => new Executor({ ...shared, mono, bench }),
     settler,
     keeper,
-    solitude: new Solitude(),
-    pace: new Pace(1),
+    solitude: new SoloGate(),
+    pace: new Prefetch(1),
     limited,
     punctuality: new Punctuality(limited, options.registry),
     after: (ms, work) => {

@@ -6,13 +6,13 @@ import { Events } from '#src/core/events.js'
 import type { AnyTask } from '#src/core/task/any-task.js'
 import { checkOptions } from '#src/mill/mill-options.js'
 import { LeaseKeeper } from '#src/runtime/leases/lease-keeper.js'
-import { Pace } from '#src/runtime/pace.js'
+import { Prefetch } from '#src/runtime/prefetch.js'
 import { Executor } from '#src/runtime/run/executor.js'
 import { Settler } from '#src/runtime/run/settler.js'
-import { Solitude } from '#src/runtime/solitude.js'
+import { SoloGate } from '#src/runtime/solo-gate.js'
+import { InFlight } from '#src/workers/claim-loop/in-flight.js'
 import { LimitedQueues } from '#src/workers/claim-loop/limited-queues.js'
 import { Punctuality } from '#src/workers/claim-loop/punctuality.js'
-import { Workbench } from '#src/workers/claim-loop/workbench.js'
 import { Slots } from '#src/workers/slots.js'
 import { notesOn } from '../runtime/notes-on.js'
 
@@ -74,14 +74,14 @@ async function bench(task: AnyTask, ...groups: string[][]) {
   const keeper = new LeaseKeeper({ store, events, mono, host: 'h', pid: 1 })
   const settler = new Settler({ store, events, random: Math.random, mono: () => performance.now() })
   const shared = { ...options, events, worker: 'w', random: Math.random }
-  const workbench = new Workbench({
+  const workbench = new InFlight({
     ...shared,
     slots: new Slots(1),
     executor: (bench) => new Executor({ ...shared, mono, bench }),
     settler,
     keeper,
-    solitude: new Solitude(),
-    pace: new Pace(1),
+    solitude: new SoloGate(),
+    pace: new Prefetch(1),
     limited: new LimitedQueues([]),
     punctuality: new Punctuality(new LimitedQueues([]), options.registry),
     after: () => () => {},

@@ -1,7 +1,7 @@
 /** The command `doctor`: examines what the store runs on, and whether its queues are as they are configured. */
 
 import type { Command } from 'commander'
-import { messageOf } from '../../core/values/shown.js'
+import { messageOf } from '../../core/values/describe.js'
 import type { Mill } from '../../mill/mill.js'
 import type { Finding } from '../../stores/contract/store-health.js'
 import { type MillFlags, millCommand, withJson, withMill } from '../mill-command.js'

@@ -2,11 +2,11 @@
 
 import type { Command } from 'commander'
 import type { Mill } from '../../mill/mill.js'
-import { processIdentity } from '../../runtime/identity.js'
+import { processIdentity } from '../../runtime/process-identity.js'
 import { type MillFlags, millCommand, withJson, withMill } from '../mill-command.js'
 import { count, counted, fromNow } from '../output/figures.js'
+import { type Liveness, livenessOf } from '../output/liveness.js'
 import { printable } from '../output/printable.js'
-import { type Liveness, pulseOf } from '../output/pulse.js'
 import { type Column, table } from '../output/table.js'
 import type { Terminal } from '../output/terminal.js'
 
@@ -60,7 +60,7 @@ async function rowsOf(mill: Mill, queue: string | undefined): Promise<WorkerRow[
     id: worker.id,
     host: worker.host,
     pid: worker.pid,
-    process: pulseOf(worker, here),
+    process: livenessOf(worker, here),
     queues: worker.queues,
     slots: worker.concurrency,
     running: worker.running,

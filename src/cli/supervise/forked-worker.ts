@@ -3,10 +3,16 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import type { Socket } from 'node:net'
 import { fileURLToPath } from 'node:url'
-import { inTime } from '../../runtime/patience.js'
-import { WordChannel } from '../../runtime/word-channel.js'
+import { LineChannel } from '../../runtime/line-channel.js'
+import { endsWithin } from '../../runtime/with-timeout.js'
 import { exitCodes, signalExitCode } from '../output/exit-code.js'
-import { linkFd, type ProcessWord, processWordIn, type StatusDigest, type SupervisorWord } from './process-word.js'
+import {
+  linkFd,
+  type ProcessMessage,
+  processMessageIn,
+  type StatusDigest,
+  type SupervisorMessage,
+} from './supervisor-messages.js'
 
 /** How it has ended. */
 export interface End {
@@ -48,10 +54,10 @@ export class ForkedWorker {
   #heardAt = this.forkedAt
   readonly #restarts: number
   readonly #child: ChildProcess
-  readonly #words: WordChannel | undefined
+  readonly #words: LineChannel | undefined
 
   /** Forks `millrace` with these arguments. One that cannot be started has ended at once. */
-  constructor(args: readonly string[], restarts: number, heard: (word: ProcessWord) => void) {
+  constructor(args: readonly string[], restarts: number, heard: (word: ProcessMessage) => void) {
     this.#restarts = restarts
     const main = fileURLToPath(new URL('../main.js', import.meta.url))
     const child = spawn(process.execPath, [...process.execArgv, main, ...args, '--linked'], {
@@ -62,7 +68,7 @@ export class ForkedWorker {
     this.#child = child
     // Not the channel of Node's own `fork`, which throws out of our event loop what a handler has written to it.
     const socket = child.stdio[linkFd] as Socket | null | undefined
-    this.#words = socket ? new WordChannel(socket, (said) => this.#hear(said, heard)) : undefined
+    this.#words = socket ? new LineChannel(socket, (said) => this.#hear(said, heard)) : undefined
     this.ended = new Promise((resolve) => {
       child.on('error', ({ message }) => {
         // A signal or a word that did not arrive is an error too.
@@ -75,13 +81,13 @@ export class ForkedWorker {
 
   /** Never rejects. */
   async #exited(code: number | null, signal: NodeJS.Signals | null, ended: (end: End) => void): Promise<void> {
-    await inTime(lastWordsMs, this.#words!.closed)
+    await endsWithin(lastWordsMs, this.#words!.closed)
     this.#words!.close()
     ended(endOf(code, signal))
   }
 
-  #hear(said: object, heard: (word: ProcessWord) => void): void {
-    const word = processWordIn(said)
+  #hear(said: object, heard: (word: ProcessMessage) => void): void {
+    const word = processMessageIn(said)
     if (word === undefined) return
     const isLeaving = word.millrace === 'recycling' || word.millrace === 'failing'
     // The user's code in the process may send anything, also ours twice: one process has one successor.
@@ -124,7 +130,7 @@ export class ForkedWorker {
     this.#child.kill(signal)
   }
 
-  tell(word: SupervisorWord): void {
+  tell(word: SupervisorMessage): void {
     // One that has just ended does not hear it, and its end is told anyway.
     void this.#words?.say(word)
   }

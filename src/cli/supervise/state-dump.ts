@@ -6,7 +6,7 @@ import { printable } from '../output/printable.js'
 import { type Column, table } from '../output/table.js'
 import type { Terminal } from '../output/terminal.js'
 import type { ProcessReport } from './forked-worker.js'
-import type { WorkerStatus } from './process-word.js'
+import type { WorkerStatus } from './supervisor-messages.js'
 
 const dumpSignals = ['SIGUSR2', 'SIGTTIN'] as const
 

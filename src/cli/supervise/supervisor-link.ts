@@ -1,15 +1,15 @@
 /** The supervisor link: how a worker process speaks with its supervisor. Without one it says nothing to nobody. */
 
 import { Socket } from 'node:net'
-import { WordChannel } from '../../runtime/word-channel.js'
-import { isSupervisorWord, linkFd, type ProcessWord, pulseOf, type WorkerStatus } from './process-word.js'
+import { LineChannel } from '../../runtime/line-channel.js'
+import { digestOf, isSupervisorMessage, linkFd, type ProcessMessage, type WorkerStatus } from './supervisor-messages.js'
 
 const aliveEveryMs = 1_000
 
 export class SupervisorLink {
   /** Resolves when the supervisor is gone; never without one. */
   readonly lost: Promise<void>
-  readonly #channel: WordChannel | undefined
+  readonly #channel: LineChannel | undefined
   #isLost = false
   #isSending = false
 
@@ -19,8 +19,8 @@ export class SupervisorLink {
       this.lost = new Promise(() => {})
       return
     }
-    this.#channel = new WordChannel(new Socket({ fd: linkFd, readable: true, writable: true }), (word) => {
-      if (!isSupervisorWord(word)) return
+    this.#channel = new LineChannel(new Socket({ fd: linkFd, readable: true, writable: true }), (word) => {
+      if (!isSupervisorMessage(word)) return
       dump()
       this.#tell({ millrace: 'dumped' })
     })
@@ -36,10 +36,10 @@ export class SupervisorLink {
 
   /** Says that the worker takes jobs, and from then on each second that its event loop turns. */
   ready(status: () => WorkerStatus): void {
-    this.#tell({ millrace: 'ready', pulse: pulseOf(status()) })
+    this.#tell({ millrace: 'ready', pulse: digestOf(status()) })
     setInterval(() => {
       // Words that a stopped supervisor does not read must not pile up.
-      if (!this.#isSending) this.#tell({ millrace: 'alive', pulse: pulseOf(status()) })
+      if (!this.#isSending) this.#tell({ millrace: 'alive', pulse: digestOf(status()) })
     }, aliveEveryMs)
   }
 
@@ -57,7 +57,7 @@ export class SupervisorLink {
     this.#tell({ millrace: 'failing' })
   }
 
-  #tell(word: ProcessWord): void {
+  #tell(word: ProcessMessage): void {
     if (!this.isUp) return
     this.#isSending = true
     // What cannot be sent is not missed: the loss of the supervisor is an event of its own.

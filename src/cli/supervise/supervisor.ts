@@ -11,11 +11,11 @@ import { formatDuration } from '../../core/values/duration.js'
 import { exitCodes } from '../output/exit-code.js'
 import type { StopCause } from '../output/stop-request.js'
 import type { Terminal } from '../output/terminal.js'
+import { AwakeTime } from './awake-time.js'
 import { type End, ForkedWorker, type ProcessReport } from './forked-worker.js'
-import type { ProcessWord } from './process-word.js'
 import { deathsInARow, restartDelayMs } from './restart-delay.js'
 import { dumpProcesses, dumpSilent } from './state-dump.js'
-import { WatchedTime } from './watched-time.js'
+import type { ProcessMessage } from './supervisor-messages.js'
 
 export interface SupervisorSettings {
   /** Of the command line of a worker process. */
@@ -56,7 +56,7 @@ export class Supervisor {
   readonly #terminal: Terminal
   readonly #random: Random
   readonly #startedAt = performance.now()
-  readonly #watched = new WatchedTime(performance.now())
+  readonly #watched = new AwakeTime(performance.now())
   readonly #places: readonly ProcessSlot[]
   readonly #processes = new Set<ForkedWorker>()
   /** Asked for their state, and not yet heard. */
@@ -135,7 +135,7 @@ export class Supervisor {
     void process.ended.then((end) => this.#ended(end, process, place))
   }
 
-  #heard({ millrace }: ProcessWord, process: ForkedWorker, place: ProcessSlot): void {
+  #heard({ millrace }: ProcessMessage, process: ForkedWorker, place: ProcessSlot): void {
     process.heardAtWatchedMs = this.#watched.ms
     if (millrace === 'dumped') this.#asked.delete(process)
     if (process.ready && !place.served) this.#serves(place)

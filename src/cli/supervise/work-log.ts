@@ -1,8 +1,8 @@
 /** The work log: what a worker process says of itself — its start and stop, what failed, and how far it is. */
 
 import type { EventMap, EventName, JobRef, RecycleReason } from '../../core/events.js'
+import { messageOf } from '../../core/values/describe.js'
 import { formatDuration } from '../../core/values/duration.js'
-import { messageOf } from '../../core/values/shown.js'
 import type { Mill } from '../../mill/mill.js'
 import { count, counted, rate } from '../output/figures.js'
 import { printable, shortened } from '../output/printable.js'

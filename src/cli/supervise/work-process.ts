@@ -1,10 +1,10 @@
 /** A worker process: one worker of `millrace work`, from its start to its end by a signal, an error or the loss of its supervisor. */
 
+import { messageOf } from '../../core/values/describe.js'
 import { formatDuration } from '../../core/values/duration.js'
 import { errorText, formatError } from '../../core/values/error-text.js'
-import { messageOf } from '../../core/values/shown.js'
-import type { Loaded } from '../../mill/load-config.js'
-import { processSolitude } from '../../runtime/solitude.js'
+import type { Loaded } from '../../mill/load-mill.js'
+import { processSoloGate } from '../../runtime/solo-gate.js'
 import type { SelectorName } from '../../selectors/named-selectors.js'
 import type { Worker } from '../../workers/worker.js'
 import { loaded, type MillFlags } from '../mill-command.js'
@@ -62,7 +62,7 @@ export class WorkProcess {
     this.#link = new SupervisorLink(flags.linked === true, dump)
     // The supervisor passes its signal on, and a service manager may send it to every process besides: that is one request.
     this.#stop = stopRequest(undefined, () => this.#link.isUp, this.#link.lost)
-    processSolitude.onAlone = (isAlone) => this.#link.alone(isAlone)
+    processSoloGate.onAlone = (isAlone) => this.#link.alone(isAlone)
     onDumpRequest(dump)
     process.on('uncaughtException', (error) => this.#uncaught(error))
   }

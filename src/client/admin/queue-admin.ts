@@ -11,9 +11,9 @@ import {
 import { type JobRecord, type JobState, jobStates } from '../../core/job.js'
 import type { Registry } from '../../core/registry.js'
 import type { Codec } from '../../core/values/codec.js'
+import { describe } from '../../core/values/describe.js'
 import { type Duration, durationMs } from '../../core/values/duration.js'
 import { isJobId, isListenerId, isQueueName, jobIdForm, orderedIdOf, queueNameForm } from '../../core/values/ids.js'
-import { shown } from '../../core/values/shown.js'
 import type { Page, Records, Step, StoredJob, Where } from '../../stores/contract/job-records.js'
 import type { Depth } from '../../stores/contract/queue-depth.js'
 import type { Store } from '../../stores/contract/store.js'
@@ -159,7 +159,7 @@ export class QueueAdmin {
   async reshard(shards: number, options: LongActionOptions = {}): Promise<number> {
     if (!Number.isInteger(shards) || shards < 1 || shards > mostShards)
       throw new InvalidArgumentError(
-        `the shards of queue '${this.name}' must be a whole number from 1 to ${mostShards}; got ${shown(shards)}.`,
+        `the shards of queue '${this.name}' must be a whole number from 1 to ${mostShards}; got ${describe(shards)}.`,
       )
     const records = await this.#records()
     return patientTotal(() => records.reshard(this.name, shards), options)
@@ -173,7 +173,7 @@ export class QueueAdmin {
    * Throws `UnknownQueueError` where the store has no queue `to`, `InvalidArgumentError` where one of the two is plain.
    */
   async move(to: string, options: LongActionOptions = {}): Promise<number> {
-    if (!isQueueName(to)) throw new InvalidArgumentError(`a queue name must be ${queueNameForm}; got ${shown(to)}.`)
+    if (!isQueueName(to)) throw new InvalidArgumentError(`a queue name must be ${queueNameForm}; got ${describe(to)}.`)
     const records = await this.#records()
     return patientTotal(() => records.move(this.name, to), options)
   }
@@ -182,7 +182,7 @@ export class QueueAdmin {
     list: async (options: ListOptions = {}): Promise<JobPage> => {
       const { state, by = 'time', cursor, limit = 50 } = options
       if (state !== undefined && !jobStates.includes(state)) {
-        throw new InvalidArgumentError(`state must be one of ${jobStates.join(', ')}; got ${shown(state)}.`)
+        throw new InvalidArgumentError(`state must be one of ${jobStates.join(', ')}; got ${describe(state)}.`)
       }
       const query = {
         by: order(by, ['id', 'time', 'retry']),
@@ -324,7 +324,7 @@ export class QueueAdmin {
   async #whereOf(where: JobChoice): Promise<Where> {
     if (where === 'all' || where === 'failed') return where
     if (!Array.isArray(where))
-      throw new InvalidArgumentError(`which jobs must be a list of ids, 'all' or 'failed'; got ${shown(where)}.`)
+      throw new InvalidArgumentError(`which jobs must be a list of ids, 'all' or 'failed'; got ${describe(where)}.`)
     const isOrdered = where.some(Number.isFinite) && (await this.#isOrdered())
     return { ids: where.map((id) => checkedId(id, isOrdered)) }
   }
@@ -345,16 +345,16 @@ function checkedId(given: unknown, isOrdered: boolean): string {
   const id = isOrdered ? orderedIdOf(given) : given
   if (isJobId(id)) return id
   throw new InvalidArgumentError(
-    `a job id must be ${jobIdForm}${isOrdered ? ', or a finite number' : ''}; got ${shown(given)}.`,
+    `a job id must be ${jobIdForm}${isOrdered ? ', or a finite number' : ''}; got ${describe(given)}.`,
   )
 }
 
 function order<T extends string>(by: T, known: readonly T[]): T {
   if (known.includes(by)) return by
-  throw new InvalidArgumentError(`by must be one of ${known.join(', ')}; got ${shown(by)}.`)
+  throw new InvalidArgumentError(`by must be one of ${known.join(', ')}; got ${describe(by)}.`)
 }
 
 function limitOf(limit: number): number {
   if (Number.isInteger(limit) && limit >= 1 && limit <= 200) return limit
-  throw new InvalidArgumentError(`limit must be a whole number from 1 to 200; got ${shown(limit)}.`)
+  throw new InvalidArgumentError(`limit must be a whole number from 1 to 200; got ${describe(limit)}.`)
 }

@@ -4,9 +4,9 @@ import * as v from 'valibot'
 import { hasCode, InvalidArgumentError, UnsupportedByStoreError } from '../../core/errors.js'
 import type { ThrottleRule } from '../../core/queue/throttle.js'
 import { type ThrottleOptions, throttleOf, throttleSchema } from '../../core/queue/throttle-options.js'
+import { describe } from '../../core/values/describe.js'
 import { groupForm, groupNameOf } from '../../core/values/ids.js'
 import { parsed } from '../../core/values/option-check.js'
-import { shown } from '../../core/values/shown.js'
 import type { Store } from '../../stores/contract/store.js'
 import type { ThrottleState, Throttles } from '../../stores/contract/throttles.js'
 
@@ -82,7 +82,7 @@ export class ThrottleAdmin {
     if (given === undefined) return undefined
     const group = groupNameOf(given)
     if (group !== undefined) return group
-    throw new InvalidArgumentError(`a group must be ${groupForm} ('' for jobs without one); got ${shown(given)}.`)
+    throw new InvalidArgumentError(`a group must be ${groupForm} ('' for jobs without one); got ${describe(given)}.`)
   }
 }
 

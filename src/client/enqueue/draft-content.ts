@@ -5,10 +5,10 @@ import type { Registry } from '../../core/registry.js'
 import type { AnyTask } from '../../core/task/any-task.js'
 import type { AnyEnqueueOptions } from '../../core/task/enqueue-options.js'
 import { type Codec, encodedBy, type Payload } from '../../core/values/codec.js'
+import { describe, messageOf } from '../../core/values/describe.js'
 import { durationForm, parseDuration } from '../../core/values/duration.js'
 import { hintFor } from '../../core/values/foreign-words.js'
 import { groupForm, groupNameOf } from '../../core/values/ids.js'
-import { messageOf, shown } from '../../core/values/shown.js'
 import type { NewJob } from '../../stores/contract/new-job.js'
 import type { StoreTraits } from '../../stores/contract/store.js'
 import { payloadBytes } from '../../stores/rules/claim-weight.js'
@@ -51,7 +51,7 @@ export function wrong(task: AnyTask, message: string, options?: ErrorOptions): I
 /** Refuses options that are none of these, and a meta that is no object. */
 export function checkOptions(task: AnyTask, options: AnyEnqueueOptions, known: ReadonlySet<string>): void {
   if (typeof options !== 'object' || options === null)
-    throw wrong(task, `options must be an object; got ${shown(options)}.`)
+    throw wrong(task, `options must be an object; got ${describe(options)}.`)
   for (const name of Object.keys(options)) if (!known.has(name)) throw unknownOption(task, name, known)
   const { meta } = options
   if (meta !== undefined && (typeof meta !== 'object' || meta === null || Array.isArray(meta)))
@@ -102,7 +102,7 @@ function due(task: AnyTask, options: AnyEnqueueOptions, traits: StoreTraits): { 
   if (delay !== undefined && runAt !== undefined) throw wrong(task, 'give delay or runAt, not both.')
   if (delay !== undefined) {
     const delayMs = parseDuration(delay)
-    if (delayMs === undefined) throw wrong(task, `delay must be ${durationForm}; got ${shown(delay)}.`)
+    if (delayMs === undefined) throw wrong(task, `delay must be ${durationForm}; got ${describe(delay)}.`)
     const mostMs = Math.min(furthestMs, traits.maxDelayMs)
     if (delayMs > mostMs)
       throw wrong(task, `a delay of ${delayMs} ms is longer than ${mostMs} ms, the longest possible.`)
@@ -126,7 +126,7 @@ function instantOf(task: AnyTask, runAt: unknown): number {
   if (Number.isNaN(at) || at < 0 || at > 9_999_999_999_999) {
     throw wrong(
       task,
-      `runAt must be a valid Date or ISO-8601 text with a zone, such as '2026-12-24T18:00:00Z'; got ${shown(runAt)}. For a time from now use delay.`,
+      `runAt must be a valid Date or ISO-8601 text with a zone, such as '2026-12-24T18:00:00Z'; got ${describe(runAt)}. For a time from now use delay.`,
     )
   }
   return Math.trunc(at)
@@ -135,7 +135,7 @@ function instantOf(task: AnyTask, runAt: unknown): number {
 /** Undefined for none. Throws `InvalidJobError` or `UnsupportedByStoreError`. */
 export function checkedGroup(task: AnyTask, given: unknown, { traits }: DraftRules): string | undefined {
   const group = groupNameOf(given)
-  if (group === undefined) throw wrong(task, `group must be ${groupForm} ('' for none); got ${shown(given)}.`)
+  if (group === undefined) throw wrong(task, `group must be ${groupForm} ('' for none); got ${describe(given)}.`)
   if (group === '') return undefined
   if (traits.groups) return group
   throw new UnsupportedByStoreError(traits.name, 'groups', 'Leave `group` out, or use a store with groups.')

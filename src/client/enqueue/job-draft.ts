@@ -9,9 +9,9 @@ import type { EnqueueItem } from '../../core/task/middleware.js'
 import type { AnyOrderedTask } from '../../core/task/ordered-task.js'
 import { validated } from '../../core/task/schema.js'
 import type { AnyPlainTask } from '../../core/task/task.js'
+import { describe } from '../../core/values/describe.js'
 import { formatDuration } from '../../core/values/duration.js'
 import { isJobId, jobIdForm, orderedIdOf } from '../../core/values/ids.js'
-import { shown } from '../../core/values/shown.js'
 import {
   addContent,
   answerOf,
@@ -61,9 +61,9 @@ function refuseUnknown(task: AnyTask, { registry, tasksElsewhere }: DraftRules):
 function checkedPlainQueue(task: AnyPlainTask, options: AnyEnqueueOptions, { registry, traits }: DraftRules): Queue {
   checkOptions(task, options, plainOptions)
   const { id, priority } = options
-  if (id !== undefined && !isJobId(id)) throw wrong(task, `id must be ${jobIdForm}; got ${shown(id)}.`)
+  if (id !== undefined && !isJobId(id)) throw wrong(task, `id must be ${jobIdForm}; got ${describe(id)}.`)
   if (priority !== undefined && !isPriority(priority))
-    throw wrong(task, `priority must be ${priorityForm}; got ${shown(priority)}.`)
+    throw wrong(task, `priority must be ${priorityForm}; got ${describe(priority)}.`)
   if (priority !== undefined && priority !== 0 && !traits.priority) {
     throw new UnsupportedByStoreError(traits.name, 'job priorities', 'Use a queue of its own for urgent jobs.')
   }
@@ -155,7 +155,7 @@ function idOf(task: AnyOrderedTask, input: unknown, options: AnyEnqueueOptions):
     )
   const given = options.id === undefined ? answerOf(task, 'id', () => task.id?.(input)) : options.id
   const id = orderedIdOf(given)
-  if (id === undefined) throw wrong(task, `id must be ${jobIdForm}, or a finite number; got ${shown(given)}.`)
+  if (id === undefined) throw wrong(task, `id must be ${jobIdForm}, or a finite number; got ${describe(given)}.`)
   return id
 }
 
@@ -164,5 +164,5 @@ function scoreOf(task: AnyOrderedTask, input: unknown, options: AnyEnqueueOption
   const score: unknown =
     options.score === undefined ? answerOf(task, 'score', () => task.score?.(input)) : options.score
   if (typeof score === 'number' && Number.isFinite(score)) return score
-  throw wrong(task, `score must be a finite number; got ${shown(score)}.`)
+  throw wrong(task, `score must be a finite number; got ${describe(score)}.`)
 }

@@ -2,7 +2,7 @@
 
 import type { JobRecord, Meta, PayloadRecord } from '../../core/job.js'
 import type { Codec, Payload } from '../../core/values/codec.js'
-import { messageOf } from '../../core/values/shown.js'
+import { messageOf } from '../../core/values/describe.js'
 import type { StoredJob } from '../../stores/contract/job-records.js'
 import type { ScoredPayload } from '../../stores/contract/scored-payload.js'
 

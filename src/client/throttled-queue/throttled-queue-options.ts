@@ -4,10 +4,10 @@ import * as v from 'valibot'
 import { ConfigError, InvalidArgumentError } from '../../core/errors.js'
 import { type Queue, queueOf, queueOptionsSchema } from '../../core/queue/queue.js'
 import { throttleOf } from '../../core/queue/throttle-options.js'
+import { describe } from '../../core/values/describe.js'
 import type { Duration } from '../../core/values/duration.js'
 import { isQueueName, queueNameForm } from '../../core/values/ids.js'
 import { duration, exactly, parsed, whole } from '../../core/values/option-check.js'
-import { shown } from '../../core/values/shown.js'
 
 /** Every handle of a queue, in whatever process, must give the same limit, or none: others are refused. */
 export interface ThrottledQueueOptions {
@@ -71,7 +71,7 @@ export interface ItemQueue {
  */
 export function itemQueueOf(name: string, options: ThrottledQueueOptions, declared: Queue | undefined): ItemQueue {
   if (!isQueueName(name))
-    throw new InvalidArgumentError(`the name of a throttled queue must be ${queueNameForm}; got ${shown(name)}.`)
+    throw new InvalidArgumentError(`the name of a throttled queue must be ${queueNameForm}; got ${describe(name)}.`)
   const what = `throttled queue '${name}'`
   const { limit, window, moderate, elastic, scope, order } = parsed(schema, options, what)
   const base = declared ?? queueOf(name, parsed(queueOptionsSchema, {}, what))

@@ -4,7 +4,7 @@ import { ClosedError, InvalidArgumentError } from '../../core/errors.js'
 import type { ThrottleRule } from '../../core/queue/throttle.js'
 import { Registry } from '../../core/registry.js'
 import { defineTask } from '../../core/task/task.js'
-import { shown } from '../../core/values/shown.js'
+import { describe } from '../../core/values/describe.js'
 import type { StoredQueue } from '../../stores/contract/queue-settings.js'
 import type { Store } from '../../stores/contract/store.js'
 import { total } from '../admin/step-loop.js'
@@ -73,7 +73,7 @@ export class ThrottledQueue<Item = unknown> {
     this.#refuseClosed()
     if (priority !== 0 && !this.#item.hasPriorities)
       throw new InvalidArgumentError(
-        `items of the throttled queue '${this.name}' have no priority; got ${shown(priority)}. Leave it out, or leave \`order\` out or set it to 'priority'.`,
+        `items of the throttled queue '${this.name}' have no priority; got ${describe(priority)}. Leave it out, or leave \`order\` out or set it to 'priority'.`,
       )
     await this.#client.enqueue(this.#task, item, { priority })
   }

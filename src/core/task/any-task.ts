@@ -1,7 +1,7 @@
 /** A task of any kind: what it takes and gives, and how it is told from what is no task. */
 
 import { InvalidArgumentError } from '../errors.js'
-import { shown } from '../values/shown.js'
+import { describe } from '../values/describe.js'
 import type { AnyOrderedTask } from './ordered-task.js'
 import type { AnyPlainTask } from './task.js'
 import type { types } from './task-definition.js'
@@ -15,7 +15,7 @@ export type TaskResult<T extends AnyTask> = NonNullable<T[typeof types]>['result
 export function refuseNoTask(value: unknown, where: string): void {
   if (isTask(value)) return
   throw new InvalidArgumentError(
-    `${where} expects a task, as defineTask() or defineOrderedTask() gives it; got ${shown(value)}. Where it was imported, a misspelt name or a circular import leaves it undefined.`,
+    `${where} expects a task, as defineTask() or defineOrderedTask() gives it; got ${describe(value)}. Where it was imported, a misspelt name or a circular import leaves it undefined.`,
   )
 }
 

@@ -2,8 +2,8 @@
 
 import { InvalidArgumentError } from '../errors.js'
 import type { Random } from '../platform/clock.js'
+import { describe } from '../values/describe.js'
 import { type Duration, durationMs } from '../values/duration.js'
-import { shown } from '../values/shown.js'
 
 /**
  * The delay in ms before the next run, after `failures` failures (1 for the first).
@@ -61,7 +61,7 @@ const longestDelayMs = 10 * 365 * 86_400_000
 export function delayAfter(backoff: Backoff, failures: number, random: Random): number {
   const ms: unknown = backoff(failures, random)
   if (typeof ms !== 'number') {
-    throw new InvalidArgumentError(`a backoff must return a number of milliseconds, at once; got ${shown(ms)}.`)
+    throw new InvalidArgumentError(`a backoff must return a number of milliseconds, at once; got ${describe(ms)}.`)
   }
   return Number.isNaN(ms) ? 0 : Math.round(Math.min(Math.max(ms, 0), longestDelayMs))
 }

@@ -1,8 +1,8 @@
 /** Outcomes: what a handler returns when it neither has a result nor has failed. */
 
 import { InvalidArgumentError } from '../errors.js'
+import { describe } from '../values/describe.js'
 import { type Duration, durationMs } from '../values/duration.js'
-import { shown } from '../values/shown.js'
 
 const mark = Symbol.for('millrace.outcome')
 
@@ -43,7 +43,7 @@ export function throttle(hold: Duration): OutcomeValue {
 
 function refuseReason(reason: unknown, what: string): void {
   if (reason === undefined || typeof reason === 'string') return
-  throw new InvalidArgumentError(`${what} must be given text or nothing; got ${shown(reason)}.`)
+  throw new InvalidArgumentError(`${what} must be given text or nothing; got ${describe(reason)}.`)
 }
 
 /** The outcome that `value` is, or undefined where it is an ordinary result. */

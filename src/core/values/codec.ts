@@ -10,7 +10,7 @@
 
 import { types } from 'node:util'
 import { CodecError, hasCode } from '../errors.js'
-import { shown } from './shown.js'
+import { describe } from './describe.js'
 
 /** What a store keeps and hands back unread, of the kind it was given. */
 export type Payload = string | Uint8Array
@@ -246,5 +246,5 @@ function restored(type: string, json: unknown): unknown {
 export function encodedBy(codec: Codec, value: unknown): Payload {
   const payload: unknown = codec.encode(value)
   if (typeof payload === 'string' || payload instanceof Uint8Array) return payload
-  throw new CodecError(`codec '${codec.name}' made neither text nor bytes of the value, but ${shown(payload)}`)
+  throw new CodecError(`codec '${codec.name}' made neither text nor bytes of the value, but ${describe(payload)}`)
 }

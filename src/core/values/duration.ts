@@ -1,7 +1,7 @@
 /** A duration as users write it: `'5m'`, `'1h30m'` or a number of milliseconds. Inside the code durations are numbers named `…Ms`. */
 
 import { InvalidArgumentError } from '../errors.js'
-import { shown } from './shown.js'
+import { describe } from './describe.js'
 
 export type Duration = number | string
 
@@ -28,7 +28,7 @@ export function parseDuration(value: unknown): number | undefined {
 /** The milliseconds of a duration. Throws `InvalidArgumentError` naming `what` where it is not one. */
 export function durationMs(value: unknown, what: string): number {
   const ms = parseDuration(value)
-  if (ms === undefined) throw new InvalidArgumentError(`${what} must be ${durationForm}; got ${shown(value)}.`)
+  if (ms === undefined) throw new InvalidArgumentError(`${what} must be ${durationForm}; got ${describe(value)}.`)
   return ms
 }
 

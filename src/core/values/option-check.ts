@@ -3,9 +3,9 @@
 import * as v from 'valibot'
 import { ConfigError, type ConfigIssue } from '../errors.js'
 import { byteSizeForm, parseByteSize } from './byte-size.js'
+import { describe } from './describe.js'
 import { durationForm, exactDuration, parseDuration } from './duration.js'
 import { hintFor } from './foreign-words.js'
-import { shown } from './shown.js'
 
 /** A duration of at least `leastMs`, and at most `mostMs`, turned into milliseconds. */
 export function duration(leastMs = 0, mostMs = Number.MAX_SAFE_INTEGER) {
@@ -73,5 +73,5 @@ function messageOf(issue: v.BaseIssue<unknown>): string {
     return `${form}; it is undefined: is it exported under that name? Files that import each other in a circle see undefined, too`
   // What is wrong between the options of an object is not shown by the object.
   if (issue.type === 'check' && typeof issue.input === 'object') return form
-  return `${form}; got ${shown(issue.input)}`
+  return `${form}; got ${describe(issue.input)}`
 }

@@ -1,10 +1,10 @@
 /** The entry of the lease thread: puts a store and the beat loop together. */
 
 import { parentPort, workerData } from 'node:worker_threads'
-import { beatFromThread } from '../../runtime/leases/beat-loop.js'
+import { runLeaseThread } from '../../runtime/leases/lease-thread-loop.js'
 import { storeSource } from '../store-source.js'
 import type { StoreThreadData } from '../store-thread.js'
 
 const { descriptor, access } = workerData as StoreThreadData
 const source = storeSource(descriptor, access)
-beatFromThread(parentPort!, () => source.create())
+runLeaseThread(parentPort!, () => source.create())

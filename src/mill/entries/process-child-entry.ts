@@ -6,20 +6,20 @@ import { buffer } from 'node:stream/consumers'
 import { inspect } from 'node:util'
 import { deserialize } from 'node:v8'
 import type { Worker as Thread } from 'node:worker_threads'
-import { messageOf } from '../../core/values/shown.js'
-import { processIdentity } from '../../runtime/identity.js'
-import { WordChannel } from '../../runtime/word-channel.js'
+import { messageOf } from '../../core/values/describe.js'
+import { LineChannel } from '../../runtime/line-channel.js'
+import { processIdentity } from '../../runtime/process-identity.js'
 import { drainMark } from '../../workers/isolated/capture.js'
+import type { GuardSettings } from '../../workers/isolated/child-guard.js'
 import {
   type Assignment,
   assignmentFd,
-  type ChildWord,
-  type GuardWord,
-  isWorkerWord,
-  wordFd,
-} from '../../workers/isolated/child-word.js'
-import type { ProcessChild } from '../../workers/isolated/process-child.js'
-import type { GuardSettings } from '../../workers/isolated/process-guard.js'
+  type ChildMessage,
+  type GuardMessage,
+  isWorkerMessage,
+  messageFd,
+} from '../../workers/isolated/child-messages.js'
+import type { ChildRun } from '../../workers/isolated/child-run.js'
 import { filesFor, type IsolatedFrom } from '../isolated-from.js'
 import { loadIsolated } from '../load-isolated.js'
 import { storeSource } from '../store-source.js'
@@ -28,19 +28,19 @@ import type { GuardThreadData } from './process-guard-entry.js'
 
 const lastWordsMs = 500
 
-let child: ProcessChild | undefined
+let child: ChildRun | undefined
 /** 1 once the guard has read all that was printed. */
 const marked = new Int32Array(new SharedArrayBuffer(4))
 /** 1 once the settle of the job is on its way. */
 const settling = new Int32Array(new SharedArrayBuffer(4))
 /** What the guard has said before it ran. */
-const words: GuardWord[] = []
+const words: GuardMessage[] = []
 /** Why it is to stop, where that was said before it ran. */
 let stopped: string | undefined
 
 // One that outlives its worker is not ended by the end of the channel, and one that does not is ended by its guard.
-const worker = new WordChannel(new Socket({ fd: wordFd, readable: true, writable: true }), (word) => {
-  if (isWorkerWord(word)) stop('the worker is stopping and its grace is over; the job is released.')
+const worker = new LineChannel(new Socket({ fd: messageFd, readable: true, writable: true }), (word) => {
+  if (isWorkerMessage(word)) stop('the worker is stopping and its grace is over; the job is released.')
 })
 process.on('SIGTERM', () => stop('the process was told to end (SIGTERM); the job is released.'))
 process.on('uncaughtException', fail)
@@ -92,7 +92,7 @@ function startGuard(assignment: Assignment, { descriptor, access }: IsolatedFrom
   }
   const entry = new URL('./process-guard-entry.js', import.meta.url)
   const guard = startStoreThread<GuardThreadData>('millrace-guard', entry, { settings, descriptor, access })
-  guard.on('message', (word: GuardWord) => {
+  guard.on('message', (word: GuardMessage) => {
     if (child === undefined) words.push(word)
     else child.heed(word)
   })
@@ -121,7 +121,7 @@ function fail(error: unknown): void {
 }
 
 /** Resolves when the worker has it, or is no longer there. */
-function tell(word: ChildWord): Promise<void> {
+function tell(word: ChildMessage): Promise<void> {
   return worker.say(word)
 }
 

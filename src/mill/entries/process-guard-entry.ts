@@ -1,7 +1,7 @@
 /** The entry of the guard of an isolated job: puts a store and the guard together. */
 
 import { parentPort, workerData } from 'node:worker_threads'
-import { type GuardSettings, guard } from '../../workers/isolated/process-guard.js'
+import { type GuardSettings, guard } from '../../workers/isolated/child-guard.js'
 import { storeSource } from '../store-source.js'
 import type { StoreThreadData } from '../store-thread.js'
 

@@ -1,7 +1,7 @@
 /** The block watch: tells from the signs of life of an event loop that it stands still. Pure; it knows neither loop nor thread. */
 
 import type { JobRef } from '../../core/events.js'
-import { tickMs } from './lease-message.js'
+import { tickMs } from './lease-messages.js'
 
 export interface BlockNews {
   /** `'given-up'`: silent for `maxBlockMs`; told again when that has become longer, and is over too. `'back'`: a sign of life after news of a block. */

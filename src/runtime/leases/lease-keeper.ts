@@ -11,9 +11,9 @@ import type { Progress } from '../../core/job.js'
 import { Roster } from '../../core/values/roster.js'
 import type { Store } from '../../stores/contract/store.js'
 import { type Leased, refOf } from '../run/execution.js'
-import { BeatThread } from './beat-thread.js'
-import { Beats, deadlineAfter } from './beats.js'
-import { type LeaseBatch, type LeaseTerms, type Letter, leaseBatch, type Report, tickMs } from './lease-message.js'
+import { deadlineAfter, LeaseBeats } from './lease-beats.js'
+import { type LeaseBatch, type LeaseTerms, type Letter, leaseBatch, type Report, tickMs } from './lease-messages.js'
+import { LeaseThread } from './lease-thread-handle.js'
 
 export interface LeaseKeeperParts {
   readonly store: Store
@@ -41,8 +41,8 @@ interface HeldLease {
 
 export class LeaseKeeper {
   readonly #parts: LeaseKeeperParts
-  readonly #beats: Beats
-  readonly #thread: BeatThread | undefined
+  readonly #beats: LeaseBeats
+  readonly #thread: LeaseThread | undefined
   readonly #latestBegun = new Float64Array(new SharedArrayBuffer(16))
   readonly #held = new Roster<number, HeldLease>()
   #forgotten: { readonly first: number; last: number }[] = []
@@ -57,9 +57,9 @@ export class LeaseKeeper {
     this.#parts = parts
     this.#answeredAt = mono()
     const report = (told: Report) => this.#hear(told)
-    this.#beats = new Beats({ connect: async () => store, mono, host, pid, report })
+    this.#beats = new LeaseBeats({ connect: async () => store, mono, host, pid, report })
     if (startThread === undefined || !store.traits.beatsFromThread) return
-    this.#thread = new BeatThread({
+    this.#thread = new LeaseThread({
       startThread,
       hello: { latestBegun: this.#latestBegun, host, pid, blockedTo },
       mono,

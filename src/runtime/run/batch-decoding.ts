@@ -3,7 +3,7 @@
 import { CodecError } from '../../core/errors.js'
 import { type Schema, validated } from '../../core/task/schema.js'
 import type { Codec } from '../../core/values/codec.js'
-import { messageOf } from '../../core/values/shown.js'
+import { messageOf } from '../../core/values/describe.js'
 import type { Claim } from '../../stores/contract/claim.js'
 import type { ScoredPayload } from '../../stores/contract/scored-payload.js'
 import type { BatchedJob, DecodedClaim } from './batch-execution.js'

@@ -8,8 +8,8 @@ import type { Meta, Progress } from '../../core/job.js'
 import type { BatchContext, BatchJob } from '../../core/task/batch-context.js'
 import type { AnyOrderedTask } from '../../core/task/ordered-task.js'
 import { outcomeOf } from '../../core/task/outcome.js'
+import { describe } from '../../core/values/describe.js'
 import { orderedIdOf } from '../../core/values/ids.js'
-import { shown } from '../../core/values/shown.js'
 import type { Claim } from '../../stores/contract/claim.js'
 import { Execution, type Leased } from './execution.js'
 import type { Verdict } from './verdict.js'
@@ -62,11 +62,11 @@ export class BatchExecution extends Execution implements BatchContext {
     const job = this.#named(id, 'fail')
     if (this.isDecided)
       throw new InvalidArgumentError(
-        `ctx.fail() was called for ${shown(id)} when the run had ended, and changes nothing: its handler had returned, or was given up at its time limit or a stop. Await everything that may call it before the handler returns, and stop when ctx.signal is aborted.`,
+        `ctx.fail() was called for ${describe(id)} when the run had ended, and changes nothing: its handler had returned, or was given up at its time limit or a stop. Await everything that may call it before the handler returns, and stop when ctx.signal is aborted.`,
       )
     if (isOutcome(error))
       throw new InvalidArgumentError(
-        `ctx.fail() was given an outcome for ${shown(id)}; it takes an error. snooze(), cancel(), bury() and throttle() are for the whole batch: return them from the handler.`,
+        `ctx.fail() was given an outcome for ${describe(id)}; it takes an error. snooze(), cancel(), bury() and throttle() are for the whole batch: return them from the handler.`,
       )
     job.failure = { error }
   }
@@ -89,7 +89,7 @@ export class BatchExecution extends Execution implements BatchContext {
     const text = orderedIdOf(id)
     const job = text === undefined ? undefined : this.given.get(text)
     if (job !== undefined) return job
-    const message = `ctx.${verb}() was given ${shown(id)}, which is no id of this batch; ctx.jobs has those that are.`
+    const message = `ctx.${verb}() was given ${describe(id)}, which is no id of this batch; ctx.jobs has those that are.`
     throw new InvalidArgumentError(message)
   }
 }

@@ -7,9 +7,9 @@ import { type Middleware, type Run, throughLayers } from '../../core/task/middle
 import { type Schema, validated } from '../../core/task/schema.js'
 import { checkedInputs } from './batch-decoding.js'
 import { BatchExecution, type BatchedJob } from './batch-execution.js'
+import { badPayload } from './claim-decoder.js'
 import { type Execution, type Leased, refOf } from './execution.js'
 import type { JobExecution } from './job-execution.js'
-import { badPayload } from './preparation.js'
 import { TimeLimits } from './time-limits.js'
 import {
   cancelledWhileRunning,

@@ -4,7 +4,7 @@ import type { JobContext, Meta, Progress, RunningJob } from '../../core/job.js'
 import type { AnyPlainTask } from '../../core/task/task.js'
 import type { Claim } from '../../stores/contract/claim.js'
 import { Execution, type Leased } from './execution.js'
-import type { JobNotes, Noting } from './job-notes.js'
+import type { JobUpdates, Noting } from './job-updates.js'
 
 export class JobExecution extends Execution implements JobContext, Noting {
   readonly claim: Claim
@@ -16,10 +16,10 @@ export class JobExecution extends Execution implements JobContext, Noting {
   unsentProgress: Progress | undefined
   unsentLog = ''
   readonly #meta: Meta
-  readonly #notes: JobNotes
+  readonly #notes: JobUpdates
   #job: RunningJob | undefined
 
-  constructor(claim: Claim, task: AnyPlainTask, input: unknown, meta: Meta, notes: JobNotes) {
+  constructor(claim: Claim, task: AnyPlainTask, input: unknown, meta: Meta, notes: JobUpdates) {
     super()
     this.claim = claim
     this.task = task

@@ -4,7 +4,7 @@
  */
 
 import type { JobState } from '../../core/job.js'
-import type { RedisPort, RedisReply } from '../../stores/redis/client/redis-port.js'
+import type { RedisClient, RedisReply } from '../../stores/redis/client/redis-client.js'
 import type { RedisScript } from '../../stores/redis/client/redis-script.js'
 import { redisScript } from '../../stores/redis/client/redis-script.js'
 import { type AuditEntry, auditKind } from './audit-entry.js'
@@ -112,7 +112,12 @@ function auditKey(namespace: string, keys: readonly string[], isCluster: boolean
  * The same port, with every script audited, and with `now` for its clock and `info` for what INFO answers its scripts; without
  * them the server's own.
  */
-export function auditedPort(port: RedisPort, namespace: string, now?: () => number, info?: () => string): RedisPort {
+export function auditedPort(
+  port: RedisClient,
+  namespace: string,
+  now?: () => number,
+  info?: () => string,
+): RedisClient {
   return {
     get isCluster() {
       return port.isCluster

@@ -9,9 +9,9 @@ import { MemoryOrderedQueue } from '../../stores/memory/queue/memory-ordered-que
 import type { MemoryQueue } from '../../stores/memory/queue/memory-queue.js'
 import type { MemoryThrottle } from '../../stores/memory/queue/memory-throttle.js'
 import { compareBytes } from '../../stores/rules/byte-order.js'
-import { isLed, type Lead } from '../../stores/rules/lead.js'
 import type { PayloadEntry } from '../../stores/rules/payloads.js'
 import type { Tempo } from '../../stores/rules/throttle/tempo.js'
+import { isLed, type Lead } from '../../stores/rules/wake-lead.js'
 import {
   type CanonicalEntry,
   type CanonicalJob,

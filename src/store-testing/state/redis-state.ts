@@ -1,6 +1,6 @@
 /** The Redis store's canonical state, read from its keys one by one and not by its scripts. */
 
-import type { RedisPort } from '../../stores/redis/client/redis-port.js'
+import type { RedisClient } from '../../stores/redis/client/redis-client.js'
 import { listIn, textIn } from '../../stores/redis/client/redis-reply.js'
 import {
   type ClaimParts,
@@ -17,7 +17,7 @@ import { readNumber, readRecord } from '../../stores/redis/format/redis-record.j
 import type { ShardKey } from '../../stores/redis/layout/redis-keys.js'
 import type { RedisQueue } from '../../stores/redis/layout/redis-layout.js'
 import { compareBytes } from '../../stores/rules/byte-order.js'
-import { isLed } from '../../stores/rules/lead.js'
+import { isLed } from '../../stores/rules/wake-lead.js'
 import {
   type CanonicalEntry,
   type CanonicalJob,
@@ -48,7 +48,7 @@ interface Shard {
 }
 
 export async function redisState(
-  port: RedisPort,
+  port: RedisClient,
   namespace: string,
   queues: readonly RedisQueue[],
   now: number,
@@ -71,12 +71,12 @@ export async function redisState(
   }
 }
 
-async function readHash(port: RedisPort, tag: string, key: ShardKey): Promise<Map<string, Buffer>> {
+async function readHash(port: RedisClient, tag: string, key: ShardKey): Promise<Map<string, Buffer>> {
   const flat = listIn(await port.command('HGETALL', [`${tag}:${key}`])) as Buffer[]
   return new Map(flat.flatMap((field, i) => (i % 2 === 0 ? [[field.toString(), flat[i + 1]!] as const] : [])))
 }
 
-async function readShard(port: RedisPort, tag: string): Promise<Shard> {
+async function readShard(port: RedisClient, tag: string): Promise<Shard> {
   const hash = (key: ShardKey) => readHash(port, tag, key)
   const scores = async (key: ShardKey) => {
     const flat = listIn(await port.command('ZRANGE', [`${tag}:${key}`, '0', '-1', 'WITHSCORES'])) as Buffer[]
@@ -295,7 +295,7 @@ interface ShardPayloads {
   readonly morgue: ReadonlyMap<string, Buffer>
 }
 
-async function readPayloads(port: RedisPort, tag: string): Promise<ShardPayloads> {
+async function readPayloads(port: RedisClient, tag: string): Promise<ShardPayloads> {
   const setOf = async (set: ShardKey, bodies: ShardKey) => {
     const members = listIn(await port.command('ZRANGE', [`${tag}:${set}`, '0', '-1'])) as Buffer[]
     const values = await readHash(port, tag, bodies)

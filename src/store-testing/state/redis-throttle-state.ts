@@ -1,7 +1,7 @@
 /** What throttles have counted in a Redis store, as the canonical state says it, read from the keys of their scopes (`throttle-lua.ts`). */
 
 import { longestCountedMs, rulesIn, ruleText, type ThrottleRule } from '../../core/queue/throttle.js'
-import type { RedisPort } from '../../stores/redis/client/redis-port.js'
+import type { RedisClient } from '../../stores/redis/client/redis-client.js'
 import { listIn, type textIn } from '../../stores/redis/client/redis-reply.js'
 import { readNumber } from '../../stores/redis/format/redis-record.js'
 import { scopeKeys } from '../../stores/redis/layout/redis-keys.js'
@@ -13,7 +13,7 @@ import { type Tempo, tempoAtRest } from '../../stores/rules/throttle/tempo.js'
 import type { CanonicalThrottle } from './canonical-state.js'
 
 export async function redisThrottleStates(
-  port: RedisPort,
+  port: RedisClient,
   namespace: string,
   queues: readonly RedisQueue[],
   now: number,
@@ -28,7 +28,7 @@ export async function redisThrottleStates(
 }
 
 async function throttleState(
-  port: RedisPort,
+  port: RedisClient,
   scope: string,
   [rulesKey, startsKey, temposKey]: readonly string[],
   queues: readonly string[],

@@ -2,7 +2,7 @@
 
 import type { Payload } from '../../core/values/codec.js'
 import { compareBytes } from '../../stores/rules/byte-order.js'
-import { isLed, type Lead } from '../../stores/rules/lead.js'
+import { isLed, type Lead } from '../../stores/rules/wake-lead.js'
 import type { Database } from '../../stores/sqlite/file/sqlite-driver.js'
 import { stateNames } from '../../stores/sqlite/file/sqlite-schema.js'
 import { valueFromStored } from '../../stores/sqlite/file/sqlite-text.js'

@@ -20,7 +20,7 @@ export interface Beat extends JobProcess {
   readonly log?: string
 }
 
-/** The process that a running job runs in, as it says itself: what tells it from every other one (`runtime/identity`). */
+/** The process that a running job runs in, as it says itself: what tells it from every other one (`runtime/process-identity`). */
 export interface JobProcess {
   readonly host?: string
   readonly boot?: string

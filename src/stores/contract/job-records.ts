@@ -2,9 +2,9 @@
 
 import type { JobState, Progress } from '../../core/job.js'
 import type { Payload } from '../../core/values/codec.js'
-import type { ScoredPayload } from '../contract/scored-payload.js'
 import type { Checkpoint, JobProcess } from './job-beat.js'
 import type { StoredQueue } from './queue-settings.js'
+import type { ScoredPayload } from './scored-payload.js'
 
 /** Most payloads that a job is shown with, by itself and in a listing. */
 export const payloadsInRecord = 1_000

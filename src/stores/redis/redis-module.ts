@@ -2,7 +2,7 @@
 
 import type { Store } from '../contract/store.js'
 import { type RedisAddressOptions, redisAddress } from './client/redis-address.js'
-import type { ConnectRedis } from './client/redis-clients.js'
+import type { ConnectRedis } from './client/redis-connection-options.js'
 
 export type RedisStoreOptions = (
   | { readonly url: string | RedisAddressOptions }

@@ -14,7 +14,7 @@ import type { Throttles } from '../contract/throttles.js'
 import type { WorkerRegistry } from '../contract/worker-registry.js'
 import { mostClaimBytes } from '../rules/claim-weight.js'
 import { RedisClaim } from './claim/redis-claim.js'
-import type { RedisPort } from './client/redis-port.js'
+import type { RedisClient } from './client/redis-client.js'
 import { enqueueCalls } from './enqueue/redis-enqueue.js'
 import { depthsOf } from './records/redis-depth.js'
 import { RedisListing } from './records/redis-listing.js'
@@ -23,12 +23,12 @@ import { redisRecords } from './records/redis-records.js'
 import { redisThrottles } from './records/redis-throttles.js'
 import { redisTraits } from './redis-traits.js'
 import { RedisReshard } from './reshard/redis-reshard.js'
-import { RedisTransfer } from './reshard/redis-transfer.js'
+import { RedisShardMigration } from './reshard/redis-shard-migration.js'
 import { extendItems, settleItems } from './settle/redis-settle.js'
 import { DamagedShards } from './shards/redis-damage.js'
 import { RedisQueues } from './shards/redis-queues.js'
-import { RedisEnds } from './wait/redis-ends.js'
-import { QuietQueues } from './wait/redis-quiet.js'
+import { RedisIdleCache } from './wait/redis-idle-cache.js'
+import { RedisResultWatch } from './wait/redis-result-watch.js'
 import { RedisWait } from './wait/redis-wait.js'
 import { redisRegistry } from './workers/redis-registry.js'
 
@@ -36,7 +36,7 @@ import { redisRegistry } from './workers/redis-registry.js'
 const closeMs = 1_000
 
 export interface RedisStoreParts {
-  readonly port: RedisPort
+  readonly port: RedisClient
   /** What all keys begin with. Default `'millrace'`. */
   readonly namespace?: string
   /** Replicas that must have an enqueue before it is accepted. Default 0. */
@@ -53,12 +53,12 @@ export class RedisStore implements Store {
   readonly throttles: Throttles
   readonly health: StoreHealth
   #traits = redisTraits
-  readonly #port: RedisPort
+  readonly #port: RedisClient
   readonly #replicas: number
   readonly #queues: RedisQueues
   readonly #claim: RedisClaim
   readonly #wait: RedisWait
-  readonly #ends: RedisEnds
+  readonly #ends: RedisResultWatch
   #isClosed = false
   /** Those that change something and have not been answered. */
   #calls = 0
@@ -75,13 +75,13 @@ export class RedisStore implements Store {
     this.#port = port
     this.#replicas = replicas
     this.#queues = new RedisQueues(port, namespace)
-    const quiet = new QuietQueues(port, mono)
+    const quiet = new RedisIdleCache(port, mono)
     const damage = new DamagedShards(mono)
     this.#claim = new RedisClaim(this.#queues, port.isCluster, quiet, damage, most)
     this.#wait = new RedisWait(port, this.#queues, quiet, damage)
-    this.#ends = new RedisEnds(port, this.#queues)
+    this.#ends = new RedisResultWatch(port, this.#queues)
     const listing = new RedisListing(this.#queues)
-    const reshard = new RedisReshard(this.#queues, new RedisTransfer(this.#queues))
+    const reshard = new RedisReshard(this.#queues, new RedisShardMigration(this.#queues))
     const orderedListing = new RedisOrderedListing(this.#queues)
     this.records = redisRecords(this.#queues, listing, orderedListing, reshard, this.#ends)
     this.workers = redisRegistry(port, this.#queues, namespace)
@@ -89,9 +89,9 @@ export class RedisStore implements Store {
     // Loaded when it is asked for: every thread and process that opens a store would load it in vain.
     this.health = {
       examine: async () =>
-        (await import('./health/redis-examine.js')).examineRedis({ port, queues: this.#queues, namespace, replicas }),
-      check: async (queue) => (await import('./health/redis-check.js')).checkRedis(port, namespace, queue),
-      repair: async (queue) => (await import('./health/redis-repair.js')).repairRedis(port, namespace, queue),
+        (await import('./health/redis-doctor.js')).examineRedis({ port, queues: this.#queues, namespace, replicas }),
+      check: async (queue) => (await import('./health/redis-fsck.js')).checkRedis(port, namespace, queue),
+      repair: async (queue) => (await import('./health/redis-fsck-repair.js')).repairRedis(port, namespace, queue),
     }
   }
 

@@ -19,7 +19,7 @@ import { typedError } from './file/sqlite-errors.js'
 import { fromStored } from './file/sqlite-text.js'
 import { sqliteTraits } from './sqlite-traits.js'
 import { SqliteWait } from './sqlite-wait.js'
-import { SqliteInbox } from './thread/sqlite-inbox.js'
+import { SqliteThreadClient } from './thread/sqlite-thread-client.js'
 import type { ClaimedText, LineGrant } from './work/sqlite-claim.js'
 
 export interface SqliteDescriptor {
@@ -37,7 +37,7 @@ export class SqliteStore implements Store {
   readonly workers: WorkerRegistry
   readonly throttles: Throttles
   readonly health: StoreHealth
-  readonly #inbox: SqliteInbox
+  readonly #inbox: SqliteThreadClient
   readonly #wait: SqliteWait
   readonly #file: string
 
@@ -49,7 +49,7 @@ export class SqliteStore implements Store {
       )
     }
     this.#file = resolve(file)
-    this.#inbox = new SqliteInbox({ file: this.#file, clock, mostClaimBytes }, (reply) => this.#wait.told(reply))
+    this.#inbox = new SqliteThreadClient({ file: this.#file, clock, mostClaimBytes }, (reply) => this.#wait.told(reply))
     this.#wait = new SqliteWait(this.#file, this.#inbox)
     this.records = sqliteRecords(this.#inbox, this.#wait)
     this.throttles = {
@@ -108,7 +108,7 @@ export class SqliteStore implements Store {
   }
 }
 
-function sqliteHealth(inbox: SqliteInbox): StoreHealth {
+function sqliteHealth(inbox: SqliteThreadClient): StoreHealth {
   const told = (error: Error): Finding[] => {
     if (error.name === 'UnknownQueueError') throw error
     return [{ level: 'error', what: 'file', text: error.message }]
@@ -132,7 +132,7 @@ function sqliteHealth(inbox: SqliteInbox): StoreHealth {
   }
 }
 
-function sqliteRecords(inbox: SqliteInbox, wait: SqliteWait): Records {
+function sqliteRecords(inbox: SqliteThreadClient, wait: SqliteWait): Records {
   return {
     queues: () => inbox.call('queues'),
     get: (queue, id) => inbox.call('get', queue, id),

@@ -3,10 +3,10 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { JobKey } from '../contract/job-records.js'
 import { SqliteBell } from './bell/sqlite-bell.js'
-import { SqliteTokens, tokenName } from './bell/sqlite-token.js'
-import type { SqliteInbox } from './thread/sqlite-inbox.js'
-import type { Reply } from './thread/sqlite-message.js'
-import type { Peeked } from './thread/sqlite-operations.js'
+import { SqliteWakeTokens, tokenName } from './bell/sqlite-wake-token.js'
+import type { Peeked } from './thread/sqlite-thread-api.js'
+import type { SqliteThreadClient } from './thread/sqlite-thread-client.js'
+import type { Reply } from './thread/sqlite-thread-messages.js'
 
 /** The longest timer there is; whoever waits longer just looks once more in between. */
 const longestTimerMs = 0x7fffffff
@@ -16,17 +16,17 @@ const graceMs = 200
 const resultGapMs = 5
 
 export class SqliteWait {
-  readonly #inbox: SqliteInbox
+  readonly #inbox: SqliteThreadClient
   readonly #queues: SqliteBell
   readonly #results: SqliteBell
-  readonly #tokens: SqliteTokens
+  readonly #tokens: SqliteWakeTokens
 
-  constructor(file: string, inbox: SqliteInbox) {
+  constructor(file: string, inbox: SqliteThreadClient) {
     this.#inbox = inbox
     const dataVersion = () => inbox.call<number>('dataVersion')
     this.#queues = new SqliteBell(file, 'queues', dataVersion)
     this.#results = new SqliteBell(file, 'results', dataVersion)
-    this.#tokens = new SqliteTokens(file)
+    this.#tokens = new SqliteWakeTokens(file)
   }
 
   /** A commit of this process needs no watch to be noticed. */

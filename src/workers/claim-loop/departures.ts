@@ -7,7 +7,7 @@ import type { Events } from '../../core/events.js'
 import { type Execution, refOf } from '../../runtime/run/execution.js'
 import type { Trip } from '../../runtime/store-clock.js'
 import type { Punctuality, Start } from './punctuality.js'
-import type { Stint } from './stint.js'
+import type { SlotBatch } from './slot-batch.js'
 
 export interface DeparturesParts {
   readonly punctuality: Punctuality
@@ -16,7 +16,7 @@ export interface DeparturesParts {
   /** Calls it after so many ms, unless what it answers is called before. */
   readonly after: (ms: number, work: () => void) => () => void
   /** Hears of what is to begin now. */
-  readonly begin: (stints: readonly Stint<Execution>[]) => void
+  readonly begin: (stints: readonly SlotBatch<Execution>[]) => void
 }
 
 interface Departure {
@@ -27,7 +27,7 @@ interface Departure {
 
 export class Departures {
   readonly #parts: DeparturesParts
-  readonly #waiting = new Map<readonly Stint<Execution>[], () => void>()
+  readonly #waiting = new Map<readonly SlotBatch<Execution>[], () => void>()
   readonly #departures = new WeakMap<Execution, Departure>()
   #size = 0
 
@@ -36,7 +36,7 @@ export class Departures {
   }
 
   /** What waits for its instant. */
-  get waiting(): readonly Stint<Execution>[] {
+  get waiting(): readonly SlotBatch<Execution>[] {
     return [...this.#waiting.keys()].flat()
   }
 
@@ -45,7 +45,7 @@ export class Departures {
   }
 
   /** Has what a trip brought from this queue wait for its instant. False if the queue has no throttle: it may begin. */
-  add(queue: string, executions: readonly Execution[], stints: readonly Stint<Execution>[], trip: Trip): boolean {
+  add(queue: string, executions: readonly Execution[], stints: readonly SlotBatch<Execution>[], trip: Trip): boolean {
     const { punctuality, mono, after, begin } = this.#parts
     const start = punctuality.startOf(queue, trip)
     if (start === undefined) return false
@@ -72,7 +72,7 @@ export class Departures {
   }
 
   /** Takes out what waits. */
-  rest(): readonly Stint<Execution>[] {
+  rest(): readonly SlotBatch<Execution>[] {
     const { waiting } = this
     for (const cancel of this.#waiting.values()) cancel()
     this.#waiting.clear()

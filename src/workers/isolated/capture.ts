@@ -8,7 +8,7 @@ import { connect, createServer, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { ConfigError } from '../../core/errors.js'
-import { messageOf } from '../../core/values/shown.js'
+import { messageOf } from '../../core/values/describe.js'
 
 /** File descriptors of the process, behind 0 … 2 and the channel to its worker; its assignment is behind them. */
 export const captureFd = 4

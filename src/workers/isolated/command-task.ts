@@ -6,7 +6,7 @@ import type { JobContext } from '../../core/job.js'
 import { lastText, mostLogBytes } from '../../core/job-log.js'
 import { type AnyPlainTask, defineTask } from '../../core/task/task.js'
 import type { RetryOptions } from '../../core/task/task-definition.js'
-import { tokenOf } from '../listener-token.js'
+import { tokenOf } from '../claim-token.js'
 import { withoutSecrets } from './withheld.js'
 
 /** What is run; it can be copied to another process. */

@@ -4,10 +4,10 @@ import { hasCode, InvalidArgumentError, JobCancelledError, LeaseLostError } from
 import type { Events } from '../../core/events.js'
 import type { Meta } from '../../core/job.js'
 import type { Random } from '../../core/platform/clock.js'
+import { describe } from '../../core/values/describe.js'
 import { type Duration, durationMs } from '../../core/values/duration.js'
-import { shown } from '../../core/values/shown.js'
-import { processIdentity } from '../../runtime/identity.js'
 import { onceThere } from '../../runtime/outage.js'
+import { processIdentity } from '../../runtime/process-identity.js'
 import type { JobExecution } from '../../runtime/run/job-execution.js'
 import { cancelledWhileRunning, type Verdict, verdictOnFailure } from '../../runtime/run/verdict.js'
 import type { Claim } from '../../stores/contract/claim.js'
@@ -91,7 +91,7 @@ export class ListenerHand implements ListenerClaim {
 
   async started({ pid = process.pid, host }: RunPlace = {}): Promise<ExtendAnswer> {
     if (!Number.isSafeInteger(pid) || pid < 1)
-      throw new InvalidArgumentError(`\`pid\` must be the number of a process; got ${shown(pid)}.`)
+      throw new InvalidArgumentError(`\`pid\` must be the number of a process; got ${describe(pid)}.`)
     const here = processIdentity(pid)
     const isHere = host === undefined || host === here.host
     if (!isHere || pid !== process.pid) {

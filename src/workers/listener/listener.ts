@@ -8,27 +8,27 @@ import { ClosedError, hasCode, LeaseLostError, WorkerStoppedError } from '../../
 import { timerMs } from '../../core/platform/timer.js'
 import { longWorkResults } from '../../core/queue/queue.js'
 import { type Duration, durationMs } from '../../core/values/duration.js'
-import { processIdentity } from '../../runtime/identity.js'
 import { onceThere } from '../../runtime/outage.js'
-import { inTime } from '../../runtime/patience.js'
+import { processIdentity } from '../../runtime/process-identity.js'
 import type { Execution } from '../../runtime/run/execution.js'
 import { refOf } from '../../runtime/run/execution.js'
 import type { JobExecution } from '../../runtime/run/job-execution.js'
 import { settlementOf } from '../../runtime/run/settlement.js'
 import { TimeLimits } from '../../runtime/run/time-limits.js'
 import { cancelledWhileRunning, type Verdict } from '../../runtime/run/verdict.js'
-import { processSolitude } from '../../runtime/solitude.js'
+import { processSoloGate } from '../../runtime/solo-gate.js'
+import { endsWithin } from '../../runtime/with-timeout.js'
 import type { Claim } from '../../stores/contract/claim.js'
 import type { ClaimKey, SettleAnswer } from '../../stores/contract/settle.js'
 import { UnheardClaims } from '../claim-loop/unheard-claims.js'
+import { keyIn, tokenOf } from '../claim-token.js'
 import { DamagedQueues } from '../damaged-queues.js'
-import { keyIn, tokenOf } from '../listener-token.js'
-import { report } from '../report.js'
+import { emitSettled } from '../settle-events.js'
 import { nextWorkerId } from '../worker-id.js'
+import { assembleListener, type ListenerAssembly, type ListenerParts } from './assemble-listener.js'
 import type { ListenerClaim } from './listener-claim.js'
-import { equipListener, type ListenerEquipment, type ListenerParts } from './listener-equipment.js'
+import { ListenerClaims, type ListenerGrant, once } from './listener-claims.js'
 import { ListenerHand } from './listener-hand.js'
-import { type ListenerGrant, ListenerIntake, once } from './listener-intake.js'
 
 const defaultGraceMs = 30_000
 /** What the store is given at the end to take the last settles, and what harms nobody if it is not done. */
@@ -45,7 +45,7 @@ export class QueueListener<Input = unknown> {
   readonly id: string
   readonly queue: string
   readonly #parts: ListenerParts
-  readonly #intake: ListenerIntake
+  readonly #intake: ListenerClaims
   readonly #limits: TimeLimits
   /** What is held here, and what lets others claim beside each. */
   readonly #hands = new Map<JobExecution, { readonly hand: ListenerHand; readonly letGo: () => void }>()
@@ -53,7 +53,7 @@ export class QueueListener<Input = unknown> {
   readonly #refused = new Set<Claim>()
   readonly #unheard: UnheardClaims
   readonly #identity = processIdentity()
-  #opening: Promise<ListenerEquipment> | undefined
+  #opening: Promise<ListenerAssembly> | undefined
   #closing: Promise<void> | undefined
   #emptied: (() => void)[] = []
 
@@ -71,8 +71,8 @@ export class QueueListener<Input = unknown> {
       connect: async () => (await this.#opened()).store,
       held: () => [...[...this.#hands.values()].map(({ hand }) => hand.claim), ...this.#refused],
     })
-    this.#intake = new ListenerIntake({
-      ...{ worker: this.id, queue, events, random, mono, solitude: processSolitude, unheard: this.#unheard },
+    this.#intake = new ListenerClaims({
+      ...{ worker: this.id, queue, events, random, mono, solitude: processSoloGate, unheard: this.#unheard },
       damaged: new DamagedQueues([queue.name], events, mono),
       connect: () => this.#opened(),
       hasRoom: () => this.#hands.size < parts.concurrency,
@@ -147,7 +147,7 @@ export class QueueListener<Input = unknown> {
   }
 
   /** Tried again at the next call where it fails. */
-  #opened(): Promise<ListenerEquipment> {
+  #opened(): Promise<ListenerAssembly> {
     this.#opening ??= this.#open().catch((error: unknown) => {
       this.#opening = undefined
       throw error
@@ -155,9 +155,9 @@ export class QueueListener<Input = unknown> {
     return this.#opening
   }
 
-  async #open(): Promise<ListenerEquipment> {
+  async #open(): Promise<ListenerAssembly> {
     const connection = await this.#parts.connect()
-    const opened = equipListener(connection, this.#parts, {
+    const opened = assembleListener(connection, this.#parts, {
       ...{ id: this.id, identity: this.#identity },
       held: () => this.#hands.size,
       beaten: () => this.#findTakenOver(opened),
@@ -182,7 +182,7 @@ export class QueueListener<Input = unknown> {
     return execution && this.#hold(execution, opened, trip.sentAt, letGo)
   }
 
-  #hold(execution: JobExecution, opened: ListenerEquipment, sentAt: number, letGo: () => void): ListenerHand {
+  #hold(execution: JobExecution, opened: ListenerAssembly, sentAt: number, letGo: () => void): ListenerHand {
     const { queue, namespace, events, random, clock } = this.#parts
     const hand = new ListenerHand(execution, tokenOf(namespace, execution.claim), {
       ...{ store: opened.store, leaseMs: queue.leaseMs, events, random },
@@ -224,12 +224,12 @@ export class QueueListener<Input = unknown> {
         unreadable = 'error' in verdict ? verdict.error : undefined
       }) as JobExecution[]
       if (execution === undefined) throw unreadable ?? lost
-      processSolitude.take(1)
+      processSoloGate.take(1)
       const hand = this.#hold(
         execution,
         opened,
         sentAt,
-        once(() => processSolitude.give(1)),
+        once(() => processSoloGate.give(1)),
       )
       hand.hear(answer!)
       return hand
@@ -237,7 +237,7 @@ export class QueueListener<Input = unknown> {
     throw lost
   }
 
-  #settleHand(hand: ListenerHand, verdict: Verdict, opened: ListenerEquipment): Promise<SettleAnswer> {
+  #settleHand(hand: ListenerHand, verdict: Verdict, opened: ListenerAssembly): Promise<SettleAnswer> {
     const { execution } = hand
     const settled = this.#settle(hand.claim, verdict, opened, execution)
     execution.isDecided = true
@@ -246,7 +246,7 @@ export class QueueListener<Input = unknown> {
   }
 
   /** Throws for a result that cannot be kept, and rejects never. */
-  #settle(claim: Claim, verdict: Verdict, opened: ListenerEquipment, execution?: JobExecution): Promise<SettleAnswer> {
+  #settle(claim: Claim, verdict: Verdict, opened: ListenerAssembly, execution?: JobExecution): Promise<SettleAnswer> {
     const { queue, events, clock } = this.#parts
     const { settler, notes, rules } = opened
     const item = settlementOf(claim, verdict, longWorkResults(queue), rules)
@@ -256,7 +256,7 @@ export class QueueListener<Input = unknown> {
       settler.settle(
         item,
         (answer) => {
-          if (answer !== undefined) report(events, claim, verdict, answer, runMs)
+          if (answer !== undefined) emitSettled(events, claim, verdict, answer, runMs)
           // The store never took it: the lease ends, and the job is run again.
           resolve(answer ?? 'lost')
         },
@@ -266,7 +266,7 @@ export class QueueListener<Input = unknown> {
   }
 
   /** It is settled, or somebody else's to keep. */
-  #drop(execution: JobExecution, { keeper }: ListenerEquipment): void {
+  #drop(execution: JobExecution, { keeper }: ListenerAssembly): void {
     const held = this.#hands.get(execution)
     if (held === undefined) return
     keeper.forget(execution)
@@ -284,7 +284,7 @@ export class QueueListener<Input = unknown> {
   }
 
   /** What listeners of other processes have attached to is theirs to keep. */
-  async #findTakenOver(opened: ListenerEquipment): Promise<void> {
+  async #findTakenOver(opened: ListenerAssembly): Promise<void> {
     const asked = [...this.#hands.values()]
     if (asked.length === 0) return
     const ours = new Set((await opened.workers.held(this.id)).map(({ id, fence }) => `${fence} ${id}`))
@@ -308,19 +308,19 @@ export class QueueListener<Input = unknown> {
     const { settler, keeper, presence, census, workers } = opened
     census.stop()
     // A claim under way may still bring a job, which goes back at once.
-    await inTime(courtesyMs, this.#intake.idle())
-    await inTime(courtesyMs, this.#unheard.putBack())
+    await endsWithin(courtesyMs, this.#intake.idle())
+    await endsWithin(courtesyMs, this.#unheard.putBack())
     for (const { hand } of this.#hands.values()) if (hand.elsewhere !== undefined) await this.#leave(hand, opened)
-    await inTime(graceMs, this.#empty())
+    await endsWithin(graceMs, this.#empty())
     await presence.stop()
-    await inTime(
+    await endsWithin(
       courtesyMs,
       this.#findTakenOver(opened).catch(() => {}),
     )
     for (const { hand } of [...this.#hands.values()]) this.#putBack(hand, opened)
     await settler.settled(settleMs)
     await keeper.stop()
-    await inTime(
+    await endsWithin(
       courtesyMs,
       workers.remove(this.id).catch(() => {}),
     )
@@ -334,9 +334,9 @@ export class QueueListener<Input = unknown> {
   }
 
   /** It goes on without us, with a full lease in which somebody can attach to it. */
-  async #leave(hand: ListenerHand, opened: ListenerEquipment): Promise<void> {
+  async #leave(hand: ListenerHand, opened: ListenerAssembly): Promise<void> {
     const { events } = this.#parts
-    await inTime(
+    await endsWithin(
       courtesyMs,
       hand.extend().catch((error: unknown) => {
         events.emit('store.failed', { call: 'extend', error, retryMs: undefined })
@@ -347,7 +347,7 @@ export class QueueListener<Input = unknown> {
     events.emit('job.detached', { ...refOf(hand.claim), worker: this.id, child: hand.elsewhere! })
   }
 
-  #putBack({ execution, claim }: ListenerHand, opened: ListenerEquipment): void {
+  #putBack({ execution, claim }: ListenerHand, opened: ListenerAssembly): void {
     if (execution.isDecided) return
     const reason = 'the listener is closed and its grace is over; the job is released.'
     const isCancelled = hasCode(execution.abortReason, 'job-cancelled')

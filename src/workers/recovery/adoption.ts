@@ -8,9 +8,9 @@ import type { Events } from '../../core/events.js'
 import type { Random } from '../../core/platform/clock.js'
 import type { Registry } from '../../core/registry.js'
 import type { AnyTask } from '../../core/task/any-task.js'
-import { identityIn, type ProcessIdentity } from '../../runtime/identity.js'
-import { ageMs, isDead, isNeighbour } from '../../runtime/peer.js'
-import { foreignJobDelayMs } from '../../runtime/run/preparation.js'
+import { identityIn, type ProcessIdentity } from '../../runtime/process-identity.js'
+import { ageMs, isDead, isNeighbour } from '../../runtime/process-peers.js'
+import { foreignJobDelayMs } from '../../runtime/run/claim-decoder.js'
 import { type SettlementRules, settlementOf } from '../../runtime/run/settlement.js'
 import type { Settler } from '../../runtime/run/settler.js'
 import { type Verdict, verdictOnFailure } from '../../runtime/run/verdict.js'
@@ -19,7 +19,7 @@ import type { Claim } from '../../stores/contract/claim.js'
 import type { Records, StoredJob } from '../../stores/contract/job-records.js'
 import type { ClaimKey } from '../../stores/contract/settle.js'
 import type { HeldClaim, WorkerRegistry } from '../../stores/contract/worker-registry.js'
-import { report } from '../report.js'
+import { emitSettled } from '../settle-events.js'
 import type { Slots } from '../slots.js'
 import type { JobStatus } from '../worker-status.js'
 
@@ -173,7 +173,7 @@ export class Adoption {
       const claim = { ...job, fence } as Claim
       const verdict = this.#verdictOn(held, job, livedMs)
       settler.settle(settlementOf(claim, verdict, registry.queue(queue).results, rules), (answer) => {
-        if (answer === 'ok') report(events, claim, verdict, answer, 0)
+        if (answer === 'ok') emitSettled(events, claim, verdict, answer, 0)
       })
     } catch (error) {
       // Its lease ends, and the job is run again.

@@ -1,12 +1,12 @@
 import { type RedisServer, startRedis } from 'millrace/store-testing'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { Finding } from '#src/stores/contract/store-health.js'
-import type { RedisPort } from '#src/stores/redis/client/redis-port.js'
+import type { RedisClient } from '#src/stores/redis/client/redis-client.js'
 import type { ShardKey } from '#src/stores/redis/layout/redis-keys.js'
 import { connect, queue, RedisScene } from './redis-scene.js'
 
 let server: RedisServer
-let port: RedisPort
+let port: RedisClient
 beforeAll(async () => {
   server = await startRedis()
   port = connect(server)

@@ -1,13 +1,13 @@
 import { type RedisServer, startRedis } from 'millrace/store-testing'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { Finding } from '#src/stores/contract/store-health.js'
-import type { RedisPort } from '#src/stores/redis/client/redis-port.js'
+import type { RedisClient } from '#src/stores/redis/client/redis-client.js'
 import type { ShardKey } from '#src/stores/redis/layout/redis-keys.js'
 import { RedisStore } from '#src/stores/redis/redis-store.js'
 import { connect, queue, RedisScene, settings } from './redis-scene.js'
 
 let server: RedisServer
-let port: RedisPort
+let port: RedisClient
 beforeAll(async () => {
   server = await startRedis()
   port = connect(server)
@@ -19,7 +19,7 @@ afterAll(async () => {
 
 const bad = (findings: readonly Finding[]) => findings.filter(({ level }) => level !== 'ok')
 /** The port, with something done before each of its scripts. */
-function overheard(before: (script: string, args: readonly unknown[]) => unknown): RedisPort {
+function overheard(before: (script: string, args: readonly unknown[]) => unknown): RedisClient {
   return {
     isCluster: false,
     command: (name, args) => port.command(name, args),

@@ -1,11 +1,11 @@
 import { type ClusterServers, startRedis } from 'millrace/store-testing'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { Finding } from '#src/stores/contract/store-health.js'
-import type { RedisPort } from '#src/stores/redis/client/redis-port.js'
+import type { RedisClient } from '#src/stores/redis/client/redis-client.js'
 import { connectCluster, RedisScene, settings } from './redis-scene.js'
 
 let cluster: ClusterServers
-let port: RedisPort
+let port: RedisClient
 beforeAll(async () => {
   cluster = await startRedis({ mode: 'cluster', config: ['appendonly yes', 'cluster-require-full-coverage no'] })
   port = connectCluster(cluster)

@@ -13,8 +13,8 @@ import {
   StoreUnavailableError,
 } from '#src/core/errors.js'
 import { redisAddress } from '#src/stores/redis/client/redis-address.js'
+import type { RedisClient } from '#src/stores/redis/client/redis-client.js'
 import { openRedisPort } from '#src/stores/redis/client/redis-connection.js'
-import type { RedisPort } from '#src/stores/redis/client/redis-port.js'
 import { redisScript, ScriptRefusal } from '#src/stores/redis/client/redis-script.js'
 
 const never = new AbortController().signal
@@ -23,7 +23,7 @@ const echo = redisScript('echo', 'return ARGV')
 const raw = redisScript('raw', 'return redis.call(unpack(ARGV))')
 
 let server: RedisServer
-let port: RedisPort
+let port: RedisClient
 /** What stands by: a client of the operator's. */
 let operator: Redis
 beforeEach(async () => {
@@ -31,7 +31,7 @@ beforeEach(async () => {
   port = open()
   operator = beside({ retryStrategy: () => 20, maxRetriesPerRequest: null })
 })
-const opened: RedisPort[] = []
+const opened: RedisClient[] = []
 const others: Redis[] = []
 afterEach(async () => {
   await Promise.all(opened.splice(0).map((each) => each.close()))
@@ -39,7 +39,7 @@ afterEach(async () => {
   await server.stop()
 })
 
-function open(url = server.url): RedisPort {
+function open(url = server.url): RedisClient {
   const made = openRedisPort(redisAddress(url))
   opened.push(made)
   return made

@@ -6,7 +6,7 @@ import { StoreCorruptError } from '#src/core/errors.js'
 import { systemClock } from '#src/core/platform/clock.js'
 import type { QueueSettings } from '#src/stores/contract/queue-settings.js'
 import type { Store } from '#src/stores/contract/store.js'
-import type { RedisPort } from '#src/stores/redis/client/redis-port.js'
+import type { RedisClient } from '#src/stores/redis/client/redis-client.js'
 import { RedisStore } from '#src/stores/redis/redis-store.js'
 import { connect } from './redis-scene.js'
 
@@ -17,7 +17,7 @@ const settingsOf = (name: string, more: Partial<QueueSettings> = {}): QueueSetti
 })
 
 let server: RedisServer
-let port: RedisPort
+let port: RedisClient
 let store: RedisStore
 let namespace = 'd'
 beforeAll(async () => {

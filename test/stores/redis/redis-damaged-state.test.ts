@@ -3,7 +3,7 @@
 import { type RedisServer, startRedis } from 'millrace/store-testing'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import type { QueueSettings } from '#src/stores/contract/queue-settings.js'
-import type { RedisPort } from '#src/stores/redis/client/redis-port.js'
+import type { RedisClient } from '#src/stores/redis/client/redis-client.js'
 import { RedisStore } from '#src/stores/redis/redis-store.js'
 import { connect } from './redis-scene.js'
 
@@ -15,7 +15,7 @@ const settingsOf = (name: string, more: Partial<QueueSettings> = {}): QueueSetti
 const throttle = { scope: 't', by: 'queue', rules: [{ limit: 2, windowMs: 60_000, moderate: false }] } as const
 
 let server: RedisServer
-let port: RedisPort
+let port: RedisClient
 let store: RedisStore
 let namespace = 's'
 beforeAll(async () => {

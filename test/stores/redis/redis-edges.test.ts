@@ -4,7 +4,7 @@ import { type RedisServer, startRedis } from 'millrace/store-testing'
 import { beforeAll, describe, expect, it, onTestFinished } from 'vitest'
 import { StoreUnavailableError } from '#src/core/errors.js'
 import type { QueueSettings } from '#src/stores/contract/queue-settings.js'
-import type { RedisPort } from '#src/stores/redis/client/redis-port.js'
+import type { RedisClient } from '#src/stores/redis/client/redis-client.js'
 import { queuesKey } from '#src/stores/redis/layout/redis-keys.js'
 import { RedisStore } from '#src/stores/redis/redis-store.js'
 import { connect, queue, RedisScene, settings } from './redis-scene.js'
@@ -24,7 +24,7 @@ async function opened(more: Partial<QueueSettings> = {}): Promise<RedisScene> {
 const numbered = (count: number, more: object = {}) =>
   Array.from({ length: count }, (_, i) => ({ id: `job-${i}`, ...more }))
 
-async function full(port: RedisPort): Promise<void> {
+async function full(port: RedisClient): Promise<void> {
   await port.command('CONFIG', ['SET', 'maxmemory', '1'])
   onTestFinished(async () => {
     await port.command('CONFIG', ['SET', 'maxmemory', '0'])
@@ -32,13 +32,13 @@ async function full(port: RedisPort): Promise<void> {
 }
 
 /** A port whose scripts set out as `before` lets them. */
-function heldBack(port: RedisPort, before: (keys: readonly string[], args: readonly unknown[]) => Promise<void>) {
+function heldBack(port: RedisClient, before: (keys: readonly string[], args: readonly unknown[]) => Promise<void>) {
   return new Proxy(port, {
     get(target, name) {
       const member: unknown = Reflect.get(target, name)
       if (typeof member !== 'function') return member
       if (name !== 'run') return member.bind(target)
-      return async (...given: Parameters<RedisPort['run']>) => {
+      return async (...given: Parameters<RedisClient['run']>) => {
         await before(given[1], given[2])
         return target.run(...given)
       }
@@ -240,7 +240,7 @@ describe('a watch of jobs in several shards', () => {
         const member: unknown = Reflect.get(target, name)
         if (typeof member !== 'function') return member
         if (name !== 'listen') return member.bind(target)
-        return async (...[channel, heard]: Parameters<RedisPort['listen']>) => {
+        return async (...[channel, heard]: Parameters<RedisClient['listen']>) => {
           if (channel.includes(':1}')) throw new Error('out of reach')
           const stop = await target.listen(channel, heard)
           listened += 1
@@ -328,7 +328,7 @@ it('a server that loses its data while a queue is opened is given a new queue', 
       const member: unknown = Reflect.get(target, name)
       if (typeof member !== 'function') return member
       if (name !== 'command') return member.bind(target)
-      return async (...[command, args]: Parameters<RedisPort['command']>) => {
+      return async (...[command, args]: Parameters<RedisClient['command']>) => {
         const reply = await target.command(command, args)
         // Once, behind the registration.
         if (command === 'HSETNX' && losses++ === 0) await target.command('DEL', [scene.queues])

@@ -7,7 +7,6 @@ import {
   StoreUnavailableError,
 } from '#src/core/errors.js'
 import { isFatal } from '#src/runtime/outage.js'
-import { aboutOf, redisInfo, refuseUnfit } from '#src/stores/redis/client/redis-about.js'
 import {
   failureOf,
   isReadOnly,
@@ -16,6 +15,7 @@ import {
   unreachable,
 } from '#src/stores/redis/client/redis-errors.js'
 import { ScriptRefusal } from '#src/stores/redis/client/redis-script.js'
+import { redisInfo, refuseUnfit, serverInfoOf } from '#src/stores/redis/client/redis-server-info.js'
 
 function reply(message: string): Error {
   const error = new Error(message)
@@ -189,10 +189,10 @@ it('durability is that of the weakest server', () => {
     { info: infoOf({ redis_version: '7.0.9' }) },
     { info: infoOf({ aof_enabled: '0' }), appendFsync: 'always' },
   ]
-  expect(aboutOf([always!])).toEqual({ version: '7.0.15', runId: 'r1', durability: 'machine' })
-  expect(aboutOf([always!, everysec!])).toEqual({ version: '7.0.9', durability: 'process' })
-  expect(aboutOf([always!, everysec!, none!]).durability).toBe('none')
-  expect(aboutOf([{ info: infoOf({ valkey_version: '8.0.2' }) }]).version).toBe('valkey 8.0.2')
+  expect(serverInfoOf([always!])).toEqual({ version: '7.0.15', runId: 'r1', durability: 'machine' })
+  expect(serverInfoOf([always!, everysec!])).toEqual({ version: '7.0.9', durability: 'process' })
+  expect(serverInfoOf([always!, everysec!, none!]).durability).toBe('none')
+  expect(serverInfoOf([{ info: infoOf({ valkey_version: '8.0.2' }) }]).version).toBe('valkey 8.0.2')
 })
 
 it('what was under way when its connection ended is told without the options of the client', () => {

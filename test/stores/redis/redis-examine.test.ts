@@ -4,16 +4,16 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { freePort } from '#src/store-testing/servers/free-port.js'
 import type { Finding, StoreHealth } from '#src/stores/contract/store-health.js'
 import { redisAddress } from '#src/stores/redis/client/redis-address.js'
+import type { RedisClient } from '#src/stores/redis/client/redis-client.js'
 import { openRedisPort } from '#src/stores/redis/client/redis-connection.js'
-import type { RedisPort } from '#src/stores/redis/client/redis-port.js'
-import { examineRedis } from '#src/stores/redis/health/redis-examine.js'
-import { rightsOf, userLine } from '#src/stores/redis/health/redis-rights.js'
+import { rightsOf, userLine } from '#src/stores/redis/health/redis-acl.js'
+import { examineRedis } from '#src/stores/redis/health/redis-doctor.js'
 import { RedisStore } from '#src/stores/redis/redis-store.js'
 import { RedisQueues } from '#src/stores/redis/shards/redis-queues.js'
 import { connect, queue, RedisScene, settings } from './redis-scene.js'
 
 let server: RedisServer
-let port: RedisPort
+let port: RedisClient
 beforeAll(async () => {
   server = await startRedis({ config: ['appendonly yes', 'maxmemory 100mb'] })
   port = connect(server)
@@ -77,7 +77,7 @@ describe('the examination of a Redis store', () => {
 
   it('is one error where the server evicts keys, refuses the password or is away', async () => {
     const { namespace } = new RedisScene(port)
-    const found = async (own: RedisPort) => {
+    const found = async (own: RedisClient) => {
       const findings = await new RedisStore({ port: own, namespace }).health.examine()
       await own.close()
       return findings.map(({ level, what, text }) => `${level} ${what}: ${text}`)
@@ -165,7 +165,7 @@ describe('the examination of a Redis store', () => {
 
   it('goes on where something cannot be asked, and says so', async () => {
     const { namespace } = new RedisScene(port)
-    const deaf: RedisPort = {
+    const deaf: RedisClient = {
       isCluster: false,
       run: async (script, keys, args) => {
         if (script.name === 'server-info') throw new Error('not today')

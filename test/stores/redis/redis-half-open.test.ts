@@ -5,8 +5,8 @@ import { type FaultProxy, faultProxy, type RedisServer, startRedis } from 'millr
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import { StoreUnavailableError } from '#src/core/errors.js'
 import { redisAddress } from '#src/stores/redis/client/redis-address.js'
+import type { RedisClient } from '#src/stores/redis/client/redis-client.js'
 import { openRedisPort } from '#src/stores/redis/client/redis-connection.js'
-import type { RedisPort } from '#src/stores/redis/client/redis-port.js'
 import { redisScript } from '#src/stores/redis/client/redis-script.js'
 
 const never = new AbortController().signal
@@ -14,7 +14,7 @@ const count = redisScript('count', "return redis.call('INCR', KEYS[1])")
 
 let server: RedisServer
 let proxy: FaultProxy
-let through: RedisPort
+let through: RedisClient
 beforeEach(async () => {
   server = await startRedis()
   proxy = await faultProxy(server)

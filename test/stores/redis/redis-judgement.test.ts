@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { redisInfo } from '#src/stores/redis/client/redis-about.js'
+import { redisInfo } from '#src/stores/redis/client/redis-server-info.js'
+import { globLiteral, userLine } from '#src/stores/redis/health/redis-acl.js'
 import {
   isAtLeast,
   judgeClock,
@@ -7,8 +8,7 @@ import {
   judgeRights,
   judgeServer,
   type ServerFacts,
-} from '#src/stores/redis/health/redis-judgement.js'
-import { globLiteral, userLine } from '#src/stores/redis/health/redis-rights.js'
+} from '#src/stores/redis/health/redis-doctor-rules.js'
 
 const sound = {
   redis_version: '8.6.3',

@@ -7,8 +7,8 @@ import type { Throttle } from '#src/core/queue/throttle.js'
 import type { Claim } from '#src/stores/contract/claim.js'
 import type { QueueSettings } from '#src/stores/contract/queue-settings.js'
 import { redisAddress } from '#src/stores/redis/client/redis-address.js'
+import type { RedisClient } from '#src/stores/redis/client/redis-client.js'
 import { openRedisPort } from '#src/stores/redis/client/redis-connection.js'
-import type { RedisPort } from '#src/stores/redis/client/redis-port.js'
 import { queuesKey } from '#src/stores/redis/layout/redis-keys.js'
 import { RedisStore } from '#src/stores/redis/redis-store.js'
 
@@ -42,7 +42,7 @@ for (const mode of ['single', 'cluster'] as const) {
       await compareStores(model, subject, { kind: 'limited', seed, steps: 60 })
     })
 
-    function port(): RedisPort {
+    function port(): RedisClient {
       const opened = openRedisPort(redisAddress(url))
       onTestFinished(() => opened.close())
       return opened

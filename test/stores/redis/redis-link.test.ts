@@ -4,7 +4,7 @@ import { EventEmitter } from 'node:events'
 import { expect, it } from 'vitest'
 import { systemClock } from '#src/core/platform/clock.js'
 import type { RedisCall } from '#src/stores/redis/client/redis-call.js'
-import type { RedisClients } from '#src/stores/redis/client/redis-clients.js'
+import type { RedisClients } from '#src/stores/redis/client/redis-connection-options.js'
 import { RedisLink } from '#src/stores/redis/client/redis-link.js'
 import { wireOf } from '#src/stores/redis/client/redis-wire.js'
 

@@ -4,11 +4,11 @@ import { type RedisServer, startRedis } from 'millrace/store-testing'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import type { NewJob } from '#src/stores/contract/new-job.js'
 import type { QueueSettings } from '#src/stores/contract/queue-settings.js'
-import type { RedisPort } from '#src/stores/redis/client/redis-port.js'
+import type { RedisClient } from '#src/stores/redis/client/redis-client.js'
 import { connect, queue, RedisScene, settings } from './redis-scene.js'
 
 let server: RedisServer
-let port: RedisPort
+let port: RedisClient
 beforeAll(async () => {
   server = await startRedis()
   port = connect(server)

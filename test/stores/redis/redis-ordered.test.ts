@@ -6,7 +6,7 @@ import type { Claim } from '#src/stores/contract/claim.js'
 import type { NewJob } from '#src/stores/contract/new-job.js'
 import type { QueueSettings } from '#src/stores/contract/queue-settings.js'
 import type { SettleItem } from '#src/stores/contract/settle.js'
-import type { RedisPort } from '#src/stores/redis/client/redis-port.js'
+import type { RedisClient } from '#src/stores/redis/client/redis-client.js'
 import { keyIn, type ShardKey } from '#src/stores/redis/layout/redis-keys.js'
 import { layoutIn, queueIn } from '#src/stores/redis/layout/redis-layout.js'
 import { RedisStore } from '#src/stores/redis/redis-store.js'
@@ -17,7 +17,7 @@ const settings: QueueSettings = { name: queue, kind: 'ordered', order: 'fifo', m
 const by = { worker: 'worker-1', leaseMs: 600_000 }
 
 let server: RedisServer
-let port: RedisPort
+let port: RedisClient
 beforeAll(async () => {
   server = await startRedis()
   port = connect(server)

@@ -5,11 +5,11 @@ import { beforeAll, describe, expect, it, onTestFinished } from 'vitest'
 import type { QueueSettings } from '#src/stores/contract/queue-settings.js'
 import type { Store } from '#src/stores/contract/store.js'
 import { redisAddress } from '#src/stores/redis/client/redis-address.js'
+import type { RedisClient } from '#src/stores/redis/client/redis-client.js'
 import { openRedisPort } from '#src/stores/redis/client/redis-connection.js'
-import type { RedisPort } from '#src/stores/redis/client/redis-port.js'
 import { queueIn } from '#src/stores/redis/layout/redis-layout.js'
 import { RedisStore } from '#src/stores/redis/redis-store.js'
-import { QuietQueues } from '#src/stores/redis/wait/redis-quiet.js'
+import { RedisIdleCache } from '#src/stores/redis/wait/redis-idle-cache.js'
 
 const hourMs = 3_600_000
 const by = { worker: 'idle', leaseMs: 30_000 }
@@ -22,7 +22,7 @@ beforeAll(async () => {
   url = (await startRedis()).url
 }, 120_000)
 
-function opened(): RedisPort {
+function opened(): RedisClient {
   const port = openRedisPort(redisAddress(url))
   onTestFinished(() => port.close())
   return port
@@ -84,7 +84,7 @@ describe('a shut queue of which nothing was heard', () => {
 
 it('a shard that is gone does not hide a job in another', async () => {
   const port = opened()
-  const quiet = new QuietQueues(port, () => 0)
+  const quiet = new RedisIdleCache(port, () => 0)
   const ordered = queueIn(`quiet-${++namespaces}`, 'orders', { kind: 'ordered', shards: 2, generation: 0 })
   const [first, second] = ordered.shards
   await port.command('HSET', [`${first!.tag}:meta`, 'kind', 'ordered'])

@@ -2,11 +2,11 @@
 
 import { type RedisServer, startRedis } from 'millrace/store-testing'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import type { RedisPort } from '#src/stores/redis/client/redis-port.js'
+import type { RedisClient } from '#src/stores/redis/client/redis-client.js'
 import { connect, queue, RedisScene, settings } from './redis-scene.js'
 
 let server: RedisServer
-let port: RedisPort
+let port: RedisClient
 beforeAll(async () => {
   server = await startRedis()
   port = connect(server)

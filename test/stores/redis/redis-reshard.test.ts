@@ -6,8 +6,8 @@ import type { Claim } from '#src/stores/contract/claim.js'
 import type { NewJob } from '#src/stores/contract/new-job.js'
 import type { QueueSettings } from '#src/stores/contract/queue-settings.js'
 import { redisAddress } from '#src/stores/redis/client/redis-address.js'
+import type { RedisClient } from '#src/stores/redis/client/redis-client.js'
 import { openRedisPort } from '#src/stores/redis/client/redis-connection.js'
-import type { RedisPort } from '#src/stores/redis/client/redis-port.js'
 import { RedisStore } from '#src/stores/redis/redis-store.js'
 
 const queue = 'orders'
@@ -21,7 +21,7 @@ for (const mode of ['single', 'cluster'] as const) {
       url = (await startRedis({ mode })).url
     }, 120_000)
 
-    function storeIn(namespace: string, port: RedisPort = openRedisPort(redisAddress(url))): RedisStore {
+    function storeIn(namespace: string, port: RedisClient = openRedisPort(redisAddress(url))): RedisStore {
       const store = new RedisStore({ port, namespace })
       onTestFinished(() => store.close())
       return store
@@ -58,7 +58,7 @@ for (const mode of ['single', 'cluster'] as const) {
           const member: unknown = Reflect.get(target, name)
           if (typeof member !== 'function') return member
           if (name !== 'run') return member.bind(target)
-          return async (...given: Parameters<RedisPort['run']>) => {
+          return async (...given: Parameters<RedisClient['run']>) => {
             if (given[0].name !== 'enqueue-ordered') return target.run(...given)
             // The second trip sets out when the queue has moved, behind the first.
             if (sent.length === 1) {
@@ -285,7 +285,7 @@ async function content(store: RedisStore, name = queue): Promise<Map<string, str
 }
 
 /** The port, which reaches nothing any more after so many trips. */
-function cutAfter(port: RedisPort, trips: number): RedisPort {
+function cutAfter(port: RedisClient, trips: number): RedisClient {
   let left = trips
   const reach = () => {
     left -= 1

@@ -7,8 +7,8 @@ import type { QueueSettings } from '#src/stores/contract/queue-settings.js'
 import type { SettleItem } from '#src/stores/contract/settle.js'
 import type { StoreHealth } from '#src/stores/contract/store-health.js'
 import { redisAddress } from '#src/stores/redis/client/redis-address.js'
+import type { RedisArgument, RedisClient } from '#src/stores/redis/client/redis-client.js'
 import { openRedisPort } from '#src/stores/redis/client/redis-connection.js'
-import type { RedisArgument, RedisPort } from '#src/stores/redis/client/redis-port.js'
 import { listIn } from '#src/stores/redis/client/redis-reply.js'
 import { queuesKey, type ShardKey, shardTag } from '#src/stores/redis/layout/redis-keys.js'
 import { RedisStore } from '#src/stores/redis/redis-store.js'
@@ -21,11 +21,11 @@ export interface Login {
   readonly password: string
 }
 
-export function connect(server: { readonly port: number }, login: Partial<Login> = {}): RedisPort {
+export function connect(server: { readonly port: number }, login: Partial<Login> = {}): RedisClient {
   return openRedisPort(redisAddress({ hosts: [`127.0.0.1:${server.port}`], ...login }))
 }
 
-export function connectCluster(cluster: ClusterServers, login: Partial<Login> = {}): RedisPort {
+export function connectCluster(cluster: ClusterServers, login: Partial<Login> = {}): RedisClient {
   const hosts = cluster.servers.map(({ host, port }) => ({ host, port }))
   return openRedisPort(redisAddress({ kind: 'cluster', hosts, ...login }))
 }
@@ -34,18 +34,18 @@ let made = 0
 
 export class RedisScene {
   readonly namespace: string
-  readonly port: RedisPort
+  readonly port: RedisClient
   readonly store: RedisStore
   #calls = 0
 
-  constructor(port: RedisPort, { namespace = `scene-${process.pid}-${++made}`, replicas = 0 } = {}) {
+  constructor(port: RedisClient, { namespace = `scene-${process.pid}-${++made}`, replicas = 0 } = {}) {
     this.namespace = namespace
     this.port = port
     this.store = new RedisStore({ port, namespace, replicas })
   }
 
   /** With the queue open, and a job of every kind in it. */
-  static async busy(port: RedisPort): Promise<RedisScene> {
+  static async busy(port: RedisClient): Promise<RedisScene> {
     const scene = new RedisScene(port)
     await scene.store.open([settings])
     await scene.fill()

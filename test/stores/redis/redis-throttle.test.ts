@@ -4,8 +4,8 @@ import { startRedis } from 'millrace/store-testing'
 import { beforeAll, describe, expect, it, onTestFinished } from 'vitest'
 import type { Throttle, ThrottleRule } from '#src/core/queue/throttle.js'
 import { redisAddress } from '#src/stores/redis/client/redis-address.js'
+import type { RedisClient } from '#src/stores/redis/client/redis-client.js'
 import { openRedisPort } from '#src/stores/redis/client/redis-connection.js'
-import type { RedisPort } from '#src/stores/redis/client/redis-port.js'
 import { redisScript } from '#src/stores/redis/client/redis-script.js'
 import { throttle } from '#src/stores/redis/throttle/throttle-lua.js'
 import {
@@ -25,7 +25,7 @@ beforeAll(async () => {
   url = (await startRedis()).url
 }, 120_000)
 
-function opened(): RedisPort {
+function opened(): RedisClient {
   const port = openRedisPort(redisAddress(url))
   onTestFinished(() => port.close())
   return port
@@ -36,7 +36,7 @@ const minute = 60_000
 const rule = (limit: number, windowMs: number): ThrottleRule => ({ limit, windowMs, moderate: false })
 
 /** Runs Lua beside the throttle of a scope, at so many ms from the start, and answers with its numbers. */
-function asking(port: RedisPort, scopes: readonly string[], lua: string) {
+function asking(port: RedisClient, scopes: readonly string[], lua: string) {
   const script = redisScript('ask', `${throttleHeader}${throttle}${lua}`)
   return async (at: number, ...args: string[]) => {
     const reply = await port.run(script, scopes.flatMap(keysOf), [String(start + at), runOf(1), ...args])
@@ -44,7 +44,7 @@ function asking(port: RedisPort, scopes: readonly string[], lua: string) {
   }
 }
 
-async function begun(port: RedisPort, scope: string, by: Throttle['by'], rules: string): Promise<void> {
+async function begun(port: RedisClient, scope: string, by: Throttle['by'], rules: string): Promise<void> {
   await port.command('HSET', [keysOf(scope)[0]!, 'by', by, 'rules', rules])
 }
 

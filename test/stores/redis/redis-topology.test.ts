@@ -5,8 +5,8 @@ import { startRedis } from 'millrace/store-testing'
 import { afterEach, expect, it } from 'vitest'
 import { poll } from '#src/store-testing/servers/poll.js'
 import { redisAddress } from '#src/stores/redis/client/redis-address.js'
+import type { RedisClient } from '#src/stores/redis/client/redis-client.js'
 import { openRedisPort } from '#src/stores/redis/client/redis-connection.js'
-import type { RedisPort } from '#src/stores/redis/client/redis-port.js'
 import { redisScript } from '#src/stores/redis/client/redis-script.js'
 
 const never = new AbortController().signal
@@ -18,7 +18,7 @@ afterEach(async () => {
   for (const end of ends.splice(0).reverse()) await end()
 })
 
-function open(url: string): RedisPort {
+function open(url: string): RedisClient {
   const port = openRedisPort(redisAddress(url))
   ends.push(() => port.close())
   return port

@@ -7,7 +7,7 @@
 import { ruleText, type Throttle, type ThrottleRule } from '#src/core/queue/throttle.js'
 import { Dice } from '#src/store-testing/sequences/dice.js'
 import { MemoryThrottle } from '#src/stores/memory/queue/memory-throttle.js'
-import type { RedisPort } from '#src/stores/redis/client/redis-port.js'
+import type { RedisClient } from '#src/stores/redis/client/redis-client.js'
 import { redisScript } from '#src/stores/redis/client/redis-script.js'
 import { throttle } from '#src/stores/redis/throttle/throttle-lua.js'
 
@@ -253,7 +253,7 @@ export interface Heard {
 
 /** `isTrimmed`: whether claims forget what is idle. */
 export async function heardOf(
-  port: RedisPort,
+  port: RedisClient,
   scope: string,
   { throttle: first, subjects, plan }: Scene,
   { lua = throttle, isTrimmed = true } = {},

@@ -11,8 +11,8 @@ import type { SqliteClock } from '#src/stores/sqlite/file/sqlite-clock.js'
 import { type Database, loadDriver, type Statement } from '#src/stores/sqlite/file/sqlite-driver.js'
 import { openFile } from '#src/stores/sqlite/file/sqlite-file.js'
 import { SqliteRoom } from '#src/stores/sqlite/file/sqlite-room.js'
-import { SqliteSession } from '#src/stores/sqlite/rows/sqlite-session.js'
-import { type SqliteOperations, sqliteOperations } from '#src/stores/sqlite/thread/sqlite-operations.js'
+import { SqliteTransaction } from '#src/stores/sqlite/rows/sqlite-transaction.js'
+import { type SqliteOperations, sqliteOperations } from '#src/stores/sqlite/thread/sqlite-thread-api.js'
 import { job } from './sqlite-scene.js'
 
 type Writes = SqliteOperations['writes']
@@ -37,7 +37,7 @@ export class EveryOperation {
   /** Another connection to the file, as a store has it. */
   readonly open: () => Database
   readonly #clock: SqliteClock & { at: number }
-  readonly #session: SqliteSession
+  readonly #session: SqliteTransaction
   readonly #operations: SqliteOperations
   readonly #called = new Set<string>()
   #calls = 0
@@ -51,7 +51,7 @@ export class EveryOperation {
       this.prepared.add(sql)
       return this.db.prepare(sql)
     }
-    this.#session = new SqliteSession(
+    this.#session = new SqliteTransaction(
       { exec: (sql) => this.db.exec(sql), prepare, close() {} },
       clock,
       new SqliteRoom(file, this.db),

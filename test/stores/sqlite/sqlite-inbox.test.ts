@@ -4,8 +4,8 @@ import { pathToFileURL } from 'node:url'
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import { ClosedError, StoreUnavailableError, UnknownQueueError } from '#src/core/errors.js'
 import type { ClaimFrom } from '#src/stores/contract/claim.js'
-import { SqliteInbox } from '#src/stores/sqlite/thread/sqlite-inbox.js'
-import type { Reply } from '#src/stores/sqlite/thread/sqlite-message.js'
+import { SqliteThreadClient } from '#src/stores/sqlite/thread/sqlite-thread-client.js'
+import type { Reply } from '#src/stores/sqlite/thread/sqlite-thread-messages.js'
 import { enqueueCall, job, queue, SqliteScene } from './sqlite-scene.js'
 
 let scene: SqliteScene
@@ -16,7 +16,7 @@ afterEach(() => scene.close())
 
 it('the calls of one tick share one commit', async () => {
   const replies: Reply[] = []
-  const inbox = new SqliteInbox({ file: scene.file, clock: undefined }, (reply) => replies.push(reply))
+  const inbox = new SqliteThreadClient({ file: scene.file, clock: undefined }, (reply) => replies.push(reply))
   await inbox.call('open', [queue])
   replies.length = 0
   await Promise.all(Array.from({ length: 500 }, (_, i) => inbox.call('enqueue', [enqueueCall(`job-${i}`)])))
@@ -26,7 +26,7 @@ it('the calls of one tick share one commit', async () => {
 
 it('one transaction takes no more than a thousand jobs; what is left follows in the next', async () => {
   const replies: Reply[] = []
-  const inbox = new SqliteInbox({ file: scene.file, clock: undefined }, (reply) => replies.push(reply))
+  const inbox = new SqliteThreadClient({ file: scene.file, clock: undefined }, (reply) => replies.push(reply))
   await inbox.call('open', [queue])
   replies.length = 0
   await Promise.all(Array.from({ length: 1_500 }, (_, i) => inbox.call('enqueue', [enqueueCall(`job-${i}`)])))
@@ -36,7 +36,7 @@ it('one transaction takes no more than a thousand jobs; what is left follows in 
 
 it('one transaction takes no more claims than four mebibytes of payloads, and none beside one that may take all', async () => {
   const replies: Reply[] = []
-  const inbox = new SqliteInbox({ file: scene.file, clock: undefined }, (reply) => replies.push(reply))
+  const inbox = new SqliteThreadClient({ file: scene.file, clock: undefined }, (reply) => replies.push(reply))
   await inbox.call('open', [queue])
   const shared = async (from: Omit<ClaimFrom, 'queue'>) => {
     replies.length = 0
@@ -53,7 +53,7 @@ it('one transaction takes no more claims than four mebibytes of payloads, and no
 
 it('one transaction takes no more beats than four mebibytes of checkpoints and logs', async () => {
   const replies: Reply[] = []
-  const inbox = new SqliteInbox({ file: scene.file, clock: undefined }, (reply) => replies.push(reply))
+  const inbox = new SqliteThreadClient({ file: scene.file, clock: undefined }, (reply) => replies.push(reply))
   await inbox.call('open', [queue])
   replies.length = 0
   const half = 'x'.repeat(524_288)

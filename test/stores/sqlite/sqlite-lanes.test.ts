@@ -6,8 +6,8 @@ import { type Database, loadDriver, type Statement } from '#src/stores/sqlite/fi
 import { openFile } from '#src/stores/sqlite/file/sqlite-file.js'
 import { SqliteRoom } from '#src/stores/sqlite/file/sqlite-room.js'
 import { lines } from '#src/stores/sqlite/file/sqlite-schema.js'
-import { SqliteSession } from '#src/stores/sqlite/rows/sqlite-session.js'
-import { type SqliteOperations, sqliteOperations } from '#src/stores/sqlite/thread/sqlite-operations.js'
+import { SqliteTransaction } from '#src/stores/sqlite/rows/sqlite-transaction.js'
+import { type SqliteOperations, sqliteOperations } from '#src/stores/sqlite/thread/sqlite-thread-api.js'
 import { job, queue, SqliteScene } from './sqlite-scene.js'
 
 let scene: SqliteScene
@@ -22,7 +22,7 @@ const by = { worker: 'w', leaseMs: 60_000 }
 class Watched {
   readonly db: Database
   readonly operations: SqliteOperations['writes']
-  readonly #session: SqliteSession
+  readonly #session: SqliteTransaction
   ran: { readonly sql: string; readonly rows: number }[] = []
 
   private constructor(file: string, db: Database) {
@@ -49,7 +49,7 @@ class Watched {
         iterate: (...values) => statement.iterate(...values),
       }
     }
-    this.#session = new SqliteSession(
+    this.#session = new SqliteTransaction(
       { exec: (sql) => db.exec(sql), prepare: watched, close() {} },
       machineClock,
       new SqliteRoom(file, db),

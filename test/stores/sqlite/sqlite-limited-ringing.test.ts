@@ -4,7 +4,7 @@ import { CommandRun } from '#src/store-testing/sequences/command-run.js'
 import { limitedQueues, limitedSequence } from '#src/store-testing/sequences/limited-sequence.js'
 import { memoryState } from '#src/store-testing/state/memory-state.js'
 import { MemoryData, MemoryStore } from '#src/stores/memory/memory-store.js'
-import { SqliteTokens, tokenName } from '#src/stores/sqlite/bell/sqlite-token.js'
+import { SqliteWakeTokens, tokenName } from '#src/stores/sqlite/bell/sqlite-wake-token.js'
 
 const names = limitedQueues.map(({ name }) => name)
 
@@ -29,7 +29,7 @@ for (const seed of [1, 2, 3, 4]) {
   it(`limited queues are rung when the memory store rings them, and never else, in seed ${seed}`, async () => {
     const data = new MemoryData()
     const sqlite = await sqliteHarness()
-    const tokens = new SqliteTokens(sqlite.file)
+    const tokens = new SqliteWakeTokens(sqlite.file)
     const [model, subject] = [new CommandRun(memory(data)), new CommandRun(sqlite)]
     let rings = 0
     for (const [step, command] of limitedSequence(seed, 100).entries()) {

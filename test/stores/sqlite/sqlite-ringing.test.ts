@@ -1,11 +1,11 @@
 import { existsSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, it } from 'vitest'
-import { SqliteTokens, tokenName } from '#src/stores/sqlite/bell/sqlite-token.js'
+import { SqliteWakeTokens, tokenName } from '#src/stores/sqlite/bell/sqlite-wake-token.js'
 import { loadDriver } from '#src/stores/sqlite/file/sqlite-driver.js'
 import type { SqliteStore } from '#src/stores/sqlite/sqlite-store.js'
 import { SqliteWait } from '#src/stores/sqlite/sqlite-wait.js'
-import type { SqliteInbox } from '#src/stores/sqlite/thread/sqlite-inbox.js'
+import type { SqliteThreadClient } from '#src/stores/sqlite/thread/sqlite-thread-client.js'
 import { enqueueCall, job, queue, SqliteScene } from './sqlite-scene.js'
 
 let scene: SqliteScene
@@ -75,7 +75,7 @@ it('a ring for later that nobody waited for is given to the next who waits, unle
   await other.enqueue([later('a')])
   expect((await took(one.wait([queue.name], 20_000, never))).value).toEqual([queue.name])
   await one.claim(from, by)
-  new SqliteTokens(scene.file).put(queue.name)
+  new SqliteWakeTokens(scene.file).put(queue.name)
   expect(await one.wait([queue.name], 50, never)).toEqual([])
 })
 
@@ -91,7 +91,7 @@ it('a lead who is late by the rounding of two clocks still leads', async () => {
   await store.enqueue([{ callId: 'a', queue: queue.name, jobs: [job('a', { delayMs: 3_600_000 })] }])
   await store.claim(from, by)
   writeFileSync(later, '')
-  new SqliteTokens(scene.file).put(queue.name)
+  new SqliteWakeTokens(scene.file).put(queue.name)
   expect(await store.wait([queue.name], 50, never)).toEqual([])
 })
 
@@ -118,13 +118,13 @@ function waitThatFinds(...looks: string[][]): { wait: SqliteWait; looksLeft: () 
 
 function waitOn(looks: string[][], changes: boolean): { wait: SqliteWait; looksLeft: () => number } {
   const call = async (name: string) => (name === 'peek' ? { found: looks.shift() ?? [], changes } : 0)
-  const wait = new SqliteWait(scene.file, { isClosed: false, call } as unknown as SqliteInbox)
+  const wait = new SqliteWait(scene.file, { isClosed: false, call } as unknown as SqliteThreadClient)
   return { wait, looksLeft: () => looks.length }
 }
 
 it('who is rung while it gives up waiting hands the ring on', async () => {
   const { wait, looksLeft } = waitThatFinds([])
-  const tokens = new SqliteTokens(scene.file)
+  const tokens = new SqliteWakeTokens(scene.file)
   const abort = new AbortController()
   const rung = wait.forQueues([queue.name], 20_000, abort.signal)
   while (looksLeft() > 0) await new Promise(setImmediate)
@@ -217,7 +217,7 @@ it('queues whose names differ by capitals alone have tokens of their own, and no
 })
 
 it('a token is taken by one of all who try, and again by one after it was put twice', () => {
-  const tokens = Array.from({ length: 5 }, () => new SqliteTokens(scene.file))
+  const tokens = Array.from({ length: 5 }, () => new SqliteWakeTokens(scene.file))
   expect(tokens.filter((handle) => handle.take('mail'))).toHaveLength(0)
   for (let round = 0; round < 2; round += 1) {
     tokens[0]!.put('mail')

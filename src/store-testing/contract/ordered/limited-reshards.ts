@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { ConfigConflictError, InvalidArgumentError } from '../../../core/errors.js'
-import { stepLimit } from '../../../stores/rules/upkeep.js'
+import { stepLimit } from '../../../stores/rules/bounds.js'
 import {
   type ContractConcern,
   firstUse,

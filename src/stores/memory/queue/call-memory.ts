@@ -1,7 +1,7 @@
 /** The calls a queue remembers, so that one sent again is answered and not repeated. */
 
 import type { Enqueued } from '../../contract/new-job.js'
-import { callMemoryCount, callMemoryMs } from '../../rules/upkeep.js'
+import { callMemoryCount, callMemoryMs } from '../../rules/bounds.js'
 
 interface KnownCall {
   readonly id: string

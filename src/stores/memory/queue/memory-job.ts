@@ -9,7 +9,7 @@ import type { ScoredPayload } from '../../contract/scored-payload.js'
 import type { HeldClaim } from '../../contract/worker-registry.js'
 import { weightOf } from '../../rules/claim-weight.js'
 import type { PayloadEntry } from '../../rules/payloads.js'
-import { dueAt } from '../../rules/stamp.js'
+import { dueAt } from '../../rules/sequence.js'
 import type { PayloadSet } from './payload-set.js'
 
 export interface MemoryJob {

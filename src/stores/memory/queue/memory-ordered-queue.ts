@@ -6,7 +6,7 @@
 import type { NewJob } from '../../contract/new-job.js'
 import type { QueueSettings } from '../../contract/queue-settings.js'
 import { afterEnd, handedOver, type PayloadEntry } from '../../rules/payloads.js'
-import { dueAt, nextScore, stampOf } from '../../rules/stamp.js'
+import { dueAt, nextScore, stampOf } from '../../rules/sequence.js'
 import { type MemoryJob, newMemoryJob } from './memory-job.js'
 import type { MemoryLimits } from './memory-limits.js'
 import { MemoryQueue } from './memory-queue.js'

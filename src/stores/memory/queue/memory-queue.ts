@@ -6,10 +6,10 @@
 
 import type { NewJob } from '../../contract/new-job.js'
 import type { QueueSettings } from '../../contract/queue-settings.js'
+import { rememberedForMs } from '../../rules/bounds.js'
 import { compareBytes } from '../../rules/byte-order.js'
-import { asksNow, isLed, type Lead } from '../../rules/lead.js'
-import { dueAt, nextStamp, stampOf } from '../../rules/stamp.js'
-import { rememberedForMs } from '../../rules/upkeep.js'
+import { dueAt, nextStamp, stampOf } from '../../rules/sequence.js'
+import { asksNow, isLed, type Lead } from '../../rules/wake-lead.js'
 import { CallMemory } from './call-memory.js'
 import { byId, bySeq, type MemoryJob, newMemoryJob, type RememberedJob, rememberedJob } from './memory-job.js'
 import { MemoryLanes } from './memory-lanes.js'

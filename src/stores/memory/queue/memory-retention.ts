@@ -1,6 +1,6 @@
 /** The retention of one queue of the memory store: what has expired, or is more than is to be kept, goes. */
 
-import { trimLimit } from '../../rules/upkeep.js'
+import { trimLimit } from '../../rules/bounds.js'
 import { bySeq, type MemoryJob } from './memory-job.js'
 import type { MemoryQueue } from './memory-queue.js'
 

@@ -1,7 +1,7 @@
 /** A clock that was set back: what a queue of the memory store keeps until an instant is kept no longer than it was to be. */
 
 import { toleratedStepMs } from '../../../core/platform/clock.js'
-import type { Lead } from '../../rules/lead.js'
+import type { Lead } from '../../rules/wake-lead.js'
 import type { CallMemory } from './call-memory.js'
 import type { MemoryJob } from './memory-job.js'
 import type { MemoryLanes } from './memory-lanes.js'

@@ -1,8 +1,8 @@
 /** The depth of a queue of the memory store: the sum of its shards, of which most queues have one. */
 
 import type { Depth } from '../../contract/queue-depth.js'
+import { dueAt } from '../../rules/sequence.js'
 import { depthOfShards } from '../../rules/shard-depths.js'
-import { dueAt } from '../../rules/stamp.js'
 import type { MemoryJob } from '../queue/memory-job.js'
 import { MemoryOrderedQueue } from '../queue/memory-ordered-queue.js'
 import type { MemoryQueue } from '../queue/memory-queue.js'

@@ -3,7 +3,7 @@
 import { toleratedStepMs } from '../../../core/platform/clock.js'
 import type { ClaimKey } from '../../contract/settle.js'
 import type { HeldClaim, WorkerRecord, WorkerRegistry } from '../../contract/worker-registry.js'
-import { stepLimit } from '../../rules/upkeep.js'
+import { stepLimit } from '../../rules/bounds.js'
 import type { MemoryAdmin } from '../memory-admin.js'
 import { heldClaim } from '../queue/memory-job.js'
 import { type Crashes, crash } from '../work/memory-crash.js'

@@ -1,16 +1,16 @@
 /** A claim on one queue of the memory store: recover, promote, take, then say who asks again and when. */
 
 import type { Claim, Claimed, Claimer, ClaimFrom, Wait } from '../../contract/claim.js'
+import { upkeepLimit } from '../../rules/bounds.js'
 import type { ClaimLoad } from '../../rules/claim-weight.js'
-import { hasLed, leadAfter, suspectLeadAfter, suspectLeadMs } from '../../rules/lead.js'
-import { dueAt, nextFence } from '../../rules/stamp.js'
-import { upkeepLimit } from '../../rules/upkeep.js'
+import { dueAt, nextFence } from '../../rules/sequence.js'
+import { hasLed, leadAfter, suspectLeadAfter, suspectLeadMs } from '../../rules/wake-lead.js'
 import { claimOf, takenWeight } from '../queue/memory-job.js'
 import { hasShutLane } from '../queue/memory-opening.js'
 import { MemoryOrderedQueue } from '../queue/memory-ordered-queue.js'
 import type { MemoryQueue } from '../queue/memory-queue.js'
 import { type Crashes, crash } from './memory-crash.js'
-import { MemoryTaking } from './memory-taking.js'
+import { MemoryFairShare } from './memory-fair-share.js'
 
 /** What one of the queues asked adds to the answer. */
 export interface QueueAnswer extends Pick<Claimed, 'claims' | 'crashed' | 'buried' | 'waits' | 'more'> {
@@ -90,7 +90,7 @@ function take(queue: MemoryQueue, from: ClaimFrom, by: Claimer, at: ClaimMoment,
   const { worker, alone = false } = by
   const { now } = at
   let hasTaken = false
-  const taking = new MemoryTaking(queue, at, load, (job) => {
+  const taking = new MemoryFairShare(queue, at, load, (job) => {
     if (!hasTaken) queue.lastFence = nextFence(queue.lastFence, now)
     hasTaken = true
     const claim = { worker, fence: queue.lastFence, alone, leaseUntil: now + leaseMs }

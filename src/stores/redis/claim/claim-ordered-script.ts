@@ -1,6 +1,6 @@
 /** The claim script of ordered queues: the one atomic step in which jobs are recovered, promoted and taken with their payloads. */
 
-import { upkeepLimit } from '../../rules/upkeep.js'
+import { upkeepLimit } from '../../rules/bounds.js'
 import { crashes } from '../lua/crash-lua.js'
 import { leads } from '../lua/leads-lua.js'
 import { orderedJobs } from '../lua/ordered-lua.js'
@@ -8,8 +8,8 @@ import { shardScript } from '../lua/prelude.js'
 import { readyAges } from '../lua/ready-lua.js'
 import { setBack } from '../lua/set-back-lua.js'
 import { transit } from '../lua/transit-lua.js'
-import { gate, heads } from './gate-lua.js'
-import { taking } from './taking-lua.js'
+import { taking } from './fair-share-lua.js'
+import { gate, heads } from './throttle-gate-lua.js'
 
 /** Most payloads of a claim: it is not to keep others waiting for them, however small they are. */
 const mostPayloads = 4_000

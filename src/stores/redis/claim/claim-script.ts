@@ -1,13 +1,13 @@
 /** The claim script: the one atomic step in which jobs are recovered, promoted and taken. */
 
-import { upkeepLimit } from '../../rules/upkeep.js'
+import { upkeepLimit } from '../../rules/bounds.js'
 import { crashes } from '../lua/crash-lua.js'
 import { leads } from '../lua/leads-lua.js'
 import { besideJobs, bySequence, shardScript } from '../lua/prelude.js'
 import { readyJobs, recordWeight } from '../lua/ready-lua.js'
 import { setBack } from '../lua/set-back-lua.js'
-import { gate, heads } from './gate-lua.js'
-import { taking } from './taking-lua.js'
+import { taking } from './fair-share-lua.js'
+import { gate, heads } from './throttle-gate-lua.js'
 
 /**
  * KEYS: those of each shard asked, one after the other, and what `gate-lua.ts` says.

@@ -7,20 +7,20 @@ import { numberIn } from '../client/redis-reply.js'
 import { refuseLongWorker } from '../format/redis-job.js'
 import type { RedisQueue, RedisShard } from '../layout/redis-layout.js'
 import type { DamagedShards } from '../shards/redis-damage.js'
+import { partialReplies } from '../shards/redis-partial-replies.js'
 import type { RedisQueues } from '../shards/redis-queues.js'
-import { reached } from '../shards/redis-reached.js'
 import { memberKeys } from '../throttle/redis-scopes.js'
-import type { QuietQueues } from '../wait/redis-quiet.js'
+import type { RedisIdleCache } from '../wait/redis-idle-cache.js'
 import { headsScript } from './heads-script.js'
 import {
-  type Ask,
-  askOrdered,
-  askPlain,
   type ClaimReply,
+  claimOrdered,
+  claimPlain,
   type GrantedBefore,
   noGate,
+  type ShardRequest,
   type ThrottleGate,
-} from './redis-ask.js'
+} from './redis-claim-call.js'
 
 /** Most shards of ordered queues that one script is given. */
 const mostTogether = 16
@@ -33,7 +33,7 @@ interface TripCandidate {
   /** Of an ordered queue; perhaps one that is not there. */
   readonly shard?: number
   readonly limit: number
-  readonly asks: readonly Ask[]
+  readonly asks: readonly ShardRequest[]
   /** The shard as its head is told with. */
   readonly named: number | undefined
   readonly of: RedisQueue
@@ -51,7 +51,7 @@ interface Told {
 export class RedisClaim {
   readonly #queues: RedisQueues
   readonly #isCluster: boolean
-  readonly #quiet: QuietQueues
+  readonly #quiet: RedisIdleCache
   readonly #damage: DamagedShards
   readonly #mostBytes: number
   /** The server's clock when it last answered, for answers that need no trip. */
@@ -59,7 +59,13 @@ export class RedisClaim {
   /** Where the next claim on a queue of several shards begins to give out what does not go round. */
   #turn = 0
 
-  constructor(queues: RedisQueues, isCluster: boolean, quiet: QuietQueues, damage: DamagedShards, mostBytes: number) {
+  constructor(
+    queues: RedisQueues,
+    isCluster: boolean,
+    quiet: RedisIdleCache,
+    damage: DamagedShards,
+    mostBytes: number,
+  ) {
     this.#damage = damage
     this.#mostBytes = mostBytes
     this.#queues = queues
@@ -180,7 +186,7 @@ export class RedisClaim {
   }
 
   /** The limit of a queue is dealt out among its shards, in turn to each what is left over; the others recover and promote. */
-  #asksOf({ limit, leaseMs }: ClaimFrom, shards: readonly RedisShard[], by: Claimer): Ask[] {
+  #asksOf({ limit, leaseMs }: ClaimFrom, shards: readonly RedisShard[], by: Claimer): ShardRequest[] {
     const count = shards.length
     if (count === 1) return [{ shard: shards[0]!, limit, leaseMs: leaseMs ?? by.leaseMs }]
     const most = by.alone ? Math.min(1, limit) : limit
@@ -221,16 +227,16 @@ export class RedisClaim {
     const gate = limits === undefined ? noGate : await this.#gateOf(limits)
     const asked =
       asks[0]!.shard.kind === 'plain'
-        ? await askPlain(this.#queues, all, by, this.#mostBytes, gate)
-        : await askOrdered(this.#queues, all, granted, by, this.#mostBytes, gate)
+        ? await claimPlain(this.#queues, all, by, this.#mostBytes, gate)
+        : await claimOrdered(this.#queues, all, granted, by, this.#mostBytes, gate)
     this.#damage.answered(all.map((ask) => ask.shard))
     return asked
   }
 
   /** One of several shards of a plain queue; undefined if it is damaged. `mostBytes`: its share of the claim's. */
-  async #askOne(ask: Ask, by: Claimer, mostBytes: number, told: Told): Promise<ClaimReply | undefined> {
+  async #askOne(ask: ShardRequest, by: Claimer, mostBytes: number, told: Told): Promise<ClaimReply | undefined> {
     try {
-      const answer = await askPlain(this.#queues, [ask], by, mostBytes)
+      const answer = await claimPlain(this.#queues, [ask], by, mostBytes)
       this.#damage.answered([ask.shard])
       return answer
     } catch (error) {
@@ -260,10 +266,12 @@ export class RedisClaim {
   }
 
   /** All shards of a plain queue at once, each by itself: of what a claim may weigh each has its share. */
-  async #askShards(asks: readonly Ask[], by: Claimer, told: Told): Promise<ClaimReply> {
+  async #askShards(asks: readonly ShardRequest[], by: Claimer, told: Told): Promise<ClaimReply> {
     const granting = asks.filter(({ limit }) => limit > 0).length
     const share = Math.ceil(this.#mostBytes / Math.max(1, granting))
-    const ended = await reached(asks.map(async (ask) => ({ ask, answer: await this.#askOne(ask, by, share, told) })))
+    const ended = await partialReplies(
+      asks.map(async (ask) => ({ ask, answer: await this.#askOne(ask, by, share, told) })),
+    )
     const asked = ended.flatMap(({ ask, answer }) => (answer === undefined ? [] : [{ ask, answer }]))
     const answers = await this.#askOthers(asked, by, told)
     const ages = answers.flatMap(({ heads }) => heads.filter((ageMs) => ageMs !== undefined))
@@ -281,7 +289,7 @@ export class RedisClaim {
 
   /** Where the shards that the limit was dealt to had nothing, those that only recovered are asked, until one grants. */
   async #askOthers(
-    asked: readonly { readonly ask: Ask; readonly answer: ClaimReply }[],
+    asked: readonly { readonly ask: ShardRequest; readonly answer: ClaimReply }[],
     by: Claimer,
     told: Told,
   ): Promise<ClaimReply[]> {
@@ -307,7 +315,7 @@ export class RedisClaim {
   async #headAge(shards: readonly RedisShard[]): Promise<number | undefined> {
     const asked = shards.map((shard) => this.#queues.run(shard, headsScript, []))
     // Never in the way of jobs that were granted already.
-    const replies = await reached(asked).catch(() => [])
+    const replies = await partialReplies(asked).catch(() => [])
     const ageMs = Math.max(-1, ...replies.map(numberIn))
     return ageMs < 0 ? undefined : ageMs
   }

@@ -2,8 +2,8 @@
 
 import type { Socket } from 'node:net'
 import type { Command } from 'ioredis'
+import type { RedisReply } from './redis-client.js'
 import { isReply } from './redis-errors.js'
-import type { RedisReply } from './redis-port.js'
 import type { Wire } from './redis-wire.js'
 
 export interface RedisCall extends Command {

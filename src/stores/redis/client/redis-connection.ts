@@ -2,17 +2,17 @@
 
 import type { Cluster, Redis } from 'ioredis'
 import { ClosedError, isMillraceError } from '../../../core/errors.js'
-import { messageOf } from '../../../core/values/shown.js'
-import { aboutOf, type RedisAbout, type RedisInfo, redisInfo, refuseUnfit } from './redis-about.js'
+import { messageOf } from '../../../core/values/describe.js'
 import type { RedisAddress } from './redis-address.js'
-import type { ConnectRedis } from './redis-clients.js'
-import { type RedisClients, redisClients } from './redis-clients.js'
+import { RedisBlockingConnection } from './redis-blocking-connection.js'
+import type { RedisArgument, RedisClient, RedisReply } from './redis-client.js'
+import type { ConnectRedis } from './redis-connection-options.js'
+import { type RedisClients, redisClients } from './redis-connection-options.js'
 import { failureOf, redisError, unfit } from './redis-errors.js'
 import { patienceMs, type RedisErrand, RedisLink } from './redis-link.js'
-import { RedisListen } from './redis-listen.js'
-import { RedisPop } from './redis-pop.js'
-import type { RedisArgument, RedisPort, RedisReply } from './redis-port.js'
 import type { RedisScript } from './redis-script.js'
+import { type RedisInfo, type RedisServerInfo, redisInfo, refuseUnfit, serverInfoOf } from './redis-server-info.js'
+import { RedisSubscriber } from './redis-subscriber.js'
 import { wireOf } from './redis-wire.js'
 
 /** Longer than the server is ever asked to wait: a pop sees to its silence itself. */
@@ -22,7 +22,7 @@ const popSilenceMs = 10_000
 interface OpenedClients {
   readonly clients: RedisClients
   readonly main: RedisLink
-  readonly about: RedisAbout
+  readonly about: RedisServerInfo
 }
 
 /**
@@ -30,19 +30,19 @@ interface OpenedClients {
  * Every call throws `ConfigError` as long as ioredis is missing or the server is unfit: too old, a replica, or one that
  * evicts keys; and `StoreRefusedError` as long as a password or a right is missing.
  */
-export function openRedisPort(source: RedisAddress | ConnectRedis): RedisPort {
+export function openRedisPort(source: RedisAddress | ConnectRedis): RedisClient {
   return new IoredisPort(source)
 }
 
-class IoredisPort implements RedisPort {
+class IoredisPort implements RedisClient {
   readonly isCluster: boolean
   readonly #source: RedisAddress | { readonly given: object }
   /** Reaches the server for ever, be it fit or not. */
   #reaching: Promise<Omit<OpenedClients, 'about'>> | undefined
   #opening: Promise<OpenedClients> | undefined
   #opened: OpenedClients | undefined
-  #popping: RedisPop | undefined
-  #listening: RedisListen | undefined
+  #popping: RedisBlockingConnection | undefined
+  #listening: RedisSubscriber | undefined
   #isClosed = false
 
   constructor(source: RedisAddress | ConnectRedis) {
@@ -79,17 +79,21 @@ class IoredisPort implements RedisPort {
   async pop(keys: readonly string[], forMs: number, signal: AbortSignal): Promise<string | undefined> {
     const { clients, main } = this.#opened ?? (await this.#open())
     if (this.isCluster) throw new Error('nothing can block on a cluster; listen instead')
-    this.#popping ??= new RedisPop(clients.where, new RedisLink(clients, clients.single(), popSilenceMs), main)
+    this.#popping ??= new RedisBlockingConnection(
+      clients.where,
+      new RedisLink(clients, clients.single(), popSilenceMs),
+      main,
+    )
     return this.#popping.pop(keys, forMs, signal)
   }
 
   async listen(channel: string, heard: (message: string | undefined) => void): Promise<() => void> {
     const { clients, main } = this.#opened ?? (await this.#open())
-    this.#listening ??= new RedisListen(clients, main)
+    this.#listening ??= new RedisSubscriber(clients, main)
     return this.#listening.listen(channel, heard)
   }
 
-  async about(): Promise<RedisAbout> {
+  async about(): Promise<RedisServerInfo> {
     return (this.#opened ?? (await this.#open())).about
   }
 
@@ -126,7 +130,7 @@ class IoredisPort implements RedisPort {
   }
 
   /** Asks the server; of a cluster every master that answers. */
-  async #inspected({ where, isCluster }: RedisClients, main: RedisLink): Promise<RedisAbout> {
+  async #inspected({ where, isCluster }: RedisClients, main: RedisLink): Promise<RedisServerInfo> {
     await main.ready(patienceMs)
     const masters = isCluster ? (main.client as Cluster).nodes('master') : main.nodes()
     const answers = await Promise.allSettled(masters.map((master) => asked(where, master)))
@@ -142,7 +146,7 @@ class IoredisPort implements RedisPort {
     }
     const isSingle = 'kind' in this.#source && this.#source.kind === 'single'
     for (const { info } of servers) refuseUnfit(where, isSingle ? 'single' : 'other', info)
-    return aboutOf(servers)
+    return serverInfoOf(servers)
   }
 }
 

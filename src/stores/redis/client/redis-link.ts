@@ -5,10 +5,10 @@ import { ClosedError, isMillraceError } from '../../../core/errors.js'
 import { type Clock, systemClock } from '../../../core/platform/clock.js'
 import { timerMs } from '../../../core/platform/timer.js'
 import type { RedisCall } from './redis-call.js'
-import { againInMs, type RedisClients } from './redis-clients.js'
+import type { RedisReply } from './redis-client.js'
+import { againInMs, type RedisClients } from './redis-connection-options.js'
 import { failureOf, isReadOnly, redisError, tooFewReplicas, unreachable } from './redis-errors.js'
-import type { RedisReply } from './redis-port.js'
-import { SilenceWatch } from './redis-silence.js'
+import { RedisWatchdog } from './redis-watchdog.js'
 import { type Wire, wireOf } from './redis-wire.js'
 
 /** How long a call waits for a connection, or is tried again, in all. */
@@ -35,7 +35,7 @@ export class RedisLink<Client extends Redis | Cluster = Redis | Cluster> {
   readonly client: Client
   readonly #clients: RedisClients
   readonly #clock: Clock
-  readonly #watch: SilenceWatch
+  readonly #watch: RedisWatchdog
   readonly #waiters = new Set<WaitingCall>()
   /** What the last attempt to connect failed with. */
   #trouble: unknown
@@ -55,7 +55,7 @@ export class RedisLink<Client extends Redis | Cluster = Redis | Cluster> {
       this.#trouble = undefined
       for (const { resolve } of this.#waiters) resolve()
     })
-    this.#watch = new SilenceWatch(() => this.nodes(), silenceMs)
+    this.#watch = new RedisWatchdog(() => this.nodes(), silenceMs)
   }
 
   get isReady(): boolean {

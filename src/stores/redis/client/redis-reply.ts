@@ -1,6 +1,6 @@
 /** Replies of scripts, read as what they are known to be. */
 
-import type { RedisReply } from './redis-port.js'
+import type { RedisReply } from './redis-client.js'
 
 export function listIn(reply: RedisReply | undefined): readonly RedisReply[] {
   return reply as readonly RedisReply[]

@@ -1,6 +1,6 @@
 /** The wire form of a Redis command: an array of bulk strings (RESP). Pure. */
 
-import type { RedisArgument } from './redis-port.js'
+import type { RedisArgument } from './redis-client.js'
 
 /** Text is sent as UTF-8. */
 export type Wire = string | Buffer

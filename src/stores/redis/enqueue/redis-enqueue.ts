@@ -3,13 +3,13 @@
 import type { EnqueueCall, Enqueued, NewJob } from '../../contract/new-job.js'
 import type { QueueKind } from '../../contract/queue-settings.js'
 import { payloadBytes } from '../../rules/claim-weight.js'
-import type { RedisArgument } from '../client/redis-port.js'
+import type { RedisArgument } from '../client/redis-client.js'
 import { textIn } from '../client/redis-reply.js'
 import { payloadBody, scoreText } from '../format/redis-payload.js'
 import { recordBody, recordOrder } from '../format/redis-record.js'
 import { type RedisShard, siblingKeys } from '../layout/redis-layout.js'
-import { dealt } from '../shards/redis-deal.js'
 import type { RedisQueues } from '../shards/redis-queues.js'
+import { sendByShard } from '../shards/redis-shard-router.js'
 import { enqueueOrderedScript } from './enqueue-ordered-script.js'
 import { enqueueScript } from './enqueue-script.js'
 
@@ -76,7 +76,7 @@ function sendSpread(
     const { queue, jobs } = calls[call]!
     return jobs.map((job, place) => ({ queue, id: job.id, job, call, place }))
   })
-  return dealt(queues, items, async (shard, of, queue) => {
+  return sendByShard(queues, items, async (shard, of, queue) => {
     const { shards } = queue
     const parts = new Map<number, Part & { readonly jobs: NewJob[]; readonly places: number[] }>()
     for (const i of of) {

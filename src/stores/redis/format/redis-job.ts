@@ -4,7 +4,7 @@ import { InvalidArgumentError } from '../../../core/errors.js'
 import type { JobState, Progress } from '../../../core/job.js'
 import type { Checkpoint, JobProcess } from '../../contract/job-beat.js'
 import type { StoredJob } from '../../contract/job-records.js'
-import type { RedisReply } from '../client/redis-port.js'
+import type { RedisReply } from '../client/redis-client.js'
 import { bytesIn, listIn, numberIn, textIn } from '../client/redis-reply.js'
 import { readNumber, readRecord } from './redis-record.js'
 

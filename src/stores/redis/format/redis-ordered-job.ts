@@ -1,7 +1,7 @@
 /** A job of an ordered queue of a Redis store, live or in the morgue, put together from what its keys hold. */
 
 import type { StoredJob } from '../../contract/job-records.js'
-import type { RedisReply } from '../client/redis-port.js'
+import type { RedisReply } from '../client/redis-client.js'
 import { bytesIn, listIn, numberIn, textIn } from '../client/redis-reply.js'
 import type { RedisShard } from '../layout/redis-layout.js'
 import type { RedisQueues } from '../shards/redis-queues.js'

@@ -1,8 +1,8 @@
 /** The servers that a namespace lies on: one, or of a cluster each master that holds a part of it. */
 
-import { type RedisInfo, redisInfo } from '../client/redis-about.js'
-import type { RedisPort } from '../client/redis-port.js'
+import type { RedisClient } from '../client/redis-client.js'
 import { textIn } from '../client/redis-reply.js'
+import { type RedisInfo, redisInfo } from '../client/redis-server-info.js'
 import { infoScript } from './server-scripts.js'
 
 export interface RedisServerSeen {
@@ -12,7 +12,7 @@ export interface RedisServerSeen {
 }
 
 /** `keys`: at least one; on a single server all lie there. */
-export async function serversOf(port: RedisPort, keys: readonly string[]): Promise<RedisServerSeen[]> {
+export async function serversOf(port: RedisClient, keys: readonly string[]): Promise<RedisServerSeen[]> {
   const servers = new Map<string, RedisServerSeen>()
   for (const key of port.isCluster ? keys : keys.slice(0, 1)) {
     const info = redisInfo(textIn(await port.run(infoScript, [key], [])))

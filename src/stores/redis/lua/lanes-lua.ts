@@ -3,9 +3,9 @@
  * limits claims on the shard. The translation of `memory-lanes` and `memory-limits`. Beside the prelude.
  */
 
-import { upkeepLimit } from '../../rules/upkeep.js'
+import { upkeepLimit } from '../../rules/bounds.js'
 import { keyNames } from '../layout/redis-keys.js'
-import { byNumber } from './late-lua.js'
+import { byNumber } from './lazy-functions-lua.js'
 import { limits as bounds } from './limits-lua.js'
 
 /**

@@ -1,6 +1,6 @@
 /** What a claim finds to change, and who asks again when something changes by itself. Beside a `tied` of the kind of queue. */
 
-import { sparing } from './sparing-lua.js'
+import { leaseAmnesty } from './lease-amnesty-lua.js'
 
 export const leads = `
 local waits = {}
@@ -28,7 +28,7 @@ local function ended_leases(lease_ms, spares_until)
   local ended, last_at = {}, nil
   local members = call('ZRANGE', LEASES, '-inf', now, 'BYSCORE', 'LIMIT', 0, 100)
   if not members[1] then return ended, spares_until end
-  ${sparing}
+  ${leaseAmnesty}
   spares_until = spared_until(lease_ms)
   if spares_until > now then return ended, spares_until end
   for _, member in ipairs(members) do

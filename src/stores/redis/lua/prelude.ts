@@ -4,7 +4,7 @@ import type { QueueKind } from '../../contract/queue-settings.js'
 import { type RedisScript, redisScript, type ScriptFlags } from '../client/redis-script.js'
 import { keyNames } from '../layout/redis-keys.js'
 import { lanes } from './lanes-lua.js'
-import { withLate } from './late-lua.js'
+import { withLazy } from './lazy-functions-lua.js'
 
 /**
  * KEYS are those of `keyNames`, in that order; a script over several shards, which are of one kind, is given as many times
@@ -308,7 +308,7 @@ export const jobs = jobStates + plainJobs
 
 /** The same for a script most of whose calls change no job but in the simplest way; `others` are beside `jobs` as late as they. */
 export const besideJobs = (script: string, others = '') =>
-  lanes + basics + withLate(states + moves + plainJobs + others, script)
+  lanes + basics + withLazy(states + moves + plainJobs + others, script)
 
 /** What comes first of two plain jobs that are alike otherwise. */
 export const bySequence = `

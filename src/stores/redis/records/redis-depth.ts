@@ -1,7 +1,7 @@
 /** The depth of queues on a Redis store: the counts of their shards, put together. */
 
 import type { Depth } from '../../contract/queue-depth.js'
-import type { RedisReply } from '../client/redis-port.js'
+import type { RedisReply } from '../client/redis-client.js'
 import { listIn, numberIn } from '../client/redis-reply.js'
 import { ScriptRefusal } from '../client/redis-script.js'
 import { closedShards, liveShards, type RedisQueue, type RedisShard } from '../layout/redis-layout.js'

@@ -9,15 +9,15 @@ import {
   type StoredJob,
   type Where,
 } from '../../contract/job-records.js'
-import { stepLimit, stepPayloads } from '../../rules/upkeep.js'
+import { stepLimit, stepPayloads } from '../../rules/bounds.js'
 import { listIn, numberIn } from '../client/redis-reply.js'
 import { viewOrdered } from '../format/redis-ordered-job.js'
 import { viewJobs } from '../format/redis-views.js'
 import { liveShards, type RedisQueue, type RedisShard, shardsHolding, siblingKeys } from '../layout/redis-layout.js'
 import type { RedisReshard } from '../reshard/redis-reshard.js'
+import { failOrderedScript, queueStateScript } from '../shards/queue-state-script.js'
 import { type RedisQueues, unlessUnknown } from '../shards/redis-queues.js'
-import { failOrderedScript, switchScript } from '../shards/switch-script.js'
-import type { RedisEnds } from '../wait/redis-ends.js'
+import type { RedisResultWatch } from '../wait/redis-result-watch.js'
 import { changeOrderedScript } from './change-ordered-script.js'
 import { changeScript } from './change-script.js'
 import type { RedisListing } from './redis-listing.js'
@@ -43,7 +43,7 @@ export function redisRecords(
   listing: RedisListing,
   orderedListing: RedisOrderedListing,
   reshard: RedisReshard,
-  ends: RedisEnds,
+  ends: RedisResultWatch,
 ): Records {
   async function change(name: string, where: Where, verb: Verb): Promise<Step> {
     return queues.following(async () => {
@@ -134,7 +134,7 @@ export function redisRecords(
   async function everywhere(name: string, args: readonly string[]): Promise<void> {
     await queues.following(async () => {
       const [queue] = await queues.findNow([name])
-      await Promise.all(liveShards(queue!).map((shard) => queues.run(shard, switchScript, args)))
+      await Promise.all(liveShards(queue!).map((shard) => queues.run(shard, queueStateScript, args)))
     })
   }
 
@@ -179,7 +179,7 @@ export function redisRecords(
       const failed = await firstOf(queue, id, async (shard, of) => {
         const asked =
           shard.kind === 'plain'
-            ? queues.run(shard, switchScript, ['fail', ...args])
+            ? queues.run(shard, queueStateScript, ['fail', ...args])
             : queues.runOver([shard], failOrderedScript, args, undefined, siblingKeys(of))
         return (await asked) === 1 ? ('ok' as const) : undefined
       })

@@ -3,14 +3,14 @@
 import { InvalidArgumentError } from '../../../core/errors.js'
 import { ruleText } from '../../../core/queue/throttle.js'
 import type { Throttles } from '../../contract/throttles.js'
-import type { RedisPort } from '../client/redis-port.js'
+import type { RedisClient } from '../client/redis-client.js'
 import { listIn, numberIn } from '../client/redis-reply.js'
 import { liveShards } from '../layout/redis-layout.js'
+import { queueStateScript } from '../shards/queue-state-script.js'
 import type { RedisQueues } from '../shards/redis-queues.js'
-import { switchScript } from '../shards/switch-script.js'
 import { scopeScript } from '../throttle/scope-script.js'
 
-export function redisThrottles(port: RedisPort, queues: RedisQueues): Throttles {
+export function redisThrottles(port: RedisClient, queues: RedisQueues): Throttles {
   return {
     async state(queue, group) {
       const [{ layout } = { layout: { scope: undefined } }] = await queues.findLimits([queue])
@@ -49,7 +49,7 @@ export function redisThrottles(port: RedisPort, queues: RedisQueues): Throttles 
       const { queues: members } = await queues.scopes.of(scope)
       await queues.following(async () => {
         const shards = (await queues.findNow(members)).flatMap(liveShards)
-        await Promise.all(shards.map((shard) => queues.run(shard, switchScript, ['reopen'])))
+        await Promise.all(shards.map((shard) => queues.run(shard, queueStateScript, ['reopen'])))
       })
     },
   }

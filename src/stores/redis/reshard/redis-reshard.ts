@@ -7,20 +7,20 @@
 
 import { InvalidArgumentError } from '../../../core/errors.js'
 import type { Step } from '../../contract/job-records.js'
+import { stepLimit, stepPayloads } from '../../rules/bounds.js'
 import { shardOf } from '../../rules/payloads.js'
 import { refuseSpreading, reshardUnderWay } from '../../rules/queue-form.js'
-import { stepLimit, stepPayloads } from '../../rules/upkeep.js'
 import type { RedisQueue } from '../layout/redis-layout.js'
 import type { RedisQueues } from '../shards/redis-queues.js'
-import type { RedisTransfer, ShardState } from './redis-transfer.js'
+import type { RedisShardMigration, ShardState } from './redis-shard-migration.js'
 
 type ShardMeta = ReadonlyMap<string, string>
 
 export class RedisReshard {
   readonly #queues: RedisQueues
-  readonly #transfer: RedisTransfer
+  readonly #transfer: RedisShardMigration
 
-  constructor(queues: RedisQueues, transfer: RedisTransfer) {
+  constructor(queues: RedisQueues, transfer: RedisShardMigration) {
     this.#queues = queues
     this.#transfer = transfer
   }

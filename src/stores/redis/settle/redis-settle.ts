@@ -4,14 +4,14 @@ import { hasCode } from '../../../core/errors.js'
 import { PartlyAnsweredError } from '../../contract/damage.js'
 import type { Beat, EndedRun } from '../../contract/job-beat.js'
 import type { ClaimKey, ExtendAnswer, ExtendItem, Hold, SettleAnswer, SettleItem } from '../../contract/settle.js'
-import type { RedisArgument } from '../client/redis-port.js'
+import type { RedisArgument } from '../client/redis-client.js'
 import { listIn, textIn } from '../client/redis-reply.js'
 import { resultBytes } from '../format/redis-job.js'
 import { liveShards, type RedisQueue, type RedisShard, siblingKeys } from '../layout/redis-layout.js'
 import type { ShardScript } from '../lua/prelude.js'
-import { dealt } from '../shards/redis-deal.js'
+import { queueStateScript } from '../shards/queue-state-script.js'
 import type { RedisQueues } from '../shards/redis-queues.js'
-import { switchScript } from '../shards/switch-script.js'
+import { sendByShard } from '../shards/redis-shard-router.js'
 import { extendScript } from './extend-script.js'
 import { groupsScript } from './groups-script.js'
 import { settleOrderedScript } from './settle-ordered-script.js'
@@ -55,7 +55,7 @@ async function holdOthers(
     // A claim that is lost holds nothing.
     if (groups[i] === null) continue
     const verb = ['hold', hold.of, whole(hold.forMs), textIn(groups[i])]
-    await Promise.all(others.map((one) => queues.run(one, switchScript, verb)))
+    await Promise.all(others.map((one) => queues.run(one, queueStateScript, verb)))
   }
 }
 
@@ -78,7 +78,7 @@ async function answered<Item extends ClaimKey, Answer extends string>(
   first?: (shard: RedisShard, queue: RedisQueue, items: readonly Item[]) => Promise<void> | undefined,
 ): Promise<Answer[]> {
   const answers = new Array<Answer | undefined>(items.length).fill(undefined)
-  await dealt(queues, items, async (shard, numbers, queue) => {
+  await sendByShard(queues, items, async (shard, numbers, queue) => {
     const own = numbers.map((i) => items[i]!)
     const done = first?.(shard, queue, own)
     // Not awaited for nothing: a claim made in the same tick is to come after it.

@@ -10,7 +10,7 @@ import {
 import { refuseOtherThrottle, type Throttle } from '../../../core/queue/throttle.js'
 import type { QueueSettings, StoredQueue } from '../../contract/queue-settings.js'
 import { refuseGroupBound, refuseOtherForm } from '../../rules/queue-form.js'
-import type { RedisArgument, RedisPort, RedisReply } from '../client/redis-port.js'
+import type { RedisArgument, RedisClient, RedisReply } from '../client/redis-client.js'
 import { listIn, numberIn, textIn } from '../client/redis-reply.js'
 import { ScriptRefusal } from '../client/redis-script.js'
 import { queuesKey } from '../layout/redis-keys.js'
@@ -27,8 +27,8 @@ import type { ShardScript } from '../lua/prelude.js'
 import { RedisScopes } from '../throttle/redis-scopes.js'
 import { layoutScript } from './layout-script.js'
 import { openScript } from './open-script.js'
-import { namingForeignKey } from './redis-foreign-key.js'
 import { formIn, settingArgs, storedIn } from './redis-settings.js'
+import { namingWrongType } from './redis-wrong-type.js'
 
 /** A shard is not where it was thought to be, and by now it is known where it is: what was asked of it was not done. */
 export class ShardMoved extends Error {
@@ -48,13 +48,13 @@ export function neverSettled(cause?: unknown): StoreUnavailableError {
 
 export class RedisQueues {
   readonly scopes: RedisScopes
-  readonly #port: RedisPort
+  readonly #port: RedisClient
   readonly #namespace: string
   readonly #queues = new Map<string, RedisQueue>()
   /** What this handle opened, for a server whose data were thrown away under it. */
   readonly #opened = new Map<string, QueueSettings>()
 
-  constructor(port: RedisPort, namespace: string) {
+  constructor(port: RedisClient, namespace: string) {
     this.#port = port
     this.#namespace = namespace
     this.scopes = new RedisScopes(port, namespace)
@@ -176,7 +176,7 @@ export class RedisQueues {
     try {
       return await this.#port.run(script(this.#port.isCluster), keys, args, replicas)
     } catch (error) {
-      if (hasCode(error, 'store-corrupt')) throw await namingForeignKey(this.#port, shards, error).catch(() => error)
+      if (hasCode(error, 'store-corrupt')) throw await namingWrongType(this.#port, shards, error).catch(() => error)
       if (!(error instanceof ScriptRefusal)) throw error
       if (error.word === 'limited') throw await this.#limitedElse(shards)
       if (error.word !== 'unknown' && error.word !== 'moved') throw error

@@ -2,7 +2,7 @@
 
 import type { QueueSettings, StoredQueue } from '../../contract/queue-settings.js'
 import type { QueueForm } from '../../rules/queue-form.js'
-import type { RedisReply } from '../client/redis-port.js'
+import type { RedisReply } from '../client/redis-client.js'
 import { listIn, numberIn, textIn } from '../client/redis-reply.js'
 import type { RedisQueue } from '../layout/redis-layout.js'
 

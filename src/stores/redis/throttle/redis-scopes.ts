@@ -2,7 +2,7 @@
 
 import { StoreCorruptError } from '../../../core/errors.js'
 import { isRulesText, rulesIn, ruleText, type Throttle } from '../../../core/queue/throttle.js'
-import type { RedisPort, RedisReply } from '../client/redis-port.js'
+import type { RedisClient, RedisReply } from '../client/redis-client.js'
 import { listIn, rowsIn, textIn } from '../client/redis-reply.js'
 import { keyIn, queuesKey, scopeKeys } from '../layout/redis-keys.js'
 import { layoutIn, liveShards, queueIn, type RedisShard } from '../layout/redis-layout.js'
@@ -24,11 +24,11 @@ export function memberKeys({ keys }: RedisShard): string[] {
 }
 
 export class RedisScopes {
-  readonly #port: RedisPort
+  readonly #port: RedisClient
   readonly #namespace: string
   readonly #known = new Map<string, Promise<RedisScope>>()
 
-  constructor(port: RedisPort, namespace: string) {
+  constructor(port: RedisClient, namespace: string) {
     this.#port = port
     this.#namespace = namespace
   }

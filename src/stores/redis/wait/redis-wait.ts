@@ -2,16 +2,16 @@
 
 import { hasCode } from '../../../core/errors.js'
 import { systemRandom } from '../../../core/platform/clock.js'
-import type { RedisPort } from '../client/redis-port.js'
+import type { RedisClient } from '../client/redis-client.js'
 import { listIn, numberIn } from '../client/redis-reply.js'
 import { keyIn } from '../layout/redis-keys.js'
 import { liveShards, type RedisQueue, type RedisShard, siblingKeys } from '../layout/redis-layout.js'
 import type { DamagedShards } from '../shards/redis-damage.js'
-import { namingForeignKey } from '../shards/redis-foreign-key.js'
+import { partialReplies } from '../shards/redis-partial-replies.js'
 import type { RedisQueues } from '../shards/redis-queues.js'
-import { reached } from '../shards/redis-reached.js'
+import { namingWrongType } from '../shards/redis-wrong-type.js'
 import { lookOrderedScript, lookScript } from './look-scripts.js'
-import type { QuietQueues } from './redis-quiet.js'
+import type { RedisIdleCache } from './redis-idle-cache.js'
 
 interface WaitingClaimer {
   readonly shards: readonly RedisShard[]
@@ -31,16 +31,16 @@ const shortestMs = 1
 const popSlackMs = 100
 
 export class RedisWait {
-  readonly #port: RedisPort
+  readonly #port: RedisClient
   readonly #queues: RedisQueues
-  readonly #quiet: QuietQueues
+  readonly #quiet: RedisIdleCache
   readonly #damage: DamagedShards
   readonly #waiting = new Set<WaitingClaimer>()
   readonly #listened = new Map<string, Promise<() => void>>()
   #round: { readonly keys: ReadonlySet<string>; readonly until: number; readonly stop: AbortController } | undefined
   #isClosed = false
 
-  constructor(port: RedisPort, queues: RedisQueues, quiet: QuietQueues, damage: DamagedShards) {
+  constructor(port: RedisClient, queues: RedisQueues, quiet: RedisIdleCache, damage: DamagedShards) {
     this.#damage = damage
     this.#port = port
     this.#queues = queues
@@ -79,14 +79,14 @@ export class RedisWait {
 
   /** On a cluster: hears first, then looks, so that no ring falls between the two. */
   async #listening(shards: readonly RedisShard[], until: number, signal: AbortSignal): Promise<string[]> {
-    await reached(shards.map((shard) => this.#listen(shard)))
+    await partialReplies(shards.map((shard) => this.#listen(shard)))
     if (signal.aborted || this.#isClosed) return []
     return this.#rung(shards, until, signal, (waiting) => {
       this.#look(shards)
         .catch(foundByClaim(shards))
         .then(async (found) => {
           if (found.length > 0) waiting.wake(found)
-          else if (this.#waiting.has(waiting)) await reached(shards.map((shard) => this.#take(markerOf(shard))))
+          else if (this.#waiting.has(waiting)) await partialReplies(shards.map((shard) => this.#take(markerOf(shard))))
         })
         .catch(waiting.fail)
     })
@@ -162,7 +162,7 @@ export class RedisWait {
     )
     const damaged = shards.filter((_, i) => types[i] !== 'none' && types[i] !== 'zset')
     for (const shard of damaged)
-      this.#damage.found(shard, await namingForeignKey(this.#port, [shard], error).catch(() => error))
+      this.#damage.found(shard, await namingWrongType(this.#port, [shard], error).catch(() => error))
     if (damaged.length > 0) for (const waiting of [...this.#waiting]) waiting.wake([])
     return damaged.length > 0
   }
@@ -226,7 +226,7 @@ export class RedisWait {
     const free = shards.filter((_, i) => !queues[i]!.layout.isBounded)
     const counted = [...bounded].map(([queue, of]) => this.#needing(of, queue))
     const needing = this.#port.isCluster
-      ? await reached([...counted, ...free.map((shard) => this.#needing([shard]))])
+      ? await partialReplies([...counted, ...free.map((shard) => this.#needing([shard]))])
       : await Promise.all([
           ...counted,
           ...['plain', 'ordered'].map((kind) => this.#needing(free.filter((one) => one.kind === kind))),

@@ -3,17 +3,17 @@
 import { hasCode } from '../../../core/errors.js'
 import type { Buried, Crash } from '../../contract/claim.js'
 import { type HeldClaim, storedWorker, type WorkerRegistry } from '../../contract/worker-registry.js'
+import { stepLimit } from '../../rules/bounds.js'
 import { compareBytes } from '../../rules/byte-order.js'
-import { stepLimit } from '../../rules/upkeep.js'
-import { buriedIn, crashIn } from '../claim/redis-ask.js'
-import type { RedisPort, RedisReply } from '../client/redis-port.js'
+import { buriedIn, crashIn } from '../claim/redis-claim-call.js'
+import type { RedisClient, RedisReply } from '../client/redis-client.js'
 import { bytesIn, listIn, numberIn, rowsIn, textIn } from '../client/redis-reply.js'
 import { readBeat, readClaim, refuseLongWorker } from '../format/redis-job.js'
 import { workersKey } from '../layout/redis-keys.js'
 import { liveShards, type RedisShard } from '../layout/redis-layout.js'
-import { dealt } from '../shards/redis-deal.js'
+import { queueStateScript } from '../shards/queue-state-script.js'
 import { type RedisQueues, unlessUnknown } from '../shards/redis-queues.js'
-import { switchScript } from '../shards/switch-script.js'
+import { sendByShard } from '../shards/redis-shard-router.js'
 import { adoptScript } from './adopt-script.js'
 import { goneOrderedScript, goneScript } from './gone-script.js'
 import { heldScript } from './held-script.js'
@@ -22,7 +22,7 @@ import { registryScript } from './registry-script.js'
 /** What stands before a record: when the worker was seen, and when it lapses. */
 const instantsBytes = 12
 
-export function redisRegistry(port: RedisPort, queues: RedisQueues, namespace: string): WorkerRegistry {
+export function redisRegistry(port: RedisClient, queues: RedisQueues, namespace: string): WorkerRegistry {
   const key = workersKey(namespace)
 
   /** Of all queues, or of those of them that are named. */
@@ -60,7 +60,7 @@ export function redisRegistry(port: RedisPort, queues: RedisQueues, namespace: s
     const shards = await allShards(
       record === null ? undefined : storedWorker(textIn(bytesIn(record).subarray(instantsBytes)))?.queues,
     )
-    await Promise.all(shards.map((shard) => unlessUnusable(queues.run(shard, switchScript, ['unlead', id]))))
+    await Promise.all(shards.map((shard) => unlessUnusable(queues.run(shard, queueStateScript, ['unlead', id]))))
   }
 
   return {
@@ -86,7 +86,7 @@ export function redisRegistry(port: RedisPort, queues: RedisQueues, namespace: s
     async gone(claims, worker) {
       const crashed: (readonly [number, Crash])[] = []
       const buried: (readonly [number, Buried])[] = []
-      await dealt(queues, claims, async (shard, numbers) => {
+      await sendByShard(queues, claims, async (shard, numbers) => {
         const args = numbers.flatMap((i) => [claims[i]!.id, String(claims[i]!.fence)])
         const script = shard.kind === 'plain' ? goneScript : goneOrderedScript
         const [ended, dead] = listIn(await queues.run(shard, script, [worker, ...args]))
@@ -101,7 +101,7 @@ export function redisRegistry(port: RedisPort, queues: RedisQueues, namespace: s
     async adopt(claim, from, to) {
       refuseLongWorker(to)
       let isAdopted = false
-      await dealt(queues, [claim], async (shard) => {
+      await sendByShard(queues, [claim], async (shard) => {
         const args = [claim.id, String(claim.fence), from, to]
         isAdopted = (await queues.run(shard, adoptScript, args)) === 1
       })

@@ -6,7 +6,7 @@
 import { closeSync, constants, openSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
 import { makeBellDirectories, resultsDirectory } from './sqlite-bell-directory.js'
-import { SqliteTokens } from './sqlite-token.js'
+import { SqliteWakeTokens } from './sqlite-wake-token.js'
 
 const byte = Buffer.from('..')
 /** Never through a link, and nothing is cut: whatever lies there loses one byte at the most. */
@@ -14,12 +14,12 @@ const openFlags = constants.O_WRONLY | constants.O_CREAT | constants.O_NOFOLLOW
 
 export class BellWriter {
   readonly #file: string
-  readonly #tokens: SqliteTokens
+  readonly #tokens: SqliteWakeTokens
   #ended: number | undefined
 
   constructor(file: string) {
     this.#file = file
-    this.#tokens = new SqliteTokens(file)
+    this.#tokens = new SqliteWakeTokens(file)
   }
 
   /** Never throws: who is not rung looks by himself within a second. */

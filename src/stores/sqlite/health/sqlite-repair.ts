@@ -2,12 +2,12 @@
 
 import type { Mended } from '../../contract/store-health.js'
 import { morgueOf, type QueueRow } from '../rows/sqlite-queue.js'
-import type { SqliteSession } from '../rows/sqlite-session.js'
+import type { SqliteTransaction } from '../rows/sqlite-transaction.js'
 import { turnlessLanes } from './sqlite-check.js'
 import { counted, countsOf, wrongLanes } from './sqlite-count.js'
 
 /** All rows of one queue, within the transaction of the call. Throws `UnknownQueueError`. */
-export function repairQueue(session: SqliteSession, name: string): Mended[] {
+export function repairQueue(session: SqliteTransaction, name: string): Mended[] {
   return session.queues.rowsOf(name).flatMap((row) => {
     const what = row.kind === 'ordered' ? `queue ${name}, shard ${row.shard}` : `queue ${name}`
     const done = repairRow(session, row)
@@ -16,7 +16,7 @@ export function repairQueue(session: SqliteSession, name: string): Mended[] {
   })
 }
 
-function repairRow(session: SqliteSession, row: QueueRow): string[] {
+function repairRow(session: SqliteTransaction, row: QueueRow): string[] {
   const { db, lanes } = session
   const { qid } = row
   const done: string[] = []

@@ -7,7 +7,7 @@ import type { Row, SqlValue, Statement } from '../file/sqlite-driver.js'
 import { readyLines, stateNames } from '../file/sqlite-schema.js'
 import { isHidden, isRemembered, type JobRow } from '../rows/sqlite-job.js'
 import type { QueueRow } from '../rows/sqlite-queue.js'
-import type { SqliteSession } from '../rows/sqlite-session.js'
+import type { SqliteTransaction } from '../rows/sqlite-transaction.js'
 import { SqliteOrderedList } from './sqlite-ordered-list.js'
 import { rememberedJob, storedJob } from './sqlite-record.js'
 
@@ -37,11 +37,11 @@ const timePaths: readonly (readonly [JobState, ListPath])[] = [
 ]
 
 export class SqliteList {
-  readonly #session: SqliteSession
+  readonly #session: SqliteTransaction
   readonly #ordered: SqliteOrderedList
   readonly #statements = new Map<string, Statement>()
 
-  constructor(session: SqliteSession) {
+  constructor(session: SqliteTransaction) {
     this.#session = session
     this.#ordered = new SqliteOrderedList(session)
   }

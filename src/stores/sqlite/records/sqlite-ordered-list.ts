@@ -14,7 +14,7 @@ import { isHidden, type JobRow } from '../rows/sqlite-job.js'
 import { besideSet, setOf } from '../rows/sqlite-ordered-job.js'
 import { scoredPayload } from '../rows/sqlite-payloads.js'
 import { morgueOf, type QueueRow } from '../rows/sqlite-queue.js'
-import type { SqliteSession } from '../rows/sqlite-session.js'
+import type { SqliteTransaction } from '../rows/sqlite-transaction.js'
 import { storedJob } from './sqlite-record.js'
 
 /** A way through the jobs of each shard: which, and in what order. All of it is fixed text; values are bound. */
@@ -49,10 +49,10 @@ const timePaths: readonly OrderedPath[] = [
 const stateOfPrefix = ['running', 'ready', 'scheduled', 'completed', 'dead'] as const
 
 export class SqliteOrderedList {
-  readonly #session: SqliteSession
+  readonly #session: SqliteTransaction
   readonly #statements = new Map<string, Statement>()
 
-  constructor(session: SqliteSession) {
+  constructor(session: SqliteTransaction) {
     this.#session = session
   }
 

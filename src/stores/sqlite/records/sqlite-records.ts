@@ -4,15 +4,15 @@ import { InvalidArgumentError } from '../../../core/errors.js'
 import { rulesIn, type Throttle } from '../../../core/queue/throttle.js'
 import type { Step, Where } from '../../contract/job-records.js'
 import type { StoredQueue } from '../../contract/queue-settings.js'
-import { stepPayloads } from '../../rules/upkeep.js'
+import { stepPayloads } from '../../rules/bounds.js'
 import type { Database, Statement } from '../file/sqlite-driver.js'
 import { completed, dead, lines, ready, running, scheduled, stateNames } from '../file/sqlite-schema.js'
 import { storedOrNull } from '../file/sqlite-text.js'
 import { countedColumns, isHidden, type JobRow, jobColumns } from '../rows/sqlite-job.js'
 import { waitingSetOf } from '../rows/sqlite-ordered-job.js'
 import { morgueOf, type QueueRow, storedQueue, type Tie } from '../rows/sqlite-queue.js'
-import type { SqliteSession } from '../rows/sqlite-session.js'
 import type { ThrottleRow } from '../rows/sqlite-throttle.js'
+import type { SqliteTransaction } from '../rows/sqlite-transaction.js'
 import type { SqliteSettle } from '../work/sqlite-settle.js'
 
 /** Up to so many failed jobs are sorted; more are found by going along the order instead. */
@@ -61,12 +61,12 @@ interface Change {
 }
 
 export class SqliteRecords {
-  readonly #session: SqliteSession
+  readonly #session: SqliteTransaction
   readonly #settle: SqliteSettle
   readonly #statements = new Map<string, Statement>()
   readonly #state: Statement
 
-  constructor(session: SqliteSession, settle: SqliteSettle) {
+  constructor(session: SqliteTransaction, settle: SqliteSettle) {
     this.#session = session
     this.#settle = settle
     this.#state = session.db.prepare('SELECT state FROM job WHERE qid = ? AND id = ?')

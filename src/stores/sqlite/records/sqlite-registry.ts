@@ -4,11 +4,11 @@ import { toleratedStepMs } from '../../../core/platform/clock.js'
 import type { Buried, Crash } from '../../contract/claim.js'
 import type { ClaimKey } from '../../contract/settle.js'
 import { type HeldClaim, storedWorker, type WorkerRecord } from '../../contract/worker-registry.js'
-import { stepLimit } from '../../rules/upkeep.js'
+import { stepLimit } from '../../rules/bounds.js'
 import type { Statement } from '../file/sqlite-driver.js'
 import { running } from '../file/sqlite-schema.js'
 import { bounded, leadOf, setLead, setSuspectLead, suspectLeadOf } from '../rows/sqlite-queue.js'
-import type { SqliteSession } from '../rows/sqlite-session.js'
+import type { SqliteTransaction } from '../rows/sqlite-transaction.js'
 import { SqliteCrashes } from '../work/sqlite-crash.js'
 import { present } from './sqlite-record.js'
 
@@ -28,7 +28,7 @@ interface HeldClaimRow {
 }
 
 export class SqliteWorkers {
-  readonly #session: SqliteSession
+  readonly #session: SqliteTransaction
   readonly #write: Statement
   readonly #lapse: Statement
   readonly #turnBack: Statement
@@ -37,7 +37,7 @@ export class SqliteWorkers {
   readonly #held: Statement
   readonly #adopt: Statement
 
-  constructor(session: SqliteSession) {
+  constructor(session: SqliteTransaction) {
     this.#session = session
     const { db } = session
     this.#write = db.prepare('INSERT OR REPLACE INTO worker (id, record, seen_at, until) VALUES (?, ?, ?, ?)')

@@ -5,15 +5,15 @@
  */
 
 import type { Step } from '../../contract/job-records.js'
+import { stepLimit } from '../../rules/bounds.js'
 import { refuseSpreading, reshardUnderWay } from '../../rules/queue-form.js'
-import { stepLimit } from '../../rules/upkeep.js'
 import type { Statement } from '../file/sqlite-driver.js'
 import { isHidden, type JobRow, jobColumns } from '../rows/sqlite-job.js'
 import { morgueOf, type QueueRow, storedQueue } from '../rows/sqlite-queue.js'
-import type { SqliteSession } from '../rows/sqlite-session.js'
+import type { SqliteTransaction } from '../rows/sqlite-transaction.js'
 
 export class SqliteReshard {
-  readonly #session: SqliteSession
+  readonly #session: SqliteTransaction
   readonly #rename: Statement
   readonly #insert: Statement
   readonly #jobs: Statement
@@ -22,7 +22,7 @@ export class SqliteReshard {
   readonly #deleteCalls: Statement
   readonly #delete: Statement
 
-  constructor(session: SqliteSession) {
+  constructor(session: SqliteTransaction) {
     this.#session = session
     const { db } = session
     this.#rename = db.prepare('UPDATE queue SET shard = -1 - shard WHERE name = ?')

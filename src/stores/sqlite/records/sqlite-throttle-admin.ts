@@ -3,12 +3,12 @@
 import { InvalidArgumentError } from '../../../core/errors.js'
 import type { ThrottleRule } from '../../../core/queue/throttle.js'
 import type { ThrottleState } from '../../contract/throttles.js'
-import type { SqliteSession } from '../rows/sqlite-session.js'
+import type { SqliteTransaction } from '../rows/sqlite-transaction.js'
 
 export class SqliteThrottleAdmin {
-  readonly #session: SqliteSession
+  readonly #session: SqliteTransaction
 
-  constructor(session: SqliteSession) {
+  constructor(session: SqliteTransaction) {
     this.#session = session
   }
 

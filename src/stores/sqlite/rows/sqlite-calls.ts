@@ -4,7 +4,7 @@
  */
 
 import type { Enqueued } from '../../contract/new-job.js'
-import { callMemoryCount, callMemoryMs } from '../../rules/upkeep.js'
+import { callMemoryCount, callMemoryMs } from '../../rules/bounds.js'
 import type { SqliteClock } from '../file/sqlite-clock.js'
 import type { Database, Statement } from '../file/sqlite-driver.js'
 import type { QueueRow } from './sqlite-queue.js'

@@ -1,13 +1,13 @@
 /** Job rows: the statements by which a job changes its state, and the counters that follow. */
 
 import type { Payload } from '../../../core/values/codec.js'
-import { dueAt, stampOf } from '../../rules/stamp.js'
-import { rememberedForMs } from '../../rules/upkeep.js'
+import { rememberedForMs } from '../../rules/bounds.js'
+import { dueAt, stampOf } from '../../rules/sequence.js'
 import type { Database, SqlValue, Statement } from '../file/sqlite-driver.js'
 import { completed, dead, ready, scheduled } from '../file/sqlite-schema.js'
 import { payloadToStored, storedOrNull, toStored } from '../file/sqlite-text.js'
+import type { SqliteCheckpoints } from './sqlite-checkpoints.js'
 import type { SqliteLanes } from './sqlite-lanes.js'
-import type { SqliteNotes } from './sqlite-notes.js'
 import { bounded, placeOf, type QueueRow, takeStamp } from './sqlite-queue.js'
 
 /** The columns of `job` that decide what becomes of it. */
@@ -60,7 +60,7 @@ const counters = ['scheduled', 'ready', 'running', 'completed', 'dead'] as const
 
 export class SqliteJobs {
   protected readonly lanes: SqliteLanes
-  readonly #notes: SqliteNotes
+  readonly #notes: SqliteCheckpoints
   readonly #select: Statement
   readonly #wait: Statement
   readonly #bury: Statement
@@ -70,7 +70,7 @@ export class SqliteJobs {
   readonly #remember: Statement
   readonly #flag: Statement
 
-  constructor(db: Database, lanes: SqliteLanes, notes: SqliteNotes) {
+  constructor(db: Database, lanes: SqliteLanes, notes: SqliteCheckpoints) {
     this.lanes = lanes
     this.#notes = notes
     this.#select = db.prepare(`SELECT ${jobColumns} FROM job WHERE qid = ? AND id = ?`)

@@ -4,13 +4,13 @@
  */
 
 import type { NewJob } from '../../contract/new-job.js'
-import { dueAt, stampOf } from '../../rules/stamp.js'
+import { dueAt, stampOf } from '../../rules/sequence.js'
 import type { Database, Statement } from '../file/sqlite-driver.js'
 import { dead, ready, running, scheduled } from '../file/sqlite-schema.js'
 import { storedOrNull, toStored } from '../file/sqlite-text.js'
+import type { SqliteCheckpoints } from './sqlite-checkpoints.js'
 import { changeOne, isHidden, type JobRow, lineOf, noProcess, SqliteJobs } from './sqlite-job.js'
 import type { SqliteLanes } from './sqlite-lanes.js'
-import type { SqliteNotes } from './sqlite-notes.js'
 import { type PayloadSetKey, SqlitePayloads } from './sqlite-payloads.js'
 import { bounded, morgueOf, placeOf, type QueueRow, takeScore, takeStamp } from './sqlite-queue.js'
 
@@ -32,7 +32,7 @@ export class SqliteOrderedJobs extends SqliteJobs {
   readonly #updateDead: Statement
   readonly #moveDead: Statement
 
-  constructor(db: Database, lanes: SqliteLanes, notes: SqliteNotes) {
+  constructor(db: Database, lanes: SqliteLanes, notes: SqliteCheckpoints) {
     super(db, lanes, notes)
     this.payloads = new SqlitePayloads(db)
     this.#insert = db.prepare(

@@ -7,9 +7,9 @@ import { InvalidArgumentError, UnknownQueueError } from '../../../core/errors.js
 import type { Exclusive, Merge } from '../../../core/queue/queue.js'
 import type { Throttle } from '../../../core/queue/throttle.js'
 import type { QueueKind, StoredQueue } from '../../contract/queue-settings.js'
-import type { Lead } from '../../rules/lead.js'
 import { shardOf } from '../../rules/payloads.js'
-import { nextScore, nextStamp } from '../../rules/stamp.js'
+import { nextScore, nextStamp } from '../../rules/sequence.js'
+import type { Lead } from '../../rules/wake-lead.js'
 import type { Database, SqlValue, Statement } from '../file/sqlite-driver.js'
 
 /** A row of `queue`: a queue, or one shard of an ordered one. Property names are those of the columns. */

@@ -1,6 +1,7 @@
 /** One throttle of a SQLite store during a transaction: what has started in its scope, by group where it counts by group, and what may. */
 
 import { longestCountedMs, rulesIn, ruleText, type Throttle, type ThrottleRule } from '../../../core/queue/throttle.js'
+import { trimLimit } from '../../rules/bounds.js'
 import { type Arming, armed, armedTempo, firstArming, longestSilenceMs } from '../../rules/throttle/arming.js'
 import {
   firstStride,
@@ -10,7 +11,6 @@ import {
   strideAfter,
   strideAtRest,
 } from '../../rules/throttle/stride.js'
-import { trimLimit } from '../../rules/upkeep.js'
 import { type Outlook, type SqliteTempos, stridesIn, stridesText, type TempoRow } from './sqlite-tempo.js'
 
 /** A row of `throttle`. Property names are those of the columns; instants are on the monotonic clock, but for `last_wall`. */

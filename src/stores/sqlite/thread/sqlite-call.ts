@@ -5,7 +5,7 @@ import type { Finding } from '../../contract/store-health.js'
 import type { Database } from '../file/sqlite-driver.js'
 import { checkSqlite } from '../health/sqlite-check.js'
 import { examineSqlite } from '../health/sqlite-examine.js'
-import type { ThreadCall } from './sqlite-message.js'
+import type { ThreadCall } from './sqlite-thread-messages.js'
 
 /** Whether it can be answered without the session of an opened store. */
 export function isLook(call: ThreadCall): boolean {

@@ -3,7 +3,7 @@
 import { isMillraceError } from '../../../core/errors.js'
 import { systemRandom } from '../../../core/platform/clock.js'
 import type { QueueSettings } from '../../contract/queue-settings.js'
-import { stepLimit } from '../../rules/upkeep.js'
+import { stepLimit } from '../../rules/bounds.js'
 import type { SqliteClock } from '../file/sqlite-clock.js'
 import type { Database, OpenDatabase } from '../file/sqlite-driver.js'
 import {
@@ -20,11 +20,11 @@ import { checkQuickly, lookInto, openFile, rollBack } from '../file/sqlite-file.
 import { type FilePart, idOf, SqliteIdentity } from '../file/sqlite-identity.js'
 import { boundLog, freeBallast, SqliteRoom } from '../file/sqlite-room.js'
 import { queuesIn } from '../records/sqlite-records.js'
-import { SqliteSession } from '../rows/sqlite-session.js'
+import { SqliteTransaction } from '../rows/sqlite-transaction.js'
 import type { ExitGate } from './exit-gate.js'
 import { healthLook, isHealth, isLook, smaller } from './sqlite-call.js'
-import type { Answer, Reply, ThreadCall } from './sqlite-message.js'
-import { type SqliteOperations, sqliteOperations } from './sqlite-operations.js'
+import { type SqliteOperations, sqliteOperations } from './sqlite-thread-api.js'
+import type { Answer, Reply, ThreadCall } from './sqlite-thread-messages.js'
 
 /** How long a call waits for other processes before it is given up, and how long while the store is being closed. */
 const patienceMs = 30_000
@@ -37,7 +37,7 @@ const tightMs = 1_000
 const sleeper = new Int32Array(new SharedArrayBuffer(4))
 
 interface OpenedFile {
-  readonly session: SqliteSession
+  readonly session: SqliteTransaction
   readonly operations: SqliteOperations
   readonly identity: SqliteIdentity
   readonly logBytes: number
@@ -338,7 +338,7 @@ export class SqliteConnection {
       if (this.#isSuspected) checkQuickly(this.#file, db)
       this.#isSuspected = false
       const logBytes = boundLog(this.#file, db)
-      const session = new SqliteSession(db, this.#clock, new SqliteRoom(this.#file, db), this.#mostClaimBytes)
+      const session = new SqliteTransaction(db, this.#clock, new SqliteRoom(this.#file, db), this.#mostClaimBytes)
       const opened = { session, operations: sqliteOperations(session), identity, logBytes }
       if (this.#isReplaced) this.#openQueues(opened)
       this.#isReplaced = false

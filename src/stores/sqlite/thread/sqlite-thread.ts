@@ -10,9 +10,9 @@ import { loadClock } from '../file/sqlite-clock.js'
 import { loadDriver } from '../file/sqlite-driver.js'
 import { carried, typedError } from '../file/sqlite-errors.js'
 import { exitGate } from './exit-gate.js'
+import { weightOf } from './sqlite-batch-limits.js'
 import { replyOf, SqliteConnection } from './sqlite-connection.js'
-import type { Reply, Request, ThreadCall, ThreadSettings } from './sqlite-message.js'
-import { weightOf } from './sqlite-weight.js'
+import type { Reply, Request, ThreadCall, ThreadSettings } from './sqlite-thread-messages.js'
 
 /** Bounds of one transaction: others wait for it, and the log grows with it. */
 const mostJobs = 1_000

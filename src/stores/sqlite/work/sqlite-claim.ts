@@ -2,13 +2,12 @@
 
 import type { Buried, Claim, Claimer, ClaimFrom, Crash, Wait } from '../../contract/claim.js'
 import type { Checkpoint } from '../../contract/job-beat.js'
-import { hasLed, leadAfter, suspectLeadAfter, suspectLeadMs } from '../../rules/lead.js'
-import { nextFence } from '../../rules/stamp.js'
-import { upkeepLimit } from '../../rules/upkeep.js'
+import { upkeepLimit } from '../../rules/bounds.js'
+import { nextFence } from '../../rules/sequence.js'
+import { hasLed, leadAfter, suspectLeadAfter, suspectLeadMs } from '../../rules/wake-lead.js'
 import type { Statement } from '../file/sqlite-driver.js'
 import { type ClaimLine, lineJobs, ready, running } from '../file/sqlite-schema.js'
 import { type JobRow, jobColumns } from '../rows/sqlite-job.js'
-import type { SqliteLook } from '../rows/sqlite-look.js'
 import {
   bounded,
   byKind,
@@ -24,11 +23,12 @@ import {
   suspectLeadOf,
   type Tie,
 } from '../rows/sqlite-queue.js'
-import type { SqliteSession } from '../rows/sqlite-session.js'
+import type { SqliteQueueState } from '../rows/sqlite-queue-state.js'
 import type { Moment } from '../rows/sqlite-throttle.js'
+import type { SqliteTransaction } from '../rows/sqlite-transaction.js'
 import { SqliteCrashes } from './sqlite-crash.js'
-import { SqliteHandover, type Taking } from './sqlite-handover.js'
-import { SqliteTaking } from './sqlite-taking.js'
+import { SqliteFairShare } from './sqlite-fair-share.js'
+import { SqliteOrderedClaim, type Taking } from './sqlite-ordered-claim.js'
 
 /** What `claim` answers; the claims of plain queues are still the JSON text that SQLite made of them, for the other thread to read. */
 export interface ClaimedText {
@@ -87,9 +87,9 @@ function dueOrder(tie: Tie): string {
 }
 
 export class SqliteClaim {
-  readonly #session: SqliteSession
-  readonly #look: SqliteLook
-  readonly #handover: SqliteHandover
+  readonly #session: SqliteTransaction
+  readonly #look: SqliteQueueState
+  readonly #handover: SqliteOrderedClaim
   readonly #expired: ReturnType<typeof byKind>
   readonly #promote: ReturnType<typeof byKind>
   readonly #heads: Record<'free' | 'suspects', Statement>
@@ -98,12 +98,12 @@ export class SqliteClaim {
   readonly #firstSuspect: Statement
   readonly #dueJobs: ReturnType<typeof byKind>
   readonly #recount: Statement
-  readonly #taking: SqliteTaking
+  readonly #taking: SqliteFairShare
 
-  constructor(session: SqliteSession, look: SqliteLook) {
+  constructor(session: SqliteTransaction, look: SqliteQueueState) {
     this.#session = session
     this.#look = look
-    this.#handover = new SqliteHandover(session)
+    this.#handover = new SqliteOrderedClaim(session)
     const { db } = session
     this.#expired = byKind(
       db,
@@ -140,7 +140,7 @@ export class SqliteClaim {
     this.#recount = db.prepare(
       'SELECT count(*) AS ready, coalesce(sum(suspect), 0) AS suspects, coalesce(sum(line = 2), 0) AS grouped FROM job WHERE qid = ? AND state = 1',
     )
-    this.#taking = new SqliteTaking(session, (queue) => this.#firstSuspectGroup(queue))
+    this.#taking = new SqliteFairShare(session, (queue) => this.#firstSuspectGroup(queue))
   }
 
   claim(from: readonly ClaimFrom[], by: Claimer): ClaimedText {

@@ -7,7 +7,7 @@ import type { SettleItem } from '../../contract/settle.js'
 import type { Statement } from '../file/sqlite-driver.js'
 import { running } from '../file/sqlite-schema.js'
 import type { QueueRow } from '../rows/sqlite-queue.js'
-import type { SqliteSession } from '../rows/sqlite-session.js'
+import type { SqliteTransaction } from '../rows/sqlite-transaction.js'
 
 /** Fewer jobs of a claim are ended one by one: two statements cost more then. */
 const fewestTogether = 4
@@ -22,12 +22,12 @@ interface Bunch {
 }
 
 export class SqliteCompletion {
-  readonly #session: SqliteSession
+  readonly #session: SqliteTransaction
   readonly #one: Statement
   readonly #oneGrouped: Statement
   readonly #look: Statement
 
-  constructor(session: SqliteSession) {
+  constructor(session: SqliteTransaction) {
     this.#session = session
     const { db } = session
     const held = (id: string, fence: string) =>

@@ -4,14 +4,14 @@ import type { Buried, Crash } from '../../contract/claim.js'
 import { afterCrash } from '../../rules/crash.js'
 import type { JobRow } from '../rows/sqlite-job.js'
 import type { QueueRow } from '../rows/sqlite-queue.js'
-import type { SqliteSession } from '../rows/sqlite-session.js'
+import type { SqliteTransaction } from '../rows/sqlite-transaction.js'
 
 export class SqliteCrashes {
   readonly crashed: Crash[] = []
   readonly buried: Buried[] = []
-  readonly #session: SqliteSession
+  readonly #session: SqliteTransaction
 
-  constructor(session: SqliteSession) {
+  constructor(session: SqliteTransaction) {
     this.#session = session
   }
 

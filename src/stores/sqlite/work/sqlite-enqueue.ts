@@ -1,27 +1,27 @@
 /** Enqueueing into a SQLite store. */
 
 import type { EnqueueCall, Enqueued, NewJob } from '../../contract/new-job.js'
-import { nextStamp, stampOf } from '../../rules/stamp.js'
+import { nextStamp, stampOf } from '../../rules/sequence.js'
 import type { Statement } from '../file/sqlite-driver.js'
 import { completed, ready, scheduled } from '../file/sqlite-schema.js'
 import { payloadToStored } from '../file/sqlite-text.js'
 import { isHidden, isRemembered, lineOf } from '../rows/sqlite-job.js'
 import { groupIn } from '../rows/sqlite-ordered-job.js'
 import { bounded, isLimited, placeOf, type QueueRow, share } from '../rows/sqlite-queue.js'
-import type { SqliteSession } from '../rows/sqlite-session.js'
-import { SqlitePushes } from './sqlite-push.js'
+import type { SqliteTransaction } from '../rows/sqlite-transaction.js'
+import { SqliteOrderedEnqueue } from './sqlite-ordered-enqueue.js'
 
 export class SqliteEnqueue {
-  readonly #session: SqliteSession
+  readonly #session: SqliteTransaction
   readonly #insert: Statement
   readonly #insertGrouped: Statement
   readonly #memory: Statement
   readonly #forget: Statement
-  readonly #pushes: SqlitePushes
+  readonly #pushes: SqliteOrderedEnqueue
 
-  constructor(session: SqliteSession) {
+  constructor(session: SqliteTransaction) {
     this.#session = session
-    this.#pushes = new SqlitePushes(session)
+    this.#pushes = new SqliteOrderedEnqueue(session)
     // Most jobs have no group: what need not be bound costs nothing.
     const insert = (columns: string, values: string) =>
       session.db.prepare(

@@ -6,16 +6,16 @@ import type { QueueSettings, StoredQueue } from '../../contract/queue-settings.j
 import { refuseGroupBound, refuseOtherForm } from '../../rules/queue-form.js'
 import { depthOfShards } from '../../rules/shard-depths.js'
 import type { Statement } from '../file/sqlite-driver.js'
-import type { SqliteLook } from '../rows/sqlite-look.js'
 import { type QueueRow, storedQueue } from '../rows/sqlite-queue.js'
-import type { SqliteSession } from '../rows/sqlite-session.js'
+import type { SqliteQueueState } from '../rows/sqlite-queue-state.js'
+import type { SqliteTransaction } from '../rows/sqlite-transaction.js'
 
 export class SqliteSettings {
-  readonly #session: SqliteSession
-  readonly #look: SqliteLook
+  readonly #session: SqliteTransaction
+  readonly #look: SqliteQueueState
   readonly #insert: Statement
 
-  constructor(session: SqliteSession, look: SqliteLook) {
+  constructor(session: SqliteTransaction, look: SqliteQueueState) {
     this.#session = session
     this.#look = look
     this.#insert = session.db.prepare(

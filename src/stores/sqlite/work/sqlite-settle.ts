@@ -2,14 +2,14 @@
 
 import { type EndedRun, startedAtOf } from '../../contract/job-beat.js'
 import type { ExtendAnswer, ExtendItem, Hold, SettleAnswer, SettleItem } from '../../contract/settle.js'
-import { trimLimit } from '../../rules/upkeep.js'
+import { trimLimit } from '../../rules/bounds.js'
 import type { Statement } from '../file/sqlite-driver.js'
 import { running } from '../file/sqlite-schema.js'
 import { storedOrNull } from '../file/sqlite-text.js'
 import { changeOne, type JobRow, jobColumns } from '../rows/sqlite-job.js'
 import { bounded, byKind, isLimited, morgueOf, type QueueRow, share } from '../rows/sqlite-queue.js'
-import type { SqliteSession } from '../rows/sqlite-session.js'
 import type { Moment } from '../rows/sqlite-throttle.js'
+import type { SqliteTransaction } from '../rows/sqlite-transaction.js'
 import { SqliteCompletion } from './sqlite-completion.js'
 
 /** The row of a job whose lease was renewed. */
@@ -19,7 +19,7 @@ interface Renewed {
 }
 
 export class SqliteSettle {
-  readonly #session: SqliteSession
+  readonly #session: SqliteTransaction
   readonly #completion: SqliteCompletion
   readonly #extend: Statement
   readonly #beat: Statement
@@ -29,7 +29,7 @@ export class SqliteSettle {
   readonly #oldResults: Statement
   readonly #oldDead: ReturnType<typeof byKind>
 
-  constructor(session: SqliteSession) {
+  constructor(session: SqliteTransaction) {
     this.#session = session
     const { db } = session
     this.#completion = new SqliteCompletion(session)

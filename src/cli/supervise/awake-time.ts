@@ -1,0 +1,27 @@
+/**
+ * Watched time: milliseconds in which the supervisor itself was running. It stands still while the supervisor was stopped
+ * or starved; the silence of others in that time says nothing about them.
+ */
+
+/** A tick that came later than this was kept from coming. */
+const longestTickMs = 1_000
+
+export class AwakeTime {
+  #ms = 0
+  #tickedAt: number
+
+  /** `now`: monotonic, here and below. */
+  constructor(now: number) {
+    this.#tickedAt = now
+  }
+
+  get ms(): number {
+    return this.#ms
+  }
+
+  /** To be called several times a second. */
+  tick(now: number): void {
+    this.#ms += Math.min(now - this.#tickedAt, longestTickMs)
+    this.#tickedAt = now
+  }
+}

@@ -1,0 +1,96 @@
+/** Process words: the messages between a worker process and its supervisor. */
+
+import type { JobRef } from '../../core/events.js'
+import type { WorkerStatus } from '../../workers/worker-status.js'
+
+export type { WorkerStatus }
+
+/** The file descriptor of a worker process over which it speaks with its supervisor. */
+export const linkFd = 3
+
+/** The status of a worker in short, as its process tells it each second. */
+export interface StatusDigest extends Omit<WorkerStatus, 'jobs'> {
+  readonly running: number
+  /** Those in hand for the longest. */
+  readonly oldest: readonly (JobRef & { readonly forMs: number })[]
+}
+
+/**
+ * From the process: its worker takes jobs; it is alive; it runs a job alone, or no longer; it takes no more jobs and needs a
+ * successor; the same, because of an error; it has shown its state.
+ */
+export type ProcessMessage =
+  | { readonly millrace: 'ready'; readonly pulse: StatusDigest }
+  | { readonly millrace: 'alive'; readonly pulse: StatusDigest }
+  | { readonly millrace: 'alone'; readonly isAlone: boolean }
+  | { readonly millrace: 'recycling' }
+  | { readonly millrace: 'failing' }
+  | { readonly millrace: 'dumped' }
+
+/** From the supervisor: show your state. */
+export type SupervisorMessage = { readonly millrace: 'dump' }
+
+const mostNamed = 5
+
+/** Undefined for what is none: a handler in the process can write to the channel as well. */
+export function processMessageIn(said: object): ProcessMessage | undefined {
+  const { millrace, pulse, isAlone } = said as Record<string, unknown>
+  switch (millrace) {
+    case 'ready':
+    case 'alive':
+      return isPulse(pulse) ? { millrace, pulse } : undefined
+    case 'alone':
+      return { millrace, isAlone: isAlone === true }
+    case 'recycling':
+    case 'failing':
+    case 'dumped':
+      return { millrace }
+    default:
+      return undefined
+  }
+}
+
+export function isSupervisorMessage(said: object): said is SupervisorMessage {
+  return (said as Partial<SupervisorMessage>).millrace === 'dump'
+}
+
+export function digestOf({ jobs, ...status }: WorkerStatus): StatusDigest {
+  const oldest = [...jobs].sort((a, b) => b.forMs - a.forMs).slice(0, mostNamed)
+  return {
+    ...status,
+    running: jobs.length,
+    oldest: oldest.map(({ queue, id, task, forMs }) => ({ queue, id, task, forMs })),
+  }
+}
+
+const states: readonly unknown[] = [
+  'starting',
+  'running',
+  'stopping',
+  'stopped',
+  'failed',
+] satisfies WorkerStatus['state'][]
+
+function isPulse(value: unknown): value is StatusDigest {
+  if (typeof value !== 'object' || value === null) return false
+  const { id, state, concurrency, retired, unsettled, damaged, silentMs, running, oldest } = value as Record<
+    string,
+    unknown
+  >
+  const numbers = [concurrency, retired, unsettled, silentMs, running]
+  return (
+    typeof id === 'string' &&
+    states.includes(state) &&
+    numbers.every((one) => typeof one === 'number') &&
+    Array.isArray(damaged) &&
+    damaged.every((one) => typeof one === 'string') &&
+    Array.isArray(oldest) &&
+    oldest.every(isInHand)
+  )
+}
+
+function isInHand(value: unknown): boolean {
+  if (typeof value !== 'object' || value === null) return false
+  const { queue, id, task, forMs } = value as Record<string, unknown>
+  return [queue, id, task].every((one) => typeof one === 'string') && typeof forMs === 'number'
+}

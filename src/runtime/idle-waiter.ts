@@ -1,0 +1,112 @@
+/** The waiter: where the idle workers of a process rest until a queue of theirs is rung. They share one wait on the store. */
+
+import { timerMs } from '../core/platform/timer.js'
+import type { Store } from '../stores/contract/store.js'
+
+/** One that rests. */
+interface Sleeper {
+  readonly queues: ReadonlySet<string>
+  readonly until: number
+  readonly wake: (rung: string[]) => void
+  readonly fail: (error: unknown) => void
+}
+
+/** How much later than the store a sleeper looks at its watch: a wait that is cut short a moment before its end costs a trip. */
+const slackMs = 200
+
+/** A wait shorter than this is not worth a trip to the store and back, and guards against a store whose clock stands. */
+const shortestMs = 1
+
+export class IdleWaiter {
+  readonly #store: Store
+  readonly #mono: () => number
+  readonly #sleepers = new Set<Sleeper>()
+  #listening:
+    | { readonly queues: ReadonlySet<string>; readonly until: number; readonly stop: AbortController }
+    | undefined
+
+  constructor(store: Store, mono: () => number) {
+    this.#store = store
+    this.#mono = mono
+  }
+
+  /**
+   * Resolves with the queues that were rung for this one alone — who is told must claim from them, or ring them on — and
+   * with none after `forMs` or when `signal` aborts. Rejects where the store fails.
+   */
+  rest(queues: readonly string[], forMs: number, signal: AbortSignal): Promise<string[]> {
+    if (signal.aborted) return Promise.resolve([])
+    return new Promise((resolve, reject) => {
+      const lastingMs = Math.max(shortestMs, forMs)
+      const over = () => sleeper.wake([])
+      const leave = () => {
+        clearTimeout(timer)
+        signal.removeEventListener('abort', over)
+        this.#sleepers.delete(sleeper)
+        if (this.#sleepers.size === 0) this.#listening?.stop.abort()
+      }
+      const timer = setTimeout(over, timerMs(lastingMs + slackMs))
+      const sleeper: Sleeper = {
+        queues: new Set(queues),
+        until: this.#mono() + lastingMs,
+        wake: (rung) => {
+          leave()
+          resolve(rung)
+        },
+        fail: (error) => {
+          leave()
+          reject(error)
+        },
+      }
+      signal.addEventListener('abort', over)
+      this.#sleepers.add(sleeper)
+      this.#listen()
+    })
+  }
+
+  /** Waits for the queues of all that rest; anew where one has come whose queues or time the wait under way leaves out. */
+  #listen(): void {
+    const queues = new Set([...this.#sleepers].flatMap((sleeper) => [...sleeper.queues]))
+    const until = Math.max(...[...this.#sleepers].map((sleeper) => sleeper.until))
+    const current = this.#listening
+    if (current !== undefined) {
+      const covers = until <= current.until && [...queues].every((name) => current.queues.has(name))
+      if (covers && !current.stop.signal.aborted) return
+      current.stop.abort()
+    }
+    const listening = { queues, until, stop: new AbortController() }
+    this.#listening = listening
+    void this.#store
+      .wait([...queues], Math.max(shortestMs, Math.ceil(until - this.#mono())), listening.stop.signal)
+      .then(
+        (rung) => (rung.length > 0 ? this.#deal(rung) : this.#wakeDue()),
+        (error: unknown) => this.#fail(error),
+      )
+      .finally(() => {
+        if (this.#listening !== listening) return
+        this.#listening = undefined
+        if (this.#sleepers.size > 0) this.#listen()
+      })
+  }
+
+  /** A ring is for one: each queue goes to the first that rests on it. */
+  #deal(rung: readonly string[]): void {
+    const dealt = new Map<Sleeper, string[]>()
+    for (const name of rung) {
+      const sleeper = [...this.#sleepers].find(({ queues }) => queues.has(name))
+      // None: whoever has just left is about to claim; others look for themselves within a second.
+      if (sleeper !== undefined) dealt.set(sleeper, [...(dealt.get(sleeper) ?? []), name])
+    }
+    for (const [sleeper, names] of dealt) sleeper.wake(names)
+  }
+
+  /** Nothing was rung, and the time of these is over. */
+  #wakeDue(): void {
+    const now = this.#mono()
+    for (const sleeper of [...this.#sleepers]) if (sleeper.until <= now + shortestMs) sleeper.wake([])
+  }
+
+  #fail(error: unknown): void {
+    for (const sleeper of [...this.#sleepers]) sleeper.fail(error)
+  }
+}

@@ -1,0 +1,153 @@
+/** The beat thread as the lease keeper holds it: started, told, and started anew should it die. */
+
+import { MessageChannel, type MessagePort, type Worker } from 'node:worker_threads'
+import { endsWithin } from '../with-timeout.js'
+import { type Hello, type Letter, type Order, type Report, sharedMono, type ThreadReport } from './lease-messages.js'
+
+export interface LeaseThreadParts {
+  readonly startThread: () => Worker
+  readonly hello: Omit<Hello, 'kind' | 'letters' | 'aheadMs'>
+  /** The clock of the letters. The thread cannot see it; every instant is translated on its way. */
+  readonly mono: () => number
+  readonly report: (report: Report) => void
+  /** It keeps nothing yet. */
+  readonly onUp: () => void
+  /** What it kept is kept by nobody now. */
+  readonly onDown: () => void
+  readonly onDeath: (error: unknown, retryMs: number) => void
+}
+
+const firstRetryMs = 1_000
+/** A thread that cannot live costs a start now and then, not one each second for ever. */
+const mostRetryMs = 60_000
+/** How long a stop waits for the thread to close its store, and then for its end by force. */
+const closeMs = 500
+const endMs = 400
+
+export class LeaseThread {
+  readonly #parts: LeaseThreadParts
+  #worker: Worker | undefined
+  #letters: MessagePort | undefined
+  #isUp = false
+  /** Leases in the thread once it has read everything. While there are none it sleeps, or is about to. */
+  #keeping = 0
+  #deaths = 0
+  #retry: NodeJS.Timeout | undefined
+  #started: (() => void) | undefined
+
+  constructor(parts: LeaseThreadParts) {
+    this.#parts = parts
+  }
+
+  get isUp(): boolean {
+    return this.#isUp
+  }
+
+  /** Resolves when the thread is up, or has died and will be started again. */
+  start(): Promise<void> {
+    return new Promise((resolve) => {
+      this.#started = resolve
+      this.#spawn()
+    })
+  }
+
+  post(letter: Letter): void {
+    const ahead = this.#ahead()
+    const kept = letter.kept.map((batch) => ({ ...batch, sentAt: batch.sentAt + ahead }))
+    const begun = letter.begun.map(([number, at]) => [number, at + ahead] as const)
+    this.#letters!.postMessage({ ...letter, at: letter.at + ahead, kept, begun } satisfies Letter)
+    const wasKeeping = this.#keeping
+    for (const { first, last } of kept) this.#keeping += last - first + 1
+    for (const { first, last } of letter.forgotten) this.#keeping -= last - first + 1
+    // After the letter, so that whoever is woken finds it.
+    if (wasKeeping === 0 && this.#keeping > 0) this.#order({ kind: 'wake' })
+  }
+
+  /** Ends it within a second, by force if its store hangs. */
+  async stop(): Promise<void> {
+    clearTimeout(this.#retry)
+    this.#started?.()
+    const worker = this.#worker
+    if (worker === undefined) return
+    this.#order({ kind: 'stop' })
+    this.#forget()
+    worker.ref()
+    const ended = new Promise<void>((resolve) => worker.once('exit', () => resolve()))
+    if (await endsWithin(closeMs, ended)) return
+    await endsWithin(endMs, worker.terminate())
+  }
+
+  #spawn(): void {
+    let worker: Worker
+    try {
+      worker = this.#parts.startThread()
+    } catch (error) {
+      this.#died(error)
+      return
+    }
+    const { port1, port2 } = new MessageChannel()
+    this.#worker = worker
+    this.#letters = port1
+    this.#keeping = 0
+    let cause: unknown
+    worker.on('message', (report: ThreadReport) => this.#hear(report))
+    worker.once('error', (error) => {
+      cause = error
+    })
+    worker.once('exit', (code) => {
+      if (this.#worker === worker) this.#died(cause ?? new Error(`the lease thread ended with code ${code}`))
+    })
+    const hello = { kind: 'hello', ...this.#parts.hello, letters: port2, aheadMs: this.#ahead() } as const
+    worker.postMessage(hello satisfies Order, [port2])
+  }
+
+  #hear(report: ThreadReport): void {
+    if (this.#worker === undefined) return
+    if (report.kind === 'up') {
+      this.#isUp = true
+      this.#deaths = 0
+      // What it keeps keeps the process alive, not the thread.
+      this.#worker.unref()
+      this.#parts.onUp()
+      this.#started?.()
+    } else if (report.kind === 'renewed') {
+      const ahead = this.#ahead()
+      const { sentAt, answeredAt } = report
+      this.#parts.report({ ...report, sentAt: sentAt - ahead, answeredAt: answeredAt - ahead })
+    } else {
+      this.#parts.report(report.kind === 'failed' ? { ...report, error: rebuilt(report.error) } : report)
+    }
+  }
+
+  #died(error: unknown): void {
+    const wasUp = this.#isUp
+    this.#forget()
+    const retryMs = Math.min(firstRetryMs * 2 ** this.#deaths, mostRetryMs)
+    this.#deaths += 1
+    this.#retry = setTimeout(() => this.#spawn(), retryMs).unref()
+    this.#parts.onDeath(error, retryMs)
+    if (wasUp) this.#parts.onDown()
+    this.#started?.()
+  }
+
+  #forget(): void {
+    this.#letters?.close()
+    this.#letters = undefined
+    this.#worker = undefined
+    this.#isUp = false
+  }
+
+  #order(order: Order): void {
+    this.#worker?.postMessage(order)
+  }
+
+  /** How far the shared clock is ahead of ours. */
+  #ahead(): number {
+    return sharedMono() - this.#parts.mono()
+  }
+}
+
+function rebuilt(error: unknown): Error {
+  const { message, ...code } = error as { message: string; code?: string }
+  return Object.assign(new Error(message), code)
+}

@@ -1,0 +1,121 @@
+/**
+ * The beat loop: what the lease thread does. It reads letters at its own tick while it keeps a lease and sleeps without a
+ * timer while it keeps none; it writes a line when the worker's loop has gone silent, and lets go when that lasts.
+ */
+
+import { write } from 'node:fs'
+import { type MessagePort, receiveMessageOnPort } from 'node:worker_threads'
+import type { JobRef } from '../../core/events.js'
+import { systemRandom } from '../../core/platform/clock.js'
+import { messageOf } from '../../core/values/describe.js'
+import type { Store } from '../../stores/contract/store.js'
+import { BlockWatch, blockedLine, givenUpLine } from './block-watch.js'
+import { LeaseBeats } from './lease-beats.js'
+import { type Hello, type Letter, type Order, sharedMono, type ThreadReport, tickMs } from './lease-messages.js'
+
+/** Obeys the orders that come over `orders`, with a store of its own. Any error ends the thread: its keeper starts another. */
+export function runLeaseThread(orders: MessagePort, create: () => Promise<Store>): void {
+  const opening = create()
+  const report = (told: ThreadReport) => orders.postMessage(told.kind === 'failed' ? carried(told) : told)
+  let loop: BeatLoop | undefined
+
+  const obey = async (order: Order) => {
+    if (order.kind === 'hello') {
+      loop = new BeatLoop(order, () => opening, report)
+      // Nothing is entrusted to a thread whose store has not answered.
+      await (await opening).depth([])
+      report({ kind: 'up' })
+    } else if (order.kind === 'wake') {
+      loop!.wake()
+    } else {
+      loop!.stop()
+      await (await opening).close()
+      orders.close()
+    }
+  }
+  orders.on('message', (order: Order) => {
+    obey(order).catch((error: unknown) => {
+      // Thrown where nobody catches it, whatever Node is told to do with rejections.
+      setImmediate(() => {
+        throw error
+      })
+    })
+  })
+}
+
+class BeatLoop {
+  readonly #hello: Hello
+  readonly #report: (told: ThreadReport) => void
+  readonly #beats: LeaseBeats
+  #watch: BlockWatch | undefined
+  #timer: NodeJS.Timeout | undefined
+  #block: { readonly jobs: readonly JobRef[]; givenUp: boolean } | undefined
+
+  constructor(hello: Hello, connect: () => Promise<Store>, report: (told: ThreadReport) => void) {
+    const { host, pid } = hello
+    this.#hello = hello
+    this.#report = report
+    this.#beats = new LeaseBeats({ connect, mono: sharedMono, host, pid, report })
+  }
+
+  wake(): void {
+    if (this.#timer !== undefined) return
+    this.#watch = new BlockWatch(sharedMono())
+    // Anywhere in the first tick: the processes of a fleet that were woken together do not beat together.
+    this.#timer = setTimeout(() => this.#tick(), systemRandom() * tickMs)
+  }
+
+  stop(): void {
+    clearTimeout(this.#timer)
+    this.#beats.clear()
+    this.#hello.letters.close()
+  }
+
+  #tick(): void {
+    const heardAt = this.#read()
+    const { latestBegun, aheadMs } = this.#hello
+    this.#beats.begin(latestBegun[0]!, latestBegun[1]! + aheadMs)
+    this.#watchLoop(heardAt)
+    void this.#beats.tick()
+    // Whoever keeps something again after that wakes this loop, for it wrote itself that nothing is kept.
+    this.#timer = this.#beats.size === 0 ? undefined : setTimeout(() => this.#tick(), tickMs)
+  }
+
+  #read(): number | undefined {
+    const { letters } = this.#hello
+    let heardAt: number | undefined
+    for (let next = receiveMessageOnPort(letters); next !== undefined; next = receiveMessageOnPort(letters)) {
+      const letter = next.message as Letter
+      this.#beats.take(letter)
+      heardAt = letter.at
+    }
+    return heardAt
+  }
+
+  #watchLoop(heardAt: number | undefined): void {
+    const { pid } = this.#hello
+    const news = this.#watch!.tick(sharedMono(), heardAt, this.#beats.shortestMaxBlockMs)
+    if (news === undefined) return
+    if (news.kind === 'blocked') {
+      this.#block = { jobs: this.#beats.running(), givenUp: false }
+      this.#say(blockedLine(pid, news.forMs, this.#block.jobs))
+    } else if (news.kind === 'given-up') {
+      this.#block!.givenUp = true
+      this.#say(givenUpLine(pid, news.forMs, this.#beats.giveUp(news.forMs)))
+    } else {
+      this.#report({ kind: 'blocked', forMs: Math.round(news.forMs), ...this.#block! })
+      this.#block = undefined
+    }
+  }
+
+  /** Without waiting: the loop may be blocked because nobody reads what it writes, and the beats must go on. */
+  #say(line: string): void {
+    if (this.#hello.blockedTo !== undefined) write(this.#hello.blockedTo, line, () => {})
+  }
+}
+
+/** Errors lose their class and code between threads, or cannot travel at all. */
+function carried({ kind, error }: Extract<ThreadReport, { kind: 'failed' }>): ThreadReport {
+  const code = (error as { code?: unknown } | null)?.code
+  return { kind, error: { message: messageOf(error), ...(typeof code === 'string' ? { code } : {}) } }
+}

@@ -1,0 +1,60 @@
+/**
+ * The word channel: what two processes say to each other over a pipe, one line of JSON for each word.
+ *
+ * Node's own channel throws out of the event loop when a line is no JSON; the job in a process can write what it likes to any
+ * of its file descriptors, and its worker must not end for that. Here nothing that the other side writes, or breaks off, throws.
+ */
+
+import type { Socket } from 'node:net'
+import { StringDecoder } from 'node:string_decoder'
+import { LineCutter } from './line-cutter.js'
+
+/** Much longer than any word, the longest of which carries the message of an error. */
+const longestWord = 1_048_576
+
+export class LineChannel {
+  /** Resolves when the other side is gone, or this one has closed the channel. */
+  readonly closed: Promise<void>
+  readonly #socket: Socket
+
+  /** `heard`: called with each object that comes, whatever it holds. */
+  constructor(socket: Socket, heard: (word: object) => void) {
+    this.#socket = socket
+    const decoder = new StringDecoder('utf8')
+    const lines = new LineCutter(longestWord)
+    socket.on('data', (bytes: Buffer) => {
+      for (const line of lines.cut(decoder.write(bytes))) {
+        const word = objectIn(line)
+        if (word !== undefined) heard(word)
+      }
+    })
+    this.closed = new Promise((resolve) => {
+      socket.once('error', () => resolve())
+      socket.once('end', () => resolve())
+      socket.once('close', () => resolve())
+    })
+    // What breaks later is the same news.
+    socket.on('error', () => {})
+  }
+
+  /** Resolves when the system has it, or nobody is there to hear it. Never rejects. */
+  say(word: object): Promise<void> {
+    return new Promise((resolve) => {
+      if (this.#socket.writable) this.#socket.write(`${JSON.stringify(word)}\n`, () => resolve())
+      else resolve()
+    })
+  }
+
+  close(): void {
+    this.#socket.destroy()
+  }
+}
+
+function objectIn(line: string): object | undefined {
+  try {
+    const value: unknown = JSON.parse(line)
+    return typeof value === 'object' && value !== null ? value : undefined
+  } catch {
+    return undefined
+  }
+}

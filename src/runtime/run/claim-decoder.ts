@@ -1,0 +1,97 @@
+/** The preparation of claims: their handlers found, what they hold decoded, those of an ordered queue put into batches. */
+
+import type { Registry } from '../../core/registry.js'
+import type { Codec } from '../../core/values/codec.js'
+import type { Claim } from '../../stores/contract/claim.js'
+import { decodedClaim, otherCodecIn } from './batch-decoding.js'
+import { BatchExecution, batchesOf, type DecodedClaim } from './batch-execution.js'
+import { type Execution, metaOf } from './execution.js'
+import { JobExecution } from './job-execution.js'
+import type { JobUpdates } from './job-updates.js'
+import type { Verdict } from './verdict.js'
+
+/** Hears of a claim that cannot be run here: it is released uncounted, or, where it cannot be decoded, buried. */
+export type Refused = (claim: Claim, verdict: Verdict) => void
+
+/** How long a job waits that this worker cannot run but another version of it may: a rolling deploy is over by then, or goes on. */
+export const foreignJobDelayMs = 30_000
+
+export class ClaimDecoder {
+  readonly #registry: Registry
+  readonly #codec: Codec
+  readonly #notes: JobUpdates
+
+  constructor(registry: Registry, codec: Codec, notes: JobUpdates) {
+    this.#registry = registry
+    this.#codec = codec
+    this.#notes = notes
+  }
+
+  /** The executions that claims of one queue become, in their order. */
+  of(claims: readonly Claim[], refused: Refused): Execution[] {
+    if (claims[0]?.payloads !== undefined) return this.#batches(claims, refused)
+    const executions: Execution[] = []
+    for (const claim of claims) {
+      const prepared = this.#job(claim)
+      if (prepared instanceof JobExecution) executions.push(prepared)
+      else refused(claim, prepared)
+    }
+    return executions
+  }
+
+  #job(claim: Claim): JobExecution | Verdict {
+    const codec = this.#codec
+    const task = this.#registry.find(claim.task)
+    // What runs an isolated job is found by its own process.
+    if (task === undefined || task.kind === 'ordered') return unknownTask(claim)
+    if (task.run === undefined && task.isolation === undefined) return unknownTask(claim)
+    if ((claim.codec ?? 'json') !== codec.name) return unknownCodec(claim.codec ?? 'json', codec)
+    try {
+      const meta = metaOf(claim.meta === undefined ? undefined : codec.decode(claim.meta))
+      return new JobExecution(claim, task, codec.decode(claim.payload), meta, this.#notes)
+    } catch (error) {
+      return badPayload(error)
+    }
+  }
+
+  /** The queue's own task runs whatever lies in it: a job may have been stored under another name. */
+  #batches(claims: readonly Claim[], refused: Refused): Execution[] {
+    const task = this.#registry.orderedTask(claims[0]!.queue)
+    if (task?.run === undefined) {
+      for (const claim of claims) refused(claim, unknownTask(claim))
+      return []
+    }
+    const decoded: DecodedClaim[] = []
+    for (const claim of claims) {
+      const prepared = this.#decoded(claim)
+      if ('claim' in prepared) decoded.push(prepared)
+      else refused(claim, prepared)
+    }
+    return batchesOf(decoded, task.batchSize).map((batch) => new BatchExecution(task, batch))
+  }
+
+  #decoded(claim: Claim): DecodedClaim | Verdict {
+    const other = otherCodecIn(claim, this.#codec)
+    if (other !== undefined) return unknownCodec(other, this.#codec)
+    try {
+      return decodedClaim(claim, this.#codec)
+    } catch (error) {
+      return badPayload(error)
+    }
+  }
+}
+
+function unknownTask({ task, queue }: Claim): Verdict {
+  const error = `no handler for task '${task}' in the worker that claimed it; the job is put back every 30 s until a worker of queue '${queue}' has one. Add the task with its handler to \`tasks\`, or its old name to \`aliases\`.`
+  return { kind: 'release', delayMs: foreignJobDelayMs, reason: 'unknown-task', error }
+}
+
+function unknownCodec(madeBy: string, { name }: Codec): Verdict {
+  const error = `stored by codec '${madeBy}', which the worker that claimed it does not have; the job is put back every 30 s until a worker has it. The codec there is '${name}'.`
+  return { kind: 'release', delayMs: foreignJobDelayMs, reason: 'unknown-codec', error }
+}
+
+/** It will never fit: no other run would help. */
+export function badPayload(error: unknown): Verdict {
+  return { kind: 'bury', reason: 'bad-payload', error }
+}

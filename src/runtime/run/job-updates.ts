@@ -1,0 +1,131 @@
+/**
+ * The notes of running jobs: lines of their logs, which are sent about once a second, and checkpoints, which are sent at once.
+ * Neither renews a lease.
+ */
+
+import { setTimeout as delay } from 'node:timers/promises'
+import { CodecError, JobCancelledError, LeaseLostError, PayloadTooLargeError } from '../../core/errors.js'
+import type { Events } from '../../core/events.js'
+import { joinedLog } from '../../core/job-log.js'
+import type { Random } from '../../core/platform/clock.js'
+import { type Codec, encodedBy } from '../../core/values/codec.js'
+import { outageDelayMs } from '../../core/values/outage-delay.js'
+import type { Claim } from '../../stores/contract/claim.js'
+import type { Beat, Checkpoint } from '../../stores/contract/job-beat.js'
+import type { ExtendItem } from '../../stores/contract/settle.js'
+import type { Store } from '../../stores/contract/store.js'
+import { payloadBytes } from '../../stores/rules/claim-weight.js'
+import { isFatal } from '../outage.js'
+import type { Leased } from './execution.js'
+
+export interface JobUpdatesParts {
+  readonly store: Pick<Store, 'extend' | 'traits'>
+  readonly codec: Codec
+  readonly maxCheckpointBytes: number
+  readonly events: Events
+  readonly random: Random
+}
+
+/** A running job that takes notes. */
+export interface Noting extends Leased {
+  readonly signal: AbortSignal
+  /** What of its log no call has carried yet. */
+  unsentLog: string
+}
+
+const flushMs = 1_000
+
+export class JobUpdates {
+  readonly #parts: JobUpdatesParts
+  /** Those with lines that are still to be sent. */
+  readonly #unsent = new Set<Noting>()
+  #timer: NodeJS.Timeout | undefined
+
+  constructor(parts: JobUpdatesParts) {
+    this.#parts = parts
+  }
+
+  log(job: Noting, text: string): void {
+    job.unsentLog = joinedLog(job.unsentLog, `${String(text).toWellFormed()}\n`)
+    this.#unsent.add(job)
+    this.#timer ??= setTimeout(() => void this.#flush(), flushMs).unref()
+  }
+
+  /** Resolves when the store has it. */
+  async checkpoint(job: Noting, value: unknown): Promise<void> {
+    const checkpoint = this.#encoded(value)
+    const { store, events, random } = this.#parts
+    for (let failures = 0; ; failures += 1) {
+      job.signal.throwIfAborted()
+      try {
+        const [answer] = await store.extend([noteOf(job.claim, { checkpoint })])
+        if (answer !== 'lost') {
+          if (answer === 'cancel') job.abort(new JobCancelledError(job.claim.queue, job.claim.id))
+          return
+        }
+        job.abort(new LeaseLostError(job.claim.queue, job.claim.id))
+      } catch (error) {
+        if (isFatal(error)) throw error
+        const retryMs = outageDelayMs(failures, random)
+        events.emit('store.failed', { call: 'extend', error, retryMs })
+        await delay(retryMs, undefined, { signal: job.signal }).catch(() => {})
+      }
+    }
+  }
+
+  /** What an earlier attempt has stored. */
+  lastCheckpoint({ checkpoint }: Claim): unknown {
+    const { codec } = this.#parts
+    if (checkpoint === undefined) return undefined
+    if ((checkpoint.codec ?? 'json') === codec.name) return codec.decode(checkpoint.payload)
+    throw new CodecError(
+      `the checkpoint was made by codec '${checkpoint.codec ?? 'json'}', and this mill has '${codec.name}'`,
+    )
+  }
+
+  /** What is to be said before the end of the claim is settled; undefined where all has been. */
+  lastWords(job: Noting): ExtendItem | undefined {
+    this.#unsent.delete(job)
+    const { claim, unsentLog: log, unsentProgress: progress } = job
+    job.unsentLog = ''
+    job.unsentProgress = undefined
+    if (log === '' && progress === undefined) return undefined
+    return noteOf(claim, { ...(log === '' ? {} : { log }), ...(progress === undefined ? {} : { progress }) })
+  }
+
+  /** Never rejects: what the store does not take is sent with what comes next. */
+  async #flush(): Promise<void> {
+    const jobs = [...this.#unsent]
+    const logs = jobs.map((job) => job.unsentLog)
+    this.#unsent.clear()
+    for (const job of jobs) job.unsentLog = ''
+    const { store } = this.#parts
+    const { maxBatch } = store.traits
+    for (let i = 0; i < jobs.length; i += maxBatch) {
+      const batch = jobs.slice(i, i + maxBatch)
+      try {
+        await store.extend(batch.map(({ claim }, n) => noteOf(claim, { log: logs[i + n]! })))
+      } catch {
+        // Its lease keeper tells of the outage. What is new meanwhile comes behind.
+        for (const [n, job] of batch.entries()) {
+          job.unsentLog = joinedLog(logs[i + n]!, job.unsentLog)
+          this.#unsent.add(job)
+        }
+      }
+    }
+    this.#timer = this.#unsent.size === 0 ? undefined : setTimeout(() => void this.#flush(), flushMs).unref()
+  }
+
+  #encoded(value: unknown): Checkpoint {
+    const { codec, maxCheckpointBytes } = this.#parts
+    const payload = encodedBy(codec, value)
+    const bytes = payloadBytes(payload)
+    if (bytes > maxCheckpointBytes) throw new PayloadTooLargeError('the checkpoint', bytes, maxCheckpointBytes)
+    return { payload, ...(codec.name === 'json' ? {} : { codec: codec.name }) }
+  }
+}
+
+/** An extension that renews nothing. */
+function noteOf({ queue, id, fence }: Claim, beat: Beat): ExtendItem {
+  return { queue, id, fence, leaseMs: 0, beat }
+}

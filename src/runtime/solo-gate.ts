@@ -1,0 +1,92 @@
+/**
+ * Solitude: claims of one process are held in company, or one of them alone. Whoever claims alone waits until nobody here
+ * holds anything, and nobody claims before it has settled: should the process die, it is known which job killed it.
+ */
+
+export class SoloGate {
+  /** Hears when a claim is held alone, and when it no longer is, before anything else comes of it. */
+  onAlone: (isAlone: boolean) => void = () => {}
+  #held = 0
+  #isAlone = false
+  readonly #hermits: SoloTurn[] = []
+  #waiting: (() => void)[] = []
+
+  /** Claims in hand, and claim calls under way, of all workers of this process. */
+  get held(): number {
+    return this.#held
+  }
+
+  /** Whether claims in company may be made. */
+  get isOpen(): boolean {
+    return this.#hermits.length === 0
+  }
+
+  take(claims: number): void {
+    this.#held += claims
+    if (this.#hermits.length > 0) this.#tell()
+  }
+
+  give(claims = 1): void {
+    this.#held -= claims
+    if (this.#hermits.length > 0) this.#tell()
+    this.#admit()
+  }
+
+  /** Resolves as soon as claims in company may be made, perhaps at once. */
+  async opened(): Promise<void> {
+    while (!this.isOpen) await new Promise<void>((resolve) => this.#waiting.push(resolve))
+  }
+
+  /** Keeps all others from claiming, from now until `leave()`; `admitted` resolves when nobody holds anything any more. */
+  seek(): SoloTurn {
+    const hermit = new SoloTurn(() => {
+      this.#hermits.splice(this.#hermits.indexOf(hermit), 1)
+      this.#tell()
+      this.#admit()
+    })
+    this.#hermits.push(hermit)
+    this.#admit()
+    return hermit
+  }
+
+  #tell(): void {
+    const isAlone = this.#held > 0 && this.#hermits.some((hermit) => hermit.isAdmitted)
+    if (isAlone === this.#isAlone) return
+    this.#isAlone = isAlone
+    this.onAlone(isAlone)
+  }
+
+  #admit(): void {
+    if (this.#hermits.length > 0 && this.#held === 0) this.#hermits[0]!.admit()
+    if (this.#waiting.length > 0 && this.isOpen) for (const resolve of this.#waiting.splice(0)) resolve()
+  }
+}
+
+/** One who seeks solitude, or has it. */
+export class SoloTurn {
+  readonly admitted: Promise<void>
+  /** Nobody held anything any more: what is claimed from now on is claimed by this one. */
+  isAdmitted = false
+  admit: () => void = () => {}
+  readonly #leave: () => void
+  #hasLeft = false
+
+  constructor(leave: () => void) {
+    this.#leave = leave
+    this.admitted = new Promise((resolve) => {
+      this.admit = () => {
+        this.isAdmitted = true
+        resolve()
+      }
+    })
+  }
+
+  leave(): void {
+    if (this.#hasLeft) return
+    this.#hasLeft = true
+    this.#leave()
+  }
+}
+
+/** Of this process: a crash takes all of its workers with it. */
+export const processSoloGate = new SoloGate()

@@ -1,0 +1,26 @@
+/** Patience: waiting for work, but no longer than so long. */
+
+/** The longest a timer can wait: 24 days. */
+const longestTimerMs = 2 ** 31 - 1
+
+/** Resolves with whether `work` ended within `ms`; rejects as it does. */
+export async function endsWithin(ms: number, work: Promise<unknown>): Promise<boolean> {
+  let timer: NodeJS.Timeout | undefined
+  const late = new Promise<false>((resolve) => {
+    timer = setTimeout(() => resolve(false), Math.min(ms, longestTimerMs))
+  })
+  return Promise.race([work.then(() => true), late]).finally(() => clearTimeout(timer))
+}
+
+/** Waits until `work` has ended, however, or `signal` aborts. A race would stay with a signal that never aborts for good. */
+export async function settledOr(signal: AbortSignal, work: Promise<unknown>): Promise<void> {
+  if (signal.aborted) return
+  await new Promise<void>((resolve) => {
+    const done = () => {
+      signal.removeEventListener('abort', done)
+      resolve()
+    }
+    signal.addEventListener('abort', done)
+    work.then(done, done)
+  })
+}

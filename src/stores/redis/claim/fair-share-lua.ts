@@ -1,0 +1,108 @@
+/**
+ * The taking of one claim from a shard in Lua: which of its ready jobs the limits let it have. The translation of
+ * `memory-taking`. Beside the gate, and a script that says how jobs are taken:
+ * - `take_ready(count)`, `take_lane(group, count)`, `take_suspect(place)`: take so many of the first jobs without a group,
+ *   of a group, or this one; return how many they took, which is fewer where jobs are large.
+ * - `is_filled()`: whether the claim has enough bytes.
+ */
+
+import { upkeepLimit } from '../../rules/bounds.js'
+import { mostVisits } from '../../rules/fair-share.js'
+
+export const taking = `
+-- At most so many; of the shard in its order, or lane by lane. Alone one, suspects first: nobody else is ever given them.
+local function take(limit, alone)
+  -- How many the throttle permits, where it counts by that.
+  local function permits_by(by, group)
+    if own.by ~= by then return math.huge end
+    return (gate.permits(group))
+  end
+  -- So many have been taken, perhaps none. What is left and may not start now is shut.
+  local function started(by, group, count)
+    if own.by ~= by then return end
+    if count > 0 then gate.started(group, count) end
+    local permits, for_ms = gate.permits(group)
+    if permits > 0 then return end
+    if by == 'group' then
+      local has_left = group == '' and lanes.groupless() > 0 or (group ~= '' and #lanes.first_of(group, 1) > 0)
+      if has_left and lanes.room_in(group) > 0 then lanes.close(group, now + for_ms) end
+    elseif lanes.groupless() > 0 or call('EXISTS', LANES, SUSPECTS) > 0 then
+      own.shut = now + for_ms
+      call('HSET', META, 'shutUntil', own.shut, 'seenAt', now)
+    end
+  end
+  local function left_in(group) return group == '' and lanes.groupless() or lanes.count(group) end
+  -- Of a lane as much as its turn and its own limits give.
+  local function visit(group, share)
+    local count = left_in(group)
+    local free = lanes.room_in(group)
+    -- Only jobs without a group may have gone without leaving the turns.
+    if count <= 0 or free <= 0 then return 0 end
+    if own.limited then
+      local held = lanes.held_until(group)
+      if held > now then
+        lanes.close(group, held)
+        return 0
+      end
+    end
+    local most, taken = math.min(share, count, free, permits_by('group', group)), 0
+    if most > 0 then taken = group == '' and take_ready(most) or (group ~= '' and take_lane(group, most)) or 0 end
+    -- Jobs without a record may have gone, if fewer were taken than wanted.
+    local has_left = count > taken and (taken >= most or left_in(group) > 0)
+    if has_left and free > taken then lanes.open(group) end
+    started('group', group, taken)
+    return taken
+  end
+  local function go_round(most)
+    lanes.open_due()
+    if lanes.groupless() > 0 and lanes.room_in('') > 0 and not lanes.has_turn('') then lanes.open('') end
+    -- Lanes that have not had their turn in this round.
+    local taken, unvisited = 0, 0
+    for _ = 1, ${mostVisits} do
+      local group = call('ZRANGE', TURNS, 0, 0)[1]
+      if taken >= most or not group or is_filled() then break end
+      if unvisited == 0 then unvisited = call('ZCARD', TURNS) end
+      lanes.leave_turn(group)
+      taken = taken + visit(group, math.ceil((most - taken) / unvisited))
+      unvisited = unvisited - 1
+    end
+    return taken
+  end
+  local function may_take(group)
+    return lanes.room_in(group) > 0 and lanes.held_until(group) <= now and permits_by('group', group) > 0
+  end
+  -- The first suspect and its record; suspects without one go.
+  local function first_suspect()
+    for _ = 1, ${upkeepLimit} do
+      local member = call('ZRANGE', SUSPECTS, 0, 0)[1]
+      local rec = member and call('HGET', JOBS, sub(member, 16))
+      if not member or rec then return member, rec end
+      call('ZREM', SUSPECTS, member)
+      pass_over(sub(member, 16), sub(member, 10, 15))
+    end
+  end
+  local suspect, suspect_rec
+  if alone then suspect, suspect_rec = first_suspect() end
+  local groupless = lanes.groupless()
+  local has_ready = groupless > 0 or call('EXISTS', LANES) == 1
+  if not suspect and not has_ready then
+    own.groupless = groupless
+    if own.by == 'queue' then gate.rests() end
+    return 0
+  end
+  local most, taken = math.min(alone and 1 or limit, lanes.room(), permits_by('queue', '')), 0
+  if most > 0 then
+    local group = suspect and select(4, written(suspect_rec))
+    if suspect and may_take(group) then
+      take_suspect(suspect, group)
+      if group ~= '' then lanes.refresh(group) end
+      started('group', group, 1)
+      taken = 1
+    elseif lanes.are_there() then taken = go_round(most)
+    else taken = take_ready(most) end
+  end
+  own.groupless = lanes.groupless()
+  started('queue', '', taken)
+  return taken
+end
+`

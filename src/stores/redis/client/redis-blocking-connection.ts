@@ -1,0 +1,160 @@
+/** The blocking connection: waits for the marker of one of several sorted sets, in rounds that a lost server cannot stretch. */
+
+import { setTimeout as delay } from 'node:timers/promises'
+import type { Redis } from 'ioredis'
+import { ClosedError, hasCode, isMillraceError } from '../../../core/errors.js'
+import { type Clock, systemClock } from '../../../core/platform/clock.js'
+import { timerMs } from '../../../core/platform/timer.js'
+import type { RedisCall } from './redis-call.js'
+import type { RedisReply } from './redis-client.js'
+import { againInMs } from './redis-connection-options.js'
+import { failureOf, redisError } from './redis-errors.js'
+import type { RedisLink } from './redis-link.js'
+import { wireOf } from './redis-wire.js'
+
+/** The longest that the server is asked to wait: after that it must give a sign of life. */
+const roundMs = 5_000
+/** How much longer than it was asked to the server may take. */
+const graceMs = 2_000
+/** How long it may take to end a blocking command from outside. */
+const unblockMs = 1_000
+
+interface Marker {
+  readonly key: string
+  readonly member: Buffer
+  readonly score: Buffer
+}
+
+export class RedisBlockingConnection {
+  readonly #where: string
+  readonly #link: RedisLink<Redis>
+  readonly #commands: RedisLink
+  readonly #clock: Clock
+  /** What the server calls our connection, and which connection that is. */
+  #client: { readonly id: Promise<string>; readonly stream: object } | undefined
+  #isPopping = false
+  #isClosed = false
+
+  constructor(where: string, link: RedisLink<Redis>, commands: RedisLink, clock: Clock = systemClock) {
+    this.#where = where
+    this.#link = link
+    this.#commands = commands
+    this.#clock = clock
+  }
+
+  /** As the port's `pop`. */
+  async pop(keys: readonly string[], forMs: number, signal: AbortSignal): Promise<string | undefined> {
+    if (this.#isPopping) throw new Error('a pop is under way on this connection already')
+    this.#isPopping = true
+    try {
+      return await this.#rounds(keys, this.#clock.mono() + forMs, signal)
+    } finally {
+      this.#isPopping = false
+    }
+  }
+
+  close(): void {
+    this.#isClosed = true
+    this.#link.close()
+  }
+
+  async #rounds(keys: readonly string[], endsAt: number, signal: AbortSignal): Promise<string | undefined> {
+    for (let failures = 0; !signal.aborted; ) {
+      const leftMs = endsAt - this.#clock.mono()
+      if (failures === 0 && leftMs <= 0) return undefined
+      try {
+        await this.#link.ready(leftMs, signal)
+        if (signal.aborted) return undefined
+        const marker = await this.#round(keys, Math.min(endsAt - this.#clock.mono(), roundMs), signal)
+        if (marker !== undefined) return signal.aborted ? await this.#putBack(marker) : marker.key
+        failures = 0
+      } catch (error) {
+        if (this.#isClosed) throw new ClosedError('the store')
+        if (signal.aborted) return undefined
+        const typed = this.#typed(error)
+        const leftMs = endsAt - this.#clock.mono()
+        if (!hasCode(typed, 'store-unavailable') || leftMs <= 0) throw typed
+        await this.#pause(Math.min(againInMs(failures++), leftMs), signal)
+      }
+    }
+    return undefined
+  }
+
+  /** One blocking command. Rejects with what the client reports. */
+  async #round(keys: readonly string[], forMs: number, signal: AbortSignal): Promise<Marker | undefined> {
+    const id = this.#clientId()
+    // 0 would be for ever.
+    const seconds = (Math.max(1, Math.ceil(forMs)) / 1_000).toFixed(3)
+    const call = this.#link.send({ name: 'bzpopmin', wire: wireOf(['BZPOPMIN'], keys, [seconds]) })
+    let overdue = setTimeout(() => this.#giveUp(call), timerMs(forMs + graceMs))
+    const unblock = () => {
+      clearTimeout(overdue)
+      overdue = setTimeout(() => this.#giveUp(call), unblockMs)
+      void this.#unblock(id, call)
+    }
+    signal.addEventListener('abort', unblock)
+    try {
+      return markerOf(await call.promise)
+    } finally {
+      clearTimeout(overdue)
+      signal.removeEventListener('abort', unblock)
+    }
+  }
+
+  #giveUp(call: RedisCall): void {
+    // A loop that was blocked reads what has arrived before it judges.
+    setImmediate(() => {
+      if (!call.isSettled) this.#link.drop()
+    })
+  }
+
+  /** Ends the blocking command from the other connection; where that cannot be done, by giving up our own. */
+  async #unblock(id: Promise<string>, call: RedisCall): Promise<void> {
+    try {
+      const wire = wireOf(['CLIENT', 'UNBLOCK', await id])
+      for (let attempts = 0; !call.isSettled && !this.#isClosed; attempts++) {
+        if (!this.#commands.isReady) return this.#link.drop()
+        await this.#commands.send({ name: 'client', wire }).promise
+        // It may have overtaken the command it was to end.
+        await new Promise((resolve) => setTimeout(resolve, Math.min(2 ** attempts, 100)))
+      }
+    } catch {
+      if (!call.isSettled) this.#link.drop()
+    }
+  }
+
+  #clientId(): Promise<string> {
+    const { stream } = this.#link.client
+    if (this.#client?.stream !== stream) {
+      const { promise } = this.#link.send({ name: 'client', wire: wireOf(['CLIENT', 'ID']) })
+      this.#client = { id: promise.then(String), stream }
+      // Where it fails, so does the blocking command behind it.
+      this.#client.id.catch(() => {})
+    }
+    return this.#client.id
+  }
+
+  /** Whoever waits next is to find it. Where that fails, the caller has it after all. */
+  async #putBack({ key, member, score }: Marker): Promise<string | undefined> {
+    try {
+      await this.#commands.call({ name: 'zadd', wire: wireOf(['ZADD', key, score, member]), key })
+      return undefined
+    } catch {
+      return key
+    }
+  }
+
+  #typed(error: unknown): Error {
+    return isMillraceError(error) ? error : redisError(this.#where, error, failureOf(error, true))
+  }
+
+  async #pause(forMs: number, signal: AbortSignal): Promise<void> {
+    await delay(timerMs(forMs), undefined, { signal }).catch(() => {})
+  }
+}
+
+function markerOf(reply: RedisReply): Marker | undefined {
+  if (!Array.isArray(reply)) return undefined
+  const [key, member, score] = reply as Buffer[]
+  return { key: key!.toString(), member: member!, score: score! }
+}

@@ -1,0 +1,158 @@
+/** The Redis clients of a store: how each of its connections is made, from an address or as a copy of a client of the user's. */
+
+import type { ConnectionOptions } from 'node:tls'
+import type { Cluster, ClusterOptions, Redis, RedisOptions } from 'ioredis'
+import { systemRandom } from '../../../core/platform/clock.js'
+import { messageOf } from '../../../core/values/describe.js'
+import { outageDelayMs } from '../../../core/values/outage-delay.js'
+import { addressText, type RedisAddress, type RedisHost } from './redis-address.js'
+import { type MakeRedisCall, redisCalls } from './redis-call.js'
+import { unfit } from './redis-errors.js'
+
+/**
+ * Gives a client of ioredis, `Redis` or `Cluster`, to be copied: it is asked for its options and its cluster's nodes, never
+ * used and never closed. Make it with `lazyConnect: true`, so that it opens no connection of its own. Not typed by ioredis,
+ * which need not be there.
+ */
+export type ConnectRedis = () => object
+
+/** Maker of the clients. Each opens its connection when it is first used. */
+export interface RedisClients {
+  /** The server as messages may show it: without secrets. */
+  readonly where: string
+  readonly isCluster: boolean
+  readonly call: MakeRedisCall
+  /** For commands. */
+  main(): Redis | Cluster
+  /** One connection to the server, or to this node of the cluster. */
+  single(node?: RedisHost): Redis
+}
+
+/** The pause before the next attempt. */
+export function againInMs(failures: number): number {
+  return outageDelayMs(failures, systemRandom)
+}
+
+/** The options that what we promise rests on; they hold over those of a client of the user's. */
+const ours: RedisOptions = {
+  lazyConnect: true,
+  // The shapes of replies are those of RESP2, whichever version of ioredis makes them.
+  protocol: 2,
+  replyMapping: 'legacy',
+  stringNumbers: false,
+  connectionName: 'millrace',
+  connectTimeout: 1_500,
+  disconnectTimeout: 500,
+  keepAlive: 10_000,
+  noDelay: true,
+  retryStrategy: (times) => againInMs(times),
+  sentinelRetryStrategy: (times) => againInMs(times),
+  // One that is connected and silent would else be waited for, for ever, and the next never asked.
+  sentinelCommandTimeout: 1_500,
+  // What was sent is in doubt when its connection ends, and is never sent again unasked.
+  maxRetriesPerRequest: 0,
+  autoResendUnfulfilledCommands: false,
+  autoResubscribe: false,
+  enableOfflineQueue: false,
+  enableReadyCheck: false,
+  maxLoadingRetryTime: 500,
+  reconnectOnError: null,
+  enableAutoPipelining: false,
+}
+
+const ofCluster: ClusterOptions = {
+  lazyConnect: true,
+  clusterRetryStrategy: (times) => againInMs(times),
+  slotsRefreshTimeout: 1_500,
+  scaleReads: 'master',
+  retryDelayOnFailover: 0,
+  retryDelayOnClusterDown: 0,
+  enableOfflineQueue: false,
+  enableReadyCheck: false,
+  enableAutoPipelining: false,
+}
+
+/** Throws `ConfigError` where ioredis is missing or what the user gave is no client of it. */
+export async function redisClients(source: RedisAddress | { readonly given: object }): Promise<RedisClients> {
+  const library = await ioredis()
+  return 'given' in source ? copies(source.given, library) : clientsOf(source, library)
+}
+
+type Library = Pick<typeof import('ioredis'), 'Redis' | 'Cluster' | 'Command'>
+
+async function ioredis(): Promise<Library> {
+  try {
+    return await import('ioredis')
+  } catch (error) {
+    const isMissing = (error as { code?: unknown }).code === 'ERR_MODULE_NOT_FOUND'
+    throw unfit(
+      isMissing
+        ? "a store on Redis needs the package ioredis; install it: 'npm install ioredis'"
+        : `the package ioredis cannot be loaded: ${messageOf(error)}`,
+    )
+  }
+}
+
+function clientsOf(address: RedisAddress, library: Library): RedisClients {
+  const { kind, hosts, username, password, db, tls, master } = address
+  const tlsOptions = (tls === true ? {} : tls) as ConnectionOptions
+  const secure = tls === false ? {} : { tls: tlsOptions }
+  const login = { ...(username === undefined ? {} : { username }), ...(password === undefined ? {} : { password }) }
+  const common: RedisOptions = { ...ours, ...login, ...secure }
+  const where = addressText(address)
+  const call = redisCalls(library.Command)
+  if (kind === 'cluster') {
+    const options = { ...ofCluster, redisOptions: common }
+    return {
+      where,
+      isCluster: true,
+      call,
+      main: () => new library.Cluster([...hosts], options),
+      single: (node) => new library.Redis({ ...common, ...node }),
+    }
+  }
+  const { sentinelUsername, sentinelPassword } = address
+  const options: RedisOptions =
+    kind === 'single'
+      ? { ...common, ...hosts[0], db }
+      : {
+          ...common,
+          db,
+          sentinels: [...hosts],
+          name: master!,
+          // A sentinel may still name the old master: its role is asked for each time.
+          enableReadyCheck: true,
+          ...(sentinelUsername === undefined ? {} : { sentinelUsername }),
+          ...(sentinelPassword === undefined ? {} : { sentinelPassword }),
+          ...(tls === false ? {} : { enableTLSForSentinelMode: true, sentinelTLS: tlsOptions }),
+        }
+  const make = () => new library.Redis(options)
+  return { where, isCluster: false, call, main: make, single: make }
+}
+
+function copies(given: object, library: Library): RedisClients {
+  const { options } = given as Partial<Redis>
+  if (typeof (given as Partial<Redis>).duplicate !== 'function' || typeof options !== 'object')
+    throw unfit("'connect' must return a client of ioredis: a Redis or a Cluster")
+  if (options.keyPrefix)
+    throw unfit("a client with 'keyPrefix' cannot be used, as keys must hash by their tag; set 'namespace' instead")
+  if ((given as Cluster).isCluster) {
+    const cluster = given as Cluster
+    const redisOptions = { ...cluster.options.redisOptions, ...ours }
+    const Single = library.Redis
+    return {
+      where: 'the cluster of your client',
+      isCluster: true,
+      call: redisCalls(library.Command),
+      main: () => cluster.duplicate([], { ...ofCluster, redisOptions }),
+      single: (node) => new Single({ ...redisOptions, ...node }),
+    }
+  }
+  const redis = given as Redis
+  const { host, port, path, sentinels, name, db = 0 } = options
+  const make = () => redis.duplicate({ ...ours, enableReadyCheck: Boolean(sentinels) })
+  const where = sentinels
+    ? addressText({ kind: 'sentinel', hosts: sentinels as RedisHost[], db, tls: false, master: String(name) })
+    : (path ?? addressText({ kind: 'single', hosts: [{ host: host!, port: port! }], db, tls: false }))
+  return { where, isCluster: false, call: redisCalls(library.Command), main: make, single: make }
+}

@@ -1,0 +1,65 @@
+/** What a Redis server says of itself, and whether a store can live on it. Pure. */
+
+import { unfit } from './redis-errors.js'
+
+/** Of several masters: the oldest version, and what the weakest of them promises. */
+export interface RedisServerInfo {
+  /** `7.4.1`; of Valkey its own, `valkey 8.0.2`. */
+  readonly version: string
+  /** Another after every restart of the server; absent on a cluster. */
+  readonly runId?: string
+  /** What an accepted job survives: nothing but the clients · the server's process · its machine. */
+  readonly durability: 'none' | 'process' | 'machine'
+}
+
+/** The fields of a reply to `INFO`. */
+export type RedisInfo = ReadonlyMap<string, string>
+
+export function redisInfo(text: string): RedisInfo {
+  const lines = text.split(/\r?\n/).filter((line) => /^\w+:/.test(line))
+  return new Map(lines.map((line) => [line.slice(0, line.indexOf(':')), line.slice(line.indexOf(':') + 1)]))
+}
+
+/** Throws `ConfigError` where no store can live on it. `kind`: a sentinel or a cluster sees to masters by itself. */
+export function refuseUnfit(where: string, kind: 'single' | 'other', info: RedisInfo): void {
+  const version = versionOf(info)
+  if (info.get('valkey_version') === undefined && Number.parseInt(version, 10) < 7)
+    throw unfit(
+      `the Redis at ${where} is version ${version}; a store needs Redis 7.0 or Valkey 7.2 and above. Upgrade it.`,
+    )
+  if (kind === 'single' && info.get('role') === 'slave')
+    throw unfit(
+      `the Redis at ${where} is a replica of ${info.get('master_host')}:${info.get('master_port')} and takes no writes. ` +
+        "Give the master's address, or let Sentinel name it: 'redis+sentinel://host:port/master'.",
+    )
+  const policy = info.get('maxmemory_policy') ?? 'noeviction'
+  if (policy !== 'noeviction')
+    throw unfit(
+      `the Redis at ${where} deletes keys when its memory is full (maxmemory-policy '${policy}'): jobs would be lost. ` +
+        "Run 'CONFIG SET maxmemory-policy noeviction', set it in its configuration too, or use another Redis.",
+    )
+}
+
+/** `appendFsync` is undefined where the server does not tell; `everysec`, its default, is assumed then. */
+export function serverInfoOf(
+  servers: readonly { readonly info: RedisInfo; readonly appendFsync?: string }[],
+): RedisServerInfo {
+  const tiers = ['none', 'process', 'machine'] as const
+  const ranks = servers.map(({ info, appendFsync }) =>
+    info.get('aof_enabled') !== '1' ? 0 : appendFsync === 'always' ? 2 : 1,
+  )
+  const versions = servers
+    .map(({ info }) => versionOf(info))
+    .sort((a, b) => a.localeCompare(b, 'en', { numeric: true }))
+  const runId = servers.length === 1 ? servers[0]!.info.get('run_id') : undefined
+  return {
+    version: versions[0] ?? 'unknown',
+    ...(runId === undefined ? {} : { runId }),
+    durability: tiers[Math.min(...ranks)] ?? 'none',
+  }
+}
+
+function versionOf(info: RedisInfo): string {
+  const valkey = info.get('valkey_version')
+  return valkey === undefined ? (info.get('redis_version') ?? 'unknown') : `valkey ${valkey}`
+}

@@ -1,0 +1,280 @@
+/**
+ * The check scripts: they look whether the keys of a shard fit together, a few elements at a time, and write nothing. Each
+ * element is judged in the step that reads it, with all that its job has elsewhere: what moves meanwhile is no breach.
+ */
+
+import { redisScript } from '../client/redis-script.js'
+import { orderedJobs } from '../lua/ordered-lua.js'
+import { jobs, shardScript } from '../lua/prelude.js'
+import { laneChecks, laneSums } from './fsck-lanes-lua.js'
+import { orderedChecks, orderedSums } from './fsck-ordered-lua.js'
+
+/** A breach is written down as word, key, id. Jobs are read with care: here their bytes may be anything. */
+const breaches = String.raw`
+local found = {}
+local function say(word, key, id)
+  for _, part in ipairs({ word, key, id }) do found[#found + 1] = part end
+end
+local function is_whole(rec)
+  local from = #rec > 16 and (find('lrs', sub(rec, 1, 1), 1, true) and 15 or (find('LRS', sub(rec, 1, 1), 1, true) and 21))
+  local flags = from and byte(rec, from)
+  if not flags or flags < 64 or flags > 127 then return false end
+  local function field()
+    local stop = find(rec, '\0', from + 1, true)
+    if not stop then return '' end
+    local text = sub(rec, from + 1, stop - 1)
+    from = stop
+    return text
+  end
+  if field() == '' then return false end
+  if has(flags, 1) and not tonumber(field()) then return false end
+  if has(flags, 2) and not string.match(field(), '^%-?%d+$') then return false end
+  for _, bit in ipairs({ 4, 8 }) do
+    if has(flags, bit) and not find(rec, '\0', from + 1, true) then return false end
+    if has(flags, bit) then field() end
+  end
+  local length = has(flags, 16) and string.match(field(), '^b?(%d+)$')
+  return not has(flags, 16) or (length ~= nil and from + tonumber(length) <= #rec)
+end
+local function is_past(past)
+  return #past >= 19 and find('lrxscd', sub(past, 1, 1), 1, true) and (#past == 19 or sub(past, 20, 20) == '=')
+end
+-- The job; nothing where there is none, and false with the key where it cannot be read.
+local function look(id)
+  local rec, past, claim = call('HGET', JOBS, id), call('HGET', PAST, id), call('HGET', CLAIMS, id)
+  if not rec then return nil end
+  if not is_whole(rec) then return false, 'jobs' end
+  if past and not is_past(past) then return false, 'past' end
+  if claim and (#claim < 15 or #claim < 28 + byte(claim, 15) or read_claim(claim).seq ~= sub(rec, 9, 14)) then return false, 'claims' end
+  return job_of(id, rec, past, claim)
+end
+local function has_failed(j) return j.attempt > 1 and (j.claim or is_waiting(j)) end
+local function since_place(j) return pack('>I7', j.stamp) .. j.seq .. j.id end
+-- Where the job must stand: the set and its member there; of the line only the element.
+local function standing(j)
+  if j.claim then return 'leases', has(j.claim.flags, OWNLEASE) and j.id or '\0' .. sub(j.claim.text, 1, 7) end
+  if j.state == 'l' then return 'line', since_place(j) end
+  if j.state == 'r' and j.group ~= '' then return 'lanes', j.group .. '\0' .. place(j) end
+  if j.state == 'r' then return 'ready', place(j) end
+  if j.state == 'x' then return 'suspects', place(j) end
+  if j.state == 's' then return 'later', since_place(j) end
+  return j.state == 'd' and 'dead' or 'done', end_place(j)
+end
+`
+
+/**
+ * KEYS: those of one shard.
+ * ARGV: key to walk, cursor ('0' at first), about how many elements, whether to look for each job in the line (1 or 0).
+ * Returns { next cursor or '0', bytes read, breaches }. The line is walked from its end, where nothing moves but away.
+ *
+ * Refuses `unknown`.
+ */
+const walk = String.raw`
+if call('EXISTS', META) == 0 then return redis.error_reply('MILLRACE unknown') end
+know_order()
+local name, cursor, count, deep = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4] == '1'
+local keys = { line = LINE, ready = READY, suspects = SUSPECTS, later = LATER, leases = LEASES, jobs = JOBS, claims = CLAIMS, batches = BATCHES, past = PAST,
+  notes = NOTES, done = DONE, expiry = EXPIRY, dead = DEAD, retries = RETRIES, ended = ENDED, forget = FORGET,
+  lanes = LANES, grouped = GROUPED, turns = TURNS, shut = SHUT, holds = HOLDS, busy = BUSY }
+local key = keys[name]
+local limits = call('HMGET', META, 'seq', 'fence')
+local last_seq, last_fence = tonumber(limits[1]) or 0, tonumber(limits[2]) or 0
+local bytes = 0
+
+-- Sequence numbers grow along the line by one or more: how far off one element is says how far the job can be from there.
+local function seq_at(index) return unpackn('>I6', call('LINDEX', LINE, index), 8) end
+local function in_line(j)
+  local seq, low, high = unpackn('>I6', j.seq), 0, call('LLEN', LINE) - 1
+  if high < 0 then return false end
+  local from, to, halves = seq_at(0), seq_at(-1), false
+  while low <= high and from <= seq and seq <= to do
+    local share = halves and 0.5 or (seq - from) / math.max(1, to - from)
+    local guess = low + math.floor(share * (high - low))
+    local other = seq_at(guess)
+    if other == seq then return call('LINDEX', LINE, guess) == since_place(j) end
+    if other < seq then low, high, from = guess + 1, math.min(high, guess + seq - other), other + 1
+    else low, high, to = math.max(low, guess - (other - seq)), guess - 1, other - 1 end
+    halves = not halves
+  end
+  return false
+end
+local function is_standing(j)
+  local set, member = standing(j)
+  -- One that has a past is passed over in the line.
+  if set == 'line' then return j.fresh and (not deep or in_line(j)) end
+  return call('ZSCORE', keys[set], member)
+end
+local function has_right_flags(j)
+  local flags, notes = j.claim.flags, call('HMGET', NOTES, 'b' .. j.id, 'k' .. j.id, 'l' .. j.id)
+  local has_said = notes[1] or (j.fresh and (notes[2] or notes[3]))
+  return has(flags, HASPAST) == not j.fresh and has(flags, HASGROUP) == (j.group ~= '') and has(flags, REMEMBERED) == (j.remember > 0) and (has(flags, BEATEN) or not has_said)
+end
+local function check_job(id)
+  local j, broken = look(id)
+  if not j then return say('unreadable', broken, id) end
+  if not is_standing(j) then say('placeless', (standing(j)), id) end
+  if not j.claim and j.state == 'r' and j.group ~= '' and not call('ZSCORE', GROUPED, place(j)) then say('placeless', 'grouped', id) end
+  if j.claim and j.group ~= '' and call('HEXISTS', BUSY, j.group) == 0 then say('uncounted', 'busy', id) end
+  if unpackn('>I6', j.seq) > last_seq then say('ahead', 'jobs', id) end
+  if has_failed(j) and not call('ZSCORE', RETRIES, retry_place(j)) then say('unlisted', 'retries', id) end
+  if j.claim then
+    if j.claim.fence > last_fence then say('ahead', 'claims', id) end
+    if not has_right_flags(j) then say('misflagged', 'claims', id) end
+  elseif j.state == 'c' and call('HEXISTS', NOTES, 'r' .. id) == 0 then say('resultless', 'notes', id) end
+  if call('HEXISTS', ENDED, id) == 1 then say('remembered', 'ended', id) end
+end
+local function check_field(field, value)
+  local id = name == 'notes' and sub(field, 2) or field
+  if name == 'notes' and not find('ebrwkl', sub(field, 1, 1), 1, true) then return say('foreign', name, field) end
+  if call('HEXISTS', JOBS, id) == 0 then say('jobless', name, id) end
+end
+-- The lease that claims of one call share: how many there still are is counted.
+local function check_shared(fence_bytes)
+  local count, sharing = tonumber(call('HGET', BATCHES, 'n' .. fence_bytes)), 0
+  for id in string.gmatch(call('HGET', BATCHES, 'i' .. fence_bytes) or '', '%Z+') do
+    local claim = call('HGET', CLAIMS, id)
+    if claim and #claim >= 15 and sub(claim, 1, 7) == fence_bytes and not has(byte(claim, 14) - 64, OWNLEASE) then
+      sharing = sharing + 1
+      if call('HEXISTS', JOBS, id) == 0 then say('jobless', 'leases', id) end
+    end
+  end
+  if count ~= sharing or sharing == 0 then say('miscounted', 'batches', string.format('%.0f', unpackn('>I7', fence_bytes))) end
+end
+local function check_batch(field)
+  if #field ~= 8 or not find('ni', sub(field, 1, 1), 1, true) then return say('foreign', name, field) end
+  if not call('ZSCORE', LEASES, '\0' .. sub(field, 2)) then say('leaseless', name, string.format('%.0f', unpackn('>I7', field, 2))) end
+end
+local function check_memory(id, memory)
+  if #memory < 39 then return say('unreadable', name, id) end
+  local score = call('ZSCORE', FORGET, sub(memory, 1, 6) .. id)
+  if not score or tonumber(score) ~= unpackn('>I6', memory, 33) then say('unlisted', 'forget', id) end
+end
+
+local ids_from = { ready = 16, suspects = 16, later = 14, leases = 1, done = 13, expiry = 7, dead = 13, retries = 10, forget = 7 }
+local timed = { leases = true, expiry = true, forget = true }
+local function belongs(j, member)
+  if name == 'retries' then return has_failed(j) and member == retry_place(j) end
+  if name == 'expiry' then return not j.claim and j.state == 'c' and member == j.seq .. j.id end
+  local set, own = standing(j)
+  return set == name and own == member
+end
+local function check_member(member, score)
+  if name == 'leases' and byte(member) == 0 then
+    if #member ~= 8 then return say('unreadable', name, member) end
+    return check_shared(sub(member, 2))
+  end
+  local id = sub(member, ids_from[name])
+  if not timed[name] and score ~= '0' then say('scored', name, id) end
+  if name == 'forget' then
+    local memory = call('HGET', ENDED, id)
+    if not memory or sub(memory, 1, 6) ~= sub(member, 1, 6) then say('jobless', name, id) end
+    return
+  end
+  local j = look(id)
+  if j == nil then say('jobless', name, id)
+  elseif j and not belongs(j, member) then say('misplaced', name, id) end
+end
+-- An element that is stale is passed over; any other is given to a claim.
+local function check_element(element, before)
+  if #element < 14 then return say('unreadable', name, element) end
+  local stamp, seq, id = unpackn('>I7', element), unpackn('>I6', element, 8), sub(element, 14)
+  if before and #before >= 14 then
+    if unpackn('>I7', before) >= stamp or unpackn('>I6', before, 8) >= seq then say('disordered', name, id) end
+  end
+  local j = look(id)
+  if not j or not j.fresh or sub(element, 8, 13) ~= j.seq then return end
+  local set, own = standing(j)
+  if set ~= 'line' or own ~= element then say('misplaced', name, id) end
+end
+-- What is checked in another way, and which of those are sorted sets.
+local own_checks, sets = {}, {}
+`
+
+/** The end of both walks. */
+const steps = `
+local next = '0'
+if name == 'line' then
+  -- Each page shows once more the element that the one before it ended with, for the order.
+  local seen = tonumber(cursor)
+  local elements = call('LRANGE', LINE, -(seen + count), seen == 0 and -1 or -seen)
+  if call('LLEN', LINE) > seen + count then next = string.format('%.0f', seen + count) end
+  for i, element in ipairs(elements) do
+    bytes = bytes + #element
+    check_element(element, elements[i - 1])
+  end
+else
+  local page = call((ids_from[name] or sets[name]) and 'ZSCAN' or 'HSCAN', key, cursor, 'COUNT', count)
+  next = page[1]
+  for i = 1, #page[2], 2 do
+    local one, value = page[2][i], page[2][i + 1]
+    bytes = bytes + #one + #value
+    if own_checks[name] then own_checks[name](one, value)
+    elseif ids_from[name] then check_member(one, value)
+    elseif name == 'jobs' then check_job(one)
+    elseif name == 'ended' then check_memory(one, value)
+    elseif name == 'batches' then check_batch(one)
+    else check_field(one, value) end
+  end
+end
+return { next, bytes, found }
+`
+
+/**
+ * KEYS: those of one shard. No ARGV.
+ * Returns the type of each key, 'none' where it is not there.
+ */
+const types = `
+local types = {}
+for i, key in ipairs(KEYS) do types[i] = call('TYPE', key).ok end
+return types
+`
+
+/**
+ * KEYS: those of one shard, of the right types. No ARGV.
+ * Returns { jobs, how many more there are than stand somewhere, fields and values of META, breaches }: the sets must hold
+ * all jobs together, each once, and of the line what is not stale.
+ */
+const sums = `
+local stale = tonumber(call('HGET', META, 'stale')) or 0
+local count = call('HLEN', JOBS)
+local standing_count = call('LLEN', LINE) - stale
+for _, key in ipairs({ READY, LANES, SUSPECTS, LATER, DONE }) do standing_count = standing_count + call('ZCARD', key) end
+standing_count = standing_count + call('HLEN', CLAIMS) + (ORDERED and 0 or call('ZCARD', DEAD))
+if stale > call('LLEN', LINE) then say('overcounted', 'line', 'stale') end
+
+-- Enqueues keep no more than 1,000; more at once would be too much to look at.
+local calls, callers = call('HLEN', CALLS), call('LLEN', CALLERS)
+if calls > 1000 or callers > 1000 then say('overgrown', 'calls', '')
+else
+  local listed = {}
+  for _, id in ipairs(call('LRANGE', CALLERS, 0, -1)) do
+    listed[id] = true
+    if call('HEXISTS', CALLS, id) == 0 then say('jobless', 'callers', id) end
+  end
+  for _, id in ipairs(call('HKEYS', CALLS)) do
+    if not listed[id] then say('unlisted', 'callers', id) end
+  end
+end
+return { count, count - standing_count, call('HGETALL', META), found }
+`
+
+/**
+ * KEYS: any on the server that is meant. ARGV: cursor, pattern, about how many.
+ * Returns { next cursor, keys } of that server that match.
+ */
+const scan = `return redis.call('SCAN', ARGV[1], 'MATCH', ARGV[2], 'COUNT', ARGV[3])`
+
+const plain = (name: string, ...parts: string[]) =>
+  shardScript(name, 'plain', jobs + parts.join(''), { readOnly: true })
+const ordered = (name: string, ...parts: string[]) =>
+  shardScript(name, 'ordered', orderedJobs + parts.join(''), { readOnly: true })
+
+export const checkScripts = {
+  types: plain('check-types', types),
+  sums: plain('check-sums', breaches, 'local ORDERED = false', laneSums, sums),
+  walk: plain('check-walk', breaches, walk, laneChecks, steps),
+  sumsOrdered: ordered('check-sums-ordered', breaches, orderedSums, laneSums, sums),
+  walkOrdered: ordered('check-walk-ordered', breaches, walk, laneChecks, orderedChecks, steps),
+}
+
+export const scanScript = redisScript('check-scan', scan, { readOnly: true })

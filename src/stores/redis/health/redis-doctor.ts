@@ -1,0 +1,121 @@
+/** The examination of a Redis store: what it runs on is asked, and judged. It only reads. */
+
+import { hasCode } from '../../../core/errors.js'
+import { type Clock, systemClock } from '../../../core/platform/clock.js'
+import { messageOf } from '../../../core/values/describe.js'
+import type { Finding } from '../../contract/store-health.js'
+import type { RedisClient } from '../client/redis-client.js'
+import { listIn, numberIn, rowsIn, textIn } from '../client/redis-reply.js'
+import { type RedisInfo, redisInfo } from '../client/redis-server-info.js'
+import { queuesKey } from '../layout/redis-keys.js'
+import { liveShards } from '../layout/redis-layout.js'
+import type { RedisQueues } from '../shards/redis-queues.js'
+import { rightsOf } from './redis-acl.js'
+import {
+  judgeClock,
+  judgeCluster,
+  judgeRights,
+  judgeServer,
+  type RightsFacts,
+  settingNames,
+  unreadable,
+  unusable,
+} from './redis-doctor-rules.js'
+import { type RedisServerSeen, serversOf } from './redis-servers.js'
+import { rightsScript } from './server-scripts.js'
+
+export interface DoctorParts {
+  readonly port: RedisClient
+  readonly queues: RedisQueues
+  readonly namespace: string
+  readonly replicas: number
+}
+
+/**
+ * Where the server cannot be used at all, that is the only finding. What else cannot be asked, mostly for want of a
+ * right, is a warning that names it. Of a cluster, each master that holds a shard is asked for its INFO, and one of them
+ * for its settings.
+ */
+export async function examineRedis(parts: DoctorParts, clock: Clock = systemClock): Promise<Finding[]> {
+  const findings: Finding[] = []
+  const attempt = async <T>(what: string, ask: () => Promise<T>): Promise<T | undefined> => {
+    try {
+      return await ask()
+    } catch (error) {
+      findings.push(unreadable(what, messageOf(error)))
+      return undefined
+    }
+  }
+  const { port, namespace, replicas } = parts
+  try {
+    await port.about()
+  } catch (error) {
+    return [unusable(reasonOf(error))]
+  }
+  const settings = await attempt('settings (CONFIG GET)', () => settingsOf(port))
+  const shardKeys = (await attempt('queues', () => firstKeys(parts))) ?? []
+  const servers = await attempt('server (INFO)', () => serversOf(port, [...shardKeys, queuesKey(namespace)]))
+  if (servers !== undefined)
+    findings.unshift(...merged(servers.map(({ info }) => [info, judgeServer({ info, settings, replicas })])))
+  if (port.isCluster && servers !== undefined) {
+    const info = await attempt('cluster (CLUSTER INFO)', async () =>
+      redisInfo(textIn(await port.command('CLUSTER', ['INFO']))),
+    )
+    if (info !== undefined) findings.push(...judgeCluster({ info, shards: shardsOn(servers, namespace) }))
+  }
+  const clocks = await attempt('clock (TIME)', () => clocksOf(port, clock))
+  if (clocks !== undefined) findings.push(judgeClock(clocks.offsetMs, clocks.marginMs))
+  const rights = await attempt('rights', () => askRights(port, namespace))
+  if (rights !== undefined) findings.push(...judgeRights({ namespace, isCluster: port.isCluster, rights }))
+  return findings
+}
+
+function reasonOf(error: unknown): string {
+  return hasCode(error, 'config-invalid') ? error.issues.map(({ message }) => message).join(' ') : messageOf(error)
+}
+
+/** Of each shard one key. */
+async function firstKeys({ queues }: DoctorParts): Promise<string[]> {
+  const found = await queues.findNow(await queues.names())
+  return found.flatMap(liveShards).map(({ keys }) => keys[0]!)
+}
+
+/** The key of the namespace is no shard. */
+function shardsOn(servers: readonly RedisServerSeen[], namespace: string): number[] {
+  const counts = servers.map(({ keys }) => keys.filter((key) => key !== queuesKey(namespace)).length)
+  return counts.filter((count) => count > 0)
+}
+
+/** What is the same on all servers is said once, else with the port of the server. */
+function merged(judged: readonly (readonly [RedisInfo, readonly Finding[]])[]): Finding[] {
+  const byText = new Map<string, { finding: Finding; ports: string[] }>()
+  for (const [info, findings] of judged)
+    for (const finding of findings) {
+      const key = JSON.stringify(finding)
+      const { ports } = byText.get(key) ?? { ports: [] }
+      byText.set(key, { finding, ports: [...ports, info.get('tcp_port') ?? '?'] })
+    }
+  return [...byText.values()].map(({ finding, ports }) =>
+    ports.length === judged.length ? finding : { ...finding, what: `${finding.what} (port ${ports.join(', ')})` },
+  )
+}
+
+async function settingsOf(port: RedisClient): Promise<RedisInfo> {
+  const rows = rowsIn(await port.command('CONFIG', ['GET', ...settingNames]), 2)
+  return new Map(rows.map(([name, value]) => [textIn(name), textIn(value)]))
+}
+
+/** The server is thought to have looked at its clock in the middle of the trip. */
+async function clocksOf(port: RedisClient, clock: Clock): Promise<{ offsetMs: number; marginMs: number }> {
+  const [sentAt, startedMono] = [clock.now(), clock.mono()]
+  const [seconds, microseconds] = listIn(await port.command('TIME', [])).map(numberIn)
+  const marginMs = (clock.mono() - startedMono) / 2
+  return { offsetMs: seconds! * 1_000 + microseconds! / 1_000 - (sentAt + marginMs), marginMs }
+}
+
+async function askRights(port: RedisClient, namespace: string): Promise<RightsFacts['rights']> {
+  const rights = rightsOf(namespace, port.isCluster)
+  const args = rights.flatMap(({ words }) => [String(words.length), ...words])
+  const answers = listIn(await port.run(rightsScript, [queuesKey(namespace)], args))
+  return rights.map((right, i) => ({ ...right, may: answers[i] === -1 ? undefined : answers[i] === 1 }))
+}

@@ -1,0 +1,144 @@
+/** The repair of a Redis store: what of the keys of its queues can be made to fit again without losing a job. */
+
+import { UnknownQueueError } from '../../../core/errors.js'
+import type { Finding, Mended, Repair } from '../../contract/store-health.js'
+import type { RedisClient } from '../client/redis-client.js'
+import { listIn, numberIn, rowsIn, textIn } from '../client/redis-reply.js'
+import type { RedisScript } from '../client/redis-script.js'
+import { queuesKey } from '../layout/redis-keys.js'
+import { layoutIn, liveShards, queueIn, type RedisShard } from '../layout/redis-layout.js'
+import { checkRedis } from './redis-fsck.js'
+import { repairScripts } from './repair-scripts.js'
+
+/** Elements of a step. */
+const stepCount = 100
+/**
+ * A lease given anew ends after this. Whoever runs the job and lives renews it by then, and nobody runs it a second time
+ * meanwhile; of one that is dead the next claim takes the job back.
+ */
+const leaseMs = 30_000
+const shownIds = 3
+
+/** Throws `UnknownQueueError` for a queue that is not stored. */
+export async function repairRedis(port: RedisClient, namespace: string, queue?: string): Promise<Repair> {
+  const rows = rowsIn(await port.command('HGETALL', [queuesKey(namespace)]), 2)
+  const stored = new Map(rows.map(([name, shards]) => [textIn(name), textIn(shards)]))
+  const names = [...stored.keys()].sort()
+  if (queue !== undefined && !stored.has(queue)) throw new UnknownQueueError(queue, names)
+  // If the layout of a queue cannot be read, a check says what is wrong with it, and a person must say how it was.
+  const places = (queue === undefined ? names : [queue]).flatMap((name) => placesOf(namespace, name, stored.get(name)!))
+  const mended: Mended[] = []
+  for (const { what, shard } of places) {
+    const [walk, busy] =
+      shard.kind === 'plain'
+        ? [repairScripts.walk, repairScripts.busy]
+        : [repairScripts.walkOrdered, repairScripts.busyOrdered]
+    mended.push(...(await mendLeases(port, walk(port.isCluster), shard, what).catch(unlessUnusable)))
+    mended.push(...(await countGroups(port, busy(port.isCluster), shard, what).catch(unlessUnusable)))
+  }
+  const found = await checkRedis(port, namespace, queue)
+  const counted: Mended[] = []
+  for (const place of places) counted.push(...(await countStale(port, place, found)))
+  // Last: until then claims do not trust the count of stale elements.
+  for (const place of places) counted.push(...(await forgetLost(port, place).catch(unlessUnusable)))
+  return {
+    mended: [...mended, ...counted],
+    left: counted.length === 0 ? found : await checkRedis(port, namespace, queue),
+  }
+}
+
+interface RepairedShard {
+  readonly what: string
+  readonly shard: RedisShard
+}
+
+function placesOf(namespace: string, name: string, stored: string): RepairedShard[] {
+  const layout = layoutIn(stored)
+  if (layout === undefined) return []
+  const shards = liveShards(queueIn(namespace, name, layout))
+  return shards.map((shard) => ({
+    what: shards.length === 1 ? `queue ${name}` : `queue ${name}, shard ${shard.shard}`,
+    shard,
+  }))
+}
+
+async function mendLeases(port: RedisClient, walk: RedisScript, { keys }: RedisShard, what: string): Promise<Mended[]> {
+  // First the leases, so that claims whose lease was one of nobody are seen to have none.
+  const leases = await walked(port, walk, keys, 'leases')
+  const claims = await walked(port, walk, keys, 'claims')
+  const seconds = leaseMs / 1_000
+  return [
+    ...(leases.length === 0
+      ? []
+      : [
+          {
+            what,
+            text: `took out, or counted anew, ${leases.length} leases that were not of what runs${listed(leases)}`,
+          },
+        ]),
+    ...(claims.length === 0
+      ? []
+      : [{ what, text: `gave ${claims.length} running jobs that had no lease one of ${seconds} s${listed(claims)}` }]),
+  ]
+}
+
+async function countGroups(
+  port: RedisClient,
+  script: RedisScript,
+  { keys }: RedisShard,
+  what: string,
+): Promise<Mended[]> {
+  const groups = numberIn(await port.run(script, keys, []))
+  if (groups === 0) return []
+  return [{ what, text: `counted anew how many jobs run of ${groups === 1 ? '1 group' : `${groups} groups`}` }]
+}
+
+async function walked(port: RedisClient, walk: RedisScript, keys: readonly string[], name: string): Promise<string[]> {
+  const ids: string[] = []
+  let cursor = '0'
+  do {
+    const [next, some] = listIn(await port.run(walk, keys, [name, cursor, String(stepCount), String(leaseMs)]))
+    cursor = textIn(next)
+    ids.push(...listIn(some).map(textIn))
+  } while (cursor !== '0')
+  return ids
+}
+
+/** Stale elements are counted anew only if nothing else is found: other wrongs would be taken for them. */
+async function countStale(
+  port: RedisClient,
+  { what, shard }: RepairedShard,
+  found: readonly Finding[],
+): Promise<Mended[]> {
+  const faults = found.filter((one) => one.what === what && one.level !== 'ok' && !isOfLost(one))
+  if (shard.kind !== 'plain' || faults.length !== 1 || !isOfStale(faults[0]!)) return []
+  const by = numberIn(await port.run(repairScripts.stale(port.isCluster), shard.keys, []))
+  if (by === 0) return []
+  const text = `counted the stale elements of 'line' anew, which were ${Math.abs(by)} too ${by < 0 ? 'many' : 'few'}`
+  return [{ what, text }]
+}
+
+function isOfStale({ text }: Finding): boolean {
+  return text.startsWith('the number of stale elements')
+}
+
+function isOfLost({ text }: Finding): boolean {
+  return text.startsWith('claims have passed over')
+}
+
+async function forgetLost(port: RedisClient, { what, shard }: RepairedShard): Promise<Mended[]> {
+  const lost = numberIn(await port.run(repairScripts.lost(port.isCluster), shard.keys, []))
+  if (lost === 0) return []
+  const jobs = lost === 1 ? '1 job' : `${lost} jobs`
+  return [{ what, text: `told of ${jobs} without a record that claims have passed over, and begins to count anew` }]
+}
+
+/** The check tells why. */
+function unlessUnusable(): Mended[] {
+  return []
+}
+
+function listed(ids: readonly string[]): string {
+  const named = [...new Set(ids)].filter((id) => id !== '')
+  return named.length === 0 ? '' : `: ${named.slice(0, shownIds).join(', ')}${named.length > shownIds ? ', …' : ''}`
+}

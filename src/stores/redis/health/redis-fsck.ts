@@ -1,0 +1,193 @@
+/** The check of a Redis store: whether the keys of a namespace fit together. It only reads, a little at a time, while work goes on. */
+
+import { UnknownQueueError } from '../../../core/errors.js'
+import { messageOf } from '../../../core/values/describe.js'
+import { isQueueName } from '../../../core/values/ids.js'
+import type { QueueKind } from '../../contract/queue-settings.js'
+import type { Finding } from '../../contract/store-health.js'
+import type { RedisClient } from '../client/redis-client.js'
+import { listIn, numberIn, rowsIn, textIn } from '../client/redis-reply.js'
+import type { RedisScript } from '../client/redis-script.js'
+import { keyNames, keyTypes, queuesKey, scopeKeys, workersKey } from '../layout/redis-keys.js'
+import { layoutIn, liveShards, queueIn, type RedisShard } from '../layout/redis-layout.js'
+import { checkScripts, scanScript } from './fsck-scripts.js'
+import { globLiteral } from './redis-acl.js'
+import { unreadable } from './redis-doctor-rules.js'
+import { RedisBreaches } from './redis-fsck-findings.js'
+import { metaFaults } from './redis-fsck-meta.js'
+import { serversOf } from './redis-servers.js'
+
+/** In this order they are walked: the line before the jobs. */
+const keysIn = (kind: QueueKind) => keyNames(kind).filter((key) => keyTypes[key] !== 'none')
+/** Looked at all at once. */
+const unwalked: ReadonlySet<string> = new Set(['calls', 'callers', 'meta', 'wake'])
+
+/** Elements of a step: few at first, as they may be large, and never so many that others feel it. */
+const firstCount = 10
+const mostCount = 100
+const mostBytes = 1_048_576
+/** A search in the line is dear. */
+const searchCount = 50
+/** Foreign keys are named up to so many. */
+const mostForeign = 1_000
+const scanCount = 500
+
+/** Throws `UnknownQueueError` for a queue that is not stored. */
+export async function checkRedis(port: RedisClient, namespace: string, queue?: string): Promise<Finding[]> {
+  const stored = await storedQueues(port, namespace)
+  const names = [...stored.keys()].sort()
+  if (queue !== undefined && !stored.has(queue)) throw new UnknownQueueError(queue, names)
+  const findings: Finding[] = []
+  for (const name of queue === undefined ? names : [queue])
+    findings.push(...(await checkQueue(port, namespace, name, stored.get(name)!)))
+  if (queue === undefined)
+    // Rights that only this needs may be missing; what was found is told all the same.
+    findings.push(
+      ...(await foreignKeys(port, namespace).catch((error) => [unreadable('unknown keys', messageOf(error))])),
+    )
+  if (findings.length === 0) findings.push({ level: 'ok', what: 'queues', text: 'none is stored' })
+  return findings
+}
+
+async function storedQueues(port: RedisClient, namespace: string): Promise<Map<string, string>> {
+  const rows = rowsIn(await port.command('HGETALL', [queuesKey(namespace)]), 2)
+  return new Map(rows.map(([name, shards]) => [textIn(name), textIn(shards)]))
+}
+
+async function checkQueue(port: RedisClient, namespace: string, name: string, stored: string): Promise<Finding[]> {
+  const what = `queue ${name}`
+  const layout = layoutIn(stored)
+  if (!isQueueName(name) || layout === undefined) {
+    const text = `'${queuesKey(namespace)}' says that it has '${stored}' shards, which cannot be. Nothing can use it. Remove the field.`
+    return [{ level: 'error', what, text }]
+  }
+  const findings: Finding[] = []
+  let jobs = 0
+  const queue = queueIn(namespace, name, layout)
+  for (const shard of liveShards(queue)) {
+    const isNext = queue.next.includes(shard)
+    const where = layout.shards === 1 && !isNext ? what : `${what}, ${isNext ? 'new ' : ''}shard ${shard.shard}`
+    const checked = await checkShard(port, shard, where)
+    findings.push(...checked.findings)
+    jobs += checked.jobs
+  }
+  if (findings.length === 0)
+    findings.push({ level: 'ok', what, text: `${jobs === 1 ? '1 job' : `${jobs} jobs`}, everything in its place` })
+  return findings
+}
+
+async function checkShard(
+  port: RedisClient,
+  shard: RedisShard,
+  what: string,
+): Promise<{ readonly findings: Finding[]; readonly jobs: number }> {
+  const { keys, kind } = shard
+  const [sumsScript, walkScript] =
+    kind === 'plain' ? [checkScripts.sums, checkScripts.walk] : [checkScripts.sumsOrdered, checkScripts.walkOrdered]
+  const wrong = unusable(listIn(await port.run(checkScripts.types(port.isCluster), keys, [])).map(textIn), shard, what)
+  if (wrong.length > 0) return { findings: wrong, jobs: 0 }
+  const breaches = new RedisBreaches()
+  const [jobs, excess, meta, found] = listIn(await port.run(sumsScript(port.isCluster), keys, []))
+  addAll(breaches, found!)
+  const isUneven = excess !== 0
+  const walk = async (key: string, isSearched: boolean) => {
+    // Found by halves, and there are none where order is lost.
+    const isDeep = isSearched && !breaches.has('disordered', 'line') && !breaches.has('unreadable', 'line')
+    for await (const some of steps(port, walkScript(port.isCluster), keys, key, isDeep)) addAll(breaches, some)
+  }
+  for (const key of keysIn(kind)) if (!unwalked.has(key)) await walk(key, key === 'jobs' && isUneven)
+  // Two wrongs may make the sums right: then each job is looked for in the line after all.
+  if (!isUneven && !breaches.isEmpty) await walk('jobs', true)
+  const findings = [...breaches.findings(what), ...metaFaults(meta!, what)]
+  if (isUneven && findings.length === 0) findings.push(miscount(numberIn(excess), what))
+  return { findings, jobs: numberIn(jobs) }
+}
+
+/** What keeps a shard from being looked at: no settings, or keys of another type. */
+function unusable(types: readonly string[], { tag, kind }: RedisShard, what: string): Finding[] {
+  const findings: Finding[] = []
+  const names = keyNames(kind)
+  for (const [i, key] of names.entries()) {
+    const expected = keyTypes[key]
+    if (expected === 'none' || types[i] === 'none' || types[i] === expected) continue
+    const text = `'${tag}:${key}' is a ${types[i]}, where a ${expected} belongs. Nobody can use the queue. Rename or delete that key.`
+    findings.push({ level: 'error', what, text })
+  }
+  if (findings.length > 0) return findings
+  if (types[names.indexOf('meta')] !== 'none') return []
+  const left = names.filter((_, i) => types[i] !== 'none')
+  if (left.length === 0)
+    return [{ level: 'warning', what, text: 'it is registered and has nothing stored; whoever opens it next makes it' }]
+  const text = `'${tag}:meta' is gone, its settings and counters with it, while ${left.join(', ')} are there: fences and sequence numbers would be given again. Restore the data.`
+  return [{ level: 'error', what, text }]
+}
+
+function miscount(excess: number, what: string): Finding {
+  const text = `the number of stale elements in 'line', which 'meta' counts, is ${Math.abs(excess)} too ${excess > 0 ? 'high' : 'low'}. Depths are wrong by as many, and claims may find no jobs or look for some that are not there.`
+  return { level: 'error', what, text }
+}
+
+/** The breaches of one key of a shard, step by step. */
+async function* steps(
+  port: RedisClient,
+  walk: RedisScript,
+  keys: readonly string[],
+  key: string,
+  isDeep: boolean,
+): AsyncGenerator<Parameters<typeof rowsIn>[0]> {
+  let cursor = '0'
+  let count = firstCount
+  do {
+    const reply = listIn(await port.run(walk, keys, [key, cursor, String(count), isDeep ? '1' : '0']))
+    cursor = textIn(reply[0])
+    yield reply[2]
+    const bytes = numberIn(reply[1])
+    if (bytes > mostBytes) count = Math.max(1, Math.floor(count / 4))
+    else if (bytes < mostBytes / 4) count = Math.min(isDeep ? searchCount : mostCount, count * 2)
+  } while (cursor !== '0')
+}
+
+function addAll(breaches: RedisBreaches, found: Parameters<typeof rowsIn>[0]): void {
+  for (const row of rowsIn(found, 3)) {
+    const [word, key, id] = row.map(textIn)
+    breaches.add(word!, key!, id!)
+  }
+}
+
+/** Keys that begin like ours and are none, on all servers where some of ours lie. */
+async function foreignKeys(port: RedisClient, namespace: string): Promise<Finding[]> {
+  const known = async () => {
+    const layouts = [...(await storedQueues(port, namespace))].flatMap(([name, stored]) => {
+      const layout = layoutIn(stored)
+      return layout === undefined ? [] : [{ name, layout }]
+    })
+    const shards = layouts.flatMap(({ name, layout }) => liveShards(queueIn(namespace, name, layout)))
+    const scopes = layouts.flatMap(({ layout: { scope } }) => (scope === undefined ? [] : scopeKeys(namespace, scope)))
+    const ours = shards.flatMap(({ kind, tag }) => keysIn(kind).map((key) => `${tag}:${key}`))
+    return { shards, keys: new Set([...ours, ...scopes, queuesKey(namespace), workersKey(namespace)]) }
+  }
+  const { shards, keys } = await known()
+  const foreign = new Set<string>()
+  const servers = await serversOf(port, [...shards.map((shard) => shard.keys[0]!), queuesKey(namespace)])
+  for (const server of servers)
+    for (const pattern of [`{${globLiteral(namespace)}:*`, `{${globLiteral(namespace)}}*`])
+      for await (const key of scanned(port, server.keys[0]!, pattern))
+        if (!keys.has(key) && foreign.size <= mostForeign) foreign.add(key)
+  // A queue may have been opened meanwhile.
+  const later = foreign.size > 0 ? (await known()).keys : keys
+  const left = [...foreign].filter((key) => !later.has(key)).sort()
+  if (left.length === 0) return []
+  const shown = left.slice(0, 5).join(', ')
+  const more = left.length > 5 ? ` and ${left.length > mostForeign ? 'many' : left.length - 5} more` : ''
+  const text = `not ours, or of queues that are not registered: ${shown}${more}. Nobody looks at them. Give other software another prefix; delete what is left over.`
+  return [{ level: 'warning', what: 'unknown keys', text }]
+}
+
+async function* scanned(port: RedisClient, at: string, pattern: string): AsyncGenerator<string> {
+  let cursor = '0'
+  do {
+    const [next, keys] = listIn(await port.run(scanScript, [at], [cursor, pattern, String(scanCount)]))
+    cursor = textIn(next)
+    for (const key of listIn(keys)) yield textIn(key)
+  } while (cursor !== '0')
+}

@@ -1,0 +1,14 @@
+/** What was reached of several shards: on a cluster some may be away while the others go on. */
+
+import { hasCode } from '../../../core/errors.js'
+
+/** The answers of those that could be reached. Throws the first error where none could, or where one is of another kind. */
+export async function partialReplies<T>(asked: readonly Promise<T>[]): Promise<T[]> {
+  const ended = await Promise.allSettled(asked)
+  const answers = ended.flatMap((one) => (one.status === 'fulfilled' ? [one.value] : []))
+  const errors = ended.flatMap((one) => (one.status === 'rejected' ? [one.reason as unknown] : []))
+  const worst = errors.find((error) => !hasCode(error, 'store-unavailable'))
+  if (worst !== undefined) throw worst
+  if (answers.length === 0 && errors.length > 0) throw errors[0]
+  return answers
+}

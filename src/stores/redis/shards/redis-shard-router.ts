@@ -1,0 +1,36 @@
+/** Items dealt out to the shards in which their ids lie, and dealt again where those have moved meanwhile. */
+
+import type { JobKey } from '../../contract/job-records.js'
+import { type RedisQueue, type RedisShard, shardHolding } from '../layout/redis-layout.js'
+import { neverSettled, type RedisQueues, ShardMoved } from './redis-queues.js'
+
+/** A queue moves once, in seconds. */
+const mostDeals = 20
+
+/**
+ * Calls `send` with the numbers of the items of each shard; where one has moved, again with those of the shards that took
+ * over. Rejects when all have ended, with the first failure: what is sent again must find it done or not.
+ */
+export async function sendByShard(
+  queues: RedisQueues,
+  items: readonly JobKey[],
+  send: (shard: RedisShard, numbers: readonly number[], queue: RedisQueue) => Promise<unknown>,
+): Promise<void> {
+  let left: number[] = [...items.keys()]
+  for (let deals = 0; left.length > 0; deals += 1) {
+    if (deals === mostDeals) throw neverSettled()
+    const found = await queues.find(left.map((i) => items[i]!.queue))
+    const byShard = new Map<RedisShard, { readonly numbers: number[]; readonly queue: RedisQueue }>()
+    for (const [n, i] of left.entries()) {
+      const shard = shardHolding(found[n]!, items[i]!.id)
+      const others = byShard.get(shard)
+      if (others === undefined) byShard.set(shard, { numbers: [i], queue: found[n]! })
+      else others.numbers.push(i)
+    }
+    const trips = [...byShard]
+    const ended = await Promise.allSettled(trips.map(([shard, { numbers, queue }]) => send(shard, numbers, queue)))
+    const failed = ended.find((one) => one.status === 'rejected' && !(one.reason instanceof ShardMoved))
+    if (failed?.status === 'rejected') throw failed.reason
+    left = trips.flatMap(([, { numbers }], i) => (ended[i]!.status === 'rejected' ? numbers : [])).sort((a, b) => a - b)
+  }
+}

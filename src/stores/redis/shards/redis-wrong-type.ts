@@ -1,0 +1,26 @@
+/** A foreign key: one that lies where the store has a key of its own, and holds something else. */
+
+import { StoreCorruptError } from '../../../core/errors.js'
+import type { RedisClient } from '../client/redis-client.js'
+import { keyNames, keyTypes } from '../layout/redis-keys.js'
+import type { RedisShard } from '../layout/redis-layout.js'
+
+/** The same error with the queue and the key that it comes from; as it was, where no key is of another type. Changes nothing. */
+export async function namingWrongType(
+  port: RedisClient,
+  shards: readonly RedisShard[],
+  error: StoreCorruptError,
+): Promise<StoreCorruptError> {
+  const named = shards.flatMap(({ queue, kind, keys }) =>
+    keys.map((key, i) => ({ queue, key, type: keyTypes[keyNames(kind)[i]!] })),
+  )
+  const found = await Promise.all(named.map(async ({ key }) => String(await port.command('TYPE', [key]))))
+  const at = found.findIndex((type, i) => type !== 'none' && type !== named[i]!.type)
+  if (at < 0) return error
+  const { queue, key, type } = named[at]!
+  return new StoreCorruptError(
+    `queue '${queue}' cannot be used: its key '${key}' holds a ${found[at]} where Millrace keeps ${type === 'none' ? 'nothing' : `a ${type}`}. ` +
+      "It was left as it is. Move or delete what is not Millrace's, or give the store a namespace of its own.",
+    { cause: error },
+  )
+}

@@ -1,0 +1,143 @@
+/**
+ * Quiet queues: those, or shards of ordered ones, that a claim found with nothing in them, or shut, and a wait heard nothing of
+ * since. An idle worker asks them again every few seconds, in case a ring was lost; that asks only whether there is anything at
+ * all, by one plain command, and of what is shut nothing for a few seconds.
+ */
+
+import type { Clock } from '../../../core/platform/clock.js'
+import type { Claimed, Wait } from '../../contract/claim.js'
+import type { RedisClient } from '../client/redis-client.js'
+import { numberIn } from '../client/redis-reply.js'
+import { keyIn } from '../layout/redis-keys.js'
+import type { RedisShard } from '../layout/redis-layout.js'
+
+/** What is asked as one: a plain queue, or a shard of an ordered one. */
+export interface IdleTarget {
+  readonly queue: string
+  readonly shard?: number
+}
+
+interface Emptiness {
+  /** What the claim was told, and when, on the monotonic clock. */
+  readonly wait: Wait
+  readonly foundAt: number
+  /** Who was told, and until when it is shut; absent where it is empty. */
+  readonly shut?: { readonly worker: string; readonly until: number }
+  /** A wait has ended since without a ring. */
+  readonly isQuiet: boolean
+}
+
+/** Whoever has just found a queue empty need not look before he waits: what comes in later rings. */
+const freshMs = 1_000
+/**
+ * What is shut is asked anew at least this often: its time may have become another without a ring that was heard, by other
+ * rules, jobs of other groups, or a clock that was set back. The longest that `wait` may let anything go unnoticed.
+ */
+const shutMs = 5_000
+/** The keys that hold jobs which a claim could give, or change. */
+const holding = 5
+
+export class RedisIdleCache {
+  readonly #port: RedisClient
+  readonly #mono: Clock['mono']
+  readonly #empty = new Map<string, Emptiness>()
+  #now = 0
+  #readAt = 0
+
+  constructor(port: RedisClient, mono: Clock['mono']) {
+    this.#port = port
+    this.#mono = mono
+  }
+
+  /** A claim was answered. */
+  answered(asked: readonly IdleTarget[], worker: string, { now, waits, claims }: Claimed): void {
+    const foundAt = this.#mono()
+    this.#now = now
+    this.#readAt = foundAt
+    for (const one of asked) this.#empty.delete(nameOf(one))
+    for (const wait of waits)
+      if (wait.reason === 'throttled' && wait.forMs !== undefined) {
+        const shut = { worker, until: foundAt + wait.forMs }
+        this.#empty.set(nameOf(wait), { wait, foundAt, shut, isQuiet: false })
+      } else if (wait.reason === 'empty' && wait.forMs === undefined && claims.length === 0)
+        this.#empty.set(nameOf(wait), { wait, foundAt, isQuiet: false })
+    for (const wait of waits) if (wait.reason === 'suspect') this.#empty.delete(nameOf(wait))
+  }
+
+  /** A wait has ended: with a ring for these queues, or for none. */
+  waited(queues: readonly string[], rung: readonly string[]): void {
+    for (const [name, { wait }] of this.#empty) if (rung.includes(wait.queue)) this.#empty.delete(name)
+    if (rung.length > 0) return
+    for (const [name, known] of this.#empty)
+      if (queues.includes(known.wait.queue)) this.#empty.set(name, { ...known, isQuiet: true })
+  }
+
+  /** Whether it was found empty, or shut, just now. */
+  isFresh(one: IdleTarget): boolean {
+    const known = this.#empty.get(nameOf(one))
+    const now = this.#mono()
+    return known !== undefined && known.foundAt >= now - freshMs && !isOpen(known, now)
+  }
+
+  /**
+   * The answer to a claim where all that is asked is quiet, and still holds nothing or is still shut; undefined where it must
+   * be asked.
+   */
+  async answerTo(
+    asked: readonly (IdleTarget & { readonly asks: readonly { readonly shard: RedisShard }[] })[],
+    worker: string,
+  ): Promise<Claimed | undefined> {
+    const foundAt = this.#mono()
+    const known: Emptiness[] = []
+    for (const one of asked) {
+      const found = this.#empty.get(nameOf(one))
+      if (found === undefined || !found.isQuiet || isOpen(found, foundAt)) return undefined
+      if (found.shut !== undefined && found.foundAt <= foundAt - shutMs) return undefined
+      known.push(found)
+    }
+    const empty = asked.filter((_, i) => known[i]!.shut === undefined)
+    if (await this.holdAnything(empty.flatMap(({ asks }) => asks.map(({ shard }) => shard)))) return undefined
+    // What is shut was not looked at just now.
+    for (const one of known)
+      this.#empty.set(nameOf(one.wait), { ...one, foundAt: one.shut ? one.foundAt : foundAt, isQuiet: false })
+    const waits = known.map(({ wait, shut }): Wait => {
+      if (shut === undefined) return wait
+      const { lead, ...told } = { ...wait, forMs: Math.ceil(shut.until - foundAt) }
+      return lead && shut.worker === worker ? { ...told, lead } : told
+    })
+    const now = this.#now + Math.round(foundAt - this.#readAt)
+    return { now, claims: [], crashed: [], buried: [], waits, more: false }
+  }
+
+  /**
+   * Whether there is anything in these that a claim could give or change, by one plain command; on a cluster by one for
+   * each. Of ordered queues another asks whether a shard itself is gone: then its jobs lie in others.
+   */
+  async holdAnything(shards: readonly RedisShard[]): Promise<boolean> {
+    if (shards.length === 0) return false
+    const parts = shards.map(({ keys }) => [...keys.slice(0, holding), keyIn(keys, 'lanes')])
+    const metas = shards.flatMap(({ kind, keys }) => (kind === 'plain' ? [] : [[keyIn(keys, 'meta')]]))
+    // Counted apart: a shard that is gone must not hide a job in another.
+    const asked = [
+      ...this.#together(parts).map((keys) => ({ keys, expected: 0 })),
+      ...this.#together(metas).map((keys) => ({ keys, expected: keys.length })),
+    ]
+    const counts = await Promise.allSettled(asked.map(({ keys }) => this.#port.command('EXISTS', keys)))
+    // Of a shard that cannot be reached nothing is known: the claim finds out.
+    return counts.some((count, i) => count.status === 'rejected' || numberIn(count.value) !== asked[i]!.expected)
+  }
+
+  /** The keys that one command is given: of all shards, and on a cluster of one. */
+  #together(parts: readonly (readonly string[])[]): (readonly string[])[] {
+    return this.#port.isCluster || parts.length === 0 ? [...parts] : [parts.flat()]
+  }
+}
+
+/** What was shut is so no more. */
+function isOpen({ shut }: Emptiness, now: number): boolean {
+  return shut !== undefined && shut.until <= now
+}
+
+function nameOf({ queue, shard }: IdleTarget): string {
+  return shard === undefined ? queue : `${queue} ${shard}`
+}

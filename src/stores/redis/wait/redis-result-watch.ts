@@ -1,0 +1,98 @@
+/** The ends of jobs on a Redis store: whoever waits for one hears the channel of its shard, and looks. */
+
+import { setMaxListeners } from 'node:events'
+import type { JobKey } from '../../contract/job-records.js'
+import type { RedisClient } from '../client/redis-client.js'
+import { listIn, textIn } from '../client/redis-reply.js'
+import { keyIn } from '../layout/redis-keys.js'
+import { type RedisShard, shardsHolding } from '../layout/redis-layout.js'
+import type { RedisQueues } from '../shards/redis-queues.js'
+import { endedOrderedScript, endedScript } from './ended-scripts.js'
+
+/** The shards in which there may be something of each job. */
+type Places = ReadonlyMap<RedisShard, readonly JobKey[]>
+
+/** Looked at no more often than this, however many jobs end. */
+const pauseMs = 20
+
+export class RedisResultWatch {
+  readonly #port: RedisClient
+  readonly #queues: RedisQueues
+  readonly #closing = new AbortController()
+
+  constructor(port: RedisClient, queues: RedisQueues) {
+    this.#port = port
+    this.#queues = queues
+    // One listener for each watch under way, and there is no limit to those.
+    setMaxListeners(0, this.#closing.signal)
+  }
+
+  async watch(jobs: readonly JobKey[], forMs: number, signal: AbortSignal): Promise<JobKey[]> {
+    return this.#queues.following(() => this.#watch(jobs, forMs, signal))
+  }
+
+  async #watch(jobs: readonly JobKey[], forMs: number, signal: AbortSignal): Promise<JobKey[]> {
+    const places = await this.#placesOf(jobs)
+    const deadline = performance.now() + forMs
+    const first = await this.#ended(places)
+    if (first.length > 0 || forMs <= 0 || signal.aborted || places.size === 0) return first
+    return this.#heard(places, deadline, signal)
+  }
+
+  async #placesOf(jobs: readonly JobKey[]): Promise<Places> {
+    const queues = await this.#queues.findNow(jobs.map(({ queue }) => queue))
+    const places = new Map<RedisShard, JobKey[]>()
+    for (const [i, job] of jobs.entries())
+      for (const shard of shardsHolding(queues[i]!, job.id)) places.set(shard, [...(places.get(shard) ?? []), job])
+    return places
+  }
+
+  close(): void {
+    this.#closing.abort()
+  }
+
+  async #heard(places: Places, deadline: number, signal: AbortSignal): Promise<JobKey[]> {
+    let news = false
+    let wake = () => {}
+    const tell = () => {
+      news = true
+      wake()
+    }
+    const over = AbortSignal.any([signal, this.#closing.signal])
+    over.addEventListener('abort', tell)
+    const timer = setTimeout(tell, Math.min(Math.max(0, deadline - performance.now()), 0x7fffffff))
+    const listening = [...places.keys()].map(({ keys }) => this.#port.listen(keyIn(keys, 'ends'), tell))
+    try {
+      await Promise.all(listening)
+      for (;;) {
+        // Before the first sleep too: a job may have ended while nobody was listening yet.
+        const ended = await this.#ended(places)
+        if (ended.length > 0) return ended
+        if (over.aborted || performance.now() >= deadline) return []
+        if (!news) await new Promise<void>((resolve) => (wake = resolve))
+        news = false
+        if (!over.aborted) await new Promise((resolve) => setTimeout(resolve, pauseMs))
+      }
+    } finally {
+      clearTimeout(timer)
+      over.removeEventListener('abort', tell)
+      // Where one shard could not be listened to, those of the others are left all the same.
+      for (const one of listening) one.then((stop) => stop()).catch(() => {})
+    }
+  }
+
+  /** Those that are in none of their places any more. */
+  async #ended(places: Places): Promise<JobKey[]> {
+    const there = new Set<JobKey>()
+    await Promise.all(
+      [...places].map(async ([shard, jobs]) => {
+        const script = shard.kind === 'ordered' ? endedOrderedScript : endedScript
+        const reply = await this.#queues.run(shard, script, [...new Set(jobs.map(({ id }) => id))])
+        const ended = new Set(listIn(reply).map(textIn))
+        for (const job of jobs) if (!ended.has(job.id)) there.add(job)
+      }),
+    )
+    const all = new Set([...places.values()].flat())
+    return [...all].filter((job) => !there.has(job))
+  }
+}

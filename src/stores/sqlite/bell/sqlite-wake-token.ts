@@ -1,0 +1,66 @@
+/**
+ * The tokens of a SQLite store: a file in the bell's directory says that a queue was rung and that nobody has answered yet.
+ * Of all who wait, in whatever process, the one who removes it is rung.
+ *
+ * A ring that finds the token there adds nothing: whoever takes it looks afterwards, and what was committed before the ring
+ * is then seen. So everybody who takes a token must look or claim, or put it back.
+ */
+
+import { closeSync, constants, openSync, unlinkSync } from 'node:fs'
+import { join } from 'node:path'
+import { bellDirectory, makeBellDirectories } from './sqlite-bell-directory.js'
+
+/** Only a file that was not there, and never through a link. */
+const openFlags = constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW
+
+/** The name of a queue's token: without capitals, which some file systems take for small letters, and never a path. */
+export function tokenName(queue: string): string {
+  return queue.replace(/[^a-z0-9._-]/g, (letter) =>
+    letter >= 'A' && letter <= 'Z' ? `+${letter.toLowerCase()}` : `%${letter.charCodeAt(0).toString(16)}`,
+  )
+}
+
+export class SqliteWakeTokens {
+  readonly #file: string
+  /** Whether the directory is known to be there and ours. */
+  #isReady = false
+
+  constructor(file: string) {
+    this.#file = file
+  }
+
+  /** Never throws: who is not rung looks by himself within a second. */
+  put(queue: string): void {
+    // A second time where the directory was removed.
+    for (let i = 0; i < 2; i += 1) {
+      try {
+        this.#makeReady()
+        closeSync(openSync(this.#path(queue), openFlags, 0o600))
+        return
+      } catch (error) {
+        if ((error as NodeJS.ErrnoException).code !== 'ENOENT') return
+        this.#isReady = false
+      }
+    }
+  }
+
+  /** True for one of all who try. Never throws. */
+  take(queue: string): boolean {
+    try {
+      this.#makeReady()
+      unlinkSync(this.#path(queue))
+      return true
+    } catch {
+      return false
+    }
+  }
+
+  #path(queue: string): string {
+    return join(bellDirectory(this.#file), tokenName(queue))
+  }
+
+  #makeReady(): void {
+    if (!this.#isReady) makeBellDirectories(this.#file)
+    this.#isReady = true
+  }
+}

@@ -1,0 +1,61 @@
+/** The notes of jobs in a SQLite store: the checkpoints and logs that attempts leave to later ones, in tables of their own. */
+
+import { joinedLog } from '../../../core/job-log.js'
+import type { Beat, Checkpoint } from '../../contract/job-beat.js'
+import type { Database, SqlValue, Statement } from '../file/sqlite-driver.js'
+import { fromStored, payloadToStored, toStored, valueFromStored } from '../file/sqlite-text.js'
+
+export type Notes = Pick<Beat, 'checkpoint' | 'log'>
+
+export class SqliteCheckpoints {
+  readonly #selectCheckpoint: Statement
+  readonly #writeCheckpoint: Statement
+  readonly #deleteCheckpoint: Statement
+  readonly #selectLog: Statement
+  readonly #writeLog: Statement
+  readonly #deleteLog: Statement
+
+  constructor(db: Database) {
+    this.#selectCheckpoint = db.prepare('SELECT codec, payload FROM checkpoint WHERE rid = ?')
+    this.#writeCheckpoint = db.prepare('INSERT OR REPLACE INTO checkpoint (rid, codec, payload) VALUES (?, ?, ?)')
+    this.#deleteCheckpoint = db.prepare('DELETE FROM checkpoint WHERE rid = ?')
+    this.#selectLog = db.prepare('SELECT text FROM log WHERE rid = ?')
+    this.#writeLog = db.prepare('INSERT OR REPLACE INTO log (rid, text) VALUES (?, ?)')
+    this.#deleteLog = db.prepare('DELETE FROM log WHERE rid = ?')
+  }
+
+  /** Another checkpoint, more of the log. The job is to be marked as `noted`. */
+  add(rid: number, { checkpoint, log }: Notes): void {
+    if (checkpoint !== undefined)
+      this.#writeCheckpoint.run(rid, checkpoint.codec ?? null, payloadToStored(checkpoint.payload))
+    if (log) this.#writeLog.run(rid, toStored(joinedLog(this.#logOf(rid) ?? '', log)))
+  }
+
+  checkpointOf(rid: number): Checkpoint | undefined {
+    const row = this.#selectCheckpoint.get(rid) as { codec: string | null; payload: SqlValue } | undefined
+    if (row === undefined) return undefined
+    const payload = valueFromStored(row.payload) as Checkpoint['payload']
+    return { payload, ...(row.codec === null ? {} : { codec: row.codec }) }
+  }
+
+  /** What there is. */
+  of(rid: number): Notes {
+    const [checkpoint, log] = [this.checkpointOf(rid), this.#logOf(rid)]
+    return { ...(checkpoint === undefined ? {} : { checkpoint }), ...(log === undefined ? {} : { log }) }
+  }
+
+  dropCheckpoint(rid: number): void {
+    this.#deleteCheckpoint.run(rid)
+  }
+
+  /** The job leaves. */
+  drop(rid: number): void {
+    this.#deleteCheckpoint.run(rid)
+    this.#deleteLog.run(rid)
+  }
+
+  #logOf(rid: number): string | undefined {
+    const row = this.#selectLog.get(rid) as { text: string } | undefined
+    return row && fromStored(row.text)
+  }
+}

@@ -1,0 +1,72 @@
+/** The scales of plain jobs in a SQLite store: how many of those that stand first a claim can carry. */
+
+import type { Payload } from '../../../core/values/codec.js'
+import { weightOf } from '../../rules/claim-weight.js'
+import type { Database, Statement } from '../file/sqlite-driver.js'
+import { type ClaimLine, lineJobs } from '../file/sqlite-schema.js'
+import type { QueueRow } from './sqlite-queue.js'
+
+/** A claim of so many jobs cannot weigh too much while each is light, with its checkpoint. */
+const lightJobs = 256
+
+export class SqliteClaimWeight {
+  readonly #mostBytes: number
+  readonly #lightBytes: number
+  readonly #weights: Record<'free' | 'suspects' | 'lane', Statement>
+
+  /** `mostBytes`: see `rules/claim-weight`. */
+  constructor(db: Database, mostBytes: number) {
+    this.#mostBytes = mostBytes
+    this.#lightBytes = Math.floor(mostBytes / lightJobs / 2)
+    // The sizes stand in the head of a row: no page of a large payload is read for them.
+    const weights = (jobs: string) =>
+      db.prepare(
+        `SELECT json_group_array(bytes) AS bytes FROM
+           (SELECT octet_length(payload) + ifnull(octet_length(meta), 0)
+              + iif(noted, ifnull((SELECT octet_length(payload) FROM checkpoint WHERE checkpoint.rid = job.rid), 0), 0) AS bytes
+            FROM ${jobs} ORDER BY rank, place, rid LIMIT ?)`,
+      )
+    this.#weights = {
+      free: weights(lineJobs.free),
+      suspects: weights(lineJobs.suspects),
+      lane: weights(lineJobs.lane),
+    }
+  }
+
+  /** A job, or a checkpoint, comes in. One that is not light makes its queue one whose claims are weighed, for good. */
+  add(queue: QueueRow, stored: { readonly payload: Payload; readonly meta?: Payload | undefined }): void {
+    if (queue.weighed === 1) return
+    const most = this.#lightBytes
+    const { payload, meta } = stored
+    // No character takes more than three bytes: hardly any text has to be gone through.
+    if (3 * (payload.length + (meta?.length ?? 0)) <= most) return
+    if (weightOf(stored) > most) queue.weighed = 1
+  }
+
+  /** Whether a claim of so many jobs of this queue may weigh too much. */
+  areNeeded(queue: QueueRow, limit: number): boolean {
+    return queue.weighed === 1 || limit > lightJobs || this.#lightBytes === 0
+  }
+
+  /** How many of the first jobs of a line, at most so many, a claim takes that weighs `before`, and what it weighs then. */
+  weigh(
+    queue: QueueRow,
+    line: ClaimLine,
+    most: number,
+    before: number,
+  ): { readonly jobs: number; readonly bytes: number } {
+    const { bytes: text } = (
+      typeof line === 'string'
+        ? this.#weights[line].get(queue.qid, most)
+        : this.#weights.lane.get(queue.qid, line.group, most)
+    ) as { bytes: string }
+    let jobs = 0
+    let bytes = before
+    for (const weight of JSON.parse(text) as number[]) {
+      if (bytes >= this.#mostBytes) break
+      bytes += weight
+      jobs += 1
+    }
+    return { jobs, bytes }
+  }
+}

@@ -1,0 +1,112 @@
+/** A look at a queue of a SQLite store: what is ready in it, and when it changes by itself. It changes nothing. */
+
+import { dueAt } from '../../rules/sequence.js'
+import { asksNow, isLed } from '../../rules/wake-lead.js'
+import type { Database, Statement } from '../file/sqlite-driver.js'
+import { lines } from '../file/sqlite-schema.js'
+import type { SqliteLimits } from './sqlite-limits.js'
+import { isStopped, leadOf, ordinary, type QueueRow } from './sqlite-queue.js'
+
+/** Ready jobs of a queue that are in one order: see `lines`. */
+type ReadyLine = 'free' | 'grouped' | 'suspects'
+const lineNames = ['free', 'grouped', 'suspects'] as const
+/** By how much one instant may differ when it is told twice by wall time and monotonic time, each read in whole ms. */
+const roundingMs = 2
+
+export class SqliteQueueState {
+  readonly #limits: SqliteLimits
+  readonly #nextDue: Statement
+  readonly #nextLease: Statement
+  readonly #firstOfRank: Record<ReadyLine, Statement>
+  readonly #lastOfRank: Record<ReadyLine, Statement>
+  readonly #oldest: Record<'fifo' | 'lifo', Record<ReadyLine, Statement>>
+
+  constructor(db: Database, limits: SqliteLimits) {
+    this.#limits = limits
+    this.#nextDue = db.prepare('SELECT stamp FROM job WHERE qid = ? AND state = 0 ORDER BY stamp LIMIT 1')
+    this.#nextLease = db.prepare('SELECT lease_until FROM job WHERE qid = ? AND state = 2 ORDER BY lease_until LIMIT 1')
+    const inLines = (sql: (where: string) => string): Record<ReadyLine, Statement> => {
+      const prepared = lineNames.map((line) => [line, db.prepare(sql(`FROM job WHERE qid = ? AND ${lines[line]}`))])
+      return Object.fromEntries(prepared)
+    }
+    this.#firstOfRank = inLines((of) => `SELECT rank, stamp ${of} AND rank > ? ORDER BY rank, place LIMIT 1`)
+    this.#lastOfRank = inLines((of) => `SELECT stamp ${of} AND rank = ? ORDER BY place DESC LIMIT 1`)
+    const oldest = (direction: string) => inLines((of) => `SELECT stamp ${of} ORDER BY rank ${direction} LIMIT 1`)
+    this.#oldest = { fifo: oldest('ASC'), lifo: oldest('DESC') }
+  }
+
+  /** Ms until a scheduled job falls due, a lease ends, or ready jobs are shut no longer; undefined where nothing will. */
+  nextChangeMs(queue: QueueRow, now: number, mono: number): number | undefined {
+    const due = this.dueAt(queue)
+    const lease =
+      queue.running === 0 ? undefined : (this.#nextLease.get(queue.qid) as { lease_until: number }).lease_until
+    const opening = this.#limits.opensAt(queue, mono)
+    if (due === undefined && lease === undefined && opening === undefined) return undefined
+    const [never, ...instants] = [Number.POSITIVE_INFINITY, lease, opening]
+    const soonest = Math.min((due ?? never) - now, ...instants.map((at) => (at ?? never) - mono))
+    return Math.max(0, soonest)
+  }
+
+  /** When the next scheduled job is due. */
+  dueAt(queue: QueueRow): number | undefined {
+    return queue.scheduled === 0 ? undefined : dueAt((this.#nextDue.get(queue.qid) as { stamp: number }).stamp)
+  }
+
+  /** Whether an ordinary claim made now would find something. */
+  hasWork(queue: QueueRow, now: number, mono: number): boolean {
+    if (isStopped(queue)) return false
+    return this.#limits.isClaimable(queue, mono) || this.nextChangeMs(queue, now, mono) === 0
+  }
+
+  /** Whether a wait ends at once: what is due is left to the lead while there is one. */
+  wakes(queue: QueueRow, now: number, mono: number): boolean {
+    if (isStopped(queue)) return false
+    if (this.#limits.isClaimable(queue, mono)) return true
+    return !asksNow(leadOf(queue), mono) && this.nextChangeMs(queue, now, mono) === 0
+  }
+
+  /** Whether the next scheduled job is due before anybody would ask. */
+  needsLead(queue: QueueRow, now: number, mono: number): boolean {
+    const due = this.dueAt(queue)
+    if (isStopped(queue) || due === undefined) return false
+    const lead = leadOf(queue)
+    return !isLed(lead, mono) || mono + due - now < lead.wakeAt - roundingMs
+  }
+
+  /** Ms since the oldest ordinary ready job was due; undefined where none is ready. */
+  headAgeMs(queue: QueueRow, now: number): number | undefined {
+    const ages = [
+      ...(ordinary(queue) > queue.grouped ? [this.#oldestAgeMs(queue, 'free', now)] : []),
+      ...(queue.grouped > 0 ? [this.#oldestAgeMs(queue, 'grouped', now)] : []),
+    ]
+    return ages.length === 0 ? undefined : Math.max(...ages)
+  }
+
+  /** Ms since the oldest job that is due, suspect or not, should have been started; 0 where none is due. */
+  lagMs(queue: QueueRow, now: number): number {
+    const suspectAgeMs = queue.suspects === 0 ? 0 : this.#oldestAgeMs(queue, 'suspects', now)
+    return Math.max(0, this.headAgeMs(queue, now) ?? 0, suspectAgeMs, now - (this.dueAt(queue) ?? now))
+  }
+
+  /** An ordered queue has no priorities, and all its jobs stand in one line. */
+  #oldestAgeMs(queue: QueueRow, line: ReadyLine, now: number): number {
+    if (queue.kind === 'plain') return this.#oldestOfRanksMs(queue, line, now)
+    const { stamp } = this.#oldest[queue.ord][line].get(queue.qid) as { stamp: number }
+    return Math.max(0, now - dueAt(stamp))
+  }
+
+  /** One look per priority in use, whatever the number of jobs. */
+  #oldestOfRanksMs(queue: QueueRow, line: ReadyLine, now: number): number {
+    let oldest = Number.POSITIVE_INFINITY
+    let rank = Number.MIN_SAFE_INTEGER
+    for (;;) {
+      const first = this.#firstOfRank[line].get(queue.qid, rank) as { rank: number; stamp: number } | undefined
+      if (first === undefined) break
+      rank = first.rank
+      const { stamp } =
+        queue.ord === 'lifo' ? (this.#lastOfRank[line].get(queue.qid, rank) as { stamp: number }) : first
+      oldest = Math.min(oldest, stamp)
+    }
+    return Math.max(0, now - dueAt(oldest))
+  }
+}

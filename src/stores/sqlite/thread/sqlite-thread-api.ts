@@ -1,0 +1,101 @@
+/** The operations of the SQLite store's thread: every call that may cross from the other side, by name. */
+
+import { repairQueue } from '../health/sqlite-repair.js'
+import { SqliteList } from '../records/sqlite-list.js'
+import { SqliteRecords } from '../records/sqlite-records.js'
+import { SqliteWorkers } from '../records/sqlite-registry.js'
+import { SqliteReshard } from '../records/sqlite-reshard.js'
+import { SqliteThrottleAdmin } from '../records/sqlite-throttle-admin.js'
+import { isLimited, isStopped, type QueueRow } from '../rows/sqlite-queue.js'
+import { SqliteQueueState } from '../rows/sqlite-queue-state.js'
+import type { SqliteTransaction } from '../rows/sqlite-transaction.js'
+import { SqliteClaim } from '../work/sqlite-claim.js'
+import { SqliteEnqueue } from '../work/sqlite-enqueue.js'
+import { SqliteSettings } from '../work/sqlite-settings.js'
+import { SqliteSettle } from '../work/sqlite-settle.js'
+
+export type SqliteOperations = ReturnType<typeof sqliteOperations>
+
+export interface Peeked {
+  /** The queues that end the wait now. */
+  readonly found: string[]
+  /** Whether something in the queues will change by itself. */
+  readonly changes: boolean
+}
+
+/** Calls on the file alone, for which no store is opened, and none made. */
+export type LookName = 'queues' | 'check' | 'examine'
+
+export type OperationName = keyof SqliteOperations['reads'] | keyof SqliteOperations['writes'] | LookName
+
+export function sqliteOperations(session: SqliteTransaction) {
+  const enqueue = new SqliteEnqueue(session)
+  const look = new SqliteQueueState(session.db, session.limits)
+  const claim = new SqliteClaim(session, look)
+  const settle = new SqliteSettle(session)
+  const settings = new SqliteSettings(session, look)
+  const list = new SqliteList(session)
+  const records = new SqliteRecords(session, settle)
+  const reshard = new SqliteReshard(session)
+  const workers = new SqliteWorkers(session)
+  const throttleAdmin = new SqliteThrottleAdmin(session)
+  const dataVersion = session.db.prepare('PRAGMA data_version')
+  return {
+    reads: {
+      depth: settings.depth.bind(settings),
+      get: list.get.bind(list),
+      getDead: list.getDead.bind(list),
+      list: list.list.bind(list),
+      queues: records.queues.bind(records),
+      ended: records.ended.bind(records),
+      workers: workers.list.bind(workers),
+      held: workers.held.bind(workers),
+      throttleState: throttleAdmin.state.bind(throttleAdmin),
+      /** What a wait sees when it looks at its queues; `rung`: those of them whose last ring nobody heard. */
+      peek(names: readonly string[], rung: readonly string[]): Peeked {
+        const { clock, queues } = session
+        const [now, mono] = [clock.now(), clock.mono()]
+        const rows = names.flatMap((name) => queues.rowsOf(name))
+        const ends = (row: QueueRow) =>
+          look.wakes(row, now, mono) || (rung.includes(row.name) && look.needsLead(row, now, mono))
+        return {
+          found: [...new Set(rows.filter(ends).map(({ name }) => name))],
+          changes: rows.some((row) => !isStopped(row) && mayChange(row)),
+        }
+      },
+      /** Changes when another connection commits. */
+      dataVersion: (): number => (dataVersion.get() as { data_version: number }).data_version,
+    },
+    writes: {
+      open: settings.open.bind(settings),
+      enqueue: enqueue.enqueue.bind(enqueue),
+      claim: claim.claim.bind(claim),
+      settle: settle.settle.bind(settle),
+      extend: settle.extend.bind(settle),
+      cancel: records.cancel.bind(records),
+      delete: records.delete.bind(records),
+      runNow: records.runNow.bind(records),
+      bury: records.bury.bind(records),
+      fail: records.fail.bind(records),
+      pause: records.pause.bind(records),
+      resume: records.resume.bind(records),
+      drain: records.drain.bind(records),
+      clear: records.clear.bind(records),
+      move: records.move.bind(records),
+      reshard: reshard.reshard.bind(reshard),
+      revive: records.revive.bind(records),
+      deleteDead: records.deleteDead.bind(records),
+      beat: workers.beat.bind(workers),
+      removeWorker: workers.remove.bind(workers),
+      gone: workers.gone.bind(workers),
+      adopt: workers.adopt.bind(workers),
+      setThrottle: throttleAdmin.set.bind(throttleAdmin),
+      repair: (queue: string) => repairQueue(session, queue),
+    },
+  }
+}
+
+/** Whether something in the queue changes by itself: what is ready may be shut for a while. */
+function mayChange(row: QueueRow): boolean {
+  return row.scheduled + row.running > 0 || (row.ready > 0 && isLimited(row))
+}

@@ -1,0 +1,185 @@
+/**
+ * The inbox of a SQLite store, seen from outside: calls of one tick travel to the thread together, their answers come back
+ * with the commit. The thread is started at the first call, keeps the process alive only while calls are under way, and
+ * is started anew should it die.
+ */
+
+import { Worker } from 'node:worker_threads'
+import { ClosedError, hasCode, StoreUnavailableError } from '../../../core/errors.js'
+import { entryFile, startFailure } from '../../../core/platform/entry-file.js'
+import { messageOf } from '../../../core/values/describe.js'
+import { Roster } from '../../../core/values/roster.js'
+import { rebuilt } from '../file/sqlite-errors.js'
+import { exitGate } from './exit-gate.js'
+import type { OperationName } from './sqlite-thread-api.js'
+import type { Reply, Request, ThreadCall, ThreadSettings } from './sqlite-thread-messages.js'
+
+/** How long closing waits for a thread that answers nothing: a disk may keep it in a call that nothing can interrupt. */
+const stuckMs = 5_000
+
+interface Pending {
+  resolve(value: unknown): void
+  reject(error: unknown): void
+}
+
+export class SqliteThreadClient {
+  readonly #settings: ThreadSettings
+  readonly #closingFlag = new Int32Array(new SharedArrayBuffer(4))
+  readonly #onReply: (reply: Reply) => void
+  readonly #pending = new Roster<number, Pending>()
+  #outgoing: ThreadCall[] = []
+  #thread: Worker | undefined
+  #number = 0
+  #closing: Promise<void> | undefined
+
+  constructor(settings: Omit<ThreadSettings, 'closing'>, onReply: (reply: Reply) => void) {
+    this.#settings = { ...settings, closing: this.#closingFlag }
+    this.#onReply = onReply
+  }
+
+  get isClosed(): boolean {
+    return this.#closing !== undefined
+  }
+
+  refuseClosed(): void {
+    if (this.isClosed) throw new ClosedError('the SQLite store')
+  }
+
+  call<T>(name: OperationName, ...args: readonly unknown[]): Promise<T> {
+    if (this.isClosed) return Promise.reject(new ClosedError('the SQLite store'))
+    return new Promise<T>((resolve, reject) => {
+      const number = ++this.#number
+      this.#pending.set(number, { resolve: resolve as (value: unknown) => void, reject })
+      this.#outgoing.push([number, name, args])
+      if (this.#outgoing.length === 1) process.nextTick(() => this.#post())
+    })
+  }
+
+  /**
+   * What was sent is finished first, unless another process holds the write lock: after half a second of that, or where
+   * the thread answers nothing for five, it is rejected with `StoreUnavailableError`.
+   */
+  close(): Promise<void> {
+    this.#closing ??= this.#finish()
+    return this.#closing
+  }
+
+  #finish(): Promise<void> {
+    this.#post()
+    const thread = this.#thread
+    if (thread === undefined) return Promise.resolve()
+    thread.ref()
+    Atomics.store(this.#closingFlag, 0, 1)
+    thread.postMessage('close' satisfies Request)
+    return new Promise((resolve) => {
+      const giveUp = setTimeout(() => {
+        this.#lose(thread, new Error(`it answered nothing for ${stuckMs} ms`))
+        thread.unref()
+        void thread.terminate()
+        resolve()
+      }, stuckMs)
+      // As long as it answers it is not stuck.
+      thread.on('message', () => giveUp.refresh())
+      thread.once('exit', () => {
+        clearTimeout(giveUp)
+        resolve()
+      })
+    })
+  }
+
+  #post(): void {
+    const calls = this.#outgoing
+    this.#outgoing = []
+    if (calls.length === 0) return
+    let thread: Worker
+    try {
+      thread = this.#started()
+    } catch (error) {
+      // Thrown from here it would end the process.
+      for (const [number] of calls) this.#settle(number)?.reject(this.#unstarted(error))
+      return
+    }
+    thread.ref()
+    try {
+      thread.postMessage(calls satisfies Request)
+    } catch {
+      for (const call of calls) this.#postAlone(thread, call)
+    }
+  }
+
+  /** A value that cannot be copied to another thread is the fault of its call alone. */
+  #postAlone(thread: Worker, call: ThreadCall): void {
+    try {
+      thread.postMessage([call] satisfies Request)
+    } catch (error) {
+      this.#settle(call[0])?.reject(error)
+    }
+  }
+
+  #started(): Worker {
+    if (this.#thread !== undefined) return this.#thread
+    // The thread shares the gate that is there when it is started.
+    exitGate()
+    const entry = entryFile('sqlite-thread.js', () => new URL('./sqlite-thread.js', import.meta.url))
+    const thread = new Worker(entry, {
+      workerData: this.#settings,
+      name: 'millrace-sqlite',
+      // What the main thread was started with (loaders, inspectors) is not for this one.
+      execArgv: [],
+    })
+    let cause: unknown
+    let hasAnswered = false
+    thread.on('message', (reply: Reply) => {
+      hasAnswered = true
+      this.#receive(reply)
+    })
+    thread.on('error', (error) => {
+      cause = hasAnswered ? error : startFailure(entry, error)
+    })
+    thread.on('exit', () => this.#lose(thread, cause))
+    this.#thread = thread
+    return thread
+  }
+
+  #unstarted(error: unknown): unknown {
+    if (hasCode(error, 'package-bundled')) return error
+    return new StoreUnavailableError(
+      `the thread of the SQLite store '${this.#settings.file}' cannot be started: ${messageOf(error)}. Nothing was sent.`,
+      { cause: error },
+    )
+  }
+
+  #receive(reply: Reply): void {
+    for (const [number, value, error] of reply.answers) {
+      const pending = this.#settle(number)
+      if (error === undefined) pending?.resolve(value)
+      else pending?.reject(rebuilt(error))
+    }
+    this.#onReply(reply)
+  }
+
+  #settle(number: number): Pending | undefined {
+    const pending = this.#pending.get(number)
+    this.#pending.delete(number)
+    if (this.#pending.size === 0 && !this.isClosed) this.#thread?.unref()
+    return pending
+  }
+
+  #lose(thread: Worker, cause: unknown): void {
+    if (this.#thread === thread) this.#thread = undefined
+    const unsent = new Set(this.#outgoing.map(([number]) => number))
+    for (const [number, { reject }] of this.#pending) {
+      if (unsent.has(number)) continue
+      this.#pending.delete(number)
+      const why = cause instanceof Error ? `: ${cause.message}` : ''
+      reject(
+        hasCode(cause, 'package-bundled')
+          ? cause
+          : new StoreUnavailableError(
+              `the thread of the SQLite store '${this.#settings.file}' ended while the call was under way${why}. What was asked may be sent again.`,
+              { cause },
+            ),
+      )
+    }
+  }
+}

@@ -1,0 +1,29 @@
+/** What passes between the two sides of the SQLite store. */
+
+import type { CarriedError } from '../file/sqlite-errors.js'
+import type { OperationName } from './sqlite-thread-api.js'
+
+export interface ThreadSettings {
+  readonly file: string
+  /** URL of a module that exports `clock`. */
+  readonly clock: string | undefined
+  /** At this weight, in bytes, a claim is full. Default 1 MiB. */
+  readonly mostClaimBytes?: number | undefined
+  /** Shared by both sides: its first cell is 1 from the moment the store is being closed. */
+  readonly closing: Int32Array
+}
+
+/** A call: its number, what to do, with what. */
+export type ThreadCall = readonly [number: number, name: OperationName, args: readonly unknown[]]
+
+/** The calls of one tick, or the request to finish. */
+export type Request = readonly ThreadCall[] | 'close'
+
+export type Answer = readonly [number: number, value: unknown, error?: CarriedError]
+
+/** What one commit did: the answers to its calls, the queues it rang, and whether jobs ended. */
+export interface Reply {
+  readonly answers: readonly Answer[]
+  readonly rung: readonly string[]
+  readonly hasEnds: boolean
+}

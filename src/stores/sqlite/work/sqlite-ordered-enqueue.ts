@@ -1,0 +1,79 @@
+/** Pushes into the ordered queues of a SQLite store: in each shard all payloads of a call or none, and a call sent again is only answered. */
+
+import type { EnqueueCall, Enqueued, NewJob } from '../../contract/new-job.js'
+import { shardOf } from '../../rules/payloads.js'
+import { payloadDigest } from '../rows/sqlite-payloads.js'
+import { isBusy, isLimited, type QueueRow, share } from '../rows/sqlite-queue.js'
+import type { SqliteTransaction } from '../rows/sqlite-transaction.js'
+
+export class SqliteOrderedEnqueue {
+  readonly #session: SqliteTransaction
+
+  constructor(session: SqliteTransaction) {
+    this.#session = session
+  }
+
+  call({ callId, queue, jobs }: EnqueueCall, now: number): Enqueued[] {
+    const first = this.#session.queues.get(queue)
+    if (first.shards === 1) return this.#callIn(first, callId, jobs, now)
+    const places = new Map<number, number[]>()
+    for (const [place, { id }] of jobs.entries()) {
+      const shard = shardOf(id, first.shards)
+      const others = places.get(shard)
+      if (others === undefined) places.set(shard, [place])
+      else others.push(place)
+    }
+    const answers = new Array<Enqueued>(jobs.length)
+    for (const [shard, here] of places) {
+      const row = this.#session.queues.shard(queue, shard)!
+      const jobsHere = here.map((place) => jobs[place]!)
+      const answered = this.#callIn(row, callId, jobsHere, now)
+      for (const [i, place] of here.entries()) answers[place] = answered[i]!
+    }
+    return answers
+  }
+
+  #callIn(queue: QueueRow, callId: string, jobs: readonly NewJob[], now: number): Enqueued[] {
+    const { calls } = this.#session
+    const before = calls.answersTo(queue, callId)
+    if (before !== undefined) return before
+    const answers = this.#answersTo(queue, jobs, now)
+    calls.remember(queue, callId, answers)
+    return answers
+  }
+
+  #answersTo(queue: QueueRow, jobs: readonly NewJob[], now: number): Enqueued[] {
+    if (queue.draining) return jobs.map(() => 'draining')
+    // What is on its way to this shard is to be merged with, and counts.
+    if (queue.resharding !== null) for (const { id } of jobs) this.#session.holding(queue.name, id)
+    const room = share(queue, queue.max_pending) - queue.pending
+    if (jobs.length > room) {
+      const growth = this.#growth(queue, jobs)
+      if (growth > 0 && growth > room) return jobs.map(() => 'full')
+    }
+    const { orderedJobs } = this.#session
+    const due = jobs.map((job) => orderedJobs.push(queue, job, now))
+    for (const [i, dueMs] of due.entries()) if (dueMs !== undefined) this.#ringFor(queue, jobs[i]!.id, dueMs, now)
+    return due.map((dueMs) => (dueMs === undefined ? 'merged' : 'added'))
+  }
+
+  #ringFor(queue: QueueRow, id: string, dueMs: number, now: number): void {
+    if (isLimited(queue)) this.#session.ringFor(queue, id, now)
+    else if (dueMs > 0) this.#session.ringForLater(queue, dueMs)
+    else if (!isBusy(queue)) this.#session.ring(queue)
+  }
+
+  /** How many more payloads would wait: those that join equal ones need no room. */
+  #growth(queue: QueueRow, jobs: readonly NewJob[]): number {
+    const { orderedJobs } = this.#session
+    const isLatest = queue.merge === 'latest'
+    const grown = new Set<string>()
+    for (const job of jobs) {
+      const set = orderedJobs.waitingSet(queue, job.id)
+      const isThere = set !== undefined && (isLatest || orderedJobs.payloads.has(set, job))
+      if (isThere) continue
+      grown.add(isLatest ? job.id : `${job.id}\0${Buffer.from(payloadDigest(job)).toString('latin1')}`)
+    }
+    return grown.size
+  }
+}

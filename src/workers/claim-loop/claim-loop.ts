@@ -1,0 +1,400 @@
+/**
+ * The intake: claims for a worker while it has room. The selector orders the queues → one claim over them for the free slots
+ * and what is worth claiming ahead → stay for `iterations` → draw again; if all were empty, rest until one is rung. What the
+ * store asks of a lead, and of one who must make room for a suspect, is done here too.
+ */
+
+import { setTimeout as delay } from 'node:timers/promises'
+import type { Events } from '../../core/events.js'
+import type { Random } from '../../core/platform/clock.js'
+import type { Queue } from '../../core/queue/queue.js'
+import type { Registry } from '../../core/registry.js'
+import { outageDelayMs } from '../../core/values/outage-delay.js'
+import type { IdleWaiter } from '../../runtime/idle-waiter.js'
+import { isFatal } from '../../runtime/outage.js'
+import type { Prefetch } from '../../runtime/prefetch.js'
+import type { Settler } from '../../runtime/run/settler.js'
+import type { SoloGate, SoloTurn } from '../../runtime/solo-gate.js'
+import { settledOr } from '../../runtime/with-timeout.js'
+import type { Claimed, ClaimFrom, Wait } from '../../stores/contract/claim.js'
+import type { Store } from '../../stores/contract/store.js'
+import { suspectLeadMs } from '../../stores/rules/wake-lead.js'
+import type { DamagedQueues } from '../damaged-queues.js'
+import { emitCrashes } from '../settle-events.js'
+import { type ClaimTarget, targetName, targetOf } from '../shards/claim-target.js'
+import type { ShardPicker } from '../shards/shard-picker.js'
+import type { Slots } from '../slots.js'
+import type { InFlight } from './in-flight.js'
+import type { LimitedQueues } from './limited-queues.js'
+import type { Punctuality } from './punctuality.js'
+import { mostPerTrip, type QueuePicker } from './queue-picker.js'
+import { roomFor } from './room.js'
+import { SuspectTargets } from './suspect-targets.js'
+import type { UnheardClaims } from './unheard-claims.js'
+
+export interface ClaimLoopParts {
+  readonly worker: string
+  readonly store: Store
+  readonly registry: Registry
+  readonly queues: readonly Queue[]
+  readonly needsHeads: boolean
+  readonly draw: QueuePicker
+  readonly shards: ShardPicker
+  readonly limited: LimitedQueues
+  readonly damaged: DamagedQueues
+  readonly unheard: UnheardClaims
+  readonly punctuality: Punctuality
+  readonly slots: Slots
+  readonly workbench: InFlight
+  readonly settler: Settler
+  readonly waiter: IdleWaiter
+  readonly solitude: SoloGate
+  readonly pace: Prefetch
+  readonly events: Events
+  readonly mono: () => number
+  readonly random: Random
+  /** How many more jobs may be claimed before the worker is replaced. */
+  readonly mayTake: () => number
+  /** Whether this process is sound enough to tell which job kills it. */
+  readonly mayBeAlone: () => boolean
+}
+
+/**
+ * For how long this process tries to be alone for a suspect. Then another may try, where jobs end sooner, and this one not
+ * before the same time has passed. Each failure doubles it: in the end it is as long as the longest job.
+ */
+const firstPatienceMs = 30_000
+/** Suspects are run in a row for this long; then company has its turn, for as long as that took. */
+const stretchMs = 1_000
+/** A store that answers without waiting for anything must still let timers and signals have their turn. */
+const turnsInARow = 100
+
+export class ClaimLoop {
+  readonly #parts: ClaimLoopParts
+  readonly #stopping = new AbortController()
+  /** Places whose lead this worker is, each with the timer of what is due. */
+  readonly #leads = new Map<string, NodeJS.Timeout>()
+  /** Where the time of a lead is over, and that is still to be told. */
+  #due: ClaimTarget[] = []
+  #isClaiming = false
+  readonly #suspects = new SuspectTargets()
+  /** This worker is to make room for a suspect. */
+  #mustBeAlone = false
+  /** Not before this is it tried to be alone again while others are in hand. */
+  #drainsFrom = 0
+  #patienceMs = firstPatienceMs
+  /** While it rests: what wakes it. */
+  #rest: AbortController | undefined
+  #calling: 'claim' | 'wait' = 'claim'
+  #answeredAt: number
+  #isUnanswered = false
+
+  constructor(parts: ClaimLoopParts) {
+    this.#parts = parts
+    this.#answeredAt = parts.mono()
+  }
+
+  /** When the store last answered, on the monotonic clock. */
+  get answeredAt(): number {
+    return this.#answeredAt
+  }
+
+  /** Since when, on the monotonic clock, it has been trying to claim in vain; undefined while it is answered, rests or has no room. */
+  get unansweredSince(): number | undefined {
+    return this.#isUnanswered ? this.#answeredAt : undefined
+  }
+
+  /** Claims until it is stopped. Rejects with an error of the store that no waiting mends. */
+  async run(): Promise<void> {
+    const { events, random, queues, shards, draw } = this.#parts
+    let failures = 0
+    let isBlind = this.#parts.needsHeads
+    for (let turns = 1; !this.#isStopping; turns += 1) {
+      if (turns % turnsInARow === 0) await new Promise((resolve) => setImmediate(resolve))
+      try {
+        // The first claim would else know nothing of heads.
+        if (isBlind) draw.told(await this.#look(queues.flatMap(({ name }) => shards.every(name))))
+        isBlind = false
+        await this.#turn()
+        failures = 0
+      } catch (error) {
+        if (isFatal(error)) throw error
+        // A call that was under way when it was stopped: nobody waits for it any more.
+        if (this.#isStopping) return
+        this.#isUnanswered = true
+        const retryMs = outageDelayMs(failures++, random)
+        events.emit('store.failed', { call: this.#calling, error, retryMs })
+        await settledOr(this.#stopping.signal, delay(retryMs, undefined, { signal: this.#stopping.signal }))
+      }
+    }
+  }
+
+  /** Claims nothing from now on. What a call under way still brings is put back by the workbench, if that is closed. */
+  stop(): void {
+    this.#stopping.abort()
+    this.#rest?.abort()
+    for (const timer of this.#leads.values()) clearTimeout(timer)
+    this.#leads.clear()
+    this.#parts.slots.wake()
+  }
+
+  /** Something was found in these queues by other ways than a claim: they are asked next. */
+  look(queues: readonly string[]): void {
+    const { queues: served } = this.#parts
+    const ours = queues.filter((name) => served.some((queue) => queue.name === name))
+    if (ours.length === 0) return
+    this.#heard(ours.map((queue) => ({ queue })))
+    this.#rest?.abort()
+  }
+
+  get #isStopping(): boolean {
+    return this.#stopping.signal.aborted
+  }
+
+  async #turn(): Promise<void> {
+    const { solitude, slots, draw, unheard } = this.#parts
+    if (unheard.dueInMs === 0) await unheard.putBack()
+    if (this.#mustBeAlone) return this.#claimSuspects()
+    if (!solitude.isOpen) return settledOr(this.#stopping.signal, solitude.opened())
+    const drawn = draw.next()
+    if (drawn.length === 0) return this.#idle()
+    const from = this.#fromAll(drawn)
+    return from.length === 0 ? slots.freed() : this.#claim(from)
+  }
+
+  /** There is nothing to do in company. */
+  async #idle(): Promise<void> {
+    const { solitude, slots, draw, workbench, mayBeAlone } = this.#parts
+    // Who rests may be rung, and must then have room.
+    if (workbench.free <= 0) return slots.freed()
+    // Nobody here holds anything: a suspect can be taken at once, whoever leads.
+    const goesAlone = this.#suspects.size > 0 && solitude.held === 0 && mayBeAlone()
+    return goesAlone ? this.#claimSuspects() : this.#restOn(draw.tried)
+  }
+
+  /** What a claim of these queues asks. None where there is no room for the first. */
+  #fromAll(drawn: readonly string[]): ClaimFrom[] {
+    const from: ClaimFrom[] = []
+    for (const [i, queue] of drawn.entries()) {
+      const limit = this.#room(queue)
+      // What was drawn first is not passed over for having no room: else queues that are claimed ahead would take every
+      // slot from those that are not.
+      if (limit <= 0 && i === 0) return []
+      if (limit > 0) for (const place of this.#parts.shards.next(queue)) from.push(this.#from(place, limit))
+    }
+    return from.slice(0, mostPerTrip)
+  }
+
+  /** How many jobs of this queue may be claimed now. */
+  #room(name: string): number {
+    const { registry, limited, punctuality, workbench, pace, store, mayTake, needsHeads } = this.#parts
+    const queue = registry.queue(name)
+    const most = Math.min(queue.claimSize, store.traits.maxBatch, mayTake(), punctuality.mostOf(name))
+    const { free, backlog } = workbench
+    const inHand = { free, backlog, ahead: needsHeads ? 0 : pace.ahead(name), inARow: pace.inARow(name) }
+    return roomFor(queue, limited.isLimited(name), inHand, registry.orderedTask(name)?.batchSize ?? 1, most)
+  }
+
+  #from({ queue, ...shard }: ClaimTarget, limit: number): ClaimFrom {
+    const { registry } = this.#parts
+    const { leaseMs } = registry.queue(queue)
+    const maxPayloads = registry.orderedTask(queue)?.maxPayloads
+    return { queue, ...shard, limit, leaseMs, ...(maxPayloads === undefined ? {} : { maxPayloads }) }
+  }
+
+  async #claim(from: readonly ClaimFrom[]): Promise<void> {
+    const { draw, shards, workbench, settler, pace, mono, solitude } = this.#parts
+    this.#calling = 'claim'
+    settler.flush()
+    const sentAt = mono()
+    solitude.take(1)
+    this.#isClaiming = true
+    try {
+      const answer = await this.#send(from, {})
+      const answeredAt = mono()
+      pace.claimed(answeredAt - sentAt)
+      draw.answered(shards.answered(from, answer), answer)
+      solitude.take(answer.claims.length)
+      this.#claimed(answer)
+      workbench.accept(answer.claims, { sentAt, answeredAt, now: answer.now })
+    } finally {
+      solitude.give(1)
+      this.#isClaiming = false
+      this.#fellDue()
+    }
+  }
+
+  async #send(from: readonly ClaimFrom[], how: { readonly alone?: true }): Promise<Claimed> {
+    const { store, worker, needsHeads, shards, events, mono, unheard, damaged } = this.#parts
+    const { leaseMs } = this.#parts.registry.queue(from[0]!.queue)
+    const heads = needsHeads || shards.wantHeads(from)
+    this.#isUnanswered = true
+    const asked = store.claim(from, { worker, leaseMs, ...how, ...(heads ? { heads } : {}) })
+    asked.catch((error: unknown) => unheard.failed(error))
+    const answer = await asked
+    this.#isUnanswered = false
+    this.#answeredAt = mono()
+    if (answer.isInDoubt) unheard.suspected()
+    damaged.told(from, answer.damaged)
+    emitCrashes(events, answer)
+    this.#heed(answer)
+    return answer
+  }
+
+  #claimed({ queue, claims }: Claimed): void {
+    const { events, worker } = this.#parts
+    if (queue !== undefined && events.has('queue.claimed'))
+      events.emit('queue.claimed', { queue, jobs: claims.length, worker })
+  }
+
+  /** Takes note of what the store asks of its leads. */
+  #heed(answer: Claimed): void {
+    if (this.#isStopping) return
+    const { mayBeAlone, mono } = this.#parts
+    for (const wait of answer.waits) if (wait.reason !== 'suspect') this.#lead(wait)
+    if (!mayBeAlone()) {
+      this.#suspects.clear()
+      return
+    }
+    this.#suspects.told(answer)
+    const leads = answer.waits.some(({ reason, lead }) => reason === 'suspect' && lead)
+    if (leads && mono() >= this.#drainsFrom) this.#mustBeAlone = true
+  }
+
+  #lead(wait: Wait): void {
+    const place = targetOf(wait)
+    const name = targetName(place)
+    clearTimeout(this.#leads.get(name))
+    this.#leads.delete(name)
+    this.#due = this.#due.filter((one) => targetName(one) !== name)
+    const { lead, forMs } = wait
+    if (!lead || forMs === undefined) return
+    const due = () => {
+      this.#leads.delete(name)
+      // Shards whose limits are one are due together: one claim is for all of them.
+      if (this.#due.push(place) === 1) setImmediate(() => this.#fellDue())
+    }
+    this.#leads.set(name, setTimeout(due, Math.min(Math.max(1, Math.ceil(forMs)), 0x7fffffff)))
+  }
+
+  #fellDue(): void {
+    // The answer to a claim under way may tell what has become of it.
+    if (this.#isClaiming || this.#isStopping || this.#due.length === 0) return
+    const places = this.#due
+    this.#due = []
+    this.#heard(places)
+    if (this.#rest !== undefined) this.#rest.abort()
+    // No room to claim: whoever has is rung.
+    else void this.#ask(places)
+  }
+
+  /** There may be work. */
+  #heard(places: readonly ClaimTarget[]): void {
+    this.#parts.draw.heard(places.map(({ queue }) => queue))
+    for (const place of places) this.#parts.shards.heard(place)
+  }
+
+  /** Has the store recover, promote and ring on, and takes nothing. */
+  async #ask(places: readonly ClaimTarget[]): Promise<void> {
+    try {
+      await this.#look(places)
+    } catch (error) {
+      this.#parts.events.emit('store.failed', { call: 'claim', error, retryMs: undefined })
+    }
+  }
+
+  async #look(places: readonly ClaimTarget[]): Promise<NonNullable<Claimed['heads']>> {
+    const heads: NonNullable<Claimed['heads']> = []
+    for (let i = 0; i < places.length; i += mostPerTrip) {
+      const from = places.slice(i, i + mostPerTrip).map((place) => this.#from(place, 0))
+      heads.push(...((await this.#send(from, {})).heads ?? []))
+    }
+    return heads
+  }
+
+  async #restOn(queues: readonly string[]): Promise<void> {
+    const { waiter, draw, shards, mono, queues: served, unheard, damaged } = this.#parts
+    this.#calling = 'wait'
+    const soonestMs = Math.max(1, Math.min(unheard.dueInMs, damaged.dueInMs))
+    const longPollMs = Math.min(...served.map((queue) => queue.longPollMs), soonestMs)
+    // Suspects that were put off ring nobody when their time has come.
+    const putOffMs = this.#suspects.size > 0 ? this.#drainsFrom - mono() : 0
+    this.#rest = new AbortController()
+    const { signal } = this.#rest
+    try {
+      const rung = await waiter.rest(queues, putOffMs > 0 ? Math.min(putOffMs, longPollMs) : longPollMs, signal)
+      this.#isUnanswered = false
+      this.#answeredAt = mono()
+      // A rest that was cut short may have missed a ring.
+      if (!signal.aborted) draw.rested()
+      if (rung.length > 0) this.#heard(rung.map((queue) => ({ queue })))
+      else if (!signal.aborted) {
+        draw.sweep()
+        if (putOffMs > 0) this.#heard(this.#suspects.next())
+      }
+      // Somebody else must hear of it then.
+      if (this.#isStopping && rung.length > 0) await this.#ask(rung.flatMap((queue) => shards.every(queue)))
+    } finally {
+      this.#rest = undefined
+    }
+  }
+
+  /** Makes room and runs suspects alone for a stretch. Company then has its turn: suspects must not keep all others waiting. */
+  async #claimSuspects(): Promise<void> {
+    const { solitude, workbench, draw, mono } = this.#parts
+    this.#calling = 'claim'
+    const soughtAt = mono()
+    const hermit = solitude.seek()
+    try {
+      if (!(await this.#isAdmitted(hermit))) return
+      this.#patienceMs = firstPatienceMs
+      const admittedAt = mono()
+      let isDenied = false
+      while (this.#suspects.size > 0 && !this.#isStopping && mono() - admittedAt < stretchMs) {
+        const places = this.#suspects.next()
+        const sentAt = mono()
+        const answer = await this.#send(
+          places.map((place) => this.#from(place, 1)),
+          { alone: true },
+        )
+        const answeredAt = mono()
+        this.#suspects.answeredAlone(places, answer)
+        this.#claimed(answer)
+        const [claim] = answer.claims
+        if (claim === undefined) isDenied = answer.waits.some(({ reason }) => reason === 'suspect')
+        else {
+          solitude.take(1)
+          await workbench.runAlone(claim, { sentAt, answeredAt, now: answer.now })
+        }
+      }
+      // A limit of its group may deny a suspect for long: not all that runs here is to stop for it so soon again.
+      this.#drainsFrom = mono() + Math.max(isDenied ? firstPatienceMs : 0, mono() - soughtAt)
+      // Nobody has listened for so long: all others are asked before more suspects are run.
+      if (this.#suspects.size > 0) draw.again()
+    } finally {
+      hermit.leave()
+      this.#mustBeAlone = false
+    }
+  }
+
+  /** Waits until nobody here holds anything, and goes on leading meanwhile. False where it is no longer worth it. */
+  async #isAdmitted(hermit: SoloTurn): Promise<boolean> {
+    const until = this.#parts.mono() + this.#patienceMs
+    const places = this.#suspects.next()
+    for (;;) {
+      let isAdmitted = false
+      const admitted = hermit.admitted.then(() => {
+        isAdmitted = true
+      })
+      await settledOr(AbortSignal.any([this.#stopping.signal, AbortSignal.timeout(suspectLeadMs)]), admitted)
+      if (isAdmitted || this.#isStopping) return isAdmitted && !this.#isStopping
+      this.#mustBeAlone = false
+      await this.#ask(places)
+      if (!this.#mustBeAlone) return false
+      if (this.#parts.mono() <= until) continue
+      this.#drainsFrom = this.#parts.mono() + this.#patienceMs
+      this.#patienceMs *= 2
+      return false
+    }
+  }
+}

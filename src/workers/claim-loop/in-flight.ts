@@ -1,0 +1,398 @@
+/**
+ * The workbench: the claims in hand of a worker — those that wait for a slot, those that run, those being settled.
+ * It begins what there are slots for, and settles what has ended.
+ */
+
+import { hasCode, WorkerStoppedError } from '../../core/errors.js'
+import type { Events } from '../../core/events.js'
+import type { Registry } from '../../core/registry.js'
+import { Roster } from '../../core/values/roster.js'
+import type { LeaseKeeper } from '../../runtime/leases/lease-keeper.js'
+import { longestInARowMs, type Prefetch } from '../../runtime/prefetch.js'
+import { ClaimDecoder, foreignJobDelayMs } from '../../runtime/run/claim-decoder.js'
+import { type Execution, type Leased, refOf } from '../../runtime/run/execution.js'
+import type { Bench, Executor } from '../../runtime/run/executor.js'
+import { JobExecution } from '../../runtime/run/job-execution.js'
+import type { JobUpdates } from '../../runtime/run/job-updates.js'
+import { type SettlementRules, settlementOf } from '../../runtime/run/settlement.js'
+import type { Answered, Settler } from '../../runtime/run/settler.js'
+import { cancelledWhileRunning, type Verdict } from '../../runtime/run/verdict.js'
+import type { SoloGate } from '../../runtime/solo-gate.js'
+import type { Trip } from '../../runtime/store-clock.js'
+import type { Claim } from '../../stores/contract/claim.js'
+import type { ClaimKey } from '../../stores/contract/settle.js'
+import { type ExhaustedHook, exhaustedHookOf } from '../exhausted-hook.js'
+import type { ChildVerdict } from '../isolated/child-messages.js'
+import { verdictOfChild } from '../isolated/child-verdict.js'
+import type { ProcessBench, ProcessPool } from '../isolated/process-pool.js'
+import { emitSettled } from '../settle-events.js'
+import type { Slots } from '../slots.js'
+import { Departures } from './departures.js'
+import type { LimitedQueues } from './limited-queues.js'
+import type { Punctuality } from './punctuality.js'
+import { SlotBatch } from './slot-batch.js'
+
+export interface InFlightParts {
+  readonly worker: string
+  readonly slots: Slots
+  /** Makes the executor that runs what lies on a bench. */
+  readonly executor: (bench: Bench) => Executor
+  readonly settler: Settler
+  readonly keeper: LeaseKeeper
+  readonly solitude: SoloGate
+  readonly pace: Prefetch
+  readonly registry: Registry
+  readonly limited: LimitedQueues
+  readonly events: Events
+  readonly mono: () => number
+  readonly punctuality: Punctuality
+  /** Calls it after so many ms, unless what it answers is called before. */
+  readonly after: (ms: number, work: () => void) => () => void
+  readonly rules: SettlementRules
+  readonly notes: JobUpdates
+  readonly maxBlockMs: number
+  /** Hears of a queue of which a job was put back because its lease is too short for it: others come first now. */
+  readonly deferred: (queue: string) => void
+  /** Makes what runs isolated jobs; undefined where there are none. */
+  readonly processes: ((bench: ProcessBench) => ProcessPool) | undefined
+}
+
+/** A claimed job that no slot took for so long is put back: some other worker may be idle. */
+const longestInBacklogMs = 1_000
+
+export class InFlight implements Bench, ProcessBench {
+  readonly #parts: InFlightParts
+  readonly #executor: Executor
+  readonly #processes: ProcessPool | undefined
+  readonly #preparation: ClaimDecoder
+  readonly #rules: SettlementRules
+  #backlog: SlotBatch<Execution>[] = []
+  readonly #departures: Departures
+  /** Those that run, each with the stint that its slot is at work on. */
+  readonly #running = new Roster<Execution, SlotBatch<Execution>>()
+  /** Given up, with their slots retired. */
+  readonly #retired = new Set<Execution>()
+  #alone: { readonly claim: Claim; readonly settled: () => void } | undefined
+  /** Held by processes of their own. */
+  readonly #handedOver = new Set<Claim>()
+  #taken = 0
+  #unsettled = 0
+  #isClosed = false
+
+  constructor(parts: InFlightParts) {
+    const { executor, registry, rules } = parts
+    this.#parts = parts
+    this.#executor = executor(this)
+    this.#processes = parts.processes?.(this)
+    this.#preparation = new ClaimDecoder(registry, rules.codec, parts.notes)
+    this.#rules = rules
+    const begin = (stints: readonly SlotBatch<Execution>[]) => {
+      this.#backlog.unshift(...stints)
+      this.#begin()
+    }
+    this.#departures = new Departures({ ...parts, begin })
+  }
+
+  /** Slots that nothing in hand will take; below zero where more waits than there are slots. */
+  get free(): number {
+    return this.#parts.slots.free - this.#backlog.length - this.#departures.size
+  }
+
+  /** What waits for a slot. */
+  get backlog(): number {
+    return this.#backlog.length
+  }
+
+  /** Claims taken in hand so far. */
+  get taken(): number {
+    return this.#taken
+  }
+
+  /** Claims whose settles the store has not answered yet. */
+  get unsettled(): number {
+    return this.#unsettled
+  }
+
+  /** Claims that were taken in hand, and whose end the store has not answered. */
+  get held(): readonly ClaimKey[] {
+    const claims = this.executions.flatMap(({ leased }) => leased.map(({ claim }) => claim))
+    return [...claims, ...this.#handedOver, ...this.#parts.settler.unanswered]
+  }
+
+  /** Those that run, then those that wait for a slot. */
+  get executions(): Execution[] {
+    const stints = [...this.#departures.waiting, ...this.#backlog, ...this.#running.values()]
+    return [...this.#running.keys(), ...stints.flatMap(({ waiting }) => waiting)]
+  }
+
+  /** Takes claims of one queue in hand, which a call has brought, and begins them as far as there are slots. */
+  accept(claims: readonly Claim[], trip: Trip): void {
+    this.#taken += claims.length
+    const executions = this.#preparation.of(claims, (claim, verdict) => this.#refuse(claim, verdict))
+    if (executions.length === 0) return
+    const { queue } = claims[0]!
+    if (this.#isClosed) {
+      for (const execution of executions) this.#putBack(execution, 'stopping')
+      return
+    }
+    const { leaseMs, renewLease } = this.#parts.registry.queue(queue)
+    const { keeper, maxBlockMs, mono, limited } = this.#parts
+    const stints: SlotBatch<Execution>[] = []
+    if (renewLease) {
+      const leased = executions.flatMap((execution) => execution.leased)
+      keeper.keep(leased, { leaseMs, sentAt: trip.sentAt, maxBlockMs })
+      const now = mono()
+      for (const execution of executions) stints.push(new SlotBatch([execution], now))
+    } else if (limited.isLimited(queue))
+      for (const execution of executions) stints.push(this.#boundedStint([execution], trip.sentAt, leaseMs))
+    else stints.push(this.#boundedStint(executions, trip.sentAt, leaseMs))
+    if (this.#departures.add(queue, executions, stints, trip)) return
+    this.#backlog.push(...stints)
+    this.#begin()
+  }
+
+  /** Runs the only claim of this process; resolves when the store has answered its settle. */
+  runAlone(claim: Claim, trip: Trip): Promise<void> {
+    return new Promise((settled) => {
+      this.#alone = { claim, settled }
+      this.accept([claim], trip)
+    })
+  }
+
+  /** Puts back what no handler has begun, and takes nothing in hand any more. Processes that may go on without us do. */
+  close(): void {
+    this.#isClosed = true
+    const waiting = [...this.#departures.rest(), ...this.#backlog.splice(0), ...this.#running.values()]
+    for (const stint of waiting) this.#putBackRest(stint, 'stopping')
+    for (const execution of [...this.#running.keys()])
+      if (isIsolated(execution) && this.#processes!.leave(execution)) this.released(execution)
+  }
+
+  /** Puts back what has waited too long for a slot, or behind a job that its slot is at work on. */
+  relieve(): void {
+    const now = this.#parts.mono()
+    for (const stint of this.#running.values())
+      if (stint.arrivedAt <= now - longestInARowMs) this.#putBackRest(stint, 'no-slot')
+    const since = now - longestInBacklogMs
+    const stale = this.#backlog.filter(({ arrivedAt }) => arrivedAt <= since)
+    if (stale.length === 0) return
+    this.#backlog = this.#backlog.filter(({ arrivedAt }) => arrivedAt > since)
+    for (const stint of stale) this.#putBackRest(stint, 'no-slot')
+  }
+
+  /** Aborts what runs and releases it now, whatever its handlers do. */
+  giveUpAll(): void {
+    const reason = 'the worker is stopping and its grace is over; the job is released.'
+    for (const execution of [...this.#running.keys()]) {
+      if (isIsolated(execution)) this.#processes!.stop(execution)
+      else this.#executor.giveUp(execution, new WorkerStoppedError(reason))
+    }
+  }
+
+  /** Fails the job that was claimed alone, if there is one: an error that nobody caught can only be its own. */
+  failAlone(error: Error): void {
+    const alone = [...this.#running.keys()].find(({ leased }) => leased[0]!.claim === this.#alone?.claim)
+    if (alone !== undefined) this.#executor.giveUp(alone, error)
+  }
+
+  /** Resolves when nothing runs any more. */
+  async ended(): Promise<void> {
+    while (this.#running.size > 0) await this.#parts.slots.freed()
+  }
+
+  #boundedStint(executions: Execution[], sentAt: number, leaseMs: number): SlotBatch<Execution> {
+    const { mono } = this.#parts
+    return new SlotBatch(executions, mono(), {
+      timeLimitMs: ({ task }) => task.timeLimitMs,
+      leftMs: () => sentAt + leaseMs - mono(),
+      // One that no lease of this queue is long enough for must not come back again and again.
+      defer: (execution) => {
+        const delayMs = execution.task.timeLimitMs < leaseMs ? 0 : foreignJobDelayMs
+        this.#putBack(execution, 'deferred', delayMs)
+        this.#parts.deferred(execution.leased[0]!.claim.queue)
+      },
+    })
+  }
+
+  /** Slots are kept for what waits for its instant: a job that has none then has wasted its permit. */
+  #begin(): void {
+    const { slots } = this.#parts
+    while (slots.free > this.#departures.size && this.#backlog.length > 0) {
+      slots.take()
+      this.#next(this.#backlog.shift()!)
+    }
+  }
+
+  /** The slot takes what is next in its stint, or is free. */
+  #next(stint: SlotBatch<Execution>): void {
+    const { mono, slots } = this.#parts
+    for (let next = stint.next(); next !== undefined; next = stint.next()) {
+      const now = mono()
+      if (this.#mayBegin(next, now)) {
+        this.#run(next, stint, now)
+        return
+      }
+    }
+    slots.give()
+    this.#begin()
+  }
+
+  /** Takes out what was lost or cancelled while it waited for a slot, and settles it. False where nothing is left. */
+  #mayBegin(execution: Execution, now: number): boolean {
+    const { keeper } = this.#parts
+    if (this.#departures.isMissed(execution, now)) {
+      this.#putBack(execution, 'late')
+      return false
+    }
+    for (const job of execution.leased) {
+      if (hasCode(job.abortReason, 'job-cancelled')) this.#cancelUnbegun(job)
+      // This loop stood still for longer than the lease: somebody else may have run it by now.
+      else if (keeper.isOverdue(job, now)) this.#putBackOne(job, 'lease-lost')
+      else continue
+      execution.leased = execution.leased.filter((one) => one !== job)
+    }
+    return execution.leased.length > 0
+  }
+
+  #run(execution: Execution, stint: SlotBatch<Execution>, now: number): void {
+    execution.begunAt = now
+    this.#running.set(execution, stint)
+    if (isIsolated(execution)) {
+      void this.#processes!.run(execution)
+      return
+    }
+    for (const job of execution.leased) this.#parts.keeper.begin(job, now)
+    void this.#executor.run(execution)
+  }
+
+  decided(execution: Execution, verdicts: readonly Verdict[]): void {
+    const { pace, mono, events } = this.#parts
+    const { leased, begunAt } = execution
+    const runMs = mono() - begunAt!
+    pace.ran(leased[0]!.claim.queue, runMs)
+    this.#departures.ended(execution)
+    const exhaustion = exhaustedHookOf(execution, verdicts, events)
+    for (const [i, job] of leased.entries()) this.#settle(job.claim, verdicts[i]!, runMs, job, exhaustion)
+    if (execution.phase === 'abandoned') this.#abandon(execution)
+  }
+
+  handedOver(execution: JobExecution): void {
+    const { claim } = execution
+    this.#handedOver.add(claim)
+    this.#parts.keeper.forget(execution)
+    this.#settled(claim)
+    // It was still being started when the worker was told to stop.
+    if (this.#isClosed && this.#processes!.leave(execution)) this.released(execution)
+  }
+
+  reported(execution: JobExecution, verdict: ChildVerdict): void {
+    const { pace, events } = this.#parts
+    const { claim } = execution
+    pace.ran(claim.queue, verdict.runMs)
+    // It may have ended before its process was heard to keep the lease.
+    this.#parts.keeper.forget(execution)
+    execution.isLate = verdict.reason === 'late' && verdict.kind === 'release'
+    this.#departures.ended(execution)
+    this.#letGo(claim)
+    emitSettled(events, claim, verdictOfChild(verdict), verdict.answer, verdict.runMs)
+  }
+
+  lost(execution: JobExecution, child: number | undefined): void {
+    this.#parts.keeper.forget(execution)
+    this.#letGo(execution.claim)
+    this.#parts.events.emit('lease.lost', { ...refOf(execution.claim), ...(child && { child }) })
+  }
+
+  released(execution: Execution): void {
+    const stint = this.#running.get(execution)
+    if (stint !== undefined) {
+      this.#running.delete(execution)
+      this.#next(stint)
+      return
+    }
+    this.#parts.slots.give(this.#retired.delete(execution))
+    this.#begin()
+  }
+
+  /** Its slot begins nothing before the handler has ended: what is left of its stint is for other slots. */
+  #abandon(execution: Execution): void {
+    const { slots, events, worker } = this.#parts
+    const stint = this.#running.get(execution)!
+    this.#running.delete(execution)
+    // A stop waits for verdicts, not for handlers that ignore their signal.
+    if (this.#isClosed) {
+      slots.wake()
+      return
+    }
+    this.#putBackRest(stint, 'slot-retired')
+    slots.retire()
+    this.#retired.add(execution)
+    events.emit('slot.retired', { ...refOf(execution.leased[0]!.claim), worker, left: slots.total - slots.retired })
+  }
+
+  #putBackRest(stint: SlotBatch<Execution>, reason: string): void {
+    for (const execution of stint.rest()) this.#putBack(execution, reason)
+  }
+
+  /** Releases the jobs of an execution whose handler was not called. */
+  #putBack({ leased }: Execution, reason: string, delayMs = 0): void {
+    for (const job of leased) this.#putBackOne(job, reason, delayMs)
+  }
+
+  #putBackOne(job: Leased, reason: string, delayMs = 0): void {
+    this.#parts.keeper.forget(job)
+    this.#wasted(job.claim, reason)
+    this.#settle(job.claim, { kind: 'release', delayMs, reason })
+  }
+
+  #cancelUnbegun(job: Leased): void {
+    this.#wasted(job.claim, 'cancelled')
+    this.#settle(job.claim, cancelledWhileRunning, 0, job)
+  }
+
+  /** It cannot be run here. */
+  #refuse(claim: Claim, verdict: Verdict): void {
+    this.#wasted(claim, 'reason' in verdict && verdict.reason !== undefined ? verdict.reason : verdict.kind)
+    this.#settle(claim, verdict)
+  }
+
+  /** Nobody gives a permit back: that could let more start in a window than its limit. */
+  #wasted(claim: Claim, reason: string): void {
+    const { limited, events } = this.#parts
+    if (limited.isThrottled(claim.queue)) events.emit('permit.wasted', { ...refOf(claim), reason })
+  }
+
+  #settle(claim: Claim, verdict: Verdict, runMs = 0, kept?: Leased, exhaustion?: ExhaustedHook): void {
+    const { events, registry, settler, keeper, notes } = this.#parts
+    const ran = kept instanceof JobExecution ? kept : undefined
+    const item = settlementOf(claim, verdict, registry.queue(claim.queue).results, this.#rules, ran)
+    this.#unsettled += 1
+    const answered: Answered = (answer) => {
+      this.#unsettled -= 1
+      // Not before: a settle may wait for the store longer than the lease has left. And then in any case: a lease that
+      // went on being kept for a settle that was given up would keep the job from everybody.
+      if (kept !== undefined) keeper.forget(kept)
+      this.#letGo(claim)
+      if (answer !== undefined) emitSettled(events, claim, verdict, answer, runMs)
+      exhaustion?.answered(claim.id, answer)
+    }
+    settler.settle(item, answered, ran && notes.lastWords(ran))
+  }
+
+  /** Its process may have had it since long. */
+  #letGo(claim: Claim): void {
+    if (!this.#handedOver.delete(claim)) this.#settled(claim)
+  }
+
+  #settled(claim: Claim): void {
+    this.#parts.solitude.give()
+    if (this.#alone?.claim !== claim) return
+    const { settled } = this.#alone
+    this.#alone = undefined
+    settled()
+  }
+}
+
+function isIsolated(execution: Execution): execution is JobExecution {
+  return execution instanceof JobExecution && execution.task.isolation !== undefined
+}

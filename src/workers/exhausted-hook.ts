@@ -1,0 +1,77 @@
+/** The exhaustion of retries: the call of a task's `onExhausted` once the store has buried what one execution failed with for the last time. */
+
+import type { Events } from '../core/events.js'
+import type { AnyTask } from '../core/task/any-task.js'
+import { BatchExecution, type BatchedJob } from '../runtime/run/batch-execution.js'
+import type { Execution } from '../runtime/run/execution.js'
+import type { JobExecution } from '../runtime/run/job-execution.js'
+import type { Verdict } from '../runtime/run/verdict.js'
+import type { SettleAnswer } from '../stores/contract/settle.js'
+
+/** Hears of the store's answers to the settles of an execution. */
+export interface ExhaustedHook {
+  answered(id: string, answer: SettleAnswer | undefined): void
+}
+
+/** Undefined where nothing of it can be exhausted, or nobody asks. */
+export function exhaustedHookOf(
+  execution: Execution,
+  verdicts: readonly Verdict[],
+  events: Events,
+): ExhaustedHook | undefined {
+  if (execution.task.onExhausted === undefined) return undefined
+  if (execution instanceof BatchExecution) return batchExhaustion(execution, verdicts, events)
+  const [verdict] = verdicts
+  const error = exhaustedBy(verdict!)
+  if (error === undefined) return undefined
+  const { task, job, input } = execution as JobExecution
+  return {
+    answered(_, answer) {
+      if (answer === 'ok') void told(events, task, () => task.onExhausted!({ job, input, error: error.error }))
+    },
+  }
+}
+
+/** Told once, after the last answer: of each id whose burying the store has confirmed, the oldest payload. */
+function batchExhaustion(
+  { task, leased }: BatchExecution,
+  verdicts: readonly Verdict[],
+  events: Events,
+): ExhaustedHook | undefined {
+  const failed = new Map<string, { readonly job: BatchedJob; readonly error: unknown }>()
+  for (const [i, job] of leased.entries()) {
+    const last = exhaustedBy(verdicts[i]!)
+    if (last !== undefined) failed.set(job.claim.id, { job, error: last.error })
+  }
+  if (failed.size === 0) return undefined
+  let unanswered = leased.length
+  return {
+    answered(id, answer) {
+      if (answer !== 'ok') failed.delete(id)
+      unanswered -= 1
+      if (unanswered > 0 || failed.size === 0) return
+      const payloads = [...failed].map(([id, { job, error }]) => ({
+        id,
+        input: job.inputs[0],
+        score: job.claim.payloads![0]!.score,
+        meta: job.metas[0]!,
+        error,
+      }))
+      void told(events, task, () => task.onExhausted!(payloads))
+    },
+  }
+}
+
+/** The failure that no retry is left for. One that is not to be retried ends the job too, but exhausts nothing. */
+function exhaustedBy(verdict: Verdict): { readonly error: unknown } | undefined {
+  return verdict.kind === 'retry' && verdict.last && verdict.reason !== 'unrecoverable' ? verdict : undefined
+}
+
+/** What the hook throws is reported and changes nothing. */
+async function told(events: Events, { name }: AnyTask, hook: () => unknown): Promise<void> {
+  try {
+    await hook()
+  } catch (thrown) {
+    events.emit('hook.failed', { hook: `onExhausted of task '${name}'`, error: thrown })
+  }
+}

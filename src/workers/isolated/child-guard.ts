@@ -1,0 +1,279 @@
+/**
+ * The guard of an isolated job: a thread of its process that keeps the lease, sends what the job prints, and ends the process
+ * with all it has started when the job is cancelled, lost or overdue — whatever its handler does meanwhile.
+ */
+
+import { Socket } from 'node:net'
+import { StringDecoder } from 'node:string_decoder'
+import type { MessagePort } from 'node:worker_threads'
+import type { Progress } from '../../core/job.js'
+import { joinedLog } from '../../core/job-log.js'
+import { longestTimerMs, timerMs } from '../../core/platform/timer.js'
+import { messageOf } from '../../core/values/describe.js'
+import type { ProcessIdentity } from '../../runtime/process-identity.js'
+import { cancelledWhileRunning } from '../../runtime/run/verdict.js'
+import { endsWithin } from '../../runtime/with-timeout.js'
+import type { Beat } from '../../stores/contract/job-beat.js'
+import type { ClaimKey } from '../../stores/contract/settle.js'
+import type { Store } from '../../stores/contract/store.js'
+import { captureFd, drainMark, tailFd } from './capture.js'
+import type { GuardedMessage, GuardMessage } from './child-messages.js'
+import { type TailWord, tailLine } from './tail.js'
+
+export interface GuardSettings {
+  readonly job: ClaimKey
+  readonly leaseMs: number
+  /** Infinity: none. */
+  readonly timeLimitMs: number
+  /** The worker that the process is not to outlive; undefined: it may. */
+  readonly supervisor: number | undefined
+  readonly identity: ProcessIdentity
+  /** Shared with the main thread: 1 once the mark behind all that was printed has been read. */
+  readonly marked: Int32Array
+  /** Shared with it, and set by it: 1 from before it sends the settle of the job. */
+  readonly settling: Int32Array
+}
+
+const tickMs = 200
+/** Bytes for a worker that does not read what is passed on to it. */
+const mostUnread = 262_144
+/** What is printed or reported is sent no more often. */
+const noteGapMs = 1_000
+const retryMs = 1_000
+/** What a handler has to end by itself, from being told to; half of it before SIGTERM. */
+const endGraceMs = 5_000
+/** The same where its worker is gone. */
+const orphanGraceMs = 700
+/** The main thread settles a job that is over its time within its own grace; only one that is blocked does not. */
+const overdueMarginMs = 1_000
+/** So long the store is waited for before a process is ended that its store does not answer. */
+const lastWordMs = 400
+
+/** Begins to keep the lease; heeds what the main thread says over `main`, and answers there. */
+export function guard(main: MessagePort, settings: GuardSettings, create: () => Promise<Store>): void {
+  const opening = create()
+  opening.catch(() => {})
+  const one = new ProcessGuard(
+    settings,
+    () => opening,
+    (word) => main.postMessage(word),
+  )
+  main.on('message', (word: GuardedMessage) => one.hear(word))
+  one.start()
+}
+
+class ProcessGuard {
+  readonly #settings: GuardSettings
+  readonly #connect: () => Promise<Store>
+  readonly #tell: (word: GuardMessage) => void
+  readonly #printed = new StringDecoder('utf8')
+  #tail: Socket | undefined
+  #log = ''
+  #progress: Progress | undefined
+  /** What may be the beginning of the mark. */
+  #heldBack = ''
+  readonly #isDrained: Promise<void>
+  #drained: () => void = () => {}
+  #isKeeping = false
+  #begunAt: number | undefined
+  #beating: Promise<void> | undefined
+  /** When the beat that renewed the lease last was sent, and the last one at all. */
+  #renewedAt = Number.NEGATIVE_INFINITY
+  #sentAt = Number.NEGATIVE_INFINITY
+  /** The process is to end, be it that the job is still being cancelled. */
+  #isEnding = false
+  /** Nothing is kept any longer. */
+  #isOver = false
+  #overdue: NodeJS.Timeout | undefined
+
+  constructor(settings: GuardSettings, connect: () => Promise<Store>, tell: (word: GuardMessage) => void) {
+    this.#settings = settings
+    this.#connect = connect
+    this.#tell = tell
+    this.#isDrained = new Promise((resolve) => {
+      this.#drained = resolve
+    })
+  }
+
+  start(): void {
+    this.#listen()
+    setInterval(() => this.#tick(), tickMs)
+    this.#tick()
+  }
+
+  hear(word: GuardedMessage): void {
+    switch (word.word) {
+      case 'begun':
+        this.#begin()
+        void this.#beat()
+        return
+      case 'progress':
+        this.#progress = { fraction: word.fraction, ...(word.note === undefined ? {} : { note: word.note }) }
+        return
+      case 'drain':
+        void this.#drain()
+        return
+      case 'settled':
+        // The main thread ends the process now; hooks of the user's may hang.
+        this.#isOver = true
+        clearTimeout(this.#overdue)
+        setTimeout(killGroup, endGraceMs)
+    }
+  }
+
+  #begin(): void {
+    const { timeLimitMs } = this.#settings
+    const longestMs = timeLimitMs + Math.min(endGraceMs, timeLimitMs) + overdueMarginMs
+    this.#overdue = longTimeout(killGroup, longestMs)
+    this.#begunAt = performance.now()
+  }
+
+  #tick(): void {
+    const { supervisor, leaseMs } = this.#settings
+    if (this.#isOver) return
+    if (!this.#isEnding && supervisor !== undefined && process.ppid !== supervisor) {
+      void this.#end('orphaned', orphanGraceMs, { kind: 'release', delayMs: 0 })
+      return
+    }
+    const now = performance.now()
+    const hasNotes = this.#log !== '' || this.#progress !== undefined
+    const isDue = now >= this.#renewedAt + leaseMs / 3 || hasNotes
+    if (isDue && now >= this.#sentAt + (hasNotes ? noteGapMs : retryMs)) void this.#beat()
+  }
+
+  /** One at a time. Never rejects. */
+  #beat(): Promise<void> {
+    this.#beating ??= this.#send().finally(() => {
+      this.#beating = undefined
+    })
+    return this.#beating
+  }
+
+  async #send(): Promise<void> {
+    const { job, leaseMs } = this.#settings
+    const [log, progress] = [this.#log, this.#progress]
+    this.#log = ''
+    this.#progress = undefined
+    if (log !== '') this.#passOn(['cut'])
+    this.#sentAt = performance.now()
+    const sentAt = this.#sentAt
+    try {
+      const store = await this.#connect()
+      const [answer] = await store.extend([{ ...job, leaseMs, beat: this.#beatOf(log, progress) }])
+      this.#renewedAt = sentAt
+      if (log !== '' && answer !== 'lost') this.#passOn(['sent'])
+      if (answer === 'lost') this.#lost()
+      else if (answer === 'cancel') void this.#end('cancelled', endGraceMs, cancelledWhileRunning)
+      else if (!this.#isKeeping) {
+        this.#isKeeping = true
+        this.#tell({ word: 'keeping' })
+      }
+    } catch (error) {
+      // The job goes on for as long as the store is away: the store alone says that its lease is lost.
+      this.#log = joinedLog(log, this.#log)
+      this.#progress ??= progress
+      this.#tell({ word: 'failed', message: messageOf(error) })
+    }
+  }
+
+  #beatOf(log: string, progress: Progress | undefined): Beat {
+    const { host, boot, pidns, pid, ticks } = this.#settings.identity
+    return {
+      ...{ host, boot, pidns, pid, ticks },
+      ...(this.#begunAt === undefined ? {} : { startedMs: performance.now() - this.#begunAt }),
+      ...(log === '' ? {} : { log }),
+      ...(progress === undefined ? {} : { progress }),
+    }
+  }
+
+  /** Reads what the process, and whatever it has started, prints. */
+  #listen(): void {
+    const capture = new Socket({ fd: captureFd, readable: true, writable: false })
+    const tail = new Socket({ fd: tailFd, readable: false, writable: true })
+    this.#tail = tail
+    // Nobody reads it any more once the worker is gone.
+    tail.on('error', () => {
+      this.#tail = undefined
+    })
+    capture.on('error', () => {})
+    capture.on('data', (bytes: Buffer) => this.#print(bytes))
+  }
+
+  #print(bytes: Buffer): void {
+    const printed = this.#heldBack + this.#printed.write(bytes)
+    const [before, behind] = printed.split(drainMark, 2)
+    this.#heldBack = behind === undefined ? markBegunIn(printed) : ''
+    const text = behind === undefined ? printed.slice(0, printed.length - this.#heldBack.length) : before + behind
+    if (text !== '') this.#passOn(['printed', text.toWellFormed()])
+    this.#log = joinedLog(this.#log, text.toWellFormed())
+    if (behind === undefined) return
+    Atomics.store(this.#settings.marked, 0, 1)
+    Atomics.notify(this.#settings.marked, 0)
+    this.#drained()
+  }
+
+  #passOn(word: TailWord): void {
+    // What its reader does not take must not pile up.
+    if (this.#tail !== undefined && this.#tail.writableLength < mostUnread) this.#tail.write(tailLine(word))
+  }
+
+  /** The mark is behind all that was printed before: once it is read, all of that is here. */
+  async #drain(): Promise<void> {
+    await endsWithin(noteGapMs, this.#isDrained)
+    await this.#beating
+    if (this.#log !== '' || this.#progress !== undefined) await endsWithin(noteGapMs, this.#beat())
+    this.#tell({ word: 'drained' })
+  }
+
+  /** Another one may run the job from now on, so that this one has no time left; a grace is for jobs that are still its own. */
+  #lost(): void {
+    // The store has heard how it ended, perhaps this moment: no handler runs, and the main thread has the answer told.
+    if (this.#isOver || Atomics.load(this.#settings.settling, 0) === 1) return
+    this.#isOver = true
+    this.#passOn(['lost'])
+    killGroup()
+  }
+
+  /** Has the handler told to stop, and ends it with its process if it does not. `settlement`: what is then said of the job. */
+  async #end(word: 'cancelled' | 'orphaned', graceMs: number, settlement: GuardSettlement): Promise<void> {
+    if (this.#isEnding || this.#isOver) return
+    this.#isEnding = true
+    this.#tell({ word })
+    setTimeout(() => signalGroup('SIGTERM'), timerMs(graceMs / 2))
+    setTimeout(() => void this.#kill(settlement), timerMs(graceMs))
+  }
+
+  /** Says the last word, if the store hears it soon, and ends all. Never rejects. */
+  async #kill(settlement: GuardSettlement): Promise<void> {
+    const settled = this.#connect().then((store) => store.settle([{ ...this.#settings.job, ...settlement }]))
+    await endsWithin(lastWordMs, settled).catch(() => {})
+    killGroup()
+  }
+}
+
+type GuardSettlement = { readonly kind: 'release'; readonly delayMs: 0 } | typeof cancelledWhileRunning
+
+/** The end of the text with which the mark could begin. */
+function markBegunIn(text: string): string {
+  for (let length = drainMark.length - 1; length > 0; length -= 1)
+    if (text.endsWith(drainMark.slice(0, length))) return drainMark.slice(0, length)
+  return ''
+}
+
+function killGroup(): void {
+  signalGroup('SIGKILL')
+}
+
+/** The process leads the group of all that it has started, as far as that did not leave it. */
+function signalGroup(signal: NodeJS.Signals): void {
+  try {
+    process.kill(-process.pid, signal)
+  } catch {
+    // Nobody is left in it.
+  }
+}
+
+function longTimeout(due: () => void, ms: number): NodeJS.Timeout | undefined {
+  // A job that takes a month is ended by its own main thread.
+  return ms > longestTimerMs ? undefined : setTimeout(due, ms)
+}

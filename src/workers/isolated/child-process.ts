@@ -1,0 +1,231 @@
+/** The runner of an isolated job: starts its process, watches it, and says how it ended. */
+
+import { type ChildProcess, spawn } from 'node:child_process'
+import { readFileSync } from 'node:fs'
+import type { Socket } from 'node:net'
+import { StringDecoder } from 'node:string_decoder'
+import { fileURLToPath } from 'node:url'
+import { serialize } from 'node:v8'
+import { LineChannel } from '../../runtime/line-channel.js'
+import { Stillness, switchesOf } from '../../runtime/stillness.js'
+import { endsWithin } from '../../runtime/with-timeout.js'
+import { drainMark, openCapture, tailFd } from './capture.js'
+import { childEnvironment, childFlags } from './child-environment.js'
+import {
+  type Assignment,
+  assignmentFd,
+  type ChildMessage,
+  type ChildVerdict,
+  childMessageIn,
+  messageFd,
+  type WorkerMessage,
+} from './child-messages.js'
+import { isTooLarge, mostBytes, ranOutOfMemory } from './memory-bound.js'
+import { Tail } from './tail.js'
+
+export interface IsolatedProcessSettings {
+  /** The program of the process. */
+  readonly entry: URL
+  readonly assignment: Assignment
+  /** Names of environment variables that it is given besides the usual ones. */
+  readonly env: readonly string[]
+  readonly maxHeapBytes: number | undefined
+  readonly heard: (word: ChildMessage) => void
+}
+
+/** How the process of a job ended. */
+export type ProcessEnd =
+  | { readonly kind: 'settled'; readonly verdict: ChildVerdict }
+  | { readonly kind: 'unable'; readonly error: string }
+  /** Its lease is, or may be, another one's, and it was killed for that. */
+  | { readonly kind: 'lost' }
+  | {
+      readonly kind: 'died'
+      readonly code: number | null
+      readonly signal: NodeJS.Signals | null
+      readonly isOutOfMemory: boolean
+      /** The last that it printed. */
+      readonly tail: string
+      /** What of that the store has not got from it. */
+      readonly unsent: string
+    }
+
+/** What it printed last is read before its end is told, if it comes soon. */
+const tailMs = 200
+const watchMs = 500
+/** One that is frozen may not end before it is thawed. It runs nothing any more, and its slot is free. */
+const frozenMs = 500
+
+/** It may have died while it was asked what it had printed last. */
+function withoutMark(text: string): string {
+  return text.replace(drainMark, '').toWellFormed()
+}
+
+export class IsolatedProcess {
+  readonly ended: Promise<ProcessEnd>
+  readonly #child: ChildProcess
+  /** What the process passes on of what it prints. */
+  readonly #tail: Socket
+  /** What it has printed and has not read itself: it is read here once the process is dead. */
+  readonly #unread: Socket
+  readonly #words: LineChannel
+  readonly #watch: NodeJS.Timeout
+  readonly #maxBytes: number
+  readonly #leaseMs: number
+  /** From when it keeps its lease itself. */
+  #stillness: Stillness | undefined
+  readonly #printed = new Tail()
+  #last: ProcessEnd | undefined
+  /** It was ended for its size. */
+  #wasTooLarge = false
+  #wasStill = false
+  #resolveEnded: (end: ProcessEnd) => void = () => {}
+
+  /** Rejects where no process can be started. */
+  static async start(settings: IsolatedProcessSettings): Promise<IsolatedProcess> {
+    const { printing, reading } = await openCapture()
+    const { entry, env, maxHeapBytes } = settings
+    try {
+      const child = spawn(process.execPath, [...childFlags(process.execArgv, maxHeapBytes), fileURLToPath(entry)], {
+        // A session and a group of its own: it lives on without us, and is ended with all it has started.
+        detached: true,
+        env: childEnvironment(process.env, env),
+        stdio: ['ignore', printing, printing, 'pipe', reading, 'pipe', 'pipe'],
+      })
+      return new IsolatedProcess(child, reading, settings)
+    } catch (error) {
+      reading.destroy()
+      throw error
+    } finally {
+      printing.destroy()
+    }
+  }
+
+  private constructor(
+    child: ChildProcess,
+    reading: Socket,
+    { assignment, maxHeapBytes, heard }: IsolatedProcessSettings,
+  ) {
+    this.#child = child
+    this.#unread = reading
+    this.#tail = this.#pipe(tailFd)
+    this.#maxBytes = maxHeapBytes === undefined ? Number.POSITIVE_INFINITY : mostBytes(maxHeapBytes)
+    this.#leaseMs = assignment.leaseMs
+    this.#watch = setInterval(() => this.#look(), watchMs)
+    this.#words = new LineChannel(this.#pipe(messageFd), (said) => {
+      const word = childMessageIn(said)
+      if (word === undefined) return
+      if (word.word === 'settled') this.#last = { kind: 'settled', verdict: word.verdict }
+      if (word.word === 'unable') this.#last = { kind: 'unable', error: word.error }
+      if (word.word === 'keeping') this.#stillness ??= new Stillness(performance.now())
+      heard(word)
+    })
+    const told = this.#pipe(assignmentFd)
+    told.on('error', () => {})
+    told.end(serialize(assignment))
+    const decoder = new StringDecoder('utf8')
+    this.#tail.on('data', (bytes: Buffer) => this.#printed.read(decoder.write(bytes)))
+    for (const socket of [this.#tail, this.#unread]) socket.on('error', () => {})
+    this.ended = new Promise((resolve) => {
+      this.#resolveEnded = resolve
+    })
+    child.on('error', (error) => {
+      // A signal that did not arrive is an error too; its end tells more.
+      if (child.pid === undefined) this.#resolveEnded({ kind: 'unable', error: error.message })
+    })
+    child.once('exit', (code, signal) => void this.#exited(code, signal))
+  }
+
+  /** Never rejects: whatever the job has done to the channels, its slot must be free. */
+  async #exited(code: number | null, signal: NodeJS.Signals | null): Promise<void> {
+    clearInterval(this.#watch)
+    this.kill()
+    await endsWithin(tailMs, Promise.all([this.#readAll(), this.#words.closed]))
+    for (const socket of [this.#unread, this.#tail]) socket.destroy()
+    this.#words.close()
+    const wasLost = this.#wasStill || this.#printed.isLost
+    this.#resolveEnded(this.#last ?? (wasLost ? { kind: 'lost' } : this.#died(code, signal)))
+  }
+
+  /** Undefined where it could not be started. */
+  get pid(): number | undefined {
+    return this.#child.pid
+  }
+
+  #pipe(fd: number): Socket {
+    return (this.#child.stdio as readonly unknown[])[fd] as Socket
+  }
+
+  tell(word: WorkerMessage): void {
+    // One that has just ended does not hear it, and its end is told anyway.
+    void this.#words.say(word)
+  }
+
+  /** Ends it at once, with all that it has started and that has stayed in its group. */
+  kill(): void {
+    if (this.#child.pid === undefined) return
+    try {
+      process.kill(-this.#child.pid, 'SIGKILL')
+    } catch {
+      // Nobody is left in it.
+    }
+  }
+
+  /** In the order in which it was printed. */
+  async #readAll(): Promise<void> {
+    await over(this.#tail)
+    const decoder = new StringDecoder('utf8')
+    this.#unread.on('data', (bytes: Buffer) => this.#printed.print(decoder.write(bytes))).resume()
+    await over(this.#unread)
+  }
+
+  /** It goes on without us. */
+  leave(): void {
+    clearInterval(this.#watch)
+    this.#unread.destroy()
+    this.#words.close()
+    this.#tail.destroy()
+    this.#child.unref()
+  }
+
+  #died(code: number | null, signal: NodeJS.Signals | null): ProcessEnd {
+    const { last: tail, unsent } = this.#printed
+    const isOutOfMemory = ranOutOfMemory({ code, signal, tail, wasTooLarge: this.#wasTooLarge })
+    return { kind: 'died', code, signal, isOutOfMemory, tail, unsent: withoutMark(unsent) }
+  }
+
+  #look(): void {
+    if (this.#isLarge()) {
+      this.#wasTooLarge = true
+      this.kill()
+    } else if (this.#stillness !== undefined && this.#isStill(this.#stillness)) {
+      this.#wasStill = true
+      this.kill()
+      clearInterval(this.#watch)
+      setTimeout(() => this.#resolveEnded({ kind: 'lost' }), frozenMs)
+    }
+  }
+
+  #isLarge(): boolean {
+    if (this.#maxBytes === Number.POSITIVE_INFINITY) return false
+    try {
+      return isTooLarge(readFileSync(`/proc/${this.#child.pid}/status`, 'utf8'), this.#maxBytes)
+    } catch {
+      // It has just ended, or the system does not tell.
+      return false
+    }
+  }
+
+  /** Its guard runs several times a second. One that stood still for a lease has not kept it, and must not wake up next to its successor. */
+  #isStill(stillness: Stillness): boolean {
+    return stillness.look(performance.now(), switchesOf(this.pid!)) >= this.#leaseMs
+  }
+}
+
+/** Resolves when nothing more comes of it, however that ended. */
+function over(socket: Socket): Promise<void> {
+  return new Promise((resolve) => {
+    if (socket.destroyed || socket.readableEnded) return resolve()
+    for (const event of ['end', 'error', 'close']) socket.once(event, () => resolve())
+  })
+}

@@ -1,0 +1,243 @@
+/**
+ * The child of an isolated job: what runs it in a process of its own, settles it, and ends the process with all it has
+ * started. Its guard, a thread, keeps the lease meanwhile.
+ */
+
+import { setTimeout as delay } from 'node:timers/promises'
+import type { Worker as Thread } from 'node:worker_threads'
+import { JobCancelledError, WorkerStoppedError } from '../../core/errors.js'
+import type { Events } from '../../core/events.js'
+import type { Clock, Random } from '../../core/platform/clock.js'
+import { timerMs } from '../../core/platform/timer.js'
+import type { Registry } from '../../core/registry.js'
+import type { Middleware } from '../../core/task/middleware.js'
+import { messageOf } from '../../core/values/describe.js'
+import { sharedMono } from '../../runtime/leases/lease-messages.js'
+import { ClaimDecoder } from '../../runtime/run/claim-decoder.js'
+import { type Execution, refOf } from '../../runtime/run/execution.js'
+import { type Bench, Executor } from '../../runtime/run/executor.js'
+import type { JobExecution } from '../../runtime/run/job-execution.js'
+import { JobUpdates } from '../../runtime/run/job-updates.js'
+import { type SettlementRules, settlementOf } from '../../runtime/run/settlement.js'
+import { Settler } from '../../runtime/run/settler.js'
+import type { Verdict } from '../../runtime/run/verdict.js'
+import { endsWithin } from '../../runtime/with-timeout.js'
+import type { Claim } from '../../stores/contract/claim.js'
+import type { SettleAnswer } from '../../stores/contract/settle.js'
+import type { Store } from '../../stores/contract/store.js'
+import { exhaustedHookOf } from '../exhausted-hook.js'
+import { drainMark } from './capture.js'
+import type { Assignment, ChildMessage, ChildVerdict, GuardedMessage, GuardMessage } from './child-messages.js'
+
+export interface ChildRunParts {
+  readonly assignment: Assignment
+  readonly registry: Registry
+  readonly store: Store
+  readonly clock: Clock
+  readonly random: Random
+  readonly events: Events
+  readonly middleware: readonly Middleware[]
+  readonly rules: Omit<SettlementRules, 'resultDropped'>
+  readonly guard: Thread
+  /** Shared with the guard: 1 from before the settle of the job is sent. What it then hears of its lease is old news. */
+  readonly settling: Int32Array
+  /** Tells the worker, if it is still there. */
+  readonly tell: (word: ChildMessage) => Promise<void>
+  /** Called once all is done; ends the process. */
+  readonly finished: () => Promise<never>
+}
+
+/** What is printed last is sent before the job is settled, unless the store takes longer. */
+const drainMs = 2_500
+const progressGapMs = 100
+
+export class ChildRun implements Bench {
+  readonly #parts: ChildRunParts
+  readonly #settler: Settler
+  readonly #executor: Executor
+  readonly #notes: JobUpdates
+  #execution: JobExecution | undefined
+  /** Why it is not to begin. */
+  #givenUp: Error | undefined
+  #drained: () => void = () => {}
+  readonly #isKept: Promise<void>
+  #kept: () => void = () => {}
+
+  constructor(parts: ChildRunParts) {
+    const { store, events, random, clock, assignment, rules } = parts
+    this.#parts = parts
+    this.#settler = new Settler({ store, events, random, mono: () => clock.mono() })
+    this.#executor = new Executor({ ...parts, mono: sharedMono, worker: assignment.worker, bench: this })
+    const { codec, maxResultBytes: maxCheckpointBytes } = rules
+    this.#notes = new PrintedNotes({ store, codec, maxCheckpointBytes, events, random })
+    this.#isKept = new Promise((resolve) => {
+      this.#kept = resolve
+    })
+  }
+
+  /** Runs the job. Never rejects, and resolves never: the process ends. */
+  async run(): Promise<void> {
+    const { assignment, registry, rules, guard, tell, clock } = this.#parts
+    const { claim } = assignment
+    const preparation = new ClaimDecoder(registry, rules.codec, this.#notes)
+    const [execution] = preparation.of([claim], (_, verdict) => void this.#refuse(claim, verdict)) as JobExecution[]
+    if (execution === undefined) return
+    this.#execution = execution
+    // One that has lost its claim before it began must not begin.
+    await this.#isKept
+    if (this.#givenUp !== undefined) this.#executor.giveUp(execution, this.#givenUp)
+    if (execution.isDecided) return
+    await this.#isTime(execution)
+    // It was given up meanwhile.
+    if (this.#givenUp !== undefined && !execution.isDecided) this.#executor.giveUp(execution, this.#givenUp)
+    if (execution.isDecided) return
+    execution.begunAt = clock.mono()
+    guard.postMessage({ word: 'begun' } satisfies GuardedMessage)
+    this.#tellProgress(execution)
+    // Heard before the handler can end the process: what dies before it has begun has not failed.
+    await tell({ word: 'started' })
+    await this.#executor.run(execution)
+  }
+
+  /** Of a throttled queue the handler begins at the instant that its limit counts with. */
+  async #isTime(execution: JobExecution): Promise<void> {
+    const { start } = this.#parts.assignment
+    if (start === undefined) return
+    execution.start = start
+    const earlyMs = start.from - sharedMono()
+    if (earlyMs > 0) await delay(timerMs(Math.ceil(earlyMs)))
+  }
+
+  /** The job goes back as it was: its worker stops, or the system wants the process to end. */
+  stop(message: string): void {
+    this.#giveUp(new WorkerStoppedError(message))
+  }
+
+  /** An error that nobody caught is the job's own. */
+  fail(error: unknown): void {
+    this.#giveUp(error instanceof Error ? error : new Error(messageOf(error)))
+  }
+
+  decided(execution: Execution, [verdict]: readonly Verdict[]): void {
+    void this.#settle(execution as JobExecution, verdict!)
+  }
+
+  /** What has been decided is settled whatever the handler does. */
+  released(): void {}
+
+  #giveUp(reason: Error): void {
+    if (this.#execution?.begunAt === undefined) this.#givenUp ??= reason
+    else if (!this.#execution.isDecided) this.#executor.giveUp(this.#execution, reason)
+  }
+
+  /** What the guard says. */
+  heed(word: GuardMessage): void {
+    const { assignment, tell, events } = this.#parts
+    const { queue, id } = assignment.claim
+    switch (word.word) {
+      case 'keeping':
+        this.#kept()
+        void tell({ word: 'keeping' })
+        return
+      case 'cancelled':
+        this.#abort(new JobCancelledError(queue, id))
+        return
+      case 'orphaned':
+        this.stop('its worker is gone; the job is released.')
+        return
+      case 'failed':
+        events.emit('store.failed', { call: 'extend', error: new Error(word.message), retryMs: undefined })
+        return
+      case 'drained':
+        this.#drained()
+    }
+  }
+
+  /** One that has not begun is ended: its worker has the store told. */
+  #abort(reason: Error): void {
+    if (this.#execution?.begunAt === undefined) void this.#parts.finished()
+    else this.#execution.abort(reason)
+  }
+
+  /** To the guard at once: a handler that blocks this loop would else report nothing. */
+  #tellProgress(execution: JobExecution): void {
+    const { guard } = this.#parts
+    let sentAt = Number.NEGATIVE_INFINITY
+    let timer: NodeJS.Timeout | undefined
+    const progress = execution.progress.bind(execution)
+    const send = () => {
+      sentAt = performance.now()
+      execution.unsentProgress = undefined
+      guard.postMessage({ word: 'progress', ...execution.lastProgress! } satisfies GuardedMessage)
+    }
+    execution.progress = (fraction, note) => {
+      progress(fraction, note)
+      clearTimeout(timer)
+      const earlyMs = sentAt + progressGapMs - performance.now()
+      if (earlyMs <= 0) send()
+      else timer = setTimeout(send, timerMs(earlyMs))
+    }
+  }
+
+  async #refuse(claim: Claim, verdict: Verdict): Promise<void> {
+    const { tell } = this.#parts
+    // Another version of the program may know it: its worker puts it back.
+    if (verdict.kind === 'release')
+      await tell({ word: 'unable', error: `${verdict.reason}: task '${claim.task}', codec '${claim.codec ?? 'json'}'` })
+    else await this.#settled(claim, verdict, 0)
+    await this.#parts.finished()
+  }
+
+  async #settle(execution: JobExecution, verdict: Verdict): Promise<void> {
+    await this.#drain()
+    const { events, clock } = this.#parts
+    const exhaustion = exhaustedHookOf(execution, [verdict], events)
+    const now = clock.mono()
+    const answer = await this.#settled(execution.claim, verdict, now - (execution.begunAt ?? now), execution)
+    await exhaustion?.answered(execution.claim.id, answer)
+    await this.#parts.finished()
+  }
+
+  /** Settles, however long the store takes to hear it, and tells the worker. */
+  async #settled(claim: Claim, verdict: Verdict, runMs: number, execution?: JobExecution): Promise<SettleAnswer> {
+    const { assignment, rules, events, guard, settling, tell } = this.#parts
+    const resultDropped = (_: Claim, error: unknown) =>
+      events.emit('result.dropped', { ...refOf(claim), error: messageOf(error) })
+    const item = settlementOf(claim, verdict, assignment.results, { ...rules, resultDropped }, execution)
+    const words = execution === undefined ? undefined : this.#notes.lastWords(execution)
+    Atomics.store(settling, 0, 1)
+    const answer = await new Promise<SettleAnswer>((resolve) =>
+      this.#settler.settle(item, (answered) => resolve(answered ?? 'lost'), words),
+    )
+    guard.postMessage({ word: 'settled' } satisfies GuardedMessage)
+    await tell({ word: 'settled', verdict: told(verdict, answer, runMs) })
+    return answer
+  }
+
+  /** Has the guard send what was printed last, before the job is settled. */
+  async #drain(): Promise<void> {
+    const drained = new Promise<void>((resolve) => {
+      this.#drained = resolve
+    })
+    process.stdout.write(drainMark)
+    this.#parts.guard.postMessage({ word: 'drain' } satisfies GuardedMessage)
+    await endsWithin(drainMs, drained)
+  }
+}
+
+/** What a handler logs stands between what it prints. */
+class PrintedNotes extends JobUpdates {
+  override log(_: unknown, text: string): void {
+    process.stdout.write(`${String(text).toWellFormed()}\n`)
+  }
+}
+
+function told(verdict: Verdict, answer: SettleAnswer, runMs: number): ChildVerdict {
+  return {
+    ...{ kind: verdict.kind, answer, runMs },
+    ...('delayMs' in verdict ? { delayMs: verdict.delayMs } : {}),
+    ...('last' in verdict ? { last: verdict.last } : {}),
+    ...('reason' in verdict && verdict.reason !== undefined ? { reason: verdict.reason } : {}),
+    ...('error' in verdict && verdict.error !== undefined ? { error: messageOf(verdict.error) } : {}),
+  }
+}

@@ -1,0 +1,213 @@
+/**
+ * The listener for isolated jobs of a worker: hands each to a process of its own, and judges those that end without having
+ * settled what they ran.
+ */
+
+import { ProcessDiedError, TimeLimitError } from '../../core/errors.js'
+import type { Events } from '../../core/events.js'
+import type { Random } from '../../core/platform/clock.js'
+import type { Span } from '../../core/queue/start-window.js'
+import type { Registry } from '../../core/registry.js'
+import { sharedMono } from '../../runtime/leases/lease-messages.js'
+import { processIdentity } from '../../runtime/process-identity.js'
+import { foreignJobDelayMs } from '../../runtime/run/claim-decoder.js'
+import { refOf } from '../../runtime/run/execution.js'
+import type { JobExecution } from '../../runtime/run/job-execution.js'
+import { type Verdict, verdictOnFailure } from '../../runtime/run/verdict.js'
+import type { Claim } from '../../stores/contract/claim.js'
+import type { Store } from '../../stores/contract/store.js'
+import type { ChildMessage, ChildVerdict } from './child-messages.js'
+import { IsolatedProcess, type ProcessEnd } from './child-process.js'
+
+/** Where its executions come from, and what hears what becomes of them. */
+export interface ProcessBench {
+  /** Its process keeps the lease from now on, and settles it. */
+  handedOver(execution: JobExecution): void
+  /** Its process has settled it; `released` follows. */
+  reported(execution: JobExecution, verdict: ChildVerdict): void
+  /** Its process has not. */
+  decided(execution: JobExecution, verdicts: readonly Verdict[]): void
+  /** Its process was killed because its lease is lost; `released` follows. */
+  lost(execution: JobExecution, child: number | undefined): void
+  /** Its process has ended, or goes on without us. */
+  released(execution: JobExecution): void
+}
+
+/** What the processes of a worker are started with. */
+export interface ProcessSource {
+  /** The program of the process. */
+  readonly entry: URL
+  /** What it needs besides its job to find the task and the store; whatever can be copied. */
+  readonly from: unknown
+}
+
+export interface ProcessPoolParts {
+  readonly worker: string
+  readonly source: ProcessSource
+  readonly store: Pick<Store, 'extend'>
+  readonly registry: Registry
+  readonly events: Events
+  readonly random: Random
+  readonly mono: () => number
+  readonly bench: ProcessBench
+}
+
+/** Its own time limit ends a process; one that cannot is ended by us so much later. */
+const overdueMs = 10_000
+/** A process whose module has not loaded by then never will. */
+const loadMs = 60_000
+/** What a process that is told to stop has to put its job back. */
+const stopMs = 1_000
+/** The longest a timer can wait: 24 days. */
+const longestTimerMs = 2 ** 31 - 1
+
+interface Running {
+  readonly execution: JobExecution
+  readonly runner: IsolatedProcess
+  isHandedOver: boolean
+  /** When its handler was called, on the monotonic clock. */
+  startedAt: number | undefined
+  isStopping: boolean
+  timer: NodeJS.Timeout | undefined
+}
+
+export class ProcessPool {
+  readonly #parts: ProcessPoolParts
+  readonly #running = new Map<JobExecution, Running>()
+  /** Told to stop before their process was there. */
+  readonly #stopped = new Set<JobExecution>()
+
+  constructor(parts: ProcessPoolParts) {
+    this.#parts = parts
+  }
+
+  /** Never rejects. */
+  async run(execution: JobExecution): Promise<void> {
+    const { worker, source, registry, bench, mono } = this.#parts
+    const { claim, task } = execution
+    const { onSupervisorLoss, module, env, maxHeapBytes } = task.isolation!
+    const { timeLimitMs } = task
+    const { leaseMs, results } = registry.queue(claim.queue)
+    let end: ProcessEnd
+    try {
+      const runner = await IsolatedProcess.start({
+        entry: source.entry,
+        assignment: {
+          ...{ claim, leaseMs, results, worker, supervisor: process.pid, from: source.from },
+          ...{ onSupervisorLoss, timeLimitMs, module, start: movedBy(execution.start, sharedMono() - mono()) },
+        },
+        ...{ env, maxHeapBytes },
+        heard: (word) => this.#hear(execution, word),
+      })
+      void this.#announce(claim, runner.pid, leaseMs)
+      const timer = setTimeout(() => runner.kill(), loadMs)
+      const running = { execution, runner, isHandedOver: false, startedAt: undefined, isStopping: false, timer }
+      this.#running.set(execution, running)
+      if (this.#stopped.delete(execution)) this.stop(execution)
+      end = await runner.ended
+    } catch (error) {
+      end = { kind: 'unable', error: String(error) }
+    }
+    const running = this.#running.get(execution)
+    // It was left.
+    if (running === undefined && end.kind !== 'unable') return
+    clearTimeout(running?.timer)
+    this.#running.delete(execution)
+    this.#stopped.delete(execution)
+    if (end.kind === 'died') execution.unsentLog = end.unsent
+    if (end.kind === 'settled') bench.reported(execution, end.verdict)
+    // The store knows what becomes of it, and has perhaps given it to another.
+    else if (end.kind === 'lost') bench.lost(execution, running?.runner.pid)
+    else bench.decided(execution, [this.#verdictOn(execution, end, running)])
+    bench.released(execution)
+  }
+
+  /** Has its process put it back, or ends the process and has it put back. Harmless for one that has ended. */
+  stop(execution: JobExecution): void {
+    const running = this.#running.get(execution)
+    if (running === undefined) {
+      this.#stopped.add(execution)
+      return
+    }
+    running.isStopping = true
+    running.runner.tell({ word: 'stop' })
+    clearTimeout(running.timer)
+    running.timer = setTimeout(() => running.runner.kill(), stopMs)
+  }
+
+  /** Lets it go on without us where it may; false where it must be stopped. */
+  leave(execution: JobExecution): boolean {
+    const running = this.#running.get(execution)
+    if (!running?.isHandedOver || execution.task.isolation!.onSupervisorLoss === 'exit') return false
+    clearTimeout(running.timer)
+    this.#running.delete(execution)
+    running.runner.leave()
+    const { events, worker } = this.#parts
+    events.emit('job.detached', { ...refOf(execution.claim), worker, child: running.runner.pid! })
+    return true
+  }
+
+  /** The claim names its process before that keeps it: should we die meanwhile, nobody takes it for lost with us. */
+  async #announce({ queue, id, fence }: Claim, pid: number | undefined, leaseMs: number): Promise<void> {
+    if (pid === undefined) return
+    const { store, events } = this.#parts
+    try {
+      await store.extend([{ queue, id, fence, leaseMs, beat: processIdentity(pid) }])
+    } catch (error) {
+      // The process does it itself, when it is there and the store is back.
+      events.emit('store.failed', { call: 'extend', error, retryMs: undefined })
+    }
+  }
+
+  #hear(execution: JobExecution, word: ChildMessage): void {
+    const running = this.#running.get(execution)
+    if (running === undefined) return
+    if (word.word === 'keeping' && !running.isHandedOver) {
+      running.isHandedOver = true
+      this.#parts.bench.handedOver(execution)
+    } else if (word.word === 'started') this.#started(running)
+  }
+
+  #started(running: Running): void {
+    const { execution, runner } = running
+    const { events, worker, mono } = this.#parts
+    const { claim, task } = execution
+    running.startedAt = mono()
+    execution.handlerAt = running.startedAt
+    if (events.has('job.started')) events.emit('job.started', { ...refOf(claim), attempt: claim.attempt, worker })
+    clearTimeout(running.timer)
+    const longestMs = task.timeLimitMs + overdueMs
+    running.timer = longestMs > longestTimerMs ? undefined : setTimeout(() => runner.kill(), longestMs)
+  }
+
+  #verdictOn(
+    execution: JobExecution,
+    end: Exclude<ProcessEnd, { kind: 'settled' | 'lost' }>,
+    running: Running | undefined,
+  ): Verdict {
+    const { events, random, mono } = this.#parts
+    const { claim, task } = execution
+    if (running?.isStopping) return { kind: 'release', delayMs: 0, reason: 'interrupted' }
+    const pid = running?.runner.pid
+    const died = end.kind === 'died' ? new ProcessDiedError(nameOf(pid), end) : undefined
+    // The handler was never called: nothing is known against the job.
+    if (end.kind === 'unable' || running?.startedAt === undefined) {
+      const error = end.kind === 'unable' ? end.error : died!.message
+      events.emit('process.failed', { ...refOf(claim), child: pid, error })
+      return { kind: 'release', delayMs: foreignJobDelayMs, reason: 'not-loaded', error }
+    }
+    const isOverdue = end.signal === 'SIGKILL' && mono() - running.startedAt >= task.timeLimitMs
+    const error = isOverdue ? new TimeLimitError(task.name, task.timeLimitMs) : died
+    const hookFailed = (hook: string, thrown: unknown) => events.emit('hook.failed', { hook, error: thrown })
+    return verdictOnFailure(task, error, claim.attempt, random, hookFailed)
+  }
+}
+
+/** The same on another clock. */
+function movedBy(span: Span | undefined, byMs: number): Span | undefined {
+  return span && { from: span.from + byMs, to: span.to + byMs }
+}
+
+function nameOf(pid: number | undefined): string {
+  return `the process of the job${pid === undefined ? '' : ` (${pid})`}`
+}

@@ -1,0 +1,117 @@
+/** The equipment of a listener: all that it works with, put together on a connection. */
+
+import { UnsupportedByStoreError } from '../../core/errors.js'
+import type { Events } from '../../core/events.js'
+import type { Clock, Random } from '../../core/platform/clock.js'
+import type { Queue } from '../../core/queue/queue.js'
+import { Registry } from '../../core/registry.js'
+import type { AnyPlainTask } from '../../core/task/task.js'
+import type { Codec } from '../../core/values/codec.js'
+import type { FormatError } from '../../core/values/error-text.js'
+import type { ProcessIdentity } from '../../runtime/process-identity.js'
+import { Repeating } from '../../runtime/repeating.js'
+import { ClaimDecoder } from '../../runtime/run/claim-decoder.js'
+import { JobUpdates } from '../../runtime/run/job-updates.js'
+import type { SettlementRules } from '../../runtime/run/settlement.js'
+import { Settler } from '../../runtime/run/settler.js'
+import type { Records } from '../../stores/contract/job-records.js'
+import type { WorkerRegistry } from '../../stores/contract/worker-registry.js'
+import type { Connection } from '../assemble-worker.js'
+import { LimitedQueues } from '../claim-loop/limited-queues.js'
+import { Punctuality } from '../claim-loop/punctuality.js'
+import { Heartbeat, registryBeatMs } from '../recovery/heartbeat.js'
+import { Recoverer } from '../recovery/recoverer.js'
+
+export interface ListenerParts {
+  /** With a lease keeper of the listener's own. */
+  readonly connect: () => Promise<Connection>
+  readonly queue: Queue
+  readonly concurrency: number
+  /** What `fail` goes by, and how long a claim may take; it stands for the tasks of all jobs. */
+  readonly task: AnyPlainTask
+  readonly namespace: string
+  readonly codec: Codec
+  readonly clock: Clock
+  readonly random: Random
+  readonly events: Events
+  readonly formatError: FormatError
+  readonly maxPayloadBytes: number
+  /** Called once it is closed. */
+  readonly closed: () => void
+}
+
+/** The listener itself, as what it works with sees it. */
+export interface ListenerSelf {
+  readonly id: string
+  readonly identity: ProcessIdentity
+  /** Claims in hand at this moment. */
+  readonly held: () => number
+  /** Done with every beat of its presence. */
+  readonly beaten: () => Promise<void>
+  /** There may be work. */
+  readonly look: () => void
+}
+
+export interface ListenerAssembly extends Connection {
+  readonly workers: WorkerRegistry
+  readonly records: Records
+  readonly settler: Settler
+  readonly notes: JobUpdates
+  readonly preparation: ClaimDecoder
+  readonly rules: SettlementRules
+  readonly punctuality: Punctuality
+  readonly presence: Repeating
+  readonly census: Recoverer
+}
+
+/** How long the registry knows a listener that has died, beyond its lease. */
+const registryMarginMs = 45_000
+
+/** Nothing of it has begun. Throws `UnsupportedByStoreError` where the store keeps no registry of workers. */
+export function assembleListener(connection: Connection, parts: ListenerParts, self: ListenerSelf): ListenerAssembly {
+  const { codec, clock, random, events, formatError, maxPayloadBytes, queue, concurrency, task } = parts
+  const { store } = connection
+  const { traits, workers, records } = store
+  if (workers === undefined || records === undefined)
+    throw new UnsupportedByStoreError(
+      traits.name,
+      'listeners, which need a registry of workers',
+      "Use a worker, or another store, such as 'sqlite:.millrace/jobs.db'.",
+    )
+  const mono = () => clock.mono()
+  const maxBytes = Math.min(maxPayloadBytes, traits.maxPayloadBytes)
+  const notes = new JobUpdates({ store, codec, maxCheckpointBytes: maxBytes, events, random })
+  const presence = new Heartbeat({
+    ...{ store, mono, beaten: () => {} },
+    worker: { id: self.id, ...self.identity, queues: [queue.name], concurrency, startedAt: clock.now() },
+    running: self.held,
+    ttlMs: queue.leaseMs + registryMarginMs,
+  })
+  const registry = new Registry([], [queue], task)
+  return {
+    ...{ ...connection, workers, records, notes },
+    punctuality: new Punctuality(new LimitedQueues(connection.stored), registry),
+    settler: new Settler({ store, events, random, mono }),
+    preparation: new ClaimDecoder(registry, codec, notes),
+    rules: {
+      ...{ codec, formatError, maxResultBytes: maxBytes, maxDelayMs: traits.maxDelayMs, canHold: traits.throttled },
+      resultDropped: (_, error) => {
+        throw error
+      },
+    },
+    presence: new Repeating(
+      registryBeatMs,
+      async () => {
+        await presence.beat()
+        await self.beaten()
+      },
+      (error) => events.emit('store.failed', { call: 'workers.beat', error, retryMs: registryBeatMs }),
+    ),
+    census: new Recoverer({
+      ...{ workers, isRemote: traits.remote, identity: self.identity, events, mono, random },
+      found: (queues) => {
+        if (queues.includes(queue.name)) self.look()
+      },
+    }),
+  }
+}

@@ -1,0 +1,43 @@
+/** The presence of a worker: it says in the registry that it lives, and what it serves, for as long as it runs. */
+
+import type { Store } from '../../stores/contract/store.js'
+import type { WorkerRecord } from '../../stores/contract/worker-registry.js'
+
+export interface HeartbeatParts {
+  readonly store: Pick<Store, 'workers' | 'traits'>
+  readonly worker: Omit<WorkerRecord, 'running'>
+  /** Slots in use at this moment. */
+  readonly running: () => number
+  /** For how long the registry knows a worker that has died. */
+  readonly ttlMs: number
+  readonly mono: () => number
+  /** Hears when the store took a beat, on the monotonic clock. */
+  readonly beaten: (at: number) => void
+}
+
+/** How often a worker says that it lives. */
+export const registryBeatMs = 5_000
+/** One with nothing in hand says so less often, where saying so costs a trip. */
+const idleBeatMs = 20_000
+
+export class Heartbeat {
+  readonly #parts: HeartbeatParts
+  #wasRunning = 0
+  #beatenAt = Number.NEGATIVE_INFINITY
+
+  constructor(parts: HeartbeatParts) {
+    this.#parts = parts
+  }
+
+  /** The work of a `Service`, every `registryBeatMs`. */
+  async beat(): Promise<void> {
+    const { store, worker, ttlMs, mono, beaten } = this.#parts
+    const running = this.#parts.running()
+    const isIdle = running === 0 && this.#wasRunning === 0
+    if (store.traits.remote && isIdle && mono() < this.#beatenAt + idleBeatMs - registryBeatMs / 2) return
+    this.#wasRunning = running
+    await store.workers?.beat({ ...worker, running }, ttlMs)
+    this.#beatenAt = mono()
+    beaten(this.#beatenAt)
+  }
+}

@@ -1,0 +1,124 @@
+/**
+ * The census: finds workers of this machine whose process is dead and ends their leases, so that their jobs need not wait
+ * for them to run out. Every worker takes it; the store sees to it that each lease ends once.
+ */
+
+import type { Events } from '../../core/events.js'
+import type { Random } from '../../core/platform/clock.js'
+import { timerMs } from '../../core/platform/timer.js'
+import type { ProcessIdentity } from '../../runtime/process-identity.js'
+import { isDead, isNeighbour } from '../../runtime/process-peers.js'
+import type { HeldClaim, WorkerRecord, WorkerRegistry } from '../../stores/contract/worker-registry.js'
+import { emitCrashes } from '../settle-events.js'
+import { isAlive } from './adoption.js'
+
+/** A dead worker is found within about this time, however many take the census: the more there are, the more seldom each. */
+const foundWithinMs = 1_000
+const workersPerSecond = 10
+/** How long a list that costs a trip is used again: who lives is seen without it, who is new is not. */
+const listedForMs = 5_000
+/** The same while nobody else was on this machine. */
+const aloneForMs = 20_000
+
+export interface RecovererParts {
+  readonly workers: WorkerRegistry
+  /** Whether the list of workers costs a trip. */
+  readonly isRemote: boolean
+  readonly identity: ProcessIdentity
+  readonly events: Events
+  readonly mono: () => number
+  readonly random: Random
+  /** Hears of the queues whose jobs came back: they are suspect, and somebody must claim to be told so. */
+  readonly found: (queues: readonly string[]) => void
+}
+
+export class Recoverer {
+  readonly #parts: RecovererParts
+  #timer: NodeJS.Timeout | undefined
+  #neighbours: readonly WorkerRecord[] = []
+  /** What dead workers have left running, by their ids. */
+  readonly #survivors = new Map<string, readonly HeldClaim[]>()
+  #listedAt = Number.NEGATIVE_INFINITY
+  #isStopped = false
+
+  constructor(parts: RecovererParts) {
+    this.#parts = parts
+  }
+
+  /** Takes it now, and again from time to time. */
+  start(): void {
+    void this.#take()
+  }
+
+  stop(): void {
+    this.#isStopped = true
+    clearTimeout(this.#timer)
+  }
+
+  /** One look, and the next is due. Never rejects. */
+  async #take(): Promise<void> {
+    let nextMs = foundWithinMs
+    try {
+      nextMs = Math.max(foundWithinMs, (await this.#look()) * (1_000 / workersPerSecond))
+    } catch (error) {
+      this.#parts.events.emit('store.failed', { call: 'workers.list', error, retryMs: nextMs })
+    }
+    if (this.#isStopped) return
+    // Not all at once.
+    this.#timer = setTimeout(() => void this.#take(), timerMs(nextMs * (0.75 + this.#parts.random() / 4))).unref()
+  }
+
+  /** The number of neighbours that were looked at. */
+  async #look(): Promise<number> {
+    await this.#list()
+    for (const worker of this.#neighbours) {
+      if (this.#isStopped || !isDead(worker) || this.#haveSurvived(worker.id)) continue
+      await this.#bury(worker.id)
+      if (!this.#survivors.has(worker.id)) this.#neighbours = this.#neighbours.filter((one) => one !== worker)
+    }
+    return this.#neighbours.length
+  }
+
+  async #list(): Promise<void> {
+    const { workers, identity, isRemote, mono } = this.#parts
+    const goodForMs = isRemote ? (this.#neighbours.length > 1 ? listedForMs : aloneForMs) : 0
+    if (mono() < this.#listedAt + goodForMs) return
+    this.#neighbours = (await workers.list()).filter((worker) => isNeighbour(worker, identity))
+    this.#listedAt = mono()
+  }
+
+  /** Whether all that it has left running, when that was last looked at, may still run. */
+  #haveSurvived(worker: string): boolean {
+    const survivors = this.#survivors.get(worker)
+    return survivors?.every((claim) => mayLive(claim, this.#parts.identity)) ?? false
+  }
+
+  /** Ends what it held, but for jobs whose own processes may live: their leases tell. */
+  async #bury(worker: string): Promise<void> {
+    const { workers, events, found, identity } = this.#parts
+    this.#survivors.delete(worker)
+    for (let left = 1; left > 0; ) {
+      const claims = await workers.held(worker)
+      const survivors = claims.filter((claim) => mayLive(claim, identity))
+      if (survivors.length > 0) this.#survivors.set(worker, survivors)
+      const held = claims.filter((claim) => !survivors.includes(claim))
+      if (held.length === 0 && survivors.length > 0) return
+      const ended = await workers.gone(held, worker)
+      emitCrashes(events, ended)
+      found([...new Set(ended.crashed.map(({ queue }) => queue))])
+      // A step is bounded; a worker that held no more is out of the registry.
+      left = held.length
+    }
+  }
+}
+
+/** Whether the claim names a process of its own that lives here, or one elsewhere, of which nothing is known. */
+function mayLive(claim: HeldClaim, here: ProcessIdentity): boolean {
+  return isElsewhere(claim, here) || isAlive(claim, here)
+}
+
+function isElsewhere({ host, boot, pidns }: HeldClaim, here: ProcessIdentity): boolean {
+  if (host === undefined) return false
+  if (boot === undefined || pidns === undefined) return host !== here.host
+  return !isNeighbour({ host, boot, pidns }, here)
+}

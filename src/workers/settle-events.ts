@@ -1,0 +1,56 @@
+/** The report on a settled attempt: the events that tell what became of it. */
+
+import type { Events } from '../core/events.js'
+import { messageOf } from '../core/values/describe.js'
+import { refOf } from '../runtime/run/execution.js'
+import type { Verdict } from '../runtime/run/verdict.js'
+import type { Claim, Claimed } from '../stores/contract/claim.js'
+import type { SettleAnswer } from '../stores/contract/settle.js'
+
+export function emitSettled(events: Events, claim: Claim, verdict: Verdict, answer: SettleAnswer, runMs: number): void {
+  const { queue, id, task, attempt } = claim
+  if (answer === 'ok' && verdict.kind === 'complete') {
+    // Most jobs end here.
+    if (events.has('job.completed')) events.emit('job.completed', { queue, id, task, attempt, runMs })
+    return
+  }
+  const ref = refOf(claim)
+  if (answer !== 'ok') {
+    events.emit('settle.refused', { ...ref, kind: verdict.kind, answer })
+    return
+  }
+  switch (verdict.kind) {
+    case 'retry':
+      events.emit('job.failed', {
+        ...ref,
+        attempt,
+        error: verdict.error,
+        retryMs: verdict.last ? undefined : verdict.delayMs,
+      })
+      if (verdict.last) events.emit('job.buried', { ...ref, reason: verdict.reason, error: wordsOf(verdict.error) })
+      return
+    case 'release':
+      events.emit('job.released', {
+        ...ref,
+        reason: verdict.reason,
+        delayMs: verdict.delayMs,
+        ...(verdict.holdMs === undefined ? {} : { holdMs: verdict.holdMs }),
+      })
+      return
+    case 'bury':
+      events.emit('job.buried', { ...ref, reason: verdict.reason, error: wordsOf(verdict.error) })
+      return
+    case 'cancel':
+      events.emit('job.cancelled', { ...ref, reason: verdict.reason })
+  }
+}
+
+function wordsOf(error: unknown): string | undefined {
+  return error === undefined ? undefined : messageOf(error)
+}
+
+/** Tells of the leases that a claim found ended, and of the jobs it buried for them. */
+export function emitCrashes(events: Events, { crashed, buried }: Pick<Claimed, 'crashed' | 'buried'>): void {
+  for (const crash of crashed) events.emit('job.crashed', crash)
+  for (const { reason, ...ref } of buried) events.emit('job.buried', { ...ref, reason, error: undefined })
+}
