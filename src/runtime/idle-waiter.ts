@@ -1,4 +1,4 @@
-/** The waiter: where the idle workers of a process rest until a queue of theirs is rung. They share one wait on the store. */
+/** The idle waiter: where the idle workers of a process rest until a queue of theirs is rung. They share one wait on the store. */
 
 import { timerMs } from '../core/platform/timer.js'
 import type { Store } from '../stores/contract/store.js'

@@ -1,5 +1,5 @@
 /**
- * The word channel: what two processes say to each other over a pipe, one line of JSON for each word.
+ * The line channel: messages between two processes over a pipe, one line of JSON for each.
  *
  * Node's own channel throws out of the event loop when a line is no JSON; the job in a process can write what it likes to any
  * of its file descriptors, and its worker must not end for that. Here nothing that the other side writes, or breaks off, throws.

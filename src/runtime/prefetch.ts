@@ -1,5 +1,5 @@
 /**
- * The pace of a worker: how long its jobs run and its claims take, and so how many jobs are worth claiming before there is
+ * The prefetch of a worker: how long its jobs run and its claims take, and so how many jobs are worth claiming before there is
  * a slot for them. A slot that ends while a claim is on its way finds its next job here instead of waiting for a disk.
  */
 

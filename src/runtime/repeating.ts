@@ -1,4 +1,4 @@
-/** A service: something done again and again between `start()` and `stop()`, never twice at once. */
+/** A repeating task: something done again and again between `start()` and `stop()`, never twice at once. */
 
 import { timerMs } from '../core/platform/timer.js'
 

@@ -1,5 +1,5 @@
 /**
- * Solitude: claims of one process are held in company, or one of them alone. Whoever claims alone waits until nobody here
+ * The solo gate: claims of one process are held in company, or one of them alone. Whoever claims alone waits until nobody here
  * holds anything, and nobody claims before it has settled: should the process die, it is known which job killed it.
  */
 

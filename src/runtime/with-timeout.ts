@@ -1,4 +1,4 @@
-/** Patience: waiting for work, but no longer than so long. */
+/** A wait with a timeout: for work, but no longer than that. */
 
 /** The longest a timer can wait: 24 days. */
 const longestTimerMs = 2 ** 31 - 1

@@ -1,4 +1,4 @@
-/** The equipment of a worker: all that it works with, put together on a connection. */
+/** The assembly of a worker: its parts, put together on a connection. */
 
 import type { Events } from '../core/events.js'
 import type { Clock, Random } from '../core/platform/clock.js'

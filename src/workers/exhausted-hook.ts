@@ -1,4 +1,4 @@
-/** The exhaustion of retries: the call of a task's `onExhausted` once the store has buried what one execution failed with for the last time. */
+/** The hook of exhausted retries: the call of a task's `onExhausted` once the store has buried what one execution failed with for the last time. */
 
 import type { Events } from '../core/events.js'
 import type { AnyTask } from '../core/task/any-task.js'

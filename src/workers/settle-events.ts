@@ -1,4 +1,4 @@
-/** The report on a settled attempt: the events that tell what became of it. */
+/** The events of a settled attempt: they tell what became of it. */
 
 import type { Events } from '../core/events.js'
 import { messageOf } from '../core/values/describe.js'

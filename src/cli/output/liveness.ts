@@ -1,4 +1,4 @@
-/** The pulse of a worker: whether its process lives, as far as it can be told from here. */
+/** The liveness of a worker: whether its process lives, as far as it can be told from here. */
 
 import { type ProcessIdentity, processIdentity } from '../../runtime/process-identity.js'
 import { isDead, isNeighbour } from '../../runtime/process-peers.js'

@@ -1,5 +1,5 @@
 /**
- * Watched time: milliseconds in which the supervisor itself was running. It stands still while the supervisor was stopped
+ * Awake time: milliseconds in which the supervisor itself was running. It stands still while the supervisor was stopped
  * or starved; the silence of others in that time says nothing about them.
  */
 

@@ -1,4 +1,4 @@
-/** Process words: the messages between a worker process and its supervisor. */
+/** Supervisor messages: those between a worker process and its supervisor. */
 
 import type { JobRef } from '../../core/events.js'
 import type { WorkerStatus } from '../../workers/worker-status.js'

@@ -1,4 +1,4 @@
-/** Shown: a value as a message shows it, short, and whatever it is. */
+/** The description of a value: as a message shows it, short, and whatever it is. */
 
 const longest = 80
 

@@ -1,4 +1,4 @@
-/** Beats: which leases are kept, when each is renewed, and what the store's answer means. They tick in the loop of a worker or in a thread. */
+/** Lease beats: which leases are kept, when each is renewed, and what the store's answer means. They tick in the loop of a worker or in a thread. */
 
 import type { JobRef } from '../../core/events.js'
 import type { Progress } from '../../core/job.js'

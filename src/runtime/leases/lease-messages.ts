@@ -1,4 +1,4 @@
-/** What passes between the lease keeper and its beats, in the same loop or over a port to the lease thread. */
+/** The messages between the lease keeper and its beats, in the same loop or over a port to the lease thread. */
 
 import type { MessagePort } from 'node:worker_threads'
 import type { JobRef } from '../../core/events.js'

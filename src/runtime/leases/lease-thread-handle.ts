@@ -1,4 +1,4 @@
-/** The beat thread as the lease keeper holds it: started, told, and started anew should it die. */
+/** The lease thread as the lease keeper holds it: started, sent messages, and started anew if it dies. */
 
 import { MessageChannel, type MessagePort, type Worker } from 'node:worker_threads'
 import { endsWithin } from '../with-timeout.js'

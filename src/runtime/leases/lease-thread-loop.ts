@@ -1,5 +1,5 @@
 /**
- * The beat loop: what the lease thread does. It reads letters at its own tick while it keeps a lease and sleeps without a
+ * The loop of the lease thread: all that it does. It reads letters at its own tick while it keeps a lease and sleeps without a
  * timer while it keeps none; it writes a line when the worker's loop has gone silent, and lets go when that lasts.
  */
 

@@ -1,4 +1,4 @@
-/** The preparation of claims: their handlers found, what they hold decoded, those of an ordered queue put into batches. */
+/** The claim decoder: handlers found, what they hold decoded, those of an ordered queue put into batches. */
 
 import type { Registry } from '../../core/registry.js'
 import type { Codec } from '../../core/values/codec.js'

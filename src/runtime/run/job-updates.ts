@@ -1,5 +1,5 @@
 /**
- * The notes of running jobs: lines of their logs, which are sent about once a second, and checkpoints, which are sent at once.
+ * The updates of running jobs: lines of their logs, which are sent about once a second, and checkpoints, which are sent at once.
  * Neither renews a lease.
  */
 

@@ -1,4 +1,4 @@
-/** Upkeep: what every store keeps beyond the end of a job or a call, and how much work keeping may cost one call. */
+/** Bounds: what every store keeps beyond the end of a job or a call, and how much work keeping may cost one call. */
 
 /** Most jobs recovered or promoted in one call: no call may take long because of what lay around. */
 export const upkeepLimit = 100

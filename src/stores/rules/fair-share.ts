@@ -1,4 +1,4 @@
-/** Turns: how a claim goes round the lanes of a queue's groups. Every store deals by these rules. */
+/** Fair share: how a claim goes round the lanes of a queue's groups. Every store deals by these rules. */
 
 /** Most lanes that one claim looks into: those that turn out to be shut are passed over. */
 export const mostVisits = 1_000

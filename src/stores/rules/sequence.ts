@@ -1,4 +1,4 @@
-/** Stamps: the numbers that order jobs and claims. Every store computes them by these rules. */
+/** Sequences: the numbers that order jobs and claims. Every store computes them by these rules. */
 
 /** A wall clock that steps back by no more than this is taken to stand still; a larger step is followed. */
 const toleratedStepUs = 1_000_000

@@ -1,5 +1,5 @@
 /**
- * The intake: claims for a worker while it has room. The selector orders the queues → one claim over them for the free slots
+ * The claim loop: claims for a worker while it has room. The selector orders the queues → one claim over them for the free slots
  * and what is worth claiming ahead → stay for `iterations` → draw again; if all were empty, rest until one is rung. What the
  * store asks of a lead, and of one who must make room for a suspect, is done here too.
  */

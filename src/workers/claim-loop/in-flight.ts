@@ -1,5 +1,5 @@
 /**
- * The workbench: the claims in hand of a worker — those that wait for a slot, those that run, those being settled.
+ * What is in flight: the claims in hand of a worker — those that wait for a slot, those that run, those being settled.
  * It begins what there are slots for, and settles what has ended.
  */
 

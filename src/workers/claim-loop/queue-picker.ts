@@ -1,5 +1,5 @@
 /**
- * The draw: which queues the next claim asks, by the selector, leaving out those found empty, or denied by their limits,
+ * The queue picker: which queues the next claim asks, by the selector, leaving out those found empty, or denied by their limits,
  * since they were last heard of.
  */
 

@@ -1,5 +1,5 @@
 /**
- * A stint: what one slot is given to do, one execution after the other; mostly it is a single one. Where its lease is not
+ * A slot batch: what one slot is given to do, one execution after the other; mostly it is a single one. Where its lease is not
  * renewed, it is looked before each of them what is left of it: one whose time limit is not less is deferred, and the next
  * is tried, whose limit may be smaller. (Kale's rule.)
  */

@@ -1,4 +1,4 @@
-/** The places of suspects: where claims left some behind, until an answer tells that none are there. */
+/** Suspect targets: queues and shards where claims left suspects behind, until an answer tells that none are there. */
 
 import type { Claimed } from '../../stores/contract/claim.js'
 import { type ClaimTarget, targetName, targetOf } from '../shards/claim-target.js'

@@ -1,5 +1,5 @@
 /**
- * The words between a worker and the process that runs an isolated job, over the channel with which it was started; and its
+ * The messages between a worker and the process that runs an isolated job, over the channel with which it was started; and its
  * assignment, which is sent ahead through a pipe of its own, so that it is whole, or known not to be.
  */
 

@@ -1,4 +1,4 @@
-/** The runner of an isolated job: starts its process, watches it, and says how it ended. */
+/** The child process of an isolated job, as its worker holds it: starts it, watches it, and says how it ended. */
 
 import { type ChildProcess, spawn } from 'node:child_process'
 import { readFileSync } from 'node:fs'

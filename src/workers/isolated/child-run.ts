@@ -1,5 +1,5 @@
 /**
- * The child of an isolated job: what runs it in a process of its own, settles it, and ends the process with all it has
+ * The run of an isolated job in a process of its own: it runs the job, settles it, and ends the process with all it has
  * started. Its guard, a thread, keeps the lease meanwhile.
  */
 

@@ -1,4 +1,4 @@
-/** A told verdict: the one that the process of an isolated job gave, as its worker reports it. */
+/** The verdict of a child: the one that the process of an isolated job gave, as its worker reports it. */
 
 import type { Verdict } from '../../runtime/run/verdict.js'
 import type { ChildVerdict } from './child-messages.js'

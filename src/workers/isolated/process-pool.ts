@@ -1,5 +1,5 @@
 /**
- * The listener for isolated jobs of a worker: hands each to a process of its own, and judges those that end without having
+ * The process pool of a worker: hands each isolated job to a process of its own, and judges those that end without having
  * settled what they ran.
  */
 

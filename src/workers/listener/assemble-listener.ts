@@ -1,4 +1,4 @@
-/** The equipment of a listener: all that it works with, put together on a connection. */
+/** The assembly of a listener: its parts, put together on a connection. */
 
 import { UnsupportedByStoreError } from '../../core/errors.js'
 import type { Events } from '../../core/events.js'

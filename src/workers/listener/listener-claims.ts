@@ -1,5 +1,5 @@
 /**
- * The intake of a listener: claims one job for each call that waits, and rests on the store between; what it leads it asks for
+ * The claims of a listener: it claims one job for each call that waits, and rests on the store between; what it leads it asks for
  * at its time, whether anybody waits or not.
  */
 

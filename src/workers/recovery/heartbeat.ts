@@ -1,4 +1,4 @@
-/** The presence of a worker: it says in the registry that it lives, and what it serves, for as long as it runs. */
+/** The heartbeat of a worker: it says in the registry that it lives, and what it serves, for as long as it runs. */
 
 import type { Store } from '../../stores/contract/store.js'
 import type { WorkerRecord } from '../../stores/contract/worker-registry.js'

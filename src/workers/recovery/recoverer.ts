@@ -1,5 +1,5 @@
 /**
- * The census: finds workers of this machine whose process is dead and ends their leases, so that their jobs need not wait
+ * The recoverer: finds workers of this machine whose process is dead and ends their leases, so that their jobs need not wait
  * for them to run out. Every worker takes it; the store sees to it that each lease ends once.
  */
 

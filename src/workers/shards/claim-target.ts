@@ -1,4 +1,4 @@
-/** A place: where a claim asks. */
+/** A claim target: a queue that a claim asks, or one shard of an ordered one. */
 
 /** A queue, or a shard of an ordered one. */
 export interface ClaimTarget {

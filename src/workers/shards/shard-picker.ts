@@ -1,5 +1,5 @@
 /**
- * The shards of a worker: which of them each claim on an ordered queue asks. How many there are is what the store says, and
+ * The shard picker of a worker: which shards each claim on an ordered queue asks. How many there are is what the store says, and
  * which are this worker's own follows from who else serves the queue, or from its `shardsOf`; both are looked up anew from
  * time to time. Queues that are not ordered have none, and are asked whole.
  */

@@ -1,5 +1,5 @@
 /**
- * The tour of an ordered queue's shards: which of them the next claims ask. A worker's own shards come first; when they have
+ * A round over an ordered queue's shards: which of them the next claims ask. A worker's own shards come first; when they have
  * granted nothing, the others; the queue is found empty only when these are empty too. A queue that was heard of, or is
  * looked at again after a rest, is asked on all its shards.
  */

@@ -1,4 +1,4 @@
-/** The line of a queue's shards: in which order they are asked, by the queue's `shardOrder`. */
+/** The sequence of a queue's shards: the order in which they are asked, by the queue's `shardOrder`. */
 
 import { ConfigError } from '../../core/errors.js'
 import type { Random } from '../../core/platform/clock.js'

@@ -1,4 +1,4 @@
-/** The taking of one claim from a queue of the memory store: which of its ready jobs the limits let it have. */
+/** The fair share of one claim from a queue of the memory store: the ready jobs that its limits let it have. */
 
 import { upkeepLimit } from '../../rules/bounds.js'
 import { type ClaimLoad, isLoaded } from '../../rules/claim-weight.js'

@@ -1,9 +1,8 @@
 /**
- * The taking of one claim from a shard in Lua: which of its ready jobs the limits let it have. The translation of
- * `memory-taking`. Beside the gate, and a script that says how jobs are taken:
- * - `take_ready(count)`, `take_lane(group, count)`, `take_suspect(place)`: take so many of the first jobs without a group,
- *   of a group, or this one; return how many they took, which is fewer where jobs are large.
- * - `is_filled()`: whether the claim has enough bytes.
+ * The fair share of one claim from a shard, in Lua: the ready jobs that its limits let it have. The translation of
+ * `memory-fair-share`. Beside the gate, and a script that says how jobs are taken: - `take_ready(count)`, `take_lane(group,
+ * count)`, `take_suspect(place)`: take so many of the first jobs without a group, of a group, or this one; return how many
+ * they took, which is fewer where jobs are large. - `is_filled()`: whether the claim has enough bytes.
  */
 
 import { upkeepLimit } from '../../rules/bounds.js'

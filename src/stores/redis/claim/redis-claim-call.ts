@@ -1,4 +1,4 @@
-/** One trip of a claim: shards of one kind on one server asked by one script, and what that answers. */
+/** A claim request to one Redis server: shards of one kind asked by one script, and its reply. */
 
 import type { Buried, Claimed, Claimer, Crash, Wait } from '../../contract/claim.js'
 import type { RedisReply } from '../client/redis-client.js'

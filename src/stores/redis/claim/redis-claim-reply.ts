@@ -1,5 +1,5 @@
 /**
- * The jobs of a claim, read from the one text in which they come. Thousands a second are: the text is taken in byte by
+ * The jobs of a claim reply, read from the one text in which they come. Thousands a second are: the text is taken in byte by
  * byte (Latin-1) at once and cut up, which costs a tenth of making a buffer and a string of each part.
  */
 

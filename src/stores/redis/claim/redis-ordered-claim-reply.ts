@@ -1,4 +1,7 @@
-/** The jobs of a claim of an ordered queue with their payloads, read from the one text in which they come, byte by byte as `redis-claimed.ts` does. */
+/**
+ * The jobs of a claim reply of an ordered queue with their payloads, read from the one text in which they come, byte by byte
+ * as `redis-claim-reply.ts` does.
+ */
 
 import type { Payload } from '../../../core/values/codec.js'
 import type { Claim } from '../../contract/claim.js'

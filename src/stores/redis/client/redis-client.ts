@@ -1,5 +1,5 @@
 /**
- * The Redis port: the few things the Redis store asks of a Redis client. Behind it stands the connection to a single
+ * The Redis client: the few things that the Redis store asks of one. Behind it stands the connection to a single
  * server, to the master that Sentinels name, or to a cluster; in tests it is wrapped by a harness.
  */
 

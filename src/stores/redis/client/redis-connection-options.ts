@@ -1,4 +1,4 @@
-/** The Redis clients of a store: how each of its connections is made, from an address or as a copy of a client of the user's. */
+/** The options of the Redis connections of a store: how each is made, from an address or as a copy of a client of the user's. */
 
 import type { ConnectionOptions } from 'node:tls'
 import type { Cluster, ClusterOptions, Redis, RedisOptions } from 'ioredis'

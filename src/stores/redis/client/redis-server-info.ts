@@ -1,4 +1,4 @@
-/** What a Redis server says of itself, and whether a store can live on it. Pure. */
+/** The info of a Redis server: what it says of itself, and whether a store can live on it. Pure. */
 
 import { unfit } from './redis-errors.js'
 

@@ -1,4 +1,4 @@
-/** The listening connections: what is published is heard on one connection, on a cluster on one per node. */
+/** The subscriber: what is published is heard on one connection, on a cluster on one per node. */
 
 import type { Cluster, Redis } from 'ioredis'
 import type { RedisHost } from './redis-address.js'

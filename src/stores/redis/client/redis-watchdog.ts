@@ -1,4 +1,4 @@
-/** A watch for silent servers: ends a connection on which an answer is due and not a byte arrives. */
+/** The watchdog for silent servers: ends a connection on which an answer is due and not a byte arrives. */
 
 import type { Redis } from 'ioredis'
 

@@ -1,4 +1,4 @@
-/** What the check scripts look at in the lanes of a shard: whose turn it is, and how many jobs of each group run. */
+/** The lanes of a shard, as the fsck scripts look at them: whose turn it is, and how many jobs of each group run. */
 
 /** Before the sums: what must be there as often as something else. */
 export const laneSums = `

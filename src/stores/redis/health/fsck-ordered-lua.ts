@@ -1,4 +1,4 @@
-/** What the check scripts look at in the shard of an ordered queue besides: payloads, what is in hand, and the morgue. */
+/** The shard of an ordered queue, as the fsck scripts look at it: payloads, what is in hand, and the morgue. */
 
 /** Before the sums: what must be there as often as something else. */
 export const orderedSums = `

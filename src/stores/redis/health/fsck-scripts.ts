@@ -1,5 +1,5 @@
 /**
- * The check scripts: they look whether the keys of a shard fit together, a few elements at a time, and write nothing. Each
+ * The fsck scripts: they look whether the keys of a shard fit together, a few elements at a time, and write nothing. Each
  * element is judged in the step that reads it, with all that its job has elsewhere: what moves meanwhile is no breach.
  */
 

@@ -1,4 +1,4 @@
-/** The rights of a Redis store: every command it needs, and the user that may run those and nothing else. Pure. */
+/** The access rights of a Redis store: every command it needs, and the user that may run those and nothing else. Pure. */
 
 import { keysOf, queuesKey, shardTag, workersKey } from '../layout/redis-keys.js'
 

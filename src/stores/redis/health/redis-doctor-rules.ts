@@ -1,4 +1,4 @@
-/** The judgement on a Redis server: what it says of itself, as findings. Pure. */
+/** The doctor's rules for a Redis server: findings on what it says of itself. Pure. */
 
 import { formatDuration } from '../../../core/values/duration.js'
 import type { Finding } from '../../contract/store-health.js'

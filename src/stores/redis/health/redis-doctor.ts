@@ -1,4 +1,4 @@
-/** The examination of a Redis store: what it runs on is asked, and judged. It only reads. */
+/** The doctor of a Redis store: it asks what the store runs on, and judges it. It only reads. */
 
 import { hasCode } from '../../../core/errors.js'
 import { type Clock, systemClock } from '../../../core/platform/clock.js'

@@ -1,4 +1,4 @@
-/** The breaches that a check of a Redis store finds: how many of each kind, in which ids, and what harm they do. */
+/** The findings of an fsck of a Redis store: how many of each kind, in which ids, and what harm they do. */
 
 import type { Finding } from '../../contract/store-health.js'
 

@@ -1,4 +1,4 @@
-/** The check of a Redis store: whether the keys of a namespace fit together. It only reads, a little at a time, while work goes on. */
+/** The fsck of a Redis store: whether the keys of a namespace fit together. It only reads, a little at a time, while work goes on. */
 
 import { UnknownQueueError } from '../../../core/errors.js'
 import { messageOf } from '../../../core/values/describe.js'

@@ -1,5 +1,5 @@
 /**
- * Lua functions that are made late, when a script first needs one of them. Redis runs a script from its first line at every
+ * Lazy functions: Lua functions that are made when a script first needs one of them. Redis runs a script from its first line at every
  * call, and each function on the way is made anew, whether or not anybody calls it; but most calls need hardly any.
  */
 

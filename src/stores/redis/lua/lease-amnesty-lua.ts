@@ -1,5 +1,5 @@
 /**
- * What a server that was started anew leaves alone, in Lua: leases that ended while nobody could renew them. The translation
+ * The lease amnesty of a server that was started anew, in Lua: leases that ended while nobody could renew them. The translation
  * of a part of `recover`. Made only where a claim finds such leases.
  */
 export const leaseAmnesty = `

@@ -1,4 +1,4 @@
-/** The transfer scripts: jobs of ordered queues leave one shard, are in transit, and are put into another. */
+/** The migration scripts: jobs of ordered queues leave one shard, are in transit, and are put into another. */
 
 import { orderedJobs } from '../lua/ordered-lua.js'
 import { shardScript } from '../lua/prelude.js'

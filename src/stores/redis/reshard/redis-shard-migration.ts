@@ -1,5 +1,5 @@
 /**
- * The transfer of jobs between shards of ordered queues of a Redis store: some leave their shard, which keeps them in transit;
+ * The migration of jobs between shards of ordered queues of a Redis store: some leave their shard, which keeps them in transit;
  * they are put into the other; then they have arrived.
  */
 

@@ -1,4 +1,4 @@
-/** The switch script: a shard is paused, resumed or drained, a running job is failed from outside, a lead ends. */
+/** The queue state script: a shard is paused, resumed or drained, a running job is failed from outside, a lead ends. */
 
 import { orderedJobs } from '../lua/ordered-lua.js'
 import { jobs, shardScript } from '../lua/prelude.js'

@@ -1,4 +1,4 @@
-/** What was reached of several shards: on a cluster some may be away while the others go on. */
+/** Partial replies: those of the shards that were reached; on a cluster some may be away while the others go on. */
 
 import { hasCode } from '../../../core/errors.js'
 

@@ -1,4 +1,4 @@
-/** Items dealt out to the shards in which their ids lie, and dealt again where those have moved meanwhile. */
+/** The shard router: items sent to the shards in which their ids lie, and again if those have moved meanwhile. */
 
 import type { JobKey } from '../../contract/job-records.js'
 import { type RedisQueue, type RedisShard, shardHolding } from '../layout/redis-layout.js'

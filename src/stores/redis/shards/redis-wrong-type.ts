@@ -1,4 +1,4 @@
-/** A foreign key: one that lies where the store has a key of its own, and holds something else. */
+/** A key of the wrong type: it lies where the store has a key of its own, and holds something else. */
 
 import { StoreCorruptError } from '../../../core/errors.js'
 import type { RedisClient } from '../client/redis-client.js'

@@ -1,5 +1,5 @@
 /**
- * Quiet queues: those, or shards of ordered ones, that a claim found with nothing in them, or shut, and a wait heard nothing of
+ * The idle cache: queues, or shards of ordered ones, that a claim found with nothing in them, or shut, and a wait heard nothing of
  * since. An idle worker asks them again every few seconds, in case a ring was lost; that asks only whether there is anything at
  * all, by one plain command, and of what is shut nothing for a few seconds.
  */

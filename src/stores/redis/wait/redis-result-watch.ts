@@ -1,4 +1,4 @@
-/** The ends of jobs on a Redis store: whoever waits for one hears the channel of its shard, and looks. */
+/** The result watch of a Redis store: who waits for the end of a job hears the channel of its shard, and looks. */
 
 import { setMaxListeners } from 'node:events'
 import type { JobKey } from '../../contract/job-records.js'

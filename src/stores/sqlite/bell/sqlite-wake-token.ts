@@ -1,5 +1,5 @@
 /**
- * The tokens of a SQLite store: a file in the bell's directory says that a queue was rung and that nobody has answered yet.
+ * The wake tokens of a SQLite store: a file in the bell's directory says that a queue was rung and that nobody has answered yet.
  * Of all who wait, in whatever process, the one who removes it is rung.
  *
  * A ring that finds the token there adds nothing: whoever takes it looks afterwards, and what was committed before the ring

@@ -1,4 +1,4 @@
-/** The notes of jobs in a SQLite store: the checkpoints and logs that attempts leave to later ones, in tables of their own. */
+/** The checkpoints and logs of a SQLite store, which attempts leave to later ones, in tables of their own. */
 
 import { joinedLog } from '../../../core/job-log.js'
 import type { Beat, Checkpoint } from '../../contract/job-beat.js'

@@ -1,4 +1,4 @@
-/** The scales of plain jobs in a SQLite store: how many of those that stand first a claim can carry. */
+/** The weight of a claim of plain jobs in a SQLite store: how many of the first jobs it can carry. */
 
 import type { Payload } from '../../../core/values/codec.js'
 import { weightOf } from '../../rules/claim-weight.js'

@@ -1,4 +1,4 @@
-/** A look at a queue of a SQLite store: what is ready in it, and when it changes by itself. It changes nothing. */
+/** The state of a queue of a SQLite store: what is ready in it, and when it changes by itself. It changes nothing. */
 
 import { dueAt } from '../../rules/sequence.js'
 import { asksNow, isLed } from '../../rules/wake-lead.js'

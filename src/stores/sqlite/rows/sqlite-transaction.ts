@@ -1,4 +1,4 @@
-/** A session: what the calls of one connection share while they run. */
+/** A transaction of a SQLite store: what the calls of one connection share while they run. */
 
 import { stepLimit } from '../../rules/bounds.js'
 import { mostClaimBytes } from '../../rules/claim-weight.js'

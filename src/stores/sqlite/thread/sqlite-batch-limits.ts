@@ -1,4 +1,4 @@
-/** The weight of a call: how much of a transaction's bounds it takes. */
+/** The limits of a batch of calls: how much of a transaction's bounds each call takes. */
 
 import type { ClaimFrom } from '../../contract/claim.js'
 import type { EnqueueCall } from '../../contract/new-job.js'

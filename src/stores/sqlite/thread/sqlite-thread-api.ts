@@ -1,4 +1,4 @@
-/** The operations of the SQLite store's thread: every call that may cross from the other side, by name. */
+/** The interface of a SQLite store's thread: every call that may cross from the other side, by name. */
 
 import { repairQueue } from '../health/sqlite-repair.js'
 import { SqliteList } from '../records/sqlite-list.js'

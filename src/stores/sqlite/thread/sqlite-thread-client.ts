@@ -1,5 +1,5 @@
 /**
- * The inbox of a SQLite store, seen from outside: calls of one tick travel to the thread together, their answers come back
+ * The client of a SQLite store's thread: calls of one tick travel to the thread together, their answers come back
  * with the commit. The thread is started at the first call, keeps the process alive only while calls are under way, and
  * is started anew should it die.
  */

@@ -1,4 +1,4 @@
-/** What passes between the two sides of the SQLite store. */
+/** The messages between a SQLite store and its thread. */
 
 import type { CarriedError } from '../file/sqlite-errors.js'
 import type { OperationName } from './sqlite-thread-api.js'

@@ -1,4 +1,4 @@
-/** The taking of one claim from a queue of a SQLite store: of which lines, and how many of each, its limits let it have. */
+/** The fair share of one claim from a queue of a SQLite store: from which lines, and how many of each, its limits let it take. */
 
 import { upkeepLimit } from '../../rules/bounds.js'
 import { mostVisits, shareOf } from '../../rules/fair-share.js'

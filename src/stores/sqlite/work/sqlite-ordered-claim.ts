@@ -1,4 +1,4 @@
-/** The handover of an ordered queue's jobs in a SQLite store: a claim takes them, each with the oldest of its payloads. */
+/** The claim of an ordered queue's jobs in a SQLite store: each is taken with the oldest of its payloads. */
 
 import type { Claim, Claimer, ClaimFrom } from '../../contract/claim.js'
 import { dueAt, nextFence } from '../../rules/sequence.js'

@@ -1,4 +1,4 @@
-/** Pushes into the ordered queues of a SQLite store: in each shard all payloads of a call or none, and a call sent again is only answered. */
+/** The enqueue into ordered queues of a SQLite store: in each shard all payloads of a call or none, and a call sent again is only answered. */
 
 import type { EnqueueCall, Enqueued, NewJob } from '../../contract/new-job.js'
 import { shardOf } from '../../rules/payloads.js'
