@@ -1,8 +1,8 @@
 /** A Redis store made in the user's own module: for clients that need more than an address. */
 
 import type { Store } from '../contract/store.js'
+import type { ConnectRedis } from './client/redis-address.js'
 import { type RedisAddressOptions, redisAddress } from './client/redis-address.js'
-import type { ConnectRedis } from './client/redis-connection-options.js'
 
 export type RedisStoreOptions = (
   | { readonly url: string | RedisAddressOptions }

@@ -2,6 +2,13 @@
 
 import { ConfigError } from '../../../core/errors.js'
 
+/**
+ * Gives a client of ioredis, `Redis` or `Cluster`, to be copied: it is asked for its options and its cluster's nodes, never
+ * used and never closed. Make it with `lazyConnect: true`, so that it opens no connection of its own. Not typed by ioredis,
+ * which need not be there.
+ */
+export type ConnectRedis = () => object
+
 export interface RedisHost {
   readonly host: string
   readonly port: number

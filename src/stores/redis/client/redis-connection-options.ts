@@ -9,13 +9,6 @@ import { addressText, type RedisAddress, type RedisHost } from './redis-address.
 import { type MakeRedisCall, redisCalls } from './redis-call.js'
 import { unfit } from './redis-errors.js'
 
-/**
- * Gives a client of ioredis, `Redis` or `Cluster`, to be copied: it is asked for its options and its cluster's nodes, never
- * used and never closed. Make it with `lazyConnect: true`, so that it opens no connection of its own. Not typed by ioredis,
- * which need not be there.
- */
-export type ConnectRedis = () => object
-
 /** Maker of the clients. Each opens its connection when it is first used. */
 export interface RedisClients {
   /** The server as messages may show it: without secrets. */
