@@ -33,21 +33,25 @@ export class Crew {
   readonly #program: string
   readonly #args: readonly string[]
   readonly #holdsAny: (worker: string) => Promise<boolean>
+  readonly #passed: () => Promise<void>
   readonly #workers = new Map<ChildProcess, string>()
   readonly #stopped = new Set<ChildProcess>()
 
   /**
    * `program`: a file beside this one, started with `args`; it says when it is ready, and ends on SIGTERM. `holdsAny`: whether
-   * the store says that this worker holds anything; kills and stops then hit none but those that do.
+   * the store says that this worker holds anything; kills and stops then hit none but those that do. `passed`: called when one
+   * that held nothing goes on. Only then may the store be written to: one that is stopped may have its write lock.
    */
   constructor(
     program: string,
     args: readonly string[],
     holdsAny: (worker: string) => Promise<boolean> = async () => true,
+    passed: () => Promise<void> = async () => {},
   ) {
     this.#program = program
     this.#args = args
     this.#holdsAny = holdsAny
+    this.#passed = passed
   }
 
   async start(): Promise<void> {
@@ -102,6 +106,7 @@ export class Crew {
         return victim
       }
       victim.kill('SIGCONT')
+      await this.#passed()
       await delay(lookMs)
     }
     throw new Error(`no worker had anything in hand in ${mostLooks} looks`)

@@ -82,12 +82,16 @@ export async function drillOrdered(plan: OrderedPlan, open: OpenGround = sqliteG
   const ledger = await Ledger.open(file)
   const supply = new Supply(mill, task, plan)
   const args = [JSON.stringify(store), file, plan.exclusive, String(plan.runMs), String(plan.maxPayloads)]
-  const crew = new Crew('ordered-worker.ts', args, async (worker) => {
-    const { jobs } = await mill.queue(task.queue).jobs.list({ state: 'running', limit: plan.ids })
-    // They have run out of payloads before anybody could be hit.
-    if (jobs.length === 0) await supply.give()
-    return jobs.some((job) => job.worker === worker)
-  })
+  const running = async () => (await mill.queue(task.queue).jobs.list({ state: 'running', limit: plan.ids })).jobs
+  const crew = new Crew(
+    'ordered-worker.ts',
+    args,
+    async (worker) => (await running()).some((job) => job.worker === worker),
+    async () => {
+      // They have run out of payloads before anybody could be hit.
+      if ((await running()).length === 0) await supply.give()
+    },
+  )
   try {
     await mill.depths()
     await Promise.all(Array.from({ length: plan.processes }, () => crew.start()))
