@@ -141,7 +141,7 @@ export function checkedGroup(task: AnyTask, given: unknown, { traits }: DraftRul
   throw new UnsupportedByStoreError(traits.name, 'groups', 'Leave `group` out, or use a store with groups.')
 }
 
-/** What a function of the task's says. Throws `InvalidJobError` if it throws. */
+/** The answer of a function of the task. Throws `InvalidJobError` if the function throws. */
 export function answerOf(task: AnyTask, name: 'id' | 'score' | 'group', ask: () => unknown): unknown {
   try {
     return ask()

@@ -18,7 +18,7 @@ export interface RetryOptions {
 
 export declare const types: unique symbol
 
-/** What every task has, be it ordered or not. */
+/** The parts that tasks of both kinds have. */
 export interface TaskHeader<Name extends string, Input, Output, Result> {
   readonly name: Name
   readonly queue: string

@@ -4,7 +4,7 @@
  * come later get there too, and stay until a major collection. A roster takes a new Map before that can go on.
  */
 
-/** Fewer that have left are not worth a new Map: it copies all who are in, which so many share. */
+/** A new Map copies all members, so it is taken only after at least this many have left. */
 const fewestLeft = 512
 
 export class Roster<Key, Value> {
