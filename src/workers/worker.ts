@@ -101,7 +101,8 @@ export class Worker {
     const { processes, registry, events } = this.#parts
     if (processes !== undefined) await readyForProcesses(this.id, registry, events)
     await this.#parts.onStart()
-    await connection.keeper.start()
+    // Not waited for: leases are kept meanwhile, and the thread takes a fifth of a second to come up.
+    void connection.keeper.start()
     // Stopped meanwhile: what the hook has opened is to be closed.
     if (this.#end !== undefined) return this.#parts.onEnd(undefined)
     const equipment = assembleWorker(connection, this.#parts, this.#settings, {

@@ -46,7 +46,13 @@ afterEach(async () => {
   await scene.close()
 })
 
-async function started(descriptor: StoreDescriptor = `sqlite:${scene.file}`, blockedTo?: number): Promise<Subject> {
+async function started(descriptor?: StoreDescriptor, blockedTo?: number): Promise<Subject> {
+  const subject = made(descriptor, blockedTo)
+  await subject.keeper.start()
+  return subject
+}
+
+function made(descriptor: StoreDescriptor = `sqlite:${scene.file}`, blockedTo?: number): Subject {
   const threads: Worker[] = []
   const events = new Events()
   const start = leaseThread(descriptor)
@@ -80,7 +86,6 @@ async function started(descriptor: StoreDescriptor = `sqlite:${scene.file}`, blo
     },
   }
   subjects.push(subject)
-  await keeper.start()
   return subject
 }
 
@@ -185,6 +190,20 @@ describe('the lease thread', () => {
       new RegExp(`^millrace: the event loop of process ${process.pid} .* In hand: work/kept \\(send\\)\\.\\n$`),
     )
     expect([...patient.failed, ...strict.failed]).toEqual([])
+  })
+
+  it('keeps a lease that was taken before it was up, by a loop that is blocked from then on for longer than that lasts', async () => {
+    const { keeper, take, lost, failed } = made()
+    const up = keeper.start()
+    const execution = await take('a')
+    blockLoop(leaseMs + 1_500)
+    const elsewhere = await scene.opened()
+    const { claims } = await elsewhere.claim(from, { worker: 'other', leaseMs, alone: true })
+    await up
+
+    expect(claims).toEqual([])
+    expect(execution.abortReason).toBeUndefined()
+    expect([...lost, ...failed]).toEqual([])
   })
 
   it('brings a cancel from elsewhere to the handler within a third of the lease and a tick', async () => {

@@ -1,7 +1,7 @@
 /**
  * The lease keeper: has the leases of everything this worker holds renewed, and gives a claim up before its lease can end
- * unnoticed. Beats come from a thread, so that a handler that blocks the loop keeps its lease; where there is none, or
- * while it is being started anew, they come from this loop.
+ * unnoticed. Beats come from a thread, so that a handler that blocks the loop keeps its lease. They come from this loop if
+ * there is no thread, and until the thread is up, which is sent all letters from its start.
  */
 
 import type { Worker } from 'node:worker_threads'
@@ -43,6 +43,8 @@ export class LeaseKeeper {
   readonly #parts: LeaseKeeperParts
   readonly #beats: LeaseBeats
   readonly #thread: LeaseThread | undefined
+  /** Whether the thread alone beats. */
+  #isEntrusted = false
   readonly #latestBegun = new Float64Array(new SharedArrayBuffer(16))
   readonly #held = new Roster<number, HeldLease>()
   #forgotten: { readonly first: number; last: number }[] = []
@@ -64,8 +66,8 @@ export class LeaseKeeper {
       hello: { latestBegun: this.#latestBegun, host, pid, blockedTo },
       mono,
       report,
-      onUp: () => this.#moveToThread(),
-      onDown: () => this.#beats.take(this.#everything()),
+      onStart: () => this.#tellThread(),
+      onEnd: () => this.#takeOver(),
       onDeath: (error, retryMs) => parts.events.emit('store.failed', { call: 'lease-thread', error, retryMs }),
     })
   }
@@ -76,8 +78,8 @@ export class LeaseKeeper {
   }
 
   /**
-   * Resolves when the thread is up; where it cannot be, that is told as `store.failed` and tried again, and beats come from
-   * this loop meanwhile. Starting twice is harmless.
+   * Starts the thread; leases may be kept at once. Resolves when the thread is up. If it cannot be, that is told as
+   * `store.failed` and tried again, and beats come from this loop meanwhile. Never rejects. Starting twice is harmless.
    */
   start(): Promise<void> {
     this.#started ??= this.#start()
@@ -177,38 +179,46 @@ export class LeaseKeeper {
   }
 
   #send(news: Partial<Letter>): void {
+    const letter = this.#letter(news)
+    if (!this.#isEntrusted && this.#thread?.isUp === true) {
+      // It has been sent all there is.
+      this.#isEntrusted = true
+      this.#beats.clear()
+    }
+    if (!this.#isEntrusted) this.#beats.take(letter)
+    this.#thread?.post(letter)
+  }
+
+  #letter(news: Partial<Letter> = {}): Letter {
     const forgotten = this.#forgotten
     this.#forgotten = []
-    this.#deliver({ ...this.#emptyLetter(), forgotten, ...news })
+    return { at: this.#parts.mono(), kept: [], begun: [], progress: [], forgotten, ...news }
   }
 
-  #deliver(letter: Letter): void {
-    if (this.#thread?.isUp) this.#thread.post(letter)
-    else this.#beats.take(letter)
+  /** All that is kept. The thread has just been started and knows nothing. */
+  #tellThread(): void {
+    // What the thread never kept it cannot forget.
+    this.#beats.take(this.#letter())
+    this.#thread!.post(this.#everything())
   }
 
-  #emptyLetter(): Letter {
-    const at = this.#parts.mono()
-    return { at, kept: [], begun: [], progress: [], forgotten: [] }
+  /** The thread has died. */
+  #takeOver(): void {
+    if (!this.#isEntrusted) return
+    this.#isEntrusted = false
+    this.#beats.clear()
+    this.#beats.take(this.#everything())
   }
 
-  /** For beats that know nothing yet. */
   #everything(): Letter {
-    this.#forgotten = []
     const kept: LeaseBatch[] = []
     const begun: [number, number][] = []
     for (const [first, held] of this.#held) {
       const { begunAt } = held
       kept.push(leaseBatch([held.job.claim], first, held))
-      held.isBegunTold = begunAt !== undefined
       if (begunAt !== undefined) begun.push([first, begunAt])
     }
-    return { ...this.#emptyLetter(), kept, begun }
-  }
-
-  #moveToThread(): void {
-    this.#beats.clear()
-    this.#thread!.post(this.#everything())
+    return this.#letter({ kept, begun, forgotten: [] })
   }
 
   #hear(told: Report): void {

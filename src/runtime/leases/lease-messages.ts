@@ -82,6 +82,8 @@ export interface Hello {
    * it did on the clock of the keeper.
    */
   readonly latestBegun: Float64Array
+  /** Shared: 1 when the thread is up, so that the keeper can tell after its loop was blocked, before it hears the report. */
+  readonly up: Int32Array
   /** How far the shared clock is ahead of that of the keeper. */
   readonly aheadMs: number
   readonly host: string

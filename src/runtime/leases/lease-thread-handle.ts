@@ -6,14 +6,14 @@ import { type Hello, type Letter, type Order, type Report, sharedMono, type Thre
 
 export interface LeaseThreadParts {
   readonly startThread: () => Worker
-  readonly hello: Omit<Hello, 'kind' | 'letters' | 'aheadMs'>
+  readonly hello: Omit<Hello, 'kind' | 'letters' | 'up' | 'aheadMs'>
   /** The clock of the letters. The thread cannot see it; every instant is translated on its way. */
   readonly mono: () => number
   readonly report: (report: Report) => void
-  /** It keeps nothing yet. */
-  readonly onUp: () => void
-  /** What it kept is kept by nobody now. */
-  readonly onDown: () => void
+  /** It was started and can be sent letters. It keeps nothing yet. */
+  readonly onStart: () => void
+  /** It has died, whether or not it was up. */
+  readonly onEnd: () => void
   readonly onDeath: (error: unknown, retryMs: number) => void
 }
 
@@ -23,12 +23,14 @@ const mostRetryMs = 60_000
 /** How long a stop waits for the thread to close its store, and then for its end by force. */
 const closeMs = 500
 const endMs = 400
+/** How long a stop waits first for a thread that is not up yet: one that is cut off while it loads a driver aborts the process. */
+const startMs = 10_000
 
 export class LeaseThread {
   readonly #parts: LeaseThreadParts
   #worker: Worker | undefined
   #letters: MessagePort | undefined
-  #isUp = false
+  #up = new Int32Array(new SharedArrayBuffer(4))
   /** Leases in the thread once it has read everything. While there are none it sleeps, or is about to. */
   #keeping = 0
   #deaths = 0
@@ -39,8 +41,9 @@ export class LeaseThread {
     this.#parts = parts
   }
 
+  /** Whether it renews what it keeps, by its own word. */
   get isUp(): boolean {
-    return this.#isUp
+    return this.#worker !== undefined && Atomics.load(this.#up, 0) === 1
   }
 
   /** Resolves when the thread is up, or has died and will be started again. */
@@ -51,11 +54,13 @@ export class LeaseThread {
     })
   }
 
+  /** Does nothing while there is no thread. A thread that is not up yet reads its letters when it is. */
   post(letter: Letter): void {
+    if (this.#letters === undefined) return
     const ahead = this.#ahead()
     const kept = letter.kept.map((batch) => ({ ...batch, sentAt: batch.sentAt + ahead }))
     const begun = letter.begun.map(([number, at]) => [number, at + ahead] as const)
-    this.#letters!.postMessage({ ...letter, at: letter.at + ahead, kept, begun } satisfies Letter)
+    this.#letters.postMessage({ ...letter, at: letter.at + ahead, kept, begun } satisfies Letter)
     const wasKeeping = this.#keeping
     for (const { first, last } of kept) this.#keeping += last - first + 1
     for (const { first, last } of letter.forgotten) this.#keeping -= last - first + 1
@@ -63,16 +68,21 @@ export class LeaseThread {
     if (wasKeeping === 0 && this.#keeping > 0) this.#order({ kind: 'wake' })
   }
 
-  /** Ends it within a second, by force if its store hangs. */
+  /** Ends it within a second, by force if its store hangs; if it is not up yet, once it is. */
   async stop(): Promise<void> {
     clearTimeout(this.#retry)
     this.#started?.()
     const worker = this.#worker
     if (worker === undefined) return
+    const ended = new Promise<void>((resolve) => worker.once('exit', () => resolve()))
+    const isUp = this.isUp
+    const up = new Promise<void>((resolve) =>
+      worker.on('message', ({ kind }: ThreadReport) => kind === 'up' && resolve()),
+    )
     this.#order({ kind: 'stop' })
     this.#forget()
     worker.ref()
-    const ended = new Promise<void>((resolve) => worker.once('exit', () => resolve()))
+    if (!isUp) await endsWithin(startMs, Promise.race([up, ended]))
     if (await endsWithin(closeMs, ended)) return
     await endsWithin(endMs, worker.terminate())
   }
@@ -88,6 +98,7 @@ export class LeaseThread {
     const { port1, port2 } = new MessageChannel()
     this.#worker = worker
     this.#letters = port1
+    this.#up = new Int32Array(new SharedArrayBuffer(4))
     this.#keeping = 0
     let cause: unknown
     worker.on('message', (report: ThreadReport) => this.#hear(report))
@@ -97,18 +108,17 @@ export class LeaseThread {
     worker.once('exit', (code) => {
       if (this.#worker === worker) this.#died(cause ?? new Error(`the lease thread ended with code ${code}`))
     })
-    const hello = { kind: 'hello', ...this.#parts.hello, letters: port2, aheadMs: this.#ahead() } as const
+    const hello = { kind: 'hello', ...this.#parts.hello, letters: port2, up: this.#up, aheadMs: this.#ahead() } as const
     worker.postMessage(hello satisfies Order, [port2])
+    this.#parts.onStart()
   }
 
   #hear(report: ThreadReport): void {
     if (this.#worker === undefined) return
     if (report.kind === 'up') {
-      this.#isUp = true
       this.#deaths = 0
       // What it keeps keeps the process alive, not the thread.
       this.#worker.unref()
-      this.#parts.onUp()
       this.#started?.()
     } else if (report.kind === 'renewed') {
       const ahead = this.#ahead()
@@ -120,13 +130,12 @@ export class LeaseThread {
   }
 
   #died(error: unknown): void {
-    const wasUp = this.#isUp
     this.#forget()
     const retryMs = Math.min(firstRetryMs * 2 ** this.#deaths, mostRetryMs)
     this.#deaths += 1
     this.#retry = setTimeout(() => this.#spawn(), retryMs).unref()
     this.#parts.onDeath(error, retryMs)
-    if (wasUp) this.#parts.onDown()
+    this.#parts.onEnd()
     this.#started?.()
   }
 
@@ -134,7 +143,6 @@ export class LeaseThread {
     this.#letters?.close()
     this.#letters = undefined
     this.#worker = undefined
-    this.#isUp = false
   }
 
   #order(order: Order): void {

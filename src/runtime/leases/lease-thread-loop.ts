@@ -18,14 +18,18 @@ export function runLeaseThread(orders: MessagePort, create: () => Promise<Store>
   const opening = create()
   const report = (told: ThreadReport) => orders.postMessage(told.kind === 'failed' ? carried(told) : told)
   let loop: BeatLoop | undefined
+  let up: Promise<unknown> | undefined
 
   const obey = async (order: Order) => {
     if (order.kind === 'hello') {
       loop = new BeatLoop(order, () => opening, report)
-      // Nothing is entrusted to a thread whose store has not answered.
-      await (await opening).depth([])
+      // A thread whose store has not answered is not relied on.
+      up = opening.then((store) => store.depth([]))
+      await up
+      Atomics.store(order.up, 0, 1)
       report({ kind: 'up' })
     } else if (order.kind === 'wake') {
+      await up
       loop!.wake()
     } else {
       loop!.stop()
@@ -49,6 +53,7 @@ class BeatLoop {
   readonly #beats: LeaseBeats
   #watch: BlockWatch | undefined
   #timer: NodeJS.Timeout | undefined
+  #isStopped = false
   #block: { readonly jobs: readonly JobRef[]; givenUp: boolean } | undefined
 
   constructor(hello: Hello, connect: () => Promise<Store>, report: (told: ThreadReport) => void) {
@@ -59,13 +64,14 @@ class BeatLoop {
   }
 
   wake(): void {
-    if (this.#timer !== undefined) return
+    if (this.#isStopped || this.#timer !== undefined) return
     this.#watch = new BlockWatch(sharedMono())
     // Anywhere in the first tick: the processes of a fleet that were woken together do not beat together.
     this.#timer = setTimeout(() => this.#tick(), systemRandom() * tickMs)
   }
 
   stop(): void {
+    this.#isStopped = true
     clearTimeout(this.#timer)
     this.#beats.clear()
     this.#hello.letters.close()

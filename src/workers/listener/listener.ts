@@ -163,7 +163,7 @@ export class QueueListener<Input = unknown> {
       beaten: () => this.#findTakenOver(opened),
       look: () => this.#intake.look(),
     })
-    await opened.keeper.start()
+    void opened.keeper.start()
     opened.presence.start()
     opened.census.start()
     return opened
