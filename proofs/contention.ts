@@ -1,8 +1,9 @@
 /** Contention: several worker processes on one store, some of them killed or stopped, and what the audit says of it afterwards. */
 
 import { setTimeout as delay } from 'node:timers/promises'
-import { type Depth, defineTask, EnqueueManyError, type Mill, millrace, StoreUnavailableError } from 'millrace'
+import { type Depth, defineTask, type Mill, millrace } from 'millrace'
 import { type AuditEntry, auditBreaches } from 'millrace/store-testing'
+import { EnqueueManyError, StoreUnavailableError } from '#src/core/errors.js'
 import { Crew, type Fault, leaseMs } from './crew.js'
 import { type Ground, type OpenGround, sqliteGround } from './ground.js'
 

@@ -133,15 +133,9 @@ export const redisLimitedMutations: readonly Mutation[] = [
   },
   {
     what: 'a claim that takes nothing opens no lane',
-    file: 'redis/claim/claim-script.js',
-    from: "elseif limit == 0 and call('EXISTS', SHUT) == 1",
-    to: "elseif limit < 0 and call('EXISTS', SHUT) == 1",
-  },
-  {
-    what: 'a claim that takes nothing of an ordered queue opens no lane',
-    file: 'redis/claim/claim-ordered-script.js',
-    from: "elseif asked_for == 0 and call('EXISTS', SHUT) == 1",
-    to: "elseif asked_for < 0 and call('EXISTS', SHUT) == 1",
+    file: 'redis/claim/claim-loop-lua.js',
+    from: 'elseif asked_for == 0 and is_open',
+    to: 'elseif asked_for < 0 and is_open',
   },
   {
     what: 'shares of lanes are rounded down',
@@ -380,19 +374,13 @@ export const redisLimitedMutations: readonly Mutation[] = [
   },
   {
     what: 'a group is full without its suspect',
-    file: 'redis/claim/claim-script.js',
-    from: "  if group ~= '' then call('HINCRBY', BUSY, group, 1) end\n",
+    file: 'redis/claim/claim-plain-lua.js',
+    from: "  if group ~= '' then call('HINCRBY', RUNNING_BY_GROUP, group, 1) end\n",
     to: '',
   },
   {
     what: 'nobody is told when what a claim left behind opens',
-    file: 'redis/claim/claim-script.js',
-    from: 'local is_shut = count > 0 and ready > 0 and not can',
-    to: 'local is_shut = false',
-  },
-  {
-    what: 'nobody is told when what a claim left in its shard opens',
-    file: 'redis/claim/claim-ordered-script.js',
+    file: 'redis/claim/claim-loop-lua.js',
     from: 'local is_shut = count > 0 and ready > 0 and not (EXCLUSIVE and not is_open) and not can',
     to: 'local is_shut = false',
   },

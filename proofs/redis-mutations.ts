@@ -76,26 +76,26 @@ export const redisMutations: readonly Mutation[] = [
     to: '',
   },
   {
-    what: 'an element left behind in the line by a job of the same id is taken for it',
+    what: 'an element left behind in the ready list by a job of the same id is taken for it',
     file: 'redis/lua/ready-lua.js',
     from: 'not pasts[i] and sub(records[i], 9, 14) == sub(elements[i], 8, 13)',
     to: 'not pasts[i]',
     concern: 'records: actions',
   },
   {
-    what: 'a job that has moved on is still taken from the line',
+    what: 'a job that has moved on is still taken from the ready list',
     file: 'redis/lua/ready-lua.js',
     from: 'records[i] and not pasts[i] and',
     to: 'records[i] and',
   },
   {
-    what: 'what is taken from the middle of the line is not counted as left behind',
+    what: 'what is taken from the middle of the ready list is not counted as left behind',
     file: 'redis/lua/prelude.js',
     from: " else call('HINCRBY', META, 'stale', 1) end",
     to: ' end',
   },
   {
-    what: 'the line goes before every priority',
+    what: 'the ready list goes before every priority',
     file: 'redis/lua/ready-lua.js',
     from: 'return priority > 32767',
     to: 'return true',
@@ -115,12 +115,12 @@ export const redisMutations: readonly Mutation[] = [
   {
     what: 'the past of a job that left becomes that of the next of its id',
     file: 'redis/lua/prelude.js',
-    from: "return end\n  call('HDEL', PAST, j.id)",
+    from: "return end\n  call('HDEL', HISTORY, j.id)",
     to: 'return end',
   },
   {
     what: 'a claim alone is not marked so',
-    file: 'redis/claim/claim-script.js',
+    file: 'redis/claim/claim-plain-lua.js',
     from: 'alone and ALONE or 0',
     to: '0',
   },
@@ -138,13 +138,13 @@ export const redisMutations: readonly Mutation[] = [
   },
   {
     what: 'a job that is due now is promoted a millisecond late',
-    file: 'redis/claim/claim-script.js',
+    file: 'redis/claim/claim-loop-lua.js',
     from: '(now + 1) * 1000',
     to: 'now * 1000',
   },
   {
     what: 'two claims of one moment share a fence',
-    file: 'redis/claim/claim-script.js',
+    file: 'redis/claim/claim-plain-lua.js',
     from: 'tonumber(last_fence) + 1',
     to: 'tonumber(last_fence)',
   },
@@ -163,14 +163,14 @@ export const redisMutations: readonly Mutation[] = [
   {
     what: 'one result too many is kept',
     file: 'redis/settle/trim-lua.js',
-    from: "call('ZCARD', DONE) - tonumber(bounds[1])",
-    to: "call('ZCARD', DONE) - tonumber(bounds[1]) - 1",
+    from: "call('ZCARD', COMPLETED) - tonumber(bounds[1])",
+    to: "call('ZCARD', COMPLETED) - tonumber(bounds[1]) - 1",
   },
   {
     what: 'the newest results are trimmed instead of the oldest',
     file: 'redis/settle/trim-lua.js',
-    from: "call('ZRANGE', DONE, 0, excess - 1)",
-    to: "call('ZRANGE', DONE, 0, excess - 1, 'REV')",
+    from: "call('ZRANGE', COMPLETED, 0, excess - 1)",
+    to: "call('ZRANGE', COMPLETED, 0, excess - 1, 'REV')",
   },
   {
     what: 'a result is trimmed a millisecond early',
@@ -194,8 +194,8 @@ export const redisMutations: readonly Mutation[] = [
   {
     what: 'a lead is waited for for ever',
     file: 'redis/lua/prelude.js',
-    from: 'now <= lead_at + 1000',
-    to: 'lead_at',
+    from: 'is_led(lead_at) return lead_at and now <= lead_at',
+    to: 'is_led(lead_at) return lead_at and 0 <= lead_at',
   },
   {
     what: 'a job for later rings also where somebody leads',
@@ -213,14 +213,14 @@ export const redisMutations: readonly Mutation[] = [
   },
   {
     what: 'a claim that leaves jobs rings nobody',
-    file: 'redis/claim/claim-script.js',
-    from: 'if can or has_left then ring()',
-    to: 'if has_left then ring()',
+    file: 'redis/claim/claim-loop-lua.js',
+    from: 'if can or has_left then ring_unpaused()',
+    to: 'if has_left then ring_unpaused()',
     concern: 'ringing',
   },
   {
     what: 'who takes all there is does not take back the ring',
-    file: 'redis/claim/claim-script.js',
+    file: 'redis/claim/claim-loop-lua.js',
     from: "(unpackn('>I7', first) / 1000)) then call('DEL', WAKE) end",
     to: "(unpackn('>I7', first) / 1000)) then end",
     concern: 'ringing',
@@ -249,8 +249,8 @@ export const redisMutations: readonly Mutation[] = [
   {
     what: 'a checkpoint stays where its job is completed with a kept result',
     file: 'redis/settle/settle-script.js',
-    from: "call('HDEL', NOTES, 'e' .. id, 'k' .. id)",
-    to: "call('HDEL', NOTES, 'e' .. id)",
+    from: "call('HDEL', NOTES, 'e' .. j.id, 'k' .. j.id)",
+    to: "call('HDEL', NOTES, 'e' .. j.id)",
     concern: 'checkpoints and logs',
   },
   {

@@ -6,8 +6,8 @@ export const sqliteMutations: readonly Mutation[] = [
   {
     what: 'a claim takes the lowest priority first',
     file: 'sqlite/work/sqlite-claim.js',
-    from: ' ORDER BY rank, place, rid LIMIT ?)',
-    to: ' ORDER BY rank DESC, place, rid LIMIT ?)',
+    from: ' ORDER BY rank, position, rid LIMIT ?)',
+    to: ' ORDER BY rank DESC, position, rid LIMIT ?)',
   },
   {
     what: 'an expired lease is recovered a millisecond late',

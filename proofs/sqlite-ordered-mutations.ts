@@ -54,8 +54,8 @@ export const sqliteOrderedMutations: readonly Mutation[] = [
   {
     what: 'what waits beside is lost when the claim fails',
     file: 'sqlite/rows/sqlite-ordered-job.js',
-    from: 'const beside = besideSet(job);\n            queue.pending += payloads.join(',
-    to: 'const beside = besideSet(job);\n            queue.pending -= payloads.drop(beside);\n            queue.pending += payloads.join(',
+    from: 'const successor = successorSet(job);\n            queue.pending += payloads.join(',
+    to: 'const successor = successorSet(job);\n            queue.pending -= payloads.drop(successor);\n            queue.pending += payloads.join(',
   },
   {
     what: 'what waits beside is lost when the claim is completed',
@@ -72,8 +72,8 @@ export const sqliteOrderedMutations: readonly Mutation[] = [
   {
     what: 'what waits beside has the stamp of the job that runs',
     file: 'sqlite/rows/sqlite-ordered-job.js',
-    from: 'this.#beside.run(at.stamp, now, Number(at.state === ready), job.rid)',
-    to: 'this.#beside.run(job.stamp, now, Number(at.state === ready), job.rid)',
+    from: 'this.#setSuccessor.run(at.stamp, now, Number(at.state === ready), job.rid)',
+    to: 'this.#setSuccessor.run(job.stamp, now, Number(at.state === ready), job.rid)',
   },
   {
     what: 'what waits beside for the end of the run alone waits for a time when the clock is set back',

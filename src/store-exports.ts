@@ -1,5 +1,21 @@
-/** `millrace/store`: what the author of a store needs — the contract's types, and the rules that every store shares. */
+/**
+ * `millrace/store`: what the author of a store needs — the contract's types, the errors that a store throws, and the rules
+ * that every store shares.
+ */
 
+export {
+  ClosedError,
+  ConfigConflictError,
+  InvalidArgumentError,
+  StoreCorruptError,
+  StoreFullError,
+  StoreRefusedError,
+  StoreUnavailableError,
+  StoreVersionError,
+  ThrottleConflictError,
+  UnknownQueueError,
+  UnsupportedByStoreError,
+} from './core/errors.js'
 export * from './stores/contract/claim.js'
 export * from './stores/contract/damage.js'
 export * from './stores/contract/job-beat.js'

@@ -1,8 +1,9 @@
 /** Foreign hands: what operators do to a Redis under load — keys of another type, everything thrown away, a slot moved. */
 
 import { setTimeout as delay } from 'node:timers/promises'
-import { defineTask, type EventMap, millrace, StoreCorruptError } from 'millrace'
+import { defineTask, type EventMap, millrace } from 'millrace'
 import { startRedis } from 'millrace/store-testing'
+import { StoreCorruptError } from '#src/core/errors.js'
 import { Traffic, type Verdict } from './traffic.js'
 
 /** A key of the wrong type lies where one queue keeps its jobs; workers serve it, another queue, and both. */

@@ -1,8 +1,8 @@
 /** Lost links: nobody answers — connections that hang, replies that never come, a server that is not there. */
 
 import { setTimeout as delay } from 'node:timers/promises'
-import { StoreUnavailableError } from 'millrace'
 import { faultProxy, startRedis } from 'millrace/store-testing'
+import { StoreUnavailableError } from '#src/core/errors.js'
 import { redisAddress } from '#src/stores/redis/client/redis-address.js'
 import { openRedisPort } from '#src/stores/redis/client/redis-connection.js'
 import { RedisStore } from '#src/stores/redis/redis-store.js'

@@ -1,7 +1,8 @@
 /** Traffic: producers and workers on one Redis, and a ledger of what was acknowledged, what was refused and what was run. */
 
 import { setTimeout as delay } from 'node:timers/promises'
-import { defineTask, type EventMap, type Mill, millrace, StoreUnavailableError, type Worker } from 'millrace'
+import { defineTask, type EventMap, type Mill, millrace, type Worker } from 'millrace'
+import { StoreUnavailableError } from '#src/core/errors.js'
 
 export interface TrafficPlan {
   /** Where producers find the store. */

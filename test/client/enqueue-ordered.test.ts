@@ -1,15 +1,9 @@
 /** Enqueueing for ordered tasks: where id and score come from, what merges, and what a store is handed. */
-import {
-  defineOrderedTask,
-  defineTask,
-  type EnqueueManyError,
-  type EventMap,
-  type Middleware,
-  millrace,
-} from 'millrace'
+import { defineOrderedTask, defineTask, type EventMap, type Middleware, millrace } from 'millrace'
 import type { NewJob } from 'millrace/store'
 import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
+import type { EnqueueManyError } from '#src/core/errors.js'
 import { MemoryStore } from '#src/stores/memory/memory-store.js'
 import { storeKinds, testMill, testMillOn } from '../test-mill.js'
 

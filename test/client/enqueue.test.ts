@@ -1,6 +1,7 @@
-import { defineTask, EnqueueManyError, type Middleware, QueueFullError } from 'millrace'
+import { defineTask, type Middleware } from 'millrace'
 import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
+import { EnqueueManyError, QueueFullError } from '#src/core/errors.js'
 import { MemoryStore } from '#src/stores/memory/memory-store.js'
 import { storeKinds, testMill, testMillOn } from '../test-mill.js'
 

@@ -1,6 +1,7 @@
 /** The groups of jobs: where they come from, what may be one, and what keeps a wrong one out. */
-import { defineOrderedTask, defineTask, InvalidJobError, UnsupportedByStoreError } from 'millrace'
+import { defineOrderedTask, defineTask } from 'millrace'
 import { describe, expect, it } from 'vitest'
+import { InvalidJobError, UnsupportedByStoreError } from '#src/core/errors.js'
 import { MemoryStore } from '#src/stores/memory/memory-store.js'
 import { memoryTraits } from '#src/stores/memory/memory-traits.js'
 import { nextEvent } from '../next-event.js'

@@ -1,5 +1,5 @@
-import { StoreUnavailableError } from 'millrace'
 import { describe, expect, it } from 'vitest'
+import { StoreUnavailableError } from '#src/core/errors.js'
 import { recorded } from '../next-event.js'
 import { enqueue, listenerOn, queues } from '../workers/listener-scene.js'
 import { popped, pushed, tenPerTen, throttledScene } from './throttled-scene.js'

@@ -1,8 +1,8 @@
-import { StoreUnavailableError } from 'millrace'
 import type { EnqueueCall, Enqueued, Store } from 'millrace/store'
 import { ManualClock } from 'millrace/store-testing'
 import { describe, expect, it } from 'vitest'
 import { Sender } from '#src/client/enqueue/sender.js'
+import { StoreUnavailableError } from '#src/core/errors.js'
 import { MemoryStore } from '#src/stores/memory/memory-store.js'
 
 const queue = { name: 'q', kind: 'plain', order: 'fifo', maxCrashes: 3, dead: {} } as const

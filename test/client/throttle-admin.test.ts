@@ -1,6 +1,7 @@
 /** The administration of a throttle: what it has counted, and other rules for it. */
-import { ConfigError, defineTask, InvalidArgumentError, type QueueOptions, UnsupportedByStoreError } from 'millrace'
+import { defineTask, type QueueOptions } from 'millrace'
 import { describe, expect, it } from 'vitest'
+import { ConfigError, InvalidArgumentError, UnsupportedByStoreError } from '#src/core/errors.js'
 import { ManualClock } from '#src/store-testing/harness/manual-clock.js'
 import { MemoryStore } from '#src/stores/memory/memory-store.js'
 import { testMillOn } from '../test-mill.js'

@@ -1,6 +1,7 @@
-import { defineTask, type Mill, StoreUnavailableError } from 'millrace'
+import { defineTask, type Mill } from 'millrace'
 import { ManualClock } from 'millrace/store-testing'
 import { describe, expect, it } from 'vitest'
+import { StoreUnavailableError } from '#src/core/errors.js'
 import { seededRandom } from '../seeded-random.js'
 import { testMill, testMillOn } from '../test-mill.js'
 import { popped, pushed, tenPerTen, throttledScene } from './throttled-scene.js'

@@ -1,8 +1,9 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { defineTask, StoreUnavailableError, UnrecoverableError } from 'millrace'
+import { defineTask, UnrecoverableError } from 'millrace'
 import { describe, expect, it } from 'vitest'
 import * as errors from '#src/core/errors.js'
+import { StoreUnavailableError } from '#src/core/errors.js'
 import { isFatal, onceThere } from '#src/runtime/outage.js'
 import { verdictOnFailure } from '#src/runtime/run/verdict.js'
 

@@ -1,14 +1,7 @@
 /** The declared queues: which of them are ordered, what their tasks may not do to each other, and what a store hears of them. */
-import {
-  ConfigError,
-  defineOrderedTask,
-  defineTask,
-  type MillOptions,
-  millrace,
-  type QueueOptions,
-  UnsupportedByStoreError,
-} from 'millrace'
+import { defineOrderedTask, defineTask, type MillOptions, millrace, type QueueOptions } from 'millrace'
 import { describe, expect, it } from 'vitest'
+import { ConfigError, UnsupportedByStoreError } from '#src/core/errors.js'
 import { checkOptions } from '#src/mill/mill-options.js'
 import type { QueueSettings } from '#src/stores/contract/queue-settings.js'
 import { MemoryStore } from '#src/stores/memory/memory-store.js'

@@ -1,6 +1,7 @@
 /** The clashes of limits: bounds of groups over several shards, and scopes whose queues disagree. */
-import { ConfigError, defineOrderedTask, type MillOptions, millrace, type QueueOptions } from 'millrace'
+import { defineOrderedTask, type MillOptions, millrace, type QueueOptions } from 'millrace'
 import { describe, expect, it } from 'vitest'
+import { ConfigError } from '#src/core/errors.js'
 
 function mistakes(queues: Record<string, QueueOptions>, tasks: MillOptions['tasks'] = []): string[] {
   try {

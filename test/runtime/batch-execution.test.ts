@@ -1,14 +1,7 @@
-import {
-  bury,
-  cancel,
-  defineOrderedTask,
-  InvalidArgumentError,
-  JobCancelledError,
-  LeaseLostError,
-  snooze,
-} from 'millrace'
+import { bury, cancel, defineOrderedTask, snooze } from 'millrace'
 import type { Claim } from 'millrace/store'
 import { describe, expect, it } from 'vitest'
+import { InvalidArgumentError, JobCancelledError, LeaseLostError } from '#src/core/errors.js'
 import { BatchExecution, batchesOf, type DecodedClaim } from '#src/runtime/run/batch-execution.js'
 
 const decoded = (id: string, fence = 1): DecodedClaim => {

@@ -1,6 +1,6 @@
-import { ClosedError } from 'millrace'
 import type { SettleAnswer, SettleItem } from 'millrace/store'
 import { expect, it } from 'vitest'
+import { ClosedError } from '#src/core/errors.js'
 import { Events } from '#src/core/events.js'
 import { Settler } from '#src/runtime/run/settler.js'
 import { MemoryStore } from '#src/stores/memory/memory-store.js'

@@ -1,5 +1,6 @@
-import { defineTask, InvalidArgumentError, throttle, UnrecoverableError } from 'millrace'
+import { defineTask, throttle, UnrecoverableError } from 'millrace'
 import { describe, expect, it } from 'vitest'
+import { InvalidArgumentError } from '#src/core/errors.js'
 import { verdictOnFailure, verdictOnReturn } from '#src/runtime/run/verdict.js'
 
 const ignore = () => {}

@@ -33,8 +33,8 @@ const ranOut = live(
   (before, after) => before.state === 'running' && size(before) > 1 && after?.state === 'ready' && after.attempt === 1,
 )
 const isNew = live(
-  ({ state, beside }, after) =>
-    state === 'running' && beside !== null && after?.claim === null && after.createdAt === beside.createdAt,
+  ({ state, successor }, after) =>
+    state === 'running' && successor !== null && after?.claim === null && after.createdAt === successor.createdAt,
 )
 const cancelRequested = live(({ claim }, after) => claim?.cancelRequested === true && after !== undefined)
 
@@ -53,31 +53,34 @@ const rareThings: Record<string, (step: Step) => boolean> = {
   'a claim of two shards': (step) => new Set(claimed(step).claims?.map(({ fence }) => fence)).size > 1,
   'a push beside a running job': verb(
     'enqueue',
-    live(({ claim, beside }, after) => claim !== null && beside === null && after?.beside !== null),
+    live(({ claim, successor }, after) => claim !== null && successor === null && after?.successor !== null),
   ),
   'a failure that merges with what waits beside': verb(
     'settle',
-    live((before, after) => before.beside !== null && after?.attempt === before.attempt + 1),
+    live((before, after) => before.successor !== null && after?.attempt === before.attempt + 1),
   ),
   'equal payloads that meet again after a failure': verb(
     'settle',
     live(
       (before, after) =>
-        after?.attempt === before.attempt + 1 && size(after) < size(before) + (before.beside?.payloads.length ?? 0),
+        after?.attempt === before.attempt + 1 && size(after) < size(before) + (before.successor?.payloads.length ?? 0),
     ),
   ),
   'a last failure that leaves payloads': verb('settle', ranOut),
   'a completed job with a new one beside it': verb('settle', isNew),
   'a crash with payloads beside': verb(
     ['claim', 'gone'],
-    live(({ claim, beside }, after) => claim !== null && beside !== null && after?.suspect === true),
+    live(({ claim, successor }, after) => claim !== null && successor !== null && after?.suspect === true),
   ),
   'one crash too many that leaves payloads': verb(['claim', 'gone'], ranOut),
   'one crash too many with a new job beside': (step) =>
     (claimed(step).buried ?? []).length > 0 && isNew(step) && !cancelRequested(step),
   'a push after a cancel': verb(
     'enqueue',
-    live(({ claim, beside }, after) => claim?.cancelRequested === true && beside === null && Boolean(after?.beside)),
+    live(
+      ({ claim, successor }, after) =>
+        claim?.cancelRequested === true && successor === null && Boolean(after?.successor),
+    ),
   ),
   'a cancelled job that leaves a new one': (step) =>
     step.command.verb !== 'move' && cancelRequested(step) && isNew(step),
@@ -95,7 +98,7 @@ const rareThings: Record<string, (step: Step) => boolean> = {
   ),
   'a revival into what runs': verb(
     'revive',
-    live(({ claim, beside }, after) => claim !== null && after?.beside?.stamp !== beside?.stamp),
+    live(({ claim, successor }, after) => claim !== null && after?.successor?.stamp !== successor?.stamp),
   ),
   'a reshard that moves jobs': verb('reshard', (step) => changed(step) > 0),
   'a reshard that waits for running jobs': verb('reshard', ({ answer }) => (answer as RecordStep).more === true),
@@ -106,7 +109,9 @@ const rareThings: Record<string, (step: Step) => boolean> = {
     'move',
     (step) =>
       live((before, after) => size(after) > size(before))(step) ||
-      live(({ beside }, after) => (after?.beside?.payloads.length ?? 0) > (beside?.payloads.length ?? 0))(step),
+      live(({ successor }, after) => (after?.successor?.payloads.length ?? 0) > (successor?.payloads.length ?? 0))(
+        step,
+      ),
   ),
   'a move into a morgue that has the id': verb(
     'move',

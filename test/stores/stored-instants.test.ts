@@ -33,7 +33,7 @@ const metaRules: Record<string, Rule> = {
   heldUntil: holdMs,
   shutUntil: windowMs + 1,
   leadAt: leaseMs,
-  roomAt: roomMs,
+  suspectLeadAt: roomMs,
   sparesUntil: leaseMs,
   seenAt: 0,
 }
@@ -42,34 +42,34 @@ const redisRules: Record<string, Rule> = {
   shut: Math.max(holdMs, windowMs + 1),
   holds: holdMs,
   calls: 0,
-  later: 'wall',
+  scheduled: 'wall',
   expiry: 'wall',
-  forget: 'wall',
+  'ended-until': 'wall',
   ended: 'wall',
   dead: 'wall',
   morgue: 'wall',
   // Brought back 30 s after a claim has met them, whatever they say: see `transit-lua`.
   transit: 'told',
   ...Object.fromEntries(
-    ['line', 'ready', 'suspects', 'jobs', 'claims', 'past', 'notes', 'done'].map((key) => [key, 'told']),
+    ['ready-list', 'ready', 'suspects', 'jobs', 'claims', 'history', 'notes', 'completed'].map((key) => [key, 'told']),
   ),
-  ...Object.fromEntries(['grouped', 'lanes', 'beside'].map((key) => [key, 'told'])),
+  ...Object.fromEntries(['grouped', 'lanes', 'successors'].map((key) => [key, 'told'])),
 }
 /** What holds no instant. */
 const timeless = [
   'batches',
   'retries',
-  'callers',
+  'call-order',
   'meta',
   'wake',
   'ends',
   'turns',
-  'busy',
+  'running-by-group',
   'payloads',
   'bodies',
-  'inhand',
-  'buried',
-  'remains',
+  'claimed-payloads',
+  'dead-payloads',
+  'dead-bodies',
 ]
 /** Those of a throttle move with its arming: see `rules/throttle/arming`. */
 const scopeFields = ['armedAt', 'lastAt', 'quietUntil']
@@ -83,8 +83,14 @@ const sqliteRules: Record<string, Record<string, Rule>> = {
   },
   job: {
     lease_until: leaseMs,
-    ...{ stamp: 'wall', expires_at: 'wall', beside_stamp: 'wall' },
-    ...{ created_at: 'told', updated_at: 'told', started_at: 'told', finished_at: 'wall', beside_created_at: 'told' },
+    ...{ stamp: 'wall', expires_at: 'wall', successor_stamp: 'wall' },
+    ...{
+      created_at: 'told',
+      updated_at: 'told',
+      started_at: 'told',
+      finished_at: 'wall',
+      successor_created_at: 'told',
+    },
   },
   lane: { shut_until: Math.max(holdMs, windowMs + 1), held_until: holdMs },
   throttle: { armed_at: 0, last_at: 0, quiet_until: windowMs + 1, last_wall: 'told' },

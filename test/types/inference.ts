@@ -13,7 +13,6 @@ import {
   type OrderedEnqueueOptions,
   type OutcomeValue,
   type Popped,
-  type PopWait,
   type ShardCandidate,
   snooze,
   type TaskInput,
@@ -25,6 +24,7 @@ import {
 import * as v from 'valibot'
 import { expectTypeOf } from 'vitest'
 import { z } from 'zod'
+import type { PopWait } from '#src/client/throttled-queue/pops.js'
 
 const mill = millrace({ store: 'memory:' })
 

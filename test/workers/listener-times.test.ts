@@ -1,5 +1,6 @@
-import { defineOrderedTask, LeaseLostError, StoreUnavailableError, TimeLimitError, WorkerStoppedError } from 'millrace'
+import { defineOrderedTask } from 'millrace'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { LeaseLostError, StoreUnavailableError, TimeLimitError, WorkerStoppedError } from '#src/core/errors.js'
 import { processSoloGate } from '#src/runtime/solo-gate.js'
 import { MemoryStore } from '#src/stores/memory/memory-store.js'
 import { nextEvent, recorded } from '../next-event.js'

@@ -1,5 +1,6 @@
-import { JobCancelledError, type MillOptions, PayloadTooLargeError } from 'millrace'
+import type { MillOptions } from 'millrace'
 import { describe, expect, it } from 'vitest'
+import { JobCancelledError, PayloadTooLargeError } from '#src/core/errors.js'
 import { poll } from '#src/store-testing/servers/poll.js'
 import { nextEvent, recorded } from '../next-event.js'
 import { storeKinds, testMill } from '../test-mill.js'

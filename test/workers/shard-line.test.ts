@@ -1,6 +1,6 @@
-import { ConfigError } from 'millrace'
 import * as v from 'valibot'
 import { expect, it } from 'vitest'
+import { ConfigError } from '#src/core/errors.js'
 import { queueOf, queueOptionsSchema, type ShardOrder } from '#src/core/queue/queue.js'
 import { type KnownShard, shardSequence } from '#src/workers/shards/shard-sequence.js'
 

@@ -1,7 +1,8 @@
 /** The permits of throttled jobs that were claimed and not started: each is told, and the job goes back. */
-import { defineTask, type EventMap, JobCancelledError, type Middleware, type QueueOptions } from 'millrace'
+import { defineTask, type EventMap, type Middleware, type QueueOptions } from 'millrace'
 import { memoryHarness } from 'millrace/store-testing'
 import { describe, expect, it, onTestFinished } from 'vitest'
+import { JobCancelledError } from '#src/core/errors.js'
 import { Events } from '#src/core/events.js'
 import { throttleOf } from '#src/core/queue/throttle-options.js'
 import { checkOptions } from '#src/mill/mill-options.js'

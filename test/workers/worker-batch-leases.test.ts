@@ -1,7 +1,8 @@
-import { type BatchContext, defineOrderedTask, JobCancelledError, LeaseLostError } from 'millrace'
+import { type BatchContext, defineOrderedTask } from 'millrace'
 import type { SettleItem } from 'millrace/store'
 import { memoryHarness } from 'millrace/store-testing'
 import { expect, it, onTestFinished } from 'vitest'
+import { JobCancelledError, LeaseLostError } from '#src/core/errors.js'
 import { nextEvent, recorded } from '../next-event.js'
 import { testMillOn } from '../test-mill.js'
 

@@ -1,6 +1,7 @@
-import { ConfigError, defineTask, millrace } from 'millrace'
+import { defineTask, millrace } from 'millrace'
 import { ManualClock, memoryHarness } from 'millrace/store-testing'
 import { describe, expect, it, onTestFinished } from 'vitest'
+import { ConfigError } from '#src/core/errors.js'
 import { nextEvent, recorded } from '../next-event.js'
 import { storeKinds, testMill, testMillOn } from '../test-mill.js'
 

@@ -1,5 +1,6 @@
-import { type BatchContext, bury, cancel, InvalidArgumentError, snooze, UnrecoverableError } from 'millrace'
+import { type BatchContext, bury, cancel, snooze, UnrecoverableError } from 'millrace'
 import { describe, expect, it } from 'vitest'
+import { InvalidArgumentError } from '#src/core/errors.js'
 import { nextEvent, recorded } from '../next-event.js'
 import { testMill } from '../test-mill.js'
 import { events, kinds, numbers, oneShard, orders, push } from './order-tasks.js'

@@ -1,6 +1,7 @@
-import { ConfigError, defineOrderedTask } from 'millrace'
+import { defineOrderedTask } from 'millrace'
 import type { Store } from 'millrace/store'
 import { describe, expect, it } from 'vitest'
+import { ConfigError } from '#src/core/errors.js'
 import { MemoryStore } from '#src/stores/memory/memory-store.js'
 import { memoryTraits } from '#src/stores/memory/memory-traits.js'
 import { shardOf } from '#src/stores/rules/payloads.js'

@@ -1,5 +1,6 @@
-import { defineTask, StoreFullError } from 'millrace'
+import { defineTask } from 'millrace'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
+import { StoreFullError } from '#src/core/errors.js'
 import { MemoryStore } from '#src/stores/memory/memory-store.js'
 import { SqliteStore } from '#src/stores/sqlite/sqlite-store.js'
 import { nextEvent, recorded } from '../next-event.js'

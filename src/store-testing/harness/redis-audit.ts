@@ -20,7 +20,7 @@ local AUDIT, INSTANT, TOLD = table.remove(KEYS), tonumber(table.remove(ARGV)), t
 local server = redis
 local seen = {}
 local names = { l = 'ready', r = 'ready', x = 'ready', s = 'scheduled', c = 'completed', d = 'dead' }
-local function base(key) return string.match(key, '^(.*):%a+$') end
+local function base(key) return string.match(key, '^(.*):[%a-]+$') end
 local function state_of(tag, id)
   local known = seen[tag .. id]
   if known then return known end
@@ -29,7 +29,7 @@ local function state_of(tag, id)
   if claim then
     known = { state = 'running', fence = struct.unpack('>I7', claim), worker = string.sub(claim, 16, 15 + string.byte(claim, 15)) }
   else
-    local past, record = server.call('HGET', tag .. ':past', id), server.call('HGET', tag .. ':jobs', id)
+    local past, record = server.call('HGET', tag .. ':history', id), server.call('HGET', tag .. ':jobs', id)
     if record then known = { state = names[past and string.sub(past, 1, 1) or string.lower(string.sub(record, 1, 1))] } end
   end
   seen[tag .. id] = known
@@ -56,7 +56,7 @@ local function call(command, ...)
   if command == 'INFO' and TOLD ~= '' then return TOLD end
   if command == 'HSET' or command == 'HDEL' then
     local key = ...
-    local tag, name = base(key), string.match(key, ':(%a+)$')
+    local tag, name = base(key), string.match(key, ':([%a-]+)$')
     local args = { select(2, ...) }
     if name == 'claims' then
       for i = 1, #args, command == 'HSET' and 2 or 1 do
@@ -70,7 +70,7 @@ local function call(command, ...)
           seen[tag .. args[i]] = { state = was.state, fence = was.fence, worker = was.worker, ended = true }
         end
       end
-    elseif name == 'past' and command == 'HSET' then
+    elseif name == 'history' and command == 'HSET' then
       for i = 1, #args, 2 do
         local was = state_of(tag, args[i])
         if was.state ~= 'running' or was.ended then became(tag, args[i], names[string.sub(args[i + 1], 1, 1)]) end
@@ -135,7 +135,7 @@ export function auditedPort(
     },
     pop: (keys, forMs, signal) => port.pop(keys, forMs, signal),
     listen: (channel, heard) => port.listen(channel, heard),
-    about: () => port.about(),
+    reach: () => port.reach(),
     close: () => port.close(),
   }
 }

@@ -119,7 +119,7 @@ export interface CanonicalJob {
   /** Of an ordered queue: what is in hand while the job runs, else what waits or is dead; in order. Null in a plain queue. */
   readonly payloads: readonly CanonicalEntry[] | null
   /** What waits beside a running job of an ordered queue; null where nothing does. */
-  readonly beside: CanonicalBeside | null
+  readonly successor: CanonicalSuccessor | null
   readonly priority: number
   readonly group: string | null
   /** The place in line, µs: of a scheduled job its due time. Of an ended job the last one it had. */
@@ -174,7 +174,7 @@ export interface CanonicalEntry {
   readonly meta: CanonicalPayload | null
 }
 
-export interface CanonicalBeside {
+export interface CanonicalSuccessor {
   readonly stamp: number
   readonly createdAt: number
   readonly isReady: boolean

@@ -119,7 +119,7 @@ function canonicalQueue(queue: MemoryQueue, now: number): CanonicalQueue {
 
 function canonicalJob(job: MemoryJob, now: number): CanonicalJob {
   const { id, task, payload, codec, meta, priority, rememberMs } = job.spec
-  const { payloads = job.inHand, beside } = job
+  const { payloads = job.inHand, successor } = job
   return {
     id,
     task,
@@ -128,7 +128,7 @@ function canonicalJob(job: MemoryJob, now: number): CanonicalJob {
     codec: codec ?? null,
     meta: meta === undefined ? null : canonicalPayload(meta),
     payloads: job.payloads === undefined && job.inHand.length === 0 ? null : [...payloads].map(canonicalEntry),
-    beside: beside === undefined ? null : { ...beside, payloads: [...beside.payloads].map(canonicalEntry) },
+    successor: successor === undefined ? null : { ...successor, payloads: [...successor.payloads].map(canonicalEntry) },
     priority,
     group: job.spec.group ?? null,
     stamp: job.stamp,

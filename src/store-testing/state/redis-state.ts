@@ -91,7 +91,7 @@ async function readShard(port: RedisClient, tag: string): Promise<Shard> {
   const [meta, jobs, past, claims, notes, ended, calls, leases, expiry, turns, shut, holds] = await Promise.all([
     hash('meta'),
     hash('jobs'),
-    hash('past'),
+    hash('history'),
     hash('claims'),
     hash('notes'),
     hash('ended'),
@@ -179,8 +179,8 @@ function canonicalQueue(
     processed: count('processed'),
     failed: count('failed'),
     crashed: count('crashed'),
-    lead: canonicalLead(meta.get('leader'), bound('leadAt'), now),
-    suspectLead: canonicalLead(meta.get('roomer'), bound('roomAt'), now),
+    lead: canonicalLead(meta.get('lead'), bound('leadAt'), now),
+    suspectLead: canonicalLead(meta.get('suspectLead'), bound('suspectLeadAt'), now),
     lastStamp: count('stamp'),
     lastFence: count('fence'),
     lastScore: count('score'),
@@ -232,7 +232,7 @@ function canonicalJob(id: string, bytes: Buffer, shard: Shard, now: number, payl
     payload: canonicalPayload(record.payload),
     codec: record.codec ?? null,
     meta: record.meta === undefined ? null : canonicalPayload(record.meta),
-    ...(payloads === undefined ? { payloads: null, beside: null } : canonicalPayloads(id, payloads)),
+    ...(payloads === undefined ? { payloads: null, successor: null } : canonicalPayloads(id, payloads)),
     priority: record.priority,
     group: record.group ?? null,
     stamp: past.stamp,
@@ -291,7 +291,7 @@ interface ShardPayloads {
   readonly waiting: ReadonlyMap<string, readonly CanonicalEntry[]>
   readonly dead: ReadonlyMap<string, readonly CanonicalEntry[]>
   readonly inHand: ReadonlyMap<string, Buffer>
-  readonly beside: ReadonlyMap<string, Buffer>
+  readonly successor: ReadonlyMap<string, Buffer>
   readonly morgue: ReadonlyMap<string, Buffer>
 }
 
@@ -308,14 +308,14 @@ async function readPayloads(port: RedisClient, tag: string): Promise<ShardPayloa
     }
     return byId
   }
-  const [waiting, dead, inHand, beside, morgue] = await Promise.all([
+  const [waiting, dead, inHand, successor, morgue] = await Promise.all([
     setOf('payloads', 'bodies'),
-    setOf('buried', 'remains'),
-    readHash(port, tag, 'inhand'),
-    readHash(port, tag, 'beside'),
+    setOf('dead-payloads', 'dead-bodies'),
+    readHash(port, tag, 'claimed-payloads'),
+    readHash(port, tag, 'successors'),
     readHash(port, tag, 'morgue'),
   ])
-  return { waiting, dead, inHand, beside, morgue }
+  return { waiting, dead, inHand, successor, morgue }
 }
 
 function canonicalEntry(value: Buffer): CanonicalEntry {
@@ -330,20 +330,20 @@ function canonicalEntry(value: Buffer): CanonicalEntry {
 
 function canonicalPayloads(
   id: string,
-  { waiting, inHand, beside }: ShardPayloads,
-): Pick<CanonicalJob, 'payloads' | 'beside'> {
-  const [held, besides] = [inHand.get(id), beside.get(id)]
+  { waiting, inHand, successor }: ShardPayloads,
+): Pick<CanonicalJob, 'payloads' | 'successor'> {
+  const [held, own] = [inHand.get(id), successor.get(id)]
   const waits = waiting.get(id) ?? []
-  if (held === undefined) return { payloads: waits, beside: null }
+  if (held === undefined) return { payloads: waits, successor: null }
   return {
     payloads: readInHand(held).map(canonicalEntry),
-    beside:
-      besides === undefined
+    successor:
+      own === undefined
         ? null
         : {
-            stamp: readNumber(besides, 0, 7),
-            createdAt: besides.readUIntBE(7, 6),
-            isReady: besides.toString('latin1', 13) === 'r',
+            stamp: readNumber(own, 0, 7),
+            createdAt: own.readUIntBE(7, 6),
+            isReady: own.toString('latin1', 13) === 'r',
             payloads: waits,
           },
   }
@@ -360,7 +360,7 @@ function canonicalDead({ morgue, dead }: ShardPayloads): CanonicalJob[] {
       codec: null,
       meta: null,
       payloads: dead.get(id) ?? [],
-      beside: null,
+      successor: null,
       priority: 0,
       group: group ?? null,
       suspect: false,

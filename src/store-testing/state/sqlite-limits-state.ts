@@ -52,8 +52,8 @@ export function refuseWrongLanes(db: Database, queue: QueueRow, jobs: readonly J
   refuse('open lanes', queue.open_lanes, lanes.filter(({ turn }) => turn !== null).length)
   for (const job of jobs.filter(({ state }) => state === 1))
     refuse(
-      `as the line of job '${job['id']}'`,
-      job['line'],
+      `as the pool of job '${job['id']}'`,
+      job['pool'],
       lineOf(Number(job['suspect']), job['grp'] as string | null),
     )
   if (queue.laned === 0) refuse('lanes', 0, lanes.length + grouped.length)

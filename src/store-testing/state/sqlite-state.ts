@@ -7,8 +7,14 @@ import type { Database } from '../../stores/sqlite/file/sqlite-driver.js'
 import { stateNames } from '../../stores/sqlite/file/sqlite-schema.js'
 import { valueFromStored } from '../../stores/sqlite/file/sqlite-text.js'
 import type { JobRow } from '../../stores/sqlite/rows/sqlite-job.js'
-import { besideSet, setOf, waitingSetOf } from '../../stores/sqlite/rows/sqlite-ordered-job.js'
-import { type PayloadRow, type PayloadSetKey, scoredPayload } from '../../stores/sqlite/rows/sqlite-payloads.js'
+import {
+  type PayloadRow,
+  type PayloadSetKey,
+  scoredPayload,
+  setOf,
+  successorSet,
+  waitingSetOf,
+} from '../../stores/sqlite/rows/sqlite-payloads.js'
 import { leadOf, morgueOf, type QueueRow, share, suspectLeadOf } from '../../stores/sqlite/rows/sqlite-queue.js'
 import type { ThrottleRow } from '../../stores/sqlite/rows/sqlite-throttle.js'
 import {
@@ -143,7 +149,7 @@ function canonicalJob(db: Database, row: JobColumns, now: number): CanonicalJob 
     codec: text('codec'),
     meta: row['meta'] === null ? null : payload('meta'),
     payloads: null,
-    beside: null,
+    successor: null,
     priority: 0 - Number(row['rank']),
     group: row['grp'] as string | null,
     stamp: Number(row['stamp']),
@@ -209,7 +215,7 @@ function refuseStrayPayloads(db: Database): void {
   const stray = db
     .prepare(
       `SELECT payload.rid, payload.part FROM payload LEFT JOIN job ON job.rid = payload.rid
-       WHERE job.rid IS NULL OR NOT (payload.part = job.part OR payload.part = 1 - job.part AND job.beside_stamp IS NOT NULL)`,
+       WHERE job.rid IS NULL OR NOT (payload.part = job.part OR payload.part = 1 - job.part AND job.successor_stamp IS NOT NULL)`,
     )
     .all()
   if (stray.length > 0) throw new Error(`payloads of no job: ${JSON.stringify(stray)}`)
@@ -219,15 +225,15 @@ function refuseStrayPayloads(db: Database): void {
 
 function orderedJob(db: Database, row: JobColumns, now: number): CanonicalJob {
   const job = row as unknown as JobRow
-  const { beside_stamp: stamp, beside_created_at: createdAt, beside_ready: isReady } = job
+  const { successor_stamp: stamp, successor_created_at: createdAt, successor_ready: isReady } = job
   return {
     ...canonicalJob(db, row, now),
     priority: 0,
     payloads: entriesOf(db, setOf(job)),
-    beside:
+    successor:
       stamp === null
         ? null
-        : { stamp, createdAt: createdAt!, isReady: isReady === 1, payloads: entriesOf(db, besideSet(job)) },
+        : { stamp, createdAt: createdAt!, isReady: isReady === 1, payloads: entriesOf(db, successorSet(job)) },
   }
 }
 

@@ -127,6 +127,4 @@ export interface StoreTraits {
   readonly exactDepth: boolean
   /** Whether a second handle, in another thread, reaches the same jobs: leases are then kept while the loop is blocked. */
   readonly beatsFromThread: boolean
-  /** What an accepted job survives: the process, the machine. */
-  readonly durability: 'none' | 'process' | 'machine'
 }

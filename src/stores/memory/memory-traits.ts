@@ -18,5 +18,4 @@ export const memoryTraits: StoreTraits = {
   maxPayloadBytes: 1_048_576,
   exactDepth: true,
   beatsFromThread: false,
-  durability: 'none',
 }

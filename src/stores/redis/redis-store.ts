@@ -8,7 +8,7 @@ import type { EnqueueCall, Enqueued } from '../contract/new-job.js'
 import type { Depth } from '../contract/queue-depth.js'
 import type { QueueSettings, StoredQueue } from '../contract/queue-settings.js'
 import type { ExtendAnswer, ExtendItem, SettleAnswer, SettleItem } from '../contract/settle.js'
-import type { Store, StoreTraits } from '../contract/store.js'
+import type { Store } from '../contract/store.js'
 import type { StoreHealth } from '../contract/store-health.js'
 import type { Throttles } from '../contract/throttles.js'
 import type { WorkerRegistry } from '../contract/worker-registry.js'
@@ -18,7 +18,6 @@ import type { RedisClient } from './client/redis-client.js'
 import { enqueueCalls } from './enqueue/redis-enqueue.js'
 import { depthsOf } from './records/redis-depth.js'
 import { RedisListing } from './records/redis-listing.js'
-import { RedisOrderedListing } from './records/redis-ordered-listing.js'
 import { redisRecords } from './records/redis-records.js'
 import { redisThrottles } from './records/redis-throttles.js'
 import { redisTraits } from './redis-traits.js'
@@ -48,11 +47,11 @@ export interface RedisStoreParts {
 }
 
 export class RedisStore implements Store {
+  readonly traits = redisTraits
   readonly records: Records
   readonly workers: WorkerRegistry
   readonly throttles: Throttles
   readonly health: StoreHealth
-  #traits = redisTraits
   readonly #port: RedisClient
   readonly #replicas: number
   readonly #queues: RedisQueues
@@ -82,8 +81,7 @@ export class RedisStore implements Store {
     this.#ends = new RedisResultWatch(port, this.#queues)
     const listing = new RedisListing(this.#queues)
     const reshard = new RedisReshard(this.#queues, new RedisShardMigration(this.#queues))
-    const orderedListing = new RedisOrderedListing(this.#queues)
-    this.records = redisRecords(this.#queues, listing, orderedListing, reshard, this.#ends)
+    this.records = redisRecords(this.#queues, listing, reshard, this.#ends)
     this.workers = redisRegistry(port, this.#queues, namespace)
     this.throttles = redisThrottles(port, this.#queues)
     // Loaded when it is asked for: every thread and process that opens a store would load it in vain.
@@ -95,15 +93,9 @@ export class RedisStore implements Store {
     }
   }
 
-  /** Of its durability only what Redis does by default is known before it is opened. */
-  get traits(): StoreTraits {
-    return this.#traits
-  }
-
   async open(queues: readonly QueueSettings[]): Promise<StoredQueue[]> {
     this.#refuseClosed()
-    const { durability } = await this.#port.about()
-    this.#traits = { ...redisTraits, durability }
+    await this.#port.reach()
     return this.#queues.open(queues)
   }
 

@@ -21,5 +21,4 @@ export const redisTraits: StoreTraits = {
   maxPayloadBytes: 1_048_576,
   exactDepth: true,
   beatsFromThread: true,
-  durability: 'process',
 }

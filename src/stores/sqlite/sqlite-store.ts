@@ -5,7 +5,7 @@
 
 import { resolve } from 'node:path'
 import { InvalidArgumentError } from '../../core/errors.js'
-import type { Claim, Claimed, Claimer, ClaimFrom } from '../contract/claim.js'
+import type { Claimed, Claimer, ClaimFrom } from '../contract/claim.js'
 import type { Records } from '../contract/job-records.js'
 import type { EnqueueCall, Enqueued } from '../contract/new-job.js'
 import type { Depth } from '../contract/queue-depth.js'
@@ -16,11 +16,10 @@ import type { Finding, Mended, StoreHealth } from '../contract/store-health.js'
 import type { Throttles } from '../contract/throttles.js'
 import type { WorkerRegistry } from '../contract/worker-registry.js'
 import { typedError } from './file/sqlite-errors.js'
-import { fromStored } from './file/sqlite-text.js'
 import { sqliteTraits } from './sqlite-traits.js'
 import { SqliteWait } from './sqlite-wait.js'
 import { SqliteThreadClient } from './thread/sqlite-thread-client.js'
-import type { ClaimedText, LineGrant } from './work/sqlite-claim.js'
+import { claimsOf } from './work/sqlite-claim-text.js'
 
 export interface SqliteDescriptor {
   /** Path of the file. It and its directory are made where they are not there. */
@@ -58,12 +57,9 @@ export class SqliteStore implements Store {
     }
     this.health = sqliteHealth(this.#inbox)
     this.workers = {
-      beat: (worker, ttlMs) => this.#inbox.call('beat', worker, ttlMs),
+      ...this.#inbox.calls('beat', 'held', 'gone', 'adopt'),
       remove: (id) => this.#inbox.call('removeWorker', id),
       list: () => this.#inbox.call('workers'),
-      held: (worker) => this.#inbox.call('held', worker),
-      gone: (claims, worker) => this.#inbox.call('gone', claims, worker),
-      adopt: (claim, from, to) => this.#inbox.call('adopt', claim, from, to),
     }
   }
 
@@ -76,7 +72,7 @@ export class SqliteStore implements Store {
   }
 
   async claim(from: readonly ClaimFrom[], by: Claimer): Promise<Claimed> {
-    const { granted, ...claimed } = await this.#inbox.call<ClaimedText>('claim', from, by)
+    const { granted, ...claimed } = await this.#inbox.call('claim', from, by)
     try {
       return { ...claimed, claims: granted.flatMap(claimsOf) }
     } catch (error) {
@@ -115,9 +111,9 @@ function sqliteHealth(inbox: SqliteThreadClient): StoreHealth {
   }
   const none = { level: 'ok', what: 'file', text: 'there is none yet; whoever opens the store first makes it' } as const
   const found = (findings: Finding[]) => (findings.length === 0 ? [none] : findings)
-  const check = (queue?: string) => inbox.call<Finding[]>('check', queue).then(found, told)
+  const check = (queue?: string) => inbox.call('check', queue).then(found, told)
   return {
-    examine: () => inbox.call<Finding[]>('examine').then(found, told),
+    examine: () => inbox.call('examine').then(found, told),
     check,
     async repair(queue) {
       const before = await check(queue)
@@ -125,8 +121,8 @@ function sqliteHealth(inbox: SqliteThreadClient): StoreHealth {
       if (before.some(({ level, what }) => what === 'file' && level !== 'ok') || before.includes(none))
         return { mended: [], left: before }
       const mended: Mended[] = []
-      for (const { name } of await inbox.call<StoredQueue[]>('queues'))
-        if (queue === undefined || queue === name) mended.push(...(await inbox.call<Mended[]>('repair', name)))
+      for (const { name } of await inbox.call('queues'))
+        if (queue === undefined || queue === name) mended.push(...(await inbox.call('repair', name)))
       return { mended, left: await check(queue) }
     },
   }
@@ -134,20 +130,8 @@ function sqliteHealth(inbox: SqliteThreadClient): StoreHealth {
 
 function sqliteRecords(inbox: SqliteThreadClient, wait: SqliteWait): Records {
   return {
-    queues: () => inbox.call('queues'),
-    get: (queue, id) => inbox.call('get', queue, id),
-    list: (queue, query) => inbox.call('list', queue, query),
-    cancel: (queue, where, reason) => inbox.call('cancel', queue, where, reason),
-    delete: (queue, where) => inbox.call('delete', queue, where),
-    runNow: (queue, where) => inbox.call('runNow', queue, where),
-    bury: (queue, where) => inbox.call('bury', queue, where),
-    fail: (queue, id, how) => inbox.call('fail', queue, id, how),
-    pause: (queue) => inbox.call('pause', queue),
-    resume: (queue) => inbox.call('resume', queue),
-    drain: (queue) => inbox.call('drain', queue),
-    clear: (queue) => inbox.call('clear', queue),
-    reshard: (queue, shards) => inbox.call('reshard', queue, shards),
-    move: (from, to) => inbox.call('move', from, to),
+    ...inbox.calls('queues', 'get', 'list', 'cancel', 'delete', 'runNow', 'bury', 'fail'),
+    ...inbox.calls('pause', 'resume', 'drain', 'clear', 'reshard', 'move'),
     morgue: {
       get: (queue, id) => inbox.call('getDead', queue, id),
       list: (queue, query) => inbox.call('list', queue, { ...query, state: 'dead' }),
@@ -159,48 +143,4 @@ function sqliteRecords(inbox: SqliteThreadClient, wait: SqliteWait): Records {
       return wait.forResults(jobs, forMs, signal)
     },
   }
-}
-
-/** One claim as SQLite wrote it (`sqlite-claim.ts`). `blobs`: 1 where the payload, 2 where the meta is in hexadecimal digits. */
-type ClaimText = [
-  id: string,
-  task: string,
-  payload: string,
-  meta: string | null,
-  blobs: number,
-  codec: string | null,
-  priority: number,
-  attempt: number,
-  crashes: number,
-  createdAt: number,
-  stamp: number,
-  error: string | null,
-]
-
-function claimsOf(granted: LineGrant): readonly Claim[] {
-  if (!('text' in granted)) return granted
-  const { queue, fence, text, group, checkpoints } = granted
-  return (JSON.parse(text) as ClaimText[]).map(
-    ([id, task, payload, meta, blobs, codec, priority, attempt, crashes, createdAt, stamp, error]) => ({
-      queue,
-      id,
-      task,
-      payload: blobs & 1 ? bytesOf(payload) : fromStored(payload),
-      ...(codec === null ? {} : { codec }),
-      ...(meta === null ? {} : { meta: blobs & 2 ? bytesOf(meta) : fromStored(meta) }),
-      priority,
-      ...(group === undefined ? {} : { group }),
-      attempt,
-      crashes,
-      fence,
-      createdAt,
-      runAt: Math.floor(stamp / 1_000),
-      ...(error === null ? {} : { error: fromStored(error) }),
-      ...(checkpoints?.has(id) ? { checkpoint: checkpoints.get(id)! } : {}),
-    }),
-  )
-}
-
-function bytesOf(hex: string): Uint8Array {
-  return new Uint8Array(Buffer.from(hex, 'hex'))
 }

@@ -18,5 +18,4 @@ export const sqliteTraits: StoreTraits = {
   maxPayloadBytes: 1_048_576,
   exactDepth: true,
   beatsFromThread: true,
-  durability: 'machine',
 }

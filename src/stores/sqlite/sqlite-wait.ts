@@ -4,7 +4,6 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { JobKey } from '../contract/job-records.js'
 import { SqliteBell } from './bell/sqlite-bell.js'
 import { SqliteWakeTokens, tokenName } from './bell/sqlite-wake-token.js'
-import type { Peeked } from './thread/sqlite-thread-api.js'
 import type { SqliteThreadClient } from './thread/sqlite-thread-client.js'
 import type { Reply } from './thread/sqlite-thread-messages.js'
 
@@ -23,7 +22,7 @@ export class SqliteWait {
 
   constructor(file: string, inbox: SqliteThreadClient) {
     this.#inbox = inbox
-    const dataVersion = () => inbox.call<number>('dataVersion')
+    const dataVersion = () => inbox.call('dataVersion')
     this.#queues = new SqliteBell(file, 'queues', dataVersion)
     this.#results = new SqliteBell(file, 'results', dataVersion)
     this.#tokens = new SqliteWakeTokens(file)
@@ -86,7 +85,7 @@ export class SqliteWait {
         if (this.#inbox.isClosed) return missed
         if (mustLook) {
           mustLook = false
-          const { found, changes } = await this.#inbox.call<Peeked>('peek', queues, missed)
+          const { found, changes } = await this.#inbox.call('peek', queues, missed)
           if (found.length > 0 && isSure) return rung === undefined ? found : [...new Set([rung, ...found])]
           missed = []
           mayChange = changes
@@ -121,7 +120,7 @@ export class SqliteWait {
     try {
       for (;;) {
         if (this.#inbox.isClosed) return []
-        const ended = await this.#inbox.call<JobKey[]>('ended', jobs)
+        const ended = await this.#inbox.call('ended', jobs)
         if (ended.length > 0) return ended
         if (!(await ear.heard(until - performance.now(), signal))) return []
         await sleep(resultGapMs, undefined, { signal }).catch(() => {})

@@ -20,7 +20,7 @@ const bad = (findings: readonly Finding[]) => findings.filter(({ level }) => lev
 /** `6 bytes, big-endian` of a number. */
 const six = (n: number) => Buffer.from(n.toString(16).padStart(12, '0'), 'hex')
 
-/** What an element of the line, or a member of `later`, would be of this job. */
+/** What an element of the ready list, or a member of `scheduled`, would be of this job. */
 async function placeOf(scene: RedisScene, id: string): Promise<Buffer> {
   const record = await scene.field('jobs', id)
   return Buffer.concat([record.subarray(1, 14), Buffer.from(id)])
@@ -53,14 +53,24 @@ const breaches: readonly Breach[] = [
     'error',
     /'jobs' .* read: line-2\./,
   ],
-  ['a past that is none', (s) => s.raw('HSET', 'past', 'failed', 'zz'), 'error', /what 'past' holds .* read: failed\./],
+  [
+    'a past that is none',
+    (s) => s.raw('HSET', 'history', 'failed', 'zz'),
+    'error',
+    /what 'history' holds .* read: failed\./,
+  ],
   [
     'a claim that is none',
     (s) => s.raw('HSET', 'claims', 'running', 'zz'),
     'error',
     /what 'claims' holds .* read: running\./,
   ],
-  ['an element that is none', (s) => s.raw('RPUSH', 'line', 'zz'), 'error', /what 'line' holds .* read: zz\./],
+  [
+    'an element that is none',
+    (s) => s.raw('RPUSH', 'ready-list', 'zz'),
+    'error',
+    /what 'ready-list' holds .* read: zz\./,
+  ],
   [
     'a memory that is none',
     (s) => s.raw('HSET', 'ended', 'remembered', 'zz'),
@@ -69,25 +79,25 @@ const breaches: readonly Breach[] = [
   ],
   // Jobs that stand nowhere.
   [
-    'an empty line',
-    (s) => s.raw('DEL', 'line'),
+    'an empty ready list',
+    (s) => s.raw('DEL', 'ready-list'),
     'error',
-    /missing from 'line': (?:line-\d(?:, )?){3}\. They never run/,
+    /missing from 'ready-list': (?:line-\d(?:, )?){3}\. They never run/,
   ],
   [
-    'a job taken out of the line',
-    async (s) => s.raw('LREM', 'line', '1', await placeOf(s, 'line-2')),
+    'a job taken out of the ready list',
+    async (s) => s.raw('LREM', 'ready-list', '1', await placeOf(s, 'line-2')),
     'error',
-    /missing from 'line': line-2\. They never run/,
+    /missing from 'ready-list': line-2\. They never run/,
   ],
   [
-    'a job taken out of the line while another set has one too many',
+    'a job taken out of the ready list while another set has one too many',
     async (s) => {
-      await s.raw('LREM', 'line', '1', await placeOf(s, 'line-2'))
-      await s.raw('ZADD', 'later', '0', Buffer.concat([Buffer.alloc(13, 255), Buffer.from('ghost')]))
+      await s.raw('LREM', 'ready-list', '1', await placeOf(s, 'line-2'))
+      await s.raw('ZADD', 'scheduled', '0', Buffer.concat([Buffer.alloc(13, 255), Buffer.from('ghost')]))
     },
     'error',
-    /missing from 'line': line-2\./,
+    /missing from 'ready-list': line-2\./,
   ],
   [
     'ready jobs in no order',
@@ -96,7 +106,7 @@ const breaches: readonly Breach[] = [
     /missing from 'ready': (?:(?:failed|urgent)(?:, )?){2}\./,
   ],
   ['a lost suspect', (s) => s.raw('ZPOPMIN', 'suspects'), 'error', /missing from 'suspects': suspect\./],
-  ['a lost scheduled job', (s) => s.raw('ZPOPMIN', 'later'), 'error', /missing from 'later': due-later\./],
+  ['a lost scheduled job', (s) => s.raw('ZPOPMIN', 'scheduled'), 'error', /missing from 'scheduled': due-later\./],
   [
     'a claim without a lease',
     (s) => s.raw('ZPOPMIN', 'leases'),
@@ -104,29 +114,34 @@ const breaches: readonly Breach[] = [
     /missing from 'leases': running\. Should their worker die/,
   ],
   ['a dead job that is not listed', (s) => s.raw('ZPOPMIN', 'dead'), 'error', /missing from 'dead': dead\./],
-  ['a completed job that is not listed', (s) => s.raw('ZPOPMIN', 'done'), 'error', /missing from 'done': kept\./],
   [
-    'a job of the line with a past',
+    'a completed job that is not listed',
+    (s) => s.raw('ZPOPMIN', 'completed'),
+    'error',
+    /missing from 'completed': kept\./,
+  ],
+  [
+    'a job of the ready list with a past',
     async (s) => {
-      const past = Buffer.from(await s.field('past', 'failed'))
+      const past = Buffer.from(await s.field('history', 'failed'))
       past[0] = 'l'.charCodeAt(0)
-      await s.raw('HSET', 'past', 'line-1', past)
+      await s.raw('HSET', 'history', 'line-1', past)
     },
     'error',
-    /missing from 'line': line-1\./,
+    /missing from 'ready-list': line-1\./,
   ],
   // What stands where it does not belong.
   [
-    'a running job in the line',
-    async (s) => s.raw('LPUSH', 'line', await placeOf(s, 'running')),
+    'a running job in the ready list',
+    async (s) => s.raw('LPUSH', 'ready-list', await placeOf(s, 'running')),
     'error',
-    /stand in 'line', where they do not belong: running\. .* run twice/,
+    /stand in 'ready-list', where they do not belong: running\. .* run twice/,
   ],
   [
-    'a job of the line among the scheduled',
-    async (s) => s.raw('ZADD', 'later', '0', await placeOf(s, 'line-1')),
+    'a job of the ready list among the scheduled',
+    async (s) => s.raw('ZADD', 'scheduled', '0', await placeOf(s, 'line-1')),
     'error',
-    /stand in 'later', where they do not belong: line-1\./,
+    /stand in 'scheduled', where they do not belong: line-1\./,
   ],
   [
     'a ready job in two places of its order',
@@ -145,9 +160,9 @@ const breaches: readonly Breach[] = [
   ],
   [
     'a dead job among the completed',
-    async (s) => s.raw('ZADD', 'done', '0', (await s.all('dead'))[0]!),
+    async (s) => s.raw('ZADD', 'completed', '0', (await s.all('dead'))[0]!),
     'error',
-    /stand in 'done', .*: dead\. They may be removed/,
+    /stand in 'completed', .*: dead\. They may be removed/,
   ],
   [
     'an expiry of a job that waits',
@@ -166,12 +181,12 @@ const breaches: readonly Breach[] = [
     [
       ['ready', 'urgent', 'error', /Claims on this queue fail/],
       ['suspects', 'suspect', 'error', /Claims on this queue fail/],
-      ['later', 'due-later', 'error', /Claims on this queue fail/],
+      ['scheduled', 'due-later', 'error', /Claims on this queue fail/],
       ['leases', 'running', 'error', /Claims on this queue fail/],
       ['claims', 'running', 'error', /would count as running/],
-      ['past', 'failed', 'error', /would never run/],
+      ['history', 'failed', 'error', /would never run/],
       ['retries', 'failed', 'error', /Actions on all failed jobs fail/],
-      ['done', 'kept', 'error', /Settles on this queue fail/],
+      ['completed', 'kept', 'error', /Settles on this queue fail/],
       ['expiry', 'kept', 'error', /Settles on this queue fail/],
       ['dead', 'dead', 'error', /Settles on this queue fail/],
       ['notes', 'dead', 'warning', /Nothing but memory/],
@@ -199,9 +214,9 @@ const breaches: readonly Breach[] = [
   ],
   [
     'a score in a set without scores',
-    async (s) => s.raw('ZADD', 'later', '7', (await s.all('later'))[0]!),
+    async (s) => s.raw('ZADD', 'scheduled', '7', (await s.all('scheduled'))[0]!),
     'error',
-    /have a score other than 0 in 'later': due-later\./,
+    /have a score other than 0 in 'scheduled': due-later\./,
   ],
   [
     'sequence numbers that begin anew',
@@ -258,25 +273,40 @@ const breaches: readonly Breach[] = [
       await copyField(s, 'ended', 'remembered', 'line-1')
       const memory = await s.field('ended', 'remembered')
       const until = String(memory.readUIntBE(32, 6))
-      await s.raw('ZADD', 'forget', until, Buffer.concat([memory.subarray(0, 6), Buffer.from('line-1')]))
+      await s.raw('ZADD', 'ended-until', until, Buffer.concat([memory.subarray(0, 6), Buffer.from('line-1')]))
     },
     'warning',
     /remembered as ended: line-1\./,
   ],
-  ['a memory without an end', (s) => s.raw('DEL', 'forget'), 'warning', /missing from 'forget': .*remembered/],
+  [
+    'a memory without an end',
+    (s) => s.raw('DEL', 'ended-until'),
+    'warning',
+    /missing from 'ended-until': .*remembered/,
+  ],
   [
     'an end of no memory',
-    (s) => s.raw('ZADD', 'forget', '1', Buffer.concat([six(1), Buffer.from('ghost')])),
+    (s) => s.raw('ZADD', 'ended-until', '1', Buffer.concat([six(1), Buffer.from('ghost')])),
     'warning',
-    /stand in 'forget' without a job: ghost\./,
+    /stand in 'ended-until' without a job: ghost\./,
   ],
-  ['calls that are not listed', (s) => s.raw('DEL', 'callers'), 'warning', /missing from 'callers': call-\d+.* more\./],
-  ['listed calls that are gone', (s) => s.raw('DEL', 'calls'), 'warning', /stand in 'callers' without a job: call-1,/],
   [
-    'a line out of order',
-    async (s) => s.raw('LPUSH', 'line', (await s.all('line')).at(-1)!),
+    'calls that are not listed',
+    (s) => s.raw('DEL', 'call-order'),
+    'warning',
+    /missing from 'call-order': call-\d+.* more\./,
+  ],
+  [
+    'listed calls that are gone',
+    (s) => s.raw('DEL', 'calls'),
+    'warning',
+    /stand in 'call-order' without a job: call-1,/,
+  ],
+  [
+    'a ready list out of order',
+    async (s) => s.raw('LPUSH', 'ready-list', (await s.all('ready-list')).at(-1)!),
     'error',
-    /come out of order in 'line': line-1\./,
+    /come out of order in 'ready-list': line-1\./,
   ],
   // Counters and settings.
   [
@@ -290,21 +320,21 @@ const breaches: readonly Breach[] = [
     'more stale elements than elements',
     (s) => s.raw('HSET', 'meta', 'stale', '99'),
     'error',
-    /'line' is shorter than the number of its stale elements/,
+    /'ready-list' is shorter than the number of its stale elements/,
   ],
   ['a kind that is none', (s) => s.raw('HSET', 'meta', 'kind', 'odd'), 'error', /'meta' holds .* kind 'odd'/],
   ['a counter that is no number', (s) => s.raw('HSET', 'meta', 'failed', '-1'), 'error', /'meta' holds .* failed '-1'/],
   ['a setting that is gone', (s) => s.raw('HDEL', 'meta', 'maxCrashes'), 'error', /'meta' holds .* no maxCrashes/],
-  ['half a lead', (s) => s.raw('HDEL', 'meta', 'roomAt'), 'error', /one of roomer and roomAt alone/],
-  ['settings that are gone', (s) => s.raw('DEL', 'meta'), 'error', /mail}:meta' is gone, .* while line, ready, /],
+  ['half a lead', (s) => s.raw('HDEL', 'meta', 'suspectLeadAt'), 'error', /one of suspectLead and suspectLeadAt alone/],
+  ['settings that are gone', (s) => s.raw('DEL', 'meta'), 'error', /mail}:meta' is gone, .* while ready-list, ready, /],
   [
     'a key of the wrong type',
     async (s) => {
-      await s.raw('DEL', 'later')
-      await s.raw('SET', 'later', 'x')
+      await s.raw('DEL', 'scheduled')
+      await s.raw('SET', 'scheduled', 'x')
     },
     'error',
-    /mail}:later' is a string, where a zset belongs/,
+    /mail}:scheduled' is a string, where a zset belongs/,
   ],
   // Keys beside the queues.
   [
@@ -335,7 +365,7 @@ const breaches: readonly Breach[] = [
     'a queue that is not registered',
     (s) => s.port.command('HDEL', [s.queues, queue]),
     'warning',
-    /of queues that are not registered: (?:{[^}]*:mail}:\w+(?:, )?){5} and \d+ more/,
+    /of queues that are not registered: (?:{[^}]*:mail}:[\w-]+(?:, )?){5} and \d+ more/,
   ],
 ]
 

@@ -29,7 +29,7 @@ function overheard(before: (script: string, args: readonly unknown[]) => unknown
     },
     pop: () => Promise.reject(new Error('not asked')),
     listen: () => Promise.reject(new Error('not asked')),
-    about: () => Promise.reject(new Error('not asked')),
+    reach: () => Promise.reject(new Error('not asked')),
     close: async () => {},
   }
 }
@@ -37,7 +37,17 @@ function overheard(before: (script: string, args: readonly unknown[]) => unknown
 describe('the check of a Redis store', () => {
   it('finds a busy store in order, with a job of every kind in it', async () => {
     const scene = await RedisScene.busy(port)
-    const kinds: ShardKey[] = ['line', 'ready', 'suspects', 'later', 'leases', 'done', 'expiry', 'dead', 'retries']
+    const kinds: ShardKey[] = [
+      'ready-list',
+      'ready',
+      'suspects',
+      'scheduled',
+      'leases',
+      'completed',
+      'expiry',
+      'dead',
+      'retries',
+    ]
     for (const key of kinds) expect(await scene.all(key), key).not.toEqual([])
     expect(Number(await scene.field('meta', 'stale'))).toBe(1)
 
@@ -163,7 +173,7 @@ describe('the check of a Redis store', () => {
       '+time',
     )
     const reading = connect(server, login)
-    await expect(reading.command('DEL', [scene.key('line')])).rejects.toThrow(/NOPERM/)
+    await expect(reading.command('DEL', [scene.key('ready-list')])).rejects.toThrow(/NOPERM/)
     const reader = new RedisStore({ port: reading, namespace: scene.namespace })
 
     expect(await reader.health.check()).toEqual(await scene.health.check())
@@ -171,19 +181,19 @@ describe('the check of a Redis store', () => {
     await reading.close()
   })
 
-  it('finds what is wrong at every place of a line of several pages', async () => {
+  it('finds what is wrong at every place of a ready list of several pages', async () => {
     const scene = new RedisScene(port)
     await scene.store.open([settings])
     await scene.add(...Array.from({ length: 100 }, (_, i) => ({ id: `job-${i}` })))
-    const line = await scene.all('line')
+    const line = await scene.all('ready-list')
     const missed: number[] = []
     for (let i = 0; i < line.length - 1; i++) {
-      await scene.raw('LSET', 'line', String(i), line[i + 1]!)
-      await scene.raw('LSET', 'line', String(i + 1), line[i]!)
+      await scene.raw('LSET', 'ready-list', String(i), line[i + 1]!)
+      await scene.raw('LSET', 'ready-list', String(i + 1), line[i]!)
       const found = bad(await scene.health.check())
-      if (!found.some(({ text }) => text.startsWith("come out of order in 'line': job-"))) missed.push(i)
-      await scene.raw('LSET', 'line', String(i), line[i]!)
-      await scene.raw('LSET', 'line', String(i + 1), line[i + 1]!)
+      if (!found.some(({ text }) => text.startsWith("come out of order in 'ready-list': job-"))) missed.push(i)
+      await scene.raw('LSET', 'ready-list', String(i), line[i]!)
+      await scene.raw('LSET', 'ready-list', String(i + 1), line[i + 1]!)
     }
 
     expect(missed).toEqual([])

@@ -359,17 +359,6 @@ it("a client of the user's is copied, with our promises, and is neither used nor
   expect(await errorOf(prefixed.run(count, ['n'], []))).toBeInstanceOf(ConfigError)
 })
 
-it('what the server says of itself is known once it was reached', async () => {
-  expect(await port.about()).toMatchObject({
-    version: expect.stringMatching(/^(?:valkey )?\d+\.\d+/),
-    durability: 'none',
-  })
-  await operator.config('SET', 'appendonly', 'yes')
-  expect((await open().about()).durability).toBe('process')
-  await operator.config('SET', 'appendfsync', 'always')
-  expect((await open().about()).durability).toBe('machine')
-})
-
 it('a database that the server does not have is refused, and nothing is written anywhere', async () => {
   const [, databases] = (await operator.config('GET', 'databases')) as string[]
   for (const source of [

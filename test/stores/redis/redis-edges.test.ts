@@ -101,7 +101,7 @@ describe('administration', () => {
   })
 })
 
-describe('a damaged line', () => {
+describe('a damaged ready list', () => {
   it('does not keep whoever clears the queue at it for ever', async () => {
     const scene = await opened()
     await scene.add({ id: 'a' }, { id: 'b' })
@@ -147,7 +147,7 @@ describe('retention', () => {
 })
 
 describe('large payloads', () => {
-  it('are not all read for a claim that is given one of them, though some in the line are stale', async () => {
+  it('are not all read for a claim that is given one of them, though some in the ready list are stale', async () => {
     const scene = await opened()
     const payload = 'x'.repeat(1_000_000)
     for (const job of numbered(100, { payload })) await scene.add(job)

@@ -15,7 +15,7 @@ import {
   unreachable,
 } from '#src/stores/redis/client/redis-errors.js'
 import { ScriptRefusal } from '#src/stores/redis/client/redis-script.js'
-import { redisInfo, refuseUnfit, serverInfoOf } from '#src/stores/redis/client/redis-server-info.js'
+import { redisInfo, refuseUnfit } from '#src/stores/redis/client/redis-server-info.js'
 
 function reply(message: string): Error {
   const error = new Error(message)
@@ -181,18 +181,6 @@ it('a sound server is taken, Valkey too, and a replica where somebody else looks
   refuseUnfit('redis://here', 'single', infoOf({ redis_version: '10.1.0' }))
   refuseUnfit('redis://here', 'single', infoOf({ redis_version: '7.2.4', valkey_version: '8.0.2' }))
   refuseUnfit('redis://here', 'other', infoOf({ role: 'slave' }))
-})
-
-it('durability is that of the weakest server', () => {
-  const [always, everysec, none] = [
-    { info: infoOf({}), appendFsync: 'always' },
-    { info: infoOf({ redis_version: '7.0.9' }) },
-    { info: infoOf({ aof_enabled: '0' }), appendFsync: 'always' },
-  ]
-  expect(serverInfoOf([always!])).toEqual({ version: '7.0.15', runId: 'r1', durability: 'machine' })
-  expect(serverInfoOf([always!, everysec!])).toEqual({ version: '7.0.9', durability: 'process' })
-  expect(serverInfoOf([always!, everysec!, none!]).durability).toBe('none')
-  expect(serverInfoOf([{ info: infoOf({ valkey_version: '8.0.2' }) }]).version).toBe('valkey 8.0.2')
 })
 
 it('what was under way when its connection ended is told without the options of the client', () => {

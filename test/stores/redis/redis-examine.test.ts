@@ -177,7 +177,7 @@ describe('the examination of a Redis store', () => {
       },
       pop: () => Promise.reject(new Error('not asked')),
       listen: () => Promise.reject(new Error('not asked')),
-      about: () => port.about(),
+      reach: () => port.reach(),
       close: async () => {},
     }
 

@@ -73,18 +73,18 @@ const breaches: readonly [title: string, make: (scene: RedisScene) => Promise<un
   ],
   [
     'a running job whose group is not counted',
-    (s) => s.raw('HDEL', 'busy', 'x'),
-    /^error: they run, and 'busy' counts none of their group: x-1\. More of it may run/m,
+    (s) => s.raw('HDEL', 'running-by-group', 'x'),
+    /^error: they run, and 'running-by-group' counts none of their group: x-1\. More of it may run/m,
   ],
   [
     'a group that counts too many',
-    (s) => s.raw('HSET', 'busy', 'x', '7'),
-    /^error: 'busy' and what belongs to it are not the same in number/m,
+    (s) => s.raw('HSET', 'running-by-group', 'x', '7'),
+    /^error: 'running-by-group' and what belongs to it are not the same in number/m,
   ],
   [
     'a count that is none',
-    (s) => s.raw('HSET', 'busy', 'z', 'many'),
-    /^error: what 'busy' holds of them cannot be read: z\./m,
+    (s) => s.raw('HSET', 'running-by-group', 'z', 'many'),
+    /^error: what 'running-by-group' holds of them cannot be read: z\./m,
   ],
 ]
 

@@ -78,13 +78,13 @@ describe.each(kinds)('a claim of a %s queue', (_, given) => {
     await scene.add({ id: 'due', delayMs: 1_500 }, { id: 'sound' })
     await lose(scene, 'due', 'again')
     expect(await ids(scene)).toEqual(['sound'])
-    const scheduled = await keyOf(scene, 'later')
+    const scheduled = await keyOf(scene, 'scheduled')
     await vi.waitFor(async () => {
       await scene.take(0)
       expect(await server.ask('ZCARD', scheduled)).toBe(0)
     }, 15_000)
     expect(await lostCount(scene)).toBe(2)
-    expect(await server.ask('EXISTS', await keyOf(scene, 'retries'), await keyOf(scene, 'past'))).toBe(0)
+    expect(await server.ask('EXISTS', await keyOf(scene, 'retries'), await keyOf(scene, 'history'))).toBe(0)
     expect(await ids(scene)).toEqual([])
   })
 
@@ -149,7 +149,7 @@ describe.each(kinds)('a claim of a %s queue', (_, given) => {
   })
 })
 
-describe('a line with elements of jobs that were taken out of its middle', () => {
+describe('a ready list with elements of jobs that were taken out of its middle', () => {
   it('gives no claim a dead job, though one without a record stood before it', async () => {
     const scene = new RedisScene(port)
     await scene.store.open([settings])
@@ -159,7 +159,7 @@ describe('a line with elements of jobs that were taken out of its middle', () =>
     const given: string[] = []
     for (let n = 0; n < 4; n++) given.push(...(await scene.take()).map(({ id }) => id))
     expect(given).toEqual(['a', 'b', 'c'])
-    expect(await server.ask('LLEN', scene.key('line'))).toBe(0)
+    expect(await server.ask('LLEN', scene.key('ready-list'))).toBe(0)
     expect((await scene.health.check()).filter(({ level }) => level === 'error')).toEqual([])
     const { left } = await scene.health.repair!()
     expect(left.filter(({ level }) => level !== 'ok')).toEqual([])

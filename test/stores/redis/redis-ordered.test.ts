@@ -179,7 +179,7 @@ describe('the check of an ordered queue', () => {
 
   it('finds a busy queue in order', async () => {
     const scene = await busy()
-    for (const key of ['bodies', 'inhand', 'beside', 'morgue', 'remains'] as const)
+    for (const key of ['bodies', 'claimed-payloads', 'successors', 'morgue', 'dead-bodies'] as const)
       expect(await scene.raw('HLEN', key), key).toBeGreaterThan(0)
 
     expect(await scene.store.health.check()).toEqual([
@@ -200,17 +200,17 @@ describe('the check of an ordered queue', () => {
     ],
     [
       'a claim with nothing in hand',
-      (scene) => scene.raw('HDEL', 'inhand', 'running'),
-      /no payloads in 'inhand': running/,
+      (scene) => scene.raw('HDEL', 'claimed-payloads', 'running'),
+      /no payloads in 'claimed-payloads': running/,
     ],
     [
       'what waits beside no claim',
       (scene) => scene.raw('HDEL', 'claims', 'running'),
-      /'beside' without a job: running/,
+      /'successors' without a job: running/,
     ],
     ['a header of the dead that is not listed', (scene) => scene.raw('DEL', 'dead'), /missing from 'dead': dead/],
-    ['dead without a header', (scene) => scene.raw('DEL', 'morgue'), /stand in 'buried' without a job: dead/],
-    ['dead without payloads', (scene) => scene.raw('DEL', 'buried'), /no payloads in 'buried': dead/],
+    ['dead without a header', (scene) => scene.raw('DEL', 'morgue'), /stand in 'dead-payloads' without a job: dead/],
+    ['dead without payloads', (scene) => scene.raw('DEL', 'dead-payloads'), /no payloads in 'dead-payloads': dead/],
   ]
   for (const [what, damage, expected] of damages)
     it(`finds ${what}`, async () => {

@@ -72,7 +72,7 @@ describe.each(['plain', 'ordered'] as const)('the repair of a %s queue', (kind) 
     await scene.store.open([{ ...settings, kind, maxRunning: { perGroup: 2 } }])
     await scene.add(...['a', 'b', 'c'].map((id) => ({ id, group: 'g' })), { id: 'd', group: 'h' })
     await scene.take(1)
-    const [busy] = (await server.ask('KEYS', `{${scene.namespace}:*:busy`)) as [string]
+    const [busy] = (await server.ask('KEYS', `{${scene.namespace}:*:running-by-group`)) as [string]
     expect(await server.ask('HSET', busy, 'g', 2, 'gone', 1)).toBe(1)
     expect((await scene.take(10)).map(({ group }) => group)).toEqual(['h'])
     expect(await server.ask('HDEL', busy, 'h')).toBe(1)
@@ -96,7 +96,7 @@ describe.each(['plain', 'ordered'] as const)('the repair of a %s queue', (kind) 
   })
 })
 
-it('counts the stale elements of a line anew', async () => {
+it('counts the stale elements of a ready list anew', async () => {
   const scene = new RedisScene(port)
   await scene.store.open([settings])
   for (const id of ['a', 'b', 'c', 'd']) await scene.add({ id })
@@ -104,7 +104,7 @@ it('counts the stale elements of a line anew', async () => {
   await server.ask('HINCRBY', scene.key('meta'), 'stale', 1)
   const { mended, left } = await scene.health.repair!()
   expect(mended).toEqual([
-    { what: `queue ${queue}`, text: "counted the stale elements of 'line' anew, which were 1 too many" },
+    { what: `queue ${queue}`, text: "counted the stale elements of 'ready-list' anew, which were 1 too many" },
   ])
   expect(left.filter(({ level }) => level !== 'ok')).toEqual([])
   expect((await scene.store.claim([{ queue, limit: 10 }], by)).claims.map(({ id }) => id)).toEqual(['a', 'd'])

@@ -69,9 +69,9 @@ export class RedisScene {
     return this.port.command(command, [this.key(name), ...args])
   }
 
-  /** The members of a sorted set or the elements of the line. */
+  /** The members of a sorted set or the elements of the ready list. */
   async all(name: ShardKey): Promise<Buffer[]> {
-    return listIn(await this.raw(name === 'line' ? 'LRANGE' : 'ZRANGE', name, '0', '-1')) as Buffer[]
+    return listIn(await this.raw(name === 'ready-list' ? 'LRANGE' : 'ZRANGE', name, '0', '-1')) as Buffer[]
   }
 
   /** The fields of a hash, byte by byte. */

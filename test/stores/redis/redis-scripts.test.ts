@@ -8,7 +8,7 @@ import type { ShardScript } from '#src/stores/redis/lua/prelude.js'
 
 const folder = new URL('../../../dist/stores/redis/', import.meta.url)
 
-/** Every export named `…Script` or `…Scripts`: one script, or several by name; those of shards for one kind of server. */
+/** Every export named `…Script` or `…Scripts`: one script, or several by name or by kind; those of shards for one kind of server. */
 async function scriptsFor(isCluster: boolean): Promise<RedisScript[]> {
   const found: RedisScript[] = []
   const files = readdirSync(folder, { recursive: true, encoding: 'utf8' })
@@ -17,15 +17,19 @@ async function scriptsFor(isCluster: boolean): Promise<RedisScript[]> {
     const before = found.length
     for (const [name, value] of exported) {
       if (!/Scripts?$/.test(name)) continue
-      const made = (name.endsWith('Scripts') ? Object.values(value as object) : [value]) as (
-        | RedisScript
-        | ShardScript
-      )[]
-      found.push(...made.map((script) => (typeof script === 'function' ? script(isCluster) : script)))
+      found.push(...scriptsIn(value as Scripts, isCluster))
     }
     expect(found.length, file).toBeGreaterThan(before)
   }
   return found
+}
+
+type Scripts = RedisScript | ShardScript | { readonly [name: string]: Scripts }
+
+function scriptsIn(value: Scripts, isCluster: boolean): RedisScript[] {
+  if (typeof value === 'function') return [value(isCluster)]
+  if (typeof value['sha'] === 'string') return [value as RedisScript]
+  return Object.values(value as Record<string, Scripts>).flatMap((one) => scriptsIn(one, isCluster))
 }
 
 let server: RedisServer
@@ -43,6 +47,6 @@ describe.each([
     for (const { name, sha, text } of scripts) expect(await server.ask('SCRIPT', 'LOAD', text), name).toBe(sha)
     const names = scripts.map(({ name }) => name)
     expect(new Set(names).size).toBe(names.length)
-    expect(names).toEqual(expect.arrayContaining(['claim-ordered-gated', 'repair-busy-ordered', 'transfer-put']))
+    expect(names).toEqual(expect.arrayContaining(['claim-gated-ordered', 'repair-groups-ordered', 'transfer-put']))
   })
 })

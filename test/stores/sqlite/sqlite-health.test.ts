@@ -54,7 +54,7 @@ it.each([
   ['lanes that count wrongly', "UPDATE lane SET ready = 40 WHERE grp = 'g-2'", /lanes of groups count wrongly: g-2/],
   ['a group without a turn', "UPDATE lane SET turn = NULL WHERE grp = 'g-2'", /no turn: g-2/],
   ['a running job that no worker has', 'UPDATE job SET worker = NULL WHERE state = 2', /without a worker/],
-  ['a ready job in a line of others', 'UPDATE job SET line = 1 WHERE state = 1 AND grp IS NULL', /stand in a line/],
+  ['a ready job in a pool of others', 'UPDATE job SET pool = 1 WHERE state = 1 AND grp IS NULL', /stand in a pool/],
   ['a last fence that is too low', 'UPDATE queue SET last_fence = 0', /fences are higher/],
 ])('%s are found and mended', async (_, damage, text) => {
   const store = await filled()

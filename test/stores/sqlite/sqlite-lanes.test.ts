@@ -5,7 +5,7 @@ import { machineClock } from '#src/stores/sqlite/file/sqlite-clock.js'
 import { type Database, loadDriver, type Statement } from '#src/stores/sqlite/file/sqlite-driver.js'
 import { openFile } from '#src/stores/sqlite/file/sqlite-file.js'
 import { SqliteRoom } from '#src/stores/sqlite/file/sqlite-room.js'
-import { lines } from '#src/stores/sqlite/file/sqlite-schema.js'
+import { pools } from '#src/stores/sqlite/file/sqlite-schema.js'
 import { SqliteTransaction } from '#src/stores/sqlite/rows/sqlite-transaction.js'
 import { type SqliteOperations, sqliteOperations } from '#src/stores/sqlite/thread/sqlite-thread-api.js'
 import { job, queue, SqliteScene } from './sqlite-scene.js'
@@ -186,12 +186,14 @@ describe('a queue without groups and limits', () => {
         .all()
         .map((row) => (row as { detail: string }).detail)
 
-    const first = 'SEARCH job USING COVERING INDEX job_ready (qid=? AND line=?)'
-    for (const line of Object.values(lines)) expect(plan(line, 'rank, place, rid')).toEqual([first])
-    expect(plan(`${lines.grouped} AND grp = 'x'`, 'rank, place, rid')).toEqual([
+    const first = 'SEARCH job USING COVERING INDEX job_ready (qid=? AND pool=?)'
+    for (const pool of Object.values(pools)) expect(plan(pool, 'rank, position, rid')).toEqual([first])
+    expect(plan(`${pools.grouped} AND grp = 'x'`, 'rank, position, rid')).toEqual([
       'SEARCH job USING COVERING INDEX job_lane (qid=? AND grp=?)',
     ])
-    expect(plan(lines.grouped, 'grp, rank, place, rid')).toEqual(['SEARCH job USING COVERING INDEX job_lane (qid=?)'])
+    expect(plan(pools.grouped, 'grp, rank, position, rid')).toEqual([
+      'SEARCH job USING COVERING INDEX job_lane (qid=?)',
+    ])
     watched.db.close()
   })
 })

@@ -34,8 +34,8 @@ export const orderedClaims: ContractConcern = {
           },
         },
       )
-      const { state, stamp, beside } = await scene.live('a')
-      assert.deepEqual({ state, stamp, beside }, { state: 'running', stamp: stampAt(due), beside: null })
+      const { state, stamp, successor } = await scene.live('a')
+      assert.deepEqual({ state, stamp, successor }, { state: 'running', stamp: stampAt(due), successor: null })
     }),
 
     orderedCase('an id runs never twice at once, whoever asks and however often', async (scene) => {

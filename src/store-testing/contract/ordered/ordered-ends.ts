@@ -54,8 +54,8 @@ export const orderedEnds: ContractConcern = {
         await scene.advance(1_000)
         await scene.end(claim, { kind: 'complete' })
 
-        const { payloads, beside, stamp, updatedAt, ...job } = await scene.live('a')
-        assert.deepEqual([scored(payloads), beside, Math.floor(stamp / 1_000)], [['v9 9'], null, pushedAt])
+        const { payloads, successor, stamp, updatedAt, ...job } = await scene.live('a')
+        assert.deepEqual([scored(payloads), successor, Math.floor(stamp / 1_000)], [['v9 9'], null, pushedAt])
         assert.equal(updatedAt, pushedAt + 1_000)
         assert.deepEqual(job, {
           ...{
@@ -104,8 +104,11 @@ export const orderedEnds: ContractConcern = {
         await scene.push('a', 'v2', { score: 2, delayMs: 100_000 })
         const now = await scene.now()
         await scene.end(claim, { kind: 'retry', delayMs: 10_000 })
-        const { payloads, beside, attempt, stamp } = await scene.live('a')
-        assert.deepEqual([scored(payloads), beside, attempt, stamp], [['v1 1', 'v2 2'], null, 2, stampAt(now + 10_000)])
+        const { payloads, successor, attempt, stamp } = await scene.live('a')
+        assert.deepEqual(
+          [scored(payloads), successor, attempt, stamp],
+          [['v1 1', 'v2 2'], null, 2, stampAt(now + 10_000)],
+        )
       },
     ),
 

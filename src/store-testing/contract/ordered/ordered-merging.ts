@@ -119,8 +119,8 @@ export const orderedMerging: ContractConcern = {
 
         const running = await scene.live('a')
         assert.deepEqual(scored(running.payloads), ['v1 1'])
-        assert.deepEqual(scored(running.beside!.payloads), ['v2 2', 'v3 3'])
-        assert.deepEqual([running.beside!.stamp, running.beside!.createdAt], [stampAt(now + 60_000), now])
+        assert.deepEqual(scored(running.successor!.payloads), ['v2 2', 'v3 3'])
+        assert.deepEqual([running.successor!.stamp, running.successor!.createdAt], [stampAt(now + 60_000), now])
 
         await scene.end(claim, { kind: 'complete' })
         const { state, stamp, attempt, createdAt } = await scene.live('a')

@@ -82,8 +82,8 @@ export class OrderedScene extends Scene {
   /** `id state: payloads` of everything stored, shard by shard; behind a `+` what waits beside. */
   async told(queue: string = this.queue): Promise<string[]> {
     return (await this.shards(queue)).flatMap(({ jobs }) =>
-      jobs.map(({ id, state, payloads, beside }) => {
-        const waiting = beside === null ? '' : ` + ${texts(beside.payloads)}`
+      jobs.map(({ id, state, payloads, successor }) => {
+        const waiting = successor === null ? '' : ` + ${texts(successor.payloads)}`
         return `${id} ${state}: ${texts(payloads!)}${waiting}`
       }),
     )

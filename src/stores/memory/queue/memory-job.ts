@@ -47,11 +47,11 @@ export interface MemoryJob {
   /** Of one that runs: what its claim took. */
   inHand: readonly PayloadEntry[]
   /** Of one that runs: what waits beside it. */
-  beside: Beside | undefined
+  successor: Successor | undefined
 }
 
 /** What waits for the end of a claim, and the times of the job that it becomes where nothing of the claim goes back. */
-export interface Beside {
+export interface Successor {
   readonly stamp: number
   readonly createdAt: number
   /** It waits for the end of the claim alone: then it is ready, wherever the clock has been set meanwhile. */
@@ -94,7 +94,7 @@ export function newMemoryJob(
     reason: undefined,
     payloads: undefined,
     inHand: [],
-    beside: undefined,
+    successor: undefined,
   }
 }
 
@@ -147,7 +147,7 @@ export function claimOf(job: MemoryJob): Claim {
     codec,
     meta,
     payloads: job.inHand.length === 0 ? undefined : job.inHand.map(scored),
-    hasMore: job.beside === undefined ? undefined : true,
+    hasMore: job.successor === undefined ? undefined : true,
     priority,
     group,
     attempt: job.attempt,
@@ -189,7 +189,7 @@ export function storedJob(job: MemoryJob, as: 'listed' | 'alone'): StoredJob {
         ? undefined
         : payloads.slice(0, as === 'alone' ? payloadsInRecord : payloadsInPage).map(scored),
     payloadCount: payloads.length === 0 ? undefined : payloads.length,
-    pendingCount: job.beside?.payloads.size,
+    pendingCount: job.successor?.payloads.size,
     priority,
     group,
     attempt: job.attempt,

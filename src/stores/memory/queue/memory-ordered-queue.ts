@@ -24,7 +24,7 @@ export class MemoryOrderedQueue extends MemoryQueue {
   }
 
   override get pending(): number {
-    const sets = [...this.jobs.values()].map(({ payloads, beside }) => payloads ?? beside?.payloads)
+    const sets = [...this.jobs.values()].map(({ payloads, successor }) => payloads ?? successor?.payloads)
     return sets.reduce((sum, set) => sum + (set?.size ?? 0), 0)
   }
 
@@ -43,7 +43,7 @@ export class MemoryOrderedQueue extends MemoryQueue {
   /** The payloads of an id that wait, be it beside a running job. */
   waitingPayloads(id: string): PayloadSet | undefined {
     const job = this.jobs.get(id)
-    return job?.payloads ?? job?.beside?.payloads
+    return job?.payloads ?? job?.successor?.payloads
   }
 
   /** A payload arrives. Whether its id was there already: it waits, or runs. */
@@ -56,8 +56,8 @@ export class MemoryOrderedQueue extends MemoryQueue {
     const place = { stamp: due === undefined ? stamp : stampOf(due), createdAt: now }
     if (job === undefined) this.#enter(spec, { ...place, state: isReady ? 'ready' : 'scheduled', now }, [entry])
     else if (job.state === 'running') {
-      job.beside ??= { ...place, isReady, payloads: this.#set() }
-      job.beside.payloads.add(entry)
+      job.successor ??= { ...place, isReady, payloads: this.#set() }
+      job.successor.payloads.add(entry)
     } else job.payloads!.add(entry)
     return job === undefined ? 'added' : 'merged'
   }
@@ -73,7 +73,7 @@ export class MemoryOrderedQueue extends MemoryQueue {
     job.payloads = undefined
     job.inHand = left.take(handedOver([...left], maxPayloads, mostBytes).inHand.length)
     if (left.size > 0)
-      job.beside = { stamp: this.nextStamp(now), createdAt: job.createdAt, isReady: true, payloads: left }
+      job.successor = { stamp: this.nextStamp(now), createdAt: job.createdAt, isReady: true, payloads: left }
   }
 
   override putBack(job: MemoryJob, now: number, suspect = job.suspect): void {
@@ -111,13 +111,13 @@ export class MemoryOrderedQueue extends MemoryQueue {
 
   /** Of one that runs, what waits beside it: it is due when its claim has ended. */
   override runNow(job: MemoryJob, now: number): void {
-    if (job.state === 'running') job.beside = { ...job.beside!, stamp: this.nextStamp(now), isReady: true }
+    if (job.state === 'running') job.successor = { ...job.successor!, stamp: this.nextStamp(now), isReady: true }
     else super.runNow(job, now)
   }
 
   override requestCancel(job: MemoryJob): void {
     super.requestCancel(job)
-    job.beside = undefined
+    job.successor = undefined
   }
 
   override revive(dead: MemoryJob, now: number): void {
@@ -129,9 +129,9 @@ export class MemoryOrderedQueue extends MemoryQueue {
       const { createdAt, error } = dead
       this.#enter(dead.spec, { stamp, createdAt, state: 'ready', now }, entries).error = error
     } else if (job.state === 'running') {
-      const { createdAt, payloads } = job.beside ?? { createdAt: dead.createdAt, payloads: this.#set() }
+      const { createdAt, payloads } = job.successor ?? { createdAt: dead.createdAt, payloads: this.#set() }
       payloads.addAll(entries)
-      job.beside = { stamp, createdAt, isReady: true, payloads }
+      job.successor = { stamp, createdAt, isReady: true, payloads }
     } else {
       job.payloads!.addAll(entries)
       job.attempt = 1
@@ -164,8 +164,8 @@ export class MemoryOrderedQueue extends MemoryQueue {
       if (job.suspect) this.move(entered, 'ready', job.updatedAt, { suspect: true })
     } else if (here.state === 'running') {
       const { stamp, createdAt } = job
-      here.beside ??= { stamp, createdAt, isReady: job.state === 'ready', payloads: this.#set() }
-      here.beside.payloads.addAll(payloads)
+      here.successor ??= { stamp, createdAt, isReady: job.state === 'ready', payloads: this.#set() }
+      here.successor.payloads.addAll(payloads)
     } else here.payloads!.addAll(payloads)
   }
 
@@ -204,18 +204,18 @@ export class MemoryOrderedQueue extends MemoryQueue {
 
   /** What was in hand merges with what waited beside it. */
   #giveBack(job: MemoryJob, entries: Iterable<PayloadEntry>): void {
-    job.payloads = job.beside?.payloads ?? this.#set()
+    job.payloads = job.successor?.payloads ?? this.#set()
     job.payloads.addAll(entries)
     job.inHand = []
-    job.beside = undefined
+    job.successor = undefined
   }
 
   /** The job goes; what waits beside it, if anything, is a new one. */
   #leave(job: MemoryJob, now: number): void {
     super.drop(job)
-    const { beside, spec } = job
-    if (beside === undefined) return
-    const { stamp, createdAt, isReady, payloads } = beside
+    const { successor, spec } = job
+    if (successor === undefined) return
+    const { stamp, createdAt, isReady, payloads } = successor
     this.#enter(spec, { stamp, createdAt, state: isReady ? 'ready' : stateOf(stamp, now), now }, payloads)
   }
 

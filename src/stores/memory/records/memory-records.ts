@@ -15,8 +15,8 @@ import { failClaim } from '../work/memory-settle.js'
 import { page } from './memory-listing.js'
 
 /** Whether it waits beside a running job, and would wait on when that has ended. */
-function isForLater(beside: MemoryJob['beside'], now: number): boolean {
-  return beside !== undefined && !beside.isReady && dueAt(beside.stamp) > now
+function isForLater(successor: MemoryJob['successor'], now: number): boolean {
+  return successor !== undefined && !successor.isReady && dueAt(successor.stamp) > now
 }
 
 /** Which states a state-wide action looks at, in the order it takes them. */
@@ -40,7 +40,7 @@ export function memoryRecords(store: MemoryAdmin): Records {
       if (isIdle(job, now)) continue
       more = changed === stepLimit || payloads >= stepPayloads
       if (more) break
-      const count = (job.payloads ?? job.beside?.payloads)?.size ?? 0
+      const count = (job.payloads ?? job.successor?.payloads)?.size ?? 0
       if (!change(queue, job, now)) continue
       changed += 1
       payloads += count
@@ -90,7 +90,7 @@ export function memoryRecords(store: MemoryAdmin): Records {
           queue.runNow(job, now)
           return true
         },
-        (job, now) => job.state === 'running' && !isForLater(job.beside, now),
+        (job, now) => job.state === 'running' && !isForLater(job.successor, now),
       ),
 
     bury: async (name, where) =>

@@ -8,7 +8,7 @@
 import { upkeepLimit } from '../../rules/bounds.js'
 import { mostVisits } from '../../rules/fair-share.js'
 
-export const taking = `
+export const fairShare = `
 -- At most so many; of the shard in its order, or lane by lane. Alone one, suspects first: nobody else is ever given them.
 local function take(limit, alone)
   -- How many the throttle permits, where it counts by that.

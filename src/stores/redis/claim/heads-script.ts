@@ -1,6 +1,6 @@
 /** The heads script: the age of the oldest ready job of a shard. */
 
-import { reader } from '../lua/reader-lua.js'
+import { readerPair } from '../lua/script-kinds.js'
 
 /**
  * KEYS: those of one shard. No ARGV.
@@ -11,4 +11,4 @@ local oldest = oldest_ready(tonumber(call('HGET', META, 'stale')))
 return oldest and age_of(oldest) or -1
 `
 
-export const headsScript = reader('heads', 'plain', text)
+export const headsScripts = readerPair('heads', text)

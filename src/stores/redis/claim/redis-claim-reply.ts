@@ -20,7 +20,7 @@ export function claimsIn(
   jobs: Buffer,
   pasts: readonly RedisReply[],
   errors: readonly RedisReply[],
-  checkpoints: RedisReply | undefined,
+  checkpoints: readonly RedisReply[],
 ): Claim[] {
   const text = jobs.toString('latin1')
   const claims: Claim[] = []

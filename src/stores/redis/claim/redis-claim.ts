@@ -11,13 +11,13 @@ import { partialReplies } from '../shards/redis-partial-replies.js'
 import type { RedisQueues } from '../shards/redis-queues.js'
 import { memberKeys } from '../throttle/redis-scopes.js'
 import type { RedisIdleCache } from '../wait/redis-idle-cache.js'
-import { headsScript } from './heads-script.js'
+import { headsScripts } from './heads-script.js'
 import {
   type ClaimReply,
-  claimOrdered,
-  claimPlain,
+  claimShards,
   type GrantedBefore,
   noGate,
+  nothingBefore,
   type ShardRequest,
   type ThrottleGate,
 } from './redis-claim-call.js'
@@ -225,10 +225,7 @@ export class RedisClaim {
     if (asks.length > 1) return this.#askShards(asks, by, told)
     const all = trip.flatMap((one) => one.asks)
     const gate = limits === undefined ? noGate : await this.#gateOf(limits)
-    const asked =
-      asks[0]!.shard.kind === 'plain'
-        ? await claimPlain(this.#queues, all, by, this.#mostBytes, gate)
-        : await claimOrdered(this.#queues, all, granted, by, this.#mostBytes, gate)
+    const asked = await claimShards(this.#queues, all, granted, by, this.#mostBytes, gate)
     this.#damage.answered(all.map((ask) => ask.shard))
     return asked
   }
@@ -236,7 +233,7 @@ export class RedisClaim {
   /** One of several shards of a plain queue; undefined if it is damaged. `mostBytes`: its share of the claim's. */
   async #askOne(ask: ShardRequest, by: Claimer, mostBytes: number, told: Told): Promise<ClaimReply | undefined> {
     try {
-      const answer = await claimPlain(this.#queues, [ask], by, mostBytes)
+      const answer = await claimShards(this.#queues, [ask], nothingBefore, by, mostBytes)
       this.#damage.answered([ask.shard])
       return answer
     } catch (error) {
@@ -284,6 +281,7 @@ export class RedisClaim {
       heads: by.heads ? [ages.length === 0 ? undefined : Math.max(...ages)] : [],
       more: answers.some(({ more }) => more),
       isOver: false,
+      bytes: 0,
     }
   }
 
@@ -313,7 +311,7 @@ export class RedisClaim {
   }
 
   async #headAge(shards: readonly RedisShard[]): Promise<number | undefined> {
-    const asked = shards.map((shard) => this.#queues.run(shard, headsScript, []))
+    const asked = shards.map((shard) => this.#queues.run(shard, headsScripts, []))
     // Never in the way of jobs that were granted already.
     const replies = await partialReplies(asked).catch(() => [])
     const ageMs = Math.max(-1, ...replies.map(numberIn))
@@ -359,7 +357,7 @@ function nothingOf(now: number, { heads }: Claimer): Claimed {
 /** The answer of a shard that is not there. */
 function nothingIn(queue: string, shard: number, now: number): ClaimReply {
   const waits: Wait[] = [{ queue, shard, reason: 'empty' }]
-  return { now, claims: [], crashed: [], buried: [], waits, heads: [], more: false, isOver: false }
+  return { now, claims: [], crashed: [], buried: [], waits, heads: [], more: false, isOver: false, bytes: 0 }
 }
 
 /** A queue waits for the soonest of its shards, and its claimer leads where it leads that. */

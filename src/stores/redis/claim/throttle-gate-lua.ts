@@ -8,7 +8,7 @@ import { throttle } from '../throttle/throttle-lua.js'
  * none), how many shards the queue has if they are all given, how many shards the queues of the scope have, and the version of
  * its members.
  * KEYS behind those of the shards asked: of all shards of the queue those of `keyNames`; with a scope the four of its
- * throttle, and of each shard in it meta, line, ready and lanes.
+ * throttle, and of each shard in it meta, listed, ready and lanes.
  */
 const behind = `
 local SCOPE, ASKED = false, #KEYS / SIZE
@@ -38,11 +38,11 @@ end
 -- Whether there is anything in the scope that could be started; of the group, where it counts by group.
 local function has_more(group)
   for p = peers_from + 1, peers_from + peers * 4, 4 do
-    local meta, line, ready, lanes = unpack(KEYS, p, p + 3)
-    local form = call('HMGET', meta, 'paused', 'held', 'stale')
+    local meta, listed, ready, lanes = unpack(KEYS, p, p + 3)
+    local form = call('HMGET', meta, 'paused', 'resharding', 'stale')
     if form[3] and form[1] ~= '1' and not form[2] then
       local counts_all = group == '' or not BY_GROUP
-      if counts_all and call('LLEN', line) - form[3] + call('ZCARD', ready) > 0 then return true end
+      if counts_all and call('LLEN', listed) - form[3] + call('ZCARD', ready) > 0 then return true end
       if not BY_GROUP and call('EXISTS', lanes) == 1 then return true end
       if BY_GROUP and group ~= '' and #call('ZRANGE', lanes, '[' .. group .. '\0', '(' .. group .. '\1', 'BYLEX', 'LIMIT', 0, 1) > 0 then return true end
     end
@@ -114,7 +114,7 @@ if SCOPE then gate.trim() end
 if wants_heads then
   for n = 0, ASKED - 1 do
     at(n)
-    know_order()
+    know_form()
     local oldest = oldest_ready(tonumber(call('HGET', META, 'stale')))
     heads[n + 1] = oldest and age_of(oldest) or -1
   end

@@ -4,7 +4,6 @@
  */
 
 import type { RedisScript } from './redis-script.js'
-import type { RedisServerInfo } from './redis-server-info.js'
 
 /** Text goes as UTF-8. */
 export type RedisArgument = string | Uint8Array
@@ -46,8 +45,8 @@ export interface RedisClient {
    * was missed.
    */
   listen(channel: string, heard: (message: string | undefined) => void): Promise<() => void>
-  /** What the server said when it was first reached. Throws as `run` does. */
-  about(): Promise<RedisServerInfo>
+  /** Resolves when the server was reached and found fit. Throws as `run` does. */
+  reach(): Promise<void>
   /** Rejects what is under way with `ClosedError` and disconnects. Closing twice is harmless. */
   close(): Promise<void>
 }

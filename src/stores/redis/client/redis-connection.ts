@@ -10,7 +10,7 @@ import { type RedisClients, redisClients } from './redis-connection-options.js'
 import { failureOf, redisError, unfit } from './redis-errors.js'
 import { patienceMs, type RedisErrand, RedisLink } from './redis-link.js'
 import type { RedisScript } from './redis-script.js'
-import { type RedisInfo, type RedisServerInfo, redisInfo, refuseUnfit, serverInfoOf } from './redis-server-info.js'
+import { type RedisInfo, redisInfo, refuseUnfit } from './redis-server-info.js'
 import { RedisSubscriber } from './redis-subscriber.js'
 import { wireOf } from './redis-wire.js'
 
@@ -21,7 +21,6 @@ const popSilenceMs = 10_000
 interface OpenedClients {
   readonly clients: RedisClients
   readonly main: RedisLink
-  readonly about: RedisServerInfo
 }
 
 /**
@@ -92,8 +91,8 @@ class IoredisPort implements RedisClient {
     return this.#listening.listen(channel, heard)
   }
 
-  async about(): Promise<RedisServerInfo> {
-    return (this.#opened ?? (await this.#open())).about
+  async reach(): Promise<void> {
+    if (this.#opened === undefined) await this.#open()
   }
 
   async close(): Promise<void> {
@@ -122,14 +121,14 @@ class IoredisPort implements RedisClient {
       main: new RedisLink(clients, clients.main()),
     }))
     const { clients, main } = await this.#reaching
-    const about = await this.#inspected(clients, main)
+    await this.#inspect(clients, main)
     if (this.#isClosed) throw new ClosedError('the store')
-    this.#opened = { clients, main, about }
+    this.#opened = { clients, main }
     return this.#opened
   }
 
   /** Asks the server; of a cluster every master that answers. */
-  async #inspected({ where, isCluster }: RedisClients, main: RedisLink): Promise<RedisServerInfo> {
+  async #inspect({ where, isCluster }: RedisClients, main: RedisLink): Promise<void> {
     await main.ready(patienceMs)
     const masters = isCluster ? (main.client as Cluster).nodes('master') : main.nodes()
     const answers = await Promise.allSettled(masters.map((master) => asked(where, master)))
@@ -144,23 +143,13 @@ class IoredisPort implements RedisClient {
       throw redisError(where, error, failureOf(error, false))
     }
     const isSingle = 'kind' in this.#source && this.#source.kind === 'single'
-    for (const { info } of servers) refuseUnfit(where, isSingle ? 'single' : 'other', info)
-    return serverInfoOf(servers)
+    for (const info of servers) refuseUnfit(where, isSingle ? 'single' : 'other', info)
   }
 }
 
-async function asked(
-  where: string,
-  server: Redis,
-): Promise<{ readonly info: RedisInfo; readonly appendFsync?: string }> {
+async function asked(where: string, server: Redis): Promise<RedisInfo> {
   await select(where, server)
-  const [info, fsync] = await Promise.all([
-    server.info(),
-    // Many users may not ask this.
-    server.config('GET', 'appendfsync').catch(() => []),
-  ])
-  const [, appendFsync] = fsync as string[]
-  return { info: redisInfo(info), ...(appendFsync === undefined ? {} : { appendFsync }) }
+  return redisInfo(await server.info())
 }
 
 /**

@@ -2,16 +2,6 @@
 
 import { unfit } from './redis-errors.js'
 
-/** Of several masters: the oldest version, and what the weakest of them promises. */
-export interface RedisServerInfo {
-  /** `7.4.1`; of Valkey its own, `valkey 8.0.2`. */
-  readonly version: string
-  /** Another after every restart of the server; absent on a cluster. */
-  readonly runId?: string
-  /** What an accepted job survives: nothing but the clients · the server's process · its machine. */
-  readonly durability: 'none' | 'process' | 'machine'
-}
-
 /** The fields of a reply to `INFO`. */
 export type RedisInfo = ReadonlyMap<string, string>
 
@@ -38,25 +28,6 @@ export function refuseUnfit(where: string, kind: 'single' | 'other', info: Redis
       `the Redis at ${where} deletes keys when its memory is full (maxmemory-policy '${policy}'): jobs would be lost. ` +
         "Run 'CONFIG SET maxmemory-policy noeviction', set it in its configuration too, or use another Redis.",
     )
-}
-
-/** `appendFsync` is undefined where the server does not tell; `everysec`, its default, is assumed then. */
-export function serverInfoOf(
-  servers: readonly { readonly info: RedisInfo; readonly appendFsync?: string }[],
-): RedisServerInfo {
-  const tiers = ['none', 'process', 'machine'] as const
-  const ranks = servers.map(({ info, appendFsync }) =>
-    info.get('aof_enabled') !== '1' ? 0 : appendFsync === 'always' ? 2 : 1,
-  )
-  const versions = servers
-    .map(({ info }) => versionOf(info))
-    .sort((a, b) => a.localeCompare(b, 'en', { numeric: true }))
-  const runId = servers.length === 1 ? servers[0]!.info.get('run_id') : undefined
-  return {
-    version: versions[0] ?? 'unknown',
-    ...(runId === undefined ? {} : { runId }),
-    durability: tiers[Math.min(...ranks)] ?? 'none',
-  }
 }
 
 function versionOf(info: RedisInfo): string {

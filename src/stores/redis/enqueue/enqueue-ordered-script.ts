@@ -1,6 +1,6 @@
 /** The enqueue script of ordered queues: payloads come into one shard, call by call. */
 
-import { orderedJobs } from '../lua/ordered-lua.js'
+import { besideOrderedJobs } from '../lua/ordered-lua.js'
 import { shardScript } from '../lua/prelude.js'
 import { remembering } from './calls-lua.js'
 
@@ -40,12 +40,12 @@ for i = 1, #ids do
   if records[i] then known[#known + 1] = ids[i] end
 end
 if #known > 0 then
-  local claims, besides = call('HMGET', CLAIMS, unpack(known)), call('HMGET', BESIDE, unpack(known))
-  for i = 1, #known do there[known[i]] = not claims[i] and 'w' or (besides[i] and 'b' or 'u') end
+  local claims, successors = call('HMGET', CLAIMS, unpack(known)), call('HMGET', SUCCESSORS, unpack(known))
+  for i = 1, #known do there[known[i]] = not claims[i] and 'w' or (successors[i] and 'b' or 'u') end
 end
 
 -- What is to be written. At a field stands where in bodies the payload is that has come in with it.
-local ready, later, incoming, members, bodies, besides, gone = {}, {}, {}, {}, {}, {}, {}
+local ready, later, incoming, members, bodies, successors, gone = {}, {}, {}, {}, {}, {}, {}
 local laned, grouped, opened = {}, {}, {}
 local came_at, waits = {}, {}
 -- The equal payload that waits, if there is one.
@@ -101,7 +101,7 @@ local function push(n)
     if group and (due_state == 'r' or #lanes.first_of(group, 1) > 0) then opened[#opened + 1] = group end
     if due_state == 'r' then
       rings_ready = true
-      local place = '\127\255' .. stamp_bytes(own_stamp) .. NO_SEQ .. id
+      local place = '\127\255' .. (LIFO and stamp_bytes(own_stamp) or pack('>I7', own_stamp)) .. NO_SEQ .. id
       local set = group and grouped or ready
       count = #set
       set[count + 1], set[count + 2] = 0, place
@@ -115,8 +115,8 @@ local function push(n)
     end
     there[id] = 'w'
   elseif state == 'u' then
-    besides[#besides + 1] = id
-    besides[#besides + 1] = write_beside(own_stamp, now, due_state == 'r')
+    successors[#successors + 1] = id
+    successors[#successors + 1] = write_successor(own_stamp, now, due_state == 'r')
     there[id] = 'b'
   end
 
@@ -157,9 +157,9 @@ if came then
   many('ZADD', READY, ready)
   many('ZADD', LANES, laned)
   many('ZADD', GROUPED, grouped)
-  many('ZADD', LATER, later)
+  many('ZADD', SCHEDULED, later)
   many('HSET', JOBS, incoming)
-  many('HSET', BESIDE, besides)
+  many('HSET', SUCCESSORS, successors)
   many('ZREM', PAYLOADS, gone)
   many('ZADD', PAYLOADS, members)
   many('HSET', BODIES, bodies)
@@ -177,4 +177,4 @@ remember_calls()
 return table.concat(answers, ',')
 `
 
-export const enqueueOrderedScript = shardScript('enqueue-ordered', 'ordered', orderedJobs + remembering + text)
+export const enqueueOrderedScript = shardScript('enqueue-ordered', 'ordered', besideOrderedJobs(remembering + text))

@@ -11,9 +11,9 @@ import { remembering } from './calls-lua.js'
  * All jobs of a call are accepted or none. A call that is remembered is answered as before. Refuses `unknown`.
  */
 const text = String.raw`
-know_order()
-local meta = call('HMGET', META, 'kind', 'draining', 'maxPending', 'seq', 'stamp', 'stale', 'paused', 'leadAt', 'limited')
+local meta = call('HMGET', META, 'kind', 'draining', 'maxPending', 'seq', 'stamp', 'stale', 'paused', 'leadAt', 'limited', 'order')
 if not meta[1] then return redis.error_reply('MILLRACE unknown') end
+LIFO = meta[10] == 'lifo'
 local seq, stamp, stale, lead_at = tonumber(meta[4]), tonumber(meta[5]), tonumber(meta[6]), tonumber(meta[8])
 local draining, paused, max_pending = meta[2] == '1', meta[7] == '1', tonumber(meta[3])
 
@@ -34,7 +34,7 @@ local added = {}
 
 -- Of a job that is there: whether its id may be used again, and then the job, which makes room.
 local function leftover(id, record)
-  local j = job_of(id, record, call('HGET', PAST, id), call('HGET', CLAIMS, id))
+  local j = job_of(id, record, call('HGET', HISTORY, id), call('HGET', CLAIMS, id))
   if j.claim or (j.state ~= 'c' and not is_hidden(j)) then return nil end
   if j.state == 'c' and j.updated + j.remember > now then return nil end
   return j
@@ -48,13 +48,13 @@ end
 local waiting
 local function room()
   if not max_pending then return math.huge end
-  waiting = waiting or call('LLEN', LINE) - stale + call('ZCARD', READY) + call('ZCARD', LANES) + call('ZCARD', SUSPECTS) + call('ZCARD', LATER)
+  waiting = waiting or call('LLEN', READY_LIST) - stale + call('ZCARD', READY) + call('ZCARD', LANES) + call('ZCARD', SUSPECTS) + call('ZCARD', SCHEDULED)
   return max_pending - waiting
 end
 
-local tail = call('LINDEX', LINE, -1)
+local tail = call('LINDEX', READY_LIST, -1)
 tail = tail and unpackn('>I7', tail) or -1
-local line, ready, later, incoming = {}, {}, {}, {}
+local listed, ready, later, incoming = {}, {}, {}, {}
 local laned, grouped, opened = {}, {}, {}
 local rings = false
 local now_us = now * 1000
@@ -72,7 +72,7 @@ local function add(id, order, body, n)
       tail = stamp
       rings = true
       local place13 = pack('>I7I6', stamp, seq)
-      line[#line + 1] = place13 .. id
+      listed[#listed + 1] = place13 .. id
       incoming[#incoming + 1] = id
       -- Where more came in than there are microseconds the stamp does not tell when.
       incoming[#incoming + 1] = stamp < now_us + 1000 and 'l' .. place13 .. body or 'L' .. place13 .. pack('>I6', now) .. body
@@ -102,7 +102,7 @@ local function add(id, order, body, n)
   local seq_bytes, stamp7 = pack('>I6', seq), pack('>I7', own_stamp)
   if state == 'l' then
     tail = own_stamp
-    line[#line + 1] = stamp7 .. seq_bytes .. id
+    listed[#listed + 1] = stamp7 .. seq_bytes .. id
     rings = true
   elseif state == 'r' then
     local place = pack('>I2', 32767 - priority) .. stamp_bytes(own_stamp) .. seq_bytes .. id
@@ -160,11 +160,11 @@ end
 local answers = answered_calls(call_ids, remembered, function(c) return answer_to(starts[c], counts[c], firsts[c]) end)
 
 if #incoming > 0 then
-  many('RPUSH', LINE, line)
+  many('RPUSH', READY_LIST, listed)
   many('ZADD', READY, ready)
   many('ZADD', LANES, laned)
   many('ZADD', GROUPED, grouped)
-  many('ZADD', LATER, later)
+  many('ZADD', SCHEDULED, later)
   many('HSET', JOBS, incoming)
   call('HSET', META, 'seq', seq, 'stamp', stamp)
   local seen = {}

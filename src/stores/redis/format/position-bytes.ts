@@ -15,21 +15,17 @@ export function numberBytes(given: number, length: number): Buffer {
   return bytes
 }
 
+/** Parts of the positions of each order; of a ready job there are more than of others. */
+const lengths: Record<ListQuery['by'], readonly number[]> = { id: [2], time: [4, 6], retry: [3] }
+
 /**
- * The position that a cursor names. `lengths`: how many parts those of each order have; if the last is an id (`endsInId`) it
- * is text, as the first of a listing by id is; all others are whole numbers. Throws `InvalidArgumentError` for what is none.
+ * The position that a cursor names: whole numbers, and the id last, or first in a listing by id. Throws `InvalidArgumentError`
+ * for what is none.
  */
-export function positionAt(
-  cursor: string,
-  by: ListQuery['by'],
-  lengths: Record<ListQuery['by'], readonly number[]>,
-  endsInId = false,
-): ListPosition {
+export function positionAt(cursor: string, by: ListQuery['by']): ListPosition {
   return positionIn(cursor, by, (parts) => {
-    if (!lengths[by].includes(parts.length)) return false
-    return parts.every((part, i) => {
-      const isText = by === 'id' ? i === 0 : endsInId && i === parts.length - 1
-      return isText ? typeof part === 'string' : Number.isInteger(part)
-    })
+    const idAt = by === 'id' ? 0 : parts.length - 1
+    const fits = (part: unknown, i: number) => (i === idAt ? typeof part === 'string' : Number.isInteger(part))
+    return lengths[by].includes(parts.length) && parts.every(fits)
   })
 }

@@ -10,7 +10,7 @@ import { readNumber, readRecord } from './redis-record.js'
 
 /** What has become of a job since it came in. */
 export interface PastParts {
-  /** `l` in the line, `r` ready, `x` suspect, `s` scheduled, `c` completed, `d` dead; what a running job was before. */
+  /** `l` in the ready list, `r` ready, `x` suspect, `s` scheduled, `c` completed, `d` dead; what a running job was before. */
   readonly state: string
   readonly updatedAt: number
   readonly stamp: number
@@ -145,12 +145,13 @@ export const stateOf: Record<string, JobState> = {
   d: 'dead',
 }
 
-/** One view of the `view` script. */
+/** A job as it was looked at, with what its position in a listing is made of. */
 export interface JobView {
   /** What there is of it, expired or not. */
   readonly stored: StoredJob | undefined
   /** The same, where it has not expired. */
   readonly job: StoredJob | undefined
+  /** 0 for one of an ordered queue. */
   readonly seq: number
   readonly stamp: number
   readonly fence: number
@@ -158,17 +159,21 @@ export interface JobView {
   readonly memory: StoredJob | undefined
 }
 
-export function viewIn(
-  queue: string,
-  id: string,
-  reply: RedisReply,
-  now: number,
-  deadAgeMs: number | undefined,
-): JobView {
+export const nothingThere: JobView = {
+  stored: undefined,
+  job: undefined,
+  seq: 0,
+  stamp: 0,
+  fence: 0,
+  memory: undefined,
+}
+
+/** One view of the view script of plain queues. `hiddenUntil`: of the dead those that ended by then have expired. */
+export function viewIn(queue: string, id: string, reply: RedisReply, now: number, hiddenUntil: number): JobView {
   const [record, past, claim, error, beat, result, worker, expiry, ended, checkpoint, log] = listIn(reply)
   const remembered = ended === null ? undefined : readMemory(bytesIn(ended))
   const memory = remembered === undefined || remembered.until <= now ? undefined : rememberedJob(queue, id, remembered)
-  if (record === null) return { stored: undefined, job: undefined, seq: 0, stamp: 0, fence: 0, memory }
+  if (record === null) return { ...nothingThere, memory }
   const { stamp: firstStamp, seq, createdAt, rememberMs, ...written } = readRecord(bytesIn(record))
   const since =
     past === null
@@ -203,7 +208,7 @@ export function viewIn(
   }
   const isHidden =
     (state === 'completed' && expiry !== null && numberIn(expiry) <= now) ||
-    (state === 'dead' && deadAgeMs !== undefined && since.updatedAt + deadAgeMs <= now)
+    (state === 'dead' && since.updatedAt <= hiddenUntil)
   const isRemembered = state === 'completed' && since.updatedAt + rememberMs > now
   return {
     stored: job,

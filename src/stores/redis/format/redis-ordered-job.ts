@@ -3,12 +3,9 @@
 import type { StoredJob } from '../../contract/job-records.js'
 import type { RedisReply } from '../client/redis-client.js'
 import { bytesIn, listIn, numberIn, textIn } from '../client/redis-reply.js'
-import type { RedisShard } from '../layout/redis-layout.js'
-import type { RedisQueues } from '../shards/redis-queues.js'
-import { firstState, readBeat, readClaim, readPast, stateOf } from './redis-job.js'
+import { firstState, type JobView, nothingThere, readBeat, readClaim, readPast, stateOf } from './redis-job.js'
 import { readPayload } from './redis-payload.js'
 import { readNumber, readRecord } from './redis-record.js'
-import { viewOrderedScript } from './view-scripts.js'
 
 /** An entry in the morgue without its payloads. */
 export interface HeaderParts {
@@ -42,39 +39,18 @@ export function readHeader(header: Buffer): HeaderParts {
   }
 }
 
-/** A job as it was looked at, with what its place in a listing is made of. */
-export interface OrderedView {
-  readonly job: StoredJob
-  readonly stamp: number
-  readonly fence: number
-  /** In the morgue beyond its age, and not yet trimmed. */
-  readonly isHidden: boolean
-}
-
-/** Records are large; more at once would hold the server up. */
-const mostAtOnce = 50
-
-/** In the order of the ids; undefined for what is not there. `shown`: of how many payloads at most. */
-export async function viewOrdered(
-  queues: RedisQueues,
-  shard: RedisShard,
-  of: 'live' | 'dead',
-  ids: readonly string[],
-  shown: number,
-): Promise<(OrderedView | undefined)[]> {
-  const views: (OrderedView | undefined)[] = []
-  for (let i = 0; i < ids.length; i += mostAtOnce) {
-    const some = ids.slice(i, i + mostAtOnce)
-    const [now, age, found] = listIn(await queues.run(shard, viewOrderedScript, [of, String(shown), ...some]))
-    const deadAgeMs = textIn(age) === '' ? Number.POSITIVE_INFINITY : numberIn(age)
-    for (const [n, reply] of listIn(found).entries()) {
-      const [known, ...parts] = listIn(reply)
-      if (known === null) views.push(undefined)
-      else if (of === 'live') views.push(liveView(shard.queue, some[n]!, bytesIn(known), parts))
-      else views.push(deadView(shard.queue, some[n]!, bytesIn(known), parts, numberIn(now) - deadAgeMs))
-    }
-  }
-  return views
+/** One view of the view script of ordered queues. `hiddenUntil`: entries of the morgue that are as old have expired. */
+export function orderedViewIn(
+  kind: 'live' | 'dead',
+  queue: string,
+  id: string,
+  reply: RedisReply,
+  hiddenUntil: number,
+): JobView {
+  const [known, ...parts] = listIn(reply)
+  if (known === null) return nothingThere
+  if (kind === 'live') return liveView(queue, id, bytesIn(known), parts)
+  return deadView(queue, id, bytesIn(known), parts, hiddenUntil)
 }
 
 function liveView(
@@ -82,7 +58,7 @@ function liveView(
   id: string,
   record: Buffer,
   [pastBytes, claimBytes, error, beatBytes, values, count, beside]: readonly RedisReply[],
-): OrderedView {
+): JobView {
   const { stamp: firstStamp, createdAt, task, group } = readRecord(record)
   const fresh = { state: firstState(record), updatedAt: createdAt, stamp: firstStamp, attempt: 1, crashes: 0 }
   const { state, updatedAt, stamp, attempt, crashes, reason } =
@@ -105,7 +81,7 @@ function liveView(
     ...(error === null ? {} : { error: textIn(error) }),
     ...(reason === undefined ? {} : { reason }),
   }
-  return { job, stamp, fence: claim?.fence ?? 0, isHidden: false }
+  return { ...nothingThere, stored: job, job, stamp, fence: claim?.fence ?? 0 }
 }
 
 function deadView(
@@ -114,7 +90,7 @@ function deadView(
   header: Buffer,
   [values, count]: readonly RedisReply[],
   hiddenUntil: number,
-): OrderedView {
+): JobView {
   const { finishedAt, stamp, task, ...rest } = readHeader(header)
   const job: StoredJob = {
     ...withPayloads({ queue, id, task }, values, count),
@@ -124,7 +100,7 @@ function deadView(
     runAt: Math.floor(stamp / 1_000),
     finishedAt,
   }
-  return { job, stamp, fence: 0, isHidden: finishedAt <= hiddenUntil }
+  return { ...nothingThere, stored: job, job: finishedAt <= hiddenUntil ? undefined : job, stamp }
 }
 
 function withPayloads(

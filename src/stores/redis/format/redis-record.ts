@@ -5,7 +5,7 @@ import type { NewJob } from '../../contract/new-job.js'
 
 /**
  * A record is a head that the enqueue script writes, and a body that is written here:
- * - place, 1 byte: where it entered: `l` line, `r` ready, `s` later; in capitals where the head also has `createdAt`
+ * - place, 1 byte: where it entered: `l` the ready list, `r` ready, `s` scheduled; in capitals where the head also has `createdAt`
  * - stamp, 7 bytes · sequence, 6 bytes · createdAt in ms, 6 bytes, only where the stamp does not tell
  * - flags, 1 byte: 64, plus 1 `rememberMs`, 2 `priority`, 4 `codec`, 8 `group`, 16 `meta`, 32 payload is bytes
  * - task, and then of the others those that are flagged, in that order, each as text and NUL; of meta its length in bytes,

@@ -1,29 +1,46 @@
 /** Views: jobs of a Redis store, looked at by id. */
 
+import { payloadsInPage, payloadsInRecord } from '../../contract/job-records.js'
 import { listIn, numberIn, textIn } from '../client/redis-reply.js'
 import type { RedisShard } from '../layout/redis-layout.js'
 import type { RedisQueues } from '../shards/redis-queues.js'
 import { type JobView, viewIn } from './redis-job.js'
-import { viewScript } from './view-scripts.js'
+import { orderedViewIn } from './redis-ordered-job.js'
+import { viewScripts } from './view-scripts.js'
 
 /** Records are large; more at once would hold the server up. */
 const mostAtOnce = 50
 
-/** In the order of the ids; with checkpoints and logs where they are looked at `alone`. */
+export interface LookAt {
+  /** Of an ordered queue: the live job, or the entry in the morgue. A plain queue has its dead among the live. */
+  readonly kind: 'live' | 'dead'
+  /** Jobs that are looked at alone are shown with checkpoint and log, and more of their payloads. */
+  readonly as: 'listed' | 'alone'
+}
+
+/** In the order of the ids. */
 export async function viewJobs(
   queues: RedisQueues,
   shard: RedisShard,
   ids: readonly string[],
-  as: 'listed' | 'alone',
+  { kind, as }: LookAt,
 ): Promise<JobView[]> {
+  const isAlone = as === 'alone'
+  const how =
+    shard.kind === 'plain' ? [isAlone ? '1' : '0'] : [kind, String(isAlone ? payloadsInRecord : payloadsInPage)]
   const views: JobView[] = []
   for (let i = 0; i < ids.length; i += mostAtOnce) {
     const some = ids.slice(i, i + mostAtOnce)
-    const [now, deadAgeMs, found] = listIn(await queues.run(shard, viewScript, [as === 'alone' ? '1' : '0', ...some]))
-    const age = textIn(deadAgeMs)
-    listIn(found).forEach((view, n) => {
-      views.push(viewIn(shard.queue, some[n]!, view, numberIn(now), age === '' ? undefined : Number(age)))
-    })
+    const [now, deadAgeMs, found] = listIn(await queues.run(shard, viewScripts, [...how, ...some]))
+    const hiddenUntil = textIn(deadAgeMs) === '' ? Number.NEGATIVE_INFINITY : numberIn(now) - numberIn(deadAgeMs)
+    for (const [n, reply] of listIn(found).entries()) {
+      const id = some[n]!
+      views.push(
+        shard.kind === 'plain'
+          ? viewIn(shard.queue, id, reply, numberIn(now), hiddenUntil)
+          : orderedViewIn(kind, shard.queue, id, reply, hiddenUntil),
+      )
+    }
   }
   return views
 }

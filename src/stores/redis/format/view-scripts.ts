@@ -1,6 +1,6 @@
 /** The view scripts: jobs as records, looked up by id. */
 
-import { reader } from '../lua/reader-lua.js'
+import { readerPair } from '../lua/script-kinds.js'
 
 /**
  * KEYS: those of one shard. ARGV: whether the jobs are looked at alone (1 or 0), ids.
@@ -14,7 +14,7 @@ for i = 2, #ARGV do
   local rec = call('HGET', JOBS, id)
   local notes = call('HMGET', NOTES, 'e' .. id, 'b' .. id, 'r' .. id, 'w' .. id)
   views[i - 1] = {
-    rec, call('HGET', PAST, id), call('HGET', CLAIMS, id), notes[1], notes[2], notes[3], notes[4],
+    rec, call('HGET', HISTORY, id), call('HGET', CLAIMS, id), notes[1], notes[2], notes[3], notes[4],
     rec and call('ZSCORE', EXPIRY, sub(rec, 9, 14) .. id), call('HGET', ENDED, id),
     alone and call('HGET', NOTES, 'k' .. id), alone and call('HGET', NOTES, 'l' .. id) }
 end
@@ -42,20 +42,19 @@ for i = 3, #ARGV do
   local id = ARGV[i]
   if ARGV[1] == 'dead' then
     local header = call('HGET', MORGUE, id)
-    views[i - 2] = { header, header and values_in(BURIED, REMAINS, id) or {}, header and count_in(BURIED, id) or 0 }
+    views[i - 2] = { header, header and values_in(DEAD_PAYLOADS, DEAD_BODIES, id) or {}, header and count_in(DEAD_PAYLOADS, id) or 0 }
   else
     local rec, claim = call('HGET', JOBS, id), call('HGET', CLAIMS, id)
     local notes = call('HMGET', NOTES, 'e' .. id, 'b' .. id)
     local values, count, beside = {}, 0, false
     if claim then
-      values, count = first_in_hand(call('HGET', INHAND, id))
-      beside = call('HEXISTS', BESIDE, id) == 1 and count_in(PAYLOADS, id)
+      values, count = first_in_hand(call('HGET', CLAIMED_PAYLOADS, id))
+      beside = call('HEXISTS', SUCCESSORS, id) == 1 and count_in(PAYLOADS, id)
     elseif rec then values, count = values_in(PAYLOADS, BODIES, id), count_in(PAYLOADS, id) end
-    views[i - 2] = { rec, call('HGET', PAST, id), claim, notes[1], notes[2], values, count, beside }
+    views[i - 2] = { rec, call('HGET', HISTORY, id), claim, notes[1], notes[2], values, count, beside }
   end
 end
 return { now, call('HGET', META, 'deadAge') or '', views }
 `
 
-export const viewScript = reader('view', 'plain', plain)
-export const viewOrderedScript = reader('view-ordered', 'ordered', ordered)
+export const viewScripts = readerPair('view', { plain, ordered })

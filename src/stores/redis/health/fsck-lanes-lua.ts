@@ -6,12 +6,12 @@ if call('ZCARD', LANES) ~= call('ZCARD', GROUPED) then say('uneven', 'lanes', ''
 local claimed = call('HLEN', CLAIMS)
 -- More at once would be too much to look at.
 if claimed <= 10000 then
-  local busy, counted, claims = 0, call('HGETALL', BUSY), call('HGETALL', CLAIMS)
+  local busy, counted, claims = 0, call('HGETALL', RUNNING_BY_GROUP), call('HGETALL', CLAIMS)
   for i = 2, #counted, 2 do busy = busy + (tonumber(counted[i]) or 0) end
   for i = 2, #claims, 2 do
     if #claims[i] > 14 and has(byte(claims[i], 14) - 64, HASGROUP) then busy = busy - 1 end
   end
-  if busy ~= 0 then say('uneven', 'busy', '') end
+  if busy ~= 0 then say('uneven', 'running-by-group', '') end
 end
 `
 
@@ -23,7 +23,7 @@ local function check_turn(group)
 end
 own_checks.turns, own_checks.shut = check_turn, check_turn
 own_checks.holds = function() end
-own_checks.busy = function(group, count)
+own_checks['running-by-group'] = function(group, count)
   if group == '' or not (tonumber(count) and tonumber(count) > 0) then say('unreadable', name, group) end
 end
 own_checks.lanes = function(member, score)
@@ -35,7 +35,7 @@ own_checks.lanes = function(member, score)
   if j == nil then say('jobless', name, id)
   elseif j and (j.claim or j.state ~= 'r' or member ~= j.group .. '\0' .. place(j)) then say('misplaced', name, id) end
   -- One that is full has none, until one of its claims ends.
-  if not lanes.has_turn(group) and call('HEXISTS', BUSY, group) == 0 then say('turnless', name, group) end
+  if not lanes.has_turn(group) and call('HEXISTS', RUNNING_BY_GROUP, group) == 0 then say('turnless', name, group) end
 end
 own_checks.grouped = function(member, score)
   local id = sub(member, 16)

@@ -4,16 +4,14 @@
 export const orderedSums = `
 local ORDERED = true
 if call('ZCARD', PAYLOADS) ~= call('HLEN', BODIES) then say('uneven', 'payloads', '') end
-if call('ZCARD', BURIED) ~= call('HLEN', REMAINS) then say('uneven', 'buried', '') end
+if call('ZCARD', DEAD_PAYLOADS) ~= call('HLEN', DEAD_BODIES) then say('uneven', 'dead-payloads', '') end
 if call('ZCARD', DEAD) ~= call('HLEN', MORGUE) then say('uneven', 'dead', '') end
-if call('HLEN', CLAIMS) ~= call('HLEN', INHAND) then say('uneven', 'inhand', '') end
+if call('HLEN', CLAIMS) ~= call('HLEN', CLAIMED_PAYLOADS) then say('uneven', 'claimed-payloads', '') end
 `
 
 /** Between the checks of all queues and their steps. */
 export const orderedChecks = String.raw`
-for name, key in pairs({ payloads = PAYLOADS, bodies = BODIES, inhand = INHAND, beside = BESIDE, morgue = MORGUE, buried = BURIED, remains = REMAINS, transit = TRANSIT }) do keys[name] = key end
-key = keys[name]
-sets.payloads, sets.buried = true, true
+sets.payloads, sets['dead-payloads'] = true, true
 local is_claimed = function(id) return call('HEXISTS', CLAIMS, id) == 1 end
 local function id_in(text) return string.match(text, '^%Z+') or '' end
 local function check_listed(bodies, owner)
@@ -26,7 +24,7 @@ local function check_listed(bodies, owner)
     if not value then return say('bodiless', name, id) end
     if member_of(id, digest, value) ~= member then say('misplaced', name, id) end
     if call('HEXISTS', owner, id) == 0 then say('jobless', name, id)
-    elseif owner == JOBS and is_claimed(id) and call('HEXISTS', BESIDE, id) == 0 then say('jobless', name, id) end
+    elseif owner == JOBS and is_claimed(id) and call('HEXISTS', SUCCESSORS, id) == 0 then say('jobless', name, id) end
   end
 end
 local function check_body(set, other)
@@ -38,20 +36,20 @@ local function check_body(set, other)
 end
 for name, check in pairs({
   payloads = check_listed(BODIES, JOBS),
-  buried = check_listed(REMAINS, MORGUE),
+  ['dead-payloads'] = check_listed(DEAD_BODIES, MORGUE),
   bodies = check_body(PAYLOADS, 'payloads'),
-  remains = check_body(BURIED, 'buried'),
+  ['dead-bodies'] = check_body(DEAD_PAYLOADS, 'dead-payloads'),
   transit = function() end,
-  inhand = function(id, packed)
+  ['claimed-payloads'] = function(id, packed)
     if #packed < 30 then say('unreadable', name, id) elseif not is_claimed(id) then say('jobless', name, id) end
   end,
-  beside = function(id)
+  successors = function(id)
     if not is_claimed(id) or count_in(PAYLOADS, id) == 0 then say('jobless', name, id) end
   end,
   morgue = function(id, header)
     if #header < 30 or not string.match(header, '^%Z*%z%Z*%z', 25) then return say('unreadable', name, id) end
     if not call('ZSCORE', DEAD, end_place(read_header(id, header))) then say('placeless', 'dead', id) end
-    if count_in(BURIED, id) == 0 then say('payloadless', 'buried', id) end
+    if count_in(DEAD_PAYLOADS, id) == 0 then say('payloadless', 'dead-payloads', id) end
   end,
   dead = function(member, score)
     local id = sub(member, 13)
@@ -63,7 +61,7 @@ for name, check in pairs({
   jobs = function(id)
     check_job(id)
     if is_claimed(id) then
-      if call('HEXISTS', INHAND, id) == 0 then say('payloadless', 'inhand', id) end
+      if call('HEXISTS', CLAIMED_PAYLOADS, id) == 0 then say('payloadless', 'claimed-payloads', id) end
     elseif count_in(PAYLOADS, id) == 0 then say('payloadless', 'payloads', id) end
   end,
 }) do own_checks[name] = check end

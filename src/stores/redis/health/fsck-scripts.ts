@@ -3,9 +3,10 @@
  * element is judged in the step that reads it, with all that its job has elsewhere: what moves meanwhile is no breach.
  */
 
+import type { QueueKind } from '../../contract/queue-settings.js'
 import { redisScript } from '../client/redis-script.js'
-import { orderedJobs } from '../lua/ordered-lua.js'
-import { jobs, shardScript } from '../lua/prelude.js'
+import { keyNames } from '../layout/redis-keys.js'
+import { type KindText, scriptPair } from '../lua/script-kinds.js'
 import { laneChecks, laneSums } from './fsck-lanes-lua.js'
 import { orderedChecks, orderedSums } from './fsck-ordered-lua.js'
 
@@ -41,57 +42,61 @@ local function is_past(past)
 end
 -- The job; nothing where there is none, and false with the key where it cannot be read.
 local function look(id)
-  local rec, past, claim = call('HGET', JOBS, id), call('HGET', PAST, id), call('HGET', CLAIMS, id)
+  local rec, past, claim = call('HGET', JOBS, id), call('HGET', HISTORY, id), call('HGET', CLAIMS, id)
   if not rec then return nil end
   if not is_whole(rec) then return false, 'jobs' end
-  if past and not is_past(past) then return false, 'past' end
+  if past and not is_past(past) then return false, 'history' end
   if claim and (#claim < 15 or #claim < 28 + byte(claim, 15) or read_claim(claim).seq ~= sub(rec, 9, 14)) then return false, 'claims' end
   return job_of(id, rec, past, claim)
 end
 local function has_failed(j) return j.attempt > 1 and (j.claim or is_waiting(j)) end
 local function since_place(j) return pack('>I7', j.stamp) .. j.seq .. j.id end
--- Where the job must stand: the set and its member there; of the line only the element.
+-- Where the job must stand: the set and its member there; of the ready list only the element.
 local function standing(j)
   if j.claim then return 'leases', has(j.claim.flags, OWNLEASE) and j.id or '\0' .. sub(j.claim.text, 1, 7) end
-  if j.state == 'l' then return 'line', since_place(j) end
+  if j.state == 'l' then return 'ready-list', since_place(j) end
   if j.state == 'r' and j.group ~= '' then return 'lanes', j.group .. '\0' .. place(j) end
   if j.state == 'r' then return 'ready', place(j) end
   if j.state == 'x' then return 'suspects', place(j) end
-  if j.state == 's' then return 'later', since_place(j) end
-  return j.state == 'd' and 'dead' or 'done', end_place(j)
+  if j.state == 's' then return 'scheduled', since_place(j) end
+  return j.state == 'd' and 'dead' or 'completed', end_place(j)
 end
+`
+
+/** In Lua: the keys of a shard by their names. */
+const keysByName = (kind: QueueKind) => `local keys = {}
+for i, name in ipairs({ ${keyNames(kind)
+  .map((name) => `'${name}'`)
+  .join(', ')} }) do keys[name] = KEYS[i] end
 `
 
 /**
  * KEYS: those of one shard.
- * ARGV: key to walk, cursor ('0' at first), about how many elements, whether to look for each job in the line (1 or 0).
- * Returns { next cursor or '0', bytes read, breaches }. The line is walked from its end, where nothing moves but away.
+ * ARGV: key to walk, cursor ('0' at first), about how many elements, whether to look for each job in the ready list (1 or 0).
+ * Returns { next cursor or '0', bytes read, breaches }. The ready list is walked from its end, where nothing moves but away.
  *
  * Refuses `unknown`.
  */
-const walk = String.raw`
+const walk = (kind: QueueKind) => String.raw`
 if call('EXISTS', META) == 0 then return redis.error_reply('MILLRACE unknown') end
-know_order()
+know_form()
 local name, cursor, count, deep = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4] == '1'
-local keys = { line = LINE, ready = READY, suspects = SUSPECTS, later = LATER, leases = LEASES, jobs = JOBS, claims = CLAIMS, batches = BATCHES, past = PAST,
-  notes = NOTES, done = DONE, expiry = EXPIRY, dead = DEAD, retries = RETRIES, ended = ENDED, forget = FORGET,
-  lanes = LANES, grouped = GROUPED, turns = TURNS, shut = SHUT, holds = HOLDS, busy = BUSY }
-local key = keys[name]
+${keysByName(kind)}local key = keys[name]
 local limits = call('HMGET', META, 'seq', 'fence')
 local last_seq, last_fence = tonumber(limits[1]) or 0, tonumber(limits[2]) or 0
 local bytes = 0
 
--- Sequence numbers grow along the line by one or more: how far off one element is says how far the job can be from there.
-local function seq_at(index) return unpackn('>I6', call('LINDEX', LINE, index), 8) end
-local function in_line(j)
-  local seq, low, high = unpackn('>I6', j.seq), 0, call('LLEN', LINE) - 1
+-- Sequence numbers grow along the ready list by one or more: how far off one element is says how far the job can be from there.
+local function seq_at(index) return unpackn('>I6', call('LINDEX', READY_LIST, index), 8) end
+local function in_list(j)
+  local seq, low, high = unpackn('>I6', j.seq), 0, call('LLEN', READY_LIST) - 1
   if high < 0 then return false end
   local from, to, halves = seq_at(0), seq_at(-1), false
   while low <= high and from <= seq and seq <= to do
     local share = halves and 0.5 or (seq - from) / math.max(1, to - from)
     local guess = low + math.floor(share * (high - low))
     local other = seq_at(guess)
-    if other == seq then return call('LINDEX', LINE, guess) == since_place(j) end
+    if other == seq then return call('LINDEX', READY_LIST, guess) == since_place(j) end
     if other < seq then low, high, from = guess + 1, math.min(high, guess + seq - other), other + 1
     else low, high, to = math.max(low, guess - (other - seq)), guess - 1, other - 1 end
     halves = not halves
@@ -100,21 +105,21 @@ local function in_line(j)
 end
 local function is_standing(j)
   local set, member = standing(j)
-  -- One that has a past is passed over in the line.
-  if set == 'line' then return j.fresh and (not deep or in_line(j)) end
+  -- One that has a past is passed over in the ready list.
+  if set == 'ready-list' then return j.fresh and (not deep or in_list(j)) end
   return call('ZSCORE', keys[set], member)
 end
 local function has_right_flags(j)
   local flags, notes = j.claim.flags, call('HMGET', NOTES, 'b' .. j.id, 'k' .. j.id, 'l' .. j.id)
   local has_said = notes[1] or (j.fresh and (notes[2] or notes[3]))
-  return has(flags, HASPAST) == not j.fresh and has(flags, HASGROUP) == (j.group ~= '') and has(flags, REMEMBERED) == (j.remember > 0) and (has(flags, BEATEN) or not has_said)
+  return has(flags, HASHISTORY) == not j.fresh and has(flags, HASGROUP) == (j.group ~= '') and has(flags, REMEMBERED) == (j.remember > 0) and (has(flags, BEATEN) or not has_said)
 end
 local function check_job(id)
   local j, broken = look(id)
   if not j then return say('unreadable', broken, id) end
   if not is_standing(j) then say('placeless', (standing(j)), id) end
   if not j.claim and j.state == 'r' and j.group ~= '' and not call('ZSCORE', GROUPED, place(j)) then say('placeless', 'grouped', id) end
-  if j.claim and j.group ~= '' and call('HEXISTS', BUSY, j.group) == 0 then say('uncounted', 'busy', id) end
+  if j.claim and j.group ~= '' and call('HEXISTS', RUNNING_BY_GROUP, j.group) == 0 then say('uncounted', 'running-by-group', id) end
   if unpackn('>I6', j.seq) > last_seq then say('ahead', 'jobs', id) end
   if has_failed(j) and not call('ZSCORE', RETRIES, retry_place(j)) then say('unlisted', 'retries', id) end
   if j.claim then
@@ -146,12 +151,12 @@ local function check_batch(field)
 end
 local function check_memory(id, memory)
   if #memory < 39 then return say('unreadable', name, id) end
-  local score = call('ZSCORE', FORGET, sub(memory, 1, 6) .. id)
-  if not score or tonumber(score) ~= unpackn('>I6', memory, 33) then say('unlisted', 'forget', id) end
+  local score = call('ZSCORE', ENDED_UNTIL, sub(memory, 1, 6) .. id)
+  if not score or tonumber(score) ~= unpackn('>I6', memory, 33) then say('unlisted', 'ended-until', id) end
 end
 
-local ids_from = { ready = 16, suspects = 16, later = 14, leases = 1, done = 13, expiry = 7, dead = 13, retries = 10, forget = 7 }
-local timed = { leases = true, expiry = true, forget = true }
+local ids_from = { ready = 16, suspects = 16, scheduled = 14, leases = 1, completed = 13, expiry = 7, dead = 13, retries = 10, ['ended-until'] = 7 }
+local timed = { leases = true, expiry = true, ['ended-until'] = true }
 local function belongs(j, member)
   if name == 'retries' then return has_failed(j) and member == retry_place(j) end
   if name == 'expiry' then return not j.claim and j.state == 'c' and member == j.seq .. j.id end
@@ -165,7 +170,7 @@ local function check_member(member, score)
   end
   local id = sub(member, ids_from[name])
   if not timed[name] and score ~= '0' then say('scored', name, id) end
-  if name == 'forget' then
+  if name == 'ended-until' then
     local memory = call('HGET', ENDED, id)
     if not memory or sub(memory, 1, 6) ~= sub(member, 1, 6) then say('jobless', name, id) end
     return
@@ -184,7 +189,7 @@ local function check_element(element, before)
   local j = look(id)
   if not j or not j.fresh or sub(element, 8, 13) ~= j.seq then return end
   local set, own = standing(j)
-  if set ~= 'line' or own ~= element then say('misplaced', name, id) end
+  if set ~= 'ready-list' or own ~= element then say('misplaced', name, id) end
 end
 -- What is checked in another way, and which of those are sorted sets.
 local own_checks, sets = {}, {}
@@ -193,11 +198,11 @@ local own_checks, sets = {}, {}
 /** The end of both walks. */
 const steps = `
 local next = '0'
-if name == 'line' then
+if name == 'ready-list' then
   -- Each page shows once more the element that the one before it ended with, for the order.
   local seen = tonumber(cursor)
-  local elements = call('LRANGE', LINE, -(seen + count), seen == 0 and -1 or -seen)
-  if call('LLEN', LINE) > seen + count then next = string.format('%.0f', seen + count) end
+  local elements = call('LRANGE', READY_LIST, -(seen + count), seen == 0 and -1 or -seen)
+  if call('LLEN', READY_LIST) > seen + count then next = string.format('%.0f', seen + count) end
   for i, element in ipairs(elements) do
     bytes = bytes + #element
     check_element(element, elements[i - 1])
@@ -232,27 +237,27 @@ return types
 /**
  * KEYS: those of one shard, of the right types. No ARGV.
  * Returns { jobs, how many more there are than stand somewhere, fields and values of META, breaches }: the sets must hold
- * all jobs together, each once, and of the line what is not stale.
+ * all jobs together, each once, and of the ready list what is not stale.
  */
 const sums = `
 local stale = tonumber(call('HGET', META, 'stale')) or 0
 local count = call('HLEN', JOBS)
-local standing_count = call('LLEN', LINE) - stale
-for _, key in ipairs({ READY, LANES, SUSPECTS, LATER, DONE }) do standing_count = standing_count + call('ZCARD', key) end
+local standing_count = call('LLEN', READY_LIST) - stale
+for _, key in ipairs({ READY, LANES, SUSPECTS, SCHEDULED, COMPLETED }) do standing_count = standing_count + call('ZCARD', key) end
 standing_count = standing_count + call('HLEN', CLAIMS) + (ORDERED and 0 or call('ZCARD', DEAD))
-if stale > call('LLEN', LINE) then say('overcounted', 'line', 'stale') end
+if stale > call('LLEN', READY_LIST) then say('overcounted', 'ready-list', 'stale') end
 
 -- Enqueues keep no more than 1,000; more at once would be too much to look at.
-local calls, callers = call('HLEN', CALLS), call('LLEN', CALLERS)
-if calls > 1000 or callers > 1000 then say('overgrown', 'calls', '')
+local calls, listed_calls = call('HLEN', CALLS), call('LLEN', CALL_ORDER)
+if calls > 1000 or listed_calls > 1000 then say('overgrown', 'calls', '')
 else
   local listed = {}
-  for _, id in ipairs(call('LRANGE', CALLERS, 0, -1)) do
+  for _, id in ipairs(call('LRANGE', CALL_ORDER, 0, -1)) do
     listed[id] = true
-    if call('HEXISTS', CALLS, id) == 0 then say('jobless', 'callers', id) end
+    if call('HEXISTS', CALLS, id) == 0 then say('jobless', 'call-order', id) end
   end
   for _, id in ipairs(call('HKEYS', CALLS)) do
-    if not listed[id] then say('unlisted', 'callers', id) end
+    if not listed[id] then say('unlisted', 'call-order', id) end
   end
 end
 return { count, count - standing_count, call('HGETALL', META), found }
@@ -264,17 +269,18 @@ return { count, count - standing_count, call('HGETALL', META), found }
  */
 const scan = `return redis.call('SCAN', ARGV[1], 'MATCH', ARGV[2], 'COUNT', ARGV[3])`
 
-const plain = (name: string, ...parts: string[]) =>
-  shardScript(name, 'plain', jobs + parts.join(''), { readOnly: true })
-const ordered = (name: string, ...parts: string[]) =>
-  shardScript(name, 'ordered', orderedJobs + parts.join(''), { readOnly: true })
+const check = (name: string, text: KindText) => scriptPair(`check-${name}`, text, { readOnly: true })
 
 export const checkScripts = {
-  types: plain('check-types', types),
-  sums: plain('check-sums', breaches, 'local ORDERED = false', laneSums, sums),
-  walk: plain('check-walk', breaches, walk, laneChecks, steps),
-  sumsOrdered: ordered('check-sums-ordered', breaches, orderedSums, laneSums, sums),
-  walkOrdered: ordered('check-walk-ordered', breaches, walk, laneChecks, orderedChecks, steps),
+  types: check('types', types),
+  sums: check('sums', {
+    plain: `${breaches}local ORDERED = false${laneSums}${sums}`,
+    ordered: breaches + orderedSums + laneSums + sums,
+  }),
+  walk: check('walk', {
+    plain: breaches + walk('plain') + laneChecks + steps,
+    ordered: breaches + walk('ordered') + laneChecks + orderedChecks + steps,
+  }),
 }
 
 export const scanScript = redisScript('check-scan', scan, { readOnly: true })

@@ -48,7 +48,7 @@ export async function examineRedis(parts: DoctorParts, clock: Clock = systemCloc
   }
   const { port, namespace, replicas } = parts
   try {
-    await port.about()
+    await port.reach()
   } catch (error) {
     return [unusable(reasonOf(error))]
   }

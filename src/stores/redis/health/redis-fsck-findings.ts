@@ -23,16 +23,16 @@ const jobless: Readonly<Record<string, string>> = {
   ready: claimsFail,
   lanes: claimsFail,
   suspects: claimsFail,
-  later: claimsFail,
+  scheduled: claimsFail,
   leases: claimsFail,
-  done: settlesFail,
+  completed: settlesFail,
   expiry: settlesFail,
   dead: settlesFail,
   payloads: 'Others of that id would find them among their own.',
-  beside: 'A claim of that id would bring them back.',
+  successors: 'A claim of that id would bring them back.',
   retries: 'Actions on all failed jobs fail when they meet it.',
   claims: 'A new job of that id would count as running.',
-  past: 'A new job of that id would never run.',
+  history: 'A new job of that id would never run.',
 }
 
 const kinds: Readonly<Record<string, (key: string) => BreachKind>> = {
@@ -41,7 +41,7 @@ const kinds: Readonly<Record<string, (key: string) => BreachKind>> = {
   placeless: (key) => {
     const wrong = `missing from '${key}'`
     if (key === 'leases') return error(wrong, 'Should their worker die, nobody takes them back.')
-    if (key === 'dead' || key === 'done') return error(wrong, 'They are not listed, and never removed.')
+    if (key === 'dead' || key === 'completed') return error(wrong, 'They are not listed, and never removed.')
     if (key === 'grouped') return error(wrong, 'Lists leave them out, and lag does not count them.')
     return error(wrong, neverRuns)
   },
@@ -53,7 +53,7 @@ const kinds: Readonly<Record<string, (key: string) => BreachKind>> = {
     const wrong = `stand in '${key}', where they do not belong`
     if (key === 'leases') return error(wrong, 'Claims on this queue fail when they come to end that lease.')
     if (key === 'retries') return warning(wrong, 'Counts of failed jobs are too high.')
-    if (key === 'dead' || key === 'done' || key === 'expiry')
+    if (key === 'dead' || key === 'completed' || key === 'expiry')
       return error(wrong, 'They may be removed though they are to be kept or run.')
     return error(wrong, runsTwice)
   },
@@ -63,7 +63,7 @@ const kinds: Readonly<Record<string, (key: string) => BreachKind>> = {
   },
   unlisted: (key) => {
     const wrong = `missing from '${key}'`
-    if (key === 'payloads' || key === 'buried')
+    if (key === 'payloads' || key === 'dead-payloads')
       return error(`payloads of them are ${wrong}`, 'They are never handed over.')
     return key === 'retries'
       ? warning(wrong, 'Lists and counts of failed jobs leave them out.')
@@ -93,7 +93,8 @@ const kinds: Readonly<Record<string, (key: string) => BreachKind>> = {
   disordered: (key) => error(`come out of order in '${key}'`, 'Jobs run out of order, and lists leave some out.'),
   overcounted: (key) =>
     error(`'${key}' is shorter than the number of its stale elements, which 'meta' counts`, 'Claims find no jobs.'),
-  overgrown: (key) => warning(`'${key}' and 'callers' hold more than 1,000 calls, and were not looked at`, fillsMemory),
+  overgrown: (key) =>
+    warning(`'${key}' and 'call-order' hold more than 1,000 calls, and were not looked at`, fillsMemory),
 }
 
 /** More ids than that of a kind are not told apart any more. */

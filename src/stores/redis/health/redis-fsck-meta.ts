@@ -25,7 +25,7 @@ const optional: Readonly<Record<string, RegExp>> = {
   exclusive: /^(?:id|shard)$/,
   merge: /^(?:all|latest)$/,
   bounds: /^\d*,\d*,\d*$/,
-  held: /^(?:1|new)$/,
+  resharding: /^(?:1|new)$/,
   closed: /^1$/,
   paused: /^1$/,
   draining: /^1$/,
@@ -38,7 +38,7 @@ const optional: Readonly<Record<string, RegExp>> = {
   scope: /^[A-Za-z0-9][A-Za-z0-9._-]{0,79}$/,
   by: /^(?:queue|group)$/,
   leadAt: counter,
-  roomAt: counter,
+  suspectLeadAt: counter,
   run: /^[0-9a-f]+(?: \d+)?$/,
   sparesUntil: counter,
   seenAt: counter,
@@ -55,8 +55,8 @@ export function metaFaults(meta: RedisReply, what: string): Finding[] {
   })
   const faults = wrong.map(([field]) => (values.has(field) ? `${field} '${values.get(field)}'` : `no ${field}`))
   for (const [field, at] of [
-    ['leader', 'leadAt'],
-    ['roomer', 'roomAt'],
+    ['lead', 'leadAt'],
+    ['suspectLead', 'suspectLeadAt'],
   ] as const)
     if (values.has(field) !== values.has(at)) faults.push(`one of ${field} and ${at} alone`)
   const lost = Number(values.get('lost') ?? 0)

@@ -4,9 +4,9 @@ import { UnknownQueueError } from '../../../core/errors.js'
 import type { Finding, Mended, Repair } from '../../contract/store-health.js'
 import type { RedisClient } from '../client/redis-client.js'
 import { listIn, numberIn, rowsIn, textIn } from '../client/redis-reply.js'
-import type { RedisScript } from '../client/redis-script.js'
 import { queuesKey } from '../layout/redis-keys.js'
 import { layoutIn, liveShards, queueIn, type RedisShard } from '../layout/redis-layout.js'
+import { runOn } from '../lua/script-kinds.js'
 import { checkRedis } from './redis-fsck.js'
 import { repairScripts } from './repair-scripts.js'
 
@@ -29,12 +29,8 @@ export async function repairRedis(port: RedisClient, namespace: string, queue?: 
   const places = (queue === undefined ? names : [queue]).flatMap((name) => placesOf(namespace, name, stored.get(name)!))
   const mended: Mended[] = []
   for (const { what, shard } of places) {
-    const [walk, busy] =
-      shard.kind === 'plain'
-        ? [repairScripts.walk, repairScripts.busy]
-        : [repairScripts.walkOrdered, repairScripts.busyOrdered]
-    mended.push(...(await mendLeases(port, walk(port.isCluster), shard, what).catch(unlessUnusable)))
-    mended.push(...(await countGroups(port, busy(port.isCluster), shard, what).catch(unlessUnusable)))
+    mended.push(...(await mendLeases(port, shard, what).catch(unlessUnusable)))
+    mended.push(...(await countGroups(port, shard, what).catch(unlessUnusable)))
   }
   const found = await checkRedis(port, namespace, queue)
   const counted: Mended[] = []
@@ -62,10 +58,10 @@ function placesOf(namespace: string, name: string, stored: string): RepairedShar
   }))
 }
 
-async function mendLeases(port: RedisClient, walk: RedisScript, { keys }: RedisShard, what: string): Promise<Mended[]> {
+async function mendLeases(port: RedisClient, shard: RedisShard, what: string): Promise<Mended[]> {
   // First the leases, so that claims whose lease was one of nobody are seen to have none.
-  const leases = await walked(port, walk, keys, 'leases')
-  const claims = await walked(port, walk, keys, 'claims')
+  const leases = await walked(port, shard, 'leases')
+  const claims = await walked(port, shard, 'claims')
   const seconds = leaseMs / 1_000
   return [
     ...(leases.length === 0
@@ -82,22 +78,18 @@ async function mendLeases(port: RedisClient, walk: RedisScript, { keys }: RedisS
   ]
 }
 
-async function countGroups(
-  port: RedisClient,
-  script: RedisScript,
-  { keys }: RedisShard,
-  what: string,
-): Promise<Mended[]> {
-  const groups = numberIn(await port.run(script, keys, []))
+async function countGroups(port: RedisClient, shard: RedisShard, what: string): Promise<Mended[]> {
+  const groups = numberIn(await runOn(port, shard, repairScripts.groups))
   if (groups === 0) return []
   return [{ what, text: `counted anew how many jobs run of ${groups === 1 ? '1 group' : `${groups} groups`}` }]
 }
 
-async function walked(port: RedisClient, walk: RedisScript, keys: readonly string[], name: string): Promise<string[]> {
+async function walked(port: RedisClient, shard: RedisShard, name: string): Promise<string[]> {
   const ids: string[] = []
   let cursor = '0'
   do {
-    const [next, some] = listIn(await port.run(walk, keys, [name, cursor, String(stepCount), String(leaseMs)]))
+    const args = [name, cursor, String(stepCount), String(leaseMs)]
+    const [next, some] = listIn(await runOn(port, shard, repairScripts.walk, args))
     cursor = textIn(next)
     ids.push(...listIn(some).map(textIn))
   } while (cursor !== '0')
@@ -112,9 +104,9 @@ async function countStale(
 ): Promise<Mended[]> {
   const faults = found.filter((one) => one.what === what && one.level !== 'ok' && !isOfLost(one))
   if (shard.kind !== 'plain' || faults.length !== 1 || !isOfStale(faults[0]!)) return []
-  const by = numberIn(await port.run(repairScripts.stale(port.isCluster), shard.keys, []))
+  const by = numberIn(await runOn(port, shard, repairScripts.stale))
   if (by === 0) return []
-  const text = `counted the stale elements of 'line' anew, which were ${Math.abs(by)} too ${by < 0 ? 'many' : 'few'}`
+  const text = `counted the stale elements of 'ready-list' anew, which were ${Math.abs(by)} too ${by < 0 ? 'many' : 'few'}`
   return [{ what, text }]
 }
 
@@ -127,7 +119,7 @@ function isOfLost({ text }: Finding): boolean {
 }
 
 async function forgetLost(port: RedisClient, { what, shard }: RepairedShard): Promise<Mended[]> {
-  const lost = numberIn(await port.run(repairScripts.lost(port.isCluster), shard.keys, []))
+  const lost = numberIn(await runOn(port, shard, repairScripts.lost))
   if (lost === 0) return []
   const jobs = lost === 1 ? '1 job' : `${lost} jobs`
   return [{ what, text: `told of ${jobs} without a record that claims have passed over, and begins to count anew` }]

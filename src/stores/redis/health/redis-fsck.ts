@@ -7,9 +7,9 @@ import type { QueueKind } from '../../contract/queue-settings.js'
 import type { Finding } from '../../contract/store-health.js'
 import type { RedisClient } from '../client/redis-client.js'
 import { listIn, numberIn, rowsIn, textIn } from '../client/redis-reply.js'
-import type { RedisScript } from '../client/redis-script.js'
 import { keyNames, keyTypes, queuesKey, scopeKeys, workersKey } from '../layout/redis-keys.js'
 import { layoutIn, liveShards, queueIn, type RedisShard } from '../layout/redis-layout.js'
+import { runOn } from '../lua/script-kinds.js'
 import { checkScripts, scanScript } from './fsck-scripts.js'
 import { globLiteral } from './redis-acl.js'
 import { unreadable } from './redis-doctor-rules.js'
@@ -17,16 +17,16 @@ import { RedisBreaches } from './redis-fsck-findings.js'
 import { metaFaults } from './redis-fsck-meta.js'
 import { serversOf } from './redis-servers.js'
 
-/** In this order they are walked: the line before the jobs. */
+/** In this order they are walked: the ready list before the jobs. */
 const keysIn = (kind: QueueKind) => keyNames(kind).filter((key) => keyTypes[key] !== 'none')
 /** Looked at all at once. */
-const unwalked: ReadonlySet<string> = new Set(['calls', 'callers', 'meta', 'wake'])
+const unwalked: ReadonlySet<string> = new Set(['calls', 'call-order', 'meta', 'wake'])
 
 /** Elements of a step: few at first, as they may be large, and never so many that others feel it. */
 const firstCount = 10
 const mostCount = 100
 const mostBytes = 1_048_576
-/** A search in the line is dear. */
+/** A search in the ready list is dear. */
 const searchCount = 50
 /** Foreign keys are named up to so many. */
 const mostForeign = 1_000
@@ -81,22 +81,19 @@ async function checkShard(
   shard: RedisShard,
   what: string,
 ): Promise<{ readonly findings: Finding[]; readonly jobs: number }> {
-  const { keys, kind } = shard
-  const [sumsScript, walkScript] =
-    kind === 'plain' ? [checkScripts.sums, checkScripts.walk] : [checkScripts.sumsOrdered, checkScripts.walkOrdered]
-  const wrong = unusable(listIn(await port.run(checkScripts.types(port.isCluster), keys, [])).map(textIn), shard, what)
+  const wrong = unusable(listIn(await runOn(port, shard, checkScripts.types)).map(textIn), shard, what)
   if (wrong.length > 0) return { findings: wrong, jobs: 0 }
   const breaches = new RedisBreaches()
-  const [jobs, excess, meta, found] = listIn(await port.run(sumsScript(port.isCluster), keys, []))
+  const [jobs, excess, meta, found] = listIn(await runOn(port, shard, checkScripts.sums))
   addAll(breaches, found!)
   const isUneven = excess !== 0
   const walk = async (key: string, isSearched: boolean) => {
     // Found by halves, and there are none where order is lost.
-    const isDeep = isSearched && !breaches.has('disordered', 'line') && !breaches.has('unreadable', 'line')
-    for await (const some of steps(port, walkScript(port.isCluster), keys, key, isDeep)) addAll(breaches, some)
+    const isDeep = isSearched && !breaches.has('disordered', 'ready-list') && !breaches.has('unreadable', 'ready-list')
+    for await (const some of steps(port, shard, key, isDeep)) addAll(breaches, some)
   }
-  for (const key of keysIn(kind)) if (!unwalked.has(key)) await walk(key, key === 'jobs' && isUneven)
-  // Two wrongs may make the sums right: then each job is looked for in the line after all.
+  for (const key of keysIn(shard.kind)) if (!unwalked.has(key)) await walk(key, key === 'jobs' && isUneven)
+  // Two wrongs may make the sums right: then each job is looked for in the ready list after all.
   if (!isUneven && !breaches.isEmpty) await walk('jobs', true)
   const findings = [...breaches.findings(what), ...metaFaults(meta!, what)]
   if (isUneven && findings.length === 0) findings.push(miscount(numberIn(excess), what))
@@ -123,22 +120,21 @@ function unusable(types: readonly string[], { tag, kind }: RedisShard, what: str
 }
 
 function miscount(excess: number, what: string): Finding {
-  const text = `the number of stale elements in 'line', which 'meta' counts, is ${Math.abs(excess)} too ${excess > 0 ? 'high' : 'low'}. Depths are wrong by as many, and claims may find no jobs or look for some that are not there.`
+  const text = `the number of stale elements in 'ready-list', which 'meta' counts, is ${Math.abs(excess)} too ${excess > 0 ? 'high' : 'low'}. Depths are wrong by as many, and claims may find no jobs or look for some that are not there.`
   return { level: 'error', what, text }
 }
 
 /** The breaches of one key of a shard, step by step. */
 async function* steps(
   port: RedisClient,
-  walk: RedisScript,
-  keys: readonly string[],
+  shard: RedisShard,
   key: string,
   isDeep: boolean,
 ): AsyncGenerator<Parameters<typeof rowsIn>[0]> {
   let cursor = '0'
   let count = firstCount
   do {
-    const reply = listIn(await port.run(walk, keys, [key, cursor, String(count), isDeep ? '1' : '0']))
+    const reply = listIn(await runOn(port, shard, checkScripts.walk, [key, cursor, String(count), isDeep ? '1' : '0']))
     cursor = textIn(reply[0])
     yield reply[2]
     const bytes = numberIn(reply[1])

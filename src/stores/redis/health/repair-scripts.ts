@@ -1,12 +1,7 @@
 /** The repair scripts: they mend leases and counters of a shard, a few elements at a time; each step sees and writes in one. */
 
-import { orderedJobs } from '../lua/ordered-lua.js'
-import { jobs, shardScript } from '../lua/prelude.js'
+import { guard, scriptPair } from '../lua/script-kinds.js'
 import { isSetBack, setBack } from '../lua/set-back-lua.js'
-
-const guard = `
-if call('EXISTS', META) == 0 then return redis.error_reply('MILLRACE unknown') end
-`
 
 /**
  * KEYS: those of one shard.
@@ -76,12 +71,12 @@ return { page[1], mended }
 
 /**
  * KEYS: those of one shard of a plain queue, all of whose jobs stand where they belong. No ARGV.
- * Counts the stale elements of the line anew, from all other counts; returns by how many the number changed. Refuses `unknown`.
+ * Counts the stale elements of the ready list anew, from all other counts; returns by how many the number changed. Refuses `unknown`.
  */
 const stale = `
-local stale, length = tonumber(call('HGET', META, 'stale')) or 0, call('LLEN', LINE)
+local stale, length = tonumber(call('HGET', META, 'stale')) or 0, call('LLEN', READY_LIST)
 local standing_count = length
-for _, key in ipairs({ READY, LANES, SUSPECTS, LATER, DONE, DEAD }) do standing_count = standing_count + call('ZCARD', key) end
+for _, key in ipairs({ READY, LANES, SUSPECTS, SCHEDULED, COMPLETED, DEAD }) do standing_count = standing_count + call('ZCARD', key) end
 local right = standing_count + call('HLEN', CLAIMS) - call('HLEN', JOBS)
 if right < 0 or right > length or right == stale then return 0 end
 call('HSET', META, 'stale', right)
@@ -93,9 +88,9 @@ return right - stale
  * Counts the running jobs of each group anew, if at most 10,000 jobs run; returns of how many groups the number was wrong.
  * Refuses `unknown`.
  */
-const busy = `
+const groups = `
 if call('HLEN', CLAIMS) > 10000 then return 0 end
-local right, claims, counted = {}, call('HGETALL', CLAIMS), call('HGETALL', BUSY)
+local right, claims, counted = {}, call('HGETALL', CLAIMS), call('HGETALL', RUNNING_BY_GROUP)
 for i = 2, #claims, 2 do
   local has_group = #claims[i] > 14 and has(byte(claims[i], 14) - 64, HASGROUP)
   local rec = has_group and call('HGET', JOBS, claims[i - 1])
@@ -111,7 +106,7 @@ for group in pairs(right) do
   if not known[group] then wrong[#wrong + 1] = group end
 end
 for _, group in ipairs(wrong) do
-  if right[group] then call('HSET', BUSY, group, right[group]) else call('HDEL', BUSY, group) end
+  if right[group] then call('HSET', RUNNING_BY_GROUP, group, right[group]) else call('HDEL', RUNNING_BY_GROUP, group) end
   lanes.refresh(group)
 end
 -- A group that was counted as full may have room.
@@ -129,16 +124,12 @@ call('HDEL', META, 'lost')
 return count
 `
 
-const plain = (name: string, text: string) =>
-  shardScript(name, 'plain', jobs + setBack + guard + text, { whenFull: true })
-const ordered = (name: string, text: string) =>
-  shardScript(name, 'ordered', orderedJobs + setBack + guard + text, { whenFull: true })
+const repair = (name: string, text: string) =>
+  scriptPair(`repair-${name}`, guard + text, { rare: setBack, whenFull: true })
 
 export const repairScripts = {
-  walk: plain('repair-walk', walk),
-  walkOrdered: ordered('repair-walk-ordered', walk),
-  busy: plain('repair-busy', busy),
-  busyOrdered: ordered('repair-busy-ordered', `know_form()\n${busy}`),
-  stale: plain('repair-stale', stale),
-  lost: plain('repair-lost', lost),
+  walk: repair('walk', walk),
+  groups: repair('groups', groups),
+  stale: repair('stale', stale),
+  lost: repair('lost', lost),
 }

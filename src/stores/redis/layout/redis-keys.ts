@@ -10,13 +10,13 @@ import type { QueueKind } from '../../contract/queue-settings.js'
  */
 export const shardKeys = [
   /** List: ready jobs that came in for at once with priority 0, first in first out: stamp, sequence, id. Most jobs only ever stand here. */
-  'line',
+  'ready-list',
   /** Sorted set: all other ready jobs: 32,767 − priority (2 bytes), stamp (each byte inverted where last in is first out), sequence, id. */
   'ready',
   /** Sorted set: suspects, as in `ready`. */
   'suspects',
   /** Sorted set: scheduled jobs: stamp, sequence, id. */
-  'later',
+  'scheduled',
   /**
    * Sorted set by its end in ms: leases. The claims of one call share one, NUL and the fence (7 bytes); a claim that was
    * renewed has its own, its id.
@@ -24,19 +24,19 @@ export const shardKeys = [
   'leases',
   /** Hash, id → the job as it came in (redis-record.ts). */
   'jobs',
-  /** Hash, id → the current claim: see `write_claim`. */
+  /** Hash, id → the current claim: its head and its element (`claim_head`). */
   'claims',
   /** Hash, of each shared lease `n` and the fence → how many claims have it, `i` and the fence → ids of the call, NUL between them. */
   'batches',
   /** Hash, id → what has become of the job since it came in; absent for one that is fresh. */
-  'past',
+  'history',
   /**
    * Hash, a letter and an id → `e` error, `b` what beats said, `r` result, `w` the worker that held an ended job, `k`
    * checkpoint, `l` log.
    */
   'notes',
   /** Sorted set: completed jobs whose result is kept: end (6 bytes), sequence, id. */
-  'done',
+  'completed',
   /** Sorted set by the instant in ms at which a kept result expires: sequence, id. */
   'expiry',
   /** Sorted set: dead jobs: end (6 bytes), sequence, id. */
@@ -46,11 +46,11 @@ export const shardKeys = [
   /** Hash, id → what is remembered of a job that ended. */
   'ended',
   /** Sorted set by the instant in ms until which an id is remembered: sequence, id. */
-  'forget',
+  'ended-until',
   /** Hash, call id → instant and answers. */
   'calls',
   /** List of remembered calls, oldest first. */
-  'callers',
+  'call-order',
   /** Hash: settings, counters, what was given last, leads. */
   'meta',
   /** Sorted set: the marker that somebody is to be woken. On a cluster also the channel that says so. */
@@ -68,11 +68,11 @@ export const shardKeys = [
   /** Sorted set by the instant in ms until which they are held back: groups, be there jobs of theirs or not. */
   'holds',
   /** Hash, group → how many of its jobs run; of jobs without a group none is counted. */
-  'busy',
+  'running-by-group',
 ] as const
 
 /**
- * What the shard of an ordered queue has besides. It has no line, keeps no results and remembers no ids; its jobs have no
+ * What the shard of an ordered queue has besides. It has no ready list, keeps no results and remembers no ids; its jobs have no
  * sequence number, and zeros in its place. A payload is its place (score, 8 bytes in order; arrival, 6 bytes) and its body
  * (redis-payload.ts); it is known by its digest.
  */
@@ -82,15 +82,15 @@ export const orderedKeys = [
   /** Hash, id, NUL and digest → place and body of a payload that waits. */
   'bodies',
   /** Hash, id → what its claim took: the number of payloads (4 bytes), and of each its length (4 bytes), digest, place, body. */
-  'inhand',
-  /** Hash, id → stamp and createdAt (6 bytes) of what waits beside its claim. */
-  'beside',
+  'claimed-payloads',
+  /** Hash, id → stamp and createdAt (6 bytes) of the job that follows the one that runs. */
+  'successors',
   /** Hash, id → header of its entry in the morgue: see `write_header`. */
   'morgue',
   /** Sorted set: payloads of the dead, as in `payloads`. */
-  'buried',
+  'dead-payloads',
   /** Hash: payloads of the dead, as in `bodies`. */
-  'remains',
+  'dead-bodies',
   /** Hash: the batch of jobs that has left and has not been put elsewhere: its number, what it holds, how many `live` and `dead` jobs. */
   'transit',
 ] as const
@@ -103,26 +103,31 @@ export function keyNames(kind: QueueKind): readonly ShardKey[] {
   return kind === 'plain' ? shardKeys : allKeys
 }
 
+/** The local of each of them in scripts. */
+export function luaName(name: ShardKey): string {
+  return name.toUpperCase().replaceAll('-', '_')
+}
+
 /** What the server calls each of them. */
 export const keyTypes: Readonly<Record<ShardKey, 'list' | 'hash' | 'zset' | 'none'>> = {
-  line: 'list',
+  'ready-list': 'list',
   ready: 'zset',
   suspects: 'zset',
-  later: 'zset',
+  scheduled: 'zset',
   leases: 'zset',
   jobs: 'hash',
   claims: 'hash',
   batches: 'hash',
-  past: 'hash',
+  history: 'hash',
   notes: 'hash',
-  done: 'zset',
+  completed: 'zset',
   expiry: 'zset',
   dead: 'zset',
   retries: 'zset',
   ended: 'hash',
-  forget: 'zset',
+  'ended-until': 'zset',
   calls: 'hash',
-  callers: 'list',
+  'call-order': 'list',
   meta: 'hash',
   wake: 'zset',
   ends: 'none',
@@ -131,14 +136,14 @@ export const keyTypes: Readonly<Record<ShardKey, 'list' | 'hash' | 'zset' | 'non
   turns: 'zset',
   shut: 'zset',
   holds: 'zset',
-  busy: 'hash',
+  'running-by-group': 'hash',
   payloads: 'zset',
   bodies: 'hash',
-  inhand: 'hash',
-  beside: 'hash',
+  'claimed-payloads': 'hash',
+  successors: 'hash',
   morgue: 'hash',
-  buried: 'zset',
-  remains: 'hash',
+  'dead-payloads': 'zset',
+  'dead-bodies': 'hash',
   transit: 'hash',
 }
 

@@ -26,8 +26,8 @@ end
 local function room_in(group)
   local most = limits().per
   if not most then return math.huge end
-  if group ~= '' then return most - (call('HGET', BUSY, group) or 0) end
-  local busy = call('HGETALL', BUSY)
+  if group ~= '' then return most - (call('HGET', RUNNING_BY_GROUP, group) or 0) end
+  local busy = call('HGETALL', RUNNING_BY_GROUP)
   for i = 2, #busy, 2 do most = most + busy[i] end
   return most - call('HLEN', CLAIMS)
 end
@@ -78,7 +78,7 @@ function lanes.hold_back(group, until_at)
   if not group then
     if until_at > limits().held then call('HSET', META, 'heldUntil', until_at) end
   else
-    for _, over in ipairs(call('ZRANGE', HOLDS, '-inf', now, 'BYSCORE', 'LIMIT', 0, 100)) do call('ZREM', HOLDS, over) end
+    for _, over in ipairs(call('ZRANGE', HOLDS, '-inf', now, 'BYSCORE', 'LIMIT', 0, ${upkeepLimit})) do call('ZREM', HOLDS, over) end
     call('ZADD', HOLDS, 'GT', until_at, group)
     if lanes.has_turn(group) then lanes.close(group, math.max(until_at, tonumber(call('ZSCORE', SHUT, group) or 0))) end
   end
@@ -116,7 +116,7 @@ local function is_full()
 end
 setmetatable(lanes, { __index = function(_, name)
 setmetatable(lanes, nil)
-${byNumber(functions + bounds)}
+${byNumber(functions + bounds, 'plain')}
 return lanes[name]
 end })
 -- Whether the job, as it has just become, is a reason to ring: it is ready and not shut, or will be before the lead asks.

@@ -1,5 +1,7 @@
 /** What a claim finds to change, and who asks again when something changes by itself. Beside a `tied` of the kind of queue. */
 
+import { upkeepLimit } from '../../rules/bounds.js'
+import { suspectLeadMs } from '../../rules/wake-lead.js'
 import { leaseAmnesty } from './lease-amnesty-lua.js'
 
 export const leads = `
@@ -10,7 +12,7 @@ end
 -- spares_until: until when leases that have ended are left alone.
 local function first_change(spares_until)
   local change
-  local first = call('ZRANGE', LATER, 0, 0)[1]
+  local first = call('ZRANGE', SCHEDULED, 0, 0)[1]
   if first then change = math.floor(unpackn('>I7', first) / 1000) end
   local lease = call('ZRANGE', LEASES, 0, 0, 'WITHSCORES')[2]
   if lease then
@@ -26,7 +28,7 @@ end
 -- and until when that is comes second.
 local function ended_leases(lease_ms, spares_until)
   local ended, last_at = {}, nil
-  local members = call('ZRANGE', LEASES, '-inf', now, 'BYSCORE', 'LIMIT', 0, 100)
+  local members = call('ZRANGE', LEASES, '-inf', now, 'BYSCORE', 'LIMIT', 0, ${upkeepLimit})
   if not members[1] then return ended, spares_until end
   ${leaseAmnesty}
   spares_until = spared_until(lease_ms)
@@ -34,7 +36,7 @@ local function ended_leases(lease_ms, spares_until)
   for _, member in ipairs(members) do
     local ended_at, fence_bytes = tonumber(call('ZSCORE', LEASES, member)), sub(member, 2)
     -- A shared lease is of many jobs: those that ended later wait for the next call.
-    if #ended >= 100 and ended_at ~= last_at then break end
+    if #ended >= ${upkeepLimit} and ended_at ~= last_at then break end
     last_at = ended_at
     local is_shared = byte(member) == 0
     local of_some = false
@@ -59,7 +61,7 @@ local function ended_leases(lease_ms, spares_until)
     if a.ended_at ~= b.ended_at then return a.ended_at < b.ended_at end
     return tied(a, b)
   end)
-  for i = #ended, 101, -1 do ended[i] = nil end
+  for i = #ended, ${upkeepLimit + 1}, -1 do ended[i] = nil end
   return ended, spares_until
 end
 -- Who asks again at the next change, where there is one. Returns when the lead does, if there is one.
@@ -68,21 +70,21 @@ local function lead_change(index, worker, reason, change, leader, lead_at)
   if for_ms then
     if not (is_led(lead_at) and leader ~= worker and lead_at <= now + for_ms) then
       leader, lead_at = worker, now + for_ms
-      call('HSET', META, 'leader', worker, 'leadAt', lead_at, 'seenAt', now)
+      call('HSET', META, 'lead', worker, 'leadAt', lead_at, 'seenAt', now)
     end
   elseif leader == worker then
-    call('HDEL', META, 'leader', 'leadAt')
+    call('HDEL', META, 'lead', 'leadAt')
     lead_at = nil
   end
   wait_for(index, reason, for_ms, for_ms and leader == worker)
   return lead_at
 end
 -- Who makes room for the suspects.
-local function lead_suspects(index, worker, suspects, makes_room, roomer, room_at)
+local function lead_suspects(index, worker, suspects, makes_room, suspect_leader, suspect_lead_at)
   if suspects > 0 then
-    local leads = not (is_led(room_at) and not (roomer == worker and makes_room))
-    if leads then call('HSET', META, 'roomer', worker, 'roomAt', now + 5000, 'seenAt', now) end
-    wait_for(index, 'suspect', 5000, leads)
-  elseif roomer then call('HDEL', META, 'roomer', 'roomAt') end
+    local leads = not (is_led(suspect_lead_at) and not (suspect_leader == worker and makes_room))
+    if leads then call('HSET', META, 'suspectLead', worker, 'suspectLeadAt', now + ${suspectLeadMs}, 'seenAt', now) end
+    wait_for(index, 'suspect', ${suspectLeadMs}, leads)
+  elseif suspect_leader then call('HDEL', META, 'suspectLead', 'suspectLeadAt') end
 end
 `

@@ -1,8 +1,11 @@
 /** What the limits of a shard leave of its ready jobs, in Lua: whether any may be claimed now, and when it opens. The translation of parts of `memory-queue`. */
+
+import { leadLapseMs } from '../../rules/wake-lead.js'
+
 export const limits = `
 -- Ready jobs without a group; a claim that takes no more of the shard has counted them.
 local function groupless()
-  return own.groupless or call('LLEN', LINE) - tonumber(call('HGET', META, 'stale')) + call('ZCARD', READY)
+  return own.groupless or call('LLEN', READY_LIST) - tonumber(call('HGET', META, 'stale')) + call('ZCARD', READY)
 end
 lanes.groupless = groupless
 -- Whether nothing is granted whatever is ready.
@@ -32,7 +35,7 @@ function lanes.has_freed()
   local found, was_stopped = false, STOPPED
   for n = SIBLINGS_FROM, SIBLINGS_FROM + (max and SIBLINGS or 0) - 1 do
     at(n)
-    local form = call('HMGET', META, 'paused', 'held')
+    local form = call('HMGET', META, 'paused', 'resharding')
     STOPPED = form[1] == '1' or form[2] ~= false
     found = found or is_claimable() or is_open_for_suspects()
   end
@@ -58,12 +61,12 @@ function lanes.reason_of(alone)
   local has_ready = groupless() > 0 or call('EXISTS', LANES) == 1
   if (has_ready or (alone and call('EXISTS', SUSPECTS) == 1)) and lanes.opens_at() > now then return 'throttled' end
   if has_ready then return next_lane() and 'throttled' or 'full' end
-  return call('EXISTS', LATER) == 1 and 'scheduled' or 'empty'
+  return call('EXISTS', SCHEDULED) == 1 and 'scheduled' or 'empty'
 end
 -- Whether somebody can be relied on to ask by then.
 local function is_led_by(instant)
   local lead_at = tonumber(call('HGET', META, 'leadAt'))
-  return lead_at and now <= lead_at + 1000 and lead_at <= instant
+  return lead_at and now <= lead_at + ${leadLapseMs} and lead_at <= instant
 end
 function lanes.is_calling(j)
   if j.state == 's' then return not is_led_by(math.floor(j.stamp / 1000)) end

@@ -1,17 +1,19 @@
 /** What becomes of an ordered job: how its claims end, and what administration makes of it. Beside `payloads`. */
 
-import { payloads } from './payloads-lua.js'
-import { jobStates, passOver } from './prelude.js'
+import { withLazy } from './lazy-functions-lua.js'
+import { payloadChanges, payloadReads } from './payloads-lua.js'
+import { beginning, jobStates, passOver } from './prelude.js'
 
 /** Payloads of a job without a record wait for its id to be enqueued again. */
 const handBack = `
-    if call('HEXISTS', INHAND, id) == 1 then give_back({ id = id }, hand_of(id)) end
+    if call('HEXISTS', CLAIMED_PAYLOADS, id) == 1 then give_back({ id = id }, hand_of(id)) end
 `.slice(1)
 
-const ends = String.raw`
+/** What most calls need: the form of the queue, what comes first of two jobs that are alike otherwise, and records. */
+const form = String.raw`
 local NO_SEQ = '\0\0\0\0\0\0'
 local function know_form()
-  local form = call('HMGET', META, 'order', 'exclusive', 'merge', 'paused', 'held')
+  local form = call('HMGET', META, 'order', 'exclusive', 'merge', 'paused', 'resharding')
   LIFO, EXCLUSIVE, LATEST, STOPPED = form[1] == 'lifo', form[2] == 'shard', form[3] == 'latest', form[4] == '1' or form[5] ~= false
 end
 -- By the bytes of their ids.
@@ -22,6 +24,15 @@ local function tied(a, b)
   end
   return #a.id < #b.id
 end
+-- The record of a job: that of a plain one without a payload.
+local function record_of(state, name, stamp, created)
+  local body = (find(name, '\0', 1, true) and 'H' or '@') .. name .. '\0'
+  if math.floor(stamp / 1000) == created then return state .. pack('>I7', stamp) .. NO_SEQ .. body end
+  return string.upper(state) .. pack('>I7', stamp) .. NO_SEQ .. pack('>I6', created) .. body
+end
+`
+
+const ends = String.raw`
 local function list_failed(j)
   if j.attempt > 1 then call('ZADD', RETRIES, 0, retry_place(j)) end
 end
@@ -31,12 +42,6 @@ end
 local function state_at(stamp) return math.floor(stamp / 1000) > now and 's' or 'r' end
 -- What a job is told by: its task, and its group behind NUL where it has one.
 local function name_of(j) return j.group == '' and j.task or j.task .. '\0' .. j.group end
--- The record of a job: that of a plain one without a payload.
-local function record_of(state, name, stamp, created)
-  local body = (find(name, '\0', 1, true) and 'H' or '@') .. name .. '\0'
-  if math.floor(stamp / 1000) == created then return state .. pack('>I7', stamp) .. NO_SEQ .. body end
-  return string.upper(state) .. pack('>I7', stamp) .. NO_SEQ .. pack('>I6', created) .. body
-end
 -- A job is there, r ready, x suspect or s scheduled, with the payloads that wait for its id. given: attempt, crashes, updated
 -- and error where it is not new.
 local function begin(state, id, name, stamp, created, given)
@@ -46,10 +51,10 @@ local function begin(state, id, name, stamp, created, given)
   j.updated = now
   for name, value in pairs(given or {}) do j[name] = value end
   j.state = state
-  if given or state == 'x' or created ~= now then call('HSET', PAST, id, write_past(j)) end
+  if given or state == 'x' or created ~= now then call('HSET', HISTORY, id, write_past(j)) end
   if j.error then call('HSET', NOTES, 'e' .. id, j.error) end
   list_failed(j)
-  if state == 's' then call('ZADD', LATER, 0, pack('>I7', stamp) .. NO_SEQ .. id)
+  if state == 's' then call('ZADD', SCHEDULED, 0, pack('>I7', stamp) .. NO_SEQ .. id)
   elseif state == 'x' then call('ZADD', SUSPECTS, 0, place(j))
   elseif j.group == '' then call('ZADD', READY, 0, place(j))
   else lanes.enter(j.group, place(j)) end
@@ -60,40 +65,40 @@ end
 local function remove(j)
   leave(j)
   call('HDEL', JOBS, j.id)
-  if j.claim then call('HDEL', INHAND, j.id) end
+  if j.claim then call('HDEL', CLAIMED_PAYLOADS, j.id) end
   if j.group ~= '' then lanes.refresh(j.group) end
   if j.fresh and not (j.claim and has(j.claim.flags, BEATEN)) then return end
-  call('HDEL', PAST, j.id)
+  call('HDEL', HISTORY, j.id)
   call('HDEL', NOTES, 'e' .. j.id, 'b' .. j.id)
   unlist_failed(j)
 end
 -- The times of the job that it becomes: stamp 7, created 6, and 'r' if it waits for the end of the claim alone: then it is
 -- ready, wherever the clock has been set meanwhile.
-local function write_beside(stamp, created, is_ready) return pack('>I7I6', stamp, created) .. (is_ready and 'r' or '') end
-local function beside_of(id)
-  local beside = call('HGET', BESIDE, id)
-  if not beside then return nil end
-  local stamp, created = unpackn('>I7I6', beside)
-  return stamp, created, sub(beside, 14) == 'r'
+local function write_successor(stamp, created, is_ready) return pack('>I7I6', stamp, created) .. (is_ready and 'r' or '') end
+local function successor_of(id)
+  local successor = call('HGET', SUCCESSORS, id)
+  if not successor then return nil end
+  local stamp, created = unpackn('>I7I6', successor)
+  return stamp, created, sub(successor, 14) == 'r'
 end
-local function drop_beside(id)
-  if call('HDEL', BESIDE, id) == 1 then drop_payloads(PAYLOADS, BODIES, id) end
+local function drop_successor(id)
+  if call('HDEL', SUCCESSORS, id) == 1 then drop_payloads(PAYLOADS, BODIES, id) end
 end
 -- The job goes; what waits beside it, if anything, is a new one.
 local function finish(j)
-  local stamp, created, is_ready = beside_of(j.id)
+  local stamp, created, is_ready = successor_of(j.id)
   remove(j)
   if not stamp then
     if not j.claim then drop_payloads(PAYLOADS, BODIES, j.id) end
     return
   end
-  call('HDEL', BESIDE, j.id)
+  call('HDEL', SUCCESSORS, j.id)
   begin(is_ready and 'r' or state_at(stamp), j.id, name_of(j), stamp, created)
 end
 -- What was in hand merges with what waited beside it.
 local function give_back(j, list)
-  call('HDEL', INHAND, j.id)
-  call('HDEL', BESIDE, j.id)
+  call('HDEL', CLAIMED_PAYLOADS, j.id)
+  call('HDEL', SUCCESSORS, j.id)
   add_payloads(PAYLOADS, BODIES, j.id, list)
 end
 ${passOver(handBack)}local function put_back(j, suspect)
@@ -148,7 +153,7 @@ local function drop_header(d)
 end
 local function drop_dead(d)
   drop_header(d)
-  drop_payloads(BURIED, REMAINS, d.id)
+  drop_payloads(DEAD_PAYLOADS, DEAD_BODIES, d.id)
 end
 -- Payloads join the entry of their id in the morgue, which from now on has the header of this job; only when it was made stays.
 local function to_morgue(j, list, reason, error, at)
@@ -162,7 +167,7 @@ local function to_morgue(j, list, reason, error, at)
   local d = { id = j.id, seq = NO_SEQ, updated = at, stamp = j.stamp, attempt = j.attempt, crashes = j.crashes, created = created, task = j.task, group = j.group, reason = reason, error = error }
   call('HSET', MORGUE, j.id, write_header(d))
   call('ZADD', DEAD, 0, end_place(d))
-  add_payloads(BURIED, REMAINS, j.id, list)
+  add_payloads(DEAD_PAYLOADS, DEAD_BODIES, j.id, list)
 end
 local function last_error(j) return call('HGET', NOTES, 'e' .. j.id) or nil end
 local function bury(j, reason, error)
@@ -195,15 +200,8 @@ local function fail_claim(j, delay_ms, last, error, reason)
   if last then return exhaust(j, reason) end
   schedule(j, delay_ms)
 end
--- Whether what there is now of the id is a reason to ring.
-local function is_calling_id(id)
-  local j = job(id)
-  return j and is_calling(j)
-end
-local function ring_unpaused()
-  if not STOPPED then ring() end
-end
 `
 
-/** Beside the prelude, for every script of ordered queues that changes jobs. */
-export const orderedJobs = jobStates + payloads + ends
+/** Before a script of ordered queues. What changes jobs, and `others`, is made when one of these functions is first called. */
+export const besideOrderedJobs = (script: string, others = '') =>
+  beginning + payloadReads + form + withLazy(jobStates + payloadChanges + ends + others, script, 'ordered')

@@ -2,7 +2,7 @@
  * The payloads of ordered jobs in Lua: sets of them, each in a sorted set that says the order and a hash that holds the
  * bodies. The translation of `rules/payloads`. Beside the prelude of ordered queues.
  */
-export const payloads = String.raw`
+export const payloadReads = String.raw`
 local LATEST = false
 -- A place. Its score has its sign inverted, and below 0 all its bits, so that bytes stand in the order of numbers.
 local function place_bytes(score, arrival)
@@ -47,6 +47,10 @@ local function values_of(bodies, fields)
   end
   return values
 end
+`
+
+/** Sets change; most calls do so in a simpler way. */
+export const payloadChanges = String.raw`
 -- Takes these members out of a set.
 local function remove_members(set, bodies, id, members)
   many('ZREM', set, members)
@@ -91,7 +95,7 @@ local function drop_payloads(set, bodies, id)
 end
 -- What a claim took, as a list.
 local function hand_of(id)
-  local packed, list, from = call('HGET', INHAND, id), {}, 5
+  local packed, list, from = call('HGET', CLAIMED_PAYLOADS, id), {}, 5
   while from <= #packed do
     local stop = from + 3 + unpackn('>I4', packed, from)
     list[#list + 1] = sub(packed, from + 4, from + 25)

@@ -1,8 +1,10 @@
 /** The prelude of every script: the keys of a shard, the server's clock, and how numbers, jobs and claims are written. */
 
 import type { QueueKind } from '../../contract/queue-settings.js'
+import { rememberedForMs } from '../../rules/bounds.js'
+import { leadLapseMs } from '../../rules/wake-lead.js'
 import { type RedisScript, redisScript, type ScriptFlags } from '../client/redis-script.js'
-import { keyNames } from '../layout/redis-keys.js'
+import { keyNames, luaName } from '../layout/redis-keys.js'
 import { lanes } from './lanes-lua.js'
 import { withLazy } from './lazy-functions-lua.js'
 
@@ -12,9 +14,7 @@ import { withLazy } from './lazy-functions-lua.js'
  * after the first write. Texts of bytes are never compared by `<`, which in Lua follows the server's locale.
  */
 const prelude = (isCluster: boolean, kind: QueueKind): string => {
-  const names = keyNames(kind)
-    .map((name) => name.toUpperCase())
-    .join(', ')
+  const names = keyNames(kind).map(luaName).join(', ')
   return `
 local call, pack, unpackn, sub, byte, char, find = redis.call, struct.pack, struct.unpack, string.sub, string.byte, string.char, string.find
 local ${names}
@@ -59,10 +59,9 @@ export function shardScript(name: string, kind: QueueKind, lua: string, flags?: 
 /** What nearly every call needs. */
 const basics = String.raw`
 local LIFO = false
-local function know_order() LIFO = call('HGET', META, 'order') == 'lifo' end
-local ALONE, CANCEL, HASPAST, REMEMBERED, BEATEN, OWNLEASE, HASGROUP = 1, 2, 4, 8, 16, 32, 64
+local ALONE, CANCEL, HASHISTORY, REMEMBERED, BEATEN, OWNLEASE, HASGROUP = 1, 2, 4, 8, 16, 32, 64
 local function has(flags, bit) return flags % (bit * 2) >= bit end
--- A claim is its head (fence 7, instant 6, flags 1, length of the worker 1, worker) and its element as in the line. The
+-- A claim is its head (fence 7, instant 6, flags 1, length of the worker 1, worker) and its element as in the ready list. The
 -- head is the same for most jobs of a call; and so long a value keeps the hash a table, which is searched at once.
 local function claim_head(fence, claimed, flags, worker)
   return pack('>I7I6', fence, claimed) .. char(64 + flags, #worker) .. worker
@@ -75,7 +74,7 @@ local function leave_lease(fence_bytes, count)
   call('ZREM', LEASES, '\0' .. fence_bytes)
 end
 -- Whether somebody can be relied on to ask at the time the lead named.
-local function is_led(lead_at) return lead_at and now <= lead_at + 1000 end
+local function is_led(lead_at) return lead_at and now <= lead_at + ${leadLapseMs} end
 local function next_stamp(last)
   local now_us = now * 1000
   if now_us > last then return now_us end
@@ -126,7 +125,7 @@ local function read_claim(claim)
   local stop = 15 + byte(claim, 15)
   return { fence = fence, claimed = claimed, flags = byte(claim, 14) - 64, worker = sub(claim, 16, stop), seq = sub(claim, stop + 8, stop + 13) }
 end
--- States: l in the line, r ready, x ready and suspect, s scheduled, c completed, d dead; a job with a claim runs, whatever it was before.
+-- States: l in the ready list, r ready, x ready and suspect, s scheduled, c completed, d dead; a job with a claim runs, whatever it was before.
 local function job_of(id, rec, past, claim)
   local task, remember, priority, group = written(rec)
   local stamp = unpackn('>I7', rec, 2)
@@ -145,7 +144,7 @@ end
 local function job(id)
   local rec = call('HGET', JOBS, id)
   if not rec then return nil end
-  return job_of(id, rec, call('HGET', PAST, id), call('HGET', CLAIMS, id))
+  return job_of(id, rec, call('HGET', HISTORY, id), call('HGET', CLAIMS, id))
 end
 local function due_at(j) return math.floor(j.stamp / 1000) end
 local function is_waiting(j) return not j.claim and j.state ~= 'c' and j.state ~= 'd' end
@@ -162,18 +161,18 @@ local function leave(j)
   if j.claim then
     if has(j.claim.flags, OWNLEASE) then call('ZREM', LEASES, j.id) else leave_lease(sub(j.claim.text, 1, 7), 1) end
     call('HDEL', CLAIMS, j.id)
-    if j.group ~= '' and call('HINCRBY', BUSY, j.group, -1) <= 0 then call('HDEL', BUSY, j.group) end
+    if j.group ~= '' and call('HINCRBY', RUNNING_BY_GROUP, j.group, -1) <= 0 then call('HDEL', RUNNING_BY_GROUP, j.group) end
   elseif j.state == 'l' then
     local element = pack('>I7', j.stamp) .. j.seq .. j.id
     -- From the middle of a list nothing is taken: what is left there is stale, and passed over.
-    if call('LINDEX', LINE, 0) == element then call('LPOP', LINE) else call('HINCRBY', META, 'stale', 1) end
+    if call('LINDEX', READY_LIST, 0) == element then call('LPOP', READY_LIST) else call('HINCRBY', META, 'stale', 1) end
   elseif j.state == 'r' then
     if j.group == '' then call('ZREM', READY, place(j)) else lanes.leave(j.group, { place(j) }) end
   elseif j.state == 'x' then call('ZREM', SUSPECTS, place(j))
-  elseif j.state == 's' then call('ZREM', LATER, pack('>I7', j.stamp) .. j.seq .. j.id)
+  elseif j.state == 's' then call('ZREM', SCHEDULED, pack('>I7', j.stamp) .. j.seq .. j.id)
   elseif j.state == 'd' then call('ZREM', DEAD, end_place(j))
   else
-    call('ZREM', DONE, end_place(j))
+    call('ZREM', COMPLETED, end_place(j))
     call('ZREM', EXPIRY, j.seq .. j.id)
   end
 end
@@ -187,12 +186,12 @@ local function enter(j, state)
     call('HDEL', NOTES, 'b' .. j.id, 'w' .. j.id)
   end
   j.claim, j.state, j.updated, j.suspect = nil, state, now, state == 'x'
-  call('HSET', PAST, j.id, write_past(j))
+  call('HSET', HISTORY, j.id, write_past(j))
   if state == 'r' then
     if j.group == '' then call('ZADD', READY, 0, place(j)) else lanes.enter(j.group, place(j)) end
   elseif state == 'x' then call('ZADD', SUSPECTS, 0, place(j))
-  elseif state == 's' then call('ZADD', LATER, 0, pack('>I7', j.stamp) .. j.seq .. j.id)
-  else call('ZADD', state == 'd' and DEAD or DONE, 0, end_place(j)) end
+  elseif state == 's' then call('ZADD', SCHEDULED, 0, pack('>I7', j.stamp) .. j.seq .. j.id)
+  else call('ZADD', state == 'd' and DEAD or COMPLETED, 0, end_place(j)) end
   if j.group ~= '' then lanes.refresh(j.group) end
 end
 local function stamped()
@@ -200,10 +199,21 @@ local function stamped()
   call('HSET', META, 'stamp', stamp)
   return stamp
 end
+-- Whether what there is now of the id is a reason to ring.
+local function is_calling_id(id)
+  local j = job(id)
+  return j and is_calling(j)
+end
+local function ring_unpaused()
+  if not STOPPED then ring() end
+end
 `
 
+/** What every script of jobs begins with. */
+export const beginning = lanes + basics
+
 /** Jobs and claims as scripts hold them, and the sets of their states. */
-export const jobStates = lanes + basics + states + moves
+export const jobStates = states + moves
 
 /** `handBack`: what becomes of what its claim had in hand. */
 export const passOver = (
@@ -215,9 +225,9 @@ local function pass_over(id, seq, claim)
 ${handBack}    if has(byte(claim, 14) - 64, OWNLEASE) then call('ZREM', LEASES, id) else leave_lease(sub(claim, 1, 7), 1) end
     call('HDEL', CLAIMS, id)
   end
-  local past = call('HGET', PAST, id)
+  local past = call('HGET', HISTORY, id)
   if past and #past >= 19 then call('ZREM', RETRIES, pack('>I3', read_past(past).attempt) .. seq .. id) end
-  call('HDEL', PAST, id)
+  call('HDEL', HISTORY, id)
   call('HDEL', NOTES, 'e' .. id, 'b' .. id, 'r' .. id, 'w' .. id, 'k' .. id, 'l' .. id)
   call('HINCRBY', META, 'lost', 1)
 end
@@ -230,7 +240,7 @@ local function drop(j)
   call('HDEL', JOBS, j.id)
   if j.group ~= '' then lanes.refresh(j.group) end
   if j.fresh and not (j.claim and has(j.claim.flags, BEATEN)) then return end
-  call('HDEL', PAST, j.id)
+  call('HDEL', HISTORY, j.id)
   call('HDEL', NOTES, 'e' .. j.id, 'b' .. j.id, 'r' .. j.id, 'w' .. j.id, 'k' .. j.id, 'l' .. j.id)
   if j.attempt > 1 then call('ZREM', RETRIES, retry_place(j)) end
 end
@@ -238,17 +248,17 @@ local function remember(j, state, finished, for_ms)
   local until_at = finished + for_ms
   call('HSET', ENDED, j.id, j.seq .. state .. pack('>I2I3I2I6I6I6I6', 32767 - j.priority, j.attempt, j.crashes, j.created, due_at(j), finished, until_at)
     .. j.task .. '\0' .. (j.reason and '=' .. j.reason or ''))
-  call('ZADD', FORGET, until_at, j.seq .. j.id)
+  call('ZADD', ENDED_UNTIL, until_at, j.seq .. j.id)
 end
 ${passOver('')}local function forget(id, memory)
   call('HDEL', ENDED, id)
-  call('ZREM', FORGET, sub(memory, 1, 6) .. id)
+  call('ZREM', ENDED_UNTIL, sub(memory, 1, 6) .. id)
 end
 -- The job leaves; its id is remembered where the user gave it, or the job was cancelled, then for at least a minute.
 local function finish(j, state)
   drop(j)
   local for_ms = j.remember
-  if for_ms == 0 and state == 'x' then for_ms = 60000 end
+  if for_ms == 0 and state == 'x' then for_ms = ${rememberedForMs('cancelled', 0)} end
   if for_ms > 0 then remember(j, state, now, for_ms) end
 end
 local function put_back(j, suspect)
@@ -298,17 +308,21 @@ local function is_hidden(j)
   end
   return false
 end
-local function ring_unpaused()
-  if call('HGET', META, 'paused') ~= '1' then ring() end
+`
+
+const plainForm = `
+local function know_form()
+  local form = call('HMGET', META, 'order', 'paused')
+  LIFO, STOPPED = form[1] == 'lifo', form[2] == '1'
 end
 `
 
 /** Beside the prelude, for every script of plain queues that changes more than it takes. */
-export const jobs = jobStates + plainJobs
+export const jobs = beginning + plainForm + jobStates + plainJobs
 
 /** The same for a script most of whose calls change no job but in the simplest way; `others` are beside `jobs` as late as they. */
 export const besideJobs = (script: string, others = '') =>
-  lanes + basics + withLazy(states + moves + plainJobs + others, script)
+  beginning + plainForm + withLazy(jobStates + plainJobs + others, script, 'plain')
 
 /** What comes first of two plain jobs that are alike otherwise. */
 export const bySequence = `

@@ -15,21 +15,21 @@ export const recordWeight = `
 `
 
 export const readyJobs = `
-local function ready_count(stale) return call('LLEN', LINE) - stale + call('ZCARD', READY) + call('ZCARD', LANES) end
--- What stands in the line at its head, stale elements passed over, of those at most 1,000; and how many elements were seen.
+local function ready_count(stale) return call('LLEN', READY_LIST) - stale + call('ZCARD', READY) + call('ZCARD', LANES) end
+-- What stands in the ready list at its head, stale elements passed over, of those at most 1,000; and how many elements were seen.
 -- upto: the number of elements up to it. Where records must be read, and are large, a few at a time, until they are enough bytes.
-local function head_of_line(count, stale, enough)${recordWeight}  local heads, seen, bytes, step = {}, 0, 0, 4
+local function head_of_list(count, stale, enough)${recordWeight}  local heads, seen, bytes, step = {}, 0, 0, 4
   while #heads < count and seen - #heads <= 1000 and not (enough and bytes >= enough) do
     local wanted = math.max(count - #heads, seen > 0 and 16 or 1)
     if stale > 0 then
       wanted = math.min(wanted, step)
       step = math.min(step * 4, 64)
     end
-    local elements, ids = call('LRANGE', LINE, seen, seen + wanted - 1), {}
+    local elements, ids = call('LRANGE', READY_LIST, seen, seen + wanted - 1), {}
     if #elements == 0 then break end
     for i = 1, #elements do ids[i] = sub(elements[i], 14) end
     local records = stale > 0 and call('HMGET', JOBS, unpack(ids))
-    local pasts = stale > 0 and call('HMGET', PAST, unpack(ids))
+    local pasts = stale > 0 and call('HMGET', HISTORY, unpack(ids))
     for i = 1, #ids do
       local is_fresh = not records or (records[i] and not pasts[i] and sub(records[i], 9, 14) == sub(elements[i], 8, 13))
       if is_fresh and #heads < count then
@@ -41,13 +41,13 @@ local function head_of_line(count, stale, enough)${recordWeight}  local heads, s
   end
   return heads, seen
 end
--- Elements of the line that stand for no ready job have gone. Returns how many stale ones are left, and whether that is
+-- Elements of the ready list that stand for no ready job have gone. Returns how many stale ones are left, and whether that is
 -- doubtful. Those of jobs without a record look like stale ones and were never counted: more may have gone than were counted, or some be left that were.
 local function let_go(count)
   local left = call('HINCRBY', META, 'stale', -count)
   if left > 0 then return left, false end
-  local standing_count = call('LLEN', LINE) + call('HLEN', CLAIMS)
-  for _, key in ipairs({ READY, LANES, SUSPECTS, LATER, DONE, DEAD }) do standing_count = standing_count + call('ZCARD', key) end
+  local standing_count = call('LLEN', READY_LIST) + call('HLEN', CLAIMS)
+  for _, key in ipairs({ READY, LANES, SUSPECTS, SCHEDULED, COMPLETED, DEAD }) do standing_count = standing_count + call('ZCARD', key) end
   if left < 0 or standing_count ~= call('HLEN', JOBS) then
     call('HSET', META, 'stale', 0)
     call('HINCRBY', META, 'lost', 0 - left)
@@ -57,37 +57,37 @@ local function let_go(count)
 end
 -- How many elements are stale. Since one of a job without a record was met, the number is not relied on: each is looked at.
 local function stale_at_least(stale, lost) return math.max(tonumber(stale), lost and 1 or 0) end
--- Stale elements at the head of the line go, some 1,000 at a time.
-local function sweep_line(times)
+-- Stale elements at the head of the ready list go, some 1,000 at a time.
+local function sweep_list(times)
   for _ = 1, times do
     local counts = call('HMGET', META, 'stale', 'lost')
     local stale = stale_at_least(counts[1], counts[2])
     if stale == 0 then return end
-    local heads, seen = head_of_line(1, stale)
+    local heads, seen = head_of_list(1, stale)
     local upto = heads[1] and heads[1].upto - 1 or seen
     if upto > 0 then
-      call('LTRIM', LINE, upto, -1)
+      call('LTRIM', READY_LIST, upto, -1)
       let_go(upto)
     end
     if heads[1] or upto == 0 then return end
   end
 end
--- Whether the first of the line comes before the first of the others; both are there.
-local function line_first(element, member)
+-- Whether the first of the ready list comes before the first of the others; both are there.
+local function list_first(element, member)
   local priority = unpackn('>I2', member)
   if priority ~= 32767 then return priority > 32767 end
   local stamp, other = unpackn('>I7', element), unpackn('>I7', member, 3)
   if stamp ~= other then return stamp < other end
   return unpackn('>I6', element, 8) < unpackn('>I6', member, 10)
 end
--- The first so many ready jobs, or so many bytes of them, as { id, member of READY or element of LINE }; their numbers in each.
+-- The first so many ready jobs, or so many bytes of them, as { id, member of READY or element of READY_LIST }; their numbers in each.
 local function first_ready(count, stale, enough)
   local members = call('ZRANGE', READY, 0, count - 1)
-  local line = head_of_line(count, stale, enough)
+  local listed = head_of_list(count, stale, enough)
   local taken, m, l = {}, 1, 1
-  while #taken < count and (members[m] or line[l]) do
-    if not members[m] or (line[l] and line_first(line[l].element, members[m])) then
-      taken[#taken + 1] = { id = line[l].id, element = line[l].element, upto = line[l].upto }
+  while #taken < count and (members[m] or listed[l]) do
+    if not members[m] or (listed[l] and list_first(listed[l].element, members[m])) then
+      taken[#taken + 1] = { id = listed[l].id, element = listed[l].element, upto = listed[l].upto }
       l = l + 1
     else
       taken[#taken + 1] = { id = sub(members[m], 16), member = members[m] }
@@ -119,7 +119,7 @@ end
 -- The smallest stamp of all ready jobs that every claim may be given.
 local function oldest_ready(stale)
   local oldest = oldest_in(READY)
-  local first = head_of_line(1, stale)[1]
+  local first = head_of_list(1, stale)[1]
   local others = { first and unpackn('>I7', first.element) or false, oldest_in(GROUPED) or false }
   for i = 1, 2 do
     if others[i] and (not oldest or others[i] < oldest) then oldest = others[i] end
@@ -127,12 +127,4 @@ local function oldest_ready(stale)
   return oldest
 end
 local function age_of(stamp) return math.max(0, now - math.floor(stamp / 1000)) end
-`
-
-/** Of them what tells the ages of queues: a script of Lua has room for 200 locals in all. */
-export const readyAges = `
-local oldest_ready, age_of = (function()
-${readyJobs}
-return oldest_ready, age_of
-end)()
 `

@@ -11,7 +11,7 @@ import { toleratedStepMs } from '../../../core/platform/clock.js'
 export const setBack = `
 -- Nobody knows how long ago that was: everything is to last from now on as long as it was to last from then on.
 local function turn_back(seen)
-  local by, fields = seen - now, { 'heldUntil', 'shutUntil', 'leadAt', 'roomAt', 'sparesUntil' }
+  local by, fields = seen - now, { 'heldUntil', 'shutUntil', 'leadAt', 'suspectLeadAt', 'sparesUntil' }
   for i, value in ipairs(call('HMGET', META, unpack(fields))) do
     if value then call('HSET', META, fields[i], value - by) end
   end

@@ -7,8 +7,8 @@ export const transit = `
 local function join_live(id, state, name, stamp, created, updated, attempt, crashes, error, list)
   local j = job(id)
   add_payloads(PAYLOADS, BODIES, id, list)
-  if j and j.claim then return call('HSETNX', BESIDE, id, write_beside(stamp, created, state ~= 's')) end
-  if j and not (created < j.created and call('HGET', META, 'held') == 'new') then return end
+  if j and j.claim then return call('HSETNX', SUCCESSORS, id, write_successor(stamp, created, state ~= 's')) end
+  if j and not (created < j.created and call('HGET', META, 'resharding') == 'new') then return end
   if j then remove(j) end
   if state == 's' then state = state_at(stamp) end
   begin(state, id, name, stamp, created, { updated = updated, attempt = attempt, crashes = crashes, error = error })
@@ -20,7 +20,7 @@ local function join_dead(id, header, list)
     drop_dead(here)
     here = nil
   end
-  if here and here.updated > d.updated then add_payloads(BURIED, REMAINS, id, list)
+  if here and here.updated > d.updated then add_payloads(DEAD_PAYLOADS, DEAD_BODIES, id, list)
   else to_morgue(d, list, d.reason, d.error, d.updated) end
 end
 -- Whoever was to bring them on is gone: they are back where they were.

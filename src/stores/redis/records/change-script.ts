@@ -1,23 +1,11 @@
-/** The change script: one bounded step of administration over selected jobs of a shard. */
+/** The change scripts: one bounded step of administration over selected jobs of a shard. */
 
-import { bySequence, jobs, shardScript } from '../lua/prelude.js'
+import { bySequence } from '../lua/prelude.js'
 import { readyJobs } from '../lua/ready-lua.js'
+import { scriptPair } from '../lua/script-kinds.js'
 import { selection } from './selection-lua.js'
 
-const guard = `
-if call('EXISTS', META) == 0 then return redis.error_reply('MILLRACE unknown') end
-know_order()
-`
-
-/**
- * KEYS: those of one shard.
- * ARGV: verb, states, most jobs to change, whether the verb rings (1 or 0), reason ('' or '=' and text), where (ids, all
- * or failed), ids.
- * verb: cancel · delete · run · bury · revive. states, in the order in which they are taken: w ready, s scheduled,
- * u running, c completed, d dead.
- * Returns { changed, more }. Refuses `unknown`.
- */
-const text = `
+const plain = `
 local function change(j)
   if verb == 'cancel' then
     if not j.claim then
@@ -28,9 +16,9 @@ local function change(j)
     if is_asked(j) then return false end
     j.reason = reason
     local flags = j.claim.flags + CANCEL
-    if not has(flags, HASPAST) then flags = flags + HASPAST end
+    if not has(flags, HASHISTORY) then flags = flags + HASHISTORY end
     call('HSET', CLAIMS, j.id, with_flags(j.claim.text, flags))
-    call('HSET', PAST, j.id, write_past(j))
+    call('HSET', HISTORY, j.id, write_past(j))
   elseif verb == 'delete' then drop(j)
   elseif verb == 'bury' then bury(j, 'buried')
   else
@@ -42,7 +30,7 @@ local function change(j)
   return true
 end
 
-local length, selected = call('LLEN', LINE), selected_from(6)
+local length, selected = call('LLEN', READY_LIST), selected_from(7)
 local changed, more, calls = 0, false, false
 for _, id in ipairs(selected) do
   local j = job(id)
@@ -56,15 +44,106 @@ for _, id in ipairs(selected) do
   end
 end
 -- More stale elements stand before them than one step passes over. Where a step does nothing, the next would not either.
-local left = call('LLEN', LINE)
+local left = call('LLEN', READY_LIST)
 local does_anything = changed > 0 or left < length
-if ARGV[6] == 'all' and find(states, 'w', 1, true) and does_anything and left > tonumber(call('HGET', META, 'stale')) then more = true end
+if ARGV[7] == 'all' and find(states, 'w', 1, true) and does_anything and left > tonumber(call('HGET', META, 'stale')) then more = true end
 if calls then ring_unpaused() end
 if changed > 0 and verb == 'delete' then call('HSET', META, 'lostAt', now) end
 if changed > 0 then tell_ends() end
-return { changed, more and 1 or 0 }
+return { changed, more and 1 or 0, 0 }
 `
 
-export const changeScript = shardScript('change', 'plain', jobs + bySequence + readyJobs + guard + selection + text, {
-  whenFull: true,
-})
+const ordered = `
+local most_payloads, where = tonumber(ARGV[6]), ARGV[7]
+-- What waits beside a running job is to be run too.
+if verb == 'run' then states = states .. 'u' end
+local wants_dead = find(states, 'd', 1, true)
+states = (string.gsub(states, 'd', ''))
+local lives = states ~= '' and selected_from(7) or {}
+local deads = wants_dead and (where == 'ids' and selected_from(7) or all_in('d', most + 1)) or {}
+
+local function revive(d)
+  local list = list_in(DEAD_PAYLOADS, DEAD_BODIES, d.id, -1)
+  drop_dead(d)
+  local stamp, j = stamped(), job(d.id)
+  add_payloads(PAYLOADS, BODIES, d.id, list)
+  if not j then begin('r', d.id, name_of(d), stamp, d.created, d.error and { error = d.error })
+  elseif j.claim then
+    local _, created = successor_of(d.id)
+    call('HSET', SUCCESSORS, d.id, write_successor(stamp, created or d.created, true))
+  else
+    leave(j)
+    unlist_failed(j)
+    j.attempt, j.stamp = 1, stamp
+    enter(j, j.suspect and 'x' or 'r')
+  end
+end
+local function change(j)
+  if verb == 'cancel' and j.claim then
+    drop_successor(j.id)
+    j.reason = reason
+    local flags = j.claim.flags + CANCEL
+    if not has(flags, HASHISTORY) then flags = flags + HASHISTORY end
+    call('HSET', CLAIMS, j.id, with_flags(j.claim.text, flags))
+    call('HSET', HISTORY, j.id, write_past(j))
+  elseif verb == 'bury' then bury(j, 'buried')
+  elseif verb == 'run' and j.claim then
+    local _, created = successor_of(j.id)
+    call('HSET', SUCCESSORS, j.id, write_successor(stamped(), created, true))
+  elseif verb == 'run' then
+    leave(j)
+    j.stamp = stamped()
+    enter(j, 'r')
+  else finish(j) end
+end
+local changed, payloads, more, calls = 0, 0, false, false
+-- Whether this one is for the next step.
+local function is_full_step()
+  more = changed >= most or payloads >= most_payloads
+  return more
+end
+for _, id in ipairs(lives) do
+  local j = job(id)
+  if j and find(states, state_of(j), 1, true) and not is_asked(j) then
+    if is_full_step() then break end
+    local count = count_in(PAYLOADS, id)
+    change(j)
+    changed, payloads = changed + 1, payloads + count
+    calls = calls or (rings and is_calling_id(id))
+  end
+end
+for _, id in ipairs(deads) do
+  local d = dead_job(id)
+  if d and not is_hidden(d) and not more then
+    if is_full_step() then break end
+    local count = count_in(DEAD_PAYLOADS, id)
+    if verb == 'revive' then revive(d) else drop_dead(d) end
+    changed, payloads = changed + 1, payloads + count
+    calls = calls or (rings and is_calling_id(id))
+  end
+end
+if calls then ring_unpaused() end
+if changed > 0 then tell_ends() end
+return { changed, more and 1 or 0, payloads }
+`
+
+/**
+ * KEYS: those of one shard; of an ordered queue with `maxRunning` then those of all its shards.
+ * ARGV: verb, states, most jobs to change, whether the verb rings (1 or 0), reason ('' or '=' and text), with how many
+ * changed payloads the step ends (of an ordered queue), where (ids, all or failed), ids.
+ * verb: cancel · delete · run · bury · revive. states, in the order in which they are taken: w ready, s scheduled,
+ * u running, c completed, d dead; ids of an ordered queue are looked for in the morgue if it is d alone.
+ * Returns { changed, more, payloads }. Refuses `unknown`, and `moved` where the shard is closed.
+ */
+const text = (change: string) => `
+local closed = call('HMGET', META, 'kind', 'closed')
+if not closed[1] then return redis.error_reply('MILLRACE unknown') end
+if closed[2] then return redis.error_reply('MILLRACE moved') end
+know_form()
+${selection}${change}`
+
+export const changeScripts = scriptPair(
+  'change',
+  { plain: text(plain), ordered: text(ordered) },
+  { rare: { plain: bySequence + readyJobs, ordered: readyJobs }, whenFull: true },
+)

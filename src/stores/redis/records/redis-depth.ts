@@ -6,7 +6,7 @@ import { listIn, numberIn } from '../client/redis-reply.js'
 import { ScriptRefusal } from '../client/redis-script.js'
 import { closedShards, liveShards, type RedisQueue, type RedisShard } from '../layout/redis-layout.js'
 import type { RedisQueues } from '../shards/redis-queues.js'
-import { depthOrderedScript, depthScript } from './depth-scripts.js'
+import { depthScripts } from './depth-scripts.js'
 
 export async function depthsOf(
   queues: RedisQueues,
@@ -16,9 +16,7 @@ export async function depthsOf(
   if (found.length === 0) return { now: await queues.now(), depths: [] }
   const replies = await Promise.all(
     found.map(async (queue) => {
-      const live = liveShards(queue).map((shard) =>
-        queues.run(shard, shard.kind === 'plain' ? depthScript : depthOrderedScript, []),
-      )
+      const live = liveShards(queue).map((shard) => queues.run(shard, depthScripts, []))
       const left = await Promise.all(closedShards(queue).map((shard) => depthIfThere(queues, shard)))
       return [...left.filter((reply) => reply !== undefined), ...(await Promise.all(live))]
     }),
@@ -32,7 +30,7 @@ export async function depthsOf(
 /** Jobs may be in transit from a shard that is closed; until all have left theirs, it stays. */
 async function depthIfThere(queues: RedisQueues, shard: RedisShard): Promise<RedisReply | undefined> {
   try {
-    return await queues.ask(shard, depthOrderedScript, [])
+    return await queues.ask(shard, depthScripts, [])
   } catch (error) {
     if (error instanceof ScriptRefusal) return undefined
     throw error

@@ -1,27 +1,16 @@
 /** Administration of the jobs of a Redis store. */
 
-import {
-  type ListQuery,
-  type Page,
-  payloadsInRecord,
-  type Records,
-  type Step,
-  type StoredJob,
-  type Where,
-} from '../../contract/job-records.js'
+import type { ListQuery, Page, Records, Step, StoredJob, Where } from '../../contract/job-records.js'
 import { stepLimit, stepPayloads } from '../../rules/bounds.js'
 import { listIn, numberIn } from '../client/redis-reply.js'
-import { viewOrdered } from '../format/redis-ordered-job.js'
 import { viewJobs } from '../format/redis-views.js'
 import { liveShards, type RedisQueue, type RedisShard, shardsHolding, siblingKeys } from '../layout/redis-layout.js'
 import type { RedisReshard } from '../reshard/redis-reshard.js'
-import { failOrderedScript, queueStateScript } from '../shards/queue-state-script.js'
+import { queueStateScripts } from '../shards/queue-state-script.js'
 import { type RedisQueues, unlessUnknown } from '../shards/redis-queues.js'
 import type { RedisResultWatch } from '../wait/redis-result-watch.js'
-import { changeOrderedScript } from './change-ordered-script.js'
-import { changeScript } from './change-script.js'
+import { changeScripts } from './change-script.js'
 import type { RedisListing } from './redis-listing.js'
-import type { RedisOrderedListing } from './redis-ordered-listing.js'
 
 /** Which states a verb looks at, in the order in which it takes them: w ready, s scheduled, u running, c completed, d dead. */
 interface Verb {
@@ -41,7 +30,6 @@ function selection(where: Selected): readonly string[] {
 export function redisRecords(
   queues: RedisQueues,
   listing: RedisListing,
-  orderedListing: RedisOrderedListing,
   reshard: RedisReshard,
   ends: RedisResultWatch,
 ): Records {
@@ -54,32 +42,19 @@ export function redisRecords(
         const ids = typeof where === 'object' ? where.ids.filter((id) => shardsHolding(queue!, id).includes(shard)) : []
         if (typeof where === 'object' && ids.length === 0) continue
         const selected = typeof where === 'object' ? ids : where
-        if (shard.kind === 'ordered') {
-          const { changed, payloads, more } = await changeOrdered(queue!, shard, selected, verb, step)
-          step.changed += changed
-          step.payloads += payloads
-          if (more) return { changed: step.changed, more: true }
-        } else {
-          const { changed, more } = await changeIn(shard, selected, verb, stepLimit - step.changed)
-          step.changed += changed
-          // A step that is full does not look into the shards behind it: asking again does.
-          if (more || (step.changed === stepLimit && i < shards.length - 1))
-            return { changed: step.changed, more: true }
-        }
+        const { changed, payloads, more } = await changeIn(queue!, shard, selected, verb, step)
+        step.changed += changed
+        step.payloads += payloads
+        // A step that is full does not look into the plain shards behind it: asking again does.
+        const isFull = shard.kind === 'plain' && step.changed === stepLimit && i < shards.length - 1
+        if (more || isFull) return { changed: step.changed, more: true }
       }
       return { changed: step.changed, more: false }
     })
   }
 
-  async function changeIn(shard: RedisShard, where: Selected, verb: Verb, most: number) {
-    const { name, states, rings, reason } = verb
-    const args = [name, states, String(most), rings ? '1' : '0', reason === undefined ? '' : `=${reason}`]
-    const [changed, more] = listIn(await queues.run(shard, changeScript, [...args, ...selection(where)]))
-    return { changed: numberIn(changed), more: more === 1 }
-  }
-
   /** `before`: what the step has changed in other shards. One that is full is only told whether there is more. */
-  async function changeOrdered(
+  async function changeIn(
     queue: RedisQueue,
     shard: RedisShard,
     where: Selected,
@@ -96,7 +71,7 @@ export function redisRecords(
       String(Math.max(0, stepPayloads - before.payloads)),
     ]
     const all = [...args, ...selection(where)]
-    const reply = await queues.runOver([shard], changeOrderedScript, all, undefined, siblingKeys(queue))
+    const reply = await queues.runOver([shard], changeScripts, all, undefined, siblingKeys(queue))
     const [changed, more, payloads] = listIn(reply)
     return { changed: numberIn(changed), payloads: numberIn(payloads), more: more === 1 }
   }
@@ -117,32 +92,25 @@ export function redisRecords(
     })
   }
 
-  async function ordered(shard: RedisShard, of: 'live' | 'dead', id: string): Promise<StoredJob | undefined> {
-    const [view] = await viewOrdered(queues, shard, of, [id], payloadsInRecord)
-    return view === undefined || view.isHidden ? undefined : view.job
-  }
-
   async function list(name: string, query: ListQuery): Promise<Page> {
     return queues.following(async () => {
       const [queue] = await queues.findNow([name])
-      if (queue!.layout.kind === 'plain') return listing.list(name, query)
       const { order } = await queues.stored(name)
-      return orderedListing.list(queue!, order === 'lifo', query)
+      return listing.list(queue!, order === 'lifo', query)
     })
   }
 
   async function everywhere(name: string, args: readonly string[]): Promise<void> {
     await queues.following(async () => {
       const [queue] = await queues.findNow([name])
-      await Promise.all(liveShards(queue!).map((shard) => queues.run(shard, queueStateScript, args)))
+      await Promise.all(liveShards(queue!).map((shard) => queues.run(shard, queueStateScripts, args)))
     })
   }
 
   /** Of a plain queue the job itself, where it is dead. */
   async function morgueEntry(queue: string, id: string): Promise<StoredJob | undefined> {
     return firstOf(queue, id, async (shard) => {
-      if (shard.kind === 'ordered') return ordered(shard, 'dead', id)
-      const [view] = await viewJobs(queues, shard, [id], 'alone')
+      const [view] = await viewJobs(queues, shard, [id], { kind: 'dead', as: 'alone' })
       return view!.job?.state === 'dead' ? view!.job : undefined
     })
   }
@@ -158,8 +126,7 @@ export function redisRecords(
 
     get: async (queue, id) => {
       const live = await firstOf(queue, id, async (shard) => {
-        if (shard.kind === 'ordered') return ordered(shard, 'live', id)
-        const [view] = await viewJobs(queues, shard, [id], 'alone')
+        const [view] = await viewJobs(queues, shard, [id], { kind: 'live', as: 'alone' })
         return view!.job ?? view!.memory
       })
       if (live !== undefined) return live
@@ -175,13 +142,10 @@ export function redisRecords(
     bury: (queue, where) => change(queue, where, { name: 'bury', states: 'ws' }),
 
     async fail(queue, id, { delayMs, last, reason }) {
-      const args = [id, String(Math.ceil(delayMs)), last ? '1' : '0', reason]
+      const args = ['fail', id, String(Math.ceil(delayMs)), last ? '1' : '0', reason]
       const failed = await firstOf(queue, id, async (shard, of) => {
-        const asked =
-          shard.kind === 'plain'
-            ? queues.run(shard, queueStateScript, ['fail', ...args])
-            : queues.runOver([shard], failOrderedScript, args, undefined, siblingKeys(of))
-        return (await asked) === 1 ? ('ok' as const) : undefined
+        const asked = await queues.runOver([shard], queueStateScripts, args, undefined, siblingKeys(of))
+        return asked === 1 ? ('ok' as const) : undefined
       })
       return failed ?? 'gone'
     },

@@ -6,7 +6,7 @@ import type { Throttles } from '../../contract/throttles.js'
 import type { RedisClient } from '../client/redis-client.js'
 import { listIn, numberIn } from '../client/redis-reply.js'
 import { liveShards } from '../layout/redis-layout.js'
-import { queueStateScript } from '../shards/queue-state-script.js'
+import { queueStateScripts } from '../shards/queue-state-script.js'
 import type { RedisQueues } from '../shards/redis-queues.js'
 import { scopeScript } from '../throttle/scope-script.js'
 
@@ -49,7 +49,7 @@ export function redisThrottles(port: RedisClient, queues: RedisQueues): Throttle
       const { queues: members } = await queues.scopes.of(scope)
       await queues.following(async () => {
         const shards = (await queues.findNow(members)).flatMap(liveShards)
-        await Promise.all(shards.map((shard) => queues.run(shard, queueStateScript, ['reopen'])))
+        await Promise.all(shards.map((shard) => queues.run(shard, queueStateScripts, ['reopen'])))
       })
     },
   }

@@ -1,13 +1,13 @@
 /** The section scripts: pages of the jobs of a shard, in the order of one of its keys or by id. */
 
-import { reader } from '../lua/reader-lua.js'
+import { readerPair } from '../lua/script-kinds.js'
 
 /**
- * KEYS: those of one shard. ARGV: section (ready, suspects, later, done, dead, retries, running), place after which, or '',
- * most jobs.
+ * KEYS: those of one shard. ARGV: section (ready, suspects, scheduled, completed, dead, retries, running), place after which, with
+ * its id, or '', most jobs.
  * Returns ids in the order of the section; of running ones, in no order, each id and its claim.
  */
-const plain = String.raw`
+const plain = `
 local function is_place_before(a, b)
   local p, s, t, q = unpackn('>I2I4I3I6', a)
   local x, y, z, w = unpackn('>I2I4I3I6', b)
@@ -16,13 +16,20 @@ local function is_place_before(a, b)
   if t ~= z then return t < z end
   return q < w
 end
+-- By their bytes.
+local function is_id_before(a, b)
+  for i = 1, math.min(#a, #b) do
+    if byte(a, i) ~= byte(b, i) then return byte(a, i) < byte(b, i) end
+  end
+  return #a < #b
+end
 local section, after, most = ARGV[1], ARGV[2], tonumber(ARGV[3])
 if section == 'running' then return call('HGETALL', CLAIMS) end
 local ids = {}
-local sets = { suspects = { SUSPECTS, 16 }, later = { LATER, 14 }, done = { DONE, 13, true }, dead = { DEAD, 13, true }, retries = { RETRIES, 10 } }
+local sets = { suspects = { SUSPECTS, 16 }, scheduled = { SCHEDULED, 14 }, completed = { COMPLETED, 13, true }, dead = { DEAD, 13, true }, retries = { RETRIES, 10 } }
 local function members(key, reverse)
   if reverse then return call('ZRANGE', key, after == '' and '+' or '(' .. after, '-', 'BYLEX', 'REV', 'LIMIT', 0, most) end
-  return call('ZRANGE', key, after == '' and '-' or '(' .. after .. '\255', '+', 'BYLEX', 'LIMIT', 0, most)
+  return call('ZRANGE', key, after == '' and '-' or '(' .. after, '+', 'BYLEX', 'LIMIT', 0, most)
 end
 if section ~= 'ready' then
   local key, from, reverse = unpack(sets[section])
@@ -30,32 +37,34 @@ if section ~= 'ready' then
   return ids
 end
 
--- Where the line goes on after the place: its elements stand in the order of their stamps.
-local from, length = 0, call('LLEN', LINE)
+-- Where the ready list goes on after the place: its elements stand in the order of their stamps.
+local from, length = 0, call('LLEN', READY_LIST)
 if after ~= '' then
   local priority = unpackn('>I2', after)
   if priority > 32767 then from = length
   elseif priority == 32767 then
-    local stamp, seq = unpackn('>I7', after, 3), unpackn('>I6', after, 10)
+    local stamp, seq, id = unpackn('>I7', after, 3), unpackn('>I6', after, 10), sub(after, 16)
     local high = length
     while from < high do
       local middle = math.floor((from + high) / 2)
-      local element = call('LINDEX', LINE, middle)
+      local element = call('LINDEX', READY_LIST, middle)
       local s, q = unpackn('>I7', element), unpackn('>I6', element, 8)
-      if s < stamp or (s == stamp and q <= seq) then from = middle + 1 else high = middle end
+      -- A job of another shard may have the same of both.
+      local is_first = s < stamp or (s == stamp and (q < seq or (q == seq and not is_id_before(id, sub(element, 14)))))
+      if is_first then from = middle + 1 else high = middle end
     end
   end
 end
-local line = {}
+local listed = {}
 -- Where some are stale the records tell which, and those may be large.
 local is_clean = call('HGET', META, 'stale') == '0'
-while #line < most and from < length do
-  local elements = call('LRANGE', LINE, from, from + (is_clean and most or math.min(most, 50)) - 1)
+while #listed < most and from < length do
+  local elements = call('LRANGE', READY_LIST, from, from + (is_clean and most or math.min(most, 50)) - 1)
   local some = {}
   for i, element in ipairs(elements) do some[i] = sub(element, 14) end
-  local records, pasts = not is_clean and call('HMGET', JOBS, unpack(some)), not is_clean and call('HMGET', PAST, unpack(some))
+  local records, pasts = not is_clean and call('HMGET', JOBS, unpack(some)), not is_clean and call('HMGET', HISTORY, unpack(some))
   for i, element in ipairs(elements) do
-    if is_clean or (records[i] and not pasts[i] and sub(records[i], 9, 14) == sub(element, 8, 13)) then line[#line + 1] = element end
+    if is_clean or (records[i] and not pasts[i] and sub(records[i], 9, 14) == sub(element, 8, 13)) then listed[#listed + 1] = element end
   end
   from = from + #elements
 end
@@ -65,9 +74,9 @@ if #laned > 0 then
   for _, member in ipairs(laned) do others[#others + 1] = member end
   table.sort(others, is_place_before)
 end
-while #ids < most and (line[l] or others[m]) do
-  if not others[m] or (line[l] and line_first(line[l], others[m])) then
-    ids[#ids + 1] = sub(line[l], 14)
+while #ids < most and (listed[l] or others[m]) do
+  if not others[m] or (listed[l] and list_first(listed[l], others[m])) then
+    ids[#ids + 1] = sub(listed[l], 14)
     l = l + 1
   else
     ids[#ids + 1] = sub(others[m], 16)
@@ -78,7 +87,7 @@ return ids
 `
 
 /**
- * KEYS: those of one shard. ARGV: section (ready, suspects, later, dead, retries, running), place after which, with its id,
+ * KEYS: those of one shard. ARGV: section (ready, suspects, scheduled, dead, retries, running), place after which, with its id,
  * or '', most jobs.
  * Returns ids in the order of the section, of the dead the latest first; of running ones, in no order, each id and its claim.
  */
@@ -87,7 +96,7 @@ local section, after, most = ARGV[1], ARGV[2], tonumber(ARGV[3])
 if section == 'running' then return call('HGETALL', CLAIMS) end
 local ids = {}
 if section ~= 'dead' then
-  local key, from = unpack(({ ready = { READY, 16 }, suspects = { SUSPECTS, 16 }, later = { LATER, 14 }, retries = { RETRIES, 10 } })[section])
+  local key, from = unpack(({ ready = { READY, 16 }, suspects = { SUSPECTS, 16 }, scheduled = { SCHEDULED, 14 }, retries = { RETRIES, 10 } })[section])
   local function members(set) return call('ZRANGE', set, after == '' and '-' or '(' .. after, '+', 'BYLEX', 'LIMIT', 0, most) end
   local found = members(key)
   if section == 'ready' and call('EXISTS', GROUPED) == 1 then
@@ -122,7 +131,7 @@ return ids
  */
 const ids = String.raw`
 local after, most = ARGV[2], tonumber(ARGV[3])
-local set, running = ARGV[1] == 'dead' and BURIED or PAYLOADS, {}
+local set, running = ARGV[1] == 'dead' and DEAD_PAYLOADS or PAYLOADS, {}
 local last = { id = after }
 if ARGV[1] == 'live' then
   for _, id in ipairs(call('HKEYS', CLAIMS)) do
@@ -145,6 +154,5 @@ end
 return ids
 `
 
-export const sectionScript = reader('section', 'plain', plain)
-export const sectionOrderedScript = reader('section-ordered', 'ordered', ordered)
-export const idsOrderedScript = reader('ids-ordered', 'ordered', ids)
+export const sectionScripts = readerPair('section', { plain, ordered })
+export const idsOrderedScript = readerPair('ids', ids).ordered

@@ -24,7 +24,7 @@ end
 local function all_in(state, count)
   local ids = {}
   if state == 'w' then
-    sweep_line(10)
+    sweep_list(10)
     for _, one in ipairs(first_ready(count, stale_at_least(unpack(call('HMGET', META, 'stale', 'lost'))))) do ids[#ids + 1] = one.id end
     if #ids < count then
       for _, member in ipairs(call('ZRANGE', LANES, 0, count - #ids - 1)) do ids[#ids + 1] = sub(member, find(member, '\0', 1, true) + 16) end
@@ -33,7 +33,7 @@ local function all_in(state, count)
       for _, member in ipairs(call('ZRANGE', SUSPECTS, 0, count - #ids - 1)) do ids[#ids + 1] = sub(member, 16) end
     end
   elseif state == 's' then
-    for _, member in ipairs(call('ZRANGE', LATER, 0, count - 1)) do ids[#ids + 1] = sub(member, 14) end
+    for _, member in ipairs(call('ZRANGE', SCHEDULED, 0, count - 1)) do ids[#ids + 1] = sub(member, 14) end
   elseif state == 'd' then
     for _, member in ipairs(call('ZRANGE', DEAD, 0, count - 1, 'REV')) do ids[#ids + 1] = sub(member, 13) end
   elseif state == 'u' then
@@ -46,7 +46,7 @@ local function is_asked(j)
   if not j.claim then return false end
   if verb == 'cancel' then return has(j.claim.flags, CANCEL) end
   if verb ~= 'run' then return false end
-  local stamp, _, is_ready = beside_of(j.id)
+  local stamp, _, is_ready = successor_of(j.id)
   return not stamp or is_ready or math.floor(stamp / 1000) <= now
 end
 local function parts_of(j)

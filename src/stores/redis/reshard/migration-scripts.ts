@@ -1,6 +1,6 @@
 /** The migration scripts: jobs of ordered queues leave one shard, are in transit, and are put into another. */
 
-import { orderedJobs } from '../lua/ordered-lua.js'
+import { besideOrderedJobs } from '../lua/ordered-lua.js'
 import { shardScript } from '../lua/prelude.js'
 import { isSetBack, setBack } from '../lua/set-back-lua.js'
 import { transit } from '../lua/transit-lua.js'
@@ -40,7 +40,7 @@ local function payloads_in(set, bodies, id)
   return list
 end
 local function find_jobs()
-  for _, one in ipairs({ { READY, 16 }, { GROUPED, 16 }, { SUSPECTS, 16 }, { LATER, 14 } }) do
+  for _, one in ipairs({ { READY, 16 }, { GROUPED, 16 }, { SUSPECTS, 16 }, { SCHEDULED, 14 } }) do
     for _, place in ipairs(call('ZRANGE', one[1], 0, most - 1)) do
       if is_enough() then return end
       local j = job(sub(place, one[2]))
@@ -50,8 +50,8 @@ local function find_jobs()
   for _, place in ipairs(call('ZRANGE', DEAD, 0, most - 1, 'REV')) do
     if is_enough() then return end
     local d = dead_job(sub(place, 13))
-    if not is_hidden(d) then found[#found + 1] = { 'd', d.id, write_header(d), payloads_in(BURIED, REMAINS, d.id) }
-    elseif gives_up then found[#found + 1] = { 'h', d.id, '', payloads_in(BURIED, REMAINS, d.id) } end
+    if not is_hidden(d) then found[#found + 1] = { 'd', d.id, write_header(d), payloads_in(DEAD_PAYLOADS, DEAD_BODIES, d.id) }
+    elseif gives_up then found[#found + 1] = { 'h', d.id, '', payloads_in(DEAD_PAYLOADS, DEAD_BODIES, d.id) } end
   end
 end
 find_jobs()
@@ -71,15 +71,15 @@ for _, one in ipairs(found) do
       gone = gone + 1
     end
   else
-    remove_members(BURIED, REMAINS, id, members)
+    remove_members(DEAD_PAYLOADS, DEAD_BODIES, id, members)
     if kind == 'd' then dead = dead + 1 end
-    if count_in(BURIED, id) == 0 then
+    if count_in(DEAD_PAYLOADS, id) == 0 then
       drop_header(dead_job(id))
       if kind == 'd' then gone = gone + 1 end
     end
   end
 end
-local closes = gives_up and call('EXISTS', JOBS, MORGUE) == 0 and call('HGET', META, 'held') == '1'
+local closes = gives_up and call('EXISTS', JOBS, MORGUE) == 0 and call('HGET', META, 'resharding') == '1'
 if closes then call('HSET', META, 'closed', 1) end
 local number = 0
 if #found > 0 then
@@ -139,7 +139,7 @@ return 1
 const turn = `
 local verb = ARGV[1]
 if verb == 'remove' then
-  call('DEL', META, WAKE, CALLS, CALLERS, TURNS, SHUT, HOLDS, BUSY)
+  call('DEL', META, WAKE, CALLS, CALL_ORDER, TURNS, SHUT, HOLDS, RUNNING_BY_GROUP)
   return 1
 end
 if call('EXISTS', META) == 0 then return false end
@@ -147,7 +147,7 @@ local seen = call('HGET', META, 'seenAt')
 if ${isSetBack('seen')} then turn_back(seen) end
 if verb == 'look' or verb == 'hold' then
   if verb == 'hold' then
-    call('HSET', META, 'held', 1)
+    call('HSET', META, 'resharding', 1)
     call('DEL', WAKE)
   end
   return { call('EXISTS', CLAIMS), call('HGETALL', META), call('ZRANGE', HOLDS, 0, -1, 'WITHSCORES') }
@@ -170,11 +170,11 @@ elseif verb == 'absorb' then
   if call('HSETNX', META, 'from ' .. ARGV[2], 1) == 1 then
     for i, counter in ipairs({ 'processed', 'failed', 'crashed' }) do call('HINCRBY', META, counter, ARGV[i + 2]) end
   end
-elseif call('HGET', META, 'held') == 'new' then
+elseif call('HGET', META, 'resharding') == 'new' then
   for i, field in ipairs({ 'stamp', 'fence', 'seq', 'score' }) do
     if tonumber(ARGV[i + 1]) > tonumber(call('HGET', META, field) or 0) then call('HSET', META, field, ARGV[i + 1]) end
   end
-  call('HDEL', META, 'held')
+  call('HDEL', META, 'resharding')
   know_form()
   ring_unpaused()
 end
@@ -182,8 +182,8 @@ return 1
 `
 
 const script = (name: string, parts: readonly string[], flags = {}) =>
-  shardScript(name, 'ordered', orderedJobs + setBack + parts.join(''), flags)
+  shardScript(name, 'ordered', besideOrderedJobs(parts.join(''), setBack + transit), flags)
 
 export const leaveScript = script('transfer-leave', [guard, leave], { whenFull: true })
-export const putScript = script('transfer-put', [transit, guard, put])
+export const putScript = script('transfer-put', [guard, put])
 export const turnScript = script('transfer-turn', [turn], { whenFull: true })

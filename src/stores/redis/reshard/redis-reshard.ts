@@ -134,7 +134,7 @@ function metasOf(states: readonly (ShardState | undefined)[]): ShardMeta[] {
 /** With what the new shards begin: held, and behind all that the old ones gave. */
 function beginning(metas: readonly ShardMeta[]): string[] {
   const { stamp, fence, seq, score } = latest(metas)
-  return ['held', 'new', 'stamp', stamp, 'fence', fence, 'seq', seq, 'score', score]
+  return ['resharding', 'new', 'stamp', stamp, 'fence', fence, 'seq', seq, 'score', score]
 }
 
 /** What the open script is given for one of so many shards, as it is stored of a shard of another number. */

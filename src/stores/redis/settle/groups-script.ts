@@ -1,6 +1,6 @@
 /** The groups script: the groups of running jobs. */
 
-import { reader } from '../lua/reader-lua.js'
+import { readerPair } from '../lua/script-kinds.js'
 
 /**
  * KEYS: those of one shard. ARGV: of each claim its id and fence.
@@ -16,4 +16,4 @@ end
 return groups
 `
 
-export const groupsScript = reader('groups', 'plain', text)
+export const groupsScripts = readerPair('groups', text)

@@ -9,13 +9,13 @@ import { listIn, textIn } from '../client/redis-reply.js'
 import { resultBytes } from '../format/redis-job.js'
 import { liveShards, type RedisQueue, type RedisShard, siblingKeys } from '../layout/redis-layout.js'
 import type { ShardScript } from '../lua/prelude.js'
-import { queueStateScript } from '../shards/queue-state-script.js'
+import type { ScriptPair } from '../lua/script-kinds.js'
+import { queueStateScripts } from '../shards/queue-state-script.js'
 import type { RedisQueues } from '../shards/redis-queues.js'
 import { sendByShard } from '../shards/redis-shard-router.js'
 import { extendScript } from './extend-script.js'
-import { groupsScript } from './groups-script.js'
-import { settleOrderedScript } from './settle-ordered-script.js'
-import { settleScript } from './settle-script.js'
+import { groupsScripts } from './groups-script.js'
+import { settleScripts } from './settle-script.js'
 
 const mostItems = 250
 
@@ -23,16 +23,15 @@ const settleAnswers: Record<string, SettleAnswer> = { o: 'ok', l: 'lost', g: 'go
 const extendAnswers: Record<string, ExtendAnswer> = { o: 'ok', l: 'lost', c: 'cancel' }
 
 export function settleItems(queues: RedisQueues, items: readonly SettleItem[]): Promise<SettleAnswer[]> {
-  const scriptFor = ({ kind }: RedisShard) => (kind === 'plain' ? settleScript : settleOrderedScript)
   const holdFirst = (shard: RedisShard, queue: RedisQueue, some: readonly SettleItem[]) => {
     const holding = some.filter(isHolding).filter((item) => firstOf(some, item) === item)
     return holding.length === 0 ? undefined : holdOthers(queues, shard, queue, holding)
   }
-  return answered(queues, scriptFor, items, pushSettle, settleAnswers, holdFirst)
+  return answered(queues, settleScripts, items, pushSettle, settleAnswers, holdFirst)
 }
 
 export function extendItems(queues: RedisQueues, items: readonly ExtendItem[]): Promise<ExtendAnswer[]> {
-  return answered(queues, () => extendScript, items, pushExtend, extendAnswers)
+  return answered(queues, extendScript, items, pushExtend, extendAnswers)
 }
 
 type HoldingItem = SettleItem & { readonly kind: 'release'; readonly hold: Hold }
@@ -50,12 +49,12 @@ async function holdOthers(
   const others = liveShards(queue).filter(({ tag }) => tag !== shard.tag)
   if (others.length === 0) return
   const args = holding.flatMap(({ id, fence }) => [id, String(fence)])
-  const groups = listIn(await queues.run(shard, groupsScript, args))
+  const groups = listIn(await queues.run(shard, groupsScripts, args))
   for (const [i, { hold }] of holding.entries()) {
     // A claim that is lost holds nothing.
     if (groups[i] === null) continue
     const verb = ['hold', hold.of, whole(hold.forMs), textIn(groups[i])]
-    await Promise.all(others.map((one) => queues.run(one, queueStateScript, verb)))
+    await Promise.all(others.map((one) => queues.run(one, queueStateScripts, verb)))
   }
 }
 
@@ -71,7 +70,7 @@ function firstOf(items: readonly SettleItem[], { id, fence }: ClaimKey): SettleI
 /** `first`: does what is to be done in other shards before the script runs; undefined if there is nothing. */
 async function answered<Item extends ClaimKey, Answer extends string>(
   queues: RedisQueues,
-  scriptFor: (shard: RedisShard) => ShardScript,
+  script: ShardScript | ScriptPair,
   items: readonly Item[],
   push: (args: RedisArgument[], item: Item, shard: RedisShard) => void,
   answersBy: Record<string, Answer>,
@@ -89,7 +88,7 @@ async function answered<Item extends ClaimKey, Answer extends string>(
       const args: RedisArgument[] = []
       for (const i of some) push(args, items[i]!, shard)
       trips.push(
-        queues.runOver([shard], scriptFor(shard), args, undefined, siblingKeys(queue)).then((reply) => {
+        queues.runOver([shard], script, args, undefined, siblingKeys(queue)).then((reply) => {
           const letters = textIn(reply)
           for (const [n, i] of some.entries()) answers[i] = answersBy[letters[n]!]!
         }),

@@ -1,28 +1,77 @@
 /** The settle script: claims of one shard end. */
 
+import type { QueueKind } from '../../contract/queue-settings.js'
 import { beatNotes } from '../lua/beats-lua.js'
-import { besideJobs, shardScript } from '../lua/prelude.js'
+import { scriptPair } from '../lua/script-kinds.js'
 import { isSetBack, setBack } from '../lua/set-back-lua.js'
 import { settleItems } from './settle-items-lua.js'
-import { retention } from './trim-lua.js'
+import { orderedRetention, retention } from './trim-lua.js'
+
+/** In what the kinds differ. */
+const parts: Readonly<
+  Record<
+    QueueKind,
+    {
+      /** Defines `trim()`, `know_run(j, run)` and `keep(j, result, for_ms)`. */
+      readonly functions: string
+      /** Reads what the items need besides their claims. */
+      readonly read: string
+      /** What else must hold for a job to leave without a trace. */
+      readonly condition: string
+      /** Keys that hold something of each job that leaves. */
+      readonly keys: readonly string[]
+    }
+  >
+> = {
+  plain: {
+    functions: `${retention}
+local function keep(j, result, for_ms)
+  leave(j)
+  j.reason = nil
+  call('HDEL', NOTES, 'e' .. j.id, 'k' .. j.id)
+  enter(j, 'c')
+  call('HSET', NOTES, 'r' .. j.id, result)
+  if for_ms ~= '' then call('ZADD', EXPIRY, now + tonumber(for_ms), j.seq .. j.id) end
+end
+`,
+    read: '',
+    condition: '',
+    keys: ['CLAIMS', 'JOBS'],
+  },
+  // No result is kept, and no run.
+  ordered: {
+    functions: `${orderedRetention}
+local function keep(j) finish(j) end
+local function know_run() end
+`,
+    read: `
+local follows = {}
+for i, successor in ipairs(call('HMGET', SUCCESSORS, unpack(ids))) do follows[ids[i]] = successor end`,
+    condition: ' and not follows[id]',
+    keys: ['CLAIMS', 'JOBS', 'CLAIMED_PAYLOADS'],
+  },
+}
 
 /**
- * KEYS: those of one shard.
+ * KEYS: those of one shard; of an ordered queue with `maxRunning` then those of all its shards.
  * ARGV: of each item id, fence, kind, and by kind:
  * c complete · k complete and keep: result as it is stored, ms or '', run · t retry: ms, last (1 or 0), error, reason, run ·
  * r release: ms, hold of (queue, group, or '' for none), ms, error · b bury: error, reason, run · x cancel: reason. Of error and
  * reason '' is none, else '=' stands before it. A run is how many ms ago the handler began, host and pid, with NUL between
  * them, or '' where it is not told.
- * Returns one letter per item: o ok, l lost, g gone. Refuses `unknown`.
+ * Returns one letter per item: o ok, l lost, g gone. Refuses `unknown`, and `moved` where the shard is closed.
  */
-const text = `
-local form = call('HMGET', META, 'kind', 'limited', 'seenAt')
+const text = (kind: QueueKind) => `
+${parts[kind].functions}
+${settleItems}
+local form = call('HMGET', META, 'kind', 'closed', 'limited', 'seenAt')
 if not form[1] then return redis.error_reply('MILLRACE unknown') end
-if ${isSetBack('form[3]')} then turn_back(form[3]) end
-limits(form[2])
+if form[2] then return redis.error_reply('MILLRACE moved') end
+if ${isSetBack('form[4]')} then turn_back(form[4]) end
+limits(form[3])
 local claims = call('HMGET', CLAIMS, unpack(ids))
 local current = {}
-for i, id in ipairs(ids) do current[id] = claims[i] end
+for i, id in ipairs(ids) do current[id] = claims[i] end${parts[kind].read}
 local processed, settled = 0, {}
 local function settle(n, id, kind)
   local a, b, c, d, e = ARGV[n + 3], ARGV[n + 4], ARGV[n + 5], ARGV[n + 6], ARGV[n + 7]
@@ -40,12 +89,7 @@ local function settle(n, id, kind)
   elseif kind == 'k' then
     processed = processed + 1
     know_run(j, c)
-    leave(j)
-    j.reason = nil
-    call('HDEL', NOTES, 'e' .. id, 'k' .. id)
-    enter(j, 'c')
-    call('HSET', NOTES, 'r' .. id, a)
-    if b ~= '' then call('ZADD', EXPIRY, now + tonumber(b), j.seq .. id) end
+    keep(j, a, b)
   elseif kind == 't' then
     if b == '1' then know_run(j, e) end
     fail_claim(j, tonumber(a), b == '1', given(c), given(d))
@@ -68,7 +112,7 @@ end
 -- Most jobs complete without a trace: they leave all together. Those of a group do not, as it may be full.
 local answers, traceless, renewed, shared = {}, {}, {}, {}
 local left = {}
-know_order()
+know_form()
 for i, id in ipairs(ids) do
   local n, claim = items[i], current[id]
   if not claim or sub(claim, 1, 7) ~= fence_bytes(ARGV[n + 1]) then
@@ -77,7 +121,7 @@ for i, id in ipairs(ids) do
     current[id] = nil
     answers[i] = 'o'
     local flags = byte(claim, 14) - 64
-    if ARGV[n + 2] == 'c' and flags % OWNLEASE < HASPAST and flags < HASGROUP then
+    if ARGV[n + 2] == 'c' and flags % OWNLEASE < HASHISTORY and flags < HASGROUP${parts[kind].condition} then
       left[id] = true
       traceless[#traceless + 1] = id
       if flags >= OWNLEASE then renewed[#renewed + 1] = id else
@@ -89,17 +133,16 @@ for i, id in ipairs(ids) do
 end
 many('ZREM', LEASES, renewed)
 for bytes, count in pairs(shared) do leave_lease(bytes, count) end
-many('HDEL', CLAIMS, traceless)
-many('HDEL', JOBS, traceless)
+${parts[kind].keys.map((key) => `many('HDEL', ${key}, traceless)`).join('\n')}
 processed = processed + #traceless
 if processed > 0 then call('HINCRBY', META, 'processed', processed) end
 if #traceless + #settled > 0 then
   trim()
-  if limits().limited then STOPPED = call('HGET', META, 'paused') == '1' end
-  local calls = own.limited and lanes.has_freed()
+  -- Room for suspects too, of which nobody was told.
+  local calls = (EXCLUSIVE or limits().limited) and lanes.has_freed()
   for _, id in ipairs(settled) do
-    local j = not calls and job(id)
-    calls = calls or (j and is_calling(j))
+    if calls then break end
+    calls = is_calling_id(id)
   end
   if calls then ring_unpaused() end
   tell_ends()
@@ -107,11 +150,8 @@ end
 return table.concat(answers)
 `
 
-export const settleScript = shardScript(
+export const settleScripts = scriptPair(
   'settle',
-  'plain',
-  besideJobs(retention + settleItems + text, beatNotes + setBack),
-  {
-    whenFull: true,
-  },
+  { plain: text('plain'), ordered: text('ordered') },
+  { rare: { plain: beatNotes + setBack, ordered: setBack }, whenFull: true },
 )

@@ -1,4 +1,7 @@
 /** Retention: what has expired, or is more than is to be kept, goes; of each kind at most 300 a call, which is more than one adds. */
+
+import { trimLimit } from '../../rules/bounds.js'
+
 export const retention = `
 -- What is remembered of a completed job whose result goes; the id stays remembered as long as it would have been without one.
 local lost_at = 0
@@ -12,27 +15,27 @@ local function drop_result(id)
   if j.updated + j.remember > now then remember(j, 'c', j.updated, j.remember) end
 end
 local function trim()
-  if call('EXISTS', FORGET, DONE, DEAD) == 0 then return end
-  for _, member in ipairs(call('ZRANGE', FORGET, '-inf', now, 'BYSCORE', 'LIMIT', 0, 300)) do
-    call('ZREM', FORGET, member)
+  if call('EXISTS', ENDED_UNTIL, COMPLETED, DEAD) == 0 then return end
+  for _, member in ipairs(call('ZRANGE', ENDED_UNTIL, '-inf', now, 'BYSCORE', 'LIMIT', 0, ${trimLimit})) do
+    call('ZREM', ENDED_UNTIL, member)
     call('HDEL', ENDED, sub(member, 7))
   end
-  for _, member in ipairs(call('ZRANGE', EXPIRY, '-inf', now, 'BYSCORE', 'LIMIT', 0, 300)) do drop_result(sub(member, 7)) end
+  for _, member in ipairs(call('ZRANGE', EXPIRY, '-inf', now, 'BYSCORE', 'LIMIT', 0, ${trimLimit})) do drop_result(sub(member, 7)) end
   local bounds = call('HMGET', META, 'resultsCount', 'deadAge', 'deadCount')
   if bounds[1] then
-    local excess = math.min(300, call('ZCARD', DONE) - tonumber(bounds[1]))
+    local excess = math.min(${trimLimit}, call('ZCARD', COMPLETED) - tonumber(bounds[1]))
     if excess > 0 then
-      for _, member in ipairs(call('ZRANGE', DONE, 0, excess - 1)) do drop_result(sub(member, 13)) end
+      for _, member in ipairs(call('ZRANGE', COMPLETED, 0, excess - 1)) do drop_result(sub(member, 13)) end
     end
   end
   -- An age may reach back beyond 1970.
   local edge_at = bounds[2] and now - tonumber(bounds[2]) + 1 or 0
   if edge_at > 0 then
     local edge = '(' .. pack('>I6', edge_at)
-    for _, member in ipairs(call('ZRANGE', DEAD, '-', edge, 'BYLEX', 'LIMIT', 0, 300)) do lose(job(sub(member, 13))) end
+    for _, member in ipairs(call('ZRANGE', DEAD, '-', edge, 'BYLEX', 'LIMIT', 0, ${trimLimit})) do lose(job(sub(member, 13))) end
   end
   if bounds[3] then
-    local excess = math.min(300, call('ZCARD', DEAD) - tonumber(bounds[3]))
+    local excess = math.min(${trimLimit}, call('ZCARD', DEAD) - tonumber(bounds[3]))
     if excess > 0 then
       for _, member in ipairs(call('ZRANGE', DEAD, 0, excess - 1)) do lose(job(sub(member, 13))) end
     end
@@ -49,9 +52,9 @@ local function trim()
   local bounds = call('HMGET', META, 'deadAge', 'deadCount')
   local edge_at = bounds[1] and now - tonumber(bounds[1]) + 1 or 0
   if edge_at > 0 then
-    for _, member in ipairs(call('ZRANGE', DEAD, '-', '(' .. pack('>I6', edge_at), 'BYLEX', 'LIMIT', 0, 300)) do drop_dead(dead_job(sub(member, 13))) end
+    for _, member in ipairs(call('ZRANGE', DEAD, '-', '(' .. pack('>I6', edge_at), 'BYLEX', 'LIMIT', 0, ${trimLimit})) do drop_dead(dead_job(sub(member, 13))) end
   end
-  local excess = bounds[2] and math.min(300, call('ZCARD', DEAD) - tonumber(bounds[2])) or 0
+  local excess = bounds[2] and math.min(${trimLimit}, call('ZCARD', DEAD) - tonumber(bounds[2])) or 0
   if excess > 0 then
     for _, member in ipairs(call('ZRANGE', DEAD, 0, excess - 1)) do drop_dead(dead_job(sub(member, 13))) end
   end

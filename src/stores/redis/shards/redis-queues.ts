@@ -24,6 +24,7 @@ import {
   type RedisShard,
 } from '../layout/redis-layout.js'
 import type { ShardScript } from '../lua/prelude.js'
+import { runOn, type ScriptPair, scriptFor } from '../lua/script-kinds.js'
 import { RedisScopes } from '../throttle/redis-scopes.js'
 import { layoutScript } from './layout-script.js'
 import { openScript } from './open-script.js'
@@ -156,7 +157,7 @@ export class RedisQueues {
    */
   async run(
     shard: RedisShard,
-    script: ShardScript,
+    script: ShardScript | ScriptPair,
     args: readonly RedisArgument[],
     replicas?: number,
   ): Promise<RedisReply> {
@@ -166,27 +167,28 @@ export class RedisQueues {
   /** The same over several shards of one kind, which must lie on one server. `behind`: what the script is given besides. */
   async runOver(
     shards: readonly RedisShard[],
-    script: ShardScript,
+    given: ShardScript | ScriptPair,
     args: readonly RedisArgument[],
     replicas?: number,
     behind: readonly string[] = [],
   ): Promise<RedisReply> {
+    const script = scriptFor(shards[0]!.kind, given)(this.#port.isCluster)
     const own = shards.length === 1 ? shards[0]!.keys : shards.flatMap((shard) => shard.keys)
     const keys = behind.length === 0 ? own : [...own, ...behind]
     try {
-      return await this.#port.run(script(this.#port.isCluster), keys, args, replicas)
+      return await this.#port.run(script, keys, args, replicas)
     } catch (error) {
       if (hasCode(error, 'store-corrupt')) throw await namingWrongType(this.#port, shards, error).catch(() => error)
       if (!(error instanceof ScriptRefusal)) throw error
       if (error.word === 'limited') throw await this.#limitedElse(shards)
       if (error.word !== 'unknown' && error.word !== 'moved') throw error
       await this.#follow(shards)
-      return this.#port.run(script(this.#port.isCluster), keys, args, replicas)
+      return this.#port.run(script, keys, args, replicas)
     }
   }
 
   /** Runs a script on a shard, be it there or not. */
-  ask(shard: RedisShard, script: ShardScript, args: readonly RedisArgument[]): Promise<RedisReply> {
+  ask(shard: RedisShard, script: ShardScript | ScriptPair, args: readonly RedisArgument[]): Promise<RedisReply> {
     return this.#run(shard, script, args)
   }
 
@@ -358,8 +360,8 @@ export class RedisQueues {
     return listIn(reply).map((text, i) => (text === null ? undefined : layoutOf(names[i]!, text)))
   }
 
-  #run(shard: RedisShard, script: ShardScript, args: readonly RedisArgument[]): Promise<RedisReply> {
-    return this.#port.run(script(this.#port.isCluster), shard.keys, args)
+  #run(shard: RedisShard, script: ShardScript | ScriptPair, args: readonly RedisArgument[]): Promise<RedisReply> {
+    return runOn(this.#port, shard, script, args)
   }
 }
 

@@ -20,7 +20,7 @@ export interface RedisScope {
 
 /** The keys of a shard that tell whether there is something to start: those that a gate is given of each member. */
 export function memberKeys({ keys }: RedisShard): string[] {
-  return (['meta', 'line', 'ready', 'lanes'] as const).map((name) => keyIn(keys, name))
+  return (['meta', 'ready-list', 'ready', 'lanes'] as const).map((name) => keyIn(keys, name))
 }
 
 export class RedisScopes {

@@ -1,6 +1,6 @@
 /** The ended scripts: which of some jobs have ended. */
 
-import { reader } from '../lua/reader-lua.js'
+import { readerPair } from '../lua/script-kinds.js'
 
 /**
  * KEYS: those of one shard. ARGV: ids.
@@ -10,7 +10,7 @@ const plain = `
 local gone = {}
 for _, id in ipairs(ARGV) do
   local is_there = call('HEXISTS', JOBS, id) == 1
-  local past = is_there and call('HEXISTS', CLAIMS, id) == 0 and call('HGET', PAST, id)
+  local past = is_there and call('HEXISTS', CLAIMS, id) == 0 and call('HGET', HISTORY, id)
   local state = past and sub(past, 1, 1)
   if not is_there or state == 'c' or state == 'd' then gone[#gone + 1] = id end
 end
@@ -30,5 +30,4 @@ end
 return gone
 `
 
-export const endedScript = reader('ended', 'plain', plain)
-export const endedOrderedScript = reader('ended-ordered', 'ordered', ordered)
+export const endedScripts = readerPair('ended', { plain, ordered })

@@ -1,7 +1,8 @@
 /** The look scripts: whether shards need a claimer. */
 
 import { leads } from '../lua/leads-lua.js'
-import { unguardedReader } from '../lua/reader-lua.js'
+import { readyJobs } from '../lua/ready-lua.js'
+import { scriptPair } from '../lua/script-kinds.js'
 import { isSetBack } from '../lua/set-back-lua.js'
 
 /**
@@ -14,7 +15,7 @@ local needs = {}
 for n = 0, #KEYS / SIZE - 1 do
   at(n)
   needs[n + 1] = 0
-  if call('EXISTS', LINE, READY, LANES, SUSPECTS, LATER, LEASES) > 0 then
+  if call('EXISTS', READY_LIST, READY, LANES, SUSPECTS, SCHEDULED, LEASES) > 0 then
     local meta = call('HMGET', META, 'paused', 'leadAt', 'limited', 'stale', 'sparesUntil', 'seenAt')
     STOPPED = meta[1] == '1'
     limits(meta[3])
@@ -44,7 +45,7 @@ local needs = {}
 for n = 0, SIBLINGS_FROM - 1 do
   at(n)
   needs[n + 1] = 0
-  if call('EXISTS', READY, LANES, SUSPECTS, LATER, LEASES) > 0 then
+  if call('EXISTS', READY, LANES, SUSPECTS, SCHEDULED, LEASES) > 0 then
     know_form()
     if not STOPPED then
       local can = limits().limited and lanes.is_claimable() or (not own.limited and call('EXISTS', READY, LANES) > 0 and not is_full())
@@ -60,5 +61,8 @@ end
 return needs
 `
 
-export const lookScript = unguardedReader('look', 'plain', leads + plain)
-export const lookOrderedScript = unguardedReader('look-ordered', 'ordered', leads + ordered)
+export const lookScripts = scriptPair(
+  'look',
+  { plain: leads + plain, ordered: leads + ordered },
+  { rare: readyJobs, readOnly: true },
+)

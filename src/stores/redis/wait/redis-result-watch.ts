@@ -7,7 +7,7 @@ import { listIn, textIn } from '../client/redis-reply.js'
 import { keyIn } from '../layout/redis-keys.js'
 import { type RedisShard, shardsHolding } from '../layout/redis-layout.js'
 import type { RedisQueues } from '../shards/redis-queues.js'
-import { endedOrderedScript, endedScript } from './ended-scripts.js'
+import { endedScripts } from './ended-scripts.js'
 
 /** The shards in which there may be something of each job. */
 type Places = ReadonlyMap<RedisShard, readonly JobKey[]>
@@ -86,8 +86,7 @@ export class RedisResultWatch {
     const there = new Set<JobKey>()
     await Promise.all(
       [...places].map(async ([shard, jobs]) => {
-        const script = shard.kind === 'ordered' ? endedOrderedScript : endedScript
-        const reply = await this.#queues.run(shard, script, [...new Set(jobs.map(({ id }) => id))])
+        const reply = await this.#queues.run(shard, endedScripts, [...new Set(jobs.map(({ id }) => id))])
         const ended = new Set(listIn(reply).map(textIn))
         for (const job of jobs) if (!ended.has(job.id)) there.add(job)
       }),

@@ -10,7 +10,7 @@ import type { DamagedShards } from '../shards/redis-damage.js'
 import { partialReplies } from '../shards/redis-partial-replies.js'
 import type { RedisQueues } from '../shards/redis-queues.js'
 import { namingWrongType } from '../shards/redis-wrong-type.js'
-import { lookOrderedScript, lookScript } from './look-scripts.js'
+import { lookScripts } from './look-scripts.js'
 import type { RedisIdleCache } from './redis-idle-cache.js'
 
 interface WaitingClaimer {
@@ -237,10 +237,9 @@ export class RedisWait {
   /** `bounded`: the queue of all of them, where its shards share a bound. */
   async #needing(shards: readonly RedisShard[], bounded?: RedisQueue): Promise<string[]> {
     if (shards.length === 0) return []
-    const script = shards[0]!.kind === 'plain' ? lookScript : lookOrderedScript
     const behind = bounded === undefined ? [] : siblingKeys(bounded)
     const args = [String(bounded?.shards.length ?? 0)]
-    const replies = listIn(await this.#queues.runOver(shards, script, args, undefined, behind)).map(numberIn)
+    const replies = listIn(await this.#queues.runOver(shards, lookScripts, args, undefined, behind)).map(numberIn)
     return shards.filter((_, i) => replies[i] === 1).map(({ queue }) => queue)
   }
 }

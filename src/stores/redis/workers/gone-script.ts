@@ -1,12 +1,7 @@
 /** The gone script: claims of a worker that is known to be dead end as crashes. */
 
 import { crashes } from '../lua/crash-lua.js'
-import { orderedJobs } from '../lua/ordered-lua.js'
-import { jobs, shardScript } from '../lua/prelude.js'
-
-const guard = `
-if call('EXISTS', META) == 0 then return redis.error_reply('MILLRACE unknown') end
-`
+import { guard, scriptPair } from '../lua/script-kinds.js'
 
 /**
  * KEYS: those of one shard.
@@ -30,11 +25,4 @@ end
 return { crashed, buried }
 `
 
-const order = 'know_order()'
-const form = 'know_form()'
-
-export const goneScript = shardScript('gone', 'plain', jobs + crashes + guard + order + text, { whenFull: true })
-
-export const goneOrderedScript = shardScript('gone-ordered', 'ordered', orderedJobs + crashes + guard + form + text, {
-  whenFull: true,
-})
+export const goneScripts = scriptPair('gone', crashes + guard + text, { whenFull: true })

@@ -1,6 +1,6 @@
 /** The held script: the claims of a worker in a shard. */
 
-import { reader } from '../lua/reader-lua.js'
+import { readerPair } from '../lua/script-kinds.js'
 
 /**
  * KEYS: those of one shard. ARGV: worker.
@@ -18,4 +18,4 @@ end
 return found
 `
 
-export const heldScript = reader('held', 'plain', text)
+export const heldScripts = readerPair('held', text)

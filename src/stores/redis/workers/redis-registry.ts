@@ -11,12 +11,12 @@ import { bytesIn, listIn, numberIn, rowsIn, textIn } from '../client/redis-reply
 import { readBeat, readClaim, refuseLongWorker } from '../format/redis-job.js'
 import { workersKey } from '../layout/redis-keys.js'
 import { liveShards, type RedisShard } from '../layout/redis-layout.js'
-import { queueStateScript } from '../shards/queue-state-script.js'
+import { queueStateScripts } from '../shards/queue-state-script.js'
 import { type RedisQueues, unlessUnknown } from '../shards/redis-queues.js'
 import { sendByShard } from '../shards/redis-shard-router.js'
 import { adoptScript } from './adopt-script.js'
-import { goneOrderedScript, goneScript } from './gone-script.js'
-import { heldScript } from './held-script.js'
+import { goneScripts } from './gone-script.js'
+import { heldScripts } from './held-script.js'
 import { registryScript } from './registry-script.js'
 
 /** What stands before a record: when the worker was seen, and when it lapses. */
@@ -38,7 +38,7 @@ export function redisRegistry(port: RedisClient, queues: RedisQueues, namespace:
   }
 
   async function heldIn(shard: RedisShard, worker: string): Promise<HeldClaim[]> {
-    const rows = rowsIn(await queues.run(shard, heldScript, [worker]), 4)
+    const rows = rowsIn(await queues.run(shard, heldScripts, [worker]), 4)
     return rows
       .map(([id, claim, beat, task]) => ({
         id: textIn(id),
@@ -60,7 +60,7 @@ export function redisRegistry(port: RedisClient, queues: RedisQueues, namespace:
     const shards = await allShards(
       record === null ? undefined : storedWorker(textIn(bytesIn(record).subarray(instantsBytes)))?.queues,
     )
-    await Promise.all(shards.map((shard) => unlessUnusable(queues.run(shard, queueStateScript, ['unlead', id]))))
+    await Promise.all(shards.map((shard) => unlessUnusable(queues.run(shard, queueStateScripts, ['unlead', id]))))
   }
 
   return {
@@ -88,8 +88,7 @@ export function redisRegistry(port: RedisClient, queues: RedisQueues, namespace:
       const buried: (readonly [number, Buried])[] = []
       await sendByShard(queues, claims, async (shard, numbers) => {
         const args = numbers.flatMap((i) => [claims[i]!.id, String(claims[i]!.fence)])
-        const script = shard.kind === 'plain' ? goneScript : goneOrderedScript
-        const [ended, dead] = listIn(await queues.run(shard, script, [worker, ...args]))
+        const [ended, dead] = listIn(await queues.run(shard, goneScripts, [worker, ...args]))
         const numberOf = (row: readonly RedisReply[]) => numbers[numberIn(row[0])]!
         crashed.push(...rowsIn(ended, 6).map((row) => [numberOf(row), crashIn(shard.queue, row)] as const))
         buried.push(...rowsIn(dead, 4).map((row) => [numberOf(row), buriedIn(shard.queue, row)] as const))

@@ -7,7 +7,6 @@ import { StoreVersionError } from '../../../core/errors.js'
 import type { SqliteClock } from './sqlite-clock.js'
 import type { Database, OpenDatabase } from './sqlite-driver.js'
 import { corrupt, foreign, isBusy, isMalformed, unavailable } from './sqlite-errors.js'
-import { migrations } from './sqlite-migrations.js'
 import { applicationId, schemaVersion, tables } from './sqlite-schema.js'
 
 /** `statfs` types of file systems whose locks do not hold between machines (linux/magic.h). */
@@ -42,7 +41,6 @@ export function openFile(file: string, open: OpenDatabase, clock: SqliteClock): 
     refuseByHeader(file, db)
     // Only now: in the file's header from the first commit on, our mark is seen without reading the log.
     if (pragma(db, 'journal_mode = WAL') !== 'wal') throw unavailable(file, 'it cannot be put into WAL mode.')
-    migrate(db)
     if (dropStatistics(db)) {
       // This connection has read them already.
       db.close()
@@ -58,8 +56,8 @@ export function openFile(file: string, open: OpenDatabase, clock: SqliteClock): 
 }
 
 /**
- * What `look` finds in the store at `file`, of whatever version we know; undefined where there is none. Makes and migrates
- * nothing. Throws what `openFile` throws.
+ * What `look` finds in the store at `file`; undefined if there is none. Makes and changes nothing. Throws what `openFile`
+ * throws.
  */
 export function lookInto<T>(file: string, open: OpenDatabase, look: (db: Database) => T): T | undefined {
   if (lstat(file) === undefined || refuseByPath(file)) return undefined
@@ -146,7 +144,7 @@ function refuseForeign(file: string, open: OpenDatabase): void {
 function refuseByHeader(file: string, db: Database): void {
   const id = Number(pragma(db, 'application_id'))
   if (id !== applicationId) throw foreign(file, `its application_id is 0x${(id >>> 0).toString(16)}.`)
-  const version = versionOf(db)
+  const version = Number(pragma(db, 'user_version'))
   if (version < 1) throw corrupt(file, `its version is ${version}`)
   if (version > schemaVersion)
     throw new StoreVersionError(
@@ -168,15 +166,6 @@ function create(db: Database): void {
   })
 }
 
-/** Several processes may be at it here too; a step that fails leaves the file as it was. */
-function migrate(db: Database): void {
-  if (versionOf(db) === schemaVersion) return
-  inTransaction(db, () => {
-    for (let version = versionOf(db); version < schemaVersion; version += 1) db.exec(migrations[version]!)
-    db.exec(`PRAGMA user_version = ${schemaVersion}`)
-  })
-}
-
 /**
  * Statements name their index where it matters. What is left to SQLite must not follow what somebody's `ANALYZE` has told it
  * when the file was nearly empty: it would look through all jobs for the few of a claim. Whether there were statistics.
@@ -188,10 +177,6 @@ function dropStatistics(db: Database): boolean {
     for (const { name } of select.all() as { name: string }[]) db.exec(`DROP TABLE ${name}`)
   })
   return true
-}
-
-function versionOf(db: Database): number {
-  return Number(pragma(db, 'user_version'))
 }
 
 function inTransaction(db: Database, step: () => void): void {

@@ -1,9 +1,9 @@
-/** The tables of a SQLite store, version 6. The way there from older versions: `sqlite-migrations.ts`. */
+/** The tables of a SQLite store. */
 
 /** `PRAGMA application_id`: 'MLRC'. */
 export const applicationId = 0x4d4c5243
 /** `PRAGMA user_version`: grows with every change of the tables. */
-export const schemaVersion = 6
+export const schemaVersion = 1
 
 /** `job.state`, and the position of each state's name. The order is part of the file format. */
 export const scheduled = 0
@@ -69,7 +69,7 @@ CREATE TABLE queue (
 );
 `
 
-export const payloadTable = `
+const payloadTable = `
 CREATE TABLE payload (
   seq INTEGER PRIMARY KEY,
   rid INTEGER NOT NULL,
@@ -85,46 +85,46 @@ CREATE INDEX payload_order ON payload (rid, part, score);
 `
 
 /**
- * The lines in which ready jobs stand, by `job.line`: those without a group, the suspects, those of groups. So whoever takes jobs
+ * The pools in which ready jobs stand, by `job.pool`: those without a group, the suspects, those of groups. So whoever takes jobs
  * without a group never goes past those that have one; these stand in the lanes of their groups besides.
  */
-export const lines = {
-  free: 'line = 0 AND state = 1',
-  suspects: 'line = 1 AND state = 1',
+export const pools = {
+  free: 'pool = 0 AND state = 1',
+  suspects: 'pool = 1 AND state = 1',
   // In this order: most jobs are then known not to be in the index of lanes at the first look.
-  grouped: 'line = 2 AND state = 1',
+  grouped: 'pool = 2 AND state = 1',
 } as const
 
 /**
- * The jobs of each line, and of one lane, of a queue that is bound. They are found by the index in which they stand in their
- * order. It is named: SQLite would take that of the line for a lane, and go past the waiting jobs of all other groups.
+ * The jobs of each pool, and of one lane, of a queue that is bound. They are found by the index in which they stand in their
+ * order. It is named: SQLite would take that of the pool for a lane, and go past the waiting jobs of all other groups.
  */
-export const lineJobs = {
-  free: `job INDEXED BY job_ready WHERE qid = ? AND ${lines.free}`,
-  suspects: `job INDEXED BY job_ready WHERE qid = ? AND ${lines.suspects}`,
-  lane: `job INDEXED BY job_lane WHERE qid = ? AND ${lines.grouped} AND grp = ?`,
+export const poolJobs = {
+  free: `job INDEXED BY job_ready WHERE qid = ? AND ${pools.free}`,
+  suspects: `job INDEXED BY job_ready WHERE qid = ? AND ${pools.suspects}`,
+  lane: `job INDEXED BY job_lane WHERE qid = ? AND ${pools.grouped} AND grp = ?`,
 } as const
 
 /** Where jobs are taken from: those without a group, the lane of one, or the suspects. */
-export type ClaimLine = 'free' | 'suspects' | { readonly group: string }
+export type ReadyPool = 'free' | 'suspects' | { readonly group: string }
 
 /** They are all ready jobs, and in each of them one says of all whether they are suspects. */
-export const readyLines = [
-  { where: lines.free, suspect: 0 },
-  { where: lines.grouped, suspect: 0 },
-  { where: lines.suspects, suspect: 1 },
+export const readyPools = [
+  { where: pools.free, suspect: 0 },
+  { where: pools.grouped, suspect: 0 },
+  { where: pools.suspects, suspect: 1 },
 ] as const
 
-export const readyIndexes = `
-CREATE INDEX job_ready ON job (qid, line, rank, place) WHERE state = 1;
-CREATE INDEX job_lane ON job (qid, grp, rank, place) WHERE ${lines.grouped};
+const readyIndexes = `
+CREATE INDEX job_ready ON job (qid, pool, rank, position) WHERE state = 1;
+CREATE INDEX job_lane ON job (qid, grp, rank, position) WHERE ${pools.grouped};
 `
 
 /**
  * The notes of plain jobs, by `job.rid`: only of such as are marked as `noted`, so that for others nobody looks here. Each is in
  * a table of its own, as a row that grows is written anew as a whole.
  */
-export const noteTables = `
+const noteTables = `
 CREATE TABLE checkpoint (rid INTEGER PRIMARY KEY, codec TEXT, payload BLOB NOT NULL);
 CREATE TABLE log (rid INTEGER PRIMARY KEY, text TEXT NOT NULL);
 `
@@ -193,14 +193,14 @@ CREATE INDEX start_nth ON start (tid, nth);
  * monotonic clock each, or null. `laned` is 1 once it has ever had a lane: where it is 0 nobody looks for one. `weighed` is 1 once it
  * has had a plain job, or a checkpoint, of more than 2 KiB: where it is 0 no claim needs to weigh what it takes. `grouped` counts the
  * ready jobs in lanes of groups, `grouped_running` the running jobs of groups, `open_lanes` those that stand in the turns.
- * Ascending by `job.rank` and `job.place` is the order of claims, of ordinary jobs and of suspects: `rank` is the negated
- * priority and `place` the stamp, negated in a queue that is last in, first out. In an ordered queue `rank` is that stamp
- * and `place` has the bytes of the id. `job.lease_until` is on the machine's monotonic clock; all instants that are not named here are on the
+ * Ascending by `job.rank` and `job.position` is the order of claims, of ordinary jobs and of suspects: `rank` is the negated
+ * priority and `position` the stamp, negated in a queue that is last in, first out. In an ordered queue `rank` is that stamp
+ * and `position` has the bytes of the id. `job.lease_until` is on the machine's monotonic clock; all instants that are not named here are on the
  * wall clock.
  * The morgue of an ordered queue is the jobs of the negated `qid`: an id may be live and dead at once.
  * `payload` holds the sets of ordered jobs, each with equal payloads (`digest`) once, in the order of score and `seq`. A job
  * has two: `job.part` is the one that waits, is in hand while the job runs, or is dead; the other waits beside it where
- * `beside_stamp` is not null. So neither a claim of all nor an end touches what stays. Digests lie anywhere in their index:
+ * `successor_stamp` is not null. So neither a claim of all nor an end touches what stays. Digests lie anywhere in their index:
  * they are not told apart by part there, or a claim of some would write a page for each payload that it takes.
  * Payloads come last in a row: what only reads the columns before them does not read their pages.
  * Each state has its own partial index, so that a job lies in three trees at any time and a change of state writes two.
@@ -216,7 +216,7 @@ ${queueTable}CREATE TABLE job (
   task TEXT NOT NULL,
   state INTEGER NOT NULL,
   rank INTEGER NOT NULL,
-  place INTEGER NOT NULL,
+  position INTEGER NOT NULL,
   stamp INTEGER NOT NULL,
   attempt INTEGER NOT NULL DEFAULT 1,
   crashes INTEGER NOT NULL DEFAULT 0,
@@ -225,7 +225,7 @@ ${queueTable}CREATE TABLE job (
   alone INTEGER NOT NULL DEFAULT 0,
   cancelling INTEGER NOT NULL DEFAULT 0,
   suspect INTEGER NOT NULL DEFAULT 0,
-  line INTEGER NOT NULL DEFAULT 0,
+  pool INTEGER NOT NULL DEFAULT 0,
   noted INTEGER NOT NULL DEFAULT 0,
   remember_ms INTEGER NOT NULL,
   created_at INTEGER NOT NULL,
@@ -243,9 +243,9 @@ ${queueTable}CREATE TABLE job (
   error TEXT,
   reason TEXT,
   part INTEGER NOT NULL DEFAULT 0,
-  beside_stamp INTEGER,
-  beside_created_at INTEGER,
-  beside_ready INTEGER NOT NULL DEFAULT 0,
+  successor_stamp INTEGER,
+  successor_created_at INTEGER,
+  successor_ready INTEGER NOT NULL DEFAULT 0,
   grp TEXT,
   codec TEXT,
   result_codec TEXT,
@@ -254,7 +254,7 @@ ${queueTable}CREATE TABLE job (
   payload BLOB NOT NULL
 );
 CREATE UNIQUE INDEX job_id ON job (qid, id);
-CREATE INDEX job_scheduled ON job (qid, stamp, place) WHERE state = 0;
+CREATE INDEX job_scheduled ON job (qid, stamp, position) WHERE state = 0;
 ${readyIndexes}CREATE INDEX job_running ON job (qid, lease_until) WHERE state = 2;
 CREATE INDEX job_completed ON job (qid, finished_at) WHERE state = 3;
 CREATE INDEX job_expires ON job (qid, expires_at) WHERE state = 3 AND expires_at IS NOT NULL;

@@ -4,7 +4,6 @@ import { hasCode, UnknownQueueError } from '../../../core/errors.js'
 import { messageOf } from '../../../core/values/describe.js'
 import type { Finding } from '../../contract/store-health.js'
 import type { Database } from '../file/sqlite-driver.js'
-import { schemaVersion } from '../file/sqlite-schema.js'
 import { morgueOf, type QueueRow } from '../rows/sqlite-queue.js'
 import { counted, countsOf, wrongLanes } from './sqlite-count.js'
 
@@ -32,8 +31,8 @@ const breaches: readonly Breach[] = [
   },
   {
     level: 'error',
-    sql: 'SELECT id FROM job WHERE qid = ?1 AND ?2 <> 0 AND state = 1 AND line <> iif(suspect = 1, 1, iif(grp IS NULL, 0, 2))',
-    wrong: 'are ready, and stand in a line where they do not belong',
+    sql: 'SELECT id FROM job WHERE qid = ?1 AND ?2 <> 0 AND state = 1 AND pool <> iif(suspect = 1, 1, iif(grp IS NULL, 0, 2))',
+    wrong: 'are ready, and stand in a pool where they do not belong',
     harm: 'They may never run. Run fsck --repair.',
   },
   {
@@ -88,9 +87,6 @@ function damaged(how: string): Finding {
 }
 
 function rowFindings(db: Database, name: string | undefined): Finding[] {
-  const version = Number((db.prepare('PRAGMA user_version').get() as { user_version: number }).user_version)
-  if (version !== schemaVersion)
-    return [warning('version', `${version}: its rows are checked once it has been opened by a worker or a producer.`)]
   try {
     const rows = db.prepare('SELECT * FROM queue ORDER BY name, shard').all() as unknown as QueueRow[]
     const names = [...new Set(rows.map((row) => row.name))]

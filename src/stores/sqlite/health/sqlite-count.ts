@@ -28,7 +28,7 @@ export interface LaneCount {
 
 /** Waiting payloads: those of a waiting job, and those that wait next to a running one. */
 const pendingOf = `
-  SELECT count(*) FROM job JOIN payload USING (rid) WHERE qid = ?1 AND iif(state = 2, beside_stamp IS NOT NULL AND payload.part <> job.part, payload.part = job.part)`
+  SELECT count(*) FROM job JOIN payload USING (rid) WHERE qid = ?1 AND iif(state = 2, successor_stamp IS NOT NULL AND payload.part <> job.part, payload.part = job.part)`
 
 /** Looks at every job of the queue once. */
 export function countsOf(db: Database, queue: QueueRow): Counts {

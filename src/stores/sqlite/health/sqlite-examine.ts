@@ -4,19 +4,17 @@ import { statSync } from 'node:fs'
 import type { Finding } from '../../contract/store-health.js'
 import type { Database } from '../file/sqlite-driver.js'
 import { ballastOf, volumeOf } from '../file/sqlite-room.js'
-import { schemaVersion } from '../file/sqlite-schema.js'
 import { logBytes, takesJobs, type Volume, wantsBallast } from '../file/sqlite-volume.js'
 
 export function examineSqlite(file: string, db: Database): Finding[] {
   const value = (sql: string) => Object.values(db.prepare(sql).get() as object)[0]
   const journal = String(value('PRAGMA journal_mode'))
-  const version = Number(value('PRAGMA user_version'))
   const volume = volumeOf(file, db)
   return [
     {
       level: 'ok',
       what: 'version',
-      text: `SQLite ${value('SELECT sqlite_version()')}, store version ${version}${version < schemaVersion ? `, brought to ${schemaVersion} when it is next opened` : ''}`,
+      text: `SQLite ${value('SELECT sqlite_version()')}, store version ${value('PRAGMA user_version')}`,
     },
     judgeRights(file, statSync(file)),
     journal === 'wal'

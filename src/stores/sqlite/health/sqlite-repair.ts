@@ -28,9 +28,9 @@ function repairRow(session: SqliteTransaction, row: QueueRow): string[] {
   )
   if (leases > 0) done.push(`ended the leases of ${leases} jobs that run without a worker`)
 
-  const line = 'iif(suspect = 1, 1, iif(grp IS NULL, 0, 2))'
-  const moved = changed(`UPDATE job SET line = ${line} WHERE qid = ? AND state = 1 AND line <> ${line}`, qid)
-  if (moved > 0) done.push(`put ${moved} ready jobs into the line where they belong`)
+  const pool = 'iif(suspect = 1, 1, iif(grp IS NULL, 0, 2))'
+  const moved = changed(`UPDATE job SET pool = ${pool} WHERE qid = ? AND state = 1 AND pool <> ${pool}`, qid)
+  if (moved > 0) done.push(`put ${moved} ready jobs into the pool where they belong`)
 
   const last = db
     .prepare('SELECT coalesce(max(fence), 0) AS fence FROM job WHERE qid IN (?, ?) AND state = 2')

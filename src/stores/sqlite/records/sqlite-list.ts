@@ -1,148 +1,134 @@
-/** Looking at the jobs of a SQLite store: one, or pages of them. */
+/** Listings of a SQLite store: pages of the jobs of a queue, over all its shards and its morgue. */
 
 import type { JobState } from '../../../core/job.js'
-import type { ListQuery, Page, StoredJob } from '../../contract/job-records.js'
-import { cursorAt, type ListPosition, positionIn } from '../../rules/listing-cursor.js'
+import type { ListQuery, Page } from '../../contract/job-records.js'
+import type { QueueKind } from '../../contract/queue-settings.js'
+import { comparePositions, cursorAt, type ListPosition, positionIn } from '../../rules/listing-cursor.js'
 import type { Row, SqlValue, Statement } from '../file/sqlite-driver.js'
-import { readyLines, stateNames } from '../file/sqlite-schema.js'
-import { isHidden, isRemembered, type JobRow } from '../rows/sqlite-job.js'
-import type { QueueRow } from '../rows/sqlite-queue.js'
+import { dead, readyPools, running, stateNames } from '../file/sqlite-schema.js'
+import type { JobRow } from '../rows/sqlite-job.js'
+import { morgueOf, type QueueRow } from '../rows/sqlite-queue.js'
 import type { SqliteTransaction } from '../rows/sqlite-transaction.js'
-import { SqliteOrderedList } from './sqlite-ordered-list.js'
-import { rememberedJob, storedJob } from './sqlite-record.js'
+import type { SqliteLook } from './sqlite-look.js'
 
 /** Up to so many jobs of a state are sorted for a page of them. */
 const sortLimit = 10_000
 
-/** A way through jobs: which, in what order, and how to go on after one. All of it is fixed text; values are bound. */
+/** A way through the jobs of a shard: which, and in what order. All of it is fixed text; values are bound. */
 interface ListPath {
   readonly where: string
-  /** The columns that order it. */
+  /** The columns that order it; each is a number. What is alike in all of them is ordered by the tie of the kind. */
   readonly columns: readonly string[]
   readonly descending?: boolean
-  /** The index that finds them. It is the one that orders them, too, unless they are few enough to be sorted. */
+  /** Whether it goes through the morgue of an ordered queue. */
+  readonly isDead?: boolean
+  /** The index that finds the jobs. It is the one that orders them, too, unless they are few enough to be sorted. */
   readonly index: string
+  /** What stands before or behind its positions, to part them from those of other paths. */
+  readonly prefix?: number
+  readonly suffix?: number
+}
+
+interface FoundRow {
+  readonly queue: QueueRow
+  readonly row: Row & JobRow
+  readonly position: ListPosition
 }
 
 /** What has expired is never shown. ?2: now; ?3: what died by then has expired, or null. */
 const visible = '(expires_at IS NULL OR expires_at > ?2) AND (state <> 4 OR ?3 IS NULL OR finished_at > ?3)'
 
-/** In the order in which a listing by time goes through the states; the number heads its cursors. */
-const timePaths: readonly (readonly [JobState, ListPath])[] = [
-  ['running', { where: 'state = 2', columns: ['fence', 'rid'], index: 'job_running' }],
-  ['ready', { where: 'state = 1', columns: ['suspect', 'rank', 'place', 'rid'], index: 'job_ready' }],
-  ['scheduled', { where: 'state = 0', columns: ['stamp', 'place', 'rid'], index: 'job_scheduled' }],
-  ['completed', { where: 'state = 3', columns: ['finished_at', 'rid'], descending: true, index: 'job_completed' }],
-  ['dead', { where: 'state = 4', columns: ['finished_at', 'rid'], descending: true, index: 'job_dead' }],
-]
+const ended = { columns: ['finished_at'], descending: true }
+const path = (prefix: number, state: (typeof stateNames)[number], columns: readonly string[]): ListPath => ({
+  ...{ prefix, where: `state = ${stateNames.indexOf(state)}`, columns, index: `job_${state}` },
+})
+const completedPath: ListPath = { ...path(3, 'completed', []), ...ended }
+const deadPath: ListPath = { ...path(4, 'dead', []), ...ended }
+
+/**
+ * In the order in which a listing by time goes through the states. Jobs of a plain queue that are alike stand in the order in
+ * which they came in, by `rid`; those of an ordered one by their ids.
+ */
+const timePaths: Readonly<Record<QueueKind, readonly ListPath[]>> = {
+  plain: [
+    path(0, 'running', ['fence']),
+    path(1, 'ready', ['suspect', 'rank', 'position']),
+    path(2, 'scheduled', ['stamp', 'position']),
+    completedPath,
+    deadPath,
+  ],
+  ordered: [
+    path(0, 'running', ['fence']),
+    path(1, 'ready', ['suspect', 'rank']),
+    path(2, 'scheduled', ['stamp']),
+    { ...deadPath, isDead: true },
+  ],
+}
 
 export class SqliteList {
   readonly #session: SqliteTransaction
-  readonly #ordered: SqliteOrderedList
+  readonly #look: SqliteLook
   readonly #statements = new Map<string, Statement>()
 
-  constructor(session: SqliteTransaction) {
+  constructor(session: SqliteTransaction, look: SqliteLook) {
     this.#session = session
-    this.#ordered = new SqliteOrderedList(session)
-  }
-
-  /** The entry of an id in the morgue. */
-  getDead(name: string, id: string): StoredJob | undefined {
-    if (this.#session.queues.get(name).kind === 'ordered') return this.#ordered.getDead(name, id)
-    const job = this.get(name, id)
-    return job?.state === 'dead' ? job : undefined
-  }
-
-  get(name: string, id: string): StoredJob | undefined {
-    const queue = this.#session.queues.get(name)
-    if (queue.kind === 'ordered') return this.#ordered.get(name, id)
-    const now = this.#session.clock.now()
-    const row = this.#prepared('SELECT * FROM job WHERE qid = ? AND id = ?').get(queue.qid, id) as
-      | (Row & JobRow)
-      | undefined
-    if (row !== undefined && !isHidden(queue, row, now))
-      return { ...storedJob(name, row), ...(row.noted ? this.#session.notes.of(row.rid) : {}) }
-    if (row !== undefined) {
-      if (!isRemembered(row, now)) return undefined
-      const { id, task, rank, attempt, crashes, created_at, stamp, finished_at, reason } = row
-      const run_at = Math.floor(stamp / 1_000)
-      return rememberedJob(name, {
-        id,
-        task,
-        state: 'completed',
-        priority: 0 - rank,
-        attempt,
-        crashes,
-        created_at,
-        run_at,
-        finished_at,
-        reason,
-      })
-    }
-    const memory = this.#prepared('SELECT * FROM remembered WHERE qid = ? AND id = ? AND until > ?').get(
-      queue.qid,
-      id,
-      now,
-    )
-    return memory === undefined ? undefined : rememberedJob(name, memory as Row)
+    this.#look = look
   }
 
   list(name: string, query: ListQuery): Page {
-    const queue = this.#session.queues.get(name)
-    if (queue.kind === 'ordered') return this.#ordered.list(name, query)
-    const { state, by, cursor, limit } = query
-    const after = cursor === undefined ? undefined : positionIn(cursor, by, positionForms[by])
-    const found: { readonly row: Row; readonly position: ListPosition }[] = []
-    const take = (path: ListPath, prefix: ListPosition, from: ListPosition | undefined) => {
-      for (const row of this.#rowsOf(queue, path, from, limit + 1 - found.length))
-        found.push({ row, position: [...prefix, ...path.columns.map((column) => row[column] as number | string)] })
+    const { cursor, by, limit } = query
+    const queues = this.#session.queues.rowsOf(name)
+    const { kind } = queues[0]!
+    const after = cursor === undefined ? undefined : positionIn(cursor, by, isPosition(kind, by))
+    // Two paths by id are walked side by side, those by time one after the other.
+    const paths = pathsOf(queues[0]!, query)
+    const found: FoundRow[] = []
+    for (const one of paths) {
+      if (by === 'time' && (found.length > limit || (after !== undefined && one.prefix! < Number(after[0])))) continue
+      const isAfter = after !== undefined && (by !== 'time' || one.prefix === after[0])
+      found.push(...this.#found(one, queues, isAfter ? after : undefined, limit + 1))
     }
-    if (by === 'time') {
-      for (const [i, [name, path]] of timePaths.entries()) {
-        if ((state !== undefined && state !== name) || found.length > limit) continue
-        const [at] = after ?? [-1]
-        if (i < Number(at)) continue
-        take(path, [i], i === at ? after!.slice(1) : undefined)
-      }
-    } else take(pathBy(by, state, queue), [], after)
+    if (paths.length > 1 && by === 'id') found.sort((a, b) => comparePositions(a.position, b.position))
     const page = found.slice(0, limit)
-    const jobs = page.map(({ row }) => storedJob(name, row))
+    const jobs = page.map(({ queue, row }) => this.#look.listed(queue, row))
     return found.length > page.length && page.length > 0
       ? { jobs, cursor: cursorAt(page.at(-1)!.position, by) }
       : { jobs }
   }
 
-  #rowsOf(queue: QueueRow, path: ListPath, after: ListPosition | undefined, limit: number): Row[] {
-    if (path.columns[0] !== 'suspect') return this.#rows(queue, path, after, limit)
-    // Each line has an index in this order, in which the next page is found without going past those before it.
-    const [, ...columns] = path.columns
-    const rows = readyLines.flatMap(({ where, suspect }) => {
-      if (after !== undefined && suspect < Number(after[0])) return []
-      const isWithin = after !== undefined && suspect === after[0]
-      return this.#rows(queue, { ...path, where, columns }, isWithin ? after.slice(1) : undefined, limit)
-    })
-    const compare = (a: Row, b: Row) =>
-      path.columns.reduce((difference, column) => difference || Number(a[column]) - Number(b[column]), 0)
-    return rows.sort(compare).slice(0, limit)
+  /** The first of a path after that position: so many of each shard, and of all of them the first. */
+  #found(one: ListPath, queues: readonly QueueRow[], after: ListPosition | undefined, limit: number): FoundRow[] {
+    const found = queues.flatMap((queue) =>
+      this.#rowsOf(one, queue, after, limit).map((row) => ({ queue, row, position: positionOf(one, queue.kind, row) })),
+    )
+    return found.sort((a, b) => comparePositions(a.position, b.position)).slice(0, limit)
   }
 
-  #rows(
-    queue: QueueRow,
-    { where, columns, descending, index }: ListPath,
-    after: ListPosition | undefined,
-    limit: number,
-  ): Row[] {
-    const key = `(${columns.join(', ')})`
-    const beyond =
-      after === undefined ? '' : `AND ${key} ${descending ? '<' : '>'} (${columns.map(() => '?').join(', ')})`
-    const order = columns.map((column) => (descending ? `${column} DESC` : column)).join(', ')
+  #rowsOf(one: ListPath, queue: QueueRow, after: ListPosition | undefined, limit: number): (Row & JobRow)[] {
+    if (one.columns[0] !== 'suspect') return this.#rows(one, queue, after, limit)
+    // Each pool has an index in this order, in which the next page is found without going past those before it.
+    const [, ...columns] = one.columns
+    return readyPools.flatMap(({ where, suspect }) => {
+      const [prefix, from, ...behind] = after ?? []
+      if (from !== undefined && suspect < Number(from)) return []
+      const isWithin = after !== undefined && suspect === from
+      return this.#rows({ ...one, where, columns }, queue, isWithin ? [prefix!, ...behind] : undefined, limit)
+    })
+  }
+
+  #rows(one: ListPath, queue: QueueRow, after: ListPosition | undefined, limit: number): (Row & JobRow)[] {
+    const { where, columns, descending, isDead, index } = one
+    const order = [...columns, tieOf(one, queue.kind)].map((column) =>
+      descending && column !== 'position' ? `${column} DESC` : column,
+    )
+    const statement = this.#prepared(
+      `SELECT * FROM job INDEXED BY ${index} WHERE qid = ?1 AND ${where} AND ${visible} ${after === undefined ? '' : beyond(one, queue.kind)} ORDER BY ${order.join(', ')} LIMIT ?4`,
+    )
     const now = this.#session.clock.now()
     const deadBy = queue.dead_age_ms === null ? null : now - queue.dead_age_ms
-    const statement = this.#prepared(
-      `SELECT * FROM job INDEXED BY ${index} WHERE qid = ?1 AND ${where} AND ${visible} ${beyond} ORDER BY ${order} LIMIT ?`,
-    )
-    const values: SqlValue[] = [queue.qid, now, deadBy, ...(after ?? []), limit]
-    return statement.all(...values) as Row[]
+    const values: SqlValue[] = [isDead ? morgueOf(queue) : queue.qid, now, deadBy, limit]
+    const bound = after === undefined ? [] : boundPosition(one, queue.kind, after)
+    return statement.all(...values, ...bound) as (Row & JobRow)[]
   }
 
   #prepared(sql: string): Statement {
@@ -155,24 +141,70 @@ export class SqliteList {
   }
 }
 
-function pathBy(by: 'id' | 'retry', state: JobState | undefined, queue: QueueRow): ListPath {
+function pathsOf(queue: QueueRow, { by, state }: ListQuery): readonly ListPath[] {
+  if (by === 'time')
+    return timePaths[queue.kind].filter(({ prefix }) => state === undefined || timeStates[prefix!] === state)
   const number = (stateNames as readonly (JobState | undefined)[]).indexOf(state)
   const wanted = state === undefined ? '' : ` AND state = ${number}`
   if (by === 'retry')
-    return { where: `attempt > 1 AND state <= 2${wanted}`, columns: ['attempt', 'rid'], index: 'job_retries' }
-  const path: ListPath = { where: `TRUE${wanted}`, columns: ['id'], index: 'job_id' }
+    return [{ where: `attempt > 1 AND state <= ${running}${wanted}`, columns: ['attempt'], index: 'job_retries' }]
+  const live: ListPath = { where: `TRUE${wanted}`, columns: [], suffix: 0, index: 'job_id' }
+  if (queue.kind === 'ordered') return [live, { ...live, where: `state = ${dead}${wanted}`, isDead: true, suffix: 1 }]
   const name = stateNames[number]
   // Few among many are found by their state and sorted; many are met soon enough on the way through all ids.
-  return name !== undefined && queue[name] <= sortLimit ? { ...path, index: `job_${name}` } : path
+  return [name !== undefined && queue[name] <= sortLimit ? { ...live, index: `job_${name}` } : live]
 }
 
-const positionForms: Record<ListQuery['by'], (parts: readonly unknown[]) => boolean> = {
-  id: (parts) => parts.length === 1 && typeof parts[0] === 'string',
-  retry: (parts) => parts.length === 2 && parts.every(isNumber),
-  time: (parts) => {
-    const path = timePaths[Number(parts[0])]?.[1]
-    return path !== undefined && parts.length === path.columns.length + 1 && parts.every(isNumber)
-  },
+const timeStates = ['running', 'ready', 'scheduled', 'completed', 'dead'] as const
+
+/** The column that tells apart what is alike otherwise. In an ordered queue `position` is the id. */
+function tieOf({ suffix }: ListPath, kind: QueueKind): 'id' | 'rid' | 'position' {
+  if (suffix !== undefined) return 'id'
+  return kind === 'plain' ? 'rid' : 'position'
+}
+
+/** What comes after the position that is bound from ?5 on. */
+function beyond(one: ListPath, kind: QueueKind): string {
+  const { columns, descending } = one
+  const tie = tieOf(one, kind)
+  if (tie === 'id') return 'AND id >= ?5 AND (id > ?5 OR ?6)'
+  // Latest first; the ids ascend all the same.
+  if (descending && tie === 'position') return `AND ${columns[0]} <= ?5 AND (${columns[0]} < ?5 OR position > ?6)`
+  const all = [...columns, tie]
+  return `AND (${all.join(', ')}) ${descending ? '<' : '>'} (${all.map((_, i) => `?${i + 5}`).join(', ')})`
+}
+
+function boundPosition(one: ListPath, kind: QueueKind, after: ListPosition): SqlValue[] {
+  const { columns, prefix, suffix, descending } = one
+  const own = prefix === undefined ? after : after.slice(1)
+  const last = own[columns.length]!
+  // With both of its entries an id stands in a listing twice.
+  if (suffix !== undefined) return [String(last), suffix > Number(own[1]) ? 1 : 0]
+  const sign = descending ? -1 : 1
+  const numbers = own.slice(0, columns.length).map((part) => sign * Number(part))
+  return [...numbers, kind === 'plain' ? sign * Number(last) : Buffer.from(String(last))]
+}
+
+function positionOf(one: ListPath, kind: QueueKind, row: Row): ListPosition {
+  const { columns, descending, prefix, suffix } = one
+  const sign = descending ? -1 : 1
+  return [
+    ...(prefix === undefined ? [] : [prefix]),
+    ...columns.map((column) => sign * Number(row[column])),
+    tieOf(one, kind) === 'rid' ? sign * Number(row['rid']) : String(row['id']),
+    ...(suffix === undefined ? [] : [suffix]),
+  ]
+}
+
+/** Whether these are the parts of a position: numbers, and the tie where it belongs. */
+function isPosition(kind: QueueKind, by: ListQuery['by']): (parts: readonly unknown[]) => boolean {
+  const isTie = (part: unknown) => typeof part === (kind === 'plain' ? 'number' : 'string')
+  return (parts) => {
+    if (by === 'id') return parts.length === 2 && typeof parts[0] === 'string' && isNumber(parts[1])
+    const columns = by === 'retry' ? 1 : timePaths[kind].find(({ prefix }) => prefix === parts[0])?.columns.length
+    const numbers = parts.slice(by === 'retry' ? 0 : 1, -1)
+    return numbers.length === columns && numbers.every(isNumber) && isTie(parts.at(-1))
+  }
 }
 
 function isNumber(part: unknown): part is number {

@@ -6,10 +6,10 @@ import type { Step, Where } from '../../contract/job-records.js'
 import type { StoredQueue } from '../../contract/queue-settings.js'
 import { stepPayloads } from '../../rules/bounds.js'
 import type { Database, Statement } from '../file/sqlite-driver.js'
-import { completed, dead, lines, ready, running, scheduled, stateNames } from '../file/sqlite-schema.js'
+import { completed, dead, pools, ready, running, scheduled, stateNames } from '../file/sqlite-schema.js'
 import { storedOrNull } from '../file/sqlite-text.js'
 import { countedColumns, isHidden, type JobRow, jobColumns } from '../rows/sqlite-job.js'
-import { waitingSetOf } from '../rows/sqlite-ordered-job.js'
+import { waitingSetOf } from '../rows/sqlite-payloads.js'
 import { morgueOf, type QueueRow, storedQueue, type Tie } from '../rows/sqlite-queue.js'
 import type { ThrottleRow } from '../rows/sqlite-throttle.js'
 import type { SqliteTransaction } from '../rows/sqlite-transaction.js'
@@ -21,12 +21,12 @@ const sortLimit = 10_000
 const waitingStates = [ready, scheduled]
 
 /** Ready jobs: those without a group, then lane by lane, then the suspects. */
-const readyOrder = 'suspect, iif(suspect, NULL, grp), rank, place, rid'
+const readyOrder = 'suspect, iif(suspect, NULL, grp), rank, position, rid'
 
 /** How a state's jobs stand in line when a step takes them; `tie` as in `byKind`. */
 const orders: Record<number, (tie: Tie) => string> = {
   // As in their index: jobs that are due at one moment, however many, are not sorted.
-  [scheduled]: (tie) => (tie === 'rid' ? 'stamp, place, rid' : 'stamp, place'),
+  [scheduled]: (tie) => (tie === 'rid' ? 'stamp, position, rid' : 'stamp, position'),
   [ready]: () => readyOrder,
   [running]: (tie) => `fence, ${tie}`,
   [completed]: (tie) => `finished_at DESC, ${tie} DESC`,
@@ -40,7 +40,7 @@ interface SelectedJob {
 }
 
 /** Jobs of a state that stand behind each other, and how; `index`: the one that finds them, in that order where it can. */
-interface SelectedLine {
+interface SelectedPool {
   readonly where: string
   readonly order: string
   readonly index: string
@@ -53,7 +53,7 @@ interface Change {
   readonly states: readonly number[]
   readonly change: (queue: QueueRow, jobs: readonly JobRow[], now: number) => void
   /** Of running jobs those beside which something waits for later. Absent: those that are not to be cancelled already. */
-  readonly besideOnly?: boolean
+  readonly ofSuccessor?: boolean
   /** The columns that it looks at of plain jobs. Absent: all. Each costs the driver about a µs. */
   readonly plainColumns?: string
   readonly rings?: boolean
@@ -93,7 +93,7 @@ export class SqliteRecords {
 
   runNow(queue: string, where: Where): Step {
     const change = each((row, job, now) => this.#session.jobsOf(row).runNow(row, job, now))
-    return this.#step({ queue, where, states: [scheduled, running], change, rings: true, besideOnly: true })
+    return this.#step({ queue, where, states: [scheduled, running], change, rings: true, ofSuccessor: true })
   }
 
   bury(queue: string, where: Where): Step {
@@ -192,7 +192,7 @@ export class SqliteRecords {
     where,
     states,
     change,
-    besideOnly = false,
+    ofSuccessor = false,
     plainColumns = jobColumns,
     rings,
     ends,
@@ -202,8 +202,8 @@ export class SqliteRecords {
     const now = this.#session.clock.now()
     const found =
       typeof where === 'object'
-        ? this.#byId(name, where.ids, states, besideOnly, now)
-        : this.#inStates(name, where, states, besideOnly, plainColumns, now)
+        ? this.#byId(name, where.ids, states, ofSuccessor, now)
+        : this.#inStates(name, where, states, ofSuccessor, plainColumns, now)
     const rows = new Map<QueueRow, JobRow[]>()
     let changed = 0
     let payloads = 0
@@ -233,7 +233,7 @@ export class SqliteRecords {
     name: string,
     ids: readonly string[],
     states: readonly number[],
-    besideOnly: boolean,
+    ofSuccessor: boolean,
     now: number,
   ): SelectedJob[] {
     const found: SelectedJob[] = []
@@ -242,7 +242,9 @@ export class SqliteRecords {
       const jobs = this.#session.jobsOf(queue)
       const job = states.includes(dead) ? jobs.findDead(queue, id) : jobs.find(queue, id)
       if (job === undefined || !states.includes(job.state)) continue
-      const isIdle = besideOnly ? job.beside_ready === 1 || (job.beside_stamp ?? 0) < laterThan(now) : job.cancelling
+      const isIdle = ofSuccessor
+        ? job.successor_ready === 1 || (job.successor_stamp ?? 0) < laterThan(now)
+        : job.cancelling
       if (!(job.state === running && isIdle) && !isHidden(queue, job, now)) found.push({ queue, job })
       if (found.length > this.#session.stepLimit) break
     }
@@ -254,7 +256,7 @@ export class SqliteRecords {
     name: string,
     where: 'all' | 'failed',
     states: readonly number[],
-    besideOnly: boolean,
+    ofSuccessor: boolean,
     plainColumns: string,
     now: number,
   ): SelectedJob[] {
@@ -263,15 +265,15 @@ export class SqliteRecords {
       for (const state of states) {
         if (queue[stateNames[state]!] === 0) continue
         const qid = state === dead ? morgueOf(queue) : queue.qid
-        for (const line of this.#linesOf(queue, where, state)) {
+        for (const pool of this.#poolsOf(queue, where, state)) {
           const limit = this.#session.stepLimit + 1 - found.length
           if (limit <= 0) break
           const columns = queue.kind === 'plain' ? plainColumns : jobColumns
-          const jobs = this.#inLine(columns, where, line).all(
+          const jobs = this.#inPool(columns, where, pool).all(
             qid,
             deadBy(queue, now),
             limit,
-            besideOnly ? laterThan(now) : null,
+            ofSuccessor ? laterThan(now) : null,
           ) as JobRow[]
           found.push(...jobs.map((job) => ({ queue, job })))
         }
@@ -279,17 +281,17 @@ export class SqliteRecords {
     return found
   }
 
-  /** Ready jobs stand in several lines where some have groups. */
-  #linesOf(queue: QueueRow, where: 'all' | 'failed', state: number): readonly SelectedLine[] {
+  /** Ready jobs stand in several pools where some have groups. */
+  #poolsOf(queue: QueueRow, where: 'all' | 'failed', state: number): readonly SelectedPool[] {
     const isSorted = this.#isSorted(queue, where, state)
     if (state !== ready || isSorted) {
-      const order = orders[state]!(queue.kind === 'ordered' ? 'place' : 'rid')
+      const order = orders[state]!(queue.kind === 'ordered' ? 'position' : 'rid')
       return [{ where: `state = ${state}`, order, index: isSorted ? 'job_retries' : `job_${stateNames[state]!}` }]
     }
     return [
-      { where: lines.free, order: 'rank, place, rid', index: 'job_ready' },
-      { where: lines.grouped, order: 'grp, rank, place, rid', index: 'job_lane' },
-      { where: lines.suspects, order: 'rank, place, rid', index: 'job_ready' },
+      { where: pools.free, order: 'rank, position, rid', index: 'job_ready' },
+      { where: pools.grouped, order: 'grp, rank, position, rid', index: 'job_lane' },
+      { where: pools.suspects, order: 'rank, position, rid', index: 'job_ready' },
     ]
   }
 
@@ -298,11 +300,11 @@ export class SqliteRecords {
     return where === 'failed' && state !== running && queue.retries <= sortLimit
   }
 
-  #inLine(columns: string, where: 'all' | 'failed', line: SelectedLine): Statement {
-    const sql = `SELECT ${columns} FROM job INDEXED BY ${line.index}
-      WHERE qid = ?1 AND ${line.where} AND (state <> ${running} OR iif(?4 IS NULL, cancelling = 0, beside_ready = 0 AND beside_stamp >= ?4)) AND (state <> ${dead} OR finished_at > ?2)
+  #inPool(columns: string, where: 'all' | 'failed', pool: SelectedPool): Statement {
+    const sql = `SELECT ${columns} FROM job INDEXED BY ${pool.index}
+      WHERE qid = ?1 AND ${pool.where} AND (state <> ${running} OR iif(?4 IS NULL, cancelling = 0, successor_ready = 0 AND successor_stamp >= ?4)) AND (state <> ${dead} OR finished_at > ?2)
       ${where === 'failed' ? 'AND attempt > 1 AND state <= 2' : ''}
-      ORDER BY ${line.order} LIMIT ?3`
+      ORDER BY ${pool.order} LIMIT ?3`
     let statement = this.#statements.get(sql)
     if (statement === undefined) {
       statement = this.#session.db.prepare(sql)
@@ -329,12 +331,11 @@ function deadBy(queue: QueueRow, now: number): number {
   return queue.dead_age_ms === null ? Number.MIN_SAFE_INTEGER : now - queue.dead_age_ms
 }
 
-/** The queues of a store of whatever version, by name. Before version 3 none was ordered, and each had one row. */
+/** The queues of a store, by name. */
 export function queuesIn(db: Database): StoredQueue[] {
   const rows = db.prepare('SELECT * FROM queue').all() as QueueRow[]
   const throttles = rows.some(({ throttle }) => typeof throttle === 'string') ? throttlesIn(db) : new Map()
   return rows
-    .map((row) => (row.shard === undefined ? { ...row, shard: 0, shards: 1, exclusive: 'id' as const } : row))
     .filter(({ shard }) => shard === 0)
     .map((row) => storedQueue(row, throttles.get(row.throttle)))
     .sort((a, b) => (a.name < b.name ? -1 : 1))

@@ -54,7 +54,7 @@ export class SqliteWorkers {
       `SELECT queue.name AS queue, id, task, job.fence AS fence, alone, started_at, host, boot, pidns, pid, ticks, progress
        FROM queue CROSS JOIN job INDEXED BY job_running ON job.qid = queue.qid
        WHERE job.state = 2 AND job.worker = ? ORDER BY queue.number, queue.shard, job.fence,
-         CASE queue.kind WHEN 'ordered' THEN place END, rid LIMIT ?`,
+         CASE queue.kind WHEN 'ordered' THEN position END, rid LIMIT ?`,
     )
     this.#adopt = db.prepare(
       'UPDATE job SET worker = ? WHERE qid = ? AND id = ? AND state = 2 AND fence = ? AND worker = ?',

@@ -3,7 +3,7 @@
 import type { Payload } from '../../../core/values/codec.js'
 import { weightOf } from '../../rules/claim-weight.js'
 import type { Database, Statement } from '../file/sqlite-driver.js'
-import { type ClaimLine, lineJobs } from '../file/sqlite-schema.js'
+import { poolJobs, type ReadyPool } from '../file/sqlite-schema.js'
 import type { QueueRow } from './sqlite-queue.js'
 
 /** A claim of so many jobs cannot weigh too much while each is light, with its checkpoint. */
@@ -24,12 +24,12 @@ export class SqliteClaimWeight {
         `SELECT json_group_array(bytes) AS bytes FROM
            (SELECT octet_length(payload) + ifnull(octet_length(meta), 0)
               + iif(noted, ifnull((SELECT octet_length(payload) FROM checkpoint WHERE checkpoint.rid = job.rid), 0), 0) AS bytes
-            FROM ${jobs} ORDER BY rank, place, rid LIMIT ?)`,
+            FROM ${jobs} ORDER BY rank, position, rid LIMIT ?)`,
       )
     this.#weights = {
-      free: weights(lineJobs.free),
-      suspects: weights(lineJobs.suspects),
-      lane: weights(lineJobs.lane),
+      free: weights(poolJobs.free),
+      suspects: weights(poolJobs.suspects),
+      lane: weights(poolJobs.lane),
     }
   }
 
@@ -48,17 +48,17 @@ export class SqliteClaimWeight {
     return queue.weighed === 1 || limit > lightJobs || this.#lightBytes === 0
   }
 
-  /** How many of the first jobs of a line, at most so many, a claim takes that weighs `before`, and what it weighs then. */
+  /** How many of the first jobs of a pool, at most so many, a claim takes that weighs `before`, and what it weighs then. */
   weigh(
     queue: QueueRow,
-    line: ClaimLine,
+    pool: ReadyPool,
     most: number,
     before: number,
   ): { readonly jobs: number; readonly bytes: number } {
     const { bytes: text } = (
-      typeof line === 'string'
-        ? this.#weights[line].get(queue.qid, most)
-        : this.#weights.lane.get(queue.qid, line.group, most)
+      typeof pool === 'string'
+        ? this.#weights[pool].get(queue.qid, most)
+        : this.#weights.lane.get(queue.qid, pool.group, most)
     ) as { bytes: string }
     let jobs = 0
     let bytes = before

@@ -1,6 +1,7 @@
 /** Job rows: the statements by which a job changes its state, and the counters that follow. */
 
 import type { Payload } from '../../../core/values/codec.js'
+import type { NewJob } from '../../contract/new-job.js'
 import { rememberedForMs } from '../../rules/bounds.js'
 import { dueAt, stampOf } from '../../rules/sequence.js'
 import type { Database, SqlValue, Statement } from '../file/sqlite-driver.js'
@@ -8,7 +9,7 @@ import { completed, dead, ready, scheduled } from '../file/sqlite-schema.js'
 import { payloadToStored, storedOrNull, toStored } from '../file/sqlite-text.js'
 import type { SqliteCheckpoints } from './sqlite-checkpoints.js'
 import type { SqliteLanes } from './sqlite-lanes.js'
-import { bounded, placeOf, type QueueRow, takeStamp } from './sqlite-queue.js'
+import { bounded, positionOf, type QueueRow, takeStamp } from './sqlite-queue.js'
 
 /** The columns of `job` that decide what becomes of it. */
 export interface JobRow {
@@ -31,9 +32,9 @@ export interface JobRow {
   readonly grp: string | null
   /** These four of an ordered queue: see `sqlite-schema.ts`. */
   readonly part: number
-  readonly beside_stamp: number | null
-  readonly beside_created_at: number | null
-  readonly beside_ready: number
+  readonly successor_stamp: number | null
+  readonly successor_created_at: number | null
+  readonly successor_ready: number
   readonly remember_ms: number
   readonly created_at: number
   readonly finished_at: number | null
@@ -48,7 +49,7 @@ export interface JobRow {
 type Arrival = Pick<JobRow, 'state' | 'suspect' | 'attempt' | 'grp'>
 
 export const jobColumns =
-  'rid, id, task, state, rank, stamp, attempt, crashes, fence, alone, cancelling, suspect, noted, grp, part, beside_stamp, beside_created_at, beside_ready, remember_ms, created_at, finished_at, expires_at, worker, error, reason'
+  'rid, id, task, state, rank, stamp, attempt, crashes, fence, alone, cancelling, suspect, noted, grp, part, successor_stamp, successor_created_at, successor_ready, remember_ms, created_at, finished_at, expires_at, worker, error, reason'
 
 /** Those that the counters go by, and by which a job is dropped. */
 export const countedColumns = 'rid, state, suspect, attempt, noted, grp'
@@ -75,7 +76,7 @@ export class SqliteJobs {
     this.#notes = notes
     this.#select = db.prepare(`SELECT ${jobColumns} FROM job WHERE qid = ? AND id = ?`)
     this.#wait = db.prepare(
-      `UPDATE job SET state = ?, stamp = ?, place = ?, suspect = ?, line = ?, attempt = ?, crashes = ?, error = ?, reason = ?, updated_at = ?,
+      `UPDATE job SET state = ?, stamp = ?, position = ?, suspect = ?, pool = ?, attempt = ?, crashes = ?, error = ?, reason = ?, updated_at = ?,
          lease_until = 0, alone = 0, cancelling = 0, worker = NULL, ${noProcess}, progress = NULL, started_at = NULL, finished_at = NULL
        WHERE rid = ?`,
     )
@@ -144,7 +145,7 @@ export class SqliteJobs {
       this.#wait,
       state,
       stamp,
-      placeOf(queue, stamp),
+      positionOf(queue, stamp),
       suspect,
       lineOf(suspect, job.grp),
       attempt,
@@ -290,7 +291,7 @@ export class SqliteJobs {
   }
 }
 
-/** The line in which a ready job stands: see `lines`. Of others it says in which it would. */
+/** The pool in which a ready job stands: see `pools`. Of others it says in which it would. */
 export function lineOf(suspect: number, grp: string | null): number {
   return suspect === 1 ? 1 : grp === null ? 0 : 2
 }
@@ -319,4 +320,9 @@ export function isHidden(
 /** Whether the id of a completed job is remembered beside its result. */
 export function isRemembered(job: Pick<JobRow, 'state' | 'finished_at' | 'remember_ms'>, now: number): boolean {
   return job.state === completed && job.finished_at! + job.remember_ms > now
+}
+
+/** The group that a payload gives a new job; that of none is no group. */
+export function groupIn({ group }: Pick<NewJob, 'group'>): string | null {
+  return group === undefined || group === '' ? null : group
 }

@@ -72,7 +72,7 @@ export class SqliteLanes {
       'SELECT grp FROM lane WHERE qid = ? AND held_until IS NOT NULL AND held_until <= ? LIMIT ?',
     )
     this.#recount = db.prepare(
-      'SELECT count(*) AS n FROM job INDEXED BY job_lane WHERE qid = ? AND state = 1 AND line = 2 AND grp = ?',
+      'SELECT count(*) AS n FROM job INDEXED BY job_lane WHERE qid = ? AND state = 1 AND pool = 2 AND grp = ?',
     )
   }
 

@@ -9,10 +9,10 @@ import type { Database, Statement } from '../file/sqlite-driver.js'
 import { dead, ready, running, scheduled } from '../file/sqlite-schema.js'
 import { storedOrNull, toStored } from '../file/sqlite-text.js'
 import type { SqliteCheckpoints } from './sqlite-checkpoints.js'
-import { changeOne, isHidden, type JobRow, lineOf, noProcess, SqliteJobs } from './sqlite-job.js'
+import { changeOne, groupIn, isHidden, type JobRow, lineOf, noProcess, SqliteJobs } from './sqlite-job.js'
 import type { SqliteLanes } from './sqlite-lanes.js'
-import { type PayloadSetKey, SqlitePayloads } from './sqlite-payloads.js'
-import { bounded, morgueOf, placeOf, type QueueRow, takeScore, takeStamp } from './sqlite-queue.js'
+import { type PayloadSetKey, SqlitePayloads, setOf, successorSet, waitingSetOf } from './sqlite-payloads.js'
+import { bounded, morgueOf, positionOf, type QueueRow, takeScore, takeStamp } from './sqlite-queue.js'
 
 /** What makes a live job. */
 type LiveEntry = Pick<JobRow, 'id' | 'task' | 'grp' | 'state' | 'stamp' | 'part' | 'error'> & {
@@ -25,7 +25,7 @@ export class SqliteOrderedJobs extends SqliteJobs {
   readonly payloads: SqlitePayloads
   readonly #insert: Statement
   readonly #wait: Statement
-  readonly #beside: Statement
+  readonly #setSuccessor: Statement
   readonly #move: Statement
   readonly #toDead: Statement
   readonly #insertDead: Statement
@@ -36,15 +36,17 @@ export class SqliteOrderedJobs extends SqliteJobs {
     super(db, lanes, notes)
     this.payloads = new SqlitePayloads(db)
     this.#insert = db.prepare(
-      `INSERT OR IGNORE INTO job (rid, qid, id, task, state, rank, place, stamp, error, part, grp, line, remember_ms, created_at, updated_at, payload)
+      `INSERT OR IGNORE INTO job (rid, qid, id, task, state, rank, position, stamp, error, part, grp, pool, remember_ms, created_at, updated_at, payload)
        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, ?, ?, '')`,
     )
     this.#wait = db.prepare(
-      `UPDATE job SET state = ?, stamp = ?, rank = ?, suspect = ?, line = ?, attempt = ?, crashes = ?, error = ?, reason = ?, updated_at = ?, part = ?,
-         beside_stamp = NULL, beside_created_at = NULL, beside_ready = 0, lease_until = 0, alone = 0, cancelling = 0, worker = NULL, ${noProcess},
+      `UPDATE job SET state = ?, stamp = ?, rank = ?, suspect = ?, pool = ?, attempt = ?, crashes = ?, error = ?, reason = ?, updated_at = ?, part = ?,
+         successor_stamp = NULL, successor_created_at = NULL, successor_ready = 0, lease_until = 0, alone = 0, cancelling = 0, worker = NULL, ${noProcess},
          progress = NULL, started_at = NULL WHERE rid = ?`,
     )
-    this.#beside = db.prepare('UPDATE job SET beside_stamp = ?, beside_created_at = ?, beside_ready = ? WHERE rid = ?')
+    this.#setSuccessor = db.prepare(
+      'UPDATE job SET successor_stamp = ?, successor_created_at = ?, successor_ready = ? WHERE rid = ?',
+    )
     this.#move = db.prepare('UPDATE job SET qid = ?, state = ?, rank = ? WHERE rid = ?')
     this.#toDead = db.prepare(
       `UPDATE job SET qid = ?, state = ${dead}, rank = 0, attempt = ?, crashes = ?, error = ?, reason = ?, updated_at = ?6, finished_at = ?6,
@@ -52,7 +54,7 @@ export class SqliteOrderedJobs extends SqliteJobs {
        WHERE rid = ?7`,
     )
     this.#insertDead = db.prepare(
-      `INSERT INTO job (qid, id, task, state, rank, place, stamp, attempt, crashes, error, reason, grp, remember_ms, created_at, updated_at, finished_at, payload)
+      `INSERT INTO job (qid, id, task, state, rank, position, stamp, attempt, crashes, error, reason, grp, remember_ms, created_at, updated_at, finished_at, payload)
        VALUES (?1, ?2, ?3, ${dead}, 0, ?4, ?5, ?6, ?7, ?8, ?9, ?10, 0, ?11, ?12, ?12, '')`,
     )
     this.#updateDead = db.prepare(
@@ -100,8 +102,8 @@ export class SqliteOrderedJobs extends SqliteJobs {
   /** Where a payload joins those of an id that is there. */
   #waiting(queue: QueueRow, id: string, at: { stamp: number; state: number }, now: number): PayloadSetKey {
     const job = this.find(queue, id)!
-    if (waitingSetOf(job) === undefined) this.#beside.run(at.stamp, now, Number(at.state === ready), job.rid)
-    return waitingSetOf(job) ?? besideSet(job)
+    if (waitingSetOf(job) === undefined) this.#setSuccessor.run(at.stamp, now, Number(at.state === ready), job.rid)
+    return waitingSetOf(job) ?? successorSet(job)
   }
 
   protected override toWaiting(
@@ -114,7 +116,7 @@ export class SqliteOrderedJobs extends SqliteJobs {
   ): void {
     const { rid, attempt, crashes, error, reason } = job
     const part = job.state === running ? this.#giveBack(queue, job) : job.part
-    const rank = placeOf(queue, stamp)
+    const rank = positionOf(queue, stamp)
     changeOne(
       this.#wait,
       state,
@@ -136,10 +138,10 @@ export class SqliteOrderedJobs extends SqliteJobs {
   /** What is in hand merges with what waits beside it. The part where it lies then. */
   #giveBack(queue: QueueRow, job: JobRow): number {
     const { payloads } = this
-    if (job.beside_stamp !== null) {
-      const beside = besideSet(job)
-      queue.pending += payloads.join(setOf(job), beside, queue.merge)
-      return beside.part
+    if (job.successor_stamp !== null) {
+      const successor = successorSet(job)
+      queue.pending += payloads.join(setOf(job), successor, queue.merge)
+      return successor.part
     }
     this.#trimOnEntry(queue, setOf(job))
     queue.pending += payloads.count(setOf(job))
@@ -174,7 +176,7 @@ export class SqliteOrderedJobs extends SqliteJobs {
   ): void {
     if (job.state !== running) queue.pending -= this.payloads.count(setOf(job))
     const buried = buriedAs(job, reason, error)
-    if (job.beside_stamp === null && this.#shownDead(queue, job.id, now) === undefined) {
+    if (job.successor_stamp === null && this.#shownDead(queue, job.id, now) === undefined) {
       this.#die(queue, buried, now)
       return
     }
@@ -208,15 +210,15 @@ export class SqliteOrderedJobs extends SqliteJobs {
 
   /** Of one that runs, what waits beside it: it is due when its claim has ended. */
   override runNow(queue: QueueRow, job: JobRow, now: number): void {
-    if (job.state === running) this.#beside.run(takeStamp(queue, now), job.beside_created_at, 1, job.rid)
+    if (job.state === running) this.#setSuccessor.run(takeStamp(queue, now), job.successor_created_at, 1, job.rid)
     else super.runNow(queue, job, now)
   }
 
   override requestCancel(queue: QueueRow, job: JobRow): void {
     super.requestCancel(queue, job)
-    if (job.beside_stamp === null) return
-    queue.pending -= this.payloads.drop(besideSet(job))
-    this.#beside.run(null, null, 0, job.rid)
+    if (job.successor_stamp === null) return
+    queue.pending -= this.payloads.drop(successorSet(job))
+    this.#setSuccessor.run(null, null, 0, job.rid)
   }
 
   override revive(queue: QueueRow, job: JobRow, now: number): void {
@@ -231,8 +233,8 @@ export class SqliteOrderedJobs extends SqliteJobs {
       return
     }
     const isRunning = live.state === running
-    queue.pending += this.payloads.join(setOf(job), isRunning ? besideSet(live) : setOf(live), queue.merge)
-    if (isRunning) this.#beside.run(stamp, live.beside_created_at ?? created_at, 1, live.rid)
+    queue.pending += this.payloads.join(setOf(job), isRunning ? successorSet(live) : setOf(live), queue.merge)
+    if (isRunning) this.#setSuccessor.run(stamp, live.successor_created_at ?? created_at, 1, live.rid)
     else {
       if (live.attempt > 1) queue.retries -= 1
       this.toWaiting(queue, { ...live, attempt: 1 }, ready, stamp, live.suspect, now)
@@ -259,16 +261,16 @@ export class SqliteOrderedJobs extends SqliteJobs {
       if (this.findDead(queue, job.id) !== undefined) payloads.join(payloads.renumbered(setOf(job)), setOf(job), 'all')
       this.#trimOnEntry(queue, setOf(job))
       const state = job.state === ready ? ready : stateAt(stamp, now)
-      changeOne(this.#move, queue.qid, state, placeOf(queue, stamp), rid)
+      changeOne(this.#move, queue.qid, state, positionOf(queue, stamp), rid)
       this.#cross(from, queue, job, state)
       queue.pending += payloads.count(setOf(job))
       return
     }
     const isRunning = here.state === running
-    const into = isRunning ? besideSet(here) : setOf(here)
+    const into = isRunning ? successorSet(here) : setOf(here)
     queue.pending += payloads.join(payloads.renumbered(setOf(job)), into, queue.merge)
-    if (isRunning && here.beside_stamp === null)
-      this.#beside.run(stamp, created_at, Number(job.state === ready), here.rid)
+    if (isRunning && here.successor_stamp === null)
+      this.#setSuccessor.run(stamp, created_at, Number(job.state === ready), here.rid)
     this.remove(from, job)
   }
 
@@ -301,7 +303,7 @@ export class SqliteOrderedJobs extends SqliteJobs {
     { rid, id, task, grp, state, stamp, part, createdAt, error }: LiveEntry,
     now: number,
   ): number | undefined {
-    const rank = placeOf(queue, stamp)
+    const rank = positionOf(queue, stamp)
     const { qid } = queue
     const { changes, lastInsertRowid } = this.#insert.run(
       rid,
@@ -327,13 +329,25 @@ export class SqliteOrderedJobs extends SqliteJobs {
 
   /** The job goes; what waits beside it, if anything, is a new one. */
   #leave(queue: QueueRow, job: JobRow, now: number): void {
-    const { rid, id, task, grp, beside_stamp: stamp, beside_created_at: createdAt, beside_ready: isReady } = job
+    const {
+      rid,
+      id,
+      task,
+      grp,
+      successor_stamp: stamp,
+      successor_created_at: createdAt,
+      successor_ready: isReady,
+    } = job
     this.remove(queue, job)
     if (stamp === null) return
-    const beside = besideSet(job)
-    queue.pending -= this.#trimOnEntry(queue, beside)
+    const successor = successorSet(job)
+    queue.pending -= this.#trimOnEntry(queue, successor)
     const state = isReady === 1 ? ready : stateAt(stamp, now)
-    this.#enter(queue, { rid, part: beside.part, id, task, grp, state, stamp, createdAt: createdAt!, error: null }, now)
+    this.#enter(
+      queue,
+      { rid, part: successor.part, id, task, grp, state, stamp, createdAt: createdAt!, error: null },
+      now,
+    )
   }
 
   #toMorgue(queue: QueueRow, job: JobRow, set: PayloadSetKey, at: number): void {
@@ -359,29 +373,8 @@ export class SqliteOrderedJobs extends SqliteJobs {
   }
 }
 
-/** What waits, is in hand, or is dead. */
-export function setOf({ rid, part }: Pick<JobRow, 'rid' | 'part'>): PayloadSetKey {
-  return { rid, part }
-}
-
-/** What waits beside a running job, if anything does. */
-export function besideSet({ rid, part }: Pick<JobRow, 'rid' | 'part'>): PayloadSetKey {
-  return { rid, part: 1 - part }
-}
-
-/** The payloads of a live job that wait, be it beside it; undefined where none do. */
-export function waitingSetOf(job: Pick<JobRow, 'rid' | 'part' | 'state' | 'beside_stamp'>): PayloadSetKey | undefined {
-  if (job.state !== running) return setOf(job)
-  return job.beside_stamp === null ? undefined : besideSet(job)
-}
-
 function isWaiting({ state }: JobRow): boolean {
   return state === ready || state === scheduled
-}
-
-/** The group that a payload gives a new job; that of none is no group. */
-export function groupIn({ group }: Pick<NewJob, 'group'>): string | null {
-  return group === undefined || group === '' ? null : group
 }
 
 /** The job as it is shown in the morgue. */

@@ -4,7 +4,9 @@ import { hash } from 'node:crypto'
 import type { Merge } from '../../../core/queue/queue.js'
 import type { ScoredPayload } from '../../contract/scored-payload.js'
 import type { Database, Statement } from '../file/sqlite-driver.js'
+import { running } from '../file/sqlite-schema.js'
 import { fromStored, payloadToStored } from '../file/sqlite-text.js'
+import type { JobRow } from './sqlite-job.js'
 
 /** A set: of which job (`job.rid`), and which of its two, or that which is on its way from one set to another. */
 export interface PayloadSetKey {
@@ -218,4 +220,22 @@ export function scoredPayload({ score, codec, meta, payload }: PayloadRow): Scor
     ...(codec === null ? {} : { codec }),
     ...(meta === null ? {} : { meta: typeof meta === 'string' ? fromStored(meta) : meta }),
   }
+}
+
+/** What waits, is in hand, or is dead. */
+export function setOf({ rid, part }: Pick<JobRow, 'rid' | 'part'>): PayloadSetKey {
+  return { rid, part }
+}
+
+/** What waits beside a running job, if anything does. */
+export function successorSet({ rid, part }: Pick<JobRow, 'rid' | 'part'>): PayloadSetKey {
+  return { rid, part: 1 - part }
+}
+
+/** The payloads of a live job that wait, be it beside it; undefined where none do. */
+export function waitingSetOf(
+  job: Pick<JobRow, 'rid' | 'part' | 'state' | 'successor_stamp'>,
+): PayloadSetKey | undefined {
+  if (job.state !== running) return setOf(job)
+  return job.successor_stamp === null ? undefined : successorSet(job)
 }

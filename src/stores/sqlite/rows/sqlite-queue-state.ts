@@ -3,13 +3,13 @@
 import { dueAt } from '../../rules/sequence.js'
 import { asksNow, isLed } from '../../rules/wake-lead.js'
 import type { Database, Statement } from '../file/sqlite-driver.js'
-import { lines } from '../file/sqlite-schema.js'
+import { pools } from '../file/sqlite-schema.js'
 import type { SqliteLimits } from './sqlite-limits.js'
 import { isStopped, leadOf, ordinary, type QueueRow } from './sqlite-queue.js'
 
-/** Ready jobs of a queue that are in one order: see `lines`. */
-type ReadyLine = 'free' | 'grouped' | 'suspects'
-const lineNames = ['free', 'grouped', 'suspects'] as const
+/** Ready jobs of a queue that are in one order: see `pools`. */
+type PoolName = 'free' | 'grouped' | 'suspects'
+const poolNames = ['free', 'grouped', 'suspects'] as const
 /** By how much one instant may differ when it is told twice by wall time and monotonic time, each read in whole ms. */
 const roundingMs = 2
 
@@ -17,21 +17,21 @@ export class SqliteQueueState {
   readonly #limits: SqliteLimits
   readonly #nextDue: Statement
   readonly #nextLease: Statement
-  readonly #firstOfRank: Record<ReadyLine, Statement>
-  readonly #lastOfRank: Record<ReadyLine, Statement>
-  readonly #oldest: Record<'fifo' | 'lifo', Record<ReadyLine, Statement>>
+  readonly #firstOfRank: Record<PoolName, Statement>
+  readonly #lastOfRank: Record<PoolName, Statement>
+  readonly #oldest: Record<'fifo' | 'lifo', Record<PoolName, Statement>>
 
   constructor(db: Database, limits: SqliteLimits) {
     this.#limits = limits
     this.#nextDue = db.prepare('SELECT stamp FROM job WHERE qid = ? AND state = 0 ORDER BY stamp LIMIT 1')
     this.#nextLease = db.prepare('SELECT lease_until FROM job WHERE qid = ? AND state = 2 ORDER BY lease_until LIMIT 1')
-    const inLines = (sql: (where: string) => string): Record<ReadyLine, Statement> => {
-      const prepared = lineNames.map((line) => [line, db.prepare(sql(`FROM job WHERE qid = ? AND ${lines[line]}`))])
+    const inPools = (sql: (where: string) => string): Record<PoolName, Statement> => {
+      const prepared = poolNames.map((pool) => [pool, db.prepare(sql(`FROM job WHERE qid = ? AND ${pools[pool]}`))])
       return Object.fromEntries(prepared)
     }
-    this.#firstOfRank = inLines((of) => `SELECT rank, stamp ${of} AND rank > ? ORDER BY rank, place LIMIT 1`)
-    this.#lastOfRank = inLines((of) => `SELECT stamp ${of} AND rank = ? ORDER BY place DESC LIMIT 1`)
-    const oldest = (direction: string) => inLines((of) => `SELECT stamp ${of} ORDER BY rank ${direction} LIMIT 1`)
+    this.#firstOfRank = inPools((of) => `SELECT rank, stamp ${of} AND rank > ? ORDER BY rank, position LIMIT 1`)
+    this.#lastOfRank = inPools((of) => `SELECT stamp ${of} AND rank = ? ORDER BY position DESC LIMIT 1`)
+    const oldest = (direction: string) => inPools((of) => `SELECT stamp ${of} ORDER BY rank ${direction} LIMIT 1`)
     this.#oldest = { fifo: oldest('ASC'), lifo: oldest('DESC') }
   }
 
@@ -88,23 +88,23 @@ export class SqliteQueueState {
     return Math.max(0, this.headAgeMs(queue, now) ?? 0, suspectAgeMs, now - (this.dueAt(queue) ?? now))
   }
 
-  /** An ordered queue has no priorities, and all its jobs stand in one line. */
-  #oldestAgeMs(queue: QueueRow, line: ReadyLine, now: number): number {
-    if (queue.kind === 'plain') return this.#oldestOfRanksMs(queue, line, now)
-    const { stamp } = this.#oldest[queue.ord][line].get(queue.qid) as { stamp: number }
+  /** An ordered queue has no priorities, and all its jobs stand in one pool. */
+  #oldestAgeMs(queue: QueueRow, pool: PoolName, now: number): number {
+    if (queue.kind === 'plain') return this.#oldestOfRanksMs(queue, pool, now)
+    const { stamp } = this.#oldest[queue.ord][pool].get(queue.qid) as { stamp: number }
     return Math.max(0, now - dueAt(stamp))
   }
 
   /** One look per priority in use, whatever the number of jobs. */
-  #oldestOfRanksMs(queue: QueueRow, line: ReadyLine, now: number): number {
+  #oldestOfRanksMs(queue: QueueRow, pool: PoolName, now: number): number {
     let oldest = Number.POSITIVE_INFINITY
     let rank = Number.MIN_SAFE_INTEGER
     for (;;) {
-      const first = this.#firstOfRank[line].get(queue.qid, rank) as { rank: number; stamp: number } | undefined
+      const first = this.#firstOfRank[pool].get(queue.qid, rank) as { rank: number; stamp: number } | undefined
       if (first === undefined) break
       rank = first.rank
       const { stamp } =
-        queue.ord === 'lifo' ? (this.#lastOfRank[line].get(queue.qid, rank) as { stamp: number }) : first
+        queue.ord === 'lifo' ? (this.#lastOfRank[pool].get(queue.qid, rank) as { stamp: number }) : first
       oldest = Math.min(oldest, stamp)
     }
     return Math.max(0, now - dueAt(oldest))

@@ -284,11 +284,11 @@ export function placeIn({ name, shard, kind }: QueueRow): { queue: string; shard
 }
 
 /** What tells apart jobs that stand alike otherwise: their arrival, or in an ordered queue the bytes of their id. */
-export type Tie = 'rid' | 'place'
+export type Tie = 'rid' | 'position'
 
 /** A statement for each kind of queue. */
 export function byKind(db: Database, text: (tie: Tie) => string): Record<QueueKind, Statement> {
-  return { plain: db.prepare(text('rid')), ordered: db.prepare(text('place')) }
+  return { plain: db.prepare(text('rid')), ordered: db.prepare(text('position')) }
 }
 
 /** Who asks again when something falls due or a lease ends. */
@@ -327,8 +327,8 @@ export function takeScore(queue: QueueRow, stamp: number): number {
   return queue.last_score
 }
 
-/** A stamp as it lies in `job.place`, in an ordered queue in `job.rank`: ascending is the order of claims. */
-export function placeOf(queue: QueueRow, stamp: number): number {
+/** A stamp as it lies in `job.position`, in an ordered queue in `job.rank`: ascending is the order of claims. */
+export function positionOf(queue: QueueRow, stamp: number): number {
   return queue.ord === 'lifo' ? -stamp : stamp
 }
 

@@ -1,7 +1,9 @@
 /** The interface of a SQLite store's thread: every call that may cross from the other side, by name. */
 
+import type { Finding } from '../../contract/store-health.js'
 import { repairQueue } from '../health/sqlite-repair.js'
 import { SqliteList } from '../records/sqlite-list.js'
+import { SqliteLook } from '../records/sqlite-look.js'
 import { SqliteRecords } from '../records/sqlite-records.js'
 import { SqliteWorkers } from '../records/sqlite-registry.js'
 import { SqliteReshard } from '../records/sqlite-reshard.js'
@@ -24,9 +26,16 @@ export interface Peeked {
 }
 
 /** Calls on the file alone, for which no store is opened, and none made. */
-export type LookName = 'queues' | 'check' | 'examine'
+interface FileLooks {
+  check(queue?: string): Finding[]
+  examine(): Finding[]
+}
 
-export type OperationName = keyof SqliteOperations['reads'] | keyof SqliteOperations['writes'] | LookName
+type Operations = SqliteOperations['reads'] & SqliteOperations['writes'] & FileLooks
+
+export type OperationName = keyof Operations
+export type OperationArgs<Name extends OperationName> = Parameters<Operations[Name]>
+export type OperationAnswer<Name extends OperationName> = ReturnType<Operations[Name]>
 
 export function sqliteOperations(session: SqliteTransaction) {
   const enqueue = new SqliteEnqueue(session)
@@ -34,7 +43,8 @@ export function sqliteOperations(session: SqliteTransaction) {
   const claim = new SqliteClaim(session, look)
   const settle = new SqliteSettle(session)
   const settings = new SqliteSettings(session, look)
-  const list = new SqliteList(session)
+  const jobs = new SqliteLook(session)
+  const list = new SqliteList(session, jobs)
   const records = new SqliteRecords(session, settle)
   const reshard = new SqliteReshard(session)
   const workers = new SqliteWorkers(session)
@@ -43,8 +53,8 @@ export function sqliteOperations(session: SqliteTransaction) {
   return {
     reads: {
       depth: settings.depth.bind(settings),
-      get: list.get.bind(list),
-      getDead: list.getDead.bind(list),
+      get: jobs.get.bind(jobs),
+      getDead: jobs.getDead.bind(jobs),
       list: list.list.bind(list),
       queues: records.queues.bind(records),
       ended: records.ended.bind(records),

@@ -11,7 +11,7 @@ import { messageOf } from '../../../core/values/describe.js'
 import { Roster } from '../../../core/values/roster.js'
 import { rebuilt } from '../file/sqlite-errors.js'
 import { exitGate } from './exit-gate.js'
-import type { OperationName } from './sqlite-thread-api.js'
+import type { OperationAnswer, OperationArgs, OperationName } from './sqlite-thread-api.js'
 import type { Reply, Request, ThreadCall, ThreadSettings } from './sqlite-thread-messages.js'
 
 /** How long closing waits for a thread that answers nothing: a disk may keep it in a call that nothing can interrupt. */
@@ -20,6 +20,10 @@ const stuckMs = 5_000
 interface Pending {
   resolve(value: unknown): void
   reject(error: unknown): void
+}
+
+type OperationCalls<Names extends OperationName> = {
+  readonly [Name in Names]: (...args: OperationArgs<Name>) => Promise<OperationAnswer<Name>>
 }
 
 export class SqliteThreadClient {
@@ -45,14 +49,20 @@ export class SqliteThreadClient {
     if (this.isClosed) throw new ClosedError('the SQLite store')
   }
 
-  call<T>(name: OperationName, ...args: readonly unknown[]): Promise<T> {
+  call<Name extends OperationName>(name: Name, ...args: OperationArgs<Name>): Promise<OperationAnswer<Name>> {
     if (this.isClosed) return Promise.reject(new ClosedError('the SQLite store'))
-    return new Promise<T>((resolve, reject) => {
+    return new Promise((resolve, reject) => {
       const number = ++this.#number
       this.#pending.set(number, { resolve: resolve as (value: unknown) => void, reject })
       this.#outgoing.push([number, name, args])
       if (this.#outgoing.length === 1) process.nextTick(() => this.#post())
     })
+  }
+
+  /** These operations as functions. */
+  calls<Name extends OperationName>(...names: readonly Name[]): OperationCalls<Name> {
+    const calls = names.map((name) => [name, (...args: OperationArgs<Name>) => this.call(name, ...args)])
+    return Object.fromEntries(calls) as OperationCalls<Name>
   }
 
   /**

@@ -1,12 +1,12 @@
 /** Claiming from a SQLite store: recover expired leases, promote due jobs, take, lease, fence. */
 
-import type { Buried, Claim, Claimer, ClaimFrom, Crash, Wait } from '../../contract/claim.js'
+import type { Claimer, ClaimFrom, Wait } from '../../contract/claim.js'
 import type { Checkpoint } from '../../contract/job-beat.js'
 import { upkeepLimit } from '../../rules/bounds.js'
 import { nextFence } from '../../rules/sequence.js'
 import { hasLed, leadAfter, suspectLeadAfter, suspectLeadMs } from '../../rules/wake-lead.js'
 import type { Statement } from '../file/sqlite-driver.js'
-import { type ClaimLine, lineJobs, ready, running } from '../file/sqlite-schema.js'
+import { poolJobs, type ReadyPool, ready, running } from '../file/sqlite-schema.js'
 import { type JobRow, jobColumns } from '../rows/sqlite-job.js'
 import {
   bounded,
@@ -26,36 +26,12 @@ import {
 import type { SqliteQueueState } from '../rows/sqlite-queue-state.js'
 import type { Moment } from '../rows/sqlite-throttle.js'
 import type { SqliteTransaction } from '../rows/sqlite-transaction.js'
+import { type ClaimedText, claimsText, type PoolGrant, textColumns } from './sqlite-claim-text.js'
 import { SqliteCrashes } from './sqlite-crash.js'
 import { SqliteFairShare } from './sqlite-fair-share.js'
 import { SqliteOrderedClaim, type Taking } from './sqlite-ordered-claim.js'
 
-/** What `claim` answers; the claims of plain queues are still the JSON text that SQLite made of them, for the other thread to read. */
-export interface ClaimedText {
-  readonly now: number
-  readonly queue?: string
-  readonly granted: readonly LineGrant[]
-  readonly crashed: Crash[]
-  readonly buried: Buried[]
-  readonly waits: Wait[]
-  readonly heads?: { queue: string; shard?: number; ageMs?: number }[]
-  readonly more: boolean
-}
-
-/** What one line of a queue granted, or of a shard: as the text that SQLite made of it, or with payloads. */
-export type LineGrant = GrantedText | readonly Claim[]
-
-interface GrantedText {
-  readonly queue: string
-  readonly fence: number
-  readonly text: string
-  /** The one that all of them have. */
-  readonly group?: string
-  /** By the ids of the jobs that have one. */
-  readonly checkpoints?: ReadonlyMap<string, Checkpoint>
-}
-
-/** The first jobs of a line. */
+/** The first jobs of a pool. */
 interface Heads {
   /** They as claims, as JSON. */
   readonly claims: string
@@ -66,7 +42,7 @@ interface Heads {
 }
 
 interface Grant {
-  readonly granted: readonly LineGrant[]
+  readonly granted: readonly PoolGrant[]
   /** How many jobs. */
   readonly taken: number
   /** How much they weigh, if they were weighed. */
@@ -83,7 +59,7 @@ const dueJobs = 'job INDEXED BY job_scheduled WHERE qid = ? AND state = 0 AND st
 
 /** In the order of their index, in which jobs that are due at one moment stand by their place: however many, none is sorted. */
 function dueOrder(tie: Tie): string {
-  return tie === 'rid' ? 'stamp, place, rid' : 'stamp, place'
+  return tie === 'rid' ? 'stamp, position, rid' : 'stamp, position'
 }
 
 export class SqliteClaim {
@@ -116,29 +92,24 @@ export class SqliteClaim {
         `UPDATE job SET state = 1, updated_at = ? WHERE rid IN
            (SELECT rid FROM ${dueJobs} ORDER BY ${dueOrder(tie)} LIMIT ${upkeepLimit})`,
     )
-    // One text for all: a row object per job, and its copy to the other thread, cost more than the claim itself.
     const heads = (jobs: string) =>
       db.prepare(
-        `SELECT json_group_array(json_array(id, task,
-             CASE typeof(payload) WHEN 'blob' THEN hex(payload) ELSE payload END,
-             CASE typeof(meta) WHEN 'blob' THEN hex(meta) ELSE meta END,
-             (typeof(payload) = 'blob') + 2 * (typeof(meta) = 'blob'),
-             codec, -rank, attempt, crashes, created_at, stamp, error)) AS claims,
+        `SELECT ${claimsText} AS claims,
            count(*) AS taken, total(attempt > 1) AS retries, json_group_array(json_array(rid, id)) FILTER (WHERE noted) AS noted
-         FROM (SELECT rid, id, task, payload, meta, codec, rank, attempt, crashes, created_at, stamp, error, noted FROM ${jobs} ORDER BY rank, place, rid LIMIT ?)`,
+         FROM (SELECT rid, ${textColumns}, noted FROM ${jobs} ORDER BY rank, position, rid LIMIT ?)`,
       )
     const takeHeads = (jobs: string) =>
       db.prepare(
         `UPDATE job SET state = 2, fence = ?, worker = ?, alone = ?, lease_until = ?, updated_at = ? WHERE rid IN
-           (SELECT rid FROM ${jobs} ORDER BY rank, place, rid LIMIT ?)`,
+           (SELECT rid FROM ${jobs} ORDER BY rank, position, rid LIMIT ?)`,
       )
-    this.#heads = { free: heads(lineJobs.free), suspects: heads(lineJobs.suspects) }
-    this.#takeHeads = { free: takeHeads(lineJobs.free), suspects: takeHeads(lineJobs.suspects) }
-    this.#ofLane = [heads(lineJobs.lane), takeHeads(lineJobs.lane)]
-    this.#firstSuspect = db.prepare(`SELECT grp FROM ${lineJobs.suspects} ORDER BY rank, place, rid LIMIT 1`)
+    this.#heads = { free: heads(poolJobs.free), suspects: heads(poolJobs.suspects) }
+    this.#takeHeads = { free: takeHeads(poolJobs.free), suspects: takeHeads(poolJobs.suspects) }
+    this.#ofLane = [heads(poolJobs.lane), takeHeads(poolJobs.lane)]
+    this.#firstSuspect = db.prepare(`SELECT grp FROM ${poolJobs.suspects} ORDER BY rank, position, rid LIMIT 1`)
     this.#dueJobs = byKind(db, (tie) => `SELECT grp FROM ${dueJobs} ORDER BY ${dueOrder(tie)} LIMIT ${upkeepLimit}`)
     this.#recount = db.prepare(
-      'SELECT count(*) AS ready, coalesce(sum(suspect), 0) AS suspects, coalesce(sum(line = 2), 0) AS grouped FROM job WHERE qid = ? AND state = 1',
+      'SELECT count(*) AS ready, coalesce(sum(suspect), 0) AS suspects, coalesce(sum(pool = 2), 0) AS grouped FROM job WHERE qid = ? AND state = 1',
     )
     this.#taking = new SqliteFairShare(session, (queue) => this.#firstSuspectGroup(queue))
   }
@@ -148,7 +119,7 @@ export class SqliteClaim {
     const candidates = from.flatMap((one) => this.#candidatesOf(one))
     const crashes = new SqliteCrashes(this.#session)
     const waits: Wait[] = []
-    const granted: LineGrant[] = []
+    const granted: PoolGrant[] = []
     let queue: string | undefined
     let taken = 0
     let bytes = 0
@@ -226,19 +197,19 @@ export class SqliteClaim {
   /** What the claim, which has so many bytes already, gets of this queue: a suspect first where it is alone. */
   #grant(queue: QueueRow, from: ClaimFrom, by: Claimer, at: Moment, bytes: number): Grant | undefined {
     if (this.#session.limits.isClosed(queue, at.mono)) return undefined
-    const granted: LineGrant[] = []
+    const granted: PoolGrant[] = []
     const { scales, mostClaimBytes } = this.#session
     const leaseUntil = bounded(at.mono + (from.leaseMs ?? by.leaseMs))
     const taking: Taking = { leaseUntil, now: at.now, bytes, weighs: scales.areNeeded(queue, from.limit) }
     let count = 0
     this.#taking.take(queue, from.limit, by.alone === true, at, {
       isFull: () => taking.bytes >= mostClaimBytes,
-      take: (line, most) => {
+      take: (pool, most) => {
         const taken =
           queue.kind === 'plain'
-            ? this.#takePlain(queue, line, most, by, taking, granted)
-            : this.#takeOrdered(queue, line, { ...from, limit: most }, by, taking, granted)
-        if (taken === 0) this.#countAnew(queue, line)
+            ? this.#takePlain(queue, pool, most, by, taking, granted)
+            : this.#takeOrdered(queue, pool, { ...from, limit: most }, by, taking, granted)
+        if (taken === 0) this.#countAnew(queue, pool)
         count += taken
         return taken
       },
@@ -248,13 +219,13 @@ export class SqliteClaim {
 
   #takeOrdered(
     queue: QueueRow,
-    line: ClaimLine,
+    pool: ReadyPool,
     from: ClaimFrom,
     by: Claimer,
     taking: Taking,
-    granted: LineGrant[],
+    granted: PoolGrant[],
   ): number {
-    const { claims, bytes } = this.#handover.take(queue, line, from, by, taking)
+    const { claims, bytes } = this.#handover.take(queue, pool, from, by, taking)
     if (claims.length > 0) granted.push(claims)
     taking.bytes += bytes
     return claims.length
@@ -262,17 +233,17 @@ export class SqliteClaim {
 
   #takePlain(
     queue: QueueRow,
-    line: ClaimLine,
+    pool: ReadyPool,
     most: number,
     by: Claimer,
     taking: Taking,
-    granted: LineGrant[],
+    granted: PoolGrant[],
   ): number {
     const { lanes } = this.#session
-    const group = this.#groupOf(queue, line)
-    const [heads, takeHeads] = typeof line === 'string' ? [this.#heads[line], this.#takeHeads[line]] : this.#ofLane
-    const of = typeof line === 'string' ? [queue.qid] : [queue.qid, line.group]
-    const weighed = taking.weighs ? this.#session.scales.weigh(queue, line, most, taking.bytes) : undefined
+    const group = this.#groupOf(queue, pool)
+    const [heads, takeHeads] = typeof pool === 'string' ? [this.#heads[pool], this.#takeHeads[pool]] : this.#ofLane
+    const of = typeof pool === 'string' ? [queue.qid] : [queue.qid, pool.group]
+    const weighed = taking.weighs ? this.#session.scales.weigh(queue, pool, most, taking.bytes) : undefined
     const { claims, taken, retries, noted } = heads.get(...of, weighed?.jobs ?? most) as Heads
     if (taken === 0) return 0
     if (weighed !== undefined) taking.bytes = weighed.bytes
@@ -282,7 +253,7 @@ export class SqliteClaim {
     queue.ready -= taken
     queue.running += taken
     queue.retries -= retries
-    if (line === 'suspects') {
+    if (pool === 'suspects') {
       queue.suspects -= taken
       if (group !== '') {
         lanes.count(queue, { state: running, suspect: 1, grp: group }, 1)
@@ -306,9 +277,9 @@ export class SqliteClaim {
     return found
   }
 
-  #groupOf(queue: QueueRow, line: ClaimLine): string {
-    if (line === 'suspects') return queue.laned ? this.#firstSuspectGroup(queue) : ''
-    return line === 'free' ? '' : line.group
+  #groupOf(queue: QueueRow, pool: ReadyPool): string {
+    if (pool === 'suspects') return queue.laned ? this.#firstSuspectGroup(queue) : ''
+    return pool === 'free' ? '' : pool.group
   }
 
   #firstSuspectGroup(queue: QueueRow): string {
@@ -316,8 +287,8 @@ export class SqliteClaim {
   }
 
   /** A count that is wrong must not stop a fleet. */
-  #countAnew(queue: QueueRow, line: ClaimLine): void {
-    if (typeof line !== 'string') this.#session.lanes.recount(queue, line.group)
+  #countAnew(queue: QueueRow, pool: ReadyPool): void {
+    if (typeof pool !== 'string') this.#session.lanes.recount(queue, pool.group)
     Object.assign(queue, this.#recount.get(queue.qid))
   }
 

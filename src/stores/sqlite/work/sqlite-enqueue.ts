@@ -5,9 +5,8 @@ import { nextStamp, stampOf } from '../../rules/sequence.js'
 import type { Statement } from '../file/sqlite-driver.js'
 import { completed, ready, scheduled } from '../file/sqlite-schema.js'
 import { payloadToStored } from '../file/sqlite-text.js'
-import { isHidden, isRemembered, lineOf } from '../rows/sqlite-job.js'
-import { groupIn } from '../rows/sqlite-ordered-job.js'
-import { bounded, isLimited, placeOf, type QueueRow, share } from '../rows/sqlite-queue.js'
+import { groupIn, isHidden, isRemembered, lineOf } from '../rows/sqlite-job.js'
+import { bounded, isLimited, positionOf, type QueueRow, share } from '../rows/sqlite-queue.js'
 import type { SqliteTransaction } from '../rows/sqlite-transaction.js'
 import { SqliteOrderedEnqueue } from './sqlite-ordered-enqueue.js'
 
@@ -25,11 +24,11 @@ export class SqliteEnqueue {
     // Most jobs have no group: what need not be bound costs nothing.
     const insert = (columns: string, values: string) =>
       session.db.prepare(
-        `INSERT OR IGNORE INTO job (qid, id, task, state, rank, place, stamp, remember_ms, created_at, updated_at, codec, meta, payload${columns})
+        `INSERT OR IGNORE INTO job (qid, id, task, state, rank, position, stamp, remember_ms, created_at, updated_at, codec, meta, payload${columns})
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?9, ?10, ?11, ?12${values})`,
       )
     this.#insert = insert('', '')
-    this.#insertGrouped = insert(', grp, line', ', ?13, ?14')
+    this.#insertGrouped = insert(', grp, pool', ', ?13, ?14')
     this.#memory = session.db.prepare('SELECT until FROM remembered WHERE qid = ? AND id = ?')
     this.#forget = session.db.prepare('DELETE FROM remembered WHERE qid = ? AND id = ?')
   }
@@ -135,9 +134,9 @@ export class SqliteEnqueue {
   #insertRow(queue: QueueRow, job: NewJob, state: number, stamp: number, now: number): boolean {
     const { id, task, priority, rememberMs, codec, meta, payload } = job
     const grp = groupIn(job)
-    const [place, storedMeta] = [placeOf(queue, stamp), meta === undefined ? null : payloadToStored(meta)]
+    const [position, storedMeta] = [positionOf(queue, stamp), meta === undefined ? null : payloadToStored(meta)]
     const [qid, rank, stored] = [queue.qid, 0 - priority, payloadToStored(payload)]
-    const values = [qid, id, task, state, rank, place, stamp, rememberMs, now, codec ?? null, storedMeta, stored]
+    const values = [qid, id, task, state, rank, position, stamp, rememberMs, now, codec ?? null, storedMeta, stored]
     const inserted =
       grp === null ? this.#insert.run(...values) : this.#insertGrouped.run(...values, grp, lineOf(0, grp))
     return inserted.changes === 1

@@ -1,16 +1,16 @@
-/** The fair share of one claim from a queue of a SQLite store: from which lines, and how many of each, its limits let it take. */
+/** The fair share of one claim from a queue of a SQLite store: from which pools, and how many of each, its limits let it take. */
 
 import { upkeepLimit } from '../../rules/bounds.js'
 import { mostVisits, shareOf } from '../../rules/fair-share.js'
-import type { ClaimLine } from '../file/sqlite-schema.js'
+import type { ReadyPool } from '../file/sqlite-schema.js'
 import { hasLanes, isStopped, ordinary, type QueueRow } from '../rows/sqlite-queue.js'
 import type { Moment, SqliteThrottle } from '../rows/sqlite-throttle.js'
 import type { SqliteTransaction } from '../rows/sqlite-transaction.js'
 
 /** The hand that takes. */
 export interface Hand {
-  /** Makes the first jobs of a line, at most so many, running ones. How many that were. */
-  take(line: ClaimLine, most: number): number
+  /** Makes the first jobs of a pool, at most so many, running ones. How many that were. */
+  take(pool: ReadyPool, most: number): number
   /** Whether it can carry no more. */
   isFull(): boolean
 }

@@ -3,11 +3,10 @@
 import type { Claim, Claimer, ClaimFrom } from '../../contract/claim.js'
 import { dueAt, nextFence } from '../../rules/sequence.js'
 import type { Statement } from '../file/sqlite-driver.js'
-import { type ClaimLine, lineJobs, running } from '../file/sqlite-schema.js'
+import { poolJobs, type ReadyPool, running } from '../file/sqlite-schema.js'
 import { fromStored } from '../file/sqlite-text.js'
 import { type JobRow, jobColumns } from '../rows/sqlite-job.js'
-import { besideSet, setOf } from '../rows/sqlite-ordered-job.js'
-import { type PayloadHead, scoredPayload } from '../rows/sqlite-payloads.js'
+import { type PayloadHead, scoredPayload, setOf, successorSet } from '../rows/sqlite-payloads.js'
 import { type QueueRow, takeStamp } from '../rows/sqlite-queue.js'
 import type { SqliteTransaction } from '../rows/sqlite-transaction.js'
 
@@ -37,22 +36,23 @@ export class SqliteOrderedClaim {
 
   constructor(session: SqliteTransaction) {
     this.#session = session
-    const heads = (jobs: string) => session.db.prepare(`SELECT ${jobColumns} FROM ${jobs} ORDER BY rank, place LIMIT ?`)
-    this.#heads = { free: heads(lineJobs.free), suspects: heads(lineJobs.suspects) }
-    this.#laneHeads = heads(lineJobs.lane)
+    const heads = (jobs: string) =>
+      session.db.prepare(`SELECT ${jobColumns} FROM ${jobs} ORDER BY rank, position LIMIT ?`)
+    this.#heads = { free: heads(poolJobs.free), suspects: heads(poolJobs.suspects) }
+    this.#laneHeads = heads(poolJobs.lane)
     this.#take = session.db.prepare(
-      `UPDATE job SET state = 2, fence = ?, worker = ?, alone = ?, lease_until = ?, updated_at = ?, part = ?, beside_stamp = ?, beside_created_at = ?, beside_ready = ?
+      `UPDATE job SET state = 2, fence = ?, worker = ?, alone = ?, lease_until = ?, updated_at = ?, part = ?, successor_stamp = ?, successor_created_at = ?, successor_ready = ?
        WHERE rid = ?`,
     )
   }
 
-  take(queue: QueueRow, line: ClaimLine, { limit, maxPayloads }: ClaimFrom, by: Claimer, taking: Taking): Taken {
+  take(queue: QueueRow, pool: ReadyPool, { limit, maxPayloads }: ClaimFrom, by: Claimer, taking: Taking): Taken {
     const { mostClaimBytes } = this.#session
     const { payloads } = this.#session.orderedJobs
     const jobs = (
-      typeof line === 'string'
-        ? this.#heads[line].all(queue.qid, limit)
-        : this.#laneHeads.all(queue.qid, line.group, limit)
+      typeof pool === 'string'
+        ? this.#heads[pool].all(queue.qid, limit)
+        : this.#laneHeads.all(queue.qid, pool.group, limit)
     ) as JobRow[]
     if (jobs.length > 0 && taking.fence === undefined) {
       queue.last_fence = nextFence(queue.last_fence, taking.now)
@@ -75,11 +75,11 @@ export class SqliteOrderedClaim {
   #takeOne(queue: QueueRow, job: JobRow, { rows: inHand, hasMore }: PayloadHead, by: Claimer, taking: Taking): Claim {
     const { rid, id, task, grp, attempt, crashes, stamp, created_at, error } = job
     const { payloads } = this.#session.orderedJobs
-    if (hasMore) payloads.takeUpTo(setOf(job), inHand.at(-1)!, besideSet(job).part)
-    const part = hasMore ? besideSet(job).part : job.part
-    const beside = hasMore ? [takeStamp(queue, taking.now), created_at, 1] : [null, null, 0]
+    if (hasMore) payloads.takeUpTo(setOf(job), inHand.at(-1)!, successorSet(job).part)
+    const part = hasMore ? successorSet(job).part : job.part
+    const successor = hasMore ? [takeStamp(queue, taking.now), created_at, 1] : [null, null, 0]
     const alone = by.alone ? 1 : 0
-    this.#take.run(queue.last_fence, by.worker, alone, taking.leaseUntil, taking.now, part, ...beside, rid)
+    this.#take.run(queue.last_fence, by.worker, alone, taking.leaseUntil, taking.now, part, ...successor, rid)
     this.#session.orderedJobs.moved(queue, job, { ...job, state: running })
     queue.pending -= inHand.length
     return {

@@ -1,4 +1,4 @@
-/** The line of a Redis store: what is taken from its middle stays as a stale element, which nobody is ever given or kept waiting by. */
+/** The ready list of a Redis store: what is taken from its middle stays as a stale element, which nobody is ever given or kept waiting by. */
 
 import { startRedis } from 'millrace/store-testing'
 import { beforeAll, describe, expect, it, onTestFinished } from 'vitest'
@@ -52,7 +52,7 @@ async function claimAll(store: RedisStore): Promise<string[]> {
   }
 }
 
-describe('the line', () => {
+describe('the ready list', () => {
   it('gives what is left in its order, where thousands before it and between it were cancelled', async () => {
     const store = await opened(6_000)
     await cancel(store, [...range(1, 4_500).reverse(), ...range(4_501, 6_000).filter((_, i) => i % 3 === 0)])

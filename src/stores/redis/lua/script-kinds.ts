@@ -1,0 +1,64 @@
+/** The scripts of both kinds of queues, each pair under one name. */
+
+import type { QueueKind } from '../../contract/queue-settings.js'
+import type { RedisArgument, RedisClient, RedisReply } from '../client/redis-client.js'
+import type { ScriptFlags } from '../client/redis-script.js'
+import type { RedisShard } from '../layout/redis-layout.js'
+import { besideOrderedJobs } from './ordered-lua.js'
+import { besideJobs, type ShardScript, shardScript } from './prelude.js'
+import { readyJobs } from './ready-lua.js'
+
+/** A script for each kind of queue. */
+export type ScriptPair = Readonly<Record<QueueKind, ShardScript>>
+
+/** A text for both kinds of queues, or one for each. */
+export type KindText = string | Readonly<Record<QueueKind, string>>
+
+export interface PairOptions extends ScriptFlags {
+  /** Functions that most calls do not need: they are made when one is first called, as are those that change jobs. */
+  readonly rare?: KindText
+}
+
+/** The scripts `name` and `name-ordered`: the text beside what becomes of jobs. */
+export function scriptPair(name: string, text: KindText, { rare = '', ...flags }: PairOptions = {}): ScriptPair {
+  return {
+    plain: shardScript(name, 'plain', besideJobs(textFor('plain', text), textFor('plain', rare)), flags),
+    ordered: shardScript(
+      `${name}-ordered`,
+      'ordered',
+      besideOrderedJobs(textFor('ordered', text), textFor('ordered', rare)),
+      flags,
+    ),
+  }
+}
+
+/** Before the text of a script: it refuses `unknown`, and knows the form of its queue. */
+export const guard = `
+if call('EXISTS', META) == 0 then return redis.error_reply('MILLRACE unknown') end
+know_form()
+`
+
+/** Scripts that only read, beside the ready jobs. They refuse `unknown`. */
+export function readerPair(name: string, text: KindText): ScriptPair {
+  const guarded = { plain: guard + textFor('plain', text), ordered: guard + textFor('ordered', text) }
+  return scriptPair(name, guarded, { rare: readyJobs, readOnly: true })
+}
+
+/** The script for shards of a kind. */
+export function scriptFor(kind: QueueKind, given: ShardScript | ScriptPair): ShardScript {
+  return typeof given === 'function' ? given : given[kind]
+}
+
+/** Runs the script for the kind of a shard on it, whether or not the shard is there. */
+export function runOn(
+  port: RedisClient,
+  { kind, keys }: RedisShard,
+  given: ShardScript | ScriptPair,
+  args: readonly RedisArgument[] = [],
+): Promise<RedisReply> {
+  return port.run(scriptFor(kind, given)(port.isCluster), keys, args)
+}
+
+function textFor(kind: QueueKind, text: KindText): string {
+  return typeof text === 'string' ? text : text[kind]
+}

@@ -1,0 +1,87 @@
+/** Jobs of a SQLite store, looked at by id or as rows of a listing. */
+
+import { payloadsInPage, payloadsInRecord, type StoredJob } from '../../contract/job-records.js'
+import type { Row, Statement } from '../file/sqlite-driver.js'
+import { isHidden, isRemembered, type JobRow } from '../rows/sqlite-job.js'
+import { scoredPayload, setOf, successorSet } from '../rows/sqlite-payloads.js'
+import { morgueOf, type QueueRow } from '../rows/sqlite-queue.js'
+import type { SqliteTransaction } from '../rows/sqlite-transaction.js'
+import { rememberedJob, storedJob } from './sqlite-record.js'
+
+interface FoundJobRow {
+  readonly queue: QueueRow
+  readonly row: Row & JobRow
+}
+
+export class SqliteLook {
+  readonly #session: SqliteTransaction
+  readonly #select: Statement
+  readonly #memory: Statement
+
+  constructor(session: SqliteTransaction) {
+    this.#session = session
+    this.#select = session.db.prepare('SELECT * FROM job WHERE qid = ? AND id = ?')
+    this.#memory = session.db.prepare('SELECT * FROM remembered WHERE qid = ? AND id = ? AND until > ?')
+  }
+
+  /** Of an ordered queue the live job, and only if there is none the entry in the morgue. */
+  get(name: string, id: string): StoredJob | undefined {
+    const { queues, clock, notes } = this.#session
+    const live = this.#find(name, id, ({ qid }) => qid)
+    if (queues.get(name).kind === 'ordered')
+      return live === undefined ? this.getDead(name, id) : this.#ordered(live, payloadsInRecord)
+    const now = clock.now()
+    if (live === undefined) {
+      const memory = this.#memory.get(queues.get(name).qid, id, now)
+      return memory === undefined ? undefined : rememberedJob(name, memory as Row)
+    }
+    const { queue, row } = live
+    if (!isHidden(queue, row, now)) return { ...storedJob(name, row), ...(row.noted ? notes.of(row.rid) : {}) }
+    return isRemembered(row, now) ? rememberedJob(name, endedRow(row)) : undefined
+  }
+
+  /** The entry of an id in the morgue. */
+  getDead(name: string, id: string): StoredJob | undefined {
+    if (this.#session.queues.get(name).kind === 'plain') {
+      const job = this.get(name, id)
+      return job?.state === 'dead' ? job : undefined
+    }
+    const found = this.#find(name, id, morgueOf)
+    const isShown = found !== undefined && !isHidden(found.queue, found.row, this.#session.clock.now())
+    return isShown ? this.#ordered(found, payloadsInRecord) : undefined
+  }
+
+  /** A row as a page shows it. */
+  listed(queue: QueueRow, row: Row & JobRow): StoredJob {
+    return queue.kind === 'plain' ? storedJob(queue.name, row) : this.#ordered({ queue, row }, payloadsInPage)
+  }
+
+  /** While its queue is on its way to other shards a job may not have come along yet. */
+  #find(name: string, id: string, qidOf: (queue: QueueRow) => number): FoundJobRow | undefined {
+    const { queues } = this.#session
+    for (const queue of [queues.holding(name, id), queues.formerlyHolding(name, id)]) {
+      const row = queue && (this.#select.get(qidOf(queue), id) as (Row & JobRow) | undefined)
+      if (row !== undefined) return { queue: queue!, row }
+    }
+    return undefined
+  }
+
+  #ordered({ queue, row }: FoundJobRow, shown: number): StoredJob {
+    const { payloads } = this.#session.orderedJobs
+    return {
+      ...storedJob(queue.name, row),
+      priority: 0,
+      payloads: payloads.head(setOf(row), shown).map(scoredPayload),
+      payloadCount: payloads.count(setOf(row)),
+      ...(row.successor_stamp === null ? {} : { pendingCount: payloads.count(successorSet(row)) }),
+    }
+  }
+}
+
+/** A completed job whose result has expired, as the row of one that is remembered. */
+function endedRow({ id, task, rank, attempt, crashes, created_at, stamp, finished_at, reason }: Row & JobRow): Row {
+  const run_at = Math.floor(stamp / 1_000)
+  return {
+    ...{ id, task, state: 'completed', priority: 0 - rank, attempt, crashes, created_at, run_at, finished_at, reason },
+  }
+}

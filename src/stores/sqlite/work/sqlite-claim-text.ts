@@ -1,0 +1,87 @@
+/**
+ * The text of a claim: the jobs of a plain queue as JSON, made by SQLite and read in the thread that asked. A row object per job,
+ * and its copy to the other thread, cost more than the claim itself.
+ */
+
+import type { Buried, Claim, Crash, Wait } from '../../contract/claim.js'
+import type { Checkpoint } from '../../contract/job-beat.js'
+import { fromStored } from '../file/sqlite-text.js'
+
+/** The answer of a claim, whose jobs of plain queues are still text. */
+export interface ClaimedText {
+  readonly now: number
+  readonly queue?: string
+  readonly granted: readonly PoolGrant[]
+  readonly crashed: Crash[]
+  readonly buried: Buried[]
+  readonly waits: Wait[]
+  readonly heads?: { queue: string; shard?: number; ageMs?: number }[]
+  readonly more: boolean
+}
+
+/** What one pool of a queue granted, or of a shard: as the text that SQLite made of it, or with payloads. */
+export type PoolGrant = GrantedText | readonly Claim[]
+
+export interface GrantedText {
+  readonly queue: string
+  readonly fence: number
+  readonly text: string
+  /** The one that all of them have. */
+  readonly group?: string
+  /** By the ids of the jobs that have one. */
+  readonly checkpoints?: ReadonlyMap<string, Checkpoint>
+}
+
+/** The columns of `job` that the text is made of. */
+export const textColumns = 'id, task, payload, meta, codec, rank, attempt, crashes, created_at, stamp, error'
+
+/** In SQL: the text of these rows. `blobs`: 1 if the payload is in hexadecimal digits, 2 if the meta is. */
+export const claimsText = `json_group_array(json_array(id, task,
+             CASE typeof(payload) WHEN 'blob' THEN hex(payload) ELSE payload END,
+             CASE typeof(meta) WHEN 'blob' THEN hex(meta) ELSE meta END,
+             (typeof(payload) = 'blob') + 2 * (typeof(meta) = 'blob'),
+             codec, -rank, attempt, crashes, created_at, stamp, error))`
+
+type ClaimText = [
+  id: string,
+  task: string,
+  payload: string,
+  meta: string | null,
+  blobs: number,
+  codec: string | null,
+  priority: number,
+  attempt: number,
+  crashes: number,
+  createdAt: number,
+  stamp: number,
+  error: string | null,
+]
+
+/** Throws SyntaxError for a text that SQLite did not make whole. */
+export function claimsOf(granted: PoolGrant): readonly Claim[] {
+  if (!('text' in granted)) return granted
+  const { queue, fence, text, group, checkpoints } = granted
+  return (JSON.parse(text) as ClaimText[]).map(
+    ([id, task, payload, meta, blobs, codec, priority, attempt, crashes, createdAt, stamp, error]) => ({
+      queue,
+      id,
+      task,
+      payload: blobs & 1 ? bytesOf(payload) : fromStored(payload),
+      ...(codec === null ? {} : { codec }),
+      ...(meta === null ? {} : { meta: blobs & 2 ? bytesOf(meta) : fromStored(meta) }),
+      priority,
+      ...(group === undefined ? {} : { group }),
+      attempt,
+      crashes,
+      fence,
+      createdAt,
+      runAt: Math.floor(stamp / 1_000),
+      ...(error === null ? {} : { error: fromStored(error) }),
+      ...(checkpoints?.has(id) ? { checkpoint: checkpoints.get(id)! } : {}),
+    }),
+  )
+}
+
+function bytesOf(hex: string): Uint8Array {
+  return new Uint8Array(Buffer.from(hex, 'hex'))
+}
