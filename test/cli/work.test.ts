@@ -105,7 +105,7 @@ describe('millrace work', () => {
 
   it('a store beyond repair ends its process with 1, which says why; the next is tried later and later', async () => {
     const cwd = project({
-      'store.mjs': `import { StoreCorruptError } from '#src/core/errors.js'
+      'store.mjs': `import { StoreCorruptError } from 'millrace/store'
 import { MemoryStore } from ${JSON.stringify(pathToFileURL(join(root, 'dist/stores/memory/memory-store.js')).href)}
 class Broken extends MemoryStore {
   async claim() { throw new StoreCorruptError('page 7 is damaged.') }

@@ -16,6 +16,8 @@ import { blank } from './blank.js'
 const mill = millrace({ store: 'sqlite:jobs.db', tasks: [blank] })
 await mill.worker({ concurrency: 2 }).start()
 const resources = () => process.getActiveResourcesInfo()
+// The lease thread keeps the process alive until it is up.
+while (resources().includes('MessagePort')) await delay(20)
 const handles = () => resources().filter((name) => name !== 'Timeout').sort()
 const idle = handles().length
 
