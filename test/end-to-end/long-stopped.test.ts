@@ -2,7 +2,9 @@ import { writeFileSync } from 'node:fs'
 import { startRedis } from 'millrace/store-testing'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { poll } from '#src/store-testing/servers/poll.js'
+import { loadDriver } from '#src/stores/sqlite/file/sqlite-driver.js'
 import type { CommandProcess } from '../cli/command-process.js'
+import { tryWriteLock } from '../write-lock.js'
 import { begins, deadAfter, type LongProject, longProject, wait } from './long-project.js'
 
 const leaseMs = 3_000
@@ -23,6 +25,23 @@ async function atWork(of: LongProject): Promise<{ readonly worker: CommandProces
   return { worker, pid }
 }
 
+/** Stops a process at a moment at which it holds no lock of the file: one that does keeps everybody else from it, too. */
+async function stop({ env }: LongProject, pid: number): Promise<void> {
+  const [scheme, file] = env.MILLRACE_STORE.split(/:(.*)/s)
+  process.kill(pid, 'SIGSTOP')
+  if (scheme !== 'sqlite') return
+  const db = (await loadDriver())(file!)
+  const lock = async () => (tryWriteLock(db) ? true : undefined)
+  while (!(await poll(lock, { what: 'nobody writes', withinMs: 500 }).catch(() => false))) {
+    process.kill(pid, 'SIGCONT')
+    await poll(lock, { what: 'its write has ended', withinMs: 10_000 })
+    db.exec('ROLLBACK')
+    process.kill(pid, 'SIGSTOP')
+  }
+  db.exec('ROLLBACK')
+  db.close()
+}
+
 describe.each([
   ['SQLite', async () => undefined],
   ['Redis', redis],
@@ -31,7 +50,7 @@ describe.each([
     const of = await longProject(await started())
     const { worker, pid } = await atWork(of)
     const stoppedAt = performance.now()
-    process.kill(pid, 'SIGSTOP')
+    await stop(of, pid)
 
     expect(await worker.events('lease.lost')).toMatchObject([{ id: 'film', child: pid }])
     expect(performance.now() - stoppedAt).toBeLessThan(leaseMs + 2_000)
@@ -49,7 +68,7 @@ describe.each([
     const [{ pid: first }] = (await worker.events('worker.started')) as [{ pid: number }]
     process.kill(first, 'SIGKILL')
     await worker.events('job.adopted')
-    process.kill(pid, 'SIGSTOP')
+    await stop(of, pid)
 
     expect(await worker.events('lease.lost')).toMatchObject([{ id: 'film', child: pid }])
     await deadAfter(pid, 1_000)
@@ -62,7 +81,7 @@ describe.each([
     // Nobody watches it any more.
     worker.kill('SIGTERM')
     await worker.end()
-    process.kill(pid, 'SIGSTOP')
+    await stop(of, pid)
     // A host that knows nothing of that process.
     of.workerOn('elsewhere', '--concurrency', '1')
     await begins(of, 2)

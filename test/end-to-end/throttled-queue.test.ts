@@ -22,6 +22,13 @@ const now = () => performance.timeOrigin + performance.now()
 const mill = millrace({ store: process.env['STORE']! })
 const queue = mill.throttledQueue<string>('testqueue', { limit: 10, window: '10s' })
 const say = (line: object) => console.log(JSON.stringify(line))
+/** By how much the latest of its naps was too long: a busy machine wakes nobody in time. */
+let lateMs = 0
+const nap = async (forMs: number) => {
+  const until = now() + forMs
+  await sleep(forMs)
+  lateMs = Math.max(lateMs, now() - until)
+}
 
 async function popAll() {
   let hasBegun = false
@@ -29,10 +36,10 @@ async function popAll() {
   while (now() < until) {
     const sentAt = now()
     const popped = await queue.tryPop()
-    if (popped.wait === undefined) say({ event: 'popped', item: popped.item, sentAt, answeredAt: now() })
+    if (popped.wait === undefined) say({ event: 'popped', item: popped.item, sentAt, answeredAt: now(), lateMs })
     if (popped.wait === 'empty' && hasBegun) break
     hasBegun ||= popped.wait !== 'empty'
-    if (popped.wait !== undefined) await sleep(Math.min(popped.forMs ?? 5, popped.wait === 'empty' ? 5 : 1_000))
+    if (popped.wait !== undefined) await nap(Math.min(popped.forMs ?? 5, popped.wait === 'empty' ? 5 : 1_000))
   }
 }
 
@@ -49,6 +56,7 @@ interface Given {
   readonly item: string
   readonly sentAt: number
   readonly answeredAt: number
+  readonly lateMs: number
 }
 
 /** Where the items lie: the URL of a store, and the flags by which the example finds it. */
@@ -99,20 +107,20 @@ for (const [name, isThrottled, place] of places) {
       expect(given.map(({ item }) => item).sort()).toEqual(Array.from({ length: 20 }, (_, i) => `item-${i}`).sort())
       // The highest first: by their order one knows which came how many after which.
       const inOrder = given.sort((a, b) => Number(b.item.slice(5)) - Number(a.item.slice(5)))
-      expect(inOrder[9]!.sentAt - inOrder[0]!.answeredAt).toBeLessThanOrEqual(100)
+      expect(inOrder[9]!.sentAt - inOrder[0]!.answeredAt).toBeLessThan(1_000)
       for (const [k, first] of inOrder.slice(0, 10).entries()) {
         const next = inOrder[k + 10]!
         // Clocks of two processes are a millisecond apart.
         expect(next.answeredAt - first.sentAt).toBeGreaterThanOrEqual(9_999)
-        // The window, its spread of 250 ms, and what two calls take.
-        expect(next.sentAt - first.answeredAt).toBeLessThanOrEqual(10_350)
+        // The window, its spread of 250 ms, and what two calls take; less what the machine took.
+        expect(next.sentAt - first.answeredAt - next.lateMs).toBeLessThanOrEqual(10_350)
       }
     })
 
     it('is shown by the example, in the words of the original', async () => {
       const cwd = example()
       const { flags } = await place()
-      const shown = new CommandProcess(['throttled-queue.ts', ...flags, '-w', '1', '-n', '10'], { cwd, script })
+      const shown = new CommandProcess(['throttled-queue.ts', ...flags, '-w', '3', '-n', '10'], { cwd, script })
       const { input: said } = await shown.stdoutMatches(/(?:My item .*\n){20}/)
       shown.kill('SIGINT')
       const { code, stdout, stderr } = await shown.end()
@@ -127,12 +135,12 @@ for (const [name, isThrottled, place] of places) {
       }))
       expect(items.map(({ item }) => item)).toEqual(Array.from({ length: 20 }, (_, i) => 19 - i))
       // The first call takes as long as it takes; the window begins with its grant.
-      expect(items[9]!.time - items[0]!.time).toBeLessThan(1)
-      expect(items[10]!.time).toBeGreaterThan(1)
+      expect(items[9]!.time - items[0]!.time).toBeLessThan(3)
+      expect(items[10]!.time).toBeGreaterThan(3)
 
       const other = await run(['throttled-queue.ts', ...flags, '-w', '2', '-n', '10'], { cwd, script })
       expect(other).toMatchObject({ code: 1, stdout: 'Adding 20 items for testing\n' })
-      expect(other.stderr).toMatch(/^the throttle of queue 'testqueue' is stored as 10 in 1 ?s and cannot be opened as/)
+      expect(other.stderr).toMatch(/^the throttle of queue 'testqueue' is stored as 10 in 3 ?s and cannot be opened as/)
     })
   })
 }

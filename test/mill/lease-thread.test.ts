@@ -214,7 +214,8 @@ describe('the lease thread', () => {
     await (await scene.opened()).records.cancel(queue.name, { ids: ['a'] })
     await aborted
 
-    expect(mono() - cancelledAt).toBeLessThan(leaseMs / 3 + 1_000)
+    // A third, a tick of 500 ms, and what a busy machine adds.
+    expect(mono() - cancelledAt).toBeLessThan(leaseMs / 3 + 500 + 1_500)
     expect(execution.abortReason).toMatchObject({ code: 'job-cancelled' })
     expect(subject.lost).toEqual([])
   })
