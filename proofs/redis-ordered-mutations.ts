@@ -257,7 +257,7 @@ export const redisOrderedMutations: readonly Mutation[] = [
   },
   {
     what: 'of two ids at the same moment the greater goes first',
-    file: 'redis/lua/ordered-lua.js',
+    file: 'redis/lua/byte-order-lua.js',
     from: 'if one ~= other then return one < other end',
     to: 'if one ~= other then return one > other end',
   },

@@ -22,12 +22,12 @@ const now = () => performance.timeOrigin + performance.now()
 const mill = millrace({ store: process.env['STORE']! })
 const queue = mill.throttledQueue<string>('testqueue', { limit: 10, window: '10s' })
 const say = (line: object) => console.log(JSON.stringify(line))
-/** By how much the latest of its naps was too long: a busy machine wakes nobody in time. */
+/** By how much its last nap was too long: a busy machine wakes nobody in time. */
 let lateMs = 0
 const nap = async (forMs: number) => {
   const until = now() + forMs
   await sleep(forMs)
-  lateMs = Math.max(lateMs, now() - until)
+  lateMs = Math.max(0, now() - until)
 }
 
 async function popAll() {
@@ -107,7 +107,7 @@ for (const [name, isThrottled, place] of places) {
       expect(given.map(({ item }) => item).sort()).toEqual(Array.from({ length: 20 }, (_, i) => `item-${i}`).sort())
       // The highest first: by their order one knows which came how many after which.
       const inOrder = given.sort((a, b) => Number(b.item.slice(5)) - Number(a.item.slice(5)))
-      expect(inOrder[9]!.sentAt - inOrder[0]!.answeredAt).toBeLessThan(1_000)
+      expect(inOrder[9]!.sentAt - inOrder[0]!.answeredAt).toBeLessThanOrEqual(100)
       for (const [k, first] of inOrder.slice(0, 10).entries()) {
         const next = inOrder[k + 10]!
         // Clocks of two processes are a millisecond apart.

@@ -67,8 +67,10 @@ export class LeaseKeeper {
       mono,
       report,
       onStart: () => this.#tellThread(),
-      onEnd: () => this.#takeOver(),
-      onDeath: (error, retryMs) => parts.events.emit('store.failed', { call: 'lease-thread', error, retryMs }),
+      onDeath: (error, retryMs) => {
+        this.#takeOver()
+        parts.events.emit('store.failed', { call: 'lease-thread', error, retryMs })
+      },
     })
   }
 

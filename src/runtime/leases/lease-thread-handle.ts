@@ -12,8 +12,7 @@ export interface LeaseThreadParts {
   readonly report: (report: Report) => void
   /** It was started and can be sent letters. It keeps nothing yet. */
   readonly onStart: () => void
-  /** It has died, whether or not it was up. */
-  readonly onEnd: () => void
+  /** It has died, whether or not it was up, and is started anew after `retryMs`. */
   readonly onDeath: (error: unknown, retryMs: number) => void
 }
 
@@ -135,7 +134,6 @@ export class LeaseThread {
     this.#deaths += 1
     this.#retry = setTimeout(() => this.#spawn(), retryMs).unref()
     this.#parts.onDeath(error, retryMs)
-    this.#parts.onEnd()
     this.#started?.()
   }
 

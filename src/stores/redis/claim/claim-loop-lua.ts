@@ -94,7 +94,7 @@ for n = 0, ASKED - 1 do
   -- What is left is shut: somebody must be told when it opens.
   local is_shut = count > 0 and ready > 0 and not (EXCLUSIVE and not is_open) and not can
 
-  -- Who asks again when something changes by itself. A lead may have no room to ask again: whoever is rung leads from then on.
+  -- The lead asks again when something changes by itself. A lead that has no room hands that on: the worker that is rung leads.
   local has_left = (count > 0 or can) and not is_shut and leader == worker and lead_at <= now
   if has_left then
     call('HDEL', META, 'lead', 'leadAt')
@@ -107,7 +107,7 @@ for n = 0, ASKED - 1 do
   end
   if is_open then lead_suspects(n, worker, suspects, alone or asked_for == 0, form[9], tonumber(form[10])) end
 
-  -- One waiter was woken; whoever takes some and leaves some wakes the next. Who finds nothing left takes back the ring.
+  -- One waiter was woken. A claim that leaves jobs wakes the next; a claim that leaves none takes back the ring.
   if can or has_left then ring_unpaused()
   elseif count > 0 then
     local first = call('ZRANGE', SCHEDULED, 0, 0)[1]

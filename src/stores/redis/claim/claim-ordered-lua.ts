@@ -14,7 +14,8 @@ local hand = { bytes = tonumber(ARGV[7]), payloads = 0 }
 local function is_filled() return hand.bytes >= most_bytes or hand.payloads >= ${mostPayloads} end
 local take_places, take_ready
 do
--- The payloads that a claim takes of a set: the first, as many as it may, and of those so many bytes; and whether some are left.
+-- The payloads that a claim takes of an id: the first, at most max, and at most as many bytes as a claim may have.
+-- Returns the members found, how many of them are taken, and their bytes.
 local function taken_of(id, max)
   local members, from, own = members_in(PAYLOADS, id, max == 0 and -1 or max + 1), #id + 16, 0
   for i = 1, #members do

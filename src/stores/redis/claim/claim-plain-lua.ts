@@ -48,7 +48,7 @@ local function records_of(found, notes_of)
   end
   return count, false
 end
--- Writes the last so many claims down; elements as in the ready list. The lease that all of them share comes with the last.
+-- Writes the claims of the last count ids; elements as in the ready list. grant adds the lease that they share.
 local heads_by = {}
 local function write_claims(count, elements, last_fence, has_group)
   if fence == 0 then
@@ -116,7 +116,7 @@ local function notes_of(list)
   for n, i in ipairs(noted) do error_found[i], checkpoint_found[i] = found[n * 2 - 1], found[n * 2] end
   return past_found, error_found, checkpoint_found
 end
--- So many elements of the ready list go, of which so many are no stale ones.
+-- Takes the first upto elements from the ready list; others of them are not stale.
 local function pass_list(upto, others)
   call('LTRIM', READY_LIST, upto, -1)
   if upto == others then return end

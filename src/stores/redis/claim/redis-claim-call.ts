@@ -36,7 +36,7 @@ export interface ClaimReply extends Omit<Claimed, 'queue' | 'heads'> {
   readonly bytes: number
 }
 
-/** What the trips before this one were granted, of the first queue that is asked. */
+/** The jobs that earlier trips of this claim were granted, all of the first queue that this trip asks. */
 export interface GrantedBefore {
   readonly jobs: number
   readonly bytes: number

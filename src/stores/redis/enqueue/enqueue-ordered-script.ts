@@ -1,6 +1,6 @@
 /** The enqueue script of ordered queues: payloads come into one shard, call by call. */
 
-import { besideOrderedJobs } from '../lua/ordered-lua.js'
+import { withOrderedJobs } from '../lua/ordered-lua.js'
 import { shardScript } from '../lua/prelude.js'
 import { remembering } from './calls-lua.js'
 
@@ -177,4 +177,4 @@ remember_calls()
 return table.concat(answers, ',')
 `
 
-export const enqueueOrderedScript = shardScript('enqueue-ordered', 'ordered', besideOrderedJobs(remembering + text))
+export const enqueueOrderedScript = shardScript('enqueue-ordered', 'ordered', withOrderedJobs(remembering + text))

@@ -1,6 +1,6 @@
 /** The enqueue script: jobs come into one shard, call by call. */
 
-import { besideJobs, shardScript } from '../lua/prelude.js'
+import { shardScript, withJobs } from '../lua/prelude.js'
 import { remembering } from './calls-lua.js'
 
 /**
@@ -182,4 +182,4 @@ remember_calls()
 return table.concat(answers, ',')
 `
 
-export const enqueueScript = shardScript('enqueue', 'plain', besideJobs(remembering + text))
+export const enqueueScript = shardScript('enqueue', 'plain', withJobs(remembering + text))

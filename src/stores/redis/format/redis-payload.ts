@@ -75,7 +75,7 @@ export function readPayload(value: Buffer): ScoredPayload {
   }
 }
 
-/** What a claim took: the payloads of `claimed-payloads`, in their order. */
+/** The payloads of a claim, in their order, as `claimed-payloads` holds them. */
 export function readInHand(packed: Buffer): Buffer[] {
   const values: Buffer[] = []
   for (let at = 4; at < packed.length; ) {

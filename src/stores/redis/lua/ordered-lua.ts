@@ -1,5 +1,6 @@
 /** What becomes of an ordered job: how its claims end, and what administration makes of it. Beside `payloads`. */
 
+import { byteOrder } from './byte-order-lua.js'
 import { withLazy } from './lazy-functions-lua.js'
 import { payloadChanges, payloadReads } from './payloads-lua.js'
 import { beginning, jobStates, passOver } from './prelude.js'
@@ -9,21 +10,14 @@ const handBack = `
     if call('HEXISTS', CLAIMED_PAYLOADS, id) == 1 then give_back({ id = id }, hand_of(id)) end
 `.slice(1)
 
-/** What most calls need: the form of the queue, what comes first of two jobs that are alike otherwise, and records. */
+/** Functions that most calls need: the form of the queue, the order of jobs that are alike otherwise, and records. */
 const form = String.raw`
 local NO_SEQ = '\0\0\0\0\0\0'
 local function know_form()
   local form = call('HMGET', META, 'order', 'exclusive', 'merge', 'paused', 'resharding')
   LIFO, EXCLUSIVE, LATEST, STOPPED = form[1] == 'lifo', form[2] == 'shard', form[3] == 'latest', form[4] == '1' or form[5] ~= false
 end
--- By the bytes of their ids.
-local function tied(a, b)
-  for i = 1, math.min(#a.id, #b.id) do
-    local one, other = byte(a.id, i), byte(b.id, i)
-    if one ~= other then return one < other end
-  end
-  return #a.id < #b.id
-end
+${byteOrder}local function tied(a, b) return comes_before(a.id, b.id) end
 -- The record of a job: that of a plain one without a payload.
 local function record_of(state, name, stamp, created)
   local body = (find(name, '\0', 1, true) and 'H' or '@') .. name .. '\0'
@@ -203,5 +197,5 @@ end
 `
 
 /** Before a script of ordered queues. What changes jobs, and `others`, is made when one of these functions is first called. */
-export const besideOrderedJobs = (script: string, others = '') =>
+export const withOrderedJobs = (script: string, others = '') =>
   beginning + payloadReads + form + withLazy(jobStates + payloadChanges + ends + others, script, 'ordered')

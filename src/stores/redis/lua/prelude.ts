@@ -209,7 +209,7 @@ local function ring_unpaused()
 end
 `
 
-/** What every script of jobs begins with. */
+/** The beginning of every script that reads or changes jobs. */
 export const beginning = lanes + basics
 
 /** Jobs and claims as scripts hold them, and the sets of their states. */
@@ -317,14 +317,11 @@ local function know_form()
 end
 `
 
-/** Beside the prelude, for every script of plain queues that changes more than it takes. */
-export const jobs = beginning + plainForm + jobStates + plainJobs
-
-/** The same for a script most of whose calls change no job but in the simplest way; `others` are beside `jobs` as late as they. */
-export const besideJobs = (script: string, others = '') =>
+/** Before a script of plain queues. What changes jobs, and `others`, is made when one of these functions is first called. */
+export const withJobs = (script: string, others = '') =>
   beginning + plainForm + withLazy(jobStates + plainJobs + others, script, 'plain')
 
-/** What comes first of two plain jobs that are alike otherwise. */
+/** The order of two plain jobs that are alike otherwise. */
 export const bySequence = `
 local function tied(a, b) return unpackn('>I6', a.seq) < unpackn('>I6', b.seq) end
 `

@@ -80,7 +80,8 @@ local function list_first(element, member)
   if stamp ~= other then return stamp < other end
   return unpackn('>I6', element, 8) < unpackn('>I6', member, 10)
 end
--- The first so many ready jobs, or so many bytes of them, as { id, member of READY or element of READY_LIST }; their numbers in each.
+-- The first ready jobs, at most count, until they have enough bytes: of each its id, and its member of READY or its element
+-- of READY_LIST and the number of elements up to that.
 local function first_ready(count, stale, enough)
   local members = call('ZRANGE', READY, 0, count - 1)
   local listed = head_of_list(count, stale, enough)

@@ -4,8 +4,8 @@ import type { QueueKind } from '../../contract/queue-settings.js'
 import type { RedisArgument, RedisClient, RedisReply } from '../client/redis-client.js'
 import type { ScriptFlags } from '../client/redis-script.js'
 import type { RedisShard } from '../layout/redis-layout.js'
-import { besideOrderedJobs } from './ordered-lua.js'
-import { besideJobs, type ShardScript, shardScript } from './prelude.js'
+import { withOrderedJobs } from './ordered-lua.js'
+import { type ShardScript, shardScript, withJobs } from './prelude.js'
 import { readyJobs } from './ready-lua.js'
 
 /** A script for each kind of queue. */
@@ -22,11 +22,11 @@ export interface PairOptions extends ScriptFlags {
 /** The scripts `name` and `name-ordered`: the text beside what becomes of jobs. */
 export function scriptPair(name: string, text: KindText, { rare = '', ...flags }: PairOptions = {}): ScriptPair {
   return {
-    plain: shardScript(name, 'plain', besideJobs(textFor('plain', text), textFor('plain', rare)), flags),
+    plain: shardScript(name, 'plain', withJobs(textFor('plain', text), textFor('plain', rare)), flags),
     ordered: shardScript(
       `${name}-ordered`,
       'ordered',
-      besideOrderedJobs(textFor('ordered', text), textFor('ordered', rare)),
+      withOrderedJobs(textFor('ordered', text), textFor('ordered', rare)),
       flags,
     ),
   }

@@ -1,5 +1,6 @@
 /** The section scripts: pages of the jobs of a shard, in the order of one of its keys or by id. */
 
+import { byteOrder } from '../lua/byte-order-lua.js'
 import { readerPair } from '../lua/script-kinds.js'
 
 /**
@@ -16,14 +17,7 @@ local function is_place_before(a, b)
   if t ~= z then return t < z end
   return q < w
 end
--- By their bytes.
-local function is_id_before(a, b)
-  for i = 1, math.min(#a, #b) do
-    if byte(a, i) ~= byte(b, i) then return byte(a, i) < byte(b, i) end
-  end
-  return #a < #b
-end
-local section, after, most = ARGV[1], ARGV[2], tonumber(ARGV[3])
+${byteOrder}local section, after, most = ARGV[1], ARGV[2], tonumber(ARGV[3])
 if section == 'running' then return call('HGETALL', CLAIMS) end
 local ids = {}
 local sets = { suspects = { SUSPECTS, 16 }, scheduled = { SCHEDULED, 14 }, completed = { COMPLETED, 13, true }, dead = { DEAD, 13, true }, retries = { RETRIES, 10 } }
@@ -50,7 +44,7 @@ if after ~= '' then
       local element = call('LINDEX', READY_LIST, middle)
       local s, q = unpackn('>I7', element), unpackn('>I6', element, 8)
       -- A job of another shard may have the same of both.
-      local is_first = s < stamp or (s == stamp and (q < seq or (q == seq and not is_id_before(id, sub(element, 14)))))
+      local is_first = s < stamp or (s == stamp and (q < seq or (q == seq and not comes_before(id, sub(element, 14)))))
       if is_first then from = middle + 1 else high = middle end
     end
   end

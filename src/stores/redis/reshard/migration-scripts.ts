@@ -1,6 +1,6 @@
 /** The migration scripts: jobs of ordered queues leave one shard, are in transit, and are put into another. */
 
-import { besideOrderedJobs } from '../lua/ordered-lua.js'
+import { withOrderedJobs } from '../lua/ordered-lua.js'
 import { shardScript } from '../lua/prelude.js'
 import { isSetBack, setBack } from '../lua/set-back-lua.js'
 import { transit } from '../lua/transit-lua.js'
@@ -182,7 +182,7 @@ return 1
 `
 
 const script = (name: string, parts: readonly string[], flags = {}) =>
-  shardScript(name, 'ordered', besideOrderedJobs(parts.join(''), setBack + transit), flags)
+  shardScript(name, 'ordered', withOrderedJobs(parts.join(''), setBack + transit), flags)
 
 export const leaveScript = script('transfer-leave', [guard, leave], { whenFull: true })
 export const putScript = script('transfer-put', [guard, put])

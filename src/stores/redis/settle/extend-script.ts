@@ -2,7 +2,7 @@
 
 import { mostLogBytes } from '../../../core/job-log.js'
 import { beatNotes } from '../lua/beats-lua.js'
-import { besideJobs, shardScript } from '../lua/prelude.js'
+import { shardScript, withJobs } from '../lua/prelude.js'
 import { isSetBack, setBack } from '../lua/set-back-lua.js'
 
 /**
@@ -65,6 +65,6 @@ local function write_log(id, more)
 end
 `
 
-export const extendScript = shardScript('extend', 'plain', besideJobs(text, beatNotes + log + setBack), {
+export const extendScript = shardScript('extend', 'plain', withJobs(text, beatNotes + log + setBack), {
   whenFull: true,
 })

@@ -85,7 +85,7 @@ CREATE INDEX payload_order ON payload (rid, part, score);
 `
 
 /**
- * The pools in which ready jobs stand, by `job.pool`: those without a group, the suspects, those of groups. So whoever takes jobs
+ * The pools of ready jobs, by `job.pool`: jobs without a group, suspects, jobs of groups. A claim that takes jobs
  * without a group never goes past those that have one; these stand in the lanes of their groups besides.
  */
 export const pools = {

@@ -40,7 +40,10 @@ const visible = '(expires_at IS NULL OR expires_at > ?2) AND (state <> 4 OR ?3 I
 
 const ended = { columns: ['finished_at'], descending: true }
 const path = (prefix: number, state: (typeof stateNames)[number], columns: readonly string[]): ListPath => ({
-  ...{ prefix, where: `state = ${stateNames.indexOf(state)}`, columns, index: `job_${state}` },
+  prefix,
+  where: `state = ${stateNames.indexOf(state)}`,
+  columns,
+  index: `job_${state}`,
 })
 const completedPath: ListPath = { ...path(3, 'completed', []), ...ended }
 const deadPath: ListPath = { ...path(4, 'dead', []), ...ended }
@@ -96,7 +99,7 @@ export class SqliteList {
       : { jobs }
   }
 
-  /** The first of a path after that position: so many of each shard, and of all of them the first. */
+  /** The first rows of a path after a position, at most `limit`, over all shards. */
   #found(one: ListPath, queues: readonly QueueRow[], after: ListPosition | undefined, limit: number): FoundRow[] {
     const found = queues.flatMap((queue) =>
       this.#rowsOf(one, queue, after, limit).map((row) => ({ queue, row, position: positionOf(one, queue.kind, row) })),

@@ -81,7 +81,5 @@ export class SqliteLook {
 /** A completed job whose result has expired, as the row of one that is remembered. */
 function endedRow({ id, task, rank, attempt, crashes, created_at, stamp, finished_at, reason }: Row & JobRow): Row {
   const run_at = Math.floor(stamp / 1_000)
-  return {
-    ...{ id, task, state: 'completed', priority: 0 - rank, attempt, crashes, created_at, run_at, finished_at, reason },
-  }
+  return { id, task, state: 'completed', priority: 0 - rank, attempt, crashes, created_at, run_at, finished_at, reason }
 }

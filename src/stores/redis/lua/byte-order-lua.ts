@@ -1,0 +1,11 @@
+/** The order of bytes in Lua, whose `<` compares texts as the locale of the server says. The translation of `rules/byte-order`. */
+
+export const byteOrder = `-- Whether one text comes before the other by its bytes.
+local function comes_before(a, b)
+  for i = 1, math.min(#a, #b) do
+    local one, other = byte(a, i), byte(b, i)
+    if one ~= other then return one < other end
+  end
+  return #a < #b
+end
+`
