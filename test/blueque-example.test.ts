@@ -1,7 +1,7 @@
 import { cpSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { CommandProcess, run, runJson } from './cli/command-process.js'
+import { CommandProcess, runProcess, runProcessJson } from './cli/command-process.js'
 import { project, root } from './cli/project.js'
 
 const script = join(root, 'node_modules/jiti/lib/jiti-cli.mjs')
@@ -12,8 +12,8 @@ function example() {
   symlinkSync(join(root, 'node_modules/jiti'), join(cwd, 'node_modules/jiti'))
   return {
     listener: () => new CommandProcess(['listener.ts'], { cwd, script }),
-    enqueue: async (...args: string[]) => (await run(['enqueue.ts', ...args], { cwd, script })).stdout.trim(),
-    show: (id: string) => runJson<Record<string, unknown>>(['jobs', 'show', id, '--queue', 'some.queue'], { cwd }),
+    enqueue: async (...args: string[]) => (await runProcess(['enqueue.ts', ...args], { cwd, script })).stdout.trim(),
+    show: (id: string) => runProcessJson<Record<string, unknown>>(['jobs', 'show', id, '--queue', 'some.queue'], { cwd }),
   }
 }
 

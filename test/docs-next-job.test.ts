@@ -3,7 +3,7 @@
 import { symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
-import { CommandProcess, run } from './cli/command-process.js'
+import { CommandProcess, runProcess } from './cli/command-process.js'
 import { project, root } from './cli/project.js'
 import { Document } from './document.js'
 
@@ -11,7 +11,7 @@ it('is enqueued and run by the files of the page, as they stand there', { timeou
   const { blocks } = new Document('docs/job-lifecycle.md')
   const cwd = project(Object.fromEntries(blocks.flatMap(({ file, text }) => (file ? [[file, text]] : []))))
   symlinkSync(join(root, 'node_modules', 'zod'), join(cwd, 'node_modules', 'zod'))
-  const { code } = await run(['enqueue', 'receive', '{"orderId":"A-1"}'], { cwd })
+  const { code } = await runProcess(['enqueue', 'receive', '{"orderId":"A-1"}'], { cwd })
   const worker = new CommandProcess(['work', 'handlers.ts'], { cwd })
   await worker.stdoutMatches(/2 parcels of A-1 go out/)
   worker.kill('SIGTERM')

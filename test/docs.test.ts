@@ -9,7 +9,7 @@ import { defineTask, millrace } from 'millrace'
 import { type StartedRedis, startRedis } from 'millrace/store-testing'
 import ts from 'typescript'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { CommandProcess, run } from './cli/command-process.js'
+import { CommandProcess, runProcess } from './cli/command-process.js'
 import { project, root } from './cli/project.js'
 import { type Block, Document, documents } from './document.js'
 
@@ -104,7 +104,7 @@ describe('the command lines of the documentation', () => {
             ? await worked(args, cwd)
             : args.includes('--watch')
               ? await watched(args, cwd)
-              : await run(args, { cwd })
+              : await runProcess(args, { cwd })
         expect({ line, code: ended.code, stderr: ended.stderr }).toEqual({ line, code: 0, stderr: '' })
         expect(ended.stdout).not.toBe('')
       }
@@ -294,7 +294,7 @@ describe('the program on the page of an error', () => {
   it('has a command next to it on one of them', async () => {
     const page = pages.find((candidate) => codeOf(candidate) === 'task-unknown')!
     const [line] = shellLines(page)
-    const { code, stderr } = await run(wordsOf(line!.replace(/^millrace /, '')), { cwd: folderOf(readme) })
+    const { code, stderr } = await runProcess(wordsOf(line!.replace(/^millrace /, '')), { cwd: folderOf(readme) })
 
     expect({ code, stderr }).toEqual({ code: 2, stderr: expect.stringContaining('is not declared') })
   })

@@ -5,7 +5,7 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { run } from './cli/command-process.js'
+import { run } from './cli/command-in-process.js'
 import { root } from './cli/project.js'
 import { Document } from './document.js'
 

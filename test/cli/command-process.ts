@@ -124,14 +124,17 @@ export class CommandProcess {
   }
 }
 
-/** Runs a command to its end. */
-export function run(args: readonly string[], options: CommandOptions): Promise<Ended> {
+/** Runs a command to its end in a process of its own. */
+export function runProcess(args: readonly string[], options: CommandOptions): Promise<Ended> {
   return new CommandProcess(args, options).end()
 }
 
-/** Runs a command with `--json` and gives the document it printed. Throws where it failed. */
-export async function runJson<T>(args: readonly string[], options: CommandOptions): Promise<T> {
-  const { code, stdout, stderr } = await run([...args, '--json'], options)
+/** The same with `--json`: gives the document it printed. Throws where it failed. */
+export async function runProcessJson<T>(args: readonly string[], options: CommandOptions): Promise<T> {
+  return parsedJson<T>(args, await runProcess([...args, '--json'], options))
+}
+
+export function parsedJson<T>(args: readonly string[], { code, stdout, stderr }: Ended): T {
   if (code !== 0) throw new Error(`millrace ${args.join(' ')} exited with ${code}: ${stderr}`)
   return JSON.parse(stdout) as T
 }

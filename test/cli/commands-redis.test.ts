@@ -1,6 +1,7 @@
 import { faultProxy, startRedis } from 'millrace/store-testing'
 import { expect, it, onTestFinished } from 'vitest'
-import { CommandProcess, runJson } from './command-process.js'
+import { runJson } from './command-in-process.js'
+import { CommandProcess } from './command-process.js'
 import { configFile, project, projectFiles } from './project.js'
 
 interface Listing {

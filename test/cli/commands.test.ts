@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { CommandProcess, run, runJson } from './command-process.js'
+import { run, runJson } from './command-in-process.js'
+import { CommandProcess } from './command-process.js'
 import { project, projectFiles } from './project.js'
 
 interface Enqueued {

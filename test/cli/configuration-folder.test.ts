@@ -1,7 +1,8 @@
 import { existsSync, mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { CommandProcess, runJson } from './command-process.js'
+import { runJson } from './command-in-process.js'
+import { CommandProcess } from './command-process.js'
 import { configFile, project, projectFiles } from './project.js'
 
 /** Enqueues in the first folder and looks from the second, by the configuration as each of them names it. */

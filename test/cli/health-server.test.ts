@@ -6,7 +6,8 @@ import { describe, expect, it, onTestFinished } from 'vitest'
 import type { ProcessReport } from '#src/cli/supervise/forked-worker.js'
 import { healthOf, serveHealth } from '#src/cli/supervise/health-server.js'
 import { poll } from '#src/store-testing/servers/poll.js'
-import { CommandProcess, run, runJson } from './command-process.js'
+import { runJson } from './command-in-process.js'
+import { CommandProcess, runProcess } from './command-process.js'
 import { project } from './project.js'
 
 const pulse = {
@@ -156,7 +157,7 @@ describe('millrace work --health-port', () => {
     const taken = createServer().listen(0, '127.0.0.1')
     await once(taken, 'listening')
     const { port } = taken.address() as { port: number }
-    const ended = await run(['work', '--health-port', String(port)], { cwd: project() })
+    const ended = await runProcess(['work', '--health-port', String(port)], { cwd: project() })
     taken.close()
     expect(ended).toEqual({
       code: 1,

@@ -3,7 +3,8 @@ import { describe, expect, it, onTestFinished } from 'vitest'
 import { poll } from '#src/store-testing/servers/poll.js'
 import { begins, brief, deadAfter, deaf, die, type LongProject, longProject, wait } from '../end-to-end/long-project.js'
 import { livingIn } from '../process-group.js'
-import { CommandProcess, runJson } from './command-process.js'
+import { runJson } from './command-in-process.js'
+import { CommandProcess } from './command-process.js'
 
 const longest = { timeout: 60_000 }
 
@@ -16,18 +17,18 @@ async function startedProject(): Promise<LongProject> {
   return of
 }
 
-function shown({ folder, env }: LongProject, id: string, ...flags: string[]) {
-  return new CommandProcess(['jobs', 'show', id, ...flags], { cwd: folder, env })
+function following({ folder, env }: LongProject, id: string, ...flags: string[]) {
+  return new CommandProcess(['jobs', 'show', id, '--follow', ...flags], { cwd: folder, env })
 }
 
 /** What is printed of it once it has begun and said so. */
 async function begun(of: LongProject, id: string): Promise<Record<string, unknown>> {
-  const following = shown(of, id, '--follow')
-  await following.stdoutMatches(/startedAt|running: attempt/)
-  await following.stdoutMatches(/ {2}waits for|log: 1 line/)
-  await following.stdoutMatches(/fraction|50%/)
-  following.kill('SIGINT')
-  await following.end()
+  const follower = following(of, id)
+  await follower.stdoutMatches(/startedAt|running: attempt/)
+  await follower.stdoutMatches(/ {2}waits for|log: 1 line/)
+  await follower.stdoutMatches(/fraction|50%/)
+  follower.kill('SIGINT')
+  await follower.end()
   return runJson(['jobs', 'show', id], { cwd: of.folder, env: of.env })
 }
 
@@ -37,7 +38,7 @@ describe('jobs show of a long job', longest, () => {
     of.worker()
     const job = await of.mill.enqueue(wait, of.file('go'))
     const { host, pid, worker, startedAt } = await begun(of, job.id)
-    const { code, stdout } = await shown(of, job.id).end()
+    const { code, stdout } = await of.run(['jobs', 'show', job.id])
 
     expect(code).toBe(0)
     const lines = stdout.split('\n')
@@ -64,7 +65,7 @@ describe('jobs show of a long job', longest, () => {
     const logged = async () => (await job.record())?.log?.endsWith('1m\n') || undefined
     await poll(logged, { what: 'all of it is in the log', withinMs: 20_000 })
     const pid = (await job.record())!.pid!
-    const [some, all] = await Promise.all([shown(of, job.id).end(), shown(of, job.id, '--log').end()])
+    const [some, all] = await Promise.all([of.run(['jobs', 'show', job.id]), of.run(['jobs', 'show', job.id, '--log'])])
 
     expect(some.stdout).toMatch(/\nlog: 31 lines, the last 20; `--log` prints all\n( {2}.*\n){20}$/)
     expect(all.stdout.match(/^ {2}line$/gm)).toHaveLength(29)
@@ -80,14 +81,14 @@ describe('jobs show --follow', longest, () => {
   it('prints each change and each line of the log once, and ends with 0 when the job has completed', async () => {
     const of = await startedProject()
     const job = await of.mill.enqueue(wait, of.file('go'))
-    const following = shown(of, job.id, '--follow')
-    await following.stdoutMatches(/^state +ready$/m)
+    const follower = following(of, job.id)
+    await follower.stdoutMatches(/^state +ready$/m)
     of.worker()
-    await following.stdoutMatches(/^\d\d:\d\d:\d\d running: attempt 1, on .+, pid \d+$/m)
-    await following.stdoutMatches(/^\d\d:\d\d:\d\d 50% half way$/m)
-    await following.stdoutMatches(/^ {2}waits for /m)
+    await follower.stdoutMatches(/^\d\d:\d\d:\d\d running: attempt 1, on .+, pid \d+$/m)
+    await follower.stdoutMatches(/^\d\d:\d\d:\d\d 50% half way$/m)
+    await follower.stdoutMatches(/^ {2}waits for /m)
     writeFileSync(of.file('go'), '')
-    const { code, stdout, stderr } = await following.end()
+    const { code, stdout, stderr } = await follower.end()
 
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
     expect(stdout).toMatch(/^\d\d:\d\d:\d\d completed after \d+m?s\n$/m)
@@ -98,13 +99,13 @@ describe('jobs show --follow', longest, () => {
   it('with --json prints a record a line, whose log is what is new in it', async () => {
     const of = await startedProject()
     const job = await of.mill.enqueue(wait, of.file('go'))
-    const following = shown(of, job.id, '--follow', '--json')
-    await following.stdoutMatches(/"ready"/)
+    const follower = following(of, job.id, '--json')
+    await follower.stdoutMatches(/"ready"/)
     of.worker()
-    await following.stdoutMatches(/"log"/)
-    await following.stdoutMatches(/"fraction"/)
+    await follower.stdoutMatches(/"log"/)
+    await follower.stdoutMatches(/"fraction"/)
     writeFileSync(of.file('go'), '')
-    const { code, stdout } = await following.end()
+    const { code, stdout } = await follower.end()
     const records = stdout
       .trimEnd()
       .split('\n')
@@ -121,7 +122,7 @@ describe('jobs show --follow', longest, () => {
     of.worker()
     const job = await of.mill.enqueue(die, 'exit')
     await expect(job.result({ timeout: '20s' })).rejects.toThrow()
-    const { code, stdout, stderr } = await shown(of, job.id, '--follow').end()
+    const { code, stdout, stderr } = await of.run(['jobs', 'show', job.id, '--follow'])
 
     expect(code).toBe(3)
     expect(stdout).toMatch(/^state +dead$/m)
@@ -132,12 +133,12 @@ describe('jobs show --follow', longest, () => {
     const of = await startedProject()
     of.worker()
     const job = await of.mill.enqueue(brief, of.file('go'))
-    const following = shown(of, job.id, '--follow')
+    const follower = following(of, job.id)
     await begins(of)
-    await following.stdoutMatches(/^state /m)
-    following.kill('SIGINT')
+    await follower.stdoutMatches(/^state /m)
+    follower.kill('SIGINT')
 
-    expect(await following.end()).toMatchObject({ code: 130, signal: null, stderr: '' })
+    expect(await follower.end()).toMatchObject({ code: 130, signal: null, stderr: '' })
     writeFileSync(of.file('go'), '')
     expect(await job.result({ timeout: '20s' })).toBe('done')
   })
@@ -149,8 +150,8 @@ describe('a long job that runs', longest, () => {
     of.worker()
     const job = await of.mill.enqueue(deaf, false)
     const { pid } = (await begins(of))[0]!
-    const following = shown(of, job.id, '--follow')
-    await following.stdoutMatches(/startedAt|running: attempt 1/)
+    const follower = following(of, job.id)
+    await follower.stdoutMatches(/startedAt|running: attempt 1/)
     expect(await of.run(['jobs', 'delete', 'long', job.id])).toMatchObject({
       code: 1,
       stderr: expect.stringMatching(/^millrace: job '\w+' runs in queue 'long' and cannot be deleted: cancel it, /),
@@ -164,7 +165,7 @@ describe('a long job that runs', longest, () => {
       ),
     })
     await deadAfter(pid, 10_000)
-    const end = await following.end()
+    const end = await follower.end()
     expect(end).toMatchObject({ code: 3, stderr: `millrace: job '${job.id}' in queue 'long' was cancelled.\n` })
     expect(end.stdout).toMatch(/^\d\d:\d\d:\d\d cancelled \(not wanted\)\n$/m)
   })
@@ -183,7 +184,7 @@ describe('a long job that runs', longest, () => {
       ),
     })
     await deadAfter(pid, 10_000)
-    const { stdout } = await shown(of, job.id).end()
+    const { stdout } = await of.run(['jobs', 'show', job.id])
     expect(stdout).toMatch(/^state +dead\n[\s\S]*^error +it hangs$/m)
     expect(of.begun()).toHaveLength(1)
   })

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { CommandProcess, run, runJson } from './command-process.js'
+import { run, runJson } from './command-in-process.js'
+import { CommandProcess } from './command-process.js'
 import { orderedProject } from './ordered-project.js'
 
 // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what must not be there

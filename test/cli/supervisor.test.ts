@@ -4,7 +4,8 @@ import { describe, expect, it, vi } from 'vitest'
 import { processArgs } from '#src/cli/commands/work-command.js'
 import { loadDriver } from '#src/stores/sqlite/file/sqlite-driver.js'
 import { tryWriteLock } from '../write-lock.js'
-import { CommandProcess, type Line, run, runJson } from './command-process.js'
+import { run, runJson } from './command-in-process.js'
+import { CommandProcess, type Line, runProcess } from './command-process.js'
 import { configFile, project, projectFiles, tasksFile } from './project.js'
 
 const grace = ['--grace', '5s']
@@ -127,7 +128,7 @@ describe('what is wrong at the start', () => {
       ...projectFiles,
       'broken.config.js': `import { appendFileSync } from 'node:fs'\nappendFileSync('loads', 'x')\n${configFile.replace('weight: 5', 'weight: 1_000')}`,
     })
-    const { code, stdout, stderr } = await run(['work', '--processes', '3', '--config', 'broken.config.js'], { cwd })
+    const { code, stdout, stderr } = await runProcess(['work', '--processes', '3', '--config', 'broken.config.js'], { cwd })
     expect({ code, stdout }).toEqual({ code: 2, stdout: '' })
     expect(stderr.match(/millrace: /g)).toHaveLength(1)
     expect(readFileSync(join(cwd, 'loads'), 'utf8')).toBe('x')
@@ -135,7 +136,7 @@ describe('what is wrong at the start', () => {
 
   it('a configuration that ends its process is no success', async () => {
     const cwd = project({ ...projectFiles, 'quits.mjs': 'process.exit(0)' })
-    const { code, stdout } = await run(['work', 'quits.mjs'], { cwd })
+    const { code, stdout } = await runProcess(['work', 'quits.mjs'], { cwd })
     expect(code).toBe(1)
     expect(stdout).toMatch(/process \d+ exited with code 0 before it was ready; the command ends\n$/)
   })

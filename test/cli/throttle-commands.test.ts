@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { run, runJson } from './command-process.js'
+import { run, runJson } from './command-in-process.js'
 import { throttledProject } from './throttled-project.js'
 
 const hour = 3_600_000

@@ -2,7 +2,8 @@ import { join } from 'node:path'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { SqliteStore } from '#src/stores/sqlite/sqlite-store.js'
 import { sqliteTraits } from '#src/stores/sqlite/sqlite-traits.js'
-import { CommandProcess, run, runJson } from './command-process.js'
+import { run, runJson } from './command-in-process.js'
+import { CommandProcess, runProcessJson } from './command-process.js'
 import { project } from './project.js'
 
 const configFile = `
@@ -45,7 +46,7 @@ describe.runIf(sqliteTraits.ordered)(
     ] as const)('%s %s: the counts add up', async (noun, verb, done) => {
       const { cwd } = await seeded(2_500)
       const args = [noun, verb, 'orders', ...(noun === 'jobs' ? ['--all'] : [])]
-      const counts = await Promise.all([1, 2].map(() => runJson<Record<string, number>>(args, { cwd })))
+      const counts = await Promise.all([1, 2].map(() => runProcessJson<Record<string, number>>(args, { cwd })))
 
       expect(counts[0]![done]! + counts[1]![done]!).toBe(2_500)
       expect((await runJson<{ totals: object }>(['stats'], { cwd })).totals).toMatchObject({ length: 0, payloads: 0 })

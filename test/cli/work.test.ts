@@ -2,7 +2,8 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { describe, expect, it } from 'vitest'
-import { CommandProcess, run, runJson } from './command-process.js'
+import { runJson } from './command-in-process.js'
+import { CommandProcess, runProcess } from './command-process.js'
 import { project, root, tasksFile } from './project.js'
 
 interface Stats {
@@ -88,7 +89,7 @@ describe('millrace work', () => {
       'millrace.config.ts': `import { millrace } from 'millrace'\nimport * as tasks from './tasks.js'\nexport default millrace({ store: 'sqlite:jobs.db', tasks: Object.values(tasks) })`,
       'handlers.ts': `import { twice } from './tasks.js'\ntwice.handle(async (n) => {\n  process.stdout.write('{"event":"test.running"}\\n')\n  return (n as number) * 2\n})`,
     })
-    const bare = await run(['work'], { cwd })
+    const bare = await runProcess(['work'], { cwd })
     expect(bare).toMatchObject({ code: 2, stdout: '' })
     expect(bare.stderr).toMatch(/no task of .*millrace\.config\.ts has a handler: name the module that attaches them/)
     await runJson(['enqueue', 'twice', '21', '--id', 'answer'], { cwd })
@@ -136,7 +137,7 @@ export default millrace({ store, tasks: [defineTask({ name: 't', run: async () =
 
   it('a store it cannot open ends it with 1, told by one process only', async () => {
     const cwd = project({ 'tasks.ts': tasksFile })
-    const { code, stdout, stderr } = await run(['work', 'tasks.ts', '--processes', '3', '--json'], {
+    const { code, stdout, stderr } = await runProcess(['work', 'tasks.ts', '--processes', '3', '--json'], {
       cwd,
       env: { MILLRACE_STORE: 'sqlite:tasks.ts/jobs.db' },
     })

@@ -1,7 +1,8 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { CommandProcess, run, runJson } from './command-process.js'
+import { run, runJson } from './command-in-process.js'
+import { CommandProcess } from './command-process.js'
 import { project } from './project.js'
 
 interface Workers {

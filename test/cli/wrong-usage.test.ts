@@ -1,7 +1,8 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { run } from './command-process.js'
+import { run } from './command-in-process.js'
+import { runProcess } from './command-process.js'
 import { project } from './project.js'
 
 /** The arguments, and what the error must name: the thing that is wrong and the form that is expected. */
@@ -89,7 +90,7 @@ const mistakes: readonly (readonly [readonly string[], RegExp])[] = [
 describe('a wrong command line', () => {
   it.each(mistakes)('%j is refused with exit code 2 and one clear error', async (args, message) => {
     const cwd = project()
-    const { code, stdout, stderr } = await run(args, { cwd, input: '1' })
+    const { code, stdout, stderr } = await (args[0] === 'work' ? runProcess : run)(args, { cwd, input: '1' })
     expect({ code, stdout }).toEqual({ code: 2, stdout: '' })
     expect(stderr).toMatch(message)
     expect(stderr.match(/millrace: /g)).toHaveLength(1)
@@ -100,7 +101,7 @@ describe('a wrong command line', () => {
 
   it('a store that lives in one process is refused to several', async () => {
     const cwd = project()
-    const { code, stderr } = await run(['work', '--processes', '2'], { cwd, env: { MILLRACE_STORE: 'memory:' } })
+    const { code, stderr } = await runProcess(['work', '--processes', '2'], { cwd, env: { MILLRACE_STORE: 'memory:' } })
     expect({ code, stderr }).toEqual({
       code: 2,
       stderr: 'millrace: --processes needs a store that processes can share; memory: lives in one process only.\n',

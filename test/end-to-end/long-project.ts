@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { defineTask, millrace } from 'millrace'
 import { onTestFinished } from 'vitest'
 import { poll } from '#src/store-testing/servers/poll.js'
+import { run } from '../cli/command-in-process.js'
 import { CommandProcess } from '../cli/command-process.js'
 import { project } from '../cli/project.js'
 import { livingIn } from '../process-group.js'
@@ -134,7 +135,7 @@ export async function longProject(store?: string) {
     /** On a host of that name, as far as anybody is told. */
     workerOn: (host: string, ...args: string[]) =>
       new CommandProcess(['work', '--json', ...args], { cwd: folder, env: { ...env, MILLRACE_HOST: host } }),
-    run: (args: string[]) => new CommandProcess(args, { cwd: folder, env }).end(),
+    run: (args: string[]) => run(args, { cwd: folder, env }),
     /** `id pid` of each handler that has begun. */
     begun: () => begunIn(folder),
   }

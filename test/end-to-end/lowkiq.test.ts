@@ -1,7 +1,7 @@
 import { cpSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { CommandProcess, type Ended, run, runJson } from '../cli/command-process.js'
+import { CommandProcess, type Ended, runProcess, runProcessJson } from '../cli/command-process.js'
 import { project, root } from '../cli/project.js'
 
 const script = join(root, 'node_modules/jiti/lib/jiti-cli.mjs')
@@ -25,12 +25,12 @@ function example() {
   }
   return {
     cwd,
-    program: (...args: string[]) => succeeds(run(args, { cwd, script })),
-    command: (...args: string[]) => succeeds(run(args, { cwd })),
+    program: (...args: string[]) => succeeds(runProcess(args, { cwd, script })),
+    command: (...args: string[]) => succeeds(runProcess(args, { cwd })),
     /** Worker processes say what they do on stdout and stderr, until they are told to stop. */
     worker: (...args: string[]) => new CommandProcess(['work', ...args], { cwd }),
     job: (id: string, queue: string, ...more: string[]) =>
-      runJson<Stored>(['jobs', 'show', id, '--queue', queue, ...more], { cwd }),
+      runProcessJson<Stored>(['jobs', 'show', id, '--queue', queue, ...more], { cwd }),
   }
 }
 
@@ -61,7 +61,7 @@ describe("Lowkiq's example", { timeout: 60_000 }, () => {
       'Enqueueing 1000 jobs for AnIdWorker\nEnqueued 1000 jobs for AnIdWorker\n',
     )
     await command('queues', 'drain', 'AnIdWorker')
-    const { totals, queues } = await runJson<{ totals: object; queues: { queue: string }[] }>(['stats'], { cwd })
+    const { totals, queues } = await runProcessJson<{ totals: object; queues: { queue: string }[] }>(['stats'], { cwd })
     expect(totals).toMatchObject({ processed: 1_003, failed: 0, running: 0, dead: 0 })
     expect(queues.map(({ queue }) => queue)).toEqual(['ATestWorker', 'AnIdWorker'])
     const { input: said } = await working.stdoutMatches(/(?:some work for \d+: 1\n(?:(?!some work).*\n)*){1000}/)
@@ -81,7 +81,7 @@ describe("Lowkiq's example", { timeout: 60_000 }, () => {
     await working.stdoutMatches(/retries exhausted for 3 of ATestWorker with error it fails, as it was told to\n/)
     const { input: told } = await working.stderrMatches(/(?:it fails, as it was told to ATestWorker .*\n){6}/)
     expect(told).toMatch(/^it fails, as it was told to ATestWorker \[\["3",\[\{"attr":"fails"\}\]\]\]\n/)
-    const { queues } = await runJson<{ queues: { jobs: Stored[] }[] }>(['morgue', 'list', 'ATestWorker'], { cwd })
+    const { queues } = await runProcessJson<{ queues: { jobs: Stored[] }[] }>(['morgue', 'list', 'ATestWorker'], { cwd })
     const [job] = queues[0]!.jobs
     // Its attempt is the number of failures + 1.
     expect(job).toMatchObject({ id: '3', attempt: 7, payloads: [{ input: { attr: 'fails' } }] })
@@ -106,7 +106,7 @@ describe("Lowkiq's example", { timeout: 60_000 }, () => {
     expect(before[0]).toMatchObject({ attempt: 1, state: 'scheduled', payloads: [{ score: 1 }, { score: 2 }] })
     expect(before[1]).toMatchObject({ attempt: 5, state: 'scheduled', payloads: [{ input: { attr: 'fails' } }] })
 
-    const resharded = await runJson(['queues', 'reshard', 'ATestWorker', '48'], { cwd })
+    const resharded = await runProcessJson(['queues', 'reshard', 'ATestWorker', '48'], { cwd })
     expect(resharded).toEqual({ queue: 'ATestWorker', shards: 48, moved: 2 })
     expect(await Promise.all(['7', '3'].map((id) => job(id, 'ATestWorker')))).toEqual(before)
 

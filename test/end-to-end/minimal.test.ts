@@ -1,7 +1,7 @@
 import { cpSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { CommandProcess, run, runJson } from '../cli/command-process.js'
+import { CommandProcess, runProcess, runProcessJson } from '../cli/command-process.js'
 import { project, root } from '../cli/project.js'
 
 describe('the minimal example', () => {
@@ -12,12 +12,12 @@ describe('the minimal example', () => {
     const worker = new CommandProcess(['work', '--json'], { cwd })
     await worker.events('worker.started')
     const script = join(root, 'node_modules/jiti/lib/jiti-cli.mjs')
-    const producer = await run(['enqueue.ts', 'Ada'], { cwd, script })
+    const producer = await runProcess(['enqueue.ts', 'Ada'], { cwd, script })
     expect(producer).toMatchObject({ code: 0, stderr: '' })
     expect(producer.stdout).toMatch(/^enqueued [0-9A-Z]{26}; .*\nHello, Ada!\n$/)
-    const { totals } = await runJson<{ totals: Record<string, number> }>(['stats'], { cwd })
+    const { totals } = await runProcessJson<{ totals: Record<string, number> }>(['stats'], { cwd })
     expect(totals).toMatchObject({ processed: 1, failed: 0, running: 0 })
-    const refused = await run(['enqueue', 'greet', '{"name":""}'], { cwd })
+    const refused = await runProcess(['enqueue', 'greet', '{"name":""}'], { cwd })
     expect(refused).toMatchObject({ code: 2, stdout: '' })
     expect(refused.stderr).toMatch(/the input of a job of task 'greet' does not match its schema/)
     worker.kill('SIGTERM')

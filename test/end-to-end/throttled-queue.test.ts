@@ -5,7 +5,7 @@ import { startRedis } from 'millrace/store-testing'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { redisTraits } from '#src/stores/redis/redis-traits.js'
 import { sqliteTraits } from '#src/stores/sqlite/sqlite-traits.js'
-import { CommandProcess, run } from '../cli/command-process.js'
+import { CommandProcess, runProcess } from '../cli/command-process.js'
 import { project, root } from '../cli/project.js'
 
 const script = join(root, 'node_modules/jiti/lib/jiti-cli.mjs')
@@ -138,7 +138,7 @@ for (const [name, isThrottled, place] of places) {
       expect(items[9]!.time - items[0]!.time).toBeLessThan(3)
       expect(items[10]!.time).toBeGreaterThan(3)
 
-      const other = await run(['throttled-queue.ts', ...flags, '-w', '2', '-n', '10'], { cwd, script })
+      const other = await runProcess(['throttled-queue.ts', ...flags, '-w', '2', '-n', '10'], { cwd, script })
       expect(other).toMatchObject({ code: 1, stdout: 'Adding 20 items for testing\n' })
       expect(other.stderr).toMatch(/^the throttle of queue 'testqueue' is stored as 10 in 3 ?s and cannot be opened as/)
     })
@@ -147,7 +147,7 @@ for (const [name, isThrottled, place] of places) {
 
 describe('the example of a throttled queue', () => {
   it('tells its flags, and that it needs no server', async () => {
-    const { code, stdout, stderr } = await run(['throttled-queue.ts', '--help'], { cwd: example(), script })
+    const { code, stdout, stderr } = await runProcess(['throttled-queue.ts', '--help'], { cwd: example(), script })
 
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
     for (const flag of ['-r', '-p', '-m', '-w', '-n', '-q', '-e']) expect(stdout).toContain(`  ${flag}, --`)
@@ -159,7 +159,7 @@ describe('the example of a throttled queue', () => {
     [['-n', 'many'], /limit: must be a whole number from 1 to 1000000; got NaN/],
     [['-e'], /`elastic` needs `moderate: true`/],
   ])('says what is wrong with its flags: %j', async (flags, message) => {
-    const { code, stdout, stderr } = await run(['throttled-queue.ts', ...flags], { cwd: example(), script })
+    const { code, stdout, stderr } = await runProcess(['throttled-queue.ts', ...flags], { cwd: example(), script })
 
     expect({ code, stdout }).toEqual({ code: 1, stdout: '' })
     expect(stderr).toMatch(message)

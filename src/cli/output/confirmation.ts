@@ -8,17 +8,15 @@ export interface Prompt {
   readonly output: NodeJS.WritableStream & { readonly isTTY?: boolean }
 }
 
-/** Not on stdout, which may be read by a program. */
-const terminal: Prompt = { input: process.stdin, output: process.stderr }
-
 /**
- * Goes on where `y` or `yes` is answered; without a terminal, or where `yes` was said already, nobody is asked.
+ * Goes on where `y` or `yes` is answered; without a terminal, or where `yes` was said already, nobody is asked. It asks on
+ * stderr: stdout may be read by a program.
  * Throws `OperationError` for every other answer, and where the person leaves.
  */
 export async function confirm(
   question: () => Promise<string>,
   { yes = false, json = false }: { readonly yes?: boolean; readonly json?: boolean },
-  { input, output }: Prompt = terminal,
+  { input, output }: Prompt = { input: process.stdin, output: process.stderr },
 ): Promise<void> {
   if (yes || json || input.isTTY !== true || output.isTTY !== true) return
   const words = await question()

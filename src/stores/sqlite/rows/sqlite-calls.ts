@@ -36,6 +36,8 @@ interface Memory {
   emptied: number[]
   /** Whether what other connections wrote has been read in this transaction. */
   isCurrent: boolean
+  /** On the monotonic clock, when it was; the clock is asked once a transaction, for it costs as much as the rest of a call. */
+  readAt: number
 }
 
 const letterOf: Record<Enqueued, string> = { added: 'a', merged: 'm', duplicate: 'd', full: 'f', draining: 'r' }
@@ -57,20 +59,21 @@ export class SqliteCalls {
 
   /** What was answered to the call the first time, while that is remembered. */
   answersTo(queue: QueueRow, id: string): Enqueued[] | undefined {
-    const call = this.#current(queue.qid).calls.get(id)
-    return call !== undefined && call.at + callMemoryMs > this.#clock.mono()
+    const { calls, readAt } = this.#current(queue.qid)
+    const call = calls.get(id)
+    return call !== undefined && call.at + callMemoryMs > readAt
       ? Array.from(call.letters, (letter) => answerOf[letter]!)
       : undefined
   }
 
   remember(queue: QueueRow, id: string, answers: readonly Enqueued[]): void {
-    const mono = this.#clock.mono()
     const memory = this.#current(queue.qid)
+    const at = memory.readAt
     let letters = ''
     for (const answer of answers) letters += letterOf[answer]
-    memory.fresh.push([id, mono, letters])
-    this.#add(memory, id, mono, letters, memory.freshBatch)
-    this.#trim(memory, mono)
+    memory.fresh.push([id, at, letters])
+    this.#add(memory, id, at, letters, memory.freshBatch)
+    this.#trim(memory, at)
   }
 
   /** Called before each commit of a write. */
@@ -109,6 +112,7 @@ export class SqliteCalls {
         freshBatch: { cid: 0, left: 0 },
         emptied: [],
         isCurrent: false,
+        readAt: 0,
       }
       this.#memories.set(qid, memory)
     }
@@ -123,6 +127,7 @@ export class SqliteCalls {
       // Rows may hold calls that are forgotten already: see `#deleteEmptied`.
       this.#trim(memory, Number.NEGATIVE_INFINITY)
       memory.isCurrent = true
+      memory.readAt = this.#clock.mono()
     }
     return memory
   }

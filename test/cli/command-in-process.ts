@@ -1,0 +1,82 @@
+/**
+ * A command in this process: the built `millrace` without the start of a process, which is most of what a command costs. It
+ * has the folder, the environment, the input and the output of its own that a process would have. What is about signals, or
+ * about what is printed while it still runs, needs the real one: see `command-process`.
+ */
+
+import { register } from 'node:module'
+import { Readable, Writable } from 'node:stream'
+import { runCommand } from '#src/cli/run-command.js'
+import { type CommandOptions, type Ended, parsedJson } from './command-process.js'
+
+/** A process loads the user's files anew; here a mill that a command before has closed would come out of the cache. */
+const freshEntries = `
+let loads = 0
+export async function resolve(specifier, context, next) {
+  const resolved = await next(specifier, context)
+  if (!context.parentURL?.endsWith('/mill/load-mill.js') || !specifier.startsWith('file:')) return resolved
+  return { ...resolved, url: resolved.url + '?load=' + ++loads }
+}`
+register(`data:text/javascript,${encodeURIComponent(freshEntries)}`)
+
+/** They replace handlers of this process, or start others. */
+const processOnly = new Set(['work', 'exec'])
+
+let before: Promise<unknown> = Promise.resolve()
+
+/** Runs a command to its end, after those that were asked for before. */
+export function run(args: readonly string[], options: CommandOptions): Promise<Ended> {
+  if (processOnly.has(args[0]!)) throw new Error(`'${args[0]}' needs a process of its own`)
+  const ended = before.then(() => runInPlace(args, options))
+  before = ended.catch(() => {})
+  return ended
+}
+
+/** Runs a command with `--json` and gives the document it printed. Throws where it failed. */
+export async function runJson<T>(args: readonly string[], options: CommandOptions): Promise<T> {
+  return parsedJson<T>(args, await run([...args, '--json'], options))
+}
+
+async function runInPlace(args: readonly string[], { cwd, env = {}, input = '' }: CommandOptions): Promise<Ended> {
+  const own = { cwd: process.cwd(), env: { ...process.env }, exitCode: process.exitCode }
+  const { MILLRACE_CONFIG: _config, MILLRACE_STORE: _store, ...rest } = own.env
+  const [stdout, stderr] = [new Collected(), new Collected()]
+  const streams = { stdin: Readable.from([Buffer.from(input)]), stdout, stderr }
+  const restore = Object.entries(streams).map(([name, stream]) => replaced(name as keyof typeof streams, stream))
+  replaceEnv({ ...rest, ...env })
+  process.chdir(cwd)
+  process.exitCode = undefined
+  try {
+    const code = await runCommand(args)
+    return { code, signal: null, stdout: stdout.text, stderr: stderr.text }
+  } finally {
+    process.exitCode = own.exitCode
+    process.chdir(own.cwd)
+    replaceEnv(own.env)
+    for (const back of restore) back()
+  }
+}
+
+class Collected extends Writable {
+  #text = ''
+
+  get text(): string {
+    return this.#text
+  }
+
+  override _write(chunk: Buffer, _encoding: BufferEncoding, done: () => void): void {
+    this.#text += chunk.toString()
+    done()
+  }
+}
+
+function replaced(name: 'stdin' | 'stdout' | 'stderr', stream: object): () => void {
+  const own = Object.getOwnPropertyDescriptor(process, name)!
+  Object.defineProperty(process, name, { value: stream, configurable: true })
+  return () => void Object.defineProperty(process, name, own)
+}
+
+function replaceEnv(env: NodeJS.ProcessEnv): void {
+  for (const name of Object.keys(process.env)) if (!(name in env)) delete process.env[name]
+  Object.assign(process.env, env)
+}
