@@ -26,7 +26,7 @@ let before: Promise<unknown> = Promise.resolve()
 
 /** Runs a command to its end, after those that were asked for before. */
 export function run(args: readonly string[], options: CommandOptions): Promise<Ended> {
-  if (processOnly.has(args[0]!)) throw new Error(`'${args[0]}' needs a process of its own`)
+  if (processOnly.has(args[0]!) && !args.includes('--help')) throw new Error(`'${args[0]}' needs a process of its own`)
   const ended = before.then(() => runInPlace(args, options))
   before = ended.catch(() => {})
   return ended
@@ -39,6 +39,7 @@ export async function runJson<T>(args: readonly string[], options: CommandOption
 
 async function runInPlace(args: readonly string[], { cwd, env = {}, input = '' }: CommandOptions): Promise<Ended> {
   const own = { cwd: process.cwd(), env: { ...process.env }, exitCode: process.exitCode }
+  const globals = new Set(Object.keys(globalThis))
   const { MILLRACE_CONFIG: _config, MILLRACE_STORE: _store, ...rest } = own.env
   const [stdout, stderr] = [new Collected(), new Collected()]
   const streams = { stdin: Readable.from([Buffer.from(input)]), stdout, stderr }
@@ -54,6 +55,7 @@ async function runInPlace(args: readonly string[], { cwd, env = {}, input = '' }
     process.chdir(own.cwd)
     replaceEnv(own.env)
     for (const back of restore) back()
+    for (const name of Object.keys(globalThis)) if (!globals.has(name)) Reflect.deleteProperty(globalThis, name)
   }
 }
 

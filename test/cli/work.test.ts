@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { describe, expect, it } from 'vitest'
 import { runJson } from './command-in-process.js'
-import { CommandProcess, runProcess } from './command-process.js'
+import { CommandProcess, runProcess, runProcessJson } from './command-process.js'
 import { project, root, tasksFile } from './project.js'
 
 interface Stats {
@@ -92,7 +92,7 @@ describe('millrace work', () => {
     const bare = await runProcess(['work'], { cwd })
     expect(bare).toMatchObject({ code: 2, stdout: '' })
     expect(bare.stderr).toMatch(/no task of .*millrace\.config\.ts has a handler: name the module that attaches them/)
-    await runJson(['enqueue', 'twice', '21', '--id', 'answer'], { cwd })
+    await runProcessJson(['enqueue', 'twice', '21', '--id', 'answer'], { cwd })
     const worker = new CommandProcess(['work', 'handlers.ts', '--json'], { cwd })
     await worker.events('test.running')
     worker.kill('SIGTERM')
@@ -101,7 +101,7 @@ describe('millrace work', () => {
       code: 0,
       stderr: 'millrace: warning: other: no handler is attached; jobs of this task are left for other workers.\n',
     })
-    expect(await runJson(['jobs', 'show', 'answer'], { cwd })).toMatchObject({ state: 'completed', result: 42 })
+    expect(await runProcessJson(['jobs', 'show', 'answer'], { cwd })).toMatchObject({ state: 'completed', result: 42 })
   })
 
   it('a store beyond repair ends its process with 1, which says why; the next is tried later and later', async () => {
