@@ -11,18 +11,39 @@ class LongestFirst extends BaseSequencer {
   }
 }
 
+const all = 'test/**/*.test.ts'
+/** What runs for long, or once more on other servers: `npm run prove drills`. */
+const drills = 'test/drills/**'
+/** What is about processes, servers and documents, of which each test takes its seconds. */
+const slow = [
+  'test/*.test.ts',
+  'test/{cli,end-to-end}/**',
+  'test/stores/{contract-sqlite,contract-redis*,model}.test.ts',
+  'test/stores/redis/**',
+  'test/workers/*-processes.test.ts',
+]
+
+/** By `--mode`: `quick`, the inner loop, or `drills`; without one all that a change must pass. */
+const tiers: Record<string, { include: string[]; exclude: string[] }> = {
+  test: { include: [all], exclude: [drills] },
+  quick: { include: [all], exclude: [drills, ...slow] },
+  drills: { include: [drills], exclude: [] },
+}
+
 /** Tests run against `dist`, what ships (`#src/*` in package.json), so that threads and child processes are the real ones. */
-export default defineConfig({
+export default defineConfig(({ mode }) => ({
   test: {
-    include: ['test/**/*.test.ts'],
+    ...tiers[mode],
     globalSetup: ['test/leftovers.ts'],
     // By Node's own loader, which is what users have, and many times as fast as vitest's.
     server: { deps: { external: [/\/dist\//] } },
     pool: 'forks',
+    // A process of its own for each file would take a third of the time of all.
+    isolate: false,
     // More than the two cores that a small machine has: much of what is tested is waiting.
-    maxWorkers: 3,
+    maxWorkers: 4,
     testTimeout: 30_000,
     hookTimeout: 30_000,
     sequence: { sequencer: LongestFirst },
   },
-})
+}))

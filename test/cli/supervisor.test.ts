@@ -128,7 +128,9 @@ describe('what is wrong at the start', () => {
       ...projectFiles,
       'broken.config.js': `import { appendFileSync } from 'node:fs'\nappendFileSync('loads', 'x')\n${configFile.replace('weight: 5', 'weight: 1_000')}`,
     })
-    const { code, stdout, stderr } = await runProcess(['work', '--processes', '3', '--config', 'broken.config.js'], { cwd })
+    const { code, stdout, stderr } = await runProcess(['work', '--processes', '3', '--config', 'broken.config.js'], {
+      cwd,
+    })
     expect({ code, stdout }).toEqual({ code: 2, stdout: '' })
     expect(stderr.match(/millrace: /g)).toHaveLength(1)
     expect(readFileSync(join(cwd, 'loads'), 'utf8')).toBe('x')

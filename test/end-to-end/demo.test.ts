@@ -1,35 +1,9 @@
-import { execFileSync } from 'node:child_process'
-import { mkdirSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs'
+import { readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { startRedis } from 'millrace/store-testing'
-import { describe, expect, it, onTestFinished } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { CommandProcess } from '../cli/command-process.js'
 import { project, root } from '../cli/project.js'
-
-const script = join(root, 'node_modules/jiti/lib/jiti-cli.mjs')
-const demo = join(root, 'examples/demo/demo.ts')
-
-/** A folder with so many files, one of them empty, a link among them that is not to be followed. */
-function folderOf(files: number): { folder: string; home: string } {
-  const cwd = project({})
-  const [folder, home] = [join(cwd, 'files'), join(cwd, 'tmp')]
-  for (const each of [folder, join(folder, 'deep'), home]) mkdirSync(each)
-  for (let n = 0; n < files; n += 1) writeFileSync(join(folder, n % 2 ? 'deep' : '.', `file ${n}`), 'x'.repeat(n))
-  symlinkSync('/etc/passwd', join(folder, 'link'))
-  return { folder, home }
-}
-
-/** Makes a repository of it, in which every file is changed by each of so many commits. */
-function commitIn(folder: string, files: number, commits: number): void {
-  const said: string[] = []
-  for (let n = 0; n < commits; n += 1) {
-    said.push(`commit refs/heads/main\nmark :${n + 1}\ncommitter Ada <ada@example.com> ${n} +0000\ndata 0\n`)
-    if (n > 0) said.push(`from :${n}`)
-    for (let file = 0; file < files; file += 1) said.push(`M 100644 inline ${file}.txt\ndata <<.\n${file} ${n}\n.\n`)
-  }
-  execFileSync('git', ['init', '-q', '-b', 'main', folder])
-  execFileSync('git', ['-C', folder, 'fast-import', '--quiet'], { input: `${said.join('\n')}\n` })
-}
+import { commitIn, demo, folderOf, script } from './demo-folder.js'
 
 describe('the demo', { timeout: 120_000 }, () => {
   it('makes one right checksum per file, follows each file of a repository in order, packs all of them, and leaves nothing behind', async () => {
@@ -90,30 +64,6 @@ describe('the demo', { timeout: 120_000 }, () => {
     expect(stdout).toMatch(/verified: tar unpacks each of the files as it was before/)
     expect(stdout).toMatch(/worker process \d+ was killed, and process \d+ of the job went on; .* from file 128$/m)
     expect(readdirSync(home).filter((name) => name.startsWith('millrace-demo-'))).toEqual([])
-  })
-
-  it('does the same on Redis, after another demo too, and removes its jobs', async () => {
-    const redis = await startRedis()
-    onTestFinished(() => redis.stop())
-    const { folder, home } = folderOf(100)
-    const jobsLeft = async () => (await redis.ask('KEYS', '*:jobs')) as string[]
-    for (const flags of [['--keep'], []]) {
-      const { code, stdout, stderr } = await new CommandProcess([demo, folder, '--json', ...flags], {
-        cwd: root,
-        script,
-        env: { MILLRACE_STORE: redis.url, TMPDIR: home },
-      }).ended
-      expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
-      const [summary] = stdout.split('\n').filter((line) => line.startsWith('{'))
-      expect(JSON.parse(summary!)).toMatchObject({
-        verified: true,
-        jobs: 100,
-        retries: 1,
-        ordered: { verified: true },
-        packed: { files: 100 },
-      })
-      expect(await jobsLeft()).toHaveLength(flags.length === 0 ? 0 : 4)
-    }
   })
 
   it('fails with a clear message when a worker process dies, and no process outlives it', async () => {

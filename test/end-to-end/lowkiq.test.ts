@@ -81,7 +81,9 @@ describe("Lowkiq's example", { timeout: 60_000 }, () => {
     await working.stdoutMatches(/retries exhausted for 3 of ATestWorker with error it fails, as it was told to\n/)
     const { input: told } = await working.stderrMatches(/(?:it fails, as it was told to ATestWorker .*\n){6}/)
     expect(told).toMatch(/^it fails, as it was told to ATestWorker \[\["3",\[\{"attr":"fails"\}\]\]\]\n/)
-    const { queues } = await runProcessJson<{ queues: { jobs: Stored[] }[] }>(['morgue', 'list', 'ATestWorker'], { cwd })
+    const { queues } = await runProcessJson<{ queues: { jobs: Stored[] }[] }>(['morgue', 'list', 'ATestWorker'], {
+      cwd,
+    })
     const [job] = queues[0]!.jobs
     // Its attempt is the number of failures + 1.
     expect(job).toMatchObject({ id: '3', attempt: 7, payloads: [{ input: { attr: 'fails' } }] })

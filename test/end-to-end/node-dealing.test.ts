@@ -39,7 +39,9 @@ it('a worker of node 1 of 2 runs the shards that are dealt to it first, and then
 it.each(['2/2', '1', '0/0', '1.5/2', '-1/2'])(
   'a node that is none of its number is refused before anything starts: %s',
   async (node) => {
-    const { code, stderr } = await runProcess(['work', `--node=${node}`], { cwd: project({ 'millrace.config.mjs': config }) })
+    const { code, stderr } = await runProcess(['work', `--node=${node}`], {
+      cwd: project({ 'millrace.config.mjs': config }),
+    })
 
     expect(code).toBe(2)
     expect(stderr).toContain(

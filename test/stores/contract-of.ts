@@ -4,10 +4,14 @@ import { runContractCase, storeContract } from 'millrace/store-testing'
 import { describe, it } from 'vitest'
 import { harnesses } from './harnesses.js'
 
-export function contractOf(name: string): void {
+/** `only`: the concerns in which it differs from a store that runs all of them. Throws where there is none of such a name. */
+export function contractOf(name: string, only?: readonly string[]): void {
   const makeHarness = harnesses.get(name)!
+  const unknown = only?.filter((concern) => !storeContract.some((one) => one.concern === concern)) ?? []
+  if (unknown.length > 0) throw new Error(`the contract has no concern ${unknown.join(', ')}`)
   describe(`the ${name} store`, () => {
     for (const { concern, cases } of storeContract) {
+      if (only !== undefined && !only.includes(concern)) continue
       describe(concern, () => {
         for (const contractCase of cases) {
           it(contractCase.title, async (context) => {

@@ -1,3 +1,19 @@
 import { contractOf } from './contract-of.js'
 
-contractOf('redis-cluster')
+// What touches several queues or shards, which lie on several servers here; `npm run prove drills` runs all of it.
+contractOf('redis-cluster', [
+  'opening',
+  'enqueueing',
+  'idempotency',
+  'claiming',
+  'depth',
+  'waiting',
+  'ringing',
+  'registry of workers',
+  'shards of an ordered queue',
+  'administration of an ordered queue',
+  'scopes of throttles',
+  'limits over a reshard',
+  'starting anew',
+  'closing',
+])

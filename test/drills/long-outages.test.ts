@@ -3,8 +3,8 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { startRedis } from 'millrace/store-testing'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import type { CommandProcess } from '../cli/command-process.js'
+import { begins, brief, longProject, wait } from '../end-to-end/long-project.js'
 import { livingIn } from '../process-group.js'
-import { begins, brief, longProject, wait } from './long-project.js'
 
 const leaseMs = 3_000
 

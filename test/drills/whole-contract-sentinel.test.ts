@@ -1,0 +1,3 @@
+import { contractOf } from '../stores/contract-of.js'
+
+contractOf('redis-sentinel')
