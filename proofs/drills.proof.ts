@@ -24,7 +24,18 @@ export async function prove(report: Report): Promise<Summary> {
   const folder = mkdtempSync(join(tmpdir(), 'millrace-drills-'))
   try {
     const file = join(folder, 'result.json')
-    const args = [vitest, 'run', '--mode', 'drills', '--reporter', 'default', '--reporter', 'json', '--outputFile', file]
+    const args = [
+      vitest,
+      'run',
+      '--mode',
+      'drills',
+      '--reporter',
+      'default',
+      '--reporter',
+      'json',
+      '--outputFile',
+      file,
+    ]
     const child = spawn(process.execPath, args, { cwd: root, stdio: 'inherit' })
     const [code] = await once(child, 'close')
     const { testResults } = JSON.parse(readFileSync(file, 'utf8')) as Result

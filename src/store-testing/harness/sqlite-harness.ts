@@ -11,6 +11,7 @@ import type { CanonicalState } from '../state/canonical-state.js'
 import { sqliteState } from '../state/sqlite-state.js'
 import { type AuditEntry, auditKind } from './audit-entry.js'
 import { fileClockUrl, readFileClock, writeFileClock } from './file-clock.js'
+import { sharedThread } from './shared-thread.js'
 import { defaultStartAt, type HarnessMaker, type StoreHarness } from './store-harness.js'
 
 export interface SqliteHarness extends StoreHarness {
@@ -123,7 +124,12 @@ export async function sqliteHarness(options: Parameters<HarnessMaker>[0] = {}): 
     clockUrl,
     async open() {
       const { mostClaimBytes: most } = options
-      const store = new SqliteStore({ file, clock: clockUrl, ...(most === undefined ? {} : { mostClaimBytes: most }) })
+      const store = new SqliteStore({
+        file,
+        clock: clockUrl,
+        startThread: sharedThread,
+        ...(most === undefined ? {} : { mostClaimBytes: most }),
+      })
       handles.push(store)
       return store
     },

@@ -1,6 +1,6 @@
 /**
  * The SQLite store: jobs in one file that several processes of a machine share.
- * All SQL runs in a thread of its own (`sqlite-thread.ts`), so that neither handlers nor beats ever wait for a disk.
+ * All SQL runs in a thread of its own (`sqlite-thread-server.ts`), so that neither handlers nor beats ever wait for a disk.
  */
 
 import { resolve } from 'node:path'
@@ -18,7 +18,7 @@ import type { WorkerRegistry } from '../contract/worker-registry.js'
 import { typedError } from './file/sqlite-errors.js'
 import { sqliteTraits } from './sqlite-traits.js'
 import { SqliteWait } from './sqlite-wait.js'
-import { SqliteThreadClient } from './thread/sqlite-thread-client.js'
+import { SqliteThreadClient, type StartThread } from './thread/sqlite-thread-client.js'
 import { claimsOf } from './work/sqlite-claim-text.js'
 
 export interface SqliteDescriptor {
@@ -28,6 +28,8 @@ export interface SqliteDescriptor {
   readonly clock?: string
   /** At this weight, in bytes, a claim is full. Default 1 MiB. */
   readonly mostClaimBytes?: number
+  /** By default each store has a thread of its own. */
+  readonly startThread?: StartThread
 }
 
 export class SqliteStore implements Store {
@@ -41,14 +43,18 @@ export class SqliteStore implements Store {
   readonly #file: string
 
   /** Nothing is opened before the first call. Throws `InvalidArgumentError` where `file` names no file. */
-  constructor({ file, clock, mostClaimBytes }: SqliteDescriptor) {
+  constructor({ file, clock, mostClaimBytes, startThread }: SqliteDescriptor) {
     if (file === '' || file === ':memory:') {
       throw new InvalidArgumentError(
         `a SQLite store needs a file, such as '.millrace/jobs.db', but was given '${file}'. For a store that is not kept use 'memory:'.`,
       )
     }
     this.#file = resolve(file)
-    this.#inbox = new SqliteThreadClient({ file: this.#file, clock, mostClaimBytes }, (reply) => this.#wait.told(reply))
+    this.#inbox = new SqliteThreadClient(
+      { file: this.#file, clock, mostClaimBytes },
+      (reply) => this.#wait.told(reply),
+      startThread,
+    )
     this.#wait = new SqliteWait(this.#file, this.#inbox)
     this.records = sqliteRecords(this.#inbox, this.#wait)
     this.throttles = {

@@ -48,7 +48,7 @@ export interface ConnectionSettings {
   readonly open: OpenDatabase
   readonly clock: SqliteClock
   /** At this weight, in bytes, a claim is full. */
-  readonly mostClaimBytes: number | undefined
+  readonly mostClaimBytes?: number | undefined
   /** Shared with the other side, which sets its first cell to 1 when it closes the store. */
   readonly closing: Int32Array
   readonly gate: ExitGate

@@ -26,17 +26,34 @@ type OperationCalls<Names extends OperationName> = {
   readonly [Name in Names]: (...args: OperationArgs<Name>) => Promise<OperationAnswer<Name>>
 }
 
+/** What is used of a thread. */
+export interface Thread extends Pick<Worker, 'postMessage' | 'ref' | 'unref' | 'terminate'> {
+  on(event: 'message', listener: (reply: Reply) => void): unknown
+  on(event: 'error', listener: (error: Error) => void): unknown
+  on(event: 'exit', listener: () => void): unknown
+  once(event: 'exit', listener: () => void): unknown
+}
+
+/** Starts the thread of a store. Throws where it cannot be started. */
+export type StartThread = (settings: ThreadSettings) => Thread
+
 export class SqliteThreadClient {
   readonly #settings: ThreadSettings
   readonly #closingFlag = new Int32Array(new SharedArrayBuffer(4))
   readonly #onReply: (reply: Reply) => void
   readonly #pending = new Roster<number, Pending>()
   #outgoing: ThreadCall[] = []
-  #thread: Worker | undefined
+  readonly #startThread: StartThread
+  #thread: Thread | undefined
   #number = 0
   #closing: Promise<void> | undefined
 
-  constructor(settings: Omit<ThreadSettings, 'closing'>, onReply: (reply: Reply) => void) {
+  constructor(
+    settings: Omit<ThreadSettings, 'closing'>,
+    onReply: (reply: Reply) => void,
+    startThread: StartThread = ownThread,
+  ) {
+    this.#startThread = startThread
     this.#settings = { ...settings, closing: this.#closingFlag }
     this.#onReply = onReply
   }
@@ -101,7 +118,7 @@ export class SqliteThreadClient {
     const calls = this.#outgoing
     this.#outgoing = []
     if (calls.length === 0) return
-    let thread: Worker
+    let thread: Thread
     try {
       thread = this.#started()
     } catch (error) {
@@ -118,7 +135,7 @@ export class SqliteThreadClient {
   }
 
   /** A value that cannot be copied to another thread is the fault of its call alone. */
-  #postAlone(thread: Worker, call: ThreadCall): void {
+  #postAlone(thread: Thread, call: ThreadCall): void {
     try {
       thread.postMessage([call] satisfies Request)
     } catch (error) {
@@ -126,25 +143,17 @@ export class SqliteThreadClient {
     }
   }
 
-  #started(): Worker {
+  #started(): Thread {
     if (this.#thread !== undefined) return this.#thread
-    // The thread shares the gate that is there when it is started.
-    exitGate()
-    const entry = entryFile('sqlite-thread.js', () => new URL('./sqlite-thread.js', import.meta.url))
-    const thread = new Worker(entry, {
-      workerData: this.#settings,
-      name: 'millrace-sqlite',
-      // What the main thread was started with (loaders, inspectors) is not for this one.
-      execArgv: [],
-    })
+    const thread = this.#startThread(this.#settings)
     let cause: unknown
     let hasAnswered = false
-    thread.on('message', (reply: Reply) => {
+    thread.on('message', (reply) => {
       hasAnswered = true
       this.#receive(reply)
     })
     thread.on('error', (error) => {
-      cause = hasAnswered ? error : startFailure(entry, error)
+      cause = hasAnswered ? error : startFailure(entry(), error)
     })
     thread.on('exit', () => this.#lose(thread, cause))
     this.#thread = thread
@@ -175,7 +184,7 @@ export class SqliteThreadClient {
     return pending
   }
 
-  #lose(thread: Worker, cause: unknown): void {
+  #lose(thread: Thread, cause: unknown): void {
     if (this.#thread === thread) this.#thread = undefined
     const unsent = new Set(this.#outgoing.map(([number]) => number))
     for (const [number, { reject }] of this.#pending) {
@@ -192,4 +201,17 @@ export class SqliteThreadClient {
       )
     }
   }
+}
+
+const entry = () => entryFile('sqlite-thread.js', () => new URL('./sqlite-thread.js', import.meta.url))
+
+function ownThread(settings: ThreadSettings): Thread {
+  // The thread shares the gate that is there when it is started.
+  exitGate()
+  return new Worker(entry(), {
+    workerData: settings,
+    name: 'millrace-sqlite',
+    // What the main thread was started with (loaders, inspectors) is not for this one.
+    execArgv: [],
+  })
 }
