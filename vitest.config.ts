@@ -1,8 +1,9 @@
 import { defineConfig } from 'vitest/config'
 import { BaseSequencer, type TestSpecification } from 'vitest/node'
 
-/** Takes long and is a small file, which would come last, with one worker left to run it. */
-const isLong = ({ moduleId }: TestSpecification) => /contract-(sqlite|redis-cluster)|stores\/model/.test(moduleId)
+/** Takes long: were it begun last, one worker would be left to run it. */
+const isLong = ({ moduleId }: TestSpecification) =>
+  /docs\.test|long-jobs|long-commands|cli\/work\.test|supervisor|contract-sqlite|stores\/model/.test(moduleId)
 
 class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
@@ -14,13 +15,15 @@ class LongestFirst extends BaseSequencer {
 const all = 'test/**/*.test.ts'
 /** What runs for long, or once more on other servers: `npm run prove drills`. */
 const drills = 'test/drills/**'
-/** What is about processes, servers and documents, of which each test takes its seconds. */
+/** What is about processes, servers, files and documents, of which each test takes its seconds. */
 const slow = [
   'test/*.test.ts',
   'test/{cli,end-to-end}/**',
-  'test/stores/{contract-sqlite,contract-redis*,model}.test.ts',
-  'test/stores/redis/**',
-  'test/workers/*-processes.test.ts',
+  'test/stores/{contract-redis*,model}.test.ts',
+  'test/stores/{redis,sqlite}/**',
+  'test/mill/{lease-thread,load-config}.test.ts',
+  'test/store-testing/start-redis.test.ts',
+  'test/workers/{*-processes,adoption,worker-misuse}.test.ts',
 ]
 
 /** By `--mode`: `quick`, the inner loop, or `drills`; without one all that a change must pass. */

@@ -1,8 +1,8 @@
 import { cpSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { CommandProcess, runProcess, runProcessJson } from './cli/command-process.js'
-import { project, root } from './cli/project.js'
+import { CommandProcess, runProcess, runProcessJson } from '../cli/command-process.js'
+import { project, root } from '../cli/project.js'
 
 const script = join(root, 'node_modules/jiti/lib/jiti-cli.mjs')
 

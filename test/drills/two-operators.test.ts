@@ -2,9 +2,9 @@ import { join } from 'node:path'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { SqliteStore } from '#src/stores/sqlite/sqlite-store.js'
 import { sqliteTraits } from '#src/stores/sqlite/sqlite-traits.js'
-import { run, runJson } from './command-in-process.js'
-import { CommandProcess, runProcessJson } from './command-process.js'
-import { project } from './project.js'
+import { run, runJson } from '../cli/command-in-process.js'
+import { CommandProcess, runProcessJson } from '../cli/command-process.js'
+import { project } from '../cli/project.js'
 
 const configFile = `
 import { millrace } from 'millrace'

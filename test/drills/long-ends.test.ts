@@ -4,8 +4,8 @@ import { describe, expect, it, onTestFinished } from 'vitest'
 import { poll } from '#src/store-testing/servers/poll.js'
 import { CommandProcess } from '../cli/command-process.js'
 import { project } from '../cli/project.js'
+import { begins, longProject, wait } from '../end-to-end/long-project.js'
 import { livingIn } from '../process-group.js'
-import { begins, longProject, wait } from './long-project.js'
 
 const longest = { timeout: 60_000 }
 

@@ -4,8 +4,8 @@ import { describe, expect, it, onTestFinished } from 'vitest'
 import { poll } from '#src/store-testing/servers/poll.js'
 import { loadDriver } from '#src/stores/sqlite/file/sqlite-driver.js'
 import type { CommandProcess } from '../cli/command-process.js'
+import { begins, deadAfter, type LongProject, longProject, wait } from '../end-to-end/long-project.js'
 import { tryWriteLock } from '../write-lock.js'
-import { begins, deadAfter, type LongProject, longProject, wait } from './long-project.js'
 
 const leaseMs = 3_000
 
