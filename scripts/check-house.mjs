@@ -30,6 +30,7 @@ const banned = /(?:^|[-.])(?:utils?|helpers?|common|lib|types|managers?)(?=[-.]|
 /** What begins a thread or a process is named by its URL. */
 const references = /\b(from|import|import\.meta\.resolve|new URL)\s*\(?\s*(['"])((?:\.|#src\/)[^'"]*)\2/g
 const clocks = /\bDate\.now\b|\bnew Date\(\s*\)|\bMath\.random\b/g
+const exported = /^export (?:(?:async|abstract|declare) )*(?:function\*?|const|let|class|interface|type) (\w+)/gm
 const typeNames = /^(?:export )?(?:declare )?(?:abstract )?(?:interface|type|class|enum) (\w+)/gm
 
 const root = process.argv[2] ?? '.'
@@ -56,12 +57,14 @@ function codeFiles(folder) {
     .sort()
 }
 
+/** In how many files each word stands. */
+const users = new Map()
 for (const folder of ['src', 'test', 'scripts', 'bench', 'proofs', 'examples']) {
   for (const file of codeFiles(folder)) {
-    const lines = readFileSync(join(root, folder, file), 'utf8')
-      .trimEnd()
-      .split('\n').length
+    const text = readFileSync(join(root, folder, file), 'utf8')
+    const lines = text.trimEnd().split('\n').length
     if (lines > longest) say(`${folder}/${file}`, longest + 1, `has ${lines} lines; ${longest} is the ceiling`)
+    for (const word of new Set(text.match(/\w+/g))) users.set(word, (users.get(word) ?? 0) + 1)
   }
 }
 
@@ -91,6 +94,9 @@ for (const file of codeFiles('src')) {
       say(shown, lineOf(code, index), `'${type}' is a type of src/${other} too`)
     types.set(type, file)
   }
+
+  for (const { index, 1: name } of code.matchAll(exported))
+    if (users.get(name) === 1) say(shown, lineOf(code, index), `'${name}' is exported, and used nowhere else`)
 
   for (const match of code.matchAll(references)) {
     const specifier = match[3]

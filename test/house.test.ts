@@ -29,12 +29,12 @@ describe('a house that stands', () => {
     const { status, lines } = check({
       'src/index.ts': "export * from './mill/mill.js'\nexport * from './core/job.js'\n",
       'src/core/job.ts': '',
-      'src/core/platform/clock.ts': 'export const now = () => Date.now()\nexport const random = () => Math.random()\n',
+      'src/core/platform/clock.ts': 'const now = () => Date.now()\nconst random = () => Math.random()\n',
       'src/stores/contract/store.ts': "import type { Job } from '../../core/job.js'\n",
       'src/stores/memory/memory-store.ts':
         "import type { Store } from '../contract/store.js'\nimport './memory-clock.js'\n",
-      'src/stores/memory/memory-clock.ts': 'export const now = () => Date.now()\n',
-      'src/runtime/run/settler.ts': 'export const startedAt = Date.now()\n',
+      'src/stores/memory/memory-clock.ts': 'const now = () => Date.now()\n',
+      'src/runtime/run/settler.ts': 'const startedAt = Date.now()\n',
       'src/mill/mill.ts': "const store = await import('../stores/memory/memory-store.js')\n",
       'src/cli/start.ts': "!#!/usr/bin/env node\n/** Start. */\nconsole.log('up')\n",
     })
@@ -106,8 +106,13 @@ describe('a house with violations', () => {
     ],
     [
       'a type name that stands for two things',
-      { 'src/core/a.ts': 'export interface Place {}\n', 'src/core/b.ts': '\ntype Place = string\n' },
+      { 'src/core/a.ts': 'interface Place {}\n', 'src/core/b.ts': '\ntype Place = string\n' },
       "src/core/b.ts:3 'Place' is a type of src/core/a.ts too",
+    ],
+    [
+      'an export that nobody imports',
+      { 'src/core/a.ts': '\nexport const lonely = 1\n' },
+      "src/core/a.ts:3 'lonely' is exported, and used nowhere else",
     ],
     [
       'a file of 401 lines',

@@ -10,11 +10,11 @@ import { baseFolderOf, withBaseFolder } from './base-folder.js'
 import { Mill } from './mill.js'
 
 /** Looked for in this order. */
-export const configNames = ['ts', 'mts', 'js', 'mjs'].map((extension) => `millrace.config.${extension}`)
+const configNames = ['ts', 'mts', 'js', 'mjs'].map((extension) => `millrace.config.${extension}`)
 
-export const defaultStore = 'sqlite:.millrace/jobs.db'
+const defaultStore = 'sqlite:.millrace/jobs.db'
 
-export interface LoadRequest {
+interface LoadRequest {
   readonly cwd: string
   readonly env: Readonly<Record<string, string | undefined>>
   /** Path of the configuration; without it `MILLRACE_CONFIG`, then a `millrace.config.*` in `cwd`. */
@@ -33,7 +33,7 @@ export interface Loaded {
   readonly unknownTasks: readonly AnyTask[]
 }
 
-export type Exports = Readonly<Record<string, unknown>>
+type Exports = Readonly<Record<string, unknown>>
 
 /** Throws `ConfigError` where there is nothing to load, or what there is cannot be loaded or makes no mill. Opens no store. */
 export async function loadMill({ cwd, env, config, module }: LoadRequest): Promise<Loaded> {

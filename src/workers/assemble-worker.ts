@@ -69,7 +69,7 @@ export interface WorkerParts {
 }
 
 /** The worker itself, as what it works with sees it. */
-export interface Self {
+interface Self {
   readonly id: string
   readonly identity: ProcessIdentity
   readonly slots: Slots

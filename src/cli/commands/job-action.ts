@@ -8,7 +8,7 @@ import { confirm } from '../output/confirmation.js'
 import { OperationError, UsageError } from '../output/exit-code.js'
 import { count, counted } from '../output/figures.js'
 
-export interface ActionFlags extends MillFlags {
+interface ActionFlags extends MillFlags {
   readonly all?: boolean
   readonly failed?: boolean
   readonly yes?: boolean

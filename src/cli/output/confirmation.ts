@@ -3,7 +3,7 @@
 import { createInterface } from 'node:readline'
 import { OperationError } from './exit-code.js'
 
-export interface Prompt {
+interface Prompt {
   readonly input: NodeJS.ReadableStream & { readonly isTTY?: boolean }
   readonly output: NodeJS.WritableStream & { readonly isTTY?: boolean }
 }

@@ -16,7 +16,7 @@ interface Use {
   readonly workers: number
 }
 
-export type QueueTableRow = Pick<StoredQueue, 'kind' | 'order' | 'shards' | 'paused' | 'draining'> &
+type QueueTableRow = Pick<StoredQueue, 'kind' | 'order' | 'shards' | 'paused' | 'draining'> &
   Partial<Use> & {
     readonly queue: string
     /** Of an ordered queue. */

@@ -4,7 +4,7 @@ import picocolors from 'picocolors'
 import { timeOfDay } from './figures.js'
 import { printableJson } from './printable.js'
 
-export interface TerminalOptions {
+interface TerminalOptions {
   readonly json: boolean
   /** Goes on without a word when nobody reads any more or nothing can be written, instead of ending the process. */
   readonly outlivesReader?: boolean

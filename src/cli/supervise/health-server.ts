@@ -6,7 +6,7 @@ import type { AddressInfo, Socket } from 'node:net'
 import { OperationError } from '../output/exit-code.js'
 import type { ProcessReport } from './forked-worker.js'
 
-export interface Health {
+interface Health {
   readonly status: 'ok' | 'failing'
   readonly processes: readonly object[]
 }

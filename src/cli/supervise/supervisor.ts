@@ -17,7 +17,7 @@ import { deathsInARow, restartDelayMs } from './restart-delay.js'
 import { dumpProcesses, dumpSilent } from './state-dump.js'
 import type { ProcessMessage } from './supervisor-messages.js'
 
-export interface SupervisorSettings {
+interface SupervisorSettings {
   /** Of the command line of a worker process. */
   readonly args: readonly string[]
   readonly processes: number

@@ -75,7 +75,7 @@ const totalOf: { readonly [Name in EventName]?: keyof Totals } = {
   'job.crashed': 'crashed',
 }
 
-export interface WorkStart {
+interface WorkStart {
   readonly worker: string
   readonly queues: readonly string[]
   readonly concurrency: number

@@ -19,7 +19,7 @@ const spans = [
   ),
 )
 
-export interface PlotOptions {
+interface PlotOptions {
   readonly forMs: number
   /** Columns of the terminal; Infinity where there is none. */
   readonly width: number

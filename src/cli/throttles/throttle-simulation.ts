@@ -24,7 +24,7 @@ export interface SimulatedLoad {
   readonly random: Random
 }
 
-export interface WorstWindow {
+interface WorstWindow {
   readonly limit: number
   readonly windowMs: number
   /** Most starts that any closed window of that length has held. */

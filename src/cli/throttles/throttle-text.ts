@@ -17,7 +17,7 @@ export interface Rate {
 }
 
 /** How evenly the starts of a window are spaced, as flags say it. */
-export interface Evenness {
+interface Evenness {
   readonly moderate?: boolean
   readonly elastic?: number
 }

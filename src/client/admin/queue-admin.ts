@@ -47,7 +47,7 @@ export interface QueueLook {
 }
 
 /** How a drain is waited for. */
-export interface DrainOptions {
+interface DrainOptions {
   /** Ends the waiting, not the drain. Default: nothing does. */
   readonly signal?: AbortSignal
   /** Called after each look, about ten times a second, with the jobs that are left. Default: nobody hears of them. */

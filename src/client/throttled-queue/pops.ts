@@ -28,7 +28,7 @@ type Denied = Extract<Popped<unknown>, { readonly wait: PopWait }>
  * The gate of this process: tells who else here holds a claim, and keeps others from claiming.
  * @internal
  */
-export interface ClaimGate {
+interface ClaimGate {
   readonly held: number
   readonly isOpen: boolean
   take(claims: number): void
@@ -41,7 +41,7 @@ export interface ClaimGate {
  * Where the instant of a grant lies on the clock of this process.
  * @internal
  */
-export interface GrantClock {
+interface GrantClock {
   grantedIn(trip: { readonly sentAt: number; readonly answeredAt: number; readonly now: number }): Span
   readonly quickestMs: number
 }

@@ -15,7 +15,7 @@ import { type Popped, Pops, type PopsParts } from './pops.js'
 import type { ItemQueue } from './throttled-queue-options.js'
 
 /** @internal */
-export interface ThrottledQueueParts
+interface ThrottledQueueParts
   extends Omit<ClientParts, 'sender'>,
     Omit<PopsParts, 'queue' | 'worker' | 'connect' | 'limits'> {
   readonly newId: () => string

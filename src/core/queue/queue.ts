@@ -8,7 +8,7 @@ import type { Throttle } from './throttle.js'
 import { type ThrottleOptions, throttleOf, throttleSchema } from './throttle-options.js'
 
 /** Keep at most so many, for at most so long; both absent: as many and as long as the store lasts. */
-export interface Keep {
+interface Keep {
   readonly age?: Duration
   readonly count?: number
 }
@@ -105,7 +105,7 @@ export interface Kept {
 }
 
 /** What is kept of jobs that completed; `ends`: also of those whose handlers returned nothing. */
-export interface KeptResults extends Kept {
+interface KeptResults extends Kept {
   readonly ends?: true
 }
 
@@ -136,7 +136,7 @@ export interface Queue {
 const keep = exactly({ age: v.optional(duration(1)), count: v.optional(whole(0)) })
 
 /** The largest claim in one call: a larger one holds a store too long. */
-export const mostPerClaim = 250
+const mostPerClaim = 250
 
 const leaseMs = 30_000
 /** What a claim that is not renewed takes, and for how long: Kale's batch under SQS's visibility timeout. */
@@ -191,7 +191,7 @@ const defaultShards = 5
  * What the tasks of a queue say of it.
  * @internal
  */
-export interface TaskTraits {
+interface TaskTraits {
   /** It belongs to an ordered task. */
   readonly ordered: boolean
   readonly isolated: boolean

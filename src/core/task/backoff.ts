@@ -11,7 +11,7 @@ import { type Duration, durationMs } from '../values/duration.js'
  */
 export type Backoff = (failures: number, random: Random) => number
 
-export interface ExponentialOptions {
+interface ExponentialOptions {
   /** Upper bound of the first delay; doubles with each failure. Default `'1m'`. */
   readonly base?: Duration
   /** Upper bound of every delay. Default `'15m'`. */
@@ -28,7 +28,7 @@ export function exponential(options: ExponentialOptions = {}): Backoff {
   return (failures, random) => Math.round(random() * Math.min(doubled(baseMs, failures), maxMs))
 }
 
-export interface KaleOptions {
+interface KaleOptions {
   /** The first delay; doubles with each failure. Default `'60s'`. */
   readonly multiple?: Duration
   /** Upper bound of every delay. Default `'15m'`. */

@@ -23,7 +23,7 @@ import {
 export type Handler<Output, Return> = (input: Output, ctx: JobContext) => Return
 
 /** What `job.result()` gives for a handler that returns `Return`. */
-export type ResultOf<Return> = Exclude<Awaited<Return>, OutcomeValue>
+type ResultOf<Return> = Exclude<Awaited<Return>, OutcomeValue>
 
 /** A job that was just buried because its retries are exhausted. */
 export interface ExhaustedJob<Output> {

@@ -3,7 +3,7 @@
 import type { JobRef } from '../../core/events.js'
 import { tickMs } from './lease-messages.js'
 
-export interface BlockNews {
+interface BlockNews {
   /** `'given-up'`: silent for `maxBlockMs`; told again when that has become longer, and is over too. `'back'`: a sign of life after news of a block. */
   readonly kind: 'blocked' | 'given-up' | 'back'
   readonly forMs: number

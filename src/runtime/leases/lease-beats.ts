@@ -9,7 +9,7 @@ import type { ClaimKey, ExtendAnswer, ExtendItem } from '../../stores/contract/s
 import type { Store } from '../../stores/contract/store.js'
 import { claimsOf, type LeaseBatch, type Letter, type Numbers, type Report, tickMs } from './lease-messages.js'
 
-export interface LeaseBeatsParts {
+interface LeaseBeatsParts {
   readonly connect: () => Promise<Pick<Store, 'traits' | 'extend'>>
   readonly mono: () => number
   readonly host: string

@@ -37,7 +37,7 @@ export interface LeaseBatch extends Numbers {
 }
 
 /** What is the same for all leases of a batch, or what there is for each. */
-export type OneOrEach<Value> = Value | readonly Value[]
+type OneOrEach<Value> = Value | readonly Value[]
 
 /** Leases with numbers in a row. */
 export interface Numbers {

@@ -4,7 +4,7 @@ import { MessageChannel, type MessagePort, type Worker } from 'node:worker_threa
 import { endsWithin } from '../with-timeout.js'
 import { type Hello, type Letter, type Order, type Report, sharedMono, type ThreadReport } from './lease-messages.js'
 
-export interface LeaseThreadParts {
+interface LeaseThreadParts {
   readonly startThread: () => Worker
   readonly hello: Omit<Hello, 'kind' | 'letters' | 'up' | 'aheadMs'>
   /** The clock of the letters. The thread cannot see it; every instant is translated on its way. */

@@ -11,7 +11,7 @@ import type { JobUpdates } from './job-updates.js'
 import type { Verdict } from './verdict.js'
 
 /** Hears of a claim that cannot be run here: it is released uncounted, or, where it cannot be decoded, buried. */
-export type Refused = (claim: Claim, verdict: Verdict) => void
+type Refused = (claim: Claim, verdict: Verdict) => void
 
 /** How long a job waits that this worker cannot run but another version of it may: a rolling deploy is over by then, or goes on. */
 export const foreignJobDelayMs = 30_000

@@ -20,7 +20,7 @@ import {
   verdictOnReturn,
 } from './verdict.js'
 
-export interface ExecutorParts {
+interface ExecutorParts {
   readonly middleware: readonly Middleware[]
   readonly events: Events
   readonly random: Random

@@ -18,7 +18,7 @@ import { payloadBytes } from '../../stores/rules/claim-weight.js'
 import { isFatal } from '../outage.js'
 import type { Leased } from './execution.js'
 
-export interface JobUpdatesParts {
+interface JobUpdatesParts {
   readonly store: Pick<Store, 'extend' | 'traits'>
   readonly codec: Codec
   readonly maxCheckpointBytes: number

@@ -12,7 +12,7 @@ import { isFatal } from '../outage.js'
 /** `undefined`: the store never took it, and it is not tried again. */
 export type Answered = (answer: SettleAnswer | undefined) => void
 
-export interface SettlerParts {
+interface SettlerParts {
   readonly store: Pick<Store, 'traits' | 'settle' | 'extend'>
   readonly events: Events
   readonly random: Random

@@ -5,7 +5,7 @@ import { failure } from './command-parts.js'
 import type { Dice } from './dice.js'
 
 /** Of what a row speaks, and the words it is told in. */
-export interface RowWords {
+interface RowWords {
   readonly handle: number
   readonly queue: string
   /** An ordered queue, perhaps the same. */

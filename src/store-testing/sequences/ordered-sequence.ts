@@ -36,7 +36,7 @@ export const orderedQueues: readonly QueueSettings[] = [
   },
   { name: 'mail', kind: 'plain', order: 'fifo', maxCrashes: 2, resultsCount: 2, dead: {} },
 ]
-export const orderedIds: readonly string[] = ['a', 'b', 'd', 'e', 'É', '\uffee', '🎈']
+const orderedIds: readonly string[] = ['a', 'b', 'd', 'e', 'É', '\uffee', '🎈']
 
 const names = orderedQueues.map(({ name }) => name)
 const orderedNames = names.filter((name) => name !== 'mail')

@@ -4,7 +4,7 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { createInterface } from 'node:readline'
 import type { Duplex } from 'node:stream'
 
-export interface GuardedCommand {
+interface GuardedCommand {
   readonly path: string
   readonly args: readonly string[]
   readonly env?: Readonly<Record<string, string>>

@@ -2,7 +2,7 @@
 
 import { setTimeout as delay } from 'node:timers/promises'
 
-export interface PollOptions {
+interface PollOptions {
   /** What is waited for, for the error. */
   readonly what: string
   readonly withinMs: number

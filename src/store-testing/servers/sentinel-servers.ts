@@ -5,7 +5,7 @@ import { RedisServer, type RedisServerOptions, startServers, stopServers } from 
 import type { RespReply } from './resp-client.js'
 
 /** The name that the Sentinels know the master by. */
-export const masterName = 'mymaster'
+const masterName = 'mymaster'
 const downAfterMs = 800
 const failoverTimeoutMs = 5_000
 const quorum = 2

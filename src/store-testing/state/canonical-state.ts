@@ -174,7 +174,7 @@ export interface CanonicalEntry {
   readonly meta: CanonicalPayload | null
 }
 
-export interface CanonicalSuccessor {
+interface CanonicalSuccessor {
   readonly stamp: number
   readonly createdAt: number
   readonly isReady: boolean

@@ -11,7 +11,7 @@ import { MemoryOrderedQueue } from './queue/memory-ordered-queue.js'
 import { MemoryQueue } from './queue/memory-queue.js'
 import { MemoryThrottle } from './queue/memory-throttle.js'
 
-export type MemoryShards = readonly MemoryQueue[]
+type MemoryShards = readonly MemoryQueue[]
 
 interface MemoryEntry {
   settings: QueueSettings

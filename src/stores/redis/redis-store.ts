@@ -34,7 +34,7 @@ import { redisRegistry } from './workers/redis-registry.js'
 /** How long closing waits for calls under way. */
 const closeMs = 1_000
 
-export interface RedisStoreParts {
+interface RedisStoreParts {
   readonly port: RedisClient
   /** What all keys begin with. Default `'millrace'`. */
   readonly namespace?: string

@@ -1,6 +1,6 @@
 /** What becomes of a job whose lease ended unsettled: the rule of every store. */
 
-export interface CrashedClaim {
+interface CrashedClaim {
   /** The claim was made alone: whoever held it held nothing else, so the job itself is to blame. */
   readonly alone: boolean
   readonly cancelRequested: boolean
@@ -8,7 +8,7 @@ export interface CrashedClaim {
   readonly crashes: number
 }
 
-export interface CrashVerdict {
+interface CrashVerdict {
   /** Crashes charged to the job now. */
   readonly crashes: number
   /** `'suspect'`: ready in its old place, for claims alone. */

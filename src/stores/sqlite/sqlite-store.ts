@@ -21,7 +21,7 @@ import { SqliteWait } from './sqlite-wait.js'
 import { SqliteThreadClient, type StartThread } from './thread/sqlite-thread-client.js'
 import { claimsOf } from './work/sqlite-claim-text.js'
 
-export interface SqliteDescriptor {
+interface SqliteDescriptor {
   /** Path of the file. It and its directory are made where they are not there. */
   readonly file: string
   /** URL of a module that exports `clock`, a `SqliteClock`; absent: the machine's clocks. */

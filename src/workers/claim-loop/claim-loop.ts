@@ -32,7 +32,7 @@ import { roomFor } from './room.js'
 import { SuspectTargets } from './suspect-targets.js'
 import type { UnheardClaims } from './unheard-claims.js'
 
-export interface ClaimLoopParts {
+interface ClaimLoopParts {
   readonly worker: string
   readonly store: Store
   readonly registry: Registry

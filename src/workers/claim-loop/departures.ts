@@ -9,7 +9,7 @@ import type { Trip } from '../../runtime/store-clock.js'
 import type { Punctuality, Start } from './punctuality.js'
 import type { SlotBatch } from './slot-batch.js'
 
-export interface DeparturesParts {
+interface DeparturesParts {
   readonly punctuality: Punctuality
   readonly events: Events
   readonly mono: () => number

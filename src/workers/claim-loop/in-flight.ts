@@ -32,7 +32,7 @@ import type { LimitedQueues } from './limited-queues.js'
 import type { Punctuality } from './punctuality.js'
 import { SlotBatch } from './slot-batch.js'
 
-export interface InFlightParts {
+interface InFlightParts {
   readonly worker: string
   readonly slots: Slots
   /** Makes the executor that runs what lies on a bench. */

@@ -21,7 +21,7 @@ export const mostPerTrip = 16
  */
 const leftAloneMs = 100
 
-export interface QueuePickerParts {
+interface QueuePickerParts {
   readonly selector: Selector
   readonly queues: readonly Queue[]
   /** How many entries of a claim ask all that there is of a queue: its shards. */

@@ -4,7 +4,7 @@
  * is tried, whose limit may be smaller. (Kale's rule.)
  */
 
-export interface SlotBatchLimit<Work> {
+interface SlotBatchLimit<Work> {
   timeLimitMs(work: Work): number
   /** What is left of the lease now. */
   leftMs(): number

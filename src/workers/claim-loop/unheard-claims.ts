@@ -10,7 +10,7 @@ const secondLookMs = 5_000
 /** The pause after a look that failed. The call itself waits for the store. */
 const againMs = 250
 
-export interface UnheardClaimsParts {
+interface UnheardClaimsParts {
   readonly worker: string
   readonly connect: () => Promise<Pick<Store, 'settle' | 'traits' | 'workers'>>
   /** The claims that the claimer has heard of, and whose end the store has not yet taken. */

@@ -18,7 +18,7 @@ export const tailFd = 5
 /** Printed behind all else, it shows that all else has been read. */
 export const drainMark = '\0millrace drained\0\n'
 
-export interface Capture {
+interface Capture {
   /** Where the process prints. */
   readonly printing: Socket
   /** Where it reads that. */

@@ -23,7 +23,7 @@ import {
 import { isTooLarge, mostBytes, ranOutOfMemory } from './memory-bound.js'
 import { Tail } from './tail.js'
 
-export interface IsolatedProcessSettings {
+interface IsolatedProcessSettings {
   /** The program of the process. */
   readonly entry: URL
   readonly assignment: Assignment

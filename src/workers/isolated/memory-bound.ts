@@ -16,7 +16,7 @@ export function isTooLarge(status: string, most: number): boolean {
   return bytes !== undefined && bytes > most
 }
 
-export interface Death {
+interface Death {
   readonly code: number | null
   readonly signal: NodeJS.Signals | null
   /** The last that it printed. */

@@ -41,7 +41,7 @@ export interface ProcessSource {
   readonly from: unknown
 }
 
-export interface ProcessPoolParts {
+interface ProcessPoolParts {
   readonly worker: string
   readonly source: ProcessSource
   readonly store: Pick<Store, 'extend'>

@@ -41,7 +41,7 @@ export interface ListenerParts {
 }
 
 /** The listener itself, as what it works with sees it. */
-export interface ListenerSelf {
+interface ListenerSelf {
   readonly id: string
   readonly identity: ProcessIdentity
   /** Claims in hand at this moment. */

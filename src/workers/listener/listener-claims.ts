@@ -20,7 +20,7 @@ import type { UnheardClaims } from '../claim-loop/unheard-claims.js'
 import type { DamagedQueues } from '../damaged-queues.js'
 import { emitCrashes } from '../settle-events.js'
 
-export interface ListenerClaimsParts {
+interface ListenerClaimsParts {
   readonly worker: string
   readonly queue: Queue
   /** Opens the store, once. */

@@ -17,7 +17,7 @@ import type { Store } from '../../stores/contract/store.js'
 import type { ListenerClaim, RunPlace } from './listener-claim.js'
 
 /** The listener, as what it has in hand sees it. */
-export interface HandParts {
+interface HandParts {
   readonly store: Pick<Store, 'extend'>
   readonly leaseMs: number
   readonly events: Events

@@ -23,7 +23,7 @@ import { emitSettled } from '../settle-events.js'
 import type { Slots } from '../slots.js'
 import type { JobStatus } from '../worker-status.js'
 
-export interface AdoptionParts {
+interface AdoptionParts {
   readonly worker: string
   readonly identity: ProcessIdentity
   readonly queues: readonly string[]

@@ -3,7 +3,7 @@
 import type { Store } from '../../stores/contract/store.js'
 import type { WorkerRecord } from '../../stores/contract/worker-registry.js'
 
-export interface HeartbeatParts {
+interface HeartbeatParts {
   readonly store: Pick<Store, 'workers' | 'traits'>
   readonly worker: Omit<WorkerRecord, 'running'>
   /** Slots in use at this moment. */

@@ -20,7 +20,7 @@ const listedForMs = 5_000
 /** The same while nobody else was on this machine. */
 const aloneForMs = 20_000
 
-export interface RecovererParts {
+interface RecovererParts {
   readonly workers: WorkerRegistry
   /** Whether the list of workers costs a trip. */
   readonly isRemote: boolean

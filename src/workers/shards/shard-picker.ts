@@ -17,7 +17,7 @@ import { dealt, ownShards, type ShardRef, type ShardsOf } from './shard-owners.j
 import { ShardRound, type ShardSplit, strangeForMs } from './shard-round.js'
 import { shardSequence } from './shard-sequence.js'
 
-export interface ShardPickerParts {
+interface ShardPickerParts {
   readonly worker: string
   /** Those that the worker serves. */
   readonly queues: readonly Queue[]

@@ -20,7 +20,7 @@ export interface ContractConcern {
   readonly cases: readonly ContractCase[]
 }
 
-export type Need = (store: Store) => true | string
+type Need = (store: Store) => true | string
 
 export const records: Need = (store) => store.records !== undefined || 'the store cannot look jobs up'
 export const workers: Need = (store) => store.workers !== undefined || 'the store keeps no registry of workers'

@@ -51,7 +51,7 @@ export interface MemoryJob {
 }
 
 /** What waits for the end of a claim, and the times of the job that it becomes where nothing of the claim goes back. */
-export interface Successor {
+interface Successor {
   readonly stamp: number
   readonly createdAt: number
   /** It waits for the end of the claim alone: then it is ready, wherever the clock has been set meanwhile. */

@@ -7,7 +7,7 @@ import { defined, type MemoryJob } from '../queue/memory-job.js'
 import type { MemoryQueue } from '../queue/memory-queue.js'
 
 /** How a failure goes on: again after `delayMs`, or, the last one, into the morgue with `reason`. */
-export interface Failure {
+interface Failure {
   readonly delayMs: number
   readonly last?: boolean
   readonly error?: string

@@ -20,7 +20,7 @@ type Pem = string | Uint8Array | readonly (string | Uint8Array)[]
  * Those options of Node's `tls.connect` that another thread or process can be given: text and bytes. Not typed by Node, whose
  * types need not be there.
  */
-export interface RedisTls {
+interface RedisTls {
   readonly ca?: Pem
   readonly cert?: Pem
   readonly key?: Pem

@@ -61,7 +61,7 @@ export function refuseLongWorker(worker: string): void {
     throw new InvalidArgumentError(`the id of a worker must be at most ${mostWorkerBytes} bytes; got '${worker}'.`)
 }
 
-export interface BeatParts extends JobProcess {
+interface BeatParts extends JobProcess {
   readonly startedAt?: number
   readonly progress?: Progress
   readonly updatedAt?: number
@@ -82,7 +82,7 @@ export function readBeat(beat: Buffer): BeatParts {
 }
 
 /** What is remembered of a job that ended. */
-export interface MemoryParts {
+interface MemoryParts {
   readonly seq: number
   readonly state: 'completed' | 'cancelled'
   readonly priority: number

@@ -8,7 +8,7 @@ import { readPayload } from './redis-payload.js'
 import { readNumber, readRecord } from './redis-record.js'
 
 /** An entry in the morgue without its payloads. */
-export interface HeaderParts {
+interface HeaderParts {
   readonly finishedAt: number
   readonly stamp: number
   readonly attempt: number

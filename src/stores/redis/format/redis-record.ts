@@ -12,7 +12,7 @@ import type { NewJob } from '../../contract/new-job.js'
  *   with `b` before it where it is bytes
  * - meta, payload
  */
-export interface JobRecordParts {
+interface JobRecordParts {
   readonly stamp: number
   readonly seq: number
   readonly createdAt: number

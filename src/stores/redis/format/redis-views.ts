@@ -11,7 +11,7 @@ import { viewScripts } from './view-scripts.js'
 /** Records are large; more at once would hold the server up. */
 const mostAtOnce = 50
 
-export interface LookAt {
+interface LookAt {
   /** Of an ordered queue: the live job, or the entry in the morgue. A plain queue has its dead among the live. */
   readonly kind: 'live' | 'dead'
   /** Jobs that are looked at alone are shown with checkpoint and log, and more of their payloads. */

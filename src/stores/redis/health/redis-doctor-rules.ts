@@ -13,7 +13,7 @@ export interface ServerFacts {
   readonly replicas: number
 }
 
-export interface ClusterFacts {
+interface ClusterFacts {
   /** What CLUSTER INFO said. */
   readonly info: RedisInfo
   /** How many shards lie on each of the servers that hold any. */

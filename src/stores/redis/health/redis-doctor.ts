@@ -24,7 +24,7 @@ import {
 import { type RedisServerSeen, serversOf } from './redis-servers.js'
 import { rightsScript } from './server-scripts.js'
 
-export interface DoctorParts {
+interface DoctorParts {
   readonly port: RedisClient
   readonly queues: RedisQueues
   readonly namespace: string

@@ -76,7 +76,7 @@ export const shardKeys = [
  * sequence number, and zeros in its place. A payload is its place (score, 8 bytes in order; arrival, 6 bytes) and its body
  * (redis-payload.ts); it is known by its digest.
  */
-export const orderedKeys = [
+const orderedKeys = [
   /** Sorted set: payloads that wait: id, NUL, place, length of place and body (4 bytes), digest. */
   'payloads',
   /** Hash, id, NUL and digest → place and body of a payload that waits. */

@@ -14,7 +14,7 @@ export type ScriptPair = Readonly<Record<QueueKind, ShardScript>>
 /** A text for both kinds of queues, or one for each. */
 export type KindText = string | Readonly<Record<QueueKind, string>>
 
-export interface PairOptions extends ScriptFlags {
+interface PairOptions extends ScriptFlags {
   /** Functions that most calls do not need: they are made when one is first called, as are those that change jobs. */
   readonly rare?: KindText
 }

@@ -14,7 +14,7 @@ const mostJobs = 100
 const mostPayloads = 1_000
 const mostBytes = 1_048_576
 
-export interface MovedBatch {
+interface MovedBatch {
   /** Jobs that left their shard for good, by this call. */
   readonly changed: number
   readonly payloads: number

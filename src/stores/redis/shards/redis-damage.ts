@@ -11,7 +11,7 @@ interface FoundDamage {
 }
 
 /** A damaged shard is left out of claims for this long: one that is asked with others costs them their answer. */
-export const leftOutMs = 30_000
+const leftOutMs = 30_000
 
 export class DamagedShards {
   readonly #mono: () => number

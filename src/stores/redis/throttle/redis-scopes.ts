@@ -8,7 +8,7 @@ import { keyIn, queuesKey, scopeKeys } from '../layout/redis-keys.js'
 import { layoutIn, liveShards, queueIn, type RedisShard } from '../layout/redis-layout.js'
 import { scopeScript } from './scope-script.js'
 
-export interface RedisScope {
+interface RedisScope {
   readonly keys: readonly string[]
   /** The names of its queues, sorted. */
   readonly queues: readonly string[]

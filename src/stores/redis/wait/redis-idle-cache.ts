@@ -12,7 +12,7 @@ import { keyIn } from '../layout/redis-keys.js'
 import type { RedisShard } from '../layout/redis-layout.js'
 
 /** What is asked as one: a plain queue, or a shard of an ordered one. */
-export interface IdleTarget {
+interface IdleTarget {
   readonly queue: string
   readonly shard?: number
 }

@@ -10,7 +10,7 @@ export interface Tempo {
   readonly strides: readonly Stride[]
 }
 
-export interface Decision {
+interface Decision {
   /** How many of those wanted may start. */
   readonly granted: number
   /** After how long one may, where none may now; else 0. */

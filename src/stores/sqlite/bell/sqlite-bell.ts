@@ -13,7 +13,7 @@ import { bellDirectory, makeBellDirectories, resultsDirectory } from './sqlite-b
 const lookMs = 800
 const blindLookMs = 50
 
-export interface BellListener {
+interface BellListener {
   /** A file of this name was made, written or removed. */
   rung(name: string): void
   /** Time to look; `hasChanged`: another connection has committed since the last look, or nobody can tell. */

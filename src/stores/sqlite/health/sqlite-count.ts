@@ -20,7 +20,7 @@ export const counted = [
 
 export type Counts = Readonly<Record<(typeof counted)[number], number>>
 
-export interface LaneCount {
+interface LaneCount {
   readonly grp: string
   readonly ready: number
   readonly running: number
@@ -48,7 +48,7 @@ export function countsOf(db: Database, queue: QueueRow): Counts {
 }
 
 /** Of the groups that have ready jobs, suspects aside, or running ones. */
-export function lanesOf(db: Database, { qid }: QueueRow): LaneCount[] {
+function lanesOf(db: Database, { qid }: QueueRow): LaneCount[] {
   return db
     .prepare(
       `SELECT grp, count(*) FILTER (WHERE state = 1) AS ready, count(*) FILTER (WHERE state = 2) AS running FROM job

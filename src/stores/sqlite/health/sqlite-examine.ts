@@ -37,7 +37,7 @@ export function judgeRights(file: string, { mode, uid }: { readonly mode: number
   return { level: 'ok', what: 'file', text }
 }
 
-export function judgeVolume(file: string, volume: Volume): Finding[] {
+function judgeVolume(file: string, volume: Volume): Finding[] {
   const { total, free, log, ballast } = volume
   const bound = logBytes(total)
   const room = `${shown(free)} of ${shown(total)} are free`

@@ -43,7 +43,7 @@ interface OpenedFile {
   readonly logBytes: number
 }
 
-export interface ConnectionSettings {
+interface ConnectionSettings {
   readonly file: string
   readonly open: OpenDatabase
   readonly clock: SqliteClock

@@ -18,7 +18,7 @@ import { SqliteSettle } from '../work/sqlite-settle.js'
 
 export type SqliteOperations = ReturnType<typeof sqliteOperations>
 
-export interface Peeked {
+interface Peeked {
   /** The queues that end the wait now. */
   readonly found: string[]
   /** Whether something in the queues will change by itself. */

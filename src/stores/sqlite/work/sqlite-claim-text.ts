@@ -22,7 +22,7 @@ export interface ClaimedText {
 /** What one pool of a queue granted, or of a shard: as the text that SQLite made of it, or with payloads. */
 export type PoolGrant = GrantedText | readonly Claim[]
 
-export interface GrantedText {
+interface GrantedText {
   readonly queue: string
   readonly fence: number
   readonly text: string
