@@ -387,7 +387,7 @@ describe('what the documentation names', () => {
       ]),
     )
 
-    expect(new Set(named)).toEqual(new Set(['demo', 'test', 'test:quick', 'bench', 'prove', 'format', 'house']))
+    expect(new Set(named)).toEqual(new Set(['demo', 'test', 'test:quick', 'bench', 'prove', 'build', 'format', 'house']))
     expect([...new Set(named)].filter((script) => !(script in scripts))).toEqual([])
   })
 })
