@@ -387,7 +387,9 @@ describe('what the documentation names', () => {
       ]),
     )
 
-    expect(new Set(named)).toEqual(new Set(['demo', 'test', 'test:quick', 'bench', 'prove', 'build', 'format', 'house']))
+    expect(new Set(named)).toEqual(
+      new Set(['demo', 'test', 'test:quick', 'bench', 'prove', 'build', 'format', 'house']),
+    )
     expect([...new Set(named)].filter((script) => !(script in scripts))).toEqual([])
   })
 })
