@@ -19,13 +19,15 @@ export async function resolve(specifier, context, next) {
 }`
 register(`data:text/javascript,${encodeURIComponent(freshEntries)}`)
 
+type Options = Omit<CommandOptions, 'script'>
+
 /** They replace handlers of this process, or start others. */
 const processOnly = new Set(['work', 'exec'])
 
 let before: Promise<unknown> = Promise.resolve()
 
 /** Runs a command to its end, after those that were asked for before. */
-export function run(args: readonly string[], options: CommandOptions): Promise<Ended> {
+export function run(args: readonly string[], options: Options): Promise<Ended> {
   if (processOnly.has(args[0]!) && !args.includes('--help')) throw new Error(`'${args[0]}' needs a process of its own`)
   const ended = before.then(() => runInPlace(args, options))
   before = ended.catch(() => {})
@@ -33,11 +35,11 @@ export function run(args: readonly string[], options: CommandOptions): Promise<E
 }
 
 /** Runs a command with `--json` and gives the document it printed. Throws where it failed. */
-export async function runJson<T>(args: readonly string[], options: CommandOptions): Promise<T> {
+export async function runJson<T>(args: readonly string[], options: Options): Promise<T> {
   return parsedJson<T>(args, await run([...args, '--json'], options))
 }
 
-async function runInPlace(args: readonly string[], { cwd, env = {}, input = '' }: CommandOptions): Promise<Ended> {
+async function runInPlace(args: readonly string[], { cwd, env = {}, input = '' }: Options): Promise<Ended> {
   const own = { cwd: process.cwd(), env: { ...process.env }, exitCode: process.exitCode }
   const globals = new Set(Object.keys(globalThis))
   const { MILLRACE_CONFIG: _config, MILLRACE_STORE: _store, ...rest } = own.env

@@ -18,7 +18,7 @@ interface Served {
 const role = 'millrace shared thread'
 let host: Worker | undefined
 
-/** To be given to a `SqliteStore`. The thread ends with the process. */
+/** Starts the shared thread for the first store, and has it serve each further one. The thread ends with the process. */
 export const sharedThread: StartThread = (settings) => {
   exitGate()
   host ??= started()
@@ -63,4 +63,4 @@ class PortThread extends EventEmitter implements Thread {
 }
 
 if (workerData === role)
-  parentPort!.on('message', ({ port, settings }: Served) => void new SqliteThreadServer(port, settings))
+  parentPort!.on('message', ({ port, settings }: Served) => new SqliteThreadServer(port, settings).start())

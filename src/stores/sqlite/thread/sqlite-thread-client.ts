@@ -26,7 +26,7 @@ type OperationCalls<Names extends OperationName> = {
   readonly [Name in Names]: (...args: OperationArgs<Name>) => Promise<OperationAnswer<Name>>
 }
 
-/** What is used of a thread. */
+/** The part of a worker thread that the client uses. */
 export interface Thread extends Pick<Worker, 'postMessage' | 'ref' | 'unref' | 'terminate'> {
   on(event: 'message', listener: (reply: Reply) => void): unknown
   on(event: 'error', listener: (error: Error) => void): unknown

@@ -23,28 +23,30 @@ export class SqliteThreadServer {
   readonly #settings: ThreadSettings
   readonly #bells: BellWriter
   readonly #gate = exitGate()
-  readonly #loaded: Promise<[OpenDatabase, SqliteClock]>
   #inbox: ThreadCall[] = []
   #isClosing = false
   #connection: SqliteConnection | undefined
 
-  /** Answers what comes over the port, until it is told to close. */
   constructor(port: MessagePort, settings: ThreadSettings) {
     this.#port = port
     this.#settings = settings
     this.#bells = new BellWriter(settings.file)
+  }
+
+  /** Answers what comes over the port, until it is told to close. */
+  start(): void {
     // Without waiting for anything: a failure is told to each call.
     this.#gate.enter()
-    this.#loaded = Promise.all([loadDriver(), loadClock(settings.clock)]).finally(() => this.#gate.leave())
-    this.#loaded.catch(() => {})
-    port.on('message', (request: Request) => void this.#answer(request))
+    const loaded = Promise.all([loadDriver(), loadClock(this.#settings.clock)]).finally(() => this.#gate.leave())
+    loaded.catch(() => {})
+    this.#port.on('message', (request: Request) => void this.#answer(request, loaded))
   }
 
   /** Never rejects: what fails is the answer to each call. */
-  async #answer(request: Request): Promise<void> {
+  async #answer(request: Request, loaded: Promise<[OpenDatabase, SqliteClock]>): Promise<void> {
     this.#accept(request)
     try {
-      const [open, clock] = await this.#loaded
+      const [open, clock] = await loaded
       this.#connection ??= new SqliteConnection({
         ...this.#settings,
         open,
@@ -70,7 +72,7 @@ export class SqliteThreadServer {
   }
 
   #work(connection: SqliteConnection): void {
-    // Others hold the write lock: whoever only wants to look need not wait for them.
+    // Reads do not wait while another process holds the write lock.
     const meanwhile = () => {
       this.#drain()
       this.#answerReads(connection)

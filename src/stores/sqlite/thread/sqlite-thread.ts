@@ -4,4 +4,4 @@ import { parentPort, workerData } from 'node:worker_threads'
 import type { ThreadSettings } from './sqlite-thread-messages.js'
 import { SqliteThreadServer } from './sqlite-thread-server.js'
 
-new SqliteThreadServer(parentPort!, workerData as ThreadSettings)
+new SqliteThreadServer(parentPort!, workerData as ThreadSettings).start()
