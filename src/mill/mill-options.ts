@@ -228,7 +228,7 @@ export function refuseUnsupported(registry: Registry, traits: StoreTraits): void
   const refuse = (feature: string, remedy: string) => {
     throw new UnsupportedByStoreError(traits.name, feature, remedy)
   }
-  for (const { name, ordered, throttle, maxRunning, leaseMs } of registry.queues.values()) {
+  for (const { name, ordered, order, throttle, maxRunning, maxPending, leaseMs } of registry.queues.values()) {
     if (ordered && !traits.ordered) {
       const task = registry.orderedTask(name)
       const without = task === undefined ? 'Leave `ordered` out' : `Make '${task.name}' by defineTask()`
@@ -238,6 +238,10 @@ export function refuseUnsupported(registry: Registry, traits: StoreTraits): void
       refuse(`the throttle of queue '${name}'`, 'Leave `throttle` out, or use a store with throttles.')
     if (maxRunning !== undefined && !traits.limited)
       refuse(`maxRunning of queue '${name}'`, 'Leave `maxRunning` out, or use a store with limits.')
+    if (maxPending !== undefined && !traits.exactEnqueue)
+      refuse(`maxPending of queue '${name}'`, 'Leave `maxPending` out, or use a store that counts at each enqueue.')
+    if (order === 'lifo' && !traits.inOrder)
+      refuse(`the order 'lifo' of queue '${name}'`, 'Leave `order` out, or use a store that keeps jobs in order.')
     if (leaseMs > traits.maxLeaseMs)
       refuse(`a lease of ${leaseMs} ms on queue '${name}'`, `Set \`lease\` to at most ${traits.maxLeaseMs} ms.`)
   }

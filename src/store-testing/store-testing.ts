@@ -12,10 +12,10 @@ export { redisHarness } from './harness/redis-harness.js'
 export type { SqliteHarness } from './harness/sqlite-harness.js'
 export { sqliteHarness } from './harness/sqlite-harness.js'
 export type { HarnessMaker, StoreHarness } from './harness/store-harness.js'
-export { defaultStartAt } from './harness/store-harness.js'
+export { defaultStartAt, UnseenError } from './harness/store-harness.js'
 export type { Command } from './sequences/command.js'
 export { commandSequence } from './sequences/command-sequence.js'
-export type { SequenceKind } from './sequences/compare-stores.js'
+export type { Comparison, SequenceKind } from './sequences/compare-stores.js'
 export { compareStores, StoresDifferError } from './sequences/compare-stores.js'
 export { limitedSequence } from './sequences/limited-sequence.js'
 export { orderedSequence } from './sequences/ordered-sequence.js'
@@ -32,11 +32,15 @@ export { startRedis } from './servers/start-redis.js'
 export type {
   CanonicalCall,
   CanonicalClaim,
+  CanonicalEntry,
   CanonicalJob,
+  CanonicalLanes,
   CanonicalLead,
   CanonicalMemory,
   CanonicalPayload,
   CanonicalQueue,
   CanonicalState,
+  CanonicalTempo,
+  CanonicalThrottle,
 } from './state/canonical-state.js'
 export { canonicalPayload } from './state/canonical-state.js'

@@ -6,6 +6,7 @@ contractOf('redis-cluster', [
   'enqueueing',
   'idempotency',
   'claiming',
+  'what a claim tells',
   'depth',
   'waiting',
   'ringing',

@@ -1,5 +1,5 @@
 import { readdirSync } from 'node:fs'
-import { storeContract } from 'millrace/store-testing'
+import { memoryHarness, storeContract } from 'millrace/store-testing'
 import { describe, expect, it } from 'vitest'
 import { harnesses } from './harnesses.js'
 
@@ -20,5 +20,13 @@ describe('the contract suite', () => {
     const titles = storeContract.flatMap(({ cases }) => cases.map(({ title }) => title))
 
     expect(titles.filter((title, i) => titles.indexOf(title) !== i)).toEqual([])
+  })
+  it('leaves out of a store with every trait only what a server is needed for', async () => {
+    const store = await (await memoryHarness()).open()
+    const skipped = storeContract.flatMap(({ cases }) =>
+      cases.map(({ needs }) => needs?.(store) ?? true).filter((answer) => answer !== true),
+    )
+
+    expect(new Set(skipped)).toEqual(new Set(['the store is no server that could start anew']))
   })
 })

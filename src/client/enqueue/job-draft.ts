@@ -67,6 +67,10 @@ function checkedPlainQueue(task: AnyPlainTask, options: AnyEnqueueOptions, { reg
   if (priority !== undefined && priority !== 0 && !traits.priority) {
     throw new UnsupportedByStoreError(traits.name, 'job priorities', 'Use a queue of its own for urgent jobs.')
   }
+  if (id !== undefined && !traits.exactEnqueue) {
+    const remedy = 'Leave `id` out and make the handler idempotent, or use a store that refuses a second job of an id.'
+    throw new UnsupportedByStoreError(traits.name, 'ids of your own', remedy)
+  }
   const queue = registry.queue(options.queue ?? task.queue)
   if (queue.ordered) throw otherTasks(task, queue.name, registry.orderedTask(queue.name)?.name)
   return queue

@@ -1,5 +1,6 @@
 /** The store contract: every case that a store must pass, by concern. */
 
+import { claimAnswers } from './jobs/claim-answers.js'
 import { claimBytes } from './jobs/claim-bytes.js'
 import { claiming } from './jobs/claiming.js'
 import { clockOrder } from './jobs/clock-order.js'
@@ -38,6 +39,7 @@ import { orderedMerging } from './ordered/ordered-merging.js'
 import { orderedMorgue } from './ordered/ordered-morgue.js'
 import { orderedShards } from './ordered/ordered-shards.js'
 import { adopting } from './records/adopting.js'
+import { cancelling } from './records/cancelling.js'
 import { checkpoints } from './records/checkpoints.js'
 import { morgue } from './records/morgue.js'
 import { recordsActions } from './records/records-actions.js'
@@ -50,6 +52,7 @@ export const storeContract: readonly ContractConcern[] = [
   enqueueing,
   idempotency,
   claiming,
+  claimAnswers,
   claimBytes,
   clockOrder,
   leasing,
@@ -64,6 +67,7 @@ export const storeContract: readonly ContractConcern[] = [
   ringing,
   recordsListing,
   recordsActions,
+  cancelling,
   morgue,
   workersRegistry,
   holding,

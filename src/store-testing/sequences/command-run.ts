@@ -21,17 +21,21 @@ const mostIdleSteps = 10
 
 export class CommandRun {
   readonly #harness: StoreHarness
+  readonly #tellsFences: boolean
   readonly #handles: Store[] = []
   readonly #claims: MadeClaim[] = []
 
-  constructor(harness: StoreHarness) {
+  /** `tellsFences`: whether answers have the numbers of fences. */
+  constructor(harness: StoreHarness, tellsFences = true) {
     this.#harness = harness
+    this.#tellsFences = tellsFences
   }
 
   /** The answer, or what refused the command: `refused: ` and the error's code. Errors without a code are rethrown. */
   async answer(command: Command): Promise<unknown> {
     try {
-      return plain(await this.#run(command, await this.#handle(command.handle)))
+      const answer = await this.#run(command, await this.#handle(command.handle))
+      return plain(answer, this.#tellsFences ? undefined : 'fence')
     } catch (error) {
       if (!isMillraceError(error)) throw error
       return `refused: ${error.code}`
@@ -48,7 +52,7 @@ export class CommandRun {
       case 'open':
         return store.open(command.queues)
       case 'enqueue':
-        return store.enqueue(await this.#called(command.calls))
+        return store.enqueue(await called(store, command.calls))
       case 'claim': {
         const claimed = await store.claim(command.from, command.by)
         const { worker } = command.by
@@ -99,14 +103,6 @@ export class CommandRun {
     }
   }
 
-  async #called(calls: readonly PlannedCall[]) {
-    const { now } = await this.#harness.dump()
-    return calls.map((call) => ({
-      ...call,
-      jobs: call.jobs.map(({ runInMs, ...job }) => (runInMs === undefined ? job : { ...job, runAt: now + runInMs })),
-    }))
-  }
-
   #key(ref: ClaimRef): ClaimKey {
     const { key } = this.#made(ref) ?? { key: { queue: 'mail', id: 'a', fence: 1 } }
     return ref.stale ? { ...key, fence: key.fence - 1 } : key
@@ -116,6 +112,14 @@ export class CommandRun {
   #made(ref: ClaimRef | undefined): MadeClaim | undefined {
     return ref && this.#claims[this.#claims.length - 1 - (ref.back % Math.max(1, this.#claims.length))]
   }
+}
+
+async function called(store: Store, calls: readonly PlannedCall[]) {
+  const { now } = await store.depth([])
+  return calls.map((call) => ({
+    ...call,
+    jobs: call.jobs.map(({ runInMs, ...job }) => (runInMs === undefined ? job : { ...job, runAt: now + runInMs })),
+  }))
 }
 
 type Administration = Exclude<
@@ -206,14 +210,14 @@ async function pages(turn: (cursor: { cursor?: string }) => Promise<Page>): Prom
   return turned
 }
 
-/** The value with bytes as text and without fields that are undefined. */
-function plain(value: unknown): unknown {
+/** The value with bytes as text, without fields that are undefined, and without the one that is left out. */
+function plain(value: unknown, without?: string): unknown {
   if (value instanceof Uint8Array) return canonicalPayload(value)
-  if (Array.isArray(value)) return value.map(plain)
+  if (Array.isArray(value)) return value.map((one) => plain(one, without))
   if (typeof value !== 'object' || value === null) return value
   return Object.fromEntries(
     Object.entries(value)
-      .filter(([, field]) => field !== undefined)
-      .map(([key, field]) => [key, plain(field)]),
+      .filter(([key, field]) => field !== undefined && key !== without)
+      .map(([key, field]) => [key, plain(field, without)]),
   )
 }

@@ -124,6 +124,34 @@ export interface StoreTraits {
   readonly maxDelayMs: number
   readonly maxLeaseMs: number
   readonly maxPayloadBytes: number
+  /**
+   * Jobs start in the order of their queue, equal priorities by their stamps. Without it the order is rough: `order: 'lifo'`
+   * is refused.
+   */
+  readonly inOrder: boolean
+  /**
+   * An enqueue knows what the queue holds: a second job of an id is a `'duplicate'`, a call sent again is answered as it
+   * was, `maxPending` counts, the jobs of a call are added all or none. Without it every job that is sent is added, and one
+   * that is sent again twice: ids that a user gives and `maxPending` are refused.
+   */
+  readonly exactEnqueue: boolean
+  /**
+   * Fences of a queue grow, and once a claim was taken over the old one is `'lost'`. Without it a fence only names a claim,
+   * and a late `settle` may end the job that somebody else runs.
+   */
+  readonly fenced: boolean
+  /**
+   * A job keeps what became of its runs: failures, releases and crashes are counted apart, the error and the checkpoint of
+   * the last run come with the next claim, crashed jobs are suspect and are buried after `maxCrashes`. Without it each claim
+   * is one more attempt, `crashes` is 0, and nobody is told of a crash.
+   */
+  readonly tellsCrashes: boolean
+  /**
+   * One ring wakes one waiter, `waits` say for how long nothing will change, and appoint leads. Without it `wait` looks for
+   * itself, by long polling or by a timer, and who waits may be woken in vain.
+   */
+  readonly rings: boolean
+  /** Whether the counts of `depth` are exact and its counters complete. Without it they are near, and what is not known is 0. */
   readonly exactDepth: boolean
   /** Whether a second handle, in another thread, reaches the same jobs: leases are then kept while the loop is blocked. */
   readonly beatsFromThread: boolean

@@ -19,6 +19,11 @@ export const redisTraits: StoreTraits = {
   maxDelayMs,
   maxLeaseMs: maxDelayMs,
   maxPayloadBytes: 1_048_576,
+  inOrder: true,
+  exactEnqueue: true,
+  fenced: true,
+  tellsCrashes: true,
+  rings: true,
   exactDepth: true,
   beatsFromThread: true,
 }

@@ -16,6 +16,11 @@ export const sqliteTraits: StoreTraits = {
   maxDelayMs: Number.MAX_SAFE_INTEGER,
   maxLeaseMs: Number.MAX_SAFE_INTEGER,
   maxPayloadBytes: 1_048_576,
+  inOrder: true,
+  exactEnqueue: true,
+  fenced: true,
+  tellsCrashes: true,
+  rings: true,
   exactDepth: true,
   beatsFromThread: true,
 }

@@ -4,7 +4,15 @@ import assert from 'node:assert/strict'
 import type { Claim } from '../../../stores/contract/claim.js'
 import type { NewJob } from '../../../stores/contract/new-job.js'
 import { mostClaimBytes } from '../../../stores/rules/claim-weight.js'
-import { type ContractConcern, contractCase, groups, orderedCase, priority } from '../scenes/contract-case.js'
+import {
+  type ContractConcern,
+  contractCase,
+  groups,
+  inOrder,
+  orderedCase,
+  priority,
+  tellsCrashes,
+} from '../scenes/contract-case.js'
 
 /** Two of them are enough for a claim. */
 const large = text(mostClaimBytes / 2)
@@ -13,45 +21,57 @@ const most = 250
 export const claimBytes: ContractConcern = {
   concern: 'the weight of a claim',
   cases: [
-    contractCase('of 250 jobs of 1 MiB a claim takes one, and leaves the rest ready in its place', async (scene) => {
-      const ids = Array.from({ length: 3 }, (_, i) => `job-${i}`)
-      await scene.add(...ids.map((id) => ({ id, payload: text(mostClaimBytes) })))
+    contractCase(
+      'of 250 jobs of 1 MiB a claim takes one, and leaves the rest ready in its place',
+      async (scene) => {
+        const ids = Array.from({ length: 3 }, (_, i) => `job-${i}`)
+        await scene.add(...ids.map((id) => ({ id, payload: text(mostClaimBytes) })))
 
-      const answers = [await scene.claim({ limit: most }), await scene.claim({ limit: most })]
+        const answers = [await scene.claim({ limit: most }), await scene.claim({ limit: most })]
 
-      assert.deepEqual(
-        answers.map(({ claims, more }) => [claims.map(({ id }) => id), more]),
-        [
-          [['job-0'], true],
-          [['job-1'], true],
-        ],
-      )
-      assert.deepEqual(await scene.states(), ['job-0 running', 'job-1 running', 'job-2 ready'])
-    }),
+        assert.deepEqual(
+          answers.map(({ claims, more }) => [claims.map(({ id }) => id), more]),
+          [
+            [['job-0'], true],
+            [['job-1'], true],
+          ],
+        )
+        assert.deepEqual(await scene.states(), ['job-0 running', 'job-1 running', 'job-2 ready'])
+      },
+      inOrder,
+    ),
 
-    contractCase('a claim takes jobs until they weigh 1 MiB, to the byte, their meta included', async (scene) => {
-      const almost = { id: 'a', payload: text(mostClaimBytes - 9), meta: '"ü234"' }
-      assert.equal(bytesOf(almost), mostClaimBytes - 2)
-      await scene.add(almost, { id: 'b', payload: '1' }, { id: 'c', payload: '1' }, { id: 'd', payload: '1' })
-      assert.deepEqual(await scene.claimIds({ limit: most }), ['a', 'b', 'c'])
+    contractCase(
+      'a claim takes jobs until they weigh 1 MiB, to the byte, their meta included',
+      async (scene) => {
+        const almost = { id: 'a', payload: text(mostClaimBytes - 9), meta: '"ü234"' }
+        assert.equal(bytesOf(almost), mostClaimBytes - 2)
+        await scene.add(almost, { id: 'b', payload: '1' }, { id: 'c', payload: '1' }, { id: 'd', payload: '1' })
+        assert.deepEqual(await scene.claimIds({ limit: most }), ['a', 'b', 'c'])
 
-      await scene.add({ ...almost, id: 'e' })
-      assert.deepEqual(await scene.claimIds({ limit: most }), ['d', 'e'])
-    }),
+        await scene.add({ ...almost, id: 'e' })
+        assert.deepEqual(await scene.claimIds({ limit: most }), ['d', 'e'])
+      },
+      inOrder,
+    ),
 
     contractCase('payloads of bytes weigh their bytes', async (scene) => {
       const payload = new Uint8Array(mostClaimBytes / 2)
       await scene.add(...['a', 'b', 'c'].map((id) => ({ id, payload, codec: 'packed' })))
-      assert.deepEqual(await scene.claimIds({ limit: most }), ['a', 'b'])
+      assert.equal((await scene.claimIds({ limit: most })).length, 2)
     }),
 
-    contractCase('large jobs among small ones end a claim, whatever came before them', async (scene) => {
-      const ids = Array.from({ length: 40 }, (_, i) => `job-${String(i).padStart(2, '0')}`)
-      const isLarge = (i: number) => i === 9 || i === 20 || i === 31
-      await scene.add(...ids.map((id, i) => (isLarge(i) ? { id, payload: large } : { id })))
-      assert.deepEqual(await scene.claimIds({ limit: most }), ids.slice(0, 21))
-      assert.deepEqual(await scene.claimIds({ limit: most }), ids.slice(21))
-    }),
+    contractCase(
+      'large jobs among small ones end a claim, whatever came before them',
+      async (scene) => {
+        const ids = Array.from({ length: 40 }, (_, i) => `job-${String(i).padStart(2, '0')}`)
+        const isLarge = (i: number) => i === 9 || i === 20 || i === 31
+        await scene.add(...ids.map((id, i) => (isLarge(i) ? { id, payload: large } : { id })))
+        assert.deepEqual(await scene.claimIds({ limit: most }), ids.slice(0, 21))
+        assert.deepEqual(await scene.claimIds({ limit: most }), ids.slice(21))
+      },
+      inOrder,
+    ),
 
     contractCase(
       'jobs of any priority are weighed, in their order',
@@ -68,26 +88,34 @@ export const claimBytes: ContractConcern = {
       priority,
     ),
 
-    contractCase('a checkpoint weighs as a payload does', async (scene) => {
-      await scene.add('a', 'b', 'c')
-      const { claims } = await scene.claim({ limit: most })
-      for (const claim of claims) {
-        await scene.extend(claim, { beat: { checkpoint: { payload: large } } })
-        await scene.end(claim, { kind: 'retry', delayMs: 0, error: 'broken' })
-      }
+    contractCase(
+      'a checkpoint weighs as a payload does',
+      async (scene) => {
+        await scene.add('a', 'b', 'c')
+        const { claims } = await scene.claim({ limit: most })
+        for (const claim of claims) {
+          await scene.extend(claim, { beat: { checkpoint: { payload: large } } })
+          await scene.end(claim, { kind: 'retry', delayMs: 0, error: 'broken' })
+        }
 
-      const again = [await scene.claim({ limit: most }), await scene.claim({ limit: most })]
+        const again = [await scene.claim({ limit: most }), await scene.claim({ limit: most })]
 
-      assert.deepEqual(
-        again.map(({ claims }) => claims.map(told)),
-        [['a broken', 'b broken'], ['c broken']],
-      )
-    }),
+        assert.deepEqual(
+          again.map(({ claims }) => claims.map(told)),
+          [['a broken', 'b broken'], ['c broken']],
+        )
+      },
+      tellsCrashes,
+    ),
 
-    contractCase('a suspect that is too heavy for company is granted to a claim alone', async (scene) => {
-      await scene.addSuspects({ id: 'a', payload: text(mostClaimBytes) })
-      assert.deepEqual(await scene.claimIds({ limit: most, alone: true }), ['a'])
-    }),
+    contractCase(
+      'a suspect that is too heavy for company is granted to a claim alone',
+      async (scene) => {
+        await scene.addSuspects({ id: 'a', payload: text(mostClaimBytes) })
+        assert.deepEqual(await scene.claimIds({ limit: most, alone: true }), ['a'])
+      },
+      tellsCrashes,
+    ),
 
     contractCase(
       'a claim that goes round groups ends when it has enough, and the next goes on with the next group',

@@ -7,6 +7,7 @@ import {
   groups,
   limited,
   remote,
+  tellsCrashes,
   throttled,
   workers,
 } from '../scenes/contract-case.js'
@@ -158,17 +159,21 @@ const concerns = [5_000, 60_000, 3_600_000].map((backMs): ContractConcern => {
         )
       }),
 
-      contractCase('lets the lead of the suspects lapse as ever', async (scene) => {
-        // Whoever finds them leads, and dies.
-        await scene.addSuspects('a')
-        await scene.harness.step(-backMs)
-        const asked = async () =>
-          (await scene.claim({ worker: 'heir' })).waits.find(({ reason }) => reason === 'suspect')?.lead
-        assert.equal(await asked(), undefined)
-        await scene.advance(6_001)
+      contractCase(
+        'lets the lead of the suspects lapse as ever',
+        async (scene) => {
+          // Whoever finds them leads, and dies.
+          await scene.addSuspects('a')
+          await scene.harness.step(-backMs)
+          const asked = async () =>
+            (await scene.claim({ worker: 'heir' })).waits.find(({ reason }) => reason === 'suspect')?.lead
+          assert.equal(await asked(), undefined)
+          await scene.advance(6_001)
 
-        assert.equal(await asked(), true)
-      }),
+          assert.equal(await asked(), true)
+        },
+        tellsCrashes,
+      ),
 
       contractCase(
         'leaves the leases of a server that was started anew alone for one lease at most',

@@ -1,7 +1,14 @@
 /** Contract cases: enqueueing. */
 
 import assert from 'node:assert/strict'
-import { type ContractConcern, contractCase, records } from '../scenes/contract-case.js'
+import {
+  type ContractConcern,
+  contractCase,
+  exactEnqueue,
+  inOrder,
+  records,
+  tellsCrashes,
+} from '../scenes/contract-case.js'
 import { newJob } from '../scenes/scene.js'
 
 const callMemoryMs = 60_000
@@ -34,17 +41,21 @@ export const enqueueing: ContractConcern = {
       },
     ),
 
-    contractCase('answers stand in the order of the calls and of their jobs', async (scene) => {
-      await scene.openQueue({ name: 'other' })
-      await scene.add('b')
+    contractCase(
+      'answers stand in the order of the calls and of their jobs',
+      async (scene) => {
+        await scene.openQueue({ name: 'other' })
+        await scene.add('b')
 
-      const answers = await scene.store.enqueue([
-        { callId: 'x', queue: 'other', jobs: [newJob({ id: 'b' })] },
-        { callId: 'y', queue: scene.queue, jobs: ['a', 'b', 'c'].map((id) => newJob({ id })) },
-      ])
+        const answers = await scene.store.enqueue([
+          { callId: 'x', queue: 'other', jobs: [newJob({ id: 'b' })] },
+          { callId: 'y', queue: scene.queue, jobs: ['a', 'b', 'c'].map((id) => newJob({ id })) },
+        ])
 
-      assert.deepEqual(answers, [['added'], ['added', 'duplicate', 'added']])
-    }),
+        assert.deepEqual(answers, [['added'], ['added', 'duplicate', 'added']])
+      },
+      exactEnqueue,
+    ),
 
     contractCase('an accepted job is seen by every handle', async (scene) => {
       const other = await scene.harness.open()
@@ -58,39 +69,55 @@ export const enqueueing: ContractConcern = {
       )
     }),
 
-    contractCase('a call that would exceed maxPending is refused whole', async (scene) => {
-      await scene.openQueue({ maxPending: 3 })
-      await scene.add('a')
+    contractCase(
+      'a call that would exceed maxPending is refused whole',
+      async (scene) => {
+        await scene.openQueue({ maxPending: 3 })
+        await scene.add('a')
 
-      assert.deepEqual(await scene.enqueue(['b', 'c', 'd']), ['full', 'full', 'full'])
-      assert.deepEqual(await scene.states(), ['a ready'])
-    }),
+        assert.deepEqual(await scene.enqueue(['b', 'c', 'd']), ['full', 'full', 'full'])
+        assert.deepEqual(await scene.states(), ['a ready'])
+      },
+      exactEnqueue,
+    ),
 
-    contractCase('a call that just fits maxPending is accepted', async (scene) => {
-      await scene.openQueue({ maxPending: 3 })
+    contractCase(
+      'a call that just fits maxPending is accepted',
+      async (scene) => {
+        await scene.openQueue({ maxPending: 3 })
 
-      await scene.add('a', 'b', 'c')
+        await scene.add('a', 'b', 'c')
 
-      assert.deepEqual(await scene.enqueue(['d']), ['full'])
-    }),
+        assert.deepEqual(await scene.enqueue(['d']), ['full'])
+      },
+      exactEnqueue,
+    ),
 
-    contractCase('maxPending counts ready and scheduled jobs, not running and dead ones', async (scene) => {
-      await scene.openQueue({ maxPending: 2 })
-      await scene.addDead('dead')
-      await scene.add('running')
-      await scene.claimOne()
+    contractCase(
+      'maxPending counts ready and scheduled jobs, not running and dead ones',
+      async (scene) => {
+        await scene.openQueue({ maxPending: 2 })
+        await scene.addDead('dead')
+        await scene.add('running')
+        await scene.claimOne()
 
-      await scene.add('a', { id: 'later', delayMs: 60_000 })
+        await scene.add('a', { id: 'later', delayMs: 60_000 })
 
-      assert.deepEqual(await scene.enqueue(['b']), ['full'])
-    }),
+        assert.deepEqual(await scene.enqueue(['b']), ['full'])
+      },
+      exactEnqueue,
+    ),
 
-    contractCase('duplicates take no room: a call of duplicates alone is never full', async (scene) => {
-      await scene.openQueue({ maxPending: 2 })
-      await scene.add('a', 'b')
+    contractCase(
+      'duplicates take no room: a call of duplicates alone is never full',
+      async (scene) => {
+        await scene.openQueue({ maxPending: 2 })
+        await scene.add('a', 'b')
 
-      assert.deepEqual(await scene.enqueue(['a', 'b']), ['duplicate', 'duplicate'])
-    }),
+        assert.deepEqual(await scene.enqueue(['a', 'b']), ['duplicate', 'duplicate'])
+      },
+      exactEnqueue,
+    ),
 
     contractCase(
       'a call of duplicates alone is never full, even where more wait than a lowered maxPending',
@@ -101,34 +128,47 @@ export const enqueueing: ContractConcern = {
         assert.deepEqual(await scene.enqueue(['a', 'b']), ['duplicate', 'duplicate'])
         assert.deepEqual(await scene.enqueue(['a', 'd']), ['full', 'full'])
       },
+      exactEnqueue,
     ),
 
-    contractCase('a call with a duplicate fits when its new jobs fit', async (scene) => {
-      await scene.openQueue({ maxPending: 2 })
-      await scene.add('a')
+    contractCase(
+      'a call with a duplicate fits when its new jobs fit',
+      async (scene) => {
+        await scene.openQueue({ maxPending: 2 })
+        await scene.add('a')
 
-      assert.deepEqual(await scene.enqueue(['a', 'b']), ['duplicate', 'added'])
-    }),
+        assert.deepEqual(await scene.enqueue(['a', 'b']), ['duplicate', 'added'])
+      },
+      exactEnqueue,
+    ),
 
-    contractCase('one full call does not hold up the next call of the same batch', async (scene) => {
-      await scene.openQueue({ maxPending: 1 })
+    contractCase(
+      'one full call does not hold up the next call of the same batch',
+      async (scene) => {
+        await scene.openQueue({ maxPending: 1 })
 
-      const answers = await scene.store.enqueue([
-        { callId: 'x', queue: scene.queue, jobs: [newJob({ id: 'a' }), newJob({ id: 'b' })] },
-        { callId: 'y', queue: scene.queue, jobs: [newJob({ id: 'c' })] },
-      ])
+        const answers = await scene.store.enqueue([
+          { callId: 'x', queue: scene.queue, jobs: [newJob({ id: 'a' }), newJob({ id: 'b' })] },
+          { callId: 'y', queue: scene.queue, jobs: [newJob({ id: 'c' })] },
+        ])
 
-      assert.deepEqual(answers, [['full', 'full'], ['added']])
-    }),
+        assert.deepEqual(answers, [['full', 'full'], ['added']])
+      },
+      exactEnqueue,
+    ),
 
-    contractCase('the same id twice in one call is one job and one duplicate', async (scene) => {
-      assert.deepEqual(await scene.enqueue([{ id: 'a', payload: '1' }, { id: 'a', payload: '2' }, 'b']), [
-        'added',
-        'duplicate',
-        'added',
-      ])
-      assert.equal((await scene.job('a')).payload, 'text:1')
-    }),
+    contractCase(
+      'the same id twice in one call is one job and one duplicate',
+      async (scene) => {
+        assert.deepEqual(await scene.enqueue([{ id: 'a', payload: '1' }, { id: 'a', payload: '2' }, 'b']), [
+          'added',
+          'duplicate',
+          'added',
+        ])
+        assert.equal((await scene.job('a')).payload, 'text:1')
+      },
+      exactEnqueue,
+    ),
 
     contractCase('the same id in another queue is another job', async (scene) => {
       await scene.openQueue({ name: 'other' })
@@ -143,56 +183,76 @@ export const enqueueing: ContractConcern = {
       assert.equal((await scene.depth()).ready, 6)
     }),
 
-    contractCase('a call sent again is answered as the first time and not repeated', async (scene) => {
-      await scene.add('b')
-      const first = await scene.enqueue(['a', 'b'], { callId: 'again' })
-      await scene.end(await scene.claimOne(), { kind: 'complete' })
-      await scene.end(await scene.claimOne(), { kind: 'complete' })
+    contractCase(
+      'a call sent again is answered as the first time and not repeated',
+      async (scene) => {
+        await scene.add('b')
+        const first = await scene.enqueue(['a', 'b'], { callId: 'again' })
+        await scene.end(await scene.claimOne(), { kind: 'complete' })
+        await scene.end(await scene.claimOne(), { kind: 'complete' })
 
-      assert.deepEqual(await scene.enqueue(['a', 'b'], { callId: 'again' }), first)
-      assert.deepEqual(first, ['added', 'duplicate'])
-      assert.deepEqual(await scene.states(), [])
-    }),
+        assert.deepEqual(await scene.enqueue(['a', 'b'], { callId: 'again' }), first)
+        assert.deepEqual(first, ['added', 'duplicate'])
+        assert.deepEqual(await scene.states(), [])
+      },
+      exactEnqueue,
+    ),
 
-    contractCase('a call sent again through another handle is not repeated', async (scene) => {
-      const other = await scene.harness.open()
-      await scene.enqueue(['a'], { callId: 'again' })
-      await scene.end(await scene.claimOne(), { kind: 'complete' })
+    contractCase(
+      'a call sent again through another handle is not repeated',
+      async (scene) => {
+        const other = await scene.harness.open()
+        await scene.enqueue(['a'], { callId: 'again' })
+        await scene.end(await scene.claimOne(), { kind: 'complete' })
 
-      const answers = await other.enqueue([{ callId: 'again', queue: scene.queue, jobs: [newJob({ id: 'a' })] }])
+        const answers = await other.enqueue([{ callId: 'again', queue: scene.queue, jobs: [newJob({ id: 'a' })] }])
 
-      assert.deepEqual(answers, [['added']])
-      assert.deepEqual(await scene.states(), [])
-    }),
+        assert.deepEqual(answers, [['added']])
+        assert.deepEqual(await scene.states(), [])
+      },
+      exactEnqueue,
+    ),
 
-    contractCase('a call sent twice in one batch is done once', async (scene) => {
-      const call = { callId: 'twice', queue: scene.queue, jobs: [newJob({ id: 'a' })] }
+    contractCase(
+      'a call sent twice in one batch is done once',
+      async (scene) => {
+        const call = { callId: 'twice', queue: scene.queue, jobs: [newJob({ id: 'a' })] }
 
-      assert.deepEqual(await scene.store.enqueue([call, call]), [['added'], ['added']])
-      assert.deepEqual(await scene.states(), ['a ready'])
-    }),
+        assert.deepEqual(await scene.store.enqueue([call, call]), [['added'], ['added']])
+        assert.deepEqual(await scene.states(), ['a ready'])
+      },
+      exactEnqueue,
+    ),
 
-    contractCase('a refused call is remembered too: sent again, it is refused again', async (scene) => {
-      await scene.openQueue({ maxPending: 1 })
-      await scene.enqueue(['a', 'b'], { callId: 'again' })
-      await scene.openQueue()
+    contractCase(
+      'a refused call is remembered too: sent again, it is refused again',
+      async (scene) => {
+        await scene.openQueue({ maxPending: 1 })
+        await scene.enqueue(['a', 'b'], { callId: 'again' })
+        await scene.openQueue()
 
-      assert.deepEqual(await scene.enqueue(['a', 'b'], { callId: 'again' }), ['full', 'full'])
-      assert.deepEqual(await scene.states(), [])
-    }),
+        assert.deepEqual(await scene.enqueue(['a', 'b'], { callId: 'again' }), ['full', 'full'])
+        assert.deepEqual(await scene.states(), [])
+      },
+      exactEnqueue,
+    ),
 
-    contractCase('a call id is remembered for one minute', async (scene) => {
-      await scene.enqueue(['a'], { callId: 'again' })
-      await scene.end(await scene.claimOne(), { kind: 'complete' })
+    contractCase(
+      'a call id is remembered for one minute',
+      async (scene) => {
+        await scene.enqueue(['a'], { callId: 'again' })
+        await scene.end(await scene.claimOne(), { kind: 'complete' })
 
-      await scene.advance(callMemoryMs - 1)
-      await scene.enqueue(['a'], { callId: 'again' })
-      assert.deepEqual(await scene.states(), [])
+        await scene.advance(callMemoryMs - 1)
+        await scene.enqueue(['a'], { callId: 'again' })
+        assert.deepEqual(await scene.states(), [])
 
-      await scene.advance(1)
-      await scene.enqueue(['a'], { callId: 'again' })
-      assert.deepEqual(await scene.states(), ['a ready'])
-    }),
+        await scene.advance(1)
+        await scene.enqueue(['a'], { callId: 'again' })
+        assert.deepEqual(await scene.states(), ['a ready'])
+      },
+      exactEnqueue,
+    ),
 
     contractCase('a call id is remembered by its queue alone', async (scene) => {
       await scene.openQueue({ name: 'other' })
@@ -201,30 +261,38 @@ export const enqueueing: ContractConcern = {
       assert.deepEqual(await scene.enqueue(['a', 'b'], { callId: 'same', queue: 'other' }), ['added', 'added'])
     }),
 
-    contractCase('at most 1,000 calls of a queue are remembered, the latest ones', async (scene) => {
-      await scene.enqueue(['job-0'], { callId: 'first' })
-      for (let batch = 0; batch < 10; batch++) {
-        const calls = Array.from({ length: 100 }, (_, i) => ({
-          callId: `call ${batch} ${i}`,
-          queue: scene.queue,
-          jobs: [newJob({ id: `x-${batch}-${i}` })],
-        }))
-        await scene.store.enqueue(calls)
-      }
+    contractCase(
+      'at most 1,000 calls of a queue are remembered, the latest ones',
+      async (scene) => {
+        await scene.enqueue(['job-0'], { callId: 'first' })
+        for (let batch = 0; batch < 10; batch++) {
+          const calls = Array.from({ length: 100 }, (_, i) => ({
+            callId: `call ${batch} ${i}`,
+            queue: scene.queue,
+            jobs: [newJob({ id: `x-${batch}-${i}` })],
+          }))
+          await scene.store.enqueue(calls)
+        }
 
-      const { calls } = await scene.stored()
+        const { calls } = await scene.stored()
 
-      assert.equal(calls.length, 1_000)
-      assert.equal(calls.filter(({ id }) => id === 'first').length, 0)
-    }),
+        assert.equal(calls.length, 1_000)
+        assert.equal(calls.filter(({ id }) => id === 'first').length, 0)
+      },
+      exactEnqueue,
+    ),
 
-    contractCase('a call of 250 jobs keeps their order', async (scene) => {
-      const ids = Array.from({ length: 250 }, (_, i) => `job-${(i * 7) % 250}`)
+    contractCase(
+      'a call of 250 jobs keeps their order',
+      async (scene) => {
+        const ids = Array.from({ length: 250 }, (_, i) => `job-${(i * 7) % 250}`)
 
-      await scene.add(...ids)
+        await scene.add(...ids)
 
-      assert.deepEqual(await scene.claimIds({ limit: 250 }), ids)
-    }),
+        assert.deepEqual(await scene.claimIds({ limit: 250 }), ids)
+      },
+      inOrder,
+    ),
 
     contractCase('an empty list of calls and a call without jobs change nothing', async (scene) => {
       assert.deepEqual(await scene.store.enqueue([]), [])
@@ -244,24 +312,28 @@ export const enqueueing: ContractConcern = {
       records,
     ),
 
-    contractCase('unicode comes back as it was sent, in ids, tasks, payloads, meta and errors', async (scene) => {
-      const text = 'Grüße 漢字 🎈 \u0000 \u2028 "\\" e\u0301'
-      await scene.add({ id: 'ключ-🔑', task: 'tâche', payload: JSON.stringify(text), meta: JSON.stringify({ text }) })
-      await scene.end(await scene.claimOne(), { kind: 'retry', delayMs: 0, error: text })
+    contractCase(
+      'unicode comes back as it was sent, in ids, tasks, payloads, meta and errors',
+      async (scene) => {
+        const text = 'Grüße 漢字 🎈 \u0000 \u2028 "\\" e\u0301'
+        await scene.add({ id: 'ключ-🔑', task: 'tâche', payload: JSON.stringify(text), meta: JSON.stringify({ text }) })
+        await scene.end(await scene.claimOne(), { kind: 'retry', delayMs: 0, error: text })
 
-      const { id, task, payload, meta, error } = await scene.claimOne()
+        const { id, task, payload, meta, error } = await scene.claimOne()
 
-      assert.deepEqual(
-        { id, task, payload, meta, error },
-        {
-          id: 'ключ-🔑',
-          task: 'tâche',
-          payload: JSON.stringify(text),
-          meta: JSON.stringify({ text }),
-          error: text,
-        },
-      )
-    }),
+        assert.deepEqual(
+          { id, task, payload, meta, error },
+          {
+            id: 'ключ-🔑',
+            task: 'tâche',
+            payload: JSON.stringify(text),
+            meta: JSON.stringify({ text }),
+            error: text,
+          },
+        )
+      },
+      tellsCrashes,
+    ),
 
     contractCase('bytes come back as bytes and text as text', async (scene) => {
       const bytes = Uint8Array.from({ length: 256 }, (_, i) => i)
@@ -271,15 +343,15 @@ export const enqueueing: ContractConcern = {
         { id: 'text', payload: '' },
       )
 
-      const { claims } = await scene.claim()
+      const claims = new Map((await scene.claim()).claims.map((claim) => [claim.id, claim]))
 
-      const [asBytes, asEmpty, asText] = claims.map(({ payload }) => payload)
+      const [asBytes, asEmpty, asText] = ['bytes', 'empty', 'text'].map((id) => claims.get(id)?.payload)
       assert.deepEqual(new Uint8Array(asBytes as Uint8Array), bytes)
-      assert.deepEqual(new Uint8Array(claims[0]!.meta as Uint8Array), bytes)
+      assert.deepEqual(new Uint8Array(claims.get('bytes')!.meta as Uint8Array), bytes)
       assert.ok(asEmpty instanceof Uint8Array && asEmpty.length === 0)
       assert.equal(asText, '')
       assert.deepEqual(
-        claims.map(({ codec }) => codec),
+        ['bytes', 'empty', 'text'].map((id) => claims.get(id)!.codec),
         ['raw', undefined, undefined],
       )
     }),

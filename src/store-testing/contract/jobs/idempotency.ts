@@ -1,192 +1,195 @@
 /** Contract cases: how long an id is known. */
 
 import assert from 'node:assert/strict'
-import { type ContractConcern, contractCase, records } from '../scenes/contract-case.js'
+import { type ContractConcern, contractCase, exactEnqueue, needing, records } from '../scenes/contract-case.js'
 
 export const idempotency: ContractConcern = {
   concern: 'idempotency',
-  cases: [
-    contractCase('the id of a waiting, running or dead job is a duplicate, and nothing changes', async (scene) => {
-      await scene.addDead('dead')
-      await scene.add('running')
-      await scene.claimOne()
-      await scene.add('ready', { id: 'scheduled', delayMs: 1_000 })
-      const before = await scene.stored()
+  cases: needing(
+    [exactEnqueue],
+    [
+      contractCase('the id of a waiting, running or dead job is a duplicate, and nothing changes', async (scene) => {
+        await scene.addDead('dead')
+        await scene.add('running')
+        await scene.claimOne()
+        await scene.add('ready', { id: 'scheduled', delayMs: 1_000 })
+        const before = await scene.stored()
 
-      const answers = await scene.enqueue(
-        ['dead', 'running', 'ready', 'scheduled'].map((id) => ({ id, payload: 'other', priority: 9 })),
-        { callId: 'call-1' + ' again' },
-      )
+        const answers = await scene.enqueue(
+          ['dead', 'running', 'ready', 'scheduled'].map((id) => ({ id, payload: 'other', priority: 9 })),
+          { callId: 'call-1' + ' again' },
+        )
 
-      assert.deepEqual(answers, ['duplicate', 'duplicate', 'duplicate', 'duplicate'])
-      assert.deepEqual((await scene.stored()).jobs, before.jobs)
-    }),
+        assert.deepEqual(answers, ['duplicate', 'duplicate', 'duplicate', 'duplicate'])
+        assert.deepEqual((await scene.stored()).jobs, before.jobs)
+      }),
 
-    contractCase(
-      'a completed job without a kept result frees its id at once where it is not remembered',
-      async (scene) => {
-        await scene.add('a')
-        await scene.end(await scene.claimOne(), { kind: 'complete' })
+      contractCase(
+        'a completed job without a kept result frees its id at once where it is not remembered',
+        async (scene) => {
+          await scene.add('a')
+          await scene.end(await scene.claimOne(), { kind: 'complete' })
 
-        await scene.add('a')
-      },
-    ),
+          await scene.add('a')
+        },
+      ),
 
-    contractCase(
-      'a completed id is remembered for rememberMs after its end, and not a millisecond longer',
-      async (scene) => {
+      contractCase(
+        'a completed id is remembered for rememberMs after its end, and not a millisecond longer',
+        async (scene) => {
+          await scene.add({ id: 'a', rememberMs: 5_000 })
+          await scene.advance(60_000)
+          await scene.end(await scene.claimOne(), { kind: 'complete' })
+
+          await scene.advance(4_999)
+          assert.deepEqual(await scene.enqueue(['a']), ['duplicate'])
+          await scene.advance(1)
+          assert.deepEqual(await scene.enqueue(['a']), ['added'])
+        },
+      ),
+
+      contractCase('a cancelled id is remembered as a completed one is', async (scene) => {
         await scene.add({ id: 'a', rememberMs: 5_000 })
-        await scene.advance(60_000)
-        await scene.end(await scene.claimOne(), { kind: 'complete' })
+        await scene.end(await scene.claimOne(), { kind: 'cancel', reason: 'changed my mind' })
 
-        await scene.advance(4_999)
         assert.deepEqual(await scene.enqueue(['a']), ['duplicate'])
-        await scene.advance(1)
-        assert.deepEqual(await scene.enqueue(['a']), ['added'])
-      },
-    ),
-
-    contractCase('a cancelled id is remembered as a completed one is', async (scene) => {
-      await scene.add({ id: 'a', rememberMs: 5_000 })
-      await scene.end(await scene.claimOne(), { kind: 'cancel', reason: 'changed my mind' })
-
-      assert.deepEqual(await scene.enqueue(['a']), ['duplicate'])
-      await scene.advance(5_000)
-      assert.deepEqual(await scene.enqueue(['a']), ['added'])
-    }),
-
-    contractCase(
-      'a cancelled job is remembered for a minute where its id was not to be',
-      async (scene) => {
-        await scene.add('a')
-        await scene.records.cancel(scene.queue, { ids: ['a'] }, 'stop')
-        await scene.advance(59_999)
-        assert.equal((await scene.records.get(scene.queue, 'a'))?.state, 'cancelled')
-        await scene.advance(1)
-
-        assert.equal(await scene.records.get(scene.queue, 'a'), undefined)
-      },
-      records,
-    ),
-
-    contractCase('an id whose result is kept but that is not remembered is replaced', async (scene) => {
-      await scene.addCompleted('a')
-
-      assert.deepEqual(await scene.enqueue([{ id: 'a', payload: 'new' }]), ['added'])
-
-      const { state, payload, result, finishedAt, attempt } = await scene.job('a')
-      assert.deepEqual(
-        { state, payload, result, finishedAt, attempt },
-        { state: 'ready', payload: 'text:new', result: null, finishedAt: null, attempt: 1 },
-      )
-    }),
-
-    contractCase(
-      'an id whose result is kept and that is remembered is a duplicate until it no longer is',
-      async (scene) => {
-        await scene.addCompleted('a', { rememberMs: 5_000 }, 60_000)
-
-        await scene.advance(4_999)
-        assert.deepEqual(await scene.enqueue(['a']), ['duplicate'])
-        assert.deepEqual(await scene.states(), ['a completed'])
-        await scene.advance(1)
-        assert.deepEqual(await scene.enqueue(['a']), ['added'])
-        assert.deepEqual(await scene.states(), ['a ready'])
-      },
-    ),
-
-    contractCase('an id stays remembered when its result expires first', async (scene) => {
-      await scene.addCompleted('a', { rememberMs: 5_000 }, 1_000)
-
-      await scene.advance(1_000)
-      assert.deepEqual(await scene.states(), [])
-      assert.deepEqual(await scene.enqueue(['a']), ['duplicate'])
-
-      await scene.add('trimming')
-      await scene.end(await scene.claimOne(), { kind: 'complete' })
-      assert.deepEqual(await scene.enqueue(['a']), ['duplicate'])
-      await scene.advance(4_000)
-      assert.deepEqual(await scene.enqueue(['a']), ['added'])
-    }),
-
-    contractCase('an id stays remembered when its result is over the bound', async (scene) => {
-      await scene.openQueue({ resultsCount: 1 })
-      await scene.addCompleted('a', { rememberMs: 5_000 })
-      await scene.addCompleted('b', { rememberMs: 5_000 })
-
-      assert.deepEqual(await scene.states(), ['b completed'])
-      assert.deepEqual(await scene.enqueue(['a', 'b']), ['duplicate', 'duplicate'])
-    }),
-
-    contractCase(
-      'a deleted job leaves no memory of its id',
-      async (scene) => {
-        await scene.add({ id: 'a', rememberMs: 5_000 })
-        await scene.records.delete(scene.queue, { ids: ['a'] })
-
-        assert.deepEqual(await scene.enqueue(['a']), ['added'])
-      },
-      records,
-    ),
-
-    contractCase(
-      'of a remembered job id, task, state and times are returned, with an empty payload',
-      async (scene) => {
-        const createdAt = await scene.now()
-        await scene.add({ id: 'a', task: 'resize', rememberMs: 5_000 })
-        await scene.advance(100)
-        await scene.end(await scene.claimOne(), { kind: 'complete' })
-
-        const job = await scene.records.get(scene.queue, 'a')
-
-        assert.equal(job?.id, 'a')
-        assert.equal(job.queue, scene.queue)
-        assert.equal(job.task, 'resize')
-        assert.equal(job.state, 'completed')
-        assert.equal(job.payload, '')
-        assert.equal(job.createdAt, createdAt)
-        assert.equal(job.finishedAt, createdAt + 100)
-        assert.equal(job.result, undefined)
-      },
-      records,
-    ),
-
-    contractCase(
-      'what is no longer remembered is not shown',
-      async (scene) => {
-        await scene.add({ id: 'a', rememberMs: 5_000 })
-        await scene.end(await scene.claimOne(), { kind: 'complete' })
-
         await scene.advance(5_000)
+        assert.deepEqual(await scene.enqueue(['a']), ['added'])
+      }),
 
-        assert.equal(await scene.records.get(scene.queue, 'a'), undefined)
-      },
-      records,
-    ),
+      contractCase(
+        'a cancelled job is remembered for a minute where its id was not to be',
+        async (scene) => {
+          await scene.add('a')
+          await scene.records.cancel(scene.queue, { ids: ['a'] }, 'stop')
+          await scene.advance(59_999)
+          assert.equal((await scene.records.get(scene.queue, 'a'))?.state, 'cancelled')
+          await scene.advance(1)
 
-    contractCase(
-      'a remembered cancelled job says so, and why',
-      async (scene) => {
-        await scene.add({ id: 'a', rememberMs: 5_000 })
-        await scene.records.cancel(scene.queue, { ids: ['a'] }, 'not needed')
+          assert.equal(await scene.records.get(scene.queue, 'a'), undefined)
+        },
+        records,
+      ),
 
-        const job = await scene.records.get(scene.queue, 'a')
+      contractCase('an id whose result is kept but that is not remembered is replaced', async (scene) => {
+        await scene.addCompleted('a')
 
-        assert.deepEqual([job?.state, job?.reason], ['cancelled', 'not needed'])
-      },
-      records,
-    ),
+        assert.deepEqual(await scene.enqueue([{ id: 'a', payload: 'new' }]), ['added'])
 
-    contractCase('an id used again is remembered anew from its own end', async (scene) => {
-      await scene.add({ id: 'a', rememberMs: 1_000 })
-      await scene.end(await scene.claimOne(), { kind: 'complete' })
-      await scene.advance(1_000)
-      await scene.add({ id: 'a', rememberMs: 9_000 })
-      await scene.end(await scene.claimOne(), { kind: 'complete' })
+        const { state, payload, result, finishedAt, attempt } = await scene.job('a')
+        assert.deepEqual(
+          { state, payload, result, finishedAt, attempt },
+          { state: 'ready', payload: 'text:new', result: null, finishedAt: null, attempt: 1 },
+        )
+      }),
 
-      await scene.advance(8_999)
+      contractCase(
+        'an id whose result is kept and that is remembered is a duplicate until it no longer is',
+        async (scene) => {
+          await scene.addCompleted('a', { rememberMs: 5_000 }, 60_000)
 
-      assert.deepEqual(await scene.enqueue(['a']), ['duplicate'])
-    }),
-  ],
+          await scene.advance(4_999)
+          assert.deepEqual(await scene.enqueue(['a']), ['duplicate'])
+          assert.deepEqual(await scene.states(), ['a completed'])
+          await scene.advance(1)
+          assert.deepEqual(await scene.enqueue(['a']), ['added'])
+          assert.deepEqual(await scene.states(), ['a ready'])
+        },
+      ),
+
+      contractCase('an id stays remembered when its result expires first', async (scene) => {
+        await scene.addCompleted('a', { rememberMs: 5_000 }, 1_000)
+
+        await scene.advance(1_000)
+        assert.deepEqual(await scene.states(), [])
+        assert.deepEqual(await scene.enqueue(['a']), ['duplicate'])
+
+        await scene.add('trimming')
+        await scene.end(await scene.claimOne(), { kind: 'complete' })
+        assert.deepEqual(await scene.enqueue(['a']), ['duplicate'])
+        await scene.advance(4_000)
+        assert.deepEqual(await scene.enqueue(['a']), ['added'])
+      }),
+
+      contractCase('an id stays remembered when its result is over the bound', async (scene) => {
+        await scene.openQueue({ resultsCount: 1 })
+        await scene.addCompleted('a', { rememberMs: 5_000 })
+        await scene.addCompleted('b', { rememberMs: 5_000 })
+
+        assert.deepEqual(await scene.states(), ['b completed'])
+        assert.deepEqual(await scene.enqueue(['a', 'b']), ['duplicate', 'duplicate'])
+      }),
+
+      contractCase(
+        'a deleted job leaves no memory of its id',
+        async (scene) => {
+          await scene.add({ id: 'a', rememberMs: 5_000 })
+          await scene.records.delete(scene.queue, { ids: ['a'] })
+
+          assert.deepEqual(await scene.enqueue(['a']), ['added'])
+        },
+        records,
+      ),
+
+      contractCase(
+        'of a remembered job id, task, state and times are returned, with an empty payload',
+        async (scene) => {
+          const createdAt = await scene.now()
+          await scene.add({ id: 'a', task: 'resize', rememberMs: 5_000 })
+          await scene.advance(100)
+          await scene.end(await scene.claimOne(), { kind: 'complete' })
+
+          const job = await scene.records.get(scene.queue, 'a')
+
+          assert.equal(job?.id, 'a')
+          assert.equal(job.queue, scene.queue)
+          assert.equal(job.task, 'resize')
+          assert.equal(job.state, 'completed')
+          assert.equal(job.payload, '')
+          assert.equal(job.createdAt, createdAt)
+          assert.equal(job.finishedAt, createdAt + 100)
+          assert.equal(job.result, undefined)
+        },
+        records,
+      ),
+
+      contractCase(
+        'what is no longer remembered is not shown',
+        async (scene) => {
+          await scene.add({ id: 'a', rememberMs: 5_000 })
+          await scene.end(await scene.claimOne(), { kind: 'complete' })
+
+          await scene.advance(5_000)
+
+          assert.equal(await scene.records.get(scene.queue, 'a'), undefined)
+        },
+        records,
+      ),
+
+      contractCase(
+        'a remembered cancelled job says so, and why',
+        async (scene) => {
+          await scene.add({ id: 'a', rememberMs: 5_000 })
+          await scene.records.cancel(scene.queue, { ids: ['a'] }, 'not needed')
+
+          const job = await scene.records.get(scene.queue, 'a')
+
+          assert.deepEqual([job?.state, job?.reason], ['cancelled', 'not needed'])
+        },
+        records,
+      ),
+
+      contractCase('an id used again is remembered anew from its own end', async (scene) => {
+        await scene.add({ id: 'a', rememberMs: 1_000 })
+        await scene.end(await scene.claimOne(), { kind: 'complete' })
+        await scene.advance(1_000)
+        await scene.add({ id: 'a', rememberMs: 9_000 })
+        await scene.end(await scene.claimOne(), { kind: 'complete' })
+
+        await scene.advance(8_999)
+
+        assert.deepEqual(await scene.enqueue(['a']), ['duplicate'])
+      }),
+    ],
+  ),
 }

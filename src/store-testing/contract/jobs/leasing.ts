@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import type { Store } from '../../../stores/contract/store.js'
 import { auditBreaches } from '../../harness/audit-rules.js'
-import { type ContractConcern, contractCase, records } from '../scenes/contract-case.js'
+import { type ContractConcern, contractCase, fenced, records, tellsCrashes } from '../scenes/contract-case.js'
 
 export const leasing: ContractConcern = {
   concern: 'leasing',
@@ -38,36 +38,44 @@ export const leasing: ContractConcern = {
       assert.deepEqual(await scene.claimIds({ alone: true }), [])
     }),
 
-    contractCase('after recovery, even without a new claim, the old claim is lost', async (scene) => {
-      await scene.add('a')
-      const claim = await scene.claimOne({ leaseMs: 1_000 })
-      await scene.advance(1_000)
-      await scene.claim({ limit: 0 })
+    contractCase(
+      'after recovery, even without a new claim, the old claim is lost',
+      async (scene) => {
+        await scene.add('a')
+        const claim = await scene.claimOne({ leaseMs: 1_000 })
+        await scene.advance(1_000)
+        await scene.claim({ limit: 0 })
 
-      assert.equal(await scene.settle(claim, { kind: 'complete' }), 'lost')
-      assert.equal(await scene.extend(claim), 'lost')
-      assert.deepEqual(await scene.states(), ['a ready'])
-    }),
+        assert.equal(await scene.settle(claim, { kind: 'complete' }), 'lost')
+        assert.equal(await scene.extend(claim), 'lost')
+        assert.deepEqual(await scene.states(), ['a ready'])
+      },
+      fenced,
+    ),
 
-    contractCase('a claim that was taken over is lost: it changes nothing', async (scene) => {
-      await scene.add('a')
-      const old = await scene.claimOne({ leaseMs: 1_000 })
-      await scene.advance(1_000)
-      await scene.claimOne({ worker: 'worker-2', alone: true })
-      const before = await scene.harness.dump()
+    contractCase(
+      'a claim that was taken over is lost: it changes nothing',
+      async (scene) => {
+        await scene.add('a')
+        const old = await scene.claimOne({ leaseMs: 1_000 })
+        await scene.advance(1_000)
+        await scene.claimOne({ worker: 'worker-2', alone: true })
+        const before = await scene.harness.dump()
 
-      for (const settlement of [
-        { kind: 'complete' },
-        { kind: 'retry', delayMs: 0 },
-        { kind: 'release', delayMs: 0 },
-        { kind: 'bury' },
-        { kind: 'cancel' },
-      ] as const) {
-        assert.equal(await scene.settle(old, settlement), 'lost')
-      }
-      assert.equal(await scene.extend(old, { leaseMs: 90_000, beat: { startedMs: 0, pid: 1 } }), 'lost')
-      assert.deepEqual(await scene.harness.dump(), before)
-    }),
+        for (const settlement of [
+          { kind: 'complete' },
+          { kind: 'retry', delayMs: 0 },
+          { kind: 'release', delayMs: 0 },
+          { kind: 'bury' },
+          { kind: 'cancel' },
+        ] as const) {
+          assert.equal(await scene.settle(old, settlement), 'lost')
+        }
+        assert.equal(await scene.extend(old, { leaseMs: 90_000, beat: { startedMs: 0, pid: 1 } }), 'lost')
+        assert.deepEqual(await scene.harness.dump(), before)
+      },
+      fenced,
+    ),
 
     contractCase('extend renews the lease from now', async (scene) => {
       await scene.add('a')
@@ -87,17 +95,21 @@ export const leasing: ContractConcern = {
       assert.equal((await scene.job('a')).claim?.leaseMs, 60_000)
     }),
 
-    contractCase('extend answers each item by itself, in order', async (scene) => {
-      await scene.add('a', 'b')
-      const { claims } = await scene.claim()
-      const [a, b] = claims.map(({ queue, id, fence }) => ({ queue, id, fence, leaseMs: 60_000 }))
+    contractCase(
+      'extend answers each item by itself, in order',
+      async (scene) => {
+        await scene.add('a', 'b')
+        const { claims } = await scene.claim()
+        const [a, b] = claims.map(({ queue, id, fence }) => ({ queue, id, fence, leaseMs: 60_000 }))
 
-      const answers = await scene.store.extend([{ ...b!, fence: b!.fence - 1 }, a!, { ...a!, id: 'gone' }])
+        const answers = await scene.store.extend([{ ...b!, fence: b!.fence - 1 }, a!, { ...a!, id: 'gone' }])
 
-      assert.deepEqual(answers, ['lost', 'ok', 'lost'])
-      assert.equal((await scene.job('a')).claim?.leaseMs, 60_000)
-      assert.equal((await scene.job('b')).claim?.leaseMs, 30_000)
-    }),
+        assert.deepEqual(answers, ['lost', 'ok', 'lost'])
+        assert.equal((await scene.job('a')).claim?.leaseMs, 60_000)
+        assert.equal((await scene.job('b')).claim?.leaseMs, 30_000)
+      },
+      fenced,
+    ),
 
     contractCase(
       'the first beat that says how long ago the handler began sets startedAt, later ones leave it',
@@ -173,17 +185,21 @@ export const leasing: ContractConcern = {
       assert.equal(worker, 'worker-2')
     }),
 
-    contractCase('recovery is bounded to 100 a call, and more tells that there are others', async (scene) => {
-      await scene.add(...Array.from({ length: 150 }, (_, i) => `job-${i}`))
-      await scene.claim({ limit: 150, leaseMs: 1_000 })
-      await scene.advance(1_000)
+    contractCase(
+      'recovery is bounded to 100 a call, and more tells that there are others',
+      async (scene) => {
+        await scene.add(...Array.from({ length: 150 }, (_, i) => `job-${i}`))
+        await scene.claim({ limit: 150, leaseMs: 1_000 })
+        await scene.advance(1_000)
 
-      const first = await scene.claim({ limit: 250 })
-      const second = await scene.claim({ limit: 250 })
+        const first = await scene.claim({ limit: 250 })
+        const second = await scene.claim({ limit: 250 })
 
-      assert.deepEqual([first.crashed.length, first.more], [100, true])
-      assert.deepEqual([second.crashed.length, second.more], [50, false])
-    }),
+        assert.deepEqual([first.crashed.length, first.more], [100, true])
+        assert.deepEqual([second.crashed.length, second.more], [50, false])
+      },
+      tellsCrashes,
+    ),
 
     contractCase('leases are recovered in the order in which they ended', async (scene) => {
       await scene.add(...Array.from({ length: 120 }, (_, i) => `job-${i}`))

@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { ConfigConflictError, UnknownQueueError } from '../../../core/errors.js'
-import { type ContractConcern, contractCase, records } from '../scenes/contract-case.js'
+import { type ContractConcern, contractCase, exactEnqueue, inOrder, records } from '../scenes/contract-case.js'
 import { newJob } from '../scenes/scene.js'
 
 const settings = { kind: 'plain', order: 'fifo', maxCrashes: 3, dead: {} } as const
@@ -10,17 +10,21 @@ const settings = { kind: 'plain', order: 'fifo', maxCrashes: 3, dead: {} } as co
 export const opening: ContractConcern = {
   concern: 'opening',
   cases: [
-    contractCase('open answers for each queue in the order asked', async ({ store }) => {
-      const stored = await store.open([
-        { ...settings, name: 'z' },
-        { ...settings, name: 'a', order: 'lifo' },
-      ])
+    contractCase(
+      'open answers for each queue in the order asked',
+      async ({ store }) => {
+        const stored = await store.open([
+          { ...settings, name: 'z' },
+          { ...settings, name: 'a', order: 'lifo' },
+        ])
 
-      assert.deepEqual(stored, [
-        { name: 'z', kind: 'plain', order: 'fifo', exclusive: 'id', shards: 1, paused: false, draining: false },
-        { name: 'a', kind: 'plain', order: 'lifo', exclusive: 'id', shards: 1, paused: false, draining: false },
-      ])
-    }),
+        assert.deepEqual(stored, [
+          { name: 'z', kind: 'plain', order: 'fifo', exclusive: 'id', shards: 1, paused: false, draining: false },
+          { name: 'a', kind: 'plain', order: 'lifo', exclusive: 'id', shards: 1, paused: false, draining: false },
+        ])
+      },
+      inOrder,
+    ),
 
     contractCase('opening a queue again keeps its jobs', async (scene) => {
       await scene.add('a')
@@ -30,35 +34,47 @@ export const opening: ContractConcern = {
       assert.deepEqual(await scene.claimIds(), ['a'])
     }),
 
-    contractCase('another order than the stored one is refused', async (scene) => {
-      await assert.rejects(scene.openQueue({ order: 'lifo' }), ConfigConflictError)
-      assert.equal((await scene.stored()).order, 'fifo')
-    }),
+    contractCase(
+      'another order than the stored one is refused',
+      async (scene) => {
+        await assert.rejects(scene.openQueue({ order: 'lifo' }), ConfigConflictError)
+        assert.equal((await scene.stored()).order, 'fifo')
+      },
+      inOrder,
+    ),
 
-    contractCase('a refused open opens nothing, whatever stood before the refused queue', async (scene) => {
-      const open = scene.store.open([
-        { ...settings, name: 'fresh' },
-        { ...settings, name: scene.queue, order: 'lifo', maxPending: 1 },
-      ])
+    contractCase(
+      'a refused open opens nothing, whatever stood before the refused queue',
+      async (scene) => {
+        const open = scene.store.open([
+          { ...settings, name: 'fresh' },
+          { ...settings, name: scene.queue, order: 'lifo', maxPending: 1 },
+        ])
 
-      await assert.rejects(open, ConfigConflictError)
+        await assert.rejects(open, ConfigConflictError)
 
-      await assert.rejects(scene.store.depth(['fresh']), UnknownQueueError)
-      assert.equal((await scene.stored()).maxPending, null)
-    }),
+        await assert.rejects(scene.store.depth(['fresh']), UnknownQueueError)
+        assert.equal((await scene.stored()).maxPending, null)
+      },
+      inOrder,
+    ),
 
-    contractCase('the settings of the latest open hold, over all handles', async (scene) => {
-      await scene.openQueue({ maxPending: 5, resultsCount: 7, maxCrashes: 2, dead: { ageMs: 1_000, count: 3 } })
-      const other = await scene.harness.open()
-      await other.open([{ ...settings, name: scene.queue, maxPending: 1, maxCrashes: 9 }])
+    contractCase(
+      'the settings of the latest open hold, over all handles',
+      async (scene) => {
+        await scene.openQueue({ maxPending: 5, resultsCount: 7, maxCrashes: 2, dead: { ageMs: 1_000, count: 3 } })
+        const other = await scene.harness.open()
+        await other.open([{ ...settings, name: scene.queue, maxPending: 1, maxCrashes: 9 }])
 
-      assert.deepEqual(await scene.enqueue(['a', 'b']), ['full', 'full'])
-      const { maxPending, resultsCount, maxCrashes, deadAgeMs, deadCount } = await scene.stored()
-      assert.deepEqual(
-        { maxPending, resultsCount, maxCrashes, deadAgeMs, deadCount },
-        { maxPending: 1, resultsCount: null, maxCrashes: 9, deadAgeMs: null, deadCount: null },
-      )
-    }),
+        assert.deepEqual(await scene.enqueue(['a', 'b']), ['full', 'full'])
+        const { maxPending, resultsCount, maxCrashes, deadAgeMs, deadCount } = await scene.stored()
+        assert.deepEqual(
+          { maxPending, resultsCount, maxCrashes, deadAgeMs, deadCount },
+          { maxPending: 1, resultsCount: null, maxCrashes: 9, deadAgeMs: null, deadCount: null },
+        )
+      },
+      exactEnqueue,
+    ),
 
     contractCase(
       'open tells whether the queue is paused and draining, and leaves both as they are',

@@ -1,7 +1,7 @@
 /** Contract cases: waiting for a ring, and watching jobs end. */
 
 import assert from 'node:assert/strict'
-import { type ContractConcern, contractCase, records, workers } from '../scenes/contract-case.js'
+import { type ContractConcern, contractCase, records, rings, workers } from '../scenes/contract-case.js'
 import { soon } from '../scenes/scene.js'
 
 /** Longer than any case may take: what ends sooner ended for another reason. */
@@ -25,15 +25,19 @@ export const waiting: ContractConcern = {
       assert.deepEqual(await soon(scene.store.wait([scene.queue], longMs, never())), [scene.queue])
     }),
 
-    contractCase('wait resolves at once for a change that is due only where nobody leads', async (scene) => {
-      await scene.add({ id: 'a', delayMs: 1_000 })
-      await scene.claim({ worker: 'lead' })
-      await scene.advance(2_000)
-      assert.deepEqual(await scene.store.wait([scene.queue], 50, never()), [])
-      await scene.advance(1)
+    contractCase(
+      'wait resolves at once for a change that is due only where nobody leads',
+      async (scene) => {
+        await scene.add({ id: 'a', delayMs: 1_000 })
+        await scene.claim({ worker: 'lead' })
+        await scene.advance(2_000)
+        assert.deepEqual(await scene.store.wait([scene.queue], 50, never()), [])
+        await scene.advance(1)
 
-      assert.deepEqual(await soon(scene.store.wait([scene.queue], longMs, never())), [scene.queue])
-    }),
+        assert.deepEqual(await soon(scene.store.wait([scene.queue], longMs, never())), [scene.queue])
+      },
+      rings,
+    ),
 
     contractCase('wait resolves at once where a job is ready, be there a lead or not', async (scene) => {
       await scene.add({ id: 'a', delayMs: 1_000 })

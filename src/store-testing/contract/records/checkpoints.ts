@@ -2,7 +2,14 @@
 
 import assert from 'node:assert/strict'
 import { mostLogBytes } from '../../../core/job-log.js'
-import { type ContractConcern, contractCase, orderedCase, records } from '../scenes/contract-case.js'
+import {
+  type ContractConcern,
+  contractCase,
+  fenced,
+  orderedCase,
+  records,
+  tellsCrashes,
+} from '../scenes/contract-case.js'
 import type { Scene } from '../scenes/scene.js'
 
 const half = { payload: '{"done":0.5}' }
@@ -10,43 +17,55 @@ const half = { payload: '{"done":0.5}' }
 export const checkpoints: ContractConcern = {
   concern: 'checkpoints and logs',
   cases: [
-    contractCase('a later attempt is handed the latest checkpoint, a first one none', async (scene) => {
-      await scene.add('a')
-      const first = await scene.claimOne()
-      assert.equal(first.checkpoint, undefined)
-      await scene.extend(first, { beat: { checkpoint: { payload: '{"done":0.1}' } } })
-      await scene.extend(first, { beat: { checkpoint: half } })
-      await scene.extend(first, { beat: { progress: { fraction: 0.6 } } })
-      await scene.end(first, { kind: 'retry', delayMs: 0, error: 'broken' })
+    contractCase(
+      'a later attempt is handed the latest checkpoint, a first one none',
+      async (scene) => {
+        await scene.add('a')
+        const first = await scene.claimOne()
+        assert.equal(first.checkpoint, undefined)
+        await scene.extend(first, { beat: { checkpoint: { payload: '{"done":0.1}' } } })
+        await scene.extend(first, { beat: { checkpoint: half } })
+        await scene.extend(first, { beat: { progress: { fraction: 0.6 } } })
+        await scene.end(first, { kind: 'retry', delayMs: 0, error: 'broken' })
 
-      const second = await scene.claimOne()
-      assert.deepEqual([second.checkpoint, second.error], [half, 'broken'])
-    }),
+        const second = await scene.claimOne()
+        assert.deepEqual([second.checkpoint, second.error], [half, 'broken'])
+      },
+      tellsCrashes,
+    ),
 
-    contractCase('a checkpoint may be bytes of another codec', async (scene) => {
-      const bytes = { payload: Uint8Array.of(0, 255, 10), codec: 'packed' }
-      await scene.add('a')
-      await scene.extend(await scene.claimOne(), { beat: { checkpoint: bytes } })
-      await crashed(scene)
+    contractCase(
+      'a checkpoint may be bytes of another codec',
+      async (scene) => {
+        const bytes = { payload: Uint8Array.of(0, 255, 10), codec: 'packed' }
+        await scene.add('a')
+        await scene.extend(await scene.claimOne(), { beat: { checkpoint: bytes } })
+        await crashed(scene)
 
-      assert.deepEqual((await scene.claimOne({ alone: true })).checkpoint, bytes)
-    }),
+        assert.deepEqual((await scene.claimOne({ alone: true })).checkpoint, bytes)
+      },
+      tellsCrashes,
+    ),
 
-    contractCase('a checkpoint outlives a crash, a release, a snooze and a second crash', async (scene) => {
-      await scene.add('a')
-      await scene.extend(await scene.claimOne(), { beat: { checkpoint: half } })
-      await crashed(scene)
-      const second = await scene.claimOne({ alone: true })
-      await scene.end(second, { kind: 'release', delayMs: 0 })
-      const third = await scene.claimOne({ alone: true })
-      assert.deepEqual(third.checkpoint, half)
-      await scene.end(third, { kind: 'release', delayMs: 5_000 })
-      await scene.advance(5_000)
-      assert.deepEqual((await scene.claimOne()).checkpoint, half)
-      await crashed(scene)
+    contractCase(
+      'a checkpoint outlives a crash, a release, a snooze and a second crash',
+      async (scene) => {
+        await scene.add('a')
+        await scene.extend(await scene.claimOne(), { beat: { checkpoint: half } })
+        await crashed(scene)
+        const second = await scene.claimOne({ alone: true })
+        await scene.end(second, { kind: 'release', delayMs: 0 })
+        const third = await scene.claimOne({ alone: true })
+        assert.deepEqual(third.checkpoint, half)
+        await scene.end(third, { kind: 'release', delayMs: 5_000 })
+        await scene.advance(5_000)
+        assert.deepEqual((await scene.claimOne()).checkpoint, half)
+        await crashed(scene)
 
-      assert.deepEqual((await scene.claimOne({ alone: true })).checkpoint, half)
-    }),
+        assert.deepEqual((await scene.claimOne({ alone: true })).checkpoint, half)
+      },
+      tellsCrashes,
+    ),
 
     contractCase(
       'a dead job keeps its checkpoint and its log, and goes on from there when it is revived',
@@ -153,16 +172,20 @@ export const checkpoints: ContractConcern = {
       records,
     ),
 
-    contractCase('who has lost the claim sets no checkpoint and writes no log', async (scene) => {
-      await scene.add('a')
-      const first = await scene.claimOne({ leaseMs: 1_000 })
-      await scene.advance(1_000)
-      await scene.claimOne({ alone: true })
+    contractCase(
+      'who has lost the claim sets no checkpoint and writes no log',
+      async (scene) => {
+        await scene.add('a')
+        const first = await scene.claimOne({ leaseMs: 1_000 })
+        await scene.advance(1_000)
+        await scene.claimOne({ alone: true })
 
-      assert.equal(await scene.extend(first, { beat: { checkpoint: half, log: 'late\n' } }), 'lost')
-      const { checkpoint, log } = await scene.job('a')
-      assert.deepEqual([checkpoint, log], [null, ''])
-    }),
+        assert.equal(await scene.extend(first, { beat: { checkpoint: half, log: 'late\n' } }), 'lost')
+        const { checkpoint, log } = await scene.job('a')
+        assert.deepEqual([checkpoint, log], [null, ''])
+      },
+      fenced,
+    ),
 
     orderedCase('a job of an ordered queue has neither', async (scene) => {
       await scene.push('a', 'v1')

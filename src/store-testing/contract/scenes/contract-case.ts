@@ -4,7 +4,7 @@
  */
 
 import type { Store } from '../../../stores/contract/store.js'
-import type { HarnessMaker, StoreHarness } from '../../harness/store-harness.js'
+import { type HarnessMaker, type StoreHarness, UnseenError } from '../../harness/store-harness.js'
 import { OrderedScene } from './ordered-scene.js'
 import { Scene } from './scene.js'
 
@@ -20,6 +20,7 @@ export interface ContractConcern {
   readonly cases: readonly ContractCase[]
 }
 
+/** What a case needs of a store: true, or the reason why the case says nothing about it. */
 type Need = (store: Store) => true | string
 
 export const records: Need = (store) => store.records !== undefined || 'the store cannot look jobs up'
@@ -30,10 +31,20 @@ export const groups: Need = (store) => store.traits.groups || 'the store knows n
 export const limited: Need = (store) => store.traits.limited || 'the store does not bound what runs'
 export const ordered: Need = (store) => store.traits.ordered || 'the store has no ordered queues'
 export const remote: Need = (store) => store.traits.remote || 'the store is no server that could start anew'
+export const inOrder: Need = (store) => store.traits.inOrder || 'the store keeps no order'
+export const exactEnqueue: Need = (store) => store.traits.exactEnqueue || 'the store adds whatever is sent'
+export const fenced: Need = (store) => store.traits.fenced || 'the store cannot refuse a claim that was taken over'
+export const tellsCrashes: Need = (store) => store.traits.tellsCrashes || 'the store cannot tell how a run ended'
+export const rings: Need = (store) => store.traits.rings || 'the store wakes nobody by a ring'
 export const exactDepth: Need = (store) => store.traits.exactDepth || 'the store counts jobs only roughly'
 
 /** Nothing is open before the case opens it: where a queue lies may depend on the limits that it is first opened with. */
 export const firstUse: Need = () => true
+
+/** Cases that all need the same. */
+export function needing(needs: readonly Need[], cases: readonly ContractCase[]): ContractCase[] {
+  return cases.map((one) => ({ ...one, needs: allOf(one.needs === undefined ? needs : [...needs, one.needs]) }))
+}
 
 export function contractCase(title: string, run: (scene: Scene) => Promise<void>, ...needs: Need[]): ContractCase {
   const isOpen = !needs.includes(firstUse)
@@ -66,6 +77,9 @@ export async function runContractCase(
     if (needed !== true) return needed
     await contractCase.run(harness)
     return undefined
+  } catch (error) {
+    if (error instanceof UnseenError) return error.message
+    throw error
   } finally {
     await harness.close()
   }

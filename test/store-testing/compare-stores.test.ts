@@ -1,0 +1,81 @@
+import type { Store } from 'millrace/store'
+import { compareStores, memoryHarness, type StoreHarness, StoresDifferError, UnseenError } from 'millrace/store-testing'
+import { describe, expect, it } from 'vitest'
+
+const aheadBy = 1_000_000
+
+/** A store whose fences are other numbers than those of the model. */
+function withOtherFences(store: Store): Store {
+  const workers = store.workers!
+  const own = <T extends { readonly fence: number }>(keys: readonly T[]) =>
+    keys.map((key) => ({ ...key, fence: key.fence - aheadBy }))
+  const other = <T extends { readonly fence: number }>(claims: readonly T[]) =>
+    claims.map((claim) => ({ ...claim, fence: claim.fence + aheadBy }))
+  return changed(store, {
+    claim: async (from, by) => {
+      const claimed = await store.claim(from, by)
+      return { ...claimed, claims: other(claimed.claims) }
+    },
+    settle: (items) => store.settle(own(items)),
+    extend: (items) => store.extend(own(items)),
+    workers: {
+      beat: (worker, ttlMs) => workers.beat(worker, ttlMs),
+      list: () => workers.list(),
+      remove: (id) => workers.remove(id),
+      held: async (worker) => other(await workers.held(worker)),
+      gone: (claims, worker) => workers.gone(own(claims), worker),
+      adopt: (claim, from, to) => workers.adopt(own([claim])[0]!, from, to),
+    },
+  })
+}
+
+function changed(store: Store, change: Partial<Store>): Store {
+  return new Proxy(store, {
+    get: (target, key) => {
+      if (key in change) return change[key as keyof Store]
+      const value: unknown = Reflect.get(target, key, target)
+      return typeof value === 'function' ? value.bind(target) : value
+    },
+  })
+}
+
+/** A memory store of which nobody sees more than its answers. */
+async function unseen(change: (store: Store) => Store = (store) => store): Promise<StoreHarness> {
+  const harness = await memoryHarness()
+  return {
+    ...harness,
+    name: 'unseen',
+    open: async () => change(await harness.open()),
+    dump: async () => {
+      throw new UnseenError('nobody can look into it')
+    },
+  }
+}
+
+describe('the comparison of two stores by their answers', () => {
+  it.each(['plain', 'ordered', 'limited'] as const)('needs to look into neither of them: %s queues', async (kind) => {
+    await compareStores(await unseen(), await unseen(), { seed: 7, steps: 150, kind, compare: 'answers' })
+    await expect(compareStores(await unseen(), await unseen(), { seed: 7, steps: 5, kind })).rejects.toThrow(
+      UnseenError,
+    )
+  })
+
+  it('lets each have fences of its own', async () => {
+    const [model, subject] = [await memoryHarness(), await unseen(withOtherFences)]
+
+    await compareStores(model, subject, { seed: 3, steps: 150, compare: 'answers' })
+  })
+
+  it('finds an answer that differs, and says at which step of which seed', async () => {
+    const subject = await unseen((store) =>
+      changed(store, {
+        settle: async (items) => (await store.settle(items)).map((answer) => (answer === 'lost' ? 'ok' : answer)),
+      }),
+    )
+
+    const compared = compareStores(await memoryHarness(), subject, { seed: 3, steps: 300, compare: 'answers' })
+
+    await expect(compared).rejects.toThrow(StoresDifferError)
+    await expect(compared).rejects.toThrow(/unseen differs from memory in its answer at step \d+ of seed 3/)
+  })
+})

@@ -1,0 +1,4 @@
+import { contractOn } from '../contract-of.js'
+import { minimalHarness } from './minimal-harness.js'
+
+contractOn('minimal', minimalHarness)
