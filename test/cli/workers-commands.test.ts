@@ -73,7 +73,7 @@ describe('workers and queues list', { timeout: 60_000 }, () => {
     const { stdout } = await run(['workers'], { cwd, env })
     expect(stdout.split('\n')[0]).toMatch(/^2 workers, \d of 5 slots in use$/)
     const stats = await run(['stats'], { cwd, env })
-    expect(stats.stdout.split('\n')[0]).toMatch(/ · 2 workers, \d of 5 slots in use, heard (now|\d+(\.\d+)?s ago)$/)
+    expect(stats.stdout.split('\n')[0]).toMatch(/ · 2 workers, \d of 5 slots in use, heard (now|\d+(\.\d+)?m?s ago)$/)
     const { at, workers: all } = await runJson<{ at: string; workers: { seenAt: string } }>(['stats'], { cwd, env })
     expect(Date.parse(at) - Date.parse(all.seenAt)).toBeLessThan(15_000)
     expect(stdout.split('\n').map((line) => line.split(/ {2,}/))).toContainEqual([
