@@ -6,8 +6,44 @@ export const redisOrderedMutations: readonly Mutation[] = [
   {
     what: 'of equal payloads that are pushed the maximal score stays',
     file: 'redis/enqueue/enqueue-ordered-script.js',
-    from: 'if not equal or is_before(value, equal) then',
-    to: 'if not equal or is_before(equal, value) then',
+    from: 'if equal and not is_before(value, equal) then return end',
+    to: 'if equal and is_before(value, equal) then return end',
+  },
+  {
+    what: 'of equal payloads that are pushed the maximal score stays in the record',
+    file: 'redis/enqueue/enqueue-ordered-script.js',
+    from: 'is_before(value, before)',
+    to: 'is_before(before, value)',
+  },
+  {
+    what: 'a second payload takes the place of the first',
+    file: 'redis/enqueue/enqueue-ordered-script.js',
+    from: '    add(id, sub(rec, from, from + 21), before)\n',
+    to: '',
+  },
+  {
+    what: 'of merge latest the first stays in the record',
+    file: 'redis/enqueue/enqueue-ordered-script.js',
+    from: 'if is_first == is_equal then',
+    to: 'if is_first then',
+  },
+  {
+    what: 'a payload in a record needs no room',
+    file: 'redis/lua/payloads-lua.js',
+    from: "call('ZCARD', PAYLOADS) + call('HLEN', JOBS) - call('HLEN', CLAIMS) - tonumber(many or 0)",
+    to: "call('ZCARD', PAYLOADS)",
+  },
+  {
+    what: 'a payload in hand that is in its record is dropped where something waits beside',
+    file: 'redis/lua/ordered-lua.js',
+    from: "  call('HDEL', CLAIMED_PAYLOADS, j.id)\n  local _, rec = own_list(j.id)",
+    to: "  if call('HDEL', CLAIMED_PAYLOADS, j.id) == 0 then list = {} end\n  local _, rec = own_list(j.id)",
+  },
+  {
+    what: 'what joins the payload in a record takes its place',
+    file: 'redis/lua/payloads-lua.js',
+    from: '    add_payloads(PAYLOADS, BODIES, id, own)\n',
+    to: '',
   },
   {
     what: 'of equal payloads that come back the maximal score stays',
@@ -66,7 +102,7 @@ export const redisOrderedMutations: readonly Mutation[] = [
   {
     what: 'maxPending counts jobs',
     file: 'redis/enqueue/enqueue-ordered-script.js',
-    from: "waiting = waiting or call('ZCARD', PAYLOADS)",
+    from: 'waiting = waiting or payload_count(meta[10])',
     to: "waiting = waiting or call('HLEN', JOBS)",
   },
   {
@@ -228,8 +264,8 @@ export const redisOrderedMutations: readonly Mutation[] = [
   {
     what: 'what is revived while its id is alive is lost',
     file: 'redis/records/change-script.js',
-    from: 'add_payloads(PAYLOADS, BODIES, d.id, list)',
-    to: 'if not j then add_payloads(PAYLOADS, BODIES, d.id, list) end',
+    from: 'add_waiting(d.id, j, list)',
+    to: 'if not j then add_waiting(d.id, j, list) end',
   },
   {
     what: 'what is revived beside a running job keeps the stamp of what waits there',

@@ -12,7 +12,7 @@ import {
   readResult,
 } from '../../stores/redis/format/redis-job.js'
 import { readHeader } from '../../stores/redis/format/redis-ordered-job.js'
-import { readInHand, readPayload } from '../../stores/redis/format/redis-payload.js'
+import { ownValue, readInHand, readPayload } from '../../stores/redis/format/redis-payload.js'
 import { readNumber, readRecord } from '../../stores/redis/format/redis-record.js'
 import type { ShardKey } from '../../stores/redis/layout/redis-keys.js'
 import type { RedisQueue } from '../../stores/redis/layout/redis-layout.js'
@@ -130,6 +130,8 @@ function canonicalQueue(
   const bound = (field: string) => (meta.has(field) ? Number(meta.get(field)) : null)
   const live = [...shard.jobs].map(([id, record]) => canonicalJob(id, record, shard, now, payloads))
   const jobs = [...live, ...(payloads === undefined ? [] : canonicalDead(payloads))]
+  const many = live.filter(({ id, state }) => state !== 'running' && payloads?.waiting.has(id)).length
+  if (count('many') !== many) throw new Error(`'many' of ${name} is ${count('many')}, and should be ${many}`)
   const deadAgeMs = bound('deadAge')
   const isHidden = ({ state, finishedAt, expiresAt }: CanonicalJob) =>
     (state === 'completed' && expiresAt !== null && expiresAt <= now) ||
@@ -229,10 +231,12 @@ function canonicalJob(id: string, bytes: Buffer, shard: Shard, now: number, payl
     id,
     task: record.task,
     state,
-    payload: canonicalPayload(record.payload),
+    payload: canonicalPayload(payloads === undefined ? record.payload : ''),
     codec: record.codec ?? null,
     meta: record.meta === undefined ? null : canonicalPayload(record.meta),
-    ...(payloads === undefined ? { payloads: null, successor: null } : canonicalPayloads(id, payloads)),
+    ...(payloads === undefined
+      ? { payloads: null, successor: null }
+      : canonicalPayloads(id, ownValue(bytes), claim !== undefined, payloads)),
     priority: record.priority,
     group: record.group ?? null,
     stamp: past.stamp,
@@ -328,22 +332,28 @@ function canonicalEntry(value: Buffer): CanonicalEntry {
   }
 }
 
+/** `own`: the one payload that the record has. */
 function canonicalPayloads(
   id: string,
+  own: Buffer | undefined,
+  isRunning: boolean,
   { waiting, inHand, successor }: ShardPayloads,
 ): Pick<CanonicalJob, 'payloads' | 'successor'> {
-  const [held, own] = [inHand.get(id), successor.get(id)]
+  const [held, follows] = [inHand.get(id), successor.get(id)]
   const waits = waiting.get(id) ?? []
-  if (held === undefined) return { payloads: waits, successor: null }
+  if (own !== undefined && (held !== undefined || (!isRunning && waits.length > 0)))
+    throw new Error(`'${id}' has a payload in its record, and others besides`)
+  const ownList = own === undefined ? undefined : [canonicalEntry(own)]
+  if (!isRunning) return { payloads: ownList ?? waits, successor: null }
   return {
-    payloads: readInHand(held).map(canonicalEntry),
+    payloads: ownList ?? readInHand(held!).map(canonicalEntry),
     successor:
-      own === undefined
+      follows === undefined
         ? null
         : {
-            stamp: readNumber(own, 0, 7),
-            createdAt: own.readUIntBE(7, 6),
-            isReady: own.toString('latin1', 13) === 'r',
+            stamp: readNumber(follows, 0, 7),
+            createdAt: follows.readUIntBE(7, 6),
+            isReady: follows.toString('latin1', 13) === 'r',
             payloads: waits,
           },
   }

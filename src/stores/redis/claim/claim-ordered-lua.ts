@@ -26,25 +26,36 @@ local function taken_of(id, max)
   return members, #members, own
 end
 -- Of the first of these places, as many as they have room in hand for; they are left in their set. Returns how many, and
--- whether the next has no record: they end there.
+-- whether the next has no record: they end there. The first few tell how large records are: large ones are not read in vain.
 function take_places(places, has_group)
-  local ids, counts, lefts, gone, fields, count, is_lost = {}, {}, {}, {}, {}, 0, false
-  if not places[1] then return 0, false end
+  local ids, records, counts, lefts, gone, fields, count, many_taken, is_lost = {}, {}, {}, {}, {}, {}, 0, 0, false
+  local some, upto, step = nil, 0, 4
   for i = 1, #places do ids[i] = sub(places[i], 16) end
-  local records = call('HMGET', JOBS, unpack(ids))
-  for i = 1, #places do
+  for i = 1, #ids do
     if is_filled() then break end
-    is_lost = not records[i]
-    if is_lost then break end
-    local id = ids[i]
-    local members, number, own_bytes = taken_of(id, hand.max)
-    local digest_from = #id + 20
-    for m = 1, number do
-      gone[#gone + 1] = members[m]
-      fields[#fields + 1] = id .. '\0' .. sub(members[m], digest_from)
+    if i > upto then
+      some, step = call('HMGET', JOBS, unpack(ids, i, math.min(#ids, i + step - 1))), step * 4
+      for n = 1, #some do records[upto + n] = some[n] end
+      upto = upto + #some
     end
-    counts[i], lefts[i], count = number, number < #members, i
-    hand.bytes, hand.payloads = hand.bytes + own_bytes, hand.payloads + number
+    local rec, id = records[i], ids[i]
+    is_lost = not rec
+    if is_lost then break end
+    local own, number, own_bytes = own_at(rec), 1, 0
+    if own then
+      own_bytes = weight_from(rec, own + 22)
+      counts[i] = 0
+    else
+      local members
+      members, number, own_bytes = taken_of(id, hand.max)
+      local digest_from = #id + 20
+      for m = 1, number do
+        gone[#gone + 1] = members[m]
+        fields[#fields + 1] = id .. '\0' .. sub(members[m], digest_from)
+      end
+      counts[i], lefts[i], many_taken = number, number < #members, many_taken + 1
+    end
+    count, hand.bytes, hand.payloads = i, hand.bytes + own_bytes, hand.payloads + number
   end
   if count == 0 then return 0, is_lost end
   for i = #ids, count + 1, -1 do ids[i] = nil end
@@ -63,8 +74,10 @@ function take_places(places, has_group)
   local head, head_past = claim_head(hand.fence, now, base, worker), claim_head(hand.fence, now, base + HASHISTORY, worker)
   local claims, hands, successors, text, stamp, value = {}, {}, {}, {}, tonumber(last[2]), 0
   for i = 1, count do
-    local id, rec, number, packed = ids[i], records[i], counts[i], nil
-    if number == 1 then
+    local id, rec, number, packed = ids[i], records[i], counts[i], ''
+    if number == 0 then
+      -- It stays in its record, and comes with it.
+    elseif number == 1 then
       value = value + 1
       packed = pack('>I4I4', 1, 22 + #values[value]) .. sub(fields[value], #id + 2) .. values[value]
     else
@@ -77,7 +90,10 @@ function take_places(places, has_group)
       end
       packed = table.concat(parts)
     end
-    hands[i * 2 - 1], hands[i * 2] = id, packed
+    if number > 0 then
+      hands[#hands + 1] = id
+      hands[#hands + 1] = packed
+    end
     claims[i * 2 - 1], claims[i * 2] = id, (pasts[i] and pasts[i] ~= '' and head_past or head) .. sub(rec, 2, 14) .. id
     if lefts[i] then
       stamp = next_stamp(stamp)
@@ -96,6 +112,7 @@ function take_places(places, has_group)
   many('HDEL', BODIES, fields)
   many('HSET', CLAIMED_PAYLOADS, hands)
   many('HSET', SUCCESSORS, successors)
+  if many_taken > 0 then call('HINCRBY', META, 'many', -many_taken) end
   for _, part in ipairs({ hand.n, hand.fence, table.concat(text), pasts, errors, {} }) do grants[#grants + 1] = part end
   return count, false
 end

@@ -15,7 +15,8 @@ import { plainClaim } from './claim-plain-lua.js'
  * Returns { now, grants, whether nothing more may be granted (1 or 0), waits, crashed, buried, heads, more, weight of all }.
  * grants: index of the shard that granted, fence, jobs, pasts, errors, checkpoints; of a shard perhaps several in a row.
  * jobs is one text: of each job its id and NUL, the length of its record in 3 bytes, and the record; of an ordered one then the
- * length of its payloads in 4 bytes, the payloads (as in `claimed-payloads`), and `m` where some were left behind, else `.`.
+ * length of its payloads in 4 bytes, the payloads (as in `claimed-payloads`; none where the one is in the record), and `m` where
+ * some were left behind, else `.`.
  * pasts and errors: none, or of each job its past, and its error behind `=`, or ''. checkpoints: of each job that has one its
  * number among the jobs, from 0, and that.
  * waits: index, reason, forMs or -1, lead (1 or 0) · crashed, buried: see `crash` · heads: per shard the age in ms, or -1.

@@ -8,7 +8,7 @@ import type { Claim } from '../../contract/claim.js'
 import type { ScoredPayload } from '../../contract/scored-payload.js'
 import type { RedisReply } from '../client/redis-client.js'
 import { bytesIn } from '../client/redis-reply.js'
-import { payloadFlags, scoreAt } from '../format/redis-payload.js'
+import { digestLength, payloadFlags, scoreAt } from '../format/redis-payload.js'
 import { numberAt, utf8, withPast } from './redis-claim-reply.js'
 
 /** `pasts` and `errors` as those of `claimsIn`. */
@@ -29,16 +29,21 @@ export function orderedClaimsIn(
     const isDated = text.charCodeAt(from) < 97
     const runAt = Math.floor(numberAt(text, from + 1, 7) / 1_000)
     const taskAt = from + (isDated ? 21 : 15)
-    const [task, group] = text.slice(taskAt, packedAt - 5).split('\0')
+    const taskEnd = text.indexOf('\0', taskAt)
+    const nameEnd = text[taskAt - 1] === 'H' ? text.indexOf('\0', taskEnd + 1) : taskEnd
+    const recordEnd = packedAt - 4
     const claim: Claim = {
       queue,
       id: utf8(text.slice(at, idEnd)),
-      task: utf8(task!),
+      task: utf8(text.slice(taskAt, taskEnd)),
       payload: '',
-      payloads: payloadsIn(jobs, text, packedAt, to),
+      payloads:
+        nameEnd + 1 < recordEnd
+          ? [payloadIn(jobs, text, nameEnd + 1 + digestLength, recordEnd)]
+          : payloadsIn(jobs, text, packedAt, to),
       ...(text[to] === 'm' ? { hasMore: true } : {}),
       priority: 0,
-      ...(group === undefined ? {} : { group: utf8(group) }),
+      ...(nameEnd > taskEnd ? { group: utf8(text.slice(taskEnd + 1, nameEnd)) } : {}),
       attempt: 1,
       crashes: 0,
       fence,

@@ -15,7 +15,7 @@ import { remembering } from './calls-lua.js'
  */
 const text = String.raw`
 know_form()
-local meta = call('HMGET', META, 'kind', 'draining', 'maxPending', 'seq', 'stamp', 'leadAt', 'closed', 'limited', 'score')
+local meta = call('HMGET', META, 'kind', 'draining', 'maxPending', 'seq', 'stamp', 'leadAt', 'closed', 'limited', 'score', 'many', 'lost')
 if not meta[1] then return redis.error_reply('MILLRACE unknown') end
 if meta[7] then return redis.error_reply('MILLRACE moved') end
 local seq, stamp, lead_at = tonumber(meta[4]), tonumber(meta[5]), tonumber(meta[6])
@@ -33,23 +33,31 @@ for c = 1, tonumber(ARGV[1]) do
   from = from + 2 + count * 5
 end
 local remembered = call('HMGET', CALLS, unpack(call_ids))
--- Of each id that is there: w it waits, u it runs, b it runs and something waits beside it.
-local there, known = {}, {}
+-- Of each id that is there: w it waits, u it runs, b it runs and something waits beside it. In own the records of those that
+-- wait with the one payload in them.
+local there, own, known, recs = {}, {}, {}, {}
 local records = #ids > 0 and call('HMGET', JOBS, unpack(ids)) or {}
 for i = 1, #ids do
-  if records[i] then known[#known + 1] = ids[i] end
+  if records[i] then known[#known + 1], recs[#recs + 1] = ids[i], records[i] end
 end
 if #known > 0 then
   local claims, successors = call('HMGET', CLAIMS, unpack(known)), call('HMGET', SUCCESSORS, unpack(known))
-  for i = 1, #known do there[known[i]] = not claims[i] and 'w' or (successors[i] and 'b' or 'u') end
+  for i = 1, #known do
+    there[known[i]] = not claims[i] and 'w' or (successors[i] and 'b' or 'u')
+    if not claims[i] and own_at(recs[i]) then own[known[i]] = recs[i] end
+  end
 end
 
 -- What is to be written. At a field stands where in bodies the payload is that has come in with it.
 local ready, later, incoming, members, bodies, successors, gone = {}, {}, {}, {}, {}, {}, {}
-local laned, grouped, opened = {}, {}, {}
+local laned, grouped, opened, written, many_more = {}, {}, {}, {}, 0
 local came_at, waits = {}, {}
 -- The equal payload that waits, if there is one.
 local function equal_at(field, id)
+  if own[id] then
+    local from = own_at(own[id])
+    return sub(own[id], from, from + 21) == sub(field, #id + 2) and sub(own[id], from + 22) or nil
+  end
   local n = came_at[field]
   if n then return bodies[n] end
   if not there[id] or there[id] == 'u' then return nil end
@@ -59,7 +67,7 @@ end
 
 local waiting
 local function room()
-  waiting = waiting or call('ZCARD', PAYLOADS)
+  waiting = waiting or payload_count(meta[10])
   return max_pending - waiting
 end
 local function is_growing(id, field)
@@ -80,6 +88,35 @@ local function growth_of(first, count)
   return growth
 end
 
+local function add(id, digest, value, state)
+  local field = id .. '\0' .. digest
+  local equal = state and equal_at(field, id)
+  if equal and not is_before(value, equal) then return end
+  local count = came_at[field]
+  if not count then
+    if equal then gone[#gone + 1] = member_of(id, digest, equal) end
+    count = #bodies + 2
+    came_at[field] = count
+  end
+  members[count - 1], members[count] = 0, member_of(id, digest, value)
+  bodies[count - 1], bodies[count] = field, value
+end
+-- A payload joins the one in the record of its id. If it is another, both go to their set.
+local function join(id, digest, value)
+  local rec = own[id]
+  local from = own_at(rec)
+  local before, head = sub(rec, from + 22), sub(rec, 1, from - 1)
+  local is_equal, is_first = sub(rec, from, from + 21) == digest, is_before(value, before)
+  if not LATEST and not is_equal then
+    own[id], written[id], many_more = nil, head, many_more + 1
+    add(id, sub(rec, from, from + 21), before)
+    return add(id, digest, value)
+  end
+  if is_first == is_equal then
+    own[id] = head .. digest .. value
+    written[id] = own[id]
+  end
+end
 local came, rings_ready, soonest = false, false, math.huge
 local function push(n)
   local id, order, score = ARGV[n], ARGV[n + 1], ARGV[n + 2]
@@ -92,10 +129,19 @@ local function push(n)
     if how == 'd' then own_stamp = (now + tonumber(ms)) * 1000 elseif how == 'r' then own_stamp = tonumber(ms) * 1000 end
     due_state = state_at(own_stamp)
   end
+  local digest, body = sub(ARGV[n + 4], 1, 22), sub(ARGV[n + 4], 23)
+  if score == '' then last_score = math.max(stamp, last_score + 1) end
+  local value = place_bytes(score == '' and last_score / 1000 or tonumber(score), seq) .. body
   local state = there[id]
   if not state then
-    local count = #incoming
-    incoming[count + 1], incoming[count + 2] = id, record_of(due_state, ARGV[n + 3], own_stamp, now)
+    -- What half a script left behind joins it.
+    local is_own = not meta[11] or count_in(PAYLOADS, id) == 0
+    local count, rec = #incoming, record_of(due_state, ARGV[n + 3], own_stamp, now)
+    incoming[count + 1], incoming[count + 2] = id, rec
+    if is_own then
+      own[id] = rec .. digest .. value
+      incoming[count + 2] = own[id]
+    else many_more = many_more + 1 end
     local group = string.match(ARGV[n + 3], '%z(.+)$')
     -- A lane that was full may have room by now, whatever comes in.
     if group and (due_state == 'r' or #lanes.first_of(group, 1) > 0) then opened[#opened + 1] = group end
@@ -114,29 +160,17 @@ local function push(n)
       later[count + 1], later[count + 2] = 0, pack('>I7', own_stamp) .. NO_SEQ .. id
     end
     there[id] = 'w'
+    if is_own then return 'a' end
+  elseif own[id] then
+    join(id, digest, value)
+    return 'm'
   elseif state == 'u' then
     successors[#successors + 1] = id
     successors[#successors + 1] = write_successor(own_stamp, now, due_state == 'r')
     there[id] = 'b'
   end
 
-  local digest, body = sub(ARGV[n + 4], 1, 22), sub(ARGV[n + 4], 23)
-  if score == '' then last_score = math.max(stamp, last_score + 1) end
-  local value_place = place_bytes(score == '' and last_score / 1000 or tonumber(score), seq)
-  local value, field = value_place .. body, id .. '\0' .. digest
-  if LATEST then add_payloads(PAYLOADS, BODIES, id, { digest, value }) else
-    local equal = state and equal_at(field, id)
-    if not equal or is_before(value, equal) then
-      local count = came_at[field]
-      if not count then
-        if equal then gone[#gone + 1] = member_of(id, digest, equal) end
-        count = #bodies + 2
-        came_at[field] = count
-      end
-      members[count - 1], members[count] = 0, member_of(id, digest, value)
-      bodies[count - 1], bodies[count] = field, value
-    end
-  end
+  if LATEST then add_payloads(PAYLOADS, BODIES, id, { digest, value }) else add(id, digest, value, state) end
   return state and 'm' or 'a'
 end
 
@@ -159,6 +193,8 @@ if came then
   many('ZADD', GROUPED, grouped)
   many('ZADD', SCHEDULED, later)
   many('HSET', JOBS, incoming)
+  for id, rec in pairs(written) do call('HSET', JOBS, id, rec) end
+  if many_more > 0 then call('HINCRBY', META, 'many', many_more) end
   many('HSET', SUCCESSORS, successors)
   many('ZREM', PAYLOADS, gone)
   many('ZADD', PAYLOADS, members)

@@ -5,9 +5,10 @@ import type { Payload } from '../../../core/values/codec.js'
 import type { NewJob } from '../../contract/new-job.js'
 import type { ScoredPayload } from '../../contract/scored-payload.js'
 import { payloadIdentity } from '../../rules/payloads.js'
+import { recordFlags } from './redis-record.js'
 
 /** Characters of a digest: 132 bits of SHA-256, as text, which is cheaper to send than bytes. */
-const digestLength = 22
+export const digestLength = 22
 
 /** 64, plus those that apply: a body is never empty and never looks like another. */
 export const payloadFlags = { none: 64, codec: 4, meta: 16, bytes: 32 } as const
@@ -73,6 +74,14 @@ export function readPayload(value: Buffer): ScoredPayload {
     ...(codec === undefined ? {} : { codec }),
     ...(meta === undefined ? {} : { meta }),
   }
+}
+
+/** The value that the record of an ordered job has behind its name; undefined where its payloads lie in their set. */
+export function ownValue(record: Buffer): Buffer | undefined {
+  const flagsAt = record[0]! < 97 ? 20 : 14
+  const taskEnd = record.indexOf(0, flagsAt + 1)
+  const nameEnd = record[flagsAt]! & recordFlags.group ? record.indexOf(0, taskEnd + 1) : taskEnd
+  return record.length === nameEnd + 1 ? undefined : record.subarray(nameEnd + 1 + digestLength)
 }
 
 /** The payloads of a claim, in their order, as `claimed-payloads` holds them. */

@@ -47,10 +47,12 @@ for i = 3, #ARGV do
     local rec, claim = call('HGET', JOBS, id), call('HGET', CLAIMS, id)
     local notes = call('HMGET', NOTES, 'e' .. id, 'b' .. id)
     local values, count, beside = {}, 0, false
+    local own = rec and own_at(rec)
+    if own then values, count = { sub(rec, own + 22) }, 1 end
     if claim then
-      values, count = first_in_hand(call('HGET', CLAIMED_PAYLOADS, id))
+      if not own then values, count = first_in_hand(call('HGET', CLAIMED_PAYLOADS, id)) end
       beside = call('HEXISTS', SUCCESSORS, id) == 1 and count_in(PAYLOADS, id)
-    elseif rec then values, count = values_in(PAYLOADS, BODIES, id), count_in(PAYLOADS, id) end
+    elseif rec and not own then values, count = values_in(PAYLOADS, BODIES, id), count_in(PAYLOADS, id) end
     views[i - 2] = { rec, call('HGET', HISTORY, id), claim, notes[1], notes[2], values, count, beside }
   end
 end

@@ -5,8 +5,9 @@ export const orderedSums = `
 local ORDERED = true
 if call('ZCARD', PAYLOADS) ~= call('HLEN', BODIES) then say('uneven', 'payloads', '') end
 if call('ZCARD', DEAD_PAYLOADS) ~= call('HLEN', DEAD_BODIES) then say('uneven', 'dead-payloads', '') end
+local many = count_many()
+if many and many ~= tonumber(call('HGET', META, 'many') or 0) then say('uncounted', 'payloads', '') end
 if call('ZCARD', DEAD) ~= call('HLEN', MORGUE) then say('uneven', 'dead', '') end
-if call('HLEN', CLAIMS) ~= call('HLEN', CLAIMED_PAYLOADS) then say('uneven', 'claimed-payloads', '') end
 `
 
 /** Between the checks of all queues and their steps. */
@@ -60,7 +61,11 @@ for name, check in pairs({
   end,
   jobs = function(id)
     check_job(id)
-    if is_claimed(id) then
+    local rec = call('HGET', JOBS, id)
+    if #rec >= 16 and own_at(rec) then
+      if call('HEXISTS', CLAIMED_PAYLOADS, id) == 1 then say('misplaced', 'claimed-payloads', id) end
+      if not is_claimed(id) and count_in(PAYLOADS, id) > 0 then say('misplaced', 'payloads', id) end
+    elseif is_claimed(id) then
       if call('HEXISTS', CLAIMED_PAYLOADS, id) == 0 then say('payloadless', 'claimed-payloads', id) end
     elseif count_in(PAYLOADS, id) == 0 then say('payloadless', 'payloads', id) end
   end,

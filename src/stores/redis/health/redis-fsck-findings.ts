@@ -48,7 +48,9 @@ const kinds: Readonly<Record<string, (key: string) => BreachKind>> = {
   turnless: (key) =>
     error(`groups whose jobs in '${key}' have no turn`, 'They are not given before one of them comes or goes.'),
   uncounted: (key) =>
-    error(`they run, and '${key}' counts none of their group`, 'More of it may run than are allowed to.'),
+    key === 'payloads'
+      ? error("payloads that wait are counted wrong by 'meta'", 'Depth tells a wrong number, and so does `maxPending`.')
+      : error(`they run, and '${key}' counts none of their group`, 'More of it may run than are allowed to.'),
   misplaced: (key) => {
     const wrong = `stand in '${key}', where they do not belong`
     if (key === 'leases') return error(wrong, 'Claims on this queue fail when they come to end that lease.')

@@ -31,6 +31,7 @@ export async function repairRedis(port: RedisClient, namespace: string, queue?: 
   for (const { what, shard } of places) {
     mended.push(...(await mendLeases(port, shard, what).catch(unlessUnusable)))
     mended.push(...(await countGroups(port, shard, what).catch(unlessUnusable)))
+    mended.push(...(await countPayloads(port, shard, what).catch(unlessUnusable)))
   }
   const found = await checkRedis(port, namespace, queue)
   const counted: Mended[] = []
@@ -82,6 +83,11 @@ async function countGroups(port: RedisClient, shard: RedisShard, what: string): 
   const groups = numberIn(await runOn(port, shard, repairScripts.groups))
   if (groups === 0) return []
   return [{ what, text: `counted anew how many jobs run of ${groups === 1 ? '1 group' : `${groups} groups`}` }]
+}
+
+async function countPayloads(port: RedisClient, shard: RedisShard, what: string): Promise<Mended[]> {
+  if (shard.kind === 'plain' || numberIn(await runOn(port, shard, repairScripts.many)) === 0) return []
+  return [{ what, text: 'counted anew how many payloads wait' }]
 }
 
 async function walked(port: RedisClient, shard: RedisShard, name: string): Promise<string[]> {

@@ -115,6 +115,18 @@ return #wrong
 `
 
 /**
+ * KEYS: those of one shard of an ordered queue. No ARGV.
+ * Counts anew the jobs that wait with their payloads in sets, if the shard has at most 10,000 jobs; returns by how many the
+ * number changed. Refuses `unknown`.
+ */
+const many = `
+local right, counted = count_many(), tonumber(call('HGET', META, 'many') or 0)
+if not right or right == counted then return 0 end
+call('HSET', META, 'many', right)
+return right - counted
+`
+
+/**
  * KEYS: those of one shard. No ARGV.
  * Takes out and returns how many jobs without a record claims have passed over. Refuses `unknown`.
  */
@@ -130,6 +142,7 @@ const repair = (name: string, text: string) =>
 export const repairScripts = {
   walk: repair('walk', walk),
   groups: repair('groups', groups),
+  many: repair('many', many).ordered,
   stale: repair('stale', stale),
   lost: repair('lost', lost),
 }

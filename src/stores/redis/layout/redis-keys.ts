@@ -22,7 +22,7 @@ export const shardKeys = [
    * renewed has its own, its id.
    */
   'leases',
-  /** Hash, id → the job as it came in (redis-record.ts). */
+  /** Hash, id → the job as it came in (redis-record.ts); of an ordered one with its payload, as long as that is the only one. */
   'jobs',
   /** Hash, id → the current claim: its head and its element (`claim_head`). */
   'claims',
@@ -74,7 +74,8 @@ export const shardKeys = [
 /**
  * What the shard of an ordered queue has besides. It has no ready list, keeps no results and remembers no ids; its jobs have no
  * sequence number, and zeros in its place. A payload is its place (score, 8 bytes in order; arrival, 6 bytes) and its body
- * (redis-payload.ts); it is known by its digest.
+ * (redis-payload.ts); it is known by its digest. One that is the only one of its id stays in the record, while the job waits and
+ * while it runs; `many` of `meta` counts the jobs that wait with theirs in `payloads`.
  */
 const orderedKeys = [
   /** Sorted set: payloads that wait: id, NUL, place, length of place and body (4 bytes), digest. */

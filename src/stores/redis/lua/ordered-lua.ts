@@ -5,9 +5,17 @@ import { withLazy } from './lazy-functions-lua.js'
 import { payloadChanges, payloadReads } from './payloads-lua.js'
 import { beginning, jobStates, passOver } from './prelude.js'
 
-/** Payloads of a job without a record wait for its id to be enqueued again. */
-const handBack = `
-    if call('HEXISTS', CLAIMED_PAYLOADS, id) == 1 then give_back({ id = id }, hand_of(id)) end
+/** If a record is lost, payloads that were in it are too; those in sets wait for the id to be enqueued again. */
+const leaveInHand = `
+    local list = hand_of(id)
+    if list then
+      call('HDEL', CLAIMED_PAYLOADS, id)
+      call('HDEL', SUCCESSORS, id)
+      add_payloads(PAYLOADS, BODIES, id, list)
+    end
+`.slice(1)
+const leaveWaiting = `
+  elseif count_in(PAYLOADS, id) > 0 then call('HINCRBY', META, 'many', -1)
 `.slice(1)
 
 /** Functions that most calls need: the form of the queue, the order of jobs that are alike otherwise, and records. */
@@ -18,7 +26,7 @@ local function know_form()
   LIFO, EXCLUSIVE, LATEST, STOPPED = form[1] == 'lifo', form[2] == 'shard', form[3] == 'latest', form[4] == '1' or form[5] ~= false
 end
 ${byteOrder}local function tied(a, b) return comes_before(a.id, b.id) end
--- The record of a job: that of a plain one without a payload.
+-- The record of a job: that of a plain one. Its payload, digest and value, stands behind it while it is the only one.
 local function record_of(state, name, stamp, created)
   local body = (find(name, '\0', 1, true) and 'H' or '@') .. name .. '\0'
   if math.floor(stamp / 1000) == created then return state .. pack('>I7', stamp) .. NO_SEQ .. body end
@@ -41,6 +49,7 @@ local function name_of(j) return j.group == '' and j.task or j.task .. '\0' .. j
 local function begin(state, id, name, stamp, created, given)
   local rec = record_of(state == 's' and 's' or 'r', name, stamp, created)
   call('HSET', JOBS, id, rec)
+  call('HINCRBY', META, 'many', 1)
   local j = job_of(id, rec)
   j.updated = now
   for name, value in pairs(given or {}) do j[name] = value end
@@ -58,8 +67,8 @@ end
 -- All there is of the live job but the payloads that wait.
 local function remove(j)
   leave(j)
+  if j.claim then call('HDEL', CLAIMED_PAYLOADS, j.id) elseif not own_list(j.id) then call('HINCRBY', META, 'many', -1) end
   call('HDEL', JOBS, j.id)
-  if j.claim then call('HDEL', CLAIMED_PAYLOADS, j.id) end
   if j.group ~= '' then lanes.refresh(j.group) end
   if j.fresh and not (j.claim and has(j.claim.flags, BEATEN)) then return end
   call('HDEL', HISTORY, j.id)
@@ -91,11 +100,14 @@ local function finish(j)
 end
 -- What was in hand merges with what waited beside it.
 local function give_back(j, list)
+  if call('HDEL', SUCCESSORS, j.id) == 0 and call('HDEL', CLAIMED_PAYLOADS, j.id) == 0 then return end
   call('HDEL', CLAIMED_PAYLOADS, j.id)
-  call('HDEL', SUCCESSORS, j.id)
+  local _, rec = own_list(j.id)
+  if rec then call('HSET', JOBS, j.id, rec) end
+  call('HINCRBY', META, 'many', 1)
   add_payloads(PAYLOADS, BODIES, j.id, list)
 end
-${passOver(handBack)}local function put_back(j, suspect)
+${passOver(leaveInHand, leaveWaiting)}local function put_back(j, suspect)
   give_back(j, hand_of(j.id))
   leave(j)
   enter(j, suspect and 'x' or 'r')
@@ -165,7 +177,7 @@ local function to_morgue(j, list, reason, error, at)
 end
 local function last_error(j) return call('HGET', NOTES, 'e' .. j.id) or nil end
 local function bury(j, reason, error)
-  local list = j.claim and hand_of(j.id) or list_in(PAYLOADS, BODIES, j.id, -1)
+  local list = j.claim and hand_of(j.id) or own_list(j.id) or list_in(PAYLOADS, BODIES, j.id, -1)
   to_morgue(j, list, reason, error or last_error(j), now)
   finish(j)
 end

@@ -12,16 +12,21 @@ local function place_bytes(score, arrival)
   return char(unpack(b)) .. pack('>I6', arrival)
 end
 -- Where a payload stands in a set, and what it weighs. value: place (14 bytes) and body.
-local member_of
-do
--- The bytes of payload and meta: they stand behind the place, the flags, and the codec and the length of meta if flagged.
-local function weight_of(value)
-  local flags, stop = byte(value, 15) or 0, 15
-  if flags % 8 >= 4 then stop = find(value, '\0', stop + 1, true) or stop end
-  if flags % 32 >= 16 then stop = find(value, '\0', stop + 1, true) or stop end
-  return math.max(0, #value - stop)
+-- The bytes of payload and meta of a value that begins there and ends the text: they stand behind the place, the flags, and
+-- the codec and the length of meta if flagged.
+local function weight_from(text, from)
+  local flags, stop = byte(text, from + 14) or 0, from + 14
+  if flags % 8 >= 4 then stop = find(text, '\0', stop + 1, true) or stop end
+  if flags % 32 >= 16 then stop = find(text, '\0', stop + 1, true) or stop end
+  return math.max(0, #text - stop)
 end
-function member_of(id, digest, value) return id .. '\0' .. sub(value, 1, 14) .. pack('>I4', weight_of(value)) .. digest end
+local function member_of(id, digest, value) return id .. '\0' .. sub(value, 1, 14) .. pack('>I4', weight_from(value, 1)) .. digest end
+-- Where the one payload of a record begins, its digest and its value behind that; nil where its payloads lie in their set.
+local function own_at(rec)
+  local flags_at = byte(rec) < 97 and 21 or 15
+  local stop = find(rec, '\0', flags_at + 1, true)
+  if byte(rec, flags_at) == 72 then stop = find(rec, '\0', stop + 1, true) end
+  return #rec > stop and stop + 1 or nil
 end
 -- Whether the place of one comes before that of the other; on a tie it does not.
 local function is_before(value, other)
@@ -39,6 +44,8 @@ local function fields_of(id, members)
   for i = 1, #members do fields[i] = id .. '\0' .. sub(members[i], from) end
   return fields
 end
+-- How many payloads wait, in records and in sets. many: waiting jobs whose payloads lie in their sets.
+local function payload_count(many) return call('ZCARD', PAYLOADS) + call('HLEN', JOBS) - call('HLEN', CLAIMS) - tonumber(many or 0) end
 local function values_of(bodies, fields)
   local values = {}
   for i = 1, #fields, 1000 do
@@ -93,9 +100,40 @@ local function drop_payloads(set, bodies, id)
   local members = members_in(set, id, -1)
   if #members > 0 then remove_members(set, bodies, id, members) end
 end
+-- The one payload that a record has, as a list; nil where its payloads lie in their set.
+local function own_list(id)
+  local rec = call('HGET', JOBS, id)
+  local from = rec and own_at(rec)
+  if not from then return nil end
+  return { sub(rec, from, from + 21), sub(rec, from + 22) }, sub(rec, 1, from - 1)
+end
+-- Payloads join those that wait for an id; those of j, which waits, then lie in their set.
+local function add_waiting(id, j, list)
+  local own, rec
+  if j and not j.claim then own, rec = own_list(id) end
+  if own then
+    call('HSET', JOBS, id, rec)
+    call('HINCRBY', META, 'many', 1)
+    add_payloads(PAYLOADS, BODIES, id, own)
+  end
+  add_payloads(PAYLOADS, BODIES, id, list)
+end
+-- How many jobs wait with their payloads in sets, counted one by one; nil where that are too many jobs to count.
+local function count_many()
+  if call('HLEN', JOBS) > 10000 then return nil end
+  local many = 0
+  for _, id in ipairs(call('HKEYS', JOBS)) do
+    local rec = call('HEXISTS', CLAIMS, id) == 0 and call('HGET', JOBS, id)
+    if rec and #rec > 16 and not own_at(rec) then many = many + 1 end
+  end
+  return many
+end
+-- How many payloads wait for an id, of j or beside it.
+local function waiting_of(j) return not j.claim and own_list(j.id) and 1 or count_in(PAYLOADS, j.id) end
 -- What a claim took, as a list.
 local function hand_of(id)
   local packed, list, from = call('HGET', CLAIMED_PAYLOADS, id), {}, 5
+  if not packed then return (own_list(id)) end
   while from <= #packed do
     local stop = from + 3 + unpackn('>I4', packed, from)
     list[#list + 1] = sub(packed, from + 4, from + 25)

@@ -215,16 +215,17 @@ export const beginning = lanes + basics
 /** Jobs and claims as scripts hold them, and the sets of their states. */
 export const jobStates = states + moves
 
-/** `handBack`: what becomes of what its claim had in hand. */
+/** What becomes of its payloads: `inHand` of what its claim took, `waiting` of those that wait. */
 export const passOver = (
-  handBack: string,
+  inHand = '',
+  waiting = '',
 ) => `-- A job without a record, which half a script has left behind: what names it goes, so that no claim fails on it, and is counted.
 -- claim: of one that runs.
 local function pass_over(id, seq, claim)
   if claim then
-${handBack}    if has(byte(claim, 14) - 64, OWNLEASE) then call('ZREM', LEASES, id) else leave_lease(sub(claim, 1, 7), 1) end
+${inHand}    if has(byte(claim, 14) - 64, OWNLEASE) then call('ZREM', LEASES, id) else leave_lease(sub(claim, 1, 7), 1) end
     call('HDEL', CLAIMS, id)
-  end
+${waiting}  end
   local past = call('HGET', HISTORY, id)
   if past and #past >= 19 then call('ZREM', RETRIES, pack('>I3', read_past(past).attempt) .. seq .. id) end
   call('HDEL', HISTORY, id)
@@ -250,7 +251,7 @@ local function remember(j, state, finished, for_ms)
     .. j.task .. '\0' .. (j.reason and '=' .. j.reason or ''))
   call('ZADD', ENDED_UNTIL, until_at, j.seq .. j.id)
 end
-${passOver('')}local function forget(id, memory)
+${passOver()}local function forget(id, memory)
   call('HDEL', ENDED, id)
   call('ZREM', ENDED_UNTIL, sub(memory, 1, 6) .. id)
 end

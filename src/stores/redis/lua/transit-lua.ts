@@ -6,7 +6,7 @@ export const transit = `
 -- the header that is older counts: what was pushed there meanwhile came later.
 local function join_live(id, state, name, stamp, created, updated, attempt, crashes, error, list)
   local j = job(id)
-  add_payloads(PAYLOADS, BODIES, id, list)
+  add_waiting(id, j, list)
   if j and j.claim then return call('HSETNX', SUCCESSORS, id, write_successor(stamp, created, state ~= 's')) end
   if j and not (created < j.created and call('HGET', META, 'resharding') == 'new') then return end
   if j then remove(j) end

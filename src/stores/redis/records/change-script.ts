@@ -66,7 +66,7 @@ local function revive(d)
   local list = list_in(DEAD_PAYLOADS, DEAD_BODIES, d.id, -1)
   drop_dead(d)
   local stamp, j = stamped(), job(d.id)
-  add_payloads(PAYLOADS, BODIES, d.id, list)
+  add_waiting(d.id, j, list)
   if not j then begin('r', d.id, name_of(d), stamp, d.created, d.error and { error = d.error })
   elseif j.claim then
     local _, created = successor_of(d.id)
@@ -106,7 +106,7 @@ for _, id in ipairs(lives) do
   local j = job(id)
   if j and find(states, state_of(j), 1, true) and not is_asked(j) then
     if is_full_step() then break end
-    local count = count_in(PAYLOADS, id)
+    local count = waiting_of(j)
     change(j)
     changed, payloads = changed + 1, payloads + count
     calls = calls or (rings and is_calling_id(id))

@@ -37,7 +37,7 @@ return counts
 const ordered = `
 local away = call('HMGET', TRANSIT, 'live', 'dead')
 counts[2], counts[6] = counts[2] + tonumber(away[1] or 0), counts[6] + tonumber(away[2] or 0)
-counts[#counts + 1] = call('ZCARD', PAYLOADS)
+counts[#counts + 1] = payload_count(call('HGET', META, 'many'))
 return counts
 `
 

@@ -52,11 +52,13 @@ const sections: readonly Section[] = [
   { name: 'dead', states: ['dead'], head: [4], numbersOf: endNumbers, bytesOf: endBytes },
 ]
 
-const ofOrdered = sections.filter(({ name }) => name !== 'completed')
+/** A live job, and the entry in the morgue behind it. A plain queue has its dead among the live. */
+export type ListedKind = 'live' | 'dead'
 
-/** In the order of a listing by time. */
-export function sectionsOf(kind: QueueKind): readonly Section[] {
-  return kind === 'plain' ? sections : ofOrdered
+/** In the order of a listing by time. `listed`: those with jobs of one kind alone. */
+export function sectionsOf(kind: QueueKind, listed?: ListedKind): readonly Section[] {
+  if (kind === 'plain') return sections
+  return sections.filter(({ name }) => name !== 'completed' && (listed ?? name) !== (name === 'dead' ? 'live' : 'dead'))
 }
 
 /** The only section of a listing by retry. */

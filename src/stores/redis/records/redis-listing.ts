@@ -9,17 +9,14 @@ import { type JobView, readClaim } from '../format/redis-job.js'
 import { viewJobs } from '../format/redis-views.js'
 import { liveShards, type RedisQueue, type RedisShard } from '../layout/redis-layout.js'
 import type { RedisQueues } from '../shards/redis-queues.js'
-import { retries, type Section, sectionsOf, startIn } from './listing-sections.js'
-import { idsOrderedScript, sectionScripts } from './section-scripts.js'
+import { type ListedKind, retries, type Section, sectionsOf, startIn } from './listing-sections.js'
+import { sectionScripts } from './section-scripts.js'
 
 /** A job as it is found in a shard. */
 interface FoundJob {
   readonly job: StoredJob
   readonly position: ListPosition
 }
-
-/** A live job, and the entry in the morgue behind it. A plain queue has its dead among the live. */
-type Kind = 'live' | 'dead'
 
 /** Ids that are walked through at a time in a listing by id. */
 const stride = 5_000
@@ -84,7 +81,7 @@ export class RedisListing {
     const most = query.limit + 1
     const found: FoundJob[] = []
     const [afterId, afterKind] = after === undefined ? [undefined, -1] : [String(after[0]), Number(after[1])]
-    const kinds: readonly Kind[] = shard.kind === 'plain' ? ['live'] : ['live', 'dead']
+    const kinds: readonly ListedKind[] = shard.kind === 'plain' ? ['live'] : ['live', 'dead']
     for (const [number, kind] of kinds.entries()) {
       if (shard.kind === 'ordered' && query.state !== undefined && (query.state === 'dead') !== (kind === 'dead'))
         continue
@@ -94,10 +91,7 @@ export class RedisListing {
       let past = afterId
       // The first may all be in other states; each look takes twice as many as the one before.
       for (let count = most, taken = 0; taken < most; count = Math.min(count * 2, stride)) {
-        const ids =
-          shard.kind === 'plain'
-            ? await this.#firstIds(shard, query, past, count, isLifo)
-            : await this.#nextIds(shard, kind, past, count)
+        const ids = await this.#firstIds(shard, kind, query, past, count, isLifo)
         const some = wanted(await this.#view(shard, kind, ids), query, number)
         found.push(...some)
         taken += some.length
@@ -108,24 +102,20 @@ export class RedisListing {
     return found
   }
 
-  /** The sets of payloads stand in the order of ids; those of running jobs are few. */
-  async #nextIds(shard: RedisShard, kind: Kind, past: string | undefined, count: number): Promise<string[]> {
-    return listIn(await this.#queues.run(shard, idsOrderedScript, [kind, past ?? '', String(count)])).map(textIn)
-  }
-
   /**
-   * The first ids behind `past` of jobs in the state asked for, expired or not. No key of a plain queue is ordered by id: all
+   * The first ids behind `past` of jobs in the state asked for, expired or not. No key is ordered by id: all
    * ids are walked through, a stride at a time. It takes as long as the queue is deep; what it finds was there all the while.
    */
   async #firstIds(
     shard: RedisShard,
+    kind: ListedKind,
     query: ListQuery,
     past: string | undefined,
     count: number,
     isLifo: boolean,
   ): Promise<string[]> {
     let first: string[] = []
-    for (const section of sectionsOf(shard.kind)) {
+    for (const section of sectionsOf(shard.kind, kind)) {
       if (query.state !== undefined && !section.states.includes(query.state)) continue
       let from: ListPosition | undefined
       for (;;) {
@@ -133,7 +123,7 @@ export class RedisListing {
         const beyond = ids.filter((id) => past === undefined || compareBytes(id, past) > 0)
         first = [...new Set([...first, ...beyond])].sort(compareBytes).slice(0, count)
         if (ids.length < stride || section.name === 'running') break
-        const [last] = await this.#view(shard, 'live', ids.slice(-1))
+        const [last] = await this.#view(shard, kind, ids.slice(-1))
         if (last?.stored === undefined) break
         from = [...section.numbersOf(last, isLifo), last.stored.id]
       }
@@ -162,7 +152,7 @@ export class RedisListing {
       .map(({ id }) => id)
   }
 
-  #view(shard: RedisShard, kind: Kind, ids: readonly string[]): Promise<JobView[]> {
+  #view(shard: RedisShard, kind: ListedKind, ids: readonly string[]): Promise<JobView[]> {
     return viewJobs(this.#queues, shard, ids, { kind, as: 'listed' })
   }
 }

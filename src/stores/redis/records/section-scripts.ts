@@ -1,4 +1,4 @@
-/** The section scripts: pages of the jobs of a shard, in the order of one of its keys or by id. */
+/** The section scripts: pages of the jobs of a shard, in the order of one of its keys. */
 
 import { byteOrder } from '../lua/byte-order-lua.js'
 import { readerPair } from '../lua/script-kinds.js'
@@ -119,34 +119,4 @@ end
 return ids
 `
 
-/**
- * KEYS: those of one shard. ARGV: live or dead, id after which or '', most.
- * Returns ids in the order of their bytes.
- */
-const ids = String.raw`
-local after, most = ARGV[2], tonumber(ARGV[3])
-local set, running = ARGV[1] == 'dead' and DEAD_PAYLOADS or PAYLOADS, {}
-local last = { id = after }
-if ARGV[1] == 'live' then
-  for _, id in ipairs(call('HKEYS', CLAIMS)) do
-    if after == '' or tied(last, { id = id }) then running[#running + 1] = { id = id } end
-  end
-  table.sort(running, tied)
-end
-local function next_in(id)
-  local member = call('ZRANGE', set, id == '' and '-' or '(' .. id .. '\1', '+', 'BYLEX', 'LIMIT', 0, 1)[1]
-  return member and { id = sub(member, 1, find(member, '\0', 1, true) - 1) }
-end
-local ids, one, r = {}, next_in(after), 1
-while #ids < most and (one or running[r]) do
-  local from_set = one and (not running[r] or not tied(running[r], one))
-  local chosen = from_set and one or running[r]
-  ids[#ids + 1] = chosen.id
-  if running[r] and running[r].id == chosen.id then r = r + 1 end
-  if one and one.id == chosen.id then one = next_in(one.id) end
-end
-return ids
-`
-
 export const sectionScripts = readerPair('section', { plain, ordered })
-export const idsOrderedScript = readerPair('ids', ids).ordered

@@ -39,12 +39,19 @@ local function payloads_in(set, bodies, id)
   for i = 1, #members do list[i * 2 - 1], list[i * 2] = members[i], values[i] end
   return list
 end
+-- Those of a live job.
+local function waiting_payloads(id)
+  local own = own_list(id)
+  if not own then return payloads_in(PAYLOADS, BODIES, id) end
+  payloads, bytes = payloads + 1, bytes + weight_from(own[2], 1)
+  return { member_of(id, own[1], own[2]), own[2] }
+end
 local function find_jobs()
   for _, one in ipairs({ { READY, 16 }, { GROUPED, 16 }, { SUSPECTS, 16 }, { SCHEDULED, 14 } }) do
     for _, place in ipairs(call('ZRANGE', one[1], 0, most - 1)) do
       if is_enough() then return end
       local j = job(sub(place, one[2]))
-      found[#found + 1] = { 'l', j.id, j.state, name_of(j), j.stamp, j.created, j.updated, j.attempt, j.crashes, last_error(j) and '=' .. last_error(j) or '', payloads_in(PAYLOADS, BODIES, j.id) }
+      found[#found + 1] = { 'l', j.id, j.state, name_of(j), j.stamp, j.created, j.updated, j.attempt, j.crashes, last_error(j) and '=' .. last_error(j) or '', waiting_payloads(j.id) }
     end
   end
   for _, place in ipairs(call('ZRANGE', DEAD, 0, most - 1, 'REV')) do
