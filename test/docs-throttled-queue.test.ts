@@ -38,7 +38,7 @@ describe('the page of those who come from RedisThrottledQueue', () => {
   })
 
   it('names every option and every reason that is there', () => {
-    const options = membersOf('client/throttled-queue/throttled-queue-options.ts', 'ThrottledQueueOptions').map(
+    const options = membersOf('workers/throttled-queue/throttled-queue-options.ts', 'ThrottledQueueOptions').map(
       ({ name }) => name,
     )
     const right = page.rows('The constructor').map(([, now]) => plain(now!))

@@ -6,8 +6,6 @@ import type { DraftRules } from '../client/enqueue/draft-content.js'
 import { Sender } from '../client/enqueue/sender.js'
 import { type HandleParts, JobHandle } from '../client/jobs/job-handle.js'
 import { ResultWatcher } from '../client/jobs/result-watcher.js'
-import { ThrottledQueue } from '../client/throttled-queue/throttled-queue.js'
-import { itemQueueOf, type ThrottledQueueOptions } from '../client/throttled-queue/throttled-queue-options.js'
 import { ClosedError, InvalidArgumentError } from '../core/errors.js'
 import { type EventName, Events, type Listener } from '../core/events.js'
 import { type Clock, type Random, systemClock, systemRandom } from '../core/platform/clock.js'
@@ -21,8 +19,6 @@ import { parsed } from '../core/values/option-check.js'
 import { IdleWaiter } from '../runtime/idle-waiter.js'
 import { LeaseKeeper } from '../runtime/leases/lease-keeper.js'
 import { processIdentity } from '../runtime/process-identity.js'
-import { processSoloGate } from '../runtime/solo-gate.js'
-import { StoreClock } from '../runtime/store-clock.js'
 import { type SelectorName, selectorNamed } from '../selectors/named-selectors.js'
 import type { Depth } from '../stores/contract/queue-depth.js'
 import type { StoredQueue } from '../stores/contract/queue-settings.js'
@@ -32,7 +28,8 @@ import type { WorkerRecord } from '../stores/contract/worker-registry.js'
 import type { Connection } from '../workers/assemble-worker.js'
 import type { ChildRun } from '../workers/isolated/child-run.js'
 import type { QueueListener } from '../workers/listener/listener.js'
-import { emitCrashes } from '../workers/settle-events.js'
+import { ThrottledQueue } from '../workers/throttled-queue/throttled-queue.js'
+import { itemQueueOf, type ThrottledQueueOptions } from '../workers/throttled-queue/throttled-queue-options.js'
 import { Worker } from '../workers/worker.js'
 import { childEntry, type IsolatedParts, isolatedChild } from './isolated-child.js'
 import { type IsolatedFrom, isolatedFrom, refuseIsolated, refuseUnshared, withCommand } from './isolated-from.js'
@@ -246,9 +243,6 @@ export class Mill {
       codec: this.#options.codec,
       mono: () => this.#clock.mono(),
       random: this.#random,
-      gate: processSoloGate,
-      grantClock: () => new StoreClock(),
-      report: (claimed) => emitCrashes(this.#events, claimed),
       closed: () => this.#throttledQueues.delete(made),
       open: (queue) => this.#openOne(queue),
     })

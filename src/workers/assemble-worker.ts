@@ -27,8 +27,6 @@ import { InFlight } from './claim-loop/in-flight.js'
 import { LimitedQueues } from './claim-loop/limited-queues.js'
 import { Punctuality } from './claim-loop/punctuality.js'
 import { QueuePicker } from './claim-loop/queue-picker.js'
-import { UnheardClaims } from './claim-loop/unheard-claims.js'
-import { DamagedQueues } from './damaged-queues.js'
 import { ProcessPool, type ProcessSource } from './isolated/process-pool.js'
 import { Adoption } from './recovery/adoption.js'
 import { Heartbeat, registryBeatMs } from './recovery/heartbeat.js'
@@ -81,8 +79,6 @@ export interface WorkerAssembly extends Connection {
   readonly settler: Settler
   readonly workbench: InFlight
   readonly intake: ClaimLoop
-  readonly unheard: UnheardClaims
-  readonly damaged: DamagedQueues
   readonly presence: Repeating
   /** Keeps up with the shards of ordered queues. */
   readonly sharing: Repeating | undefined
@@ -134,12 +130,6 @@ export function assembleWorker(
   })
   const adoption =
     processes && workers && records && new Adoption({ ...shared, identity, queues: names, workers, records, rules })
-  const unheard = new UnheardClaims({
-    ...{ worker, events, mono },
-    connect: async () => store,
-    held: () => [...workbench.held, ...(adoption?.held ?? [])],
-  })
-  const damaged = new DamagedQueues(names, events, mono)
   const shards = new ShardPicker({ ...shared, queues, store, stored, shardsOf })
   const draw = new QueuePicker({
     ...{ ...shared, selector, queues },
@@ -147,7 +137,8 @@ export function assembleWorker(
     isForOthers: (queue) => shards.isForOthers(queue),
   })
   const intake = new ClaimLoop({
-    ...{ ...shared, store, queues, shards, workbench, draw, waiter, unheard, damaged, solitude: processSoloGate },
+    ...{ ...shared, store, queues, shards, workbench, draw, waiter, solitude: processSoloGate },
+    held: () => [...workbench.held, ...(adoption?.held ?? [])],
     needsHeads: selector.needsHeads ?? false,
     // One with an abandoned handler is about to be replaced, where somebody does that.
     mayBeAlone: () => !(settings.isSupervised && slots.retired > 0),
@@ -164,7 +155,7 @@ export function assembleWorker(
     events.emit('store.failed', { call, error, retryMs })
   const found = (queues: readonly string[]) => intake.look(queues)
   return {
-    ...{ ...connection, settler, workbench, intake, unheard, damaged },
+    ...{ ...connection, settler, workbench, intake },
     presence: new Repeating(registryBeatMs, () => presence.beat(), failed('workers.beat', registryBeatMs)),
     sharing: shards.areServed
       ? new Repeating(sharingMs, () => shards.refresh(), failed('workers.list', sharingMs))

@@ -232,7 +232,7 @@ export class Worker {
         ...(equipment?.workbench.executions ?? []).flatMap((execution) => jobStatuses(execution, now)),
       ],
       unsettled: equipment?.workbench.unsettled ?? 0,
-      damaged: equipment?.damaged.names ?? [],
+      damaged: equipment?.intake.calls.damaged.names ?? [],
       silentMs: equipment === undefined ? 0 : Math.max(0, Math.round(now - answeredAt)),
     }
   }
@@ -272,7 +272,7 @@ export class Worker {
     // A claim under way may still bring jobs, which go back at once.
     await endsWithin(brieflyMs(), this.#intakeOver)
     // One whose answer was lost may have brought some that only the store knows of.
-    await endsWithin(brieflyMs(), equipment.unheard.putBack())
+    await endsWithin(brieflyMs(), equipment.intake.calls.unheard.putBack())
     await settler.settled(leftMs())
     const removed = Promise.all([sharing?.stop(), limits?.stop(), presence.stop()]).then(() =>
       store.workers?.remove(this.id),

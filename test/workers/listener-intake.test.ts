@@ -8,8 +8,6 @@ import type { Queue } from '#src/core/queue/queue.js'
 import { IdleWaiter } from '#src/runtime/idle-waiter.js'
 import { SoloGate, type SoloTurn } from '#src/runtime/solo-gate.js'
 import { MemoryStore } from '#src/stores/memory/memory-store.js'
-import { UnheardClaims } from '#src/workers/claim-loop/unheard-claims.js'
-import { DamagedQueues } from '#src/workers/damaged-queues.js'
 import { ListenerClaims } from '#src/workers/listener/listener-claims.js'
 
 const mono = () => performance.now()
@@ -31,8 +29,7 @@ async function intakeOn(solitude: SoloGate) {
     connect: async () => opened,
     hasRoom: () => true,
     unwanted: () => {},
-    damaged: new DamagedQueues(['video'], events, mono),
-    unheard: new UnheardClaims({ worker: 'listener', connect: async () => store, held: () => [], events, mono }),
+    held: () => [],
   })
   onTestFinished(async () => {
     intake.stop()

@@ -22,3 +22,6 @@ const cancelMemoryMs = 60_000
 export function rememberedForMs(state: 'completed' | 'cancelled', rememberMs: number): number {
   return rememberMs === 0 && state === 'cancelled' ? cancelMemoryMs : rememberMs
 }
+
+/** Queues and shards that one claim may ask: the contract's bound. */
+export const mostPerTrip = 16

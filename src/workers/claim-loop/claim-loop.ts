@@ -16,21 +16,22 @@ import type { Prefetch } from '../../runtime/prefetch.js'
 import type { Settler } from '../../runtime/run/settler.js'
 import type { SoloGate, SoloTurn } from '../../runtime/solo-gate.js'
 import { settledOr } from '../../runtime/with-timeout.js'
-import type { Claimed, ClaimFrom, Wait } from '../../stores/contract/claim.js'
+import type { Claimed, ClaimFrom } from '../../stores/contract/claim.js'
+import type { ClaimKey } from '../../stores/contract/settle.js'
 import type { Store } from '../../stores/contract/store.js'
+import { mostPerTrip } from '../../stores/rules/bounds.js'
 import { suspectLeadMs } from '../../stores/rules/wake-lead.js'
-import type { DamagedQueues } from '../damaged-queues.js'
-import { emitCrashes } from '../settle-events.js'
-import { type ClaimTarget, targetName, targetOf } from '../shards/claim-target.js'
+import { ClaimCalls } from '../claims/claim-calls.js'
+import { SoloPatience } from '../claims/solo-patience.js'
+import type { ClaimTarget } from '../shards/claim-target.js'
 import type { ShardPicker } from '../shards/shard-picker.js'
 import type { Slots } from '../slots.js'
 import type { InFlight } from './in-flight.js'
 import type { LimitedQueues } from './limited-queues.js'
 import type { Punctuality } from './punctuality.js'
-import { mostPerTrip, type QueuePicker } from './queue-picker.js'
+import type { QueuePicker } from './queue-picker.js'
 import { roomFor } from './room.js'
 import { SuspectTargets } from './suspect-targets.js'
-import type { UnheardClaims } from './unheard-claims.js'
 
 interface ClaimLoopParts {
   readonly worker: string
@@ -41,8 +42,8 @@ interface ClaimLoopParts {
   readonly draw: QueuePicker
   readonly shards: ShardPicker
   readonly limited: LimitedQueues
-  readonly damaged: DamagedQueues
-  readonly unheard: UnheardClaims
+  /** Claims that are in hand here, or were adopted. */
+  readonly held: () => readonly ClaimKey[]
   readonly punctuality: Punctuality
   readonly slots: Slots
   readonly workbench: InFlight
@@ -59,30 +60,20 @@ interface ClaimLoopParts {
   readonly mayBeAlone: () => boolean
 }
 
-/**
- * For how long this process tries to be alone for a suspect. Then another may try, where jobs end sooner, and this one not
- * before the same time has passed. Each failure doubles it: in the end it is as long as the longest job.
- */
-const firstPatienceMs = 30_000
 /** Suspects are run in a row for this long; then company has its turn, for as long as that took. */
 const stretchMs = 1_000
 /** A store that answers without waiting for anything must still let timers and signals have their turn. */
 const turnsInARow = 100
 
 export class ClaimLoop {
+  readonly calls: ClaimCalls
   readonly #parts: ClaimLoopParts
   readonly #stopping = new AbortController()
-  /** Places whose lead this worker is, each with the timer of what is due. */
-  readonly #leads = new Map<string, NodeJS.Timeout>()
-  /** Where the time of a lead is over, and that is still to be told. */
-  #due: ClaimTarget[] = []
   #isClaiming = false
   readonly #suspects = new SuspectTargets()
   /** This worker is to make room for a suspect. */
   #mustBeAlone = false
-  /** Not before this is it tried to be alone again while others are in hand. */
-  #drainsFrom = 0
-  #patienceMs = firstPatienceMs
+  readonly #patience: SoloPatience
   /** While it rests: what wakes it. */
   #rest: AbortController | undefined
   #calling: 'claim' | 'wait' = 'claim'
@@ -90,8 +81,15 @@ export class ClaimLoop {
   #isUnanswered = false
 
   constructor(parts: ClaimLoopParts) {
+    const { store, queues, mono } = parts
     this.#parts = parts
-    this.#answeredAt = parts.mono()
+    this.#answeredAt = mono()
+    this.#patience = new SoloPatience(mono)
+    this.calls = new ClaimCalls({
+      ...{ ...parts, queues: queues.map(({ name }) => name), connect: async () => store },
+      fellDue: () => this.#fellDue(),
+      answered: (answer) => this.#heed(answer),
+    })
   }
 
   /** When the store last answered, on the monotonic clock. */
@@ -133,8 +131,7 @@ export class ClaimLoop {
   stop(): void {
     this.#stopping.abort()
     this.#rest?.abort()
-    for (const timer of this.#leads.values()) clearTimeout(timer)
-    this.#leads.clear()
+    this.calls.leads.stop()
     this.#parts.slots.wake()
   }
 
@@ -152,7 +149,8 @@ export class ClaimLoop {
   }
 
   async #turn(): Promise<void> {
-    const { solitude, slots, draw, unheard } = this.#parts
+    const { solitude, slots, draw } = this.#parts
+    const { unheard } = this.calls
     if (unheard.dueInMs === 0) await unheard.putBack()
     if (this.#mustBeAlone) return this.#claimSuspects()
     if (!solitude.isOpen) return settledOr(this.#stopping.signal, solitude.opened())
@@ -225,20 +223,11 @@ export class ClaimLoop {
   }
 
   async #send(from: readonly ClaimFrom[], how: { readonly alone?: true }): Promise<Claimed> {
-    const { store, worker, needsHeads, shards, events, mono, unheard, damaged } = this.#parts
-    const { leaseMs } = this.#parts.registry.queue(from[0]!.queue)
+    const { needsHeads, shards, registry } = this.#parts
+    const { leaseMs } = registry.queue(from[0]!.queue)
     const heads = needsHeads || shards.wantHeads(from)
     this.#isUnanswered = true
-    const asked = store.claim(from, { worker, leaseMs, ...how, ...(heads ? { heads } : {}) })
-    asked.catch((error: unknown) => unheard.failed(error))
-    const answer = await asked
-    this.#isUnanswered = false
-    this.#answeredAt = mono()
-    if (answer.isInDoubt) unheard.suspected()
-    damaged.told(from, answer.damaged)
-    emitCrashes(events, answer)
-    this.#heed(answer)
-    return answer
+    return this.calls.claim(from, { leaseMs, ...how, ...(heads ? { heads } : {}) })
   }
 
   #claimed({ queue, claims }: Claimed): void {
@@ -247,41 +236,26 @@ export class ClaimLoop {
       events.emit('queue.claimed', { queue, jobs: claims.length, worker })
   }
 
-  /** Takes note of what the store asks of its leads. */
+  /** Takes note of the suspects that an answer tells of. */
   #heed(answer: Claimed): void {
-    if (this.#isStopping) return
     const { mayBeAlone, mono } = this.#parts
-    for (const wait of answer.waits) if (wait.reason !== 'suspect') this.#lead(wait)
+    this.#isUnanswered = false
+    this.#answeredAt = mono()
+    if (this.#isStopping) return
     if (!mayBeAlone()) {
       this.#suspects.clear()
       return
     }
     this.#suspects.told(answer)
     const leads = answer.waits.some(({ reason, lead }) => reason === 'suspect' && lead)
-    if (leads && mono() >= this.#drainsFrom) this.#mustBeAlone = true
-  }
-
-  #lead(wait: Wait): void {
-    const place = targetOf(wait)
-    const name = targetName(place)
-    clearTimeout(this.#leads.get(name))
-    this.#leads.delete(name)
-    this.#due = this.#due.filter((one) => targetName(one) !== name)
-    const { lead, forMs } = wait
-    if (!lead || forMs === undefined) return
-    const due = () => {
-      this.#leads.delete(name)
-      // Shards whose limits are one are due together: one claim is for all of them.
-      if (this.#due.push(place) === 1) setImmediate(() => this.#fellDue())
-    }
-    this.#leads.set(name, setTimeout(due, Math.min(Math.max(1, Math.ceil(forMs)), 0x7fffffff)))
+    if (leads && this.#patience.dueInMs === 0) this.#mustBeAlone = true
   }
 
   #fellDue(): void {
     // The answer to a claim under way may tell what has become of it.
-    if (this.#isClaiming || this.#isStopping || this.#due.length === 0) return
-    const places = this.#due
-    this.#due = []
+    if (this.#isClaiming || this.#isStopping) return
+    const places = this.calls.leads.takeDue()
+    if (places.length === 0) return
     this.#heard(places)
     if (this.#rest !== undefined) this.#rest.abort()
     // No room to claim: whoever has is rung.
@@ -295,12 +269,8 @@ export class ClaimLoop {
   }
 
   /** Has the store recover, promote and ring on, and takes nothing. */
-  async #ask(places: readonly ClaimTarget[]): Promise<void> {
-    try {
-      await this.#look(places)
-    } catch (error) {
-      this.#parts.events.emit('store.failed', { call: 'claim', error, retryMs: undefined })
-    }
+  #ask(places: readonly ClaimTarget[]): Promise<void> {
+    return this.calls.ask(places, this.#parts.registry.queue(places[0]!.queue).leaseMs)
   }
 
   async #look(places: readonly ClaimTarget[]): Promise<NonNullable<Claimed['heads']>> {
@@ -313,12 +283,11 @@ export class ClaimLoop {
   }
 
   async #restOn(queues: readonly string[]): Promise<void> {
-    const { waiter, draw, shards, mono, queues: served, unheard, damaged } = this.#parts
+    const { waiter, draw, shards, mono, queues: served } = this.#parts
     this.#calling = 'wait'
-    const soonestMs = Math.max(1, Math.min(unheard.dueInMs, damaged.dueInMs))
-    const longPollMs = Math.min(...served.map((queue) => queue.longPollMs), soonestMs)
+    const longPollMs = Math.min(...served.map((queue) => queue.longPollMs), Math.max(1, this.calls.dueInMs))
     // Suspects that were put off ring nobody when their time has come.
-    const putOffMs = this.#suspects.size > 0 ? this.#drainsFrom - mono() : 0
+    const putOffMs = this.#suspects.size > 0 ? this.#patience.dueInMs : 0
     this.#rest = new AbortController()
     const { signal } = this.#rest
     try {
@@ -347,7 +316,7 @@ export class ClaimLoop {
     const hermit = solitude.seek()
     try {
       if (!(await this.#isAdmitted(hermit))) return
-      this.#patienceMs = firstPatienceMs
+      this.#patience.admitted()
       const admittedAt = mono()
       let isDenied = false
       while (this.#suspects.size > 0 && !this.#isStopping && mono() - admittedAt < stretchMs) {
@@ -368,7 +337,7 @@ export class ClaimLoop {
         }
       }
       // A limit of its group may deny a suspect for long: not all that runs here is to stop for it so soon again.
-      this.#drainsFrom = mono() + Math.max(isDenied ? firstPatienceMs : 0, mono() - soughtAt)
+      this.#patience.ended(isDenied, mono() - soughtAt)
       // Nobody has listened for so long: all others are asked before more suspects are run.
       if (this.#suspects.size > 0) draw.again()
     } finally {
@@ -379,7 +348,7 @@ export class ClaimLoop {
 
   /** Waits until nobody here holds anything, and goes on leading meanwhile. False where it is no longer worth it. */
   async #isAdmitted(hermit: SoloTurn): Promise<boolean> {
-    const until = this.#parts.mono() + this.#patienceMs
+    const { until } = this.#patience
     const places = this.#suspects.next()
     for (;;) {
       let isAdmitted = false
@@ -392,8 +361,7 @@ export class ClaimLoop {
       await this.#ask(places)
       if (!this.#mustBeAlone) return false
       if (this.#parts.mono() <= until) continue
-      this.#drainsFrom = this.#parts.mono() + this.#patienceMs
-      this.#patienceMs *= 2
+      this.#patience.gaveUp()
       return false
     }
   }

@@ -9,11 +9,9 @@ import type { Queue } from '../../core/queue/queue.js'
 import { messageOf } from '../../core/values/describe.js'
 import type { Candidate, Selector } from '../../selectors/selector.js'
 import type { Claimed } from '../../stores/contract/claim.js'
+import { mostPerTrip } from '../../stores/rules/bounds.js'
 import { type Denial, denialsIn } from './denial.js'
 import type { LimitedQueues } from './limited-queues.js'
-
-/** Candidates of one claim: the contract's bound. */
-export const mostPerTrip = 16
 
 /**
  * So long a worker that never rests, and so hears no rings, leaves alone an ordered queue that it found empty, where asking

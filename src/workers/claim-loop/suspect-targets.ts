@@ -1,8 +1,8 @@
 /** Suspect targets: queues and shards where claims left suspects behind, until an answer tells that none are there. */
 
 import type { Claimed } from '../../stores/contract/claim.js'
+import { mostPerTrip } from '../../stores/rules/bounds.js'
 import { type ClaimTarget, targetName, targetOf } from '../shards/claim-target.js'
-import { mostPerTrip } from './queue-picker.js'
 
 export class SuspectTargets {
   /** The one that was told of longest ago first. */

@@ -14,11 +14,11 @@ import { isFatal } from '../../runtime/outage.js'
 import type { SoloGate, SoloTurn } from '../../runtime/solo-gate.js'
 import type { Trip } from '../../runtime/store-clock.js'
 import { endsWithin } from '../../runtime/with-timeout.js'
-import type { Claim, Claimed, Wait } from '../../stores/contract/claim.js'
+import type { Claim, Claimed } from '../../stores/contract/claim.js'
+import type { ClaimKey } from '../../stores/contract/settle.js'
 import type { Store } from '../../stores/contract/store.js'
-import type { UnheardClaims } from '../claim-loop/unheard-claims.js'
-import type { DamagedQueues } from '../damaged-queues.js'
-import { emitCrashes } from '../settle-events.js'
+import { ClaimCalls } from '../claims/claim-calls.js'
+import { SoloPatience } from '../claims/solo-patience.js'
 
 interface ListenerClaimsParts {
   readonly worker: string
@@ -31,8 +31,8 @@ interface ListenerClaimsParts {
   readonly random: Random
   /** Whether there is room for another claim; `look()` tells that there is again. */
   readonly hasRoom: () => boolean
-  readonly damaged: DamagedQueues
-  readonly unheard: UnheardClaims
+  /** What is in hand. */
+  readonly held: () => readonly ClaimKey[]
   /** Hears of a claim that nobody waits for any more. */
   readonly unwanted: (granted: ListenerGrant) => void
 }
@@ -50,15 +50,10 @@ interface Caller {
   readonly reject: (error: unknown) => void
 }
 
-/** So long it is tried to be alone for a suspect; each failure doubles it, and for as long it is not tried again. */
-const firstPatienceMs = 30_000
-const longestTimerMs = 2 ** 31 - 1
-
 export class ListenerClaims {
+  readonly calls: ClaimCalls
   readonly #parts: ListenerClaimsParts
   readonly #callers: Caller[] = []
-  /** What it leads, by shard, each with the timer of what is due. */
-  readonly #leads = new Map<number | undefined, NodeJS.Timeout>()
   #serving: Promise<void> | undefined
   #isOpen = false
   #isStopped = false
@@ -68,11 +63,17 @@ export class ListenerClaims {
   #isDue = false
   #hasSuspects = false
   #leadsSuspects = false
-  #aloneFrom = 0
-  #patienceMs = firstPatienceMs
+  readonly #patience: SoloPatience
 
   constructor(parts: ListenerClaimsParts) {
+    const { queue, connect, mono } = parts
     this.#parts = parts
+    this.#patience = new SoloPatience(mono)
+    this.calls = new ClaimCalls({
+      ...{ ...parts, queues: [queue.name], connect: async () => (await connect()).store },
+      fellDue: () => this.#fellDue(),
+      answered: (answer) => this.#heed(answer),
+    })
   }
 
   /** The next job. Rejects with the reason of `signal`, with `ClosedError` once it is stopped, and as the store does where no waiting mends that. */
@@ -112,8 +113,7 @@ export class ListenerClaims {
   stop(): void {
     this.#isStopped = true
     for (const { reject } of this.#callers.splice(0)) reject(this.#closed())
-    for (const timer of this.#leads.values()) clearTimeout(timer)
-    this.#leads.clear()
+    this.calls.leads.stop()
     this.#rest?.abort()
   }
 
@@ -148,10 +148,10 @@ export class ListenerClaims {
   }
 
   async #turn(): Promise<void> {
-    const { connect, hasRoom, unheard } = this.#parts
+    const { connect, hasRoom } = this.#parts
     const { waiter } = await connect()
     this.#isOpen = true
-    await unheard.putBack()
+    await this.calls.unheard.putBack()
     if (!hasRoom()) return this.#resting(aborted)
     this.#isDue = false
     const granted = this.#mayGoAlone() ? await this.#claimAlone() : await this.#claimInCompany()
@@ -168,9 +168,8 @@ export class ListenerClaims {
 
   /** A suspect is taken at once where nobody here holds anything; where this listener leads, room is made for it. */
   #mayGoAlone(): boolean {
-    const { solitude, mono } = this.#parts
-    if (!this.#hasSuspects) return false
-    return mono() >= this.#aloneFrom && (solitude.held === 0 || this.#leadsSuspects)
+    if (!this.#hasSuspects || this.#patience.dueInMs > 0) return false
+    return this.#parts.solitude.held === 0 || this.#leadsSuspects
   }
 
   async #claimInCompany(): Promise<ListenerGrant | undefined> {
@@ -184,16 +183,15 @@ export class ListenerClaims {
   }
 
   async #claimAlone(): Promise<ListenerGrant | undefined> {
-    const { solitude, mono } = this.#parts
+    const { solitude } = this.#parts
     const hermit = solitude.seek()
     const leave = once(() => hermit.leave())
     if (!(await this.#isAdmitted(hermit))) {
       leave()
-      this.#aloneFrom = mono() + this.#patienceMs
-      this.#patienceMs *= 2
+      this.#patience.gaveUp()
       return undefined
     }
-    this.#patienceMs = firstPatienceMs
+    this.#patience.admitted()
     solitude.take(1)
     const letGo = once(() => {
       solitude.give(1)
@@ -201,14 +199,14 @@ export class ListenerClaims {
     })
     const granted = await this.#claim({ alone: true }, letGo)
     // A limit of its group may deny a suspect for long: the queue goes on without it.
-    if (granted === undefined) this.#aloneFrom = mono() + (this.#hasSuspects ? firstPatienceMs : 0)
+    if (granted === undefined) this.#patience.ended(this.#hasSuspects, 0)
     return granted
   }
 
   /** Waits until nobody here holds anything; false where that takes too long, or nobody asks any more. */
   async #isAdmitted({ admitted }: SoloTurn): Promise<boolean> {
     const { mono } = this.#parts
-    const until = mono() + this.#patienceMs
+    const { until } = this.#patience
     let isAdmitted = false
     const done = admitted.then(() => {
       isAdmitted = true
@@ -220,10 +218,14 @@ export class ListenerClaims {
   }
 
   async #claim(how: { readonly alone?: true }, letGo: () => void): Promise<ListenerGrant | undefined> {
-    const sentAt = this.#parts.mono()
+    const { queue, mono } = this.#parts
+    const sentAt = mono()
     try {
-      const { claims, now } = await this.#send(1, how)
-      const answeredAt = this.#parts.mono()
+      const { claims, now } = await this.calls.claim([{ queue: queue.name, limit: 1 }], {
+        leaseMs: queue.leaseMs,
+        ...how,
+      })
+      const answeredAt = mono()
       if (claims[0] !== undefined) return { claim: claims[0], trip: { sentAt, answeredAt, now }, letGo }
     } catch (error) {
       letGo()
@@ -233,54 +235,28 @@ export class ListenerClaims {
     return undefined
   }
 
-  async #send(limit: 0 | 1, how: { readonly alone?: true } = {}): Promise<Claimed> {
-    const { connect, queue, worker, events, unheard, damaged } = this.#parts
-    const { store } = await connect()
-    const from = [{ queue: queue.name, limit }]
-    const asked = store.claim(from, { worker, leaseMs: queue.leaseMs, ...how })
-    asked.catch((error: unknown) => unheard.failed(error))
-    const answer = await asked
-    if (answer.isInDoubt) unheard.suspected()
-    damaged.told(from, answer.damaged)
-    emitCrashes(events, answer)
-    this.#heed(answer)
-    return answer
-  }
-
   #heed({ waits }: Claimed): void {
     if (this.#isStopped) return
     const suspects = waits.filter(({ reason }) => reason === 'suspect')
     this.#hasSuspects = suspects.length > 0
     this.#leadsSuspects = suspects.some(({ lead }) => lead)
-    for (const wait of waits) if (wait.reason !== 'suspect') this.#lead(wait)
   }
 
-  #lead({ shard, lead, forMs }: Wait): void {
-    clearTimeout(this.#leads.get(shard))
-    this.#leads.delete(shard)
-    if (!lead || forMs === undefined) return
-    const due = () => {
-      this.#leads.delete(shard)
-      if (this.#callers.length > 0 && this.#parts.hasRoom()) this.look()
-      else void this.#ask()
-    }
-    this.#leads.set(shard, setTimeout(due, Math.min(Math.max(1, Math.ceil(forMs)), longestTimerMs)).unref())
+  #fellDue(): void {
+    if (this.calls.leads.takeDue().length === 0) return
+    if (this.#callers.length > 0 && this.#parts.hasRoom()) this.look()
+    else void this.#ask()
   }
 
   /** Has the store recover, promote and ring on, and takes nothing. */
-  async #ask(): Promise<void> {
-    try {
-      await this.#send(0)
-    } catch (error) {
-      this.#parts.events.emit('store.failed', { call: 'claim', error, retryMs: undefined })
-    }
+  #ask(): Promise<void> {
+    const { name, leaseMs } = this.#parts.queue
+    return this.calls.ask([{ queue: name }], leaseMs)
   }
 
   async #restOn(waiter: IdleWaiter, signal: AbortSignal): Promise<void> {
-    const { queue, unheard, damaged } = this.#parts
-    const { name, longPollMs } = queue
-    const soonestMs = Math.max(1, Math.min(unheard.dueInMs, damaged.dueInMs))
-    const rung = await waiter.rest([name], Math.min(longPollMs, soonestMs), signal)
+    const { name, longPollMs } = this.#parts.queue
+    const rung = await waiter.rest([name], Math.min(longPollMs, Math.max(1, this.calls.dueInMs)), signal)
     // Somebody else must hear of it then.
     if (rung.length > 0 && this.#callers.length === 0) await this.#ask()
   }

@@ -20,9 +20,7 @@ import { processSoloGate } from '../../runtime/solo-gate.js'
 import { endsWithin } from '../../runtime/with-timeout.js'
 import type { Claim } from '../../stores/contract/claim.js'
 import type { ClaimKey, SettleAnswer } from '../../stores/contract/settle.js'
-import { UnheardClaims } from '../claim-loop/unheard-claims.js'
 import { keyIn, tokenOf } from '../claim-token.js'
-import { DamagedQueues } from '../damaged-queues.js'
 import { emitSettled } from '../settle-events.js'
 import { nextWorkerId } from '../worker-id.js'
 import { assembleListener, type ListenerAssembly, type ListenerParts } from './assemble-listener.js'
@@ -51,7 +49,6 @@ export class QueueListener<Input = unknown> {
   readonly #hands = new Map<JobExecution, { readonly hand: ListenerHand; readonly letGo: () => void }>()
   /** Claims that could not be read here, until the store has taken their end. */
   readonly #refused = new Set<Claim>()
-  readonly #unheard: UnheardClaims
   readonly #identity = processIdentity()
   #opening: Promise<ListenerAssembly> | undefined
   #closing: Promise<void> | undefined
@@ -66,14 +63,9 @@ export class QueueListener<Input = unknown> {
     const mono = () => clock.mono()
     const overdue = (execution: Execution, reason: Error) => this.#overdue(execution as JobExecution, reason)
     this.#limits = new TimeLimits(events, overdue, mono)
-    this.#unheard = new UnheardClaims({
-      ...{ worker: this.id, events, mono },
-      connect: async () => (await this.#opened()).store,
-      held: () => [...[...this.#hands.values()].map(({ hand }) => hand.claim), ...this.#refused],
-    })
     this.#intake = new ListenerClaims({
-      ...{ worker: this.id, queue, events, random, mono, solitude: processSoloGate, unheard: this.#unheard },
-      damaged: new DamagedQueues([queue.name], events, mono),
+      ...{ worker: this.id, queue, events, random, mono, solitude: processSoloGate },
+      held: () => [...[...this.#hands.values()].map(({ hand }) => hand.claim), ...this.#refused],
       connect: () => this.#opened(),
       hasRoom: () => this.#hands.size < parts.concurrency,
       unwanted: (granted) => void this.#take(granted).then((hand) => hand?.release()),
@@ -309,7 +301,7 @@ export class QueueListener<Input = unknown> {
     census.stop()
     // A claim under way may still bring a job, which goes back at once.
     await endsWithin(courtesyMs, this.#intake.idle())
-    await endsWithin(courtesyMs, this.#unheard.putBack())
+    await endsWithin(courtesyMs, this.#intake.calls.unheard.putBack())
     for (const { hand } of this.#hands.values()) if (hand.elsewhere !== undefined) await this.#leave(hand, opened)
     await endsWithin(graceMs, this.#empty())
     await presence.stop()

@@ -66,14 +66,15 @@ export class UnheardClaims {
 
   async #look(): Promise<void> {
     const { worker, connect, held, events } = this.#parts
-    const { workers, settle, traits } = await bound(connect)
+    const store = await connect()
+    const { workers, traits } = store
     if (workers === undefined) return
     for (;;) {
       const made = await workers.held(worker)
       const heard = new Set(held().map(nameOf))
       const unheard = made.filter((claim) => !heard.has(nameOf(claim))).slice(0, traits.maxBatch)
       if (unheard.length === 0) return
-      const answers = await settle(
+      const answers = await store.settle(
         unheard.map(({ queue, id, fence }) => ({ queue, id, fence, kind: 'release', delayMs: 0 })),
       )
       for (const [i, { queue, id, task }] of unheard.entries())
@@ -82,12 +83,6 @@ export class UnheardClaims {
       if (!answers.includes('ok')) return
     }
   }
-}
-
-async function bound(connect: UnheardClaimsParts['connect']) {
-  const store = await connect()
-  const settle: Store['settle'] = (items) => store.settle(items)
-  return { workers: store.workers, settle, traits: store.traits }
 }
 
 function nameOf({ queue, fence, id }: ClaimKey): string {

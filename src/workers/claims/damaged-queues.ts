@@ -1,8 +1,8 @@
 /** The damaged queues of a claimer: those that the store cannot use and leaves out, told of whenever they were looked at. */
 
-import type { Events } from '../core/events.js'
-import type { ClaimFrom } from '../stores/contract/claim.js'
-import type { Damage } from '../stores/contract/damage.js'
+import type { Events } from '../../core/events.js'
+import type { ClaimFrom } from '../../stores/contract/claim.js'
+import type { Damage } from '../../stores/contract/damage.js'
 
 interface Known extends Damage {
   /** When the store looks at it again, on the monotonic clock. */

@@ -4,15 +4,19 @@ import { setTimeout as delay, setImmediate as endOfTick } from 'node:timers/prom
 import { hasCode } from '../../core/errors.js'
 import type { Events } from '../../core/events.js'
 import type { Random } from '../../core/platform/clock.js'
-import { timerMs } from '../../core/platform/timer.js'
-import { type Span, startWindowOf } from '../../core/queue/start-window.js'
+import { startWindowOf } from '../../core/queue/start-window.js'
 import type { ThrottleRule } from '../../core/queue/throttle.js'
 import type { Codec } from '../../core/values/codec.js'
 import { messageOf } from '../../core/values/describe.js'
 import { outageDelayMs } from '../../core/values/outage-delay.js'
+import { refOf } from '../../runtime/run/execution.js'
+import { processSoloGate, type SoloTurn } from '../../runtime/solo-gate.js'
+import { StoreClock } from '../../runtime/store-clock.js'
+import { endsWithin } from '../../runtime/with-timeout.js'
 import type { Claim, Claimed, Wait } from '../../stores/contract/claim.js'
 import type { SettleAnswer, SettleItem } from '../../stores/contract/settle.js'
 import type { Store } from '../../stores/contract/store.js'
+import { ClaimCalls } from '../claims/claim-calls.js'
 
 /** Why there is no item now. */
 export type PopWait = Exclude<Wait['reason'], 'suspect'>
@@ -24,33 +28,9 @@ export type Popped<Item> =
 
 type Denied = Extract<Popped<unknown>, { readonly wait: PopWait }>
 
-/**
- * The gate of this process: tells who else here holds a claim, and keeps others from claiming.
- * @internal
- */
-interface ClaimGate {
-  readonly held: number
-  readonly isOpen: boolean
-  take(claims: number): void
-  give(): void
-  /** Keeps all others from claiming until `leave()`; `admitted` resolves when nobody holds anything. */
-  seek(): { readonly admitted: Promise<void>; leave(): void }
-}
-
-/**
- * Where the instant of a grant lies on the clock of this process.
- * @internal
- */
-interface GrantClock {
-  grantedIn(trip: { readonly sentAt: number; readonly answeredAt: number; readonly now: number }): Span
-  readonly quickestMs: number
-}
-
 /** @internal */
 export interface PopsParts {
   readonly queue: string
-  readonly gate: ClaimGate
-  readonly grantClock: () => GrantClock
   /** Of the throttle, as they are stored; asked once the store is open. */
   readonly limits: () => readonly ThrottleRule[]
   /** Names the taker; nobody else has the name. */
@@ -58,8 +38,6 @@ export interface PopsParts {
   readonly connect: () => Promise<Store>
   readonly codec: Codec
   readonly events: Events
-  /** Tells of what a claim found crashed or buried. */
-  readonly report: (claimed: Claimed) => void
   readonly mono: () => number
   readonly random: Random
 }
@@ -90,16 +68,22 @@ export class Pops {
   #serving: Promise<void> | undefined
   /** What has been denied, until when, and until when that is believed, on the monotonic clock. */
   #denial: { readonly wait: PopWait; readonly openAt: number; readonly until: number } | undefined
-  /** The last claim was sent and not answered. */
-  #mayHoldUnheard = false
   /** Crashed items are waiting, which only claims alone are given. */
   #hasSuspects = false
   #aloneFrom = Number.NEGATIVE_INFINITY
-  readonly #clock: GrantClock
+  readonly #clock = new StoreClock()
+  readonly #calls: ClaimCalls
 
   constructor(parts: PopsParts) {
     this.#parts = parts
-    this.#clock = parts.grantClock()
+    this.#calls = new ClaimCalls({
+      ...{ ...parts, queues: [parts.queue], held: () => [], fellDue: () => {} },
+      answered: ({ waits }) => {
+        this.#hasSuspects = waits.some(({ reason }) => reason === 'suspect')
+      },
+    })
+    // Nobody comes back for what it leads: once it lapses another does.
+    this.#calls.leads.stop()
   }
 
   next(): Promise<Popped<unknown>> {
@@ -142,17 +126,18 @@ export class Pops {
     let leave: (() => void) | undefined
     try {
       const store = await this.#parts.connect()
-      if (this.#mayHoldUnheard) await this.#putBackUnheard(store)
+      // Items of a claim whose answer was lost: between two claims nothing else is held here.
+      const { unheard } = this.#calls
+      if (unheard.dueInMs === 0) await unheard.putBack()
       const hermit = await this.#sought()
-      const { gate } = this.#parts
       // Somebody else here is to be alone, perhaps for long: a pop does not wait.
-      if (hermit === undefined && !gate.isOpen) {
+      if (hermit === undefined && !processSoloGate.isOpen) {
         for (const { resolve } of this.#asked.splice(0)) resolve({ wait: 'full' })
         return
       }
-      gate.take(1)
+      processSoloGate.take(1)
       leave = () => {
-        gate.give()
+        processSoloGate.give()
         hermit?.leave()
       }
       asked.push(...this.#asked.splice(0, hermit === undefined ? store.traits.maxBatch : 1))
@@ -167,14 +152,15 @@ export class Pops {
   }
 
   /** Solitude for one pop, which takes crashed items too: at once if nobody here holds a claim; undefined if it is not to be had. */
-  async #sought(): Promise<ReturnType<ClaimGate['seek']> | undefined> {
-    const { gate, mono } = this.#parts
-    if (!gate.isOpen) return undefined
-    const isFree = gate.held === 0
+  async #sought(): Promise<SoloTurn | undefined> {
+    const { mono } = this.#parts
+    if (!processSoloGate.isOpen) return undefined
+    const isFree = processSoloGate.held === 0
     if (isFree ? this.#asked.length > 1 && !this.#hasSuspects : !this.#hasSuspects || mono() < this.#aloneFrom)
       return undefined
-    const hermit = gate.seek()
-    if (isFree || (await isWithin(patienceMs, hermit.admitted))) return hermit
+    const hermit = processSoloGate.seek()
+    if (!isFree) await endsWithin(patienceMs, hermit.admitted)
+    if (hermit.isAdmitted) return hermit
     hermit.leave()
     this.#aloneFrom = mono() + impatientMs
     return undefined
@@ -182,22 +168,14 @@ export class Pops {
 
   /** Answers as many as it can; returns those that have to ask again. */
   async #take(store: Store, asked: readonly WaitingPop[], alone: boolean): Promise<readonly WaitingPop[]> {
-    const { queue, worker, report, mono } = this.#parts
+    const { queue, mono } = this.#parts
     const sentAt = mono()
-    const call = store.claim([{ queue, limit: asked.length }], { worker, leaseMs, ...(alone ? { alone } : {}) })
-    // Until it is known what came of it.
-    this.#mayHoldUnheard = true
-    const claimed = await call
-    this.#mayHoldUnheard = claimed.isInDoubt === true
-    const unusable = claimed.damaged?.find(({ isWhole }) => isWhole)
-    if (claimed.claims.length === 0 && unusable !== undefined) throw unusable.error
+    const claimed = await this.#calls.claim([{ queue, limit: asked.length }], { leaseMs, ...(alone ? { alone } : {}) })
     const { from, to } = this.#clock.grantedIn({ sentAt, answeredAt: mono(), now: claimed.now })
     const start = startWindowOf({ from, to }, this.#parts.limits(), delayMs)
     const isFar = sentAt + this.#clock.quickestMs > start.to
     const denied = deniedBy(claimed)
     this.#remember(denied)
-    report(claimed)
-    this.#hasSuspects = claimed.waits.some(({ reason }) => reason === 'suspect')
     if (claimed.claims.length > 0 && mono() > start.to && !isFar) {
       await this.#putBack(store, claimed.claims, sentAt + leaseMs)
       return asked
@@ -214,14 +192,6 @@ export class Pops {
     const others = this.#hasSuspects && !alone ? 'full' : 'throttled'
     for (const { resolve } of left) resolve(denied ?? { wait: others })
     return []
-  }
-
-  /** Items of a claim whose answer was lost: nobody has heard of them, and between two claims nothing else is held here. */
-  async #putBackUnheard(store: Store): Promise<void> {
-    const held = (await store.workers?.held(this.#parts.worker)) ?? []
-    if (held.length > 0)
-      await store.settle(held.map(({ queue, id, fence }) => ({ queue, id, fence, kind: 'release', delayMs: 0 })))
-    this.#mayHoldUnheard = false
   }
 
   #remember(denied: Denied | undefined): void {
@@ -304,18 +274,6 @@ export class Pops {
       }
     }
   }
-}
-
-async function isWithin(ms: number, done: Promise<void>): Promise<boolean> {
-  const waiting = new AbortController()
-  const late = delay(timerMs(ms), false, { signal: waiting.signal }).catch(() => false)
-  const isDone = await Promise.race([done.then(() => true), late])
-  waiting.abort()
-  return isDone
-}
-
-function refOf({ queue, id, task }: Claim): { queue: string; id: string; task: string } {
-  return { queue, id, task }
 }
 
 /** Undefined where nothing was denied, or where it is not known for how long. */

@@ -1,5 +1,9 @@
 /** A throttled queue: items that are pushed at any pace and popped at a limited one, by any number of processes. */
 
+import { total } from '../../client/admin/step-loop.js'
+import { Client, type ClientParts } from '../../client/enqueue/client.js'
+import { Sender } from '../../client/enqueue/sender.js'
+import { recordsOf } from '../../client/records-facet.js'
 import { ClosedError, InvalidArgumentError } from '../../core/errors.js'
 import type { ThrottleRule } from '../../core/queue/throttle.js'
 import { Registry } from '../../core/registry.js'
@@ -7,10 +11,6 @@ import { defineTask } from '../../core/task/task.js'
 import { describe } from '../../core/values/describe.js'
 import type { StoredQueue } from '../../stores/contract/queue-settings.js'
 import type { Store } from '../../stores/contract/store.js'
-import { total } from '../admin/step-loop.js'
-import { Client, type ClientParts } from '../enqueue/client.js'
-import { Sender } from '../enqueue/sender.js'
-import { recordsOf } from '../records-facet.js'
 import { type Popped, Pops, type PopsParts } from './pops.js'
 import type { ItemQueue } from './throttled-queue-options.js'
 

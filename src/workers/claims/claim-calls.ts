@@ -1,0 +1,74 @@
+/**
+ * The claim calls of a worker, a listener or a throttled queue: what one sends, and what it heeds of each answer — crashes that
+ * it found, queues that are damaged, claims that nobody heard of, and what it is to lead.
+ */
+
+import type { Events } from '../../core/events.js'
+import type { Claimed, Claimer, ClaimFrom } from '../../stores/contract/claim.js'
+import type { ClaimKey } from '../../stores/contract/settle.js'
+import type { Store } from '../../stores/contract/store.js'
+import { mostPerTrip } from '../../stores/rules/bounds.js'
+import { emitCrashes } from '../settle-events.js'
+import type { ClaimTarget } from '../shards/claim-target.js'
+import { DamagedQueues } from './damaged-queues.js'
+import { Leads } from './leads.js'
+import { UnheardClaims } from './unheard-claims.js'
+
+interface ClaimCallsParts {
+  readonly worker: string
+  readonly queues: readonly string[]
+  /** Opens the store, once. */
+  readonly connect: () => Promise<Store>
+  /** The claims that the claimer has heard of, and whose end the store has not yet taken. */
+  readonly held: () => readonly ClaimKey[]
+  /** What it leads has fallen due (`leads.takeDue()`). */
+  readonly fellDue: () => void
+  /** Hears of every answer first. */
+  readonly answered: (answer: Claimed) => void
+  readonly events: Events
+  readonly mono: () => number
+}
+
+export class ClaimCalls {
+  readonly leads: Leads
+  readonly damaged: DamagedQueues
+  readonly unheard: UnheardClaims
+  readonly #parts: ClaimCallsParts
+
+  constructor(parts: ClaimCallsParts) {
+    this.#parts = parts
+    this.leads = new Leads(parts.fellDue)
+    this.damaged = new DamagedQueues(parts.queues, parts.events, parts.mono)
+    this.unheard = new UnheardClaims(parts)
+  }
+
+  /** For how long it may rest; Infinity if no queue is damaged and no claim unheard. */
+  get dueInMs(): number {
+    return Math.min(this.unheard.dueInMs, this.damaged.dueInMs)
+  }
+
+  /** Rejects as the store does, and with the error of a damaged queue if none of those it serves can be used. */
+  async claim(from: readonly ClaimFrom[], how: Omit<Claimer, 'worker'>): Promise<Claimed> {
+    const { worker, connect, events, answered } = this.#parts
+    const store = await connect()
+    const asked = store.claim(from, { worker, ...how })
+    asked.catch((error: unknown) => this.unheard.failed(error))
+    const answer = await asked
+    answered(answer)
+    if (answer.isInDoubt) this.unheard.suspected()
+    this.damaged.told(from, answer.damaged)
+    emitCrashes(events, answer)
+    this.leads.told(answer.waits)
+    return answer
+  }
+
+  /** Has the store recover, promote and ring on, and takes nothing. Never rejects: a failure is told (`store.failed`). */
+  async ask(targets: readonly ClaimTarget[], leaseMs: number): Promise<void> {
+    const from = targets.map((target) => ({ ...target, limit: 0 }))
+    try {
+      for (let i = 0; i < from.length; i += mostPerTrip) await this.claim(from.slice(i, i + mostPerTrip), { leaseMs })
+    } catch (error) {
+      this.#parts.events.emit('store.failed', { call: 'claim', error, retryMs: undefined })
+    }
+  }
+}
