@@ -8,7 +8,7 @@ export class SoloGate {
   onAlone: (isAlone: boolean) => void = () => {}
   #held = 0
   #isAlone = false
-  readonly #hermits: SoloTurn[] = []
+  readonly #soloTurns: SoloTurn[] = []
   #waiting: (() => void)[] = []
 
   /** Claims in hand, and claim calls under way, of all workers of this process. */
@@ -18,17 +18,17 @@ export class SoloGate {
 
   /** Whether claims in company may be made. */
   get isOpen(): boolean {
-    return this.#hermits.length === 0
+    return this.#soloTurns.length === 0
   }
 
   take(claims: number): void {
     this.#held += claims
-    if (this.#hermits.length > 0) this.#tell()
+    if (this.#soloTurns.length > 0) this.#tell()
   }
 
   give(claims = 1): void {
     this.#held -= claims
-    if (this.#hermits.length > 0) this.#tell()
+    if (this.#soloTurns.length > 0) this.#tell()
     this.#admit()
   }
 
@@ -39,30 +39,30 @@ export class SoloGate {
 
   /** Keeps all others from claiming, from now until `leave()`; `admitted` resolves when nobody holds anything any more. */
   seek(): SoloTurn {
-    const hermit = new SoloTurn(() => {
-      this.#hermits.splice(this.#hermits.indexOf(hermit), 1)
+    const soloTurn = new SoloTurn(() => {
+      this.#soloTurns.splice(this.#soloTurns.indexOf(soloTurn), 1)
       this.#tell()
       this.#admit()
     })
-    this.#hermits.push(hermit)
+    this.#soloTurns.push(soloTurn)
     this.#admit()
-    return hermit
+    return soloTurn
   }
 
   #tell(): void {
-    const isAlone = this.#held > 0 && this.#hermits.some((hermit) => hermit.isAdmitted)
+    const isAlone = this.#held > 0 && this.#soloTurns.some((soloTurn) => soloTurn.isAdmitted)
     if (isAlone === this.#isAlone) return
     this.#isAlone = isAlone
     this.onAlone(isAlone)
   }
 
   #admit(): void {
-    if (this.#hermits.length > 0 && this.#held === 0) this.#hermits[0]!.admit()
+    if (this.#soloTurns.length > 0 && this.#held === 0) this.#soloTurns[0]!.admit()
     if (this.#waiting.length > 0 && this.isOpen) for (const resolve of this.#waiting.splice(0)) resolve()
   }
 }
 
-/** One who seeks solitude, or has it. */
+/** One who seeks to be alone, or is. */
 export class SoloTurn {
   readonly admitted: Promise<void>
   /** Nobody held anything any more: what is claimed from now on is claimed by this one. */

@@ -71,20 +71,20 @@ interface Self {
   readonly id: string
   readonly identity: ProcessIdentity
   readonly slots: Slots
-  /** Hears when the store took a beat of its presence, on the monotonic clock. */
+  /** Hears when the store took a heartbeat of it, on the monotonic clock. */
   readonly beaten: (at: number) => void
 }
 
 export interface WorkerAssembly extends Connection {
   readonly settler: Settler
-  readonly workbench: InFlight
-  readonly intake: ClaimLoop
-  readonly presence: Repeating
+  readonly inFlight: InFlight
+  readonly claimLoop: ClaimLoop
+  readonly heartbeat: Repeating
   /** Keeps up with the shards of ordered queues. */
   readonly sharing: Repeating | undefined
   /** Keeps up with the rules of throttles; undefined if no queue has one. */
   readonly limits: Repeating | undefined
-  readonly census: Recoverer | undefined
+  readonly recoverer: Recoverer | undefined
   readonly adoption: Adoption | undefined
 }
 
@@ -108,12 +108,12 @@ export function assembleWorker(
   const { id: worker, identity, slots } = self
   const { traits, workers, records } = store
   const names = queues.map(({ name }) => name)
-  const pace = new Prefetch(concurrency)
+  const prefetch = new Prefetch(concurrency)
   const mono = () => clock.mono()
   const settler = new Settler({ store, events, random, mono })
   const limited = new LimitedQueues(stored)
   const punctuality = new Punctuality(limited, registry)
-  const shared = { worker, registry, slots, settler, pace, limited, punctuality, events, mono, random }
+  const shared = { worker, registry, slots, settler, prefetch, limited, punctuality, events, mono, random }
   const maxPayload = Math.min(maxPayloadBytes, traits.maxPayloadBytes)
   const rules: SettlementRules = {
     ...{ codec, formatError, maxResultBytes: maxPayload, maxDelayMs: traits.maxDelayMs, canHold: traits.throttled },
@@ -121,9 +121,9 @@ export function assembleWorker(
       task.isolation === undefined ? endedRunOf(begunAt, mono(), identity) : endedRunOf(handlerAt, mono()),
     resultDropped: (claim, error) => events.emit('result.dropped', { ...refOf(claim), error: messageOf(error) }),
   }
-  const workbench = new InFlight({
-    ...{ ...shared, keeper, solitude: processSoloGate, rules, maxBlockMs, after: afterMs },
-    deferred: (queue) => draw.passOver(queue),
+  const inFlight = new InFlight({
+    ...{ ...shared, keeper, soloGate: processSoloGate, rules, maxBlockMs, after: afterMs },
+    deferred: (queue) => picker.passOver(queue),
     notes: new JobUpdates({ store, codec, maxCheckpointBytes: maxPayload, events, random }),
     executor: (bench) => new Executor({ ...parts, mono, worker, bench }),
     processes: processes && ((bench) => new ProcessPool({ ...shared, store, source: processes, bench })),
@@ -131,32 +131,32 @@ export function assembleWorker(
   const adoption =
     processes && workers && records && new Adoption({ ...shared, identity, queues: names, workers, records, rules })
   const shards = new ShardPicker({ ...shared, queues, store, stored, shardsOf })
-  const draw = new QueuePicker({
+  const picker = new QueuePicker({
     ...{ ...shared, selector, queues },
     placesOf: (queue) => shards.placesOf(queue),
     isForOthers: (queue) => shards.isForOthers(queue),
   })
-  const intake = new ClaimLoop({
-    ...{ ...shared, store, queues, shards, workbench, draw, waiter, solitude: processSoloGate },
-    held: () => [...workbench.held, ...(adoption?.held ?? [])],
+  const claimLoop = new ClaimLoop({
+    ...{ ...shared, store, queues, shards, inFlight, picker, waiter, soloGate: processSoloGate },
+    held: () => [...inFlight.held, ...(adoption?.held ?? [])],
     needsHeads: selector.needsHeads ?? false,
     // One with an abandoned handler is about to be replaced, where somebody does that.
     mayBeAlone: () => !(settings.isSupervised && slots.retired > 0),
-    mayTake: () => (settings.maxJobs ?? Number.POSITIVE_INFINITY) - workbench.taken,
+    mayTake: () => (settings.maxJobs ?? Number.POSITIVE_INFINITY) - inFlight.taken,
   })
-  const presence = new Heartbeat({
+  const heartbeat = new Heartbeat({
     ...{ store, mono, beaten: self.beaten },
     worker: { id: worker, ...identity, queues: names, concurrency, startedAt: clock.now() },
     running: () => slots.used,
-    // The census finds only whom the registry knows: it must not forget who may still hold something.
+    // The recoverer finds only whom the registry knows: it must not forget who may still hold something.
     ttlMs: maxBlockMs + Math.max(...queues.map(({ leaseMs }) => leaseMs)) + registryMarginMs,
   })
   const failed = (call: string, retryMs: number) => (error: unknown) =>
     events.emit('store.failed', { call, error, retryMs })
-  const found = (queues: readonly string[]) => intake.look(queues)
+  const found = (queues: readonly string[]) => claimLoop.look(queues)
   return {
-    ...{ ...connection, settler, workbench, intake },
-    presence: new Repeating(registryBeatMs, () => presence.beat(), failed('workers.beat', registryBeatMs)),
+    ...{ ...connection, settler, inFlight, claimLoop },
+    heartbeat: new Repeating(registryBeatMs, () => heartbeat.beat(), failed('workers.beat', registryBeatMs)),
     sharing: shards.areServed
       ? new Repeating(sharingMs, () => shards.refresh(), failed('workers.list', sharingMs))
       : undefined,
@@ -164,7 +164,7 @@ export function assembleWorker(
       records && names.some((name) => limited.isThrottled(name))
         ? new Repeating(limitsMs, async () => limited.know(await records.queues()), failed('records.queues', limitsMs))
         : undefined,
-    census: workers && new Recoverer({ ...shared, workers, isRemote: traits.remote, identity, found }),
+    recoverer: workers && new Recoverer({ ...shared, workers, isRemote: traits.remote, identity, found }),
     adoption,
   }
 }

@@ -1,6 +1,6 @@
 /**
  * A worker: takes jobs from its queues and runs them, `concurrency` at a time, from its start to its end.
- * The intake claims, the workbench runs and settles; here it is decided when that begins and how it ends.
+ * The claim loop claims, what is in flight is run and settled there; here it is decided when that begins and how it ends.
  */
 
 import { ConfigError } from '../core/errors.js'
@@ -37,7 +37,7 @@ export class Worker {
   readonly #watch: Repeating
   #state: WorkerStatus['state'] = 'starting'
   #starting: Promise<void> | undefined
-  #equipment: WorkerAssembly | undefined
+  #assembly: WorkerAssembly | undefined
   #intakeOver: Promise<void> = Promise.resolve()
   #end: Promise<void> | undefined
   #failure: { readonly error: unknown } | undefined
@@ -105,7 +105,7 @@ export class Worker {
     void connection.keeper.start()
     // Stopped meanwhile: what the hook has opened is to be closed.
     if (this.#end !== undefined) return this.#parts.onEnd(undefined)
-    const equipment = assembleWorker(connection, this.#parts, this.#settings, {
+    const assembly = assembleWorker(connection, this.#parts, this.#settings, {
       id: this.id,
       identity: this.#identity,
       slots: this.#slots,
@@ -113,20 +113,20 @@ export class Worker {
         this.#storeAnsweredAt = at
       },
     })
-    this.#equipment = equipment
+    this.#assembly = assembly
     this.#state = 'running'
     this.#storeAnsweredAt = this.#parts.clock.mono()
-    await equipment.adoption?.start().catch((error: unknown) => {
+    await assembly.adoption?.start().catch((error: unknown) => {
       this.#parts.events.emit('store.failed', { call: 'workers.adopt', error, retryMs: undefined })
     })
     if (this.#end !== undefined) return
-    equipment.presence.start()
-    equipment.sharing?.start()
-    equipment.limits?.start()
+    assembly.heartbeat.start()
+    assembly.sharing?.start()
+    assembly.limits?.start()
     this.#watch.start()
-    equipment.census?.start()
+    assembly.recoverer?.start()
     this.#parts.events.emit('worker.started', { worker: this.id, queues: this.queues })
-    this.#intakeOver = equipment.intake.run().catch((error: unknown) => this.#failWith(error))
+    this.#intakeOver = assembly.claimLoop.run().catch((error: unknown) => this.#failWith(error))
   }
 
   /** The store, opened; undefined where the worker was stopped while the store was away. */
@@ -203,7 +203,7 @@ export class Worker {
    */
   fail(error: unknown): void {
     this.#failWith(error)
-    this.#equipment?.workbench.failAlone(error instanceof Error ? error : new Error(messageOf(error)))
+    this.#assembly?.inFlight.failAlone(error instanceof Error ? error : new Error(messageOf(error)))
   }
 
   /** An error of the store that no waiting mends lets handlers finish as well; what they report is lost with the store. */
@@ -217,31 +217,31 @@ export class Worker {
   /** What it does at this moment. */
   status(): WorkerStatus {
     const now = this.#parts.clock.mono()
-    const equipment = this.#equipment
+    const assembly = this.#assembly
     // What matters is whether jobs can be taken; while there is nothing to ask for, beats tell of the store.
     const answeredAt =
-      equipment?.intake.unansweredSince ??
-      Math.max(this.#storeAnsweredAt, equipment?.intake.answeredAt ?? 0, equipment?.keeper.answeredAt ?? 0)
+      assembly?.claimLoop.unansweredSince ??
+      Math.max(this.#storeAnsweredAt, assembly?.claimLoop.answeredAt ?? 0, assembly?.keeper.answeredAt ?? 0)
     return {
       id: this.id,
       state: this.#state,
       concurrency: this.#slots.total,
       retired: this.#slots.retired,
       jobs: [
-        ...(equipment?.adoption?.statuses() ?? []),
-        ...(equipment?.workbench.executions ?? []).flatMap((execution) => jobStatuses(execution, now)),
+        ...(assembly?.adoption?.statuses() ?? []),
+        ...(assembly?.inFlight.executions ?? []).flatMap((execution) => jobStatuses(execution, now)),
       ],
-      unsettled: equipment?.workbench.unsettled ?? 0,
-      damaged: equipment?.intake.calls.damaged.names ?? [],
-      silentMs: equipment === undefined ? 0 : Math.max(0, Math.round(now - answeredAt)),
+      unsettled: assembly?.inFlight.unsettled ?? 0,
+      damaged: assembly?.claimLoop.calls.damaged.names ?? [],
+      silentMs: assembly === undefined ? 0 : Math.max(0, Math.round(now - answeredAt)),
     }
   }
 
   async #finish(): Promise<void> {
     this.#state = 'stopping'
     const { events } = this.#parts
-    if (this.#equipment !== undefined) {
-      await this.#clearAway(this.#equipment)
+    if (this.#assembly !== undefined) {
+      await this.#clearAway(this.#assembly)
       this.#state = this.#failure === undefined ? 'stopped' : 'failed'
       events.emit('worker.stopped', { worker: this.id })
       await this.#parts.onEnd(this.#failure?.error)
@@ -255,26 +255,26 @@ export class Worker {
     this.#parts.ended()
   }
 
-  async #clearAway(equipment: WorkerAssembly): Promise<void> {
-    const { workbench, intake, settler, census, adoption, sharing, limits, presence, store } = equipment
+  async #clearAway(assembly: WorkerAssembly): Promise<void> {
+    const { inFlight, claimLoop, settler, recoverer, adoption, sharing, limits, heartbeat, store } = assembly
     const leftMs = () =>
       this.#until === Number.POSITIVE_INFINITY
         ? boundlessSettleMs
         : Math.max(0, this.#until + settleMarginMs - this.#parts.clock.mono())
-    intake.stop()
-    workbench.close()
-    census?.stop()
+    claimLoop.stop()
+    inFlight.close()
+    recoverer?.stop()
     adoption?.stop()
     await this.#watch.stop()
-    await Promise.race([workbench.ended(), this.#isGraceOver])
-    if (this.#failure === undefined) workbench.giveUpAll()
+    await Promise.race([inFlight.ended(), this.#isGraceOver])
+    if (this.#failure === undefined) inFlight.giveUpAll()
     const brieflyMs = () => Math.min(leftMs(), courtesyMs)
     // A claim under way may still bring jobs, which go back at once.
     await endsWithin(brieflyMs(), this.#intakeOver)
     // One whose answer was lost may have brought some that only the store knows of.
-    await endsWithin(brieflyMs(), equipment.intake.calls.unheard.putBack())
+    await endsWithin(brieflyMs(), assembly.claimLoop.calls.unheard.putBack())
     await settler.settled(leftMs())
-    const removed = Promise.all([sharing?.stop(), limits?.stop(), presence.stop()]).then(() =>
+    const removed = Promise.all([sharing?.stop(), limits?.stop(), heartbeat.stop()]).then(() =>
       store.workers?.remove(this.id),
     )
     await endsWithin(
@@ -293,9 +293,9 @@ export class Worker {
 
   #look(): void {
     const { maxJobs, maxRssBytes, isSupervised } = this.#settings
-    const { workbench } = this.#equipment!
-    workbench.relieve()
-    if (maxJobs !== undefined && workbench.taken >= maxJobs) this.#recycle('max-jobs')
+    const { inFlight } = this.#assembly!
+    inFlight.relieve()
+    if (maxJobs !== undefined && inFlight.taken >= maxJobs) this.#recycle('max-jobs')
     else if (maxRssBytes !== undefined && process.memoryUsage.rss() > maxRssBytes) this.#recycle('max-rss')
     else if (this.#slots.retired > 0 && (isSupervised || this.#slots.retired === this.#slots.total))
       this.#recycle('slot-retired')

@@ -14,7 +14,7 @@ import { sharedMono } from '#src/runtime/leases/lease-messages.js'
 import { JobExecution } from '#src/runtime/run/job-execution.js'
 import { loadDriver } from '#src/stores/sqlite/file/sqlite-driver.js'
 import type { SqliteStore } from '#src/stores/sqlite/sqlite-store.js'
-import { notesOn } from '../runtime/notes-on.js'
+import { notesOn } from '../runtime/updates-on.js'
 import { enqueueCall, queue, SqliteScene } from '../stores/sqlite/sqlite-scene.js'
 import { tryWriteLock } from '../write-lock.js'
 

@@ -6,7 +6,7 @@ import { LeaseKeeper, type LeaseKeeperParts } from '#src/runtime/leases/lease-ke
 import { JobExecution } from '#src/runtime/run/job-execution.js'
 import { MemoryStore } from '#src/stores/memory/memory-store.js'
 import { memoryTraits } from '#src/stores/memory/memory-traits.js'
-import { notesOn } from './notes-on.js'
+import { notesOn } from './updates-on.js'
 
 const claim: Claim = {
   queue: 'q',

@@ -4,7 +4,7 @@ import { afterEach, beforeEach, expect, it, vi } from 'vitest'
 import { Events } from '#src/core/events.js'
 import { JobExecution } from '#src/runtime/run/job-execution.js'
 import { TimeLimits } from '#src/runtime/run/time-limits.js'
-import { notesOn } from './notes-on.js'
+import { notesOn } from './updates-on.js'
 
 const claim: Claim = {
   queue: 'q',

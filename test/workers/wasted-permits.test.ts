@@ -15,7 +15,7 @@ import { InFlight } from '#src/workers/claim-loop/in-flight.js'
 import { LimitedQueues } from '#src/workers/claim-loop/limited-queues.js'
 import { Punctuality } from '#src/workers/claim-loop/punctuality.js'
 import { Slots } from '#src/workers/slots.js'
-import { notesOn } from '../runtime/notes-on.js'
+import { notesOn } from '../runtime/updates-on.js'
 
 const throttle = { limit: 100, window: 1_000 }
 
@@ -62,14 +62,14 @@ async function bench(given: { readonly slots?: number; readonly throttled?: bool
     },
   }
   const shared = { ...options, events, worker: 'w', random: Math.random, middleware: [slow] }
-  const workbench = new InFlight({
+  const inFlight = new InFlight({
     ...shared,
     slots: new Slots(slots),
     executor: (bench) => new Executor({ ...shared, mono, bench }),
     settler,
     keeper,
-    solitude: new SoloGate(),
-    pace: new Prefetch(1),
+    soloGate: new SoloGate(),
+    prefetch: new Prefetch(1),
     limited,
     punctuality: new Punctuality(limited, options.registry),
     after: (ms, work) => {
@@ -94,7 +94,7 @@ async function bench(given: { readonly slots?: number; readonly throttled?: bool
     late,
     /** How long a middleware takes before each handler. */
     slowness,
-    workbench,
+    inFlight,
     /** Time passes, and what is due by then is done. */
     async pass(ms: number) {
       now += ms
@@ -118,7 +118,7 @@ async function bench(given: { readonly slots?: number; readonly throttled?: bool
       const jobs = ids.map((id) => ({ id, task: name, payload: '1', priority: 0, rememberMs: 0 }))
       if (jobs.length > 0) await store.enqueue([{ callId: ids.join(), queue, jobs }])
       const { claims } = await store.claim([{ queue, limit: 10 }], { worker: 'w', leaseMs: 30_000 })
-      workbench.accept(claims, { sentAt, answeredAt: now, now: storeStartedAt + grantedAt })
+      inFlight.accept(claims, { sentAt, answeredAt: now, now: storeStartedAt + grantedAt })
       await new Promise(setImmediate)
     },
     async endAll() {
@@ -136,11 +136,11 @@ const ref = (id: string) => ({ queue: 'default', id, task: 't' })
 
 describe('a permit is wasted', () => {
   it('where a stop puts back what waits for its instant, or what a claim still brings', async () => {
-    const { workbench, claimed, wasted, state, endAll, pass } = await bench({})
+    const { inFlight, claimed, wasted, state, endAll, pass } = await bench({})
     await claimed(['runs'])
     await pass(51)
     await claimed(['waits'])
-    workbench.close()
+    inFlight.close()
     await claimed(['comes late'])
     await endAll()
 
@@ -152,9 +152,9 @@ describe('a permit is wasted', () => {
   })
 
   it('where the job was cancelled before it was begun', async () => {
-    const { workbench, claimed, wasted, pass, endAll } = await bench({})
+    const { inFlight, claimed, wasted, pass, endAll } = await bench({})
     await claimed(['cancelled'])
-    const [cancelled] = workbench.executions
+    const [cancelled] = inFlight.executions
     cancelled!.abort(new JobCancelledError('default', 'cancelled'))
     await pass(51)
     await endAll()
@@ -176,7 +176,7 @@ describe('a permit is wasted', () => {
     await throttled.endAll()
     const free = await bench({ throttled: false })
     await free.claimed(['a', 'b'])
-    free.workbench.close()
+    free.inFlight.close()
     await free.endAll()
 
     expect([throttled.begun, throttled.wasted, free.begun, free.wasted]).toEqual([['a', 'b'], [], ['a'], []])

@@ -39,18 +39,18 @@ interface ClaimLoopParts {
   readonly registry: Registry
   readonly queues: readonly Queue[]
   readonly needsHeads: boolean
-  readonly draw: QueuePicker
+  readonly picker: QueuePicker
   readonly shards: ShardPicker
   readonly limited: LimitedQueues
   /** Claims that are in hand here, or were adopted. */
   readonly held: () => readonly ClaimKey[]
   readonly punctuality: Punctuality
   readonly slots: Slots
-  readonly workbench: InFlight
+  readonly inFlight: InFlight
   readonly settler: Settler
   readonly waiter: IdleWaiter
-  readonly solitude: SoloGate
-  readonly pace: Prefetch
+  readonly soloGate: SoloGate
+  readonly prefetch: Prefetch
   readonly events: Events
   readonly mono: () => number
   readonly random: Random
@@ -104,14 +104,14 @@ export class ClaimLoop {
 
   /** Claims until it is stopped. Rejects with an error of the store that no waiting mends. */
   async run(): Promise<void> {
-    const { events, random, queues, shards, draw } = this.#parts
+    const { events, random, queues, shards, picker } = this.#parts
     let failures = 0
     let isBlind = this.#parts.needsHeads
     for (let turns = 1; !this.#isStopping; turns += 1) {
       if (turns % turnsInARow === 0) await new Promise((resolve) => setImmediate(resolve))
       try {
         // The first claim would else know nothing of heads.
-        if (isBlind) draw.told(await this.#look(queues.flatMap(({ name }) => shards.every(name))))
+        if (isBlind) picker.told(await this.#look(queues.flatMap(({ name }) => shards.every(name))))
         isBlind = false
         await this.#turn()
         failures = 0
@@ -127,7 +127,7 @@ export class ClaimLoop {
     }
   }
 
-  /** Claims nothing from now on. What a call under way still brings is put back by the workbench, if that is closed. */
+  /** Claims nothing from now on. What a call under way still brings is put back at once. */
   stop(): void {
     this.#stopping.abort()
     this.#rest?.abort()
@@ -149,12 +149,12 @@ export class ClaimLoop {
   }
 
   async #turn(): Promise<void> {
-    const { solitude, slots, draw } = this.#parts
+    const { soloGate, slots, picker } = this.#parts
     const { unheard } = this.calls
     if (unheard.dueInMs === 0) await unheard.putBack()
     if (this.#mustBeAlone) return this.#claimSuspects()
-    if (!solitude.isOpen) return settledOr(this.#stopping.signal, solitude.opened())
-    const drawn = draw.next()
+    if (!soloGate.isOpen) return settledOr(this.#stopping.signal, soloGate.opened())
+    const drawn = picker.next()
     if (drawn.length === 0) return this.#idle()
     const from = this.#fromAll(drawn)
     return from.length === 0 ? slots.freed() : this.#claim(from)
@@ -162,12 +162,12 @@ export class ClaimLoop {
 
   /** There is nothing to do in company. */
   async #idle(): Promise<void> {
-    const { solitude, slots, draw, workbench, mayBeAlone } = this.#parts
+    const { soloGate, slots, picker, inFlight, mayBeAlone } = this.#parts
     // Who rests may be rung, and must then have room.
-    if (workbench.free <= 0) return slots.freed()
+    if (inFlight.free <= 0) return slots.freed()
     // Nobody here holds anything: a suspect can be taken at once, whoever leads.
-    const goesAlone = this.#suspects.size > 0 && solitude.held === 0 && mayBeAlone()
-    return goesAlone ? this.#claimSuspects() : this.#restOn(draw.tried)
+    const goesAlone = this.#suspects.size > 0 && soloGate.held === 0 && mayBeAlone()
+    return goesAlone ? this.#claimSuspects() : this.#restOn(picker.tried)
   }
 
   /** What a claim of these queues asks. None where there is no room for the first. */
@@ -185,11 +185,11 @@ export class ClaimLoop {
 
   /** How many jobs of this queue may be claimed now. */
   #room(name: string): number {
-    const { registry, limited, punctuality, workbench, pace, store, mayTake, needsHeads } = this.#parts
+    const { registry, limited, punctuality, inFlight, prefetch, store, mayTake, needsHeads } = this.#parts
     const queue = registry.queue(name)
     const most = Math.min(queue.claimSize, store.traits.maxBatch, mayTake(), punctuality.mostOf(name))
-    const { free, backlog } = workbench
-    const inHand = { free, backlog, ahead: needsHeads ? 0 : pace.ahead(name), inARow: pace.inARow(name) }
+    const { free, backlog } = inFlight
+    const inHand = { free, backlog, ahead: needsHeads ? 0 : prefetch.ahead(name), inARow: prefetch.inARow(name) }
     return roomFor(queue, limited.isLimited(name), inHand, registry.orderedTask(name)?.batchSize ?? 1, most)
   }
 
@@ -201,22 +201,22 @@ export class ClaimLoop {
   }
 
   async #claim(from: readonly ClaimFrom[]): Promise<void> {
-    const { draw, shards, workbench, settler, pace, mono, solitude } = this.#parts
+    const { picker, shards, inFlight, settler, prefetch, mono, soloGate } = this.#parts
     this.#calling = 'claim'
     settler.flush()
     const sentAt = mono()
-    solitude.take(1)
+    soloGate.take(1)
     this.#isClaiming = true
     try {
       const answer = await this.#send(from, {})
       const answeredAt = mono()
-      pace.claimed(answeredAt - sentAt)
-      draw.answered(shards.answered(from, answer), answer)
-      solitude.take(answer.claims.length)
+      prefetch.claimed(answeredAt - sentAt)
+      picker.answered(shards.answered(from, answer), answer)
+      soloGate.take(answer.claims.length)
       this.#claimed(answer)
-      workbench.accept(answer.claims, { sentAt, answeredAt, now: answer.now })
+      inFlight.accept(answer.claims, { sentAt, answeredAt, now: answer.now })
     } finally {
-      solitude.give(1)
+      soloGate.give(1)
       this.#isClaiming = false
       this.#fellDue()
     }
@@ -264,7 +264,7 @@ export class ClaimLoop {
 
   /** There may be work. */
   #heard(places: readonly ClaimTarget[]): void {
-    this.#parts.draw.heard(places.map(({ queue }) => queue))
+    this.#parts.picker.heard(places.map(({ queue }) => queue))
     for (const place of places) this.#parts.shards.heard(place)
   }
 
@@ -283,7 +283,7 @@ export class ClaimLoop {
   }
 
   async #restOn(queues: readonly string[]): Promise<void> {
-    const { waiter, draw, shards, mono, queues: served } = this.#parts
+    const { waiter, picker, shards, mono, queues: served } = this.#parts
     this.#calling = 'wait'
     const longPollMs = Math.min(...served.map((queue) => queue.longPollMs), Math.max(1, this.calls.dueInMs))
     // Suspects that were put off ring nobody when their time has come.
@@ -295,10 +295,10 @@ export class ClaimLoop {
       this.#isUnanswered = false
       this.#answeredAt = mono()
       // A rest that was cut short may have missed a ring.
-      if (!signal.aborted) draw.rested()
+      if (!signal.aborted) picker.rested()
       if (rung.length > 0) this.#heard(rung.map((queue) => ({ queue })))
       else if (!signal.aborted) {
-        draw.sweep()
+        picker.sweep()
         if (putOffMs > 0) this.#heard(this.#suspects.next())
       }
       // Somebody else must hear of it then.
@@ -310,12 +310,12 @@ export class ClaimLoop {
 
   /** Makes room and runs suspects alone for a stretch. Company then has its turn: suspects must not keep all others waiting. */
   async #claimSuspects(): Promise<void> {
-    const { solitude, workbench, draw, mono } = this.#parts
+    const { soloGate, inFlight, picker, mono } = this.#parts
     this.#calling = 'claim'
     const soughtAt = mono()
-    const hermit = solitude.seek()
+    const soloTurn = soloGate.seek()
     try {
-      if (!(await this.#isAdmitted(hermit))) return
+      if (!(await this.#isAdmitted(soloTurn))) return
       this.#patience.admitted()
       const admittedAt = mono()
       let isDenied = false
@@ -332,27 +332,27 @@ export class ClaimLoop {
         const [claim] = answer.claims
         if (claim === undefined) isDenied = answer.waits.some(({ reason }) => reason === 'suspect')
         else {
-          solitude.take(1)
-          await workbench.runAlone(claim, { sentAt, answeredAt, now: answer.now })
+          soloGate.take(1)
+          await inFlight.runAlone(claim, { sentAt, answeredAt, now: answer.now })
         }
       }
       // A limit of its group may deny a suspect for long: not all that runs here is to stop for it so soon again.
       this.#patience.ended(isDenied, mono() - soughtAt)
       // Nobody has listened for so long: all others are asked before more suspects are run.
-      if (this.#suspects.size > 0) draw.again()
+      if (this.#suspects.size > 0) picker.again()
     } finally {
-      hermit.leave()
+      soloTurn.leave()
       this.#mustBeAlone = false
     }
   }
 
   /** Waits until nobody here holds anything, and goes on leading meanwhile. False where it is no longer worth it. */
-  async #isAdmitted(hermit: SoloTurn): Promise<boolean> {
+  async #isAdmitted(soloTurn: SoloTurn): Promise<boolean> {
     const { until } = this.#patience
     const places = this.#suspects.next()
     for (;;) {
       let isAdmitted = false
-      const admitted = hermit.admitted.then(() => {
+      const admitted = soloTurn.admitted.then(() => {
         isAdmitted = true
       })
       await settledOr(AbortSignal.any([this.#stopping.signal, AbortSignal.timeout(suspectLeadMs)]), admitted)

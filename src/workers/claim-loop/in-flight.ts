@@ -39,8 +39,8 @@ interface InFlightParts {
   readonly executor: (bench: Bench) => Executor
   readonly settler: Settler
   readonly keeper: LeaseKeeper
-  readonly solitude: SoloGate
-  readonly pace: Prefetch
+  readonly soloGate: SoloGate
+  readonly prefetch: Prefetch
   readonly registry: Registry
   readonly limited: LimitedQueues
   readonly events: Events
@@ -64,7 +64,7 @@ export class InFlight implements Bench, ProcessBench {
   readonly #parts: InFlightParts
   readonly #executor: Executor
   readonly #processes: ProcessPool | undefined
-  readonly #preparation: ClaimDecoder
+  readonly #decoder: ClaimDecoder
   readonly #rules: SettlementRules
   #backlog: SlotBatch<Execution>[] = []
   readonly #departures: Departures
@@ -84,7 +84,7 @@ export class InFlight implements Bench, ProcessBench {
     this.#parts = parts
     this.#executor = executor(this)
     this.#processes = parts.processes?.(this)
-    this.#preparation = new ClaimDecoder(registry, rules.codec, parts.notes)
+    this.#decoder = new ClaimDecoder(registry, rules.codec, parts.notes)
     this.#rules = rules
     const begin = (stints: readonly SlotBatch<Execution>[]) => {
       this.#backlog.unshift(...stints)
@@ -128,7 +128,7 @@ export class InFlight implements Bench, ProcessBench {
   /** Takes claims of one queue in hand, which a call has brought, and begins them as far as there are slots. */
   accept(claims: readonly Claim[], trip: Trip): void {
     this.#taken += claims.length
-    const executions = this.#preparation.of(claims, (claim, verdict) => this.#refuse(claim, verdict))
+    const executions = this.#decoder.of(claims, (claim, verdict) => this.#refuse(claim, verdict))
     if (executions.length === 0) return
     const { queue } = claims[0]!
     if (this.#isClosed) {
@@ -266,10 +266,10 @@ export class InFlight implements Bench, ProcessBench {
   }
 
   decided(execution: Execution, verdicts: readonly Verdict[]): void {
-    const { pace, mono, events } = this.#parts
+    const { prefetch, mono, events } = this.#parts
     const { leased, begunAt } = execution
     const runMs = mono() - begunAt!
-    pace.ran(leased[0]!.claim.queue, runMs)
+    prefetch.ran(leased[0]!.claim.queue, runMs)
     this.#departures.ended(execution)
     const exhaustion = exhaustedHookOf(execution, verdicts, events)
     for (const [i, job] of leased.entries()) this.#settle(job.claim, verdicts[i]!, runMs, job, exhaustion)
@@ -286,9 +286,9 @@ export class InFlight implements Bench, ProcessBench {
   }
 
   reported(execution: JobExecution, verdict: ChildVerdict): void {
-    const { pace, events } = this.#parts
+    const { prefetch, events } = this.#parts
     const { claim } = execution
-    pace.ran(claim.queue, verdict.runMs)
+    prefetch.ran(claim.queue, verdict.runMs)
     // It may have ended before its process was heard to keep the lease.
     this.#parts.keeper.forget(execution)
     execution.isLate = verdict.reason === 'late' && verdict.kind === 'release'
@@ -385,7 +385,7 @@ export class InFlight implements Bench, ProcessBench {
   }
 
   #settled(claim: Claim): void {
-    this.#parts.solitude.give()
+    this.#parts.soloGate.give()
     if (this.#alone?.claim !== claim) return
     const { settled } = this.#alone
     this.#alone = undefined

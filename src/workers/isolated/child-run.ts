@@ -79,8 +79,8 @@ export class ChildRun implements Bench {
   async run(): Promise<void> {
     const { assignment, registry, rules, guard, tell, clock } = this.#parts
     const { claim } = assignment
-    const preparation = new ClaimDecoder(registry, rules.codec, this.#notes)
-    const [execution] = preparation.of([claim], (_, verdict) => void this.#refuse(claim, verdict)) as JobExecution[]
+    const decoder = new ClaimDecoder(registry, rules.codec, this.#notes)
+    const [execution] = decoder.of([claim], (_, verdict) => void this.#refuse(claim, verdict)) as JobExecution[]
     if (execution === undefined) return
     this.#execution = execution
     // One that has lost its claim before it began must not begin.

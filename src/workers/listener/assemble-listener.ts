@@ -46,7 +46,7 @@ interface ListenerSelf {
   readonly identity: ProcessIdentity
   /** Claims in hand at this moment. */
   readonly held: () => number
-  /** Done with every beat of its presence. */
+  /** Done with every heartbeat. */
   readonly beaten: () => Promise<void>
   /** There may be work. */
   readonly look: () => void
@@ -57,11 +57,11 @@ export interface ListenerAssembly extends Connection {
   readonly records: Records
   readonly settler: Settler
   readonly notes: JobUpdates
-  readonly preparation: ClaimDecoder
+  readonly decoder: ClaimDecoder
   readonly rules: SettlementRules
   readonly punctuality: Punctuality
-  readonly presence: Repeating
-  readonly census: Recoverer
+  readonly heartbeat: Repeating
+  readonly recoverer: Recoverer
 }
 
 /** How long the registry knows a listener that has died, beyond its lease. */
@@ -81,7 +81,7 @@ export function assembleListener(connection: Connection, parts: ListenerParts, s
   const mono = () => clock.mono()
   const maxBytes = Math.min(maxPayloadBytes, traits.maxPayloadBytes)
   const notes = new JobUpdates({ store, codec, maxCheckpointBytes: maxBytes, events, random })
-  const presence = new Heartbeat({
+  const heartbeat = new Heartbeat({
     ...{ store, mono, beaten: () => {} },
     worker: { id: self.id, ...self.identity, queues: [queue.name], concurrency, startedAt: clock.now() },
     running: self.held,
@@ -92,22 +92,22 @@ export function assembleListener(connection: Connection, parts: ListenerParts, s
     ...{ ...connection, workers, records, notes },
     punctuality: new Punctuality(new LimitedQueues(connection.stored), registry),
     settler: new Settler({ store, events, random, mono }),
-    preparation: new ClaimDecoder(registry, codec, notes),
+    decoder: new ClaimDecoder(registry, codec, notes),
     rules: {
       ...{ codec, formatError, maxResultBytes: maxBytes, maxDelayMs: traits.maxDelayMs, canHold: traits.throttled },
       resultDropped: (_, error) => {
         throw error
       },
     },
-    presence: new Repeating(
+    heartbeat: new Repeating(
       registryBeatMs,
       async () => {
-        await presence.beat()
+        await heartbeat.beat()
         await self.beaten()
       },
       (error) => events.emit('store.failed', { call: 'workers.beat', error, retryMs: registryBeatMs }),
     ),
-    census: new Recoverer({
+    recoverer: new Recoverer({
       ...{ workers, isRemote: traits.remote, identity: self.identity, events, mono, random },
       found: (queues) => {
         if (queues.includes(queue.name)) self.look()

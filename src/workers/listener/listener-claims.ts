@@ -25,7 +25,7 @@ interface ListenerClaimsParts {
   readonly queue: Queue
   /** Opens the store, once. */
   readonly connect: () => Promise<{ readonly store: Store; readonly waiter: IdleWaiter }>
-  readonly solitude: SoloGate
+  readonly soloGate: SoloGate
   readonly events: Events
   readonly mono: () => number
   readonly random: Random
@@ -169,32 +169,32 @@ export class ListenerClaims {
   /** A suspect is taken at once where nobody here holds anything; where this listener leads, room is made for it. */
   #mayGoAlone(): boolean {
     if (!this.#hasSuspects || this.#patience.dueInMs > 0) return false
-    return this.#parts.solitude.held === 0 || this.#leadsSuspects
+    return this.#parts.soloGate.held === 0 || this.#leadsSuspects
   }
 
   async #claimInCompany(): Promise<ListenerGrant | undefined> {
-    const { solitude } = this.#parts
-    // Between its opening and this line somebody may have begun to seek solitude: it is looked at in the tick of the claim.
-    while (!solitude.isOpen) await solitude.opened()
+    const { soloGate } = this.#parts
+    // Between its opening and this line somebody may have begun to seek to be alone: it is looked at in the tick of the claim.
+    while (!soloGate.isOpen) await soloGate.opened()
     if (this.#callers.length === 0) return undefined
-    solitude.take(1)
-    const letGo = once(() => solitude.give(1))
+    soloGate.take(1)
+    const letGo = once(() => soloGate.give(1))
     return this.#claim({}, letGo)
   }
 
   async #claimAlone(): Promise<ListenerGrant | undefined> {
-    const { solitude } = this.#parts
-    const hermit = solitude.seek()
-    const leave = once(() => hermit.leave())
-    if (!(await this.#isAdmitted(hermit))) {
+    const { soloGate } = this.#parts
+    const soloTurn = soloGate.seek()
+    const leave = once(() => soloTurn.leave())
+    if (!(await this.#isAdmitted(soloTurn))) {
       leave()
       this.#patience.gaveUp()
       return undefined
     }
     this.#patience.admitted()
-    solitude.take(1)
+    soloGate.take(1)
     const letGo = once(() => {
-      solitude.give(1)
+      soloGate.give(1)
       leave()
     })
     const granted = await this.#claim({ alone: true }, letGo)

@@ -43,7 +43,7 @@ export class QueueListener<Input = unknown> {
   readonly id: string
   readonly queue: string
   readonly #parts: ListenerParts
-  readonly #intake: ListenerClaims
+  readonly #claims: ListenerClaims
   readonly #limits: TimeLimits
   /** What is held here, and what lets others claim beside each. */
   readonly #hands = new Map<JobExecution, { readonly hand: ListenerHand; readonly letGo: () => void }>()
@@ -63,8 +63,8 @@ export class QueueListener<Input = unknown> {
     const mono = () => clock.mono()
     const overdue = (execution: Execution, reason: Error) => this.#overdue(execution as JobExecution, reason)
     this.#limits = new TimeLimits(events, overdue, mono)
-    this.#intake = new ListenerClaims({
-      ...{ worker: this.id, queue, events, random, mono, solitude: processSoloGate },
+    this.#claims = new ListenerClaims({
+      ...{ worker: this.id, queue, events, random, mono, soloGate: processSoloGate },
       held: () => [...[...this.#hands.values()].map(({ hand }) => hand.claim), ...this.#refused],
       connect: () => this.#opened(),
       hasRoom: () => this.#hands.size < parts.concurrency,
@@ -79,7 +79,7 @@ export class QueueListener<Input = unknown> {
    */
   async next({ signal }: { readonly signal?: AbortSignal } = {}): Promise<ListenerClaim<Input>> {
     for (;;) {
-      const granted = await this.#intake.next(signal)
+      const granted = await this.#claims.next(signal)
       const hand = await this.#take(granted)
       if (hand === undefined || !(await this.#isInTime(hand, granted))) continue
       // Nobody waits for it any more.
@@ -153,11 +153,11 @@ export class QueueListener<Input = unknown> {
       ...{ id: this.id, identity: this.#identity },
       held: () => this.#hands.size,
       beaten: () => this.#findTakenOver(opened),
-      look: () => this.#intake.look(),
+      look: () => this.#claims.look(),
     })
     void opened.keeper.start()
-    opened.presence.start()
-    opened.census.start()
+    opened.heartbeat.start()
+    opened.recoverer.start()
     return opened
   }
 
@@ -170,7 +170,7 @@ export class QueueListener<Input = unknown> {
       this.#refused.add(claim)
       void this.#settle(claim, verdict, opened).finally(() => this.#refused.delete(claim))
     }
-    const [execution] = opened.preparation.of([claim], refused) as JobExecution[]
+    const [execution] = opened.decoder.of([claim], refused) as JobExecution[]
     return execution && this.#hold(execution, opened, trip.sentAt, letGo)
   }
 
@@ -199,7 +199,7 @@ export class QueueListener<Input = unknown> {
   async #attach(key: ClaimKey): Promise<ListenerHand> {
     const lost = new LeaseLostError(key.queue, key.id)
     const opened = await this.#opened()
-    const { store, workers, records, preparation } = opened
+    const { store, workers, records, decoder } = opened
     const { clock, queue } = this.#parts
     for (let races = 0; races < mostAttachRaces; races += 1) {
       const job = await records.get(key.queue, key.id)
@@ -212,7 +212,7 @@ export class QueueListener<Input = unknown> {
       if (answer === 'lost') throw lost
       const claim: Claim = { ...job, fence: key.fence }
       let unreadable: unknown
-      const [execution] = preparation.of([claim], (_, verdict) => {
+      const [execution] = decoder.of([claim], (_, verdict) => {
         unreadable = 'error' in verdict ? verdict.error : undefined
       }) as JobExecution[]
       if (execution === undefined) throw unreadable ?? lost
@@ -265,7 +265,7 @@ export class QueueListener<Input = unknown> {
     held.letGo()
     this.#limits.stop(execution)
     this.#hands.delete(execution)
-    this.#intake.look()
+    this.#claims.look()
     if (this.#hands.size === 0) for (const resolve of this.#emptied.splice(0)) resolve()
   }
 
@@ -294,17 +294,17 @@ export class QueueListener<Input = unknown> {
   }
 
   async #close(graceMs: number): Promise<void> {
-    this.#intake.stop()
+    this.#claims.stop()
     const opened = await this.#opening?.catch(() => undefined)
     if (opened === undefined) return
-    const { settler, keeper, presence, census, workers } = opened
-    census.stop()
+    const { settler, keeper, heartbeat, recoverer, workers } = opened
+    recoverer.stop()
     // A claim under way may still bring a job, which goes back at once.
-    await endsWithin(courtesyMs, this.#intake.idle())
-    await endsWithin(courtesyMs, this.#intake.calls.unheard.putBack())
+    await endsWithin(courtesyMs, this.#claims.idle())
+    await endsWithin(courtesyMs, this.#claims.calls.unheard.putBack())
     for (const { hand } of this.#hands.values()) if (hand.elsewhere !== undefined) await this.#leave(hand, opened)
     await endsWithin(graceMs, this.#empty())
-    await presence.stop()
+    await heartbeat.stop()
     await endsWithin(
       courtesyMs,
       this.#findTakenOver(opened).catch(() => {}),

@@ -12,7 +12,7 @@ import type { HeldClaim, WorkerRecord, WorkerRegistry } from '../../stores/contr
 import { emitCrashes } from '../settle-events.js'
 import { isAlive } from './adoption.js'
 
-/** A dead worker is found within about this time, however many take the census: the more there are, the more seldom each. */
+/** A dead worker is found within about this time, however many look: the more there are, the more seldom each does. */
 const foundWithinMs = 1_000
 const workersPerSecond = 10
 /** How long a list that costs a trip is used again: who lives is seen without it, who is new is not. */

@@ -129,19 +129,19 @@ export class Pops {
       // Items of a claim whose answer was lost: between two claims nothing else is held here.
       const { unheard } = this.#calls
       if (unheard.dueInMs === 0) await unheard.putBack()
-      const hermit = await this.#sought()
+      const soloTurn = await this.#sought()
       // Somebody else here is to be alone, perhaps for long: a pop does not wait.
-      if (hermit === undefined && !processSoloGate.isOpen) {
+      if (soloTurn === undefined && !processSoloGate.isOpen) {
         for (const { resolve } of this.#asked.splice(0)) resolve({ wait: 'full' })
         return
       }
       processSoloGate.take(1)
       leave = () => {
         processSoloGate.give()
-        hermit?.leave()
+        soloTurn?.leave()
       }
-      asked.push(...this.#asked.splice(0, hermit === undefined ? store.traits.maxBatch : 1))
-      const left = await this.#take(store, asked, hermit !== undefined)
+      asked.push(...this.#asked.splice(0, soloTurn === undefined ? store.traits.maxBatch : 1))
+      const left = await this.#take(store, asked, soloTurn !== undefined)
       this.#asked.unshift(...left)
     } catch (error) {
       const failed = asked.length > 0 ? asked : this.#asked.splice(0)
@@ -158,10 +158,10 @@ export class Pops {
     const isFree = processSoloGate.held === 0
     if (isFree ? this.#asked.length > 1 && !this.#hasSuspects : !this.#hasSuspects || mono() < this.#aloneFrom)
       return undefined
-    const hermit = processSoloGate.seek()
-    if (!isFree) await endsWithin(patienceMs, hermit.admitted)
-    if (hermit.isAdmitted) return hermit
-    hermit.leave()
+    const soloTurn = processSoloGate.seek()
+    if (!isFree) await endsWithin(patienceMs, soloTurn.admitted)
+    if (soloTurn.isAdmitted) return soloTurn
+    soloTurn.leave()
     this.#aloneFrom = mono() + impatientMs
     return undefined
   }

@@ -12,7 +12,7 @@ import { JobExecution } from '#src/runtime/run/job-execution.js'
 import type { Claim } from '#src/stores/contract/claim.js'
 import type { ExtendAnswer, ExtendItem } from '#src/stores/contract/settle.js'
 import { memoryTraits } from '#src/stores/memory/memory-traits.js'
-import { notesOn } from './notes-on.js'
+import { notesOn } from './updates-on.js'
 
 const claim: Claim = {
   ...{

@@ -6,7 +6,7 @@ import { BatchExecution } from '#src/runtime/run/batch-execution.js'
 import { JobExecution } from '#src/runtime/run/job-execution.js'
 import type { Verdict } from '#src/runtime/run/verdict.js'
 import { exhaustedHookOf } from '#src/workers/exhausted-hook.js'
-import { notesOn } from '../runtime/notes-on.js'
+import { notesOn } from '../runtime/updates-on.js'
 
 const claim = (id: string): Claim => ({
   queue: 'q',

@@ -13,38 +13,38 @@ async function isResolved(promise: Promise<void>): Promise<boolean> {
 
 describe('solitude', () => {
   it('admits one who seeks it when nobody holds anything, and keeps all others out meanwhile', async () => {
-    const solitude = new SoloGate()
-    solitude.take(2)
-    const hermit = solitude.seek()
-    expect(solitude.isOpen).toBe(false)
-    solitude.give()
-    expect(await isResolved(hermit.admitted)).toBe(false)
-    solitude.give()
-    expect(await isResolved(hermit.admitted)).toBe(true)
-    expect(await isResolved(solitude.opened())).toBe(false)
-    hermit.leave()
-    expect(solitude.isOpen).toBe(true)
-    expect(await isResolved(solitude.opened())).toBe(true)
+    const soloGate = new SoloGate()
+    soloGate.take(2)
+    const soloTurn = soloGate.seek()
+    expect(soloGate.isOpen).toBe(false)
+    soloGate.give()
+    expect(await isResolved(soloTurn.admitted)).toBe(false)
+    soloGate.give()
+    expect(await isResolved(soloTurn.admitted)).toBe(true)
+    expect(await isResolved(soloGate.opened())).toBe(false)
+    soloTurn.leave()
+    expect(soloGate.isOpen).toBe(true)
+    expect(await isResolved(soloGate.opened())).toBe(true)
   })
 
   it('admits one after the other', async () => {
-    const solitude = new SoloGate()
-    const [first, second] = [solitude.seek(), solitude.seek()]
+    const soloGate = new SoloGate()
+    const [first, second] = [soloGate.seek(), soloGate.seek()]
     expect(await isResolved(first.admitted)).toBe(true)
     expect(await isResolved(second.admitted)).toBe(false)
-    solitude.take(1)
+    soloGate.take(1)
     first.leave()
     first.leave()
     expect(await isResolved(second.admitted)).toBe(false)
-    solitude.give()
+    soloGate.give()
     expect(await isResolved(second.admitted)).toBe(true)
   })
 
   it('can be given up before it was found', async () => {
-    const solitude = new SoloGate()
-    solitude.take(1)
-    solitude.seek().leave()
+    const soloGate = new SoloGate()
+    soloGate.take(1)
+    soloGate.seek().leave()
 
-    expect(solitude.isOpen).toBe(true)
+    expect(soloGate.isOpen).toBe(true)
   })
 })

@@ -12,19 +12,19 @@ import { ListenerClaims } from '#src/workers/listener/listener-claims.js'
 
 const mono = () => performance.now()
 
-async function intakeOn(solitude: SoloGate) {
+async function intakeOn(soloGate: SoloGate) {
   const store = new MemoryStore()
   await store.open([{ name: 'video', kind: 'plain', order: 'fifo', maxCrashes: 3, dead: {} }])
   const seen = { claims: 0, whileOthersSeek: 0 }
-  const take = solitude.take.bind(solitude)
-  solitude.take = (claims) => {
+  const take = soloGate.take.bind(soloGate)
+  soloGate.take = (claims) => {
     seen.claims += claims
-    if (!solitude.isOpen) seen.whileOthersSeek += claims
+    if (!soloGate.isOpen) seen.whileOthersSeek += claims
     take(claims)
   }
   const [events, opened] = [new Events(), { store, waiter: new IdleWaiter(store, mono) }]
-  const intake = new ListenerClaims({
-    ...{ worker: 'listener', events, mono, random: systemRandom, solitude },
+  const claims = new ListenerClaims({
+    ...{ worker: 'listener', events, mono, random: systemRandom, soloGate },
     queue: { name: 'video', leaseMs: 30_000, longPollMs: 5_000 } as Queue,
     connect: async () => opened,
     hasRoom: () => true,
@@ -32,31 +32,31 @@ async function intakeOn(solitude: SoloGate) {
     held: () => [],
   })
   onTestFinished(async () => {
-    intake.stop()
-    await intake.idle()
+    claims.stop()
+    await claims.idle()
     await store.close()
   })
-  return { intake, seen }
+  return { claims, seen }
 }
 
 /** Ahead of whoever begins to wait after it in the same tick. */
-async function seekLater(solitude: SoloGate, microtasks: number): Promise<SoloTurn> {
+async function seekLater(soloGate: SoloGate, microtasks: number): Promise<SoloTurn> {
   for (let i = 0; i < microtasks; i += 1) await undefined
-  return solitude.seek()
+  return soloGate.seek()
 }
 
 describe('the intake of a listener', () => {
   it('claims nothing while another seeks to be alone, however soon after the last one that was', async () => {
     // The second one comes in each of the first microtasks after the first one has left.
     for (let later = 1; later < 12; later += 1) {
-      const solitude = new SoloGate()
-      const { intake, seen } = await intakeOn(solitude)
-      const first = solitude.seek()
-      intake.next(undefined).catch(() => {})
+      const soloGate = new SoloGate()
+      const { claims, seen } = await intakeOn(soloGate)
+      const first = soloGate.seek()
+      claims.next(undefined).catch(() => {})
       for (let i = 0; i < 3; i += 1) await endOfTick()
       expect(seen.claims).toBe(0)
 
-      const seeking = seekLater(solitude, later)
+      const seeking = seekLater(soloGate, later)
       first.leave()
       const second = await seeking
       for (let i = 0; i < 3; i += 1) await endOfTick()

@@ -15,7 +15,7 @@ import { InFlight } from '#src/workers/claim-loop/in-flight.js'
 import { LimitedQueues } from '#src/workers/claim-loop/limited-queues.js'
 import { Punctuality } from '#src/workers/claim-loop/punctuality.js'
 import { Slots } from '#src/workers/slots.js'
-import { notesOn } from '../runtime/notes-on.js'
+import { notesOn } from '../runtime/updates-on.js'
 
 /** A workbench with one slot and two claims in hand: one runs until it is told to end, the other waits for the slot. */
 async function twoInHand() {
@@ -28,8 +28,8 @@ async function twoInHand() {
       return new Promise<void>((resolve) => (end = resolve))
     },
   })
-  const { workbench, store, settler, pass } = await bench(task, ['runs', 'waits'])
-  return { begun, store, workbench, pass, endFirst: () => ended(() => end(), settler) }
+  const { inFlight, store, settler, pass } = await bench(task, ['runs', 'waits'])
+  return { begun, store, inFlight, pass, endFirst: () => ended(() => end(), settler) }
 }
 
 /** The same with batches: one of `runs`, the other of `a`, `b` and `c`. */
@@ -45,8 +45,8 @@ async function twoBatchesInHand() {
       return new Promise<void>((resolve) => (end = resolve))
     },
   })
-  const { workbench, store, keeper, settler } = await bench(task, ['runs'], ['a', 'b', 'c'])
-  return { begun, store, workbench, keeper, endFirst: () => ended(() => end(), settler) }
+  const { inFlight, store, keeper, settler } = await bench(task, ['runs'], ['a', 'b', 'c'])
+  return { begun, store, inFlight, keeper, endFirst: () => ended(() => end(), settler) }
 }
 
 async function ended(end: () => void, settler: Settler): Promise<void> {
@@ -75,14 +75,14 @@ async function bench(task: AnyTask, ...groups: string[][]) {
   const keeper = new LeaseKeeper({ store, events, mono, host: 'h', pid: 1 })
   const settler = new Settler({ store, events, random: Math.random, mono: () => performance.now() })
   const shared = { ...options, events, worker: 'w', random: Math.random }
-  const workbench = new InFlight({
+  const inFlight = new InFlight({
     ...shared,
     slots: new Slots(1),
     executor: (bench) => new Executor({ ...shared, mono, bench }),
     settler,
     keeper,
-    solitude: new SoloGate(),
-    pace: new Prefetch(1),
+    soloGate: new SoloGate(),
+    prefetch: new Prefetch(1),
     limited: new LimitedQueues([]),
     punctuality: new Punctuality(new LimitedQueues([]), options.registry),
     after: () => () => {},
@@ -97,9 +97,9 @@ async function bench(task: AnyTask, ...groups: string[][]) {
     await keeper.stop()
     await harness.close()
   })
-  for (const together of claims) workbench.accept(together, { sentAt: 0, answeredAt: 0, now: 0 })
+  for (const together of claims) inFlight.accept(together, { sentAt: 0, answeredAt: 0, now: 0 })
   return {
-    workbench,
+    inFlight,
     store,
     keeper,
     settler,
@@ -128,8 +128,8 @@ describe('what waits for a slot', () => {
   })
 
   it('is cancelled without being begun where that was asked for meanwhile', async () => {
-    const { begun, endFirst, store, workbench } = await twoInHand()
-    workbench.executions
+    const { begun, endFirst, store, inFlight } = await twoInHand()
+    inFlight.executions
       .find(({ leased }) => leased[0]!.claim.id === 'waits')!
       .abort(new JobCancelledError('default', 'waits'))
     await endFirst()
@@ -139,8 +139,8 @@ describe('what waits for a slot', () => {
   })
 
   it('loses of a batch only what was cancelled or lost meanwhile; the others are run', async () => {
-    const { begun, endFirst, store, workbench, keeper } = await twoBatchesInHand()
-    const [a, b] = workbench.executions[1]!.leased
+    const { begun, endFirst, store, inFlight, keeper } = await twoBatchesInHand()
+    const [a, b] = inFlight.executions[1]!.leased
     a!.abort(new JobCancelledError('default', 'a'))
     keeper.forget(b!)
     b!.abort(new LeaseLostError('default', 'b'))

@@ -1,0 +1,42 @@
+import { describe, expect, it } from 'vitest'
+import { Prefetch } from '#src/runtime/prefetch.js'
+
+function measured(concurrency: number, runMs: Record<string, number>, claimMs: number): Prefetch {
+  const prefetch = new Prefetch(concurrency)
+  for (const [queue, ms] of Object.entries(runMs)) prefetch.ran(queue, ms)
+  prefetch.claimed(claimMs)
+  return prefetch
+}
+
+describe('the pace of a worker', () => {
+  it('claims nothing ahead before it has measured anything', () => {
+    const prefetch = new Prefetch(10)
+    expect(prefetch.ahead('a')).toBe(0)
+    prefetch.ran('a', 1)
+    expect(prefetch.ahead('a')).toBe(0)
+    prefetch.claimed(1)
+    expect(prefetch.ahead('a')).toBe(20)
+    expect(prefetch.ahead('b')).toBe(0)
+  })
+
+  it('bridges two claims at the pace of all slots, but holds no job for longer than 20 ms', () => {
+    expect(measured(10, { a: 2 }, 4).ahead('a')).toBe(40)
+    expect(measured(10, { a: 2 }, 4_000).ahead('a')).toBe(100)
+  })
+
+  it('claims nothing ahead of a slow queue, and alike of all others', () => {
+    const prefetch = measured(1, { slow: 20, a: 1, b: 5 }, 10)
+
+    expect(prefetch.ahead('slow')).toBe(0)
+    expect(prefetch.ahead('a')).toBe(prefetch.ahead('b'))
+  })
+
+  it('gives one slot what it begins within a quarter of a second, and at least one job', () => {
+    const prefetch = measured(1, { slow: 2_000, quick: 10, quicker: 0 }, 10)
+
+    expect(prefetch.inARow('slow')).toBe(1)
+    expect(prefetch.inARow('quick')).toBe(26)
+    expect(prefetch.inARow('quicker')).toBeGreaterThan(1_000)
+    expect(prefetch.inARow('unknown')).toBe(Number.POSITIVE_INFINITY)
+  })
+})
