@@ -8,7 +8,7 @@ import type { EnqueueCall } from '#src/stores/contract/new-job.js'
 import type { QueueSettings } from '#src/stores/contract/queue-settings.js'
 import type { Store } from '#src/stores/contract/store.js'
 import { redisAddress } from '#src/stores/redis/client/redis-address.js'
-import { openRedisPort } from '#src/stores/redis/client/redis-connection.js'
+import { openRedisClient } from '#src/stores/redis/client/redis-connection.js'
 import { RedisStore } from '#src/stores/redis/redis-store.js'
 import { SqliteStore } from '#src/stores/sqlite/sqlite-store.js'
 
@@ -41,7 +41,7 @@ const mono = () => Number(process.hrtime.bigint() / 1_000n) / 1_000
 const { url, file, name } = JSON.parse(process.argv[2]!) as Words
 const store: Store =
   file === undefined
-    ? new RedisStore({ port: openRedisPort(redisAddress(url!)), namespace: 'steps' })
+    ? new RedisStore({ client: openRedisClient(redisAddress(url!)), namespace: 'steps' })
     : new SqliteStore({ file })
 const stopping = new AbortController()
 let running: Promise<void> | undefined

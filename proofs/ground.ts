@@ -9,7 +9,7 @@ import type { StoreDescriptor } from 'millrace'
 import { type AuditEntry, sqliteHarness, startRedis } from 'millrace/store-testing'
 import { auditEntries } from '#src/store-testing/harness/redis-audit.js'
 import { redisAddress } from '#src/stores/redis/client/redis-address.js'
-import { openRedisPort } from '#src/stores/redis/client/redis-connection.js'
+import { openRedisClient } from '#src/stores/redis/client/redis-connection.js'
 import { listIn } from '#src/stores/redis/client/redis-reply.js'
 import { loadDriver } from '#src/stores/sqlite/file/sqlite-driver.js'
 
@@ -65,7 +65,7 @@ export async function redisGround(): Promise<Ground> {
     store: { module },
     folder,
     async audit() {
-      const eyes = openRedisPort(redisAddress(server.url))
+      const eyes = openRedisClient(redisAddress(server.url))
       try {
         return auditEntries(listIn(await eyes.command('LRANGE', ['{millrace}:audit', '0', '-1'])))
       } finally {

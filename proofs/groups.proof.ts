@@ -7,7 +7,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { sqliteHarness, startRedis } from 'millrace/store-testing'
 import type { Store } from '#src/stores/contract/store.js'
 import { redisAddress } from '#src/stores/redis/client/redis-address.js'
-import { openRedisPort } from '#src/stores/redis/client/redis-connection.js'
+import { openRedisClient } from '#src/stores/redis/client/redis-connection.js'
 import { listIn, numberIn, textIn } from '#src/stores/redis/client/redis-reply.js'
 import { RedisStore } from '#src/stores/redis/redis-store.js'
 import { loadDriver } from '#src/stores/sqlite/file/sqlite-driver.js'
@@ -145,18 +145,18 @@ async function claimSome(store: Store, limit: number): Promise<number> {
 
 async function redisSubject(): Promise<Subject> {
   const server = await startRedis()
-  const port = openRedisPort(redisAddress(server.url))
-  const store = new RedisStore({ port: openRedisPort(redisAddress(server.url)), namespace: 'groups' })
+  const client = openRedisClient(redisAddress(server.url))
+  const store = new RedisStore({ client: openRedisClient(redisAddress(server.url)), namespace: 'groups' })
   return {
     store,
     async kept() {
-      const keys = listIn(await port.command('KEYS', ['*'])).map(textIn)
-      const sizes = await Promise.all(keys.map((key) => port.command('MEMORY', ['USAGE', key, 'SAMPLES', '0'])))
+      const keys = listIn(await client.command('KEYS', ['*'])).map(textIn)
+      const sizes = await Promise.all(keys.map((key) => client.command('MEMORY', ['USAGE', key, 'SAMPLES', '0'])))
       return sizes.map(numberIn).reduce((sum, size) => sum + size, 0)
     },
     async close() {
       await store.close()
-      await port.close()
+      await client.close()
       await server.stop()
     },
   }

@@ -1,9 +1,9 @@
 /** The store of a run under a throttle, as each of its processes opens it: with a test clock that they all share. */
 
-import { auditedPort } from '#src/store-testing/harness/redis-audit.js'
+import { auditedClient } from '#src/store-testing/harness/redis-audit.js'
 import type { Store } from '#src/stores/contract/store.js'
 import { redisAddress } from '#src/stores/redis/client/redis-address.js'
-import { openRedisPort } from '#src/stores/redis/client/redis-connection.js'
+import { openRedisClient } from '#src/stores/redis/client/redis-connection.js'
 import { RedisStore } from '#src/stores/redis/redis-store.js'
 import { SqliteStore } from '#src/stores/sqlite/sqlite-store.js'
 
@@ -22,9 +22,9 @@ export function storeOf(words: StoreWords): ClockedStore {
     return { store: new SqliteStore({ file: words.file, clock: words.clockUrl }), setNow() {} }
   const { url, namespace } = words
   let now = 0
-  const port = auditedPort(openRedisPort(redisAddress(url)), namespace, () => now)
+  const client = auditedClient(openRedisClient(redisAddress(url)), namespace, () => now)
   return {
-    store: new RedisStore({ port, namespace }),
+    store: new RedisStore({ client, namespace }),
     setNow(instant) {
       now = instant
     },

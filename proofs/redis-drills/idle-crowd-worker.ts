@@ -2,7 +2,7 @@
 
 import { setTimeout as delay } from 'node:timers/promises'
 import { redisAddress } from '#src/stores/redis/client/redis-address.js'
-import { openRedisPort } from '#src/stores/redis/client/redis-connection.js'
+import { openRedisClient } from '#src/stores/redis/client/redis-connection.js'
 import { RedisStore } from '#src/stores/redis/redis-store.js'
 import { type CrowdWord, crowdQueue } from './idle-crowd.js'
 
@@ -33,7 +33,7 @@ async function work(store: RedisStore, worker: string): Promise<void> {
 
 process.on('message', () => say({ resting }))
 for (let i = 0; i < Number(handles); i += 1) {
-  const store = new RedisStore({ port: openRedisPort(redisAddress(url)), namespace: 'crowd' })
+  const store = new RedisStore({ client: openRedisClient(redisAddress(url)), namespace: 'crowd' })
   // One after the other: all at once would be late for their connections on a busy machine.
   await store.depth(names)
   await store.wait(names, 1, new AbortController().signal)

@@ -9,7 +9,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { type RedisMode, type RedisServer, startRedis } from 'millrace/store-testing'
 import type { QueueSettings } from '#src/stores/contract/queue-settings.js'
 import { redisAddress } from '#src/stores/redis/client/redis-address.js'
-import { openRedisPort } from '#src/stores/redis/client/redis-connection.js'
+import { openRedisClient } from '#src/stores/redis/client/redis-connection.js'
 import { RedisStore } from '#src/stores/redis/redis-store.js'
 
 export interface CrowdPlan {
@@ -52,7 +52,7 @@ const withinMs = 120_000
 
 export async function idleCrowd({ mode, processes, handlesEach, rounds }: CrowdPlan): Promise<CrowdOutcome> {
   const redis = await startRedis({ mode })
-  const store = new RedisStore({ port: openRedisPort(redisAddress(redis.url)), namespace: 'crowd' })
+  const store = new RedisStore({ client: openRedisClient(redisAddress(redis.url)), namespace: 'crowd' })
   const children: ChildProcess[] = []
   const monitors: Socket[] = []
   try {

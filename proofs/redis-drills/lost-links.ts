@@ -4,7 +4,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { faultProxy, startRedis } from 'millrace/store-testing'
 import { StoreUnavailableError } from '#src/core/errors.js'
 import { redisAddress } from '#src/stores/redis/client/redis-address.js'
-import { openRedisPort } from '#src/stores/redis/client/redis-connection.js'
+import { openRedisClient } from '#src/stores/redis/client/redis-connection.js'
 import { RedisStore } from '#src/stores/redis/redis-store.js'
 import { Traffic } from './traffic.js'
 
@@ -14,12 +14,12 @@ const never = new AbortController().signal
 export async function halfOpen(plan: { readonly forMs: number }) {
   const server = await startRedis()
   const proxy = await faultProxy(server)
-  const port = openRedisPort(redisAddress(proxy.url))
-  const store = new RedisStore({ port, namespace: 'drill' })
+  const client = openRedisClient(redisAddress(proxy.url))
+  const store = new RedisStore({ client, namespace: 'drill' })
   const traffic = await Traffic.start({ url: server.url, workersUrl: proxy.url })
   try {
     await store.depth(['default'])
-    await port.pop(['bell'], 100, never)
+    await client.pop(['bell'], 100, never)
     await proxy.inject('blackHole')
     const startedAt = performance.now()
     const ended = async (work: Promise<unknown>) => {
@@ -31,7 +31,7 @@ export async function halfOpen(plan: { readonly forMs: number }) {
     }
     const [call, pop] = await Promise.all([
       ended(store.depth(['default'])),
-      ended(port.pop(['bell'], 500, never)),
+      ended(client.pop(['bell'], 500, never)),
       delay(plan.forMs),
     ])
     await proxy.inject('none')

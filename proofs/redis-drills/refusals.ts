@@ -8,7 +8,7 @@ import { StoreFullError } from '#src/core/errors.js'
 import { RespClient } from '#src/store-testing/servers/resp-client.js'
 import type { ClaimKey, SettleItem } from '#src/stores/contract/settle.js'
 import { redisAddress } from '#src/stores/redis/client/redis-address.js'
-import { openRedisPort } from '#src/stores/redis/client/redis-connection.js'
+import { openRedisClient } from '#src/stores/redis/client/redis-connection.js'
 import { RedisStore } from '#src/stores/redis/redis-store.js'
 import { Traffic, type TrafficPlan, type Verdict } from './traffic.js'
 
@@ -16,7 +16,7 @@ import { Traffic, type TrafficPlan, type Verdict } from './traffic.js'
 export async function full(plan: { readonly maxmemory: string }) {
   const server = await startRedis({ config: [`maxmemory ${plan.maxmemory}`] })
   const traffic = new Traffic({ url: server.url, bytes: 1_000 })
-  const store = new RedisStore({ port: openRedisPort(redisAddress(server.url)), namespace: 'drill' })
+  const store = new RedisStore({ client: openRedisClient(redisAddress(server.url)), namespace: 'drill' })
   try {
     let error: Error | undefined
     while (error === undefined) error = await traffic.enqueue()

@@ -3,7 +3,7 @@
 import { type ClusterServers, startRedis } from 'millrace/store-testing'
 import { beforeAll, describe, expect, it, onTestFinished } from 'vitest'
 import { redisAddress } from '#src/stores/redis/client/redis-address.js'
-import { openRedisPort } from '#src/stores/redis/client/redis-connection.js'
+import { openRedisClient } from '#src/stores/redis/client/redis-connection.js'
 import { RedisStore } from '#src/stores/redis/redis-store.js'
 
 const names = Array.from({ length: 9 }, (_, i) => `queue-${i}`)
@@ -17,7 +17,7 @@ beforeAll(async () => {
 
 /** One job in each queue; then the master of the first queue is killed. Resolves with the queues that are left. */
 async function losingAMaster(): Promise<string[]> {
-  store = new RedisStore({ port: openRedisPort(redisAddress(redis.url)), namespace: 'lost' })
+  store = new RedisStore({ client: openRedisClient(redisAddress(redis.url)), namespace: 'lost' })
   onTestFinished(() => store.close())
   await store.open(names.map((name) => ({ name, kind: 'plain', order: 'fifo', maxCrashes: 3, dead: {} })))
   const job = { task: 'send', payload: '{}', priority: 0, rememberMs: 0 }

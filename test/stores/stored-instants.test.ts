@@ -6,12 +6,12 @@
 import { type SqliteHarness, sqliteHarness, startRedis } from 'millrace/store-testing'
 import { expect, it, onTestFinished } from 'vitest'
 import { readFileClock } from '#src/store-testing/harness/file-clock.js'
-import { auditedPort } from '#src/store-testing/harness/redis-audit.js'
+import { auditedClient } from '#src/store-testing/harness/redis-audit.js'
 import type { NewJob } from '#src/stores/contract/new-job.js'
 import type { QueueSettings } from '#src/stores/contract/queue-settings.js'
 import type { Store } from '#src/stores/contract/store.js'
 import { redisAddress } from '#src/stores/redis/client/redis-address.js'
-import { openRedisPort } from '#src/stores/redis/client/redis-connection.js'
+import { openRedisClient } from '#src/stores/redis/client/redis-connection.js'
 import { listIn, textIn } from '#src/stores/redis/client/redis-reply.js'
 import { keyTypes, scopeKeys, scopeKeyTypes, workersKey } from '#src/stores/redis/layout/redis-keys.js'
 import { RedisStore } from '#src/stores/redis/redis-store.js'
@@ -159,12 +159,12 @@ it('every key of Redis is known to hold instants of a kind, or none', () => {
 it('on Redis every instant lets go within its own rule once the clock is set back', async () => {
   const { url } = await startRedis()
   const namespace = `instants-${process.pid}`
-  const eyes = openRedisPort(redisAddress(url))
+  const eyes = openRedisClient(redisAddress(url))
   let now = 1_700_000_000_000
   let run = 1
   const info = () => `run_id:${run}\r\nuptime_in_seconds:0\r\nsecond_repl_offset:-1\r\n`
   const store = new RedisStore({
-    port: auditedPort(openRedisPort(redisAddress(url)), namespace, () => now, info),
+    client: auditedClient(openRedisClient(redisAddress(url)), namespace, () => now, info),
     namespace,
   })
   for (const one of [store, eyes]) onTestFinished(() => one.close())

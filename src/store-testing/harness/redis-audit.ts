@@ -112,31 +112,31 @@ function auditKey(namespace: string, keys: readonly string[], isCluster: boolean
  * The same port, with every script audited, and with `now` for its clock and `info` for what INFO answers its scripts; without
  * them the server's own.
  */
-export function auditedPort(
-  port: RedisClient,
+export function auditedClient(
+  client: RedisClient,
   namespace: string,
   now?: () => number,
   info?: () => string,
 ): RedisClient {
   return {
     get isCluster() {
-      return port.isCluster
+      return client.isCluster
     },
     run: (script, keys, args, replicas) =>
-      port.run(
+      client.run(
         auditedScript(script),
-        [...keys, auditKey(namespace, keys, port.isCluster)],
+        [...keys, auditKey(namespace, keys, client.isCluster)],
         [...args, info?.() ?? '', now === undefined ? '' : String(now())],
         replicas,
       ),
     async command(name, args) {
-      if (name !== 'TIME' || now === undefined) return port.command(name, args)
+      if (name !== 'TIME' || now === undefined) return client.command(name, args)
       return [String(Math.floor(now() / 1_000)), String((now() % 1_000) * 1_000)]
     },
-    pop: (keys, forMs, signal) => port.pop(keys, forMs, signal),
-    listen: (channel, heard) => port.listen(channel, heard),
-    reach: () => port.reach(),
-    close: () => port.close(),
+    pop: (keys, forMs, signal) => client.pop(keys, forMs, signal),
+    listen: (channel, heard) => client.listen(channel, heard),
+    reach: () => client.reach(),
+    close: () => client.close(),
   }
 }
 

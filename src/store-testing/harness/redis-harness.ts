@@ -1,13 +1,13 @@
 /** The harness of the Redis store: a namespace of its own on a real server, a clock in the hand, and the audit around every script. */
 
 import { redisAddress } from '../../stores/redis/client/redis-address.js'
-import { openRedisPort } from '../../stores/redis/client/redis-connection.js'
+import { openRedisClient } from '../../stores/redis/client/redis-connection.js'
 import { listIn, rowsIn, textIn } from '../../stores/redis/client/redis-reply.js'
 import { queuesKey } from '../../stores/redis/layout/redis-keys.js'
 import { layoutIn, queueIn, type RedisQueue } from '../../stores/redis/layout/redis-layout.js'
 import { RedisStore } from '../../stores/redis/redis-store.js'
 import { redisState } from '../state/redis-state.js'
-import { auditEntries, auditedPort } from './redis-audit.js'
+import { auditEntries, auditedClient } from './redis-audit.js'
 import { defaultStartAt, type HarnessMaker, type StoreHarness } from './store-harness.js'
 
 /** Of an ordered queue that a test opens, the audits of so many shards are read. */
@@ -21,7 +21,7 @@ export function redisHarness(url: string, name = 'redis'): HarnessMaker {
   const address = redisAddress(url)
   return async ({ startAt = defaultStartAt, mostClaimBytes } = {}): Promise<StoreHarness> => {
     const namespace = `test-${process.pid}-${++made}`
-    const eyes = openRedisPort(address)
+    const eyes = openRedisClient(address)
     const handles: RedisStore[] = []
     let now = startAt
     let runs = 1
@@ -44,8 +44,8 @@ export function redisHarness(url: string, name = 'redis'): HarnessMaker {
       name,
       async open() {
         const store = new RedisStore({
-          port: auditedPort(
-            openRedisPort(address),
+          client: auditedClient(
+            openRedisClient(address),
             namespace,
             () => now,
             () => infoOf(runs, now - startedAt),

@@ -48,7 +48,7 @@ interface Shard {
 }
 
 export async function redisState(
-  port: RedisClient,
+  client: RedisClient,
   namespace: string,
   queues: readonly RedisQueue[],
   now: number,
@@ -57,29 +57,29 @@ export async function redisState(
     queues.flatMap((queue) =>
       // A plain queue of several shards is told of by its first; of one on its way to others, those it lies in.
       (queue.layout.kind === 'plain' ? queue.shards.slice(0, 1) : queue.shards).map(async (shard) => {
-        const read = await readShard(port, shard.tag)
+        const read = await readShard(client, shard.tag)
         return shard.kind === 'plain'
           ? canonicalQueue(queue.name, null, read, now)
-          : canonicalQueue(queue.name, shard.shard, read, now, await readPayloads(port, shard.tag))
+          : canonicalQueue(queue.name, shard.shard, read, now, await readPayloads(client, shard.tag))
       }),
     ),
   )
   return {
     now,
     queues: states.sort((a, b) => compareBytes(a.name, b.name) || (a.shard ?? 0) - (b.shard ?? 0)),
-    throttles: await redisThrottleStates(port, namespace, queues, now),
+    throttles: await redisThrottleStates(client, namespace, queues, now),
   }
 }
 
-async function readHash(port: RedisClient, tag: string, key: ShardKey): Promise<Map<string, Buffer>> {
-  const flat = listIn(await port.command('HGETALL', [`${tag}:${key}`])) as Buffer[]
+async function readHash(client: RedisClient, tag: string, key: ShardKey): Promise<Map<string, Buffer>> {
+  const flat = listIn(await client.command('HGETALL', [`${tag}:${key}`])) as Buffer[]
   return new Map(flat.flatMap((field, i) => (i % 2 === 0 ? [[field.toString(), flat[i + 1]!] as const] : [])))
 }
 
-async function readShard(port: RedisClient, tag: string): Promise<Shard> {
-  const hash = (key: ShardKey) => readHash(port, tag, key)
+async function readShard(client: RedisClient, tag: string): Promise<Shard> {
+  const hash = (key: ShardKey) => readHash(client, tag, key)
   const scores = async (key: ShardKey) => {
-    const flat = listIn(await port.command('ZRANGE', [`${tag}:${key}`, '0', '-1', 'WITHSCORES'])) as Buffer[]
+    const flat = listIn(await client.command('ZRANGE', [`${tag}:${key}`, '0', '-1', 'WITHSCORES'])) as Buffer[]
     return new Map(
       flat.flatMap((member, i) =>
         i % 2 === 0 ? [[member.toString('latin1'), Number(textIn(flat[i + 1]))] as const] : [],
@@ -299,10 +299,10 @@ interface ShardPayloads {
   readonly morgue: ReadonlyMap<string, Buffer>
 }
 
-async function readPayloads(port: RedisClient, tag: string): Promise<ShardPayloads> {
+async function readPayloads(client: RedisClient, tag: string): Promise<ShardPayloads> {
   const setOf = async (set: ShardKey, bodies: ShardKey) => {
-    const members = listIn(await port.command('ZRANGE', [`${tag}:${set}`, '0', '-1'])) as Buffer[]
-    const values = await readHash(port, tag, bodies)
+    const members = listIn(await client.command('ZRANGE', [`${tag}:${set}`, '0', '-1'])) as Buffer[]
+    const values = await readHash(client, tag, bodies)
     const byId = new Map<string, CanonicalEntry[]>()
     for (const member of members) {
       const end = member.indexOf(0)
@@ -315,9 +315,9 @@ async function readPayloads(port: RedisClient, tag: string): Promise<ShardPayloa
   const [waiting, dead, inHand, successor, morgue] = await Promise.all([
     setOf('payloads', 'bodies'),
     setOf('dead-payloads', 'dead-bodies'),
-    readHash(port, tag, 'claimed-payloads'),
-    readHash(port, tag, 'successors'),
-    readHash(port, tag, 'morgue'),
+    readHash(client, tag, 'claimed-payloads'),
+    readHash(client, tag, 'successors'),
+    readHash(client, tag, 'morgue'),
   ])
   return { waiting, dead, inHand, successor, morgue }
 }

@@ -13,7 +13,7 @@ import { type Tempo, tempoAtRest } from '../../stores/rules/throttle/tempo.js'
 import type { CanonicalThrottle } from './canonical-state.js'
 
 export async function redisThrottleStates(
-  port: RedisClient,
+  client: RedisClient,
   namespace: string,
   queues: readonly RedisQueue[],
   now: number,
@@ -22,20 +22,20 @@ export async function redisThrottleStates(
   return Promise.all(
     scopes.map((scope) => {
       const names = queues.filter(({ layout }) => layout.scope === scope).map(({ name }) => name)
-      return throttleState(port, scope, scopeKeys(namespace, scope), names.sort(compareBytes), now)
+      return throttleState(client, scope, scopeKeys(namespace, scope), names.sort(compareBytes), now)
     }),
   )
 }
 
 async function throttleState(
-  port: RedisClient,
+  client: RedisClient,
   scope: string,
   [rulesKey, startsKey, temposKey]: readonly string[],
   queues: readonly string[],
   now: number,
 ): Promise<CanonicalThrottle> {
   const written = new Map(
-    pairs(await port.command('HGETALL', [rulesKey!])).map(([name, value]) => [name, value.toString()]),
+    pairs(await client.command('HGETALL', [rulesKey!])).map(([name, value]) => [name, value.toString()]),
   )
   const number = (field: string) => (written.has(field) ? Number(written.get(field)) : undefined)
   const rules = rulesIn(written.get('rules')!)
@@ -44,8 +44,8 @@ async function throttleState(
   const at = Math.max(now, number('lastAt') ?? now) - shiftMs
   const seenFrom = at - longestCountedMs(rules)
   const arming = { run: '', count, at: (number('armedAt') ?? now) - shiftMs, shiftMs: 0 }
-  const starts = startsBySubject(listIn(await port.command('ZRANGE', [startsKey!, '0', '-1'])) as Buffer[])
-  const tempos = pairs(await port.command('HGETALL', [temposKey!])).flatMap(([group, value]) => {
+  const starts = startsBySubject(listIn(await client.command('ZRANGE', [startsKey!, '0', '-1'])) as Buffer[])
+  const tempos = pairs(await client.command('HGETALL', [temposKey!])).flatMap(([group, value]) => {
     const { tempo, armings } = tempoIn(value, starts.get(group) ?? [], rules, number('version') ?? 0)
     const { log, strides } = armedTempo(tempo, rules, { count: armings, shiftMs: 0 }, arming)
     const last = log.at(-1)

@@ -21,13 +21,13 @@ export type RedisStoreOptions = (
  */
 export async function redisStore({ namespace, replicas, ...source }: RedisStoreOptions): Promise<Store> {
   // Loaded here: whoever has another store has no use for it.
-  const [{ openRedisPort }, { RedisStore }] = await Promise.all([
+  const [{ openRedisClient }, { RedisStore }] = await Promise.all([
     import('./client/redis-connection.js'),
     import('./redis-store.js'),
   ])
-  const port = openRedisPort('connect' in source ? source.connect : redisAddress(source.url))
+  const client = openRedisClient('connect' in source ? source.connect : redisAddress(source.url))
   return new RedisStore({
-    port,
+    client,
     ...(namespace === undefined ? {} : { namespace }),
     ...(replicas === undefined ? {} : { replicas }),
   })

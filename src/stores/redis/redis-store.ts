@@ -35,7 +35,7 @@ import { redisRegistry } from './workers/redis-registry.js'
 const closeMs = 1_000
 
 interface RedisStoreParts {
-  readonly port: RedisClient
+  readonly client: RedisClient
   /** What all keys begin with. Default `'millrace'`. */
   readonly namespace?: string
   /** Replicas that must have an enqueue before it is accepted. Default 0. */
@@ -52,7 +52,7 @@ export class RedisStore implements Store {
   readonly workers: WorkerRegistry
   readonly throttles: Throttles
   readonly health: StoreHealth
-  readonly #port: RedisClient
+  readonly #client: RedisClient
   readonly #replicas: number
   readonly #queues: RedisQueues
   readonly #claim: RedisClaim
@@ -65,37 +65,37 @@ export class RedisStore implements Store {
   #answered = () => {}
 
   constructor({
-    port,
+    client,
     namespace = 'millrace',
     replicas = 0,
     mono = () => systemClock.mono(),
     mostClaimBytes: most = mostClaimBytes,
   }: RedisStoreParts) {
-    this.#port = port
+    this.#client = client
     this.#replicas = replicas
-    this.#queues = new RedisQueues(port, namespace)
-    const quiet = new RedisIdleCache(port, mono)
+    this.#queues = new RedisQueues(client, namespace)
+    const quiet = new RedisIdleCache(client, mono)
     const damage = new DamagedShards(mono)
-    this.#claim = new RedisClaim(this.#queues, port.isCluster, quiet, damage, most)
-    this.#wait = new RedisWait(port, this.#queues, quiet, damage)
-    this.#ends = new RedisResultWatch(port, this.#queues)
+    this.#claim = new RedisClaim(this.#queues, client.isCluster, quiet, damage, most)
+    this.#wait = new RedisWait(client, this.#queues, quiet, damage)
+    this.#ends = new RedisResultWatch(client, this.#queues)
     const listing = new RedisListing(this.#queues)
     const reshard = new RedisReshard(this.#queues, new RedisShardMigration(this.#queues))
     this.records = redisRecords(this.#queues, listing, reshard, this.#ends)
-    this.workers = redisRegistry(port, this.#queues, namespace)
-    this.throttles = redisThrottles(port, this.#queues)
+    this.workers = redisRegistry(client, this.#queues, namespace)
+    this.throttles = redisThrottles(client, this.#queues)
     // Loaded when it is asked for: every thread and process that opens a store would load it in vain.
     this.health = {
       examine: async () =>
-        (await import('./health/redis-doctor.js')).examineRedis({ port, queues: this.#queues, namespace, replicas }),
-      check: async (queue) => (await import('./health/redis-fsck.js')).checkRedis(port, namespace, queue),
-      repair: async (queue) => (await import('./health/redis-fsck-repair.js')).repairRedis(port, namespace, queue),
+        (await import('./health/redis-doctor.js')).examineRedis({ client, queues: this.#queues, namespace, replicas }),
+      check: async (queue) => (await import('./health/redis-fsck.js')).checkRedis(client, namespace, queue),
+      repair: async (queue) => (await import('./health/redis-fsck-repair.js')).repairRedis(client, namespace, queue),
     }
   }
 
   async open(queues: readonly QueueSettings[]): Promise<StoredQueue[]> {
     this.#refuseClosed()
-    await this.#port.reach()
+    await this.#client.reach()
     return this.#queues.open(queues)
   }
 
@@ -136,7 +136,7 @@ export class RedisStore implements Store {
         setTimeout(resolve, closeMs).unref()
       })
     }
-    await this.#port.close()
+    await this.#client.close()
   }
 
   async #underWay<T>(call: () => Promise<T>): Promise<T> {

@@ -107,7 +107,7 @@ describe('notes', () => {
     const { id, fence } = claims[0]!
     await scene.store.extend([{ queue: 'orders', id, fence, leaseMs: 600_000, beat: said }])
 
-    const notes = await scene.port.command('HKEYS', [`{${scene.namespace}:orders:0.0}:notes`])
+    const notes = await scene.client.command('HKEYS', [`{${scene.namespace}:orders:0.0}:notes`])
     expect((notes as Buffer[]).map(String)).toEqual(['ba'])
   })
 })

@@ -5,13 +5,13 @@ import type { RedisClient } from '#src/stores/redis/client/redis-client.js'
 import { connectCluster, RedisScene, settings } from './redis-scene.js'
 
 let cluster: ClusterServers
-let port: RedisClient
+let client: RedisClient
 beforeAll(async () => {
   cluster = await startRedis({ mode: 'cluster', config: ['appendonly yes', 'cluster-require-full-coverage no'] })
-  port = connectCluster(cluster)
+  client = connectCluster(cluster)
 }, 60_000)
 afterAll(async () => {
-  await port.close()
+  await client.close()
   await cluster.stop()
 })
 
@@ -21,7 +21,7 @@ const bad = (findings: readonly Finding[]) =>
 
 describe('the health of a Redis store on a cluster', () => {
   it('every master that holds a shard is examined, and all shards are checked', async () => {
-    const scene = new RedisScene(port)
+    const scene = new RedisScene(client)
     await scene.store.open([{ ...settings, shards: 12 }])
     await scene.add(...Array.from({ length: 100 }, (_, i) => ({ id: `job-${i}` })))
     const found = await scene.health.examine()
@@ -35,12 +35,12 @@ describe('the health of a Redis store on a cluster', () => {
   })
 
   it('what is wrong on one master is told of that one, and foreign keys are found on each', async () => {
-    const scene = new RedisScene(port)
+    const scene = new RedisScene(client)
     await scene.store.open([{ ...settings, shards: 12 }])
     const [, , last] = cluster.servers
     await last!.ask('CONFIG', 'SET', 'maxmemory-policy', 'allkeys-lru')
     const foreign = Array.from({ length: 12 }, (_, i) => `{${scene.namespace}:mail:${i}}:foreign`)
-    for (const key of foreign) await port.command('SET', [key, 'x'])
+    for (const key of foreign) await client.command('SET', [key, 'x'])
 
     const examined = bad(await scene.health.examine())
     const checked = bad(await scene.health.check())
@@ -55,7 +55,7 @@ describe('the health of a Redis store on a cluster', () => {
   })
 
   it('the user it proposes can do what the store does', async () => {
-    const { namespace, health } = new RedisScene(port)
+    const { namespace, health } = new RedisScene(client)
     const { text } = (await health.examine()).find(({ what }) => what === 'least rights')!
     const [, , , ...rules] = /ACL SETUSER millrace .*$/.exec(text)![0].replace('>PASSWORD', '>secret').split(' ')
     await Promise.all(cluster.servers.map((server) => server.ask('ACL', 'SETUSER', 'least', ...rules)))
@@ -70,7 +70,7 @@ describe('the health of a Redis store on a cluster', () => {
   })
 
   it('slots that nobody serves are an error', async () => {
-    const scene = new RedisScene(port)
+    const scene = new RedisScene(client)
     await Promise.all(cluster.servers.map((server) => server.ask('CLUSTER', 'DELSLOTS', 0)))
     const found = await scene.health.examine()
     const owner = cluster.servers[0]!

@@ -14,7 +14,7 @@ import {
 } from '#src/core/errors.js'
 import { redisAddress } from '#src/stores/redis/client/redis-address.js'
 import type { RedisClient } from '#src/stores/redis/client/redis-client.js'
-import { openRedisPort } from '#src/stores/redis/client/redis-connection.js'
+import { openRedisClient } from '#src/stores/redis/client/redis-connection.js'
 import { redisScript, ScriptRefusal } from '#src/stores/redis/client/redis-script.js'
 
 const never = new AbortController().signal
@@ -23,12 +23,12 @@ const echo = redisScript('echo', 'return ARGV')
 const raw = redisScript('raw', 'return redis.call(unpack(ARGV))')
 
 let server: RedisServer
-let port: RedisClient
+let client: RedisClient
 /** What stands by: a client of the operator's. */
 let operator: Redis
 beforeEach(async () => {
   server = await startRedis()
-  port = open()
+  client = open()
   operator = beside({ retryStrategy: () => 20, maxRetriesPerRequest: null })
 })
 const opened: RedisClient[] = []
@@ -40,7 +40,7 @@ afterEach(async () => {
 })
 
 function open(url = server.url): RedisClient {
-  const made = openRedisPort(redisAddress(url))
+  const made = openRedisClient(redisAddress(url))
   opened.push(made)
   return made
 }
@@ -72,29 +72,29 @@ async function clients(): Promise<string[]> {
 
 it('an answer is as the server sent it, and arguments arrive as they were given', async () => {
   const args = ['', 'text', 'größer – 日本 😀', new Uint8Array([0, 255, 13, 10]), Buffer.from('ä'), 'x'.repeat(100_000)]
-  expect(await port.run(echo, ['k'], args)).toEqual(args.map((arg) => Buffer.from(arg as string)))
+  expect(await client.run(echo, ['k'], args)).toEqual(args.map((arg) => Buffer.from(arg as string)))
   for (const some of [args.slice(0, 2), args.slice(0, 3)])
-    expect(await port.run(echo, ['k'], some)).toEqual(some.map((arg) => Buffer.from(arg as string)))
-  expect(await port.run(redisScript('mixed', "return {1, false, {'a'}}"), ['k'], [])).toEqual([
+    expect(await client.run(echo, ['k'], some)).toEqual(some.map((arg) => Buffer.from(arg as string)))
+  expect(await client.run(redisScript('mixed', "return {1, false, {'a'}}"), ['k'], [])).toEqual([
     1,
     null,
     [Buffer.from('a')],
   ])
-  await port.command('HSET', ['hash', 'f', 'v'])
-  expect(await port.command('HGETALL', ['hash'])).toEqual([Buffer.from('f'), Buffer.from('v')])
+  await client.command('HSET', ['hash', 'f', 'v'])
+  expect(await client.command('HGETALL', ['hash'])).toEqual([Buffer.from('f'), Buffer.from('v')])
 })
 
 it('what is run in one tick is carried out in that order', async () => {
-  await port.run(count, ['n'], [])
-  const answers = [port.run(count, ['n'], []), port.command('APPEND', ['n', '0']), port.run(count, ['n'], [])]
+  await client.run(count, ['n'], [])
+  const answers = [client.run(count, ['n'], []), client.command('APPEND', ['n', '0']), client.run(count, ['n'], [])]
   expect(await Promise.all(answers)).toEqual([2, 2, 21])
 })
 
 it('a client that only runs scripts opens one connection, one that pops and listens three', async () => {
-  await port.run(count, ['n'], [])
+  await client.run(count, ['n'], [])
   expect(await clients()).toHaveLength(1)
-  expect(await port.pop(['bell'], 500, never)).toBeUndefined()
-  await port.listen('news', () => {})
+  expect(await client.pop(['bell'], 500, never)).toBeUndefined()
+  await client.listen('news', () => {})
   expect(await clients()).toHaveLength(3)
 })
 
@@ -103,7 +103,7 @@ it('scripts are run while the server forgets them every 50 ms', async () => {
   const endsAt = performance.now() + 1_500
   let runs = 0
   while (performance.now() < endsAt) {
-    await Promise.all(Array.from({ length: 50 }, () => port.run(count, ['n'], [])))
+    await Promise.all(Array.from({ length: 50 }, () => client.run(count, ['n'], [])))
     runs += 50
   }
   clearInterval(flushing)
@@ -111,22 +111,22 @@ it('scripts are run while the server forgets them every 50 ms', async () => {
 })
 
 it('while the server is dead a call rejects within 2 s, and once it is back calls go on by themselves', async () => {
-  await port.run(count, ['n'], [])
+  await client.run(count, ['n'], [])
   await server.kill()
   const startedAt = performance.now()
-  expect(await errorOf(port.run(count, ['n'], []))).toBeInstanceOf(StoreUnavailableError)
+  expect(await errorOf(client.run(count, ['n'], []))).toBeInstanceOf(StoreUnavailableError)
   expect((await errorOf(open().run(count, ['n'], []))).message).toMatch(/cannot be reached: .*ECONNREFUSED/)
   expect(performance.now() - startedAt).toBeLessThan(5_000)
   await server.restart()
   const backAt = performance.now()
-  await until(async () => (await port.run(count, ['m'], [])) === 1)
+  await until(async () => (await client.run(count, ['m'], [])) === 1)
   expect(performance.now() - backAt).toBeLessThan(5_000)
 })
 
 it('what was under way when the server died is in doubt and not sent again', async () => {
-  await port.run(count, ['n'], [])
+  await client.run(count, ['n'], [])
   await server.kill('SIGSTOP')
-  const lost = [errorOf(port.run(count, ['n'], [])), errorOf(port.run(count, ['n'], []))]
+  const lost = [errorOf(client.run(count, ['n'], [])), errorOf(client.run(count, ['n'], []))]
   await pause(50)
   await server.kill()
   await server.restart()
@@ -134,12 +134,12 @@ it('what was under way when the server died is in doubt and not sent again', asy
     expect(error).toBeInstanceOf(StoreUnavailableError)
     expect(error.message).toContain('in doubt')
   }
-  await until(async () => (await port.run(count, ['m'], [])) !== undefined)
+  await until(async () => (await client.run(count, ['m'], [])) !== undefined)
   expect(await operator.get('n')).toBeNull()
 })
 
 it('pop answers with the key whose marker it took', async () => {
-  const popped = port.pop(['one', 'two'], 5_000, never)
+  const popped = client.pop(['one', 'two'], 5_000, never)
   await until(async () => String(await operator.client('LIST')).includes('cmd=bzpopmin'))
   await operator.zadd('two', 0, '0')
   expect(await popped).toBe('two')
@@ -148,9 +148,9 @@ it('pop answers with the key whose marker it took', async () => {
 
 it('pop ends as soon as its signal aborts, and two at once are refused', async () => {
   const abort = new AbortController()
-  const popped = port.pop(['bell'], 30_000, abort.signal)
+  const popped = client.pop(['bell'], 30_000, abort.signal)
   await until(async () => String(await operator.client('LIST')).includes('cmd=bzpopmin'))
-  expect((await errorOf(port.pop(['bell'], 1, never))).message).toContain('under way')
+  expect((await errorOf(client.pop(['bell'], 1, never))).message).toContain('under way')
   const abortedAt = performance.now()
   abort.abort()
   expect(await popped).toBeUndefined()
@@ -161,7 +161,7 @@ it('no marker is lost to an abort at any moment', async () => {
   let [rung, popped] = [0, 0]
   for (let round = 0; round < 300; round++) {
     const abort = new AbortController()
-    const popping = port.pop(['bell'], 5_000, abort.signal)
+    const popping = client.pop(['bell'], 5_000, abort.signal)
     const ringing = operator.zadd('bell', 0, String(round)).then(() => rung++)
     // From before the command has left to after its answer is there.
     for (let turn = 0; turn < round % 12; turn++) await new Promise((resolve) => setImmediate(resolve))
@@ -174,7 +174,7 @@ it('no marker is lost to an abort at any moment', async () => {
 })
 
 it('pop outlives a connection that is killed, a client that is unblocked and a server that comes back', async () => {
-  const popped = port.pop(['bell'], 20_000, never)
+  const popped = client.pop(['bell'], 20_000, never)
   const idOf = async () => /id=(\d+) .*cmd=bzpopmin/.exec((await clients()).join('\n'))?.[1]
   await until(async () => (await idOf()) !== undefined)
   const first = await idOf()
@@ -188,44 +188,44 @@ it('pop outlives a connection that is killed, a client that is unblocked and a s
 })
 
 it('pop says why it was in vain when its time is over', async () => {
-  await port.run(count, ['n'], [])
+  await client.run(count, ['n'], [])
   await operator.replicaof('127.0.0.1', 1)
   const startedAt = performance.now()
-  const error = await errorOf(port.pop(['bell'], 400, never))
+  const error = await errorOf(client.pop(['bell'], 400, never))
   expect(error).toBeInstanceOf(StoreUnavailableError)
   expect(error.message).toContain('it is a replica')
   expect(performance.now() - startedAt).toBeLessThan(1_500)
 })
 
 it('while a script keeps the server busy calls wait, then reject with what ends it', async () => {
-  await port.run(count, ['n'], [])
+  await client.run(count, ['n'], [])
   await operator.config('SET', 'busy-reply-threshold', '50')
   const endless = errorOf(beside().eval('while true do end', 0))
   await pause(200)
-  const error = await errorOf(port.run(count, ['n'], []))
+  const error = await errorOf(client.run(count, ['n'], []))
   expect(error).toBeInstanceOf(StoreUnavailableError)
   expect(error.message).toContain('SCRIPT KILL')
-  const waiting = port.run(count, ['n'], [])
+  const waiting = client.run(count, ['n'], [])
   await operator.script('KILL')
   expect(await waiting).toBe(2)
   await endless
 })
 
 it('a server that became a replica is left, and taken again when it is the master', async () => {
-  await port.run(count, ['n'], [])
+  await client.run(count, ['n'], [])
   const [before] = await clients()
   await operator.replicaof('127.0.0.1', 1)
-  const error = await errorOf(port.run(count, ['n'], []))
+  const error = await errorOf(client.run(count, ['n'], []))
   expect(error).toBeInstanceOf(StoreUnavailableError)
   expect(error.message).toContain('it is a replica')
   await operator.replicaof('NO', 'ONE')
-  expect(await port.run(count, ['n'], [])).toBe(2)
+  expect(await client.run(count, ['n'], [])).toBe(2)
   expect(/\bid=(\d+)/.exec((await clients())[0]!)?.[1]).not.toBe(/\bid=(\d+)/.exec(before!)?.[1])
 })
 
 it('while the server loads its data calls wait for it', async () => {
   await operator.eval("for i = 1, 400 do redis.call('SET', i, ('x'):rep(4096)) end", 0)
-  await port.run(count, ['n'], [])
+  await client.run(count, ['n'], [])
   await operator.save()
   await server.kill()
   // 400 keys of 3 ms each, with a look at clients now and then.
@@ -234,34 +234,34 @@ it('while the server loads its data calls wait for it', async () => {
   const restarting = server.restart()
   const hasty = beside({ enableReadyCheck: false, retryStrategy: () => 20, maxRetriesPerRequest: null })
   expect((await errorOf(hasty.get('n'))).message).toMatch(/^LOADING/)
-  expect(await port.run(count, ['n'], [])).toBe(2)
+  expect(await client.run(count, ['n'], [])).toBe(2)
   await restarting
 })
 
 it('a server without memory refuses what would take some, and nothing else', async () => {
-  await port.run(raw, ['k'], ['SET', 'k', 'v'])
+  await client.run(raw, ['k'], ['SET', 'k', 'v'])
   await operator.config('SET', 'maxmemory', '1')
-  expect(await errorOf(port.run(raw, ['k'], ['SET', 'k', 'w']))).toBeInstanceOf(StoreFullError)
+  expect(await errorOf(client.run(raw, ['k'], ['SET', 'k', 'w']))).toBeInstanceOf(StoreFullError)
   const freeing = redisScript('freeing', "return redis.call('DEL', KEYS[1])", { whenFull: true })
-  expect(await port.run(freeing, ['k'], [])).toBe(1)
+  expect(await client.run(freeing, ['k'], [])).toBe(1)
 })
 
 it('a server that cannot save is named with what it needs', async () => {
-  await port.run(count, ['n'], [])
+  await client.run(count, ['n'], [])
   await operator.config('SET', 'save', '3600 1')
   await rm(server.directory, { recursive: true })
   await operator.bgsave()
   await until(async () => (await operator.info('persistence')).includes('rdb_last_bgsave_status:err'))
-  const error = await errorOf(port.run(count, ['n'], []))
+  const error = await errorOf(client.run(count, ['n'], []))
   expect(error).toBeInstanceOf(StoreUnavailableError)
   expect(error.message).toMatch(/cannot save to its disk.*MISCONF/)
 })
 
 it('a key of another type and a refusal of our own script have errors of their own', async () => {
   await operator.set('k', 'text')
-  expect(await errorOf(port.run(raw, ['k'], ['ZADD', 'k', '0', '0']))).toBeInstanceOf(StoreCorruptError)
+  expect(await errorOf(client.run(raw, ['k'], ['ZADD', 'k', '0', '0']))).toBeInstanceOf(StoreCorruptError)
   const refusal = redisScript('refusal', "return redis.error_reply('MILLRACE conflict')")
-  const error = await errorOf(port.run(refusal, ['k'], []))
+  const error = await errorOf(client.run(refusal, ['k'], []))
   expect(error).toBeInstanceOf(ScriptRefusal)
   expect((error as ScriptRefusal).word).toBe('conflict')
 })
@@ -281,10 +281,10 @@ it('a missing right is named, a wrong password is refused at once, and no passwo
 })
 
 it('pop on a server that takes no writes says so when its time is over', async () => {
-  await port.command('PING', [])
+  await client.command('PING', [])
   await operator.replicaof('127.0.0.1', 1)
 
-  expect(await errorOf(port.pop(['bell'], 150, never))).toBeInstanceOf(StoreUnavailableError)
+  expect(await errorOf(client.pop(['bell'], 150, never))).toBeInstanceOf(StoreUnavailableError)
 })
 
 it('a right that pop needs is named too, at once', async () => {
@@ -298,19 +298,19 @@ it('a right that pop needs is named too, at once', async () => {
 
 it('a server that evicts keys and one that is a replica are refused, and taken when that is mended', async () => {
   await operator.config('SET', 'maxmemory-policy', 'allkeys-lru')
-  expect(await errorOf(port.run(count, ['n'], []))).toBeInstanceOf(ConfigError)
+  expect(await errorOf(client.run(count, ['n'], []))).toBeInstanceOf(ConfigError)
   await operator.config('SET', 'maxmemory-policy', 'noeviction')
   await operator.replicaof('127.0.0.1', 1)
-  const error = await errorOf(port.run(count, ['n'], []))
+  const error = await errorOf(client.run(count, ['n'], []))
   expect(error).toBeInstanceOf(ConfigError)
   expect(error.message).toContain('is a replica')
   await operator.replicaof('NO', 'ONE')
-  expect(await port.run(count, ['n'], [])).toBe(1)
+  expect(await client.run(count, ['n'], [])).toBe(1)
 })
 
 it('a listener hears what is published, and of a gap after a lost connection', async () => {
   const heard: (string | undefined)[] = []
-  const stop = await port.listen('news', (message) => heard.push(message))
+  const stop = await client.listen('news', (message) => heard.push(message))
   await operator.publish('news', 'one')
   await until(async () => heard.length === 1)
   const id = /\bid=(\d+) .*cmd=subscribe/.exec((await clients()).join('\n'))![1]!
@@ -325,37 +325,37 @@ it('a listener hears what is published, and of a gap after a lost connection', a
 })
 
 it('a call that too few replicas have is stored and in doubt', async () => {
-  const error = await errorOf(port.run(count, ['n'], [], 1))
+  const error = await errorOf(client.run(count, ['n'], [], 1))
   expect(error).toBeInstanceOf(StoreUnavailableError)
   expect(error.message).toMatch(/0 of 1 replicas/)
   expect(await operator.get('n')).toBe('1')
 })
 
 it('closing rejects what is under way, ends every connection, and is harmless twice', async () => {
-  await port.listen('news', () => {})
-  const popping = errorOf(port.pop(['bell'], 30_000, never))
+  await client.listen('news', () => {})
+  const popping = errorOf(client.pop(['bell'], 30_000, never))
   await until(async () => String(await operator.client('LIST')).includes('cmd=bzpopmin'))
   await server.kill('SIGSTOP')
-  const running = errorOf(port.run(count, ['n'], []))
+  const running = errorOf(client.run(count, ['n'], []))
   await pause(20)
-  await Promise.all([port.close(), port.close()])
+  await Promise.all([client.close(), client.close()])
   await server.kill('SIGCONT')
   expect(await running).toBeInstanceOf(ClosedError)
   expect(await popping).toBeInstanceOf(ClosedError)
-  expect(await errorOf(port.run(count, ['n'], []))).toBeInstanceOf(ClosedError)
+  expect(await errorOf(client.run(count, ['n'], []))).toBeInstanceOf(ClosedError)
   await until(async () => (await clients()).length === 0)
 })
 
 it("a client of the user's is copied, with our promises, and is neither used nor closed", async () => {
   const theirs = beside({ lazyConnect: true, db: 3, maxRetriesPerRequest: 20 })
-  const made = openRedisPort(() => theirs)
+  const made = openRedisClient(() => theirs)
   opened.push(made)
   expect(made.isCluster).toBe(false)
   expect(await made.run(count, ['n'], [])).toBe(1)
   await made.close()
   expect(theirs.status).toBe('wait')
   expect(await theirs.get('n')).toBe('1')
-  const prefixed = openRedisPort(() => beside({ lazyConnect: true, keyPrefix: 'x:' }))
+  const prefixed = openRedisClient(() => beside({ lazyConnect: true, keyPrefix: 'x:' }))
   expect(await errorOf(prefixed.run(count, ['n'], []))).toBeInstanceOf(ConfigError)
 })
 
@@ -365,7 +365,7 @@ it('a database that the server does not have is refused, and nothing is written 
     redisAddress(`${server.url}/${databases}`),
     () => beside({ lazyConnect: true, db: Number(databases) }),
   ]) {
-    const made = openRedisPort(source)
+    const made = openRedisClient(source)
     opened.push(made)
     const error = await errorOf(made.run(count, ['n'], []))
     expect(error).toBeInstanceOf(ConfigError)
@@ -373,7 +373,7 @@ it('a database that the server does not have is refused, and nothing is written 
     expect(await errorOf(made.pop(['bell'], 100, never))).toBeInstanceOf(ConfigError)
   }
   expect(await operator.dbsize()).toBe(0)
-  const last = openRedisPort(redisAddress(`${server.url}/${Number(databases) - 1}`))
+  const last = openRedisClient(redisAddress(`${server.url}/${Number(databases) - 1}`))
   opened.push(last)
   expect(await last.run(count, ['n'], [])).toBe(1)
   expect(await operator.dbsize()).toBe(0)
@@ -381,7 +381,7 @@ it('a database that the server does not have is refused, and nothing is written 
 
 it('a user who may not choose the database is refused, and nothing is written in another', async () => {
   await operator.acl('SETUSER', 'fixed', 'on', '>secret', 'allkeys', 'allchannels', '+@all', '-select')
-  const made = openRedisPort(redisAddress(`redis://fixed:secret@127.0.0.1:${server.port}/2`))
+  const made = openRedisClient(redisAddress(`redis://fixed:secret@127.0.0.1:${server.port}/2`))
   opened.push(made)
   expect(await errorOf(made.run(count, ['n'], []))).toBeInstanceOf(StoreRefusedError)
   expect(await operator.dbsize()).toBe(0)

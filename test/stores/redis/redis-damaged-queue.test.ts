@@ -17,20 +17,20 @@ const settingsOf = (name: string, more: Partial<QueueSettings> = {}): QueueSetti
 })
 
 let server: RedisServer
-let port: RedisClient
+let client: RedisClient
 let store: RedisStore
 let namespace = 'd'
 beforeAll(async () => {
   server = await startRedis()
-  port = connect(server)
+  client = connect(server)
 })
 afterAll(async () => {
-  await port.close()
+  await client.close()
   await server.stop()
 })
 beforeEach(async () => {
   namespace += 'x'
-  store = new RedisStore({ port, namespace })
+  store = new RedisStore({ client, namespace })
   await store.open([settingsOf('a'), settingsOf('b'), settingsOf('c')])
 })
 
@@ -87,7 +87,7 @@ it('is not asked again before its time, then by itself, and is told until it is 
   await enqueue('b', '1')
   const left = await claim(['b'])
   expect([left.claims, left.damaged?.[0]?.isWhole]).toEqual([[], true])
-  const fresh = new RedisStore({ port, namespace })
+  const fresh = new RedisStore({ client, namespace })
   const mended = await claim(['a', 'b'], fresh)
   expect([mended.claims.map(({ id }) => id), mended.damaged]).toEqual([['1'], undefined])
 })

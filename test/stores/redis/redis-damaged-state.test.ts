@@ -15,20 +15,20 @@ const settingsOf = (name: string, more: Partial<QueueSettings> = {}): QueueSetti
 const throttle = { scope: 't', by: 'queue', rules: [{ limit: 2, windowMs: 60_000, moderate: false }] } as const
 
 let server: RedisServer
-let port: RedisClient
+let client: RedisClient
 let store: RedisStore
 let namespace = 's'
 beforeAll(async () => {
   server = await startRedis()
-  port = connect(server)
+  client = connect(server)
 })
 afterAll(async () => {
-  await port.close()
+  await client.close()
   await server.stop()
 })
 beforeEach(async () => {
   namespace += 'x'
-  store = new RedisStore({ port, namespace })
+  store = new RedisStore({ client, namespace })
   await store.open([settingsOf('a'), settingsOf('throttled', { throttle }), settingsOf('z')])
 })
 
@@ -48,7 +48,7 @@ describe('a field of the worker registry that cannot be read', () => {
     ['without its queues', `${'\0'.repeat(6)}\x7f${'\0'.repeat(5)}{"host":"h","pid":1}`],
   ])('keeps nobody from the others: %s', async (_, text) => {
     await beat('sound')
-    await port.command('HSET', [`{${namespace}}:workers`, 'broken', Buffer.from(text, 'latin1')])
+    await client.command('HSET', [`{${namespace}}:workers`, 'broken', Buffer.from(text, 'latin1')])
     expect((await store.workers.list()).map(({ id }) => id)).toEqual(['sound'])
     await store.workers.remove('broken')
     expect(await server.ask('HEXISTS', `{${namespace}}:workers`, 'broken')).toBe(0)
@@ -77,7 +77,7 @@ describe('the damaged state of a throttle', () => {
     await enqueue('throttled', 't1', 't2', 't3')
     await store.claim([{ queue: 'throttled', limit: 10 }], by)
     await damage()
-    for (const handle of [store, new RedisStore({ port, namespace })]) {
+    for (const handle of [store, new RedisStore({ client, namespace })]) {
       const from = ['a', 'throttled', 'z'].map((queue) => ({ queue, limit: 10 }))
       const granted: string[] = []
       for (let n = 0; n < 3; n++) granted.push(...(await handle.claim(from, by)).claims.map(({ id }) => id))
@@ -99,7 +99,7 @@ describe('the damaged state of a throttle', () => {
     await enqueue('throttled', '1')
     const [damaged] = (await store.claim([{ queue: 'throttled', limit: 1 }], by)).damaged!
     expect(damaged!.error.message).toContain(`'${key('rules')}' is not there, or not whole`)
-    const anew = new RedisStore({ port, namespace })
+    const anew = new RedisStore({ client, namespace })
     await anew.open([settingsOf('throttled', { throttle })])
     expect((await anew.claim([{ queue: 'throttled', limit: 1 }], by)).claims.map(({ id }) => id)).toEqual(['1'])
   })

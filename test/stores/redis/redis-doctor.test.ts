@@ -5,7 +5,7 @@ import { freePort } from '#src/store-testing/servers/free-port.js'
 import type { Finding, StoreHealth } from '#src/stores/contract/store-health.js'
 import { redisAddress } from '#src/stores/redis/client/redis-address.js'
 import type { RedisClient } from '#src/stores/redis/client/redis-client.js'
-import { openRedisPort } from '#src/stores/redis/client/redis-connection.js'
+import { openRedisClient } from '#src/stores/redis/client/redis-connection.js'
 import { rightsOf, userLine } from '#src/stores/redis/health/redis-acl.js'
 import { examineRedis } from '#src/stores/redis/health/redis-doctor.js'
 import { RedisStore } from '#src/stores/redis/redis-store.js'
@@ -13,13 +13,13 @@ import { RedisQueues } from '#src/stores/redis/shards/redis-queues.js'
 import { connect, queue, RedisScene, settings } from './redis-scene.js'
 
 let server: RedisServer
-let port: RedisClient
+let client: RedisClient
 beforeAll(async () => {
   server = await startRedis({ config: ['appendonly yes', 'maxmemory 100mb'] })
-  port = connect(server)
+  client = connect(server)
 })
 afterAll(async () => {
-  await port.close()
+  await client.close()
   await server.stop()
 })
 
@@ -38,7 +38,7 @@ async function makeUser(health: StoreHealth, username: string) {
 
 describe('the examination of a Redis store', () => {
   it('finds nothing wrong with a sound server, and says what it looked at', async () => {
-    const scene = await RedisScene.busy(port)
+    const scene = await RedisScene.busy(client)
     const found = await scene.health.examine()
 
     expect(bad(found)).toEqual([])
@@ -62,7 +62,7 @@ describe('the examination of a Redis store', () => {
   })
 
   it('reads what the server is set to, as it is set', async () => {
-    const scene = new RedisScene(port, { replicas: 2 })
+    const scene = new RedisScene(client, { replicas: 2 })
     await server.ask('CONFIG', 'SET', 'maxmemory-policy', 'allkeys-lru', 'timeout', 90, 'appendfsync', 'always')
     const found = await scene.health.examine()
     await server.ask('CONFIG', 'SET', 'maxmemory-policy', 'noeviction', 'timeout', 0, 'appendfsync', 'everysec')
@@ -76,9 +76,9 @@ describe('the examination of a Redis store', () => {
   })
 
   it('is one error where the server evicts keys, refuses the password or is away', async () => {
-    const { namespace } = new RedisScene(port)
+    const { namespace } = new RedisScene(client)
     const found = async (own: RedisClient) => {
-      const findings = await new RedisStore({ port: own, namespace }).health.examine()
+      const findings = await new RedisStore({ client: own, namespace }).health.examine()
       await own.close()
       return findings.map(({ level, what, text }) => `${level} ${what}: ${text}`)
     }
@@ -89,17 +89,17 @@ describe('the examination of a Redis store', () => {
       expect.stringMatching(/^error server: .*WRONGPASS.* Check the user and the password/),
     ])
     const gone = await freePort()
-    expect(await found(openRedisPort(redisAddress(`redis://127.0.0.1:${gone}`)))).toEqual([
+    expect(await found(openRedisClient(redisAddress(`redis://127.0.0.1:${gone}`)))).toEqual([
       expect.stringMatching(/^error server: .*cannot be reached: connect ECONNREFUSED/),
     ])
   })
 
   it('tells how far the clocks are apart', async () => {
-    const { namespace } = new RedisScene(port)
-    const queues = new RedisQueues(port, namespace)
+    const { namespace } = new RedisScene(client)
+    const queues = new RedisQueues(client, namespace)
     const clock = { now: () => Date.now() + 3_600_000, mono: () => performance.now() }
 
-    const found = await examineRedis({ port, queues, namespace, replicas: 0 }, clock)
+    const found = await examineRedis({ client, queues, namespace, replicas: 0 }, clock)
 
     expect(found.find(({ what }) => what === 'clock')).toMatchObject({
       level: 'ok',
@@ -108,7 +108,7 @@ describe('the examination of a Redis store', () => {
   })
 
   it('the user it proposes can do all that the store does, on its own namespace alone', async () => {
-    const { namespace, health, queues } = new RedisScene(port)
+    const { namespace, health, queues } = new RedisScene(client)
     const own = connect(server, await makeUser(health, 'least'))
     const scene = new RedisScene(own, { namespace })
     const { store } = scene
@@ -148,12 +148,12 @@ describe('the examination of a Redis store', () => {
   })
 
   it('names the rights that a user lacks', async () => {
-    const scene = await RedisScene.busy(port)
+    const scene = await RedisScene.busy(client)
     const login = await makeUser(scene.health, 'lacking')
     await server.ask('ACL', 'SETUSER', login.username, '-hincrby', '-client|unblock', 'resetchannels')
     const own = connect(server, login)
 
-    const found = bad(await new RedisStore({ port: own, namespace: scene.namespace }).health.examine())
+    const found = bad(await new RedisStore({ client: own, namespace: scene.namespace }).health.examine())
 
     expect(found).toContainEqual({
       level: 'error',
@@ -164,24 +164,24 @@ describe('the examination of a Redis store', () => {
   })
 
   it('goes on where something cannot be asked, and says so', async () => {
-    const { namespace } = new RedisScene(port)
+    const { namespace } = new RedisScene(client)
     const deaf: RedisClient = {
       isCluster: false,
       run: async (script, keys, args) => {
         if (script.name === 'server-info') throw new Error('not today')
-        return port.run(script, keys, args)
+        return client.run(script, keys, args)
       },
       command: async (name, args) => {
         if (name === 'TIME') throw new Error('no time')
-        return port.command(name, args)
+        return client.command(name, args)
       },
       pop: () => Promise.reject(new Error('not asked')),
       listen: () => Promise.reject(new Error('not asked')),
-      reach: () => port.reach(),
+      reach: () => client.reach(),
       close: async () => {},
     }
 
-    const found = await new RedisStore({ port: deaf, namespace }).health.examine()
+    const found = await new RedisStore({ client: deaf, namespace }).health.examine()
 
     expect(found.map(({ level, what, text }) => `${level} ${what}: ${text.slice(0, 50)}`)).toEqual([
       'warning server (INFO): could not be read (not today).',

@@ -24,16 +24,16 @@ async function opened(more: Partial<QueueSettings> = {}): Promise<RedisScene> {
 const numbered = (count: number, more: object = {}) =>
   Array.from({ length: count }, (_, i) => ({ id: `job-${i}`, ...more }))
 
-async function full(port: RedisClient): Promise<void> {
-  await port.command('CONFIG', ['SET', 'maxmemory', '1'])
+async function full(client: RedisClient): Promise<void> {
+  await client.command('CONFIG', ['SET', 'maxmemory', '1'])
   onTestFinished(async () => {
-    await port.command('CONFIG', ['SET', 'maxmemory', '0'])
+    await client.command('CONFIG', ['SET', 'maxmemory', '0'])
   })
 }
 
 /** A port whose scripts set out as `before` lets them. */
-function heldBack(port: RedisClient, before: (keys: readonly string[], args: readonly unknown[]) => Promise<void>) {
-  return new Proxy(port, {
+function heldBack(client: RedisClient, before: (keys: readonly string[], args: readonly unknown[]) => Promise<void>) {
+  return new Proxy(client, {
     get(target, name) {
       const member: unknown = Reflect.get(target, name)
       if (typeof member !== 'function') return member
@@ -50,9 +50,9 @@ describe('a server that has no memory left', () => {
   it('is opened by workers that start, so that they can drain it', async () => {
     const scene = await opened()
     await scene.add({ id: 'a' })
-    await full(scene.port)
+    await full(scene.client)
 
-    const late = new RedisStore({ port: connect(server), namespace: scene.namespace })
+    const late = new RedisStore({ client: connect(server), namespace: scene.namespace })
     onTestFinished(() => late.close())
     await late.open([{ ...settings, maxCrashes: 5 }])
 
@@ -63,7 +63,7 @@ describe('a server that has no memory left', () => {
     const scene = await opened()
     await scene.add({ id: 'a' }, { id: 'b' })
     const [claim] = await scene.take()
-    await full(scene.port)
+    await full(scene.client)
     const { records, workers } = scene.store
     const soon = AbortSignal.timeout(5_000)
 
@@ -157,7 +157,7 @@ describe('large payloads', () => {
     await scene.take(250)
     await scene.take(250)
 
-    const info = String(await scene.port.command('INFO', ['memory']))
+    const info = String(await scene.client.command('INFO', ['memory']))
     const [, held] = /used_memory_vm_eval:(\d+)/.exec(info)!
     expect(Number(held)).toBeLessThan(32_000_000)
   })
@@ -168,7 +168,7 @@ describe('a queue that is registered and not stored', () => {
     const scene = await opened()
     await scene.add({ id: 'a' })
     const [claim] = await scene.take()
-    await scene.port.command('HSET', [queuesKey(scene.namespace), 'ghost', '2'])
+    await scene.client.command('HSET', [queuesKey(scene.namespace), 'ghost', '2'])
     const { records, workers } = scene.store
 
     expect((await records.queues()).map(({ name }) => name)).toEqual([queue])
@@ -189,8 +189,8 @@ describe('two that open a queue at once in different orders', () => {
       heldBack(connect(server), async ([key], [isWritten]) => {
         if (isWritten === '1' && !isFirst(key!)) await new Promise((resolve) => setTimeout(resolve, 100))
       })
-    const openers = [late((key) => key.includes(':0}')), late((key) => !key.includes(':0}'))].map((port) => {
-      const store = new RedisStore({ port, namespace: base.namespace })
+    const openers = [late((key) => key.includes(':0}')), late((key) => !key.includes(':0}'))].map((client) => {
+      const store = new RedisStore({ client, namespace: base.namespace })
       onTestFinished(() => store.close())
       return store
     })
@@ -202,7 +202,7 @@ describe('two that open a queue at once in different orders', () => {
 
     const stored = await Promise.all(
       Array.from({ length: shards }, (_, n) =>
-        base.port.command('HGET', [`{${base.namespace}:${queue}:${n}}:meta`, 'order']),
+        base.client.command('HGET', [`{${base.namespace}:${queue}:${n}}:meta`, 'order']),
       ),
     )
     expect(ended.map(({ status }) => status)).toEqual(['fulfilled', 'rejected'])
@@ -212,16 +212,16 @@ describe('two that open a queue at once in different orders', () => {
 
 describe('a wait', () => {
   it('whose connection is lost shortly before its time is over ends as any other', async () => {
-    const [port, operator] = [connect(server), connect(server)]
+    const [client, operator] = [connect(server), connect(server)]
     onTestFinished(async () => {
-      await Promise.all([port.close(), operator.close()])
+      await Promise.all([client.close(), operator.close()])
     })
     const never = new AbortController().signal
     await operator.command('ZADD', ['bell', '0', '0'])
-    expect(await port.pop(['bell'], 5_000, never)).toBe('bell')
+    expect(await client.pop(['bell'], 5_000, never)).toBe('bell')
 
     for (let round = 0; round < 20; round++) {
-      const popping = port.pop(['bell'], 30.5, never).catch((error: unknown) => error)
+      const popping = client.pop(['bell'], 30.5, never).catch((error: unknown) => error)
       await operator.command('CLIENT', ['KILL', 'TYPE', 'normal', 'SKIPME', 'yes'])
       const ended = await popping
       if (ended !== undefined) expect(ended).toBeInstanceOf(StoreUnavailableError)
@@ -231,11 +231,11 @@ describe('a wait', () => {
 
 describe('a watch of jobs in several shards', () => {
   it('listens to none of them any more where it cannot listen to one', async () => {
-    const port = connect(server)
+    const client = connect(server)
     const namespace = `watch-${process.pid}`
     let stopped = 0
     let listened = 0
-    const partial = new Proxy(port, {
+    const partial = new Proxy(client, {
       get(target, name) {
         const member: unknown = Reflect.get(target, name)
         if (typeof member !== 'function') return member
@@ -251,7 +251,7 @@ describe('a watch of jobs in several shards', () => {
         }
       },
     })
-    const store = new RedisStore({ port: partial, namespace })
+    const store = new RedisStore({ client: partial, namespace })
     onTestFinished(() => store.close())
     await store.open([{ ...settings, shards: 2 }])
     const jobs = Array.from({ length: 20 }, (_, i) => ({
@@ -277,8 +277,8 @@ describe('a watch of jobs in several shards', () => {
 describe('what a store need not touch', () => {
   it('ends the leads of a worker that leaves in the queues that it served, and in no other', async () => {
     const touched = new Set<string>()
-    const port = heldBack(connect(server), async (keys) => void touched.add(keys[0]!.split(':')[1]!))
-    const scene = new RedisScene(port)
+    const client = heldBack(connect(server), async (keys) => void touched.add(keys[0]!.split(':')[1]!))
+    const scene = new RedisScene(client)
     onTestFinished(() => scene.store.close())
     await scene.store.open([settings, { ...settings, name: 'sms' }])
     const process = { host: 'h', boot: 'b', pidns: 'n', pid: 1, ticks: 1, concurrency: 1, running: 0, startedAt: 0 }
@@ -302,18 +302,18 @@ describe('what a store need not touch', () => {
     const there = here.replace(`${queue}}`, 'sms}')
     const marked = new Promise<void>((resolve) => {
       for (const channel of [here, there])
-        void scene.port.listen(channel, (message) => (message === 'mark' ? resolve() : told.push(channel)))
+        void scene.client.listen(channel, (message) => (message === 'mark' ? resolve() : told.push(channel)))
     })
     await scene.add({ id: 'a' })
     const from = [queue, 'sms'].map((name) => ({ queue: name, limit: 0 }))
     // Whoever is subscribed at last is told of all that comes behind.
-    await expect.poll(async () => scene.port.command('PUBLISH', [there, 'x'])).toBe(1)
-    await expect.poll(async () => scene.port.command('PUBLISH', [here, 'x'])).toBe(1)
+    await expect.poll(async () => scene.client.command('PUBLISH', [there, 'x'])).toBe(1)
+    await expect.poll(async () => scene.client.command('PUBLISH', [here, 'x'])).toBe(1)
     await expect.poll(() => told.length).toBeGreaterThanOrEqual(2)
     await scene.take(1, 1)
     told.length = 0
     while ((await scene.store.claim(from, { worker: 'finder', leaseMs: 1 })).crashed.length === 0);
-    await scene.port.command('PUBLISH', [there, 'mark'])
+    await scene.client.command('PUBLISH', [there, 'mark'])
     await marked
 
     expect(told).toEqual([here])
@@ -337,7 +337,7 @@ it('a server that loses its data while a queue is opened is given a new queue', 
     },
   })
   let losses = 0
-  const store = new RedisStore({ port: forgetful, namespace: scene.namespace })
+  const store = new RedisStore({ client: forgetful, namespace: scene.namespace })
   onTestFinished(() => store.close())
 
   expect(await store.open([settings])).toMatchObject([{ name: queue, kind: 'plain' }])

@@ -6,13 +6,13 @@ import type { ShardKey } from '#src/stores/redis/layout/redis-keys.js'
 import { connect, queue, RedisScene } from './redis-scene.js'
 
 let server: RedisServer
-let port: RedisClient
+let client: RedisClient
 beforeAll(async () => {
   server = await startRedis()
-  port = connect(server)
+  client = connect(server)
 })
 afterAll(async () => {
-  await port.close()
+  await client.close()
   await server.stop()
 })
 
@@ -339,13 +339,13 @@ const breaches: readonly Breach[] = [
   // Keys beside the queues.
   [
     'a queue that is registered and not stored',
-    (s) => s.port.command('HSET', [s.queues, 'ghost', '2']),
+    (s) => s.client.command('HSET', [s.queues, 'ghost', '2']),
     'warning',
     /registered and has nothing stored/,
   ],
   [
     'a number of shards that is none',
-    (s) => s.port.command('HSET', [s.queues, 'ghost', 'many']),
+    (s) => s.client.command('HSET', [s.queues, 'ghost', 'many']),
     'error',
     /says that it has 'many' shards/,
   ],
@@ -357,13 +357,13 @@ const breaches: readonly Breach[] = [
   ],
   [
     'a foreign key under the tag of the namespace',
-    (s) => s.port.command('SET', [s.queues.replace('queues', 'other'), 'x']),
+    (s) => s.client.command('SET', [s.queues.replace('queues', 'other'), 'x']),
     'warning',
     /not ours, .*: {[^}]*}:other\./,
   ],
   [
     'a queue that is not registered',
-    (s) => s.port.command('HDEL', [s.queues, queue]),
+    (s) => s.client.command('HDEL', [s.queues, queue]),
     'warning',
     /of queues that are not registered: (?:{[^}]*:mail}:[\w-]+(?:, )?){5} and \d+ more/,
   ],
@@ -371,7 +371,7 @@ const breaches: readonly Breach[] = [
 
 describe('the check of a Redis store', () => {
   it.each(breaches)('finds %s', async (_, make, level, text) => {
-    const scene = await RedisScene.busy(port)
+    const scene = await RedisScene.busy(client)
     await make(scene)
 
     const found = bad(await scene.health.check())

@@ -6,19 +6,19 @@ import type { RedisClient } from '#src/stores/redis/client/redis-client.js'
 import { connect, RedisScene, settings } from './redis-scene.js'
 
 let server: RedisServer
-let port: RedisClient
+let client: RedisClient
 beforeAll(async () => {
   server = await startRedis()
-  port = connect(server)
+  client = connect(server)
 })
 afterAll(async () => {
-  await port.close()
+  await client.close()
   await server.stop()
 })
 
 /** Two jobs of `x` wait and one runs, of which only one may; one of `y` waits, and one without a group. */
 async function laned(): Promise<RedisScene> {
-  const scene = new RedisScene(port)
+  const scene = new RedisScene(client)
   await scene.store.open([{ ...settings, maxRunning: { perGroup: 1 } }])
   await scene.add({ id: 'x-1', group: 'x' }, { id: 'x-2', group: 'x' }, { id: 'x-3', group: 'x' })
   await scene.take()

@@ -7,13 +7,13 @@ import { RedisStore } from '#src/stores/redis/redis-store.js'
 import { connect, queue, RedisScene, settings } from './redis-scene.js'
 
 let server: RedisServer
-let port: RedisClient
+let client: RedisClient
 beforeAll(async () => {
   server = await startRedis()
-  port = connect(server)
+  client = connect(server)
 })
 afterAll(async () => {
-  await port.close()
+  await client.close()
   await server.stop()
 })
 
@@ -22,10 +22,10 @@ const bad = (findings: readonly Finding[]) => findings.filter(({ level }) => lev
 function overheard(before: (script: string, args: readonly unknown[]) => unknown): RedisClient {
   return {
     isCluster: false,
-    command: (name, args) => port.command(name, args),
+    command: (name, args) => client.command(name, args),
     run: async (script, keys, args) => {
       await before(script.name, args)
-      return port.run(script, keys, args)
+      return client.run(script, keys, args)
     },
     pop: () => Promise.reject(new Error('not asked')),
     listen: () => Promise.reject(new Error('not asked')),
@@ -36,7 +36,7 @@ function overheard(before: (script: string, args: readonly unknown[]) => unknown
 
 describe('the check of a Redis store', () => {
   it('finds a busy store in order, with a job of every kind in it', async () => {
-    const scene = await RedisScene.busy(port)
+    const scene = await RedisScene.busy(client)
     const kinds: ShardKey[] = [
       'ready-list',
       'ready',
@@ -57,7 +57,7 @@ describe('the check of a Redis store', () => {
   })
 
   it('names three ids of a kind and counts the others', async () => {
-    const scene = new RedisScene(port)
+    const scene = new RedisScene(client)
     await scene.store.open([settings])
     await scene.add(...Array.from({ length: 250 }, (_, i) => ({ id: `job-${i}`, priority: 1 })))
     await scene.raw('DEL', 'ready')
@@ -69,10 +69,10 @@ describe('the check of a Redis store', () => {
   })
 
   it('looks at one queue where one is named, and at all shards of it', async () => {
-    const scene = await RedisScene.busy(port)
+    const scene = await RedisScene.busy(client)
     await scene.store.open([{ ...settings, name: 'wide', shards: 3 }])
     await scene.raw('ZPOPMIN', 'suspects')
-    await port.command('SET', [`{${scene.namespace}:wide:2}:jobs`, 'x'])
+    await client.command('SET', [`{${scene.namespace}:wide:2}:jobs`, 'x'])
 
     expect(bad(await scene.health.check('wide'))).toEqual([
       { level: 'error', what: 'queue wide, shard 2', text: expect.stringMatching(/wide:2}:jobs' is a string/) },
@@ -82,13 +82,15 @@ describe('the check of a Redis store', () => {
   })
 
   it('finds nothing in an empty namespace', async () => {
-    expect(await new RedisScene(port).health.check()).toEqual([{ level: 'ok', what: 'queues', text: 'none is stored' }])
+    expect(await new RedisScene(client).health.check()).toEqual([
+      { level: 'ok', what: 'queues', text: 'none is stored' },
+    ])
   })
 
   it('raises no false alarm while jobs come, run, fail and leave on another connection', async () => {
-    const scene = await RedisScene.busy(port)
+    const scene = await RedisScene.busy(client)
     const other = connect(server)
-    const busy = new RedisStore({ port: other, namespace: scene.namespace })
+    const busy = new RedisStore({ client: other, namespace: scene.namespace })
     let isOver = false
     let rounds = 0
     const load = async () => {
@@ -129,33 +131,33 @@ describe('the check of a Redis store', () => {
   })
 
   it('takes no key for a foreign one because its queue was opened meanwhile', async () => {
-    const scene = await RedisScene.busy(port)
+    const scene = await RedisScene.busy(client)
     let opened = 0
     const watched = overheard(async (script) => {
       if (script === 'check-scan' && opened++ === 0) await scene.store.open([{ ...settings, name: 'new', shards: 2 }])
     })
 
-    const found = await new RedisStore({ port: watched, namespace: scene.namespace }).health.check()
+    const found = await new RedisStore({ client: watched, namespace: scene.namespace }).health.check()
 
     expect(opened).toBeGreaterThan(0)
     expect(bad(found)).toEqual([])
   })
 
   it('tells what it found also where keys cannot be looked for', async () => {
-    const scene = await RedisScene.busy(port)
+    const scene = await RedisScene.busy(client)
     await scene.raw('ZPOPMIN', 'suspects')
     const watched = overheard((script) => {
       if (script === 'check-scan') throw new Error('no right to scan')
     })
 
-    const found = await new RedisStore({ port: watched, namespace: scene.namespace }).health.check()
+    const found = await new RedisStore({ client: watched, namespace: scene.namespace }).health.check()
 
     expect(found.map(({ level, what }) => `${level} ${what}`)).toEqual(['error queue mail', 'warning unknown keys'])
     expect(found[1]!.text).toMatch(/no right to scan/)
   })
 
   it('needs no right to write', async () => {
-    const scene = await RedisScene.busy(port)
+    const scene = await RedisScene.busy(client)
     const login = { username: 'reader', password: 'secret' }
     await server.ask(
       'ACL',
@@ -174,7 +176,7 @@ describe('the check of a Redis store', () => {
     )
     const reading = connect(server, login)
     await expect(reading.command('DEL', [scene.key('ready-list')])).rejects.toThrow(/NOPERM/)
-    const reader = new RedisStore({ port: reading, namespace: scene.namespace })
+    const reader = new RedisStore({ client: reading, namespace: scene.namespace })
 
     expect(await reader.health.check()).toEqual(await scene.health.check())
 
@@ -182,7 +184,7 @@ describe('the check of a Redis store', () => {
   })
 
   it('finds what is wrong at every place of a ready list of several pages', async () => {
-    const scene = new RedisScene(port)
+    const scene = new RedisScene(client)
     await scene.store.open([settings])
     await scene.add(...Array.from({ length: 100 }, (_, i) => ({ id: `job-${i}` })))
     const line = await scene.all('ready-list')
@@ -201,7 +203,7 @@ describe('the check of a Redis store', () => {
   })
 
   it('takes bounded steps: many small elements at once, large ones one by one', async () => {
-    const scene = new RedisScene(port)
+    const scene = new RedisScene(client)
     await scene.store.open([settings, { ...settings, name: 'large' }])
     for (let n = 0; n < 8; n++) await scene.add(...Array.from({ length: 250 }, (_, i) => ({ id: `small-${n}-${i}` })))
     const jobs = Array.from({ length: 40 }, (_, i) => ({
@@ -217,7 +219,7 @@ describe('the check of a Redis store', () => {
     const watched = overheard((script, args) => {
       if (script === 'check-walk' && args[0] === 'jobs') counts.push(Number(args[2]))
     })
-    const { health } = new RedisStore({ port: watched, namespace: scene.namespace })
+    const { health } = new RedisStore({ client: watched, namespace: scene.namespace })
 
     expect((await health.check('mail')).map(({ text }) => text)).toEqual(['2000 jobs, everything in its place'])
     expect(counts.length).toBeGreaterThan(8)

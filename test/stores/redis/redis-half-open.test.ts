@@ -6,7 +6,7 @@ import { afterEach, beforeEach, expect, it } from 'vitest'
 import { StoreUnavailableError } from '#src/core/errors.js'
 import { redisAddress } from '#src/stores/redis/client/redis-address.js'
 import type { RedisClient } from '#src/stores/redis/client/redis-client.js'
-import { openRedisPort } from '#src/stores/redis/client/redis-connection.js'
+import { openRedisClient } from '#src/stores/redis/client/redis-connection.js'
 import { redisScript } from '#src/stores/redis/client/redis-script.js'
 
 const never = new AbortController().signal
@@ -18,7 +18,7 @@ let through: RedisClient
 beforeEach(async () => {
   server = await startRedis()
   proxy = await faultProxy(server)
-  through = openRedisPort(redisAddress(proxy.url))
+  through = openRedisClient(redisAddress(proxy.url))
 })
 afterEach(async () => {
   await through.close()

@@ -6,7 +6,7 @@ import type { QueueSettings } from '#src/stores/contract/queue-settings.js'
 import type { Store } from '#src/stores/contract/store.js'
 import { redisAddress } from '#src/stores/redis/client/redis-address.js'
 import type { RedisClient } from '#src/stores/redis/client/redis-client.js'
-import { openRedisPort } from '#src/stores/redis/client/redis-connection.js'
+import { openRedisClient } from '#src/stores/redis/client/redis-connection.js'
 import { queueIn } from '#src/stores/redis/layout/redis-layout.js'
 import { RedisStore } from '#src/stores/redis/redis-store.js'
 import { RedisIdleCache } from '#src/stores/redis/wait/redis-idle-cache.js'
@@ -23,17 +23,17 @@ beforeAll(async () => {
 }, 120_000)
 
 function opened(): RedisClient {
-  const port = openRedisPort(redisAddress(url))
-  onTestFinished(() => port.close())
-  return port
+  const client = openRedisClient(redisAddress(url))
+  onTestFinished(() => client.close())
+  return client
 }
 
 /** A queue with one start an hour that has had it: what one idle handle is told, on a monotonic clock in the hand. */
 async function shutQueue() {
   const namespace = `quiet-${++namespaces}`
   let monoMs = 0
-  const idle = new RedisStore({ port: openRedisPort(redisAddress(url)), namespace, mono: () => monoMs })
-  const other = new RedisStore({ port: openRedisPort(redisAddress(url)), namespace })
+  const idle = new RedisStore({ client: openRedisClient(redisAddress(url)), namespace, mono: () => monoMs })
+  const other = new RedisStore({ client: openRedisClient(redisAddress(url)), namespace })
   for (const store of [idle, other]) onTestFinished(() => store.close())
   const throttle = { scope: 'mail', by: 'queue', rules: [{ limit: 1, windowMs: hourMs, moderate: false }] } as const
   const settings: QueueSettings = { name: 'mail', kind: 'plain', order: 'fifo', maxCrashes: 3, dead: {}, throttle }
@@ -83,15 +83,15 @@ describe('a shut queue of which nothing was heard', () => {
 })
 
 it('a shard that is gone does not hide a job in another', async () => {
-  const port = opened()
-  const quiet = new RedisIdleCache(port, () => 0)
+  const client = opened()
+  const quiet = new RedisIdleCache(client, () => 0)
   const ordered = queueIn(`quiet-${++namespaces}`, 'orders', { kind: 'ordered', shards: 2, generation: 0 })
   const [first, second] = ordered.shards
-  await port.command('HSET', [`${first!.tag}:meta`, 'kind', 'ordered'])
-  await port.command('HSET', [`${second!.tag}:meta`, 'kind', 'ordered'])
+  await client.command('HSET', [`${first!.tag}:meta`, 'kind', 'ordered'])
+  await client.command('HSET', [`${second!.tag}:meta`, 'kind', 'ordered'])
   expect(await quiet.holdAnything(ordered.shards)).toBe(false)
-  await port.command('DEL', [`${second!.tag}:meta`])
-  await port.command('ZADD', [`${first!.tag}:ready`, '0', 'a'])
+  await client.command('DEL', [`${second!.tag}:meta`])
+  await client.command('ZADD', [`${first!.tag}:ready`, '0', 'a'])
 
   expect(await quiet.holdAnything(ordered.shards)).toBe(true)
 })

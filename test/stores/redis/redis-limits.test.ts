@@ -8,7 +8,7 @@ import type { Claim } from '#src/stores/contract/claim.js'
 import type { QueueSettings } from '#src/stores/contract/queue-settings.js'
 import { redisAddress } from '#src/stores/redis/client/redis-address.js'
 import type { RedisClient } from '#src/stores/redis/client/redis-client.js'
-import { openRedisPort } from '#src/stores/redis/client/redis-connection.js'
+import { openRedisClient } from '#src/stores/redis/client/redis-connection.js'
 import { queuesKey } from '#src/stores/redis/layout/redis-keys.js'
 import { RedisStore } from '#src/stores/redis/redis-store.js'
 
@@ -43,13 +43,13 @@ for (const mode of ['single', 'cluster'] as const) {
     })
 
     function port(): RedisClient {
-      const opened = openRedisPort(redisAddress(url))
+      const opened = openRedisClient(redisAddress(url))
       onTestFinished(() => opened.close())
       return opened
     }
 
     function storeIn(namespace: string, on = port()): RedisStore {
-      return new RedisStore({ port: on, namespace })
+      return new RedisStore({ client: on, namespace })
     }
 
     async function enqueue(store: RedisStore, queue: string, ids: readonly string[], group?: string): Promise<void> {

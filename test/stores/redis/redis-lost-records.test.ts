@@ -8,13 +8,13 @@ import type { RedisClient } from '#src/stores/redis/client/redis-client.js'
 import { connect, queue, RedisScene, settings } from './redis-scene.js'
 
 let server: RedisServer
-let port: RedisClient
+let client: RedisClient
 beforeAll(async () => {
   server = await startRedis()
-  port = connect(server)
+  client = connect(server)
 })
 afterAll(async () => {
-  await port.close()
+  await client.close()
   await server.stop()
 })
 
@@ -37,7 +37,7 @@ describe.each(kinds)('a claim of a %s queue', (_, given) => {
     (await scene.store.claim([{ queue, limit: 10 }], { ...by, ...more })).claims.map(({ id }) => id)
 
   async function opened(...jobs: (Partial<NewJob> & { readonly id: string })[]): Promise<RedisScene> {
-    const scene = new RedisScene(port)
+    const scene = new RedisScene(client)
     await scene.store.open([{ ...settings, ...given }])
     await scene.add(...jobs)
     return scene
@@ -104,9 +104,9 @@ describe.each(kinds)('a claim of a %s queue', (_, given) => {
     const claims = await scene.take(2)
     if (isOwn) await scene.store.extend(claims.map(({ id, fence }) => ({ queue, id, fence, leaseMs: 700_000 })))
     const leases = await keyOf(scene, 'leases')
-    const members = (await port.command('ZRANGE', [leases, '0', '-1'])) as Buffer[]
+    const members = (await client.command('ZRANGE', [leases, '0', '-1'])) as Buffer[]
     expect(members).toHaveLength(isOwn ? 2 : 1)
-    for (const member of members) await port.command('ZADD', [leases, '1', member])
+    for (const member of members) await client.command('ZADD', [leases, '1', member])
     await lose(scene, 'lost')
     const crashed: string[] = []
     await vi.waitFor(async () => {
@@ -148,7 +148,7 @@ describe.each(kinds)('a claim of a %s queue', (_, given) => {
 
 describe('several payloads of an id whose record is gone', () => {
   async function opened(): Promise<RedisScene> {
-    const scene = new RedisScene(port)
+    const scene = new RedisScene(client)
     await scene.store.open([{ ...settings, kind: 'ordered' }])
     for (const payload of ['1', '2']) await scene.add({ id: 'a', payload })
     return scene
@@ -175,8 +175,8 @@ describe('several payloads of an id whose record is gone', () => {
     const scene = await opened()
     expect(await scene.take()).toHaveLength(1)
     const leases = await keyOf(scene, 'leases')
-    const [lease] = (await port.command('ZRANGE', [leases, '0', '-1'])) as Buffer[]
-    await port.command('ZADD', [leases, '1', lease!])
+    const [lease] = (await client.command('ZRANGE', [leases, '0', '-1'])) as Buffer[]
+    await client.command('ZADD', [leases, '1', lease!])
     await server.ask('HDEL', await keyOf(scene, 'jobs'), 'a')
     await vi.waitFor(async () => {
       await scene.store.claim([{ queue, limit: 0 }], { worker: 'f', leaseMs: 1 })
@@ -188,7 +188,7 @@ describe('several payloads of an id whose record is gone', () => {
 
 describe('a ready list with elements of jobs that were taken out of its middle', () => {
   it('gives no claim a dead job, though one without a record stood before it', async () => {
-    const scene = new RedisScene(port)
+    const scene = new RedisScene(client)
     await scene.store.open([settings])
     await scene.add({ id: 'a' }, { id: 'lost' }, { id: 'b' }, { id: 'dead' }, { id: 'c' })
     await scene.store.records.bury(queue, { ids: ['dead'] })
@@ -205,7 +205,7 @@ describe('a ready list with elements of jobs that were taken out of its middle',
 })
 
 it('renews a claim whose shared lease is gone by a lease of its own', async () => {
-  const scene = new RedisScene(port)
+  const scene = new RedisScene(client)
   await scene.store.open([settings])
   await scene.add({ id: 'a' }, { id: 'b' })
   const claims = await scene.take(2)

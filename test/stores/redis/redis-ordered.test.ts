@@ -17,13 +17,13 @@ const settings: QueueSettings = { name: queue, kind: 'ordered', order: 'fifo', m
 const by = { worker: 'worker-1', leaseMs: 600_000 }
 
 let server: RedisServer
-let port: RedisClient
+let client: RedisClient
 beforeAll(async () => {
   server = await startRedis()
-  port = connect(server)
+  client = connect(server)
 })
 afterAll(async () => {
-  await port.close()
+  await client.close()
   await server.stop()
 })
 
@@ -31,7 +31,7 @@ let made = 0
 
 class OrderedScene {
   readonly namespace = `ordered-${process.pid}-${++made}`
-  readonly store = new RedisStore({ port: connect(server), namespace: this.namespace })
+  readonly store = new RedisStore({ client: connect(server), namespace: this.namespace })
   #calls = 0
 
   static async opened(more: Partial<QueueSettings> = {}): Promise<OrderedScene> {
@@ -59,12 +59,12 @@ class OrderedScene {
   /** One command on a key of the only shard. */
   raw(command: string, name: ShardKey, ...args: string[]) {
     const [shard] = queueIn(this.namespace, queue, layoutIn('1 ordered 0')!).shards
-    return port.command(command, [keyIn(shard!.keys, name), ...args])
+    return client.command(command, [keyIn(shard!.keys, name), ...args])
   }
 
   /** The time that scripts have taken on the server, in µs, of this process' time only as it is shared with others. */
   async scriptUs(): Promise<number> {
-    const text = String(await port.command('INFO', ['cpu']))
+    const text = String(await client.command('INFO', ['cpu']))
     const seconds = (field: string) => Number(new RegExp(`${field}:([\\d.]+)`).exec(text)![1])
     return (seconds('used_cpu_user') + seconds('used_cpu_sys')) * 1e6
   }
@@ -129,9 +129,9 @@ describe('a full server', () => {
     const ids = ['done', 'again', 'back', 'buried', 'last', 'cancelled']
     await scene.push(...ids.map((id) => ({ id, payload: '1' })), ...ids.map((id) => ({ id, payload: '2' })))
     const claims = await scene.take(10, 1)
-    await port.command('CONFIG', ['SET', 'maxmemory', '1'])
+    await client.command('CONFIG', ['SET', 'maxmemory', '1'])
     onTestFinished(async () => {
-      await port.command('CONFIG', ['SET', 'maxmemory', '0'])
+      await client.command('CONFIG', ['SET', 'maxmemory', '0'])
     })
 
     await expect(scene.push({ id: 'more' })).rejects.toMatchObject({ code: 'store-full' })
@@ -156,7 +156,7 @@ describe('a restart without data', () => {
     await scene.push({ id: 'a' })
     expect(await scene.store.records.reshard(queue, 2)).toEqual({ changed: 1, more: false })
     await scene.push({ id: 'b' })
-    await port.command('FLUSHALL', ['SYNC'])
+    await client.command('FLUSHALL', ['SYNC'])
 
     expect(await scene.push({ id: 'c' })).toEqual(['added'])
     expect((await scene.take()).map(({ id }) => id)).toEqual(['c'])

@@ -5,7 +5,7 @@ import { afterEach, beforeEach, expect, it } from 'vitest'
 import { StoreUnavailableError } from '#src/core/errors.js'
 import { RedisServer } from '#src/store-testing/servers/redis-server-process.js'
 import { redisAddress } from '#src/stores/redis/client/redis-address.js'
-import { openRedisPort } from '#src/stores/redis/client/redis-connection.js'
+import { openRedisClient } from '#src/stores/redis/client/redis-connection.js'
 
 const never = new AbortController().signal
 
@@ -20,21 +20,21 @@ it('a sentinel that is connected and silent is passed over, and the next one is 
   const sentinel = await RedisServer.start({ isSentinel: true, config: watch })
   const silent = await faultProxy({ port: sentinel.port })
   silent.inject('blackHole')
-  const port = openRedisPort(
+  const client = openRedisClient(
     redisAddress(`redis+sentinel://127.0.0.1:${silent.port},127.0.0.1:${sentinel.port}/mymaster`),
   )
   // The first call may end before the silent one was given up; the connection is being made all the same.
-  await port.reach().catch(() => port.reach())
-  await port.close()
+  await client.reach().catch(() => client.reach())
+  await client.close()
   await silent.close()
   await sentinel.stop()
 })
 
 it('a pop on a server that is away says that it is, however little time is left', async () => {
-  const port = openRedisPort(redisAddress(`redis://127.0.0.1:${server.port}`))
-  expect(await port.pop(['bell'], 500, never)).toBeUndefined()
+  const client = openRedisClient(redisAddress(`redis://127.0.0.1:${server.port}`))
+  expect(await client.pop(['bell'], 500, never)).toBeUndefined()
   await server.kill()
   for (const forMs of [1.5, 20.7, 60.3])
-    await expect(port.pop(['bell'], forMs, never)).rejects.toBeInstanceOf(StoreUnavailableError)
-  await port.close()
+    await expect(client.pop(['bell'], forMs, never)).rejects.toBeInstanceOf(StoreUnavailableError)
+  await client.close()
 })

@@ -3,7 +3,7 @@
 import { startRedis } from 'millrace/store-testing'
 import { beforeAll, describe, expect, it, onTestFinished } from 'vitest'
 import { redisAddress } from '#src/stores/redis/client/redis-address.js'
-import { openRedisPort } from '#src/stores/redis/client/redis-connection.js'
+import { openRedisClient } from '#src/stores/redis/client/redis-connection.js'
 import { RedisStore } from '#src/stores/redis/redis-store.js'
 
 const queue = 'mail'
@@ -15,7 +15,7 @@ beforeAll(async () => {
 }, 120_000)
 
 async function opened(jobs: number): Promise<RedisStore> {
-  const store = new RedisStore({ port: openRedisPort(redisAddress(url)), namespace: `line-${++namespaces}` })
+  const store = new RedisStore({ client: openRedisClient(redisAddress(url)), namespace: `line-${++namespaces}` })
   onTestFinished(() => store.close())
   await store.open([{ name: queue, kind: 'plain', order: 'fifo', maxCrashes: 3, dead: {} }])
   for (let from = 0; from < jobs; from += 250)

@@ -6,13 +6,13 @@ import type { RedisClient } from '#src/stores/redis/client/redis-client.js'
 import { connect, queue, RedisScene, settings } from './redis-scene.js'
 
 let server: RedisServer
-let port: RedisClient
+let client: RedisClient
 beforeAll(async () => {
   server = await startRedis()
-  port = connect(server)
+  client = connect(server)
 })
 afterAll(async () => {
-  await port.close()
+  await client.close()
   await server.stop()
 })
 
@@ -20,7 +20,7 @@ const by = { worker: 'w', leaseMs: 30_000 }
 
 /** With jobs of these ids claimed in one call. */
 async function running(kind: 'plain' | 'ordered', ...ids: string[]): Promise<RedisScene> {
-  const scene = new RedisScene(port)
+  const scene = new RedisScene(client)
   await scene.store.open([{ ...settings, kind }])
   for (const id of ids) await scene.add({ id })
   expect((await scene.store.claim([{ queue, limit: 10 }], by)).claims).toHaveLength(ids.length)
@@ -68,7 +68,7 @@ describe.each(['plain', 'ordered'] as const)('the repair of a %s queue', (kind) 
   })
 
   it('counts anew how many jobs of a group run, and gives back the turn of one that has room', async () => {
-    const scene = new RedisScene(port)
+    const scene = new RedisScene(client)
     await scene.store.open([{ ...settings, kind, maxRunning: { perGroup: 2 } }])
     await scene.add(...['a', 'b', 'c'].map((id) => ({ id, group: 'g' })), { id: 'd', group: 'h' })
     await scene.take(1)
@@ -97,7 +97,7 @@ describe.each(['plain', 'ordered'] as const)('the repair of a %s queue', (kind) 
 })
 
 it('counts the stale elements of a ready list anew', async () => {
-  const scene = new RedisScene(port)
+  const scene = new RedisScene(client)
   await scene.store.open([settings])
   for (const id of ['a', 'b', 'c', 'd']) await scene.add({ id })
   await scene.store.records.delete(queue, { ids: ['b', 'c'] })

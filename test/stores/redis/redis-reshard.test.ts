@@ -7,7 +7,7 @@ import type { NewJob } from '#src/stores/contract/new-job.js'
 import type { QueueSettings } from '#src/stores/contract/queue-settings.js'
 import { redisAddress } from '#src/stores/redis/client/redis-address.js'
 import type { RedisClient } from '#src/stores/redis/client/redis-client.js'
-import { openRedisPort } from '#src/stores/redis/client/redis-connection.js'
+import { openRedisClient } from '#src/stores/redis/client/redis-connection.js'
 import { RedisStore } from '#src/stores/redis/redis-store.js'
 
 const queue = 'orders'
@@ -21,8 +21,8 @@ for (const mode of ['single', 'cluster'] as const) {
       url = (await startRedis({ mode })).url
     }, 120_000)
 
-    function storeIn(namespace: string, port: RedisClient = openRedisPort(redisAddress(url))): RedisStore {
-      const store = new RedisStore({ port, namespace })
+    function storeIn(namespace: string, client: RedisClient = openRedisClient(redisAddress(url))): RedisStore {
+      const store = new RedisStore({ client, namespace })
       onTestFinished(() => store.close())
       return store
     }
@@ -52,8 +52,8 @@ for (const mode of ['single', 'cluster'] as const) {
       const admin = storeIn(namespace)
       await admin.open([{ ...settings, shards: 1 }])
       const sent: Promise<unknown>[] = []
-      const port = openRedisPort(redisAddress(url))
-      const late = new Proxy(port, {
+      const client = openRedisClient(redisAddress(url))
+      const late = new Proxy(client, {
         get(target, name) {
           const member: unknown = Reflect.get(target, name)
           if (typeof member !== 'function') return member
@@ -162,8 +162,8 @@ for (const mode of ['single', 'cluster'] as const) {
         await store.open([{ ...settings, shards: 2 }])
         await fill(store)
         const before = await content(store)
-        const cut = cutAfter(openRedisPort(redisAddress(url)), trips)
-        const isThrough = await new RedisStore({ port: cut, namespace }).records
+        const cut = cutAfter(openRedisClient(redisAddress(url)), trips)
+        const isThrough = await new RedisStore({ client: cut, namespace }).records
           .reshard(queue, 3)
           .then(() => true)
           .catch(() => false)
@@ -197,13 +197,13 @@ for (const mode of ['single', 'cluster'] as const) {
       ])
       await fill(store)
       const before = await content(store)
-      const cut = cutAfter(openRedisPort(redisAddress(url)), 2)
-      await new RedisStore({ port: cut, namespace }).records.move(queue, 'other').catch(() => {})
+      const cut = cutAfter(openRedisClient(redisAddress(url)), 2)
+      await new RedisStore({ client: cut, namespace }).records.move(queue, 'other').catch(() => {})
       await cut.close()
       expect((await content(store)).size).toBe(0)
 
       // As if they had left long ago.
-      const eyes = openRedisPort(redisAddress(url))
+      const eyes = openRedisClient(redisAddress(url))
       await eyes.command('HSET', [`{${namespace}:${queue}:0.0}:transit`, 'at', '0'])
       await eyes.close()
       await store.claim([{ queue, limit: 0 }], { worker: 'w', leaseMs: 60_000 })
@@ -241,8 +241,8 @@ for (const mode of ['single', 'cluster'] as const) {
         ])
         await fill(store)
         const before = await content(store)
-        const cut = cutAfter(openRedisPort(redisAddress(url)), trips)
-        const isThrough = await new RedisStore({ port: cut, namespace }).records
+        const cut = cutAfter(openRedisClient(redisAddress(url)), trips)
+        const isThrough = await new RedisStore({ client: cut, namespace }).records
           .move(queue, 'other')
           .then(() => true)
           .catch(() => false)
@@ -285,13 +285,13 @@ async function content(store: RedisStore, name = queue): Promise<Map<string, str
 }
 
 /** The port, which reaches nothing any more after so many trips. */
-function cutAfter(port: RedisClient, trips: number): RedisClient {
+function cutAfter(client: RedisClient, trips: number): RedisClient {
   let left = trips
   const reach = () => {
     left -= 1
     if (left < 0) throw new Error('cut')
   }
-  return new Proxy(port, {
+  return new Proxy(client, {
     get(target, name) {
       const member: unknown = Reflect.get(target, name)
       if (typeof member !== 'function') return member

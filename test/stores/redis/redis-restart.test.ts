@@ -35,7 +35,7 @@ describe('leases that have ended', () => {
     await scene.add({ id: 'a' })
     const [claim] = await scene.take(1, 1)
     await server.restart()
-    await scene.port.command('PING', [])
+    await scene.client.command('PING', [])
 
     const { crashed, forMs } = await found(scene, 600_000)
 

@@ -8,7 +8,7 @@ import type { SettleItem } from '#src/stores/contract/settle.js'
 import type { StoreHealth } from '#src/stores/contract/store-health.js'
 import { redisAddress } from '#src/stores/redis/client/redis-address.js'
 import type { RedisArgument, RedisClient } from '#src/stores/redis/client/redis-client.js'
-import { openRedisPort } from '#src/stores/redis/client/redis-connection.js'
+import { openRedisClient } from '#src/stores/redis/client/redis-connection.js'
 import { listIn } from '#src/stores/redis/client/redis-reply.js'
 import { queuesKey, type ShardKey, shardTag } from '#src/stores/redis/layout/redis-keys.js'
 import { RedisStore } from '#src/stores/redis/redis-store.js'
@@ -22,31 +22,31 @@ export interface Login {
 }
 
 export function connect(server: { readonly port: number }, login: Partial<Login> = {}): RedisClient {
-  return openRedisPort(redisAddress({ hosts: [`127.0.0.1:${server.port}`], ...login }))
+  return openRedisClient(redisAddress({ hosts: [`127.0.0.1:${server.port}`], ...login }))
 }
 
 export function connectCluster(cluster: ClusterServers, login: Partial<Login> = {}): RedisClient {
   const hosts = cluster.servers.map(({ host, port }) => ({ host, port }))
-  return openRedisPort(redisAddress({ kind: 'cluster', hosts, ...login }))
+  return openRedisClient(redisAddress({ kind: 'cluster', hosts, ...login }))
 }
 
 let made = 0
 
 export class RedisScene {
   readonly namespace: string
-  readonly port: RedisClient
+  readonly client: RedisClient
   readonly store: RedisStore
   #calls = 0
 
-  constructor(port: RedisClient, { namespace = `scene-${process.pid}-${++made}`, replicas = 0 } = {}) {
+  constructor(client: RedisClient, { namespace = `scene-${process.pid}-${++made}`, replicas = 0 } = {}) {
     this.namespace = namespace
-    this.port = port
-    this.store = new RedisStore({ port, namespace, replicas })
+    this.client = client
+    this.store = new RedisStore({ client, namespace, replicas })
   }
 
   /** With the queue open, and a job of every kind in it. */
-  static async busy(port: RedisClient): Promise<RedisScene> {
-    const scene = new RedisScene(port)
+  static async busy(client: RedisClient): Promise<RedisScene> {
+    const scene = new RedisScene(client)
     await scene.store.open([settings])
     await scene.fill()
     return scene
@@ -66,7 +66,7 @@ export class RedisScene {
 
   /** One command on a key of the queue. */
   raw(command: string, name: ShardKey, ...args: RedisArgument[]) {
-    return this.port.command(command, [this.key(name), ...args])
+    return this.client.command(command, [this.key(name), ...args])
   }
 
   /** The members of a sorted set or the elements of the ready list. */

@@ -6,7 +6,7 @@ import type { Claim } from '#src/stores/contract/claim.js'
 import type { NewJob } from '#src/stores/contract/new-job.js'
 import type { QueueSettings } from '#src/stores/contract/queue-settings.js'
 import { redisAddress } from '#src/stores/redis/client/redis-address.js'
-import { openRedisPort } from '#src/stores/redis/client/redis-connection.js'
+import { openRedisClient } from '#src/stores/redis/client/redis-connection.js'
 import { shardTag } from '#src/stores/redis/layout/redis-keys.js'
 import { RedisStore } from '#src/stores/redis/redis-store.js'
 import { shardOf } from '#src/stores/rules/payloads.js'
@@ -23,7 +23,7 @@ for (const mode of ['single', 'cluster'] as const) {
     }, 120_000)
 
     function storeIn(namespace: string): RedisStore {
-      const store = new RedisStore({ port: openRedisPort(redisAddress(url)), namespace })
+      const store = new RedisStore({ client: openRedisClient(redisAddress(url)), namespace })
       onTestFinished(() => store.close())
       return store
     }
@@ -145,19 +145,19 @@ for (const mode of ['single', 'cluster'] as const) {
       await enqueue(store, 40)
       const [claim, ...others] = await claimAll(store)
       await store.settle(others.map((one) => ({ ...keyOf(one), kind: 'release', delayMs: 0 })))
-      const port = openRedisPort(redisAddress(url))
-      onTestFinished(() => port.close())
+      const client = openRedisClient(redisAddress(url))
+      onTestFinished(() => client.close())
       const metaOf = (shard: number) => `${shardTag(namespace, 'wide', shard, 8)}:meta`
       const broken = shardOf(claim!.id, 8) === 0 ? 1 : 0
       const release = [{ ...keyOf(claim!), kind: 'release', delayMs: 0, hold: { of: 'queue', forMs: 60_000 } }] as const
-      await port.command('RENAME', [metaOf(broken), `${metaOf(broken)}-away`])
-      await port.command('SET', [metaOf(broken), 'of another type'])
+      await client.command('RENAME', [metaOf(broken), `${metaOf(broken)}-away`])
+      await client.command('SET', [metaOf(broken), 'of another type'])
       await expect(store.settle(release)).rejects.toThrow()
-      await port.command('RENAME', [`${metaOf(broken)}-away`, metaOf(broken)])
+      await client.command('RENAME', [`${metaOf(broken)}-away`, metaOf(broken)])
 
       expect(await store.settle(release)).toEqual(['ok'])
       const held = await Promise.all(
-        Array.from({ length: 8 }, (_, shard) => port.command('HEXISTS', [metaOf(shard), 'heldUntil'])),
+        Array.from({ length: 8 }, (_, shard) => client.command('HEXISTS', [metaOf(shard), 'heldUntil'])),
       )
       expect(held).toEqual(held.map(() => 1))
       expect(await claimAll(store)).toEqual([])

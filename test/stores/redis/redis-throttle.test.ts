@@ -5,7 +5,7 @@ import { beforeAll, describe, expect, it, onTestFinished } from 'vitest'
 import type { Throttle, ThrottleRule } from '#src/core/queue/throttle.js'
 import { redisAddress } from '#src/stores/redis/client/redis-address.js'
 import type { RedisClient } from '#src/stores/redis/client/redis-client.js'
-import { openRedisPort } from '#src/stores/redis/client/redis-connection.js'
+import { openRedisClient } from '#src/stores/redis/client/redis-connection.js'
 import { redisScript } from '#src/stores/redis/client/redis-script.js'
 import { throttle } from '#src/stores/redis/throttle/throttle-lua.js'
 import {
@@ -26,9 +26,9 @@ beforeAll(async () => {
 }, 120_000)
 
 function opened(): RedisClient {
-  const port = openRedisPort(redisAddress(url))
-  onTestFinished(() => port.close())
-  return port
+  const client = openRedisClient(redisAddress(url))
+  onTestFinished(() => client.close())
+  return client
 }
 
 const start = 1_700_000_000_000
@@ -36,25 +36,25 @@ const minute = 60_000
 const rule = (limit: number, windowMs: number): ThrottleRule => ({ limit, windowMs, moderate: false })
 
 /** Runs Lua beside the throttle of a scope, at so many ms from the start, and answers with its numbers. */
-function asking(port: RedisClient, scopes: readonly string[], lua: string) {
+function asking(client: RedisClient, scopes: readonly string[], lua: string) {
   const script = redisScript('ask', `${throttleHeader}${throttle}${lua}`)
   return async (at: number, ...args: string[]) => {
-    const reply = await port.run(script, scopes.flatMap(keysOf), [String(start + at), runOf(1), ...args])
+    const reply = await client.run(script, scopes.flatMap(keysOf), [String(start + at), runOf(1), ...args])
     return (reply as readonly number[]).map(Number)
   }
 }
 
-async function begun(port: RedisClient, scope: string, by: Throttle['by'], rules: string): Promise<void> {
-  await port.command('HSET', [keysOf(scope)[0]!, 'by', by, 'rules', rules])
+async function begun(client: RedisClient, scope: string, by: Throttle['by'], rules: string): Promise<void> {
+  await client.command('HSET', [keysOf(scope)[0]!, 'by', by, 'rules', rules])
 }
 
 describe('the throttle in Lua', () => {
   it('answers as that of the memory store, over restarts, clocks set back and other rules', async () => {
-    const port = opened()
+    const client = opened()
     const found: string[] = []
     for (let seed = 1; seed <= 100; seed += 1) {
       const scene = throttleScene(seed, 60)
-      const { text } = disagreement(scene, await heardOf(port, `s${seed}`, scene, { isTrimmed: seed % 2 === 0 }))
+      const { text } = disagreement(scene, await heardOf(client, `s${seed}`, scene, { isTrimmed: seed % 2 === 0 }))
       if (text !== undefined) found.push(`seed ${seed}: ${text}`)
     }
 
@@ -79,9 +79,9 @@ describe('the throttle in Lua', () => {
   })
 
   it('reads a few entries of a log of thousands, whichever rule looks', async () => {
-    const port = opened()
+    const client = opened()
     const claimed = asking(
-      port,
+      client,
       ['many'],
       `
 local read, ask = 0, call
@@ -96,7 +96,7 @@ throttle_started('', tonumber(ARGV[3]), true)
 throttle_permits('')
 return { permits, read }`,
     )
-    await begun(port, 'many', 'queue', '2000/60000 3/1000m 100/20000')
+    await begun(client, 'many', 'queue', '2000/60000 3/1000m 100/20000')
     for (let i = 0; i < 1_999; i += 1) void claimed(i * 20, '1')
 
     const [permits, whenFull] = await claimed(39_990, '1')
@@ -108,9 +108,9 @@ return { permits, read }`,
   })
 
   it('forgets idle groups, at most so many at a time, and nothing that a window still sees', async () => {
-    const port = opened()
+    const client = opened()
     const ask = asking(
-      port,
+      client,
       ['idle'],
       `
 throttle_open()
@@ -121,7 +121,7 @@ end
 throttle_trim(tonumber(ARGV[3]))
 return { call('HLEN', TEMPOS), call('ZCARD', STARTS), call('ZCARD', IDLE), throttle_subjects() }`,
     )
-    await begun(port, 'idle', 'group', '2/1000 5/2000')
+    await begun(client, 'idle', 'group', '2/1000 5/2000')
     await ask(0, '300', 'a', 'b', 'c')
 
     expect(await ask(10, '300', 'a', 'd')).toEqual([4, 5, 4, 4])
@@ -132,9 +132,9 @@ return { call('HLEN', TEMPOS), call('ZCARD', STARTS), call('ZCARD', IDLE), throt
   })
 
   it('gives the memory back of hundreds of groups of which few are left, and keeps those as they were', async () => {
-    const port = opened()
+    const client = opened()
     const ask = asking(
-      port,
+      client,
       ['shrunk'],
       `
 throttle_open()
@@ -145,12 +145,12 @@ end
 throttle_trim(1000)
 return { call('HLEN', TEMPOS), (throttle_permits('g0')), (throttle_permits('g1')) }`,
     )
-    await begun(port, 'shrunk', 'group', '3/1000')
+    await begun(client, 'shrunk', 'group', '3/1000')
     const encodings = () =>
       Promise.all(
         keysOf('shrunk')
           .slice(1)
-          .map((key) => port.command('OBJECT', ['ENCODING', key])),
+          .map((key) => client.command('OBJECT', ['ENCODING', key])),
       )
     await ask(0, ...Array.from({ length: 600 }, (_, i) => `g${i}`))
     expect((await encodings()).map(String)).toEqual(['skiplist', 'hashtable', 'skiplist'])
@@ -161,9 +161,9 @@ return { call('HLEN', TEMPOS), (throttle_permits('g0')), (throttle_permits('g1')
   })
 
   it('keeps scopes apart that one script turns to and fro between', async () => {
-    const port = opened()
+    const client = opened()
     const ask = asking(
-      port,
+      client,
       ['one', 'two'],
       `
 local function turn_to(n) RULES, STARTS, TEMPOS, IDLE = unpack(KEYS, n * 4 - 3, n * 4) throttle_open() end
@@ -172,26 +172,26 @@ turn_to(2) local second = throttle_permits('') throttle_started('', 1, true)
 turn_to(1) local first = throttle_permits('')
 turn_to(2) return { first, second, (throttle_permits('')) }`,
     )
-    await begun(port, 'one', 'queue', '5/1000')
-    await begun(port, 'two', 'queue', '7/1000')
+    await begun(client, 'one', 'queue', '5/1000')
+    await begun(client, 'two', 'queue', '7/1000')
 
     expect(await ask(0)).toEqual([3, 7, 6])
     expect(await ask(0)).toEqual([1, 6, 5])
   })
 
   it('knows the server by the run that it tells, and writes instants in full', async () => {
-    const port = opened()
+    const client = opened()
     const asItIs = throttleHeader.replace("command == 'INFO'", 'false')
     const script = redisScript(
       'ask',
       `${asItIs}${throttle}throttle_open() throttle_permits('') throttle_started('', 1, true)`,
     )
-    await begun(port, 'run', 'queue', '5/1000')
+    await begun(client, 'run', 'queue', '5/1000')
 
-    await port.run(script, keysOf('run'), [String(start)])
+    await client.run(script, keysOf('run'), [String(start)])
 
-    const told = String(await port.command('INFO', ['server']))
-    const fields = ((await port.command('HGETALL', [keysOf('run')[0]!])) as readonly Buffer[]).map(String)
+    const told = String(await client.command('INFO', ['server']))
+    const fields = ((await client.command('HGETALL', [keysOf('run')[0]!])) as readonly Buffer[]).map(String)
     expect(fields).toEqual(
       expect.arrayContaining(['run', /run_id:(\w+)/.exec(told)![1], 'armedAt', String(start), 'lastAt', String(start)]),
     )

@@ -5,7 +5,7 @@ import { afterEach, beforeEach, expect, it } from 'vitest'
 import { StoreCorruptError, StoreFullError } from '#src/core/errors.js'
 import type { QueueSettings } from '#src/stores/contract/queue-settings.js'
 import { redisAddress } from '#src/stores/redis/client/redis-address.js'
-import { openRedisPort } from '#src/stores/redis/client/redis-connection.js'
+import { openRedisClient } from '#src/stores/redis/client/redis-connection.js'
 import { RedisStore } from '#src/stores/redis/redis-store.js'
 
 const settings = (name: string): QueueSettings => ({ name, kind: 'plain', order: 'fifo', maxCrashes: 3, dead: {} })
@@ -25,7 +25,7 @@ afterEach(async () => {
 
 const opened: RedisStore[] = []
 function open(): RedisStore {
-  const made = new RedisStore({ port: openRedisPort(redisAddress(server.url)), namespace: 't' })
+  const made = new RedisStore({ client: openRedisClient(redisAddress(server.url)), namespace: 't' })
   opened.push(made)
   return made
 }

@@ -253,22 +253,22 @@ export interface Heard {
 
 /** `isTrimmed`: whether claims forget what is idle. */
 export async function heardOf(
-  port: RedisClient,
+  client: RedisClient,
   scope: string,
   { throttle: first, subjects, plan }: Scene,
   { lua = throttle, isTrimmed = true } = {},
 ): Promise<Heard[]> {
   const keys = keysOf(scope)
   const { act, look } = scripts(lua)
-  const opened = port.command('HSET', [keys[0]!, 'by', first.by, 'rules', first.rules.map(ruleText).join(' ')])
+  const opened = client.command('HSET', [keys[0]!, 'by', first.by, 'rules', first.rules.map(ruleText).join(' ')])
   const heard = plan.map(async ({ step, now, run }): Promise<Heard> => {
     const at = [String(now), run]
     const [answers, looks, rules, starts, tempos] = (await Promise.all([
-      port.run(act, keys, [...at, ...argumentsOf(step, isTrimmed)]),
-      port.run(look, keys, [...at, ...subjects]),
-      port.command('HGETALL', [keys[0]!]),
-      port.command('ZRANGE', [keys[1]!, '0', '-1']),
-      port.command('HGETALL', [keys[2]!]),
+      client.run(act, keys, [...at, ...argumentsOf(step, isTrimmed)]),
+      client.run(look, keys, [...at, ...subjects]),
+      client.command('HGETALL', [keys[0]!]),
+      client.command('ZRANGE', [keys[1]!, '0', '-1']),
+      client.command('HGETALL', [keys[2]!]),
     ])) as Buffer[][]
     return {
       answers: answers!.map(Number),
@@ -280,7 +280,7 @@ export async function heardOf(
   })
   await opened
   const all = await Promise.all(heard)
-  await port.command('DEL', keys)
+  await client.command('DEL', keys)
   return all
 }
 

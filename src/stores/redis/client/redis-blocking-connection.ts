@@ -42,7 +42,7 @@ export class RedisBlockingConnection {
     this.#clock = clock
   }
 
-  /** As the port's `pop`. */
+  /** As the client's `pop`. */
   async pop(keys: readonly string[], forMs: number, signal: AbortSignal): Promise<string | undefined> {
     if (this.#isPopping) throw new Error('a pop is under way on this connection already')
     this.#isPopping = true

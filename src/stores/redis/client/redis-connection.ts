@@ -1,4 +1,4 @@
-/** The connection to Redis: the port on ioredis, to a single server, to a master named by sentinels, or to a cluster. */
+/** The connection to Redis: the client on ioredis, to a single server, to a master named by sentinels, or to a cluster. */
 
 import type { Cluster, Redis } from 'ioredis'
 import { ClosedError, isMillraceError } from '../../../core/errors.js'
@@ -24,15 +24,15 @@ interface OpenedClients {
 }
 
 /**
- * Makes the port; it connects at its first call, and opens a second and a third connection only to pop and to listen.
+ * Makes the client; it connects at its first call, and opens a second and a third connection only to pop and to listen.
  * Every call throws `ConfigError` as long as ioredis is missing or the server is unfit: too old, a replica, or one that
  * evicts keys; and `StoreRefusedError` as long as a password or a right is missing.
  */
-export function openRedisPort(source: RedisAddress | ConnectRedis): RedisClient {
-  return new IoredisPort(source)
+export function openRedisClient(source: RedisAddress | ConnectRedis): RedisClient {
+  return new IoredisClient(source)
 }
 
-class IoredisPort implements RedisClient {
+class IoredisClient implements RedisClient {
   readonly isCluster: boolean
   readonly #source: RedisAddress | { readonly given: object }
   /** Reaches the server for ever, be it fit or not. */

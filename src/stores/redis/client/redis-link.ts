@@ -69,7 +69,7 @@ export class RedisLink<Client extends Redis | Cluster = Redis | Cluster> {
 
   /**
    * Resolves with the answer. What was not executed is sent again with growing pauses for 2 s; what is in doubt is not.
-   * `replicas`: then waits until so many have it. Throws the typed errors of the port.
+   * `replicas`: then waits until so many have it. Throws the typed errors of the client.
    */
   async call(errand: RedisErrand, replicas = 0): Promise<RedisReply> {
     const endsAt = this.#clock.mono() + patienceMs

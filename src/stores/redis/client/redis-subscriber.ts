@@ -32,7 +32,7 @@ export class RedisSubscriber {
     this.#main = main
   }
 
-  /** As the port's `listen`. */
+  /** As the client's `listen`. */
   async listen(name: string, heard: Heard): Promise<() => void> {
     const channel = this.#channels.get(name) ?? { name, ears: new Set(), at: undefined, missed: false }
     // One function may listen twice: each time is one of its own.

@@ -25,7 +25,7 @@ import { type RedisServerSeen, serversOf } from './redis-servers.js'
 import { rightsScript } from './server-scripts.js'
 
 interface DoctorParts {
-  readonly port: RedisClient
+  readonly client: RedisClient
   readonly queues: RedisQueues
   readonly namespace: string
   readonly replicas: number
@@ -46,27 +46,27 @@ export async function examineRedis(parts: DoctorParts, clock: Clock = systemCloc
       return undefined
     }
   }
-  const { port, namespace, replicas } = parts
+  const { client, namespace, replicas } = parts
   try {
-    await port.reach()
+    await client.reach()
   } catch (error) {
     return [unusable(reasonOf(error))]
   }
-  const settings = await attempt('settings (CONFIG GET)', () => settingsOf(port))
+  const settings = await attempt('settings (CONFIG GET)', () => settingsOf(client))
   const shardKeys = (await attempt('queues', () => firstKeys(parts))) ?? []
-  const servers = await attempt('server (INFO)', () => serversOf(port, [...shardKeys, queuesKey(namespace)]))
+  const servers = await attempt('server (INFO)', () => serversOf(client, [...shardKeys, queuesKey(namespace)]))
   if (servers !== undefined)
     findings.unshift(...merged(servers.map(({ info }) => [info, judgeServer({ info, settings, replicas })])))
-  if (port.isCluster && servers !== undefined) {
+  if (client.isCluster && servers !== undefined) {
     const info = await attempt('cluster (CLUSTER INFO)', async () =>
-      redisInfo(textIn(await port.command('CLUSTER', ['INFO']))),
+      redisInfo(textIn(await client.command('CLUSTER', ['INFO']))),
     )
     if (info !== undefined) findings.push(...judgeCluster({ info, shards: shardsOn(servers, namespace) }))
   }
-  const clocks = await attempt('clock (TIME)', () => clocksOf(port, clock))
+  const clocks = await attempt('clock (TIME)', () => clocksOf(client, clock))
   if (clocks !== undefined) findings.push(judgeClock(clocks.offsetMs, clocks.marginMs))
-  const rights = await attempt('rights', () => askRights(port, namespace))
-  if (rights !== undefined) findings.push(...judgeRights({ namespace, isCluster: port.isCluster, rights }))
+  const rights = await attempt('rights', () => askRights(client, namespace))
+  if (rights !== undefined) findings.push(...judgeRights({ namespace, isCluster: client.isCluster, rights }))
   return findings
 }
 
@@ -100,22 +100,22 @@ function merged(judged: readonly (readonly [RedisInfo, readonly Finding[]])[]): 
   )
 }
 
-async function settingsOf(port: RedisClient): Promise<RedisInfo> {
-  const rows = rowsIn(await port.command('CONFIG', ['GET', ...settingNames]), 2)
+async function settingsOf(client: RedisClient): Promise<RedisInfo> {
+  const rows = rowsIn(await client.command('CONFIG', ['GET', ...settingNames]), 2)
   return new Map(rows.map(([name, value]) => [textIn(name), textIn(value)]))
 }
 
 /** The server is thought to have looked at its clock in the middle of the trip. */
-async function clocksOf(port: RedisClient, clock: Clock): Promise<{ offsetMs: number; marginMs: number }> {
+async function clocksOf(client: RedisClient, clock: Clock): Promise<{ offsetMs: number; marginMs: number }> {
   const [sentAt, startedMono] = [clock.now(), clock.mono()]
-  const [seconds, microseconds] = listIn(await port.command('TIME', [])).map(numberIn)
+  const [seconds, microseconds] = listIn(await client.command('TIME', [])).map(numberIn)
   const marginMs = (clock.mono() - startedMono) / 2
   return { offsetMs: seconds! * 1_000 + microseconds! / 1_000 - (sentAt + marginMs), marginMs }
 }
 
-async function askRights(port: RedisClient, namespace: string): Promise<RightsFacts['rights']> {
-  const rights = rightsOf(namespace, port.isCluster)
+async function askRights(client: RedisClient, namespace: string): Promise<RightsFacts['rights']> {
+  const rights = rightsOf(namespace, client.isCluster)
   const args = rights.flatMap(({ words }) => [String(words.length), ...words])
-  const answers = listIn(await port.run(rightsScript, [queuesKey(namespace)], args))
+  const answers = listIn(await client.run(rightsScript, [queuesKey(namespace)], args))
   return rights.map((right, i) => ({ ...right, may: answers[i] === -1 ? undefined : answers[i] === 1 }))
 }

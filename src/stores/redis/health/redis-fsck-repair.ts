@@ -20,8 +20,8 @@ const leaseMs = 30_000
 const shownIds = 3
 
 /** Throws `UnknownQueueError` for a queue that is not stored. */
-export async function repairRedis(port: RedisClient, namespace: string, queue?: string): Promise<Repair> {
-  const rows = rowsIn(await port.command('HGETALL', [queuesKey(namespace)]), 2)
+export async function repairRedis(client: RedisClient, namespace: string, queue?: string): Promise<Repair> {
+  const rows = rowsIn(await client.command('HGETALL', [queuesKey(namespace)]), 2)
   const stored = new Map(rows.map(([name, shards]) => [textIn(name), textIn(shards)]))
   const names = [...stored.keys()].sort()
   if (queue !== undefined && !stored.has(queue)) throw new UnknownQueueError(queue, names)
@@ -29,18 +29,18 @@ export async function repairRedis(port: RedisClient, namespace: string, queue?: 
   const places = (queue === undefined ? names : [queue]).flatMap((name) => placesOf(namespace, name, stored.get(name)!))
   const mended: Mended[] = []
   for (const { what, shard } of places) {
-    mended.push(...(await mendLeases(port, shard, what).catch(unlessUnusable)))
-    mended.push(...(await countGroups(port, shard, what).catch(unlessUnusable)))
-    mended.push(...(await countPayloads(port, shard, what).catch(unlessUnusable)))
+    mended.push(...(await mendLeases(client, shard, what).catch(unlessUnusable)))
+    mended.push(...(await countGroups(client, shard, what).catch(unlessUnusable)))
+    mended.push(...(await countPayloads(client, shard, what).catch(unlessUnusable)))
   }
-  const found = await checkRedis(port, namespace, queue)
+  const found = await checkRedis(client, namespace, queue)
   const counted: Mended[] = []
-  for (const place of places) counted.push(...(await countStale(port, place, found)))
+  for (const place of places) counted.push(...(await countStale(client, place, found)))
   // Last: until then claims do not trust the count of stale elements.
-  for (const place of places) counted.push(...(await forgetLost(port, place).catch(unlessUnusable)))
+  for (const place of places) counted.push(...(await forgetLost(client, place).catch(unlessUnusable)))
   return {
     mended: [...mended, ...counted],
-    left: counted.length === 0 ? found : await checkRedis(port, namespace, queue),
+    left: counted.length === 0 ? found : await checkRedis(client, namespace, queue),
   }
 }
 
@@ -59,10 +59,10 @@ function placesOf(namespace: string, name: string, stored: string): RepairedShar
   }))
 }
 
-async function mendLeases(port: RedisClient, shard: RedisShard, what: string): Promise<Mended[]> {
+async function mendLeases(client: RedisClient, shard: RedisShard, what: string): Promise<Mended[]> {
   // First the leases, so that claims whose lease was one of nobody are seen to have none.
-  const leases = await walked(port, shard, 'leases')
-  const claims = await walked(port, shard, 'claims')
+  const leases = await walked(client, shard, 'leases')
+  const claims = await walked(client, shard, 'claims')
   const seconds = leaseMs / 1_000
   return [
     ...(leases.length === 0
@@ -79,23 +79,23 @@ async function mendLeases(port: RedisClient, shard: RedisShard, what: string): P
   ]
 }
 
-async function countGroups(port: RedisClient, shard: RedisShard, what: string): Promise<Mended[]> {
-  const groups = numberIn(await runOn(port, shard, repairScripts.groups))
+async function countGroups(client: RedisClient, shard: RedisShard, what: string): Promise<Mended[]> {
+  const groups = numberIn(await runOn(client, shard, repairScripts.groups))
   if (groups === 0) return []
   return [{ what, text: `counted anew how many jobs run of ${groups === 1 ? '1 group' : `${groups} groups`}` }]
 }
 
-async function countPayloads(port: RedisClient, shard: RedisShard, what: string): Promise<Mended[]> {
-  if (shard.kind === 'plain' || numberIn(await runOn(port, shard, repairScripts.many)) === 0) return []
+async function countPayloads(client: RedisClient, shard: RedisShard, what: string): Promise<Mended[]> {
+  if (shard.kind === 'plain' || numberIn(await runOn(client, shard, repairScripts.many)) === 0) return []
   return [{ what, text: 'counted anew how many payloads wait' }]
 }
 
-async function walked(port: RedisClient, shard: RedisShard, name: string): Promise<string[]> {
+async function walked(client: RedisClient, shard: RedisShard, name: string): Promise<string[]> {
   const ids: string[] = []
   let cursor = '0'
   do {
     const args = [name, cursor, String(stepCount), String(leaseMs)]
-    const [next, some] = listIn(await runOn(port, shard, repairScripts.walk, args))
+    const [next, some] = listIn(await runOn(client, shard, repairScripts.walk, args))
     cursor = textIn(next)
     ids.push(...listIn(some).map(textIn))
   } while (cursor !== '0')
@@ -104,13 +104,13 @@ async function walked(port: RedisClient, shard: RedisShard, name: string): Promi
 
 /** Stale elements are counted anew only if nothing else is found: other wrongs would be taken for them. */
 async function countStale(
-  port: RedisClient,
+  client: RedisClient,
   { what, shard }: RepairedShard,
   found: readonly Finding[],
 ): Promise<Mended[]> {
   const faults = found.filter((one) => one.what === what && one.level !== 'ok' && !isOfLost(one))
   if (shard.kind !== 'plain' || faults.length !== 1 || !isOfStale(faults[0]!)) return []
-  const by = numberIn(await runOn(port, shard, repairScripts.stale))
+  const by = numberIn(await runOn(client, shard, repairScripts.stale))
   if (by === 0) return []
   const text = `counted the stale elements of 'ready-list' anew, which were ${Math.abs(by)} too ${by < 0 ? 'many' : 'few'}`
   return [{ what, text }]
@@ -124,8 +124,8 @@ function isOfLost({ text }: Finding): boolean {
   return text.startsWith('claims have passed over')
 }
 
-async function forgetLost(port: RedisClient, { what, shard }: RepairedShard): Promise<Mended[]> {
-  const lost = numberIn(await runOn(port, shard, repairScripts.lost))
+async function forgetLost(client: RedisClient, { what, shard }: RepairedShard): Promise<Mended[]> {
+  const lost = numberIn(await runOn(client, shard, repairScripts.lost))
   if (lost === 0) return []
   const jobs = lost === 1 ? '1 job' : `${lost} jobs`
   return [{ what, text: `told of ${jobs} without a record that claims have passed over, and begins to count anew` }]

@@ -33,28 +33,28 @@ const mostForeign = 1_000
 const scanCount = 500
 
 /** Throws `UnknownQueueError` for a queue that is not stored. */
-export async function checkRedis(port: RedisClient, namespace: string, queue?: string): Promise<Finding[]> {
-  const stored = await storedQueues(port, namespace)
+export async function checkRedis(client: RedisClient, namespace: string, queue?: string): Promise<Finding[]> {
+  const stored = await storedQueues(client, namespace)
   const names = [...stored.keys()].sort()
   if (queue !== undefined && !stored.has(queue)) throw new UnknownQueueError(queue, names)
   const findings: Finding[] = []
   for (const name of queue === undefined ? names : [queue])
-    findings.push(...(await checkQueue(port, namespace, name, stored.get(name)!)))
+    findings.push(...(await checkQueue(client, namespace, name, stored.get(name)!)))
   if (queue === undefined)
     // Rights that only this needs may be missing; what was found is told all the same.
     findings.push(
-      ...(await foreignKeys(port, namespace).catch((error) => [unreadable('unknown keys', messageOf(error))])),
+      ...(await foreignKeys(client, namespace).catch((error) => [unreadable('unknown keys', messageOf(error))])),
     )
   if (findings.length === 0) findings.push({ level: 'ok', what: 'queues', text: 'none is stored' })
   return findings
 }
 
-async function storedQueues(port: RedisClient, namespace: string): Promise<Map<string, string>> {
-  const rows = rowsIn(await port.command('HGETALL', [queuesKey(namespace)]), 2)
+async function storedQueues(client: RedisClient, namespace: string): Promise<Map<string, string>> {
+  const rows = rowsIn(await client.command('HGETALL', [queuesKey(namespace)]), 2)
   return new Map(rows.map(([name, shards]) => [textIn(name), textIn(shards)]))
 }
 
-async function checkQueue(port: RedisClient, namespace: string, name: string, stored: string): Promise<Finding[]> {
+async function checkQueue(client: RedisClient, namespace: string, name: string, stored: string): Promise<Finding[]> {
   const what = `queue ${name}`
   const layout = layoutIn(stored)
   if (!isQueueName(name) || layout === undefined) {
@@ -67,7 +67,7 @@ async function checkQueue(port: RedisClient, namespace: string, name: string, st
   for (const shard of liveShards(queue)) {
     const isNext = queue.next.includes(shard)
     const where = layout.shards === 1 && !isNext ? what : `${what}, ${isNext ? 'new ' : ''}shard ${shard.shard}`
-    const checked = await checkShard(port, shard, where)
+    const checked = await checkShard(client, shard, where)
     findings.push(...checked.findings)
     jobs += checked.jobs
   }
@@ -77,20 +77,20 @@ async function checkQueue(port: RedisClient, namespace: string, name: string, st
 }
 
 async function checkShard(
-  port: RedisClient,
+  client: RedisClient,
   shard: RedisShard,
   what: string,
 ): Promise<{ readonly findings: Finding[]; readonly jobs: number }> {
-  const wrong = unusable(listIn(await runOn(port, shard, checkScripts.types)).map(textIn), shard, what)
+  const wrong = unusable(listIn(await runOn(client, shard, checkScripts.types)).map(textIn), shard, what)
   if (wrong.length > 0) return { findings: wrong, jobs: 0 }
   const breaches = new RedisBreaches()
-  const [jobs, excess, meta, found] = listIn(await runOn(port, shard, checkScripts.sums))
+  const [jobs, excess, meta, found] = listIn(await runOn(client, shard, checkScripts.sums))
   addAll(breaches, found!)
   const isUneven = excess !== 0
   const walk = async (key: string, isSearched: boolean) => {
     // Found by halves, and there are none where order is lost.
     const isDeep = isSearched && !breaches.has('disordered', 'ready-list') && !breaches.has('unreadable', 'ready-list')
-    for await (const some of steps(port, shard, key, isDeep)) addAll(breaches, some)
+    for await (const some of steps(client, shard, key, isDeep)) addAll(breaches, some)
   }
   for (const key of keysIn(shard.kind)) if (!unwalked.has(key)) await walk(key, key === 'jobs' && isUneven)
   // Two wrongs may make the sums right: then each job is looked for in the ready list after all.
@@ -126,7 +126,7 @@ function miscount(excess: number, what: string): Finding {
 
 /** The breaches of one key of a shard, step by step. */
 async function* steps(
-  port: RedisClient,
+  client: RedisClient,
   shard: RedisShard,
   key: string,
   isDeep: boolean,
@@ -134,7 +134,9 @@ async function* steps(
   let cursor = '0'
   let count = firstCount
   do {
-    const reply = listIn(await runOn(port, shard, checkScripts.walk, [key, cursor, String(count), isDeep ? '1' : '0']))
+    const reply = listIn(
+      await runOn(client, shard, checkScripts.walk, [key, cursor, String(count), isDeep ? '1' : '0']),
+    )
     cursor = textIn(reply[0])
     yield reply[2]
     const bytes = numberIn(reply[1])
@@ -151,9 +153,9 @@ function addAll(breaches: RedisBreaches, found: Parameters<typeof rowsIn>[0]): v
 }
 
 /** Keys that begin like ours and are none, on all servers where some of ours lie. */
-async function foreignKeys(port: RedisClient, namespace: string): Promise<Finding[]> {
+async function foreignKeys(client: RedisClient, namespace: string): Promise<Finding[]> {
   const known = async () => {
-    const layouts = [...(await storedQueues(port, namespace))].flatMap(([name, stored]) => {
+    const layouts = [...(await storedQueues(client, namespace))].flatMap(([name, stored]) => {
       const layout = layoutIn(stored)
       return layout === undefined ? [] : [{ name, layout }]
     })
@@ -164,10 +166,10 @@ async function foreignKeys(port: RedisClient, namespace: string): Promise<Findin
   }
   const { shards, keys } = await known()
   const foreign = new Set<string>()
-  const servers = await serversOf(port, [...shards.map((shard) => shard.keys[0]!), queuesKey(namespace)])
+  const servers = await serversOf(client, [...shards.map((shard) => shard.keys[0]!), queuesKey(namespace)])
   for (const server of servers)
     for (const pattern of [`{${globLiteral(namespace)}:*`, `{${globLiteral(namespace)}}*`])
-      for await (const key of scanned(port, server.keys[0]!, pattern))
+      for await (const key of scanned(client, server.keys[0]!, pattern))
         if (!keys.has(key) && foreign.size <= mostForeign) foreign.add(key)
   // A queue may have been opened meanwhile.
   const later = foreign.size > 0 ? (await known()).keys : keys
@@ -179,10 +181,10 @@ async function foreignKeys(port: RedisClient, namespace: string): Promise<Findin
   return [{ level: 'warning', what: 'unknown keys', text }]
 }
 
-async function* scanned(port: RedisClient, at: string, pattern: string): AsyncGenerator<string> {
+async function* scanned(client: RedisClient, at: string, pattern: string): AsyncGenerator<string> {
   let cursor = '0'
   do {
-    const [next, keys] = listIn(await port.run(scanScript, [at], [cursor, pattern, String(scanCount)]))
+    const [next, keys] = listIn(await client.run(scanScript, [at], [cursor, pattern, String(scanCount)]))
     cursor = textIn(next)
     for (const key of listIn(keys)) yield textIn(key)
   } while (cursor !== '0')

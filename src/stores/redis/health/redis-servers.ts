@@ -12,10 +12,10 @@ export interface RedisServerSeen {
 }
 
 /** `keys`: at least one; on a single server all lie there. */
-export async function serversOf(port: RedisClient, keys: readonly string[]): Promise<RedisServerSeen[]> {
+export async function serversOf(client: RedisClient, keys: readonly string[]): Promise<RedisServerSeen[]> {
   const servers = new Map<string, RedisServerSeen>()
-  for (const key of port.isCluster ? keys : keys.slice(0, 1)) {
-    const info = redisInfo(textIn(await port.run(infoScript, [key], [])))
+  for (const key of client.isCluster ? keys : keys.slice(0, 1)) {
+    const info = redisInfo(textIn(await client.run(infoScript, [key], [])))
     const id = info.get('run_id') ?? ''
     servers.set(id, { info, keys: [...(servers.get(id)?.keys ?? []), key] })
   }

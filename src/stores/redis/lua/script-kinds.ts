@@ -51,12 +51,12 @@ export function scriptFor(kind: QueueKind, given: ShardScript | ScriptPair): Sha
 
 /** Runs the script for the kind of a shard on it, whether or not the shard is there. */
 export function runOn(
-  port: RedisClient,
+  client: RedisClient,
   { kind, keys }: RedisShard,
   given: ShardScript | ScriptPair,
   args: readonly RedisArgument[] = [],
 ): Promise<RedisReply> {
-  return port.run(scriptFor(kind, given)(port.isCluster), keys, args)
+  return client.run(scriptFor(kind, given)(client.isCluster), keys, args)
 }
 
 function textFor(kind: QueueKind, text: KindText): string {

@@ -10,7 +10,7 @@ import { queueStateScripts } from '../shards/queue-state-script.js'
 import type { RedisQueues } from '../shards/redis-queues.js'
 import { scopeScript } from '../throttle/scope-script.js'
 
-export function redisThrottles(port: RedisClient, queues: RedisQueues): Throttles {
+export function redisThrottles(client: RedisClient, queues: RedisQueues): Throttles {
   return {
     async state(queue, group) {
       const [{ layout } = { layout: { scope: undefined } }] = await queues.findLimits([queue])
@@ -20,7 +20,7 @@ export function redisThrottles(port: RedisClient, queues: RedisQueues): Throttle
       const throttle = await queues.scopes.throttle(scope)
       if (throttle === undefined) return undefined
       const known = await queues.scopes.of(scope)
-      const reply = await port.run(scopeScript, known.keys, ['state', group === undefined ? '0' : '1', group ?? ''])
+      const reply = await client.run(scopeScript, known.keys, ['state', group === undefined ? '0' : '1', group ?? ''])
       if (reply === null) return undefined
       const [, , hits, forMs, quietForMs, groups] = listIn(reply)
       const counted = listIn(hits).map(numberIn)
@@ -39,8 +39,10 @@ export function redisThrottles(port: RedisClient, queues: RedisQueues): Throttle
       const { scope } = found!.layout
       const isSet =
         scope !== undefined &&
-        (await port.run(scopeScript, (await queues.scopes.of(scope)).keys, ['set', rules.map(ruleText).join(' ')])) ===
-          1
+        (await client.run(scopeScript, (await queues.scopes.of(scope)).keys, [
+          'set',
+          rules.map(ruleText).join(' '),
+        ])) === 1
       if (!isSet)
         throw new InvalidArgumentError(
           `queue '${queue}' has no throttle whose rules could be set; give it one by \`throttle\` in its options first.`,

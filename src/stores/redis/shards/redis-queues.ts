@@ -49,16 +49,16 @@ export function neverSettled(cause?: unknown): StoreUnavailableError {
 
 export class RedisQueues {
   readonly scopes: RedisScopes
-  readonly #port: RedisClient
+  readonly #client: RedisClient
   readonly #namespace: string
   readonly #queues = new Map<string, RedisQueue>()
   /** What this handle opened, for a server whose data were thrown away under it. */
   readonly #opened = new Map<string, QueueSettings>()
 
-  constructor(port: RedisClient, namespace: string) {
-    this.#port = port
+  constructor(client: RedisClient, namespace: string) {
+    this.#client = client
     this.#namespace = namespace
-    this.scopes = new RedisScopes(port, namespace)
+    this.scopes = new RedisScopes(client, namespace)
   }
 
   async open(queues: readonly QueueSettings[]): Promise<StoredQueue[]> {
@@ -120,13 +120,13 @@ export class RedisQueues {
 
   /** The server's clock, in ms. */
   async now(): Promise<number> {
-    const [seconds, microseconds] = listIn(await this.#port.command('TIME', []))
+    const [seconds, microseconds] = listIn(await this.#client.command('TIME', []))
     return numberIn(seconds) * 1_000 + Math.floor(numberIn(microseconds) / 1_000)
   }
 
   /** The names of all queues of the namespace, in no order. */
   async names(): Promise<string[]> {
-    return listIn(await this.#port.command('HKEYS', [queuesKey(this.#namespace)])).map(textIn)
+    return listIn(await this.#client.command('HKEYS', [queuesKey(this.#namespace)])).map(textIn)
   }
 
   /** The queue as it is stored. Throws `UnknownQueueError` where it is registered and nothing is stored of it. */
@@ -144,7 +144,7 @@ export class RedisQueues {
   /** Writes the layout down where the stored one is still `before`; whether it was. */
   async change(name: string, before: RedisLayout, after: RedisLayout): Promise<boolean> {
     const args = [name, layoutText(before), layoutText(after)]
-    const isDone = (await this.#port.run(layoutScript, [queuesKey(this.#namespace)], args)) === 1
+    const isDone = (await this.#client.run(layoutScript, [queuesKey(this.#namespace)], args)) === 1
     if (isDone) this.#queues.set(name, queueIn(this.#namespace, name, after))
     if (isDone && after.scope !== undefined) await this.scopes.moved(after.scope)
     return isDone
@@ -172,18 +172,18 @@ export class RedisQueues {
     replicas?: number,
     behind: readonly string[] = [],
   ): Promise<RedisReply> {
-    const script = scriptFor(shards[0]!.kind, given)(this.#port.isCluster)
+    const script = scriptFor(shards[0]!.kind, given)(this.#client.isCluster)
     const own = shards.length === 1 ? shards[0]!.keys : shards.flatMap((shard) => shard.keys)
     const keys = behind.length === 0 ? own : [...own, ...behind]
     try {
-      return await this.#port.run(script, keys, args, replicas)
+      return await this.#client.run(script, keys, args, replicas)
     } catch (error) {
-      if (hasCode(error, 'store-corrupt')) throw await namingWrongType(this.#port, shards, error).catch(() => error)
+      if (hasCode(error, 'store-corrupt')) throw await namingWrongType(this.#client, shards, error).catch(() => error)
       if (!(error instanceof ScriptRefusal)) throw error
       if (error.word === 'limited') throw await this.#limitedElse(shards)
       if (error.word !== 'unknown' && error.word !== 'moved') throw error
       await this.#follow(shards)
-      return this.#port.run(script, keys, args, replicas)
+      return this.#client.run(script, keys, args, replicas)
     }
   }
 
@@ -293,8 +293,8 @@ export class RedisQueues {
     const key = queuesKey(this.#namespace)
     let isKnown = stored !== undefined
     for (;;) {
-      if (!isKnown) await this.#port.command('HSETNX', [key, name, layoutText(layoutFor(settings))])
-      const text = await this.#port.command('HGET', [key, name])
+      if (!isKnown) await this.#client.command('HSETNX', [key, name, layoutText(layoutFor(settings))])
+      const text = await this.#client.command('HGET', [key, name])
       isKnown = text !== null
       // The server has lost its data meanwhile: the queue is a new one.
       if (!isKnown) continue
@@ -325,7 +325,7 @@ export class RedisQueues {
     const limit = throttle === undefined ? 'maxRunning' : 'throttle'
     const remedy = `Its jobs lie where nothing can count them together. Give a new queue the ${limit} from its first use, and drain this one.`
     if (kind === 'plain' && shards > 1) throw new ConfigConflictError(name, 'shards', shards, 1, remedy)
-    if (!this.#port.isCluster) return
+    if (!this.#client.isCluster) return
     const at = place ?? (kind === 'plain' ? name : undefined)
     const wanted = throttle?.scope ?? scope ?? at ?? name
     if (at !== wanted) throw new ConfigConflictError(name, 'the place', at ?? 'of each shard', wanted, remedy)
@@ -356,12 +356,12 @@ export class RedisQueues {
 
   async #layouts(names: readonly string[]): Promise<(RedisLayout | undefined)[]> {
     if (names.length === 0) return []
-    const reply = await this.#port.command('HMGET', [queuesKey(this.#namespace), ...names])
+    const reply = await this.#client.command('HMGET', [queuesKey(this.#namespace), ...names])
     return listIn(reply).map((text, i) => (text === null ? undefined : layoutOf(names[i]!, text)))
   }
 
   #run(shard: RedisShard, script: ShardScript | ScriptPair, args: readonly RedisArgument[]): Promise<RedisReply> {
-    return runOn(this.#port, shard, script, args)
+    return runOn(this.#client, shard, script, args)
   }
 }
 

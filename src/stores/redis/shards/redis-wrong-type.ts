@@ -7,14 +7,14 @@ import type { RedisShard } from '../layout/redis-layout.js'
 
 /** The same error with the queue and the key that it comes from; as it was, where no key is of another type. Changes nothing. */
 export async function namingWrongType(
-  port: RedisClient,
+  client: RedisClient,
   shards: readonly RedisShard[],
   error: StoreCorruptError,
 ): Promise<StoreCorruptError> {
   const named = shards.flatMap(({ queue, kind, keys }) =>
     keys.map((key, i) => ({ queue, key, type: keyTypes[keyNames(kind)[i]!] })),
   )
-  const found = await Promise.all(named.map(async ({ key }) => String(await port.command('TYPE', [key]))))
+  const found = await Promise.all(named.map(async ({ key }) => String(await client.command('TYPE', [key]))))
   const at = found.findIndex((type, i) => type !== 'none' && type !== named[i]!.type)
   if (at < 0) return error
   const { queue, key, type } = named[at]!

@@ -24,12 +24,12 @@ export function memberKeys({ keys }: RedisShard): string[] {
 }
 
 export class RedisScopes {
-  readonly #port: RedisClient
+  readonly #client: RedisClient
   readonly #namespace: string
   readonly #known = new Map<string, Promise<RedisScope>>()
 
-  constructor(port: RedisClient, namespace: string) {
-    this.#port = port
+  constructor(client: RedisClient, namespace: string) {
+    this.#client = client
     this.#namespace = namespace
   }
 
@@ -51,7 +51,7 @@ export class RedisScopes {
 
   /** Its throttle as it is stored; undefined where there is none. Throws `StoreCorruptError` if it cannot be read. */
   async throttle(scope: string): Promise<Throttle | undefined> {
-    const [by, rules] = listIn(await this.#port.command('HMGET', [this.#keys(scope)[0]!, 'by', 'rules']))
+    const [by, rules] = listIn(await this.#client.command('HMGET', [this.#keys(scope)[0]!, 'by', 'rules']))
     if (by == null || rules == null) return undefined
     return this.#throttleOf(scope, by, rules)
   }
@@ -59,14 +59,14 @@ export class RedisScopes {
   /** The queue has this throttle from now on, which is written down where there is none; the one that is stored then. */
   async join(queue: string, { scope, by, rules }: Throttle): Promise<Throttle> {
     const args = ['join', by, rules.map(ruleText).join(' '), queue]
-    const [storedBy, stored] = listIn(await this.#port.run(scopeScript, this.#keys(scope), args))
+    const [storedBy, stored] = listIn(await this.#client.run(scopeScript, this.#keys(scope), args))
     this.forget(scope)
     return this.#throttleOf(scope, storedBy, stored)
   }
 
   /** One of its queues lies elsewhere from now on. */
   async moved(scope: string): Promise<void> {
-    await this.#port.run(scopeScript, this.#keys(scope), ['moved'])
+    await this.#client.run(scopeScript, this.#keys(scope), ['moved'])
     this.forget(scope)
   }
 
@@ -91,9 +91,9 @@ export class RedisScopes {
   /** The version is read first: whatever changes meanwhile makes it an old one. Throws `StoreCorruptError` if there is no throttle. */
   async #look(scope: string): Promise<RedisScope> {
     const keys = this.#keys(scope)
-    const [version, rules] = listIn(await this.#port.command('HMGET', [keys[0]!, 'members', 'rules']))
+    const [version, rules] = listIn(await this.#client.command('HMGET', [keys[0]!, 'members', 'rules']))
     if (version == null || rules == null) throw this.#damaged(scope, 'is not there, or not whole')
-    const rows = rowsIn(await this.#port.command('HGETALL', [queuesKey(this.#namespace)]), 2)
+    const rows = rowsIn(await this.#client.command('HGETALL', [queuesKey(this.#namespace)]), 2)
     const queues = rows.flatMap(([name, text]) => {
       const layout = layoutIn(textIn(text))
       return layout?.scope === scope ? [queueIn(this.#namespace, textIn(name), layout)] : []

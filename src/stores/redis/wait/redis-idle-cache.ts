@@ -38,14 +38,14 @@ const shutMs = 5_000
 const holding = 5
 
 export class RedisIdleCache {
-  readonly #port: RedisClient
+  readonly #client: RedisClient
   readonly #mono: Clock['mono']
   readonly #empty = new Map<string, Emptiness>()
   #now = 0
   #readAt = 0
 
-  constructor(port: RedisClient, mono: Clock['mono']) {
-    this.#port = port
+  constructor(client: RedisClient, mono: Clock['mono']) {
+    this.#client = client
     this.#mono = mono
   }
 
@@ -122,14 +122,14 @@ export class RedisIdleCache {
       ...this.#together(parts).map((keys) => ({ keys, expected: 0 })),
       ...this.#together(metas).map((keys) => ({ keys, expected: keys.length })),
     ]
-    const counts = await Promise.allSettled(asked.map(({ keys }) => this.#port.command('EXISTS', keys)))
+    const counts = await Promise.allSettled(asked.map(({ keys }) => this.#client.command('EXISTS', keys)))
     // Of a shard that cannot be reached nothing is known: the claim finds out.
     return counts.some((count, i) => count.status === 'rejected' || numberIn(count.value) !== asked[i]!.expected)
   }
 
   /** The keys that one command is given: of all shards, and on a cluster of one. */
   #together(parts: readonly (readonly string[])[]): (readonly string[])[] {
-    return this.#port.isCluster || parts.length === 0 ? [...parts] : [parts.flat()]
+    return this.#client.isCluster || parts.length === 0 ? [...parts] : [parts.flat()]
   }
 }
 

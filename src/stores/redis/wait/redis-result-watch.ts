@@ -16,12 +16,12 @@ type Places = ReadonlyMap<RedisShard, readonly JobKey[]>
 const pauseMs = 20
 
 export class RedisResultWatch {
-  readonly #port: RedisClient
+  readonly #client: RedisClient
   readonly #queues: RedisQueues
   readonly #closing = new AbortController()
 
-  constructor(port: RedisClient, queues: RedisQueues) {
-    this.#port = port
+  constructor(client: RedisClient, queues: RedisQueues) {
+    this.#client = client
     this.#queues = queues
     // One listener for each watch under way, and there is no limit to those.
     setMaxListeners(0, this.#closing.signal)
@@ -61,7 +61,7 @@ export class RedisResultWatch {
     const over = AbortSignal.any([signal, this.#closing.signal])
     over.addEventListener('abort', tell)
     const timer = setTimeout(tell, Math.min(Math.max(0, deadline - performance.now()), 0x7fffffff))
-    const listening = [...places.keys()].map(({ keys }) => this.#port.listen(keyIn(keys, 'ends'), tell))
+    const listening = [...places.keys()].map(({ keys }) => this.#client.listen(keyIn(keys, 'ends'), tell))
     try {
       await Promise.all(listening)
       for (;;) {

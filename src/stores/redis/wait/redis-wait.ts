@@ -31,7 +31,7 @@ const shortestMs = 1
 const popSlackMs = 100
 
 export class RedisWait {
-  readonly #port: RedisClient
+  readonly #client: RedisClient
   readonly #queues: RedisQueues
   readonly #quiet: RedisIdleCache
   readonly #damage: DamagedShards
@@ -40,9 +40,9 @@ export class RedisWait {
   #round: { readonly keys: ReadonlySet<string>; readonly until: number; readonly stop: AbortController } | undefined
   #isClosed = false
 
-  constructor(port: RedisClient, queues: RedisQueues, quiet: RedisIdleCache, damage: DamagedShards) {
+  constructor(client: RedisClient, queues: RedisQueues, quiet: RedisIdleCache, damage: DamagedShards) {
     this.#damage = damage
-    this.#port = port
+    this.#client = client
     this.#queues = queues
     this.#quiet = quiet
   }
@@ -61,7 +61,7 @@ export class RedisWait {
     if (all.length === 0 || signal.aborted) return []
     // Claims look at them again when it is time.
     if (shards.length === 0) return this.#rung([], until, signal, () => {})
-    if (this.#port.isCluster) return this.#listening(shards, until, signal)
+    if (this.#client.isCluster) return this.#listening(shards, until, signal)
     const unknown = shards.filter(
       ({ queue, kind, shard }) => !this.#quiet.isFresh(kind === 'plain' ? { queue } : { queue, shard }),
     )
@@ -106,7 +106,7 @@ export class RedisWait {
         this.#waiting.delete(waiting)
         if (this.#waiting.size === 0) this.#round?.stop.abort()
       }
-      const slackMs = this.#port.isCluster ? 0 : popSlackMs
+      const slackMs = this.#client.isCluster ? 0 : popSlackMs
       const timer = setTimeout(over, Math.min(Math.max(0, until - performance.now()) + slackMs, 0x7fffffff))
       const waiting: WaitingClaimer = {
         shards,
@@ -138,7 +138,7 @@ export class RedisWait {
     }
     const round = { keys, until, stop: new AbortController() }
     this.#round = round
-    this.#port
+    this.#client
       .pop([...keys], Math.max(shortestMs, until - performance.now()), round.stop.signal)
       .then((key) => (key === undefined ? this.#wakeDue() : this.#deal(key)))
       .catch(async (error: unknown) => {
@@ -158,11 +158,11 @@ export class RedisWait {
     if (!hasCode(error, 'store-corrupt')) return false
     const shards = [...new Set([...this.#waiting].flatMap((waiting) => waiting.shards))]
     const types = await Promise.all(
-      shards.map((shard) => this.#port.command('TYPE', [markerOf(shard)]).then(String, () => 'none')),
+      shards.map((shard) => this.#client.command('TYPE', [markerOf(shard)]).then(String, () => 'none')),
     )
     const damaged = shards.filter((_, i) => types[i] !== 'none' && types[i] !== 'zset')
     for (const shard of damaged)
-      this.#damage.found(shard, await namingWrongType(this.#port, [shard], error).catch(() => error))
+      this.#damage.found(shard, await namingWrongType(this.#client, [shard], error).catch(() => error))
     if (damaged.length > 0) for (const waiting of [...this.#waiting]) waiting.wake([])
     return damaged.length > 0
   }
@@ -180,7 +180,7 @@ export class RedisWait {
       waiting.wake([shard.queue])
       return
     }
-    await this.#port.command('ZADD', [key, '0', '0'])
+    await this.#client.command('ZADD', [key, '0', '0'])
   }
 
   /** On a cluster: hears the shard for as long as the handle lives. */
@@ -188,7 +188,7 @@ export class RedisWait {
     const key = markerOf(shard)
     let listening = this.#listened.get(key)
     if (listening === undefined) {
-      listening = this.#port.listen(key, (message) => this.#heard(key, message))
+      listening = this.#client.listen(key, (message) => this.#heard(key, message))
       this.#listened.set(key, listening)
       listening.catch(() => this.#listened.delete(key))
     }
@@ -214,7 +214,7 @@ export class RedisWait {
   /** Takes the marker of a shard, if it is there and somebody here wants it. */
   async #take(key: string): Promise<void> {
     if (![...this.#waiting].some(({ shards }) => shards.some((shard) => markerOf(shard) === key))) return
-    if (listIn(await this.#port.command('ZPOPMIN', [key])).length > 0) await this.#deal(key)
+    if (listIn(await this.#client.command('ZPOPMIN', [key])).length > 0) await this.#deal(key)
   }
 
   /** The queues that need a claimer, whether or not anybody was rung. */
@@ -225,7 +225,7 @@ export class RedisWait {
       if (queue.layout.isBounded) bounded.set(queue, [...(bounded.get(queue) ?? []), shards[i]!])
     const free = shards.filter((_, i) => !queues[i]!.layout.isBounded)
     const counted = [...bounded].map(([queue, of]) => this.#needing(of, queue))
-    const needing = this.#port.isCluster
+    const needing = this.#client.isCluster
       ? await partialReplies([...counted, ...free.map((shard) => this.#needing([shard]))])
       : await Promise.all([
           ...counted,

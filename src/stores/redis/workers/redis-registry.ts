@@ -22,7 +22,7 @@ import { registryScript } from './registry-script.js'
 /** What stands before a record: when the worker was seen, and when it lapses. */
 const instantsBytes = 12
 
-export function redisRegistry(port: RedisClient, queues: RedisQueues, namespace: string): WorkerRegistry {
+export function redisRegistry(client: RedisClient, queues: RedisQueues, namespace: string): WorkerRegistry {
   const key = workersKey(namespace)
 
   /** Of all queues, or of those of them that are named. */
@@ -54,8 +54,8 @@ export function redisRegistry(port: RedisClient, queues: RedisQueues, namespace:
   }
 
   async function remove(id: string): Promise<void> {
-    const record = await port.command('HGET', [key, id])
-    await port.command('HDEL', [key, id])
+    const record = await client.command('HGET', [key, id])
+    await client.command('HDEL', [key, id])
     // It leads nothing but queues that it serves. Of a worker whose record has lapsed nobody knows which those were.
     const shards = await allShards(
       record === null ? undefined : storedWorker(textIn(bytesIn(record).subarray(instantsBytes)))?.queues,
@@ -66,13 +66,13 @@ export function redisRegistry(port: RedisClient, queues: RedisQueues, namespace:
   return {
     async beat(worker, ttlMs) {
       const { id, ...record } = worker
-      await port.run(registryScript, [key], ['beat', id, String(Math.ceil(ttlMs)), JSON.stringify(record)])
+      await client.run(registryScript, [key], ['beat', id, String(Math.ceil(ttlMs)), JSON.stringify(record)])
     },
 
     remove,
 
     async list() {
-      const rows = rowsIn(await port.run(registryScript, [key], ['list']), 3)
+      const rows = rowsIn(await client.run(registryScript, [key], ['list']), 3)
       return rows
         .flatMap(([id, seenAt, text]) => {
           const record = storedWorker(textIn(text))
