@@ -172,7 +172,7 @@ async function sqliteSubject(): Promise<Subject> {
     async kept() {
       const db = openDatabase(file)
       // Not the starts themselves: how many of them the window sees depends on how fast the machine is.
-      const counted = ['* FROM lane', '* FROM tempo', 'DISTINCT tid FROM start'].map((rows) => {
+      const counted = ['* FROM lane', '* FROM throttle_counter', 'DISTINCT tid FROM throttle_start'].map((rows) => {
         return Number((db.prepare(`SELECT count(*) AS n FROM (SELECT ${rows})`).get() as { n: number }).n)
       })
       db.close()

@@ -1,7 +1,13 @@
 /** A run under a throttle: a plan is carried out by eight processes, and what started is judged by the plan's own rules. */
 
 import type { ThrottleRule } from '#src/core/queue/throttle.js'
-import { decide, firstTempo, tempoAfter, tempoAt, tempoAtRest } from '#src/stores/rules/throttle/tempo.js'
+import {
+  counterAfter,
+  counterAt,
+  counterAtRest,
+  decide,
+  firstCounter,
+} from '#src/stores/rules/throttle/throttle-counter.js'
 import type { RunPlan } from './throttle-plan.js'
 
 /** What carries a plan out: a store with its processes, or something that only says it keeps the rules. */
@@ -37,7 +43,7 @@ export async function carriedOut(plan: RunPlan, contestant: Contestant): Promise
   let at = 0
   let ready = 0
   let deviations = 0
-  let state = firstTempo(rules)
+  let state = firstCounter(rules)
   const isElastic = rules.some(({ elasticBuffer }) => elasticBuffer !== undefined)
   for (const { afterMs, arrivals, claims } of plan.ticks) {
     at += afterMs
@@ -49,9 +55,9 @@ export async function carriedOut(plan: RunPlan, contestant: Contestant): Promise
       const want = claims.reduce((sum, { limit }) => sum + limit, 0)
       const isForeseen = claims.length === 1 || !isElastic
       if (isForeseen && decide(state, rules, at, want, ready).granted !== given.length) deviations += 1
-      const begun = tempoAt(state, rules, at)
-      const after = given.length > 0 ? tempoAfter(begun, rules, at, given.length) : begun
-      state = ready > given.length ? after : tempoAtRest(after, rules)
+      const begun = counterAt(state, rules, at)
+      const after = given.length > 0 ? counterAfter(begun, rules, at, given.length) : begun
+      state = ready > given.length ? after : counterAtRest(after, rules)
     }
     ready -= given.length
   }

@@ -32,6 +32,7 @@ export { startRedis } from './servers/start-redis.js'
 export type {
   CanonicalCall,
   CanonicalClaim,
+  CanonicalCounter,
   CanonicalEntry,
   CanonicalJob,
   CanonicalLanes,
@@ -40,7 +41,6 @@ export type {
   CanonicalPayload,
   CanonicalQueue,
   CanonicalState,
-  CanonicalTempo,
   CanonicalThrottle,
 } from './state/canonical-state.js'
 export { canonicalPayload } from './state/canonical-state.js'

@@ -13,7 +13,7 @@ it('a longer sequence of a seed begins with the shorter one', () => {
 })
 
 type Throttle = CanonicalState['throttles'][number]
-type Tempo = Throttle['tempos'][number]
+type Counter = Throttle['counters'][number]
 const verb = (name: Command['verb'], more: (step: Step) => boolean) => (step: Step) =>
   step.command.verb === name && more(step)
 const claimed = ({ command, answer }: Step): Partial<Claimed> =>
@@ -33,10 +33,10 @@ const throttle = (is: (before: Throttle, after: Throttle, step: Step) => boolean
     const before = step.throttles.before.find(({ scope }) => scope === after.scope)
     return before !== undefined && is(before, after, step)
   })
-const tempo = (is: (before: Tempo, after: Tempo, throttle: Throttle, step: Step) => boolean) =>
+const counter = (is: (before: Counter, after: Counter, throttle: Throttle, step: Step) => boolean) =>
   throttle((before, after, step) =>
-    after.tempos.some((one) => {
-      const other = before.tempos.find(({ group }) => group === one.group)
+    after.counters.some((one) => {
+      const other = before.counters.find(({ group }) => group === one.group)
       return other !== undefined && is(other, one, after, step)
     }),
   )
@@ -45,7 +45,7 @@ const tempo = (is: (before: Tempo, after: Tempo, throttle: Throttle, step: Step)
 const denied = (reason: Wait['reason'], names: readonly string[]) => (step: Step) =>
   (claimed(step).waits ?? []).some((wait) => wait.reason === reason && names.includes(wait.queue))
 const limitOf = (rule: string) => Number(rule.split('/')[0])
-const starts = ({ starts }: Tempo) => starts.reduce((sum, { count }) => sum + count, 0)
+const starts = ({ starts }: Counter) => starts.reduce((sum, { count }) => sum + count, 0)
 const shut = ({ lanes }: CanonicalQueue) => lanes.shut.map(({ group }) => group)
 const heldFor = ({ lanes }: CanonicalQueue, name: string) => lanes.held.find(({ group }) => group === name)?.inMs
 const shutFor = ({ lanes }: CanonicalQueue, name: string) => lanes.shut.find(({ group }) => group === name)?.inMs
@@ -138,48 +138,50 @@ const rareThings: Record<string, (step: Step) => boolean> = {
       fullGroups(before).some((group) => !fullGroups(after).includes(group) && after.lanes.turns.includes(group ?? '')),
     ),
   ),
-  'an arming after a restart': verb(
+  'an recovery after a restart': verb(
     'claim',
-    throttle((before, after) => after.armings > before.armings),
+    throttle((before, after) => after.recoveries > before.recoveries),
   ),
-  'an arming that makes a silence': throttle((before, after) => before.quietInMs === null && after.quietInMs !== null),
-  'an arming that charges a long window': verb(
+  'an recovery that makes a silence': throttle(
+    (before, after) => before.quietInMs === null && after.quietInMs !== null,
+  ),
+  'an recovery that charges a long window': verb(
     'claim',
-    tempo((before, after, { scope }, step) => {
+    counter((before, after, { scope }, step) => {
       const taken = scope === 'api' ? granted(step, 'mail') + granted(step, 'sms') : Number.POSITIVE_INFINITY
       return starts(after) > starts(before) + taken
     }),
   ),
-  'an even tempo that goes on along its grid': verb(
+  'an even counter that goes on along its grid': verb(
     'claim',
-    tempo((before, after) =>
-      after.strides.some(
-        ({ slotAgoUs, credit }, i) => credit > 1 && slotAgoUs !== null && slotAgoUs < before.strides[i]!.slotAgoUs!,
+    counter((before, after) =>
+      after.grids.some(
+        ({ slotAgoUs, credit }, i) => credit > 1 && slotAgoUs !== null && slotAgoUs < before.grids[i]!.slotAgoUs!,
       ),
     ),
   ),
-  'a tempo that catches up': verb(
+  'a counter that catches up': verb(
     'claim',
-    tempo((before, after, { rules }) =>
+    counter((before, after, { rules }) =>
       rules.some((rule, i) => {
-        const was = before.strides[i]!
+        const was = before.grids[i]!
         const isElastic = rule.includes('e') && limitOf(rule) > 1 && was.credit >= limitOf(rule)
         const taken = starts(after) - starts(before)
-        return isElastic && (taken > 1 || (taken === 1 && after.strides[i]!.slotAgoUs === was.slotAgoUs))
+        return isElastic && (taken > 1 || (taken === 1 && after.grids[i]!.slotAgoUs === was.slotAgoUs))
       }),
     ),
   ),
-  'a tempo that has nothing left to start, and loses its credit': verb(
+  'a counter that has nothing left to start, and loses its credit': verb(
     'claim',
-    tempo((before, after) => before.strides.some(({ credit }, i) => credit > 0 && after.strides[i]!.credit === 0)),
+    counter((before, after) => before.grids.some(({ credit }, i) => credit > 0 && after.grids[i]!.credit === 0)),
   ),
-  'a tempo that is idle for the longest window': verb(
+  'a counter that is idle for the longest window': verb(
     'advance',
-    throttle((before, after) => after.tempos.length < before.tempos.length),
+    throttle((before, after) => after.counters.length < before.counters.length),
   ),
   'other rules for what has started': verb(
     'set throttle',
-    throttle((before, after) => after.tempos.length > 0 && after.rules.join() !== before.rules.join()),
+    throttle((before, after) => after.counters.length > 0 && after.rules.join() !== before.rules.join()),
   ),
   'rules that are set and open what was shut': verb(
     'set throttle',

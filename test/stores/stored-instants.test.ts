@@ -71,8 +71,8 @@ const timeless = [
   'dead-payloads',
   'dead-bodies',
 ]
-/** Those of a throttle move with its arming: see `rules/throttle/arming`. */
-const scopeFields = ['armedAt', 'lastAt', 'quietUntil']
+/** Those of a throttle move with its recovery: see `rules/throttle/throttle-recovery`. */
+const scopeFields = ['recoveredAt', 'lastAt', 'quietUntil']
 
 /** Columns by table; those of the monotonic clock, which nobody can set, have a rule. */
 const sqliteRules: Record<string, Record<string, Rule>> = {
@@ -93,9 +93,9 @@ const sqliteRules: Record<string, Record<string, Rule>> = {
     },
   },
   lane: { shut_until: Math.max(holdMs, windowMs + 1), held_until: holdMs },
-  throttle: { armed_at: 0, last_at: 0, quiet_until: windowMs + 1, last_wall: 'told' },
-  tempo: { last_at: 0 },
-  start: { at: 0 },
+  throttle: { recovered_at: 0, last_at: 0, quiet_until: windowMs + 1, last_wall: 'told' },
+  throttle_counter: { last_at: 0 },
+  throttle_start: { at: 0 },
   remembered: { until: 'wall', created_at: 'told', run_at: 'told', finished_at: 'told' },
   worker: { seen_at: 0, until: ttlMs },
 }
@@ -211,7 +211,7 @@ it('on Redis every instant lets go within its own rule once the clock is set bac
   expect(late).toEqual([])
   const kept = ['leases', 'shut', 'holds', 'calls', 'workers', ...scopeFields]
   expect([...seen].sort()).toEqual([...Object.keys(metaRules), ...kept].sort())
-  expect(Object.keys(scopeKeyTypes)).toEqual(['rules', 'starts', 'tempos', 'idle'])
+  expect(Object.keys(scopeKeyTypes)).toEqual(['rules', 'starts', 'counters', 'idle'])
 }, 120_000)
 
 it('on SQLite every instant is known, and none lasts longer for a wall clock that is set back', async () => {

@@ -2,7 +2,7 @@
 
 import type { Random } from '../../core/platform/clock.js'
 import type { ThrottleRule } from '../../core/queue/throttle.js'
-import { decide, firstTempo } from '../../stores/rules/throttle/tempo.js'
+import { decide, firstCounter } from '../../stores/rules/throttle/throttle-counter.js'
 
 /** Jobs that come. Without both there is always one that waits. */
 export interface Arrivals {
@@ -46,7 +46,7 @@ export function simulated({ rules, forMs, arrivals, polls, random }: SimulatedLo
   const pollMs = ({ least, most }: { readonly least: number; readonly most: number }) =>
     Math.max(1, Math.round((least + random() * (most - least)) * spacingMs))
   const starts: number[] = []
-  let tempo = firstTempo(rules)
+  let counter = firstCounter(rules)
   let now = 0
   let come = 0
   while (now <= forMs) {
@@ -57,8 +57,8 @@ export function simulated({ rules, forMs, arrivals, polls, random }: SimulatedLo
       now = arrived?.[come] ?? Number.POSITIVE_INFINITY
       continue
     }
-    const { granted, forMs: waitMs, state } = decide(tempo, rules, now, ready, ready)
-    tempo = state
+    const { granted, forMs: waitMs, state } = decide(counter, rules, now, ready, ready)
+    counter = state
     for (let i = 0; i < granted; i += 1) starts.push(now)
     // What was permitted is taken: the next question is how long until one more may start.
     if (granted === 0) now += polls === undefined ? Math.max(1, waitMs) : pollMs(polls)

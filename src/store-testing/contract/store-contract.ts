@@ -25,7 +25,7 @@ import { holding } from './limits/holding.js'
 import { holds } from './limits/holds.js'
 import { lanes } from './limits/lanes.js'
 import { limits } from './limits/limits.js'
-import { throttleArming } from './limits/throttle-arming.js'
+import { recoveredThrottles } from './limits/recovered-throttles.js'
 import { throttleRests } from './limits/throttle-rests.js'
 import { throttleScopes } from './limits/throttle-scopes.js'
 import { throttleWaits } from './limits/throttle-waits.js'
@@ -85,7 +85,7 @@ export const storeContract: readonly ContractConcern[] = [
   throttleRests,
   throttleScopes,
   throttleWaits,
-  throttleArming,
+  recoveredThrottles,
   clockSteps,
   lanes,
   groupLimits,

@@ -124,9 +124,9 @@ function keyed(state: CanonicalState, untold: readonly (keyof CanonicalQueue)[])
       calls: byId(queue.calls),
     },
   ])
-  const throttles = state.throttles.map(({ scope, tempos, ...told }) => [
+  const throttles = state.throttles.map(({ scope, counters, ...told }) => [
     scope,
-    { ...told, tempos: Object.fromEntries(tempos.map(({ group, ...tempo }) => [group, tempo])) },
+    { ...told, counters: Object.fromEntries(counters.map(({ group, ...counter }) => [group, counter])) },
   ])
   return { now: state.now, queues: Object.fromEntries(queues), throttles: Object.fromEntries(throttles) }
 }

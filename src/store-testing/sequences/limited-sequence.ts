@@ -58,7 +58,7 @@ export function limitedSequence(seed: number, steps: number): Command[] {
     const step = commands.length
     commands.push(
       ...(dice.chance(0.12)
-        ? dice.pick([rush, rush, catchUp, holdTwice, crash, armed])(dice, step)
+        ? dice.pick([rush, rush, catchUp, holdTwice, crash, recovered])(dice, step)
         : [command(dice, step)]),
     )
   }
@@ -86,7 +86,7 @@ function rush(dice: Dice, step: number): Command[] {
   ]
 }
 
-/** Commands in a row: an even tempo starts one job after the other, is left alone though there are more, and is asked again. */
+/** Commands in a row: an even counter starts one job after the other, is left alone though there are more, and is asked again. */
 function catchUp(dice: Dice, step: number): Command[] {
   const handle = dice.whole(0, 1)
   const queue = 'even'
@@ -138,7 +138,7 @@ function crash(dice: Dice, step: number): Command[] {
 }
 
 /** Commands in a row: the store is started anew a while after a start, and asked while its long windows still see what it charges. */
-function armed(dice: Dice, step: number): Command[] {
+function recovered(dice: Dice, step: number): Command[] {
   const handle = dice.whole(0, 1)
   const queue = dice.pick(['mail', 'slow'])
   const group = dice.pick(groups)

@@ -28,20 +28,20 @@ export interface CanonicalThrottle {
   readonly rules: readonly string[]
   /** By name. */
   readonly queues: readonly string[]
-  /** How often it was armed since something started in it. */
-  readonly armings: number
+  /** How often it was recovered since something started in it. */
+  readonly recoveries: number
   /** Ms until its silence ends; null where it is not silent. */
   readonly quietInMs: number | null
   /** By group, or of `''`; those in which nothing has started for the longest window are left out. */
-  readonly tempos: readonly CanonicalTempo[]
+  readonly counters: readonly CanonicalCounter[]
 }
 
-export interface CanonicalTempo {
+export interface CanonicalCounter {
   readonly group: string
   /** Oldest first; those that no window sees are left out. */
   readonly starts: readonly { readonly agoMs: number; readonly count: number }[]
   /** Of each rule how long ago the place of its last start on the grid was, in µs, or null; and its credit. */
-  readonly strides: readonly { readonly slotAgoUs: number | null; readonly credit: number }[]
+  readonly grids: readonly { readonly slotAgoUs: number | null; readonly credit: number }[]
 }
 
 /** The lanes of a queue. */

@@ -10,9 +10,10 @@ import type { MemoryQueue } from '../../stores/memory/queue/memory-queue.js'
 import type { MemoryThrottle } from '../../stores/memory/queue/memory-throttle.js'
 import { compareBytes } from '../../stores/rules/byte-order.js'
 import type { PayloadEntry } from '../../stores/rules/payloads.js'
-import type { Tempo } from '../../stores/rules/throttle/tempo.js'
+import type { Counter } from '../../stores/rules/throttle/throttle-counter.js'
 import { isLed, type Lead } from '../../stores/rules/wake-lead.js'
 import {
+  type CanonicalCounter,
   type CanonicalEntry,
   type CanonicalJob,
   type CanonicalLanes,
@@ -20,7 +21,6 @@ import {
   type CanonicalMemory,
   type CanonicalQueue,
   type CanonicalState,
-  type CanonicalTempo,
   type CanonicalThrottle,
   canonicalPayload,
 } from './canonical-state.js'
@@ -38,28 +38,28 @@ export function memoryState(data: MemoryData, now: number): CanonicalState {
 }
 
 function canonicalThrottle(throttle: MemoryThrottle, now: number): CanonicalThrottle {
-  const { scope, by, rules, arming, sharing } = throttle
-  const at = Math.max(now, arming?.lastAt ?? now)
+  const { scope, by, rules, recovery, sharing } = throttle
+  const at = Math.max(now, recovery?.lastAt ?? now)
   const quietForMs = throttle.quietForMs(now)
   return {
     scope,
     by,
     rules: rules.map(ruleText),
     queues: [...new Set(sharing.map(({ settings }) => settings.name))].sort(compareBytes),
-    armings: arming?.count ?? 0,
+    recoveries: recovery?.count ?? 0,
     quietInMs: quietForMs > 0 ? quietForMs : null,
-    tempos: throttle
+    counters: throttle
       .subjects(now)
       .sort(compareBytes)
-      .map((group) => canonicalTempo(group, throttle.tempo(group, at), now, at - longestCountedMs(rules))),
+      .map((group) => canonicalCounter(group, throttle.counter(group, at), now, at - longestCountedMs(rules))),
   }
 }
 
-function canonicalTempo(group: string, { log, strides }: Tempo, now: number, seenFrom: number): CanonicalTempo {
+function canonicalCounter(group: string, { log, grids }: Counter, now: number, seenFrom: number): CanonicalCounter {
   return {
     group,
     starts: log.filter(({ at }) => at >= seenFrom).map(({ at, count }) => ({ agoMs: now - at, count })),
-    strides: strides.map(({ slotUs, credit }) => ({
+    grids: grids.map(({ slotUs, credit }) => ({
       slotAgoUs: slotUs === undefined ? null : now * 1_000 - slotUs,
       credit,
     })),

@@ -7,9 +7,9 @@ import { readNumber } from '../../stores/redis/format/redis-record.js'
 import { scopeKeys } from '../../stores/redis/layout/redis-keys.js'
 import type { RedisQueue } from '../../stores/redis/layout/redis-layout.js'
 import { compareBytes } from '../../stores/rules/byte-order.js'
-import { armedTempo } from '../../stores/rules/throttle/arming.js'
 import type { Starts } from '../../stores/rules/throttle/start-log.js'
-import { type Tempo, tempoAtRest } from '../../stores/rules/throttle/tempo.js'
+import { type Counter, counterAtRest } from '../../stores/rules/throttle/throttle-counter.js'
+import { recoveredCounter } from '../../stores/rules/throttle/throttle-recovery.js'
 import type { CanonicalThrottle } from './canonical-state.js'
 
 export async function redisThrottleStates(
@@ -30,7 +30,7 @@ export async function redisThrottleStates(
 async function throttleState(
   client: RedisClient,
   scope: string,
-  [rulesKey, startsKey, temposKey]: readonly string[],
+  [rulesKey, startsKey, countersKey]: readonly string[],
   queues: readonly string[],
   now: number,
 ): Promise<CanonicalThrottle> {
@@ -39,15 +39,15 @@ async function throttleState(
   )
   const number = (field: string) => (written.has(field) ? Number(written.get(field)) : undefined)
   const rules = rulesIn(written.get('rules')!)
-  const [shiftMs, count, quietUntil] = [number('shift') ?? 0, number('armings') ?? 0, number('quietUntil') ?? 0]
+  const [shiftMs, count, quietUntil] = [number('shift') ?? 0, number('recoveries') ?? 0, number('quietUntil') ?? 0]
   // All but `shift` and this is reckoned on a clock that never goes back.
   const at = Math.max(now, number('lastAt') ?? now) - shiftMs
   const seenFrom = at - longestCountedMs(rules)
-  const arming = { run: '', count, at: (number('armedAt') ?? now) - shiftMs, shiftMs: 0 }
+  const recovery = { run: '', count, at: (number('recoveredAt') ?? now) - shiftMs, shiftMs: 0 }
   const starts = startsBySubject(listIn(await client.command('ZRANGE', [startsKey!, '0', '-1'])) as Buffer[])
-  const tempos = pairs(await client.command('HGETALL', [temposKey!])).flatMap(([group, value]) => {
-    const { tempo, armings } = tempoIn(value, starts.get(group) ?? [], rules, number('version') ?? 0)
-    const { log, strides } = armedTempo(tempo, rules, { count: armings, shiftMs: 0 }, arming)
+  const counters = pairs(await client.command('HGETALL', [countersKey!])).flatMap(([group, value]) => {
+    const { counter, recoveries } = counterIn(value, starts.get(group) ?? [], rules, number('version') ?? 0)
+    const { log, grids } = recoveredCounter(counter, rules, { count: recoveries, shiftMs: 0 }, recovery)
     const last = log.at(-1)
     if (last === undefined || last.at < seenFrom) return []
     const seen = log.filter((one) => one.at >= seenFrom)
@@ -55,7 +55,7 @@ async function throttleState(
       {
         group,
         starts: seen.map((one) => ({ agoMs: now - shiftMs - one.at, count: one.count })),
-        strides: strides.map(({ slotUs, credit }) => ({
+        grids: grids.map(({ slotUs, credit }) => ({
           slotAgoUs: slotUs === undefined ? null : (now - shiftMs) * 1_000 - slotUs,
           credit,
         })),
@@ -67,26 +67,26 @@ async function throttleState(
     by: written.get('by') as CanonicalThrottle['by'],
     rules: rules.map(ruleText),
     queues,
-    armings: count,
+    recoveries: count,
     quietInMs: quietUntil > now ? quietUntil - now : null,
-    tempos: tempos.sort((a, b) => compareBytes(a.group, b.group)),
+    counters: counters.sort((a, b) => compareBytes(a.group, b.group)),
   }
 }
 
 /** Where the rules have become others since, the grids have begun anew. */
-function tempoIn(
+function counterIn(
   value: Buffer,
   log: readonly Starts[],
   rules: readonly ThrottleRule[],
   version: number,
-): { readonly tempo: Tempo; readonly armings: number } {
-  const armings = value.readUInt32BE(10)
-  if (value.readUInt32BE(14) !== version) return { tempo: tempoAtRest({ log }, rules), armings }
-  const strides = rules.map((_, i) => {
+): { readonly counter: Counter; readonly recoveries: number } {
+  const recoveries = value.readUInt32BE(10)
+  if (value.readUInt32BE(14) !== version) return { counter: counterAtRest({ log }, rules), recoveries }
+  const grids = rules.map((_, i) => {
     const slotUs = readNumber(value, 18 + 10 * i, 7)
     return { ...(slotUs === 0 ? {} : { slotUs }), credit: value.readUIntBE(25 + 10 * i, 3) }
   })
-  return { tempo: { log, strides }, armings }
+  return { counter: { log, grids }, recoveries }
 }
 
 function startsBySubject(members: readonly Buffer[]): Map<string, Starts[]> {

@@ -2,16 +2,16 @@
 
 import { longestCountedMs, rulesIn, ruleText } from '../../core/queue/throttle.js'
 import { compareBytes } from '../../stores/rules/byte-order.js'
-import { type Arming, armedTempo } from '../../stores/rules/throttle/arming.js'
+import { gridAtRest } from '../../stores/rules/throttle/grid.js'
 import type { StartLog } from '../../stores/rules/throttle/start-log.js'
-import { strideAtRest } from '../../stores/rules/throttle/stride.js'
-import type { Tempo } from '../../stores/rules/throttle/tempo.js'
+import type { Counter } from '../../stores/rules/throttle/throttle-counter.js'
+import { type Recovery, recoveredCounter } from '../../stores/rules/throttle/throttle-recovery.js'
 import type { Database } from '../../stores/sqlite/file/sqlite-driver.js'
 import { lineOf } from '../../stores/sqlite/rows/sqlite-job.js'
 import type { QueueRow } from '../../stores/sqlite/rows/sqlite-queue.js'
-import { stridesIn, type TempoRow } from '../../stores/sqlite/rows/sqlite-tempo.js'
 import type { ThrottleRow } from '../../stores/sqlite/rows/sqlite-throttle.js'
-import type { CanonicalLanes, CanonicalTempo, CanonicalThrottle } from './canonical-state.js'
+import { type CounterRow, gridsIn } from '../../stores/sqlite/rows/sqlite-throttle-counter.js'
+import type { CanonicalCounter, CanonicalLanes, CanonicalThrottle } from './canonical-state.js'
 
 interface LaneColumns {
   readonly grp: string
@@ -74,12 +74,12 @@ export function refuseWrongLanes(db: Database, queue: QueueRow, jobs: readonly J
 }
 
 export function canonicalThrottle(db: Database, row: ThrottleRow, now: number): CanonicalThrottle {
-  const { scope, counts_by, quiet_until, armings, last_at } = row
+  const { scope, counts_by, quiet_until, recoveries, last_at } = row
   const rules = rulesIn(row.rules)
   const sharing = db.prepare('SELECT DISTINCT name FROM queue WHERE throttle = ?').all(scope) as { name: string }[]
   const at = Math.max(now, last_at ?? now)
   const from = at - longestCountedMs(rules)
-  const tempos = db.prepare('SELECT * FROM tempo WHERE scope = ?').all(scope) as unknown as (TempoRow & {
+  const counters = db.prepare('SELECT * FROM throttle_counter WHERE scope = ?').all(scope) as unknown as (CounterRow & {
     subject: string
   })[]
   return {
@@ -87,45 +87,45 @@ export function canonicalThrottle(db: Database, row: ThrottleRow, now: number): 
     by: counts_by,
     rules: rules.map(ruleText),
     queues: sharing.map(({ name }) => name).sort(compareBytes),
-    armings,
+    recoveries,
     quietInMs: quiet_until !== null && quiet_until > now ? quiet_until - now : null,
-    tempos: tempos
-      .map((tempo) => ({ group: tempo.subject, tempo: tempoOf(db, row, tempo) }))
-      .filter(({ tempo }) => (tempo.log.at(-1)?.at ?? Number.NEGATIVE_INFINITY) >= from)
-      .map(({ group, tempo }) => canonicalTempo(group, tempo, now, from))
+    counters: counters
+      .map((counter) => ({ group: counter.subject, counter: counterOf(db, row, counter) }))
+      .filter(({ counter }) => (counter.log.at(-1)?.at ?? Number.NEGATIVE_INFINITY) >= from)
+      .map(({ group, counter }) => canonicalCounter(group, counter, now, from))
       .sort((a, b) => compareBytes(a.group, b.group)),
   }
 }
 
 /** As it stands now. Of starts that no window sees more may be there than count. */
-function tempoOf(db: Database, throttle: ThrottleRow, row: TempoRow): Tempo {
-  if (row.last_at === null) return { log: [], strides: [] }
+function counterOf(db: Database, throttle: ThrottleRow, row: CounterRow): Counter {
+  if (row.last_at === null) return { log: [], grids: [] }
   const rules = rulesIn(throttle.rules)
   const log = db
-    .prepare('SELECT at + ? AS at, nth, count FROM start WHERE tid = ? ORDER BY at')
+    .prepare('SELECT at + ? AS at, nth, count FROM throttle_start WHERE tid = ? ORDER BY at')
     .all(row.base, row.tid) as unknown as (StartLog[number] & { readonly nth: number })[]
   const counted = log.reduce(
     (before, { nth, count }) => {
       if (before !== undefined && before !== nth)
-        throw new Error(`start ${nth} of a tempo comes after ${before} others`)
+        throw new Error(`start ${nth} of a counter comes after ${before} others`)
       return nth + count
     },
     undefined as number | undefined,
   )
-  if (counted !== row.total) throw new Error(`a tempo counts ${row.total} starts, but the last was the ${counted}th`)
+  if (counted !== row.total) throw new Error(`a counter counts ${row.total} starts, but the last was the ${counted}th`)
   const isOfRules = row.epoch === throttle.epoch
-  const strides = isOfRules ? stridesIn(row.strides) : rules.map((rule) => strideAtRest(rule, row.last_at!))
-  const { run, armings, armed_at, shift_ms } = throttle
-  const arming: Arming = { run: run!, count: armings, at: armed_at, shiftMs: shift_ms }
-  const written = { log: log.map(({ at, count }) => ({ at, count })), strides }
-  return armedTempo(written, rules, { count: row.armings, shiftMs: row.shift_ms }, arming)
+  const grids = isOfRules ? gridsIn(row.grids) : rules.map((rule) => gridAtRest(rule, row.last_at!))
+  const { run, recoveries, recovered_at, shift_ms } = throttle
+  const recovery: Recovery = { run: run!, count: recoveries, at: recovered_at, shiftMs: shift_ms }
+  const written = { log: log.map(({ at, count }) => ({ at, count })), grids }
+  return recoveredCounter(written, rules, { count: row.recoveries, shiftMs: row.shift_ms }, recovery)
 }
 
-function canonicalTempo(group: string, { log, strides }: Tempo, now: number, seenFrom: number): CanonicalTempo {
+function canonicalCounter(group: string, { log, grids }: Counter, now: number, seenFrom: number): CanonicalCounter {
   return {
     group,
     starts: log.filter(({ at }) => at >= seenFrom).map(({ at, count }) => ({ agoMs: now - at, count })),
-    strides: strides.map(({ slotUs, credit }) => ({
+    grids: grids.map(({ slotUs, credit }) => ({
       slotAgoUs: slotUs === undefined ? null : now * 1_000 - slotUs,
       credit,
     })),

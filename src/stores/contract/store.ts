@@ -19,7 +19,7 @@
  * its share of what is left to grant, in the queue's order within a lane. Suspects stand in no lane.
  *
  * Limits — a throttle, `maxRunning`, a hold — bound what claims are granted, alone or in company, and nothing else: what
- * they deny stays ready, and is *shut*. A throttle counts the jobs that claims take, by `rules/throttle/tempo`, over all queues and
+ * they deny stays ready, and is *shut*. A throttle counts the jobs that claims take, by `rules/throttle/throttle-counter`, over all queues and
  * shards of its scope; permits are not given back. `maxRunning` counts claims that are not settled. A shut job is no reason
  * to ring, nor for `wait` to resolve, until it is open again, which is a change like a job's falling due.
  *

@@ -63,7 +63,7 @@ describe('the damaged state of a throttle', () => {
     ['rules that are none', () => server.ask('HSET', key('rules'), 'rules', 'nonsense')],
     ['no rules', () => server.ask('DEL', key('rules'))],
     ['rules of another type', () => server.ask('DEL', key('rules')).then(() => server.ask('SET', key('rules'), 'x'))],
-    ['a count that cannot be read', () => server.ask('HSET', key('tempos'), '', 'x')],
+    ['a count that cannot be read', () => server.ask('HSET', key('counters'), '', 'x')],
     [
       'starts of another type',
       () => server.ask('DEL', key('starts')).then(() => server.ask('SET', key('starts'), 'x')),

@@ -119,7 +119,7 @@ for i = 4, #ARGV do
   throttle_started(ARGV[i], 1, true)
 end
 throttle_trim(tonumber(ARGV[3]))
-return { call('HLEN', TEMPOS), call('ZCARD', STARTS), call('ZCARD', IDLE), throttle_subjects() }`,
+return { call('HLEN', COUNTERS), call('ZCARD', STARTS), call('ZCARD', IDLE), throttle_subjects() }`,
     )
     await begun(client, 'idle', 'group', '2/1000 5/2000')
     await ask(0, '300', 'a', 'b', 'c')
@@ -143,7 +143,7 @@ for i = 3, #ARGV do
   throttle_started(ARGV[i], 2, true)
 end
 throttle_trim(1000)
-return { call('HLEN', TEMPOS), (throttle_permits('g0')), (throttle_permits('g1')) }`,
+return { call('HLEN', COUNTERS), (throttle_permits('g0')), (throttle_permits('g1')) }`,
     )
     await begun(client, 'shrunk', 'group', '3/1000')
     const encodings = () =>
@@ -166,7 +166,7 @@ return { call('HLEN', TEMPOS), (throttle_permits('g0')), (throttle_permits('g1')
       client,
       ['one', 'two'],
       `
-local function turn_to(n) RULES, STARTS, TEMPOS, IDLE = unpack(KEYS, n * 4 - 3, n * 4) throttle_open() end
+local function turn_to(n) RULES, STARTS, COUNTERS, IDLE = unpack(KEYS, n * 4 - 3, n * 4) throttle_open() end
 turn_to(1) throttle_permits('') throttle_started('', 2, true)
 turn_to(2) local second = throttle_permits('') throttle_started('', 1, true)
 turn_to(1) local first = throttle_permits('')
@@ -193,7 +193,14 @@ turn_to(2) return { first, second, (throttle_permits('')) }`,
     const told = String(await client.command('INFO', ['server']))
     const fields = ((await client.command('HGETALL', [keysOf('run')[0]!])) as readonly Buffer[]).map(String)
     expect(fields).toEqual(
-      expect.arrayContaining(['run', /run_id:(\w+)/.exec(told)![1], 'armedAt', String(start), 'lastAt', String(start)]),
+      expect.arrayContaining([
+        'run',
+        /run_id:(\w+)/.exec(told)![1],
+        'recoveredAt',
+        String(start),
+        'lastAt',
+        String(start),
+      ]),
     )
   })
 })

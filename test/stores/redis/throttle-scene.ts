@@ -29,7 +29,7 @@ export interface Planned extends Moment {
   readonly answers: readonly number[]
   readonly looks: readonly Look[]
   readonly quietForMs: number
-  readonly armings: number
+  readonly recoveries: number
   readonly subjects: number
 }
 
@@ -38,7 +38,7 @@ interface Look {
   readonly hits: readonly number[]
   readonly waitMs: number
   readonly log: readonly { readonly at: number; readonly count: number }[]
-  readonly strides: readonly (readonly [slotUs: number | undefined, credit: number])[]
+  readonly grids: readonly (readonly [slotUs: number | undefined, credit: number])[]
 }
 
 /** What the memory store's throttle makes of a seed. */
@@ -85,21 +85,21 @@ export const runOf = (count: number) => count.toString(16).padStart(40, '0')
 
 function planned(memory: MemoryThrottle, subjects: readonly string[], { step, now, run }: Moment): Planned {
   const answers = done(memory, step, now, run)
-  const at = Math.max(now, memory.arming?.lastAt ?? now)
+  const at = Math.max(now, memory.recovery?.lastAt ?? now)
   return {
     ...{ step, now, run, answers },
     looks: subjects.map((subject) => lookAt(memory, subject, now, at)),
     quietForMs: memory.quietForMs(now),
-    armings: memory.arming?.count ?? 0,
+    recoveries: memory.recovery?.count ?? 0,
     subjects: memory.subjects(now).length,
   }
 }
 
 function lookAt(memory: MemoryThrottle, subject: string, now: number, at: number): Look {
-  const { log, strides } = memory.tempo(subject, at)
+  const { log, grids } = memory.counter(subject, at)
   return {
     ...{ subject, hits: memory.hits(subject, now), waitMs: memory.waitMs(subject, now), log },
-    strides: strides.map(({ slotUs, credit }) => [slotUs, credit]),
+    grids: grids.map(({ slotUs, credit }) => [slotUs, credit]),
   }
 }
 
@@ -179,11 +179,11 @@ function someRules(dice: Dice, limits: readonly number[]): ThrottleRule[] {
 }
 
 /** The four keys of a scope. */
-export const keysOf = (scope: string) => ['rules', 'starts', 'tempos', 'idle'].map((name) => `{t}:${scope}:${name}`)
+export const keysOf = (scope: string) => ['rules', 'starts', 'counters', 'idle'].map((name) => `{t}:${scope}:${name}`)
 
 /** In place of the prelude: the clock and the run of the server are handed in. */
 export const throttleHeader = String.raw`
-local RULES, STARTS, TEMPOS, IDLE = unpack(KEYS)
+local RULES, STARTS, COUNTERS, IDLE = unpack(KEYS)
 local now = tonumber(ARGV[1])
 local pack, unpackn, sub, byte, char, find = struct.pack, struct.unpack, string.sub, string.byte, string.char, string.find
 local function call(command, ...)
@@ -248,7 +248,7 @@ export interface Heard {
   readonly look: readonly number[]
   readonly rules: Readonly<Record<string, string>>
   readonly starts: readonly Buffer[]
-  readonly tempos: ReadonlyMap<string, Buffer>
+  readonly counters: ReadonlyMap<string, Buffer>
 }
 
 /** `isTrimmed`: whether claims forget what is idle. */
@@ -263,7 +263,7 @@ export async function heardOf(
   const opened = client.command('HSET', [keys[0]!, 'by', first.by, 'rules', first.rules.map(ruleText).join(' ')])
   const heard = plan.map(async ({ step, now, run }): Promise<Heard> => {
     const at = [String(now), run]
-    const [answers, looks, rules, starts, tempos] = (await Promise.all([
+    const [answers, looks, rules, starts, counters] = (await Promise.all([
       client.run(act, keys, [...at, ...argumentsOf(step, isTrimmed)]),
       client.run(look, keys, [...at, ...subjects]),
       client.command('HGETALL', [keys[0]!]),
@@ -275,7 +275,7 @@ export async function heardOf(
       look: looks!.map(Number),
       rules: Object.fromEntries(pairs(rules!).map(([name, value]) => [name, String(value)])),
       starts: starts!,
-      tempos: new Map(pairs(tempos!).map(([subject, value]) => [String(subject), value])),
+      counters: new Map(pairs(counters!).map(([subject, value]) => [String(subject), value])),
     }
   })
   await opened
@@ -311,7 +311,7 @@ export function disagreement(
   let rules = first
   let written: ReadonlyMap<string, Buffer> = new Map()
   const trimmed = new Set<string>()
-  for (const [i, { step, now, answers, looks, quietForMs, armings, subjects: count }] of plan.entries()) {
+  for (const [i, { step, now, answers, looks, quietForMs, recoveries, subjects: count }] of plan.entries()) {
     const said = heard[i]!
     if (step.verb === 'set') rules = step.rules
     const told = (text: string) => ({
@@ -324,19 +324,19 @@ export function disagreement(
     }
     // What was idle and is gone may be seen again: by longer windows, after a restart that charges it, by a clock that was
     // set back. How far beyond its windows a start is known is the store's affair.
-    const isKnownAgain = looks.some(({ subject, log }) => log.length > 0 && !said.tempos.has(subject))
+    const isKnownAgain = looks.some(({ subject, log }) => log.length > 0 && !said.counters.has(subject))
     const asked = step.verb === 'claim' ? step.of.map(({ subject }) => subject) : []
     for (const { subject, log } of looks) {
-      const isGone = written.has(subject) && !said.tempos.has(subject)
+      const isGone = written.has(subject) && !said.counters.has(subject)
       if (isGone && log.length > 0) return told(`'${subject}' was forgotten too soon`)
       if (isGone) trimmed.add(subject)
     }
-    written = said.tempos
+    written = said.counters
     const expected = [quietForMs, count, by === 'group' ? 1 : 0]
     for (const { waitMs, hits } of looks) expected.push(waitMs, ...hits)
     const found =
       differing('it answered', answers, said.answers) ??
-      differing('it was armed so often:', armings, Number(said.rules['armings'] ?? 0)) ??
+      differing('it was recovered so often:', recoveries, Number(said.rules['recoveries'] ?? 0)) ??
       differing('quiet, subjects, group, waits and hits are', expected, said.look) ??
       subjects
         .map((subject, s) => {
@@ -346,16 +346,17 @@ export function disagreement(
         .find((one) => one !== undefined)
     if (found !== undefined)
       return isKnownAgain || asked.some((subject) => trimmed.has(subject)) ? { compared: i } : found
-    for (const subject of said.tempos.keys()) trimmed.delete(subject)
+    for (const subject of said.counters.keys()) trimmed.delete(subject)
   }
   return { compared: plan.length }
 }
 
-/** Of a subject that was written under the arming of today: the tempo as it should be, and as it is. */
-function writtenOf(subject: string, { log, strides }: Look, { rules, starts, tempos }: Heard) {
-  const tempo = tempos.get(subject)
-  const { armings = '0', version = '0', shift = '0' } = rules
-  if (tempo === undefined || log.length === 0 || tempo.readUInt32BE(10) !== Number(armings)) return [0, 0] as const
+/** Of a subject that was written under the recovery of today: the counter as it should be, and as it is. */
+function writtenOf(subject: string, { log, grids }: Look, { rules, starts, counters }: Heard) {
+  const counter = counters.get(subject)
+  const { recoveries = '0', version = '0', shift = '0' } = rules
+  if (counter === undefined || log.length === 0 || counter.readUInt32BE(10) !== Number(recoveries))
+    return [0, 0] as const
   const from = Buffer.from(`${subject}\0`)
   const mine = starts
     .filter((member) => member.length === from.length + 10 && member.subarray(0, from.length).equals(from))
@@ -363,16 +364,16 @@ function writtenOf(subject: string, { log, strides }: Look, { rules, starts, tem
       at: member.readUIntBE(from.length, 6) + Number(shift),
       count: member.readUInt32BE(from.length + 6),
     }))
-  const isOfRules = tempo.readUInt32BE(14) === Number(version)
+  const isOfRules = counter.readUInt32BE(14) === Number(version)
   const places = isOfRules
-    ? strides.map((_, i) => {
-        const slot = tempo.readUIntBE(18 + 10 * i, 1) * 2 ** 48 + tempo.readUIntBE(19 + 10 * i, 6)
-        return [slot === 0 ? undefined : slot + Number(shift) * 1_000, tempo.readUIntBE(25 + 10 * i, 3)]
+    ? grids.map((_, i) => {
+        const slot = counter.readUIntBE(18 + 10 * i, 1) * 2 ** 48 + counter.readUIntBE(19 + 10 * i, 6)
+        return [slot === 0 ? undefined : slot + Number(shift) * 1_000, counter.readUIntBE(25 + 10 * i, 3)]
       })
-    : strides
+    : grids
   const sum = log.reduce((all, { count }) => all + count, 0)
   return [
-    { log, places: strides, starts: sum, lastAt: log.at(-1)!.at },
-    { log: mine, places, starts: tempo.readUInt32BE(0), lastAt: tempo.readUIntBE(4, 6) + Number(shift) },
+    { log, places: grids, starts: sum, lastAt: log.at(-1)!.at },
+    { log: mine, places, starts: counter.readUInt32BE(0), lastAt: counter.readUIntBE(4, 6) + Number(shift) },
   ] as const
 }

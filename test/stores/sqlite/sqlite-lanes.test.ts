@@ -147,7 +147,7 @@ describe('a claim that goes round lanes', () => {
       watched.watch(() => watched.operations.claim([{ queue: queue.name, limit: 1, leaseMs: 1 }], by))
     }
 
-    expect(count('tempo')).toEqual({ n: 1 })
+    expect(count('throttle_counter')).toEqual({ n: 1 })
     expect(count('lane')).toEqual({ n: 1 })
     expect(Math.max(...most)).toBeLessThan(250 * 16)
     watched.db.close()
@@ -171,9 +171,9 @@ describe('a queue without groups and limits', () => {
     )
     const ran = [...enqueued.ran, ...claimed.ran, ...settled.ran]
 
-    expect(ran.filter(({ sql }) => /\b(lane|throttle|tempo|start)\b(?! =)/.test(sql.replace(/'[^']*'/g, '')))).toEqual(
-      [],
-    )
+    expect(
+      ran.filter(({ sql }) => /\b(lane|throttle|throttle_counter|throttle_start)\b(?! =)/.test(sql.replace(/'[^']*'/g, ''))),
+    ).toEqual([])
     expect(claimed.ran.filter(({ sql }) => !sql.startsWith('SELECT *'))).toHaveLength(3)
     watched.db.close()
   })

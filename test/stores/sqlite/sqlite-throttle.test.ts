@@ -4,8 +4,8 @@ import { MemoryThrottle } from '#src/stores/memory/queue/memory-throttle.js'
 import { logAfter, type StartLog, sightOf } from '#src/stores/rules/throttle/start-log.js'
 import { type Database, loadDriver } from '#src/stores/sqlite/file/sqlite-driver.js'
 import { limitTables } from '#src/stores/sqlite/file/sqlite-schema.js'
-import { SqliteTempos, stridesText } from '#src/stores/sqlite/rows/sqlite-tempo.js'
 import { SqliteThrottle, type ThrottleRow } from '#src/stores/sqlite/rows/sqlite-throttle.js'
+import { gridsText, SqliteThrottleCounters } from '#src/stores/sqlite/rows/sqlite-throttle-counter.js'
 import { seededRandom } from '../../seeded-random.js'
 
 let db: Database
@@ -20,7 +20,7 @@ const rule = (limit: number, windowMs: number, even: Partial<ThrottleRule> = {})
 })
 
 function throttleRow(rules: readonly ThrottleRule[], by: 'queue' | 'group' = 'group'): ThrottleRow {
-  const counts = { epoch: 0, run: null, armings: 0, armed_at: 0, shift_ms: 0 }
+  const counts = { epoch: 0, run: null, recoveries: 0, recovered_at: 0, shift_ms: 0 }
   const instants = { last_at: null, last_wall: null, quiet_until: null }
   return { scope: 'api', counts_by: by, rules: rules.map(ruleText).join(' '), ...counts, ...instants }
 }
@@ -29,12 +29,12 @@ describe('what a rule sees of the starts, told by two rows of them', () => {
   it('is what it sees in the whole log, wherever the windows end and however many starts are left standing', () => {
     const random = seededRandom(11)
     const whole = (least: number, most: number) => least + Math.floor(random() * (most - least + 1))
-    const tempos = new SqliteTempos(db)
+    const counters = new SqliteThrottleCounters(db)
     for (let round = 0; round < 60; round += 1) {
       const rules = [{ ...rule(whole(3, 6), 1_000), elasticBuffer: whole(0, 2) }, rule(whole(1, 12), 5_000)]
       const base = whole(-3_000, 3_000)
-      const values = { base, total: 0, last_at: 0, strides: stridesText([]), epoch: 0, armings: 0, shift_ms: 0 }
-      let row = tempos.write('api', `g${round}`, values, undefined)
+      const values = { base, total: 0, last_at: 0, grids: gridsText([]), epoch: 0, recoveries: 0, shift_ms: 0 }
+      let row = counters.write('api', `g${round}`, values, undefined)
       let log: StartLog = []
       let now = 10_000
       for (let step = 0; step < 40; step += 1) {
@@ -45,28 +45,28 @@ describe('what a rule sees of the starts, told by two rows of them', () => {
         const moved = [...log.map(({ at, count }) => ({ at: at + byMs, count })), ...(charge ? [charge] : [])]
         for (const one of rules) {
           const later = now + Math.max(0, byMs) + whole(0, 1_001)
-          const sight = tempos.sight(row, outlook, one, later)
+          const sight = counters.sight(row, outlook, one, later)
           const { hits, opensAt, catchesUpAt } = sight
           expect({ hits, opensAt, catchesUpAt }).toEqual(sightOf(one, moved, later))
         }
         const count = whole(1, 3)
         log = logAfter(log, count, 1e9, now)
-        tempos.start(row.tid, now - base, row.total, count)
-        row = tempos.write('api', `g${round}`, { ...row, total: row.total + count }, row)
+        counters.start(row.tid, now - base, row.total, count)
+        row = counters.write('api', `g${round}`, { ...row, total: row.total + count }, row)
       }
     }
   })
 
   it('is found in a log of 100,000 starts without reading it', () => {
-    const tempos = new SqliteTempos(db)
-    const values = { base: 0, last_at: 0, strides: stridesText([]), epoch: 0, armings: 0, shift_ms: 0 }
-    const { tid } = tempos.write('api', '', { ...values, total: 100_000 }, undefined)
+    const counters = new SqliteThrottleCounters(db)
+    const values = { base: 0, last_at: 0, grids: gridsText([]), epoch: 0, recoveries: 0, shift_ms: 0 }
+    const { tid } = counters.write('api', '', { ...values, total: 100_000 }, undefined)
     db.prepare(
-      'WITH RECURSIVE n (i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < 99999) INSERT INTO start SELECT ?, i * 10, i, 1 FROM n',
+      'WITH RECURSIVE n (i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < 99999) INSERT INTO throttle_start SELECT ?, i * 10, i, 1 FROM n',
     ).run(tid)
     const plans = [
-      'nth FROM start WHERE tid = 1 AND at >= 5 ORDER BY at',
-      'at FROM start WHERE tid = 1 AND nth <= 5 ORDER BY nth DESC',
+      'nth FROM throttle_start WHERE tid = 1 AND at >= 5 ORDER BY at',
+      'at FROM throttle_start WHERE tid = 1 AND nth <= 5 ORDER BY nth DESC',
     ].map((sql) =>
       (db.prepare(`EXPLAIN QUERY PLAN SELECT ${sql} LIMIT 1`).all() as { detail: string }[])
         .map(({ detail }) => detail)
@@ -74,10 +74,10 @@ describe('what a rule sees of the starts, told by two rows of them', () => {
     )
 
     const row = { ...values, tid, total: 100_000 }
-    const { hits, opensAt } = tempos.sight(row, { byMs: 0 }, rule(60_000, 500_000), 1_000_000)
+    const { hits, opensAt } = counters.sight(row, { byMs: 0 }, rule(60_000, 500_000), 1_000_000)
 
     expect({ hits, opensAt }).toEqual({ hits: 50_000, opensAt: 400_000 + 500_001 })
-    for (const plan of plans) expect(plan).toMatch(/^SEARCH start USING .*\(tid=\? AND (at>|nth<)\?\)$/)
+    for (const plan of plans) expect(plan).toMatch(/^SEARCH throttle_start USING .*\(tid=\? AND (at>|nth<)\?\)$/)
   })
 })
 
@@ -90,7 +90,7 @@ describe("a throttle of the SQLite store beside the memory store's", () => {
     'evenly spaced starts': [
       () => rule(whole(2, 5), 3_000, { ...moderate, ...(whole(0, 1) ? { elasticBuffer: 0 } : {}) }),
     ],
-    'a window that an arming charges': [() => rule(whole(2, 4), 2_000, moderate), () => rule(whole(4, 9), 700_000)],
+    'a window that an recovery charges': [() => rule(whole(2, 4), 2_000, moderate), () => rule(whole(4, 9), 700_000)],
   }
   for (const [title, makers] of Object.entries(kinds)) {
     it(`permits the same in every history with ${title}`, () => {
@@ -101,13 +101,13 @@ describe("a throttle of the SQLite store beside the memory store's", () => {
   function history(makers: readonly (() => ThrottleRule)[]): void {
     const rules = makers.map((make) => make())
     const by = whole(0, 1) ? 'queue' : 'group'
-    // What was dropped as idle is gone, though an arming, or a clock that is set back, would bring it back to life.
+    // What was dropped as idle is gone, though an recovery, or a clock that is set back, would bring it back to life.
     const isTrimmed = rules.every(({ windowMs }) => windowMs < 600_000) && whole(0, 1) === 1
     const memory = new MemoryThrottle({ scope: 'api', by, rules })
-    db.exec('DELETE FROM tempo; DELETE FROM start')
-    const tempos = new SqliteTempos(db)
+    db.exec('DELETE FROM throttle_counter; DELETE FROM throttle_start')
+    const counters = new SqliteThrottleCounters(db)
     const row = throttleRow(rules, by)
-    const sqlite = new SqliteThrottle(row, tempos)
+    const sqlite = new SqliteThrottle(row, counters)
     let now = 1_000_000
     let run = 'first'
     for (let step = 0; step < 120; step += 1) {
@@ -130,7 +130,7 @@ describe("a throttle of the SQLite store beside the memory store's", () => {
           break
         }
         case 3:
-          tempos.forget()
+          counters.forget()
           if (isTrimmed) sqlite.trim(moment)
           break
         default: {
@@ -140,11 +140,11 @@ describe("a throttle of the SQLite store beside the memory store's", () => {
           const [count, hasMore] = [whole(1, expected.permits), whole(0, 2) > 0]
           memory.started(subject, count, hasMore, now)
           sqlite.started(subject, count, hasMore, moment)
-          // The clock is set back, be it a little or so far that the throttle is armed.
+          // The clock is set back, be it a little or so far that the throttle is recovered.
           if (!isTrimmed && whole(0, 4) === 0) now -= whole(0, 2_000)
         }
       }
-      if (memory.arming === undefined) continue
+      if (memory.recovery === undefined) continue
       expect(sqlite.hits(subject, now)).toEqual(memory.hits(subject, now))
       expect(sqlite.waitMs(subject, now)).toBe(memory.waitMs(subject, now))
       expect(sqlite.groups(now)).toBe(memory.subjects(now).length)
@@ -154,9 +154,9 @@ describe("a throttle of the SQLite store beside the memory store's", () => {
 
 describe('after the machine was started anew', () => {
   it('starts stand on the new clock as far from now as the wall clock says', () => {
-    const tempos = new SqliteTempos(db)
+    const counters = new SqliteThrottleCounters(db)
     const rules = [rule(10, 3_600_000)]
-    const throttle = new SqliteThrottle(throttleRow(rules), tempos)
+    const throttle = new SqliteThrottle(throttleRow(rules), counters)
     const before = { now: 50_000_000, mono: 9_000_000, run: 'first' }
     throttle.permits('a', before)
     throttle.started('a', 4, true, before)
@@ -166,15 +166,15 @@ describe('after the machine was started anew', () => {
     expect(throttle.permits('a', after)).toEqual({ permits: 10 - 4 - 2, forMs: 0 })
     expect(throttle.groups(after.mono)).toBe(1)
     throttle.started('a', 1, true, after)
-    tempos.forget()
+    counters.forget()
     const later = { now: after.now + 3_000_000, mono: after.mono + 3_000_000, run: 'second' }
     expect(throttle.hits('a', later.mono)).toEqual([7])
     expect(throttle.hits('a', later.mono + 1)).toEqual([3])
   })
 
   it('what is idle on the new clock is dropped, though the old one told higher numbers', () => {
-    const tempos = new SqliteTempos(db)
-    const throttle = new SqliteThrottle(throttleRow([rule(10, 5_000)]), tempos)
+    const counters = new SqliteThrottleCounters(db)
+    const throttle = new SqliteThrottle(throttleRow([rule(10, 5_000)]), counters)
     const before = { now: 50_000_000, mono: 9_000_000, run: 'first' }
     for (const group of ['a', 'b']) {
       throttle.permits(group, before)
@@ -183,12 +183,12 @@ describe('after the machine was started anew', () => {
     const after = { now: before.now + 1_000, mono: 300, run: 'second' }
     throttle.permits('a', after)
     throttle.trim(after)
-    const left = () => (db.prepare('SELECT count(*) AS n FROM tempo').get() as { n: number }).n
+    const left = () => (db.prepare('SELECT count(*) AS n FROM throttle_counter').get() as { n: number }).n
     expect([left(), throttle.groups(after.mono)]).toEqual([2, 2])
 
     throttle.trim({ ...after, mono: after.mono + 4_001 })
 
     expect(left()).toBe(0)
-    expect(db.prepare('SELECT count(*) AS n FROM start').get()).toEqual({ n: 0 })
+    expect(db.prepare('SELECT count(*) AS n FROM throttle_start').get()).toEqual({ n: 0 })
   })
 })

@@ -2,9 +2,16 @@
 
 import type { Throttle, ThrottleRule } from '../../../core/queue/throttle.js'
 import type { QueueSettings } from '../../contract/queue-settings.js'
-import { type Arming, armed, armedTempo, firstArming } from '../../rules/throttle/arming.js'
 import { sightOf } from '../../rules/throttle/start-log.js'
-import { firstTempo, permitted, type Tempo, tempoAfter, tempoAt, tempoAtRest } from '../../rules/throttle/tempo.js'
+import {
+  type Counter,
+  counterAfter,
+  counterAt,
+  counterAtRest,
+  firstCounter,
+  permitted,
+} from '../../rules/throttle/throttle-counter.js'
+import { firstRecovery, type Recovery, recovered, recoveredCounter } from '../../rules/throttle/throttle-recovery.js'
 import type { MemoryJob } from './memory-job.js'
 import type { SortedList } from './sorted-list.js'
 
@@ -18,9 +25,9 @@ export interface LimitedShard {
   reopen(): void
 }
 
-/** A tempo, and under which arming it was written down. */
-interface WrittenTempo {
-  readonly tempo: Tempo
+/** A counter, and under which recovery it was written down. */
+interface WrittenCounter {
+  readonly counter: Counter
   readonly count: number
   readonly shiftMs: number
 }
@@ -31,8 +38,8 @@ export class MemoryThrottle {
   #rules: readonly ThrottleRule[]
   /** Those of the queues that share it. */
   readonly limits = new Set<{ readonly shards: readonly LimitedShard[] }>()
-  readonly #tempos = new Map<string, WrittenTempo>()
-  #arming: Arming | undefined
+  readonly #counters = new Map<string, WrittenCounter>()
+  #recovery: Recovery | undefined
 
   constructor({ scope, by, rules }: Throttle) {
     this.scope = scope
@@ -49,15 +56,15 @@ export class MemoryThrottle {
     return [...this.limits].flatMap(({ shards }) => shards)
   }
 
-  get arming(): Arming | undefined {
-    return this.#arming
+  get recovery(): Recovery | undefined {
+    return this.#recovery
   }
 
   /** Other rules: the starts stay, as far as they are known, and the grids begin anew. */
   replaceRules(rules: readonly ThrottleRule[]): void {
     this.#rules = rules
-    for (const [subject, written] of this.#tempos)
-      this.#tempos.set(subject, { ...written, tempo: tempoAtRest(written.tempo, rules) })
+    for (const [subject, written] of this.#counters)
+      this.#counters.set(subject, { ...written, counter: counterAtRest(written.counter, rules) })
   }
 
   /** The store may have been started anew, or its clock set back. */
@@ -68,7 +75,7 @@ export class MemoryThrottle {
   /** How many jobs may start, and, where none may, after how long one may. */
   permits(subject: string, now: number, run: string): { readonly permits: number; readonly forMs: number } {
     const { at, quietForMs } = this.#arm(now, run)
-    const { permits, forMs } = permitted(this.tempo(subject, at), this.#rules, at)
+    const { permits, forMs } = permitted(this.counter(subject, at), this.#rules, at)
     if (quietForMs > 0) return { permits: 0, forMs: Math.max(quietForMs, forMs) + at - now }
     return { permits, forMs: permits > 0 ? 0 : forMs + at - now }
   }
@@ -76,61 +83,62 @@ export class MemoryThrottle {
   /** So many have been taken; and whether anything is left that could start. */
   started(subject: string, count: number, hasMore: boolean, now: number): void {
     const at = this.#instant(now)
-    this.#arming = { ...this.#arming!, lastAt: at }
-    const after = tempoAfter(this.tempo(subject, at), this.#rules, at, count)
-    this.#write(subject, hasMore ? after : tempoAtRest(after, this.#rules))
+    this.#recovery = { ...this.#recovery!, lastAt: at }
+    const after = counterAfter(this.counter(subject, at), this.#rules, at, count)
+    this.#write(subject, hasMore ? after : counterAtRest(after, this.#rules))
   }
 
   /** Nothing is left that could start. */
   rests(subject: string, now: number): void {
     const at = this.#instant(now)
-    if (this.#tempos.has(subject)) this.#write(subject, tempoAtRest(this.tempo(subject, at), this.#rules))
+    if (this.#counters.has(subject)) this.#write(subject, counterAtRest(this.counter(subject, at), this.#rules))
   }
 
   /** Starts in each window that ends now. */
   hits(subject: string, now: number): number[] {
     const at = this.#instant(now)
-    const { log } = this.tempo(subject, at)
+    const { log } = this.counter(subject, at)
     return this.#rules.map((rule) => sightOf(rule, log, at).hits)
   }
 
   /** After how long one more may start, as far as is known without asking whether the store was started anew. */
   waitMs(subject: string, now: number): number {
     const at = this.#instant(now)
-    const { permits, forMs } = permitted(this.tempo(subject, at), this.#rules, at)
+    const { permits, forMs } = permitted(this.counter(subject, at), this.#rules, at)
     return Math.max(this.quietForMs(now), permits > 0 ? 0 : forMs + at - now)
   }
 
   quietForMs(now: number): number {
-    return Math.max(0, (this.#arming?.quietUntil ?? now) - now)
+    return Math.max(0, (this.#recovery?.quietUntil ?? now) - now)
   }
 
   /** Those that have started anything that a window still sees. */
   subjects(now: number): string[] {
     const at = this.#instant(now)
-    return [...this.#tempos.keys()].filter((subject) => this.tempo(subject, at).log.length > 0)
+    return [...this.#counters.keys()].filter((subject) => this.counter(subject, at).log.length > 0)
   }
 
-  /** The tempo as it stands. */
-  tempo(subject: string, at: number): Tempo {
-    const written = this.#tempos.get(subject)
-    if (written === undefined) return firstTempo(this.#rules)
-    return tempoAt(armedTempo(written.tempo, this.#rules, written, this.#arming!), this.#rules, at)
+  /** The counter as it stands. */
+  counter(subject: string, at: number): Counter {
+    const written = this.#counters.get(subject)
+    if (written === undefined) return firstCounter(this.#rules)
+    return counterAt(recoveredCounter(written.counter, this.#rules, written, this.#recovery!), this.#rules, at)
   }
 
-  #write(subject: string, tempo: Tempo): void {
-    const { count, shiftMs } = this.#arming!
-    this.#tempos.set(subject, { tempo, count, shiftMs })
+  #write(subject: string, counter: Counter): void {
+    const { count, shiftMs } = this.#recovery!
+    this.#counters.set(subject, { counter, count, shiftMs })
   }
 
   /** The instant that counts: a clock that was set back a little stands still. */
   #instant(now: number): number {
-    return Math.max(now, this.#arming?.lastAt ?? now)
+    return Math.max(now, this.#recovery?.lastAt ?? now)
   }
 
   #arm(now: number, run: string): { readonly at: number; readonly quietForMs: number } {
-    this.#arming = this.#arming === undefined ? firstArming(run, now) : armed(this.#arming, this.#rules, run, now)
+    this.#recovery =
+      this.#recovery === undefined ? firstRecovery(run, now) : recovered(this.#recovery, this.#rules, run, now)
     const at = this.#instant(now)
-    return { at, quietForMs: Math.max(0, (this.#arming.quietUntil ?? at) - at) }
+    return { at, quietForMs: Math.max(0, (this.#recovery.quietUntil ?? at) - at) }
   }
 }

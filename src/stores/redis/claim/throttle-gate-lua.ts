@@ -27,11 +27,11 @@ end
 const gated = String.raw`
 local gate = (function()
 local gate = {}
-local RULES, STARTS, TEMPOS, IDLE
+local RULES, STARTS, COUNTERS, IDLE
 ${throttle}
 -- may_grant: whether anything can be taken that has to be permitted.
 function gate.open(may_grant)
-  RULES, STARTS, TEMPOS, IDLE = unpack(KEYS, peers_from - 3, peers_from)
+  RULES, STARTS, COUNTERS, IDLE = unpack(KEYS, peers_from - 3, peers_from)
   local known = may_grant and throttle_open() or throttle_read()
   if known ~= members then return redis.error_reply('MILLRACE limited') end
 end
@@ -49,7 +49,7 @@ local function has_more(group)
   end
   return false
 end
-function gate.arm() throttle_arm() end
+function gate.recover() throttle_recover() end
 function gate.permits(group) return throttle_permits(group) end
 function gate.started(group, count) throttle_started(group, count, has_more(group)) end
 function gate.rests()
@@ -79,7 +79,7 @@ function gate.form()
   gate.forms[META] = nil
   if ${isSetBack('form[3]')} then
     turn_back(form[3])
-    if SCOPE then gate.arm() end
+    if SCOPE then gate.recover() end
     form = gate.read_form()
   end
   return form

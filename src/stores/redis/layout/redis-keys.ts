@@ -149,7 +149,7 @@ export const keyTypes: Readonly<Record<ShardKey, 'list' | 'hash' | 'zset' | 'non
 }
 
 /** What a throttle keeps for its scope (`throttle-lua.ts`), in this order. */
-export const scopeKeyTypes = { rules: 'hash', starts: 'zset', tempos: 'hash', idle: 'zset' } as const
+export const scopeKeyTypes = { rules: 'hash', starts: 'zset', counters: 'hash', idle: 'zset' } as const
 
 /** The keys of a scope, as the scripts of throttled queues are given them. */
 export function scopeKeys(namespace: string, scope: string): string[] {

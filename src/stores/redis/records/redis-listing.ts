@@ -19,7 +19,7 @@ interface FoundJob {
 }
 
 /** Ids that are walked through at a time in a listing by id. */
-const stride = 5_000
+const step = 5_000
 
 export class RedisListing {
   readonly #queues: RedisQueues
@@ -90,7 +90,7 @@ export class RedisListing {
       if (isThere) found.push(...wanted(await this.#view(shard, kind, [afterId]), query, number))
       let past = afterId
       // The first may all be in other states; each look takes twice as many as the one before.
-      for (let count = most, taken = 0; taken < most; count = Math.min(count * 2, stride)) {
+      for (let count = most, taken = 0; taken < most; count = Math.min(count * 2, step)) {
         const ids = await this.#firstIds(shard, kind, query, past, count, isLifo)
         const some = wanted(await this.#view(shard, kind, ids), query, number)
         found.push(...some)
@@ -104,7 +104,7 @@ export class RedisListing {
 
   /**
    * The first ids behind `past` of jobs in the state asked for, expired or not. No key is ordered by id: all
-   * ids are walked through, a stride at a time. It takes as long as the queue is deep; what it finds was there all the while.
+   * ids are walked through, a step at a time. It takes as long as the queue is deep; what it finds was there all the while.
    */
   async #firstIds(
     shard: RedisShard,
@@ -119,10 +119,10 @@ export class RedisListing {
       if (query.state !== undefined && !section.states.includes(query.state)) continue
       let from: ListPosition | undefined
       for (;;) {
-        const ids = await this.#idsIn(shard, section, from, stride, isLifo)
+        const ids = await this.#idsIn(shard, section, from, step, isLifo)
         const beyond = ids.filter((id) => past === undefined || compareBytes(id, past) > 0)
         first = [...new Set([...first, ...beyond])].sort(compareBytes).slice(0, count)
-        if (ids.length < stride || section.name === 'running') break
+        if (ids.length < step || section.name === 'running') break
         const [last] = await this.#view(shard, kind, ids.slice(-1))
         if (last?.stored === undefined) break
         from = [...section.numbersOf(last, isLifo), last.stored.id]

@@ -36,7 +36,7 @@ return { known[1], known[2], hits, for_ms, quiet, BY_GROUP and throttle_subjects
 
 const start = `
 local call, pack, unpackn = redis.call, struct.pack, struct.unpack
-local RULES, STARTS, TEMPOS, IDLE = unpack(KEYS)
+local RULES, STARTS, COUNTERS, IDLE = unpack(KEYS)
 local time = call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local function many(command, key, args)

@@ -3,7 +3,7 @@
  * read as far as starts leave the longest window, from its newest as far as the limit of a shorter one.
  */
 
-/** Stands on `S`, the scope, and a tempo: its `subject`, `n` starts, and the `charge` that is not in the set yet. */
+/** Stands on `S`, the scope, and a counter: its `subject`, `n` starts, and the `charge` that is not in the set yet. */
 export const starts = String.raw`
 local function entry_of(subject, at, count) return subject .. '\0' .. pack('>I6I4', at, count) end
 local function first_of(subject) return '[' .. subject .. '\0' end
@@ -11,7 +11,7 @@ local function end_of(subject) return '(' .. subject .. '\1' end
 -- Nothing is read yet.
 local function sides(t)
   t.oldest, t.newest, t.gone, t.permits = { step = 4 }, { step = 4, is_newest = true }, nil, nil
-  if t.charge > 0 then t.newest[1] = { at = S.armed_at, count = t.charge } end
+  if t.charge > 0 then t.newest[1] = { at = S.recovered_at, count = t.charge } end
 end
 local function read_on(t, side, most)
   local count = math.min(side.step, most)
@@ -30,9 +30,9 @@ local function read_on(t, side, most)
   side.is_done = #members < count
   side.beyond = #members > 0 and '(' .. members[#members]
   side.step = math.min(side.step * 4, 1000)
-  if side.is_done and not side.is_newest and t.charge > 0 then side[#side + 1] = { at = S.armed_at, count = t.charge } end
+  if side.is_done and not side.is_newest and t.charge > 0 then side[#side + 1] = { at = S.recovered_at, count = t.charge } end
 end
--- The ith entry of a side, counted from 1, of a tempo that has started anything; from it on so many will do.
+-- The ith entry of a side, counted from 1, of a counter that has started anything; from it on so many will do.
 local function entry(t, side, i, most)
   while i > #side and not side.is_done do read_on(t, side, most or 1000) end
   return side[i]
@@ -120,7 +120,7 @@ local function log_starts(t, count)
   t.n = t.n + count
   -- An instant has one entry.
   if count > 0 and t.last == S.at then count = count + (t.charge > 0 and t.charge or take_entry(subject, S.at))
-  elseif t.charge > 0 then args = { 0, entry_of(subject, S.armed_at, t.charge) } end
+  elseif t.charge > 0 then args = { 0, entry_of(subject, S.recovered_at, t.charge) } end
   if count > 0 then
     args[#args + 1], args[#args + 2] = 0, entry_of(subject, S.at, count)
     t.last = S.at

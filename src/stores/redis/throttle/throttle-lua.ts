@@ -3,10 +3,10 @@
  * `throttle/` and of the memory store's throttle, which it is tested against.
  *
  * Beside the prelude, with four keys as locals before it:
- * RULES   hash   `by`, `rules` (their texts with a space between), `version` of the rules; of the arming `run`, `armings`,
- *                `armedAt`, `shift`, `lastAt`, `quietUntil`
+ * RULES   hash   `by`, `rules` (their texts with a space between), `version` of the rules; of the recovery `run`, `recoveries`,
+ *                `recoveredAt`, `shift`, `lastAt`, `quietUntil`
  * STARTS  zset   all scores 0: subject, NUL, instant (6 bytes), starts (4)
- * TEMPOS  hash   subject → starts in the log (4), instant of the last (6), `armings` (4) and `version` (4) under which it was
+ * COUNTERS  hash   subject → starts in the log (4), instant of the last (6), `recoveries` (4) and `version` (4) under which it was
  *                written; of each rule the place on the grid in µs (7; 0: none) and the credit (3)
  * IDLE    zset   subjects by the instant of their last start
  *
@@ -14,23 +14,23 @@
  * no start lies ahead of: with `shift` added they are on today's, so that nothing is rewritten where that was set back.
  */
 
-import { arming, silence } from './arming-lua.js'
+import { grids } from './grid-lua.js'
 import { starts } from './starts-lua.js'
-import { strides } from './stride-lua.js'
+import { recovery, silence } from './throttle-recovery-lua.js'
 
-const tempos = `
--- A tempo in which nothing has started for the longest window is as good as none.
-local function read_tempo(subject)
+const counters = `
+-- A counter in which nothing has started for the longest window is as good as none.
+local function read_counter(subject)
   local t = { subject = subject, n = 0, charge = 0, slots = {}, credits = {} }
   for i = 1, #S.rules do t.credits[i] = 0 end
-  local text = call('HGET', TEMPOS, subject)
+  local text = call('HGET', COUNTERS, subject)
   if not text then return t end
-  local n, last, armings, version = unpackn('>I4I6I4I4', text)
-  local is_older = armings ~= S.armings
+  local n, last, recoveries, version = unpackn('>I4I6I4I4', text)
+  local is_older = recoveries ~= S.recoveries
   local charge = is_older and charge_after(last) or 0
-  t.is_written, t.is_idle = true, (charge > 0 and S.armed_at or last) < S.at - S.longest or (is_older and last < S.armed_at - S.longest)
+  t.is_written, t.is_idle = true, (charge > 0 and S.recovered_at or last) < S.at - S.longest or (is_older and last < S.recovered_at - S.longest)
   if t.is_idle then return t end
-  t.n, t.last, t.charge, t.armings = n + charge, charge > 0 and S.armed_at or last, charge, armings
+  t.n, t.last, t.charge, t.recoveries = n + charge, charge > 0 and S.recovered_at or last, charge, recoveries
   for i, rule in ipairs(S.rules) do
     if version ~= S.version then t.slots[i] = slot_at_rest(rule, last)
     else
@@ -40,37 +40,37 @@ local function read_tempo(subject)
   end
   return t
 end
-local function tempo_of(subject)
-  local t = S.tempos[subject]
+local function counter_of(subject)
+  local t = S.counters[subject]
   if not t then
-    t = read_tempo(subject)
+    t = read_counter(subject)
     sides(t)
-    S.tempos[subject] = t
+    S.counters[subject] = t
   end
   return t
 end
-local function write_tempo(t)
-  local parts = { pack('>I4I6I4I4', t.n, t.last, S.armings, S.version) }
+local function write_counter(t)
+  local parts = { pack('>I4I6I4I4', t.n, t.last, S.recoveries, S.version) }
   for i = 1, #S.rules do parts[i + 1] = pack('>I7I3', t.slots[i] or 0, t.credits[i]) end
-  call('HSET', TEMPOS, t.subject, table.concat(parts))
+  call('HSET', COUNTERS, t.subject, table.concat(parts))
   call('ZADD', IDLE, t.last, t.subject)
-  t.is_written, t.armings = true, S.armings
+  t.is_written, t.recoveries = true, S.recoveries
 end
 local function forget_subjects(subjects)
   for _, subject in ipairs(subjects) do
     call('ZREMRANGEBYLEX', STARTS, first_of(subject), end_of(subject))
-    S.tempos[subject] = nil
+    S.counters[subject] = nil
   end
-  many('HDEL', TEMPOS, subjects)
+  many('HDEL', COUNTERS, subjects)
   many('ZREM', IDLE, subjects)
 end
 local function write_anew()
-  local tempos, starts, idle = call('HGETALL', TEMPOS), {}, {}
+  local counters, starts, idle = call('HGETALL', COUNTERS), {}, {}
   for i, entry in ipairs(call('ZRANGE', STARTS, 0, -1)) do starts[i * 2 - 1], starts[i * 2] = 0, entry end
   local last = call('ZRANGE', IDLE, 0, -1, 'WITHSCORES')
   for i = 1, #last, 2 do idle[i], idle[i + 1] = last[i + 1], last[i] end
-  call('DEL', TEMPOS, STARTS, IDLE)
-  many('HSET', TEMPOS, tempos)
+  call('DEL', COUNTERS, STARTS, IDLE)
+  many('HSET', COUNTERS, counters)
   many('ZADD', STARTS, starts)
   many('ZADD', IDLE, idle)
 end
@@ -96,10 +96,10 @@ local function is_at_rest(t)
   end
   return true
 end
--- Who started last before then is idle. What was written before an arming and was not idle then may have been charged with it.
+-- Who started last before then is idle. What was written before an recovery and was not idle then may have been charged with it.
 local function idle_edge()
-  local is_charged = S.is_long and S.armings > 0 and S.armed_at >= S.at - S.longest
-  return (is_charged and S.armed_at or S.at) - S.longest
+  local is_charged = S.is_long and S.recoveries > 0 and S.recovered_at >= S.at - S.longest
+  return (is_charged and S.recovered_at or S.at) - S.longest
 end
 `
 
@@ -109,13 +109,13 @@ const calls = `
 function throttle_read()
   S = scopes[RULES]
   if not S then
-    local known = call('HMGET', RULES, 'by', 'rules', 'version', 'run', 'armings', 'armedAt', 'shift', 'lastAt', 'quietUntil', 'members')
+    local known = call('HMGET', RULES, 'by', 'rules', 'version', 'run', 'recoveries', 'recoveredAt', 'shift', 'lastAt', 'quietUntil', 'members')
     if not known[2] then return nil end
     local function number(i) return known[i] and tonumber(known[i]) end
-    S = { by = known[1], version = number(3) or 0, run = known[4], armings = number(5) or 0, shift = number(7) or 0,
+    S = { by = known[1], version = number(3) or 0, run = known[4], recoveries = number(5) or 0, shift = number(7) or 0,
       last_at = number(8), quiet_until = number(9), members = known[10] }
     S.rules, S.longest, S.is_long = rules_in(known[2])
-    S.armed_at = (number(6) or now) - S.shift
+    S.recovered_at = (number(6) or now) - S.shift
     set_instant()
     scopes[RULES] = S
   end
@@ -130,11 +130,11 @@ function throttle_open()
   return members
 end
 -- The server may have forgotten starts, or its clock was set back: what follows from that is written down.
-function throttle_arm() arm() end
+function throttle_recover() recover() end
 -- How many may start, and, where none may, after how long one may.
 function throttle_permits(subject)
-  arm()
-  local permits, for_ms = permitted(tempo_of(subject))
+  recover()
+  local permits, for_ms = permitted(counter_of(subject))
   local at = S.at + S.shift
   local quiet = math.max(0, (S.quiet_until or at) - at)
   if quiet > 0 then return 0, math.max(quiet, for_ms) + at - now end
@@ -143,29 +143,29 @@ function throttle_permits(subject)
 end
 -- So many have been taken, at least one; and whether anything is left that could start.
 function throttle_started(subject, count, has_more)
-  local t = tempo_of(subject)
+  local t = counter_of(subject)
   if has_more then
     permitted(t)
     for i, rule in ipairs(S.rules) do
-      t.slots[i], t.credits[i] = stride_after(rule, t.slots[i], t.credits[i], t.opens[i], count, S.at)
+      t.slots[i], t.credits[i] = grid_after(rule, t.slots[i], t.credits[i], t.opens[i], count, S.at)
     end
   end
   log_starts(t, count)
   if not has_more then rest(t) end
-  write_tempo(t)
+  write_counter(t)
   local at = S.at + S.shift
   if S.last_at ~= at then call('HSET', RULES, 'lastAt', at) end
   S.last_at = at
 end
 -- Nothing is left that could start.
 function throttle_rests(subject)
-  local t = tempo_of(subject)
+  local t = counter_of(subject)
   if not t.is_written then return end
   if t.is_idle then return forget_subjects({ subject }) end
-  if t.armings == S.armings and is_at_rest(t) then return end
+  if t.recoveries == S.recoveries and is_at_rest(t) then return end
   log_starts(t, 0)
   rest(t)
-  write_tempo(t)
+  write_counter(t)
 end
 -- Forgets at most so many subjects that are idle. Redis makes a table smaller only while members leave it: where few are left
 -- of many, they are written anew.
@@ -178,7 +178,7 @@ function throttle_trim(most)
 end
 -- Starts in each window that ends now.
 function throttle_hits(subject)
-  local t, hits = tempo_of(subject), {}
+  local t, hits = counter_of(subject), {}
   for i, rule in ipairs(S.rules) do hits[i] = hits_of(rule, t) end
   return hits
 end
@@ -187,7 +187,7 @@ function throttle_subjects() return call('ZCOUNT', IDLE, idle_edge(), '+inf') en
 function throttle_quiet() return math.max(0, (S.quiet_until or now) - now) end
 -- After how long one more may start, as far as is known without asking whether the server was started anew.
 function throttle_wait(subject)
-  local permits, for_ms = permitted(tempo_of(subject))
+  local permits, for_ms = permitted(counter_of(subject))
   return math.max(throttle_quiet(), permits > 0 and 0 or for_ms + S.at + S.shift - now)
 end
 -- Other rules: the starts stay, and the grids begin anew.
@@ -196,21 +196,21 @@ function throttle_set(rules_text)
   S.version = call('HINCRBY', RULES, 'version', 1)
   call('HSET', RULES, 'rules', rules_text)
   S.rules, S.longest, S.is_long = rules_in(rules_text)
-  S.tempos = {}
+  S.counters = {}
 end
 `
 
 /**
  * `throttle_read` or `throttle_open` comes first, and again wherever the keys become those of another scope; afterwards
- * `BY_GROUP` tells by what the scope counts. `throttle_permits` and `throttle_arm` need `throttle_open`. Reading never writes: only
+ * `BY_GROUP` tells by what the scope counts. `throttle_permits` and `throttle_recover` need `throttle_open`. Reading never writes: only
  * these, `throttle_started`, `throttle_rests`, `throttle_trim` and `throttle_set` do.
  */
 export const throttle = `
-local BY_GROUP, throttle_read, throttle_open, throttle_arm, throttle_permits, throttle_started, throttle_rests, throttle_trim
+local BY_GROUP, throttle_read, throttle_open, throttle_recover, throttle_permits, throttle_started, throttle_rests, throttle_trim
 local throttle_hits, throttle_subjects, throttle_quiet, throttle_wait, throttle_set
 do
 local S
 local scopes = {}
-${silence}${strides}${arming}${starts}${tempos}${calls}
+${silence}${grids}${recovery}${starts}${counters}${calls}
 end
 `

@@ -1,7 +1,7 @@
 /** The log of starts: when how many jobs of one scope, or of one of its groups, were permitted to start. Pure. */
 
 import { countedMs, type ThrottleRule } from '../../../core/queue/throttle.js'
-import type { Sight } from './stride.js'
+import type { Sight } from './grid.js'
 
 export interface Starts {
   /** On the store's clock, in ms. */

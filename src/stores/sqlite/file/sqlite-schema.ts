@@ -133,11 +133,11 @@ CREATE TABLE log (rid INTEGER PRIMARY KEY, text TEXT NOT NULL);
  * `lane` has a row for each group of a queue, or of a shard, that has ready jobs or running ones, stands in the turns or among
  * the shut, or is held back. Of the group '' neither its ready nor its running jobs are counted there: they are what is left
  * of the queue's.
- * `tempo` is what a throttle has counted for a queue, or for one of its groups. Its starts lie in `start`, each with the number
- * of those before it (`nth`, of all that ever were): how many a window sees, and since when, is then told by two of them,
- * however many there are. `start.at` plus `tempo.base` is on the clock on which the tempo was written, `armings` and
- * `shift_ms`; `tempo.epoch` tells under which rules. The instants of all these tables, and of `queue.held_until` and
- * `queue.shut_until`, are on the machine's monotonic clock, but for `throttle.last_wall`.
+ * `throttle_counter` is what a throttle has counted for a queue, or for one of its groups. Its starts lie in `throttle_start`,
+ * each with the number of those before it (`nth`, of all that ever were): how many a window sees, and since when, is then told
+ * by two of them, however many there are. `throttle_start.at` plus `throttle_counter.base` is on the clock on which the counter
+ * was written, `recoveries` and `shift_ms`; `epoch` tells under which rules. The instants of all these tables, and of
+ * `queue.held_until` and `queue.shut_until`, are on the machine's monotonic clock, but for `throttle.last_wall`.
  */
 export const limitTables = `
 CREATE INDEX queue_throttle ON queue (throttle) WHERE throttle IS NOT NULL;
@@ -160,29 +160,29 @@ CREATE TABLE throttle (
   rules TEXT NOT NULL,
   epoch INTEGER NOT NULL DEFAULT 0,
   run TEXT,
-  armings INTEGER NOT NULL DEFAULT 0,
-  armed_at INTEGER NOT NULL DEFAULT 0,
+  recoveries INTEGER NOT NULL DEFAULT 0,
+  recovered_at INTEGER NOT NULL DEFAULT 0,
   shift_ms INTEGER NOT NULL DEFAULT 0,
   last_at INTEGER,
   last_wall INTEGER,
   quiet_until INTEGER
 ) WITHOUT ROWID;
-CREATE TABLE tempo (
+CREATE TABLE throttle_counter (
   tid INTEGER PRIMARY KEY,
   scope TEXT NOT NULL,
   subject TEXT NOT NULL,
   base INTEGER NOT NULL,
   total INTEGER NOT NULL,
   last_at INTEGER,
-  strides TEXT NOT NULL,
+  grids TEXT NOT NULL,
   epoch INTEGER NOT NULL,
-  armings INTEGER NOT NULL,
+  recoveries INTEGER NOT NULL,
   shift_ms INTEGER NOT NULL
 );
-CREATE UNIQUE INDEX tempo_subject ON tempo (scope, subject);
-CREATE INDEX tempo_last ON tempo (scope, armings, last_at);
-CREATE TABLE start (tid INTEGER NOT NULL, at INTEGER NOT NULL, nth INTEGER NOT NULL, count INTEGER NOT NULL, PRIMARY KEY (tid, at)) WITHOUT ROWID;
-CREATE INDEX start_nth ON start (tid, nth);
+CREATE UNIQUE INDEX throttle_counter_subject ON throttle_counter (scope, subject);
+CREATE INDEX throttle_counter_last ON throttle_counter (scope, recoveries, last_at);
+CREATE TABLE throttle_start (tid INTEGER NOT NULL, at INTEGER NOT NULL, nth INTEGER NOT NULL, count INTEGER NOT NULL, PRIMARY KEY (tid, at)) WITHOUT ROWID;
+CREATE INDEX throttle_start_nth ON throttle_start (tid, nth);
 `
 
 /**

@@ -2,16 +2,21 @@
 
 import { longestCountedMs, rulesIn, ruleText, type Throttle, type ThrottleRule } from '../../../core/queue/throttle.js'
 import { trimLimit } from '../../rules/bounds.js'
-import { type Arming, armed, armedTempo, firstArming, longestSilenceMs } from '../../rules/throttle/arming.js'
+import { firstGrid, type Grid, gridAfter, gridAtRest, permitsOf, type Sight } from '../../rules/throttle/grid.js'
 import {
-  firstStride,
-  permitsOf,
-  type Sight,
-  type Stride,
-  strideAfter,
-  strideAtRest,
-} from '../../rules/throttle/stride.js'
-import { type Outlook, type SqliteTempos, stridesIn, stridesText, type TempoRow } from './sqlite-tempo.js'
+  firstRecovery,
+  longestSilenceMs,
+  type Recovery,
+  recovered,
+  recoveredCounter,
+} from '../../rules/throttle/throttle-recovery.js'
+import {
+  type CounterRow,
+  gridsIn,
+  gridsText,
+  type Outlook,
+  type SqliteThrottleCounters,
+} from './sqlite-throttle-counter.js'
 
 /** A row of `throttle`. Property names are those of the columns; instants are on the monotonic clock, but for `last_wall`. */
 export interface ThrottleRow {
@@ -23,8 +28,8 @@ export interface ThrottleRow {
   epoch: number
   /** Null: nobody ever asked. */
   run: string | null
-  armings: number
-  armed_at: number
+  recoveries: number
+  recovered_at: number
   shift_ms: number
   last_at: number | null
   last_wall: number | null
@@ -38,24 +43,24 @@ export interface Moment {
   readonly run: string
 }
 
-/** A tempo as it stands, in which something has started that a window still sees. */
-interface SeenTempo {
-  readonly row: TempoRow
+/** A counter as it stands, in which something has started that a window still sees. */
+interface SeenCounter {
+  readonly row: CounterRow
   readonly outlook: Outlook
   readonly lastAt: number
-  readonly strides: readonly Stride[]
+  readonly grids: readonly Grid[]
 }
 
 const nothing: Sight = { hits: 0, opensAt: Number.NEGATIVE_INFINITY, catchesUpAt: Number.NEGATIVE_INFINITY }
 
 export class SqliteThrottle {
   readonly row: ThrottleRow
-  readonly #tempos: SqliteTempos
+  readonly #counters: SqliteThrottleCounters
   #rules: readonly ThrottleRule[]
 
-  constructor(row: ThrottleRow, tempos: SqliteTempos) {
+  constructor(row: ThrottleRow, counters: SqliteThrottleCounters) {
     this.row = row
-    this.#tempos = tempos
+    this.#counters = counters
     this.#rules = rulesIn(row.rules)
   }
 
@@ -91,28 +96,28 @@ export class SqliteThrottle {
     const at = this.#instant(mono)
     Object.assign(row, { last_at: at, last_wall: now + at - mono })
     const seen = this.#seen(subject, at)
-    const strides = this.#rules.map((rule, i) =>
-      hasMore ? strideAfter(rule, stridesOf(seen, i), this.#sight(seen, rule, at), count, at) : strideAtRest(rule, at),
+    const grids = this.#rules.map((rule, i) =>
+      hasMore ? gridAfter(rule, gridOf(seen, i), this.#sight(seen, rule, at), count, at) : gridAtRest(rule, at),
     )
-    const written = this.#written(subject, seen, { last_at: at, strides })
+    const written = this.#written(subject, seen, { last_at: at, grids })
     const before = written.total
     written.total += count
-    const found = this.#tempos.find(row.scope, subject)
-    const { tid } = this.#tempos.write(row.scope, subject, written, found)
-    this.#tempos.start(tid, at - written.base, before, count)
-    if (found !== undefined) this.#tempos.drop(tid, at - longestCountedMs(this.#rules) - written.base)
+    const found = this.#counters.find(row.scope, subject)
+    const { tid } = this.#counters.write(row.scope, subject, written, found)
+    this.#counters.start(tid, at - written.base, before, count)
+    if (found !== undefined) this.#counters.drop(tid, at - longestCountedMs(this.#rules) - written.base)
   }
 
   /** Nothing is left that could start. */
   rests(subject: string, { mono }: Moment): void {
-    const { scope, epoch, armings } = this.row
-    const before = this.#tempos.find(scope, subject)
+    const { scope, epoch, recoveries } = this.row
+    const before = this.#counters.find(scope, subject)
     if (before === undefined) return
     const seen = this.#seen(subject, this.#instant(mono))
-    const strides = this.#rules.map((rule) => strideAtRest(rule, seen?.lastAt))
-    const isSo = before.epoch === epoch && before.armings === armings && before.strides === stridesText(strides)
+    const grids = this.#rules.map((rule) => gridAtRest(rule, seen?.lastAt))
+    const isSo = before.epoch === epoch && before.recoveries === recoveries && before.grids === gridsText(grids)
     if (isSo && (before.last_at ?? undefined) === seen?.lastAt) return
-    this.#tempos.write(scope, subject, this.#written(subject, seen, { last_at: seen?.lastAt ?? null, strides }), before)
+    this.#counters.write(scope, subject, this.#written(subject, seen, { last_at: seen?.lastAt ?? null, grids }), before)
   }
 
   /** Starts in each window that ends now. */
@@ -135,38 +140,38 @@ export class SqliteThrottle {
 
   /** How many groups have started anything that a window still sees. */
   groups(mono: number): number {
-    const { scope, armings, shift_ms } = this.row
+    const { scope, recoveries, shift_ms } = this.row
     const from = this.#instant(mono) - longestCountedMs(this.#rules)
-    const earlier = this.#tempos.countBefore(scope, armings, this.#earliest(from) - shift_ms)
-    return this.#tempos.countSince(scope, armings, from) + earlier
+    const earlier = this.#counters.countBefore(scope, recoveries, this.#earliest(from) - shift_ms)
+    return this.#counters.countSince(scope, recoveries, from) + earlier
   }
 
-  /** Drops tempos in which nothing has started for the longest window, of groups: they are as good as none. */
+  /** Drops counters in which nothing has started for the longest window, of groups: they are as good as none. */
   trim({ mono }: Moment): void {
-    const { scope, armings, shift_ms } = this.row
-    const oldest = this.#tempos.oldest(scope)
+    const { scope, recoveries, shift_ms } = this.row
+    const oldest = this.#counters.oldest(scope)
     if (oldest === undefined) return
     const from = this.#instant(mono) - longestCountedMs(this.#rules)
-    const before = (oldest.armings === armings ? from : this.#earliest(from)) - (shift_ms - oldest.shift_ms)
+    const before = (oldest.recoveries === recoveries ? from : this.#earliest(from)) - (shift_ms - oldest.shift_ms)
     if (oldest.last_at === null || oldest.last_at >= before) return
-    this.#tempos.dropIdle(scope, oldest.armings, before, trimLimit)
+    this.#counters.dropIdle(scope, oldest.recoveries, before, trimLimit)
   }
 
   /**
-   * From when on a tempo of an earlier arming has started something that counts, where one of today has from `from` on. What
-   * the arming charges to a tempo that was not idle by then started then.
+   * From when on a counter of an earlier recovery has started something that counts, where one of today has from `from` on. What
+   * the recovery charges to a counter that was not idle by then started then.
    */
   #earliest(from: number): number {
     const longestMs = longestCountedMs(this.#rules)
-    const { armed_at } = this.row
-    return longestMs > longestSilenceMs && armed_at >= from ? armed_at - longestMs : from
+    const { recovered_at } = this.row
+    return longestMs > longestSilenceMs && recovered_at >= from ? recovered_at - longestMs : from
   }
 
-  get #arming(): Arming | undefined {
-    const { run, armings, armed_at, shift_ms, last_at, quiet_until } = this.row
+  get #recovery(): Recovery | undefined {
+    const { run, recoveries, recovered_at, shift_ms, last_at, quiet_until } = this.row
     if (run === null) return undefined
     return {
-      ...{ run, count: armings, at: armed_at, shiftMs: shift_ms },
+      ...{ run, count: recoveries, at: recovered_at, shiftMs: shift_ms },
       ...(last_at === null ? {} : { lastAt: last_at }),
       ...(quiet_until === null ? {} : { quietUntil: quiet_until }),
     }
@@ -174,15 +179,15 @@ export class SqliteThrottle {
 
   #arm({ now, mono, run }: Moment): void {
     const { row } = this
-    const before = this.#arming
+    const before = this.#recovery
     // The monotonic clock began anew with the boot: only the wall clock knows how long it was off.
     const isOther = before !== undefined && before.run !== run && row.last_wall !== null
     const since = isOther ? Math.max(0, now - row.last_wall!) : undefined
-    const arming = before === undefined ? firstArming(run, mono) : armed(before, this.#rules, run, mono, since)
-    if (arming === before) return
-    const { count, at, shiftMs, lastAt = null, quietUntil = null } = arming
+    const recovery = before === undefined ? firstRecovery(run, mono) : recovered(before, this.#rules, run, mono, since)
+    if (recovery === before) return
+    const { count, at, shiftMs, lastAt = null, quietUntil = null } = recovery
     const lastWall = lastAt === null ? null : now - (mono - lastAt)
-    Object.assign(row, { run, armings: count, armed_at: at, shift_ms: shiftMs })
+    Object.assign(row, { run, recoveries: count, recovered_at: at, shift_ms: shiftMs })
     Object.assign(row, { last_at: lastAt, last_wall: lastWall, quiet_until: quietUntil })
   }
 
@@ -191,46 +196,46 @@ export class SqliteThrottle {
     return Math.max(mono, this.row.last_at ?? mono)
   }
 
-  /** The tempo as it stands; undefined for one in which nothing has started for the longest window: it is as good as none. */
-  #seen(subject: string, at: number): SeenTempo | undefined {
-    const row = this.#tempos.find(this.row.scope, subject)
+  /** The counter as it stands; undefined for one in which nothing has started for the longest window: it is as good as none. */
+  #seen(subject: string, at: number): SeenCounter | undefined {
+    const row = this.#counters.find(this.row.scope, subject)
     if (row === undefined || row.last_at === null) return undefined
     const last = row.last_at
     const isOfRules = row.epoch === this.row.epoch
-    const strides = isOfRules ? stridesIn(row.strides) : this.#rules.map((rule) => strideAtRest(rule, last))
-    const written = { log: [{ at: last, count: 1 }], strides }
-    const before = { count: row.armings, shiftMs: row.shift_ms }
-    const arming = this.#arming!
-    const tempo = armedTempo(written, this.#rules, before, arming)
-    const [moved, charge] = tempo.log
+    const grids = isOfRules ? gridsIn(row.grids) : this.#rules.map((rule) => gridAtRest(rule, last))
+    const written = { log: [{ at: last, count: 1 }], grids }
+    const before = { count: row.recoveries, shiftMs: row.shift_ms }
+    const recovery = this.#recovery!
+    const counter = recoveredCounter(written, this.#rules, before, recovery)
+    const [moved, charge] = counter.log
     if (moved === undefined) return undefined
     const lastAt = (charge ?? moved).at
     if (lastAt < at - longestCountedMs(this.#rules)) return undefined
     const outlook = { byMs: moved.at - last, ...(charge === undefined ? {} : { charge }) }
-    return { row, outlook, lastAt, strides: tempo.strides }
+    return { row, outlook, lastAt, grids: counter.grids }
   }
 
-  /** The row as it is to be written under the arming of today; what that charges has started. */
+  /** The row as it is to be written under the recovery of today; what that charges has started. */
   #written(
     subject: string,
-    seen: SeenTempo | undefined,
-    { last_at, strides }: { readonly last_at: number | null; readonly strides: readonly Stride[] },
-  ): Omit<TempoRow, 'tid'> {
-    const { scope, armings, shift_ms, epoch } = this.row
-    const row = this.#tempos.find(scope, subject)
+    seen: SeenCounter | undefined,
+    { last_at, grids }: { readonly last_at: number | null; readonly grids: readonly Grid[] },
+  ): Omit<CounterRow, 'tid'> {
+    const { scope, recoveries, shift_ms, epoch } = this.row
+    const row = this.#counters.find(scope, subject)
     const base = row === undefined ? 0 : row.base + shift_ms - row.shift_ms
     const charge = seen?.outlook.charge
-    if (charge !== undefined) this.#tempos.start(row!.tid, charge.at - base, row!.total, charge.count)
+    if (charge !== undefined) this.#counters.start(row!.tid, charge.at - base, row!.total, charge.count)
     const total = (row?.total ?? 0) + (charge?.count ?? 0)
-    return { base, total, last_at, strides: stridesText(strides), epoch, armings, shift_ms }
+    return { base, total, last_at, grids: gridsText(grids), epoch, recoveries, shift_ms }
   }
 
-  #sight(seen: SeenTempo | undefined, rule: ThrottleRule, at: number): Sight {
-    return seen === undefined ? nothing : this.#tempos.sight(seen.row, seen.outlook, rule, at)
+  #sight(seen: SeenCounter | undefined, rule: ThrottleRule, at: number): Sight {
+    return seen === undefined ? nothing : this.#counters.sight(seen.row, seen.outlook, rule, at)
   }
 
-  #permitted(seen: SeenTempo | undefined, at: number): { readonly permits: number; readonly forMs: number } {
-    const each = this.#rules.map((rule, i) => permitsOf(rule, stridesOf(seen, i), this.#sight(seen, rule, at), at))
+  #permitted(seen: SeenCounter | undefined, at: number): { readonly permits: number; readonly forMs: number } {
+    const each = this.#rules.map((rule, i) => permitsOf(rule, gridOf(seen, i), this.#sight(seen, rule, at), at))
     return {
       permits: Math.min(...each.map(({ permits }) => permits)),
       forMs: Math.max(...each.map(({ forMs }) => forMs)),
@@ -238,6 +243,6 @@ export class SqliteThrottle {
   }
 }
 
-function stridesOf(seen: SeenTempo | undefined, i: number): Stride {
-  return seen?.strides[i] ?? firstStride
+function gridOf(seen: SeenCounter | undefined, i: number): Grid {
+  return seen?.grids[i] ?? firstGrid
 }

@@ -3,15 +3,15 @@
 import { ruleText, type Throttle } from '../../../core/queue/throttle.js'
 import type { Database, SqlValue, Statement } from '../file/sqlite-driver.js'
 import type { QueueRow, SqliteQueues } from './sqlite-queue.js'
-import { SqliteTempos } from './sqlite-tempo.js'
 import { SqliteThrottle, type ThrottleRow } from './sqlite-throttle.js'
+import { SqliteThrottleCounters } from './sqlite-throttle-counter.js'
 
 const changing = [
   'rules',
   'epoch',
   'run',
-  'armings',
-  'armed_at',
+  'recoveries',
+  'recovered_at',
   'shift_ms',
   'last_at',
   'last_wall',
@@ -25,7 +25,7 @@ interface HeldThrottle {
 
 export class SqliteThrottles {
   readonly #queues: SqliteQueues
-  readonly #tempos: SqliteTempos
+  readonly #counters: SqliteThrottleCounters
   #held = new Map<string, HeldThrottle>()
   /** The rows that each limits. */
   #sharing = new Map<string, readonly Pick<QueueRow, 'name' | 'shard'>[]>()
@@ -36,7 +36,7 @@ export class SqliteThrottles {
 
   constructor(db: Database, queues: SqliteQueues) {
     this.#queues = queues
-    this.#tempos = new SqliteTempos(db)
+    this.#counters = new SqliteThrottleCounters(db)
     this.#select = db.prepare('SELECT * FROM throttle WHERE scope = ?')
     this.#insert = db.prepare('INSERT INTO throttle (scope, counts_by, rules) VALUES (?, ?, ?)')
     this.#update = db.prepare(
@@ -50,7 +50,7 @@ export class SqliteThrottles {
     if (held !== undefined) return held.throttle
     const row = this.#select.get(scope) as ThrottleRow | undefined
     if (row === undefined) return undefined
-    const throttle = new SqliteThrottle({ ...row }, this.#tempos)
+    const throttle = new SqliteThrottle({ ...row }, this.#counters)
     this.#held.set(scope, { throttle, before: changingOf(row) })
     return throttle
   }
@@ -86,7 +86,7 @@ export class SqliteThrottles {
   forget(): void {
     this.#held = new Map()
     this.#sharing = new Map()
-    this.#tempos.forget()
+    this.#counters.forget()
   }
 }
 

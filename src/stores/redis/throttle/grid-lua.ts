@@ -1,7 +1,7 @@
-/** The rules of a throttle and their strides, in Lua: `rules/throttle/stride` said again, with places on the grid on the clock of the log. */
+/** The rules of a throttle and their grids, in Lua: `rules/throttle/grid` said again, with places on the grid on the clock of the log. */
 
 /** A rule says beside itself what follows from it: whether its starts are even, and how far apart, in µs. */
-export const strides = `
+export const grids = `
 local function rules_in(text)
   local rules, longest, is_long = {}, 0, false
   for part in string.gmatch(text, '%S+') do
@@ -34,7 +34,7 @@ local function permits_of(rule, slot, credit, hits, opens_at, at, catches_up_at)
   return 0, may_catch_up and math.min(evenly, catches_up_at() - at) or evenly
 end
 -- The place of the last start and the credit, once so many have started; opens_at is that before them.
-local function stride_after(rule, slot, credit, opens_at, count, at)
+local function grid_after(rule, slot, credit, opens_at, count, at)
   if not rule.is_even then return nil, 0 end
   local before, now_us = credit, at * 1000
   credit = math.min(rule.limit, credit + count)

@@ -1,8 +1,14 @@
-/** The tempo of a throttle: its windows, its even spacing, and what it says to those whom it denies. */
+/** The counter of a throttle: its windows, its even spacing, and what it says to those whom it denies. */
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { ThrottleRule } from '#src/core/queue/throttle.js'
-import { decide, firstTempo, permitted, type Tempo, tempoAtRest } from '#src/stores/rules/throttle/tempo.js'
+import {
+  type Counter,
+  counterAtRest,
+  decide,
+  firstCounter,
+  permitted,
+} from '#src/stores/rules/throttle/throttle-counter.js'
 import { seededRandom } from '../seeded-random.js'
 import { anyRule, anyRules, mostIn, type Pace, startsIn, stepsFor, trials } from './trial.js'
 
@@ -10,8 +16,8 @@ const runs = { seed: 6, numRuns: 2_000 }
 const moderated = anyRule.map(({ limit, windowMs }): ThrottleRule => ({ limit: limit + 1, windowMs, moderate: true }))
 const plain = (limit: number, windowMs: number): ThrottleRule => ({ limit, windowMs, moderate: false })
 
-function tempoOf(rules: readonly ThrottleRule[]): Pace {
-  let state = firstTempo(rules)
+function counterOf(rules: readonly ThrottleRule[]): Pace {
+  let state = firstCounter(rules)
   return (now, want, ready) => {
     const decision = decide(state, rules, now, want, ready)
     state = decision.state
@@ -34,9 +40,9 @@ function fixedWindow([rule]: readonly ThrottleRule[]): Pace {
   }
 }
 
-/** The same tempo, asked with the clocks of two machines in turn that are an hour apart from the true one. */
+/** The same counter, asked with the clocks of two machines in turn that are an hour apart from the true one. */
 function skewed(rules: readonly ThrottleRule[]): Pace {
-  const pace = tempoOf(rules)
+  const pace = counterOf(rules)
   let asked = 0
   return (now, want, ready) => {
     asked += 1
@@ -54,7 +60,7 @@ function keeps(make: (rules: readonly ThrottleRule[]) => Pace) {
 
 describe('the windows of a throttle', () => {
   it('hold no more starts than their limits, wherever they begin and whatever the rules are', () => {
-    fc.assert(keeps(tempoOf), runs)
+    fc.assert(keeps(counterOf), runs)
   })
 
   it('are not kept by an algorithm that forgets all starts at once, and this test notices', () => {
@@ -69,7 +75,7 @@ describe('the windows of a throttle', () => {
     fc.assert(
       fc.property(fc.integer({ min: 1, max: 6 }), fc.integer({ min: 1, max: 50 }), (limit, windowMs) => {
         const steps = Array.from({ length: 300 }, () => ({ afterMs: 1, arriving: limit, want: limit }))
-        const starts = startsIn(tempoOf([plain(limit, windowMs)]), steps)
+        const starts = startsIn(counterOf([plain(limit, windowMs)]), steps)
         expect(starts.reduce((sum, { count }) => sum + count, 0)).toBe(limit * Math.ceil(300 / (windowMs + 1)))
       }),
       runs,
@@ -78,7 +84,7 @@ describe('the windows of a throttle', () => {
 
   it('hold a start for exactly their length', () => {
     const rules = [plain(1, 1_000)]
-    const { state } = decide(firstTempo(rules), rules, 5_000, 1, 9)
+    const { state } = decide(firstCounter(rules), rules, 5_000, 1, 9)
 
     expect(decide(state, rules, 6_000, 1, 9)).toMatchObject({ granted: 0, forMs: 1 })
     expect(decide(state, rules, 6_001, 1, 9)).toMatchObject({ granted: 1, forMs: 0 })
@@ -86,9 +92,9 @@ describe('the windows of a throttle', () => {
 
   it('are no more than is wanted and than there is', () => {
     const rules = [plain(9, 1_000)]
-    expect(decide(firstTempo(rules), rules, 0, 2, 5).granted).toBe(2)
-    expect(decide(firstTempo(rules), rules, 0, 5, 2).granted).toBe(2)
-    expect(decide(firstTempo(rules), rules, 0, 5, 0)).toEqual({ granted: 0, forMs: 0, state: firstTempo(rules) })
+    expect(decide(firstCounter(rules), rules, 0, 2, 5).granted).toBe(2)
+    expect(decide(firstCounter(rules), rules, 0, 5, 2).granted).toBe(2)
+    expect(decide(firstCounter(rules), rules, 0, 5, 0)).toEqual({ granted: 0, forMs: 0, state: firstCounter(rules) })
   })
 })
 
@@ -96,7 +102,7 @@ describe('a denial', () => {
   it('says to the ms after how long one may start, whatever the rules are', () => {
     fc.assert(
       fc.property(trials(), ([rules, steps]) => {
-        let state = firstTempo(rules)
+        let state = firstCounter(rules)
         const starts = startsIn((now, want, ready) => {
           const decision = decide(state, rules, now, want, ready)
           const { forMs } = decision
@@ -117,7 +123,7 @@ describe('a denial', () => {
   it('changes nothing as long as there are jobs', () => {
     fc.assert(
       fc.property(anyRules, (rules) => {
-        const full = decide(firstTempo(rules), rules, 9, 20, 30).state
+        const full = decide(firstCounter(rules), rules, 9, 20, 30).state
         const { granted, state } = decide(full, rules, 9, 1, 1)
         if (granted === 0) expect(state).toBe(full)
       }),
@@ -126,7 +132,7 @@ describe('a denial', () => {
   })
 })
 
-describe('an even tempo', () => {
+describe('an even counter', () => {
   it('gives one at a time, and after each the next comes sooner by no more than it came late', () => {
     fc.assert(
       fc.property(
@@ -134,7 +140,7 @@ describe('an even tempo', () => {
         ([rule, steps]) => {
           const rules = [rule]
           const spacingUs = Math.floor((rule.windowMs * 1_000) / rule.limit)
-          let state: Tempo = firstTempo(rules)
+          let state: Counter = firstCounter(rules)
           let readyAt: number | undefined
           let last: { readonly at: number; readonly lateMs: number } | undefined
           startsIn((now, want, ready) => {
@@ -166,25 +172,25 @@ describe('an even tempo', () => {
       arriving: 2,
       want: 5,
     }))
-    expect(startsIn(tempoOf(rules), steps).length).toBe(60)
+    expect(startsIn(counterOf(rules), steps).length).toBe(60)
   })
 
   it('is off where the limit is 1', () => {
     const rules = [{ limit: 1, windowMs: 1_000, moderate: true }]
-    const { state } = decide(firstTempo(rules), rules, 0, 9, 9)
-    expect(state.strides).toEqual([{ credit: 0 }])
+    const { state } = decide(firstCounter(rules), rules, 0, 9, 9)
+    expect(state.grids).toEqual([{ credit: 0 }])
     expect(permitted(state, rules, 1_001)).toEqual({ permits: 1, forMs: 0 })
   })
 
   it('that is not elastic never catches up', () => {
     const rules = [{ limit: 5, windowMs: 1_000, moderate: true }]
-    const { state } = decide(firstTempo(rules), rules, 0, 1, 99)
+    const { state } = decide(firstCounter(rules), rules, 0, 1, 99)
     expect(decide(state, rules, 900, 9, 99).granted).toBe(1)
   })
 
   it('that comes after a pause without jobs is not late: the next comes a whole spacing after it', () => {
     const rules = [{ limit: 5, windowMs: 1_000, moderate: true }]
-    const rested = decide(firstTempo(rules), rules, 0, 1, 1).state
+    const rested = decide(firstCounter(rules), rules, 0, 1, 1).state
     const { state } = decide(rested, rules, 590, 1, 2)
     expect(decide(state, rules, 590, 1, 1).forMs).toBe(200)
   })
@@ -195,7 +201,7 @@ describe('an even tempo', () => {
       const { granted, state: after } = decide(state, rules, now, 1, 9)
       expect(granted).toBe(1)
       return after
-    }, firstTempo(rules))
+    }, firstCounter(rules))
     expect(decide(started, rules, 9_001, 1, 9).forMs).toBe(5_900)
 
     const held = decide(started, rules, 14_901, 1, 9).state
@@ -203,11 +209,11 @@ describe('an even tempo', () => {
   })
 })
 
-describe('an elastic tempo', () => {
+describe('an elastic counter', () => {
   const elastic = (elasticBuffer: number) => [{ limit: 4, windowMs: 4_000, moderate: true, elasticBuffer }]
   /** Four starts on time from 0 to 3,000, with jobs left. */
   const warm = (rules: readonly ThrottleRule[]) =>
-    [0, 1_000, 2_000, 3_000].reduce((state, now) => decide(state, rules, now, 1, 9).state, firstTempo(rules))
+    [0, 1_000, 2_000, 3_000].reduce((state, now) => decide(state, rules, now, 1, 9).state, firstCounter(rules))
 
   it('catches up as far as its buffer leaves it, once so many as its limit have started', () => {
     for (const buffer of [0, 1, 2]) {
@@ -219,14 +225,14 @@ describe('an elastic tempo', () => {
 
   it('does not before', () => {
     const rules = elastic(0)
-    const three = [0, 1_000, 2_000].reduce((state, now) => decide(state, rules, now, 1, 9).state, firstTempo(rules))
+    const three = [0, 1_000, 2_000].reduce((state, now) => decide(state, rules, now, 1, 9).state, firstCounter(rules))
     expect(decide(three, rules, 6_500, 9, 9).granted).toBe(1)
   })
 
   it('does not after there was nothing to start, though its jobs are back', () => {
     const rules = elastic(0)
     const rested = decide(warm(rules), rules, 3_500, 1, 0).state
-    expect(rested).toEqual(tempoAtRest(warm(rules), rules))
+    expect(rested).toEqual(counterAtRest(warm(rules), rules))
     expect(decide(rested, rules, 6_500, 9, 9).granted).toBe(1)
   })
 
@@ -234,7 +240,7 @@ describe('an elastic tempo', () => {
     const rules = [{ limit: 60, windowMs: 60_000, moderate: true, elasticBuffer: 0 }]
     for (let seed = 1; seed <= 20; seed++) {
       const random = seededRandom(seed)
-      const pace = tempoOf(rules)
+      const pace = counterOf(rules)
       const polls = Array.from({ length: 8 }, () => {
         let at = 0
         return Array.from({ length: 450 }, () => (at += Math.floor(random() * 3_000)))

@@ -1,5 +1,5 @@
 /**
- * The stride of a throttle's rule: where on its grid the last start stood, and whether it may catch up. What a rule permits
+ * The grid of a throttle's rule: where on its grid the last start stood, and whether it may catch up. What a rule permits
  * follows from it and from what the rule sees in the log of starts. Pure; every store decides by these functions, or by a
  * translation of them that is tested against them. Instants are ms on the store's clock; places on the grid are whole µs, so
  * that every store and every language reckons alike.
@@ -7,10 +7,10 @@
 
 import { countedMs, type ThrottleRule } from '../../../core/queue/throttle.js'
 
-export interface Stride {
+export interface Grid {
   /** The place on the grid of the last start, in µs. Absent where nothing started yet. */
   readonly slotUs?: number
-  /** Starts since there was nothing to start, at most `limit`: with that many a tempo that fell behind may catch up. */
+  /** Starts since there was nothing to start, at most `limit`: with that many a counter that fell behind may catch up. */
   readonly credit: number
 }
 
@@ -24,7 +24,7 @@ export interface Sight {
   readonly catchesUpAt: number
 }
 
-export const firstStride: Stride = { credit: 0 }
+export const firstGrid: Grid = { credit: 0 }
 
 /** From one place of the grid to the next; what is below 1 µs is dropped. */
 function spacingUs(rule: ThrottleRule): number {
@@ -34,7 +34,7 @@ function spacingUs(rule: ThrottleRule): number {
 /** How many jobs may start now, and, where none may, after how long one may: the window first, then the grid. */
 export function permitsOf(
   rule: ThrottleRule,
-  { slotUs, credit }: Stride,
+  { slotUs, credit }: Grid,
   { hits, opensAt, catchesUpAt }: Sight,
   now: number,
 ): { readonly permits: number; readonly forMs: number } {
@@ -50,18 +50,18 @@ export function permitsOf(
 }
 
 /**
- * The stride after `starts` jobs have started; `sight` is that before them. A start that comes late takes the latest place of
+ * The grid after `starts` jobs have started; `sight` is that before them. A start that comes late takes the latest place of
  * the grid, and the next may come that much sooner after it; where the window held it back the grid begins anew there.
  */
-export function strideAfter(
+export function gridAfter(
   rule: ThrottleRule,
-  { slotUs, credit: before }: Stride,
+  { slotUs, credit: before }: Grid,
   { opensAt }: Sight,
   starts: number,
   now: number,
-): Stride {
+): Grid {
   const { limit, moderate } = rule
-  if (!moderate || limit === 1) return firstStride
+  if (!moderate || limit === 1) return firstGrid
   const credit = Math.min(limit, before + starts)
   const nowUs = now * 1_000
   // Nothing was there to start before: it is not late, and the grid begins with it.
@@ -73,8 +73,8 @@ export function strideAfter(
   return { slotUs: dueUs + Math.floor((nowUs - dueUs) / spacing) * spacing, credit }
 }
 
-/** The stride once there is nothing to start: neither what was missed nor a late start counts from then on. */
-export function strideAtRest({ moderate, limit }: ThrottleRule, lastAt: number | undefined): Stride {
-  if (lastAt === undefined || !moderate || limit === 1) return firstStride
+/** The grid once there is nothing to start: neither what was missed nor a late start counts from then on. */
+export function gridAtRest({ moderate, limit }: ThrottleRule, lastAt: number | undefined): Grid {
+  if (lastAt === undefined || !moderate || limit === 1) return firstGrid
   return { slotUs: lastAt * 1_000, credit: 0 }
 }

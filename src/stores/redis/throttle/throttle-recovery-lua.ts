@@ -1,20 +1,20 @@
-/** The arming of a throttle, in Lua: `rules/throttle/arming` said again. */
+/** The recovery of a throttle, in Lua: `rules/throttle/throttle-recovery` said again. */
 
-import { longestSilenceMs } from '../../rules/throttle/arming.js'
+import { longestSilenceMs } from '../../rules/throttle/throttle-recovery.js'
 
 export const silence = `
 local LONGEST_SILENCE = ${longestSilenceMs}
 `
 
 /** Stands on `S`, the scope, whose `server` is the run that answers. */
-export const arming = `
+export const recovery = `
 -- The instant that counts, on the clock of the log: a clock that was set back a little stands still.
-local function set_instant() S.at, S.tempos = math.max(now, S.last_at or now) - S.shift, {} end
-local function write_arming()
-  call('HSET', RULES, 'run', S.run, 'armings', S.armings, 'armedAt', now, 'shift', S.shift)
+local function set_instant() S.at, S.counters = math.max(now, S.last_at or now) - S.shift, {} end
+local function write_recovery()
+  call('HSET', RULES, 'run', S.run, 'recoveries', S.recoveries, 'recoveredAt', now, 'shift', S.shift)
   if S.last_at then call('HSET', RULES, 'lastAt', S.last_at) end
   if S.quiet_until then call('HSET', RULES, 'quietUntil', S.quiet_until) else call('HDEL', RULES, 'quietUntil') end
-  S.armed_at = now - S.shift
+  S.recovered_at = now - S.shift
   set_instant()
 end
 local function quiet_after(step)
@@ -27,23 +27,23 @@ local function quiet_after(step)
   return math.max(now + silent + 1, still or now)
 end
 -- The server may have forgotten starts, or its clock was set back.
-local function arm()
+local function recover()
   local is_set_back = S.last_at and now < S.last_at - 1000
   if S.server == S.run and not is_set_back then return end
-  if S.run then S.armings = S.armings + 1 end
+  if S.run then S.recoveries = S.recoveries + 1 end
   S.run = S.server
   -- Nothing ever started: nothing can be forgotten.
-  if not S.last_at then S.armings, S.shift = 0, 0 else
+  if not S.last_at then S.recoveries, S.shift = 0, 0 else
     local step = math.min(0, now - S.last_at)
     S.quiet_until = quiet_after(step)
     -- What long windows are charged counts as started now.
     S.shift, S.last_at = S.shift + step, now
   end
-  write_arming()
+  write_recovery()
 end
--- What a subject may have lost, by its long windows, between its last start and the arming.
+-- What a subject may have lost, by its long windows, between its last start and the recovery.
 local function charge_after(last)
-  local charge, gap = 0, S.armed_at - last
+  local charge, gap = 0, S.recovered_at - last
   for _, rule in ipairs(S.rules) do
     if rule.is_long then charge = math.max(charge, math.min(rule.limit, math.ceil(rule.limit * gap / rule.window))) end
   end

@@ -1,4 +1,4 @@
-/** Contract cases: the arming of throttles, after the store may have forgotten what has started. */
+/** Contract cases: the recovery of throttles, after the store may have forgotten what has started. */
 
 import assert from 'node:assert/strict'
 import { type ContractConcern, contractCase, firstUse, groups, throttled } from '../scenes/contract-case.js'
@@ -7,8 +7,8 @@ import { byGroup, denied, even, grouped, jobs, rule, taken, throttle, throttledF
 const minuteMs = 60_000
 const hourMs = 60 * minuteMs
 
-export const throttleArming: ContractConcern = {
-  concern: 'arming throttles',
+export const recoveredThrottles: ContractConcern = {
+  concern: 'recovered throttles',
   cases: [
     contractCase(
       'after a restart a short window is silent for its length, and tells it',
@@ -243,7 +243,7 @@ export const throttleArming: ContractConcern = {
         await denied(scene, { worker: 'w2' })
 
         const [told] = (await scene.harness.dump()).throttles
-        assert.deepEqual([told?.armings, told?.quietInMs], [1, 10_001])
+        assert.deepEqual([told?.recoveries, told?.quietInMs], [1, 10_001])
       },
       throttled,
     ),

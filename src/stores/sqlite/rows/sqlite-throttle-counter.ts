@@ -1,40 +1,40 @@
 /**
- * The tempos of a SQLite store: what its throttles have counted, for a queue or for each of its groups. What a rule sees of
+ * The counters of a SQLite store: what its throttles have counted, for a queue or for each of its groups. What a rule sees of
  * the starts is told by one or two of their rows, by the rules of `rules/throttle/start-log`.
  */
 
 import { countedMs, type ThrottleRule } from '../../../core/queue/throttle.js'
+import type { Grid, Sight } from '../../rules/throttle/grid.js'
 import type { Starts } from '../../rules/throttle/start-log.js'
-import type { Sight, Stride } from '../../rules/throttle/stride.js'
 import type { Database, Statement } from '../file/sqlite-driver.js'
 
 /** Most starts that are dropped at once: more than a claim adds, so that they come to an end. */
 const mostDropped = 300
 
-/** A row of `tempo`. Property names are those of the columns. */
-export interface TempoRow {
+/** A row of `throttle_counter`. Property names are those of the columns. */
+export interface CounterRow {
   readonly tid: number
   base: number
   total: number
   /** Null: nothing has started that still counts. */
   last_at: number | null
   /** As JSON: place and credit of each. */
-  strides: string
+  grids: string
   epoch: number
-  armings: number
+  recoveries: number
   shift_ms: number
 }
 
-/** How the starts of a tempo look on the clock of today: moved by so much, with what an arming charges behind them. */
+/** How the starts of a counter look on the clock of today: moved by so much, with what an recovery charges behind them. */
 export interface Outlook {
   readonly byMs: number
   readonly charge?: Starts
 }
 
-const columns = ['base', 'total', 'last_at', 'strides', 'epoch', 'armings', 'shift_ms'] as const
+const columns = ['base', 'total', 'last_at', 'grids', 'epoch', 'recoveries', 'shift_ms'] as const
 
-export class SqliteTempos {
-  #held = new Map<string, TempoRow | undefined>()
+export class SqliteThrottleCounters {
+  #held = new Map<string, CounterRow | undefined>()
   readonly #select: Statement
   readonly #insert: Statement
   readonly #update: Statement
@@ -49,42 +49,46 @@ export class SqliteTempos {
   readonly #seenBefore: Statement
 
   constructor(db: Database) {
-    this.#select = db.prepare(`SELECT tid, ${columns.join(', ')} FROM tempo WHERE scope = ? AND subject = ?`)
+    this.#select = db.prepare(`SELECT tid, ${columns.join(', ')} FROM throttle_counter WHERE scope = ? AND subject = ?`)
     this.#insert = db.prepare(
-      `INSERT INTO tempo (scope, subject, ${columns.join(', ')}) VALUES (?, ?, ${columns.map(() => '?').join(', ')})`,
+      `INSERT INTO throttle_counter (scope, subject, ${columns.join(', ')}) VALUES (?, ?, ${columns.map(() => '?').join(', ')})`,
     )
-    this.#update = db.prepare(`UPDATE tempo SET ${columns.map((column) => `${column} = ?`).join(', ')} WHERE tid = ?`)
-    this.#firstSeen = db.prepare('SELECT nth FROM start WHERE tid = ? AND at >= ? ORDER BY at LIMIT 1')
-    this.#nth = db.prepare('SELECT at FROM start WHERE tid = ? AND nth <= ? ORDER BY nth DESC LIMIT 1')
+    this.#update = db.prepare(
+      `UPDATE throttle_counter SET ${columns.map((column) => `${column} = ?`).join(', ')} WHERE tid = ?`,
+    )
+    this.#firstSeen = db.prepare('SELECT nth FROM throttle_start WHERE tid = ? AND at >= ? ORDER BY at LIMIT 1')
+    this.#nth = db.prepare('SELECT at FROM throttle_start WHERE tid = ? AND nth <= ? ORDER BY nth DESC LIMIT 1')
     this.#start = db.prepare(
-      'INSERT INTO start (tid, at, nth, count) VALUES (?, ?, ?, ?) ON CONFLICT (tid, at) DO UPDATE SET count = count + excluded.count',
+      'INSERT INTO throttle_start (tid, at, nth, count) VALUES (?, ?, ?, ?) ON CONFLICT (tid, at) DO UPDATE SET count = count + excluded.count',
     )
     this.#drop = db.prepare(
-      'DELETE FROM start WHERE tid = ?1 AND at IN (SELECT at FROM start WHERE tid = ?1 AND at < ?2 ORDER BY at LIMIT ?3)',
+      'DELETE FROM throttle_start WHERE tid = ?1 AND at IN (SELECT at FROM throttle_start WHERE tid = ?1 AND at < ?2 ORDER BY at LIMIT ?3)',
     )
     this.#oldest = db.prepare(
-      'SELECT armings, shift_ms, last_at FROM tempo WHERE scope = ? ORDER BY armings, last_at LIMIT 1',
+      'SELECT recoveries, shift_ms, last_at FROM throttle_counter WHERE scope = ? ORDER BY recoveries, last_at LIMIT 1',
     )
     this.#idle = db.prepare(
-      'SELECT tid, subject FROM tempo WHERE scope = ? AND armings = ? AND last_at < ? ORDER BY last_at LIMIT ?',
+      'SELECT tid, subject FROM throttle_counter WHERE scope = ? AND recoveries = ? AND last_at < ? ORDER BY last_at LIMIT ?',
     )
-    this.#delete = db.prepare('DELETE FROM tempo WHERE tid = ?')
-    this.#seenNow = db.prepare('SELECT count(*) AS n FROM tempo WHERE scope = ? AND armings = ? AND last_at >= ?')
+    this.#delete = db.prepare('DELETE FROM throttle_counter WHERE tid = ?')
+    this.#seenNow = db.prepare(
+      'SELECT count(*) AS n FROM throttle_counter WHERE scope = ? AND recoveries = ? AND last_at >= ?',
+    )
     this.#seenBefore = db.prepare(
-      'SELECT count(*) AS n FROM tempo WHERE scope = ? AND armings < ? AND last_at - shift_ms >= ?',
+      'SELECT count(*) AS n FROM throttle_counter WHERE scope = ? AND recoveries < ? AND last_at - shift_ms >= ?',
     )
   }
 
-  find(scope: string, subject: string): TempoRow | undefined {
+  find(scope: string, subject: string): CounterRow | undefined {
     const key = `${scope} ${subject}`
     if (this.#held.has(key)) return this.#held.get(key)
-    const row = this.#select.get(scope, subject) as TempoRow | undefined
+    const row = this.#select.get(scope, subject) as CounterRow | undefined
     this.#held.set(key, row)
     return row
   }
 
   /** What a rule sees in the starts. Where it has room and keeps no grid, nobody asks when it opened. */
-  sight({ tid, base, total }: TempoRow, { byMs, charge }: Outlook, rule: ThrottleRule, now: number): Sight {
+  sight({ tid, base, total }: CounterRow, { byMs, charge }: Outlook, rule: ThrottleRule, now: number): Sight {
     const { limit, elasticBuffer = 0 } = rule
     const forMs = countedMs(rule)
     const offset = base + byMs
@@ -110,8 +114,8 @@ export class SqliteTempos {
     }
   }
 
-  /** Writes the tempo as it is said to be; one that was not there before has the row that is answered. */
-  write(scope: string, subject: string, row: Omit<TempoRow, 'tid'>, before: TempoRow | undefined): TempoRow {
+  /** Writes the counter as it is said to be; one that was not there before has the row that is answered. */
+  write(scope: string, subject: string, row: Omit<CounterRow, 'tid'>, before: CounterRow | undefined): CounterRow {
     const values = columns.map((column) => row[column])
     const tid = before?.tid ?? Number(this.#insert.run(scope, subject, ...values).lastInsertRowid)
     if (before !== undefined) this.#update.run(...values, tid)
@@ -131,14 +135,14 @@ export class SqliteTempos {
     return { dropped, isDone: dropped < mostDropped }
   }
 
-  /** Of the tempos that were written under the earliest arming, the one with the earliest last start. */
-  oldest(scope: string): Pick<TempoRow, 'armings' | 'shift_ms' | 'last_at'> | undefined {
-    return this.#oldest.get(scope) as Pick<TempoRow, 'armings' | 'shift_ms' | 'last_at'> | undefined
+  /** Of the counters that were written under the earliest recovery, the one with the earliest last start. */
+  oldest(scope: string): Pick<CounterRow, 'recoveries' | 'shift_ms' | 'last_at'> | undefined {
+    return this.#oldest.get(scope) as Pick<CounterRow, 'recoveries' | 'shift_ms' | 'last_at'> | undefined
   }
 
-  /** Drops tempos of an arming whose last start was before then, at most so many, and no more of their starts than is bearable. */
-  dropIdle(scope: string, armings: number, before: number, most: number): void {
-    const idle = this.#idle.all(scope, armings, before, most) as { tid: number; subject: string }[]
+  /** Drops counters of an recovery whose last start was before then, at most so many, and no more of their starts than is bearable. */
+  dropIdle(scope: string, recoveries: number, before: number, most: number): void {
+    const idle = this.#idle.all(scope, recoveries, before, most) as { tid: number; subject: string }[]
     let left = most * 4
     for (const { tid, subject } of idle) {
       if (left <= 0) return
@@ -150,14 +154,14 @@ export class SqliteTempos {
     }
   }
 
-  /** How many of the scope were written under this arming, with a last start at `from` or later. */
-  countSince(scope: string, armings: number, from: number): number {
-    return (this.#seenNow.get(scope, armings, from) as { n: number }).n
+  /** How many of the scope were written under this recovery, with a last start at `from` or later. */
+  countSince(scope: string, recoveries: number, from: number): number {
+    return (this.#seenNow.get(scope, recoveries, from) as { n: number }).n
   }
 
-  /** How many were written under earlier ones; their last starts and `from` as on the clock before any arming. */
-  countBefore(scope: string, armings: number, from: number): number {
-    return (this.#seenBefore.get(scope, armings, from) as { n: number }).n
+  /** How many were written under earlier ones; their last starts and `from` as on the clock before any recovery. */
+  countBefore(scope: string, recoveries: number, from: number): number {
+    return (this.#seenBefore.get(scope, recoveries, from) as { n: number }).n
   }
 
   forget(): void {
@@ -165,12 +169,12 @@ export class SqliteTempos {
   }
 }
 
-export function stridesIn(text: string): Stride[] {
+export function gridsIn(text: string): Grid[] {
   return (JSON.parse(text) as [slotUs: number | null, credit: number][]).map(([slotUs, credit]) =>
     slotUs === null ? { credit } : { slotUs, credit },
   )
 }
 
-export function stridesText(strides: readonly Stride[]): string {
-  return JSON.stringify(strides.map(({ slotUs, credit }) => [slotUs ?? null, credit]))
+export function gridsText(grids: readonly Grid[]): string {
+  return JSON.stringify(grids.map(({ slotUs, credit }) => [slotUs ?? null, credit]))
 }

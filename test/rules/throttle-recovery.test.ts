@@ -1,9 +1,14 @@
-/** The arming of a throttle: what a restart, another server or a clock set back may make it forget. */
+/** The recovery of a throttle: what a restart, another server or a clock set back may make it forget. */
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { ThrottleRule } from '#src/core/queue/throttle.js'
-import { type Arming, armed, armedTempo, firstArming } from '#src/stores/rules/throttle/arming.js'
-import { decide, firstTempo, permitted, type Tempo } from '#src/stores/rules/throttle/tempo.js'
+import { type Counter, decide, firstCounter, permitted } from '#src/stores/rules/throttle/throttle-counter.js'
+import {
+  firstRecovery,
+  type Recovery,
+  recovered,
+  recoveredCounter,
+} from '#src/stores/rules/throttle/throttle-recovery.js'
 import { anyRules, mostIn, startsIn, stepsFor, type TrialStep } from './trial.js'
 
 const minuteMs = 60_000
@@ -13,8 +18,8 @@ const long = [rule(10, 60 * minuteMs)]
 
 /** What a store holds of a throttle. */
 interface Held {
-  readonly tempo: Tempo
-  readonly arming: Arming
+  readonly counter: Counter
+  readonly recovery: Recovery
 }
 
 /** A store that may be replaced by a copy of it as it was, and whose clock may be set back. */
@@ -28,7 +33,7 @@ class Server {
 
   constructor(rules: readonly ThrottleRule[], trueAt: number) {
     this.#rules = rules
-    this.#held = { tempo: firstTempo(rules), arming: firstArming('0', trueAt) }
+    this.#held = { counter: firstCounter(rules), recovery: firstRecovery('0', trueAt) }
   }
 
   /** Another takes its place, which has not heard of the last `tailMs`. */
@@ -44,13 +49,13 @@ class Server {
 
   claim(trueAt: number, want: number): number {
     const now = trueAt + this.#offMs
-    const { tempo, arming: before } = this.#held
-    const arming = armed(before, this.#rules, String(this.#run), now)
-    const at = Math.max(now, arming.lastAt ?? now)
-    const state = armedTempo(tempo, this.#rules, before, arming)
-    const isQuiet = arming.quietUntil !== undefined && arming.quietUntil > at
+    const { counter, recovery: before } = this.#held
+    const recovery = recovered(before, this.#rules, String(this.#run), now)
+    const at = Math.max(now, recovery.lastAt ?? now)
+    const state = recoveredCounter(counter, this.#rules, before, recovery)
+    const isQuiet = recovery.quietUntil !== undefined && recovery.quietUntil > at
     const { granted, state: after } = isQuiet ? { granted: 0, state } : decide(state, this.#rules, at, want, 1_000)
-    this.#held = { tempo: after, arming: granted > 0 ? { ...arming, lastAt: at } : arming }
+    this.#held = { counter: after, recovery: granted > 0 ? { ...recovery, lastAt: at } : recovery }
     this.#history.push({ trueAt, held: this.#held })
     return granted
   }
@@ -96,8 +101,8 @@ describe('a short window', () => {
   })
 
   it('is silent for its length and a ms after a restart, and then goes on', () => {
-    const begun: Arming = { ...firstArming('a', 0), lastAt: 0 }
-    const after = armed(begun, short, 'b', 1_000)
+    const begun: Recovery = { ...firstRecovery('a', 0), lastAt: 0 }
+    const after = recovered(begun, short, 'b', 1_000)
 
     expect(after).toEqual({
       run: 'b',
@@ -107,42 +112,42 @@ describe('a short window', () => {
       lastAt: 1_000,
       quietUntil: 1_000 + minuteMs + 1,
     })
-    expect(armed(after, short, 'b', 1_001)).toBe(after)
+    expect(recovered(after, short, 'b', 1_001)).toBe(after)
   })
 
   it('of ten minutes is short, a ms more is long', () => {
-    const begun: Arming = { ...firstArming('a', 0), lastAt: 0 }
+    const begun: Recovery = { ...firstRecovery('a', 0), lastAt: 0 }
 
-    expect(armed(begun, [rule(1, 600_000)], 'b', 5).quietUntil).toBe(600_006)
-    expect(armed(begun, [rule(1, 600_001)], 'b', 5).quietUntil).toBeUndefined()
+    expect(recovered(begun, [rule(1, 600_000)], 'b', 5).quietUntil).toBe(600_006)
+    expect(recovered(begun, [rule(1, 600_001)], 'b', 5).quietUntil).toBeUndefined()
   })
 
   it('is as silent as the longest of the short ones', () => {
-    const begun: Arming = { ...firstArming('a', 0), lastAt: 0 }
-    expect(armed(begun, [rule(1, 1_000), rule(5, 9_000), ...long], 'b', 5).quietUntil).toBe(9_006)
+    const begun: Recovery = { ...firstRecovery('a', 0), lastAt: 0 }
+    expect(recovered(begun, [rule(1, 1_000), rule(5, 9_000), ...long], 'b', 5).quietUntil).toBe(9_006)
   })
 
   it('that is silent already is silent until the later of both ends', () => {
-    const quiet: Arming = { ...firstArming('a', 0), lastAt: 0, quietUntil: 500_000 }
-    expect(armed(quiet, short, 'b', 5).quietUntil).toBe(500_000)
+    const quiet: Recovery = { ...firstRecovery('a', 0), lastAt: 0, quietUntil: 500_000 }
+    expect(recovered(quiet, short, 'b', 5).quietUntil).toBe(500_000)
   })
 })
 
 describe('a throttle in which nothing started', () => {
   it('forgets nothing, and so is neither silent nor charged', () => {
-    const arming = armed(firstArming('a', 0), [...short, ...long], 'b', 5)
-    expect(arming).toEqual(firstArming('b', 5))
-    expect(armedTempo(firstTempo(long), long, firstArming('a', 0), { ...arming, count: 1 }).log).toEqual([])
+    const recovery = recovered(firstRecovery('a', 0), [...short, ...long], 'b', 5)
+    expect(recovery).toEqual(firstRecovery('b', 5))
+    expect(recoveredCounter(firstCounter(long), long, firstRecovery('a', 0), { ...recovery, count: 1 }).log).toEqual([])
   })
 })
 
 describe('a long window', () => {
   /** So many may start after a restart, where the latest of three starts was so long before it. */
   const left = (gapMs: number) => {
-    const tempo = decide(firstTempo(long), long, 0, 3, 9).state
-    const before: Arming = { ...firstArming('a', 0), lastAt: 0 }
-    const arming = armed(before, long, 'b', gapMs)
-    return permitted(armedTempo(tempo, long, before, arming), long, gapMs).permits
+    const counter = decide(firstCounter(long), long, 0, 3, 9).state
+    const before: Recovery = { ...firstRecovery('a', 0), lastAt: 0 }
+    const recovery = recovered(before, long, 'b', gapMs)
+    return permitted(recoveredCounter(counter, long, before, recovery), long, gapMs).permits
   }
 
   it('is charged with what would have fitted since its last start, rounded up', () => {
@@ -154,21 +159,21 @@ describe('a long window', () => {
   })
 
   it('is charged nothing where nothing had started in it', () => {
-    const tempo = decide(firstTempo(long), long, 0, 3, 9).state
-    const before: Arming = { ...firstArming('a', 0), lastAt: 0 }
-    const arming = armed(before, long, 'b', 500 * minuteMs)
-    expect(armedTempo(tempo, long, before, arming)).toEqual(firstTempo(long))
+    const counter = decide(firstCounter(long), long, 0, 3, 9).state
+    const before: Recovery = { ...firstRecovery('a', 0), lastAt: 0 }
+    const recovery = recovered(before, long, 'b', 500 * minuteMs)
+    expect(recoveredCounter(counter, long, before, recovery)).toEqual(firstCounter(long))
   })
 
-  it('counts as having started last when it was armed: what it is charged never lies ahead', () => {
-    const before: Arming = { ...firstArming('a', 0), lastAt: 0 }
-    expect(armed(before, long, 'b', 30 * minuteMs).lastAt).toBe(30 * minuteMs)
+  it('counts as having started last when it was recovered: what it is charged never lies ahead', () => {
+    const before: Recovery = { ...firstRecovery('a', 0), lastAt: 0 }
+    expect(recovered(before, long, 'b', 30 * minuteMs).lastAt).toBe(30 * minuteMs)
   })
 
   it('is charged once for each restart', () => {
-    const tempo = decide(firstTempo(long), long, 0, 3, 9).state
-    const arming = armed({ ...firstArming('a', 0), lastAt: 0 }, long, 'b', 1)
-    expect(armedTempo(tempo, long, arming, arming)).toBe(tempo)
+    const counter = decide(firstCounter(long), long, 0, 3, 9).state
+    const recovery = recovered({ ...firstRecovery('a', 0), lastAt: 0 }, long, 'b', 1)
+    expect(recoveredCounter(counter, long, recovery, recovery)).toBe(counter)
   })
 })
 
@@ -176,33 +181,33 @@ describe('a clock that is set back', () => {
   const even = [{ limit: 10, windowMs: minuteMs, moderate: true }]
 
   it('by a second at most stands still', () => {
-    const begun: Arming = { ...firstArming('a', 0), lastAt: 50_000 }
-    expect(armed(begun, short, 'a', 49_000)).toBe(begun)
+    const begun: Recovery = { ...firstRecovery('a', 0), lastAt: 50_000 }
+    expect(recovered(begun, short, 'a', 49_000)).toBe(begun)
   })
 
   it('by more takes the latest start for one of now, keeps the distances between starts, and is silent', () => {
-    const tempo = decide(decide(firstTempo(even), even, 50_000, 1, 9).state, even, 56_000, 1, 9).state
-    const before: Arming = { ...firstArming('a', 0), lastAt: 56_000 }
-    const arming = armed(before, even, 'a', 9_000)
+    const counter = decide(decide(firstCounter(even), even, 50_000, 1, 9).state, even, 56_000, 1, 9).state
+    const before: Recovery = { ...firstRecovery('a', 0), lastAt: 56_000 }
+    const recovery = recovered(before, even, 'a', 9_000)
 
-    expect(arming).toMatchObject({ count: 1, at: 9_000, shiftMs: -47_000, lastAt: 9_000 })
-    expect(arming.quietUntil).toBe(9_000 + minuteMs + 1)
-    expect(armedTempo(tempo, even, before, arming)).toEqual({
+    expect(recovery).toMatchObject({ count: 1, at: 9_000, shiftMs: -47_000, lastAt: 9_000 })
+    expect(recovery.quietUntil).toBe(9_000 + minuteMs + 1)
+    expect(recoveredCounter(counter, even, before, recovery)).toEqual({
       log: [
         { at: 3_000, count: 1 },
         { at: 9_000, count: 1 },
       ],
-      strides: [{ slotUs: 9_000_000, credit: 2 }],
+      grids: [{ slotUs: 9_000_000, credit: 2 }],
     })
   })
 
   it('while it was silent lets the silence last as long as it would have', () => {
-    const quiet: Arming = { ...firstArming('a', 0), lastAt: 50_000, quietUntil: 150_000 }
-    expect(armed(quiet, short, 'a', 10_000).quietUntil).toBe(110_000)
+    const quiet: Recovery = { ...firstRecovery('a', 0), lastAt: 50_000, quietUntil: 150_000 }
+    expect(recovered(quiet, short, 'a', 10_000).quietUntil).toBe(110_000)
   })
 
   it('which began anew is told how long ago the latest start was', () => {
-    const begun: Arming = { ...firstArming('a', 0), lastAt: 500_000 }
-    expect(armed(begun, short, 'b', 10, 7_000)).toMatchObject({ shiftMs: -506_990, lastAt: 10 })
+    const begun: Recovery = { ...firstRecovery('a', 0), lastAt: 500_000 }
+    expect(recovered(begun, short, 'b', 10, 7_000)).toMatchObject({ shiftMs: -506_990, lastAt: 10 })
   })
 })

@@ -1,0 +1,75 @@
+/** The counter of what a throttle counts together: its starts and its grids, and the decision how many jobs may start now. Pure. */
+
+import { longestCountedMs, type ThrottleRule } from '../../../core/queue/throttle.js'
+import { firstGrid, type Grid, gridAfter, gridAtRest, permitsOf } from './grid.js'
+import { logAfter, type StartLog, sightOf } from './start-log.js'
+
+export interface Counter {
+  readonly log: StartLog
+  /** One for each rule. */
+  readonly grids: readonly Grid[]
+}
+
+interface Decision {
+  /** How many of those wanted may start. */
+  readonly granted: number
+  /** After how long one may, where none may now; else 0. */
+  readonly forMs: number
+  /** The counter once they have started. */
+  readonly state: Counter
+}
+
+export function firstCounter(rules: readonly ThrottleRule[]): Counter {
+  return { log: [], grids: rules.map(() => firstGrid) }
+}
+
+/** The counter as it stands now: one in which nothing has started for the longest window is as good as none. */
+export function counterAt(counter: Counter, rules: readonly ThrottleRule[], now: number): Counter {
+  const last = counter.log.at(-1)
+  return last === undefined || last.at < now - longestCountedMs(rules) ? firstCounter(rules) : counter
+}
+
+/** How many jobs may start now, as far as every rule permits, and, where none may, after how long one may. */
+export function permitted({ log, grids }: Counter, rules: readonly ThrottleRule[], now: number) {
+  const permits = rules.map((rule, i) => permitsOf(rule, grids[i]!, sightOf(rule, log, now), now))
+  return {
+    permits: Math.min(...permits.map((one) => one.permits)),
+    forMs: Math.max(...permits.map((one) => one.forMs)),
+  }
+}
+
+/** The counter once `count` jobs have started, of which there is at least one. */
+export function counterAfter(
+  { log, grids }: Counter,
+  rules: readonly ThrottleRule[],
+  now: number,
+  count: number,
+): Counter {
+  return {
+    log: logAfter(log, count, longestCountedMs(rules), now),
+    grids: rules.map((rule, i) => gridAfter(rule, grids[i]!, sightOf(rule, log, now), count, now)),
+  }
+}
+
+/** The counter once nothing is left that could start; so it is too where the rules become others. */
+export function counterAtRest({ log }: Pick<Counter, 'log'>, rules: readonly ThrottleRule[]): Counter {
+  return { log, grids: rules.map((rule) => gridAtRest(rule, log.at(-1)?.at)) }
+}
+
+/**
+ * How many of `want` jobs may start at `now`, of the `ready` ones that there are; and the counter afterwards. `now` never lies
+ * before the last start of the counter.
+ */
+export function decide(
+  before: Counter,
+  rules: readonly ThrottleRule[],
+  now: number,
+  want: number,
+  ready: number,
+): Decision {
+  const state = counterAt(before, rules, now)
+  const { permits, forMs } = permitted(state, rules, now)
+  const granted = Math.max(0, Math.min(want, ready, permits))
+  const after = granted > 0 ? counterAfter(state, rules, now, granted) : state
+  return { granted, forMs: permits > 0 ? 0 : forMs, state: ready - granted > 0 ? after : counterAtRest(after, rules) }
+}
