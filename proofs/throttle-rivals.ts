@@ -1,6 +1,6 @@
 /** Throttles as they are often written, which do not keep their limit: the judge must find that out. */
 
-import { decide, firstTempo, type Tempo } from '#src/stores/rules/throttle/tempo.js'
+import { type Counter, decide, firstCounter } from '#src/stores/rules/throttle/throttle-counter.js'
 import type { RunPlan } from './throttle-plan.js'
 import type { Contestant } from './throttle-run.js'
 
@@ -25,7 +25,7 @@ export function fixedWindows(): Contestant {
 /** Keeps our rules, but by the clock of whoever asks. */
 export function clientInstants(skewsMs: readonly number[]): Contestant {
   return rival(({ throttle: { rules } }) => {
-    let state: Tempo = firstTempo(rules)
+    let state: Counter = firstCounter(rules)
     return (process, limit, now) => {
       const decision = decide(state, rules, now + skewsMs[process]!, limit, Number.POSITIVE_INFINITY)
       state = decision.state

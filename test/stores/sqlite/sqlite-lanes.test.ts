@@ -172,7 +172,9 @@ describe('a queue without groups and limits', () => {
     const ran = [...enqueued.ran, ...claimed.ran, ...settled.ran]
 
     expect(
-      ran.filter(({ sql }) => /\b(lane|throttle|throttle_counter|throttle_start)\b(?! =)/.test(sql.replace(/'[^']*'/g, ''))),
+      ran.filter(({ sql }) =>
+        /\b(lane|throttle|throttle_counter|throttle_start)\b(?! =)/.test(sql.replace(/'[^']*'/g, '')),
+      ),
     ).toEqual([])
     expect(claimed.ran.filter(({ sql }) => !sql.startsWith('SELECT *'))).toHaveLength(3)
     watched.db.close()
