@@ -8,5 +8,5 @@ import { RedisStore } from '#src/stores/redis/redis-store.js'
 /** What a store module exports: makes the store on the server at `url`. */
 export function auditedRedis(url) {
   return (access) =>
-    new RedisStore({ port: auditedClient(openRedisClient(redisAddress(url)), access.namespace), ...access })
+    new RedisStore({ client: auditedClient(openRedisClient(redisAddress(url)), access.namespace), ...access })
 }

@@ -231,7 +231,7 @@ describe('a listener is refused', () => {
 
   it('with options that are none, all at once', () => {
     const mill = testMill({ queues })
-    const refused = () => mill.listener('video', { concurrency: 0, timeLimit: 'soon', prefetch: 1 } as never)
+    const refused = () => mill.listener('video', { concurrency: 0, timeLimit: 'soon', pace: 1 } as never)
     for (const mistake of [/concurrency: must be a whole/, /timeLimit: must be a duration/, /pace: is not an option/])
       expect(refused).toThrow(mistake)
   })
