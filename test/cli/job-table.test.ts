@@ -10,7 +10,7 @@ const dead = { ...record, state: 'dead', attempt: 4, reason: 'max-retries', crea
 
 function shown(job: object): string {
   const terminal = { colors: picocolors.createColors(false), columns: 200 } as Terminal
-  return pageLines([{ queue: 'video', jobs: [job as unknown as JobRecord], cursor: undefined }], terminal).join('\n')
+  return pageLines([{ queue: 'video', jobs: [job as unknown as JobRecord] }], terminal).join('\n')
 }
 
 describe('the table of jobs', () => {

@@ -132,7 +132,7 @@ async function limitsOf(mill: Mill): Promise<ReadonlyMap<string, Limits>> {
   )
 }
 
-function isLimited({ throttle, maxRunning }: Pick<StoredQueue, 'maxRunning'> & { readonly throttle?: object }) {
+function isLimited({ throttle, maxRunning }: { readonly [K in 'throttle' | 'maxRunning']?: unknown }) {
   return throttle !== undefined || maxRunning !== undefined
 }
 

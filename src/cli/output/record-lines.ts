@@ -30,7 +30,7 @@ export function recordLines(job: JobRecord, terminal: Terminal, { log: all = fal
   })
   return [
     ...lines,
-    ...(payloads === undefined ? [] : ['', ...payloadLines(payloads, { payloadCount, pendingCount }, terminal)]),
+    ...(payloads === undefined ? [] : ['', ...payloadLines(payloads, job, terminal)]),
     ...(log === undefined || log === '' ? [] : ['', ...endOf(log, all, terminal)]),
   ]
 }

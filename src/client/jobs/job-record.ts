@@ -24,7 +24,7 @@ export function recordOf(job: StoredJob, codec: Codec): JobRecord {
   const checkpoint = decoded('checkpoint', job.checkpoint?.payload, job.checkpoint?.codec)
   const payloads = job.payloads && payloadRecords(job.payloads, codec, problems)
   const error = [job.error, ...problems].filter((text) => text !== undefined).join('\n')
-  const record: { -readonly [K in keyof JobRecord]?: JobRecord[K] } = {
+  const record: { -readonly [K in keyof JobRecord]?: JobRecord[K] | undefined } = {
     id: job.id,
     task: job.task,
     queue: job.queue,

@@ -47,7 +47,7 @@ function open(url = server.url): RedisClient {
 
 /** Another client of the operator's, or one of the user's. */
 function beside(options: RedisOptions = {}): Redis {
-  const other = new Redis(server.port, options)
+  const other = new (Redis as unknown as new (options: RedisOptions) => Redis)({ ...options, port: server.port })
   other.on('error', () => {})
   others.push(other)
   return other

@@ -71,11 +71,16 @@ export async function redisClients(source: RedisAddress | { readonly given: obje
   return 'given' in source ? copies(source.given, library) : clientsOf(source, library)
 }
 
-type Library = Pick<typeof import('ioredis'), 'Redis' | 'Cluster' | 'Command'>
+/** What is used of the library, whose own types do not tell an option that is absent from one that is undefined. */
+interface Library {
+  readonly Redis: new (options: RedisOptions) => Redis
+  readonly Cluster: new (nodes: readonly RedisHost[], options: ClusterOptions) => Cluster
+  readonly Command: typeof import('ioredis')['Command']
+}
 
 async function ioredis(): Promise<Library> {
   try {
-    return await import('ioredis')
+    return (await import('ioredis')) as unknown as Library
   } catch (error) {
     const isMissing = (error as { code?: unknown }).code === 'ERR_MODULE_NOT_FOUND'
     throw unfit(
@@ -100,7 +105,7 @@ function clientsOf(address: RedisAddress, library: Library): RedisClients {
       where,
       isCluster: true,
       call,
-      main: () => new library.Cluster([...hosts], options),
+      main: () => new library.Cluster(hosts, options),
       single: (node) => new library.Redis({ ...common, ...node }),
     }
   }
@@ -131,7 +136,7 @@ function copies(given: object, library: Library): RedisClients {
     throw unfit("a client with 'keyPrefix' cannot be used, as keys must hash by their tag; set 'namespace' instead")
   if ((given as Cluster).isCluster) {
     const cluster = given as Cluster
-    const redisOptions = { ...cluster.options.redisOptions, ...ours }
+    const redisOptions = { ...cluster.options.redisOptions, ...ours } as object
     const Single = library.Redis
     return {
       where: 'the cluster of your client',
