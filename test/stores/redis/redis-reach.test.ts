@@ -19,7 +19,7 @@ it('a sentinel that is connected and silent is passed over, and the next one is 
   const watch = [`sentinel monitor mymaster ${server.host} ${server.port} 1`]
   const sentinel = await RedisServer.start({ isSentinel: true, config: watch })
   const silent = await faultProxy({ port: sentinel.port })
-  silent.inject('blackHole')
+  await silent.inject('blackHole')
   const client = openRedisClient(
     redisAddress(`redis+sentinel://127.0.0.1:${silent.port},127.0.0.1:${sentinel.port}/mymaster`),
   )
