@@ -1,7 +1,7 @@
 /** One mutant under trial: prints what tells its store from a good one, or nothing; run by `mutants.ts`. */
 
 import { pathToFileURL } from 'node:url'
-import type { HarnessMaker } from 'millrace/store-testing'
+import { compareStores, type HarnessMaker, modelOf } from 'millrace/store-testing'
 import type { Draws } from './mutants.js'
 
 const [dist = '', store = '', how = ''] = process.argv.slice(2)
@@ -19,8 +19,9 @@ function tell(what: string): never {
 async function compare({ kind = 'plain', seed, sequences, steps }: Draws): Promise<void> {
   for (let i = 0; i < sequences; i += 1) {
     const subject = await makeSubject()
-    const model = await testing.modelOf(subject)
-    await testing.compareStores(model, subject, { kind, seed: seed + i, steps }).catch(() => tell(`sequence ${i + 1}`))
+    // The model is the one of the good copy: rules that all stores share may be what was changed.
+    const model = await modelOf(subject)
+    await compareStores(model, subject, { kind, seed: seed + i, steps }).catch(() => tell(`sequence ${i + 1}`))
     await model.close()
     await subject.close()
   }

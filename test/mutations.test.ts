@@ -2,6 +2,7 @@
 
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { storeContract } from 'millrace/store-testing'
 import { expect, it } from 'vitest'
 import { redisLimitedMutations } from '../proofs/redis-limited-mutations.js'
 import { redisMutations } from '../proofs/redis-mutations.js'
@@ -10,6 +11,7 @@ import { sqliteLimitedMutations } from '../proofs/sqlite-limited-mutations.js'
 import { sqliteMutations } from '../proofs/sqlite-mutations.js'
 import { sqliteOrderedMutations } from '../proofs/sqlite-ordered-mutations.js'
 
+const concerns = new Set(storeContract.map(({ concern }) => concern))
 const stores = join(import.meta.dirname, '../dist/stores')
 
 it.each([
@@ -19,8 +21,12 @@ it.each([
   ['plain queues on SQLite', sqliteMutations],
   ['ordered queues on SQLite', sqliteOrderedMutations],
   ['limits on SQLite', sqliteLimitedMutations],
-])('every mutation of %s changes something that is there', (_, mutations) => {
-  const missing = mutations.filter(({ file, from }) => !readFileSync(join(stores, file), 'utf8').includes(from))
+])(
+  'every mutation of %s changes something that is there, and a concern that is there is to catch it',
+  (_, mutations) => {
+    const missing = mutations.filter(({ file, from }) => !readFileSync(join(stores, file), 'utf8').includes(from))
 
-  expect(missing.map(({ what }) => what)).toEqual([])
-})
+    expect(missing.map(({ what }) => what)).toEqual([])
+    expect(mutations.filter(({ concern }) => concern !== undefined && !concerns.has(concern))).toEqual([])
+  },
+)

@@ -1,4 +1,4 @@
-/** Contract cases: the rest of a tempo, which begins anew where nothing was left that could start. */
+/** Contract cases: the rest of a throttle, which begins anew where nothing was left that could start. */
 
 import assert from 'node:assert/strict'
 import {
@@ -15,7 +15,7 @@ import type { Scene } from '../scenes/scene.js'
 const api = { scope: 'api', by: 'queue', rules: [rule(5, 10_000, even)] } as const
 
 export const throttleRests: ContractConcern = {
-  concern: 'the rest of a tempo',
+  concern: 'the rest of a throttle',
   cases: [
     contractCase(
       'where the last ready job was cancelled and a claim found nothing, a new one starts at once and the grid begins with it',

@@ -3,6 +3,7 @@
 import type { Claim, Claimed, Claimer, ClaimFrom, Wait } from '../../contract/claim.js'
 import { upkeepLimit } from '../../rules/bounds.js'
 import type { ClaimLoad } from '../../rules/claim-weight.js'
+import { deal } from '../../rules/fair-share.js'
 import { dueAt, nextFence } from '../../rules/sequence.js'
 import { hasLed, leadAfter, suspectLeadAfter, suspectLeadMs } from '../../rules/wake-lead.js'
 import { claimOf, takenWeight } from '../queue/memory-job.js'
@@ -90,14 +91,15 @@ function take(queue: MemoryQueue, from: ClaimFrom, by: Claimer, at: ClaimMoment,
   const { worker, alone = false } = by
   const { now } = at
   let hasTaken = false
-  const taking = new MemoryFairShare(queue, at, load, (job) => {
+  const dealt = new MemoryFairShare(queue, at, load, (job) => {
     if (!hasTaken) queue.lastFence = nextFence(queue.lastFence, now)
     hasTaken = true
     const claim = { worker, fence: queue.lastFence, alone, leaseUntil: now + leaseMs }
     queue.take(job, claim, now, maxPayloads, load.most)
     return takenWeight(job)
   })
-  return taking.take(limit, alone).map(claimOf)
+  deal(dealt, limit, alone)
+  return dealt.taken.map(claimOf)
 }
 
 /** Of a queue that has nothing for this claimer: why, when that changes by itself, and whether the claimer leads. */

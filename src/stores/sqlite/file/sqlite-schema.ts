@@ -105,9 +105,6 @@ export const poolJobs = {
   lane: `job INDEXED BY job_lane WHERE qid = ? AND ${pools.grouped} AND grp = ?`,
 } as const
 
-/** Where jobs are taken from: those without a group, the lane of one, or the suspects. */
-export type ReadyPool = 'free' | 'suspects' | { readonly group: string }
-
 /** They are all ready jobs, and in each of them one says of all whether they are suspects. */
 export const readyPools = [
   { where: pools.free, suspect: 0 },

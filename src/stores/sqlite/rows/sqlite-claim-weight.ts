@@ -2,8 +2,9 @@
 
 import type { Payload } from '../../../core/values/codec.js'
 import { weightOf } from '../../rules/claim-weight.js'
+import type { ReadyPool } from '../../rules/fair-share.js'
 import type { Database, Statement } from '../file/sqlite-driver.js'
-import { poolJobs, type ReadyPool } from '../file/sqlite-schema.js'
+import { poolJobs } from '../file/sqlite-schema.js'
 import type { QueueRow } from './sqlite-queue.js'
 
 /** A claim of so many jobs cannot weigh too much while each is light, with its checkpoint. */

@@ -3,10 +3,11 @@
 import type { Claimer, ClaimFrom, Wait } from '../../contract/claim.js'
 import type { Checkpoint } from '../../contract/job-beat.js'
 import { upkeepLimit } from '../../rules/bounds.js'
+import { deal, type ReadyPool } from '../../rules/fair-share.js'
 import { nextFence } from '../../rules/sequence.js'
 import { hasLed, leadAfter, suspectLeadAfter, suspectLeadMs } from '../../rules/wake-lead.js'
 import type { Statement } from '../file/sqlite-driver.js'
-import { poolJobs, type ReadyPool, ready, running } from '../file/sqlite-schema.js'
+import { poolJobs, ready, running } from '../file/sqlite-schema.js'
 import { type JobRow, jobColumns } from '../rows/sqlite-job.js'
 import {
   bounded,
@@ -74,7 +75,6 @@ export class SqliteClaim {
   readonly #firstSuspect: Statement
   readonly #dueJobs: ReturnType<typeof byKind>
   readonly #recount: Statement
-  readonly #taking: SqliteFairShare
 
   constructor(session: SqliteTransaction, look: SqliteQueueState) {
     this.#session = session
@@ -111,7 +111,6 @@ export class SqliteClaim {
     this.#recount = db.prepare(
       'SELECT count(*) AS ready, coalesce(sum(suspect), 0) AS suspects, coalesce(sum(pool = 2), 0) AS grouped FROM job WHERE qid = ? AND state = 1',
     )
-    this.#taking = new SqliteFairShare(session, (queue) => this.#firstSuspectGroup(queue))
   }
 
   claim(from: readonly ClaimFrom[], by: Claimer): ClaimedText {
@@ -201,8 +200,8 @@ export class SqliteClaim {
     const { scales, mostClaimBytes } = this.#session
     const leaseUntil = bounded(at.mono + (from.leaseMs ?? by.leaseMs))
     const taking: Taking = { leaseUntil, now: at.now, bytes, weighs: scales.areNeeded(queue, from.limit) }
-    let count = 0
-    this.#taking.take(queue, from.limit, by.alone === true, at, {
+    const dealt = new SqliteFairShare(this.#session, queue, at, {
+      firstSuspect: () => this.#firstSuspectGroup(queue),
       isFull: () => taking.bytes >= mostClaimBytes,
       take: (pool, most) => {
         const taken =
@@ -210,10 +209,12 @@ export class SqliteClaim {
             ? this.#takePlain(queue, pool, most, by, taking, granted)
             : this.#takeOrdered(queue, pool, { ...from, limit: most }, by, taking, granted)
         if (taken === 0) this.#countAnew(queue, pool)
-        count += taken
         return taken
       },
     })
+    const count = deal(dealt, from.limit, by.alone === true)
+    const throttle = this.#session.throttles.of(queue)
+    if (throttle?.by === 'group' && (count > 0 || ordinary(queue) > 0)) throttle.trim(at)
     return count === 0 ? undefined : { granted, taken: count, bytes: taking.bytes - bytes }
   }
 

@@ -1,162 +1,119 @@
-/** The fair share of one claim from a queue of a SQLite store: from which pools, and how many of each, its limits let it take. */
+/** A queue of a SQLite store, as the fair share of one claim deals its jobs out. */
 
 import { upkeepLimit } from '../../rules/bounds.js'
-import { mostVisits, shareOf } from '../../rules/fair-share.js'
-import type { ReadyPool } from '../file/sqlite-schema.js'
+import type { DealtQueue, ReadyPool } from '../../rules/fair-share.js'
 import { hasLanes, isStopped, ordinary, type QueueRow } from '../rows/sqlite-queue.js'
 import type { Moment, SqliteThrottle } from '../rows/sqlite-throttle.js'
 import type { SqliteTransaction } from '../rows/sqlite-transaction.js'
 
-/** The hand that takes. */
-export interface Hand {
-  /** Makes the first jobs of a pool, at most so many, running ones. How many that were. */
-  take(pool: ReadyPool, most: number): number
-  /** Whether it can carry no more. */
-  isFull(): boolean
-}
+/** The hand that takes; and the group of the suspect that a claim alone is given. */
+export type Hand = Pick<DealtQueue, 'take' | 'isFull'> & { firstSuspect(): string }
 
 /** Most lanes whose turns are looked up at once. */
 const mostTurns = 64
 
-export class SqliteFairShare {
+export class SqliteFairShare implements DealtQueue {
+  readonly throttle: DealtQueue['throttle']
   readonly #session: SqliteTransaction
-  readonly #firstSuspect: (queue: QueueRow) => string
+  readonly #queue: QueueRow
+  readonly #mono: number
+  readonly #hand: Hand
+  /** Of the next lanes those that were looked up, the first one last. */
+  #turns: string[] = []
 
-  /** `firstSuspect`: the group of the suspect that a claim alone is given. */
-  constructor(session: SqliteTransaction, firstSuspect: (queue: QueueRow) => string) {
+  constructor(session: SqliteTransaction, queue: QueueRow, moment: Moment, hand: Hand) {
     this.#session = session
-    this.#firstSuspect = firstSuspect
-  }
-
-  /** At most so many; of the queue in its order, or lane by lane: with none, the lanes are opened for others. Alone one, suspects first: nobody else is ever given them. */
-  take(queue: QueueRow, limit: number, alone: boolean, moment: Moment, hand: Hand): void {
-    const { throttles, limits, lanes } = this.#session
-    if (limit <= 0) {
-      lanes.openDue(queue, moment.mono, upkeepLimit)
-      return
+    this.#queue = queue
+    this.#mono = moment.mono
+    this.#hand = hand
+    const throttle = session.throttles.of(queue)
+    this.throttle = throttle && {
+      by: throttle.by,
+      hasMore: (subject) => this.#hasMore(throttle, subject),
+      permits: (subject) => throttle.permits(subject, moment),
+      started: (subject, count) => throttle.started(subject, count, this.#hasMore(throttle, subject), moment),
+      rests: () => throttle.rests('', moment),
     }
-    const throttle = throttles.of(queue)
-    const whole = throttle?.by === 'queue' ? throttle : undefined
-    const byGroup = throttle?.by === 'group' ? throttle : undefined
-    const suspect = alone && queue.suspects > 0 ? (queue.laned ? this.#firstSuspect(queue) : '') : undefined
-    if (suspect === undefined && ordinary(queue) === 0) {
-      if (whole !== undefined && !this.#hasMore(whole, '')) whole.rests('', moment)
-      return
-    }
-    const permits = whole?.permits('', moment).permits ?? Number.POSITIVE_INFINITY
-    const most = Math.min(alone ? 1 : limit, limits.room(queue), permits)
-    const taken = most > 0 ? this.#takeSome(queue, most, suspect, byGroup, moment, hand) : 0
-    if (whole !== undefined) this.#startedInQueue(queue, whole, taken, moment)
-    byGroup?.trim(moment)
   }
 
-  #takeSome(
-    queue: QueueRow,
-    most: number,
-    suspect: string | undefined,
-    byGroup: SqliteThrottle | undefined,
-    moment: Moment,
-    hand: Hand,
-  ): number {
-    if (suspect !== undefined && this.#mayTake(queue, suspect, byGroup, moment))
-      return this.#takeSuspect(queue, suspect, byGroup, moment, hand)
-    return hasLanes(queue) ? this.#goRound(queue, most, byGroup, moment, hand) : hand.take('free', most)
+  get ordinary(): number {
+    return ordinary(this.#queue)
   }
 
-  #mayTake(queue: QueueRow, group: string, byGroup: SqliteThrottle | undefined, moment: Moment): boolean {
+  get room(): number {
+    return this.#session.limits.room(this.#queue)
+  }
+
+  get hasLanes(): boolean {
+    return hasLanes(this.#queue)
+  }
+
+  firstSuspect(): string | undefined {
+    const { suspects, laned } = this.#queue
+    if (suspects === 0) return undefined
+    return laned ? this.#hand.firstSuspect() : ''
+  }
+
+  openDue(): void {
+    this.#session.lanes.openDue(this.#queue, this.#mono, upkeepLimit)
+  }
+
+  openFree(): void {
     const { lanes } = this.#session
-    if (lanes.roomIn(queue, group) <= 0 || lanes.heldUntil(queue, group) > moment.mono) return false
-    return byGroup === undefined || byGroup.permits(group, moment).permits > 0
+    const isWaiting = this.readyIn('') > 0 && this.roomIn('') > 0
+    if (isWaiting && !lanes.isOpen(this.#queue, '') && lanes.shutUntil(this.#queue, '') === undefined)
+      lanes.open(this.#queue, '')
   }
 
-  #takeSuspect(
-    queue: QueueRow,
-    group: string,
-    byGroup: SqliteThrottle | undefined,
-    moment: Moment,
-    hand: Hand,
-  ): number {
-    const taken = hand.take('suspects', 1)
-    if (byGroup !== undefined) this.#startedInLane(queue, byGroup, group, taken, moment)
-    return taken
+  openLanes(): number {
+    return this.#queue.open_lanes
   }
 
-  /** Lane by lane, as far as their own limits go. */
-  #goRound(queue: QueueRow, most: number, byGroup: SqliteThrottle | undefined, moment: Moment, hand: Hand): number {
+  nextLane(left: number): string | undefined {
     const { lanes } = this.#session
-    lanes.openDue(queue, moment.mono, upkeepLimit)
-    const isWaiting = lanes.readyIn(queue, '') > 0 && lanes.roomIn(queue, '') > 0
-    if (isWaiting && !lanes.isOpen(queue, '') && lanes.shutUntil(queue, '') === undefined) lanes.open(queue, '')
-    let taken = 0
-    let turns: string[] = []
-    // Lanes that have not had their turn in this round.
-    let unvisited = 0
-    for (let visits = 0; visits < mostVisits && queue.open_lanes > 0; visits += 1) {
-      if (taken >= most || hand.isFull()) break
-      // Whoever has been visited comes last: those that were looked up stay the first.
-      if (turns.length === 0) turns = lanes.turns(queue, Math.min(mostTurns, most - taken)).reverse()
-      const group = turns.pop()
-      if (group === undefined) {
-        // A count that is wrong must not stop a fleet.
-        queue.open_lanes = 0
-        break
-      }
-      if (unvisited === 0) unvisited = queue.open_lanes
-      const share = shareOf(most - taken, unvisited)
-      unvisited -= 1
-      lanes.leave(queue, group)
-      taken += this.#visit(queue, group, share, byGroup, moment, hand)
-    }
-    return taken
+    // Whoever has been visited comes last: those that were looked up stay the first.
+    if (this.#turns.length === 0) this.#turns = lanes.turns(this.#queue, Math.min(mostTurns, left)).reverse()
+    const group = this.#turns.pop()
+    // A count that is wrong must not stop a fleet.
+    if (group === undefined) this.#queue.open_lanes = 0
+    else lanes.leave(this.#queue, group)
+    return group
   }
 
-  #visit(
-    queue: QueueRow,
-    group: string,
-    share: number,
-    byGroup: SqliteThrottle | undefined,
-    moment: Moment,
-    hand: Hand,
-  ): number {
+  readyIn(group: string): number {
+    return this.#session.lanes.readyIn(this.#queue, group)
+  }
+
+  roomIn(group: string): number {
+    return this.#session.lanes.roomIn(this.#queue, group)
+  }
+
+  heldForMs(group: string): number {
+    return this.#session.lanes.heldUntil(this.#queue, group) - this.#mono
+  }
+
+  visited(group: string, isOpen: boolean): void {
     const { lanes } = this.#session
-    // Only jobs without a group may have gone without leaving the turns.
-    if (lanes.readyIn(queue, group) === 0 || lanes.roomIn(queue, group) <= 0) return 0
-    const heldUntil = lanes.heldUntil(queue, group)
-    if (heldUntil > moment.mono) {
-      lanes.close(queue, group, heldUntil)
-      return 0
-    }
-    const permits = byGroup?.permits(group, moment).permits ?? Number.POSITIVE_INFINITY
-    const count = Math.min(share, lanes.readyIn(queue, group), lanes.roomIn(queue, group), permits)
-    const taken = count > 0 ? hand.take(group === '' ? 'free' : { group }, count) : 0
-    const isOpen = lanes.readyIn(queue, group) > 0 && lanes.roomIn(queue, group) > 0
-    if (isOpen) lanes.open(queue, group)
-    else lanes.leave(queue, group)
-    if (byGroup !== undefined) this.#startedInLane(queue, byGroup, group, taken, moment)
-    return taken
+    if (isOpen) lanes.open(this.#queue, group)
+    else lanes.leave(this.#queue, group)
   }
 
-  /** So many have been taken, perhaps none. What is left and may not start now is shut. */
-  #startedInQueue(queue: QueueRow, throttle: SqliteThrottle, count: number, moment: Moment): void {
-    const forMs = this.#deniedForMs(throttle, '', count, moment)
-    if (forMs !== undefined && queue.ready > 0) queue.shut_until = moment.mono + forMs
+  close(group: string, forMs: number): void {
+    this.#session.lanes.close(this.#queue, group, this.#mono + forMs)
   }
 
-  #startedInLane(queue: QueueRow, throttle: SqliteThrottle, group: string, count: number, moment: Moment): void {
-    const { lanes } = this.#session
-    const forMs = this.#deniedForMs(throttle, group, count, moment)
-    if (forMs === undefined || lanes.readyIn(queue, group) === 0 || lanes.roomIn(queue, group) <= 0) return
-    lanes.close(queue, group, moment.mono + forMs)
+  shut(forMs: number): void {
+    this.#queue.shut_until = this.#mono + forMs
   }
 
-  /** After how long the next may start; undefined where it may now. */
-  #deniedForMs(throttle: SqliteThrottle, subject: string, count: number, moment: Moment): number | undefined {
-    if (count > 0) throttle.started(subject, count, this.#hasMore(throttle, subject), moment)
-    const { permits, forMs } = throttle.permits(subject, moment)
-    return permits > 0 ? undefined : forMs
+  take(pool: ReadyPool, most: number): number {
+    return this.#hand.take(pool, most)
   }
 
-  /** Whether there is anything in the scope that could be started; of the group, where it counts by group. */
+  isFull(): boolean {
+    return this.#hand.isFull()
+  }
+
   #hasMore(throttle: SqliteThrottle, group: string): boolean {
     const { throttles, lanes } = this.#session
     return throttles

@@ -1,9 +1,10 @@
 /** The claim of an ordered queue's jobs in a SQLite store: each is taken with the oldest of its payloads. */
 
 import type { Claim, Claimer, ClaimFrom } from '../../contract/claim.js'
+import type { ReadyPool } from '../../rules/fair-share.js'
 import { dueAt, nextFence } from '../../rules/sequence.js'
 import type { Statement } from '../file/sqlite-driver.js'
-import { poolJobs, type ReadyPool, running } from '../file/sqlite-schema.js'
+import { poolJobs, running } from '../file/sqlite-schema.js'
 import { fromStored } from '../file/sqlite-text.js'
 import { type JobRow, jobColumns } from '../rows/sqlite-job.js'
 import { type PayloadHead, scoredPayload, setOf, successorSet } from '../rows/sqlite-payloads.js'
