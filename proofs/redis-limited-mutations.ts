@@ -234,13 +234,13 @@ export const redisLimitedMutations: readonly Mutation[] = [
     to: 'idle_edge()',
   },
   {
-    what: 'what an recovery charges to a group leaves it as idle as it was',
+    what: 'what a recovery charges to a group leaves it as idle as it was',
     file: 'redis/throttle/throttle-lua.js',
     from: '(charge > 0 and S.recovered_at or last) < S.at - S.longest',
     to: 'last < S.at - S.longest',
   },
   {
-    what: 'what an recovery charges is older than what has started',
+    what: 'what a recovery charges is older than what has started',
     file: 'redis/throttle/starts-lua.js',
     from: 't.newest[1] = { at = S.recovered_at',
     to: 't.oldest[1] = { at = S.recovered_at',

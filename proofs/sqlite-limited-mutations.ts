@@ -17,9 +17,9 @@ export const sqliteLimitedMutations: readonly Mutation[] = [
   },
   {
     what: 'a lead that asks at its time and leaves jobs leads on',
-    file: 'sqlite/work/sqlite-claim.js',
-    from: '(grant !== undefined || isClaimable) && !isShut',
-    to: 'grant !== undefined && !isShut',
+    file: 'rules/claim-waits.js',
+    from: '(hasTaken || isClaimable) && !isShut',
+    to: 'hasTaken && !isShut',
     concern: 'waiting for throttles',
   },
   {

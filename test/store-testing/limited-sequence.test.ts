@@ -138,14 +138,14 @@ const rareThings: Record<string, (step: Step) => boolean> = {
       fullGroups(before).some((group) => !fullGroups(after).includes(group) && after.lanes.turns.includes(group ?? '')),
     ),
   ),
-  'an recovery after a restart': verb(
+  'a recovery after a restart': verb(
     'claim',
     throttle((before, after) => after.recoveries > before.recoveries),
   ),
-  'an recovery that makes a silence': throttle(
+  'a recovery that makes a silence': throttle(
     (before, after) => before.quietInMs === null && after.quietInMs !== null,
   ),
-  'an recovery that charges a long window': verb(
+  'a recovery that charges a long window': verb(
     'claim',
     counter((before, after, { scope }, step) => {
       const taken = scope === 'api' ? granted(step, 'mail') + granted(step, 'sms') : Number.POSITIVE_INFINITY

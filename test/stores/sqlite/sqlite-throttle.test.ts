@@ -90,7 +90,7 @@ describe("a throttle of the SQLite store beside the memory store's", () => {
     'evenly spaced starts': [
       () => rule(whole(2, 5), 3_000, { ...moderate, ...(whole(0, 1) ? { elasticBuffer: 0 } : {}) }),
     ],
-    'a window that an recovery charges': [() => rule(whole(2, 4), 2_000, moderate), () => rule(whole(4, 9), 700_000)],
+    'a window that a recovery charges': [() => rule(whole(2, 4), 2_000, moderate), () => rule(whole(4, 9), 700_000)],
   }
   for (const [title, makers] of Object.entries(kinds)) {
     it(`permits the same in every history with ${title}`, () => {
@@ -101,7 +101,7 @@ describe("a throttle of the SQLite store beside the memory store's", () => {
   function history(makers: readonly (() => ThrottleRule)[]): void {
     const rules = makers.map((make) => make())
     const by = whole(0, 1) ? 'queue' : 'group'
-    // What was dropped as idle is gone, though an recovery, or a clock that is set back, would bring it back to life.
+    // What was dropped as idle is gone, though a recovery, or a clock that is set back, would bring it back to life.
     const isTrimmed = rules.every(({ windowMs }) => windowMs < 600_000) && whole(0, 1) === 1
     const memory = new MemoryThrottle({ scope: 'api', by, rules })
     db.exec('DELETE FROM throttle_counter; DELETE FROM throttle_start')

@@ -2,10 +2,10 @@
 
 import type { Claim, Claimed, Claimer, ClaimFrom, Wait } from '../../contract/claim.js'
 import { upkeepLimit } from '../../rules/bounds.js'
+import { type LeftQueue, waitsAfter } from '../../rules/claim-waits.js'
 import type { ClaimLoad } from '../../rules/claim-weight.js'
 import { deal } from '../../rules/fair-share.js'
 import { dueAt, nextFence } from '../../rules/sequence.js'
-import { hasLed, leadAfter, suspectLeadAfter, suspectLeadMs } from '../../rules/wake-lead.js'
 import { claimOf, takenWeight } from '../queue/memory-job.js'
 import { hasShutLane } from '../queue/memory-opening.js'
 import { MemoryOrderedQueue } from '../queue/memory-ordered-queue.js'
@@ -41,18 +41,7 @@ export function claimFrom(
   const crashes = recover(queue, leaseMs, at)
   promote(queue, now)
   const claims = isClosed(queue, now) ? [] : take(queue, from, by, at, load)
-  // What is left is shut: somebody must be told when it opens.
-  const isClaimable = queue.claimable(now) > 0
-  const isShut = claims.length > 0 && queue.ready.size > 0 && !queue.isBusy && !isClaimable
-  // It may have no room to ask again. Whoever is rung leads from then on.
-  const hasLeft = (claims.length > 0 || isClaimable) && !isShut && hasLed(queue.lead, by.worker, now)
-  if (hasLeft) queue.lead = undefined
-  const waits = [
-    ...(claims.length === 0 || isShut ? changeWait(queue, by, now) : []),
-    ...(isClosed(queue, now) ? [] : suspectWait(queue, by.worker, by.alone === true || limit === 0, now)),
-  ]
-  // One waiter was woken; whoever takes some and leaves some wakes the next.
-  const rings = isClaimable || hasLeft
+  const { waits, rings } = waitsAfter(leftOf(queue, now), by, { limit, hasTaken: claims.length > 0 }, now)
   return { claims, ...crashes, waits, more: queue.hasWork(now), rings }
 }
 
@@ -102,40 +91,31 @@ function take(queue: MemoryQueue, from: ClaimFrom, by: Claimer, at: ClaimMoment,
   return dealt.taken.map(claimOf)
 }
 
-/** Of a queue that has nothing for this claimer: why, when that changes by itself, and whether the claimer leads. */
-function changeWait(queue: MemoryQueue, by: Claimer, now: number): Wait[] {
-  const of = placeOf(queue)
-  if (queue.claimable(now) > 0 || (by.alone === true && queue.isOpenForSuspects(now))) return []
-  const forMs = queue.isStopped ? undefined : queue.nextChangeMs(now)
-  if (forMs !== undefined) queue.lead = leadAfter(queue.lead, by.worker, now + forMs, now)
-  else if (queue.lead?.worker === by.worker) queue.lead = undefined
-  if (queue.isStopped) return [{ ...of, reason: 'paused' }]
-  const reason = reasonOf(queue, by, now)
-  if (forMs === undefined) return [{ ...of, reason }]
-  return [{ ...of, reason, forMs, ...leads(queue.lead?.worker === by.worker) }]
-}
-
-function reasonOf(queue: MemoryQueue, { alone = false }: Claimer, now: number): Wait['reason'] {
-  if (queue.isFull) return 'full'
-  const hasJob = queue.ready.size > 0 || (alone && queue.suspects.size > 0)
-  if (hasJob && queue.opensAt > now) return 'throttled'
-  if (queue.ready.size > 0) return hasShutLane(queue) ? 'throttled' : 'full'
-  return queue.scheduled.size > 0 ? 'scheduled' : 'empty'
-}
-
-/** Of a queue with suspects left behind: how long their lead may take to make room for one. */
-function suspectWait(queue: MemoryQueue, worker: string, makesRoom: boolean, now: number): Wait[] {
-  const before = queue.suspectLead
-  queue.suspectLead = queue.suspects.size > 0 ? suspectLeadAfter(before, worker, makesRoom, now) : undefined
-  if (queue.suspectLead === undefined) return []
-  return [{ ...placeOf(queue), reason: 'suspect', forMs: suspectLeadMs, ...leads(queue.suspectLead !== before) }]
+function leftOf(queue: MemoryQueue, now: number): LeftQueue {
+  const { isStopped, isFull, isBusy, opensAt, ready, suspects, scheduled } = queue
+  return {
+    ...{ of: placeOf(queue), isStopped, isFull, isBusy, opensAt },
+    ...{ ordinary: ready.size, suspects: suspects.size, scheduled: scheduled.size },
+    isClaimable: queue.claimable(now) > 0,
+    isOpenForSuspects: () => queue.isOpenForSuspects(now),
+    hasShutLane: () => hasShutLane(queue),
+    nextChangeMs: () => queue.nextChangeMs(now),
+    get lead() {
+      return queue.lead
+    },
+    set lead(lead) {
+      queue.lead = lead
+    },
+    get suspectLead() {
+      return queue.suspectLead
+    },
+    set suspectLead(lead) {
+      queue.suspectLead = lead
+    },
+  }
 }
 
 function placeOf(queue: MemoryQueue): Pick<Wait, 'queue' | 'shard'> {
   const { name } = queue.settings
   return queue instanceof MemoryOrderedQueue ? { queue: name, shard: queue.shard } : { queue: name }
-}
-
-function leads(does: boolean): { lead?: true } {
-  return does ? { lead: true } : {}
 }

@@ -96,7 +96,7 @@ local function is_at_rest(t)
   end
   return true
 end
--- Who started last before then is idle. What was written before an recovery and was not idle then may have been charged with it.
+-- Who started last before then is idle. What was written before a recovery and was not idle then may have been charged with it.
 local function idle_edge()
   local is_charged = S.is_long and S.recoveries > 0 and S.recovered_at >= S.at - S.longest
   return (is_charged and S.recovered_at or S.at) - S.longest

@@ -25,7 +25,7 @@ export interface CounterRow {
   shift_ms: number
 }
 
-/** How the starts of a counter look on the clock of today: moved by so much, with what an recovery charges behind them. */
+/** How the starts of a counter look on the clock of today: moved by so much, with what a recovery charges behind them. */
 export interface Outlook {
   readonly byMs: number
   readonly charge?: Starts
@@ -140,7 +140,7 @@ export class SqliteThrottleCounters {
     return this.#oldest.get(scope) as Pick<CounterRow, 'recoveries' | 'shift_ms' | 'last_at'> | undefined
   }
 
-  /** Drops counters of an recovery whose last start was before then, at most so many, and no more of their starts than is bearable. */
+  /** Drops counters of a recovery whose last start was before then, at most so many, and no more of their starts than is bearable. */
   dropIdle(scope: string, recoveries: number, before: number, most: number): void {
     const idle = this.#idle.all(scope, recoveries, before, most) as { tid: number; subject: string }[]
     let left = most * 4

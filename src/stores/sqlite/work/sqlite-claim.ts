@@ -3,9 +3,9 @@
 import type { Claimer, ClaimFrom, Wait } from '../../contract/claim.js'
 import type { Checkpoint } from '../../contract/job-beat.js'
 import { upkeepLimit } from '../../rules/bounds.js'
+import { type LeftQueue, waitsAfter } from '../../rules/claim-waits.js'
 import { deal, type ReadyPool } from '../../rules/fair-share.js'
 import { nextFence } from '../../rules/sequence.js'
-import { hasLed, leadAfter, suspectLeadAfter, suspectLeadMs } from '../../rules/wake-lead.js'
 import type { Statement } from '../file/sqlite-driver.js'
 import { poolJobs, ready, running } from '../file/sqlite-schema.js'
 import { type JobRow, jobColumns } from '../rows/sqlite-job.js'
@@ -142,16 +142,9 @@ export class SqliteClaim {
         queue = from.queue
       }
       more ||= this.#look.hasWork(row, at.now, at.mono)
-      const isClaimable = this.#session.limits.isClaimable(row, at.mono)
-      // What is left is shut: somebody must be told when it opens.
-      const isShut = grant !== undefined && ordinary(row) > 0 && !isBusy(row) && !isClaimable
-      // It may have no room to ask again. Whoever is rung leads from then on.
-      const hasLeft = (grant !== undefined || isClaimable) && !isShut && hasLed(leadOf(row), by.worker, at.mono)
-      if (hasLeft) setLead(row, undefined)
-      if (grant === undefined || isShut) waits.push(...this.#wait(row, by, at))
-      waits.push(...this.#suspectWait(row, by.worker, by.alone === true || limit === 0, at))
-      // Whoever is woken wakes the next: one ring is enough for any number of jobs.
-      if (isClaimable || hasLeft) this.#session.ring(row)
+      const left = waitsAfter(this.#leftOf(row, at), by, { limit, hasTaken: grant !== undefined }, at.mono)
+      waits.push(...left.waits)
+      if (left.rings) this.#session.ring(row)
     }
     return {
       now: at.now,
@@ -293,45 +286,29 @@ export class SqliteClaim {
     Object.assign(queue, this.#recount.get(queue.qid))
   }
 
-  /** Why nothing was granted, where there was nothing, and whether this claimer is to ask again. */
-  #wait(queue: QueueRow, by: Claimer, { now, mono }: Moment): Wait[] {
-    const { limits } = this.#session
-    const { worker, alone = false } = by
-    if (limits.isClaimable(queue, mono) || (alone && limits.isOpenForSuspects(queue, mono))) return []
-    const of = placeIn(queue)
-    const forMs = isStopped(queue) ? undefined : this.#look.nextChangeMs(queue, now, mono)
-    const reason = this.#reason(queue, alone, mono)
-    const before = leadOf(queue)
-    if (forMs === undefined) {
-      if (before?.worker === worker) setLead(queue, undefined)
-      return [{ ...of, reason }]
-    }
-    const lead = leadAfter(before, worker, bounded(mono + forMs), mono)
-    setLead(queue, lead)
-    return [{ ...of, reason, forMs, ...leads(lead.worker === worker) }]
-  }
-
-  #reason(queue: QueueRow, alone: boolean, mono: number): Wait['reason'] {
-    if (isStopped(queue)) return 'paused'
+  #leftOf(queue: QueueRow, { now, mono }: Moment): LeftQueue {
     const { limits, lanes } = this.#session
-    if (limits.isFull(queue)) return 'full'
-    const hasJob = ordinary(queue) > 0 || (alone && queue.suspects > 0)
-    if (hasJob && opensAt(queue) > mono) return 'throttled'
-    if (ordinary(queue) > 0) return lanes.opensAt(queue) === undefined ? 'full' : 'throttled'
-    return queue.scheduled > 0 ? 'scheduled' : 'empty'
-  }
-
-  /** That suspects are left behind, and whether this claimer is to make room for one. */
-  #suspectWait(queue: QueueRow, worker: string, makesRoom: boolean, { mono }: Moment): Wait[] {
-    if (this.#session.limits.isClosed(queue, mono)) return []
-    if (queue.suspects === 0) {
-      setSuspectLead(queue, undefined)
-      return []
+    const { suspects, scheduled } = queue
+    return {
+      ...{ of: placeIn(queue), isStopped: isStopped(queue), isFull: limits.isFull(queue), isBusy: isBusy(queue) },
+      ...{ opensAt: opensAt(queue), ordinary: ordinary(queue), suspects, scheduled },
+      isClaimable: limits.isClaimable(queue, mono),
+      isOpenForSuspects: () => limits.isOpenForSuspects(queue, mono),
+      hasShutLane: () => lanes.opensAt(queue) !== undefined,
+      nextChangeMs: () => this.#look.nextChangeMs(queue, now, mono),
+      get lead() {
+        return leadOf(queue)
+      },
+      set lead(lead) {
+        setLead(queue, lead)
+      },
+      get suspectLead() {
+        return suspectLeadOf(queue)
+      },
+      set suspectLead(lead) {
+        setSuspectLead(queue, lead)
+      },
     }
-    const before = suspectLeadOf(queue)
-    const lead = suspectLeadAfter(before, worker, makesRoom, mono)
-    setSuspectLead(queue, lead)
-    return [{ ...placeIn(queue), reason: 'suspect', forMs: suspectLeadMs, ...leads(lead !== before) }]
   }
 
   #head({ from, row }: ClaimCandidate, { now }: Moment): { queue: string; shard?: number; ageMs?: number } {
@@ -339,8 +316,4 @@ export class SqliteClaim {
     const ageMs = row === undefined ? undefined : this.#look.headAgeMs(row, now)
     return { queue, ...(shard === undefined ? {} : { shard }), ...(ageMs === undefined ? {} : { ageMs }) }
   }
-}
-
-function leads(isLead: boolean): { lead?: true } {
-  return isLead ? { lead: true } : {}
 }

@@ -1,0 +1,91 @@
+/**
+ * The waits of a claim: why a queue had nothing for it, or nothing more, when that changes by itself, and who is to ask again
+ * then. The stores in JavaScript tell by it; Lua has a translation.
+ */
+
+import type { Claimer, Wait } from '../contract/claim.js'
+import { hasLed, type Lead, leadAfter, suspectLeadAfter, suspectLeadMs } from './wake-lead.js'
+
+/** A queue, or a shard of an ordered one, as a claim has left it. Instants are on the clock of the leases. */
+export interface LeftQueue {
+  readonly of: Pick<Wait, 'queue' | 'shard'>
+  /** It is paused, or its jobs are on their way elsewhere. */
+  readonly isStopped: boolean
+  /** As many run as may, or a batch of the shard. */
+  readonly isFull: boolean
+  /** Whether it is full by a batch. */
+  readonly isBusy: boolean
+  /** When a hold or a throttle of the whole queue opens; not after now: it is open. */
+  readonly opensAt: number
+  /** Ready jobs, suspects apart. */
+  readonly ordinary: number
+  readonly suspects: number
+  readonly scheduled: number
+  /** Whether the next claim would be given a job. */
+  readonly isClaimable: boolean
+  /** Whether a claim alone would be given a suspect. */
+  isOpenForSuspects(): boolean
+  /** Whether the lane of a group opens by itself. */
+  hasShutLane(): boolean
+  /** In how many ms something changes by itself; undefined: nothing does. */
+  nextChangeMs(): number | undefined
+  lead: Lead | undefined
+  suspectLead: Lead | undefined
+}
+
+/**
+ * What a claim of at most `limit` jobs tells its claimer of a queue that gave it some, or none; and whether somebody is to be
+ * rung: whoever is woken wakes the next, so that one ring is enough for any number of jobs. Appoints the leads.
+ */
+export function waitsAfter(
+  queue: LeftQueue,
+  by: Claimer,
+  { limit, hasTaken }: { readonly limit: number; readonly hasTaken: boolean },
+  now: number,
+): { readonly waits: Wait[]; readonly rings: boolean } {
+  const { isClaimable, isStopped, isFull, isBusy, opensAt, ordinary } = queue
+  // What is left is shut: somebody must be told when it opens.
+  const isShut = hasTaken && ordinary > 0 && !isBusy && !isClaimable
+  // It may have no room to ask again. Whoever is rung leads from then on.
+  const hasLeft = (hasTaken || isClaimable) && !isShut && hasLed(queue.lead, by.worker, now)
+  if (hasLeft) queue.lead = undefined
+  const isClosed = isStopped || isFull || opensAt > now
+  const waits = [
+    ...(!hasTaken || isShut ? changeWait(queue, by, now) : []),
+    ...(isClosed ? [] : suspectWait(queue, by.worker, by.alone === true || limit === 0, now)),
+  ]
+  return { waits, rings: isClaimable || hasLeft }
+}
+
+/** Of a queue that has nothing for this claimer. */
+function changeWait(queue: LeftQueue, by: Claimer, now: number): Wait[] {
+  const { of, isClaimable, isStopped } = queue
+  if (isClaimable || (by.alone === true && queue.isOpenForSuspects())) return []
+  const reason = reasonOf(queue, by, now)
+  const forMs = isStopped ? undefined : queue.nextChangeMs()
+  if (forMs === undefined) {
+    if (queue.lead?.worker === by.worker) queue.lead = undefined
+    return [{ ...of, reason }]
+  }
+  const lead = leadAfter(queue.lead, by.worker, Math.min(now + forMs, Number.MAX_SAFE_INTEGER), now)
+  queue.lead = lead
+  return [{ ...of, reason, forMs, ...(lead.worker === by.worker ? { lead: true } : {}) }]
+}
+
+function reasonOf(queue: LeftQueue, { alone = false }: Claimer, now: number): Wait['reason'] {
+  const { isStopped, isFull, opensAt, ordinary, suspects, scheduled } = queue
+  if (isStopped) return 'paused'
+  if (isFull) return 'full'
+  if (opensAt > now && (ordinary > 0 || (alone && suspects > 0))) return 'throttled'
+  if (ordinary > 0) return queue.hasShutLane() ? 'throttled' : 'full'
+  return scheduled > 0 ? 'scheduled' : 'empty'
+}
+
+/** Of a queue with suspects left behind: how long their lead may take to make room for one. */
+function suspectWait(queue: LeftQueue, worker: string, makesRoom: boolean, now: number): Wait[] {
+  const before = queue.suspectLead
+  const lead = queue.suspects > 0 ? suspectLeadAfter(before, worker, makesRoom, now) : undefined
+  queue.suspectLead = lead
+  if (lead === undefined) return []
+  return [{ ...queue.of, reason: 'suspect', forMs: suspectLeadMs, ...(lead === before ? {} : { lead: true }) }]
+}
