@@ -180,8 +180,8 @@ export const redisOrderedMutations: readonly Mutation[] = [
   {
     what: 'what is in hand is dropped on failure where something waits beside',
     file: 'redis/lua/ordered-lua.js',
-    from: 'local function schedule(j, delay_ms)\n  give_back(j, hand_of(j.id))',
-    to: 'local function schedule(j, delay_ms)\n  give_back(j, successor_of(j.id) and {} or hand_of(j.id))',
+    from: "goingBack('  give_back(j, hand_of(j.id))",
+    to: "goingBack('  give_back(j, successor_of(j.id) and {} or hand_of(j.id))",
   },
   {
     what: 'what waited beside begins with the attempts of the job before it',

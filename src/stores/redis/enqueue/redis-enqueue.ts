@@ -128,7 +128,7 @@ function tripsOf(parts: readonly Part[], kind: QueueKind): EnqueueTrip[] {
   for (const part of parts) {
     const { args } = trip
     const from = args.length
-    const bytes = kind === 'plain' ? pack(part, args) : packOrdered(part, args)
+    const bytes = pack(kind, part, args)
     if (trip.parts.length > 0 && (trip.jobs + part.jobs.length > mostJobs || trip.bytes + bytes > mostBytes)) {
       trips.push(trip)
       trip = { parts: [], args: args.splice(from), jobs: 0, bytes: 0 }
@@ -142,25 +142,16 @@ function tripsOf(parts: readonly Part[], kind: QueueKind): EnqueueTrip[] {
   return trips
 }
 
-/** Adds what the script is given of these jobs; answers with their bytes. */
-function pack({ callId, jobs }: Part, args: RedisArgument[]): number {
+/** Adds what the script for such a queue is given of these jobs; answers with their bytes. */
+function pack(kind: QueueKind, { callId, jobs }: Part, args: RedisArgument[]): number {
   let bytes = 0
   args.push(callId, String(jobs.length))
   for (const job of jobs) {
-    const body = recordBody(job)
+    const body = kind === 'plain' ? recordBody(job) : payloadBody(job)
     bytes += typeof body === 'string' ? body.length : payloadBytes(body)
-    args.push(job.id, recordOrder(job), body)
-  }
-  return bytes
-}
-
-function packOrdered({ callId, jobs }: Part, args: RedisArgument[]): number {
-  let bytes = 0
-  args.push(callId, String(jobs.length))
-  for (const job of jobs) {
-    const body = payloadBody(job)
-    bytes += typeof body === 'string' ? body.length : payloadBytes(body)
-    args.push(job.id, recordOrder(job), scoreText(job.score), job.group ? `${job.task}\0${job.group}` : job.task, body)
+    args.push(job.id, recordOrder(job))
+    if (kind === 'ordered') args.push(scoreText(job.score), job.group ? `${job.task}\0${job.group}` : job.task)
+    args.push(body)
   }
   return bytes
 }

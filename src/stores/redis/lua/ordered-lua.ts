@@ -3,7 +3,7 @@
 import { byteOrder } from './byte-order-lua.js'
 import { withLazy } from './lazy-functions-lua.js'
 import { payloadChanges, payloadReads } from './payloads-lua.js'
-import { beginning, jobStates, passOver } from './prelude.js'
+import { beginning, goingBack, jobStates, passOver } from './prelude.js'
 
 /** If a record is lost, payloads that were in it are too; those in sets wait for the id to be enqueued again. */
 const leaveInHand = `
@@ -107,24 +107,7 @@ local function give_back(j, list)
   call('HINCRBY', META, 'many', 1)
   add_payloads(PAYLOADS, BODIES, j.id, list)
 end
-${passOver(leaveInHand, leaveWaiting)}local function put_back(j, suspect)
-  give_back(j, hand_of(j.id))
-  leave(j)
-  enter(j, suspect and 'x' or 'r')
-end
--- Due so long from now and free of suspicion; with no delay ready behind those that are.
-local function schedule(j, delay_ms)
-  give_back(j, hand_of(j.id))
-  leave(j)
-  if delay_ms == 0 then
-    j.stamp = stamped()
-    enter(j, 'r')
-  else
-    j.stamp = (now + delay_ms) * 1000
-    enter(j, 's')
-  end
-end
-
+${passOver(leaveInHand, leaveWaiting)}${goingBack('  give_back(j, hand_of(j.id))\n')}
 -- An entry in the morgue is finishedAt 6, stamp 7, attempt 3, crashes 2, createdAt 6, task and group, each with NUL behind
 -- it, the reason with its
 -- length in 4 bytes before it, and the error; of reason and error '' is none, else '=' stands before it.

@@ -234,6 +234,24 @@ ${waiting}  end
 end
 `
 
+/** `handBack`: what becomes of what its claim had in hand. */
+export const goingBack = (handBack = '') => `local function put_back(j, suspect)
+${handBack}  leave(j)
+  enter(j, suspect and 'x' or 'r')
+end
+-- Due so long from now and free of suspicion; with no delay ready behind those that are.
+local function schedule(j, delay_ms)
+${handBack}  leave(j)
+  if delay_ms == 0 then
+    j.stamp = stamped()
+    enter(j, 'r')
+  else
+    j.stamp = (now + delay_ms) * 1000
+    enter(j, 's')
+  end
+end
+`
+
 /** What becomes of a plain job. */
 const plainJobs = String.raw`
 local function drop(j)
@@ -262,22 +280,7 @@ local function finish(j, state)
   if for_ms == 0 and state == 'x' then for_ms = ${rememberedForMs('cancelled', 0)} end
   if for_ms > 0 then remember(j, state, now, for_ms) end
 end
-local function put_back(j, suspect)
-  leave(j)
-  enter(j, suspect and 'x' or 'r')
-end
--- Due so long from now and free of suspicion; with no delay ready behind those that are.
-local function schedule(j, delay_ms)
-  leave(j)
-  if delay_ms == 0 then
-    j.stamp = stamped()
-    enter(j, 'r')
-  else
-    j.stamp = (now + delay_ms) * 1000
-    enter(j, 's')
-  end
-end
-local function bury(j, reason, error)
+${goingBack()}local function bury(j, reason, error)
   leave(j)
   j.reason = reason
   if error then call('HSET', NOTES, 'e' .. j.id, error) end

@@ -1,0 +1,21 @@
+/** The traits of a store that keeps every promise: what it is, and where it differs, it says itself. */
+
+import type { StoreTraits } from '../contract/store.js'
+
+export const fullTraits = {
+  ordered: true,
+  priority: true,
+  groups: true,
+  throttled: true,
+  limited: true,
+  inOrder: true,
+  exactEnqueue: true,
+  fenced: true,
+  tellsCrashes: true,
+  rings: true,
+  exactDepth: true,
+  maxBatch: 250,
+  maxDelayMs: Number.MAX_SAFE_INTEGER,
+  maxLeaseMs: Number.MAX_SAFE_INTEGER,
+  maxPayloadBytes: 1_048_576,
+} as const satisfies Partial<StoreTraits>
