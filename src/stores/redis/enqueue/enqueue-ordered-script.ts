@@ -193,7 +193,12 @@ if came then
   many('ZADD', GROUPED, grouped)
   many('ZADD', SCHEDULED, later)
   many('HSET', JOBS, incoming)
-  for id, rec in pairs(written) do call('HSET', JOBS, id, rec) end
+  local changed = {}
+  for id, rec in pairs(written) do
+    changed[#changed + 1] = id
+    changed[#changed + 1] = rec
+  end
+  many('HSET', JOBS, changed)
   if many_more > 0 then call('HINCRBY', META, 'many', many_more) end
   many('HSET', SUCCESSORS, successors)
   many('ZREM', PAYLOADS, gone)
