@@ -142,9 +142,7 @@ const rareThings: Record<string, (step: Step) => boolean> = {
     'claim',
     throttle((before, after) => after.recoveries > before.recoveries),
   ),
-  'a recovery that makes a silence': throttle(
-    (before, after) => before.quietInMs === null && after.quietInMs !== null,
-  ),
+  'a recovery that makes a silence': throttle((before, after) => before.quietInMs === null && after.quietInMs !== null),
   'a recovery that charges a long window': verb(
     'claim',
     counter((before, after, { scope }, step) => {
