@@ -55,7 +55,7 @@ describe('a listener in time', () => {
     await pass(4_900)
     expect(claimed).not.toHaveBeenCalled()
     await pass(200)
-    expect(claimed.mock.calls.map(([from]) => from)).toEqual([[{ queue: 'video', limit: 0 }]])
+    expect(claimed.mock.calls.map(([from]) => from)).toEqual([[{ queue: 'video', limit: 0, leaseMs: 30_000 }]])
   })
 
   it('keeps what it holds for as long as the store is away, and gives it up only when the store says so', async () => {

@@ -270,7 +270,8 @@ export class ClaimLoop {
 
   /** Has the store recover, promote and ring on, and takes nothing. */
   #ask(places: readonly ClaimTarget[]): Promise<void> {
-    return this.calls.ask(places, this.#parts.registry.queue(places[0]!.queue).leaseMs)
+    const { registry } = this.#parts
+    return this.calls.ask(places.map((place) => ({ ...place, leaseMs: registry.queue(place.queue).leaseMs })))
   }
 
   async #look(places: readonly ClaimTarget[]): Promise<NonNullable<Claimed['heads']>> {

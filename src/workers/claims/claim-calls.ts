@@ -63,10 +63,11 @@ export class ClaimCalls {
   }
 
   /** Has the store recover, promote and ring on, and takes nothing. Never rejects: a failure is told (`store.failed`). */
-  async ask(targets: readonly ClaimTarget[], leaseMs: number): Promise<void> {
+  async ask(targets: readonly (ClaimTarget & { readonly leaseMs: number })[]): Promise<void> {
     const from = targets.map((target) => ({ ...target, limit: 0 }))
     try {
-      for (let i = 0; i < from.length; i += mostPerTrip) await this.claim(from.slice(i, i + mostPerTrip), { leaseMs })
+      for (let i = 0; i < from.length; i += mostPerTrip)
+        await this.claim(from.slice(i, i + mostPerTrip), { leaseMs: from[i]!.leaseMs })
     } catch (error) {
       this.#parts.events.emit('store.failed', { call: 'claim', error, retryMs: undefined })
     }

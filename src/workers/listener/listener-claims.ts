@@ -251,7 +251,7 @@ export class ListenerClaims {
   /** Has the store recover, promote and ring on, and takes nothing. */
   #ask(): Promise<void> {
     const { name, leaseMs } = this.#parts.queue
-    return this.calls.ask([{ queue: name }], leaseMs)
+    return this.calls.ask([{ queue: name, leaseMs }])
   }
 
   async #restOn(waiter: IdleWaiter, signal: AbortSignal): Promise<void> {

@@ -215,7 +215,7 @@ export const beginning = lanes + basics
 /** Jobs and claims as scripts hold them, and the sets of their states. */
 export const jobStates = states + moves
 
-/** What becomes of its payloads: `inHand` of what its claim took, `waiting` of those that wait. */
+/** `inHand`: Lua for the payloads that its claim took. `waiting`: Lua for those that wait. */
 export const passOver = (
   inHand = '',
   waiting = '',
@@ -234,7 +234,7 @@ ${waiting}  end
 end
 `
 
-/** `handBack`: what becomes of what its claim had in hand. */
+/** How a job goes back into its queue. `handBack`: Lua for the payloads that its claim took. */
 export const goingBack = (handBack = '') => `local function put_back(j, suspect)
 ${handBack}  leave(j)
   enter(j, suspect and 'x' or 'r')
