@@ -66,8 +66,16 @@ export class SqliteCalls {
       : undefined
   }
 
-  remember(queue: QueueRow, id: string, answers: readonly Enqueued[]): void {
-    const memory = this.#current(queue.qid)
+  /** What was answered to the call the first time; else what `answer` says, which is remembered. */
+  once(queue: QueueRow, id: string, answer: () => Enqueued[]): Enqueued[] {
+    const before = this.answersTo(queue, id)
+    if (before !== undefined) return before
+    const answers = answer()
+    this.#remember(this.#current(queue.qid), id, answers)
+    return answers
+  }
+
+  #remember(memory: Memory, id: string, answers: readonly Enqueued[]): void {
     const at = memory.readAt
     let letters = ''
     for (const answer of answers) letters += letterOf[answer]

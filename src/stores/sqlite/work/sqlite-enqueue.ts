@@ -38,9 +38,11 @@ export class SqliteEnqueue {
     // All are looked up before the first is changed: an unknown one changes nothing.
     const queues = calls.map(({ queue }) => this.#session.queues.get(queue))
     this.#refuseFull(queues, calls)
-    return calls.map((call, i) =>
-      queues[i]!.kind === 'ordered' ? this.#pushes.call(call, now) : this.#call(queues[i]!, call, now),
-    )
+    return calls.map((call, i) => {
+      const queue = queues[i]!
+      if (queue.kind === 'ordered') return this.#pushes.call(call, now)
+      return this.#session.calls.once(queue, call.callId, () => this.#answersTo(queue, call.jobs, now))
+    })
   }
 
   /** A call that is sent again is answered as it was, also when there is no room any more. Throws `StoreFullError`. */
@@ -52,15 +54,6 @@ export class SqliteEnqueue {
         ({ id }) => this.#session.calls.answersTo(this.#session.queues.holding(name, id), callId) !== undefined,
       )
     if (!calls.every((call, i) => isAnswered(queues[i]!, call))) throw this.#session.room.refusal()
-  }
-
-  #call(queue: QueueRow, { callId, jobs }: EnqueueCall, now: number): Enqueued[] {
-    const { calls } = this.#session
-    const before = calls.answersTo(queue, callId)
-    if (before !== undefined) return before
-    const answers = this.#answersTo(queue, jobs, now)
-    calls.remember(queue, callId, answers)
-    return answers
   }
 
   #answersTo(queue: QueueRow, jobs: readonly NewJob[], now: number): Enqueued[] {

@@ -15,7 +15,9 @@ export class SqliteOrderedEnqueue {
 
   call({ callId, queue, jobs }: EnqueueCall, now: number): Enqueued[] {
     const first = this.#session.queues.get(queue)
-    if (first.shards === 1) return this.#callIn(first, callId, jobs, now)
+    const push = (shard: QueueRow, some: readonly NewJob[]) =>
+      this.#session.calls.once(shard, callId, () => this.#answersTo(shard, some, now))
+    if (first.shards === 1) return push(first, jobs)
     const places = new Map<number, number[]>()
     for (const [place, { id }] of jobs.entries()) {
       const shard = shardOf(id, first.shards)
@@ -25,20 +27,12 @@ export class SqliteOrderedEnqueue {
     }
     const answers = new Array<Enqueued>(jobs.length)
     for (const [shard, here] of places) {
-      const row = this.#session.queues.shard(queue, shard)!
-      const jobsHere = here.map((place) => jobs[place]!)
-      const answered = this.#callIn(row, callId, jobsHere, now)
+      const answered = push(
+        this.#session.queues.shard(queue, shard)!,
+        here.map((place) => jobs[place]!),
+      )
       for (const [i, place] of here.entries()) answers[place] = answered[i]!
     }
-    return answers
-  }
-
-  #callIn(queue: QueueRow, callId: string, jobs: readonly NewJob[], now: number): Enqueued[] {
-    const { calls } = this.#session
-    const before = calls.answersTo(queue, callId)
-    if (before !== undefined) return before
-    const answers = this.#answersTo(queue, jobs, now)
-    calls.remember(queue, callId, answers)
     return answers
   }
 
