@@ -7,6 +7,7 @@ export {
   ClosedError,
   ConfigConflictError,
   InvalidArgumentError,
+  QueueMissingError,
   StoreCorruptError,
   StoreFullError,
   StoreRefusedError,
@@ -21,6 +22,7 @@ export * from './stores/contract/damage.js'
 export * from './stores/contract/job-beat.js'
 export * from './stores/contract/job-records.js'
 export * from './stores/contract/new-job.js'
+export * from './stores/contract/provision.js'
 export * from './stores/contract/queue-depth.js'
 export * from './stores/contract/queue-settings.js'
 export * from './stores/contract/scored-payload.js'

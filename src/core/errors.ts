@@ -313,6 +313,13 @@ export class StoreRefusedError extends MillraceError {
   }
 }
 
+/** The service has no such queue, and Millrace makes none unless it is told to; the message says how. Nothing was changed. */
+export class QueueMissingError extends MillraceError {
+  constructor(message: string) {
+    super('queue-missing', message)
+  }
+}
+
 /** The store has no room left; what was asked did not happen. */
 export class StoreFullError extends MillraceError {
   constructor(message: string, options?: ErrorOptions) {
@@ -353,47 +360,4 @@ export class PackageBundledError extends MillraceError {
       options,
     )
   }
-}
-
-/** The errors of Millrace by their codes: what each says besides its message. */
-export interface ErrorsByCode {
-  readonly 'argument-invalid': InvalidArgumentError
-  readonly closed: ClosedError
-  readonly 'codec-failed': CodecError
-  readonly 'config-conflict': ConfigConflictError
-  readonly 'config-invalid': ConfigError
-  readonly 'enqueue-many-refused': EnqueueManyError
-  readonly 'job-cancelled': JobCancelledError
-  readonly 'job-dead': JobDeadError
-  readonly 'job-elsewhere': JobElsewhereError
-  readonly 'job-invalid': InvalidJobError
-  readonly 'job-running': JobRunningError
-  readonly 'lease-lost': LeaseLostError
-  readonly 'package-bundled': PackageBundledError
-  readonly 'payload-too-large': PayloadTooLargeError
-  readonly 'process-died': ProcessDiedError
-  readonly 'queue-draining': QueueDrainingError
-  readonly 'queue-full': QueueFullError
-  readonly 'queue-unknown': UnknownQueueError
-  readonly 'result-not-kept': ResultNotKeptError
-  readonly 'result-timeout': ResultTimeoutError
-  readonly 'store-corrupt': StoreCorruptError
-  readonly 'store-full': StoreFullError
-  readonly 'store-newer': StoreVersionError
-  readonly 'store-refused': StoreRefusedError
-  readonly 'store-unavailable': StoreUnavailableError
-  readonly 'task-unknown': UnknownTaskError
-  readonly 'throttle-conflict': ThrottleConflictError
-  readonly 'time-limit-exceeded': TimeLimitError
-  readonly unrecoverable: UnrecoverableError
-  readonly 'unsupported-by-store': UnsupportedByStoreError
-  readonly 'worker-stopped': WorkerStoppedError
-}
-
-/**
- * Whether it is the error of Millrace with this code; then its own fields are known. Asked by code and not by class, because it
- * may come from another copy of the package.
- */
-export function hasCode<Code extends keyof ErrorsByCode>(error: unknown, code: Code): error is ErrorsByCode[Code] {
-  return typeof error === 'object' && error !== null && (error as { code?: unknown }).code === code
 }

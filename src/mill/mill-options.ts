@@ -22,7 +22,8 @@ import { type WorkerDefaults, workerDefaults } from './worker-options.js'
 export interface MillOptions {
   /**
    * Where jobs live: `'memory:'`, `'sqlite:path/to/jobs.db'`, `'redis://host:port'` (also `redis+sentinel:`, `redis+cluster:`
-   * and `rediss…` for TLS; or its parts, `{ hosts, … }`), or `{ module, export }` naming a function that makes a store.
+   * and `rediss…` for TLS; or its parts, `{ hosts, … }`), `'sqs://region'`, or `{ module, export }` naming a function that makes
+   * a store.
    */
   readonly store: StoreDescriptor
   /** What all keys begin with in a store that others use too; on SQLite the file is one's own. Default `'millrace'`. */
@@ -219,6 +220,8 @@ function issuesBetween(registry: Registry): ConfigIssue[] {
 }
 
 const longestTimerMs = 2 ** 31 - 1
+/** Of the time for which a store holds a job, so much is for the end of its run. */
+const leastLeftMs = 15 * 60_000
 
 /**
  * Throws for the first option that the store has no trait for.
@@ -246,6 +249,12 @@ export function refuseUnsupported(registry: Registry, traits: StoreTraits): void
       refuse(`a lease of ${leaseMs} ms on queue '${name}'`, `Set \`lease\` to at most ${traits.maxLeaseMs} ms.`)
   }
   for (const task of registry.tasks.values()) {
+    const longestMs = traits.maxHoldMs - Math.max(leastLeftMs, registry.queue(task.queue).leaseMs / 2)
+    if (task.timeLimitMs > longestMs)
+      refuse(
+        `the time limit of task '${task.name}'`,
+        `A job is held for ${formatDuration(traits.maxHoldMs)} at most: set \`timeLimit\` to at most ${formatDuration(longestMs)}, or use another store.`,
+      )
     if (task.group !== undefined && !traits.groups)
       refuse(`the groups of task '${task.name}'`, 'Leave `group` out, or use a store with groups.')
   }

@@ -20,8 +20,9 @@ import { IdleWaiter } from '../runtime/idle-waiter.js'
 import { LeaseKeeper } from '../runtime/leases/lease-keeper.js'
 import { processIdentity } from '../runtime/process-identity.js'
 import { type SelectorName, selectorNamed } from '../selectors/named-selectors.js'
+import type { ProvisionedQueue } from '../stores/contract/provision.js'
 import type { Depth } from '../stores/contract/queue-depth.js'
-import type { StoredQueue } from '../stores/contract/queue-settings.js'
+import type { QueueSettings, StoredQueue } from '../stores/contract/queue-settings.js'
 import type { Store } from '../stores/contract/store.js'
 import type { StoreHealth } from '../stores/contract/store-health.js'
 import type { WorkerRecord } from '../stores/contract/worker-registry.js'
@@ -280,6 +281,16 @@ export class Mill {
     return (await (await this.#looked()).records?.queues()) ?? []
   }
 
+  /**
+   * Makes the declared queues where the store must be told to, as SQS is; elsewhere it does nothing. What is there is left as it
+   * is. Throws `UnsupportedByStoreError` for what the store cannot do.
+   */
+  async createQueues(): Promise<ProvisionedQueue[]> {
+    const store = await this.#looked()
+    refuseUnsupported(this.#options.registry, store.traits)
+    return (await store.provision?.create(this.#settings())) ?? []
+  }
+
   /** Adds a listener to one kind of event of this process; returns what removes it. */
   on<Name extends EventName>(name: Name, listener: Listener<Name>): () => void {
     return this.#events.on(name, listener)
@@ -361,14 +372,17 @@ export class Mill {
     const store = await this.#source.create()
     try {
       refuseUnsupported(registry, store.traits)
-      this.#stored = await store.open(
-        [...registry.queues.values()].map((queue) => settingsOf(queue, registry.orderedTask(queue.name))),
-      )
+      this.#stored = await store.open(this.#settings())
       return store
     } catch (error) {
       await store.close()
       throw error
     }
+  }
+
+  #settings(): QueueSettings[] {
+    const { registry } = this.#options
+    return [...registry.queues.values()].map((queue) => settingsOf(queue, registry.orderedTask(queue.name)))
   }
 
   /** One queue more, declared or not. */

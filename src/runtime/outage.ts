@@ -1,7 +1,7 @@
 /** An outage of the store: whether waiting may mend it, and waiting for its end. */
 
 import { setTimeout as delay } from 'node:timers/promises'
-import { hasCode } from '../core/errors.js'
+import { hasCode } from '../core/error-codes.js'
 import type { Random } from '../core/platform/clock.js'
 import { outageDelayMs } from '../core/values/outage-delay.js'
 
@@ -11,6 +11,7 @@ const fatalCodes = new Set([
   'store-refused',
   'config-conflict',
   'config-invalid',
+  'queue-missing',
   'queue-unknown',
   'argument-invalid',
   'closed',

@@ -11,6 +11,8 @@ const slowMs = 20
 const longestWaitMs = 20
 /** What is claimed ahead lasts for so many claims: it is claimed anew when half of it is left. */
 const claimsAhead = 2
+/** Where each call is paid for, jobs wait for their slots longer, so that a call brings more of them. */
+const longestPaidWaitMs = 500
 /**
  * A job that one slot took together with others begins no later than this, by what was measured: another worker may be
  * idle. Also the time after which what has not begun is given back.
@@ -19,12 +21,15 @@ export const longestInARowMs = 250
 
 export class Prefetch {
   readonly #concurrency: number
+  readonly #paidFor: number | undefined
   readonly #runMsOf = new Map<string, number>()
   #runMs: number | undefined
   #claimMs: number | undefined
 
-  constructor(concurrency: number) {
+  /** `paidFor`: jobs that one call brings at most, where each call is paid for. */
+  constructor(concurrency: number, paidFor?: number) {
     this.#concurrency = concurrency
+    this.#paidFor = paidFor
   }
 
   /** A job of this queue has run for so long. */
@@ -42,9 +47,19 @@ export class Prefetch {
    * same number, whatever their own pace: claims of unlike sizes would bend the shares that the selector deals out.
    */
   ahead(queue: string): number {
+    if (this.#paidFor !== undefined) {
+      const jobs =
+        (longestPaidWaitMs * this.#concurrency) / Math.max(this.#runMsOf.get(queue) ?? Number.POSITIVE_INFINITY, 0.001)
+      return Math.floor(Math.min(claimsAhead * this.#paidFor, jobs))
+    }
     if ((this.#runMsOf.get(queue) ?? slowMs) >= slowMs || this.#claimMs === undefined) return 0
     const jobsPerMs = this.#concurrency / Math.max(this.#runMs!, 0.001)
     return Math.floor(Math.min(claimsAhead * this.#claimMs, longestWaitMs) * jobsPerMs)
+  }
+
+  /** Jobs that a claim must have room for to be worth its price. */
+  worthwhile(queue: string): number {
+    return this.#paidFor === undefined ? 0 : Math.min(this.#paidFor, this.ahead(queue))
   }
 
   /** Jobs of this queue that one slot may take at once, to run one after the other. No bound before the first was measured. */

@@ -2,6 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { defineTask, UnrecoverableError } from 'millrace'
 import { describe, expect, it } from 'vitest'
+import { hasCode } from '#src/core/error-codes.js'
 import * as errors from '#src/core/errors.js'
 import { StoreUnavailableError } from '#src/core/errors.js'
 import { isFatal, onceThere } from '#src/runtime/outage.js'
@@ -48,10 +49,10 @@ describe('an error of another copy of the package', () => {
   })
 
   it('is told apart by its code', () => {
-    expect(errors.hasCode(new StrangeError('store-unavailable'), 'store-unavailable')).toBe(true)
-    expect(errors.hasCode(new StoreUnavailableError('away'), 'store-unavailable')).toBe(true)
+    expect(hasCode(new StrangeError('store-unavailable'), 'store-unavailable')).toBe(true)
+    expect(hasCode(new StoreUnavailableError('away'), 'store-unavailable')).toBe(true)
     for (const other of [new Error('away'), new StrangeError('closed'), undefined, null, 'store-unavailable'])
-      expect(errors.hasCode(other, 'store-unavailable')).toBe(false)
+      expect(hasCode(other, 'store-unavailable')).toBe(false)
   })
 })
 

@@ -28,7 +28,7 @@ class Scene {
   readonly beats: LeaseBeats
   answer: (items: readonly ExtendItem[]) => Promise<Answer[]> = async (items) => items.map(() => 'ok')
 
-  constructor(maxBatch = 250) {
+  constructor(maxBatch = 250, announces = true) {
     const extend = (items: readonly ExtendItem[]) => {
       this.calls.push({ at: this.clock.mono(), items })
       return this.answer(items)
@@ -39,6 +39,7 @@ class Scene {
       host: 'h',
       pid: 7,
       report: (told) => this.reports.push(told),
+      announces,
     })
   }
 
@@ -103,6 +104,14 @@ describe('beats', () => {
     scene.take({ begun: [[1, 2_600]] })
     await scene.run(2_000)
     expect(scene.calls.map(({ items }) => items[0]!.beat?.startedMs)).toEqual([undefined, 1_400])
+  })
+
+  it('announce nothing to a store that does not keep when a handler began', async () => {
+    const scene = new Scene(250, false)
+    scene.keep(1, 30_000)
+    await scene.run(25_000)
+
+    expect(scene.calls.map(({ at }) => at)).toEqual([10_000, 20_000])
   })
 
   it('renew the shortest lease there is, however late their ticks come', async () => {

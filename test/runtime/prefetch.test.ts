@@ -39,4 +39,19 @@ describe('the pace of a worker', () => {
     expect(prefetch.inARow('quicker')).toBeGreaterThan(1_000)
     expect(prefetch.inARow('unknown')).toBe(Number.POSITIVE_INFINITY)
   })
+
+  it('fills two calls where each is paid for, and holds no job for longer than half a second', () => {
+    const paid = (runMs: number, concurrency: number) => {
+      const prefetch = new Prefetch(concurrency, 10)
+      prefetch.ran('a', runMs)
+      return [prefetch.ahead('a'), prefetch.worthwhile('a')]
+    }
+
+    expect(paid(0, 10)).toEqual([20, 10])
+    expect(paid(100, 10)).toEqual([20, 10])
+    expect(paid(100, 1)).toEqual([5, 5])
+    expect(paid(10_000, 10)).toEqual([0, 0])
+    expect(new Prefetch(10, 10).ahead('unknown')).toBe(0)
+    expect(measured(10, { a: 2 }, 4).worthwhile('a')).toBe(0)
+  })
 })

@@ -7,8 +7,8 @@ const queue = (options: QueueOptions) => queueOf('q', v.parse(queueOptionsSchema
 /** What may be claimed of a queue that has no limits. */
 const roomFor = (of: Queue, inHand: InHand, batchSize: number, most: number) =>
   roomIn(of, false, inHand, batchSize, most)
-const inHand = (free: number, backlog = 0, ahead = 0, inARow = Number.POSITIVE_INFINITY) => ({
-  ...{ free, backlog, ahead, inARow },
+const inHand = (free: number, backlog = 0, ahead = 0, inARow = Number.POSITIVE_INFINITY, worthwhile = 0) => ({
+  ...{ free, backlog, ahead, worthwhile, inARow },
 })
 
 it('is a batch of ids for each free slot and each that is worth claiming ahead', () => {
@@ -40,6 +40,17 @@ it('is no more than one slot begins soon where the lease is not renewed: others 
   expect(roomFor(queue({ renewLease: false }), inHand(4, 0, 0, 3), 1, 10)).toBe(3)
   expect(roomFor(queue({ ordered: true, renewLease: false }), inHand(1, 0, 0, 1), 4, 10)).toBe(4)
   expect(roomFor(queue({}), inHand(4, 0, 0, 1), 1, 10)).toBe(4)
+})
+
+it('is none for less than a call is worth, unless a slot is free', () => {
+  const paid = (free: number, ahead: number, worthwhile: number) =>
+    roomFor(queue({}), inHand(free, Math.max(0, -free), ahead, undefined, worthwhile), 1, 10)
+
+  expect(paid(-11, 20, 10)).toBe(0)
+  expect(paid(-10, 20, 10)).toBe(10)
+  expect(paid(0, 5, 5)).toBe(5)
+  expect(paid(-1, 5, 5)).toBe(0)
+  expect(paid(1, 0, 0)).toBe(1)
 })
 
 describe('of a limited queue', () => {

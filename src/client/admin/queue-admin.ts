@@ -1,13 +1,8 @@
 /** Queue administration: one queue and its jobs, the same for every store that keeps records. */
 
 import { setTimeout as delay } from 'node:timers/promises'
-import {
-  hasCode,
-  InvalidArgumentError,
-  JobElsewhereError,
-  JobRunningError,
-  UnknownQueueError,
-} from '../../core/errors.js'
+import { hasCode } from '../../core/error-codes.js'
+import { InvalidArgumentError, JobElsewhereError, JobRunningError, UnknownQueueError } from '../../core/errors.js'
 import { type JobRecord, type JobState, jobStates } from '../../core/job.js'
 import type { Registry } from '../../core/registry.js'
 import type { Codec } from '../../core/values/codec.js'

@@ -1,7 +1,8 @@
 /** The administration of one queue's throttle: what it has counted, and other rules for it. */
 
 import * as v from 'valibot'
-import { hasCode, InvalidArgumentError, UnsupportedByStoreError } from '../../core/errors.js'
+import { hasCode } from '../../core/error-codes.js'
+import { InvalidArgumentError, UnsupportedByStoreError } from '../../core/errors.js'
 import type { ThrottleRule } from '../../core/queue/throttle.js'
 import { type ThrottleOptions, throttleOf, throttleSchema } from '../../core/queue/throttle-options.js'
 import { describe } from '../../core/values/describe.js'

@@ -1,7 +1,8 @@
 /** The sender: takes calls to the store. What one tick enqueues travels together, and shares a commit. */
 
 import { setTimeout as delay, setImmediate as endOfTick } from 'node:timers/promises'
-import { hasCode, StoreUnavailableError } from '../../core/errors.js'
+import { hasCode } from '../../core/error-codes.js'
+import { StoreUnavailableError } from '../../core/errors.js'
 import type { EnqueueCall, Enqueued } from '../../stores/contract/new-job.js'
 import type { Store } from '../../stores/contract/store.js'
 

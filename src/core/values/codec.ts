@@ -9,7 +9,8 @@
  */
 
 import { types } from 'node:util'
-import { CodecError, hasCode } from '../errors.js'
+import { hasCode } from '../error-codes.js'
+import { CodecError } from '../errors.js'
 import { describe } from './describe.js'
 
 /** What a store keeps and hands back unread, of the kind it was given. */

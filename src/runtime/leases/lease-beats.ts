@@ -15,6 +15,8 @@ interface LeaseBeatsParts {
   readonly host: string
   readonly pid: number
   readonly report: (report: Report) => void
+  /** Whether the store keeps when a handler began: a beat is then sent for that alone. */
+  readonly announces: boolean
 }
 
 interface KeptLease extends ClaimKey {
@@ -100,6 +102,7 @@ export class LeaseBeats {
   #keep({ batch, first, last }: Unread): void {
     const { leaseMs, sentAt, maxBlockMs, isPatient = false } = batch
     const claims = claimsOf(batch)
+    const { announces } = this.#parts
     for (let number = first; number <= last; number += 1) {
       const { queue, id, fence, task } = claims[number - batch.first]!
       // Each by its name: spreading the claim costs thirty times as much, and there may be thousands a second.
@@ -114,7 +117,7 @@ export class LeaseBeats {
         isPatient,
         deadline: isPatient ? Number.POSITIVE_INFINITY : deadlineAfter(sentAt, leaseMs),
         beatAt: sentAt,
-        nextBeat: sentAt + Math.min(announceAfterMs, leaseMs / 3),
+        nextBeat: sentAt + Math.min(announces ? announceAfterMs : leaseMs, leaseMs / 3),
         begunAt: undefined,
         isAnnounced: false,
         isCancelled: false,
@@ -129,7 +132,7 @@ export class LeaseBeats {
     const lease = this.#lease(number)
     if (lease === undefined || lease.begunAt !== undefined) return
     lease.begunAt = at
-    lease.nextBeat = Math.min(lease.nextBeat, this.#parts.mono() + announceAfterMs)
+    if (this.#parts.announces) lease.nextBeat = Math.min(lease.nextBeat, this.#parts.mono() + announceAfterMs)
   }
 
   /** Jobs whose handlers have begun and whose leases are held. */
@@ -179,7 +182,7 @@ export class LeaseBeats {
   async #beat(store: Pick<Store, 'extend'>, batch: readonly KeptLease[]): Promise<void> {
     const due = batch.filter((lease) => this.#isHeld(lease))
     if (due.length === 0) return
-    const { mono, report } = this.#parts
+    const { mono, report, announces } = this.#parts
     const sentAt = mono()
     const items = due.map((lease) => this.#itemOf(lease, sentAt))
     const answers = await store.extend(items).catch((error: unknown) => this.#partOf(error))
@@ -190,7 +193,7 @@ export class LeaseBeats {
     )
     this.#lose(told.filter(({ answer }) => answer === 'lost').map(({ lease }) => lease))
     const renewed = told.filter(({ answer }) => answer !== undefined && answer !== 'lost')
-    for (const { lease, item } of renewed) renew(lease, item, sentAt)
+    for (const { lease, item } of renewed) renew(lease, item, sentAt, announces)
     report({ kind: 'renewed', leases: renewed.map(({ lease }) => lease.number), sentAt, answeredAt })
     this.#cancel(renewed)
   }
@@ -232,13 +235,13 @@ export class LeaseBeats {
   }
 }
 
-function renew(lease: KeptLease, { beat }: ExtendItem, sentAt: number): void {
+function renew(lease: KeptLease, { beat }: ExtendItem, sentAt: number, announces: boolean): void {
   if (!lease.isPatient) lease.deadline = deadlineAfter(sentAt, lease.leaseMs)
   lease.beatAt = sentAt
   lease.nextBeat = sentAt + lease.leaseMs / 3
   if (beat?.startedMs !== undefined) lease.isAnnounced = true
   // It began while the beat was under way.
-  else if (lease.begunAt !== undefined && !lease.isAnnounced)
+  else if (announces && lease.begunAt !== undefined && !lease.isAnnounced)
     lease.nextBeat = Math.min(lease.nextBeat, sentAt + announceAfterMs)
   if (lease.progress === beat?.progress) lease.progress = undefined
 }

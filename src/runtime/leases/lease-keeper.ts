@@ -59,7 +59,10 @@ export class LeaseKeeper {
     this.#parts = parts
     this.#answeredAt = mono()
     const report = (told: Report) => this.#hear(told)
-    this.#beats = new LeaseBeats({ connect: async () => store, mono, host, pid, report })
+    this.#beats = new LeaseBeats({
+      ...{ connect: async () => store, mono, host, pid, report },
+      announces: store.traits.tellsCrashes,
+    })
     if (startThread === undefined || !store.traits.beatsFromThread) return
     this.#thread = new LeaseThread({
       startThread,

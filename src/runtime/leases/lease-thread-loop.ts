@@ -60,7 +60,7 @@ class BeatLoop {
     const { host, pid } = hello
     this.#hello = hello
     this.#report = report
-    this.#beats = new LeaseBeats({ connect, mono: sharedMono, host, pid, report })
+    this.#beats = new LeaseBeats({ connect, mono: sharedMono, host, pid, report, announces: true })
   }
 
   wake(): void {

@@ -3,7 +3,8 @@
  * own and is settled by itself; they have one time limit, one signal and one slot.
  */
 
-import { hasCode, InvalidArgumentError } from '../../core/errors.js'
+import { hasCode } from '../../core/error-codes.js'
+import { InvalidArgumentError } from '../../core/errors.js'
 import type { Meta, Progress } from '../../core/job.js'
 import type { BatchContext, BatchJob } from '../../core/task/batch-context.js'
 import type { AnyOrderedTask } from '../../core/task/ordered-task.js'

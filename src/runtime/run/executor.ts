@@ -1,6 +1,6 @@
 /** The executor: runs an execution through its task's handler and says what is to be settled. It knows no store. */
 
-import { hasCode } from '../../core/errors.js'
+import { hasCode } from '../../core/error-codes.js'
 import type { EventMap, Events } from '../../core/events.js'
 import type { Random } from '../../core/platform/clock.js'
 import { type Middleware, type Run, throughLayers } from '../../core/task/middleware.js'

@@ -1,6 +1,7 @@
 /** The verdict on an attempt: what is settled for what the handler returned or threw. Pure. */
 
-import { hasCode, InvalidArgumentError } from '../../core/errors.js'
+import { hasCode } from '../../core/error-codes.js'
+import { InvalidArgumentError } from '../../core/errors.js'
 import type { BuryReason } from '../../core/job.js'
 import type { Random } from '../../core/platform/clock.js'
 import type { AnyTask } from '../../core/task/any-task.js'

@@ -1,6 +1,7 @@
 /** A damage: a shard of a queue whose keys are not ours, or do not fit together. */
 
-import { hasCode, StoreCorruptError } from '../../core/errors.js'
+import { hasCode } from '../../core/error-codes.js'
+import { StoreCorruptError } from '../../core/errors.js'
 
 export interface Damage {
   readonly queue: string

@@ -29,6 +29,7 @@
 import type { Claimed, Claimer, ClaimFrom } from './claim.js'
 import type { Records } from './job-records.js'
 import type { EnqueueCall, Enqueued } from './new-job.js'
+import type { Provision } from './provision.js'
 import type { Depth } from './queue-depth.js'
 import type { QueueSettings, StoredQueue } from './queue-settings.js'
 import type { ExtendAnswer, ExtendItem, SettleAnswer, SettleItem } from './settle.js'
@@ -100,6 +101,8 @@ export interface Store {
   readonly throttles?: Throttles
   readonly workers?: WorkerRegistry
   readonly health?: StoreHealth
+  /** Absent: `open` makes queues. */
+  readonly provision?: Provision
 }
 
 export interface StoreTraits {
@@ -120,9 +123,16 @@ export interface StoreTraits {
    * anew; and it may be away or start anew while those who hold leases live on.
    */
   readonly remote: boolean
+  /** Whether each call is paid for: a claim then waits, within reason, until there is room for as many jobs as it can bring. */
+  readonly metered: boolean
   readonly maxBatch: number
   readonly maxDelayMs: number
   readonly maxLeaseMs: number
+  /**
+   * How long a claim can hold a job, however often its lease is renewed. A task is refused whose `timeLimit` does not leave 15
+   * minutes of it, or half a lease where that is longer: a beat must still find the job held when it ends.
+   */
+  readonly maxHoldMs: number
   readonly maxPayloadBytes: number
   /**
    * Jobs start in the order of their queue, equal priorities by their stamps. Without it the order is rough: `order: 'lifo'`

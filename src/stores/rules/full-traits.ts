@@ -17,5 +17,7 @@ export const fullTraits = {
   maxBatch: 250,
   maxDelayMs: Number.MAX_SAFE_INTEGER,
   maxLeaseMs: Number.MAX_SAFE_INTEGER,
+  maxHoldMs: Number.POSITIVE_INFINITY,
+  metered: false,
   maxPayloadBytes: 1_048_576,
 } as const satisfies Partial<StoreTraits>

@@ -189,7 +189,8 @@ export class ClaimLoop {
     const queue = registry.queue(name)
     const most = Math.min(queue.claimSize, store.traits.maxBatch, mayTake(), punctuality.mostOf(name))
     const { free, backlog } = inFlight
-    const inHand = { free, backlog, ahead: needsHeads ? 0 : prefetch.ahead(name), inARow: prefetch.inARow(name) }
+    const ahead = needsHeads ? 0 : prefetch.ahead(name)
+    const inHand = { free, backlog, ahead, worthwhile: prefetch.worthwhile(name), inARow: prefetch.inARow(name) }
     return roomFor(queue, limited.isLimited(name), inHand, registry.orderedTask(name)?.batchSize ?? 1, most)
   }
 

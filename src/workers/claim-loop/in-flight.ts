@@ -3,7 +3,8 @@
  * It begins what there are slots for, and settles what has ended.
  */
 
-import { hasCode, WorkerStoppedError } from '../../core/errors.js'
+import { hasCode } from '../../core/error-codes.js'
+import { WorkerStoppedError } from '../../core/errors.js'
 import type { Events } from '../../core/events.js'
 import type { Registry } from '../../core/registry.js'
 import { Roster } from '../../core/values/roster.js'

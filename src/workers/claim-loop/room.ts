@@ -9,6 +9,8 @@ export interface InHand {
   readonly backlog: number
   /** What is worth claiming before there is a slot for it. */
   readonly ahead: number
+  /** A claim is to have room for so many where what is in hand lasts until then. */
+  readonly worthwhile: number
   /** Executions that one slot may take to run one after the other. */
   readonly inARow: number
 }
@@ -20,7 +22,7 @@ export interface InHand {
 export function roomFor(
   { renewLease, ordered, exclusive }: Queue,
   isLimited: boolean,
-  { free, backlog, ahead, inARow }: InHand,
+  { free, backlog, ahead, worthwhile, inARow }: InHand,
   batchSize: number,
   most: number,
 ): number {
@@ -29,7 +31,7 @@ export function roomFor(
   if (isLimited) return free > 0 ? Math.min(most, free * batchSize) : 0
   // One claim for one slot, which runs all of it: at most what begins soon, for other workers may be idle.
   if (!renewLease) return free > 0 ? Math.min(most, inARow * batchSize) : 0
-  // Not for every job that begins: a claim has to be worth its trip.
-  if (free <= 0 && backlog > ahead / 2) return 0
+  // Not for every job that begins: a claim has to be worth its trip, or its price.
+  if (free <= 0 && (worthwhile > 0 ? free + ahead < worthwhile : backlog > ahead / 2)) return 0
   return Math.min(most, (free + ahead) * batchSize)
 }

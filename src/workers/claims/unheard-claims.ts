@@ -1,6 +1,6 @@
 /** The unheard claims of a claimer: those that the store made for it in a call whose answer was lost. They are put back at once. */
 
-import { hasCode } from '../../core/errors.js'
+import { hasCode } from '../../core/error-codes.js'
 import type { Events } from '../../core/events.js'
 import type { ClaimKey } from '../../stores/contract/settle.js'
 import type { Store } from '../../stores/contract/store.js'

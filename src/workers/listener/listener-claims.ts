@@ -4,7 +4,8 @@
  */
 
 import { setTimeout as delay, setImmediate as endOfTick } from 'node:timers/promises'
-import { ClosedError, hasCode } from '../../core/errors.js'
+import { hasCode } from '../../core/error-codes.js'
+import { ClosedError } from '../../core/errors.js'
 import type { Events } from '../../core/events.js'
 import type { Random } from '../../core/platform/clock.js'
 import type { Queue } from '../../core/queue/queue.js'

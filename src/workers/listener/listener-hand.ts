@@ -1,6 +1,7 @@
 /** What a listener has in hand: one claim, with what its caller says of it. */
 
-import { hasCode, InvalidArgumentError, JobCancelledError, LeaseLostError } from '../../core/errors.js'
+import { hasCode } from '../../core/error-codes.js'
+import { InvalidArgumentError, JobCancelledError, LeaseLostError } from '../../core/errors.js'
 import type { Events } from '../../core/events.js'
 import type { Meta } from '../../core/job.js'
 import type { Random } from '../../core/platform/clock.js'

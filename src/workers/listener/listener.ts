@@ -4,7 +4,8 @@
  */
 
 import { setTimeout as delay } from 'node:timers/promises'
-import { ClosedError, hasCode, LeaseLostError, WorkerStoppedError } from '../../core/errors.js'
+import { hasCode } from '../../core/error-codes.js'
+import { ClosedError, LeaseLostError, WorkerStoppedError } from '../../core/errors.js'
 import { timerMs } from '../../core/platform/timer.js'
 import { longWorkResults } from '../../core/queue/queue.js'
 import { type Duration, durationMs } from '../../core/values/duration.js'

@@ -1,7 +1,7 @@
 /** The pops of a throttled queue: those of one tick share a claim and a settle, and what is denied is not asked again before its time. */
 
 import { setTimeout as delay, setImmediate as endOfTick } from 'node:timers/promises'
-import { hasCode } from '../../core/errors.js'
+import { hasCode } from '../../core/error-codes.js'
 import type { Events } from '../../core/events.js'
 import type { Random } from '../../core/platform/clock.js'
 import { startWindowOf } from '../../core/queue/start-window.js'

@@ -67,15 +67,19 @@ export const claimAnswers: ContractConcern = {
       assert.equal((await scene.claim({ limit: 2 })).more, false)
     }),
 
-    contractCase('a limit of 0 promotes and takes nothing', async (scene) => {
-      await scene.add({ id: 'a', delayMs: 1_000 })
-      await scene.advance(1_000)
+    contractCase(
+      'a limit of 0 promotes and takes nothing',
+      async (scene) => {
+        await scene.add({ id: 'a', delayMs: 1_000 })
+        await scene.advance(1_000)
 
-      const { claims, more } = await scene.claim({ limit: 0 })
+        const { claims, more } = await scene.claim({ limit: 0 })
 
-      assert.deepEqual([claims, more], [[], true])
-      assert.deepEqual(await scene.states(), ['a ready'])
-    }),
+        assert.deepEqual([claims, more], [[], true])
+        assert.deepEqual(await scene.states(), ['a ready'])
+      },
+      exactDepth,
+    ),
 
     contractCase(
       'promotion is bounded to 100 a call, and more tells that there are others',

@@ -1,7 +1,8 @@
 /** Contract cases: closing. */
 
 import assert from 'node:assert/strict'
-import { ClosedError, hasCode } from '../../../core/errors.js'
+import { hasCode } from '../../../core/error-codes.js'
+import { ClosedError } from '../../../core/errors.js'
 import { type ContractConcern, contractCase, records, workers } from '../scenes/contract-case.js'
 import { newJob, soon } from '../scenes/scene.js'
 

@@ -1,6 +1,6 @@
 /** Claims on a Redis store: queues asked in their order, those that lie on one server in one trip. */
 
-import { hasCode } from '../../../core/errors.js'
+import { hasCode } from '../../../core/error-codes.js'
 import { systemClock } from '../../../core/platform/clock.js'
 import type { Buried, Claim, Claimed, Claimer, ClaimFrom, Crash, Wait } from '../../contract/claim.js'
 import { numberIn } from '../client/redis-reply.js'

@@ -1,6 +1,6 @@
 /** The doctor of a Redis store: it asks what the store runs on, and judges it. It only reads. */
 
-import { hasCode } from '../../../core/errors.js'
+import { hasCode } from '../../../core/error-codes.js'
 import { type Clock, systemClock } from '../../../core/platform/clock.js'
 import { messageOf } from '../../../core/values/describe.js'
 import type { Finding } from '../../contract/store-health.js'

@@ -1,6 +1,6 @@
 /** The ends and the beats of claims on a Redis store: items dealt out to their shards, answers put back in order. */
 
-import { hasCode } from '../../../core/errors.js'
+import { hasCode } from '../../../core/error-codes.js'
 import { PartlyAnsweredError } from '../../contract/damage.js'
 import type { Beat, EndedRun } from '../../contract/job-beat.js'
 import type { ClaimKey, ExtendAnswer, ExtendItem, Hold, SettleAnswer, SettleItem } from '../../contract/settle.js'

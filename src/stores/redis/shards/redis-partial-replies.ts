@@ -1,6 +1,6 @@
 /** Partial replies: those of the shards that were reached; on a cluster some may be away while the others go on. */
 
-import { hasCode } from '../../../core/errors.js'
+import { hasCode } from '../../../core/error-codes.js'
 
 /** The answers of those that could be reached. Throws the first error where none could, or where one is of another kind. */
 export async function partialReplies<T>(asked: readonly Promise<T>[]): Promise<T[]> {

@@ -1,8 +1,8 @@
 /** The queues of a Redis store as one handle knows them: in which shards each lies. */
 
+import { hasCode } from '../../../core/error-codes.js'
 import {
   ConfigConflictError,
-  hasCode,
   StoreCorruptError,
   StoreUnavailableError,
   UnknownQueueError,

@@ -1,6 +1,6 @@
 /** The waits on a Redis store: all of a handle share one blocking connection, or on a cluster one that listens. */
 
-import { hasCode } from '../../../core/errors.js'
+import { hasCode } from '../../../core/error-codes.js'
 import { systemRandom } from '../../../core/platform/clock.js'
 import type { RedisClient } from '../client/redis-client.js'
 import { listIn, numberIn } from '../client/redis-reply.js'

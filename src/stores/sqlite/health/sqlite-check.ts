@@ -1,6 +1,7 @@
 /** The check of a SQLite store: whether the file is whole and its rows fit together. It only reads. */
 
-import { hasCode, UnknownQueueError } from '../../../core/errors.js'
+import { hasCode } from '../../../core/error-codes.js'
+import { UnknownQueueError } from '../../../core/errors.js'
 import { messageOf } from '../../../core/values/describe.js'
 import type { Finding } from '../../contract/store-health.js'
 import type { Database } from '../file/sqlite-driver.js'

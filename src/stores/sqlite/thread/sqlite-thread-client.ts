@@ -5,7 +5,8 @@
  */
 
 import { Worker } from 'node:worker_threads'
-import { ClosedError, hasCode, StoreUnavailableError } from '../../../core/errors.js'
+import { hasCode } from '../../../core/error-codes.js'
+import { ClosedError, StoreUnavailableError } from '../../../core/errors.js'
 import { entryFile, startFailure } from '../../../core/platform/entry-file.js'
 import { messageOf } from '../../../core/values/describe.js'
 import { Roster } from '../../../core/values/roster.js'

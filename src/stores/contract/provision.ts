@@ -1,0 +1,18 @@
+/** Provision: the facet of a store whose queues are made on purpose, and not by whoever opens them first. */
+
+import type { QueueSettings } from './queue-settings.js'
+
+/** A queue that was to be made. */
+export interface ProvisionedQueue {
+  readonly queue: string
+  /** What it is called in the service, and what its morgue is. */
+  readonly name: string
+  readonly deadName: string
+  /** Whether it, or its morgue, was missing. */
+  readonly wasMissing: boolean
+}
+
+export interface Provision {
+  /** Makes queues with their morgues where they are missing. What is there is left as it is. Repeating changes nothing. */
+  create(queues: readonly QueueSettings[]): Promise<ProvisionedQueue[]>
+}
