@@ -19,6 +19,9 @@ import {
 import { redisStore } from '../stores/redis/redis-module.js'
 import { redisTraits } from '../stores/redis/redis-traits.js'
 import { sqliteTraits } from '../stores/sqlite/sqlite-traits.js'
+import { sqsAddress, sqsAddressText } from '../stores/sqs/client/sqs-address.js'
+import { sqsStore } from '../stores/sqs/sqs-module.js'
+import { sqsTraits } from '../stores/sqs/sqs-traits.js'
 import { baseFolder } from './base-folder.js'
 
 /**
@@ -46,7 +49,7 @@ export interface StoreSource {
 }
 
 const forms =
-  "expected 'memory:', 'sqlite:path/to/jobs.db', 'redis://host:port', { hosts } of a Redis or { module, export }"
+  "expected 'memory:', 'sqlite:path/to/jobs.db', 'redis://host:port', 'sqs://region', { hosts } of a Redis or { module, export }"
 
 export const plainAccess: StoreAccess = { namespace: 'millrace', replicas: 0 }
 
@@ -62,6 +65,7 @@ export function storeSource(
   }
   if (typeof descriptor !== 'string') return refuse(`${forms}; got ${typeof descriptor}`)
   if (isRedisUrl(descriptor)) return redisSource(descriptor, access)
+  if (descriptor.startsWith('sqs:')) return sqsSource(descriptor, access)
   const at = descriptor.indexOf(':')
   const [scheme, rest] = [descriptor.slice(0, at), descriptor.slice(at + 1)]
   if (scheme === 'memory') {
@@ -117,6 +121,16 @@ function redisSource(descriptor: string | RedisAddressOptions, access: StoreAcce
     access,
     traits: redisTraits,
     create: () => redisStore({ url: descriptor, ...access }),
+  }
+}
+
+function sqsSource(descriptor: string, access: StoreAccess): StoreSource {
+  return {
+    text: sqsAddressText(sqsAddress(descriptor)),
+    descriptor,
+    access,
+    traits: sqsTraits,
+    create: () => sqsStore({ url: descriptor, namespace: access.namespace }),
   }
 }
 

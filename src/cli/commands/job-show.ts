@@ -2,7 +2,8 @@
 
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Command } from 'commander'
-import { hasCode, JobCancelledError, JobDeadError } from '../../core/errors.js'
+import { hasCode } from '../../core/error-codes.js'
+import { JobCancelledError, JobDeadError } from '../../core/errors.js'
 import type { JobRecord } from '../../core/job.js'
 import type { Mill } from '../../mill/mill.js'
 import { type MillFlags, millCommand, withJson, withMill } from '../mill-command.js'

@@ -3,7 +3,7 @@
 import type { Command } from 'commander'
 import { mostShards } from '../../client/admin/queue-admin.js'
 import type { LongActionOptions } from '../../client/admin/step-loop.js'
-import { hasCode } from '../../core/errors.js'
+import { hasCode } from '../../core/error-codes.js'
 import { wholeFlag } from '../flags.js'
 import { type MillFlags, millCommand, withJson, withMill } from '../mill-command.js'
 import { OperationError, type StopSignal, stopSignals } from '../output/exit-code.js'

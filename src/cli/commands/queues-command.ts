@@ -8,6 +8,7 @@ import { count, counted } from '../output/figures.js'
 import { queueLines, queueRows } from '../output/queue-table.js'
 import type { Terminal } from '../output/terminal.js'
 import { addMove, addReshard } from './queue-moves.js'
+import { addCreate } from './queues-create.js'
 import { addThrottle } from './throttle-command.js'
 
 export function addQueues(program: Command): void {
@@ -61,6 +62,7 @@ Example:
       terminal.print({ queue: name, removed }, () => [`${name}: ${counted(removed, 'job')} removed.`])
     }),
   )
+  addCreate(queues)
   addThrottle(queues)
   addReshard(queues)
   addMove(queues)

@@ -71,6 +71,7 @@ function withWorkFlags(command: Command): Command {
     )
     .option('--max-jobs <n>', 'replace a process after so many jobs', wholeFlag(1, Number.MAX_SAFE_INTEGER))
     .option('--max-rss <size>', 'replace a process that takes more memory, as 512MB', bytesFlag)
+    .option('--create-queues', 'make the declared queues first where the store must be told to: in SQS')
     .option('--health-port <n>', 'answer GET /health on this port; 0 takes any', wholeFlag(0, 65_535))
     .option('--health-host <host>', 'where the health port listens', '127.0.0.1')
   return withJson(command, 'print one line of JSON per event: {"event","at","pid",…}')

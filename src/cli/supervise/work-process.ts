@@ -31,6 +31,7 @@ export interface WorkFlags extends MillFlags {
   readonly maxJobs?: number
   /** In bytes. */
   readonly maxRss?: number
+  readonly createQueues?: boolean
   readonly healthPort?: number
   readonly healthHost: string
   /** The first process of its supervisor says what all would say. */
@@ -79,6 +80,7 @@ export class WorkProcess {
     log = new WorkLog(mill, this.#terminal)
     mill.on('worker.recycling', () => this.#link.recycling())
     mill.on('worker.failed', () => this.#link.failing())
+    if (this.#flags.createQueues) await mill.createQueues()
     await worker.start()
     const { queues } = worker
     const { concurrency } = worker.status()

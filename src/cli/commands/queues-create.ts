@@ -1,0 +1,40 @@
+/** The command `queues create`: makes the declared queues where the store must be told to. */
+
+import type { Command } from 'commander'
+import type { ProvisionedQueue } from '../../stores/contract/provision.js'
+import { type MillFlags, millCommand, withJson, withMill } from '../mill-command.js'
+import { counted } from '../output/figures.js'
+import { type Column, table } from '../output/table.js'
+
+const columns: readonly Column<ProvisionedQueue>[] = [
+  { title: 'queue', cell: ({ queue }) => queue },
+  { title: 'in the store', cell: ({ name }) => name },
+  { title: 'its dead', cell: ({ deadName }) => deadName },
+  { title: '', cell: ({ wasMissing }) => (wasMissing ? 'made' : 'was there') },
+]
+
+export function addCreate(queues: Command): void {
+  const create = millCommand(queues, 'create', 'Make the declared queues where the store must be told to: in SQS')
+  create.addHelpText(
+    'after',
+    `
+  In SQS a queue is made with its dead-letter queue, where they are missing; what is there is left as it is.
+  Other stores make a queue when it is first used, and have nothing to do.
+
+Example:
+  $ MILLRACE_STORE=sqs://eu-central-1 millrace queues create`,
+  )
+  withJson(create, 'print {"queues":[{"queue","name","deadName","wasMissing"}]}').action((flags: MillFlags) =>
+    withMill(flags, async (mill, terminal) => {
+      const made = await mill.createQueues()
+      terminal.print({ queues: made }, () => {
+        if (made.length === 0) return ['Nothing to do: this store makes a queue when it is first used.']
+        const count = made.filter(({ wasMissing }) => wasMissing).length
+        return [
+          ...table(columns, made, { width: terminal.columns, paintTitle: terminal.colors.dim }),
+          `${counted(count, 'queue')} made.`,
+        ]
+      })
+    }),
+  )
+}

@@ -1,0 +1,108 @@
+/**
+ * Entries of one kind for one queue, sent together: a call carries up to ten and costs as much as one that carries one.
+ * An entry that fails and may succeed is sent again by itself.
+ */
+
+import { setTimeout as delay } from 'node:timers/promises'
+import type { EntryFailure, SqsApi, SqsCalls, SqsEntryCall } from './sqs-api.js'
+import { mostBatchBytes, mostEntries } from './sqs-api.js'
+
+type EntryOf<Kind extends SqsEntryCall> = SqsCalls[Kind]['input']['Entries'][number]
+
+interface Waiting<Entry> {
+  readonly entry: Omit<Entry, 'Id'>
+  readonly bytes: number
+  readonly answered: (failure: EntryFailure | undefined) => void
+  readonly failed: (error: unknown) => void
+}
+
+interface EntryBatchOptions<Kind extends SqsEntryCall> {
+  readonly kind: Kind
+  readonly queueUrl: string
+  readonly api: SqsApi
+  /** How long an entry waits for others, in ms. */
+  readonly lingerMs: number
+  /** Whether more entries can be expected soon; if none can, the batch is sent at once. */
+  readonly expectsMore?: () => boolean
+}
+
+/** An entry is sent so often before its failure is told. */
+const mostTries = 4
+const firstPauseMs = 50
+
+export class EntryBatch<Kind extends SqsEntryCall> {
+  readonly #options: EntryBatchOptions<Kind>
+  #waiting: Waiting<EntryOf<Kind>>[] = []
+  #bytes = 0
+  #timer: NodeJS.Timeout | undefined
+  #isPlanned = false
+
+  constructor(options: EntryBatchOptions<Kind>) {
+    this.#options = options
+  }
+
+  /** Entries that wait for others. */
+  get size(): number {
+    return this.#waiting.length
+  }
+
+  /**
+   * Resolves when the service has taken the entry, or with why it has not. Rejects if the call failed as a whole, as
+   * `SqsApi.call` does. `bytes`: what the entry adds to the size of the call.
+   */
+  add(entry: Omit<EntryOf<Kind>, 'Id'>, bytes = 0): Promise<EntryFailure | undefined> {
+    return new Promise((answered, failed) => {
+      if (this.#bytes + bytes > mostBatchBytes) this.flush()
+      this.#waiting.push({ entry, bytes, answered, failed })
+      this.#bytes += bytes
+      if (this.#waiting.length >= mostEntries) this.flush()
+      else this.#plan()
+    })
+  }
+
+  /** Sends what waits. */
+  flush(): void {
+    clearTimeout(this.#timer)
+    this.#timer = undefined
+    if (this.#waiting.length === 0) return
+    const some = this.#waiting
+    this.#waiting = []
+    this.#bytes = 0
+    void this.#send(some)
+  }
+
+  /** All entries of this turn of the event loop are waited for before it is decided whether more can be expected. */
+  #plan(): void {
+    if (this.#isPlanned) return
+    this.#isPlanned = true
+    setImmediate(() => {
+      this.#isPlanned = false
+      if (this.#waiting.length === 0) return
+      const { lingerMs, expectsMore = () => true } = this.#options
+      if (lingerMs === 0 || !expectsMore()) this.flush()
+      else this.#timer ??= setTimeout(() => this.flush(), lingerMs)
+    })
+  }
+
+  async #send(some: readonly Waiting<EntryOf<Kind>>[]): Promise<void> {
+    const { api, kind, queueUrl } = this.#options
+    let left = some
+    try {
+      for (let tries = 1; left.length > 0; tries += 1) {
+        const Entries = left.map(({ entry }, i) => ({ ...entry, Id: String(i) })) as EntryOf<Kind>[]
+        const { Failed = [] } = await api.call(kind, { QueueUrl: queueUrl, Entries } as SqsCalls[Kind]['input'])
+        const failures = new Map(Failed.map((failure) => [Number(failure.Id), failure]))
+        const again: Waiting<EntryOf<Kind>>[] = []
+        for (const [i, one] of left.entries()) {
+          const failure = failures.get(i)
+          if (failure !== undefined && failure.SenderFault !== true && tries < mostTries) again.push(one)
+          else one.answered(failure)
+        }
+        left = again
+        if (left.length > 0) await delay(firstPauseMs * 2 ** (tries - 1))
+      }
+    } catch (error) {
+      for (const { failed } of left) failed(error)
+    }
+  }
+}

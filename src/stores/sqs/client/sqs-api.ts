@@ -1,0 +1,106 @@
+/**
+ * The API of SQS, as far as the store calls it. Typed here and not by the AWS SDK, which need not be installed. Its words are
+ * those of the service, so that its documentation answers what a field means.
+ */
+
+/** A queue is named by its URL in every call but those that look for one. */
+export interface SqsCalls {
+  readonly GetQueueUrl: {
+    readonly input: { readonly QueueName: string }
+    readonly output: { readonly QueueUrl?: string }
+  }
+  readonly CreateQueue: {
+    readonly input: { readonly QueueName: string; readonly Attributes: Readonly<Record<string, string>> }
+    readonly output: { readonly QueueUrl?: string }
+  }
+  readonly GetQueueAttributes: {
+    readonly input: { readonly QueueUrl: string; readonly AttributeNames: readonly string[] }
+    readonly output: { readonly Attributes?: Readonly<Record<string, string>> }
+  }
+  readonly SetQueueAttributes: {
+    readonly input: { readonly QueueUrl: string; readonly Attributes: Readonly<Record<string, string>> }
+    readonly output: object
+  }
+  readonly SendMessageBatch: EntryCall<SendEntry>
+  readonly DeleteMessageBatch: EntryCall<DeleteEntry>
+  readonly ChangeMessageVisibilityBatch: EntryCall<VisibilityEntry>
+  readonly ReceiveMessage: {
+    readonly input: {
+      readonly QueueUrl: string
+      /** 1 … 10. */
+      readonly MaxNumberOfMessages: number
+      /** In seconds, whole. */
+      readonly VisibilityTimeout: number
+      /** In seconds, 0 … 20. */
+      readonly WaitTimeSeconds: number
+      readonly MessageSystemAttributeNames: readonly string[]
+      readonly MessageAttributeNames: readonly string[]
+    }
+    readonly output: { readonly Messages?: readonly SqsMessage[] }
+  }
+}
+
+export type SqsCall = keyof SqsCalls
+/** Calls that carry up to ten entries. */
+export type SqsEntryCall = 'SendMessageBatch' | 'DeleteMessageBatch' | 'ChangeMessageVisibilityBatch'
+
+interface EntryCall<Entry> {
+  readonly input: { readonly QueueUrl: string; readonly Entries: readonly (Entry & { readonly Id: string })[] }
+  readonly output: { readonly Failed?: readonly (EntryFailure & { readonly Id?: string })[] }
+}
+
+/** Why one entry of a call failed. */
+export interface EntryFailure {
+  readonly Code?: string
+  readonly Message?: string
+  /** Whether sending it again would fail again. */
+  readonly SenderFault?: boolean
+}
+
+export interface SendEntry {
+  readonly MessageBody: string
+  /** In seconds, 0 … 900. Not on a FIFO queue. */
+  readonly DelaySeconds?: number
+  readonly MessageAttributes?: Readonly<Record<string, { readonly DataType: 'String'; readonly StringValue: string }>>
+  readonly MessageGroupId?: string
+  readonly MessageDeduplicationId?: string
+}
+
+interface DeleteEntry {
+  readonly ReceiptHandle: string
+}
+
+interface VisibilityEntry {
+  readonly ReceiptHandle: string
+  /** In seconds, from now on. */
+  readonly VisibilityTimeout: number
+}
+
+export interface SqsMessage {
+  readonly MessageId?: string
+  readonly ReceiptHandle?: string
+  readonly Body?: string
+  readonly Attributes?: Readonly<Record<string, string>>
+  readonly MessageAttributes?: Readonly<Record<string, { readonly StringValue?: string }>>
+}
+
+/** What makes the calls. */
+export interface SqsApi {
+  /** What messages call the service. Holds no secret. */
+  readonly where: string
+  /** Rejects with a typed error of Millrace. */
+  call<Kind extends SqsCall>(
+    kind: Kind,
+    input: SqsCalls[Kind]['input'],
+    signal?: AbortSignal,
+  ): Promise<SqsCalls[Kind]['output']>
+  close(): void
+}
+
+/** What SQS allows. */
+export const mostEntries = 10
+export const mostBatchBytes = 1_048_576
+export const longestPollS = 20
+export const longestDelayS = 900
+/** A message that was received can be kept hidden for so long in all. */
+export const longestHiddenMs = 12 * 3_600_000

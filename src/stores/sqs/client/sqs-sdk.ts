@@ -1,0 +1,84 @@
+/** The API through the AWS SDK, which is loaded when a store is first made. */
+
+import { ConfigError } from '../../../core/errors.js'
+import { messageOf } from '../../../core/values/describe.js'
+import type { ApiCalls } from './api-calls.js'
+import { isLoopback, type SqsAddress, sqsAddressText } from './sqs-address.js'
+import type { SqsApi, SqsCall, SqsCalls } from './sqs-api.js'
+import { sqsError } from './sqs-errors.js'
+
+/** A `SQSClient` of the AWS SDK. Not typed by it, as it need not be installed. */
+export interface SdkClient {
+  send(command: never, options?: { readonly abortSignal?: AbortSignal }): Promise<unknown>
+  destroy(): void
+}
+
+interface Sdk {
+  readonly SQSClient: new (options: object) => SdkClient
+  readonly [command: `${string}Command`]: new (input: object) => unknown
+}
+
+/** A call that is not answered by then is broken off; a long poll lasts 20 s. */
+const answerMs = 30_000
+const connectMs = 3_000
+
+/** Throws `ConfigError` if the SDK is not installed. Connects at its first call. */
+export async function openSqs(address: SqsAddress, calls: ApiCalls): Promise<SqsApi> {
+  const sdk = await loadedSdk()
+  const { region, endpoint } = address
+  const isLocal = endpoint !== undefined && isLoopback(endpoint) && !hasCredentials(process.env)
+  const client = new sdk.SQSClient({
+    region,
+    ...(endpoint === undefined ? {} : { endpoint }),
+    // An emulator asks for credentials, and for none in particular.
+    ...(isLocal ? { credentials: { accessKeyId: 'local', secretAccessKey: 'local' } } : {}),
+    requestHandler: { requestTimeout: answerMs, connectionTimeout: connectMs },
+  })
+  return apiOf(client, sdk, sqsAddressText(address), calls)
+}
+
+/** The API through a client that the user has made; closing the store leaves it open. */
+export async function sqsOf(client: SdkClient, calls: ApiCalls): Promise<SqsApi> {
+  return { ...apiOf(client, await loadedSdk(), 'SQS', calls), close() {} }
+}
+
+function apiOf(client: SdkClient, sdk: Sdk, where: string, calls: ApiCalls): SqsApi {
+  return {
+    where,
+    async call<Kind extends SqsCall>(kind: Kind, input: SqsCalls[Kind]['input'], signal?: AbortSignal) {
+      const command = new sdk[`${kind}Command`]!(input)
+      try {
+        const answer = await client.send(command as never, signal === undefined ? {} : { abortSignal: signal })
+        calls.made(kind, attemptsIn(answer))
+        return answer as SqsCalls[Kind]['output']
+      } catch (error) {
+        calls.made(kind, attemptsIn(error))
+        throw signal?.aborted ? signal.reason : sqsError(where, kind, error)
+      }
+    },
+    close: () => client.destroy(),
+  }
+}
+
+/** How often the SDK has sent the call: each is paid for. */
+function attemptsIn(answer: unknown): number {
+  const { attempts } = (answer as { $metadata?: { attempts?: number } } | null)?.$metadata ?? {}
+  return attempts ?? 1
+}
+
+function hasCredentials(env: Readonly<Record<string, string | undefined>>): boolean {
+  return env.AWS_ACCESS_KEY_ID !== undefined || env.AWS_PROFILE !== undefined
+}
+
+async function loadedSdk(): Promise<Sdk> {
+  try {
+    return (await import('@aws-sdk/client-sqs')) as unknown as Sdk
+  } catch (error) {
+    throw new ConfigError('the store', [
+      {
+        path: 'store',
+        message: `needs the package '@aws-sdk/client-sqs', which cannot be loaded (${messageOf(error)}). Install it: npm install @aws-sdk/client-sqs`,
+      },
+    ])
+  }
+}

@@ -1,0 +1,124 @@
+/**
+ * The envelope: a job as the body of a message. JSON, so that any language can send one; `docs/sqs-envelope.schema.json` is its
+ * schema. Version 1. Pure.
+ */
+
+import { PayloadTooLargeError } from '../../../core/errors.js'
+import type { Payload } from '../../../core/values/codec.js'
+import type { NewJob } from '../../contract/new-job.js'
+import { mostBatchBytes } from '../client/sqs-api.js'
+
+export interface Envelope {
+  /** Absent: the id of the message. */
+  readonly id?: string
+  readonly task: string
+  readonly payload: Payload
+  readonly codec?: string
+  readonly meta?: Payload
+  readonly group?: string
+  /** Ms since 1970. Absent: when the message was sent. */
+  readonly createdAt?: number
+  /** Ms since 1970; absent: at once. A message delivered before it is sent on. */
+  readonly dueAt?: number
+  /** Attempts before this message was sent. */
+  readonly attempts?: number
+}
+
+/** Why a message lies in a dead-letter queue. */
+export interface DeadLetter {
+  readonly reason?: string
+  readonly error?: string
+}
+
+const version = 1
+/** What an envelope can grow by once it was sent: times, attempts, a reason. */
+const growthBytes = 512
+
+/** Of a job that is new: it must also fit when it is sent on. Throws `PayloadTooLargeError` for what no message can hold. */
+export function newEnvelopeText(envelope: Envelope): string {
+  return envelopeText(envelope, mostBatchBytes - growthBytes)
+}
+
+/** Of a job that is dead: without its error where that does not fit. */
+export function deadEnvelopeText({ error, ...rest }: Envelope & DeadLetter): string {
+  const bare = envelopeText(rest)
+  const whole = error === undefined ? bare : envelopeText({ ...rest, error }, Number.POSITIVE_INFINITY)
+  return Buffer.byteLength(whole) > mostBatchBytes ? bare : whole
+}
+
+/** Throws `PayloadTooLargeError` for what takes more than `mostBytes`. */
+export function envelopeText({ payload, meta, ...rest }: Envelope & DeadLetter, mostBytes = mostBatchBytes): string {
+  const text = JSON.stringify({ v: version, ...rest, ...bytesOrText('payload', payload), ...bytesOrText('meta', meta) })
+  // SQS takes the characters of XML 1.0: JSON escapes all others but these two.
+  const body = text.replace(/[\ufffe\uffff]/g, (char) => `\\u${char.charCodeAt(0).toString(16)}`)
+  const bytes = Buffer.byteLength(body)
+  if (bytes > mostBytes) throw new PayloadTooLargeError(`job '${rest.id}', as a message,`, bytes, mostBytes)
+  return body
+}
+
+export function envelopeOf(job: NewJob, createdAt: number, dueAt: number | undefined): Envelope {
+  const { id, task, payload, codec, meta, group } = job
+  return {
+    ...{ id, task, payload, createdAt },
+    ...(codec === undefined ? {} : { codec }),
+    ...(meta === undefined ? {} : { meta }),
+    ...(group === undefined ? {} : { group }),
+    ...(dueAt === undefined ? {} : { dueAt }),
+  }
+}
+
+/** The envelope that a message holds, or why it is none. */
+export function readEnvelope(body: string): (Envelope & DeadLetter) | { readonly problem: string } {
+  const parsed = parsedObject(body)
+  if (parsed === undefined) return { problem: 'its body is no JSON object' }
+  const { v, id, task, payload, payload64, codec, meta, meta64, group, createdAt, dueAt, attempts, reason, error } =
+    parsed
+  if (v !== version) return { problem: `its body has no "v": ${version}` }
+  if (typeof task !== 'string' || task === '') return { problem: 'its body names no task' }
+  const content = payloadIn(payload, payload64)
+  if (content === undefined) return { problem: 'its body has no text "payload", nor Base64 "payload64"' }
+  const texts = { id, codec, group, reason, error }
+  const numbers = { createdAt, dueAt, attempts }
+  const wrongText = Object.entries(texts).find(([, value]) => value !== undefined && typeof value !== 'string')
+  if (wrongText !== undefined) return { problem: `"${wrongText[0]}" in its body is no text` }
+  const wrongNumber = Object.entries(numbers).find(([, value]) => value !== undefined && !isCount(value))
+  if (wrongNumber !== undefined) return { problem: `"${wrongNumber[0]}" in its body is no whole number from 0 up` }
+  const extra = payloadIn(meta, meta64)
+  if (extra === undefined && (meta !== undefined || meta64 !== undefined))
+    return { problem: '"meta" in its body is no text, or "meta64" no Base64' }
+  return {
+    ...{ task, payload: content },
+    ...(extra === undefined ? {} : { meta: extra }),
+    ...(Object.fromEntries(
+      Object.entries({ ...texts, ...numbers }).filter(([, value]) => value !== undefined),
+    ) as object),
+  }
+}
+
+function bytesOrText(name: string, payload: Payload | undefined): Record<string, string> {
+  if (payload === undefined) return {}
+  return typeof payload === 'string'
+    ? { [name]: payload }
+    : { [`${name}64`]: Buffer.from(payload.buffer, payload.byteOffset, payload.byteLength).toString('base64') }
+}
+
+function payloadIn(text: unknown, base64: unknown): Payload | undefined {
+  if (typeof text === 'string' && base64 === undefined) return text
+  if (text !== undefined || typeof base64 !== 'string' || !/^[\w+/]*={0,2}$/.test(base64)) return undefined
+  return Uint8Array.from(Buffer.from(base64, 'base64'))
+}
+
+function parsedObject(body: string): Record<string, unknown> | undefined {
+  try {
+    const parsed: unknown = JSON.parse(body)
+    return typeof parsed === 'object' && parsed !== null && !Array.isArray(parsed)
+      ? (parsed as Record<string, unknown>)
+      : undefined
+  } catch {
+    return undefined
+  }
+}
+
+function isCount(value: unknown): boolean {
+  return Number.isSafeInteger(value) && (value as number) >= 0
+}

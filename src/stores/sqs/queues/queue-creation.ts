@@ -1,0 +1,38 @@
+/** Making a queue in SQS together with its dead-letter queue. */
+
+import { hasCode } from '../../../core/error-codes.js'
+import type { SqsApi } from '../client/sqs-api.js'
+import type { QueueNames } from '../messages/queue-names.js'
+
+/** Messages are kept for as long as SQS keeps any. */
+const retentionS = '1209600'
+/** A message that was received so often without being settled is moved by SQS itself: its handler takes its worker with it. */
+const mostReceives = 100
+/** Every receive says for how long it hides a message; this is for whoever receives by other means. */
+const visibilityS = '30'
+
+/** Makes what is missing. Whether anything was. */
+export async function createQueue(api: SqsApi, { live, dead }: QueueNames): Promise<boolean> {
+  const [liveUrl, oldDeadUrl] = await Promise.all([foundUrl(api, live), foundUrl(api, dead)])
+  const kept = { MessageRetentionPeriod: retentionS, ...(live.endsWith('.fifo') ? { FifoQueue: 'true' } : {}) }
+  const deadUrl = oldDeadUrl ?? (await api.call('CreateQueue', { QueueName: dead, Attributes: kept })).QueueUrl ?? ''
+  if (liveUrl !== undefined) return oldDeadUrl === undefined
+  const asked = { QueueUrl: deadUrl, AttributeNames: ['QueueArn'] }
+  const { Attributes = {} } = await api.call('GetQueueAttributes', asked)
+  const redrive = { deadLetterTargetArn: Attributes.QueueArn, maxReceiveCount: mostReceives }
+  await api.call('CreateQueue', {
+    QueueName: live,
+    Attributes: { ...kept, VisibilityTimeout: visibilityS, RedrivePolicy: JSON.stringify(redrive) },
+  })
+  return true
+}
+
+/** Undefined if there is no such queue. */
+export async function foundUrl(api: SqsApi, name: string): Promise<string | undefined> {
+  try {
+    return (await api.call('GetQueueUrl', { QueueName: name })).QueueUrl
+  } catch (error) {
+    if (hasCode(error, 'queue-missing')) return undefined
+    throw error
+  }
+}

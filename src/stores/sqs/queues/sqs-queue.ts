@@ -1,0 +1,85 @@
+/** A queue in SQS with its dead-letter queue: where their entries are collected and sent. */
+
+import { StoreRefusedError, StoreUnavailableError } from '../../../core/errors.js'
+import { EntryBatch } from '../client/entry-batch.js'
+import type { EntryFailure, SendEntry, SqsApi } from '../client/sqs-api.js'
+import type { QueueNames } from '../messages/queue-names.js'
+
+/** How long a settle or a beat waits for others to share its call, in ms. */
+const lingerMs = 100
+
+interface SqsQueueParts {
+  readonly name: string
+  readonly names: QueueNames
+  readonly url: string
+  readonly api: SqsApi
+  /** How many messages of the queue are held here: as many settles can be expected. */
+  readonly held: () => number
+}
+
+export class SqsQueue {
+  readonly name: string
+  readonly names: QueueNames
+  readonly url: string
+  readonly sends: EntryBatch<'SendMessageBatch'>
+  readonly deletes: EntryBatch<'DeleteMessageBatch'>
+  readonly visibilities: EntryBatch<'ChangeMessageVisibilityBatch'>
+  readonly #api: SqsApi
+  #dead: Promise<{ readonly url: string; readonly sends: EntryBatch<'SendMessageBatch'> }> | undefined
+
+  constructor({ name, names, url, api, held }: SqsQueueParts) {
+    this.name = name
+    this.names = names
+    this.url = url
+    this.#api = api
+    const expectsMore = () => held() > this.deletes.size + this.visibilities.size
+    const entries = { queueUrl: url, api }
+    this.sends = new EntryBatch({ ...entries, kind: 'SendMessageBatch', lingerMs: 0 })
+    this.deletes = new EntryBatch({ ...entries, kind: 'DeleteMessageBatch', lingerMs, expectsMore })
+    this.visibilities = new EntryBatch({ ...entries, kind: 'ChangeMessageVisibilityBatch', lingerMs, expectsMore })
+  }
+
+  /** Sends a message to the queue. Throws if it was not taken. */
+  async send(entry: SendEntry): Promise<void> {
+    throwFailure(await this.sends.add(entry, bytesOf(entry)), this.names.live)
+  }
+
+  /** Sends a message to the dead-letter queue. Throws `QueueMissingError` if there is none. */
+  async sendDead(entry: SendEntry): Promise<void> {
+    const { sends } = await this.dead()
+    throwFailure(await sends.add(entry, bytesOf(entry)), this.names.dead)
+  }
+
+  /** The dead-letter queue, which is looked up once. */
+  dead(): Promise<{ readonly url: string; readonly sends: EntryBatch<'SendMessageBatch'> }> {
+    this.#dead ??= this.#findDead().catch((error: unknown) => {
+      this.#dead = undefined
+      throw error
+    })
+    return this.#dead
+  }
+
+  /** Sends what waits for others. */
+  flush(): void {
+    for (const batch of [this.sends, this.deletes, this.visibilities]) batch.flush()
+  }
+
+  async #findDead() {
+    const { QueueUrl: url = '' } = await this.#api.call('GetQueueUrl', { QueueName: this.names.dead })
+    return { url, sends: new EntryBatch({ kind: 'SendMessageBatch', queueUrl: url, api: this.#api, lingerMs: 0 }) }
+  }
+}
+
+/** What a message adds to the size of a call. */
+function bytesOf({ MessageBody, MessageAttributes = {} }: SendEntry): number {
+  const attributes = Object.entries(MessageAttributes)
+  const sizes = attributes.map(([name, { DataType, StringValue }]) => Buffer.byteLength(name + DataType + StringValue))
+  return sizes.reduce((sum, size) => sum + size, Buffer.byteLength(MessageBody))
+}
+
+function throwFailure(failure: EntryFailure | undefined, queue: string): void {
+  if (failure === undefined) return
+  const said = `${failure.Code ?? 'no code'}: ${failure.Message ?? 'no reason given'}`
+  if (failure.SenderFault) throw new StoreRefusedError(`SQS does not take a message into '${queue}' (${said}).`)
+  throw new StoreUnavailableError(`SQS took no message into '${queue}' now (${said}).`, { inDoubt: false })
+}

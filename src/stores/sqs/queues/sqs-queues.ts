@@ -1,0 +1,111 @@
+/** The queues of a store: found in SQS when they are opened or first asked for, and made there only on purpose. */
+
+import { QueueMissingError, UnknownQueueError, UnsupportedByStoreError } from '../../../core/errors.js'
+import type { Provision, ProvisionedQueue } from '../../contract/provision.js'
+import type { QueueSettings, StoredQueue } from '../../contract/queue-settings.js'
+import type { SqsApi } from '../client/sqs-api.js'
+import { type QueueNames, queueNames } from '../messages/queue-names.js'
+import { createQueue, foundUrl } from './queue-creation.js'
+import { SqsQueue } from './sqs-queue.js'
+
+interface SqsQueuesParts {
+  readonly api: SqsApi
+  readonly namespace: string
+  /** How many messages of a queue are held here. */
+  readonly held: (queue: string) => number
+}
+
+export class SqsQueues implements Provision {
+  readonly #parts: SqsQueuesParts
+  readonly #found = new Map<string, Promise<SqsQueue | undefined>>()
+  readonly #queues = new Map<string, SqsQueue>()
+
+  constructor(parts: SqsQueuesParts) {
+    this.#parts = parts
+  }
+
+  async create(all: readonly QueueSettings[]): Promise<ProvisionedQueue[]> {
+    for (const settings of all) refuseUnsupported(settings)
+    return Promise.all(
+      all.map(async ({ name: queue }) => {
+        const names = this.#namesOf(queue)
+        const wasMissing = await createQueue(this.#parts.api, names)
+        return { queue, name: names.live, deadName: names.dead, wasMissing }
+      }),
+    )
+  }
+
+  /** Throws `QueueMissingError` for a queue that SQS has not, and `UnsupportedByStoreError` for what it cannot do. */
+  async open(all: readonly QueueSettings[]): Promise<StoredQueue[]> {
+    for (const settings of all) refuseUnsupported(settings)
+    const found = await Promise.all(all.map(({ name }) => this.#find(name)))
+    const missing = all.filter((_, i) => found[i] === undefined).map(({ name }) => name)
+    if (missing.length > 0) throw this.#missing(missing)
+    return all.map(({ name, kind, order }) => ({
+      ...{ name, kind, order, exclusive: 'id' as const, shards: 1, paused: false, draining: false },
+    }))
+  }
+
+  /** Throws `UnknownQueueError` for one that SQS has not. */
+  async get(name: string): Promise<SqsQueue> {
+    const queue = this.#queues.get(name) ?? (await this.#find(name))
+    if (queue === undefined) throw new UnknownQueueError(name, [...this.#queues.keys()])
+    return queue
+  }
+
+  /** The queues by name, each once. */
+  async allOf(names: readonly string[]): Promise<ReadonlyMap<string, SqsQueue>> {
+    const unique = [...new Set(names)]
+    const queues = await Promise.all(unique.map((name) => this.get(name)))
+    return new Map(unique.map((name, i) => [name, queues[i]!]))
+  }
+
+  /** Those that were found so far. */
+  get known(): SqsQueue[] {
+    return [...this.#queues.values()]
+  }
+
+  /** Looks a queue up; whoever comes meanwhile shares that. */
+  #find(name: string): Promise<SqsQueue | undefined> {
+    const known = this.#queues.get(name)
+    if (known !== undefined) return Promise.resolve(known)
+    let found = this.#found.get(name)
+    if (found === undefined) {
+      found = this.#look(name).finally(() => this.#found.delete(name))
+      this.#found.set(name, found)
+    }
+    return found
+  }
+
+  async #look(name: string): Promise<SqsQueue | undefined> {
+    const { api, held } = this.#parts
+    const names = this.#namesOf(name)
+    const url = await foundUrl(api, names.live)
+    if (url === undefined) return undefined
+    const queue = new SqsQueue({ name, names, url, api, held: () => held(name) })
+    this.#queues.set(name, queue)
+    return queue
+  }
+
+  #namesOf(queue: string): QueueNames {
+    return queueNames(this.#parts.namespace, queue, false)
+  }
+
+  #missing(queues: readonly string[]): QueueMissingError {
+    const [which, are, them] = queues.length === 1 ? ['queue', 'is', 'it'] : ['queues', 'are', 'them']
+    const names = queues.map((queue) => `'${this.#namesOf(queue).live}'`).join(', ')
+    return new QueueMissingError(
+      `${which} ${queues.map((queue) => `'${queue}'`).join(', ')} ${are} not in SQS: it has no ${names} (${this.#parts.api.where}). Make ${them} with \`millrace queues create\`, or start with --create-queues.`,
+    )
+  }
+}
+
+function refuseUnsupported({ name, kind, order }: QueueSettings): void {
+  const refuse = (feature: string, remedy: string) => {
+    throw new UnsupportedByStoreError('sqs', feature, remedy)
+  }
+  if (kind === 'ordered')
+    refuse(`ordered queue '${name}'`, 'Make its task by defineTask(), or use a store with ordered queues.')
+  if (order === 'lifo')
+    refuse(`the order 'lifo' of queue '${name}'`, 'Leave `order` out, or use a store that keeps jobs in order.')
+}

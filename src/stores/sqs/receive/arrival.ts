@@ -1,0 +1,42 @@
+/** What a message that was received is: a job, one that comes before its time, or nothing that can be run. Pure. */
+
+import type { SqsMessage } from '../client/sqs-api.js'
+import { type Envelope, readEnvelope } from '../messages/envelope.js'
+import type { ReceivedMessage } from './held-messages.js'
+
+type MessageArrival =
+  | { readonly kind: 'job'; readonly message: ReceivedMessage }
+  /** It is to be sent on, and comes back later. */
+  | { readonly kind: 'early'; readonly message: ReceivedMessage; readonly dueInMs: number }
+  /** Nobody can run it. */
+  | { readonly kind: 'bad'; readonly message: ReceivedMessage; readonly body: string; readonly problem: string }
+
+/** Attributes that are asked for with each message. */
+export const systemAttributes = ['ApproximateReceiveCount', 'SentTimestamp']
+
+/** `now`: of the wall clock. `times`: when its receive was sent, and until when it is hidden, on the monotonic clock. */
+export function arrivalOf(
+  { MessageId = '', ReceiptHandle = '', Body = '', Attributes = {} }: SqsMessage,
+  now: number,
+  times: Pick<ReceivedMessage, 'receivedAt' | 'hiddenUntil'>,
+): MessageArrival {
+  const read = readEnvelope(Body)
+  const sentAt = Number(Attributes.SentTimestamp ?? now)
+  const receives = Number(Attributes.ApproximateReceiveCount ?? 1)
+  const envelope: Envelope = 'problem' in read ? { task: '', payload: '' } : read
+  const { id = MessageId, createdAt = sentAt, dueAt, attempts = 0 } = envelope
+  const message: ReceivedMessage = {
+    messageId: MessageId,
+    receipt: ReceiptHandle,
+    id,
+    envelope,
+    attempt: attempts + receives,
+    createdAt,
+    runAt: dueAt ?? createdAt,
+    bytes: Buffer.byteLength(Body),
+    ...times,
+  }
+  if ('problem' in read) return { kind: 'bad', message, body: Body, problem: read.problem }
+  const dueInMs = (dueAt ?? 0) - now
+  return dueInMs > 0 ? { kind: 'early', message, dueInMs } : { kind: 'job', message }
+}

@@ -1,0 +1,32 @@
+/** An SQS store made in the user's own module: for a client that needs more than a region. */
+
+import type { Store } from '../contract/store.js'
+import { sqsAddress } from './client/sqs-address.js'
+import type { SdkClient } from './client/sqs-sdk.js'
+
+export type SqsStoreOptions = (
+  | { readonly url: string }
+  /** A `SQSClient` of the AWS SDK; closing the store leaves it open. */
+  | { readonly client: SdkClient }
+) & {
+  /** What the names of all queues begin with. Default `'millrace'`; empty: nothing. */
+  readonly namespace?: string
+}
+
+/**
+ * A store, for the module that `store: { module, export }` names: every process calls that module for itself, with the mill's
+ * `{ namespace }`. Connects at its first call. Rejects with `ConfigError` for an address that is none, and where the AWS SDK is
+ * not installed.
+ */
+export async function sqsStore({ namespace = 'millrace', ...source }: SqsStoreOptions): Promise<Store> {
+  // Loaded here: whoever has another store has no use for it.
+  const [{ openSqs, sqsOf }, { SqsStore }, { ApiCalls }] = await Promise.all([
+    import('./client/sqs-sdk.js'),
+    import('./sqs-store.js'),
+    import('./client/api-calls.js'),
+  ])
+  const calls = new ApiCalls()
+  if ('client' in source) return new SqsStore({ api: await sqsOf(source.client, calls), namespace })
+  const address = sqsAddress(source.url)
+  return new SqsStore({ api: await openSqs(address, calls), namespace, polling: address.poll })
+}

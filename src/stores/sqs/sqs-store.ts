@@ -1,0 +1,138 @@
+/** The SQS store: the verbs of the contract on queues of messages. */
+
+import { ClosedError } from '../../core/errors.js'
+import { type Clock, systemClock } from '../../core/platform/clock.js'
+import type { Claimed, Claimer, ClaimFrom } from '../contract/claim.js'
+import type { EnqueueCall, Enqueued } from '../contract/new-job.js'
+import type { Provision } from '../contract/provision.js'
+import type { Depth } from '../contract/queue-depth.js'
+import type { QueueSettings, StoredQueue } from '../contract/queue-settings.js'
+import type { ExtendAnswer, ExtendItem, SettleAnswer, SettleItem } from '../contract/settle.js'
+import type { Store } from '../contract/store.js'
+import type { SqsPolling } from './client/sqs-address.js'
+import type { SqsApi } from './client/sqs-api.js'
+import type { SqsQueue } from './queues/sqs-queue.js'
+import { SqsQueues } from './queues/sqs-queues.js'
+import { isWorthAsking, type WorthAsking } from './receive/empty-queue.js'
+import { HeldMessages } from './receive/held-messages.js'
+import { Receiver } from './receive/receiver.js'
+import { sqsTraits } from './sqs-traits.js'
+import { SqsClaim } from './work/sqs-claim.js'
+import { depthOf } from './work/sqs-depth.js'
+import { SqsEnqueue } from './work/sqs-enqueue.js'
+import { SqsSettle } from './work/sqs-settle.js'
+import { SqsWait } from './work/sqs-wait.js'
+
+interface SqsStoreParts {
+  readonly api: SqsApi
+  readonly namespace: string
+  readonly polling?: SqsPolling
+  readonly clock?: Clock
+  /** Whether a claim asks a queue that gave nothing before. Default: by what a call costs. */
+  readonly worthAsking?: WorthAsking
+}
+
+export class SqsStore implements Store {
+  readonly traits = sqsTraits
+  readonly provision: Provision
+  readonly #api: SqsApi
+  readonly #clock: Clock
+  readonly #queues: SqsQueues
+  readonly #held = new HeldMessages()
+  readonly #receivers = new Map<string, Receiver>()
+  readonly #enqueue: SqsEnqueue
+  readonly #claim: SqsClaim
+  readonly #settle: SqsSettle
+  readonly #wait: SqsWait
+  #isClosed = false
+
+  constructor({ api, namespace, polling = 'first', clock = systemClock, worthAsking = isWorthAsking }: SqsStoreParts) {
+    this.#api = api
+    this.#clock = clock
+    const held = this.#held
+    const queues = new SqsQueues({ api, namespace, held: (queue) => held.count(queue) })
+    this.#queues = queues
+    this.provision = queues
+    this.#enqueue = new SqsEnqueue(queues, clock)
+    this.#claim = new SqsClaim(held, clock, worthAsking)
+    this.#settle = new SqsSettle({ queues, held, clock })
+    this.#wait = new SqsWait(polling, clock)
+  }
+
+  async open(queues: readonly QueueSettings[]): Promise<StoredQueue[]> {
+    this.#refuseClosed()
+    return this.#queues.open(queues)
+  }
+
+  async enqueue(calls: readonly EnqueueCall[]): Promise<Enqueued[][]> {
+    this.#refuseClosed()
+    const answers = await this.#enqueue.enqueue(calls)
+    // Who rests here need not wait for its poll.
+    for (const { queue, jobs } of calls)
+      if (jobs.some(isDueNow)) {
+        this.#receivers.get(queue)?.heard()
+        this.#wait.heard(queue)
+      }
+    return answers
+  }
+
+  async claim(from: readonly ClaimFrom[], by: Claimer): Promise<Claimed> {
+    this.#refuseClosed()
+    return this.#claim.claim(from, by, await this.#receiversOf(from.map(({ queue }) => queue)))
+  }
+
+  async settle(items: readonly SettleItem[]): Promise<SettleAnswer[]> {
+    this.#refuseClosed()
+    return this.#settle.settle(items)
+  }
+
+  async extend(items: readonly ExtendItem[]): Promise<ExtendAnswer[]> {
+    this.#refuseClosed()
+    return this.#settle.extend(items)
+  }
+
+  async depth(queues: readonly string[]): Promise<{ readonly now: number; readonly depths: Depth[] }> {
+    this.#refuseClosed()
+    const found = await this.#queues.allOf(queues)
+    const depths = await Promise.all(queues.map((name) => depthOf(this.#api, found.get(name)!)))
+    return { now: this.#clock.now(), depths }
+  }
+
+  async wait(queues: readonly string[], forMs: number, signal: AbortSignal): Promise<string[]> {
+    this.#refuseClosed()
+    return this.#wait.forQueues(await this.#receiversOf(queues), forMs, signal)
+  }
+
+  async close(): Promise<void> {
+    if (this.#isClosed) return
+    this.#isClosed = true
+    this.#wait.close()
+    const putBack = [...this.#receivers.values()].map((receiver) => receiver.putBack())
+    for (const queue of this.#queues.known) queue.flush()
+    await Promise.all(putBack)
+    this.#api.close()
+  }
+
+  /** Throws `UnknownQueueError` for a queue that is not there. */
+  async #receiversOf(names: readonly string[]): Promise<ReadonlyMap<string, Receiver>> {
+    const queues = await this.#queues.allOf(names)
+    return new Map([...queues.values()].map((queue) => [queue.name, this.#receiverOf(queue)]))
+  }
+
+  #receiverOf(queue: SqsQueue): Receiver {
+    let receiver = this.#receivers.get(queue.name)
+    if (receiver === undefined) {
+      receiver = new Receiver({ queue, api: this.#api, held: this.#held, clock: this.#clock })
+      this.#receivers.set(queue.name, receiver)
+    }
+    return receiver
+  }
+
+  #refuseClosed(): void {
+    if (this.#isClosed) throw new ClosedError('the SQS store')
+  }
+}
+
+function isDueNow({ delayMs = 0, runAt }: EnqueueCall['jobs'][number]): boolean {
+  return delayMs === 0 && runAt === undefined
+}

@@ -1,0 +1,34 @@
+/** What the SQS store can do: known before one is opened, or its code loaded. */
+
+import type { StoreTraits } from '../contract/store.js'
+import { longestHiddenMs, mostBatchBytes, mostEntries } from './client/sqs-api.js'
+
+/** A hundred years: a delay goes by as many messages as it takes. */
+const maxDelayMs = 100 * 365 * 86_400_000
+/** What the envelope of a job takes besides its payload: its id, task, group and times. */
+const envelopeBytes = 4_096
+
+export const sqsTraits: StoreTraits = {
+  name: 'sqs',
+  ordered: false,
+  priority: false,
+  groups: false,
+  throttled: false,
+  limited: false,
+  shared: true,
+  replicated: false,
+  remote: true,
+  metered: true,
+  maxBatch: mostEntries,
+  maxDelayMs,
+  maxLeaseMs: longestHiddenMs,
+  maxHoldMs: longestHiddenMs,
+  maxPayloadBytes: mostBatchBytes - envelopeBytes,
+  inOrder: false,
+  exactEnqueue: false,
+  fenced: false,
+  tellsCrashes: false,
+  rings: false,
+  exactDepth: false,
+  beatsFromThread: false,
+}

@@ -1,0 +1,76 @@
+/** The commands on SQS: queues are made on purpose, and workers run what lies in them. */
+
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { type StrictSqs, strictSqs } from '../stores/sqs/strict-sqs.js'
+import { run, runJson } from './command-in-process.js'
+import { CommandProcess } from './command-process.js'
+import { project, projectFiles } from './project.js'
+
+let sqs: StrictSqs
+beforeAll(async () => {
+  sqs = await strictSqs()
+})
+afterAll(() => sqs.close())
+
+/** A project of its own namespace. */
+function sqsProject(namespace: string) {
+  const config = projectFiles['millrace.config.js']!.replace('queues:', `namespace: '${namespace}',\n  queues:`)
+  const cwd = project({ ...projectFiles, 'millrace.config.js': config })
+  return { cwd, env: { MILLRACE_STORE: `sqs://eu-central-1?endpoint=${sqs.endpoint}` } }
+}
+
+describe('on SQS', { timeout: 60_000 }, () => {
+  it('queues create makes what is missing, says what, and repeats nothing', async () => {
+    const where = sqsProject('made')
+    const missing = await run(['enqueue', 'echo', '1'], where)
+    expect(missing).toMatchObject({ code: 1, stderr: expect.stringContaining('millrace queues create') })
+
+    const first = await run(['queues', 'create'], where)
+    expect(first.code).toBe(0)
+    expect(first.stdout).toMatch(/^queue +in the store +its dead *\n/)
+    expect(first.stdout).toMatch(/\ndefault +made-default +dlq-made-default +made\n/)
+    expect(first.stdout).toMatch(/\n2 queues made\.\n$/)
+    expect(await runJson(['queues', 'create'], where)).toEqual({
+      queues: ['default', 'slow'].map((queue) => ({
+        ...{ queue, name: `made-${queue}`, deadName: `dlq-made-${queue}`, wasMissing: false },
+      })),
+    })
+    expect(await runJson(['enqueue', 'echo', '1'], where)).toMatchObject({ queue: 'default', outcome: 'added' })
+    expect(await run(['stats'], where)).toMatchObject({ code: 0 })
+  })
+
+  it('other stores have nothing to make', async () => {
+    const cwd = project()
+    expect(await run(['queues', 'create'], { cwd })).toMatchObject({
+      code: 0,
+      stdout: 'Nothing to do: this store makes a queue when it is first used.\n',
+    })
+  })
+
+  it('a worker makes its queues if it is told to, runs what is enqueued, and stops at once', async () => {
+    const where = sqsProject('worked')
+    const worker = new CommandProcess(['work', '--json', '--create-queues'], where)
+    await worker.events('worker.started')
+    await runJson(['enqueue', 'echo', '{"a":1}'], where)
+    await worker.events('worker.progressed')
+    worker.child.kill('SIGTERM')
+
+    expect(await worker.ended).toMatchObject({ code: 0 })
+  })
+
+  it.each([
+    ['jobs list default', 'cannot'],
+    ['queues pause default', 'cannot'],
+    ['morgue list default', 'cannot'],
+    ['doctor', ''],
+    ['workers', ''],
+    ['queues list', ''],
+  ])('what SQS cannot do is said and not failed at with a stack: %s', async (command, said) => {
+    const where = sqsProject('refused')
+    await run(['queues', 'create'], where)
+    const { stdout, stderr } = await run(command.split(' '), where)
+
+    expect(stderr + stdout).toContain(said)
+    expect(stderr + stdout).not.toMatch(/\n\s+at /)
+  })
+})

@@ -1,0 +1,4 @@
+import { contractOn } from '../contract-of.js'
+import { sqsHarness } from './sqs-harness.js'
+
+contractOn('sqs', sqsHarness)

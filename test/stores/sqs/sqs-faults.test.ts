@@ -1,0 +1,195 @@
+/** What goes wrong between the store and SQS, and what comes of it. */
+
+import { describe, expect, it } from 'vitest'
+import { sqsScenes } from './sqs-scene.js'
+
+const scene = sqsScenes()
+const ids = (count: number) => Array.from({ length: count }, (_, i) => ({ id: `job-${i}` }))
+const idsOf = (claims: readonly { readonly id: string }[]) => claims.map(({ id }) => id).sort()
+
+describe('a batch of which some entries fail', () => {
+  it('is sent again with those alone, and every job is there once', async () => {
+    const { sqs, add, claim, calls } = await scene()
+    await sqs.inject({ call: 'SendMessageBatch', entries: [1, 3] })
+    await add(ids(5))
+
+    expect(calls.byKind.SendMessageBatch).toBe(2)
+    expect(idsOf(await claim())).toEqual(idsOf(ids(5)))
+  })
+
+  it('is refused for those that SQS will never take, and sent again brings those alone', async () => {
+    const { sqs, add, claim } = await scene()
+    await sqs.inject({ call: 'SendMessageBatch', entries: [0], senderFault: true, code: 'InvalidMessageContents' })
+    await expect(add(ids(3), 'call')).rejects.toMatchObject({ code: 'store-refused' })
+    await add(ids(3), 'call')
+
+    expect(idsOf(await claim())).toEqual(idsOf(ids(3)))
+  })
+
+  it('is told as away where they fail again and again, and sent again brings those alone', async () => {
+    const { sqs, add, claim } = await scene()
+    await sqs.inject({ call: 'SendMessageBatch', entries: [2], times: 1 })
+    await sqs.inject({ call: 'SendMessageBatch', entries: [0], times: 3 })
+    await expect(add(ids(3), 'call')).rejects.toMatchObject({ code: 'store-unavailable', inDoubt: false })
+    await add(ids(3), 'call')
+
+    expect(idsOf(await claim())).toEqual(idsOf(ids(3)))
+  })
+
+  it('deletes what it can at once and the others with the next call', async () => {
+    const { sqs, add, claim, store, advance } = await scene()
+    await add(ids(4))
+    const claims = await claim()
+    await sqs.inject({ call: 'DeleteMessageBatch', entries: [0, 2] })
+    const answers = await store.settle(claims.map(({ queue, id, fence }) => ({ queue, id, fence, kind: 'complete' })))
+    advance(60_000)
+
+    expect(answers).toEqual(['ok', 'ok', 'ok', 'ok'])
+    expect(await claim()).toEqual([])
+  })
+})
+
+describe('a call that fails as a whole', () => {
+  it('settles nothing, and can be sent again', async () => {
+    const { sqs, add, claim, settle, advance } = await scene()
+    await add(ids(1))
+    const [held] = await claim()
+    await sqs.inject({ call: 'DeleteMessageBatch', error: 'InternalError', status: 500, times: 3 })
+    await expect(settle(held!, { kind: 'complete' })).rejects.toMatchObject({ code: 'store-unavailable' })
+    expect(await settle(held!, { kind: 'complete' })).toBe('ok')
+    advance(60_000)
+
+    expect(await claim()).toEqual([])
+  })
+
+  it('answers what it has settled as settled when it is sent again with the others', async () => {
+    const { sqs, add, claim, store } = await scene()
+    await add(ids(2))
+    const [a, b] = await claim()
+    await sqs.inject({ call: 'ChangeMessageVisibilityBatch', error: 'InternalError', status: 500, times: 3 })
+    const items = [
+      { queue: 'mail', id: a!.id, fence: a!.fence, kind: 'complete' as const },
+      { queue: 'mail', id: b!.id, fence: b!.fence, kind: 'release' as const, delayMs: 0 },
+    ]
+    await expect(store.settle(items)).rejects.toMatchObject({ code: 'store-unavailable' })
+
+    expect(await store.settle(items)).toEqual(['ok', 'ok'])
+    expect(idsOf(await claim())).toEqual([b!.id])
+  })
+
+  it('is made again by the SDK where it was asked too often, and told as not carried out where that goes on', async () => {
+    const { sqs, add } = await scene()
+    const refused = { call: 'SendMessageBatch', error: 'ThrottlingException', status: 400 }
+    await sqs.inject({ ...refused, times: 1 })
+    await add(ids(1))
+    await sqs.inject({ ...refused, times: 3 })
+    await expect(add(ids(1))).rejects.toMatchObject({ code: 'store-unavailable', inDoubt: false })
+  })
+
+  it('says what to do where a right is missing, and shows no credential', async () => {
+    const { sqs, claim } = await scene()
+    await sqs.inject({ call: 'ReceiveMessage', error: 'AccessDenied', status: 403 })
+    const error = await claim().catch((thrown: Error) => thrown)
+
+    expect(error).toMatchObject({
+      code: 'store-refused',
+      message: expect.stringMatching(/policy.*ReceiveMessage on sqs:/),
+    })
+    expect(String(error)).not.toMatch(/accessKey|secret/i)
+  })
+
+  it('loses no job where its answer was lost: what was received comes back, what was sent is there', async () => {
+    const { sqs, add, claim, advance } = await scene()
+    await sqs.inject({ call: 'SendMessageBatch', cut: 'after' })
+    await add([{ id: 'sent' }])
+    await sqs.inject({ call: 'ReceiveMessage', cut: 'after' })
+    const first = await claim()
+    advance(30_000)
+
+    // The SDK has sent the job again: SQS has it twice, which is what it promises.
+    expect(new Set([...idsOf(first), ...idsOf(await claim())])).toEqual(new Set(['sent']))
+  })
+})
+
+describe('a message', () => {
+  it('that is delivered twice at once is handed out once', async () => {
+    const { sqs, add, claim } = await scene()
+    await add(ids(3))
+    await sqs.inject({ call: 'ReceiveMessage', twice: true })
+
+    expect(idsOf(await claim())).toEqual(idsOf(ids(3)))
+  })
+
+  it('is buried before it is deleted, and once, where the delete fails', async () => {
+    const { sqs, add, claim, settle, bodies, namespace, advance } = await scene()
+    await add(ids(1))
+    const [held] = await claim()
+    await sqs.inject({ call: 'DeleteMessageBatch', error: 'InternalError', status: 500, times: 3 })
+    await expect(settle(held!, { kind: 'bury', reason: 'unrecoverable', error: 'never' })).rejects.toThrow()
+    expect(await bodies(`dlq-${namespace}-mail`)).toHaveLength(1)
+    expect(await settle(held!, { kind: 'bury', reason: 'unrecoverable', error: 'never' })).toBe('ok')
+    advance(60_000)
+
+    expect(await claim()).toEqual([])
+    const [dead, ...others] = await bodies(`dlq-${namespace}-mail`)
+    expect(others).toEqual([])
+    expect(dead!.body).toMatchObject({
+      v: 1,
+      id: 'job-0',
+      task: 'send',
+      reason: 'unrecoverable',
+      error: 'never',
+      attempts: 1,
+    })
+  })
+
+  it('that is none of ours is buried as it came, and its worker goes on', async () => {
+    const { api, add, store, namespace, bodies } = await scene()
+    const { QueueUrl = '' } = await api.call('GetQueueUrl', { QueueName: `${namespace}-mail` })
+    await api.call('SendMessageBatch', { QueueUrl, Entries: [{ Id: '0', MessageBody: 'gASVJQAAAAAAAAB9lA==' }] })
+    await add(ids(1))
+    const { claims, buried } = await store.claim([{ queue: 'mail', limit: 10 }], { worker: 'w', leaseMs: 30_000 })
+
+    expect(idsOf(claims)).toEqual(['job-0'])
+    expect(buried).toMatchObject([{ queue: 'mail', reason: 'bad-payload' }])
+    const [dead] = await bodies(`dlq-${namespace}-mail`)
+    expect(dead).toMatchObject({ body: 'gASVJQAAAAAAAAB9lA==', attributes: { reason: 'bad-payload' } })
+  })
+
+  it('as large as one can be is buried, without its error where that does not fit', async () => {
+    const { add, claim, settle, bodies, namespace } = await scene()
+    await expect(add([{ id: 'a', payload: 'x'.repeat(1_048_000) }])).rejects.toMatchObject({
+      code: 'payload-too-large',
+    })
+    await add([{ id: 'a', payload: 'x'.repeat(1_047_900) }])
+    const [held] = await claim()
+    expect(await settle(held!, { kind: 'bury', reason: 'max-retries', error: 'e'.repeat(2_000) })).toBe('ok')
+
+    const [dead] = await bodies(`dlq-${namespace}-mail`)
+    expect(dead!.body).toMatchObject({ id: 'a', reason: 'max-retries' })
+    expect(dead!.body).not.toHaveProperty('error')
+  })
+
+  it('of a large batch goes by several calls, none larger than SQS takes', async () => {
+    const { add, claim, calls } = await scene()
+    await add(Array.from({ length: 3 }, (_, i) => ({ id: `big-${i}`, payload: 'x'.repeat(600_000) })))
+
+    expect(calls.byKind.SendMessageBatch).toBe(3)
+    const found = [...(await claim()), ...(await claim()), ...(await claim())]
+    expect(idsOf(found)).toEqual(['big-0', 'big-1', 'big-2'])
+  })
+})
+
+describe('a queue that is missing', () => {
+  it('is named with the command that makes it, and is not made', async () => {
+    const { open, namespace } = await scene()
+    const store = await open()
+    const settings = { name: 'orders', kind: 'plain', order: 'fifo', maxCrashes: 3, dead: {} } as const
+
+    await expect(store.open([settings])).rejects.toMatchObject({
+      code: 'queue-missing',
+      message: expect.stringMatching(new RegExp(`'${namespace}-orders'.*millrace queues create`)),
+    })
+    await expect(store.depth(['orders'])).rejects.toMatchObject({ code: 'queue-unknown' })
+  })
+})

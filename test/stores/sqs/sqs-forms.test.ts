@@ -1,0 +1,157 @@
+/** What goes to SQS and comes from it: addresses, names, envelopes. */
+
+import { describe, expect, it } from 'vitest'
+import { sqsAddress, sqsAddressText } from '#src/stores/sqs/client/sqs-address.js'
+import { sqsError } from '#src/stores/sqs/client/sqs-errors.js'
+import { type Envelope, envelopeText, readEnvelope } from '#src/stores/sqs/messages/envelope.js'
+import { queueNames } from '#src/stores/sqs/messages/queue-names.js'
+import { arrivalOf } from '#src/stores/sqs/receive/arrival.js'
+
+describe('an address', () => {
+  it('names a region, and perhaps an endpoint and a way to poll', () => {
+    expect(sqsAddress('sqs://eu-central-1')).toEqual({ region: 'eu-central-1', poll: 'first' })
+    expect(sqsAddress('sqs://us-gov-west-1/')).toEqual({ region: 'us-gov-west-1', poll: 'first' })
+    const local = sqsAddress('sqs://us-west-2?endpoint=http://localhost:9324&poll=each')
+    expect(local).toEqual({ region: 'us-west-2', endpoint: 'http://localhost:9324', poll: 'each' })
+    expect(sqsAddressText(local)).toBe('sqs://us-west-2?endpoint=http://localhost:9324')
+  })
+
+  it.each([
+    ['sqs:', 'expected'],
+    ['sqs://', 'no region'],
+    ['sqs://frankfurt', "'frankfurt' is no region"],
+    ['sqs://EU-CENTRAL-1', 'no region'],
+    ['sqs://key:secret@eu-central-1', 'not shown'],
+    ['sqs://eu-central-1?secretAccessKey=hush', "'secretAccessKey' is no parameter"],
+    ['sqs://eu-central-1?endpoint=localhost:9324', 'the endpoint'],
+    ['sqs://eu-central-1?endpoint=ftp://localhost', 'the endpoint'],
+    ['sqs://eu-central-1?endpoint=http://key:hush@localhost', 'user or a password'],
+    ['sqs://eu-central-1?poll=never', "poll is 'never'"],
+    ['sqs://eu-central-1#fragment', 'expected'],
+    ['sqs://eu-central-1/queue', 'expected'],
+  ])('is refused where it is none, and shows no secret: %s', (url, message) => {
+    expect(() => sqsAddress(url)).toThrow(message)
+    expect(() => sqsAddress(url)).not.toThrow(/hush|secret@/)
+  })
+})
+
+describe('the names of a queue', () => {
+  it('are prefixed by the namespace, and those of FIFO queues end as SQS asks', () => {
+    expect(queueNames('millrace', 'orders', false)).toEqual({ live: 'millrace-orders', dead: 'dlq-millrace-orders' })
+    expect(queueNames('', 'orders', false)).toEqual({ live: 'orders', dead: 'dlq-orders' })
+    expect(queueNames('shop', 'orders', true)).toEqual({ live: 'shop-orders.fifo', dead: 'dlq-shop-orders.fifo' })
+  })
+
+  it.each(['a.b', 'a:b', 'naïve', 'a b', 'x'.repeat(68)])('are refused where SQS does not take them: %s', (name) => {
+    expect(() => queueNames('millrace', name, false)).toThrow(expect.objectContaining({ code: 'config-invalid' }))
+  })
+
+  it('may have 80 characters, with those of the dead-letter queue', () => {
+    expect(queueNames('millrace', 'x'.repeat(67), false).dead).toHaveLength(80)
+  })
+})
+
+describe('an envelope', () => {
+  const every: Envelope = {
+    ...{ id: 'a', task: 'greet', payload: '"text"', codec: 'json', meta: '{"a":1}', group: 'g' },
+    ...{ createdAt: 1, dueAt: 2, attempts: 3 },
+  }
+
+  it('is read as it was written', () => {
+    expect(readEnvelope(envelopeText(every))).toEqual(every)
+    const bytes = { task: 'greet', payload: Uint8Array.of(0, 255, 7), meta: Uint8Array.of(1) }
+    expect(readEnvelope(envelopeText(bytes))).toEqual(bytes)
+  })
+
+  it('holds only characters that SQS takes, whatever the payload', () => {
+    const payload = '\u0000\u000b\u001f\ufffe\uffff\ud800 \u{1f600}'
+    const text = envelopeText({ task: 't', payload })
+
+    expect(text).toMatch(/^[\t\n\r\u0020-\ud7ff\ue000-\ufffd\u{10000}-\u{10ffff}]*$/u)
+    expect(readEnvelope(text)).toEqual({ task: 't', payload })
+  })
+
+  it('is refused where it is larger than a message can be', () => {
+    const most = 1_048_576 - envelopeText({ task: 't', payload: '' }).length
+    expect(envelopeText({ task: 't', payload: 'x'.repeat(most) })).toHaveLength(1_048_576)
+    expect(() => envelopeText({ task: 't', payload: 'x'.repeat(most + 1) })).toThrow(
+      expect.objectContaining({ code: 'payload-too-large' }),
+    )
+  })
+
+  it('may come without an id, a time and a count: the message has them', () => {
+    const body = '{"v":1,"task":"greet","payload":"1"}'
+    const attributes = { ApproximateReceiveCount: '3', SentTimestamp: '5000' }
+    const arrival = arrivalOf({ MessageId: 'm', ReceiptHandle: 'r', Body: body, Attributes: attributes }, 9_000, {
+      receivedAt: 1,
+      hiddenUntil: 2,
+    })
+
+    expect(arrival.kind).toBe('job')
+    expect(arrival.message).toMatchObject({ id: 'm', attempt: 3, createdAt: 5_000, runAt: 5_000, bytes: body.length })
+  })
+
+  it.each([
+    ['', 'no JSON object'],
+    ['gASVJQAAAAAAAAB9lIwCaWSUjAF4lHMu', 'no JSON object'],
+    ['[]', 'no JSON object'],
+    ['null', 'no JSON object'],
+    ['{}', 'no "v"'],
+    ['{"v":2,"task":"t","payload":""}', 'no "v": 1'],
+    ['{"v":1,"payload":""}', 'no task'],
+    ['{"v":1,"task":7,"payload":""}', 'no task'],
+    ['{"v":1,"task":"","payload":""}', 'no task'],
+    ['{"v":1,"task":"t"}', '"payload"'],
+    ['{"v":1,"task":"t","payload":{}}', '"payload"'],
+    ['{"v":1,"task":"t","payload":"","payload64":""}', '"payload"'],
+    ['{"v":1,"task":"t","payload64":"%"}', '"payload"'],
+    ['{"v":1,"task":"t","payload":"","meta":{}}', '"meta"'],
+    ['{"v":1,"task":"t","payload":"","id":7}', '"id"'],
+    ['{"v":1,"task":"t","payload":"","codec":null}', '"codec"'],
+    ['{"v":1,"task":"t","payload":"","dueAt":"soon"}', '"dueAt"'],
+    ['{"v":1,"task":"t","payload":"","dueAt":-1}', '"dueAt"'],
+    ['{"v":1,"task":"t","payload":"","attempts":1.5}', '"attempts"'],
+    ['{"v":1,"task":"t","payload":"","createdAt":1e400}', '"createdAt"'],
+  ])('is told for what it is where it is none: %s', (body, problem) => {
+    expect(readEnvelope(body)).toEqual({ problem: expect.stringContaining(problem) })
+  })
+
+  it('changes no prototype', () => {
+    const read = readEnvelope('{"v":1,"task":"t","payload":"","__proto__":{"id":"evil"}}')
+    expect(read).toEqual({ task: 't', payload: '' })
+    expect('id' in read).toBe(false)
+  })
+})
+
+describe('an error of SQS', () => {
+  const withName = (name: string, rest: object = {}) => Object.assign(new Error('said'), { name, ...rest })
+
+  it.each([
+    ['QueueDoesNotExist', {}, 'queue-missing'],
+    ['com.amazonaws.sqs#QueueDoesNotExist', {}, 'queue-missing'],
+    ['AWS.SimpleQueueService.NonExistentQueue', {}, 'queue-missing'],
+    ['AccessDenied', {}, 'store-refused'],
+    ['CredentialsProviderError', {}, 'store-refused'],
+    ['InvalidClientTokenId', {}, 'store-refused'],
+    ['InvalidParameterValue', { $metadata: { httpStatusCode: 400 } }, 'store-refused'],
+    ['ThrottlingException', { $metadata: { httpStatusCode: 400 } }, 'store-unavailable'],
+    ['RequestThrottled', { $metadata: { httpStatusCode: 403 } }, 'store-unavailable'],
+    ['OverLimit', { $metadata: { httpStatusCode: 403 } }, 'store-unavailable'],
+    ['ExpiredTokenException', { $metadata: { httpStatusCode: 403 } }, 'store-unavailable'],
+    ['InternalError', { $metadata: { httpStatusCode: 500 } }, 'store-unavailable'],
+    ['ServiceUnavailable', { $metadata: { httpStatusCode: 503 } }, 'store-unavailable'],
+    ['TimeoutError', {}, 'store-unavailable'],
+    ['Error', { code: 'ECONNREFUSED' }, 'store-unavailable'],
+  ])('is typed by what it means: %s', (name, rest, code) => {
+    const error = sqsError('sqs://eu-central-1', 'ReceiveMessage', withName(name, rest))
+    expect(error).toMatchObject({ code, message: expect.stringContaining('ReceiveMessage on sqs://eu-central-1') })
+  })
+
+  it('says whether the call may have been carried out', () => {
+    const inDoubt = (name: string, rest: object = {}) => sqsError('sqs', 'SendMessageBatch', withName(name, rest))
+    expect(inDoubt('Error', { code: 'ECONNREFUSED' })).toMatchObject({ inDoubt: false })
+    expect(inDoubt('ThrottlingException')).toMatchObject({ inDoubt: false })
+    expect(inDoubt('Error', { code: 'ECONNRESET' })).toMatchObject({ inDoubt: true })
+    expect(inDoubt('InternalError', { $metadata: { httpStatusCode: 500 } })).toMatchObject({ inDoubt: true })
+  })
+})

@@ -1,0 +1,166 @@
+/** Delays, leases and the twelve hours for which SQS hides a message. */
+
+import { describe, expect, it } from 'vitest'
+import { sqsScenes } from './sqs-scene.js'
+
+const scene = sqsScenes()
+const [second, minute, hour] = [1_000, 60_000, 3_600_000]
+
+describe('a delay beyond what SQS allows', () => {
+  it('goes by several messages, and the job is run at its time, to the second, as its first attempt', async () => {
+    const { add, claim, advance, calls, sqs, store } = await scene()
+    const dueAt = sqs.now() + 40 * minute
+    await add([{ id: 'later', delayMs: 40 * minute }])
+    for (let passed = 0; passed < 40 * minute; passed += 15 * minute) {
+      expect(await claim()).toEqual([])
+      expect((await store.depth(['mail'])).depths[0]).toMatchObject({ ready: 0, scheduled: 1 })
+      advance(Math.min(15 * minute, 40 * minute - passed - second))
+    }
+    expect(await claim()).toEqual([])
+    advance(second)
+
+    expect(await claim()).toMatchObject([{ id: 'later', attempt: 1, runAt: dueAt, createdAt: dueAt - 40 * minute }])
+    expect(calls.byKind.SendMessageBatch).toBe(3)
+  })
+
+  it('is kept where nobody was there to send it on', async () => {
+    const { add, claim, advance } = await scene()
+    await add([{ id: 'later', delayMs: 2 * hour }])
+    advance(3 * hour)
+
+    expect(await claim()).toMatchObject([{ id: 'later', attempt: 1 }])
+  })
+
+  it('goes on where sending it on failed', async () => {
+    const { sqs, add, claim, advance } = await scene()
+    await add([{ id: 'later', delayMs: 20 * minute }])
+    advance(15 * minute)
+    await sqs.inject({ call: 'SendMessageBatch', error: 'InternalError', status: 500, times: 3 })
+    expect(await claim()).toEqual([])
+    advance(minute)
+    expect(await claim()).toEqual([])
+    advance(4 * minute)
+
+    expect(await claim()).toMatchObject([{ id: 'later', attempt: 1 }])
+  })
+})
+
+describe('a retry', () => {
+  it('hides the message in place: no copy is made, and each run is an attempt', async () => {
+    const { add, claim, settle, advance, calls } = await scene()
+    await add([{ id: 'a' }])
+    for (const [i, delayMs] of [60, 120, 240, 480].map((seconds) => seconds * second).entries()) {
+      const [held] = await claim()
+      expect(held).toMatchObject({ attempt: i + 1 })
+      await settle(held!, { kind: 'retry', delayMs })
+      advance(delayMs - second)
+      expect(await claim()).toEqual([])
+      advance(second)
+    }
+
+    expect(await claim()).toMatchObject([{ attempt: 5 }])
+    expect(calls.byKind.SendMessageBatch).toBe(1)
+  })
+
+  it('for longer than SQS hides a message is sent anew, and keeps its attempts and its time', async () => {
+    const { add, claim, settle, advance, sqs } = await scene()
+    await add([{ id: 'a', payload: '"kept"', meta: '{"m":1}' }])
+    const [held] = await claim()
+    const dueAt = sqs.now() + 13 * hour
+    expect(await settle(held!, { kind: 'retry', delayMs: 13 * hour })).toBe('ok')
+    for (let passed = 0; passed < 13 * hour; passed += 15 * minute) {
+      expect(await claim()).toEqual([])
+      advance(15 * minute)
+    }
+
+    expect(await claim()).toMatchObject([{ id: 'a', attempt: 2, payload: '"kept"', meta: '{"m":1}', runAt: dueAt }])
+  })
+})
+
+describe('a lease', () => {
+  it('is renewed up to twelve hours after the message was received, and told as lost before that', async () => {
+    const { add, claim, advance, store } = await scene()
+    await add([{ id: 'a' }])
+    const [held] = await claim(1, hour)
+    const { queue, id, fence } = held!
+    const renew = () => store.extend([{ queue, id, fence, leaseMs: hour }])
+    for (let passed = 0; passed < 11.5 * hour; passed += hour / 3) {
+      advance(hour / 3)
+      expect(await renew()).toEqual([passed < 11.2 * hour ? 'ok' : 'lost'])
+    }
+    expect(await claim()).toEqual([])
+    advance(hour / 3)
+
+    expect(await claim()).toMatchObject([{ id: 'a', attempt: 2 }])
+  })
+
+  it('is not shortened, and costs no call where the message is hidden for long enough', async () => {
+    const { add, claim, store, calls } = await scene()
+    await add([{ id: 'a' }])
+    const [held] = await claim(1, minute)
+    const { queue, id, fence } = held!
+    expect(await store.extend([{ queue, id, fence, leaseMs: 30 * second }])).toEqual(['ok'])
+
+    expect(calls.byKind.ChangeMessageVisibilityBatch).toBeUndefined()
+  })
+
+  it('that has ended lets a job complete, and decides nothing else', async () => {
+    const { add, claim, settle, advance } = await scene()
+    await add([{ id: 'a' }, { id: 'b' }])
+    const claims = await claim(10, 5 * second)
+    const [a, b] = ['a', 'b'].map((id) => claims.find((held) => held.id === id)!)
+    advance(6 * second)
+
+    expect(await settle(a!, { kind: 'complete' })).toBe('ok')
+    expect(await settle(b!, { kind: 'bury' })).toBe('lost')
+    expect(await settle(b!, { kind: 'complete' })).toBe('gone')
+    expect(await claim()).toMatchObject([{ id: 'b', attempt: 2 }])
+  })
+
+  it('of a claim that was given up ends, and its job is run by the same process again', async () => {
+    const { add, claim, advance, settle } = await scene()
+    await add([{ id: 'a' }])
+    const [first] = await claim(1, 5 * second)
+    advance(6 * second)
+    const [second_] = await claim(1, 5 * second)
+
+    expect(second_).toMatchObject({ id: 'a', attempt: 2 })
+    expect(second_!.fence).toBeGreaterThan(first!.fence)
+    expect(await settle(first!, { kind: 'complete' })).toBe('gone')
+    expect(await settle(second_!, { kind: 'complete' })).toBe('ok')
+  })
+})
+
+describe('a message that a poll has brought', () => {
+  it('is put back when the store closes, and is there for others at once', async () => {
+    const { add, store, open } = await scene()
+    const other = await open()
+    await add([{ id: 'a' }])
+    expect(await store.wait(['mail'], 1_000, new AbortController().signal)).toEqual(['mail'])
+    await store.close()
+    const { claims } = await other.claim([{ queue: 'mail', limit: 1 }], { worker: 'w', leaseMs: 30_000 })
+
+    expect(claims).toMatchObject([{ id: 'a' }])
+  })
+
+  it('is hidden for the whole lease of whoever claims it, though it came before', async () => {
+    const { add, claim, store, advance } = await scene()
+    await claim()
+    await add([{ id: 'a' }])
+    await store.wait(['mail'], 1_000, new AbortController().signal)
+    advance(4 * second)
+    expect(await claim()).toMatchObject([{ id: 'a' }])
+    advance(30 * second)
+
+    expect(await claim()).toEqual([])
+  })
+
+  it('is put back where nobody claims it within five seconds', async () => {
+    const { add, store, open } = await scene()
+    const other = await open()
+    await add([{ id: 'a' }])
+    await store.wait(['mail'], 1_000, new AbortController().signal)
+
+    expect(await other.wait(['mail'], 20_000, new AbortController().signal)).toEqual(['mail'])
+  }, 15_000)
+})
