@@ -41,7 +41,7 @@ function ownersAmong(tasks: readonly AnyTask[]): Map<string, AnyOrderedTask> {
 }
 
 function optionClashes(name: string, options: CheckedQueueOptions, owner: AnyOrderedTask | undefined): ConfigIssue[] {
-  const { ordered = owner !== undefined, order, exclusive, shardOrder, retention } = options
+  const { ordered = owner !== undefined, order, fifo, exclusive, shardOrder, retention } = options
   const issue = (option: string, message: string) => ({ path: `queues.${name}.${option}`, message })
   if (!ordered && owner !== undefined) {
     const message = `must not be false: the ordered task '${owner.name}' uses this queue; leave it out, or give the task another queue`
@@ -55,6 +55,7 @@ function optionClashes(name: string, options: CheckedQueueOptions, owner: AnyOrd
   }
   const { results = 'none' } = retention
   return [
+    ...(fifo ? [issue('fifo', 'must be left out: an ordered queue keeps the order of each id')] : []),
     ...(order === 'fifo' ? [] : [issue('order', "must be 'fifo' or left out: an ordered queue goes by time")]),
     ...(results === 'none'
       ? []

@@ -17,6 +17,7 @@ import { selectorNames } from '../selectors/named-selectors.js'
 import type { StoreTraits } from '../stores/contract/store.js'
 import { declaredQueues, queueClashes } from './declared-queues.js'
 import type { StoreDescriptor } from './store-source.js'
+import { refuseUnsupported } from './unsupported.js'
 import { type WorkerDefaults, workerDefaults } from './worker-options.js'
 
 export interface MillOptions {
@@ -220,42 +221,3 @@ function issuesBetween(registry: Registry): ConfigIssue[] {
 }
 
 const longestTimerMs = 2 ** 31 - 1
-/** Of the time for which a store holds a job, so much is for the end of its run. */
-const leastLeftMs = 15 * 60_000
-
-/**
- * Throws for the first option that the store has no trait for.
- * @internal
- */
-export function refuseUnsupported(registry: Registry, traits: StoreTraits): void {
-  const refuse = (feature: string, remedy: string) => {
-    throw new UnsupportedByStoreError(traits.name, feature, remedy)
-  }
-  for (const { name, ordered, order, throttle, maxRunning, maxPending, leaseMs } of registry.queues.values()) {
-    if (ordered && !traits.ordered) {
-      const task = registry.orderedTask(name)
-      const without = task === undefined ? 'Leave `ordered` out' : `Make '${task.name}' by defineTask()`
-      refuse(`ordered queue '${name}'`, `${without}, or use a store with ordered queues.`)
-    }
-    if (throttle !== undefined && !traits.throttled)
-      refuse(`the throttle of queue '${name}'`, 'Leave `throttle` out, or use a store with throttles.')
-    if (maxRunning !== undefined && !traits.limited)
-      refuse(`maxRunning of queue '${name}'`, 'Leave `maxRunning` out, or use a store with limits.')
-    if (maxPending !== undefined && !traits.exactEnqueue)
-      refuse(`maxPending of queue '${name}'`, 'Leave `maxPending` out, or use a store that counts at each enqueue.')
-    if (order === 'lifo' && !traits.inOrder)
-      refuse(`the order 'lifo' of queue '${name}'`, 'Leave `order` out, or use a store that keeps jobs in order.')
-    if (leaseMs > traits.maxLeaseMs)
-      refuse(`a lease of ${leaseMs} ms on queue '${name}'`, `Set \`lease\` to at most ${traits.maxLeaseMs} ms.`)
-  }
-  for (const task of registry.tasks.values()) {
-    const longestMs = traits.maxHoldMs - Math.max(leastLeftMs, registry.queue(task.queue).leaseMs / 2)
-    if (task.timeLimitMs > longestMs)
-      refuse(
-        `the time limit of task '${task.name}'`,
-        `A job is held for ${formatDuration(traits.maxHoldMs)} at most: set \`timeLimit\` to at most ${formatDuration(longestMs)}, or use another store.`,
-      )
-    if (task.group !== undefined && !traits.groups)
-      refuse(`the groups of task '${task.name}'`, 'Leave `group` out, or use a store with groups.')
-  }
-}

@@ -37,9 +37,10 @@ import { type IsolatedFrom, isolatedFrom, refuseIsolated, refuseUnshared, withCo
 import { leaseThread } from './lease-thread.js'
 import { type ListenerOptions, listenerOf } from './listener-options.js'
 import { logEvents } from './log-events.js'
-import { type CheckedOptions, refuseUnsupported } from './mill-options.js'
+import type { CheckedOptions } from './mill-options.js'
 import type { StoreSource } from './store-source.js'
 import { settingsOf } from './stored-settings.js'
+import { refuseUnsupported } from './unsupported.js'
 import { WorkerLife } from './worker-life.js'
 import { type Launch, type WorkerOptions, withDefaults, workerOptions } from './worker-options.js'
 

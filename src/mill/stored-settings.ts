@@ -6,7 +6,8 @@ import type { QueueSettings } from '../stores/contract/queue-settings.js'
 
 /** What the store must know of a queue. How its payloads merge is the task's to say: where none is known, it stays as stored. */
 export function settingsOf(queue: Queue, task: AnyOrderedTask | undefined): QueueSettings {
-  const { name, ordered, order, shards, exclusive, throttle, maxRunning, maxPending, maxCrashes, results, dead } = queue
+  const { name, ordered, fifo, order, shards, exclusive, throttle, maxRunning, maxPending, maxCrashes, results, dead } =
+    queue
   return {
     name,
     kind: ordered ? 'ordered' : 'plain',
@@ -15,6 +16,7 @@ export function settingsOf(queue: Queue, task: AnyOrderedTask | undefined): Queu
     shards,
     dead,
     ...(ordered ? { exclusive } : {}),
+    ...(fifo ? { fifo } : {}),
     ...(task === undefined ? {} : { merge: task.merge }),
     ...(throttle === undefined ? {} : { throttle }),
     ...(maxRunning === undefined ? {} : { maxRunning }),

@@ -58,6 +58,11 @@ export interface QueueOptions {
   readonly renewLease?: boolean
   /** Order among equal priorities; not of an ordered queue, which goes by time. Fixed at first use. Default `'fifo'`. */
   readonly order?: 'fifo' | 'lifo'
+  /**
+   * Jobs of a group run one after the other, in the order in which they were enqueued; those without a group go by themselves. Plain
+   * queues on SQS only, where it makes a FIFO queue. Fixed at first use. Default false.
+   */
+  readonly fifo?: boolean
   /** One claim of an id at a time, payloads merge. Fixed at first use. Default: true where an ordered task names the queue. */
   readonly ordered?: boolean
   /**
@@ -120,6 +125,7 @@ export interface Queue {
   readonly renewLease: boolean
   readonly order: 'fifo' | 'lifo'
   readonly ordered: boolean
+  readonly fifo: boolean
   readonly shards: number
   /** Means nothing where it is not ordered; nor does `shardOrder`. */
   readonly exclusive: Exclusive
@@ -153,6 +159,7 @@ export const queueOptionsSchema = exactly({
   renewLease: v.optional(v.boolean(), true),
   order: v.optional(v.picklist(['fifo', 'lifo']), 'fifo'),
   ordered: v.optional(v.boolean()),
+  fifo: v.optional(v.boolean(), false),
   shards: v.optional(whole(1, 1_024)),
   exclusive: v.optional(v.picklist(['id', 'shard'])),
   shardOrder: v.optional(
@@ -218,6 +225,7 @@ export function queueOf(
     renewLease: options.renewLease,
     order: options.order,
     ordered: isOrdered,
+    fifo: options.fifo,
     shards: options.shards ?? (isOrdered ? defaultShards : 1),
     exclusive: options.exclusive ?? 'id',
     shardOrder: options.shardOrder ?? 'lag',

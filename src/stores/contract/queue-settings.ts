@@ -10,6 +10,8 @@ export interface QueueSettings {
   readonly name: string
   readonly kind: QueueKind
   readonly order: 'fifo' | 'lifo'
+  /** Plain queues only, with the trait `fifo`: jobs of a group run one after the other, in the order of their enqueues. */
+  readonly fifo?: true
   /** Ordered queues only: of what at most one claim runs at a time. Default `'id'`. */
   readonly exclusive?: Exclusive
   /** Ordered queues only: which payloads of an id are kept. Absent: as stored, at first `'all'`. */

@@ -108,9 +108,20 @@ export interface Store {
 export interface StoreTraits {
   /** The word for it in messages: `memory`, `sqlite`. */
   readonly name: string
+  /** Ordered queues: of an id at most one claim runs at a time, and its payloads are handed over in their order. */
   readonly ordered: boolean
+  /**
+   * Payloads of an ordered id merge while they wait, by their scores. Without it each is handed over as it was sent, in the
+   * order in which it came: scores, `merge: 'latest'` and `exclusive: 'shard'` are refused.
+   */
+  readonly merges: boolean
+  /** Plain queues can be FIFO by group (`fifo`). */
+  readonly fifo: boolean
   readonly priority: boolean
+  /** A job may belong to a group. */
   readonly groups: boolean
+  /** Groups have their turns one after the other. Without it, whose turn it is is left to the service. */
+  readonly inTurns: boolean
   readonly throttled: boolean
   /** `maxRunning`. */
   readonly limited: boolean

@@ -4,8 +4,11 @@ import type { StoreTraits } from '../contract/store.js'
 
 export const fullTraits = {
   ordered: true,
+  merges: true,
+  fifo: false,
   priority: true,
   groups: true,
+  inTurns: true,
   throttled: true,
   limited: true,
   inOrder: true,

@@ -55,7 +55,14 @@ export class SqsStore implements Store {
     this.provision = queues
     this.#enqueue = new SqsEnqueue(queues, clock)
     this.#claim = new SqsClaim(held, clock, worthAsking)
-    this.#settle = new SqsSettle({ queues, held, clock })
+    this.#settle = new SqsSettle({
+      ...{ queues, held, clock },
+      ended: (claim, isDone) => {
+        const receiver = this.#receivers.get(claim.queue)
+        receiver?.end(claim, isDone)
+        if (receiver?.hasFree) this.#wait.heard(claim.queue)
+      },
+    })
     this.#wait = new SqsWait(polling, clock)
   }
 
@@ -107,7 +114,7 @@ export class SqsStore implements Store {
     if (this.#isClosed) return
     this.#isClosed = true
     this.#wait.close()
-    const putBack = [...this.#receivers.values()].map((receiver) => receiver.putBack())
+    const putBack = [...this.#receivers.values()].map((receiver) => receiver.close())
     for (const queue of this.#queues.known) queue.flush()
     await Promise.all(putBack)
     this.#api.close()

@@ -10,9 +10,12 @@ const envelopeBytes = 4_096
 
 export const sqsTraits: StoreTraits = {
   name: 'sqs',
-  ordered: false,
+  ordered: true,
+  merges: false,
+  fifo: true,
   priority: false,
-  groups: false,
+  groups: true,
+  inTurns: false,
   throttled: false,
   limited: false,
   shared: true,

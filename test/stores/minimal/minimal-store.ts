@@ -36,8 +36,11 @@ const lookMs = 10
 const minimalTraits: StoreTraits = {
   name: 'minimal',
   ordered: false,
+  merges: false,
+  fifo: false,
   priority: false,
   groups: false,
+  inTurns: false,
   throttled: false,
   limited: false,
   shared: true,

@@ -1,4 +1,5 @@
 import { contractOn } from '../contract-of.js'
-import { sqsHarness } from './sqs-harness.js'
+import { sqsFifoHarness, sqsHarness } from './sqs-harness.js'
 
 contractOn('sqs', sqsHarness)
+contractOn('sqs-fifo', sqsFifoHarness)

@@ -126,7 +126,7 @@ describe('a lease', () => {
 
     expect(second_).toMatchObject({ id: 'a', attempt: 2 })
     expect(second_!.fence).toBeGreaterThan(first!.fence)
-    expect(await settle(first!, { kind: 'complete' })).toBe('gone')
+    expect(await settle(first!, { kind: 'retry', delayMs: 0 })).toBe('lost')
     expect(await settle(second_!, { kind: 'complete' })).toBe('ok')
   })
 })
@@ -156,10 +156,11 @@ describe('a message that a poll has brought', () => {
   })
 
   it('is put back where nobody claims it within five seconds', async () => {
-    const { add, store, open } = await scene()
+    const { add, store, open, advance } = await scene()
     const other = await open()
     await add([{ id: 'a' }])
     await store.wait(['mail'], 1_000, new AbortController().signal)
+    advance(5 * second)
 
     expect(await other.wait(['mail'], 20_000, new AbortController().signal)).toEqual(['mail'])
   }, 15_000)

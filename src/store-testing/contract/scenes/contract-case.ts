@@ -27,9 +27,12 @@ export const records: Need = (store) => store.records !== undefined || 'the stor
 export const workers: Need = (store) => store.workers !== undefined || 'the store keeps no registry of workers'
 export const priority: Need = (store) => store.traits.priority || 'the store knows no priorities'
 export const throttled: Need = (store) => store.traits.throttled || 'the store has no throttles'
-export const groups: Need = (store) => store.traits.groups || 'the store knows no groups'
+export const groups: Need = ({ traits }) =>
+  (traits.groups && traits.inTurns) || (traits.groups ? 'the store gives groups no turns' : 'the store knows no groups')
 export const limited: Need = (store) => store.traits.limited || 'the store does not bound what runs'
-export const ordered: Need = (store) => store.traits.ordered || 'the store has no ordered queues'
+export const ordered: Need = ({ traits }) =>
+  (traits.ordered && traits.merges) ||
+  (traits.ordered ? 'the store merges no payloads' : 'the store has no ordered queues')
 export const remote: Need = (store) => store.traits.remote || 'the store is no server that could start anew'
 export const inOrder: Need = (store) => store.traits.inOrder || 'the store keeps no order'
 export const exactEnqueue: Need = (store) => store.traits.exactEnqueue || 'the store adds whatever is sent'

@@ -10,6 +10,8 @@ const lingerMs = 100
 
 interface SqsQueueParts {
   readonly name: string
+  readonly isFifo: boolean
+  readonly isOrdered: boolean
   readonly names: QueueNames
   readonly url: string
   readonly api: SqsApi
@@ -19,6 +21,10 @@ interface SqsQueueParts {
 
 export class SqsQueue {
   readonly name: string
+  /** Whether it is a FIFO queue of SQS. */
+  readonly isFifo: boolean
+  /** Whether its jobs are those of an ordered task: the messages of an id are claimed together. */
+  readonly isOrdered: boolean
   readonly names: QueueNames
   readonly url: string
   readonly sends: EntryBatch<'SendMessageBatch'>
@@ -27,8 +33,10 @@ export class SqsQueue {
   readonly #api: SqsApi
   #dead: Promise<{ readonly url: string; readonly sends: EntryBatch<'SendMessageBatch'> }> | undefined
 
-  constructor({ name, names, url, api, held }: SqsQueueParts) {
+  constructor({ name, isFifo, isOrdered, names, url, api, held }: SqsQueueParts) {
     this.name = name
+    this.isFifo = isFifo
+    this.isOrdered = isOrdered
     this.names = names
     this.url = url
     this.#api = api

@@ -27,8 +27,9 @@ export class SqsQueues implements Provision {
   async create(all: readonly QueueSettings[]): Promise<ProvisionedQueue[]> {
     for (const settings of all) refuseUnsupported(settings)
     return Promise.all(
-      all.map(async ({ name: queue }) => {
-        const names = this.#namesOf(queue)
+      all.map(async (settings) => {
+        const { name: queue } = settings
+        const names = this.#namesOf(queue, isFifo(settings))
         const wasMissing = await createQueue(this.#parts.api, names)
         return { queue, name: names.live, deadName: names.dead, wasMissing }
       }),
@@ -38,8 +39,8 @@ export class SqsQueues implements Provision {
   /** Throws `QueueMissingError` for a queue that SQS has not, and `UnsupportedByStoreError` for what it cannot do. */
   async open(all: readonly QueueSettings[]): Promise<StoredQueue[]> {
     for (const settings of all) refuseUnsupported(settings)
-    const found = await Promise.all(all.map(({ name }) => this.#find(name)))
-    const missing = all.filter((_, i) => found[i] === undefined).map(({ name }) => name)
+    const found = await Promise.all(all.map((settings) => this.#find(settings.name, kindOf(settings))))
+    const missing = all.filter((_, i) => found[i] === undefined)
     if (missing.length > 0) throw this.#missing(missing)
     return all.map(({ name, kind, order }) => ({
       ...{ name, kind, order, exclusive: 'id' as const, shards: 1, paused: false, draining: false },
@@ -48,7 +49,7 @@ export class SqsQueues implements Provision {
 
   /** Throws `UnknownQueueError` for one that SQS has not. */
   async get(name: string): Promise<SqsQueue> {
-    const queue = this.#queues.get(name) ?? (await this.#find(name))
+    const queue = this.#queues.get(name) ?? (await this.#find(name, 'standard')) ?? (await this.#find(name, 'fifo'))
     if (queue === undefined) throw new UnknownQueueError(name, [...this.#queues.keys()])
     return queue
   }
@@ -66,46 +67,60 @@ export class SqsQueues implements Provision {
   }
 
   /** Looks a queue up; whoever comes meanwhile shares that. */
-  #find(name: string): Promise<SqsQueue | undefined> {
+  #find(name: string, kind: SqsKind): Promise<SqsQueue | undefined> {
     const known = this.#queues.get(name)
     if (known !== undefined) return Promise.resolve(known)
     let found = this.#found.get(name)
     if (found === undefined) {
-      found = this.#look(name).finally(() => this.#found.delete(name))
+      found = this.#look(name, kind).finally(() => this.#found.delete(name))
       this.#found.set(name, found)
     }
     return found
   }
 
-  async #look(name: string): Promise<SqsQueue | undefined> {
+  async #look(name: string, kind: SqsKind): Promise<SqsQueue | undefined> {
     const { api, held } = this.#parts
-    const names = this.#namesOf(name)
+    const isFifo = kind !== 'standard'
+    const names = this.#namesOf(name, isFifo)
     const url = await foundUrl(api, names.live)
     if (url === undefined) return undefined
-    const queue = new SqsQueue({ name, names, url, api, held: () => held(name) })
+    const queue = new SqsQueue({ name, isFifo, isOrdered: kind === 'ordered', names, url, api, held: () => held(name) })
     this.#queues.set(name, queue)
     return queue
   }
 
-  #namesOf(queue: string): QueueNames {
-    return queueNames(this.#parts.namespace, queue, false)
+  #namesOf(queue: string, isFifo: boolean): QueueNames {
+    return queueNames(this.#parts.namespace, queue, isFifo)
   }
 
-  #missing(queues: readonly string[]): QueueMissingError {
+  #missing(queues: readonly QueueSettings[]): QueueMissingError {
     const [which, are, them] = queues.length === 1 ? ['queue', 'is', 'it'] : ['queues', 'are', 'them']
-    const names = queues.map((queue) => `'${this.#namesOf(queue).live}'`).join(', ')
+    const names = queues.map((settings) => `'${this.#namesOf(settings.name, isFifo(settings)).live}'`).join(', ')
     return new QueueMissingError(
-      `${which} ${queues.map((queue) => `'${queue}'`).join(', ')} ${are} not in SQS: it has no ${names} (${this.#parts.api.where}). Make ${them} with \`millrace queues create\`, or start with --create-queues.`,
+      `${which} ${queues.map(({ name }) => `'${name}'`).join(', ')} ${are} not in SQS: it has no ${names} (${this.#parts.api.where}). Make ${them} with \`millrace queues create\`, or start with --create-queues.`,
     )
   }
 }
 
-function refuseUnsupported({ name, kind, order }: QueueSettings): void {
+/** A FIFO queue of SQS keeps order in each message group; an ordered queue is one, with a group for each id. */
+type SqsKind = 'standard' | 'fifo' | 'ordered'
+
+function kindOf({ kind, fifo }: QueueSettings): SqsKind {
+  return kind === 'ordered' ? 'ordered' : fifo ? 'fifo' : 'standard'
+}
+
+function isFifo(settings: QueueSettings): boolean {
+  return kindOf(settings) !== 'standard'
+}
+
+function refuseUnsupported({ name, order, exclusive, merge }: QueueSettings): void {
   const refuse = (feature: string, remedy: string) => {
     throw new UnsupportedByStoreError('sqs', feature, remedy)
   }
-  if (kind === 'ordered')
-    refuse(`ordered queue '${name}'`, 'Make its task by defineTask(), or use a store with ordered queues.')
+  if (exclusive === 'shard')
+    refuse(`\`exclusive: 'shard'\` of queue '${name}'`, 'Leave it out, or use a store with shards.')
+  if (merge === 'latest')
+    refuse(`merging in queue '${name}'`, "Leave `merge: 'latest'` out, or use a store that merges.")
   if (order === 'lifo')
     refuse(`the order 'lifo' of queue '${name}'`, 'Leave `order` out, or use a store that keeps jobs in order.')
 }

@@ -12,13 +12,14 @@ type MessageArrival =
   | { readonly kind: 'bad'; readonly message: ReceivedMessage; readonly body: string; readonly problem: string }
 
 /** Attributes that are asked for with each message. */
-export const systemAttributes = ['ApproximateReceiveCount', 'SentTimestamp']
+export const systemAttributes = ['ApproximateReceiveCount', 'SentTimestamp', 'MessageGroupId']
 
 /** `now`: of the wall clock. `times`: when its receive was sent, and until when it is hidden, on the monotonic clock. */
 export function arrivalOf(
   { MessageId = '', ReceiptHandle = '', Body = '', Attributes = {} }: SqsMessage,
   now: number,
   times: Pick<ReceivedMessage, 'receivedAt' | 'hiddenUntil'>,
+  isFifo: boolean,
 ): MessageArrival {
   const read = readEnvelope(Body)
   const sentAt = Number(Attributes.SentTimestamp ?? now)
@@ -30,6 +31,7 @@ export function arrivalOf(
     receipt: ReceiptHandle,
     id,
     envelope,
+    ...(isFifo ? { lane: Attributes.MessageGroupId ?? '' } : {}),
     attempt: attempts + receives,
     createdAt,
     runAt: dueAt ?? createdAt,

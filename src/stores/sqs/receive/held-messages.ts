@@ -9,6 +9,8 @@ export interface ReceivedMessage {
   receipt: string
   readonly id: string
   readonly envelope: Envelope
+  /** Of a FIFO queue: its message group. While one of a lane is in hand, the next must wait. */
+  readonly lane?: string
   readonly attempt: number
   readonly createdAt: number
   readonly runAt: number
@@ -19,50 +21,54 @@ export interface ReceivedMessage {
   hiddenUntil: number
 }
 
-export interface HeldMessage extends ReceivedMessage {
+/** A claim: one message, or of an ordered queue those of one id. */
+export interface MessageClaim {
   readonly queue: string
   readonly fence: number
-  /** A copy of it has been sent, and it is only to be deleted. */
+  readonly id: string
+  /** In the order of their queue; never none. */
+  readonly messages: readonly ReceivedMessage[]
+  /** A copy has been sent, and it is only to be deleted. */
   isSentOn?: true
 }
 
 /** So many messages that have ended are remembered: one that is delivered again is deleted, and not run again. */
 const mostEnded = 10_000
-/** Fewer held messages are not looked through for those that nobody holds any more. */
+/** Fewer claims are not looked through for those that nobody holds any more. */
 const leastSwept = 1_000
 
 export class HeldMessages {
-  readonly #byFence = new Map<number, HeldMessage>()
+  readonly #byFence = new Map<number, MessageClaim>()
   readonly #byMessage = new Map<string, ReceivedMessage>()
   readonly #counts = new Map<string, number>()
   readonly #ended = new Set<string>()
   #lastFence = 0
   #mostHeld = leastSwept
 
-  /** The messages of a queue that claims hold. */
+  /** The claims of a queue that are in hand. */
   count(queue: string): number {
     return this.#counts.get(queue) ?? 0
   }
 
-  /** Holds messages that were received, each under a fence of its own. They grow with time, and so from process to process too. */
-  hold(
+  /** Claims messages, each array under a fence of its own. Fences grow with time, and so from process to process too. */
+  claim(
     queue: string,
-    messages: readonly ReceivedMessage[],
+    messages: readonly (readonly ReceivedMessage[])[],
     { now, mono }: { now: number; mono: number },
-  ): HeldMessage[] {
+  ): MessageClaim[] {
     if (this.#byFence.size > this.#mostHeld) this.#forgetLost(mono)
-    return messages.map((message) => {
+    return messages.map((some) => {
       this.#lastFence = Math.max(this.#lastFence + 1, now * 1_000)
-      const held: HeldMessage = Object.assign(message, { queue, fence: this.#lastFence })
-      this.#byFence.set(held.fence, held)
+      const claim: MessageClaim = { queue, fence: this.#lastFence, id: some[0]!.id, messages: some }
+      this.#byFence.set(claim.fence, claim)
       this.#counts.set(queue, this.count(queue) + 1)
-      return held
+      return claim
     })
   }
 
-  get(queue: string, fence: number): HeldMessage | undefined {
-    const held = this.#byFence.get(fence)
-    return held?.queue === queue ? held : undefined
+  get(queue: string, fence: number): MessageClaim | undefined {
+    const claim = this.#byFence.get(fence)
+    return claim?.queue === queue ? claim : undefined
   }
 
   /** Notes that a message is here, be it claimed or not. */
@@ -80,17 +86,9 @@ export class HeldMessages {
     if (this.#byMessage.get(message.messageId) === message) this.#byMessage.delete(message.messageId)
   }
 
-  hasEnded(messageId: string): boolean {
-    return this.#ended.has(messageId)
-  }
-
-  /** The message is no longer here. `hasEnded`: and never to run again. */
-  forget(message: ReceivedMessage, hasEnded: boolean): void {
+  /** The message has been deleted, and is never to run again. */
+  ended(message: ReceivedMessage): void {
     this.left(message)
-    const { queue, fence } = message as Partial<HeldMessage>
-    if (queue !== undefined && fence !== undefined && this.#byFence.delete(fence))
-      this.#counts.set(queue, this.count(queue) - 1)
-    if (!hasEnded) return
     this.#ended.add(message.messageId)
     for (const oldest of this.#ended) {
       if (this.#ended.size <= mostEnded) break
@@ -98,9 +96,24 @@ export class HeldMessages {
     }
   }
 
+  hasEnded(messageId: string): boolean {
+    return this.#ended.has(messageId)
+  }
+
+  /** The claim is over, and what is left of its messages with it. */
+  over(claim: MessageClaim): void {
+    for (const message of claim.messages) this.left(message)
+    if (this.#byFence.delete(claim.fence)) this.#counts.set(claim.queue, this.count(claim.queue) - 1)
+  }
+
   /** Claims that were given up without a settle are here until then. */
   #forgetLost(mono: number): void {
-    for (const held of this.#byFence.values()) if (held.hiddenUntil <= mono) this.forget(held, false)
+    for (const claim of this.#byFence.values()) if (hiddenUntil(claim) <= mono) this.over(claim)
     this.#mostHeld = Math.max(leastSwept, 2 * this.#byFence.size)
   }
+}
+
+/** Until when all messages of a claim are hidden, on the monotonic clock. */
+export function hiddenUntil({ messages }: MessageClaim): number {
+  return Math.min(...messages.map((message) => message.hiddenUntil))
 }

@@ -2,10 +2,12 @@
 
 import type { Clock } from '../../../core/platform/clock.js'
 import type { Claim, Claimed, Claimer, ClaimFrom } from '../../contract/claim.js'
+import type { ScoredPayload } from '../../contract/scored-payload.js'
 import { type ClaimLoad, isLoaded, mostClaimBytes } from '../../rules/claim-weight.js'
 import { mostEntries } from '../client/sqs-api.js'
+import type { SqsQueue } from '../queues/sqs-queue.js'
 import type { WorthAsking } from '../receive/empty-queue.js'
-import type { HeldMessage, HeldMessages, ReceivedMessage } from '../receive/held-messages.js'
+import type { HeldMessages, MessageClaim, ReceivedMessage } from '../receive/held-messages.js'
 import type { Receiver } from '../receive/receiver.js'
 
 export class SqsClaim {
@@ -36,8 +38,10 @@ export class SqsClaim {
       const now = { now: clock.now(), mono: clock.mono() }
       if (messages.length === 0) waits.push({ queue, reason: 'empty' })
       else this.#grantedAt = now.mono
-      claims = this.#held.hold(queue, messages, now).map(claimOf)
-      more = receiver.hasKept || messages.length === Math.min(most, mostEntries)
+      const held = this.#held.claim(queue, messages, now)
+      for (const claim of held) receiver.begin(claim)
+      claims = held.map((claim) => claimOf(claim, receiver.queue))
+      more = receiver.hasFree || messages.flat().length >= Math.min(most, mostEntries)
     }
     const [first] = claims
     return {
@@ -49,30 +53,49 @@ export class SqsClaim {
     }
   }
 
-  async #take(receiver: Receiver, limit: number, leaseMs: number): Promise<ReceivedMessage[]> {
-    const kept = receiver.takeKept(limit, leaseMs)
-    if (kept.length > 0) return kept
+  /** The messages of each claim. */
+  async #take(receiver: Receiver, limit: number, leaseMs: number): Promise<ReceivedMessage[][]> {
     const mono = this.#clock.mono()
+    const free = await receiver.takeFree(limit, leaseMs, mono)
+    if (free.length > 0) return free
     if (!this.#isWorthAsking(receiver.asked, mono - this.#grantedAt, mono)) return []
-    const messages = await receiver.take(limit, leaseMs)
+    await receiver.ask(limit, leaseMs)
+    const claims = await receiver.takeFree(limit, leaseMs, mono)
     // What would make the claim too heavy is for the next.
     const load: ClaimLoad = { bytes: 0, most: mostClaimBytes }
-    const fitting = messages.filter(({ bytes }) => {
+    const fitting = claims.filter((messages) => {
       const fits = !isLoaded(load)
-      load.bytes += bytes
+      for (const { bytes } of messages) load.bytes += bytes
       return fits
     })
-    receiver.keep(messages.slice(fitting.length))
+    receiver.keep(claims.slice(fitting.length).flat())
     return fitting
   }
 }
 
-function claimOf({ queue, id, envelope, attempt, fence, createdAt, runAt }: HeldMessage): Claim {
+function claimOf({ id, fence, messages }: MessageClaim, { name: queue, isOrdered }: SqsQueue): Claim {
+  const [{ envelope, attempt, createdAt, runAt }] = messages as [ReceivedMessage]
   const { task, payload, codec, meta, group } = envelope
+  const header = { queue, id, task, priority: 0, attempt, crashes: 0, fence, createdAt, runAt }
+  if (isOrdered) return { ...header, payload: '', payloads: messages.map(scoredPayload) }
   return {
-    ...{ queue, id, task, payload, priority: 0, attempt, crashes: 0, fence, createdAt, runAt },
+    ...header,
+    payload,
     ...(codec === undefined ? {} : { codec }),
     ...(meta === undefined ? {} : { meta }),
     ...(group === undefined ? {} : { group }),
+  }
+}
+
+/** Its score is its place among those of its id: they are handed over in the order in which they were sent. */
+function scoredPayload(
+  { envelope: { payload, codec, meta }, createdAt }: ReceivedMessage,
+  place: number,
+): ScoredPayload {
+  return {
+    score: createdAt + place / 1_000,
+    payload,
+    ...(codec === undefined ? {} : { codec }),
+    ...(meta === undefined ? {} : { meta }),
   }
 }

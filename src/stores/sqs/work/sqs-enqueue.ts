@@ -1,17 +1,19 @@
 /** Enqueueing: a message for each job. */
 
+import { UnsupportedByStoreError } from '../../../core/errors.js'
 import type { Clock } from '../../../core/platform/clock.js'
 import type { EnqueueCall, Enqueued, NewJob } from '../../contract/new-job.js'
 import { callMemoryCount, callMemoryMs } from '../../rules/bounds.js'
 import type { SendEntry } from '../client/sqs-api.js'
-import { longestDelayS } from '../client/sqs-api.js'
 import { envelopeOf, newEnvelopeText } from '../messages/envelope.js'
+import { sendEntry } from '../messages/send-entry.js'
+import type { SqsQueue } from '../queues/sqs-queue.js'
 import type { SqsQueues } from '../queues/sqs-queues.js'
 
 /** Jobs that SQS has taken of calls that failed in part, so that a call sent again sends the others only. */
 interface HalfSent {
   readonly at: number
-  readonly ids: Set<string>
+  readonly places: Set<string>
 }
 
 export class SqsEnqueue {
@@ -29,18 +31,21 @@ export class SqsEnqueue {
     const now = this.#clock.now()
     // All are made before the first is sent: one that is refused, or an unknown queue, sends nothing.
     const queues = await this.#queues.allOf(calls.map(({ queue }) => queue))
-    const made = calls.map(({ callId, queue, jobs }) => ({
-      callId,
-      queue: queues.get(queue)!,
-      messages: jobs.map((job) => ({ id: job.id, entry: entryOf(job, now) })),
-    }))
+    const made = calls.map(({ callId, queue: name, jobs }) => {
+      const queue = queues.get(name)!
+      const messages = jobs.map((job, i) => ({
+        place: `${callId}-${i}`,
+        entry: entryOf(job, `${callId}-${i}`, queue, now),
+      }))
+      return { callId, queue, messages }
+    })
     const sent = await Promise.allSettled(
       made.flatMap(({ callId, queue, messages }) => {
-        const before = this.#halfSent.get(callId)?.ids
-        return messages.map(async ({ id, entry }) => {
-          if (before?.has(id)) return
+        const before = this.#halfSent.get(callId)?.places
+        return messages.map(async ({ place, entry }) => {
+          if (before?.has(place)) return
           await queue.send(entry)
-          this.#taken(callId, id)
+          this.#taken(callId, place)
         })
       }),
     )
@@ -53,10 +58,10 @@ export class SqsEnqueue {
     return calls.map(({ jobs }) => jobs.map(() => 'added'))
   }
 
-  #taken(callId: string, id: string): void {
+  #taken(callId: string, place: string): void {
     const half = this.#halfSent.get(callId)
-    if (half === undefined) this.#halfSent.set(callId, { at: this.#clock.mono(), ids: new Set([id]) })
-    else half.ids.add(id)
+    if (half === undefined) this.#halfSent.set(callId, { at: this.#clock.mono(), places: new Set([place]) })
+    else half.places.add(place)
   }
 
   #forgetOld(): void {
@@ -67,12 +72,15 @@ export class SqsEnqueue {
   }
 }
 
-/** A delay beyond what SQS allows goes by several messages, each of which sends the next. */
-function entryOf(job: NewJob, now: number): SendEntry {
+/** Throws `UnsupportedByStoreError` for a delay in a FIFO queue, where SQS knows none of a single message. */
+function entryOf(job: NewJob, sendId: string, { isFifo, isOrdered, name }: SqsQueue, now: number): SendEntry {
   const dueAt = job.runAt ?? now + (job.delayMs ?? 0)
   const delayMs = Math.max(0, dueAt - now)
-  const MessageBody = newEnvelopeText(envelopeOf(job, now, delayMs > 0 ? dueAt : undefined))
-  return delayMs === 0
-    ? { MessageBody }
-    : { MessageBody, DelaySeconds: Math.min(longestDelayS, Math.ceil(delayMs / 1_000)) }
+  if (isFifo && delayMs > 0) {
+    const remedy = 'Leave the delay out, or enqueue it into a queue that is neither ordered nor FIFO.'
+    throw new UnsupportedByStoreError('sqs', `a delay in queue '${name}', which is FIFO`, remedy)
+  }
+  const body = newEnvelopeText(envelopeOf(job, now, delayMs > 0 ? dueAt : undefined))
+  const lane = isOrdered || (isFifo && job.group === undefined) ? job.id : job.group
+  return sendEntry({ body, delayMs, lane, sendId }, isFifo)
 }

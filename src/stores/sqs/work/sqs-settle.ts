@@ -7,16 +7,19 @@ import { StoreUnavailableError } from '../../../core/errors.js'
 import type { Clock } from '../../../core/platform/clock.js'
 import type { ClaimKey, ExtendAnswer, ExtendItem, SettleAnswer, SettleItem } from '../../contract/settle.js'
 import type { EntryFailure, SendEntry } from '../client/sqs-api.js'
-import { longestDelayS, longestHiddenMs } from '../client/sqs-api.js'
+import { longestHiddenMs } from '../client/sqs-api.js'
 import { type DeadLetter, deadEnvelopeText, envelopeText } from '../messages/envelope.js'
+import { sendEntry } from '../messages/send-entry.js'
 import type { SqsQueue } from '../queues/sqs-queue.js'
 import type { SqsQueues } from '../queues/sqs-queues.js'
-import type { HeldMessage, HeldMessages } from '../receive/held-messages.js'
+import { type HeldMessages, hiddenUntil, type MessageClaim, type ReceivedMessage } from '../receive/held-messages.js'
 
 interface SqsSettleParts {
   readonly queues: SqsQueues
   readonly held: HeldMessages
   readonly clock: Clock
+  /** Hears of a claim that is over. `isDone`: its messages will not come again. */
+  readonly ended: (claim: MessageClaim, isDone: boolean) => void
 }
 
 /** A message whose 12 hours end so soon is not hidden any longer, but sent anew. */
@@ -24,6 +27,7 @@ const marginMs = 60_000
 
 /** The receipt is not that of a message in flight: it was deleted, or is visible again, or was delivered again. */
 const lostCodes = new Set(['ReceiptHandleIsInvalid', 'MessageNotInflight', 'InvalidParameterValue'])
+const notInFlight: EntryFailure = { Code: 'MessageNotInflight' }
 
 export class SqsSettle {
   readonly #parts: SqsSettleParts
@@ -35,15 +39,14 @@ export class SqsSettle {
   }
 
   async settle(items: readonly SettleItem[]): Promise<SettleAnswer[]> {
-    const { held } = this.#parts
     const found = await this.#found(items)
     const answers = await Promise.allSettled(
-      found.map(async ({ item, queue, message }): Promise<SettleAnswer> => {
+      found.map(async ({ item, queue, claim }): Promise<SettleAnswer> => {
         if (this.#ended.delete(item.fence)) return 'ok'
-        if (message === undefined || message.id !== item.id) return 'gone'
-        const [failure, hasEnded] = await this.#end(item, queue, message)
+        if (claim === undefined || claim.id !== item.id) return 'gone'
+        const { failure, isDone } = await this.#end(item, queue, claim)
         const answer = answerOf(failure)
-        held.forget(message, hasEnded && answer === 'ok')
+        this.#over(claim, isDone && answer === 'ok')
         return answer
       }),
     )
@@ -57,16 +60,16 @@ export class SqsSettle {
     const { clock } = this.#parts
     const found = await this.#found(items)
     const answers = await Promise.allSettled(
-      found.map(async ({ item: { id, leaseMs }, queue, message }): Promise<ExtendAnswer> => {
-        if (message === undefined || message.id !== id) return 'lost'
+      found.map(async ({ item: { id, leaseMs }, queue, claim }): Promise<ExtendAnswer> => {
+        if (claim === undefined || claim.id !== id) return 'lost'
         const now = clock.mono()
-        if (now + leaseMs <= message.hiddenUntil) return 'ok'
-        const mostMs = message.receivedAt + longestHiddenMs - now
+        if (now + leaseMs <= hiddenUntil(claim)) return 'ok'
+        const mostMs = oldest(claim).receivedAt + longestHiddenMs - now
         // Told before it ends: a lease is renewed at each third of it, and the next beat must still find it held.
         if (mostMs < leaseMs / 2) return 'lost'
         const seconds = Math.min(Math.ceil(leaseMs / 1_000), Math.floor(mostMs / 1_000))
-        const failure = await this.#hide(queue, message, seconds)
-        if (failure === undefined) message.hiddenUntil = now + seconds * 1_000
+        const failure = await hide(queue, claim.messages, seconds)
+        if (failure === undefined) for (const message of claim.messages) message.hiddenUntil = now + seconds * 1_000
         return answerOf(failure)
       }),
     )
@@ -76,64 +79,93 @@ export class SqsSettle {
   async #found<Item extends ClaimKey>(items: readonly Item[]) {
     const { queues, held } = this.#parts
     const all = await queues.allOf(items.map(({ queue }) => queue))
-    return items.map((item) => ({ item, queue: all.get(item.queue)!, message: held.get(item.queue, item.fence) }))
+    return items.map((item) => ({ item, queue: all.get(item.queue)!, claim: held.get(item.queue, item.fence) }))
   }
 
-  /** How it failed, and whether the message is never to run again. */
-  async #end(
-    item: SettleItem,
-    queue: SqsQueue,
-    message: HeldMessage,
-  ): Promise<readonly [EntryFailure | undefined, boolean]> {
+  #over(claim: MessageClaim, isDone: boolean): void {
+    const { held, ended } = this.#parts
+    if (isDone) for (const message of claim.messages) held.ended(message)
+    held.over(claim)
+    ended(claim, isDone)
+  }
+
+  async #end(item: SettleItem, queue: SqsQueue, claim: MessageClaim): Promise<Ending> {
     // Late is fine: a job that has completed must not run again, whoever has it now.
-    if (item.kind === 'complete' || item.kind === 'cancel') return [await this.#delete(queue, message), true]
+    if (item.kind === 'complete' || item.kind === 'cancel') return done(await remove(queue, claim.messages))
     // Whoever has it now decides what becomes of it.
-    if (message.hiddenUntil <= this.#parts.clock.mono()) return [{ Code: 'MessageNotInflight' }, false]
-    if (item.kind === 'bury' || (item.kind === 'retry' && item.last === true)) {
-      await once(message, () => queue.sendDead(deadLetterOf(message, item)))
-      return [await this.#delete(queue, message), true]
+    if (hiddenUntil(claim) <= this.#parts.clock.mono()) return { failure: notInFlight, isDone: false }
+    if (item.kind === 'bury' || (item.kind === 'retry' && item.last === true)) return this.#bury(item, queue, claim)
+    return this.#putBack(queue, claim, item.delayMs)
+  }
+
+  /** Of an ordered queue only the oldest payload runs out of attempts; a bury takes all of them. */
+  async #bury(item: DeadLetter & Pick<SettleItem, 'kind'>, queue: SqsQueue, claim: MessageClaim): Promise<Ending> {
+    const count = item.kind === 'retry' ? 1 : claim.messages.length
+    const dead = claim.messages.slice(0, count)
+    const left = claim.messages.slice(count)
+    if (!claim.isSentOn) for (const message of dead) await queue.sendDead(deadLetterOf(message, item, queue.isFifo))
+    claim.isSentOn = true
+    const failure = await remove(queue, dead)
+    if (left.length === 0) return done(failure)
+    for (const message of dead) this.#parts.held.ended(message)
+    return { failure: failure ?? (await hide(queue, left, 0)), isDone: false }
+  }
+
+  /**
+   * By hiding it for so long, which cannot make it double. Where SQS does not hide it for that long it is sent anew; in a FIFO
+   * queue, where that would cost it its place, it comes back sooner.
+   */
+  async #putBack(queue: SqsQueue, claim: MessageClaim, delayMs: number): Promise<Ending> {
+    const { clock, held } = this.#parts
+    const longestMs = oldest(claim).receivedAt + longestHiddenMs - marginMs - clock.mono()
+    if (delayMs <= longestMs || queue.isFifo) {
+      for (const message of claim.messages) held.left(message)
+      const seconds = Math.ceil(Math.max(0, Math.min(delayMs, longestMs)) / 1_000)
+      return { failure: await hide(queue, claim.messages, seconds), isDone: false }
     }
-    return this.#putBack(queue, message, item.delayMs)
-  }
-
-  /** By hiding it for so long, which cannot make it double; if SQS does not hide it for that long, by sending it anew. */
-  async #putBack(
-    queue: SqsQueue,
-    message: HeldMessage,
-    delayMs: number,
-  ): Promise<readonly [EntryFailure | undefined, boolean]> {
-    const { clock } = this.#parts
-    const { receivedAt, envelope, id, createdAt, attempt } = message
-    const delayS = Math.ceil(delayMs / 1_000)
-    if (clock.mono() + delayMs <= receivedAt + longestHiddenMs - marginMs) {
-      this.#parts.held.left(message)
-      return [await this.#hide(queue, message, delayS), false]
-    }
-    const dueAt = clock.now() + delayMs
-    const MessageBody = envelopeText({ ...envelope, id, createdAt, dueAt, attempts: attempt })
-    await once(message, () => queue.send({ MessageBody, DelaySeconds: Math.min(longestDelayS, delayS) }))
-    return [await this.#delete(queue, message), true]
-  }
-
-  #delete(queue: SqsQueue, { receipt }: HeldMessage): Promise<EntryFailure | undefined> {
-    return queue.deletes.add({ ReceiptHandle: receipt })
-  }
-
-  #hide(queue: SqsQueue, { receipt }: HeldMessage, seconds: number): Promise<EntryFailure | undefined> {
-    return queue.visibilities.add({ ReceiptHandle: receipt, VisibilityTimeout: seconds })
+    const { envelope, id, createdAt, attempt, messageId } = oldest(claim)
+    const body = envelopeText({ ...envelope, id, createdAt, dueAt: clock.now() + delayMs, attempts: attempt })
+    if (!claim.isSentOn) await queue.send(sendEntry({ body, delayMs, lane: envelope.group, sendId: messageId }, false))
+    claim.isSentOn = true
+    return done(await remove(queue, claim.messages))
   }
 }
 
-function deadLetterOf({ envelope, id, createdAt, attempt }: HeldMessage, { reason, error }: DeadLetter): SendEntry {
+/** What became of a claim. `isDone`: none of its messages comes again. */
+interface Ending {
+  readonly failure: EntryFailure | undefined
+  readonly isDone: boolean
+}
+
+function done(failure: EntryFailure | undefined): Ending {
+  return { failure, isDone: true }
+}
+
+function oldest({ messages }: MessageClaim): ReceivedMessage {
+  return messages[0]!
+}
+
+/** The first failure among them. */
+async function remove(queue: SqsQueue, messages: readonly ReceivedMessage[]): Promise<EntryFailure | undefined> {
+  const failures = await Promise.all(messages.map(({ receipt }) => queue.deletes.add({ ReceiptHandle: receipt })))
+  return failures.find((failure) => failure !== undefined)
+}
+
+async function hide(
+  queue: SqsQueue,
+  messages: readonly ReceivedMessage[],
+  seconds: number,
+): Promise<EntryFailure | undefined> {
+  const entries = messages.map(({ receipt }) => ({ ReceiptHandle: receipt, VisibilityTimeout: seconds }))
+  const failures = await Promise.all(entries.map((entry) => queue.visibilities.add(entry)))
+  return failures.find((failure) => failure !== undefined)
+}
+
+function deadLetterOf(message: ReceivedMessage, { reason, error }: DeadLetter, isFifo: boolean): SendEntry {
+  const { envelope, id, createdAt, attempt, messageId, lane } = message
   const letter = { ...(reason === undefined ? {} : { reason }), ...(error === undefined ? {} : { error }) }
-  return { MessageBody: deadEnvelopeText({ ...envelope, id, createdAt, attempts: attempt, ...letter }) }
-}
-
-/** A settle that is sent again, as the delete behind it has failed, sends no second copy. */
-async function once(message: HeldMessage, send: () => Promise<void>): Promise<void> {
-  if (message.isSentOn) return
-  await send()
-  message.isSentOn = true
+  const body = deadEnvelopeText({ ...envelope, id, createdAt, attempts: attempt, ...letter })
+  return sendEntry({ body, lane, sendId: messageId }, isFifo)
 }
 
 /** Throws for a failure that may not last. */

@@ -29,7 +29,7 @@ export class SqsWait {
   async forQueues(receivers: ReadonlyMap<string, Receiver>, forMs: number, signal: AbortSignal): Promise<string[]> {
     // A queue that was never asked, or has heard of a job, is looked at first: polls take turns.
     await Promise.all([...receivers.values()].filter(({ asked }) => asked.empties === 0).map((one) => one.look()))
-    const found = [...receivers].filter(([, { hasKept }]) => hasKept).map(([name]) => name)
+    const found = [...receivers].filter(([, { hasFree }]) => hasFree).map(([name]) => name)
     if (signal.aborted || this.#closing.signal.aborted) return []
     if (found.length > 0) return found
     return new Promise((resolve, reject) => {
@@ -57,7 +57,7 @@ export class SqsWait {
     })
   }
 
-  /** A job has come into the queue from here, for whoever rests on it. */
+  /** There is a job of the queue for whoever rests on it. */
   heard(queue: string): void {
     this.#wakeFor(queue)
   }
@@ -76,7 +76,7 @@ export class SqsWait {
       const receiver = receivers.get(name)!
       receiver.poll(signal).then(
         () => {
-          if (receiver.hasKept) this.#wakeFor(name)
+          if (receiver.hasFree) this.#wakeFor(name)
           else if (this.#resting.has(resting) && !signal.aborted) this.#poll(resting)
         },
         (error: unknown) => {

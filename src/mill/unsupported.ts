@@ -1,0 +1,102 @@
+/** What a store cannot do, refused when a mill is put together: each with the remedy. */
+
+import { UnsupportedByStoreError } from '../core/errors.js'
+import type { Queue } from '../core/queue/queue.js'
+import type { Registry } from '../core/registry.js'
+import type { AnyTask } from '../core/task/any-task.js'
+import type { AnyOrderedTask } from '../core/task/ordered-task.js'
+import { formatDuration } from '../core/values/duration.js'
+import type { StoreTraits } from '../stores/contract/store.js'
+
+/** What is asked for, and what to do instead. */
+type Refusal = readonly [feature: string, remedy: string]
+
+/** Of the time for which a store holds a job, so much is for the end of its run. */
+const leastLeftMs = 15 * 60_000
+
+/**
+ * Throws for the first option that the store has no trait for.
+ * @internal
+ */
+export function refuseUnsupported(registry: Registry, traits: StoreTraits): void {
+  const refusals = [
+    ...[...registry.queues.values()].flatMap((queue) => queueRefusals(queue, registry.orderedTask(queue.name), traits)),
+    ...[...registry.tasks.values()].flatMap((task) => taskRefusals(task, registry.queue(task.queue), traits)),
+  ]
+  for (const [feature, remedy] of refusals) throw new UnsupportedByStoreError(traits.name, feature, remedy)
+}
+
+function queueRefusals(queue: Queue, task: AnyOrderedTask | undefined, traits: StoreTraits): Refusal[] {
+  const { name, ordered, order, fifo, throttle, maxRunning, maxPending, leaseMs } = queue
+  const refusals: Refusal[] = []
+  const refuse = (isAsked: boolean, ...refusal: Refusal) => {
+    if (isAsked) refusals.push(refusal)
+  }
+  const without = task === undefined ? 'Leave `ordered` out' : `Make '${task.name}' by defineTask()`
+  refuse(ordered && !traits.ordered, `ordered queue '${name}'`, `${without}, or use a store with ordered queues.`)
+  if (ordered && !traits.merges) refusals.push(...mergeRefusals(queue, task))
+  refuse(
+    fifo && !traits.fifo,
+    `\`fifo\` of queue '${name}'`,
+    'Leave `fifo` out: with `maxRunning: { perGroup: 1 }` jobs of a group run one after the other, in order.',
+  )
+  refuse(
+    throttle !== undefined && !traits.throttled,
+    `the throttle of queue '${name}'`,
+    'Leave `throttle` out, or use a store with throttles.',
+  )
+  refuse(
+    maxRunning !== undefined && !traits.limited,
+    `maxRunning of queue '${name}'`,
+    'Leave `maxRunning` out, or use a store with limits.',
+  )
+  refuse(
+    maxPending !== undefined && !traits.exactEnqueue,
+    `maxPending of queue '${name}'`,
+    'Leave `maxPending` out, or use a store that counts at each enqueue.',
+  )
+  refuse(
+    order === 'lifo' && !traits.inOrder,
+    `the order 'lifo' of queue '${name}'`,
+    'Leave `order` out, or use a store that keeps jobs in order.',
+  )
+  refuse(
+    leaseMs > traits.maxLeaseMs,
+    `a lease of ${leaseMs} ms on queue '${name}'`,
+    `Set \`lease\` to at most ${traits.maxLeaseMs} ms.`,
+  )
+  return refusals
+}
+
+/** Of an ordered queue whose payloads do not merge. */
+function mergeRefusals({ name, exclusive }: Queue, task: AnyOrderedTask | undefined): Refusal[] {
+  const asked = {
+    "exclusive: 'shard'": exclusive === 'shard',
+    score: task?.score !== undefined,
+    "merge: 'latest'": task?.merge === 'latest',
+    group: task?.group !== undefined,
+  }
+  return Object.entries(asked).flatMap(([option, isAsked]): Refusal[] =>
+    isAsked
+      ? [
+          [
+            `\`${option}\` of ordered queue '${name}'`,
+            `Leave \`${option}\` out: payloads of an id come in the order in which they were enqueued. Or use a store that merges them.`,
+          ],
+        ]
+      : [],
+  )
+}
+
+function taskRefusals(task: AnyTask, { name, leaseMs }: Queue, traits: StoreTraits): Refusal[] {
+  const refusals: Refusal[] = []
+  const longestMs = traits.maxHoldMs - Math.max(leastLeftMs, leaseMs / 2)
+  if (task.timeLimitMs > longestMs)
+    refusals.push([
+      `the time limit of task '${task.name}'`,
+      `A job of queue '${name}' is held for ${formatDuration(traits.maxHoldMs)} at most: set \`timeLimit\` to at most ${formatDuration(longestMs)}, or use another store.`,
+    ])
+  if (task.group !== undefined && !traits.groups)
+    refusals.push([`the groups of task '${task.name}'`, 'Leave `group` out, or use a store with groups.'])
+  return refusals
+}

@@ -1,0 +1,118 @@
+/**
+ * Messages that were received and are not claimed yet. In a FIFO queue those of one lane are claimed one after the other, in an
+ * ordered queue together: while one of a lane is in hand, the others of it stay here. Pure.
+ */
+
+import type { ReceivedMessage } from './held-messages.js'
+
+interface LaneClaim {
+  readonly fence: number
+  /** On the monotonic clock. */
+  readonly hiddenUntil: () => number
+}
+
+interface KeptMessage {
+  readonly message: ReceivedMessage
+  /** On the monotonic clock. */
+  readonly since: number
+}
+
+export class KeptMessages {
+  readonly #isOrdered: boolean
+  #kept: KeptMessage[] = []
+  /** Lanes of which a claim is in hand. */
+  readonly #busy = new Map<string, LaneClaim>()
+
+  /** `isOrdered`: the messages of a lane are claimed together. */
+  constructor(isOrdered: boolean) {
+    this.#isOrdered = isOrdered
+  }
+
+  get size(): number {
+    return this.#kept.length
+  }
+
+  /** Messages that have just come. SQS gives none of a lane while others of it are hidden: what was here of it is over. */
+  arrived(messages: readonly ReceivedMessage[], mono: number): void {
+    const lanes = new Set(messages.flatMap(({ lane }) => (lane === undefined ? [] : [lane])))
+    for (const lane of lanes) {
+      this.#busy.delete(lane)
+      this.takeLane(lane)
+    }
+    this.add(messages, mono)
+  }
+
+  add(messages: readonly ReceivedMessage[], mono: number): void {
+    this.#kept.push(...messages.map((message) => ({ message, since: mono })))
+  }
+
+  /** Whether something could be claimed now. */
+  get hasFree(): boolean {
+    return this.#kept.some(({ message }) => this.#isFree(message))
+  }
+
+  /** Takes what up to `limit` claims are made of, first come first. */
+  take(limit: number): ReceivedMessage[][] {
+    const claims: ReceivedMessage[][] = []
+    const byLane = new Map<string, ReceivedMessage[]>()
+    this.#kept = this.#kept.filter(({ message }) => {
+      const { lane } = message
+      const mates = lane === undefined ? undefined : byLane.get(lane)
+      if (mates !== undefined && this.#isOrdered) mates.push(message)
+      else if (mates !== undefined || claims.length >= limit || !this.#isFree(message)) return true
+      else {
+        const claim = [message]
+        claims.push(claim)
+        if (lane !== undefined) byLane.set(lane, claim)
+      }
+      return false
+    })
+    return claims
+  }
+
+  /** A claim of the lane is in hand. */
+  begin(lane: string, claim: LaneClaim): void {
+    this.#busy.set(lane, claim)
+  }
+
+  /** It is over. False where another has taken its place. */
+  end(lane: string, fence: number): boolean {
+    return this.#busy.get(lane)?.fence === fence && this.#busy.delete(lane)
+  }
+
+  /** Takes out those of a lane: what was before them goes back. */
+  takeLane(lane: string): ReceivedMessage[] {
+    return this.#takeOut(({ message }) => message.lane === lane)
+  }
+
+  /** Takes out what has waited since before `since`, and what is behind a claim that has ended unseen. */
+  takeStale(since: number, mono: number): ReceivedMessage[] {
+    const broken = new Set([...this.#busy].filter(([, claim]) => claim.hiddenUntil() <= mono).map(([lane]) => lane))
+    for (const lane of broken) this.#busy.delete(lane)
+    return this.#takeOut((kept) => {
+      const { lane } = kept.message
+      if (lane !== undefined && broken.has(lane)) return true
+      return kept.since <= since && this.#isFree(kept.message)
+    })
+  }
+
+  /** Takes out all. */
+  takeAll(): ReceivedMessage[] {
+    return this.#takeOut(() => true)
+  }
+
+  /** Those that wait behind a claim in hand. */
+  get waiting(): ReceivedMessage[] {
+    return this.#kept.map(({ message }) => message).filter((message) => !this.#isFree(message))
+  }
+
+  #isFree({ lane }: ReceivedMessage): boolean {
+    return lane === undefined || !this.#busy.has(lane)
+  }
+
+  #takeOut(isOut: (kept: KeptMessage) => boolean): ReceivedMessage[] {
+    const out = this.#kept.filter(isOut)
+    this.#kept = this.#kept.filter((kept) => !out.includes(kept))
+    return out.map(({ message }) => message)
+  }
+}

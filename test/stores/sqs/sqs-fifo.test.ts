@@ -1,0 +1,230 @@
+/** FIFO queues of SQS: order and exclusion by group, and of ordered tasks by id. */
+
+import { defineOrderedTask, defineTask } from 'millrace'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { z } from 'zod'
+import type { QueueSettings } from '#src/stores/contract/queue-settings.js'
+import { ApiCalls } from '#src/stores/sqs/client/api-calls.js'
+import type { SqsApi, SqsCall, SqsMessage } from '#src/stores/sqs/client/sqs-api.js'
+import { openSqs } from '#src/stores/sqs/client/sqs-sdk.js'
+import { SqsStore } from '#src/stores/sqs/sqs-store.js'
+import { nextEvent, recorded } from '../../next-event.js'
+import { testMillOn } from '../../test-mill.js'
+import { type StrictSqs, strictSqs } from './strict-sqs.js'
+
+let sqs: StrictSqs
+beforeAll(async () => {
+  sqs = await strictSqs()
+})
+afterAll(() => sqs.close())
+
+let namespaces = 0
+async function freshStore() {
+  const api = await openSqs({ region: 'eu-central-1', endpoint: sqs.endpoint, poll: 'first' }, new ApiCalls())
+  return new SqsStore({ api, namespace: `fifo${++namespaces}` })
+}
+
+/** What ran, in the order in which it began and ended, by group. */
+function history() {
+  const events = new Map<string, string[]>()
+  const note = (group: string, event: string) => void events.set(group, [...(events.get(group) ?? []), event])
+  return { events, note }
+}
+
+const turn = () => new Promise((resolve) => setTimeout(resolve, 5))
+
+describe('a plain FIFO queue', () => {
+  it('runs the jobs of a group one after the other, in their order, also one that fails at first', async () => {
+    const { events, note } = history()
+    const task = defineTask({
+      name: 'step',
+      input: z.object({ group: z.string(), n: z.number() }),
+      group: ({ group }) => group,
+      retry: { max: 3, backoff: () => 1 },
+      async run({ group, n }, ctx) {
+        note(group, `begin ${n}`)
+        await turn()
+        if (group === 'b' && n === 1 && ctx.job.attempt === 1) {
+          note(group, `fail ${n}`)
+          throw new Error('not yet')
+        }
+        note(group, `end ${n}`)
+      },
+    })
+    const mill = testMillOn(await freshStore(), { tasks: [task], queues: { default: { fifo: true } } })
+    await mill.createQueues()
+    const inputs = [0, 1, 2, 3].flatMap((n) => ['a', 'b', 'c'].map((group) => ({ group, n })))
+    const completed = recorded(mill, 'job.completed')
+    const ended = nextEvent(mill, 'job.completed', () => completed.length === inputs.length)
+    await mill.enqueueMany(task, inputs)
+    const worker = mill.worker({ concurrency: 10 })
+    await worker.start()
+    await ended
+    await worker.stop()
+
+    const inOrder = [0, 1, 2, 3].flatMap((n) => [`begin ${n}`, `end ${n}`])
+    expect(events.get('a')).toEqual(inOrder)
+    expect(events.get('b')).toEqual([...inOrder.slice(0, 2), 'begin 1', 'fail 1', ...inOrder.slice(2)])
+    expect(events.get('c')).toEqual(inOrder)
+  }, 30_000)
+
+  it('refuses a delay, and nothing is sent', async () => {
+    const task = defineTask({ name: 'step', run: async () => {} })
+    const mill = testMillOn(await freshStore(), { tasks: [task], queues: { default: { fifo: true } } })
+    await mill.createQueues()
+
+    await expect(mill.enqueue(task, {}, { delay: '1s' })).rejects.toMatchObject({ code: 'unsupported-by-store' })
+    expect(await mill.queue('default').depth()).toMatchObject({ ready: 0, scheduled: 0 })
+  })
+})
+
+describe('an ordered task', () => {
+  it('gets the payloads of an id in their order and never two runs of it at once', async () => {
+    const { events, note } = history()
+    const task = defineOrderedTask({
+      name: 'sync',
+      input: z.object({ id: z.string(), n: z.number() }),
+      id: ({ id }) => id,
+      batchSize: 2,
+      async run(payloadsById) {
+        const ids = [...payloadsById.keys()]
+        for (const id of ids) note(id, 'begin')
+        await turn()
+        for (const [id, payloads] of payloadsById) for (const { n } of payloads) note(id, String(n))
+        for (const id of ids) note(id, 'end')
+      },
+    })
+    const mill = testMillOn(await freshStore(), { tasks: [task] })
+    await mill.createQueues()
+    const ids = ['x', 'y', 'a long id '.repeat(20), 'naïve']
+    const inputs = [0, 1, 2, 3, 4].flatMap((n) => ids.map((id) => ({ id, n })))
+    const settled = recorded(mill, 'job.completed')
+    await mill.enqueueMany(task, inputs)
+    const worker = mill.worker({ concurrency: 5 })
+    const ran = () => [...events.values()].flat().filter((event) => /^\d/.test(event)).length
+    const ended = nextEvent(mill, 'job.completed', () => ran() === inputs.length)
+    await worker.start()
+    await ended
+    await worker.stop()
+
+    expect(settled.length).toBeGreaterThanOrEqual(ids.length)
+    for (const id of ids) {
+      expect(events.get(id)!.filter((event) => /^\d/.test(event))).toEqual(['0', '1', '2', '3', '4'])
+      const runs = events.get(id)!.filter((event) => !/^\d/.test(event))
+      expect(runs.every((event, i) => event === (i % 2 === 0 ? 'begin' : 'end'))).toBe(true)
+    }
+  }, 30_000)
+
+  it.each([
+    ['score', { score: () => 1 }, {}],
+    ["merge: 'latest'", { merge: 'latest' as const }, {}],
+    ["exclusive: 'shard'", {}, { sync: { exclusive: 'shard' as const } }],
+  ])('is refused %s when the mill is put together, with what to do', async (option, ofTask, queues) => {
+    const task = defineOrderedTask({ name: 'sync', id: String, ...ofTask })
+    const store = await freshStore()
+    expect(() => testMillOn(store, { tasks: [task], queues })).toThrow(
+      expect.objectContaining({
+        code: 'unsupported-by-store',
+        message: expect.stringContaining(`Leave \`${option}\` out`),
+      }),
+    )
+    await store.close()
+  })
+})
+
+/** A service that gives several messages of a group in one receive, as SQS does and emulators may not. */
+function batchingService(messages: SqsMessage[]) {
+  const sent: [SqsCall, string[]][] = []
+  const call = async (
+    kind: SqsCall,
+    input: { QueueName?: string; Entries?: { ReceiptHandle: string; VisibilityTimeout?: number }[] },
+  ) => {
+    if (kind === 'GetQueueUrl') return { QueueUrl: input.QueueName }
+    if (kind === 'ReceiveMessage') return { Messages: messages.splice(0) }
+    sent.push([
+      kind,
+      input.Entries!.map(({ ReceiptHandle, VisibilityTimeout }) =>
+        `${ReceiptHandle} ${VisibilityTimeout ?? ''}`.trim(),
+      ),
+    ])
+    return {}
+  }
+  return { api: { where: 'a service of the test', call: call as SqsApi['call'], close() {} }, sent }
+}
+
+const message = (n: number, group = 'g'): SqsMessage => ({
+  ...{ MessageId: `m${n}`, ReceiptHandle: `r${n}` },
+  Body: JSON.stringify({ v: 1, id: `job-${n}`, task: 't', payload: String(n) }),
+  Attributes: { ApproximateReceiveCount: '1', SentTimestamp: '1000', MessageGroupId: group },
+})
+
+async function storeWith(messages: SqsMessage[], settings: Partial<QueueSettings>) {
+  const { api, sent } = batchingService(messages)
+  const store = new SqsStore({ api, namespace: '', worthAsking: () => true })
+  await store.open([{ name: 'q', kind: 'plain', order: 'fifo', maxCrashes: 3, dead: {}, ...settings }])
+  const claim = async () => (await store.claim([{ queue: 'q', limit: 10 }], { worker: 'w', leaseMs: 30_000 })).claims
+  return { store, sent, claim }
+}
+
+describe('several messages of a group in one receive', () => {
+  it('are claimed one after the other in a plain queue', async () => {
+    const { store, claim } = await storeWith([message(1), message(2), message(3, 'h')], { fifo: true })
+    const first = await claim()
+    expect(first.map(({ id }) => id)).toEqual(['job-1', 'job-3'])
+    expect(await claim()).toEqual([])
+    await store.settle([{ queue: 'q', id: 'job-1', fence: first[0]!.fence, kind: 'complete' }])
+
+    expect((await claim()).map(({ id }) => id)).toEqual(['job-2'])
+    await store.close()
+  })
+
+  it('go back behind the one that is retried', async () => {
+    const { store, sent, claim } = await storeWith([message(1), message(2), message(3)], { fifo: true })
+    const [first] = await claim()
+    await store.settle([{ queue: 'q', id: 'job-1', fence: first!.fence, kind: 'retry', delayMs: 60_000 }])
+    expect(await claim()).toEqual([])
+    await store.close()
+
+    const changes = sent.filter(([kind]) => kind === 'ChangeMessageVisibilityBatch').flatMap(([, entries]) => entries)
+    // Those behind were hidden for longer while they waited.
+    expect(changes).toEqual(['r2 35', 'r3 35', 'r1 60', 'r2 0', 'r3 0'])
+  })
+
+  it('are handed over together to an ordered task, and only the oldest is buried when its attempts are over', async () => {
+    const { store, sent, claim } = await storeWith([message(1), message(2), message(3)], { kind: 'ordered' })
+    const [held, ...others] = await claim()
+    expect(others).toEqual([])
+    expect(held!.payloads!.map(({ payload }) => payload)).toEqual(['1', '2', '3'])
+    expect(held!.payloads!.map(({ score }) => score)).toEqual([1_000, 1_000.001, 1_000.002])
+    const how = { kind: 'retry', delayMs: 0, last: true, reason: 'max-retries' } as const
+    expect(await store.settle([{ queue: 'q', id: held!.id, fence: held!.fence, ...how }])).toEqual(['ok'])
+    await store.close()
+
+    expect(sent.map(([kind]) => kind)).toEqual([
+      ...['SendMessageBatch', 'DeleteMessageBatch', 'ChangeMessageVisibilityBatch'],
+    ])
+    expect(sent.slice(1).map(([, entries]) => entries)).toEqual([['r1'], ['r2 0', 'r3 0']])
+  })
+})
+
+describe('the group of a job in a standard queue', () => {
+  it('is its message group, by which SQS deals fairly, and is there when it runs', async () => {
+    const groups: unknown[] = []
+    const task = defineTask({
+      name: 'crawl',
+      input: z.object({ host: z.string() }),
+      group: ({ host }) => host,
+      run: async (_, ctx) => void groups.push(ctx.job.group),
+    })
+    const mill = testMillOn(await freshStore(), { tasks: [task] })
+    await mill.createQueues()
+    const ended = nextEvent(mill, 'job.completed')
+    await mill.enqueue(task, { host: 'example.com' })
+    const worker = mill.worker()
+    await worker.start()
+    await ended
+    await worker.stop()
+
+    expect(groups).toEqual(['example.com'])
+  })
+})
