@@ -22,9 +22,9 @@ import { processIdentity } from '../runtime/process-identity.js'
 import { type SelectorName, selectorNamed } from '../selectors/named-selectors.js'
 import type { ProvisionedQueue } from '../stores/contract/provision.js'
 import type { Depth } from '../stores/contract/queue-depth.js'
-import type { QueueSettings, StoredQueue } from '../stores/contract/queue-settings.js'
+import type { StoredQueue } from '../stores/contract/queue-settings.js'
 import type { Store } from '../stores/contract/store.js'
-import type { StoreHealth } from '../stores/contract/store-health.js'
+import type { Finding, StoreHealth } from '../stores/contract/store-health.js'
 import type { WorkerRecord } from '../stores/contract/worker-registry.js'
 import type { Connection } from '../workers/assemble-worker.js'
 import type { ChildRun } from '../workers/isolated/child-run.js'
@@ -39,7 +39,7 @@ import { type ListenerOptions, listenerOf } from './listener-options.js'
 import { logEvents } from './log-events.js'
 import type { CheckedOptions } from './mill-options.js'
 import type { StoreSource } from './store-source.js'
-import { settingsOf } from './stored-settings.js'
+import { settingsOf, settingsOfAll } from './stored-settings.js'
 import { refuseUnsupported } from './unsupported.js'
 import { WorkerLife } from './worker-life.js'
 import { type Launch, type WorkerOptions, withDefaults, workerOptions } from './worker-options.js'
@@ -277,6 +277,11 @@ export class Mill {
     return (await this.#looked()).health
   }
 
+  /** As `examine` of that, and of the declared queues; undefined where there is nothing to examine. */
+  async examine(): Promise<Finding[] | undefined> {
+    return (await this.#looked()).health?.examine(settingsOfAll(this.#options.registry))
+  }
+
   /** The queues that the store holds, declared or not. Opens none; empty where the store keeps no records. */
   async storedQueues(): Promise<StoredQueue[]> {
     return (await (await this.#looked()).records?.queues()) ?? []
@@ -289,7 +294,7 @@ export class Mill {
   async createQueues(): Promise<ProvisionedQueue[]> {
     const store = await this.#looked()
     refuseUnsupported(this.#options.registry, store.traits)
-    return (await store.provision?.create(this.#settings())) ?? []
+    return (await store.provision?.create(settingsOfAll(this.#options.registry))) ?? []
   }
 
   /** Adds a listener to one kind of event of this process; returns what removes it. */
@@ -373,17 +378,12 @@ export class Mill {
     const store = await this.#source.create()
     try {
       refuseUnsupported(registry, store.traits)
-      this.#stored = await store.open(this.#settings())
+      this.#stored = await store.open(settingsOfAll(this.#options.registry))
       return store
     } catch (error) {
       await store.close()
       throw error
     }
-  }
-
-  #settings(): QueueSettings[] {
-    const { registry } = this.#options
-    return [...registry.queues.values()].map((queue) => settingsOf(queue, registry.orderedTask(queue.name)))
   }
 
   /** One queue more, declared or not. */

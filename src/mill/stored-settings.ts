@@ -1,8 +1,14 @@
 /** The settings of a queue as the store is told them. */
 
 import type { Queue } from '../core/queue/queue.js'
+import type { Registry } from '../core/registry.js'
 import type { AnyOrderedTask } from '../core/task/ordered-task.js'
 import type { QueueSettings } from '../stores/contract/queue-settings.js'
+
+/** What the store must know of all declared queues. */
+export function settingsOfAll(registry: Registry): QueueSettings[] {
+  return [...registry.queues.values()].map((queue) => settingsOf(queue, registry.orderedTask(queue.name)))
+}
 
 /** What the store must know of a queue. How its payloads merge is the task's to say: where none is known, it stays as stored. */
 export function settingsOf(queue: Queue, task: AnyOrderedTask | undefined): QueueSettings {

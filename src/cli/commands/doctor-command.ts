@@ -36,8 +36,7 @@ Example:
 }
 
 async function examined(mill: Mill): Promise<Finding[] | undefined> {
-  const health = await mill.health()
-  const findings = await health?.examine()
+  const findings = await mill.examine()
   try {
     const queues = await queueFindings(mill)
     return findings === undefined && queues.length === 0 ? undefined : [...(findings ?? []), ...queues]

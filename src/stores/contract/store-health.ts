@@ -1,5 +1,7 @@
 /** The health of a store: the facet of a store that examines what it runs on, checks what it holds and mends what is safe to mend. */
 
+import type { QueueSettings } from './queue-settings.js'
+
 /** Something that is, or is not, as it should be. */
 export interface Finding {
   /** `'ok'`: as it should be · `'warning'`: works, with what the text says · `'error'`: jobs may be lost, or are wrong. */
@@ -26,8 +28,11 @@ export interface Repair {
 }
 
 export interface StoreHealth {
-  /** What the store runs on: version, settings, rights, clock. Only reads. */
-  examine(): Promise<Finding[]>
+  /**
+   * What the store runs on: version, settings, rights, clock; and, where queues are made on purpose, whether the `declared` ones are
+   * there and as they should be. Only reads.
+   */
+  examine(declared?: readonly QueueSettings[]): Promise<Finding[]>
   /** Whether what it holds fits together; `queue` absent: all queues. Only reads. Takes as long as there are jobs. */
   check(queue?: string): Promise<Finding[]>
   /**

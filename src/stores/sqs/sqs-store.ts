@@ -9,8 +9,10 @@ import type { Depth } from '../contract/queue-depth.js'
 import type { QueueSettings, StoredQueue } from '../contract/queue-settings.js'
 import type { ExtendAnswer, ExtendItem, SettleAnswer, SettleItem } from '../contract/settle.js'
 import type { Store } from '../contract/store.js'
+import type { StoreHealth } from '../contract/store-health.js'
 import type { SqsPolling } from './client/sqs-address.js'
 import type { SqsApi } from './client/sqs-api.js'
+import { SqsHealth } from './health/sqs-health.js'
 import type { SqsQueue } from './queues/sqs-queue.js'
 import { SqsQueues } from './queues/sqs-queues.js'
 import { isWorthAsking, type WorthAsking } from './receive/empty-queue.js'
@@ -35,6 +37,7 @@ interface SqsStoreParts {
 export class SqsStore implements Store {
   readonly traits = sqsTraits
   readonly provision: Provision
+  readonly health: StoreHealth
   readonly #api: SqsApi
   readonly #clock: Clock
   readonly #queues: SqsQueues
@@ -53,6 +56,7 @@ export class SqsStore implements Store {
     const queues = new SqsQueues({ api, namespace, held: (queue) => held.count(queue) })
     this.#queues = queues
     this.provision = queues
+    this.health = new SqsHealth(api, queues, namespace)
     this.#enqueue = new SqsEnqueue(queues, clock)
     this.#claim = new SqsClaim(held, clock, worthAsking)
     this.#settle = new SqsSettle({

@@ -17,10 +17,6 @@ export interface SqsCalls {
     readonly input: { readonly QueueUrl: string; readonly AttributeNames: readonly string[] }
     readonly output: { readonly Attributes?: Readonly<Record<string, string>> }
   }
-  readonly SetQueueAttributes: {
-    readonly input: { readonly QueueUrl: string; readonly Attributes: Readonly<Record<string, string>> }
-    readonly output: object
-  }
   readonly SendMessageBatch: EntryCall<SendEntry>
   readonly DeleteMessageBatch: EntryCall<DeleteEntry>
   readonly ChangeMessageVisibilityBatch: EntryCall<VisibilityEntry>

@@ -29,11 +29,16 @@ export class SqsQueues implements Provision {
     return Promise.all(
       all.map(async (settings) => {
         const { name: queue } = settings
-        const names = this.#namesOf(queue, isFifo(settings))
+        const names = this.namesOf(settings)
         const wasMissing = await createQueue(this.#parts.api, names)
         return { queue, name: names.live, deadName: names.dead, wasMissing }
       }),
     )
+  }
+
+  /** What the queue is called in SQS. Throws `ConfigError` for a name that it does not take. */
+  namesOf(settings: QueueSettings): QueueNames {
+    return this.#named(settings.name, isFifo(settings))
   }
 
   /** Throws `QueueMissingError` for a queue that SQS has not, and `UnsupportedByStoreError` for what it cannot do. */
@@ -81,7 +86,7 @@ export class SqsQueues implements Provision {
   async #look(name: string, kind: SqsKind): Promise<SqsQueue | undefined> {
     const { api, held } = this.#parts
     const isFifo = kind !== 'standard'
-    const names = this.#namesOf(name, isFifo)
+    const names = this.#named(name, isFifo)
     const url = await foundUrl(api, names.live)
     if (url === undefined) return undefined
     const queue = new SqsQueue({ name, isFifo, isOrdered: kind === 'ordered', names, url, api, held: () => held(name) })
@@ -89,13 +94,13 @@ export class SqsQueues implements Provision {
     return queue
   }
 
-  #namesOf(queue: string, isFifo: boolean): QueueNames {
+  #named(queue: string, isFifo: boolean): QueueNames {
     return queueNames(this.#parts.namespace, queue, isFifo)
   }
 
   #missing(queues: readonly QueueSettings[]): QueueMissingError {
     const [which, are, them] = queues.length === 1 ? ['queue', 'is', 'it'] : ['queues', 'are', 'them']
-    const names = queues.map((settings) => `'${this.#namesOf(settings.name, isFifo(settings)).live}'`).join(', ')
+    const names = queues.map((settings) => `'${this.namesOf(settings).live}'`).join(', ')
     return new QueueMissingError(
       `${which} ${queues.map(({ name }) => `'${name}'`).join(', ')} ${are} not in SQS: it has no ${names} (${this.#parts.api.where}). Make ${them} with \`millrace queues create\`, or start with --create-queues.`,
     )

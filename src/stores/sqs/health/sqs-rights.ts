@@ -1,0 +1,44 @@
+/** The rights that the store needs, from the calls that it makes: as a policy of IAM. Pure. */
+
+import type { SqsCall } from '../client/sqs-api.js'
+
+interface Right {
+  readonly action: string
+  /** Of which queues: those of jobs, their dead-letter queues, or both. */
+  readonly of: 'live' | 'dead' | 'both'
+  /** Only whoever makes queues needs it. */
+  readonly creates?: true
+}
+
+/** Every call of the API: one that is added needs its right here. IAM knows no batch actions. */
+const rights: Readonly<Record<SqsCall, Right>> = {
+  GetQueueUrl: { action: 'sqs:GetQueueUrl', of: 'both' },
+  GetQueueAttributes: { action: 'sqs:GetQueueAttributes', of: 'both' },
+  SendMessageBatch: { action: 'sqs:SendMessage', of: 'both' },
+  ReceiveMessage: { action: 'sqs:ReceiveMessage', of: 'live' },
+  DeleteMessageBatch: { action: 'sqs:DeleteMessage', of: 'live' },
+  ChangeMessageVisibilityBatch: { action: 'sqs:ChangeMessageVisibility', of: 'live' },
+  CreateQueue: { action: 'sqs:CreateQueue', of: 'both', creates: true },
+}
+
+/**
+ * The policy of a process that enqueues and works, for all queues of a namespace. `creates`: which makes queues, too.
+ * `arn`: of one of them, from which region and account are taken; undefined where none is known.
+ */
+export function policyText(namespace: string, arn: string | undefined, creates: boolean): string {
+  const [, partition = 'aws', , region = '*', account = '*'] = arn?.split(':') ?? []
+  const prefix = namespace === '' ? '' : `${namespace}-`
+  const named = (name: string) => `arn:${partition}:sqs:${region}:${account}:${name}${prefix}*`
+  const statement = (of: Right['of'], resources: readonly string[]) => ({
+    Effect: 'Allow',
+    Action: Object.values(rights)
+      .filter((right) => right.of === of && (creates || right.creates === undefined))
+      .map(({ action }) => action),
+    Resource: resources,
+  })
+  const [live, dead] = [named(''), named('dlq-')]
+  return JSON.stringify({
+    Version: '2012-10-17',
+    Statement: [statement('live', [live]), statement('both', [live, dead])],
+  })
+}
