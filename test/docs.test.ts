@@ -23,6 +23,7 @@ const notRun: readonly [RegExp, string][] = [
   [/^npm ci && npm run (demo|build)$/, 'needs the network; test/end-to-end runs the demo itself'],
   [/^npm ci && npm test$/, 'this test is part of it'],
   [/^MILLRACE_STORE=redis:\S+ npm run demo$/, 'needs a server; test/end-to-end runs the demo on one'],
+  [/^MILLRACE_STORE=sqs:/, 'needs an account at AWS; test/cli/sqs-commands.test.ts runs it on an emulator'],
   [/^npm run demo -- /, 'test/end-to-end runs the demo with a folder and --json'],
   [/^npm run bench\b/, 'takes minutes'],
   [/^--[a-z]+$|^--[a-z]+=/, 'an option of the line before it'],
@@ -373,7 +374,7 @@ declare function isBlocked(address: string): Promise<boolean>
 
 describe('what the documentation names', () => {
   it('is written in languages that are run, checked or drawn', () => {
-    const known = new Set(['sh', 'js', 'ts', 'text', 'mermaid'])
+    const known = new Set(['sh', 'js', 'ts', 'text', 'mermaid', 'python'])
 
     expect(blocks.filter(({ language }) => !known.has(language)).map(({ at }) => at)).toEqual([])
   })

@@ -16,6 +16,7 @@ import { callable, duration, exactly, parsed, whole } from '../core/values/optio
 import { selectorNames } from '../selectors/named-selectors.js'
 import type { StoreTraits } from '../stores/contract/store.js'
 import { declaredQueues, queueClashes } from './declared-queues.js'
+import { readQueueFile } from './queue-file/queue-file.js'
 import type { StoreDescriptor } from './store-source.js'
 import { refuseUnsupported } from './unsupported.js'
 import { type WorkerDefaults, workerDefaults } from './worker-options.js'
@@ -31,8 +32,11 @@ export interface MillOptions {
   readonly namespace?: string
   /** Replicas that must have a job before its enqueue is accepted (Redis). Default 0. */
   readonly replicas?: number
-  /** Queues by name. Queues that only tasks name need not stand here; they get the defaults. Where an ordered task names one, it is ordered. */
-  readonly queues?: Readonly<Record<string, QueueOptions>>
+  /**
+   * Queues by name, or the path of a YAML file with them, as Kale has it or with these options. Queues that only tasks name need not
+   * stand here; they get the defaults. Where an ordered task names one, it is ordered.
+   */
+  readonly queues?: Readonly<Record<string, QueueOptions>> | string
   /** What is enqueued, and run where it has a handler. Default `[]`. */
   readonly tasks?: readonly AnyTask[]
   /** Names of tasks that are not in `tasks` and may be enqueued all the same: only workers elsewhere know them. Default `[]`. */
@@ -109,14 +113,15 @@ function isLogger(value: unknown): boolean {
   return hasMethods(value, ['debug', 'info', 'warn', 'error'])
 }
 
-/** A part of keys, like the names of queues. */
-const namespace = v.custom<string>(isQueueName, `must be ${queueNameForm}`)
 const queueName = v.custom<string>(isQueueName, `must be ${queueNameForm}`)
 
 /** Options that are mostly imported. An undefined one is refused, not taken as left out: jobs would run without it. */
 const shape = exactly({
   store: v.union([v.string(), v.looseObject({})], "must be a store such as 'sqlite:.millrace/jobs.db' or 'memory:'"),
-  namespace: v.optional(namespace, 'millrace'),
+  namespace: v.optional(
+    v.custom<string>((given) => given === '' || isQueueName(given), `must be ${queueNameForm}, or '' in SQS`),
+    'millrace',
+  ),
   replicas: v.optional(whole(0, 100), 0),
   queues: v.exactOptional(v.record(queueName, queueOptionsSchema), {}),
   tasks: v.exactOptional(
@@ -144,7 +149,7 @@ const shape = exactly({
  * @internal
  */
 export function checkOptions(options: MillOptions, traits: StoreTraits | undefined): CheckedOptions {
-  const given = parsed(shape, options, 'the configuration')
+  const given = parsed(shape, withQueueFile(options), 'the configuration')
   const queues = new Map(Object.entries(given.queues))
   const clashes = [...nameClashes(given.tasks), ...queueClashes(queues, given.tasks)]
   if (clashes.length > 0) throw new ConfigError('the configuration', clashes)
@@ -172,6 +177,11 @@ export function checkOptions(options: MillOptions, traits: StoreTraits | undefin
     worker: (options.worker ?? {}) as WorkerDefaults,
     hooks: { onWorkerStart: given.onWorkerStart, onWorkerStop: given.onWorkerStop, onFatal: given.onFatal },
   }
+}
+
+function withQueueFile(options: MillOptions): object {
+  // What is no object is refused with its form.
+  return typeof options?.queues === 'string' ? { ...options, queues: readQueueFile(options.queues) } : options
 }
 
 /** What the workers are to serve, and in what order, must be there. */

@@ -115,6 +115,7 @@ export function secretsOf(descriptor: StoreDescriptor): string[] {
 
 function redisSource(descriptor: string | RedisAddressOptions, access: StoreAccess): StoreSource {
   const address = redisAddress(descriptor)
+  if (access.namespace === '') refuse('an empty `namespace` is for SQS only: all keys in a Redis begin with it')
   return {
     text: addressText(address),
     descriptor,

@@ -32,6 +32,7 @@ describe('a queue', () => {
       renewLease: true,
       order: 'fifo',
       ordered: false,
+      fifo: false,
       shards: 1,
       exclusive: 'id',
       shardOrder: 'lag',
@@ -159,7 +160,7 @@ describe('wrong options', () => {
     [{ retention: { dead: 'none' } }, 'retention.dead: must be ("untilDeleted" | Object); got "none"'],
     [
       { priority: 5 },
-      'priority: is not an option; check its spelling: there are weight, claimSize, iterations, longPoll, lease, renewLease, order, ordered, shards, exclusive, shardOrder, maxPending, maxCrashes, throttle, maxRunning, retention',
+      'priority: is not an option; check its spelling: there are weight, claimSize, iterations, longPoll, lease, renewLease, order, ordered, fifo, shards, exclusive, shardOrder, maxPending, maxCrashes, throttle, maxRunning, retention',
     ],
   ]
 

@@ -8,6 +8,7 @@ import {
   sqliteHarness,
   startRedis,
 } from 'millrace/store-testing'
+import { sqsFifoHarness, sqsHarness } from './sqs/sqs-harness.js'
 
 export const harnesses: ReadonlyMap<string, HarnessMaker> = new Map<string, HarnessMaker>([
   ['memory', memoryHarness],
@@ -15,6 +16,8 @@ export const harnesses: ReadonlyMap<string, HarnessMaker> = new Map<string, Harn
   ['redis', redisOn('single')],
   ['redis-cluster', redisOn('cluster')],
   ['redis-sentinel', redisOn('sentinel')],
+  ['sqs', sqsHarness],
+  ['sqs-fifo', sqsFifoHarness],
 ])
 
 /** Servers of its own for each process that runs tests; they end with it. */

@@ -48,7 +48,10 @@ async function compare(makeSubject: HarnessMaker, comparison: Comparison): Promi
   }
 }
 
-for (const [name, makeHarness] of harnesses) {
+/** A service of messages promises less than the memory store, and the contract alone says what. */
+const wholeStores = [...harnesses].filter(([name]) => !name.startsWith('sqs'))
+
+for (const [name, makeHarness] of wholeStores) {
   describe(`the ${name} store beside the memory store`, () => {
     let traits: StoreTraits
     beforeAll(async () => {

@@ -51,8 +51,16 @@ export function callable<T extends (...args: never[]) => unknown>() {
 export function parsed<S extends v.GenericSchema>(schema: S, value: unknown, what: string): v.InferOutput<S> {
   const result = v.safeParse(schema, value, { abortPipeEarly: true })
   if (result.success) return result.output
-  const mistakes = result.issues.flatMap((issue) => mistakesOf(issue))
-  throw new ConfigError(what, mistakes)
+  throw new ConfigError(
+    what,
+    result.issues.flatMap((issue) => mistakesOf(issue)),
+  )
+}
+
+/** Every mistake in the options, with the path to it; none if all is well. */
+export function mistakesIn(schema: v.GenericSchema, value: unknown): ConfigIssue[] {
+  const { issues } = v.safeParse(schema, value, { abortPipeEarly: true })
+  return (issues ?? []).flatMap((issue) => mistakesOf(issue))
 }
 
 function mistakesOf(issue: v.BaseIssue<unknown>, above: readonly string[] = []): ConfigIssue[] {

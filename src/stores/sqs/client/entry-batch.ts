@@ -4,6 +4,7 @@
  */
 
 import { setTimeout as delay } from 'node:timers/promises'
+import { timerMs } from '../../../core/platform/timer.js'
 import type { EntryFailure, SqsApi, SqsCalls, SqsEntryCall } from './sqs-api.js'
 import { mostBatchBytes, mostEntries } from './sqs-api.js'
 
@@ -80,7 +81,7 @@ export class EntryBatch<Kind extends SqsEntryCall> {
       if (this.#waiting.length === 0) return
       const { lingerMs, expectsMore = () => true } = this.#options
       if (lingerMs === 0 || !expectsMore()) this.flush()
-      else this.#timer ??= setTimeout(() => this.flush(), lingerMs)
+      else this.#timer ??= setTimeout(() => this.flush(), timerMs(lingerMs))
     })
   }
 
@@ -99,7 +100,7 @@ export class EntryBatch<Kind extends SqsEntryCall> {
           else one.answered(failure)
         }
         left = again
-        if (left.length > 0) await delay(firstPauseMs * 2 ** (tries - 1))
+        if (left.length > 0) await delay(timerMs(firstPauseMs * 2 ** (tries - 1)))
       }
     } catch (error) {
       for (const { failed } of left) failed(error)

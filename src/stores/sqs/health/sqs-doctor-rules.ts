@@ -7,7 +7,7 @@ import type { QueueNames } from '../messages/queue-names.js'
 
 type Attributes = Readonly<Record<string, string>>
 
-export interface QueueFacts {
+interface QueueFacts {
   readonly queue: string
   readonly names: QueueNames
   /** Undefined where there is no such queue. */

@@ -1,0 +1,167 @@
+/**
+ * A queue file: queues in YAML, as Kale has them or with options of ours. Every mistake is told at once, each with its line and
+ * column. Aliases and tags are refused: a small file could stand for a huge one.
+ */
+
+import { readFileSync, statSync } from 'node:fs'
+import { resolve } from 'node:path'
+import { isMap, isScalar, LineCounter, type Pair, parseAllDocuments, visit, type YAMLMap } from 'yaml'
+import { hasCode } from '../../core/error-codes.js'
+import { ConfigError, type ConfigIssue } from '../../core/errors.js'
+import { type QueueOptions, queueOptionsSchema } from '../../core/queue/queue.js'
+import { describe, messageOf } from '../../core/values/describe.js'
+import { isQueueName, queueNameForm } from '../../core/values/ids.js'
+import { mistakesIn } from '../../core/values/option-check.js'
+import { baseFolder } from '../base-folder.js'
+import { kaleKeys } from './kale-keys.js'
+
+const mostBytes = 1_048_576
+/** Options of ours that are maps themselves. */
+const nested = new Set(['retention', 'maxRunning', 'throttle'])
+
+type Place = (offset: number | undefined) => string
+
+/** The queues of the file by name; a relative path is taken from the folder of the configuration. Throws `ConfigError`. */
+export function readQueueFile(path: string): Record<string, QueueOptions> {
+  const file = resolve(baseFolder(), path)
+  const queues = queuesIn(textOf(file, path), path)
+  if ('issues' in queues) throw new ConfigError(`the queue file '${path}'`, queues.issues)
+  return queues.queues
+}
+
+function textOf(file: string, path: string): string {
+  const refuse = (message: string): never => {
+    throw new ConfigError('the configuration', [{ path: 'queues', message }])
+  }
+  try {
+    if (statSync(file).size > mostBytes)
+      return refuse(`'${path}' is larger than a queue file can be: ${mostBytes} bytes`)
+    return readFileSync(file, 'utf8')
+  } catch (error) {
+    if (hasCode(error, 'config-invalid')) throw error
+    return refuse(`names the file '${file}', which cannot be read: ${messageOf(error)}`)
+  }
+}
+
+/** Pure. `path`: what the file is called in messages. */
+export function queuesIn(
+  text: string,
+  path: string,
+): { readonly queues: Record<string, QueueOptions> } | { readonly issues: ConfigIssue[] } {
+  const lines = new LineCounter()
+  const place: Place = (offset = 0) => {
+    const { line, col } = lines.linePos(offset)
+    return `${path}:${line}:${col}`
+  }
+  const documents = parseAllDocuments(text, { lineCounter: lines, uniqueKeys: true, schema: 'core' })
+  const [document] = Array.isArray(documents) ? documents : []
+  if (document === undefined) return { issues: [{ path: place(0), message: 'is empty; expected a queue at least' }] }
+  const issues: ConfigIssue[] = [...document.errors, ...document.warnings].map(({ pos, message }) => ({
+    path: place(pos[0]),
+    // Its own second line draws the place.
+    message: message.split('\n')[0]!.replace(/ at line .*$/, ''),
+  }))
+  visit(document, {
+    Alias: (_, { range }) => {
+      issues.push({ path: place(range?.[0]), message: 'is an alias; write out what it stands for' })
+    },
+    Node: (_, { tag, range }) => {
+      if (tag !== undefined && !tag.startsWith('tag:yaml.org,2002:'))
+        issues.push({ path: place(range?.[0]), message: `has the tag '${tag}'; leave it out` })
+    },
+  })
+  if (Array.isArray(documents) && documents.length > 1)
+    issues.push({ path: place(documents[1]!.range[0]), message: 'begins a second document; a queue file has one' })
+  const { contents } = document
+  if (!isMap(contents)) {
+    if (issues.length === 0) issues.push({ path: place(0), message: 'must be a map of queues, each with its options' })
+    return { issues }
+  }
+  const queues = new Map<string, QueueOptions>()
+  for (const pair of contents.items as Pair[]) {
+    const queue = new QueueEntry(pair, place)
+    issues.push(...queue.issues)
+    if (queues.has(queue.name))
+      issues.push({ path: queue.place, message: `is a second queue '${queue.name}'; each has a name of its own` })
+    queues.set(queue.name, queue.options)
+  }
+  return issues.length > 0 ? { issues } : { queues: Object.fromEntries(queues) }
+}
+
+/** One queue of the file. */
+class QueueEntry {
+  readonly issues: ConfigIssue[] = []
+  readonly place: string
+  readonly name: string
+  readonly options: QueueOptions
+  readonly #placeOf: Place
+  /** By option: where it stands, and under which key. */
+  readonly #keys = new Map<string, { readonly place: string; readonly key: string }>()
+
+  constructor({ key, value }: Pair, place: Place) {
+    this.#placeOf = place
+    this.place = place(startOf(key))
+    const label = textIn(key)
+    // Without a prototype: a key can have any name.
+    const given: Record<string, unknown> = Object.create(null)
+    let name = label
+    if (!isMap(value)) this.#refuse(this.place, `'${label}' has no options; expected a map of them, indented behind it`)
+    else
+      for (const pair of value.items as Pair[]) {
+        if (textIn(pair.key) === 'name') name = this.#nameIn(pair)
+        else this.#option(pair, given, label)
+      }
+    if (!isQueueName(name)) this.#refuse(this.place, `names the queue ${describe(name)}; expected ${queueNameForm}`)
+    this.name = name
+    this.options = given as QueueOptions
+    for (const { path, message } of mistakesIn(queueOptionsSchema, given)) {
+      const told = this.#keys.get(path.split('.')[0]!)
+      this.#refuse(told?.place ?? this.place, `'${told?.key ?? path}' ${message}`)
+    }
+  }
+
+  #nameIn({ key, value }: Pair): string {
+    const name: unknown = isScalar(value) ? value.value : undefined
+    if (typeof name === 'string') return name
+    this.#refuse(this.#placeOf(startOf(key)), `'name' must be a text; got ${describe(name)}`)
+    return textIn(key)
+  }
+
+  #option({ key, value }: Pair, given: Record<string, unknown>, label: string): void {
+    const word = textIn(key)
+    const place = this.#placeOf(startOf(key))
+    const said = plainValue(value)
+    const kale = kaleKeys.get(word)
+    const option = kale?.option ?? word
+    const before = this.#keys.get(option)
+    // A queue that has slipped in: its options stand next to it, or behind it.
+    if (kale === undefined && !nested.has(word) && (said === null || isMap(value)))
+      this.#refuse(place, `'${word}' is no option of a queue. If it is a queue, begin it in the column of '${label}'`)
+    // That a key is there twice has been told.
+    else if (before?.key === word) return
+    else if (before !== undefined) this.#refuse(place, `'${word}' says again what '${before.key}' has said`)
+    else {
+      this.#keys.set(option, { place, key: word })
+      const read = kale === undefined ? said : kale.read(said)
+      if (read !== undefined) given[option] = read
+      else this.#refuse(place, `'${word}' must be ${kale!.form}; got ${describe(said)}`)
+    }
+  }
+
+  #refuse(path: string, message: string): void {
+    this.issues.push({ path, message })
+  }
+}
+
+function startOf(node: unknown): number | undefined {
+  return (node as { range?: readonly [number, ...unknown[]] | null } | null)?.range?.[0]
+}
+
+function textIn(key: unknown): string {
+  return isScalar(key) ? String(key.value) : String(key)
+}
+
+function plainValue(value: unknown): unknown {
+  if (isScalar(value)) return value.value
+  return isMap(value) ? (value as YAMLMap).toJSON() : ((value as { toJSON?: () => unknown } | null)?.toJSON?.() ?? null)
+}
