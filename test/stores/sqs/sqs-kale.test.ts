@@ -1,0 +1,166 @@
+/** What Kale did on SQS, done here: its retries, its batches under one visibility timeout, its stops. */
+
+import { defineTask, kale, UnrecoverableError } from 'millrace'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { ApiCalls } from '#src/stores/sqs/client/api-calls.js'
+import { openSqs } from '#src/stores/sqs/client/sqs-sdk.js'
+import { SqsStore } from '#src/stores/sqs/sqs-store.js'
+import { nextEvent, recorded } from '../../next-event.js'
+import { testMillOn } from '../../test-mill.js'
+import { type StrictSqs, strictSqs } from './strict-sqs.js'
+
+let sqs: StrictSqs
+beforeAll(async () => {
+  sqs = await strictSqs()
+})
+afterAll(() => sqs.close())
+
+let namespaces = 0
+/** Several handles on the queues of one namespace. */
+async function freshStores(count: number): Promise<SqsStore[]> {
+  const namespace = `kale${++namespaces}`
+  const address = { region: 'eu-central-1', endpoint: sqs.endpoint, poll: 'first' } as const
+  return Promise.all(
+    Array.from({ length: count }, async () => new SqsStore({ api: await openSqs(address, new ApiCalls()), namespace })),
+  )
+}
+
+/** What is known of the dead-letter queue of `default`. */
+const dead = async (mill: ReturnType<typeof testMillOn>) => (await mill.queue('default').depth()).dead
+
+describe('a job that fails again and again', () => {
+  it('is run after 60, 120, 240 and 480 s, and lies in the dead-letter queue after its fifth run', async () => {
+    const [store] = await freshStores(1)
+    const task = defineTask({
+      name: 'fail',
+      retry: { max: 4, backoff: kale() },
+      run: async () => {
+        throw new Error('no')
+      },
+    })
+    const mill = testMillOn(store!, { tasks: [task] })
+    await mill.createQueues()
+    const started = recorded(mill, 'job.started')
+    const worker = mill.worker({ concurrency: 1 })
+    await worker.start()
+    const buried = nextEvent(mill, 'job.buried')
+    let failed = nextEvent(mill, 'job.failed')
+    await mill.enqueue(task, {})
+    for (const [i, seconds] of [60, 120, 240, 480].entries()) {
+      await failed
+      expect(started).toHaveLength(i + 1)
+      failed = nextEvent(mill, 'job.failed')
+      // Not a second before.
+      sqs.advance((seconds - 1) * 1_000)
+      expect((await mill.queue('default').depth()).ready).toBe(0)
+      sqs.advance(1_000)
+    }
+    await buried
+    await worker.stop()
+
+    expect(started).toHaveLength(5)
+    expect(await dead(mill)).toBe(1)
+  }, 30_000)
+
+  it('is buried at once where it says that nothing helps', async () => {
+    const [store] = await freshStores(1)
+    const task = defineTask({
+      name: 'fail',
+      retry: { max: 4, backoff: kale() },
+      run: async () => {
+        throw new UnrecoverableError('no')
+      },
+    })
+    const mill = testMillOn(store!, { tasks: [task] })
+    await mill.createQueues()
+    const worker = mill.worker()
+    await worker.start()
+    const buried = nextEvent(mill, 'job.buried')
+    await mill.enqueue(task, {})
+
+    expect(await buried).toMatchObject({ reason: 'unrecoverable' })
+    await worker.stop()
+    expect(await dead(mill)).toBe(1)
+  })
+})
+
+describe('a batch under one lease', () => {
+  it('is refused for a task that the lease is too short for, naming both', async () => {
+    const [store] = await freshStores(1)
+    const task = defineTask({ name: 'slow', timeLimit: '60s', run: async () => {} })
+    const queues = { default: { renewLease: false, lease: '60s' } }
+
+    expect(() => testMillOn(store!, { tasks: [task], queues })).toThrow(
+      /tasks\.slow\.timeLimit: must be less than the lease of queue 'default' \(1m\)/,
+    )
+    await store!.close()
+  })
+
+  it('that ends in the middle lets begun jobs finish, and puts back the others, which are run once', async () => {
+    const [store] = await freshStores(1)
+    const task = defineTask({
+      name: 'half',
+      timeLimit: '1s',
+      run: () => new Promise((resolve) => setTimeout(resolve, 300)),
+    })
+    const mill = testMillOn(store!, { tasks: [task], queues: { default: { renewLease: false, lease: '3s' } } })
+    await mill.createQueues()
+    const completed = recorded(mill, 'job.completed')
+    const released = recorded(mill, 'job.released')
+    const ended = nextEvent(mill, 'job.completed', () => completed.length === 10)
+    await mill.enqueueMany(
+      task,
+      Array.from({ length: 10 }, (_, i) => i),
+    )
+    const worker = mill.worker({ concurrency: 1 })
+    await worker.start()
+    await ended
+    await worker.stop()
+
+    expect(new Set(completed.map(({ id }) => id)).size).toBe(10)
+    expect(released.length).toBeGreaterThan(0)
+    expect(released.length).toBeLessThan(10)
+  }, 30_000)
+})
+
+describe('a stop with one job running and five fetched', () => {
+  it('lets the one finish and gives the five to another worker at once', async () => {
+    const [one, two] = await freshStores(2)
+    let finish = () => {}
+    const ran: string[] = []
+    const task = defineTask({
+      name: 'work',
+      run: async (_, ctx) => {
+        ran.push(ctx.job.id)
+        if (ran.length === 1)
+          await new Promise<void>((resolve) => {
+            finish = resolve
+          })
+      },
+    })
+    const queues = { default: { renewLease: false, lease: '10m' } }
+    const [first, second] = [testMillOn(one!, { tasks: [task], queues }), testMillOn(two!, { tasks: [task], queues })]
+    await first.createQueues()
+    const started = nextEvent(first, 'job.started')
+    await first.enqueueMany(task, [1, 2, 3, 4, 5, 6])
+    const worker = first.worker({ concurrency: 1 })
+    await worker.start()
+    await started
+    expect(await first.queue('default').depth()).toMatchObject({ running: 6, ready: 0 })
+    const released = recorded(first, 'job.released')
+    const back = nextEvent(first, 'job.released', () => released.length === 5)
+    const stopped = worker.stop()
+    await back
+    const completed = recorded(second, 'job.completed')
+    const others = nextEvent(second, 'job.completed', () => completed.length === 5)
+    const other = second.worker({ concurrency: 1 })
+    await other.start()
+    await others
+    finish()
+    await stopped
+    await other.stop()
+
+    expect(new Set(ran).size).toBe(6)
+    expect(await second.queue('default').depth()).toMatchObject({ ready: 0, running: 0, dead: 0 })
+  }, 30_000)
+})
