@@ -188,6 +188,11 @@ describe('the programs of the documentation', () => {
       prints: shownAfter('docs/coming-from/blueque.md', 'blueque.mjs'),
     },
     {
+      path: 'docs/coming-from/kale.md',
+      file: 'kale.mjs',
+      prints: shownAfter('docs/coming-from/kale.md', 'kale.mjs'),
+    },
+    {
       path: 'docs/writing-a-store.md',
       file: 'with-my-store.mjs',
       prints: 'Hello, Ada!\n',
