@@ -264,9 +264,9 @@ export class Mill {
     return (await (await this.#connect()).depth(queues)).depths
   }
 
-  /** Workers that said so late that they live that they may still hold jobs. Empty where the store keeps no registry. */
-  async workers(): Promise<readonly (WorkerRecord & { readonly seenAt: number })[]> {
-    return (await (await this.#connect()).workers?.list()) ?? []
+  /** Workers that said so late that they live that they may still hold jobs; undefined if the store keeps no registry. */
+  async workers(): Promise<readonly (WorkerRecord & { readonly seenAt: number })[] | undefined> {
+    return (await this.#connect()).workers?.list()
   }
 
   /**
@@ -282,15 +282,13 @@ export class Mill {
     return (await this.#looked()).health?.examine(settingsOfAll(this.#options.registry))
   }
 
-  /** The queues that the store holds, declared or not. Opens none; empty where the store keeps no records. */
-  async storedQueues(): Promise<StoredQueue[]> {
-    return (await (await this.#looked()).records?.queues()) ?? []
+  /** The queues that the store holds, declared or not, and opens none. If it keeps no records, the declared ones, opened. */
+  async storedQueues(): Promise<readonly StoredQueue[]> {
+    const { records } = await this.#looked()
+    return records === undefined ? this.#connect().then(() => this.#stored) : records.queues()
   }
 
-  /**
-   * Makes the declared queues where the store must be told to, as SQS is; elsewhere it does nothing. What is there is left as it
-   * is. Throws `UnsupportedByStoreError` for what the store cannot do.
-   */
+  /** Makes the declared queues where the store must be told to, as SQS is, and leaves what is there. Throws `UnsupportedByStoreError`. */
   async createQueues(): Promise<ProvisionedQueue[]> {
     const store = await this.#looked()
     refuseUnsupported(this.#options.registry, store.traits)

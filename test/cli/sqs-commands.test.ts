@@ -20,6 +20,29 @@ function sqsProject(namespace: string) {
 }
 
 describe('on SQS', { timeout: 60_000 }, () => {
+  it('doctor tells what is missing, and once', async () => {
+    const { code, stdout } = await run(['doctor'], sqsProject('sick'))
+    expect(code).toBe(1)
+    expect(stdout.split('\n').map((line) => line.split(/ {2,}/)[0])).toEqual(['error', 'error', 'ok', ''])
+  })
+
+  it('queues list and stats tell what SQS knows, and of workers nothing', async () => {
+    const where = sqsProject('listed')
+    await run(['queues', 'create'], where)
+    await runJson(['enqueue', 'echo', '1', '--delay', '1h'], where)
+    const { queues } = await runJson<{ queues: { queue: string; waiting: number; stored: boolean }[] }>(
+      ['queues', 'list'],
+      where,
+    )
+
+    expect(queues.map(({ queue, waiting, stored }) => [queue, waiting, stored])).toEqual([
+      ['default', 1, true],
+      ['slow', 0, true],
+    ])
+    expect((await run(['stats'], where)).stdout.split('\n')[0]).toBe(where.env.MILLRACE_STORE)
+    expect(await runJson(['stats'], where)).not.toHaveProperty('workers')
+  })
+
   it('queues create makes what is missing, says what, and repeats nothing', async () => {
     const where = sqsProject('made')
     const missing = await run(['enqueue', 'echo', '1'], where)
@@ -62,9 +85,7 @@ describe('on SQS', { timeout: 60_000 }, () => {
     ['jobs list default', 'cannot'],
     ['queues pause default', 'cannot'],
     ['morgue list default', 'cannot'],
-    ['doctor', ''],
-    ['workers', ''],
-    ['queues list', ''],
+    ['workers', 'keeps no registry of workers'],
   ])('what SQS cannot do is said and not failed at with a stack: %s', async (command, said) => {
     const where = sqsProject('refused')
     await run(['queues', 'create'], where)

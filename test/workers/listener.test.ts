@@ -38,7 +38,7 @@ describe.each(storeKinds)('a listener on %s', (kind) => {
     const listener = listenerOn(mill, { concurrency: 3 })
     expect(await mill.workers()).toEqual([])
     const waiting = listener.next().catch((error: Error) => error)
-    const [record] = await poll(async () => ((await mill.workers()).length > 0 ? mill.workers() : undefined), {
+    const [record] = await poll(async () => ((await mill.workers())!.length > 0 ? mill.workers() : undefined), {
       what: 'the listener is in the registry',
       withinMs: 5_000,
     })

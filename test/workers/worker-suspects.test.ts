@@ -163,6 +163,6 @@ describe.each(['memory', 'sqlite'] as const)('suspects, on %s', (kind) => {
       ['a', 'dead', false],
       ['b', 'dead', false],
     ])
-    expect((await m.workers()).map(({ id }) => id)).toEqual([worker.id])
+    expect((await m.workers())!.map(({ id }) => id)).toEqual([worker.id])
   })
 })

@@ -7,6 +7,7 @@ import { formatDuration } from '../../core/values/duration.js'
 import type { Mill } from '../../mill/mill.js'
 import type { Depth } from '../../stores/contract/queue-depth.js'
 import type { StoredQueue } from '../../stores/contract/queue-settings.js'
+import type { WorkerRecord } from '../../stores/contract/worker-registry.js'
 import { type MillFlags, millCommand, withJson, withMill } from '../mill-command.js'
 import { count, counted, fromNow } from '../output/figures.js'
 import { serving } from '../output/liveness.js'
@@ -47,8 +48,18 @@ export interface Stats {
   readonly store: string
   readonly queues: readonly QueueStats[]
   readonly totals: QueueTotals
-  /** As they said of themselves, the first of them at `seenAt`: the counts of the queues may be some seconds younger. */
-  readonly workers: { readonly count: number; readonly slots: number; readonly running: number; readonly seenAt?: Date }
+  /**
+   * As they said of themselves, the first of them at `seenAt`: the counts of the queues may be some seconds younger. Absent if the
+   * store keeps no registry of them.
+   */
+  readonly workers?: WorkerTotals
+}
+
+interface WorkerTotals {
+  readonly count: number
+  readonly slots: number
+  readonly running: number
+  readonly seenAt?: Date
 }
 
 export function addStats(program: Command): void {
@@ -96,7 +107,6 @@ async function watch(mill: Mill, terminal: Terminal, shards: boolean): Promise<v
 
 async function statsOf(mill: Mill): Promise<Stats> {
   const [depths, known] = await Promise.all([mill.depths(), mill.workers()])
-  const workers = serving(known)
   const limits = await limitsOf(mill)
   const queues = depths.map((depth) => ({
     ...depth,
@@ -109,12 +119,17 @@ async function statsOf(mill: Mill): Promise<Stats> {
     store: mill.store.text,
     queues,
     totals: Object.fromEntries(sums.map((name) => [name, sum(queues.map((queue) => queue[name]))])) as QueueTotals,
-    workers: {
-      count: workers.length,
-      slots: sum(workers.map(({ concurrency }) => concurrency)),
-      running: sum(workers.map(({ running }) => running)),
-      ...(workers.length > 0 && { seenAt: new Date(Math.min(...workers.map(({ seenAt }) => seenAt))) }),
-    },
+    ...(known && { workers: totalsOf(serving(known)) }),
+  }
+}
+
+function totalsOf(workers: readonly (WorkerRecord & { readonly seenAt: number })[]): WorkerTotals {
+  const sum = (name: 'concurrency' | 'running') => workers.reduce((total, worker) => total + worker[name], 0)
+  return {
+    count: workers.length,
+    slots: sum('concurrency'),
+    running: sum('running'),
+    ...(workers.length > 0 && { seenAt: new Date(Math.min(...workers.map(({ seenAt }) => seenAt))) }),
   }
 }
 
@@ -167,12 +182,12 @@ function statsLines({ store, queues, totals, workers }: Stats, { colors, columns
   const lagMs = Math.max(0, ...queues.map((queue) => queue.lagMs))
   const all = queues.length > 1 ? [{ ...totals, queue: 'total', lagMs, note: '' }] : []
   return [
-    `${store} · ${workersText(workers)}`,
+    workers === undefined ? store : `${store} · ${workersText(workers)}`,
     ...table(shown, [...rows, ...all], { width: columns, paintTitle: colors.dim }),
   ]
 }
 
-function workersText({ count: workers, slots, running, seenAt }: Stats['workers']): string {
+function workersText({ count: workers, slots, running, seenAt }: WorkerTotals): string {
   if (seenAt === undefined) return counted(workers, 'worker')
   return `${counted(workers, 'worker')}, ${count(running)} of ${counted(slots, 'slot')} in use, heard ${fromNow(seenAt, Date.now())}`
 }

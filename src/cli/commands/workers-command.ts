@@ -4,6 +4,7 @@ import type { Command } from 'commander'
 import type { Mill } from '../../mill/mill.js'
 import { processIdentity } from '../../runtime/process-identity.js'
 import { type MillFlags, millCommand, withJson, withMill } from '../mill-command.js'
+import { OperationError } from '../output/exit-code.js'
 import { count, counted, fromNow } from '../output/figures.js'
 import { type Liveness, livenessOf } from '../output/liveness.js'
 import { printable } from '../output/printable.js'
@@ -54,6 +55,8 @@ Examples:
 async function rowsOf(mill: Mill, queue: string | undefined): Promise<WorkerRow[]> {
   const here = processIdentity()
   const all = await mill.workers()
+  if (all === undefined)
+    throw new OperationError(`${mill.store.text} keeps no registry of workers: look at the logs of their processes.`)
   const shown = queue === undefined ? all : all.filter(({ queues }) => queues.includes(queue))
   if (queue !== undefined && shown.length === 0) mill.queue(queue)
   return shown.map((worker) => ({

@@ -4,8 +4,9 @@
  */
 
 import { readFileSync, statSync } from 'node:fs'
+import { createRequire } from 'node:module'
 import { resolve } from 'node:path'
-import { isMap, isScalar, LineCounter, type Pair, parseAllDocuments, visit, type YAMLMap } from 'yaml'
+import type * as Yaml from 'yaml'
 import { hasCode } from '../../core/error-codes.js'
 import { ConfigError, type ConfigIssue } from '../../core/errors.js'
 import { type QueueOptions, queueOptionsSchema } from '../../core/queue/queue.js'
@@ -18,6 +19,10 @@ import { kaleKeys } from './kale-keys.js'
 const mostBytes = 1_048_576
 /** Options of ours that are maps themselves. */
 const nested = new Set(['retention', 'maxRunning', 'throttle'])
+
+/** Loaded for a queue file only: every other process would pay 20 ms for it, and options are checked in one step. */
+const load = createRequire(import.meta.url)
+const yaml = () => load('yaml') as typeof Yaml
 
 type Place = (offset: number | undefined) => string
 
@@ -48,6 +53,7 @@ export function queuesIn(
   text: string,
   path: string,
 ): { readonly queues: Record<string, QueueOptions> } | { readonly issues: ConfigIssue[] } {
+  const { isMap, LineCounter, parseAllDocuments, visit } = yaml()
   const lines = new LineCounter()
   const place: Place = (offset = 0) => {
     const { line, col } = lines.linePos(offset)
@@ -78,7 +84,7 @@ export function queuesIn(
     return { issues }
   }
   const queues = new Map<string, QueueOptions>()
-  for (const pair of contents.items as Pair[]) {
+  for (const pair of contents.items as Yaml.Pair[]) {
     const queue = new QueueEntry(pair, place)
     issues.push(...queue.issues)
     if (queues.has(queue.name))
@@ -98,16 +104,17 @@ class QueueEntry {
   /** By option: where it stands, and under which key. */
   readonly #keys = new Map<string, { readonly place: string; readonly key: string }>()
 
-  constructor({ key, value }: Pair, place: Place) {
+  constructor({ key, value }: Yaml.Pair, place: Place) {
     this.#placeOf = place
     this.place = place(startOf(key))
     const label = textIn(key)
     // Without a prototype: a key can have any name.
     const given: Record<string, unknown> = Object.create(null)
     let name = label
-    if (!isMap(value)) this.#refuse(this.place, `'${label}' has no options; expected a map of them, indented behind it`)
+    if (!yaml().isMap(value))
+      this.#refuse(this.place, `'${label}' has no options; expected a map of them, indented behind it`)
     else
-      for (const pair of value.items as Pair[]) {
+      for (const pair of value.items as Yaml.Pair[]) {
         if (textIn(pair.key) === 'name') name = this.#nameIn(pair)
         else this.#option(pair, given, label)
       }
@@ -120,14 +127,14 @@ class QueueEntry {
     }
   }
 
-  #nameIn({ key, value }: Pair): string {
-    const name: unknown = isScalar(value) ? value.value : undefined
+  #nameIn({ key, value }: Yaml.Pair): string {
+    const name: unknown = yaml().isScalar(value) ? value.value : undefined
     if (typeof name === 'string') return name
     this.#refuse(this.#placeOf(startOf(key)), `'name' must be a text; got ${describe(name)}`)
     return textIn(key)
   }
 
-  #option({ key, value }: Pair, given: Record<string, unknown>, label: string): void {
+  #option({ key, value }: Yaml.Pair, given: Record<string, unknown>, label: string): void {
     const word = textIn(key)
     const place = this.#placeOf(startOf(key))
     const said = plainValue(value)
@@ -135,7 +142,7 @@ class QueueEntry {
     const option = kale?.option ?? word
     const before = this.#keys.get(option)
     // A queue that has slipped in: its options stand next to it, or behind it.
-    if (kale === undefined && !nested.has(word) && (said === null || isMap(value)))
+    if (kale === undefined && !nested.has(word) && (said === null || yaml().isMap(value)))
       this.#refuse(place, `'${word}' is no option of a queue. If it is a queue, begin it in the column of '${label}'`)
     // That a key is there twice has been told.
     else if (before?.key === word) return
@@ -158,10 +165,12 @@ function startOf(node: unknown): number | undefined {
 }
 
 function textIn(key: unknown): string {
-  return isScalar(key) ? String(key.value) : String(key)
+  return yaml().isScalar(key) ? String(key.value) : String(key)
 }
 
 function plainValue(value: unknown): unknown {
-  if (isScalar(value)) return value.value
-  return isMap(value) ? (value as YAMLMap).toJSON() : ((value as { toJSON?: () => unknown } | null)?.toJSON?.() ?? null)
+  if (yaml().isScalar(value)) return value.value
+  return yaml().isMap(value)
+    ? (value as Yaml.YAMLMap).toJSON()
+    : ((value as { toJSON?: () => unknown } | null)?.toJSON?.() ?? null)
 }
