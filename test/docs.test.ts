@@ -177,21 +177,11 @@ describe('the programs of the documentation', () => {
       prints: shownAfter('docs/coming-from/lowkiq.md', 'a-test-worker.mjs'),
       inAnyOrder: true,
     },
-    {
-      path: 'docs/coming-from/redis-throttled-queue.md',
-      file: 'throttled.mjs',
-      prints: shownAfter('docs/coming-from/redis-throttled-queue.md', 'throttled.mjs'),
-    },
-    {
-      path: 'docs/coming-from/blueque.md',
-      file: 'blueque.mjs',
-      prints: shownAfter('docs/coming-from/blueque.md', 'blueque.mjs'),
-    },
-    {
-      path: 'docs/coming-from/kale.md',
-      file: 'kale.mjs',
-      prints: shownAfter('docs/coming-from/kale.md', 'kale.mjs'),
-    },
+    ...[
+      ['docs/coming-from/redis-throttled-queue.md', 'throttled.mjs'] as const,
+      ['docs/coming-from/blueque.md', 'blueque.mjs'] as const,
+      ['docs/coming-from/kale.md', 'kale.mjs'] as const,
+    ].map(([path, file]) => ({ path, file, prints: shownAfter(path, file) })),
     {
       path: 'docs/writing-a-store.md',
       file: 'with-my-store.mjs',

@@ -170,7 +170,7 @@ describe('the dependencies', () => {
       )
       .flatMap((file) => [
         ...readFileSync(join(root, file), 'utf8').matchAll(
-          /(?:^(?:import|export|\})[^'\n]*from|import\(|importModule\()\s*'([^.#'][^']*)'/gm,
+          /(?:^(?:import|export|\})[^'\n]*from|import\(|importModule\(|\brequire\()\s*'([^.#'][^']*)'/gm,
         ),
       ])
       .map(([, specifier]) => specifier!)

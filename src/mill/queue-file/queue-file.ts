@@ -21,8 +21,8 @@ const mostBytes = 1_048_576
 const nested = new Set(['retention', 'maxRunning', 'throttle'])
 
 /** Loaded for a queue file only: every other process would pay 20 ms for it, and options are checked in one step. */
-const load = createRequire(import.meta.url)
-const yaml = () => load('yaml') as typeof Yaml
+const require = createRequire(import.meta.url)
+const yaml = () => require('yaml') as typeof Yaml
 
 type Place = (offset: number | undefined) => string
 
