@@ -282,10 +282,9 @@ export class Mill {
     return (await this.#looked()).health?.examine(settingsOfAll(this.#options.registry))
   }
 
-  /** The queues that the store holds, declared or not, and opens none. If it keeps no records, the declared ones, opened. */
-  async storedQueues(): Promise<readonly StoredQueue[]> {
-    const { records } = await this.#looked()
-    return records === undefined ? this.#connect().then(() => this.#stored) : records.queues()
+  /** The queues that the store holds, declared or not; undefined if it keeps no records. Opens none. */
+  async storedQueues(): Promise<StoredQueue[] | undefined> {
+    return (await this.#looked()).records?.queues()
   }
 
   /** Makes the declared queues where the store must be told to, as SQS is, and leaves what is there. Throws `UnsupportedByStoreError`. */

@@ -1,7 +1,6 @@
 /** The command `doctor`: examines what the store runs on, and whether its queues are as they are configured. */
 
 import type { Command } from 'commander'
-import { hasCode } from '../../core/error-codes.js'
 import { messageOf } from '../../core/values/describe.js'
 import type { Mill } from '../../mill/mill.js'
 import type { Finding } from '../../stores/contract/store-health.js'
@@ -44,14 +43,13 @@ async function examined(mill: Mill): Promise<Finding[] | undefined> {
   } catch (error) {
     // Where the store has a health of its own, that has told what is wrong with it.
     if (findings === undefined) throw error
-    if (hasCode(error, 'queue-missing')) return findings
     return [...findings, { level: 'warning', what: 'queues', text: `could not be read: ${messageOf(error)}` }]
   }
 }
 
 /** What is to be said of its queues, on every store. */
 async function queueFindings(mill: Mill): Promise<Finding[]> {
-  const stored = await mill.storedQueues()
+  const stored = (await mill.storedQueues()) ?? []
   const conflicts = throttleFindings(mill.queues, stored)
   // With one of them nothing could be asked.
   const silent = conflicts.length > 0 ? [] : await silentThrottles(mill, stored)

@@ -135,7 +135,7 @@ function totalsOf(workers: readonly (WorkerRecord & { readonly seenAt: number })
 
 /** Of the declared queues that have some. As they are stored: these hold, whatever is declared. */
 async function limitsOf(mill: Mill): Promise<ReadonlyMap<string, Limits>> {
-  const stored = (await mill.storedQueues()).filter(({ name }) => mill.queues.has(name))
+  const stored = ((await mill.storedQueues()) ?? []).filter(({ name }) => mill.queues.has(name))
   const limited = stored.filter((queue) => isLimited(queue))
   return new Map(
     await Promise.all(

@@ -92,7 +92,7 @@ async function set(mill: Mill, terminal: Terminal, queue: string, flags: Throttl
 async function stateOf(mill: Mill, queue: string, group?: string): Promise<ThrottleStatus | undefined> {
   const { throttle } = mill.queue(queue)
   // Whoever only looks leaves the store as it is.
-  if ((await mill.storedQueues()).some(({ name }) => name === queue)) return throttle.get(group)
+  if ((await mill.storedQueues())?.some(({ name }) => name === queue)) return throttle.get(group)
   throw new OperationError(
     `queue '${queue}' is not stored yet: it gets its throttle when a worker or a producer first uses it.`,
   )

@@ -33,15 +33,18 @@ const unused: Use = { waiting: 0, running: 0, workers: 0 }
 /** The declared ones in their order, then those that nobody declared. */
 export async function queueRows(mill: Mill): Promise<QueueTableRow[]> {
   const stored = await mill.storedQueues()
-  const byName = new Map(stored.map((queue) => [queue.name, queue]))
+  const byName = new Map(stored?.map((queue) => [queue.name, queue]))
   const declared = [...mill.queues.values()].map(async ({ name, ordered, order, shards }): Promise<QueueTableRow> => {
     const found = byName.get(name)
     const asIs = { kind: ordered ? 'ordered' : 'plain', order, shards, paused: false, draining: false } as const
-    if (found === undefined) return { queue: name, ...asIs, ...unused, declared: true, stored: false }
+    if (stored !== undefined && found === undefined)
+      return { queue: name, ...asIs, ...unused, declared: true, stored: false }
     const use = useOf(await mill.queue(name).look())
+    // A store that keeps no records has what is declared, or the look has failed.
+    if (found === undefined) return { queue: name, ...asIs, ...use, declared: true, stored: true }
     return { ...rowOf(found, true), ...use, ...(differs(found, shards) && { configuredShards: shards }) }
   })
-  const others = stored.filter(({ name }) => !mill.queues.has(name)).map((queue) => rowOf(queue, false))
+  const others = (stored ?? []).filter(({ name }) => !mill.queues.has(name)).map((queue) => rowOf(queue, false))
   return [...(await Promise.all(declared)), ...others]
 }
 
