@@ -54,6 +54,10 @@ export class Receiver {
     return this.#kept.hasFree
   }
 
+  get isPolling(): boolean {
+    return this.#polling !== undefined
+  }
+
   /** Something may have come into the queue. */
   heard(): void {
     this.#asked = unasked

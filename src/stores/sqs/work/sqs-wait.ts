@@ -71,8 +71,11 @@ export class SqsWait {
   #poll(resting: Resting): void {
     const { receivers } = resting
     const { signal } = this.#closing
-    const next = polledNext([...receivers.keys()], (name) => receivers.get(name)!.asked, this.#clock.mono())
-    for (const name of this.#polling === 'each' ? receivers.keys() : [next]) {
+    const names = [...receivers.keys()]
+    // A poll outlasts the rest that began it, and is paid for: who comes next, with other queues first, waits for it too.
+    const polled = names.find((name) => receivers.get(name)!.isPolling)
+    const next = polled ?? polledNext(names, (name) => receivers.get(name)!.asked, this.#clock.mono())
+    for (const name of this.#polling === 'each' ? names : [next]) {
       const receiver = receivers.get(name)!
       receiver.poll(signal).then(
         () => {
