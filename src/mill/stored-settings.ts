@@ -5,7 +5,7 @@ import type { Registry } from '../core/registry.js'
 import type { AnyOrderedTask } from '../core/task/ordered-task.js'
 import type { QueueSettings } from '../stores/contract/queue-settings.js'
 
-/** What the store must know of all declared queues. */
+/** The settings of all declared queues. */
 export function settingsOfAll(registry: Registry): QueueSettings[] {
   return [...registry.queues.values()].map((queue) => settingsOf(queue, registry.orderedTask(queue.name)))
 }

@@ -1,4 +1,4 @@
-/** What a store cannot do, refused when a mill is put together: each with the remedy. */
+/** Refusals when a mill is put together: each option that the store lacks a trait for, with the remedy. */
 
 import { UnsupportedByStoreError } from '../core/errors.js'
 import type { Queue } from '../core/queue/queue.js'
@@ -8,7 +8,7 @@ import type { AnyOrderedTask } from '../core/task/ordered-task.js'
 import { formatDuration } from '../core/values/duration.js'
 import type { StoreTraits } from '../stores/contract/store.js'
 
-/** What is asked for, and what to do instead. */
+/** The feature that is refused, and its remedy. */
 type Refusal = readonly [feature: string, remedy: string]
 
 /** Of the time for which a store holds a job, so much is for the end of its run. */

@@ -1,4 +1,4 @@
-/** Provision: the facet of a store whose queues are made on purpose, and not by whoever opens them first. */
+/** Provision: the facet of a store that makes queues only when it is told to. Opening one that is missing fails. */
 
 import type { QueueSettings } from './queue-settings.js'
 

@@ -80,7 +80,7 @@ export interface SqsMessage {
   readonly MessageAttributes?: Readonly<Record<string, { readonly StringValue?: string }>>
 }
 
-/** What makes the calls. */
+/** The client of the service: it makes the calls. */
 export interface SqsApi {
   /** What messages call the service. Holds no secret. */
   readonly where: string
@@ -93,7 +93,7 @@ export interface SqsApi {
   close(): void
 }
 
-/** What SQS allows. */
+/** The limits of SQS. */
 export const mostEntries = 10
 export const mostBatchBytes = 1_048_576
 export const longestPollS = 20

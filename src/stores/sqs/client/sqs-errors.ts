@@ -3,7 +3,7 @@
 import { QueueMissingError, StoreRefusedError, StoreUnavailableError } from '../../../core/errors.js'
 import type { SqsCall } from './sqs-api.js'
 
-/** What the SDK throws: its name is the error code, with or without the prefix of the older protocol. */
+/** An error of the SDK. Its name is the error code, with or without the prefix of the older protocol. */
 interface SdkError {
   readonly name?: string
   readonly message?: string

@@ -6,7 +6,7 @@ interface Right {
   readonly action: string
   /** Of which queues: those of jobs, their dead-letter queues, or both. */
   readonly of: 'live' | 'dead' | 'both'
-  /** Only whoever makes queues needs it. */
+  /** Needed only to make queues. */
   readonly creates?: true
 }
 

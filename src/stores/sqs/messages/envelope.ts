@@ -1,5 +1,5 @@
 /**
- * The envelope: a job as the body of a message. JSON, so that any language can send one; `docs/sqs-envelope.schema.json` is its
+ * The envelope: a job as the body of a message. JSON, so that any language can send one; `docs/stores/sqs-envelope.schema.json` is its
  * schema. Version 1. Pure.
  */
 
@@ -31,7 +31,7 @@ export interface DeadLetter {
 }
 
 const version = 1
-/** What an envelope can grow by once it was sent: times, attempts, a reason. */
+/** The room for fields that are added when a job is sent on: times, attempts, a reason. */
 const growthBytes = 512
 
 /** Of a job that is new: it must also fit when it is sent on. Throws `PayloadTooLargeError` for what no message can hold. */

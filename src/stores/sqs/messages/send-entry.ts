@@ -22,7 +22,7 @@ export function sendEntry({ body, delayMs = 0, lane, sendId }: Sending, isFifo: 
   }
 }
 
-/** What a group, or an id, is called as a message group: itself where SQS takes it, else a digest of it. */
+/** The name of a message group: the group or id itself if SQS takes it, else a digest of it. */
 function laneName(lane: string): string {
   return /^[\u0021-\u007e]{1,128}$/.test(lane) ? lane : createHash('sha256').update(lane).digest('hex')
 }

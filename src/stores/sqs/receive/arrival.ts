@@ -1,4 +1,4 @@
-/** What a message that was received is: a job, one that comes before its time, or nothing that can be run. Pure. */
+/** An arrival: a received message, told apart as a job, a job before its time, or one that nobody can run. Pure. */
 
 import type { SqsMessage } from '../client/sqs-api.js'
 import { type Envelope, readEnvelope } from '../messages/envelope.js'

@@ -1,5 +1,5 @@
 /**
- * What is known of a queue that gave nothing: when it is worth asking again. Each call is paid for, and one that finds nothing
+ * An empty queue: when it is worth asking again. Each call is paid for, and one that finds nothing
  * costs as much as one that finds ten jobs. Pure.
  */
 

@@ -1,5 +1,5 @@
 /**
- * Messages that were received and are not claimed yet. In a FIFO queue those of one lane are claimed one after the other, in an
+ * Kept messages: those that were received and are not claimed yet. In a FIFO queue those of one lane are claimed one after the other, in an
  * ordered queue together: while one of a lane is in hand, the others of it stay here. Pure.
  */
 
