@@ -24,15 +24,15 @@ const hookMs = 5_000
 
 /** Calls `onWorkerStart`, and rejects as that does. */
 export async function isolatedChild(
-  { registry, namespace, codec, middleware, formatError, maxPayloadBytes }: CheckedOptions,
+  { registry, namespace, packing, middleware, formatError, maxPayloadBytes }: CheckedOptions,
   life: WorkerLife,
   tools: { readonly clock: Clock; readonly random: Random; readonly events: Events },
   parts: IsolatedParts,
   from: IsolatedFrom,
 ): Promise<ChildRun> {
-  if (codec.name !== from.codec) {
-    const message = `must be '${from.codec}', as that of the worker is; got '${codec.name}'. Export the mill itself from the module`
-    throw new ConfigError('the process of an isolated job', [{ path: 'codec', message }])
+  if (packing.demand !== from.packing) {
+    const message = `must do as the worker does, '${from.packing}'; got '${packing.demand}'. Export the mill itself from the module`
+    throw new ConfigError('the process of an isolated job', [{ path: 'codec, seal', message }])
   }
   await life.begin()
   const { traits } = parts.store
@@ -44,7 +44,7 @@ export async function isolatedChild(
       middleware,
     },
     rules: {
-      ...{ codec, formatError },
+      ...{ packing, formatError },
       maxResultBytes: Math.min(maxPayloadBytes, traits.maxPayloadBytes),
       maxDelayMs: traits.maxDelayMs,
       canHold: traits.throttled,

@@ -14,8 +14,8 @@ export interface IsolatedFrom {
   readonly access: StoreAccess
   /** The modules of the worker, in the order in which it loaded them; none: each task names its own. */
   readonly modules: readonly string[]
-  /** The codec of the worker: the process must have the same. */
-  readonly codec: string
+  /** What the worker's packing demands: the process must do the same. It has its keys from its own configuration. */
+  readonly packing: string
   /** What is run for every job, in the place of tasks. */
   readonly command: CommandLine | undefined
 }
@@ -23,7 +23,7 @@ export interface IsolatedFrom {
 /** Throws where no process could be told. */
 export function isolatedFrom(
   registry: Registry,
-  codec: string,
+  packing: string,
   source: StoreSource,
   modules: readonly string[],
   command: CommandLine | undefined,
@@ -38,7 +38,7 @@ export function isolatedFrom(
     throw new ConfigError('the worker', [
       { path: 'store', message: 'must be a descriptor, as other processes open it, where tasks are isolated' },
     ])
-  return { descriptor, access, modules, codec, command }
+  return { descriptor, access, modules, packing, command }
 }
 
 /** Throws where the store cannot be opened by another process. */

@@ -15,7 +15,7 @@ const lines: { readonly [Name in EventName]?: (event: EventMap[Name]) => LogLine
   }),
   'job.buried': (job) => ({ level: 'error', message: `job buried: ${job.reason}`, fields: { ...job } }),
   'job.released': (job) => ({
-    level: ['unknown-task', 'unknown-codec', 'not-loaded'].includes(job.reason) ? 'warn' : 'debug',
+    level: ['unknown-task', 'unknown-codec', 'unknown-key', 'not-loaded'].includes(job.reason) ? 'warn' : 'debug',
     message: `job released: ${job.reason}`,
     fields: { ...job },
   }),

@@ -3,6 +3,9 @@
 import * as v from 'valibot'
 import { ConfigError, type ConfigIssue, UnsupportedByStoreError } from '../core/errors.js'
 import { type Logger, silentLogger } from '../core/logger.js'
+import { Packing } from '../core/packing/packing.js'
+import { Seal } from '../core/packing/seal.js'
+import { type SealOptions, sealKeysOf } from '../core/packing/seal-options.js'
 import { type QueueOptions, queueOptionsSchema } from '../core/queue/queue.js'
 import { nameClashes, Registry } from '../core/registry.js'
 import { type AnyTask, isTask } from '../core/task/any-task.js'
@@ -12,7 +15,7 @@ import { type Codec, jsonCodec } from '../core/values/codec.js'
 import { type Duration, formatDuration } from '../core/values/duration.js'
 import { type FormatError, formatError } from '../core/values/error-text.js'
 import { isQueueName, queueNameForm } from '../core/values/ids.js'
-import { callable, duration, exactly, parsed, whole } from '../core/values/option-check.js'
+import { byteSize, callable, duration, exactly, parsed, whole } from '../core/values/option-check.js'
 import { selectorNames } from '../selectors/named-selectors.js'
 import type { StoreTraits } from '../stores/contract/store.js'
 import { declaredQueues, queueClashes } from './declared-queues.js'
@@ -43,9 +46,16 @@ export interface MillOptions {
   readonly tasksElsewhere?: readonly string[]
   /** How values are stored. Default: JSON, with Date, Map, Set, BigInt and bytes beside it. */
   readonly codec?: Codec
+  /** What is larger than this is stored as gzip, unless that is no smaller: `{ above: '1kB' }`. Default: nothing is. */
+  readonly compress?: { readonly above: number | string }
+  /**
+   * Inputs, metas, results and checkpoints are encrypted before they are stored (AES-256-GCM) and refused where they were
+   * changed: `{ current: '2026-11', keys: { '2026-11': … } }`. Default: they are not.
+   */
+  readonly seal?: SealOptions
   /** What is kept of an error. Default: its stack, which begins with its message, and its causes; ≤ 4,096 characters. */
   readonly formatError?: FormatError
-  /** Most bytes of one input, meta or result, 1 … 1,048,576. Default 256,000. */
+  /** Most bytes of one input, meta or result, as it is stored, 1 … 1,048,576. Default 256,000. */
   readonly maxPayloadBytes?: number
   /** How long an id of your own is remembered after its job ended. Default `'5m'`. */
   readonly idempotency?: Duration
@@ -82,7 +92,7 @@ export interface CheckedOptions {
   readonly replicas: number
   readonly registry: Registry
   readonly tasksElsewhere: readonly string[]
-  readonly codec: Codec
+  readonly packing: Packing
   readonly formatError: FormatError
   readonly maxPayloadBytes: number
   readonly idempotencyMs: number
@@ -102,7 +112,8 @@ function hasMethods(value: unknown, names: readonly string[]): boolean {
 }
 
 function isCodec(value: unknown): boolean {
-  return hasMethods(value, ['encode', 'decode']) && typeof (value as Codec).name === 'string'
+  // Names stand in keys and bodies, and in front of `+gzip` and `+sealed`.
+  return hasMethods(value, ['encode', 'decode']) && isQueueName((value as Codec).name)
 }
 
 function isMiddleware(value: unknown): boolean {
@@ -129,7 +140,13 @@ const shape = exactly({
     [],
   ),
   tasksElsewhere: v.exactOptional(v.array(taskName), []),
-  codec: v.exactOptional(v.custom<Codec>(isCodec, 'must be { name, encode, decode }'), () => jsonCodec),
+  codec: v.exactOptional(
+    v.custom<Codec>(isCodec, `must be { name, encode, decode }, the name ${queueNameForm}`),
+    () => jsonCodec,
+  ),
+  compress: v.optional(exactly({ above: byteSize() })),
+  // Checked apart: what is wrong here must not be shown.
+  seal: v.exactOptional(v.unknown()),
   formatError: v.optional(callable<FormatError>(), () => formatError),
   maxPayloadBytes: v.optional(whole(1, 1_048_576), 256_000),
   idempotency: v.optional(duration(0), '5m'),
@@ -155,6 +172,7 @@ export function checkOptions(options: MillOptions, traits: StoreTraits | undefin
   if (clashes.length > 0) throw new ConfigError('the configuration', clashes)
   const registry = new Registry(given.tasks, declaredQueues(queues, given.tasks))
   const issues = [...issuesBetween(registry), ...workerIssues(given.worker, registry)]
+  const sealKeys = 'seal' in given ? sealKeysOf(given.seal, issues) : undefined
   if (issues.length > 0) throw new ConfigError('the configuration', issues)
   if (traits !== undefined) refuseUnsupported(registry, traits)
   if (traits !== undefined && given.replicas > 0 && !traits.replicated)
@@ -168,7 +186,7 @@ export function checkOptions(options: MillOptions, traits: StoreTraits | undefin
     replicas: given.replicas,
     registry,
     tasksElsewhere: given.tasksElsewhere,
-    codec: given.codec,
+    packing: new Packing(given.codec, given.compress?.above, sealKeys && new Seal(sealKeys, given.namespace)),
     formatError: given.formatError,
     maxPayloadBytes: given.maxPayloadBytes,
     idempotencyMs: given.idempotency,

@@ -75,16 +75,16 @@ export class Mill {
     this.#events = new Events()
     logEvents(this.#events, options.logger)
     this.#life = new WorkerLife(options.hooks, this.#events)
-    const { codec, registry, tasksElsewhere, maxPayloadBytes, idempotencyMs, middleware } = options
+    const { packing, registry, tasksElsewhere, maxPayloadBytes, idempotencyMs, middleware } = options
     const newId = createIdSource(clock)
     this.#newId = newId
     const rules = async (): Promise<DraftRules> => {
       const { traits } = await this.#connect()
-      return { registry, tasksElsewhere, codec, traits, maxPayloadBytes, idempotencyMs, newId }
+      return { registry, tasksElsewhere, packing, traits, maxPayloadBytes, idempotencyMs, newId }
     }
     this.#handleParts = {
       connect: this.#connect,
-      codec,
+      packing,
       watcher: new ResultWatcher(this.#connect),
       isOrdered: (queue) => registry.queues.get(queue)?.ordered === true,
       keepsEnds: (queue) => keepsEnds(registry.queues.get(queue)),
@@ -165,9 +165,9 @@ export class Mill {
   worker(options: WorkerOptions = {}, launch?: Launch): Worker {
     this.#refuseClosed()
     refuseIsolated()
-    const { codec, middleware, formatError, maxPayloadBytes } = this.#options
+    const { packing, middleware, formatError, maxPayloadBytes } = this.#options
     const registry = withCommand(this.#options, launch?.command)
-    const from = isolatedFrom(registry, codec.name, this.#source, launch?.files ?? [], launch?.command)
+    const from = isolatedFrom(registry, packing.demand, this.#source, launch?.files ?? [], launch?.command)
     const { queues, concurrency, selector, grace, maxBlock, maxRss, maxJobs, shardsOf } = parsed(
       workerOptions,
       // A command serves a queue of its own, in its own way.
@@ -177,7 +177,7 @@ export class Mill {
     const parts = {
       connect: () => this.#connectWorkers(launch, from !== undefined),
       registry,
-      codec,
+      packing,
       clock: this.#clock,
       random: this.#random,
       events: this.#events,
@@ -242,7 +242,7 @@ export class Mill {
     const made: ThrottledQueue<Item> = new ThrottledQueue<Item>(itemQueueOf(name, options, this.queues.get(name)), {
       ...this.#clientParts,
       newId: this.#newId,
-      codec: this.#options.codec,
+      packing: this.#options.packing,
       mono: () => this.#clock.mono(),
       random: this.#random,
       closed: () => this.#throttledQueues.delete(made),
@@ -254,8 +254,8 @@ export class Mill {
 
   /** Administration of one queue. Throws `UnknownQueueError` where it is not declared. */
   queue(name: string): QueueAdmin {
-    const { registry, codec } = this.#options
-    return new QueueAdmin(registry.queue(name).name, this.#connect, codec, () => this.#looked(), registry)
+    const { registry, packing } = this.#options
+    return new QueueAdmin(registry.queue(name).name, this.#connect, packing, () => this.#looked(), registry)
   }
 
   /** Counts of every declared queue, or of those named, in one trip. */

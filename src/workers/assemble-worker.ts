@@ -1,11 +1,11 @@
 /** The assembly of a worker: its parts, put together on a connection. */
 
 import type { Events } from '../core/events.js'
+import type { Packing } from '../core/packing/packing.js'
 import type { Clock, Random } from '../core/platform/clock.js'
 import { timerMs } from '../core/platform/timer.js'
 import type { Registry } from '../core/registry.js'
 import type { Middleware } from '../core/task/middleware.js'
-import type { Codec } from '../core/values/codec.js'
 import { messageOf } from '../core/values/describe.js'
 import type { FormatError } from '../core/values/error-text.js'
 import type { IdleWaiter } from '../runtime/idle-waiter.js'
@@ -47,7 +47,7 @@ export interface Connection {
 export interface WorkerParts {
   readonly connect: () => Promise<Connection>
   readonly registry: Registry
-  readonly codec: Codec
+  readonly packing: Packing
   readonly clock: Clock
   readonly random: Random
   readonly events: Events
@@ -103,7 +103,7 @@ export function assembleWorker(
   self: Self,
 ): WorkerAssembly {
   const { store, stored, keeper, waiter } = connection
-  const { registry, codec, clock, random, events, formatError, maxPayloadBytes, processes } = parts
+  const { registry, packing, clock, random, events, formatError, maxPayloadBytes, processes } = parts
   const { queues, selector, shardsOf, concurrency, maxBlockMs } = settings
   const { id: worker, identity, slots } = self
   const { traits, workers, records } = store
@@ -116,7 +116,7 @@ export function assembleWorker(
   const shared = { worker, registry, slots, settler, prefetch, limited, punctuality, events, mono, random }
   const maxPayload = Math.min(maxPayloadBytes, traits.maxPayloadBytes)
   const rules: SettlementRules = {
-    ...{ codec, formatError, maxResultBytes: maxPayload, maxDelayMs: traits.maxDelayMs, canHold: traits.throttled },
+    ...{ packing, formatError, maxResultBytes: maxPayload, maxDelayMs: traits.maxDelayMs, canHold: traits.throttled },
     endedRun: ({ task, begunAt, handlerAt }) =>
       task.isolation === undefined ? endedRunOf(begunAt, mono(), identity) : endedRunOf(handlerAt, mono()),
     resultDropped: (claim, error) => events.emit('result.dropped', { ...refOf(claim), error: messageOf(error) }),
@@ -124,7 +124,7 @@ export function assembleWorker(
   const inFlight = new InFlight({
     ...{ ...shared, keeper, soloGate: processSoloGate, rules, maxBlockMs, after: afterMs },
     deferred: (queue) => picker.passOver(queue),
-    notes: new JobUpdates({ store, codec, maxCheckpointBytes: maxPayload, events, random }),
+    notes: new JobUpdates({ store, packing, maxCheckpointBytes: maxPayload, events, random }),
     executor: (bench) => new Executor({ ...parts, mono, worker, bench }),
     processes: processes && ((bench) => new ProcessPool({ ...shared, store, source: processes, bench })),
   })

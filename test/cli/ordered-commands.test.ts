@@ -41,7 +41,7 @@ describe('ordered queues on the command line', () => {
     const { stdout } = await run(['jobs', 'show', 'a'], { cwd })
 
     expect(stdout).toMatch(
-      /\nerror {6}payload 3 of 3 \(score 3\.5\) was encoded by codec 'msgpack', this mill has 'json'\n/,
+      /\nerror {6}payload 3 of 3 \(score 3\.5\) was stored by codec 'msgpack', this mill has codec 'json'\n/,
     )
     expect(stdout).toMatch(
       /\n\npayloads: 3, old to new\n +score {2}meta {10}input\n +1 +\{"rev":1\}\n +2 {2}\{"by":"Ada"\} {2}\{"rev":2\}\n +3\.5 +\(cannot be decoded\)\n$/,

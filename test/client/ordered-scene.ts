@@ -5,6 +5,7 @@ import type { NewJob, Store } from 'millrace/store'
 import { type HarnessMaker, memoryHarness, type StoreHarness, sqliteHarness } from 'millrace/store-testing'
 import { onTestFinished } from 'vitest'
 import { QueueAdmin } from '#src/client/admin/queue-admin.js'
+import { Packing } from '#src/core/packing/packing.js'
 import { sqliteTraits } from '#src/stores/sqlite/sqlite-traits.js'
 
 /** The stores that have ordered queues and need no server. */
@@ -39,12 +40,12 @@ export class OrderedScene {
 
   /** Administration of a queue by one operator. */
   admin(queue = 'orders'): QueueAdmin {
-    return new QueueAdmin(queue, async () => this.store, jsonCodec)
+    return new QueueAdmin(queue, async () => this.store, new Packing(jsonCodec))
   }
 
   /** By another. */
   otherAdmin(queue = 'orders'): QueueAdmin {
-    return new QueueAdmin(queue, async () => this.#other, jsonCodec)
+    return new QueueAdmin(queue, async () => this.#other, new Packing(jsonCodec))
   }
 
   /** One payload for each, by id alone with one of its own. */

@@ -1,6 +1,7 @@
 import { defineOrderedTask, jsonCodec } from 'millrace'
 import { describe, expect, it } from 'vitest'
 import { QueueAdmin } from '#src/client/admin/queue-admin.js'
+import { Packing } from '#src/core/packing/packing.js'
 import { Registry } from '#src/core/registry.js'
 import { OrderedScene, orderedStores, someIds } from './ordered-scene.js'
 
@@ -65,7 +66,7 @@ describe.each(orderedStores)('administration of an ordered queue, on %s', (_, ma
     expect(payloads![1]).toEqual({ input: null, score: 2 })
     expect(error!.split('\n')).toEqual([
       expect.stringMatching(/^payload 2 of 5 \(score 2\) has a meta that cannot be decoded: not JSON/),
-      "payload 3 of 5 (score 3) was encoded by codec 'msgpack', this mill has 'json'",
+      "payload 3 of 5 (score 3) was stored by codec 'msgpack', this mill has codec 'json'",
       expect.stringMatching(/^payload 4 of 5 \(score 4\) cannot be decoded: not JSON/),
       'and 1 more of the payloads',
     ])
@@ -77,7 +78,7 @@ describe.each(orderedStores)('administration of an ordered queue, on %s', (_, ma
   ] as const)('fails a job by hand as its task says: with %i retries it is %s then', async (max, state) => {
     const scene = await OrderedScene.on(make)
     const registry = new Registry([defineOrderedTask({ name: 'sync-order', queue: 'orders', retry: { max } })], [])
-    const { jobs } = new QueueAdmin('orders', async () => scene.store, jsonCodec, undefined, registry)
+    const { jobs } = new QueueAdmin('orders', async () => scene.store, new Packing(jsonCodec), undefined, registry)
     await scene.push(['a'])
     await scene.claim()
 
@@ -88,7 +89,7 @@ describe.each(orderedStores)('administration of an ordered queue, on %s', (_, ma
   it('is looked at by the connection that opens nothing, and tells of the workers that serve it', async () => {
     const scene = await OrderedScene.on(make)
     const refused = () => Promise.reject(new Error('opened'))
-    const admin = new QueueAdmin('orders', refused, jsonCodec, async () => scene.store)
+    const admin = new QueueAdmin('orders', refused, new Packing(jsonCodec), async () => scene.store)
     await scene.push(['a', 'b'])
     await scene.claim()
     for (const [id, queues] of [

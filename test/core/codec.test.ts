@@ -3,8 +3,7 @@
 import { runInNewContext } from 'node:vm'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { maxDepth } from '#src/core/values/codec.js'
-import { payloadBytes } from '#src/stores/rules/claim-weight.js'
+import { maxDepth, payloadBytes } from '#src/core/values/codec.js'
 import { again, any, decode, encode, key, refusal } from './codec-values.js'
 
 function nested(levels: number, wrap: (inner: unknown) => unknown, core: unknown): unknown {

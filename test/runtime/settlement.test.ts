@@ -1,6 +1,7 @@
 import { jsonCodec } from 'millrace'
 import type { Claim } from 'millrace/store'
 import { expect, it } from 'vitest'
+import { Packing } from '#src/core/packing/packing.js'
 import { settlementOf } from '#src/runtime/run/settlement.js'
 
 const claim: Claim = {
@@ -18,7 +19,7 @@ const claim: Claim = {
 
 function settled(of: Partial<Claim>, holdMs: number, canHold = true) {
   const rules = {
-    codec: jsonCodec,
+    packing: new Packing(jsonCodec),
     formatError: String,
     maxResultBytes: 1,
     maxDelayMs: 60_000,

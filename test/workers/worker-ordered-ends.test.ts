@@ -86,7 +86,7 @@ describe.each(kinds)('a batch, on %s', (kind) => {
     await m.worker().start()
     expect(await foreign).toMatchObject({ id: 'a', reason: 'unknown-codec', delayMs: 30_000 })
     const [left] = (await m.queue('orders').jobs.list({ state: 'scheduled' })).jobs
-    expect(left?.error).toMatch(/^stored by codec 'other', .* The codec there is 'json'\./)
+    expect(left?.error).toMatch(/^stored by codec 'other', .* That worker has codec 'json'\./)
 
     const { run: _, ...unhandled } = { name: 'orders', run: undefined }
     const other = await raw(kind, defineOrderedTask(unhandled), defineTask({ name: 'handled', run: () => {} }))

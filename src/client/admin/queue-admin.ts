@@ -4,8 +4,8 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { hasCode } from '../../core/error-codes.js'
 import { InvalidArgumentError, JobElsewhereError, JobRunningError, UnknownQueueError } from '../../core/errors.js'
 import { type JobRecord, type JobState, jobStates } from '../../core/job.js'
+import type { Packing } from '../../core/packing/packing.js'
 import type { Registry } from '../../core/registry.js'
-import type { Codec } from '../../core/values/codec.js'
 import { describe } from '../../core/values/describe.js'
 import { type Duration, durationMs } from '../../core/values/duration.js'
 import { isJobId, isListenerId, isQueueName, jobIdForm, orderedIdOf, queueNameForm } from '../../core/values/ids.js'
@@ -67,7 +67,7 @@ export class QueueAdmin {
   readonly throttle: ThrottleAdmin
   readonly #connect: () => Promise<Store>
   readonly #look: () => Promise<Store>
-  readonly #codec: Codec
+  readonly #packing: Packing
   readonly #registry: Registry | undefined
 
   /**
@@ -75,12 +75,12 @@ export class QueueAdmin {
    * the tasks whose rules hold for its jobs, as far as they are known.
    * @internal
    */
-  constructor(name: string, connect: () => Promise<Store>, codec: Codec, look = connect, registry?: Registry) {
+  constructor(name: string, connect: () => Promise<Store>, packing: Packing, look = connect, registry?: Registry) {
     this.name = name
     this.throttle = new ThrottleAdmin(name, look, connect)
     this.#connect = connect
     this.#look = look
-    this.#codec = codec
+    this.#packing = packing
     this.#registry = registry
   }
 
@@ -303,11 +303,11 @@ export class QueueAdmin {
   }
 
   #record(job: StoredJob | undefined): JobRecord | undefined {
-    return job === undefined ? undefined : recordOf(job, this.#codec)
+    return job === undefined ? undefined : recordOf(job, this.#packing)
   }
 
   #page({ jobs, cursor }: Page): JobPage {
-    return { jobs: jobs.map((job) => recordOf(job, this.#codec)), ...(cursor && { cursor }) }
+    return { jobs: jobs.map((job) => recordOf(job, this.#packing)), ...(cursor && { cursor }) }
   }
 
   async #change(where: JobChoice, step: (records: Records, where: Where) => Promise<Step>): Promise<number> {

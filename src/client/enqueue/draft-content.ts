@@ -1,17 +1,17 @@
 /** The content of a draft, whatever the kind of its job: input, meta and group checked and encoded, and when it is due. */
 
 import { InvalidJobError, PayloadTooLargeError, UnsupportedByStoreError } from '../../core/errors.js'
+import type { Packing } from '../../core/packing/packing.js'
 import type { Registry } from '../../core/registry.js'
 import type { AnyTask } from '../../core/task/any-task.js'
 import type { AnyEnqueueOptions } from '../../core/task/enqueue-options.js'
-import { type Codec, encodedBy, type Payload } from '../../core/values/codec.js'
+import { type Payload, payloadBytes } from '../../core/values/codec.js'
 import { describe, messageOf } from '../../core/values/describe.js'
 import { durationForm, parseDuration } from '../../core/values/duration.js'
 import { hintFor } from '../../core/values/foreign-words.js'
 import { groupForm, groupNameOf } from '../../core/values/ids.js'
 import type { NewJob } from '../../stores/contract/new-job.js'
 import type { StoreTraits } from '../../stores/contract/store.js'
-import { payloadBytes } from '../../stores/rules/claim-weight.js'
 
 export interface JobDraft {
   readonly queue: string
@@ -25,7 +25,7 @@ export interface DraftRules {
   readonly registry: Registry
   /** Names of tasks that only workers elsewhere know. */
   readonly tasksElsewhere: readonly string[]
-  readonly codec: Codec
+  readonly packing: Packing
   readonly traits: StoreTraits
   readonly maxPayloadBytes: number
   readonly idempotencyMs: number
@@ -63,38 +63,43 @@ function unknownOption(task: AnyTask, name: string, known: ReadonlySet<string>):
   return wrong(task, `'${name}' is not an option of ${where}; known are ${[...known].join(', ')}${hintFor(name)}.`)
 }
 
-/** Gives the job what jobs of every kind may have beside their payload: codec, meta, time. The bytes of it all. */
-export function addContent(job: JobInMaking, task: AnyTask, options: AnyEnqueueOptions, rules: DraftRules): number {
+/**
+ * Gives the job what jobs of every kind may have beside their input: meta and time. Packs input and meta. The bytes of both,
+ * as they are stored.
+ */
+export function addContent(
+  job: JobInMaking,
+  queue: string,
+  task: AnyTask,
+  options: AnyEnqueueOptions,
+  rules: DraftRules,
+): number {
   const { meta, delay, runAt } = options
-  let bytes = payloadBytes(job.payload)
-  if (rules.codec.name !== 'json') job.codec = rules.codec.name
-  if (meta !== undefined) {
-    job.meta = encoded(rules, task, 'meta', meta)
-    bytes += payloadBytes(job.meta)
-  }
+  if (meta !== undefined) job.meta = encoded(rules, task, 'meta', meta)
+  rules.packing.packJob(job, queue, task.kind === 'ordered')
+  let bytes = fittingBytes(job.payload, task, 'input', rules)
+  if (job.meta !== undefined) bytes += fittingBytes(job.meta, task, 'meta', rules)
   if (delay !== undefined || runAt !== undefined) Object.assign(job, due(task, options, rules.traits))
   return bytes
 }
 
 /** `part`: of the job, `'input'` or `'meta'`. */
-export function encoded(
-  { codec, maxPayloadBytes, traits }: DraftRules,
-  task: AnyTask,
-  part: string,
-  value: unknown,
-): Payload {
-  let payload: Payload
+export function encoded({ packing }: DraftRules, task: AnyTask, part: string, value: unknown): Payload {
   try {
-    payload = encodedBy(codec, value)
+    return packing.encode(value)
   } catch (error) {
     throw new InvalidJobError(`the ${part} of a ${nameOf(task)} cannot be encoded: ${messageOf(error)}`, {
       cause: error,
     })
   }
+}
+
+/** What counts is what is stored: compression makes room. */
+function fittingBytes(payload: Payload, task: AnyTask, part: string, { maxPayloadBytes, traits }: DraftRules): number {
   const bytes = payloadBytes(payload)
   const limit = Math.min(maxPayloadBytes, traits.maxPayloadBytes)
   if (bytes > limit) throw new PayloadTooLargeError(`the ${part} of a ${nameOf(task)}`, bytes, limit)
-  return payload
+  return bytes
 }
 
 function due(task: AnyTask, options: AnyEnqueueOptions, traits: StoreTraits): { delayMs?: number; runAt?: number } {

@@ -106,7 +106,7 @@ function plainDraft(
     const group = checkedGroup(task, given, rules)
     if (group !== undefined) job.group = group
   }
-  return { queue, bytes: addContent(job, task, options, rules), job, isIdNew: id === undefined }
+  return { queue, bytes: addContent(job, queue, task, options, rules), job, isIdNew: id === undefined }
 }
 
 /** The queue the job goes to, once all that can be said without its input is checked. */
@@ -148,7 +148,7 @@ function orderedDraft(task: AnyOrderedTask, input: unknown, options: AnyEnqueueO
     )
     if (group !== undefined) job.group = group
   }
-  return { queue: task.queue, bytes: addContent(job, task, options, rules), job, isIdNew: false }
+  return { queue: task.queue, bytes: addContent(job, task.queue, task, options, rules), job, isIdNew: false }
 }
 
 function idOf(task: AnyOrderedTask, input: unknown, options: AnyEnqueueOptions): string {

@@ -2,18 +2,18 @@
 
 import { JobCancelledError, JobDeadError, ResultNotKeptError, ResultTimeoutError } from '../../core/errors.js'
 import type { JobRecord, JobState } from '../../core/job.js'
-import type { Codec } from '../../core/values/codec.js'
+import type { Packing } from '../../core/packing/packing.js'
 import { type Duration, durationMs } from '../../core/values/duration.js'
 import type { StoredJob } from '../../stores/contract/job-records.js'
 import type { Store } from '../../stores/contract/store.js'
 import { recordsOf } from '../records-facet.js'
-import { recordOf } from './job-record.js'
+import { recordOf, resultIn } from './job-record.js'
 import type { Mark, ResultWatcher } from './result-watcher.js'
 
 /** @internal */
 export interface HandleParts {
   readonly connect: () => Promise<Store>
-  readonly codec: Codec
+  readonly packing: Packing
   readonly watcher: ResultWatcher
   /** Whether jobs of this queue have ids that come again, and no results. */
   readonly isOrdered: (queue: string) => boolean
@@ -50,7 +50,7 @@ export class JobHandle<Result = unknown> {
   /** Everything that is known of the job, or undefined where nothing is kept of it. Of an ordered id as for `status()`. */
   async record(): Promise<JobRecord<unknown, Result> | undefined> {
     const job = await this.#find()
-    return job === undefined ? undefined : (recordOf(job, this.#parts.codec) as JobRecord<unknown, Result>)
+    return job === undefined ? undefined : (recordOf(job, this.#parts.packing) as JobRecord<unknown, Result>)
   }
 
   /**
@@ -63,8 +63,8 @@ export class JobHandle<Result = unknown> {
 
   /**
    * The handler's result, as soon as the job has completed; undefined where it returned none, or the queue keeps none.
-   * Throws `JobDeadError`, `JobCancelledError`, `ResultTimeoutError` after `timeout` (default: none), and
-   * `ResultNotKeptError` where nothing is kept of the job: it had ended before the call, or it, or perhaps it among others of
+   * Throws `JobDeadError`, `JobCancelledError`, `ResultTimeoutError` after `timeout` (default: none), `CodecError` for a result
+   * that this mill cannot read, and `ResultNotKeptError` where nothing is kept of the job: it had ended before the call, or it, or perhaps it among others of
    * its queue, was deleted, cleared or dropped by `retention` meanwhile.
    *
    * An ordered job has no result, and its handle is about the id, not about the payload that was enqueued: it resolves
@@ -82,7 +82,7 @@ export class JobHandle<Result = unknown> {
       const [job, mark] = await Promise.all([this.#find(), marking])
       const queue = this.queue ?? this.#queues.join(' | ')
       if (job === undefined || job.state === 'completed') {
-        if (job?.result !== undefined) return recordOf(job, this.#parts.codec).result as Result
+        if (job?.result !== undefined) return resultIn(job, this.#parts.packing) as Result
         if (this.#queues.every(this.#parts.isOrdered) || (await this.#hasCompleted(seen))) return undefined as Result
         throw new ResultNotKeptError(queue, this.id)
       }

@@ -1,7 +1,9 @@
 /** The job record as users see it, made from the store's. */
 
 import type { JobRecord, Meta, PayloadRecord } from '../../core/job.js'
-import type { Codec, Payload } from '../../core/values/codec.js'
+import type { Packing } from '../../core/packing/packing.js'
+import type { JobPart, Owner } from '../../core/packing/seal.js'
+import type { Payload } from '../../core/values/codec.js'
 import { messageOf } from '../../core/values/describe.js'
 import type { StoredJob } from '../../stores/contract/job-records.js'
 import type { ScoredPayload } from '../../stores/contract/scored-payload.js'
@@ -10,19 +12,19 @@ import type { ScoredPayload } from '../../stores/contract/scored-payload.js'
 const mostProblems = 3
 
 /** Fields that cannot be decoded are left out; `error` then says why. */
-export function recordOf(job: StoredJob, codec: Codec): JobRecord {
+export function recordOf(job: StoredJob, packing: Packing): JobRecord {
   const problems: string[] = []
-  const decoded = (what: string, payload: Payload | undefined, codecName?: string): unknown => {
+  const unpacked = (what: string, part: JobPart, payload: Payload | undefined, codec?: string): unknown => {
     if (payload === undefined || payload.length === 0) return undefined
-    const found = decodedBy(codec, payload, codecName)
+    const found = unpackedBy(packing, payload, codec, part, job)
     if ('problem' in found) problems.push(`${what} ${found.problem}`)
     return 'value' in found ? found.value : undefined
   }
-  const input = decoded('input', job.payload, job.codec)
-  const meta = decoded('meta', job.meta, job.codec) as Meta | undefined
-  const result = decoded('result', job.result?.payload, job.result?.codec)
-  const checkpoint = decoded('checkpoint', job.checkpoint?.payload, job.checkpoint?.codec)
-  const payloads = job.payloads && payloadRecords(job.payloads, codec, problems)
+  const input = unpacked('input', 'payload', job.payload, job.codec)
+  const meta = unpacked('meta', 'meta', job.meta, job.codec) as Meta | undefined
+  const result = unpacked('result', 'result', job.result?.payload, job.result?.codec)
+  const checkpoint = unpacked('checkpoint', 'checkpoint', job.checkpoint?.payload, job.checkpoint?.codec)
+  const payloads = job.payloads && payloadRecords(job.payloads, job, packing, problems)
   const error = [job.error, ...problems].filter((text) => text !== undefined).join('\n')
   const record: { -readonly [K in keyof JobRecord]?: JobRecord[K] | undefined } = {
     id: job.id,
@@ -59,11 +61,16 @@ export function recordOf(job: StoredJob, codec: Codec): JobRecord {
 }
 
 /** Adds to `problems` what cannot be decoded. */
-function payloadRecords(payloads: readonly ScoredPayload[], codec: Codec, problems: string[]): PayloadRecord[] {
+function payloadRecords(
+  payloads: readonly ScoredPayload[],
+  owner: Owner,
+  packing: Packing,
+  problems: string[],
+): PayloadRecord[] {
   const wrong: string[] = []
-  const records = payloads.map(({ score, payload, codec: codecName, meta }, i): PayloadRecord => {
-    const input = decodedBy(codec, payload, codecName)
-    const more = meta === undefined ? {} : decodedBy(codec, meta, codecName)
+  const records = payloads.map(({ score, payload, codec, meta }, i): PayloadRecord => {
+    const input = unpackedBy(packing, payload, codec, 'ordered payload', owner)
+    const more = meta === undefined ? {} : unpackedBy(packing, meta, codec, 'ordered meta', owner)
     const problem =
       'problem' in input ? input.problem : 'problem' in more ? `has a meta that ${more.problem}` : undefined
     if (problem !== undefined) wrong.push(`payload ${i + 1} of ${payloads.length} (score ${score}) ${problem}`)
@@ -79,17 +86,26 @@ function payloadRecords(payloads: readonly ScoredPayload[], codec: Codec, proble
 }
 
 /** The value, or why there is none. */
-function decodedBy(
-  codec: Codec,
+function unpackedBy(
+  packing: Packing,
   payload: Payload,
-  codecName = 'json',
+  codec: string | undefined,
+  part: JobPart,
+  owner: Owner,
 ): { readonly value: unknown } | { readonly problem: string } {
-  if (codecName !== codec.name) return { problem: `was encoded by codec '${codecName}', this mill has '${codec.name}'` }
+  const lack = packing.lackFor(payload, codec)
+  if (lack !== undefined) return { problem: `was ${lack.stored}, this mill has ${lack.has}` }
   try {
-    return { value: codec.decode(payload) }
+    return { value: packing.unpack(payload, codec, part, owner) }
   } catch (error) {
     return { problem: `cannot be decoded: ${messageOf(error)}` }
   }
+}
+
+/** The value of a result that was kept. Throws `CodecError`. */
+export function resultIn(job: StoredJob, packing: Packing): unknown {
+  const { payload, codec } = job.result ?? {}
+  return payload === undefined || payload.length === 0 ? undefined : packing.unpack(payload, codec, 'result', job)
 }
 
 function dateOf(at: number | undefined): Date | undefined {

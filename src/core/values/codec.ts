@@ -16,8 +16,16 @@ import { describe } from './describe.js'
 /** What a store keeps and hands back unread, of the kind it was given. */
 export type Payload = string | Uint8Array
 
+/** Bytes a payload takes in a store. */
+export function payloadBytes(payload: Payload): number {
+  return typeof payload === 'string' ? Buffer.byteLength(payload) : payload.byteLength
+}
+
 export interface Codec {
-  /** Stored with each job when it is not `json`, so that a worker with another codec leaves the job alone. */
+  /**
+   * Stored with each job when it is not `json`, so that a worker with another codec leaves the job alone. 1 to 80 characters
+   * of A-Z a-z 0-9 . _ -, the first a letter or digit.
+   */
   readonly name: string
   /** Must be deterministic: equal values give equal payloads. Throws `CodecError` for what it cannot hold. */
   encode(value: unknown): Payload

@@ -1,21 +1,25 @@
 /** The decoding of what a batch is given: the payloads of each id, and their check against the task's schema. */
 
 import { CodecError } from '../../core/errors.js'
+import type { Lack, Packing } from '../../core/packing/packing.js'
 import { type Schema, validated } from '../../core/task/schema.js'
-import type { Codec } from '../../core/values/codec.js'
 import { messageOf } from '../../core/values/describe.js'
 import type { Claim } from '../../stores/contract/claim.js'
 import type { ScoredPayload } from '../../stores/contract/scored-payload.js'
 import type { BatchedJob, DecodedClaim } from './batch-execution.js'
 import { metaOf } from './execution.js'
 
-/** The name of another codec that made a payload of the claim; undefined if this one made them all. */
-export function otherCodecIn({ payloads }: Claim, { name }: Codec): string | undefined {
-  return payloads!.map(({ codec = 'json' }) => codec).find((codec) => codec !== name)
+/** What is missing here to read a payload of the claim; undefined if all can be read. */
+export function lackIn({ payloads }: Claim, packing: Packing): Lack | undefined {
+  for (const { payload, codec } of payloads!) {
+    const lack = packing.lackFor(payload, codec)
+    if (lack !== undefined) return lack
+  }
+  return undefined
 }
 
 /** Throws `CodecError` that says which payload cannot be decoded. */
-export function decodedClaim(claim: Claim, codec: Codec): DecodedClaim {
+export function decodedClaim(claim: Claim, packing: Packing): DecodedClaim {
   const payloads = claim.payloads!
   const decoded = <Value>(decode: (one: ScoredPayload) => Value): Value[] =>
     payloads.map((one, i) => {
@@ -27,8 +31,10 @@ export function decodedClaim(claim: Claim, codec: Codec): DecodedClaim {
     })
   return {
     claim,
-    inputs: decoded(({ payload }) => codec.decode(payload)),
-    metas: decoded(({ meta }) => metaOf(meta === undefined ? undefined : codec.decode(meta))),
+    inputs: decoded(({ payload, codec }) => packing.unpack(payload, codec, 'ordered payload', claim)),
+    metas: decoded(({ meta, codec }) =>
+      metaOf(meta === undefined ? undefined : packing.unpack(meta, codec, 'ordered meta', claim)),
+    ),
   }
 }
 

@@ -1,9 +1,9 @@
 /** The claim decoder: handlers found, what they hold decoded, those of an ordered queue put into batches. */
 
+import type { Lack, Packing } from '../../core/packing/packing.js'
 import type { Registry } from '../../core/registry.js'
-import type { Codec } from '../../core/values/codec.js'
 import type { Claim } from '../../stores/contract/claim.js'
-import { decodedClaim, otherCodecIn } from './batch-decoding.js'
+import { decodedClaim, lackIn } from './batch-decoding.js'
 import { BatchExecution, batchesOf, type DecodedClaim } from './batch-execution.js'
 import { type Execution, metaOf } from './execution.js'
 import { JobExecution } from './job-execution.js'
@@ -18,12 +18,12 @@ export const foreignJobDelayMs = 30_000
 
 export class ClaimDecoder {
   readonly #registry: Registry
-  readonly #codec: Codec
+  readonly #packing: Packing
   readonly #notes: JobUpdates
 
-  constructor(registry: Registry, codec: Codec, notes: JobUpdates) {
+  constructor(registry: Registry, packing: Packing, notes: JobUpdates) {
     this.#registry = registry
-    this.#codec = codec
+    this.#packing = packing
     this.#notes = notes
   }
 
@@ -40,15 +40,18 @@ export class ClaimDecoder {
   }
 
   #job(claim: Claim): JobExecution | Verdict {
-    const codec = this.#codec
+    const packing = this.#packing
     const task = this.#registry.find(claim.task)
     // What runs an isolated job is found by its own process.
     if (task === undefined || task.kind === 'ordered') return unknownTask(claim)
     if (task.run === undefined && task.isolation === undefined) return unknownTask(claim)
-    if ((claim.codec ?? 'json') !== codec.name) return unknownCodec(claim.codec ?? 'json', codec)
+    const { payload, meta, codec } = claim
+    const lack = packing.lackFor(payload, codec)
+    if (lack !== undefined) return unreadable(lack)
     try {
-      const meta = metaOf(claim.meta === undefined ? undefined : codec.decode(claim.meta))
-      return new JobExecution(claim, task, codec.decode(claim.payload), meta, this.#notes)
+      const ownMeta = metaOf(meta === undefined ? undefined : packing.unpack(meta, codec, 'meta', claim))
+      const input = packing.unpack(payload, codec, 'payload', claim)
+      return new JobExecution(claim, task, input, ownMeta, this.#notes)
     } catch (error) {
       return badPayload(error)
     }
@@ -71,10 +74,10 @@ export class ClaimDecoder {
   }
 
   #decoded(claim: Claim): DecodedClaim | Verdict {
-    const other = otherCodecIn(claim, this.#codec)
-    if (other !== undefined) return unknownCodec(other, this.#codec)
+    const lack = lackIn(claim, this.#packing)
+    if (lack !== undefined) return unreadable(lack)
     try {
-      return decodedClaim(claim, this.#codec)
+      return decodedClaim(claim, this.#packing)
     } catch (error) {
       return badPayload(error)
     }
@@ -86,9 +89,9 @@ function unknownTask({ task, queue }: Claim): Verdict {
   return { kind: 'release', delayMs: foreignJobDelayMs, reason: 'unknown-task', error }
 }
 
-function unknownCodec(madeBy: string, { name }: Codec): Verdict {
-  const error = `stored by codec '${madeBy}', which the worker that claimed it does not have; the job is put back every 30 s until a worker has it. The codec there is '${name}'.`
-  return { kind: 'release', delayMs: foreignJobDelayMs, reason: 'unknown-codec', error }
+function unreadable({ reason, stored, has }: Lack): Verdict {
+  const error = `${stored}, which the worker that claimed it does not have; the job is put back every 30 s until a worker has it. That worker has ${has}.`
+  return { kind: 'release', delayMs: foreignJobDelayMs, reason, error }
 }
 
 /** It will never fit: no other run would help. */

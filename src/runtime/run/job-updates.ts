@@ -4,23 +4,23 @@
  */
 
 import { setTimeout as delay } from 'node:timers/promises'
-import { CodecError, JobCancelledError, LeaseLostError, PayloadTooLargeError } from '../../core/errors.js'
+import { JobCancelledError, LeaseLostError, PayloadTooLargeError } from '../../core/errors.js'
 import type { Events } from '../../core/events.js'
 import { joinedLog } from '../../core/job-log.js'
+import type { Packing } from '../../core/packing/packing.js'
 import type { Random } from '../../core/platform/clock.js'
-import { type Codec, encodedBy } from '../../core/values/codec.js'
+import { payloadBytes } from '../../core/values/codec.js'
 import { outageDelayMs } from '../../core/values/outage-delay.js'
 import type { Claim } from '../../stores/contract/claim.js'
 import type { Beat, Checkpoint } from '../../stores/contract/job-beat.js'
 import type { ExtendItem } from '../../stores/contract/settle.js'
 import type { Store } from '../../stores/contract/store.js'
-import { payloadBytes } from '../../stores/rules/claim-weight.js'
 import { isFatal } from '../outage.js'
 import type { Leased } from './execution.js'
 
 interface JobUpdatesParts {
   readonly store: Pick<Store, 'extend' | 'traits'>
-  readonly codec: Codec
+  readonly packing: Packing
   readonly maxCheckpointBytes: number
   readonly events: Events
   readonly random: Random
@@ -53,7 +53,7 @@ export class JobUpdates {
 
   /** Resolves when the store has it. */
   async checkpoint(job: Noting, value: unknown): Promise<void> {
-    const checkpoint = this.#encoded(value)
+    const checkpoint = this.#packed(value, job.claim)
     const { store, events, random } = this.#parts
     for (let failures = 0; ; failures += 1) {
       job.signal.throwIfAborted()
@@ -73,14 +73,11 @@ export class JobUpdates {
     }
   }
 
-  /** What an earlier attempt has stored. */
-  lastCheckpoint({ checkpoint }: Claim): unknown {
-    const { codec } = this.#parts
+  /** What an earlier attempt has stored. Throws `CodecError`. */
+  lastCheckpoint(claim: Claim): unknown {
+    const { checkpoint } = claim
     if (checkpoint === undefined) return undefined
-    if ((checkpoint.codec ?? 'json') === codec.name) return codec.decode(checkpoint.payload)
-    throw new CodecError(
-      `the checkpoint was made by codec '${checkpoint.codec ?? 'json'}', and this mill has '${codec.name}'`,
-    )
+    return this.#parts.packing.unpack(checkpoint.payload, checkpoint.codec, 'checkpoint', claim)
   }
 
   /** What is to be said before the end of the claim is settled; undefined where all has been. */
@@ -116,12 +113,12 @@ export class JobUpdates {
     this.#timer = this.#unsent.size === 0 ? undefined : setTimeout(() => void this.#flush(), flushMs).unref()
   }
 
-  #encoded(value: unknown): Checkpoint {
-    const { codec, maxCheckpointBytes } = this.#parts
-    const payload = encodedBy(codec, value)
-    const bytes = payloadBytes(payload)
+  #packed(value: unknown, claim: Claim): Checkpoint {
+    const { packing, maxCheckpointBytes } = this.#parts
+    const packed = packing.pack(value, 'checkpoint', claim)
+    const bytes = payloadBytes(packed.payload)
     if (bytes > maxCheckpointBytes) throw new PayloadTooLargeError('the checkpoint', bytes, maxCheckpointBytes)
-    return { payload, ...(codec.name === 'json' ? {} : { codec: codec.name }) }
+    return packed
   }
 }
 

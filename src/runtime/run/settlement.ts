@@ -1,18 +1,18 @@
 /** The settlement of an attempt: its verdict as the item that the store is sent. */
 
 import { PayloadTooLargeError } from '../../core/errors.js'
+import type { Packing } from '../../core/packing/packing.js'
 import type { Queue } from '../../core/queue/queue.js'
-import { type Codec, encodedBy } from '../../core/values/codec.js'
+import { payloadBytes } from '../../core/values/codec.js'
 import { errorText, type FormatError } from '../../core/values/error-text.js'
 import type { Claim } from '../../stores/contract/claim.js'
 import type { EndedRun } from '../../stores/contract/job-beat.js'
 import type { SettleItem } from '../../stores/contract/settle.js'
-import { payloadBytes } from '../../stores/rules/claim-weight.js'
 import type { JobExecution } from './job-execution.js'
 import type { Verdict } from './verdict.js'
 
 export interface SettlementRules {
-  readonly codec: Codec
+  readonly packing: Packing
   readonly formatError: FormatError
   readonly maxResultBytes: number
   readonly maxDelayMs: number
@@ -82,11 +82,10 @@ function keptResult(
   const keepMs = results.ageMs === undefined ? {} : { keepMs: results.ageMs }
   if (result === undefined) return results.ends && claim.payloads === undefined ? keepMs : undefined
   try {
-    const payload = encodedBy(rules.codec, result)
-    const bytes = payloadBytes(payload)
+    const packed = rules.packing.pack(result, 'result', claim)
+    const bytes = payloadBytes(packed.payload)
     if (bytes > rules.maxResultBytes) throw new PayloadTooLargeError('the result', bytes, rules.maxResultBytes)
-    const codec = rules.codec.name === 'json' ? {} : { codec: rules.codec.name }
-    return { payload, ...codec, ...keepMs }
+    return { ...packed, ...keepMs }
   } catch (error) {
     rules.resultDropped(claim, error)
     return undefined

@@ -1,6 +1,6 @@
 /** The weight of a claim: the bytes at which it is full, and how its jobs and their payloads are weighed. The same rules for every store. */
 
-import type { Payload } from '../../core/values/codec.js'
+import { type Payload, payloadBytes } from '../../core/values/codec.js'
 
 /**
  * A claim is full as soon as its jobs weigh this many bytes. It takes at least one job; the others stay ready in their
@@ -13,11 +13,6 @@ export const mostClaimBytes = 1_048_576
 export interface ClaimLoad {
   bytes: number
   readonly most: number
-}
-
-/** Bytes a payload takes in a store. */
-export function payloadBytes(payload: Payload): number {
-  return typeof payload === 'string' ? Buffer.byteLength(payload) : payload.byteLength
 }
 
 /** The bytes of a payload and its meta. A plain job weighs these, and those of its checkpoint. */

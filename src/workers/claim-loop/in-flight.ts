@@ -85,7 +85,7 @@ export class InFlight implements Bench, ProcessBench {
     this.#parts = parts
     this.#executor = executor(this)
     this.#processes = parts.processes?.(this)
-    this.#decoder = new ClaimDecoder(registry, rules.codec, parts.notes)
+    this.#decoder = new ClaimDecoder(registry, rules.packing, parts.notes)
     this.#rules = rules
     const begin = (stints: readonly SlotBatch<Execution>[]) => {
       this.#backlog.unshift(...stints)

@@ -68,8 +68,8 @@ export class ChildRun implements Bench {
     this.#parts = parts
     this.#settler = new Settler({ store, events, random, mono: () => clock.mono() })
     this.#executor = new Executor({ ...parts, mono: sharedMono, worker: assignment.worker, bench: this })
-    const { codec, maxResultBytes: maxCheckpointBytes } = rules
-    this.#notes = new PrintedNotes({ store, codec, maxCheckpointBytes, events, random })
+    const { packing, maxResultBytes: maxCheckpointBytes } = rules
+    this.#notes = new PrintedNotes({ store, packing, maxCheckpointBytes, events, random })
     this.#isKept = new Promise((resolve) => {
       this.#kept = resolve
     })
@@ -79,7 +79,7 @@ export class ChildRun implements Bench {
   async run(): Promise<void> {
     const { assignment, registry, rules, guard, tell, clock } = this.#parts
     const { claim } = assignment
-    const decoder = new ClaimDecoder(registry, rules.codec, this.#notes)
+    const decoder = new ClaimDecoder(registry, rules.packing, this.#notes)
     const [execution] = decoder.of([claim], (_, verdict) => void this.#refuse(claim, verdict)) as JobExecution[]
     if (execution === undefined) return
     this.#execution = execution
@@ -183,7 +183,7 @@ export class ChildRun implements Bench {
     const { tell } = this.#parts
     // Another version of the program may know it: its worker puts it back.
     if (verdict.kind === 'release')
-      await tell({ word: 'unable', error: `${verdict.reason}: task '${claim.task}', codec '${claim.codec ?? 'json'}'` })
+      await tell({ word: 'unable', error: `${verdict.reason}: ${messageOf(verdict.error)}` })
     else await this.#settled(claim, verdict, 0)
     await this.#parts.finished()
   }

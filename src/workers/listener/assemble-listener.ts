@@ -2,11 +2,11 @@
 
 import { UnsupportedByStoreError } from '../../core/errors.js'
 import type { Events } from '../../core/events.js'
+import type { Packing } from '../../core/packing/packing.js'
 import type { Clock, Random } from '../../core/platform/clock.js'
 import type { Queue } from '../../core/queue/queue.js'
 import { Registry } from '../../core/registry.js'
 import type { AnyPlainTask } from '../../core/task/task.js'
-import type { Codec } from '../../core/values/codec.js'
 import type { FormatError } from '../../core/values/error-text.js'
 import type { ProcessIdentity } from '../../runtime/process-identity.js'
 import { Repeating } from '../../runtime/repeating.js'
@@ -30,7 +30,7 @@ export interface ListenerParts {
   /** What `fail` goes by, and how long a claim may take; it stands for the tasks of all jobs. */
   readonly task: AnyPlainTask
   readonly namespace: string
-  readonly codec: Codec
+  readonly packing: Packing
   readonly clock: Clock
   readonly random: Random
   readonly events: Events
@@ -69,7 +69,7 @@ const registryMarginMs = 45_000
 
 /** Nothing of it has begun. Throws `UnsupportedByStoreError` where the store keeps no registry of workers. */
 export function assembleListener(connection: Connection, parts: ListenerParts, self: ListenerSelf): ListenerAssembly {
-  const { codec, clock, random, events, formatError, maxPayloadBytes, queue, concurrency, task } = parts
+  const { packing, clock, random, events, formatError, maxPayloadBytes, queue, concurrency, task } = parts
   const { store } = connection
   const { traits, workers, records } = store
   if (workers === undefined || records === undefined)
@@ -80,7 +80,7 @@ export function assembleListener(connection: Connection, parts: ListenerParts, s
     )
   const mono = () => clock.mono()
   const maxBytes = Math.min(maxPayloadBytes, traits.maxPayloadBytes)
-  const notes = new JobUpdates({ store, codec, maxCheckpointBytes: maxBytes, events, random })
+  const notes = new JobUpdates({ store, packing, maxCheckpointBytes: maxBytes, events, random })
   const heartbeat = new Heartbeat({
     ...{ store, mono, beaten: () => {} },
     worker: { id: self.id, ...self.identity, queues: [queue.name], concurrency, startedAt: clock.now() },
@@ -92,9 +92,9 @@ export function assembleListener(connection: Connection, parts: ListenerParts, s
     ...{ ...connection, workers, records, notes },
     punctuality: new Punctuality(new LimitedQueues(connection.stored), registry),
     settler: new Settler({ store, events, random, mono }),
-    decoder: new ClaimDecoder(registry, codec, notes),
+    decoder: new ClaimDecoder(registry, packing, notes),
     rules: {
-      ...{ codec, formatError, maxResultBytes: maxBytes, maxDelayMs: traits.maxDelayMs, canHold: traits.throttled },
+      ...{ packing, formatError, maxResultBytes: maxBytes, maxDelayMs: traits.maxDelayMs, canHold: traits.throttled },
       resultDropped: (_, error) => {
         throw error
       },

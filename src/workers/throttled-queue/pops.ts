@@ -3,10 +3,10 @@
 import { setTimeout as delay, setImmediate as endOfTick } from 'node:timers/promises'
 import { hasCode } from '../../core/error-codes.js'
 import type { Events } from '../../core/events.js'
+import type { Lack, Packing } from '../../core/packing/packing.js'
 import type { Random } from '../../core/platform/clock.js'
 import { startWindowOf } from '../../core/queue/start-window.js'
 import type { ThrottleRule } from '../../core/queue/throttle.js'
-import type { Codec } from '../../core/values/codec.js'
 import { messageOf } from '../../core/values/describe.js'
 import { outageDelayMs } from '../../core/values/outage-delay.js'
 import { refOf } from '../../runtime/run/execution.js'
@@ -36,7 +36,7 @@ export interface PopsParts {
   /** Names the taker; nobody else has the name. */
   readonly worker: string
   readonly connect: () => Promise<Store>
-  readonly codec: Codec
+  readonly packing: Packing
   readonly events: Events
   readonly mono: () => number
   readonly random: Random
@@ -220,35 +220,40 @@ export class Pops {
       ends.map(({ settle }) => settle),
       leaseUntil,
     )
-    return ends.flatMap(({ claim, item, settle }, i) => {
-      if (answers[i] === 'ok') this.#tell(claim, settle)
+    return ends.flatMap(({ claim, item, settle, lack }, i) => {
+      if (answers[i] === 'ok') this.#tell(claim, settle, lack)
       else this.#parts.events.emit('settle.refused', { ...refOf(claim), kind: settle.kind, answer: answers[i]! })
       return item !== undefined && answers[i] === 'ok' ? [item.value] : []
     })
   }
 
   /** How the claim ends, and its item; without one where it cannot be decoded. */
-  #endOf({ queue, id, fence, payload, codec: madeBy = 'json' }: Claim): {
+  #endOf(claim: Claim): {
     readonly settle: SettleItem
+    /** Why it goes back. */
+    readonly lack?: Lack
     readonly item?: { readonly value: unknown }
   } {
-    const { codec } = this.#parts
+    const { packing } = this.#parts
+    const { queue, id, fence, payload, codec } = claim
     const key = { queue, id, fence }
-    if (madeBy !== codec.name) {
-      const error = `stored by codec '${madeBy}'; the one that popped it has '${codec.name}'.`
-      return { settle: { ...key, kind: 'release', delayMs: foreignItemDelayMs, error } }
+    const lack = packing.lackFor(payload, codec)
+    if (lack !== undefined) {
+      const error = `${lack.stored}; the one that popped it has ${lack.has}.`
+      return { settle: { ...key, kind: 'release', delayMs: foreignItemDelayMs, error }, lack }
     }
     try {
-      return { settle: { ...key, kind: 'complete' }, item: { value: codec.decode(payload) } }
+      const value = packing.unpack(payload, codec, 'payload', claim)
+      return { settle: { ...key, kind: 'complete' }, item: { value } }
     } catch (error) {
       return { settle: { ...key, kind: 'bury', reason: 'bad-payload', error: messageOf(error) } }
     }
   }
 
-  #tell(claim: Claim, settle: SettleItem): void {
+  #tell(claim: Claim, settle: SettleItem, lack: Lack | undefined): void {
     const { events } = this.#parts
     if (settle.kind === 'release')
-      events.emit('job.released', { ...refOf(claim), reason: 'unknown-codec', delayMs: settle.delayMs })
+      events.emit('job.released', { ...refOf(claim), reason: lack!.reason, delayMs: settle.delayMs })
     if (settle.kind === 'bury')
       events.emit('job.buried', { ...refOf(claim), reason: settle.reason!, error: settle.error })
   }

@@ -1,8 +1,8 @@
 /** Enqueueing into a Redis store: calls packed into trips, one trip to a shard at a time as large as it may be. */
 
+import { payloadBytes } from '../../../core/values/codec.js'
 import type { EnqueueCall, Enqueued, NewJob } from '../../contract/new-job.js'
 import type { QueueKind } from '../../contract/queue-settings.js'
-import { payloadBytes } from '../../rules/claim-weight.js'
 import type { RedisArgument } from '../client/redis-client.js'
 import { textIn } from '../client/redis-reply.js'
 import { payloadBody, scoreText } from '../format/redis-payload.js'
