@@ -40,7 +40,10 @@ export async function isolatedChild(
     ...{
       ...parts,
       ...tools,
-      registry: withCommand({ registry, namespace }, from.command, secretsOf(from.descriptor)),
+      registry: withCommand({ registry, namespace }, from.command, [
+        ...secretsOf(from.descriptor),
+        ...packing.secrets(),
+      ]),
       middleware,
     },
     rules: {

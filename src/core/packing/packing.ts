@@ -66,6 +66,11 @@ export class Packing {
     return [this.#codec.name, ...(current === undefined ? [] : ['sealed']), ...(only ? ['only'] : [])].join(' ')
   }
 
+  /** What is secret here, as it may be written elsewhere. */
+  secrets(): string[] {
+    return this.#seal.secrets()
+  }
+
   /** The value as the codec has it, not yet compressed or sealed. Throws `CodecError`. */
   encode(value: unknown): Payload {
     return encodedBy(this.#codec, value)

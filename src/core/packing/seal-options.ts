@@ -36,9 +36,8 @@ export function sealKeysOf(given: unknown, issues: ConfigIssue[]): SealKeys | un
   if (strange > 0) refuse('seal', `has ${strange} options that are none; there are ${known.join(', ')}`)
   if (typeof only !== 'boolean') refuse('seal.only', 'must be true or false')
   const made = keysOf(keys, refuse)
-  const ids = [...made.keys()].join(', ') || 'none'
-  if (current !== undefined && !(typeof current === 'string' && made.has(current)))
-    refuse('seal.current', `must be the id of one of \`keys\`; there are: ${ids}`)
+  if (current !== undefined && made.size > 0 && !(typeof current === 'string' && made.has(current)))
+    refuse('seal.current', `must be the id of one of \`keys\`; there are: ${[...made.keys()].join(', ')}`)
   if (only === true && current === undefined)
     refuse('seal.only', 'needs `current`: this mill would refuse what it stores itself')
   return issues.length > before

@@ -45,8 +45,9 @@ export function isKeyId(value: unknown): value is string {
   return typeof value === 'string' && keyId.test(value)
 }
 
-/** Both are derived from the key that was given: no two algorithms use the same one. */
-interface KeyPair {
+/** A key as it was given, and what is derived from it: no two algorithms use the same one. */
+interface SealKey {
+  readonly given: KeyObject
   readonly content: KeyObject
   readonly nonce: KeyObject
 }
@@ -58,7 +59,7 @@ export class Seal {
   readonly only: boolean
   readonly #namespace: string
   /** Behind `#`, and as key objects: whoever logs a mill must not log its keys. */
-  readonly #keys: ReadonlyMap<string, KeyPair>
+  readonly #keys: ReadonlyMap<string, SealKey>
 
   /** `keys`: of 32 bytes each. */
   constructor(
@@ -68,12 +69,22 @@ export class Seal {
     this.current = current
     this.only = only
     this.#namespace = namespace
-    this.#keys = new Map([...keys].map(([id, key]) => [id, keyPair(key)]))
+    this.#keys = new Map([...keys].map(([id, key]) => [id, sealKey(key)]))
   }
 
   /** The ids of its keys. */
   get keyIds(): readonly string[] {
     return [...this.#keys.keys()]
+  }
+
+  /** The keys as they may be written in the environment: for who must keep them from others, never to be shown. */
+  secrets(): string[] {
+    return [...this.#keys.values()].flatMap(({ given }) => {
+      const key = given.export()
+      const hex = key.toString('hex')
+      // Without the `=`, which may be left out.
+      return [key.toString('base64').slice(0, -1), key.toString('base64url'), hex, hex.toUpperCase()]
+    })
   }
 
   /**
@@ -137,9 +148,9 @@ export class Seal {
 /** Opens nothing, and says of each key that it lacks it. */
 export const noSeal = new Seal({ current: undefined, only: false, keys: new Map() }, '')
 
-function keyPair(key: Uint8Array): KeyPair {
+function sealKey(key: Uint8Array): SealKey {
   const derived = (use: string) => createSecretKey(Buffer.from(hkdfSync('sha256', key, '', `millrace seal ${use}`, 32)))
-  return { content: derived('content'), nonce: derived('nonce') }
+  return { given: createSecretKey(key), content: derived('content'), nonce: derived('nonce') }
 }
 
 function headOf(id: string, isText: boolean): Buffer {

@@ -15,7 +15,7 @@ export interface CommandLine {
   readonly args: readonly string[]
   readonly timeLimit: number | 'none'
   readonly retries: number
-  /** Variables that it is given although they hold secrets of the store. */
+  /** Variables that it is given although they hold secrets of the mill. */
   readonly env: readonly string[]
 }
 
@@ -24,7 +24,7 @@ const mostTold = 2_000
 
 /**
  * The input is JSON on the standard input of the command, and its standard output, the last 64 KiB of it, the result; what it
- * prints is the log. Exit code 0 is success. Id, attempt, fence and token are in its environment, the `secrets` of the store
+ * prints is the log. Exit code 0 is success. Id, attempt, fence and token are in its environment, the `secrets` of the mill
  * are not.
  */
 export function commandTask(

@@ -1,4 +1,4 @@
-/** The variables that are withheld from a command of `millrace exec`: those that hold the secrets of its store. Pure. */
+/** The variables that are withheld from a command of `millrace exec`: those that hold the secrets of its store and the keys of its seal. Pure. */
 
 /** In the place of what it held: a program that finds none may take another store, and what it enqueues there is lost. */
 const withheld = 'withheld:by-millrace-exec'
@@ -7,7 +7,7 @@ const leastPart = 6
 
 type Variables = Readonly<Record<string, string | undefined>>
 
-/** The variables without secrets, but for those that are `named`. `secrets`: of the store, as they are written anywhere. */
+/** The variables without secrets, but for those that are `named`. `secrets`: as they are written anywhere. */
 export function withoutSecrets(env: Variables, secrets: readonly string[], named: readonly string[]): Variables {
   const mayKeep = new Set(named)
   return Object.fromEntries(

@@ -1,0 +1,221 @@
+/** The packing: what is done to a value, what is stored of that, and how it is read back. */
+
+import { gzipSync } from 'node:zlib'
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { gzipped } from '#src/core/packing/compression.js'
+import { Packing } from '#src/core/packing/packing.js'
+import { Seal } from '#src/core/packing/seal.js'
+import { type Codec, jsonCodec, type Payload } from '#src/core/values/codec.js'
+import { any, refusal } from './codec-values.js'
+import { newKey, oldKey, sealOf } from './seal-keys.js'
+
+/** Bytes, for a codec that makes no text. */
+const bytesCodec: Codec = {
+  name: 'bytes',
+  encode: (value) => Buffer.from(jsonCodec.encode(value) as string),
+  decode: (payload) => {
+    if (typeof payload === 'string') throw new Error('text')
+    return jsonCodec.decode(payload)
+  },
+}
+
+const never = Number.POSITIVE_INFINITY
+const plain = new Packing(jsonCodec)
+const zipping = new Packing(jsonCodec, 100)
+const sealing = new Packing(jsonCodec, never, sealOf({ k1: newKey }))
+const both = new Packing(jsonCodec, 100, sealOf({ k1: newKey }))
+/** Before it is told to seal. */
+const opening = new Packing(
+  jsonCodec,
+  never,
+  new Seal({ current: undefined, only: false, keys: new Map([['k1', newKey]]) }, 'millrace'),
+)
+const ways: [string, Packing][] = [
+  ['plain', plain],
+  ['compressed', zipping],
+  ['sealed', sealing],
+  ['compressed and sealed', both],
+  ['of bytes, compressed', new Packing(bytesCodec, 1)],
+  ['of bytes, compressed and sealed', new Packing(bytesCodec, 1, sealOf({ k1: newKey }))],
+]
+
+const owner = { queue: 'mails', id: 'job-1' }
+const long = { lines: Array.from({ length: 60 }, (_, i) => `line ${i}`) }
+
+/** A job of these values as it is stored. */
+function packed(packing: Packing, input: unknown, meta?: unknown, isOrdered = false) {
+  const job: { id: string; payload: Payload; meta?: Payload; codec?: string } = {
+    id: owner.id,
+    payload: packing.encode(input),
+    ...(meta === undefined ? {} : { meta: packing.encode(meta) }),
+  }
+  packing.packJob(job, owner.queue, isOrdered)
+  return job
+}
+
+describe.each(ways)('a value, %s', (_, packing) => {
+  it('comes back, as input, meta, result and checkpoint', () => {
+    fc.assert(
+      fc.property(any, any, fc.boolean(), (input, meta, isOrdered) => {
+        const job = packed(packing, input, meta ?? null, isOrdered)
+        const [part, metaPart] = isOrdered
+          ? (['ordered payload', 'ordered meta'] as const)
+          : (['payload', 'meta'] as const)
+        expect(packing.lackFor(job.payload, job.codec)).toBeUndefined()
+        expect(packing.unpack(job.payload, job.codec, part, owner)).toEqual(input)
+        expect(packing.unpack(job.meta!, job.codec, metaPart, owner)).toEqual(meta ?? null)
+        for (const end of ['result', 'checkpoint'] as const) {
+          const { payload, codec } = packing.pack(input, end, owner)
+          expect(packing.unpack(payload, codec, end, owner)).toEqual(input)
+        }
+      }),
+      { numRuns: 60 },
+    )
+  })
+})
+
+describe('what is stored with a payload', () => {
+  it('names what was done to it, and of plain JSON nothing', () => {
+    expect(packed(plain, long)).toEqual({ id: 'job-1', payload: jsonCodec.encode(long) })
+    expect(packed(zipping, long).codec).toBe('json+gzip')
+    expect(packed(sealing, long).codec).toBe('json+sealed')
+    expect(packed(both, long).codec).toBe('json+gzip+sealed')
+    expect(packed(both, 'short').codec).toBe('json+sealed')
+    expect(packed(new Packing(bytesCodec), long).codec).toBe('bytes')
+    expect(packed(new Packing(bytesCodec, 100), long).codec).toBe('bytes+gzip')
+    expect(zipping.pack(long, 'result', owner).codec).toBe('json+gzip')
+    expect(plain.pack(long, 'result', owner)).toEqual({ payload: jsonCodec.encode(long) })
+  })
+
+  it('is what all others go by, whatever they do themselves', () => {
+    const readers = [plain, zipping, sealing, both]
+    for (const writer of [plain, zipping]) {
+      const { payload, codec } = packed(writer, long)
+      for (const reader of readers) expect(reader.unpack(payload, codec, 'payload', owner)).toEqual(long)
+    }
+    for (const writer of [sealing, both]) {
+      const { payload, codec } = packed(writer, long)
+      for (const reader of [sealing, both, opening])
+        expect(reader.unpack(payload, codec, 'payload', owner)).toEqual(long)
+    }
+  })
+})
+
+describe('compression', () => {
+  it('leaves what is not larger than the limit, to the byte', () => {
+    const text = 'a'.repeat(98)
+
+    expect(packed(zipping, text)).toEqual({ id: 'job-1', payload: `"${text}"` })
+    expect(packed(zipping, `${text}a`).codec).toBe('json+gzip')
+  })
+
+  it('leaves what would not be smaller', () => {
+    const greedy = new Packing(jsonCodec, 1)
+
+    expect(packed(greedy, 'short')).toEqual({ id: 'job-1', payload: '"short"' })
+    expect(packed(greedy, 'a'.repeat(100)).codec).toBe('json+gzip')
+  })
+
+  it('takes meta along with its payload, which alone decides', () => {
+    expect(packed(zipping, 'short', long)).toEqual({ id: 'job-1', payload: '"short"', meta: jsonCodec.encode(long) })
+    const { payload, meta } = packed(zipping, long, { a: 1 })
+    expect(Buffer.from(meta as Uint8Array)).toEqual(Buffer.from(gzipped('{"a":1}')))
+    expect(packed(zipping, long, long).payload).toEqual(payload)
+  })
+
+  it('leaves what nobody would decompress', () => {
+    const huge = 'a'.repeat(16_777_215)
+
+    expect(packed(zipping, huge).codec).toBeUndefined()
+    expect(packed(zipping, huge.slice(1)).codec).toBe('json+gzip')
+    expect(packed(zipping, long, huge).codec).toBeUndefined()
+  })
+
+  it('of what holds more than that is refused, not read', () => {
+    const bomb = gzipSync(Buffer.alloc(20_000_000))
+
+    expect(refusal(() => zipping.unpack(bomb, 'json+gzip', 'payload', owner))).toMatch(/more than 16777216 bytes/)
+  })
+})
+
+describe('the payloads of an ordered job', () => {
+  it('that are equal are packed to equal bytes, whatever their metas', () => {
+    for (const packing of [zipping, sealing, both]) {
+      const one = packed(packing, long, { by: 'a' }, true)
+      const other = packed(packing, { lines: [...long.lines] }, long, true)
+      expect(one.payload).toEqual(other.payload)
+      expect(one.codec).toBe(other.codec)
+    }
+  })
+
+  it('are other bytes by another key: those do not merge', () => {
+    const rotated = new Packing(jsonCodec, never, sealOf({ k2: oldKey, k1: newKey }))
+
+    expect(packed(rotated, long, undefined, true).payload).not.toEqual(packed(sealing, long, undefined, true).payload)
+  })
+})
+
+describe('what cannot be read', () => {
+  it.each<[string, string | undefined, object]>([
+    ['another codec', 'msgpack', { reason: 'unknown-codec', stored: "stored by codec 'msgpack'", has: "codec 'json'" }],
+    ['a step that is none', 'json+zstd', { reason: 'unknown-codec', stored: "stored by codec 'json+zstd'" }],
+    ['steps in another order', 'json+sealed+gzip', { reason: 'unknown-codec' }],
+    ['a step without a codec', '+gzip', { reason: 'unknown-codec' }],
+  ])('is known to lack something: %s', (_, codec, lack) => {
+    expect(both.lackFor('x', codec)).toMatchObject(lack)
+    expect(refusal(() => both.unpack('x', codec, 'payload', owner))).toMatch(/^it is stored by codec/)
+  })
+
+  it('is known by the id of the key that is missing', () => {
+    const { payload, codec } = packed(both, long)
+    const other = new Packing(jsonCodec, never, sealOf({ a: oldKey, b: oldKey }))
+
+    expect(plain.lackFor(payload, codec)).toEqual({
+      reason: 'unknown-key',
+      stored: "sealed by key 'k1'",
+      has: 'no keys',
+    })
+    expect(other.lackFor(payload, codec)).toMatchObject({ stored: "sealed by key 'k1'", has: "the keys 'a', 'b'" })
+    expect(refusal(() => plain.unpack(payload, codec, 'payload', owner))).toBe(
+      "it is sealed by key 'k1', and this mill has no keys",
+    )
+  })
+
+  it('is a value of another place, of another part, or under another text', () => {
+    const { payload, meta } = packed(sealing, { a: 1 }, { b: 2 })
+    const wrong = [
+      () => sealing.unpack(payload, 'json+sealed', 'payload', { ...owner, id: 'job-2' }),
+      () => sealing.unpack(meta!, 'json+sealed', 'payload', owner),
+      () => sealing.unpack(payload, 'json+sealed', 'meta', owner),
+      () => sealing.unpack(payload, 'json+gzip+sealed', 'payload', owner),
+    ]
+
+    for (const unpack of wrong) expect(refusal(unpack)).toMatch(/seal does not open/)
+  })
+
+  it('is what is not sealed, where nothing else is taken', () => {
+    const strict = new Packing(jsonCodec, never, sealOf({ k1: newKey }, { only: true }))
+    const refused = /it is not sealed, and this mill takes nothing else: it has `seal\.only`/
+
+    for (const packing of [plain, zipping]) {
+      const { payload, codec } = packed(packing, long)
+      expect(strict.lackFor(payload, codec)).toBeUndefined()
+      expect(refusal(() => strict.unpack(payload, codec, 'payload', owner))).toMatch(refused)
+    }
+    expect(refusal(() => strict.unpack('1', 'json', 'payload', owner))).toMatch(refused)
+    const { payload, codec } = packed(strict, long)
+    expect(strict.unpack(payload, codec, 'payload', owner)).toEqual(long)
+  })
+})
+
+it('a packing says what another process must do as well, and nothing of its keys', () => {
+  const strict = new Packing(bytesCodec, 100, sealOf({ k1: newKey }, { only: true }))
+
+  expect([plain, zipping, sealing, strict].map(({ demand }) => demand)).toEqual([
+    'json',
+    'json',
+    'json sealed',
+    'bytes sealed only',
+  ])
+})

@@ -1,0 +1,169 @@
+/** The seal: what opens, and that nothing else does. */
+
+import { createCipheriv, hkdfSync } from 'node:crypto'
+import { inspect } from 'node:util'
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { type JobPart, noSeal } from '#src/core/packing/seal.js'
+import { refusal } from './codec-values.js'
+import { newKey, oldKey, otherKey, sealOf } from './seal-keys.js'
+
+const owner = { queue: 'mails', id: 'job-1' }
+const chain = 'json+sealed'
+const seal = sealOf({ '2026-11': newKey })
+const secret = '{"iban":"DE02 1203 0000 0000 2020 51"}'
+const sealed = seal.seal(secret, 'payload', chain, owner)
+
+describe('a sealed payload', () => {
+  it('opens as the text or the bytes it was', () => {
+    const parts: JobPart[] = ['payload', 'meta', 'ordered payload', 'ordered meta', 'result', 'checkpoint']
+    const payloads = fc.oneof(fc.string({ unit: 'grapheme' }), fc.uint8Array())
+    fc.assert(
+      fc.property(payloads, fc.constantFrom(...parts), fc.string({ minLength: 1 }), (payload, part, id) => {
+        const place = { queue: 'mails', id }
+        const back = seal.open(seal.seal(payload, part, chain, place), part, chain, place)
+        expect(typeof back).toBe(typeof payload)
+        expect(Buffer.from(back as string)).toEqual(Buffer.from(payload as string))
+      }),
+    )
+  })
+
+  it('shows nothing of what it holds but its length, and the id of its key', () => {
+    expect(Buffer.from(sealed).includes('iban')).toBe(false)
+    expect(Buffer.from(sealed).includes('2026-11')).toBe(true)
+    expect(sealed).toHaveLength(3 + '2026-11'.length + 12 + secret.length + 16)
+  })
+
+  it('is other bytes each time, but for the payload of an ordered job, which merges', () => {
+    for (const part of ['payload', 'meta', 'ordered meta', 'result', 'checkpoint'] as const)
+      expect(seal.seal(secret, part, chain, owner)).not.toEqual(seal.seal(secret, part, chain, owner))
+    const ordered = (payload: string, id = 'a', keys = { '2026-11': newKey }) =>
+      sealOf(keys).seal(payload, 'ordered payload', chain, { queue: 'any', id })
+
+    expect(ordered(secret)).toEqual(ordered(secret))
+    const nonces = [
+      ordered(secret),
+      ordered(`${secret} `),
+      ordered(secret, 'b'),
+      ordered(secret, 'a', { '2026-11': oldKey }),
+    ].map((bytes) => Buffer.from(bytes.subarray(10, 22)).toString('hex'))
+    expect(new Set(nonces).size).toBe(nonces.length)
+  })
+
+  it('is AES-256-GCM by the derived key over what it is bound to, as the documentation says', () => {
+    const key = Buffer.from(hkdfSync('sha256', newKey, '', 'millrace seal content', 32))
+    const head = Buffer.from([1, 1, 7, ...Buffer.from('2026-11')])
+    const bound = Buffer.concat([head, Buffer.from('payload\0json+sealed\0millrace\0mails\0job-1')])
+    const nonce = Buffer.alloc(12, 9)
+    const cipher = createCipheriv('aes-256-gcm', key, nonce).setAAD(bound)
+    const made = Buffer.concat([head, nonce, cipher.update(secret), cipher.final(), cipher.getAuthTag()])
+
+    expect(seal.open(made, 'payload', chain, owner)).toBe(secret)
+  })
+})
+
+describe('a payload that was changed', () => {
+  it('does not open, wherever one bit of it is another', () => {
+    const opens = Array.from({ length: sealed.length * 8 }, (_, bit) => {
+      const changed = Uint8Array.from(sealed)
+      changed[bit >> 3]! ^= 1 << (bit & 7)
+      // Of an id of another key, or another version, it is said which: whoever has it may open it.
+      if (seal.lacks(changed) !== undefined) return false
+      try {
+        seal.open(changed, 'payload', chain, owner)
+        return true
+      } catch {
+        return false
+      }
+    })
+
+    expect(opens).toHaveLength(sealed.length * 8)
+    expect(opens).not.toContain(true)
+  })
+
+  it.each<[string, Uint8Array | string]>([
+    ['nothing', new Uint8Array()],
+    ['text', 'sealed'],
+    ['a version and no more', Uint8Array.of(1)],
+    ['no key id', Uint8Array.of(1, 0, 0, ...new Uint8Array(40))],
+    ['a key id that is none', Uint8Array.of(1, 0, 1, 7, ...new Uint8Array(40))],
+    ['cut off in the tag', sealed.subarray(0, 3 + 7 + 12 + 15)],
+    ['a key id that is longer than all', Uint8Array.of(1, 0, 255, ...new Uint8Array(40))],
+  ])('is none: %s', (_, bytes) => {
+    expect(seal.lacks(bytes)).toBeUndefined()
+    expect(refusal(() => seal.open(bytes, 'payload', chain, owner))).toMatch(
+      /marked as sealed, and is no sealed payload/,
+    )
+  })
+
+  it('does not open longer or shorter', () => {
+    for (const bytes of [sealed.subarray(0, -1), Buffer.concat([sealed, Uint8Array.of(0)])])
+      expect(refusal(() => seal.open(bytes, 'payload', chain, owner))).toMatch(/does not open by key '2026-11'/)
+  })
+})
+
+describe('a payload in another place', () => {
+  it.each<[string, () => unknown]>([
+    ['another part of its job', () => seal.open(sealed, 'result', chain, owner)],
+    ['one of an ordered job', () => seal.open(sealed, 'ordered payload', chain, owner)],
+    ['another chain', () => seal.open(sealed, 'payload', 'json+gzip+sealed', owner)],
+    ['another queue', () => seal.open(sealed, 'payload', chain, { ...owner, queue: 'bills' })],
+    ['another job', () => seal.open(sealed, 'payload', chain, { ...owner, id: 'job-2' })],
+    [
+      'a queue and id with the border elsewhere',
+      () => seal.open(sealed, 'payload', chain, { queue: 'mail', id: 's\0job-1' }),
+    ],
+    [
+      'another namespace',
+      () => sealOf({ '2026-11': newKey }, { namespace: 'b' }).open(sealed, 'payload', chain, owner),
+    ],
+    ['another key of that id', () => sealOf({ '2026-11': otherKey }).open(sealed, 'payload', chain, owner)],
+  ])('does not open: %s', (_, open) => {
+    expect(refusal(open)).toMatch(/^its seal does not open by key '2026-11': it was changed, or belongs to another/)
+  })
+
+  it('opens in whatever queue it was moved to, if it is of an ordered job, and for its id alone', () => {
+    const ordered = seal.seal(secret, 'ordered payload', chain, { queue: 'old', id: 'a' })
+
+    expect(seal.open(ordered, 'ordered payload', chain, { queue: 'new', id: 'a' })).toBe(secret)
+    expect(refusal(() => seal.open(ordered, 'ordered payload', chain, { queue: 'old', id: 'b' }))).toMatch(/not open/)
+    expect(refusal(() => seal.open(ordered, 'ordered meta', chain, { queue: 'old', id: 'a' }))).toMatch(/not open/)
+  })
+})
+
+describe('keys', () => {
+  it('of others are named by their ids, as long as they are missing', () => {
+    expect(noSeal.lacks(sealed)).toBe("by key '2026-11'")
+    expect(sealOf({ '2026-10': oldKey }).lacks(sealed)).toBe("by key '2026-11'")
+    expect(seal.lacks(sealed)).toBeUndefined()
+    expect(seal.lacks(Uint8Array.of(2, ...sealed.subarray(1)))).toBe('in version 2 of the seal')
+  })
+
+  it('take each other over: the new one seals, the old one opens what it has sealed', () => {
+    const before = sealOf({ '2026-10': oldKey })
+    const during = sealOf({ '2026-11': newKey, '2026-10': oldKey })
+    const old = before.seal(secret, 'payload', chain, owner)
+    const young = during.seal(secret, 'payload', chain, owner)
+
+    expect(during.open(old, 'payload', chain, owner)).toBe(secret)
+    expect(seal.open(young, 'payload', chain, owner)).toBe(secret)
+    expect(before.lacks(young)).toBe("by key '2026-11'")
+  })
+
+  it('are copied: the bytes that were given may be overwritten', () => {
+    const given = Uint8Array.from(newKey)
+    const copied = sealOf({ '2026-11': given })
+    given.fill(0)
+
+    expect(copied.open(sealed, 'payload', chain, owner)).toBe(secret)
+    expect(copied.secrets()).toContain(Buffer.from(newKey).toString('hex'))
+  })
+
+  it('are not shown by inspect or JSON', () => {
+    const shown = [inspect(seal, { depth: 9, showHidden: true, getters: true }), JSON.stringify(seal)].join('\n')
+    const texts = ['base64', 'base64url', 'hex'].map((form) => Buffer.from(newKey).toString(form as 'hex'))
+
+    expect(texts.filter((text) => shown.includes(text.slice(0, 12)))).toEqual([])
+    expect(shown).not.toContain(inspect(Buffer.from(newKey)).slice(8, 30))
+  })
+})
