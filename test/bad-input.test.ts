@@ -8,6 +8,7 @@ import {
   defineOrderedTask,
   defineTask,
   exponential,
+  jsonCodec,
   type MillOptions,
   millrace,
   type QueueOptions,
@@ -252,6 +253,13 @@ describe('a mill', () => {
       { codec: { name: 'x', encode: () => '' } as never },
       /codec: must be \{ name, encode, decode \}/,
     ],
+    [
+      'a codec whose name has a plus, which parts it from what is done after it',
+      { codec: { ...jsonCodec, name: 'json+gzip' } },
+      /codec: must be \{ name, encode, decode \}, the name 1 to 80 characters of A-Z a-z 0-9/,
+    ],
+    ['compression above nothing', { compress: { above: 0 } }, /compress\.above: must be a size such as '512MB'/],
+    ['compression without its limit', { compress: {} as never }, /compress\.above: is missing/],
     ['half a logger', { logger: { info: () => {} } as never }, /logger: must have debug, info, warn and error/],
     [
       'payloads over 1 MiB',

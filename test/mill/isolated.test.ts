@@ -1,6 +1,8 @@
 import { pathToFileURL } from 'node:url'
-import { defineTask, millrace } from 'millrace'
+import { defineTask, type Mill, millrace } from 'millrace'
 import { describe, expect, it } from 'vitest'
+import { plainAccess } from '#src/mill/store-source.js'
+import { newKey } from '../core/seal-keys.js'
 
 const store = 'sqlite:nobody-opens-this.db'
 const isolated = (options: object = {}) => defineTask({ name: 'encode', isolate: 'process', ...options })
@@ -22,6 +24,20 @@ describe('a mill with isolated tasks', () => {
     expect(() => millrace({ store, queues, tasks: [isolated()] })).toThrow(
       /tasks.encode.isolate: needs a queue whose leases are renewed; 'default' has renewLease: false/,
     )
+  })
+})
+
+describe('a process of an isolated job', () => {
+  it('is refused where it would not seal as its worker does, and neither shows keys to the other', async () => {
+    const sealing = millrace({ store, seal: { current: 'k', keys: { k: newKey } }, tasks: [isolated()] })
+    const bare = millrace({ store, tasks: [isolated()] })
+    const from = { packing: 'json sealed', modules: [], descriptor: store, access: plainAccess, command: undefined }
+    const refused = (mill: Mill, packing: string) => mill.isolated({} as never, { ...from, packing })
+
+    await expect(refused(bare, 'json sealed')).rejects.toThrow(
+      /codec, seal: must do as the worker does, 'json sealed'; got 'json'\. Export the mill itself/,
+    )
+    await expect(refused(sealing, 'json')).rejects.toThrow(/'json'; got 'json sealed'/)
   })
 })
 

@@ -1,10 +1,11 @@
 /** A mill on SQS: what its workers do there, and what it costs. */
 
-import { defineTask, UnrecoverableError } from 'millrace'
+import { defineOrderedTask, defineTask, UnrecoverableError } from 'millrace'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { ApiCalls } from '#src/stores/sqs/client/api-calls.js'
 import { openSqs } from '#src/stores/sqs/client/sqs-sdk.js'
 import { SqsStore } from '#src/stores/sqs/sqs-store.js'
+import { newKey } from '../../core/seal-keys.js'
 import { nextEvent, recorded } from '../../next-event.js'
 import { testMillOn } from '../../test-mill.js'
 import { type StrictSqs, strictSqs } from './strict-sqs.js'
@@ -23,6 +24,37 @@ async function freshStore() {
 }
 
 describe('a mill on SQS', () => {
+  it('seals and compresses what its messages carry, over a retry too', async () => {
+    const { store } = await freshStore()
+    const ran: unknown[] = []
+    const run = (input: unknown, ctx: { job: { attempt: number; meta: unknown } }) => {
+      if (ctx.job.attempt === 1) throw new Error('not yet')
+      ran.push([input, ctx.job.meta])
+    }
+    const task = defineTask({ name: 'pay', retry: { max: 1, backoff: () => 1 }, run })
+    const books: unknown[] = []
+    const book = defineOrderedTask({ name: 'book', queue: 'books', run: (all) => void books.push(...all.values()) })
+    const seal = { current: 'k', keys: { k: newKey } }
+    const mill = testMillOn(store, {
+      compress: { above: 200 },
+      seal,
+      queues: { books: { shards: 1 } },
+      tasks: [task, book],
+    })
+    await mill.createQueues()
+    const both = Promise.all([
+      nextEvent(mill, 'job.completed', ({ queue }) => queue === 'default'),
+      nextEvent(mill, 'job.completed', ({ queue }) => queue === 'books'),
+    ])
+    await mill.enqueue(task, 'a'.repeat(300_000), { meta: { by: 'me' } })
+    await mill.enqueue(book, 'payload', { id: 'a' })
+    await mill.worker().start()
+    await both
+
+    expect(ran).toEqual([['a'.repeat(300_000), { by: 'me' }]])
+    expect(books).toEqual([['payload']])
+  })
+
   it('runs every job, one that fails again, and buries one that cannot be mended', async () => {
     const { store } = await freshStore()
     const ran: string[] = []
