@@ -66,8 +66,6 @@ const absent: Readonly<Record<string, readonly string[]>> = {
   'kale: SQS_QUEUE_TAG_FUNCTION': ['SqsStoreOptions.tags', 'MillOptions.tags', 'millrace queues create --tag'],
   'kale: SQS_MAX_TASK_DELAY_SEC (900)': ['SqsStoreOptions.maxDelay'],
   'kale: USE_DEAD_LETTER_QUEUE, ENABLE_DEAD_LETTER_QUEUE': ['QueueOptions.deadLetters', 'SqsStoreOptions.deadLetters'],
-  'kale: COMPRESSOR, DECOMPRESSOR': ['MillOptions.compress', 'QueueOptions.compress'],
-  'kale: UTIL_CRYPT_CIPHER, encrypt, decrypt': ['MillOptions.seal', 'QueueOptions.seal'],
   'kale: PICKLE_PROTOCOL': ['pickle', 'pickleCodec'],
   'lowkiq: Lowkiq.poll_interval (1 s)': ['WorkerOptions.pollInterval', 'millrace work --poll-interval'],
   'lowkiq: Lowkiq.client_pool_size (5)': ['MillOptions.poolSize', 'RedisStoreOptions.poolSize'],

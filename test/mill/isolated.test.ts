@@ -28,7 +28,7 @@ describe('a mill with isolated tasks', () => {
 })
 
 describe('a process of an isolated job', () => {
-  it('is refused where it would not seal as its worker does, and neither shows keys to the other', async () => {
+  it('is refused where it would not seal as its worker does', async () => {
     const sealing = millrace({ store, seal: { current: 'k', keys: { k: newKey } }, tasks: [isolated()] })
     const bare = millrace({ store, tasks: [isolated()] })
     const from = { packing: 'json sealed', modules: [], descriptor: store, access: plainAccess, command: undefined }

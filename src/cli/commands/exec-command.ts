@@ -28,14 +28,15 @@ export function addExec(program: Command): void {
         .argParser(graceFlag),
     )
     .option('--retries <n>', 'run a failed command again so many times', wholeFlag(0, 1_000_000), 0)
-    .option('--env <names>', 'give it these variables although they hold a secret of the store', namesFlag)
+    .option('--env <names>', 'give it these variables although they hold a secret of the mill', namesFlag)
     .addHelpText(
       'after',
       `
   Each job of the queue, whatever its task, runs the command once. Its input comes as JSON on standard input; MILLRACE_JOB_ID,
   MILLRACE_QUEUE, MILLRACE_TASK, MILLRACE_ATTEMPT, MILLRACE_FENCE and MILLRACE_TOKEN are in its environment. Exit code 0
   completes the job, with the last 64 KiB of standard output as its result; any other fails it. What it prints is the log of
-  the job. Variables that hold the password of the store, as MILLRACE_STORE may, are withheld unless --env names them.
+  the job. Variables that hold the password of the store, as MILLRACE_STORE may, or a key of the seal, are withheld unless
+  --env names them.
 
   A command outlives exec: when that is stopped or dies, it goes on, and the next exec on this machine takes it over.
   Cancelling a job ends the command with all that it has started: SIGTERM, and SIGKILL 5 s after the cancel.

@@ -41,8 +41,8 @@ export class Packing {
   readonly #isBare: boolean
   /** What is stored with what only the codec has made; undefined: nothing. */
   readonly #bareCodec: string | undefined
-  /** Whether what is stored without a text is the codec's own and taken as it is. */
-  readonly #readsBare: boolean
+  /** The codec, where what is stored without a text is its own and taken as it is: most of what is read. */
+  readonly #bareReader: Codec | undefined
   readonly #chains: ReadonlyMap<string, Chain>
 
   constructor(codec: Codec, compressAbove: number = Number.POSITIVE_INFINITY, seal: Seal = noSeal) {
@@ -52,7 +52,7 @@ export class Packing {
     this.#seal = seal
     this.#isBare = compressAbove === Number.POSITIVE_INFINITY && seal.current === undefined
     this.#bareCodec = name === 'json' ? undefined : name
-    this.#readsBare = name === 'json' && !seal.only
+    this.#bareReader = name === 'json' && !seal.only ? codec : undefined
     this.#chains = new Map(
       [false, true].flatMap((isZipped) =>
         [false, true].map((isSealed) => [chainText(name, isZipped, isSealed), { isZipped, isSealed }] as const),
@@ -93,11 +93,12 @@ export class Packing {
   }
 
   /** What is missing here to read what was packed so; undefined where nothing is. */
-  lackFor(payload: Payload, codec = 'json'): Lack | undefined {
-    if (codec === this.#codec.name) return undefined
-    const chain = this.#chains.get(codec)
+  lackFor(payload: Payload, codec: string | undefined): Lack | undefined {
+    if (codec === undefined && this.#bareReader !== undefined) return undefined
+    const text = codec ?? 'json'
+    const chain = this.#chains.get(text)
     if (chain === undefined)
-      return { reason: 'unknown-codec', stored: `stored by codec '${codec}'`, has: `codec '${this.#codec.name}'` }
+      return { reason: 'unknown-codec', stored: `stored by codec '${text}'`, has: `codec '${this.#codec.name}'` }
     const lacked = chain.isSealed ? this.#seal.lacks(payload) : undefined
     if (lacked === undefined) return undefined
     const ids = this.#seal.keyIds.map((id) => `'${id}'`).join(', ')
@@ -109,7 +110,7 @@ export class Packing {
    * where only what is sealed is taken, for what is not.
    */
   unpack(payload: Payload, codec: string | undefined, part: JobPart, owner: Owner): unknown {
-    if (codec === undefined && this.#readsBare) return this.#codec.decode(payload)
+    if (codec === undefined && this.#bareReader !== undefined) return this.#bareReader.decode(payload)
     const lack = this.lackFor(payload, codec)
     if (lack !== undefined) throw new CodecError(`it is ${lack.stored}, and this mill has ${lack.has}`)
     const text = codec ?? 'json'
