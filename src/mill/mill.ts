@@ -224,7 +224,7 @@ export class Mill {
 
   /**
    * One isolated job in this process, which is to run nothing else; for the program of such a process. Calls `onWorkerStart`;
-   * rejects as that does, and with `ConfigError` for another codec than that of its worker.
+   * rejects as that does, and with `ConfigError` for another codec than that of its worker, or where it seals otherwise.
    * @internal
    */
   isolated(parts: IsolatedParts, from: IsolatedFrom): Promise<ChildRun> {
