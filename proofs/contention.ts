@@ -4,8 +4,9 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { type Depth, defineTask, type Mill, millrace } from 'millrace'
 import { type AuditEntry, auditBreaches } from 'millrace/store-testing'
 import { EnqueueManyError, StoreUnavailableError } from '#src/core/errors.js'
+import { attack } from './attack.js'
 import { Crew, type Fault, leaseMs } from './crew.js'
-import { type Ground, type OpenGround, sqliteGround } from './ground.js'
+import { type OpenGround, sqliteGround } from './ground.js'
 
 export interface ContentionPlan {
   readonly jobs: number
@@ -54,8 +55,6 @@ export interface ContentionOutcome {
 export const contended = defineTask({ name: 'contended' })
 /** The producer is ahead of the workers by so many jobs at most, so that it goes on as long as they do. */
 const mostAhead = 2_000
-/** Stopped at the same time, at most. */
-const stoppedAtOnce = 3
 
 const lookMs = 20
 
@@ -68,8 +67,17 @@ export async function contend(plan: ContentionPlan, open: OpenGround = sqliteGro
     await mill.depths()
     await Promise.all(Array.from({ length: plan.processes }, () => crew.start()))
     const startedAt = performance.now()
-    const [accepted] = await Promise.all([enqueueAll(mill, plan), attack(plan, mill, crew, ground)])
-    await finished(mill, plan.jobs, plan.withinMs - (performance.now() - startedAt))
+    const { kills, stops = 0, crashes = 0, random, jobs, withinMs } = plan
+    const deeds = [
+      { times: kills, make: () => crew.killOne(random) },
+      { times: stops, make: () => crew.stopOne(random), lasts: true },
+      { times: crashes, make: () => ground.crash!() },
+    ] as const
+    const [accepted] = await Promise.all([
+      enqueueAll(mill, plan),
+      attack(deeds, random, (share) => reached(mill, share * jobs, withinMs)),
+    ])
+    await finished(mill, jobs, withinMs - (performance.now() - startedAt))
     const seconds = (performance.now() - startedAt) / 1_000
     await crew.end()
     await mill.close()
@@ -79,7 +87,7 @@ export async function contend(plan: ContentionPlan, open: OpenGround = sqliteGro
       seconds,
       kills: faults.filter(({ kind }) => kind === 'kill').length,
       stops: faults.filter(({ kind }) => kind === 'stop').length,
-      crashes: plan.crashes ?? 0,
+      crashes,
       slowestReturnMs: slowestReturn(audit, faults),
       failedCalls,
       longestWaitMs,
@@ -108,27 +116,6 @@ async function enqueueAll(mill: Mill, { jobs, withinMs }: ContentionPlan): Promi
     await reached(mill, accepted.length - mostAhead, withinMs)
   }
   return accepted
-}
-
-/** Kills and stops at random points of progress, so that no run ends before its last fault. */
-async function attack(plan: ContentionPlan, mill: Mill, crew: Crew, ground: Ground): Promise<void> {
-  const { kills, stops = 0, crashes = 0, random, jobs, withinMs } = plan
-  const kinds = [...Array(kills).fill('kill'), ...Array(stops).fill('stop'), ...Array(crashes).fill('crash')]
-  const faults = (kinds as ('kill' | 'stop' | 'crash')[])
-    .map((kind) => ({ kind, at: random() * jobs * 0.9 }))
-    .sort((a, b) => a.at - b.at)
-  const stopped = new Set<Promise<void>>()
-  for (const { kind, at } of faults) {
-    await reached(mill, at, withinMs)
-    if (kind === 'kill') await crew.killOne(random)
-    else if (kind === 'crash') await ground.crash!()
-    else {
-      const stop = crew.stopOne(random).finally(() => stopped.delete(stop))
-      stopped.add(stop)
-      if (stopped.size >= stoppedAtOnce) await Promise.race(stopped)
-    }
-  }
-  await Promise.all(stopped)
 }
 
 /** Of all jobs that were in the hands of a worker when it was killed or stopped. */

@@ -15,7 +15,8 @@ export type WorkerWord =
 /** Short, so that what a killed worker held is back before the run is over. */
 export const leaseMs = 3_000
 /** Stopped for so many leases, at least and at most. */
-const stopLeases = [1.2, 2] as const
+export type StopLeases = readonly [least: number, most: number]
+const usualStop: StopLeases = [1.2, 2]
 /** How often, at most and how far apart, a fault looks for a worker that has something in hand. */
 const [mostLooks, lookMs] = [1_000, 20]
 
@@ -23,6 +24,8 @@ export interface Fault {
   readonly kind: 'kill' | 'stop'
   readonly worker: string
   readonly at: number
+  /** When one that was stopped went on. */
+  endedAt?: number
 }
 
 export class Crew {
@@ -76,23 +79,23 @@ export class Crew {
   }
 
   async killOne(random: () => number): Promise<void> {
-    const victim = await this.#halted('kill', random)
+    const { victim } = await this.#halted('kill', random)
     this.#workers.delete(victim)
     victim.kill('SIGKILL')
     await Promise.all([once(victim, 'exit'), this.start()])
   }
 
-  async stopOne(random: () => number): Promise<void> {
-    const victim = await this.#halted('stop', random)
-    const [least, most] = stopLeases
+  async stopOne(random: () => number, [least, most] = usualStop): Promise<void> {
+    const { victim, fault } = await this.#halted('stop', random)
     this.#stopped.add(victim)
     await delay(leaseMs * (least + random() * (most - least)))
+    fault.endedAt = Date.now()
     victim.kill('SIGCONT')
     this.#stopped.delete(victim)
   }
 
   /** Stopped first and looked at then: what it holds it still holds when the fault hits it. */
-  async #halted(kind: Fault['kind'], random: () => number): Promise<ChildProcess> {
+  async #halted(kind: Fault['kind'], random: () => number): Promise<{ victim: ChildProcess; fault: Fault }> {
     for (let looks = 0; looks < mostLooks; looks += 1) {
       const victim = this.#oneOf(random)
       const worker = this.#workers.get(victim)!
@@ -102,8 +105,9 @@ export class Crew {
       const isHit = await this.#holdsAny(worker)
       this.#stopped.delete(victim)
       if (isHit) {
-        this.faults.push({ kind, worker, at })
-        return victim
+        const fault: Fault = { kind, worker, at }
+        this.faults.push(fault)
+        return { victim, fault }
       }
       victim.kill('SIGCONT')
       await this.#passed()

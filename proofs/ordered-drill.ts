@@ -7,6 +7,7 @@ import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { type Depth, defineOrderedTask, type Mill, millrace, type OrderedTask } from 'millrace'
 import * as v from 'valibot'
+import { attack } from './attack.js'
 import { slowestReturn } from './contention.js'
 import { Crew, leaseMs } from './crew.js'
 import { type OpenGround, sqliteGround } from './ground.js'
@@ -51,8 +52,6 @@ const mostAhead = 2_000
 /** Payloads arrive out of their order by so many places at most. */
 const disorder = 20
 const lookMs = 20
-/** Stopped at the same time, at most. */
-const stoppedAtOnce = 3
 
 const numbered = v.object({ id: v.string(), n: v.number() })
 type Numbered = v.InferOutput<typeof numbered>
@@ -96,8 +95,16 @@ export async function drillOrdered(plan: OrderedPlan, open: OpenGround = sqliteG
     await mill.depths()
     await Promise.all(Array.from({ length: plan.processes }, () => crew.start()))
     const startedAt = performance.now()
-    await attack(plan, crew, supply)
-    await supply.upTo(plan.ids * plan.payloadsPerId)
+    const { kills, stops, reliefs, random } = plan
+    const payloads = plan.ids * plan.payloadsPerId
+    const deeds = [
+      { times: kills, make: () => crew.killOne(random) },
+      { times: stops, make: () => crew.stopOne(random), lasts: true },
+      { times: reliefs, make: () => crew.relieveOne(random) },
+    ] as const
+    // What comes in waits for them.
+    await attack(deeds, random, (share) => supply.upTo(share * payloads))
+    await supply.upTo(payloads)
     await until(mill, ({ ready, scheduled, running }) => ready + scheduled + running === 0, plan.withinMs)
     const seconds = (performance.now() - startedAt) / 1_000
     await crew.end()
@@ -168,27 +175,6 @@ class Supply {
 function shuffledALittle(count: number, random: () => number): number[] {
   const places = Array.from({ length: count }, (_, n) => ({ n, at: n + random() * disorder }))
   return places.sort((a, b) => a.at - b.at).map(({ n }) => n)
-}
-
-/** Kills, stops and reliefs at random points of what comes in, which waits for them. */
-async function attack(plan: OrderedPlan, crew: Crew, supply: Supply): Promise<void> {
-  const { kills, stops, reliefs, random, ids, payloadsPerId } = plan
-  const kinds = [...Array(kills).fill('kill'), ...Array(stops).fill('stop'), ...Array(reliefs).fill('relief')]
-  const faults = (kinds as ('kill' | 'stop' | 'relief')[])
-    .map((kind) => ({ kind, at: random() * ids * payloadsPerId * 0.9 }))
-    .sort((a, b) => a.at - b.at)
-  const stopped = new Set<Promise<void>>()
-  for (const { kind, at } of faults) {
-    await supply.upTo(at)
-    if (kind === 'kill') await crew.killOne(random)
-    else if (kind === 'relief') await crew.relieveOne(random)
-    else {
-      const stop = crew.stopOne(random).finally(() => stopped.delete(stop))
-      stopped.add(stop)
-      if (stopped.size >= stoppedAtOnce) await Promise.race(stopped)
-    }
-  }
-  await Promise.all(stopped)
 }
 
 async function until(mill: Mill, isSo: (depth: Depth) => boolean, withinMs: number): Promise<void> {

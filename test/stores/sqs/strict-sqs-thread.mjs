@@ -19,10 +19,17 @@ const faults = []
 /** Calls that came in, by kind. */
 const calls = {}
 const purged = new Map()
+/**
+ * Copies of messages, as a server of SQS keeps them that was away when they were received: each is delivered by another call,
+ * and again when it is no longer hidden, until it is deleted itself.
+ */
+let copies = []
+let copiesMade = 0
+const copiedBodies = []
 
 parentPort.on('message', ({ number, fault }) => {
   if (fault !== undefined) faults.push(fault)
-  parentPort.postMessage({ number, calls })
+  parentPort.postMessage({ number, calls, copies: { bodies: copiedBodies, left: copies.length } })
 })
 
 const batches = ['SendMessageBatch', 'DeleteMessageBatch', 'ChangeMessageVisibilityBatch']
@@ -80,6 +87,32 @@ function faultFor(kind) {
   return fault
 }
 
+/** Adds copies to what is received, as far as there is room, and makes new ones of this share of it. */
+function withCopies({ QueueUrl, MaxNumberOfMessages = 1, VisibilityTimeout = 30 }, messages, share) {
+  const now = Date.now()
+  const due = copies.filter(({ queueUrl, hiddenUntil }) => queueUrl === QueueUrl && hiddenUntil <= now)
+  const delivered = due.slice(0, Math.max(0, MaxNumberOfMessages - messages.length))
+  for (const copy of delivered) {
+    copy.hiddenUntil = now + VisibilityTimeout * 1_000
+    copiedBodies.push(copy.message.Body)
+  }
+  for (const message of QueueUrl.endsWith('.fifo') ? [] : messages)
+    if (Math.random() < share) {
+      const ReceiptHandle = `copy-${++copiesMade}`
+      copies.push({ queueUrl: QueueUrl, message: { ...message, ReceiptHandle }, hiddenUntil: now })
+    }
+  return [...messages, ...delivered.map(({ message }) => message)]
+}
+
+/** Deletes or hides a copy. False if the entry is not about one that is here. */
+function didToCopy(kind, { ReceiptHandle, VisibilityTimeout }) {
+  const copy = copies.find(({ message }) => message.ReceiptHandle === ReceiptHandle)
+  if (copy === undefined) return false
+  if (kind === 'DeleteMessageBatch') copies = copies.filter((one) => one !== copy)
+  else copy.hiddenUntil = Date.now() + VisibilityTimeout * 1_000
+  return true
+}
+
 function answer(response, status, body) {
   response.writeHead(status, { 'content-type': 'application/x-amz-json-1.0' })
   response.end(JSON.stringify(body))
@@ -122,15 +155,20 @@ const door = createServer(async (incoming, response) => {
         failed.push({ Id: body.Entries[i].Id, Code: code, SenderFault: senderFault, Message: 'made by a fault' })
     body = { ...body, Entries: body.Entries.filter((_, i) => !entries.includes(i)) }
   }
+  if (copies.length > 0 && Array.isArray(body.Entries))
+    body = { ...body, Entries: body.Entries.filter((entry) => !didToCopy(kind, entry)) }
   const { 'content-length': _, ...headers } = incoming.headers
-  const isWhollyFailed = failed.length > 0 && body.Entries.length === 0
-  const reply = isWhollyFailed
-    ? { status: 200, body: { Successful: [] } }
-    : await forward(headers, JSON.stringify(body))
+  // What is left of it has been dealt with here.
+  const isDone = Array.isArray(body.Entries) && body.Entries.length === 0
+  const reply = isDone ? { status: 200, body: { Successful: [] } } : await forward(headers, JSON.stringify(body))
   if (fault?.cut === 'after') return incoming.socket.destroy()
   if (fault?.twice && reply.body.Messages !== undefined) {
     // Delivered again, as a standard queue may: under another receipt, of which the emulator knows nothing.
     reply.body.Messages = reply.body.Messages.flatMap((message) => [message, message])
+  }
+  if (kind === 'ReceiveMessage' && reply.status === 200) {
+    const messages = withCopies(body, reply.body.Messages ?? [], fault?.copies ?? 0)
+    if (messages.length > 0) reply.body.Messages = messages
   }
   answer(
     response,

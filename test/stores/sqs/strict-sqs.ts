@@ -16,8 +16,10 @@ export interface SqsFault {
   readonly entries?: readonly number[]
   readonly code?: string
   readonly senderFault?: boolean
-  /** Each message is delivered twice. */
+  /** Each message is delivered twice, by one call. */
   readonly twice?: boolean
+  /** This share of the messages (0 … 1) is delivered twice, the second time by another call and under another receipt. */
+  readonly copies?: number
 }
 
 export interface StrictSqs {
@@ -27,7 +29,15 @@ export interface StrictSqs {
   inject(fault: SqsFault): Promise<void>
   /** Calls that have come in so far, by kind. */
   calls(): Promise<Readonly<Record<string, number>>>
+  /** The bodies of messages that were delivered by a copy, and how many copies lie there still. */
+  copies(): Promise<{ readonly bodies: readonly string[]; readonly left: number }>
   close(): Promise<void>
+}
+
+interface Answer {
+  readonly number: number
+  readonly calls: Readonly<Record<string, number>>
+  readonly copies: { readonly bodies: readonly string[]; readonly left: number }
 }
 
 /** `startAt`: where its clock stands until it is moved, in ms since 1970. Absent: it has the time of this machine. */
@@ -38,12 +48,12 @@ export async function strictSqs(startAt?: number): Promise<StrictSqs> {
   const thread = new Worker(new URL('./strict-sqs-thread.mjs', import.meta.url), { workerData: { clock: shared } })
   const [{ port }] = (await once(thread, 'message')) as [{ port: number }]
   let asked = 0
-  const ask = async (message: object): Promise<Readonly<Record<string, number>>> => {
+  const ask = async (message: object): Promise<Answer> => {
     const number = ++asked
     thread.postMessage({ number, ...message })
     for (;;) {
-      const [answer] = (await once(thread, 'message')) as [{ number: number; calls: Record<string, number> }]
-      if (answer.number === number) return answer.calls
+      const [answer] = (await once(thread, 'message')) as [Answer]
+      if (answer.number === number) return answer
     }
   }
   return {
@@ -53,7 +63,8 @@ export async function strictSqs(startAt?: number): Promise<StrictSqs> {
       clock[0]! += ms
     },
     inject: async (fault) => void (await ask({ fault })),
-    calls: async () => ask({}),
+    calls: async () => (await ask({})).calls,
+    copies: async () => (await ask({})).copies,
     close: async () => void (await thread.terminate()),
   }
 }

@@ -1,0 +1,119 @@
+/** The judge of a chaos on SQS: what the ledger of the runs and the list of the faults say together. Pure. */
+
+import { type Fault, leaseMs } from '../crew.js'
+import type { Run } from './run-ledger.js'
+
+export interface RunEvidence {
+  /** In the order in which they began. */
+  readonly runs: readonly Run[]
+  readonly faults: readonly Fault[]
+  /** They are numbered 0 … one less than this. */
+  readonly jobs: number
+  /** Jobs of which SQS delivered a copy. */
+  readonly copied: ReadonlySet<number>
+}
+
+/** Why a job was run again. `unknown`: none of the reasons that SQS promises nothing against. */
+type Cause = 'killed' | 'stopped' | 'copied' | 'unknown'
+
+export interface RunJudgement {
+  readonly runs: number
+  /** Jobs that no handler has done. */
+  readonly lost: number
+  /** Jobs that were begun more than once, and by what. */
+  readonly again: number
+  readonly byCause: Readonly<Record<Cause, number>>
+  /** Runs of one lane at the same time, by whether one of them had outlived its lease. */
+  readonly overlaps: { readonly outlived: number; readonly others: number }
+  /** Jobs of a lane that were first done after one that was sent later. */
+  readonly disorders: number
+}
+
+/** A delete waits 100 ms for others, and a busy machine takes its time to send it. */
+const settleMs = 1_000
+
+export function runJudgement({ runs, faults, jobs, copied }: RunEvidence): RunJudgement {
+  const byJob = new Map<number, Run[]>()
+  for (const run of runs) for (const job of run.jobs) byJob.set(job, [...(byJob.get(job) ?? []), run])
+  const numbers = Array.from({ length: jobs }, (_, n) => n)
+  const again = [...byJob].filter(([, some]) => some.length > 1)
+  const byCause = { killed: 0, stopped: 0, copied: 0, unknown: 0 }
+  for (const [job, some] of again) {
+    const cut = some.map((run) => cutShort(run, faults))
+    const cause = cut.find((one) => one !== undefined) ?? (copied.has(job) ? 'copied' : 'unknown')
+    byCause[cause] += 1
+  }
+  return {
+    runs: runs.length,
+    lost: numbers.filter((n) => !byJob.get(n)?.some(({ endedAt }) => endedAt !== undefined)).length,
+    again: again.length,
+    byCause,
+    overlaps: overlaps(runs, faults),
+    disorders: disorders(runs),
+  }
+}
+
+/** The fault that kept a run from its settle, or its worker from renewing the lease. */
+function cutShort({ worker, claimedAt, endedAt = Number.POSITIVE_INFINITY }: Run, faults: readonly Fault[]) {
+  const mine = faults.filter((fault) => fault.worker === worker && fault.at <= endedAt + settleMs)
+  if (mine.some(({ kind, at }) => kind === 'kill' && at >= claimedAt)) return 'killed'
+  // A poll that was answered meanwhile is read when the worker goes on: its messages have been hidden for as long.
+  const isStop = ({ kind, endedAt: onAt = 0 }: Fault) => kind === 'stop' && onAt + leaseMs >= claimedAt
+  return mine.some(isStop) ? 'stopped' : undefined
+}
+
+type Span = readonly [from: number, to: number]
+
+/** When the handler was executed: not while its worker was stopped, nor after it was killed. */
+function executed({ worker, startedAt, endedAt = Number.POSITIVE_INFINITY }: Run, faults: readonly Fault[]): Span[] {
+  const spans: Span[] = []
+  let from = startedAt
+  for (const { kind, at, endedAt: onAt = 0 } of faults.filter((fault) => fault.worker === worker)) {
+    if (at >= endedAt || (kind === 'stop' && onAt <= from)) continue
+    if (at > from) spans.push([from, at])
+    if (kind === 'kill') return spans
+    from = onAt
+  }
+  return [...spans, [from, endedAt]]
+}
+
+function overlaps(runs: readonly Run[], faults: readonly Fault[]): RunJudgement['overlaps'] {
+  const found = { outlived: 0, others: 0 }
+  for (const some of byLane(runs).values()) {
+    const spans = some.map((run) => executed(run, faults))
+    for (const [i, run] of some.entries())
+      for (let j = i + 1; j < some.length; j += 1) {
+        const isOverlap = spans[i]!.some(([from, to]) => spans[j]!.some((other) => from < other[1] && other[0] < to))
+        if (!isOverlap) continue
+        if ([run, some[j]!].some((one) => cutShort(one, faults) === 'stopped')) found.outlived += 1
+        else found.others += 1
+      }
+  }
+  return found
+}
+
+function disorders(runs: readonly Run[]): number {
+  let count = 0
+  for (const some of byLane(runs).values()) {
+    const firstDone = new Map<number, number>()
+    for (const { jobs, endedAt } of some)
+      for (const job of jobs)
+        if (endedAt !== undefined) firstDone.set(job, Math.min(endedAt, firstDone.get(job) ?? endedAt))
+    let latest = 0
+    for (const [, at] of [...firstDone].sort(([a], [b]) => a - b)) {
+      if (at < latest) count += 1
+      latest = Math.max(latest, at)
+    }
+  }
+  return count
+}
+
+function byLane(runs: readonly Run[]): Map<string, Run[]> {
+  const lanes = new Map<string, Run[]>()
+  for (const run of runs) {
+    const some = lanes.get(run.lane)
+    if (some === undefined) lanes.set(run.lane, [run])
+    else some.push(run)
+  }
+  return lanes
+}
