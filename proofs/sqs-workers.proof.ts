@@ -16,7 +16,7 @@ export async function prove(report: Report): Promise<Summary> {
   const random = seededRandom(seed)
   report.say(`the service: fauxqs 1.9.2 behind a strict door, in a thread; concurrency ${concurrency} on each process`)
   const plain = await drilled(report, 'a standard queue, 1 % of the messages delivered twice', {
-    ...{ ...common, kind: 'plain', jobs: 20_000, ids: 0, runMs: 100, kills: 60, stops: 20, copies: 0.01, random },
+    ...{ ...common, kind: 'plain', jobs: 20_000, ids: 0, runMs: 150, kills: 60, stops: 20, copies: 0.01, random },
   })
   report.claim(`copies were delivered (${plain.copied})`, plain.copied >= 100)
   const inHand = 2 * concurrency

@@ -71,8 +71,15 @@ export async function drillChaos(plan: ChaosPlan): Promise<ChaosOutcome> {
   const { plain, ordered } = chaosTasks()
   const task = kind === 'plain' ? plain : ordered
   const mill = millrace({ store, tasks: [task], queues: chaosQueues(task) })
-  const crew = new Crew('sqs-drills/chaos-worker.ts', [store, file, kind, String(plan.runMs)], async (worker) =>
-    ledger.isAtWork(worker),
+  // Jobs come in no further ahead of the next fault than of the workers: no run is over before its last fault.
+  let faultAt = 0
+  const crew = new Crew(
+    'sqs-drills/chaos-worker.ts',
+    [store, file, kind, String(plan.runMs)],
+    async (worker) => ledger.isAtWork(worker),
+    async () => {
+      faultAt += 1
+    },
   )
   const startedAt = performance.now()
   const until = async (isSo: () => boolean | Promise<boolean>) => {
@@ -95,7 +102,7 @@ export async function drillChaos(plan: ChaosPlan): Promise<ChaosOutcome> {
           ordered,
           some.map((n) => ({ id: `id-${n % plan.ids}`, n })),
         )
-      await reached(from - mostAhead)
+      await until(() => Math.min(faultAt, ledger.done) >= from - mostAhead)
     }
   }
   try {
@@ -108,7 +115,14 @@ export async function drillChaos(plan: ChaosPlan): Promise<ChaosOutcome> {
       { times: plan.stops, make: () => crew.stopOne(random, stopLeases), lasts: true },
     ] as const
     const begunAt = performance.now()
-    await Promise.all([enqueueAll(), attack(deeds, random, (share) => reached(share * jobs))])
+    const assault = async () => {
+      await attack(deeds, random, (share) => {
+        faultAt = Math.max(faultAt, share * jobs)
+        return reached(share * jobs)
+      })
+      faultAt = jobs
+    }
+    await Promise.all([enqueueAll(), assault()])
     await reached(jobs)
     await until(isEmpty)
     const seconds = (performance.now() - begunAt) / 1_000
