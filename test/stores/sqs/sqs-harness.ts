@@ -1,32 +1,45 @@
-/** The harness of the SQS store. The clock of its service stands, and nobody can look into it, set its clock back or start it anew. */
+/** The harness of the SQS store, on whatever service it is given. Nobody can look into that, set its clock back or start it anew. */
 
 import { defaultStartAt, type HarnessMaker, ManualClock, UnseenError } from 'millrace/store-testing'
+import type { Clock } from '#src/core/platform/clock.js'
 import { ApiCalls } from '#src/stores/sqs/client/api-calls.js'
+import type { SqsApi } from '#src/stores/sqs/client/sqs-api.js'
 import { openSqs } from '#src/stores/sqs/client/sqs-sdk.js'
 import { SqsStore } from '#src/stores/sqs/sqs-store.js'
-import { type StrictSqs, strictSqs } from './strict-sqs.js'
+import { strictSqs } from './strict-sqs.js'
 
-let started: Promise<StrictSqs> | undefined
+/** A clock that goes as that of the service does. */
+export interface ServiceClock extends Clock {
+  /** Throws `UnseenError` where it would take too long. */
+  advance(ms: number): void | Promise<void>
+}
+
+export interface SqsService {
+  readonly name: string
+  /** What the namespaces of its harnesses begin with. */
+  readonly prefix: string
+  api(): Promise<SqsApi>
+  clock(): ServiceClock
+}
+
 let namespaces = 0
 
 /** On standard queues, or on FIFO queues. */
-const harnessOn =
-  (kind: 'standard' | 'fifo'): HarnessMaker =>
+export const sqsHarnessOn =
+  (kind: 'standard' | 'fifo', start: () => Promise<SqsService>): HarnessMaker =>
   async (options) => {
-    started ??= strictSqs(defaultStartAt)
-    const sqs = await started
-    const clock = new ManualClock(sqs.now())
+    const service = await start()
+    const clock = service.clock()
     if (options?.startAt !== undefined) throw new UnseenError('nobody can set the clock of the service')
-    const namespace = `n${++namespaces}`
+    const namespace = `${service.prefix}${++namespaces}`
     const handles: SqsStore[] = []
     const unseen = (what: string) => async (): Promise<never> => {
       throw new UnseenError(what)
     }
     return {
-      name: kind === 'fifo' ? 'sqs-fifo' : 'sqs',
+      name: kind === 'fifo' ? `${service.name}-fifo` : service.name,
       async open() {
-        const api = await openSqs({ region: 'eu-central-1', endpoint: sqs.endpoint, poll: 'first' }, new ApiCalls())
-        const store = new SqsStore({ api, namespace, clock, worthAsking: () => true })
+        const store = new SqsStore({ api: await service.api(), namespace, clock, worthAsking: () => true })
         // The contract makes queues by opening them.
         const opened = store.open.bind(store)
         store.open = async (given) => {
@@ -44,8 +57,7 @@ const harnessOn =
         return store
       },
       async advance(ms) {
-        sqs.advance(ms)
-        clock.advance(ms)
+        await clock.advance(ms)
       },
       step: unseen('nobody can set the clock of the service'),
       restart: unseen('the service never says that it was started anew'),
@@ -57,5 +69,28 @@ const harnessOn =
     }
   }
 
-export const sqsHarness = harnessOn('standard')
-export const sqsFifoHarness = harnessOn('fifo')
+let started: Promise<SqsService> | undefined
+
+/** The strict emulator, whose clock stands until it is moved. */
+function strictService(): Promise<SqsService> {
+  started ??= strictSqs(defaultStartAt).then((sqs) => ({
+    name: 'sqs',
+    prefix: 'n',
+    api: () => openSqs({ region: 'eu-central-1', endpoint: sqs.endpoint, poll: 'first' }, new ApiCalls()),
+    clock() {
+      const clock = new ManualClock(sqs.now())
+      return {
+        now: () => clock.now(),
+        mono: () => clock.mono(),
+        advance(ms) {
+          sqs.advance(ms)
+          clock.advance(ms)
+        },
+      }
+    },
+  }))
+  return started
+}
+
+export const sqsHarness = sqsHarnessOn('standard', strictService)
+export const sqsFifoHarness = sqsHarnessOn('fifo', strictService)
