@@ -1,4 +1,4 @@
-/** The clock shim: a library that shifts the wall clock of the processes it is preloaded into, and the file that says by how much. */
+/** The clock shim: a library that moves the wall clock of the processes it is preloaded into, and the file that says how. */
 
 import { execFileSync } from 'node:child_process'
 import { closeSync, openSync, writeFileSync, writeSync } from 'node:fs'
@@ -24,7 +24,7 @@ export class ClockShim {
       })
     }
     const file = join(directory, 'shift')
-    writeFileSync(file, Buffer.alloc(8))
+    writeFileSync(file, Buffer.alloc(16))
     return new ClockShim(directory, file)
   }
 
@@ -35,10 +35,20 @@ export class ClockShim {
 
   /** By how many ms the wall clock is wrong from now on. */
   set(ms: number): void {
-    const bytes = Buffer.alloc(8)
+    this.#write(ms, false)
+  }
+
+  /** The wall clock stands at this instant from now on. */
+  stand(at: number): void {
+    this.#write(at, true)
+  }
+
+  #write(ms: number, stands: boolean): void {
+    const bytes = Buffer.alloc(16)
     bytes.writeBigInt64LE(BigInt(ms) * 1_000_000n)
+    bytes.writeBigInt64LE(stands ? 1n : 0n, 8)
     const descriptor = openSync(this.#file, 'r+')
-    writeSync(descriptor, bytes, 0, 8, 0)
+    writeSync(descriptor, bytes, 0, bytes.length, 0)
     closeSync(descriptor)
   }
 }

@@ -30,12 +30,12 @@ export async function prove(report: Report): Promise<Summary> {
   })
   const { outlived, others } = ordered.overlaps
   report.claim(
-    `no two handlers of one id ran at once, but where a worker was stopped beyond its lease (${outlived}; others ${others})`,
-    others === 0,
+    `no two handlers of one id ran at once, but where a worker was stopped beyond its lease (${outlived}; others ${others.length}) ${others.slice(0, 3).join(' · ')}`.trim(),
+    others.length === 0,
   )
   report.claim(
-    `the payloads of each id were first done in the order of their sends (${ordered.disorders})`,
-    ordered.disorders === 0,
+    `the payloads of each id were first done in the order of their sends (${ordered.disorders.length} not) ${ordered.disorders.slice(0, 3).join(' · ')}`.trim(),
+    ordered.disorders.length === 0,
   )
   return { plain: figures(plain), ordered: figures(ordered) }
 }
@@ -58,6 +58,7 @@ async function drilled(report: Report, what: string, plan: ChaosPlan): Promise<C
   return outcome
 }
 
-function figures({ failedCalls, ...outcome }: ChaosOutcome) {
-  return { ...outcome, seconds: Math.round(outcome.seconds), failedCalls: failedCalls.length }
+function figures({ failedCalls, disorders, overlaps: { outlived, others }, ...outcome }: ChaosOutcome) {
+  const counted = { failedCalls: failedCalls.length, disorders: disorders.length }
+  return { ...outcome, seconds: Math.round(outcome.seconds), ...counted, overlaps: { outlived, others: others.length } }
 }

@@ -47,7 +47,7 @@ export const concurrency = 10
 /** What a poll brings is hidden for a lease and 5 s, 8 s in all; who is stopped for longer has lost it. */
 const stopLeases: StopLeases = [3, 4]
 /** The producer is ahead of the workers by so many jobs at most, so that it goes on as long as they do. */
-const mostAhead = 2_000
+const mostAhead = 500
 const perCall = 100
 const lookMs = 50
 
@@ -78,7 +78,7 @@ export async function drillChaos(plan: ChaosPlan): Promise<ChaosOutcome> {
     [store, file, kind, String(plan.runMs)],
     async (worker) => ledger.isAtWork(worker),
     async () => {
-      faultAt += 1
+      faultAt += perCall / 10
     },
   )
   const startedAt = performance.now()

@@ -1,6 +1,6 @@
 /**
  * moto: another emulator of SQS, in Python. Debian's packages of it are unpacked once into `node_modules/.cache`, without touching the
- * system: those of Debian 12, and moto itself of Debian 13. Its wall clock can be moved where there is a gcc.
+ * system: those of Debian 12, and moto itself of Debian 13. Its wall clock can be stopped where there is a gcc.
  */
 
 import { type ChildProcess, execFile, spawn } from 'node:child_process'
@@ -16,8 +16,8 @@ import { ClockShim } from '../clock-shim.js'
 export interface MotoServer {
   readonly version: string
   readonly endpoint: string
-  /** By how many ms its clock goes before this machine's, from now on. Undefined where it cannot be moved. */
-  readonly shift: ((ms: number) => void) | undefined
+  /** Its wall clock stands at this instant from now on. Undefined where it cannot be moved. */
+  readonly stand: ((at: number) => void) | undefined
   stop(): Promise<void>
 }
 
@@ -51,7 +51,7 @@ export async function startMoto(): Promise<MotoServer> {
   return {
     version: moto,
     endpoint: `http://127.0.0.1:${port}`,
-    shift: shim && ((ms) => shim.set(ms)),
+    stand: shim && ((at) => shim.stand(at)),
     async stop() {
       server.kill('SIGKILL')
       await rm(folder, { recursive: true, force: true })

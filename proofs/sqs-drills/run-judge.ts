@@ -24,9 +24,9 @@ export interface RunJudgement {
   readonly again: number
   readonly byCause: Readonly<Record<Cause, number>>
   /** Runs of one lane at the same time, by whether one of them had outlived its lease. */
-  readonly overlaps: { readonly outlived: number; readonly others: number }
+  readonly overlaps: { readonly outlived: number; readonly others: readonly string[] }
   /** Jobs of a lane that were first done after one that was sent later. */
-  readonly disorders: number
+  readonly disorders: readonly string[]
 }
 
 /** A delete waits 100 ms for others, and a busy machine takes its time to send it. */
@@ -78,34 +78,42 @@ function executed({ worker, startedAt, endedAt = Number.POSITIVE_INFINITY }: Run
 }
 
 function overlaps(runs: readonly Run[], faults: readonly Fault[]): RunJudgement['overlaps'] {
-  const found = { outlived: 0, others: 0 }
+  let outlived = 0
+  const others: string[] = []
   for (const some of byLane(runs).values()) {
     const spans = some.map((run) => executed(run, faults))
     for (const [i, run] of some.entries())
       for (let j = i + 1; j < some.length; j += 1) {
         const isOverlap = spans[i]!.some(([from, to]) => spans[j]!.some((other) => from < other[1] && other[0] < to))
         if (!isOverlap) continue
-        if ([run, some[j]!].some((one) => cutShort(one, faults) === 'stopped')) found.outlived += 1
-        else found.others += 1
+        if ([run, some[j]!].some((one) => cutShort(one, faults) === 'stopped')) outlived += 1
+        else others.push(`${told(run)} and ${told(some[j]!)}`)
       }
+  }
+  return { outlived, others }
+}
+
+function disorders(runs: readonly Run[]): string[] {
+  const found: string[] = []
+  for (const some of byLane(runs).values()) {
+    const firstDone = new Map<number, { run: Run; at: number }>()
+    for (const run of some)
+      for (const job of run.jobs) {
+        const { endedAt: at } = run
+        if (at !== undefined && at < (firstDone.get(job)?.at ?? Number.POSITIVE_INFINITY))
+          firstDone.set(job, { run, at })
+      }
+    let latest: { run: Run; at: number } | undefined
+    for (const [, done] of [...firstDone].sort(([a], [b]) => a - b)) {
+      if (latest !== undefined && done.at < latest.at) found.push(`${told(done.run)} before ${told(latest.run)}`)
+      else latest = done
+    }
   }
   return found
 }
 
-function disorders(runs: readonly Run[]): number {
-  let count = 0
-  for (const some of byLane(runs).values()) {
-    const firstDone = new Map<number, number>()
-    for (const { jobs, endedAt } of some)
-      for (const job of jobs)
-        if (endedAt !== undefined) firstDone.set(job, Math.min(endedAt, firstDone.get(job) ?? endedAt))
-    let latest = 0
-    for (const [, at] of [...firstDone].sort(([a], [b]) => a - b)) {
-      if (at < latest) count += 1
-      latest = Math.max(latest, at)
-    }
-  }
-  return count
+function told({ lane, jobs, worker, claimedAt, startedAt, endedAt = 0 }: Run): string {
+  return `${lane} ${jobs} by ${worker} claimed ${claimedAt}, ${startedAt} … ${endedAt}`
 }
 
 function byLane(runs: readonly Run[]): Map<string, Run[]> {

@@ -78,6 +78,37 @@ describe('a plain FIFO queue', () => {
   })
 })
 
+describe('an enqueue into a FIFO queue', () => {
+  it('that takes several calls keeps its order, also where one is made again, and sends nothing behind one that fails', async () => {
+    const ran: number[] = []
+    const task = defineTask({
+      name: 'step',
+      input: z.number(),
+      group: () => 'one',
+      async run(n) {
+        ran.push(n)
+      },
+    })
+    const mill = testMillOn(await freshStore(), { tasks: [task], queues: { default: { fifo: true } } })
+    await mill.createQueues()
+    const inputs = Array.from({ length: 25 }, (_, n) => n)
+    const throttled = { call: 'SendMessageBatch', error: 'ThrottlingException', status: 400 }
+    // The SDK makes a call three times.
+    await sqs.inject({ ...throttled, times: 3 })
+    await expect(mill.enqueueMany(task, inputs)).rejects.toThrow('25 of 25 jobs were refused')
+    await sqs.inject(throttled)
+    await mill.enqueueMany(task, inputs)
+    const completed = recorded(mill, 'job.completed')
+    const ended = nextEvent(mill, 'job.completed', () => completed.length === inputs.length)
+    const worker = mill.worker({ concurrency: 10 })
+    await worker.start()
+    await ended
+    await worker.stop()
+
+    expect(ran).toEqual(inputs)
+  })
+})
+
 describe('an ordered task', () => {
   it('gets the payloads of an id in their order and never two runs of it at once', async () => {
     const { events, note } = history()

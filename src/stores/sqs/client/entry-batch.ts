@@ -25,6 +25,8 @@ interface EntryBatchOptions<Kind extends SqsEntryCall> {
   readonly lingerMs: number
   /** Whether more entries can be expected soon; if none can, the batch is sent at once. */
   readonly expectsMore?: () => boolean
+  /** One call at a time, in the order of their entries: what is behind one that fails is not sent, and fails as it did. */
+  readonly inOrder?: boolean
 }
 
 /** An entry is sent so often before its failure is told. */
@@ -37,6 +39,8 @@ export class EntryBatch<Kind extends SqsEntryCall> {
   #bytes = 0
   #timer: NodeJS.Timeout | undefined
   #isPlanned = false
+  /** In order: those behind the call under way; undefined while there is none. */
+  #behind: (readonly Waiting<EntryOf<Kind>>[])[] | undefined
 
   constructor(options: EntryBatchOptions<Kind>) {
     this.#options = options
@@ -69,7 +73,18 @@ export class EntryBatch<Kind extends SqsEntryCall> {
     const some = this.#waiting
     this.#waiting = []
     this.#bytes = 0
-    void this.#send(some)
+    if (!this.#options.inOrder) void this.#send(some)
+    else if (this.#behind !== undefined) this.#behind.push(some)
+    else void this.#sendInOrder(some)
+  }
+
+  async #sendInOrder(first: readonly Waiting<EntryOf<Kind>>[]): Promise<void> {
+    this.#behind = []
+    for (let some: typeof first | undefined = first; some !== undefined; some = this.#behind.shift()) {
+      const error = await this.#send(some)
+      if (error !== undefined) for (const { failed } of this.#behind.splice(0).flat()) failed(error)
+    }
+    this.#behind = undefined
   }
 
   /** All entries of this turn of the event loop are waited for before it is decided whether more can be expected. */
@@ -85,7 +100,8 @@ export class EntryBatch<Kind extends SqsEntryCall> {
     })
   }
 
-  async #send(some: readonly Waiting<EntryOf<Kind>>[]): Promise<void> {
+  /** Resolves with the error of a call that failed as a whole. */
+  async #send(some: readonly Waiting<EntryOf<Kind>>[]): Promise<unknown> {
     const { api, kind, queueUrl } = this.#options
     let left = some
     try {
@@ -102,8 +118,10 @@ export class EntryBatch<Kind extends SqsEntryCall> {
         left = again
         if (left.length > 0) await delay(timerMs(firstPauseMs * 2 ** (tries - 1)))
       }
+      return undefined
     } catch (error) {
       for (const { failed } of left) failed(error)
+      return error
     }
   }
 }

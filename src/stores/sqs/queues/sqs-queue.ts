@@ -42,7 +42,7 @@ export class SqsQueue {
     this.#api = api
     const expectsMore = () => held() > this.deletes.size + this.visibilities.size
     const entries = { queueUrl: url, api }
-    this.sends = new EntryBatch({ ...entries, kind: 'SendMessageBatch', lingerMs: 0 })
+    this.sends = new EntryBatch({ ...entries, kind: 'SendMessageBatch', lingerMs: 0, inOrder: isFifo })
     this.deletes = new EntryBatch({ ...entries, kind: 'DeleteMessageBatch', lingerMs, expectsMore })
     this.visibilities = new EntryBatch({ ...entries, kind: 'ChangeMessageVisibilityBatch', lingerMs, expectsMore })
   }

@@ -1,0 +1,87 @@
+/**
+ * The contract of stores on another SQS: every case on standard and on FIFO queues of moto, a second emulator, which Debian
+ * packages. Where moto is not like SQS the case is named, with what differs. With `SQS_ENDPOINT` (and `SQS_REGION`, by default
+ * eu-central-1) the same runs on that service too, with the credentials of the environment; its queues stay there.
+ */
+
+import { runContractCase, storeContract } from 'millrace/store-testing'
+import { type SqsService, sqsHarnessOn } from '../test/stores/sqs/sqs-harness.js'
+import type { Report, Summary } from './report.js'
+import { motoService, namedService } from './sqs-drills/other-services.js'
+
+export const seed = 0
+
+const small = 'moto takes 256 KiB a call, as SQS did until 2025; it takes 1 MiB'
+const inPlace =
+  'moto gives messages in the order of their sends, retried ones too; SQS promises no order in a standard queue'
+/** Cases that fail on moto for what it does otherwise than SQS. */
+const differences: ReadonlyMap<string, string> = new Map([
+  ['a payload of the largest size comes back whole', small],
+  ['payloads of bytes weigh their bytes', small],
+  ['a retry with no delay goes behind what waits', inPlace],
+])
+
+interface Outcome {
+  readonly passed: number
+  readonly skipped: ReadonlyMap<string, number>
+  readonly failed: ReadonlyMap<string, string>
+}
+
+export async function prove(report: Report): Promise<Summary> {
+  const moto = await motoService()
+  const figures: Record<string, unknown> = {}
+  try {
+    report.say(
+      `moto ${moto.version}, whose clock ${moto.clockStands ? 'stands until it is moved' : 'goes by itself: there is no gcc'}`,
+    )
+    report.say(
+      "beside MessageSystemAttributeNames, which it does not know, it is sent AttributeNames, SQS's older name for it",
+    )
+    for (const kind of ['standard', 'fifo'] as const)
+      figures[`moto ${kind}`] = await run(report, kind, moto, differences)
+  } finally {
+    await moto.stop()
+  }
+  const { SQS_ENDPOINT: endpoint, SQS_REGION: region = 'eu-central-1' } = process.env
+  if (endpoint === undefined) report.say('— SQS_ENDPOINT is not set: no other service is asked')
+  else {
+    const service = namedService(endpoint, region)
+    for (const kind of ['standard', 'fifo'] as const)
+      figures[`${endpoint} ${kind}`] = await run(report, kind, service, new Map())
+  }
+  return figures
+}
+
+async function run(
+  report: Report,
+  kind: 'standard' | 'fifo',
+  service: SqsService,
+  expected: ReadonlyMap<string, string>,
+): Promise<unknown> {
+  const { passed, skipped, failed } = await examined(kind, service)
+  report.say(`— ${service.name}, ${kind} queues: ${passed} cases pass`)
+  for (const [reason, cases] of [...skipped].sort(([, a], [, b]) => b - a))
+    report.say(`skipped: ${cases} cases, as ${reason}`)
+  for (const [title, why] of expected) if (failed.has(title)) report.say(`differs: '${title}': ${why}`)
+  const unexpected = [...failed].filter(([title]) => !expected.has(title))
+  for (const [title, said] of unexpected) report.say(`failed: '${title}': ${said}`)
+  report.claim(`every other case passes (${unexpected.length} do not)`, unexpected.length === 0 && passed > 0)
+  return { passed, skipped: [...skipped.values()].reduce((sum, cases) => sum + cases, 0), differ: failed.size }
+}
+
+async function examined(kind: 'standard' | 'fifo', service: SqsService): Promise<Outcome> {
+  const makeHarness = sqsHarnessOn(kind, async () => service)
+  const skipped = new Map<string, number>()
+  const failed = new Map<string, string>()
+  let passed = 0
+  for (const contractCase of storeContract.flatMap(({ cases }) => cases)) {
+    try {
+      const reason = await runContractCase(makeHarness, contractCase)
+      if (reason === undefined) passed += 1
+      else skipped.set(reason, (skipped.get(reason) ?? 0) + 1)
+    } catch (error) {
+      failed.set(contractCase.title, (error as Error).message.split('\n').slice(0, 8).join(' '))
+    }
+  }
+  return { passed, skipped, failed }
+}
