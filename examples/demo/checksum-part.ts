@@ -7,7 +7,7 @@ import type { Place } from './place.js'
 import { queueNames } from './queues.js'
 import { type Progress, workShift } from './shift.js'
 import { checksum } from './tasks.js'
-import { expectedShare, type Job, problemsOf, resultsOf, type Shares, sharesOf } from './verdict.js'
+import { expectedShare, type Job, problemsOf, type Shares, sharesOf } from './verdict.js'
 
 const jobsPerCall = 1_000
 
@@ -27,7 +27,7 @@ export async function checksumPart(place: Place, paths: readonly string[]): Prom
   say(`enqueued ${figure(jobs.length)} jobs in ${seconds(workAt - enqueueAt)}; two worker processes begin`)
   await workShift(queueNames, () => progressOf(place, jobs))
   const verifyAt = performance.now()
-  const results = await orInterrupted(resultsOf(mill))
+  const results = await orInterrupted(place.results())
   const problems = await orInterrupted(problemsOf(jobs, results))
   const processed = (await place.depths(queueNames)).reduce((sum, depth) => sum + depth.processed, 0)
   if (processed !== jobs.length) problems.push(`${processed} jobs were completed instead of ${jobs.length}`)

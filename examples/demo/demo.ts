@@ -3,7 +3,7 @@
  * history of a git repository through an ordered one, a crawl of two web sites through a throttled one, and an archive by a
  * process that outlives its worker.
  *
- *   npm run demo [-- DIR] [--json] [--keep]        on a SQLite file of its own, or the Redis of MILLRACE_STORE
+ *   npm run demo [-- DIR] [--json] [--keep]        on a SQLite file of its own, or the Redis or SQS of MILLRACE_STORE
  */
 
 import { join, resolve } from 'node:path'
@@ -44,9 +44,13 @@ async function demo(): Promise<void> {
     const checksums = await checksumPart(place, paths)
     const folders = given === undefined ? [checkout] : [given, checkout]
     const ordered = await historyPart(place, await orInterrupted(historyOf(folders, packages, mostChanges)))
-    const crawled = await crawlPart(place, checkout)
-    const packed = await packPart(place, await orInterrupted(treeToPack(folder, paths)))
-    if (flags.json) say(JSON.stringify({ verified: true, ...checksums, ordered, crawled, packed }))
+    if (!place.isWhole)
+      say('\nSQS has no throttles, and no processes that outlive their worker: crawl and archive are left out')
+    const rest = place.isWhole && {
+      crawled: await crawlPart(place, checkout),
+      packed: await packPart(place, await orInterrupted(treeToPack(folder, paths))),
+    }
+    if (flags.json) say(JSON.stringify({ verified: true, ...checksums, ordered, ...rest }))
   } finally {
     const kept = await place.close(flags.keep === true)
     if (kept !== undefined) say(`kept: ${kept}`)

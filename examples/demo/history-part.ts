@@ -12,7 +12,7 @@ import { orInterrupted } from './interruption.js'
 import type { Place } from './place.js'
 import { type Progress, workShift } from './shift.js'
 import { shuffled } from './shuffled.js'
-import { follow } from './tasks.js'
+import { follow, followAsSent } from './tasks.js'
 import type { Workers } from './workers.js'
 
 const seed = 5
@@ -48,15 +48,18 @@ export async function historyPart(place: Place, { title, ids, changes }: History
   const middle = Math.ceil(changes.length / 2)
   const [older, newer] = [changes.slice(0, middle), changes.slice(middle)]
   let merged = 0
-  for (const call of callsOf(shuffled(older, seed), changesPerCall))
+  // Where payloads do not merge, they are handed over as they are sent.
+  const mixed = (some: readonly Change[], by: number) => (place.isWhole ? shuffled(some, by) : [...some])
+  for (const call of callsOf(mixed(older, seed), changesPerCall))
     merged += await orInterrupted(enqueueCall(place, call))
-  say(`enqueued the older half in a random order; two worker processes begin, and the newer half comes meanwhile`)
+  const order = place.isWhole ? 'in a random order' : 'in its order'
+  say(`enqueued the older half ${order}; two worker processes begin, and the newer half comes meanwhile`)
   const size = Math.min(Math.max(Math.ceil(newer.length / newerCalls), 1), changesPerCall)
   const workers = await workShift([follow.queue], () => progressOf(place, changes), {
     meanwhile: async () => {
       while (place.ledger.applied() === 0) await delay(pauseMs)
       for (const [i, call] of callsOf(newer, size).entries()) {
-        merged += await enqueueCall(place, shuffled(call, seed + i))
+        merged += await enqueueCall(place, mixed(call, seed + i))
         await delay(pauseMs)
       }
     },
@@ -77,8 +80,8 @@ function callsOf(changes: readonly Change[], size: number): Change[][] {
 }
 
 /** In one call, so that the changes of one id arrive in one step. Resolves with how many joined a job that was there. */
-async function enqueueCall({ mill }: Place, changes: readonly Change[]): Promise<number> {
-  const jobs = await mill.enqueueMany(follow, changes, ({ place }) =>
+async function enqueueCall({ mill, isWhole }: Place, changes: readonly Change[]): Promise<number> {
+  const jobs = await mill.enqueueMany(isWhole ? follow : followAsSent, changes, ({ place }) =>
     place % 11 === 10 ? { meta: { failsFirst: true } } : {},
   )
   return jobs.filter(({ outcome }) => outcome === 'merged').length
@@ -91,7 +94,8 @@ async function progressOf(place: Place, changes: readonly Change[]): Promise<Pro
   return {
     bars: [{ name: follow.queue, done, of: changes.length, ready }],
     more: `${figure(running)} running, ${figure(payloads)} changes waiting, ${figure(failed)} failed once`,
-    isOver: ready + scheduled + running === 0,
+    // SQS counts roughly.
+    isOver: ready + scheduled + running === 0 && (place.isWhole || done === changes.length),
   }
 }
 

@@ -5,6 +5,7 @@
 
 import { DatabaseSync } from '@photostructure/sqlite'
 import { blank, type State } from './state.js'
+import type { Result } from './verdict.js'
 
 /** How the run of one id ended. */
 export interface RunEntry {
@@ -41,6 +42,7 @@ const schema = `
     outcome TEXT NOT NULL
   );
   CREATE INDEX IF NOT EXISTS run_of_id ON run (id, n);
+  CREATE TABLE IF NOT EXISTS result (id TEXT PRIMARY KEY, queue TEXT NOT NULL, result TEXT NOT NULL);
 `
 
 export class Ledger {
@@ -94,6 +96,24 @@ export class Ledger {
   states(): Map<string, State> {
     const rows = this.#db.prepare('SELECT id, changes, place, "to", digest FROM state').all()
     return new Map((rows as (State & { readonly id: string })[]).map(({ id, ...state }) => [id, state]))
+  }
+
+  /** Keeps the result of a job, the first time. */
+  keep(result: Result): void {
+    const { id, queue } = result
+    this.#db.prepare('INSERT OR IGNORE INTO result VALUES (?, ?, ?)').run(id, queue, JSON.stringify(result))
+  }
+
+  /** Those that were kept. */
+  results(): Result[] {
+    const rows = this.#db.prepare('SELECT result FROM result').all() as { readonly result: string }[]
+    return rows.map(({ result }) => JSON.parse(result) as Result)
+  }
+
+  /** How many were kept, by queue. */
+  kept(): ReadonlyMap<string, number> {
+    const rows = this.#db.prepare('SELECT queue, count(*) AS n FROM result GROUP BY queue').all()
+    return new Map((rows as { queue: string; n: number }[]).map(({ queue, n }) => [queue, n]))
   }
 
   figures(): RunFigures {

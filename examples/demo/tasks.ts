@@ -7,10 +7,11 @@ import { createHash } from 'node:crypto'
 import { createReadStream } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { setTimeout as delay } from 'node:timers/promises'
-import { defineOrderedTask, defineTask } from 'millrace'
+import { type BatchContext, defineOrderedTask, defineTask } from 'millrace'
 import { z } from 'zod'
 import { Archive } from './archive.js'
 import { type GatePlace, passed } from './gate.js'
+import type { Change } from './history.js'
 import { Ledger } from './ledger.js'
 import { linksIn } from './site.js'
 import { after } from './state.js'
@@ -53,16 +54,16 @@ const followMs = 15
 
 let ledger: Ledger | undefined
 
-/** Applies the changes of each id to its state: once each, also where it is given one again. */
-export const follow = defineOrderedTask({
+const change = z.object({ id: z.string(), place: z.number(), by: z.string(), to: z.string() })
+
+const following = {
   name: 'follow',
   queue: 'history',
-  input: z.object({ id: z.string(), place: z.number(), by: z.string(), to: z.string() }),
-  id: (change) => change.id,
-  score: (change) => change.place,
+  input: change,
+  id: ({ id }: Change) => id,
   batchSize: 10,
   retry: { max: 10, backoff: () => 500 },
-  async run(changesById, ctx) {
+  async run(changesById: ReadonlyMap<string, readonly Change[]>, ctx: BatchContext): Promise<void> {
     ledger ??= new Ledger(process.env['MILLRACE_DEMO_LEDGER']!)
     const states = ledger.begin(changesById.keys(), ctx.job.fence)
     await delay(followMs)
@@ -78,7 +79,13 @@ export const follow = defineOrderedTask({
     const refused = ledger.end(entries, ctx.job.fence)
     for (const id of refused) ctx.fail(id, new Error('a later run has begun with it'))
   },
-})
+}
+
+/** Applies the changes of each id to its state: once each, also where it is given one again. */
+export const follow = defineOrderedTask({ ...following, score: ({ place }) => place })
+
+/** The same, for a store that keeps the order in which payloads are sent, and knows no other. */
+export const followAsSent = defineOrderedTask(following)
 
 /** Fetches a page and enqueues those that it links to: by their addresses, so that each is fetched once. */
 export const crawl = defineTask({

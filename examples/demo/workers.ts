@@ -25,7 +25,8 @@ export class Workers {
   readonly failed: Promise<never>
 
   constructor(queues: readonly string[], processes: number, concurrency: number) {
-    const args = ['work', '--config', pathOf('./millrace.config.ts'), '--json', '--queues', queues.join(',')]
+    // The configuration is that of MILLRACE_CONFIG.
+    const args = ['work', '--json', '--queues', queues.join(',')]
     const sizes = ['--processes', String(processes), '--concurrency', String(concurrency)]
     this.#child = spawn(process.execPath, [pathOf('../../dist/cli/main.js'), ...args, ...sizes], {
       // Out of reach of the terminal's Ctrl-C, which would come twice; should the demo be killed, the channel closes and they stop.
