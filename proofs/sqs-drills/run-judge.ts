@@ -39,9 +39,9 @@ export function runJudgement({ runs, faults, jobs, copied }: RunEvidence): RunJu
   const again = [...byJob].filter(([, some]) => some.length > 1)
   const byCause = { killed: 0, stopped: 0, copied: 0, unknown: 0 }
   for (const [job, some] of again) {
-    const cut = some.map((run) => cutShort(run, faults))
-    const cause = cut.find((one) => one !== undefined) ?? (copied.has(job) ? 'copied' : 'unknown')
-    byCause[cause] += 1
+    if (some.some((run) => wasKilled(run, faults))) byCause.killed += 1
+    else if (some.some((run) => outlivedLease(run, faults))) byCause.stopped += 1
+    else byCause[copied.has(job) ? 'copied' : 'unknown'] += 1
   }
   return {
     runs: runs.length,
@@ -53,13 +53,18 @@ export function runJudgement({ runs, faults, jobs, copied }: RunEvidence): RunJu
   }
 }
 
-/** The fault that kept a run from its settle, or its worker from renewing the lease. */
-function cutShort({ worker, claimedAt, endedAt = Number.POSITIVE_INFINITY }: Run, faults: readonly Fault[]) {
-  const mine = faults.filter((fault) => fault.worker === worker && fault.at <= endedAt + settleMs)
-  if (mine.some(({ kind, at }) => kind === 'kill' && at >= claimedAt)) return 'killed'
-  // A poll that was answered meanwhile is read when the worker goes on: its messages have been hidden for as long.
-  const isStop = ({ kind, endedAt: onAt = 0 }: Fault) => kind === 'stop' && onAt + leaseMs >= claimedAt
-  return mine.some(isStop) ? 'stopped' : undefined
+/** Faults of its worker before the run could be settled. */
+function faultsOf({ worker, endedAt = Number.POSITIVE_INFINITY }: Run, faults: readonly Fault[]): Fault[] {
+  return faults.filter((fault) => fault.worker === worker && fault.at <= endedAt + settleMs)
+}
+
+function wasKilled(run: Run, faults: readonly Fault[]): boolean {
+  return faultsOf(run, faults).some(({ kind, at }) => kind === 'kill' && at >= run.claimedAt)
+}
+
+/** A poll that was answered meanwhile is read when the worker goes on: its messages have been hidden for as long. */
+function outlivedLease(run: Run, faults: readonly Fault[]): boolean {
+  return faultsOf(run, faults).some(({ kind, endedAt = 0 }) => kind === 'stop' && endedAt + leaseMs >= run.claimedAt)
 }
 
 type Span = readonly [from: number, to: number]
@@ -86,7 +91,7 @@ function overlaps(runs: readonly Run[], faults: readonly Fault[]): RunJudgement[
       for (let j = i + 1; j < some.length; j += 1) {
         const isOverlap = spans[i]!.some(([from, to]) => spans[j]!.some((other) => from < other[1] && other[0] < to))
         if (!isOverlap) continue
-        if ([run, some[j]!].some((one) => cutShort(one, faults) === 'stopped')) outlived += 1
+        if ([run, some[j]!].some((one) => outlivedLease(one, faults))) outlived += 1
         else others.push(`${told(run)} and ${told(some[j]!)}`)
       }
   }
