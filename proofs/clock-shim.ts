@@ -4,9 +4,13 @@ import { execFileSync } from 'node:child_process'
 import { closeSync, openSync, writeFileSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
 
+const nsPerMs = 1_000_000n
+const slowness = 1_000n
+
 export class ClockShim {
   readonly #directory: string
   readonly #file: string
+  #slowShiftNs = 0n
 
   private constructor(directory: string, file: string) {
     this.#directory = directory
@@ -24,8 +28,9 @@ export class ClockShim {
       })
     }
     const file = join(directory, 'shift')
-    writeFileSync(file, Buffer.alloc(16))
-    return new ClockShim(directory, file)
+    const shim = new ClockShim(directory, file)
+    writeFileSync(file, shiftBytes(0n, 1n))
+    return shim
   }
 
   /** What a process is started with that is to have this clock. */
@@ -35,20 +40,31 @@ export class ClockShim {
 
   /** By how many ms the wall clock is wrong from now on. */
   set(ms: number): void {
-    this.#write(ms, false)
+    this.#write(shiftBytes(BigInt(ms) * nsPerMs, 1n))
   }
 
-  /** The wall clock stands at this instant from now on. */
-  stand(at: number): void {
-    this.#write(at, true)
+  /** The wall clock all but stands from now on: it shows this instant, and goes a thousand times slower. */
+  slow(at: number): void {
+    this.#slowShiftNs = BigInt(at) * nsPerMs - (BigInt(Date.now()) * nsPerMs) / slowness
+    this.advance(0)
   }
 
-  #write(ms: number, stands: boolean): void {
-    const bytes = Buffer.alloc(16)
-    bytes.writeBigInt64LE(BigInt(ms) * 1_000_000n)
-    bytes.writeBigInt64LE(stands ? 1n : 0n, 8)
+  /** The slow clock is set forward by so many ms. */
+  advance(ms: number): void {
+    this.#slowShiftNs += BigInt(ms) * nsPerMs
+    this.#write(shiftBytes(this.#slowShiftNs, slowness))
+  }
+
+  #write(bytes: Buffer): void {
     const descriptor = openSync(this.#file, 'r+')
     writeSync(descriptor, bytes, 0, bytes.length, 0)
     closeSync(descriptor)
   }
+}
+
+function shiftBytes(shiftNs: bigint, slower: bigint): Buffer {
+  const bytes = Buffer.alloc(16)
+  bytes.writeBigInt64LE(shiftNs)
+  bytes.writeBigInt64LE(slower, 8)
+  return bytes
 }

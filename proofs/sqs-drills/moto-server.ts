@@ -1,6 +1,6 @@
 /**
  * moto: another emulator of SQS, in Python. Debian's packages of it are unpacked once into `node_modules/.cache`, without touching the
- * system: those of Debian 12, and moto itself of Debian 13. Its wall clock can be stopped where there is a gcc.
+ * system: those of Debian 12, and moto itself of Debian 13. Its wall clock can be moved where there is a gcc.
  */
 
 import { type ChildProcess, execFile, spawn } from 'node:child_process'
@@ -16,8 +16,8 @@ import { ClockShim } from '../clock-shim.js'
 export interface MotoServer {
   readonly version: string
   readonly endpoint: string
-  /** Its wall clock stands at this instant from now on. Undefined where it cannot be moved. */
-  readonly stand: ((at: number) => void) | undefined
+  /** Its wall clock, which all but stands. Undefined where it goes by itself, as nobody can move it. */
+  readonly clock: Pick<ClockShim, 'advance'> | undefined
   stop(): Promise<void>
 }
 
@@ -37,11 +37,12 @@ const packages = [`python3-moto=${moto}-4`, ...needed.split(' ').map((name) => `
 const longestStepMs = 120_000
 const startWithinMs = 30_000
 
-/** Throws where no moto can be had, and says what is missing. */
-export async function startMoto(): Promise<MotoServer> {
+/** `startAt`: where its clock begins, if it can be moved. Throws where no moto can be had, and says what is missing. */
+export async function startMoto(startAt: number): Promise<MotoServer> {
   if (!existsSync(modules)) await unpack()
   const folder = await mkdtemp(join(tmpdir(), 'millrace-moto-'))
   const shim = movableClock(folder)
+  shim?.slow(startAt)
   const port = await freePort()
   const server = spawn(python, ['-m', 'moto.server', '-p', String(port)], {
     env: { ...process.env, PYTHONPATH: modules, ...shim?.env },
@@ -51,7 +52,7 @@ export async function startMoto(): Promise<MotoServer> {
   return {
     version: moto,
     endpoint: `http://127.0.0.1:${port}`,
-    stand: shim && ((at) => shim.stand(at)),
+    clock: shim,
     async stop() {
       server.kill('SIGKILL')
       await rm(folder, { recursive: true, force: true })

@@ -12,27 +12,25 @@ import { type MotoServer, startMoto } from './moto-server.js'
 const longestWaitMs = 5_000
 
 /** Rejects where moto cannot be had. */
-export async function motoService(): Promise<
-  SqsService & Pick<MotoServer, 'version' | 'stop'> & { clockStands: boolean }
-> {
-  const { version, endpoint, stand, stop } = await startMoto()
-  let now = defaultStartAt
-  stand?.(now)
+export async function motoService(): Promise<SqsService & MotoServer> {
+  const moto = await startMoto(defaultStartAt)
+  let startAt = defaultStartAt
   return {
-    ...{ name: 'moto', prefix: 'n', version, stop, clockStands: stand !== undefined },
+    ...{ ...moto, name: 'moto', prefix: 'n' },
     async api() {
-      return olderNames(await openSqs({ region: 'eu-central-1', endpoint, poll: 'first' }, new ApiCalls()))
+      const address = { region: 'eu-central-1', endpoint: moto.endpoint, poll: 'first' } as const
+      return olderNames(await openSqs(address, new ApiCalls()))
     },
-    clock() {
-      if (stand === undefined) return realClock
-      const clock = new ManualClock(now)
+    newClock() {
+      if (moto.clock === undefined) return realClock
+      const clock = new ManualClock(startAt)
       return {
         now: () => clock.now(),
         mono: () => clock.mono(),
         advance(ms) {
+          moto.clock!.advance(ms)
           clock.advance(ms)
-          now = clock.now()
-          stand(now)
+          startAt = clock.now()
         },
       }
     },
@@ -45,7 +43,7 @@ export function namedService(endpoint: string, region: string): SqsService {
     name: 'SQS_ENDPOINT',
     prefix: `contract-${Date.now().toString(36)}-`,
     api: () => openSqs({ region, endpoint, poll: 'first' }, new ApiCalls()),
-    clock: () => realClock,
+    newClock: () => realClock,
   }
 }
 
@@ -53,8 +51,9 @@ const realClock: ServiceClock = {
   now: () => Date.now(),
   mono: () => performance.now(),
   async advance(ms) {
+    const seconds = longestWaitMs / 1_000
     if (ms > longestWaitMs)
-      throw new UnseenError(`the clock of the service goes by itself, and ${ms} ms are long to wait for`)
+      throw new UnseenError(`the clock of the service goes by itself, and over ${seconds} s would pass`)
     await delay(ms)
   },
 }

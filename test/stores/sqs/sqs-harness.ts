@@ -19,7 +19,7 @@ export interface SqsService {
   /** What the namespaces of its harnesses begin with. */
   readonly prefix: string
   api(): Promise<SqsApi>
-  clock(): ServiceClock
+  newClock(): ServiceClock
 }
 
 let namespaces = 0
@@ -29,7 +29,7 @@ export const sqsHarnessOn =
   (kind: 'standard' | 'fifo', start: () => Promise<SqsService>): HarnessMaker =>
   async (options) => {
     const service = await start()
-    const clock = service.clock()
+    const clock = service.newClock()
     if (options?.startAt !== undefined) throw new UnseenError('nobody can set the clock of the service')
     const namespace = `${service.prefix}${++namespaces}`
     const handles: SqsStore[] = []
@@ -77,7 +77,7 @@ function strictService(): Promise<SqsService> {
     name: 'sqs',
     prefix: 'n',
     api: () => openSqs({ region: 'eu-central-1', endpoint: sqs.endpoint, poll: 'first' }, new ApiCalls()),
-    clock() {
+    newClock() {
       const clock = new ManualClock(sqs.now())
       return {
         now: () => clock.now(),
