@@ -51,6 +51,9 @@ describe('the published schema of the envelope', () => {
     ['{"v":1,"task":"t","payload":"1","dueAt":-1}'],
     ['{"v":1,"task":"t","payload":"1","payload64":"AQ=="}'],
     ['{"v":1,"task":"t","payload":"1","meta64":"%"}'],
+    ['{"v":1,"task":"t","payload64":"QUJ"}'],
+    ['{"v":1,"task":"t","payload64":"QUI="}'],
+    ['{"v":1,"task":"t","payload64":"QQ_="}'],
   ])('judges as the store does: %s', (text) => {
     expect(fits(JSON.parse(text))).toBe(!('problem' in readEnvelope(text)))
   })

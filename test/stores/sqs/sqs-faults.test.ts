@@ -1,6 +1,7 @@
 /** What goes wrong between the store and SQS, and what comes of it. */
 
 import { describe, expect, it } from 'vitest'
+import type { Claim } from '#src/stores/contract/claim.js'
 import { sqsScenes } from './sqs-scene.js'
 
 const scene = sqsScenes()
@@ -49,6 +50,37 @@ describe('a batch of which some entries fail', () => {
   })
 })
 
+describe('a batch of beats or releases of which some entries fail', () => {
+  const keys = (claims: readonly Claim[]) => claims.map(({ queue, id, fence }) => ({ queue, id, fence }))
+
+  it('is sent again with those alone, and every lease is renewed', async () => {
+    const { sqs, add, claim, store, calls, advance } = await scene()
+    await add(ids(4))
+    const claims = await claim(10, 30_000)
+    advance(20_000)
+    await sqs.inject({ call: 'ChangeMessageVisibilityBatch', entries: [0, 3] })
+    expect(await store.extend(keys(claims).map((key) => ({ ...key, leaseMs: 30_000 })))).toEqual(Array(4).fill('ok'))
+    advance(20_000)
+
+    expect(calls.byKind.ChangeMessageVisibilityBatch).toBe(2)
+    expect(await claim()).toEqual([])
+  })
+
+  it('tells of each entry what became of it: one whose receipt is void is lost, and the others are not', async () => {
+    const { sqs, add, claim, store } = await scene()
+    await add(ids(3))
+    const claims = await claim()
+    const isVoid = { entries: [1], senderFault: true, code: 'ReceiptHandleIsInvalid' }
+    await sqs.inject({ call: 'ChangeMessageVisibilityBatch', ...isVoid })
+    expect(await store.extend(keys(claims).map((key) => ({ ...key, leaseMs: 60_000 })))).toEqual(['ok', 'lost', 'ok'])
+    await sqs.inject({ call: 'ChangeMessageVisibilityBatch', ...isVoid })
+    const released = await store.settle(keys(claims).map((key) => ({ ...key, kind: 'release', delayMs: 0 })))
+
+    expect(released).toEqual(['ok', 'lost', 'ok'])
+    expect(idsOf(await claim())).toEqual([claims[0]!.id, claims[2]!.id].sort())
+  })
+})
+
 describe('a call that fails as a whole', () => {
   it('settles nothing, and can be sent again', async () => {
     const { sqs, add, claim, settle, advance } = await scene()
@@ -86,6 +118,20 @@ describe('a call that fails as a whole', () => {
     await expect(add(ids(1))).rejects.toMatchObject({ code: 'store-unavailable', inDoubt: false })
   })
 
+  it.each([
+    ['ServiceUnavailable', 503, 3, 'ServiceUnavailable'],
+    ['InternalError', 500, 3, 'InternalError'],
+    ['ExpiredToken', 403, 1, 'the credentials have expired'],
+    ['RequestTimeTooSkewed', 403, 1, 'the clock of this machine is wrong'],
+  ])('with %s is told as not now, and made once more finds the job', async (error, status, times, said) => {
+    const { sqs, add, claim } = await scene()
+    await add(ids(1))
+    await sqs.inject({ call: 'ReceiveMessage', error, status, times })
+    await expect(claim()).rejects.toMatchObject({ code: 'store-unavailable', message: expect.stringContaining(said) })
+
+    expect(idsOf(await claim())).toEqual(['job-0'])
+  })
+
   it('says what to do where a right is missing, and shows no credential', async () => {
     const { sqs, claim } = await scene()
     await sqs.inject({ call: 'ReceiveMessage', error: 'AccessDenied', status: 403 })
@@ -108,6 +154,58 @@ describe('a call that fails as a whole', () => {
 
     // The SDK has sent the job again: SQS has it twice, which is what it promises.
     expect(new Set([...idsOf(first), ...idsOf(await claim())])).toEqual(new Set(['sent']))
+  })
+})
+
+describe('what SQS does now and then', () => {
+  it('messages that come in another order are settled each by itself', async () => {
+    const { sqs, add, claim, settle, advance } = await scene()
+    await add(ids(3))
+    await sqs.inject({ call: 'ReceiveMessage', reversed: true })
+    const claims = await claim()
+    expect(claims.map(({ id }) => id)).toEqual(['job-2', 'job-1', 'job-0'])
+    expect(await settle(claims[0]!, { kind: 'complete' })).toBe('ok')
+    expect(await settle(claims[1]!, { kind: 'release', delayMs: 0 })).toBe('ok')
+    expect(idsOf(await claim())).toEqual(['job-1'])
+    advance(30_000)
+
+    expect(idsOf(await claim())).toEqual(['job-0', 'job-1'])
+  })
+
+  it('a receive that finds nothing, though something is there, is made again', async () => {
+    const { sqs, add, claim, store } = await scene()
+    await add(ids(1))
+    await sqs.inject({ call: 'ReceiveMessage', empty: true })
+    expect(await claim()).toEqual([])
+    expect((await store.depth(['mail'])).depths[0]).toMatchObject({ ready: 1 })
+
+    expect(idsOf(await claim())).toEqual(['job-0'])
+  })
+
+  it('a copy of a message that is in hand, or has completed, is not handed out again by the same process', async () => {
+    const { sqs, add, claim, settle } = await scene()
+    await add(ids(1))
+    await sqs.inject({ call: 'ReceiveMessage', copies: 1, times: 2 })
+    const [held] = await claim()
+    expect(await claim()).toEqual([])
+    expect(await sqs.copies()).toMatchObject({ bodies: [expect.stringContaining('job-0')], left: 1 })
+    expect(await settle(held!, { kind: 'complete' })).toBe('ok')
+
+    expect(await sqs.copies()).toMatchObject({ left: 0 })
+  })
+
+  it('a copy that comes to another process is handed out there, and both may complete it', async () => {
+    const { sqs, add, claim, settle, open } = await scene()
+    const other = await open()
+    await add(ids(1))
+    await sqs.inject({ call: 'ReceiveMessage', copies: 1 })
+    const [held] = await claim()
+    const { claims } = await other.claim([{ queue: 'mail', limit: 10 }], { worker: 'v', leaseMs: 30_000 })
+    expect(idsOf(claims)).toEqual(['job-0'])
+    expect(await settle(held!, { kind: 'complete' })).toBe('ok')
+    const { queue, id, fence } = claims[0]!
+
+    expect(await other.settle([{ queue, id, fence, kind: 'complete' }])).toEqual(['ok'])
   })
 })
 

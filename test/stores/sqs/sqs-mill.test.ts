@@ -85,6 +85,37 @@ describe('a mill on SQS', () => {
     expect(await mill.queue('default').depth()).toMatchObject({ ready: 0, running: 0, scheduled: 0, dead: 1 })
   })
 
+  it('goes on by itself where its credentials had expired and newer ones are found', async () => {
+    const { store } = await freshStore()
+    const task = defineTask({ name: 'work', run: async () => {} })
+    const mill = testMillOn(store, { tasks: [task] })
+    await mill.createQueues()
+    const failed = recorded(mill, 'store.failed')
+    const completed = nextEvent(mill, 'job.completed')
+    await mill.enqueue(task, {})
+    await sqs.inject({ call: 'ReceiveMessage', error: 'ExpiredToken', status: 403 })
+    const worker = mill.worker()
+    await worker.start()
+    await completed
+    await worker.stop()
+
+    expect(failed).toMatchObject([{ call: 'claim', error: { code: 'store-unavailable' } }])
+  })
+
+  it('ends its worker where a right is taken away, and the job waits for another', async () => {
+    const { store } = await freshStore()
+    const task = defineTask({ name: 'work', run: async () => {} })
+    const mill = testMillOn(store, { tasks: [task] })
+    await mill.createQueues()
+    const failed = nextEvent(mill, 'worker.failed')
+    await mill.enqueue(task, {})
+    await sqs.inject({ call: 'ReceiveMessage', error: 'AccessDenied', status: 403 })
+    await mill.worker().start()
+
+    expect(await failed).toMatchObject({ error: { code: 'store-refused', message: expect.stringContaining('policy') } })
+    expect(await mill.queue('default').depth()).toMatchObject({ ready: 1 })
+  })
+
   it('costs at most 0.31 calls a job where there is enough to do', async () => {
     const { store, calls } = await freshStore()
     const task = defineTask({ name: 'work', run: async () => {} })

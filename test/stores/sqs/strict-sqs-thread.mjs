@@ -145,6 +145,7 @@ const door = createServer(async (incoming, response) => {
       __type: `com.amazonaws.sqs#${fault.error}`,
       message: 'made by a fault',
     })
+  if (fault?.empty) return answer(response, 200, {})
   const refused = refusal(kind, body)
   if (refused !== undefined) return answer(response, 400, refused)
   const failed = []
@@ -162,6 +163,7 @@ const door = createServer(async (incoming, response) => {
   const isDone = Array.isArray(body.Entries) && body.Entries.length === 0
   const reply = isDone ? { status: 200, body: { Successful: [] } } : await forward(headers, JSON.stringify(body))
   if (fault?.cut === 'after') return incoming.socket.destroy()
+  if (fault?.reversed) reply.body.Messages?.reverse()
   if (fault?.twice && reply.body.Messages !== undefined) {
     // Delivered again, as a standard queue may: under another receipt, of which the emulator knows nothing.
     reply.body.Messages = reply.body.Messages.flatMap((message) => [message, message])

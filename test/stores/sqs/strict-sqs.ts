@@ -16,6 +16,10 @@ export interface SqsFault {
   readonly entries?: readonly number[]
   readonly code?: string
   readonly senderFault?: boolean
+  /** Nothing is delivered, though something is there. */
+  readonly empty?: boolean
+  /** What is delivered comes in the reverse order. */
+  readonly reversed?: boolean
   /** Each message is delivered twice, by one call. */
   readonly twice?: boolean
   /** This share of the messages (0 … 1) is delivered twice, the second time by another call and under another receipt. */

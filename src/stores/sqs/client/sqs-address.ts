@@ -32,6 +32,8 @@ export function sqsAddress(url: string): SqsAddress {
     return refuse(
       `'${unknown}' is no parameter; there are ${parameters.join(', ')}. Credentials come from the environment`,
     )
+  const double = parameters.find((parameter) => search.getAll(parameter).length > 1)
+  if (double !== undefined) return refuse(`'${double}' is given twice`)
   const endpoint = search.get('endpoint')
   const poll = search.get('poll') ?? 'first'
   if (poll !== 'first' && poll !== 'each') return refuse(`poll is '${poll}'; expected 'first' or 'each'`)
@@ -54,6 +56,8 @@ function endpointIn(given: string): string {
     return refuse("the endpoint is no address such as 'http://localhost:9324'")
   if (url.username !== '' || url.password !== '')
     return refuse('the endpoint holds a user or a password, which SQS has not')
+  if (url.pathname !== '/' || url.search !== '')
+    return refuse("the endpoint holds a path or a query; expected a host and a port, as in 'http://localhost:9324'")
   return url.origin
 }
 

@@ -104,7 +104,9 @@ function bytesOrText(name: string, payload: Payload | undefined): Record<string,
 
 function payloadIn(text: unknown, base64: unknown): Payload | undefined {
   if (typeof text === 'string' && base64 === undefined) return text
-  if (text !== undefined || typeof base64 !== 'string' || !/^[\w+/]*={0,2}$/.test(base64)) return undefined
+  if (text !== undefined || typeof base64 !== 'string') return undefined
+  // Cut off, it would be read as other bytes.
+  if (base64.length % 4 !== 0 || !/^[A-Za-z\d+/]*={0,2}$/.test(base64)) return undefined
   return Uint8Array.from(Buffer.from(base64, 'base64'))
 }
 

@@ -1,0 +1,187 @@
+/** What the SQS store refuses: bad input at the edge, and what it has no means for. */
+
+import { defineOrderedTask, defineTask, type Mill, type MillOptions, type MillraceError, millrace } from 'millrace'
+import { describe, expect, it } from 'vitest'
+import { z } from 'zod'
+import { readEnvelope } from '#src/stores/sqs/messages/envelope.js'
+import { queueNames } from '#src/stores/sqs/messages/queue-names.js'
+import { sqsStore } from '#src/stores/sqs/sqs-module.js'
+import { testMillOn } from '../../test-mill.js'
+import { sqsScenes } from './sqs-scene.js'
+
+const store = 'sqs://eu-central-1'
+const task = defineTask({ name: 'send', queue: 'mail', run() {} })
+const settings = { store, tasks: [task] }
+const input = z.object({ id: z.string(), n: z.number() })
+const sync = { name: 'sync', input, id: ({ id }: z.output<typeof input>) => id } as const
+
+/** The error that a mill of these options is refused with. */
+function refusalOf(options: Partial<MillOptions>): MillraceError {
+  try {
+    millrace({ ...settings, ...options })
+  } catch (error) {
+    return error as MillraceError
+  }
+  throw new Error('it was taken')
+}
+
+describe('an address that is none', () => {
+  it.each([
+    ['SQS://eu-central-1', "got 'SQS://…'"],
+    ['sqs:eu-central-1', 'expected'],
+    ['sqs:/eu-central-1', 'expected'],
+    ['https://sqs.eu-central-1.amazonaws.com/123/orders', "'sqs://region'"],
+    ['arn:aws:sqs:eu-central-1:123:orders', "'sqs://region'"],
+    ['sqs://localhost:9324', "'localhost:9324' is no region"],
+    ['sqs://eu-central-1:9324', 'is no region'],
+    ['sqs://eu-central-1 ', 'is no region'],
+    ['sqs://eu_central_1', 'is no region'],
+    ['sqs://eu-central', 'is no region'],
+    ['sqs://-central-1', 'is no region'],
+    ['sqs://eu-central-1?=', "'' is no parameter"],
+    ['sqs://eu-central-1?endpoint=', 'the endpoint'],
+    ['sqs://eu-central-1?endpoint=//localhost', 'the endpoint'],
+    ['sqs://eu-central-1?endpoint=sqs://eu-central-1', 'the endpoint'],
+    ['sqs://eu-central-1?endpoint=http://localhost:99999', 'the endpoint'],
+    ['sqs://eu-central-1?endpoint=http://localhost:9324/000000000000/orders', 'a path'],
+    ['sqs://eu-central-1?endpoint=http://localhost?x=1', 'a path or a query'],
+    ['sqs://eu-central-1?endpoint=http://a&endpoint=http://b', "'endpoint' is given twice"],
+    ['sqs://eu-central-1?poll=each&poll=first', "'poll' is given twice"],
+    ['sqs://eu-central-1?poll=', "poll is ''"],
+    ['sqs://eu-central-1?POLL=each', "'POLL' is no parameter"],
+    ['sqs://eu-central-1?namespace=shop', "'namespace' is no parameter"],
+    ['sqs://eu-central-1?accessKeyId=AKIA', 'Credentials come from the environment'],
+  ])('is refused when the mill is made: %s', (address, said) => {
+    expect(refusalOf({ store: address })).toMatchObject({
+      code: 'config-invalid',
+      message: expect.stringContaining(said),
+    })
+  })
+
+  it('is refused by a module that makes a store too', async () => {
+    await expect(sqsStore({ url: 'sqs://nowhere' })).rejects.toMatchObject({ code: 'config-invalid' })
+  })
+})
+
+describe('a name that SQS does not take', () => {
+  it.each([
+    ['a b', 'orders'],
+    ['a.b', 'orders'],
+    ['a:b', 'orders'],
+    ['a/b', 'orders'],
+    ['{a}', 'orders'],
+    ['ü', 'orders'],
+    ['a\u0000', 'orders'],
+    ['x'.repeat(70), 'orders'],
+    ['shop', 'a,b'],
+    ['shop', 'orders.fifo'],
+    ['shop', 'päckchen'],
+    ['shop', 'a\nb'],
+    ['', ' '],
+    ['', 'x'.repeat(77)],
+  ])('is refused with what it would be in SQS: %j and %j', (namespace, queue) => {
+    expect(() => queueNames(namespace, queue, false)).toThrow(
+      expect.objectContaining({
+        code: 'config-invalid',
+        message: expect.stringMatching(/would be '.*' and 'dlq-.*' in SQS/s),
+      }),
+    )
+  })
+
+  it.each([['a b'], ['a:b'], ['a/b'], ['ü'], ['x'.repeat(81)]])(
+    'is refused when the mill is made where no store takes it: namespace %j',
+    (namespace) => {
+      expect(refusalOf({ namespace })).toMatchObject({
+        code: 'config-invalid',
+        message: expect.stringContaining('namespace: must be'),
+      })
+    },
+  )
+})
+
+describe('a message that is no job', () => {
+  it.each([
+    ['"a text"', 'no JSON object'],
+    ['{"v":1', 'no JSON object'],
+    ['\ufeff{"v":1,"task":"t","payload":""}', 'no JSON object'],
+    ['<xml/>', 'no JSON object'],
+    ['{"v":"1","task":"t","payload":""}', 'no "v": 1'],
+    ['{"v":1,"task":["t"],"payload":""}', 'no task'],
+    ['{"v":1,"task":"t","payload":null}', '"payload"'],
+    ['{"v":1,"task":"t","payload":7}', '"payload"'],
+    ['{"v":1,"task":"t","payload64":"a b"}', '"payload64"'],
+    ['{"v":1,"task":"t","payload64":"QUJ"}', '"payload64"'],
+    ['{"v":1,"task":"t","payload64":"QQ_="}', '"payload64"'],
+    ['{"v":1,"task":"t","payload":"","group":{}}', '"group"'],
+    ['{"v":1,"task":"t","payload":"","dueAt":null}', '"dueAt"'],
+    ['{"v":1,"task":"t","payload":"","attempts":-1}', '"attempts"'],
+    ['{"v":1,"task":"t","payload":"","createdAt":9007199254740993}', '"createdAt"'],
+    ['{"v":1,"task":"t","payload":"","meta64":"="}', '"meta64"'],
+    ['[{"v":1,"task":"t","payload":""}]', 'no JSON object'],
+    [`${'['.repeat(20_000)}`, 'no JSON object'],
+  ])('is told for what it is: %.60s', (body, problem) => {
+    expect(readEnvelope(body)).toEqual({ problem: expect.stringContaining(problem) })
+  })
+})
+
+describe('an option that SQS has no means for', () => {
+  const throttle = { limit: 1, window: '1s' } as const
+
+  it.each<[string, Partial<MillOptions>]>([
+    ["the order 'lifo'", { queues: { mail: { order: 'lifo' } } }],
+    ["the order 'lifo'", { queues: { mail: { order: 'lifo', fifo: true } } }],
+    ['maxRunning', { queues: { mail: { maxRunning: 2 } } }],
+    ['maxRunning', { queues: { mail: { maxRunning: { perGroup: 1 } } } }],
+    ['maxPending', { queues: { mail: { maxPending: 100 } } }],
+    ['the throttle', { queues: { mail: { throttle } } }],
+    ['the throttle', { queues: { mail: { throttle: { ...throttle, by: 'group' } } } }],
+    ['a lease', { queues: { mail: { lease: '13h' } } }],
+    ['the time limit', { tasks: [defineTask({ name: 'long', queue: 'mail', timeLimit: '11h46m' })] }],
+    ['the time limit', { tasks: [defineTask({ name: 'long', queue: 'mail', timeLimit: '3d', run() {} })] }],
+    ["`exclusive: 'shard'`", { tasks: [defineOrderedTask(sync)], queues: { sync: { exclusive: 'shard' } } }],
+    ['`score`', { tasks: [defineOrderedTask({ ...sync, score: ({ n }) => n })] }],
+    ["`merge: 'latest'`", { tasks: [defineOrderedTask({ ...sync, merge: 'latest' })] }],
+    ['`group`', { tasks: [defineOrderedTask({ ...sync, group: () => 'one' })] }],
+    ['waiting for replicas', { replicas: 1 }],
+  ])('is refused when the mill is made, with what to do instead: %s', (feature, options) => {
+    expect(refusalOf(options)).toMatchObject({
+      code: 'unsupported-by-store',
+      message: expect.stringMatching(/^the sqs store cannot do this: .*\. (?:Leave|Set|A job|Make|Or)/),
+    })
+    expect(refusalOf(options).message).toContain(feature)
+  })
+
+  it('is refused when a worker is made: isolated tasks', () => {
+    const mill = millrace({
+      store,
+      tasks: [defineTask({ name: 'encode', isolate: 'process', module: import.meta.url })],
+    })
+
+    expect(() => mill.worker()).toThrow(expect.objectContaining({ code: 'unsupported-by-store' }))
+  })
+})
+
+describe('a call that SQS has no means for', () => {
+  const scene = sqsScenes()
+
+  it.each<[string, (mill: Mill) => Promise<unknown>]>([
+    ['a priority', (mill) => mill.enqueue(task, {}, { priority: 3 })],
+    ['an id of your own', (mill) => mill.enqueue(task, {}, { id: 'welcome-42' })],
+    ['a list of jobs', (mill) => mill.queue('mail').jobs.list({ state: 'ready' })],
+    ['a job', (mill) => mill.queue('mail').jobs.get('a')],
+    ['a cancel', (mill) => mill.queue('mail').jobs.cancel(['a'])],
+    ['a delete', (mill) => mill.queue('mail').jobs.delete(['a'])],
+    ['a run at once', (mill) => mill.queue('mail').jobs.runNow(['a'])],
+    ['a pause', (mill) => mill.queue('mail').pause()],
+    ['a resume', (mill) => mill.queue('mail').resume()],
+    ['a drain', (mill) => mill.queue('mail').drain()],
+    ['the state of a job', (mill) => mill.job(task, 'a').status()],
+    ['a handle by id alone', (mill) => mill.job('a').status()],
+  ])('is refused, and nothing is sent: %s', async (_, call) => {
+    const { store: opened } = await scene()
+    const mill = testMillOn(opened, { tasks: [task], queues: { mail: {} } })
+
+    await expect(call(mill)).rejects.toMatchObject({ code: 'unsupported-by-store' })
+    expect(await mill.queue('mail').depth()).toMatchObject({ ready: 0, scheduled: 0 })
+  })
+})
