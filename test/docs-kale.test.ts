@@ -1,6 +1,7 @@
 /** The page of those who come from Kale, against the names of its READMEs and its code. */
 
 import { describe, expect, it } from 'vitest'
+import { kaleSettings } from '#src/cli/kale/kale-settings.js'
 import { selectorNames } from '#src/selectors/named-selectors.js'
 import { Document, plain } from './document.js'
 
@@ -44,5 +45,15 @@ describe('the page of those who come from Kale', () => {
   it('names selectors that there are', () => {
     const told = page.rows('Selectors').map(([, now]) => plain(now!))
     expect(told.slice(0, -1).filter((name) => !(selectorNames as readonly string[]).includes(name))).toEqual([])
+  })
+  it('tells of every setting that `import kale` knows, and of no other', () => {
+    const settings = (text: string) => text.match(/\b[A-Z][A-Z_]{5,}\b/g) ?? []
+    const told = new Set([...page.rows('Settings').flatMap(([was]) => settings(was!)), ...settings(names)])
+    // Of a task, not of the settings; and a name for the key of the cipher in older versions.
+    const [ofTasks, older] = [['EXCEPTION_LIST'], ['UTIL_CRYPT_KEY']]
+
+    expect([...told].filter((name) => !ofTasks.includes(name)).sort()).toEqual(
+      [...kaleSettings].filter((name) => !older.includes(name)).sort(),
+    )
   })
 })

@@ -6,6 +6,7 @@ import { addDoctor } from './commands/doctor-command.js'
 import { addEnqueue } from './commands/enqueue-command.js'
 import { addExec } from './commands/exec-command.js'
 import { addFsck } from './commands/fsck-command.js'
+import { addImport } from './commands/import-command.js'
 import { addJobs } from './commands/jobs-command.js'
 import { addMorgue } from './commands/morgue-command.js'
 import { addQueues } from './commands/queues-command.js'
@@ -55,6 +56,7 @@ ${exitCodeHelp}`,
     addDoctor,
     addFsck,
     addSimulate,
+    addImport,
   ])
     add(program)
   return program

@@ -83,6 +83,9 @@ const mistakes: readonly (readonly [readonly string[], RegExp])[] = [
   [['queues', 'throttle', 'nope'], /queue 'nope' is not declared/],
   [['simulate', 'frobnicate'], /unknown command 'frobnicate'/],
   [['simulate', 'throttle', '--window', '1s'], /required option '--limit <n>' not specified/],
+  [['import', 'frobnicate'], /unknown command 'frobnicate'/],
+  [['import', 'kale'], /missing required argument 'settings'/],
+  [['import', 'kale', 'nowhere.py'], /nowhere\.py: cannot be read: ENOENT/],
   [['doctor', 'default'], /too many arguments for 'doctor'/],
   [['fsck', 'default'], /too many arguments for 'fsck'/],
 ]

@@ -1,0 +1,137 @@
+/** The command `import`: writes a configuration from the settings of another queue. It opens no store and runs nothing of them. */
+
+import { existsSync } from 'node:fs'
+import { open, writeFile } from 'node:fs/promises'
+import { basename, dirname, resolve } from 'node:path'
+import type { Command } from 'commander'
+import { ConfigError } from '../../core/errors.js'
+import { messageOf } from '../../core/values/describe.js'
+import { configText } from '../kale/config-text.js'
+import { draftOf, kaleSettings } from '../kale/kale-settings.js'
+import { isLookup } from '../kale/python-value.js'
+import { type ImportNote, mostSettingsBytes, settingsIn, settingsText } from '../kale/settings-file.js'
+import { withJson } from '../mill-command.js'
+import { OperationError, UsageError } from '../output/exit-code.js'
+import { count } from '../output/figures.js'
+import { printable } from '../output/printable.js'
+import { Terminal } from '../output/terminal.js'
+
+interface ImportFlags {
+  readonly out: string
+  readonly force?: boolean
+  readonly json?: boolean
+}
+
+interface Imported {
+  readonly config: string
+  readonly notes: readonly ImportNote[]
+}
+
+const toStdout = '-'
+
+export function addImport(program: Command): void {
+  const imports = program
+    .command('import')
+    .description('Write a configuration from the settings of another queue')
+    .helpCommand(false)
+  const command = imports
+    .command('kale <settings>')
+    .description("Write a configuration from Kale's settings module, a file of Python")
+    .option('--out <file>', 'where it is written; - prints it', 'millrace.config.ts')
+    .option('--force', 'overwrite a file that is there')
+    .addHelpText(
+      'after',
+      `
+  Reads the file line by line and runs no Python: NAME = literal, os.getenv, os.environ and os.path.join. What stands in a
+  block (if, try …), goes on over several lines or is computed is listed as unread, with its line. Secrets are never copied.
+
+  taken: it is in the configuration · left: it has no counterpart, or another place · unread: to be done by hand
+
+Example:
+  $ millrace import kale taskworker/settings.py`,
+    )
+  withJson(command, 'print {"file","config","notes":[{"line","level","setting","text"}]}').action(
+    (path: string, flags: ImportFlags) => importKale(path, flags, new Terminal({ json: flags.json ?? false })),
+  )
+}
+
+async function importKale(path: string, { out, force = false }: ImportFlags, terminal: Terminal): Promise<void> {
+  const text = settingsText(await bytesOf(path), path)
+  const { config, notes } = imported(text, resolve(path), out === toStdout ? process.cwd() : dirname(resolve(out)))
+  if (out !== toStdout) await write(out, config, force)
+  if (out !== toStdout || terminal.json) {
+    terminal.print({ ...(out !== toStdout && { file: out }), config, notes }, () => [
+      ...noteLines(notes, terminal),
+      '',
+      `${printable(out)}: written. List your tasks in it, then run \`millrace doctor\`.`,
+    ])
+    return
+  }
+  terminal.print({}, () => [config.trimEnd()])
+  // The configuration alone is on stdout: it may be read by a program.
+  process.stderr.write(`${noteLines(notes, terminal).join('\n')}\n`)
+}
+
+/** Throws `ConfigError` if the text names no setting of Kale. */
+function imported(text: string, settingsFile: string, configFolder: string): Imported {
+  const { settings, notes: unread } = settingsIn(text, basename(settingsFile))
+  const named = [...settings.keys(), ...unread.map(({ setting }) => setting)]
+  if (!named.some((name) => name !== undefined && kaleSettings.has(name)))
+    throw new ConfigError('the settings file', [
+      { path: settingsFile, message: 'names no setting of Kale, such as QUEUE_CONFIG; nothing was written' },
+    ])
+  const folders = { working: process.cwd(), settings: dirname(settingsFile), config: configFolder }
+  const { draft, notes } = draftOf(settings, folders)
+  const queueFile = isLookup(draft.queueFile) ? String(draft.queueFile.otherwise) : draft.queueFile
+  const isThere = existsSync(resolve(configFolder, queueFile))
+  const missing: ImportNote = {
+    level: 'left',
+    setting: 'QUEUE_CONFIG',
+    text: `${queueFile} is not there, seen from the configuration: put its path right in \`queues\``,
+  }
+  const all = [...unread, ...notes, ...(isThere ? [] : [missing])]
+  const last = Number.POSITIVE_INFINITY
+  return { config: configText(draft), notes: all.sort((a, b) => (a.line ?? last) - (b.line ?? last)) }
+}
+
+async function bytesOf(path: string): Promise<Uint8Array> {
+  const refuse = (message: string): never => {
+    throw new ConfigError('the settings file', [{ path, message }])
+  }
+  const file = await open(path).catch((error: unknown) => refuse(`cannot be read: ${messageOf(error)}`))
+  try {
+    if (!(await file.stat()).isFile()) return refuse('is no file')
+    // What has grown meanwhile, or does not tell its size, is bounded too.
+    const bytes = Buffer.alloc(mostSettingsBytes + 1)
+    const { bytesRead } = await file.read(bytes, 0, bytes.length, 0)
+    if (bytesRead <= mostSettingsBytes) return bytes.subarray(0, bytesRead)
+    return refuse(`is larger than a settings file can be: ${count(mostSettingsBytes)} bytes`)
+  } finally {
+    await file.close()
+  }
+}
+
+async function write(out: string, config: string, force: boolean): Promise<void> {
+  try {
+    await writeFile(out, config, { flag: force ? 'w' : 'wx' })
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'EEXIST')
+      throw new UsageError(`'${out}' is there already: --force overwrites it, and --out names another file.`)
+    throw new OperationError(`'${out}' could not be written: ${messageOf(error)}`)
+  }
+}
+
+function noteLines(notes: readonly ImportNote[], { colors }: Terminal): string[] {
+  const paint = { taken: colors.green, left: colors.yellow, unread: colors.red }
+  const place = ({ line }: ImportNote) => (line === undefined ? '-' : String(line))
+  const [lineWidth, nameWidth] = [
+    Math.max(...notes.map((note) => place(note).length)),
+    Math.max(...notes.map(({ setting = '' }) => setting.length)),
+  ]
+  // Not cut to the width of the terminal: the remedy stands at the end.
+  return notes.map((note) => {
+    const { level, setting = '', text } = note
+    const what = nameWidth === 0 ? '' : `  ${setting.padEnd(nameWidth)}`
+    return `${place(note).padStart(lineWidth)}  ${paint[level](level.padEnd(6))}${what}  ${printable(text)}`
+  })
+}

@@ -1,0 +1,176 @@
+/** A settings file of Kale: the settings that its lines name, and the lines that cannot be read. Pure. */
+
+import { ConfigError } from '../../core/errors.js'
+import { type PythonStatement, statementsIn } from './python-statements.js'
+import { type PythonValue, pythonValue } from './python-value.js'
+
+export const mostSettingsBytes = 1_048_576
+
+/** What became of a line, or of a setting that is not there. */
+export interface ImportNote {
+  /** From 1; absent for what the file does not say. */
+  readonly line?: number
+  /** `taken`: it is in the configuration. `left`: it has no counterpart, or its place is elsewhere. `unread`: only a person can tell. */
+  readonly level: 'taken' | 'left' | 'unread'
+  readonly setting?: string
+  readonly text: string
+}
+
+export interface Setting {
+  readonly value: PythonValue
+  readonly line: number
+}
+
+/** By name. Of several assignments the last counts, as in Python. */
+export type Settings = ReadonlyMap<string, Setting>
+
+/** The text of a file. Throws `ConfigError` if it is none, with the line. `path` is what the file is called in messages. */
+export function settingsText(bytes: Uint8Array, path: string): string {
+  const refuse = (at: number, message: string): never => {
+    const line = bytes.subarray(0, at).filter((byte) => byte === 0x0a).length + 1
+    throw new ConfigError('the settings file', [{ path: `${path}:${line}`, message }])
+  }
+  const nul = bytes.indexOf(0)
+  if (nul !== -1) return refuse(nul, 'holds a NUL character, which no Python file does')
+  try {
+    return new TextDecoder('utf-8', { fatal: true }).decode(bytes)
+  } catch {
+    return refuse(firstWrongByte(bytes), 'is no UTF-8; save the file as UTF-8')
+  }
+}
+
+/** `fileName`: what `__file__` ends in. */
+export function settingsIn(
+  text: string,
+  fileName: string,
+): { readonly settings: Settings; readonly notes: readonly ImportNote[] } {
+  const reading = new Reading(fileName)
+  for (const statement of statementsIn(text)) reading.take(statement)
+  return reading
+}
+
+/** Kale looks at names in capitals only. */
+const capitals = /^[A-Z][A-Z0-9_]*$/
+const assignment = /^([A-Za-z_]\w*)\s*(?::\s*[\w.[\], |]+)?=(?!=)\s*(.*)$/s
+const compound = /^(?:if|elif|else|for|while|try|except|finally|with|async|def|class)(?!\w)|^@/
+/** What is assigned in these is no setting of the module. */
+const inner = /^(?:async\s+def|def|class)(?!\w)|^@/
+const silent = /^(?:pass|import\s[\w.,\s]+|[rRuU]?(?:'.*'|".*"))$/s
+const imported = /^from\s+([\w.]+)\s+import\s+(.*)$/s
+/** A longer expression is none that a person wrote. */
+const longestExpression = 4_096
+
+class Reading {
+  readonly settings = new Map<string, Setting>()
+  readonly notes: ImportNote[] = []
+  readonly #names = new Map<string, PythonValue>()
+  /** The indentation of the first statement: a file that is indented as a whole is read, too. */
+  #base: number | undefined
+  /** The statement that the indented ones belong to. */
+  #block: PythonStatement | undefined
+
+  constructor(fileName: string) {
+    this.#names.set('__file__', { below: fileName })
+  }
+
+  take(statement: PythonStatement): void {
+    const { indent, text } = statement
+    this.#base ??= indent
+    if (indent > this.#base) {
+      this.#inBlock(statement, text)
+      return
+    }
+    this.#block = compound.test(text) ? statement : undefined
+    if (this.#block === undefined) this.#plain(statement)
+    // `if DEBUG: AWS_REGION = 'us-west-2'`
+    else this.#inBlock(statement, text.slice(text.indexOf(':') + 1).trim())
+  }
+
+  #plain(statement: PythonStatement): void {
+    const { line, text } = statement
+    const [, name, expression = ''] = assignment.exec(text) ?? []
+    const read = name === undefined ? { unread: '' } : this.#valueOf(statement, expression)
+    if (name !== undefined && 'value' in read) {
+      this.#names.set(name, read.value)
+      if (capitals.test(name)) this.settings.set(name, { value: read.value, line })
+      return
+    }
+    // What it sets is not known any more.
+    for (const target of this.#targetsIn(text)) {
+      this.settings.delete(target)
+      this.#names.delete(target)
+    }
+    if (name === undefined || !('unread' in read)) this.#other(statement)
+    else if (capitals.test(name) || statement.fault !== undefined) this.#unread(line, name, read.unread)
+  }
+
+  #valueOf({ fault, lines }: PythonStatement, expression: string): ReturnType<typeof pythonValue> {
+    if (fault !== undefined) return { unread: fault }
+    if (lines > 1) return { unread: `goes on over ${lines} lines; write it in one` }
+    if (expression.length > longestExpression) return { unread: `is longer than ${longestExpression} characters` }
+    return pythonValue(expression, this.#names)
+  }
+
+  /** What is in a block may be run or not. */
+  #inBlock({ line, fault }: PythonStatement, text: string): void {
+    const { line: from = line, text: header = '' } = this.#block ?? {}
+    if (fault !== undefined) this.#unread(line, undefined, fault)
+    if (fault !== undefined || inner.test(header)) return
+    const where =
+      this.#block === undefined ? 'is indented below no block' : `stands in a block that begins in line ${from}`
+    const remedy = 'whether it is run is not known here: move it out of the block, or write it into the configuration'
+    const named = this.#targetsIn(text).filter((name) => capitals.test(name))
+    for (const name of named) this.#unread(line, name, `${where}; ${remedy}`)
+    const module = settingsModuleIn(text)
+    if (module !== undefined)
+      this.#unread(line, undefined, `takes settings from the module ${module}, and ${where}; ${remedy}`)
+  }
+
+  /** A statement that is no assignment to one name. */
+  #other({ line, text, fault }: PythonStatement): void {
+    const module = settingsModuleIn(text)
+    if (fault !== undefined) this.#unread(line, undefined, fault)
+    else if (module !== undefined)
+      this.#unread(line, undefined, `takes settings from the module ${module}; what that sets is not known here`)
+    else if (!silent.test(text) && !imported.test(text))
+      this.#unread(
+        line,
+        undefined,
+        'is no assignment to a name; if it changes a setting, write that into the configuration',
+      )
+  }
+
+  /** The names that a statement may set or delete: those before its last `=`. In a text such a word is none, unless it was one before. */
+  #targetsIn(text: string): string[] {
+    const end = /^del\s/.test(text) ? text.length : [...text.matchAll(/(?<![=!<>:])=(?!=)/g)].at(-1)?.index
+    const left = text.slice(0, end ?? 0)
+    const isQuoted = /['"]/.test(left)
+    return [...new Set(left.match(/[A-Za-z_]\w*/g))].filter((name) => !isQuoted || this.#names.has(name))
+  }
+
+  #unread(line: number, setting: string | undefined, text: string): void {
+    this.notes.push({ line, level: 'unread', ...(setting !== undefined && { setting }), text })
+  }
+}
+
+/** The module that an import takes settings from; undefined for another statement. */
+function settingsModuleIn(text: string): string | undefined {
+  const [, module, names = ''] = imported.exec(text) ?? []
+  return /\*|\b[A-Z][A-Z0-9_]*\b/.test(names) ? module : undefined
+}
+
+/** Where the bytes are no UTF-8 any more: the beginning of that line. */
+function firstWrongByte(bytes: Uint8Array): number {
+  const decoder = new TextDecoder('utf-8', { fatal: true })
+  for (let from = 0; from < bytes.length; ) {
+    const end = bytes.indexOf(0x0a, from)
+    const to = end === -1 ? bytes.length : end + 1
+    try {
+      decoder.decode(bytes.subarray(from, to))
+    } catch {
+      return from
+    }
+    from = to
+  }
+  return 0
+}
