@@ -8,7 +8,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { freePort, loopback } from './free-port.js'
 import { GuardedProcess } from './guarded-process.js'
-import { type RedisServerBinary, redisServerBinary } from './redis-server-binary.js'
+import type { MachineProgram } from './machine-program.js'
+import { redisServerBinary } from './redis-server-binary.js'
 import { askOnce, type RespReply } from './resp-client.js'
 
 export interface RedisServerOptions {
@@ -39,12 +40,12 @@ export class RedisServer {
   readonly busPort: number | undefined
   /** Its working directory: configuration, append-only files, snapshots. */
   readonly directory: string
-  readonly #binary: RedisServerBinary
+  readonly #binary: MachineProgram
   readonly #args: readonly string[]
   #process: GuardedProcess | undefined
   #stopped: Promise<void> | undefined
 
-  private constructor(binary: RedisServerBinary, directory: string, ports: readonly number[], args: readonly string[]) {
+  private constructor(binary: MachineProgram, directory: string, ports: readonly number[], args: readonly string[]) {
     this.#binary = binary
     this.directory = directory
     this.port = ports[0]!

@@ -14,6 +14,7 @@ import { deadEnvelopeText, type Envelope, envelopeText, readEnvelope } from '#sr
 import { SqsStore } from '#src/stores/sqs/sqs-store.js'
 import { nextEvent } from '../../next-event.js'
 import { testMillOn } from '../../test-mill.js'
+import { pythonProgram } from './python-program.js'
 import { type StrictSqs, strictSqs } from './strict-sqs.js'
 
 const docs = join(import.meta.dirname, '../../../docs/stores')
@@ -92,7 +93,9 @@ describe('the program of the page', () => {
     await mill.createQueues()
     const ended = nextEvent(mill, 'job.completed')
     const args = ['send_job.py', 'send-email', '{"to": "ada@example.com"}']
-    const sender = spawn('python3', args, { cwd: folder, env: { ...process.env, AWS_ENDPOINT_URL: sqs.endpoint } })
+    const python = await pythonProgram()
+    const env = { ...process.env, ...python.env, AWS_ENDPOINT_URL: sqs.endpoint }
+    const sender = spawn(python.path, args, { cwd: folder, env })
     expect(await once(sender, 'close')).toEqual([0, null])
     const worker = mill.worker()
     await worker.start()
@@ -100,5 +103,15 @@ describe('the program of the page', () => {
     await worker.stop()
 
     expect(inputs).toEqual([{ to: 'ada@example.com' }])
-  }, 30_000)
+    // The first time on a machine without Python takes half a minute.
+  }, 300_000)
+
+  it('needs Python: without one, and without Debian, the error says what to install', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'millrace-test-'))
+    onTestFinished(() => rmSync(folder, { recursive: true }))
+
+    await expect(pythonProgram({ PATH: '/nowhere' }, folder)).rejects.toThrow(
+      /^no Python to send a job with: none is on the PATH, and Debian's could not be unpacked \(.*apt-get.*\); install python3$/,
+    )
+  })
 })

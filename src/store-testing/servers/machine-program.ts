@@ -1,0 +1,137 @@
+/**
+ * A program of this machine: the one on the PATH, or that of a package of Debian, unpacked once into `node_modules/.cache`
+ * without touching the system.
+ */
+
+import { type ExecFileOptions, execFile } from 'node:child_process'
+import { constants, existsSync } from 'node:fs'
+import { access, mkdir, mkdtemp, readdir, rename, rm } from 'node:fs/promises'
+import { delimiter, dirname, isAbsolute, join, resolve } from 'node:path'
+import { promisify } from 'node:util'
+
+/** @internal */
+export interface MachineProgram {
+  readonly path: string
+  /** What its environment needs beside the usual: where its libraries are. */
+  readonly env: Readonly<Record<string, string>>
+}
+
+interface DebianProgram {
+  readonly packageName: string
+  /** Its name in `/usr/bin`; it tells its version by `--version`. */
+  readonly program: string
+  /** Of `node_modules/.cache`. */
+  readonly folder: string
+  /** What is done in `/usr/bin` of the unpacked tree before the program is run. */
+  prepare?(bin: string): Promise<void>
+}
+
+const run = promisify(execFile)
+/** An update of the package lists and a few small packages take seconds; a mirror that hangs is given up. */
+const longestStepMs = 120_000
+
+/**
+ * Where the program is: a path is taken as it stands, a bare name is looked up.
+ * @internal
+ */
+export async function onPath(name: string, env: NodeJS.ProcessEnv): Promise<string | undefined> {
+  const directories = name.includes('/') ? ['.'] : (env['PATH'] ?? '').split(delimiter).filter(isAbsolute)
+  for (const directory of directories) {
+    const path = resolve(directory, name)
+    const runs = await access(path, constants.X_OK).then(
+      () => true,
+      () => false,
+    )
+    if (runs) return path
+  }
+  return undefined
+}
+
+/**
+ * The program of Debian's package; `directory` is in the package whose `node_modules` keeps it. The first time takes some seconds.
+ *
+ * Throws an error whose message says why there is none.
+ * @internal
+ */
+export async function unpackedProgram(
+  debian: DebianProgram,
+  env: NodeJS.ProcessEnv,
+  directory: string,
+): Promise<MachineProgram> {
+  const cache = join(nearestModules(directory), '.cache')
+  const root = join(cache, debian.folder)
+  const path = join(root, 'usr', 'bin', debian.program)
+  if (!existsSync(path)) await unpack(debian, cache, root, env)
+  return { path, env: await libraries(root, env) }
+}
+
+function nearestModules(directory: string): string {
+  for (let at = directory; ; at = dirname(at)) {
+    const modules = join(at, 'node_modules')
+    if (existsSync(modules)) return modules
+    if (at === dirname(at)) return join(directory, 'node_modules')
+  }
+}
+
+/** Built beside its place and put there by one rename: whoever else does the same finds a whole one, theirs or ours. */
+async function unpack(debian: DebianProgram, cache: string, root: string, env: NodeJS.ProcessEnv): Promise<void> {
+  await mkdir(cache, { recursive: true })
+  const directory = await mkdtemp(join(cache, `${debian.folder}-`))
+  try {
+    const [tree, bin] = [join(directory, 'tree'), join(directory, 'tree', 'usr', 'bin')]
+    const settings = { env: { ...env, LC_ALL: 'C' }, timeout: longestStepMs }
+    for (const file of await download(debian.packageName, directory, settings))
+      await run('dpkg', ['-x', file, tree], settings)
+    await debian.prepare?.(bin)
+    await run(join(bin, debian.program), ['--version'], { env: { ...env, ...(await libraries(tree, env)) } })
+    await rename(tree, root).catch((error: NodeJS.ErrnoException) => {
+      if (error.code !== 'ENOTEMPTY' && error.code !== 'EEXIST') throw error
+    })
+  } catch (error) {
+    throw new Error(`none is on the PATH, and Debian's could not be unpacked (${lastLine(error)})`)
+  } finally {
+    await rm(directory, { recursive: true, force: true })
+  }
+}
+
+/** The package and all that it needs and this machine has not. Lists, cache and locks are private: no root is needed. */
+async function download(packageName: string, directory: string, settings: ExecFileOptions): Promise<string[]> {
+  const [lists, cache, archives] = [join(directory, 'lists'), join(directory, 'cache'), join(directory, 'archives')]
+  for (const made of [join(lists, 'partial'), cache, join(archives, 'partial')]) await mkdir(made, { recursive: true })
+  const options = {
+    'Dir::State::lists': lists,
+    'Dir::Cache': cache,
+    'Dir::Cache::archives': archives,
+    'Debug::NoLocking': '1',
+    // As root, apt would download as a user who may not write here.
+    'APT::Sandbox::User': 'root',
+    'APT::Install-Recommends': '0',
+    'Acquire::Retries': '2',
+    'Acquire::http::Timeout': '20',
+  }
+  const flags = ['-q', ...Object.entries(options).flatMap(([name, value]) => ['-o', `${name}=${value}`])]
+  await run('apt-get', [...flags, 'update'], settings)
+  // Where the package is installed without the program, it is fetched all the same.
+  await run('apt-get', [...flags, '-y', '--download-only', '--reinstall', 'install', packageName], settings)
+  return (await readdir(archives)).filter((file) => file.endsWith('.deb')).map((file) => join(archives, file))
+}
+
+/** Debian keeps libraries in a directory named for the machine (`x86_64-linux-gnu`). */
+async function libraries(root: string, env: NodeJS.ProcessEnv): Promise<Record<string, string>> {
+  const under = ['usr/lib', 'lib'].map((path) => join(root, path)).filter((path) => existsSync(path))
+  const directories = await Promise.all(
+    under.map(async (path) => [
+      path,
+      ...(await readdir(path)).filter((name) => name.includes('-linux-')).map((name) => join(path, name)),
+    ]),
+  )
+  const inherited = env['LD_LIBRARY_PATH'] ?? ''
+  const all = [...directories.flat(), ...(inherited === '' ? [] : [inherited])]
+  return { LD_LIBRARY_PATH: all.join(delimiter) }
+}
+
+/** What a failed command said last. */
+function lastLine(error: unknown): string {
+  const { stderr, message } = error as { stderr?: string; message: string }
+  return (stderr?.trim() || message).split('\n').at(-1)!
+}
