@@ -22,7 +22,7 @@ const notRun: readonly [RegExp, string][] = [
   [/^npm (init|install|pkg)\b/, 'needs the network; `npm run prove pack` does it'],
   [/^npm ci && npm run (demo|build)$/, 'needs the network; test/end-to-end runs the demo itself'],
   [/^npm ci && npm test$/, 'this test is part of it'],
-  [/^MILLRACE_STORE=redis:\S+ npm run demo$/, 'needs a server; test/end-to-end runs the demo on one'],
+  [/^MILLRACE_STORE=(redis|sqs):\S+ npm run demo$/, 'test/drills and test/end-to-end run the demo on both'],
   [/^MILLRACE_STORE=sqs:/, 'needs an account at AWS; test/cli/sqs-commands.test.ts runs it on an emulator'],
   [/^npm run demo -- /, 'test/end-to-end runs the demo with a folder and --json'],
   [/^npm run bench\b/, 'takes minutes'],
