@@ -1,7 +1,7 @@
 /** The records facet: a store's administration, or the error that says that it has none. */
 
 import { UnsupportedByStoreError } from '../core/errors.js'
-import type { Records } from '../stores/contract/job-records.js'
+import type { Morgue, Records } from '../stores/contract/job-records.js'
 import type { Store } from '../stores/contract/store.js'
 
 export function recordsOf(store: Store): Records {
@@ -11,4 +11,9 @@ export function recordsOf(store: Store): Records {
     'looking up and administering jobs',
     'Use a store that keeps records, such as sqlite:.',
   )
+}
+
+/** The same for dead jobs, which also a store without other records may know. */
+export function morgueOf(store: Store): Morgue {
+  return store.morgue ?? recordsOf(store).morgue
 }

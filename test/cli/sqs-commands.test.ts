@@ -81,10 +81,17 @@ describe('on SQS', { timeout: 60_000 }, () => {
     expect(await worker.ended).toMatchObject({ code: 0 })
   })
 
+  it('morgue looks at the dead-letter queues', async () => {
+    const where = sqsProject('dead')
+    await run(['queues', 'create'], where)
+    expect(await run(['morgue', 'list', 'default'], where)).toMatchObject({ code: 0, stdout: 'default: none\n' })
+    expect(await runJson(['morgue', 'revive', 'default', '--all'], where)).toEqual({ queue: 'default', revived: 0 })
+  })
+
   it.each([
     ['jobs list default', 'cannot'],
     ['queues pause default', 'cannot'],
-    ['morgue list default', 'cannot'],
+    ['jobs show a', 'cannot'],
     ['workers', 'keeps no registry of workers'],
   ])('what SQS cannot do is said and not failed at with a stack: %s', async (command, said) => {
     const where = sqsProject('refused')

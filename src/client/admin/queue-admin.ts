@@ -9,12 +9,12 @@ import type { Registry } from '../../core/registry.js'
 import { describe } from '../../core/values/describe.js'
 import { type Duration, durationMs } from '../../core/values/duration.js'
 import { isJobId, isListenerId, isQueueName, jobIdForm, orderedIdOf, queueNameForm } from '../../core/values/ids.js'
-import type { Page, Records, Step, StoredJob, Where } from '../../stores/contract/job-records.js'
+import type { Morgue, Page, Records, Step, StoredJob, Where } from '../../stores/contract/job-records.js'
 import type { Depth } from '../../stores/contract/queue-depth.js'
 import type { Store } from '../../stores/contract/store.js'
 import type { WorkerRecord } from '../../stores/contract/worker-registry.js'
 import { recordOf } from '../jobs/job-record.js'
-import { recordsOf } from '../records-facet.js'
+import { morgueOf, recordsOf } from '../records-facet.js'
 import { type LongActionOptions, patientTotal, total } from './step-loop.js'
 import { ThrottleAdmin } from './throttle-admin.js'
 
@@ -241,22 +241,22 @@ export class QueueAdmin {
     /** The dead job, or undefined where there is none; in an ordered queue also beside a live job of that id. */
     get: async (id: string | number): Promise<JobRecord | undefined> => {
       const asked = await this.#idOf(id)
-      return this.#record(await (await this.#records()).morgue.get(this.name, asked))
+      return this.#record(await (await this.#morgue()).get(this.name, asked))
     },
     list: async (
       options: Omit<ListOptions, 'state' | 'by'> & { readonly by?: 'id' | 'time' } = {},
     ): Promise<JobPage> => {
       const { by = 'time', cursor, limit = 50 } = options
       const query = { by: order(by, ['id', 'time']), limit: limitOf(limit), ...(cursor && { cursor }) }
-      return this.#page(await (await this.#records()).morgue.list(this.name, query))
+      return this.#page(await (await this.#morgue()).list(this.name, query))
     },
     /**
      * Back into the queue, ready now, with all attempts. In an ordered queue the payloads join those of their id, be it
      * beside a running job. Resolves with how many.
      */
-    revive: (where: JobChoice) => this.#change(where, (records, which) => records.morgue.revive(this.name, which)),
+    revive: (where: JobChoice) => this.#changeDead(where, (morgue, which) => morgue.revive(this.name, which)),
     /** Removes dead jobs for good. Resolves with how many. */
-    delete: (where: JobChoice) => this.#change(where, (records, which) => records.morgue.delete(this.name, which)),
+    delete: (where: JobChoice) => this.#changeDead(where, (morgue, which) => morgue.delete(this.name, which)),
   }
 
   /** Whether a failure from outside is to leave it no attempts. One whose task nobody knows has some. */
@@ -302,6 +302,10 @@ export class QueueAdmin {
     return recordsOf(await this.#connect())
   }
 
+  async #morgue(): Promise<Morgue> {
+    return morgueOf(await this.#connect())
+  }
+
   #record(job: StoredJob | undefined): JobRecord | undefined {
     return job === undefined ? undefined : recordOf(job, this.#packing)
   }
@@ -316,6 +320,12 @@ export class QueueAdmin {
     return total(() => step(records, which))
   }
 
+  async #changeDead(where: JobChoice, step: (morgue: Morgue, where: Where) => Promise<Step>): Promise<number> {
+    const which = await this.#whereOf(where)
+    const morgue = await this.#morgue()
+    return total(() => step(morgue, which))
+  }
+
   async #whereOf(where: JobChoice): Promise<Where> {
     if (where === 'all' || where === 'failed') return where
     if (!Array.isArray(where))
@@ -328,8 +338,9 @@ export class QueueAdmin {
     return checkedId(id, Number.isFinite(id) && (await this.#isOrdered()))
   }
 
-  /** By what is stored, since a mill may not have its task. Asked only where an id is a number. */
+  /** By what is stored, if the mill does not know its task. Asked only where an id is a number. */
   async #isOrdered(): Promise<boolean> {
+    if (this.#registry?.orderedTask(this.name) !== undefined) return true
     const stored = (await (await this.#records()).queues()).find(({ name }) => name === this.name)
     return stored?.kind === 'ordered'
   }

@@ -89,6 +89,24 @@ export interface JobKey {
   readonly id: string
 }
 
+/** The morgue: dead jobs, looked at, revived and removed. */
+export interface Morgue {
+  /** The entry of an id in the morgue. */
+  get(queue: string, id: string): Promise<StoredJob | undefined>
+  /** Dead jobs: by id, or latest first. */
+  list(
+    queue: string,
+    query: { readonly by: 'id' | 'time'; readonly cursor?: string; readonly limit: number },
+  ): Promise<Page>
+  /**
+   * Back into the queue, ready now, with attempt 1 and crashes 0, the last error kept. `'failed'` means all.
+   * In an ordered queue the payloads join those that wait, which are then ready now with attempt 1 too (crashes, error and
+   * suspicion stay theirs); where the id runs, they join what waits beside it, which is then due now.
+   */
+  revive(queue: string, where: Where): Promise<Step>
+  delete(queue: string, where: Where): Promise<Step>
+}
+
 /**
  * Administration: the jobs as records. Present on every store that can look jobs up. In an ordered queue an id may have a
  * live job and an entry in the morgue; listings of all states have both, the live one first where they are by id.
@@ -146,22 +164,7 @@ export interface Records {
    * lost, and repeating changes nothing; other verbs may miss a job that is just between two shards. `InvalidArgumentError` where one of them is plain, or both are one.
    */
   move(from: string, to: string): Promise<Step>
-  readonly morgue: {
-    /** The entry of an id in the morgue. */
-    get(queue: string, id: string): Promise<StoredJob | undefined>
-    /** Dead jobs: by id, or latest first. */
-    list(
-      queue: string,
-      query: { readonly by: 'id' | 'time'; readonly cursor?: string; readonly limit: number },
-    ): Promise<Page>
-    /**
-     * Back into the queue, ready now, with attempt 1 and crashes 0, the last error kept. `'failed'` means all.
-     * In an ordered queue the payloads join those that wait, which are then ready now with attempt 1 too (crashes, error and
-     * suspicion stay theirs); where the id runs, they join what waits beside it, which is then due now.
-     */
-    revive(queue: string, where: Where): Promise<Step>
-    delete(queue: string, where: Where): Promise<Step>
-  }
+  readonly morgue: Morgue
   /**
    * Resolves with those of `jobs` that have ended or are not there, as soon as there is one, and with none after `forMs`
    * or when `signal` aborts.

@@ -27,7 +27,7 @@
  */
 
 import type { Claimed, Claimer, ClaimFrom } from './claim.js'
-import type { Records } from './job-records.js'
+import type { Morgue, Records } from './job-records.js'
 import type { EnqueueCall, Enqueued } from './new-job.js'
 import type { Provision } from './provision.js'
 import type { Depth } from './queue-depth.js'
@@ -97,6 +97,8 @@ export interface Store {
   /** Releases everything. Calls under way are finished or rejected with `ClosedError`. Closing twice is harmless. */
   close(): Promise<void>
   readonly records?: Records
+  /** Of a store that can look at dead jobs and keeps no other records. Absent: that of `records`. */
+  readonly morgue?: Morgue
   /** With the trait `throttled`. */
   readonly throttles?: Throttles
   readonly workers?: WorkerRegistry

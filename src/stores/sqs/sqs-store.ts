@@ -3,6 +3,7 @@
 import { ClosedError } from '../../core/errors.js'
 import { type Clock, systemClock } from '../../core/platform/clock.js'
 import type { Claimed, Claimer, ClaimFrom } from '../contract/claim.js'
+import type { Morgue } from '../contract/job-records.js'
 import type { EnqueueCall, Enqueued } from '../contract/new-job.js'
 import type { Provision } from '../contract/provision.js'
 import type { Depth } from '../contract/queue-depth.js'
@@ -22,6 +23,7 @@ import { sqsTraits } from './sqs-traits.js'
 import { SqsClaim } from './work/sqs-claim.js'
 import { depthOf } from './work/sqs-depth.js'
 import { SqsEnqueue } from './work/sqs-enqueue.js'
+import { SqsMorgue } from './work/sqs-morgue.js'
 import { SqsSettle } from './work/sqs-settle.js'
 import { SqsWait } from './work/sqs-wait.js'
 
@@ -38,6 +40,7 @@ export class SqsStore implements Store {
   readonly traits = sqsTraits
   readonly provision: Provision
   readonly health: StoreHealth
+  readonly morgue: Morgue
   readonly #api: SqsApi
   readonly #clock: Clock
   readonly #queues: SqsQueues
@@ -57,6 +60,7 @@ export class SqsStore implements Store {
     this.#queues = queues
     this.provision = queues
     this.health = new SqsHealth(api, queues, namespace)
+    this.morgue = new SqsMorgue(api, queues)
     this.#enqueue = new SqsEnqueue(queues, clock)
     this.#claim = new SqsClaim(held, clock, worthAsking)
     this.#settle = new SqsSettle({

@@ -8,6 +8,14 @@ import type { QueueNames } from '../messages/queue-names.js'
 /** How long a settle or a beat waits for others to share its call, in ms. */
 const lingerMs = 100
 
+/** A dead-letter queue: its URL, and where what it is to take, to lose and to show again is collected. */
+export interface DeadLetters {
+  readonly url: string
+  readonly sends: EntryBatch<'SendMessageBatch'>
+  readonly deletes: EntryBatch<'DeleteMessageBatch'>
+  readonly visibilities: EntryBatch<'ChangeMessageVisibilityBatch'>
+}
+
 interface SqsQueueParts {
   readonly name: string
   readonly isFifo: boolean
@@ -31,7 +39,7 @@ export class SqsQueue {
   readonly deletes: EntryBatch<'DeleteMessageBatch'>
   readonly visibilities: EntryBatch<'ChangeMessageVisibilityBatch'>
   readonly #api: SqsApi
-  #dead: Promise<{ readonly url: string; readonly sends: EntryBatch<'SendMessageBatch'> }> | undefined
+  #dead: Promise<DeadLetters> | undefined
 
   constructor({ name, isFifo, isOrdered, names, url, api, held }: SqsQueueParts) {
     this.name = name
@@ -59,7 +67,7 @@ export class SqsQueue {
   }
 
   /** The dead-letter queue, which is looked up once. */
-  dead(): Promise<{ readonly url: string; readonly sends: EntryBatch<'SendMessageBatch'> }> {
+  dead(): Promise<DeadLetters> {
     this.#dead ??= this.#findDead().catch((error: unknown) => {
       this.#dead = undefined
       throw error
@@ -72,9 +80,15 @@ export class SqsQueue {
     for (const batch of [this.sends, this.deletes, this.visibilities]) batch.flush()
   }
 
-  async #findDead() {
+  async #findDead(): Promise<DeadLetters> {
     const { QueueUrl: url = '' } = await this.#api.call('GetQueueUrl', { QueueName: this.names.dead })
-    return { url, sends: new EntryBatch({ kind: 'SendMessageBatch', queueUrl: url, api: this.#api, lingerMs: 0 }) }
+    const entries = { queueUrl: url, api: this.#api, lingerMs: 0 }
+    return {
+      url,
+      sends: new EntryBatch({ ...entries, kind: 'SendMessageBatch' }),
+      deletes: new EntryBatch({ ...entries, kind: 'DeleteMessageBatch' }),
+      visibilities: new EntryBatch({ ...entries, kind: 'ChangeMessageVisibilityBatch' }),
+    }
   }
 }
 

@@ -1,0 +1,143 @@
+/**
+ * The morgue: the dead-letter queue of each queue. SQS shows a message only to who receives it: what is looked at is hidden from
+ * others meanwhile, and shown again at the end.
+ */
+
+import { InvalidArgumentError, StoreUnavailableError } from '../../../core/errors.js'
+import type { Morgue, Page, Step, StoredJob, Where } from '../../contract/job-records.js'
+import { compareBytes } from '../../rules/byte-order.js'
+import { type EntryFailure, mostEntries, type SqsApi } from '../client/sqs-api.js'
+import { type DeadJob, deadJobOf, deadRecord, idOf, revivedEntry } from '../messages/dead-job.js'
+import type { DeadLetters, SqsQueue } from '../queues/sqs-queue.js'
+import type { SqsQueues } from '../queues/sqs-queues.js'
+import { systemAttributes } from '../receive/arrival.js'
+
+/** Longer than a walk takes; who looks and is killed hides what they saw from the next for as long. */
+const hiddenS = 120
+/** A short poll asks some of the servers of a queue, a long one all. */
+const pollS = 1
+/** Most messages that a step takes, and most that are looked through for an id. */
+const mostInStep = 1_000
+const mostSearched = 10_000
+
+export class SqsMorgue implements Morgue {
+  readonly #api: SqsApi
+  readonly #queues: SqsQueues
+
+  constructor(api: SqsApi, queues: SqsQueues) {
+    this.#api = api
+    this.#queues = queues
+  }
+
+  /** Of the first 10,000 messages. */
+  async get(queue: string, id: string): Promise<StoredJob | undefined> {
+    const of = await this.#queues.get(queue)
+    let found: DeadJob | undefined
+    await this.#walk(of, mostSearched, async (jobs) => {
+      found ??= jobs.find((job) => idOf(job) === id)
+      return { taken: [], isDone: found !== undefined }
+    })
+    return found && deadRecord(found, of)
+  }
+
+  /** The first `limit` that SQS gives: it knows no pages. Throws `InvalidArgumentError` for a cursor. */
+  async list(queue: string, { by, cursor, limit }: Parameters<Morgue['list']>[1]): Promise<Page> {
+    if (cursor !== undefined)
+      throw new InvalidArgumentError('a cursor must be that of a page before; SQS knows no pages, and gives none.')
+    const of = await this.#queues.get(queue)
+    const found: DeadJob[] = []
+    await this.#walk(of, limit, async (jobs) => {
+      found.push(...jobs)
+      return { taken: [], isDone: false }
+    })
+    const order =
+      by === 'id'
+        ? (a: DeadJob, b: DeadJob) => compareBytes(idOf(a), idOf(b))
+        : (a: DeadJob, b: DeadJob) => b.sentAt - a.sentAt
+    return { jobs: found.sort(order).map((job) => deadRecord(job, of)) }
+  }
+
+  /** Sent into the queue first, and deleted after: between the two it is there twice, and never not at all. */
+  async revive(queue: string, where: Where): Promise<Step> {
+    const of = await this.#queues.get(queue)
+    return this.#take(of, where, (job) => of.send(revivedEntry(job, of.isFifo)))
+  }
+
+  async delete(queue: string, where: Where): Promise<Step> {
+    return this.#take(await this.#queues.get(queue), where, async () => {})
+  }
+
+  /** Deletes those that are asked for, each once `before` is done with it. */
+  async #take(of: SqsQueue, where: Where, before: (job: DeadJob) => Promise<void>): Promise<Step> {
+    const asked = typeof where === 'string' ? undefined : new Set(where.ids)
+    let changed = 0
+    const { deletes } = await of.dead()
+    const isWhole = await this.#walk(of, asked === undefined ? mostInStep : mostSearched, async (jobs) => {
+      const taken = jobs.filter((job) => asked === undefined || asked.delete(idOf(job)))
+      const ends = await Promise.allSettled(
+        taken.map(async (job) => {
+          await before(job)
+          refuseLeft(await deletes.add({ ReceiptHandle: job.receipt }), of.names.dead)
+          changed += 1
+        }),
+      )
+      for (const end of ends) if (end.status === 'rejected') throw end.reason
+      return { taken, isDone: asked?.size === 0 }
+    })
+    return { changed, more: asked === undefined && !isWhole }
+  }
+
+  /**
+   * Receives up to `most` messages and shows them to `visit`, which says which it has taken out and whether it has seen enough.
+   * The others are visible again at the end. Resolves with whether it has seen all.
+   */
+  async #walk(
+    of: SqsQueue,
+    most: number,
+    visit: (jobs: readonly DeadJob[]) => Promise<{ readonly taken: readonly DeadJob[]; readonly isDone: boolean }>,
+  ): Promise<boolean> {
+    const dead = await of.dead()
+    const seen = new Map<string, DeadJob>()
+    const gone = new Set<string>()
+    try {
+      for (let count = 0; count < most; ) {
+        const received = await this.#receive(dead, Math.min(mostEntries, most - count))
+        if (received.length === 0) return true
+        count += received.length
+        // Now and then a message is delivered twice.
+        const jobs = received.filter(({ messageId }) => !seen.has(messageId))
+        for (const job of jobs) seen.set(job.messageId, job)
+        const { taken, isDone } = await visit(jobs)
+        for (const { messageId } of taken) gone.add(messageId)
+        if (isDone) return false
+      }
+      return false
+    } finally {
+      await show(
+        dead,
+        [...seen.values()].filter(({ messageId }) => !gone.has(messageId)),
+      )
+    }
+  }
+
+  async #receive({ url }: DeadLetters, limit: number): Promise<DeadJob[]> {
+    const { Messages = [] } = await this.#api.call('ReceiveMessage', {
+      ...{ QueueUrl: url, MaxNumberOfMessages: limit, VisibilityTimeout: hiddenS, WaitTimeSeconds: pollS },
+      ...{ MessageSystemAttributeNames: systemAttributes, MessageAttributeNames: ['All'] },
+    })
+    return Messages.map(deadJobOf)
+  }
+}
+
+function refuseLeft(failure: EntryFailure | undefined, name: string): void {
+  if (failure === undefined) return
+  const { Code = 'no code', Message = 'no reason given' } = failure
+  throw new StoreUnavailableError(`SQS did not delete a dead job of '${name}' now (${Code}: ${Message}).`)
+}
+
+/** Never rejects: what fails is visible when its time is over. */
+async function show({ visibilities }: DeadLetters, jobs: readonly DeadJob[]): Promise<void> {
+  await Promise.allSettled(
+    jobs.map(({ receipt }) => visibilities.add({ ReceiptHandle: receipt, VisibilityTimeout: 0 })),
+  )
+}
