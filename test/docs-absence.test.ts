@@ -63,7 +63,6 @@ const absent: Readonly<Record<string, readonly string[]>> = {
     'DeleteMessagesError',
     'SendMessagesError',
   ],
-  'kale: SQS_QUEUE_TAG_FUNCTION': ['SqsStoreOptions.tags', 'MillOptions.tags', 'millrace queues create --tag'],
   'kale: SQS_MAX_TASK_DELAY_SEC (900)': ['SqsStoreOptions.maxDelay'],
   'kale: USE_DEAD_LETTER_QUEUE, ENABLE_DEAD_LETTER_QUEUE': ['QueueOptions.deadLetters', 'SqsStoreOptions.deadLetters'],
   'kale: PICKLE_PROTOCOL': ['pickle', 'pickleCodec'],

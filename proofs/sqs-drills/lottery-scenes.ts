@@ -40,6 +40,10 @@ class CountedApi implements SqsApi {
     return this.#api.call(kind, input, signal)
   }
 
+  made(): Partial<Record<SqsCall, number>> {
+    return this.calls
+  }
+
   close(): void {
     this.#api.close()
   }
@@ -58,7 +62,7 @@ function fullService(): SqsApi {
     const MessageId = String(++messages)
     return { Messages: [{ MessageId, ReceiptHandle: MessageId, Body: body }] }
   }
-  return { where: 'full queues', call: call as SqsApi['call'], close() {} }
+  return { where: 'full queues', call: call as SqsApi['call'], made: () => ({}), close() {} }
 }
 
 /** A mill on a store of these calls. With a `claimSize` of 1 there are as many claims as draws. */

@@ -50,7 +50,8 @@ export interface EventMap {
   /** A queue that was damaged can be used again. */
   'queue.mended': { readonly queue: string }
   'worker.started': { readonly worker: string; readonly queues: readonly string[] }
-  'worker.stopped': { readonly worker: string }
+  /** `apiCalls`: of a store whose calls are paid for, those that its mill has made so far, by kind. */
+  'worker.stopped': { readonly worker: string; readonly apiCalls?: Readonly<Record<string, number>> }
   /** It takes no more jobs and stops, so that another process can take its place. */
   'worker.recycling': { readonly worker: string; readonly reason: RecycleReason }
   /** It takes no more jobs: an error that no waiting mends. `worker.finished()` rejects with it. */

@@ -264,6 +264,11 @@ export class Mill {
     return (await (await this.#connect()).depth(queues)).depths
   }
 
+  /** Calls of a paid API that this mill has made, by kind; undefined if its store's calls cost nothing. */
+  async apiCalls(): Promise<Readonly<Record<string, number>> | undefined> {
+    return (await this.#connect()).apiCalls?.()
+  }
+
   /** Workers that said so late that they live that they may still hold jobs; undefined if the store keeps no registry. */
   async workers(): Promise<readonly (WorkerRecord & { readonly seenAt: number })[] | undefined> {
     return (await this.#connect()).workers?.list()
@@ -287,11 +292,11 @@ export class Mill {
     return (await this.#looked()).records?.queues()
   }
 
-  /** Makes the declared queues where the store must be told to, as SQS is, and leaves what is there. Throws `UnsupportedByStoreError`. */
-  async createQueues(): Promise<ProvisionedQueue[]> {
+  /** Makes the declared queues, with these tags, if the store must be told to; what is there is left. Throws `UnsupportedByStoreError`. */
+  async createQueues(tags: Readonly<Record<string, string>> = {}): Promise<ProvisionedQueue[]> {
     const store = await this.#looked()
     refuseUnsupported(this.#options.registry, store.traits)
-    return (await store.provision?.create(settingsOfAll(this.#options.registry))) ?? []
+    return (await store.provision?.create(settingsOfAll(this.#options.registry), tags)) ?? []
   }
 
   /** Adds a listener to one kind of event of this process; returns what removes it. */
@@ -339,13 +344,9 @@ export class Mill {
   async #connectWorkers(launch: Launch | undefined, hasProcesses: boolean): Promise<Connection> {
     const store = await this.#connect()
     if (hasProcesses) refuseUnshared(store.traits)
-    this.#connection ??= Promise.resolve(this.#connectionOn(store, launch))
-    return this.#connection
-  }
-
-  #connectionOn(store: Store, launch: Launch | undefined): Connection {
     const waiter = new IdleWaiter(store, () => this.#clock.mono())
-    return { store, stored: this.#stored, keeper: this.#keeper(store, launch), waiter }
+    this.#connection ??= Promise.resolve({ store, stored: this.#stored, keeper: this.#keeper(store, launch), waiter })
+    return this.#connection
   }
 
   /** A listener has its own: what blocks this loop does not end what its claims are for. */

@@ -243,7 +243,8 @@ export class Worker {
     if (this.#assembly !== undefined) {
       await this.#clearAway(this.#assembly)
       this.#state = this.#failure === undefined ? 'stopped' : 'failed'
-      events.emit('worker.stopped', { worker: this.id })
+      const apiCalls = this.#assembly.store.apiCalls?.()
+      events.emit('worker.stopped', { worker: this.id, ...(apiCalls && { apiCalls }) })
       await this.#parts.onEnd(this.#failure?.error)
     } else {
       // Else its hook would run, and its lease thread start, after whoever stops it has closed everything.

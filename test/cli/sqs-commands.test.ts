@@ -39,7 +39,7 @@ describe('on SQS', { timeout: 60_000 }, () => {
       ['default', 1, true],
       ['slow', 0, true],
     ])
-    expect((await run(['stats'], where)).stdout.split('\n')[0]).toBe(where.env.MILLRACE_STORE)
+    expect((await run(['stats'], where)).stdout.split('\n')[0]).toContain(where.env.MILLRACE_STORE)
     expect(await runJson(['stats'], where)).not.toHaveProperty('workers')
   })
 
@@ -79,6 +79,35 @@ describe('on SQS', { timeout: 60_000 }, () => {
     worker.child.kill('SIGTERM')
 
     expect(await worker.ended).toMatchObject({ code: 0 })
+  })
+
+  it('queues create gives what it makes the tags, and refuses one that is none', async () => {
+    const where = sqsProject('tagged')
+    expect(await run(['queues', 'create', '--tag', 'team'], where)).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining("--tag must be key=value, with at most 128 and 256 characters; got 'team'"),
+    })
+    await run(['queues', 'create', '--tag', 'team=mail', '--tag', 'stage=a=b'], where)
+    const sdk = await import('@aws-sdk/client-sqs')
+    const client = new sdk.SQSClient({
+      ...{ region: 'eu-central-1', endpoint: sqs.endpoint },
+      credentials: { accessKeyId: 'a', secretAccessKey: 'b' },
+    })
+    for (const QueueName of ['tagged-default', 'dlq-tagged-default']) {
+      const { QueueUrl } = await client.send(new sdk.GetQueueUrlCommand({ QueueName }))
+      const { Tags } = await client.send(new sdk.ListQueueTagsCommand({ QueueUrl }))
+      expect(Tags).toEqual({ team: 'mail', stage: 'a=b' })
+    }
+    client.destroy()
+  })
+
+  it('stats tells how many calls it has made to look', async () => {
+    const where = sqsProject('counted')
+    await run(['queues', 'create'], where)
+    const { apiCalls } = await runJson<{ apiCalls: Record<string, number> }>(['stats'], where)
+    // Of two queues: both to find them, and their dead-letter queues to count.
+    expect(apiCalls).toEqual({ GetQueueUrl: 4, GetQueueAttributes: 4 })
+    expect((await run(['stats'], where)).stdout.split('\n')[0]).toMatch(/ · 8 calls of its API to look$/)
   })
 
   it('morgue looks at the dead-letter queues', async () => {

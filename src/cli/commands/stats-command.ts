@@ -53,6 +53,8 @@ export interface Stats {
    * store keeps no registry of them.
    */
   readonly workers?: WorkerTotals
+  /** Of a store whose calls are paid for: those that this command has made so far, by kind. */
+  readonly apiCalls?: Readonly<Record<string, number>>
 }
 
 interface WorkerTotals {
@@ -78,7 +80,7 @@ Examples:
   $ millrace stats --watch
   $ millrace stats --json | jq .totals.dead`,
     )
-  withJson(command, 'print {"at","store","queues","totals","workers"}; with --watch one a line').action(
+  withJson(command, 'print {"at","store","queues","totals","workers","apiCalls"}; with --watch one a line').action(
     (flags: MillFlags & { watch?: boolean; shards?: boolean }) =>
       withMill(flags, (mill, terminal) => {
         const { watch: again = false, shards = false } = flags
@@ -108,6 +110,7 @@ async function watch(mill: Mill, terminal: Terminal, shards: boolean): Promise<v
 async function statsOf(mill: Mill): Promise<Stats> {
   const [depths, known] = await Promise.all([mill.depths(), mill.workers()])
   const limits = await limitsOf(mill)
+  const apiCalls = await mill.apiCalls()
   const queues = depths.map((depth) => ({
     ...depth,
     length: depth.fresh + depth.retries,
@@ -120,6 +123,7 @@ async function statsOf(mill: Mill): Promise<Stats> {
     queues,
     totals: Object.fromEntries(sums.map((name) => [name, sum(queues.map((queue) => queue[name]))])) as QueueTotals,
     ...(known && { workers: totalsOf(serving(known)) }),
+    ...(apiCalls && { apiCalls }),
   }
 }
 
@@ -153,7 +157,7 @@ function isLimited({ throttle, maxRunning }: { readonly [K in 'throttle' | 'maxR
 
 type StatsRow = QueueTotals & { readonly queue: string; readonly lagMs: number; readonly note: string }
 
-function statsLines({ store, queues, totals, workers }: Stats, { colors, columns }: Terminal): string[] {
+function statsLines({ store, queues, totals, workers, apiCalls }: Stats, { colors, columns }: Terminal): string[] {
   const column = (title: (typeof sums)[number], paint?: (text: string) => string): Column<StatsRow> => ({
     title,
     align: 'right',
@@ -182,9 +186,14 @@ function statsLines({ store, queues, totals, workers }: Stats, { colors, columns
   const lagMs = Math.max(0, ...queues.map((queue) => queue.lagMs))
   const all = queues.length > 1 ? [{ ...totals, queue: 'total', lagMs, note: '' }] : []
   return [
-    workers === undefined ? store : `${store} · ${workersText(workers)}`,
+    [store, ...(workers ? [workersText(workers)] : []), ...(apiCalls ? [callsText(apiCalls)] : [])].join(' · '),
     ...table(shown, [...rows, ...all], { width: columns, paintTitle: colors.dim }),
   ]
+}
+
+function callsText(apiCalls: Readonly<Record<string, number>>): string {
+  const made = Object.values(apiCalls).reduce((sum, calls) => sum + calls, 0)
+  return `${counted(made, 'call')} of its API to look`
 }
 
 function workersText({ count: workers, slots, running, seenAt }: WorkerTotals): string {

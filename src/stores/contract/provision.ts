@@ -13,6 +13,9 @@ export interface ProvisionedQueue {
 }
 
 export interface Provision {
-  /** Makes queues with their morgues where they are missing. What is there is left as it is. Repeating changes nothing. */
-  create(queues: readonly QueueSettings[]): Promise<ProvisionedQueue[]>
+  /**
+   * Makes queues with their morgues where they are missing, with these tags. What is there is left as it is, its tags too.
+   * Repeating changes nothing.
+   */
+  create(queues: readonly QueueSettings[], tags?: Readonly<Record<string, string>>): Promise<ProvisionedQueue[]>
 }

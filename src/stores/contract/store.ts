@@ -94,6 +94,8 @@ export interface Store {
    * Never rejects for being aborted.
    */
   wait(queues: readonly string[], forMs: number, signal: AbortSignal): Promise<string[]>
+  /** With the trait `metered`: how many calls of each kind this handle has made. */
+  apiCalls?(): Readonly<Record<string, number>>
   /** Releases everything. Calls under way are finished or rejected with `ClosedError`. Closing twice is harmless. */
   close(): Promise<void>
   readonly records?: Records

@@ -118,6 +118,10 @@ export class SqsStore implements Store {
     return this.#wait.forQueues(await this.#receiversOf(queues), forMs, signal)
   }
 
+  apiCalls(): Readonly<Record<string, number>> {
+    return this.#api.made()
+  }
+
   async close(): Promise<void> {
     if (this.#isClosed) return
     this.#isClosed = true

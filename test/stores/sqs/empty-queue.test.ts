@@ -21,7 +21,11 @@ function emptyService(): { readonly api: SqsApi; readonly calls: ApiCalls; reado
     }
     return {}
   }
-  return { api: { where: 'a service of the test', call: call as SqsApi['call'], close() {} }, calls, polled }
+  return {
+    api: { where: 'a service of the test', call: call as SqsApi['call'], made: () => ({}), close() {} },
+    calls,
+    polled,
+  }
 }
 
 describe('a worker without jobs', () => {

@@ -180,7 +180,7 @@ function batchingService(messages: SqsMessage[]) {
     ])
     return {}
   }
-  return { api: { where: 'a service of the test', call: call as SqsApi['call'], close() {} }, sent }
+  return { api: { where: 'a service of the test', call: call as SqsApi['call'], made: () => ({}), close() {} }, sent }
 }
 
 const message = (n: number, group = 'g'): SqsMessage => ({

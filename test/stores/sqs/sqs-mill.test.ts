@@ -77,10 +77,13 @@ describe('a mill on SQS', () => {
     await mill.createQueues()
     await mill.enqueueMany(task, names)
     const worker = mill.worker({ concurrency: 4 })
+    const stopped = recorded(mill, 'worker.stopped')
     await worker.start()
     await ended
     await worker.stop()
 
+    expect(stopped).toMatchObject([{ apiCalls: { CreateQueue: 2, SendMessageBatch: expect.any(Number) } }])
+    expect(stopped[0]!.apiCalls).toEqual(await mill.apiCalls())
     expect(ran.sort()).toEqual([...names.map((name) => `${name} 1`), 'late 2'].sort())
     expect(await mill.queue('default').depth()).toMatchObject({ ready: 0, running: 0, scheduled: 0, dead: 1 })
   })

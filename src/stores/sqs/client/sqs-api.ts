@@ -10,7 +10,11 @@ export interface SqsCalls {
     readonly output: { readonly QueueUrl?: string }
   }
   readonly CreateQueue: {
-    readonly input: { readonly QueueName: string; readonly Attributes: Readonly<Record<string, string>> }
+    readonly input: {
+      readonly QueueName: string
+      readonly Attributes: Readonly<Record<string, string>>
+      readonly tags?: Readonly<Record<string, string>>
+    }
     readonly output: { readonly QueueUrl?: string }
   }
   readonly GetQueueAttributes: {
@@ -90,6 +94,8 @@ export interface SqsApi {
     input: SqsCalls[Kind]['input'],
     signal?: AbortSignal,
   ): Promise<SqsCalls[Kind]['output']>
+  /** How many calls of each kind were made: each is paid for, also one that was made again. */
+  made(): Readonly<Partial<Record<SqsCall, number>>>
   close(): void
 }
 

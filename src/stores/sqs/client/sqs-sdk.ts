@@ -56,6 +56,7 @@ function apiOf(client: SdkClient, sdk: Sdk, where: string, calls: ApiCalls): Sqs
         throw signal?.aborted ? signal.reason : sqsError(where, kind, error)
       }
     },
+    made: () => calls.byKind,
     close: () => client.destroy(),
   }
 }

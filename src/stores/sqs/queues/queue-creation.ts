@@ -12,10 +12,17 @@ const mostReceives = 100
 const visibilityS = '30'
 
 /** Makes what is missing. Whether anything was. */
-export async function createQueue(api: SqsApi, { live, dead }: QueueNames): Promise<boolean> {
+export async function createQueue(
+  api: SqsApi,
+  { live, dead }: QueueNames,
+  tags: Readonly<Record<string, string>>,
+): Promise<boolean> {
+  // A right of its own is asked for tags, even for none.
+  const tagged = Object.keys(tags).length === 0 ? {} : { tags }
   const [liveUrl, oldDeadUrl] = await Promise.all([foundUrl(api, live), foundUrl(api, dead)])
   const kept = { MessageRetentionPeriod: retentionS, ...(live.endsWith('.fifo') ? { FifoQueue: 'true' } : {}) }
-  const deadUrl = oldDeadUrl ?? (await api.call('CreateQueue', { QueueName: dead, Attributes: kept })).QueueUrl ?? ''
+  const deadUrl =
+    oldDeadUrl ?? (await api.call('CreateQueue', { QueueName: dead, Attributes: kept, ...tagged })).QueueUrl ?? ''
   if (liveUrl !== undefined) return oldDeadUrl === undefined
   const asked = { QueueUrl: deadUrl, AttributeNames: ['QueueArn'] }
   const { Attributes = {} } = await api.call('GetQueueAttributes', asked)
@@ -23,6 +30,7 @@ export async function createQueue(api: SqsApi, { live, dead }: QueueNames): Prom
   await api.call('CreateQueue', {
     QueueName: live,
     Attributes: { ...kept, VisibilityTimeout: visibilityS, RedrivePolicy: JSON.stringify(redrive) },
+    ...tagged,
   })
   return true
 }

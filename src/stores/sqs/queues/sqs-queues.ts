@@ -24,13 +24,16 @@ export class SqsQueues implements Provision {
     this.#parts = parts
   }
 
-  async create(all: readonly QueueSettings[]): Promise<ProvisionedQueue[]> {
+  async create(
+    all: readonly QueueSettings[],
+    tags: Readonly<Record<string, string>> = {},
+  ): Promise<ProvisionedQueue[]> {
     for (const settings of all) refuseUnsupported(settings)
     return Promise.all(
       all.map(async (settings) => {
         const { name: queue } = settings
         const names = this.namesOf(settings)
-        const wasMissing = await createQueue(this.#parts.api, names)
+        const wasMissing = await createQueue(this.#parts.api, names, tags)
         return { queue, name: names.live, deadName: names.dead, wasMissing }
       }),
     )
