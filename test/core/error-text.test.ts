@@ -21,6 +21,17 @@ describe('the text of an error', () => {
     expect(shown.match(/^caused by: /gm)).toHaveLength(3)
   })
 
+  it('shows ten frames of each, also where more are kept, so that its causes are told', () => {
+    const { stackTraceLimit } = Error
+    Error.stackTraceLimit = 50
+    const deep = (n: number, cause?: Error): Error => (n > 0 ? deep(n - 1, cause) : new Error('deep', { cause }))
+    const shown = text(deep(40, deep(40, new Error('the reason'))))
+    Error.stackTraceLimit = stackTraceLimit
+
+    expect(shown.match(/^\s+at deep /gm)).toHaveLength(20)
+    expect(shown).toContain('caused by: Error: the reason')
+  })
+
   it('ends where causes go round', () => {
     const error = new Error('round')
     error.cause = error

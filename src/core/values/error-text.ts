@@ -2,6 +2,8 @@
 
 /** Most bytes kept of one error. */
 export const errorTextLimit = 4_096
+/** Most frames kept of one stack: as many as Node gives by itself. What compiles TypeScript makes it give 50, which would leave no room for causes. */
+const mostFrames = 10
 
 export type FormatError = (error: unknown) => string
 
@@ -31,7 +33,7 @@ export function errorText(error: unknown, format: FormatError): string {
 
 function oneError(error: unknown): string {
   const stack = read(error, 'stack')
-  if (typeof stack === 'string' && stack !== '') return bounded(stack)
+  if (typeof stack === 'string' && stack !== '') return bounded(shortened(stack))
   const message = read(error, 'message')
   if (typeof message === 'string' && message !== '') return bounded(message)
   try {
@@ -39,6 +41,15 @@ function oneError(error: unknown): string {
   } catch {
     return 'an error that cannot be shown'
   }
+}
+
+/** The stack with its first frames only. */
+function shortened(stack: string): string {
+  let frames = 0
+  return stack
+    .split('\n')
+    .filter((line) => !/^\s+at /.test(line) || ++frames <= mostFrames)
+    .join('\n')
 }
 
 /** A property of anything: a getter may throw, a proxy may do worse. */
