@@ -17,6 +17,15 @@ import { type Result, resultsOf } from './verdict.js'
 const redisUrl = /^rediss?[:+]/
 const sqsUrl = /^sqs:/
 
+interface PlaceParts {
+  readonly mill: Mill
+  readonly ledger: Ledger
+  readonly home: string
+  readonly isRedis: boolean
+  readonly sqs: Service | undefined
+  readonly before: readonly Depth[]
+}
+
 export class Place {
   readonly mill: Mill
   readonly ledger: Ledger
@@ -27,20 +36,13 @@ export class Place {
   /** The store counts what it has done since it exists. */
   readonly #before: ReadonlyMap<string, Depth>
 
-  private constructor(
-    mill: Mill,
-    ledger: Ledger,
-    home: string,
-    isRedis: boolean,
-    sqs: Service | undefined,
-    before: readonly Depth[],
-  ) {
-    this.mill = mill
-    this.ledger = ledger
-    this.#home = home
-    this.#isRedis = isRedis
-    this.#sqs = sqs
-    this.#before = new Map(before.map((depth) => [depth.queue, depth]))
+  private constructor(parts: PlaceParts) {
+    this.mill = parts.mill
+    this.ledger = parts.ledger
+    this.#home = parts.home
+    this.#isRedis = parts.isRedis
+    this.#sqs = parts.sqs
+    this.#before = new Map(parts.before.map((depth) => [depth.queue, depth]))
   }
 
   static async open(): Promise<Place> {
@@ -61,7 +63,7 @@ export class Place {
       if (sqs !== undefined && before.some(({ ready, scheduled }) => ready + scheduled > 0))
         throw new Error('another demo has left messages in the queues millrace-demo-* there: purge them')
       const ledger = new Ledger(process.env['MILLRACE_DEMO_LEDGER'])
-      const place = new Place(mill, ledger, home, isRedis, sqs, before)
+      const place = new Place({ mill, ledger, home, isRedis, sqs, before })
       if (sqs === undefined) await place.#removeJobs()
       return place
     } catch (error) {

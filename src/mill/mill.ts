@@ -344,8 +344,10 @@ export class Mill {
   async #connectWorkers(launch: Launch | undefined, hasProcesses: boolean): Promise<Connection> {
     const store = await this.#connect()
     if (hasProcesses) refuseUnshared(store.traits)
-    const waiter = new IdleWaiter(store, () => this.#clock.mono())
-    this.#connection ??= Promise.resolve({ store, stored: this.#stored, keeper: this.#keeper(store, launch), waiter })
+    this.#connection ??= Promise.resolve({
+      ...{ store, stored: this.#stored, keeper: this.#keeper(store, launch) },
+      waiter: new IdleWaiter(store, () => this.#clock.mono()),
+    })
     return this.#connection
   }
 

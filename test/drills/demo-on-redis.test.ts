@@ -1,8 +1,6 @@
 import { startRedis } from 'millrace/store-testing'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { CommandProcess } from '../cli/command-process.js'
-import { root } from '../cli/project.js'
-import { demo, folderOf, script } from '../end-to-end/demo-folder.js'
+import { folderOf, ranDemo } from '../end-to-end/demo-folder.js'
 
 describe('the demo', { timeout: 120_000 }, () => {
   it('does all that it does on Redis too, after another demo, and removes its jobs', async () => {
@@ -11,14 +9,9 @@ describe('the demo', { timeout: 120_000 }, () => {
     const { folder, home } = folderOf(100)
     const jobsLeft = async () => (await redis.ask('KEYS', '*:jobs')) as string[]
     for (const flags of [['--keep'], []]) {
-      const { code, stdout, stderr } = await new CommandProcess([demo, folder, '--json', ...flags], {
-        cwd: root,
-        script,
-        env: { MILLRACE_STORE: redis.url, TMPDIR: home },
-      }).ended
+      const { code, stderr, summary } = await ranDemo(folder, { MILLRACE_STORE: redis.url, TMPDIR: home }, flags)
       expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
-      const [summary] = stdout.split('\n').filter((line) => line.startsWith('{'))
-      expect(JSON.parse(summary!)).toMatchObject({
+      expect(summary).toMatchObject({
         verified: true,
         jobs: 100,
         retries: 1,

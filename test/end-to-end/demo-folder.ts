@@ -3,6 +3,7 @@
 import { execFileSync } from 'node:child_process'
 import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { CommandProcess } from '../cli/command-process.js'
 import { project, root } from '../cli/project.js'
 
 /** What runs the demo, and the demo. */
@@ -29,4 +30,11 @@ export function commitIn(folder: string, files: number, commits: number): void {
   }
   execFileSync('git', ['init', '-q', '-b', 'main', folder])
   execFileSync('git', ['-C', folder, 'fast-import', '--quiet'], { input: `${said.join('\n')}\n` })
+}
+
+/** Runs the demo on the folder to its end; `summary` is the line of JSON that it prints last. */
+export async function ranDemo(folder: string, env: Readonly<Record<string, string>>, flags: readonly string[] = []) {
+  const ended = await new CommandProcess([demo, folder, '--json', ...flags], { cwd: root, script, env }).ended
+  const summary = ended.stdout.split('\n').find((line) => line.startsWith('{'))
+  return { ...ended, summary: summary === undefined ? undefined : (JSON.parse(summary) as unknown) }
 }

@@ -1,18 +1,11 @@
 import { describe, expect, it } from 'vitest'
-import { CommandProcess } from '../cli/command-process.js'
-import { root } from '../cli/project.js'
-import { commitIn, demo, folderOf, script } from './demo-folder.js'
+import { commitIn, folderOf, ranDemo } from './demo-folder.js'
 
 describe('the demo on SQS', { timeout: 120_000 }, () => {
   it('makes one right checksum per file and follows each file in order, on an emulator that it starts', async () => {
     const { folder, home } = folderOf(200)
     commitIn(folder, 20, 10)
-    const { code, stdout } = await new CommandProcess([demo, folder, '--json'], {
-      cwd: root,
-      script,
-      env: { MILLRACE_STORE: 'sqs://eu-central-1', TMPDIR: home },
-    }).ended
-    const summary: unknown = JSON.parse(stdout.trimEnd().split('\n').at(-1)!)
+    const { code, stdout, summary } = await ranDemo(folder, { MILLRACE_STORE: 'sqs://eu-central-1', TMPDIR: home })
     expect(code).toBe(0)
     expect(summary).toEqual({
       verified: true,

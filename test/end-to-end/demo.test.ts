@@ -3,19 +3,15 @@ import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { CommandProcess } from '../cli/command-process.js'
 import { project, root } from '../cli/project.js'
-import { commitIn, demo, folderOf, script } from './demo-folder.js'
+import { commitIn, demo, folderOf, ranDemo, script } from './demo-folder.js'
 
 describe('the demo', { timeout: 120_000 }, () => {
   it('makes one right checksum per file, follows each file of a repository in order, packs all of them, and leaves nothing behind', async () => {
     const { folder, home } = folderOf(200)
     commitIn(folder, 20, 30)
-    const { code, stdout, stderr } = await new CommandProcess([demo, folder, '--json'], {
-      cwd: root,
-      script,
-      env: { TMPDIR: home },
-    }).ended
+    const { code, stdout, stderr, summary: told } = await ranDemo(folder, { TMPDIR: home })
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
-    const summary = JSON.parse(stdout.trimEnd().split('\n').at(-1)!) as {
+    const summary = told as {
       perSecond: number
       shares: { high: number; default: number; low: number }
       ordered: { runs: number; failed: number; merged: number; most: number }

@@ -25,7 +25,7 @@ interface ImportFolders {
   readonly config: string
 }
 
-/** What a setting becomes: a part of the draft, or nothing. */
+/** The outcome of one setting: a part of the draft, or nothing, with a note of what became of it. */
 interface Became {
   readonly level: ImportNote['level']
   readonly text: string
@@ -55,7 +55,7 @@ const credential = left(
   'is not copied: the AWS SDK finds it in the environment variable of this name, a profile or a role; never in a configuration',
 )
 const crypt = left(
-  'is a secret and is not copied: a `codec` of your own can encrypt, with a key from the environment; SQS encrypts at rest',
+  'is a secret and is not copied: `seal` encrypts what jobs carry, with a key from the environment; SQS encrypts at rest',
 )
 const deadLetters: Rule = (value) =>
   value === true
@@ -78,15 +78,15 @@ const rules: Readonly<Record<string, Rule>> = {
         },
   SQS_TASK_SIZE_LIMIT: (value) =>
     amount(value, mostPayloadBytes, (maxPayloadBytes) => ({
-      ...{
-        level: 'taken',
-        text: '`maxPayloadBytes`: of one input, before it is put into a message',
-        part: { maxPayloadBytes },
-      },
+      level: 'taken',
+      text: '`maxPayloadBytes`: of one input, before it is put into a message',
+      part: { maxPayloadBytes },
     })) ?? { level: 'left', text: `is no number from 1 to ${mostPayloadBytes}: \`maxPayloadBytes\` stays 256000` },
   DIE_ON_RESIDENT_SET_SIZE_MB: (value) =>
     amount(value, 1_048_576, (maxRssMb) => ({
-      ...{ level: 'taken', text: '`worker.maxRss`, as `--max-rss` of `millrace work`', part: { maxRssMb } },
+      level: 'taken',
+      text: '`worker.maxRss`, as `--max-rss` of `millrace work`',
+      part: { maxRssMb },
     })) ?? { level: 'left', text: 'is no whole number of megabytes: give `--max-rss` to `millrace work`' },
   RETRY_DELAY_MULTIPLE_SEC: (value) => ({
     level: 'left',
@@ -96,10 +96,12 @@ const rules: Readonly<Record<string, Rule>> = {
   USE_DEAD_LETTER_QUEUE: deadLetters,
   ENABLE_DEAD_LETTER_QUEUE: deadLetters,
   TASK_MAPPER: left('belongs to each task: `aliases`, its former names'),
-  COMPRESSOR: left('has no counterpart: a `codec` of your own can compress'),
-  DECOMPRESSOR: left('has no counterpart: a `codec` of your own can compress'),
+  COMPRESSOR: left("is an option of the mill: `compress: { above: '1kB' }`, by gzip"),
+  DECOMPRESSOR: left("is an option of the mill: `compress: { above: '1kB' }`, by gzip"),
   PICKLE_PROTOCOL: left('has no counterpart: the payload is JSON, and a pickled message is never unpickled'),
-  SQS_QUEUE_TAG_FUNCTION: left('has no counterpart: tag the queues where you make them'),
+  SQS_QUEUE_TAG_FUNCTION: left(
+    'is a function of yours: `millrace queues create --tag key=value` gives all that it makes the same tags',
+  ),
   TIMESTAMP_FUNC: left('is not needed: `ctx.job.createdAt` tells when a job was enqueued'),
   PUBLISHER_STR_FUNC: left('has no counterpart: put what you want to know into `meta`'),
   RESET_TIMEOUT_THRESHOLD: left('is not needed: what is put back is visible at once'),
@@ -123,7 +125,7 @@ export function draftOf(
     if (storeSettings.includes(setting)) continue
     const rule = Object.hasOwn(rules, setting)
       ? rules[setting]!
-      : left('is no setting of Kale: whoever read it there reads it still')
+      : left('is no setting of Kale, and is left to the code that reads it')
     const { level, text, part } = rule(value, folders)
     draft = { ...draft, ...part }
     notes.push({ line, level, setting, text })

@@ -16,7 +16,7 @@ interface SettingsPath {
   readonly below: string
 }
 
-/** What names in an expression stand for; `__file__` is one of them. */
+/** The values of names that an expression may use, `__file__` among them. */
 type PythonNames = ReadonlyMap<string, PythonValue>
 
 /** Why it is not read is a predicate, and shows nothing of the text: that may be a secret. */

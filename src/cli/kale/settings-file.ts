@@ -6,7 +6,7 @@ import { type PythonValue, pythonValue } from './python-value.js'
 
 export const mostSettingsBytes = 1_048_576
 
-/** What became of a line, or of a setting that is not there. */
+/** A note on one line, or on a setting that the file does not name. */
 export interface ImportNote {
   /** From 1; absent for what the file does not say. */
   readonly line?: number
@@ -53,7 +53,7 @@ export function settingsIn(
 const capitals = /^[A-Z][A-Z0-9_]*$/
 const assignment = /^([A-Za-z_]\w*)\s*(?::\s*[\w.[\], |]+)?=(?!=)\s*(.*)$/s
 const compound = /^(?:if|elif|else|for|while|try|except|finally|with|async|def|class)(?!\w)|^@/
-/** What is assigned in these is no setting of the module. */
+/** Blocks whose assignments are not settings of the module. */
 const inner = /^(?:async\s+def|def|class)(?!\w)|^@/
 const silent = /^(?:pass|import\s[\w.,\s]+|[rRuU]?(?:'.*'|".*"))$/s
 const imported = /^from\s+([\w.]+)\s+import\s+(.*)$/s

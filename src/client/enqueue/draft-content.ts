@@ -94,7 +94,7 @@ export function encoded({ packing }: DraftRules, task: AnyTask, part: string, va
   }
 }
 
-/** What counts is what is stored: compression makes room. */
+/** The size of a part as it is stored, so that compression makes room. Throws `PayloadTooLargeError`. */
 function fittingBytes(payload: Payload, task: AnyTask, part: string, { maxPayloadBytes, traits }: DraftRules): number {
   const bytes = payloadBytes(payload)
   const limit = Math.min(maxPayloadBytes, traits.maxPayloadBytes)

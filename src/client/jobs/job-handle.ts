@@ -64,8 +64,8 @@ export class JobHandle<Result = unknown> {
   /**
    * The handler's result, as soon as the job has completed; undefined where it returned none, or the queue keeps none.
    * Throws `JobDeadError`, `JobCancelledError`, `ResultTimeoutError` after `timeout` (default: none), `CodecError` for a result
-   * that this mill cannot read, and `ResultNotKeptError` where nothing is kept of the job: it had ended before the call, or it, or perhaps it among others of
-   * its queue, was deleted, cleared or dropped by `retention` meanwhile.
+   * that this mill cannot read, and `ResultNotKeptError` if nothing is kept of the job: it had ended before the call, or it,
+   * or perhaps it among others of its queue, was deleted, cleared or dropped by `retention` meanwhile.
    *
    * An ordered job has no result, and its handle is about the id, not about the payload that was enqueued: it resolves
    * undefined once no job of that id waits or runs, also where it was cancelled or never was, and throws `JobDeadError` where

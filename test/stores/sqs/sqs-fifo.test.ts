@@ -1,28 +1,16 @@
 /** FIFO queues of SQS: order and exclusion by group, and of ordered tasks by id. */
 
 import { defineOrderedTask, defineTask } from 'millrace'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import type { QueueSettings } from '#src/stores/contract/queue-settings.js'
-import { ApiCalls } from '#src/stores/sqs/client/api-calls.js'
 import type { SqsApi, SqsCall, SqsMessage } from '#src/stores/sqs/client/sqs-api.js'
-import { openSqs } from '#src/stores/sqs/client/sqs-sdk.js'
 import { SqsStore } from '#src/stores/sqs/sqs-store.js'
 import { nextEvent, recorded } from '../../next-event.js'
 import { testMillOn } from '../../test-mill.js'
-import { type StrictSqs, strictSqs } from './strict-sqs.js'
+import { freshStores } from './fresh-store.js'
 
-let sqs: StrictSqs
-beforeAll(async () => {
-  sqs = await strictSqs()
-})
-afterAll(() => sqs.close())
-
-let namespaces = 0
-async function freshStore() {
-  const api = await openSqs({ region: 'eu-central-1', endpoint: sqs.endpoint, poll: 'first' }, new ApiCalls())
-  return new SqsStore({ api, namespace: `fifo${++namespaces}` })
-}
+const { service, freshStore } = freshStores()
 
 /** What ran, in the order in which it began and ended, by group. */
 function history() {
@@ -51,7 +39,7 @@ describe('a plain FIFO queue', () => {
         note(group, `end ${n}`)
       },
     })
-    const mill = testMillOn(await freshStore(), { tasks: [task], queues: { default: { fifo: true } } })
+    const mill = testMillOn((await freshStore()).store, { tasks: [task], queues: { default: { fifo: true } } })
     await mill.createQueues()
     const inputs = [0, 1, 2, 3].flatMap((n) => ['a', 'b', 'c'].map((group) => ({ group, n })))
     const completed = recorded(mill, 'job.completed')
@@ -70,7 +58,7 @@ describe('a plain FIFO queue', () => {
 
   it('refuses a delay, and nothing is sent', async () => {
     const task = defineTask({ name: 'step', run: async () => {} })
-    const mill = testMillOn(await freshStore(), { tasks: [task], queues: { default: { fifo: true } } })
+    const mill = testMillOn((await freshStore()).store, { tasks: [task], queues: { default: { fifo: true } } })
     await mill.createQueues()
 
     await expect(mill.enqueue(task, {}, { delay: '1s' })).rejects.toMatchObject({ code: 'unsupported-by-store' })
@@ -89,14 +77,14 @@ describe('an enqueue into a FIFO queue', () => {
         ran.push(n)
       },
     })
-    const mill = testMillOn(await freshStore(), { tasks: [task], queues: { default: { fifo: true } } })
+    const mill = testMillOn((await freshStore()).store, { tasks: [task], queues: { default: { fifo: true } } })
     await mill.createQueues()
     const inputs = Array.from({ length: 25 }, (_, n) => n)
     const throttled = { call: 'SendMessageBatch', error: 'ThrottlingException', status: 400 }
     // The SDK makes a call three times.
-    await sqs.inject({ ...throttled, times: 3 })
+    await service().inject({ ...throttled, times: 3 })
     await expect(mill.enqueueMany(task, inputs)).rejects.toThrow('25 of 25 jobs were refused')
-    await sqs.inject(throttled)
+    await service().inject(throttled)
     await mill.enqueueMany(task, inputs)
     const completed = recorded(mill, 'job.completed')
     const ended = nextEvent(mill, 'job.completed', () => completed.length === inputs.length)
@@ -125,7 +113,7 @@ describe('an ordered task', () => {
         for (const id of ids) note(id, 'end')
       },
     })
-    const mill = testMillOn(await freshStore(), { tasks: [task] })
+    const mill = testMillOn((await freshStore()).store, { tasks: [task] })
     await mill.createQueues()
     const ids = ['x', 'y', 'a long id '.repeat(20), 'naïve']
     const inputs = [0, 1, 2, 3, 4].flatMap((n) => ids.map((id) => ({ id, n })))
@@ -152,7 +140,7 @@ describe('an ordered task', () => {
     ["exclusive: 'shard'", {}, { sync: { exclusive: 'shard' as const } }],
   ])('is refused %s when the mill is put together, with what to do', async (option, ofTask, queues) => {
     const task = defineOrderedTask({ name: 'sync', id: String, ...ofTask })
-    const store = await freshStore()
+    const { store } = await freshStore()
     expect(() => testMillOn(store, { tasks: [task], queues })).toThrow(
       expect.objectContaining({
         code: 'unsupported-by-store',
@@ -247,7 +235,7 @@ describe('the group of a job in a standard queue', () => {
       group: ({ host }) => host,
       run: async (_, ctx) => void groups.push(ctx.job.group),
     })
-    const mill = testMillOn(await freshStore(), { tasks: [task] })
+    const mill = testMillOn((await freshStore()).store, { tasks: [task] })
     await mill.createQueues()
     const ended = nextEvent(mill, 'job.completed')
     await mill.enqueue(task, { host: 'example.com' })

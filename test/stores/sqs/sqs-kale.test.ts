@@ -1,36 +1,19 @@
 /** What Kale did on SQS, done here: its retries, its batches under one visibility timeout, its stops. */
 
 import { defineTask, kale, UnrecoverableError } from 'millrace'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { ApiCalls } from '#src/stores/sqs/client/api-calls.js'
-import { openSqs } from '#src/stores/sqs/client/sqs-sdk.js'
-import { SqsStore } from '#src/stores/sqs/sqs-store.js'
+import { describe, expect, it } from 'vitest'
 import { nextEvent, recorded } from '../../next-event.js'
 import { testMillOn } from '../../test-mill.js'
-import { type StrictSqs, strictSqs } from './strict-sqs.js'
+import { freshStores } from './fresh-store.js'
 
-let sqs: StrictSqs
-beforeAll(async () => {
-  sqs = await strictSqs()
-})
-afterAll(() => sqs.close())
-
-let namespaces = 0
-/** Several handles on the queues of one namespace. */
-async function freshStores(count: number): Promise<SqsStore[]> {
-  const namespace = `kale${++namespaces}`
-  const address = { region: 'eu-central-1', endpoint: sqs.endpoint, poll: 'first' } as const
-  return Promise.all(
-    Array.from({ length: count }, async () => new SqsStore({ api: await openSqs(address, new ApiCalls()), namespace })),
-  )
-}
+const { service, freshStore } = freshStores()
 
 /** What is known of the dead-letter queue of `default`. */
 const dead = async (mill: ReturnType<typeof testMillOn>) => (await mill.queue('default').depth()).dead
 
 describe('a job that fails again and again', () => {
   it('is run after 60, 120, 240 and 480 s, and lies in the dead-letter queue after its fifth run', async () => {
-    const [store] = await freshStores(1)
+    const { store } = await freshStore()
     const task = defineTask({
       name: 'fail',
       retry: { max: 4, backoff: kale() },
@@ -38,7 +21,7 @@ describe('a job that fails again and again', () => {
         throw new Error('no')
       },
     })
-    const mill = testMillOn(store!, { tasks: [task] })
+    const mill = testMillOn(store, { tasks: [task] })
     await mill.createQueues()
     const started = recorded(mill, 'job.started')
     const worker = mill.worker({ concurrency: 1 })
@@ -51,9 +34,9 @@ describe('a job that fails again and again', () => {
       expect(started).toHaveLength(i + 1)
       failed = nextEvent(mill, 'job.failed')
       // Not a second before.
-      sqs.advance((seconds - 1) * 1_000)
+      service().advance((seconds - 1) * 1_000)
       expect((await mill.queue('default').depth()).ready).toBe(0)
-      sqs.advance(1_000)
+      service().advance(1_000)
     }
     await buried
     await worker.stop()
@@ -63,7 +46,7 @@ describe('a job that fails again and again', () => {
   }, 30_000)
 
   it('is buried at once where it says that nothing helps', async () => {
-    const [store] = await freshStores(1)
+    const { store } = await freshStore()
     const task = defineTask({
       name: 'fail',
       retry: { max: 4, backoff: kale() },
@@ -71,7 +54,7 @@ describe('a job that fails again and again', () => {
         throw new UnrecoverableError('no')
       },
     })
-    const mill = testMillOn(store!, { tasks: [task] })
+    const mill = testMillOn(store, { tasks: [task] })
     await mill.createQueues()
     const worker = mill.worker()
     await worker.start()
@@ -86,24 +69,24 @@ describe('a job that fails again and again', () => {
 
 describe('a batch under one lease', () => {
   it('is refused for a task that the lease is too short for, naming both', async () => {
-    const [store] = await freshStores(1)
+    const { store } = await freshStore()
     const task = defineTask({ name: 'slow', timeLimit: '60s', run: async () => {} })
     const queues = { default: { renewLease: false, lease: '60s' } }
 
-    expect(() => testMillOn(store!, { tasks: [task], queues })).toThrow(
+    expect(() => testMillOn(store, { tasks: [task], queues })).toThrow(
       /tasks\.slow\.timeLimit: must be less than the lease of queue 'default' \(1m\)/,
     )
-    await store!.close()
+    await store.close()
   })
 
   it('that ends in the middle lets begun jobs finish, and puts back the others, which are run once', async () => {
-    const [store] = await freshStores(1)
+    const { store } = await freshStore()
     const task = defineTask({
       name: 'half',
       timeLimit: '1s',
       run: () => new Promise((resolve) => setTimeout(resolve, 300)),
     })
-    const mill = testMillOn(store!, { tasks: [task], queues: { default: { renewLease: false, lease: '3s' } } })
+    const mill = testMillOn(store, { tasks: [task], queues: { default: { renewLease: false, lease: '3s' } } })
     await mill.createQueues()
     const completed = recorded(mill, 'job.completed')
     const released = recorded(mill, 'job.released')
@@ -125,7 +108,8 @@ describe('a batch under one lease', () => {
 
 describe('a stop with one job running and five fetched', () => {
   it('lets the one finish and gives the five to another worker at once', async () => {
-    const [one, two] = await freshStores(2)
+    const { store: one, open } = await freshStore()
+    const two = await open()
     let finish = () => {}
     const ran: string[] = []
     const task = defineTask({
@@ -139,7 +123,7 @@ describe('a stop with one job running and five fetched', () => {
       },
     })
     const queues = { default: { renewLease: false, lease: '10m' } }
-    const [first, second] = [testMillOn(one!, { tasks: [task], queues }), testMillOn(two!, { tasks: [task], queues })]
+    const [first, second] = [testMillOn(one, { tasks: [task], queues }), testMillOn(two, { tasks: [task], queues })]
     await first.createQueues()
     const started = nextEvent(first, 'job.started')
     await first.enqueueMany(task, [1, 2, 3, 4, 5, 6])

@@ -1,27 +1,13 @@
 /** A mill on SQS: what its workers do there, and what it costs. */
 
 import { defineOrderedTask, defineTask, UnrecoverableError } from 'millrace'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { ApiCalls } from '#src/stores/sqs/client/api-calls.js'
-import { openSqs } from '#src/stores/sqs/client/sqs-sdk.js'
-import { SqsStore } from '#src/stores/sqs/sqs-store.js'
+import { describe, expect, it } from 'vitest'
 import { newKey } from '../../core/seal-keys.js'
 import { nextEvent, recorded } from '../../next-event.js'
 import { testMillOn } from '../../test-mill.js'
-import { type StrictSqs, strictSqs } from './strict-sqs.js'
+import { freshStores } from './fresh-store.js'
 
-let sqs: StrictSqs
-beforeAll(async () => {
-  sqs = await strictSqs()
-})
-afterAll(() => sqs.close())
-
-let namespaces = 0
-async function freshStore() {
-  const calls = new ApiCalls()
-  const api = await openSqs({ region: 'eu-central-1', endpoint: sqs.endpoint, poll: 'first' }, calls)
-  return { store: new SqsStore({ api, namespace: `mill${++namespaces}` }), calls }
-}
+const { service, freshStore } = freshStores()
 
 describe('a mill on SQS', () => {
   it('seals and compresses what its messages carry, over a retry too', async () => {
@@ -96,7 +82,7 @@ describe('a mill on SQS', () => {
     const failed = recorded(mill, 'store.failed')
     const completed = nextEvent(mill, 'job.completed')
     await mill.enqueue(task, {})
-    await sqs.inject({ call: 'ReceiveMessage', error: 'ExpiredToken', status: 403 })
+    await service().inject({ call: 'ReceiveMessage', error: 'ExpiredToken', status: 403 })
     const worker = mill.worker()
     await worker.start()
     await completed
@@ -112,7 +98,7 @@ describe('a mill on SQS', () => {
     await mill.createQueues()
     const failed = nextEvent(mill, 'worker.failed')
     await mill.enqueue(task, {})
-    await sqs.inject({ call: 'ReceiveMessage', error: 'AccessDenied', status: 403 })
+    await service().inject({ call: 'ReceiveMessage', error: 'AccessDenied', status: 403 })
     await mill.worker().start()
 
     expect(await failed).toMatchObject({ error: { code: 'store-refused', message: expect.stringContaining('policy') } })
@@ -136,7 +122,6 @@ describe('a mill on SQS', () => {
     await ended
     await worker.stop()
 
-    console.log(calls.byKind)
     expect(calls.total / count).toBeLessThanOrEqual(0.31)
   })
 })

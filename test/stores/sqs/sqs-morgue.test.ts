@@ -1,25 +1,15 @@
 /** The morgue on SQS: dead-letter queues, looked at and emptied. */
 
 import { defineOrderedTask, defineTask, UnrecoverableError } from 'millrace'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { ApiCalls } from '#src/stores/sqs/client/api-calls.js'
-import { openSqs } from '#src/stores/sqs/client/sqs-sdk.js'
-import { SqsStore } from '#src/stores/sqs/sqs-store.js'
+import { describe, expect, it } from 'vitest'
 import { nextEvent, recorded } from '../../next-event.js'
 import { testMillOn } from '../../test-mill.js'
-import { type StrictSqs, strictSqs } from './strict-sqs.js'
+import { freshStores } from './fresh-store.js'
 
-let sqs: StrictSqs
-beforeAll(async () => {
-  sqs = await strictSqs()
-})
-afterAll(() => sqs.close())
+const { service, freshStore } = freshStores('each')
 
-let namespaces = 0
 async function freshMill() {
-  const api = await openSqs({ region: 'eu-central-1', endpoint: sqs.endpoint, poll: 'each' }, new ApiCalls())
-  const namespace = `morgue${++namespaces}`
-  const store = new SqsStore({ api, namespace, polling: 'each' })
+  const { store, api, namespace } = await freshStore()
   const ran: unknown[] = []
   let isWell = false
   const run = (input: unknown) => {
@@ -149,7 +139,7 @@ describe('the morgue on SQS', { timeout: 30_000 }, () => {
   it('loses no job where SQS does not delete it: it is there twice then', async () => {
     const { mill, task, queue, buried } = await freshMill()
     await buried(1, () => mill.enqueue(task, 1))
-    await sqs.inject({ call: 'DeleteMessageBatch', entries: [0], code: 'InternalError', times: 4 })
+    await service().inject({ call: 'DeleteMessageBatch', entries: [0], code: 'InternalError', times: 4 })
     await expect(queue.morgue.revive('all')).rejects.toMatchObject({ code: 'store-unavailable' })
     expect(await counts(queue)).toEqual({ live: 1, dead: 1 })
   })

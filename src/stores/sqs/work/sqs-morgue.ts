@@ -19,6 +19,8 @@ const pollS = 1
 /** Most messages that a step takes, and most that are looked through for an id. */
 const mostInStep = 1_000
 const mostSearched = 10_000
+/** So many are shown again at a time: ten calls. */
+const mostShown = 100
 
 export class SqsMorgue implements Morgue {
   readonly #api: SqsApi
@@ -97,25 +99,25 @@ export class SqsMorgue implements Morgue {
     visit: (jobs: readonly DeadJob[]) => Promise<{ readonly taken: readonly DeadJob[]; readonly isDone: boolean }>,
   ): Promise<boolean> {
     const dead = await of.dead()
-    const seen = new Map<string, DeadJob>()
-    const gone = new Set<string>()
+    // Of all that were seen: the receipt of each that is to be shown again, and none of those that are gone.
+    const receipts = new Map<string, string | undefined>()
     try {
       for (let count = 0; count < most; ) {
         const received = await this.#receive(dead, Math.min(mostEntries, most - count))
         if (received.length === 0) return true
         count += received.length
         // Now and then a message is delivered twice.
-        const jobs = received.filter(({ messageId }) => !seen.has(messageId))
-        for (const job of jobs) seen.set(job.messageId, job)
+        const jobs = received.filter(({ messageId }) => !receipts.has(messageId))
+        for (const { messageId, receipt } of jobs) receipts.set(messageId, receipt)
         const { taken, isDone } = await visit(jobs)
-        for (const { messageId } of taken) gone.add(messageId)
+        for (const { messageId } of taken) receipts.set(messageId, undefined)
         if (isDone) return false
       }
       return false
     } finally {
       await show(
         dead,
-        [...seen.values()].filter(({ messageId }) => !gone.has(messageId)),
+        [...receipts.values()].filter((receipt) => receipt !== undefined),
       )
     }
   }
@@ -136,8 +138,11 @@ function refuseLeft(failure: EntryFailure | undefined, name: string): void {
 }
 
 /** Never rejects: what fails is visible when its time is over. */
-async function show({ visibilities }: DeadLetters, jobs: readonly DeadJob[]): Promise<void> {
-  await Promise.allSettled(
-    jobs.map(({ receipt }) => visibilities.add({ ReceiptHandle: receipt, VisibilityTimeout: 0 })),
-  )
+async function show({ visibilities }: DeadLetters, receipts: readonly string[]): Promise<void> {
+  for (let from = 0; from < receipts.length; from += mostShown)
+    await Promise.allSettled(
+      receipts
+        .slice(from, from + mostShown)
+        .map((receipt) => visibilities.add({ ReceiptHandle: receipt, VisibilityTimeout: 0 })),
+    )
 }
