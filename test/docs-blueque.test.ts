@@ -57,7 +57,7 @@ describe('the page of those who come from Blueque', () => {
     const right = rows.map(([, now]) => plain(now!)).join('\n')
     const left = (members: readonly { readonly name: string }[]) =>
       members.map(({ name }) => name).filter((name) => !new RegExp(`\\b${name}\\b`).test(right))
-    expect(left(membersOf('mill/listener-options.ts', 'ListenerOptions'))).toEqual([])
+    expect(left(membersOf('mill/options/listener-options.ts', 'ListenerOptions'))).toEqual([])
     expect(left(membersOf('workers/listener/listener-claim.ts', 'ListenerClaim'))).toEqual([])
   })
 })

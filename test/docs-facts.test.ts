@@ -190,10 +190,10 @@ describe('the page of errors', () => {
 
 describe('the page of the configuration', () => {
   const sections: readonly [heading: string, path: string, name: string][] = [
-    ['The mill', 'mill/mill-options.ts', 'MillOptions'],
+    ['The mill', 'mill/options/mill-options.ts', 'MillOptions'],
     ['A queue', 'core/queue/queue.ts', 'QueueOptions'],
-    ['A worker', 'mill/worker-options.ts', 'WorkerOptions'],
-    ['A listener', 'mill/listener-options.ts', 'ListenerOptions'],
+    ['A worker', 'mill/options/worker-options.ts', 'WorkerOptions'],
+    ['A listener', 'mill/options/listener-options.ts', 'ListenerOptions'],
     ['A job', 'core/task/enqueue-options.ts', 'EnqueueOptions'],
     ['An ordered task', 'core/task/ordered-task.ts', 'OrderedTaskOptions'],
   ]

@@ -11,31 +11,12 @@ import ts from 'typescript'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { CommandProcess, runProcess } from './cli/command-process.js'
 import { project, root } from './cli/project.js'
+import { notRun } from './docs-not-run.js'
 import { type Block, Document, documents } from './document.js'
 
 const all = documents()
 const readme = all.find(({ path }) => path === 'README.md')!
 const blocks = all.flatMap((document) => document.blocks)
-
-/** Lines of a shell that are not run here, and why. */
-const notRun: readonly [RegExp, string][] = [
-  [/^npm (init|install|pkg)\b/, 'needs the network; `npm run prove pack` does it'],
-  [/^npm ci && npm run (demo|build)$/, 'needs the network; test/end-to-end runs the demo itself'],
-  [/^npm ci && npm test$/, 'this test is part of it'],
-  [/^MILLRACE_STORE=(redis|sqs):\S+ npm run demo$/, 'test/drills and test/end-to-end run the demo on both'],
-  [/^MILLRACE_STORE=sqs:/, 'needs an account at AWS; test/cli/sqs-commands.test.ts runs it on an emulator'],
-  [/^npm run demo -- /, 'test/end-to-end runs the demo with a folder and --json'],
-  [/^npm run bench\b/, 'takes minutes'],
-  [/^--[a-z]+$|^--[a-z]+=/, 'an option of the line before it'],
-  [/^npx jiti (?:migration\/)?[a-z-]+\.ts\b/, 'test/end-to-end runs the examples'],
-  [/^npx millrace .*\bATestWorker/, "test/end-to-end runs Lowkiq's example"],
-  [/^cd examples\/(?:minimal|lowkiq|throttled-queue|blueque|kale)$/, 'test/end-to-end runs the examples'],
-  [/^npx millrace (work(?: --create-queues)?|stats)$/, 'test/end-to-end runs the examples'],
-  [/^millrace exec video /, 'test/end-to-end runs exec'],
-  [/^millrace enqueue nobody-knows-me /, 'must fail; run below, next to the programs that show an error'],
-  [/^npx millrace work handlers\.ts$/, 'works until it is stopped; test/docs-next-job.test.ts does'],
-  [/^sqlite3 /, 'the sqlite3 shell is no dependency; test/docs-facts.test.ts runs the statement through the driver'],
-]
 
 /** A line of a shell without its comment. */
 const linesOf = ({ text }: Block) =>

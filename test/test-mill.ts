@@ -8,7 +8,7 @@ import type { Store } from 'millrace/store'
 import { onTestFinished } from 'vitest'
 import type { Clock } from '#src/core/platform/clock.js'
 import { Mill as MillClass } from '#src/mill/mill.js'
-import { checkOptions } from '#src/mill/mill-options.js'
+import { checkOptions } from '#src/mill/options/mill-options.js'
 import { plainAccess } from '#src/mill/store-source.js'
 
 /** Every store that a mill can be tested on without a server. */

@@ -3,7 +3,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { defineTask, type Mill } from 'millrace'
 import { Mill as MillClass } from '#src/mill/mill.js'
-import { checkOptions } from '#src/mill/mill-options.js'
+import { checkOptions } from '#src/mill/options/mill-options.js'
 import { plainAccess } from '#src/mill/store-source.js'
 import { ApiCalls } from '#src/stores/sqs/client/api-calls.js'
 import type { SqsApi, SqsCall, SqsCalls } from '#src/stores/sqs/client/sqs-api.js'

@@ -1,7 +1,7 @@
 /** Assembly: options in, a mill out. */
 
 import { Mill } from './mill.js'
-import { checkOptions, type MillOptions } from './mill-options.js'
+import { checkOptions, type MillOptions } from './options/mill-options.js'
 import { storeSource } from './store-source.js'
 
 /**

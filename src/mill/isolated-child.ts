@@ -8,7 +8,7 @@ import { endedRunOf } from '../runtime/run/ended-run.js'
 import { endsWithin } from '../runtime/with-timeout.js'
 import { ChildRun, type ChildRunParts } from '../workers/isolated/child-run.js'
 import { type IsolatedFrom, withCommand } from './isolated-from.js'
-import type { CheckedOptions } from './mill-options.js'
+import type { CheckedOptions } from './options/mill-options.js'
 import { secretsOf } from './store-source.js'
 import type { WorkerLife } from './worker-life.js'
 

@@ -6,7 +6,7 @@ import { Registry } from '../core/registry.js'
 import type { AnyTask } from '../core/task/any-task.js'
 import type { StoreTraits } from '../stores/contract/store.js'
 import { type CommandLine, commandTask } from '../workers/isolated/command-task.js'
-import type { CheckedOptions } from './mill-options.js'
+import type { CheckedOptions } from './options/mill-options.js'
 import type { StoreAccess, StoreDescriptor, StoreSource } from './store-source.js'
 
 export interface IsolatedFrom {

@@ -6,43 +6,37 @@ import type { DraftRules } from '../client/enqueue/draft-content.js'
 import { Sender } from '../client/enqueue/sender.js'
 import { type HandleParts, JobHandle } from '../client/jobs/job-handle.js'
 import { ResultWatcher } from '../client/jobs/result-watcher.js'
-import { ClosedError, InvalidArgumentError } from '../core/errors.js'
+import { InvalidArgumentError } from '../core/errors.js'
 import { type EventName, Events, type Listener } from '../core/events.js'
 import { type Clock, type Random, systemClock, systemRandom } from '../core/platform/clock.js'
 import { keepsEnds, type Queue } from '../core/queue/queue.js'
-import { Registry } from '../core/registry.js'
 import type { AnyTask, TaskInput, TaskResult } from '../core/task/any-task.js'
 import type { EnqueueOptionsOf } from '../core/task/enqueue-options.js'
 import { describe } from '../core/values/describe.js'
 import { createIdSource, isJobId, jobIdForm, orderedIdOf } from '../core/values/ids.js'
 import { parsed } from '../core/values/option-check.js'
-import { IdleWaiter } from '../runtime/idle-waiter.js'
-import { LeaseKeeper } from '../runtime/leases/lease-keeper.js'
-import { processIdentity } from '../runtime/process-identity.js'
 import { type SelectorName, selectorNamed } from '../selectors/named-selectors.js'
 import type { ProvisionedQueue } from '../stores/contract/provision.js'
 import type { Depth } from '../stores/contract/queue-depth.js'
 import type { StoredQueue } from '../stores/contract/queue-settings.js'
-import type { Store } from '../stores/contract/store.js'
 import type { Finding, StoreHealth } from '../stores/contract/store-health.js'
 import type { WorkerRecord } from '../stores/contract/worker-registry.js'
-import type { Connection } from '../workers/assemble-worker.js'
 import type { ChildRun } from '../workers/isolated/child-run.js'
 import type { QueueListener } from '../workers/listener/listener.js'
 import { ThrottledQueue } from '../workers/throttled-queue/throttled-queue.js'
 import { itemQueueOf, type ThrottledQueueOptions } from '../workers/throttled-queue/throttled-queue-options.js'
 import { Worker } from '../workers/worker.js'
 import { childEntry, type IsolatedParts, isolatedChild } from './isolated-child.js'
-import { type IsolatedFrom, isolatedFrom, refuseIsolated, refuseUnshared, withCommand } from './isolated-from.js'
-import { leaseThread } from './lease-thread.js'
-import { type ListenerOptions, listenerOf } from './listener-options.js'
+import { type IsolatedFrom, isolatedFrom, refuseIsolated, withCommand } from './isolated-from.js'
 import { logEvents } from './log-events.js'
-import type { CheckedOptions } from './mill-options.js'
+import { type ListenerOptions, listenerOf } from './options/listener-options.js'
+import type { CheckedOptions } from './options/mill-options.js'
+import { settingsOfAll } from './options/stored-settings.js'
+import { refuseUnsupported } from './options/unsupported.js'
+import { type Launch, type WorkerOptions, withDefaults, workerOptions } from './options/worker-options.js'
+import { StoreConnection } from './store-connection.js'
 import type { StoreSource } from './store-source.js'
-import { settingsOf, settingsOfAll } from './stored-settings.js'
-import { refuseUnsupported } from './unsupported.js'
 import { WorkerLife } from './worker-life.js'
-import { type Launch, type WorkerOptions, withDefaults, workerOptions } from './worker-options.js'
 
 export class Mill {
   readonly #options: CheckedOptions
@@ -58,13 +52,7 @@ export class Mill {
   readonly #throttledQueues = new Set<{ close(): Promise<void> }>()
   readonly #listeners = new Set<{ close(): Promise<void> }>()
   readonly #life: WorkerLife
-  #store: Promise<Store> | undefined
-  /** The queues as the store answered when it was opened. */
-  #stored: readonly StoredQueue[] = []
-  /** A store that is only looked at. */
-  #unopened: Promise<Store> | undefined
-  #connection: Promise<Connection> | undefined
-  #closed = false
+  readonly #connection: StoreConnection
 
   /** @internal */
   constructor(options: CheckedOptions, source: StoreSource, clock: Clock = systemClock, random: Random = systemRandom) {
@@ -74,18 +62,19 @@ export class Mill {
     this.#random = random
     this.#events = new Events()
     logEvents(this.#events, options.logger)
+    this.#connection = new StoreConnection(options.registry, source, clock, this.#events)
     this.#life = new WorkerLife(options.hooks, this.#events)
     const { packing, registry, tasksElsewhere, maxPayloadBytes, idempotencyMs, middleware } = options
     const newId = createIdSource(clock)
     this.#newId = newId
     const rules = async (): Promise<DraftRules> => {
-      const { traits } = await this.#connect()
+      const { traits } = await this.#connection.opened()
       return { registry, tasksElsewhere, packing, traits, maxPayloadBytes, idempotencyMs, newId }
     }
     this.#handleParts = {
-      connect: this.#connect,
+      connect: this.#connection.opened,
       packing,
-      watcher: new ResultWatcher(this.#connect),
+      watcher: new ResultWatcher(this.#connection.opened),
       isOrdered: (queue) => registry.queues.get(queue)?.ordered === true,
       keepsEnds: (queue) => keepsEnds(registry.queues.get(queue)),
       mono: () => clock.mono(),
@@ -96,7 +85,7 @@ export class Mill {
       events: this.#events,
       handle: (queue, id, outcome) => new JobHandle(this.#handleParts, [queue], id, outcome),
     }
-    this.#client = new Client({ ...this.#clientParts, sender: new Sender(this.#connect, () => clock.mono()) })
+    this.#client = new Client({ ...this.#clientParts, sender: new Sender(this.#connection.opened, () => clock.mono()) })
   }
 
   /** The declared tasks by name. */
@@ -163,7 +152,7 @@ export class Mill {
    * `PackageBundledError` if tasks are isolated and the package lies in a bundle.
    */
   worker(options: WorkerOptions = {}, launch?: Launch): Worker {
-    this.#refuseClosed()
+    this.#connection.refuseClosed()
     refuseIsolated()
     const { packing, middleware, formatError, maxPayloadBytes } = this.#options
     const registry = withCommand(this.#options, launch?.command)
@@ -175,7 +164,7 @@ export class Mill {
       'the worker',
     )
     const parts = {
-      connect: () => this.#connectWorkers(launch, from !== undefined),
+      connect: () => this.#connection.forWorkers(launch, from !== undefined),
       registry,
       packing,
       clock: this.#clock,
@@ -211,11 +200,11 @@ export class Mill {
    * `UnknownQueueError` for one that is not declared.
    */
   listener<Input = unknown>(queue: string, options: ListenerOptions = {}): QueueListener<Input> {
-    this.#refuseClosed()
+    this.#connection.refuseClosed()
     const listener: QueueListener<Input> = listenerOf(this.#options.registry.queue(queue), options, {
       ...this.#options,
       ...{ clock: this.#clock, random: this.#random, events: this.#events },
-      connect: () => this.#connectListener(),
+      connect: () => this.#connection.forListener(),
       closed: () => this.#listeners.delete(listener),
     })
     this.#listeners.add(listener)
@@ -238,7 +227,7 @@ export class Mill {
    * `ConfigError`, or `InvalidArgumentError` for a name that is none.
    */
   throttledQueue<Item = unknown>(name: string, options: ThrottledQueueOptions = {}): ThrottledQueue<Item> {
-    this.#refuseClosed()
+    this.#connection.refuseClosed()
     const made: ThrottledQueue<Item> = new ThrottledQueue<Item>(itemQueueOf(name, options, this.queues.get(name)), {
       ...this.#clientParts,
       newId: this.#newId,
@@ -246,7 +235,7 @@ export class Mill {
       mono: () => this.#clock.mono(),
       random: this.#random,
       closed: () => this.#throttledQueues.delete(made),
-      open: (queue) => this.#openOne(queue),
+      open: (queue) => this.#connection.openOne(queue),
     })
     this.#throttledQueues.add(made)
     return made
@@ -255,23 +244,29 @@ export class Mill {
   /** Administration of one queue. Throws `UnknownQueueError` where it is not declared. */
   queue(name: string): QueueAdmin {
     const { registry, packing } = this.#options
-    return new QueueAdmin(registry.queue(name).name, this.#connect, packing, () => this.#looked(), registry)
+    return new QueueAdmin(
+      registry.queue(name).name,
+      this.#connection.opened,
+      packing,
+      () => this.#connection.looked(),
+      registry,
+    )
   }
 
   /** Counts of every declared queue, or of those named, in one trip. */
   async depths(queues: readonly string[] = [...this.queues.keys()]): Promise<Depth[]> {
     for (const name of queues) this.#options.registry.queue(name)
-    return (await (await this.#connect()).depth(queues)).depths
+    return (await (await this.#connection.opened()).depth(queues)).depths
   }
 
   /** Calls of a paid API that this mill has made, by kind; undefined if its store's calls cost nothing. */
   async apiCalls(): Promise<Readonly<Record<string, number>> | undefined> {
-    return (await this.#connect()).apiCalls?.()
+    return (await this.#connection.opened()).apiCalls?.()
   }
 
   /** Workers that said so late that they live that they may still hold jobs; undefined if the store keeps no registry. */
   async workers(): Promise<readonly (WorkerRecord & { readonly seenAt: number })[] | undefined> {
-    return (await this.#connect()).workers?.list()
+    return (await this.#connection.opened()).workers?.list()
   }
 
   /**
@@ -279,22 +274,22 @@ export class Mill {
    * there also for a store that cannot be opened, and writes nothing.
    */
   async health(): Promise<StoreHealth | undefined> {
-    return (await this.#looked()).health
+    return (await this.#connection.looked()).health
   }
 
   /** As `examine` of that, and of the declared queues; undefined where there is nothing to examine. */
   async examine(): Promise<Finding[] | undefined> {
-    return (await this.#looked()).health?.examine(settingsOfAll(this.#options.registry))
+    return (await this.#connection.looked()).health?.examine(settingsOfAll(this.#options.registry))
   }
 
   /** The queues that the store holds, declared or not; undefined if it keeps no records. Opens none. */
   async storedQueues(): Promise<StoredQueue[] | undefined> {
-    return (await this.#looked()).records?.queues()
+    return (await this.#connection.looked()).records?.queues()
   }
 
   /** Makes the declared queues, with these tags, if the store must be told to; what is there is left. Throws `UnsupportedByStoreError`. */
   async createQueues(tags: Readonly<Record<string, string>> = {}): Promise<ProvisionedQueue[]> {
-    const store = await this.#looked()
+    const store = await this.#connection.looked()
     refuseUnsupported(this.#options.registry, store.traits)
     return (await store.provision?.create(settingsOfAll(this.#options.registry), tags)) ?? []
   }
@@ -306,95 +301,12 @@ export class Mill {
 
   /** Ends this mill's throttled queues, stops its workers and listeners, then closes the store. Closing twice is harmless. */
   async close(): Promise<void> {
-    this.#closed = true
+    this.#connection.shut()
     await Promise.all([...this.#throttledQueues].map((queue) => queue.close()))
     await Promise.all([
       ...[...this.#workers].map((worker) => worker.stop()),
       ...[...this.#listeners].map((one) => one.close()),
     ])
-    const connection = await this.#connection?.catch(() => undefined)
-    await connection?.keeper.stop()
-    for (const one of [this.#store, this.#unopened]) {
-      const store = await one?.catch(() => undefined)
-      await store?.close()
-    }
-  }
-
-  /** The store, be it that none of its queues was opened. */
-  #looked(): Promise<Store> {
-    if (this.#store !== undefined) return this.#store
-    this.#refuseClosed()
-    this.#unopened ??= this.#source.create()
-    return this.#unopened
-  }
-
-  /** The opened store. A failed opening is tried again at the next call. */
-  readonly #connect = (): Promise<Store> => {
-    if (this.#store === undefined) {
-      this.#refuseClosed()
-      this.#store = this.#open()
-      this.#store.catch(() => {
-        this.#store = undefined
-      })
-    }
-    return this.#store
-  }
-
-  /** What the workers of this mill share: one lease keeper and one waiter for all of them. */
-  async #connectWorkers(launch: Launch | undefined, hasProcesses: boolean): Promise<Connection> {
-    const store = await this.#connect()
-    if (hasProcesses) refuseUnshared(store.traits)
-    this.#connection ??= Promise.resolve({
-      ...{ store, stored: this.#stored, keeper: this.#keeper(store, launch) },
-      waiter: new IdleWaiter(store, () => this.#clock.mono()),
-    })
-    return this.#connection
-  }
-
-  /** A listener has its own: what blocks this loop does not end what its claims are for. */
-  async #connectListener(): Promise<Connection> {
-    const connection = await this.#connectWorkers(undefined, false)
-    return { ...connection, keeper: this.#keeper(connection.store, undefined) }
-  }
-
-  #keeper(store: Store, launch: Launch | undefined): LeaseKeeper {
-    const { host, pid } = processIdentity()
-    const { descriptor } = this.#source
-    return new LeaseKeeper({
-      store,
-      events: this.#events,
-      mono: () => this.#clock.mono(),
-      host,
-      pid,
-      ...(store.traits.beatsFromThread && descriptor !== undefined
-        ? { startThread: leaseThread(descriptor, this.#source.access) }
-        : {}),
-      ...(launch === undefined ? {} : { blockedTo: launch.blockedTo }),
-    })
-  }
-
-  async #open(): Promise<Store> {
-    const { registry } = this.#options
-    const store = await this.#source.create()
-    try {
-      refuseUnsupported(registry, store.traits)
-      this.#stored = await store.open(settingsOfAll(this.#options.registry))
-      return store
-    } catch (error) {
-      await store.close()
-      throw error
-    }
-  }
-
-  /** One queue more, declared or not. */
-  async #openOne(queue: Queue): Promise<{ readonly store: Store; readonly stored: StoredQueue }> {
-    const store = await this.#connect()
-    refuseUnsupported(new Registry([], [queue]), store.traits)
-    const [stored] = await store.open([settingsOf(queue, undefined)])
-    return { store, stored: stored! }
-  }
-
-  #refuseClosed(): void {
-    if (this.#closed) throw new ClosedError('this mill')
+    await this.#connection.close()
   }
 }

@@ -1,7 +1,7 @@
 /** The life of the workers of one mill, as the user's hooks hear of it. */
 
 import type { Events } from '../core/events.js'
-import type { WorkerHooks } from './mill-options.js'
+import type { WorkerHooks } from './options/mill-options.js'
 
 export class WorkerLife {
   readonly #hooks: WorkerHooks

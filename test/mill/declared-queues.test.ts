@@ -2,7 +2,7 @@
 import { defineOrderedTask, defineTask, type MillOptions, millrace, type QueueOptions } from 'millrace'
 import { describe, expect, it } from 'vitest'
 import { ConfigError, UnsupportedByStoreError } from '#src/core/errors.js'
-import { checkOptions } from '#src/mill/mill-options.js'
+import { checkOptions } from '#src/mill/options/mill-options.js'
 import type { QueueSettings } from '#src/stores/contract/queue-settings.js'
 import { MemoryStore } from '#src/stores/memory/memory-store.js'
 import { memoryTraits } from '#src/stores/memory/memory-traits.js'

@@ -3,7 +3,7 @@
 import { defineTask } from 'millrace'
 import { describe, expect, it, vi } from 'vitest'
 import { throttleOf } from '#src/core/queue/throttle-options.js'
-import { checkOptions } from '#src/mill/mill-options.js'
+import { checkOptions } from '#src/mill/options/mill-options.js'
 import type { StoredQueue } from '#src/stores/contract/queue-settings.js'
 import { MemoryStore } from '#src/stores/memory/memory-store.js'
 import { LimitedQueues } from '#src/workers/claim-loop/limited-queues.js'

@@ -1,12 +1,12 @@
 /** Refusals when a mill is put together: each option that the store lacks a trait for, with the remedy. */
 
-import { UnsupportedByStoreError } from '../core/errors.js'
-import type { Queue } from '../core/queue/queue.js'
-import type { Registry } from '../core/registry.js'
-import type { AnyTask } from '../core/task/any-task.js'
-import type { AnyOrderedTask } from '../core/task/ordered-task.js'
-import { formatDuration } from '../core/values/duration.js'
-import type { StoreTraits } from '../stores/contract/store.js'
+import { UnsupportedByStoreError } from '../../core/errors.js'
+import type { Queue } from '../../core/queue/queue.js'
+import type { Registry } from '../../core/registry.js'
+import type { AnyTask } from '../../core/task/any-task.js'
+import type { AnyOrderedTask } from '../../core/task/ordered-task.js'
+import { formatDuration } from '../../core/values/duration.js'
+import type { StoreTraits } from '../../stores/contract/store.js'
 
 /** The feature that is refused, and its remedy. */
 type Refusal = readonly [feature: string, remedy: string]

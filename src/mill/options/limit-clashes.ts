@@ -1,8 +1,8 @@
 /** The clashes of limits: what of the throttles and bounds of declared queues does not go together. */
 
-import type { ConfigIssue } from '../core/errors.js'
-import type { Queue } from '../core/queue/queue.js'
-import { sameRules, type Throttle, throttleText } from '../core/queue/throttle.js'
+import type { ConfigIssue } from '../../core/errors.js'
+import type { Queue } from '../../core/queue/queue.js'
+import { sameRules, type Throttle, throttleText } from '../../core/queue/throttle.js'
 
 export function limitClashes(queues: readonly Queue[]): ConfigIssue[] {
   return [...queues.flatMap(spreadGroups), ...unlikeScopes(queues)]

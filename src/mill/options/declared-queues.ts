@@ -1,10 +1,10 @@
 /** The declared queues: those of the configuration and those that only tasks name; a queue that an ordered task names is ordered. */
 
-import type { ConfigIssue } from '../core/errors.js'
-import { type CheckedQueueOptions, type Queue, queueOf, queueOptionsSchema } from '../core/queue/queue.js'
-import type { AnyTask } from '../core/task/any-task.js'
-import type { AnyOrderedTask } from '../core/task/ordered-task.js'
-import { parsed } from '../core/values/option-check.js'
+import type { ConfigIssue } from '../../core/errors.js'
+import { type CheckedQueueOptions, type Queue, queueOf, queueOptionsSchema } from '../../core/queue/queue.js'
+import type { AnyTask } from '../../core/task/any-task.js'
+import type { AnyOrderedTask } from '../../core/task/ordered-task.js'
+import { parsed } from '../../core/values/option-check.js'
 import { limitClashes } from './limit-clashes.js'
 
 /** The options by the name of their queue. */

@@ -1,14 +1,14 @@
 /** The options of a listener, and the listener made of them. */
 
 import * as v from 'valibot'
-import { InvalidArgumentError } from '../core/errors.js'
-import type { Queue } from '../core/queue/queue.js'
-import { defineTask } from '../core/task/task.js'
-import { boundlessTime, type RetryOptions, retryOptions } from '../core/task/task-definition.js'
-import type { Duration } from '../core/values/duration.js'
-import { exactly, parsed, whole } from '../core/values/option-check.js'
-import type { ListenerParts } from '../workers/listener/assemble-listener.js'
-import { QueueListener } from '../workers/listener/listener.js'
+import { InvalidArgumentError } from '../../core/errors.js'
+import type { Queue } from '../../core/queue/queue.js'
+import { defineTask } from '../../core/task/task.js'
+import { boundlessTime, type RetryOptions, retryOptions } from '../../core/task/task-definition.js'
+import type { Duration } from '../../core/values/duration.js'
+import { exactly, parsed, whole } from '../../core/values/option-check.js'
+import type { ListenerParts } from '../../workers/listener/assemble-listener.js'
+import { QueueListener } from '../../workers/listener/listener.js'
 
 export interface ListenerOptions {
   /** Most claims in hand; `next()` waits for one to be settled then. Default 10. */

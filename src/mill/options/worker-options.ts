@@ -1,12 +1,12 @@
 /** The options of a worker: what users give, what the command line adds, and how they are checked. */
 
 import * as v from 'valibot'
-import type { Duration } from '../core/values/duration.js'
-import { byteSize, callable, duration, exactly, whole } from '../core/values/option-check.js'
-import type { SelectorName } from '../selectors/named-selectors.js'
-import type { Selector } from '../selectors/selector.js'
-import type { CommandLine } from '../workers/isolated/command-task.js'
-import type { ShardChoice, ShardsOf } from '../workers/shards/shard-owners.js'
+import type { Duration } from '../../core/values/duration.js'
+import { byteSize, callable, duration, exactly, whole } from '../../core/values/option-check.js'
+import type { SelectorName } from '../../selectors/named-selectors.js'
+import type { Selector } from '../../selectors/selector.js'
+import type { CommandLine } from '../../workers/isolated/command-task.js'
+import type { ShardChoice, ShardsOf } from '../../workers/shards/shard-owners.js'
 
 export interface WorkerOptions {
   /** Queues to serve. Default: all. */

@@ -1,9 +1,9 @@
 /** The settings of a queue as the store is told them. */
 
-import type { Queue } from '../core/queue/queue.js'
-import type { Registry } from '../core/registry.js'
-import type { AnyOrderedTask } from '../core/task/ordered-task.js'
-import type { QueueSettings } from '../stores/contract/queue-settings.js'
+import type { Queue } from '../../core/queue/queue.js'
+import type { Registry } from '../../core/registry.js'
+import type { AnyOrderedTask } from '../../core/task/ordered-task.js'
+import type { QueueSettings } from '../../stores/contract/queue-settings.js'
 
 /** The settings of all declared queues. */
 export function settingsOfAll(registry: Registry): QueueSettings[] {

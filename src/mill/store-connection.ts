@@ -1,0 +1,132 @@
+/** The connection of a mill to its store: opened at the first call, shared by all that the mill hands out, closed with it. */
+
+import { ClosedError } from '../core/errors.js'
+import type { Events } from '../core/events.js'
+import type { Clock } from '../core/platform/clock.js'
+import type { Queue } from '../core/queue/queue.js'
+import { Registry } from '../core/registry.js'
+import { IdleWaiter } from '../runtime/idle-waiter.js'
+import { LeaseKeeper } from '../runtime/leases/lease-keeper.js'
+import { processIdentity } from '../runtime/process-identity.js'
+import type { StoredQueue } from '../stores/contract/queue-settings.js'
+import type { Store } from '../stores/contract/store.js'
+import type { Connection } from '../workers/assemble-worker.js'
+import { refuseUnshared } from './isolated-from.js'
+import { leaseThread } from './lease-thread.js'
+import { settingsOf, settingsOfAll } from './options/stored-settings.js'
+import { refuseUnsupported } from './options/unsupported.js'
+import type { Launch } from './options/worker-options.js'
+import type { StoreSource } from './store-source.js'
+
+export class StoreConnection {
+  readonly #registry: Registry
+  readonly #source: StoreSource
+  readonly #clock: Clock
+  readonly #events: Events
+  #store: Promise<Store> | undefined
+  /** The queues as the store answered when it was opened. */
+  #stored: readonly StoredQueue[] = []
+  /** A store that is only looked at. */
+  #unopened: Promise<Store> | undefined
+  #connection: Promise<Connection> | undefined
+  #closed = false
+
+  constructor(registry: Registry, source: StoreSource, clock: Clock, events: Events) {
+    this.#registry = registry
+    this.#source = source
+    this.#clock = clock
+    this.#events = events
+  }
+
+  /** The store, be it that none of its queues was opened. */
+  looked(): Promise<Store> {
+    if (this.#store !== undefined) return this.#store
+    this.refuseClosed()
+    this.#unopened ??= this.#source.create()
+    return this.#unopened
+  }
+
+  /** The opened store. A failed opening is tried again at the next call. */
+  readonly opened = (): Promise<Store> => {
+    if (this.#store === undefined) {
+      this.refuseClosed()
+      this.#store = this.#open()
+      this.#store.catch(() => {
+        this.#store = undefined
+      })
+    }
+    return this.#store
+  }
+
+  /** What the workers of this mill share: one lease keeper and one waiter for all of them. */
+  async forWorkers(launch: Launch | undefined, hasProcesses: boolean): Promise<Connection> {
+    const store = await this.opened()
+    if (hasProcesses) refuseUnshared(store.traits)
+    this.#connection ??= Promise.resolve({
+      ...{ store, stored: this.#stored, keeper: this.#keeper(store, launch) },
+      waiter: new IdleWaiter(store, () => this.#clock.mono()),
+    })
+    return this.#connection
+  }
+
+  /** A listener has its own: what blocks this loop does not end what its claims are for. */
+  async forListener(): Promise<Connection> {
+    const connection = await this.forWorkers(undefined, false)
+    return { ...connection, keeper: this.#keeper(connection.store, undefined) }
+  }
+
+  #keeper(store: Store, launch: Launch | undefined): LeaseKeeper {
+    const { host, pid } = processIdentity()
+    const { descriptor } = this.#source
+    return new LeaseKeeper({
+      store,
+      events: this.#events,
+      mono: () => this.#clock.mono(),
+      host,
+      pid,
+      ...(store.traits.beatsFromThread && descriptor !== undefined
+        ? { startThread: leaseThread(descriptor, this.#source.access) }
+        : {}),
+      ...(launch === undefined ? {} : { blockedTo: launch.blockedTo }),
+    })
+  }
+
+  async #open(): Promise<Store> {
+    const store = await this.#source.create()
+    try {
+      refuseUnsupported(this.#registry, store.traits)
+      this.#stored = await store.open(settingsOfAll(this.#registry))
+      return store
+    } catch (error) {
+      await store.close()
+      throw error
+    }
+  }
+
+  /** One queue more, declared or not. */
+  async openOne(queue: Queue): Promise<{ readonly store: Store; readonly stored: StoredQueue }> {
+    const store = await this.opened()
+    refuseUnsupported(new Registry([], [queue]), store.traits)
+    const [stored] = await store.open([settingsOf(queue, undefined)])
+    return { store, stored: stored! }
+  }
+
+  refuseClosed(): void {
+    if (this.#closed) throw new ClosedError('this mill')
+  }
+
+  /** Nothing is opened from now on; what is opened already goes on until `close`. */
+  shut(): void {
+    this.#closed = true
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true
+    const connection = await this.#connection?.catch(() => undefined)
+    await connection?.keeper.stop()
+    for (const one of [this.#store, this.#unopened]) {
+      const store = await one?.catch(() => undefined)
+      await store?.close()
+    }
+  }
+}

@@ -1,0 +1,20 @@
+/** Shell lines of the documentation that the tests do not run, each with its reason. */
+
+export const notRun: readonly [RegExp, string][] = [
+  [/^npm (init|install|pkg)\b/, 'needs the network; `npm run prove pack` does it'],
+  [/^npm ci && npm run (demo|build)$/, 'needs the network; test/end-to-end runs the demo itself'],
+  [/^npm ci && npm test$/, 'this test is part of it'],
+  [/^MILLRACE_STORE=(redis|sqs):\S+ npm run demo$/, 'test/drills and test/end-to-end run the demo on both'],
+  [/^MILLRACE_STORE=sqs:/, 'needs an account at AWS; test/cli/sqs-commands.test.ts runs it on an emulator'],
+  [/^npm run demo -- /, 'test/end-to-end runs the demo with a folder and --json'],
+  [/^npm run bench\b/, 'takes minutes'],
+  [/^--[a-z]+$|^--[a-z]+=/, 'an option of the line before it'],
+  [/^npx jiti (?:migration\/)?[a-z-]+\.ts\b/, 'test/end-to-end runs the examples'],
+  [/^npx millrace .*\bATestWorker/, "test/end-to-end runs Lowkiq's example"],
+  [/^cd examples\/(?:minimal|lowkiq|throttled-queue|blueque|kale)$/, 'test/end-to-end runs the examples'],
+  [/^npx millrace (work(?: --create-queues)?|stats)$/, 'test/end-to-end runs the examples'],
+  [/^millrace exec video /, 'test/end-to-end runs exec'],
+  [/^millrace enqueue nobody-knows-me /, 'must fail; run below, next to the programs that show an error'],
+  [/^npx millrace work handlers\.ts$/, 'works until it is stopped; test/docs-next-job.test.ts does'],
+  [/^sqlite3 /, 'the sqlite3 shell is no dependency; test/docs-facts.test.ts runs the statement through the driver'],
+]
