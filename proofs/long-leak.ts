@@ -12,7 +12,7 @@ const collect = new BroadcastChannel('collect')
 const { mill, files } = await loadMill({
   cwd: process.cwd(),
   env: process.env,
-  config: join(import.meta.dirname, 'long.config.ts'),
+  configs: [join(import.meta.dirname, 'long.config.ts')],
 })
 let completed = 0
 let told: () => void = () => {}

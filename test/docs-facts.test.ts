@@ -98,10 +98,14 @@ describe('the page of the command line', () => {
     const [, help] = source('cli/program.ts').split('Environment:')
     const helped = [...help!.matchAll(/^ {2}([A-Z_]{4,}) /gm)].map(([, name]) => name!)
 
-    expect(helped.length).toBe(3)
+    expect(helped.length).toBe(7)
     expect(named).toEqual(expect.arrayContaining(helped))
     expect(source('mill/load-mill.ts')).toContain("env['MILLRACE_CONFIG']")
-    expect(source('mill/load-mill.ts')).toContain("env['MILLRACE_STORE']")
+    expect(source('mill/configuration/environment.ts')).toMatch(/MILLRACE_STORE: store, MILLRACE_NAMESPACE: namespace/)
+    const flags = commands.get('millrace work')!.options.map(({ envVar }) => envVar)
+    expect(flags.filter((name) => name !== undefined).sort()).toEqual(
+      named.filter((name) => /_(?:CONCURRENCY|PROCESSES|QUEUES)$/.test(name)).sort(),
+    )
     expect(source('runtime/process-identity.ts')).toContain("process.env['MILLRACE_HOST']")
   })
 })

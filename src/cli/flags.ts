@@ -17,10 +17,9 @@ export function wholeFlag(least: number, most: number): (given: string) => numbe
   }
 }
 
-/** A flag that is given at most once: the last of several would silently win. */
-export function onceFlag(given: string, before: string | undefined): string {
-  if (before === undefined) return given
-  throw new InvalidArgumentError(`Expected once; got '${before}' before.`)
+/** A flag that may be given again: all that was given, in that order. */
+export function eachFlag(given: string, before: readonly string[] = []): readonly string[] {
+  return [...before, given]
 }
 
 /** Any number, as JavaScript writes it. */

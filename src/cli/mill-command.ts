@@ -3,11 +3,11 @@
 import type { Command, CommandOptions } from 'commander'
 import type { Loaded } from '../mill/load-mill.js'
 import type { Mill } from '../mill/mill.js'
-import { onceFlag } from './flags.js'
+import { eachFlag } from './flags.js'
 import { Terminal } from './output/terminal.js'
 
 export interface MillFlags {
-  readonly config?: string
+  readonly config?: readonly string[]
   readonly json?: boolean
 }
 
@@ -18,8 +18,8 @@ export function millCommand(parent: Command, usage: string, summary: string, opt
     .description(summary)
     .option(
       '--config <file>',
-      'the configuration (default: MILLRACE_CONFIG, else millrace.config.ts, .mts, .js or .mjs)',
-      onceFlag,
+      'the configuration (default: MILLRACE_CONFIG, else millrace.config.ts, .mts, .js or .mjs); of several the later win',
+      eachFlag,
     )
 }
 
@@ -31,7 +31,7 @@ export function withJson(command: Command, what: string): Command {
 export async function loaded(flags: MillFlags, module?: string): Promise<Loaded> {
   // Only now: a supervisor, which opens no mill, is spared the memory of all that a mill needs.
   const { loadMill } = await import('../mill/load-mill.js')
-  return loadMill({ cwd: process.cwd(), env: process.env, config: flags.config, module })
+  return loadMill({ cwd: process.cwd(), env: process.env, configs: flags.config, module })
 }
 
 export async function withMill(

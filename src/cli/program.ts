@@ -38,9 +38,13 @@ Examples:
   $ millrace morgue revive default --all
 
 Environment:
-  MILLRACE_CONFIG  path of the configuration
-  MILLRACE_STORE   where jobs live, where there is no configuration; configurations may read it too
-  NO_COLOR         no colours (there are none without a terminal)
+  MILLRACE_CONFIG       path of the configuration, or several with ':' between them (';' on Windows)
+  MILLRACE_STORE        where jobs live; wins over the configuration
+  MILLRACE_NAMESPACE    what keys in a Redis and queues in SQS begin with; wins over the configuration
+  MILLRACE_CONCURRENCY  --concurrency of work, where that is not given
+  MILLRACE_PROCESSES    --processes of work, where that is not given
+  MILLRACE_QUEUES       --queues of work, where that is not given
+  NO_COLOR              no colours (there are none without a terminal)
 
 ${exitCodeHelp}`,
     )

@@ -3,9 +3,13 @@
 import { ConfigError } from '../core/errors.js'
 import { isTask } from '../core/task/any-task.js'
 import { millrace } from './assemble.js'
+import { environmentOptions } from './configuration/environment.js'
+import { isOptions } from './configuration/merged-options.js'
+import { importAll } from './configuration/user-modules.js'
 import { type IsolatedFrom, markIsolated } from './isolated-from.js'
-import { importAll, isMill } from './load-mill.js'
+import { type ConfigFile, isMill, optionsMill } from './load-mill.js'
 import type { Mill } from './mill.js'
+import { millOptionNames } from './options/mill-options.js'
 
 /** Rejects where the files cannot be loaded, or nothing that they export runs the task. */
 export async function loadIsolated(
@@ -14,14 +18,26 @@ export async function loadIsolated(
   { descriptor, command }: IsolatedFrom,
 ): Promise<Mill> {
   markIsolated()
-  const exported = (await importAll(files)).flatMap((exports) => Object.values(exports))
+  const loaded = await importAll(files)
+  const exported = loaded.flatMap((exports) => Object.values(exports))
   const knows = ({ tasks }: Mill) => command !== undefined || [...tasks.values()].some((one) => isCalled(one, task))
   const mill = exported.filter(isMill).find(knows)
   if (mill !== undefined) return mill
+  const configs = files.flatMap((file, i) => configIn(file, loaded[i]!['default']))
+  if (configs.length > 0) {
+    const made = await optionsMill(configs, process.cwd(), environmentOptions(process.env))
+    if (knows(made)) return made
+  }
   const tasks = [...new Set(exported.filter(isTask))]
   if (command !== undefined || tasks.some((one) => isCalled(one, task))) return millrace({ store: descriptor, tasks })
   const message = `must export task '${task}', or a mill that knows it`
   throw new ConfigError(files.join(', '), [{ path: 'exports', message }])
+}
+
+/** The options that the file exports by default: its worker has taken them. A module may export anything else. */
+function configIn(file: string, exported: unknown): ConfigFile[] {
+  const isConfig = isOptions(exported) && Object.keys(exported).every((option) => millOptionNames.has(option))
+  return isConfig ? [{ file, options: exported }] : []
 }
 
 function isCalled({ name, aliases }: { name: string; aliases: readonly string[] }, task: string): boolean {

@@ -1,31 +1,43 @@
-/** Loading: from the files a user wrote (a configuration, a module with tasks or handlers) to a mill. */
+/** Loading: from the files a user wrote (configurations, a module with tasks or handlers) to a mill. */
 
-import { existsSync, statSync } from 'node:fs'
-import { basename, join, resolve } from 'node:path'
-import { pathToFileURL } from 'node:url'
+import { resolve } from 'node:path'
 import { ConfigError } from '../core/errors.js'
 import { type AnyTask, isTask } from '../core/task/any-task.js'
 import { millrace } from './assemble.js'
 import { baseFolderOf, withBaseFolder } from './base-folder.js'
+import { existing, foundConfig, namedConfigs, nothingFound } from './configuration/config-files.js'
+import {
+  type Environment,
+  type EnvironmentOptions,
+  environmentOptions,
+  refuseUnheard,
+} from './configuration/environment.js'
+import { type GivenOptions, isOptions, mergedOptions } from './configuration/merged-options.js'
+import { type Exports, importAll } from './configuration/user-modules.js'
 import { Mill } from './mill.js'
-
-/** Looked for in this order. */
-const configNames = ['ts', 'mts', 'js', 'mjs'].map((extension) => `millrace.config.${extension}`)
+import type { MillOptions } from './options/mill-options.js'
+import { readQueueFile } from './queue-file/queue-file.js'
 
 const defaultStore = 'sqlite:.millrace/jobs.db'
 
 interface LoadRequest {
   readonly cwd: string
-  readonly env: Readonly<Record<string, string | undefined>>
-  /** Path of the configuration; without it `MILLRACE_CONFIG`, then a `millrace.config.*` in `cwd`. */
-  readonly config?: string | undefined
+  readonly env: Environment
+  /** Paths of configurations, merged left to right; without any those of `MILLRACE_CONFIG`, then a `millrace.config.*` in `cwd`. */
+  readonly configs?: readonly string[] | undefined
   /** Path of a module that exports tasks, attaches handlers to the configuration's, or default-exports a mill. */
   readonly module?: string | undefined
 }
 
+/** A file that exports options. */
+export interface ConfigFile {
+  readonly file: string
+  readonly options: GivenOptions
+}
+
 export interface Loaded {
   readonly mill: Mill
-  /** The file the mill comes from. */
+  /** The file the mill comes from; of several that were merged their names, as messages say them. */
   readonly file: string
   /** All that was loaded, in that order: another process that loads the same knows the same. */
   readonly files: readonly string[]
@@ -33,28 +45,32 @@ export interface Loaded {
   readonly unknownTasks: readonly AnyTask[]
 }
 
-type Exports = Readonly<Record<string, unknown>>
-
 /** Throws `ConfigError` where there is nothing to load, or what there is cannot be loaded or makes no mill. Opens no store. */
-export async function loadMill({ cwd, env, config, module }: LoadRequest): Promise<Loaded> {
-  const given = config ?? (env['MILLRACE_CONFIG'] || undefined)
+export async function loadMill({ cwd, env, configs = [], module }: LoadRequest): Promise<Loaded> {
+  const said = environmentOptions(env)
   const moduleFile = module === undefined ? undefined : existing(resolve(cwd, module))
-  const configFile = given === undefined ? foundIn(cwd) : existing(resolve(cwd, given))
-  if (moduleFile === undefined && configFile === undefined) throw nothingFound(cwd)
+  const named = namedConfigs(cwd, configs, env['MILLRACE_CONFIG'])
+  const found = named.length > 0 ? undefined : foundConfig(cwd)
+  const configFiles = found === undefined ? named : [found]
+  const [firstConfig] = configFiles
+  if (moduleFile === undefined && firstConfig === undefined) throw nothingFound(cwd)
   // The module first: it may attach handlers to the tasks of the configuration.
-  const files = [moduleFile, configFile].filter((file) => file !== undefined)
+  const files = [...(moduleFile === undefined ? [] : [moduleFile]), ...configFiles]
   // Whoever names the configuration from another folder means the same store.
-  const base = configFile === undefined ? cwd : baseFolderOf(configFile, cwd)
-  const [first, second] = await withBaseFolder(base, () => importAll(files))
-  const [exported, configured] = moduleFile === undefined ? [{}, first!] : [first!, second]
-  if (isMill(exported['default']) && given === undefined)
+  const base = firstConfig === undefined ? cwd : baseFolderOf(firstConfig, cwd)
+  const all = await withBaseFolder(base, () => importAll(files))
+  const exported = moduleFile === undefined ? {} : all[0]!
+  const configured = all.slice(files.length - configFiles.length)
+  if (isMill(exported['default']) && named.length === 0) {
+    refuseUnheard(moduleFile!, exported['default'], said)
     return { mill: exported['default'], file: moduleFile!, files, unknownTasks: [] }
+  }
   const tasks = [...new Set(Object.values(exported).filter(isTask))]
-  if (configured === undefined)
-    return { mill: millOf(tasks, moduleFile!, env), file: moduleFile!, files, unknownTasks: [] }
-  const mill = configured['default']
-  if (!isMill(mill)) throw noMill(configFile!, mill)
-  return { mill, file: configFile!, files, unknownTasks: tasks.filter(({ name }) => !mill.tasks.has(name)) }
+  if (firstConfig === undefined)
+    return { mill: millOf(tasks, moduleFile!, said), file: moduleFile!, files, unknownTasks: [] }
+  const mill = await configuredMill(configFiles, configured, cwd, said)
+  const unknownTasks = tasks.filter(({ name }) => !mill.tasks.has(name))
+  return { mill, file: configFiles.join(' and '), files, unknownTasks }
 }
 
 /** A mill made by this copy of the library, or by another that the user's files have found. */
@@ -69,9 +85,53 @@ export function isMill(value: unknown): value is Mill {
   )
 }
 
+/** The mill that the one file exports, or one of the options that the files export. */
+async function configuredMill(
+  files: readonly string[],
+  exports: readonly Exports[],
+  cwd: string,
+  said: EnvironmentOptions,
+): Promise<Mill> {
+  const defaults = exports.map((all) => all['default'])
+  const [first] = defaults
+  if (isMill(first) && files.length === 1) {
+    refuseUnheard(files[0]!, first, said)
+    return first
+  }
+  const unfit = defaults.findIndex((value) => !isOptions(value))
+  if (unfit !== -1) throw isMill(defaults[unfit]) ? unmergeable(files[unfit]!) : noMill(files[unfit]!, defaults[unfit])
+  const configs = files.map((file, i) => ({ file, options: defaults[i] as GivenOptions }))
+  return optionsMill(configs, cwd, said)
+}
+
+/**
+ * The mill of options that files export; relative paths in them are taken from the base folder of each.
+ * Throws as `millrace` does.
+ */
+export async function optionsMill(
+  configs: readonly ConfigFile[],
+  cwd: string,
+  said: EnvironmentOptions,
+): Promise<Mill> {
+  const parts: GivenOptions[] = []
+  for (const { file, options } of configs) {
+    const { queues } = options
+    if (typeof queues !== 'string') parts.push(options)
+    else
+      parts.push({
+        ...options,
+        queues: await withBaseFolder(baseFolderOf(file, cwd), async () => readQueueFile(queues)),
+      })
+  }
+  const merged = mergedOptions([...parts, said as GivenOptions])
+  const storedBy = said.store === undefined ? configs.findLast(({ options }) => 'store' in options) : undefined
+  const { file } = storedBy ?? configs.at(-1)!
+  return withBaseFolder(baseFolderOf(file, cwd), async () => millrace(merged as unknown as MillOptions))
+}
+
 /** No configuration: the exported tasks and the store of the environment make a mill. */
-function millOf(tasks: readonly AnyTask[], file: string, env: LoadRequest['env']): Mill {
-  if (tasks.length > 0) return millrace({ store: env['MILLRACE_STORE'] || defaultStore, tasks })
+function millOf(tasks: readonly AnyTask[], file: string, said: EnvironmentOptions): Mill {
+  if (tasks.length > 0) return millrace({ store: defaultStore, ...said, tasks })
   throw new ConfigError(file, [
     {
       path: 'exports',
@@ -81,22 +141,10 @@ function millOf(tasks: readonly AnyTask[], file: string, env: LoadRequest['env']
   ])
 }
 
-function foundIn(folder: string): string | undefined {
-  return configNames.map((name) => join(folder, name)).find((file) => existsSync(file))
-}
-
-function existing(file: string): string {
-  if (statSync(file, { throwIfNoEntry: false })?.isFile()) return file
-  throw new ConfigError(file, [{ path: 'path', message: 'must be a TypeScript or JavaScript file; there is none' }])
-}
-
-function nothingFound(folder: string): ConfigError {
-  return new ConfigError('the configuration', [
-    {
-      path: folder,
-      message: `must hold a configuration; looked for ${configNames.join(', ')}. Write one, or name it with --config or MILLRACE_CONFIG`,
-    },
-  ])
+function unmergeable(file: string): ConfigError {
+  const message =
+    'is a mill, which is put together already: only options can be merged. Export them instead, as in `export default { tasks: [sendEmail] } satisfies Partial<MillOptions>`'
+  return new ConfigError(file, [{ path: 'default export', message }])
 }
 
 function noMill(file: string, value: unknown): ConfigError {
@@ -104,64 +152,7 @@ function noMill(file: string, value: unknown): ConfigError {
   return new ConfigError(file, [
     {
       path: 'default export',
-      message: `must be a mill, as in \`export default millrace({ store: '${defaultStore}', tasks: [sendEmail] })\`; ${got}`,
+      message: `must be a mill, as in \`export default millrace({ store: '${defaultStore}', tasks: [sendEmail] })\`, or its options; ${got}`,
     },
   ])
-}
-
-/** All by one loader: two would make two copies of what the files import in common. Node's own where it can, else jiti. */
-export async function importAll(files: readonly string[]): Promise<Exports[]> {
-  try {
-    return await inTurn(files, (file) => import(pathToFileURL(file).href))
-  } catch (error) {
-    if (!isForTranspiler((error as Error).cause)) throw error
-    const { createJiti } = await import('jiti')
-    const jiti = createJiti(import.meta.url, { interopDefault: false })
-    return inTurn(files, (file) => jiti.import(file))
-  }
-}
-
-async function inTurn(files: readonly string[], load: (file: string) => Promise<unknown>): Promise<Exports[]> {
-  const loaded: Exports[] = []
-  for (const file of files) {
-    try {
-      loaded.push((await load(file)) as Exports)
-    } catch (error) {
-      const message = `${error instanceof Error ? error.message : String(error)}${framesOf(error)}`
-      throw new ConfigError(file, [{ path: `loading ${basename(file)}`, message }], { cause: error })
-    }
-  }
-  return loaded
-}
-
-/** Our own files, and what loads the user's. */
-const foreign = /node:|\/node_modules\/|<anonymous>/
-const ownFolder = new URL('..', import.meta.url).href
-const mostFrames = 5
-
-/** Where in the user's files it was thrown, as lines of a stack; empty if nowhere. */
-function framesOf(error: unknown): string {
-  const stack = error instanceof Error ? (error.stack ?? '') : ''
-  const frames = stack
-    .split('\n')
-    .filter((line) => /^\s+at /.test(line) && !foreign.test(line))
-    .map((line) => line.replaceAll('file://', ''))
-    .filter((line) => !line.includes(new URL(ownFolder).pathname))
-  return frames
-    .slice(0, mostFrames)
-    .map((line) => `\n    ${line.trim()}`)
-    .join('')
-}
-
-/** What Node's loader says of a file that a TypeScript transpiler may still load: syntax it cannot strip, or `./tasks.js` that is a `tasks.ts`. */
-const transpilerCodes = new Set([
-  'ERR_UNKNOWN_FILE_EXTENSION',
-  'ERR_UNSUPPORTED_TYPESCRIPT_SYNTAX',
-  'ERR_INVALID_TYPESCRIPT_SYNTAX',
-  'ERR_MODULE_NOT_FOUND',
-  'ERR_UNSUPPORTED_DIR_IMPORT',
-])
-
-function isForTranspiler(error: unknown): boolean {
-  return error instanceof SyntaxError || transpilerCodes.has((error as { code?: string } | null)?.code ?? '')
 }

@@ -88,6 +88,11 @@ export class Mill {
     this.#client = new Client({ ...this.#clientParts, sender: new Sender(this.#connection.opened, () => clock.mono()) })
   }
 
+  /** @internal */
+  get namespace(): string {
+    return this.#options.namespace
+  }
+
   /** The declared tasks by name. */
   get tasks(): ReadonlyMap<string, AnyTask> {
     return this.#options.registry.tasks

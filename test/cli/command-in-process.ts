@@ -14,7 +14,7 @@ const freshEntries = `
 let loads = 0
 export async function resolve(specifier, context, next) {
   const resolved = await next(specifier, context)
-  if (!context.parentURL?.endsWith('/mill/load-mill.js') || !specifier.startsWith('file:')) return resolved
+  if (!context.parentURL?.endsWith('/mill/configuration/user-modules.js') || !specifier.startsWith('file:')) return resolved
   return { ...resolved, url: resolved.url + '?load=' + ++loads }
 }`
 register(`data:text/javascript,${encodeURIComponent(freshEntries)}`)

@@ -29,7 +29,7 @@ const mistakes: readonly (readonly [readonly string[], RegExp])[] = [
   [['work', '--queues', 'nope', '--processes', '2'], /queue 'nope' is not declared/],
   [['work', 'nowhere.ts'], /nowhere\.ts is not valid:\n {2}path: must be a TypeScript or JavaScript file/],
   [['work', 'a.ts', 'b.ts'], /too many arguments for 'work'\. Expected 1 argument but got 2/],
-  [['stats', '--config', 'a.ts', '--config', 'b.ts'], /'b\.ts' is invalid\. Expected once; got 'a\.ts' before/],
+  [['stats', '--config', 'a.js', '--config', 'b.js'], /a\.js is not valid:\n {2}path: must be .* file; there is none/],
   [['work', '--config', 'nowhere.config.ts'], /nowhere\.config\.ts is not valid/],
   [['enqueue', 'echo'], /missing required argument 'json'/],
   [['enqueue', 'echo', '{"n":'], /the input must be JSON, @file with JSON, or - for standard input; '\{"n":'/],

@@ -30,7 +30,7 @@ try {
   console.log(JSON.stringify({ error: { code, message, cause: cause?.message } }))
 }`
 
-async function load(request: { cwd: string; env?: object; config?: string; module?: string }): Promise<Answer> {
+async function load(request: { cwd: string; env?: object; configs?: string[]; module?: string }): Promise<Answer> {
   const given = JSON.stringify({ env: {}, ...request })
   const { stdout } = await promisify(execFile)(process.execPath, ['--input-type=module', '-e', script, given], {
     timeout: 20_000,
@@ -84,7 +84,7 @@ describe('loading a configuration', () => {
     const env = { MILLRACE_CONFIG: 'conf/env.mjs' }
     expect((await load({ cwd })).tasks).toEqual(['found'])
     expect((await load({ cwd, env })).tasks).toEqual(['env'])
-    expect((await load({ cwd, env, config: 'conf/path.ts' })).tasks).toEqual(['path'])
+    expect((await load({ cwd, env, configs: ['conf/path.ts'] })).tasks).toEqual(['path'])
     expect((await load({ cwd, env: { MILLRACE_CONFIG: '' } })).tasks).toEqual(['found'])
   })
 
@@ -138,7 +138,7 @@ export default millrace({ store: 'memory:', tasks: [mail, typo] })`,
 
   it.each([
     ['no default export', `export const x = 1`, 'default export: must be a mill, as in `export default millrace({'],
-    ['something else as default', `export default { store: 'memory:' }`, 'got [object Object]'],
+    ['something else as default', `export default [1]`, 'got [object Array]'],
     ['an error of its own', `throw new Error('no database today')`, 'no database today'],
     [
       'a wrong option',
@@ -204,7 +204,7 @@ describe('loading a module', () => {
   it('its default export is the mill where no configuration was asked for', async () => {
     const cwd = project({ ...typedFiles, 'mill.ts': plainConfig })
     expect(await load({ cwd, module: 'mill.ts' })).toMatchObject({ file: join(cwd, 'mill.ts'), tasks: ['plain'] })
-    expect(await load({ cwd, module: 'mill.ts', config: 'millrace.config.ts' })).toMatchObject({
+    expect(await load({ cwd, module: 'mill.ts', configs: ['millrace.config.ts'] })).toMatchObject({
       tasks: everyTask,
     })
   })

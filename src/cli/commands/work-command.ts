@@ -52,9 +52,23 @@ export function addWorkProcess(program: Command): Command {
 
 function withWorkFlags(command: Command): Command {
   command
-    .option('--queues <names>', 'serve only these, as high,default (default: all)', namesFlag)
-    .option('--concurrency <n>', 'jobs at once in each process (default: 10)', wholeFlag(1, 100_000))
-    .option('--processes <n>', 'worker processes', wholeFlag(1, 256), 1)
+    .addOption(
+      fromEnvironment(
+        'MILLRACE_QUEUES',
+        new Option('--queues <names>', 'serve only these, as high,default (default: all)'),
+      ).argParser(namesFlag),
+    )
+    .addOption(
+      fromEnvironment(
+        'MILLRACE_CONCURRENCY',
+        new Option('--concurrency <n>', 'jobs at once in each process (default: 10)'),
+      ).argParser(wholeFlag(1, 100_000)),
+    )
+    .addOption(
+      fromEnvironment('MILLRACE_PROCESSES', new Option('--processes <n>', 'worker processes'))
+        .default(1)
+        .argParser(wholeFlag(1, 256)),
+    )
     .addOption(
       new Option('--selector <name>', `the order of queues (default: ${defaultSelector})`).choices(selectorNames),
     )
@@ -75,6 +89,11 @@ function withWorkFlags(command: Command): Command {
     .option('--health-port <n>', 'answer GET /health on this port; 0 takes any', wholeFlag(0, 65_535))
     .option('--health-host <host>', 'where the health port listens', '127.0.0.1')
   return withJson(command, 'print one line of JSON per event: {"event","at","pid",…}')
+}
+
+/** The variable says it where the flag does not; one that is empty is not set. */
+function fromEnvironment(variable: string, option: Option): Option {
+  return process.env[variable] === '' ? option : option.env(variable)
 }
 
 /** `0/2`: member 0 of 2. */

@@ -161,6 +161,9 @@ const shape = exactly({
   onFatal: v.optional(callable<(error: unknown) => void | Promise<void>>()),
 })
 
+/** @internal */
+export const millOptionNames: ReadonlySet<string> = new Set(Object.keys(shape.entries))
+
 /**
  * The checked options. Throws `ConfigError` with every mistake, or `UnsupportedByStoreError` with the first thing the store cannot do.
  * @internal

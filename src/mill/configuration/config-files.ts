@@ -1,0 +1,31 @@
+/** Configuration files: which files hold the configuration that was asked for. */
+
+import { existsSync, statSync } from 'node:fs'
+import { delimiter, join, resolve } from 'node:path'
+import { ConfigError } from '../../core/errors.js'
+
+/** Looked for in this order. */
+const configNames = ['ts', 'mts', 'js', 'mjs'].map((extension) => `millrace.config.${extension}`)
+
+/** Those that are named: by flags, else by `MILLRACE_CONFIG`. Empty: none is. Throws `ConfigError` for one that is not there. */
+export function namedConfigs(cwd: string, flags: readonly string[], variable: string | undefined): string[] {
+  const names = flags.length > 0 ? flags : (variable ?? '').split(delimiter).filter((name) => name !== '')
+  const files = names.map((name) => existing(resolve(cwd, name)))
+  const twice = files.find((file, i) => files.indexOf(file) !== i)
+  if (twice === undefined) return files
+  throw new ConfigError('the configuration', [{ path: twice, message: 'is named twice; name each file once' }])
+}
+
+export function foundConfig(folder: string): string | undefined {
+  return configNames.map((name) => join(folder, name)).find((file) => existsSync(file))
+}
+
+export function existing(file: string): string {
+  if (statSync(file, { throwIfNoEntry: false })?.isFile()) return file
+  throw new ConfigError(file, [{ path: 'path', message: 'must be a TypeScript or JavaScript file; there is none' }])
+}
+
+export function nothingFound(folder: string): ConfigError {
+  const message = `must hold a configuration; looked for ${configNames.join(', ')}. Write one (\`millrace init\` does), or name it with --config or MILLRACE_CONFIG`
+  return new ConfigError('the configuration', [{ path: folder, message }])
+}

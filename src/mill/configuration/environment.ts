@@ -1,0 +1,58 @@
+/** The environment: what `MILLRACE_*` variables say of a mill. They win over configuration files. */
+
+import { hasCode } from '../../core/error-codes.js'
+import { ConfigError, type ConfigIssue } from '../../core/errors.js'
+import { describe } from '../../core/values/describe.js'
+import { isQueueName, queueNameForm } from '../../core/values/ids.js'
+import type { Mill } from '../mill.js'
+import { storeSource } from '../store-source.js'
+
+export type Environment = Readonly<Record<string, string | undefined>>
+
+export interface EnvironmentOptions {
+  readonly store?: string
+  readonly namespace?: string
+}
+
+/** A variable that is empty is not set. Throws `ConfigError` that names each variable that is wrong. */
+export function environmentOptions(env: Environment): EnvironmentOptions {
+  const { MILLRACE_STORE: store, MILLRACE_NAMESPACE: namespace } = env
+  const issues = [...(store ? storeMistakes(store) : []), ...(namespace ? namespaceMistakes(namespace) : [])]
+  if (issues.length > 0) throw new ConfigError('the environment', issues)
+  return { ...(store && { store }), ...(namespace && { namespace }) }
+}
+
+function storeMistakes(store: string): ConfigIssue[] {
+  try {
+    storeSource(store)
+    return []
+  } catch (error) {
+    if (!hasCode(error, 'config-invalid')) throw error
+    return error.issues.map(({ message }) => ({ path: 'MILLRACE_STORE', message }))
+  }
+}
+
+function namespaceMistakes(namespace: string): ConfigIssue[] {
+  if (isQueueName(namespace)) return []
+  return [{ path: 'MILLRACE_NAMESPACE', message: `must be ${queueNameForm}; got ${describe(namespace)}` }]
+}
+
+/**
+ * A mill that a file has put together is as it is: other programs import it, and would be left with another store. Throws
+ * `ConfigError` where it does not do what the environment says.
+ */
+export function refuseUnheard(file: string, mill: Mill, { store, namespace }: EnvironmentOptions): void {
+  const unheard = (variable: string, option: string, is: string): ConfigIssue => ({
+    path: option,
+    message: `is '${is}' in the mill that this file exports, and ${variable} says otherwise. Write \`${option}: process.env.${variable} ?? '${is}'\` there, or export the options instead of a mill, or unset ${variable}`,
+  })
+  const issues = [
+    ...(store !== undefined && storeSource(store).text !== mill.store.text
+      ? [unheard('MILLRACE_STORE', 'store', mill.store.text)]
+      : []),
+    ...(namespace !== undefined && namespace !== mill.namespace
+      ? [unheard('MILLRACE_NAMESPACE', 'namespace', mill.namespace)]
+      : []),
+  ]
+  if (issues.length > 0) throw new ConfigError(file, issues)
+}

@@ -1,0 +1,52 @@
+/** Merged options: the options that several configuration files export, put together as if one had all of them. Pure. */
+
+import { isTask } from '../../core/task/any-task.js'
+
+/** What a file exports, not yet checked. */
+export type GivenOptions = Readonly<Record<string, unknown>>
+
+/** Of these each entry is merged by its name. */
+const namedMaps = new Set(['queues', 'schedules'])
+
+/** Options, and neither a mill nor an instance of anything else. */
+export function isOptions(value: unknown): value is GivenOptions {
+  if (typeof value !== 'object' || value === null) return false
+  const prototype = Object.getPrototypeOf(value)
+  return prototype === null || Object.getPrototypeOf(prototype) === null
+}
+
+/**
+ * Left to right: a later file wins, key by key. `queues` and `schedules` are merged by name and then by key, `worker` by key,
+ * `tasks` by the names of the tasks, and `tasksElsewhere` are all that are named.
+ */
+export function mergedOptions(parts: readonly GivenOptions[]): GivenOptions {
+  const merged: Record<string, unknown> = {}
+  for (const part of parts)
+    for (const [option, value] of Object.entries(part))
+      merged[option] = option in merged ? mergedOption(option, merged[option], value) : value
+  return merged
+}
+
+function mergedOption(option: string, before: unknown, value: unknown): unknown {
+  if (option === 'worker') return byKey(before, value, (_, later) => later)
+  if (namedMaps.has(option)) return byKey(before, value, (one, other) => byKey(one, other, (_, later) => later))
+  if (!Array.isArray(before) || !Array.isArray(value)) return value
+  if (option === 'tasks') return mergedTasks(before, value)
+  return option === 'tasksElsewhere' ? [...new Set([...before, ...value])] : value
+}
+
+/** What is no object takes the place of what was there: the check of the options tells what it should be. */
+function byKey(before: unknown, value: unknown, merge: (before: unknown, value: unknown) => unknown): unknown {
+  if (!isOptions(before) || !isOptions(value)) return value
+  const both = Object.entries(value).map(([key, later]) => [key, key in before ? merge(before[key], later) : later])
+  return { ...before, ...Object.fromEntries(both) }
+}
+
+/** A later task takes the place of the one that has its name. */
+function mergedTasks(before: readonly unknown[], value: readonly unknown[]): unknown[] {
+  const nameOf = (task: unknown) => (isTask(task) ? task.name : undefined)
+  const later = new Map(value.filter(isTask).map((task) => [task.name, task]))
+  const kept = before.map((task) => later.get(nameOf(task) ?? '') ?? task)
+  const there = new Set(before.map(nameOf).filter((name) => name !== undefined))
+  return [...kept, ...value.filter((task) => !there.has(nameOf(task) ?? ''))]
+}

@@ -1,0 +1,57 @@
+import { defineTask } from 'millrace'
+import { describe, expect, it } from 'vitest'
+import { isOptions, mergedOptions } from '#src/mill/configuration/merged-options.js'
+
+describe('merged options', () => {
+  it('a later file wins, key by key, also with undefined', () => {
+    expect(mergedOptions([{ store: 'memory:', namespace: 'a' }, { namespace: 'b' }, { store: undefined }])).toEqual({
+      store: undefined,
+      namespace: 'b',
+    })
+  })
+
+  it('queues are merged by name and then by key, what stands under a key of theirs is not', () => {
+    const base = { queues: { mail: { weight: 10, lease: '1m', maxRunning: { perGroup: 2 } }, low: {} } }
+    const local = { queues: { mail: { weight: 99, maxRunning: 3 }, extra: { weight: 1 } } }
+    expect(mergedOptions([base, local])).toEqual({
+      queues: { mail: { weight: 99, lease: '1m', maxRunning: 3 }, low: {}, extra: { weight: 1 } },
+    })
+  })
+
+  it('worker is merged by key', () => {
+    const merged = mergedOptions([{ worker: { concurrency: 5, maxJobs: 9 } }, { worker: { concurrency: 50 } }])
+    expect(merged).toEqual({ worker: { concurrency: 50, maxJobs: 9 } })
+  })
+
+  it('of two tasks of one name the later is taken, in the place of the earlier; two in one file are left for the check', () => {
+    const [mail, other, later] = ['mail', 'other', 'mail'].map((name) => defineTask({ name }))
+    expect(mergedOptions([{ tasks: [mail, other] }, { tasks: [later] }])['tasks']).toEqual([later, other])
+    expect(mergedOptions([{ tasks: [mail, later] }, { tasks: [other] }])['tasks']).toEqual([mail, later, other])
+  })
+
+  it('names of tasks elsewhere are gathered', () => {
+    expect(mergedOptions([{ tasksElsewhere: ['a'] }, { tasksElsewhere: ['b', 'a'] }])).toEqual({
+      tasksElsewhere: ['a', 'b'],
+    })
+  })
+
+  it('what is of the wrong form takes the place of what is right, so that the check sees it', () => {
+    expect(
+      mergedOptions([
+        { queues: { a: {} }, tasks: [] },
+        { queues: 7, tasks: 'mail' },
+      ]),
+    ).toEqual({
+      queues: 7,
+      tasks: 'mail',
+    })
+    expect(mergedOptions([{ queues: { a: { weight: 1 } } }, { queues: { a: undefined } }])).toEqual({
+      queues: { a: undefined },
+    })
+  })
+
+  it('options are plain objects, also those of another realm', () => {
+    expect([{}, Object.create(null), { store: 'memory:' }].map(isOptions)).toEqual([true, true, true])
+    expect([undefined, null, 1, [], new Map(), new (class Mill {})()].map(isOptions)).toEqual(Array(6).fill(false))
+  })
+})
