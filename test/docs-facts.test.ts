@@ -102,10 +102,6 @@ describe('the page of the command line', () => {
     expect(named).toEqual(expect.arrayContaining(helped))
     expect(source('mill/load-mill.ts')).toContain("env['MILLRACE_CONFIG']")
     expect(source('mill/configuration/environment.ts')).toMatch(/MILLRACE_STORE: store, MILLRACE_NAMESPACE: namespace/)
-    const flags = commands.get('millrace work')!.options.map(({ envVar }) => envVar)
-    expect(flags.filter((name) => name !== undefined).sort()).toEqual(
-      named.filter((name) => /_(?:CONCURRENCY|PROCESSES|QUEUES)$/.test(name)).sort(),
-    )
     expect(source('runtime/process-identity.ts')).toContain("process.env['MILLRACE_HOST']")
   })
 })
