@@ -2,7 +2,7 @@
 
 import { appendFileSync, existsSync, readFileSync } from 'node:fs'
 import { setTimeout as delay } from 'node:timers/promises'
-import { defineTask, millrace, type StoreDescriptor } from 'millrace'
+import { type Duration, defineTask, millrace, type StoreDescriptor } from 'millrace'
 
 /** Each run leaves a line: what the audit of the store cannot know is how often a handler was called. */
 function note(what: string, id: string): void {
@@ -101,12 +101,12 @@ export const batched = defineTask({
 })
 
 /** What both sides of a proof agree on. */
-export const hazards = (lease: string) => ({
+export const hazards = (lease: Duration) => ({
   queues: { default: { lease }, batches: { renewLease: false } },
   tasks: [innocent, poison, spin, spinOnce, deaf, patient, stubborn, batched],
 })
 
 export default millrace({
   store: JSON.parse(process.env['HAZARD_STORE'] ?? '"memory:"') as StoreDescriptor,
-  ...hazards(process.env['HAZARD_LEASE'] ?? '3s'),
+  ...hazards((process.env['HAZARD_LEASE'] ?? '3s') as Duration),
 })

@@ -1,6 +1,7 @@
 /** Hazards: what befalls workers — poison, signals, blocked loops, deaf handlers — each as a scenario that gives its figures. */
 
 import { setTimeout as delay } from 'node:timers/promises'
+import type { Duration } from 'millrace'
 import type { AuditEntry } from 'millrace/store-testing'
 import type { OpenGround } from './ground.js'
 import { batched, deaf, innocent, type Poison, patient, poison, spin, spinOnce, stubborn } from './hazards.config.js'
@@ -169,7 +170,7 @@ export async function stopWithoutStore(withJob: boolean, open?: OpenGround) {
 }
 
 /** A handler that blocks the event loop for longer than its lease. */
-export async function spinThroughLease(lease: string, spinMs: number, open?: OpenGround) {
+export async function spinThroughLease(lease: Duration & string, spinMs: number, open?: OpenGround) {
   const scene = await Supervised.on(open, lease)
   try {
     const work = await scene.work([], { processes: 2 })

@@ -4,7 +4,7 @@ import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
-import { defineTask, type Mill, millrace } from 'millrace'
+import { type Duration, defineTask, type Mill, millrace } from 'millrace'
 import { Work } from './supervised.js'
 
 const config = join(import.meta.dirname, 'long.config.ts')
@@ -35,7 +35,7 @@ export class LongSite {
   readonly #works: Work[] = []
 
   /** `store`: a URL; on SQLite a file of its own where it is absent. */
-  constructor(lease: string, store?: string) {
+  constructor(lease: Duration & string, store?: string) {
     const url = store ?? `sqlite:${join(this.folder, 'jobs.db')}`
     this.store = url
     this.#env = { ...process.env, MILLRACE_STORE: url, LONG_LOG: this.#log, LONG_LEASE: lease }

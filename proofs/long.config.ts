@@ -3,7 +3,7 @@
 import { spawn } from 'node:child_process'
 import { appendFileSync } from 'node:fs'
 import { setTimeout as delay } from 'node:timers/promises'
-import { defineTask, millrace } from 'millrace'
+import { type Duration, defineTask, millrace } from 'millrace'
 
 const log = process.env['LONG_LOG'] ?? ''
 
@@ -81,6 +81,6 @@ export const blank = defineTask({ name: 'blank', ...isolated, run: async () => n
 
 export default millrace({
   store: process.env['MILLRACE_STORE'] ?? 'sqlite:jobs.db',
-  queues: { long: { lease: process.env['LONG_LEASE'] ?? '3s' } },
+  queues: { long: { lease: (process.env['LONG_LEASE'] ?? '3s') as Duration } },
   tasks: [steady, bound, deaf, dying, blank],
 })

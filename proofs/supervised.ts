@@ -6,7 +6,7 @@ import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { setTimeout as delay } from 'node:timers/promises'
-import { type Mill, millrace } from 'millrace'
+import { type Duration, type Mill, millrace } from 'millrace'
 import { type Ground, type OpenGround, sqliteGround } from './ground.js'
 import { hazards } from './hazards.config.js'
 
@@ -29,7 +29,7 @@ export class Supervised {
   readonly #env: NodeJS.ProcessEnv
   readonly #works: Work[] = []
 
-  private constructor(ground: Ground, lease: string) {
+  private constructor(ground: Ground, lease: Duration & string) {
     this.ground = ground
     const { store } = ground
     this.#log = join(ground.folder, 'handlers.log')
@@ -37,7 +37,7 @@ export class Supervised {
     this.mill = millrace({ store, ...hazards(lease) })
   }
 
-  static async on(open: OpenGround = sqliteGround, lease = '3s'): Promise<Supervised> {
+  static async on(open: OpenGround = sqliteGround, lease: Duration & string = '3s'): Promise<Supervised> {
     return new Supervised(await open(), lease)
   }
 

@@ -28,7 +28,7 @@ export {
   type OrderedTaskOptions,
 } from './core/task/ordered-task.js'
 export { bury, cancel, type OutcomeValue, snooze, throttle } from './core/task/outcome.js'
-export type { InputOf, OutputOf, Schema } from './core/task/schema.js'
+export type { Schema } from './core/task/schema.js'
 export { defineTask, type ExhaustedJob, type Handler, type Task, type TaskOptions } from './core/task/task.js'
 export type { RetryOptions } from './core/task/task-definition.js'
 export { type Codec, jsonCodec, type Payload } from './core/values/codec.js'

@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import {
   type AnyTask,
+  type Duration,
   defineOrderedTask,
   defineTask,
   exponential,
@@ -217,7 +218,7 @@ describe.each(['memory', 'sqlite'])('on the %s store', (kind) => {
     ['an id that is none', async () => mill.queue('default').jobs.delete(['']), /a job id must be/],
     [
       'a timeout that is none',
-      () => mill.job('before').result({ timeout: 'soon' }),
+      () => mill.job('before').result({ timeout: 'soon' as Duration }),
       /result\(\{ timeout \}\) must be a duration/,
     ],
     ['a handle without an id', async () => mill.job(''), /a job id must be/],
@@ -230,7 +231,7 @@ describe.each(['memory', 'sqlite'])('on the %s store', (kind) => {
   })
 
   it.each(workers)('refuses a worker with %s', (_, options, message) => {
-    expect(() => mill.worker(options as WorkerOptions)).toThrow(message)
+    expect(() => mill.worker(options as WorkerOptions<'default'>)).toThrow(message)
   })
 })
 
@@ -283,11 +284,11 @@ describe('what is made before a mill is there', () => {
   it.each<[string, () => unknown, RegExp]>([
     [
       'a backoff with a base that is no duration',
-      () => exponential({ base: '1 minute' }),
+      () => exponential({ base: '1 minute' as Duration }),
       /exponential\(\{ base \}\) must be a duration/,
     ],
-    ['a snooze for no duration', () => snooze('later'), /snooze\(delay\) must be a duration/],
-    ['a throttle for no duration', () => throttle('later'), /throttle\(hold\) must be a duration/],
+    ['a snooze for no duration', () => snooze('later' as Duration), /snooze\(delay\) must be a duration/],
+    ['a throttle for no duration', () => throttle('later' as Duration), /throttle\(hold\) must be a duration/],
     ['a task without a name', () => defineTask({} as never), /task is not valid:\n {2}name: is missing/],
     [
       'an ordered task whose name can be no queue',

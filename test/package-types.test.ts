@@ -17,12 +17,23 @@ const mail = defineTask({
   input,
   run: async ({ to }, ctx) => ({ sent: to, attempt: ctx.job.attempt, isOver: ctx.signal.aborted }),
 })
-const mill: Mill = millrace({ store: 'memory:', tasks: [mail] })
+const typed = millrace({ store: 'memory:', tasks: [mail] })
+const mill: Mill = typed
 const job: JobHandle<{ sent: string; attempt: number }> = await mill.enqueue(mail, 'ada@example.com')
 const { sent, attempt }: { sent: string; attempt: number } = await job.result()
 await compareStores(await memoryHarness(), await memoryHarness(), { seed: attempt, steps: storeContract.length })
 export const store: Store | string = sent
 export const redis: Promise<Store> = redisStore({ url: { hosts: ['localhost'], tls: { ca: 'pem' } } })
+export async function closing() {
+  await using mill = millrace({ store: 'memory:', queues: { low: { lease: '30s' } } })
+  await mill.queue('low').depth()
+}
+// @ts-expect-error: a queue there is not
+mill.queue('nope' satisfies Parameters<typeof typed.queue>[0])
+// @ts-expect-error: no duration
+typed.worker({ grace: '5 minuets' })
+// @ts-expect-error: how the command line starts a worker
+typed.worker({}, {})
 `
 
 describe('the types of the installed package', () => {
@@ -65,6 +76,22 @@ describe('the types of the installed package', () => {
     'hold where libraries are checked, without ioredis and without @types/node: moduleResolution $moduleResolution',
     (options) => {
       expect(checked({ ...options, types: [] }, [])).toEqual({ status: 0, stdout: '' })
+    },
+    60_000,
+  )
+
+  it.each([
+    [['@types/node', 'undici-types']],
+    [['ioredis', '@types/node', 'undici-types']],
+    [['@aws-sdk/client-sqs', '@types/node', 'undici-types']],
+  ])(
+    'hold where libraries are checked, next to %s',
+    (modules) => {
+      const options = { moduleResolution: 'nodenext', module: 'nodenext', types: ['node'] }
+      const { stdout } = checked(options, modules)
+
+      // Of the declarations of others somebody else must see to it.
+      expect(stdout.split('\n').filter((line) => /^(?:use\.ts|node_modules\/millrace)/.test(line))).toEqual([])
     },
     60_000,
   )

@@ -1,6 +1,6 @@
 /** The scripted task: its input says what each attempt does. One task for all tests of the runtime. */
 
-import { bury, cancel, defineTask, snooze, UnrecoverableError } from 'millrace'
+import { bury, cancel, type Duration, defineTask, snooze, UnrecoverableError } from 'millrace'
 
 export type Step = 'ok' | 'result' | 'fail' | 'hang' | 'snooze' | 'bury' | 'cancel' | 'unrecoverable' | 'deaf'
 /** The n-th attempt takes the n-th step, the last one for all that follow. */
@@ -8,7 +8,7 @@ export type Script = { readonly steps: readonly Step[]; readonly result?: unknow
 
 /** A scripted task of this name; `max` retries, each due after `backoffMs`. */
 export function scriptedTask(
-  options: { name?: string; queue?: string; max?: number; backoffMs?: number; timeLimit?: string | number } = {},
+  options: { name?: string; queue?: string; max?: number; backoffMs?: number; timeLimit?: Duration } = {},
 ) {
   const { name = 'scripted', queue = 'default', max = 3, backoffMs = 0, timeLimit = '10s' } = options
   let snoozed = 0

@@ -4,7 +4,7 @@ import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
-import { defineTask, kale, type Mill, type MillOptions, millrace, UnrecoverableError } from 'millrace'
+import { type Duration, defineTask, kale, type Mill, type MillOptions, millrace, UnrecoverableError } from 'millrace'
 
 /** What a worker process of the stop says. */
 export type KaleWord =
@@ -13,7 +13,7 @@ export type KaleWord =
   | { readonly kind: 'released'; readonly reason: string }
 
 /** The queue of a batch under one visibility, as Kale has it: nothing is renewed. */
-export const keptLease = (lease: string) => ({ renewLease: false, lease }) as const
+export const keptLease = (lease: Duration) => ({ renewLease: false, lease }) as const
 
 export const stopped = defineTask({ name: 'stopped' })
 
@@ -109,8 +109,8 @@ export async function tooLarge(store: string) {
 }
 
 interface BatchPlan {
-  readonly visibility: string
-  readonly timeLimit: string
+  readonly visibility: Duration
+  readonly timeLimit: Duration
   readonly jobMs: number
 }
 

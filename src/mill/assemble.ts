@@ -1,14 +1,19 @@
 /** Assembly: options in, a mill out. */
 
+import type { AnyTask } from '../core/task/any-task.js'
 import { Mill } from './mill.js'
-import { checkOptions, type MillOptions } from './options/mill-options.js'
+import { checkOptions, type MillOptions, type QueueNamesOf } from './options/mill-options.js'
 import { storeSource } from './store-source.js'
 
 /**
  * Puts a mill together. Opens nothing: the store is opened at the first call.
  * Throws `ConfigError` that lists every mistake, or `UnsupportedByStoreError` for what the store cannot do.
  */
-export function millrace(options: MillOptions): Mill {
+export function millrace<
+  const Declared extends string = never,
+  const Tasks extends readonly AnyTask[] = readonly [],
+  Queues = unknown,
+>(options: MillOptions<Declared, Tasks, Queues>): Mill<QueueNamesOf<Declared, Tasks, Queues>> {
   const checked = checkOptions(options, undefined)
   const source = storeSource(options.store, { namespace: checked.namespace, replicas: checked.replicas })
   // Twice, so that a mistake in the options is told before one in the store, and both before anything is opened.

@@ -1,7 +1,8 @@
 /** A mill: tasks, queues and a store put together. What users hold; it opens the store at its first call. */
+/// <reference lib="esnext.disposable" preserve="true" />
 
 import { QueueAdmin } from '../client/admin/queue-admin.js'
-import { Client, type ClientParts } from '../client/enqueue/client.js'
+import { Client, type ClientParts, type HandleOf } from '../client/enqueue/client.js'
 import type { DraftRules } from '../client/enqueue/draft-content.js'
 import { Sender } from '../client/enqueue/sender.js'
 import { type HandleParts, JobHandle } from '../client/jobs/job-handle.js'
@@ -10,8 +11,8 @@ import { InvalidArgumentError } from '../core/errors.js'
 import { type EventName, Events, type Listener } from '../core/events.js'
 import { type Clock, type Random, systemClock, systemRandom } from '../core/platform/clock.js'
 import { keepsEnds, type Queue } from '../core/queue/queue.js'
-import type { AnyTask, TaskInput, TaskResult } from '../core/task/any-task.js'
-import type { EnqueueOptionsOf } from '../core/task/enqueue-options.js'
+import type { AnyTask, TaskInput } from '../core/task/any-task.js'
+import type { EnqueueArguments, EnqueueOptionsOf } from '../core/task/enqueue-options.js'
 import { describe } from '../core/values/describe.js'
 import { createIdSource, isJobId, jobIdForm, orderedIdOf } from '../core/values/ids.js'
 import { parsed } from '../core/values/option-check.js'
@@ -38,7 +39,8 @@ import { StoreConnection } from './store-connection.js'
 import type { StoreSource } from './store-source.js'
 import { WorkerLife } from './worker-life.js'
 
-export class Mill {
+/** `QueueName` is the names of its queues: those that `queues` declares and those of its tasks, if the compiler knows them all. */
+export class Mill<QueueName extends string = string> implements AsyncDisposable {
   readonly #options: CheckedOptions
   readonly #source: StoreSource
   readonly #clock: Clock
@@ -117,12 +119,8 @@ export class Mill {
    * `PayloadTooLargeError`, `QueueFullError` or `QueueDrainingError` (nothing was stored), or `StoreUnavailableError` (in
    * doubt: enqueue again with an id of your own to be safe).
    */
-  enqueue<T extends AnyTask>(
-    task: T,
-    input: TaskInput<T>,
-    options?: EnqueueOptionsOf<T>,
-  ): Promise<JobHandle<TaskResult<T>>> {
-    return this.#client.enqueue(task, input, options)
+  enqueue<T extends AnyTask>(task: T, ...args: EnqueueArguments<T, QueueName>): Promise<HandleOf<T>> {
+    return this.#client.enqueue(task, ...(args as EnqueueArguments<T>))
   }
 
   /**
@@ -134,8 +132,8 @@ export class Mill {
   enqueueMany<T extends AnyTask>(
     task: T,
     inputs: readonly TaskInput<T>[],
-    each?: (input: TaskInput<T>, index: number) => EnqueueOptionsOf<T>,
-  ): Promise<JobHandle<TaskResult<T>>[]> {
+    each?: (input: TaskInput<T>, index: number) => EnqueueOptionsOf<T, QueueName>,
+  ): Promise<HandleOf<T>[]> {
     return this.#client.enqueueMany(task, inputs, each)
   }
 
@@ -144,7 +142,7 @@ export class Mill {
    * ordered job may be a number, as when it was enqueued. Touches no store.
    */
   job(id: string): JobHandle
-  job<T extends AnyTask>(task: T, id: NonNullable<EnqueueOptionsOf<T>['id']>): JobHandle<TaskResult<T>>
+  job<T extends AnyTask>(task: T, id: NonNullable<EnqueueOptionsOf<T>['id']>): HandleOf<T>
   job(taskOrId: AnyTask | string, idOfTask?: string | number): JobHandle {
     const [task, id] = typeof taskOrId === 'object' ? [taskOrId, idOfTask] : [undefined, taskOrId]
     const jobId = task?.kind === 'ordered' ? orderedIdOf(id) : id
@@ -156,6 +154,9 @@ export class Mill {
    * A worker, not yet started. Throws `ConfigError`, `UnknownQueueError` for a queue that is not declared, or
    * `PackageBundledError` if tasks are isolated and the package lies in a bundle.
    */
+  worker(options?: WorkerOptions<QueueName>): Worker
+  /** @internal */
+  worker(options: WorkerOptions, launch: Launch): Worker
   worker(options: WorkerOptions = {}, launch?: Launch): Worker {
     this.#connection.refuseClosed()
     refuseIsolated()
@@ -204,7 +205,7 @@ export class Mill {
    * processes of its own. Touches no store. Throws `ConfigError`, `InvalidArgumentError` for an ordered queue, or
    * `UnknownQueueError` for one that is not declared.
    */
-  listener<Input = unknown>(queue: string, options: ListenerOptions = {}): QueueListener<Input> {
+  listener<Input = unknown>(queue: QueueName, options: ListenerOptions = {}): QueueListener<Input> {
     this.#connection.refuseClosed()
     const listener: QueueListener<Input> = listenerOf(this.#options.registry.queue(queue), options, {
       ...this.#options,
@@ -247,7 +248,7 @@ export class Mill {
   }
 
   /** Administration of one queue. Throws `UnknownQueueError` where it is not declared. */
-  queue(name: string): QueueAdmin {
+  queue(name: QueueName): QueueAdmin {
     const { registry, packing } = this.#options
     return new QueueAdmin(
       registry.queue(name).name,
@@ -259,7 +260,7 @@ export class Mill {
   }
 
   /** Counts of every declared queue, or of those named, in one trip. */
-  async depths(queues: readonly string[] = [...this.queues.keys()]): Promise<Depth[]> {
+  async depths(queues: readonly QueueName[] = [...this.queues.keys()] as QueueName[]): Promise<Depth[]> {
     for (const name of queues) this.#options.registry.queue(name)
     return (await (await this.#connection.opened()).depth(queues)).depths
   }
@@ -313,5 +314,10 @@ export class Mill {
       ...[...this.#listeners].map((one) => one.close()),
     ])
     await this.#connection.close()
+  }
+
+  /** As `close`, for `await using`. */
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close()
   }
 }

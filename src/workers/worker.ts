@@ -2,6 +2,7 @@
  * A worker: takes jobs from its queues and runs them, `concurrency` at a time, from its start to its end.
  * The claim loop claims, what is in flight is run and settled there; here it is decided when that begins and how it ends.
  */
+/// <reference lib="esnext.disposable" preserve="true" />
 
 import { ConfigError } from '../core/errors.js'
 import type { RecycleReason } from '../core/events.js'
@@ -28,7 +29,7 @@ const longestTimerMs = 2 ** 31 - 1
 /** With no bound of grace there must be one for the store. */
 const boundlessSettleMs = 5_000
 
-export class Worker {
+export class Worker implements AsyncDisposable {
   readonly id: string
   readonly #parts: WorkerParts
   readonly #settings: WorkerSettings
@@ -184,6 +185,11 @@ export class Worker {
           ? Number.POSITIVE_INFINITY
           : durationMs(grace, 'stop({ grace })')
     return this.#endWithin(graceMs)
+  }
+
+  /** As `stop`, for `await using`. */
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.stop()
   }
 
   /** The first bound that is given holds; one that drains to be replaced has none until it is told to stop. */

@@ -3,6 +3,7 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { InvalidArgumentError } from '#src/core/errors.js'
 import { type Backoff, delayAfter, exponential, kale, lowkiq } from '#src/core/task/backoff.js'
+import type { Duration } from '#src/core/values/duration.js'
 import { seededRandom } from '../seeded-random.js'
 
 const tenYearsMs = 10 * 365 * 86_400_000
@@ -43,7 +44,7 @@ describe('exponential', () => {
   })
 
   it('refuses what is no duration and names the option', () => {
-    expect(() => exponential({ base: 'soon' })).toThrow(
+    expect(() => exponential({ base: 'soon' as Duration })).toThrow(
       /^exponential\(\{ base \}\) must be a duration such as .*got "soon"/,
     )
     expect(() => exponential({ max: -1 })).toThrow(/^exponential\(\{ max \}\) must be/)

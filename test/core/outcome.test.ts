@@ -2,6 +2,7 @@
 import { describe, expect, it } from 'vitest'
 import { InvalidArgumentError } from '#src/core/errors.js'
 import { bury, cancel, outcomeOf, snooze, throttle } from '#src/core/task/outcome.js'
+import type { Duration } from '#src/core/values/duration.js'
 
 describe('an outcome', () => {
   it.each([
@@ -24,12 +25,12 @@ describe('an outcome', () => {
   )
 
   it.each([['later'], [-1], [Number.NaN], [undefined]])('to snooze for %o is refused', (delay) => {
-    expect(() => snooze(delay as string)).toThrow(InvalidArgumentError)
-    expect(() => snooze(delay as string)).toThrow(/^snooze\(delay\) must be a duration/)
+    expect(() => snooze(delay as Duration)).toThrow(InvalidArgumentError)
+    expect(() => snooze(delay as Duration)).toThrow(/^snooze\(delay\) must be a duration/)
   })
 
   it.each([['later'], [-1], [Number.NaN], [undefined]])('to throttle for %o is refused', (hold) => {
-    expect(() => throttle(hold as string)).toThrow(InvalidArgumentError)
-    expect(() => throttle(hold as string)).toThrow(/^throttle\(hold\) must be a duration/)
+    expect(() => throttle(hold as Duration)).toThrow(InvalidArgumentError)
+    expect(() => throttle(hold as Duration)).toThrow(/^throttle\(hold\) must be a duration/)
   })
 })

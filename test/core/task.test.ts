@@ -5,6 +5,7 @@ import { ConfigError } from '#src/core/errors.js'
 import { nameClashes, Registry } from '#src/core/registry.js'
 import { isTask } from '#src/core/task/any-task.js'
 import { defineTask } from '#src/core/task/task.js'
+import type { Duration } from '#src/core/values/duration.js'
 
 /** The issues of a definition that is refused, as `path: message`. */
 function mistakes(options: unknown): string[] {
@@ -129,7 +130,7 @@ describe('a wrong definition', () => {
   })
 
   it('is named in the message', () => {
-    expect(() => defineTask({ name: 'send-email', timeLimit: 'x' })).toThrow(
+    expect(() => defineTask({ name: 'send-email', timeLimit: 'x' as Duration })).toThrow(
       /^task 'send-email' is not valid:\n {2}timeL/,
     )
   })

@@ -35,7 +35,7 @@ function blockedProject() {
     'tasks.js': tasksFile,
     'millrace.config.js': configFile,
   })
-  const queues = { long: { lease: '3s' } }
+  const queues = { long: { lease: '3s' } } as const
   const mill = millrace({ store: `sqlite:${join(folder, 'jobs.db')}`, queues, tasks: [short, long] })
   onTestFinished(() => mill.close())
   return { mill, work: new CommandProcess(['work', '--json'], { cwd: folder }) }

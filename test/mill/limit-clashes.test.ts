@@ -37,7 +37,7 @@ describe('maxRunning of each group', () => {
 })
 
 describe('queues of one scope', () => {
-  const ten = { limit: 10, window: '1m' }
+  const ten = { limit: 10, window: '1m' } as const
 
   it('that disagree about its rules are told, each beside the first', () => {
     const queues = {

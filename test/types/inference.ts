@@ -40,9 +40,13 @@ const zodTask = defineTask({
 })
 expectTypeOf<TaskInput<typeof zodTask>>().toEqualTypeOf<{ at: string; tags?: string[] | undefined }>()
 expectTypeOf<TaskResult<typeof zodTask>>().toEqualTypeOf<{ messageId: string }>()
-expectTypeOf(await mill.enqueue(zodTask, { at: '2026-01-01' })).toEqualTypeOf<JobHandle<{ messageId: string }>>()
+expectTypeOf(await mill.enqueue(zodTask, { at: '2026-01-01' })).toEqualTypeOf<
+  JobHandle<{ messageId: string }, TaskInput<typeof zodTask>>
+>()
 expectTypeOf(await mill.job(zodTask, 'x').result()).toEqualTypeOf<{ messageId: string }>()
-expectTypeOf(await mill.enqueueMany(zodTask, [{ at: '' }])).toEqualTypeOf<JobHandle<{ messageId: string }>[]>()
+expectTypeOf(await mill.enqueueMany(zodTask, [{ at: '' }])).toEqualTypeOf<
+  JobHandle<{ messageId: string }, TaskInput<typeof zodTask>>[]
+>()
 
 const valibotTask = defineTask({ name: 'valibot', input: v.object({ n: v.number() }), run: ({ n }) => n * 2 })
 expectTypeOf<TaskInput<typeof valibotTask>>().toEqualTypeOf<{ n: number }>()
@@ -142,7 +146,7 @@ expectTypeOf<TaskResult<typeof ordered>>().toEqualTypeOf<undefined>()
 expectTypeOf<EnqueueOptionsOf<typeof ordered>>().toEqualTypeOf<OrderedEnqueueOptions>()
 expectTypeOf<EnqueueOptionsOf<typeof zodTask>>().toEqualTypeOf<EnqueueOptions>()
 expectTypeOf(await mill.enqueue(ordered, { order: 1, at: '' }, { id: 1, score: 2 })).toEqualTypeOf<
-  JobHandle<undefined>
+  JobHandle<undefined, { order: number; at: string }>
 >()
 await mill.enqueueMany(ordered, [{ order: 1, at: '' }], (input, i) => {
   expectTypeOf(input).toEqualTypeOf<{ order: number; at: string }>()

@@ -8,7 +8,7 @@ import type { Store } from 'millrace/store'
 import { z } from 'zod'
 
 const email = defineTask({ name: 'email', input: z.object({ to: z.string() }), run: async ({ to }) => ({ id: to }) })
-const mill = millrace({ store: 'memory:', tasks: [email] })
+const mill = millrace({ store: 'memory:', queues: { a: {}, high: {} }, tasks: [email] })
 const job = await mill.enqueue(email, { to: 'a' })
 
 // Payloads

@@ -1,13 +1,17 @@
 /** A queue of long work on a store, for tests of its listeners: who enqueues into it, and what lies in it. */
 
-import { defineTask, type JobHandle, type Mill, type QueueListener } from 'millrace'
+import { type Duration, defineTask, type JobHandle, type Mill, type QueueListener } from 'millrace'
 import { onTestFinished } from 'vitest'
 
 export const video = defineTask({ name: 'encode', queue: 'video' })
 export const queues = { video: {} }
 
 /** Listeners do not know the task; who enqueues does. */
-export function enqueue(mill: Mill, input: unknown, options: { id?: string; delay?: string } = {}): Promise<JobHandle> {
+export function enqueue(
+  mill: Mill,
+  input: unknown,
+  options: { id?: string; delay?: Duration } = {},
+): Promise<JobHandle> {
   return mill.enqueue(video, input, options)
 }
 

@@ -19,7 +19,7 @@ export type Run = (payloadsById: ReadonlyMap<string, readonly Push[]>, ctx: Batc
 
 export const shape = v.object({ id: v.string(), n: v.number() })
 export type Options = Pick<
-  OrderedTaskOptions<'orders', typeof shape>,
+  OrderedTaskOptions<'orders', Push, Push>,
   'batchSize' | 'maxPayloads' | 'onExhausted' | 'retry' | 'slowAfter' | 'timeLimit'
 >
 

@@ -95,7 +95,7 @@ describe('a throttled queue', () => {
 
   it('tells empty, throttled, scheduled, paused and full apart', async () => {
     const task = defineTask({ name: 'crawl', queue: 'sites' })
-    const throttle = { limit: 1, window: '1s' }
+    const throttle = { limit: 1, window: '1s' } as const
     const { mill, clock, claim } = throttledScene({ tasks: [task], queues: { sites: { throttle, maxRunning: 1 } } })
     const queue = mill.throttledQueue('sites')
 
@@ -205,7 +205,7 @@ describe('a throttled queue', () => {
 
   it('shares one limit with the queues of its scope', async () => {
     const { mill } = throttledScene()
-    const options = { limit: 3, window: '5s', scope: 'site.example' }
+    const options = { limit: 3, window: '5s', scope: 'site.example' } as const
     const [pages, images] = [
       mill.throttledQueue<string>('pages', options),
       mill.throttledQueue<string>('images', options),
@@ -225,7 +225,7 @@ describe('the handles of a throttled queue', () => {
     const other = testMillOn(store)
 
     for (const options of [
-      { limit: 11, window: '10s' },
+      { limit: 11, window: '10s' } as const,
       { ...tenPerTen, moderate: true },
       { ...tenPerTen, scope: 'a' },
     ])

@@ -33,4 +33,4 @@ export async function pushed(queue: ThrottledQueue<string>, count: number): Prom
   for (let i = 0; i < count; i += 1) await queue.push(`item-${i}`, i)
 }
 
-export const tenPerTen = { limit: 10, window: '10s' }
+export const tenPerTen = { limit: 10, window: '10s' } as const

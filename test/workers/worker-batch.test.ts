@@ -63,7 +63,7 @@ async function twoWorkers() {
     run: (_, { job }) => new Promise<void>((done) => (isOver ? done() : finish.set(job.id, done))),
   })
   const store = await harness.open()
-  const queues = { default: { renewLease: false, lease: '6s' } }
+  const queues = { default: { renewLease: false, lease: '6s' } } as const
   const m = testMillOn(store, { tasks: [task], queues }, clock)
   onTestFinished(() => {
     isOver = true
@@ -149,7 +149,7 @@ describe('a job of a batch', () => {
     })
     const long = defineTask({ name: 'long', timeLimit: '6s', run: () => {} })
     const short = defineTask({ name: 'short', timeLimit: '4s', run: () => {} })
-    const queues = { default: { renewLease: false, lease: '10s' } }
+    const queues = { default: { renewLease: false, lease: '10s' } } as const
     const m = testMillOn(await harness.open(), { tasks: [first, long, short], queues }, clock)
     const started = recorded(m, 'job.started')
     const released = nextEvent(m, 'job.released')

@@ -1,5 +1,13 @@
 /** Workers and limits: what a throttled or full queue costs, that it holds up no other, and that pauses are kept. */
-import { defineOrderedTask, defineTask, type Mill, type QueueOptions, type ThrottleOptions, throttle } from 'millrace'
+import {
+  type Duration,
+  defineOrderedTask,
+  defineTask,
+  type Mill,
+  type QueueOptions,
+  type ThrottleOptions,
+  throttle,
+} from 'millrace'
 import { describe, expect, it } from 'vitest'
 import { ManualClock } from '#src/store-testing/harness/manual-clock.js'
 import { MemoryData, MemoryStore } from '#src/stores/memory/memory-store.js'
@@ -139,7 +147,7 @@ describe('maxRunning', () => {
 
 describe('throttle()', () => {
   /** Asks for a pause at its first call, with the jobs of host `slow`. */
-  function crawler(pause: string) {
+  function crawler(pause: Duration) {
     const seen: string[] = []
     let asked = false
     const crawl = defineTask({

@@ -183,7 +183,7 @@ describe.each(kinds)('a batch, on %s', (kind) => {
   it('is one after the other for one slot where the lease is not renewed, but for those that would not end in time', async () => {
     const batches: unknown[] = []
     const task = orders((payloadsById) => void batches.push(numbers(payloadsById)), { batchSize: 2, timeLimit: '5s' })
-    const queues = { orders: { ordered: true, shards: 1, renewLease: false, claimSize: 5, lease: '10s' } }
+    const queues = { orders: { ordered: true, shards: 1, renewLease: false, claimSize: 5, lease: '10s' } } as const
     const m = testMill({ tasks: [task], queues }, kind)
     await m.enqueueMany(
       task,

@@ -6,6 +6,7 @@ import { InvalidArgumentError, JobElsewhereError, JobRunningError, UnknownQueueE
 import { type JobRecord, type JobState, jobStates } from '../../core/job.js'
 import type { Packing } from '../../core/packing/packing.js'
 import type { Registry } from '../../core/registry.js'
+import { isNameOf, refuseNoTask, type TaskOf } from '../../core/task/any-task.js'
 import { describe } from '../../core/values/describe.js'
 import { type Duration, durationMs } from '../../core/values/duration.js'
 import { isJobId, isListenerId, isQueueName, jobIdForm, orderedIdOf, queueNameForm } from '../../core/values/ids.js'
@@ -18,13 +19,18 @@ import { morgueOf, recordsOf } from '../records-facet.js'
 import { type LongActionOptions, patientTotal, total } from './step-loop.js'
 import { ThrottleAdmin } from './throttle-admin.js'
 
-export interface JobPage {
-  readonly jobs: JobRecord[]
+export interface JobPage<Input = unknown, Result = unknown> {
+  readonly jobs: JobRecord<Input, Result>[]
   /** Hand it to the next call; absent on the last page. */
   readonly cursor?: string
 }
 
-export interface ListOptions {
+export interface ListOptions<Input = unknown, Result = unknown> {
+  /**
+   * Only jobs of this task, their types known: those among the `limit` jobs that the page looks at, so that it may hold fewer
+   * or none and yet have a `cursor`. Default: all.
+   */
+  readonly task?: TaskOf<Input, Result>
   /** Only jobs in this state. Default: all. */
   readonly state?: JobState
   /** `'time'` (default): running, ready in the order of claiming, scheduled by due time, then the latest ended. `'retry'`: those that failed. */
@@ -174,8 +180,11 @@ export class QueueAdmin {
   }
 
   readonly jobs = {
-    list: async (options: ListOptions = {}): Promise<JobPage> => {
-      const { state, by = 'time', cursor, limit = 50 } = options
+    list: async <Input = unknown, Result = unknown>(
+      options: ListOptions<Input, Result> = {},
+    ): Promise<JobPage<Input, Result>> => {
+      const { task, state, by = 'time', cursor, limit = 50 } = options
+      if (task !== undefined) refuseNoTask(task, 'list({ task })')
       if (state !== undefined && !jobStates.includes(state)) {
         throw new InvalidArgumentError(`state must be one of ${jobStates.join(', ')}; got ${describe(state)}.`)
       }
@@ -185,7 +194,7 @@ export class QueueAdmin {
         ...(state && { state }),
         ...(cursor && { cursor }),
       }
-      return this.#page(await (await this.#records()).list(this.name, query))
+      return this.#page(await (await this.#records()).list(this.name, query), task)
     },
     /**
      * The job, or undefined where nothing is kept of it. In an ordered queue the live one, and only where there is none its
@@ -243,12 +252,13 @@ export class QueueAdmin {
       const asked = await this.#idOf(id)
       return this.#record(await (await this.#morgue()).get(this.name, asked))
     },
-    list: async (
-      options: Omit<ListOptions, 'state' | 'by'> & { readonly by?: 'id' | 'time' } = {},
-    ): Promise<JobPage> => {
-      const { by = 'time', cursor, limit = 50 } = options
+    list: async <Input = unknown, Result = unknown>(
+      options: Omit<ListOptions<Input, Result>, 'state' | 'by'> & { readonly by?: 'id' | 'time' } = {},
+    ): Promise<JobPage<Input, Result>> => {
+      const { task, by = 'time', cursor, limit = 50 } = options
+      if (task !== undefined) refuseNoTask(task, 'list({ task })')
       const query = { by: order(by, ['id', 'time']), limit: limitOf(limit), ...(cursor && { cursor }) }
-      return this.#page(await (await this.#morgue()).list(this.name, query))
+      return this.#page(await (await this.#morgue()).list(this.name, query), task)
     },
     /**
      * Back into the queue, ready now, with all attempts. In an ordered queue the payloads join those of their id, be it
@@ -310,8 +320,11 @@ export class QueueAdmin {
     return job === undefined ? undefined : recordOf(job, this.#packing)
   }
 
-  #page({ jobs, cursor }: Page): JobPage {
-    return { jobs: jobs.map((job) => recordOf(job, this.#packing)), ...(cursor && { cursor }) }
+  /** The jobs of the task, if one is given. */
+  #page<Input, Result>({ jobs, cursor }: Page, task: TaskOf<Input, Result> | undefined): JobPage<Input, Result> {
+    const listed = task === undefined ? jobs : jobs.filter((job) => isNameOf(task, job.task))
+    const records = listed.map((job) => recordOf(job, this.#packing) as JobRecord<Input, Result>)
+    return { jobs: records, ...(cursor && { cursor }) }
   }
 
   async #change(where: JobChoice, step: (records: Records, where: Where) => Promise<Step>): Promise<number> {

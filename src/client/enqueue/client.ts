@@ -3,7 +3,7 @@
 import { EnqueueManyError, QueueDrainingError, QueueFullError } from '../../core/errors.js'
 import type { Events } from '../../core/events.js'
 import { type AnyTask, refuseNoTask, type TaskInput, type TaskResult } from '../../core/task/any-task.js'
-import type { EnqueueOptionsOf } from '../../core/task/enqueue-options.js'
+import type { EnqueueArguments, EnqueueOptionsOf } from '../../core/task/enqueue-options.js'
 import { type EnqueueItem, type Middleware, throughLayers } from '../../core/task/middleware.js'
 import type { Enqueued } from '../../stores/contract/new-job.js'
 import type { JobHandle } from '../jobs/job-handle.js'
@@ -14,6 +14,9 @@ import type { Sender } from './sender.js'
 
 /** What became of one job of an `enqueueMany`: its handle, or the error that refused it. */
 export type EnqueueResult<Result = unknown> = { readonly job: JobHandle<Result> } | { readonly error: Error }
+
+/** The handle to a job of this task. */
+export type HandleOf<T extends AnyTask> = JobHandle<TaskResult<T>, TaskInput<T>>
 
 /** @internal */
 export interface ClientParts {
@@ -44,11 +47,7 @@ export class Client {
    * Throws `InvalidArgumentError` where `task` is none, `UnknownTaskError`, `InvalidJobError`, `PayloadTooLargeError`,
    * `UnknownQueueError`, `QueueFullError`, `QueueDrainingError` (nothing was stored) or `StoreUnavailableError` (in doubt: enqueue again with an id of your own to be safe).
    */
-  async enqueue<T extends AnyTask>(
-    task: T,
-    input: TaskInput<T>,
-    options?: EnqueueOptionsOf<T>,
-  ): Promise<JobHandle<TaskResult<T>>> {
+  async enqueue<T extends AnyTask>(task: T, ...[input, options]: EnqueueArguments<T>): Promise<HandleOf<T>> {
     refuseNoTask(task, 'enqueue()')
     const item: EnqueueItem = { task, input, options: options === undefined ? {} : options }
     let result: EnqueueResult | undefined
@@ -63,7 +62,7 @@ export class Client {
     }
     if (result === undefined) throw new EnqueueManyError(takenOut, [])
     if ('error' in result) throw result.error
-    return result.job as JobHandle<TaskResult<T>>
+    return result.job as HandleOf<T>
   }
 
   /**
@@ -76,7 +75,7 @@ export class Client {
     task: T,
     inputs: readonly TaskInput<T>[],
     each?: (input: TaskInput<T>, index: number) => EnqueueOptionsOf<T>,
-  ): Promise<JobHandle<TaskResult<T>>[]> {
+  ): Promise<HandleOf<T>[]> {
     refuseNoTask(task, 'enqueueMany()')
     const items = inputs.map((input, i) => ({ task, input, options: each?.(input, i) ?? {} }))
     const results = await this.#through(items, true)
@@ -86,7 +85,7 @@ export class Client {
       const message = `${refused.length} of ${results.length} jobs were refused, the first because: ${refused[0]!.error.message}`
       throw new EnqueueManyError(message, results, { cause: refused[0]!.error })
     }
-    return results.map((result) => (result as { job: JobHandle<TaskResult<T>> }).job)
+    return results.map((result) => (result as { job: HandleOf<T> }).job)
   }
 
   async #through(items: EnqueueItem[], many: boolean): Promise<EnqueueResult[]> {

@@ -23,7 +23,8 @@ export interface HandleParts {
   readonly mono: () => number
 }
 
-export class JobHandle<Result = unknown> {
+/** `Result` is what its handler returns, `Input` what it was enqueued with. */
+export class JobHandle<Result = unknown, Input = unknown> {
   readonly id: string
   /**
    * What enqueuing said: `'duplicate'` where a job with this id was there already; of an ordered task `'merged'`, where it
@@ -48,9 +49,9 @@ export class JobHandle<Result = unknown> {
   }
 
   /** Everything that is known of the job, or undefined where nothing is kept of it. Of an ordered id as for `status()`. */
-  async record(): Promise<JobRecord<unknown, Result> | undefined> {
+  async record(): Promise<JobRecord<Input, Result> | undefined> {
     const job = await this.#find()
-    return job === undefined ? undefined : (recordOf(job, this.#parts.packing) as JobRecord<unknown, Result>)
+    return job === undefined ? undefined : (recordOf(job, this.#parts.packing) as JobRecord<Input, Result>)
   }
 
   /**

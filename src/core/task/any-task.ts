@@ -10,6 +10,15 @@ import type { types } from './task-definition.js'
 export type AnyTask = AnyPlainTask | AnyOrderedTask
 export type TaskInput<T extends AnyTask> = NonNullable<T[typeof types]>['input']
 export type TaskResult<T extends AnyTask> = NonNullable<T[typeof types]>['result']
+/** A task with this input and result. */
+export type TaskOf<Input, Result> = AnyTask & {
+  readonly [types]?: { readonly input: Input; readonly result: Result }
+}
+
+/** Whether a job that is stored under this name is one of the task. */
+export function isNameOf(task: AnyTask, name: string): boolean {
+  return task.name === name || task.aliases.includes(name)
+}
 
 /** Throws `InvalidArgumentError` for what is no defined task. */
 export function refuseNoTask(value: unknown, where: string): void {

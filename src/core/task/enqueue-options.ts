@@ -2,9 +2,9 @@
 
 import type { Meta } from '../job.js'
 import type { Duration } from '../values/duration.js'
-import type { AnyTask } from './any-task.js'
+import type { AnyTask, TaskInput } from './any-task.js'
 
-export interface EnqueueOptions {
+export interface EnqueueOptions<QueueName extends string = string> {
   /**
    * An id of your own. While a job with this id waits, runs or lies in the morgue, and for the mill's `idempotency`
    * after it ended, enqueueing it again answers `'duplicate'` and stores nothing. Default: a new id.
@@ -24,7 +24,7 @@ export interface EnqueueOptions {
    */
   readonly group?: string | number
   /** Another queue than the task's. */
-  readonly queue?: string
+  readonly queue?: QueueName
 }
 
 /** What may be said of one payload of an ordered job when it is enqueued. */
@@ -38,10 +38,18 @@ export interface OrderedEnqueueOptions extends Pick<EnqueueOptions, 'delay' | 'r
   readonly score?: number
 }
 
-/** What may be said of a job of this task. */
-export type EnqueueOptionsOf<T extends AnyTask> = T extends { readonly kind: 'ordered' }
+/** What may be said of a job of this task, in a mill with these queues. */
+export type EnqueueOptionsOf<T extends AnyTask, QueueName extends string = string> = T extends {
+  readonly kind: 'ordered'
+}
   ? OrderedEnqueueOptions
-  : EnqueueOptions
+  : EnqueueOptions<QueueName>
+
+/** What follows the task when one job of it is enqueued; of a task without input nothing need. */
+export type EnqueueArguments<T extends AnyTask, QueueName extends string = string> =
+  undefined extends TaskInput<T>
+    ? [input?: TaskInput<T>, options?: EnqueueOptionsOf<T, QueueName>]
+    : [input: TaskInput<T>, options?: EnqueueOptionsOf<T, QueueName>]
 
 /** What may be said of a job of some task, as middleware sees it; the kind of its task decides what of it is refused. */
 export interface AnyEnqueueOptions extends Omit<EnqueueOptions, 'id'>, OrderedEnqueueOptions {}

@@ -12,7 +12,7 @@ import { isQueueName, queueNameForm } from '../values/ids.js'
 import { callable, exactly, parsed, whole } from '../values/option-check.js'
 import { lowkiq } from './backoff.js'
 import type { BatchContext } from './batch-context.js'
-import type { InputOf, OutputOf, Schema } from './schema.js'
+import type { Schema } from './schema.js'
 import {
   headerOptions,
   quotedName,
@@ -37,19 +37,22 @@ export interface ExhaustedPayload<Output> {
   readonly error: unknown
 }
 
-export interface OrderedTaskOptions<Name extends string, S extends Schema> {
+export interface OrderedTaskOptions<Name extends string, Input, Output, QueueName extends string = string> {
   /** Stored with every job; renaming a task needs `aliases`. */
   readonly name: Name
   /** Default: the task's name, where that may name a queue. No other task may use it. */
-  readonly queue?: string
-  /** Validates each payload, when it is enqueued and again before it is run. Any Standard Schema. Default: anything is accepted. */
-  readonly input?: S
+  readonly queue?: QueueName
+  /**
+   * Validates each payload, when it is enqueued and again before it is run. Any Standard Schema. Default: anything is accepted;
+   * the type of the payloads is then what `run` says of its first parameter.
+   */
+  readonly input?: Schema<Input, Output>
   /** May be left out and attached on the worker's side with `task.handle(run)`. */
-  readonly run?: BatchHandler<OutputOf<S>>
+  readonly run?: BatchHandler<Output>
   /** The id of a job, by its payload; a finite number is turned into text. Absent: each enqueue must give one. */
-  readonly id?: (input: InputOf<S>) => string | number
+  readonly id?: (input: Input) => string | number
   /** Where a payload stands among those of its id: ascending, finite. Default: the store's ms, strictly growing. */
-  readonly score?: (input: InputOf<S>) => number
+  readonly score?: (input: Input) => number
   /**
    * The group of a job, by its id, as text: what throttles, `maxRunning` and fairness count it by. At most 256 bytes, `''` for
    * none; a finite number is turned into text. Default: none.
@@ -71,14 +74,18 @@ export interface OrderedTaskOptions<Name extends string, S extends Schema> {
    * Called with the payloads that a batch's settling buried because retries are exhausted, as `max-retries` or `no-retries`.
    * What it throws is reported and changes nothing.
    */
-  readonly onExhausted?: (payloads: readonly ExhaustedPayload<OutputOf<S>>[]) => void | Promise<void>
+  readonly onExhausted?: (payloads: readonly ExhaustedPayload<Output>[]) => void | Promise<void>
   /** Former names, under which jobs may still be stored. */
   readonly aliases?: readonly string[]
 }
 
 /** A defined ordered task. `Input` is what producers pass, `Output` what the handler gets. */
-export interface OrderedTask<Name extends string = string, Input = unknown, Output = unknown>
-  extends TaskHeader<Name, Input, Output, undefined> {
+export interface OrderedTask<
+  Name extends string = string,
+  Input = unknown,
+  Output = unknown,
+  QueueName extends string = string,
+> extends TaskHeader<Name, Input, Output, undefined, QueueName> {
   readonly kind: 'ordered'
   readonly id: ((input: Input) => string | number) | undefined
   readonly score: ((input: Input) => number) | undefined
@@ -90,7 +97,7 @@ export interface OrderedTask<Name extends string = string, Input = unknown, Outp
   /** The handler; undefined where only producers know this task. */
   readonly run: BatchHandler<Output> | undefined
   /** Attaches the handler, once. Throws `ConfigError` when there is one already. */
-  handle(run: BatchHandler<Output>): OrderedTask<Name, Input, Output>
+  handle(run: BatchHandler<Output>): OrderedTask<Name, Input, Output, QueueName>
 }
 
 /** Some ordered task, whatever its types. */
@@ -115,9 +122,12 @@ const optionsSchema = exactly({
 })
 
 /** Defines an ordered task. Throws `ConfigError` that lists everything wrong with the options. */
-export function defineOrderedTask<const Name extends string, S extends Schema = Schema>(
-  options: OrderedTaskOptions<Name, S>,
-): OrderedTask<Name, InputOf<S>, OutputOf<S>> {
+export function defineOrderedTask<
+  const Name extends string,
+  Output = unknown,
+  Input = Output,
+  const QueueName extends string = Name,
+>(options: OrderedTaskOptions<Name, Input, Output, QueueName>): OrderedTask<Name, Input, Output, QueueName> {
   const { retry, timeLimit, slowAfter, run, ...rest } = parsed(
     optionsSchema,
     options,
@@ -136,5 +146,5 @@ export function defineOrderedTask<const Name extends string, S extends Schema = 
     slowAfterMs: slowAfter,
     retry: { ...retry, backoff: retry.backoff ?? lowkiq() },
   }
-  return withHandler(definition, run) as unknown as OrderedTask<Name, InputOf<S>, OutputOf<S>>
+  return withHandler(definition, run) as unknown as OrderedTask<Name, Input, Output, QueueName>
 }

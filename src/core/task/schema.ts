@@ -5,6 +5,7 @@
 
 import { InvalidJobError } from '../errors.js'
 
+/** A Standard Schema: `Input` is what it accepts, `Output` what it hands on. */
 export interface Schema<Input = unknown, Output = Input> {
   readonly '~standard': {
     readonly version: 1
@@ -22,11 +23,6 @@ export interface SchemaIssue {
   readonly message: string
   readonly path?: readonly (PropertyKey | { readonly key: PropertyKey })[] | undefined
 }
-
-/** What a schema accepts. */
-export type InputOf<S extends Schema> = NonNullable<S['~standard']['types']>['input']
-/** What a schema hands on. */
-export type OutputOf<S extends Schema> = NonNullable<S['~standard']['types']>['output']
 
 export function isSchema(value: unknown): value is Schema {
   // ArkType's schemas are functions.

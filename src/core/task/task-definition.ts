@@ -19,9 +19,9 @@ export interface RetryOptions {
 export declare const types: unique symbol
 
 /** The parts that tasks of both kinds have. */
-export interface TaskHeader<Name extends string, Input, Output, Result> {
+export interface TaskHeader<Name extends string, Input, Output, Result, QueueName extends string> {
   readonly name: Name
-  readonly queue: string
+  readonly queue: QueueName
   readonly input: Schema<Input, Output> | undefined
   /** Infinity: none. */
   readonly timeLimitMs: number
@@ -100,5 +100,6 @@ export function withHandler<Definition extends { readonly name: string }>(
   return Object.defineProperties(definition, {
     run: { enumerable: true, get: () => handler },
     handle: { enumerable: true, value: handle },
+    returns: { enumerable: true, value: () => definition },
   })
 }

@@ -8,7 +8,7 @@ import { callable, exactly, parsed } from '../values/option-check.js'
 import { exponential } from './backoff.js'
 import { type Isolation, type IsolationOptions, isolationMistakes, isolationOf, isolationOptions } from './isolation.js'
 import type { OutcomeValue } from './outcome.js'
-import type { InputOf, OutputOf, Schema } from './schema.js'
+import type { Schema } from './schema.js'
 import {
   boundlessTime,
   headerOptions,
@@ -25,6 +25,9 @@ export type Handler<Output, Return> = (input: Output, ctx: JobContext) => Return
 /** What `job.result()` gives for a handler that returns `Return`. */
 type ResultOf<Return> = Exclude<Awaited<Return>, OutcomeValue>
 
+/** What the handler of a task may return; anything, if its result is not known yet. */
+type Returnable<Result> = unknown extends Result ? unknown : Result | OutcomeValue | Promise<Result | OutcomeValue>
+
 /** A job that was just buried because its retries are exhausted. */
 export interface ExhaustedJob<Output> {
   readonly job: RunningJob
@@ -32,15 +35,19 @@ export interface ExhaustedJob<Output> {
   readonly error: unknown
 }
 
-export interface TaskOptions<Name extends string, S extends Schema, Return> extends IsolationOptions {
+export interface TaskOptions<Name extends string, Input, Output, Return, QueueName extends string = string>
+  extends IsolationOptions {
   /** Stored with every job; renaming a task needs `aliases`. */
   readonly name: Name
   /** Default `'default'`. */
-  readonly queue?: string
-  /** Validates the input, when it is enqueued and again before it is run. Any Standard Schema. Default: anything is accepted. */
-  readonly input?: S
+  readonly queue?: QueueName
+  /**
+   * Validates the input, when it is enqueued and again before it is run. Any Standard Schema. Default: anything is accepted;
+   * the type of the input is then what `run` says its first parameter is.
+   */
+  readonly input?: Schema<Input, Output>
   /** May be left out and attached on the worker's side with `task.handle(run)`. */
-  readonly run?: Handler<OutputOf<S>, Return>
+  readonly run?: Handler<Output, Return>
   /**
    * An attempt that takes longer is aborted, abandoned and counted as a failure. `'none'`, for isolated tasks only: it may take
    * for ever. Default `'60s'`.
@@ -54,21 +61,26 @@ export interface TaskOptions<Name extends string, S extends Schema, Return> exte
    * The group of a job, by its input: what throttles, `maxRunning` and fairness count it by. At most 256 bytes, `''` for none;
    * a finite number is turned into text. Default: none.
    */
-  readonly group?: (input: InputOf<S>) => string | number
+  readonly group?: (input: Input) => string | number
   /** False: not now. The job is put back with the delay of its backoff (at least 1 s), and no attempt is counted. */
-  readonly shouldRun?: (input: OutputOf<S>, job: RunningJob) => boolean | Promise<boolean>
+  readonly shouldRun?: (input: Output, job: RunningJob) => boolean | Promise<boolean>
   /**
    * Called after a job was buried because its retries are exhausted, as `max-retries` or `no-retries`. What it throws is
    * reported and changes nothing.
    */
-  readonly onExhausted?: (exhausted: ExhaustedJob<OutputOf<S>>) => void | Promise<void>
+  readonly onExhausted?: (exhausted: ExhaustedJob<Output>) => void | Promise<void>
   /** Former names, under which jobs may still be stored. */
   readonly aliases?: readonly string[]
 }
 
 /** A defined task. `Input` is what producers pass, `Output` what the handler gets, `Result` what it returns. */
-export interface Task<Name extends string = string, Input = unknown, Output = unknown, Result = unknown>
-  extends TaskHeader<Name, Input, Output, Result> {
+export interface Task<
+  Name extends string = string,
+  Input = unknown,
+  Output = unknown,
+  Result = unknown,
+  QueueName extends string = string,
+> extends TaskHeader<Name, Input, Output, Result, QueueName> {
   readonly kind: 'plain'
   /** Undefined: its jobs run in the worker. */
   readonly isolation: Isolation | undefined
@@ -77,8 +89,18 @@ export interface Task<Name extends string = string, Input = unknown, Output = un
   readonly onExhausted: ((exhausted: ExhaustedJob<Output>) => void | Promise<void>) | undefined
   /** The handler; undefined where only producers know this task. */
   readonly run: Handler<Output, unknown> | undefined
-  /** Attaches the handler, once. Throws `ConfigError` when there is one already. */
-  handle<Return>(run: Handler<Output, Return>): Task<Name, Input, Output, ResultOf<Return>>
+  /**
+   * Attaches the handler, once, and returns the same task. What it returns must be what `returns` has said, if that was called.
+   * Throws `ConfigError` when there is a handler already.
+   */
+  handle<Return extends Returnable<Result>>(
+    run: Handler<Output, Return>,
+  ): Task<Name, Input, Output, unknown extends Result ? ResultOf<Return> : Result, QueueName>
+  /**
+   * The same task, its result typed: for producers of a task whose handler is attached elsewhere by `handle`. Checks nothing
+   * when it runs.
+   */
+  returns<Returned>(): Task<Name, Input, Output, Returned, QueueName>
 }
 
 /** Some task that is not ordered, whatever its types. */
@@ -100,9 +122,15 @@ const optionsSchema = exactly({
  *
  * The value is definition and typed client in one: export it, import it where jobs are enqueued and where they run.
  */
-export function defineTask<const Name extends string, S extends Schema = Schema, Return = unknown>(
-  options: TaskOptions<Name, S, Return>,
-): Task<Name, InputOf<S>, OutputOf<S>, ResultOf<Return>> {
+export function defineTask<
+  const Name extends string,
+  Output = unknown,
+  Input = Output,
+  Return = unknown,
+  const QueueName extends string = 'default',
+>(
+  options: TaskOptions<Name, Input, Output, Return, QueueName>,
+): Task<Name, Input, Output, ResultOf<Return>, QueueName> {
   const what = `task${quotedName(options)}`
   const given = parsed(optionsSchema, options, what)
   const mistakes = isolationMistakes(given, given.timeLimit)
@@ -118,5 +146,5 @@ export function defineTask<const Name extends string, S extends Schema = Schema,
     slowAfterMs: slowAfter,
     retry: { max, backoff, when },
   }
-  return withHandler(definition, run) as unknown as Task<Name, InputOf<S>, OutputOf<S>, ResultOf<Return>>
+  return withHandler(definition, run) as unknown as Task<Name, Input, Output, ResultOf<Return>, QueueName>
 }

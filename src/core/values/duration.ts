@@ -3,7 +3,19 @@
 import { InvalidArgumentError } from '../errors.js'
 import { describe } from './describe.js'
 
-export type Duration = number | string
+type Amount = `${number}${'ms' | 's' | 'm' | 'h' | 'd' | 'w'}`
+/** What editors offer. */
+type Usual = '100ms' | '500ms' | '1s' | '5s' | '10s' | '30s' | '1m' | '5m' | '15m' | '30m' | '1h' | '6h' | '1d' | '7d'
+
+/**
+ * A number of milliseconds, or text: `'500ms'`, `'30s'`, `'5m'`, `'1h30m'`, `'3d'`, `'2w'`. What the compiler cannot read, such
+ * as a variable of the environment, is handed over `as Duration`: it is checked where it is used.
+ */
+// The intersection keeps the compiler from dropping the usual ones, which the form covers.
+export type Duration =
+  | number
+  | Usual
+  | ((Amount | `${Amount}${Amount}` | `${Amount}${Amount}${Amount}`) & Record<never, never>)
 
 const unitMs: Record<string, number> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000, w: 604_800_000 }
 const part = /(\d+(?:\.\d+)?)(ms|[smhdw])/g

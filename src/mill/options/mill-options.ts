@@ -24,7 +24,24 @@ import { declaredQueues, queueClashes } from './declared-queues.js'
 import { refuseUnsupported } from './unsupported.js'
 import { type WorkerDefaults, workerDefaults } from './worker-options.js'
 
-export interface MillOptions {
+/**
+ * The names of the queues of a mill: those that `queues` declares and those of its tasks. Any text, if `queues` is the path of a
+ * file or the compiler does not know a name.
+ */
+export type QueueNamesOf<Declared extends string, Tasks extends readonly AnyTask[], Queues> = Queues extends string
+  ? string
+  : [Declared | Tasks[number]['queue']] extends [never]
+    ? string
+    : Declared | Tasks[number]['queue']
+
+/** The path of a file with queues; never, if they are declared in place. */
+type QueueFile<Queues> = Queues extends string ? Queues : never
+
+export interface MillOptions<
+  Declared extends string = string,
+  Tasks extends readonly AnyTask[] = readonly AnyTask[],
+  Queues = string,
+> {
   /**
    * Where jobs live: `'memory:'`, `'sqlite:path/to/jobs.db'`, `'redis://host:port'` (also `redis+sentinel:`, `redis+cluster:`
    * and `rediss…` for TLS; or its parts, `{ hosts, … }`), `'sqs://region'`, or `{ module, export }` naming a function that makes
@@ -39,9 +56,9 @@ export interface MillOptions {
    * Queues by name, or the path of a YAML file with them, as Kale has it or with these options. Queues that only tasks name need not
    * stand here; they get the defaults. Where an ordered task names one, it is ordered.
    */
-  readonly queues?: Readonly<Record<string, QueueOptions>> | string
+  readonly queues?: Readonly<Record<Declared, QueueOptions>> | QueueFile<Queues>
   /** What is enqueued, and run where it has a handler. Default `[]`. */
-  readonly tasks?: readonly AnyTask[]
+  readonly tasks?: Tasks
   /** Names of tasks that are not in `tasks` and may be enqueued all the same: only workers elsewhere know them. Default `[]`. */
   readonly tasksElsewhere?: readonly string[]
   /** How values are stored. Default: JSON, with Date, Map, Set, BigInt and bytes beside it. */
@@ -67,7 +84,7 @@ export interface MillOptions {
    * What the workers of this mill are given, those of `millrace work` too, unless `mill.worker()` or a flag says otherwise.
    * Default: that of each option of a worker.
    */
-  readonly worker?: WorkerDefaults
+  readonly worker?: WorkerDefaults<NoInfer<QueueNamesOf<Declared, Tasks, Queues>>>
   /** Called once in every process that runs workers, before its first claim; where it rejects, no worker starts. */
   readonly onWorkerStart?: () => void | Promise<void>
   /** Called when the last worker of the process has ended. What it throws is reported as `hook.failed`. */

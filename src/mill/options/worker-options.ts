@@ -8,9 +8,9 @@ import type { Selector } from '../../selectors/selector.js'
 import type { CommandLine } from '../../workers/isolated/command-task.js'
 import type { ShardChoice, ShardsOf } from '../../workers/shards/shard-owners.js'
 
-export interface WorkerOptions {
+export interface WorkerOptions<QueueName extends string = string> {
   /** Queues to serve. Default: all. */
-  readonly queues?: readonly string[]
+  readonly queues?: readonly QueueName[]
   /** Jobs at once. Default 10. */
   readonly concurrency?: number
   /** Which queue the next claim asks first. Default `'reduced-lottery'`. */
@@ -35,7 +35,7 @@ export interface WorkerOptions {
  * What a configuration sets for the workers of its mill. `grace` and `maxBlock` are not among it: the supervisor of
  * `millrace work`, which loads no configuration, keeps to them too.
  */
-export type WorkerDefaults = Omit<WorkerOptions, 'grace' | 'maxBlock'>
+export type WorkerDefaults<QueueName extends string = string> = Omit<WorkerOptions<QueueName>, 'grace' | 'maxBlock'>
 
 /** How the command line starts a worker. */
 export interface Launch {

@@ -1,6 +1,7 @@
 /** A job execution: one claim of a task that is not ordered. */
 
 import type { JobContext, Meta, Progress, RunningJob } from '../../core/job.js'
+import { isNameOf } from '../../core/task/any-task.js'
 import type { AnyPlainTask } from '../../core/task/task.js'
 import type { Claim } from '../../stores/contract/claim.js'
 import { Execution, type Leased } from './execution.js'
@@ -31,10 +32,9 @@ export class JobExecution extends Execution implements JobContext, Noting {
 
   /** Made when it is first asked for, as the signal is. */
   get job(): RunningJob {
-    const { name, aliases } = this.task
+    const { claim, task } = this
     // Of a task that runs whatever comes the job keeps its own name.
-    const isCalled = name === this.claim.task || aliases.includes(this.claim.task)
-    this.#job ??= runningJob(this.claim, isCalled ? name : this.claim.task, this.#meta)
+    this.#job ??= runningJob(claim, isNameOf(task, claim.task) ? task.name : claim.task, this.#meta)
     return this.#job
   }
 

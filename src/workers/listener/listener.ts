@@ -2,6 +2,7 @@
  * A listener: hands the jobs of one queue to whoever asks, whatever their tasks, and keeps their leases; the low level of long
  * work, for what runs in processes of its own.
  */
+/// <reference lib="esnext.disposable" preserve="true" />
 
 import { setTimeout as delay } from 'node:timers/promises'
 import { hasCode } from '../../core/error-codes.js'
@@ -40,7 +41,7 @@ const mostAttachRaces = 3
  * Made by `mill.listener(queue)`. It opens the store at its first call, and is from then on among the workers of the registry.
  * Throws `UnsupportedByStoreError` where the store keeps no registry, and what else opening throws.
  */
-export class QueueListener<Input = unknown> {
+export class QueueListener<Input = unknown> implements AsyncDisposable {
   readonly id: string
   readonly queue: string
   readonly #parts: ListenerParts
@@ -137,6 +138,11 @@ export class QueueListener<Input = unknown> {
           : durationMs(grace, 'close({ grace })')
     this.#closing ??= this.#close(graceMs).finally(this.#parts.closed)
     return this.#closing
+  }
+
+  /** As `close`, for `await using`. */
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close()
   }
 
   /** Tried again at the next call where it fails. */

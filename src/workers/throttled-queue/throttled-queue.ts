@@ -1,4 +1,5 @@
 /** A throttled queue: items that are pushed at any pace and popped at a limited one, by any number of processes. */
+/// <reference lib="esnext.disposable" preserve="true" />
 
 import { total } from '../../client/admin/step-loop.js'
 import { Client, type ClientParts } from '../../client/enqueue/client.js'
@@ -34,7 +35,7 @@ const itemTask = 'item'
  * another order, `UnsupportedByStoreError` for a store without throttles, `InvalidArgumentError` where neither it nor the
  * options have a throttle or it counts by group, and `ClosedError` once the mill is closed.
  */
-export class ThrottledQueue<Item = unknown> {
+export class ThrottledQueue<Item = unknown> implements AsyncDisposable {
   readonly name: string
   readonly #parts: ThrottledQueueParts
   readonly #item: ItemQueue
@@ -128,6 +129,11 @@ export class ThrottledQueue<Item = unknown> {
     this.#closed = true
     await this.#pops.idle()
     this.#parts.closed()
+  }
+
+  /** As `close`, for `await using`. */
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close()
   }
 
   /** The store with this queue open. A failed opening is tried again at the next call. */

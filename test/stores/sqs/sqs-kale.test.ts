@@ -71,7 +71,7 @@ describe('a batch under one lease', () => {
   it('is refused for a task that the lease is too short for, naming both', async () => {
     const { store } = await freshStore()
     const task = defineTask({ name: 'slow', timeLimit: '60s', run: async () => {} })
-    const queues = { default: { renewLease: false, lease: '60s' } }
+    const queues = { default: { renewLease: false, lease: '60s' } } as const
 
     expect(() => testMillOn(store, { tasks: [task], queues })).toThrow(
       /tasks\.slow\.timeLimit: must be less than the lease of queue 'default' \(1m\)/,
@@ -122,7 +122,7 @@ describe('a stop with one job running and five fetched', () => {
           })
       },
     })
-    const queues = { default: { renewLease: false, lease: '10m' } }
+    const queues = { default: { renewLease: false, lease: '10m' } } as const
     const [first, second] = [testMillOn(one, { tasks: [task], queues }), testMillOn(two, { tasks: [task], queues })]
     await first.createQueues()
     const started = nextEvent(first, 'job.started')
