@@ -36,11 +36,14 @@ export interface ConfigIssue {
 
 /** A definition or configuration is wrong; `issues` lists every mistake at once. Nothing was started. */
 export class ConfigError extends MillraceError {
+  /** What is not valid, as the message begins. */
+  readonly what: string
   readonly issues: readonly ConfigIssue[]
 
   constructor(what: string, issues: readonly ConfigIssue[], options?: ErrorOptions) {
     const lines = issues.map((issue) => `  ${issue.path}: ${issue.message}`)
     super('config-invalid', `${what} is not valid:\n${lines.join('\n')}`, options)
+    this.what = what
     this.issues = issues
   }
 }

@@ -1,9 +1,11 @@
 /** Assembly: options in, a mill out. */
 
+import { hasCode } from '../core/error-codes.js'
+import { ConfigError } from '../core/errors.js'
 import type { AnyTask } from '../core/task/any-task.js'
 import { Mill } from './mill.js'
-import { checkOptions, type MillOptions, type QueueNamesOf } from './options/mill-options.js'
-import { storeSource } from './store-source.js'
+import { type CheckedOptions, checkOptions, type MillOptions, type QueueNamesOf } from './options/mill-options.js'
+import { storeMistakes, storeSource } from './store-source.js'
 
 /**
  * Puts a mill together. Opens nothing: the store is opened at the first call.
@@ -14,8 +16,19 @@ export function millrace<
   const Tasks extends readonly AnyTask[] = readonly [],
   Queues = unknown,
 >(options: MillOptions<Declared, Tasks, Queues>): Mill<QueueNamesOf<Declared, Tasks, Queues>> {
-  const checked = checkOptions(options, undefined)
+  const checked = checkedWithStore(options)
   const source = storeSource(options.store, { namespace: checked.namespace, replicas: checked.replicas })
   // Twice, so that a mistake in the options is told before one in the store, and both before anything is opened.
   return new Mill(source.traits === undefined ? checked : checkOptions(options, source.traits), source)
+}
+
+/** Throws `ConfigError` for mistakes in the options with those in the store. */
+function checkedWithStore(options: MillOptions): CheckedOptions {
+  try {
+    return checkOptions(options, undefined)
+  } catch (error) {
+    if (!hasCode(error, 'config-invalid')) throw error
+    const isTold = error.issues.some(({ path }) => path === 'store' || path === '(options)')
+    throw isTold ? error : new ConfigError(error.what, [...error.issues, ...storeMistakes(options.store)])
+  }
 }

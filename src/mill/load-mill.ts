@@ -1,6 +1,7 @@
 /** Loading: from the files a user wrote (configurations, a module with tasks or handlers) to a mill. */
 
 import { resolve } from 'node:path'
+import { hasCode } from '../core/error-codes.js'
 import { ConfigError } from '../core/errors.js'
 import { type AnyTask, isTask } from '../core/task/any-task.js'
 import { millrace } from './assemble.js'
@@ -12,6 +13,7 @@ import {
   environmentOptions,
   refuseUnheard,
 } from './configuration/environment.js'
+import { OptionMistakes, withLocatedMistakes } from './configuration/located-mistakes.js'
 import { type GivenOptions, isOptions, mergedOptions } from './configuration/merged-options.js'
 import { type Exports, importAll } from './configuration/user-modules.js'
 import { Mill } from './mill.js'
@@ -45,8 +47,15 @@ export interface Loaded {
   readonly unknownTasks: readonly AnyTask[]
 }
 
-/** Throws `ConfigError` where there is nothing to load, or what there is cannot be loaded or makes no mill. Opens no store. */
-export async function loadMill({ cwd, env, configs = [], module }: LoadRequest): Promise<Loaded> {
+/**
+ * Throws `ConfigError` where there is nothing to load, or what there is cannot be loaded or makes no mill: every mistake at once,
+ * with file, line and column. Opens no store.
+ */
+export function loadMill(request: LoadRequest): Promise<Loaded> {
+  return withLocatedMistakes(request.cwd, () => loadedMill(request))
+}
+
+async function loadedMill({ cwd, env, configs = [], module }: LoadRequest): Promise<Loaded> {
   const said = environmentOptions(env)
   const moduleFile = module === undefined ? undefined : existing(resolve(cwd, module))
   const named = namedConfigs(cwd, configs, env['MILLRACE_CONFIG'])
@@ -106,7 +115,7 @@ async function configuredMill(
 
 /**
  * The mill of options that files export; relative paths in them are taken from the base folder of each.
- * Throws as `millrace` does.
+ * Throws `OptionMistakes` for what `millrace` refuses.
  */
 export async function optionsMill(
   configs: readonly ConfigFile[],
@@ -126,7 +135,15 @@ export async function optionsMill(
   const merged = mergedOptions([...parts, said as GivenOptions])
   const storedBy = said.store === undefined ? configs.findLast(({ options }) => 'store' in options) : undefined
   const { file } = storedBy ?? configs.at(-1)!
-  return withBaseFolder(baseFolderOf(file, cwd), async () => millrace(merged as unknown as MillOptions))
+  try {
+    return await withBaseFolder(baseFolderOf(file, cwd), async () => millrace(merged as unknown as MillOptions))
+  } catch (error) {
+    if (!hasCode(error, 'config-invalid')) throw error
+    throw new OptionMistakes(
+      error,
+      configs.map((config) => ({ file: config.file, root: 'default' })),
+    )
+  }
 }
 
 /** No configuration: the exported tasks and the store of the environment make a mill. */

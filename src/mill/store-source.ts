@@ -5,7 +5,8 @@
 
 import { isAbsolute, resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
-import { ConfigError } from '../core/errors.js'
+import { hasCode } from '../core/error-codes.js'
+import { ConfigError, type ConfigIssue } from '../core/errors.js'
 import { type Clock, systemClock } from '../core/platform/clock.js'
 import { messageOf } from '../core/values/describe.js'
 import type { Store, StoreTraits } from '../stores/contract/store.js'
@@ -103,6 +104,17 @@ export function storeSource(
     }
   }
   return refuse(`${forms}; got '${withoutPassword(descriptor)}'`)
+}
+
+/** What is wrong with a descriptor; nothing if it names a store. */
+export function storeMistakes(descriptor: StoreDescriptor): readonly ConfigIssue[] {
+  try {
+    storeSource(descriptor)
+    return []
+  } catch (error) {
+    if (!hasCode(error, 'config-invalid')) throw error
+    return error.issues
+  }
 }
 
 /** What is secret in a descriptor, as it may be written elsewhere. */

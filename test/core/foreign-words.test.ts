@@ -15,6 +15,8 @@ describe('an option that there is not', () => {
   it.each([
     ['attempts', /attempts: is not an option; .* is here retry: \{ max \} of the task/],
     ['removeOnComplete', /is here retention: \{ results \} of the queue/],
+    ['concurrency', /is here worker: \{ concurrency \} of the mill/],
+    ['repeat', /is here schedules of the mill/],
     ['timeout', /is here timeLimit of the task/],
   ])('of another queue is told by its name here: %s', (option, message) => {
     expect(() => defineTask({ name, [option]: 5 })).toThrow(message)

@@ -4,19 +4,20 @@
  */
 
 import * as v from 'valibot'
-import { ConfigError } from '../errors.js'
 import type { Meta } from '../job.js'
 import type { Merge } from '../queue/queue.js'
 import type { Duration } from '../values/duration.js'
 import { isQueueName, queueNameForm } from '../values/ids.js'
-import { callable, exactly, parsed, whole } from '../values/option-check.js'
+import { callable, exactly, whole } from '../values/option-check.js'
 import { lowkiq } from './backoff.js'
 import type { BatchContext } from './batch-context.js'
 import type { Schema } from './schema.js'
 import {
+  checkedTask,
   headerOptions,
   quotedName,
   type RetryOptions,
+  refuseTask,
   retryOptions,
   type TaskHeader,
   withHandler,
@@ -128,15 +129,12 @@ export function defineOrderedTask<
   Input = Output,
   const QueueName extends string = Name,
 >(options: OrderedTaskOptions<Name, Input, Output, QueueName>): OrderedTask<Name, Input, Output, QueueName> {
-  const { retry, timeLimit, slowAfter, run, ...rest } = parsed(
-    optionsSchema,
-    options,
-    `ordered task${quotedName(options)}`,
-  )
+  const what = `ordered task${quotedName(options)}`
+  const { retry, timeLimit, slowAfter, run, ...rest } = checkedTask(optionsSchema, options, what)
   const { name, queue = name } = rest
   if (!isQueueName(queue)) {
     const message = `must be given where the name of the task can be no queue's; a queue is named by ${queueNameForm}`
-    throw new ConfigError(`ordered task '${name}'`, [{ path: 'queue', message }])
+    refuseTask(what, name, [{ path: 'queue', message }])
   }
   const definition = {
     kind: 'ordered',

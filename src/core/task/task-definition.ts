@@ -1,10 +1,12 @@
 /** The definition of a task: what tasks of every kind have, the check of their options, and their handler. */
 
 import * as v from 'valibot'
-import { ConfigError } from '../errors.js'
+import { hasCode } from '../error-codes.js'
+import { ConfigError, type ConfigIssue } from '../errors.js'
 import { isQueueName, isTaskName, queueNameForm, taskNameForm } from '../values/ids.js'
-import { callable, duration, exactly, whole } from '../values/option-check.js'
+import { callable, duration, exactly, parsed, whole } from '../values/option-check.js'
 import type { Backoff } from './backoff.js'
+import { loadRecord } from './load-record.js'
 import { isSchema, type Schema } from './schema.js'
 
 export interface RetryOptions {
@@ -78,6 +80,42 @@ const none = v.pipe(
 export function quotedName(options: unknown): string {
   const given = typeof options === 'object' && options !== null && 'name' in options ? options.name : undefined
   return typeof given === 'string' ? ` '${given}'` : ''
+}
+
+/**
+ * The parsed options of a task. Throws `ConfigError` that lists every mistake. While files are loaded it is recorded instead, and a
+ * task that has the name, the queue and the handler, as far as they are right, stands in.
+ */
+export function checkedTask<S extends v.GenericSchema<unknown, { readonly name: string }>>(
+  schema: S,
+  options: unknown,
+  what: string,
+): v.InferOutput<S> {
+  const record = loadRecord()
+  try {
+    const given = parsed(schema, options, what)
+    record?.stacks.set(given.name, new Error().stack ?? '')
+    return given
+  } catch (error) {
+    if (record === undefined || !hasCode(error, 'config-invalid')) throw error
+    const { name, queue, run } = Object(options) as Record<string, unknown>
+    record.mistakes.push({ what, name: isTaskName(name) ? name : undefined, error })
+    const standIn = {
+      name: isTaskName(name) ? name : `mistaken-${record.mistakes.length}`,
+      ...(isQueueName(queue) && { queue }),
+      ...(typeof run === 'function' && { run }),
+    }
+    return parsed(schema, standIn, what)
+  }
+}
+
+/** Refuses what no single option of the task makes wrong. */
+export function refuseTask(what: string, name: string, issues: readonly ConfigIssue[]): void {
+  if (issues.length === 0) return
+  const error = new ConfigError(what, issues)
+  const record = loadRecord()
+  if (record === undefined) throw error
+  record.mistakes.push({ what, name, error })
 }
 
 /** The definition with its handler, which may be attached later, once. */

@@ -1,19 +1,20 @@
 /** A task: the definition of one kind of work. Defining one opens no connection and starts nothing. */
 
 import * as v from 'valibot'
-import { ConfigError } from '../errors.js'
 import type { JobContext, RunningJob } from '../job.js'
 import type { Duration } from '../values/duration.js'
-import { callable, exactly, parsed } from '../values/option-check.js'
+import { callable, exactly } from '../values/option-check.js'
 import { exponential } from './backoff.js'
 import { type Isolation, type IsolationOptions, isolationMistakes, isolationOf, isolationOptions } from './isolation.js'
 import type { OutcomeValue } from './outcome.js'
 import type { Schema } from './schema.js'
 import {
   boundlessTime,
+  checkedTask,
   headerOptions,
   quotedName,
   type RetryOptions,
+  refuseTask,
   retryOptions,
   type TaskHeader,
   withHandler,
@@ -132,9 +133,8 @@ export function defineTask<
   options: TaskOptions<Name, Input, Output, Return, QueueName>,
 ): Task<Name, Input, Output, ResultOf<Return>, QueueName> {
   const what = `task${quotedName(options)}`
-  const given = parsed(optionsSchema, options, what)
-  const mistakes = isolationMistakes(given, given.timeLimit)
-  if (mistakes.length > 0) throw new ConfigError(what, mistakes)
+  const given = checkedTask(optionsSchema, options, what)
+  refuseTask(what, given.name, isolationMistakes(given, given.timeLimit))
   const { name, queue = 'default', input, run, retry, timeLimit, slowAfter, aliases } = given
   const { group, shouldRun, onExhausted } = given
   const isolation = isolationOf(given, timeLimit)

@@ -1,11 +1,10 @@
 /** The environment: what `MILLRACE_*` variables say of a mill. They win over configuration files. */
 
-import { hasCode } from '../../core/error-codes.js'
 import { ConfigError, type ConfigIssue } from '../../core/errors.js'
 import { describe } from '../../core/values/describe.js'
 import { isQueueName, queueNameForm } from '../../core/values/ids.js'
 import type { Mill } from '../mill.js'
-import { storeSource } from '../store-source.js'
+import { storeMistakes, storeSource } from '../store-source.js'
 
 export type Environment = Readonly<Record<string, string | undefined>>
 
@@ -17,19 +16,12 @@ export interface EnvironmentOptions {
 /** A variable that is empty is not set. Throws `ConfigError` that names each variable that is wrong. */
 export function environmentOptions(env: Environment): EnvironmentOptions {
   const { MILLRACE_STORE: store, MILLRACE_NAMESPACE: namespace } = env
-  const issues = [...(store ? storeMistakes(store) : []), ...(namespace ? namespaceMistakes(namespace) : [])]
+  const issues = [
+    ...(store ? storeMistakes(store).map(({ message }) => ({ path: 'MILLRACE_STORE', message })) : []),
+    ...(namespace ? namespaceMistakes(namespace) : []),
+  ]
   if (issues.length > 0) throw new ConfigError('the environment', issues)
   return { ...(store && { store }), ...(namespace && { namespace }) }
-}
-
-function storeMistakes(store: string): ConfigIssue[] {
-  try {
-    storeSource(store)
-    return []
-  } catch (error) {
-    if (!hasCode(error, 'config-invalid')) throw error
-    return error.issues.map(({ message }) => ({ path: 'MILLRACE_STORE', message }))
-  }
 }
 
 function namespaceMistakes(namespace: string): ConfigIssue[] {

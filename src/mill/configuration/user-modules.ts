@@ -24,14 +24,32 @@ export async function importAll(files: readonly string[]): Promise<Exports[]> {
   return inTurn(files, (file) => jiti.import(file))
 }
 
+/** A file of a user threw while it was loaded. */
+export class UserModuleError extends ConfigError {
+  readonly file: string
+
+  constructor(file: string, cause: unknown) {
+    const message = `${cause instanceof Error ? cause.message : String(cause)}${framesOf(cause)
+      .map((frame) => `\n    ${frame}`)
+      .join('')}`
+    super(file, [{ path: `loading ${basename(file)}`, message }], { cause })
+    this.file = file
+  }
+}
+
+/** The user's file whose code made this stack; undefined if none did. */
+export function userFileOf(stack: string | undefined): string | undefined {
+  const place = framesIn(stack ?? '')[0]?.match(/(?:\(|^at (?:async )?)([^()]+?)(?:\?[^:]*)?:\d+:\d+\)?$/)?.[1]
+  return place === undefined ? undefined : decodeURI(place)
+}
+
 async function inTurn(files: readonly string[], load: (file: string) => Promise<unknown>): Promise<Exports[]> {
   const loaded: Exports[] = []
   for (const file of files) {
     try {
       loaded.push((await load(file)) as Exports)
     } catch (error) {
-      const message = `${error instanceof Error ? error.message : String(error)}${framesOf(error)}`
-      throw new ConfigError(file, [{ path: `loading ${basename(file)}`, message }], { cause: error })
+      throw new UserModuleError(file, error)
     }
   }
   return loaded
@@ -43,17 +61,16 @@ const ownFolder = new URL('../..', import.meta.url).href
 const mostFrames = 5
 
 /** Where in the user's files it was thrown, as lines of a stack; empty if nowhere. */
-function framesOf(error: unknown): string {
-  const stack = error instanceof Error ? (error.stack ?? '') : ''
-  const frames = stack
+function framesOf(error: unknown): string[] {
+  return error instanceof Error ? framesIn(error.stack ?? '').slice(0, mostFrames) : []
+}
+
+function framesIn(stack: string): string[] {
+  return stack
     .split('\n')
     .filter((line) => /^\s+at /.test(line) && !foreign.test(line))
-    .map((line) => line.replaceAll('file://', ''))
+    .map((line) => line.replaceAll('file://', '').trim())
     .filter((line) => !line.includes(new URL(ownFolder).pathname))
-  return frames
-    .slice(0, mostFrames)
-    .map((line) => `\n    ${line.trim()}`)
-    .join('')
 }
 
 /** What Node's loader says of a file that a TypeScript transpiler may still load: syntax it cannot strip, or `./tasks.js` that is a `tasks.ts`. */

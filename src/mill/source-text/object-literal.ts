@@ -1,0 +1,151 @@
+/** Object literals in a source text: where the entry stands that a path of option names leads to. Pure. */
+
+import { type SourceToken, sourceTokens } from './source-tokens.js'
+
+/** Which object is meant: what the file exports by default, the argument of `millrace()`, or that of the task of this name. */
+export type LiteralRoot = 'default' | 'millrace' | { readonly task: string }
+
+interface Entry {
+  readonly key: string | undefined
+  readonly at: number
+  /** Index of the token with which its value begins; undefined for a method or a shorthand. */
+  readonly value: number | undefined
+}
+
+export interface SourcePlace {
+  /** From 1. */
+  readonly line: number
+  readonly column: number
+  readonly offset: number
+  /** How many of the steps lead here. */
+  readonly depth: number
+}
+
+const opening = new Set(['(', '[', '{'])
+const closing = new Set([')', ']', '}'])
+
+/**
+ * The deepest entry on the path that is written out; the object itself if none is. Undefined if the object is not there, not
+ * written out, or there are several that may be meant.
+ */
+export function placeInSource(source: string, root: LiteralRoot, path: readonly string[]): SourcePlace | undefined {
+  const literals = new Literals(sourceTokens(source))
+  const [object, ...others] = literals.roots(root)
+  if (object === undefined || others.length > 0) return undefined
+  const { at, depth } = literals.follow(object, path)
+  const before = source.slice(0, at)
+  return { line: before.split('\n').length, column: at - before.lastIndexOf('\n'), offset: at, depth }
+}
+
+class Literals {
+  readonly #tokens: readonly SourceToken[]
+
+  constructor(tokens: readonly SourceToken[]) {
+    this.#tokens = tokens
+  }
+
+  /** The tokens with which the objects begin that may be meant. */
+  roots(root: LiteralRoot): number[] {
+    if (root === 'default')
+      return this.#all((i) => this.#is(i, 'export') && this.#is(i + 1, 'default')).flatMap((i) => this.#object(i + 2))
+    if (root === 'millrace') return this.#arguments('millrace')
+    const named = (object: number) => {
+      const value = this.#entries(object).find(({ key }) => key === 'name')?.value
+      return value !== undefined && this.#tokens[value]?.kind === 'text' && this.#tokens[value].value === root.task
+    }
+    return ['defineTask', 'defineOrderedTask'].flatMap((name) => this.#arguments(name)).filter(named)
+  }
+
+  follow(object: number, path: readonly string[]): { readonly at: number; readonly depth: number } {
+    let here = { at: this.#tokens[object]!.at, depth: 0 }
+    for (let next: number | undefined = object; next !== undefined && here.depth < path.length; ) {
+      const step: { entry: Entry; steps: number } | undefined = this.#step(next, path.slice(here.depth))
+      if (step === undefined) break
+      here = { at: step.entry.at, depth: here.depth + step.steps }
+      next = step.entry.value === undefined ? undefined : this.#value(step.entry.value)
+    }
+    return here
+  }
+
+  /** Names may hold dots, so that one of them is several steps. */
+  #step(begin: number, path: readonly string[]): { readonly entry: Entry; readonly steps: number } | undefined {
+    const entries = this.#is(begin, '[') ? this.#elements(begin) : this.#entries(begin)
+    for (let steps = 1; steps <= path.length; steps += 1) {
+      const key = path.slice(0, steps).join('.')
+      // Of several that are called so the last counts.
+      const entry = entries.findLast((one) => one.key === key)
+      if (entry !== undefined) return { entry, steps }
+    }
+    return undefined
+  }
+
+  /** The objects that are given to calls of this function, with or without type arguments. */
+  #arguments(name: string): number[] {
+    const calls = this.#all(
+      (i) => this.#is(i, name) && this.#tokens[i]!.kind === 'word' && !this.#is(i - 1, 'function'),
+    )
+    return calls.flatMap((i) => {
+      let open = i + 1
+      if (this.#is(open, '<')) while (open < this.#tokens.length && !this.#is(open, '(')) open += 1
+      return this.#is(open, '(') ? this.#object(open + 1) : []
+    })
+  }
+
+  #object(at: number): number[] {
+    const value = this.#value(at)
+    return value !== undefined && this.#is(value, '{') ? [value] : []
+  }
+
+  /** The brace or bracket with which a value begins that is written out, here or in the one constant of this name. */
+  #value(at: number): number | undefined {
+    if (this.#is(at, '{') || this.#is(at, '[')) return at
+    const { kind, value } = this.#tokens[at] ?? {}
+    const isName =
+      kind === 'word' && [',', '}', ')', 'satisfies', 'as', undefined].includes(this.#tokens[at + 1]?.value)
+    if (!isName) return undefined
+    const [constant, ...others] = this.#all((i) => this.#is(i, 'const') && this.#is(i + 1, value!))
+    if (constant === undefined || others.length > 0) return undefined
+    let equals = constant + 2
+    while (equals < this.#tokens.length && !this.#is(equals, '=')) equals += 1
+    return this.#is(equals + 1, '{') || this.#is(equals + 1, '[') ? equals + 1 : undefined
+  }
+
+  #entries(object: number): Entry[] {
+    return this.#parts(object).flatMap((begin) => {
+      let i = begin
+      const isKey = (at: number) => ['word', 'text', 'other'].includes(this.#tokens[at]?.kind ?? '')
+      while ((/^(?:async|get|set)$/.test(this.#tokens[i]!.value) && isKey(i + 1)) || this.#is(i, '*')) i += 1
+      const { value: key, at } = this.#tokens[i]!
+      if (!isKey(i)) return []
+      const isShorthand = this.#is(i + 1, ',') || this.#is(i + 1, '}')
+      return [{ key, at, value: this.#is(i + 1, ':') ? i + 2 : isShorthand ? i : undefined }]
+    })
+  }
+
+  #elements(array: number): Entry[] {
+    return this.#parts(array).map((begin, i) => ({ key: String(i), at: this.#tokens[begin]!.at, value: begin }))
+  }
+
+  /** The tokens with which the parts begin that commas divide. */
+  #parts(open: number): number[] {
+    const parts: number[] = []
+    let depth = 0
+    for (let i = open; i < this.#tokens.length; i += 1) {
+      const { kind, value } = this.#tokens[i]!
+      if (kind === 'mark' && closing.has(value) && --depth === 0) break
+      const begins = depth === 1 && i > open && (i === open + 1 || this.#is(i - 1, ','))
+      if (begins) parts.push(i)
+      if (kind === 'mark' && opening.has(value)) depth += 1
+    }
+    return parts
+  }
+
+  #is(at: number, value: string): boolean {
+    const token = this.#tokens[at]
+    return token !== undefined && token.kind !== 'text' && token.value === value
+  }
+
+  #all(test: (at: number) => boolean): number[] {
+    return this.#tokens.flatMap((_, i) => (test(i) ? [i] : []))
+  }
+}
