@@ -95,32 +95,6 @@ export interface RunningJob {
   readonly lastError?: string
 }
 
-/** What a handler is given beside its input. */
-export interface JobContext {
-  /** Aborted when the time limit is over, the lease is lost, the job is cancelled or the worker's grace is over; `reason` is a typed error. */
-  readonly signal: AbortSignal
-  readonly job: RunningJob
-  /**
-   * Reports how far the work is: `fraction` 0 … 1 and an optional note of ≤ 1,000 characters. From 2 on the number is
-   * taken for per cent, as other queues have it; other values outside are clamped. Sent with the next beat, at most one a second; the latest wins. Never throws and never delays the handler.
-   */
-  progress(fraction: number, note?: string): void
-  /**
-   * Adds a line to the job's log, of which the last 64 KiB are kept over all attempts. Sent within about a second. Never
-   * throws and never delays the handler.
-   */
-  log(text: string): void
-  /**
-   * Stores how far the work is for certain: whatever becomes of this attempt, the next finds it in `lastCheckpoint`. Replaces
-   * the one before. Resolves once the store has it, for which it waits as long as the store is away. Rejects with
-   * `PayloadTooLargeError` or `CodecError` for a value that cannot be stored, and with the reason of `signal` where this
-   * attempt is over.
-   */
-  checkpoint(value: unknown): Promise<void>
-  /** What an earlier attempt has stored by `checkpoint`; undefined where none has. Throws `CodecError` where it cannot be decoded. */
-  readonly lastCheckpoint: unknown
-}
-
 export const lowestPriority = -32_768
 export const highestPriority = 32_767
 export const priorityForm = `a whole number from ${lowestPriority} to ${highestPriority}`

@@ -5,10 +5,11 @@ import { QueueAdmin } from '../client/admin/queue-admin.js'
 import { Client, type ClientParts, type HandleOf } from '../client/enqueue/client.js'
 import type { DraftRules } from '../client/enqueue/draft-content.js'
 import { Sender } from '../client/enqueue/sender.js'
-import { type HandleParts, JobHandle } from '../client/jobs/job-handle.js'
 import { ResultWatcher } from '../client/jobs/result-watcher.js'
+import { type HandleParts, StoredJobHandle } from '../client/jobs/stored-job-handle.js'
 import { InvalidArgumentError } from '../core/errors.js'
 import { type EventName, Events, type Listener } from '../core/events.js'
+import type { JobHandle } from '../core/job-handle.js'
 import { type Clock, type Random, systemClock, systemRandom } from '../core/platform/clock.js'
 import { keepsEnds, type Queue } from '../core/queue/queue.js'
 import type { AnyTask, TaskInput } from '../core/task/any-task.js'
@@ -85,7 +86,7 @@ export class Mill<QueueName extends string = string> implements AsyncDisposable 
       rules,
       middleware,
       events: this.#events,
-      handle: (queue, id, outcome) => new JobHandle(this.#handleParts, [queue], id, outcome),
+      handle: (queue, id, outcome) => new StoredJobHandle(this.#handleParts, [queue], id, outcome),
     }
     this.#client = new Client({ ...this.#clientParts, sender: new Sender(this.#connection.opened, () => clock.mono()) })
   }
@@ -147,7 +148,7 @@ export class Mill<QueueName extends string = string> implements AsyncDisposable 
     const [task, id] = typeof taskOrId === 'object' ? [taskOrId, idOfTask] : [undefined, taskOrId]
     const jobId = task?.kind === 'ordered' ? orderedIdOf(id) : id
     if (!isJobId(jobId)) throw new InvalidArgumentError(`a job id must be ${jobIdForm}; got ${describe(id)}.`)
-    return new JobHandle(this.#handleParts, task === undefined ? [...this.queues.keys()] : [task.queue], jobId)
+    return new StoredJobHandle(this.#handleParts, task === undefined ? [...this.queues.keys()] : [task.queue], jobId)
   }
 
   /**

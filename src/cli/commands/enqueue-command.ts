@@ -1,9 +1,9 @@
 /** The command `enqueue`: one job from the command line. */
 
 import { type Command, Option } from 'commander'
-import type { JobHandle } from '../../client/jobs/job-handle.js'
 import { UnknownTaskError } from '../../core/errors.js'
 import { highestPriority, lowestPriority, type Meta } from '../../core/job.js'
+import type { JobHandle } from '../../core/job-handle.js'
 import type { AnyTask } from '../../core/task/any-task.js'
 import type { AnyEnqueueOptions, EnqueueOptionsOf } from '../../core/task/enqueue-options.js'
 import { isTaskName, taskNameForm } from '../../core/values/ids.js'

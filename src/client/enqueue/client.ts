@@ -2,11 +2,11 @@
 
 import { EnqueueManyError, QueueDrainingError, QueueFullError } from '../../core/errors.js'
 import type { Events } from '../../core/events.js'
+import type { JobHandle } from '../../core/job-handle.js'
 import { type AnyTask, refuseNoTask, type TaskInput, type TaskResult } from '../../core/task/any-task.js'
 import type { EnqueueArguments, EnqueueOptionsOf } from '../../core/task/enqueue-options.js'
 import { type EnqueueItem, type Middleware, throughLayers } from '../../core/task/middleware.js'
 import type { Enqueued } from '../../stores/contract/new-job.js'
-import type { JobHandle } from '../jobs/job-handle.js'
 import type { DraftRules, JobDraft } from './draft-content.js'
 import { callOf, callsOf } from './enqueue-call.js'
 import { draftJob } from './job-draft.js'

@@ -1,6 +1,7 @@
 /** A batch: the jobs that the handler of an ordered task is given together, as it sees them. */
 
-import type { JobContext, Meta, RunningJob } from '../job.js'
+import type { Meta, RunningJob } from '../job.js'
+import type { JobContext } from './job-context.js'
 
 /** One job of a batch. */
 export interface BatchJob {

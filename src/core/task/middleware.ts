@@ -1,10 +1,10 @@
 /** Middleware: functions around each enqueue and each handler call, in onion order: the first given is the outermost. */
 
 import { ConfigError } from '../errors.js'
-import type { JobContext } from '../job.js'
 import type { AnyTask } from './any-task.js'
 import type { BatchContext } from './batch-context.js'
 import type { AnyEnqueueOptions } from './enqueue-options.js'
+import type { JobContext } from './job-context.js'
 import type { AnyOrderedTask } from './ordered-task.js'
 import type { AnyPlainTask } from './task.js'
 

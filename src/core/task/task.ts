@@ -1,11 +1,12 @@
 /** A task: the definition of one kind of work. Defining one opens no connection and starts nothing. */
 
 import * as v from 'valibot'
-import type { JobContext, RunningJob } from '../job.js'
+import type { RunningJob } from '../job.js'
 import type { Duration } from '../values/duration.js'
 import { callable, exactly } from '../values/option-check.js'
 import { exponential } from './backoff.js'
 import { type Isolation, type IsolationOptions, isolationMistakes, isolationOf, isolationOptions } from './isolation.js'
+import type { JobContext } from './job-context.js'
 import type { OutcomeValue } from './outcome.js'
 import type { Schema } from './schema.js'
 import {

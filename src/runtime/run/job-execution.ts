@@ -1,7 +1,8 @@
 /** A job execution: one claim of a task that is not ordered. */
 
-import type { JobContext, Meta, Progress, RunningJob } from '../../core/job.js'
+import type { Meta, Progress, RunningJob } from '../../core/job.js'
 import { isNameOf } from '../../core/task/any-task.js'
+import type { JobContext } from '../../core/task/job-context.js'
 import type { AnyPlainTask } from '../../core/task/task.js'
 import type { Claim } from '../../stores/contract/claim.js'
 import { Execution, type Leased } from './execution.js'

@@ -2,8 +2,8 @@
 
 import { spawn } from 'node:child_process'
 import { ProcessDiedError } from '../../core/errors.js'
-import type { JobContext } from '../../core/job.js'
 import { lastText, mostLogBytes } from '../../core/job-log.js'
+import type { JobContext } from '../../core/task/job-context.js'
 import { type AnyPlainTask, defineTask } from '../../core/task/task.js'
 import type { RetryOptions } from '../../core/task/task-definition.js'
 import { tokenOf } from '../claim-token.js'

@@ -1,7 +1,8 @@
-/** A job handle: one job by name, from anywhere. */
+/** A stored job handle: one job of a store by name, from anywhere. */
 
 import { JobCancelledError, JobDeadError, ResultNotKeptError, ResultTimeoutError } from '../../core/errors.js'
 import type { JobRecord, JobState } from '../../core/job.js'
+import type { JobHandle } from '../../core/job-handle.js'
 import type { Packing } from '../../core/packing/packing.js'
 import { type Duration, durationMs } from '../../core/values/duration.js'
 import type { StoredJob } from '../../stores/contract/job-records.js'
@@ -10,7 +11,6 @@ import { recordsOf } from '../records-facet.js'
 import { recordOf, resultIn } from './job-record.js'
 import type { Mark, ResultWatcher } from './result-watcher.js'
 
-/** @internal */
 export interface HandleParts {
   readonly connect: () => Promise<Store>
   readonly packing: Packing
@@ -24,54 +24,33 @@ export interface HandleParts {
 }
 
 /** `Result` is what its handler returns, `Input` what it was enqueued with. */
-export class JobHandle<Result = unknown, Input = unknown> {
+export class StoredJobHandle<Result = unknown, Input = unknown> implements JobHandle<Result, Input> {
   readonly id: string
-  /**
-   * What enqueuing said: `'duplicate'` where a job with this id was there already; of an ordered task `'merged'`, where it
-   * joined the payloads of a job that waits or runs. Absent on handles made by id.
-   */
-  readonly outcome: 'added' | 'merged' | 'duplicate' | undefined
+  readonly outcome: JobHandle['outcome']
   readonly #parts: HandleParts
   /** Where it may be; narrowed to one queue as soon as it is found. */
   #queues: readonly string[]
 
-  /** @internal */
-  constructor(parts: HandleParts, queues: readonly string[], id: string, outcome?: 'added' | 'merged' | 'duplicate') {
+  constructor(parts: HandleParts, queues: readonly string[], id: string, outcome?: JobHandle['outcome']) {
     this.#parts = parts
     this.#queues = queues
     this.id = id
     this.outcome = outcome
   }
 
-  /** The queue it is in; undefined on a handle made by id alone until it was found. */
   get queue(): string | undefined {
     return this.#queues.length === 1 ? this.#queues[0] : undefined
   }
 
-  /** Everything that is known of the job, or undefined where nothing is kept of it. Of an ordered id as for `status()`. */
   async record(): Promise<JobRecord<Input, Result> | undefined> {
     const job = await this.#find()
     return job === undefined ? undefined : (recordOf(job, this.#parts.packing) as JobRecord<Input, Result>)
   }
 
-  /**
-   * Its state, or undefined where nothing is kept of it: it ended without a kept result, or never was. Of an ordered id the
-   * job that waits or runs, and only where there is none the dead one.
-   */
   async status(): Promise<JobState | undefined> {
     return (await this.#find())?.state
   }
 
-  /**
-   * The handler's result, as soon as the job has completed; undefined where it returned none, or the queue keeps none.
-   * Throws `JobDeadError`, `JobCancelledError`, `ResultTimeoutError` after `timeout` (default: none), `CodecError` for a result
-   * that this mill cannot read, and `ResultNotKeptError` if nothing is kept of the job: it had ended before the call, or it,
-   * or perhaps it among others of its queue, was deleted, cleared or dropped by `retention` meanwhile.
-   *
-   * An ordered job has no result, and its handle is about the id, not about the payload that was enqueued: it resolves
-   * undefined once no job of that id waits or runs, also where it was cancelled or never was, and throws `JobDeadError` where
-   * payloads of the id lie in the morgue then, be they older ones.
-   */
   async result(options: { readonly timeout?: Duration } = {}): Promise<Result> {
     const timeoutMs =
       options.timeout === undefined ? Number.POSITIVE_INFINITY : durationMs(options.timeout, 'result({ timeout })')
@@ -98,10 +77,6 @@ export class JobHandle<Result = unknown, Input = unknown> {
     }
   }
 
-  /**
-   * Cancels the job: it never runs, or, if it runs, its signal is aborted at the next beat. Of an ordered id with all payloads
-   * that wait. False where there was nothing to cancel.
-   */
   async cancel(reason?: string): Promise<boolean> {
     const job = await this.#find()
     if (job === undefined) return false
