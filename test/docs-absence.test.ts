@@ -44,12 +44,7 @@ const absent: Readonly<Record<string, readonly string[]>> = {
   'bullmq: job.updateData()': ['JobContext.updateInput', 'JobHandle.updateInput', 'JobActions.update'],
   'bullmq: job.changeDelay(), job.changePriority()': ['JobHandle.changeDelay', 'JobHandle.changePriority'],
   'bullmq: QueueEvents': ['QueueAdmin.events', 'Mill.events'],
-  'bullmq: FlowProducer, getChildrenValues()': [
-    'EnqueueOptions.parent',
-    'JobContext.children',
-    'Mill.flow',
-    'JobContext.enqueue',
-  ],
+  'bullmq: FlowProducer, getChildrenValues()': ['EnqueueOptions.parent', 'JobContext.children', 'Mill.flow'],
   'bullmq: upsertJobScheduler()': ['Mill.schedules', 'MillOptions.schedules', 'millrace schedules'],
   'blueque: queue.enqueue_due_tasks()': ['QueueAdmin.promote', 'QueueAdmin.enqueueDue'],
   'blueque: listener.claim_orphan()': ['QueueListener.claimOrphan', 'QueueListener.orphans'],

@@ -1,4 +1,4 @@
-/** The next job, as its page shows it: a handler that enqueues by the mill of its configuration. */
+/** The next job, as its page shows it: a handler that enqueues by its context. */
 
 import { symlinkSync } from 'node:fs'
 import { join } from 'node:path'
@@ -12,8 +12,8 @@ it('is enqueued and run by the files of the page, as they stand there', { timeou
   const cwd = project(Object.fromEntries(blocks.flatMap(({ file, text }) => (file ? [[file, text]] : []))))
   symlinkSync(join(root, 'node_modules', 'zod'), join(cwd, 'node_modules', 'zod'))
   const { code } = await runProcess(['enqueue', 'receive', '{"orderId":"A-1"}'], { cwd })
-  const worker = new CommandProcess(['work', 'handlers.ts'], { cwd })
-  await worker.stdoutMatches(/2 parcels of A-1 go out/)
+  const worker = new CommandProcess(['work'], { cwd })
+  await worker.stdoutMatches(/2 parcels of A-1 go out, as receive said/)
   worker.kill('SIGTERM')
 
   expect([code, (await worker.end()).code]).toEqual([0, 0])

@@ -12,9 +12,11 @@ export const notRun: readonly [RegExp, string][] = [
   [/^npx jiti (?:migration\/)?[a-z-]+\.ts\b/, 'test/end-to-end runs the examples'],
   [/^npx millrace .*\bATestWorker/, "test/end-to-end runs Lowkiq's example"],
   [/^cd examples\/(?:minimal|lowkiq|throttled-queue|blueque|kale)$/, 'test/end-to-end runs the examples'],
-  [/^npx millrace (work(?: --create-queues)?|stats)$/, 'test/end-to-end runs the examples'],
+  [
+    /^npx millrace (work(?: --create-queues)?|stats)$/,
+    'test/end-to-end runs the examples, and test/docs-next-job.test.ts a page',
+  ],
   [/^millrace exec video /, 'test/end-to-end runs exec'],
   [/^millrace enqueue nobody-knows-me /, 'must fail; run below, next to the programs that show an error'],
-  [/^npx millrace work handlers\.ts$/, 'works until it is stopped; test/docs-next-job.test.ts does'],
   [/^sqlite3 /, 'the sqlite3 shell is no dependency; test/docs-facts.test.ts runs the statement through the driver'],
 ]

@@ -1,5 +1,7 @@
 /** A job: one enqueued instance of a task, as records show it and as its handler sees it. */
 
+import type { JobOrigin } from './job-origin.js'
+
 export const jobStates = ['scheduled', 'ready', 'running', 'completed', 'dead', 'cancelled'] as const
 
 /** `scheduled → ready → running → completed | dead | cancelled`; a retry is scheduled again. docs/job-lifecycle.md has the chart. */
@@ -9,7 +11,7 @@ export type JobState = (typeof jobStates)[number]
 export type BuryReason = 'max-retries' | 'no-retries' | 'unrecoverable' | 'bad-payload' | 'crashed' | 'buried'
 
 /** Everything that is known of a job. A field that is absent does not apply, or not yet. */
-export interface JobRecord<Input = unknown, Result = unknown> {
+export interface JobRecord<Input = unknown, Result = unknown> extends JobOrigin {
   readonly id: string
   readonly task: string
   readonly queue: string
@@ -59,7 +61,7 @@ export interface JobRecord<Input = unknown, Result = unknown> {
 }
 
 /** One payload of a job of an ordered queue. */
-export interface PayloadRecord<Input = unknown> {
+export interface PayloadRecord<Input = unknown> extends JobOrigin {
   /** Absent where it cannot be decoded; the job's `error` then says why. */
   readonly input?: Input
   readonly score: number
@@ -76,7 +78,7 @@ export interface Progress {
 }
 
 /** The job as its handler sees it. */
-export interface RunningJob {
+export interface RunningJob extends JobOrigin {
   readonly id: string
   readonly task: string
   readonly queue: string

@@ -1,8 +1,6 @@
 /** The child of an isolated job, put together from the mill that its process has loaded. */
 
 import { ConfigError } from '../core/errors.js'
-import type { Events } from '../core/events.js'
-import type { Clock, Random } from '../core/platform/clock.js'
 import { entryFile } from '../core/platform/entry-file.js'
 import { endedRunOf } from '../runtime/run/ended-run.js'
 import { endsWithin } from '../runtime/with-timeout.js'
@@ -26,7 +24,7 @@ const hookMs = 5_000
 export async function isolatedChild(
   { registry, namespace, packing, middleware, formatError, maxPayloadBytes }: CheckedOptions,
   life: WorkerLife,
-  tools: { readonly clock: Clock; readonly random: Random; readonly events: Events },
+  tools: Pick<ChildRunParts, 'clock' | 'random' | 'events' | 'children'>,
   parts: IsolatedParts,
   from: IsolatedFrom,
 ): Promise<ChildRun> {

@@ -2,7 +2,7 @@
 /// <reference lib="esnext.disposable" preserve="true" />
 
 import { QueueAdmin } from '../client/admin/queue-admin.js'
-import { Client, type ClientParts, type HandleOf } from '../client/enqueue/client.js'
+import { Client, type ClientParts } from '../client/enqueue/client.js'
 import type { DraftRules } from '../client/enqueue/draft-content.js'
 import { Sender } from '../client/enqueue/sender.js'
 import { ResultWatcher } from '../client/jobs/result-watcher.js'
@@ -12,11 +12,13 @@ import { type EventName, Events, type Listener } from '../core/events.js'
 import type { JobHandle } from '../core/job-handle.js'
 import { type Clock, type Random, systemClock, systemRandom } from '../core/platform/clock.js'
 import { keepsEnds, type Queue } from '../core/queue/queue.js'
-import type { AnyTask, TaskInput } from '../core/task/any-task.js'
+import type { AnyTask } from '../core/task/any-task.js'
 import type { EnqueueArguments, EnqueueOptionsOf } from '../core/task/enqueue-options.js'
+import type { HandleOf, TaskInput } from '../core/task/task-definition.js'
 import { describe } from '../core/values/describe.js'
 import { createIdSource, isJobId, jobIdForm, orderedIdOf } from '../core/values/ids.js'
 import { parsed } from '../core/values/option-check.js'
+import type { ChildClient } from '../runtime/run/child-calls.js'
 import { type SelectorName, selectorNamed } from '../selectors/named-selectors.js'
 import type { ProvisionedQueue } from '../stores/contract/provision.js'
 import type { Depth } from '../stores/contract/queue-depth.js'
@@ -49,6 +51,7 @@ export class Mill<QueueName extends string = string> implements AsyncDisposable 
   readonly #events: Events
   readonly #clientParts: Omit<ClientParts, 'sender'>
   readonly #client: Client
+  readonly #children: ChildClient
   readonly #handleParts: HandleParts
   readonly #newId: () => string
   readonly #workers = new Set<Worker>()
@@ -88,7 +91,13 @@ export class Mill<QueueName extends string = string> implements AsyncDisposable 
       events: this.#events,
       handle: (queue, id, outcome) => new StoredJobHandle(this.#handleParts, [queue], id, outcome),
     }
-    this.#client = new Client({ ...this.#clientParts, sender: new Sender(this.#connection.opened, () => clock.mono()) })
+    const client = new Client({ ...this.#clientParts, sender: new Sender(this.#connection.opened, () => clock.mono()) })
+    this.#client = client
+    this.#children = {
+      encode: (value) => packing.encode(value),
+      enqueueItem: (item) => client.enqueueItem(item),
+      enqueueItems: (items) => client.enqueueItems(items),
+    }
   }
 
   /** @internal */
@@ -178,6 +187,7 @@ export class Mill<QueueName extends string = string> implements AsyncDisposable 
       random: this.#random,
       events: this.#events,
       middleware,
+      children: this.#children,
       formatError,
       maxPayloadBytes,
       waitsForStore: this.#source.traits?.remote !== false,
@@ -224,7 +234,8 @@ export class Mill<QueueName extends string = string> implements AsyncDisposable 
    * @internal
    */
   isolated(parts: IsolatedParts, from: IsolatedFrom): Promise<ChildRun> {
-    const tools = { clock: this.#clock, random: this.#random, events: this.#events }
+    this.#connection.use(parts.store)
+    const tools = { clock: this.#clock, random: this.#random, events: this.#events, children: this.#children }
     return isolatedChild(this.#options, this.#life, tools, parts, from)
   }
 

@@ -26,6 +26,8 @@ export class StoreConnection {
   #store: Promise<Store> | undefined
   /** The queues as the store answered when it was opened. */
   #stored: readonly StoredQueue[] = []
+  /** The store of a process that has opened one for itself. */
+  #given: Store | undefined
   /** A store that is only looked at. */
   #unopened: Promise<Store> | undefined
   #connection: Promise<Connection> | undefined
@@ -36,6 +38,11 @@ export class StoreConnection {
     this.#source = source
     this.#clock = clock
     this.#events = events
+  }
+
+  /** From now on this one is opened; it is closed by who gave it. */
+  use(store: Store): void {
+    this.#given = store
   }
 
   /** The store, be it that none of its queues was opened. */
@@ -92,13 +99,13 @@ export class StoreConnection {
   }
 
   async #open(): Promise<Store> {
-    const store = await this.#source.create()
+    const store = this.#given ?? (await this.#source.create())
     try {
       refuseUnsupported(this.#registry, store.traits)
       this.#stored = await store.open(settingsOfAll(this.#registry))
       return store
     } catch (error) {
-      await store.close()
+      if (store !== this.#given) await store.close()
       throw error
     }
   }
@@ -126,7 +133,7 @@ export class StoreConnection {
     await connection?.keeper.stop()
     for (const one of [this.#store, this.#unopened]) {
       const store = await one?.catch(() => undefined)
-      await store?.close()
+      if (store !== this.#given) await store?.close()
     }
   }
 }

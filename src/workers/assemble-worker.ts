@@ -13,6 +13,8 @@ import type { LeaseKeeper } from '../runtime/leases/lease-keeper.js'
 import { Prefetch } from '../runtime/prefetch.js'
 import type { ProcessIdentity } from '../runtime/process-identity.js'
 import { Repeating } from '../runtime/repeating.js'
+import type { ChildClient } from '../runtime/run/child-calls.js'
+import { ClaimDecoder } from '../runtime/run/claim-decoder.js'
 import { endedRunOf } from '../runtime/run/ended-run.js'
 import { refOf } from '../runtime/run/execution.js'
 import { Executor } from '../runtime/run/executor.js'
@@ -52,6 +54,8 @@ export interface WorkerParts {
   readonly random: Random
   readonly events: Events
   readonly middleware: readonly Middleware[]
+  /** What enqueues for handlers. */
+  readonly children: ChildClient
   readonly formatError: FormatError
   readonly maxPayloadBytes: number
   /** A store that is away when the worker starts is waited for: it may be back soon, as a file that cannot be opened will not. */
@@ -103,7 +107,7 @@ export function assembleWorker(
   self: Self,
 ): WorkerAssembly {
   const { store, stored, keeper, waiter } = connection
-  const { registry, packing, clock, random, events, formatError, maxPayloadBytes, processes } = parts
+  const { registry, packing, clock, random, events, formatError, maxPayloadBytes, processes, children } = parts
   const { queues, selector, shardsOf, concurrency, maxBlockMs } = settings
   const { id: worker, identity, slots } = self
   const { traits, workers, records } = store
@@ -121,10 +125,12 @@ export function assembleWorker(
       task.isolation === undefined ? endedRunOf(begunAt, mono(), identity) : endedRunOf(handlerAt, mono()),
     resultDropped: (claim, error) => events.emit('result.dropped', { ...refOf(claim), error: messageOf(error) }),
   }
+  const notes = new JobUpdates({ store, packing, maxCheckpointBytes: maxPayload, events, random })
   const inFlight = new InFlight({
     ...{ ...shared, keeper, soloGate: processSoloGate, rules, maxBlockMs, after: afterMs },
     deferred: (queue) => picker.passOver(queue),
-    notes: new JobUpdates({ store, packing, maxCheckpointBytes: maxPayload, events, random }),
+    notes,
+    decoder: new ClaimDecoder(registry, packing, notes, children),
     executor: (bench) => new Executor({ ...parts, mono, worker, bench }),
     processes: processes && ((bench) => new ProcessPool({ ...shared, store, source: processes, bench })),
   })

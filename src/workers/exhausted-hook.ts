@@ -1,6 +1,7 @@
 /** The hook of exhausted retries: the call of a task's `onExhausted` once the store has buried what one execution failed with for the last time. */
 
 import type { Events } from '../core/events.js'
+import { ownMeta } from '../core/job-origin.js'
 import type { AnyTask } from '../core/task/any-task.js'
 import { BatchExecution, type BatchedJob } from '../runtime/run/batch-execution.js'
 import type { Execution } from '../runtime/run/execution.js'
@@ -54,7 +55,7 @@ function batchExhaustion(
         id,
         input: job.inputs[0],
         score: job.claim.payloads![0]!.score,
-        meta: job.metas[0]!,
+        meta: ownMeta(job.metas[0]!),
         error,
       }))
       void told(events, task, () => task.onExhausted!(payloads))

@@ -176,3 +176,29 @@ millrace({
     },
   },
 })
+
+const chained = defineTask({
+  name: 'chained',
+  async run(_, ctx) {
+    expectTypeOf(await ctx.enqueue(zodTask, { at: '' })).toEqualTypeOf<
+      JobHandle<{ messageId: string }, TaskInput<typeof zodTask>>
+    >()
+    expectTypeOf(await ctx.enqueueMany(valibotTask, [{ n: 1 }], ({ n }) => ({ key: n }))).toEqualTypeOf<
+      JobHandle<number, { n: number }>[]
+    >()
+    await ctx.enqueue(self, undefined, { key: 'self', delay: '1m' })
+  },
+})
+expectTypeOf<TaskResult<typeof chained>>().toEqualTypeOf<void>()
+/** Tasks that enqueue each other, and themselves: what they return must not come from what they enqueue, or be told. */
+const self = defineTask({
+  name: 'self',
+  run: async (_, ctx): Promise<{ next: string }> => ({ next: (await ctx.enqueue(back, 1)).id }),
+})
+const back = defineTask({
+  name: 'back',
+  run: async (_, ctx) => {
+    await ctx.enqueue(self, 1)
+    await ctx.enqueue(back, 1)
+  },
+})

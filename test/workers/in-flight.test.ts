@@ -8,6 +8,7 @@ import type { AnyTask } from '#src/core/task/any-task.js'
 import { checkOptions } from '#src/mill/options/mill-options.js'
 import { LeaseKeeper } from '#src/runtime/leases/lease-keeper.js'
 import { Prefetch } from '#src/runtime/prefetch.js'
+import { ClaimDecoder } from '#src/runtime/run/claim-decoder.js'
 import { Executor } from '#src/runtime/run/executor.js'
 import { Settler } from '#src/runtime/run/settler.js'
 import { SoloGate } from '#src/runtime/solo-gate.js'
@@ -75,6 +76,7 @@ async function bench(task: AnyTask, ...groups: string[][]) {
   const keeper = new LeaseKeeper({ store, events, mono, host: 'h', pid: 1 })
   const settler = new Settler({ store, events, random: Math.random, mono: () => performance.now() })
   const shared = { ...options, events, worker: 'w', random: Math.random }
+  const notes = notesOn(store, events)
   const inFlight = new InFlight({
     ...shared,
     slots: new Slots(1),
@@ -88,7 +90,8 @@ async function bench(task: AnyTask, ...groups: string[][]) {
     after: () => () => {},
     mono,
     rules: { ...options, maxResultBytes: 1_000, maxDelayMs: 1_000_000, canHold: true, resultDropped: () => {} },
-    notes: notesOn(store, events),
+    notes,
+    decoder: new ClaimDecoder(options.registry, options.packing, notes),
     deferred: () => {},
     processes: undefined,
     maxBlockMs: 30_000,

@@ -8,6 +8,7 @@ import { throttleOf } from '#src/core/queue/throttle-options.js'
 import { checkOptions } from '#src/mill/options/mill-options.js'
 import { LeaseKeeper } from '#src/runtime/leases/lease-keeper.js'
 import { Prefetch } from '#src/runtime/prefetch.js'
+import { ClaimDecoder } from '#src/runtime/run/claim-decoder.js'
 import { Executor } from '#src/runtime/run/executor.js'
 import { Settler } from '#src/runtime/run/settler.js'
 import { SoloGate } from '#src/runtime/solo-gate.js'
@@ -62,6 +63,7 @@ async function bench(given: { readonly slots?: number; readonly throttled?: bool
     },
   }
   const shared = { ...options, events, worker: 'w', random: Math.random, middleware: [slow] }
+  const notes = notesOn(store, events)
   const inFlight = new InFlight({
     ...shared,
     slots: new Slots(slots),
@@ -79,7 +81,8 @@ async function bench(given: { readonly slots?: number; readonly throttled?: bool
     },
     mono,
     rules: { ...options, maxResultBytes: 1_000, maxDelayMs: 1_000_000, canHold: true, resultDropped: () => {} },
-    notes: notesOn(store, events),
+    notes,
+    decoder: new ClaimDecoder(options.registry, options.packing, notes),
     deferred: () => {},
     processes: undefined,
     maxBlockMs: 30_000,

@@ -1,6 +1,7 @@
 /** Record lines: one job as `jobs show` and `morgue show` print it for people — its fields, then its payloads and its log. */
 
 import type { JobRecord, PayloadRecord } from '../../core/job.js'
+import type { JobOrigin } from '../../core/job-origin.js'
 import { formatDuration } from '../../core/values/duration.js'
 import { count, counted, fromNow } from './figures.js'
 import { logLines } from './job-follower.js'
@@ -17,10 +18,11 @@ const lastLines = 20
 
 /** `log`: all that is kept of it. */
 export function recordLines(job: JobRecord, terminal: Terminal, { log: all = false } = {}): string[] {
-  const { payloads, payloadCount, pendingCount, priority, log, ...rest } = job
+  const { payloads, payloadCount, pendingCount, priority, log, parent: _, ...rest } = job
+  const parent = parentOf(job)
   const remarks = remarksOn(job, Date.now())
   // A job of an ordered queue has none.
-  const fields = Object.entries(payloads === undefined ? { ...rest, priority } : rest)
+  const fields = Object.entries({ ...rest, ...(payloads === undefined && { priority }), ...(parent && { parent }) })
   const width = Math.max(...fields.map(([name]) => name.length))
   const lines = fields.map(([name, value]) => {
     // Below the first line, as far in as the first begins.
@@ -77,6 +79,9 @@ function payloadLines(
     ...(payloads.some(({ meta }) => meta !== undefined)
       ? [{ title: 'meta', most: longestMeta, cell: ({ meta }: PayloadRecord) => (meta ? jsonText(meta) : '') }]
       : []),
+    ...(payloads.some(({ parent }) => parent !== undefined)
+      ? [{ title: 'parent', cell: (payload: PayloadRecord) => parentOf(payload) ?? '' }]
+      : []),
     {
       title: 'input',
       most: longestValue,
@@ -89,6 +94,11 @@ function payloadLines(
     ...table(shown, payloads, { width: columns - 2, paintTitle: colors.dim }).map((line) => `  ${line}`),
     ...(more > 0 ? [colors.dim(`  and ${count(more)} newer ones`)] : []),
   ]
+}
+
+/** Its id first: that is what `jobs show` takes. */
+function parentOf({ parent }: JobOrigin): string | undefined {
+  return parent && `${parent.id} (${parent.task}, in ${parent.queue})`
 }
 
 function shownValue(value: unknown): string {

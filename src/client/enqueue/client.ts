@@ -3,9 +3,10 @@
 import { EnqueueManyError, QueueDrainingError, QueueFullError } from '../../core/errors.js'
 import type { Events } from '../../core/events.js'
 import type { JobHandle } from '../../core/job-handle.js'
-import { type AnyTask, refuseNoTask, type TaskInput, type TaskResult } from '../../core/task/any-task.js'
+import { type AnyTask, refuseNoTask } from '../../core/task/any-task.js'
 import type { EnqueueArguments, EnqueueOptionsOf } from '../../core/task/enqueue-options.js'
 import { type EnqueueItem, type Middleware, throughLayers } from '../../core/task/middleware.js'
+import type { HandleOf, TaskInput } from '../../core/task/task-definition.js'
 import type { Enqueued } from '../../stores/contract/new-job.js'
 import type { DraftRules, JobDraft } from './draft-content.js'
 import { callOf, callsOf } from './enqueue-call.js'
@@ -14,9 +15,6 @@ import type { Sender } from './sender.js'
 
 /** What became of one job of an `enqueueMany`: its handle, or the error that refused it. */
 export type EnqueueResult<Result = unknown> = { readonly job: JobHandle<Result> } | { readonly error: Error }
-
-/** The handle to a job of this task. */
-export type HandleOf<T extends AnyTask> = JobHandle<TaskResult<T>, TaskInput<T>>
 
 /** @internal */
 export interface ClientParts {
@@ -47,9 +45,13 @@ export class Client {
    * Throws `InvalidArgumentError` where `task` is none, `UnknownTaskError`, `InvalidJobError`, `PayloadTooLargeError`,
    * `UnknownQueueError`, `QueueFullError`, `QueueDrainingError` (nothing was stored) or `StoreUnavailableError` (in doubt: enqueue again with an id of your own to be safe).
    */
-  async enqueue<T extends AnyTask>(task: T, ...[input, options]: EnqueueArguments<T>): Promise<HandleOf<T>> {
-    refuseNoTask(task, 'enqueue()')
-    const item: EnqueueItem = { task, input, options: options === undefined ? {} : options }
+  enqueue<T extends AnyTask>(task: T, ...[input, options]: EnqueueArguments<T>): Promise<HandleOf<T>> {
+    return this.enqueueItem({ task, input, options: options === undefined ? {} : options }) as Promise<HandleOf<T>>
+  }
+
+  /** The same for one that is put together already. */
+  async enqueueItem(item: EnqueueItem): Promise<JobHandle> {
+    refuseNoTask(item.task, 'enqueue()')
     let result: EnqueueResult | undefined
     if (this.#layers.length > 0) [result] = await this.#through([item], false)
     else {
@@ -62,7 +64,7 @@ export class Client {
     }
     if (result === undefined) throw new EnqueueManyError(takenOut, [])
     if ('error' in result) throw result.error
-    return result.job as HandleOf<T>
+    return result.job
   }
 
   /**
@@ -78,6 +80,11 @@ export class Client {
   ): Promise<HandleOf<T>[]> {
     refuseNoTask(task, 'enqueueMany()')
     const items = inputs.map((input, i) => ({ task, input, options: each?.(input, i) ?? {} }))
+    return (await this.enqueueItems(items)) as HandleOf<T>[]
+  }
+
+  /** The same for many that are put together already. */
+  async enqueueItems(items: EnqueueItem[]): Promise<JobHandle[]> {
     const results = await this.#through(items, true)
     if (results.length < items.length) throw new EnqueueManyError(takenOut, results)
     const refused = results.filter((result) => 'error' in result)
@@ -85,7 +92,7 @@ export class Client {
       const message = `${refused.length} of ${results.length} jobs were refused, the first because: ${refused[0]!.error.message}`
       throw new EnqueueManyError(message, results, { cause: refused[0]!.error })
     }
-    return results.map((result) => (result as { job: HandleOf<T> }).job)
+    return results.map((result) => (result as { job: JobHandle }).job)
   }
 
   async #through(items: EnqueueItem[], many: boolean): Promise<EnqueueResult[]> {

@@ -1,6 +1,7 @@
 /** The content of a draft, whatever the kind of its job: input, meta and group checked and encoded, and when it is due. */
 
 import { InvalidJobError, PayloadTooLargeError, UnsupportedByStoreError } from '../../core/errors.js'
+import { type JobOrigin, originKey, storedMeta } from '../../core/job-origin.js'
 import type { Packing } from '../../core/packing/packing.js'
 import type { Registry } from '../../core/registry.js'
 import type { AnyTask } from '../../core/task/any-task.js'
@@ -56,6 +57,8 @@ export function checkOptions(task: AnyTask, options: AnyEnqueueOptions, known: R
   const { meta } = options
   if (meta !== undefined && (typeof meta !== 'object' || meta === null || Array.isArray(meta)))
     throw wrong(task, 'meta must be a plain object.')
+  if (meta !== undefined && Object.hasOwn(meta, originKey))
+    throw wrong(task, `meta must have no key '${originKey}': it tells what a job comes from. Use another name.`)
 }
 
 function unknownOption(task: AnyTask, name: string, known: ReadonlySet<string>): InvalidJobError {
@@ -64,7 +67,7 @@ function unknownOption(task: AnyTask, name: string, known: ReadonlySet<string>):
 }
 
 /**
- * Gives the job what jobs of every kind may have beside their input: meta and time. Packs input and meta. The bytes of both,
+ * Gives the job what jobs of every kind may have beside their input: meta, origin and time. Packs input and meta. The bytes of both,
  * as they are stored.
  */
 export function addContent(
@@ -72,9 +75,11 @@ export function addContent(
   queue: string,
   task: AnyTask,
   options: AnyEnqueueOptions,
+  origin: JobOrigin | undefined,
   rules: DraftRules,
 ): number {
-  const { meta, delay, runAt } = options
+  const { delay, runAt } = options
+  const meta = storedMeta(options.meta, origin)
   if (meta !== undefined) job.meta = encoded(rules, task, 'meta', meta)
   rules.packing.packJob(job, queue, task.kind === 'ordered')
   let bytes = fittingBytes(job.payload, task, 'input', rules)

@@ -29,11 +29,15 @@ const plainOptions = new Set<string>(['id', 'delay', 'runAt', 'priority', 'meta'
 const orderedOptions = new Set<string>(['id', 'score', 'delay', 'runAt', 'meta'])
 const withQueue = new Set<string>([...orderedOptions, 'queue'])
 
+/** A child is remembered for so long after its end, or for `idempotency` if that is longer: its parent may run again. */
+const childMemoryMs = 3_600_000
+
 /**
  * Checks and encodes one job; a promise only where its task has a schema. Throws `UnknownTaskError`, `InvalidJobError`,
  * `PayloadTooLargeError`, `UnknownQueueError` or `UnsupportedByStoreError`; nothing was stored then.
  */
-export function draftJob({ task, input, options }: EnqueueItem, rules: DraftRules): JobDraft | Promise<JobDraft> {
+export function draftJob(item: EnqueueItem, rules: DraftRules): JobDraft | Promise<JobDraft> {
+  const { task, input, options } = item
   refuseUnknown(task, rules)
   const {
     name: queue,
@@ -46,8 +50,7 @@ export function draftJob({ task, input, options }: EnqueueItem, rules: DraftRule
       `its time limit (${formatDuration(task.timeLimitMs)}) is not less than the lease of queue '${queue}' (${formatDuration(leaseMs)}), which is not renewed: it would never be run. Use another queue, or a longer lease.`,
     )
   // What is stored is the input as given: transforms belong to the worker's side, where the schema is applied again.
-  const draft = () =>
-    task.kind === 'ordered' ? orderedDraft(task, input, options, rules) : plainDraft(task, input, options, queue, rules)
+  const draft = () => (task.kind === 'ordered' ? orderedDraft(task, item, rules) : plainDraft(task, item, queue, rules))
   return task.input === undefined ? draft() : validated(task.input, input, `the input of a ${nameOf(task)}`).then(draft)
 }
 
@@ -86,27 +89,27 @@ function otherTasks(task: AnyPlainTask, queue: string, owner: string | undefined
 
 function plainDraft(
   task: AnyPlainTask,
-  input: unknown,
-  options: AnyEnqueueOptions,
+  { input, options, origin, child }: EnqueueItem,
   queue: string,
   rules: DraftRules,
 ): JobDraft {
   // Text, or refused by now.
-  const id = options.id as string | undefined
+  const given = options.id as string | undefined
+  const id = given ?? child
   const job: JobInMaking = {
     id: id ?? rules.newId(),
     task: task.name,
     payload: encoded(rules, task, 'input', input),
     priority: options.priority ?? 0,
     // A store may remember ids that are never used again longer; this one may be, at once where it is not to be remembered.
-    rememberMs: id === undefined ? 0 : Math.max(1, rules.idempotencyMs),
+    rememberMs: id === undefined ? 0 : Math.max(given === undefined ? childMemoryMs : 1, rules.idempotencyMs),
   }
   if (options.group !== undefined || task.group !== undefined) {
-    const given = options.group === undefined ? answerOf(task, 'group', () => task.group?.(input)) : options.group
-    const group = checkedGroup(task, given, rules)
+    const named = options.group === undefined ? answerOf(task, 'group', () => task.group?.(input)) : options.group
+    const group = checkedGroup(task, named, rules)
     if (group !== undefined) job.group = group
   }
-  return { queue, bytes: addContent(job, queue, task, options, rules), job, isIdNew: id === undefined }
+  return { queue, bytes: addContent(job, queue, task, options, origin, rules), job, isIdNew: id === undefined }
 }
 
 /** The queue the job goes to, once all that can be said without its input is checked. */
@@ -129,7 +132,7 @@ function checkedOrderedQueue(task: AnyOrderedTask, options: AnyEnqueueOptions, {
   return queue
 }
 
-function orderedDraft(task: AnyOrderedTask, input: unknown, options: AnyEnqueueOptions, rules: DraftRules): JobDraft {
+function orderedDraft(task: AnyOrderedTask, { input, options, origin }: EnqueueItem, rules: DraftRules): JobDraft {
   const score = scoreOf(task, input, options)
   const job: JobInMaking = {
     id: idOf(task, input, options),
@@ -148,7 +151,7 @@ function orderedDraft(task: AnyOrderedTask, input: unknown, options: AnyEnqueueO
     )
     if (group !== undefined) job.group = group
   }
-  return { queue: task.queue, bytes: addContent(job, task.queue, task, options, rules), job, isIdNew: false }
+  return { queue: task.queue, bytes: addContent(job, task.queue, task, options, origin, rules), job, isIdNew: false }
 }
 
 function idOf(task: AnyOrderedTask, input: unknown, options: AnyEnqueueOptions): string {

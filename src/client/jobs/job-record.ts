@@ -1,6 +1,7 @@
 /** The job record as users see it, made from the store's. */
 
 import type { JobRecord, Meta, PayloadRecord } from '../../core/job.js'
+import { type JobOrigin, originIn, ownMeta } from '../../core/job-origin.js'
 import type { Packing } from '../../core/packing/packing.js'
 import type { JobPart, Owner } from '../../core/packing/seal.js'
 import type { Payload } from '../../core/values/codec.js'
@@ -21,7 +22,7 @@ export function recordOf(job: StoredJob, packing: Packing): JobRecord {
     return 'value' in found ? found.value : undefined
   }
   const input = unpacked('input', 'payload', job.payload, job.codec)
-  const meta = unpacked('meta', 'meta', job.meta, job.codec) as Meta | undefined
+  const stored = unpacked('meta', 'meta', job.meta, job.codec) as Meta | undefined
   const result = unpacked('result', 'result', job.result?.payload, job.result?.codec)
   const checkpoint = unpacked('checkpoint', 'checkpoint', job.checkpoint?.payload, job.checkpoint?.codec)
   const payloads = job.payloads && payloadRecords(job.payloads, job, packing, problems)
@@ -35,7 +36,8 @@ export function recordOf(job: StoredJob, packing: Packing): JobRecord {
     payloads,
     payloadCount: job.payloadCount,
     pendingCount: job.pendingCount,
-    meta,
+    meta: givenMeta(stored),
+    ...originIn(stored),
     priority: job.priority,
     group: job.group,
     attempt: job.attempt,
@@ -77,12 +79,24 @@ function payloadRecords(
     return {
       ...('value' in input && { input: input.value }),
       score,
-      ...('value' in more && { meta: more.value as Meta }),
+      ...('value' in more && storedIn(more.value as Meta)),
     }
   })
   problems.push(...wrong.slice(0, mostProblems))
   if (wrong.length > mostProblems) problems.push(`and ${wrong.length - mostProblems} more of the payloads`)
   return records
+}
+
+/** What a payload came with, apart. */
+function storedIn(stored: Meta): Pick<PayloadRecord, 'meta'> & JobOrigin {
+  const meta = givenMeta(stored)
+  return { ...(meta && { meta }), ...originIn(stored) }
+}
+
+/** Undefined where the user gave none. */
+function givenMeta(stored: Meta | undefined): Meta | undefined {
+  const meta = stored && ownMeta(stored)
+  return meta === stored || Object.keys(meta!).length > 0 ? meta : undefined
 }
 
 /** The value, or why there is none. */

@@ -8,8 +8,6 @@ import type { types } from './task-definition.js'
 
 /** Some task, whatever its types. */
 export type AnyTask = AnyPlainTask | AnyOrderedTask
-export type TaskInput<T extends AnyTask> = NonNullable<T[typeof types]>['input']
-export type TaskResult<T extends AnyTask> = NonNullable<T[typeof types]>['result']
 /** A task with this input and result. */
 export type TaskOf<Input, Result> = AnyTask & {
   readonly [types]?: { readonly input: Input; readonly result: Result }
@@ -21,7 +19,7 @@ export function isNameOf(task: AnyTask, name: string): boolean {
 }
 
 /** Throws `InvalidArgumentError` for what is no defined task. */
-export function refuseNoTask(value: unknown, where: string): void {
+export function refuseNoTask(value: unknown, where: string): asserts value is AnyTask {
   if (isTask(value)) return
   throw new InvalidArgumentError(
     `${where} expects a task, as defineTask() or defineOrderedTask() gives it; got ${describe(value)}. Where it was imported, a misspelt name or a circular import leaves it undefined.`,

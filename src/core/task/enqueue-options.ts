@@ -2,7 +2,7 @@
 
 import type { Meta } from '../job.js'
 import type { Duration } from '../values/duration.js'
-import type { AnyTask, TaskInput } from './any-task.js'
+import type { DefinedTask, TaskInput } from './task-definition.js'
 
 export interface EnqueueOptions<QueueName extends string = string> {
   /**
@@ -39,17 +39,17 @@ export interface OrderedEnqueueOptions extends Pick<EnqueueOptions, 'delay' | 'r
 }
 
 /** What may be said of a job of this task, in a mill with these queues. */
-export type EnqueueOptionsOf<T extends AnyTask, QueueName extends string = string> = T extends {
+export type EnqueueOptionsOf<T extends DefinedTask, QueueName extends string = string> = T extends {
   readonly kind: 'ordered'
 }
   ? OrderedEnqueueOptions
   : EnqueueOptions<QueueName>
 
-/** What follows the task when one job of it is enqueued; of a task without input nothing need. */
-export type EnqueueArguments<T extends AnyTask, QueueName extends string = string> =
+/** What follows the task when one job of it is enqueued; of a task without input nothing need. `More`: further options. */
+export type EnqueueArguments<T extends DefinedTask, QueueName extends string = string, More = unknown> =
   undefined extends TaskInput<T>
-    ? [input?: TaskInput<T>, options?: EnqueueOptionsOf<T, QueueName>]
-    : [input: TaskInput<T>, options?: EnqueueOptionsOf<T, QueueName>]
+    ? [input?: TaskInput<T>, options?: EnqueueOptionsOf<T, QueueName> & More]
+    : [input: TaskInput<T>, options?: EnqueueOptionsOf<T, QueueName> & More]
 
 /** What may be said of a job of some task, as middleware sees it; the kind of its task decides what of it is refused. */
 export interface AnyEnqueueOptions extends Omit<EnqueueOptions, 'id'>, OrderedEnqueueOptions {}

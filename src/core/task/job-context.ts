@@ -1,12 +1,28 @@
 /** The context of a job: what its handler is given beside the input. */
 
 import type { RunningJob } from '../job.js'
+import type { ChildOptions } from './child-options.js'
+import type { EnqueueArguments, EnqueueOptionsOf } from './enqueue-options.js'
+import type { DefinedTask, HandleOf, TaskInput } from './task-definition.js'
 
 /** What a handler is given beside its input. */
 export interface JobContext {
   /** Aborted when the time limit is over, the lease is lost, the job is cancelled or the worker's grace is over; `reason` is a typed error. */
   readonly signal: AbortSignal
   readonly job: RunningJob
+  /**
+   * Enqueues a job as a child of this one, as `mill.enqueue()` does, with the same errors. The child knows its parent, and its
+   * id follows from this job and this call: an attempt that runs after this one enqueues nothing twice. See `key` for what
+   * makes two calls the same. Rejects with the reason of `signal` where that is aborted, and with `InvalidArgumentError` once
+   * the run has ended.
+   */
+  enqueue<T extends DefinedTask>(task: T, ...args: EnqueueArguments<T, string, ChildOptions>): Promise<HandleOf<T>>
+  /** The same for many, as `mill.enqueueMany()` does. */
+  enqueueMany<T extends DefinedTask>(
+    task: T,
+    inputs: readonly TaskInput<T>[],
+    each?: (input: TaskInput<T>, index: number) => EnqueueOptionsOf<T> & ChildOptions,
+  ): Promise<HandleOf<T>[]>
   /**
    * Reports how far the work is: `fraction` 0 … 1 and an optional note of ≤ 1,000 characters. From 2 on the number is
    * taken for per cent, as other queues have it; other values outside are clamped. Sent with the next beat, at most one a second; the latest wins. Never throws and never delays the handler.

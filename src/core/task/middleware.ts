@@ -1,6 +1,7 @@
 /** Middleware: functions around each enqueue and each handler call, in onion order: the first given is the outermost. */
 
 import { ConfigError } from '../errors.js'
+import type { JobOrigin } from '../job-origin.js'
 import type { AnyTask } from './any-task.js'
 import type { BatchContext } from './batch-context.js'
 import type { AnyEnqueueOptions } from './enqueue-options.js'
@@ -13,6 +14,13 @@ export interface EnqueueItem {
   readonly task: AnyTask
   input: unknown
   options: AnyEnqueueOptions
+  /** What it comes from; absent where nobody but the caller knows. */
+  readonly origin?: JobOrigin
+  /**
+   * Of what a handler enqueues: the name of the call, and the id of a plain job where its options give none.
+   * @internal
+   */
+  readonly child?: string
 }
 
 /** One call of a handler: of one job, or of the whole batch of an ordered task. `'jobs' in run.ctx` tells a batch. */

@@ -3,6 +3,7 @@
 import * as v from 'valibot'
 import { hasCode } from '../error-codes.js'
 import { ConfigError, type ConfigIssue } from '../errors.js'
+import type { JobHandle } from '../job-handle.js'
 import { isQueueName, isTaskName, queueNameForm, taskNameForm } from '../values/ids.js'
 import { callable, duration, exactly, parsed, whole } from '../values/option-check.js'
 import type { Backoff } from './backoff.js'
@@ -33,6 +34,14 @@ export interface TaskHeader<Name extends string, Input, Output, Result, QueueNam
   /** Carries the types; never there at run time. */
   readonly [types]?: { input: Input; output: Output; result: Result }
 }
+
+/** Some task, as those see it who enqueue it. */
+// biome-ignore lint/suspicious/noExplicitAny: as of any task
+export type DefinedTask = TaskHeader<string, any, any, any, string> & { readonly kind: 'plain' | 'ordered' }
+export type TaskInput<T extends DefinedTask> = NonNullable<T[typeof types]>['input']
+export type TaskResult<T extends DefinedTask> = NonNullable<T[typeof types]>['result']
+/** The handle to a job of this task. */
+export type HandleOf<T extends DefinedTask> = JobHandle<TaskResult<T>, TaskInput<T>>
 
 /** @internal */
 export const taskName = v.custom<string>(isTaskName, `must be ${taskNameForm}`)

@@ -102,6 +102,13 @@ function inDigits(value: number, length: number): string {
   return text
 }
 
+/** An id that follows from a digest of at least 26 bytes; it looks like a new one. */
+export function digestId(digest: Uint8Array): string {
+  let id = ''
+  for (const byte of digest.subarray(0, 26)) id += digits[byte & 31]
+  return id
+}
+
 /** Whether the id of a worker is that of a listener, whose jobs run in programs of the user's own. */
 export function isListenerId(worker: string): boolean {
   return /\/l(?:t\d+-)?\d+-[\da-f]+$/.test(worker)

@@ -6,19 +6,25 @@
 import { hasCode } from '../../core/error-codes.js'
 import { InvalidArgumentError } from '../../core/errors.js'
 import type { Meta, Progress } from '../../core/job.js'
+import { originIn, ownMeta } from '../../core/job-origin.js'
 import type { BatchContext, BatchJob } from '../../core/task/batch-context.js'
+import type { BatchChildOptions } from '../../core/task/child-options.js'
+import type { EnqueueArguments, EnqueueOptionsOf } from '../../core/task/enqueue-options.js'
+import type { EnqueueItem } from '../../core/task/middleware.js'
 import type { AnyOrderedTask } from '../../core/task/ordered-task.js'
 import { outcomeOf } from '../../core/task/outcome.js'
+import type { DefinedTask, HandleOf, TaskInput } from '../../core/task/task-definition.js'
 import { describe } from '../../core/values/describe.js'
 import { orderedIdOf } from '../../core/values/ids.js'
 import type { Claim } from '../../stores/contract/claim.js'
+import { ChildCalls, type ChildClient } from './child-calls.js'
 import { Execution, type Leased } from './execution.js'
 import type { Verdict } from './verdict.js'
 
 /** A claim of an ordered queue, decoded. */
 export interface DecodedClaim {
   readonly claim: Claim
-  /** Of each payload the input and the meta, old to new. */
+  /** Of each payload the input and the meta as it is stored, old to new. */
   readonly inputs: readonly unknown[]
   readonly metas: readonly Meta[]
 }
@@ -28,11 +34,13 @@ export class BatchExecution extends Execution implements BatchContext {
   leased: readonly BatchedJob[]
   #given: ReadonlyMap<string, BatchedJob> | undefined
   #jobs: ReadonlyMap<string, BatchJob> | undefined
+  readonly #client: ChildClient | undefined
 
-  constructor(task: AnyOrderedTask, claims: readonly DecodedClaim[]) {
+  constructor(task: AnyOrderedTask, claims: readonly DecodedClaim[], client?: ChildClient) {
     super()
     this.task = task
     this.leased = claims.map((decoded) => new BatchedJob(this, decoded))
+    this.#client = client
   }
 
   get job(): BatchContext['job'] {
@@ -57,6 +65,36 @@ export class BatchExecution extends Execution implements BatchContext {
 
   get payloadsById(): ReadonlyMap<string, readonly unknown[]> {
     return new Map([...this.given].map(([id, { inputs }]) => [id, inputs]))
+  }
+
+  async enqueue<T extends DefinedTask>(
+    task: T,
+    ...[input, options]: EnqueueArguments<T, string, BatchChildOptions>
+  ): Promise<HandleOf<T>> {
+    this.refuseOver('ctx.enqueue()')
+    const job = await this.#client!.enqueueItem(this.#child(task, input, options))
+    return job as HandleOf<T>
+  }
+
+  async enqueueMany<T extends DefinedTask>(
+    task: T,
+    inputs: readonly TaskInput<T>[],
+    each?: (input: TaskInput<T>, index: number) => EnqueueOptionsOf<T> & BatchChildOptions,
+  ): Promise<HandleOf<T>[]> {
+    this.refuseOver('ctx.enqueueMany()')
+    const items = inputs.map((input, i) => this.#child(task, input, each?.(input, i)))
+    return (await this.#client!.enqueueItems(items)) as HandleOf<T>[]
+  }
+
+  #child(task: unknown, input: unknown, options: object | undefined): EnqueueItem {
+    const { parent, ...own } = (options ?? {}) as { readonly parent?: string | number }
+    if (parent === undefined && this.task.batchSize > 1)
+      throw new InvalidArgumentError(
+        'ctx.enqueue() needs `parent` in a batch: the id of the job that enqueues, as { parent: id }. A later run of that job then enqueues nothing twice.',
+      )
+    const job = parent === undefined ? this.leased[0]! : this.#named(parent, 'enqueue')
+    job.children ??= new ChildCalls(job.claim, this.#client!.encode)
+    return job.children.item(task, input, own)
   }
 
   fail(id: string | number, error: unknown): void {
@@ -108,6 +146,8 @@ export class BatchedJob implements Leased {
   refusal: Verdict | undefined
   /** It has failed by itself. */
   failure: { readonly error: unknown } | undefined
+  /** What the handler enqueues for it. */
+  children: ChildCalls | undefined
   readonly #batch: BatchExecution
 
   constructor(batch: BatchExecution, { claim, inputs, metas }: DecodedClaim) {
@@ -158,6 +198,6 @@ function batchJob({ claim, metas }: BatchedJob): BatchJob {
     createdAt: new Date(claim.createdAt),
     runAt: new Date(claim.runAt),
     ...(claim.error === undefined ? {} : { lastError: claim.error }),
-    payloads: claim.payloads!.map(({ score }, i) => ({ score, meta: metas[i]! })),
+    payloads: claim.payloads!.map(({ score }, i) => ({ score, meta: ownMeta(metas[i]!), ...originIn(metas[i]) })),
   }
 }

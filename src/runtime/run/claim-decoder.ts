@@ -5,6 +5,7 @@ import type { Registry } from '../../core/registry.js'
 import type { Claim } from '../../stores/contract/claim.js'
 import { decodedClaim, lackIn } from './batch-decoding.js'
 import { BatchExecution, batchesOf, type DecodedClaim } from './batch-execution.js'
+import type { ChildClient } from './child-calls.js'
 import { type Execution, metaOf } from './execution.js'
 import { JobExecution } from './job-execution.js'
 import type { JobUpdates } from './job-updates.js'
@@ -20,11 +21,14 @@ export class ClaimDecoder {
   readonly #registry: Registry
   readonly #packing: Packing
   readonly #notes: JobUpdates
+  readonly #client: ChildClient | undefined
 
-  constructor(registry: Registry, packing: Packing, notes: JobUpdates) {
+  /** `client`: what enqueues for handlers; absent where none is called. */
+  constructor(registry: Registry, packing: Packing, notes: JobUpdates, client?: ChildClient) {
     this.#registry = registry
     this.#packing = packing
     this.#notes = notes
+    this.#client = client
   }
 
   /** The executions that claims of one queue become, in their order. */
@@ -49,9 +53,9 @@ export class ClaimDecoder {
     const lack = packing.lackFor(payload, codec)
     if (lack !== undefined) return unreadable(lack)
     try {
-      const ownMeta = metaOf(meta === undefined ? undefined : packing.unpack(meta, codec, 'meta', claim))
+      const stored = metaOf(meta === undefined ? undefined : packing.unpack(meta, codec, 'meta', claim))
       const input = packing.unpack(payload, codec, 'payload', claim)
-      return new JobExecution(claim, task, input, ownMeta, this.#notes)
+      return new JobExecution(claim, task, input, stored, this.#notes, this.#client)
     } catch (error) {
       return badPayload(error)
     }
@@ -70,7 +74,7 @@ export class ClaimDecoder {
       if ('claim' in prepared) decoded.push(prepared)
       else refused(claim, prepared)
     }
-    return batchesOf(decoded, task.batchSize).map((batch) => new BatchExecution(task, batch))
+    return batchesOf(decoded, task.batchSize).map((batch) => new BatchExecution(task, batch, this.#client))
   }
 
   #decoded(claim: Claim): DecodedClaim | Verdict {

@@ -1,6 +1,6 @@
 /** An execution: one call of a handler in the hands of this process, from its decoding to what is to be settled. It is also the context its handler gets. */
 
-import { CodecError } from '../../core/errors.js'
+import { CodecError, InvalidArgumentError } from '../../core/errors.js'
 import type { JobRef } from '../../core/events.js'
 import type { Meta, Progress } from '../../core/job.js'
 import type { Span } from '../../core/queue/start-window.js'
@@ -78,6 +78,15 @@ export abstract class Execution {
   giveUp(reason: Error): void {
     this.abort(reason)
     this.#isGivenUp = true
+  }
+
+  /** Throws the reason of its abort, and `InvalidArgumentError` where its run has ended otherwise. `call`: what it is asked for. */
+  refuseOver(call: string): void {
+    if (this.#abortReason !== undefined) throw this.#abortReason
+    if (!this.isDecided) return
+    throw new InvalidArgumentError(
+      `${call} was called when the run had ended, and does nothing: its handler had returned. Await everything that may call it before the handler returns.`,
+    )
   }
 
   progress(fraction: number, note?: string): void {

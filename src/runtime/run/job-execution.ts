@@ -1,10 +1,15 @@
 /** A job execution: one claim of a task that is not ordered. */
 
 import type { Meta, Progress, RunningJob } from '../../core/job.js'
+import { originIn, ownMeta } from '../../core/job-origin.js'
 import { isNameOf } from '../../core/task/any-task.js'
+import type { ChildOptions } from '../../core/task/child-options.js'
+import type { EnqueueArguments, EnqueueOptionsOf } from '../../core/task/enqueue-options.js'
 import type { JobContext } from '../../core/task/job-context.js'
 import type { AnyPlainTask } from '../../core/task/task.js'
+import type { DefinedTask, HandleOf, TaskInput } from '../../core/task/task-definition.js'
 import type { Claim } from '../../stores/contract/claim.js'
+import { ChildCalls, type ChildClient } from './child-calls.js'
 import { Execution, type Leased } from './execution.js'
 import type { JobUpdates, Noting } from './job-updates.js'
 
@@ -19,9 +24,12 @@ export class JobExecution extends Execution implements JobContext, Noting {
   unsentLog = ''
   readonly #meta: Meta
   readonly #notes: JobUpdates
+  readonly #client: ChildClient | undefined
+  #children: ChildCalls | undefined
   #job: RunningJob | undefined
 
-  constructor(claim: Claim, task: AnyPlainTask, input: unknown, meta: Meta, notes: JobUpdates) {
+  /** `meta`: as it is stored. `client`: what enqueues for its handler; absent where no handler of ours runs. */
+  constructor(claim: Claim, task: AnyPlainTask, input: unknown, meta: Meta, notes: JobUpdates, client?: ChildClient) {
     super()
     this.claim = claim
     this.task = task
@@ -29,6 +37,7 @@ export class JobExecution extends Execution implements JobContext, Noting {
     this.input = input
     this.#meta = meta
     this.#notes = notes
+    this.#client = client
   }
 
   /** Made when it is first asked for, as the signal is. */
@@ -37,6 +46,30 @@ export class JobExecution extends Execution implements JobContext, Noting {
     // Of a task that runs whatever comes the job keeps its own name.
     this.#job ??= runningJob(claim, isNameOf(task, claim.task) ? task.name : claim.task, this.#meta)
     return this.#job
+  }
+
+  async enqueue<T extends DefinedTask>(
+    task: T,
+    ...[input, options]: EnqueueArguments<T, string, ChildOptions>
+  ): Promise<HandleOf<T>> {
+    this.refuseOver('ctx.enqueue()')
+    const job = await this.#client!.enqueueItem(this.#calls.item(task, input, options))
+    return job as HandleOf<T>
+  }
+
+  async enqueueMany<T extends DefinedTask>(
+    task: T,
+    inputs: readonly TaskInput<T>[],
+    each?: (input: TaskInput<T>, index: number) => EnqueueOptionsOf<T> & ChildOptions,
+  ): Promise<HandleOf<T>[]> {
+    this.refuseOver('ctx.enqueueMany()')
+    const items = inputs.map((input, i) => this.#calls.item(task, input, each?.(input, i)))
+    return (await this.#client!.enqueueItems(items)) as HandleOf<T>[]
+  }
+
+  get #calls(): ChildCalls {
+    this.#children ??= new ChildCalls(this.claim, this.#client!.encode)
+    return this.#children
   }
 
   log(text: string): void {
@@ -62,7 +95,8 @@ function runningJob(claim: Claim, task: string, meta: Meta): RunningJob {
     attempt: claim.attempt,
     crashes: claim.crashes,
     fence: claim.fence,
-    meta,
+    meta: ownMeta(meta),
+    ...originIn(meta),
     createdAt: new Date(claim.createdAt),
     runAt: new Date(claim.runAt),
     ...(claim.error === undefined ? {} : { lastError: claim.error }),

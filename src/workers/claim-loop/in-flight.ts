@@ -10,7 +10,7 @@ import type { Registry } from '../../core/registry.js'
 import { Roster } from '../../core/values/roster.js'
 import type { LeaseKeeper } from '../../runtime/leases/lease-keeper.js'
 import { longestInARowMs, type Prefetch } from '../../runtime/prefetch.js'
-import { ClaimDecoder, foreignJobDelayMs } from '../../runtime/run/claim-decoder.js'
+import { type ClaimDecoder, foreignJobDelayMs } from '../../runtime/run/claim-decoder.js'
 import { type Execution, type Leased, refOf } from '../../runtime/run/execution.js'
 import type { Bench, Executor } from '../../runtime/run/executor.js'
 import { JobExecution } from '../../runtime/run/job-execution.js'
@@ -50,6 +50,7 @@ interface InFlightParts {
   /** Calls it after so many ms, unless what it answers is called before. */
   readonly after: (ms: number, work: () => void) => () => void
   readonly rules: SettlementRules
+  readonly decoder: ClaimDecoder
   readonly notes: JobUpdates
   readonly maxBlockMs: number
   /** Hears of a queue of which a job was put back because its lease is too short for it: others come first now. */
@@ -65,7 +66,6 @@ export class InFlight implements Bench, ProcessBench {
   readonly #parts: InFlightParts
   readonly #executor: Executor
   readonly #processes: ProcessPool | undefined
-  readonly #decoder: ClaimDecoder
   readonly #rules: SettlementRules
   #backlog: SlotBatch<Execution>[] = []
   readonly #departures: Departures
@@ -81,11 +81,10 @@ export class InFlight implements Bench, ProcessBench {
   #isClosed = false
 
   constructor(parts: InFlightParts) {
-    const { executor, registry, rules } = parts
+    const { executor, rules } = parts
     this.#parts = parts
     this.#executor = executor(this)
     this.#processes = parts.processes?.(this)
-    this.#decoder = new ClaimDecoder(registry, rules.packing, parts.notes)
     this.#rules = rules
     const begin = (stints: readonly SlotBatch<Execution>[]) => {
       this.#backlog.unshift(...stints)
@@ -129,7 +128,7 @@ export class InFlight implements Bench, ProcessBench {
   /** Takes claims of one queue in hand, which a call has brought, and begins them as far as there are slots. */
   accept(claims: readonly Claim[], trip: Trip): void {
     this.#taken += claims.length
-    const executions = this.#decoder.of(claims, (claim, verdict) => this.#refuse(claim, verdict))
+    const executions = this.#parts.decoder.of(claims, (claim, verdict) => this.#refuse(claim, verdict))
     if (executions.length === 0) return
     const { queue } = claims[0]!
     if (this.#isClosed) {

@@ -13,6 +13,7 @@ import type { Registry } from '../../core/registry.js'
 import type { Middleware } from '../../core/task/middleware.js'
 import { messageOf } from '../../core/values/describe.js'
 import { sharedMono } from '../../runtime/leases/lease-messages.js'
+import type { ChildClient } from '../../runtime/run/child-calls.js'
 import { ClaimDecoder } from '../../runtime/run/claim-decoder.js'
 import { type Execution, refOf } from '../../runtime/run/execution.js'
 import { type Bench, Executor } from '../../runtime/run/executor.js'
@@ -37,6 +38,8 @@ export interface ChildRunParts {
   readonly random: Random
   readonly events: Events
   readonly middleware: readonly Middleware[]
+  /** What enqueues for the handler. */
+  readonly children: ChildClient
   readonly rules: Omit<SettlementRules, 'resultDropped'>
   readonly guard: Thread
   /** Shared with the guard: 1 from before the settle of the job is sent. What it then hears of its lease is old news. */
@@ -77,9 +80,9 @@ export class ChildRun implements Bench {
 
   /** Runs the job. Never rejects, and resolves never: the process ends. */
   async run(): Promise<void> {
-    const { assignment, registry, rules, guard, tell, clock } = this.#parts
+    const { assignment, registry, rules, guard, tell, clock, children } = this.#parts
     const { claim } = assignment
-    const decoder = new ClaimDecoder(registry, rules.packing, this.#notes)
+    const decoder = new ClaimDecoder(registry, rules.packing, this.#notes, children)
     const [execution] = decoder.of([claim], (_, verdict) => void this.#refuse(claim, verdict)) as JobExecution[]
     if (execution === undefined) return
     this.#execution = execution

@@ -1,6 +1,6 @@
 /** A claim as a listener gives it to its caller: the job, and what can be said of it until it is settled. */
 
-import type { Meta } from '../../core/job.js'
+import type { Meta, RunningJob } from '../../core/job.js'
 import type { Duration } from '../../core/values/duration.js'
 import type { ExtendAnswer, SettleAnswer } from '../../stores/contract/settle.js'
 
@@ -27,6 +27,8 @@ export interface ListenerClaim<Input = unknown> {
   /** As it was enqueued; no schema has seen it here. */
   readonly input: Input
   readonly meta: Meta
+  /** The job whose handler enqueued it by `ctx.enqueue()`; undefined where none did. */
+  readonly parent: RunningJob['parent'] | undefined
   /** Failures so far + 1. */
   readonly attempt: number
   readonly crashes: number

@@ -70,6 +70,10 @@ export class ListenerHand implements ListenerClaim {
     return this.execution.job.meta
   }
 
+  get parent(): ListenerClaim['parent'] {
+    return this.execution.job.parent
+  }
+
   get attempt(): number {
     return this.claim.attempt
   }

@@ -1,0 +1,49 @@
+/**
+ * The origin of a job: what it comes from, such as the job whose handler enqueued it. It travels in the meta that is stored,
+ * under a key of its own, so that no store need know of it; users see the two apart.
+ */
+
+/** What is known of where a job comes from; handlers see it in `ctx.job`, records show it. */
+export interface JobOrigin {
+  /** The job whose handler enqueued this one by `ctx.enqueue()`. */
+  readonly parent?: JobParent
+}
+
+interface JobParent {
+  readonly queue: string
+  readonly id: string
+  readonly task: string
+}
+
+/** The key of stored metas that is not the user's. */
+export const originKey = 'millrace:origin'
+
+type StoredMeta = Readonly<Record<string, unknown>>
+
+/** The meta as it is stored. */
+export function storedMeta(meta: StoredMeta | undefined, origin: JobOrigin | undefined): StoredMeta | undefined {
+  return origin === undefined ? meta : { ...meta, [originKey]: origin }
+}
+
+/** The user's part of a stored meta. */
+export function ownMeta(stored: StoredMeta): StoredMeta {
+  if (!(originKey in stored)) return stored
+  const { [originKey]: _, ...own } = stored
+  return own
+}
+
+const unknownOrigin: JobOrigin = {}
+
+/** The origin in a stored meta. What is none, as another program may have written, is left out. */
+export function originIn(stored: StoredMeta | undefined): JobOrigin {
+  const origin = stored?.[originKey]
+  if (typeof origin !== 'object' || origin === null) return unknownOrigin
+  const { parent } = origin as { readonly parent?: unknown }
+  return isParent(parent) ? { parent } : unknownOrigin
+}
+
+function isParent(value: unknown): value is JobParent {
+  if (typeof value !== 'object' || value === null) return false
+  const { queue, id, task } = value as Partial<Record<keyof JobParent, unknown>>
+  return typeof queue === 'string' && typeof id === 'string' && typeof task === 'string'
+}

@@ -1,0 +1,96 @@
+/**
+ * The child calls of a job: what its handler enqueues. Each call gets a name that a later run of the job gives it again, so
+ * that what was enqueued before is known.
+ */
+
+import { createHash } from 'node:crypto'
+import { InvalidJobError } from '../../core/errors.js'
+import type { JobHandle } from '../../core/job-handle.js'
+import type { JobOrigin } from '../../core/job-origin.js'
+import { type AnyTask, refuseNoTask } from '../../core/task/any-task.js'
+import type { ChildOptions } from '../../core/task/child-options.js'
+import type { AnyEnqueueOptions } from '../../core/task/enqueue-options.js'
+import type { EnqueueItem } from '../../core/task/middleware.js'
+import type { Payload } from '../../core/values/codec.js'
+import { describe } from '../../core/values/describe.js'
+import { digestId, jobIdForm, orderedIdOf } from '../../core/values/ids.js'
+import type { Claim } from '../../stores/contract/claim.js'
+
+/** What enqueues for handlers. */
+export interface ChildClient {
+  /** The value as the codec has it. Throws `CodecError`. */
+  encode(value: unknown): Payload
+  enqueueItem(item: EnqueueItem): Promise<JobHandle>
+  enqueueItems(items: EnqueueItem[]): Promise<JobHandle[]>
+}
+
+export class ChildCalls {
+  readonly #claim: Claim
+  readonly #origin: JobOrigin
+  readonly #encode: (value: unknown) => Payload
+  /** How often each name was given in this run. */
+  readonly #given = new Map<string, number>()
+
+  constructor(claim: Claim, encode: (value: unknown) => Payload) {
+    const { queue, id, task } = claim
+    this.#claim = claim
+    this.#origin = { parent: { queue, id, task } }
+    this.#encode = encode
+  }
+
+  /** One call as an item to enqueue. Throws `InvalidArgumentError` for what is no task, and `InvalidJobError` for what can be no key. */
+  item(task: unknown, input: unknown, options: object | undefined): EnqueueItem {
+    refuseNoTask(task, 'ctx.enqueue()')
+    const { key, ...own } = (options ?? {}) as AnyEnqueueOptions & ChildOptions
+    const child = key === undefined ? this.#numbered(task, input) : this.#keyed(task, key, own)
+    return { task, input, options: own, origin: this.#origin, child }
+  }
+
+  /** Two calls of one key are one. */
+  #keyed(task: AnyTask, key: unknown, options: AnyEnqueueOptions): string {
+    const text = orderedIdOf(key)
+    if (text === undefined)
+      throw new InvalidJobError(
+        `job of task '${task.name}': key must be ${jobIdForm}, or a finite number; got ${describe(key)}.`,
+      )
+    if (task.kind === 'plain' && options.id !== undefined)
+      throw new InvalidJobError(`job of task '${task.name}': give id or key, not both: a key makes the id.`)
+    return this.#name([task.name, 'key', text])
+  }
+
+  /**
+   * By the input, and not by the place of the call among all others: where the calls of another run are others, or come in
+   * another order, none is taken for what it is not, and none is lost.
+   */
+  #numbered(task: AnyTask, input: unknown): string {
+    const name = this.#name([task.name, 'input', ...this.#payloads()], this.#encoded(input))
+    const before = this.#given.get(name) ?? 0
+    this.#given.set(name, before + 1)
+    return before === 0 ? name : this.#name([name, before])
+  }
+
+  /** A run of an ordered job that is given other payloads than the one before has other things to say. */
+  #payloads(): string[] {
+    const { payloads } = this.#claim
+    if (payloads === undefined) return []
+    const hash = createHash('sha256')
+    for (const { score, payload } of payloads) hash.update(`${score} ${payload.length} `).update(payload)
+    return [hash.digest('hex')]
+  }
+
+  /** What cannot be encoded is refused as it is enqueued. */
+  #encoded(input: unknown): Payload {
+    try {
+      return this.#encode(input)
+    } catch {
+      return ''
+    }
+  }
+
+  /** Of this life of the job: one that comes later under its id was created at another time. */
+  #name(call: readonly (string | number)[], content: Payload = ''): string {
+    const { queue, id, createdAt } = this.#claim
+    const head = JSON.stringify([queue, id, createdAt, ...call])
+    return digestId(createHash('sha256').update(head).update(content).digest())
+  }
+}

@@ -1,0 +1,304 @@
+/** What a handler enqueues by `ctx.enqueue()`: typed, once for each parent, and known by its parent. */
+
+import { bury, type Duration, defineOrderedTask, defineTask, type JobContext, type JobRecord, snooze } from 'millrace'
+import { describe, expect, it } from 'vitest'
+import { storeKinds, testMill } from '../test-mill.js'
+
+const ship = defineTask({ name: 'ship', queue: 'shipping' })
+
+/** A mill whose parent task does these things, one after the other at each attempt; and a worker that serves its queue alone. */
+async function parents(
+  kind: (typeof storeKinds)[number],
+  runs: readonly ((ctx: JobContext) => unknown)[],
+  options: { readonly idempotency?: Duration } = {},
+) {
+  let run = 0
+  const parent = defineTask({
+    name: 'parent',
+    retry: { max: 10, backoff: () => 0 },
+    run: (_, ctx) => runs[Math.min(run++, runs.length - 1)]!(ctx),
+  })
+  const mill = testMill({ tasks: [parent, ship], ...options }, kind)
+  await mill.worker({ queues: ['default'], concurrency: 1 }).start()
+  const children = async (): Promise<JobRecord[]> => (await mill.queue('shipping').jobs.list({ by: 'time' })).jobs
+  return { mill, parent, children, runs: () => run }
+}
+
+/** Enqueues these, and then fails, or is done. */
+const shipping =
+  (parcels: readonly unknown[], end: 'fails' | 'completes' = 'completes') =>
+  async (ctx: JobContext) => {
+    for (const parcel of parcels) await ctx.enqueue(ship, parcel)
+    if (end === 'fails') throw new Error('broken')
+    return 'done'
+  }
+
+describe.each(storeKinds)('what a handler enqueues, on %s', (kind) => {
+  it('knows its parent, also while it runs, and keeps its own meta apart', async () => {
+    const { mill, parent, children } = await parents(kind, [
+      (ctx) => ctx.enqueue(ship, { parcel: 1 }, { meta: { traceId: 7 } }).then(() => {}),
+      shipping([{ parcel: 2 }]),
+    ])
+    const first = await mill.enqueue(parent, {}, { id: 'first' })
+    await first.result({ timeout: '5s' }).catch(() => {})
+    await expect.poll(children).toHaveLength(1)
+    const [child] = await children()
+    expect(child).toMatchObject({
+      parent: { queue: 'default', id: 'first', task: 'parent' },
+      meta: { traceId: 7 },
+      input: { parcel: 1 },
+    })
+    expect(child!.id).toMatch(/^[0-9A-Z]{26}$/)
+
+    const claim = await mill.listener('shipping').next()
+    expect([claim!.meta, claim!.parent]).toEqual([{ traceId: 7 }, { queue: 'default', id: 'first', task: 'parent' }])
+    await claim!.complete()
+    await mill.enqueue(parent, {}, { id: 'second' })
+    await expect.poll(children).toHaveLength(1)
+    expect((await children())[0]).not.toHaveProperty('meta')
+  })
+
+  it('is enqueued once, however often the parent fails between its calls', async () => {
+    const { mill, parent, children } = await parents(kind, [
+      shipping([1], 'fails'),
+      shipping([1, 2], 'fails'),
+      shipping([1, 2, 3]),
+    ])
+    const job = await mill.enqueue(parent, {})
+
+    expect(await job.result({ timeout: '5s' })).toBe('done')
+    expect((await children()).map(({ input }) => input).sort()).toEqual([1, 2, 3])
+  })
+
+  it('is told apart by its input, so that calls in another order, or others, lose none', async () => {
+    const { mill, parent, children } = await parents(kind, [shipping(['a', 'b'], 'fails'), shipping(['new', 'b', 'a'])])
+    await (await mill.enqueue(parent, {})).result({ timeout: '5s' })
+
+    expect((await children()).map(({ input }) => input).sort()).toEqual(['a', 'b', 'new'])
+  })
+
+  it('comes twice where one run asks for the same twice, and stays twice', async () => {
+    const outcomes: unknown[] = []
+    const { mill, parent, children } = await parents(kind, [
+      async (ctx) => {
+        for (const delay of ['1m', '2m'] as const)
+          outcomes.push((await ctx.enqueue(ship, 'reminder', { delay })).outcome)
+        if (ctx.job.attempt === 1) throw new Error('broken')
+      },
+    ])
+    await (await mill.enqueue(parent, {})).result({ timeout: '5s' })
+
+    expect(await children()).toHaveLength(2)
+    expect(outcomes).toEqual(['added', 'added', 'duplicate', 'duplicate'])
+  })
+
+  it('is one for each key, whatever the input', async () => {
+    const { mill, parent, children } = await parents(kind, [
+      async (ctx) => {
+        await ctx.enqueue(ship, Math.random(), { key: 'label' })
+        if (ctx.job.attempt === 1) throw new Error('broken')
+        await ctx.enqueueMany(ship, ['a', 'b'], (_, i) => ({ key: i }))
+      },
+    ])
+    await (await mill.enqueue(parent, {})).result({ timeout: '5s' })
+
+    expect(await children()).toHaveLength(3)
+  })
+
+  it('does not come again from a parent that is put back, or revived from the morgue', async () => {
+    const ends = [snooze(1), bury('as told'), 'done']
+    const { mill, parent, children } = await parents(kind, [
+      async (ctx) => {
+        await ctx.enqueue(ship, 1)
+        await ctx.enqueueMany(ship, [2, 3])
+        return ends.shift()
+      },
+    ])
+    const job = await mill.enqueue(parent, {}, { id: 'nightly' })
+    await expect.poll(() => job.status()).toBe('dead')
+    await mill.queue('default').morgue.revive(['nightly'])
+
+    expect(await job.result({ timeout: '5s' })).toBe('done')
+    expect(ends).toEqual([])
+    expect(await children()).toHaveLength(3)
+  })
+
+  it('comes anew from a later job of the same id', async () => {
+    const { mill, parent, children, runs } = await parents(kind, [shipping([1])], { idempotency: '1ms' })
+    await (await mill.enqueue(parent, {}, { id: 'nightly' })).result({ timeout: '5s' })
+    await expect.poll(async () => (await mill.enqueue(parent, {}, { id: 'nightly' })).outcome).toBe('added')
+
+    await expect.poll(children).toHaveLength(2)
+    expect(runs()).toBe(2)
+  })
+
+  it('has the id that its options give, where they do', async () => {
+    const { mill, parent } = await parents(kind, [(ctx) => ctx.enqueue(ship, 1, { id: 'mine' }).then(() => {})])
+    await (await mill.enqueue(parent, {})).result({ timeout: '5s' })
+
+    expect(await mill.job(ship, 'mine').record()).toMatchObject({ parent: { task: 'parent' } })
+  })
+})
+
+describe('what a handler enqueues', () => {
+  it('passes through the middleware of the mill, which sees where it comes from', async () => {
+    const seen: unknown[] = []
+    const parent = defineTask({ name: 'parent', run: async (_, ctx) => void (await ctx.enqueueMany(ship, [1, 2])) })
+    const mill = testMill({
+      tasks: [parent, ship],
+      middleware: [
+        {
+          async enqueue(items, next) {
+            for (const { origin } of items) seen.push(origin?.parent?.task)
+            await next()
+          },
+        },
+      ],
+    })
+    await mill.worker({ queues: ['default'] }).start()
+    await (await mill.enqueue(parent, {})).result({ timeout: '5s' })
+
+    expect(seen).toEqual([undefined, 'parent', 'parent'])
+  })
+
+  it('is refused once the run is over, with the reason of its signal or by name', async () => {
+    const caught: unknown[] = []
+    let late: Promise<unknown> = Promise.resolve()
+    const { mill, parent } = await parents('memory', [
+      (ctx) => {
+        late = new Promise<void>((resolve) => setImmediate(resolve)).then(() => ctx.enqueue(ship, 1))
+        late.catch(() => {})
+      },
+      async (ctx) => {
+        await new Promise((resolve) => ctx.signal.addEventListener('abort', resolve))
+        caught.push(await ctx.enqueue(ship, 1).catch((error: Error) => error === ctx.signal.reason && error.name))
+      },
+    ])
+    await (await mill.enqueue(parent, {})).result({ timeout: '5s' })
+    await expect(late).rejects.toMatchObject({ code: 'argument-invalid', message: /ctx\.enqueue\(\) was called when/ })
+
+    const job = await mill.enqueue(parent, {})
+    await expect.poll(() => job.status()).toBe('running')
+    await job.cancel()
+    await expect.poll(() => caught, { timeout: 15_000 }).toEqual(['JobCancelledError'])
+  })
+
+  it('is refused with the mistake: a task that is none, a key that is none, a key beside an id', async () => {
+    const { mill, parent, children } = await parents('memory', [
+      async (ctx) => {
+        const messages: string[] = []
+        for (const call of [
+          () => ctx.enqueue(undefined as never, 1 as never),
+          () => ctx.enqueue(ship, 1, { key: '' }),
+          () => ctx.enqueue(ship, 1, { key: 'a', id: 'b' }),
+          () => ctx.enqueue(ship, () => {}),
+          () => ctx.enqueue(ship, 1, JSON.parse('{ "parent": "a" }')),
+        ])
+          await call().catch((error: Error) => messages.push(error.message))
+        return messages
+      },
+    ])
+    const messages = (await (await mill.enqueue(parent, {})).result({ timeout: '5s' })) as string[]
+
+    expect(messages).toEqual([
+      expect.stringContaining('ctx.enqueue() expects a task'),
+      expect.stringContaining('key must be 1 to 256 bytes'),
+      expect.stringContaining('give id or key, not both'),
+      expect.stringContaining("the input of a job of task 'ship' cannot be encoded"),
+      expect.stringContaining("'parent' is not an option of enqueue"),
+    ])
+    expect(await children()).toEqual([])
+  })
+
+  it('may not be given a meta of the key under which the origin is stored', async () => {
+    const mill = testMill({ tasks: [ship] })
+
+    await expect(mill.enqueue(ship, 1, { meta: { 'millrace:origin': 7 } })).rejects.toMatchObject({
+      code: 'job-invalid',
+      message: /meta must have no key 'millrace:origin'/,
+    })
+  })
+})
+
+describe('what the handler of an ordered task enqueues', () => {
+  const ordered = (batchSize: number, run: Parameters<typeof defineOrderedTask>[0]['run']) =>
+    defineOrderedTask({ name: 'sync', batchSize, id: () => 'order', retry: { max: 5, backoff: () => 0 }, run: run! })
+
+  it('belongs to the id that it names, and comes anew where that is given other payloads', async () => {
+    let runs = 0
+    const sync = ordered(10, async (payloadsById, ctx) => {
+      runs += 1
+      for (const [id, payloads] of payloadsById) {
+        await ctx.enqueue(ship, 'same', { parent: id })
+        await ctx.enqueueMany(ship, payloads, (payload) => ({ parent: id, key: `rev-${payload}` }))
+      }
+      if (runs === 1) {
+        await mill.enqueue(sync, 2)
+        throw new Error('broken')
+      }
+    })
+    const mill = testMill({ tasks: [sync, ship] })
+    await mill.worker({ queues: ['sync'] }).start()
+    await (await mill.enqueue(sync, 1)).result({ timeout: '5s' })
+
+    const { jobs } = await mill.queue('shipping').jobs.list({ by: 'time' })
+    expect(jobs.map(({ input }) => input).sort()).toEqual([1, 2, 'same', 'same'])
+    expect(jobs[0]).toMatchObject({ parent: { queue: 'sync', id: 'order', task: 'sync' } })
+  })
+
+  it('needs a parent where a run may be given several ids, and one of the batch', async () => {
+    const errors: unknown[] = []
+    const sync = ordered(2, async (_, ctx) => {
+      await ctx.enqueue(ship, 1).catch((error: Error) => errors.push(error.message))
+      await ctx.enqueue(ship, 1, { parent: 'other' }).catch((error: Error) => errors.push(error.message))
+    })
+    const mill = testMill({ tasks: [sync, ship] })
+    await mill.worker({ queues: ['sync'] }).start()
+    await (await mill.enqueue(sync, 1)).result({ timeout: '5s' })
+
+    expect(errors).toEqual([
+      expect.stringContaining('needs `parent` in a batch'),
+      expect.stringContaining('ctx.enqueue() was given "other", which is no id of this batch'),
+    ])
+  })
+
+  it('has the only id of the run as its parent where no run is given several', async () => {
+    const sync = ordered(1, (_, ctx) => ctx.enqueue(ship, 1))
+    const mill = testMill({ tasks: [sync, ship] })
+    await mill.worker({ queues: ['sync'] }).start()
+    await (await mill.enqueue(sync, 1)).result({ timeout: '5s' })
+
+    expect((await mill.queue('shipping').jobs.list({ by: 'time' })).jobs[0]!.parent!.id).toBe('order')
+  })
+})
+
+it('a payload that a handler enqueues knows its parent, in its record and in the batch', async () => {
+  const parents: unknown[] = []
+  const sync = defineOrderedTask({
+    name: 'sync',
+    id: () => 'order',
+    run: (_, ctx) =>
+      void parents.push(...ctx.jobs.get('order')!.payloads.map(({ parent, meta }) => [parent?.id, meta])),
+  })
+  const parent = defineTask({
+    name: 'parent',
+    run: async (_, ctx) => {
+      await ctx.enqueue(sync, 1, { meta: { traceId: 1 } })
+      await ctx.enqueue(sync, 2)
+    },
+  })
+  const mill = testMill({ tasks: [parent, sync] })
+  await mill.worker({ queues: ['default'] }).start()
+  await (await mill.enqueue(parent, {}, { id: 'p' })).result({ timeout: '5s' })
+
+  const record = await mill.job(sync, 'order').record()
+  expect(record!.payloads).toMatchObject([{ parent: { id: 'p' }, meta: { traceId: 1 } }, { parent: { id: 'p' } }])
+  expect(record!.payloads![1]).not.toHaveProperty('meta')
+  await mill.worker({ queues: ['sync'] }).start()
+  await expect
+    .poll(() => parents)
+    .toEqual([
+      ['p', { traceId: 1 }],
+      ['p', {}],
+    ])
+})
