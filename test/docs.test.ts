@@ -159,6 +159,7 @@ describe('the programs of the documentation', () => {
       inAnyOrder: true,
     },
     ...[
+      ['docs/stores/sqlite.md', 'order-and-job.mjs'] as const,
       ['docs/coming-from/redis-throttled-queue.md', 'throttled.mjs'] as const,
       ['docs/coming-from/blueque.md', 'blueque.mjs'] as const,
       ['docs/coming-from/kale.md', 'kale.mjs'] as const,

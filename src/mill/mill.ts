@@ -5,6 +5,7 @@ import { QueueAdmin } from '../client/admin/queue-admin.js'
 import { Client, type ClientParts } from '../client/enqueue/client.js'
 import type { DraftRules } from '../client/enqueue/draft-content.js'
 import { Sender } from '../client/enqueue/sender.js'
+import { TransactionEnqueue } from '../client/enqueue/transaction-enqueue.js'
 import { ResultWatcher } from '../client/jobs/result-watcher.js'
 import { type HandleParts, StoredJobHandle } from '../client/jobs/stored-job-handle.js'
 import { InvalidArgumentError } from '../core/errors.js'
@@ -23,7 +24,9 @@ import { type SelectorName, selectorNamed } from '../selectors/named-selectors.j
 import type { ProvisionedQueue } from '../stores/contract/provision.js'
 import type { Depth } from '../stores/contract/queue-depth.js'
 import type { StoredQueue } from '../stores/contract/queue-settings.js'
+import type { Store } from '../stores/contract/store.js'
 import type { Finding, StoreHealth } from '../stores/contract/store-health.js'
+import type { UserConnection } from '../stores/contract/transactions.js'
 import type { WorkerRecord } from '../stores/contract/worker-registry.js'
 import type { ChildRun } from '../workers/isolated/child-run.js'
 import type { QueueListener } from '../workers/listener/listener.js'
@@ -52,6 +55,7 @@ export class Mill<QueueName extends string = string> implements AsyncDisposable 
   readonly #clientParts: Omit<ClientParts, 'sender'>
   readonly #client: Client
   readonly #children: ChildClient
+  readonly #transactionEnqueue: TransactionEnqueue
   readonly #handleParts: HandleParts
   readonly #newId: () => string
   readonly #workers = new Set<Worker>()
@@ -73,8 +77,7 @@ export class Mill<QueueName extends string = string> implements AsyncDisposable 
     const { packing, registry, tasksElsewhere, maxPayloadBytes, idempotencyMs, middleware } = options
     const newId = createIdSource(clock)
     this.#newId = newId
-    const rules = async (): Promise<DraftRules> => {
-      const { traits } = await this.#connection.opened()
+    const rulesOf = ({ traits }: Store): DraftRules => {
       return { registry, tasksElsewhere, packing, traits, maxPayloadBytes, idempotencyMs, newId }
     }
     this.#handleParts = {
@@ -86,7 +89,7 @@ export class Mill<QueueName extends string = string> implements AsyncDisposable 
       mono: () => clock.mono(),
     }
     this.#clientParts = {
-      rules,
+      rules: async () => rulesOf(await this.#connection.opened()),
       middleware,
       events: this.#events,
       handle: (queue, id, outcome) => new StoredJobHandle(this.#handleParts, [queue], id, outcome),
@@ -98,6 +101,8 @@ export class Mill<QueueName extends string = string> implements AsyncDisposable 
       enqueueItem: (item) => client.enqueueItem(item),
       enqueueItems: (items) => client.enqueueItems(items),
     }
+    const store = () => this.#connection.ready
+    this.#transactionEnqueue = new TransactionEnqueue({ ...this.#clientParts, store, rulesOf })
   }
 
   /** @internal */
@@ -145,6 +150,28 @@ export class Mill<QueueName extends string = string> implements AsyncDisposable 
     each?: (input: TaskInput<T>, index: number) => EnqueueOptionsOf<T, QueueName>,
   ): Promise<HandleOf<T>[]> {
     return this.#client.enqueueMany(task, inputs, each)
+  }
+
+  /**
+   * Enqueues one job on a connection of your own to the file of a SQLite store: inside its transaction, and so committed with
+   * that or not at all; without one, by a transaction of its own. It is there when this returns, and runs after the commit.
+   * `connection` must be opened by the package by which the mill reaches the file. Everything is done before this returns:
+   * `await mill.ready()` once before. No `job.enqueued` is told.
+   * Throws what `enqueue` rejects with; `InvalidArgumentError` for a connection that cannot be used; `InvalidJobError` also for
+   * a schema or middleware that does not answer at once; and `UnsupportedByStoreError` for another store.
+   */
+  enqueueIn<T extends AnyTask>(
+    connection: UserConnection,
+    task: T,
+    ...[input, options]: EnqueueArguments<T, QueueName>
+  ): HandleOf<T> {
+    const item = { task, input, options: options === undefined ? {} : options }
+    return this.#transactionEnqueue.enqueue(connection, item) as HandleOf<T>
+  }
+
+  /** Opens the store and declares the queues, as the first call does otherwise. Rejects as that would. */
+  async ready(): Promise<void> {
+    await this.#connection.opened()
   }
 
   /**

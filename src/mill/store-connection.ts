@@ -24,6 +24,7 @@ export class StoreConnection {
   readonly #clock: Clock
   readonly #events: Events
   #store: Promise<Store> | undefined
+  #ready: Store | undefined
   /** The queues as the store answered when it was opened. */
   #stored: readonly StoredQueue[] = []
   /** The store of a process that has opened one for itself. */
@@ -65,6 +66,12 @@ export class StoreConnection {
     return this.#store
   }
 
+  /** The opened store, if it is open by now. */
+  get ready(): Store | undefined {
+    this.refuseClosed()
+    return this.#ready
+  }
+
   /** What the workers of this mill share: one lease keeper and one waiter for all of them. */
   async forWorkers(launch: Launch | undefined, hasProcesses: boolean): Promise<Connection> {
     const store = await this.opened()
@@ -103,6 +110,7 @@ export class StoreConnection {
     try {
       refuseUnsupported(this.#registry, store.traits)
       this.#stored = await store.open(settingsOfAll(this.#registry))
+      this.#ready = store
       return store
     } catch (error) {
       if (store !== this.#given) await store.close()

@@ -19,6 +19,7 @@ import {
 } from '../stores/redis/client/redis-address.js'
 import { redisStore } from '../stores/redis/redis-module.js'
 import { redisTraits } from '../stores/redis/redis-traits.js'
+import { type DriverName, driverNames } from '../stores/sqlite/file/sqlite-driver.js'
 import { sqliteTraits } from '../stores/sqlite/sqlite-traits.js'
 import { sqsAddress, sqsAddressText } from '../stores/sqs/client/sqs-address.js'
 import { sqsStore } from '../stores/sqs/sqs-module.js'
@@ -85,24 +86,7 @@ export function storeSource(
       },
     }
   }
-  if (scheme === 'sqlite') {
-    if (rest === '' || rest === ':memory:')
-      return refuse(
-        `a SQLite store needs a file, such as 'sqlite:.millrace/jobs.db'; for one that is not kept use 'memory:'`,
-      )
-    // Threads open it later, when the process may have gone to another directory.
-    const file = resolve(baseFolder(), rest)
-    return {
-      text: descriptor,
-      descriptor: `sqlite:${file}`,
-      access,
-      traits: sqliteTraits,
-      async create() {
-        const { SqliteStore } = await import('../stores/sqlite/sqlite-store.js')
-        return new SqliteStore({ file })
-      },
-    }
-  }
+  if (scheme === 'sqlite') return sqliteSource(descriptor, rest, access)
   return refuse(`${forms}; got '${withoutPassword(descriptor)}'`)
 }
 
@@ -115,6 +99,32 @@ export function storeMistakes(descriptor: StoreDescriptor): readonly ConfigIssue
     if (!hasCode(error, 'config-invalid')) throw error
     return error.issues
   }
+}
+
+function sqliteSource(descriptor: string, rest: string, access: StoreAccess): StoreSource {
+  const [path = '', driver] = rest.split('?driver=')
+  if (path === '' || path === ':memory:')
+    return refuse(
+      `a SQLite store needs a file, such as 'sqlite:.millrace/jobs.db'; for one that is not kept use 'memory:'`,
+    )
+  if (driver !== undefined && !isDriverName(driver))
+    return refuse(`after '?driver=' stands one of ${driverNames.join(', ')}; got '${driver}'`)
+  // Threads open it later, when the process may have gone to another directory.
+  const file = resolve(baseFolder(), path)
+  return {
+    text: descriptor,
+    descriptor: `sqlite:${file}${driver === undefined ? '' : `?driver=${driver}`}`,
+    access,
+    traits: sqliteTraits,
+    async create() {
+      const { SqliteStore } = await import('../stores/sqlite/sqlite-store.js')
+      return new SqliteStore({ file, ...(driver === undefined ? {} : { driver }) })
+    },
+  }
+}
+
+function isDriverName(name: string): name is DriverName {
+  return (driverNames as readonly string[]).includes(name)
 }
 
 /** What is secret in a descriptor, as it may be written elsewhere. */

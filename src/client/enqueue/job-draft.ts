@@ -7,7 +7,7 @@ import { type AnyTask, isRunElsewhere } from '../../core/task/any-task.js'
 import type { AnyEnqueueOptions } from '../../core/task/enqueue-options.js'
 import type { EnqueueItem } from '../../core/task/middleware.js'
 import type { AnyOrderedTask } from '../../core/task/ordered-task.js'
-import { validated } from '../../core/task/schema.js'
+import { validated, validatedNow } from '../../core/task/schema.js'
 import type { AnyPlainTask } from '../../core/task/task.js'
 import { describe } from '../../core/values/describe.js'
 import { formatDuration } from '../../core/values/duration.js'
@@ -37,7 +37,26 @@ const childMemoryMs = 3_600_000
  * `PayloadTooLargeError`, `UnknownQueueError` or `UnsupportedByStoreError`; nothing was stored then.
  */
 export function draftJob(item: EnqueueItem, rules: DraftRules): JobDraft | Promise<JobDraft> {
-  const { task, input, options } = item
+  const { task, input } = item
+  const draft = checkedDraft(item, rules)
+  return task.input === undefined ? draft() : validated(task.input, input, inputOf(task)).then(draft)
+}
+
+/** As `draftJob`, at once. Throws `InvalidJobError` also where the schema of its task answers later. */
+export function draftJobNow(item: EnqueueItem, rules: DraftRules): JobDraft {
+  const { task, input } = item
+  const draft = checkedDraft(item, rules)
+  if (task.input !== undefined) validatedNow(task.input, input, inputOf(task))
+  return draft()
+}
+
+function inputOf(task: AnyTask): string {
+  return `the input of a ${nameOf(task)}`
+}
+
+/** The draft that can be made once its input is known to be valid. */
+function checkedDraft(item: EnqueueItem, rules: DraftRules): () => JobDraft {
+  const { task, options } = item
   refuseUnknown(task, rules)
   const {
     name: queue,
@@ -50,8 +69,7 @@ export function draftJob(item: EnqueueItem, rules: DraftRules): JobDraft | Promi
       `its time limit (${formatDuration(task.timeLimitMs)}) is not less than the lease of queue '${queue}' (${formatDuration(leaseMs)}), which is not renewed: it would never be run. Use another queue, or a longer lease.`,
     )
   // What is stored is the input as given: transforms belong to the worker's side, where the schema is applied again.
-  const draft = () => (task.kind === 'ordered' ? orderedDraft(task, item, rules) : plainDraft(task, item, queue, rules))
-  return task.input === undefined ? draft() : validated(task.input, input, `the input of a ${nameOf(task)}`).then(draft)
+  return () => (task.kind === 'ordered' ? orderedDraft(task, item, rules) : plainDraft(task, item, queue, rules))
 }
 
 /** A worker of this mill would put its jobs back for ever. */

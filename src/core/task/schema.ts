@@ -41,7 +41,21 @@ export async function validated<Output>(
   what: string,
 ): Promise<Output> {
   const pending = schema['~standard'].validate(value)
-  const result = 'then' in pending ? await pending : pending
+  return accepted('then' in pending ? await pending : pending, what)
+}
+
+/** As `validated`, at once. Throws `InvalidJobError` also for a schema that answers later. */
+export function validatedNow<Output>(schema: Schema<unknown, Output>, value: unknown, what: string): Output {
+  const result = schema['~standard'].validate(value)
+  if (!('then' in result)) return accepted(result, what)
+  // What it answers is nobody's any more.
+  Promise.resolve(result).catch(() => {})
+  throw new InvalidJobError(
+    `${what} has a schema that answers later, which no transaction can wait for. Check what takes time before the transaction, and give the task a schema that answers at once.`,
+  )
+}
+
+function accepted<Output>(result: SchemaResult<Output>, what: string): Output {
   if (result.issues === undefined) return result.value
   const lines = result.issues.slice(0, mostIssues).map((issue) => `  ${pathOf(issue)}: ${issue.message}`)
   if (result.issues.length > mostIssues) lines.push(`  … and ${result.issues.length - mostIssues} more`)

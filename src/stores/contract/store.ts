@@ -35,6 +35,7 @@ import type { QueueSettings, StoredQueue } from './queue-settings.js'
 import type { ExtendAnswer, ExtendItem, SettleAnswer, SettleItem } from './settle.js'
 import type { StoreHealth } from './store-health.js'
 import type { Throttles } from './throttles.js'
+import type { Transactions } from './transactions.js'
 import type { WorkerRegistry } from './worker-registry.js'
 
 export interface Store {
@@ -105,6 +106,8 @@ export interface Store {
   readonly throttles?: Throttles
   readonly workers?: WorkerRegistry
   readonly health?: StoreHealth
+  /** Of a store in a database to which its users have connections of their own. */
+  readonly transactions?: Transactions
   /** Absent: `open` makes queues. */
   readonly provision?: Provision
 }

@@ -14,11 +14,15 @@ import type { ExtendAnswer, ExtendItem, SettleAnswer, SettleItem } from '../cont
 import type { Store } from '../contract/store.js'
 import type { Finding, Mended, StoreHealth } from '../contract/store-health.js'
 import type { Throttles } from '../contract/throttles.js'
+import type { Transactions } from '../contract/transactions.js'
 import type { WorkerRegistry } from '../contract/worker-registry.js'
+import { loadClock } from './file/sqlite-clock.js'
+import type { DriverName } from './file/sqlite-driver.js'
 import { typedError } from './file/sqlite-errors.js'
 import { sqliteTraits } from './sqlite-traits.js'
 import { SqliteWait } from './sqlite-wait.js'
 import { SqliteThreadClient, type StartThread } from './thread/sqlite-thread-client.js'
+import { SqliteUserEnqueue } from './user/sqlite-user-enqueue.js'
 import { claimsOf } from './work/sqlite-claim-text.js'
 
 interface SqliteDescriptor {
@@ -26,6 +30,8 @@ interface SqliteDescriptor {
   readonly file: string
   /** URL of a module that exports `clock`, a `SqliteClock`; absent: the machine's clocks. */
   readonly clock?: string
+  /** The package by which this process reaches the file; absent: what this Node has. */
+  readonly driver?: DriverName
   /** At this weight, in bytes, a claim is full. Default 1 MiB. */
   readonly mostClaimBytes?: number
   /** By default each store has a thread of its own. */
@@ -38,12 +44,15 @@ export class SqliteStore implements Store {
   readonly workers: WorkerRegistry
   readonly throttles: Throttles
   readonly health: StoreHealth
+  readonly transactions: Transactions
+  readonly #userEnqueue: SqliteUserEnqueue
+  readonly #clockUrl: string | undefined
   readonly #inbox: SqliteThreadClient
   readonly #wait: SqliteWait
   readonly #file: string
 
   /** Nothing is opened before the first call. Throws `InvalidArgumentError` where `file` names no file. */
-  constructor({ file, clock, mostClaimBytes, startThread }: SqliteDescriptor) {
+  constructor({ file, clock, driver, mostClaimBytes, startThread }: SqliteDescriptor) {
     if (file === '' || file === ':memory:') {
       throw new InvalidArgumentError(
         `a SQLite store needs a file, such as '.millrace/jobs.db', but was given '${file}'. For a store that is not kept use 'memory:'.`,
@@ -51,7 +60,7 @@ export class SqliteStore implements Store {
     }
     this.#file = resolve(file)
     this.#inbox = new SqliteThreadClient(
-      { file: this.#file, clock, mostClaimBytes },
+      { file: this.#file, clock, driver, mostClaimBytes },
       (reply) => this.#wait.told(reply),
       startThread,
     )
@@ -62,6 +71,12 @@ export class SqliteStore implements Store {
       set: (queue, rules) => this.#inbox.call('setThrottle', queue, rules),
     }
     this.health = sqliteHealth(this.#inbox)
+    this.#clockUrl = clock
+    this.#userEnqueue = new SqliteUserEnqueue({
+      ...{ file: this.#file, driver, mostClaimBytes },
+      ring: (queues) => this.#wait.ring(queues),
+    })
+    this.transactions = this.#userEnqueue
     this.workers = {
       ...this.#inbox.calls('beat', 'held', 'gone', 'adopt'),
       remove: (id) => this.#inbox.call('removeWorker', id),
@@ -69,8 +84,10 @@ export class SqliteStore implements Store {
     }
   }
 
-  open(queues: readonly QueueSettings[]): Promise<StoredQueue[]> {
-    return this.#inbox.call('open', queues)
+  async open(queues: readonly QueueSettings[]): Promise<StoredQueue[]> {
+    const stored = await this.#inbox.call('open', queues)
+    this.#userEnqueue.clock = await loadClock(this.#clockUrl)
+    return stored
   }
 
   enqueue(calls: readonly EnqueueCall[]): Promise<Enqueued[][]> {

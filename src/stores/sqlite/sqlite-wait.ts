@@ -34,6 +34,12 @@ export class SqliteWait {
     if (reply.hasEnds) this.#results.ring('ended')
   }
 
+  /** Of what a connection of the user's has committed. */
+  ring(queues: readonly string[]): void {
+    this.#putBack(queues)
+    for (const queue of queues) this.#queues.ring(tokenName(queue))
+  }
+
   close(): void {
     this.#queues.close()
     this.#results.close()

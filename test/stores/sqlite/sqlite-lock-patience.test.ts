@@ -44,7 +44,8 @@ async function unlocked(): Promise<void> {
 
 const script = `
   const { loadDriver } = await import(process.env.DRIVER_MODULE)
-  const db = (await loadDriver())(process.env.STORE_FILE)
+  // Kept: one that nobody holds is closed by the next collection.
+  globalThis.db = (await loadDriver())(process.env.STORE_FILE)
   db.exec('BEGIN IMMEDIATE')
   console.log('locked')
   process.stdin.resume()

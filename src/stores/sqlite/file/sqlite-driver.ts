@@ -1,6 +1,12 @@
-/** The SQLite driver: Node's own `node:sqlite` where its SQLite is sound, else `@photostructure/sqlite`, which has the same interface. */
+/**
+ * The SQLite driver: Node's own `node:sqlite` where its SQLite is sound, else `@photostructure/sqlite`, which has the same
+ * interface; or the one that the descriptor names.
+ */
 
+import { createRequire } from 'node:module'
 import { StoreUnavailableError } from '../../../core/errors.js'
+import { messageOf } from '../../../core/values/describe.js'
+import { type BetterConnection, type BetterModule, betterDatabase, openBetter } from './better-sqlite3.js'
 
 export type SqlValue = string | number | bigint | Uint8Array | null
 export type Row = Record<string, SqlValue>
@@ -21,13 +27,37 @@ export interface Database {
 
 export type OpenDatabase = (file: string, options?: { readonly readOnly?: boolean }) => Database
 
+export const driverNames = ['node:sqlite', '@photostructure/sqlite', 'better-sqlite3'] as const
+export type DriverName = (typeof driverNames)[number]
+
+/** A connection that somebody else opened, by this very copy of SQLite. */
+export interface AdoptedDatabase extends Database {
+  readonly isInTransaction: boolean
+}
+
+export interface SqliteDriver {
+  readonly name: DriverName
+  readonly open: OpenDatabase
+  /** The connection with our interface, whatever its user has set for his own statements; undefined if another driver made it. */
+  adopt(connection: object): AdoptedDatabase | undefined
+}
+
 /** Before 3.51.3 two connections that reset the write-ahead log at the same moment could corrupt the file (sqlite.org/wal.html). */
 const oldestSound = '3.51.3'
 
-export async function loadDriver(): Promise<OpenDatabase> {
-  const builtIn = process.versions['sqlite']
-  const { DatabaseSync } = isSound(builtIn) ? await builtInDriver() : await bundledDriver(builtIn)
-  return (file, options) => new DatabaseSync(file, { readOnly: false, ...options })
+const require = createRequire(import.meta.url)
+
+export async function loadDriver(name?: DriverName): Promise<OpenDatabase> {
+  return sqliteDriver(name).open
+}
+
+/** Throws `StoreUnavailableError` where it cannot be loaded, or brings a SQLite that must not be trusted. */
+export function sqliteDriver(name: DriverName = defaultDriver()): SqliteDriver {
+  return name === 'better-sqlite3' ? betterDriver() : nodeDriver(name)
+}
+
+function defaultDriver(): DriverName {
+  return isSound(process.versions['sqlite']) ? 'node:sqlite' : '@photostructure/sqlite'
 }
 
 /** Whether a SQLite of this version, or none, may be trusted with a file that several processes write. */
@@ -41,35 +71,102 @@ export function isSound(version: string | undefined): boolean {
   return true
 }
 
-interface DriverModule {
-  readonly DatabaseSync: new (file: string, options: { readonly readOnly: boolean }) => Database
+interface NodeStatement extends Statement {
+  setReadBigInts(reads: boolean): void
+  setReturnArrays?(returns: boolean): void
 }
 
-async function builtInDriver(): Promise<DriverModule> {
+interface NodeConnection extends Database {
+  prepare(sql: string): NodeStatement
+  readonly isTransaction: boolean
+}
+
+interface NodeModule {
+  readonly DatabaseSync: new (file: string, options: { readonly readOnly: boolean }) => NodeConnection
+}
+
+function nodeDriver(name: 'node:sqlite' | '@photostructure/sqlite'): SqliteDriver {
+  const { DatabaseSync } = name === 'node:sqlite' ? builtIn() : packaged()
+  return {
+    name,
+    open: (file, options) => new DatabaseSync(file, { readOnly: false, ...options }),
+    adopt: (connection) => (connection instanceof DatabaseSync ? adopted(connection) : undefined),
+  }
+}
+
+function adopted(connection: NodeConnection): AdoptedDatabase {
+  return {
+    exec: (sql) => connection.exec(sql),
+    prepare(sql) {
+      const statement = connection.prepare(sql)
+      statement.setReadBigInts(false)
+      statement.setReturnArrays?.(false)
+      return statement
+    },
+    close: () => connection.close(),
+    get isInTransaction() {
+      return connection.isTransaction
+    },
+  }
+}
+
+function builtIn(): NodeModule {
+  const version = process.versions['sqlite']
+  if (!isSound(version)) throw unsound('node:sqlite', version)
   const emitWarning = process.emitWarning
-  // Importing it warns once that it is experimental, which users of a queue can do nothing about.
+  // Loading it warns once that it is experimental, which users of a queue can do nothing about.
   process.emitWarning = () => {}
   try {
-    return await importModule('node:sqlite')
+    return require('node:sqlite') as NodeModule
   } finally {
     process.emitWarning = emitWarning
   }
 }
 
-async function bundledDriver(builtIn: string | undefined): Promise<DriverModule> {
-  try {
-    return await importModule('@photostructure/sqlite')
-  } catch (cause) {
-    const found = builtIn === undefined ? 'has none built in' : `has ${builtIn} built in`
-    throw new StoreUnavailableError(
-      `the SQLite store needs SQLite ${oldestSound} or newer; this Node (${process.version}) ${found} and '@photostructure/sqlite' cannot be loaded. ` +
-        `Run 'npm install @photostructure/sqlite', or use Node 24.15 or newer, or use another store.`,
-      { cause },
-    )
+function packaged(): NodeModule {
+  return loaded('@photostructure/sqlite', () => require('@photostructure/sqlite') as NodeModule)
+}
+
+function betterDriver(): SqliteDriver {
+  const name = 'better-sqlite3'
+  const Connection = loaded(name, () => require('better-sqlite3') as BetterModule)
+  const memory = new Connection(':memory:')
+  const { version } = memory.prepare('SELECT sqlite_version() AS version').get() as { version: string }
+  memory.close()
+  if (!isSound(version)) throw unsound(name, version)
+  return {
+    name,
+    open: (file, options) => openBetter(Connection, file, options?.readOnly ?? false),
+    adopt: (connection) =>
+      connection instanceof Connection ? betterDatabase(connection as BetterConnection) : undefined,
   }
 }
 
-/** By a variable, so that the compiler needs no types of a module that this Node may not have. */
-async function importModule(name: string): Promise<DriverModule> {
-  return (await import(name)) as DriverModule
+function loaded<T>(name: DriverName, load: () => T): T {
+  try {
+    return load()
+  } catch (cause) {
+    throw cannotLoad(name, cause)
+  }
+}
+
+function cannotLoad(name: DriverName, cause: unknown): StoreUnavailableError {
+  if (name === 'better-sqlite3')
+    return new StoreUnavailableError(
+      `the SQLite store is to use '${name}', which cannot be loaded: ${messageOf(cause)}. Run 'npm install ${name}', or leave \`?driver=\` out of the store's address.`,
+      { cause },
+    )
+  const version = process.versions['sqlite']
+  const found = version === undefined ? 'has none built in' : `has ${version} built in`
+  return new StoreUnavailableError(
+    `the SQLite store needs SQLite ${oldestSound} or newer; this Node (${process.version}) ${found} and '@photostructure/sqlite' cannot be loaded. ` +
+      `Run 'npm install @photostructure/sqlite', or use Node 24.15 or newer, or use another store.`,
+    { cause },
+  )
+}
+
+function unsound(name: DriverName, version: string | undefined): StoreUnavailableError {
+  return new StoreUnavailableError(
+    `the SQLite store needs SQLite ${oldestSound} or newer; '${name}' ${version === undefined ? 'is not there' : `brings ${version}`}. Update it, or leave \`?driver=\` out of the store's address.`,
+  )
 }

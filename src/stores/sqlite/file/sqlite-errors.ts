@@ -41,10 +41,18 @@ const codeOfText: Readonly<Record<string, number>> = {
   'file is not a database': code.notadb,
 }
 
+const codeOfName: Readonly<Record<string, number | undefined>> = Object.fromEntries(
+  Object.entries(code).map(([name, value]) => [name.toUpperCase(), value]),
+)
+
 function primaryCode(error: unknown): number | undefined {
   if (!(error instanceof Error)) return undefined
   const { errcode, code: driverCode } = error as { errcode?: unknown; code?: unknown }
   if (typeof errcode === 'number') return errcode & 0xff
+  if (typeof driverCode !== 'string') return undefined
+  // `better-sqlite3` names the code: SQLITE_BUSY, or more exactly SQLITE_BUSY_SNAPSHOT.
+  const [, named] = /^SQLITE_([A-Z]+)/.exec(driverCode) ?? []
+  if (named !== undefined) return codeOfName[named]
   return driverCode === 'ERR_SQLITE_ERROR' ? codeOfText[error.message] : undefined
 }
 
@@ -56,6 +64,7 @@ const ioerrShmSize = 4874
 export function isOutOfRoom(error: unknown): boolean {
   const { errcode, code: systemCode } = (error ?? {}) as { errcode?: unknown; code?: unknown }
   if (errcode === ioerrWrite || errcode === ioerrShmSize) return true
+  if (systemCode === 'SQLITE_IOERR_WRITE' || systemCode === 'SQLITE_IOERR_SHMSIZE') return true
   return primaryCode(error) === code.full || systemCode === 'ENOSPC' || systemCode === 'EDQUOT'
 }
 

@@ -7,7 +7,7 @@ import { StoreVersionError } from '../../../core/errors.js'
 import type { SqliteClock } from './sqlite-clock.js'
 import type { Database, OpenDatabase } from './sqlite-driver.js'
 import { corrupt, foreign, isBusy, isMalformed, unavailable } from './sqlite-errors.js'
-import { applicationId, schemaVersion, tables } from './sqlite-schema.js'
+import { applicationId, schemaVersion, tableNames, tables } from './sqlite-schema.js'
 
 /** `statfs` types of file systems whose locks do not hold between machines (linux/magic.h). */
 const networkFileSystems: Record<number, string> = {
@@ -141,7 +141,8 @@ function refuseForeign(file: string, open: OpenDatabase): void {
   }
 }
 
-function refuseByHeader(file: string, db: Database): void {
+/** What the header tells against it. Throws `StoreCorruptError` or `StoreVersionError`. */
+export function refuseByHeader(file: string, db: Database): void {
   const id = Number(pragma(db, 'application_id'))
   if (id !== applicationId) throw foreign(file, `its application_id is 0x${(id >>> 0).toString(16)}.`)
   const version = Number(pragma(db, 'user_version'))
@@ -168,13 +169,18 @@ function create(db: Database): void {
 
 /**
  * Statements name their index where it matters. What is left to SQLite must not follow what somebody's `ANALYZE` has told it
- * when the file was nearly empty: it would look through all jobs for the few of a claim. Whether there were statistics.
+ * of our tables when the file was nearly empty: it would look through all jobs for the few of a claim. Those of tables that
+ * users have in the file stay. Whether there were statistics of ours.
  */
 function dropStatistics(db: Database): boolean {
   const select = db.prepare("SELECT name FROM sqlite_schema WHERE name GLOB 'sqlite_stat[0-9]'")
-  if (select.get() === undefined) return false
+  const ofOurs = `WHERE tbl IN (${tableNames.map((name) => `'${name}'`).join(', ')})`
+  const kept = (select.all() as { name: string }[]).filter(
+    ({ name }) => db.prepare(`SELECT 1 FROM ${name} ${ofOurs}`).get() !== undefined,
+  )
+  if (kept.length === 0) return false
   inTransaction(db, () => {
-    for (const { name } of select.all() as { name: string }[]) db.exec(`DROP TABLE ${name}`)
+    for (const { name } of kept) db.exec(`DELETE FROM ${name} ${ofOurs}`)
   })
   return true
 }

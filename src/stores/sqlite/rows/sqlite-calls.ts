@@ -58,7 +58,8 @@ export class SqliteCalls {
   }
 
   /** What was answered to the call the first time, while that is remembered. */
-  answersTo(queue: QueueRow, id: string): Enqueued[] | undefined {
+  answersTo(queue: QueueRow, id: string | undefined): Enqueued[] | undefined {
+    if (id === undefined) return undefined
     const { calls, readAt } = this.#current(queue.qid)
     const call = calls.get(id)
     return call !== undefined && call.at + callMemoryMs > readAt
@@ -66,8 +67,12 @@ export class SqliteCalls {
       : undefined
   }
 
-  /** What was answered to the call the first time; else what `answer` says, which is remembered. */
-  once(queue: QueueRow, id: string, answer: () => Enqueued[]): Enqueued[] {
+  /**
+   * What was answered to the call the first time; else what `answer` says, which is remembered. A call without an id is never
+   * sent again.
+   */
+  once(queue: QueueRow, id: string | undefined, answer: () => Enqueued[]): Enqueued[] {
+    if (id === undefined) return answer()
     const before = this.answersTo(queue, id)
     if (before !== undefined) return before
     const answers = answer()

@@ -1,5 +1,6 @@
 /** The messages between a SQLite store and its thread. */
 
+import type { DriverName } from '../file/sqlite-driver.js'
 import type { CarriedError } from '../file/sqlite-errors.js'
 import type { OperationName } from './sqlite-thread-api.js'
 
@@ -7,6 +8,8 @@ export interface ThreadSettings {
   readonly file: string
   /** URL of a module that exports `clock`. */
   readonly clock: string | undefined
+  /** Absent: what this Node has. */
+  readonly driver?: DriverName | undefined
   /** At this weight, in bytes, a claim is full. Default 1 MiB. */
   readonly mostClaimBytes?: number | undefined
   /** Shared by both sides: its first cell is 1 from the moment the store is being closed. */

@@ -37,7 +37,9 @@ export class SqliteThreadServer {
   start(): void {
     // Without waiting for anything: a failure is told to each call.
     this.#gate.enter()
-    const loaded = Promise.all([loadDriver(), loadClock(this.#settings.clock)]).finally(() => this.#gate.leave())
+    const loaded = Promise.all([loadDriver(this.#settings.driver), loadClock(this.#settings.clock)]).finally(() =>
+      this.#gate.leave(),
+    )
     loaded.catch(() => {})
     this.#port.on('message', (request: Request) => void this.#answer(request, loaded))
   }

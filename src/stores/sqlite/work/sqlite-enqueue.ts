@@ -1,6 +1,6 @@
 /** Enqueueing into a SQLite store. */
 
-import type { EnqueueCall, Enqueued, NewJob } from '../../contract/new-job.js'
+import type { Enqueued, NewJob } from '../../contract/new-job.js'
 import { nextStamp, stampOf } from '../../rules/sequence.js'
 import type { Statement } from '../file/sqlite-driver.js'
 import { completed, ready, scheduled } from '../file/sqlite-schema.js'
@@ -8,7 +8,7 @@ import { payloadToStored } from '../file/sqlite-text.js'
 import { groupIn, isHidden, isRemembered, lineOf } from '../rows/sqlite-job.js'
 import { bounded, isLimited, positionOf, type QueueRow, share } from '../rows/sqlite-queue.js'
 import type { SqliteTransaction } from '../rows/sqlite-transaction.js'
-import { SqliteOrderedEnqueue } from './sqlite-ordered-enqueue.js'
+import { type SqliteEnqueueCall, SqliteOrderedEnqueue } from './sqlite-ordered-enqueue.js'
 
 export class SqliteEnqueue {
   readonly #session: SqliteTransaction
@@ -33,7 +33,7 @@ export class SqliteEnqueue {
     this.#forget = session.db.prepare('DELETE FROM remembered WHERE qid = ? AND id = ?')
   }
 
-  enqueue(calls: readonly EnqueueCall[]): Enqueued[][] {
+  enqueue(calls: readonly SqliteEnqueueCall[]): Enqueued[][] {
     const now = this.#session.clock.now()
     // All are looked up before the first is changed: an unknown one changes nothing.
     const queues = calls.map(({ queue }) => this.#session.queues.get(queue))
@@ -46,10 +46,10 @@ export class SqliteEnqueue {
   }
 
   /** A call that is sent again is answered as it was, also when there is no room any more. Throws `StoreFullError`. */
-  #refuseFull(queues: readonly QueueRow[], calls: readonly EnqueueCall[]): void {
+  #refuseFull(queues: readonly QueueRow[], calls: readonly SqliteEnqueueCall[]): void {
     const bytes = calls.reduce((sum, { jobs }) => sum + bytesOf(jobs), 0)
     if (this.#session.room.takes(bytes)) return
-    const isAnswered = ({ name }: QueueRow, { callId, jobs }: EnqueueCall) =>
+    const isAnswered = ({ name }: QueueRow, { callId, jobs }: SqliteEnqueueCall) =>
       jobs.every(
         ({ id }) => this.#session.calls.answersTo(this.#session.queues.holding(name, id), callId) !== undefined,
       )

@@ -6,6 +6,11 @@ import { payloadDigest } from '../rows/sqlite-payloads.js'
 import { isBusy, isLimited, type QueueRow, share } from '../rows/sqlite-queue.js'
 import type { SqliteTransaction } from '../rows/sqlite-transaction.js'
 
+/** A call of `Store.enqueue`, or one without an id, which is never sent again. */
+export interface SqliteEnqueueCall extends Omit<EnqueueCall, 'callId'> {
+  readonly callId: string | undefined
+}
+
 export class SqliteOrderedEnqueue {
   readonly #session: SqliteTransaction
 
@@ -13,7 +18,7 @@ export class SqliteOrderedEnqueue {
     this.#session = session
   }
 
-  call({ callId, queue, jobs }: EnqueueCall, now: number): Enqueued[] {
+  call({ callId, queue, jobs }: SqliteEnqueueCall, now: number): Enqueued[] {
     const first = this.#session.queues.get(queue)
     const push = (shard: QueueRow, some: readonly NewJob[]) =>
       this.#session.calls.once(shard, callId, () => this.#answersTo(shard, some, now))

@@ -1,0 +1,13 @@
+import { expect, it } from 'vitest'
+import { orders, unrungStarts } from '../../../proofs/enqueue-in.js'
+
+it('jobs are there for exactly the rows that were committed, whatever was rolled back or killed', async () => {
+  const outcome = await orders('@photostructure/sqlite', 60, 1)
+  expect(outcome).toMatchObject({ withoutJob: [], withoutOrder: [], ranTwice: [], findings: [] })
+  expect(outcome.ran).toBe(outcome.orders)
+  expect(Math.min(...Object.values(outcome.rounds))).toBeGreaterThan(0)
+})
+
+it('a job whose process was killed right after the commit is started all the same', async () => {
+  expect(await unrungStarts(1)).toHaveLength(1)
+})
