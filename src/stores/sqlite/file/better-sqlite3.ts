@@ -50,10 +50,10 @@ export function betterDatabase(connection: BetterConnection) {
 }
 
 function statementOf(connection: BetterConnection, sql: string) {
-  const statement = connection.prepare(sql)
+  const { text, count } = numbered(sql)
+  const statement = connection.prepare(text)
   if (statement.reader) statement.safeIntegers(false)
-  // To it a numbered parameter is a named one.
-  const bound = /\?\d/.test(sql) ? numbered : exact
+  const bound = (values: readonly unknown[]) => (count === 0 ? [] : [boundTo(count, values)])
   return {
     run: (...values: unknown[]) => statement.run(...bound(values)),
     get: (...values: unknown[]) => statement.get(...bound(values)),
@@ -62,11 +62,27 @@ function statementOf(connection: BetterConnection, sql: string) {
   }
 }
 
-/** Else every number is bound as a floating-point one. */
-function exact(values: readonly unknown[]): unknown[] {
-  return values.map((value) => (Number.isSafeInteger(value) ? BigInt(value as number) : value))
+/** A text of SQL, or a parameter, with its number or without. */
+const parameters = /'(?:[^']|'')*'|\?(\d*)/g
+
+/** To it a numbered parameter is a named one, and those of one statement are bound alike: each has its number then. */
+function numbered(sql: string): { readonly text: string; readonly count: number } {
+  let count = 0
+  const text = sql.replace(parameters, (found: string, given: string | undefined) => {
+    if (given === undefined) return found
+    const number = given === '' ? count + 1 : Number(given)
+    count = Math.max(count, number)
+    return `?${number}`
+  })
+  return { text, count }
 }
 
-function numbered(values: readonly unknown[]): [Record<string, unknown>] {
-  return [Object.fromEntries(exact(values).map((value, i) => [String(i + 1), value]))]
+/** What is not given is null. An integer would be bound as a floating-point number. */
+function boundTo(count: number, values: readonly unknown[]): Record<number, unknown> {
+  const bound: Record<number, unknown> = {}
+  for (let number = 1; number <= count; number += 1) {
+    const value = values[number - 1] ?? null
+    bound[number] = Number.isSafeInteger(value) ? BigInt(value as number) : value
+  }
+  return bound
 }
