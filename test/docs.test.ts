@@ -141,6 +141,7 @@ describe('the programs of the documentation', () => {
     inAnyOrder?: boolean
   }[] = [
     { path: 'docs/selectors.md', file: 'nightly.mjs', prints: '' },
+    { path: 'docs/job-lifecycle.md', file: 'welcome.mjs', prints: shownAfter('docs/job-lifecycle.md', 'welcome.mjs') },
     { path: 'docs/middleware.md', file: 'traced.mjs', prints: 'who-asked completed at attempt 1\nrequest-7\n' },
     {
       path: 'docs/crashes.md',

@@ -4,9 +4,11 @@
 import { QueueAdmin } from '../client/admin/queue-admin.js'
 import { Client, type ClientParts } from '../client/enqueue/client.js'
 import type { DraftRules } from '../client/enqueue/draft-content.js'
+import type { HandlesOf, JobsOf, ManyArguments } from '../client/enqueue/many-items.js'
 import { Sender } from '../client/enqueue/sender.js'
 import { TransactionEnqueue } from '../client/enqueue/transaction-enqueue.js'
 import { ResultWatcher } from '../client/jobs/result-watcher.js'
+import { type SettledResults, settledResults } from '../client/jobs/settled-results.js'
 import { type HandleParts, StoredJobHandle } from '../client/jobs/stored-job-handle.js'
 import { InvalidArgumentError } from '../core/errors.js'
 import { type EventName, Events, type Listener } from '../core/events.js'
@@ -17,6 +19,7 @@ import type { AnyTask } from '../core/task/any-task.js'
 import type { EnqueueArguments, EnqueueOptionsOf } from '../core/task/enqueue-options.js'
 import type { HandleOf, TaskInput } from '../core/task/task-definition.js'
 import { describe } from '../core/values/describe.js'
+import type { Duration } from '../core/values/duration.js'
 import { createIdSource, isJobId, jobIdForm, orderedIdOf } from '../core/values/ids.js'
 import { parsed } from '../core/values/option-check.js'
 import type { ChildClient } from '../runtime/run/child-calls.js'
@@ -148,8 +151,27 @@ export class Mill<QueueName extends string = string> implements AsyncDisposable 
     task: T,
     inputs: readonly TaskInput<T>[],
     each?: (input: TaskInput<T>, index: number) => EnqueueOptionsOf<T, QueueName>,
-  ): Promise<HandleOf<T>[]> {
-    return this.#client.enqueueMany(task, inputs, each)
+  ): Promise<HandleOf<T>[]>
+  /**
+   * Enqueues many jobs of several tasks, each as the arguments of its `enqueue`: `[[a, input], [b, input, { priority: 2 }]]`.
+   * All are checked before any is sent, and sent, as many of one task are. Throws `InvalidArgumentError` that names the job by
+   * its place where there is no task.
+   */
+  enqueueMany<const Tasks extends readonly AnyTask[]>(jobs: JobsOf<Tasks, QueueName>): Promise<HandlesOf<Tasks>>
+  enqueueMany(...args: ManyArguments): Promise<JobHandle[]> {
+    return this.#client.enqueueMany(...args)
+  }
+
+  /**
+   * How the `result()` of each handle settles, in their order: `fulfilled` with its value, or `rejected` with what it throws,
+   * `ResultTimeoutError` for those that have not ended after `timeout` (default: none). Never rejects for what became of a job;
+   * throws `InvalidArgumentError` for what is no list of handles. One watch on the store serves all of them.
+   */
+  results<const Handles extends readonly JobHandle[]>(
+    handles: Handles,
+    options: { readonly timeout?: Duration } = {},
+  ): Promise<SettledResults<Handles>> {
+    return settledResults(handles, options)
   }
 
   /**

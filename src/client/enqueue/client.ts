@@ -4,13 +4,14 @@ import { EnqueueManyError, QueueDrainingError, QueueFullError } from '../../core
 import type { Events } from '../../core/events.js'
 import type { JobHandle } from '../../core/job-handle.js'
 import { type AnyTask, refuseNoTask } from '../../core/task/any-task.js'
-import type { EnqueueArguments, EnqueueOptionsOf } from '../../core/task/enqueue-options.js'
+import type { EnqueueArguments } from '../../core/task/enqueue-options.js'
 import { type EnqueueItem, type Middleware, throughLayers } from '../../core/task/middleware.js'
-import type { HandleOf, TaskInput } from '../../core/task/task-definition.js'
+import type { HandleOf } from '../../core/task/task-definition.js'
 import type { Enqueued } from '../../stores/contract/new-job.js'
 import type { DraftRules, JobDraft } from './draft-content.js'
 import { callOf, callsOf } from './enqueue-call.js'
 import { draftJob } from './job-draft.js'
+import { itemsOf, type ManyArguments } from './many-items.js'
 import type { Sender } from './sender.js'
 
 /** What became of one job of an `enqueueMany`: its handle, or the error that refused it. */
@@ -68,19 +69,13 @@ export class Client {
   }
 
   /**
-   * Enqueues many jobs, each with the options that `each` gives it. All are checked before any is sent: a wrong one
+   * Enqueues many jobs, of one task or of several. All are checked before any is sent: a wrong one
    * throws `EnqueueManyError` and nothing is stored. They are sent in calls of up to 250 jobs of one queue, each
    * accepted wholly or not at all, in an ordered queue shard by shard; where jobs are refused, `EnqueueManyError` says per
    * job what became of it. Throws `InvalidArgumentError` where `task` is none.
    */
-  async enqueueMany<T extends AnyTask>(
-    task: T,
-    inputs: readonly TaskInput<T>[],
-    each?: (input: TaskInput<T>, index: number) => EnqueueOptionsOf<T>,
-  ): Promise<HandleOf<T>[]> {
-    refuseNoTask(task, 'enqueueMany()')
-    const items = inputs.map((input, i) => ({ task, input, options: each?.(input, i) ?? {} }))
-    return (await this.enqueueItems(items)) as HandleOf<T>[]
+  async enqueueMany(...args: ManyArguments): Promise<JobHandle[]> {
+    return this.enqueueItems(itemsOf(args))
   }
 
   /** The same for many that are put together already. */
