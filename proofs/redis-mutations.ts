@@ -254,6 +254,38 @@ export const redisMutations: readonly Mutation[] = [
     concern: 'checkpoints and logs',
   },
   {
+    what: 'a job that was taken expires later',
+    file: 'redis/claim/claim-plain-lua.js',
+    from: "many('ZREM', EXPIRING, members)",
+    to: '',
+  },
+  {
+    what: 'a waiting job that is cancelled or buried leaves its expiry behind',
+    file: 'redis/lua/prelude.js',
+    from: "if is_waiting(j) then call('ZREM', EXPIRING, j.seq .. j.id) end",
+    to: '',
+  },
+  {
+    what: 'the soonest expiry is taken for the last one that came in',
+    file: 'redis/enqueue/enqueue-script.js',
+    from: 'expiring_at = math.min(expiring_at, expires_at)',
+    to: 'expiring_at = expires_at',
+  },
+  {
+    what: 'a claim that ends jobs out of the middle of the ready list passes over too few stale elements',
+    file: 'redis/claim/claim-plain-lua.js',
+    from: "    meta.stale, meta.lost = unpack(call('HMGET', META, 'stale', 'lost'))\n  end",
+    to: '  end',
+    concern: 'expiring',
+  },
+  {
+    what: 'of more expired jobs than one call ends, one is given',
+    file: 'redis/claim/claim-loop-lua.js',
+    from: 'if asked_for > 0 and is_open and not has_expired then',
+    to: 'if asked_for > 0 and is_open then',
+    concern: 'expiring',
+  },
+  {
     what: 'a server that was started anew spares no lease',
     file: 'redis/lua/lease-amnesty-lua.js',
     from: 'return since + lease_ms',

@@ -87,6 +87,37 @@ export const sqliteMutations: readonly Mutation[] = [
     concern: 'checkpoints and logs',
   },
   {
+    what: 'a job that expired is ended and not counted',
+    file: 'sqlite/work/sqlite-expiry.js',
+    from: 'queue.expired += ended.length',
+    to: 'queue.expired += 0',
+  },
+  {
+    what: 'a job that was taken expires later',
+    file: 'sqlite/work/sqlite-claim.js',
+    from: ', expires_at = NULL WHERE rid IN',
+    to: ' WHERE rid IN',
+  },
+  {
+    what: 'a job expires a millisecond late',
+    file: 'sqlite/work/sqlite-expiry.js',
+    from: ' <= ? ORDER BY expires_at',
+    to: ' < ? ORDER BY expires_at',
+  },
+  {
+    what: 'a job that was buried by hand expires in the morgue',
+    file: 'sqlite/rows/sqlite-job.js',
+    from: 'suspect = 0, expires_at = NULL, attempt',
+    to: 'suspect = 0, attempt',
+  },
+  {
+    what: 'of more expired jobs than one call ends, one is given',
+    file: 'sqlite/work/sqlite-claim.js',
+    from: ' || hasExpired(queue, at.now)',
+    to: '',
+    concern: 'expiring',
+  },
+  {
     what: 'a claim is adopted whoever holds it',
     file: 'sqlite/records/sqlite-registry.js',
     from: 'fence = ? AND worker = ?',

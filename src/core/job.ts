@@ -40,6 +40,8 @@ export interface JobRecord<Input = unknown, Result = unknown> extends JobOrigin 
   readonly updatedAt: Date
   /** When it is, or was, due. */
   readonly runAt: Date
+  /** When it is cancelled as `expired`, if no worker has taken it by then; only while it waits for that. */
+  readonly expiresAt?: Date
   /** When its handler began; a running job without it is reserved only. */
   readonly startedAt?: Date
   readonly finishedAt?: Date

@@ -6,6 +6,9 @@ import { refOf } from '../runtime/run/execution.js'
 import type { Verdict } from '../runtime/run/verdict.js'
 import type { Claim, Claimed } from '../stores/contract/claim.js'
 import type { SettleAnswer } from '../stores/contract/settle.js'
+import { expiredReason } from '../stores/rules/expiry.js'
+
+type FoundByClaim = Pick<Claimed, 'crashed' | 'buried' | 'expired'>
 
 export function emitSettled(events: Events, claim: Claim, verdict: Verdict, answer: SettleAnswer, runMs: number): void {
   const { queue, id, task, attempt } = claim
@@ -49,8 +52,9 @@ function wordsOf(error: unknown): string | undefined {
   return error === undefined ? undefined : messageOf(error)
 }
 
-/** Tells of the leases that a claim found ended, and of the jobs it buried for them. */
-export function emitCrashes(events: Events, { crashed, buried }: Pick<Claimed, 'crashed' | 'buried'>): void {
+/** Tells of the leases that a claim found ended, of the jobs it buried for them, and of those that expired. */
+export function emitFound(events: Events, { crashed, buried, expired = [] }: FoundByClaim): void {
   for (const crash of crashed) events.emit('job.crashed', crash)
   for (const { reason, ...ref } of buried) events.emit('job.buried', { ...ref, reason, error: undefined })
+  for (const ref of expired) events.emit('job.cancelled', { ...ref, reason: expiredReason })
 }

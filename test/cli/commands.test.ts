@@ -68,6 +68,7 @@ describe('the commands of millrace', () => {
       processed: 0,
       failed: 0,
       crashed: 0,
+      expired: 0,
     })
     expect(before.queues).toHaveLength(2)
     expect(before.workers).toEqual({ count: 0, slots: 0, running: 0 })

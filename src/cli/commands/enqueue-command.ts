@@ -18,6 +18,7 @@ interface EnqueueFlags extends MillFlags {
   readonly queue?: string
   readonly delay?: number
   readonly runAt?: string
+  readonly expiresIn?: number
   readonly priority?: number
   readonly id?: string
   readonly score?: number
@@ -34,6 +35,7 @@ export function addEnqueue(program: Command): void {
         .conflicts('runAt'),
     )
     .option('--run-at <time>', 'not before this moment, as 2026-12-24T18:00:00Z')
+    .option('--expires-in <duration>', 'cancelled if no worker has taken it by then: 2m', durationFlag)
     .option('--priority <n>', 'higher first', wholeFlag(lowestPriority, highestPriority))
     .option('--id <id>', 'an id of your own; enqueueing it again changes nothing, of an ordered task it adds a payload')
     .option('--score <n>', 'where it stands among the payloads of its id (ordered tasks)', numberFlag)
@@ -55,7 +57,7 @@ async function enqueue(taskName: string, json: string, flags: EnqueueFlags): Pro
   if (json === '-' && flags.meta === '-') throw new UsageError('only one of <json> and --meta can be standard input.')
   const input = await jsonGiven(json, 'the input')
   const meta = flags.meta === undefined ? undefined : await jsonGiven(flags.meta, '--meta')
-  const { queue, id, score, priority, delay, runAt } = flags
+  const { queue, id, score, priority, delay, runAt, expiresIn } = flags
   const options: AnyEnqueueOptions = {
     ...(queue !== undefined && { queue }),
     ...(id !== undefined && { id }),
@@ -63,6 +65,7 @@ async function enqueue(taskName: string, json: string, flags: EnqueueFlags): Pro
     ...(priority !== undefined && { priority }),
     ...(delay !== undefined && { delay }),
     ...(runAt !== undefined && { runAt }),
+    ...(expiresIn !== undefined && { expiresIn }),
     ...(meta !== undefined && { meta: meta as Meta }),
   }
   await withMill(flags, async (mill, terminal) => {

@@ -30,6 +30,7 @@ const sums = [
   'processed',
   'failed',
   'crashed',
+  'expired',
 ] as const
 
 type QueueTotals = Readonly<Record<(typeof sums)[number], number>>
@@ -75,6 +76,7 @@ export function addStats(program: Command): void {
   length: fresh + retries · payloads: those of ordered jobs that wait, be it beside a running one
   next: when the throttle lets the next job start · started: 7/10 in 1m · full 2/2: as many run as may
   failed: attempts that threw or timed out · crashed: jobs whose worker died with them in hand; each then runs alone as a suspect
+  expired: jobs cancelled because no worker took them in time (enqueue --expires-in)
 
 Examples:
   $ millrace stats --watch
@@ -180,6 +182,7 @@ function statsLines({ store, queues, totals, workers, apiCalls }: Stats, { color
     column('processed'),
     column('failed'),
     column('crashed', colors.red),
+    ...(queues.some(({ expired }) => expired > 0) ? [column('expired')] : []),
     { title: '', cell: ({ note }) => note, paint: (text) => colors.yellow(text) },
   ]
   const rows: StatsRow[] = queues.map((queue) => ({ ...queue, note: noteOf(queue) }))

@@ -39,7 +39,7 @@ export function recordLines(job: JobRecord, terminal: Terminal, { log: all = fal
 
 /** What the instants of a job say of one another: how long it waits, waited and ran. */
 function remarksOn(job: JobRecord, now: number): Partial<Record<keyof JobRecord, string>> {
-  const { state, attempt, createdAt, updatedAt, runAt, startedAt, finishedAt } = job
+  const { state, attempt, createdAt, updatedAt, runAt, expiresAt, startedAt, finishedAt } = job
   const isRunning = state === 'running'
   // An earlier attempt began before this one was due.
   const begun = startedAt !== undefined && startedAt >= runAt ? startedAt : undefined
@@ -50,6 +50,9 @@ function remarksOn(job: JobRecord, now: number): Partial<Record<keyof JobRecord,
     ...(isRunning && { updatedAt: fromNow(updatedAt, now) }),
     ...(state === 'scheduled' && { runAt: fromNow(runAt, now) }),
     ...(state === 'ready' && { runAt: `waits for ${span(runAt, now)}` }),
+    ...(expiresAt && {
+      expiresAt: Number(expiresAt) > now ? fromNow(expiresAt, now) : 'over: the next claim on its queue cancels it',
+    }),
     ...(begun && {
       startedAt: `${span(runAt, begun)} after it was due${isRunning ? `, runs for ${span(begun, now)}` : ''}`,
     }),

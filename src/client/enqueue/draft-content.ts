@@ -122,6 +122,33 @@ function due(task: AnyTask, options: AnyEnqueueOptions, traits: StoreTraits): { 
   return {}
 }
 
+/** In ms. A job that expires before it is due would never run. Throws `InvalidJobError` or `UnsupportedByStoreError`. */
+export function checkedExpiry(
+  task: AnyTask,
+  { expiresIn, runAt }: AnyEnqueueOptions,
+  { delayMs = 0 }: Pick<JobInMaking, 'delayMs'>,
+  { traits }: DraftRules,
+): number {
+  const expiresMs = parseDuration(expiresIn)
+  if (expiresMs === undefined || expiresMs === 0)
+    throw wrong(task, `expiresIn must be ${durationForm}, above 0; got ${describe(expiresIn)}.`)
+  if (!traits.expires) {
+    const remedy =
+      'Leave `expiresIn` out and let the handler compare `ctx.job.createdAt` with the time, or use a store that cancels such jobs.'
+    throw new UnsupportedByStoreError(traits.name, 'jobs that expire', remedy)
+  }
+  if (runAt !== undefined)
+    throw wrong(task, 'give expiresIn with delay, not with runAt: whether it is longer could not be told.')
+  if (expiresMs > furthestMs)
+    throw wrong(task, `an expiresIn of ${expiresMs} ms is longer than ${furthestMs} ms, the longest possible.`)
+  if (expiresMs <= delayMs)
+    throw wrong(
+      task,
+      `expiresIn (${expiresMs} ms) must be longer than delay (${delayMs} ms), or the job would expire before it is due.`,
+    )
+  return expiresMs
+}
+
 /** ISO-8601 with date, time and zone: text without a zone would mean another moment on each machine. */
 const isoInstant = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}(:\d{2}(\.\d+)?)?(Z|[+-]\d{2}:?\d{2})$/
 

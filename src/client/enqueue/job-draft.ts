@@ -15,6 +15,7 @@ import { isJobId, jobIdForm, orderedIdOf } from '../../core/values/ids.js'
 import {
   addContent,
   answerOf,
+  checkedExpiry,
   checkedGroup,
   checkOptions,
   type DraftRules,
@@ -25,9 +26,13 @@ import {
   wrong,
 } from './draft-content.js'
 
-const plainOptions = new Set<string>(['id', 'delay', 'runAt', 'priority', 'meta', 'group', 'queue'])
+const plainOptions = new Set<string>(['id', 'delay', 'runAt', 'priority', 'meta', 'group', 'queue', 'expiresIn'])
 const orderedOptions = new Set<string>(['id', 'score', 'delay', 'runAt', 'meta'])
 const withQueue = new Set<string>([...orderedOptions, 'queue'])
+/** Options of plain tasks that an ordered one has not, and why. */
+const plainOnly: Readonly<Record<string, string>> = {
+  expiresIn: 'payloads of an ordered job are never dropped. Let the handler pass over those that are too old.',
+}
 
 /** A child is remembered for so long after its end, or for `idempotency` if that is longer: its parent may run again. */
 const childMemoryMs = 3_600_000
@@ -127,12 +132,16 @@ function plainDraft(
     const group = checkedGroup(task, named, rules)
     if (group !== undefined) job.group = group
   }
-  return { queue, bytes: addContent(job, queue, task, options, origin, rules), job, isIdNew: id === undefined }
+  const bytes = addContent(job, queue, task, options, origin, rules)
+  if (options.expiresIn !== undefined) job.expiresMs = checkedExpiry(task, options, job, rules)
+  return { queue, bytes, job, isIdNew: id === undefined }
 }
 
 /** The queue the job goes to, once all that can be said without its input is checked. */
 function checkedOrderedQueue(task: AnyOrderedTask, options: AnyEnqueueOptions, { registry }: DraftRules): Queue {
   // The queue of the task may be named, as plain tasks may have theirs named; it changes nothing.
+  const refused = Object.keys(options ?? {}).find((name) => plainOnly[name] !== undefined)
+  if (refused !== undefined) throw wrong(task, `${refused} is for plain tasks: ${plainOnly[refused]}`)
   checkOptions(task, options, options?.queue === task.queue ? withQueue : orderedOptions)
   const queue = registry.queue(task.queue)
   if (!queue.ordered)

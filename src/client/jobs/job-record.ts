@@ -46,6 +46,7 @@ export function recordOf(job: StoredJob, packing: Packing): JobRecord {
     createdAt: new Date(job.createdAt),
     updatedAt: new Date(job.updatedAt),
     runAt: new Date(job.runAt),
+    expiresAt: dateOf(job.expiresAt),
     startedAt: dateOf(job.startedAt),
     finishedAt: dateOf(job.finishedAt),
     host: job.host,

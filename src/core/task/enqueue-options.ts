@@ -14,6 +14,11 @@ export interface EnqueueOptions<QueueName extends string = string> {
   readonly delay?: Duration
   /** Not to be run before this moment: a Date, or ISO-8601 text with a zone. A bare number is refused. */
   readonly runAt?: Date | string
+  /**
+   * A job that no worker has taken for so long, on the store's clock, is cancelled with the reason `expired`. Counted from the
+   * enqueue, and longer than `delay`. Once taken it does not expire: a retry runs whenever it is due. Default: never.
+   */
+  readonly expiresIn?: Duration
   /** −32,768 … 32,767, higher first. Default 0. */
   readonly priority?: number
   /** Sent along with the input and through every retry. */

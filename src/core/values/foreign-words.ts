@@ -7,6 +7,7 @@ const hints: Readonly<Record<string, string>> = {
   cron: 'schedules of the mill',
   deduplication: 'id, an id of your own',
   defaultJobOptions: 'options of the task',
+  expires: 'expiresIn',
   connection: 'store',
   every: 'schedules of the mill',
   handler: 'run',

@@ -1,5 +1,8 @@
 /** The store contract: every case that a store must pass, by concern. */
 
+import { enqueueing } from './enqueue/enqueueing.js'
+import { expiring } from './enqueue/expiring.js'
+import { idempotency } from './enqueue/idempotency.js'
 import { claimAnswers } from './jobs/claim-answers.js'
 import { claimBytes } from './jobs/claim-bytes.js'
 import { claiming } from './jobs/claiming.js'
@@ -8,8 +11,6 @@ import { clockSteps } from './jobs/clock-steps.js'
 import { closing } from './jobs/closing.js'
 import { crashing } from './jobs/crashing.js'
 import { depth } from './jobs/depth.js'
-import { enqueueing } from './jobs/enqueueing.js'
-import { idempotency } from './jobs/idempotency.js'
 import { leading } from './jobs/leading.js'
 import { leasing } from './jobs/leasing.js'
 import { opening } from './jobs/opening.js'
@@ -51,6 +52,7 @@ export const storeContract: readonly ContractConcern[] = [
   opening,
   enqueueing,
   idempotency,
+  expiring,
   claiming,
   claimAnswers,
   claimBytes,

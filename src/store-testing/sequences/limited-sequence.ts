@@ -228,7 +228,9 @@ function command(dice: Dice, step: number): Command {
 
 function enqueueCall(dice: Dice, step: number) {
   const callId = dice.chance(0.12) ? `call-${dice.whole(0, step)}` : `call-${step}`
-  return { callId, queue: dice.pick(names), jobs: dice.several(1, 4, () => job(dice)) }
+  const { name, kind } = dice.pick(limitedQueues)
+  const expiry = () => (kind === 'plain' ? maybe(dice, { expiresMs: dice.pick([1_000, 2_000, 20_000]) }, 0.15) : {})
+  return { callId, queue: name, jobs: dice.several(1, 4, () => ({ ...job(dice), ...expiry() })) }
 }
 
 function job(dice: Dice): PlannedJob {

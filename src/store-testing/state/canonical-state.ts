@@ -83,6 +83,8 @@ export interface CanonicalQueue {
   readonly failed: number
   /** Leases that ended unsettled, charged or not, since the queue exists. */
   readonly crashed: number
+  /** Jobs that expired since the queue exists. */
+  readonly expired: number
   /** Who asks again when a job falls due or a lease ends; null where nobody does, and where whoever did has lapsed. */
   readonly lead: CanonicalLead | null
   /** Who makes room for the suspects; null likewise. */
@@ -139,7 +141,7 @@ export interface CanonicalJob {
   readonly startedAt: number | null
   /** Null unless completed or dead. */
   readonly finishedAt: number | null
-  /** When a kept result expires; null: never, or there is none. */
+  /** When a job that waits to be begun expires, or a kept result; null: never, or there is none. */
   readonly expiresAt: number | null
   /** Who holds the job, or held it when it ended; null while it waits, and dead in an ordered queue. So are its process (host to ticks) and progress. */
   readonly worker: string | null

@@ -105,6 +105,7 @@ function canonicalQueue(queue: MemoryQueue, now: number): CanonicalQueue {
     processed: queue.processed,
     failed: queue.failed,
     crashed: queue.crashed,
+    expired: queue.expired,
     lead: canonicalLead(queue.lead, now),
     suspectLead: canonicalLead(queue.suspectLead, now),
     lastStamp: queue.lastStamp,

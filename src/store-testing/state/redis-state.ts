@@ -39,7 +39,7 @@ interface Shard {
   readonly calls: ReadonlyMap<string, Buffer>
   /** By member, as the bytes are. */
   readonly leases: ReadonlyMap<string, number>
-  /** By sequence and id. */
+  /** By sequence and id: of kept results, and of jobs that wait. */
   readonly expiry: ReadonlyMap<string, number>
   /** By group. */
   readonly turns: readonly string[]
@@ -88,20 +88,22 @@ async function readShard(client: RedisClient, tag: string): Promise<Shard> {
   }
   const byGroup = async (key: ShardKey) =>
     new Map([...(await scores(key))].map(([group, at]) => [Buffer.from(group, 'latin1').toString(), at]))
-  const [meta, jobs, past, claims, notes, ended, calls, leases, expiry, turns, shut, holds] = await Promise.all([
-    hash('meta'),
-    hash('jobs'),
-    hash('history'),
-    hash('claims'),
-    hash('notes'),
-    hash('ended'),
-    hash('calls'),
-    scores('leases'),
-    scores('expiry'),
-    byGroup('turns'),
-    byGroup('shut'),
-    byGroup('holds'),
-  ])
+  const [meta, jobs, past, claims, notes, ended, calls, leases, expiry, expiring, turns, shut, holds] =
+    await Promise.all([
+      hash('meta'),
+      hash('jobs'),
+      hash('history'),
+      hash('claims'),
+      hash('notes'),
+      hash('ended'),
+      hash('calls'),
+      scores('leases'),
+      scores('expiry'),
+      scores('expiring'),
+      byGroup('turns'),
+      byGroup('shut'),
+      byGroup('holds'),
+    ])
   return {
     meta: new Map([...meta].map(([field, value]) => [field, value.toString()])),
     jobs,
@@ -111,7 +113,7 @@ async function readShard(client: RedisClient, tag: string): Promise<Shard> {
     ended,
     calls,
     leases,
-    expiry,
+    expiry: new Map([...expiry, ...expiring]),
     turns: [...turns.keys()],
     shut,
     holds,
@@ -181,6 +183,7 @@ function canonicalQueue(
     processed: count('processed'),
     failed: count('failed'),
     crashed: count('crashed'),
+    expired: count('expired'),
     lead: canonicalLead(meta.get('lead'), bound('leadAt'), now),
     suspectLead: canonicalLead(meta.get('suspectLead'), bound('suspectLeadAt'), now),
     lastStamp: count('stamp'),

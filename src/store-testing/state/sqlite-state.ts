@@ -96,6 +96,7 @@ function canonicalQueue(db: Database, queue: QueueRow, now: number): CanonicalQu
     processed: queue.processed,
     failed: queue.failed,
     crashed: queue.crashed,
+    expired: queue.expired,
     lead: canonicalLead(leadOf(queue), now),
     suspectLead: canonicalLead(suspectLeadOf(queue), now),
     lastStamp: queue.last_stamp,

@@ -39,6 +39,8 @@ export interface Claimed {
   readonly crashed: Crash[]
   /** Jobs this call buried because they crashed too often. */
   readonly buried: Buried[]
+  /** Waiting jobs this call ended because their time to begin was over; absent: none. */
+  readonly expired?: readonly Expired[]
   /**
    * Per queue that was asked and granted nothing: why, and after how long it is worth asking again. Besides, and also
    * where the queue granted, `'suspect'` where suspects are left behind: somebody must make room for an `alone` claim; and
@@ -100,6 +102,13 @@ export interface Buried {
   readonly id: string
   readonly task: string
   readonly reason: string
+}
+
+/** A job that nobody began in time. */
+export interface Expired {
+  readonly queue: string
+  readonly id: string
+  readonly task: string
 }
 
 /** `'full'`: what runs must end first. Where some jobs are held back by time and others by what runs, it is `'throttled'`. */

@@ -38,6 +38,8 @@ export interface StoredJob extends JobProcess {
   readonly createdAt: number
   readonly updatedAt: number
   readonly runAt: number
+  /** Only while it waits to be claimed for the first time: when it expires. Until a claim comes by, it is shown beyond that. */
+  readonly expiresAt?: number
   readonly startedAt?: number
   readonly finishedAt?: number
   readonly worker?: string

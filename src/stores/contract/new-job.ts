@@ -33,6 +33,11 @@ export interface NewJob {
    * gives nobody precedence. In an ordered queue such a job takes the place that its instant gives it.
    */
   readonly runAt?: number
+  /**
+   * Plain queues only, and longer than `delayMs`: a job that no claim has taken for so long is ended as cancelled, with the reason
+   * `expired`. Once taken it does not expire any more, whatever becomes of that claim.
+   */
+  readonly expiresMs?: number
   /** How long the id is remembered after the job ended; above 0 where the user gave the id. 0 in an ordered queue, which remembers none. */
   readonly rememberMs: number
 }

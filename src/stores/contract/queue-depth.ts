@@ -23,6 +23,8 @@ export interface Depth {
   readonly processed: number
   readonly failed: number
   readonly crashed: number
+  /** Jobs cancelled because nobody began them in time (`NewJob.expiresMs`), since the queue exists. */
+  readonly expired: number
   /**
    * Plain queues only: no job that was there, or has ended, after this instant was removed, by hand or by its retention.
    * Absent: none ever was.

@@ -54,7 +54,7 @@ export interface Store {
    */
   enqueue(calls: readonly EnqueueCall[]): Promise<Enqueued[][]>
   /**
-   * Takes jobs. One atomic step: recover expired leases, promote due jobs, take, lease, fence.
+   * Takes jobs. One atomic step: recover expired leases, promote due jobs, end jobs that expired, take, lease, fence.
    * The first queue of `from`, in the order given, that has a ready job grants up to its `limit`; at most 16 entries.
    * Of an ordered queue each shard is an entry of its own, and those that stand in a row are one queue: each is filled up
    * to its limit less what those before it granted. Named without a shard it stands for all its shards, from 0 up.
@@ -65,6 +65,10 @@ export interface Store {
    * grants of one shard only.
    * A `limit` of 0 recovers, promotes and opens the lanes whose time has come, and takes nothing. Each of these is bounded
    * (100 a queue and call); `more` tells.
+   *
+   * A waiting job whose `expiresMs` are over is ended as cancelled before anything is taken, with no permit and no place among what
+   * runs; the answer tells of it. That is bounded likewise, and a queue that has more of them grants nothing: no claim is ever
+   * given one.
    *
    * A lease that ended unsettled is a crash. It is charged to its job only if the claim was `alone`; a job charged
    * `maxCrashes` times is buried. Every other crashed job is *suspect*: it is ready in its old place, but only `alone`
@@ -163,6 +167,8 @@ export interface StoreTraits {
    * that is sent again twice: ids that a user gives and `maxPending` are refused.
    */
   readonly exactEnqueue: boolean
+  /** A job that nobody has begun in time is cancelled (`NewJob.expiresMs`), and told of. */
+  readonly expires: boolean
   /**
    * Fences of a queue grow, and once a claim was taken over the old one is `'lost'`. Without it a fence only names a claim,
    * and a late `settle` may end the job that somebody else runs.

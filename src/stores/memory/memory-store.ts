@@ -122,13 +122,15 @@ export class MemoryStore implements Store {
     }
     const claims = asked.flatMap((one) => one.claims)
     const crashed = asked.flatMap((one) => one.crashed)
-    if (crashed.length > 0) this.#data.bell.tellEnds()
+    const expired = asked.flatMap((one) => one.expired)
+    if (crashed.length + expired.length > 0) this.#data.bell.tellEnds()
     return {
       now,
       ...(claims.length > 0 ? { queue: claims[0]!.queue } : {}),
       claims,
       crashed,
       buried: asked.flatMap((one) => one.buried),
+      ...(expired.length > 0 ? { expired } : {}),
       waits: asked.flatMap((one) => one.waits),
       ...(by.heads ? { heads: candidates.map((candidate) => headOf(candidate, now)) } : {}),
       more: asked.some((one) => one.more),
@@ -254,7 +256,7 @@ function ask(
   if (queue !== undefined)
     return claimFrom(queue, { ...from, limit }, by, { now, run: data.run, startedAt: data.startedAt }, load)
   const empty = { queue: from.queue, shard: from.shard!, reason: 'empty' as const }
-  return { claims: [], crashed: [], buried: [], waits: [empty], more: false, rings: false }
+  return { claims: [], crashed: [], buried: [], expired: [], waits: [empty], more: false, rings: false }
 }
 
 function headOf({ from, queue }: MemoryCandidate, now: number): { queue: string; shard?: number; ageMs?: number } {

@@ -13,6 +13,7 @@ export const fullTraits = {
   limited: true,
   inOrder: true,
   exactEnqueue: true,
+  expires: true,
   fenced: true,
   tellsCrashes: true,
   rings: true,

@@ -23,5 +23,6 @@ function together(one: Depth, other: Depth): Depth {
     processed: one.processed + other.processed,
     failed: one.failed + other.failed,
     crashed: one.crashed + other.crashed,
+    expired: one.expired + other.expired,
   }
 }

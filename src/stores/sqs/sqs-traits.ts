@@ -29,6 +29,7 @@ export const sqsTraits: StoreTraits = {
   maxPayloadBytes: mostBatchBytes - envelopeBytes,
   inOrder: false,
   exactEnqueue: false,
+  expires: false,
   fenced: false,
   tellsCrashes: false,
   rings: false,

@@ -8,7 +8,7 @@ import type { Claimed, Claimer, ClaimFrom } from '../../stores/contract/claim.js
 import type { ClaimKey } from '../../stores/contract/settle.js'
 import type { Store } from '../../stores/contract/store.js'
 import { mostPerTrip } from '../../stores/rules/bounds.js'
-import { emitCrashes } from '../settle-events.js'
+import { emitFound } from '../settle-events.js'
 import type { ClaimTarget } from '../shards/claim-target.js'
 import { DamagedQueues } from './damaged-queues.js'
 import { Leads } from './leads.js'
@@ -57,7 +57,7 @@ export class ClaimCalls {
     answered(answer)
     if (answer.isInDoubt) this.unheard.suspected()
     this.damaged.told(from, answer.damaged)
-    emitCrashes(events, answer)
+    emitFound(events, answer)
     this.leads.told(answer.waits)
     return answer
   }

@@ -9,7 +9,7 @@ import { timerMs } from '../../core/platform/timer.js'
 import type { ProcessIdentity } from '../../runtime/process-identity.js'
 import { isDead, isNeighbour } from '../../runtime/process-peers.js'
 import type { HeldClaim, WorkerRecord, WorkerRegistry } from '../../stores/contract/worker-registry.js'
-import { emitCrashes } from '../settle-events.js'
+import { emitFound } from '../settle-events.js'
 import { isAlive } from './adoption.js'
 
 /** A dead worker is found within about this time, however many look: the more there are, the more seldom each does. */
@@ -104,7 +104,7 @@ export class Recoverer {
       const held = claims.filter((claim) => !survivors.includes(claim))
       if (held.length === 0 && survivors.length > 0) return
       const ended = await workers.gone(held, worker)
-      emitCrashes(events, ended)
+      emitFound(events, ended)
       found([...new Set(ended.crashed.map(({ queue }) => queue))])
       // A step is bounded; a worker that held no more is out of the registry.
       left = held.length

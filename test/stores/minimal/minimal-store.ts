@@ -54,6 +54,7 @@ const minimalTraits: StoreTraits = {
   maxPayloadBytes: 1_048_576,
   inOrder: false,
   exactEnqueue: false,
+  expires: false,
   fenced: false,
   tellsCrashes: false,
   rings: false,
@@ -182,7 +183,17 @@ export class MinimalStore implements Store {
     const waiting = visible + delayed
     return {
       ...{ queue, ready: visible, scheduled: delayed, running: hidden, dead, payloads: waiting, fresh: waiting },
-      ...{ suspects: 0, retries: 0, lagMs: 0, processed: 0, failed: 0, crashed: 0, paused: false, draining: false },
+      ...{
+        suspects: 0,
+        retries: 0,
+        lagMs: 0,
+        processed: 0,
+        failed: 0,
+        crashed: 0,
+        expired: 0,
+        paused: false,
+        draining: false,
+      },
     }
   }
 

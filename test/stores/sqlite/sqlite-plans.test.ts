@@ -52,6 +52,7 @@ const indexes: readonly (readonly [of: RegExp, plan: RegExp])[] = [
   [/ORDER BY id/, /INDEX job_id \(qid=\?\)/],
   [/ORDER BY attempt/, /INDEX job_retries \(qid=\? AND (attempt>\?|\(attempt,\w+\)>\(\?,\?\))\)/],
   [/INDEXED BY job_retries/, /INDEX job_retries \(qid=\? AND attempt>\?\)/],
+  [/ORDER BY expires_at/, /INDEX job_expires \(qid=\? AND state=\? AND expires_at[<>]\?\)/],
   [/state = 0\b.*stamp < /, /INDEX job_scheduled \(qid=\? AND stamp<\?\)/],
   [/rank = \?/, /INDEX job_ready \(qid=\? AND pool=\? AND rank=\?\)/],
   [/pool = \d.*\(?rank\b.*\)? > .* ORDER BY/, /INDEX job_ready \(qid=\? AND pool=\? AND (rank>\?|\(rank,.*\)>.*)\)/],
@@ -61,7 +62,6 @@ const indexes: readonly (readonly [of: RegExp, plan: RegExp])[] = [
   [/state = 0\b/, /INDEX job_scheduled \(qid=\?\)/],
   [/state = 2\b.*lease_until <= /, /INDEX job_running \(qid=\? AND lease_until<\?\)/],
   [/state = 2\b/, /INDEX job_running \(qid=\?\)/],
-  [/ORDER BY expires_at/, /INDEX job_expires \(qid=\? AND expires_at<\?\)/],
   [
     /state = [34]\b.*(finished_at <= |\(finished_at, rid\) < )/,
     /INDEX job_(completed|dead) \(qid=\? AND (finished_at<\?|\(finished_at,rowid\)<.*)\)/,

@@ -44,6 +44,7 @@ const enqueueOptions: Fates<EnqueueOptions> = {
   meta: ['works', { from: 'a test' }],
   group: ['works', 'one'],
   queue: ['works', 'mail'],
+  expiresIn: ['refused', '2m'],
 }
 
 const refusal = expect.objectContaining({ code: 'unsupported-by-store' })

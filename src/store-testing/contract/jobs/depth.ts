@@ -21,6 +21,7 @@ export const depth: ContractConcern = {
         processed: 0,
         failed: 0,
         crashed: 0,
+        expired: 0,
         paused: false,
         draining: false,
       })

@@ -37,7 +37,7 @@ export interface MemoryJob {
   log: string
   startedAt: number | undefined
   finishedAt: number | undefined
-  /** When a kept result is dropped; undefined: never. */
+  /** When a job that waits to be begun is cancelled, or a kept result is dropped; undefined: never. */
   expiresAt: number | undefined
   result: StoredJob['result']
   error: string | undefined
@@ -57,6 +57,10 @@ interface Successor {
   /** It waits for the end of the claim alone: then it is ready, wherever the clock has been set meanwhile. */
   readonly isReady: boolean
   readonly payloads: PayloadSet
+}
+
+export function isWaiting({ state }: MemoryJob): boolean {
+  return state === 'ready' || state === 'scheduled'
 }
 
 /** By arrival. */
@@ -198,6 +202,7 @@ export function storedJob(job: MemoryJob, as: 'listed' | 'alone'): StoredJob {
     createdAt: job.createdAt,
     updatedAt: job.updatedAt,
     runAt: dueAt(job.stamp),
+    expiresAt: isWaiting(job) ? job.expiresAt : undefined,
     startedAt: job.startedAt,
     finishedAt: job.finishedAt,
     worker: job.worker,

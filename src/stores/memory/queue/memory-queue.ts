@@ -8,9 +8,11 @@ import type { NewJob } from '../../contract/new-job.js'
 import type { QueueSettings } from '../../contract/queue-settings.js'
 import { rememberedForMs } from '../../rules/bounds.js'
 import { compareBytes } from '../../rules/byte-order.js'
+import { expiryOf } from '../../rules/expiry.js'
 import { dueAt, nextStamp, stampOf } from '../../rules/sequence.js'
 import { asksNow, isLed, type Lead } from '../../rules/wake-lead.js'
 import { CallMemory } from './call-memory.js'
+import { MemoryExpiry } from './memory-expiry.js'
 import { byId, bySeq, type MemoryJob, newMemoryJob, type RememberedJob, rememberedJob } from './memory-job.js'
 import { MemoryLanes } from './memory-lanes.js'
 import { groupOf, MemoryLimits } from './memory-limits.js'
@@ -29,6 +31,7 @@ export class MemoryQueue {
   failed = 0
   lostAt = 0
   crashed = 0
+  expired = 0
   /** Who asks again when a job falls due or a lease ends. */
   lead: Lead | undefined
   /** Who makes room for the suspects. */
@@ -49,6 +52,7 @@ export class MemoryQueue {
   /** Ready jobs for claims alone, in the same order. */
   readonly suspects: SortedList<MemoryJob>
   readonly scheduled: SortedList<MemoryJob>
+  readonly expiring = new MemoryExpiry()
   readonly running: SortedList<MemoryJob>
   /** Tells jobs apart that stand alike otherwise. */
   readonly tied: (a: MemoryJob, b: MemoryJob) => number
@@ -238,6 +242,7 @@ export class MemoryQueue {
       // Behind what is ready already, however long ago it was due.
       stamp: isLater ? stampOf(runAt) : this.nextStamp(now),
     })
+    job.expiresAt = expiryOf(spec, now)
     this.insert(job)
   }
 
@@ -247,6 +252,7 @@ export class MemoryQueue {
     now: number,
     ..._of: [maxPayloads: number, mostBytes: number]
   ): void {
+    this.expiring.leave(job)
     this.move(job, 'running', now, claim)
   }
 
@@ -304,6 +310,7 @@ export class MemoryQueue {
   bury(job: MemoryJob, reason: string | undefined, error: string | undefined, now: number): void {
     job.reason = reason
     job.error = error ?? job.error
+    this.expiring.leave(job)
     this.move(job, 'dead', now, { finishedAt: now })
   }
 
@@ -316,6 +323,7 @@ export class MemoryQueue {
 
   drop(job: MemoryJob): void {
     this.#remove(job)
+    this.expiring.leave(job)
     this.jobs.delete(job.spec.id)
     this.#refresh(groupOf(job))
   }
@@ -335,6 +343,7 @@ export class MemoryQueue {
   protected insert(job: MemoryJob): void {
     this.jobs.set(job.spec.id, job)
     this.#add(job)
+    this.expiring.add(job)
     this.#refresh(groupOf(job))
   }
 

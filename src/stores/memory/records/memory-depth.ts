@@ -30,6 +30,7 @@ function shardDepth(queue: MemoryQueue, now: number): Depth {
     processed: queue.processed,
     failed: queue.failed,
     crashed: queue.crashed,
+    expired: queue.expired,
     ...(queue.settings.kind === 'plain' && queue.lostAt > 0 ? { lostAt: queue.lostAt } : {}),
     paused: queue.paused,
     draining: queue.draining,

@@ -1,9 +1,10 @@
 /** A claim on one queue of the memory store: recover, promote, take, then say who asks again and when. */
 
-import type { Claim, Claimed, Claimer, ClaimFrom, Wait } from '../../contract/claim.js'
+import type { Claim, Claimed, Claimer, ClaimFrom, Expired, Wait } from '../../contract/claim.js'
 import { upkeepLimit } from '../../rules/bounds.js'
 import { type LeftQueue, waitsAfter } from '../../rules/claim-waits.js'
 import type { ClaimLoad } from '../../rules/claim-weight.js'
+import { expiredReason } from '../../rules/expiry.js'
 import { deal } from '../../rules/fair-share.js'
 import { dueAt, nextFence } from '../../rules/sequence.js'
 import { claimOf, takenWeight } from '../queue/memory-job.js'
@@ -15,6 +16,7 @@ import { MemoryFairShare } from './memory-fair-share.js'
 
 /** What one of the queues asked adds to the answer. */
 export interface QueueAnswer extends Pick<Claimed, 'claims' | 'crashed' | 'buried' | 'waits' | 'more'> {
+  readonly expired: Expired[]
   /** Whether somebody who waits must hear of it: of jobs left behind, or that nobody leads any more. */
   readonly rings: boolean
 }
@@ -40,9 +42,10 @@ export function claimFrom(
   if (queue.setBack.follow(now)) queue.limits.throttle?.follow(now, run)
   const crashes = recover(queue, leaseMs, at)
   promote(queue, now)
-  const claims = isClosed(queue, now) ? [] : take(queue, from, by, at, load)
+  const expired = expire(queue, now)
+  const claims = isClosed(queue, now) || hasExpired(queue, now) ? [] : take(queue, from, by, at, load)
   const { waits, rings } = waitsAfter(leftOf(queue, now), by, { limit, hasTaken: claims.length > 0 }, now)
-  return { claims, ...crashes, waits, more: queue.hasWork(now), rings }
+  return { claims, ...crashes, expired, waits, more: queue.hasWork(now), rings }
 }
 
 /** Every lease that has ended is a crash, once those who hold leases have had time to say that they live. */
@@ -68,6 +71,22 @@ function promote(queue: MemoryQueue, now: number): void {
     if (dueAt(job.stamp) > now) break
     queue.promote(job, now)
   }
+}
+
+/** Ends what nobody has begun in time. */
+function expire(queue: MemoryQueue, now: number): Expired[] {
+  const expired = queue.expiring.due(upkeepLimit, now)
+  for (const job of expired) {
+    job.reason = expiredReason
+    queue.end(job, 'cancelled', now)
+  }
+  queue.expired += expired.length
+  return expired.map(({ queue, spec: { id, task } }) => ({ queue, id, task }))
+}
+
+/** Whether there are more of them than one claim ends: no claim is given one. */
+function hasExpired({ expiring }: MemoryQueue, now: number): boolean {
+  return expiring.due(1, now).length > 0
 }
 
 /** Whether nothing is granted whatever is ready. */

@@ -20,6 +20,8 @@ export interface ClaimKind {
   readonly begin: string
   /** Before the shard is recovered. */
   readonly before: string
+  /** Once the shard has promoted: ends jobs that expired, and defines whether there are more, `has_expired`: then nothing is taken. */
+  readonly expire: string
   /** Whether its jobs can be taken in their order, with nothing else to heed. */
   readonly isSimple: string
   /** Takes them, at most `asked_for`: `count` is how many. */
@@ -37,7 +39,7 @@ const fields = ['order', 'paused', 'maxCrashes', 'lead', 'leadAt', 'suspectLead'
 
 export const claimLoop = (kind: ClaimKind, isGated: boolean) => `${leads}${gate(isGated, [...fields, ...kind.fields])}
 local worker, alone, wants_heads, most_bytes, granted = ARGV[1], ARGV[2] == '1', ARGV[3] == '1', tonumber(ARGV[4]), tonumber(ARGV[6])
-local grants, crashed, buried, heads = {}, {}, {}, {}
+local grants, crashed, buried, expired, heads = {}, {}, {}, {}, {}
 local queue, over, more = 1, false, false
 ${kind.take}
 for n = 0, ASKED - 1 do
@@ -73,9 +75,11 @@ for n = 0, ASKED - 1 do
     end
   end
 
+  ${kind.expire}
+
   local is_open = not STOPPED and not is_full() and not (own.limited and lanes.opens_at() > now)
   local count, asked_for, lanes_left = 0, limit - granted, nil
-  if asked_for > 0 and is_open then
+  if asked_for > 0 and is_open and not has_expired then
     if ${kind.isSimple} then
       ${kind.takeSimple}
       lanes_left = 0
@@ -86,7 +90,7 @@ for n = 0, ASKED - 1 do
     if count > 0 then grant(n, lease_ms) end
     granted = granted + count
     is_open = not is_full() and not (own.limited and lanes.opens_at() > now)
-  elseif asked_for == 0 and is_open and call('EXISTS', SHUT) == 1 then lanes.open_due() end
+  elseif asked_for == 0 and is_open and not has_expired and call('EXISTS', SHUT) == 1 then lanes.open_due() end
   lanes_left = lanes_left or call('ZCARD', LANES)
   local ready, suspects, change = (own.groupless or ${kind.groupless}) + lanes_left, call('ZCARD', SUSPECTS), first_change(spares_until)
   local can = is_open and ready > 0
@@ -115,5 +119,5 @@ for n = 0, ASKED - 1 do
   else call('DEL', WAKE) end
   more = more or (not STOPPED and (can or (change and change <= now)))
 end
-${heads}return { now, grants, over and 1 or 0, waits, crashed, buried, heads, more and 1 or 0, ${kind.weight} }
+${heads}return { now, grants, over and 1 or 0, waits, crashed, buried, heads, more and 1 or 0, ${kind.weight}, expired }
 `

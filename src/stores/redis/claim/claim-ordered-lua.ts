@@ -166,6 +166,7 @@ export const orderedClaim: ClaimKind = {
   begin: `EXCLUSIVE, LATEST, STOPPED = form[12] == 'shard', form[13] == 'latest', STOPPED or form[14] ~= false
   hand.n, hand.fence, hand.ids, hand.max = n, nil, {}, max_payloads`,
   before: `if call('EXISTS', TRANSIT) == 1 then return_transit() end`,
+  expire: 'local has_expired = false',
   isSimple: `not alone and not own.limited and call('EXISTS', LANES) == 0`,
   takeSimple: 'count = take_ready(asked_for)',
   takeOthers,

@@ -4,6 +4,7 @@ import { upkeepLimit } from '../../rules/bounds.js'
 import { bySequence } from '../lua/prelude.js'
 import { readyJobs, recordWeight } from '../lua/ready-lua.js'
 import type { ClaimKind } from './claim-loop-lua.js'
+import { expiry } from './expiry-lua.js'
 
 const take = String.raw`
 local ids, records, pasts, errors, checkpoints = {}, {}, {}, {}, {}
@@ -50,6 +51,7 @@ local function records_of(found, notes_of)
 end
 -- Writes the claims of the last count ids; elements as in the ready list. grant adds the lease that they share.
 local heads_by = {}
+local meta
 local function write_claims(count, elements, last_fence, has_group)
   if fence == 0 then
     fence = math.max(now * 1000, tonumber(last_fence) + 1)
@@ -69,6 +71,12 @@ local function write_claims(count, elements, last_fence, has_group)
     claims[i * 2 - 1], claims[i * 2] = ids[from + i], head .. elements[i]
   end
   many('HSET', CLAIMS, claims)
+  -- What was taken does not expire.
+  if meta.expiring_at then
+    local members = {}
+    for i = 1, count do members[i] = sub(elements[i], 8) end
+    many('ZREM', EXPIRING, members)
+  end
 end
 -- All that was taken, as one text and under one lease.
 local function grant(n, lease_ms)
@@ -81,7 +89,6 @@ local function grant(n, lease_ms)
   end
   for _, part in ipairs({ n, fence, table.concat(jobs), pasts, errors, checkpoints }) do grants[#grants + 1] = part end
 end
-local meta
 -- From the ready list alone, which is what nearly every claim does.
 local function take_from_list(limit)
   for _ = 1, ${upkeepLimit} do
@@ -179,11 +186,16 @@ end
 `
 
 export const plainClaim: ClaimKind = {
-  fields: ['stale', 'fence', 'lost'],
-  rare: bySequence + readyJobs,
+  fields: ['stale', 'fence', 'lost', 'expiringAt'],
+  rare: bySequence + readyJobs + expiry,
   take,
-  begin: 'meta = { stale = form[12], fence = form[13], lost = form[14] }',
+  begin: 'meta = { stale = form[12], fence = form[13], lost = form[14], expiring_at = form[15] }',
   before: '',
+  expire: `if meta.expiring_at and tonumber(meta.expiring_at) <= now then
+    meta.expiring_at = end_expired(n, expired)
+    meta.stale, meta.lost = unpack(call('HMGET', META, 'stale', 'lost'))
+  end
+  local has_expired = meta.expiring_at and tonumber(meta.expiring_at) <= now`,
   isSimple: `not (alone or own.limited or meta.stale ~= '0' or meta.lost) and call('EXISTS', READY, LANES) == 0`,
   takeSimple: `count = take_from_list(asked_for)
       own.groupless = call('LLEN', READY_LIST)`,

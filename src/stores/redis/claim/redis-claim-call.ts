@@ -1,6 +1,6 @@
 /** A claim request to one Redis server: shards of one kind asked by one script, and its reply. */
 
-import type { Buried, Claim, Claimed, Claimer, Crash, Wait } from '../../contract/claim.js'
+import type { Buried, Claim, Claimed, Claimer, Crash, Expired, Wait } from '../../contract/claim.js'
 import type { RedisReply } from '../client/redis-client.js'
 import { bytesIn, listIn, numberIn, rowsIn, textIn } from '../client/redis-reply.js'
 import type { RedisShard } from '../layout/redis-layout.js'
@@ -29,6 +29,7 @@ export const noGate: ThrottleGate = { text: '', keys: [], isThrottled: false }
 
 /** What one trip brought. */
 export interface ClaimReply extends Omit<Claimed, 'queue' | 'heads'> {
+  readonly expired: readonly Expired[]
   readonly heads: readonly (number | undefined)[]
   /** Nothing more may be granted by the same call. */
   readonly isOver: boolean
@@ -67,7 +68,7 @@ export async function claimShards(
   const shards = asks.map(({ shard }) => shard)
   const scripts = gate.isThrottled ? claimGatedScripts : claimScripts
   const reply = listIn(await queues.runOver(shards, scripts, args, undefined, gate.keys))
-  const [now, grants, isOver, waits, crashed, buried, heads, more, weight] = reply
+  const [now, grants, isOver, waits, crashed, buried, heads, more, weight, expired] = reply
   const queueAt = (index: RedisReply | undefined) => shards[numberIn(index)]!.queue
   return {
     now: numberIn(now),
@@ -75,6 +76,11 @@ export async function claimShards(
     waits: rowsIn(waits, 4).map((row) => waitIn(shards, row)),
     crashed: rowsIn(crashed, 6).map((row) => crashIn(queueAt(row[0]), row)),
     buried: rowsIn(buried, 4).map((row) => buriedIn(queueAt(row[0]), row)),
+    expired: rowsIn(expired, 3).map(([index, id, task]) => ({
+      queue: queueAt(index),
+      id: textIn(id),
+      task: textIn(task),
+    })),
     heads: listIn(heads).map((ageMs) => (ageMs === -1 ? undefined : numberIn(ageMs))),
     more: more === 1,
     isOver: isOver === 1,

@@ -2,7 +2,7 @@
 
 import { hasCode } from '../../../core/error-codes.js'
 import { systemClock } from '../../../core/platform/clock.js'
-import type { Buried, Claim, Claimed, Claimer, ClaimFrom, Crash, Wait } from '../../contract/claim.js'
+import type { Buried, Claim, Claimed, Claimer, ClaimFrom, Crash, Expired, Wait } from '../../contract/claim.js'
 import { numberIn } from '../client/redis-reply.js'
 import { refuseLongWorker } from '../format/redis-job.js'
 import type { RedisQueue, RedisShard } from '../layout/redis-layout.js'
@@ -45,6 +45,7 @@ interface TripCandidate {
 interface Told {
   readonly crashed: Crash[]
   readonly buried: Buried[]
+  readonly expired: Expired[]
   isInDoubt: boolean
 }
 
@@ -77,7 +78,7 @@ export class RedisClaim {
     refuseLongWorker(by.worker)
     if (from.length === 0) return nothingOf(await this.#queues.now(), by)
     // What was found by a trip is told, even where a shard that moved has the claim begin again after it.
-    const told: Told = { crashed: [], buried: [], isInDoubt: false }
+    const told: Told = { crashed: [], buried: [], expired: [], isInDoubt: false }
     return this.#queues.following(async () => {
       const all = await this.#candidates(from, by)
       const candidates = all.filter(({ asks, shards }) => asks.length > 0 || shards.length === 0)
@@ -114,6 +115,7 @@ export class RedisClaim {
         asked.push(answer)
         told.crashed.push(...answer.crashed)
         told.buried.push(...answer.buried)
+        told.expired.push(...answer.expired)
         claims.push(...answer.claims)
         for (const [i, ageMs] of answer.heads.entries()) ages.set(nameOf(trip[i]!), ageMs)
       } catch (error) {
@@ -146,6 +148,7 @@ export class RedisClaim {
       claims,
       crashed: told.crashed,
       buried: told.buried,
+      ...(told.expired.length > 0 ? { expired: told.expired } : {}),
       waits: asked.flatMap((one) => one.waits),
       ...(by.heads ? { heads: candidates.map((candidate) => headOf(candidate, ages.get(nameOf(candidate)))) } : {}),
       more: asked.some((one) => one.more),
@@ -277,6 +280,7 @@ export class RedisClaim {
       claims: answers.flatMap(({ claims }) => claims),
       crashed: answers.flatMap(({ crashed }) => crashed),
       buried: answers.flatMap(({ buried }) => buried),
+      expired: answers.flatMap(({ expired }) => expired),
       waits: mergedWaits(answers),
       heads: by.heads ? [ages.length === 0 ? undefined : Math.max(...ages)] : [],
       more: answers.some(({ more }) => more),
@@ -305,6 +309,7 @@ export class RedisClaim {
         ...again,
         crashed: [...answer.crashed, ...again.crashed],
         buried: [...answer.buried, ...again.buried],
+        expired: [...answer.expired, ...again.expired],
       }
     }
     return answers
@@ -357,7 +362,18 @@ function nothingOf(now: number, { heads }: Claimer): Claimed {
 /** The answer of a shard that is not there. */
 function nothingIn(queue: string, shard: number, now: number): ClaimReply {
   const waits: Wait[] = [{ queue, shard, reason: 'empty' }]
-  return { now, claims: [], crashed: [], buried: [], waits, heads: [], more: false, isOver: false, bytes: 0 }
+  return {
+    now,
+    claims: [],
+    crashed: [],
+    buried: [],
+    expired: [],
+    waits,
+    heads: [],
+    more: false,
+    isOver: false,
+    bytes: 0,
+  }
 }
 
 /** A queue waits for the soonest of its shards, and its claimer leads where it leads that. */

@@ -11,7 +11,7 @@ import { remembering } from './calls-lua.js'
  * All jobs of a call are accepted or none. A call that is remembered is answered as before. Refuses `unknown`.
  */
 const text = String.raw`
-local meta = call('HMGET', META, 'kind', 'draining', 'maxPending', 'seq', 'stamp', 'stale', 'paused', 'leadAt', 'limited', 'order')
+local meta = call('HMGET', META, 'kind', 'draining', 'maxPending', 'seq', 'stamp', 'stale', 'paused', 'leadAt', 'limited', 'order', 'expiringAt')
 if not meta[1] then return redis.error_reply('MILLRACE unknown') end
 LIFO = meta[10] == 'lifo'
 local seq, stamp, stale, lead_at = tonumber(meta[4]), tonumber(meta[5]), tonumber(meta[6]), tonumber(meta[8])
@@ -55,7 +55,8 @@ end
 local tail = call('LINDEX', READY_LIST, -1)
 tail = tail and unpackn('>I7', tail) or -1
 local listed, ready, later, incoming = {}, {}, {}, {}
-local laned, grouped, opened = {}, {}, {}
+local laned, grouped, opened, expiring = {}, {}, {}, {}
+local expiring_at = tonumber(meta[11]) or math.huge
 local rings = false
 local now_us = now * 1000
 -- n: the number of the job among all of the script.
@@ -79,10 +80,10 @@ local function add(id, order, body, n)
       return
     end
   end
-  local priority, due = 0, nil
+  local priority, due, expires = 0, nil, ''
   if order ~= '' then
     local how, ms
-    priority, how, ms = string.match(order, '^(-?%d+)(%a?)(%d*)$')
+    priority, how, ms, expires = string.match(order, '^(-?%d+)([dr]?)(%d*)e?(%d*)$')
     priority = tonumber(priority)
     if how == 'd' then due = now + tonumber(ms) elseif how == 'r' then due = tonumber(ms) end
     -- It comes behind what is ready already, however long ago it was due.
@@ -119,6 +120,12 @@ local function add(id, order, body, n)
     later[#later + 1] = 0
     later[#later + 1] = stamp7 .. seq_bytes .. id
     rings = rings or not (is_led(lead_at) and lead_at <= due)
+  end
+  if expires ~= '' then
+    local expires_at = now + tonumber(expires)
+    expiring_at = math.min(expiring_at, expires_at)
+    expiring[#expiring + 1] = expires_at
+    expiring[#expiring + 1] = seq_bytes .. id
   end
   local created = ''
   if math.floor(own_stamp / 1000) ~= now then
@@ -166,6 +173,10 @@ if #incoming > 0 then
   many('ZADD', GROUPED, grouped)
   many('ZADD', SCHEDULED, later)
   many('HSET', JOBS, incoming)
+  if #expiring > 0 then
+    many('ZADD', EXPIRING, expiring)
+    call('HSET', META, 'expiringAt', expiring_at)
+  end
   call('HSET', META, 'seq', seq, 'stamp', stamp)
   local seen = {}
   for _, group in ipairs(opened) do

@@ -170,7 +170,7 @@ export const nothingThere: JobView = {
 
 /** One view of the view script of plain queues. `hiddenUntil`: of the dead those that ended by then have expired. */
 export function viewIn(queue: string, id: string, reply: RedisReply, now: number, hiddenUntil: number): JobView {
-  const [record, past, claim, error, beat, result, worker, expiry, ended, checkpoint, log] = listIn(reply)
+  const [record, past, claim, error, beat, result, worker, expiry, ended, checkpoint, log, expiresAt] = listIn(reply)
   const remembered = ended === null ? undefined : readMemory(bytesIn(ended))
   const memory = remembered === undefined || remembered.until <= now ? undefined : rememberedJob(queue, id, remembered)
   if (record === null) return { ...nothingThere, memory }
@@ -197,6 +197,7 @@ export function viewIn(queue: string, id: string, reply: RedisReply, now: number
     createdAt,
     updatedAt: held === undefined ? since.updatedAt : (saidAt ?? held.claimedAt),
     runAt: Math.floor(stamp / 1_000),
+    ...(expiresAt === null ? {} : { expiresAt: numberIn(expiresAt) }),
     ...(isOver ? { finishedAt: since.updatedAt } : {}),
     ...(held !== undefined ? { worker: held.worker } : worker === null ? {} : { worker: textIn(worker) }),
     ...facts,

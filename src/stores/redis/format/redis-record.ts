@@ -59,12 +59,16 @@ export function recordBody(job: NewJob): Payload {
   return Buffer.concat([Buffer.from(head), Buffer.from(meta ?? ''), Buffer.from(payload as string)])
 }
 
-/** Where the job is due, for the enqueue script: empty where it is ready at once with priority 0. */
-export function recordOrder({ priority, delayMs, runAt }: NewJob): string {
+/**
+ * Where the job is due, for the enqueue script, and behind `e` in how many ms it expires: empty where it is ready at once with
+ * priority 0 and never expires.
+ */
+export function recordOrder({ priority, delayMs, runAt, expiresMs }: NewJob): string {
+  const expiry = expiresMs === undefined ? '' : `e${Math.ceil(expiresMs)}`
   // Whole numbers, and never early.
-  if (runAt !== undefined) return `${priority}r${Math.max(0, Math.trunc(runAt))}`
-  if (delayMs !== undefined && delayMs > 0) return `${priority}d${Math.ceil(delayMs)}`
-  return priority === 0 ? '' : `${priority}`
+  if (runAt !== undefined) return `${priority}r${Math.max(0, Math.trunc(runAt))}${expiry}`
+  if (delayMs !== undefined && delayMs > 0) return `${priority}d${Math.ceil(delayMs)}${expiry}`
+  return priority === 0 && expiry === '' ? '' : `${priority}${expiry}`
 }
 
 export function readRecord(record: Buffer): JobRecordParts {

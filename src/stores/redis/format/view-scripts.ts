@@ -5,10 +5,10 @@ import { readerPair } from '../lua/script-kinds.js'
 /**
  * KEYS: those of one shard. ARGV: whether the jobs are looked at alone (1 or 0), ids.
  * Returns { now, maximal age of the dead or '', views }; a view is { record, past, claim, error, beat, result, worker, expiry, ended,
- * checkpoint, log } with nil for what there is not, nor is shown of jobs that are not alone.
+ * checkpoint, log, when it expires } with nil for what there is not, nor is shown of jobs that are not alone.
  */
 const plain = `
-local views, alone = {}, ARGV[1] == '1'
+local views, alone, expire = {}, ARGV[1] == '1', call('EXISTS', EXPIRING) == 1
 for i = 2, #ARGV do
   local id = ARGV[i]
   local rec = call('HGET', JOBS, id)
@@ -16,7 +16,8 @@ for i = 2, #ARGV do
   views[i - 1] = {
     rec, call('HGET', HISTORY, id), call('HGET', CLAIMS, id), notes[1], notes[2], notes[3], notes[4],
     rec and call('ZSCORE', EXPIRY, sub(rec, 9, 14) .. id), call('HGET', ENDED, id),
-    alone and call('HGET', NOTES, 'k' .. id), alone and call('HGET', NOTES, 'l' .. id) }
+    alone and call('HGET', NOTES, 'k' .. id), alone and call('HGET', NOTES, 'l' .. id),
+    expire and rec and call('ZSCORE', EXPIRING, sub(rec, 9, 14) .. id) }
 end
 return { now, call('HGET', META, 'deadAge') or '', views }
 `

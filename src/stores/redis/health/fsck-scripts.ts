@@ -155,11 +155,12 @@ local function check_memory(id, memory)
   if not score or tonumber(score) ~= unpackn('>I6', memory, 33) then say('unlisted', 'ended-until', id) end
 end
 
-local ids_from = { ready = 16, suspects = 16, scheduled = 14, leases = 1, completed = 13, expiry = 7, dead = 13, retries = 10, ['ended-until'] = 7 }
-local timed = { leases = true, expiry = true, ['ended-until'] = true }
+local ids_from = { ready = 16, suspects = 16, scheduled = 14, leases = 1, completed = 13, expiry = 7, expiring = 7, dead = 13, retries = 10, ['ended-until'] = 7 }
+local timed = { leases = true, expiry = true, expiring = true, ['ended-until'] = true }
 local function belongs(j, member)
   if name == 'retries' then return has_failed(j) and member == retry_place(j) end
   if name == 'expiry' then return not j.claim and j.state == 'c' and member == j.seq .. j.id end
+  if name == 'expiring' then return is_waiting(j) and member == j.seq .. j.id end
   local set, own = standing(j)
   return set == name and own == member
 end

@@ -55,7 +55,7 @@ const kinds: Readonly<Record<string, (key: string) => BreachKind>> = {
     const wrong = `stand in '${key}', where they do not belong`
     if (key === 'leases') return error(wrong, 'Claims on this queue fail when they come to end that lease.')
     if (key === 'retries') return warning(wrong, 'Counts of failed jobs are too high.')
-    if (key === 'dead' || key === 'completed' || key === 'expiry')
+    if (key === 'dead' || key === 'completed' || key === 'expiry' || key === 'expiring')
       return error(wrong, 'They may be removed though they are to be kept or run.')
     return error(wrong, runsTwice)
   },

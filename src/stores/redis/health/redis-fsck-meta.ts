@@ -43,6 +43,8 @@ const optional: Readonly<Record<string, RegExp>> = {
   sparesUntil: counter,
   seenAt: counter,
   lostAt: counter,
+  expired: counter,
+  expiringAt: counter,
   lost: counter,
 }
 

@@ -69,6 +69,8 @@ export const shardKeys = [
   'holds',
   /** Hash, group → how many of its jobs run; of jobs without a group none is counted. */
   'running-by-group',
+  /** Sorted set by the instant in ms at which they expire: waiting jobs that were never taken: sequence, id. */
+  'expiring',
 ] as const
 
 /**
@@ -138,6 +140,7 @@ export const keyTypes: Readonly<Record<ShardKey, 'list' | 'hash' | 'zset' | 'non
   shut: 'zset',
   holds: 'zset',
   'running-by-group': 'hash',
+  expiring: 'zset',
   payloads: 'zset',
   bodies: 'hash',
   'claimed-payloads': 'hash',

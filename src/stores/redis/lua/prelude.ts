@@ -254,7 +254,12 @@ end
 
 /** What becomes of a plain job. */
 const plainJobs = String.raw`
+-- A job that waits no more, or was taken, does not expire.
+local function stay(j)
+  if is_waiting(j) then call('ZREM', EXPIRING, j.seq .. j.id) end
+end
 local function drop(j)
+  stay(j)
   leave(j)
   call('HDEL', JOBS, j.id)
   if j.group ~= '' then lanes.refresh(j.group) end
@@ -281,6 +286,7 @@ local function finish(j, state)
   if for_ms > 0 then remember(j, state, now, for_ms) end
 end
 ${goingBack()}local function bury(j, reason, error)
+  stay(j)
   leave(j)
   j.reason = reason
   if error then call('HSET', NOTES, 'e' .. j.id, error) end

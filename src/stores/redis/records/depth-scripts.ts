@@ -4,11 +4,11 @@ import { readerPair } from '../lua/script-kinds.js'
 
 /**
  * KEYS: those of one shard. No ARGV.
- * Returns { now, ready, suspects, scheduled, running, dead, retries, lagMs, processed, failed, crashed, paused, draining }, and of
+ * Returns { now, ready, suspects, scheduled, running, dead, retries, lagMs, processed, failed, crashed, paused, draining, expired }, and of
  * a plain queue `lostAt`, or 0, of an ordered one the number of payloads that wait.
  */
 const counts = `
-local meta = call('HMGET', META, 'stale', 'processed', 'failed', 'crashed', 'paused', 'draining')
+local meta = call('HMGET', META, 'stale', 'processed', 'failed', 'crashed', 'paused', 'draining', 'expired')
 local suspects, later, running = call('ZCARD', SUSPECTS), call('ZCARD', SCHEDULED), call('HLEN', CLAIMS)
 local failed = call('ZCARD', RETRIES)
 -- Of those that failed the ones that run do not wait.
@@ -26,7 +26,7 @@ for i = 1, 2 do
 end
 local counts = {
   now, ready_count(tonumber(meta[1])) + suspects, suspects, later, running, call('ZCARD', DEAD), failed, oldest and age_of(oldest) or 0,
-  tonumber(meta[2]), tonumber(meta[3]), tonumber(meta[4]), meta[5] == '1' and 1 or 0, meta[6] == '1' and 1 or 0 }
+  tonumber(meta[2]), tonumber(meta[3]), tonumber(meta[4]), meta[5] == '1' and 1 or 0, meta[6] == '1' and 1 or 0, tonumber(meta[7] or 0) }
 `
 
 const plain = `

@@ -45,7 +45,7 @@ function depthIn({ name, layout }: RedisQueue, shards: readonly RedisReply[]): D
   return {
     queue: name,
     ready: sum(1),
-    payloads: isOrdered ? sum(13) : sum(1) + sum(3),
+    payloads: isOrdered ? sum(14) : sum(1) + sum(3),
     suspects: sum(2),
     scheduled: sum(3),
     running: sum(4),
@@ -57,7 +57,8 @@ function depthIn({ name, layout }: RedisQueue, shards: readonly RedisReply[]): D
     processed: sum(8),
     failed: sum(9),
     crashed: sum(10),
-    ...(!isOrdered && most(13) > 0 ? { lostAt: most(13) } : {}),
+    expired: sum(13),
+    ...(!isOrdered && most(14) > 0 ? { lostAt: most(14) } : {}),
     paused: most(11) === 1,
     draining: most(12) === 1,
   }

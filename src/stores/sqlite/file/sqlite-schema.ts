@@ -48,6 +48,8 @@ CREATE TABLE queue (
   last_score INTEGER NOT NULL DEFAULT 0,
   suspects INTEGER NOT NULL DEFAULT 0,
   crashed INTEGER NOT NULL DEFAULT 0,
+  expired INTEGER NOT NULL DEFAULT 0,
+  expiring_at INTEGER,
   lead_worker TEXT,
   lead_wake_at INTEGER,
   suspect_lead_worker TEXT,
@@ -200,6 +202,8 @@ CREATE INDEX throttle_start_nth ON throttle_start (tid, nth);
  * `successor_stamp` is not null. So neither a claim of all nor an end touches what stays. Digests lie anywhere in their index:
  * they are not told apart by part there, or a claim of some would write a page for each payload that it takes.
  * Payloads come last in a row: what only reads the columns before them does not read their pages.
+ * `job.expires_at` is when a job expires that waits and was never taken, or a kept result; `queue.expiring_at` is at or before the
+ * first of the former, or null if there are none: where it is not over nobody looks for one.
  * Each state has its own partial index, so that a job lies in three trees at any time and a change of state writes two.
  * `call` holds the calls that one transaction made on one queue, as JSON, each with its instant on the machine's monotonic
  * clock; `cid` counts up within the queue.
@@ -254,7 +258,7 @@ CREATE UNIQUE INDEX job_id ON job (qid, id);
 CREATE INDEX job_scheduled ON job (qid, stamp, position) WHERE state = 0;
 ${readyIndexes}CREATE INDEX job_running ON job (qid, lease_until) WHERE state = 2;
 CREATE INDEX job_completed ON job (qid, finished_at) WHERE state = 3;
-CREATE INDEX job_expires ON job (qid, expires_at) WHERE state = 3 AND expires_at IS NOT NULL;
+CREATE INDEX job_expires ON job (qid, state, expires_at) WHERE expires_at IS NOT NULL;
 CREATE INDEX job_dead ON job (qid, finished_at) WHERE state = 4;
 CREATE INDEX job_retries ON job (qid, attempt) WHERE attempt > 1 AND state <= 2;
 ${payloadTable}CREATE TABLE remembered (

@@ -36,7 +36,8 @@ interface FoundRow {
 }
 
 /** What has expired is never shown. ?2: now; ?3: what died by then has expired, or null. */
-const visible = '(expires_at IS NULL OR expires_at > ?2) AND (state <> 4 OR ?3 IS NULL OR finished_at > ?3)'
+const visible =
+  '(state <> 3 OR expires_at IS NULL OR expires_at > ?2) AND (state <> 4 OR ?3 IS NULL OR finished_at > ?3)'
 
 const ended = { columns: ['finished_at'], descending: true }
 const path = (prefix: number, state: (typeof stateNames)[number], columns: readonly string[]): ListPath => ({

@@ -56,6 +56,9 @@ export interface QueueRow {
   /** Ready jobs that only claims alone are given. */
   suspects: number
   crashed: number
+  expired: number
+  /** No waiting job expires before. */
+  expiring_at: number | null
   lead_worker: string | null
   lead_wake_at: number | null
   suspect_lead_worker: string | null
@@ -108,6 +111,8 @@ const changing = [
   'last_score',
   'suspects',
   'crashed',
+  'expired',
+  'expiring_at',
   'lead_worker',
   'lead_wake_at',
   'suspect_lead_worker',

@@ -3,7 +3,7 @@
  * and its copy to the other thread, cost more than the claim itself.
  */
 
-import type { Buried, Claim, Crash, Wait } from '../../contract/claim.js'
+import type { Buried, Claim, Crash, Expired, Wait } from '../../contract/claim.js'
 import type { Checkpoint } from '../../contract/job-beat.js'
 import { fromStored } from '../file/sqlite-text.js'
 
@@ -14,6 +14,7 @@ export interface ClaimedText {
   readonly granted: readonly PoolGrant[]
   readonly crashed: Crash[]
   readonly buried: Buried[]
+  readonly expired?: Expired[]
   readonly waits: Wait[]
   readonly heads?: { queue: string; shard?: number; ageMs?: number }[]
   readonly more: boolean

@@ -1,6 +1,6 @@
 /** Claiming from a SQLite store: recover expired leases, promote due jobs, take, lease, fence. */
 
-import type { Claimer, ClaimFrom, Wait } from '../../contract/claim.js'
+import type { Claimer, ClaimFrom, Expired, Wait } from '../../contract/claim.js'
 import type { Checkpoint } from '../../contract/job-beat.js'
 import { upkeepLimit } from '../../rules/bounds.js'
 import { type LeftQueue, waitsAfter } from '../../rules/claim-waits.js'
@@ -29,6 +29,7 @@ import type { Moment } from '../rows/sqlite-throttle.js'
 import type { SqliteTransaction } from '../rows/sqlite-transaction.js'
 import { type ClaimedText, claimsText, type PoolGrant, textColumns } from './sqlite-claim-text.js'
 import { SqliteCrashes } from './sqlite-crash.js'
+import { hasExpired, SqliteExpiry } from './sqlite-expiry.js'
 import { SqliteFairShare } from './sqlite-fair-share.js'
 import { SqliteOrderedClaim, type Taking } from './sqlite-ordered-claim.js'
 
@@ -67,6 +68,7 @@ export class SqliteClaim {
   readonly #session: SqliteTransaction
   readonly #look: SqliteQueueState
   readonly #handover: SqliteOrderedClaim
+  readonly #expiry: SqliteExpiry
   readonly #expired: ReturnType<typeof byKind>
   readonly #promote: ReturnType<typeof byKind>
   readonly #heads: Record<'free' | 'suspects', Statement>
@@ -80,6 +82,7 @@ export class SqliteClaim {
     this.#session = session
     this.#look = look
     this.#handover = new SqliteOrderedClaim(session)
+    this.#expiry = new SqliteExpiry(session)
     const { db } = session
     this.#expired = byKind(
       db,
@@ -100,7 +103,7 @@ export class SqliteClaim {
       )
     const takeHeads = (jobs: string) =>
       db.prepare(
-        `UPDATE job SET state = 2, fence = ?, worker = ?, alone = ?, lease_until = ?, updated_at = ? WHERE rid IN
+        `UPDATE job SET state = 2, fence = ?, worker = ?, alone = ?, lease_until = ?, updated_at = ?, expires_at = NULL WHERE rid IN
            (SELECT rid FROM ${jobs} ORDER BY rank, position, rid LIMIT ?)`,
       )
     this.#heads = { free: heads(poolJobs.free), suspects: heads(poolJobs.suspects) }
@@ -117,6 +120,7 @@ export class SqliteClaim {
     const at = this.#session.moment()
     const candidates = from.flatMap((one) => this.#candidatesOf(one))
     const crashes = new SqliteCrashes(this.#session)
+    const expired: Expired[] = []
     const waits: Wait[] = []
     const granted: PoolGrant[] = []
     let queue: string | undefined
@@ -134,6 +138,7 @@ export class SqliteClaim {
       }
       this.#recover(row, at, crashes)
       this.#promoteDue(row, at)
+      expired.push(...this.#expiry.end(row, at.now))
       const grant = this.#grant(row, { ...from, limit }, by, at, bytes)
       if (grant !== undefined) {
         granted.push(...grant.granted)
@@ -152,6 +157,7 @@ export class SqliteClaim {
       granted,
       crashed: crashes.crashed,
       buried: crashes.buried,
+      ...(expired.length > 0 ? { expired } : {}),
       waits,
       ...(by.heads ? { heads: candidates.map((candidate) => this.#head(candidate, at)) } : {}),
       more,
@@ -188,7 +194,8 @@ export class SqliteClaim {
 
   /** What the claim, which has so many bytes already, gets of this queue: a suspect first where it is alone. */
   #grant(queue: QueueRow, from: ClaimFrom, by: Claimer, at: Moment, bytes: number): Grant | undefined {
-    if (this.#session.limits.isClosed(queue, at.mono)) return undefined
+    // Of what expired there may be more than one claim ends: none is given any.
+    if (this.#session.limits.isClosed(queue, at.mono) || hasExpired(queue, at.now)) return undefined
     const granted: PoolGrant[] = []
     const { scales, mostClaimBytes } = this.#session
     const leaseUntil = bounded(at.mono + (from.leaseMs ?? by.leaseMs))

@@ -1,6 +1,7 @@
 /** Enqueueing into a SQLite store. */
 
 import type { Enqueued, NewJob } from '../../contract/new-job.js'
+import { expiryOf } from '../../rules/expiry.js'
 import { nextStamp, stampOf } from '../../rules/sequence.js'
 import type { Statement } from '../file/sqlite-driver.js'
 import { completed, ready, scheduled } from '../file/sqlite-schema.js'
@@ -14,6 +15,7 @@ export class SqliteEnqueue {
   readonly #session: SqliteTransaction
   readonly #insert: Statement
   readonly #insertBare: Statement
+  readonly #insertExpiring: Statement
   readonly #memory: Statement
   readonly #forget: Statement
   readonly #pushes: SqliteOrderedEnqueue
@@ -27,6 +29,10 @@ export class SqliteEnqueue {
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?7, ?8${values})`,
       )
     this.#insert = insert(', state, rank, codec, meta, grp, pool', ', ?9, ?10, ?11, ?12, ?13, ?14')
+    this.#insertExpiring = insert(
+      ', state, rank, codec, meta, grp, pool, expires_at',
+      ', ?9, ?10, ?11, ?12, ?13, ?14, ?15',
+    )
     // Most jobs are ready and have nothing special: each value that need not be bound saves 2 % of an insert.
     this.#insertBare = insert('', '')
     this.#memory = session.db.prepare('SELECT until FROM remembered WHERE qid = ? AND id = ?')
@@ -127,11 +133,16 @@ export class SqliteEnqueue {
   #insertRow(queue: QueueRow, job: NewJob, state: number, stamp: number, now: number): boolean {
     const { id, task, priority, rememberMs, codec, meta, payload } = job
     const [qid, grp, position, stored] = [queue.qid, groupIn(job), positionOf(queue, stamp), payloadToStored(payload)]
-    const isBare = state === ready && priority === 0 && codec === undefined && meta === undefined && grp === null
-    if (isBare) return this.#insertBare.run(qid, id, task, position, stamp, rememberMs, now, stored).changes === 1
+    const expiresAt = expiryOf(job, now)
+    const isPlain = state === ready && priority === 0 && codec === undefined && meta === undefined && grp === null
+    if (isPlain && expiresAt === undefined)
+      return this.#insertBare.run(qid, id, task, position, stamp, rememberMs, now, stored).changes === 1
     const [rank, storedMeta] = [0 - priority, meta === undefined ? null : payloadToStored(meta)]
     const more = [state, rank, codec ?? null, storedMeta, grp, lineOf(0, grp)]
-    return this.#insert.run(qid, id, task, position, stamp, rememberMs, now, stored, ...more).changes === 1
+    const values = [qid, id, task, position, stamp, rememberMs, now, stored, ...more]
+    if (expiresAt === undefined) return this.#insert.run(...values).changes === 1
+    queue.expiring_at = Math.min(queue.expiring_at ?? Number.POSITIVE_INFINITY, bounded(expiresAt))
+    return this.#insertExpiring.run(...values, bounded(expiresAt)).changes === 1
   }
 }
 

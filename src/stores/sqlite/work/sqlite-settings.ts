@@ -95,7 +95,7 @@ export class SqliteSettings {
 
   #depthIn(row: QueueRow, now: number): Depth {
     const { name, kind, ready, suspects, scheduled, running, dead, retries, pending } = row
-    const { processed, failed, crashed, lost_at } = row
+    const { processed, failed, crashed, expired, lost_at } = row
     return {
       queue: name,
       ready,
@@ -110,6 +110,7 @@ export class SqliteSettings {
       processed,
       failed,
       crashed,
+      expired,
       ...(kind === 'plain' && lost_at !== null ? { lostAt: lost_at } : {}),
       paused: row.paused === 1,
       draining: row.draining === 1,

@@ -26,7 +26,17 @@ export async function depthOf(api: SqsApi, queue: SqsQueue): Promise<Depth> {
   return {
     ...{ queue: queue.name, ready: live(visible), scheduled: live(delayed), running: live(hidden) },
     ...{ dead: dead(visible) + dead(hidden), payloads: waiting, fresh: waiting },
-    ...{ suspects: 0, retries: 0, lagMs: 0, processed: 0, failed: 0, crashed: 0, paused: false, draining: false },
+    ...{
+      suspects: 0,
+      retries: 0,
+      lagMs: 0,
+      processed: 0,
+      failed: 0,
+      crashed: 0,
+      expired: 0,
+      paused: false,
+      draining: false,
+    },
   }
 }
 

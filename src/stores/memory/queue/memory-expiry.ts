@@ -1,0 +1,24 @@
+/** The expiry of one queue of the memory store: its waiting jobs that nobody has begun, by the time until which one may. */
+
+import { bySeq, type MemoryJob } from './memory-job.js'
+import { SortedList } from './sorted-list.js'
+
+export class MemoryExpiry {
+  readonly #jobs = new SortedList<MemoryJob>((a, b) => a.expiresAt! - b.expiresAt! || bySeq(a, b))
+
+  add(job: MemoryJob): void {
+    if (job.expiresAt !== undefined) this.#jobs.add(job)
+  }
+
+  /** It was taken or has ended, and does not expire any more. */
+  leave(job: MemoryJob): void {
+    if (job.expiresAt === undefined) return
+    this.#jobs.remove(job)
+    job.expiresAt = undefined
+  }
+
+  /** The first that have expired, at most so many. */
+  due(count: number, now: number): MemoryJob[] {
+    return this.#jobs.head(count).filter((job) => job.expiresAt! <= now)
+  }
+}

@@ -1,0 +1,11 @@
+/** Expiry: when a job that nobody has begun is no longer worth beginning. The rule of every store. */
+
+import type { NewJob } from '../contract/new-job.js'
+
+/** Why such a job is cancelled. */
+export const expiredReason = 'expired'
+
+/** From this instant on no claim is given the job; undefined: it never expires. */
+export function expiryOf({ expiresMs }: Pick<NewJob, 'expiresMs'>, now: number): number | undefined {
+  return expiresMs === undefined ? undefined : now + Math.ceil(expiresMs)
+}
