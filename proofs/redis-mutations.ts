@@ -254,6 +254,24 @@ export const redisMutations: readonly Mutation[] = [
     concern: 'checkpoints and logs',
   },
   {
+    what: 'a job that takes the place of another has no past that says when it changed',
+    file: 'redis/enqueue/enqueue-script.js',
+    from: "  many('HSET', HISTORY, pasts)\n",
+    to: '',
+  },
+  {
+    what: 'a running job is replaced',
+    file: 'redis/enqueue/enqueue-script.js',
+    from: 'return added[id] or (j and is_waiting(j))',
+    to: 'return added[id] or j',
+  },
+  {
+    what: 'what has come in by the same trip is not written before it is replaced',
+    file: 'redis/enqueue/enqueue-script.js',
+    from: 'if added[id] then write() end',
+    to: '',
+  },
+  {
     what: 'a job that was taken expires later',
     file: 'redis/claim/claim-plain-lua.js',
     from: "many('ZREM', EXPIRING, members)",

@@ -87,6 +87,18 @@ export const sqliteMutations: readonly Mutation[] = [
     concern: 'checkpoints and logs',
   },
   {
+    what: 'a job that takes the place of another forgets when that came in',
+    file: 'sqlite/work/sqlite-enqueue.js',
+    from: 'this.#keepCreatedAt.run(before.created_at, queue.qid, job.id)',
+    to: '{}',
+  },
+  {
+    what: 'a running job is replaced',
+    file: 'sqlite/work/sqlite-enqueue.js',
+    from: 'if (before?.state !== ready && before?.state !== scheduled)',
+    to: 'if (before === undefined)',
+  },
+  {
     what: 'a job that expired is ended and not counted',
     file: 'sqlite/work/sqlite-expiry.js',
     from: 'queue.expired += ended.length',

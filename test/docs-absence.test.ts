@@ -40,7 +40,6 @@ const known = new Set([...exportedNames(), ...commandNames(createProgram())])
 
 /** The row of a page that says none or not yet, and the names under which Millrace would have it. */
 const absent: Readonly<Record<string, readonly string[]>> = {
-  'bullmq: deduplication with reschedule': ['EnqueueOptions.ifWaiting', 'QueueAdmin.reschedule'],
   'bullmq: job.updateData()': ['JobContext.updateInput', 'JobHandle.updateInput', 'JobActions.update'],
   'bullmq: job.changeDelay(), job.changePriority()': ['JobHandle.changeDelay', 'JobHandle.changePriority'],
   'bullmq: QueueEvents': ['QueueAdmin.events', 'Mill.events'],

@@ -1,5 +1,7 @@
 /** Events: what the machinery says of itself, each a `noun.pastTense`. It prints nothing; a subscriber may. */
 
+import type { EnqueueOutcome } from './job.js'
+
 /** One job as events name it. */
 export interface JobRef {
   readonly queue: string
@@ -11,7 +13,7 @@ export interface JobRef {
 export type RecycleReason = 'max-jobs' | 'max-rss' | 'slot-retired'
 
 export interface EventMap {
-  'job.enqueued': JobRef & { readonly outcome: 'added' | 'merged' | 'duplicate' }
+  'job.enqueued': JobRef & { readonly outcome: EnqueueOutcome }
   'job.started': JobRef & { readonly attempt: number; readonly worker: string }
   'job.completed': JobRef & { readonly attempt: number; readonly runMs: number }
   'job.failed': JobRef & { readonly attempt: number; readonly error: unknown; readonly retryMs: number | undefined }

@@ -1,16 +1,16 @@
 /** A job handle: one job by name, from anywhere; what an enqueue gives. */
 
-import type { JobRecord, JobState } from './job.js'
+import type { EnqueueOutcome, JobRecord, JobState } from './job.js'
 import type { Duration } from './values/duration.js'
 
 /** `Result` is what its handler returns, `Input` what it was enqueued with. */
 export interface JobHandle<Result = unknown, Input = unknown> {
   readonly id: string
   /**
-   * What enqueuing said: `'duplicate'` where a job with this id was there already; of an ordered task `'merged'`, where it
-   * joined the payloads of a job that waits or runs. Absent on handles made by id.
+   * What enqueuing said: `'duplicate'` where a job with this id was there already, `'replaced'` where that waited and
+   * `ifWaiting: 'replace'` was given; of an ordered task `'merged'`, where it joined the payloads of a job that waits or runs. Absent on handles made by id.
    */
-  readonly outcome: 'added' | 'merged' | 'duplicate' | undefined
+  readonly outcome: EnqueueOutcome | undefined
   /** The queue it is in; undefined on a handle made by id alone until it was found. */
   readonly queue: string | undefined
   /** Everything that is known of the job, or undefined where nothing is kept of it. Of an ordered id as for `status()`. */

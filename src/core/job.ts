@@ -7,6 +7,9 @@ export const jobStates = ['scheduled', 'ready', 'running', 'completed', 'dead', 
 /** `scheduled → ready → running → completed | dead | cancelled`; a retry is scheduled again. docs/job-lifecycle.md has the chart. */
 export type JobState = (typeof jobStates)[number]
 
+/** What an enqueue did: `'duplicate'`: nothing, as its id was there already. */
+export type EnqueueOutcome = 'added' | 'merged' | 'replaced' | 'duplicate'
+
 /** Why a job lies in the morgue; an operator's or a handler's own reason may stand instead. */
 export type BuryReason = 'max-retries' | 'no-retries' | 'unrecoverable' | 'bad-payload' | 'crashed' | 'buried'
 

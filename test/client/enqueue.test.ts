@@ -54,6 +54,19 @@ describe.each(storeKinds)('enqueue, on %s', (kind) => {
     expect(await m.queue('default').depth()).toMatchObject({ ready: 1 })
   })
 
+  it('replaces a job that waits under the id, where that is asked for, and says so', async () => {
+    const m = testMill(options, kind)
+    const told: string[] = []
+    m.on('job.enqueued', ({ outcome }) => told.push(outcome))
+    await m.enqueue(email, { to: 'first' }, { id: 'same' })
+    const kept = await m.enqueue(email, { to: 'second' }, { id: 'same', ifWaiting: 'keep' })
+    const again = await m.enqueue(email, { to: 'third' }, { id: 'same', delay: '5s', ifWaiting: 'replace' })
+
+    expect([kept.outcome, again.outcome]).toEqual(['duplicate', 'replaced'])
+    expect(told).toEqual(['added', 'duplicate', 'replaced'])
+    expect(await again.record()).toMatchObject({ state: 'scheduled', input: { to: 'third' } })
+  })
+
   it('remembers an id after its job has completed, without a result being kept', async () => {
     const m = testMill({ ...options, tasks: [email, defineTask({ name: 'quick', run: async () => {} })] }, kind)
     const job = await m.enqueue(m.tasks.get('quick')!, 1, { id: 'once' })

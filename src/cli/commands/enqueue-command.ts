@@ -21,6 +21,7 @@ interface EnqueueFlags extends MillFlags {
   readonly expiresIn?: number
   readonly priority?: number
   readonly id?: string
+  readonly ifWaiting?: 'keep' | 'replace'
   readonly score?: number
   readonly meta?: string
 }
@@ -38,6 +39,9 @@ export function addEnqueue(program: Command): void {
     .option('--expires-in <duration>', 'cancelled if no worker has taken it by then: 2m', durationFlag)
     .option('--priority <n>', 'higher first', wholeFlag(lowestPriority, highestPriority))
     .option('--id <id>', 'an id of your own; enqueueing it again changes nothing, of an ordered task it adds a payload')
+    .addOption(
+      new Option('--if-waiting <what>', 'what becomes of a job that waits under the id').choices(['keep', 'replace']),
+    )
     .option('--score <n>', 'where it stands among the payloads of its id (ordered tasks)', numberFlag)
     .option('--meta <json>', 'an object sent along with the input')
     .addHelpText(
@@ -57,10 +61,11 @@ async function enqueue(taskName: string, json: string, flags: EnqueueFlags): Pro
   if (json === '-' && flags.meta === '-') throw new UsageError('only one of <json> and --meta can be standard input.')
   const input = await jsonGiven(json, 'the input')
   const meta = flags.meta === undefined ? undefined : await jsonGiven(flags.meta, '--meta')
-  const { queue, id, score, priority, delay, runAt, expiresIn } = flags
+  const { queue, id, ifWaiting, score, priority, delay, runAt, expiresIn } = flags
   const options: AnyEnqueueOptions = {
     ...(queue !== undefined && { queue }),
     ...(id !== undefined && { id }),
+    ...(ifWaiting !== undefined && { ifWaiting }),
     ...(score !== undefined && { score }),
     ...(priority !== undefined && { priority }),
     ...(delay !== undefined && { delay }),
@@ -85,6 +90,7 @@ function lineOf({ id, queue, outcome }: JobHandle, { colors }: Terminal): string
   const shownId = printable(id)
   if (outcome === 'added') return `${colors.green('added')} ${shownId} to ${queue}`
   if (outcome === 'merged') return `${colors.green('merged')} into ${shownId} in ${queue}, which waits or runs`
+  if (outcome === 'replaced') return `${colors.green('replaced')} ${shownId} in ${queue}, which waited`
   return `${colors.yellow('duplicate')}: ${shownId} is in ${queue} already, or was just done; nothing changed`
 }
 

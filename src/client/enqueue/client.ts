@@ -2,6 +2,7 @@
 
 import { EnqueueManyError, QueueDrainingError, QueueFullError } from '../../core/errors.js'
 import type { Events } from '../../core/events.js'
+import type { EnqueueOutcome } from '../../core/job.js'
 import type { JobHandle } from '../../core/job-handle.js'
 import { type AnyTask, refuseNoTask } from '../../core/task/any-task.js'
 import type { EnqueueArguments } from '../../core/task/enqueue-options.js'
@@ -23,7 +24,7 @@ export interface ClientParts {
   readonly sender: Sender
   readonly middleware: readonly Middleware[]
   readonly events: Events
-  readonly handle: (queue: string, id: string, outcome: 'added' | 'merged' | 'duplicate') => JobHandle<unknown>
+  readonly handle: (queue: string, id: string, outcome: EnqueueOutcome) => JobHandle<unknown>
 }
 
 const takenOut = 'a middleware took jobs out of an enqueue or did not call next(); to refuse jobs, throw there.'

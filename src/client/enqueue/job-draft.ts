@@ -12,6 +12,7 @@ import type { AnyPlainTask } from '../../core/task/task.js'
 import { describe } from '../../core/values/describe.js'
 import { formatDuration } from '../../core/values/duration.js'
 import { isJobId, jobIdForm, orderedIdOf } from '../../core/values/ids.js'
+import type { StoreTraits } from '../../stores/contract/store.js'
 import {
   addContent,
   answerOf,
@@ -26,11 +27,22 @@ import {
   wrong,
 } from './draft-content.js'
 
-const plainOptions = new Set<string>(['id', 'delay', 'runAt', 'priority', 'meta', 'group', 'queue', 'expiresIn'])
+const plainOptions = new Set<string>([
+  'id',
+  'delay',
+  'runAt',
+  'priority',
+  'meta',
+  'group',
+  'queue',
+  'expiresIn',
+  'ifWaiting',
+])
 const orderedOptions = new Set<string>(['id', 'score', 'delay', 'runAt', 'meta'])
 const withQueue = new Set<string>([...orderedOptions, 'queue'])
 /** Options of plain tasks that an ordered one has not, and why. */
 const plainOnly: Readonly<Record<string, string>> = {
+  ifWaiting: "payloads of an ordered id merge. With merge: 'latest' of the queue the newest is kept.",
   expiresIn: 'payloads of an ordered job are never dropped. Let the handler pass over those that are too old.',
 }
 
@@ -97,9 +109,22 @@ function checkedPlainQueue(task: AnyPlainTask, options: AnyEnqueueOptions, { reg
     const remedy = 'Leave `id` out and make the handler idempotent, or use a store that refuses a second job of an id.'
     throw new UnsupportedByStoreError(traits.name, 'ids of your own', remedy)
   }
+  if (options.ifWaiting !== undefined) checkIfWaiting(task, options, traits)
   const queue = registry.queue(options.queue ?? task.queue)
   if (queue.ordered) throw otherTasks(task, queue.name, registry.orderedTask(queue.name)?.name)
   return queue
+}
+
+function checkIfWaiting(task: AnyPlainTask, { id, ifWaiting }: AnyEnqueueOptions, traits: StoreTraits): void {
+  if (ifWaiting !== 'keep' && ifWaiting !== 'replace')
+    throw wrong(task, `ifWaiting must be 'keep' or 'replace'; got ${describe(ifWaiting)}.`)
+  if (!traits.exactEnqueue) {
+    const remedy =
+      'Leave `ifWaiting` out and make the handler idempotent, or use a store that knows the jobs that wait.'
+    throw new UnsupportedByStoreError(traits.name, 'a job in the place of another', remedy)
+  }
+  if (ifWaiting === 'replace' && id === undefined)
+    throw wrong(task, "ifWaiting: 'replace' needs an id of your own, of the job that is to be replaced.")
 }
 
 function otherTasks(task: AnyPlainTask, queue: string, owner: string | undefined): InvalidJobError {
@@ -132,6 +157,7 @@ function plainDraft(
     const group = checkedGroup(task, named, rules)
     if (group !== undefined) job.group = group
   }
+  if (options.ifWaiting === 'replace') job.ifWaiting = 'replace'
   const bytes = addContent(job, queue, task, options, origin, rules)
   if (options.expiresIn !== undefined) job.expiresMs = checkedExpiry(task, options, job, rules)
   return { queue, bytes, job, isIdNew: id === undefined }

@@ -3,6 +3,7 @@
 import { enqueueing } from './enqueue/enqueueing.js'
 import { expiring } from './enqueue/expiring.js'
 import { idempotency } from './enqueue/idempotency.js'
+import { replacing } from './enqueue/replacing.js'
 import { claimAnswers } from './jobs/claim-answers.js'
 import { claimBytes } from './jobs/claim-bytes.js'
 import { claiming } from './jobs/claiming.js'
@@ -52,6 +53,7 @@ export const storeContract: readonly ContractConcern[] = [
   opening,
   enqueueing,
   idempotency,
+  replacing,
   expiring,
   claiming,
   claimAnswers,

@@ -229,8 +229,12 @@ function command(dice: Dice, step: number): Command {
 function enqueueCall(dice: Dice, step: number) {
   const callId = dice.chance(0.12) ? `call-${dice.whole(0, step)}` : `call-${step}`
   const { name, kind } = dice.pick(limitedQueues)
-  const expiry = () => (kind === 'plain' ? maybe(dice, { expiresMs: dice.pick([1_000, 2_000, 20_000]) }, 0.15) : {})
-  return { callId, queue: name, jobs: dice.several(1, 4, () => ({ ...job(dice), ...expiry() })) }
+  const ofPlain = () => ({
+    ...maybe(dice, { expiresMs: dice.pick([1_000, 2_000, 20_000]) }, 0.15),
+    ...maybe(dice, { ifWaiting: 'replace' as const }, 0.2),
+  })
+  const jobs = dice.several(1, 4, () => ({ ...job(dice), ...(kind === 'plain' ? ofPlain() : {}) }))
+  return { callId, queue: name, jobs }
 }
 
 function job(dice: Dice): PlannedJob {

@@ -38,6 +38,11 @@ export interface NewJob {
    * `expired`. Once taken it does not expire any more, whatever becomes of that claim.
    */
   readonly expiresMs?: number
+  /**
+   * Plain queues only: a waiting job of this id is replaced by this one, as if it came in now, but for its `createdAt`. One that
+   * runs, is dead or is remembered is left alone (`'duplicate'`).
+   */
+  readonly ifWaiting?: 'replace'
   /** How long the id is remembered after the job ended; above 0 where the user gave the id. 0 in an ordered queue, which remembers none. */
   readonly rememberMs: number
 }
@@ -45,6 +50,7 @@ export interface NewJob {
 /**
  * `'duplicate'`: a job with this id waits, runs or is dead in this queue, or is remembered; nothing changed.
  * A completed job whose result is still kept but whose id is no longer remembered is replaced.
+ * `'replaced'`: by `ifWaiting`; that needs no room in a bounded queue.
  * `'merged'`, in an ordered queue only: the id waits or runs, and the payload joined its others.
  */
-export type Enqueued = 'added' | 'merged' | 'duplicate' | 'full' | 'draining'
+export type Enqueued = 'added' | 'merged' | 'replaced' | 'duplicate' | 'full' | 'draining'

@@ -45,6 +45,7 @@ const enqueueOptions: Fates<EnqueueOptions> = {
   group: ['works', 'one'],
   queue: ['works', 'mail'],
   expiresIn: ['refused', '2m'],
+  ifWaiting: ['refused', 'keep'],
 }
 
 const refusal = expect.objectContaining({ code: 'unsupported-by-store' })

@@ -59,8 +59,8 @@ interface Successor {
   readonly payloads: PayloadSet
 }
 
-export function isWaiting({ state }: MemoryJob): boolean {
-  return state === 'ready' || state === 'scheduled'
+export function isWaiting(job: MemoryJob | undefined): boolean {
+  return job?.state === 'ready' || job?.state === 'scheduled'
 }
 
 /** By arrival. */

@@ -227,8 +227,8 @@ export class MemoryQueue {
 
   // Changes of state
 
-  /** A new job; whatever was left of an ended one with this id goes. */
-  add(spec: NewJob, now: number): void {
+  /** A new job; whatever was left of an ended one with this id goes, and so does one that it replaces, which came in at `createdAt`. */
+  add(spec: NewJob, now: number, createdAt = now): void {
     const leftover = this.jobs.get(spec.id)
     if (leftover !== undefined) this.drop(leftover)
     this.remembered.delete(spec.id)
@@ -237,11 +237,12 @@ export class MemoryQueue {
     const job = newMemoryJob(spec, {
       seq: this.nextSeq(),
       queue: this.settings.name,
-      createdAt: now,
+      createdAt,
       state: isLater ? 'scheduled' : 'ready',
       // Behind what is ready already, however long ago it was due.
       stamp: isLater ? stampOf(runAt) : this.nextStamp(now),
     })
+    job.updatedAt = now
     job.expiresAt = expiryOf(spec, now)
     this.insert(job)
   }

@@ -2,6 +2,7 @@
 
 import type { Enqueued, NewJob } from '../../contract/new-job.js'
 import { payloadIdentity } from '../../rules/payloads.js'
+import { isWaiting } from '../queue/memory-job.js'
 import { MemoryOrderedQueue } from '../queue/memory-ordered-queue.js'
 import type { MemoryQueue } from '../queue/memory-queue.js'
 
@@ -16,13 +17,16 @@ export function enqueue(
   if (before !== undefined) return before
   const answers = queue instanceof MemoryOrderedQueue ? pushed(queue, jobs, now) : added(queue, jobs, now)
   queue.calls.remember(callId, answers, now)
-  for (const [i, { id }] of jobs.entries()) if (answers[i] === 'added') came(id)
+  for (const [i, { id }] of jobs.entries()) if (answers[i] === 'added' || answers[i] === 'replaced') came(id)
   return answers
 }
 
 function added(queue: MemoryQueue, jobs: readonly NewJob[], now: number): Enqueued[] {
   const answers = answersTo(queue, jobs, now)
-  for (const [i, job] of jobs.entries()) if (answers[i] === 'added') queue.add(job, now)
+  for (const [i, job] of jobs.entries()) {
+    if (answers[i] === 'added') queue.add(job, now)
+    else if (answers[i] === 'replaced') queue.add(job, now, queue.jobs.get(job.id)!.createdAt)
+  }
   return answers
 }
 
@@ -46,10 +50,13 @@ function hasRoom(queue: MemoryOrderedQueue, jobs: readonly NewJob[]): boolean {
 function answersTo(queue: MemoryQueue, jobs: readonly NewJob[], now: number): Enqueued[] {
   if (queue.draining) return jobs.map(() => 'draining')
   const ids = new Set<string>()
-  const answers = jobs.map(({ id }): Enqueued => {
-    const answer = ids.has(id) || isKnown(queue, id, now) ? 'duplicate' : 'added'
-    ids.add(id)
-    return answer
+  const answers = jobs.map(({ id, ifWaiting }): Enqueued => {
+    const isHere = ids.has(id)
+    if (!isHere && !isKnown(queue, id, now)) {
+      ids.add(id)
+      return 'added'
+    }
+    return ifWaiting === 'replace' && (isHere || isWaiting(queue.jobs.get(id))) ? 'replaced' : 'duplicate'
   })
   const added = answers.filter((answer) => answer === 'added').length
   const room = (queue.settings.maxPending ?? Number.POSITIVE_INFINITY) - queue.waiting

@@ -6,7 +6,7 @@ import { remembering } from './calls-lua.js'
 /**
  * KEYS: those of one shard.
  * ARGV: number of calls; of each call its id and its number of jobs; of each job its id, order (`recordOrder`) and body.
- * Returns one letter per job: a added, d duplicate, f full, g draining; between calls a comma.
+ * Returns one letter per job: a added, r replaced, d duplicate, f full, g draining; between calls a comma.
  *
  * All jobs of a call are accepted or none. A call that is remembered is answered as before. Refuses `unknown`.
  */
@@ -54,14 +54,14 @@ end
 
 local tail = call('LINDEX', READY_LIST, -1)
 tail = tail and unpackn('>I7', tail) or -1
-local listed, ready, later, incoming = {}, {}, {}, {}
-local laned, grouped, opened, expiring = {}, {}, {}, {}
+local listed, ready, later, incoming, pasts = {}, {}, {}, {}, {}
+local laned, grouped, opened, expiring, came = {}, {}, {}, {}, {}
 local expiring_at = tonumber(meta[11]) or math.huge
 local rings = false
 local now_us = now * 1000
--- n: the number of the job among all of the script.
-local function add(id, order, body, n)
-  if records[n] then drop(leftover(id, records[n])) end
+-- n: the number of the job among all of the script; created_at: when the one came in that it replaces.
+local function add(id, order, body, n, created_at)
+  if records[n] and not created_at then drop(leftover(id, records[n])) end
   if ended[n] then forget(id, ended[n]) end
   added[id] = true
   seq = seq + 1
@@ -83,7 +83,7 @@ local function add(id, order, body, n)
   local priority, due, expires = 0, nil, ''
   if order ~= '' then
     local how, ms
-    priority, how, ms, expires = string.match(order, '^(-?%d+)([dr]?)(%d*)e?(%d*)$')
+    priority, how, ms, expires = string.match(order, '^(-?%d+)([dr]?)(%d*)e?(%d*)w?$')
     priority = tonumber(priority)
     if how == 'd' then due = now + tonumber(ms) elseif how == 'r' then due = tonumber(ms) end
     -- It comes behind what is ready already, however long ago it was due.
@@ -97,7 +97,7 @@ local function add(id, order, body, n)
     own_stamp = stamp
   end
   local state = due and 's' or 'r'
-  if state == 'r' and not due and priority == 0 and not LIFO and own_stamp > tail and group == '' then state = 'l' end
+  if state == 'r' and not due and priority == 0 and not LIFO and own_stamp > tail and group == '' and not created_at then state = 'l' end
   -- A lane that was full may have room by now, whatever comes in.
   if group ~= '' and (state == 'r' or #lanes.first_of(group, 1) > 0) then opened[#opened + 1] = group end
   local seq_bytes, stamp7 = pack('>I6', seq), pack('>I7', own_stamp)
@@ -127,52 +127,30 @@ local function add(id, order, body, n)
     expiring[#expiring + 1] = expires_at
     expiring[#expiring + 1] = seq_bytes .. id
   end
+  -- What came in earlier than it was changed has a past.
+  if created_at then
+    pasts[#pasts + 1] = id
+    pasts[#pasts + 1] = write_past({ state = state, updated = now, stamp = own_stamp, attempt = 1, crashes = 0 })
+  end
   local created = ''
-  if math.floor(own_stamp / 1000) ~= now then
+  if math.floor(own_stamp / 1000) ~= (created_at or now) then
     state = string.upper(state)
-    created = pack('>I6', now)
+    created = pack('>I6', created_at or now)
   end
   incoming[#incoming + 1] = id
   incoming[#incoming + 1] = state .. stamp7 .. seq_bytes .. created .. body
 end
 
-local function answer_to(first, count, n)
-  if draining then return string.rep('g', count) end
-  if count == 1 then
-    local id = ARGV[first]
-    if is_known(id, n) then return 'd' end
-    if room() < 1 then return 'f' end
-    add(id, ARGV[first + 1], ARGV[first + 2], n)
-    if waiting then waiting = waiting + 1 end
-    return 'a'
-  end
-  local letters, fresh, own = {}, 0, {}
-  for i = 1, count do
-    local id = ARGV[first + (i - 1) * 3]
-    if own[id] or is_known(id, n + i - 1) then letters[i] = 'd' else
-      letters[i] = 'a'
-      own[id] = true
-      fresh = fresh + 1
-    end
-  end
-  if fresh > 0 and fresh > room() then return string.rep('f', count) end
-  for i = 1, count do
-    local at_arg = first + (i - 1) * 3
-    if letters[i] == 'a' then add(ARGV[at_arg], ARGV[at_arg + 1], ARGV[at_arg + 2], n + i - 1) end
-  end
-  if waiting then waiting = waiting + fresh end
-  return table.concat(letters)
-end
-
-local answers = answered_calls(call_ids, remembered, function(c) return answer_to(starts[c], counts[c], firsts[c]) end)
-
-if #incoming > 0 then
+-- Writes what has come in since it was last called.
+local function write()
+  if #incoming == 0 then return end
   many('RPUSH', READY_LIST, listed)
   many('ZADD', READY, ready)
   many('ZADD', LANES, laned)
   many('ZADD', GROUPED, grouped)
   many('ZADD', SCHEDULED, later)
   many('HSET', JOBS, incoming)
+  many('HSET', HISTORY, pasts)
   if #expiring > 0 then
     many('ZADD', EXPIRING, expiring)
     call('HSET', META, 'expiringAt', expiring_at)
@@ -183,12 +161,71 @@ if #incoming > 0 then
     if not seen[group] then lanes.refresh(group) end
     seen[group] = true
   end
-  if rings and meta[9] then
-    rings = false
-    for i = 1, #incoming, 2 do rings = rings or is_calling(job(incoming[i])) end
+  if meta[9] then
+    for i = 1, #incoming, 2 do came[#came + 1] = incoming[i] end
   end
-  if rings and not paused then ring() end
+  listed, ready, later, incoming, pasts, laned, grouped, opened, expiring = {}, {}, {}, {}, {}, {}, {}, {}, {}
 end
+
+-- Whether the job is to take the place of one of its id, which waits.
+local function is_replacing(id, order, n)
+  if sub(order, -1) ~= 'w' then return false end
+  local j = not added[id] and records[n] and job(id)
+  return added[id] or (j and is_waiting(j))
+end
+local function replace(id, order, body, n)
+  -- Before anything is taken out, or it would be counted as gone.
+  room()
+  if added[id] then write() end
+  local j = job(id)
+  drop(j)
+  add(id, order, body, n, j.created)
+end
+
+local function answer_to(first, count, n)
+  if draining then return string.rep('g', count) end
+  if count == 1 then
+    local id = ARGV[first]
+    if is_known(id, n) then
+      if not is_replacing(id, ARGV[first + 1], n) then return 'd' end
+      replace(id, ARGV[first + 1], ARGV[first + 2], n)
+      return 'r'
+    end
+    if room() < 1 then return 'f' end
+    add(id, ARGV[first + 1], ARGV[first + 2], n)
+    if waiting then waiting = waiting + 1 end
+    return 'a'
+  end
+  local letters, fresh, own = {}, 0, {}
+  for i = 1, count do
+    local at_arg = first + (i - 1) * 3
+    local id, order = ARGV[at_arg], ARGV[at_arg + 1]
+    if own[id] then letters[i] = sub(order, -1) == 'w' and 'r' or 'd'
+    elseif is_known(id, n + i - 1) then letters[i] = is_replacing(id, order, n + i - 1) and 'r' or 'd'
+    else
+      letters[i] = 'a'
+      own[id] = true
+      fresh = fresh + 1
+    end
+  end
+  if fresh > 0 and fresh > room() then return string.rep('f', count) end
+  for i = 1, count do
+    local at_arg = first + (i - 1) * 3
+    local put_in = letters[i] == 'a' and add or (letters[i] == 'r' and replace)
+    if put_in then put_in(ARGV[at_arg], ARGV[at_arg + 1], ARGV[at_arg + 2], n + i - 1) end
+  end
+  if waiting then waiting = waiting + fresh end
+  return table.concat(letters)
+end
+
+local answers = answered_calls(call_ids, remembered, function(c) return answer_to(starts[c], counts[c], firsts[c]) end)
+
+write()
+if rings and meta[9] then
+  rings = false
+  for _, id in ipairs(came) do rings = rings or is_calling(job(id)) end
+end
+if rings and not paused then ring() end
 remember_calls()
 return table.concat(answers, ',')
 `

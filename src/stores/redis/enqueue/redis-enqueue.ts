@@ -17,7 +17,14 @@ import { enqueueScript } from './enqueue-script.js'
 const mostJobs = 250
 const mostBytes = 1_048_576
 
-const answersBy: Record<string, Enqueued> = { a: 'added', m: 'merged', d: 'duplicate', f: 'full', g: 'draining' }
+const answersBy: Record<string, Enqueued> = {
+  a: 'added',
+  m: 'merged',
+  r: 'replaced',
+  d: 'duplicate',
+  f: 'full',
+  g: 'draining',
+}
 
 /** The jobs of one call that lie in one shard. */
 interface Part {

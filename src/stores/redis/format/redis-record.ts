@@ -60,15 +60,15 @@ export function recordBody(job: NewJob): Payload {
 }
 
 /**
- * Where the job is due, for the enqueue script, and behind `e` in how many ms it expires: empty where it is ready at once with
- * priority 0 and never expires.
+ * Where the job is due, for the enqueue script, behind `e` in how many ms it expires, and `w` where it may replace one that waits:
+ * empty where it is ready at once with priority 0, and nothing else is to be known.
  */
-export function recordOrder({ priority, delayMs, runAt, expiresMs }: NewJob): string {
-  const expiry = expiresMs === undefined ? '' : `e${Math.ceil(expiresMs)}`
+export function recordOrder({ priority, delayMs, runAt, expiresMs, ifWaiting }: NewJob): string {
+  const more = `${expiresMs === undefined ? '' : `e${Math.ceil(expiresMs)}`}${ifWaiting === undefined ? '' : 'w'}`
   // Whole numbers, and never early.
-  if (runAt !== undefined) return `${priority}r${Math.max(0, Math.trunc(runAt))}${expiry}`
-  if (delayMs !== undefined && delayMs > 0) return `${priority}d${Math.ceil(delayMs)}${expiry}`
-  return priority === 0 && expiry === '' ? '' : `${priority}${expiry}`
+  if (runAt !== undefined) return `${priority}r${Math.max(0, Math.trunc(runAt))}${more}`
+  if (delayMs !== undefined && delayMs > 0) return `${priority}d${Math.ceil(delayMs)}${more}`
+  return priority === 0 && more === '' ? '' : `${priority}${more}`
 }
 
 export function readRecord(record: Buffer): JobRecordParts {

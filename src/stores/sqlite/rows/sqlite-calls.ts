@@ -40,8 +40,22 @@ interface Memory {
   readAt: number
 }
 
-const letterOf: Record<Enqueued, string> = { added: 'a', merged: 'm', duplicate: 'd', full: 'f', draining: 'r' }
-const answerOf: Record<string, Enqueued> = { a: 'added', m: 'merged', d: 'duplicate', f: 'full', r: 'draining' }
+const letterOf: Record<Enqueued, string> = {
+  added: 'a',
+  merged: 'm',
+  replaced: 'p',
+  duplicate: 'd',
+  full: 'f',
+  draining: 'r',
+}
+const answerOf: Record<string, Enqueued> = {
+  a: 'added',
+  m: 'merged',
+  p: 'replaced',
+  d: 'duplicate',
+  f: 'full',
+  r: 'draining',
+}
 
 export class SqliteCalls {
   readonly #clock: SqliteClock

@@ -16,6 +16,7 @@ export class SqliteEnqueue {
   readonly #insert: Statement
   readonly #insertBare: Statement
   readonly #insertExpiring: Statement
+  readonly #keepCreatedAt: Statement
   readonly #memory: Statement
   readonly #forget: Statement
   readonly #pushes: SqliteOrderedEnqueue
@@ -35,6 +36,7 @@ export class SqliteEnqueue {
     )
     // Most jobs are ready and have nothing special: each value that need not be bound saves 2 % of an insert.
     this.#insertBare = insert('', '')
+    this.#keepCreatedAt = session.db.prepare('UPDATE job SET created_at = ? WHERE qid = ? AND id = ?')
     this.#memory = session.db.prepare('SELECT until FROM remembered WHERE qid = ? AND id = ?')
     this.#forget = session.db.prepare('DELETE FROM remembered WHERE qid = ? AND id = ?')
   }
@@ -71,12 +73,14 @@ export class SqliteEnqueue {
     }
     let soonestMs = Number.POSITIVE_INFINITY
     const answers = jobs.map((job): Enqueued => {
-      const delayMs = this.#add(queue, job, now)
-      soonestMs = Math.min(soonestMs, delayMs ?? Number.POSITIVE_INFINITY)
-      return delayMs === undefined ? 'duplicate' : 'added'
+      const addedMs = this.#add(queue, job, now)
+      const delayMs = addedMs ?? (job.ifWaiting === 'replace' ? this.#replace(queue, job, now) : undefined)
+      if (delayMs === undefined) return 'duplicate'
+      soonestMs = Math.min(soonestMs, delayMs)
+      return addedMs === undefined ? 'replaced' : 'added'
     })
     if (isLimited(queue)) {
-      for (const [i, { id }] of jobs.entries()) if (answers[i] === 'added') this.#session.ringFor(queue, id, now)
+      for (const [i, { id }] of jobs.entries()) if (answers[i] !== 'duplicate') this.#session.ringFor(queue, id, now)
     } else if (soonestMs === 0) this.#session.ring(queue)
     else if (soonestMs < Number.POSITIVE_INFINITY) this.#session.ringForLater(queue, soonestMs)
     return answers
@@ -128,6 +132,16 @@ export class SqliteEnqueue {
       this.#session.lanes.refresh(queue, grp)
     }
     return state === ready ? 0 : due - now
+  }
+
+  /** As `#add`, in the place of the job with this id, where that waits; undefined where it does not. */
+  #replace(queue: QueueRow, job: NewJob, now: number): number | undefined {
+    const before = this.#session.jobs.find(queue, job.id)
+    if (before?.state !== ready && before?.state !== scheduled) return undefined
+    this.#session.jobs.drop(queue, before)
+    const delayMs = this.#add(queue, job, now)
+    this.#keepCreatedAt.run(before.created_at, queue.qid, job.id)
+    return delayMs
   }
 
   #insertRow(queue: QueueRow, job: NewJob, state: number, stamp: number, now: number): boolean {
