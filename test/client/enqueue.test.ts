@@ -78,6 +78,17 @@ describe.each(storeKinds)('enqueue, on %s', (kind) => {
     expect((await m.enqueue(m.tasks.get('quick')!, 1, { id: 'once' })).outcome).toBe('duplicate')
   })
 
+  it("does not remember an id of ifWaiting: 'replace': what comes after its end is the next change", async () => {
+    const quick = defineTask({ name: 'quick', run: async (text: string) => text })
+    const m = testMill({ ...options, tasks: [email, quick] }, kind)
+    await m.worker().start()
+    const enqueue = (text: string) => m.enqueue(quick, text, { id: 'digest', ifWaiting: 'replace' })
+    const job = await enqueue('first')
+    await job.result({ timeout: '5s' })
+
+    await expect.poll(async () => (await enqueue('second')).outcome, { timeout: 1_000 }).toBe('added')
+  })
+
   it('refuses a task that the mill does not know: its own workers would put the job back for ever', async () => {
     const stray = defineTask({ name: 'stray' })
     const m = testMill(options, kind)

@@ -48,6 +48,8 @@ const plainOnly: Readonly<Record<string, string>> = {
 
 /** A child is remembered for so long after its end, or for `idempotency` if that is longer: its parent may run again. */
 const childMemoryMs = 3_600_000
+/** Not at all: an id that is used again may come at once. None may be remembered for 0 ms, which is for ids that never come again. */
+const shortestMemoryMs = 1
 
 /**
  * Checks and encodes one job; a promise only where its task has a schema. Throws `UnknownTaskError`, `InvalidJobError`,
@@ -149,8 +151,7 @@ function plainDraft(
     task: task.name,
     payload: encoded(rules, task, 'input', input),
     priority: options.priority ?? 0,
-    // A store may remember ids that are never used again longer; this one may be, at once where it is not to be remembered.
-    rememberMs: id === undefined ? 0 : Math.max(given === undefined ? childMemoryMs : 1, rules.idempotencyMs),
+    rememberMs: id === undefined ? 0 : memoryMs(options, rules),
   }
   if (options.group !== undefined || task.group !== undefined) {
     const named = options.group === undefined ? answerOf(task, 'group', () => task.group?.(input)) : options.group
@@ -161,6 +162,13 @@ function plainDraft(
   const bytes = addContent(job, queue, task, options, origin, rules)
   if (options.expiresIn !== undefined) job.expiresMs = checkedExpiry(task, options, job, rules)
   return { queue, bytes, job, isIdNew: id === undefined }
+}
+
+/** How long an id that somebody gave, or that follows from a parent, is remembered once its job has ended. */
+function memoryMs({ id, ifWaiting }: AnyEnqueueOptions, { idempotencyMs }: DraftRules): number {
+  // What comes after its end is another change, not the same job again.
+  if (ifWaiting === 'replace') return shortestMemoryMs
+  return Math.max(id === undefined ? childMemoryMs : shortestMemoryMs, idempotencyMs)
 }
 
 /** The queue the job goes to, once all that can be said without its input is checked. */

@@ -13,8 +13,8 @@ export interface EnqueueOptions<QueueName extends string = string> {
   /**
    * With an `id`: what becomes of a job that waits under it. `'keep'`, the default: it stays as it is, and the answer is
    * `'duplicate'`. `'replace'`: this one takes its place, with its own input, meta, priority, group and time, as if it came in
-   * now, and the answer is `'replaced'`; with `delay` that is a debounce. One that runs, is dead or has just ended is left alone in
-   * both cases (`'duplicate'`).
+   * now, and the answer is `'replaced'`; with `delay` that is a debounce. Its id is not remembered after its end. One that runs or
+   * is dead is left alone in both cases (`'duplicate'`).
    */
   readonly ifWaiting?: 'keep' | 'replace'
   /** Not to be run before so long from now, on the store's clock. Not together with `runAt`. */
