@@ -28,7 +28,9 @@ let before: Promise<unknown> = Promise.resolve()
 
 /** Runs a command to its end, after those that were asked for before. */
 export function run(args: readonly string[], options: Options): Promise<Ended> {
-  if (processOnly.has(args[0]!) && !args.includes('--help')) throw new Error(`'${args[0]}' needs a process of its own`)
+  const isStream = args[0] === 'enqueue' && args.includes('-') && !args.includes('--id')
+  if ((processOnly.has(args[0]!) || isStream) && !args.includes('--help'))
+    throw new Error(`'${args[0]}' needs a process of its own`)
   const ended = before.then(() => runInPlace(args, options))
   before = ended.catch(() => {})
   return ended

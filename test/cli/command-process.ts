@@ -19,6 +19,8 @@ export interface CommandOptions {
   readonly cwd: string
   readonly env?: Readonly<Record<string, string>>
   readonly input?: string
+  /** More input may be written to `child.stdin`. */
+  readonly moreInput?: boolean
   /** What is run instead of the command. */
   readonly script?: string
 }
@@ -36,7 +38,7 @@ export class CommandProcess {
 
   constructor(
     args: readonly string[],
-    { cwd, env = {}, input, script = join(root, 'dist/cli/main.js') }: CommandOptions,
+    { cwd, env = {}, input, moreInput = false, script = join(root, 'dist/cli/main.js') }: CommandOptions,
   ) {
     const { MILLRACE_CONFIG: _config, MILLRACE_STORE: _store, ...rest } = process.env
     this.child = spawn(process.execPath, [script, ...args], { cwd, env: { ...rest, ...env }, stdio: 'pipe' })
@@ -54,7 +56,8 @@ export class CommandProcess {
       })
     })
     onTestFinished(() => void this.child.kill('SIGKILL'))
-    this.child.stdin!.end(input)
+    if (input !== undefined) this.child.stdin!.write(input)
+    if (!moreInput) this.child.stdin!.end()
   }
 
   get pid(): number {

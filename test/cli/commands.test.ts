@@ -87,11 +87,11 @@ describe('the commands of millrace', () => {
   it('input comes from a file or from standard input as well', async () => {
     const cwd = project({ ...projectFiles, 'input.json': '["from","file"]' })
     const one = await runJson<Enqueued>(['enqueue', 'echo', '@input.json'], { cwd })
-    const two = await runJson<Enqueued>(['enqueue', 'echo', '-'], { cwd, input: '"from stdin"' })
+    const two = await runJson<Enqueued>(['enqueue', 'echo', '-', '--id', 'two'], { cwd, input: '[\n"from stdin"\n]' })
     const inputs = await Promise.all(
       [one, two].map(async ({ id }) => (await runJson<{ input: unknown }>(['jobs', 'show', id], { cwd })).input),
     )
-    expect(inputs).toEqual([['from', 'file'], 'from stdin'])
+    expect(inputs).toEqual([['from', 'file'], ['from stdin']])
   })
 
   it('with --queue a task that nobody declared can be enqueued, with every option kept', async () => {

@@ -31,7 +31,7 @@ const mistakes: readonly (readonly [readonly string[], RegExp])[] = [
   [['work', 'a.ts', 'b.ts'], /too many arguments for 'work'\. Expected 1 argument but got 2/],
   [['stats', '--config', 'a.js', '--config', 'b.js'], /a\.js is not valid:\n {2}path: must be .* file; there is none/],
   [['work', '--config', 'nowhere.config.ts'], /nowhere\.config\.ts is not valid/],
-  [['enqueue', 'echo'], /missing required argument 'json'/],
+  [['enqueue', 'echo'], /the input is missing/],
   [['enqueue', 'echo', '{"n":'], /the input must be JSON, @file with JSON, or - for standard input; '\{"n":'/],
   [['enqueue', 'echo', '@nowhere.json'], /file 'nowhere\.json': ENOENT/],
   [['enqueue', 'nope', '1'], /task 'nope' is not declared.*declared are: echo, fail, hold, /],
@@ -93,7 +93,10 @@ const mistakes: readonly (readonly [readonly string[], RegExp])[] = [
 describe('a wrong command line', () => {
   it.each(mistakes)('%j is refused with exit code 2 and one clear error', async (args, message) => {
     const cwd = project()
-    const { code, stdout, stderr } = await (args[0] === 'work' ? runProcess : run)(args, { cwd, input: '1' })
+    const { code, stdout, stderr } = await (args[0] === 'work' || args.includes('-') ? runProcess : run)(args, {
+      cwd,
+      input: '1',
+    })
     expect({ code, stdout }).toEqual({ code: 2, stdout: '' })
     expect(stderr).toMatch(message)
     expect(stderr.match(/millrace: /g)).toHaveLength(1)

@@ -1,4 +1,4 @@
-/** The command `enqueue`: one job from the command line. */
+/** The command `enqueue`: one job from the command line, or a stream of them. */
 
 import { type Command, Option } from 'commander'
 import { UnknownTaskError } from '../../core/errors.js'
@@ -24,11 +24,16 @@ interface EnqueueFlags extends MillFlags {
   readonly ifWaiting?: 'keep' | 'replace'
   readonly score?: number
   readonly meta?: string
+  readonly envelope?: boolean
+  readonly key?: string
+  readonly newIds?: boolean
+  readonly fromLine: number
+  readonly skipInvalid?: boolean
 }
 
 export function addEnqueue(program: Command): void {
-  const command = millCommand(program, 'enqueue <task> <json>', 'Enqueue one job')
-    .usage('<task> <json|@file|-> [options]')
+  const command = millCommand(program, 'enqueue <task> [json]', 'Enqueue one job, or a stream of them')
+    .usage('<task> <json|@file|-> [options]\n       millrace enqueue - --envelope [options]')
     .option('--queue <queue>', "another queue than the task's; the task needs no definition then")
     .addOption(
       new Option('--delay <duration>', 'not before so long from now: 500ms, 30s, 5m, 1h30m')
@@ -44,25 +49,116 @@ export function addEnqueue(program: Command): void {
     )
     .option('--score <n>', 'where it stands among the payloads of its id (ordered tasks)', numberFlag)
     .option('--meta <json>', 'an object sent along with the input')
+    .option(
+      '--envelope',
+      'each line of standard input says task, queue, id and the like itself, as jobs list --envelope writes it',
+    )
+    .option('--key <field>', 'of a stream: ids are taken from this field of each input, as order.id')
+    .option('--new-ids', 'of a stream: new ids, so that the same lines are added again')
+    .option(
+      '--from-line <n>',
+      'of a stream: leave out what stands before this line',
+      wholeFlag(1, Number.MAX_SAFE_INTEGER),
+      1,
+    )
+    .option('--skip-invalid', 'of a stream: leave out wrong lines, and say which')
     .addHelpText(
       'after',
       `
+  - reads one input a line from standard input. The same lines sent again add nothing twice: each has an id made of its number
+  and its text. With --id all of standard input is one input.
+
 Examples:
   $ millrace enqueue send-email '{"to":"ada@example.org","subject":"Hello"}' --delay 5m
   $ millrace enqueue send-email @mail.json --id welcome-42
-  $ produce-json | millrace enqueue resize - --queue low`,
+  $ millrace enqueue resize - --queue low < files.ndjson
+  $ millrace jobs list low --envelope | millrace enqueue - --envelope --config new.config.ts`,
     )
-  withJson(command, 'print {"id","queue","task","outcome"}').action((task: string, json: string, flags: EnqueueFlags) =>
-    enqueue(task, json, flags),
+  withJson(command, 'print {"id","queue","task","outcome"}').action(
+    (task: string, json: string | undefined, flags: EnqueueFlags) =>
+      isStream(task, json, flags) ? enqueueStream(task, flags) : enqueue(task, json!, flags),
   )
 }
 
-async function enqueue(taskName: string, json: string, flags: EnqueueFlags): Promise<void> {
+const streamFlags = ['envelope', 'key', 'newIds', 'skipInvalid'] as const
+/** What each line of an envelope says itself. */
+const lineFlags = ['delay', 'runAt', 'expiresIn', 'priority', 'id', 'ifWaiting', 'score', 'meta', 'key'] as const
+
+/** Whether lines of standard input are enqueued. Throws `UsageError` for words that go together in no way. */
+function isStream(task: string, json: string | undefined, flags: EnqueueFlags): boolean {
+  if (flags.envelope) {
+    if (task !== '-' || json !== undefined) throw new UsageError('--envelope is for `millrace enqueue - --envelope`.')
+    const flag = lineFlags.find((name) => flags[name] !== undefined)
+    if (flag !== undefined)
+      throw new UsageError(`${dashed(flag)} does not go with --envelope: each line says it itself.`)
+    return true
+  }
+  if (json === undefined)
+    throw new UsageError("the input is missing: `millrace enqueue <task> <json>`, or '-' for lines of standard input.")
   if (json === '-' && flags.meta === '-') throw new UsageError('only one of <json> and --meta can be standard input.')
+  const ofStream =
+    streamFlags.find((name) => flags[name] !== undefined) ?? (flags.fromLine > 1 ? 'fromLine' : undefined)
+  const isLines = json === '-' && flags.id === undefined
+  if (ofStream !== undefined && !isLines)
+    throw new UsageError(
+      `${dashed(ofStream)} is for lines of standard input: \`millrace enqueue <task> -\`, without --id.`,
+    )
+  if (flags.key !== undefined && flags.newIds) throw new UsageError('only one of --key and --new-ids can be given.')
+  return isLines
+}
+
+/** `--from-line` */
+function dashed(flag: string): string {
+  return `--${flag.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`
+}
+
+async function enqueueStream(task: string, flags: EnqueueFlags): Promise<void> {
+  const { enqueueLines } = await import('../streaming/enqueue-lines.js')
+  const options = await optionsOf(flags)
+  await withMill(flags, async (mill, terminal) => {
+    // What is wrong with the task is told before anything is read.
+    if (!flags.envelope)
+      refuseNoId(await taskNamed(mill, task, flags.queue), flags.key, '--key from which field the id is taken')
+    const { key, newIds = false, fromLine, skipInvalid = false, envelope } = flags
+    const taskOf = (name: string, queue: string | undefined) => taskNamed(mill, name, queue)
+    const request = {
+      task: envelope ? undefined : task,
+      key,
+      newIds,
+      options,
+      fromLine,
+      skipInvalid,
+      taskNamed: taskOf,
+    }
+    await enqueueLines(mill, request, terminal)
+  })
+}
+
+async function enqueue(taskName: string, json: string, flags: EnqueueFlags): Promise<void> {
   const input = await jsonGiven(json, 'the input')
+  const options = await optionsOf(flags)
+  const { queue, id } = flags
+  await withMill(flags, async (mill, terminal) => {
+    const task = await taskNamed(mill, taskName, queue)
+    refuseNoId(task, id, '--id to which id the payload belongs')
+    // What does not suit the kind of its task is refused by name.
+    const job = await mill.enqueue(task, input, options as EnqueueOptionsOf<AnyTask>)
+    terminal.print({ id: job.id, queue: job.queue, task: task.name, outcome: job.outcome }, () => [
+      lineOf(job, terminal),
+    ])
+  })
+}
+
+function refuseNoId(task: AnyTask, id: string | undefined, remedy: string): void {
+  if (task.kind === 'ordered' && task.id === undefined && id === undefined)
+    throw new UsageError(`queue '${task.queue}' is ordered: say with ${remedy}.`)
+}
+
+/** What the flags say of every job. */
+async function optionsOf(flags: EnqueueFlags): Promise<AnyEnqueueOptions> {
   const meta = flags.meta === undefined ? undefined : await jsonGiven(flags.meta, '--meta')
   const { queue, id, ifWaiting, score, priority, delay, runAt, expiresIn } = flags
-  const options: AnyEnqueueOptions = {
+  return {
     ...(queue !== undefined && { queue }),
     ...(id !== undefined && { id }),
     ...(ifWaiting !== undefined && { ifWaiting }),
@@ -73,16 +169,6 @@ async function enqueue(taskName: string, json: string, flags: EnqueueFlags): Pro
     ...(expiresIn !== undefined && { expiresIn }),
     ...(meta !== undefined && { meta: meta as Meta }),
   }
-  await withMill(flags, async (mill, terminal) => {
-    const task = await taskNamed(mill, taskName, queue)
-    if (task.kind === 'ordered' && task.id === undefined && id === undefined)
-      throw new UsageError(`queue '${task.queue}' is ordered: say with --id to which id the payload belongs.`)
-    // What does not suit the kind of its task is refused by name.
-    const job = await mill.enqueue(task, input, options as EnqueueOptionsOf<AnyTask>)
-    terminal.print({ id: job.id, queue: job.queue, task: task.name, outcome: job.outcome }, () => [
-      lineOf(job, terminal),
-    ])
-  })
 }
 
 /** What became of it, in words. */

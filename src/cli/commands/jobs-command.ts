@@ -19,6 +19,12 @@ export interface ListFlags extends MillFlags {
   readonly cursor?: string
 }
 
+interface JobListFlags extends ListFlags {
+  readonly state?: JobState
+  readonly by: 'id' | 'time' | 'retry'
+  readonly envelope?: boolean
+}
+
 const mostPerPage = 200
 
 const actions: readonly JobAction[] = [
@@ -76,19 +82,44 @@ export function addJobs(program: Command): void {
         .choices(['id', 'time', 'retry'])
         .default('time'),
     )
+    .option('--envelope', 'all jobs that wait, one line of JSON each, as enqueue - --envelope reads it')
     .addHelpText(
       'after',
-      '\nExamples:\n  $ millrace jobs list default --state running\n  $ millrace jobs list --by retry --json',
+      '\nExamples:\n  $ millrace jobs list default --state running\n  $ millrace jobs list --by retry --json\n  $ millrace jobs list default --envelope > default.ndjson',
     )
-  withPaging(list).action(
-    (queue: string | undefined, flags: ListFlags & { state?: JobState; by: 'id' | 'time' | 'retry' }) =>
-      listPages(queue, flags, (mill, name, paging) =>
-        mill.queue(name).jobs.list({ ...paging, by: flags.by, ...(flags.state && { state: flags.state }) }),
-      ),
-  )
+  withPaging(list).action((queue: string | undefined, flags: JobListFlags) => {
+    if (flags.envelope) return listEnvelopes(queue, flags)
+    return listPages(queue, flags, (mill, name, paging) =>
+      mill.queue(name).jobs.list({ ...paging, by: flags.by, ...(flags.state && { state: flags.state }) }),
+    )
+  })
   addShow(jobs)
   for (const action of actions) addJobAction(jobs, action)
   addFail(jobs)
+}
+
+/** All that wait, in lines that can be enqueued elsewhere. Ends with 1 where some cannot be written. */
+async function listEnvelopes(queue: string | undefined, flags: JobListFlags): Promise<void> {
+  const { state, cursor, by } = flags
+  if (cursor !== undefined || by !== 'time')
+    throw new UsageError('--envelope lists all that wait, as they will run: leave out --cursor and --by.')
+  if (state !== undefined && state !== 'ready' && state !== 'scheduled')
+    throw new UsageError(`--envelope lists jobs that wait: --state can be ready or scheduled, not ${state}.`)
+  const { envelopeOf, waitingJobs } = await import('../streaming/envelopes.js')
+  await withMill(flags, async (mill, terminal) => {
+    const names = queue === undefined ? [...mill.queues.keys()] : [mill.queue(queue).name]
+    const lost: string[] = []
+    for (const name of names)
+      for await (const jobs of waitingJobs(mill.queue(name), state === undefined ? ['ready', 'scheduled'] : [state])) {
+        const envelopes = jobs.map((job) => ({ job, envelope: envelopeOf(job) }))
+        lost.push(...envelopes.flatMap(({ job, envelope }) => (envelope === undefined ? [`${name} ${job.id}`] : [])))
+        await terminal.stream(envelopes.flatMap(({ envelope }) => envelope ?? []))
+      }
+    if (lost.length > 0)
+      throw new OperationError(
+        `${counted(lost.length, 'job')} could not be written: the input cannot be decoded, or more than 1,000 payloads wait: ${lost.slice(0, 10).join(', ')}${lost.length > 10 ? ' …' : ''}`,
+      )
+  })
 }
 
 interface FailFlags extends MillFlags {

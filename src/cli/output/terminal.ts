@@ -1,5 +1,6 @@
 /** The terminal: all that commands print goes through here, as lines for people or, with `--json`, as JSON for programs. */
 
+import { once } from 'node:events'
 import picocolors from 'picocolors'
 import { timeOfDay } from './figures.js'
 import { printableJson } from './printable.js'
@@ -43,6 +44,12 @@ export class Terminal {
   /** The value as one line of JSON with `--json`, else the lines. */
   print(value: unknown, lines: () => readonly string[]): void {
     this.#write(this.json ? [jsonText(value)] : lines())
+  }
+
+  /** Many values, each as a line of JSON, whatever the flags say. Resolves when there is room for more. */
+  async stream(values: readonly unknown[]): Promise<void> {
+    if (this.#readerGone || values.length === 0) return
+    if (!this.#out.write(`${values.map((value) => jsonText(value)).join('\n')}\n`)) await once(this.#out, 'drain')
   }
 
   /** Like `print`, but in the place of what was drawn before where a person looks at it. */

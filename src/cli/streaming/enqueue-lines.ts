@@ -1,0 +1,119 @@
+/** Enqueued lines: what `enqueue -` does with its stream, and what it says of it. */
+
+import type { AnyTask } from '../../core/task/any-task.js'
+import type { Mill } from '../../mill/mill.js'
+import { exitCodeOf, exitCodes, signalExitCode } from '../output/exit-code.js'
+import { count, counted } from '../output/figures.js'
+import { printable } from '../output/printable.js'
+import { type StopCause, stopRequest } from '../output/stop-request.js'
+import type { Terminal } from '../output/terminal.js'
+import { envelopeJobs, type LineRules, plainJob } from './job-line.js'
+import { type LineMistake, LineStream, type StreamEnd } from './line-stream.js'
+import { inputSize, ProgressBar } from './progress-bar.js'
+
+interface LineRequest extends LineRules {
+  readonly fromLine: number
+  readonly skipInvalid: boolean
+  readonly taskNamed: (name: string, queue: string | undefined) => Promise<AnyTask>
+}
+
+const mostShown = 20
+
+/** Enqueues the lines of standard input and sets the exit code. A first signal lets the batch in hand be stored. */
+export async function enqueueLines(mill: Mill, request: LineRequest, terminal: Terminal): Promise<void> {
+  let stopped: StopCause | undefined
+  let bytes = 0
+  const bar = new ProgressBar(inputSize(), terminal.json)
+  const say = (text: string) => {
+    bar.clear()
+    process.stderr.write(`${text}\n`)
+  }
+  void stopRequest().then((cause) => {
+    stopped = cause
+    process.stdin.destroy()
+  })
+  const tasks = new Map<string, Promise<AnyTask>>()
+  const { task } = request
+  const stream = new LineStream({
+    mill,
+    taskOf: ({ task: name, options: { queue } }) => {
+      const key = JSON.stringify([name, queue])
+      if (!tasks.has(key)) tasks.set(key, request.taskNamed(name, queue))
+      return tasks.get(key)!
+    },
+    jobsOf:
+      task === undefined ? (line) => envelopeJobs(line, request) : (line) => [plainJob(line, { ...request, task })],
+    fromLine: request.fromLine,
+    skipInvalid: request.skipInvalid,
+    isStopped: () => stopped !== undefined,
+    onSkipped: (mistakes) => say(mistakeLines(mistakes, 'left out ').join('\n')),
+    onProgress: (lines) => bar.show(lines, bytes),
+  })
+  const end = await stream.run(
+    untilStopped(
+      () => stopped !== undefined,
+      (length) => (bytes += length),
+    ),
+  )
+  bar.clear()
+  const { mistakes, refusal, ...counts } = end
+  terminal.print({ ...(task !== undefined && { task }), ...counts }, () => [countsText(end, terminal)])
+  for (const line of troubleLines(end, stopped)) say(line)
+  process.exitCode = exitCode(end, stopped)
+}
+
+/** Standard input, until it ends or a signal has ended it. */
+async function* untilStopped(isStopped: () => boolean, onBytes: (length: number) => void): AsyncGenerator<Uint8Array> {
+  try {
+    for await (const chunk of process.stdin as AsyncIterable<Uint8Array>) {
+      onBytes(chunk.length)
+      yield chunk
+    }
+  } catch (error) {
+    if (!isStopped()) throw error
+  }
+}
+
+function countsText({ added, merged, replaced, duplicate, skipped, left }: StreamEnd, { colors }: Terminal): string {
+  return [
+    `${colors.green('added')} ${counted(added, 'job')}`,
+    ...(merged > 0 ? [`merged ${counted(merged, 'payload')}`] : []),
+    ...(replaced > 0 ? [`replaced ${counted(replaced, 'waiting job')}`] : []),
+    ...(duplicate > 0 ? [`${colors.yellow('duplicate')} ${count(duplicate)}, which changed nothing`] : []),
+    ...(skipped > 0 ? [`${colors.red('left out')} ${counted(skipped, 'wrong line')}`] : []),
+    ...(left > 0 ? [`left ${counted(left, 'job')} that ran or had ended`] : []),
+  ].join('; ')
+}
+
+/** What the reader must know to go on. */
+function troubleLines({ mistakes, refusal, nextLine }: StreamEnd, stopped: StopCause | undefined): string[] {
+  const before =
+    nextLine === 1 ? 'Nothing was enqueued.' : `Every line before line ${count(nextLine)} is enqueued, or was left out.`
+  const goOn = `Send the same again: what is enqueued is not added twice. Or go on behind it with --from-line ${nextLine}.`
+  if (mistakes.length > 0)
+    return [
+      ...mistakeLines(mistakes, ''),
+      `millrace: ${counted(mistakes.length, 'line is wrong', 'lines are wrong')}. ${before} Mend ${mistakes.length === 1 ? 'it' : 'them'}, or leave such lines out with --skip-invalid. ${goOn}`,
+    ]
+  if (refusal !== undefined)
+    return [
+      `millrace: line ${count(nextLine)} was not taken: ${printable((refusal as Error).message)} ${before} ${goOn}`,
+    ]
+  return stopped === undefined ? [] : [`millrace: stopped. ${before} ${goOn}`]
+}
+
+function mistakeLines(mistakes: readonly LineMistake[], what: string): string[] {
+  const shown = mistakes.slice(0, mostShown)
+  const more = mistakes.length - shown.length
+  return [
+    ...shown.map(({ line, message }) => `millrace: ${what}line ${count(line)}: ${printable(message)}`),
+    ...(more > 0 ? [`millrace: and ${count(more)} more`] : []),
+  ]
+}
+
+function exitCode({ mistakes, refusal, nextLine, skipped }: StreamEnd, stopped: StopCause | undefined): number {
+  if (mistakes.length > 0) return nextLine === 1 ? exitCodes.usage : exitCodes.failed
+  if (refusal !== undefined) return nextLine === 1 ? exitCodeOf(refusal) : exitCodes.failed
+  if (stopped !== undefined) return signalExitCode(stopped === 'disconnect' ? 'SIGTERM' : stopped)
+  return skipped > 0 ? exitCodes.failed : exitCodes.ok
+}

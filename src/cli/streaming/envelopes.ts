@@ -1,0 +1,69 @@
+/** Envelopes: the jobs of a queue that wait, one a line, with all that another mill needs to enqueue them. */
+
+import type { QueueAdmin } from '../../client/admin/queue-admin.js'
+import type { JobRecord, Meta } from '../../core/job.js'
+import { jsonCodec } from '../../core/values/codec.js'
+
+type WaitingState = 'ready' | 'scheduled'
+
+const perPage = 200
+
+/** Page by page, as they will run. A job that changes meanwhile may be given twice or not at all. */
+export async function* waitingJobs(queue: QueueAdmin, states: readonly WaitingState[]): AsyncGenerator<JobRecord[]> {
+  for (const state of states) {
+    let cursor: string | undefined
+    do {
+      const page = await queue.jobs.list({ state, by: 'time', limit: perPage, ...(cursor !== undefined && { cursor }) })
+      yield await Promise.all(page.jobs.map((job) => whole(queue, job)))
+      cursor = page.cursor
+    } while (cursor !== undefined)
+  }
+}
+
+/** A listing has the first payloads only. */
+async function whole(queue: QueueAdmin, job: JobRecord): Promise<JobRecord> {
+  const { payloads, payloadCount = 0 } = job
+  if (payloads === undefined || payloads.length === payloadCount) return job
+  return (await queue.jobs.get(job.id)) ?? job
+}
+
+/** Undefined if it cannot be written whole: an input cannot be decoded, or more payloads wait than can be read. Pure. */
+export function envelopeOf(job: JobRecord): object | undefined {
+  const { task, queue, id, state, payloads, payloadCount, meta, priority, group, runAt } = job
+  const due = state === 'scheduled' ? { runAt: runAt.toISOString() } : {}
+  const header = { task, queue, id, state, ...due }
+  if (payloads === undefined) {
+    if (!('input' in job) && isUndecoded(job.error)) return undefined
+    const input = packed(job.input)
+    return {
+      ...header,
+      input,
+      ...metaOf(meta),
+      ...(priority !== 0 && { priority }),
+      ...(group !== undefined && { group }),
+    }
+  }
+  if (payloads.length !== payloadCount || payloads.some((payload) => !('input' in payload))) return undefined
+  return {
+    ...header,
+    payloads: payloads.map((payload) => ({
+      input: packed(payload.input),
+      score: payload.score,
+      ...metaOf(payload.meta),
+    })),
+  }
+}
+
+/** A record has no input also where that is undefined. */
+function isUndecoded(error = ''): boolean {
+  return /^input (?:was |cannot be decoded)/m.test(error)
+}
+
+function metaOf(meta: Meta | undefined): { meta?: unknown } {
+  return meta === undefined || Object.keys(meta).length === 0 ? {} : { meta: packed(meta) }
+}
+
+/** JSON, in which the codec has wrapped what JSON cannot hold. */
+function packed(value: unknown): unknown {
+  return JSON.parse(jsonCodec.encode(value) as string)
+}

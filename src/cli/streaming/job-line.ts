@@ -1,0 +1,122 @@
+/** A job line: one line of a stream that is enqueued, as the jobs that it stands for. Pure. */
+
+import { createHash } from 'node:crypto'
+import type { AnyEnqueueOptions } from '../../core/task/enqueue-options.js'
+import { jsonCodec } from '../../core/values/codec.js'
+import { messageOf } from '../../core/values/describe.js'
+import type { NumberedLine } from './numbered-lines.js'
+
+/** One job, or one payload of an ordered one. */
+export interface LineJob {
+  readonly line: number
+  readonly task: string
+  readonly input: unknown
+  readonly options: AnyEnqueueOptions
+  /** The id of a plain job that has none of its own: the same for the same line of the same text. */
+  readonly lineId?: string
+}
+
+/** What all lines of a stream have in common. */
+export interface LineRules {
+  /** Undefined: each line names its own. */
+  readonly task: string | undefined
+  /** Of the input, as `order.id`: what the id is taken from. */
+  readonly key: string | undefined
+  /** Lines without an id of their own get new ones. */
+  readonly newIds: boolean
+  readonly options: AnyEnqueueOptions
+}
+
+/** What a line of an envelope may say. */
+interface JobEnvelope {
+  readonly task: string
+  readonly state?: string
+  readonly input?: unknown
+  readonly payloads?: readonly { readonly input?: unknown; readonly score?: number; readonly meta?: unknown }[]
+  readonly meta?: unknown
+  readonly runAt?: string
+  readonly [field: string]: unknown
+}
+
+const waitingStates = ['ready', 'scheduled']
+const enveloped = ['id', 'queue', 'priority', 'group', 'score', 'delay'] as const
+const known = ['task', 'input', 'meta', ...enveloped, 'runAt', 'state', 'payloads']
+
+/** The input of one job. Throws an error whose message says what is wrong with the line. */
+export function plainJob(line: NumberedLine, { task, key, newIds, options }: LineRules & { task: string }): LineJob {
+  const input = parsedLine(line)
+  const lineId = newIds ? {} : { lineId: lineIdOf(line, task) }
+  const id = key === undefined ? {} : { id: keyOf(input, key) }
+  return { line: line.number, task, input, options: { ...options, ...id }, ...lineId }
+}
+
+/**
+ * The jobs of an envelope, `[]` if the job did not wait. Its times are those of the job only while it was not due.
+ * Throws an error whose message says what is wrong with the line.
+ */
+export function envelopeJobs(line: NumberedLine, { newIds, options }: LineRules): LineJob[] {
+  const envelope = parsedLine(line)
+  if (Object.hasOwn(Object(envelope), 'queues'))
+    throw new Error('is a page of `jobs list --json`; `jobs list --envelope` writes a line for each job')
+  if (!isEnvelope(envelope))
+    throw new Error(
+      'expected {"task","input"} with "queue", "id", "priority", "runAt", "delay", "group" and "meta" as they are needed, or {"task","id","payloads"}',
+    )
+  const strange = Object.keys(envelope).filter((field) => !known.includes(field))
+  if (strange.length > 0)
+    throw new Error(`has ${strange.map((field) => `'${field}'`).join(', ')}; there are ${known.join(', ')}`)
+  const { task, state, input, payloads, runAt } = envelope
+  if (state !== undefined && !waitingStates.includes(state)) return []
+  const said = Object.fromEntries(
+    enveloped.flatMap((name) => (envelope[name] === undefined ? [] : [[name, envelope[name]]])),
+  )
+  const shared = {
+    ...said,
+    ...(runAt !== undefined && state !== 'ready' && { runAt }),
+    ...options,
+  }
+  const jobOf = (part: { readonly input?: unknown; readonly meta?: unknown; readonly score?: number }): LineJob => ({
+    line: line.number,
+    task,
+    ...(!newIds && { lineId: lineIdOf(line, task) }),
+    input: unpacked(part.input),
+    options: {
+      ...shared,
+      ...(part.score !== undefined && { score: part.score }),
+      ...(part.meta !== undefined && { meta: unpacked(part.meta) as never }),
+    },
+  })
+  return payloads === undefined ? [jobOf({ ...envelope, input })] : payloads.map(jobOf)
+}
+
+function isEnvelope(value: unknown): value is JobEnvelope {
+  if (typeof value !== 'object' || value === null) return false
+  const { task, payloads } = value as Record<string, unknown>
+  return typeof task === 'string' && (payloads === undefined ? 'input' in value : Array.isArray(payloads))
+}
+
+function parsedLine({ text }: NumberedLine): unknown {
+  try {
+    return JSON.parse(text)
+  } catch (error) {
+    throw new Error(`not JSON: ${messageOf(error)}`)
+  }
+}
+
+/** What the codec has wrapped (dates, maps, big integers …) as it was. */
+function unpacked(value: unknown): unknown {
+  return value === undefined ? undefined : jsonCodec.decode(JSON.stringify(value))
+}
+
+function lineIdOf({ number, text }: NumberedLine, task: string): string {
+  const digest = createHash('sha256').update(`${task}\n${text.trim()}`).digest('base64url')
+  return `line-${number}-${digest.slice(0, 16)}`
+}
+
+function keyOf(input: unknown, key: string): string {
+  let value = input
+  for (const step of key.split('.'))
+    value = typeof value === 'object' && value !== null ? (value as Record<string, unknown>)[step] : undefined
+  if (typeof value === 'string' || typeof value === 'number') return String(value)
+  throw new Error(`has no text and no number at '${key}', which --key names`)
+}

@@ -1,0 +1,170 @@
+/** A line stream: lines of standard input that are enqueued batch by batch, with one batch in hand, until one is refused or a signal comes. */
+
+import type { EnqueueResult } from '../../client/enqueue/client.js'
+import { hasCode } from '../../core/error-codes.js'
+import type { AnyTask } from '../../core/task/any-task.js'
+import type { AnyEnqueueOptions, EnqueueOptionsOf } from '../../core/task/enqueue-options.js'
+import { messageOf } from '../../core/values/describe.js'
+import type { Mill } from '../../mill/mill.js'
+import { exitCodeOf, exitCodes } from '../output/exit-code.js'
+import type { LineJob } from './job-line.js'
+import { type NumberedLine, numberedLines } from './numbered-lines.js'
+
+interface StreamCounts {
+  readonly added: number
+  readonly merged: number
+  readonly replaced: number
+  readonly duplicate: number
+  /** Lines that were wrong and left out. */
+  readonly skipped: number
+  /** Jobs of an envelope that did not wait. */
+  readonly left: number
+}
+
+export interface LineMistake {
+  readonly line: number
+  readonly message: string
+}
+
+/** How a stream ended. */
+export interface StreamEnd extends StreamCounts {
+  /** Every line before this one is enqueued, or was left out. */
+  readonly nextLine: number
+  /** Wrong lines of the last batch, of which nothing was sent. */
+  readonly mistakes: readonly LineMistake[]
+  /** Why the store did not take the next line. */
+  readonly refusal: unknown
+}
+
+interface StreamParts {
+  readonly mill: Mill
+  readonly taskOf: (job: LineJob) => Promise<AnyTask>
+  /** Throws an error whose message says what is wrong with the line. */
+  readonly jobsOf: (line: NumberedLine) => readonly LineJob[]
+  readonly fromLine: number
+  readonly skipInvalid: boolean
+  readonly isStopped: () => boolean
+  readonly onSkipped: (mistakes: readonly LineMistake[]) => void
+  readonly onProgress: (lines: number) => void
+}
+
+export class LineStream {
+  readonly #parts: StreamParts
+  readonly #counts = { added: 0, merged: 0, replaced: 0, duplicate: 0, skipped: 0, left: 0 }
+  #nextLine: number
+
+  constructor(parts: StreamParts) {
+    this.#parts = parts
+    this.#nextLine = parts.fromLine
+  }
+
+  /** Resolves with what became of the lines. Rejects for input that is no text. */
+  async run(bytes: AsyncIterable<Uint8Array>): Promise<StreamEnd> {
+    const { fromLine, isStopped, onProgress } = this.#parts
+    for await (const all of numberedLines(bytes)) {
+      if (isStopped()) break
+      const lines = all.filter(({ number }) => number >= fromLine)
+      if (lines.length === 0) continue
+      const end = await this.#batch(lines)
+      if (end !== undefined) return end
+      this.#nextLine = lines.at(-1)!.number + 1
+      onProgress(this.#nextLine - 1)
+    }
+    return this.#end()
+  }
+
+  /** Undefined: all lines are enqueued or left out. */
+  async #batch(lines: readonly NumberedLine[]): Promise<StreamEnd | undefined> {
+    const mistakes: LineMistake[] = []
+    const jobs: LineJob[] = []
+    for (const line of lines) {
+      try {
+        const found = this.#parts.jobsOf(line)
+        if (found.length === 0) this.#counts.left += 1
+        jobs.push(...found)
+      } catch (error) {
+        mistakes.push({ line: line.number, message: messageOf(error) })
+      }
+    }
+    if (mistakes.length > 0 && !this.#parts.skipInvalid) return this.#end({ mistakes })
+    this.#skip(mistakes)
+    for (const run of runsOfOneTask(jobs)) {
+      const end = await this.#send(run)
+      if (end !== undefined) return end
+    }
+    return undefined
+  }
+
+  /** Jobs of one task: all are valid, or none is sent. */
+  async #send(jobs: readonly LineJob[]): Promise<StreamEnd | undefined> {
+    const [first] = jobs
+    if (first === undefined) return undefined
+    const { mill, taskOf, skipInvalid } = this.#parts
+    const results = await resultsOf(mill, taskOf, jobs)
+    const invalid = results.flatMap((result, i) =>
+      'error' in result && exitCodeOf(result.error) === exitCodes.usage
+        ? [{ line: jobs[i]!.line, message: messageOf(result.error) }]
+        : [],
+    )
+    if (invalid.length > 0) {
+      // Lines of this batch that were sent before are sent again with it, which adds nothing.
+      if (!skipInvalid) return this.#end({ mistakes: invalid })
+      const wrong = new Set(invalid.map(({ line }) => line))
+      this.#skip(invalid.filter(({ line }, i) => invalid.findIndex((one) => one.line === line) === i))
+      return this.#send(jobs.filter(({ line }) => !wrong.has(line)))
+    }
+    for (const result of results) if ('job' in result) this.#counts[result.job.outcome!] += 1
+    const refused = results.findIndex((result) => 'error' in result)
+    if (refused === -1) return undefined
+    this.#nextLine = jobs[refused]!.line
+    return this.#end({ refusal: (results[refused] as { error: unknown }).error })
+  }
+
+  #skip(mistakes: readonly LineMistake[]): void {
+    if (mistakes.length === 0) return
+    this.#counts.skipped += mistakes.length
+    this.#parts.onSkipped(mistakes)
+  }
+
+  #end({ mistakes = [], refusal }: { mistakes?: readonly LineMistake[]; refusal?: unknown } = {}): StreamEnd {
+    return { ...this.#counts, nextLine: this.#nextLine, mistakes, refusal }
+  }
+}
+
+/** What became of each job. */
+async function resultsOf(
+  mill: Mill,
+  taskOf: StreamParts['taskOf'],
+  jobs: readonly LineJob[],
+): Promise<readonly EnqueueResult[]> {
+  try {
+    const task = await taskOf(jobs[0]!)
+    const handles = await mill.enqueueMany(
+      task,
+      jobs.map(({ input }) => input),
+      (_, i) => optionsFor(task, jobs[i]!) as EnqueueOptionsOf<AnyTask>,
+    )
+    return handles.map((job) => ({ job }))
+  } catch (error) {
+    if (hasCode(error, 'enqueue-many-refused')) return error.results as readonly EnqueueResult[]
+    return jobs.map(() => ({ error: error as Error }))
+  }
+}
+
+/** An ordered task has one queue, and its ids mean more than that a line was sent. */
+function optionsFor(task: AnyTask, { options, lineId }: LineJob): AnyEnqueueOptions {
+  if (task.kind === 'plain') return lineId === undefined ? options : { id: lineId, ...options }
+  const { queue, ...rest } = options
+  return queue === undefined || queue === task.queue ? rest : options
+}
+
+/** In the order in which they stand: jobs of a queue keep it, whatever their tasks. */
+function runsOfOneTask(jobs: readonly LineJob[]): LineJob[][] {
+  const runs: LineJob[][] = []
+  for (const job of jobs) {
+    const last = runs.at(-1)
+    if (last !== undefined && last[0]!.task === job.task && last[0]!.options.queue === job.options.queue) last.push(job)
+    else runs.push([job])
+  }
+  return runs
+}

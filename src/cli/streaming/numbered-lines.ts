@@ -1,0 +1,44 @@
+/** Numbered lines: a stream of bytes as its lines, in the batches in which they come, of which one at a time is held. */
+
+import { UsageError } from '../output/exit-code.js'
+
+export interface NumberedLine {
+  /** From 1. */
+  readonly number: number
+  readonly text: string
+}
+
+/** More than any job takes: a stream without line breaks must not fill the memory. */
+const longestLine = 16_777_216
+
+/**
+ * What is there is given at once: who writes line by line is not kept waiting. Blank lines are counted and left out.
+ * Throws `UsageError` for a line that is too long, or bytes that are no UTF-8.
+ */
+export async function* numberedLines(bytes: AsyncIterable<Uint8Array>): AsyncGenerator<NumberedLine[]> {
+  const decoder = new TextDecoder('utf-8', { fatal: true })
+  let [number, rest] = [0, '']
+  const numbered = (texts: readonly string[]): NumberedLine[] =>
+    texts.map((text) => ({ number: ++number, text })).filter(({ text }) => text.trim() !== '')
+  const decoded = (chunk?: Uint8Array): string => {
+    try {
+      return decoder.decode(chunk, { stream: chunk !== undefined })
+    } catch {
+      throw new UsageError(
+        `standard input is no UTF-8 behind line ${number}; nothing of it was enqueued from there on.`,
+      )
+    }
+  }
+  for await (const chunk of bytes) {
+    const texts = (rest + decoded(chunk)).split('\n')
+    rest = texts.pop()!
+    if (rest.length > longestLine)
+      throw new UsageError(
+        `line ${number + texts.length + 1} is longer than ${longestLine} characters: one job is one line of JSON.`,
+      )
+    const lines = numbered(texts)
+    if (lines.length > 0) yield lines
+  }
+  const last = numbered([rest + decoded()])
+  if (last.length > 0) yield last
+}

@@ -1,0 +1,120 @@
+import { describe, expect, it } from 'vitest'
+import { envelopeJobs, plainJob } from '#src/cli/streaming/job-line.js'
+import { numberedLines } from '#src/cli/streaming/numbered-lines.js'
+import { progressText } from '#src/cli/streaming/progress-bar.js'
+
+const rules = { task: 'mail', key: undefined, newIds: false, options: {} }
+const line = (text: string, number = 1) => ({ text, number })
+
+describe('a plain line', () => {
+  it('has the same id for the same number, text and task, and another for others', () => {
+    const idOf = (text: string, number: number, task = 'mail') =>
+      plainJob(line(text, number), { ...rules, task }).lineId
+    expect(idOf('{"a":1}', 7)).toMatch(/^line-7-[\w-]{16}$/)
+    expect(idOf('{"a":1}\r', 7)).toBe(idOf('{"a":1}', 7))
+    expect(new Set([idOf('1', 7), idOf('1', 8), idOf('2', 7), idOf('1', 7, 'other')]).size).toBe(4)
+  })
+
+  it('takes its id from the field that --key names, and is refused where that holds none', () => {
+    const keyed = (text: string) => plainJob(line(text), { ...rules, key: 'order.id' }).options.id
+    expect(['{"order":{"id":5}}', '{"order":{"id":"x"}}'].map(keyed)).toEqual(['5', 'x'])
+    for (const text of ['{"order":1}', '7', 'null', '{"order":{"id":true}}'])
+      expect(() => keyed(text)).toThrow(/no text and no number at 'order\.id'/)
+  })
+
+  it('that is no JSON is refused', () => {
+    expect(() => plainJob(line('{'), rules)).toThrow(/^not JSON: /)
+  })
+})
+
+describe('a line of an envelope', () => {
+  const jobs = (envelope: object, options = {}) =>
+    envelopeJobs(line(JSON.stringify(envelope)), { ...rules, task: undefined, options })
+
+  it('says all of its job; flags win', () => {
+    const envelope = { task: 'mail', id: 'a', queue: 'low', priority: 3, group: 'g', input: 1, meta: { by: 'me' } }
+    const { task: _, input: __, ...options } = envelope
+    expect(jobs(envelope)).toMatchObject([{ task: 'mail', input: 1, options }])
+    expect(jobs(envelope, { queue: 'high' })).toMatchObject([{ options: { ...options, queue: 'high' } }])
+  })
+
+  it('is due as it was only if it was not due yet', () => {
+    const runAt = '2031-01-01T00:00:00.000Z'
+    expect(jobs({ task: 'a', input: 1, runAt })[0]!.options).toEqual({ runAt })
+    expect(jobs({ task: 'a', input: 1, runAt, state: 'scheduled' })[0]!.options).toEqual({ runAt })
+    expect(jobs({ task: 'a', input: 1, runAt, state: 'ready' })[0]!.options).toEqual({})
+  })
+
+  it('of a job that did not wait is left', () => {
+    for (const state of ['running', 'completed', 'dead', 'cancelled'])
+      expect(jobs({ task: 'a', input: 1, state })).toEqual([])
+  })
+
+  it('has what JSON cannot hold as the codec wraps it', () => {
+    const input = { $millrace: 1, json: { at: '2026-01-01T00:00:00.000Z' }, types: [['date', 'at']] }
+    expect(jobs({ task: 'a', input })[0]!.input).toEqual({ at: new Date('2026-01-01') })
+  })
+
+  it('of an ordered job is one job for each payload', () => {
+    const payloads = [
+      { input: 1, score: 5 },
+      { input: 2, score: 6, meta: { x: 1 } },
+    ]
+    expect(jobs({ task: 'a', id: '7', payloads })).toMatchObject([
+      { input: 1, options: { id: '7', score: 5 } },
+      { input: 2, options: { id: '7', score: 6, meta: { x: 1 } } },
+    ])
+  })
+
+  it.each([
+    [[1], /expected \{"task","input"\}/],
+    [{ task: 'a' }, /expected \{"task","input"\}/],
+    [{ task: 'a', input: 1, prioritty: 3 }, /has 'prioritty'; there are task, input, meta, id, queue, priority/],
+    [{ queues: [] }, /page of `jobs list --json`; `jobs list --envelope`/],
+  ])('%j is refused', (envelope, message) => {
+    expect(() => jobs(envelope)).toThrow(message)
+  })
+})
+
+describe('numbered lines', () => {
+  const lines = async (...chunks: (string | number[])[]) => {
+    const bytes = chunks.map((chunk) => (typeof chunk === 'string' ? Buffer.from(chunk) : Uint8Array.from(chunk)))
+    const batches: string[][] = []
+    for await (const batch of numberedLines(
+      (async function* () {
+        yield* bytes
+      })(),
+    ))
+      batches.push(batch.map(({ number, text }) => `${number} ${text.trim()}`))
+    return batches
+  }
+
+  it('are given as they come, put together over chunks and characters, blank ones counted', async () => {
+    const [first, second] = [Buffer.from('1\n\n"é'), Buffer.from('é"\r\n3')]
+    const cut = first.length - 1
+    expect(await lines([...first.subarray(0, cut)], [...first.subarray(cut), ...second], '\n4')).toEqual([
+      ['1 1'],
+      ['3 "éé"'],
+      ['4 3'],
+      ['5 4'],
+    ])
+  })
+
+  it('that begin with a byte order mark lose it', async () => {
+    expect(await lines('\ufeff1\n')).toEqual([['1 1']])
+  })
+
+  it('that are no UTF-8, or have no end, are refused with their number', async () => {
+    await expect(lines('1\n', [0xff, 0xff])).rejects.toThrow(/no UTF-8 behind line 1/)
+    await expect(lines('1\n', 'x'.repeat(17_000_000))).rejects.toThrow(/line 2 is longer than 16777216/)
+  })
+})
+
+describe('the progress of a stream', () => {
+  it('tells lines and pace, and of a file how much is done', () => {
+    const of = (bytes: number, total?: number) => progressText({ lines: 12_000, bytes, total, ms: 2_000 })
+    expect(of(5)).toBe('12,000 lines, 6,000/s')
+    expect(of(50, 100)).toBe('████████████░░░░░░░░░░░░ 50 %  12,000 lines, 6,000/s')
+    expect(of(200, 100)).toContain('100 %')
+  })
+})
