@@ -7,6 +7,7 @@ import { addEnqueue } from './commands/enqueue-command.js'
 import { addExec } from './commands/exec-command.js'
 import { addFsck } from './commands/fsck-command.js'
 import { addImport } from './commands/import-command.js'
+import { addInit } from './commands/init-command.js'
 import { addJobs } from './commands/jobs-command.js'
 import { addMorgue } from './commands/morgue-command.js'
 import { addQueues } from './commands/queues-command.js'
@@ -61,6 +62,7 @@ ${exitCodeHelp}`,
     addFsck,
     addSimulate,
     addImport,
+    addInit,
   ])
     add(program)
   return program

@@ -1,0 +1,122 @@
+/** The command `init`: writes a new project. It overwrites nothing and asks nothing. */
+
+import { existsSync, readFileSync } from 'node:fs'
+import { mkdir, writeFile } from 'node:fs/promises'
+import { basename, dirname, join, relative, resolve } from 'node:path'
+import type { Command } from 'commander'
+import { messageOf } from '../../core/values/describe.js'
+import { storeMistakes } from '../../mill/store-source.js'
+import type { ScaffoldRequest } from '../init/scaffold.js'
+import { withJson } from '../mill-command.js'
+import { OperationError, UsageError } from '../output/exit-code.js'
+import { printable } from '../output/printable.js'
+import { Terminal } from '../output/terminal.js'
+
+interface InitFlags {
+  readonly store: string
+  readonly json?: boolean
+}
+
+type Done = 'written' | 'filled in' | 'kept'
+
+export function addInit(program: Command): void {
+  const command = program
+    .command('init [folder]')
+    .description('Write a new project: a configuration, a task, a test, and how it is deployed')
+    .option('--store <store>', 'where its jobs live', 'sqlite:.millrace/jobs.db')
+    .addHelpText(
+      'after',
+      `
+  Writes what is not there and leaves what is; a package.json gets the entries that it lacks.
+
+Examples:
+  $ npx millrace init mailer && cd mailer && npm install && npm test
+  $ millrace init --store redis://localhost:6379`,
+    )
+  withJson(command, 'print {"folder","files":[{"file","done"}]}').action(
+    (folder: string | undefined, flags: InitFlags) => init(folder ?? '.', flags),
+  )
+}
+
+async function init(folder: string, { store, json = false }: InitFlags): Promise<void> {
+  const [mistake] = storeMistakes(store)
+  if (mistake !== undefined) throw new UsageError(`--store: ${mistake.message}.`)
+  const target = resolve(folder)
+  const { scaffoldFiles } = await import('../init/scaffold.js')
+  const request = requestFor(target, store)
+  const files: { file: string; done: Done }[] = [await packageIn(target, request)]
+  for (const [file, text] of Object.entries(scaffoldFiles(request)))
+    files.push({ file, done: (await written(join(target, file), text)) ? 'written' : 'kept' })
+  const terminal = new Terminal({ json })
+  terminal.print({ folder: target, files }, () => [
+    ...files.map(({ file, done }) => `${paintOf(done, terminal)(done.padEnd(9))} ${printable(file)}`),
+    '',
+    `Next: ${folder === '.' ? '' : `cd ${printable(relative('.', target) || '.')} && `}npm install && npm test && npm run work`,
+  ])
+}
+
+function requestFor(target: string, store: string): ScaffoldRequest {
+  const own = JSON.parse(readFileSync(new URL('../../../package.json', import.meta.url), 'utf8')) as {
+    readonly version: string
+    readonly peerDependencies: Readonly<Record<string, string>>
+  }
+  const needed = /^redis/.test(store) ? 'ioredis' : store.startsWith('sqs:') ? '@aws-sdk/client-sqs' : undefined
+  // The name of a package, of a unit and of a user.
+  const name =
+    basename(target)
+      .toLowerCase()
+      .replace(/[^a-z0-9]+/g, '-')
+      .replace(/^-|-$/g, '') || 'jobs'
+  return {
+    name,
+    version: own.version,
+    store,
+    storePackages: needed === undefined ? {} : { [needed]: own.peerDependencies[needed]! },
+  }
+}
+
+async function packageIn(target: string, request: ScaffoldRequest): Promise<{ file: string; done: Done }> {
+  const { scaffoldPackage } = await import('../init/scaffold.js')
+  const file = join(target, 'package.json')
+  const present = existsSync(file) ? presentPackage(file) : undefined
+  const wanted = scaffoldPackage(request, present)
+  if (wanted === undefined) return { file: 'package.json', done: 'kept' }
+  const text = `${JSON.stringify(wanted, undefined, 2)}\n`
+  if (present === undefined) await written(file, text)
+  else await orRefused(file, () => writeFile(file, text))
+  return { file: 'package.json', done: present === undefined ? 'written' : 'filled in' }
+}
+
+function presentPackage(file: string): Readonly<Record<string, unknown>> {
+  try {
+    return JSON.parse(readFileSync(file, 'utf8')) as Readonly<Record<string, unknown>>
+  } catch (error) {
+    throw new UsageError(`'${file}' is there and cannot be read as JSON: ${messageOf(error)}. Nothing was written.`)
+  }
+}
+
+/** False if the file is there already. */
+async function written(file: string, text: string): Promise<boolean> {
+  return orRefused(file, async () => {
+    await mkdir(dirname(file), { recursive: true })
+    try {
+      await writeFile(file, text, { flag: 'wx' })
+      return true
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code === 'EEXIST') return false
+      throw error
+    }
+  })
+}
+
+async function orRefused<T>(file: string, write: () => Promise<T>): Promise<T> {
+  try {
+    return await write()
+  } catch (error) {
+    throw new OperationError(`'${file}' could not be written: ${messageOf(error)}`)
+  }
+}
+
+function paintOf(done: Done, { colors }: Terminal): (text: string) => string {
+  return done === 'kept' ? colors.yellow : colors.green
+}

@@ -1,0 +1,164 @@
+/** The scaffold: the files of a new project, one task, one test and how it is deployed. Pure. */
+
+import { deployFiles } from './deploy-files.js'
+
+export interface ScaffoldRequest {
+  /** Of the project, as a package may be called. */
+  readonly name: string
+  /** The version of Millrace that it begins with. */
+  readonly version: string
+  readonly store: string
+  /** Packages that the store needs, with their versions. */
+  readonly storePackages: Readonly<Record<string, string>>
+}
+
+/** The texts by their paths, but for `package.json`. */
+export function scaffoldFiles(request: ScaffoldRequest): Readonly<Record<string, string>> {
+  return {
+    'millrace.config.ts': configText(request),
+    'tasks/send-email.ts': taskText,
+    'test/send-email.test.ts': testText,
+    'enqueue.ts': enqueueText,
+    'tsconfig.json': tsconfigText,
+    '.gitignore': 'node_modules/\n.millrace/\n',
+    'README.md': readmeText(request),
+    ...deployFiles(request.name),
+  }
+}
+
+/** What is missing in the `package.json` there is, or all of it; undefined if nothing is. What is there is kept. */
+export function scaffoldPackage(
+  { name, version, storePackages }: ScaffoldRequest,
+  present: Readonly<Record<string, unknown>> | undefined,
+): Readonly<Record<string, unknown>> | undefined {
+  const wanted: Readonly<Record<string, unknown>> = {
+    name,
+    private: true,
+    type: 'module',
+    scripts: {
+      work: 'millrace work',
+      test: 'node --import jiti/register --test test/send-email.test.ts',
+      types: 'tsc',
+    },
+    dependencies: { millrace: `^${version}`, ...storePackages },
+    devDependencies: { '@types/node': '^20.19.0', jiti: '^2.7.0', typescript: '^5.9.0 || ^6.0.0' },
+  }
+  if (present === undefined) return wanted
+  const filled: Record<string, unknown> = { ...present }
+  for (const key of ['type', 'scripts', 'dependencies', 'devDependencies'])
+    filled[key] = filledIn(present[key], wanted[key])
+  // What is a dependency already is not one of development besides.
+  for (const name of Object.keys(Object(filled['dependencies'])))
+    delete (filled['devDependencies'] as Record<string, unknown>)[name]
+  return JSON.stringify(filled) === JSON.stringify(present) ? undefined : filled
+}
+
+/** What `npm init` writes. */
+const noTest = 'echo "Error: no test specified" && exit 1'
+
+function filledIn(present: unknown, wanted: unknown): unknown {
+  if (typeof present !== 'object' || present === null) return present ?? wanted
+  const kept = Object.entries(present).filter(([, value]) => value !== noTest)
+  return { ...(wanted as object), ...Object.fromEntries(kept) }
+}
+
+const configText = ({ store }: ScaffoldRequest) => `import { millrace } from 'millrace'
+import { sendEmail } from './tasks/send-email.ts'
+
+/** What \`millrace work\`, every other command and your programs load. https://npmjs.com/package/millrace has every option. */
+export default millrace({
+  store: process.env.MILLRACE_STORE ?? '${store}',
+  queues: { default: { weight: 10 } },
+  tasks: [sendEmail],
+})
+`
+
+const taskText = `import { defineTask } from 'millrace'
+
+interface Email {
+  to: string
+  subject: string
+}
+
+export const sendEmail = defineTask({
+  name: 'send-email',
+  timeLimit: '30s',
+  retry: { max: 4 },
+  async run({ to, subject }: Email, ctx) {
+    console.log(\`"\${subject}" goes to \${to}, attempt \${ctx.job.attempt}\`)
+    return { messageId: \`<\${ctx.job.id}@example.com>\` }
+  },
+})
+`
+
+const testText = `import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { millrace } from 'millrace'
+import { sendEmail } from '../tasks/send-email.ts'
+
+test('an email is sent', async () => {
+  const mill = millrace({ store: 'memory:', tasks: [sendEmail] })
+  try {
+    await mill.worker().start()
+    const job = await mill.enqueue(sendEmail, { to: 'ada@example.com', subject: 'Hello' })
+    assert.deepEqual(await job.result({ timeout: '10s' }), { messageId: \`<\${job.id}@example.com>\` })
+  } finally {
+    await mill.close()
+  }
+})
+`
+
+const enqueueText = `import mill from './millrace.config.ts'
+import { sendEmail } from './tasks/send-email.ts'
+
+const job = await mill.enqueue(sendEmail, { to: 'ada@example.com', subject: 'Hello' })
+console.log(\`job \${job.id} is in queue \${job.queue}\`)
+await mill.close()
+`
+
+const tsconfigText = `{
+  "compilerOptions": {
+    "target": "es2023",
+    "lib": ["es2023"],
+    "module": "esnext",
+    "moduleResolution": "bundler",
+    "types": ["node"],
+    "strict": true,
+    "noEmit": true,
+    "allowImportingTsExtensions": true,
+    "erasableSyntaxOnly": true,
+    "verbatimModuleSyntax": true,
+    "skipLibCheck": true
+  },
+  "include": ["*.ts", "tasks", "test"]
+}
+`
+
+const readmeText = ({ name, store }: ScaffoldRequest) => `# ${name}
+
+\`\`\`sh
+npm install
+npm test                # the task, on a store in memory
+npx tsc                 # the types
+npm run work            # a worker, until Ctrl-C
+\`\`\`
+
+In another terminal:
+
+\`\`\`sh
+npx millrace enqueue send-email '{"to":"ada@example.com","subject":"Hello"}'
+npx jiti enqueue.ts     # the same from a program
+npx millrace stats
+npx millrace --help
+\`\`\`
+
+| file                       |                                                                        |
+| -------------------------- | ---------------------------------------------------------------------- |
+| \`millrace.config.ts\`       | store, queues and tasks                                                |
+| \`tasks/send-email.ts\`      | the task: its name, its options, what it does                          |
+| \`test/send-email.test.ts\`  | runs the task as a worker does                                         |
+| \`enqueue.ts\`               | how a program enqueues                                                 |
+| \`Dockerfile\`, \`deploy/\`    | the worker in a container, and under systemd                           |
+
+Jobs live in \`${store}\` unless \`MILLRACE_STORE\` says otherwise.
+`
