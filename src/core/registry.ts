@@ -65,7 +65,10 @@ export function nameClashes(tasks: readonly AnyTask[]): ConfigIssue[] {
     for (const name of [task.name, ...task.aliases]) {
       const owner = owners.get(name)
       if (owner !== undefined && owner !== task) {
-        issues.push({ path: 'tasks', message: `'${name}' names two tasks: '${owner.name}' and '${task.name}'` })
+        issues.push({
+          path: 'tasks',
+          message: `'${name}' names two tasks: '${owner.name}' and '${task.name}'; each needs names of its own`,
+        })
       }
       owners.set(name, task)
     }

@@ -154,7 +154,7 @@ describe('wrong options', () => {
     [{ retention: { results: { age: 'x' } } }, `retention.results.age: ${form}; got "x"`],
     [
       { retention: { results: { ages: 1 } } },
-      'retention.results.ages: is not an option; check its spelling: there are age, count',
+      'retention.results.ages: is not an option; check its spelling: there are age, count. Probably `age` is meant',
     ],
     [{ retention: { results: 'ever' } }, 'retention.results: must be ("untilDeleted" | "none" | Object); got "ever"'],
     [{ retention: { dead: 'none' } }, 'retention.dead: must be ("untilDeleted" | Object); got "none"'],

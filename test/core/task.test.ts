@@ -104,7 +104,7 @@ describe('a wrong definition', () => {
     [{ name, aliases: ['old', ''] }, `aliases.1: ${nameForm}; got ""`],
     [
       { name, timelimit: '5m' },
-      'timelimit: is not an option; check its spelling: there are name, queue, input, timeLimit, slowAfter, aliases, isolate, module, env, maxHeap, onSupervisorLoss, run, retry, group, shouldRun, onExhausted',
+      'timelimit: is not an option; check its spelling: there are name, queue, input, timeLimit, slowAfter, aliases, isolate, module, env, maxHeap, onSupervisorLoss, run, retry, group, shouldRun, onExhausted. Probably `timeLimit` is meant',
     ],
     [undefined, '(options): must be Object; got undefined'],
     [null, '(options): must be Object; got null'],
@@ -160,7 +160,7 @@ describe('the registry', () => {
 
     expect(nameClashes([email, crawl])).toEqual([])
     expect(nameClashes([email, crawl, other])).toEqual([
-      { path: 'tasks', message: "'mail' names two tasks: 'email' and 'mail'" },
+      { path: 'tasks', message: "'mail' names two tasks: 'email' and 'mail'; each needs names of its own" },
     ])
   })
 })

@@ -89,7 +89,10 @@ function countsText({ added, merged, replaced, duplicate, skipped, left }: Strea
 function troubleLines({ mistakes, refusal, nextLine }: StreamEnd, stopped: StopCause | undefined): string[] {
   const before =
     nextLine === 1 ? 'Nothing was enqueued.' : `Every line before line ${count(nextLine)} is enqueued, or was left out.`
-  const goOn = `Send the same again: what is enqueued is not added twice. Or go on behind it with --from-line ${nextLine}.`
+  const goOn =
+    nextLine === 1
+      ? 'Then send all of it again.'
+      : `Send the same again: what is enqueued is not added twice. Or go on behind it with --from-line ${nextLine}.`
   if (mistakes.length > 0)
     return [
       ...mistakeLines(mistakes, ''),

@@ -6,6 +6,7 @@ import { byteSizeForm, parseByteSize } from './byte-size.js'
 import { describe } from './describe.js'
 import { durationForm, exactDuration, parseDuration } from './duration.js'
 import { hintFor } from './foreign-words.js'
+import { probablyMeant } from './spelling.js'
 
 /** A duration of at least `leastMs`, and at most `mostMs`, turned into milliseconds. */
 export function duration(leastMs = 0, mostMs = Number.MAX_SAFE_INTEGER) {
@@ -34,13 +35,13 @@ export function whole(least: number, most = Number.MAX_SAFE_INTEGER) {
   return v.pipe(v.number(form), v.integer(form), v.minValue(least, form), v.maxValue(most, form))
 }
 
+const strange = 'is not an option; check its spelling: there are '
+const separator = ', '
+
 /** An object with these keys and no others. Unlike valibot's own strict object it reports every unknown key, not only the first. */
 export function exactly<E extends v.ObjectEntries>(entries: E): v.StrictObjectSchema<E, undefined> {
-  const there = Object.keys(entries).join(', ')
-  return v.objectWithRest(
-    entries,
-    v.never(`is not an option; check its spelling: there are ${there}`),
-  ) as unknown as v.StrictObjectSchema<E, undefined>
+  const there = Object.keys(entries).join(separator)
+  return v.objectWithRest(entries, v.never(`${strange}${there}`)) as unknown as v.StrictObjectSchema<E, undefined>
 }
 
 export function callable<T extends (...args: never[]) => unknown>() {
@@ -71,8 +72,14 @@ function mistakesOf(issue: v.BaseIssue<unknown>, above: readonly string[] = []):
   return [{ path: steps.join('.') || '(options)', message: messageOf(issue) }]
 }
 
+function strangeOption(option: string, message: string): string {
+  const hint = hintFor(option)
+  const meant = hint === '' ? probablyMeant(option, message.slice(strange.length).split(separator)) : undefined
+  return `${message}${hint}${meant === undefined ? '' : `. Probably \`${meant}\` is meant`}`
+}
+
 function messageOf(issue: v.BaseIssue<unknown>): string {
-  if (issue.expected === 'never') return `${issue.message}${hintFor(String(issue.path?.at(-1)?.key))}`
+  if (issue.expected === 'never') return strangeOption(String(issue.path?.at(-1)?.key), issue.message)
   if (issue.path?.at(-1)?.origin === 'key' && issue.input === undefined) return 'is missing'
   // valibot's own messages begin so; they repeat the value.
   const form = issue.message.startsWith('Invalid ') ? `must be ${issue.expected}` : issue.message

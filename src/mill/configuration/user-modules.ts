@@ -2,7 +2,7 @@
 
 import { basename } from 'node:path'
 import { pathToFileURL } from 'node:url'
-import { ConfigError } from '../../core/errors.js'
+import { ConfigError, type ConfigIssue } from '../../core/errors.js'
 import { tsconfigWithPaths } from './tsconfig-paths.js'
 
 export type Exports = Readonly<Record<string, unknown>>
@@ -29,12 +29,25 @@ export class UserModuleError extends ConfigError {
   readonly file: string
 
   constructor(file: string, cause: unknown) {
-    const message = `${cause instanceof Error ? cause.message : String(cause)}${framesOf(cause)
-      .map((frame) => `\n    ${frame}`)
-      .join('')}`
-    super(file, [{ path: `loading ${basename(file)}`, message }], { cause })
+    super(file, [syntaxIssue(cause) ?? { path: `loading ${basename(file)}`, message: thrownText(cause) }], { cause })
     this.file = file
   }
+}
+
+/** What jiti says of a file that it cannot read, with its place; its columns begin with 0. */
+function syntaxIssue(cause: unknown): ConfigIssue | undefined {
+  const found = /^ParseError: (.*?)\s*\n\s*(.+):(\d+):(\d+)$/.exec(cause instanceof Error ? cause.message : '')
+  if (found === null) return undefined
+  const [, message, file, line, column] = found
+  return { path: `${file}:${line}:${Number(column) + 1}`, message: message! }
+}
+
+function thrownText(cause: unknown): string {
+  const message = cause instanceof Error ? cause.message : String(cause)
+  const mayBeCircle = /^Cannot access '.*' before initialization$|of undefined \(reading /.test(message)
+  const circle = mayBeCircle ? '. Files that import each other in a circle see what is not there yet' : ''
+  const frames = framesOf(cause).map((frame) => `\n    ${frame}`)
+  return `${message}${circle}${frames.join('')}`
 }
 
 /** The user's file whose code made this stack; undefined if none did. */

@@ -1,0 +1,180 @@
+/** What goes wrong in the first hour with a project of `millrace init`: each message says what to do. */
+
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, it } from 'vitest'
+import { run } from './command-in-process.js'
+import { runProcess } from './command-process.js'
+import { project } from './project.js'
+
+const config = 'millrace.config.ts'
+const task = 'tasks/send-email.ts'
+
+/** A new project in which one text of a file was replaced. */
+async function broken(file: string, text: string | RegExp, by: string): Promise<string> {
+  const cwd = project({})
+  await run(['init'], { cwd })
+  const before = readFileSync(join(cwd, file), 'utf8')
+  const after = before.replace(text, by)
+  expect(after).not.toBe(before)
+  writeFileSync(join(cwd, file), after)
+  return cwd
+}
+
+describe('a new project that is broken', () => {
+  it.each<[string, string, string | RegExp, string, RegExp]>([
+    [
+      'a misspelt option',
+      config,
+      'queues:',
+      'queus:',
+      /millrace\.config\.ts:7:3 queus: is not an option; .*Probably `queues` is meant/,
+    ],
+    [
+      'an option of others',
+      task,
+      "timeLimit: '30s'",
+      'attempts: 3',
+      /send-email\.ts:10:3 task 'send-email' attempts: .*is here retry: \{ max \}/,
+    ],
+    [
+      'a schedule of others',
+      task,
+      "timeLimit: '30s'",
+      'repeat: {}',
+      /send-email\.ts:10:3 .*is here schedules of the mill/,
+    ],
+    [
+      'a limiter',
+      config,
+      'weight: 10',
+      'limiter: {}',
+      /millrace\.config\.ts:7:24 queues\.default\.limiter: .*throttle of the queue/,
+    ],
+    [
+      'concurrency in the wrong place',
+      config,
+      'queues:',
+      'concurrency: 5,\n  queues:',
+      /:7:3 concurrency: .*is here worker: \{ concurrency \}/,
+    ],
+    [
+      'a wrong duration',
+      task,
+      "'30s'",
+      "'30 seconds'",
+      /send-email\.ts:10:3 .*timeLimit: must be a duration such as .*got "30 seconds"/,
+    ],
+    [
+      'a number in quotes',
+      config,
+      'weight: 10',
+      "weight: '10'",
+      /:7:24 queues\.default\.weight: must be a whole number from 1 to 100; got "10"/,
+    ],
+    [
+      'a missing export',
+      task,
+      'export const',
+      'const',
+      /millrace\.config\.ts:8:11 tasks\.0: .*is undefined: is it exported under that name\?/,
+    ],
+    ['a syntax error', config, '[sendEmail]', '[sendEmail', /millrace\.config\.ts:9:1: Unexpected token/],
+    ['a syntax error in a task', task, "'30s',", "'30s'", /tasks\/send-email\.ts:11:3: Unexpected token, expected ","/],
+    [
+      'two tasks of one name',
+      config,
+      '[sendEmail]',
+      '[sendEmail, { ...sendEmail }]',
+      /:8:3 tasks: 'send-email' names two tasks: .*each needs names of its own/,
+    ],
+    [
+      'a wrong store',
+      config,
+      'sqlite:.millrace/jobs.db',
+      'postgres://me:secret@host/db',
+      /:6:3 store: expected 'memory:', .*got 'postgres:\/\/…@host\/db'/,
+    ],
+    [
+      'no default export',
+      config,
+      'export default',
+      'export const mill =',
+      /default export: must be a mill, as in `export default millrace\(/,
+    ],
+    [
+      'a wrong path of an import',
+      config,
+      './tasks/send-email.ts',
+      './tasks/sendemail.ts',
+      /loading millrace\.config\.ts: Cannot find module '.*sendemail\.ts'/,
+    ],
+    [
+      'a circle of imports',
+      task,
+      /^/,
+      `import mill from '../${config}'\nconsole.log(mill.tasks)\n`,
+      /in a circle see what is not there yet/,
+    ],
+    [
+      'a file that cannot be written',
+      config,
+      'sqlite:.millrace/jobs.db',
+      'sqlite:README.md/jobs.db',
+      /the SQLite store '.*README\.md\/jobs\.db' cannot be used: /,
+    ],
+    [
+      'a Redis that does not run',
+      config,
+      'sqlite:.millrace/jobs.db',
+      'redis://127.0.0.1:1',
+      /the Redis at redis:\/\/127\.0\.0\.1:1 cannot be reached: .*ECONNREFUSED/,
+    ],
+  ])('by %s is told what to mend', async (_, file, text, by, message) => {
+    const cwd = await broken(file, text, by)
+    const { code, stdout, stderr } = await runProcess(['stats'], { cwd })
+    expect({ stdout, stderr }).toEqual({ stdout: '', stderr: expect.stringMatching(message) })
+    expect([1, 2]).toContain(code)
+    expect(stderr).toMatch(/^millrace: /)
+    expect(stderr).not.toMatch(/dist\/|secret/)
+  })
+
+  it.each<[string, string[], RegExp]>([
+    [
+      'a task that is not there',
+      ['enqueue', 'send-emial', '{}'],
+      /task 'send-emial' is not declared\. .*declared are: send-email\./,
+    ],
+    [
+      'a queue that is not there',
+      ['work', '--queues', 'defualt'],
+      /queue 'defualt' is not declared\. .*declared are: default\./,
+    ],
+    ['JSON that is none', ['enqueue', 'send-email', '{to:1}'], /the input must be JSON, .*'\{to:1\}'/],
+    ['no input', ['enqueue', 'send-email'], /the input is missing: `millrace enqueue <task> <json>`/],
+    ['a command that is not there', ['wrok'], /unknown command 'wrok' \(Did you mean work\?\)/],
+    ['a flag that is not there', ['work', '--concurency', '3'], /Did you mean --concurrency\?/],
+  ])('asked for %s says what there is', async (_, args, message) => {
+    const cwd = project({})
+    await run(['init'], { cwd })
+    const { code, stderr } = await runProcess(args, { cwd })
+    expect({ code, stderr }).toEqual({ code: 2, stderr: expect.stringMatching(message) })
+  })
+
+  it('whose task has no handler says how one is attached', async () => {
+    const cwd = await broken(task, /\n {2}async run[\s\S]*/, '\n})\n')
+    const { code, stderr } = await runProcess(['work'], { cwd })
+    expect({ code, stderr }).toEqual({
+      code: 2,
+      stderr: expect.stringMatching(/no task of .* has a handler: name the module that attaches them/),
+    })
+  })
+
+  it('that has no configuration is told to write one', async () => {
+    const { code, stderr } = await runProcess(['work'], { cwd: project({}) })
+    expect({ code, stderr }).toEqual({
+      code: 2,
+      stderr: expect.stringMatching(/looked for millrace\.config\.ts, .*`millrace init` does/),
+    })
+  })
+})
