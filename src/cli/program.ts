@@ -2,6 +2,7 @@
 
 import { readFileSync } from 'node:fs'
 import { Command } from 'commander'
+import { addCompletion } from './commands/completion-command.js'
 import { addDoctor } from './commands/doctor-command.js'
 import { addEnqueue } from './commands/enqueue-command.js'
 import { addExec } from './commands/exec-command.js'
@@ -63,6 +64,7 @@ ${exitCodeHelp}`,
     addSimulate,
     addImport,
     addInit,
+    addCompletion,
   ])
     add(program)
   return program
