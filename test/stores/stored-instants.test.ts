@@ -36,6 +36,7 @@ const metaRules: Record<string, Rule> = {
   suspectLeadAt: roomMs,
   sparesUntil: leaseMs,
   seenAt: 0,
+  expiringAt: 'wall',
 }
 const redisRules: Record<string, Rule> = {
   leases: leaseMs,
@@ -44,6 +45,7 @@ const redisRules: Record<string, Rule> = {
   calls: 0,
   scheduled: 'wall',
   expiry: 'wall',
+  expiring: 'wall',
   'ended-until': 'wall',
   ended: 'wall',
   dead: 'wall',
@@ -78,6 +80,7 @@ const scopeFields = ['recoveredAt', 'lastAt', 'quietUntil']
 const sqliteRules: Record<string, Record<string, Rule>> = {
   queue: {
     ...{ lead_wake_at: leaseMs, suspect_lead_wake_at: roomMs, held_until: holdMs, shut_until: windowMs + 1 },
+    expiring_at: 'wall',
     // A wait that it may concern ends with an error, not with a value: see `client/jobs/result-watcher`.
     ...{ last_stamp: 'told', lost_at: 'wall' },
   },
@@ -125,6 +128,7 @@ async function leaveAll(store: Store, advance: (ms: number) => Promise<void>): P
   // A server that was started anew spares it for one lease more.
   await advance(leaseMs)
   await claim('tried', 0, 'finder')
+  await add('tried', { ...job('expiring'), expiresMs: 24 * hourMs })
   await add('mail', ...['x', 'y'].flatMap((group) => [job(`${group}1`, group), job(`${group}2`, group)]))
   await add('shut', job('a'), job('b'))
   await add('held', job('a', 'x'), job('b', 'y'), job('c'))

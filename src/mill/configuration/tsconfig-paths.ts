@@ -12,7 +12,10 @@ export function tsconfigWithPaths(file: string): string | undefined {
   }
 }
 
-/** It has comments and may extend others: jiti reads it, this only spares the transpiler to those that have none. */
+/**
+ * It has comments and may extend others: jiti reads it, this only spares the transpiler to those that have none. One that leads
+ * this package elsewhere is not followed: a second copy would be loaded, from sources that no thread can run.
+ */
 function mayHavePaths(text: string): boolean {
-  return /"(?:paths|extends)"\s*:/.test(text)
+  return /"(?:paths|extends)"\s*:/.test(text) && !/"millrace(?:\/[\w-]+)?"\s*:/.test(text)
 }
