@@ -5,7 +5,7 @@ import { isTask } from '../core/task/any-task.js'
 import { millrace } from './assemble.js'
 import { environmentOptions } from './configuration/environment.js'
 import { isOptions } from './configuration/merged-options.js'
-import { importAll } from './configuration/user-modules.js'
+import { type Exports, importAll } from './configuration/user-modules.js'
 import { type IsolatedFrom, markIsolated } from './isolated-from.js'
 import { type ConfigFile, isMill, optionsMill } from './load-mill.js'
 import type { Mill } from './mill.js'
@@ -19,7 +19,7 @@ export async function loadIsolated(
 ): Promise<Mill> {
   markIsolated()
   const loaded = await importAll(files)
-  const exported = loaded.flatMap((exports) => Object.values(exports))
+  const exported = loaded.flatMap(exportedBy)
   const knows = ({ tasks }: Mill) => command !== undefined || [...tasks.values()].some((one) => isCalled(one, task))
   const mill = exported.filter(isMill).find(knows)
   if (mill !== undefined) return mill
@@ -32,6 +32,13 @@ export async function loadIsolated(
   if (command !== undefined || tasks.some((one) => isCalled(one, task))) return millrace({ store: descriptor, tasks })
   const message = `must export task '${task}', or a mill that knows it`
   throw new ConfigError(files.join(', '), [{ path: 'exports', message }])
+}
+
+/** Of a module that Node or a loader takes for CommonJS all that it exports stands in its default. */
+function exportedBy(exports: Exports): unknown[] {
+  const { default: whole } = exports
+  const isWhole = typeof whole === 'object' && whole !== null && !isMill(whole) && !isTask(whole)
+  return [...Object.values(exports), ...(isWhole ? Object.values(whole) : [])]
 }
 
 /** The options that the file exports by default: its worker has taken them. A module may export anything else. */

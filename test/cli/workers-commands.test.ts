@@ -32,6 +32,11 @@ async function worker(cwd: string, queue: string, slots: number): Promise<number
   return pid
 }
 
+/** How many workers have been heard of: one has started before its first beat is stored. */
+async function known(cwd: string): Promise<number> {
+  return (await runJson<Workers>(['workers'], { cwd, env: here })).workers.length
+}
+
 const here = { MILLRACE_HOST: 'here' }
 const elsewhere = { MILLRACE_HOST: 'elsewhere' }
 
@@ -63,6 +68,7 @@ describe('workers and queues list', { timeout: 60_000 }, () => {
     const pid = await worker(cwd, 'slow', 2)
     await worker(cwd, 'default,slow', 3)
     const env = here
+    await expect.poll(() => known(cwd), { timeout: 20_000 }).toBe(2)
 
     const { workers } = await runJson<Workers>(['workers', '--queue', 'default'], { cwd, env })
     expect(workers).toEqual([
@@ -95,6 +101,7 @@ describe('workers and queues list', { timeout: 60_000 }, () => {
     writeFileSync(script, loneWorker)
     const lone = new CommandProcess([], { cwd, env: here, script })
     await lone.events('started')
+    await expect.poll(() => known(cwd), { timeout: 20_000 }).toBe(1)
     expect((await use(cwd, here))['slow']).toEqual([0, 0, 1])
     lone.kill('SIGKILL')
     await lone.end()
