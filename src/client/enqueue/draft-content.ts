@@ -11,6 +11,7 @@ import { describe, messageOf } from '../../core/values/describe.js'
 import { durationForm, parseDuration } from '../../core/values/duration.js'
 import { hintFor } from '../../core/values/foreign-words.js'
 import { groupForm, groupNameOf } from '../../core/values/ids.js'
+import { instantForm, parseInstant } from '../../core/values/instant.js'
 import type { NewJob } from '../../stores/contract/new-job.js'
 import type { StoreTraits } from '../../stores/contract/store.js'
 
@@ -149,24 +150,10 @@ export function checkedExpiry(
   return expiresMs
 }
 
-/** ISO-8601 with date, time and zone: text without a zone would mean another moment on each machine. */
-const isoInstant = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}(:\d{2}(\.\d+)?)?(Z|[+-]\d{2}:?\d{2})$/
-
 function instantOf(task: AnyTask, runAt: unknown): number {
-  const at =
-    runAt instanceof Date
-      ? runAt.getTime()
-      : typeof runAt === 'string' && isoInstant.test(runAt)
-        ? Date.parse(runAt)
-        : Number.NaN
-  // The year 2286: a later one is a number of microseconds read as milliseconds.
-  if (Number.isNaN(at) || at < 0 || at > 9_999_999_999_999) {
-    throw wrong(
-      task,
-      `runAt must be a valid Date or ISO-8601 text with a zone, such as '2026-12-24T18:00:00Z'; got ${describe(runAt)}. For a time from now use delay.`,
-    )
-  }
-  return Math.trunc(at)
+  const at = parseInstant(runAt)
+  if (at !== undefined) return at
+  throw wrong(task, `runAt must be ${instantForm}; got ${describe(runAt)}. For a time from now use delay.`)
 }
 
 /** Undefined for none. Throws `InvalidJobError` or `UnsupportedByStoreError`. */

@@ -1,0 +1,136 @@
+/** The options of a schedule: what users give, and how they are checked. */
+
+import * as v from 'valibot'
+import { type AnyTask, isTask, type TaskInput } from '../task/any-task.js'
+import type { AnyEnqueueOptions, EnqueueOptionsOf } from '../task/enqueue-options.js'
+import type { Duration } from '../values/duration.js'
+import { instantForm, parseInstant } from '../values/instant.js'
+import { duration, exactly } from '../values/option-check.js'
+import { cronMistake } from './cron-text.js'
+import type { OnMissed, Overlap } from './due-ticks.js'
+import type { ScheduleRule } from './schedule-rule.js'
+import { timeZoneMistake } from './time-zone.js'
+
+/** When a schedule ticks, and what becomes of ticks that meet a job or nobody. */
+interface ScheduleTiming {
+  /** 5 fields, 6 with seconds before them, or `'@daily'` and its like; `L` and `#` too. This or `every`. */
+  readonly cron?: string
+  /** At least 1 s; ticks are its multiples since `from`, or else since 1970-01-01T00:00Z. This or `cron`. */
+  readonly every?: Duration
+  /** By whose clocks `cron` is read. Default `'UTC'`. */
+  readonly timeZone?: string
+  /** Ticks that were missed because no worker ran: none of them is run, the latest is, or all are, at most 1,000. Default `'latest'`. */
+  readonly onMissed?: OnMissed
+  /** Whether a tick is skipped while the job of the one before waits or runs. Default `'allow'`: it is not. */
+  readonly overlap?: Overlap
+  /** Each tick's job is due up to so much later, by an amount that its id decides; at most a day. Default 0. */
+  readonly jitter?: Duration
+  /** No tick before this moment: a Date, or ISO-8601 text with a zone. Default: now. */
+  readonly from?: Date | string
+  /** No tick after it. Default: never. */
+  readonly until?: Date | string
+}
+
+/** What may be said of the jobs of a schedule: their times are the schedule's, and those that are not ordered are named by their ticks. */
+type ScheduledEnqueueOptions<T extends AnyTask> = Omit<
+  EnqueueOptionsOf<T>,
+  T extends { readonly kind: 'ordered' } ? 'runAt' : 'runAt' | 'id'
+>
+
+/** The input of each of its jobs, which a task that takes none need not be given. */
+type ScheduledInput<T extends AnyTask> =
+  undefined extends TaskInput<T> ? { readonly input?: TaskInput<T> } : { readonly input: TaskInput<T> }
+
+/** A schedule: which task, with what input, and when. */
+export type ScheduleOptions<T extends AnyTask = AnyTask> = ScheduleTiming & {
+  readonly task: T
+  /** Options of its jobs. Default: none. */
+  readonly enqueue?: ScheduledEnqueueOptions<T>
+} & ScheduledInput<T>
+
+/** Schedules by name, each with the input of its own task. */
+export type SchedulesOf<Tasks extends Readonly<Record<string, AnyTask>>> = {
+  readonly [Name in keyof Tasks]: ScheduleOptions<Tasks[Name]>
+}
+
+/**
+ * A schedule with every default filled in.
+ * @internal
+ */
+export interface CheckedSchedule {
+  readonly task: AnyTask
+  readonly input: unknown
+  readonly enqueue: AnyEnqueueOptions
+  readonly rule: ScheduleRule
+  readonly onMissed: OnMissed
+  readonly overlap: Overlap
+  readonly jitterMs: number
+}
+
+const leastEveryMs = 1_000
+const mostJitterMs = 86_400_000
+
+const instant = v.pipe(
+  v.custom<Date | string>((value) => parseInstant(value) !== undefined, `must be ${instantForm}`),
+  v.transform((value) => parseInstant(value)!),
+)
+
+/** @internal */
+export const scheduleSchema = v.pipe(
+  exactly({
+    cron: v.optional(
+      v.custom<string>(
+        (text) => cronMistake(text) === undefined,
+        ({ input }) => cronMistake(input) ?? '',
+      ),
+    ),
+    every: v.optional(duration(leastEveryMs)),
+    timeZone: v.optional(
+      v.custom<string>(
+        (zone) => timeZoneMistake(zone) === undefined,
+        ({ input }) => timeZoneMistake(input) ?? '',
+      ),
+    ),
+    task: v.custom<AnyTask>(isTask, 'must be a task made by defineTask() or defineOrderedTask()'),
+    input: v.optional(v.unknown()),
+    enqueue: v.optional(v.record(v.string(), v.unknown()), {}),
+    onMissed: v.optional(v.picklist(['skip', 'latest', 'all'], "must be 'skip', 'latest' or 'all'"), 'latest'),
+    overlap: v.optional(v.picklist(['allow', 'skip'], "must be 'allow' or 'skip'"), 'allow'),
+    jitter: v.optional(duration(0, mostJitterMs), 0),
+    from: v.optional(instant),
+    until: v.optional(instant),
+  }),
+  v.check(
+    ({ cron, every }) => (cron === undefined) !== (every === undefined),
+    'must have `cron` or `every`, and not both',
+  ),
+  v.check(
+    ({ every, timeZone }) => every === undefined || timeZone === undefined,
+    'must not have `timeZone` with `every`, which counts from an instant; give `cron`',
+  ),
+  v.check(
+    ({ from, until }) => from === undefined || until === undefined || from < until,
+    'must have a `from` before its `until`',
+  ),
+  v.check(
+    ({ enqueue }) => !('runAt' in enqueue),
+    'must not have `enqueue.runAt`: its ticks say when; `enqueue.delay` counts from each',
+  ),
+  v.check(
+    ({ task, enqueue }) => task.kind === 'ordered' || !('id' in enqueue),
+    'must not have `enqueue.id`: each of its jobs is named by the schedule and the tick',
+  ),
+  v.transform(
+    ({ cron, every, timeZone = 'UTC', from, until, jitter, enqueue, ...rest }): CheckedSchedule => ({
+      ...{ task: rest.task, input: rest.input, onMissed: rest.onMissed, overlap: rest.overlap, jitterMs: jitter },
+      enqueue: enqueue as AnyEnqueueOptions,
+      rule: {
+        ...(cron === undefined ? {} : { cron }),
+        ...(every === undefined ? {} : { everyMs: every }),
+        timeZone,
+        ...(from === undefined ? {} : { fromAt: from }),
+        ...(until === undefined ? {} : { untilAt: until }),
+      },
+    }),
+  ),
+)
