@@ -16,5 +16,8 @@ contractOf('redis-cluster', [
   'scopes of throttles',
   'limits over a reshard',
   'starting anew',
+  'schedules',
+  'ticks of schedules',
+  'leads of schedules',
   'closing',
 ])

@@ -48,6 +48,9 @@ import { recordsActions } from './records/records-actions.js'
 import { recordsListing } from './records/records-listing.js'
 import { workersRegistry } from './records/workers-registry.js'
 import type { ContractConcern } from './scenes/contract-case.js'
+import { scheduleLeads } from './schedules/schedule-leads.js'
+import { scheduling } from './schedules/scheduling.js'
+import { ticking } from './schedules/ticking.js'
 
 export const storeContract: readonly ContractConcern[] = [
   opening,
@@ -96,5 +99,8 @@ export const storeContract: readonly ContractConcern[] = [
   limits,
   limitedReshards,
   holds,
+  scheduling,
+  ticking,
+  scheduleLeads,
   closing,
 ]

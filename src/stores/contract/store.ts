@@ -32,6 +32,7 @@ import type { EnqueueCall, Enqueued } from './new-job.js'
 import type { Provision } from './provision.js'
 import type { Depth } from './queue-depth.js'
 import type { QueueSettings, StoredQueue } from './queue-settings.js'
+import type { Schedules } from './schedules.js'
 import type { ExtendAnswer, ExtendItem, SettleAnswer, SettleItem } from './settle.js'
 import type { StoreHealth } from './store-health.js'
 import type { Throttles } from './throttles.js'
@@ -108,6 +109,8 @@ export interface Store {
   readonly morgue?: Morgue
   /** With the trait `throttled`. */
   readonly throttles?: Throttles
+  /** With the trait `scheduled`. */
+  readonly schedules?: Schedules
   readonly workers?: WorkerRegistry
   readonly health?: StoreHealth
   /** Of a store in a database to which its users have connections of their own. */
@@ -134,6 +137,8 @@ export interface StoreTraits {
   /** Groups have their turns one after the other. Without it, whose turn it is is left to the service. */
   readonly inTurns: boolean
   readonly throttled: boolean
+  /** Keeps schedules. */
+  readonly scheduled: boolean
   /** `maxRunning`. */
   readonly limited: boolean
   /** Whether several processes can share it. */

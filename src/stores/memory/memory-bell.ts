@@ -1,4 +1,4 @@
-/** The bell of the memory store: wakes one of those who wait for a queue, and all who watch jobs end. */
+/** The bell of the memory store: wakes one of those who wait for a queue, and all who watch jobs end or schedules change. */
 
 /** Wakes a sleeper: with what woke him, or with nothing because his time is over. */
 type Wake<T> = (by?: T) => void
@@ -10,6 +10,8 @@ export class MemoryBell {
   /** With the queues they wait for, in the order in which they came. */
   readonly #waiters = new Map<Wake<string>, ReadonlySet<string>>()
   readonly #watchers = new Set<Wake<true>>()
+  readonly #scheduleWatchers = new Set<Wake<true>>()
+  #isScheduleUnheard = false
   readonly #unheard = new Set<string>()
 
   /** Wakes whoever has waited longest for the queue. */
@@ -32,6 +34,12 @@ export class MemoryBell {
     for (const wake of [...this.#watchers]) wake(true)
   }
 
+  /** Wakes everybody who watches schedules. */
+  tellSchedules(): void {
+    this.#isScheduleUnheard = this.#scheduleWatchers.size === 0
+    for (const wake of [...this.#scheduleWatchers]) wake(true)
+  }
+
   /** The queue that is rung; undefined after `forMs` or when one of the signals aborts. */
   rung(queues: readonly string[], forMs: number, signals: readonly AbortSignal[]): Promise<string | undefined> {
     return asleep<string>(forMs, signals, (wake) => {
@@ -45,6 +53,18 @@ export class MemoryBell {
     return asleep<true>(forMs, signals, (wake) => {
       this.#watchers.add(wake)
       return () => this.#watchers.delete(wake)
+    })
+  }
+
+  /** True when schedules change; undefined after `forMs` or when one of the signals aborts. */
+  scheduled(forMs: number, signals: readonly AbortSignal[]): Promise<true | undefined> {
+    if (this.#isScheduleUnheard) {
+      this.#isScheduleUnheard = false
+      return Promise.resolve(true)
+    }
+    return asleep<true>(forMs, signals, (wake) => {
+      this.#scheduleWatchers.add(wake)
+      return () => this.#scheduleWatchers.delete(wake)
     })
   }
 }

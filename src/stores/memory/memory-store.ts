@@ -8,6 +8,7 @@ import type { Records } from '../contract/job-records.js'
 import type { EnqueueCall, Enqueued } from '../contract/new-job.js'
 import type { Depth } from '../contract/queue-depth.js'
 import type { QueueSettings, StoredQueue } from '../contract/queue-settings.js'
+import type { Schedules } from '../contract/schedules.js'
 import type { ExtendAnswer, ExtendItem, SettleAnswer, SettleItem } from '../contract/settle.js'
 import type { Store, StoreTraits } from '../contract/store.js'
 import type { Throttles } from '../contract/throttles.js'
@@ -24,6 +25,7 @@ import { trim } from './queue/memory-retention.js'
 import { depth, oldestAgeMs } from './records/memory-depth.js'
 import { memoryRecords } from './records/memory-records.js'
 import { type MemoryWorker, memoryRegistry } from './records/memory-registry.js'
+import { MemorySchedules, memorySchedules } from './records/memory-schedules.js'
 import { memoryThrottles } from './records/memory-throttles.js'
 import { claimFrom, type QueueAnswer } from './work/memory-claim.js'
 import { enqueue } from './work/memory-enqueue.js'
@@ -33,6 +35,7 @@ import { extend, settle } from './work/memory-settle.js'
 export class MemoryData {
   readonly queues = new MemoryQueues()
   readonly workers = new Map<string, MemoryWorker>()
+  readonly schedules = new MemorySchedules()
   readonly bell = new MemoryBell()
   /** Whether it stands for a server. */
   readonly isRemote: boolean
@@ -59,6 +62,7 @@ export class MemoryStore implements Store {
   readonly records: Records
   readonly workers: WorkerRegistry
   readonly throttles: Throttles
+  readonly schedules: Schedules
   readonly #clock: Clock
   readonly #data: MemoryData
   readonly #closing = new AbortController()
@@ -76,11 +80,18 @@ export class MemoryStore implements Store {
       },
       now: () => clock.now(),
       ring: (queue) => this.#ring(queue),
+      enqueue: (call) => this.#enqueueAll([call])[0]!,
+      tellSchedules: () => data.bell.tellSchedules(),
+      nextSchedule: (forMs, signal) => data.bell.scheduled(forMs, [signal, this.#closing.signal]),
       tellEnds: () => data.bell.tellEnds(),
       nextEnd: (forMs, signal) => data.bell.ended(forMs, [signal, this.#closing.signal]),
     }
     this.records = memoryRecords(admin)
     this.throttles = memoryThrottles(admin)
+    this.schedules = memorySchedules(admin, () => {
+      this.#refuseClosed()
+      return data.schedules
+    })
     this.workers = memoryRegistry(admin, () => {
       this.#refuseClosed()
       return data.workers
@@ -95,13 +106,7 @@ export class MemoryStore implements Store {
 
   async enqueue(calls: readonly EnqueueCall[]): Promise<Enqueued[][]> {
     this.#refuseClosed()
-    const now = this.#clock.now()
-    // All are looked up before the first is changed: an unknown one changes nothing.
-    for (const { queue } of calls) this.#data.queues.shardsOf(queue)
-    const added: { queue: string; id: string }[] = []
-    const answers = calls.map((call) => this.#enqueue(call, now, (id) => added.push({ queue: call.queue, id })))
-    this.#ringFor(added, now)
-    return answers
+    return this.#enqueueAll(calls)
   }
 
   async claim(from: readonly ClaimFrom[], by: Claimer): Promise<Claimed> {
@@ -183,6 +188,16 @@ export class MemoryStore implements Store {
 
   #refuseClosed(): void {
     if (this.#closing.signal.aborted) throw new ClosedError('the memory store')
+  }
+
+  #enqueueAll(calls: readonly EnqueueCall[]): Enqueued[][] {
+    const now = this.#clock.now()
+    // All are looked up before the first is changed: an unknown one changes nothing.
+    for (const { queue } of calls) this.#data.queues.shardsOf(queue)
+    const added: { queue: string; id: string }[] = []
+    const answers = calls.map((call) => this.#enqueue(call, now, (id) => added.push({ queue: call.queue, id })))
+    this.#ringFor(added, now)
+    return answers
   }
 
   /** `came` hears of each job that this call added. One that is sent again adds none. */

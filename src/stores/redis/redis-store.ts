@@ -7,6 +7,7 @@ import type { Records } from '../contract/job-records.js'
 import type { EnqueueCall, Enqueued } from '../contract/new-job.js'
 import type { Depth } from '../contract/queue-depth.js'
 import type { QueueSettings, StoredQueue } from '../contract/queue-settings.js'
+import type { Schedules } from '../contract/schedules.js'
 import type { ExtendAnswer, ExtendItem, SettleAnswer, SettleItem } from '../contract/settle.js'
 import type { Store } from '../contract/store.js'
 import type { StoreHealth } from '../contract/store-health.js'
@@ -23,6 +24,7 @@ import { redisThrottles } from './records/redis-throttles.js'
 import { redisTraits } from './redis-traits.js'
 import { RedisReshard } from './reshard/redis-reshard.js'
 import { RedisShardMigration } from './reshard/redis-shard-migration.js'
+import { RedisSchedules } from './schedules/redis-schedules.js'
 import { extendItems, settleItems } from './settle/redis-settle.js'
 import { DamagedShards } from './shards/redis-damage.js'
 import { RedisQueues } from './shards/redis-queues.js'
@@ -51,6 +53,7 @@ export class RedisStore implements Store {
   readonly records: Records
   readonly workers: WorkerRegistry
   readonly throttles: Throttles
+  readonly schedules: Schedules
   readonly health: StoreHealth
   readonly #client: RedisClient
   readonly #replicas: number
@@ -84,6 +87,7 @@ export class RedisStore implements Store {
     this.records = redisRecords(this.#queues, listing, reshard, this.#ends)
     this.workers = redisRegistry(client, this.#queues, namespace)
     this.throttles = redisThrottles(client, this.#queues)
+    this.schedules = new RedisSchedules(client, this.#queues, namespace)
     // Loaded when it is asked for: every thread and process that opens a store would load it in vain.
     this.health = {
       examine: async () =>

@@ -10,6 +10,7 @@ export const fullTraits = {
   groups: true,
   inTurns: true,
   throttled: true,
+  scheduled: true,
   limited: true,
   inOrder: true,
   exactEnqueue: true,

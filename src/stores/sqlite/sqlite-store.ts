@@ -10,6 +10,7 @@ import type { Records } from '../contract/job-records.js'
 import type { EnqueueCall, Enqueued } from '../contract/new-job.js'
 import type { Depth } from '../contract/queue-depth.js'
 import type { QueueSettings, StoredQueue } from '../contract/queue-settings.js'
+import type { Schedules } from '../contract/schedules.js'
 import type { ExtendAnswer, ExtendItem, SettleAnswer, SettleItem } from '../contract/settle.js'
 import type { Store } from '../contract/store.js'
 import type { Finding, Mended, StoreHealth } from '../contract/store-health.js'
@@ -43,6 +44,7 @@ export class SqliteStore implements Store {
   readonly records: Records
   readonly workers: WorkerRegistry
   readonly throttles: Throttles
+  readonly schedules: Schedules
   readonly health: StoreHealth
   readonly transactions: Transactions
   readonly #userEnqueue: SqliteUserEnqueue
@@ -70,6 +72,7 @@ export class SqliteStore implements Store {
       state: (queue, group) => this.#inbox.call('throttleState', queue, group),
       set: (queue, rules) => this.#inbox.call('setThrottle', queue, rules),
     }
+    this.schedules = sqliteSchedules(this.#inbox, this.#wait)
     this.health = sqliteHealth(this.#inbox)
     this.#clockUrl = clock
     this.#userEnqueue = new SqliteUserEnqueue({
@@ -147,6 +150,21 @@ function sqliteHealth(inbox: SqliteThreadClient): StoreHealth {
       for (const { name } of await inbox.call('queues'))
         if (queue === undefined || queue === name) mended.push(...(await inbox.call('repair', name)))
       return { mended, left: await check(queue) }
+    },
+  }
+}
+
+function sqliteSchedules(inbox: SqliteThreadClient, wait: SqliteWait): Schedules {
+  return {
+    ...inbox.calls('tick', 'resign'),
+    put: (change, expects) => inbox.call('putSchedule', change, expects),
+    remove: (name, expects) => inbox.call('removeSchedule', name, expects),
+    get: (name) => inbox.call('schedule', name),
+    list: (after, limit) => inbox.call('schedules', after, limit),
+    due: (worker, leadMs, limit) => inbox.call('dueSchedules', worker, leadMs, limit),
+    async changed(forMs, signal) {
+      inbox.refuseClosed()
+      await wait.forSchedules(forMs, signal)
     },
   }
 }

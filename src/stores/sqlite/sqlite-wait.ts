@@ -1,9 +1,9 @@
-/** Waiting on a SQLite store: for a queue that may have a job, or for jobs to end. */
+/** Waiting on a SQLite store: for a queue that may have a job, for jobs to end, or for schedules to change. */
 
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { JobKey } from '../contract/job-records.js'
 import { SqliteBell } from './bell/sqlite-bell.js'
-import { SqliteWakeTokens, tokenName } from './bell/sqlite-wake-token.js'
+import { SqliteWakeTokens, scheduleBell, tokenName } from './bell/sqlite-wake-token.js'
 import type { SqliteThreadClient } from './thread/sqlite-thread-client.js'
 import type { Reply } from './thread/sqlite-thread-messages.js'
 
@@ -114,6 +114,27 @@ export class SqliteWait {
 
   #putBack(queues: Iterable<string>): void {
     for (const queue of queues) this.#tokens.put(queue)
+  }
+
+  /** Resolves when a schedule was written, after `forMs`, or when aborted. */
+  async forSchedules(forMs: number, signal: AbortSignal): Promise<void> {
+    const ear = new Ringing()
+    const take = () => {
+      if (this.#tokens.take(scheduleBell)) ear.ring()
+    }
+    const stop = await this.#queues.listen({
+      rung(name) {
+        if (name === tokenName(scheduleBell)) take()
+      },
+      look: () => (this.#inbox.isClosed ? ear.ring() : take()),
+    })
+    // A ring that nobody waited for.
+    take()
+    try {
+      await ear.heard(forMs, signal)
+    } finally {
+      stop()
+    }
   }
 
   async forResults(jobs: readonly JobKey[], forMs: number, signal: AbortSignal): Promise<JobKey[]> {

@@ -17,6 +17,7 @@ export const sqsTraits: StoreTraits = {
   groups: true,
   inTurns: false,
   throttled: false,
+  scheduled: false,
   limited: false,
   shared: true,
   replicated: false,

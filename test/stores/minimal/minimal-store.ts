@@ -42,6 +42,7 @@ const minimalTraits: StoreTraits = {
   groups: false,
   inTurns: false,
   throttled: false,
+  scheduled: false,
   limited: false,
   shared: true,
   replicated: false,

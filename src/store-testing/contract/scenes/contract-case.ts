@@ -27,6 +27,7 @@ export const records: Need = (store) => store.records !== undefined || 'the stor
 export const workers: Need = (store) => store.workers !== undefined || 'the store keeps no registry of workers'
 export const priority: Need = (store) => store.traits.priority || 'the store knows no priorities'
 export const throttled: Need = (store) => store.traits.throttled || 'the store has no throttles'
+export const scheduled: Need = (store) => store.schedules !== undefined || 'the store keeps no schedules'
 export const groups: Need = ({ traits }) =>
   (traits.groups && traits.inTurns) || (traits.groups ? 'the store gives groups no turns' : 'the store knows no groups')
 export const limited: Need = (store) => store.traits.limited || 'the store does not bound what runs'

@@ -215,7 +215,13 @@ if came then
   if calls then ring_unpaused() end
 end
 remember_calls()
-return table.concat(answers, ',')
 `
 
-export const enqueueOrderedScript = shardScript('enqueue-ordered', 'ordered', withOrderedJobs(remembering + text))
+/** Without what it returns, as that of plain queues. */
+export const enqueueOrderedText = remembering + text
+
+export const enqueueOrderedScript = shardScript(
+  'enqueue-ordered',
+  'ordered',
+  withOrderedJobs(`${enqueueOrderedText}return table.concat(answers, ',')`),
+)

@@ -227,7 +227,13 @@ if rings and meta[9] then
 end
 if rings and not paused then ring() end
 remember_calls()
-return table.concat(answers, ',')
 `
 
-export const enqueueScript = shardScript('enqueue', 'plain', withJobs(remembering + text))
+/** Without what it returns, for scripts that go on: `answers` then has the letters of each call. */
+export const enqueueText = remembering + text
+
+export const enqueueScript = shardScript(
+  'enqueue',
+  'plain',
+  withJobs(`${enqueueText}return table.concat(answers, ',')`),
+)

@@ -17,7 +17,7 @@ import { enqueueScript } from './enqueue-script.js'
 const mostJobs = 250
 const mostBytes = 1_048_576
 
-const answersBy: Record<string, Enqueued> = {
+export const enqueuedBy: Record<string, Enqueued> = {
   a: 'added',
   m: 'merged',
   r: 'replaced',
@@ -117,7 +117,7 @@ function take({ answers, places, isWhole }: Part, letters: string): void {
   if (isAll) answers.length = letters.length
   for (let i = 0; i < letters.length; i += 1) {
     const place = isAll ? i : places[i]
-    if (place !== undefined) answers[place] = answersBy[letters[i]!]!
+    if (place !== undefined) answers[place] = enqueuedBy[letters[i]!]!
   }
 }
 
@@ -135,7 +135,7 @@ function tripsOf(parts: readonly Part[], kind: QueueKind): EnqueueTrip[] {
   for (const part of parts) {
     const { args } = trip
     const from = args.length
-    const bytes = pack(kind, part, args)
+    const bytes = packCall(kind, part, args)
     if (trip.parts.length > 0 && (trip.jobs + part.jobs.length > mostJobs || trip.bytes + bytes > mostBytes)) {
       trips.push(trip)
       trip = { parts: [], args: args.splice(from), jobs: 0, bytes: 0 }
@@ -150,7 +150,11 @@ function tripsOf(parts: readonly Part[], kind: QueueKind): EnqueueTrip[] {
 }
 
 /** Adds what the script for such a queue is given of these jobs; answers with their bytes. */
-function pack(kind: QueueKind, { callId, jobs }: Part, args: RedisArgument[]): number {
+export function packCall(
+  kind: QueueKind,
+  { callId, jobs }: Pick<Part, 'callId' | 'jobs'>,
+  args: RedisArgument[],
+): number {
   let bytes = 0
   args.push(callId, String(jobs.length))
   for (const job of jobs) {

@@ -7,7 +7,15 @@ import type { QueueKind } from '../../contract/queue-settings.js'
 import type { Finding } from '../../contract/store-health.js'
 import type { RedisClient } from '../client/redis-client.js'
 import { listIn, numberIn, rowsIn, textIn } from '../client/redis-reply.js'
-import { keyNames, keyTypes, queuesKey, scopeKeys, workersKey } from '../layout/redis-keys.js'
+import {
+  keyNames,
+  keyTypes,
+  queuesKey,
+  scheduleIndexKeys,
+  scheduleKeys,
+  scopeKeys,
+  workersKey,
+} from '../layout/redis-keys.js'
 import { layoutIn, liveShards, queueIn, type RedisShard } from '../layout/redis-layout.js'
 import { runOn } from '../lua/script-kinds.js'
 import { checkScripts, scanScript } from './fsck-scripts.js'
@@ -162,7 +170,10 @@ async function foreignKeys(client: RedisClient, namespace: string): Promise<Find
     const shards = layouts.flatMap(({ name, layout }) => liveShards(queueIn(namespace, name, layout)))
     const scopes = layouts.flatMap(({ layout: { scope } }) => (scope === undefined ? [] : scopeKeys(namespace, scope)))
     const ours = shards.flatMap(({ kind, tag }) => keysIn(kind).map((key) => `${tag}:${key}`))
-    return { shards, keys: new Set([...ours, ...scopes, queuesKey(namespace), workersKey(namespace)]) }
+    const index = scheduleIndexKeys(namespace)
+    const schedules = listIn(await client.command('HKEYS', [index[1]])).flatMap((tag) => scheduleKeys(textIn(tag)))
+    const others = [...index, ...schedules, queuesKey(namespace), workersKey(namespace)]
+    return { shards, keys: new Set([...ours, ...scopes, ...others]) }
   }
   const { shards, keys } = await known()
   const foreign = new Set<string>()

@@ -197,3 +197,21 @@ export function queuesKey(namespace: string): string {
 export function workersKey(namespace: string): string {
   return `{${namespace}}:workers`
 }
+
+/** Beside the keys of a shard, what the schedules have whose jobs lie there: a hash, name → record, and a sorted set by the next tick. */
+export function scheduleKeys(tag: string): string[] {
+  return [`${tag}:schedules`, `${tag}:schedule-due`]
+}
+
+/**
+ * What is known of the schedules of a namespace: a hash, name → tag of the shard that has it; a hash of all tags that may have
+ * some; a hash that says who leads.
+ */
+export function scheduleIndexKeys(namespace: string): readonly [index: string, places: string, lead: string] {
+  return [`{${namespace}}:schedules`, `{${namespace}}:schedule-places`, `{${namespace}}:schedule-lead`]
+}
+
+/** The channel that tells of schedules that were written. It begins as a queue's do, of which none has no name. */
+export function scheduleChannel(namespace: string): string {
+  return `{${namespace}:}:schedule-changes`
+}

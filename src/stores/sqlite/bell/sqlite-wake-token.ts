@@ -20,6 +20,9 @@ export function tokenName(queue: string): string {
   )
 }
 
+/** What is rung in the place of a queue when a schedule is written. Begins with `-`, which no queue name does. */
+export const scheduleBell = '-schedules'
+
 export class SqliteWakeTokens {
   readonly #file: string
   /** Whether the directory is known to be there and ours. */

@@ -129,6 +129,28 @@ CREATE TABLE log (rid INTEGER PRIMARY KEY, text TEXT NOT NULL);
 `
 
 /**
+ * `definition` is JSON (`rules/schedule-record`); `next_at` and `last_at` are on the wall clock. Who leads those that tick them is
+ * said in `meta`, as `schedule-lead`.
+ */
+const scheduleTable = `
+CREATE TABLE schedule (
+  name TEXT PRIMARY KEY,
+  definition TEXT NOT NULL,
+  revision TEXT NOT NULL,
+  paused INTEGER NOT NULL,
+  next_at INTEGER,
+  last_at INTEGER,
+  last_id TEXT,
+  ticked INTEGER NOT NULL DEFAULT 0,
+  skipped INTEGER NOT NULL DEFAULT 0,
+  missed INTEGER NOT NULL DEFAULT 0,
+  created_at INTEGER NOT NULL,
+  updated_at INTEGER NOT NULL
+) WITHOUT ROWID;
+CREATE INDEX schedule_next ON schedule (next_at, name) WHERE next_at IS NOT NULL;
+`
+
+/**
  * `lane` has a row for each group of a queue, or of a shard, that has ready jobs or running ones, stands in the turns or among
  * the shut, or is held back. Of the group '' neither its ready nor its running jobs are counted there: they are what is left
  * of the queue's.
@@ -278,7 +300,7 @@ ${payloadTable}CREATE TABLE remembered (
 ) WITHOUT ROWID;
 CREATE INDEX remembered_until ON remembered (qid, until);
 CREATE TABLE call (qid INTEGER NOT NULL, cid INTEGER NOT NULL, calls TEXT NOT NULL, PRIMARY KEY (qid, cid)) WITHOUT ROWID;
-CREATE TABLE worker (id TEXT PRIMARY KEY, record TEXT NOT NULL, seen_at INTEGER NOT NULL, until INTEGER NOT NULL) WITHOUT ROWID;
+${scheduleTable}CREATE TABLE worker (id TEXT PRIMARY KEY, record TEXT NOT NULL, seen_at INTEGER NOT NULL, until INTEGER NOT NULL) WITHOUT ROWID;
 ${noteTables}${limitTables}`
 
 export const tableNames: readonly string[] = [...tables.matchAll(/CREATE TABLE (\w+)/g)].map(([, name]) => name!)

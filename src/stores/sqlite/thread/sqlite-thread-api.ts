@@ -7,6 +7,7 @@ import { SqliteLook } from '../records/sqlite-look.js'
 import { SqliteRecords } from '../records/sqlite-records.js'
 import { SqliteWorkers } from '../records/sqlite-registry.js'
 import { SqliteReshard } from '../records/sqlite-reshard.js'
+import { SqliteSchedules } from '../records/sqlite-schedules.js'
 import { SqliteThrottleAdmin } from '../records/sqlite-throttle-admin.js'
 import { isLimited, isStopped, type QueueRow } from '../rows/sqlite-queue.js'
 import { SqliteQueueState } from '../rows/sqlite-queue-state.js'
@@ -48,6 +49,7 @@ export function sqliteOperations(session: SqliteTransaction) {
   const records = new SqliteRecords(session, settle)
   const reshard = new SqliteReshard(session)
   const workers = new SqliteWorkers(session)
+  const schedules = new SqliteSchedules(session, enqueue)
   const throttleAdmin = new SqliteThrottleAdmin(session)
   const dataVersion = session.db.prepare('PRAGMA data_version')
   return {
@@ -60,6 +62,8 @@ export function sqliteOperations(session: SqliteTransaction) {
       ended: records.ended.bind(records),
       workers: workers.list.bind(workers),
       held: workers.held.bind(workers),
+      schedule: schedules.get.bind(schedules),
+      schedules: schedules.list.bind(schedules),
       throttleState: throttleAdmin.state.bind(throttleAdmin),
       /** What a wait sees when it looks at its queues; `rung`: those of them whose last ring nobody heard. */
       peek(names: readonly string[], rung: readonly string[]): Peeked {
@@ -99,6 +103,11 @@ export function sqliteOperations(session: SqliteTransaction) {
       removeWorker: workers.remove.bind(workers),
       gone: workers.gone.bind(workers),
       adopt: workers.adopt.bind(workers),
+      putSchedule: schedules.put.bind(schedules),
+      removeSchedule: schedules.remove.bind(schedules),
+      tick: schedules.tick.bind(schedules),
+      dueSchedules: schedules.due.bind(schedules),
+      resign: schedules.resign.bind(schedules),
       setThrottle: throttleAdmin.set.bind(throttleAdmin),
       repair: (queue: string) => repairQueue(session, queue),
     },

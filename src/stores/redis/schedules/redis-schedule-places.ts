@@ -1,0 +1,95 @@
+/**
+ * The places of the schedules of a Redis store. A schedule lies in the shard that its jobs go to, where one script ticks and
+ * enqueues; the index of the namespace says which shard that is. What the index does not point at is no schedule: a writer that
+ * died half way may leave a record behind, which nobody ticks.
+ */
+
+import type { ScheduleDefinition, StoredSchedule } from '../../contract/schedules.js'
+import { shardOf } from '../../rules/payloads.js'
+import { placeOf } from '../../rules/schedule-record.js'
+import type { RedisClient } from '../client/redis-client.js'
+import { listIn, textIn } from '../client/redis-reply.js'
+import { scheduleIndexKeys, scheduleKeys } from '../layout/redis-keys.js'
+import { liveShards, type RedisQueue, type RedisShard, shardHolding } from '../layout/redis-layout.js'
+import type { RedisQueues } from '../shards/redis-queues.js'
+import { recordIn, recordText } from './redis-schedule-record.js'
+import { compareAndSetScript, endScheduleScript, writeScheduleScripts } from './schedule-scripts.js'
+
+export type RedisSchedule = Omit<StoredSchedule, 'shards'>
+
+export class RedisSchedulePlaces {
+  readonly #client: RedisClient
+  readonly #queues: RedisQueues
+  readonly #index: string
+  readonly #places: string
+
+  constructor(client: RedisClient, queues: RedisQueues, namespace: string) {
+    this.#client = client
+    this.#queues = queues
+    ;[this.#index, this.#places] = scheduleIndexKeys(namespace)
+  }
+
+  /** Where they lie; undefined for those that are none. */
+  async of(names: readonly string[]): Promise<(string | undefined)[]> {
+    if (names.length === 0) return []
+    const tags = listIn(await this.#client.command('HMGET', [this.#index, ...names]))
+    return tags.map((tag) => (tag === null ? undefined : textIn(tag)))
+  }
+
+  async names(): Promise<string[]> {
+    return listIn(await this.#client.command('HKEYS', [this.#index])).map(textIn)
+  }
+
+  async read(name: string, tag: string): Promise<RedisSchedule | undefined> {
+    const text = await this.#client.command('HGET', [scheduleKeys(tag)[0]!, name])
+    return text === null ? undefined : recordIn(textIn(text))
+  }
+
+  /** The shard that such a schedule is to lie in. */
+  async shardFor(definition: ScheduleDefinition): Promise<RedisShard> {
+    const [queue] = await this.#queues.findNow([definition.queue])
+    return definition.job.id === undefined
+      ? queue!.shards[shardOf(placeOf(definition), queue!.shards.length)]!
+      : shardHolding(queue!, definition.job.id)
+  }
+
+  /** Whether nothing was registered under this name, and now this place is. */
+  async register(name: string, tag: string): Promise<boolean> {
+    await this.#client.command('HSET', [this.#places, tag, '1'])
+    return (await this.#client.command('HSETNX', [this.#index, name, tag])) === 1
+  }
+
+  /** Before its record goes, so that one left over is not taken for a schedule. */
+  async unregister(name: string, tag: string): Promise<void> {
+    await this.#client.run(compareAndSetScript, [this.#index], [name, tag])
+  }
+
+  /**
+   * Writes a record that lay elsewhere into this shard, then points the index there, then takes the other out. Wherever that
+   * ends half way, it may be done again.
+   */
+  async move(schedule: RedisSchedule, from: string, shard: RedisShard, old: string): Promise<void> {
+    const { name } = schedule.definition
+    await this.#client.command('HSET', [this.#places, shard.tag, '1'])
+    const args = ['adopt', name, recordText(schedule), schedule.revision, String(schedule.nextAt ?? -1)]
+    await this.#queues.runOver([shard], writeScheduleScripts, args, undefined, scheduleKeys(shard.tag))
+    await this.#client.run(compareAndSetScript, [this.#index], [name, from, shard.tag])
+    await this.#client.run(endScheduleScript, scheduleKeys(from), ['remove', name, old])
+  }
+
+  /**
+   * The shard that a schedule of this queue ticks in; undefined where there is none. Where its queue has gone to other shards,
+   * the schedule follows: the one it lay in is closed, and ticks no more.
+   */
+  async following(name: string, queueName: string): Promise<{ shard: RedisShard; queue: RedisQueue } | undefined> {
+    const [[tag], [queue]] = await Promise.all([this.of([name]), this.#queues.findNow([queueName])])
+    if (tag === undefined) return undefined
+    const shard = liveShards(queue!).find((one) => one.tag === tag)
+    if (shard !== undefined) return { shard, queue: queue! }
+    const schedule = await this.read(name, tag)
+    if (schedule === undefined || schedule.definition.queue !== queueName) return undefined
+    const to = await this.shardFor(schedule.definition)
+    await this.move(schedule, tag, to, schedule.revision)
+    return { shard: to, queue: queue! }
+  }
+}

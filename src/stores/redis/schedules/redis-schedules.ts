@@ -1,0 +1,236 @@
+/** The schedules of a Redis store. */
+
+import type {
+  DueSchedules,
+  ScheduleChange,
+  Schedules,
+  ScheduleTick,
+  StoredSchedule,
+  TickAnswer,
+} from '../../contract/schedules.js'
+import { compareBytes } from '../../rules/byte-order.js'
+import { definitionText } from '../../rules/schedule-record.js'
+import type { RedisArgument, RedisClient } from '../client/redis-client.js'
+import { listIn, numberIn, rowsIn, textIn } from '../client/redis-reply.js'
+import { enqueuedBy, packCall } from '../enqueue/redis-enqueue.js'
+import { scheduleChannel, scheduleIndexKeys, scheduleKeys } from '../layout/redis-keys.js'
+import { siblingKeys } from '../layout/redis-layout.js'
+import { type RedisQueues, unlessUnknown } from '../shards/redis-queues.js'
+import { type RedisSchedule, RedisSchedulePlaces } from './redis-schedule-places.js'
+import { recordIn } from './redis-schedule-record.js'
+import { dueSchedulesScript, endScheduleScript, scheduleLeadScript, writeScheduleScripts } from './schedule-scripts.js'
+import { tickScripts } from './tick-script.js'
+
+/** How long whoever waits for changes waits where the server does not let it listen. */
+const unheardMs = 5_000
+
+interface DueRow {
+  readonly schedule: RedisSchedule
+  readonly tag: string
+}
+
+export class RedisSchedules implements Schedules {
+  readonly #client: RedisClient
+  readonly #queues: RedisQueues
+  readonly #namespace: string
+  readonly #places: RedisSchedulePlaces
+  readonly #ears = new Set<() => void>()
+  #listening: Promise<unknown> | undefined
+  /** Changes that were heard of, and those that the last look knew of. */
+  #heard = 0
+  #known = 0
+
+  constructor(client: RedisClient, queues: RedisQueues, namespace: string) {
+    this.#client = client
+    this.#queues = queues
+    this.#namespace = namespace
+    this.#places = new RedisSchedulePlaces(client, queues, namespace)
+  }
+
+  async put(change: ScheduleChange, expects: string | undefined): Promise<boolean> {
+    const isDone = await this.#queues.following(() => this.#put(change, expects))
+    if (isDone) await this.#tell()
+    return isDone
+  }
+
+  async remove(name: string, expects?: string): Promise<boolean> {
+    const [tag] = await this.#places.of([name])
+    const schedule = tag === undefined ? undefined : await this.#places.read(name, tag)
+    if (tag === undefined || schedule === undefined) return false
+    if (expects !== undefined && schedule.revision !== expects) return false
+    await this.#places.unregister(name, tag)
+    return (await this.#client.run(endScheduleScript, scheduleKeys(tag), ['remove', name, schedule.revision])) !== null
+  }
+
+  async get(name: string): Promise<StoredSchedule | undefined> {
+    const [tag] = await this.#places.of([name])
+    const schedule = tag === undefined ? undefined : await this.#places.read(name, tag)
+    return schedule && (await this.#told([schedule]))[0]
+  }
+
+  async list(after: string | undefined, limit: number): Promise<StoredSchedule[]> {
+    const names = (await this.#places.names()).sort(compareBytes)
+    const found: StoredSchedule[] = []
+    // A name may stand there without a schedule: of one that is being written, or was to be.
+    let left = names.filter((name) => after === undefined || compareBytes(name, after) > 0)
+    while (left.length > 0 && found.length < limit) {
+      const some = left.slice(0, limit - found.length)
+      left = left.slice(some.length)
+      const tags = await this.#places.of(some)
+      const read = await Promise.all(
+        some.map((name, i) => (tags[i] === undefined ? undefined : this.#places.read(name, tags[i]))),
+      )
+      found.push(...(await this.#told(read.flatMap((one) => one ?? []))))
+    }
+    return found
+  }
+
+  tick(tick: ScheduleTick): Promise<TickAnswer> {
+    return this.#queues.following(() => this.#tick(tick))
+  }
+
+  async due(worker: string, leadMs: number, limit: number): Promise<DueSchedules> {
+    this.#known = this.#heard
+    const [, places, leadKey] = scheduleIndexKeys(this.#namespace)
+    const args = [worker, String(Math.ceil(leadMs))]
+    const [asked, lead, left, tags] = listIn(await this.#client.run(scheduleLeadScript, [leadKey, places], args))
+    const leads = { isLead: textIn(lead) === worker, leadMs: numberIn(left) }
+    if (!leads.isLead) return { now: numberIn(asked), ...leads, due: [] }
+    const looks = await Promise.all(
+      listIn(tags).map(async (tag) => {
+        const keys = scheduleKeys(textIn(tag))
+        const [at, next, rows] = listIn(await this.#client.run(dueSchedulesScript, keys, [String(limit + 1)]))
+        const read = rowsIn(rows, 2).flatMap(([, text]): DueRow[] => {
+          const schedule = recordIn(textIn(text))
+          return schedule === undefined ? [] : [{ schedule, tag: textIn(tag) }]
+        })
+        return { at: numberIn(at), next: numberIn(next), read }
+      }),
+    )
+    // The clocks of several servers differ: nothing is due before it is so by all of them.
+    const now = Math.min(numberIn(asked), ...looks.map(({ at }) => at))
+    const all = (await this.#atHome(looks.flatMap(({ read }) => read))).sort(
+      (a, b) => a.nextAt! - b.nextAt! || compareBytes(a.definition.name, b.definition.name),
+    )
+    const due = all.filter(({ nextAt }) => nextAt! <= now).slice(0, limit)
+    const next = [...all.slice(due.length).map(({ nextAt }) => nextAt!), ...looks.map((look) => look.next)]
+    const soonest = Math.min(...next.filter((at) => at >= 0))
+    return { now, ...leads, due: await this.#told(due), ...(Number.isFinite(soonest) ? { nextAt: soonest } : {}) }
+  }
+
+  async resign(worker: string): Promise<void> {
+    const lead = scheduleIndexKeys(this.#namespace)[2]
+    const known = await this.#client.command('HGET', [lead, 'worker'])
+    if (known !== null && textIn(known) === worker) await this.#client.command('DEL', [lead])
+  }
+
+  async changed(forMs: number, signal: AbortSignal): Promise<void> {
+    let wake = () => {}
+    const woken = new Promise<void>((resolve) => {
+      wake = resolve
+    })
+    this.#ears.add(wake)
+    signal.addEventListener('abort', wake)
+    const isHeard = await this.#listen()
+    const timer = setTimeout(wake, Math.min(forMs, isHeard ? 0x7fffffff : unheardMs))
+    if (signal.aborted || this.#heard !== this.#known) wake()
+    await woken
+    clearTimeout(timer)
+    signal.removeEventListener('abort', wake)
+    this.#ears.delete(wake)
+  }
+
+  async #put(change: ScheduleChange, expects: string | undefined): Promise<boolean> {
+    const { definition, revision, paused, nextAt } = change
+    const { name } = definition
+    const shard = await this.#places.shardFor(definition)
+    const [tag] = await this.#places.of([name])
+    if (tag !== undefined && tag !== shard.tag) {
+      const old = expects === undefined ? undefined : await this.#retired(name, tag, expects)
+      const there = old ?? (await this.#places.read(name, tag))
+      if (old === undefined && there !== undefined) return there.revision === revision
+      if (old === undefined && expects !== undefined) return false
+      const now = await this.#queues.now()
+      const fresh = { ticked: 0, skipped: 0, missed: 0, createdAt: now }
+      const { nextAt: _, ...kept } = { ...fresh, ...old }
+      await this.#places.move({ ...kept, ...change, updatedAt: now }, tag, shard, expects ?? '')
+      return true
+    }
+    const isNew = tag === undefined && expects === undefined && (await this.#places.register(name, shard.tag))
+    if (tag === undefined && !isNew) return false
+    // What is left over of one whose name was registered nowhere is none.
+    const [counts, must] = isNew ? ['0', ''] : ['1', expects ?? '']
+    const next = String(nextAt ?? -1)
+    const args = ['put', name, revision, next, paused ? '1' : '0', definitionText(definition), counts, must]
+    return (await this.#queues.runOver([shard], writeScheduleScripts, args, undefined, scheduleKeys(shard.tag))) === 1
+  }
+
+  /** The schedule, which from now on does not tick where it lies; undefined where it has another revision. */
+  async #retired(name: string, tag: string, revision: string): Promise<RedisSchedule | undefined> {
+    const text = await this.#client.run(endScheduleScript, scheduleKeys(tag), ['retire', name, revision])
+    return text === null ? undefined : recordIn(textIn(text))
+  }
+
+  async #tick(tick: ScheduleTick): Promise<TickAnswer> {
+    const { name, queue: of, revision, dueAt, nextAt, lastAt, callId, jobs, unless, skips, misses } = tick
+    const found = await this.#places.following(name, of)
+    if (found === undefined) return { outcome: 'lost' }
+    const { shard, queue } = found
+    const args: RedisArgument[] = [jobs.length === 0 ? '0' : '1']
+    if (jobs.length > 0) packCall(shard.kind, { callId, jobs }, args)
+    args.push(name, revision, String(dueAt ?? -1), String(nextAt ?? -1), String(lastAt ?? -1))
+    args.push(jobs.at(-1)?.id ?? '', unless ?? '', String(jobs.length), String(skips), String(misses))
+    const behind = [...siblingKeys(queue), ...scheduleKeys(shard.tag)]
+    const reply = textIn(await this.#queues.runOver([shard], tickScripts, args, undefined, behind))
+    if (reply === 'lost' || reply === 'skipped') return { outcome: reply }
+    const enqueued = Array.from(reply, (letter) => enqueuedBy[letter]!)
+    if (enqueued[0] === 'full' || enqueued[0] === 'draining') return { outcome: enqueued[0] }
+    return { outcome: 'ticked', enqueued }
+  }
+
+  /** Those at whose place the index points. What it knows nothing of was to be removed, and is. */
+  async #atHome(rows: readonly DueRow[]): Promise<RedisSchedule[]> {
+    const tags = await this.#places.of(rows.map(({ schedule }) => schedule.definition.name))
+    const strays = rows.filter((_, i) => tags[i] === undefined)
+    await Promise.all(
+      strays.map(({ schedule: { definition, revision }, tag }) =>
+        this.#client.run(endScheduleScript, scheduleKeys(tag), ['remove', definition.name, revision]),
+      ),
+    )
+    return rows.filter(({ tag }, i) => tags[i] === tag).map(({ schedule }) => schedule)
+  }
+
+  /** With the shards of their queues; those whose queue is gone are left out. */
+  async #told(schedules: readonly RedisSchedule[]): Promise<StoredSchedule[]> {
+    const told = await Promise.all(
+      schedules.map(async (schedule): Promise<StoredSchedule | undefined> => {
+        const { queue, job } = schedule.definition
+        if (job.id !== undefined) return { ...schedule, shards: 1 }
+        const found = await unlessUnknown(this.#queues.find([queue]))
+        return found && { ...schedule, shards: found[0]!.shards.length }
+      }),
+    )
+    return told.flatMap((one) => one ?? [])
+  }
+
+  /** Who does not hear it looks a little later. */
+  async #tell(): Promise<void> {
+    const publish = this.#client.isCluster ? 'SPUBLISH' : 'PUBLISH'
+    await this.#client.command(publish, [scheduleChannel(this.#namespace), '']).catch(() => {})
+  }
+
+  /** Whether changes are heard of. */
+  async #listen(): Promise<boolean> {
+    this.#listening ??= this.#client.listen(scheduleChannel(this.#namespace), () => {
+      this.#heard += 1
+      for (const wake of [...this.#ears]) wake()
+    })
+    try {
+      await this.#listening
+      return true
+    } catch {
+      this.#listening = undefined
+      return false
+    }
+  }
+}

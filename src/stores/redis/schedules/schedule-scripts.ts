@@ -1,0 +1,124 @@
+/** The scripts of schedules: one is written, moved or removed; what is due is told; somebody leads. */
+
+import { toleratedStepMs } from '../../../core/platform/clock.js'
+import { redisScript } from '../client/redis-script.js'
+import { shardScript } from '../lua/prelude.js'
+import type { ScriptPair } from '../lua/script-kinds.js'
+import { scheduleRecords } from './redis-schedule-record.js'
+
+/**
+ * KEYS: those of a shard, then those of its schedules.
+ * ARGV: verb, name, and what it needs.
+ * put: revision, next or -1, paused (1 or 0), definition, then whether what is there counts (1 or 0) and the revision that it must
+ * have ('' for none); returns 1, also if it is written already, or 0. What it has ticked stays.
+ * adopt: a record from another shard, revision and next of it; harmless if one of that revision is here.
+ * Refuses `unknown` and `moved`.
+ */
+const write = `
+if call('EXISTS', META) == 0 then return redis.error_reply('MILLRACE unknown') end
+if call('HEXISTS', META, 'closed') == 1 then return redis.error_reply('MILLRACE moved') end
+${scheduleRecords}
+local verb, name = ARGV[1], ARGV[2]
+local here = read_schedule(name)
+if verb == 'adopt' then
+  if here and here.revision == ARGV[4] then return 1 end
+  call('HSET', SCHEDULES, name, ARGV[3])
+  if ARGV[5] == '-1' then call('ZREM', SCHEDULE_DUE, name) else call('ZADD', SCHEDULE_DUE, ARGV[5], name) end
+  return 1
+end
+if here and here.revision == ARGV[3] then return 1 end
+if ARGV[7] == '0' then here = nil elseif (here and here.revision or '') ~= ARGV[8] then return 0 end
+local s = here or { name = name, last = '-1', ticked = '0', skipped = '0', missed = '0', last_id = '', rest = '0 ' .. now .. ' 0' }
+local created = string.match(s.rest, '^%S+ (%S+)')
+s.revision, s.next, s.definition, s.rest = ARGV[3], ARGV[4], ARGV[6], ARGV[5] .. ' ' .. created .. ' ' .. now
+write_schedule(s)
+return 1
+`
+
+export const writeScheduleScripts: ScriptPair = {
+  plain: shardScript('write-schedule', 'plain', write),
+  ordered: shardScript('write-schedule-ordered', 'ordered', write),
+}
+
+/**
+ * KEYS: those of the schedules of a shard, which may be closed.
+ * ARGV: verb, name, the revision that it must have. retire: it ticks no more; remove.
+ * Returns the record as it was, or nil.
+ */
+export const endScheduleScript = redisScript(
+  'end-schedule',
+  `${scheduleRecords}
+local name = ARGV[2]
+local here = read_schedule(name)
+if not here or here.revision ~= ARGV[3] then return false end
+local text = redis.call('HGET', SCHEDULES, name)
+if ARGV[1] == 'remove' then
+  redis.call('HDEL', SCHEDULES, name)
+  redis.call('ZREM', SCHEDULE_DUE, name)
+else
+  here.next = '-1'
+  write_schedule(here)
+end
+return text
+`,
+  { whenFull: true },
+)
+
+/**
+ * KEYS: those of the schedules of a shard.
+ * ARGV: how many are wanted at most.
+ * Returns now, the earliest tick that is not due or -1, and { name, record, … } of those that are due.
+ */
+export const dueSchedulesScript = redisScript(
+  'due-schedules',
+  `local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+local names = redis.call('ZRANGE', KEYS[2], '-inf', now, 'BYSCORE', 'LIMIT', 0, ARGV[1])
+local later = redis.call('ZRANGE', KEYS[2], '(' .. now, '+inf', 'BYSCORE', 'LIMIT', 0, 1, 'WITHSCORES')
+local due = {}
+for _, name in ipairs(names) do
+  due[#due + 1] = name
+  due[#due + 1] = redis.call('HGET', KEYS[1], name) or ''
+end
+return { now, later[2] or '-1', due }
+`,
+  { readOnly: true },
+)
+
+/**
+ * KEYS: who leads, the places that may have schedules.
+ * ARGV: the worker, for how long it leads.
+ * Returns now, who leads, for how long yet, and the places.
+ */
+export const scheduleLeadScript = redisScript(
+  'schedule-lead',
+  `local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+local lead = redis.call('HMGET', KEYS[1], 'worker', 'seen', 'until')
+local worker, seen, until_at = lead[1], tonumber(lead[2]), tonumber(lead[3])
+-- The clock was set back: it leads on for as long as it was to lead from then on.
+if worker and seen > now + ${toleratedStepMs} then
+  until_at, seen = until_at - seen + now, now
+  redis.call('HSET', KEYS[1], 'seen', seen, 'until', until_at)
+end
+if not worker or worker == ARGV[1] or until_at <= now then
+  worker, until_at = ARGV[1], now + ARGV[2]
+  redis.call('HSET', KEYS[1], 'worker', worker, 'seen', now, 'until', until_at)
+end
+return { now, worker, until_at - now, redis.call('HKEYS', KEYS[2]) }
+`,
+  { whenFull: true },
+)
+
+/**
+ * KEYS: a hash. ARGV: field, value.
+ * Takes the field out where it has this value, or, where there is another value behind, gives it that.
+ */
+export const compareAndSetScript = redisScript(
+  'compare-and-set',
+  `if redis.call('HGET', KEYS[1], ARGV[1]) ~= ARGV[2] then return 0 end
+if ARGV[3] then redis.call('HSET', KEYS[1], ARGV[1], ARGV[3]) else redis.call('HDEL', KEYS[1], ARGV[1]) end
+return 1
+`,
+  { whenFull: true },
+)

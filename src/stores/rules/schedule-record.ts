@@ -1,0 +1,68 @@
+/** The record of a schedule: its definition as text, for stores that keep text, and what every store decides alike. Pure. */
+
+import { toleratedStepMs } from '../../core/platform/clock.js'
+import type { Payload } from '../../core/values/codec.js'
+import type { ScheduleDefinition } from '../contract/schedules.js'
+
+/** Bytes are told from text by standing in an object. */
+type StoredValue = string | { readonly base64: string }
+
+export function definitionText({ job, ...rest }: ScheduleDefinition): string {
+  const { payload, meta, ...more } = job
+  return JSON.stringify({
+    ...rest,
+    job: { ...more, payload: stored(payload), ...(meta === undefined ? {} : { meta: stored(meta) }) },
+  })
+}
+
+/** Undefined for what cannot be read: one damaged schedule keeps nobody from the others. */
+export function definitionIn(text: string): ScheduleDefinition | undefined {
+  try {
+    const { job, ...rest } = JSON.parse(text) as ScheduleDefinition
+    const { payload, meta, ...more } = job
+    if (typeof rest.name !== 'string' || typeof rest.queue !== 'string' || typeof rest.rule !== 'object')
+      return undefined
+    return {
+      ...rest,
+      job: { ...more, payload: restored(payload), ...(meta === undefined ? {} : { meta: restored(meta) }) },
+    }
+  } catch {
+    return undefined
+  }
+}
+
+/** The id by whose shard a schedule lies: that of its job, or else its name. */
+export function placeOf({ name, job }: Pick<ScheduleDefinition, 'name' | 'job'>): string {
+  return job.id ?? name
+}
+
+/** Who looks for what is due, since when, and until when if nothing more is heard. Instants are on the wall clock. */
+export interface ScheduleLeadership {
+  readonly worker: string
+  readonly seenAt: number
+  readonly until: number
+}
+
+/** The lead after this worker has asked for it: itself, or another that has not lapsed. */
+export function scheduleLeadAfter(
+  lead: ScheduleLeadership | undefined,
+  worker: string,
+  leadMs: number,
+  now: number,
+): ScheduleLeadership {
+  const own = { worker, seenAt: now, until: now + leadMs }
+  if (lead === undefined || lead.worker === worker) return own
+  // The clock was set back: it leads on for as long as it was to lead from then on.
+  const held =
+    lead.seenAt > now + toleratedStepMs ? { ...lead, seenAt: now, until: lead.until - lead.seenAt + now } : lead
+  return held.until <= now ? own : held
+}
+
+function stored(value: Payload): StoredValue {
+  return typeof value === 'string' ? value : { base64: Buffer.from(value).toString('base64') }
+}
+
+function restored(value: unknown): Payload {
+  const given = value as StoredValue
+  return typeof given === 'string' ? given : Buffer.from(given.base64, 'base64')
+}
