@@ -44,7 +44,6 @@ const absent: Readonly<Record<string, readonly string[]>> = {
   'bullmq: job.changeDelay(), job.changePriority()': ['JobHandle.changeDelay', 'JobHandle.changePriority'],
   'bullmq: QueueEvents': ['QueueAdmin.events', 'Mill.events'],
   'bullmq: FlowProducer, getChildrenValues()': ['EnqueueOptions.parent', 'JobContext.children', 'Mill.flow'],
-  'bullmq: upsertJobScheduler()': ['Mill.schedules', 'MillOptions.schedules', 'millrace schedules'],
   'blueque: queue.enqueue_due_tasks()': ['QueueAdmin.promote', 'QueueAdmin.enqueueDue'],
   'blueque: listener.claim_orphan()': ['QueueListener.claimOrphan', 'QueueListener.orphans'],
   'blueque: reclaimed_node': ['JobRecord.reclaimedNode', 'JobRecord.reclaimedHost'],
@@ -88,7 +87,7 @@ const absent: Readonly<Record<string, readonly string[]>> = {
 
 /** Sentences of other pages that say so, and the names under which Millrace would have it. */
 const absentElsewhere: readonly (readonly [RegExp, readonly string[]])[] = [
-  [/job schedulers/, ['Mill.schedules', 'MillOptions.schedules', 'millrace schedules']],
+  [/one stream of the\s+events/, ['QueueAdmin.events', 'Mill.events']],
   [/HTTP interface/, ['dashboard', 'web', 'millrace dash', 'millrace web']],
 ]
 

@@ -161,6 +161,7 @@ describe('the programs of the documentation', () => {
     },
     ...[
       ['docs/stores/sqlite.md', 'order-and-job.mjs'] as const,
+      ['docs/schedules.md', 'tenants.mjs'] as const,
       ['docs/coming-from/redis-throttled-queue.md', 'throttled.mjs'] as const,
       ['docs/coming-from/blueque.md', 'blueque.mjs'] as const,
       ['docs/coming-from/kale.md', 'kale.mjs'] as const,

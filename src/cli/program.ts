@@ -12,6 +12,7 @@ import { addInit } from './commands/init-command.js'
 import { addJobs } from './commands/jobs-command.js'
 import { addMorgue } from './commands/morgue-command.js'
 import { addQueues } from './commands/queues-command.js'
+import { addSchedules } from './commands/schedules-command.js'
 import { addSimulate } from './commands/simulate-command.js'
 import { addStats } from './commands/stats-command.js'
 import { addWork } from './commands/work-command.js'
@@ -58,6 +59,7 @@ ${exitCodeHelp}`,
     addJobs,
     addMorgue,
     addQueues,
+    addSchedules,
     addWorkers,
     addDoctor,
     addFsck,

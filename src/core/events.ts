@@ -9,6 +9,16 @@ export interface JobRef {
   readonly task: string
 }
 
+/** One tick of a schedule as events name it; `tickAt` is its instant in ms since 1970. */
+interface TickRef {
+  readonly schedule: string
+  readonly queue: string
+  readonly tickAt: number
+}
+
+/** Why a tick could not be enqueued: its queue is full or drains, or there was an error. */
+type TickRefusal = 'full' | 'draining' | 'failed'
+
 /** Why a worker asks to be replaced: it ran `maxJobs`, its process outgrew `maxRss`, or slots of it were retired. */
 export type RecycleReason = 'max-jobs' | 'max-rss' | 'slot-retired'
 
@@ -51,6 +61,16 @@ export interface EventMap {
   'queue.damaged': { readonly queue: string; readonly shard: number; readonly error: unknown; readonly retryMs: number }
   /** A queue that was damaged can be used again. */
   'queue.mended': { readonly queue: string }
+  /** A schedule has enqueued the job of a tick, `lateMs` after its instant. */
+  'schedule.ticked': JobRef & TickRef & { readonly lateMs: number; readonly outcome: 'added' | 'merged' | 'duplicate' }
+  /** So many ticks of a schedule, up to this one, were left out: its last job waits or runs. */
+  'schedule.skipped': TickRef & { readonly lastId: string | undefined; readonly ticks: number }
+  /** From this tick on nobody was there: so many are enqueued now, and so many left out (1,000: as many or more). */
+  'schedule.missed': TickRef & { readonly enqueued: number; readonly leftOut: number }
+  /** A tick could not be enqueued, and is tried again in `retryMs`. Of `'failed'` the error tells why. */
+  'schedule.refused': TickRef & { readonly reason: TickRefusal; readonly error: unknown; readonly retryMs: number }
+  /** A schedule was not stored as the configuration declares it, and is now. */
+  'schedule.reconciled': { readonly schedule: string; readonly change: 'added' | 'changed' | 'removed' }
   'worker.started': { readonly worker: string; readonly queues: readonly string[] }
   /** `apiCalls`: of a store whose calls are paid for, those that its mill has made so far, by kind. */
   'worker.stopped': { readonly worker: string; readonly apiCalls?: Readonly<Record<string, number>> }

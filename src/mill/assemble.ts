@@ -15,7 +15,8 @@ export function millrace<
   const Declared extends string = never,
   const Tasks extends readonly AnyTask[] = readonly [],
   Queues = unknown,
->(options: MillOptions<Declared, Tasks, Queues>): Mill<QueueNamesOf<Declared, Tasks, Queues>> {
+  Scheduled extends Readonly<Record<string, AnyTask>> = Readonly<Record<string, AnyTask>>,
+>(options: MillOptions<Declared, Tasks, Queues, Scheduled>): Mill<QueueNamesOf<Declared, Tasks, Queues>> {
   const checked = checkedWithStore(options)
   const source = storeSource(options.store, { namespace: checked.namespace, replicas: checked.replicas })
   // Twice, so that a mistake in the options is told before one in the store, and both before anything is opened.

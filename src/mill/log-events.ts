@@ -102,6 +102,26 @@ const lines: { readonly [Name in EventName]?: (event: EventMap[Name]) => LogLine
     message: 'queue mended: its jobs are taken again',
     fields: { ...queue },
   }),
+  'schedule.skipped': ({ ticks, ...schedule }) => ({
+    level: 'info',
+    message: `schedule skipped ${ticks === 1 ? 'a tick' : `${ticks} ticks`}: its last job is not done`,
+    fields: { ...schedule, ticks },
+  }),
+  'schedule.missed': ({ enqueued, leftOut, ...schedule }) => ({
+    level: 'warn',
+    message: `schedule missed ticks, as no worker was there: enqueued now ${enqueued}, left out ${leftOut}`,
+    fields: { ...schedule, enqueued, leftOut },
+  }),
+  'schedule.refused': ({ error, ...schedule }) => ({
+    level: 'warn',
+    message: `schedule could not enqueue: ${error === undefined ? `its queue is ${schedule.reason}` : messageOf(error)}; tried again in ${formatDuration(schedule.retryMs)}`,
+    fields: { ...schedule },
+  }),
+  'schedule.reconciled': (schedule) => ({
+    level: 'info',
+    message: `schedule ${schedule.change}, as the configuration has it`,
+    fields: { ...schedule },
+  }),
   'hook.failed': ({ hook, error }) => ({
     level: 'error',
     message: `${hook} threw: ${messageOf(error)}`,

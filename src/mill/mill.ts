@@ -10,6 +10,7 @@ import { TransactionEnqueue } from '../client/enqueue/transaction-enqueue.js'
 import { ResultWatcher } from '../client/jobs/result-watcher.js'
 import { type SettledResults, settledResults } from '../client/jobs/settled-results.js'
 import { type HandleParts, StoredJobHandle } from '../client/jobs/stored-job-handle.js'
+import { ScheduleAdmin } from '../client/schedules/schedule-admin.js'
 import { InvalidArgumentError } from '../core/errors.js'
 import { type EventName, Events, type Listener } from '../core/events.js'
 import type { JobHandle } from '../core/job-handle.js'
@@ -31,6 +32,7 @@ import type { Store } from '../stores/contract/store.js'
 import type { Finding, StoreHealth } from '../stores/contract/store-health.js'
 import type { UserConnection } from '../stores/contract/transactions.js'
 import type { WorkerRecord } from '../stores/contract/worker-registry.js'
+import type { Connection } from '../workers/assemble-worker.js'
 import type { ChildRun } from '../workers/isolated/child-run.js'
 import type { QueueListener } from '../workers/listener/listener.js'
 import { ThrottledQueue } from '../workers/throttled-queue/throttled-queue.js'
@@ -50,6 +52,8 @@ import { WorkerLife } from './worker-life.js'
 
 /** `QueueName` is the names of its queues: those that `queues` declares and those of its tasks, if the compiler knows them all. */
 export class Mill<QueueName extends string = string> implements AsyncDisposable {
+  /** Its schedules: those that the configuration declares, and those that are set at run time. */
+  readonly schedules: ScheduleAdmin
   readonly #options: CheckedOptions
   readonly #source: StoreSource
   readonly #clock: Clock
@@ -97,6 +101,10 @@ export class Mill<QueueName extends string = string> implements AsyncDisposable 
       events: this.#events,
       handle: (queue, id, outcome) => new StoredJobHandle(this.#handleParts, [queue], id, outcome),
     }
+    this.schedules = new ScheduleAdmin({
+      ...{ ...this.#clientParts, connect: this.#connection.opened },
+      declared: options.schedules,
+    })
     const client = new Client({ ...this.#clientParts, sender: new Sender(this.#connection.opened, () => clock.mono()) })
     this.#client = client
     this.#children = {
@@ -229,7 +237,7 @@ export class Mill<QueueName extends string = string> implements AsyncDisposable 
       'the worker',
     )
     const parts = {
-      connect: () => this.#connection.forWorkers(launch, from !== undefined),
+      connect: () => this.#connected(launch, from !== undefined),
       registry,
       packing,
       clock: this.#clock,
@@ -258,6 +266,13 @@ export class Mill<QueueName extends string = string> implements AsyncDisposable 
     })
     this.#workers.add(worker)
     return worker
+  }
+
+  /** For a worker, which brings the stored schedules to what is declared before it begins. */
+  async #connected(launch: Launch | undefined, hasProcesses: boolean): Promise<Connection> {
+    const connection = await this.#connection.forWorkers(launch, hasProcesses)
+    await this.schedules.reconcile()
+    return connection
   }
 
   /**

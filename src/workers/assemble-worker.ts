@@ -8,6 +8,7 @@ import type { Registry } from '../core/registry.js'
 import type { Middleware } from '../core/task/middleware.js'
 import { messageOf } from '../core/values/describe.js'
 import type { FormatError } from '../core/values/error-text.js'
+import { createIdSource } from '../core/values/ids.js'
 import type { IdleWaiter } from '../runtime/idle-waiter.js'
 import type { LeaseKeeper } from '../runtime/leases/lease-keeper.js'
 import { Prefetch } from '../runtime/prefetch.js'
@@ -33,6 +34,7 @@ import { ProcessPool, type ProcessSource } from './isolated/process-pool.js'
 import { Adoption } from './recovery/adoption.js'
 import { Heartbeat, registryBeatMs } from './recovery/heartbeat.js'
 import { Recoverer } from './recovery/recoverer.js'
+import { ScheduleLoop } from './schedules/schedule-loop.js'
 import { ShardPicker } from './shards/shard-picker.js'
 import type { Slots } from './slots.js'
 import type { WorkerSettings } from './worker-settings.js'
@@ -90,6 +92,8 @@ export interface WorkerAssembly extends Connection {
   readonly limits: Repeating | undefined
   readonly recoverer: Recoverer | undefined
   readonly adoption: Adoption | undefined
+  /** Ticks schedules, while it leads. */
+  readonly schedules: ScheduleLoop | undefined
 }
 
 /** Beyond the time for which a process that is blocked may hold claims, and more than two beats missed besides. */
@@ -172,6 +176,9 @@ export function assembleWorker(
         : undefined,
     recoverer: workers && new Recoverer({ ...shared, workers, isRemote: traits.remote, identity, found }),
     adoption,
+    schedules:
+      store.schedules &&
+      new ScheduleLoop({ ...shared, schedules: store.schedules, packing, newId: createIdSource(clock) }),
   }
 }
 

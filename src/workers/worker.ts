@@ -126,6 +126,7 @@ export class Worker implements AsyncDisposable {
     assembly.limits?.start()
     this.#watch.start()
     assembly.recoverer?.start()
+    assembly.schedules?.start()
     this.#parts.events.emit('worker.started', { worker: this.id, queues: this.queues })
     this.#intakeOver = assembly.claimLoop.run().catch((error: unknown) => this.#failWith(error))
   }
@@ -263,7 +264,7 @@ export class Worker implements AsyncDisposable {
   }
 
   async #clearAway(assembly: WorkerAssembly): Promise<void> {
-    const { inFlight, claimLoop, settler, recoverer, adoption, sharing, limits, heartbeat, store } = assembly
+    const { inFlight, claimLoop, settler, recoverer, adoption, sharing, limits, heartbeat, schedules, store } = assembly
     const leftMs = () =>
       this.#until === Number.POSITIVE_INFINITY
         ? boundlessSettleMs
@@ -272,6 +273,7 @@ export class Worker implements AsyncDisposable {
     inFlight.close()
     recoverer?.stop()
     adoption?.stop()
+    const ticksEnded = schedules?.stop()
     await this.#watch.stop()
     await Promise.race([inFlight.ended(), this.#isGraceOver])
     if (this.#failure === undefined) inFlight.giveUpAll()
@@ -281,7 +283,7 @@ export class Worker implements AsyncDisposable {
     // One whose answer was lost may have brought some that only the store knows of.
     await endsWithin(brieflyMs(), assembly.claimLoop.calls.unheard.putBack())
     await settler.settled(leftMs())
-    const removed = Promise.all([sharing?.stop(), limits?.stop(), heartbeat.stop()]).then(() =>
+    const removed = Promise.all([sharing?.stop(), limits?.stop(), heartbeat.stop(), ticksEnded]).then(() =>
       store.workers?.remove(this.id),
     )
     await endsWithin(

@@ -202,3 +202,15 @@ const back = defineTask({
     await ctx.enqueue(back, 1)
   },
 })
+
+const idle = defineTask({ name: 'idle', run: () => {} })
+const scheduling = millrace({
+  store: 'memory:',
+  tasks: [zodTask, idle],
+  schedules: {
+    nightly: { cron: '0 3 * * *', timeZone: 'Europe/Zurich', task: zodTask, input: { at: '2026' }, onMissed: 'all' },
+    sync: { every: '15m', task: idle, overlap: 'skip', jitter: '30s', from: new Date(), until: '2030-01-01T00:00Z' },
+  },
+})
+await scheduling.schedules.set('tenant-42', { every: '1h', task: zodTask, input: { at: '2026', tags: ['a'] } })
+expectTypeOf((await scheduling.schedules.runNow('nightly')).id).toEqualTypeOf<string>()

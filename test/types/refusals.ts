@@ -171,3 +171,24 @@ mill.throttledQueue('a', { limit: 1, window: '1s', order: 'random' })
 mill.throttledQueue({ limit: 1, window: '1s' })
 
 export { text }
+
+// Schedules
+const ping = defineTask({ name: 'ping', run: () => {} })
+millrace({
+  store: 'memory:',
+  tasks: [email, ping],
+  schedules: {
+    fine: { cron: '@daily', task: email, input: { to: 'a' }, enqueue: { priority: 3 } },
+    idle: { every: '15m', task: ping },
+    // @ts-expect-error an input of the wrong type
+    wrong: { every: '15m', task: email, input: { to: 1 } },
+    // @ts-expect-error no input for a task that needs one
+    none: { every: '15m', task: email },
+    // @ts-expect-error jobs of a schedule are named by their ticks
+    named: { every: '15m', task: ping, enqueue: { id: 'x' } },
+    // @ts-expect-error an option that does not exist
+    strange: { every: '15m', task: ping, timezone: 'UTC' },
+  },
+})
+// @ts-expect-error an input of the wrong type, at run time
+await mill.schedules.set('tenant', { every: '1h', task: email, input: { to: 1 } })

@@ -22,19 +22,24 @@ export function recordLines(job: JobRecord, terminal: Terminal, { log: all = fal
   const parent = parentOf(job)
   const remarks = remarksOn(job, Date.now())
   // A job of an ordered queue has none.
-  const fields = Object.entries({ ...rest, ...(payloads === undefined && { priority }), ...(parent && { parent }) })
-  const width = Math.max(...fields.map(([name]) => name.length))
-  const lines = fields.map(([name, value]) => {
-    // Below the first line, as far in as the first begins.
-    const text = shownValue(value).replaceAll('\n', `\n${' '.repeat(width + 2)}`)
-    const remark = remarks[name as keyof JobRecord]
-    return `${terminal.colors.dim(name.padEnd(width))}  ${text}${remark === undefined ? '' : terminal.colors.dim(`  ${remark}`)}`
-  })
+  const fields = { ...rest, ...(payloads === undefined && { priority }), ...(parent && { parent }) }
   return [
-    ...lines,
+    ...fieldLines(fields, remarks, terminal),
     ...(payloads === undefined ? [] : ['', ...payloadLines(payloads, job, terminal)]),
     ...(log === undefined || log === '' ? [] : ['', ...endOf(log, all, terminal)]),
   ]
+}
+
+/** The fields of a record, each with its value and, behind it, what is remarked on it. */
+export function fieldLines(record: object, remarks: Readonly<Record<string, string>>, { colors }: Terminal): string[] {
+  const fields = Object.entries(record)
+  const width = Math.max(...fields.map(([name]) => name.length))
+  return fields.map(([name, value]) => {
+    // Below the first line, as far in as the first begins.
+    const text = shownValue(value).replaceAll('\n', `\n${' '.repeat(width + 2)}`)
+    const remark = remarks[name]
+    return `${colors.dim(name.padEnd(width))}  ${text}${remark === undefined ? '' : colors.dim(`  ${remark}`)}`
+  })
 }
 
 /** What the instants of a job say of one another: how long it waits, waited and ran. */

@@ -1,8 +1,9 @@
 /** The options of a schedule: what users give, and how they are checked. */
 
 import * as v from 'valibot'
-import { type AnyTask, isTask, type TaskInput } from '../task/any-task.js'
+import { type AnyTask, isTask } from '../task/any-task.js'
 import type { AnyEnqueueOptions, EnqueueOptionsOf } from '../task/enqueue-options.js'
+import type { TaskInput } from '../task/task-definition.js'
 import type { Duration } from '../values/duration.js'
 import { instantForm, parseInstant } from '../values/instant.js'
 import { duration, exactly } from '../values/option-check.js'

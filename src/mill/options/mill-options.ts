@@ -8,6 +8,7 @@ import { Seal } from '../../core/packing/seal.js'
 import { type SealOptions, sealKeysOf } from '../../core/packing/seal-options.js'
 import { type QueueOptions, queueOptionsSchema } from '../../core/queue/queue.js'
 import { nameClashes, Registry } from '../../core/registry.js'
+import { type CheckedSchedule, type SchedulesOf, scheduleSchema } from '../../core/schedule/schedule-options.js'
 import { type AnyTask, isTask } from '../../core/task/any-task.js'
 import type { Middleware } from '../../core/task/middleware.js'
 import { taskName } from '../../core/task/task-definition.js'
@@ -41,6 +42,7 @@ export interface MillOptions<
   Declared extends string = string,
   Tasks extends readonly AnyTask[] = readonly AnyTask[],
   Queues = string,
+  Scheduled extends Readonly<Record<string, AnyTask>> = Readonly<Record<string, AnyTask>>,
 > {
   /**
    * Where jobs live: `'memory:'`, `'sqlite:path/to/jobs.db'`, `'redis://host:port'` (also `redis+sentinel:`, `redis+cluster:`
@@ -61,6 +63,11 @@ export interface MillOptions<
   readonly tasks?: Tasks
   /** Names of tasks that are not in `tasks` and may be enqueued all the same: only workers elsewhere know them. Default `[]`. */
   readonly tasksElsewhere?: readonly string[]
+  /**
+   * Schedules by name, each a task, its input, and when it is enqueued. Workers that start bring the store to what stands here:
+   * what is new is added, what has changed is changed, and what stood here once is removed. Default: they leave it as it is.
+   */
+  readonly schedules?: SchedulesOf<Scheduled>
   /** How values are stored. Default: JSON, with Date, Map, Set, BigInt and bytes beside it. */
   readonly codec?: Codec
   /** What is larger than this is stored as gzip, unless that is no smaller: `{ above: '1kB' }`. Default: nothing is. */
@@ -109,6 +116,8 @@ export interface CheckedOptions {
   readonly replicas: number
   readonly registry: Registry
   readonly tasksElsewhere: readonly string[]
+  /** Undefined where nothing is said of schedules. */
+  readonly schedules: ReadonlyMap<string, CheckedSchedule> | undefined
   readonly packing: Packing
   readonly formatError: FormatError
   readonly maxPayloadBytes: number
@@ -157,6 +166,7 @@ const shape = exactly({
     [],
   ),
   tasksElsewhere: v.exactOptional(v.array(taskName), []),
+  schedules: v.exactOptional(v.record(queueName, scheduleSchema)),
   codec: v.exactOptional(
     v.custom<Codec>(isCodec, `must be { name, encode, decode }, the name ${queueNameForm}`),
     () => jsonCodec,
@@ -191,10 +201,15 @@ export function checkOptions(options: MillOptions, traits: StoreTraits | undefin
   const clashes = [...nameClashes(given.tasks), ...queueClashes(queues, given.tasks)]
   if (clashes.length > 0) throw new ConfigError('the configuration', clashes)
   const registry = new Registry(given.tasks, declaredQueues(queues, given.tasks))
-  const issues = [...issuesBetween(registry), ...workerIssues(given.worker, registry)]
+  const schedules = given.schedules && new Map(Object.entries(given.schedules))
+  const issues = [
+    ...issuesBetween(registry),
+    ...scheduleIssues(schedules, registry, given.tasksElsewhere),
+    ...workerIssues(given.worker, registry),
+  ]
   const sealKeys = 'seal' in given ? sealKeysOf(given.seal, issues) : undefined
   if (issues.length > 0) throw new ConfigError('the configuration', issues)
-  if (traits !== undefined) refuseUnsupported(registry, traits)
+  if (traits !== undefined) refuseUnsupported(registry, traits, schedules)
   if (traits !== undefined && given.replicas > 0 && !traits.replicated)
     throw new UnsupportedByStoreError(
       traits.name,
@@ -206,6 +221,7 @@ export function checkOptions(options: MillOptions, traits: StoreTraits | undefin
     replicas: given.replicas,
     registry,
     tasksElsewhere: given.tasksElsewhere,
+    schedules,
     packing: new Packing(given.codec, given.compress?.above, sealKeys && new Seal(sealKeys, given.namespace)),
     formatError: given.formatError,
     maxPayloadBytes: given.maxPayloadBytes,
@@ -239,6 +255,24 @@ function workerIssues(
       ? []
       : [{ path: 'worker.selector', message: `must be one of ${selectorNames.join(', ')}, or a function` }]),
   ]
+}
+
+/** What they enqueue must be known. */
+function scheduleIssues(
+  schedules: ReadonlyMap<string, CheckedSchedule> | undefined,
+  registry: Registry,
+  tasksElsewhere: readonly string[],
+): ConfigIssue[] {
+  return [...(schedules ?? [])].flatMap(([name, { task }]) =>
+    registry.find(task.name) !== undefined || tasksElsewhere.includes(task.name)
+      ? []
+      : [
+          {
+            path: `schedules.${name}.task`,
+            message: `is the task '${task.name}', which is not under \`tasks\`: add it there, or its name to \`tasksElsewhere\` if only other workers run it`,
+          },
+        ],
+  )
 }
 
 /** Mistakes that no single option makes. */

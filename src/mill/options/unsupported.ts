@@ -1,5 +1,6 @@
 /** Refusals when a mill is put together: each option that the store lacks a trait for, with the remedy. */
 
+import { withoutSchedules } from '../../client/schedules/schedules-facet.js'
 import { UnsupportedByStoreError } from '../../core/errors.js'
 import type { Queue } from '../../core/queue/queue.js'
 import type { Registry } from '../../core/registry.js'
@@ -18,11 +19,17 @@ const leastLeftMs = 15 * 60_000
  * Throws for the first option that the store has no trait for.
  * @internal
  */
-export function refuseUnsupported(registry: Registry, traits: StoreTraits): void {
+export function refuseUnsupported(
+  registry: Registry,
+  traits: StoreTraits,
+  schedules: ReadonlyMap<string, unknown> = new Map(),
+): void {
   const refusals = [
     ...[...registry.queues.values()].flatMap((queue) => queueRefusals(queue, registry.orderedTask(queue.name), traits)),
     ...[...registry.tasks.values()].flatMap((task) => taskRefusals(task, registry.queue(task.queue), traits)),
   ]
+  if (!traits.scheduled)
+    refusals.push(...[...schedules.keys()].map((name): Refusal => [`schedule '${name}'`, withoutSchedules]))
   for (const [feature, remedy] of refusals) throw new UnsupportedByStoreError(traits.name, feature, remedy)
 }
 

@@ -1,0 +1,167 @@
+/** The command `schedules`: what ticks and when, and what an operator does to it. */
+
+import type { Command } from 'commander'
+import type { SchedulePage } from '../../client/schedules/schedule-admin.js'
+import type { ScheduleRecord } from '../../client/schedules/schedule-view.js'
+import { exactDuration } from '../../core/values/duration.js'
+import type { Mill } from '../../mill/mill.js'
+import { wholeFlag } from '../flags.js'
+import { type MillFlags, millCommand, withJson, withMill } from '../mill-command.js'
+import { OperationError } from '../output/exit-code.js'
+import { count, counted, fromNow } from '../output/figures.js'
+import { printable } from '../output/printable.js'
+import { fieldLines } from '../output/record-lines.js'
+import { type Column, table } from '../output/table.js'
+import type { Terminal } from '../output/terminal.js'
+
+export function addSchedules(program: Command): void {
+  const schedules = program
+    .command('schedules')
+    .description('Look at schedules, run, pause or resume them')
+    .helpCommand(false)
+  const list = millCommand(schedules, 'list', 'List the schedules that are stored, by name').addHelpText(
+    'after',
+    '\nExample:\n  $ millrace schedules list',
+  )
+  withJson(list, 'print {"schedules":[…]}, each a schedule record').action((flags: MillFlags) =>
+    withMill(flags, async (mill, terminal) => {
+      const all = await allOf(mill)
+      terminal.print({ schedules: all }, () => listLines(all, terminal))
+    }),
+  )
+  const show = millCommand(schedules, 'show <name>', 'Show everything that is known of a schedule').addHelpText(
+    'after',
+    '\nExample:\n  $ millrace schedules show nightly',
+  )
+  withJson(show, 'print the schedule record').action((name: string, flags: MillFlags) =>
+    withMill(flags, async (mill, terminal) => {
+      const schedule = await mill.schedules.get(name)
+      if (schedule === undefined) throw new OperationError(`there is no schedule '${name}'.`)
+      terminal.print(schedule, () => fieldLines(schedule, { nextAt: whenOf(schedule) }, terminal))
+    }),
+  )
+  const next = millCommand(schedules, 'next <name>', 'Show when a schedule ticks next')
+    .option('--count <n>', 'so many ticks', wholeFlag(1, 1_000), 5)
+    .addHelpText(
+      'after',
+      `
+  Also of one that is paused: when it would tick. Instants are in UTC.
+
+Example:
+  $ millrace schedules next nightly --count 10`,
+    )
+  withJson(next, 'print {"schedule","ticks":[…]}').action((name: string, { count: most, ...flags }: NextFlags) =>
+    withMill(flags, async (mill, terminal) => {
+      const ticks = await mill.schedules.next(name, most)
+      terminal.print({ schedule: name, ticks }, () =>
+        ticks.length === 0 ? [`${name}: it ticks no more.`] : ticks.map((at) => `${at.toISOString()}  ${since(at)}`),
+      )
+    }),
+  )
+  const run = millCommand(
+    schedules,
+    'run <name>',
+    'Enqueue the job of a schedule now; its next tick stays',
+  ).addHelpText('after', '\nExample:\n  $ millrace schedules run nightly')
+  withJson(run, 'print {"schedule","queue","id","outcome"}').action((name: string, flags: MillFlags) =>
+    withMill(flags, async (mill, terminal) => {
+      const { id, outcome, queue } = await mill.schedules.runNow(name)
+      terminal.print({ schedule: name, queue, id, outcome }, () => [`${name}: job ${printable(id)} is ${outcome}.`])
+    }),
+  )
+  addSwitch(schedules, 'pause', 'Let it tick no more until it is resumed', async (mill, terminal, name) => {
+    await mill.schedules.pause(name)
+    terminal.print({ schedule: name, paused: true }, () => [
+      `${name}: paused until \`millrace schedules resume ${name}\`.`,
+    ])
+  })
+  addSwitch(schedules, 'resume', 'End a pause; its ticks are not made up for', async (mill, terminal, name) => {
+    await mill.schedules.resume(name)
+    const nextAt = (await mill.schedules.get(name))?.nextAt
+    terminal.print({ schedule: name, paused: false, nextAt }, () => [
+      `${name}: resumed${nextAt === undefined ? '; it ticks no more' : `, next ${nextAt.toISOString()}`}.`,
+    ])
+  })
+  const reconcile = millCommand(
+    schedules,
+    'reconcile',
+    'Bring the stored schedules to what the configuration declares',
+  ).addHelpText(
+    'after',
+    `
+  Each worker does so when it starts. Those that were set at run time are left alone.
+
+Example:
+  $ millrace schedules reconcile`,
+  )
+  withJson(reconcile, 'print {"changes":[{"schedule","change"}]}').action((flags: MillFlags) =>
+    withMill(flags, async (mill, terminal) => {
+      const changes = await mill.schedules.reconcile()
+      terminal.print({ changes }, () =>
+        changes.length === 0
+          ? ['Nothing differs.']
+          : changes.map(({ schedule, change }) => `${printable(schedule)}: ${change}.`),
+      )
+    }),
+  )
+}
+
+interface NextFlags extends MillFlags {
+  readonly count: number
+}
+
+const printed = { pause: '{"schedule","paused"}', resume: '{"schedule","paused","nextAt"}' }
+
+function addSwitch(
+  schedules: Command,
+  verb: 'pause' | 'resume',
+  summary: string,
+  act: (mill: Mill, terminal: Terminal, name: string) => Promise<void>,
+): void {
+  const command = millCommand(schedules, `${verb} <name>`, summary).addHelpText(
+    'after',
+    `\nExample:\n  $ millrace schedules ${verb} nightly`,
+  )
+  withJson(command, `print ${printed[verb]}`).action((name: string, flags: MillFlags) =>
+    withMill(flags, (mill, terminal) => act(mill, terminal, name)),
+  )
+}
+
+async function allOf(mill: Mill): Promise<ScheduleRecord[]> {
+  const all: ScheduleRecord[] = []
+  let page: SchedulePage | undefined
+  do {
+    page = await mill.schedules.list({ limit: 200, ...(page?.cursor === undefined ? {} : { cursor: page.cursor }) })
+    all.push(...page.schedules)
+  } while (page.cursor !== undefined)
+  return all
+}
+
+function listLines(all: readonly ScheduleRecord[], { colors, columns }: Terminal): string[] {
+  if (all.length === 0) return ['no schedule is stored; a declared one is when a worker starts']
+  const shown: Column<ScheduleRecord>[] = [
+    { title: 'schedule', most: 40, cell: ({ name }) => printable(name) },
+    { title: 'ticks', most: 40, cell: timesOf },
+    { title: 'next', cell: whenOf },
+    { title: 'ticked', align: 'right', cell: ({ ticked }) => count(ticked) },
+    { title: 'skipped', align: 'right', cell: ({ skipped }) => count(skipped) },
+    { title: 'missed', align: 'right', cell: ({ missed }) => count(missed) },
+    { title: 'declared', cell: ({ isDeclared }) => (isDeclared ? 'yes' : 'no') },
+    { title: 'task', cell: ({ task }) => printable(task) },
+  ]
+  return [counted(all.length, 'schedule'), ...table(shown, all, { width: columns, paintTitle: colors.dim })]
+}
+
+function timesOf({ cron, everyMs, timeZone }: ScheduleRecord): string {
+  if (cron === undefined) return `every ${exactDuration(everyMs ?? 0)}`
+  return timeZone === 'UTC' ? cron : `${cron} ${timeZone}`
+}
+
+function whenOf({ isPaused, nextAt }: ScheduleRecord): string {
+  if (isPaused) return 'paused'
+  return nextAt === undefined ? 'ended' : since(nextAt)
+}
+
+function since(at: Date): string {
+  return fromNow(at, Date.now())
+}

@@ -1,0 +1,219 @@
+/** The administration of schedules: those that the configuration declares, and those that are set at run time. */
+
+import { InvalidArgumentError, QueueDrainingError, QueueFullError } from '../../core/errors.js'
+import type { Events } from '../../core/events.js'
+import type { JobHandle } from '../../core/job-handle.js'
+import { type CheckedSchedule, type ScheduleOptions, scheduleSchema } from '../../core/schedule/schedule-options.js'
+import { ticksOf } from '../../core/schedule/schedule-rule.js'
+import type { AnyTask } from '../../core/task/any-task.js'
+import { describe } from '../../core/values/describe.js'
+import { isQueueName, queueNameForm } from '../../core/values/ids.js'
+import { parsed } from '../../core/values/option-check.js'
+import type { StoredSchedule, TickAnswer } from '../../stores/contract/schedules.js'
+import type { Store } from '../../stores/contract/store.js'
+import { idBeside } from '../../stores/rules/schedule-tick.js'
+import type { DraftRules } from '../enqueue/draft-content.js'
+import { insist, reconcile } from './reconciliation.js'
+import { changeTo, nextTick } from './schedule-change.js'
+import { scheduleDraft } from './schedule-draft.js'
+import { type ScheduleDifference, type ScheduleRecord, scheduleRecordOf } from './schedule-view.js'
+import { scheduledJob } from './scheduled-job.js'
+import { schedulesOf } from './schedules-facet.js'
+
+/** @internal */
+interface ScheduleParts {
+  readonly connect: () => Promise<Store>
+  readonly rules: () => Promise<DraftRules>
+  readonly events: Events
+  readonly handle: (queue: string, id: string, outcome: 'added' | 'merged' | 'duplicate') => JobHandle<unknown>
+  /** What the configuration declares; undefined where it says nothing of schedules. */
+  readonly declared: ReadonlyMap<string, CheckedSchedule> | undefined
+}
+
+export interface SchedulePage {
+  readonly schedules: ScheduleRecord[]
+  /** Hand it to the next call; absent on the last page. */
+  readonly cursor?: string
+}
+
+const mostInPage = 200
+const mostPreviewed = 1_000
+
+export class ScheduleAdmin {
+  readonly #parts: ScheduleParts
+
+  /** @internal */
+  constructor(parts: ScheduleParts) {
+    this.#parts = parts
+  }
+
+  /**
+   * Sets a schedule at run time: adds it, or puts it in the place of the one of that name, which keeps its pause, its counts
+   * and, if its times stay the same, its next tick. Throws `ConfigError` with every mistake, what enqueueing such a job throws,
+   * `InvalidArgumentError` for a name that is none or that the configuration declares, or `UnsupportedByStoreError`.
+   */
+  async set<T extends AnyTask>(name: string, options: ScheduleOptions<T>): Promise<ScheduleRecord> {
+    refuseNoName(name)
+    if (this.#parts.declared?.has(name))
+      throw new InvalidArgumentError(
+        `schedule '${name}' is declared in the configuration; change it there, or set one of another name.`,
+      )
+    const checked = parsed(scheduleSchema, options, `schedule '${name}'`)
+    const [store, rules] = await this.#opened()
+    const schedules = schedulesOf(store)
+    const definition = await scheduleDraft(name, checked, false, rules)
+    const written = await insist(async () => {
+      const stored = await schedules.get(name)
+      const { now } = await store.depth([definition.queue])
+      const change = changeTo(definition, stored, now, rules.newId())
+      if (change !== undefined && !(await schedules.put(change, stored?.revision))) return undefined
+      return schedules.get(name)
+    })
+    return scheduleRecordOf(written ?? disputed(name), rules.packing)
+  }
+
+  /** Whether there was one. One that the configuration declares comes back when the next worker starts: pause it instead. */
+  async remove(name: string): Promise<boolean> {
+    return schedulesOf(await this.#parts.connect()).remove(name)
+  }
+
+  async get(name: string): Promise<ScheduleRecord | undefined> {
+    const [store, { packing }] = await this.#opened()
+    const stored = await schedulesOf(store).get(name)
+    return stored && scheduleRecordOf(stored, packing)
+  }
+
+  /** By name. `limit`: 1 … 200, by default 50. Throws `InvalidArgumentError` for another. */
+  async list({
+    cursor,
+    limit = 50,
+  }: {
+    readonly cursor?: string
+    readonly limit?: number
+  } = {}): Promise<SchedulePage> {
+    if (!Number.isInteger(limit) || limit < 1 || limit > mostInPage)
+      throw new InvalidArgumentError(`limit must be a whole number from 1 to ${mostInPage}; got ${describe(limit)}.`)
+    const [store, { packing }] = await this.#opened()
+    const page = await schedulesOf(store).list(cursor, limit)
+    const last = page.length === limit ? page.at(-1)?.definition.name : undefined
+    return {
+      schedules: page.map((stored) => scheduleRecordOf(stored, packing)),
+      ...(last === undefined ? {} : { cursor: last }),
+    }
+  }
+
+  /** It does not tick until it is resumed, whatever code says of it meanwhile. Throws `InvalidArgumentError` if there is none. */
+  async pause(name: string): Promise<void> {
+    await this.#change(name, async (stored) => ({ definition: stored.definition, paused: true }))
+  }
+
+  /** It ticks again, from its next tick from now on; those of its pause are not made up for. Throws `InvalidArgumentError` if there is none. */
+  async resume(name: string): Promise<void> {
+    await this.#change(name, async (stored, store) => {
+      if (!stored.paused) return undefined
+      const { now } = await store.depth([stored.definition.queue])
+      const nextAt = nextTick(stored.definition, stored, now)
+      return { definition: stored.definition, paused: false, ...(nextAt === undefined ? {} : { nextAt }) }
+    })
+  }
+
+  /**
+   * Enqueues its job now, whether or not it is paused or its last job still runs; its next tick stays. Throws
+   * `InvalidArgumentError` if there is none, `QueueFullError`, `QueueDrainingError`, and `CodecError` if the mill cannot read
+   * its input where jobs are sealed.
+   */
+  async runNow(name: string): Promise<JobHandle<unknown>> {
+    const [store, rules] = await this.#opened()
+    const schedules = schedulesOf(store)
+    const run = await insist(async () => {
+      const stored = await this.#found(store, name)
+      const { definition, revision, nextAt, shards } = stored
+      const { queue } = definition
+      const job = scheduledJob(stored, idBeside(name, `${name}@run-${rules.newId()}`, shards), rules.packing)
+      const next = nextAt === undefined ? {} : { dueAt: nextAt, nextAt }
+      const step = { name, queue, revision, ...next, callId: rules.newId(), jobs: [job], skips: 0, misses: 0 }
+      const answer = await schedules.tick(step)
+      return answer.outcome === 'lost' ? undefined : { answer, queue, job }
+    })
+    const { answer, queue, job } = run ?? disputed(name)
+    const outcome = enqueuedIn(answer, queue)
+    this.#parts.events.emit('job.enqueued', { queue, id: job.id, task: job.task, outcome })
+    return this.#parts.handle(queue, job.id, outcome)
+  }
+
+  /** Its next ticks from now on, at most `count` (1 … 1,000, by default 1), also of one that is paused. Throws `InvalidArgumentError`. */
+  async next(name: string, count = 1): Promise<Date[]> {
+    if (!Number.isInteger(count) || count < 1 || count > mostPreviewed)
+      throw new InvalidArgumentError(`count must be a whole number from 1 to ${mostPreviewed}; got ${describe(count)}.`)
+    const store = await this.#parts.connect()
+    const { definition } = await this.#found(store, name)
+    const { next } = ticksOf(definition.rule)
+    const { now } = await store.depth([definition.queue])
+    const found: Date[] = []
+    for (let at = next(now); at !== undefined && found.length < count; at = next(at)) found.push(new Date(at))
+    return found
+  }
+
+  /**
+   * Brings the store to what the configuration declares, as each worker does when it starts: adds, changes, and removes what was
+   * declared once. One that sets no `schedules` does nothing; `schedules: {}` removes all that were declared. Throws what
+   * enqueueing a job of one of them throws.
+   */
+  async reconcile(): Promise<ScheduleDifference[]> {
+    const { declared, events } = this.#parts
+    if (declared === undefined) return []
+    const [store, rules] = await this.#opened()
+    const differences = await reconcile(store, declared, rules)
+    for (const difference of differences) events.emit('schedule.reconciled', difference)
+    return differences
+  }
+
+  async #change(
+    name: string,
+    changed: (
+      stored: StoredSchedule,
+      store: Store,
+    ) => Promise<(Pick<StoredSchedule, 'definition' | 'paused'> & { readonly nextAt?: number }) | undefined>,
+  ): Promise<void> {
+    const [store, rules] = await this.#opened()
+    const isDone = await insist(async () => {
+      const stored = await this.#found(store, name)
+      const change = await changed(stored, store)
+      if (change === undefined) return true
+      return (await schedulesOf(store).put({ ...change, revision: rules.newId() }, stored.revision)) || undefined
+    })
+    if (isDone === undefined) disputed(name)
+  }
+
+  async #found(store: Store, name: string): Promise<StoredSchedule> {
+    const schedules = schedulesOf(store)
+    const stored = await schedules.get(name)
+    if (stored !== undefined) return stored
+    const some = (await schedules.list(undefined, 20)).map(({ definition }) => `'${definition.name}'`)
+    throw new InvalidArgumentError(
+      `there is no schedule '${name}'; there ${some.length === 0 ? 'is none yet' : `are ${some.join(', ')}${some.length === 20 ? ' and perhaps more' : ''}`}. A declared one is written when a worker starts, or by \`millrace schedules reconcile\`.`,
+    )
+  }
+
+  #opened(): Promise<[Store, DraftRules]> {
+    return Promise.all([this.#parts.connect(), this.#parts.rules()])
+  }
+}
+
+function refuseNoName(name: unknown): void {
+  if (!isQueueName(name))
+    throw new InvalidArgumentError(`a schedule's name must be ${queueNameForm}; got ${describe(name)}.`)
+}
+
+function enqueuedIn(answer: TickAnswer, queue: string): 'added' | 'merged' | 'duplicate' {
+  if (answer.outcome === 'full') throw new QueueFullError(queue)
+  if (answer.outcome === 'draining') throw new QueueDrainingError(queue)
+  const first = answer.outcome === 'ticked' ? answer.enqueued[0] : undefined
+  return first === 'merged' || first === 'duplicate' ? first : 'added'
+}
+
+function disputed(name: string): never {
+  throw new InvalidArgumentError(
+    `schedule '${name}' is changed by others again and again, and was not changed. Try again; let one process write it.`,
+  )
+}

@@ -1,0 +1,23 @@
+/** A schedule on its way in: its job checked and encoded, as the store keeps it. */
+
+import type { CheckedSchedule } from '../../core/schedule/schedule-options.js'
+import type { ScheduleDefinition } from '../../stores/contract/schedules.js'
+import type { DraftRules } from '../enqueue/draft-content.js'
+import { draftJob } from '../enqueue/job-draft.js'
+
+/**
+ * The definition of a schedule. Until a tick names it, a job that is not ordered bears the name of its schedule. Throws what
+ * enqueueing such a job throws.
+ */
+export async function scheduleDraft(
+  name: string,
+  { task, input, enqueue, rule, onMissed, overlap, jitterMs }: CheckedSchedule,
+  isDeclared: boolean,
+  rules: DraftRules,
+): Promise<ScheduleDefinition> {
+  const isOrdered = task.kind === 'ordered'
+  const options = isOrdered ? enqueue : { ...enqueue, id: name }
+  const { queue, job } = await draftJob({ task, input, options }, rules)
+  const { id, runAt: _, ...rest } = job
+  return { name, queue, rule, onMissed, overlap, jitterMs, isDeclared, job: isOrdered ? { ...rest, id } : rest }
+}

@@ -1,0 +1,77 @@
+/** A schedule as users see it, made from the store's. */
+
+import type { Meta } from '../../core/job.js'
+import type { Packing } from '../../core/packing/packing.js'
+import type { OnMissed, Overlap } from '../../core/schedule/due-ticks.js'
+import type { StoredSchedule } from '../../stores/contract/schedules.js'
+
+/** Everything that is known of a schedule. A field that is absent does not apply, or not yet. */
+export interface ScheduleRecord {
+  readonly name: string
+  readonly task: string
+  readonly queue: string
+  /** Absent where this mill cannot read it, and where there is none. */
+  readonly input?: unknown
+  readonly meta?: Meta
+  readonly cron?: string
+  readonly everyMs?: number
+  readonly timeZone: string
+  readonly from?: Date
+  readonly until?: Date
+  readonly onMissed: OnMissed
+  readonly overlap: Overlap
+  readonly jitterMs: number
+  /** Whether the configuration declares it; others were set at run time. */
+  readonly isDeclared: boolean
+  readonly isPaused: boolean
+  /** Absent while it is paused, and once it has ended. */
+  readonly nextAt?: Date
+  /** The instant of its last tick, be that enqueued or left out. */
+  readonly lastAt?: Date
+  /** The last job that it enqueued, by a tick or by `runNow()`. */
+  readonly lastId?: string
+  /** Jobs enqueued. */
+  readonly ticked: number
+  /** Ticks left out because the job before waited or ran. */
+  readonly skipped: number
+  /** Ticks left out because no worker was there in time. */
+  readonly missed: number
+  readonly createdAt: Date
+  readonly updatedAt: Date
+}
+
+/** What a reconciliation did with a schedule. */
+export interface ScheduleDifference {
+  readonly schedule: string
+  readonly change: 'added' | 'changed' | 'removed'
+}
+
+export function scheduleRecordOf(stored: StoredSchedule, packing: Packing): ScheduleRecord {
+  const { definition, paused, nextAt, lastAt, lastId, ticked, skipped, missed, createdAt, updatedAt } = stored
+  const { name, queue, rule, onMissed, overlap, jitterMs, isDeclared, job } = definition
+  const { cron, everyMs, timeZone, fromAt, untilAt } = rule
+  const isOrdered = job.id !== undefined
+  const owner = { queue, id: job.id ?? name }
+  const unpacked = (payload: typeof job.payload | undefined, part: Parameters<Packing['unpack']>[2]) => {
+    try {
+      return payload === undefined ? undefined : packing.unpack(payload, job.codec, part, owner)
+    } catch {
+      return undefined
+    }
+  }
+  const record: { -readonly [Key in keyof ScheduleRecord]?: ScheduleRecord[Key] | undefined } = {
+    ...{ name, task: job.task, queue },
+    input: unpacked(job.payload, isOrdered ? 'ordered payload' : 'payload'),
+    meta: unpacked(job.meta, isOrdered ? 'ordered meta' : 'meta') as Meta | undefined,
+    ...{ cron, everyMs, timeZone, from: dateOf(fromAt), until: dateOf(untilAt) },
+    ...{ onMissed, overlap, jitterMs, isDeclared, isPaused: paused },
+    ...{ nextAt: dateOf(nextAt), lastAt: dateOf(lastAt), lastId, ticked, skipped, missed },
+    ...{ createdAt: new Date(createdAt), updatedAt: new Date(updatedAt) },
+  }
+  for (const key of Object.keys(record) as (keyof ScheduleRecord)[]) if (record[key] === undefined) delete record[key]
+  return record as ScheduleRecord
+}
+
+function dateOf(at: number | undefined): Date | undefined {
+  return at === undefined ? undefined : new Date(at)
+}

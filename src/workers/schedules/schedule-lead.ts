@@ -1,0 +1,166 @@
+/**
+ * The lead of the schedules: of all workers the one that looks for due ticks and enqueues them. Which of them leads is the
+ * store's to say, and that no tick is enqueued twice is, too: a lead that is too slow to hear of the next harms nobody.
+ */
+
+import { nextTick, setBackMs } from '../../client/schedules/schedule-change.js'
+import { allSchedules } from '../../client/schedules/schedules-facet.js'
+import { hasCode } from '../../core/error-codes.js'
+import type { Events } from '../../core/events.js'
+import type { Packing } from '../../core/packing/packing.js'
+import { dueTicks } from '../../core/schedule/due-ticks.js'
+import { ticksOf } from '../../core/schedule/schedule-rule.js'
+import type { Schedules, StoredSchedule } from '../../stores/contract/schedules.js'
+import { type TickStep, tickSteps } from './tick-steps.js'
+
+export interface ScheduleLeadParts {
+  readonly schedules: Schedules
+  readonly worker: string
+  readonly packing: Packing
+  readonly events: Events
+  readonly newId: () => string
+  readonly mono: () => number
+}
+
+interface ScheduleLook {
+  readonly isLead: boolean
+  /** After how long to look again. */
+  readonly forMs: number
+}
+
+/** A lead that says nothing for so long is replaced. */
+const leadMs = 30_000
+/** How often it says that it leads, if nothing is due. */
+const renewMs = 10_000
+/** Schedules that are ticked between two looks. */
+const mostDue = 100
+/** After this a tick that was refused is tried again, twice as late each time. */
+const firstRetryMs = 1_000
+const mostRetryMs = 60_000
+
+interface ScheduleRefusal {
+  readonly dueAt: number
+  readonly retryMs: number
+  /** On the monotonic clock. */
+  readonly until: number
+}
+
+export class ScheduleLead {
+  readonly #parts: ScheduleLeadParts
+  /** By the name of their schedule: ticks that are left alone for a while. */
+  #refusals = new Map<string, ScheduleRefusal>()
+  /** The store's clock at the last look, while this leads. */
+  #lookedAt: number | undefined
+
+  constructor(parts: ScheduleLeadParts) {
+    this.#parts = parts
+  }
+
+  /** Enqueues what is due, if this leads. Rejects where the store does. */
+  async look(): Promise<ScheduleLook> {
+    const { schedules, worker } = this.#parts
+    const limit = mostDue + this.#refusals.size
+    const { now, isLead, leadMs: leftMs, due, nextAt } = await schedules.due(worker, leadMs, limit)
+    if (!isLead) {
+      this.#lookedAt = undefined
+      this.#refusals.clear()
+      return { isLead, forMs: Math.max(leftMs, 1) }
+    }
+    // A lead that is new does not know what the clock did before.
+    if (this.#lookedAt === undefined || now < this.#lookedAt - setBackMs) await this.#setBack(now)
+    this.#lookedAt = now
+    this.#refusals = new Map(
+      [...this.#refusals].filter(([name]) => due.some(({ definition }) => definition.name === name)),
+    )
+    // Together: a store that shares commits makes one for all of them.
+    const ticked = await Promise.allSettled(due.map((schedule) => this.#tick(schedule, now)))
+    const failed = ticked.find((one) => one.status === 'rejected')
+    if (failed?.status === 'rejected') throw failed.reason
+    const next = [nextAt, ...ticked.map((one) => (one.status === 'fulfilled' ? one.value : undefined))]
+    const mono = this.#parts.mono()
+    const forMs = Math.min(
+      renewMs,
+      ...next.flatMap((at) => (at === undefined ? [] : at - now)),
+      ...[...this.#refusals.values()].map(({ until }) => until - mono),
+    )
+    return { isLead, forMs: Math.max(1, forMs) }
+  }
+
+  /** When it is to be looked at next; undefined where it has ended, or was refused. */
+  async #tick(schedule: StoredSchedule, now: number): Promise<number | undefined> {
+    const { definition, nextAt } = schedule
+    const { name } = definition
+    const refusal = this.#refusals.get(name)
+    if (nextAt === undefined || (refusal?.dueAt === nextAt && this.#parts.mono() < refusal.until)) return undefined
+    try {
+      const due = dueTicks(ticksOf(definition.rule), definition, nextAt, now)
+      const steps = tickSteps(schedule, due, this.#parts.packing, this.#parts.newId)
+      let enqueued = 0
+      for (const step of steps) {
+        const outcome = await this.#step(schedule, step, now)
+        if (outcome === 'lost') return now
+        if (outcome === 'refused') return undefined
+        enqueued += step.instants.length
+      }
+      if (due.areMissed)
+        this.#parts.events.emit('schedule.missed', {
+          ...{ schedule: name, queue: definition.queue, tickAt: nextAt, enqueued, leftOut: due.leftOut },
+        })
+      return due.nextAt
+    } catch (error) {
+      // What the whole store suffers from is for the next look; what one schedule does keeps nobody from the others.
+      if (hasCode(error, 'store-unavailable') || hasCode(error, 'closed')) throw error
+      this.#refuse(schedule, 'failed', error)
+      return undefined
+    }
+  }
+
+  async #step(
+    { definition, ...schedule }: StoredSchedule,
+    { tick, instants }: TickStep,
+    now: number,
+  ): Promise<'done' | 'lost' | 'refused'> {
+    const { name, queue } = definition
+    const { events, schedules } = this.#parts
+    const answer = await schedules.tick(tick)
+    if (answer.outcome === 'lost') return 'lost'
+    if (answer.outcome === 'full' || answer.outcome === 'draining') {
+      this.#refuse({ definition, ...schedule }, answer.outcome)
+      return 'refused'
+    }
+    this.#refusals.delete(name)
+    const skipped = tick.skips + (answer.outcome === 'skipped' ? instants.length : 0)
+    if (skipped > 0)
+      events.emit('schedule.skipped', {
+        ...{ schedule: name, queue, tickAt: tick.lastAt!, lastId: tick.unless, ticks: skipped },
+      })
+    if (answer.outcome === 'ticked' && events.has('schedule.ticked'))
+      for (const [i, { id, task }] of tick.jobs.entries())
+        events.emit('schedule.ticked', {
+          ...{ schedule: name, queue, id, task, tickAt: instants[i]!, lateMs: now - instants[i]! },
+          outcome: answer.enqueued[i] as 'added' | 'merged' | 'duplicate',
+        })
+    return 'done'
+  }
+
+  #refuse({ definition, nextAt }: StoredSchedule, reason: 'full' | 'draining' | 'failed', error?: unknown): void {
+    const { name, queue } = definition
+    const before = this.#refusals.get(name)
+    const retryMs = before === undefined ? firstRetryMs : Math.min(2 * before.retryMs, mostRetryMs)
+    this.#refusals.set(name, { dueAt: nextAt!, retryMs, until: this.#parts.mono() + retryMs })
+    this.#parts.events.emit('schedule.refused', {
+      ...{ schedule: name, queue, tickAt: nextAt!, reason, error, retryMs },
+    })
+  }
+
+  /** Ticks that a clock brought about that was ahead are past only by that clock: those schedules begin again from now. */
+  async #setBack(now: number): Promise<void> {
+    const { schedules, newId } = this.#parts
+    for (const { definition, revision, paused, lastAt, nextAt } of await allSchedules(schedules)) {
+      if (paused || lastAt === undefined || lastAt <= now + setBackMs) continue
+      const next = nextTick(definition, { lastAt }, now)
+      if (next === undefined || (nextAt !== undefined && nextAt <= next)) continue
+      await schedules.put({ definition, revision: newId(), paused, nextAt: next }, revision)
+    }
+  }
+}

@@ -1,0 +1,61 @@
+/** The schedule loop of a worker: looks when something is due, when a schedule was written, or when the lead may have lapsed. */
+
+import { setTimeout as delay } from 'node:timers/promises'
+import type { Random } from '../../core/platform/clock.js'
+import { timerMs } from '../../core/platform/timer.js'
+import { outageDelayMs } from '../../core/values/outage-delay.js'
+import { ScheduleLead, type ScheduleLeadParts } from './schedule-lead.js'
+
+/** After a look that failed the next comes no later than this. */
+const mostPauseMs = 5_000
+
+export class ScheduleLoop {
+  readonly #parts: ScheduleLeadParts & { readonly random: Random }
+  readonly #lead: ScheduleLead
+  readonly #stopping = new AbortController()
+  #running: Promise<void> | undefined
+
+  constructor(parts: ScheduleLeadParts & { readonly random: Random }) {
+    this.#parts = parts
+    this.#lead = new ScheduleLead(parts)
+  }
+
+  /** Starting twice is harmless. */
+  start(): void {
+    this.#running ??= this.#run()
+  }
+
+  /** Resolves when what is under way has ended; then another may lead. */
+  async stop(): Promise<void> {
+    this.#stopping.abort()
+    await this.#running
+  }
+
+  /** Never rejects. */
+  async #run(): Promise<void> {
+    const { signal } = this.#stopping
+    const { schedules, worker } = this.#parts
+    let leads = false
+    for (let failures = 0; !signal.aborted; ) {
+      try {
+        const { isLead, forMs } = await this.#lead.look()
+        leads = isLead
+        failures = 0
+        if (isLead) await schedules.changed(forMs, signal)
+        else await pause(forMs, signal)
+      } catch (error) {
+        if (signal.aborted) break
+        failures += 1
+        const retryMs = Math.min(mostPauseMs, 1_000 + outageDelayMs(failures, this.#parts.random))
+        this.#parts.events.emit('store.failed', { call: 'schedules.due', error, retryMs })
+        await pause(retryMs, signal)
+      }
+    }
+    if (leads) await schedules.resign(worker).catch(() => {})
+  }
+}
+
+/** Keeps no process alive. */
+async function pause(forMs: number, signal: AbortSignal): Promise<void> {
+  await delay(timerMs(forMs), undefined, { signal, ref: false }).catch(() => {})
+}

@@ -1,0 +1,245 @@
+/** The lead of the schedules, on every store that is here without a server. */
+import { defineTask, jsonCodec, type ScheduleOptions } from 'millrace'
+import type { Store } from 'millrace/store'
+import { memoryHarness, type StoreHarness, sqliteHarness } from 'millrace/store-testing'
+import { describe, expect, it, onTestFinished } from 'vitest'
+import { CodecError } from '#src/core/errors.js'
+import { type EventMap, Events } from '#src/core/events.js'
+import { Packing } from '#src/core/packing/packing.js'
+import { ScheduleLead } from '#src/workers/schedules/schedule-lead.js'
+import { testMillOn } from '../test-mill.js'
+
+const hourMs = 3_600_000
+const dayMs = 24 * hourMs
+/** Where the clocks of harnesses start: midnight. */
+const midnight = Date.parse('2024-01-01T00:00:00Z')
+const task = defineTask({ name: 'report', queue: 'reports' })
+const nightly = { cron: '0 3 * * *', task } as const
+
+let lastId = 0
+const newId = () => `id-${++lastId}`
+
+interface Watched {
+  readonly ticked: EventMap['schedule.ticked'][]
+  readonly missed: EventMap['schedule.missed'][]
+  readonly skipped: EventMap['schedule.skipped'][]
+  readonly refused: EventMap['schedule.refused'][]
+}
+
+function leadOn({ schedules }: Store, worker: string, mono = () => 0, packing = new Packing(jsonCodec)) {
+  const events = new Events()
+  const told: Watched = { ticked: [], missed: [], skipped: [], refused: [] }
+  events.on('schedule.ticked', (event) => told.ticked.push(event))
+  events.on('schedule.missed', (event) => told.missed.push(event))
+  events.on('schedule.skipped', (event) => told.skipped.push(event))
+  events.on('schedule.refused', (event) => told.refused.push(event))
+  return { told, lead: new ScheduleLead({ schedules: schedules!, worker, packing, events, newId, mono }) }
+}
+
+async function scene(makeHarness: () => Promise<StoreHarness>, schedules: Record<string, ScheduleOptions>) {
+  const harness = await makeHarness()
+  onTestFinished(() => harness.close())
+  const store = await harness.open()
+  const mill = testMillOn(await harness.open(), { tasks: [task], queues: { reports: { maxPending: 2_000 } } })
+  for (const [name, options] of Object.entries(schedules)) await mill.schedules.set(name, options)
+  let mono = 0
+  const { lead, told } = leadOn(store, 'worker-1', () => mono)
+  const advance = async (ms: number) => {
+    mono += ms
+    await harness.advance(ms)
+  }
+  return { harness, store, mill, lead, told, advance }
+}
+
+describe.each([
+  ['memory', memoryHarness],
+  ['sqlite', sqliteHarness],
+] as const)('the lead of the schedules on %s', (_, makeHarness) => {
+  it('enqueues a tick at its instant, and looks again at the next', async () => {
+    const { lead, told, mill, advance } = await scene(makeHarness, { nightly: { ...nightly, cron: '0 0,3 * * *' } })
+    await advance(3 * hourMs - 4_000)
+    expect(await lead.look()).toEqual({ isLead: true, forMs: 4_000 })
+    await advance(4_000)
+    expect(await lead.look()).toEqual({ isLead: true, forMs: 10_000 })
+    const id = 'nightly@2024-01-01T03:00:00Z'
+    const tickAt = midnight + 3 * hourMs
+    expect(told.ticked).toEqual([
+      { schedule: 'nightly', queue: 'reports', id, task: 'report', tickAt, lateMs: 0, outcome: 'added' },
+    ])
+    expect((await mill.queue('reports').jobs.list()).jobs.map((job) => job.id)).toEqual([id])
+    expect((await lead.look()).forMs).toBe(10_000)
+    expect(told.ticked.length).toBe(1)
+  })
+
+  it('looks at once for the tick after the one that it has just enqueued', async () => {
+    const { lead, advance } = await scene(makeHarness, { often: { every: '2s', task } })
+    await advance(2_500)
+    expect((await lead.look()).forMs).toBe(1_500)
+  })
+
+  it.each([
+    ['skip', 0, 3],
+    ['latest', 1, 2],
+    ['all', 3, 0],
+  ] as const)(
+    'after three days of downtime and onMissed %s enqueues %i and leaves %i out',
+    async (onMissed, enqueued, leftOut) => {
+      const { lead, told, mill, advance } = await scene(makeHarness, { nightly: { ...nightly, onMissed } })
+      await advance(3 * dayMs)
+      await lead.look()
+      const tickAt = midnight + 3 * hourMs
+      expect(told.missed).toEqual([{ schedule: 'nightly', queue: 'reports', tickAt, enqueued, leftOut }])
+      expect(told.ticked.map(({ id }) => id)).toEqual(
+        ['01', '02', '03'].slice(3 - enqueued).map((day) => `nightly@2024-01-${day}T03:00:00Z`),
+      )
+      expect(await mill.schedules.get('nightly')).toMatchObject({
+        ...{
+          ticked: enqueued,
+          missed: leftOut,
+          lastAt: new Date(tickAt + 2 * dayMs),
+          nextAt: new Date(tickAt + 3 * dayMs),
+        },
+      })
+    },
+  )
+
+  it('makes up for at most the last thousand, in steps of a hundred', async () => {
+    const { lead, told, mill, advance } = await scene(makeHarness, { often: { every: '1m', task, onMissed: 'all' } })
+    await advance(3 * dayMs)
+    await lead.look()
+    expect(told.missed).toMatchObject([{ enqueued: 1_000, leftOut: 1_000 }])
+    expect((await mill.queue('reports').depth()).ready).toBe(1_000)
+    expect(told.ticked[0]).toMatchObject({ tickAt: midnight + 3 * dayMs - 999 * 60_000 })
+    expect(told.ticked.at(-1)).toMatchObject({ tickAt: midnight + 3 * dayMs })
+  })
+
+  it('skips a tick while the job of the one before is there', async () => {
+    const { lead, told, mill, advance, store } = await scene(makeHarness, { s: { every: '1h', task, overlap: 'skip' } })
+    for (let hour = 0; hour < 3; hour += 1) {
+      await advance(hourMs)
+      await lead.look()
+    }
+    expect(told.ticked.length).toBe(1)
+    const [{ id: lastId }] = told.ticked as [EventMap['schedule.ticked']]
+    expect(told.skipped).toEqual(
+      [2, 3].map((hour) => ({ schedule: 's', queue: 'reports', tickAt: midnight + hour * hourMs, lastId, ticks: 1 })),
+    )
+    const { claims } = await store.claim([{ queue: 'reports', limit: 1 }], { worker: 'w', leaseMs: hourMs })
+    await store.settle([{ ...claims[0]!, kind: 'complete' }])
+    await advance(hourMs)
+    await lead.look()
+    expect(told.ticked.length).toBe(2)
+    expect(await mill.schedules.get('s')).toMatchObject({ ticked: 2, skipped: 2, missed: 0 })
+  })
+
+  it('tries again later where the queue is full or drains, says so, and loses nothing', async () => {
+    const { lead, told, mill, advance } = await scene(makeHarness, { s: { every: '1h', task } })
+    await mill.queue('reports').drain()
+    await advance(hourMs)
+    expect((await lead.look()).forMs).toBe(1_000)
+    expect((await lead.look()).forMs).toBe(1_000)
+    await advance(1_000)
+    expect((await lead.look()).forMs).toBe(2_000)
+    const tickAt = midnight + hourMs
+    expect(told.refused).toEqual(
+      [1_000, 2_000].map((retryMs) => ({
+        schedule: 's',
+        queue: 'reports',
+        tickAt,
+        reason: 'draining',
+        error: undefined,
+        retryMs,
+      })),
+    )
+    await mill.queue('reports').resume()
+    await advance(2_000)
+    await lead.look()
+    expect(told.ticked).toMatchObject([{ tickAt, lateMs: 3_000 }])
+  })
+
+  it('delays each job by its jitter, which is the same whoever ticks', async () => {
+    const { lead, mill, advance } = await scene(makeHarness, { s: { every: '1h', task, jitter: '10m' } })
+    await advance(hourMs)
+    await lead.look()
+    const { jobs } = await mill.queue('reports').jobs.list()
+    const delayMs = jobs[0]!.runAt.getTime() - (midnight + hourMs)
+    expect(delayMs).toBeGreaterThan(0)
+    expect(delayMs).toBeLessThan(600_000)
+    expect(jobs[0]!.state).toBe('scheduled')
+  })
+
+  it('is one of many, and is followed when it is silent', async () => {
+    const { lead, told, advance, harness } = await scene(makeHarness, { s: { every: '1h', task } })
+    const other = leadOn(await harness.open(), 'worker-2')
+    expect((await lead.look()).isLead).toBe(true)
+    expect(await other.lead.look()).toEqual({ isLead: false, forMs: 30_000 })
+    await advance(hourMs)
+    expect((await other.lead.look()).isLead).toBe(true)
+    expect(await lead.look()).toEqual({ isLead: false, forMs: 30_000 })
+    expect([told.ticked.length, other.told.ticked.length]).toEqual([0, 1])
+  })
+
+  it('of two that both believe to lead, one enqueues each tick', async () => {
+    const { store, advance, harness, mill } = await scene(makeHarness, { s: { every: '1m', task } })
+    const believers = [store, await harness.open()].map((one, i) => {
+      const schedules = {
+        ...boundSchedules(one),
+        due: (_: string, ...rest: [number, number]) => one.schedules!.due('both', ...rest),
+      }
+      return leadOn({ ...one, schedules } as Store, `worker-${i}`)
+    })
+    for (let minute = 0; minute < 20; minute += 1) {
+      await advance(60_000)
+      await Promise.all(believers.map(({ lead }) => lead.look()))
+    }
+    const ticked = believers.flatMap(({ told }) => told.ticked.map(({ tickAt }) => tickAt)).sort()
+    expect(ticked).toEqual(Array.from({ length: 20 }, (_, i) => midnight + (i + 1) * 60_000))
+    expect((await mill.queue('reports').depth()).ready).toBe(20)
+  })
+
+  it('goes on from now where the clock was far ahead and was set back', async () => {
+    const { lead, told, advance, harness, mill } = await scene(makeHarness, { s: { every: '1h', task } })
+    await lead.look()
+    await harness.step(365 * dayMs)
+    await lead.look()
+    await harness.step(-365 * dayMs)
+    await lead.look()
+    expect(await mill.schedules.get('s')).toMatchObject({ nextAt: new Date(midnight + hourMs) })
+    await advance(hourMs)
+    await lead.look()
+    expect(told.ticked.at(-1)).toMatchObject({ tickAt: midnight + hourMs })
+  })
+
+  it('repeats no tick where the clock is set back by seconds', async () => {
+    const { lead, told, advance, harness } = await scene(makeHarness, { s: { every: '1h', task } })
+    await advance(hourMs)
+    await lead.look()
+    await harness.step(-5_000)
+    await lead.look()
+    await advance(5_000)
+    await lead.look()
+    expect(told.ticked.length).toBe(1)
+  })
+
+  it('leaves alone what it cannot read, says so, and ticks the others', async () => {
+    const { store, advance } = await scene(makeHarness, { s: { every: '1h', task }, other: { every: '1h', task } })
+    const { schedules } = store
+    const stored = (await schedules!.get('s'))!
+    const job = { ...stored.definition.job, codec: 'json+sealed' }
+    await schedules!.put({ ...stored, definition: { ...stored.definition, job }, revision: 'sealed' }, stored.revision)
+    const { lead, told } = leadOn(store, 'worker-1')
+    await advance(hourMs)
+    await lead.look()
+    expect(told.ticked.map(({ schedule }) => schedule)).toEqual(['other'])
+    expect(told.refused).toMatchObject([{ schedule: 's', reason: 'failed', error: expect.any(CodecError) }])
+  })
+})
+
+function boundSchedules({ schedules }: Store): NonNullable<Store['schedules']> {
+  return new Proxy(schedules!, {
+    get: (target, name) => {
+      const member = target[name as keyof typeof target] as (...args: unknown[]) => unknown
+      return typeof member === 'function' ? member.bind(target) : member
+    },
+  })
+}
