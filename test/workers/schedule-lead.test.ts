@@ -60,14 +60,14 @@ describe.each([
     await advance(3 * hourMs - 4_000)
     expect(await lead.look()).toEqual({ isLead: true, forMs: 4_000 })
     await advance(4_000)
-    expect(await lead.look()).toEqual({ isLead: true, forMs: 10_000 })
+    expect(await lead.look()).toEqual({ isLead: true, forMs: 5_000 })
     const id = 'nightly@2024-01-01T03:00:00Z'
     const tickAt = midnight + 3 * hourMs
     expect(told.ticked).toEqual([
       { schedule: 'nightly', queue: 'reports', id, task: 'report', tickAt, lateMs: 0, outcome: 'added' },
     ])
     expect((await mill.queue('reports').jobs.list()).jobs.map((job) => job.id)).toEqual([id])
-    expect((await lead.look()).forMs).toBe(10_000)
+    expect((await lead.look()).forMs).toBe(5_000)
     expect(told.ticked.length).toBe(1)
   })
 
@@ -172,10 +172,10 @@ describe.each([
     const { lead, told, advance, harness } = await scene(makeHarness, { s: { every: '1h', task } })
     const other = leadOn(await harness.open(), 'worker-2')
     expect((await lead.look()).isLead).toBe(true)
-    expect(await other.lead.look()).toEqual({ isLead: false, forMs: 30_000 })
+    expect(await other.lead.look()).toEqual({ isLead: false, forMs: 15_000 })
     await advance(hourMs)
     expect((await other.lead.look()).isLead).toBe(true)
-    expect(await lead.look()).toEqual({ isLead: false, forMs: 30_000 })
+    expect(await lead.look()).toEqual({ isLead: false, forMs: 15_000 })
     expect([told.ticked.length, other.told.ticked.length]).toEqual([0, 1])
   })
 

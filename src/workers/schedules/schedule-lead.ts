@@ -29,9 +29,9 @@ interface ScheduleLook {
 }
 
 /** A lead that says nothing for so long is replaced. */
-const leadMs = 30_000
+const leadMs = 15_000
 /** How often it says that it leads, if nothing is due. */
-const renewMs = 10_000
+const renewMs = 5_000
 /** Schedules that are ticked between two looks. */
 const mostDue = 100
 /** After this a tick that was refused is tried again, twice as late each time. */

@@ -1,0 +1,83 @@
+import { describe, expect, it } from 'vitest'
+import { run, runJson } from './command-in-process.js'
+import { project } from './project.js'
+
+const config = `
+import { defineTask, millrace } from 'millrace'
+const report = defineTask({ name: 'report', queue: 'reports' })
+export default millrace({
+  store: 'sqlite:jobs.db',
+  tasks: [report],
+  schedules: {
+    nightly: { cron: '0 3 * * *', timeZone: 'Europe/Zurich', task: report, input: { kind: 'daily' } },
+    sync: { every: '15m', task: report, until: '2020-01-01T00:00Z' },
+  },
+})
+`
+const reconciled = async () => {
+  const cwd = project({ 'millrace.config.mjs': config })
+  await run(['schedules', 'reconcile'], { cwd })
+  return cwd
+}
+const lines = (text: string) => text.trimEnd().split('\n')
+
+describe('millrace schedules', () => {
+  it('reconcile brings the store to the configuration, once', async () => {
+    const cwd = project({ 'millrace.config.mjs': config })
+    expect(lines((await run(['schedules', 'list'], { cwd })).stdout)[0]).toMatch(/^no schedule is stored/)
+    expect(await runJson(['schedules', 'reconcile'], { cwd })).toEqual({
+      changes: [
+        { schedule: 'nightly', change: 'added' },
+        { schedule: 'sync', change: 'added' },
+      ],
+    })
+    expect((await run(['schedules', 'reconcile'], { cwd })).stdout).toBe('Nothing differs.\n')
+  })
+
+  it('list shows when each ticks', async () => {
+    const cwd = await reconciled()
+    const { code, stdout, stderr } = await run(['schedules', 'list'], { cwd })
+    expect({ code, stderr, lines: lines(stdout) }).toEqual({
+      code: 0,
+      stderr: '',
+      lines: [
+        '2 schedules',
+        expect.stringMatching(/^schedule {2}ticks +next +ticked {2}skipped {2}missed {2}declared {2}task$/),
+        expect.stringMatching(/^nightly {3}0 3 \* \* \* Europe\/Zurich {2}in \d+.* 0 +0 +0 {2}yes +report$/),
+        expect.stringMatching(/^sync {6}every 15m +ended +0 +0 +0 {2}yes +report$/),
+      ],
+    })
+    const { schedules } = await runJson<{ schedules: { name: string }[] }>(['schedules', 'list'], { cwd })
+    expect(schedules.map(({ name }) => name)).toEqual(['nightly', 'sync'])
+  })
+
+  it('show tells all of one, and next when it ticks', async () => {
+    const cwd = await reconciled()
+    expect((await run(['schedules', 'show', 'nightly'], { cwd })).stdout).toMatch(
+      /^name +nightly\ntask +report\nqueue +reports\ninput +\{\n +"kind": "daily"\n +\}\ncron +0 3 \* \* \*\n/,
+    )
+    const { ticks } = await runJson<{ ticks: string[] }>(['schedules', 'next', 'nightly', '--count', '3'], { cwd })
+    expect(ticks).toEqual(Array(3).fill(expect.stringMatching(/T0[12]:00:00\.000Z$/)))
+    expect(lines((await run(['schedules', 'next', 'nightly'], { cwd })).stdout)).toHaveLength(5)
+    expect((await run(['schedules', 'next', 'sync'], { cwd })).stdout).toBe('sync: it ticks no more.\n')
+  })
+
+  it('run enqueues at once, pause and resume hold it', async () => {
+    const cwd = await reconciled()
+    const ran = await runJson<{ id: string }>(['schedules', 'run', 'nightly'], { cwd })
+    expect(ran).toEqual({ schedule: 'nightly', queue: 'reports', id: ran.id, outcome: 'added' })
+    expect(await runJson(['jobs', 'show', ran.id], { cwd })).toMatchObject({ task: 'report', input: { kind: 'daily' } })
+    expect(await runJson(['schedules', 'pause', 'nightly'], { cwd })).toEqual({ schedule: 'nightly', paused: true })
+    expect((await run(['schedules', 'list'], { cwd })).stdout).toMatch(/nightly .* paused +1 /)
+    expect((await run(['schedules', 'resume', 'nightly'], { cwd })).stdout).toMatch(/^nightly: resumed, next \d{4}-/)
+  })
+
+  it('says which there are where there is none of the name', async () => {
+    const cwd = await reconciled()
+    const { code, stderr } = await run(['schedules', 'run', 'weekly'], { cwd })
+    expect(code).not.toBe(0)
+    expect(stderr).toMatch(/there is no schedule 'weekly'; there are 'nightly', 'sync'\./)
+    expect((await run(['schedules', 'show', 'weekly'], { cwd })).code).toBe(1)
+    expect((await run(['schedules', 'next', 'nightly', '--count', '0'], { cwd })).code).toBe(2)
+  })
+})
