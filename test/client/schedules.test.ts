@@ -202,6 +202,22 @@ describe('declared schedules', () => {
     expect(await mill.schedules.get('nightly')).toMatchObject({ cron: '0 4 * * *', isPaused: true, ticked: 1 })
   })
 
+  it('whose jobs are sealed are the same as long as code is, and each job is sealed for itself', async () => {
+    const seal = { current: 'k', keys: { k: Buffer.alloc(32, 7).toString('base64') } }
+    const schedules = {
+      nightly: { ...nightly, enqueue: { meta: { by: 'me' } } },
+      o: { every: '1h', task: order, input: { id: 'o-1' } },
+    } as const
+    const { mill, again } = scene(schedules, { seal })
+    expect(await mill.schedules.reconcile()).toHaveLength(2)
+    expect(await again(schedules).schedules.reconcile()).toEqual([])
+    expect(await mill.schedules.get('nightly')).toMatchObject({ input: kind, meta: { by: 'me' } })
+    const { id } = await mill.schedules.runNow('nightly')
+    expect(await mill.queue('default').jobs.get(id)).toMatchObject({ input: kind, meta: { by: 'me' } })
+    await mill.schedules.runNow('o')
+    expect((await mill.queue('order').jobs.get('o-1'))?.payloads).toMatchObject([{ input: { id: 'o-1' } }])
+  })
+
   it('of a mill that says nothing of schedules are nobody’s to remove', async () => {
     const { mill, again } = scene({ nightly })
     await mill.schedules.reconcile()

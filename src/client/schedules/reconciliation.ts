@@ -31,7 +31,7 @@ export async function reconcile(
     const change = await insist(async () => {
       const stored = await schedules.get(name)
       const { now } = await store.depth([queue])
-      const wanted = changeTo(definition, stored, now, rules.newId())
+      const wanted = changeTo(definition, stored, now, rules)
       if (wanted === undefined) return 'same'
       if (!(await schedules.put(wanted, stored?.revision))) return undefined
       return stored === undefined ? 'added' : 'changed'

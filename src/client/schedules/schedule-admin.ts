@@ -65,7 +65,7 @@ export class ScheduleAdmin {
     const written = await insist(async () => {
       const stored = await schedules.get(name)
       const { now } = await store.depth([definition.queue])
-      const change = changeTo(definition, stored, now, rules.newId())
+      const change = changeTo(definition, stored, now, rules)
       if (change !== undefined && !(await schedules.put(change, stored?.revision))) return undefined
       return schedules.get(name)
     })

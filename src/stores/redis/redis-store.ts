@@ -87,7 +87,7 @@ export class RedisStore implements Store {
     this.records = redisRecords(this.#queues, listing, reshard, this.#ends)
     this.workers = redisRegistry(client, this.#queues, namespace)
     this.throttles = redisThrottles(client, this.#queues)
-    this.schedules = new RedisSchedules(client, this.#queues, namespace)
+    this.schedules = new RedisSchedules(client, this.#queues, namespace, replicas)
     // Loaded when it is asked for: every thread and process that opens a store would load it in vain.
     this.health = {
       examine: async () =>

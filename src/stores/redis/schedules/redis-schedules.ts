@@ -33,6 +33,7 @@ export class RedisSchedules implements Schedules {
   readonly #client: RedisClient
   readonly #queues: RedisQueues
   readonly #namespace: string
+  readonly #replicas: number
   readonly #places: RedisSchedulePlaces
   readonly #ears = new Set<() => void>()
   #listening: Promise<unknown> | undefined
@@ -40,10 +41,12 @@ export class RedisSchedules implements Schedules {
   #heard = 0
   #known = 0
 
-  constructor(client: RedisClient, queues: RedisQueues, namespace: string) {
+  /** `replicas`: those that must have a tick before it is answered. */
+  constructor(client: RedisClient, queues: RedisQueues, namespace: string, replicas: number) {
     this.#client = client
     this.#queues = queues
     this.#namespace = namespace
+    this.#replicas = replicas
     this.#places = new RedisSchedulePlaces(client, queues, namespace)
   }
 
@@ -181,7 +184,7 @@ export class RedisSchedules implements Schedules {
     args.push(name, revision, String(dueAt ?? -1), String(nextAt ?? -1), String(lastAt ?? -1))
     args.push(jobs.at(-1)?.id ?? '', unless ?? '', String(jobs.length), String(skips), String(misses))
     const behind = [...siblingKeys(queue), ...scheduleKeys(shard.tag)]
-    const reply = textIn(await this.#queues.runOver([shard], tickScripts, args, undefined, behind))
+    const reply = textIn(await this.#queues.runOver([shard], tickScripts, args, this.#replicas, behind))
     if (reply === 'lost' || reply === 'skipped') return { outcome: reply }
     const enqueued = Array.from(reply, (letter) => enqueuedBy[letter]!)
     if (enqueued[0] === 'full' || enqueued[0] === 'draining') return { outcome: enqueued[0] }
