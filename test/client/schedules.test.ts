@@ -76,6 +76,10 @@ describe('a schedule that is set', () => {
     await expect(mill.schedules.set('s', { every: '1h', task: sync, enqueue })).rejects.toThrow(
       /'prio' is not an option/,
     )
+    const late = { every: '1h', task: sync, jitter: '10m', enqueue: { expiresIn: '5m' } } as const
+    await expect(mill.schedules.set('s', late)).rejects.toThrow(
+      /expiresIn \(300000 ms\) must be longer than delay and jitter/,
+    )
     expect((await mill.schedules.list()).schedules).toEqual([])
   })
 
@@ -95,6 +99,7 @@ describe('a schedule that is set', () => {
     [{ every: '1h', onMissed: 'none' }, /onMissed: must be 'skip', 'latest' or 'all'/],
     [{ every: '1h', enqueue: { runAt: new Date() } }, /must not have `enqueue.runAt`/],
     [{ every: '1h', enqueue: { id: 'x' } }, /must not have `enqueue.id`/],
+    [{ every: '1h', enqueue: { ifWaiting: 'replace' } }, /must not have `enqueue.ifWaiting`/],
     [{ every: '1h', retries: 1 }, /retries: is not an option/],
     [{ every: '1h', task: undefined }, /task: must be a task/],
   ])('as %o is refused', async (options, message) => {

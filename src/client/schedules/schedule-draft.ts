@@ -1,5 +1,6 @@
 /** A schedule on its way in: its job checked and encoded, as the store keeps it. */
 
+import { InvalidJobError } from '../../core/errors.js'
 import type { CheckedSchedule } from '../../core/schedule/schedule-options.js'
 import type { ScheduleDefinition } from '../../stores/contract/schedules.js'
 import type { DraftRules } from '../enqueue/draft-content.js'
@@ -7,7 +8,7 @@ import { draftJob } from '../enqueue/job-draft.js'
 
 /**
  * The definition of a schedule. Until a tick names it, a job that is not ordered bears the name of its schedule. Throws what
- * enqueueing such a job throws.
+ * enqueueing such a job throws, and `InvalidJobError` for one that its jitter may let expire before it is due.
  */
 export async function scheduleDraft(
   name: string,
@@ -19,5 +20,10 @@ export async function scheduleDraft(
   const options = isOrdered ? enqueue : { ...enqueue, id: name }
   const { queue, job } = await draftJob({ task, input, options }, rules)
   const { id, runAt: _, ...rest } = job
+  const { delayMs = 0, expiresMs = Number.POSITIVE_INFINITY } = job
+  if (delayMs + jitterMs >= expiresMs)
+    throw new InvalidJobError(
+      `schedule '${name}': expiresIn (${expiresMs} ms) must be longer than delay and jitter together (${delayMs + jitterMs} ms), or a job may expire before it is due.`,
+    )
   return { name, queue, rule, onMissed, overlap, jitterMs, isDeclared, job: isOrdered ? { ...rest, id } : rest }
 }

@@ -35,7 +35,7 @@ interface ScheduleTiming {
 /** What may be said of the jobs of a schedule: their times are the schedule's, and those that are not ordered are named by their ticks. */
 type ScheduledEnqueueOptions<T extends AnyTask> = Omit<
   EnqueueOptionsOf<T>,
-  T extends { readonly kind: 'ordered' } ? 'runAt' : 'runAt' | 'id'
+  T extends { readonly kind: 'ordered' } ? 'runAt' : 'runAt' | 'id' | 'ifWaiting'
 >
 
 /** The input of each of its jobs, which a task that takes none need not be given. */
@@ -116,6 +116,10 @@ export const scheduleSchema = v.pipe(
   v.check(
     ({ enqueue }) => !('runAt' in enqueue),
     'must not have `enqueue.runAt`: its ticks say when; `enqueue.delay` counts from each',
+  ),
+  v.check(
+    ({ enqueue }) => !('ifWaiting' in enqueue),
+    "must not have `enqueue.ifWaiting`: no two ticks have the same id; `overlap: 'skip'` leaves out what would pile up",
   ),
   v.check(
     ({ task, enqueue }) => task.kind === 'ordered' || !('id' in enqueue),

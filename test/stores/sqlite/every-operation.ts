@@ -68,6 +68,7 @@ export class EveryOperation {
     for (const { name } of queues) all.#fill(name, jobs)
     for (const { name } of queues) all.#run(name)
     all.#administer()
+    all.#schedule(queues[0]!.name)
     all.#look()
     // What is left is a filled file.
     for (const { name } of queues) all.#fill(name, jobs)
@@ -175,6 +176,26 @@ export class EveryOperation {
       'settle',
       this.#claim(queue, 8).map((key) => ({ ...key, kind: 'complete' })),
     )
+  }
+
+  #schedule(queue: string): void {
+    const { id: _, ...rest } = job('a')
+    const times = { rule: { everyMs: 1_000, timeZone: 'UTC' }, jitterMs: 0 }
+    const policy = { onMissed: 'latest', overlap: 'skip', isDeclared: false } as const
+    const [revision, dueAt, nextAt] = ['r', this.#clock.at, this.#clock.at + 1_000]
+    for (const name of ['s', 't'])
+      this.#call(
+        'putSchedule',
+        { definition: { name, queue, job: rest, ...times, ...policy }, revision, paused: false, nextAt: dueAt },
+        undefined,
+      )
+    const tick = { name: 's', queue, revision, dueAt, nextAt, jobs: [job('s@1')], unless: 's@0', skips: 0, misses: 0 }
+    this.#call('dueSchedules', 'w', 60_000, 10)
+    this.#call('tick', { ...tick, callId: `${this.#nextCall()}` })
+    this.#read('schedule', 's')
+    this.#read('schedules', undefined, 10)
+    this.#call('removeSchedule', 't', revision)
+    this.#call('resign', 'w')
   }
 
   #administer(): void {

@@ -14,6 +14,10 @@ interface Permit {
 const scans: readonly Permit[] = [
   { of: /FROM queue (CROSS JOIN|ORDER BY)|FROM queue$/, because: 'a store has few queues and shards' },
   { of: /FROM throttle$/, because: 'a store has few throttles' },
+  {
+    of: /FROM schedule WHERE next_at IS NOT NULL/,
+    because: 'it goes in the order of the index, no further than was asked',
+  },
   { of: /(FROM worker WHERE until|UPDATE worker SET until)/, because: 'a store has few workers' },
 ]
 
