@@ -183,7 +183,7 @@ describe.each([
     const { store, advance, harness, mill } = await scene(makeHarness, { s: { every: '1m', task } })
     const believers = [store, await harness.open()].map((one, i) => {
       const schedules = {
-        ...boundSchedules(one),
+        ...methodsOf(one),
         due: (_: string, ...rest: [number, number]) => one.schedules!.due('both', ...rest),
       }
       return leadOn({ ...one, schedules } as Store, `worker-${i}`)
@@ -221,12 +221,40 @@ describe.each([
     expect(told.ticked.length).toBe(1)
   })
 
+  it('takes no schedule back that went on while it stood still', async () => {
+    const { store, lead, told, advance } = await scene(makeHarness, { s: { every: '1m', task, onMissed: 'all' } })
+    await advance(60_000)
+    await lead.look()
+    await advance(20_000)
+    let isStill = true
+    // It has just become the lead, and stands still before it reads what there is.
+    const list = async (...page: [string | undefined, number]) => {
+      if (isStill) {
+        isStill = false
+        for (let minute = 0; minute < 4; minute += 1) {
+          await advance(60_000)
+          await lead.look()
+        }
+        await advance(20_000)
+      }
+      return store.schedules!.list(...page)
+    }
+    const late = leadOn({ ...store, schedules: { ...methodsOf(store), list } } as Store, 'late')
+    await late.lead.look()
+    await advance(20_000)
+    await late.lead.look()
+    await lead.look()
+    const ticks = [...told.ticked, ...late.told.ticked].map(({ tickAt }) => tickAt)
+    expect(isStill).toBe(false)
+    expect(new Set(ticks).size).toBe(ticks.length)
+  })
+
   it('leaves alone what it cannot read, says so, and ticks the others', async () => {
     const { store, advance } = await scene(makeHarness, { s: { every: '1h', task }, other: { every: '1h', task } })
     const { schedules } = store
     const stored = (await schedules!.get('s'))!
     const job = { ...stored.definition.job, codec: 'json+sealed' }
-    await schedules!.put({ ...stored, definition: { ...stored.definition, job }, revision: 'sealed' }, stored.revision)
+    await schedules!.put({ ...stored, definition: { ...stored.definition, job }, revision: 'sealed' }, stored)
     const { lead, told } = leadOn(store, 'worker-1')
     await advance(hourMs)
     await lead.look()
@@ -235,11 +263,17 @@ describe.each([
   })
 })
 
-function boundSchedules({ schedules }: Store): NonNullable<Store['schedules']> {
-  return new Proxy(schedules!, {
-    get: (target, name) => {
-      const member = target[name as keyof typeof target] as (...args: unknown[]) => unknown
-      return typeof member === 'function' ? member.bind(target) : member
-    },
-  })
+/** Its verbs as functions, of which some may be replaced. */
+function methodsOf({ schedules }: Store): NonNullable<Store['schedules']> {
+  const of = schedules!
+  return {
+    put: (...args) => of.put(...args),
+    remove: (...args) => of.remove(...args),
+    get: (name) => of.get(name),
+    list: (...args) => of.list(...args),
+    tick: (tick) => of.tick(tick),
+    due: (...args) => of.due(...args),
+    resign: (worker) => of.resign(worker),
+    changed: (...args) => of.changed(...args),
+  }
 }

@@ -33,7 +33,7 @@ export async function reconcile(
       const { now } = await store.depth([queue])
       const wanted = changeTo(definition, stored, now, rules)
       if (wanted === undefined) return 'same'
-      if (!(await schedules.put(wanted, stored?.revision))) return undefined
+      if (!(await schedules.put(wanted, stored))) return undefined
       return stored === undefined ? 'added' : 'changed'
     })
     if (change === 'added' || change === 'changed') differences.push({ schedule: name, change })

@@ -66,7 +66,7 @@ export class ScheduleAdmin {
       const stored = await schedules.get(name)
       const { now } = await store.depth([definition.queue])
       const change = changeTo(definition, stored, now, rules)
-      if (change !== undefined && !(await schedules.put(change, stored?.revision))) return undefined
+      if (change !== undefined && !(await schedules.put(change, stored))) return undefined
       return schedules.get(name)
     })
     return scheduleRecordOf(written ?? disputed(name), rules.packing)
@@ -180,7 +180,7 @@ export class ScheduleAdmin {
       const stored = await this.#found(store, name)
       const change = await changed(stored, store)
       if (change === undefined) return true
-      return (await schedulesOf(store).put({ ...change, revision: rules.newId() }, stored.revision)) || undefined
+      return (await schedulesOf(store).put({ ...change, revision: rules.newId() }, stored)) || undefined
     })
     if (isDone === undefined) disputed(name)
   }

@@ -34,6 +34,9 @@ export interface ScheduleChange {
   readonly nextAt?: number
 }
 
+/** How far a schedule is. */
+export type ScheduleState = Pick<ScheduleChange, 'revision' | 'nextAt'>
+
 export interface StoredSchedule extends ScheduleChange {
   /** Over how many shards the jobs of its queue are spread; 1 for one of an ordered queue, whose job has its id. */
   readonly shards: number
@@ -93,10 +96,11 @@ export interface DueSchedules {
 
 export interface Schedules {
   /**
-   * Writes a schedule if what is stored of its name has the revision `expects`; absent: if there is none. What it has ticked
-   * so far stays. False, and nothing changed, otherwise; true also if the change is stored already. Throws `UnknownQueueError`.
+   * Writes a schedule if what is stored of its name has the revision and the next tick that `expects` has: who read it before a
+   * tick must not take it back. Absent: if there is none. What it has ticked so far stays. False, and nothing changed,
+   * otherwise; true also if the change is stored already. Throws `UnknownQueueError`.
    */
-  put(change: ScheduleChange, expects: string | undefined): Promise<boolean>
+  put(change: ScheduleChange, expects: ScheduleState | undefined): Promise<boolean>
   /** Removes it if it has this revision; absent: whatever it has. Whether it did. */
   remove(name: string, expects?: string): Promise<boolean>
   get(name: string): Promise<StoredSchedule | undefined>

@@ -67,7 +67,7 @@ export class ScheduleLead {
       return { isLead, forMs: Math.max(leftMs, 1) }
     }
     // A lead that is new does not know what the clock did before.
-    if (this.#lookedAt === undefined || now < this.#lookedAt - setBackMs) await this.#setBack(now)
+    if (this.#lookedAt === undefined || now < this.#lookedAt - setBackMs) await this.#setBack()
     this.#lookedAt = now
     this.#refusals = new Map(
       [...this.#refusals].filter(([name]) => due.some(({ definition }) => definition.name === name)),
@@ -154,13 +154,21 @@ export class ScheduleLead {
   }
 
   /** Ticks that a clock brought about that was ahead are past only by that clock: those schedules begin again from now. */
-  async #setBack(now: number): Promise<void> {
-    const { schedules, newId } = this.#parts
-    for (const { definition, revision, paused, lastAt, nextAt } of await allSchedules(schedules)) {
-      if (paused || lastAt === undefined || lastAt <= now + setBackMs) continue
+  async #setBack(): Promise<void> {
+    const { schedules, worker, newId } = this.#parts
+    const all = await allSchedules(schedules)
+    // Asked for after they were read: one that went on meanwhile, while this process stood still, is not ahead of it.
+    const { now, isLead } = await schedules.due(worker, leadMs, 0)
+    if (!isLead) return
+    for (const { definition, revision, paused, lastAt, nextAt } of all) {
+      const { name, queue } = definition
+      if (paused || nextAt === undefined || lastAt === undefined || lastAt <= now + setBackMs) continue
       const next = nextTick(definition, { lastAt }, now)
-      if (next === undefined || (nextAt !== undefined && nextAt <= next)) continue
-      await schedules.put({ definition, revision: newId(), paused, nextAt: next }, revision)
+      if (next === undefined || nextAt <= next) continue
+      await schedules.tick({
+        ...{ name, queue, revision, dueAt: nextAt, nextAt: next, callId: newId() },
+        ...{ jobs: [], skips: 0, misses: 0 },
+      })
     }
   }
 }

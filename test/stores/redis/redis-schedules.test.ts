@@ -61,7 +61,7 @@ describe('a schedule on Redis', () => {
     await schedules.put(due('r1'), undefined)
     const [index] = scheduleIndexKeys(namespace)
     // It has written the new record, and not yet said so in the index.
-    expect(await schedules.put(due('r2', 'reports'), 'r1')).toBe(true)
+    expect(await schedules.put(due('r2', 'reports'), due('r1'))).toBe(true)
     await client.command('HSET', [index, 's', `{${namespace}:mail}`])
     expect(await dueOf(store)).toEqual([])
     expect(await schedules.get('s')).toBeUndefined()

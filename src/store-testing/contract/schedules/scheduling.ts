@@ -36,15 +36,30 @@ export const scheduling: ContractConcern = {
       contractCase('one is written only where the revision that is expected is stored', async (scene) => {
         const { put, get } = schedulesOf(scene.store)
         const now = await scene.now()
-        assert.equal(await put(hourly('a', now, { revision: 'r1' }), 'r0'), false)
+        const at = (revision: string, nextAt = now) => ({ revision, nextAt })
+        assert.equal(await put(hourly('a', now, { revision: 'r1' }), at('r0')), false)
         assert.equal(await get('a'), undefined)
         assert.equal(await put(hourly('a', now, { revision: 'r1' }), undefined), true)
         assert.equal(await put(hourly('a', now, { revision: 'r2' }), undefined), false)
-        assert.equal(await put(hourly('a', now, { revision: 'r2' }), 'r0'), false)
+        assert.equal(await put(hourly('a', now, { revision: 'r2' }), at('r0')), false)
         assert.equal((await get('a'))?.revision, 'r1')
-        assert.equal(await put(hourly('a', now + 1, { revision: 'r2', paused: true }), 'r1'), true)
+        assert.equal(await put(hourly('a', now + 1, { revision: 'r2', paused: true }), at('r1')), true)
         const { revision, paused, nextAt } = await storedSchedule(scene.store, 'a')
         assert.deepEqual([revision, paused, nextAt], ['r2', true, now + 1])
+      }),
+
+      contractCase('who read a schedule before it ticked does not take it back', async (scene) => {
+        const { put, tick, due } = schedulesOf(scene.store)
+        const now = await scene.now()
+        await scene.store.open([{ name: 'reports', kind: 'plain', order: 'fifo', maxCrashes: 3, dead: {} }])
+        await put(hourly('a', now), undefined)
+        const read = await storedSchedule(scene.store, 'a')
+        await tick(tickOf(read))
+        assert.equal(await put(hourly('a', now, { revision: 'a-2' }), read), false)
+        const elsewhere = hourly('a', now, { revision: 'a-2', definition: { queue: 'reports' } })
+        assert.equal(await put(elsewhere, read), false)
+        assert.deepEqual((await due('worker', hourMs, 10)).due, [])
+        assert.equal((await storedSchedule(scene.store, 'a')).nextAt, now + hourMs)
       }),
 
       contractCase('a change that is sent again is answered as done', async (scene) => {
@@ -55,13 +70,13 @@ export const scheduling: ContractConcern = {
       }),
 
       contractCase('a change keeps what the schedule has ticked so far, and when it came', async (scene) => {
-        const { put, tick } = schedulesOf(scene.store)
+        const { put, tick, get } = schedulesOf(scene.store)
         const createdAt = await scene.now()
         await put(hourly('a', createdAt), undefined)
         const ticked = tickOf(await storedSchedule(scene.store, 'a'), { skips: 2, misses: 3 })
         assert.equal((await tick(ticked)).outcome, 'ticked')
         await scene.advance(5)
-        await put(hourly('a', createdAt + 7, { revision: 'a-2', definition: { onMissed: 'all' } }), 'a-1')
+        await put(hourly('a', createdAt + 7, { revision: 'a-2', definition: { onMissed: 'all' } }), await get('a'))
 
         const { definition, shards: _, ...rest } = await storedSchedule(scene.store, 'a')
 
@@ -108,7 +123,7 @@ export const scheduling: ContractConcern = {
         const before = tickOf(await storedSchedule(scene.store, 'a'))
         assert.equal((await tick(before)).outcome, 'ticked')
         const moved = hourly('a', now, { revision: 'a-2', definition: { queue: 'reports' } })
-        assert.equal(await put(moved, 'a-1'), true)
+        assert.equal(await put(moved, await storedSchedule(scene.store, 'a')), true)
 
         const late = { ...before, dueAt: now + hourMs, nextAt: now + 2 * hourMs, callId: 'late' }
         assert.equal((await tick(late)).outcome, 'lost')

@@ -39,11 +39,11 @@ export const ticking: ContractConcern = {
       }),
 
       contractCase('a tick by an old idea of the schedule is lost', async (scene) => {
-        const { put, tick, remove } = schedulesOf(scene.store)
+        const { put, tick, remove, get } = schedulesOf(scene.store)
         const now = await scene.now()
         await put(hourly('a', now), undefined)
         const old = tickOf(await storedSchedule(scene.store, 'a'))
-        await put(hourly('a', now, { revision: 'a-2' }), 'a-1')
+        await put(hourly('a', now, { revision: 'a-2' }), await get('a'))
         assert.deepEqual(await tick(old), { outcome: 'lost' })
         await remove('a')
         assert.deepEqual(await tick({ ...old, revision: 'a-2' }), { outcome: 'lost' })

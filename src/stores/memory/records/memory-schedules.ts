@@ -51,7 +51,7 @@ export function memorySchedules(store: MemoryAdmin, data: () => MemorySchedules)
       const before = data().byName.get(name)
       store.queues().shardsOf(change.definition.queue)
       if (before?.revision === change.revision) return true
-      if (before?.revision !== expects) return false
+      if (before?.revision !== expects?.revision || before?.nextAt !== expects?.nextAt) return false
       const now = store.now()
       const counted = before ?? {
         ticked: 0,

@@ -82,13 +82,16 @@ export class RedisSchedulePlaces {
    * the schedule follows: the one it lay in is closed, and ticks no more.
    */
   async following(name: string, queueName: string): Promise<{ shard: RedisShard; queue: RedisQueue } | undefined> {
-    const [[tag], [queue]] = await Promise.all([this.of([name]), this.#queues.findNow([queueName])])
+    const [tag] = await this.of([name])
     if (tag === undefined) return undefined
+    // Asked for later, so that it knows of every shard that the index may point at.
+    const [queue] = await this.#queues.findNow([queueName])
     const shard = liveShards(queue!).find((one) => one.tag === tag)
     if (shard !== undefined) return { shard, queue: queue! }
     const schedule = await this.read(name, tag)
     if (schedule === undefined || schedule.definition.queue !== queueName) return undefined
     const to = await this.shardFor(schedule.definition)
+    if (to.tag === tag) return { shard: to, queue: queue! }
     await this.move(schedule, tag, to, schedule.revision)
     return { shard: to, queue: queue! }
   }

@@ -3,6 +3,7 @@
 import type {
   DueSchedules,
   ScheduleChange,
+  ScheduleState,
   Schedules,
   ScheduleTick,
   StoredSchedule,
@@ -50,7 +51,7 @@ export class RedisSchedules implements Schedules {
     this.#places = new RedisSchedulePlaces(client, queues, namespace)
   }
 
-  async put(change: ScheduleChange, expects: string | undefined): Promise<boolean> {
+  async put(change: ScheduleChange, expects: ScheduleState | undefined): Promise<boolean> {
     const isDone = await this.#queues.following(() => this.#put(change, expects))
     if (isDone) await this.#tell()
     return isDone
@@ -143,7 +144,7 @@ export class RedisSchedules implements Schedules {
     this.#ears.delete(wake)
   }
 
-  async #put(change: ScheduleChange, expects: string | undefined): Promise<boolean> {
+  async #put(change: ScheduleChange, expects: ScheduleState | undefined): Promise<boolean> {
     const { definition, revision, paused, nextAt } = change
     const { name } = definition
     const shard = await this.#places.shardFor(definition)
@@ -156,21 +157,39 @@ export class RedisSchedules implements Schedules {
       const now = await this.#queues.now()
       const fresh = { ticked: 0, skipped: 0, missed: 0, createdAt: now }
       const { nextAt: _, ...kept } = { ...fresh, ...old }
-      await this.#places.move({ ...kept, ...change, updatedAt: now }, tag, shard, expects ?? '')
+      await this.#places.move({ ...kept, ...change, updatedAt: now }, tag, shard, expects?.revision ?? '')
       return true
     }
     const isNew = tag === undefined && expects === undefined && (await this.#places.register(name, shard.tag))
     if (tag === undefined && !isNew) return false
     // What is left over of one whose name was registered nowhere is none.
-    const [counts, must] = isNew ? ['0', ''] : ['1', expects ?? '']
+    const must = isNew || expects === undefined ? ['', '-1'] : [expects.revision, String(expects.nextAt ?? -1)]
     const next = String(nextAt ?? -1)
-    const args = ['put', name, revision, next, paused ? '1' : '0', definitionText(definition), counts, must]
+    const args = [
+      'put',
+      name,
+      revision,
+      next,
+      paused ? '1' : '0',
+      definitionText(definition),
+      isNew ? '0' : '1',
+      ...must,
+    ]
     return (await this.#queues.runOver([shard], writeScheduleScripts, args, undefined, scheduleKeys(shard.tag))) === 1
   }
 
-  /** The schedule, which from now on does not tick where it lies; undefined where it has another revision. */
-  async #retired(name: string, tag: string, revision: string): Promise<RedisSchedule | undefined> {
-    const text = await this.#client.run(endScheduleScript, scheduleKeys(tag), ['retire', name, revision])
+  /** The schedule, which from now on does not tick where it lies; undefined where it is not at this state. */
+  async #retired(
+    name: string,
+    tag: string,
+    { revision, nextAt = -1 }: ScheduleState,
+  ): Promise<RedisSchedule | undefined> {
+    const text = await this.#client.run(endScheduleScript, scheduleKeys(tag), [
+      'retire',
+      name,
+      revision,
+      String(nextAt),
+    ])
     return text === null ? undefined : recordIn(textIn(text))
   }
 

@@ -10,7 +10,7 @@ import { scheduleRecords } from './redis-schedule-record.js'
  * KEYS: those of a shard, then those of its schedules.
  * ARGV: verb, name, and what it needs.
  * put: revision, next or -1, paused (1 or 0), definition, then whether what is there counts (1 or 0) and the revision that it must
- * have ('' for none); returns 1, also if it is written already, or 0. What it has ticked stays.
+ * have ('' for none), with the next tick; returns 1, also if it is written already, or 0. What it has ticked stays.
  * adopt: a record from another shard, revision and next of it; harmless if one of that revision is here.
  * Refuses `unknown` and `moved`.
  */
@@ -27,7 +27,8 @@ if verb == 'adopt' then
   return 1
 end
 if here and here.revision == ARGV[3] then return 1 end
-if ARGV[7] == '0' then here = nil elseif (here and here.revision or '') ~= ARGV[8] then return 0 end
+if ARGV[7] == '0' then here = nil
+elseif (here and here.revision or '') ~= ARGV[8] or (here and here.next or '-1') ~= ARGV[9] then return 0 end
 local s = here or { name = name, last = '-1', ticked = '0', skipped = '0', missed = '0', last_id = '', rest = '0 ' .. now .. ' 0' }
 local created = string.match(s.rest, '^%S+ (%S+)')
 s.revision, s.next, s.definition, s.rest = ARGV[3], ARGV[4], ARGV[6], ARGV[5] .. ' ' .. created .. ' ' .. now
@@ -42,7 +43,7 @@ export const writeScheduleScripts: ScriptPair = {
 
 /**
  * KEYS: those of the schedules of a shard, which may be closed.
- * ARGV: verb, name, the revision that it must have. retire: it ticks no more; remove.
+ * ARGV: verb, name, the revision that it must have, for retire also the next tick. retire: it ticks no more; remove.
  * Returns the record as it was, or nil.
  */
 export const endScheduleScript = redisScript(
@@ -50,7 +51,7 @@ export const endScheduleScript = redisScript(
   `${scheduleRecords}
 local name = ARGV[2]
 local here = read_schedule(name)
-if not here or here.revision ~= ARGV[3] then return false end
+if not here or here.revision ~= ARGV[3] or (ARGV[4] and here.next ~= ARGV[4]) then return false end
 local text = redis.call('HGET', SCHEDULES, name)
 if ARGV[1] == 'remove' then
   redis.call('HDEL', SCHEDULES, name)

@@ -4,6 +4,7 @@ import type { Enqueued } from '../../contract/new-job.js'
 import type {
   DueSchedules,
   ScheduleChange,
+  ScheduleState,
   ScheduleTick,
   StoredSchedule,
   TickAnswer,
@@ -70,12 +71,12 @@ export class SqliteSchedules {
     this.#writeLead = db.prepare("INSERT OR REPLACE INTO meta (name, value) VALUES ('schedule-lead', ?)")
   }
 
-  put({ definition, revision, paused, nextAt }: ScheduleChange, expects: string | undefined): boolean {
+  put({ definition, revision, paused, nextAt }: ScheduleChange, expects: ScheduleState | undefined): boolean {
     const { name, queue } = definition
     this.#session.queues.get(queue)
     const before = this.#row(name)
     if (before?.revision === revision) return true
-    if (before?.revision !== expects) return false
+    if (before?.revision !== expects?.revision || (before?.next_at ?? undefined) !== expects?.nextAt) return false
     const text = toStored(definitionText(definition))
     this.#write.run(name, text, revision, paused ? 1 : 0, nextAt ?? null, this.#session.clock.now())
     this.#session.rung.add(scheduleBell)
