@@ -254,6 +254,26 @@ export const redisMutations: readonly Mutation[] = [
     concern: 'checkpoints and logs',
   },
   {
+    what: 'a running job does not tell that it has fields',
+    file: 'redis/records/fields-script.js',
+    from: "if not has(j.claim.flags, BEATEN) then call('HSET', CLAIMS, id, with_flags(j.claim.text, j.claim.flags + BEATEN)) end",
+    to: 'local _',
+    concern: 'fields',
+  },
+  {
+    what: 'a fresh job does not tell that it has fields',
+    file: 'redis/records/fields-script.js',
+    from: "  call('HSET', HISTORY, id, write_past(j))\n",
+    to: '',
+  },
+  {
+    what: 'a job with fields stays in the ready list',
+    file: 'redis/records/fields-script.js',
+    from: "    leave(j)\n    enter(j, 'r')\n",
+    to: '',
+    concern: 'fields',
+  },
+  {
     what: 'a job that takes the place of another has no past that says when it changed',
     file: 'redis/enqueue/enqueue-script.js',
     from: "  many('HSET', HISTORY, pasts)\n",

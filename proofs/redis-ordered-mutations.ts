@@ -4,6 +4,12 @@ import type { Mutation } from './mutants.js'
 
 export const redisOrderedMutations: readonly Mutation[] = [
   {
+    what: 'a job that goes into another shard leaves its fields behind',
+    file: 'redis/lua/ordered-lua.js',
+    from: "  if j.fields then call('HSET', NOTES, 'f' .. id, j.fields) end\n",
+    to: '',
+  },
+  {
     what: 'of equal payloads that are pushed the maximal score stays',
     file: 'redis/enqueue/enqueue-ordered-script.js',
     from: 'if equal and not is_before(value, equal) then return end',

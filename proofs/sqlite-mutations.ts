@@ -82,9 +82,21 @@ export const sqliteMutations: readonly Mutation[] = [
   {
     what: 'a checkpoint stays where its job is completed with a kept result',
     file: 'sqlite/rows/sqlite-job.js',
-    from: 'this.#notes.dropCheckpoint(job.rid)',
+    from: 'this.notes.dropCheckpoint(job.rid)',
     to: '{}',
     concern: 'checkpoints and logs',
+  },
+  {
+    what: 'a job that has fields is not marked as noted',
+    file: 'sqlite/records/sqlite-records.js',
+    from: 'this.#markNoted.run(job.rid)',
+    to: '{}',
+  },
+  {
+    what: 'fields that are set replace all that were',
+    file: 'sqlite/records/sqlite-records.js',
+    from: 'changedFields(job.noted ? notes.fieldsOf(job.rid) : {}, changes)',
+    to: 'changedFields({}, changes)',
   },
   {
     what: 'a job that takes the place of another forgets when that came in',

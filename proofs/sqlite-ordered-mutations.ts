@@ -4,6 +4,12 @@ import type { Mutation } from './mutants.js'
 
 export const sqliteOrderedMutations: readonly Mutation[] = [
   {
+    what: 'an entry in the morgue has the fields of the live job',
+    file: 'sqlite/rows/sqlite-ordered-job.js',
+    from: 'this.notes.drop(rid)',
+    to: '{}',
+  },
+  {
     what: 'of equal payloads the maximal score wins',
     file: 'sqlite/rows/sqlite-payloads.js',
     from: 'equal.score > score',

@@ -1,6 +1,7 @@
 /** A job handle: one job by name, from anywhere; what an enqueue gives. */
 
 import type { EnqueueOutcome, JobRecord, JobState } from './job.js'
+import type { FieldWriter } from './job-fields.js'
 import type { Duration } from './values/duration.js'
 
 /** `Result` is what its handler returns, `Input` what it was enqueued with. */
@@ -31,6 +32,8 @@ export interface JobHandle<Result = unknown, Input = unknown> {
    * payloads of the id lie in the morgue then, be they older ones.
    */
   result(options?: { readonly timeout?: Duration }): Promise<Result>
+  /** Writes its fields, in whatever state it is; of an ordered id those of the job that waits or runs. */
+  readonly fields: FieldWriter
   /**
    * Cancels the job: it never runs, or, if it runs, its signal is aborted at the next beat. Of an ordered id with all payloads
    * that wait. False where there was nothing to cancel.

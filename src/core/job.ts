@@ -1,5 +1,6 @@
 /** A job: one enqueued instance of a task, as records show it and as its handler sees it. */
 
+import type { JobFields } from './job-fields.js'
 import type { JobOrigin } from './job-origin.js'
 
 export const jobStates = ['scheduled', 'ready', 'running', 'completed', 'dead', 'cancelled'] as const
@@ -54,6 +55,8 @@ export interface JobRecord<Input = unknown, Result = unknown> extends JobOrigin 
   /** Who holds it, or held it last: the id of a worker. */
   readonly worker?: string
   readonly progress?: Progress
+  /** What was set by `fields.set()`, of its context, of a listener's claim or of a handle to it. */
+  readonly fields?: JobFields
   /** What its handler stored last by `ctx.checkpoint()`. This and the log are not in listings. */
   readonly checkpoint?: unknown
   /** The last 64 KiB of what its attempts have logged and, where they are isolated, printed. */

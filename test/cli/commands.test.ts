@@ -203,6 +203,19 @@ describe('the commands of millrace', () => {
     expect((await run(['queues', 'list'], { cwd })).stdout).toMatch(/^default .* draining$/m)
   })
 
+  it('fields of a job are set, shown by it and in lists, and taken out', async () => {
+    const cwd = project(projectFiles)
+    await runJson(['enqueue', 'echo', '1', '--id', 'one'], { cwd })
+    const set = await runJson(['jobs', 'fields', 'default', 'one', 'node=eu-3', 'cost=0.25', 'note=a=b'], { cwd })
+    expect(set).toEqual({ queue: 'default', id: 'one', fields: { node: 'eu-3', cost: 0.25, note: 'a=b' } })
+    expect((await run(['jobs', 'list', 'default'], { cwd })).stdout).toContain('node=eu-3 · cost=0.25 · note=a=b')
+    await runJson(['jobs', 'fields', 'default', 'one', 'node=null', 'cost=null'], { cwd })
+    expect(await runJson(['jobs', 'show', 'one'], { cwd })).toMatchObject({ fields: { note: 'a=b' } })
+    expect((await run(['jobs', 'fields', 'default', 'one'], { cwd })).stdout).toMatch(/has 1 field\.\n {2}note {2}a=b/)
+    expect((await run(['jobs', 'fields', 'default', 'two', 'a=1'], { cwd })).code).toBe(1)
+    expect((await run(['jobs', 'fields', 'default', 'one', 'a'], { cwd })).code).toBe(2)
+  })
+
   it('a listing goes on where its cursor says', async () => {
     const cwd = project()
     for (const id of ['a', 'b', 'c']) await runJson(['enqueue', 'echo', '1', '--id', id], { cwd })

@@ -8,7 +8,7 @@ import type { Store } from '#src/stores/contract/store.js'
 import { MemoryStore } from '#src/stores/memory/memory-store.js'
 
 export function notesOn(
-  store: Pick<Store, 'extend' | 'traits'> = new MemoryStore(),
+  store: Pick<Store, 'extend' | 'traits' | 'records'> = new MemoryStore(),
   events = new Events(),
 ): JobUpdates {
   return new JobUpdates({

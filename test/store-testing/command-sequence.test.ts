@@ -44,7 +44,7 @@ it('a long sequence has every verb and every end of a claim', () => {
         'reopen',
         'resume',
       ],
-      ...['revive', 'runNow', 'settle', 'watch', 'workers'],
+      ...['revive', 'runNow', 'set fields', 'settle', 'watch', 'workers'],
     ].sort(),
   )
   const ends = commands

@@ -13,6 +13,7 @@ import { pageLines, type QueuePage } from '../output/job-table.js'
 import { printable } from '../output/printable.js'
 import { addJobAction, type JobAction, type Which } from './job-action.js'
 import { addShow } from './job-show.js'
+import { addFields } from './jobs-fields.js'
 
 export interface ListFlags extends MillFlags {
   readonly limit?: number
@@ -96,6 +97,7 @@ export function addJobs(program: Command): void {
   addShow(jobs)
   for (const action of actions) addJobAction(jobs, action)
   addFail(jobs)
+  addFields(jobs)
 }
 
 /** All that wait, in lines that can be enqueued elsewhere. Ends with 1 where some cannot be written. */

@@ -83,12 +83,13 @@ function errorLine(error: string | undefined): string | undefined {
     : `${printed.trim()} (${first.replace(/^\w+: | The last that it printed:$/g, '').replace(/\.$/, '')})`
 }
 
-/** What a person looks for next: how far it is, why it is dead, what it failed with. */
-function noteOf({ state, reason, error, progress, suspect, crashes }: JobRecord): string {
+/** What a person looks for next: how far it is, why it is dead, what it failed with, and what it is marked with. */
+function noteOf({ state, reason, error, progress, suspect, crashes, fields = {} }: JobRecord): string {
   const percent = progress === undefined ? undefined : `${Math.round(progress.fraction * 100)}%`
   const parts = state === 'running' ? [percent, progress?.note] : [reason, errorLine(error)]
   const suspicion = suspect ? `suspect${crashes > 0 ? ` (${counted(crashes, 'crash', 'crashes')})` : ''}` : undefined
-  return [suspicion, ...parts]
+  const marks = Object.entries(fields).map(([name, value]) => `${name}=${value}`)
+  return [suspicion, ...parts, ...marks]
     .filter((part) => part !== undefined)
     .map(printable)
     .join(' · ')

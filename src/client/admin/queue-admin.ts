@@ -4,6 +4,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { hasCode } from '../../core/error-codes.js'
 import { InvalidArgumentError, JobElsewhereError, JobRunningError, UnknownQueueError } from '../../core/errors.js'
 import { type JobRecord, type JobState, jobStates } from '../../core/job.js'
+import { areSet, checkFields, type FieldChanges } from '../../core/job-fields.js'
 import type { Packing } from '../../core/packing/packing.js'
 import type { Registry } from '../../core/registry.js'
 import { isNameOf, refuseNoTask, type TaskOf } from '../../core/task/any-task.js'
@@ -243,6 +244,12 @@ export class QueueAdmin {
       const records = await this.#records()
       const last = options.last ?? this.#isLastAttempt(await records.get(this.name, asked))
       return (await records.fail(this.name, asked, { delayMs, reason, last })) === 'ok'
+    },
+    /** As `fields.set()` of a handle to the job: false where nothing is kept of it. */
+    setFields: async (id: string | number, fields: FieldChanges): Promise<boolean> => {
+      checkFields(fields)
+      const asked = await this.#idOf(id)
+      return areSet(asked, await (await this.#records()).setFields(this.name, asked, fields))
     },
   }
 

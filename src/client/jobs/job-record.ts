@@ -53,6 +53,7 @@ export function recordOf(job: StoredJob, packing: Packing): JobRecord {
     pid: job.pid,
     worker: job.worker,
     progress: job.progress,
+    fields: job.fields,
     checkpoint,
     log: job.log,
     result,

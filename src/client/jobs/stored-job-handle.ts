@@ -2,6 +2,7 @@
 
 import { JobCancelledError, JobDeadError, ResultNotKeptError, ResultTimeoutError } from '../../core/errors.js'
 import type { JobRecord, JobState } from '../../core/job.js'
+import { areSet, checkFields, type FieldChanges, type FieldWriter } from '../../core/job-fields.js'
 import type { JobHandle } from '../../core/job-handle.js'
 import type { Packing } from '../../core/packing/packing.js'
 import { type Duration, durationMs } from '../../core/values/duration.js'
@@ -27,6 +28,7 @@ export interface HandleParts {
 export class StoredJobHandle<Result = unknown, Input = unknown> implements JobHandle<Result, Input> {
   readonly id: string
   readonly outcome: JobHandle['outcome']
+  readonly fields: FieldWriter = { set: (fields) => this.#setFields(fields) }
   readonly #parts: HandleParts
   /** Where it may be; narrowed to one queue as soon as it is found. */
   #queues: readonly string[]
@@ -82,6 +84,14 @@ export class StoredJobHandle<Result = unknown, Input = unknown> implements JobHa
     if (job === undefined) return false
     const { changed } = await recordsOf(await this.#parts.connect()).cancel(job.queue, { ids: [this.id] }, reason)
     return changed > 0
+  }
+
+  async #setFields(fields: FieldChanges): Promise<boolean> {
+    checkFields(fields)
+    const queue = this.queue ?? (await this.#find())?.queue
+    if (queue === undefined) return false
+    const records = recordsOf(await this.#parts.connect())
+    return areSet(this.id, await records.setFields(queue, this.id, fields))
   }
 
   #mark(): Promise<Mark | undefined> | undefined {

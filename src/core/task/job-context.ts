@@ -1,6 +1,7 @@
 /** The context of a job: what its handler is given beside the input. */
 
 import type { RunningJob } from '../job.js'
+import type { FieldWriter } from '../job-fields.js'
 import type { ChildOptions } from './child-options.js'
 import type { EnqueueArguments, EnqueueOptionsOf } from './enqueue-options.js'
 import type { DefinedTask, HandleOf, TaskInput } from './task-definition.js'
@@ -40,6 +41,12 @@ export interface JobContext {
    * attempt is over.
    */
   checkpoint(value: unknown): Promise<void>
+  /**
+   * Writes fields of this job, which its record and listings show: `await ctx.fields.set({ node: 'eu-3' })`. They stay as long as the
+   * job does, over all attempts. Resolves once the store has them, for which it waits as long as the store is away. Rejects
+   * with the reason of `signal` where this attempt is over, and with `UnsupportedByStoreError` on a store that keeps no records.
+   */
+  readonly fields: FieldWriter
   /** What an earlier attempt has stored by `checkpoint`; undefined where none has. Throws `CodecError` where it cannot be decoded. */
   readonly lastCheckpoint: unknown
 }

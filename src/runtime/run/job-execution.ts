@@ -1,6 +1,7 @@
 /** A job execution: one claim of a task that is not ordered. */
 
 import type { Meta, Progress, RunningJob } from '../../core/job.js'
+import type { FieldWriter } from '../../core/job-fields.js'
 import { originIn, ownMeta } from '../../core/job-origin.js'
 import { isNameOf } from '../../core/task/any-task.js'
 import type { ChildOptions } from '../../core/task/child-options.js'
@@ -23,6 +24,7 @@ export class JobExecution extends Execution implements JobContext, Noting {
   unsentProgress: Progress | undefined
   unsentLog = ''
   readonly #meta: Meta
+  #fields: FieldWriter | undefined
   readonly #notes: JobUpdates
   readonly #client: ChildClient | undefined
   #children: ChildCalls | undefined
@@ -78,6 +80,12 @@ export class JobExecution extends Execution implements JobContext, Noting {
 
   checkpoint(value: unknown): Promise<void> {
     return this.#notes.checkpoint(this, value)
+  }
+
+  /** Made when it is first asked for: most handlers write none. */
+  get fields(): FieldWriter {
+    this.#fields ??= { set: (fields) => this.#notes.setFields(this, fields) }
+    return this.#fields
   }
 
   get lastCheckpoint(): unknown {

@@ -4,8 +4,9 @@
  */
 
 import { setTimeout as delay } from 'node:timers/promises'
-import { JobCancelledError, LeaseLostError, PayloadTooLargeError } from '../../core/errors.js'
+import { JobCancelledError, LeaseLostError, PayloadTooLargeError, UnsupportedByStoreError } from '../../core/errors.js'
 import type { Events } from '../../core/events.js'
+import { areSet, checkFields, type FieldChanges } from '../../core/job-fields.js'
 import { joinedLog } from '../../core/job-log.js'
 import type { Packing } from '../../core/packing/packing.js'
 import type { Random } from '../../core/platform/clock.js'
@@ -15,11 +16,11 @@ import type { Claim } from '../../stores/contract/claim.js'
 import type { Beat, Checkpoint } from '../../stores/contract/job-beat.js'
 import type { ExtendItem } from '../../stores/contract/settle.js'
 import type { Store } from '../../stores/contract/store.js'
-import { isFatal } from '../outage.js'
+import { isFatal, onceThere } from '../outage.js'
 import type { Leased } from './execution.js'
 
 interface JobUpdatesParts {
-  readonly store: Pick<Store, 'extend' | 'traits'>
+  readonly store: Pick<Store, 'extend' | 'traits' | 'records'>
   readonly packing: Packing
   readonly maxCheckpointBytes: number
   readonly events: Events
@@ -71,6 +72,25 @@ export class JobUpdates {
         await delay(retryMs, undefined, { signal: job.signal }).catch(() => {})
       }
     }
+  }
+
+  /** Resolves when the store has them; false where the job is gone. */
+  async setFields({ claim: { queue, id }, signal }: Noting, fields: FieldChanges): Promise<boolean> {
+    checkFields(fields)
+    const { store, events, random } = this.#parts
+    const { records, traits } = store
+    if (records === undefined)
+      throw new UnsupportedByStoreError(
+        traits.name,
+        'fields of a job',
+        'Use a store that keeps records, such as sqlite:.',
+      )
+    const failed = (error: unknown, retryMs: number) =>
+      events.emit('store.failed', { call: 'setFields', error, retryMs })
+    const isOver = () => signal.aborted
+    const answer = await onceThere(() => records.setFields(queue, id, fields), { isOver, random, failed })
+    if (answer === undefined) throw signal.reason
+    return areSet(id, answer)
   }
 
   /** What an earlier attempt has stored. Throws `CodecError`. */

@@ -43,6 +43,7 @@ import { orderedShards } from './ordered/ordered-shards.js'
 import { adopting } from './records/adopting.js'
 import { cancelling } from './records/cancelling.js'
 import { checkpoints } from './records/checkpoints.js'
+import { fields } from './records/fields.js'
 import { morgue } from './records/morgue.js'
 import { recordsActions } from './records/records-actions.js'
 import { recordsListing } from './records/records-listing.js'
@@ -80,6 +81,7 @@ export const storeContract: readonly ContractConcern[] = [
   holding,
   adopting,
   checkpoints,
+  fields,
   restarting,
   orderedMerging,
   orderedClaims,

@@ -1,5 +1,6 @@
 /** The parts of random commands: what every command sequence draws alike, whatever queues it is over. */
 
+import type { FieldChanges } from '../../core/job-fields.js'
 import type { Beat, Checkpoint } from '../../stores/contract/job-beat.js'
 import type { Where } from '../../stores/contract/job-records.js'
 import type { ClaimRef } from './command.js'
@@ -39,6 +40,26 @@ function checkpoint(dice: Dice): Checkpoint {
     [3, { payload: `{"done":${dice.whole(0, 9)}}` }],
     [1, { payload: Uint8Array.of(0, 255, dice.whole(0, 255)), codec: 'bytes' }],
   ])
+}
+
+/** Changes of fields: mostly a few, now and then as many as are too many, or too large. */
+export function fields(dice: Dice): FieldChanges {
+  const value = () =>
+    dice.weighted<string | number | boolean | null>([
+      [4, dice.pick(['eu-3', 'Grüße = "ü"\0', ''])],
+      [2, dice.pick([0, -1.5, 1e300])],
+      [1, dice.chance(0.5)],
+      [3, null],
+    ])
+  const count = dice.weighted<number>([
+    [9, dice.whole(0, 3)],
+    [1, 33],
+  ])
+  const large = 'x'.repeat(250)
+  const names = Array.from({ length: count }, (_, i) =>
+    count > 3 ? `n${i}` : dice.pick(['node', 'cost-1', 'a.b', '1']),
+  )
+  return Object.fromEntries(names.map((name) => [name, dice.chance(0.2) ? large : value()]))
 }
 
 /** How far the clock is moved: mostly past something that is due soon, sometimes past everything. */

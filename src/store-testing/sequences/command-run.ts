@@ -152,6 +152,8 @@ async function administer(records: Records, command: Administration): Promise<un
       return records.queues()
     case 'get':
       return records.get(command.queue, command.id)
+    case 'set fields':
+      return records.setFields(command.queue, command.id, command.fields)
     case 'get dead':
       return records.morgue.get(command.queue, command.id)
     case 'list':

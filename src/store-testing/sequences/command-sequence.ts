@@ -9,6 +9,7 @@ import type { Command, PlannedJob, Settlement } from './command.js'
 import {
   extension,
   failure,
+  fields,
   listQuery,
   maybe,
   reasons,
@@ -117,6 +118,7 @@ function command(dice: Dice, step: number): Command {
     [0.5, () => ({ handle, verb: dice.pick(['queues', 'workers'] as const) })],
     [2, () => ({ handle, verb: 'get', queue, id: dice.pick(ids) })],
     [3, () => ({ handle, verb: 'list', queue, query: listQuery(dice) })],
+    [4, () => ({ handle, verb: 'set fields', queue, id: dice.pick(ids), fields: fields(dice) })],
     [1, () => ({ handle, verb: 'list dead', queue, query: { by: dice.pick(['id', 'time'] as const), limit: 2 } })],
     [
       6,

@@ -3,6 +3,7 @@
  * run, so that a command means the same on every store and in every replay.
  */
 
+import type { FieldChanges } from '../../core/job-fields.js'
 import type { ThrottleRule } from '../../core/queue/throttle.js'
 import type { Claimer, ClaimFrom } from '../../stores/contract/claim.js'
 import type { Beat } from '../../stores/contract/job-beat.js'
@@ -47,6 +48,7 @@ export type Command = { readonly handle: number } & (
   | { readonly verb: 'depth'; readonly queues: readonly string[] }
   | { readonly verb: 'queues' | 'workers' }
   | { readonly verb: 'get' | 'get dead'; readonly queue: string; readonly id: string }
+  | { readonly verb: 'set fields'; readonly queue: string; readonly id: string; readonly fields: FieldChanges }
   | { readonly verb: 'list'; readonly queue: string; readonly query: ListQuery }
   | { readonly verb: 'list dead'; readonly queue: string; readonly query: { by: 'id' | 'time'; limit: number } }
   | { readonly verb: 'cancel'; readonly queue: string; readonly where: Where; readonly reason?: string }

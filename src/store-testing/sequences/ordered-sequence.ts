@@ -9,6 +9,7 @@ import type { Command, PlannedJob, Settlement } from './command.js'
 import {
   extension,
   failure,
+  fields,
   listQuery,
   maybe,
   reasons,
@@ -95,6 +96,7 @@ function command(dice: Dice, step: number): Command {
     [0.5, () => ({ handle, verb: dice.pick(['queues', 'workers'] as const) })],
     [2, () => ({ handle, verb: dice.pick(['get', 'get dead'] as const), queue, id: id() })],
     [3, () => ({ handle, verb: 'list', queue, query: listQuery(dice) })],
+    [4, () => ({ handle, verb: 'set fields', queue, id: id(), fields: fields(dice) })],
     [1, () => ({ handle, verb: 'list dead', queue, query: { by: dice.pick(['id', 'time'] as const), limit: 2 } })],
     [4, () => ({ handle, verb: 'cancel', queue, where: some(), ...maybe(dice, { reason: dice.pick(reasons) }) })],
     [1, () => ({ handle, verb: 'delete', queue, where: some() })],

@@ -8,6 +8,7 @@
  */
 
 import type { JobState, Progress } from '../../core/job.js'
+import type { JobFields } from '../../core/job-fields.js'
 import type { Payload } from '../../core/values/codec.js'
 import type { QueueKind } from '../../stores/contract/queue-settings.js'
 
@@ -153,6 +154,7 @@ export interface CanonicalJob {
   readonly progress: Progress | null
   readonly checkpoint: { readonly payload: CanonicalPayload | null; readonly codec: string | null } | null
   readonly log: string
+  readonly fields: JobFields | null
   /** Without a payload: it completed with nothing. */
   readonly result: { readonly payload: CanonicalPayload | null; readonly codec: string | null } | null
   readonly error: string | null

@@ -151,6 +151,7 @@ function canonicalJob(job: MemoryJob, now: number): CanonicalJob {
     progress: job.progress ?? null,
     checkpoint: encoded(job.checkpoint),
     log: job.log,
+    fields: job.fields ?? null,
     result: encoded(job.result),
     error: job.error ?? null,
     reason: job.reason ?? null,

@@ -3,10 +3,10 @@
 import type { RedisClient } from '../../stores/redis/client/redis-client.js'
 import { listIn, textIn } from '../../stores/redis/client/redis-reply.js'
 import {
-  type ClaimParts,
   type PastParts,
   readBeat,
   readClaim,
+  readFields,
   readMemory,
   readPast,
   readResult,
@@ -261,10 +261,11 @@ function canonicalJob(id: string, bytes: Buffer, shard: Shard, now: number, payl
     progress: beat.progress ?? null,
     checkpoint: encoded(shard.notes.get(`k${id}`)),
     log: shard.notes.get(`l${id}`)?.toString() ?? '',
+    fields: shard.notes.has(`f${id}`) ? readFields(shard.notes.get(`f${id}`)!) : null,
     result: encoded(shard.notes.get(`r${id}`)),
     error: shard.notes.get(`e${id}`)?.toString() ?? null,
     reason: past.reason ?? null,
-    claim: claim === undefined ? null : canonicalClaim(claim, leaseEnd(id, claimBytes!, shard) - now),
+    claim: claimBytes === undefined ? null : canonicalClaim(id, claimBytes, shard, now),
   }
 }
 
@@ -274,13 +275,11 @@ function encoded(bytes: Buffer | undefined): CanonicalJob['result'] {
   return { payload: payload === undefined ? null : canonicalPayload(payload), codec: codec ?? null }
 }
 
-/** Its own, or the one it shares. */
-function leaseEnd(id: string, claim: Buffer, { leases }: Shard): number {
-  return leases.get(Buffer.from(id).toString('latin1')) ?? leases.get(`\0${claim.toString('latin1', 0, 7)}`)!
-}
-
-function canonicalClaim({ fence, alone, cancelRequested }: ClaimParts, leaseMs: number): CanonicalJob['claim'] {
-  return { fence, leaseMs, alone, cancelRequested }
+/** Its lease is its own, or the one that it shares. */
+function canonicalClaim(id: string, claim: Buffer, { leases }: Shard, now: number): CanonicalJob['claim'] {
+  const { fence, alone, cancelRequested } = readClaim(claim)
+  const own = leases.get(Buffer.from(id).toString('latin1'))
+  return { fence, leaseMs: (own ?? leases.get(`\0${claim.toString('latin1', 0, 7)}`)!) - now, alone, cancelRequested }
 }
 
 function canonicalLead(worker: string | undefined, wakeAt: number | null, now: number): CanonicalLead | null {
@@ -390,7 +389,7 @@ function canonicalDead({ morgue, dead }: ShardPayloads): CanonicalJob[] {
       ticks: null,
       progress: null,
       checkpoint: null,
-      log: '',
+      ...{ log: '', fields: null },
       result: null,
       error: error ?? null,
       reason: reason ?? null,

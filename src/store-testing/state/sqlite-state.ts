@@ -189,23 +189,25 @@ function canonicalJob(db: Database, row: JobColumns, now: number): CanonicalJob 
   }
 }
 
-function canonicalNotes(db: Database, { rid }: JobColumns): Pick<CanonicalJob, 'checkpoint' | 'log'> {
+function canonicalNotes(db: Database, { rid }: JobColumns): Pick<CanonicalJob, 'checkpoint' | 'log' | 'fields'> {
   const checkpoint = db.prepare('SELECT codec, payload FROM checkpoint WHERE rid = ?').get(rid!) as
     | { codec: string | null; payload: Payload }
     | undefined
   const log = db.prepare('SELECT text FROM log WHERE rid = ?').get(rid!) as { text: string } | undefined
+  const fields = db.prepare('SELECT json FROM fields WHERE rid = ?').get(rid!) as { json: string } | undefined
   return {
     checkpoint:
       checkpoint === undefined
         ? null
         : { payload: canonicalPayload(valueFromStored(checkpoint.payload)), codec: checkpoint.codec },
     log: log === undefined ? '' : valueFromStored(log.text),
+    fields: fields === undefined ? null : JSON.parse(fields.json),
   }
 }
 
-/** Each checkpoint and log is of a job that says it may have some: it goes with that, and none else comes by its row. */
+/** Each checkpoint, log and field is of a job that says it may have some: it goes with that, and none else comes by its row. */
 function refuseStrayNotes(db: Database): void {
-  for (const table of ['checkpoint', 'log']) {
+  for (const table of ['checkpoint', 'log', 'fields']) {
     const stray = db.prepare(`SELECT rid FROM ${table} WHERE rid NOT IN (SELECT rid FROM job WHERE noted = 1)`).all()
     if (stray.length > 0) throw new Error(`a ${table} of no job: ${JSON.stringify(stray)}`)
   }

@@ -1,6 +1,7 @@
 /** Administration: the facet of a store that knows jobs as records — looked up, listed, changed by hand. */
 
 import type { JobState, Progress } from '../../core/job.js'
+import type { FieldChanges, JobFields } from '../../core/job-fields.js'
 import type { Payload } from '../../core/values/codec.js'
 import type { Checkpoint, JobProcess } from './job-beat.js'
 import type { StoredQueue } from './queue-settings.js'
@@ -38,6 +39,8 @@ export interface StoredJob extends JobProcess {
   readonly createdAt: number
   readonly updatedAt: number
   readonly runAt: number
+  /** Never empty. */
+  readonly fields?: JobFields
   /** Only while it waits to be claimed for the first time: when it expires. Until a claim comes by, it is shown beyond that. */
   readonly expiresAt?: number
   readonly startedAt?: number
@@ -143,6 +146,13 @@ export interface Records {
     id: string,
     how: { readonly delayMs: number; readonly last?: boolean; readonly reason: string },
   ): Promise<'ok' | 'gone'>
+  /**
+   * Sets fields of a job in whatever state, dead and completed ones too, and leaves its other fields; the last write of a name
+   * counts, whoever holds the job. They stay as long as the job does, and are in its record and in listings. `'gone'` where nothing
+   * but its id is kept of the job, `'full'`, and nothing changed, where it would have too many (`rules/field-changes`). In an ordered
+   * queue they are those of the live job of an id, and end with it: neither an entry in the morgue nor a successor has them.
+   */
+  setFields(queue: string, id: string, changes: FieldChanges): Promise<'ok' | 'gone' | 'full'>
   /** No claims from now on; running jobs go on. Idempotent. */
   pause(queue: string): Promise<void>
   /** Ends a pause and a drain. Idempotent. */

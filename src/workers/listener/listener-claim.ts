@@ -1,6 +1,7 @@
 /** A claim as a listener gives it to its caller: the job, and what can be said of it until it is settled. */
 
 import type { Meta, RunningJob } from '../../core/job.js'
+import type { FieldWriter } from '../../core/job-fields.js'
 import type { Duration } from '../../core/values/duration.js'
 import type { ExtendAnswer, SettleAnswer } from '../../stores/contract/settle.js'
 
@@ -55,6 +56,8 @@ export interface ListenerClaim<Input = unknown> {
   progress(fraction: number, note?: string): void
   /** As `ctx.log()`: sent within about a second. Never throws. */
   log(text: string): void
+  /** As `ctx.fields`: small named values that the job's record shows. */
+  readonly fields: FieldWriter
   /** As `ctx.checkpoint()`: resolves once the store has it, for which it waits. */
   checkpoint(value: unknown): Promise<void>
   /**

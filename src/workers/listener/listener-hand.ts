@@ -90,6 +90,10 @@ export class ListenerHand implements ListenerClaim {
     return this.execution.lastCheckpoint
   }
 
+  get fields(): ListenerClaim['fields'] {
+    return this.execution.fields
+  }
+
   get signal(): AbortSignal {
     return this.execution.signal
   }

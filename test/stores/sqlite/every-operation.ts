@@ -156,6 +156,7 @@ export class EveryOperation {
       this.#call('adopt', first, 'w', 'v')
       this.#read('get', queue, second.id)
       this.#call('fail', queue, second.id, { delayMs: 0, reason: 'no' })
+      this.#call('setFields', queue, second.id, { node: 'eu-3' })
     }
     const ended = others.slice(0, ends.length)
     this.#call(

@@ -1,6 +1,7 @@
 /** A job as the memory store holds it. */
 
 import type { JobState, Progress } from '../../../core/job.js'
+import type { JobFields } from '../../../core/job-fields.js'
 import type { Claim } from '../../contract/claim.js'
 import type { Checkpoint, JobProcess } from '../../contract/job-beat.js'
 import { payloadsInPage, payloadsInRecord, type StoredJob } from '../../contract/job-records.js'
@@ -35,6 +36,7 @@ export interface MemoryJob {
   progress: Progress | undefined
   checkpoint: Checkpoint | undefined
   log: string
+  fields: JobFields | undefined
   startedAt: number | undefined
   finishedAt: number | undefined
   /** When a job that waits to be begun is cancelled, or a kept result is dropped; undefined: never. */
@@ -90,6 +92,7 @@ export function newMemoryJob(
     progress: undefined,
     checkpoint: undefined,
     log: '',
+    fields: undefined,
     startedAt: undefined,
     finishedAt: undefined,
     expiresAt: undefined,
@@ -202,6 +205,7 @@ export function storedJob(job: MemoryJob, as: 'listed' | 'alone'): StoredJob {
     createdAt: job.createdAt,
     updatedAt: job.updatedAt,
     runAt: dueAt(job.stamp),
+    fields: job.fields,
     expiresAt: isWaiting(job) ? job.expiresAt : undefined,
     startedAt: job.startedAt,
     finishedAt: job.finishedAt,

@@ -157,10 +157,10 @@ export class MemoryOrderedQueue extends MemoryQueue {
     const here = this.jobs.get(job.spec.id)
     const payloads = this.#renumbered(job.payloads!)
     if (here === undefined) {
-      const { attempt, crashes, error, createdAt, stamp } = job
+      const { attempt, crashes, error, fields, createdAt, stamp } = job
       const state = job.state === 'ready' ? 'ready' : stateOf(stamp, now)
       const entered = this.#enter(job.spec, { stamp, createdAt, state, now }, payloads)
-      Object.assign(entered, { attempt, crashes, error, updatedAt: job.updatedAt })
+      Object.assign(entered, { attempt, crashes, error, fields, updatedAt: job.updatedAt })
       if (job.suspect) this.move(entered, 'ready', job.updatedAt, { suspect: true })
     } else if (here.state === 'running') {
       const { stamp, createdAt } = job

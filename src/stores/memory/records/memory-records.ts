@@ -4,6 +4,7 @@ import { InvalidArgumentError } from '../../../core/errors.js'
 import type { JobState } from '../../../core/job.js'
 import type { Records, Step, Where } from '../../contract/job-records.js'
 import { stepLimit, stepPayloads } from '../../rules/bounds.js'
+import { changedFields } from '../../rules/field-changes.js'
 import { dueAt } from '../../rules/sequence.js'
 import type { MemoryAdmin } from '../memory-admin.js'
 import type { MemoryQueues } from '../memory-queues.js'
@@ -110,6 +111,16 @@ export function memoryRecords(store: MemoryAdmin): Records {
         mayFree && queue.limits.shards.some((shard) => shard.claimable(now) > 0 || shard.isOpenForSuspects(now))
       if (queue.isCalling(id, now) || isFreed) store.ring(name)
       store.tellEnds()
+      return 'ok'
+    },
+
+    async setFields(name, id, changes) {
+      const queue = store.queues().holding(name, id)
+      const job = queue.jobs.get(id)
+      if (job === undefined || queue.isHidden(job, store.now())) return 'gone'
+      const fields = changedFields(job.fields ?? {}, changes)
+      if (fields === undefined) return 'full'
+      job.fields = Object.keys(fields).length === 0 ? undefined : fields
       return 'ok'
     },
 

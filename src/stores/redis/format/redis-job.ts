@@ -2,6 +2,7 @@
 
 import { InvalidArgumentError } from '../../../core/errors.js'
 import type { JobState, Progress } from '../../../core/job.js'
+import type { JobFields } from '../../../core/job-fields.js'
 import type { Checkpoint, JobProcess } from '../../contract/job-beat.js'
 import type { StoredJob } from '../../contract/job-records.js'
 import type { RedisReply } from '../client/redis-client.js'
@@ -30,7 +31,7 @@ export function readPast(past: Buffer): PastParts {
   }
 }
 
-export interface ClaimParts {
+interface ClaimParts {
   readonly fence: number
   readonly claimedAt: number
   readonly seq: number
@@ -133,6 +134,17 @@ export function readPayload(result: Buffer): Checkpoint {
   return { payload, ...(codec === '' ? {} : { codec }) }
 }
 
+/** See `fields-script.ts`. */
+export function readFields(fields: Buffer): JobFields {
+  const found = fields.toString().split('\0').slice(0, -1)
+  return Object.fromEntries(
+    found.map((field) => {
+      const end = field.indexOf('=')
+      return [field.slice(0, end), JSON.parse(field.slice(end + 1))]
+    }),
+  )
+}
+
 const fresh = { attempt: 1, crashes: 0 }
 
 /** What the letter of a past says of a job without a claim. */
@@ -170,7 +182,8 @@ export const nothingThere: JobView = {
 
 /** One view of the view script of plain queues. `hiddenUntil`: of the dead those that ended by then have expired. */
 export function viewIn(queue: string, id: string, reply: RedisReply, now: number, hiddenUntil: number): JobView {
-  const [record, past, claim, error, beat, result, worker, expiry, ended, checkpoint, log, expiresAt] = listIn(reply)
+  const [record, past, claim, error, beat, result, worker, expiry, ended, checkpoint, log, expiresAt, fields] =
+    listIn(reply)
   const remembered = ended === null ? undefined : readMemory(bytesIn(ended))
   const memory = remembered === undefined || remembered.until <= now ? undefined : rememberedJob(queue, id, remembered)
   if (record === null) return { ...nothingThere, memory }
@@ -197,6 +210,7 @@ export function viewIn(queue: string, id: string, reply: RedisReply, now: number
     createdAt,
     updatedAt: held === undefined ? since.updatedAt : (saidAt ?? held.claimedAt),
     runAt: Math.floor(stamp / 1_000),
+    ...(fields === null ? {} : { fields: readFields(bytesIn(fields)) }),
     ...(expiresAt === null ? {} : { expiresAt: numberIn(expiresAt) }),
     ...(isOver ? { finishedAt: since.updatedAt } : {}),
     ...(held !== undefined ? { worker: held.worker } : worker === null ? {} : { worker: textIn(worker) }),

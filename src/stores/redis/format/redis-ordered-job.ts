@@ -3,7 +3,16 @@
 import type { StoredJob } from '../../contract/job-records.js'
 import type { RedisReply } from '../client/redis-client.js'
 import { bytesIn, listIn, numberIn, textIn } from '../client/redis-reply.js'
-import { firstState, type JobView, nothingThere, readBeat, readClaim, readPast, stateOf } from './redis-job.js'
+import {
+  firstState,
+  type JobView,
+  nothingThere,
+  readBeat,
+  readClaim,
+  readFields,
+  readPast,
+  stateOf,
+} from './redis-job.js'
 import { readPayload } from './redis-payload.js'
 import { readNumber, readRecord } from './redis-record.js'
 
@@ -57,7 +66,7 @@ function liveView(
   queue: string,
   id: string,
   record: Buffer,
-  [pastBytes, claimBytes, error, beatBytes, values, count, beside]: readonly RedisReply[],
+  [pastBytes, claimBytes, error, beatBytes, values, count, beside, fields]: readonly RedisReply[],
 ): JobView {
   const { stamp: firstStamp, createdAt, task, group } = readRecord(record)
   const fresh = { state: firstState(record), updatedAt: createdAt, stamp: firstStamp, attempt: 1, crashes: 0 }
@@ -76,6 +85,7 @@ function liveView(
     createdAt,
     updatedAt: claim === undefined ? updatedAt : (saidAt ?? claim.claimedAt),
     runAt: Math.floor(stamp / 1_000),
+    ...(fields === null ? {} : { fields: readFields(bytesIn(fields)) }),
     ...(claim === undefined ? {} : { worker: claim.worker }),
     ...said,
     ...(error === null ? {} : { error: textIn(error) }),

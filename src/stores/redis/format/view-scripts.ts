@@ -5,19 +5,19 @@ import { readerPair } from '../lua/script-kinds.js'
 /**
  * KEYS: those of one shard. ARGV: whether the jobs are looked at alone (1 or 0), ids.
  * Returns { now, maximal age of the dead or '', views }; a view is { record, past, claim, error, beat, result, worker, expiry, ended,
- * checkpoint, log, when it expires } with nil for what there is not, nor is shown of jobs that are not alone.
+ * checkpoint, log, when it expires, fields } with nil for what there is not, nor is shown of jobs that are not alone.
  */
 const plain = `
 local views, alone, expire = {}, ARGV[1] == '1', call('EXISTS', EXPIRING) == 1
 for i = 2, #ARGV do
   local id = ARGV[i]
   local rec = call('HGET', JOBS, id)
-  local notes = call('HMGET', NOTES, 'e' .. id, 'b' .. id, 'r' .. id, 'w' .. id)
+  local notes = call('HMGET', NOTES, 'e' .. id, 'b' .. id, 'r' .. id, 'w' .. id, 'f' .. id)
   views[i - 1] = {
     rec, call('HGET', HISTORY, id), call('HGET', CLAIMS, id), notes[1], notes[2], notes[3], notes[4],
     rec and call('ZSCORE', EXPIRY, sub(rec, 9, 14) .. id), call('HGET', ENDED, id),
     alone and call('HGET', NOTES, 'k' .. id), alone and call('HGET', NOTES, 'l' .. id),
-    expire and rec and call('ZSCORE', EXPIRING, sub(rec, 9, 14) .. id) }
+    expire and rec and call('ZSCORE', EXPIRING, sub(rec, 9, 14) .. id), notes[5] }
 end
 return { now, call('HGET', META, 'deadAge') or '', views }
 `
@@ -25,7 +25,7 @@ return { now, call('HGET', META, 'deadAge') or '', views }
 /**
  * KEYS: those of one shard. ARGV: live or dead, most payloads of each, ids.
  * Returns { now, maximal age of the dead or '', views }; nil stands for what there is not. A view of a live job is { record,
- * past, claim, error, beat, payloads, their number, number beside }, of an entry in the morgue { header, payloads, their number }.
+ * past, claim, error, beat, payloads, their number, number beside, fields }, of an entry in the morgue { header, payloads, their number }.
  */
 const ordered = `
 local views, most = {}, tonumber(ARGV[2])
@@ -46,7 +46,7 @@ for i = 3, #ARGV do
     views[i - 2] = { header, header and values_in(DEAD_PAYLOADS, DEAD_BODIES, id) or {}, header and count_in(DEAD_PAYLOADS, id) or 0 }
   else
     local rec, claim = call('HGET', JOBS, id), call('HGET', CLAIMS, id)
-    local notes = call('HMGET', NOTES, 'e' .. id, 'b' .. id)
+    local notes = call('HMGET', NOTES, 'e' .. id, 'b' .. id, 'f' .. id)
     local values, count, beside = {}, 0, false
     local own = rec and own_at(rec)
     if own then values, count = { sub(rec, own + 22) }, 1 end
@@ -54,7 +54,7 @@ for i = 3, #ARGV do
       if not own then values, count = first_in_hand(call('HGET', CLAIMED_PAYLOADS, id)) end
       beside = call('HEXISTS', SUCCESSORS, id) == 1 and count_in(PAYLOADS, id)
     elseif rec and not own then values, count = values_in(PAYLOADS, BODIES, id), count_in(PAYLOADS, id) end
-    views[i - 2] = { rec, call('HGET', HISTORY, id), claim, notes[1], notes[2], values, count, beside }
+    views[i - 2] = { rec, call('HGET', HISTORY, id), claim, notes[1], notes[2], values, count, beside, notes[3] }
   end
 end
 return { now, call('HGET', META, 'deadAge') or '', views }

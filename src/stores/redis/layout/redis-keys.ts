@@ -32,7 +32,7 @@ export const shardKeys = [
   'history',
   /**
    * Hash, a letter and an id → `e` error, `b` what beats said, `r` result, `w` the worker that held an ended job, `k`
-   * checkpoint, `l` log.
+   * checkpoint, `l` log, `f` fields (fields-script.ts).
    */
   'notes',
   /** Sorted set: completed jobs whose result is kept: end (6 bytes), sequence, id. */

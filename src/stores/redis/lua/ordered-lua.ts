@@ -44,8 +44,8 @@ end
 local function state_at(stamp) return math.floor(stamp / 1000) > now and 's' or 'r' end
 -- What a job is told by: its task, and its group behind NUL where it has one.
 local function name_of(j) return j.group == '' and j.task or j.task .. '\0' .. j.group end
--- A job is there, r ready, x suspect or s scheduled, with the payloads that wait for its id. given: attempt, crashes, updated
--- and error where it is not new.
+-- A job is there, r ready, x suspect or s scheduled, with the payloads that wait for its id. given: attempt, crashes, updated,
+-- error and fields where it is not new.
 local function begin(state, id, name, stamp, created, given)
   local rec = record_of(state == 's' and 's' or 'r', name, stamp, created)
   call('HSET', JOBS, id, rec)
@@ -56,6 +56,7 @@ local function begin(state, id, name, stamp, created, given)
   j.state = state
   if given or state == 'x' or created ~= now then call('HSET', HISTORY, id, write_past(j)) end
   if j.error then call('HSET', NOTES, 'e' .. id, j.error) end
+  if j.fields then call('HSET', NOTES, 'f' .. id, j.fields) end
   list_failed(j)
   if state == 's' then call('ZADD', SCHEDULED, 0, pack('>I7', stamp) .. NO_SEQ .. id)
   elseif state == 'x' then call('ZADD', SUSPECTS, 0, place(j))
@@ -72,7 +73,7 @@ local function remove(j)
   if j.group ~= '' then lanes.refresh(j.group) end
   if j.fresh and not (j.claim and has(j.claim.flags, BEATEN)) then return end
   call('HDEL', HISTORY, j.id)
-  call('HDEL', NOTES, 'e' .. j.id, 'b' .. j.id)
+  call('HDEL', NOTES, 'e' .. j.id, 'b' .. j.id, 'f' .. j.id)
   unlist_failed(j)
 end
 -- The times of the job that it becomes: stamp 7, created 6, and 'r' if it waits for the end of the claim alone: then it is

@@ -229,7 +229,7 @@ ${waiting}  end
   local past = call('HGET', HISTORY, id)
   if past and #past >= 19 then call('ZREM', RETRIES, pack('>I3', read_past(past).attempt) .. seq .. id) end
   call('HDEL', HISTORY, id)
-  call('HDEL', NOTES, 'e' .. id, 'b' .. id, 'r' .. id, 'w' .. id, 'k' .. id, 'l' .. id)
+  call('HDEL', NOTES, 'e' .. id, 'b' .. id, 'r' .. id, 'w' .. id, 'k' .. id, 'l' .. id, 'f' .. id)
   call('HINCRBY', META, 'lost', 1)
 end
 `
@@ -265,7 +265,7 @@ local function drop(j)
   if j.group ~= '' then lanes.refresh(j.group) end
   if j.fresh and not (j.claim and has(j.claim.flags, BEATEN)) then return end
   call('HDEL', HISTORY, j.id)
-  call('HDEL', NOTES, 'e' .. j.id, 'b' .. j.id, 'r' .. j.id, 'w' .. j.id, 'k' .. j.id, 'l' .. j.id)
+  call('HDEL', NOTES, 'e' .. j.id, 'b' .. j.id, 'r' .. j.id, 'w' .. j.id, 'k' .. j.id, 'l' .. j.id, 'f' .. j.id)
   if j.attempt > 1 then call('ZREM', RETRIES, retry_place(j)) end
 end
 local function remember(j, state, finished, for_ms)

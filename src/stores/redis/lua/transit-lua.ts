@@ -4,14 +4,14 @@ import { toleratedStepMs } from '../../../core/platform/clock.js'
 export const transit = `
 -- A job comes in with its times and counts; where its id is here, only its payloads join. In a shard that is being filled
 -- the header that is older counts: what was pushed there meanwhile came later.
-local function join_live(id, state, name, stamp, created, updated, attempt, crashes, error, list)
+local function join_live(id, state, name, stamp, created, updated, attempt, crashes, error, fields, list)
   local j = job(id)
   add_waiting(id, j, list)
   if j and j.claim then return call('HSETNX', SUCCESSORS, id, write_successor(stamp, created, state ~= 's')) end
   if j and not (created < j.created and call('HGET', META, 'resharding') == 'new') then return end
   if j then remove(j) end
   if state == 's' then state = state_at(stamp) end
-  begin(state, id, name, stamp, created, { updated = updated, attempt = attempt, crashes = crashes, error = error })
+  begin(state, id, name, stamp, created, { updated = updated, attempt = attempt, crashes = crashes, error = error, fields = fields })
 end
 -- The header in the morgue is that of the one that died last.
 local function join_dead(id, header, list)
@@ -36,7 +36,7 @@ local function return_transit()
     local list = {}
     for i = 1, #own, 2 do list[i], list[i + 1] = sub(own[i], #id + 20), own[i + 1] end
     if kind == 'l' then
-      join_live(id, one[3], one[4], one[5], one[6], one[7], one[8], one[9], one[10] ~= '' and sub(one[10], 2) or nil, list)
+      join_live(id, one[3], one[4], one[5], one[6], one[7], one[8], one[9], one[10] ~= '' and sub(one[10], 2) or nil, one[11] ~= '' and one[11] or nil, list)
     elseif kind == 'd' then join_dead(id, one[3], list) end
   end
 end

@@ -2,7 +2,7 @@
 
 import type { ListQuery, Page, Records, Step, StoredJob, Where } from '../../contract/job-records.js'
 import { stepLimit, stepPayloads } from '../../rules/bounds.js'
-import { listIn, numberIn } from '../client/redis-reply.js'
+import { listIn, numberIn, textIn } from '../client/redis-reply.js'
 import { viewJobs } from '../format/redis-views.js'
 import { liveShards, type RedisQueue, type RedisShard, shardsHolding, siblingKeys } from '../layout/redis-layout.js'
 import type { RedisReshard } from '../reshard/redis-reshard.js'
@@ -10,6 +10,7 @@ import { queueStateScripts } from '../shards/queue-state-script.js'
 import { type RedisQueues, unlessUnknown } from '../shards/redis-queues.js'
 import type { RedisResultWatch } from '../wait/redis-result-watch.js'
 import { changeScripts } from './change-script.js'
+import { fieldsScripts } from './fields-script.js'
 import type { RedisListing } from './redis-listing.js'
 
 /** Which states a verb looks at, in the order in which it takes them: w ready, s scheduled, u running, c completed, d dead. */
@@ -22,6 +23,8 @@ interface Verb {
 
 /** Ids, or what they are meant by. */
 type Selected = readonly string[] | 'all' | 'failed'
+
+const fieldAnswers: Readonly<Record<string, 'ok' | 'full'>> = { o: 'ok', f: 'full' }
 
 function selection(where: Selected): readonly string[] {
   return typeof where === 'string' ? [where] : ['ids', ...where]
@@ -148,6 +151,18 @@ export function redisRecords(
         return asked === 1 ? ('ok' as const) : undefined
       })
       return failed ?? 'gone'
+    },
+
+    async setFields(queue, id, changes) {
+      const args = Object.entries(changes).flatMap(([name, value]) => [
+        name,
+        value === null ? '' : JSON.stringify(value),
+      ])
+      const set = await firstOf(queue, id, async (shard, of) => {
+        const asked = await queues.runOver([shard], fieldsScripts, [id, ...args], undefined, siblingKeys(of))
+        return fieldAnswers[textIn(asked)]
+      })
+      return set ?? 'gone'
     },
 
     pause: (queue) => everywhere(queue, ['pause']),

@@ -15,7 +15,7 @@ know_form()
  * ARGV: whether the shard is given up (1 or 0), most jobs, most payloads, most bytes.
  * Some jobs leave all lists of the shard and are in transit. One that has many payloads leaves in several parts. Returns
  * { number, jobs that are gone, jobs, whether the shard is closed (1 or 0), the last default score of the shard }; of each job { 'l', id, state, task, stamp,
- * createdAt, updatedAt, attempt, crashes, error or '', payloads } or { 'd', id, header, payloads }, payloads being members and
+ * createdAt, updatedAt, attempt, crashes, error or '', fields or '', payloads } or { 'd', id, header, payloads }, payloads being members and
  * values in turn. What is in transit already is returned again, and none gone. Those that run are left. A shard that is given
  * up also loses what is beyond its age, as { 'h', id, '', {} }; when nothing else is left in it, it closes in this step and
  * refuses what comes with `moved`.
@@ -51,7 +51,7 @@ local function find_jobs()
     for _, place in ipairs(call('ZRANGE', one[1], 0, most - 1)) do
       if is_enough() then return end
       local j = job(sub(place, one[2]))
-      found[#found + 1] = { 'l', j.id, j.state, name_of(j), j.stamp, j.created, j.updated, j.attempt, j.crashes, last_error(j) and '=' .. last_error(j) or '', waiting_payloads(j.id) }
+      found[#found + 1] = { 'l', j.id, j.state, name_of(j), j.stamp, j.created, j.updated, j.attempt, j.crashes, last_error(j) and '=' .. last_error(j) or '', call('HGET', NOTES, 'f' .. j.id) or '', waiting_payloads(j.id) }
     end
   end
   for _, place in ipairs(call('ZRANGE', DEAD, 0, most - 1, 'REV')) do
@@ -98,7 +98,7 @@ return { number, gone, found, closes and 1 or 0, score }
 
 /**
  * KEYS: those of the shard that jobs come into.
- * ARGV: the last default score of the shard that they left, which the next one here exceeds; of each job l and its id, state, task, stamp, createdAt, updatedAt, attempt, crashes, error or '', or d and its id
+ * ARGV: the last default score of the shard that they left, which the next one here exceeds; of each job l and its id, state, task, stamp, createdAt, updatedAt, attempt, crashes, error or '', fields or '', or d and its id
  * and header; then the number of its payloads, and of each its digest and value.
  * Returns 1. What is there already stays, and payloads join it: a repeat changes nothing. Refuses `unknown`.
  */
@@ -121,7 +121,7 @@ while n <= #ARGV do
     local numbers = {}
     for i = 1, 5 do numbers[i] = tonumber(ARGV[n + 3 + i]) end
     local state, task, error = ARGV[n + 2], ARGV[n + 3], ARGV[n + 9] ~= '' and sub(ARGV[n + 9], 2) or nil
-    join_live(id, state, task, numbers[1], numbers[2], numbers[3], numbers[4], numbers[5], error, payloads_from(n + 10))
+    join_live(id, state, task, numbers[1], numbers[2], numbers[3], numbers[4], numbers[5], error, ARGV[n + 10] ~= '' and ARGV[n + 10] or nil, payloads_from(n + 11))
   else
     local header = ARGV[n + 2]
     join_dead(id, header, payloads_from(n + 3))

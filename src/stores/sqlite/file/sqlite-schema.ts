@@ -120,12 +120,14 @@ CREATE INDEX job_lane ON job (qid, grp, rank, position) WHERE ${pools.grouped};
 `
 
 /**
- * The notes of plain jobs, by `job.rid`: only of such as are marked as `noted`, so that for others nobody looks here. Each is in
+ * The notes of jobs, by `job.rid`: only of such as are marked as `noted`, so that for others nobody looks here. Ordered ones have
+ * fields alone. Each is in
  * a table of its own, as a row that grows is written anew as a whole.
  */
 const noteTables = `
 CREATE TABLE checkpoint (rid INTEGER PRIMARY KEY, codec TEXT, payload BLOB NOT NULL);
 CREATE TABLE log (rid INTEGER PRIMARY KEY, text TEXT NOT NULL);
+CREATE TABLE fields (rid INTEGER PRIMARY KEY, json TEXT NOT NULL);
 `
 
 /**

@@ -175,13 +175,15 @@ function strays(db: Database): Finding[] {
   if (jobs > 0) findings.push(error('jobs', `${jobs} belong to no queue. They never run. Restore a backup.`))
   const payloads = count('SELECT count(*) AS n FROM payload WHERE rid NOT IN (SELECT rid FROM job)')
   if (payloads > 0) findings.push(warning('payloads', `${payloads} belong to no job. Nothing but room is lost.`))
-  const notes = ['checkpoint', 'log'].reduce(
+  const notes = ['checkpoint', 'log', 'fields'].reduce(
     (sum, table) =>
       sum + count(`SELECT count(*) AS n FROM ${table} WHERE rid NOT IN (SELECT rid FROM job WHERE noted = 1)`),
     0,
   )
   if (notes > 0)
-    findings.push(warning('checkpoints and logs', `${notes} belong to no job. Another job could come by one of them.`))
+    findings.push(
+      warning('checkpoints, logs and fields', `${notes} belong to no job. Another job could come by one of them.`),
+    )
   return findings
 }
 

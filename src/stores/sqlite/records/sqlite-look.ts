@@ -36,7 +36,7 @@ export class SqliteLook {
       return memory === undefined ? undefined : rememberedJob(name, memory as Row)
     }
     const { queue, row } = live
-    if (!isHidden(queue, row, now)) return { ...storedJob(name, row), ...(row.noted ? notes.of(row.rid) : {}) }
+    if (!isHidden(queue, row, now)) return { ...this.#stored(queue, row), ...(row.noted ? notes.of(row.rid) : {}) }
     return isRemembered(row, now) ? rememberedJob(name, endedRow(row)) : undefined
   }
 
@@ -53,7 +53,13 @@ export class SqliteLook {
 
   /** A row as a page shows it. */
   listed(queue: QueueRow, row: Row & JobRow): StoredJob {
-    return queue.kind === 'plain' ? storedJob(queue.name, row) : this.#ordered({ queue, row }, payloadsInPage)
+    return queue.kind === 'plain' ? this.#stored(queue, row) : this.#ordered({ queue, row }, payloadsInPage)
+  }
+
+  #stored(queue: QueueRow, row: Row & JobRow): StoredJob {
+    const job = storedJob(queue.name, row)
+    const fields = row.noted ? this.#session.notes.fieldsOf(row.rid) : {}
+    return Object.keys(fields).length === 0 ? job : { ...job, fields }
   }
 
   /** While its queue is on its way to other shards a job may not have come along yet. */
@@ -69,7 +75,7 @@ export class SqliteLook {
   #ordered({ queue, row }: FoundJobRow, shown: number): StoredJob {
     const { payloads } = this.#session.orderedJobs
     return {
-      ...storedJob(queue.name, row),
+      ...this.#stored(queue, row),
       priority: 0,
       payloads: payloads.head(setOf(row), shown).map(scoredPayload),
       payloadCount: payloads.count(setOf(row)),

@@ -1,10 +1,12 @@
 /** Administration of the jobs of a SQLite store: bounded steps over selected jobs. */
 
 import { InvalidArgumentError } from '../../../core/errors.js'
+import type { FieldChanges } from '../../../core/job-fields.js'
 import { rulesIn, type Throttle } from '../../../core/queue/throttle.js'
 import type { Step, Where } from '../../contract/job-records.js'
 import type { StoredQueue } from '../../contract/queue-settings.js'
 import { stepPayloads } from '../../rules/bounds.js'
+import { changedFields } from '../../rules/field-changes.js'
 import type { Database, Statement } from '../file/sqlite-driver.js'
 import { completed, dead, pools, ready, running, scheduled, stateNames } from '../file/sqlite-schema.js'
 import { storedOrNull } from '../file/sqlite-text.js'
@@ -65,10 +67,12 @@ export class SqliteRecords {
   readonly #settle: SqliteSettle
   readonly #statements = new Map<string, Statement>()
   readonly #state: Statement
+  readonly #markNoted: Statement
 
   constructor(session: SqliteTransaction, settle: SqliteSettle) {
     this.#session = session
     this.#settle = settle
+    this.#markNoted = session.db.prepare('UPDATE job SET noted = 1 WHERE rid = ?')
     this.#state = session.db.prepare('SELECT state FROM job WHERE qid = ? AND id = ?')
   }
 
@@ -152,6 +156,18 @@ export class SqliteRecords {
     this.#settle.failClaim(queue, job, { ...how, error: how.reason }, now)
     this.#session.ringFor(queue, id, now)
     this.#settle.ringFreed(queue)
+    return 'ok'
+  }
+
+  setFields(name: string, id: string, changes: FieldChanges): 'ok' | 'gone' | 'full' {
+    const { jobs, notes, clock } = this.#session
+    const queue = this.#session.holding(name, id)
+    const job = jobs.find(queue, id)
+    if (job === undefined || isHidden(queue, job, clock.now())) return 'gone'
+    const fields = changedFields(job.noted ? notes.fieldsOf(job.rid) : {}, changes)
+    if (fields === undefined) return 'full'
+    notes.writeFields(job.rid, fields)
+    this.#markNoted.run(job.rid)
     return 'ok'
   }
 

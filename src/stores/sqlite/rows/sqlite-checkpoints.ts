@@ -1,5 +1,6 @@
-/** The checkpoints and logs of a SQLite store, which attempts leave to later ones, in tables of their own. */
+/** The notes of the jobs of a SQLite store, in tables of their own: checkpoints and logs, which attempts leave to later ones, and fields. */
 
+import type { JobFields } from '../../../core/job-fields.js'
 import { joinedLog } from '../../../core/job-log.js'
 import type { Beat, Checkpoint } from '../../contract/job-beat.js'
 import type { Database, SqlValue, Statement } from '../file/sqlite-driver.js'
@@ -14,6 +15,9 @@ export class SqliteCheckpoints {
   readonly #selectLog: Statement
   readonly #writeLog: Statement
   readonly #deleteLog: Statement
+  readonly #selectFields: Statement
+  readonly #writeFields: Statement
+  readonly #deleteFields: Statement
 
   constructor(db: Database) {
     this.#selectCheckpoint = db.prepare('SELECT codec, payload FROM checkpoint WHERE rid = ?')
@@ -22,6 +26,9 @@ export class SqliteCheckpoints {
     this.#selectLog = db.prepare('SELECT text FROM log WHERE rid = ?')
     this.#writeLog = db.prepare('INSERT OR REPLACE INTO log (rid, text) VALUES (?, ?)')
     this.#deleteLog = db.prepare('DELETE FROM log WHERE rid = ?')
+    this.#selectFields = db.prepare('SELECT json FROM fields WHERE rid = ?')
+    this.#writeFields = db.prepare('INSERT OR REPLACE INTO fields (rid, json) VALUES (?, ?)')
+    this.#deleteFields = db.prepare('DELETE FROM fields WHERE rid = ?')
   }
 
   /** Another checkpoint, more of the log. The job is to be marked as `noted`. */
@@ -38,7 +45,19 @@ export class SqliteCheckpoints {
     return { payload, ...(row.codec === null ? {} : { codec: row.codec }) }
   }
 
-  /** What there is. */
+  /** None: an empty object. */
+  fieldsOf(rid: number): JobFields {
+    const row = this.#selectFields.get(rid) as { json: string } | undefined
+    return row === undefined ? {} : (JSON.parse(row.json) as JobFields)
+  }
+
+  /** The job is to be marked as `noted`. */
+  writeFields(rid: number, fields: JobFields): void {
+    if (Object.keys(fields).length === 0) this.#deleteFields.run(rid)
+    else this.#writeFields.run(rid, JSON.stringify(fields))
+  }
+
+  /** What attempts have left. */
   of(rid: number): Notes {
     const [checkpoint, log] = [this.checkpointOf(rid), this.#logOf(rid)]
     return { ...(checkpoint === undefined ? {} : { checkpoint }), ...(log === undefined ? {} : { log }) }
@@ -52,6 +71,7 @@ export class SqliteCheckpoints {
   drop(rid: number): void {
     this.#deleteCheckpoint.run(rid)
     this.#deleteLog.run(rid)
+    this.#deleteFields.run(rid)
   }
 
   #logOf(rid: number): string | undefined {

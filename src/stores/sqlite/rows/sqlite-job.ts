@@ -26,7 +26,7 @@ export interface JobRow {
   readonly cancelling: number
   /** 1: for claims alone. Only ready and running jobs are. */
   readonly suspect: number
-  /** 1: it may have notes. Only plain jobs have. */
+  /** 1: it may have notes. */
   readonly noted: number
   /** Its group. */
   readonly grp: string | null
@@ -61,7 +61,7 @@ const counters = ['scheduled', 'ready', 'running', 'completed', 'dead'] as const
 
 export class SqliteJobs {
   protected readonly lanes: SqliteLanes
-  readonly #notes: SqliteCheckpoints
+  protected readonly notes: SqliteCheckpoints
   readonly #select: Statement
   readonly #wait: Statement
   readonly #bury: Statement
@@ -73,7 +73,7 @@ export class SqliteJobs {
 
   constructor(db: Database, lanes: SqliteLanes, notes: SqliteCheckpoints) {
     this.lanes = lanes
-    this.#notes = notes
+    this.notes = notes
     this.#select = db.prepare(`SELECT ${jobColumns} FROM job WHERE qid = ? AND id = ?`)
     this.#wait = db.prepare(
       `UPDATE job SET state = ?, stamp = ?, position = ?, suspect = ?, pool = ?, attempt = ?, crashes = ?, error = ?, reason = ?, updated_at = ?,
@@ -190,7 +190,7 @@ export class SqliteJobs {
     const expiresAt = result.keepMs === undefined ? null : bounded(now + result.keepMs)
     const payload = result.payload === undefined ? null : payloadToStored(result.payload)
     changeOne(this.#keep, payload, result.codec ?? null, now, expiresAt, job.rid)
-    if (job.noted) this.#notes.dropCheckpoint(job.rid)
+    if (job.noted) this.notes.dropCheckpoint(job.rid)
     this.moved(queue, job, { ...job, state: completed })
   }
 
@@ -263,7 +263,7 @@ export class SqliteJobs {
 
   /** Its row is gone. */
   #left(queue: QueueRow, job: JobRow): void {
-    if (job.noted) this.#notes.drop(job.rid)
+    if (job.noted) this.notes.drop(job.rid)
     this.leave(queue, job)
     this.lanes.refresh(queue, job.grp)
   }

@@ -50,7 +50,7 @@ export class SqliteOrderedJobs extends SqliteJobs {
     this.#move = db.prepare('UPDATE job SET qid = ?, state = ?, rank = ? WHERE rid = ?')
     this.#toDead = db.prepare(
       `UPDATE job SET qid = ?, state = ${dead}, rank = 0, attempt = ?, crashes = ?, error = ?, reason = ?, updated_at = ?6, finished_at = ?6,
-         suspect = 0, fence = 0, lease_until = 0, alone = 0, cancelling = 0, worker = NULL, ${noProcess}, progress = NULL, started_at = NULL
+         suspect = 0, fence = 0, lease_until = 0, alone = 0, cancelling = 0, worker = NULL, ${noProcess}, progress = NULL, started_at = NULL, noted = 0
        WHERE rid = ?7`,
     )
     this.#insertDead = db.prepare(
@@ -188,6 +188,7 @@ export class SqliteOrderedJobs extends SqliteJobs {
   #die(queue: QueueRow, job: JobRow, now: number): void {
     this.#trimOnEntry(queue, setOf(job))
     const { attempt, crashes, error, reason, rid } = job
+    if (job.noted) this.notes.drop(rid)
     changeOne(this.#toDead, morgueOf(queue), attempt, crashes, error, reason, now, rid)
     this.moved(queue, job, { ...job, state: dead })
   }

@@ -91,6 +91,7 @@ export function sqliteOperations(session: SqliteTransaction) {
       runNow: records.runNow.bind(records),
       bury: records.bury.bind(records),
       fail: records.fail.bind(records),
+      setFields: records.setFields.bind(records),
       pause: records.pause.bind(records),
       resume: records.resume.bind(records),
       drain: records.drain.bind(records),

@@ -1,0 +1,58 @@
+/** The command `jobs fields`: what a job is marked with, looked at and changed. */
+
+import type { Command } from 'commander'
+import type { FieldChanges } from '../../core/job-fields.js'
+import { type MillFlags, millCommand, withJson, withMill } from '../mill-command.js'
+import { OperationError, UsageError } from '../output/exit-code.js'
+import { counted } from '../output/figures.js'
+import { printable } from '../output/printable.js'
+
+export function addFields(jobs: Command): void {
+  const command = millCommand(
+    jobs,
+    'fields <queue> <id> [changes...]',
+    'Show or set small named values of a job',
+  ).addHelpText(
+    'after',
+    `
+  A value that is a JSON text, number, boolean or null is taken as that, any other as text; null takes the field out.
+
+Examples:
+  $ millrace jobs fields video encode-7 node=eu-3 cost=0.25
+  $ millrace jobs fields video encode-7 node=null`,
+  )
+  withJson(command, 'print {"queue","id","fields"}').action(
+    (name: string, id: string, given: string[], flags: MillFlags) =>
+      withMill(flags, async (mill, terminal) => {
+        const changes = changesIn(given)
+        const { jobs } = mill.queue(name)
+        const isThere = given.length === 0 || (await jobs.setFields(id, changes))
+        const job = isThere ? await jobs.get(id) : undefined
+        if (job === undefined) throw new OperationError(`nothing is kept of a job '${id}' in queue '${name}'.`)
+        const { fields = {} } = job
+        terminal.print({ queue: name, id, fields }, () => [
+          `${name}: job ${printable(id)} has ${counted(Object.keys(fields).length, 'field')}.`,
+          ...Object.entries(fields).map(([field, value]) => `  ${field}  ${printable(String(value))}`),
+        ])
+      }),
+  )
+}
+
+function changesIn(given: readonly string[]): FieldChanges {
+  return Object.fromEntries(
+    given.map((change) => {
+      const end = change.indexOf('=')
+      if (end < 1) throw new UsageError(`a field is set by name=value; got '${change}'.`)
+      return [change.slice(0, end), valueIn(change.slice(end + 1))]
+    }),
+  )
+}
+
+function valueIn(text: string): FieldChanges[string] {
+  try {
+    const value: unknown = JSON.parse(text)
+    return typeof value === 'object' && value !== null ? text : (value as FieldChanges[string])
+  } catch {
+    return text
+  }
+}

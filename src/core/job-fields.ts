@@ -1,0 +1,51 @@
+/** The fields of a job: small named values that others than its producer add to it, whenever they know them. */
+
+import { InvalidArgumentError } from './errors.js'
+import { describe } from './values/describe.js'
+
+export type JobFields = Readonly<Record<string, string | number | boolean>>
+
+/** Values by name; null takes a name out. */
+export type FieldChanges = Readonly<Record<string, string | number | boolean | null>>
+
+/** What writes the fields of one job. */
+export interface FieldWriter {
+  /**
+   * Sets these fields and leaves the others; the last write of a name counts. `null` takes a name out. At most 32 fields and
+   * 4 KiB in all; a name has 1 to 64 of A-Z, a-z, 0-9, `_`, `.` and `-`, a value at most 256 bytes as JSON. False where nothing is
+   * kept of the job. Throws `InvalidArgumentError`.
+   */
+  set(fields: FieldChanges): Promise<boolean>
+}
+
+export const mostFields = 32
+/** Names and values, these as JSON, of all fields of a job. */
+export const mostFieldBytes = 4_096
+const mostValueBytes = 256
+const nameForm = /^[A-Za-z0-9_.-]{1,64}$/
+
+/** Throws `InvalidArgumentError` for names and values that no field can have. */
+export function checkFields(changes: unknown): asserts changes is FieldChanges {
+  if (typeof changes !== 'object' || changes === null || Array.isArray(changes))
+    throw new InvalidArgumentError(`fields must be an object of names and values; got ${describe(changes)}.`)
+  for (const [name, value] of Object.entries(changes)) {
+    if (!nameForm.test(name) || name === '__proto__')
+      throw new InvalidArgumentError(
+        `the name of a field must be 1 to 64 of A-Z, a-z, 0-9, '_', '.' and '-'; got ${describe(name)}.`,
+      )
+    const isValue = typeof value === 'string' || typeof value === 'boolean' || Number.isFinite(value)
+    const isFitting = isValue && Buffer.byteLength(JSON.stringify(value)) <= mostValueBytes
+    if (value !== null && !isFitting)
+      throw new InvalidArgumentError(
+        `field '${name}' must be a text, a finite number or a boolean of at most ${mostValueBytes} bytes as JSON, or null, which takes it out; got ${describe(value)}.`,
+      )
+  }
+}
+
+/** What the answer of a store comes to: false where the job is gone. Throws `InvalidArgumentError` where it would have too many. */
+export function areSet(id: string, answer: 'ok' | 'gone' | 'full'): boolean {
+  if (answer !== 'full') return answer === 'ok'
+  throw new InvalidArgumentError(
+    `job '${id}' would have more than ${mostFields} fields, or more than ${mostFieldBytes} bytes of them; nothing was changed. Take some out by null, or store large values elsewhere.`,
+  )
+}

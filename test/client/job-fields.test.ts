@@ -1,0 +1,90 @@
+import { defineTask, exponential } from 'millrace'
+import { describe, expect, it } from 'vitest'
+import { nextEvent } from '../next-event.js'
+import { storeKinds, testMill } from '../test-mill.js'
+import { listenerOn } from '../workers/listener-scene.js'
+
+const invalid = (message: RegExp) => ({ code: 'argument-invalid', message: expect.stringMatching(message) })
+
+describe.each(storeKinds)('the fields of a job, on %s', (kind) => {
+  it('are set by a handle, and shown by its record and in listings', async () => {
+    const task = defineTask({ name: 'encode' })
+    const m = testMill({ tasks: [task] }, kind)
+    await m.enqueue(task, 1, { id: 'a' })
+
+    expect(await m.job('a').fields.set({ node: 'eu-3', cost: 0.25, paid: false })).toBe(true)
+    expect(await m.job(task, 'a').fields.set({ cost: null, paid: true })).toBe(true)
+
+    const fields = { node: 'eu-3', paid: true }
+    expect((await m.job('a').record())?.fields).toEqual(fields)
+    expect((await m.queue('default').jobs.list()).jobs[0]?.fields).toEqual(fields)
+    expect(await m.job('nobody').fields.set({ node: 'eu-3' })).toBe(false)
+    expect(await m.queue('default').jobs.setFields('nobody', { node: 'eu-3' })).toBe(false)
+  })
+
+  it('are set by a handler, and kept over its attempts', async () => {
+    const task = defineTask({
+      name: 'encode',
+      retry: { max: 1, backoff: exponential({ base: 1, max: 1 }) },
+      async run(_, ctx) {
+        await ctx.fields.set({ [`attempt-${ctx.job.attempt}`]: 'begun' })
+        if (ctx.job.attempt === 1) throw new Error('once more')
+        return 'done'
+      },
+    })
+    const m = testMill({ tasks: [task] }, kind)
+    const job = await m.enqueue(task, 1)
+    const done = nextEvent(m, 'job.completed')
+    await m.worker().start()
+    await done
+
+    expect((await job.record())?.fields).toEqual({ 'attempt-1': 'begun', 'attempt-2': 'begun' })
+  })
+
+  it("are set by a listener's claim", async () => {
+    const task = defineTask({ name: 'encode', queue: 'video' })
+    const m = testMill({ tasks: [task], queues: { video: {} } }, kind)
+    const job = await m.enqueue(task, 1)
+    const claim = await listenerOn(m).next()
+
+    expect(await claim.fields.set({ node: 'eu-3' })).toBe(true)
+    expect((await job.record())?.fields).toEqual({ node: 'eu-3' })
+    await claim.complete()
+    expect(await claim.fields.set({ node: 'eu-4' })).toBe(false)
+  })
+
+  it('are refused where they are too many, and none is changed', async () => {
+    const task = defineTask({ name: 'encode' })
+    const m = testMill({ tasks: [task] }, kind)
+    const job = await m.enqueue(task, 1)
+    const many = Object.fromEntries(Array.from({ length: 33 }, (_, i) => [`n${i}`, i]))
+
+    await expect(job.fields.set(many)).rejects.toMatchObject(
+      invalid(/would have more than 32 fields, or more than 4096/),
+    )
+    expect((await job.record())?.fields).toBeUndefined()
+  })
+
+  it.each<[string, unknown, RegExp]>([
+    ['no object', 5, /fields must be an object of names and values; got 5/],
+    ['a list', ['node'], /fields must be an object/],
+    ['a name with a space', { 'a b': 1 }, /the name of a field must be 1 to 64 of .*; got "a b"/],
+    ['an empty name', { '': 1 }, /the name of a field/],
+    ['a name of 65 letters', { ['n'.repeat(65)]: 1 }, /the name of a field/],
+    ['a name that pollutes', JSON.parse('{"__proto__":1}'), /the name of a field/],
+    [
+      'an object as value',
+      { node: {} },
+      /field 'node' must be a text, a finite number or a boolean of at most 256 bytes/,
+    ],
+    ['NaN', { cost: Number.NaN }, /field 'cost' must be .*; got NaN/],
+    ['undefined', { node: undefined }, /field 'node' must be .* or null, which takes it out; got undefined/],
+    ['a long text', { node: 'é'.repeat(128) }, /at most 256 bytes as JSON/],
+  ])('are refused as %s', async (_, fields, message) => {
+    const task = defineTask({ name: 'encode' })
+    const m = testMill({ tasks: [task] }, kind)
+    const job = await m.enqueue(task, 1)
+
+    await expect(job.fields.set(fields as never)).rejects.toMatchObject(invalid(message))
+  })
+})
