@@ -12,6 +12,7 @@ export { isMillraceError, MillraceError, UnrecoverableError } from './core/error
 export type { EventMap, EventName, JobRef } from './core/events.js'
 export type { JobRecord, JobState, Meta, PayloadRecord, Progress, RunningJob } from './core/job.js'
 export type { JobHandle } from './core/job-handle.js'
+export type { LiveEvent } from './core/live-event.js'
 export type { Logger } from './core/logger.js'
 export type { QueueOptions, ShardCandidate } from './core/queue/queue.js'
 export type { Throttle, ThrottleRule } from './core/queue/throttle.js'

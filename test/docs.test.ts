@@ -84,7 +84,7 @@ describe('the command lines of the documentation', () => {
         const ended =
           args[0] === 'work' || args[0] === 'exec'
             ? await worked(args, cwd)
-            : args.includes('--watch')
+            : args.includes('--watch') || args[0] === 'events'
               ? await watched(args, cwd)
               : await runProcess(args, { cwd })
         expect({ line, code: ended.code, stderr: ended.stderr }).toEqual({ line, code: 0, stderr: '' })

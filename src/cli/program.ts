@@ -5,6 +5,7 @@ import { Command } from 'commander'
 import { addCompletion } from './commands/completion-command.js'
 import { addDoctor } from './commands/doctor-command.js'
 import { addEnqueue } from './commands/enqueue-command.js'
+import { addEvents } from './commands/events-command.js'
 import { addExec } from './commands/exec-command.js'
 import { addFsck } from './commands/fsck-command.js'
 import { addImport } from './commands/import-command.js'
@@ -56,6 +57,7 @@ ${exitCodeHelp}`,
     addExec,
     addEnqueue,
     addStats,
+    addEvents,
     addJobs,
     addMorgue,
     addQueues,

@@ -1,6 +1,6 @@
 /** Events: what the machinery says of itself, each a `noun.pastTense`. It prints nothing; a subscriber may. */
 
-import type { EnqueueOutcome } from './job.js'
+import type { EnqueueOutcome, Progress } from './job.js'
 
 /** One job as events name it. */
 export interface JobRef {
@@ -25,6 +25,8 @@ export type RecycleReason = 'max-jobs' | 'max-rss' | 'slot-retired'
 export interface EventMap {
   'job.enqueued': JobRef & { readonly outcome: EnqueueOutcome }
   'job.started': JobRef & { readonly attempt: number; readonly worker: string }
+  /** Its handler has reported how far it is. */
+  'job.progressed': JobRef & { readonly attempt: number; readonly progress: Progress }
   'job.completed': JobRef & { readonly attempt: number; readonly runMs: number }
   'job.failed': JobRef & { readonly attempt: number; readonly error: unknown; readonly retryMs: number | undefined }
   'job.buried': JobRef & { readonly reason: string; readonly error: string | undefined }

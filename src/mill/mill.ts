@@ -300,7 +300,12 @@ export class Mill<QueueName extends string = string> implements AsyncDisposable 
   isolated(parts: IsolatedParts, from: IsolatedFrom): Promise<ChildRun> {
     this.#connection.use(parts.store)
     const tools = { clock: this.#clock, random: this.#random, events: this.#events, children: this.#children }
-    return isolatedChild(this.#options, this.#life, tools, parts, from)
+    const publisher = this.#connection.publishFrom(parts.store)
+    const finished = async () => {
+      await publisher.close()
+      return parts.finished()
+    }
+    return isolatedChild(this.#options, this.#life, tools, { ...parts, finished }, from)
   }
 
   /**
@@ -332,6 +337,7 @@ export class Mill<QueueName extends string = string> implements AsyncDisposable 
       packing,
       () => this.#connection.looked(),
       registry,
+      this.#connection.closing,
     )
   }
 

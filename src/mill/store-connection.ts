@@ -1,5 +1,6 @@
 /** The connection of a mill to its store: opened at the first call, shared by all that the mill hands out, closed with it. */
 
+import { setMaxListeners } from 'node:events'
 import { ClosedError } from '../core/errors.js'
 import type { Events } from '../core/events.js'
 import type { Clock } from '../core/platform/clock.js'
@@ -7,6 +8,7 @@ import type { Queue } from '../core/queue/queue.js'
 import { Registry } from '../core/registry.js'
 import { IdleWaiter } from '../runtime/idle-waiter.js'
 import { LeaseKeeper } from '../runtime/leases/lease-keeper.js'
+import { LivePublisher } from '../runtime/live/live-publisher.js'
 import { processIdentity } from '../runtime/process-identity.js'
 import type { StoredQueue } from '../stores/contract/queue-settings.js'
 import type { Store } from '../stores/contract/store.js'
@@ -32,6 +34,8 @@ export class StoreConnection {
   /** A store that is only looked at. */
   #unopened: Promise<Store> | undefined
   #connection: Promise<Connection> | undefined
+  #publisher: LivePublisher | undefined
+  readonly #closing = new AbortController()
   #closed = false
 
   constructor(registry: Registry, source: StoreSource, clock: Clock, events: Events) {
@@ -39,6 +43,8 @@ export class StoreConnection {
     this.#source = source
     this.#clock = clock
     this.#events = events
+    // One listener for each feed, and there is no limit to those.
+    setMaxListeners(0, this.#closing.signal)
   }
 
   /** From now on this one is opened; it is closed by who gave it. */
@@ -76,11 +82,21 @@ export class StoreConnection {
   async forWorkers(launch: Launch | undefined, hasProcesses: boolean): Promise<Connection> {
     const store = await this.opened()
     if (hasProcesses) refuseUnshared(store.traits)
+    this.publishFrom(store)
     this.#connection ??= Promise.resolve({
       ...{ store, stored: this.#stored, keeper: this.#keeper(store, launch) },
       waiter: new IdleWaiter(store, () => this.#clock.mono()),
     })
     return this.#connection
+  }
+
+  /** From now on others can watch what this process' events tell of its jobs. */
+  publishFrom(store: Store): LivePublisher {
+    if (this.#publisher === undefined) {
+      this.#publisher = new LivePublisher({ store, events: this.#events, clock: this.#clock })
+      this.#publisher.start()
+    }
+    return this.#publisher
   }
 
   /** A listener has its own: what blocks this loop does not end what its claims are for. */
@@ -126,6 +142,11 @@ export class StoreConnection {
     return { store, stored: stored! }
   }
 
+  /** Aborts when the mill is closed. */
+  get closing(): AbortSignal {
+    return this.#closing.signal
+  }
+
   refuseClosed(): void {
     if (this.#closed) throw new ClosedError('this mill')
   }
@@ -133,10 +154,12 @@ export class StoreConnection {
   /** Nothing is opened from now on; what is opened already goes on until `close`. */
   shut(): void {
     this.#closed = true
+    this.#closing.abort()
   }
 
   async close(): Promise<void> {
-    this.#closed = true
+    this.shut()
+    await this.#publisher?.close()
     const connection = await this.#connection?.catch(() => undefined)
     await connection?.keeper.stop()
     for (const one of [this.#store, this.#unopened]) {

@@ -11,6 +11,7 @@ contractOf('redis-cluster', [
   'waiting',
   'ringing',
   'registry of workers',
+  'live messages',
   'shards of an ordered queue',
   'administration of an ordered queue',
   'scopes of throttles',

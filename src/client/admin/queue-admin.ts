@@ -16,6 +16,7 @@ import type { Depth } from '../../stores/contract/queue-depth.js'
 import type { Store } from '../../stores/contract/store.js'
 import type { WorkerRecord } from '../../stores/contract/worker-registry.js'
 import { recordOf } from '../jobs/job-record.js'
+import { type LiveFeed, type LiveOptions, liveFeed } from '../live/live-feed.js'
 import { morgueOf, recordsOf } from '../records-facet.js'
 import { type LongActionOptions, patientTotal, total } from './step-loop.js'
 import { ThrottleAdmin } from './throttle-admin.js'
@@ -76,19 +77,37 @@ export class QueueAdmin {
   readonly #look: () => Promise<Store>
   readonly #packing: Packing
   readonly #registry: Registry | undefined
+  readonly #closing: AbortSignal | undefined
 
   /**
    * `look`: connects without opening a queue, for what must be told of a queue whose declaration is refused. `registry`:
-   * the tasks whose rules hold for its jobs, as far as they are known.
+   * the tasks whose rules hold for its jobs, as far as they are known. `closing` ends its feeds.
    * @internal
    */
-  constructor(name: string, connect: () => Promise<Store>, packing: Packing, look = connect, registry?: Registry) {
+  constructor(
+    name: string,
+    connect: () => Promise<Store>,
+    packing: Packing,
+    look = connect,
+    registry?: Registry,
+    closing?: AbortSignal,
+  ) {
     this.name = name
     this.throttle = new ThrottleAdmin(name, look, connect)
     this.#connect = connect
     this.#look = look
     this.#packing = packing
     this.#registry = registry
+    this.#closing = closing
+  }
+
+  /**
+   * What becomes of its jobs from now on, in all processes, as it happens: starts, progress, ends, burials. For pages that show
+   * it, not for work that must be done: each event is told at most once, and `events.lost` says where some are missing. What is
+   * not told is what operators do to waiting jobs. Throws `InvalidArgumentError` for another `buffer`.
+   */
+  events(options: LiveOptions = {}): LiveFeed {
+    return liveFeed(this.name, this.#connect, this.#closing, options)
   }
 
   /**

@@ -74,6 +74,11 @@ export class JobExecution extends Execution implements JobContext, Noting {
     return this.#children
   }
 
+  override progress(fraction: number, note?: string): void {
+    super.progress(fraction, note)
+    this.#notes.progressed(this)
+  }
+
   log(text: string): void {
     this.#notes.log(this, text)
   }

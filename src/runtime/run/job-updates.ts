@@ -17,7 +17,7 @@ import type { Beat, Checkpoint } from '../../stores/contract/job-beat.js'
 import type { ExtendItem } from '../../stores/contract/settle.js'
 import type { Store } from '../../stores/contract/store.js'
 import { isFatal, onceThere } from '../outage.js'
-import type { Leased } from './execution.js'
+import { type Leased, refOf } from './execution.js'
 
 interface JobUpdatesParts {
   readonly store: Pick<Store, 'extend' | 'traits' | 'records'>
@@ -44,6 +44,13 @@ export class JobUpdates {
 
   constructor(parts: JobUpdatesParts) {
     this.#parts = parts
+  }
+
+  /** Its progress is carried by its next beat. */
+  progressed({ claim, unsentProgress: progress }: Noting): void {
+    const { events } = this.#parts
+    if (progress !== undefined && events.has('job.progressed'))
+      events.emit('job.progressed', { ...refOf(claim), attempt: claim.attempt, progress })
   }
 
   log(job: Noting, text: string): void {

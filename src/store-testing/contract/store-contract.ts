@@ -44,6 +44,7 @@ import { adopting } from './records/adopting.js'
 import { cancelling } from './records/cancelling.js'
 import { checkpoints } from './records/checkpoints.js'
 import { fields } from './records/fields.js'
+import { liveWatching } from './records/live-watching.js'
 import { morgue } from './records/morgue.js'
 import { recordsActions } from './records/records-actions.js'
 import { recordsListing } from './records/records-listing.js'
@@ -78,6 +79,7 @@ export const storeContract: readonly ContractConcern[] = [
   cancelling,
   morgue,
   workersRegistry,
+  liveWatching,
   holding,
   adopting,
   checkpoints,

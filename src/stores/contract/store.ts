@@ -28,6 +28,7 @@
 
 import type { Claimed, Claimer, ClaimFrom } from './claim.js'
 import type { Morgue, Records } from './job-records.js'
+import type { LiveMessages } from './live-messages.js'
 import type { EnqueueCall, Enqueued } from './new-job.js'
 import type { Provision } from './provision.js'
 import type { Depth } from './queue-depth.js'
@@ -113,6 +114,8 @@ export interface Store {
   readonly schedules?: Schedules
   readonly workers?: WorkerRegistry
   readonly health?: StoreHealth
+  /** Of a store through which processes can tell each other what happens now. */
+  readonly live?: LiveMessages
   /** Of a store in a database to which its users have connections of their own. */
   readonly transactions?: Transactions
   /** Absent: `open` makes queues. */

@@ -5,6 +5,7 @@ import { ClosedError } from '../../core/errors.js'
 import { type Clock, systemClock } from '../../core/platform/clock.js'
 import type { Claimed, Claimer, ClaimFrom } from '../contract/claim.js'
 import type { Records } from '../contract/job-records.js'
+import type { LiveMessages } from '../contract/live-messages.js'
 import type { EnqueueCall, Enqueued } from '../contract/new-job.js'
 import type { Depth } from '../contract/queue-depth.js'
 import type { QueueSettings, StoredQueue } from '../contract/queue-settings.js'
@@ -17,6 +18,7 @@ import { type ClaimLoad, isLoaded, mostClaimBytes } from '../rules/claim-weight.
 import { shardOf } from '../rules/payloads.js'
 import type { MemoryAdmin } from './memory-admin.js'
 import { MemoryBell } from './memory-bell.js'
+import { type MemoryWatchers, memoryLive } from './memory-live.js'
 import { MemoryQueues } from './memory-queues.js'
 import { memoryTraits } from './memory-traits.js'
 import { MemoryOrderedQueue } from './queue/memory-ordered-queue.js'
@@ -37,6 +39,7 @@ export class MemoryData {
   readonly workers = new Map<string, MemoryWorker>()
   readonly schedules = new MemorySchedules()
   readonly bell = new MemoryBell()
+  readonly watchers: MemoryWatchers = new Map()
   /** Whether it stands for a server. */
   readonly isRemote: boolean
   /** At this weight, in bytes, a claim is full. */
@@ -63,6 +66,7 @@ export class MemoryStore implements Store {
   readonly workers: WorkerRegistry
   readonly throttles: Throttles
   readonly schedules: Schedules
+  readonly live: LiveMessages
   readonly #clock: Clock
   readonly #data: MemoryData
   readonly #closing = new AbortController()
@@ -92,6 +96,7 @@ export class MemoryStore implements Store {
       this.#refuseClosed()
       return data.schedules
     })
+    this.live = memoryLive(data.watchers, this.#closing.signal, () => this.#refuseClosed())
     this.workers = memoryRegistry(admin, () => {
       this.#refuseClosed()
       return data.workers

@@ -1,9 +1,11 @@
 /** The Redis store: jobs on Redis or Valkey — a single server, the master that Sentinels name, or a cluster. */
 
+import { setMaxListeners } from 'node:events'
 import { ClosedError } from '../../core/errors.js'
 import { type Clock, systemClock } from '../../core/platform/clock.js'
 import type { Claimed, Claimer, ClaimFrom } from '../contract/claim.js'
 import type { Records } from '../contract/job-records.js'
+import type { LiveMessages } from '../contract/live-messages.js'
 import type { EnqueueCall, Enqueued } from '../contract/new-job.js'
 import type { Depth } from '../contract/queue-depth.js'
 import type { QueueSettings, StoredQueue } from '../contract/queue-settings.js'
@@ -29,6 +31,7 @@ import { extendItems, settleItems } from './settle/redis-settle.js'
 import { DamagedShards } from './shards/redis-damage.js'
 import { RedisQueues } from './shards/redis-queues.js'
 import { RedisIdleCache } from './wait/redis-idle-cache.js'
+import { redisLive } from './wait/redis-live.js'
 import { RedisResultWatch } from './wait/redis-result-watch.js'
 import { RedisWait } from './wait/redis-wait.js'
 import { redisRegistry } from './workers/redis-registry.js'
@@ -54,6 +57,7 @@ export class RedisStore implements Store {
   readonly workers: WorkerRegistry
   readonly throttles: Throttles
   readonly schedules: Schedules
+  readonly live: LiveMessages
   readonly health: StoreHealth
   readonly #client: RedisClient
   readonly #replicas: number
@@ -61,6 +65,7 @@ export class RedisStore implements Store {
   readonly #claim: RedisClaim
   readonly #wait: RedisWait
   readonly #ends: RedisResultWatch
+  readonly #closing = new AbortController()
   #isClosed = false
   /** Those that change something and have not been answered. */
   #calls = 0
@@ -88,6 +93,8 @@ export class RedisStore implements Store {
     this.workers = redisRegistry(client, this.#queues, namespace)
     this.throttles = redisThrottles(client, this.#queues)
     this.schedules = new RedisSchedules(client, this.#queues, namespace, replicas)
+    setMaxListeners(0, this.#closing.signal)
+    this.live = redisLive(client, namespace, this.#closing.signal, () => this.#refuseClosed())
     // Loaded when it is asked for: every thread and process that opens a store would load it in vain.
     this.health = {
       examine: async () =>
@@ -131,6 +138,7 @@ export class RedisStore implements Store {
 
   async close(): Promise<void> {
     this.#isClosed = true
+    this.#closing.abort()
     this.#wait.close()
     this.#ends.close()
     // Whoever is told that a call was rejected must not find it done.

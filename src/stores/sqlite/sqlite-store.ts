@@ -3,10 +3,12 @@
  * All SQL runs in a thread of its own (`sqlite-thread-server.ts`), so that neither handlers nor beats ever wait for a disk.
  */
 
+import { setMaxListeners } from 'node:events'
 import { resolve } from 'node:path'
 import { InvalidArgumentError } from '../../core/errors.js'
 import type { Claimed, Claimer, ClaimFrom } from '../contract/claim.js'
 import type { Records } from '../contract/job-records.js'
+import type { LiveMessages } from '../contract/live-messages.js'
 import type { EnqueueCall, Enqueued } from '../contract/new-job.js'
 import type { Depth } from '../contract/queue-depth.js'
 import type { QueueSettings, StoredQueue } from '../contract/queue-settings.js'
@@ -20,6 +22,7 @@ import type { WorkerRegistry } from '../contract/worker-registry.js'
 import { loadClock } from './file/sqlite-clock.js'
 import type { DriverName } from './file/sqlite-driver.js'
 import { typedError } from './file/sqlite-errors.js'
+import { sqliteLive } from './sqlite-live-watch.js'
 import { sqliteTraits } from './sqlite-traits.js'
 import { SqliteWait } from './sqlite-wait.js'
 import { SqliteThreadClient, type StartThread } from './thread/sqlite-thread-client.js'
@@ -47,6 +50,8 @@ export class SqliteStore implements Store {
   readonly schedules: Schedules
   readonly health: StoreHealth
   readonly transactions: Transactions
+  readonly live: LiveMessages
+  readonly #closing = new AbortController()
   readonly #userEnqueue: SqliteUserEnqueue
   readonly #clockUrl: string | undefined
   readonly #inbox: SqliteThreadClient
@@ -74,6 +79,9 @@ export class SqliteStore implements Store {
     }
     this.schedules = sqliteSchedules(this.#inbox, this.#wait)
     this.health = sqliteHealth(this.#inbox)
+    // One listener for each watch, and there is no limit to those.
+    setMaxListeners(0, this.#closing.signal)
+    this.live = sqliteLive(this.#inbox, this.#wait, this.#closing.signal)
     this.#clockUrl = clock
     this.#userEnqueue = new SqliteUserEnqueue({
       ...{ file: this.#file, driver, mostClaimBytes },
@@ -124,6 +132,7 @@ export class SqliteStore implements Store {
   }
 
   async close(): Promise<void> {
+    this.#closing.abort()
     const closed = this.#inbox.close()
     this.#wait.close()
     await closed

@@ -32,6 +32,7 @@ export class SqliteWait {
   told(reply: Reply): void {
     for (const queue of reply.rung) this.#queues.ring(tokenName(queue))
     if (reply.hasEnds) this.#results.ring('ended')
+    if (reply.hasMessages) this.#results.ring('messages')
   }
 
   /** Of what a connection of the user's has committed. */
@@ -137,11 +138,19 @@ export class SqliteWait {
     }
   }
 
+  /** Calls `ring` when there may be live messages, until the function it resolves with is called. */
+  listenForMessages(ring: () => void): Promise<() => void> {
+    return this.#results.listen({
+      rung: (name) => name !== 'ended' && ring(),
+      look: (hasChanged) => hasChanged && ring(),
+    })
+  }
+
   async forResults(jobs: readonly JobKey[], forMs: number, signal: AbortSignal): Promise<JobKey[]> {
     const until = performance.now() + forMs
     const ear = new Ringing()
     const stop = await this.#results.listen({
-      rung: () => ear.ring(),
+      rung: (name) => name !== 'messages' && ear.ring(),
       look: (hasChanged) => hasChanged && ear.ring(),
     })
     try {
@@ -159,7 +168,7 @@ export class SqliteWait {
 }
 
 /** One waiter's ear: a ring that comes while he is busy is heard when he listens next. */
-class Ringing {
+export class Ringing {
   #isRung = false
   #wake: (() => void) | undefined
 

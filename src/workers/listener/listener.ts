@@ -87,6 +87,9 @@ export class QueueListener<Input = unknown> implements AsyncDisposable {
       // Nobody waits for it any more.
       if (signal?.aborted) void hand.release()
       signal?.throwIfAborted()
+      const { events } = this.#parts
+      const { attempt } = hand.claim
+      if (events.has('job.started')) events.emit('job.started', { ...refOf(hand.claim), attempt, worker: this.id })
       return hand as ListenerClaim as ListenerClaim<Input>
     }
   }
@@ -172,6 +175,8 @@ export class QueueListener<Input = unknown> implements AsyncDisposable {
   async #take(granted: ListenerGrant): Promise<ListenerHand | undefined> {
     const { claim, trip, letGo } = granted
     const opened = await this.#opened()
+    const { events } = this.#parts
+    if (events.has('queue.claimed')) events.emit('queue.claimed', { queue: this.queue, jobs: 1, worker: this.id })
     const refused = (_: Claim, verdict: Verdict) => {
       letGo()
       this.#refused.add(claim)

@@ -3,6 +3,7 @@
 import assert from 'node:assert/strict'
 import type { Claim, Claimed, Claimer, ClaimFrom } from '../../../stores/contract/claim.js'
 import type { Records } from '../../../stores/contract/job-records.js'
+import type { LiveMessages } from '../../../stores/contract/live-messages.js'
 import type { Enqueued, NewJob } from '../../../stores/contract/new-job.js'
 import type { Depth } from '../../../stores/contract/queue-depth.js'
 import type { QueueSettings, StoredQueue } from '../../../stores/contract/queue-settings.js'
@@ -43,6 +44,11 @@ export class Scene {
   get workers(): WorkerRegistry {
     assert.ok(this.store.workers, 'the store has a registry of workers')
     return this.store.workers
+  }
+
+  get messages(): LiveMessages {
+    assert.ok(this.store.live, 'the store tells what happens')
+    return this.store.live
   }
 
   get throttles(): Throttles {

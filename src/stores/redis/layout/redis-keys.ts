@@ -188,6 +188,11 @@ export function keyIn(keys: readonly string[], name: ShardKey): string {
   return keys[allKeys.indexOf(name)]!
 }
 
+/** The channel on which processes tell what becomes of the jobs of a queue; never a key. */
+export function liveChannel(namespace: string, queue: string): string {
+  return `{${namespace}:${queue}}:live`
+}
+
 /** Hash: the queues of a namespace, name → number and kind of its shards (redis-layout.ts). */
 export function queuesKey(namespace: string): string {
   return `{${namespace}}:queues`

@@ -1,6 +1,6 @@
 /**
  * The bell's rope: tells those who wait in other processes, by files that they watch. Each queue that is rung gets a token;
- * when jobs end, one byte is written to one file, for all who wait for a result.
+ * when jobs end, one byte is written to one file, for all who wait for a result, and to another when there are live messages.
  */
 
 import { closeSync, constants, openSync, writeSync } from 'node:fs'
@@ -15,7 +15,7 @@ const openFlags = constants.O_WRONLY | constants.O_CREAT | constants.O_NOFOLLOW
 export class BellWriter {
   readonly #file: string
   readonly #tokens: SqliteWakeTokens
-  #ended: number | undefined
+  readonly #told = new Map<string, number>()
 
   constructor(file: string) {
     this.#file = file
@@ -23,32 +23,36 @@ export class BellWriter {
   }
 
   /** Never throws: who is not rung looks by himself within a second. */
-  ring(queues: readonly string[], hasEnds: boolean): void {
+  ring(queues: readonly string[], hasEnds: boolean, hasMessages: boolean): void {
     for (const queue of queues) this.#tokens.put(queue)
-    if (hasEnds) this.#tellEnds()
+    if (hasEnds) this.#tell('ended')
+    if (hasMessages) this.#tell('messages')
   }
 
-  #tellEnds(): void {
+  #tell(name: 'ended' | 'messages'): void {
     try {
-      this.#ended ??= this.#openEnded()
-      writeSync(this.#ended, byte, 0, 1, 0)
+      writeSync(this.#told.get(name) ?? this.#open(name), byte, 0, 1, 0)
     } catch {
       this.close()
     }
   }
 
-  #openEnded(): number {
+  #open(name: string): number {
     makeBellDirectories(this.#file)
-    return openSync(join(resultsDirectory(this.#file), 'ended'), openFlags, 0o600)
+    const descriptor = openSync(join(resultsDirectory(this.#file), name), openFlags, 0o600)
+    this.#told.set(name, descriptor)
+    return descriptor
   }
 
   close(): void {
-    const descriptor = this.#ended
-    this.#ended = undefined
-    try {
-      if (descriptor !== undefined) closeSync(descriptor)
-    } catch {
-      // It was closed all the same (close(2)); the next ring opens the file anew.
+    const descriptors = [...this.#told.values()]
+    this.#told.clear()
+    for (const descriptor of descriptors) {
+      try {
+        closeSync(descriptor)
+      } catch {
+        // It was closed all the same (close(2)); the next ring opens the file anew.
+      }
     }
   }
 }

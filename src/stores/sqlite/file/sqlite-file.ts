@@ -220,6 +220,7 @@ function voidLeasesOfOtherBoot(db: Database, clock: SqliteClock): void {
     db.exec('UPDATE job SET lease_until = 0, alone = 0 WHERE state = 2')
     // Whoever could send a call again is gone as well.
     db.exec('DELETE FROM call')
+    db.exec('DELETE FROM live_watch')
     const at = Number(stored('bootedAt') ?? Number.NaN)
     carryHolds(db, bootedAt === undefined || Number.isNaN(at) ? undefined : at - bootedAt)
     db.exec(

@@ -153,6 +153,15 @@ CREATE INDEX schedule_next ON schedule (next_at, name) WHERE next_at IS NOT NULL
 `
 
 /**
+ * `live_watch` says who watches which queue, until when, on the machine's monotonic clock. `live_message` holds the last messages
+ * for them; it is empty, but for one, while nobody watches.
+ */
+const liveTables = `
+CREATE TABLE live_watch (queue TEXT NOT NULL, watcher TEXT NOT NULL, until INTEGER NOT NULL, PRIMARY KEY (queue, watcher)) WITHOUT ROWID;
+CREATE TABLE live_message (seq INTEGER PRIMARY KEY, queue TEXT NOT NULL, message TEXT NOT NULL);
+`
+
+/**
  * `lane` has a row for each group of a queue, or of a shard, that has ready jobs or running ones, stands in the turns or among
  * the shut, or is held back. Of the group '' neither its ready nor its running jobs are counted there: they are what is left
  * of the queue's.
@@ -303,6 +312,6 @@ ${payloadTable}CREATE TABLE remembered (
 CREATE INDEX remembered_until ON remembered (qid, until);
 CREATE TABLE call (qid INTEGER NOT NULL, cid INTEGER NOT NULL, calls TEXT NOT NULL, PRIMARY KEY (qid, cid)) WITHOUT ROWID;
 ${scheduleTable}CREATE TABLE worker (id TEXT PRIMARY KEY, record TEXT NOT NULL, seen_at INTEGER NOT NULL, until INTEGER NOT NULL) WITHOUT ROWID;
-${noteTables}${limitTables}`
+${noteTables}${limitTables}${liveTables}`
 
 export const tableNames: readonly string[] = [...tables.matchAll(/CREATE TABLE (\w+)/g)].map(([, name]) => name!)

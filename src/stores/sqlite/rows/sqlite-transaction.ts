@@ -34,6 +34,8 @@ export class SqliteTransaction {
   rung = new Set<string>()
   /** Whether jobs ended in this transaction. */
   hasEnds = false
+  /** Whether there are live messages of this transaction. */
+  hasMessages = false
   readonly room: SqliteRoom
   /** How many jobs one call changes at most. */
   stepLimit = stepLimit
@@ -142,8 +144,16 @@ export class SqliteTransaction {
   forget(): void {
     this.forgetRows()
     this.calls.forget()
+    this.takeRings()
+  }
+
+  /** Who is to be rung, told once. */
+  takeRings(): { readonly rung: string[]; readonly hasEnds: boolean; readonly hasMessages: boolean } {
+    const { rung, hasEnds, hasMessages } = this
     this.rung = new Set()
     this.hasEnds = false
+    this.hasMessages = false
+    return { rung: [...rung], hasEnds, hasMessages }
   }
 }
 

@@ -119,6 +119,7 @@ export class SqliteConnection {
       answers: replies.flatMap((reply) => reply.answers),
       rung: [...new Set(replies.flatMap((reply) => reply.rung))],
       hasEnds: replies.some((reply) => reply.hasEnds),
+      hasMessages: replies.some((reply) => reply.hasMessages),
     }
   }
 
@@ -180,9 +181,7 @@ export class SqliteConnection {
     this.#refuseLost(identity, true)
     // Nothing meanwhile: the transaction is open, and a read would find itself in it.
     this.#patiently(() => session.db.exec('COMMIT'))
-    const reply: Reply = { answers, rung: [...session.rung], hasEnds: session.hasEnds }
-    session.rung = new Set()
-    session.hasEnds = false
+    const reply: Reply = { answers, ...session.takeRings() }
     session.room.reset()
     this.#remember(calls, answers)
     // Another transaction that finds no room would leave none to do this either.
@@ -396,5 +395,5 @@ export class SqliteConnection {
 }
 
 export function replyOf(answers: readonly Answer[]): Reply {
-  return { answers, rung: [], hasEnds: false }
+  return { answers, rung: [], hasEnds: false, hasMessages: false }
 }

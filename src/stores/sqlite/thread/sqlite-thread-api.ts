@@ -3,6 +3,7 @@
 import type { Finding } from '../../contract/store-health.js'
 import { repairQueue } from '../health/sqlite-repair.js'
 import { SqliteList } from '../records/sqlite-list.js'
+import { SqliteLive } from '../records/sqlite-live.js'
 import { SqliteLook } from '../records/sqlite-look.js'
 import { SqliteRecords } from '../records/sqlite-records.js'
 import { SqliteWorkers } from '../records/sqlite-registry.js'
@@ -50,6 +51,7 @@ export function sqliteOperations(session: SqliteTransaction) {
   const reshard = new SqliteReshard(session)
   const workers = new SqliteWorkers(session)
   const schedules = new SqliteSchedules(session, enqueue)
+  const live = new SqliteLive(session)
   const throttleAdmin = new SqliteThrottleAdmin(session)
   const dataVersion = session.db.prepare('PRAGMA data_version')
   return {
@@ -64,6 +66,8 @@ export function sqliteOperations(session: SqliteTransaction) {
       held: workers.held.bind(workers),
       schedule: schedules.get.bind(schedules),
       schedules: schedules.list.bind(schedules),
+      isWatched: live.isWatched.bind(live),
+      readLive: live.read.bind(live),
       throttleState: throttleAdmin.state.bind(throttleAdmin),
       /** What a wait sees when it looks at its queues; `rung`: those of them whose last ring nobody heard. */
       peek(names: readonly string[], rung: readonly string[]): Peeked {
@@ -109,6 +113,9 @@ export function sqliteOperations(session: SqliteTransaction) {
       tick: schedules.tick.bind(schedules),
       dueSchedules: schedules.due.bind(schedules),
       resign: schedules.resign.bind(schedules),
+      publishLive: live.publish.bind(live),
+      watchLive: live.watch.bind(live),
+      unwatchLive: live.unwatch.bind(live),
       setThrottle: throttleAdmin.set.bind(throttleAdmin),
       repair: (queue: string) => repairQueue(session, queue),
     },

@@ -24,9 +24,10 @@ export type Request = readonly ThreadCall[] | 'close'
 
 export type Answer = readonly [number: number, value: unknown, error?: CarriedError]
 
-/** What one commit did: the answers to its calls, the queues it rang, and whether jobs ended. */
+/** What one commit did: the answers to its calls, the queues it rang, whether jobs ended, and whether there are live messages. */
 export interface Reply {
   readonly answers: readonly Answer[]
   readonly rung: readonly string[]
   readonly hasEnds: boolean
+  readonly hasMessages: boolean
 }

@@ -121,7 +121,7 @@ export class SqliteThreadServer {
 
   #send(reply: Reply): void {
     // Before the answers: who is told that a job was accepted must not be able to go ahead of the bell.
-    this.#bells.ring(reply.rung, reply.hasEnds)
+    this.#bells.ring(reply.rung, reply.hasEnds, reply.hasMessages)
     this.#port.postMessage(reply)
   }
 

@@ -116,9 +116,7 @@ export class SqliteUserEnqueue implements Transactions {
   }
 
   #ringLater({ session, watch }: Guest): void {
-    const { rung } = session
-    session.rung = new Set()
-    session.hasEnds = false
+    const { rung } = session.takeRings()
     session.room.reset()
     watch.ring(rung)
   }

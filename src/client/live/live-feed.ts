@@ -1,0 +1,172 @@
+/** The live feed of a queue: what becomes of its jobs in all processes, as it comes, read one by one. */
+
+import { setTimeout as delay } from 'node:timers/promises'
+import { hasCode } from '../../core/error-codes.js'
+import { InvalidArgumentError, UnsupportedByStoreError } from '../../core/errors.js'
+import { type LiveEvent, liveBatch, liveEvent } from '../../core/live-event.js'
+import { systemClock, systemRandom } from '../../core/platform/clock.js'
+import { describe } from '../../core/values/describe.js'
+import { outageDelayMs } from '../../core/values/outage-delay.js'
+import type { LiveMessages } from '../../stores/contract/live-messages.js'
+import type { Store } from '../../stores/contract/store.js'
+
+/** How a queue's live events are read. */
+export interface LiveOptions {
+  /** Ends the feed. Default: leaving the loop does, and `mill.close()`. */
+  readonly signal?: AbortSignal
+  /** Events that wait for a slow reader, 1 … 1,000,000; further ones are dropped and counted. Default 1,000. */
+  readonly buffer?: number
+}
+
+interface Reader {
+  resolve(result: IteratorResult<LiveEvent, undefined>): void
+  reject(error: unknown): void
+}
+
+/**
+ * An async iterable: `for await (const event of feed)`. It hears from the first `next()` or `ready()` on, and ends, without an
+ * error, when its signal aborts, the loop is left, or the mill is closed. While nobody reads it keeps at most `buffer` events;
+ * how many it had to drop is told by `events.lost`, in their place. Rejects where the store cannot be used at all; while it is
+ * away the feed waits.
+ */
+export class LiveFeed implements AsyncIterableIterator<LiveEvent, undefined> {
+  readonly #queue: string
+  readonly #connect: () => Promise<Store>
+  readonly #buffer: number
+  readonly #over = new AbortController()
+  /** Those that nobody has read, with one `events.lost` wherever some are missing. */
+  readonly #events: LiveEvent[] = []
+  readonly #readers: Reader[] = []
+  #error: unknown
+  #listening: Promise<void> | undefined
+  readonly #signals: readonly AbortSignal[]
+  readonly #end = () => this.#finish()
+
+  /**
+   * It ends when one of the `signals` aborts.
+   * @internal
+   */
+  constructor(queue: string, connect: () => Promise<Store>, signals: readonly AbortSignal[], buffer: number) {
+    this.#queue = queue
+    this.#connect = connect
+    this.#buffer = buffer
+    this.#signals = signals
+    for (const one of this.#signals) one.addEventListener('abort', this.#end)
+    if (this.#signals.some(({ aborted }) => aborted)) this.#finish()
+  }
+
+  /**
+   * Resolves once it hears: what happens from then on is told, and what a page reads of the queue afterwards has no gap to it.
+   * A worker that is at work already tells others within about 3 s of that. Resolves also when the feed has ended. Rejects as
+   * `next()` does.
+   */
+  ready(): Promise<void> {
+    this.#listening ??= this.#listen()
+    return this.#listening
+  }
+
+  /** The next event. One that is waited for is given at once. */
+  next(): Promise<IteratorResult<LiveEvent, undefined>> {
+    this.ready().catch(() => {})
+    return new Promise((resolve, reject) => {
+      this.#readers.push({ resolve, reject })
+      this.#give()
+    })
+  }
+
+  async return(): Promise<IteratorResult<LiveEvent, undefined>> {
+    this.#finish()
+    return { done: true, value: undefined }
+  }
+
+  [Symbol.asyncIterator](): this {
+    return this
+  }
+
+  async #listen(): Promise<void> {
+    for (let failures = 0; !this.#over.signal.aborted; failures += 1) {
+      try {
+        const live = liveOf(await this.#connect())
+        await live.watch(this.#queue, (message) => this.#heard(message), this.#over.signal)
+        return
+      } catch (error) {
+        if (this.#over.signal.aborted) return
+        if (!hasCode(error, 'store-unavailable')) {
+          this.#error = error
+          this.#finish()
+          throw error
+        }
+        await delay(outageDelayMs(failures, systemRandom), undefined, { signal: this.#over.signal }).catch(() => {})
+      }
+    }
+  }
+
+  #heard(message: string | undefined): void {
+    const batch = message === undefined ? undefined : liveBatch(message)
+    if (batch === undefined) this.#lose(Number.NaN)
+    else {
+      if (batch.lost > 0) this.#lose(batch.lost)
+      for (const event of batch.events) {
+        if (this.#events.length < this.#buffer) this.#events.push(liveEvent(event))
+        else this.#lose(1)
+        // One that is waited for takes no room.
+        this.#give()
+      }
+    }
+    this.#give()
+  }
+
+  /** `count`: NaN where nobody knows it. */
+  #lose(count: number): void {
+    const last = this.#events.at(-1)
+    const before = last?.type === 'events.lost' ? (last.count ?? Number.NaN) : 0
+    if (last?.type === 'events.lost') this.#events.pop()
+    const all = before + count
+    const at = new Date(systemClock.now())
+    this.#events.push({ type: 'events.lost', at, queue: this.#queue, ...(Number.isNaN(all) ? {} : { count: all }) })
+  }
+
+  #give(): void {
+    while (this.#readers.length > 0) {
+      const event = this.#events.shift()
+      if (event !== undefined) this.#readers.shift()!.resolve({ done: false, value: event })
+      else if (this.#error !== undefined) {
+        this.#readers.shift()!.reject(this.#error)
+        this.#error = undefined
+      } else if (this.#over.signal.aborted) this.#readers.shift()!.resolve({ done: true, value: undefined })
+      else return
+    }
+  }
+
+  #finish(): void {
+    if (this.#over.signal.aborted) return
+    for (const one of this.#signals) one.removeEventListener('abort', this.#end)
+    this.#events.length = 0
+    this.#over.abort()
+    this.#give()
+  }
+}
+
+function liveOf({ live, traits }: Store): LiveMessages {
+  if (live !== undefined) return live
+  throw new UnsupportedByStoreError(
+    traits.name,
+    'live events',
+    'Listen to the events of each worker process by `mill.on(…)`, or use a store on SQLite or Redis.',
+  )
+}
+
+/** `closing` ends it too. Throws `InvalidArgumentError` for a `buffer` that is none. */
+export function liveFeed(
+  queue: string,
+  connect: () => Promise<Store>,
+  closing: AbortSignal | undefined,
+  { signal, buffer = 1_000 }: LiveOptions,
+): LiveFeed {
+  if (!Number.isInteger(buffer) || buffer < 1 || buffer > 1_000_000)
+    throw new InvalidArgumentError(
+      `\`buffer\` must be a whole number of events from 1 to 1,000,000; got ${describe(buffer)}.`,
+    )
+  const signals = [signal, closing].filter((one) => one !== undefined)
+  return new LiveFeed(queue, connect, signals, buffer)
+}

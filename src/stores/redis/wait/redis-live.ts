@@ -1,0 +1,36 @@
+/**
+ * Live messages of a Redis store: published on a channel of the queue, which no key stands behind. The server counts who
+ * listens, and answers with that: nobody need say that he still watches.
+ */
+
+import type { LiveMessages } from '../../contract/live-messages.js'
+import type { RedisClient } from '../client/redis-client.js'
+import { numberIn } from '../client/redis-reply.js'
+import { liveChannel } from '../layout/redis-keys.js'
+
+/** `closing`: of the store. `refuseClosed` throws `ClosedError`. */
+export function redisLive(
+  client: RedisClient,
+  namespace: string,
+  closing: AbortSignal,
+  refuseClosed: () => void,
+): LiveMessages {
+  return {
+    async publish(queue, message = '') {
+      refuseClosed()
+      const command = client.isCluster ? 'SPUBLISH' : 'PUBLISH'
+      return numberIn(await client.command(command, [liveChannel(namespace, queue), message])) > 0
+    },
+
+    async watch(queue, heard, signal) {
+      refuseClosed()
+      const over = AbortSignal.any([signal, closing])
+      // An empty one only counts who listens.
+      const stop = await client.listen(liveChannel(namespace, queue), (message) => {
+        if (message !== '' && !over.aborted) heard(message)
+      })
+      if (over.aborted) stop()
+      else over.addEventListener('abort', stop)
+    },
+  }
+}

@@ -1,0 +1,85 @@
+/**
+ * Live messages in the file of a SQLite store: who watches which queue, and for how long unless he says so again, and the
+ * last messages. Nothing is written while nobody watches.
+ */
+
+import type { Statement } from '../file/sqlite-driver.js'
+import type { SqliteTransaction } from '../rows/sqlite-transaction.js'
+
+/** Messages that are kept for those who have not read them yet, of all queues. */
+const mostMessages = 1_000
+/** And those that are read at once. */
+const mostRead = 100
+
+export class SqliteLive {
+  readonly #session: SqliteTransaction
+  readonly #watcher: Statement
+  readonly #renew: Statement
+  readonly #leave: Statement
+  readonly #lapse: Statement
+  readonly #insert: Statement
+  readonly #trim: Statement
+  readonly #ends: Statement
+  readonly #read: Statement
+
+  constructor(session: SqliteTransaction) {
+    const { db } = session
+    this.#session = session
+    this.#watcher = db.prepare('SELECT 1 FROM live_watch WHERE queue = ? AND until > ? LIMIT 1')
+    this.#renew = db.prepare('INSERT OR REPLACE INTO live_watch (queue, watcher, until) VALUES (?, ?, ?)')
+    this.#leave = db.prepare('DELETE FROM live_watch WHERE queue = ? AND watcher = ?')
+    this.#lapse = db.prepare('DELETE FROM live_watch WHERE until <= ?')
+    this.#insert = db.prepare('INSERT INTO live_message (queue, message) VALUES (?, ?)')
+    this.#trim = db.prepare('DELETE FROM live_message WHERE seq <= ?')
+    this.#ends = db.prepare('SELECT min(seq) AS first, max(seq) AS last FROM live_message')
+    this.#read = db.prepare('SELECT seq, message FROM live_message WHERE seq > ? AND queue = ? ORDER BY seq LIMIT ?')
+  }
+
+  isWatched(queue: string): boolean {
+    return this.#watcher.get(queue, this.#session.clock.mono()) !== undefined
+  }
+
+  /** Whether anybody watches the queue; only then is it written. */
+  publish(queue: string, message: string): boolean {
+    if (!this.isWatched(queue)) return false
+    // The newest is never removed: its number tells the next.
+    this.#trim.run(Number(this.#insert.run(queue, message).lastInsertRowid) - mostMessages)
+    this.#session.hasMessages = true
+    return true
+  }
+
+  /** For so long from now. Answers with the number of the last message. */
+  watch(queue: string, watcher: string, forMs: number): number {
+    const mono = this.#session.clock.mono()
+    this.#lapse.run(mono)
+    this.#renew.run(queue, watcher, mono + forMs)
+    return this.#bounds().last
+  }
+
+  unwatch(queue: string, watcher: string): void {
+    this.#leave.run(queue, watcher)
+    if (this.#session.db.prepare('SELECT 1 FROM live_watch LIMIT 1').get() === undefined)
+      this.#trim.run(this.#bounds().last - 1)
+  }
+
+  /**
+   * The messages after that number. `last`: the number of the last that there is, or of the last that was read where `more` are
+   * left. `isGap`: some between were removed unread, perhaps of this queue.
+   */
+  read(queue: string, after: number) {
+    const rows = this.#read.all(after, queue, mostRead) as { seq: number; message: string }[]
+    const { first, last } = this.#bounds()
+    const more = rows.length === mostRead
+    return {
+      messages: rows.map(({ message }) => message),
+      last: more ? rows.at(-1)!.seq : Math.max(after, last),
+      isGap: first > after + 1,
+      more,
+    }
+  }
+
+  #bounds(): { readonly first: number; readonly last: number } {
+    const { first, last } = this.#ends.get() as { first: number | null; last: number | null }
+    return { first: first ?? 0, last: last ?? 0 }
+  }
+}

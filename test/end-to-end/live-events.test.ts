@@ -1,0 +1,115 @@
+/** Live events of real processes: several workers, one of which is killed, on a file and on a Redis. */
+
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
+import { defineTask, type LiveEvent, millrace } from 'millrace'
+import { startRedis } from 'millrace/store-testing'
+import { expect, it, onTestFinished } from 'vitest'
+import { root } from '../cli/project.js'
+
+const workerProgram = `
+import { defineTask, millrace } from 'millrace'
+const work = defineTask({
+  name: 'work',
+  queue: 'video',
+  async run(n, ctx) {
+    await ctx.progress(0.5, 'half of ' + n)
+    await new Promise((resolve) => setTimeout(resolve, n === 'long' ? 60_000 : 20))
+  },
+})
+const mill = millrace({ store: process.env.TEST_STORE, tasks: [work], queues: { video: { lease: '3s' } } })
+await mill.worker({ concurrency: 2 }).start()
+console.log('ready')
+process.stdin.resume()
+process.stdin.on('end', async () => {
+  await mill.close()
+  process.exit()
+})
+`
+
+async function workerOn(store: string): Promise<ChildProcess> {
+  const child = spawn(process.execPath, ['--input-type=module', '-e', workerProgram], {
+    cwd: root,
+    env: { ...process.env, TEST_STORE: store },
+    stdio: ['pipe', 'pipe', 'inherit'],
+  })
+  onTestFinished(() => void child.kill('SIGKILL'))
+  await once(child.stdout!, 'data')
+  return child
+}
+
+async function storeOf(kind: 'sqlite' | 'redis'): Promise<string> {
+  if (kind === 'redis') {
+    const redis = await startRedis()
+    onTestFinished(() => redis.stop())
+    return redis.url
+  }
+  const folder = mkdtempSync(join(tmpdir(), 'millrace-live-'))
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
+  return `sqlite:${join(folder, 'jobs.db')}`
+}
+
+const work = defineTask({ name: 'work', queue: 'video' })
+
+it.each(['sqlite', 'redis'] as const)(
+  'of three processes on %s are all told once, in order',
+  { timeout: 90_000 },
+  async (kind) => {
+    const store = await storeOf(kind)
+    const mill = millrace({ store, tasks: [work], queues: { video: { lease: '3s' } } })
+    onTestFinished(() => mill.close())
+    await mill.ready()
+    const workers = await Promise.all(Array.from({ length: 3 }, () => workerOn(store)))
+    const feed = mill.queue('video').events({ buffer: 10_000 })
+    await feed.ready()
+    const heard: LiveEvent[] = []
+    let look = () => {}
+    const reading = (async () => {
+      for await (const event of feed) {
+        heard.push(event)
+        look()
+      }
+    })()
+    const until = async (isThere: () => boolean) => {
+      while (!isThere()) await new Promise<void>((resolve) => (look = resolve))
+    }
+    const of = (type: LiveEvent['type']) => heard.filter((event) => event.type === type)
+
+    // Each of the workers has heard by then that somebody watches, however it had learnt before that nobody does.
+    await delay(3_500)
+    const before = performance.now()
+    const first = await mill.enqueue(work, 'first')
+    await until(() => of('job.completed').length === 1)
+    const toldMs = performance.now() - before
+    console.log(`told on ${kind}: ${toldMs.toFixed(0)} ms after the enqueue, of which the job takes 20`)
+    expect(heard.map((event) => event.type)).toEqual(['job.started', 'job.progressed', 'job.completed'])
+    expect(heard[1]).toMatchObject({ id: first.id, task: 'work', progress: { fraction: 0.5, note: 'half of first' } })
+
+    const jobs = await mill.enqueueMany(
+      work,
+      Array.from({ length: 60 }, (_, n) => n),
+    )
+    await until(() => of('job.completed').length === 61)
+    expect(of('events.lost')).toEqual([])
+    for (const { id } of jobs) {
+      const types = heard.flatMap((event) => ('id' in event && event.id === id ? [event.type] : []))
+      expect(types).toEqual(['job.started', 'job.progressed', 'job.completed'])
+    }
+    expect(new Set(of('job.started').map((event) => (event as { worker: string }).worker)).size).toBe(3)
+
+    // The end of one is told by another.
+    await mill.enqueue(work, 'long')
+    await until(() => of('job.started').length === 62)
+    const dead = (of('job.started').at(-1) as { worker: string }).worker
+    workers.find(({ pid }) => dead.includes(`/${pid}/`))!.kill('SIGKILL')
+    await until(() => of('job.crashed').length === 1)
+    expect(of('job.crashed')).toMatchObject([{ worker: dead, charged: false }])
+
+    await feed.return()
+    await reading
+  },
+)

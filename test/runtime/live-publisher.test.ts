@@ -1,0 +1,150 @@
+import { beforeEach, expect, it } from 'vitest'
+import { Events } from '#src/core/events.js'
+import { type LiveBatch, liveBatch } from '#src/core/live-event.js'
+import { LivePublisher } from '#src/runtime/live/live-publisher.js'
+import type { LiveMessages } from '#src/stores/contract/live-messages.js'
+
+/** Messages of a store that the test answers for. */
+class FakeMessages implements LiveMessages {
+  isWatched = false
+  failure: Error | undefined
+  asked = 0
+  readonly batches: LiveBatch[] = []
+  #told = () => {}
+
+  async publish(_: string, message?: string): Promise<boolean> {
+    this.asked += 1
+    if (this.failure !== undefined) throw this.failure
+    if (message !== undefined && this.isWatched) this.batches.push(liveBatch(message)!)
+    this.#told()
+    return this.isWatched
+  }
+
+  watch(): Promise<void> {
+    throw new Error('a publisher does not watch')
+  }
+
+  async batch(count: number): Promise<LiveBatch[]> {
+    while (this.batches.length < count) await new Promise<void>((resolve) => (this.#told = resolve))
+    return this.batches
+  }
+}
+
+let messages: FakeMessages
+let events: Events
+let mono: number
+let publisher: LivePublisher
+beforeEach(() => {
+  messages = new FakeMessages()
+  events = new Events()
+  mono = 0
+  publisher = new LivePublisher({ store: { live: messages }, events, clock: { now: () => 1_000, mono: () => mono } })
+  publisher.start()
+})
+
+const job = { queue: 'video', id: 'a', task: 'encode' }
+const claimed = () => events.emit('queue.claimed', { queue: 'video', jobs: 1, worker: 'w' })
+const started = (id = 'a') => events.emit('job.started', { ...job, id, attempt: 1, worker: 'w' })
+/** Until what was asked is answered. */
+const answered = () => new Promise((resolve) => setImmediate(resolve))
+
+it('while nobody watches nobody hears what every job has, and the store is asked once in three seconds', async () => {
+  for (let n = 0; n < 100; n += 1) claimed()
+  await answered()
+  expect(messages.asked).toBe(1)
+  expect(events.has('job.started') || events.has('job.completed')).toBe(false)
+  mono = 2_999
+  claimed()
+  await answered()
+  expect(messages.asked).toBe(1)
+  mono = 3_000
+  claimed()
+  await answered()
+  expect(messages.asked).toBe(2)
+})
+
+it('a process that claims nothing asks nothing', async () => {
+  await answered()
+  expect(messages.asked).toBe(0)
+})
+
+it('the first job that is claimed after a watch has begun is told, with what follows', async () => {
+  messages.isWatched = true
+  claimed()
+  started()
+  events.emit('job.progressed', { ...job, attempt: 1, progress: { fraction: 0.5 } })
+  events.emit('job.failed', { ...job, attempt: 1, error: new Error('no disk'), retryMs: 10 })
+  const [batch] = await messages.batch(1)
+  expect(batch).toEqual({
+    lost: 0,
+    events: [
+      { type: 'job.started', at: 1_000, ...job, attempt: 1, worker: 'w' },
+      { type: 'job.progressed', at: 1_000, ...job, attempt: 1, progress: { fraction: 0.5 } },
+      { type: 'job.failed', at: 1_000, ...job, attempt: 1, error: 'no disk', retryMs: 10 },
+    ],
+  })
+})
+
+it('what is rare asks by itself: a burial without a claim', async () => {
+  messages.isWatched = true
+  events.emit('job.buried', { ...job, reason: 'crashed', error: undefined })
+  expect((await messages.batch(1))[0]!.events).toMatchObject([{ type: 'job.buried', reason: 'crashed' }])
+})
+
+it('what is too much to hold is counted, and the next message says so', async () => {
+  messages.isWatched = true
+  claimed()
+  for (let n = 0; n < 1_200; n += 1) started(String(n))
+  const batches = await messages.batch(4)
+  expect(batches.map((batch) => [batch.events.length, batch.lost])).toEqual([
+    [250, 200],
+    [250, 0],
+    [250, 0],
+    [250, 0],
+  ])
+})
+
+it('what the store did not take is counted, and told when it is back', async () => {
+  messages.isWatched = true
+  claimed()
+  started()
+  await messages.batch(1)
+  messages.failure = new Error('away')
+  const asked = messages.asked
+  started('b')
+  while (messages.asked === asked) await new Promise((resolve) => setTimeout(resolve, 5))
+  messages.failure = undefined
+  await answered()
+  started('c')
+  expect((await messages.batch(2))[1]).toMatchObject({ lost: 1, events: [{ id: 'c' }] })
+})
+
+it('when the last watcher has gone, nobody hears what every job has any more', async () => {
+  messages.isWatched = true
+  claimed()
+  started()
+  await messages.batch(1)
+  messages.isWatched = false
+  const asked = messages.asked
+  started('b')
+  while (messages.asked === asked) await new Promise((resolve) => setTimeout(resolve, 5))
+  await answered()
+  expect(events.has('job.started')).toBe(false)
+})
+
+it('closing sends what is left', async () => {
+  messages.isWatched = true
+  claimed()
+  await answered()
+  started()
+  await publisher.close()
+  expect(messages.batches).toMatchObject([{ events: [{ type: 'job.started' }] }])
+  started('b')
+  expect(events.has('job.started')).toBe(false)
+})
+
+it('a store that cannot tell others is left alone', () => {
+  const lonely = new Events()
+  new LivePublisher({ store: {}, events: lonely, clock: { now: () => 0, mono: () => 0 } }).start()
+  expect(lonely.has('queue.claimed')).toBe(false)
+})
