@@ -266,6 +266,11 @@ export class EveryOperation {
       'depth',
       queues.map(({ name }) => name),
     )
+    this.#call('watchLive', 'orders', 'w', 1_000)
+    this.#read('isWatched', 'orders')
+    this.#call('publishLive', 'orders', 'a message')
+    this.#read('readLive', 'orders', 0)
+    this.#call('unwatchLive', 'orders', 'w')
     this.#read('queues')
     this.#read('ended', [{ queue: 'orders', id: 'x' }])
     this.#read('dataVersion')

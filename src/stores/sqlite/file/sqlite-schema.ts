@@ -158,6 +158,7 @@ CREATE INDEX schedule_next ON schedule (next_at, name) WHERE next_at IS NOT NULL
  */
 const liveTables = `
 CREATE TABLE live_watch (queue TEXT NOT NULL, watcher TEXT NOT NULL, until INTEGER NOT NULL, PRIMARY KEY (queue, watcher)) WITHOUT ROWID;
+CREATE INDEX live_watch_until ON live_watch (until);
 CREATE TABLE live_message (seq INTEGER PRIMARY KEY, queue TEXT NOT NULL, message TEXT NOT NULL);
 `
 

@@ -17,9 +17,11 @@ export class SqliteLive {
   readonly #renew: Statement
   readonly #leave: Statement
   readonly #lapse: Statement
+  readonly #anyWatcher: Statement
   readonly #insert: Statement
   readonly #trim: Statement
-  readonly #ends: Statement
+  readonly #first: Statement
+  readonly #last: Statement
   readonly #read: Statement
 
   constructor(session: SqliteTransaction) {
@@ -29,9 +31,11 @@ export class SqliteLive {
     this.#renew = db.prepare('INSERT OR REPLACE INTO live_watch (queue, watcher, until) VALUES (?, ?, ?)')
     this.#leave = db.prepare('DELETE FROM live_watch WHERE queue = ? AND watcher = ?')
     this.#lapse = db.prepare('DELETE FROM live_watch WHERE until <= ?')
+    this.#anyWatcher = db.prepare('SELECT min(until) AS until FROM live_watch')
     this.#insert = db.prepare('INSERT INTO live_message (queue, message) VALUES (?, ?)')
     this.#trim = db.prepare('DELETE FROM live_message WHERE seq <= ?')
-    this.#ends = db.prepare('SELECT min(seq) AS first, max(seq) AS last FROM live_message')
+    this.#first = db.prepare('SELECT min(seq) AS seq FROM live_message')
+    this.#last = db.prepare('SELECT max(seq) AS seq FROM live_message')
     this.#read = db.prepare('SELECT seq, message FROM live_message WHERE seq > ? AND queue = ? ORDER BY seq LIMIT ?')
   }
 
@@ -58,8 +62,7 @@ export class SqliteLive {
 
   unwatch(queue: string, watcher: string): void {
     this.#leave.run(queue, watcher)
-    if (this.#session.db.prepare('SELECT 1 FROM live_watch LIMIT 1').get() === undefined)
-      this.#trim.run(this.#bounds().last - 1)
+    if ((this.#anyWatcher.get() as { until: number | null }).until === null) this.#trim.run(this.#bounds().last - 1)
   }
 
   /**
@@ -79,7 +82,7 @@ export class SqliteLive {
   }
 
   #bounds(): { readonly first: number; readonly last: number } {
-    const { first, last } = this.#ends.get() as { first: number | null; last: number | null }
-    return { first: first ?? 0, last: last ?? 0 }
+    const numberIn = (statement: Statement) => (statement.get() as { seq: number | null }).seq ?? 0
+    return { first: numberIn(this.#first), last: numberIn(this.#last) }
   }
 }
