@@ -266,11 +266,11 @@ export class EveryOperation {
       'depth',
       queues.map(({ name }) => name),
     )
-    this.#call('watchLive', 'orders', 'w', 1_000)
+    for (const watcher of ['one', 'other']) this.#call('watchLive', 'orders', watcher, 1_000)
     this.#read('isWatched', 'orders')
-    this.#call('publishLive', 'orders', 'a message')
+    for (let n = 0; n < 50; n += 1) this.#call('publishLive', 'orders', `message ${n}`)
     this.#read('readLive', 'orders', 0)
-    this.#call('unwatchLive', 'orders', 'w')
+    this.#call('unwatchLive', 'orders', 'one')
     this.#read('queues')
     this.#read('ended', [{ queue: 'orders', id: 'x' }])
     this.#read('dataVersion')
