@@ -42,7 +42,6 @@ const known = new Set([...exportedNames(), ...commandNames(createProgram())])
 const absent: Readonly<Record<string, readonly string[]>> = {
   'bullmq: job.updateData()': ['JobContext.updateInput', 'JobHandle.updateInput', 'JobActions.update'],
   'bullmq: job.changeDelay(), job.changePriority()': ['JobHandle.changeDelay', 'JobHandle.changePriority'],
-  'bullmq: QueueEvents': ['QueueAdmin.events', 'Mill.events'],
   'bullmq: FlowProducer, getChildrenValues()': ['EnqueueOptions.parent', 'JobContext.children', 'Mill.flow'],
   'blueque: queue.enqueue_due_tasks()': ['QueueAdmin.promote', 'QueueAdmin.enqueueDue'],
   'blueque: listener.claim_orphan()': ['QueueListener.claimOrphan', 'QueueListener.orphans'],
