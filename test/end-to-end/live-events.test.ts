@@ -2,11 +2,12 @@
 
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtempSync, rmSync } from 'node:fs'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
-import { defineTask, type LiveEvent, millrace } from 'millrace'
+import { pathToFileURL } from 'node:url'
+import { defineTask, type LiveEvent, type Mill, millrace, type Task } from 'millrace'
 import { startRedis } from 'millrace/store-testing'
 import { expect, it, onTestFinished } from 'vitest'
 import { root } from '../cli/project.js'
@@ -113,3 +114,58 @@ it.each(['sqlite', 'redis'] as const)(
     await reading
   },
 )
+
+it('an isolated job tells from its own process how far it is', { timeout: 60_000 }, async () => {
+  const folder = mkdtempSync(join(root, 'test/end-to-end/live-'))
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
+  const module = join(folder, 'film.mjs')
+  const program = `
+import { defineTask, millrace } from 'millrace'
+const film = defineTask({
+  name: 'film',
+  queue: 'films',
+  isolate: 'process',
+  module: import.meta.url,
+  async run(_, ctx) {
+    ctx.progress(0.25, 'a quarter')
+    await new Promise((resolve) => setTimeout(resolve, 1_000))
+  },
+})
+export default millrace({ store: ${JSON.stringify(`sqlite:${join(folder, 'jobs.db')}`)}, tasks: [film] })
+`
+  writeFileSync(module, program)
+  const { default: mill } = (await import(pathToFileURL(module).href)) as { default: Mill }
+  onTestFinished(() => mill.close())
+  await mill.ready()
+  const feed = mill.queue('films').events()
+  await feed.ready()
+  await mill.worker().start()
+  const handle = await mill.enqueue(mill.tasks.get('film') as Task<'film'>, 1)
+  const types: string[] = []
+  for await (const event of feed) {
+    types.push(event.type)
+    if (event.type === 'job.progressed')
+      expect(event).toMatchObject({ id: handle.id, progress: { fraction: 0.25, note: 'a quarter' } })
+    if (event.type === 'job.completed') break
+  }
+  expect(types.sort()).toEqual(['job.completed', 'job.progressed', 'job.started'])
+})
+
+it('a feed outlives its Redis: that something may be missing is told, and what follows', {
+  timeout: 60_000,
+}, async () => {
+  const redis = await startRedis()
+  onTestFinished(() => redis.stop())
+  const done = defineTask({ name: 'done', queue: 'video', run: async () => {} })
+  const mill = millrace({ store: redis.url, tasks: [done] })
+  onTestFinished(() => mill.close())
+  await mill.ready()
+  const feed = mill.queue('video').events()
+  await feed.ready()
+  await redis.kill()
+  await redis.restart()
+  expect((await feed.next()).value).toMatchObject({ type: 'events.lost', queue: 'video' })
+  await mill.worker().start()
+  await mill.enqueue(done, 1)
+  for await (const event of feed) if (event.type === 'job.completed') break
+})
