@@ -297,15 +297,16 @@ export class Mill<QueueName extends string = string> implements AsyncDisposable 
    * rejects as that does, and with `ConfigError` for another codec than that of its worker, or where it seals otherwise.
    * @internal
    */
-  isolated(parts: IsolatedParts, from: IsolatedFrom): Promise<ChildRun> {
+  async isolated(parts: IsolatedParts, from: IsolatedFrom): Promise<ChildRun> {
     this.#connection.use(parts.store)
     const tools = { clock: this.#clock, random: this.#random, events: this.#events, children: this.#children }
-    const publisher = this.#connection.publishFrom(parts.store)
     const finished = async () => {
-      await publisher.close()
+      await this.#connection.publishFrom(parts.store).close()
       return parts.finished()
     }
-    return isolatedChild(this.#options, this.#life, tools, { ...parts, finished }, from)
+    const child = await isolatedChild(this.#options, this.#life, tools, { ...parts, finished }, from)
+    this.#connection.publishFrom(parts.store)
+    return child
   }
 
   /**
