@@ -1,5 +1,6 @@
 /** The command `work`: its flags, the supervisor that it runs, and the hidden command of each worker process. */
 
+import { dirname, resolve } from 'node:path'
 import { type Command, InvalidArgumentError, Option } from 'commander'
 import { defaultSelector, selectorNames } from '../../selectors/named-selectors.js'
 import { bytesFlag, durationFlag, graceFlag, namesFlag, wholeFlag } from '../flags.js'
@@ -11,6 +12,7 @@ import { Supervisor } from '../supervise/supervisor.js'
 import type { WorkFlags } from '../supervise/work-process.js'
 
 const processCommand = 'work-process'
+const watchedGraceMs = 2_000
 
 export function addWork(program: Command): void {
   const command = millCommand(program, 'work [module]', 'Run workers until a signal stops them')
@@ -26,6 +28,8 @@ export function addWork(program: Command): void {
   SIGTERM, SIGINT or SIGHUP: claims nothing more, lets running jobs finish within the grace, exits with 0; with 1 where
   a process had to be killed. Again: ends all processes at once.
   SIGUSR2 or SIGTTIN: prints on standard error what every process and slot is doing.
+  --watch: for development. Starts all processes anew when a source file below the working directory changes; jobs in hand get
+  a grace of 2s, and are put back. After a mistake in a file it waits for the next change.
   --health-port: GET /health answers 200, or 503 where no process takes jobs.
 
 Examples:
@@ -35,7 +39,16 @@ Examples:
   $ millrace work --max-rss 512MB --health-port 9000
   $ MILLRACE_STORE=sqlite:jobs.db millrace work tasks.ts`,
     )
-    .action((_module: string | undefined, flags: WorkFlags) => work(flags))
+    .option('--watch', 'start anew when a source file changes (development)')
+    .action((_module: string | undefined, flags: WorkFlags & { readonly watch?: boolean }, command: Command) => {
+      const args = processArgs(process.argv.slice(2))
+      if (!flags.watch) return work(flags, args)
+      const isHasty = command.getOptionValueSource('grace') === 'default'
+      const own = args.filter((arg) => arg !== '--watch')
+      return isHasty
+        ? work({ ...flags, grace: watchedGraceMs }, [...own, '--grace', `${watchedGraceMs}`])
+        : work(flags, own)
+    })
 }
 
 /** The command of a worker process, which only supervisors give: it is no part of what users know. */
@@ -103,19 +116,38 @@ function nodeFlag(given: string): { member: number; members: number } {
   throw new InvalidArgumentError('Expected i/n with i from 0 to n − 1, such as 0/2 and 1/2 for two hosts.')
 }
 
-async function work(flags: WorkFlags): Promise<void> {
+async function work(flags: WorkFlags & { readonly watch?: boolean }, args: readonly string[]): Promise<void> {
   const terminal = new Terminal({ json: flags.json ?? false, outlivesReader: true })
   const { processes, grace: graceMs, maxBlock: maxBlockMs } = flags
-  const args = processArgs(process.argv.slice(2))
-  const supervisor = new Supervisor({ args, processes, graceMs, maxBlockMs }, terminal)
-  void stopRequest(() => supervisor.kill()).then((cause) => supervisor.stop(cause))
+  const start = () => new Supervisor({ args, processes, graceMs, maxBlockMs }, terminal)
+  let supervisor = start()
+  const stopped = stopRequest(() => supervisor.kill())
   onDumpRequest(() => supervisor.dump())
   if (flags.healthPort !== undefined) {
     const { healthOf, serveHealth } = await import('../supervise/health-server.js')
     const url = await serveHealth(flags.healthHost, flags.healthPort, () => healthOf(supervisor.reports()))
     terminal.event('health.started', { url }, () => `health on ${url}`)
   }
-  process.exitCode = await supervisor.run()
+  if (!flags.watch) {
+    void stopped.then((cause) => supervisor.stop(cause))
+    process.exitCode = await supervisor.run()
+    return
+  }
+  const [{ SourceChanges }, { watchedWork }] = await Promise.all([
+    import('../supervise/source-changes.js'),
+    import('../supervise/watched-work.js'),
+  ])
+  const changes = new SourceChanges(watchedFolders(flags))
+  const startAnew = () => {
+    supervisor = start()
+    return supervisor
+  }
+  process.exitCode = await watchedWork({ start: startAnew, changes, stopped, terminal })
+}
+
+/** The working directory, and those of configurations elsewhere. */
+function watchedFolders({ config = [] }: WorkFlags): string[] {
+  return [...new Set([process.cwd(), ...config.map((file) => dirname(resolve(file)))])]
 }
 
 /** The command line of a worker process: that of its supervisor, by another command. */

@@ -37,6 +37,7 @@ export function scaffoldPackage(
     type: 'module',
     scripts: {
       work: 'millrace work',
+      dev: 'millrace work --watch',
       test: 'node --import jiti/register --test test/send-email.test.ts',
       types: 'tsc',
     },
@@ -140,7 +141,7 @@ const readmeText = ({ name, store }: ScaffoldRequest) => `# ${name}
 npm install
 npm test                # the task, on a store in memory
 npx tsc                 # the types
-npm run work            # a worker, until Ctrl-C
+npm run dev             # a worker that starts anew when a file changes, until Ctrl-C
 \`\`\`
 
 In another terminal:

@@ -92,12 +92,16 @@ export class Supervisor {
     return code
   }
 
-  /** Asks all of them to stop; those that have not within the grace are killed. Calling it again changes nothing. */
-  stop(cause: StopCause): void {
+  /**
+   * Asks all of them to stop; those that have not within the grace are killed. Calling it again changes nothing. `change`: others
+   * are started in their place.
+   */
+  stop(cause: StopCause | 'change'): void {
     if (this.#stopping) return
     const running = this.#processes.size
     this.#terminal.event('processes.stopping', { cause, running }, () => {
       const of = running === 1 ? 'the process' : `${running} processes`
+      if (cause === 'change') return `stopping ${of}`
       return `stopping ${of} (${cause}); again ends ${running === 1 ? 'it' : 'them'} at once`
     })
     this.#end()

@@ -1,0 +1,86 @@
+/** Source changes: what becomes of the source files below some folders while `millrace work --watch` runs. */
+
+import { type FSWatcher, readdirSync, statSync, watch } from 'node:fs'
+import { basename, extname, join } from 'node:path'
+
+const sources = new Set(['.ts', '.mts', '.cts', '.tsx', '.js', '.mjs', '.cjs', '.jsx', '.yaml', '.yml'])
+/** Written by package managers, builds and Millrace itself. */
+const ignored = new Set(['node_modules', 'dist', 'build', 'coverage'])
+/** An editor writes a file in several steps, and saves several files at once. */
+const quietMs = 100
+
+export class SourceChanges {
+  readonly #watchers = new Map<string, FSWatcher>()
+  #changed: string | undefined
+  #quiet: NodeJS.Timeout | undefined
+  #tell: (file: string) => void = () => {}
+
+  /** Watches from now on, folders that are made later too. Hidden ones and those of packages and builds are left out. */
+  constructor(folders: readonly string[]) {
+    for (const folder of folders) this.#watch(folder, false)
+  }
+
+  /** Resolves with a file that has changed since the last call, when for 100 ms no more have. */
+  next(): Promise<string> {
+    return new Promise((resolve) => {
+      this.#tell = resolve
+      this.#settle()
+    })
+  }
+
+  close(): void {
+    clearTimeout(this.#quiet)
+    for (const watcher of this.#watchers.values()) watcher.close()
+    this.#watchers.clear()
+  }
+
+  /** What is in a new folder already has changed: it was written before anybody could hear of it. */
+  #watch(folder: string, isNew: boolean): void {
+    if (this.#watchers.has(folder)) return
+    try {
+      const watcher = watch(folder, (_event, name) => name !== null && this.#hear(join(folder, name)))
+      watcher.on('error', () => this.#leave(folder))
+      this.#watchers.set(folder, watcher)
+      for (const entry of readdirSync(folder, { withFileTypes: true })) {
+        const path = join(folder, entry.name)
+        if (entry.isDirectory() && !isIgnored(entry.name)) this.#watch(path, isNew)
+        else if (isNew) this.#mark(path)
+      }
+    } catch {
+      // It has gone meanwhile, or may not be read.
+      this.#leave(folder)
+    }
+  }
+
+  #leave(folder: string): void {
+    this.#watchers.get(folder)?.close()
+    this.#watchers.delete(folder)
+  }
+
+  #hear(path: string): void {
+    const name = basename(path)
+    if (isIgnored(name)) return
+    if (statSync(path, { throwIfNoEntry: false })?.isDirectory()) this.#watch(path, true)
+    else this.#mark(path)
+  }
+
+  #mark(path: string): void {
+    if (!sources.has(extname(path))) return
+    this.#changed ??= path
+    this.#settle()
+  }
+
+  #settle(): void {
+    clearTimeout(this.#quiet)
+    this.#quiet = setTimeout(() => {
+      if (this.#changed === undefined) return
+      const [file, tell] = [this.#changed, this.#tell]
+      this.#changed = undefined
+      tell(file)
+    }, quietMs)
+  }
+}
+
+function isIgnored(name: string): boolean {
+  return ignored.has(name) || name.startsWith('.')
+}

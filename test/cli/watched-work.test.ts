@@ -1,0 +1,91 @@
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, it, onTestFinished } from 'vitest'
+import { SourceChanges } from '#src/cli/supervise/source-changes.js'
+import { runJson } from './command-in-process.js'
+import { CommandProcess } from './command-process.js'
+import { project, projectFiles } from './project.js'
+
+describe('millrace work --watch', () => {
+  it('starts anew when a file changes, waits after a mistake, and puts back what is in hand', {
+    timeout: 60_000,
+  }, async () => {
+    const cwd = project({ ...projectFiles, 'say.js': 'export const word = 1\n' })
+    const tasks = join(cwd, 'tasks.js')
+    const before = readFileSync(tasks, 'utf8')
+    const command = new CommandProcess(['work', '--watch', '--json', '--grace', '100ms'], { cwd })
+    await command.events('processes.started')
+    await runJson(['enqueue', 'hold', JSON.stringify(join(cwd, 'held')), '--id', 'long'], { cwd })
+    await command.events('test.running')
+
+    writeFileSync(join(cwd, 'say.js'), 'export const word = 2\n')
+    expect(await command.events('file.changed')).toMatchObject([{ file: 'say.js' }])
+    await command.events('processes.started', 2)
+    // Put back, uncounted, and begun again by the new process.
+    await command.events('test.running', 2)
+    expect(await runJson(['jobs', 'show', 'long', '--queue', 'slow'], { cwd })).toMatchObject({
+      attempt: 1,
+      crashes: 0,
+    })
+
+    writeFileSync(tasks, before.replace("name: 'echo'", "name: 'echo', attempts: 3"))
+    expect(await command.events('work.waiting')).toMatchObject([{ code: 2 }])
+    expect((await command.stderrMatches(/tasks\.js:\d+:17 task 'echo' attempts: is not an option/)).input).toMatch(
+      /^millrace: /,
+    )
+
+    writeFileSync(tasks, before)
+    await command.events('processes.started', 3)
+    writeFileSync(join(cwd, 'held'), '')
+    command.kill('SIGTERM')
+    expect((await command.end()).code).toBe(0)
+  })
+
+  it('ends with the code of the mistake when it is stopped while it waits', { timeout: 30_000 }, async () => {
+    const cwd = project({ ...projectFiles, 'tasks.js': 'export default 1' })
+    const command = new CommandProcess(['work', '--watch', '--json'], { cwd })
+    await command.events('work.waiting')
+    command.kill('SIGINT')
+    expect((await command.end()).code).toBe(2)
+  })
+})
+
+describe('the changes of sources', () => {
+  const watched = (files: Record<string, string> = {}) => {
+    const cwd = project(files)
+    const changes = new SourceChanges([cwd])
+    onTestFinished(() => changes.close())
+    return { cwd, changes }
+  }
+
+  it('are those of code and YAML, in folders that are made later too', async () => {
+    const { cwd, changes } = watched()
+    const next = changes.next()
+    mkdirSync(join(cwd, 'later/below'), { recursive: true })
+    writeFileSync(join(cwd, 'later/below/first.ts'), '')
+    expect(await next).toBe(join(cwd, 'later/below/first.ts'))
+    const yaml = changes.next()
+    writeFileSync(join(cwd, 'queues.yaml'), '')
+    expect(await yaml).toBe(join(cwd, 'queues.yaml'))
+    const below = changes.next()
+    writeFileSync(join(cwd, 'later/below/second.ts'), '')
+    expect(await below).toBe(join(cwd, 'later/below/second.ts'))
+  })
+
+  it('are not those of packages, builds, hidden folders, data and stores; several at once are one', async () => {
+    const { cwd, changes } = watched({
+      'dist/a.js': '',
+      'node_modules/p/a.js': '',
+      '.git/a.js': '',
+      'a.ts': '',
+      'b.ts': '',
+    })
+    for (const name of ['dist/a.js', 'node_modules/p/a.js', '.git/a.js', 'jobs.db', 'data.json', 'log.txt'])
+      writeFileSync(join(cwd, name), '1')
+    for (const name of ['a.ts', 'b.ts']) writeFileSync(join(cwd, name), '1')
+    expect(await changes.next()).toBe(join(cwd, 'a.ts'))
+    const again = changes.next()
+    writeFileSync(join(cwd, 'b.ts'), '2')
+    expect(await again).toBe(join(cwd, 'b.ts'))
+  })
+})
