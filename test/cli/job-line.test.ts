@@ -29,7 +29,7 @@ describe('a plain line', () => {
 
 describe('a line of an envelope', () => {
   const jobs = (envelope: object, options = {}) =>
-    envelopeJobs(line(JSON.stringify(envelope)), { ...rules, task: undefined, options })
+    envelopeJobs(line(JSON.stringify(envelope)), { ...rules, task: undefined, options }, Date.UTC(2030, 0))
 
   it('says all of its job; flags win', () => {
     const envelope = { task: 'mail', id: 'a', queue: 'low', priority: 3, group: 'g', input: 1, meta: { by: 'me' } }
@@ -43,6 +43,12 @@ describe('a line of an envelope', () => {
     expect(jobs({ task: 'a', input: 1, runAt })[0]!.options).toEqual({ runAt })
     expect(jobs({ task: 'a', input: 1, runAt, state: 'scheduled' })[0]!.options).toEqual({ runAt })
     expect(jobs({ task: 'a', input: 1, runAt, state: 'ready' })[0]!.options).toEqual({})
+  })
+
+  it('expires when its job would have, and is left if that was before', () => {
+    const expiring = (expiresAt: string) => jobs({ task: 'a', input: 1, expiresAt }).map(({ options }) => options)
+    expect(expiring('2030-01-01T00:00:05Z')).toEqual([{ expiresIn: 5_000 }])
+    expect(expiring('2029-12-31T23:59:59Z')).toEqual([])
   })
 
   it('of a job that did not wait is left', () => {
@@ -69,7 +75,7 @@ describe('a line of an envelope', () => {
   it.each([
     [[1], /expected \{"task","input"\}/],
     [{ task: 'a' }, /expected \{"task","input"\}/],
-    [{ task: 'a', input: 1, prioritty: 3 }, /has 'prioritty'; there are task, input, meta, id, queue, priority/],
+    [{ task: 'a', input: 1, prioritty: 3 }, /has 'prioritty'; there are task, input, meta, id, .*queue, priority/],
     [{ queues: [] }, /page of `jobs list --json`; `jobs list --envelope`/],
   ])('%j is refused', (envelope, message) => {
     expect(() => jobs(envelope)).toThrow(message)

@@ -42,7 +42,9 @@ export async function enqueueLines(mill: Mill, request: LineRequest, terminal: T
       return tasks.get(key)!
     },
     jobsOf:
-      task === undefined ? (line) => envelopeJobs(line, request) : (line) => [plainJob(line, { ...request, task })],
+      task === undefined
+        ? (line) => envelopeJobs(line, request, Date.now())
+        : (line) => [plainJob(line, { ...request, task })],
     fromLine: request.fromLine,
     skipInvalid: request.skipInvalid,
     isStopped: () => stopped !== undefined,
@@ -78,7 +80,7 @@ function countsText({ added, merged, replaced, duplicate, skipped, left }: Strea
   return [
     `${colors.green('added')} ${counted(added, 'job')}`,
     ...(merged > 0 ? [`merged ${counted(merged, 'payload')}`] : []),
-    ...(replaced > 0 ? [`replaced ${counted(replaced, 'waiting job')}`] : []),
+    ...(replaced > 0 ? [`replaced ${counted(replaced, 'job')} that waited`] : []),
     ...(duplicate > 0 ? [`${colors.yellow('duplicate')} ${count(duplicate)}, which changed nothing`] : []),
     ...(skipped > 0 ? [`${colors.red('left out')} ${counted(skipped, 'wrong line')}`] : []),
     ...(left > 0 ? [`left ${counted(left, 'job')} that ran or had ended`] : []),
@@ -86,13 +88,15 @@ function countsText({ added, merged, replaced, duplicate, skipped, left }: Strea
 }
 
 /** What the reader must know to go on. */
-function troubleLines({ mistakes, refusal, nextLine }: StreamEnd, stopped: StopCause | undefined): string[] {
-  const before =
-    nextLine === 1 ? 'Nothing was enqueued.' : `Every line before line ${count(nextLine)} is enqueued, or was left out.`
-  const goOn =
-    nextLine === 1
-      ? 'Then send all of it again.'
-      : `Send the same again: what is enqueued is not added twice. Or go on behind it with --from-line ${nextLine}.`
+function troubleLines(end: StreamEnd, stopped: StopCause | undefined): string[] {
+  const { mistakes, refusal, nextLine } = end
+  const isNothing = nextLine === 1 && end.added + end.merged + end.replaced + end.duplicate === 0
+  const before = isNothing
+    ? 'Nothing was enqueued.'
+    : `Every line before line ${count(nextLine)} is enqueued, or was left out.`
+  const goOn = isNothing
+    ? 'Then send all of it again.'
+    : `Send the same again: what is enqueued is not added twice. Or go on behind it with --from-line ${nextLine}.`
   if (mistakes.length > 0)
     return [
       ...mistakeLines(mistakes, ''),

@@ -29,9 +29,9 @@ async function whole(queue: QueueAdmin, job: JobRecord): Promise<JobRecord> {
 
 /** Undefined if it cannot be written whole: an input cannot be decoded, or more payloads wait than can be read. Pure. */
 export function envelopeOf(job: JobRecord): object | undefined {
-  const { task, queue, id, state, payloads, payloadCount, meta, priority, group, runAt } = job
+  const { task, queue, id, state, payloads, payloadCount, meta, priority, group, runAt, expiresAt } = job
   const due = state === 'scheduled' ? { runAt: runAt.toISOString() } : {}
-  const header = { task, queue, id, state, ...due }
+  const header = { task, queue, id, state, ...due, ...(expiresAt && { expiresAt: expiresAt.toISOString() }) }
   if (payloads === undefined) {
     if (!('input' in job) && isUndecoded(job.error)) return undefined
     const input = packed(job.input)

@@ -35,12 +35,13 @@ interface JobEnvelope {
   readonly payloads?: readonly { readonly input?: unknown; readonly score?: number; readonly meta?: unknown }[]
   readonly meta?: unknown
   readonly runAt?: string
+  readonly expiresAt?: string
   readonly [field: string]: unknown
 }
 
 const waitingStates = ['ready', 'scheduled']
-const enveloped = ['id', 'queue', 'priority', 'group', 'score', 'delay'] as const
-const known = ['task', 'input', 'meta', ...enveloped, 'runAt', 'state', 'payloads']
+const enveloped = ['id', 'ifWaiting', 'queue', 'priority', 'group', 'score', 'delay', 'expiresIn'] as const
+const known = ['task', 'input', 'meta', ...enveloped, 'runAt', 'expiresAt', 'state', 'payloads']
 
 /** The input of one job. Throws an error whose message says what is wrong with the line. */
 export function plainJob(line: NumberedLine, { task, key, newIds, options }: LineRules & { task: string }): LineJob {
@@ -51,10 +52,10 @@ export function plainJob(line: NumberedLine, { task, key, newIds, options }: Lin
 }
 
 /**
- * The jobs of an envelope, `[]` if the job did not wait. Its times are those of the job only while it was not due.
+ * The jobs of an envelope, `[]` if the job did not wait, or has expired `now`. Its times are those of the job only while it was not due.
  * Throws an error whose message says what is wrong with the line.
  */
-export function envelopeJobs(line: NumberedLine, { newIds, options }: LineRules): LineJob[] {
+export function envelopeJobs(line: NumberedLine, { newIds, options }: LineRules, now: number): LineJob[] {
   const envelope = parsedLine(line)
   if (Object.hasOwn(Object(envelope), 'queues'))
     throw new Error('is a page of `jobs list --json`; `jobs list --envelope` writes a line for each job')
@@ -65,7 +66,9 @@ export function envelopeJobs(line: NumberedLine, { newIds, options }: LineRules)
   const strange = Object.keys(envelope).filter((field) => !known.includes(field))
   if (strange.length > 0)
     throw new Error(`has ${strange.map((field) => `'${field}'`).join(', ')}; there are ${known.join(', ')}`)
-  const { task, state, input, payloads, runAt } = envelope
+  const { task, state, input, payloads, runAt, expiresAt } = envelope
+  const expiresIn = expiresAt === undefined ? undefined : Date.parse(expiresAt) - now
+  if (expiresIn !== undefined && expiresIn <= 0) return []
   if (state !== undefined && !waitingStates.includes(state)) return []
   const said = Object.fromEntries(
     enveloped.flatMap((name) => (envelope[name] === undefined ? [] : [[name, envelope[name]]])),
@@ -73,6 +76,7 @@ export function envelopeJobs(line: NumberedLine, { newIds, options }: LineRules)
   const shared = {
     ...said,
     ...(runAt !== undefined && state !== 'ready' && { runAt }),
+    ...(expiresIn !== undefined && { expiresIn }),
     ...options,
   }
   const jobOf = (part: { readonly input?: unknown; readonly meta?: unknown; readonly score?: number }): LineJob => ({

@@ -2,8 +2,9 @@
 
 import type { EnqueueResult } from '../../client/enqueue/client.js'
 import { hasCode } from '../../core/error-codes.js'
+import type { JobHandle } from '../../core/job-handle.js'
 import type { AnyTask } from '../../core/task/any-task.js'
-import type { AnyEnqueueOptions, EnqueueOptionsOf } from '../../core/task/enqueue-options.js'
+import type { AnyEnqueueOptions } from '../../core/task/enqueue-options.js'
 import { messageOf } from '../../core/values/describe.js'
 import type { Mill } from '../../mill/mill.js'
 import { exitCodeOf, exitCodes } from '../output/exit-code.js'
@@ -88,17 +89,12 @@ export class LineStream {
     }
     if (mistakes.length > 0 && !this.#parts.skipInvalid) return this.#end({ mistakes })
     this.#skip(mistakes)
-    for (const run of runsOfOneTask(jobs)) {
-      const end = await this.#send(run)
-      if (end !== undefined) return end
-    }
-    return undefined
+    return this.#send(jobs)
   }
 
-  /** Jobs of one task: all are valid, or none is sent. */
+  /** All are valid, or none is sent. */
   async #send(jobs: readonly LineJob[]): Promise<StreamEnd | undefined> {
-    const [first] = jobs
-    if (first === undefined) return undefined
+    if (jobs.length === 0) return undefined
     const { mill, taskOf, skipInvalid } = this.#parts
     const results = await resultsOf(mill, taskOf, jobs)
     const invalid = results.flatMap((result, i) =>
@@ -107,7 +103,6 @@ export class LineStream {
         : [],
     )
     if (invalid.length > 0) {
-      // Lines of this batch that were sent before are sent again with it, which adds nothing.
       if (!skipInvalid) return this.#end({ mistakes: invalid })
       const wrong = new Set(invalid.map(({ line }) => line))
       this.#skip(invalid.filter(({ line }, i) => invalid.findIndex((one) => one.line === line) === i))
@@ -131,19 +126,21 @@ export class LineStream {
   }
 }
 
-/** What became of each job. */
+/** What became of each job; of none is anything sent where one names no task. */
 async function resultsOf(
   mill: Mill,
   taskOf: StreamParts['taskOf'],
   jobs: readonly LineJob[],
 ): Promise<readonly EnqueueResult[]> {
+  const tasks = await Promise.allSettled(jobs.map(taskOf))
+  if (tasks.some(({ status }) => status === 'rejected'))
+    return tasks.map((task) => ({ error: task.status === 'rejected' ? task.reason : new Error('not sent') }))
   try {
-    const task = await taskOf(jobs[0]!)
-    const handles = await mill.enqueueMany(
-      task,
-      jobs.map(({ input }) => input),
-      (_, i) => optionsFor(task, jobs[i]!) as EnqueueOptionsOf<AnyTask>,
-    )
+    const calls = jobs.map((job, i) => {
+      const task = (tasks[i] as PromiseFulfilledResult<AnyTask>).value
+      return [task, job.input, optionsFor(task, job)] as const
+    })
+    const handles: readonly JobHandle[] = await mill.enqueueMany(calls as never)
     return handles.map((job) => ({ job }))
   } catch (error) {
     if (hasCode(error, 'enqueue-many-refused')) return error.results as readonly EnqueueResult[]
@@ -156,15 +153,4 @@ function optionsFor(task: AnyTask, { options, lineId }: LineJob): AnyEnqueueOpti
   if (task.kind === 'plain') return lineId === undefined ? options : { id: lineId, ...options }
   const { queue, ...rest } = options
   return queue === undefined || queue === task.queue ? rest : options
-}
-
-/** In the order in which they stand: jobs of a queue keep it, whatever their tasks. */
-function runsOfOneTask(jobs: readonly LineJob[]): LineJob[][] {
-  const runs: LineJob[][] = []
-  for (const job of jobs) {
-    const last = runs.at(-1)
-    if (last !== undefined && last[0]!.task === job.task && last[0]!.options.queue === job.options.queue) last.push(job)
-    else runs.push([job])
-  }
-  return runs
 }
