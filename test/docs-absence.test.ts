@@ -68,7 +68,6 @@ const absent: Readonly<Record<string, readonly string[]>> = {
   'lowkiq: … and for up to poll_interval': ['WorkerOptions.pollInterval'],
   "lowkiq: mount Lowkiq::Web => '/lowkiq', config/routes.rb": ['dashboard', 'web', 'millrace dash', 'millrace web'],
   'lowkiq: config.to_prepare, the main autoloader': ['MillOptions.prepare', 'MillOptions.autoload'],
-  'lowkiq: Rails.application.reloader': ['MillOptions.reloader', 'millrace work --watch'],
   'lowkiq: Lowkiq.build_default_splitter': ['defaultSplitter', 'buildDefaultSplitter'],
   'lowkiq: rev_range_by_…, min, max': ['ListOptions.min', 'ListOptions.max', 'ListOptions.reverse'],
   'redis-throttled-queue: windowName other than modName': [
