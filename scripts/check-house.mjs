@@ -18,6 +18,7 @@ const floors = {
   mill: 6,
   cli: 7,
   'store-testing': 7,
+  testing: 8,
   'index.ts': 8,
   'store-exports.ts': 8,
 }

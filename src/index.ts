@@ -2,7 +2,8 @@
 
 import './core/platform/node-version.js'
 
-export type { JobPage, ListOptions, QueueAdmin, QueueLook } from './client/admin/queue-admin.js'
+export type { JobPage, ListOptions } from './client/admin/job-listing.js'
+export type { QueueAdmin, QueueLook } from './client/admin/queue-admin.js'
 export type { ThrottleAdmin, ThrottleChange, ThrottleStatus } from './client/admin/throttle-admin.js'
 export type { EnqueueResult } from './client/enqueue/client.js'
 export type { ScheduleAdmin, SchedulePage } from './client/schedules/schedule-admin.js'

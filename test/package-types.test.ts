@@ -10,6 +10,7 @@ const program = `
 import { defineTask, type JobHandle, type Mill, millrace, redisStore, type Schema } from 'millrace'
 import type { Store } from 'millrace/store'
 import { compareStores, memoryHarness, storeContract } from 'millrace/store-testing'
+import { testMill } from 'millrace/testing'
 
 declare const input: Schema<unknown, { to: string }>
 const mail = defineTask({
@@ -23,6 +24,8 @@ const job: JobHandle<{ sent: string; attempt: number }> = await mill.enqueue(mai
 const { sent, attempt }: { sent: string; attempt: number } = await job.result()
 await compareStores(await memoryHarness(), await memoryHarness(), { seed: attempt, steps: storeContract.length })
 export const store: Store | string = sent
+const [ran] = await testMill({ tasks: [mail] }).drain()
+export const tested: { sent: string; attempt: number } | undefined = ran?.result
 export const redis: Promise<Store> = redisStore({ url: { hosts: ['localhost'], tls: { ca: 'pem' } } })
 export async function closing() {
   await using mill = millrace({ store: 'memory:', queues: { low: { lease: '30s' } } })

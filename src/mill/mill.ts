@@ -22,9 +22,7 @@ import type { HandleOf, TaskInput } from '../core/task/task-definition.js'
 import { describe } from '../core/values/describe.js'
 import type { Duration } from '../core/values/duration.js'
 import { createIdSource, isJobId, jobIdForm, orderedIdOf } from '../core/values/ids.js'
-import { parsed } from '../core/values/option-check.js'
 import type { ChildClient } from '../runtime/run/child-calls.js'
-import { type SelectorName, selectorNamed } from '../selectors/named-selectors.js'
 import type { ProvisionedQueue } from '../stores/contract/provision.js'
 import type { Depth } from '../stores/contract/queue-depth.js'
 import type { StoredQueue } from '../stores/contract/queue-settings.js'
@@ -32,7 +30,7 @@ import type { Store } from '../stores/contract/store.js'
 import type { Finding, StoreHealth } from '../stores/contract/store-health.js'
 import type { UserConnection } from '../stores/contract/transactions.js'
 import type { WorkerRecord } from '../stores/contract/worker-registry.js'
-import type { Connection } from '../workers/assemble-worker.js'
+import type { Connection, RunParts } from '../workers/assemble-worker.js'
 import type { ChildRun } from '../workers/isolated/child-run.js'
 import type { QueueListener } from '../workers/listener/listener.js'
 import { ThrottledQueue } from '../workers/throttled-queue/throttled-queue.js'
@@ -45,7 +43,7 @@ import { type ListenerOptions, listenerOf } from './options/listener-options.js'
 import type { CheckedOptions } from './options/mill-options.js'
 import { settingsOfAll } from './options/stored-settings.js'
 import { refuseUnsupported } from './options/unsupported.js'
-import { type Launch, type WorkerOptions, withDefaults, workerOptions } from './options/worker-options.js'
+import { type Launch, type WorkerOptions, withDefaults, workerSettings } from './options/worker-options.js'
 import { StoreConnection } from './store-connection.js'
 import type { StoreSource } from './store-source.js'
 import { WorkerLife } from './worker-life.js'
@@ -218,6 +216,16 @@ export class Mill<QueueName extends string = string> implements AsyncDisposable 
   }
 
   /**
+   * What jobs of this mill are run with.
+   * @internal
+   */
+  get runParts(): RunParts {
+    const { registry, packing, middleware, formatError, maxPayloadBytes } = this.#options
+    const tools = { clock: this.#clock, random: this.#random, events: this.#events, children: this.#children }
+    return { registry, packing, middleware, formatError, maxPayloadBytes, ...tools }
+  }
+
+  /**
    * A worker, not yet started. Throws `ConfigError`, `UnknownQueueError` for a queue that is not declared, or
    * `PackageBundledError` if tasks are isolated and the package lies in a bundle.
    */
@@ -227,43 +235,23 @@ export class Mill<QueueName extends string = string> implements AsyncDisposable 
   worker(options: WorkerOptions = {}, launch?: Launch): Worker {
     this.#connection.refuseClosed()
     refuseIsolated()
-    const { packing, middleware, formatError, maxPayloadBytes } = this.#options
+    const { packing } = this.#options
     const registry = withCommand(this.#options, launch?.command)
     const from = isolatedFrom(registry, packing.demand, this.#source, launch?.files ?? [], launch?.command)
-    const { queues, concurrency, selector, grace, maxBlock, maxRss, maxJobs, shardsOf } = parsed(
-      workerOptions,
-      // A command serves a queue of its own, in its own way.
-      launch?.command === undefined ? withDefaults(options, this.#options.worker) : options,
-      'the worker',
-    )
+    // A command serves a queue of its own, in its own way.
+    const given = launch?.command === undefined ? withDefaults(options, this.#options.worker) : options
+    const settings = workerSettings(given, registry, launch?.isSupervised ?? false)
     const parts = {
+      ...this.runParts,
       connect: () => this.#connected(launch, from !== undefined),
       registry,
-      packing,
-      clock: this.#clock,
-      random: this.#random,
-      events: this.#events,
-      middleware,
-      children: this.#children,
-      formatError,
-      maxPayloadBytes,
       waitsForStore: this.#source.traits?.remote !== false,
       onStart: () => this.#life.begin(),
       onEnd: (error: unknown) => this.#life.end(error),
       ended: () => this.#workers.delete(worker),
       processes: from && { entry: childEntry(), from },
     }
-    const worker: Worker = new Worker(parts, {
-      queues: (queues ?? [...registry.queues.keys()]).map((name) => registry.queue(name)),
-      concurrency,
-      selector: typeof selector === 'function' ? selector : selectorNamed(selector as SelectorName),
-      shardsOf,
-      graceMs: grace === 'none' ? Number.POSITIVE_INFINITY : grace,
-      maxBlockMs: maxBlock,
-      maxJobs,
-      maxRssBytes: maxRss,
-      isSupervised: launch?.isSupervised ?? false,
-    })
+    const worker: Worker = new Worker(parts, settings)
     this.#workers.add(worker)
     return worker
   }

@@ -48,8 +48,8 @@ export interface Connection {
   readonly waiter: IdleWaiter
 }
 
-export interface WorkerParts {
-  readonly connect: () => Promise<Connection>
+/** What jobs of a mill are run with, whoever runs them. */
+export interface RunParts {
   readonly registry: Registry
   readonly packing: Packing
   readonly clock: Clock
@@ -60,6 +60,10 @@ export interface WorkerParts {
   readonly children: ChildClient
   readonly formatError: FormatError
   readonly maxPayloadBytes: number
+}
+
+export interface WorkerParts extends RunParts {
+  readonly connect: () => Promise<Connection>
   /** A store that is away when the worker starts is waited for: it may be back soon, as a file that cannot be opened will not. */
   readonly waitsForStore: boolean
   /** Called before the first claim; a worker whose hook rejects does not start. */

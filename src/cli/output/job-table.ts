@@ -1,6 +1,6 @@
 /** The job table: pages of job records, as `jobs list` and `morgue list` show them. */
 
-import type { JobPage } from '../../client/admin/queue-admin.js'
+import type { JobPage } from '../../client/admin/job-listing.js'
 import type { JobRecord, JobState } from '../../core/job.js'
 import { formatDuration } from '../../core/values/duration.js'
 import { count, counted, fromNow } from './figures.js'

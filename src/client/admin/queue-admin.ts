@@ -3,7 +3,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { hasCode } from '../../core/error-codes.js'
 import { InvalidArgumentError, JobElsewhereError, JobRunningError, UnknownQueueError } from '../../core/errors.js'
-import { type JobRecord, type JobState, jobStates } from '../../core/job.js'
+import { type JobRecord, jobStates } from '../../core/job.js'
 import { areSet, checkFields, type FieldChanges } from '../../core/job-fields.js'
 import type { Packing } from '../../core/packing/packing.js'
 import type { Registry } from '../../core/registry.js'
@@ -18,29 +18,9 @@ import type { WorkerRecord } from '../../stores/contract/worker-registry.js'
 import { recordOf } from '../jobs/job-record.js'
 import { type LiveFeed, type LiveOptions, liveFeed } from '../live/live-feed.js'
 import { morgueOf, recordsOf } from '../records-facet.js'
+import type { JobPage, ListOptions } from './job-listing.js'
 import { type LongActionOptions, patientTotal, total } from './step-loop.js'
 import { ThrottleAdmin } from './throttle-admin.js'
-
-export interface JobPage<Input = unknown, Result = unknown> {
-  readonly jobs: JobRecord<Input, Result>[]
-  /** Hand it to the next call; absent on the last page. */
-  readonly cursor?: string
-}
-
-export interface ListOptions<Input = unknown, Result = unknown> {
-  /**
-   * Only jobs of this task, their types known: those among the `limit` jobs that the page looks at, so that it may hold fewer
-   * or none and yet have a `cursor`. Default: all.
-   */
-  readonly task?: TaskOf<Input, Result>
-  /** Only jobs in this state. Default: all. */
-  readonly state?: JobState
-  /** `'time'` (default): running, ready in the order of claiming, scheduled by due time, then the latest ended. `'retry'`: those that failed. */
-  readonly by?: 'id' | 'time' | 'retry'
-  readonly cursor?: string
-  /** 1 … 200. Default 50. */
-  readonly limit?: number
-}
 
 /** A queue as it is found. */
 export interface QueueLook {

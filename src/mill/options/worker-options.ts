@@ -1,12 +1,14 @@
 /** The options of a worker: what users give, what the command line adds, and how they are checked. */
 
 import * as v from 'valibot'
+import type { Registry } from '../../core/registry.js'
 import type { Duration } from '../../core/values/duration.js'
-import { byteSize, callable, duration, exactly, whole } from '../../core/values/option-check.js'
-import type { SelectorName } from '../../selectors/named-selectors.js'
+import { byteSize, callable, duration, exactly, parsed, whole } from '../../core/values/option-check.js'
+import { type SelectorName, selectorNamed } from '../../selectors/named-selectors.js'
 import type { Selector } from '../../selectors/selector.js'
 import type { CommandLine } from '../../workers/isolated/command-task.js'
 import type { ShardChoice, ShardsOf } from '../../workers/shards/shard-owners.js'
+import type { WorkerSettings } from '../../workers/worker-settings.js'
 
 export interface WorkerOptions<QueueName extends string = string> {
   /** Queues to serve. Default: all. */
@@ -73,8 +75,7 @@ export const workerDefaults = exactly({
   shardsOf: v.optional(shardsOf),
 })
 
-/** @internal */
-export const workerOptions = exactly({
+const workerOptions = exactly({
   queues: v.optional(queues),
   concurrency: v.optional(whole(1, 100_000), 10),
   selector: v.optional(selector, 'reduced-lottery'),
@@ -84,6 +85,32 @@ export const workerOptions = exactly({
   maxJobs: v.optional(whole(1)),
   shardsOf: v.optional(shardsOf),
 })
+
+/** What a worker is to serve and how. Throws `ConfigError`, or `UnknownQueueError` for a queue that is not declared. */
+export function workerSettings(options: WorkerOptions, registry: Registry, isSupervised: boolean): WorkerSettings {
+  const given = parsed(workerOptions, options, 'the worker')
+  const {
+    queues = [...registry.queues.keys()],
+    concurrency,
+    selector,
+    grace,
+    maxBlock,
+    maxRss,
+    maxJobs,
+    shardsOf,
+  } = given
+  return {
+    queues: queues.map((name) => registry.queue(name)),
+    concurrency,
+    selector: typeof selector === 'function' ? selector : selectorNamed(selector as SelectorName),
+    shardsOf,
+    graceMs: grace === 'none' ? Number.POSITIVE_INFINITY : grace,
+    maxBlockMs: maxBlock,
+    maxJobs,
+    maxRssBytes: maxRss,
+    isSupervised,
+  }
+}
 
 /** The options with what the configuration sets in the place of those that are absent. Anything else is left to the check. */
 export function withDefaults(options: WorkerOptions, defaults: WorkerDefaults): WorkerOptions {

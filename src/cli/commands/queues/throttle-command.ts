@@ -1,16 +1,16 @@
 /** The command `queues throttle`: what a throttle has counted, and other rules for it while everything runs. */
 
 import type { Command } from 'commander'
-import type { ThrottleChange, ThrottleStatus } from '../../client/admin/throttle-admin.js'
-import { InvalidArgumentError } from '../../core/errors.js'
-import type { Mill } from '../../mill/mill.js'
-import { wholeFlag } from '../flags.js'
-import { type MillFlags, millCommand, withJson, withMill } from '../mill-command.js'
-import { confirm } from '../output/confirmation.js'
-import { OperationError, UsageError } from '../output/exit-code.js'
-import type { Terminal } from '../output/terminal.js'
-import { throttleLines } from '../throttles/throttle-lines.js'
-import { type Rate, ratesFlag, rulesOf, rulesText, windowsOf } from '../throttles/throttle-text.js'
+import type { ThrottleChange, ThrottleStatus } from '../../../client/admin/throttle-admin.js'
+import { InvalidArgumentError } from '../../../core/errors.js'
+import type { Mill } from '../../../mill/mill.js'
+import { wholeFlag } from '../../flags.js'
+import { type MillFlags, millCommand, withJson, withMill } from '../../mill-command.js'
+import { confirm } from '../../output/confirmation.js'
+import { OperationError, UsageError } from '../../output/exit-code.js'
+import type { Terminal } from '../../output/terminal.js'
+import { throttleLines } from '../../throttles/throttle-lines.js'
+import { type Rate, ratesFlag, rulesOf, rulesText, windowsOf } from '../../throttles/throttle-text.js'
 
 interface ThrottleFlags extends MillFlags {
   readonly group?: string

@@ -1,11 +1,11 @@
 /** The command `jobs fields`: what a job is marked with, looked at and changed. */
 
 import type { Command } from 'commander'
-import type { FieldChanges } from '../../core/job-fields.js'
-import { type MillFlags, millCommand, withJson, withMill } from '../mill-command.js'
-import { OperationError, UsageError } from '../output/exit-code.js'
-import { counted } from '../output/figures.js'
-import { printable } from '../output/printable.js'
+import type { FieldChanges } from '../../../core/job-fields.js'
+import { type MillFlags, millCommand, withJson, withMill } from '../../mill-command.js'
+import { OperationError, UsageError } from '../../output/exit-code.js'
+import { counted } from '../../output/figures.js'
+import { printable } from '../../output/printable.js'
 
 export function addFields(jobs: Command): void {
   const command = millCommand(

@@ -1,11 +1,11 @@
 /** The command `queues create`: makes the declared queues where the store must be told to. */
 
 import type { Command } from 'commander'
-import type { ProvisionedQueue } from '../../stores/contract/provision.js'
-import { type MillFlags, millCommand, withJson, withMill } from '../mill-command.js'
-import { UsageError } from '../output/exit-code.js'
-import { counted } from '../output/figures.js'
-import { type Column, table } from '../output/table.js'
+import type { ProvisionedQueue } from '../../../stores/contract/provision.js'
+import { type MillFlags, millCommand, withJson, withMill } from '../../mill-command.js'
+import { UsageError } from '../../output/exit-code.js'
+import { counted } from '../../output/figures.js'
+import { type Column, table } from '../../output/table.js'
 
 const columns: readonly Column<ProvisionedQueue>[] = [
   { title: 'queue', cell: ({ queue }) => queue },

@@ -1,12 +1,12 @@
 /** The command `queues`: the queues as the store has them, and what an operator does to a whole queue. */
 
 import type { Command } from 'commander'
-import type { Mill } from '../../mill/mill.js'
-import { type MillFlags, millCommand, withJson, withMill } from '../mill-command.js'
-import { confirm } from '../output/confirmation.js'
-import { count, counted } from '../output/figures.js'
-import { queueLines, queueRows } from '../output/queue-table.js'
-import type { Terminal } from '../output/terminal.js'
+import type { Mill } from '../../../mill/mill.js'
+import { type MillFlags, millCommand, withJson, withMill } from '../../mill-command.js'
+import { confirm } from '../../output/confirmation.js'
+import { count, counted } from '../../output/figures.js'
+import { queueLines, queueRows } from '../../output/queue-table.js'
+import type { Terminal } from '../../output/terminal.js'
 import { addMove, addReshard } from './queue-moves.js'
 import { addCreate } from './queues-create.js'
 import { addThrottle } from './throttle-command.js'

@@ -2,15 +2,15 @@
 
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Command } from 'commander'
-import { hasCode } from '../../core/error-codes.js'
-import { JobCancelledError, JobDeadError } from '../../core/errors.js'
-import type { JobRecord } from '../../core/job.js'
-import type { Mill } from '../../mill/mill.js'
-import { type MillFlags, millCommand, withJson, withMill } from '../mill-command.js'
-import { OperationError, signalExitCode } from '../output/exit-code.js'
-import { isEnded, JobFollower } from '../output/job-follower.js'
-import { recordLines } from '../output/record-lines.js'
-import type { Terminal } from '../output/terminal.js'
+import { hasCode } from '../../../core/error-codes.js'
+import { JobCancelledError, JobDeadError } from '../../../core/errors.js'
+import type { JobRecord } from '../../../core/job.js'
+import type { Mill } from '../../../mill/mill.js'
+import { type MillFlags, millCommand, withJson, withMill } from '../../mill-command.js'
+import { OperationError, signalExitCode } from '../../output/exit-code.js'
+import { isEnded, JobFollower } from '../../output/job-follower.js'
+import { recordLines } from '../../output/record-lines.js'
+import type { Terminal } from '../../output/terminal.js'
 
 interface ShowFlags extends MillFlags {
   readonly queue?: string

@@ -1,12 +1,12 @@
 /** A job action: a command that changes jobs of a queue — those that are named, all, or all that failed. */
 
 import type { Command } from 'commander'
-import type { QueueAdmin } from '../../client/admin/queue-admin.js'
-import type { Depth } from '../../stores/contract/queue-depth.js'
-import { type MillFlags, millCommand, withJson, withMill } from '../mill-command.js'
-import { confirm } from '../output/confirmation.js'
-import { OperationError, UsageError } from '../output/exit-code.js'
-import { count, counted } from '../output/figures.js'
+import type { QueueAdmin } from '../../../client/admin/queue-admin.js'
+import type { Depth } from '../../../stores/contract/queue-depth.js'
+import { type MillFlags, millCommand, withJson, withMill } from '../../mill-command.js'
+import { confirm } from '../../output/confirmation.js'
+import { OperationError, UsageError } from '../../output/exit-code.js'
+import { count, counted } from '../../output/figures.js'
 
 interface ActionFlags extends MillFlags {
   readonly all?: boolean

@@ -1,9 +1,9 @@
 /** The command `morgue`: dead jobs, to look at, to give another life, or to remove. */
 
 import { type Command, Option } from 'commander'
-import { type MillFlags, millCommand, withJson, withMill } from '../mill-command.js'
-import { OperationError } from '../output/exit-code.js'
-import { recordLines } from '../output/record-lines.js'
+import { type MillFlags, millCommand, withJson, withMill } from '../../mill-command.js'
+import { OperationError } from '../../output/exit-code.js'
+import { recordLines } from '../../output/record-lines.js'
 import { addJobAction } from './job-action.js'
 import { type ListFlags, listPages, withPaging } from './jobs-command.js'
 

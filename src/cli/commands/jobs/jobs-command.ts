@@ -1,16 +1,17 @@
 /** The command `jobs`: the records of jobs, as a list or one by one, and what an operator does to jobs. */
 
 import { type Command, Option } from 'commander'
-import type { ListOptions, QueueAdmin } from '../../client/admin/queue-admin.js'
-import { type JobRecord, type JobState, jobStates } from '../../core/job.js'
-import type { Mill } from '../../mill/mill.js'
-import type { Depth } from '../../stores/contract/queue-depth.js'
-import { durationFlag, wholeFlag } from '../flags.js'
-import { type MillFlags, millCommand, withJson, withMill } from '../mill-command.js'
-import { OperationError, UsageError } from '../output/exit-code.js'
-import { counted, fromNow } from '../output/figures.js'
-import { pageLines, type QueuePage } from '../output/job-table.js'
-import { printable } from '../output/printable.js'
+import type { ListOptions } from '../../../client/admin/job-listing.js'
+import type { QueueAdmin } from '../../../client/admin/queue-admin.js'
+import { type JobRecord, type JobState, jobStates } from '../../../core/job.js'
+import type { Mill } from '../../../mill/mill.js'
+import type { Depth } from '../../../stores/contract/queue-depth.js'
+import { durationFlag, wholeFlag } from '../../flags.js'
+import { type MillFlags, millCommand, withJson, withMill } from '../../mill-command.js'
+import { OperationError, UsageError } from '../../output/exit-code.js'
+import { counted, fromNow } from '../../output/figures.js'
+import { pageLines, type QueuePage } from '../../output/job-table.js'
+import { printable } from '../../output/printable.js'
 import { addJobAction, type JobAction, type Which } from './job-action.js'
 import { addShow } from './job-show.js'
 import { addFields } from './jobs-fields.js'
@@ -107,7 +108,7 @@ async function listEnvelopes(queue: string | undefined, flags: JobListFlags): Pr
     throw new UsageError('--envelope lists all that wait, as they will run: leave out --cursor and --by.')
   if (state !== undefined && state !== 'ready' && state !== 'scheduled')
     throw new UsageError(`--envelope lists jobs that wait: --state can be ready or scheduled, not ${state}.`)
-  const { envelopeOf, waitingJobs } = await import('../streaming/envelopes.js')
+  const { envelopeOf, waitingJobs } = await import('../../streaming/envelopes.js')
   await withMill(flags, async (mill, terminal) => {
     const names = queue === undefined ? [...mill.queues.keys()] : [mill.queue(queue).name]
     const lost: string[] = []

@@ -1,14 +1,14 @@
 /** Queue moves: the commands that take every job of an ordered queue elsewhere, into other shards or another queue. */
 
 import type { Command } from 'commander'
-import { mostShards } from '../../client/admin/queue-admin.js'
-import type { LongActionOptions } from '../../client/admin/step-loop.js'
-import { hasCode } from '../../core/error-codes.js'
-import { wholeFlag } from '../flags.js'
-import { type MillFlags, millCommand, withJson, withMill } from '../mill-command.js'
-import { OperationError, type StopSignal, stopSignals } from '../output/exit-code.js'
-import { counted } from '../output/figures.js'
-import type { Terminal } from '../output/terminal.js'
+import { mostShards } from '../../../client/admin/queue-admin.js'
+import type { LongActionOptions } from '../../../client/admin/step-loop.js'
+import { hasCode } from '../../../core/error-codes.js'
+import { wholeFlag } from '../../flags.js'
+import { type MillFlags, millCommand, withJson, withMill } from '../../mill-command.js'
+import { OperationError, type StopSignal, stopSignals } from '../../output/exit-code.js'
+import { counted } from '../../output/figures.js'
+import type { Terminal } from '../../output/terminal.js'
 
 export function addReshard(queues: Command): void {
   const command = millCommand(queues, 'reshard', 'Spread an ordered queue over another number of shards')

@@ -1,0 +1,48 @@
+/** The records of children: what a handler in a test context enqueues. It is checked, noted and sent nowhere. */
+
+import { InvalidArgumentError } from '../core/errors.js'
+import { checkFields } from '../core/job-fields.js'
+import type { JobHandle } from '../core/job-handle.js'
+import type { EnqueueItem } from '../core/task/middleware.js'
+import { validated } from '../core/task/schema.js'
+import { jsonCodec, type Payload } from '../core/values/codec.js'
+import type { ChildClient } from '../runtime/run/child-calls.js'
+
+export class ChildRecords implements ChildClient {
+  readonly items: Pick<EnqueueItem, 'task' | 'input' | 'options'>[] = []
+
+  encode(value: unknown): Payload {
+    return jsonCodec.encode(value)
+  }
+
+  async enqueueItem(item: EnqueueItem): Promise<JobHandle> {
+    const { task, input, options, child } = item
+    if (task.input !== undefined) await validated(task.input, input, `the input of a job of task '${task.name}'`)
+    this.items.push({ task, input, options })
+    return unsentJob(options.queue ?? task.queue, String(options.id ?? child ?? `child-${this.items.length}`))
+  }
+
+  async enqueueItems(items: EnqueueItem[]): Promise<JobHandle[]> {
+    return Promise.all(items.map((item) => this.enqueueItem(item)))
+  }
+}
+
+/** The handle to a job that nobody will run. */
+function unsentJob(queue: string, id: string): JobHandle {
+  return {
+    ...{ id, queue, outcome: 'added' },
+    record: async () => undefined,
+    status: async () => 'ready',
+    cancel: async () => true,
+    fields: {
+      async set(changes) {
+        checkFields(changes)
+        return true
+      },
+    },
+    result() {
+      const message = `job '${id}' was enqueued in a test context, where nothing is run: it has no result. Test handlers that wait for others by testMill().`
+      return Promise.reject(new InvalidArgumentError(message))
+    },
+  }
+}

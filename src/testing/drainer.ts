@@ -1,0 +1,159 @@
+/**
+ * A drainer: runs what is due, one attempt after the other, until nothing is. It claims, runs and settles as a worker does and
+ * by the same parts, but begins nothing by itself and waits for no time to pass.
+ */
+
+import { ConfigError, InvalidArgumentError } from '../core/errors.js'
+import { messageOf } from '../core/values/describe.js'
+import { settingsOfAll } from '../mill/options/stored-settings.js'
+import { ClaimDecoder } from '../runtime/run/claim-decoder.js'
+import { endedRunOf } from '../runtime/run/ended-run.js'
+import { type Execution, refOf } from '../runtime/run/execution.js'
+import { type Bench, Executor } from '../runtime/run/executor.js'
+import { JobExecution } from '../runtime/run/job-execution.js'
+import { JobUpdates } from '../runtime/run/job-updates.js'
+import { settlementOf } from '../runtime/run/settlement.js'
+import type { Verdict } from '../runtime/run/verdict.js'
+import type { Claim, Claimed, ClaimFrom } from '../stores/contract/claim.js'
+import type { SettleAnswer } from '../stores/contract/settle.js'
+import type { Store } from '../stores/contract/store.js'
+import { mostPerTrip } from '../stores/rules/bounds.js'
+import type { RunParts } from '../workers/assemble-worker.js'
+import { exhaustedHookOf } from '../workers/exhausted-hook.js'
+import { emitFound, emitSettled } from '../workers/settle-events.js'
+import { lineOf, type RanJob, ranJob } from './ran-job.js'
+
+/** Of the names of workers: no other has it. */
+const worker = 'drain'
+const shownAtLimit = 3
+
+export class Drainer implements Bench {
+  readonly #parts: RunParts
+  readonly #store: Store
+  readonly #updates: JobUpdates
+  readonly #executor: Executor
+  readonly #decoder: ClaimDecoder
+  readonly #verdicts = new Map<Execution, readonly Verdict[]>()
+
+  constructor(parts: RunParts, store: Store) {
+    this.#parts = parts
+    this.#store = store
+    this.#updates = new JobUpdates({ ...parts, store, maxCheckpointBytes: parts.maxPayloadBytes })
+    this.#executor = new Executor({ ...parts, mono: () => parts.clock.mono(), worker, bench: this })
+    this.#decoder = new ClaimDecoder(parts.registry, parts.packing, this.#updates, parts.children)
+  }
+
+  /** Rejects with what the store throws; what it had not settled by then stays claimed until its lease is over. */
+  async drain(queues: readonly string[], limit: number): Promise<RanJob[]> {
+    await this.#store.open(settingsOfAll(this.#parts.registry))
+    const ran: RanJob[] = []
+    for (;;) {
+      const claims = await this.#claim(queues)
+      if (claims.length === 0) return ran
+      if (ran.length >= limit) throw stillDue(ran, limit)
+      ran.push(...(await this.#run(claims)))
+    }
+  }
+
+  decided(execution: Execution, verdicts: readonly Verdict[]): void {
+    this.#verdicts.set(execution, verdicts)
+  }
+
+  released(): void {}
+
+  /** The next jobs of the first of the queues that has any. */
+  async #claim(queues: readonly string[]): Promise<Claim[]> {
+    for (let i = 0; i < queues.length; i += mostPerTrip) {
+      const from = queues.slice(i, i + mostPerTrip).map((queue) => this.#from(queue))
+      const { claims, waits } = await this.#ask(from, false)
+      if (claims.length > 0) return claims
+      if (!waits.some(({ reason }) => reason === 'suspect')) continue
+      // What was left when its settle failed is given only to who holds nothing else.
+      const alone = await this.#ask(from, true)
+      if (alone.claims.length > 0) return alone.claims
+    }
+    return []
+  }
+
+  async #ask(from: readonly ClaimFrom[], alone: boolean): Promise<Claimed> {
+    const leaseMs = Math.max(...from.map((one) => one.leaseMs!))
+    for (;;) {
+      const answer = await this.#store.claim(from, { worker, leaseMs, alone })
+      emitFound(this.#parts.events, answer)
+      // A claim ends so many expired jobs, and grants none before all have ended.
+      if (answer.claims.length > 0 || (answer.expired ?? []).length === 0) return answer
+    }
+  }
+
+  #from(queue: string): ClaimFrom {
+    const { registry } = this.#parts
+    const { leaseMs } = registry.queue(queue)
+    const task = registry.orderedTask(queue)
+    return { queue, limit: task?.batchSize ?? 1, leaseMs, ...(task && { maxPayloads: task.maxPayloads }) }
+  }
+
+  async #run(claims: readonly Claim[]): Promise<RanJob[]> {
+    const refused: [Claim, Verdict][] = []
+    const executions = this.#decoder.of(claims, (claim, verdict) => refused.push([claim, verdict]))
+    const ran: RanJob[] = []
+    for (const [claim, verdict] of refused) ran.push(...(await this.#settle([claim], [verdict])))
+    for (const execution of executions) ran.push(...(await this.#execute(execution)))
+    return ran
+  }
+
+  async #execute(execution: Execution): Promise<RanJob[]> {
+    const { task } = execution
+    if (task.run === undefined)
+      throw new ConfigError('drain()', [
+        {
+          path: `tasks.${task.name}`,
+          message: 'must have its handler here: isolated tasks run in this process in tests',
+        },
+      ])
+    execution.begunAt = this.#parts.clock.mono()
+    await this.#executor.run(execution)
+    const verdicts = this.#verdicts.get(execution)!
+    this.#verdicts.delete(execution)
+    const claims = execution.leased.map(({ claim }) => claim)
+    return this.#settle(claims, verdicts, execution)
+  }
+
+  async #settle(claims: readonly Claim[], verdicts: readonly Verdict[], ran?: Execution): Promise<RanJob[]> {
+    const { registry, events, clock } = this.#parts
+    const job = ran instanceof JobExecution ? ran : undefined
+    const words = job && this.#updates.lastWords(job)
+    if (words !== undefined) await this.#store.extend([words])
+    const rules = this.#rules
+    const items = claims.map((claim, i) =>
+      settlementOf(claim, verdicts[i]!, registry.queue(claim.queue).results, rules, job),
+    )
+    const answers = await this.#store.settle(items)
+    const exhaustion = ran && exhaustedHookOf(ran, verdicts, events)
+    const runMs = ran === undefined ? 0 : clock.mono() - ran.begunAt!
+    return claims.map((claim, i) => {
+      const [verdict, answer] = [verdicts[i] as Verdict, answers[i] as SettleAnswer]
+      emitSettled(events, claim, verdict, answer, runMs)
+      exhaustion?.answered(claim.id, answer)
+      return ranJob(claim, verdict, answer, clock.now())
+    })
+  }
+
+  get #rules() {
+    const { packing, formatError, maxPayloadBytes, clock, events } = this.#parts
+    const { traits } = this.#store
+    return {
+      ...{ packing, formatError, maxResultBytes: maxPayloadBytes },
+      ...{ maxDelayMs: traits.maxDelayMs, canHold: traits.throttled },
+      endedRun: ({ begunAt }: JobExecution) => endedRunOf(begunAt, clock.mono()),
+      resultDropped: (claim: Claim, error: unknown) =>
+        events.emit('result.dropped', { ...refOf(claim), error: messageOf(error) }),
+    }
+  }
+}
+
+function stillDue(ran: readonly RanJob[], limit: number): InvalidArgumentError {
+  const last = ran.slice(-shownAtLimit).map((job) => `  ${lineOf(job)}`)
+  return new InvalidArgumentError(
+    `drain() has made ${ran.length} attempts and jobs are still due (limit: ${limit}). A job that comes back at once, or enqueues itself, never ends; the last attempts:\n${last.join('\n')}`,
+  )
+}

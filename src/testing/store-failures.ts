@@ -1,0 +1,64 @@
+/** The failures of a store: those that a test asks for, at the next call or until it says so. */
+
+import { StoreUnavailableError } from '../core/errors.js'
+import type { Store } from '../stores/contract/store.js'
+
+const verbs = ['open', 'enqueue', 'claim', 'settle', 'extend', 'depth', 'wait', 'records'] as const
+
+/** A call of the store; `'records'` is each look at, or change of, its jobs, throttles and workers. */
+export type StoreVerb = (typeof verbs)[number]
+
+export class StoreFailures {
+  readonly #next = new Map<StoreVerb, Error[]>()
+  #outages = 0
+
+  /** The store, failing where it is told to. */
+  of(store: Store): Store {
+    return this.#guarded(store, (name) =>
+      (verbs as readonly string[]).includes(name) ? (name as StoreVerb) : undefined,
+    )
+  }
+
+  /** The next call of this verb that is made rejects with this, and does nothing. Several are used up in turn. */
+  failNext(verb: StoreVerb, error: Error): void {
+    this.#next.set(verb, [...(this.#next.get(verb) ?? []), error])
+  }
+
+  /** Every call rejects until what it answers is called. */
+  outage(): () => void {
+    let isOver = false
+    this.#outages += 1
+    return () => {
+      if (!isOver) this.#outages -= 1
+      isOver = true
+    }
+  }
+
+  /** The error that this call is to fail with. */
+  #failure(verb: StoreVerb): Error | undefined {
+    if (this.#outages > 0)
+      return new StoreUnavailableError('the store is away, as the test has it. Nothing was changed; try again.', {
+        inDoubt: false,
+      })
+    return this.#next.get(verb)?.shift()
+  }
+
+  /** Facets are guarded as a whole. */
+  #guarded<T extends object>(target: T, verbOf: (name: string) => StoreVerb | undefined): T {
+    return new Proxy(target, {
+      get: (_, name) => {
+        const value: unknown = Reflect.get(target, name, target)
+        if (typeof value === 'object' && value !== null && /^(?:records|throttles|workers)$/.test(String(name)))
+          return this.#guarded(value, () => 'records')
+        if (typeof value !== 'function') return value
+        const verb = verbOf(String(name))
+        if (verb === undefined) return value.bind(target)
+        return async (...args: unknown[]) => {
+          const failure = this.#failure(verb)
+          if (failure !== undefined) throw failure
+          return Reflect.apply(value, target, args)
+        }
+      },
+    })
+  }
+}

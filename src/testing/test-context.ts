@@ -1,0 +1,102 @@
+/** A test context: what a handler is given beside its input, made by a test, which reads from it what the handler has done. */
+
+import { InvalidArgumentError } from '../core/errors.js'
+import type { Progress, RunningJob } from '../core/job.js'
+import type { JobFields } from '../core/job-fields.js'
+import { systemClock } from '../core/platform/clock.js'
+import { type AnyTask, refuseNoTask } from '../core/task/any-task.js'
+import type { BatchContext } from '../core/task/batch-context.js'
+import type { JobContext } from '../core/task/job-context.js'
+import type { EnqueueItem } from '../core/task/middleware.js'
+import type { AnyOrderedTask } from '../core/task/ordered-task.js'
+import type { AnyPlainTask } from '../core/task/task.js'
+import { describe } from '../core/values/describe.js'
+import type { Claim } from '../stores/contract/claim.js'
+import { BatchRecords, JobRecords } from './context-records.js'
+
+/** What the job is; what is left out is that of a job at its first attempt. */
+export interface GivenJob extends Partial<Omit<RunningJob, 'task'>> {
+  /** What an earlier attempt has stored by `ctx.checkpoint()`. */
+  readonly lastCheckpoint?: unknown
+}
+
+/** What the batch is. */
+export interface GivenBatch extends Partial<Pick<RunningJob, 'queue' | 'fence' | 'attempt'>> {
+  /** What the handler is given: by id its payloads, old to new. */
+  readonly payloadsById: ReadonlyMap<string, readonly unknown[]>
+  /** The ids of which more payloads follow. Default: none. */
+  readonly more?: readonly string[]
+}
+
+/** What a test reads and does, whatever the kind of the task. */
+interface Observed {
+  /** What the handler has enqueued; nothing of it was sent. */
+  readonly enqueued: readonly Pick<EnqueueItem, 'task' | 'input' | 'options'>[]
+  /** What the handler has reported, in its order. */
+  readonly progressed: readonly Progress[]
+  /** Aborts `signal`. Default: as a worker does whose grace is over. */
+  abort(reason?: Error): void
+}
+
+export interface TestContext extends JobContext, Observed {
+  readonly logged: readonly string[]
+  readonly checkpoints: readonly unknown[]
+  /** The fields that the handler has set, without those that it took out again. */
+  readonly fieldsWritten: JobFields
+}
+
+export interface TestBatchContext extends BatchContext, Observed {
+  /** By id the error that the handler has given to `ctx.fail()`. */
+  readonly failed: ReadonlyMap<string, unknown>
+}
+
+/**
+ * The context for one call of the task's handler: `await encode.run!(input, testContext(encode, { attempt: 2 }))`. What the handler
+ * reports is noted and sent nowhere. Throws `InvalidArgumentError` for what is no task, or a batch without payloads.
+ */
+export function testContext(task: AnyPlainTask, given?: GivenJob): TestContext
+export function testContext(task: AnyOrderedTask, given: GivenBatch): TestBatchContext
+export function testContext(task: AnyTask, given: GivenJob | GivenBatch = {}): TestContext | TestBatchContext {
+  refuseNoTask(task, 'testContext()')
+  return task.kind === 'plain' ? jobContext(task, given) : batchContext(task, given)
+}
+
+function jobContext(task: AnyPlainTask, given: GivenJob): TestContext {
+  const { lastCheckpoint, meta = {}, lastError, createdAt, runAt, ...job } = given
+  const claim: Claim = {
+    ...claimOf(task, job),
+    ...(createdAt && { createdAt: createdAt.getTime() }),
+    ...(runAt && { runAt: runAt.getTime() }),
+    ...(lastError !== undefined && { error: lastError }),
+  }
+  return new JobRecords(claim, task, meta, lastCheckpoint)
+}
+
+function batchContext(
+  task: AnyOrderedTask,
+  { payloadsById, more = [], ...job }: Partial<GivenBatch>,
+): TestBatchContext {
+  if (!(payloadsById instanceof Map) || payloadsById.size === 0)
+    throw new InvalidArgumentError(
+      `testContext() of the ordered task '${task.name}' needs the payloads that its handler is given: { payloadsById: new Map([['id', [payload]]]) }; got ${describe(payloadsById)}.`,
+    )
+  const claims = [...(payloadsById as GivenBatch['payloadsById'])].map(([id, inputs]) => ({
+    claim: {
+      ...claimOf(task, { ...job, id }),
+      payloads: inputs.map((_, score) => ({ score, payload: '' })),
+      ...(more.includes(id) && { hasMore: true as const }),
+    },
+    inputs,
+    metas: inputs.map(() => ({})),
+  }))
+  return new BatchRecords(task, claims)
+}
+
+function claimOf(
+  { name, queue }: AnyTask,
+  job: Partial<Pick<Claim, 'id' | 'queue' | 'priority' | 'attempt' | 'crashes' | 'fence' | 'group'>>,
+): Claim {
+  const now = systemClock.now()
+  const first = { id: 'job-1', priority: 0, attempt: 1, crashes: 0, fence: 1, createdAt: now, runAt: now }
+  return { ...first, queue, task: name, payload: '', ...job }
+}

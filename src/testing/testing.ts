@@ -1,0 +1,6 @@
+/** `millrace/testing`: what tests of an application need. It starts no worker, no thread and no process. */
+
+export type { RanJob } from './ran-job.js'
+export type { StoreVerb } from './store-failures.js'
+export { type GivenBatch, type GivenJob, type TestBatchContext, type TestContext, testContext } from './test-context.js'
+export { type TestMill, type TestMillOptions, testMill, type WhatToDrain } from './test-mill.js'

@@ -1,0 +1,383 @@
+/** A test mill: its clock stands, and drain() runs what is due by the parts of a worker. */
+
+import { bury, cancel, defineOrderedTask, defineTask, snooze, throttle, UnrecoverableError } from 'millrace'
+import { testMill } from 'millrace/testing'
+import { describe, expect, it, onTestFinished } from 'vitest'
+import { z } from 'zod'
+
+const now = '2026-03-01T09:00:00Z'
+type Made = Parameters<typeof testMill>[0]
+
+/** Closed when the test is over. */
+const made: typeof testMill = (options) => {
+  const mill = testMill({ now, ...options })
+  onTestFinished(() => mill.close())
+  return mill
+}
+
+const mail = defineTask({ name: 'mail', input: z.object({ to: z.string() }), run: async ({ to }) => ({ sent: to }) })
+
+/** Throws until its attempt is `at`. */
+const flaky = (at: number, max = 4) =>
+  defineTask({
+    name: 'flaky',
+    retry: { max, backoff: (failures) => failures * 60_000 },
+    async run(_, { job }) {
+      if (job.attempt < at) throw new Error(`attempt ${job.attempt} failed`)
+      return job.attempt
+    },
+  })
+
+describe('drain()', () => {
+  it('runs what is due and resolves with what became of each attempt', async () => {
+    const mill = made({ tasks: [mail] })
+    const { id } = await mill.enqueue(mail, { to: 'ada' })
+
+    expect(await mill.drain()).toEqual([
+      { task: 'mail', id, queue: 'default', attempt: 1, state: 'completed', result: { sent: 'ada' } },
+    ])
+    expect(await mill.drain()).toEqual([])
+    expect(await mill.job(mail, id).result()).toEqual({ sent: 'ada' })
+  })
+
+  it('keeps the order of a worker: queues as they are declared, priority, then first in first out', async () => {
+    const low = defineTask({ name: 'low', queue: 'low', run: async (n: number) => n })
+    const high = defineTask({ name: 'high', queue: 'high', run: async (n: number) => n })
+    const mill = made({ queues: { high: {}, low: {} }, tasks: [low, high] })
+    await mill.enqueueMany([
+      [low, 1],
+      [high, 2],
+      [high, 3, { priority: 5 }],
+      [low, 4],
+      [high, 5],
+    ])
+
+    expect((await mill.drain()).map(({ result }) => result)).toEqual([3, 2, 5, 1, 4])
+  })
+
+  it('runs what its jobs enqueue, too', async () => {
+    const countdown = defineTask({
+      name: 'countdown',
+      async run(n: number): Promise<number> {
+        if (n > 0) await mill.enqueue(countdown, n - 1)
+        return n
+      },
+    })
+    const mill = made({ tasks: [countdown] })
+    await mill.enqueue(countdown, 3)
+
+    expect((await mill.drain()).map(({ result }) => result)).toEqual([3, 2, 1, 0])
+  })
+
+  it('gives handlers what enqueues for them: a job that runs again enqueues nothing twice', async () => {
+    const parent = defineTask({
+      name: 'parent',
+      retry: { max: 1, backoff: () => 0 },
+      async run(_, ctx) {
+        await ctx.enqueue(mail, { to: 'child' })
+        if (ctx.job.attempt === 1) throw new Error('after its call')
+      },
+    })
+    const mill = made({ tasks: [parent, mail] })
+    const { id } = await mill.enqueue(parent)
+    const ran = await mill.drain()
+
+    expect(ran.map(({ task, state }) => [task, state])).toEqual([
+      ['parent', 'ready'],
+      ['mail', 'completed'],
+      ['parent', 'completed'],
+    ])
+    expect(await mill.job(ran[1]!.id).record()).toMatchObject({ parent: { id, task: 'parent' } })
+  })
+
+  it('leaves what is for later, until the clock has moved there', async () => {
+    const mill = made({ tasks: [mail] })
+    await mill.enqueue(mail, { to: 'later' }, { delay: '5m' })
+    await mill.enqueue(mail, { to: 'at' }, { runAt: '2026-03-01T10:00:00Z' })
+
+    expect(await mill.drain()).toEqual([])
+    mill.advance('4m')
+    expect(await mill.drain()).toEqual([])
+    mill.advance('1m')
+    expect(await mill.drain()).toMatchObject([{ result: { sent: 'later' } }])
+    mill.advance('55m')
+    expect(await mill.drain()).toMatchObject([{ result: { sent: 'at' } }])
+    expect(mill.now).toEqual(new Date('2026-03-01T10:00:00Z'))
+  })
+
+  it('ends what has expired, and runs what has not', async () => {
+    const mill = made({ tasks: [mail] })
+    await mill.enqueueMany(
+      mail,
+      Array.from({ length: 150 }, (_, i) => ({ to: `${i}` })),
+      () => ({ expiresIn: '2m' }),
+    )
+    await mill.enqueue(mail, { to: 'patient' })
+    const cancelled: string[] = []
+    mill.on('job.cancelled', ({ reason }) => cancelled.push(reason!))
+    mill.advance('2m')
+
+    expect(await mill.drain()).toMatchObject([{ result: { sent: 'patient' } }])
+    expect(cancelled).toEqual(Array(150).fill('expired'))
+  })
+
+  it('retries by the back-off of the task, as the clock moves, and buries what has no retry left', async () => {
+    const task = flaky(9, 2)
+    const mill = made({ tasks: [task] })
+    await mill.enqueue(task)
+    const first = await mill.drain()
+    mill.advance('1m')
+    const second = await mill.drain()
+    mill.advance('1m')
+    const early = await mill.drain()
+    mill.advance('1m')
+    const last = await mill.drain()
+
+    expect(first).toMatchObject([
+      { attempt: 1, state: 'scheduled', error: new Error('attempt 1 failed'), runAt: new Date('2026-03-01T09:01:00Z') },
+    ])
+    expect(second).toMatchObject([{ attempt: 2, state: 'scheduled', runAt: new Date('2026-03-01T09:03:00Z') }])
+    expect(early).toEqual([])
+    expect(last).toMatchObject([{ attempt: 3, state: 'dead', reason: 'max-retries' }])
+    expect((await mill.queue('default').morgue.list()).jobs).toMatchObject([{ reason: 'max-retries' }])
+  })
+
+  it('has jitter of one half: the first retry of a task is due after 30 s', async () => {
+    const task = defineTask({
+      name: 'down',
+      async run() {
+        throw new Error('down')
+      },
+    })
+    const mill = made({ tasks: [task] })
+    await mill.enqueue(task)
+
+    expect(await mill.drain()).toMatchObject([{ runAt: new Date('2026-03-01T09:00:30Z') }])
+  })
+
+  it.each([
+    ['snooze', () => snooze('10m'), { state: 'scheduled', reason: 'snoozed', runAt: new Date('2026-03-01T09:10:00Z') }],
+    ['cancel', () => cancel('not wanted'), { state: 'cancelled', reason: 'not wanted' }],
+    ['bury', () => bury('bad'), { state: 'dead', reason: 'bad' }],
+    ['throttle', () => throttle('30s'), { state: 'ready', reason: 'throttled' }],
+  ])('tells the outcome %s', async (_, run, told) => {
+    const task = defineTask({ name: 'task', run })
+    const mill = made({ tasks: [task] })
+    await mill.enqueue(task)
+
+    expect(await mill.drain()).toMatchObject([told])
+  })
+
+  it('buries what cannot be retried, and input that does not fit', async () => {
+    const hopeless = defineTask({
+      name: 'hopeless',
+      async run() {
+        throw new UnrecoverableError('no such account')
+      },
+    })
+    const strict = defineTask({ name: 'strict', input: z.object({ n: z.number().max(3) }), run: async () => {} })
+    const loose = defineTask({ name: 'strict', queue: 'default' })
+    const mill = made({ tasks: [hopeless, strict] })
+    await mill.enqueue(hopeless)
+    await mill.enqueue(loose, { n: 4 })
+
+    expect(await mill.drain()).toMatchObject([
+      { task: 'hopeless', state: 'dead', reason: 'unrecoverable' },
+      { task: 'strict', state: 'dead', reason: 'bad-payload', error: { code: 'job-invalid' } },
+    ])
+  })
+
+  it('keeps a throttle: what it denies runs as its window passes', async () => {
+    const task = defineTask({ name: 'call', queue: 'api', run: async (n: number) => n })
+    const mill = made({ queues: { api: { throttle: { limit: 2, window: '1m' } } }, tasks: [task] })
+    await mill.enqueueMany(task, [1, 2, 3, 4, 5])
+    const ran = async () => (await mill.drain()).map(({ result }) => result)
+
+    expect(await ran()).toEqual([1, 2])
+    mill.advance('59s')
+    expect(await ran()).toEqual([])
+    // A window of starts, and how unevenly they may come.
+    mill.advance('2s')
+    mill.advance(1)
+    expect(await ran()).toEqual([3, 4])
+  })
+
+  it('gives an ordered task its batches, one outcome for each id', async () => {
+    const seen: [string, number[]][][] = []
+    const sync = defineOrderedTask({
+      name: 'sync',
+      batchSize: 2,
+      id: (change: { id: string; rev: number }) => change.id,
+      score: ({ rev }) => rev,
+      retry: { max: 1, backoff: () => 1_000 },
+      run(payloadsById: ReadonlyMap<string, readonly { id: string; rev: number }[]>, ctx) {
+        seen.push([...payloadsById].map(([id, payloads]) => [id, payloads.map(({ rev }) => rev)]))
+        if (payloadsById.has('b')) ctx.fail('b', new Error('b is stuck'))
+      },
+    })
+    const mill = made({ queues: { sync: { shards: 1 } }, tasks: [sync] })
+    await mill.enqueueMany(sync, [
+      { id: 'a', rev: 2 },
+      { id: 'b', rev: 1 },
+      { id: 'a', rev: 1 },
+      { id: 'c', rev: 7 },
+    ])
+
+    expect((await mill.drain()).map(({ id, state }) => [id, state])).toEqual([
+      ['a', 'completed'],
+      ['b', 'scheduled'],
+      ['c', 'completed'],
+    ])
+    expect(seen).toEqual([
+      [
+        ['a', [1, 2]],
+        ['b', [1]],
+      ],
+      [['c', [7]]],
+    ])
+    mill.advance('1s')
+    expect(await mill.drain()).toMatchObject([{ id: 'b', attempt: 2, state: 'dead', reason: 'max-retries' }])
+  })
+
+  it('calls middleware and onExhausted, and tells the events of a worker', async () => {
+    const heard: string[] = []
+    const task = defineTask({
+      name: 'task',
+      retry: { max: 0 },
+      async run() {
+        throw new Error('no luck')
+      },
+      onExhausted: ({ error }) => void heard.push(`exhausted: ${(error as Error).message}`),
+    })
+    const mill = made({
+      tasks: [task],
+      middleware: [
+        {
+          run(_, next) {
+            heard.push('middleware')
+            return next()
+          },
+        },
+      ],
+    })
+    for (const name of ['job.enqueued', 'job.started', 'job.failed', 'job.buried'] as const)
+      mill.on(name, () => heard.push(name))
+    await mill.enqueue(task)
+    await mill.drain()
+
+    expect(heard).toEqual([
+      'job.enqueued',
+      'job.started',
+      'middleware',
+      'job.failed',
+      'job.buried',
+      'exhausted: no luck',
+    ])
+  })
+
+  it('runs the jobs of some queues only, if it is told to', async () => {
+    const other = defineTask({ name: 'other', queue: 'other', run: async () => 1 })
+    const mill = made({ tasks: [mail, other] })
+    await mill.enqueueMany([[mail, { to: 'ada' }], [other]])
+
+    expect(await mill.drain({ queues: ['other'] })).toMatchObject([{ task: 'other' }])
+    await expect(mill.drain({ queues: ['nope' as 'other'] })).rejects.toMatchObject({ code: 'queue-unknown' })
+  })
+
+  it('runs isolated tasks in place, with their checkpoints and logs', async () => {
+    const encode = defineTask({
+      name: 'encode',
+      isolate: 'process',
+      module: import.meta.url,
+      retry: { max: 1, backoff: () => 0 },
+      async run(_, ctx) {
+        ctx.log('begun')
+        if (ctx.lastCheckpoint === undefined) {
+          await ctx.checkpoint({ part: 7 })
+          throw new Error('lost')
+        }
+        return ctx.lastCheckpoint
+      },
+    })
+    const mill = made({ tasks: [encode] })
+    const job = await mill.enqueue(encode)
+
+    expect(await mill.drain()).toMatchObject([{ state: 'ready' }, { state: 'completed', result: { part: 7 } }])
+    expect((await job.record())?.log).toBe('begun\nbegun\n')
+  })
+
+  it('refuses a task whose handler is elsewhere, and ends when jobs are due for ever', async () => {
+    const elsewhere = defineTask({ name: 'elsewhere', isolate: 'process', module: import.meta.url })
+    const again = defineTask({ name: 'again', run: () => snooze(0) })
+    const first = made({ tasks: [elsewhere] })
+    await first.enqueue(elsewhere)
+    const second = made({ tasks: [again] })
+    await second.enqueue(again)
+
+    await expect(first.drain()).rejects.toThrow(/tasks\.elsewhere: must have its handler here/)
+    await expect(second.drain({ limit: 5 })).rejects.toThrow(
+      /^drain\(\) has made 5 attempts and jobs are still due \(limit: 5\).*the last attempts:\n {2}again \S+: ready \(snoozed\)/s,
+    )
+  })
+
+  it('takes a day in no time', async () => {
+    const hourly = defineTask({ name: 'hourly', run: async () => snooze('1h') })
+    const mill = made({ tasks: [hourly] })
+    await mill.enqueue(hourly)
+    let runs = 0
+    const startedAt = performance.now()
+    for (let hour = 0; hour < 24; hour += 1) {
+      runs += (await mill.drain()).length
+      mill.advance('1h')
+    }
+
+    expect(runs).toBe(24)
+    expect(performance.now() - startedAt).toBeLessThan(5_000)
+  })
+})
+
+describe('enqueued()', () => {
+  it('gives the jobs of a task that wait, with input and options, in whatever queue', async () => {
+    const other = defineTask({ name: 'other', run: async () => {} })
+    const mill = made({ queues: { urgent: {} }, tasks: [mail, other] })
+    await mill.enqueue(mail, { to: 'later' }, { delay: '1h', meta: { by: 'ada' } })
+    await mill.enqueue(mail, { to: 'first' }, { priority: 7, queue: 'urgent' })
+    await mill.enqueue(mail, { to: 'second' })
+    await mill.enqueue(other)
+
+    expect((await mill.enqueued(mail)).map(({ input, queue, priority }) => [input?.to, queue, priority])).toEqual([
+      ['first', 'urgent', 7],
+      ['second', 'default', 0],
+      ['later', 'default', 0],
+    ])
+    const later = (await mill.enqueued(mail)).at(-1)
+    expect(later).toMatchObject({ state: 'scheduled', runAt: new Date('2026-03-01T10:00:00Z'), meta: { by: 'ada' } })
+    await mill.drain()
+    expect(await mill.enqueued(mail)).toHaveLength(1)
+  })
+
+  it('gives them all, however many', async () => {
+    const mill = made({ tasks: [mail] })
+    await mill.enqueueMany(
+      mail,
+      Array.from({ length: 450 }, (_, i) => ({ to: `${i}` })),
+    )
+
+    expect((await mill.enqueued(mail)).map(({ input }) => Number(input!.to))).toEqual([...Array(450).keys()])
+  })
+})
+
+describe('the options of a test mill', () => {
+  it('are those of a mill, checked alike', () => {
+    expect(() => made({ tasks: [mail], queues: { a: { weight: 0 } } })).toThrow(/queues\.a\.weight/)
+    expect(() => testMill({ store: 'memory:' } as Made)).not.toThrow()
+    expect(() => made({ now: 'soon' })).toThrow(/^testMill\(\{ now \}\) must be a Date, ISO-8601 text/)
+    expect(() => made({}).advance('5 minutes' as '5m')).toThrow(/^advance\(duration\) must be a duration/)
+  })
+
+  it('begin with the time now, if nothing is said of it', async () => {
+    const before = Date.now()
+
+    expect(testMill({}).now.getTime()).toBeGreaterThanOrEqual(before)
+  })
+})
