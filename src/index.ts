@@ -22,9 +22,11 @@ export type { ScheduleOptions } from './core/schedule/schedule-options.js'
 export type { AnyTask } from './core/task/any-task.js'
 export { type Backoff, exponential, kale, lowkiq } from './core/task/backoff.js'
 export type { BatchContext, BatchJob } from './core/task/batch-context.js'
+export type { BatchOptions, JobsHandler } from './core/task/batch-task.js'
 export type { EnqueueOptions, EnqueueOptionsOf, OrderedEnqueueOptions } from './core/task/enqueue-options.js'
 export type { JobContext } from './core/task/job-context.js'
-export type { BatchRun, EnqueueItem, JobRun, Middleware, Run } from './core/task/middleware.js'
+export type { JobsContext } from './core/task/jobs-context.js'
+export type { BatchRun, EnqueueItem, JobRun, JobsRun, Middleware, Run } from './core/task/middleware.js'
 export {
   type AnyOrderedTask,
   type BatchHandler,
@@ -35,7 +37,15 @@ export {
 } from './core/task/ordered-task.js'
 export { bury, cancel, type OutcomeValue, snooze, throttle } from './core/task/outcome.js'
 export type { Schema } from './core/task/schema.js'
-export { defineTask, type ExhaustedJob, type Handler, type Task, type TaskOptions } from './core/task/task.js'
+export {
+  type BatchTask,
+  type BatchTaskOptions,
+  defineTask,
+  type ExhaustedJob,
+  type Handler,
+  type Task,
+  type TaskOptions,
+} from './core/task/task.js'
 export type { RetryOptions, TaskInput, TaskResult } from './core/task/task-definition.js'
 export { type Codec, jsonCodec, type Payload } from './core/values/codec.js'
 export type { Duration } from './core/values/duration.js'

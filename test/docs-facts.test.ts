@@ -197,7 +197,7 @@ describe('the page of the configuration', () => {
     ['A job', 'core/task/enqueue-options.ts', 'EnqueueOptions'],
     ['An ordered task', 'core/task/ordered-task.ts', 'OrderedTaskOptions'],
   ]
-  const [taskRows, isolationRows, retryRows] = configuration.tables
+  const [taskRows, isolationRows, retryRows, batchRows] = configuration.tables
     .filter(({ under }) => under.startsWith('A task'))
     .map(({ rows }) => rows)
 
@@ -209,13 +209,13 @@ describe('the page of the configuration', () => {
     compare(taskRows!, membersOf('core/task/task.ts', 'TaskOptions'))
     compare(isolationRows!, membersOf('core/task/isolation.ts', 'IsolationOptions'))
     compare(retryRows!, membersOf('core/task/task-definition.ts', 'RetryOptions'))
+    compare(batchRows!, membersOf('core/task/batch-task.ts', 'BatchOptions'))
   })
 
   it('lists every option of a payload: its own, and those that it shares with a job', () => {
     const path = 'core/task/enqueue-options.ts'
     const [, shared] = /OrderedEnqueueOptions extends Pick<EnqueueOptions, ([^>]+)>/.exec(source(path))!
     const members = membersOf(path, 'EnqueueOptions').filter(({ name }) => shared!.includes(`'${name}'`))
-
     expect(members.length).toBe(3)
     compare(configuration.rows('A payload'), [...membersOf(path, 'OrderedEnqueueOptions'), ...members])
   })

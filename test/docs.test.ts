@@ -141,7 +141,11 @@ describe('the programs of the documentation', () => {
     inAnyOrder?: boolean
   }[] = [
     { path: 'docs/selectors.md', file: 'nightly.mjs', prints: '' },
-    { path: 'docs/job-lifecycle.md', file: 'welcome.mjs', prints: shownAfter('docs/job-lifecycle.md', 'welcome.mjs') },
+    ...['welcome.mjs', 'insert-rows.mjs'].map((file) => ({
+      path: 'docs/job-lifecycle.md',
+      file,
+      prints: shownAfter('docs/job-lifecycle.md', file),
+    })),
     { path: 'docs/middleware.md', file: 'traced.mjs', prints: 'who-asked completed at attempt 1\nrequest-7\n' },
     {
       path: 'docs/crashes.md',

@@ -33,6 +33,17 @@ export class Registry {
     return this.#ordered.get(queue)
   }
 
+  /**
+   * How many jobs of a queue one call of a handler takes: of an ordered one as its task says. Of any other what its tasks say,
+   * where all that are declared for it are batch tasks; with others among them a slot is for one job.
+   */
+  batchSize(queue: string): number {
+    const ordered = this.#ordered.get(queue)
+    if (ordered !== undefined) return ordered.batchSize
+    const sizes = [...this.tasks.values()].filter((task) => task.queue === queue).map(sizeOf)
+    return sizes.length === 0 ? 1 : Math.min(...sizes)
+  }
+
   /** Whether any job can be run here: a task has a handler. */
   get hasHandler(): boolean {
     if (this.#every !== undefined) return true
@@ -51,6 +62,10 @@ export class Registry {
     if (queue === undefined) throw new UnknownQueueError(name, [...this.queues.keys()])
     return queue
   }
+}
+
+function sizeOf(task: AnyTask): number {
+  return task.kind === 'plain' ? (task.batch?.size ?? 1) : 1
 }
 
 function isolationOf(task: AnyTask): unknown {

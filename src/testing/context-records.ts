@@ -7,11 +7,13 @@ import { checkFields, type FieldWriter, type JobFields } from '../core/job-field
 import { Packing } from '../core/packing/packing.js'
 import { systemRandom } from '../core/platform/clock.js'
 import type { AnyOrderedTask } from '../core/task/ordered-task.js'
-import type { AnyPlainTask } from '../core/task/task.js'
+import type { AnyBatchTask, AnySingleTask } from '../core/task/task.js'
 import { jsonCodec } from '../core/values/codec.js'
-import { BatchExecution, type DecodedClaim } from '../runtime/run/batch-execution.js'
+import type { DecodedClaim } from '../runtime/run/batch-execution.js'
 import { JobExecution } from '../runtime/run/job-execution.js'
 import { JobUpdates } from '../runtime/run/job-updates.js'
+import { JobsExecution } from '../runtime/run/jobs-execution.js'
+import { OrderedExecution } from '../runtime/run/ordered-execution.js'
 import type { Claim } from '../stores/contract/claim.js'
 import { memoryTraits } from '../stores/memory/memory-traits.js'
 import { ChildRecords } from './child-records.js'
@@ -35,7 +37,7 @@ export class JobRecords extends JobExecution {
   readonly enqueued: ChildRecords['items']
   readonly #lastCheckpoint: unknown
 
-  constructor(claim: Claim, task: AnyPlainTask, meta: Readonly<Record<string, unknown>>, lastCheckpoint: unknown) {
+  constructor(claim: Claim, task: AnySingleTask, meta: Readonly<Record<string, unknown>>, lastCheckpoint: unknown) {
     const children = new ChildRecords()
     super(claim, task, undefined, meta, unsent, children)
     this.enqueued = children.items
@@ -78,7 +80,7 @@ export class JobRecords extends JobExecution {
   }
 }
 
-export class BatchRecords extends BatchExecution {
+export class OrderedRecords extends OrderedExecution {
   readonly progressed: Progress[] = []
   readonly enqueued: ChildRecords['items']
 
@@ -103,5 +105,31 @@ export class BatchRecords extends BatchExecution {
     return new Map(
       this.leased.flatMap(({ claim, failure }) => (failure === undefined ? [] : [[claim.id, failure.error]])),
     )
+  }
+}
+
+export class JobsRecords extends JobsExecution {
+  readonly progressed: Progress[] = []
+  readonly enqueued: ChildRecords['items']
+
+  constructor(task: AnyBatchTask, claims: readonly DecodedClaim[]) {
+    const children = new ChildRecords()
+    super(task, claims, children)
+    this.enqueued = children.items
+    this.begunAt = 0
+  }
+
+  override progress(fraction: number, note?: string): void {
+    super.progress(fraction, note)
+    this.progressed.push(this.lastProgress!)
+  }
+
+  override abort(reason: Error = stopped()): void {
+    super.abort(reason)
+  }
+
+  /** The errors that the handler has given for jobs, the latest of each, by their place. */
+  get failed(): ReadonlyMap<number, unknown> {
+    return new Map(this.leased.flatMap(({ failure }, i) => (failure === undefined ? [] : [[i, failure.error]])))
   }
 }

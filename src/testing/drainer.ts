@@ -4,6 +4,7 @@
  */
 
 import { ConfigError, InvalidArgumentError } from '../core/errors.js'
+import { isBatchTask } from '../core/task/any-task.js'
 import { messageOf } from '../core/values/describe.js'
 import { settingsOfAll } from '../mill/options/stored-settings.js'
 import { ClaimDecoder } from '../runtime/run/claim-decoder.js'
@@ -89,7 +90,20 @@ export class Drainer implements Bench {
     const { registry } = this.#parts
     const { leaseMs } = registry.queue(queue)
     const task = registry.orderedTask(queue)
-    return { queue, limit: task?.batchSize ?? 1, leaseMs, ...(task && { maxPayloads: task.maxPayloads }) }
+    return {
+      queue,
+      limit: task?.batchSize ?? this.#mostAtOnce(queue),
+      leaseMs,
+      ...(task && { maxPayloads: task.maxPayloads }),
+    }
+  }
+
+  /** As many as its batch tasks are given at once. */
+  #mostAtOnce(queue: string): number {
+    const sizes = [...this.#parts.registry.tasks.values()].map((task) =>
+      isBatchTask(task) && task.queue === queue ? task.batch.size : 1,
+    )
+    return Math.max(1, ...sizes)
   }
 
   async #run(claims: readonly Claim[]): Promise<RanJob[]> {
@@ -120,12 +134,12 @@ export class Drainer implements Bench {
 
   async #settle(claims: readonly Claim[], verdicts: readonly Verdict[], ran?: Execution): Promise<RanJob[]> {
     const { registry, events, clock } = this.#parts
-    const job = ran instanceof JobExecution ? ran : undefined
-    const words = job && this.#updates.lastWords(job)
+    const words = ran instanceof JobExecution ? this.#updates.lastWords(ran) : undefined
+    const begun = ran?.task.kind === 'ordered' ? undefined : ran
     if (words !== undefined) await this.#store.extend([words])
     const rules = this.#rules
     const items = claims.map((claim, i) =>
-      settlementOf(claim, verdicts[i]!, registry.queue(claim.queue).results, rules, job),
+      settlementOf(claim, verdicts[i]!, registry.queue(claim.queue).results, rules, begun),
     )
     const answers = await this.#store.settle(items)
     const exhaustion = ran && exhaustedHookOf(ran, verdicts, events)
@@ -144,7 +158,7 @@ export class Drainer implements Bench {
     return {
       ...{ packing, formatError, maxResultBytes: maxPayloadBytes },
       ...{ maxDelayMs: traits.maxDelayMs, canHold: traits.throttled },
-      endedRun: ({ begunAt }: JobExecution) => endedRunOf(begunAt, clock.mono()),
+      endedRun: ({ begunAt }: Execution) => endedRunOf(begunAt, clock.mono()),
       resultDropped: (claim: Claim, error: unknown) =>
         events.emit('result.dropped', { ...refOf(claim), error: messageOf(error) }),
     }

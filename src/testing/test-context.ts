@@ -4,15 +4,16 @@ import { InvalidArgumentError } from '../core/errors.js'
 import type { Progress, RunningJob } from '../core/job.js'
 import type { JobFields } from '../core/job-fields.js'
 import { systemClock } from '../core/platform/clock.js'
-import { type AnyTask, refuseNoTask } from '../core/task/any-task.js'
+import { type AnyTask, isBatchTask, refuseNoTask } from '../core/task/any-task.js'
 import type { BatchContext } from '../core/task/batch-context.js'
 import type { JobContext } from '../core/task/job-context.js'
+import type { JobsContext } from '../core/task/jobs-context.js'
 import type { EnqueueItem } from '../core/task/middleware.js'
 import type { AnyOrderedTask } from '../core/task/ordered-task.js'
-import type { AnyPlainTask } from '../core/task/task.js'
+import type { AnyBatchTask, AnySingleTask } from '../core/task/task.js'
 import { describe } from '../core/values/describe.js'
 import type { Claim } from '../stores/contract/claim.js'
-import { BatchRecords, JobRecords } from './context-records.js'
+import { JobRecords, JobsRecords, OrderedRecords } from './context-records.js'
 
 /** What the job is; what is left out is that of a job at its first attempt. */
 export interface GivenJob extends Partial<Omit<RunningJob, 'task'>> {
@@ -26,6 +27,12 @@ export interface GivenBatch extends Partial<Pick<RunningJob, 'queue' | 'fence' |
   readonly payloadsById: ReadonlyMap<string, readonly unknown[]>
   /** The ids of which more payloads follow. Default: none. */
   readonly more?: readonly string[]
+}
+
+/** What the jobs of a batch task are. */
+export interface GivenJobs extends Partial<Pick<RunningJob, 'queue' | 'attempt'>> {
+  /** What the handler is given. */
+  readonly inputs: readonly unknown[]
 }
 
 /** What a test reads and does, whatever the kind of the task. */
@@ -50,18 +57,28 @@ export interface TestBatchContext extends BatchContext, Observed {
   readonly failed: ReadonlyMap<string, unknown>
 }
 
+export interface TestJobsContext extends JobsContext, Observed {
+  /** By the place of its input the error that the handler has given to `ctx.fail()` for a job. */
+  readonly failed: ReadonlyMap<number, unknown>
+}
+
 /**
  * The context for one call of the task's handler: `await encode.run!(input, testContext(encode, { attempt: 2 }))`. What the handler
  * reports is noted and sent nowhere. Throws `InvalidArgumentError` for what is no task, or a batch without payloads.
  */
-export function testContext(task: AnyPlainTask, given?: GivenJob): TestContext
+export function testContext(task: AnySingleTask, given?: GivenJob): TestContext
+export function testContext(task: AnyBatchTask, given: GivenJobs): TestJobsContext
 export function testContext(task: AnyOrderedTask, given: GivenBatch): TestBatchContext
-export function testContext(task: AnyTask, given: GivenJob | GivenBatch = {}): TestContext | TestBatchContext {
+export function testContext(
+  task: AnyTask,
+  given: GivenJob | GivenJobs | GivenBatch = {},
+): TestContext | TestJobsContext | TestBatchContext {
   refuseNoTask(task, 'testContext()')
-  return task.kind === 'plain' ? jobContext(task, given) : batchContext(task, given)
+  if (task.kind === 'ordered') return batchContext(task, given)
+  return isBatchTask(task) ? jobsContext(task, given) : jobContext(task, given)
 }
 
-function jobContext(task: AnyPlainTask, given: GivenJob): TestContext {
+function jobContext(task: AnySingleTask, given: GivenJob): TestContext {
   const { lastCheckpoint, meta = {}, lastError, createdAt, runAt, ...job } = given
   const claim: Claim = {
     ...claimOf(task, job),
@@ -70,6 +87,19 @@ function jobContext(task: AnyPlainTask, given: GivenJob): TestContext {
     ...(lastError !== undefined && { error: lastError }),
   }
   return new JobRecords(claim, task, meta, lastCheckpoint)
+}
+
+function jobsContext(task: AnyBatchTask, { inputs, ...job }: Partial<GivenJobs>): TestJobsContext {
+  if (!Array.isArray(inputs) || inputs.length === 0)
+    throw new InvalidArgumentError(
+      `testContext() of the batch task '${task.name}' needs the inputs that its handler is given: { inputs: [input] }; got ${describe(inputs)}.`,
+    )
+  const claims = inputs.map((input, i) => ({
+    claim: claimOf(task, { ...job, id: `job-${i + 1}` }),
+    inputs: [input],
+    metas: [{}],
+  }))
+  return new JobsRecords(task, claims)
 }
 
 function batchContext(
@@ -89,7 +119,7 @@ function batchContext(
     inputs,
     metas: inputs.map(() => ({})),
   }))
-  return new BatchRecords(task, claims)
+  return new OrderedRecords(task, claims)
 }
 
 function claimOf(

@@ -2,5 +2,13 @@
 
 export type { RanJob } from './ran-job.js'
 export type { StoreVerb } from './store-failures.js'
-export { type GivenBatch, type GivenJob, type TestBatchContext, type TestContext, testContext } from './test-context.js'
+export {
+  type GivenBatch,
+  type GivenJob,
+  type GivenJobs,
+  type TestBatchContext,
+  type TestContext,
+  type TestJobsContext,
+  testContext,
+} from './test-context.js'
 export { type TestMill, type TestMillOptions, testMill, type WhatToDrain } from './test-mill.js'

@@ -130,7 +130,9 @@ export function assembleWorker(
   const rules: SettlementRules = {
     ...{ packing, formatError, maxResultBytes: maxPayload, maxDelayMs: traits.maxDelayMs, canHold: traits.throttled },
     endedRun: ({ task, begunAt, handlerAt }) =>
-      task.isolation === undefined ? endedRunOf(begunAt, mono(), identity) : endedRunOf(handlerAt, mono()),
+      task.kind === 'plain' && task.isolation !== undefined
+        ? endedRunOf(handlerAt, mono())
+        : endedRunOf(begunAt, mono(), identity),
     resultDropped: (claim, error) => events.emit('result.dropped', { ...refOf(claim), error: messageOf(error) }),
   }
   const notes = new JobUpdates({ store, packing, maxCheckpointBytes: maxPayload, events, random })

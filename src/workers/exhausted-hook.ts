@@ -3,9 +3,11 @@
 import type { Events } from '../core/events.js'
 import { ownMeta } from '../core/job-origin.js'
 import type { AnyTask } from '../core/task/any-task.js'
-import { BatchExecution, type BatchedJob } from '../runtime/run/batch-execution.js'
+import type { BatchedJob } from '../runtime/run/batch-execution.js'
 import type { Execution } from '../runtime/run/execution.js'
 import type { JobExecution } from '../runtime/run/job-execution.js'
+import { JobsExecution } from '../runtime/run/jobs-execution.js'
+import { OrderedExecution } from '../runtime/run/ordered-execution.js'
 import type { Verdict } from '../runtime/run/verdict.js'
 import type { SettleAnswer } from '../stores/contract/settle.js'
 
@@ -21,7 +23,8 @@ export function exhaustedHookOf(
   events: Events,
 ): ExhaustedHook | undefined {
   if (execution.task.onExhausted === undefined) return undefined
-  if (execution instanceof BatchExecution) return batchExhaustion(execution, verdicts, events)
+  if (execution instanceof OrderedExecution) return payloadsExhaustion(execution, verdicts, events)
+  if (execution instanceof JobsExecution) return jobsExhaustion(execution, verdicts, events)
   const [verdict] = verdicts
   const error = exhaustedBy(verdict!)
   if (error === undefined) return undefined
@@ -34,8 +37,8 @@ export function exhaustedHookOf(
 }
 
 /** Told once, after the last answer: of each id whose burying the store has confirmed, the oldest payload. */
-function batchExhaustion(
-  { task, leased }: BatchExecution,
+function payloadsExhaustion(
+  { task, leased }: OrderedExecution,
   verdicts: readonly Verdict[],
   events: Events,
 ): ExhaustedHook | undefined {
@@ -59,6 +62,29 @@ function batchExhaustion(
         error,
       }))
       void told(events, task, () => task.onExhausted!(payloads))
+    },
+  }
+}
+
+/** Told for each job by itself. */
+function jobsExhaustion(
+  execution: JobsExecution,
+  verdicts: readonly Verdict[],
+  events: Events,
+): ExhaustedHook | undefined {
+  const { task, leased } = execution
+  const hooks = new Map<string, () => unknown>()
+  for (const [i, batched] of leased.entries()) {
+    const last = exhaustedBy(verdicts[i]!)
+    if (last === undefined) continue
+    const [job, input] = [execution.jobOf(batched), batched.inputs[0]]
+    hooks.set(batched.claim.id, () => task.onExhausted!({ job, input, error: last.error }))
+  }
+  if (hooks.size === 0) return undefined
+  return {
+    answered(id, answer) {
+      const hook = hooks.get(id)
+      if (hook !== undefined && answer === 'ok') void told(events, task, hook)
     },
   }
 }

@@ -2,7 +2,8 @@ import { bury, cancel, defineOrderedTask, snooze } from 'millrace'
 import type { Claim } from 'millrace/store'
 import { describe, expect, it } from 'vitest'
 import { InvalidArgumentError, JobCancelledError, LeaseLostError } from '#src/core/errors.js'
-import { BatchExecution, batchesOf, type DecodedClaim } from '#src/runtime/run/batch-execution.js'
+import type { DecodedClaim } from '#src/runtime/run/batch-execution.js'
+import { batchesOf, OrderedExecution } from '#src/runtime/run/ordered-execution.js'
 
 const decoded = (id: string, fence = 1): DecodedClaim => {
   const claim: Claim = {
@@ -24,7 +25,7 @@ const task = defineOrderedTask({ name: 't' })
 const cancelled = (id: string) => new JobCancelledError('q', id)
 
 function begun(...ids: string[]) {
-  const batch = new BatchExecution(
+  const batch = new OrderedExecution(
     task,
     ids.map((id) => decoded(id)),
   )
@@ -70,7 +71,7 @@ describe('a batch', () => {
   })
 
   it('is not aborted before it has begun: what is lost or cancelled then is taken out', () => {
-    const batch = new BatchExecution(task, [decoded('a'), decoded('b')])
+    const batch = new OrderedExecution(task, [decoded('a'), decoded('b')])
     batch.leased[0]!.abort(new LeaseLostError('q', 'a'))
 
     expect(batch.abortReason).toBeUndefined()

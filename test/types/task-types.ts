@@ -8,6 +8,7 @@ import {
   type JobRecord,
   millrace,
   type OutcomeValue,
+  snooze,
   type TaskInput,
   type TaskResult,
 } from 'millrace'
@@ -115,3 +116,49 @@ expectTypeOf((await queue.jobs.list({ state: 'dead' })).jobs).toEqualTypeOf<JobR
 await queue.jobs.list({ task: 'encode' })
 // @ts-expect-error 12: its result has no such field
 ;(await mill.job(encode, 'x').record())!.result!.minutes
+
+// Batch tasks: inputs together, results one by one
+const insert = defineTask({
+  name: 'insert',
+  queue: 'rows',
+  batch: { size: 500, wait: '200ms' },
+  input: z.object({ at: z.string().transform((text) => new Date(text)) }),
+  async run(inputs, ctx) {
+    expectTypeOf(inputs).toEqualTypeOf<readonly { at: Date }[]>()
+    expectTypeOf(ctx.jobs[0]!.attempt).toEqualTypeOf<number>()
+    ctx.fail(3, new Error('broken'))
+    return inputs.map(({ at }): number | OutcomeValue => (at.getTime() > 0 ? at.getTime() : snooze('1m')))
+  },
+})
+expectTypeOf<TaskInput<typeof insert>>().toEqualTypeOf<{ at: string }>()
+expectTypeOf<TaskResult<typeof insert>>().toEqualTypeOf<number>()
+expectTypeOf(await (await mill.enqueue(insert, { at: '' })).result()).toEqualTypeOf<number>()
+// @ts-expect-error 13: an input is one, not many
+await mill.enqueue(insert, [{ at: '' }])
+const noResult = defineTask({
+  name: 'no-result',
+  batch: { size: 2 },
+  run: async (inputs: readonly string[]) => void inputs,
+})
+expectTypeOf<TaskInput<typeof noResult>>().toEqualTypeOf<string>()
+const annotated = defineTask({
+  name: 'annotated',
+  batch: { size: 2 },
+  run: (inputs: readonly { n: number }[], ctx) => {
+    expectTypeOf(ctx.job.queue).toEqualTypeOf<string>()
+    return inputs.map(({ n }) => String(n))
+  },
+  group: (input) => input.n,
+})
+expectTypeOf<TaskInput<typeof annotated>>().toEqualTypeOf<{ n: number }>()
+expectTypeOf<TaskResult<typeof annotated>>().toEqualTypeOf<string>()
+const elsewhere = defineTask({ name: 'elsewhere', batch: { size: 2 } }).returns<string>()
+elsewhere.handle((inputs) => inputs.map(String))
+// @ts-expect-error 14: another result for each than was said
+elsewhere.handle((inputs) => inputs.map(Number))
+// @ts-expect-error 15: a batch has a size
+defineTask({ name: 'sizeless', batch: { wait: '1s' } })
+// @ts-expect-error 16: an isolated job has a process of its own
+defineTask({ name: 'apart', batch: { size: 2 }, isolate: 'process' })
+// @ts-expect-error 17: a single job has no jobs
+defineTask({ name: 'single', run: (_, ctx) => ctx.jobs })

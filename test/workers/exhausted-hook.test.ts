@@ -2,8 +2,8 @@ import { defineOrderedTask, defineTask, type ExhaustedPayload } from 'millrace'
 import type { Claim } from 'millrace/store'
 import { expect, it } from 'vitest'
 import { Events } from '#src/core/events.js'
-import { BatchExecution } from '#src/runtime/run/batch-execution.js'
 import { JobExecution } from '#src/runtime/run/job-execution.js'
+import { OrderedExecution } from '#src/runtime/run/ordered-execution.js'
 import type { Verdict } from '#src/runtime/run/verdict.js'
 import { exhaustedHookOf } from '#src/workers/exhausted-hook.js'
 import { notesOn } from '../runtime/updates-on.js'
@@ -33,7 +33,7 @@ const again: Verdict = { kind: 'retry', delayMs: 1, last: false, error: 'e' }
 function batch(...ids: string[]) {
   const told: (readonly ExhaustedPayload<unknown>[])[] = []
   const task = defineOrderedTask({ name: 't', onExhausted: (payloads) => void told.push(payloads) })
-  const execution = new BatchExecution(
+  const execution = new OrderedExecution(
     task,
     ids.map((id) => ({ claim: claim(id), inputs: [1, 2], metas: [{}, {}] })),
   )

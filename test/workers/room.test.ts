@@ -8,7 +8,7 @@ const queue = (options: QueueOptions) => queueOf('q', v.parse(queueOptionsSchema
 const roomFor = (of: Queue, inHand: InHand, batchSize: number, most: number) =>
   roomIn(of, false, inHand, batchSize, most)
 const inHand = (free: number, backlog = 0, ahead = 0, inARow = Number.POSITIVE_INFINITY, worthwhile = 0) => ({
-  ...{ free, backlog, ahead, worthwhile, inARow },
+  ...{ free, backlog, ahead, worthwhile, inARow, lacking: 0 },
 })
 
 it('is a batch of ids for each free slot and each that is worth claiming ahead', () => {
@@ -72,4 +72,13 @@ describe('of a limited queue', () => {
   it('is one batch where its shards are exclusive', () => {
     expect(limited({ ordered: true, exclusive: 'shard' }, inHand(3), 10, 250)).toBe(10)
   })
+})
+
+it('is besides, whatever slots are free, what lacks in a batch that waits for more', () => {
+  const rows = queue({})
+
+  expect(roomFor(rows, { ...inHand(0), lacking: 7 }, 10, 250)).toBe(7)
+  expect(roomFor(rows, { ...inHand(-1), lacking: 7 }, 10, 250)).toBe(7)
+  expect(roomFor(rows, { ...inHand(2), lacking: 7 }, 10, 250)).toBe(27)
+  expect(roomIn(rows, true, { ...inHand(0), lacking: 7 }, 10, 250)).toBe(7)
 })

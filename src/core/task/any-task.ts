@@ -3,7 +3,7 @@
 import { InvalidArgumentError } from '../errors.js'
 import { describe } from '../values/describe.js'
 import type { AnyOrderedTask } from './ordered-task.js'
-import type { AnyPlainTask } from './task.js'
+import type { AnyBatchTask, AnyPlainTask } from './task.js'
 import type { types } from './task-definition.js'
 
 /** Some task, whatever its types. */
@@ -36,6 +36,11 @@ export function runElsewhere<T extends AnyTask>(task: T): T {
 
 export function isRunElsewhere(task: AnyTask): boolean {
   return elsewhere in task
+}
+
+/** Whether its handler is given several jobs at once, each a job by itself. */
+export function isBatchTask(task: AnyTask | undefined): task is AnyBatchTask {
+  return task?.kind === 'plain' && task.batch !== undefined
 }
 
 export function isTask(value: unknown): value is AnyTask {

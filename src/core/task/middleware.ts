@@ -6,8 +6,9 @@ import type { AnyTask } from './any-task.js'
 import type { BatchContext } from './batch-context.js'
 import type { AnyEnqueueOptions } from './enqueue-options.js'
 import type { JobContext } from './job-context.js'
+import type { JobsContext } from './jobs-context.js'
 import type { AnyOrderedTask } from './ordered-task.js'
-import type { AnyPlainTask } from './task.js'
+import type { AnyBatchTask, AnySingleTask } from './task.js'
 
 /** One job on its way to the store. Middleware may change its input and options. */
 export interface EnqueueItem {
@@ -23,13 +24,21 @@ export interface EnqueueItem {
   readonly child?: string
 }
 
-/** One call of a handler: of one job, or of the whole batch of an ordered task. `'jobs' in run.ctx` tells a batch. */
-export type Run = JobRun | BatchRun
+/** One call of a handler: of one job, or of the whole batch of an ordered or a batch task. `'jobs' in run.ctx` tells a batch. */
+export type Run = JobRun | JobsRun | BatchRun
 
 export interface JobRun {
-  readonly task: AnyPlainTask
+  readonly task: AnySingleTask
   readonly input: unknown
   readonly ctx: JobContext
+}
+
+/** Of a batch task. */
+export interface JobsRun {
+  readonly task: AnyBatchTask
+  /** The inputs, in the order of `ctx.jobs`. */
+  readonly input: readonly unknown[]
+  readonly ctx: JobsContext
 }
 
 export interface BatchRun {

@@ -5,6 +5,7 @@ import type { RunningJob } from '../job.js'
 import type { Duration } from '../values/duration.js'
 import { callable, exactly } from '../values/option-check.js'
 import { exponential } from './backoff.js'
+import { type Batch, type BatchOptions, batchSchema, type JobsHandler, type ResultOfEach } from './batch-task.js'
 import { type Isolation, type IsolationOptions, isolationMistakes, isolationOf, isolationOptions } from './isolation.js'
 import type { JobContext } from './job-context.js'
 import type { OutcomeValue } from './outcome.js'
@@ -29,6 +30,11 @@ type ResultOf<Return> = Exclude<Awaited<Return>, OutcomeValue>
 
 /** What the handler of a task may return; anything, if its result is not known yet. */
 type Returnable<Result> = unknown extends Result ? unknown : Result | OutcomeValue | Promise<Result | OutcomeValue>
+
+/** What the handler of a batch task may return; anything, if the result of its jobs is not known yet. */
+type ReturnableByEach<Result> = unknown extends Result
+  ? unknown
+  : Returnable<readonly (Result | OutcomeValue)[]> | (undefined extends Result ? void | Promise<void> : never)
 
 /** A job that was just buried because its retries are exhausted. */
 export interface ExhaustedJob<Output> {
@@ -84,6 +90,8 @@ export interface Task<
   QueueName extends string = string,
 > extends TaskHeader<Name, Input, Output, Result, QueueName> {
   readonly kind: 'plain'
+  /** Undefined: its handler is given one job at a time. */
+  readonly batch: undefined
   /** Undefined: its jobs run in the worker. */
   readonly isolation: Isolation | undefined
   readonly group: ((input: Input) => string | number) | undefined
@@ -105,12 +113,51 @@ export interface Task<
   returns<Returned>(): Task<Name, Input, Output, Returned, QueueName>
 }
 
-/** Some task that is not ordered, whatever its types. */
+/** Options of a task whose handler is given several jobs at once. */
+export interface BatchTaskOptions<Name extends string, Input, Output, Return, QueueName extends string = string>
+  extends Omit<TaskOptions<Name, Input, Output, never, QueueName>, 'run' | 'timeLimit' | keyof IsolationOptions> {
+  /** Its handler is given up to `size` jobs at once, and takes one slot. Not together with `isolate`. */
+  readonly batch: BatchOptions
+  /** May be left out and attached on the worker's side with `task.handle(run)`. */
+  readonly run?: JobsHandler<Output, Return>
+  /** A run that takes longer is aborted, abandoned and counted as a failure of each of its jobs. Default `'60s'`. */
+  readonly timeLimit?: Duration
+}
+
+/** A defined batch task. `Input`, `Output` and `Result` are those of one job. */
+export interface BatchTask<
+  Name extends string = string,
+  Input = unknown,
+  Output = unknown,
+  Result = unknown,
+  QueueName extends string = string,
+> extends TaskHeader<Name, Input, Output, Result, QueueName>,
+    Pick<Task<Name, Input, Output>, 'kind' | 'group' | 'shouldRun' | 'onExhausted'> {
+  readonly batch: Batch
+  readonly isolation: undefined
+  /** The handler; undefined where only producers know this task. */
+  readonly run: JobsHandler<Output, unknown> | undefined
+  /** As `handle` of other tasks. */
+  handle<Return extends ReturnableByEach<Result>>(
+    run: JobsHandler<Output, Return>,
+  ): BatchTask<Name, Input, Output, unknown extends Result ? ResultOfEach<Return> : Result, QueueName>
+  /** As `returns` of other tasks: the result of one job. */
+  returns<Returned>(): BatchTask<Name, Input, Output, Returned, QueueName>
+}
+
+/** Some task that runs each of its jobs by itself, whatever its types. */
 // biome-ignore lint/suspicious/noExplicitAny: a task's types are contravariant in its handler; only `any` accepts them all
-export type AnyPlainTask = Task<string, any, any, any>
+export type AnySingleTask = Task<string, any, any, any>
+/** Some batch task. */
+// biome-ignore lint/suspicious/noExplicitAny: as above
+export type AnyBatchTask = BatchTask<string, any, any, any>
+/** Some task that is not ordered. */
+export type AnyPlainTask = AnySingleTask | AnyBatchTask
+
 const optionsSchema = exactly({
   ...headerOptions,
   ...isolationOptions,
+  batch: v.optional(batchSchema),
   timeLimit: v.optional(boundlessTime, '60s'),
   run: v.optional(callable<Handler<unknown, unknown>>()),
   retry: retryOptions(),
@@ -131,21 +178,37 @@ export function defineTask<
   Return = unknown,
   const QueueName extends string = 'default',
 >(
-  options: TaskOptions<Name, Input, Output, Return, QueueName>,
-): Task<Name, Input, Output, ResultOf<Return>, QueueName> {
+  options: BatchTaskOptions<Name, Input, Output, Return, QueueName>,
+): BatchTask<Name, Input, Output, ResultOfEach<Return>, QueueName>
+/**
+ * Defines a task. Throws `ConfigError` that lists everything wrong with the options.
+ *
+ * The value is definition and typed client in one: export it, import it where jobs are enqueued and where they run.
+ */
+export function defineTask<
+  const Name extends string,
+  Output = unknown,
+  Input = Output,
+  Return = unknown,
+  const QueueName extends string = 'default',
+>(options: TaskOptions<Name, Input, Output, Return, QueueName>): Task<Name, Input, Output, ResultOf<Return>, QueueName>
+export function defineTask(options: object): AnyPlainTask {
   const what = `task${quotedName(options)}`
   const given = checkedTask(optionsSchema, options, what)
-  refuseTask(what, given.name, isolationMistakes(given, given.timeLimit))
+  const mistakes = isolationMistakes(given, given.timeLimit)
+  if (given.batch !== undefined && given.isolate !== undefined)
+    mistakes.push({ path: 'batch', message: "cannot be together with isolate: 'process', which runs one job in each" })
+  refuseTask(what, given.name, mistakes)
   const { name, queue = 'default', input, run, retry, timeLimit, slowAfter, aliases } = given
-  const { group, shouldRun, onExhausted } = given
+  const { group, shouldRun, onExhausted, batch } = given
   const isolation = isolationOf(given, timeLimit)
   const { max = isolation === undefined ? 4 : 0, backoff = exponential(), when } = retry
   const definition = {
     kind: 'plain',
-    ...{ name, queue, input, aliases, group, shouldRun, onExhausted, isolation },
+    ...{ name, queue, input, aliases, group, shouldRun, onExhausted, isolation, batch },
     timeLimitMs: timeLimit,
     slowAfterMs: slowAfter,
     retry: { max, backoff, when },
   }
-  return withHandler(definition, run) as unknown as Task<Name, Input, Output, ResultOf<Return>, QueueName>
+  return withHandler(definition, run) as unknown as AnyPlainTask
 }

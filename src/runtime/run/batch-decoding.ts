@@ -10,8 +10,9 @@ import type { BatchedJob, DecodedClaim } from './batch-execution.js'
 import { metaOf } from './execution.js'
 
 /** What is missing here to read a payload of the claim; undefined if all can be read. */
-export function lackIn({ payloads }: Claim, packing: Packing): Lack | undefined {
-  for (const { payload, codec } of payloads!) {
+export function lackIn({ payload, codec, payloads }: Claim, packing: Packing): Lack | undefined {
+  if (payloads === undefined) return packing.lackFor(payload, codec)
+  for (const { payload, codec } of payloads) {
     const lack = packing.lackFor(payload, codec)
     if (lack !== undefined) return lack
   }
@@ -20,7 +21,13 @@ export function lackIn({ payloads }: Claim, packing: Packing): Lack | undefined 
 
 /** Throws `CodecError` that says which payload cannot be decoded. */
 export function decodedClaim(claim: Claim, packing: Packing): DecodedClaim {
-  const payloads = claim.payloads!
+  const { payload, codec, meta, payloads } = claim
+  if (payloads === undefined)
+    return {
+      claim,
+      inputs: [packing.unpack(payload, codec, 'payload', claim)],
+      metas: [metaOf(meta === undefined ? undefined : packing.unpack(meta, codec, 'meta', claim))],
+    }
   const decoded = <Value>(decode: (one: ScoredPayload) => Value): Value[] =>
     payloads.map((one, i) => {
       try {
@@ -46,5 +53,6 @@ export async function checkedInputs(schema: Schema, { claim, inputs }: BatchedJo
 }
 
 function payloadName({ payloads }: Claim, i: number): string {
+  if (payloads === undefined) return 'the stored input'
   return `payload ${i + 1} of ${payloads!.length} (score ${payloads![i]!.score})`
 }

@@ -2,14 +2,24 @@
 
 import type { Lack, Packing } from '../../core/packing/packing.js'
 import type { Registry } from '../../core/registry.js'
+import { type AnyTask, isBatchTask } from '../../core/task/any-task.js'
+import type { AnyBatchTask } from '../../core/task/task.js'
 import type { Claim } from '../../stores/contract/claim.js'
 import { decodedClaim, lackIn } from './batch-decoding.js'
-import { BatchExecution, batchesOf, type DecodedClaim } from './batch-execution.js'
+import type { DecodedClaim } from './batch-execution.js'
 import type { ChildClient } from './child-calls.js'
 import { type Execution, metaOf } from './execution.js'
 import { JobExecution } from './job-execution.js'
 import type { JobUpdates } from './job-updates.js'
+import { JobsExecution } from './jobs-execution.js'
+import { batchesOf, OrderedExecution } from './ordered-execution.js'
 import type { Verdict } from './verdict.js'
+
+/** A batch that may still be given claims of this answer. */
+interface OpenBatch {
+  readonly task: AnyBatchTask
+  readonly claims: DecodedClaim[]
+}
 
 /** Hears of a claim that cannot be run here: it is released uncounted, or, where it cannot be decoded, buried. */
 type Refused = (claim: Claim, verdict: Verdict) => void
@@ -34,20 +44,34 @@ export class ClaimDecoder {
   /** The executions that claims of one queue become, in their order. */
   of(claims: readonly Claim[], refused: Refused): Execution[] {
     if (claims[0]?.payloads !== undefined) return this.#batches(claims, refused)
-    const executions: Execution[] = []
+    const entries: (JobExecution | OpenBatch)[] = []
+    const open = new Map<AnyBatchTask, OpenBatch>()
     for (const claim of claims) {
-      const prepared = this.#job(claim)
-      if (prepared instanceof JobExecution) executions.push(prepared)
+      const task = this.#registry.find(claim.task)
+      if (isBatchTask(task) && task.run !== undefined) {
+        const decoded = this.#decoded(claim)
+        if (!('claim' in decoded)) refused(claim, decoded)
+        else if ((open.get(task)?.claims.length ?? task.batch.size) < task.batch.size)
+          open.get(task)!.claims.push(decoded)
+        else {
+          open.set(task, { task, claims: [decoded] })
+          entries.push(open.get(task)!)
+        }
+        continue
+      }
+      const prepared = this.#job(claim, task)
+      if (prepared instanceof JobExecution) entries.push(prepared)
       else refused(claim, prepared)
     }
-    return executions
+    return entries.map((entry) =>
+      entry instanceof JobExecution ? entry : new JobsExecution(entry.task, entry.claims, this.#client),
+    )
   }
 
-  #job(claim: Claim): JobExecution | Verdict {
+  #job(claim: Claim, task: AnyTask | undefined): JobExecution | Verdict {
     const packing = this.#packing
-    const task = this.#registry.find(claim.task)
     // What runs an isolated job is found by its own process.
-    if (task === undefined || task.kind === 'ordered') return unknownTask(claim)
+    if (task === undefined || task.kind === 'ordered' || isBatchTask(task)) return unknownTask(claim)
     if (task.run === undefined && task.isolation === undefined) return unknownTask(claim)
     const { payload, meta, codec } = claim
     const lack = packing.lackFor(payload, codec)
@@ -74,7 +98,7 @@ export class ClaimDecoder {
       if ('claim' in prepared) decoded.push(prepared)
       else refused(claim, prepared)
     }
-    return batchesOf(decoded, task.batchSize).map((batch) => new BatchExecution(task, batch, this.#client))
+    return batchesOf(decoded, task.batchSize).map((batch) => new OrderedExecution(task, batch, this.#client))
   }
 
   #decoded(claim: Claim): DecodedClaim | Verdict {

@@ -21,6 +21,8 @@ export interface Leased {
   unsentProgress: Progress | undefined
   /** Why it was told to stop, if it was. */
   readonly abortReason: Error | undefined
+  /** What tells of its run where its record is kept; undefined of an ordered id. */
+  readonly ran: Execution | undefined
   /** It is cancelled, or its lease is lost. */
   abort(reason: Error): void
 }

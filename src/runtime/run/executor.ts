@@ -5,11 +5,15 @@ import type { EventMap, Events } from '../../core/events.js'
 import type { Random } from '../../core/platform/clock.js'
 import { type Middleware, type Run, throughLayers } from '../../core/task/middleware.js'
 import { type Schema, validated } from '../../core/task/schema.js'
+import type { AnyPlainTask } from '../../core/task/task.js'
+import type { Claim } from '../../stores/contract/claim.js'
 import { checkedInputs } from './batch-decoding.js'
 import { BatchExecution, type BatchedJob } from './batch-execution.js'
 import { badPayload } from './claim-decoder.js'
 import { type Execution, type Leased, refOf } from './execution.js'
 import type { JobExecution } from './job-execution.js'
+import { JobsExecution } from './jobs-execution.js'
+import type { OrderedExecution } from './ordered-execution.js'
 import { TimeLimits } from './time-limits.js'
 import {
   cancelledWhileRunning,
@@ -83,11 +87,9 @@ export class Executor {
     let verdicts: readonly Verdict[]
     try {
       if (task.input !== undefined) await checkBatch(task.input, execution)
-      const returned = execution.given.size === 0 ? undefined : await this.#callBatch(execution)
-      const verdict = verdictOnReturn(returned)
-      // An id has no result: what the handler returned is none of this id's alone.
-      const ofEach: Verdict = verdict.kind === 'complete' ? { kind: 'complete', result: undefined } : verdict
-      verdicts = this.#verdictsOn(execution, () => ofEach)
+      if (execution instanceof JobsExecution) await this.#postponeSome(execution)
+      const returned = execution.given.length === 0 ? undefined : await this.#callBatch(execution)
+      verdicts = this.#verdictsOn(execution, this.#onReturn(execution, returned))
     } catch (error) {
       verdicts = this.#verdictsOnAbort(execution, execution.abortReason ?? error, error)
     }
@@ -115,7 +117,7 @@ export class Executor {
     const { task } = execution
     const misfit = task.input === undefined ? undefined : await checkInput(task.input, execution)
     if (misfit !== undefined || task.shouldRun === undefined) return misfit
-    return (await task.shouldRun(execution.input, execution.job)) ? undefined : this.#postponed(execution)
+    return (await task.shouldRun(execution.input, execution.job)) ? undefined : this.#postponed(task, execution.claim)
   }
 
   #call(ctx: JobExecution): unknown {
@@ -125,9 +127,44 @@ export class Executor {
   }
 
   #callBatch(ctx: BatchExecution): unknown {
+    return ctx instanceof JobsExecution ? this.#callOnJobs(ctx) : this.#callOnIds(ctx as OrderedExecution)
+  }
+
+  #callOnIds(ctx: OrderedExecution): unknown {
     const { task, payloadsById: input } = ctx
     if (this.#layers.length === 0) return this.#begins(ctx) ? task.run!(input, ctx) : undefined
     return this.#through({ task, input, ctx }, async () => (this.#begins(ctx) ? task.run!(input, ctx) : refuseLate()))
+  }
+
+  #callOnJobs(ctx: JobsExecution): unknown {
+    const { task, inputs: input } = ctx
+    if (this.#layers.length === 0) return this.#begins(ctx) ? task.run!(input, ctx) : undefined
+    return this.#through({ task, input, ctx }, async () => (this.#begins(ctx) ? task.run!(input, ctx) : refuseLate()))
+  }
+
+  /** Leaves out of a batch what is not to be run now. */
+  async #postponeSome(execution: JobsExecution): Promise<void> {
+    const { task, leased } = execution
+    if (task.shouldRun === undefined) return
+    for (const job of leased) {
+      if (job.refusal !== undefined || job.failure !== undefined) continue
+      try {
+        if (!(await task.shouldRun(job.inputs[0], execution.jobOf(job)))) job.refusal = this.#postponed(task, job.claim)
+      } catch (error) {
+        job.failure = { error }
+      }
+    }
+  }
+
+  /** What follows for each job of a batch from what its handler returned. */
+  #onReturn(execution: BatchExecution, returned: unknown): (job: BatchedJob) => Verdict {
+    const parts = execution instanceof JobsExecution ? execution.partsOf(returned) : undefined
+    if (parts !== undefined) return (job) => this.#guarded(execution, job, () => verdictOnReturn(parts.get(job)))
+    const verdict = verdictOnReturn(returned)
+    if (verdict.kind !== 'complete') return () => verdict
+    if (execution instanceof JobsExecution) execution.refuseResult(verdict.result)
+    // An id has no result: what the handler returned is none of this id's alone.
+    return () => ({ kind: 'complete', result: undefined })
   }
 
   /** Whether the handler may begin: what a throttle counts is its first line, whatever came before. */
@@ -147,7 +184,7 @@ export class Executor {
     )
   }
 
-  #postponed({ task, claim }: JobExecution): Verdict {
+  #postponed(task: AnyPlainTask, claim: Claim): Verdict {
     const delayMs = Math.max(
       leastPostponementMs,
       retryDelayMs(task.retry.backoff, claim.attempt, this.#parts.random, this.#hookFailed),

@@ -2,21 +2,20 @@
 
 import type { Meta, Progress, RunningJob } from '../../core/job.js'
 import type { FieldWriter } from '../../core/job-fields.js'
-import { originIn, ownMeta } from '../../core/job-origin.js'
-import { isNameOf } from '../../core/task/any-task.js'
 import type { ChildOptions } from '../../core/task/child-options.js'
 import type { EnqueueArguments, EnqueueOptionsOf } from '../../core/task/enqueue-options.js'
 import type { JobContext } from '../../core/task/job-context.js'
-import type { AnyPlainTask } from '../../core/task/task.js'
+import type { AnySingleTask } from '../../core/task/task.js'
 import type { DefinedTask, HandleOf, TaskInput } from '../../core/task/task-definition.js'
 import type { Claim } from '../../stores/contract/claim.js'
 import { ChildCalls, type ChildClient } from './child-calls.js'
 import { Execution, type Leased } from './execution.js'
 import type { JobUpdates, Noting } from './job-updates.js'
+import { runningJob } from './running-job.js'
 
 export class JobExecution extends Execution implements JobContext, Noting {
   readonly claim: Claim
-  readonly task: AnyPlainTask
+  readonly task: AnySingleTask
   leased: readonly Leased[]
   /** As stored, then as the schema hands it on. */
   input: unknown
@@ -31,7 +30,7 @@ export class JobExecution extends Execution implements JobContext, Noting {
   #job: RunningJob | undefined
 
   /** `meta`: as it is stored. `client`: what enqueues for its handler; absent where no handler of ours runs. */
-  constructor(claim: Claim, task: AnyPlainTask, input: unknown, meta: Meta, notes: JobUpdates, client?: ChildClient) {
+  constructor(claim: Claim, task: AnySingleTask, input: unknown, meta: Meta, notes: JobUpdates, client?: ChildClient) {
     super()
     this.claim = claim
     this.task = task
@@ -42,11 +41,13 @@ export class JobExecution extends Execution implements JobContext, Noting {
     this.#client = client
   }
 
+  get ran(): Execution {
+    return this
+  }
+
   /** Made when it is first asked for, as the signal is. */
   get job(): RunningJob {
-    const { claim, task } = this
-    // Of a task that runs whatever comes the job keeps its own name.
-    this.#job ??= runningJob(claim, isNameOf(task, claim.task) ? task.name : claim.task, this.#meta)
+    this.#job ??= runningJob(this.claim, this.task, this.#meta)
     return this.#job
   }
 
@@ -98,20 +99,7 @@ export class JobExecution extends Execution implements JobContext, Noting {
   }
 }
 
-function runningJob(claim: Claim, task: string, meta: Meta): RunningJob {
-  return {
-    id: claim.id,
-    task,
-    queue: claim.queue,
-    priority: claim.priority,
-    ...(claim.group === undefined ? {} : { group: claim.group }),
-    attempt: claim.attempt,
-    crashes: claim.crashes,
-    fence: claim.fence,
-    meta: ownMeta(meta),
-    ...originIn(meta),
-    createdAt: new Date(claim.createdAt),
-    runAt: new Date(claim.runAt),
-    ...(claim.error === undefined ? {} : { lastError: claim.error }),
-  }
+/** Whether it runs in a process of its own. */
+export function isIsolated(execution: Execution): execution is JobExecution {
+  return execution instanceof JobExecution && execution.task.isolation !== undefined
 }

@@ -8,7 +8,7 @@ import { errorText, type FormatError } from '../../core/values/error-text.js'
 import type { Claim } from '../../stores/contract/claim.js'
 import type { EndedRun } from '../../stores/contract/job-beat.js'
 import type { SettleItem } from '../../stores/contract/settle.js'
-import type { JobExecution } from './job-execution.js'
+import type { Execution } from './execution.js'
 import type { Verdict } from './verdict.js'
 
 export interface SettlementRules {
@@ -19,7 +19,7 @@ export interface SettlementRules {
   /** Whether the store can hold back a queue or a group. Where it cannot, the job waits alone. */
   readonly canHold: boolean
   /** When and where it ran; undefined if it has not begun. Asked only where the job is kept. Absent: the store is told by others. */
-  readonly endedRun?: (ran: JobExecution) => EndedRun | undefined
+  readonly endedRun?: (ran: Execution) => EndedRun | undefined
   /** Hears of a result that cannot be kept; the job completes without. */
   readonly resultDropped: (claim: Claim, error: unknown) => void
 }
@@ -30,7 +30,7 @@ export function settlementOf(
   verdict: Verdict,
   results: Queue['results'],
   rules: SettlementRules,
-  ran?: JobExecution,
+  ran?: Execution,
 ): SettleItem {
   const { queue, id, fence } = claim
   if (verdict.kind === 'complete') {
@@ -67,7 +67,7 @@ export function settlementOf(
   }
 }
 
-function runOf(ran: JobExecution | undefined, { endedRun }: SettlementRules): { readonly run?: EndedRun } {
+function runOf(ran: Execution | undefined, { endedRun }: SettlementRules): { readonly run?: EndedRun } {
   const run = ran && endedRun?.(ran)
   return run === undefined ? {} : { run }
 }

@@ -162,12 +162,24 @@ export class ClaimLoop {
 
   /** There is nothing to do in company. */
   async #idle(): Promise<void> {
-    const { soloGate, slots, picker, inFlight, mayBeAlone } = this.#parts
+    const { soloGate, picker, inFlight, mayBeAlone } = this.#parts
     // Who rests may be rung, and must then have room.
-    if (inFlight.free <= 0) return slots.freed()
+    if (inFlight.free <= 0) return this.#gather()
     // Nobody here holds anything: a suspect can be taken at once, whoever leads.
     const goesAlone = this.#suspects.size > 0 && soloGate.held === 0 && mayBeAlone()
     return goesAlone ? this.#claimSuspects() : this.#restOn(picker.tried)
+  }
+
+  /** There is room for jobs alone that would join a batch: rests on their queues, until a slot is free. */
+  async #gather(): Promise<void> {
+    const { slots, picker, inFlight, registry } = this.#parts
+    const { tried } = picker
+    const isLacking = (queue: string) => tried.includes(queue) && registry.batchSize(queue) > 1
+    const lacking = inFlight.gathering.queues.filter(isLacking)
+    const freed = slots.freed()
+    if (lacking.length === 0) return freed
+    void freed.then(() => this.#rest?.abort())
+    await this.#restOn(lacking)
   }
 
   /** What a claim of these queues asks. None where there is no room for the first. */
@@ -188,10 +200,12 @@ export class ClaimLoop {
     const { registry, limited, punctuality, inFlight, prefetch, store, mayTake, needsHeads } = this.#parts
     const queue = registry.queue(name)
     const most = Math.min(queue.claimSize, store.traits.maxBatch, mayTake(), punctuality.mostOf(name))
-    const { free, backlog } = inFlight
+    const { free, backlog, gathering } = inFlight
+    const batchSize = registry.batchSize(name)
     const ahead = needsHeads ? 0 : prefetch.ahead(name)
-    const inHand = { free, backlog, ahead, worthwhile: prefetch.worthwhile(name), inARow: prefetch.inARow(name) }
-    return roomFor(queue, limited.isLimited(name), inHand, registry.orderedTask(name)?.batchSize ?? 1, most)
+    const worth = { ahead, worthwhile: prefetch.worthwhile(name), inARow: prefetch.inARow(name) }
+    const inHand = { free, backlog, lacking: batchSize > 1 ? gathering.lacking(name) : 0, ...worth }
+    return roomFor(queue, limited.isLimited(name), inHand, batchSize, most)
   }
 
   #from({ queue, ...shard }: ClaimTarget, limit: number): ClaimFrom {

@@ -5,6 +5,7 @@
 
 import type { Events } from '../../core/events.js'
 import { type Execution, refOf } from '../../runtime/run/execution.js'
+import { isIsolated } from '../../runtime/run/job-execution.js'
 import type { Trip } from '../../runtime/store-clock.js'
 import type { Punctuality, Start } from './punctuality.js'
 import type { SlotBatch } from './slot-batch.js'
@@ -113,10 +114,6 @@ export class Departures {
   #of(execution: Execution): Departure | undefined {
     return execution.start === undefined ? undefined : this.#departures.get(execution)
   }
-}
-
-function isIsolated({ task }: Execution): boolean {
-  return task.kind === 'plain' && task.isolation !== undefined
 }
 
 function queueOf({ leased }: Execution): string {

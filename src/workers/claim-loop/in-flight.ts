@@ -13,7 +13,7 @@ import { longestInARowMs, type Prefetch } from '../../runtime/prefetch.js'
 import { type ClaimDecoder, foreignJobDelayMs } from '../../runtime/run/claim-decoder.js'
 import { type Execution, type Leased, refOf } from '../../runtime/run/execution.js'
 import type { Bench, Executor } from '../../runtime/run/executor.js'
-import { JobExecution } from '../../runtime/run/job-execution.js'
+import { isIsolated, JobExecution } from '../../runtime/run/job-execution.js'
 import type { JobUpdates } from '../../runtime/run/job-updates.js'
 import { type SettlementRules, settlementOf } from '../../runtime/run/settlement.js'
 import type { Answered, Settler } from '../../runtime/run/settler.js'
@@ -29,6 +29,7 @@ import type { ProcessBench, ProcessPool } from '../isolated/process-pool.js'
 import { emitSettled } from '../settle-events.js'
 import type { Slots } from '../slots.js'
 import { Departures } from './departures.js'
+import { Gathering } from './gathering.js'
 import type { LimitedQueues } from './limited-queues.js'
 import type { Punctuality } from './punctuality.js'
 import { SlotBatch } from './slot-batch.js'
@@ -66,9 +67,9 @@ export class InFlight implements Bench, ProcessBench {
   readonly #parts: InFlightParts
   readonly #executor: Executor
   readonly #processes: ProcessPool | undefined
-  readonly #rules: SettlementRules
   #backlog: SlotBatch<Execution>[] = []
   readonly #departures: Departures
+  readonly #gathering: Gathering
   /** Those that run, each with the stint that its slot is at work on. */
   readonly #running = new Roster<Execution, SlotBatch<Execution>>()
   /** Given up, with their slots retired. */
@@ -81,21 +82,25 @@ export class InFlight implements Bench, ProcessBench {
   #isClosed = false
 
   constructor(parts: InFlightParts) {
-    const { executor, rules } = parts
     this.#parts = parts
-    this.#executor = executor(this)
+    this.#executor = parts.executor(this)
     this.#processes = parts.processes?.(this)
-    this.#rules = rules
     const begin = (stints: readonly SlotBatch<Execution>[]) => {
       this.#backlog.unshift(...stints)
       this.#begin()
     }
     this.#departures = new Departures({ ...parts, begin })
+    this.#gathering = new Gathering({ ...parts, begin: (batch) => begin([new SlotBatch([batch], parts.mono())]) })
   }
 
   /** Slots that nothing in hand will take; below zero where more waits than there are slots. */
   get free(): number {
-    return this.#parts.slots.free - this.#backlog.length - this.#departures.size
+    return this.#parts.slots.free - this.#backlog.length - this.#departures.size - this.#gathering.size
+  }
+
+  /** Batches that wait for more jobs. */
+  get gathering(): Pick<Gathering, 'queues' | 'lacking'> {
+    return this.#gathering
   }
 
   /** What waits for a slot. */
@@ -122,7 +127,7 @@ export class InFlight implements Bench, ProcessBench {
   /** Those that run, then those that wait for a slot. */
   get executions(): Execution[] {
     const stints = [...this.#departures.waiting, ...this.#backlog, ...this.#running.values()]
-    return [...this.#running.keys(), ...stints.flatMap(({ waiting }) => waiting)]
+    return [...this.#running.keys(), ...this.#gathering.waiting, ...stints.flatMap(({ waiting }) => waiting)]
   }
 
   /** Takes claims of one queue in hand, which a call has brought, and begins them as far as there are slots. */
@@ -141,8 +146,9 @@ export class InFlight implements Bench, ProcessBench {
     if (renewLease) {
       const leased = executions.flatMap((execution) => execution.leased)
       keeper.keep(leased, { leaseMs, sentAt: trip.sentAt, maxBlockMs })
-      const now = mono()
-      for (const execution of executions) stints.push(new SlotBatch([execution], now))
+      const waits = this.#alone === undefined && !limited.isThrottled(queue)
+      for (const execution of waits ? this.#gathering.add(queue, executions) : executions)
+        stints.push(new SlotBatch([execution], mono()))
     } else if (limited.isLimited(queue))
       for (const execution of executions) stints.push(this.#boundedStint([execution], trip.sentAt, leaseMs))
     else stints.push(this.#boundedStint(executions, trip.sentAt, leaseMs))
@@ -164,6 +170,7 @@ export class InFlight implements Bench, ProcessBench {
     this.#isClosed = true
     const waiting = [...this.#departures.rest(), ...this.#backlog.splice(0), ...this.#running.values()]
     for (const stint of waiting) this.#putBackRest(stint, 'stopping')
+    for (const batch of this.#gathering.rest()) this.#putBack(batch, 'stopping')
     for (const execution of [...this.#running.keys()])
       if (isIsolated(execution) && this.#processes!.leave(execution)) this.released(execution)
   }
@@ -214,10 +221,10 @@ export class InFlight implements Bench, ProcessBench {
     })
   }
 
-  /** Slots are kept for what waits for its instant: a job that has none then has wasted its permit. */
+  /** Slots are kept for what waits for its instant, or for more jobs: one that has none then has wasted its permit or its time. */
   #begin(): void {
     const { slots } = this.#parts
-    while (slots.free > this.#departures.size && this.#backlog.length > 0) {
+    while (slots.free > this.#departures.size + this.#gathering.size && this.#backlog.length > 0) {
       slots.take()
       this.#next(this.#backlog.shift()!)
     }
@@ -363,9 +370,8 @@ export class InFlight implements Bench, ProcessBench {
   }
 
   #settle(claim: Claim, verdict: Verdict, runMs = 0, kept?: Leased, exhaustion?: ExhaustedHook): void {
-    const { events, registry, settler, keeper, notes } = this.#parts
-    const ran = kept instanceof JobExecution ? kept : undefined
-    const item = settlementOf(claim, verdict, registry.queue(claim.queue).results, this.#rules, ran)
+    const { events, registry, settler, keeper, notes, rules } = this.#parts
+    const item = settlementOf(claim, verdict, registry.queue(claim.queue).results, rules, kept?.ran)
     this.#unsettled += 1
     const answered: Answered = (answer) => {
       this.#unsettled -= 1
@@ -376,7 +382,7 @@ export class InFlight implements Bench, ProcessBench {
       if (answer !== undefined) emitSettled(events, claim, verdict, answer, runMs)
       exhaustion?.answered(claim.id, answer)
     }
-    settler.settle(item, answered, ran && notes.lastWords(ran))
+    settler.settle(item, answered, kept instanceof JobExecution ? notes.lastWords(kept) : undefined)
   }
 
   /** Its process may have had it since long. */
@@ -391,8 +397,4 @@ export class InFlight implements Bench, ProcessBench {
     this.#alone = undefined
     settled()
   }
-}
-
-function isIsolated(execution: Execution): execution is JobExecution {
-  return execution instanceof JobExecution && execution.task.isolation !== undefined
 }

@@ -11,6 +11,8 @@ export interface InHand {
   readonly ahead: number
   /** A claim is to have room for so many where what is in hand lasts until then. */
   readonly worthwhile: number
+  /** Jobs that would join a batch that waits for more. */
+  readonly lacking: number
   /** Executions that one slot may take to run one after the other. */
   readonly inARow: number
 }
@@ -22,16 +24,16 @@ export interface InHand {
 export function roomFor(
   { renewLease, ordered, exclusive }: Queue,
   isLimited: boolean,
-  { free, backlog, ahead, worthwhile, inARow }: InHand,
+  { free, backlog, ahead, worthwhile, inARow, lacking }: InHand,
   batchSize: number,
   most: number,
 ): number {
   // A shard gives one batch at a time, and has nothing for whoever comes before that has ended.
   if (ordered && exclusive === 'shard') return free > 0 ? Math.min(most, batchSize) : 0
-  if (isLimited) return free > 0 ? Math.min(most, free * batchSize) : 0
+  if (isLimited) return Math.min(most, Math.max(0, free) * batchSize + lacking)
   // One claim for one slot, which runs all of it: at most what begins soon, for other workers may be idle.
   if (!renewLease) return free > 0 ? Math.min(most, inARow * batchSize) : 0
   // Not for every job that begins: a claim has to be worth its trip, or its price.
-  if (free <= 0 && (worthwhile > 0 ? free + ahead < worthwhile : backlog > ahead / 2)) return 0
-  return Math.min(most, (free + ahead) * batchSize)
+  const isWorthIt = free > 0 || (worthwhile > 0 ? free + ahead >= worthwhile : backlog <= ahead / 2)
+  return Math.min(most, (isWorthIt ? Math.max(0, free + ahead) * batchSize : 0) + lacking)
 }

@@ -4,7 +4,7 @@ import { spawn } from 'node:child_process'
 import { ProcessDiedError } from '../../core/errors.js'
 import { lastText, mostLogBytes } from '../../core/job-log.js'
 import type { JobContext } from '../../core/task/job-context.js'
-import { type AnyPlainTask, defineTask } from '../../core/task/task.js'
+import { type AnySingleTask, defineTask } from '../../core/task/task.js'
 import type { RetryOptions } from '../../core/task/task-definition.js'
 import { tokenOf } from '../claim-token.js'
 import { withoutSecrets } from './withheld.js'
@@ -32,7 +32,7 @@ export function commandTask(
   env: readonly string[],
   namespace: string,
   secrets: readonly string[] = [],
-): AnyPlainTask {
+): AnySingleTask {
   const retry: RetryOptions = { max: retries }
   return defineTask({
     name: 'exec',

@@ -6,7 +6,7 @@ import type { Packing } from '../../core/packing/packing.js'
 import type { Clock, Random } from '../../core/platform/clock.js'
 import type { Queue } from '../../core/queue/queue.js'
 import { Registry } from '../../core/registry.js'
-import type { AnyPlainTask } from '../../core/task/task.js'
+import type { AnySingleTask } from '../../core/task/task.js'
 import type { FormatError } from '../../core/values/error-text.js'
 import type { ProcessIdentity } from '../../runtime/process-identity.js'
 import { Repeating } from '../../runtime/repeating.js'
@@ -28,7 +28,7 @@ export interface ListenerParts {
   readonly queue: Queue
   readonly concurrency: number
   /** What `fail` goes by, and how long a claim may take; it stands for the tasks of all jobs. */
-  readonly task: AnyPlainTask
+  readonly task: AnySingleTask
   readonly namespace: string
   readonly packing: Packing
   readonly clock: Clock

@@ -1,0 +1,71 @@
+/** A jobs execution: claims of a batch task, which its handler is given as an array of inputs. */
+
+import { InvalidArgumentError } from '../../core/errors.js'
+import type { RunningJob } from '../../core/job.js'
+import type { JobsContext } from '../../core/task/jobs-context.js'
+import type { AnyBatchTask } from '../../core/task/task.js'
+import { describe } from '../../core/values/describe.js'
+import { BatchExecution, type BatchedJob, type DecodedClaim } from './batch-execution.js'
+import type { ChildClient } from './child-calls.js'
+import { runningJob } from './running-job.js'
+
+export class JobsExecution extends BatchExecution implements JobsContext {
+  readonly task: AnyBatchTask
+  #jobs: readonly RunningJob[] | undefined
+
+  constructor(task: AnyBatchTask, claims: readonly DecodedClaim[], client?: ChildClient) {
+    super(claims, client)
+    this.task = task
+  }
+
+  get mostJobs(): number {
+    return this.task.batch.size
+  }
+
+  get job(): JobsContext['job'] {
+    return { task: this.task.name, queue: this.leased[0]!.claim.queue }
+  }
+
+  get jobs(): readonly RunningJob[] {
+    this.#jobs ??= this.given.map((job) => this.jobOf(job))
+    return this.#jobs
+  }
+
+  get inputs(): readonly unknown[] {
+    return this.given.map(({ inputs }) => inputs[0])
+  }
+
+  jobOf({ claim, metas }: BatchedJob): RunningJob {
+    return runningJob(claim, this.task, metas[0]!)
+  }
+
+  /** Jobs of another that has not begun, as many as there is room for. */
+  join(other: JobsExecution): void {
+    const joining = other.leased.slice(0, this.mostJobs - this.leased.length)
+    for (const job of joining) job.batch = this
+    this.leased = [...this.leased, ...joining]
+    other.leased = other.leased.slice(joining.length)
+  }
+
+  /** Of what was returned the part of each job that the handler was given; undefined where it is one for all. */
+  partsOf(returned: unknown): ReadonlyMap<BatchedJob, unknown> | undefined {
+    if (!Array.isArray(returned)) return undefined
+    const { length } = this.given
+    if (returned.length === length) return new Map(this.given.map((job, i) => [job, returned[i]]))
+    throw new InvalidArgumentError(
+      `the handler of batch task '${this.task.name}' must return an array of ${length} results, one for each input, or nothing; got one of ${returned.length}.`,
+    )
+  }
+
+  /** Nothing, or one outcome for all of them. Throws for a single result, which would be nobody's. */
+  refuseResult(result: unknown): void {
+    if (result === undefined) return
+    throw new InvalidArgumentError(
+      `the handler of batch task '${this.task.name}' must return an array of ${this.given.length} results, one for each input, or nothing; got ${describe(result)}.`,
+    )
+  }
+
+  protected named(name: unknown): BatchedJob | undefined {
+    return Number.isInteger(name) ? this.given[name as number] : undefined
+  }
+}

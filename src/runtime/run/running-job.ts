@@ -1,0 +1,26 @@
+/** A running job: what a handler is told of a claim of a plain task. */
+
+import type { Meta, RunningJob } from '../../core/job.js'
+import { originIn, ownMeta } from '../../core/job-origin.js'
+import { type AnyTask, isNameOf } from '../../core/task/any-task.js'
+import type { Claim } from '../../stores/contract/claim.js'
+
+/** `stored`: its meta, as it is stored. */
+export function runningJob(claim: Claim, task: AnyTask, stored: Meta): RunningJob {
+  return {
+    id: claim.id,
+    // Of a task that runs whatever comes the job keeps its own name.
+    task: isNameOf(task, claim.task) ? task.name : claim.task,
+    queue: claim.queue,
+    priority: claim.priority,
+    ...(claim.group === undefined ? {} : { group: claim.group }),
+    attempt: claim.attempt,
+    crashes: claim.crashes,
+    fence: claim.fence,
+    meta: ownMeta(stored),
+    ...originIn(stored),
+    createdAt: new Date(claim.createdAt),
+    runAt: new Date(claim.runAt),
+    ...(claim.error === undefined ? {} : { lastError: claim.error }),
+  }
+}

@@ -1,0 +1,103 @@
+/**
+ * The gathering of a worker: batches that are not full, and wait a moment for more jobs of their task before they begin. Each
+ * counts as if it ran, so that there is a slot for it when it does.
+ */
+
+import type { AnyBatchTask } from '../../core/task/task.js'
+import type { Execution } from '../../runtime/run/execution.js'
+import { JobsExecution } from '../../runtime/run/jobs-execution.js'
+
+interface GatheringParts {
+  /** Calls it after so many ms, unless what it answers is called before. */
+  readonly after: (ms: number, work: () => void) => () => void
+  /** Hears of a batch that has waited long enough. */
+  readonly begin: (execution: JobsExecution) => void
+}
+
+interface WaitingBatch {
+  readonly batch: JobsExecution
+  readonly cancel: () => void
+}
+
+export class Gathering {
+  readonly #parts: GatheringParts
+  readonly #waiting = new Map<string, Map<AnyBatchTask, WaitingBatch>>()
+
+  constructor(parts: GatheringParts) {
+    this.#parts = parts
+  }
+
+  get size(): number {
+    return this.waiting.length
+  }
+
+  get waiting(): readonly JobsExecution[] {
+    return [...this.#waiting.values()].flatMap((batches) => [...batches.values()].map(({ batch }) => batch))
+  }
+
+  /** The queues in which a job would join a batch. */
+  get queues(): readonly string[] {
+    return [...this.#waiting.keys()]
+  }
+
+  /** How many jobs of this queue would join a batch; no more than fit each, whatever their tasks. */
+  lacking(queue: string): number {
+    const batches = [...(this.#waiting.get(queue)?.values() ?? [])]
+    return batches.length === 0 ? 0 : Math.min(...batches.map(({ batch }) => batch.mostJobs - batch.leased.length))
+  }
+
+  /** Takes those that are to wait; answers the others, which begin now. */
+  add(queue: string, executions: readonly Execution[]): Execution[] {
+    return executions.flatMap((execution) =>
+      execution instanceof JobsExecution && execution.task.batch.waitMs > 0
+        ? this.#joined(queue, execution)
+        : [execution],
+    )
+  }
+
+  /** Takes out what waits. */
+  rest(): readonly JobsExecution[] {
+    const { waiting } = this
+    for (const batches of this.#waiting.values()) for (const { cancel } of batches.values()) cancel()
+    this.#waiting.clear()
+    return waiting
+  }
+
+  #joined(queue: string, execution: JobsExecution): Execution[] {
+    const { task } = execution
+    const before = this.#take(queue, task)
+    if (before === undefined) return this.#begun(queue, execution)
+    before.batch.join(execution)
+    if (before.batch.leased.length < before.batch.mostJobs) {
+      this.#keep(queue, before)
+      return []
+    }
+    before.cancel()
+    return [before.batch, ...(execution.leased.length === 0 ? [] : this.#begun(queue, execution))]
+  }
+
+  /** A batch of its own, which begins at once where it is full. */
+  #begun(queue: string, batch: JobsExecution): Execution[] {
+    const { task } = batch
+    if (batch.leased.length === batch.mostJobs) return [batch]
+    const due = () => {
+      this.#take(queue, task)
+      this.#parts.begin(batch)
+    }
+    this.#keep(queue, { batch, cancel: this.#parts.after(task.batch.waitMs, due) })
+    return []
+  }
+
+  #keep(queue: string, waiting: WaitingBatch): void {
+    const batches = this.#waiting.get(queue) ?? new Map<AnyBatchTask, WaitingBatch>()
+    this.#waiting.set(queue, batches.set(waiting.batch.task, waiting))
+  }
+
+  #take(queue: string, task: AnyBatchTask): WaitingBatch | undefined {
+    const batches = this.#waiting.get(queue)
+    const found = batches?.get(task)
+    batches?.delete(task)
+    if (batches?.size === 0) this.#waiting.delete(queue)
+    return found
+  }
+}
