@@ -186,6 +186,9 @@ const chained = defineTask({
     expectTypeOf(await ctx.enqueueMany(valibotTask, [{ n: 1 }], ({ n }) => ({ key: n }))).toEqualTypeOf<
       JobHandle<number, { n: number }>[]
     >()
+    expectTypeOf(await ctx.enqueueMany([[valibotTask, { n: 1 }, { key: 1 }], [self]])).toEqualTypeOf<
+      [JobHandle<number, { n: number }>, JobHandle<{ next: string }>]
+    >()
     await ctx.enqueue(self, undefined, { key: 'self', delay: '1m' })
   },
 })

@@ -98,11 +98,12 @@ describe.each(storeKinds)('what a handler enqueues, on %s', (kind) => {
         await ctx.enqueue(ship, Math.random(), { key: 'label' })
         if (ctx.job.attempt === 1) throw new Error('broken')
         await ctx.enqueueMany(ship, ['a', 'b'], (_, i) => ({ key: i }))
+        await ctx.enqueueMany([[ship, 'c', { key: 'label' }], [ship, 'd'], [ship]])
       },
     ])
     await (await mill.enqueue(parent, {})).result({ timeout: '5s' })
 
-    expect(await children()).toHaveLength(3)
+    expect(await children()).toHaveLength(5)
   })
 
   it('does not come again from a parent that is put back, or revived from the morgue', async () => {

@@ -5,6 +5,7 @@ import type { JobOrigin } from '../job-origin.js'
 import type { BatchChildOptions } from './child-options.js'
 import type { EnqueueArguments, EnqueueOptionsOf } from './enqueue-options.js'
 import type { JobContext } from './job-context.js'
+import type { HandlesOf, JobsOf } from './many-jobs.js'
 import type { DefinedTask, HandleOf, TaskInput } from './task-definition.js'
 
 /** One job of a batch. */
@@ -58,6 +59,10 @@ export interface BatchContext extends Pick<JobContext, 'progress'> {
     inputs: readonly TaskInput<T>[],
     each?: (input: TaskInput<T>, index: number) => EnqueueOptionsOf<T> & BatchChildOptions,
   ): Promise<HandleOf<T>[]>
+  /** The same for many of several tasks: `[[a, input], [b, input, { priority: 2 }]]`. */
+  enqueueMany<const Tasks extends readonly DefinedTask[]>(
+    jobs: JobsOf<Tasks, string, BatchChildOptions>,
+  ): Promise<HandlesOf<Tasks>>
   /**
    * This id has failed, the others have not: it alone is retried. A second call for an id replaces its error. A number is
    * taken as its text. Throws `InvalidArgumentError` for an id that is not in this batch, for an outcome such as

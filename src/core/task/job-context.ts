@@ -4,6 +4,7 @@ import type { RunningJob } from '../job.js'
 import type { FieldWriter } from '../job-fields.js'
 import type { ChildOptions } from './child-options.js'
 import type { EnqueueArguments, EnqueueOptionsOf } from './enqueue-options.js'
+import type { HandlesOf, JobsOf } from './many-jobs.js'
 import type { DefinedTask, HandleOf, TaskInput } from './task-definition.js'
 
 /** What a handler is given beside its input. */
@@ -24,6 +25,10 @@ export interface JobContext {
     inputs: readonly TaskInput<T>[],
     each?: (input: TaskInput<T>, index: number) => EnqueueOptionsOf<T> & ChildOptions,
   ): Promise<HandleOf<T>[]>
+  /** The same for many of several tasks: `[[a, input], [b, input, { priority: 2 }]]`. */
+  enqueueMany<const Tasks extends readonly DefinedTask[]>(
+    jobs: JobsOf<Tasks, string, ChildOptions>,
+  ): Promise<HandlesOf<Tasks>>
   /**
    * Reports how far the work is: `fraction` 0 … 1 and an optional note of ≤ 1,000 characters. From 2 on the number is
    * taken for per cent, as other queues have it; other values outside are clamped. Sent with the next beat, at most one a second; the latest wins. Never throws and never delays the handler.

@@ -4,6 +4,7 @@ import type { RunningJob } from '../job.js'
 import type { BatchChildOptions } from './child-options.js'
 import type { EnqueueArguments, EnqueueOptionsOf } from './enqueue-options.js'
 import type { JobContext } from './job-context.js'
+import type { HandlesOf, JobsOf } from './many-jobs.js'
 import type { DefinedTask, HandleOf, TaskInput } from './task-definition.js'
 
 /** What the handler of a batch task is given beside the inputs. */
@@ -34,4 +35,8 @@ export interface JobsContext extends Pick<JobContext, 'progress'> {
     inputs: readonly TaskInput<T>[],
     each?: (input: TaskInput<T>, index: number) => EnqueueOptionsOf<T> & BatchChildOptions,
   ): Promise<HandleOf<T>[]>
+  /** The same for many of several tasks: `[[a, input], [b, input, { priority: 2 }]]`. */
+  enqueueMany<const Tasks extends readonly DefinedTask[]>(
+    jobs: JobsOf<Tasks, string, BatchChildOptions>,
+  ): Promise<HandlesOf<Tasks>>
 }

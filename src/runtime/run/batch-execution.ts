@@ -7,12 +7,13 @@ import { hasCode } from '../../core/error-codes.js'
 import { InvalidArgumentError } from '../../core/errors.js'
 import type { Meta, Progress } from '../../core/job.js'
 import type { BatchChildOptions } from '../../core/task/child-options.js'
-import type { EnqueueArguments, EnqueueOptionsOf } from '../../core/task/enqueue-options.js'
+import type { EnqueueArguments } from '../../core/task/enqueue-options.js'
+import { itemsOf, type ManyArguments } from '../../core/task/many-items.js'
 import type { EnqueueItem } from '../../core/task/middleware.js'
 import type { AnyOrderedTask } from '../../core/task/ordered-task.js'
 import { outcomeOf } from '../../core/task/outcome.js'
 import type { AnyBatchTask } from '../../core/task/task.js'
-import type { DefinedTask, HandleOf, TaskInput } from '../../core/task/task-definition.js'
+import type { DefinedTask, HandleOf } from '../../core/task/task-definition.js'
 import { describe } from '../../core/values/describe.js'
 import type { Claim } from '../../stores/contract/claim.js'
 import { ChildCalls, type ChildClient } from './child-calls.js'
@@ -60,14 +61,10 @@ export abstract class BatchExecution extends Execution {
     return job as HandleOf<T>
   }
 
-  async enqueueMany<T extends DefinedTask>(
-    task: T,
-    inputs: readonly TaskInput<T>[],
-    each?: (input: TaskInput<T>, index: number) => EnqueueOptionsOf<T> & BatchChildOptions,
-  ): Promise<HandleOf<T>[]> {
+  async enqueueMany(...args: ManyArguments): Promise<never> {
     this.refuseOver('ctx.enqueueMany()')
-    const items = inputs.map((input, i) => this.#child(task, input, each?.(input, i)))
-    return (await this.#client!.enqueueItems(items)) as HandleOf<T>[]
+    const items = itemsOf(args).map(({ task, input, options }) => this.#child(task, input, options))
+    return (await this.#client!.enqueueItems(items)) as never
   }
 
   #child(task: unknown, input: unknown, options: object | undefined): EnqueueItem {

@@ -3,10 +3,11 @@
 import type { Meta, Progress, RunningJob } from '../../core/job.js'
 import type { FieldWriter } from '../../core/job-fields.js'
 import type { ChildOptions } from '../../core/task/child-options.js'
-import type { EnqueueArguments, EnqueueOptionsOf } from '../../core/task/enqueue-options.js'
+import type { EnqueueArguments } from '../../core/task/enqueue-options.js'
 import type { JobContext } from '../../core/task/job-context.js'
+import { itemsOf, type ManyArguments } from '../../core/task/many-items.js'
 import type { AnySingleTask } from '../../core/task/task.js'
-import type { DefinedTask, HandleOf, TaskInput } from '../../core/task/task-definition.js'
+import type { DefinedTask, HandleOf } from '../../core/task/task-definition.js'
 import type { Claim } from '../../stores/contract/claim.js'
 import { ChildCalls, type ChildClient } from './child-calls.js'
 import { Execution, type Leased } from './execution.js'
@@ -60,14 +61,10 @@ export class JobExecution extends Execution implements JobContext, Noting {
     return job as HandleOf<T>
   }
 
-  async enqueueMany<T extends DefinedTask>(
-    task: T,
-    inputs: readonly TaskInput<T>[],
-    each?: (input: TaskInput<T>, index: number) => EnqueueOptionsOf<T> & ChildOptions,
-  ): Promise<HandleOf<T>[]> {
+  async enqueueMany(...args: ManyArguments): Promise<never> {
     this.refuseOver('ctx.enqueueMany()')
-    const items = inputs.map((input, i) => this.#calls.item(task, input, each?.(input, i)))
-    return (await this.#client!.enqueueItems(items)) as HandleOf<T>[]
+    const items = itemsOf(args).map(({ task, input, options }) => this.#calls.item(task, input, options))
+    return (await this.#client!.enqueueItems(items)) as never
   }
 
   get #calls(): ChildCalls {

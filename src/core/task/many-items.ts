@@ -1,23 +1,13 @@
 /** The items of an `enqueueMany`: many inputs of one task, or jobs of several tasks, each with its own options. */
 
-import { InvalidArgumentError } from '../../core/errors.js'
-import { type AnyTask, refuseNoTask } from '../../core/task/any-task.js'
-import type { EnqueueArguments } from '../../core/task/enqueue-options.js'
-import type { EnqueueItem } from '../../core/task/middleware.js'
-import type { HandleOf } from '../../core/task/task-definition.js'
-import { describe } from '../../core/values/describe.js'
-
-/** Jobs of these tasks in their order, each as the arguments of its `enqueue`. */
-export type JobsOf<Tasks extends readonly AnyTask[], QueueName extends string = string> = {
-  readonly [I in keyof Tasks]: readonly [task: Tasks[I], ...args: EnqueueArguments<Tasks[I], QueueName>]
-}
-
-/** The handles to jobs of these tasks, in their order. */
-export type HandlesOf<Tasks extends readonly AnyTask[]> = { -readonly [I in keyof Tasks]: HandleOf<Tasks[I]> }
+import { InvalidArgumentError } from '../errors.js'
+import { describe } from '../values/describe.js'
+import { type AnyTask, refuseNoTask } from './any-task.js'
+import type { EnqueueItem } from './middleware.js'
 
 /** As `enqueueMany` is called: with the task, its inputs and what gives each its options, or with a list of jobs alone. */
 export type ManyArguments = readonly [
-  taskOrJobs: AnyTask | readonly (readonly unknown[])[],
+  taskOrJobs: unknown,
   inputs?: readonly unknown[],
   each?: (input: never, index: number) => object,
 ]
