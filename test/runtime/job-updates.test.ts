@@ -150,3 +150,66 @@ describe('a checkpoint', () => {
     expect(() => job({ checkpoint: { payload: '1', codec: 'other' } }).lastCheckpoint).toThrow(CodecError)
   })
 })
+
+describe('calls to enqueue that are done', () => {
+  const marks = (item: ExtendItem) => JSON.parse(String(item.beat!.checkpoint!.payload))
+
+  it('are sent beside the checkpoint about a second later, once', async () => {
+    const { sent, job, notes } = scene()
+    const one = job()
+    notes.done(one, 'first')
+    notes.done(one, 'second')
+    await vi.advanceTimersByTimeAsync(1_000)
+    await one.checkpoint({ half: true })
+    await vi.advanceTimersByTimeAsync(5_000)
+
+    expect(sent.map(marks)).toEqual([
+      { 'millrace:enqueued': ['first', 'second'] },
+      { 'millrace:enqueued': ['first', 'second'], value: { half: true } },
+    ])
+  })
+
+  it('are the last words of an attempt after which another may come, and of no other', () => {
+    const { job, notes } = scene()
+    const one = job()
+    notes.done(one, 'first')
+
+    expect(notes.lastWords(one, { kind: 'complete', result: undefined })).toBeUndefined()
+    expect(marks(notes.lastWords(one, { kind: 'bury', reason: 'as told' })!)).toEqual({
+      'millrace:enqueued': ['first'],
+    })
+  })
+
+  it('are known to the next attempt, with the checkpoint apart', () => {
+    const { job, notes } = scene()
+    const payload = '{"millrace:enqueued":["first"],"value":7}'
+    const next = job({ checkpoint: { payload } })
+
+    expect([next.lastCheckpoint, notes.isDone(next, 'first'), notes.isDone(next, 'second')]).toEqual([7, true, false])
+  })
+
+  it('are sent again where the store was away, and keep the rest of what is said', async () => {
+    const { sent, job, notes } = scene(away)
+    const one = job()
+    notes.done(one, 'first')
+    one.log('line')
+    await vi.advanceTimersByTimeAsync(2_500)
+
+    expect(sent).toHaveLength(2)
+    expect(sent[1]).toMatchObject({ beat: { log: 'line\n' } })
+    expect(marks(sent[1]!)).toEqual({ 'millrace:enqueued': ['first'] })
+  })
+
+  it('are left out where the checkpoint cannot be read here, so as not to overwrite it', async () => {
+    const { sent, job, notes } = scene()
+    const one = job({ checkpoint: { payload: '1', codec: 'other' } })
+    notes.done(one, 'first')
+    await vi.advanceTimersByTimeAsync(2_000)
+
+    expect(sent).toEqual([])
+  })
+
+  it('have a key that no checkpoint may have', async () => {
+    await expect(scene().job().checkpoint({ 'millrace:enqueued': [] })).rejects.toThrow(CodecError)
+  })
+})

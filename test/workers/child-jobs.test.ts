@@ -303,3 +303,74 @@ it('a payload that a handler enqueues knows its parent, in its record and in the
       ['p', {}],
     ])
 })
+
+describe('a call that is done', () => {
+  let delivered: unknown[] = []
+  const letter = defineOrderedTask({
+    name: 'letter',
+    id: () => 'box',
+    run: (payloadsById) => void delivered.push(...[...payloadsById.values()].flat()),
+  })
+
+  /** A parent that enqueues a payload and fails when it was delivered; then goes on as `again` says. */
+  async function delivering(
+    again: (ctx: JobContext) => Promise<unknown>,
+    calls: (ctx: JobContext) => Promise<unknown>,
+  ) {
+    const deliveries: unknown[] = []
+    delivered = deliveries
+    const parent = defineTask({
+      name: 'parent',
+      retry: { max: 5, backoff: () => 0 },
+      run: async (_, ctx) => {
+        const outcome = await calls(ctx)
+        if (ctx.job.attempt > 1) return { outcome, more: await again(ctx) }
+        await expect.poll(() => deliveries.length).toBeGreaterThan(0)
+        throw new Error('broken')
+      },
+    })
+    const mill = testMill({ tasks: [parent, letter] })
+    await mill.worker().start()
+    const job = await mill.enqueue(parent, {})
+    return { deliveries, job, mill }
+  }
+
+  it('is not done again by a later attempt, also where its payload was delivered long ago', async () => {
+    const { job, deliveries } = await delivering(
+      async (ctx) => (await ctx.enqueue(letter, 'second')).outcome,
+      async (ctx) => (await ctx.enqueue(letter, 'first')).outcome,
+    )
+
+    expect(await job.result({ timeout: '5s' })).toEqual({ outcome: 'duplicate', more: 'added' })
+    await expect.poll(() => deliveries).toEqual(['first', 'second'])
+  })
+
+  it('is so also of many jobs at once', async () => {
+    const { job, deliveries } = await delivering(
+      async () => 'nothing',
+      async (ctx) => (await ctx.enqueueMany(letter, [1, 2])).map(({ outcome }) => outcome),
+    )
+
+    expect(await job.result({ timeout: '5s' })).toMatchObject({ outcome: ['duplicate', 'duplicate'] })
+    expect(deliveries).toEqual([1, 2])
+  })
+
+  it('is told beside the checkpoint of the handler, which is as ever', async () => {
+    const found: unknown[] = []
+    const { job, mill } = await delivering(
+      async (ctx) => {
+        found.push(ctx.lastCheckpoint, (await mill.queue('default').jobs.get(ctx.job.id))?.checkpoint)
+        await ctx.checkpoint('two')
+        if (ctx.job.attempt === 2) throw new Error('broken')
+        return 'done'
+      },
+      async (ctx) => {
+        if (ctx.job.attempt === 1) await ctx.checkpoint('one')
+        return (await ctx.enqueue(letter, 'first')).outcome
+      },
+    )
+
+    expect(await job.result({ timeout: '5s' })).toEqual({ outcome: 'duplicate', more: 'done' })
+    expect(found).toEqual(['one', 'one', 'two', 'two'])
+  })
+})

@@ -61,8 +61,8 @@ export class Client {
       this.#rules ??= await this.#parts.rules()
       const drafted = draftJob(item, this.#rules)
       const draft = drafted instanceof Promise ? await drafted : drafted
-      const answers = await this.#parts.sender.send(callOf(draft, this.#rules))
-      result = this.#resultOf(draft, answers[0]!)
+      const answers = item.isDone ? undefined : await this.#parts.sender.send(callOf(draft, this.#rules))
+      result = this.#resultOf(draft, answers === undefined ? 'duplicate' : answers[0]!)
     }
     if (result === undefined) throw new EnqueueManyError(takenOut, [])
     if ('error' in result) throw result.error
@@ -106,6 +106,8 @@ export class Client {
   async #send(items: readonly EnqueueItem[], many: boolean): Promise<EnqueueResult[]> {
     this.#rules ??= await this.#parts.rules()
     const drafts = await draftsOf(items, many, this.#rules)
+    if (items.length > 0 && items.every(({ isDone }) => isDone))
+      return drafts.map((draft) => this.#resultOf(draft, 'duplicate'))
     const answers = new Array<Enqueued | Error>(drafts.length)
     await Promise.all(
       callsOf(drafts, this.#rules).map(async ({ call, at }) => {

@@ -2,6 +2,7 @@
 
 import type { JobRecord, Meta, PayloadRecord } from '../../core/job.js'
 import { type JobOrigin, originIn, ownMeta } from '../../core/job-origin.js'
+import { readCheckpoint } from '../../core/marked-checkpoint.js'
 import type { Packing } from '../../core/packing/packing.js'
 import type { JobPart, Owner } from '../../core/packing/seal.js'
 import type { Payload } from '../../core/values/codec.js'
@@ -24,7 +25,7 @@ export function recordOf(job: StoredJob, packing: Packing): JobRecord {
   const input = unpacked('input', 'payload', job.payload, job.codec)
   const stored = unpacked('meta', 'meta', job.meta, job.codec) as Meta | undefined
   const result = unpacked('result', 'result', job.result?.payload, job.result?.codec)
-  const checkpoint = unpacked('checkpoint', 'checkpoint', job.checkpoint?.payload, job.checkpoint?.codec)
+  const noted = unpacked('checkpoint', 'checkpoint', job.checkpoint?.payload, job.checkpoint?.codec)
   const payloads = job.payloads && payloadRecords(job.payloads, job, packing, problems)
   const error = [job.error, ...problems].filter((text) => text !== undefined).join('\n')
   const record: { -readonly [K in keyof JobRecord]?: JobRecord[K] | undefined } = {
@@ -54,7 +55,7 @@ export function recordOf(job: StoredJob, packing: Packing): JobRecord {
     worker: job.worker,
     progress: job.progress,
     fields: job.fields,
-    checkpoint,
+    checkpoint: readCheckpoint(noted).value,
     log: job.log,
     result,
     error: error === '' ? undefined : error,

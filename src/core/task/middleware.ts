@@ -22,6 +22,11 @@ export interface EnqueueItem {
    * @internal
    */
   readonly child?: string
+  /**
+   * An earlier attempt of its parent has enqueued it: it is checked and answered as a duplicate, and not sent.
+   * @internal
+   */
+  readonly isDone?: boolean
 }
 
 /** One call of a handler: of one job, or of the whole batch of an ordered or a batch task. `'jobs' in run.ctx` tells a batch. */

@@ -94,3 +94,10 @@ export class ChildCalls {
     return digestId(createHash('sha256').update(head).update(content).digest())
   }
 }
+
+/** The name of a call that enqueues all of these. */
+export function namesAsOne(items: readonly EnqueueItem[]): string {
+  const hash = createHash('sha256').update('many')
+  for (const { child } of items) hash.update(child!)
+  return digestId(hash.digest())
+}

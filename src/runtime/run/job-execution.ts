@@ -9,7 +9,7 @@ import { itemsOf, type ManyArguments } from '../../core/task/many-items.js'
 import type { AnySingleTask } from '../../core/task/task.js'
 import type { DefinedTask, HandleOf } from '../../core/task/task-definition.js'
 import type { Claim } from '../../stores/contract/claim.js'
-import { ChildCalls, type ChildClient } from './child-calls.js'
+import { ChildCalls, type ChildClient, namesAsOne } from './child-calls.js'
 import { Execution, type Leased } from './execution.js'
 import type { JobUpdates, Noting } from './job-updates.js'
 import { runningJob } from './running-job.js'
@@ -23,6 +23,7 @@ export class JobExecution extends Execution implements JobContext, Noting {
   leaseNumber = 0
   unsentProgress: Progress | undefined
   unsentLog = ''
+  kept: Noting['kept']
   readonly #meta: Meta
   #fields: FieldWriter | undefined
   readonly #notes: JobUpdates
@@ -57,14 +58,23 @@ export class JobExecution extends Execution implements JobContext, Noting {
     ...[input, options]: EnqueueArguments<T, string, ChildOptions>
   ): Promise<HandleOf<T>> {
     this.refuseOver('ctx.enqueue()')
-    const job = await this.#client!.enqueueItem(this.#calls.item(task, input, options))
+    const item = this.#calls.item(task, input, options)
+    const job = await this.#client!.enqueueItem(
+      this.#notes.isDone(this, item.child!) ? { ...item, isDone: true } : item,
+    )
+    this.#notes.done(this, item.child!)
     return job as HandleOf<T>
   }
 
   async enqueueMany(...args: ManyArguments): Promise<never> {
     this.refuseOver('ctx.enqueueMany()')
     const items = itemsOf(args).map(({ task, input, options }) => this.#calls.item(task, input, options))
-    return (await this.#client!.enqueueItems(items)) as never
+    // One mark for all of them: so many children would be too much to remember one by one.
+    const call = namesAsOne(items)
+    const isDone = this.#notes.isDone(this, call)
+    const jobs = await this.#client!.enqueueItems(isDone ? items.map((item) => ({ ...item, isDone })) : items)
+    this.#notes.done(this, call)
+    return jobs as never
   }
 
   get #calls(): ChildCalls {

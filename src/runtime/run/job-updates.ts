@@ -4,10 +4,23 @@
  */
 
 import { setTimeout as delay } from 'node:timers/promises'
-import { JobCancelledError, LeaseLostError, PayloadTooLargeError, UnsupportedByStoreError } from '../../core/errors.js'
+import {
+  CodecError,
+  JobCancelledError,
+  LeaseLostError,
+  PayloadTooLargeError,
+  UnsupportedByStoreError,
+} from '../../core/errors.js'
 import type { Events } from '../../core/events.js'
 import { areSet, checkFields, type FieldChanges } from '../../core/job-fields.js'
 import { joinedLog } from '../../core/job-log.js'
+import {
+  isMarked,
+  type MarkedCheckpoint,
+  marksKey,
+  readCheckpoint,
+  storedCheckpoint,
+} from '../../core/marked-checkpoint.js'
 import type { Packing } from '../../core/packing/packing.js'
 import type { Random } from '../../core/platform/clock.js'
 import { payloadBytes } from '../../core/values/codec.js'
@@ -18,6 +31,7 @@ import type { ExtendItem } from '../../stores/contract/settle.js'
 import type { Store } from '../../stores/contract/store.js'
 import { isFatal, onceThere } from '../outage.js'
 import { type Leased, refOf } from './execution.js'
+import { mayComeAgain, type Verdict } from './verdict.js'
 
 interface JobUpdatesParts {
   readonly store: Pick<Store, 'extend' | 'traits' | 'records'>
@@ -32,9 +46,25 @@ export interface Noting extends Leased {
   readonly signal: AbortSignal
   /** What of its log no call has carried yet. */
   unsentLog: string
+  /** What it has stored for the attempts after it; undefined before anybody asked. */
+  kept: KeptByJob | undefined
+}
+
+/** The checkpoint of a running job as it is to be stored. */
+interface KeptByJob extends MarkedCheckpoint {
+  value: unknown
+  marks: string[]
+  /** Marks were made that the store has not. */
+  hasNews: boolean
+  /** One that cannot be read here is not to be overwritten by marks alone. */
+  readonly isReadable: boolean
 }
 
 const flushMs = 1_000
+/** Of a job that enqueues by more calls the first are forgotten: their children are known by their ids then, for as long as these are. */
+const mostMarks = 1_000
+/** What the marks may take beyond the bound of a checkpoint. */
+const mostMarkBytes = 32_768
 
 export class JobUpdates {
   readonly #parts: JobUpdatesParts
@@ -55,17 +85,42 @@ export class JobUpdates {
 
   log(job: Noting, text: string): void {
     job.unsentLog = joinedLog(job.unsentLog, `${String(text).toWellFormed()}\n`)
+    this.#later(job)
+  }
+
+  /** Whether this call to enqueue was done, by this attempt or one before. */
+  isDone(job: Noting, call: string): boolean {
+    return this.#keptOf(job).marks.includes(call)
+  }
+
+  /** This call to enqueue is done. Sent within about a second, or as the attempt ends, so that the next knows. */
+  done(job: Noting, call: string): void {
+    const kept = this.#keptOf(job)
+    // Where no attempt is told what the one before has stored it would be in vain.
+    if (!kept.isReadable || !this.#parts.store.traits.tellsCrashes || kept.marks.includes(call)) return
+    kept.marks.push(call)
+    if (kept.marks.length > mostMarks) kept.marks.shift()
+    kept.hasNews = true
+    this.#later(job)
+  }
+
+  #later(job: Noting): void {
     this.#unsent.add(job)
     this.#timer ??= setTimeout(() => void this.#flush(), flushMs).unref()
   }
 
   /** Resolves when the store has it. */
   async checkpoint(job: Noting, value: unknown): Promise<void> {
-    const checkpoint = this.#packed(value, job.claim)
+    if (isMarked(value)) throw new CodecError(`a checkpoint must have no key '${marksKey}'; use another name`)
+    this.#packed({ value, marks: [] }, job.claim)
+    const kept = this.#keptOf(job)
+    // From now on what else is sent of it carries this value.
+    job.kept = { ...kept, value, isReadable: true }
     const { store, events, random } = this.#parts
     for (let failures = 0; ; failures += 1) {
       job.signal.throwIfAborted()
       try {
+        const checkpoint = this.#packed({ value, marks: job.kept.marks }, job.claim)
         const [answer] = await store.extend([noteOf(job.claim, { checkpoint })])
         if (answer !== 'lost') {
           if (answer === 'cancel') job.abort(new JobCancelledError(job.claim.queue, job.claim.id))
@@ -102,19 +157,45 @@ export class JobUpdates {
 
   /** What an earlier attempt has stored. Throws `CodecError`. */
   lastCheckpoint(claim: Claim): unknown {
-    const { checkpoint } = claim
-    if (checkpoint === undefined) return undefined
-    return this.#parts.packing.unpack(checkpoint.payload, checkpoint.codec, 'checkpoint', claim)
+    return this.#read(claim).value
   }
 
-  /** What is to be said before the end of the claim is settled; undefined where all has been. */
-  lastWords(job: Noting): ExtendItem | undefined {
+  #read(claim: Claim): MarkedCheckpoint {
+    const { checkpoint } = claim
+    if (checkpoint === undefined) return { value: undefined, marks: [] }
+    return readCheckpoint(this.#parts.packing.unpack(checkpoint.payload, checkpoint.codec, 'checkpoint', claim))
+  }
+
+  #keptOf(job: Noting): KeptByJob {
+    if (job.kept !== undefined) return job.kept
+    try {
+      const { value, marks } = this.#read(job.claim)
+      job.kept = { value, marks: [...marks], hasNews: false, isReadable: true }
+    } catch {
+      job.kept = { value: undefined, marks: [], hasNews: false, isReadable: false }
+    }
+    return job.kept
+  }
+
+  /** The checkpoint with marks that the store has not; undefined where there are none. */
+  #news({ kept, claim }: Noting): Pick<Beat, 'checkpoint'> {
+    if (!kept?.hasNews) return {}
+    kept.hasNews = false
+    return { checkpoint: this.#packed(kept, claim) }
+  }
+
+  /** What is to be said before the end of the claim is settled; undefined where all has been. `verdict`: that end, of a handler of ours. */
+  lastWords(job: Noting, verdict?: Verdict): ExtendItem | undefined {
     this.#unsent.delete(job)
     const { claim, unsentLog: log, unsentProgress: progress } = job
     job.unsentLog = ''
     job.unsentProgress = undefined
-    if (log === '' && progress === undefined) return undefined
-    return noteOf(claim, { ...(log === '' ? {} : { log }), ...(progress === undefined ? {} : { progress }) })
+    const beat: Beat = {
+      ...(log === '' ? {} : { log }),
+      ...(progress === undefined ? {} : { progress }),
+      ...(verdict !== undefined && mayComeAgain(verdict) ? this.#news(job) : {}),
+    }
+    return Object.keys(beat).length === 0 ? undefined : noteOf(claim, beat)
   }
 
   /** Never rejects: what the store does not take is sent with what comes next. */
@@ -123,16 +204,22 @@ export class JobUpdates {
     const logs = jobs.map((job) => job.unsentLog)
     this.#unsent.clear()
     for (const job of jobs) job.unsentLog = ''
+    const news = jobs.map((job) => this.#news(job))
     const { store } = this.#parts
     const { maxBatch } = store.traits
     for (let i = 0; i < jobs.length; i += maxBatch) {
       const batch = jobs.slice(i, i + maxBatch)
       try {
-        await store.extend(batch.map(({ claim }, n) => noteOf(claim, { log: logs[i + n]! })))
+        await store.extend(
+          batch.map((job, n) =>
+            noteOf(job.claim, { ...(logs[i + n] === '' ? {} : { log: logs[i + n]! }), ...news[i + n] }),
+          ),
+        )
       } catch {
         // Its lease keeper tells of the outage. What is new meanwhile comes behind.
         for (const [n, job] of batch.entries()) {
           job.unsentLog = joinedLog(logs[i + n]!, job.unsentLog)
+          if (news[i + n]!.checkpoint !== undefined) job.kept!.hasNews = true
           this.#unsent.add(job)
         }
       }
@@ -140,11 +227,12 @@ export class JobUpdates {
     this.#timer = this.#unsent.size === 0 ? undefined : setTimeout(() => void this.#flush(), flushMs).unref()
   }
 
-  #packed(value: unknown, claim: Claim): Checkpoint {
+  #packed(checkpoint: MarkedCheckpoint, claim: Claim): Checkpoint {
     const { packing, maxCheckpointBytes } = this.#parts
-    const packed = packing.pack(value, 'checkpoint', claim)
+    const packed = packing.pack(storedCheckpoint(checkpoint), 'checkpoint', claim)
     const bytes = payloadBytes(packed.payload)
-    if (bytes > maxCheckpointBytes) throw new PayloadTooLargeError('the checkpoint', bytes, maxCheckpointBytes)
+    const limit = maxCheckpointBytes + (checkpoint.marks.length > 0 ? mostMarkBytes : 0)
+    if (bytes > limit) throw new PayloadTooLargeError('the checkpoint', bytes, maxCheckpointBytes)
     return packed
   }
 }

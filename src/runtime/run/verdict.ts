@@ -29,6 +29,11 @@ export type Verdict =
   | { readonly kind: 'bury'; readonly reason: string; readonly error?: unknown }
   | { readonly kind: 'cancel'; readonly reason: string | undefined }
 
+/** Whether another attempt may follow, be it out of the morgue. */
+export function mayComeAgain({ kind }: Verdict): boolean {
+  return kind !== 'complete' && kind !== 'cancel'
+}
+
 /** Of a job whose cancel was asked for while it ran; the store keeps the reason of who asked, where there was one. */
 export const cancelledWhileRunning = { kind: 'cancel', reason: 'cancelled while running' } as const
 

@@ -382,7 +382,7 @@ export class InFlight implements Bench, ProcessBench {
       if (answer !== undefined) emitSettled(events, claim, verdict, answer, runMs)
       exhaustion?.answered(claim.id, answer)
     }
-    settler.settle(item, answered, kept instanceof JobExecution ? notes.lastWords(kept) : undefined)
+    settler.settle(item, answered, kept instanceof JobExecution ? notes.lastWords(kept, verdict) : undefined)
   }
 
   /** Its process may have had it since long. */

@@ -207,7 +207,7 @@ export class ChildRun implements Bench {
     const resultDropped = (_: Claim, error: unknown) =>
       events.emit('result.dropped', { ...refOf(claim), error: messageOf(error) })
     const item = settlementOf(claim, verdict, assignment.results, { ...rules, resultDropped }, execution)
-    const words = execution === undefined ? undefined : this.#notes.lastWords(execution)
+    const words = execution === undefined ? undefined : this.#notes.lastWords(execution, verdict)
     Atomics.store(settling, 0, 1)
     const answer = await new Promise<SettleAnswer>((resolve) =>
       this.#settler.settle(item, (answered) => resolve(answered ?? 'lost'), words),
