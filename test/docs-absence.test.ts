@@ -85,7 +85,7 @@ const absent: Readonly<Record<string, readonly string[]>> = {
 
 /** Sentences of other pages that say so, and the names under which Millrace would have it. */
 const absentElsewhere: readonly (readonly [RegExp, readonly string[]])[] = [
-  [/one stream of the\s+events/, ['QueueAdmin.events', 'Mill.events']],
+  [/events that are kept/, ['QueueAdmin.eventLog', 'Mill.events']],
   [/HTTP interface/, ['dashboard', 'web', 'millrace dash', 'millrace web']],
 ]
 

@@ -134,7 +134,7 @@ export class Drainer implements Bench {
 
   async #settle(claims: readonly Claim[], verdicts: readonly Verdict[], ran?: Execution): Promise<RanJob[]> {
     const { registry, events, clock } = this.#parts
-    const words = ran instanceof JobExecution ? this.#updates.lastWords(ran) : undefined
+    const words = ran instanceof JobExecution ? this.#updates.lastWords(ran, verdicts[0]) : undefined
     const begun = ran?.task.kind === 'ordered' ? undefined : ran
     if (words !== undefined) await this.#store.extend([words])
     const rules = this.#rules

@@ -101,6 +101,9 @@ const sqliteRules: Record<string, Record<string, Rule>> = {
   throttle_start: { at: 0 },
   remembered: { until: 'wall', created_at: 'told', run_at: 'told', finished_at: 'told' },
   worker: { seen_at: 0, until: ttlMs },
+  // A clock that is set back is found by the lead: see `workers/schedules/schedule-lead`.
+  schedule: { next_at: 'wall', last_at: 'wall', created_at: 'told', updated_at: 'told' },
+  live_watch: { until: ttlMs },
 }
 
 const throttle = { scope: 'mail', by: 'group', rules: [{ limit: 1, windowMs, moderate: false }] } as const

@@ -124,7 +124,7 @@ const insert = defineTask({
   batch: { size: 500, wait: '200ms' },
   input: z.object({ at: z.string().transform((text) => new Date(text)) }),
   async run(inputs, ctx) {
-    expectTypeOf(inputs).toEqualTypeOf<readonly { at: Date }[]>()
+    expectTypeOf(inputs).toEqualTypeOf<{ at: Date }[]>()
     expectTypeOf(ctx.jobs[0]!.attempt).toEqualTypeOf<number>()
     ctx.fail(3, new Error('broken'))
     return inputs.map(({ at }): number | OutcomeValue => (at.getTime() > 0 ? at.getTime() : snooze('1m')))

@@ -27,7 +27,7 @@ export interface Batch {
  * The function that does the work of several jobs. Returns an array with a result or an outcome for each, in the order of the
  * inputs; or nothing; or one outcome for all of them. Throws to fail all of them; `ctx.fail(index, error)` fails one.
  */
-export type JobsHandler<Output, Return> = (inputs: readonly Output[], ctx: JobsContext) => Return
+export type JobsHandler<Output, Return> = (inputs: Output[], ctx: JobsContext) => Return
 
 /** What `job.result()` gives for a handler that returns `Return` for all jobs of a batch. */
 export type ResultOfEach<Return> = Exclude<EachOf<Exclude<Awaited<Return>, OutcomeValue>>, OutcomeValue>

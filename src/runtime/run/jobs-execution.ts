@@ -31,7 +31,7 @@ export class JobsExecution extends BatchExecution implements JobsContext {
     return this.#jobs
   }
 
-  get inputs(): readonly unknown[] {
+  get inputs(): unknown[] {
     return this.given.map(({ inputs }) => inputs[0])
   }
 
