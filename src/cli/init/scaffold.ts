@@ -1,4 +1,4 @@
-/** The scaffold: the files of a new project, one task, one test and how it is deployed. Pure. */
+/** The scaffold: the files of a new project, one task, one schedule, one test and how it is deployed. Pure. */
 
 import { deployFiles } from './deploy-files.js'
 
@@ -70,9 +70,21 @@ import { sendEmail } from './tasks/send-email.ts'
 export default millrace({
   store: process.env.MILLRACE_STORE ?? '${store}',
   queues: { default: { weight: 10 } },
-  tasks: [sendEmail],
+  tasks: [sendEmail],${store.startsWith('sqs:') ? '' : scheduleText}
 })
 `
+
+/** SQS keeps none. */
+const scheduleText = `
+  schedules: {
+    // Each Monday at 9.
+    digest: {
+      cron: '0 9 * * 1',
+      timeZone: 'Europe/Zurich',
+      task: sendEmail,
+      input: { to: 'team@example.com', subject: 'The week' },
+    },
+  },`
 
 const taskText = `import { defineTask } from 'millrace'
 
@@ -94,18 +106,14 @@ export const sendEmail = defineTask({
 
 const testText = `import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { millrace } from 'millrace'
+import { testMill } from 'millrace/testing'
 import { sendEmail } from '../tasks/send-email.ts'
 
 test('an email is sent', async () => {
-  const mill = millrace({ store: 'memory:', tasks: [sendEmail] })
-  try {
-    await mill.worker().start()
-    const job = await mill.enqueue(sendEmail, { to: 'ada@example.com', subject: 'Hello' })
-    assert.deepEqual(await job.result({ timeout: '10s' }), { messageId: \`<\${job.id}@example.com>\` })
-  } finally {
-    await mill.close()
-  }
+  const mill = testMill({ tasks: [sendEmail] })
+  const { id } = await mill.enqueue(sendEmail, { to: 'ada@example.com', subject: 'Hello' })
+  const [ran] = await mill.drain()
+  assert.deepEqual(ran?.result, { messageId: \`<\${id}@example.com>\` })
 })
 `
 
@@ -139,7 +147,7 @@ const readmeText = ({ name, store }: ScaffoldRequest) => `# ${name}
 
 \`\`\`sh
 npm install
-npm test                # the task, on a store in memory
+npm test                # the task, on a store in memory whose clock the test moves
 npx tsc                 # the types
 npm run dev             # a worker that starts anew when a file changes, until Ctrl-C
 \`\`\`
@@ -150,14 +158,15 @@ In another terminal:
 npx millrace enqueue send-email '{"to":"ada@example.com","subject":"Hello"}'
 npx jiti enqueue.ts     # the same from a program
 npx millrace stats
+npx millrace schedules list
 npx millrace --help
 \`\`\`
 
 | file                       |                                                                        |
 | -------------------------- | ---------------------------------------------------------------------- |
-| \`millrace.config.ts\`       | store, queues and tasks                                                |
+| \`millrace.config.ts\`       | store, queues, tasks and schedules                                     |
 | \`tasks/send-email.ts\`      | the task: its name, its options, what it does                          |
-| \`test/send-email.test.ts\`  | runs the task as a worker does                                         |
+| \`test/send-email.test.ts\`  | runs the task by the code of a worker                                  |
 | \`enqueue.ts\`               | how a program enqueues                                                 |
 | \`Dockerfile\`, \`deploy/\`    | the worker in a container, and under systemd                           |
 

@@ -1,5 +1,7 @@
 /** The name of a time zone: what is one, and which ones were perhaps meant. */
 
+import { lettersOff } from '../values/spelling.js'
+
 /** Undefined where it is one that this system knows; else what it must be, with the names that are near. */
 export function timeZoneMistake(value: unknown): string | undefined {
   if (isTimeZone(value)) return undefined
@@ -25,8 +27,8 @@ function namesNear(value: string): string[] {
   const scored = Intl.supportedValuesOf('timeZone').map((name) => {
     const place = plain(name.slice(name.lastIndexOf('/') + 1))
     const slips = Math.min(
-      slipsBetween(given, plain(name)),
-      slipsBetween(plain(value.slice(value.lastIndexOf('/') + 1)), place),
+      lettersOff(given, plain(name)),
+      lettersOff(plain(value.slice(value.lastIndexOf('/') + 1)), place),
     )
     return { name, slips }
   })
@@ -39,16 +41,4 @@ function namesNear(value: string): string[] {
 
 function plain(name: string): string {
   return name.toLowerCase().replace(/[^a-z/]/g, '')
-}
-
-/** How many letters must be changed, left out or put in to make one of the other. */
-function slipsBetween(a: string, b: string): number {
-  let row = Array.from({ length: b.length + 1 }, (_, i) => i)
-  for (const [i, letter] of [...a].entries()) {
-    const next = [i + 1]
-    for (const [j, other] of [...b].entries())
-      next.push(Math.min(next[j]! + 1, row[j + 1]! + 1, row[j]! + (letter === other ? 0 : 1)))
-    row = next
-  }
-  return row.at(-1)!
 }

@@ -4,15 +4,15 @@
 export function probablyMeant(word: string, words: readonly string[]): string | undefined {
   const most = word.length < 4 ? 1 : 2
   const near = words
-    .map((one) => ({ one, off: distance(word.toLowerCase(), one.toLowerCase()) }))
+    .map((one) => ({ one, off: lettersOff(word.toLowerCase(), one.toLowerCase()) }))
     .sort((a, b) => a.off - b.off)
   const [first, second] = near
   if (first === undefined || first.off > most || first.off === second?.off) return undefined
   return first.one
 }
 
-/** Letters that are added, left out, replaced, or swapped with their neighbour. */
-function distance(a: string, b: string): number {
+/** How many letters are added, left out, replaced, or swapped with their neighbour. */
+export function lettersOff(a: string, b: string): number {
   const rows = [Array.from({ length: b.length + 1 }, (_, j) => j)]
   for (let i = 1; i <= a.length; i += 1) {
     const row = [i]
