@@ -79,7 +79,7 @@ describe('a new project that is broken', () => {
       'const',
       /millrace\.config\.ts:8:11 tasks\.0: .*is undefined: is it exported under that name\?/,
     ],
-    ['a syntax error', config, '[sendEmail]', '[sendEmail', /millrace\.config\.ts:9:1: Unexpected token/],
+    ['a syntax error', config, '[sendEmail]', '[sendEmail', /millrace\.config\.ts:18:1: Unexpected token/],
     ['a syntax error in a task', task, "'30s',", "'30s'", /tasks\/send-email\.ts:11:3: Unexpected token, expected ","/],
     [
       'two tasks of one name',

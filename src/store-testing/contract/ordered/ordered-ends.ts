@@ -71,7 +71,7 @@ export const orderedEnds: ContractConcern = {
           ...{ attempt: 1, crashes: 0, suspect: false, rememberMs: 0, createdAt: pushedAt, startedAt: null },
           ...{ finishedAt: null, expiresAt: null, worker: null, progress: null, result: null },
           ...{ host: null, boot: null, pidns: null, pid: null, ticks: null, checkpoint: null, log: '' },
-          ...{ error: null, reason: null, claim: null },
+          ...{ error: null, reason: null, claim: null, fields: null },
         })
       },
     ),
