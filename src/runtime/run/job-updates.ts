@@ -188,14 +188,15 @@ export class JobUpdates {
   lastWords(job: Noting, verdict?: Verdict): ExtendItem | undefined {
     this.#unsent.delete(job)
     const { claim, unsentLog: log, unsentProgress: progress } = job
+    const hasNews = job.kept?.hasNews === true && verdict !== undefined && mayComeAgain(verdict)
+    if (log === '' && progress === undefined && !hasNews) return undefined
     job.unsentLog = ''
     job.unsentProgress = undefined
-    const beat: Beat = {
+    return noteOf(claim, {
       ...(log === '' ? {} : { log }),
       ...(progress === undefined ? {} : { progress }),
-      ...(verdict !== undefined && mayComeAgain(verdict) ? this.#news(job) : {}),
-    }
-    return Object.keys(beat).length === 0 ? undefined : noteOf(claim, beat)
+      ...(hasNews ? this.#news(job) : {}),
+    })
   }
 
   /** Never rejects: what the store does not take is sent with what comes next. */

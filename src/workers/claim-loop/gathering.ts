@@ -22,13 +22,15 @@ interface WaitingBatch {
 export class Gathering {
   readonly #parts: GatheringParts
   readonly #waiting = new Map<string, Map<AnyBatchTask, WaitingBatch>>()
+  /** Batches that wait. Counted: it is asked for at every claim and every end of a job. */
+  #size = 0
 
   constructor(parts: GatheringParts) {
     this.#parts = parts
   }
 
   get size(): number {
-    return this.waiting.length
+    return this.#size
   }
 
   get waiting(): readonly JobsExecution[] {
@@ -47,12 +49,9 @@ export class Gathering {
   }
 
   /** Takes those that are to wait; answers the others, which begin now. */
-  add(queue: string, executions: readonly Execution[]): Execution[] {
-    return executions.flatMap((execution) =>
-      execution instanceof JobsExecution && execution.task.batch.waitMs > 0
-        ? this.#joined(queue, execution)
-        : [execution],
-    )
+  add(queue: string, executions: readonly Execution[]): readonly Execution[] {
+    if (!executions.some(mayWait)) return executions
+    return executions.flatMap((execution) => (mayWait(execution) ? this.#joined(queue, execution) : [execution]))
   }
 
   /** Takes out what waits. */
@@ -60,6 +59,7 @@ export class Gathering {
     const { waiting } = this
     for (const batches of this.#waiting.values()) for (const { cancel } of batches.values()) cancel()
     this.#waiting.clear()
+    this.#size = 0
     return waiting
   }
 
@@ -91,13 +91,18 @@ export class Gathering {
   #keep(queue: string, waiting: WaitingBatch): void {
     const batches = this.#waiting.get(queue) ?? new Map<AnyBatchTask, WaitingBatch>()
     this.#waiting.set(queue, batches.set(waiting.batch.task, waiting))
+    this.#size += 1
   }
 
   #take(queue: string, task: AnyBatchTask): WaitingBatch | undefined {
     const batches = this.#waiting.get(queue)
     const found = batches?.get(task)
-    batches?.delete(task)
+    if (batches?.delete(task)) this.#size -= 1
     if (batches?.size === 0) this.#waiting.delete(queue)
     return found
   }
+}
+
+function mayWait(execution: Execution): execution is JobsExecution {
+  return execution instanceof JobsExecution && execution.task.batch.waitMs > 0
 }

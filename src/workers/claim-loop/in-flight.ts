@@ -1,7 +1,4 @@
-/**
- * What is in flight: the claims in hand of a worker — those that wait for a slot, those that run, those being settled.
- * It begins what there are slots for, and settles what has ended.
- */
+/** In flight: the claims in hand of a worker. It begins those that there are slots for, and settles those that have ended. */
 
 import { hasCode } from '../../core/error-codes.js'
 import { WorkerStoppedError } from '../../core/errors.js'
@@ -147,8 +144,9 @@ export class InFlight implements Bench, ProcessBench {
       const leased = executions.flatMap((execution) => execution.leased)
       keeper.keep(leased, { leaseMs, sentAt: trip.sentAt, maxBlockMs })
       const waits = this.#alone === undefined && !limited.isThrottled(queue)
+      const now = mono()
       for (const execution of waits ? this.#gathering.add(queue, executions) : executions)
-        stints.push(new SlotBatch([execution], mono()))
+        stints.push(new SlotBatch([execution], now))
     } else if (limited.isLimited(queue))
       for (const execution of executions) stints.push(this.#boundedStint([execution], trip.sentAt, leaseMs))
     else stints.push(this.#boundedStint(executions, trip.sentAt, leaseMs))
