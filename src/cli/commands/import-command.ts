@@ -1,4 +1,4 @@
-/** The command `import`: writes a configuration from the settings of another queue. It opens no store and runs nothing of them. */
+/** The command `import`: brings what another queue has. Of Kale it writes a configuration; it opens no store and runs nothing of the settings. */
 
 import { existsSync } from 'node:fs'
 import { open, writeFile } from 'node:fs/promises'
@@ -15,6 +15,7 @@ import { OperationError, UsageError } from '../output/exit-code.js'
 import { count } from '../output/figures.js'
 import { printable } from '../output/printable.js'
 import { Terminal } from '../output/terminal.js'
+import { addImportBlueque } from './import-blueque.js'
 
 interface ImportFlags {
   readonly out: string
@@ -32,7 +33,7 @@ const toStdout = '-'
 export function addImport(program: Command): void {
   const imports = program
     .command('import')
-    .description('Write a configuration from the settings of another queue')
+    .description('Bring what another queue has: settings, or tasks that wait')
     .helpCommand(false)
   const command = imports
     .command('kale <settings>')
@@ -53,6 +54,7 @@ Example:
   withJson(command, 'print {"file","config","notes":[{"line","level","setting","text"}]}').action(
     (path: string, flags: ImportFlags) => importKale(path, flags, new Terminal({ json: flags.json ?? false })),
   )
+  addImportBlueque(imports)
 }
 
 async function importKale(path: string, { out, force = false }: ImportFlags, terminal: Terminal): Promise<void> {

@@ -34,7 +34,7 @@ export function envelopeOf(job: JobRecord): object | undefined {
   const header = { task, queue, id, state, ...due, ...(expiresAt && { expiresAt: expiresAt.toISOString() }) }
   if (payloads === undefined) {
     if (!('input' in job) && isUndecoded(job.error)) return undefined
-    const input = packed(job.input)
+    const input = packedInput(job.input)
     return {
       ...header,
       input,
@@ -47,7 +47,7 @@ export function envelopeOf(job: JobRecord): object | undefined {
   return {
     ...header,
     payloads: payloads.map((payload) => ({
-      input: packed(payload.input),
+      input: packedInput(payload.input),
       score: payload.score,
       ...metaOf(payload.meta),
     })),
@@ -60,10 +60,10 @@ function isUndecoded(error = ''): boolean {
 }
 
 function metaOf(meta: Meta | undefined): { meta?: unknown } {
-  return meta === undefined || Object.keys(meta).length === 0 ? {} : { meta: packed(meta) }
+  return meta === undefined || Object.keys(meta).length === 0 ? {} : { meta: packedInput(meta) }
 }
 
 /** JSON, in which the codec has wrapped what JSON cannot hold. */
-function packed(value: unknown): unknown {
+export function packedInput(value: unknown): unknown {
   return JSON.parse(jsonCodec.encode(value) as string)
 }

@@ -44,28 +44,39 @@ export class ClaimDecoder {
   /** The executions that claims of one queue become, in their order. */
   of(claims: readonly Claim[], refused: Refused): Execution[] {
     if (claims[0]?.payloads !== undefined) return this.#batches(claims, refused)
-    const entries: (JobExecution | OpenBatch)[] = []
-    const open = new Map<AnyBatchTask, OpenBatch>()
+    const executions: (JobExecution | OpenBatch)[] = []
+    let open: Map<AnyBatchTask, OpenBatch> | undefined
     for (const claim of claims) {
       const task = this.#registry.find(claim.task)
       if (isBatchTask(task) && task.run !== undefined) {
-        const decoded = this.#decoded(claim)
-        if (!('claim' in decoded)) refused(claim, decoded)
-        else if ((open.get(task)?.claims.length ?? task.batch.size) < task.batch.size)
-          open.get(task)!.claims.push(decoded)
-        else {
-          open.set(task, { task, claims: [decoded] })
-          entries.push(open.get(task)!)
-        }
+        open ??= new Map()
+        const batch = this.#joined(claim, open.get(task), task, refused)
+        if (batch === undefined || batch === open.get(task)) continue
+        open.set(task, batch)
+        executions.push(batch)
         continue
       }
       const prepared = this.#job(claim, task)
-      if (prepared instanceof JobExecution) entries.push(prepared)
+      if (prepared instanceof JobExecution) executions.push(prepared)
       else refused(claim, prepared)
     }
-    return entries.map((entry) =>
-      entry instanceof JobExecution ? entry : new JobsExecution(entry.task, entry.claims, this.#client),
+    // The way of most claims: no pass over them more than they need.
+    if (open === undefined) return executions as JobExecution[]
+    return executions.map((one) =>
+      one instanceof JobExecution ? one : new JobsExecution(one.task, one.claims, this.#client),
     )
+  }
+
+  /** The batch that the claim has joined, which is another one where that is full; undefined where it was refused. */
+  #joined(claim: Claim, open: OpenBatch | undefined, task: AnyBatchTask, refused: Refused): OpenBatch | undefined {
+    const decoded = this.#decoded(claim)
+    if (!('claim' in decoded)) {
+      refused(claim, decoded)
+      return undefined
+    }
+    if (open === undefined || open.claims.length === task.batch.size) return { task, claims: [decoded] }
+    open.claims.push(decoded)
+    return open
   }
 
   #job(claim: Claim, task: AnyTask | undefined): JobExecution | Verdict {

@@ -1,0 +1,35 @@
+/** A Blueque task as an envelope: the line by which `enqueue - --envelope` makes a job of it. Pure. */
+
+import { messageOf } from '../../core/values/describe.js'
+import { isJobId, jobIdForm } from '../../core/values/ids.js'
+import { packedInput } from '../streaming/envelopes.js'
+import type { BluequeTask } from './blueque-server.js'
+
+/** What each task of a queue becomes. */
+interface BluequeTarget {
+  readonly queue: string
+  readonly task: string
+  /** Whether parameters are a text whatever stands in them; else they are JSON. */
+  readonly isText: boolean
+}
+
+/** The envelope, or why there is none. */
+export function bluequeEnvelope(
+  { id, record, eta }: BluequeTask,
+  { queue, task, isText }: BluequeTarget,
+): { readonly envelope: object } | { readonly mistake: string } {
+  if (record === undefined) return { mistake: `task '${id}' has no record: its key blueque_task_${id} is not there` }
+  if (!isJobId(id)) return { mistake: `task '${id}': its id must be ${jobIdForm}` }
+  const { parameters = '' } = record
+  try {
+    const input = packedInput(isText ? parameters : JSON.parse(parameters))
+    const due =
+      eta === undefined ? { state: 'ready' } : { state: 'scheduled', runAt: new Date(eta * 1_000).toISOString() }
+    return { envelope: { task, queue, id, ...due, input } }
+  } catch (error) {
+    // Not what stands in them: parameters may be secret.
+    const why =
+      error instanceof SyntaxError ? 'its parameters are no JSON; --text takes them as they are' : messageOf(error)
+    return { mistake: `task '${id}': ${why}` }
+  }
+}

@@ -1,0 +1,158 @@
+/** A Blueque server: the Redis in which Blueque keeps its queues. It is read and never written. */
+
+import type { Redis } from 'ioredis'
+import { messageOf } from '../../core/values/describe.js'
+import { redisAddress } from '../../stores/redis/client/redis-address.js'
+import { redisClients } from '../../stores/redis/client/redis-connection-options.js'
+import { OperationError } from '../output/exit-code.js'
+
+/** A task as Blueque has stored it. */
+export interface BluequeTask {
+  readonly id: string
+  /** The fields of its record; undefined if there is none. */
+  readonly record: Readonly<Record<string, string>> | undefined
+  /** In seconds since 1970, of a scheduled one. */
+  readonly eta?: number
+}
+
+/** What is counted and not read. */
+export interface BluequeCounts {
+  readonly reserved: number
+  readonly started: number
+  readonly failed: number
+  readonly complete: number
+}
+
+/** Tasks that are read in one trip. */
+const perTrip = 500
+
+export class BluequeServer {
+  readonly #client: Redis
+
+  private constructor(client: Redis) {
+    this.#client = client
+  }
+
+  /** Rejects with `ConfigError` for an address that is none, and with `OperationError` where nobody answers there. */
+  static async reached(url: string): Promise<BluequeServer> {
+    const clients = await redisClients(redisAddress(url))
+    const client = clients.main() as Redis
+    let last: unknown
+    // Else each attempt to connect again would be printed.
+    client.on('error', (error) => {
+      last = error
+    })
+    try {
+      await client.connect()
+      await client.call('PING')
+    } catch (error) {
+      client.disconnect()
+      throw new OperationError(`${clients.where} cannot be read: ${messageOf(last ?? error)}`)
+    }
+    return new BluequeServer(client)
+  }
+
+  close(): void {
+    this.#client.disconnect()
+  }
+
+  /** By name. */
+  async queues(): Promise<string[]> {
+    return (await this.#list('ZRANGE', 'blueque_queues', '0', '-1')).toSorted()
+  }
+
+  async counts(queue: string): Promise<BluequeCounts> {
+    const [started, complete, failed, reserved] = await Promise.all([
+      this.#startedIds(queue),
+      this.#client.call('LLEN', `blueque_complete_tasks_${queue}`),
+      this.#client.call('LLEN', `blueque_failed_tasks_${queue}`),
+      this.#reservedIds(queue),
+    ])
+    return {
+      reserved: reserved.filter((id) => !started.has(id)).length,
+      started: started.size,
+      failed: Number(failed),
+      complete: Number(complete),
+    }
+  }
+
+  /** The next to be taken first. */
+  pending(queue: string): AsyncGenerator<BluequeTask[]> {
+    return this.#ofList(`blueque_pending_tasks_${queue}`)
+  }
+
+  /** The first to have failed first. */
+  failed(queue: string): AsyncGenerator<BluequeTask[]> {
+    return this.#ofList(`blueque_failed_tasks_${queue}`)
+  }
+
+  /** The first to be due first. */
+  async *scheduled(queue: string): AsyncGenerator<BluequeTask[]> {
+    for (let at = 0; ; at += perTrip) {
+      const flat = await this.#list(
+        'ZRANGE',
+        `blueque_scheduled_tasks_${queue}`,
+        String(at),
+        String(at + perTrip - 1),
+        'WITHSCORES',
+      )
+      if (flat.length === 0) return
+      const etas = new Map(flat.flatMap((id, i) => (i % 2 === 0 ? [[id, Number(flat[i + 1])] as const] : [])))
+      const tasks = await this.#tasks([...etas.keys()])
+      yield tasks.map((task) => ({ ...task, eta: etas.get(task.id)! }))
+    }
+  }
+
+  /** Those that a listener has taken and no process has begun. */
+  async *reserved(queue: string): AsyncGenerator<BluequeTask[]> {
+    const ids = await this.#reservedIds(queue)
+    for (let at = 0; at < ids.length; at += perTrip) {
+      const tasks = await this.#tasks(ids.slice(at, at + perTrip))
+      // A list of the queue `a_b` looks like one of a listener of `a`; and a started task stays in its list.
+      yield tasks.filter(({ record }) => record?.['queue'] === queue && record['status'] !== 'started')
+    }
+  }
+
+  /** From its end on: there Blueque takes the next, and puts new ones at the other. */
+  async *#ofList(key: string): AsyncGenerator<BluequeTask[]> {
+    for (let at = 1; ; at += perTrip) {
+      const ids = await this.#list('LRANGE', key, String(-(at + perTrip - 1)), String(-at))
+      if (ids.length === 0) return
+      yield await this.#tasks(ids.toReversed())
+    }
+  }
+
+  /** Its set says `listener pid task` of each. */
+  async #startedIds(queue: string): Promise<Set<string>> {
+    const members = await this.#list('SMEMBERS', `blueque_started_tasks_${queue}`)
+    return new Set(members.map((member) => member.slice(member.lastIndexOf(' ') + 1)))
+  }
+
+  async #reservedIds(queue: string): Promise<string[]> {
+    const ids: string[] = []
+    const pattern = `blueque_reserved_tasks_${queue.replace(/[[\]*?\\]/g, '\\$&')}_*`
+    for (let cursor = '0'; ; ) {
+      const [next, keys] = (await this.#client.call('SCAN', cursor, 'MATCH', pattern, 'COUNT', '1000')) as [
+        string,
+        string[],
+      ]
+      for (const key of keys) ids.push(...(await this.#list('LRANGE', key, '0', '-1')).toReversed())
+      if (next === '0') return [...new Set(ids)]
+      cursor = next
+    }
+  }
+
+  #tasks(ids: readonly string[]): Promise<BluequeTask[]> {
+    return Promise.all(
+      ids.map(async (id) => {
+        const flat = await this.#list('HGETALL', `blueque_task_${id}`)
+        const fields = flat.flatMap((name, i) => (i % 2 === 0 ? [[name, flat[i + 1]!] as const] : []))
+        return { id, record: fields.length === 0 ? undefined : Object.fromEntries(fields) }
+      }),
+    )
+  }
+
+  async #list(command: string, ...args: string[]): Promise<readonly string[]> {
+    return (await this.#client.call(command, ...args)) as string[]
+  }
+}
