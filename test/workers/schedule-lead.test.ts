@@ -36,11 +36,15 @@ function leadOn({ schedules }: Store, worker: string, mono = () => 0, packing = 
   return { told, lead: new ScheduleLead({ schedules: schedules!, worker, packing, events, newId, mono }) }
 }
 
-async function scene(makeHarness: () => Promise<StoreHarness>, schedules: Record<string, ScheduleOptions>) {
+async function scene(
+  makeHarness: () => Promise<StoreHarness>,
+  schedules: Record<string, ScheduleOptions>,
+  maxPending = 2_000,
+) {
   const harness = await makeHarness()
   onTestFinished(() => harness.close())
   const store = await harness.open()
-  const mill = testMillOn(await harness.open(), { tasks: [task], queues: { reports: { maxPending: 2_000 } } })
+  const mill = testMillOn(await harness.open(), { tasks: [task], queues: { reports: { maxPending } } })
   for (const [name, options] of Object.entries(schedules)) await mill.schedules.set(name, options)
   let mono = 0
   const { lead, told } = leadOn(store, 'worker-1', () => mono)
@@ -157,6 +161,21 @@ describe.each([
     expect(told.ticked).toMatchObject([{ tickAt, lateMs: 3_000 }])
   })
 
+  it('makes up for more ticks than its queue holds, as many at a time as there is room for', async () => {
+    const missed = { s: { every: '1h', task, onMissed: 'all' } } as const
+    const { lead, told, advance, store } = await scene(makeHarness, missed, 3)
+    await advance(8 * hourMs)
+    const made: number[] = []
+    for (let looks = 0; looks < 40 && made.length < 8; looks += 1) {
+      await lead.look()
+      const { claims } = await store.claim([{ queue: 'reports', limit: 3 }], { worker: 'w', leaseMs: hourMs })
+      await store.settle(claims.map((claim) => ({ ...claim, kind: 'complete' })))
+      made.push(...told.ticked.slice(made.length).map(({ tickAt }) => (tickAt - midnight) / hourMs))
+      await advance(1_000)
+    }
+    expect(made).toEqual([1, 2, 3, 4, 5, 6, 7, 8])
+  })
+
   it('delays each job by its jitter, which is the same whoever ticks', async () => {
     const { lead, mill, advance } = await scene(makeHarness, { s: { every: '1h', task, jitter: '10m' } })
     await advance(hourMs)
@@ -208,6 +227,18 @@ describe.each([
     await advance(hourMs)
     await lead.look()
     expect(told.ticked.at(-1)).toMatchObject({ tickAt: midnight + hourMs })
+  })
+
+  it('begins from now with a schedule that was written while the clock was far ahead', async () => {
+    const { lead, told, advance, harness, mill } = await scene(makeHarness, {})
+    await harness.step(365 * dayMs)
+    await mill.schedules.set('s', { every: '1h', task })
+    await harness.step(-365 * dayMs)
+    await lead.look()
+    expect(await mill.schedules.get('s')).toMatchObject({ nextAt: new Date(midnight + hourMs) })
+    await advance(hourMs)
+    await lead.look()
+    expect(told.ticked).toMatchObject([{ tickAt: midnight + hourMs }])
   })
 
   it('repeats no tick where the clock is set back by seconds', async () => {

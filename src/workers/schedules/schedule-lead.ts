@@ -49,6 +49,8 @@ export class ScheduleLead {
   readonly #parts: ScheduleLeadParts
   /** By the name of their schedule: ticks that are left alone for a while. */
   #refusals = new Map<string, ScheduleRefusal>()
+  /** By the name of their schedule: the most jobs of a step, where the queue had no room for one of more. */
+  readonly #rooms = new Map<string, number>()
   /** The store's clock at the last look, while this leads. */
   #lookedAt: number | undefined
 
@@ -64,6 +66,7 @@ export class ScheduleLead {
     if (!isLead) {
       this.#lookedAt = undefined
       this.#refusals.clear()
+      this.#rooms.clear()
       return { isLead, forMs: Math.max(leftMs, 1) }
     }
     // A lead that is new does not know what the clock did before.
@@ -72,6 +75,8 @@ export class ScheduleLead {
     this.#refusals = new Map(
       [...this.#refusals].filter(([name]) => due.some(({ definition }) => definition.name === name)),
     )
+    for (const name of this.#rooms.keys())
+      if (!due.some(({ definition }) => definition.name === name)) this.#rooms.delete(name)
     // Together: a store that shares commits makes one for all of them.
     const ticked = await Promise.allSettled(due.map((schedule) => this.#tick(schedule, now)))
     const failed = ticked.find((one) => one.status === 'rejected')
@@ -94,14 +99,15 @@ export class ScheduleLead {
     if (nextAt === undefined || (refusal?.dueAt === nextAt && this.#parts.mono() < refusal.until)) return undefined
     try {
       const due = dueTicks(ticksOf(definition.rule), definition, nextAt, now)
-      const steps = tickSteps(schedule, due, this.#parts.packing, this.#parts.newId)
+      const steps = tickSteps(schedule, due, this.#parts.packing, this.#parts.newId, this.#rooms.get(name))
       let enqueued = 0
       for (const step of steps) {
         const outcome = await this.#step(schedule, step, now)
-        if (outcome === 'lost') return now
+        if (outcome === 'lost' || outcome === 'too many') return now
         if (outcome === 'refused') return undefined
         enqueued += step.instants.length
       }
+      this.#rooms.delete(name)
       if (due.areMissed)
         this.#parts.events.emit('schedule.missed', {
           ...{ schedule: name, queue: definition.queue, tickAt: nextAt, enqueued, leftOut: due.leftOut },
@@ -119,11 +125,16 @@ export class ScheduleLead {
     { definition, ...schedule }: StoredSchedule,
     { tick, instants }: TickStep,
     now: number,
-  ): Promise<'done' | 'lost' | 'refused'> {
+  ): Promise<'done' | 'lost' | 'too many' | 'refused'> {
     const { name, queue } = definition
     const { events, schedules } = this.#parts
     const answer = await schedules.tick(tick)
     if (answer.outcome === 'lost') return 'lost'
+    if (answer.outcome === 'full' && instants.length > 1) {
+      // All of a step or none: a queue that holds fewer would be full for ever.
+      this.#rooms.set(name, Math.floor(instants.length / 2))
+      return 'too many'
+    }
     if (answer.outcome === 'full' || answer.outcome === 'draining') {
       this.#refuse({ definition, ...schedule }, answer.outcome)
       return 'refused'
@@ -153,17 +164,17 @@ export class ScheduleLead {
     })
   }
 
-  /** Ticks that a clock brought about that was ahead are past only by that clock: those schedules begin again from now. */
+  /** What ticked, or was written, by a clock that was ahead knows only of instants after that: those schedules begin again from now. */
   async #setBack(): Promise<void> {
     const { schedules, worker, newId } = this.#parts
     const all = await allSchedules(schedules)
     // Asked for after they were read: one that went on meanwhile, while this process stood still, is not ahead of it.
     const { now, isLead } = await schedules.due(worker, leadMs, 0)
     if (!isLead) return
-    for (const { definition, revision, paused, lastAt, nextAt } of all) {
+    for (const { definition, revision, paused, lastAt, nextAt, updatedAt } of all) {
       const { name, queue } = definition
-      if (paused || nextAt === undefined || lastAt === undefined || lastAt <= now + setBackMs) continue
-      const next = nextTick(definition, { lastAt }, now)
+      if (paused || nextAt === undefined || Math.max(lastAt ?? 0, updatedAt) <= now + setBackMs) continue
+      const next = nextTick(definition, lastAt === undefined ? undefined : { lastAt }, now)
       if (next === undefined || nextAt <= next) continue
       await schedules.tick({
         ...{ name, queue, revision, dueAt: nextAt, nextAt: next, callId: newId() },

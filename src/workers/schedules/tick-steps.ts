@@ -17,12 +17,18 @@ export interface TickStep {
   readonly instants: readonly number[]
 }
 
-/** Throws `CodecError` for a job that cannot be sealed here. */
-export function tickSteps(stored: StoredSchedule, due: DueTicks, packing: Packing, newId: () => string): TickStep[] {
+/** `most`: jobs of a step. Throws `CodecError` for a job that cannot be sealed here. */
+export function tickSteps(
+  stored: StoredSchedule,
+  due: DueTicks,
+  packing: Packing,
+  newId: () => string,
+  most = mostJobs,
+): TickStep[] {
   const { definition, revision, shards, lastId } = stored
   const { name, queue, overlap, job } = definition
   const { ticks, leftOut, areMissed, latestAt } = due
-  const some = Math.max(1, Math.min(mostJobs, Math.floor(mostBytes / Math.max(1, payloadBytes(job.payload)))))
+  const some = Math.max(1, Math.min(most, Math.floor(mostBytes / Math.max(1, payloadBytes(job.payload)))))
   const parts = Array.from({ length: Math.max(1, Math.ceil(ticks.length / some)) }, (_, i) =>
     ticks.slice(i * some, (i + 1) * some),
   )
