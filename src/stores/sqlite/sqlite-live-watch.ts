@@ -49,10 +49,12 @@ export function sqliteLive(inbox: SqliteThreadClient, wait: SqliteWait, closing:
   }
 
   async function renew(watch: Watch): Promise<void> {
-    const last = await inbox.call('watchLive', watch.queue, watch.watcher, holdsMs)
+    const { last, isRenewed } = await inbox.call('watchLive', watch.queue, watch.watcher, holdsMs)
     watch.renewedAt = performance.now()
     // Another file lies there now.
     if (last < watch.last) watch.last = last
+    // This process stood still for too long.
+    if (!isRenewed && !watch.over.aborted) watch.heard(undefined)
   }
 
   return {
@@ -68,7 +70,7 @@ export function sqliteLive(inbox: SqliteThreadClient, wait: SqliteWait, closing:
       const watcher = randomUUID()
       const stop = await wait.listenForMessages(() => ear.ring())
       try {
-        const last = await inbox.call('watchLive', queue, watcher, holdsMs)
+        const { last } = await inbox.call('watchLive', queue, watcher, holdsMs)
         const watch = { queue, watcher, heard, over, ear, last, renewedAt: performance.now() }
         // At once, so that a store that is being closed does it before.
         over.addEventListener('abort', () => void inbox.call('unwatchLive', queue, watcher).catch(() => {}))

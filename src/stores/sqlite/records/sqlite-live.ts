@@ -14,6 +14,7 @@ const mostRead = 100
 export class SqliteLive {
   readonly #session: SqliteTransaction
   readonly #watcher: Statement
+  readonly #enter: Statement
   readonly #renew: Statement
   readonly #leave: Statement
   readonly #lapse: Statement
@@ -28,7 +29,8 @@ export class SqliteLive {
     const { db } = session
     this.#session = session
     this.#watcher = db.prepare('SELECT 1 FROM live_watch WHERE queue = ? AND until > ? LIMIT 1')
-    this.#renew = db.prepare('INSERT OR REPLACE INTO live_watch (queue, watcher, until) VALUES (?, ?, ?)')
+    this.#enter = db.prepare('INSERT INTO live_watch (queue, watcher, until) VALUES (?, ?, ?)')
+    this.#renew = db.prepare('UPDATE live_watch SET until = ?3 WHERE queue = ?1 AND watcher = ?2')
     this.#leave = db.prepare('DELETE FROM live_watch WHERE queue = ? AND watcher = ?')
     this.#lapse = db.prepare('DELETE FROM live_watch WHERE until <= ?')
     this.#anyWatcher = db.prepare('SELECT min(until) AS until FROM live_watch')
@@ -52,12 +54,16 @@ export class SqliteLive {
     return true
   }
 
-  /** For so long from now. Answers with the number of the last message. */
-  watch(queue: string, watcher: string, forMs: number): number {
+  /**
+   * For so long from now. Answers with the number of the last message, and whether he has watched without a break: else none
+   * were kept for him meanwhile.
+   */
+  watch(queue: string, watcher: string, forMs: number) {
     const mono = this.#session.clock.mono()
     this.#lapse.run(mono)
-    this.#renew.run(queue, watcher, mono + forMs)
-    return this.#bounds().last
+    const isRenewed = Number(this.#renew.run(queue, watcher, mono + forMs).changes) === 1
+    if (!isRenewed) this.#enter.run(queue, watcher, mono + forMs)
+    return { last: this.#bounds().last, isRenewed }
   }
 
   unwatch(queue: string, watcher: string): void {
