@@ -4,8 +4,11 @@ import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vites
 import type { ScheduleChange } from '#src/stores/contract/schedules.js'
 import { redisAddress } from '#src/stores/redis/client/redis-address.js'
 import { openRedisClient } from '#src/stores/redis/client/redis-connection.js'
+import { textIn } from '#src/stores/redis/client/redis-reply.js'
 import { scheduleIndexKeys, scheduleKeys } from '#src/stores/redis/layout/redis-keys.js'
 import { RedisStore } from '#src/stores/redis/redis-store.js'
+import { RedisSchedulePlaces } from '#src/stores/redis/schedules/redis-schedule-places.js'
+import { RedisQueues } from '#src/stores/redis/shards/redis-queues.js'
 
 let redis: Awaited<ReturnType<typeof startRedis>>
 beforeAll(async () => {
@@ -40,19 +43,67 @@ describe('a schedule on Redis', () => {
     expect([await dueOf(one.store), await dueOf(other.store)]).toEqual([['mail r1'], []])
   })
 
-  it('that a remover left behind half way ticks no more, is cleared away, and makes room for another', async () => {
+  it('that a remover left behind half way makes room for another', async () => {
+    const { namespace, store, schedules, client } = opened()
+    await store.open([queue('mail'), queue('reports')])
+    for (const of of ['mail', 'reports']) {
+      await schedules.put(due('r1'), undefined)
+      // What a remove does first.
+      await client.command('HDEL', [scheduleKeys(`{${namespace}:mail}`)[0]!, 's'])
+      expect([await schedules.get('s'), await dueOf(store)]).toEqual([undefined, []])
+      expect(await schedules.put(due('r2', of), undefined)).toBe(true)
+      expect(await dueOf(store)).toEqual([`${of} r2`])
+      expect(await schedules.remove('s')).toBe(true)
+    }
+  })
+
+  it('to which nothing points does not tick, and is cleared away once it is old', async () => {
     const { namespace, store, schedules, client } = opened()
     await store.open([queue('mail')])
+    const [records] = scheduleKeys(`{${namespace}:mail}`)
     await schedules.put(due('r1'), undefined)
-    // What a remove does first.
     await client.command('HDEL', [scheduleIndexKeys(namespace)[0], 's'])
-    expect(await schedules.get('s')).toBeUndefined()
+    expect(await dueOf(store)).toEqual([])
+    expect(await client.command('HLEN', [records!])).toBe(1)
     expect(await schedules.put(due('r2'), undefined)).toBe(true)
     expect(await dueOf(store)).toEqual(['mail r2'])
 
     await client.command('HDEL', [scheduleIndexKeys(namespace)[0], 's'])
+    const text = textIn(await client.command('HGET', [records!, 's']))
+    await client.command('HSET', [records!, 's', text.replace(/ \d+(?=\0)/, ' 1')])
     expect(await dueOf(store)).toEqual([])
-    expect(await client.command('HLEN', [scheduleKeys(`{${namespace}:mail}`)[0]!])).toBe(0)
+    expect(await client.command('HLEN', [records!])).toBe(0)
+  })
+
+  it('that several write or remove at once is what the one has written who was told that he has', async () => {
+    const [one, other] = [opened('shared'), opened('shared')]
+    for (const { store } of [one, other]) await store.open(['mail', 'reports', 'alerts'].map(queue))
+    const paused = (revision: string, of: string): ScheduleChange => {
+      const { nextAt: _, ...change } = due(revision, of)
+      return { ...change, paused: true }
+    }
+    const stored = async () => (await one.schedules.get('s'))?.revision
+    for (let round = 0; round < 30; round += 1) {
+      const idle = paused('r1', 'mail')
+      expect(await one.schedules.put(idle, undefined)).toBe(true)
+      const moved = await Promise.all([
+        one.schedules.put(paused('r2', 'reports'), idle),
+        other.schedules.put(paused('r3', 'alerts'), idle),
+      ])
+      expect(moved.filter(Boolean).length).toBe(1)
+      expect(await stored()).toBe(moved[0] ? 'r2' : 'r3')
+      expect(await one.schedules.remove('s')).toBe(true)
+
+      expect(await one.schedules.put(due('r4'), undefined)).toBe(true)
+      const [isWritten, isRemoved] = await Promise.all([
+        one.schedules.put(due('r5'), due('r4')),
+        other.schedules.remove('s', 'r4'),
+      ])
+      expect([isWritten, isRemoved]).toEqual(isWritten ? [true, false] : [false, true])
+      expect(await stored()).toBe(isWritten ? 'r5' : undefined)
+      await one.schedules.remove('s')
+      expect(await one.client.command('HLEN', [scheduleIndexKeys('shared')[0]])).toBe(0)
+    }
   })
 
   it('of which a writer died between two queues is written once more, and ticks in one of them', async () => {
@@ -69,6 +120,28 @@ describe('a schedule on Redis', () => {
     expect(await schedules.put(due('r3', 'reports'), undefined)).toBe(true)
     expect(await dueOf(store)).toEqual(['reports r3'])
     expect((await schedules.list(undefined, 10)).map(({ revision }) => revision)).toEqual(['r3'])
+  })
+
+  it('that somebody brings elsewhere too late stays as others have written it, and leaves nothing there', async () => {
+    const { namespace, store, schedules, client } = opened()
+    await store.open(['mail', 'reports', 'alerts'].map(queue))
+    const queues = new RedisQueues(client, namespace)
+    const places = new RedisSchedulePlaces(client, queues, namespace)
+    const from = `{${namespace}:mail}`
+    await schedules.put(due('r1'), undefined)
+    const read = (await places.read('s', from))!
+    const late = { ...read, updatedAt: read.updatedAt - 1_000 }
+    await schedules.put(due('r2', 'reports'), due('r1'))
+    await schedules.put(due('r3', 'reports'), due('r2'))
+
+    for (const name of ['reports', 'alerts']) {
+      const [to] = await queues.find([name])
+      await places.move(late, from, to!.shards[0]!, 'r1')
+      expect(await dueOf(store)).toEqual(['reports r3'])
+    }
+
+    for (const name of ['mail', 'alerts'])
+      expect(await client.command('EXISTS', scheduleKeys(`{${namespace}:${name}}`))).toBe(0)
   })
 
   it('is found by fsck to be nothing strange', async () => {

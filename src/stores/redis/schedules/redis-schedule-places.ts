@@ -59,22 +59,40 @@ export class RedisSchedulePlaces {
     return (await this.#client.command('HSETNX', [this.#index, name, tag])) === 1
   }
 
-  /** Before its record goes, so that one left over is not taken for a schedule. */
-  async unregister(name: string, tag: string): Promise<void> {
-    await this.#client.run(compareAndSetScript, [this.#index], [name, tag])
+  /** What was written there is told of, though whoever removed the one before has just taken the name out. */
+  async confirm(name: string, tag: string): Promise<void> {
+    await this.#client.command('HSETNX', [this.#index, name, tag])
+  }
+
+  /** Once its record is gone. False where the name does not stand for this place any more. */
+  async unregister(name: string, tag: string): Promise<boolean> {
+    if ((await this.#client.run(compareAndSetScript, [this.#index], [name, tag])) === 0) return false
+    // Somebody may have written another and seen the name stand there.
+    const isThere = await this.#client.command('HEXISTS', [scheduleKeys(tag)[0]!, name])
+    if (isThere === 1) await this.confirm(name, tag)
+    return true
   }
 
   /**
    * Writes a record that lay elsewhere into this shard, then points the index there, then takes the other out. Wherever that
-   * ends half way, it may be done again.
+   * ends half way, it may be done again. `old`: the revision of the one that lies elsewhere.
    */
   async move(schedule: RedisSchedule, from: string, shard: RedisShard, old: string): Promise<void> {
     const { name } = schedule.definition
     await this.#client.command('HSET', [this.#places, shard.tag, '1'])
-    const args = ['adopt', name, recordText(schedule), schedule.revision, String(schedule.nextAt ?? -1)]
+    const { revision, nextAt = -1, updatedAt } = schedule
+    const args = ['adopt', name, recordText(schedule), revision, String(nextAt), String(updatedAt)]
     await this.#queues.runOver([shard], writeScheduleScripts, args, undefined, scheduleKeys(shard.tag))
     await this.#client.run(compareAndSetScript, [this.#index], [name, from, shard.tag])
-    await this.#client.run(endScheduleScript, scheduleKeys(from), ['remove', name, old])
+    const [at] = await this.of([name])
+    // Others were faster, and it lies elsewhere or is gone.
+    if (at !== shard.tag) await this.end(name, shard.tag, revision)
+    await this.end(name, from, old)
+  }
+
+  /** Takes the record out if it has this revision; whether it did. */
+  async end(name: string, tag: string, revision: string): Promise<boolean> {
+    return (await this.#client.run(endScheduleScript, scheduleKeys(tag), ['remove', name, revision])) !== null
   }
 
   /**

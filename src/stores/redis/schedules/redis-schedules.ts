@@ -25,6 +25,9 @@ import { tickScripts } from './tick-script.js'
 /** How long whoever waits for changes waits where the server does not let it listen. */
 const unheardMs = 5_000
 
+/** A record that has lain for so long where the index does not point is nobody's: whoever writes one points there at once. */
+const strayMs = 60_000
+
 interface DueRow {
   readonly schedule: RedisSchedule
   readonly tag: string
@@ -58,12 +61,16 @@ export class RedisSchedules implements Schedules {
   }
 
   async remove(name: string, expects?: string): Promise<boolean> {
-    const [tag] = await this.#places.of([name])
-    const schedule = tag === undefined ? undefined : await this.#places.read(name, tag)
-    if (tag === undefined || schedule === undefined) return false
-    if (expects !== undefined && schedule.revision !== expects) return false
-    await this.#places.unregister(name, tag)
-    return (await this.#client.run(endScheduleScript, scheduleKeys(tag), ['remove', name, schedule.revision])) !== null
+    for (let isDone = false; ; ) {
+      const [tag] = await this.#places.of([name])
+      if (tag === undefined) return isDone
+      const schedule = await this.#places.read(name, tag)
+      if (schedule !== undefined && expects !== undefined && schedule.revision !== expects) return isDone
+      const isGone = schedule === undefined || (await this.#places.end(name, tag, schedule.revision))
+      isDone ||= schedule !== undefined && isGone
+      // It may have been changed meanwhile, or be on its way to another place.
+      if (isGone && (await this.#places.unregister(name, tag))) return isDone
+    }
   }
 
   async get(name: string): Promise<StoredSchedule | undefined> {
@@ -113,9 +120,12 @@ export class RedisSchedules implements Schedules {
     )
     // The clocks of several servers differ: nothing is due before it is so by all of them.
     const now = Math.min(numberIn(asked), ...looks.map(({ at }) => at))
-    const all = (await this.#atHome(looks.flatMap(({ read }) => read))).sort(
-      (a, b) => a.nextAt! - b.nextAt! || compareBytes(a.definition.name, b.definition.name),
-    )
+    const all = (
+      await this.#atHome(
+        looks.flatMap(({ read }) => read),
+        now,
+      )
+    ).sort((a, b) => a.nextAt! - b.nextAt! || compareBytes(a.definition.name, b.definition.name))
     const due = all.filter(({ nextAt }) => nextAt! <= now).slice(0, limit)
     const next = [...all.slice(due.length).map(({ nextAt }) => nextAt!), ...looks.map((look) => look.next)]
     const soonest = Math.min(...next.filter((at) => at >= 0))
@@ -150,20 +160,22 @@ export class RedisSchedules implements Schedules {
     const shard = await this.#places.shardFor(definition)
     const [tag] = await this.#places.of([name])
     if (tag !== undefined && tag !== shard.tag) {
-      const old = expects === undefined ? undefined : await this.#retired(name, tag, expects)
+      const old = expects === undefined ? undefined : await this.#retired(name, tag, expects, revision)
       const there = old ?? (await this.#places.read(name, tag))
       if (old === undefined && there !== undefined) return there.revision === revision
       if (old === undefined && expects !== undefined) return false
       const now = await this.#queues.now()
       const fresh = { ticked: 0, skipped: 0, missed: 0, createdAt: now }
       const { nextAt: _, ...kept } = { ...fresh, ...old }
-      await this.#places.move({ ...kept, ...change, updatedAt: now }, tag, shard, expects?.revision ?? '')
+      await this.#places.move({ ...kept, ...change, updatedAt: now }, tag, shard, revision)
       return true
     }
+    // What is left over of one whose name is registered nowhere is none.
+    const stray = tag === undefined && expects === undefined ? await this.#places.read(name, shard.tag) : undefined
     const isNew = tag === undefined && expects === undefined && (await this.#places.register(name, shard.tag))
     if (tag === undefined && !isNew) return false
-    // What is left over of one whose name was registered nowhere is none.
-    const must = isNew || expects === undefined ? ['', '-1'] : [expects.revision, String(expects.nextAt ?? -1)]
+    const before = stray ?? expects
+    const must = before === undefined ? ['', '-1'] : [before.revision, String(before.nextAt ?? -1)]
     const next = String(nextAt ?? -1)
     const args = [
       'put',
@@ -175,21 +187,21 @@ export class RedisSchedules implements Schedules {
       isNew ? '0' : '1',
       ...must,
     ]
-    return (await this.#queues.runOver([shard], writeScheduleScripts, args, undefined, scheduleKeys(shard.tag))) === 1
+    const isDone =
+      (await this.#queues.runOver([shard], writeScheduleScripts, args, undefined, scheduleKeys(shard.tag))) === 1
+    if (isDone) await this.#places.confirm(name, shard.tag)
+    return isDone
   }
 
-  /** The schedule, which from now on does not tick where it lies; undefined where it is not at this state. */
+  /** The schedule, which from now on waits there to be replaced by the revision `next`; undefined where it is not at this state. */
   async #retired(
     name: string,
     tag: string,
     { revision, nextAt = -1 }: ScheduleState,
+    next: string,
   ): Promise<RedisSchedule | undefined> {
-    const text = await this.#client.run(endScheduleScript, scheduleKeys(tag), [
-      'retire',
-      name,
-      revision,
-      String(nextAt),
-    ])
+    const args = ['retire', name, revision, String(nextAt), next]
+    const text = await this.#client.run(endScheduleScript, scheduleKeys(tag), args)
     return text === null ? undefined : recordIn(textIn(text))
   }
 
@@ -210,14 +222,12 @@ export class RedisSchedules implements Schedules {
     return { outcome: 'ticked', enqueued }
   }
 
-  /** Those at whose place the index points. What it knows nothing of was to be removed, and is. */
-  async #atHome(rows: readonly DueRow[]): Promise<RedisSchedule[]> {
+  /** Those at whose place the index points. What lies elsewhere was left behind half way, and is cleared away once it is old. */
+  async #atHome(rows: readonly DueRow[], now: number): Promise<RedisSchedule[]> {
     const tags = await this.#places.of(rows.map(({ schedule }) => schedule.definition.name))
-    const strays = rows.filter((_, i) => tags[i] === undefined)
+    const strays = rows.filter(({ schedule, tag }, i) => tags[i] !== tag && schedule.updatedAt < now - strayMs)
     await Promise.all(
-      strays.map(({ schedule: { definition, revision }, tag }) =>
-        this.#client.run(endScheduleScript, scheduleKeys(tag), ['remove', definition.name, revision]),
-      ),
+      strays.map(({ schedule: { definition, revision }, tag }) => this.#places.end(definition.name, tag, revision)),
     )
     return rows.filter(({ tag }, i) => tags[i] === tag).map(({ schedule }) => schedule)
   }

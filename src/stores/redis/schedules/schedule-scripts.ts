@@ -10,8 +10,8 @@ import { scheduleRecords } from './redis-schedule-record.js'
  * KEYS: those of a shard, then those of its schedules.
  * ARGV: verb, name, and what it needs.
  * put: revision, next or -1, paused (1 or 0), definition, then whether what is there counts (1 or 0) and the revision that it must
- * have ('' for none), with the next tick; returns 1, also if it is written already, or 0. What it has ticked stays.
- * adopt: a record from another shard, revision and next of it; harmless if one of that revision is here.
+ * have ('' for none), with the next tick; returns 1, also if it is written already, or 0. What it has ticked stays, if it counts.
+ * adopt: a record from another shard, revision, next and `updatedAt` of it; harmless if one of that revision, or a later one, is here.
  * Refuses `unknown` and `moved`.
  */
 const write = `
@@ -21,14 +21,14 @@ ${scheduleRecords}
 local verb, name = ARGV[1], ARGV[2]
 local here = read_schedule(name)
 if verb == 'adopt' then
-  if here and here.revision == ARGV[4] then return 1 end
+  if here and (here.revision == ARGV[4] or tonumber(string.match(here.rest, '%S+$')) > tonumber(ARGV[6])) then return 1 end
   call('HSET', SCHEDULES, name, ARGV[3])
   if ARGV[5] == '-1' then call('ZREM', SCHEDULE_DUE, name) else call('ZADD', SCHEDULE_DUE, ARGV[5], name) end
   return 1
 end
 if here and here.revision == ARGV[3] then return 1 end
-if ARGV[7] == '0' then here = nil
-elseif (here and here.revision or '') ~= ARGV[8] or (here and here.next or '-1') ~= ARGV[9] then return 0 end
+if (here and here.revision or '') ~= ARGV[8] or (here and here.next or '-1') ~= ARGV[9] then return 0 end
+if ARGV[7] == '0' then here = nil end
 local s = here or { name = name, last = '-1', ticked = '0', skipped = '0', missed = '0', last_id = '', rest = '0 ' .. now .. ' 0' }
 local created = string.match(s.rest, '^%S+ (%S+)')
 s.revision, s.next, s.definition, s.rest = ARGV[3], ARGV[4], ARGV[6], ARGV[5] .. ' ' .. created .. ' ' .. now
@@ -43,7 +43,8 @@ export const writeScheduleScripts: ScriptPair = {
 
 /**
  * KEYS: those of the schedules of a shard, which may be closed.
- * ARGV: verb, name, the revision that it must have, for retire also the next tick. retire: it ticks no more; remove.
+ * ARGV: verb, name, the revision that it must have, for retire also the next tick, and the revision of what takes its place. retire:
+ * it ticks no more, and nobody else takes it for what it was; one that was retired for this already may be so again. remove.
  * Returns the record as it was, or nil.
  */
 export const endScheduleScript = redisScript(
@@ -51,13 +52,15 @@ export const endScheduleScript = redisScript(
   `${scheduleRecords}
 local name = ARGV[2]
 local here = read_schedule(name)
-if not here or here.revision ~= ARGV[3] or (ARGV[4] and here.next ~= ARGV[4]) then return false end
+if not here then return false end
 local text = redis.call('HGET', SCHEDULES, name)
+if ARGV[5] and here.revision == ARGV[5] and here.next == '-1' then return text end
+if here.revision ~= ARGV[3] or (ARGV[4] and here.next ~= ARGV[4]) then return false end
 if ARGV[1] == 'remove' then
   redis.call('HDEL', SCHEDULES, name)
   redis.call('ZREM', SCHEDULE_DUE, name)
 else
-  here.next = '-1'
+  here.next, here.revision = '-1', ARGV[5]
   write_schedule(here)
 end
 return text
