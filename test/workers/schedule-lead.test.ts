@@ -3,7 +3,7 @@ import { defineTask, jsonCodec, type ScheduleOptions } from 'millrace'
 import type { Store } from 'millrace/store'
 import { memoryHarness, type StoreHarness, sqliteHarness } from 'millrace/store-testing'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { CodecError } from '#src/core/errors.js'
+import { CodecError, StoreUnavailableError } from '#src/core/errors.js'
 import { type EventMap, Events } from '#src/core/events.js'
 import { Packing } from '#src/core/packing/packing.js'
 import { ScheduleLead } from '#src/workers/schedules/schedule-lead.js'
@@ -278,6 +278,15 @@ describe.each([
     const ticks = [...told.ticked, ...late.told.ticked].map(({ tickAt }) => tickAt)
     expect(isStill).toBe(false)
     expect(new Set(ticks).size).toBe(ticks.length)
+  })
+
+  it('ticks what it can reach though it cannot look at all that there are', async () => {
+    const { store, advance } = await scene(makeHarness, { s: { every: '1h', task } })
+    const list = () => Promise.reject(new StoreUnavailableError('one of several servers is away.'))
+    const { lead, told } = leadOn({ ...store, schedules: { ...methodsOf(store), list } } as Store, 'worker-1')
+    await advance(hourMs)
+    await lead.look()
+    expect(told.ticked.length).toBe(1)
   })
 
   it('leaves alone what it cannot read, says so, and ticks the others', async () => {

@@ -70,8 +70,8 @@ export class ScheduleLead {
       return { isLead, forMs: Math.max(leftMs, 1) }
     }
     // A lead that is new does not know what the clock did before.
-    if (this.#lookedAt === undefined || now < this.#lookedAt - setBackMs) await this.#setBack()
-    this.#lookedAt = now
+    const mayBeAhead = this.#lookedAt === undefined || now < this.#lookedAt - setBackMs
+    this.#lookedAt = mayBeAhead && !(await this.#setBack()) ? undefined : now
     this.#refusals = new Map(
       [...this.#refusals].filter(([name]) => due.some(({ definition }) => definition.name === name)),
     )
@@ -164,13 +164,17 @@ export class ScheduleLead {
     })
   }
 
-  /** What ticked, or was written, by a clock that was ahead knows only of instants after that: those schedules begin again from now. */
-  async #setBack(): Promise<void> {
+  /**
+   * What ticked, or was written, by a clock that was ahead knows only of instants after that: those schedules begin again from
+   * now. False if they could not all be looked at, as where one of several servers is away.
+   */
+  async #setBack(): Promise<boolean> {
     const { schedules, worker, newId } = this.#parts
-    const all = await allSchedules(schedules)
+    const all = await allSchedules(schedules).catch(unlessAway)
+    if (all === undefined) return false
     // Asked for after they were read: one that went on meanwhile, while this process stood still, is not ahead of it.
     const { now, isLead } = await schedules.due(worker, leadMs, 0)
-    if (!isLead) return
+    if (!isLead) return false
     for (const { definition, revision, paused, lastAt, nextAt, updatedAt } of all) {
       const { name, queue } = definition
       if (paused || nextAt === undefined || Math.max(lastAt ?? 0, updatedAt) <= now + setBackMs) continue
@@ -181,5 +185,10 @@ export class ScheduleLead {
         ...{ jobs: [], skips: 0, misses: 0 },
       })
     }
+    return true
   }
+}
+
+function unlessAway(error: unknown): undefined {
+  if (!hasCode(error, 'store-unavailable')) throw error
 }

@@ -1,13 +1,16 @@
 /** Schedules on Redis: their places, and what a writer leaves behind that dies half way. */
 import { startRedis } from 'millrace/store-testing'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
+import { StoreUnavailableError } from '#src/core/errors.js'
 import type { ScheduleChange } from '#src/stores/contract/schedules.js'
 import { redisAddress } from '#src/stores/redis/client/redis-address.js'
+import type { RedisClient } from '#src/stores/redis/client/redis-client.js'
 import { openRedisClient } from '#src/stores/redis/client/redis-connection.js'
 import { textIn } from '#src/stores/redis/client/redis-reply.js'
 import { scheduleIndexKeys, scheduleKeys } from '#src/stores/redis/layout/redis-keys.js'
 import { RedisStore } from '#src/stores/redis/redis-store.js'
 import { RedisSchedulePlaces } from '#src/stores/redis/schedules/redis-schedule-places.js'
+import { RedisSchedules } from '#src/stores/redis/schedules/redis-schedules.js'
 import { RedisQueues } from '#src/stores/redis/shards/redis-queues.js'
 
 let redis: Awaited<ReturnType<typeof startRedis>>
@@ -142,6 +145,39 @@ describe('a schedule on Redis', () => {
 
     for (const name of ['mail', 'alerts'])
       expect(await client.command('EXISTS', scheduleKeys(`{${namespace}:${name}}`))).toBe(0)
+  })
+
+  it('that lies on a server which is away keeps nobody from the others', async () => {
+    const { namespace, store, schedules, client } = opened()
+    await store.open(['mail', 'reports'].map(queue))
+    await schedules.put(due('r1'), undefined)
+    const other = due('r2', 'reports')
+    await schedules.put({ ...other, definition: { ...other.definition, name: 'other' } }, undefined)
+    const away: RedisClient = Object.assign(Object.create(client) as RedisClient, {
+      command: client.command.bind(client),
+      run: (...[script, keys, args]: Parameters<RedisClient['run']>) =>
+        keys[0]!.startsWith(`{${namespace}:mail}`)
+          ? Promise.reject(new StoreUnavailableError('the server is away.'))
+          : client.run(script, keys, args),
+    })
+    const half = new RedisSchedules(away, new RedisQueues(away, namespace), namespace, 0)
+    const found = await half.due('worker', 30_000, 10)
+    expect(found.due.map(({ definition }) => definition.name)).toEqual(['other'])
+  })
+
+  it('that followed its queue to other shards leaves nothing where it lay', async () => {
+    const { namespace, store, schedules, client } = opened()
+    await store.open([{ ...queue('syncs'), kind: 'ordered', shards: 2 }])
+    const { definition, ...change } = due('r1', 'syncs')
+    const job = { ...definition.job, id: 'tenant-1' }
+    await schedules.put({ ...change, definition: { ...definition, job } }, undefined)
+    const [, places] = scheduleIndexKeys(namespace)
+    for (const shards of [3, 5]) {
+      for (let more = true; more; ) more = (await store.records.reshard('syncs', shards)).more
+      const step = { revision: 'r1', dueAt: 1_000, nextAt: 1_000, callId: `call-${shards}`, skips: 0, misses: 0 }
+      expect((await schedules.tick({ ...step, name: 's', queue: 'syncs', jobs: [job] })).outcome).toBe('ticked')
+      expect(await client.command('HLEN', [places])).toBe(1)
+    }
   })
 
   it('is found by fsck to be nothing strange', async () => {

@@ -111,6 +111,13 @@ export class RedisSchedulePlaces {
     const to = await this.shardFor(schedule.definition)
     if (to.tag === tag) return { shard: to, queue: queue! }
     await this.move(schedule, tag, to, schedule.revision)
+    await this.#leave(tag)
     return { shard: to, queue: queue! }
+  }
+
+  /** Nobody looks there any more, once the last schedule has gone: a shard that is closed is never given another. */
+  async #leave(tag: string): Promise<void> {
+    const left = await this.#client.command('EXISTS', [scheduleKeys(tag)[0]!])
+    if (left === 0) await this.#client.command('HDEL', [this.#places, tag])
   }
 }

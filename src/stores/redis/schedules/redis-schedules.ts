@@ -16,6 +16,7 @@ import { listIn, numberIn, rowsIn, textIn } from '../client/redis-reply.js'
 import { enqueuedBy, packCall } from '../enqueue/redis-enqueue.js'
 import { scheduleChannel, scheduleIndexKeys, scheduleKeys } from '../layout/redis-keys.js'
 import { siblingKeys } from '../layout/redis-layout.js'
+import { partialReplies } from '../shards/redis-partial-replies.js'
 import { type RedisQueues, unlessUnknown } from '../shards/redis-queues.js'
 import { type RedisSchedule, RedisSchedulePlaces } from './redis-schedule-places.js'
 import { recordIn } from './redis-schedule-record.js'
@@ -107,7 +108,8 @@ export class RedisSchedules implements Schedules {
     const [asked, lead, left, tags] = listIn(await this.#client.run(scheduleLeadScript, [leadKey, places], args))
     const leads = { isLead: textIn(lead) === worker, leadMs: numberIn(left) }
     if (!leads.isLead) return { now: numberIn(asked), ...leads, due: [] }
-    const looks = await Promise.all(
+    // Those of a server that is away wait for it, and keep nobody from the others.
+    const looks = await partialReplies(
       listIn(tags).map(async (tag) => {
         const keys = scheduleKeys(textIn(tag))
         const [at, next, rows] = listIn(await this.#client.run(dueSchedulesScript, keys, [String(limit + 1)]))
