@@ -68,6 +68,11 @@ for (const [name, makeHarness] of wholeStores) {
         expect(await compare(makeHarness, { seed, steps, kind: 'ordered' })).toEqual([])
       })
 
+      it(`answers and holds the same after every step of scheduled seed ${seed}`, async (context) => {
+        if (!traits.scheduled) context.skip('the store has no schedules')
+        expect(await compare(makeHarness, { seed, steps, kind: 'scheduled' })).toEqual([])
+      })
+
       // Its seven queues cost more to be looked at after every step.
       if (seed % 3 === 0)
         it(`answers and holds the same after every step of limited seed ${seed}`, async (context) => {
@@ -195,9 +200,34 @@ const orderedFaults: typeof faults = {
   }),
 }
 
+/** Faults that only schedules have. */
+const scheduledFaults: typeof faults = {
+  'a store that ticks by an old idea of a schedule': (harness) => ({
+    open: async () => {
+      const store = await harness.open()
+      const { schedules } = store
+      const tick = async (asked: Parameters<NonNullable<typeof schedules>['tick']>[0]) => {
+        const { revision, nextAt: dueAt } = (await schedules!.get(asked.name)) ?? asked
+        return schedules!.tick({ ...asked, revision, ...(dueAt === undefined ? {} : { dueAt }) })
+      }
+      return Object.assign(Object.create(store), { schedules: { ...schedules, tick } })
+    },
+  }),
+  'a store that heeds no job of the tick before': (harness) => ({
+    open: async () => {
+      const store = await harness.open()
+      const { schedules } = store
+      const tick = ({ unless: _, ...asked }: Parameters<NonNullable<typeof schedules>['tick']>[0]) =>
+        schedules!.tick(asked)
+      return Object.assign(Object.create(store), { schedules: { ...schedules, tick } })
+    },
+  }),
+}
+
 const kindsOfFaults: readonly (readonly [SequenceKind, typeof faults])[] = [
   ['plain', faults],
   ['ordered', orderedFaults],
+  ['scheduled', scheduledFaults],
 ]
 
 describe('the comparison sees', () => {
@@ -215,7 +245,7 @@ describe('the comparison sees', () => {
 
       expect(found).toBeInstanceOf(StoresDifferError)
       expect((found as StoresDifferError).message).toMatch(
-        /^faulty differs from memory in its (answer|state) at step \d+ of (ordered )?seed 4/,
+        /^faulty differs from memory in its (answer|state) at step \d+ of (ordered |scheduled )?seed 4/,
       )
     })
   }

@@ -7,6 +7,7 @@ import type { Store } from '../../stores/contract/store.js'
 import type { StoreHarness } from '../harness/store-harness.js'
 import { canonicalPayload } from '../state/canonical-state.js'
 import type { ClaimRef, Command, PlannedCall } from './command.js'
+import { ScheduleRun } from './schedule-run.js'
 
 /** A claim of this run and who made it. */
 interface MadeClaim {
@@ -24,6 +25,7 @@ export class CommandRun {
   readonly #tellsFences: boolean
   readonly #handles: Store[] = []
   readonly #claims: MadeClaim[] = []
+  readonly #schedules = new ScheduleRun()
 
   /** `tellsFences`: whether answers have the numbers of fences. */
   constructor(harness: StoreHarness, tellsFences = true) {
@@ -98,6 +100,13 @@ export class CommandRun {
         const from = command.worker ?? this.#made(command.claim)?.worker ?? 'nobody'
         return store.workers?.adopt(this.#key(command.claim), from, command.to)
       }
+      case 'put schedule':
+      case 'remove schedule':
+      case 'tick':
+      case 'due':
+      case 'resign':
+      case 'schedules':
+        return store.schedules && this.#schedules.answer(store.schedules, command, (await store.depth([])).now)
       default:
         return store.records === undefined ? undefined : administer(store.records, command)
     }
@@ -143,6 +152,12 @@ type Administration = Exclude<
       | 'held'
       | 'gone'
       | 'adopt'
+      | 'put schedule'
+      | 'remove schedule'
+      | 'tick'
+      | 'due'
+      | 'resign'
+      | 'schedules'
   }
 >
 

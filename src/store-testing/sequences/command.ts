@@ -10,6 +10,7 @@ import type { Beat } from '../../stores/contract/job-beat.js'
 import type { ListQuery, Where } from '../../stores/contract/job-records.js'
 import type { EnqueueCall, NewJob } from '../../stores/contract/new-job.js'
 import type { QueueSettings } from '../../stores/contract/queue-settings.js'
+import type { ScheduleChange } from '../../stores/contract/schedules.js'
 import type { ClaimKey, SettleItem } from '../../stores/contract/settle.js'
 import type { WorkerRecord } from '../../stores/contract/worker-registry.js'
 
@@ -30,7 +31,35 @@ export interface ClaimRef {
 export type PlannedJob = Omit<NewJob, 'runAt'> & { readonly runInMs?: number }
 export type PlannedCall = Omit<EnqueueCall, 'jobs'> & { readonly jobs: readonly PlannedJob[] }
 
+/** Instead of an absolute `nextAt` its distance from the store's now; absent: it is paused. */
+export type PlannedSchedule = Omit<ScheduleChange, 'nextAt' | 'paused'> & { readonly nextInMs?: number }
+
+/** By what is done: the schedule as it is stored, or as this run has read it some time ago. */
+export type ScheduleIdea = 'stored' | 'read'
+
+export type ScheduleCommand =
+  | { readonly verb: 'put schedule'; readonly schedule: PlannedSchedule; readonly by: ScheduleIdea }
+  /** Absent: whatever is stored. */
+  | { readonly verb: 'remove schedule'; readonly name: string; readonly by?: ScheduleIdea }
+  | {
+      readonly verb: 'tick'
+      readonly name: string
+      readonly callId: string
+      readonly by: ScheduleIdea
+      /** How many jobs. */
+      readonly count: number
+      /** Whether it is skipped while the last job is there. */
+      readonly heedsLast: boolean
+      /** Whether no tick follows. */
+      readonly isLast: boolean
+      readonly passes: boolean
+    }
+  | { readonly verb: 'due'; readonly worker: string; readonly limit: number }
+  | { readonly verb: 'resign'; readonly worker: string }
+  | { readonly verb: 'schedules'; readonly limit: number; readonly after?: string }
+
 export type Command = { readonly handle: number } & (
+  | ScheduleCommand
   | { readonly verb: 'open'; readonly queues: readonly QueueSettings[] }
   | { readonly verb: 'enqueue'; readonly calls: readonly PlannedCall[] }
   | { readonly verb: 'claim'; readonly from: readonly ClaimFrom[]; readonly by: Claimer }

@@ -12,18 +12,20 @@ import { CommandRun } from './command-run.js'
 import { commandSequence, sequenceQueues } from './command-sequence.js'
 import { limitedQueues, limitedSequence } from './limited-sequence.js'
 import { orderedQueues, orderedSequence } from './ordered-sequence.js'
+import { scheduledQueues, scheduledSequence } from './scheduled-sequence.js'
 
 /** Commands that an error shows, the one that made the difference last. */
 const commandsShown = 12
 const differencesShown = 20
 
-/** Of which kind of queues a comparison is made: plain ones, ordered ones, or such with limits and groups. */
+/** Of what a comparison is made: plain queues, ordered ones, such with limits and groups, or schedules that tick into all of these. */
 export type SequenceKind = keyof typeof sequences
 
 const sequences = {
   plain: { commands: commandSequence, queues: sequenceQueues },
   ordered: { commands: orderedSequence, queues: orderedQueues },
   limited: { commands: limitedSequence, queues: limitedQueues },
+  scheduled: { commands: scheduledSequence, queues: scheduledQueues },
 } as const
 
 export class StoresDifferError extends Error {
