@@ -79,9 +79,8 @@ function schedule(dice: Dice, step: number): PlannedSchedule {
     priority: isOrdered ? 0 : dice.pick([0, 0, 2]),
     rememberMs: isOrdered ? 0 : dice.pick([0, 6_000]),
     ...maybe(dice, { meta: '{"trace":"ü"}' }, 0.2),
-    ...maybe(dice, { group: dice.pick(['g1', 'g2']) }, 0.3),
     ...maybe(dice, { delayMs: 2_000 }, 0.2),
-    ...(isOrdered ? { id: dice.pick(ids) } : maybe(dice, { expiresMs: 9_000 }, 0.3)),
+    ...(isOrdered ? { id: dice.pick(ids) } : ofPlain(dice)),
   }
   return {
     definition: {
@@ -91,6 +90,11 @@ function schedule(dice: Dice, step: number): PlannedSchedule {
     revision: `revision-${step}`,
     ...maybe(dice, { nextInMs: dice.pick([-70_000, -1_000, 0, 0, 0, 1_000, 60_000]) }, 0.85),
   }
+}
+
+/** Whose turn it is after a reshard is the store's affair: ordered jobs have no groups here. */
+function ofPlain(dice: Dice) {
+  return { ...maybe(dice, { group: dice.pick(['g1', 'g2']) }, 0.3), ...maybe(dice, { expiresMs: 9_000 }, 0.3) }
 }
 
 function tick(dice: Dice) {
