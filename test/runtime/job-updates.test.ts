@@ -8,6 +8,7 @@ import {
 } from '#src/core/errors.js'
 import { Events } from '#src/core/events.js'
 import { defineTask } from '#src/core/task/task.js'
+import { maxDepth } from '#src/core/values/codec.js'
 import { JobExecution } from '#src/runtime/run/job-execution.js'
 import type { Claim } from '#src/stores/contract/claim.js'
 import type { ExtendAnswer, ExtendItem } from '#src/stores/contract/settle.js'
@@ -207,6 +208,34 @@ describe('calls to enqueue that are done', () => {
     await vi.advanceTimersByTimeAsync(2_000)
 
     expect(sent).toEqual([])
+  })
+
+  it('are sent beside the checkpoint as it was stored, whatever its handler has made of the value since', async () => {
+    const { sent, notes, job } = scene()
+    const one = job()
+    const progress = { page: 1 }
+    await one.checkpoint(progress)
+    progress.page = 2
+    notes.done(one, 'CALL')
+    await vi.advanceTimersByTimeAsync(1_000)
+
+    expect(sent.at(-1)!.beat!.checkpoint).toEqual({ payload: '{"millrace:enqueued":["CALL"],"value":{"page":1}}' })
+  })
+
+  it('are left out where no codec takes them beside the value, which is stored and settled all the same', async () => {
+    const { sent, notes, job } = scene()
+    const one = job()
+    let deepest: unknown = 'deep'
+    for (let depth = 0; depth <= maxDepth; depth += 1) deepest = [deepest]
+    await one.checkpoint(deepest)
+    notes.done(one, 'CALL')
+    one.log('a line')
+    await vi.advanceTimersByTimeAsync(1_000)
+    await one.checkpoint(deepest)
+    notes.done(one, 'ANOTHER')
+
+    expect(sent.map(({ beat }) => Object.keys(beat!))).toEqual([['checkpoint'], ['log'], ['checkpoint']])
+    expect(notes.lastWords(one, { kind: 'bury', reason: 'x' })).toBeUndefined()
   })
 
   it('have a key that no checkpoint may have', async () => {

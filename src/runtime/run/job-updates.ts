@@ -51,9 +51,10 @@ export interface Noting extends Leased {
 }
 
 /** The checkpoint of a running job as it is to be stored. */
-interface KeptByJob extends MarkedCheckpoint {
-  value: unknown
-  marks: string[]
+interface KeptByJob {
+  /** As it was stored: its handler may have changed what it gave since. */
+  readonly value: () => unknown
+  readonly marks: string[]
   /** Marks were made that the store has not. */
   hasNews: boolean
   /** One that cannot be read here is not to be overwritten by marks alone. */
@@ -112,15 +113,14 @@ export class JobUpdates {
   /** Resolves when the store has it. */
   async checkpoint(job: Noting, value: unknown): Promise<void> {
     if (isMarked(value)) throw new CodecError(`a checkpoint must have no key '${marksKey}'; use another name`)
-    this.#packed({ value, marks: [] }, job.claim)
-    const kept = this.#keptOf(job)
+    const bare = this.#packed({ value, marks: [] }, job.claim)
     // From now on what else is sent of it carries this value.
-    job.kept = { ...kept, value, isReadable: true }
+    job.kept = { ...this.#keptOf(job), value: () => this.#unpacked(bare, job.claim), isReadable: true }
     const { store, events, random } = this.#parts
     for (let failures = 0; ; failures += 1) {
       job.signal.throwIfAborted()
       try {
-        const checkpoint = this.#packed({ value, marks: job.kept.marks }, job.claim)
+        const checkpoint = this.#marked(job) ?? bare
         const [answer] = await store.extend([noteOf(job.claim, { checkpoint })])
         if (answer !== 'lost') {
           if (answer === 'cancel') job.abort(new JobCancelledError(job.claim.queue, job.claim.id))
@@ -162,26 +162,41 @@ export class JobUpdates {
 
   #read(claim: Claim): MarkedCheckpoint {
     const { checkpoint } = claim
-    if (checkpoint === undefined) return { value: undefined, marks: [] }
-    return readCheckpoint(this.#parts.packing.unpack(checkpoint.payload, checkpoint.codec, 'checkpoint', claim))
+    return checkpoint === undefined
+      ? { value: undefined, marks: [] }
+      : readCheckpoint(this.#unpacked(checkpoint, claim))
   }
 
   #keptOf(job: Noting): KeptByJob {
     if (job.kept !== undefined) return job.kept
     try {
       const { value, marks } = this.#read(job.claim)
-      job.kept = { value, marks: [...marks], hasNews: false, isReadable: true }
+      job.kept = { value: () => value, marks: [...marks], hasNews: false, isReadable: true }
     } catch {
-      job.kept = { value: undefined, marks: [], hasNews: false, isReadable: false }
+      job.kept = { value: () => undefined, marks: [], hasNews: false, isReadable: false }
     }
     return job.kept
   }
 
   /** The checkpoint with marks that the store has not; undefined where there are none. */
-  #news({ kept, claim }: Noting): Pick<Beat, 'checkpoint'> {
-    if (!kept?.hasNews) return {}
-    kept.hasNews = false
-    return { checkpoint: this.#packed(kept, claim) }
+  #news(job: Noting): Pick<Beat, 'checkpoint'> {
+    if (!job.kept?.hasNews) return {}
+    job.kept.hasNews = false
+    const checkpoint = this.#marked(job)
+    return checkpoint === undefined ? {} : { checkpoint }
+  }
+
+  /**
+   * The checkpoint with its marks; undefined where there are none, or the codec does not take them beside the value: children
+   * are known by their ids then, and neither the value nor the end of the attempt is lost for it.
+   */
+  #marked({ kept, claim }: Noting): Checkpoint | undefined {
+    if (kept === undefined || kept.marks.length === 0) return undefined
+    try {
+      return this.#packed({ value: kept.value(), marks: kept.marks }, claim)
+    } catch {
+      return undefined
+    }
   }
 
   /** What is to be said before the end of the claim is settled; undefined where all has been. `verdict`: that end, of a handler of ours. */
@@ -189,13 +204,14 @@ export class JobUpdates {
     this.#unsent.delete(job)
     const { claim, unsentLog: log, unsentProgress: progress } = job
     const hasNews = job.kept?.hasNews === true && verdict !== undefined && mayComeAgain(verdict)
-    if (log === '' && progress === undefined && !hasNews) return undefined
+    const news = hasNews ? this.#news(job) : undefined
+    if (log === '' && progress === undefined && news?.checkpoint === undefined) return undefined
     job.unsentLog = ''
     job.unsentProgress = undefined
     return noteOf(claim, {
       ...(log === '' ? {} : { log }),
       ...(progress === undefined ? {} : { progress }),
-      ...(hasNews ? this.#news(job) : {}),
+      ...news,
     })
   }
 
@@ -226,6 +242,10 @@ export class JobUpdates {
       }
     }
     this.#timer = this.#unsent.size === 0 ? undefined : setTimeout(() => void this.#flush(), flushMs).unref()
+  }
+
+  #unpacked({ payload, codec }: Checkpoint, claim: Claim): unknown {
+    return this.#parts.packing.unpack(payload, codec, 'checkpoint', claim)
   }
 
   #packed(checkpoint: MarkedCheckpoint, claim: Claim): Checkpoint {
