@@ -87,6 +87,26 @@ describe.each(['memory', 'sqlite'] as const)('suspects, on %s', (kind) => {
     expect([...company.values()]).toEqual([1, 1, 1])
   })
 
+  it('do not wait for a batch that waits for more jobs: it begins as it is', async () => {
+    const on = await store(kind)
+    const { task } = watched()
+    const insert = defineTask({ name: 'insert', queue: 'rows', batch: { size: 10, wait: '1m' }, run: () => {} })
+    const m = testMillOn(on, { tasks: [task, insert] })
+    await jobs(m, task, ['suspect'])
+    await crash(on, 1)
+    await m.queue('default').pause()
+    await m.enqueue(insert, {})
+    const order = recorded(m, 'job.started')
+    const done = completions(m, 2)
+    const worker = m.worker({ concurrency: 4 })
+    await worker.start()
+    await expect.poll(() => worker.status().jobs.map(({ task }) => task)).toEqual(['insert'])
+    await m.queue('default').resume()
+    await done
+
+    expect(order.map(({ task }) => task)).toEqual(['insert', 'watched'])
+  }, 10_000)
+
   it('give other jobs their turn after a second, however many there are', async () => {
     const on = await store(kind)
     const clock = new ManualClock(Date.now())

@@ -149,11 +149,15 @@ export class ClaimLoop {
   }
 
   async #turn(): Promise<void> {
-    const { soloGate, slots, picker } = this.#parts
+    const { soloGate, slots, picker, inFlight } = this.#parts
     const { unheard } = this.calls
     if (unheard.dueInMs === 0) await unheard.putBack()
     if (this.#mustBeAlone) return this.#claimSuspects()
-    if (!soloGate.isOpen) return settledOr(this.#stopping.signal, soloGate.opened())
+    if (!soloGate.isOpen) {
+      // What waits for more jobs would keep all of this process waiting: nothing is claimed meanwhile.
+      inFlight.gathering.beginAll()
+      return settledOr(this.#stopping.signal, soloGate.opened())
+    }
     const drawn = picker.next()
     if (drawn.length === 0) return this.#idle()
     const from = this.#fromAll(drawn)
@@ -330,6 +334,7 @@ export class ClaimLoop {
     this.#calling = 'claim'
     const soughtAt = mono()
     const soloTurn = soloGate.seek()
+    inFlight.gathering.beginAll()
     try {
       if (!(await this.#isAdmitted(soloTurn))) return
       this.#patience.admitted()

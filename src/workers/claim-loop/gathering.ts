@@ -54,6 +54,11 @@ export class Gathering {
     return executions.flatMap((execution) => (mayWait(execution) ? this.#joined(queue, execution) : [execution]))
   }
 
+  /** Nothing waits any longer: it begins as it is. */
+  beginAll(): void {
+    for (const batch of this.rest()) this.#parts.begin(batch)
+  }
+
   /** Takes out what waits. */
   rest(): readonly JobsExecution[] {
     const { waiting } = this

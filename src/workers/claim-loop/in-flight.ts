@@ -96,7 +96,7 @@ export class InFlight implements Bench, ProcessBench {
   }
 
   /** Batches that wait for more jobs. */
-  get gathering(): Pick<Gathering, 'queues' | 'lacking'> {
+  get gathering(): Pick<Gathering, 'queues' | 'lacking' | 'beginAll'> {
     return this.#gathering
   }
 
@@ -138,12 +138,12 @@ export class InFlight implements Bench, ProcessBench {
       return
     }
     const { leaseMs, renewLease } = this.#parts.registry.queue(queue)
-    const { keeper, maxBlockMs, mono, limited } = this.#parts
+    const { keeper, maxBlockMs, mono, limited, soloGate } = this.#parts
     const stints: SlotBatch<Execution>[] = []
     if (renewLease) {
       const leased = executions.flatMap((execution) => execution.leased)
       keeper.keep(leased, { leaseMs, sentAt: trip.sentAt, maxBlockMs })
-      const waits = this.#alone === undefined && !limited.isThrottled(queue)
+      const waits = this.#alone === undefined && soloGate.isOpen && !limited.isThrottled(queue)
       const now = mono()
       for (const execution of waits ? this.#gathering.add(queue, executions) : executions)
         stints.push(new SlotBatch([execution], now))
