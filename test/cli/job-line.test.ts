@@ -51,6 +51,13 @@ describe('a line of an envelope', () => {
     expect(expiring('2029-12-31T23:59:59Z')).toEqual([])
   })
 
+  it('that is for later and expires after that has a delay, as none is enqueued by a time and expires', () => {
+    const later = { task: 'a', input: 1, state: 'scheduled', expiresAt: '2030-01-01T00:00:05Z' }
+    const optionsOf = (runAt: string) => jobs({ ...later, runAt })[0]!.options
+    expect(optionsOf('2030-01-01T00:00:02Z')).toEqual({ expiresIn: 5_000, delay: 2_000 })
+    expect(optionsOf('2029-12-31T23:59:59Z')).toEqual({ expiresIn: 5_000, delay: 0 })
+  })
+
   it('of a job that did not wait is left', () => {
     for (const state of ['running', 'completed', 'dead', 'cancelled'])
       expect(jobs({ task: 'a', input: 1, state })).toEqual([])
@@ -76,6 +83,7 @@ describe('a line of an envelope', () => {
     [[1], /expected \{"task","input"\}/],
     [{ task: 'a' }, /expected \{"task","input"\}/],
     [{ task: 'a', input: 1, prioritty: 3 }, /has 'prioritty'; there are task, input, meta, id, .*queue, priority/],
+    [{ task: 'a', input: 1, expiresAt: 'soon' }, /^expiresAt must be .* ISO-8601 text .*; got "soon"$/],
     [{ queues: [] }, /page of `jobs list --json`; `jobs list --envelope`/],
   ])('%j is refused', (envelope, message) => {
     expect(() => jobs(envelope)).toThrow(message)

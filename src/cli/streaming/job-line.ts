@@ -3,7 +3,8 @@
 import { createHash } from 'node:crypto'
 import type { AnyEnqueueOptions } from '../../core/task/enqueue-options.js'
 import { jsonCodec } from '../../core/values/codec.js'
-import { messageOf } from '../../core/values/describe.js'
+import { describe, messageOf } from '../../core/values/describe.js'
+import { instantForm, parseInstant } from '../../core/values/instant.js'
 import type { NumberedLine } from './numbered-lines.js'
 
 /** One job, or one payload of an ordered one. */
@@ -67,15 +68,18 @@ export function envelopeJobs(line: NumberedLine, { newIds, options }: LineRules,
   if (strange.length > 0)
     throw new Error(`has ${strange.map((field) => `'${field}'`).join(', ')}; there are ${known.join(', ')}`)
   const { task, state, input, payloads, runAt, expiresAt } = envelope
-  const expiresIn = expiresAt === undefined ? undefined : Date.parse(expiresAt) - now
+  const expiresIn = expiresAt === undefined ? undefined : fromNow('expiresAt', expiresAt, now)
   if (expiresIn !== undefined && expiresIn <= 0) return []
   if (state !== undefined && !waitingStates.includes(state)) return []
   const said = Object.fromEntries(
     enveloped.flatMap((name) => (envelope[name] === undefined ? [] : [[name, envelope[name]]])),
   )
+  // What expires is enqueued with a delay: whether it is longer than a time could not be told.
+  const dueOf = (at: string) =>
+    expiresIn === undefined ? { runAt: at } : { delay: Math.max(0, fromNow('runAt', at, now)) }
   const shared = {
     ...said,
-    ...(runAt !== undefined && state !== 'ready' && { runAt }),
+    ...(runAt !== undefined && state !== 'ready' && dueOf(runAt)),
     ...(expiresIn !== undefined && { expiresIn }),
     ...options,
   }
@@ -91,6 +95,13 @@ export function envelopeJobs(line: NumberedLine, { newIds, options }: LineRules,
     },
   })
   return payloads === undefined ? [jobOf({ ...envelope, input })] : payloads.map(jobOf)
+}
+
+/** In how many ms that is. Throws an error that names the field where it is no time. */
+function fromNow(field: string, value: unknown, now: number): number {
+  const at = parseInstant(value)
+  if (at === undefined) throw new Error(`${field} must be ${instantForm}; got ${describe(value)}`)
+  return at - now
 }
 
 function isEnvelope(value: unknown): value is JobEnvelope {
