@@ -25,8 +25,8 @@ const queues: Record<string, object> = {
   mails: { lease: '1', throttle: [{ limit: 1 }, { limit: 2, window: 'x' }] },
 }
 export default millrace({
-  store: url ? 'sqlite:a' : 'memory:',
   ...shared,
+  store: url ? 'sqlite:a' : 'memory:',
   queues,
   tasks: [mail, other],
   worker: worker(),
@@ -53,6 +53,19 @@ describe('the place of an option in a source text', () => {
     expect(found(config, 'millrace', 'queues.mails.nothing')).toMatch(/^mails: \{ lease/)
     expect(found(config, 'millrace', 'replicas')).toBe('{')
     expect(placeInSource(config, 'millrace', ['queues', 'mails', 'x'])).toMatchObject({ line: 16, column: 3, depth: 2 })
+  })
+
+  it('is none that a spread may have replaced, or moved', () => {
+    expect(found('millrace({ store: 1, ...shared, tasks: 2 })', 'millrace', 'store')).toMatch(/^\{ store/)
+    expect(found('millrace({ store: 1, ...shared, tasks: 2 })', 'millrace', 'tasks')).toBe('tasks: 2 })')
+    expect(found('millrace({ tasks: [a, ...more, b] })', 'millrace', 'tasks.1')).toMatch(/^tasks: /)
+    expect(found('millrace({ tasks: [a, ...more, b] })', 'millrace', 'tasks.0')).toBe('a, ...more, b] })')
+  })
+
+  it('of a name with a dot is not that of the name before it, and where either may be meant it is neither', () => {
+    const names = 'export default { queues: { a: { b: 1 }, "a.b": { c: 2 } } }'
+    expect(found(names, 'default', 'queues.a.b.c')).toBe('c: 2 } } }')
+    expect(found(names, 'default', 'queues.a.b')).toMatch(/^queues: /)
   })
 
   it('of a default export is found, also where a constant is exported', () => {

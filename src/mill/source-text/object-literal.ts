@@ -12,6 +12,12 @@ interface Entry {
   readonly value: number | undefined
 }
 
+interface Found {
+  readonly at: number
+  /** How many of the steps lead here. */
+  readonly depth: number
+}
+
 export interface SourcePlace {
   /** From 1. */
   readonly line: number
@@ -56,27 +62,22 @@ class Literals {
     return ['defineTask', 'defineOrderedTask'].flatMap((name) => this.#arguments(name)).filter(named)
   }
 
-  follow(object: number, path: readonly string[]): { readonly at: number; readonly depth: number } {
-    let here = { at: this.#tokens[object]!.at, depth: 0 }
-    for (let next: number | undefined = object; next !== undefined && here.depth < path.length; ) {
-      const step: { entry: Entry; steps: number } | undefined = this.#step(next, path.slice(here.depth))
-      if (step === undefined) break
-      here = { at: step.entry.at, depth: here.depth + step.steps }
-      next = step.entry.value === undefined ? undefined : this.#value(step.entry.value)
-    }
-    return here
-  }
-
-  /** Names may hold dots, so that one of them is several steps. */
-  #step(begin: number, path: readonly string[]): { readonly entry: Entry; readonly steps: number } | undefined {
+  /** Names may hold dots, so that one of them is several steps: the way that leads deepest counts, and of two that do neither. */
+  follow(begin: number, path: readonly string[]): Found {
+    const here = { at: this.#tokens[begin]!.at, depth: 0 }
     const entries = this.#is(begin, '[') ? this.#elements(begin) : this.#entries(begin)
-    for (let steps = 1; steps <= path.length; steps += 1) {
-      const key = path.slice(0, steps).join('.')
+    const found = path.flatMap((_, i): Found[] => {
+      const steps = i + 1
       // Of several that are called so the last counts.
-      const entry = entries.findLast((one) => one.key === key)
-      if (entry !== undefined) return { entry, steps }
-    }
-    return undefined
+      const entry = entries.findLast(({ key }) => key === path.slice(0, steps).join('.'))
+      if (entry === undefined) return []
+      const value = entry.value === undefined ? undefined : this.#value(entry.value)
+      const inner = value === undefined ? undefined : this.follow(value, path.slice(steps))
+      return [inner?.depth ? { at: inner.at, depth: steps + inner.depth } : { at: entry.at, depth: steps }]
+    })
+    const depth = Math.max(0, ...found.map((one) => one.depth))
+    const [deepest = here, ...others] = found.filter((one) => one.depth === depth)
+    return others.length > 0 ? here : deepest
   }
 
   /** The objects that are given to calls of this function, with or without type arguments. */
@@ -110,8 +111,10 @@ class Literals {
     return this.#is(equals + 1, '{') || this.#is(equals + 1, '[') ? equals + 1 : undefined
   }
 
+  /** Those that no spread behind them may have replaced. */
   #entries(object: number): Entry[] {
-    return this.#parts(object).flatMap((begin) => {
+    const parts = this.#parts(object)
+    return parts.slice(parts.findLastIndex((begin) => this.#isSpread(begin)) + 1).flatMap((begin) => {
       let i = begin
       const isKey = (at: number) => ['word', 'text', 'other'].includes(this.#tokens[at]?.kind ?? '')
       while ((/^(?:async|get|set)$/.test(this.#tokens[i]!.value) && isKey(i + 1)) || this.#is(i, '*')) i += 1
@@ -122,8 +125,16 @@ class Literals {
     })
   }
 
+  /** Those whose place is known: none behind a spread. */
   #elements(array: number): Entry[] {
-    return this.#parts(array).map((begin, i) => ({ key: String(i), at: this.#tokens[begin]!.at, value: begin }))
+    const parts = this.#parts(array)
+    const spread = parts.findIndex((begin) => this.#isSpread(begin))
+    const counted = spread === -1 ? parts : parts.slice(0, spread)
+    return counted.map((begin, i) => ({ key: String(i), at: this.#tokens[begin]!.at, value: begin }))
+  }
+
+  #isSpread(at: number): boolean {
+    return this.#is(at, '.') && this.#is(at + 1, '.')
   }
 
   /** The tokens with which the parts begin that commas divide. */
