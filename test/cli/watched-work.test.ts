@@ -1,4 +1,4 @@
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { SourceChanges } from '#src/cli/supervise/source-changes.js'
@@ -70,6 +70,17 @@ describe('the changes of sources', () => {
     const below = changes.next()
     writeFileSync(join(cwd, 'later/below/second.ts'), '')
     expect(await below).toBe(join(cwd, 'later/below/second.ts'))
+  })
+
+  it('are heard of in a folder that was removed and made again, as another branch does', async () => {
+    const { cwd, changes } = watched({ 'lib/deep/a.ts': '' })
+    rmSync(join(cwd, 'lib'), { recursive: true })
+    await changes.next()
+    mkdirSync(join(cwd, 'lib/deep'), { recursive: true })
+    writeFileSync(join(cwd, 'lib/deep/b.ts'), '1')
+    expect(await changes.next()).toBe(join(cwd, 'lib/deep/b.ts'))
+    writeFileSync(join(cwd, 'lib/deep/b.ts'), '2')
+    expect(await changes.next()).toBe(join(cwd, 'lib/deep/b.ts'))
   })
 
   it('are not those of packages, builds, hidden folders, data and stores; several at once are one', async () => {

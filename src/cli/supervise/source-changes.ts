@@ -1,7 +1,7 @@
 /** Source changes: what becomes of the source files below some folders while `millrace work --watch` runs. */
 
-import { type FSWatcher, readdirSync, statSync, watch } from 'node:fs'
-import { basename, extname, join } from 'node:path'
+import { type FSWatcher, readdirSync, statSync, type WatchEventType, watch } from 'node:fs'
+import { basename, extname, join, sep } from 'node:path'
 
 const sources = new Set(['.ts', '.mts', '.cts', '.tsx', '.js', '.mjs', '.cjs', '.jsx', '.yaml', '.yml'])
 /** Written by package managers, builds and Millrace itself. */
@@ -38,7 +38,7 @@ export class SourceChanges {
   #watch(folder: string, isNew: boolean): void {
     if (this.#watchers.has(folder)) return
     try {
-      const watcher = watch(folder, (_event, name) => name !== null && this.#hear(join(folder, name)))
+      const watcher = watch(folder, (event, name) => name !== null && this.#hear(event, join(folder, name)))
       watcher.on('error', () => this.#leave(folder))
       this.#watchers.set(folder, watcher)
       for (const entry of readdirSync(folder, { withFileTypes: true })) {
@@ -52,14 +52,20 @@ export class SourceChanges {
     }
   }
 
+  /** And all below it. */
   #leave(folder: string): void {
-    this.#watchers.get(folder)?.close()
-    this.#watchers.delete(folder)
+    for (const [path, watcher] of this.#watchers) {
+      if (path !== folder && !path.startsWith(folder + sep)) continue
+      watcher.close()
+      this.#watchers.delete(path)
+    }
   }
 
-  #hear(path: string): void {
+  #hear(event: WatchEventType, path: string): void {
     const name = basename(path)
     if (isIgnored(name)) return
+    // It has gone or come: a folder of this name is another one, of which its watcher hears nothing.
+    if (event === 'rename' && this.#watchers.has(path)) this.#leave(path)
     if (statSync(path, { throwIfNoEntry: false })?.isDirectory()) this.#watch(path, true)
     else this.#mark(path)
   }
