@@ -11,6 +11,8 @@ export class Registry {
   readonly #byAnyName = new Map<string, AnyTask>()
   readonly #every: AnyTask | undefined
   readonly #ordered = new Map<string, AnyOrderedTask>()
+  /** By queue; asked for at every claim. */
+  readonly #batchSizes = new Map<string, number>()
 
   /** `every`: the task of all jobs that name none of the others. */
   constructor(tasks: readonly AnyTask[], queues: readonly Queue[], every?: AnyTask) {
@@ -20,6 +22,10 @@ export class Registry {
     for (const task of tasks) {
       for (const name of [task.name, ...task.aliases]) this.#byAnyName.set(name, task)
       if (task.kind === 'ordered') this.#ordered.set(task.queue, task)
+      this.#batchSizes.set(
+        task.queue,
+        Math.min(this.#batchSizes.get(task.queue) ?? Number.POSITIVE_INFINITY, sizeOf(task)),
+      )
     }
   }
 
@@ -38,10 +44,7 @@ export class Registry {
    * where all that are declared for it are batch tasks; with others among them a slot is for one job.
    */
   batchSize(queue: string): number {
-    const ordered = this.#ordered.get(queue)
-    if (ordered !== undefined) return ordered.batchSize
-    const sizes = [...this.tasks.values()].filter((task) => task.queue === queue).map(sizeOf)
-    return sizes.length === 0 ? 1 : Math.min(...sizes)
+    return this.#ordered.get(queue)?.batchSize ?? this.#batchSizes.get(queue) ?? 1
   }
 
   /** Whether any job can be run here: a task has a handler. */
