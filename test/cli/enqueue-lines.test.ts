@@ -66,12 +66,18 @@ describe('lines of standard input', () => {
 
   it('that are wrong behind others are told with what was enqueued before', async () => {
     const cwd = project(files)
-    const command = new CommandProcess(['enqueue', 'count', '-'], { cwd, input: '1\n2\n', moreInput: true })
+    const command = new CommandProcess(['enqueue', 'count', '-', '--new-ids'], {
+      cwd,
+      input: '1\n2\n',
+      moreInput: true,
+    })
     await until(async () => (await waiting(cwd))[0]![1] === 2)
     command.child.stdin!.end('"three"\n')
     const { code, stdout, stderr } = await command.end()
     expect({ code, stdout }).toEqual({ code: 1, stdout: 'added 2 jobs\n' })
-    expect(stderr).toMatch(/line 3: .*\n.*Every line before line 3 is enqueued, or was left out.*--from-line 3\./)
+    expect(stderr).toMatch(
+      /line 3: .*\n.*Every line before line 3 is enqueued, or was left out\. .*\. Go on behind it with --from-line 3: the same lines would be added again\.\n$/,
+    )
   })
 
   it('that are wrong are left out with --skip-invalid, told, and end it with 1', async () => {

@@ -60,7 +60,7 @@ export async function enqueueLines(mill: Mill, request: LineRequest, terminal: T
   bar.clear()
   const { mistakes, refusal, ...counts } = end
   terminal.print({ ...(task !== undefined && { task }), ...counts }, () => [countsText(end, terminal)])
-  for (const line of troubleLines(end, stopped)) say(line)
+  for (const line of troubleLines(end, request, stopped)) say(line)
   process.exitCode = exitCode(end, stopped)
 }
 
@@ -88,15 +88,16 @@ function countsText({ added, merged, replaced, duplicate, skipped, left }: Strea
 }
 
 /** What the reader must know to go on. */
-function troubleLines(end: StreamEnd, stopped: StopCause | undefined): string[] {
+function troubleLines(end: StreamEnd, { newIds }: LineRequest, stopped: StopCause | undefined): string[] {
   const { mistakes, refusal, nextLine } = end
   const isNothing = nextLine === 1 && end.added + end.merged + end.replaced + end.duplicate === 0
   const before = isNothing
     ? 'Nothing was enqueued.'
     : `Every line before line ${count(nextLine)} is enqueued, or was left out.`
-  const goOn = isNothing
-    ? 'Then send all of it again.'
+  const again = newIds
+    ? `Go on behind it with --from-line ${nextLine}: the same lines would be added again.`
     : `Send the same again: what is enqueued is not added twice. Or go on behind it with --from-line ${nextLine}.`
+  const goOn = isNothing ? 'Then send all of it again.' : again
   if (mistakes.length > 0)
     return [
       ...mistakeLines(mistakes, ''),
