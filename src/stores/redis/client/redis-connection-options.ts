@@ -138,11 +138,13 @@ function copies(given: object, library: Library): RedisClients {
     const cluster = given as Cluster
     const redisOptions = { ...cluster.options.redisOptions, ...ours } as object
     const Single = library.Redis
+    // Apart: to infer it from what it is returned as, the compiler would compare all commands of a cluster with all of a server.
+    const main = () => cluster.duplicate([], { ...ofCluster, redisOptions })
     return {
       where: 'the cluster of your client',
       isCluster: true,
       call: redisCalls(library.Command),
-      main: () => cluster.duplicate([], { ...ofCluster, redisOptions }),
+      main,
       single: (node) => new Single({ ...redisOptions, ...node }),
     }
   }
