@@ -12,7 +12,19 @@ import {
 } from 'millrace'
 import { expectTypeOf } from 'vitest'
 
-export const taken: Duration[] = [0, 1_500, '500ms', '30s', '5m', '1h30m', '1d12h30m', '1.5h', '2w', '7d']
+export const taken: Duration[] = [
+  0,
+  1_500,
+  '500ms',
+  '30s',
+  '5m',
+  '1h30m',
+  '1d12h30m',
+  '1w2d3h4m5s6ms',
+  '1.5h',
+  '2w',
+  '7d',
+]
 const minutes = 5
 export const made: Duration = `${minutes}m`
 // @ts-expect-error 1: a unit there is not
@@ -48,6 +60,8 @@ snooze('later')
 exponential({ base: 'slow' })
 // @ts-expect-error 14: a timeout
 await mill.job('x').result({ timeout: '1min' })
+// @ts-expect-error 15: smaller units first
+export const turned: Duration = '30m1h'
 
 // What `await using` ends
 export async function scoped() {

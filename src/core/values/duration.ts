@@ -3,7 +3,9 @@
 import { InvalidArgumentError } from '../errors.js'
 import { describe } from './describe.js'
 
-type Amount = `${number}${'ms' | 's' | 'm' | 'h' | 'd' | 'w'}`
+/** Amounts of this unit, of smaller ones, or both: `'1h30m'`, and not `'30m1h'`. Every order of them would be hundreds of forms to compare. */
+type From<Unit extends string, Smaller extends string> = `${number}${Unit}` | Smaller | `${number}${Unit}${Smaller}`
+type Amounts = From<'w', From<'d', From<'h', From<'m', From<'s', `${number}ms`>>>>>
 /** What editors offer. */
 type Usual = '100ms' | '500ms' | '1s' | '5s' | '10s' | '30s' | '1m' | '5m' | '15m' | '30m' | '1h' | '6h' | '1d' | '7d'
 
@@ -12,10 +14,7 @@ type Usual = '100ms' | '500ms' | '1s' | '5s' | '10s' | '30s' | '1m' | '5m' | '15
  * as a variable of the environment, is handed over `as Duration`: it is checked where it is used.
  */
 // The intersection keeps the compiler from dropping the usual ones, which the form covers.
-export type Duration =
-  | number
-  | Usual
-  | ((Amount | `${Amount}${Amount}` | `${Amount}${Amount}${Amount}`) & Record<never, never>)
+export type Duration = number | Usual | (Amounts & Record<never, never>)
 
 const unitMs: Record<string, number> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000, w: 604_800_000 }
 const part = /(\d+(?:\.\d+)?)(ms|[smhdw])/g
