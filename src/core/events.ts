@@ -1,6 +1,6 @@
 /** Events: what the machinery says of itself, each a `noun.pastTense`. It prints nothing; a subscriber may. */
 
-import type { EnqueueOutcome, Progress } from './job.js'
+import type { EnqueueOutcome, JobState, Progress } from './job.js'
 
 /** One job as events name it. */
 export interface JobRef {
@@ -35,7 +35,7 @@ export interface EventMap {
   'job.cancelled': JobRef & { readonly reason: string | undefined }
   /** A lease ended unsettled and this process found it: `worker` died, was stopped, or lost the store. `charged`: the job ran alone. */
   'job.crashed': JobRef & { readonly worker: string; readonly charged: boolean; readonly crashes: number }
-  /** Its worker has died, and its process goes on: `worker` watches it from now on. `child`: the number of the process. */
+  /** Its worker is gone, and its process goes on: `worker` watches it from now on. `child`: the number of the process. */
   'job.adopted': JobRef & { readonly worker: string; readonly child: number }
   /** Its worker stops, and it goes on in its own process. */
   'job.detached': JobRef & { readonly worker: string; readonly child: number }
@@ -48,6 +48,8 @@ export interface EventMap {
   'heap.unwatched': { readonly worker: string; readonly tasks: readonly string[] }
   /** The process of an isolated job could not be started, or could not load its task; the job waits for another version of it. */
   'process.failed': JobRef & { readonly child: number | undefined; readonly error: string }
+  /** The process of an adopted job has settled it and ended: `state` of the job then; undefined where nothing is kept of it. */
+  'process.ended': JobRef & { readonly child: number; readonly state: JobState | undefined }
   /** A job of a throttled queue was claimed, and not started: what its start would have counted is counted all the same. */
   'permit.wasted': JobRef & { readonly reason: string }
   /** A job of a throttled queue began so many ms later than its limit counts with: a window near it may hold one start too many. */

@@ -29,7 +29,7 @@ const lines: { readonly [Name in EventName]?: (event: EventMap[Name]) => LogLine
   }),
   'job.adopted': (job) => ({
     level: 'info',
-    message: `job adopted: its worker has died, and process ${job.child} goes on with it`,
+    message: `job adopted: its worker is gone, and process ${job.child} goes on with it`,
     fields: { ...job },
   }),
   'job.detached': (job) => ({
@@ -56,6 +56,11 @@ const lines: { readonly [Name in EventName]?: (event: EventMap[Name]) => LogLine
     level: 'error',
     message: `process of an isolated job could not run it: ${error}`,
     fields: { ...job },
+  }),
+  'process.ended': ({ child, state, ...job }) => ({
+    level: 'info',
+    message: `process ${child} of an adopted job has ended; ${state === undefined ? 'nothing is kept of the job' : `the job is ${state}`}`,
+    fields: { ...job, child, state },
   }),
   'heap.unwatched': ({ worker, tasks }) => ({
     level: 'warn',

@@ -290,11 +290,11 @@ export class Mill<QueueName extends string = string> implements AsyncDisposable 
     this.#connection.use(parts.store)
     const tools = { clock: this.#clock, random: this.#random, events: this.#events, children: this.#children }
     const finished = async () => {
-      await this.#connection.publishFrom(parts.store).close()
+      await this.#connection.publishFrom(parts.store, true).close()
       return parts.finished()
     }
     const child = await isolatedChild(this.#options, this.#life, tools, { ...parts, finished }, from)
-    this.#connection.publishFrom(parts.store)
+    this.#connection.publishFrom(parts.store, true)
     return child
   }
 

@@ -90,10 +90,10 @@ export class StoreConnection {
     return this.#connection
   }
 
-  /** From now on others can watch what this process' events tell of its jobs. */
-  publishFrom(store: Store): LivePublisher {
+  /** From now on others can watch what this process' events tell of its jobs, or of its one job. */
+  publishFrom(store: Store, ofOneJob = false): LivePublisher {
     if (this.#publisher === undefined) {
-      this.#publisher = new LivePublisher({ store, events: this.#events, clock: this.#clock })
+      this.#publisher = new LivePublisher({ store, events: this.#events, clock: this.#clock, ofOneJob })
       this.#publisher.start()
     }
     return this.#publisher

@@ -37,11 +37,11 @@ export class LineChannel {
     socket.on('error', () => {})
   }
 
-  /** Resolves when the system has it, or nobody is there to hear it. Never rejects. */
-  say(word: object): Promise<void> {
+  /** Resolves with true when the system has it, with false where nobody is there to hear it. Never rejects. */
+  say(word: object): Promise<boolean> {
     return new Promise((resolve) => {
-      if (this.#socket.writable) this.#socket.write(`${JSON.stringify(word)}\n`, () => resolve())
-      else resolve()
+      if (this.#socket.writable) this.#socket.write(`${JSON.stringify(word)}\n`, (error) => resolve(!error))
+      else resolve(false)
     })
   }
 

@@ -11,6 +11,7 @@ import { defineTask, type LiveEvent, type Mill, millrace, type Task } from 'mill
 import { startRedis } from 'millrace/store-testing'
 import { expect, it, onTestFinished } from 'vitest'
 import { root } from '../cli/project.js'
+import { nextEvent } from '../next-event.js'
 
 const workerProgram = `
 import { defineTask, millrace } from 'millrace'
@@ -149,6 +150,48 @@ export default millrace({ store: ${JSON.stringify(`sqlite:${join(folder, 'jobs.d
     if (event.type === 'job.completed') break
   }
   expect(types.sort()).toEqual(['job.completed', 'job.progressed', 'job.started'])
+})
+
+it('an isolated job that its worker has left tells its end itself, though nothing was told of it before', {
+  timeout: 60_000,
+}, async () => {
+  const folder = mkdtempSync(join(root, 'test/end-to-end/live-'))
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
+  const module = join(folder, 'film.mjs')
+  const program = `
+import { existsSync } from 'node:fs'
+import { defineTask, millrace } from 'millrace'
+const film = defineTask({
+  name: 'film',
+  queue: 'films',
+  isolate: 'process',
+  timeLimit: '1h',
+  module: import.meta.url,
+  async run(_, ctx) {
+    while (!existsSync(${JSON.stringify(join(folder, 'go'))})) await new Promise((resolve) => setTimeout(resolve, 20))
+  },
+})
+export default millrace({ store: ${JSON.stringify(`sqlite:${join(folder, 'jobs.db')}`)}, tasks: [film] })
+`
+  writeFileSync(module, program)
+  const { default: mill } = (await import(pathToFileURL(module).href)) as { default: Mill }
+  onTestFinished(() => mill.close())
+  await mill.ready()
+  const worker = mill.worker()
+  await worker.start()
+  const handle = await mill.enqueue(mill.tasks.get('film') as Task<'film'>, 1)
+  await nextEvent(mill, 'job.started')
+  await worker.stop()
+  const feed = mill.queue('films').events()
+  await feed.ready()
+  // The process has heard by then that somebody watches, if it has asked before.
+  await delay(3_100)
+  writeFileSync(join(folder, 'go'), '')
+
+  for await (const event of feed) {
+    expect(event).toMatchObject({ id: handle.id, attempt: 1 })
+    if (event.type === 'job.completed') break
+  }
 })
 
 it('a feed outlives its Redis: that something may be missing is told, and what follows', {

@@ -50,6 +50,17 @@ describe('the log tells', () => {
     ])
   })
 
+  it('of the end of an adopted process what became of its job', () => {
+    const ended = { ...ref, child: 4711, state: 'dead' } as const
+
+    expect(lineOn('process.ended', ended)).toEqual([
+      ['info', 'process 4711 of an adopted job has ended; the job is dead', ended],
+    ])
+    expect(lineOn('process.ended', { ...ended, state: undefined })).toMatchObject([
+      ['info', 'process 4711 of an adopted job has ended; nothing is kept of the job', {}],
+    ])
+  })
+
   it('of a permit that was taken for nothing, why', () => {
     const wasted = { ...ref, reason: 'lease-lost' }
 

@@ -31,14 +31,14 @@ describe('a word channel', () => {
     expect(heard).toEqual([{ word: 'one' }])
   })
 
-  it('whose other side breaks off takes what is said to it for heard, and throws nothing', async () => {
+  it('whose other side breaks off says that nobody hears, and throws nothing', async () => {
     const [here, there] = await pair()
     const channel = new LineChannel(here, () => {})
     there.resetAndDestroy()
     await channel.closed
-    await channel.say({ word: 'nobody hears' })
+    expect(await channel.say({ word: 'nobody hears' })).toBe(false)
     channel.close()
-    await channel.say({ word: 'nor this' })
+    expect(await channel.say({ word: 'nor this' })).toBe(false)
   })
 
   it('that is closed while words are on their way ends well', async () => {

@@ -69,3 +69,31 @@ describe('the next worker on a machine', { timeout: 30_000 }, () => {
     expect(adopted.map(({ id }) => id)).toEqual(['of a worker here'])
   })
 })
+
+describe('the process of an adopted job', { timeout: 30_000 }, () => {
+  it('that has ended is told, with what its job became', async () => {
+    const { mill, store, orphan } = await orphanScene()
+    const worker = await deadProcess()
+    const [done, stopped] = [await idleProcess(), await idleProcess()]
+    const claims = [
+      await orphan('done', { worker, process: done.identity }),
+      await orphan('stopped', { worker, process: stopped.identity }),
+    ]
+    await mill.worker({ concurrency: 2 }).start()
+    const ended = recorded(mill, 'process.ended')
+    const both = nextEvent(mill, 'process.ended', () => ended.length === 2)
+    const [first, second] = claims.map(({ queue, id, fence }) => ({ queue, id, fence }))
+    await store.settle([
+      { ...first!, kind: 'complete', result: {} },
+      { ...second!, kind: 'cancel' },
+    ])
+    done.child.kill('SIGKILL')
+    stopped.child.kill('SIGKILL')
+    await both
+
+    expect(ended.toSorted((a, b) => a.id.localeCompare(b.id))).toEqual([
+      { queue: 'long', id: 'done', task: 'film', child: done.identity.pid, state: 'completed' },
+      { queue: 'long', id: 'stopped', task: 'film', child: stopped.identity.pid, state: 'cancelled' },
+    ])
+  })
+})

@@ -29,8 +29,10 @@ const tellings: { readonly [Name in EventName]?: (event: EventMap[Name]) => stri
     `maxHeap bounds the heap alone of ${tasks.join(', ')}: this system does not tell the size of a process`,
   'job.crashed': ({ worker, charged, crashes, ...job }) =>
     `crash of ${nameOf(job)}: its worker ${worker} died, was stopped or lost the store; ${charged ? `it ran alone, crash ${crashes} of its own` : 'not charged'}`,
-  'job.adopted': ({ child, ...job }) => `adopted ${nameOf(job)}: its worker has died, process ${child} goes on with it`,
+  'job.adopted': ({ child, ...job }) => `adopted ${nameOf(job)}: its worker is gone, process ${child} goes on with it`,
   'job.detached': ({ child, ...job }) => `left ${nameOf(job)} to its process ${child}, which goes on`,
+  'process.ended': ({ child, state, ...job }) =>
+    `process ${child} of ${nameOf(job)}, which was adopted, has ended; ${state === undefined ? 'nothing is kept of the job' : `the job is ${state}`}`,
   'process.failed': ({ child, error, ...job }) => `process ${child ?? ''} of ${nameOf(job)} could not run it: ${error}`,
   'job.slow': ({ attempt, runMs, ...job }) =>
     `slow ${nameOf(job)}, attempt ${attempt}, has run for ${formatDuration(runMs)} and goes on`,

@@ -120,8 +120,8 @@ function fail(error: unknown): void {
   else void tell({ word: 'unable', error: messageOf(error) }).then(finished)
 }
 
-/** Resolves when the worker has it, or is no longer there. */
-function tell(word: ChildMessage): Promise<void> {
+/** Resolves with whether the worker has it, or is no longer there. */
+function tell(word: ChildMessage): Promise<boolean> {
   return worker.say(word)
 }
 

@@ -17,6 +17,8 @@ interface LivePublisherParts {
   readonly store: Pick<Store, 'live'>
   readonly events: Events
   readonly clock: Clock
+  /** This process runs one job and ends. Of its start its worker tells; of its end, once that is gone, nobody else. */
+  readonly ofOneJob?: boolean
 }
 
 /** For so long nobody is taken to watch, once the store has said so. */
@@ -30,7 +32,8 @@ const mostSent = 250
 const closingMs = 1_000
 
 /** Every job has these. */
-const ofEveryJob: readonly LiveEventName[] = ['job.started', 'job.completed']
+const itsEnd: LiveEventName = 'job.completed'
+const ofEveryJob: readonly LiveEventName[] = ['job.started', itsEnd]
 
 /** What is to be told of one queue. */
 interface Line {
@@ -56,12 +59,17 @@ export class LivePublisher {
     this.#parts = parts
   }
 
+  get #ofOneJob(): boolean {
+    return this.#parts.ofOneJob === true
+  }
+
   /** Harmless on a store that cannot tell others. */
   start(): void {
     const { store, events } = this.#parts
     if (store.live === undefined) return
     this.#stops.push(events.on('queue.claimed', ({ queue }) => this.#wanted(queue)))
-    for (const name of liveEventNames) if (!ofEveryJob.includes(name)) this.#stops.push(this.#listen(name))
+    const heard = liveEventNames.filter((name) => !ofEveryJob.includes(name))
+    for (const name of this.#ofOneJob ? [...heard, itsEnd] : heard) this.#stops.push(this.#listen(name))
   }
 
   /** Sends what is left. Never rejects. */
@@ -153,7 +161,8 @@ export class LivePublisher {
   }
 
   #hearAll(): void {
-    if (this.#stopsOfAll.length === 0) this.#stopsOfAll = ofEveryJob.map((name) => this.#listen(name))
+    if (!this.#ofOneJob && this.#stopsOfAll.length === 0)
+      this.#stopsOfAll = ofEveryJob.map((name) => this.#listen(name))
   }
 
   async #drained(line: Line): Promise<void> {

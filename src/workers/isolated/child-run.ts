@@ -27,6 +27,7 @@ import type { Claim } from '../../stores/contract/claim.js'
 import type { SettleAnswer } from '../../stores/contract/settle.js'
 import type { Store } from '../../stores/contract/store.js'
 import { exhaustedHookOf } from '../exhausted-hook.js'
+import { emitSettled } from '../settle-events.js'
 import { drainMark } from './capture.js'
 import type { Assignment, ChildMessage, ChildVerdict, GuardedMessage, GuardMessage } from './child-messages.js'
 
@@ -44,8 +45,8 @@ export interface ChildRunParts {
   readonly guard: Thread
   /** Shared with the guard: 1 from before the settle of the job is sent. What it then hears of its lease is old news. */
   readonly settling: Int32Array
-  /** Tells the worker, if it is still there. */
-  readonly tell: (word: ChildMessage) => Promise<void>
+  /** Tells the worker; resolves with whether it is still there. */
+  readonly tell: (word: ChildMessage) => Promise<boolean>
   /** Called once all is done; ends the process. */
   readonly finished: () => Promise<never>
 }
@@ -201,7 +202,7 @@ export class ChildRun implements Bench {
     await this.#parts.finished()
   }
 
-  /** Settles, however long the store takes to hear it, and tells the worker. */
+  /** Settles, however long the store takes to hear it, and tells the worker, or else whoever watches. */
   async #settled(claim: Claim, verdict: Verdict, runMs: number, execution?: JobExecution): Promise<SettleAnswer> {
     const { assignment, rules, events, guard, settling, tell } = this.#parts
     const resultDropped = (_: Claim, error: unknown) =>
@@ -213,7 +214,9 @@ export class ChildRun implements Bench {
       this.#settler.settle(item, (answered) => resolve(answered ?? 'lost'), words),
     )
     guard.postMessage({ word: 'settled' } satisfies GuardedMessage)
-    await tell({ word: 'settled', verdict: told(verdict, answer, runMs) })
+    const isHeard = await tell({ word: 'settled', verdict: told(verdict, answer, runMs) })
+    // A worker that hears it tells of it as of its own.
+    if (!isHeard) emitSettled(events, claim, verdict, answer, runMs)
     return answer
   }
 

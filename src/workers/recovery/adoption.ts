@@ -169,7 +169,10 @@ export class Adoption {
     const { queue, id, fence } = held
     try {
       const job = await records.get(queue, id)
-      if (job?.state !== 'running' || job.worker !== this.#parts.worker) return
+      if (job?.state !== 'running' || job.worker !== this.#parts.worker) {
+        events.emit('process.ended', { queue, id, task: held.task, child: held.pid, state: job?.state })
+        return
+      }
       const claim = { ...job, fence } as Claim
       const verdict = this.#verdictOn(held, job, livedMs)
       settler.settle(settlementOf(claim, verdict, registry.queue(queue).results, rules), (answer) => {
