@@ -3,22 +3,28 @@
 import { InvalidArgumentError } from '../core/errors.js'
 import { checkFields } from '../core/job-fields.js'
 import type { JobHandle } from '../core/job-handle.js'
+import type { BatchChildOptions } from '../core/task/child-options.js'
 import type { EnqueueItem } from '../core/task/middleware.js'
 import { validated } from '../core/task/schema.js'
 import { jsonCodec, type Payload } from '../core/values/codec.js'
 import type { ChildClient } from '../runtime/run/child-calls.js'
 
+/** What a handler has enqueued, with its options as it gave them. */
+export interface ChildRecord extends Pick<EnqueueItem, 'task' | 'input'> {
+  readonly options: EnqueueItem['options'] & BatchChildOptions
+}
+
 export class ChildRecords implements ChildClient {
-  readonly items: Pick<EnqueueItem, 'task' | 'input' | 'options'>[] = []
+  readonly items: ChildRecord[] = []
 
   encode(value: unknown): Payload {
     return jsonCodec.encode(value)
   }
 
   async enqueueItem(item: EnqueueItem): Promise<JobHandle> {
-    const { task, input, options, child } = item
+    const { task, input, options, child, asked = options } = item
     if (task.input !== undefined) await validated(task.input, input, `the input of a job of task '${task.name}'`)
-    this.items.push({ task, input, options })
+    this.items.push({ task, input, options: asked })
     return unsentJob(options.queue ?? task.queue, String(options.id ?? child ?? `child-${this.items.length}`))
   }
 

@@ -23,6 +23,7 @@ import type { RunParts } from '../workers/assemble-worker.js'
 import { exhaustedHookOf } from '../workers/exhausted-hook.js'
 import { emitFound, emitSettled } from '../workers/settle-events.js'
 import { lineOf, type RanJob, ranJob } from './ran-job.js'
+import { TimelyTicks } from './timely-ticks.js'
 
 /** Of the names of workers: no other has it. */
 const worker = 'drain'
@@ -34,6 +35,7 @@ export class Drainer implements Bench {
   readonly #updates: JobUpdates
   readonly #executor: Executor
   readonly #decoder: ClaimDecoder
+  readonly #ticks: TimelyTicks
   readonly #verdicts = new Map<Execution, readonly Verdict[]>()
 
   constructor(parts: RunParts, store: Store) {
@@ -42,6 +44,7 @@ export class Drainer implements Bench {
     this.#updates = new JobUpdates({ ...parts, store, maxCheckpointBytes: parts.maxPayloadBytes })
     this.#executor = new Executor({ ...parts, mono: () => parts.clock.mono(), worker, bench: this })
     this.#decoder = new ClaimDecoder(parts.registry, parts.packing, this.#updates, parts.children)
+    this.#ticks = new TimelyTicks(parts, store.schedules!, worker)
   }
 
   /** Rejects with what the store throws; what it had not settled by then stays claimed until its lease is over. */
@@ -50,7 +53,10 @@ export class Drainer implements Bench {
     const ran: RanJob[] = []
     for (;;) {
       const claims = await this.#claim(queues)
-      if (claims.length === 0) return ran
+      if (claims.length === 0) {
+        if (await this.#ticks.next(queues)) continue
+        return ran
+      }
       if (ran.length >= limit) throw stillDue(ran, limit)
       ran.push(...(await this.#run(claims)))
     }

@@ -8,11 +8,11 @@ import { type AnyTask, isBatchTask, refuseNoTask } from '../core/task/any-task.j
 import type { BatchContext } from '../core/task/batch-context.js'
 import type { JobContext } from '../core/task/job-context.js'
 import type { JobsContext } from '../core/task/jobs-context.js'
-import type { EnqueueItem } from '../core/task/middleware.js'
 import type { AnyOrderedTask } from '../core/task/ordered-task.js'
 import type { AnyBatchTask, AnySingleTask } from '../core/task/task.js'
 import { describe } from '../core/values/describe.js'
 import type { Claim } from '../stores/contract/claim.js'
+import type { ChildRecord } from './child-records.js'
 import { JobRecords, JobsRecords, OrderedRecords } from './context-records.js'
 
 /** What the job is; what is left out is that of a job at its first attempt. */
@@ -38,7 +38,7 @@ export interface GivenJobs extends Partial<Pick<RunningJob, 'queue' | 'attempt'>
 /** What a test reads and does, whatever the kind of the task. */
 interface Observed {
   /** What the handler has enqueued; nothing of it was sent. */
-  readonly enqueued: readonly Pick<EnqueueItem, 'task' | 'input' | 'options'>[]
+  readonly enqueued: readonly ChildRecord[]
   /** What the handler has reported, in its order. */
   readonly progressed: readonly Progress[]
   /** Aborts `signal`. Default: as a worker does whose grace is over. */

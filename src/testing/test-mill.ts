@@ -1,9 +1,10 @@
 /** A test mill: a mill on a store of its own in memory, whose clock stands until a test moves it and whose jobs run when a test says so. */
 
 import { InvalidArgumentError, StoreUnavailableError } from '../core/errors.js'
-import type { JobRecord } from '../core/job.js'
+import type { JobRecord, PayloadRecord } from '../core/job.js'
 import { systemClock } from '../core/platform/clock.js'
 import type { AnyTask } from '../core/task/any-task.js'
+import type { AnyOrderedTask } from '../core/task/ordered-task.js'
 import type { TaskInput, TaskResult } from '../core/task/task-definition.js'
 import { describe } from '../core/values/describe.js'
 import { type Duration, durationMs } from '../core/values/duration.js'
@@ -34,6 +35,12 @@ export interface WhatToDrain<QueueName extends string = string> {
   readonly limit?: number
 }
 
+/** A job of the task that waits; its input is there, of an ordered task its payloads. */
+export type WaitingJob<T extends AnyTask> = JobRecord<TaskInput<T>, TaskResult<T>> &
+  (T extends AnyOrderedTask
+    ? { readonly payloads: readonly PayloadRecord<TaskInput<T>>[] }
+    : { readonly input: TaskInput<T> })
+
 /** Chance would make a test fail now and then: jitter is always half of what it may be. */
 const half = () => 0.5
 const mostAttempts = 10_000
@@ -45,6 +52,9 @@ export class TestMill<QueueName extends string = string, Task extends AnyTask = 
   readonly #clock: ManualClock
   readonly #failures: StoreFailures
   readonly #drainer: Drainer
+  /** From when on its schedules tick. */
+  readonly #madeAt: number
+  #hasSchedules = false
 
   /** @internal */
   constructor(options: CheckedOptions, clock: ManualClock) {
@@ -55,6 +65,7 @@ export class TestMill<QueueName extends string = string, Task extends AnyTask = 
     const source = { text: 'memory:', access: plainAccess, traits: memoryTraits, create: async () => handle() }
     super(options, source, clock, half)
     this.#clock = clock
+    this.#madeAt = clock.now()
     this.#failures = failures
     this.#drainer = new Drainer(this.runParts, handle())
   }
@@ -74,12 +85,15 @@ export class TestMill<QueueName extends string = string, Task extends AnyTask = 
 
   /**
    * Runs all jobs that are due, what those enqueue for now too, one attempt after the other: the queues in the order in which
-   * they are declared, the jobs of each as a worker is given them. Resolves with what became of each attempt, in that order. What
+   * they are declared, the jobs of each as a worker is given them; then the next tick of a schedule, and what that enqueues, as
+   * long as one is due, as if a worker had been there at each. Resolves with what became of each attempt, in that order. What
    * a throttle denies, or comes later, waits for the clock. A handler's error is an outcome; rejects with what the store throws,
    * and with `InvalidArgumentError` once `limit` attempts were made and jobs are still due.
    */
   async drain({ queues, limit = mostAttempts }: WhatToDrain<QueueName> = {}): Promise<RanJob<Task>[]> {
     for (const name of queues ?? []) this.queue(name)
+    if (!this.#hasSchedules) await this.schedules.reconcile(this.#madeAt)
+    this.#hasSchedules = true
     return (await this.#drainer.drain(queues ?? [...this.queues.keys()], limit)) as RanJob<Task>[]
   }
 
@@ -87,8 +101,8 @@ export class TestMill<QueueName extends string = string, Task extends AnyTask = 
    * The jobs of this task that wait, in whatever queue: those that are ready in the order in which they will run, then those
    * for later, the soonest first.
    */
-  async enqueued<T extends AnyTask>(task: T): Promise<JobRecord<TaskInput<T>, TaskResult<T>>[]> {
-    const found: JobRecord<TaskInput<T>, TaskResult<T>>[] = []
+  async enqueued<T extends AnyTask>(task: T): Promise<WaitingJob<T>[]> {
+    const found: WaitingJob<T>[] = []
     for (const state of ['ready', 'scheduled'] as const)
       for (const name of this.queues.keys()) {
         const { jobs } = this.queue(name as QueueName)

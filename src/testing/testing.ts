@@ -11,4 +11,4 @@ export {
   type TestJobsContext,
   testContext,
 } from './test-context.js'
-export { type TestMill, type TestMillOptions, testMill, type WhatToDrain } from './test-mill.js'
+export { type TestMill, type TestMillOptions, testMill, type WaitingJob, type WhatToDrain } from './test-mill.js'

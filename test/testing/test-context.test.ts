@@ -52,7 +52,7 @@ describe('the context of a plain task', () => {
     const cut = defineTask({
       name: 'cut',
       async run(_, ctx) {
-        const job = await ctx.enqueue(thumb, { at: 3 }, { priority: 1 })
+        const job = await ctx.enqueue(thumb, { at: 3 }, { priority: 1, key: 'first' })
         await ctx.enqueueMany(thumb, [{ at: 4 }], () => ({ id: 'mine' }))
         return job
       },
@@ -61,12 +61,30 @@ describe('the context of a plain task', () => {
     const job = (await cut.run!(undefined, ctx)) as JobHandle
 
     expect(ctx.enqueued).toEqual([
-      { task: thumb, input: { at: 3 }, options: { priority: 1 } },
+      { task: thumb, input: { at: 3 }, options: { priority: 1, key: 'first' } },
       { task: thumb, input: { at: 4 }, options: { id: 'mine' } },
     ])
     expect(job).toMatchObject({ queue: 'default', outcome: 'added' })
     await expect(job.result()).rejects.toThrow('was enqueued in a test context, where nothing is run')
     await expect(ctx.enqueue(thumb, { at: '3' as unknown as number })).rejects.toMatchObject({ code: 'job-invalid' })
+  })
+
+  it('notes for which job of a batch the handler enqueues', async () => {
+    const row = defineTask({ name: 'row', run: async (_: number) => {} })
+    const rows = defineTask({
+      name: 'rows',
+      batch: { size: 10 },
+      async run(inputs: readonly number[], ctx) {
+        for (const [i, n] of inputs.entries()) await ctx.enqueue(row, n, { parent: i })
+      },
+    })
+    const ctx = testContext(rows, { inputs: [7, 8] })
+    await rows.run!([7, 8], ctx)
+
+    expect(ctx.enqueued.map(({ input, options }) => [input, options])).toEqual([
+      [7, { parent: 0 }],
+      [8, { parent: 1 }],
+    ])
   })
 
   it('is aborted by the test, with its reason or that of a worker that stops', async () => {

@@ -16,13 +16,13 @@ describe('the tests of the page on testing', () => {
   afterAll(() => tarball.remove())
 
   it.each([
-    ['node:test', page, [], ['--test', 'sign-up.test.mjs'], /pass 4\n.*fail 0\n/s],
+    ['node:test', page, [], ['--test', 'sign-up.test.mjs'], /pass 5\n.*fail 0\n/s],
     [
       'vitest',
       page.replace("import test from 'node:test'", "import { test } from 'vitest'"),
       ['vitest'],
       [join(root, 'node_modules/vitest/vitest.mjs'), 'run', '--root', '.', 'sign-up.test.mjs'],
-      /4 passed/,
+      /5 passed/,
     ],
   ])(
     'pass under %s',

@@ -29,7 +29,10 @@ for (const ran of await mill.drain()) {
   if (ran.task === 'tidy') expectTypeOf(ran.result).toEqualTypeOf<number | undefined>()
 }
 expectTypeOf<RanJob<typeof mail>['task']>().toEqualTypeOf<'mail'>()
-expectTypeOf(await mill.enqueued(mail)).toEqualTypeOf<JobRecord<{ to: string }, { sent: string }>[]>()
+const [waiting] = await mill.enqueued(mail)
+expectTypeOf(waiting!).toExtend<JobRecord<{ to: string }, { sent: string }>>()
+expectTypeOf(waiting!.input).toEqualTypeOf<{ to: string }>()
+expectTypeOf((await mill.enqueued(sync))[0]!.payloads[0]!.input).toEqualTypeOf<{ rev: number } | undefined>()
 expectTypeOf(mill.now).toEqualTypeOf<Date>()
 mill.advance('5m')
 await mill.drain({ queues: ['low'], limit: 3 })

@@ -13,13 +13,15 @@ import { allSchedules, schedulesOf } from './schedules-facet.js'
 const mostTries = 10
 
 /**
- * Brings the store to what is declared; those that were set at run time are left alone. Repeating changes nothing. Throws what
+ * Brings the store to what is declared; those that were set at run time are left alone. Their ticks are told
+ * from `since` on, an instant, by default the time of the store. Repeating changes nothing. Throws what
  * enqueueing a job of one of them throws; nothing was changed then.
  */
 export async function reconcile(
   store: Store,
   declared: ReadonlyMap<string, CheckedSchedule>,
   rules: DraftRules,
+  since?: number,
 ): Promise<ScheduleDifference[]> {
   const schedules = schedulesOf(store)
   const definitions = await Promise.all(
@@ -30,7 +32,7 @@ export async function reconcile(
     const { name, queue } = definition
     const change = await insist(async () => {
       const stored = await schedules.get(name)
-      const { now } = await store.depth([queue])
+      const now = since ?? (await store.depth([queue])).now
       const wanted = changeTo(definition, stored, now, rules)
       if (wanted === undefined) return 'same'
       if (!(await schedules.put(wanted, stored))) return undefined

@@ -159,11 +159,14 @@ export class ScheduleAdmin {
    * declared once. One that sets no `schedules` does nothing; `schedules: {}` removes all that were declared. Throws what
    * enqueueing a job of one of them throws.
    */
-  async reconcile(): Promise<ScheduleDifference[]> {
+  reconcile(): Promise<ScheduleDifference[]>
+  /** New ones tick from `since` on. @internal */
+  reconcile(since: number): Promise<ScheduleDifference[]>
+  async reconcile(since?: number): Promise<ScheduleDifference[]> {
     const { declared, events } = this.#parts
     if (declared === undefined) return []
     const [store, rules] = await this.#opened()
-    const differences = await reconcile(store, declared, rules)
+    const differences = await reconcile(store, declared, rules, since)
     for (const difference of differences) events.emit('schedule.reconciled', difference)
     return differences
   }

@@ -17,7 +17,7 @@ export function schedulesOf({ schedules, traits }: Store): Schedules {
 const pageSize = 200
 
 /** All that are stored, by name. */
-export async function allSchedules(schedules: Schedules): Promise<StoredSchedule[]> {
+export async function allSchedules(schedules: Pick<Schedules, 'list'>): Promise<StoredSchedule[]> {
   const all: StoredSchedule[] = []
   for (;;) {
     const page = await schedules.list(all.at(-1)?.definition.name, pageSize)

@@ -4,6 +4,7 @@ import { ConfigError } from '../errors.js'
 import type { JobOrigin } from '../job-origin.js'
 import type { AnyTask } from './any-task.js'
 import type { BatchContext } from './batch-context.js'
+import type { BatchChildOptions } from './child-options.js'
 import type { AnyEnqueueOptions } from './enqueue-options.js'
 import type { JobContext } from './job-context.js'
 import type { JobsContext } from './jobs-context.js'
@@ -22,6 +23,11 @@ export interface EnqueueItem {
    * @internal
    */
   readonly child?: string
+  /**
+   * Of what a handler enqueues: its options as the handler gave them, with `key` and `parent`.
+   * @internal
+   */
+  readonly asked?: AnyEnqueueOptions & BatchChildOptions
   /**
    * An earlier attempt of its parent has enqueued it: it is checked and answered as a duplicate, and not sent.
    * @internal

@@ -68,14 +68,15 @@ export abstract class BatchExecution extends Execution {
   }
 
   #child(task: unknown, input: unknown, options: object | undefined): EnqueueItem {
-    const { parent, ...own } = (options ?? {}) as { readonly parent?: string | number }
+    const asked = (options ?? {}) as BatchChildOptions
+    const { parent, ...own } = asked
     if (parent === undefined && this.mostJobs > 1)
       throw new InvalidArgumentError(
         'ctx.enqueue() needs `parent` in a batch, which names the job that enqueues as ctx.fail() does. A later run of that job then enqueues nothing twice.',
       )
     const job = parent === undefined ? this.given[0]! : this.namedBy(parent, 'enqueue')
     job.children ??= new ChildCalls(job.claim, this.#client!.encode)
-    return job.children.item(task, input, own)
+    return { ...job.children.item(task, input, own), asked }
   }
 
   fail(name: string | number, error: unknown): void {

@@ -41,9 +41,10 @@ export class ChildCalls {
   /** One call as an item to enqueue. Throws `InvalidArgumentError` for what is no task, and `InvalidJobError` for what can be no key. */
   item(task: unknown, input: unknown, options: object | undefined): EnqueueItem {
     refuseNoTask(task, 'ctx.enqueue()')
-    const { key, ...own } = (options ?? {}) as AnyEnqueueOptions & ChildOptions
+    const asked = (options ?? {}) as AnyEnqueueOptions & ChildOptions
+    const { key, ...own } = asked
     const child = key === undefined ? this.#numbered(task, input) : this.#keyed(task, key, own)
-    return { task, input, options: own, origin: this.#origin, child }
+    return { task, input, options: own, origin: this.#origin, child, asked }
   }
 
   /** Two calls of one key are one. */

@@ -14,7 +14,7 @@ import type { Schedules, StoredSchedule } from '../../stores/contract/schedules.
 import { type TickStep, tickSteps } from './tick-steps.js'
 
 export interface ScheduleLeadParts {
-  readonly schedules: Schedules
+  readonly schedules: Pick<Schedules, 'due' | 'tick' | 'list'>
   readonly worker: string
   readonly packing: Packing
   readonly events: Events

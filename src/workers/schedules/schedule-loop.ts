@@ -4,18 +4,24 @@ import { setTimeout as delay } from 'node:timers/promises'
 import type { Random } from '../../core/platform/clock.js'
 import { timerMs } from '../../core/platform/timer.js'
 import { outageDelayMs } from '../../core/values/outage-delay.js'
+import type { Schedules } from '../../stores/contract/schedules.js'
 import { ScheduleLead, type ScheduleLeadParts } from './schedule-lead.js'
 
 /** After a look that failed the next comes no later than this. */
 const mostPauseMs = 5_000
 
+interface ScheduleLoopParts extends ScheduleLeadParts {
+  readonly schedules: Schedules
+  readonly random: Random
+}
+
 export class ScheduleLoop {
-  readonly #parts: ScheduleLeadParts & { readonly random: Random }
+  readonly #parts: ScheduleLoopParts
   readonly #lead: ScheduleLead
   readonly #stopping = new AbortController()
   #running: Promise<void> | undefined
 
-  constructor(parts: ScheduleLeadParts & { readonly random: Random }) {
+  constructor(parts: ScheduleLoopParts) {
     this.#parts = parts
     this.#lead = new ScheduleLead(parts)
   }
