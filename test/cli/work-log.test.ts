@@ -30,6 +30,16 @@ describe('the work log', () => {
       'crash of default mail a\\u001b[31m: its worker w1 died, was stopped or lost the store; it ran alone, crash 2 of its own',
     ],
     [
+      'job.released',
+      { ...job, reason: 'throttled', delayMs: 0, holdMs: 30_000 },
+      'released default mail a\\u001b[31m, throttled, again in 30s',
+    ],
+    [
+      'process.ended',
+      { ...job, child: 4711, state: 'completed' },
+      'process 4711 of default mail a\\u001b[31m, which was adopted, has ended; the job is completed',
+    ],
+    [
       'job.slow',
       { ...job, attempt: 2, runMs: 90_000 },
       'slow default mail a\\u001b[31m, attempt 2, has run for 1m 30s and goes on',

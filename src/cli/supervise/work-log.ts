@@ -19,8 +19,8 @@ const tellings: { readonly [Name in EventName]?: (event: EventMap[Name]) => stri
     `failed ${nameOf(job)}, attempt ${attempt}, again in ${formatDuration(retryMs)}: ${messageOf(error)}`,
   'job.buried': ({ reason, error, ...job }) =>
     `buried ${nameOf(job)}, ${reason}${error === undefined ? '' : `: ${error}`}`,
-  'job.released': ({ reason, delayMs, ...job }) =>
-    `released ${nameOf(job)}, ${reason}, again in ${formatDuration(delayMs)}`,
+  'job.released': ({ reason, delayMs, holdMs = 0, ...job }) =>
+    `released ${nameOf(job)}, ${reason}, again in ${formatDuration(Math.max(delayMs, holdMs))}`,
   'job.cancelled': ({ reason, ...job }) => `cancelled ${nameOf(job)}${reason === undefined ? '' : `: ${reason}`}`,
   'settle.refused': ({ kind, answer, ...job }) => `late ${kind} of ${nameOf(job)} refused: the claim is ${answer}`,
   'lease.lost': ({ child, ...job }) =>
