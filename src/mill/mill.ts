@@ -11,6 +11,7 @@ import { type SettledResults, settledResults } from '../client/jobs/settled-resu
 import { type HandleParts, StoredJobHandle } from '../client/jobs/stored-job-handle.js'
 import { ScheduleAdmin } from '../client/schedules/schedule-admin.js'
 import { InvalidArgumentError } from '../core/errors.js'
+import { refuseNoEvent } from '../core/event-names.js'
 import { type EventName, Events, type Listener } from '../core/events.js'
 import type { JobHandle } from '../core/job-handle.js'
 import { type Clock, type Random, systemClock, systemRandom } from '../core/platform/clock.js'
@@ -372,8 +373,9 @@ export class Mill<QueueName extends string = string> implements AsyncDisposable 
     return (await store.provision?.create(settingsOfAll(this.#options.registry), tags)) ?? []
   }
 
-  /** Adds a listener to one kind of event of this process; returns what removes it. */
+  /** Adds a listener to one kind of event of this process; returns what removes it. Throws `InvalidArgumentError` for one that is not there. */
   on<Name extends EventName>(name: Name, listener: Listener<Name>): () => void {
+    refuseNoEvent(name)
     return this.#events.on(name, listener)
   }
 

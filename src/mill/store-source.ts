@@ -107,6 +107,11 @@ function sqliteSource(descriptor: string, rest: string, access: StoreAccess): St
     return refuse(
       `a SQLite store needs a file, such as 'sqlite:.millrace/jobs.db'; for one that is not kept use 'memory:'`,
     )
+  // The rest would be a path from the root, which few mean who write an address.
+  if (path.startsWith('//'))
+    return refuse(
+      `after 'sqlite:' stands a path and no '//': 'sqlite:.millrace/jobs.db' is relative, 'sqlite:/srv/app/jobs.db' absolute; got '${descriptor}'`,
+    )
   if (driver !== undefined && !isDriverName(driver))
     return refuse(`after '?driver=' stands one of ${driverNames.join(', ')}; got '${driver}'`)
   // Threads open it later, when the process may have gone to another directory.

@@ -89,7 +89,7 @@ describe('what is refused', () => {
     ['is no list of any', [], /must name at least one window/],
     ['names what it counts by', { limit: 1, window: '1s', by: 'queue' }, /must not name `by` or `scope`/],
     ['names a scope', [{ limit: 1, window: '1s', scope: 'q' }], /must not name `by` or `scope`: they are fixed/],
-    ['is none', 5, /must be Object; got 5/],
+    ['is none', 5, /must be an object, with limit, window, .*; got 5/],
   ])('to set is a rule that %s, and nothing is changed', async (_, change, message) => {
     const { throttle } = scene(limited)
     const refused = await throttle.set(change as never).catch((error: unknown) => error)

@@ -22,6 +22,15 @@ describe('an option that there is not', () => {
     expect(() => defineTask({ name, [option]: 5 })).toThrow(message)
   })
 
+  it.each<[string, object, RegExp]>([
+    ['the mill, in a queue', { queues: { q: { idempotency: '1d' } } }, /idempotency: .*\. It is an option of the mill/],
+    ['a task, in a queue', { queues: { q: { retry: { max: 1 } } } }, /retry: .*\. It is an option of a task/],
+    ['a queue, in the mill', { throttle: {} }, /throttle: .*\. It is an option of a queue/],
+    ['a throttle, by another name', { queues: { q: { throttle: { max: 1 } } } }, /max is here limit of a throttle/],
+  ])('of ours is told where it stands: of %s', (_, options, message) => {
+    expect(() => millrace({ store: 'memory:', ...options })).toThrow(message)
+  })
+
   it('of an enqueue too', async () => {
     const task = defineTask({ name })
     const mill = testMill({ tasks: [task] })

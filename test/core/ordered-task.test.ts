@@ -91,16 +91,16 @@ describe('a wrong definition', () => {
     [{ name, score: 5 }, 'score: must be a function; got 5'],
     [{ name, batchSize: 0 }, 'batchSize: must be a whole number from 1 to 1000; got 0'],
     [{ name, batchSize: 1_001 }, 'batchSize: must be a whole number from 1 to 1000; got 1001'],
-    [{ name, merge: 'newest' }, 'merge: must be ("all" | "latest"); got "newest"'],
+    [{ name, merge: 'newest' }, "merge: must be 'all' or 'latest'; got \"newest\""],
     [{ name, maxPayloads: 0 }, 'maxPayloads: must be a whole number of at least 1, or Infinity; got 0'],
     [{ name, maxPayloads: '5' }, 'maxPayloads: must be a whole number of at least 1, or Infinity; got "5"'],
     [{ name, onExhausted: true }, 'onExhausted: must be a function; got true'],
     [{ name, group: 'g' }, 'group: must be a function; got "g"'],
     [
       { name, shouldRun: () => true },
-      'shouldRun: is not an option; check its spelling: there are name, queue, input, timeLimit, slowAfter, aliases, run, id, score, group, batchSize, merge, maxPayloads, retry, onExhausted',
+      'shouldRun: is not an option; check its spelling: there are name, queue, input, timeLimit, slowAfter, aliases, run, id, score, group, batchSize, merge, maxPayloads, retry, onExhausted. It is an option of a plain task',
     ],
-    [undefined, '(options): must be Object; got undefined'],
+    [undefined, '(options): must be an object; got undefined'],
   ]
 
   it.each(table)('%o is told with its place', (options, message) => {

@@ -90,7 +90,7 @@ describe('a wrong definition', () => {
     [{ name, timeLimit: 'soon' }, `timeLimit: ${form}; got "soon"`],
     [{ name, timeLimit: 0 }, 'timeLimit: must be at least 1 ms; got 0'],
     [{ name, timeLimit: Number.NaN }, `timeLimit: ${form}; got NaN`],
-    [{ name, retry: 3 }, 'retry: must be Object; got 3'],
+    [{ name, retry: 3 }, 'retry: must be an object, with max, backoff, when; got 3'],
     [{ name, retry: { max: -1 } }, 'retry.max: must be a whole number from 0 to 1000000; got -1'],
     [{ name, retry: { max: 1.5 } }, 'retry.max: must be a whole number from 0 to 1000000; got 1.5'],
     [{ name, retry: { max: Infinity } }, 'retry.max: must be a whole number from 0 to 1000000; got Infinity'],
@@ -107,15 +107,15 @@ describe('a wrong definition', () => {
       { name, batch: { size: 2 }, isolate: 'process' },
       "batch: cannot be together with isolate: 'process', which runs one job in each",
     ],
-    [{ name, aliases: 'old' }, 'aliases: must be Array; got "old"'],
+    [{ name, aliases: 'old' }, 'aliases: must be a list; got "old"'],
     [{ name, aliases: ['old', ''] }, `aliases.1: ${nameForm}; got ""`],
     [
       { name, timelimit: '5m' },
       'timelimit: is not an option; check its spelling: there are name, queue, input, timeLimit, slowAfter, aliases, isolate, module, env, maxHeap, onSupervisorLoss, batch, run, retry, group, shouldRun, onExhausted. Probably `timeLimit` is meant',
     ],
-    [undefined, '(options): must be Object; got undefined'],
-    [null, '(options): must be Object; got null'],
-    ['send-email', '(options): must be Object; got "send-email"'],
+    [undefined, '(options): must be an object; got undefined'],
+    [null, '(options): must be an object; got null'],
+    ['send-email', '(options): must be an object; got "send-email"'],
   ]
 
   it.each(table)('%o is told with its place', (options, message) => {

@@ -41,3 +41,12 @@ it('the store of a mill is shown without its password, however it is printed', (
     inspect(mill, { depth: 9, showHidden: true }) + inspect(mill.store) + JSON.stringify(mill.store),
   ).not.toContain('sesame')
 })
+
+it.each(['sqlite://jobs.db', 'sqlite://.millrace/jobs.db', 'sqlite:///srv/app/jobs.db'])(
+  '%s, which would lie at the root of the disk or perhaps not, is refused',
+  (store) => {
+    expect(() => millrace({ store })).toThrow(
+      `'sqlite:.millrace/jobs.db' is relative, 'sqlite:/srv/app/jobs.db' absolute; got '${store}'`,
+    )
+  },
+)

@@ -253,7 +253,7 @@ describe('the handles of a throttled queue', () => {
     [{ limit: 10 }, 'must have `limit` and `window`, or neither'],
     [{ moderate: true }, 'must have `limit` and `window` where anything else is said of the throttle'],
     [{ ...tenPerTen, elastic: { buffer: 0 } }, '`elastic` needs `moderate: true`: only an even tempo can fall behind'],
-    [{ ...tenPerTen, moderate: true, elastic: true } as object, 'elastic: must be Object; got true'],
+    [{ ...tenPerTen, moderate: true, elastic: true } as object, 'elastic: must be an object, with buffer; got true'],
     [{ ...tenPerTen, moderate: true, elasticBuffer: 2 } as object, 'elasticBuffer: is not an option'],
     [
       { ...tenPerTen, moderate: true, elastic: { buffer: 10 } },

@@ -1,4 +1,4 @@
-/** Foreign words: options that other queues have, and what they are called here. */
+/** Foreign words: options that other queues have, and what they are called here; and own ones that stand in a wrong place. */
 
 const hints: Readonly<Record<string, string>> = {
   attempts: 'retry: { max } of the task, which counts the retries: attempts 5 is max 4',
@@ -7,6 +7,7 @@ const hints: Readonly<Record<string, string>> = {
   cron: 'schedules of the mill',
   deduplication: 'id, an id of your own',
   defaultJobOptions: 'options of the task',
+  duration: 'window of a throttle',
   expires: 'expiresIn',
   connection: 'store',
   every: 'schedules of the mill',
@@ -17,6 +18,7 @@ const hints: Readonly<Record<string, string>> = {
   singletonKey: 'id',
   limiter: 'throttle of the queue',
   lockDuration: 'lease of the queue',
+  max: 'limit of a throttle, or retry: { max } of the task',
   maxAttempts: 'retry: { max } of the task, which counts the retries: maxAttempts 5 is max 4',
   maxStalledCount: 'maxCrashes of the queue',
   prefix: 'namespace',
@@ -35,7 +37,22 @@ const hints: Readonly<Record<string, string>> = {
   timeout: 'timeLimit of the task',
 }
 
-/** What the option of another queue is called here, as the end of a sentence; empty if nobody calls one so. */
+/** Where our own options stand. */
+const places: Readonly<Record<string, readonly string[]>> = {
+  'the mill': ['idempotency', 'maxPayloadBytes', 'middleware', 'schedules', 'tasks'],
+  'a queue': ['lease', 'maxCrashes', 'maxPending', 'maxRunning', 'retention', 'shards', 'throttle', 'weight'],
+  'a task': ['onExhausted', 'retry', 'timeLimit'],
+  'a plain task': ['batch', 'isolate', 'shouldRun'],
+  'an ordered task': ['batchSize', 'maxPayloads', 'merge', 'score'],
+  enqueue: ['delay', 'expiresIn', 'ifWaiting', 'meta', 'priority', 'runAt'],
+}
+
+/**
+ * Of an option that is not known where it stands: what that of another queue is called here, or where ours stands, as the end of
+ * a sentence; empty if nobody calls one so.
+ */
 export function hintFor(option: string): string {
-  return Object.hasOwn(hints, option) ? `. What others call ${option} is here ${hints[option]}` : ''
+  if (Object.hasOwn(hints, option)) return `. What others call ${option} is here ${hints[option]}`
+  const place = Object.keys(places).find((one) => places[one]!.includes(option))
+  return place === undefined ? '' : `. It is an option of ${place}`
 }

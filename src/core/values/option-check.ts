@@ -37,11 +37,15 @@ export function whole(least: number, most = Number.MAX_SAFE_INTEGER) {
 
 const strange = 'is not an option; check its spelling: there are '
 const separator = ', '
+/** Of an object that is none at all so many options are shown. */
+const mostShown = 8
 
 /** An object with these keys and no others. Unlike valibot's own strict object it reports every unknown key, not only the first. */
 export function exactly<E extends v.ObjectEntries>(entries: E): v.StrictObjectSchema<E, undefined> {
-  const there = Object.keys(entries).join(separator)
-  return v.objectWithRest(entries, v.never(`${strange}${there}`)) as unknown as v.StrictObjectSchema<E, undefined>
+  const options = Object.keys(entries)
+  const there = options.join(separator)
+  const form = options.length > mostShown ? 'must be an object' : `must be an object, with ${there}`
+  return v.objectWithRest(entries, v.never(`${strange}${there}`), form) as unknown as v.StrictObjectSchema<E, undefined>
 }
 
 export function callable<T extends (...args: never[]) => unknown>() {
@@ -78,11 +82,19 @@ function strangeOption(option: string, message: string): string {
   return `${message}${hint}${meant === undefined ? '' : `. Probably \`${meant}\` is meant`}`
 }
 
+/** What valibot expects, such as `("all" | Object)`, in words. */
+function inWords(expected: string | null): string {
+  const forms = (expected ?? 'another value').replace(/^\((.*)\)$/, '$1').split(' | ')
+  return forms.map((form) => (Object.hasOwn(words, form) ? words[form] : form.replaceAll('"', "'"))).join(' or ')
+}
+
+const words: Readonly<Record<string, string>> = { Object: 'an object', Array: 'a list' }
+
 function messageOf(issue: v.BaseIssue<unknown>): string {
   if (issue.expected === 'never') return strangeOption(String(issue.path?.at(-1)?.key), issue.message)
   if (issue.path?.at(-1)?.origin === 'key' && issue.input === undefined) return 'is missing'
   // valibot's own messages begin so; they repeat the value.
-  const form = issue.message.startsWith('Invalid ') ? `must be ${issue.expected}` : issue.message
+  const form = issue.message.startsWith('Invalid ') ? `must be ${inWords(issue.expected)}` : issue.message
   // A file that a transpiler has loaded may import what nobody exports, or not yet.
   if (issue.input === undefined && issue.path !== undefined)
     return `${form}; it is undefined: is it exported under that name? Files that import each other in a circle see undefined, too`

@@ -1,0 +1,69 @@
+/** The names of events, and what is said to one who listens for another: nobody would ever call it. */
+
+import { InvalidArgumentError } from './errors.js'
+import type { EventName } from './events.js'
+import { describe } from './values/describe.js'
+import { probablyMeant } from './values/spelling.js'
+
+const known: Readonly<Record<EventName, true>> = {
+  'job.enqueued': true,
+  'job.started': true,
+  'job.progressed': true,
+  'job.completed': true,
+  'job.failed': true,
+  'job.buried': true,
+  'job.released': true,
+  'job.cancelled': true,
+  'job.crashed': true,
+  'job.adopted': true,
+  'job.detached': true,
+  'job.slow': true,
+  'settle.refused': true,
+  'lease.lost': true,
+  'heap.unwatched': true,
+  'process.failed': true,
+  'process.ended': true,
+  'permit.wasted': true,
+  'start.late': true,
+  'result.dropped': true,
+  'slot.retired': true,
+  'loop.blocked': true,
+  'queue.claimed': true,
+  'queue.damaged': true,
+  'queue.mended': true,
+  'schedule.ticked': true,
+  'schedule.skipped': true,
+  'schedule.missed': true,
+  'schedule.refused': true,
+  'schedule.reconciled': true,
+  'worker.started': true,
+  'worker.stopped': true,
+  'worker.recycling': true,
+  'worker.failed': true,
+  'store.failed': true,
+  'hook.failed': true,
+}
+const names = Object.keys(known) as EventName[]
+
+/** What other queues call some of them. */
+const foreign: Readonly<Record<string, EventName>> = {
+  active: 'job.started',
+  error: 'store.failed',
+  progress: 'job.progressed',
+  stalled: 'job.crashed',
+}
+
+/** Throws `InvalidArgumentError` for what is not the name of an event. */
+export function refuseNoEvent(name: unknown): void {
+  if (typeof name === 'string' && Object.hasOwn(known, name)) return
+  const meant = typeof name === 'string' ? meantBy(name) : undefined
+  throw new InvalidArgumentError(
+    `there is no event ${describe(name)}${meant === undefined ? '' : `; probably '${meant}' is meant`}. There are ${names.join(', ')}.`,
+  )
+}
+
+function meantBy(name: string): EventName | undefined {
+  const ofJobs = names.find((one) => one === `job.${name}`)
+  if (ofJobs !== undefined) return ofJobs
+  return Object.hasOwn(foreign, name) ? foreign[name] : (probablyMeant(name, names) as EventName | undefined)
+}
