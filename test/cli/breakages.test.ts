@@ -117,6 +117,21 @@ describe('a new project that is broken', () => {
       /in a circle see what is not there yet/,
     ],
     [
+      'an await that never ends',
+      config,
+      /^/,
+      'await new Promise(() => {})\n',
+      /the process ended while .*millrace\.config\.ts was loaded: it, or what it imports, calls process\.exit\(\)/,
+    ],
+    [
+      'a process.exit',
+      task,
+      /^/,
+      'process.exit(0)\n',
+      /millrace\.config\.ts was loaded: .* or awaits what never comes/,
+    ],
+    ['a store as an address', config, 'sqlite:.mill', 'sqlite://.mill', /:6:3 store: after 'sqlite:' stands a path/],
+    [
       'a file that cannot be written',
       config,
       'sqlite:.millrace/jobs.db',

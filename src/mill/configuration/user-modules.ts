@@ -1,5 +1,6 @@
 /** User modules: the files of a user, imported by Node where it can, else by a transpiler. */
 
+import { writeSync } from 'node:fs'
 import { basename } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { ConfigError, type ConfigIssue } from '../../core/errors.js'
@@ -59,13 +60,26 @@ export function userFileOf(stack: string | undefined): string | undefined {
 async function inTurn(files: readonly string[], load: (file: string) => Promise<unknown>): Promise<Exports[]> {
   const loaded: Exports[] = []
   for (const file of files) {
+    const ended = () => tellEnded(file)
+    process.once('exit', ended)
     try {
       loaded.push((await load(file)) as Exports)
     } catch (error) {
       throw new UserModuleError(file, error)
+    } finally {
+      process.off('exit', ended)
     }
   }
   return loaded
+}
+
+/** Nobody is left to throw to; without a word it would look as if all had gone well. */
+function tellEnded(file: string): void {
+  process.exitCode = 2
+  writeSync(
+    2,
+    `millrace: the process ended while ${file} was loaded: it, or what it imports, calls process.exit() or awaits what never comes.\n`,
+  )
 }
 
 /** Our own files, and what loads the user's. */
