@@ -212,8 +212,8 @@ const lasting = (record: object) => Object.fromEntries(Object.entries(record).fi
 
 async function endOf(mill: Mill, told: readonly string[], heard: readonly string[]) {
   const jobs = new Map<string, unknown>()
+  // The ids of children follow from when their parents were created.
   for (const name of names)
-    // The ids of children follow from when their parents were created.
     for (const job of (await mill.queue(name).jobs.list({ limit: 200 })).jobs)
       jobs.set(name === 'children' ? `child ${JSON.stringify(job.parent)}` : `${name} ${job.id}`, lasting(job))
   return {
