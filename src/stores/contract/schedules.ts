@@ -67,7 +67,7 @@ export interface ScheduleTick {
   readonly callId: string
   /** They lie in the shard of the schedule. None: ticks are passed and nothing is enqueued. */
   readonly jobs: readonly NewJob[]
-  /** While the job with this id waits or runs nothing is enqueued. */
+  /** While the job with this id waits or runs nothing is enqueued. Where it lies in another shard it may be overlooked. */
   readonly unless?: string
   /** Ticks left out, to be counted. */
   readonly skips: number

@@ -113,7 +113,9 @@ export class SqliteSchedules {
     const now = this.#session.clock.now()
     const before = this.#lead.get() as { value: string } | undefined
     const lead = scheduleLeadAfter(before && (JSON.parse(before.value) as ScheduleLeadership), worker, leadMs, now)
-    this.#writeLead.run(JSON.stringify(lead))
+    const text = JSON.stringify(lead)
+    // Of many only one leads: the others are to cost no commit, after which all look what has changed.
+    if (text !== before?.value) this.#writeLead.run(text)
     const [isLead, leftMs] = [lead.worker === worker, lead.until - now]
     if (!isLead) return { now, isLead, leadMs: leftMs, due: [] }
     const rows = this.#waiting.all(limit + 1) as unknown as ScheduleRow[]
