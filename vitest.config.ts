@@ -3,7 +3,9 @@ import { BaseSequencer, type TestSpecification } from 'vitest/node'
 
 /** Takes long: were it begun last, one worker would be left to run it. */
 const isLong = ({ moduleId }: TestSpecification) =>
-  /docs\.test|long-jobs|long-commands|cli\/work\.test|supervisor|contract-sqlite|stores\/model/.test(moduleId)
+  /docs\.test|long-jobs|long-commands|cli\/(?:work|enqueue-lines|breakages|init)\.test|supervisor|package-types|contract-sqlite|stores\/model/.test(
+    moduleId,
+  )
 
 class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {

@@ -2,7 +2,7 @@ import { createReadStream, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { startRedis } from 'millrace/store-testing'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { runJson } from './command-in-process.js'
+import { run, runJson } from './command-in-process.js'
 import { CommandProcess, runProcess, runProcessJson } from './command-process.js'
 import { project, projectFiles } from './project.js'
 
@@ -130,16 +130,22 @@ describe('lines of standard input', () => {
   })
 
   it.each([
+    [['enqueue', '-', '--envelope', '--priority', '3'], /--priority does not go with --envelope/],
+    [['enqueue', 'count', '-', '--envelope'], /--envelope is for `millrace enqueue - --envelope`/],
+    [['enqueue', 'nobody', '-'], /'nobody'.*count, mail, sync/],
+  ])('%j is refused before anything is read', async (args, message) => {
+    const { code, stderr } = await runProcess(args, { cwd: project(files), input: numbers(2) })
+    expect({ code, stderr }).toEqual({ code: 2, stderr: expect.stringMatching(message) })
+  })
+
+  it.each([
     [['enqueue', 'count'], /the input is missing/],
     [['enqueue', 'count', '1', '--key', 'a'], /--key is for lines of standard input/],
     [['enqueue', 'count', '-', '--id', 'a', '--skip-invalid'], /--skip-invalid is for lines .* without --id/],
     [['enqueue', 'count', '1', '--from-line', '3'], /--from-line is for lines/],
-    [['enqueue', '-', '--envelope', '--priority', '3'], /--priority does not go with --envelope/],
-    [['enqueue', 'count', '-', '--envelope'], /--envelope is for `millrace enqueue - --envelope`/],
-    [['enqueue', 'nobody', '-'], /'nobody'.*count, mail, sync/],
     [['jobs', 'list', '--envelope', '--state', 'dead'], /--state can be ready or scheduled, not dead/],
-  ])('%j is refused before anything is read', async (args, message) => {
-    const { code, stderr } = await runProcess(args, { cwd: project(files), input: numbers(2) })
+  ])('%j is refused', async (args, message) => {
+    const { code, stderr } = await run(args, { cwd: project(files) })
     expect({ code, stderr }).toEqual({ code: 2, stderr: expect.stringMatching(message) })
   })
 })

@@ -1,6 +1,7 @@
 import { Redis } from 'ioredis'
 import { startRedis } from 'millrace/store-testing'
 import { beforeAll, beforeEach, describe, expect, it, onTestFinished } from 'vitest'
+import { run } from './command-in-process.js'
 import { runProcess } from './command-process.js'
 import { project } from './project.js'
 
@@ -46,7 +47,7 @@ beforeEach(async () => {
   await blueque.flushdb()
 })
 
-const imported = (...args: string[]) => runProcess(['import', 'blueque', `${url}/3`, ...args], { cwd: project({}) })
+const imported = (...args: string[]) => run(['import', 'blueque', `${url}/3`, ...args], { cwd: project({}) })
 const linesOf = (stdout: string) => stdout.split('\n').flatMap((line) => (line === '' ? [] : [JSON.parse(line)]))
 
 describe('millrace import blueque', { timeout: 60_000 }, () => {
