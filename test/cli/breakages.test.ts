@@ -147,7 +147,7 @@ describe('a new project that is broken', () => {
     ],
   ])('by %s is told what to mend', async (_, file, text, by, message) => {
     const cwd = await broken(file, text, by)
-    const { code, stdout, stderr } = await runProcess(['stats'], { cwd })
+    const { code, stdout, stderr } = await run(['stats'], { cwd })
     expect({ stdout, stderr }).toEqual({ stdout: '', stderr: expect.stringMatching(message) })
     expect([1, 2]).toContain(code)
     expect(stderr).toMatch(/^millrace: /)
