@@ -232,7 +232,7 @@ describe.each(['memory', 'sqlite'])('on the %s store', (kind) => {
     [
       'a state there is not',
       () => mill.queue('default').jobs.list({ state: 'waiting' as never }),
-      /state must be one of/,
+      /state must be one of .*\. What others call waiting is here ready\./,
     ],
     ['an order there is not', () => mill.queue('default').jobs.list({ by: 'size' as never }), /by must be one of/],
     [

@@ -181,7 +181,9 @@ describe('a new project that is broken', () => {
     const { code, stderr } = await runProcess(['work'], { cwd })
     expect({ code, stderr }).toEqual({
       code: 2,
-      stderr: expect.stringMatching(/no task of .* has a handler: name the module that attaches them/),
+      stderr: expect.stringMatching(
+        /no task of .* has a handler: give it to them as `run`, or name the module that attaches them/,
+      ),
     })
   })
 

@@ -47,6 +47,10 @@ const mistakes: readonly (readonly [readonly string[], RegExp])[] = [
   [['enqueue', 'a\nb', '1', '--queue', 'slow'], /a task name must be 1 to 200 characters without control characters/],
   [['stats', 'default'], /too many arguments for 'stats'/],
   [['jobs', 'list', '--state', 'lost'], /Allowed choices are scheduled, ready, running/],
+  [
+    ['jobs', 'list', '--state', 'failed'],
+    /'failed' is invalid\. Allowed choices are .*\. What others call failed is here dead\./,
+  ],
   [['jobs', 'list', '--by', 'size'], /Allowed choices are id, time, retry/],
   [['jobs', 'list', '--limit', '201'], /Expected a whole number from 1 to 200/],
   [['jobs', 'list', 'nope'], /queue 'nope' is not declared/],

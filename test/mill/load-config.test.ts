@@ -136,6 +136,12 @@ export default millrace({ store: 'memory:', tasks: [mail, typo] })`,
       expect(error!.message).toContain(part)
   })
 
+  it('without any, the error names the one of a folder above', async () => {
+    const above = project({ 'millrace.config.mjs': '', 'src/tasks/a.ts': '' })
+    const { error } = await load({ cwd: join(above, 'src/tasks') })
+    expect(error!.message).toContain(`There is ${join(above, 'millrace.config.mjs')}`)
+  })
+
   it.each([
     ['no default export', `export const x = 1`, 'default export: must be a mill, as in `export default millrace({'],
     ['something else as default', `export default [1]`, 'got [object Array]'],

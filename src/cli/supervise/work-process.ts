@@ -184,7 +184,7 @@ function refuseIdle({ mill, file, unknownTasks }: Loaded, warns: boolean): void 
     throw new UsageError(
       tasks.length === 0
         ? `${file} has no tasks: list them under \`tasks\` in millrace({ … }).`
-        : `no task of ${file} has a handler: name the module that attaches them, as in \`millrace work handlers.ts\`.`,
+        : `no task of ${file} has a handler: give it to them as \`run\`, or name the module that attaches them, as in \`millrace work handlers.ts\`.`,
     )
   }
   const warn = (names: readonly string[], what: string) => {

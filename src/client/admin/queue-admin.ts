@@ -5,6 +5,7 @@ import { hasCode } from '../../core/error-codes.js'
 import { InvalidArgumentError, JobElsewhereError, JobRunningError, UnknownQueueError } from '../../core/errors.js'
 import { type JobRecord, jobStates } from '../../core/job.js'
 import { areSet, checkFields, type FieldChanges } from '../../core/job-fields.js'
+import { stateHint } from '../../core/job-state-words.js'
 import type { Packing } from '../../core/packing/packing.js'
 import type { Registry } from '../../core/registry.js'
 import { isNameOf, refuseNoTask, type TaskOf } from '../../core/task/any-task.js'
@@ -186,7 +187,9 @@ export class QueueAdmin {
       const { task, state, by = 'time', cursor, limit = 50 } = options
       if (task !== undefined) refuseNoTask(task, 'list({ task })')
       if (state !== undefined && !jobStates.includes(state)) {
-        throw new InvalidArgumentError(`state must be one of ${jobStates.join(', ')}; got ${describe(state)}.`)
+        throw new InvalidArgumentError(
+          `state must be one of ${jobStates.join(', ')}; got ${describe(state)}.${stateHint(state)}`,
+        )
       }
       const query = {
         by: order(by, ['id', 'time', 'retry']),

@@ -1,7 +1,7 @@
 /** Configuration files: which files hold the configuration that was asked for. */
 
 import { existsSync, statSync } from 'node:fs'
-import { delimiter, join, resolve } from 'node:path'
+import { delimiter, dirname, join, resolve } from 'node:path'
 import { ConfigError } from '../../core/errors.js'
 
 /** Looked for in this order. */
@@ -25,7 +25,15 @@ export function existing(file: string): string {
   throw new ConfigError(file, [{ path: 'path', message: 'must be a TypeScript or JavaScript file; there is none' }])
 }
 
+/** The configuration of the nearest folder above this one. */
+function foundAbove(folder: string): string | undefined {
+  const above = dirname(folder)
+  return above === folder ? undefined : (foundConfig(above) ?? foundAbove(above))
+}
+
 export function nothingFound(folder: string): ConfigError {
-  const message = `must hold a configuration; looked for ${configNames.join(', ')}. Write one (\`millrace init\` does), or name it with --config or MILLRACE_CONFIG`
+  const above = foundAbove(folder)
+  const there = above === undefined ? '' : `. There is ${above}`
+  const message = `must hold a configuration; looked for ${configNames.join(', ')}. Write one (\`millrace init\` does), or name it with --config or MILLRACE_CONFIG${there}`
   return new ConfigError('the configuration', [{ path: folder, message }])
 }

@@ -1,9 +1,10 @@
 /** The command `jobs`: the records of jobs, as a list or one by one, and what an operator does to jobs. */
 
-import { type Command, Option } from 'commander'
+import { type Command, InvalidArgumentError, Option } from 'commander'
 import type { ListOptions } from '../../../client/admin/job-listing.js'
 import type { QueueAdmin } from '../../../client/admin/queue-admin.js'
 import { type JobRecord, type JobState, jobStates } from '../../../core/job.js'
+import { stateHint } from '../../../core/job-state-words.js'
 import type { Mill } from '../../../mill/mill.js'
 import type { Depth } from '../../../stores/contract/queue-depth.js'
 import { durationFlag, wholeFlag } from '../../flags.js'
@@ -75,10 +76,15 @@ const actions: readonly JobAction[] = [
   },
 ]
 
+function state(text: string): JobState {
+  if ((jobStates as readonly string[]).includes(text)) return text as JobState
+  throw new InvalidArgumentError(`Allowed choices are ${jobStates.join(', ')}.${stateHint(text)}`)
+}
+
 export function addJobs(program: Command): void {
   const jobs = program.command('jobs').description('Look at jobs, and change them').helpCommand(false)
   const list = millCommand(jobs, 'list [queue]', 'List the jobs of a queue, or of all')
-    .addOption(new Option('--state <state>', 'only jobs in this state').choices(jobStates))
+    .addOption(new Option('--state <state>', 'only jobs in this state').choices(jobStates).argParser(state))
     .addOption(
       new Option('--by <order>', 'time: as they will run, the latest ended last; retry: those that failed')
         .choices(['id', 'time', 'retry'])
