@@ -116,20 +116,6 @@ describe('a new project that is broken', () => {
       `import mill from '../${config}'\nconsole.log(mill.tasks)\n`,
       /in a circle see what is not there yet/,
     ],
-    [
-      'an await that never ends',
-      config,
-      /^/,
-      'await new Promise(() => {})\n',
-      /the process ended while .*millrace\.config\.ts was loaded: it, or what it imports, calls process\.exit\(\)/,
-    ],
-    [
-      'a process.exit',
-      task,
-      /^/,
-      'process.exit(0)\n',
-      /millrace\.config\.ts was loaded: .* or awaits what never comes/,
-    ],
     ['a store as an address', config, 'sqlite:.mill', 'sqlite://.mill', /:6:3 store: after 'sqlite:' stands a path/],
     [
       'a file that cannot be written',
@@ -152,6 +138,18 @@ describe('a new project that is broken', () => {
     expect([1, 2]).toContain(code)
     expect(stderr).toMatch(/^millrace: /)
     expect(stderr).not.toMatch(/dist\/|secret/)
+  })
+
+  it.each([
+    ['an await that never ends', config, 'await new Promise(() => {})'],
+    ['a process.exit', task, 'process.exit(0)'],
+  ])('by %s, and so ends the process while it loads, is named', async (_, file, line) => {
+    const cwd = await broken(file, /^/, `${line}\n`)
+    const { code, stdout, stderr } = await runProcess(['stats'], { cwd })
+    expect({ code, stdout }).toEqual({ code: 2, stdout: '' })
+    expect(stderr).toMatch(
+      /^millrace: the process ended while .*millrace\.config\.ts was loaded: .*calls process\.exit\(\) or awaits what never comes/,
+    )
   })
 
   it.each<[string, string[], RegExp]>([

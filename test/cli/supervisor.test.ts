@@ -138,9 +138,9 @@ describe('what is wrong at the start', () => {
 
   it('a configuration that ends its process is no success', async () => {
     const cwd = project({ ...projectFiles, 'quits.mjs': 'process.exit(0)' })
-    const { code, stdout } = await runProcess(['work', 'quits.mjs'], { cwd })
-    expect(code).toBe(1)
-    expect(stdout).toMatch(/process \d+ exited with code 0 before it was ready; the command ends\n$/)
+    const { code, stderr } = await runProcess(['work', 'quits.mjs'], { cwd })
+    expect(code).toBe(2)
+    expect(stderr).toMatch(/^millrace: the process ended while .*quits\.mjs was loaded: it, or what it imports, calls/)
   })
 
   it('a stop that comes first ends it with 0', async () => {

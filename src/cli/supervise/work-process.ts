@@ -3,6 +3,7 @@
 import { messageOf } from '../../core/values/describe.js'
 import { formatDuration } from '../../core/values/duration.js'
 import { errorText, formatError } from '../../core/values/error-text.js'
+import { leaveLoading } from '../../mill/configuration/user-modules.js'
 import type { Loaded } from '../../mill/load-mill.js'
 import { processSoloGate } from '../../runtime/solo-gate.js'
 import type { SelectorName } from '../../selectors/named-selectors.js'
@@ -127,7 +128,7 @@ export class WorkProcess {
   #stopFor(cause: StopCause, log: WorkLog | undefined): void {
     const worker = this.#worker
     // Nothing is in hand yet, and what is being loaded or opened may take long.
-    if (log === undefined || worker === undefined || worker.status().state === 'starting') process.exit(exitCodes.ok)
+    if (log === undefined || worker === undefined || worker.status().state === 'starting') leave(exitCodes.ok)
     this.#endWithin(this.#flags.grace + closeMs)
     log.stopping(cause, worker.running)
     // Its error is that of `finished()`.
@@ -142,7 +143,7 @@ export class WorkProcess {
     const [first, ...rest] = printableLines(errorText(error, formatError)).split('\n')
     const lines = [`millrace: process ${process.pid}: uncaught ${first}${inHand}`, ...rest]
     process.stderr.write(`${lines.join('\n')}\n`)
-    if (worker === undefined || status!.state === 'starting') process.exit(exitCodes.failed)
+    if (worker === undefined || status!.state === 'starting') leave(exitCodes.failed)
     if (this.#failed) return
     this.#failed = true
     this.#endWithin(this.#flags.grace + closeMs)
@@ -200,4 +201,10 @@ function refuseIdle({ mill, file, unknownTasks }: Loaded, warns: boolean): void 
     unknownTasks.map(({ name }) => name),
     `exported by the module but not among the tasks of ${file}; not served.`,
   )
+}
+
+/** Ends the process, be it in the middle of loading. */
+function leave(code: number): never {
+  leaveLoading()
+  process.exit(code)
 }

@@ -57,6 +57,13 @@ export function userFileOf(stack: string | undefined): string | undefined {
   return place === undefined ? undefined : decodeURI(place)
 }
 
+let isLeaving = false
+
+/** This process is about to end for a reason of its own: that it was still loading is then no mistake of a file. */
+export function leaveLoading(): void {
+  isLeaving = true
+}
+
 async function inTurn(files: readonly string[], load: (file: string) => Promise<unknown>): Promise<Exports[]> {
   const loaded: Exports[] = []
   for (const file of files) {
@@ -75,6 +82,7 @@ async function inTurn(files: readonly string[], load: (file: string) => Promise<
 
 /** Nobody is left to throw to; without a word it would look as if all had gone well. */
 function tellEnded(file: string): void {
+  if (isLeaving) return
   process.exitCode = 2
   writeSync(
     2,
