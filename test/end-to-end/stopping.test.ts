@@ -36,7 +36,8 @@ describe('a worker process that is told to stop', { timeout: 60_000 }, () => {
     const outcome = await hazards.stopWithoutStore(withJob)
 
     expect(outcome.code).toBe(code)
-    expect(outcome.stopMs).toBeLessThan(2_000 + 1_500 + 500)
+    // And two seconds for a busy machine: what waited for the lock instead would take five more.
+    expect(outcome.stopMs).toBeLessThan(2_000 + 1_500 + 2_000)
   })
 })
 
