@@ -167,10 +167,10 @@ export class ResultNotKeptError extends MillraceError {
 
 /** `result()` waited as long as it was told to and the job had not ended. */
 export class ResultTimeoutError extends MillraceError {
-  /** `isServed`: whether a worker that lives serves the queue; undefined if the store does not know. */
-  constructor(queue: string, id: string, timeoutMs: number, isServed?: boolean) {
+  /** `timeout`: as users write it. `isServed`: whether a worker that lives serves the queue; undefined if the store does not know. */
+  constructor(queue: string, id: string, timeout: string, isServed?: boolean) {
     const next = isServed === false ? `No worker serves '${queue}' now: start one.` : 'It goes on.'
-    super('result-timeout', `job '${id}' in queue '${queue}' had not ended after ${timeoutMs} ms. ${next}`)
+    super('result-timeout', `job '${id}' in queue '${queue}' had not ended after ${timeout}. ${next}`)
   }
 }
 
@@ -246,8 +246,9 @@ export class UnrecoverableError extends MillraceError {
 
 /** The attempt ran longer than the task's `timeLimit`; the reason of `ctx.signal` in that case. */
 export class TimeLimitError extends MillraceError {
-  constructor(task: string, timeLimitMs: number) {
-    super('time-limit-exceeded', `task '${task}' ran longer than its time limit of ${timeLimitMs} ms.`)
+  /** `timeLimit`: as users write it, `'1m30s'`. */
+  constructor(task: string, timeLimit: string) {
+    super('time-limit-exceeded', `task '${task}' ran longer than its time limit of ${timeLimit}.`)
   }
 }
 

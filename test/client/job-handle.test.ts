@@ -154,10 +154,10 @@ describe.each(storeKinds)('a job handle, on %s', (kind) => {
 
     await expect(job.result({ timeout: '10ms' })).rejects.toMatchObject({
       code: 'result-timeout',
-      message: `job '${job.id}' in queue 'default' had not ended after 10 ms. No worker serves 'default' now: start one.`,
+      message: `job '${job.id}' in queue 'default' had not ended after 10ms. No worker serves 'default' now: start one.`,
     })
     await m.worker({ grace: 1 }).start()
-    await expect(job.result({ timeout: '10ms' })).rejects.toThrow('had not ended after 10 ms. It goes on.')
+    await expect(job.result({ timeout: '10ms' })).rejects.toThrow('had not ended after 10ms. It goes on.')
   })
 
   it('tells whoever waits for the result that the job was cancelled', async () => {

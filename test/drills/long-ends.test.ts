@@ -1,6 +1,7 @@
 import { join } from 'node:path'
 import { defineTask, millrace } from 'millrace'
 import { describe, expect, it, onTestFinished } from 'vitest'
+import { exactDuration } from '#src/core/values/duration.js'
 import { poll } from '#src/store-testing/servers/poll.js'
 import { CommandProcess } from '../cli/command-process.js'
 import { project } from '../cli/project.js'
@@ -79,7 +80,7 @@ describe('a job over its time limit that blocks its event loop', longest, () => 
 
     await expect(job.result({ timeout: '20s' })).rejects.toThrow('is dead (no-retries)')
     const dead = await mill.queue('long').jobs.get(job.id)
-    expect(dead?.error).toContain(`task '${name}' ran longer than its time limit of ${limitMs} ms.`)
+    expect(dead?.error).toContain(`task '${name}' ran longer than its time limit of ${exactDuration(limitMs)}.`)
     expect(livingIn(pid)).toEqual([])
   })
 })

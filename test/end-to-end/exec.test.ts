@@ -135,7 +135,7 @@ describe('exec', { timeout: 60_000 }, () => {
     const { exec, mill } = scene()
     exec(['--time-limit', '500ms'], 'sleep', '600')
     const job = await mill.enqueue(render, null)
-    await expect(job.result({ timeout: '20s' })).rejects.toThrow(/ran longer than its time limit of 500 ms/)
+    await expect(job.result({ timeout: '20s' })).rejects.toThrow(/ran longer than its time limit of 500ms/)
   })
 
   it('leaves a command running when it is stopped, or killed, and the next takes it over', async () => {

@@ -120,7 +120,7 @@ describe.each(storeKinds)('a worker, on %s', (kind) => {
 
     await expect(job.result({ timeout: '5s' })).rejects.toMatchObject({
       code: 'job-dead',
-      message: expect.stringMatching(/TimeLimitError: task 'polite' ran longer than its time limit of 20 ms\.$/),
+      message: expect.stringMatching(/TimeLimitError: task 'polite' ran longer than its time limit of 20ms\.$/),
       error: expect.stringMatching(/\n\s+at /),
     })
   })

@@ -5,7 +5,7 @@ import type { JobRecord, JobState } from '../../core/job.js'
 import { areSet, checkFields, type FieldChanges, type FieldWriter } from '../../core/job-fields.js'
 import type { JobHandle } from '../../core/job-handle.js'
 import type { Packing } from '../../core/packing/packing.js'
-import { type Duration, durationMs } from '../../core/values/duration.js'
+import { type Duration, durationMs, exactDuration } from '../../core/values/duration.js'
 import type { StoredJob } from '../../stores/contract/job-records.js'
 import type { Store } from '../../stores/contract/store.js'
 import { recordsOf } from '../records-facet.js'
@@ -74,7 +74,8 @@ export class StoredJobHandle<Result = unknown, Input = unknown> implements JobHa
       // It was not known yet in which queue it is.
       if (seen === undefined && !this.#parts.isOrdered(job.queue)) continue
       const leftMs = deadline - this.#parts.mono()
-      if (leftMs <= 0) throw new ResultTimeoutError(queue, this.id, timeoutMs, await this.#isServed(job.queue))
+      if (leftMs <= 0)
+        throw new ResultTimeoutError(queue, this.id, exactDuration(timeoutMs), await this.#isServed(job.queue))
       seen = await this.#parts.watcher.ended(job.queue, this.id, leftMs, seen)
     }
   }

@@ -3,6 +3,7 @@
 import { TimeLimitError } from '../../core/errors.js'
 import type { Events } from '../../core/events.js'
 import type { AnyTask } from '../../core/task/any-task.js'
+import { exactDuration } from '../../core/values/duration.js'
 import { Countdown } from './countdown.js'
 import { type Execution, refOf } from './execution.js'
 
@@ -64,12 +65,12 @@ export class TimeLimits {
               this.#events.emit('job.slow', { ...refOf(claim), attempt: claim.attempt, runMs: slowAfterMs })
           })
     const grace = countdown(Math.min(abortGraceMs, timeLimitMs), (execution) =>
-      this.#giveUp(execution, new TimeLimitError(name, timeLimitMs)),
+      this.#giveUp(execution, new TimeLimitError(name, exactDuration(timeLimitMs))),
     )
     const over = countdown(timeLimitMs, (execution) => {
       // Before its listeners are called: what they throw must not leave it without an end.
       grace.start(execution)
-      execution.abort(new TimeLimitError(name, timeLimitMs))
+      execution.abort(new TimeLimitError(name, exactDuration(timeLimitMs)))
     })
     return { slow, over, grace }
   }

@@ -8,6 +8,7 @@ import type { Events } from '../../core/events.js'
 import type { Random } from '../../core/platform/clock.js'
 import type { Span } from '../../core/queue/start-window.js'
 import type { Registry } from '../../core/registry.js'
+import { exactDuration } from '../../core/values/duration.js'
 import { sharedMono } from '../../runtime/leases/lease-messages.js'
 import { processIdentity } from '../../runtime/process-identity.js'
 import { foreignJobDelayMs } from '../../runtime/run/claim-decoder.js'
@@ -197,7 +198,7 @@ export class ProcessPool {
       return { kind: 'release', delayMs: foreignJobDelayMs, reason: 'not-loaded', error }
     }
     const isOverdue = end.signal === 'SIGKILL' && mono() - running.startedAt >= task.timeLimitMs
-    const error = isOverdue ? new TimeLimitError(task.name, task.timeLimitMs) : died
+    const error = isOverdue ? new TimeLimitError(task.name, exactDuration(task.timeLimitMs)) : died
     const hookFailed = (hook: string, thrown: unknown) => events.emit('hook.failed', { hook, error: thrown })
     return verdictOnFailure(task, error, claim.attempt, random, hookFailed)
   }

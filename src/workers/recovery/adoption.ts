@@ -8,6 +8,7 @@ import type { Events } from '../../core/events.js'
 import type { Random } from '../../core/platform/clock.js'
 import type { Registry } from '../../core/registry.js'
 import type { AnyTask } from '../../core/task/any-task.js'
+import { exactDuration } from '../../core/values/duration.js'
 import { identityIn, type ProcessIdentity } from '../../runtime/process-identity.js'
 import { ageMs, isDead, isNeighbour } from '../../runtime/process-peers.js'
 import { foreignJobDelayMs } from '../../runtime/run/claim-decoder.js'
@@ -198,7 +199,7 @@ export class Adoption {
     const hookFailed = (hook: string, error: unknown) => events.emit('hook.failed', { hook, error })
     // Its own guard kills it then; that is the one end which is known here.
     const isOverdue = livedMs >= task.timeLimitMs
-    const error = isOverdue ? new TimeLimitError(task.name, task.timeLimitMs) : died
+    const error = isOverdue ? new TimeLimitError(task.name, exactDuration(task.timeLimitMs)) : died
     return verdictOnFailure(task, error, attempt, random, hookFailed)
   }
 
