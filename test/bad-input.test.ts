@@ -170,6 +170,12 @@ const stores: [string, unknown, RegExp][] = [
   ['a number', 5, /store: must be a store such as/],
   ['a scheme there is not', 'postgres://u:secret@h/db', /expected 'memory:'.*got 'postgres:\/\/…@h\/db'/],
   ['a path without a scheme', 'jobs.db', /expected 'memory:'/],
+  ['an object of no store', { file: 'jobs.db' } as never, /expected 'memory:'.*; got \[object Object\]$/],
+  [
+    'the options of a Redis client',
+    { host: 'h', port: 6379, password: 'secret' } as never,
+    /got \[object Object\]\. What clients of Redis take as \{ host, port \} is here 'redis:\/\/host:port', or \{ hosts: /,
+  ],
   ['SQLite without a file', 'sqlite:', /needs a file/],
   ['SQLite in memory', 'sqlite::memory:', /needs a file/],
   ['memory with a path', 'memory:jobs', /takes no path/],

@@ -8,7 +8,7 @@ import { pathToFileURL } from 'node:url'
 import { hasCode } from '../core/error-codes.js'
 import { ConfigError, type ConfigIssue } from '../core/errors.js'
 import { type Clock, systemClock } from '../core/platform/clock.js'
-import { messageOf } from '../core/values/describe.js'
+import { describe, messageOf } from '../core/values/describe.js'
 import type { Store, StoreTraits } from '../stores/contract/store.js'
 import { memoryTraits } from '../stores/memory/memory-traits.js'
 import {
@@ -65,7 +65,7 @@ export function storeSource(
     if ('module' in descriptor && typeof descriptor.module === 'string') return moduleSource(descriptor, access)
     if ('hosts' in descriptor) return redisSource(descriptor, access)
   }
-  if (typeof descriptor !== 'string') return refuse(`${forms}; got ${typeof descriptor}`)
+  if (typeof descriptor !== 'string') return refuse(`${forms}; got ${describe(descriptor)}${hintOn(descriptor)}`)
   if (isRedisUrl(descriptor)) return redisSource(descriptor, access)
   if (descriptor.startsWith('sqs:')) return sqsSource(descriptor, access)
   const at = descriptor.indexOf(':')
@@ -88,6 +88,12 @@ export function storeSource(
   }
   if (scheme === 'sqlite') return sqliteSource(descriptor, rest, access)
   return refuse(`${forms}; got '${withoutPassword(descriptor)}'`)
+}
+
+/** How what a client of Redis takes is written here, as the end of a sentence; empty for what none takes. */
+function hintOn(given: unknown): string {
+  if (typeof given !== 'object' || given === null || !('host' in given || 'port' in given)) return ''
+  return ". What clients of Redis take as { host, port } is here 'redis://host:port', or { hosts: ['host:port'], password: '…' }; a client of your own comes from a module"
 }
 
 /** What is wrong with a descriptor; nothing if it names a store. */
