@@ -78,6 +78,14 @@ describe('the work log', () => {
     expect(lines[1]).toMatch(/: 0 done, none failed, 1 cancelled$/)
   })
 
+  it('counts the jobs that their own processes have ended, and not those that will be run again', () => {
+    const { events, lines, log } = listening()
+    const states = ['completed', 'completed', 'dead', 'cancelled', 'scheduled', 'ready', undefined] as const
+    for (const state of states) events.emit('process.ended', { ...job, child: 4711, state })
+    log.stopped()
+    expect(lines.at(-1)).toMatch(/: 2 done, 0 failed, 1 buried, 1 cancelled$/)
+  })
+
   it('counts the crashes it found in its last line', () => {
     const { events, lines, log } = listening()
     for (let i = 0; i < 2; i += 1) events.emit('job.crashed', { ...job, worker: 'w1', charged: false, crashes: 0 })

@@ -26,7 +26,7 @@ export class JobFollower {
     // What is no longer kept of a job that has ended says nothing of its log.
     const { text, isGap } = job.log === undefined ? { text: '', isGap: false } : newIn(before.log ?? '', job.log)
     const changed = (of: (job: JobRecord) => string) => (of(job) === of(before) || of(job) === '' ? [] : [of(job)])
-    const [stands, progress] = [changed(standing), changed(progressText)]
+    const [stands, progress] = [changed(standing), changed(progressWords)]
     if (text === '' && stands.length + progress.length === 0) return
     const isOver = isEnded(job)
     const { log: _, ...rest } = job
@@ -78,7 +78,8 @@ export function standing(job: JobRecord): string {
   }
 }
 
-function progressText({ progress }: JobRecord): string {
+/** How far it is, and its note; empty where it has not said. */
+export function progressWords({ progress }: JobRecord): string {
   if (progress === undefined) return ''
   const { fraction, note } = progress
   return `${Math.round(fraction * 100)}%${note === undefined ? '' : ` ${printable(note)}`}`

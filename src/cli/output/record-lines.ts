@@ -4,7 +4,7 @@ import type { JobRecord, PayloadRecord } from '../../core/job.js'
 import type { JobOrigin } from '../../core/job-origin.js'
 import { formatDuration } from '../../core/values/duration.js'
 import { count, counted, fromNow } from './figures.js'
-import { logLines } from './job-follower.js'
+import { logLines, progressWords } from './job-follower.js'
 import { linesOf } from './log-tail.js'
 import { printable, printableLines, shortened } from './printable.js'
 import { type Column, table } from './table.js'
@@ -22,7 +22,12 @@ export function recordLines(job: JobRecord, terminal: Terminal, { log: all = fal
   const parent = parentOf(job)
   const remarks = remarksOn(job, Date.now())
   // A job of an ordered queue has none.
-  const fields = { ...rest, ...(payloads === undefined && { priority }), ...(parent && { parent }) }
+  const fields = {
+    ...rest,
+    ...(payloads === undefined && { priority }),
+    ...(parent && { parent }),
+    ...(job.progress && { progress: progressWords(job) }),
+  }
   return [
     ...fieldLines(fields, remarks, terminal),
     ...(payloads === undefined ? [] : ['', ...payloadLines(payloads, job, terminal)]),

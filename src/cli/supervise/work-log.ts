@@ -1,6 +1,7 @@
 /** The work log: what a worker process says of itself — its start and stop, what failed, and how far it is. */
 
 import type { EventMap, EventName, JobRef, RecycleReason } from '../../core/events.js'
+import type { JobState } from '../../core/job.js'
 import { messageOf } from '../../core/values/describe.js'
 import { formatDuration } from '../../core/values/duration.js'
 import type { Mill } from '../../mill/mill.js'
@@ -67,6 +68,13 @@ interface Totals {
   crashed: number
 }
 
+/** What the end of a job counts as that its own process has told the store. What is run again has not ended. */
+const totalOfEnd: { readonly [State in JobState]?: keyof Totals } = {
+  completed: 'completed',
+  dead: 'buried',
+  cancelled: 'cancelled',
+}
+
 /** Which event counts as what. */
 const totalOf: { readonly [Name in EventName]?: keyof Totals } = {
   'job.completed': 'completed',
@@ -99,6 +107,10 @@ export class WorkLog {
       mill.on(event, () => {
         this.#totals[total] += 1
       })
+    mill.on('process.ended', ({ state }) => {
+      const total = state && totalOfEnd[state]
+      if (total !== undefined) this.#totals[total] += 1
+    })
     for (const name of Object.keys(tellings) as EventName[]) mill.on(name, (event) => this.#tell(name, event))
   }
 

@@ -1,0 +1,21 @@
+import picocolors from 'picocolors'
+import { expect, it } from 'vitest'
+import { recordLines } from '#src/cli/output/record-lines.js'
+import type { Terminal } from '#src/cli/output/terminal.js'
+import type { JobRecord } from '#src/core/job.js'
+
+const terminal = { json: false, colors: picocolors.createColors(false), columns: 100 } as Terminal
+const at = new Date('2026-11-25T03:00:00Z')
+const job = {
+  ...{ id: 'film-b', queue: 'video', task: 'encode', state: 'running', attempt: 1, priority: 0 },
+  ...{ createdAt: at, updatedAt: at, runAt: at, startedAt: at },
+} as unknown as JobRecord
+
+it.each([
+  [{ fraction: 0.11666666666666667, note: 'frame 7\u001b[31m' }, '12% frame 7\\u001b[31m'],
+  [{ fraction: 1 }, '100%'],
+  [{ fraction: 0 }, '0%'],
+])('the record of a job tells how far it is as lists do: %j is %s', (progress, words) => {
+  const lines = recordLines({ ...job, progress } as JobRecord, terminal)
+  expect(lines.filter((line) => line.startsWith('progress'))).toEqual([`progress   ${words}`])
+})
