@@ -2,6 +2,7 @@
 
 import { readFileSync } from 'node:fs'
 import { Command } from 'commander'
+import { tellWhatIsMeant } from './command-words.js'
 import { addCompletion } from './commands/completion-command.js'
 import { addDoctor } from './commands/doctor-command.js'
 import { addEnqueue } from './commands/enqueue-command.js'
@@ -71,6 +72,7 @@ ${exitCodeHelp}`,
     addCompletion,
   ])
     add(program)
+  tellWhatIsMeant(program)
   return program
 }
 

@@ -57,6 +57,7 @@ describe('workers and queues list', { timeout: 60_000 }, () => {
 
     expect(await use(cwd)).toEqual({ default: [2, 0, 0], slow: [0, 0, 0] })
     expect(await run(['workers'], { cwd })).toMatchObject({ code: 0, stdout: 'no worker lives\n', stderr: '' })
+    expect(await runJson(['workers', 'list'], { cwd })).toEqual({ workers: [] })
     expect(await runJson(['workers'], { cwd })).toEqual({ workers: [] })
     expect(await run(['workers', '--queue', 'nowhere'], { cwd })).toMatchObject({ code: 2, stdout: '' })
   })

@@ -9,6 +9,17 @@ import { project } from './project.js'
 const mistakes: readonly (readonly [readonly string[], RegExp])[] = [
   [['--nonsense'], /unknown option '--nonsense'/],
   [['wrok'], /unknown command 'wrok' \(Did you mean work\?\)/],
+  [['retry', 'a'], /unknown command 'retry' \(Did you mean morgue revive\?\)/],
+  [
+    ['ls'],
+    /unknown command 'ls' \(Did you mean one of jobs list, morgue list, queues list, schedules list, workers list\?\)/,
+  ],
+  [['cancel', 'a'], /unknown command 'cancel' \(Did you mean jobs cancel\?\)/],
+  [['ps'], /unknown command 'ps' \(Did you mean workers\?\)/],
+  [['jobs', 'ls'], /unknown command 'ls' \(Did you mean jobs list\?\)/],
+  [['jobs', 'rm', 'default', 'a'], /unknown command 'rm' \(Did you mean jobs delete\?\)/],
+  [['jobs', 'shwo', 'a'], /unknown command 'shwo' \(Did you mean jobs show\?\)/],
+  [['workers', 'lst'], /too many arguments for 'list'/],
   [['work', '--concurency', '5'], /unknown option '--concurency' \(Did you mean --concurrency\?\)/],
   [['work', '--concurrency', 'many'], /'many' is invalid\. Expected a whole number from 1 to 100,000/],
   [['work', '--concurrency', '0'], /'0' is invalid\. Expected a whole number from 1/],

@@ -24,24 +24,24 @@ interface WorkerRow {
 }
 
 export function addWorkers(program: Command): void {
-  const command = millCommand(
-    program,
-    'workers',
-    'Show the workers: where they run, what they serve, how busy they are',
-  )
+  const workers = program.command('workers').description('Look at the workers').helpCommand(false)
+  const list = millCommand(workers, 'list', 'Show the workers: where they run, what they serve, how busy they are', {
+    isDefault: true,
+  })
     .option('--queue <queue>', 'only those that serve this queue')
     .addHelpText(
       'after',
       `
   process: alive or dead on this machine; unknown: of another machine or container, see when it was last heard of
-  A dead worker serves nothing: it is shown until what it held is taken over, or its record lapses.
+  A dead worker serves nothing: it is shown until what it held is taken over, or its record lapses. The word \`list\` can be
+  left out.
 
 Examples:
-  $ millrace workers
-  $ millrace workers --queue video --json`,
+  $ millrace workers list
+  $ millrace workers list --queue video --json`,
     )
   withJson(
-    command,
+    list,
     'print {"workers":[{"id","host","pid","process","queues","slots","running","startedAt","seenAt"}]}',
   ).action((flags: MillFlags & { queue?: string }) =>
     withMill(flags, async (mill, terminal) => {

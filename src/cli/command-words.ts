@@ -1,0 +1,57 @@
+/** Command words: what is probably meant by a word that is no command here. */
+
+import type { Command } from 'commander'
+import { probablyMeant } from '../core/values/spelling.js'
+import { commandTree } from './completion/command-tree.js'
+
+/** What other programs say, and the last words of our commands that do it. */
+const foreign: Readonly<Record<string, readonly string[]>> = {
+  add: ['enqueue'],
+  cron: ['schedules'],
+  dlq: ['morgue'],
+  get: ['show'],
+  inspect: ['show'],
+  kill: ['cancel'],
+  ls: ['list'],
+  ps: ['workers'],
+  purge: ['clear'],
+  push: ['enqueue'],
+  remove: ['delete'],
+  requeue: ['revive'],
+  retry: ['revive'],
+  rm: ['delete'],
+  run: ['work', 'run-now'],
+  start: ['work'],
+  status: ['stats'],
+  tail: ['events'],
+  top: ['stats'],
+  unpause: ['resume'],
+  worker: ['work'],
+}
+
+/**
+ * The commands that are meant by a word behind `group`, empty for the program itself: those of other groups too, where that has
+ * none. `paths`: of all commands, as `jobs list`. Pure.
+ */
+export function commandsMeant(word: string, group: string, paths: readonly string[]): readonly string[] {
+  const own = Object.hasOwn(foreign, word) ? foreign[word]! : [word]
+  const meant = paths.filter((path) => own.some((one) => path === one || path.endsWith(` ${one}`)))
+  const here = (path: string) => group !== '' && path.startsWith(`${group} `)
+  if (meant.length > 0) return meant.some(here) ? meant.filter(here) : meant
+  const before = group === '' ? '' : `${group} `
+  const beside = paths.filter((path) => path.startsWith(before)).map((path) => path.slice(before.length))
+  const near = probablyMeant(word, beside)
+  return near === undefined ? [] : [`${before}${near}`]
+}
+
+/** From now on an unknown command is refused with what is meant by it. For a program that has all its commands. */
+export function tellWhatIsMeant(program: Command): void {
+  for (const command of [program, ...program.commands.filter(({ commands }) => commands.length > 0)])
+    command.on('command:*', ([word]: [string]) => {
+      const paths = commandTree(program).map(({ path }) => path.slice(`${program.name()} `.length))
+      const meant = commandsMeant(word, command === program ? '' : command.name(), paths)
+      const which = `${meant.length > 1 ? 'one of ' : ''}${meant.join(', ')}`
+      const hint = meant.length === 0 ? '' : ` (Did you mean ${which}?)`
+      command.error(`unknown command '${word}'${hint}`, { code: 'commander.unknownCommand' })
+    })
+}
