@@ -7,6 +7,7 @@ import { type MillFlags, millCommand, withJson, withMill } from '../../mill-comm
 import { confirm } from '../../output/confirmation.js'
 import { OperationError, UsageError } from '../../output/exit-code.js'
 import { count, counted } from '../../output/figures.js'
+import { jobNamed } from './job-named.js'
 
 interface ActionFlags extends MillFlags {
   readonly all?: boolean
@@ -45,8 +46,11 @@ export function addJobAction(noun: Command, action: JobAction): void {
   if (victims !== undefined) command.option('--yes', 'do not ask before; only a person at a terminal is asked')
   for (const [flags, description] of action.options ?? []) command.option(flags, description)
   command.addHelpText('after', `\nExamples:\n  ${path} welcome-42\n  ${path} --${action.failed ? 'failed' : 'all'}`)
-  withJson(command, `print {"queue","${field}"}`).action((name: string, ids: string[], flags: ActionFlags) =>
+  withJson(command, `print {"queue","${field}"}`).action((first: string, given: string[], flags: ActionFlags) =>
     withMill(flags, async (mill, terminal) => {
+      const isJob = given.length === 0 && !flags.all && !flags.failed && !mill.queues.has(first)
+      const job = isJob ? await jobNamed(mill, first, undefined) : undefined
+      const [name, ids] = job === undefined ? [first, given] : [job.queue, [job.id]]
       const queue = mill.queue(name)
       const which = whichOf(ids, flags, action.failed !== undefined)
       if (victims !== undefined && typeof which === 'string')

@@ -11,6 +11,7 @@ import { OperationError, signalExitCode } from '../../output/exit-code.js'
 import { isEnded, JobFollower } from '../../output/job-follower.js'
 import { recordLines } from '../../output/record-lines.js'
 import type { Terminal } from '../../output/terminal.js'
+import { placeIn } from './job-named.js'
 
 interface ShowFlags extends MillFlags {
   readonly queue?: string
@@ -34,6 +35,7 @@ export function addShow(jobs: Command): void {
 
 Examples:
   $ millrace jobs show welcome-42 --queue default
+  $ millrace jobs show sync/e-3
   $ millrace jobs show encode-7 --follow`,
     )
   withJson(
@@ -55,7 +57,8 @@ Examples:
 function lookAt(mill: Mill, id: string, queue: string | undefined): () => Promise<JobRecord | undefined> {
   if (queue !== undefined) return () => mill.queue(queue).jobs.get(id)
   const job = mill.job(id)
-  return () => job.record()
+  const place = placeIn(mill, id)
+  return async () => (await job.record()) ?? (place && mill.queue(place.queue).jobs.get(place.id))
 }
 
 function nothingKept(mill: Mill, id: string, queue: string | undefined): OperationError {

@@ -14,6 +14,7 @@ import { counted, fromNow } from '../../output/figures.js'
 import { pageLines, type QueuePage } from '../../output/job-table.js'
 import { printable } from '../../output/printable.js'
 import { addJobAction, type JobAction, type Which } from './job-action.js'
+import { jobNamed } from './job-named.js'
 import { addShow } from './job-show.js'
 import { addFields } from './jobs-fields.js'
 
@@ -138,7 +139,7 @@ interface FailFlags extends MillFlags {
 }
 
 function addFail(jobs: Command): void {
-  const fail = millCommand(jobs, 'fail <queue> <id>', 'End the current run of a job as a failure, from outside')
+  const fail = millCommand(jobs, 'fail <queue> [id]', 'End the current run of a job as a failure, from outside')
     .option('--reason <text>', 'the error that its record then shows', 'failed by an operator')
     .option('--delay <duration>', 'due again so long from now', durationFlag, 0)
     .option('--last', 'no attempts are left: bury it, in an ordered queue its oldest payload only')
@@ -154,9 +155,10 @@ Examples:
   $ millrace jobs fail default welcome-42 --delay 10m
   $ millrace jobs fail default welcome-42 --last --reason "the address does not exist"`,
     )
-  withJson(fail, 'print {"queue","id","failed"}').action((name: string, id: string, flags: FailFlags) =>
+  withJson(fail, 'print {"queue","id","failed"}').action((first: string, given: string | undefined, flags: FailFlags) =>
     withMill(flags, async (mill, terminal) => {
       const { reason, delay, last } = flags
+      const { queue: name, id } = await jobNamed(mill, first, given)
       const { jobs } = mill.queue(name)
       if (!(await jobs.fail(id, reason, { delay, ...(last !== undefined && { last }) })))
         throw new OperationError(`job '${id}' does not run in queue '${name}'; nothing was changed.`)

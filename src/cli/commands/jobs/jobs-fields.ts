@@ -6,11 +6,12 @@ import { type MillFlags, millCommand, withJson, withMill } from '../../mill-comm
 import { OperationError, UsageError } from '../../output/exit-code.js'
 import { counted } from '../../output/figures.js'
 import { printable } from '../../output/printable.js'
+import { jobNamed } from './job-named.js'
 
 export function addFields(jobs: Command): void {
   const command = millCommand(
     jobs,
-    'fields <queue> <id> [changes...]',
+    'fields <queue> [id] [changes...]',
     'Show or set small named values of a job',
   ).addHelpText(
     'after',
@@ -22,9 +23,12 @@ Examples:
   $ millrace jobs fields video encode-7 node=null`,
   )
   withJson(command, 'print {"queue","id","fields"}').action(
-    (name: string, id: string, given: string[], flags: MillFlags) =>
+    (first: string, second: string | undefined, rest: string[], flags: MillFlags) =>
       withMill(flags, async (mill, terminal) => {
+        const isJob = !mill.queues.has(first)
+        const given = isJob && second !== undefined ? [second, ...rest] : rest
         const changes = changesIn(given)
+        const { queue: name, id } = await jobNamed(mill, first, isJob ? undefined : second)
         const { jobs } = mill.queue(name)
         const isThere = given.length === 0 || (await jobs.setFields(id, changes))
         const job = isThere ? await jobs.get(id) : undefined
