@@ -198,6 +198,37 @@ describe('declared schedules', () => {
     ])
   })
 
+  it('are run now and foretold before a worker has written them, and that writes nothing', async () => {
+    const seal = { current: 'k', keys: { k: Buffer.alloc(32, 7).toString('base64') } }
+    const declared = { nightly, o: { every: '1h', task: order, input: { id: 'o-1' } } } as const
+    const { mill, again } = scene(declared, { seal, queues: { default: { maxPending: 1 } } })
+    const enqueued = recorded(mill, 'job.enqueued')
+    const job = await mill.schedules.runNow('nightly')
+    expect(job.id).toMatch(/^nightly@run-[0-9A-Z]{26}$/)
+    expect(await mill.queue('default').jobs.get(job.id)).toMatchObject({ input: kind, state: 'ready' })
+    expect([(await mill.schedules.runNow('o')).id, (await mill.schedules.runNow('o')).outcome]).toEqual([
+      'o-1',
+      'merged',
+    ])
+    await expect(mill.schedules.runNow('nightly')).rejects.toMatchObject({ code: 'queue-full' })
+    expect(enqueued.map(({ id, outcome }) => [id, outcome])).toEqual([
+      [job.id, 'added'],
+      ['o-1', 'added'],
+      ['o-1', 'merged'],
+    ])
+    expect(await mill.schedules.next('nightly')).toEqual([at('26T02:00')])
+    expect((await mill.schedules.list()).schedules).toEqual([])
+    await expect(again({}).schedules.runNow('nightly')).rejects.toThrow(/there is no schedule 'nightly'/)
+  })
+
+  it('that newer code has removed are not brought back by an older process that runs them', async () => {
+    const { mill, again } = scene({ nightly })
+    await mill.schedules.reconcile()
+    await again({}).schedules.reconcile()
+    expect((await mill.schedules.runNow('nightly')).outcome).toBe('added')
+    expect(await mill.schedules.get('nightly')).toBeUndefined()
+  })
+
   it('keep their pause and their history when code changes', async () => {
     const { mill, again } = scene({ nightly })
     await mill.schedules.reconcile()

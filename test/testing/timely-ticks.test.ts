@@ -41,6 +41,15 @@ describe('schedules of a test mill', () => {
     expect([missed, skipped]).toEqual([[], []])
   })
 
+  it('are run now before the first drain, which ticks as if they had not been', async () => {
+    const mill = made({ tasks: [mail], schedules: { nightly } })
+    const { id } = await mill.schedules.runNow('nightly')
+
+    expect(await mill.drain()).toMatchObject([{ id, state: 'completed', result: { sent: 'team' } }])
+    mill.advance('1d')
+    expect(await mill.drain()).toMatchObject([{ id: 'nightly@2026-03-02T03:00:00Z' }])
+  })
+
   it('that are set at run time tick from then on, into the queues that are drained', async () => {
     const mill = made({ tasks: [mail], queues: { other: {} } })
     await mill.schedules.set('hourly', { every: '1h', task: mail, input, enqueue: { queue: 'other' } })

@@ -9,7 +9,8 @@ import type { AnyTask } from '../../core/task/any-task.js'
 import { describe } from '../../core/values/describe.js'
 import { isQueueName, queueNameForm } from '../../core/values/ids.js'
 import { parsed } from '../../core/values/option-check.js'
-import type { StoredSchedule, TickAnswer } from '../../stores/contract/schedules.js'
+import type { Enqueued } from '../../stores/contract/new-job.js'
+import type { ScheduleDefinition, StoredSchedule, TickAnswer } from '../../stores/contract/schedules.js'
 import type { Store } from '../../stores/contract/store.js'
 import { idBeside } from '../../stores/rules/schedule-tick.js'
 import type { DraftRules } from '../enqueue/draft-content.js'
@@ -118,35 +119,42 @@ export class ScheduleAdmin {
   }
 
   /**
-   * Enqueues its job now, whether or not it is paused or its last job still runs; its next tick stays. Throws
-   * `InvalidArgumentError` if there is none, `QueueFullError`, `QueueDrainingError`, and `CodecError` if the mill cannot read
+   * Enqueues its job now, whether or not it is paused or its last job still runs; its next tick stays. One that is declared
+   * and not stored is not written by this: its job is enqueued as code has it. Throws `InvalidArgumentError` if there is none, `QueueFullError`, `QueueDrainingError`, and `CodecError` if the mill cannot read
    * its input where jobs are sealed.
    */
   async runNow(name: string): Promise<JobHandle<unknown>> {
     const [store, rules] = await this.#opened()
     const schedules = schedulesOf(store)
     const run = await insist(async () => {
-      const stored = await this.#found(store, name)
-      const { definition, revision, nextAt, shards } = stored
+      const stored = await schedules.get(name)
+      const definition = stored?.definition ?? (await this.#declared(store, name))
       const { queue } = definition
-      const job = scheduledJob(stored, idBeside(name, `${name}@run-${rules.newId()}`, shards), rules.packing)
+      const id = idBeside(name, `${name}@run-${rules.newId()}`, stored?.shards ?? 1)
+      const job = scheduledJob({ definition }, id, rules.packing)
+      const call = { callId: rules.newId(), queue, jobs: [job] }
+      if (stored === undefined) return { answer: (await store.enqueue([call]))[0]![0]!, queue, job }
+      const { revision, nextAt } = stored
       const next = nextAt === undefined ? {} : { dueAt: nextAt, nextAt }
-      const step = { name, queue, revision, ...next, callId: rules.newId(), jobs: [job], skips: 0, misses: 0 }
-      const answer = await schedules.tick(step)
-      return answer.outcome === 'lost' ? undefined : { answer, queue, job }
+      const answer = await schedules.tick({ name, revision, ...next, ...call, skips: 0, misses: 0 })
+      return answer.outcome === 'lost' ? undefined : { answer: enqueuedIn(answer), queue, job }
     })
     const { answer, queue, job } = run ?? disputed(name)
-    const outcome = enqueuedIn(answer, queue)
+    const outcome = outcomeOf(answer, queue)
     this.#parts.events.emit('job.enqueued', { queue, id: job.id, task: job.task, outcome })
     return this.#parts.handle(queue, job.id, outcome)
   }
 
-  /** Its next ticks from now on, at most `count` (1 … 1,000, by default 1), also of one that is paused. Throws `InvalidArgumentError`. */
+  /**
+   * Its next ticks from now on, at most `count` (1 … 1,000, by default 1), also of one that is paused, or declared and not yet
+   * stored. Throws `InvalidArgumentError`.
+   */
   async next(name: string, count = 1): Promise<Date[]> {
     if (!Number.isInteger(count) || count < 1 || count > mostPreviewed)
       throw new InvalidArgumentError(`count must be a whole number from 1 to ${mostPreviewed}; got ${describe(count)}.`)
     const store = await this.#parts.connect()
-    const { definition } = await this.#found(store, name)
+    const stored = await schedulesOf(store).get(name)
+    const definition = stored?.definition ?? (await this.#declared(store, name))
     const { next } = ticksOf(definition.rule)
     const { now } = await store.depth([definition.queue])
     const found: Date[] = []
@@ -189,9 +197,18 @@ export class ScheduleAdmin {
   }
 
   async #found(store: Store, name: string): Promise<StoredSchedule> {
+    return (await schedulesOf(store).get(name)) ?? this.#none(store, name)
+  }
+
+  /** As a worker that starts would write it. */
+  async #declared(store: Store, name: string): Promise<ScheduleDefinition> {
+    const declared = this.#parts.declared?.get(name)
+    if (declared === undefined) return this.#none(store, name)
+    return scheduleDraft(name, declared, true, await this.#parts.rules())
+  }
+
+  async #none(store: Store, name: string): Promise<never> {
     const schedules = schedulesOf(store)
-    const stored = await schedules.get(name)
-    if (stored !== undefined) return stored
     const some = (await schedules.list(undefined, 20)).map(({ definition }) => `'${definition.name}'`)
     throw new InvalidArgumentError(
       `there is no schedule '${name}'; there ${some.length === 0 ? 'is none yet' : `are ${some.join(', ')}${some.length === 20 ? ' and perhaps more' : ''}`}. A declared one is written when a worker starts, or by \`millrace schedules reconcile\`.`,
@@ -208,11 +225,16 @@ function refuseNoName(name: unknown): void {
     throw new InvalidArgumentError(`a schedule's name must be ${queueNameForm}; got ${describe(name)}.`)
 }
 
-function enqueuedIn(answer: TickAnswer, queue: string): 'added' | 'merged' | 'duplicate' {
-  if (answer.outcome === 'full') throw new QueueFullError(queue)
-  if (answer.outcome === 'draining') throw new QueueDrainingError(queue)
-  const first = answer.outcome === 'ticked' ? answer.enqueued[0] : undefined
-  return first === 'merged' || first === 'duplicate' ? first : 'added'
+/** What became of the one job of a step that found its schedule as it was read. */
+function enqueuedIn(answer: TickAnswer): Enqueued {
+  if (answer.outcome === 'full' || answer.outcome === 'draining') return answer.outcome
+  return (answer.outcome === 'ticked' ? answer.enqueued[0] : undefined) ?? 'added'
+}
+
+function outcomeOf(answer: Enqueued, queue: string): 'added' | 'merged' | 'duplicate' {
+  if (answer === 'full') throw new QueueFullError(queue)
+  if (answer === 'draining') throw new QueueDrainingError(queue)
+  return answer === 'merged' || answer === 'duplicate' ? answer : 'added'
 }
 
 function disputed(name: string): never {

@@ -10,7 +10,7 @@ import { jitterOf } from '../../stores/rules/schedule-tick.js'
  * With this id, unless it is ordered and has its own. What is sealed is bound to the id of its job, and so sealed anew. Throws
  * `CodecError` where that cannot be done here.
  */
-export function scheduledJob({ definition }: StoredSchedule, id: string, packing: Packing): NewJob {
+export function scheduledJob({ definition }: Pick<StoredSchedule, 'definition'>, id: string, packing: Packing): NewJob {
   const { queue, job, jitterMs } = definition
   const delayMs = (job.delayMs ?? 0) + jitterOf(id, jitterMs)
   const due = delayMs === 0 ? {} : { delayMs }
