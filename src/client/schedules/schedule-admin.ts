@@ -120,8 +120,8 @@ export class ScheduleAdmin {
 
   /**
    * Enqueues its job now, whether or not it is paused or its last job still runs; its next tick stays. One that is declared
-   * and not stored is not written by this: its job is enqueued as code has it. Throws `InvalidArgumentError` if there is none, `QueueFullError`, `QueueDrainingError`, and `CodecError` if the mill cannot read
-   * its input where jobs are sealed.
+   * and not stored is not written by this: its job is enqueued as code has it. Throws `InvalidArgumentError` if there is none,
+   * `QueueFullError`, `QueueDrainingError`, and `CodecError` if the mill cannot read its input where jobs are sealed.
    */
   async runNow(name: string): Promise<JobHandle<unknown>> {
     const [store, rules] = await this.#opened()
