@@ -315,7 +315,12 @@ describe('the lease thread', () => {
 })
 
 it('the clock that threads share goes on as the monotonic clock does', () => {
-  const [shared, own] = [sharedMono(), performance.now()]
+  // Each look stands between two of the other clock: the process may lose the processor anywhere.
+  const look = () => [performance.now(), sharedMono(), performance.now()] as const
+  const first = look()
   blockLoop(20)
-  expect(sharedMono() - shared).toBeCloseTo(performance.now() - own, 0)
+  const second = look()
+  const shared = second[1] - first[1]
+  expect(shared).toBeGreaterThan(second[0] - first[2] - 0.5)
+  expect(shared).toBeLessThan(second[2] - first[0] + 0.5)
 })
