@@ -12,6 +12,7 @@ contractOf('redis-cluster', [
   'ringing',
   'registry of workers',
   'live messages',
+  'history',
   'shards of an ordered queue',
   'administration of an ordered queue',
   'scopes of throttles',

@@ -104,6 +104,7 @@ const sqliteRules: Record<string, Record<string, Rule>> = {
   // A clock that is set back is found by the lead: see `workers/schedules/schedule-lead`.
   schedule: { next_at: 'wall', last_at: 'wall', created_at: 'told', updated_at: 'told' },
   live_watch: { until: ttlMs },
+  history: { at: 'told' },
 }
 
 const throttle = { scope: 'mail', by: 'group', rules: [{ limit: 1, windowMs, moderate: false }] } as const

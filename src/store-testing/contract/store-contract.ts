@@ -44,6 +44,7 @@ import { adopting } from './records/adopting.js'
 import { cancelling } from './records/cancelling.js'
 import { checkpoints } from './records/checkpoints.js'
 import { fields } from './records/fields.js'
+import { histories } from './records/histories.js'
 import { liveWatching } from './records/live-watching.js'
 import { morgue } from './records/morgue.js'
 import { recordsActions } from './records/records-actions.js'
@@ -80,6 +81,7 @@ export const storeContract: readonly ContractConcern[] = [
   morgue,
   workersRegistry,
   liveWatching,
+  histories,
   holding,
   adopting,
   checkpoints,

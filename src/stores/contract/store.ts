@@ -27,6 +27,7 @@
  */
 
 import type { Claimed, Claimer, ClaimFrom } from './claim.js'
+import type { History } from './history.js'
 import type { Morgue, Records } from './job-records.js'
 import type { LiveMessages } from './live-messages.js'
 import type { EnqueueCall, Enqueued } from './new-job.js'
@@ -116,6 +117,8 @@ export interface Store {
   readonly health?: StoreHealth
   /** Of a store through which processes can tell each other what happens now. */
   readonly live?: LiveMessages
+  /** Of a store that keeps what became of the jobs of its queues, minute by minute. */
+  readonly history?: History
   /** Of a store in a database to which its users have connections of their own. */
   readonly transactions?: Transactions
   /** Absent: `open` makes queues. */

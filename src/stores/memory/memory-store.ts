@@ -4,6 +4,7 @@ import { setMaxListeners } from 'node:events'
 import { ClosedError } from '../../core/errors.js'
 import { type Clock, systemClock } from '../../core/platform/clock.js'
 import type { Claimed, Claimer, ClaimFrom } from '../contract/claim.js'
+import type { History } from '../contract/history.js'
 import type { Records } from '../contract/job-records.js'
 import type { LiveMessages } from '../contract/live-messages.js'
 import type { EnqueueCall, Enqueued } from '../contract/new-job.js'
@@ -25,6 +26,7 @@ import { MemoryOrderedQueue } from './queue/memory-ordered-queue.js'
 import type { MemoryQueue } from './queue/memory-queue.js'
 import { trim } from './queue/memory-retention.js'
 import { depth, oldestAgeMs } from './records/memory-depth.js'
+import { type MemoryHistory, memoryHistory } from './records/memory-history.js'
 import { memoryRecords } from './records/memory-records.js'
 import { type MemoryWorker, memoryRegistry } from './records/memory-registry.js'
 import { MemorySchedules, memorySchedules } from './records/memory-schedules.js'
@@ -40,6 +42,7 @@ export class MemoryData {
   readonly schedules = new MemorySchedules()
   readonly bell = new MemoryBell()
   readonly watchers: MemoryWatchers = new Map()
+  readonly history: MemoryHistory = new Map()
   /** Whether it stands for a server. */
   readonly isRemote: boolean
   /** At this weight, in bytes, a claim is full. */
@@ -67,6 +70,7 @@ export class MemoryStore implements Store {
   readonly throttles: Throttles
   readonly schedules: Schedules
   readonly live: LiveMessages
+  readonly history: History
   readonly #clock: Clock
   readonly #data: MemoryData
   readonly #closing = new AbortController()
@@ -97,6 +101,10 @@ export class MemoryStore implements Store {
       return data.schedules
     })
     this.live = memoryLive(data.watchers, this.#closing.signal, () => this.#refuseClosed())
+    this.history = memoryHistory(admin.now, () => {
+      this.#refuseClosed()
+      return data.history
+    })
     this.workers = memoryRegistry(admin, () => {
       this.#refuseClosed()
       return data.workers

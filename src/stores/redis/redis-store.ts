@@ -4,6 +4,7 @@ import { setMaxListeners } from 'node:events'
 import { ClosedError } from '../../core/errors.js'
 import { type Clock, systemClock } from '../../core/platform/clock.js'
 import type { Claimed, Claimer, ClaimFrom } from '../contract/claim.js'
+import type { History } from '../contract/history.js'
 import type { Records } from '../contract/job-records.js'
 import type { LiveMessages } from '../contract/live-messages.js'
 import type { EnqueueCall, Enqueued } from '../contract/new-job.js'
@@ -19,6 +20,7 @@ import { mostClaimBytes } from '../rules/claim-weight.js'
 import { RedisClaim } from './claim/redis-claim.js'
 import type { RedisClient } from './client/redis-client.js'
 import { enqueueCalls } from './enqueue/redis-enqueue.js'
+import { redisHistory } from './history/redis-history.js'
 import { depthsOf } from './records/redis-depth.js'
 import { RedisListing } from './records/redis-listing.js'
 import { redisRecords } from './records/redis-records.js'
@@ -58,6 +60,7 @@ export class RedisStore implements Store {
   readonly throttles: Throttles
   readonly schedules: Schedules
   readonly live: LiveMessages
+  readonly history: History
   readonly health: StoreHealth
   readonly #client: RedisClient
   readonly #replicas: number
@@ -95,6 +98,7 @@ export class RedisStore implements Store {
     this.schedules = new RedisSchedules(client, this.#queues, namespace, replicas)
     setMaxListeners(0, this.#closing.signal)
     this.live = redisLive(client, namespace, this.#closing.signal, () => this.#refuseClosed())
+    this.history = redisHistory(client, namespace, () => this.#refuseClosed())
     // Loaded when it is asked for: every thread and process that opens a store would load it in vain.
     this.health = {
       examine: async () =>

@@ -7,6 +7,7 @@ import { setMaxListeners } from 'node:events'
 import { resolve } from 'node:path'
 import { InvalidArgumentError } from '../../core/errors.js'
 import type { Claimed, Claimer, ClaimFrom } from '../contract/claim.js'
+import type { History } from '../contract/history.js'
 import type { Records } from '../contract/job-records.js'
 import type { LiveMessages } from '../contract/live-messages.js'
 import type { EnqueueCall, Enqueued } from '../contract/new-job.js'
@@ -51,6 +52,7 @@ export class SqliteStore implements Store {
   readonly health: StoreHealth
   readonly transactions: Transactions
   readonly live: LiveMessages
+  readonly history: History
   readonly #closing = new AbortController()
   readonly #userEnqueue: SqliteUserEnqueue
   readonly #clockUrl: string | undefined
@@ -82,6 +84,10 @@ export class SqliteStore implements Store {
     // One listener for each watch, and there is no limit to those.
     setMaxListeners(0, this.#closing.signal)
     this.live = sqliteLive(this.#inbox, this.#wait, this.#closing.signal)
+    this.history = {
+      add: (entries) => this.#inbox.call('addHistory', entries),
+      read: (queues, span) => this.#inbox.call('readHistory', queues, span),
+    }
     this.#clockUrl = clock
     this.#userEnqueue = new SqliteUserEnqueue({
       ...{ file: this.#file, driver, mostClaimBytes },

@@ -271,6 +271,10 @@ export class EveryOperation {
     for (let n = 0; n < 50; n += 1) this.#call('publishLive', 'orders', `message ${n}`)
     this.#read('readLive', 'orders', 0)
     this.#call('unwatchLive', 'orders', 'one')
+    const counts = { enqueued: 1, started: 1, completed: 1, failed: 0, dead: 0, crashed: 0, cancelled: 0, runMs: 5 }
+    const entry = { queue: 'orders', agoMs: 0, counts: { ...counts, runTimes: [1, 0, 0, 0, 0, 0, 0] } }
+    this.#call('addHistory', [entry, { ...entry, gauges: { lagMs: 0, waiting: 1, running: 1 } }])
+    this.#read('readHistory', ['orders'], { step: 'hour', fromAt: 0, toAt: this.#clock.at + 1 })
     this.#read('queues')
     this.#read('ended', [{ queue: 'orders', id: 'x' }])
     this.#read('dataVersion')

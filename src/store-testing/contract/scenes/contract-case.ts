@@ -26,6 +26,7 @@ type Need = (store: Store) => true | string
 export const records: Need = (store) => store.records !== undefined || 'the store cannot look jobs up'
 export const workers: Need = (store) => store.workers !== undefined || 'the store keeps no registry of workers'
 export const live: Need = (store) => store.live !== undefined || 'the store tells nobody what happens'
+export const history: Need = (store) => store.history !== undefined || 'the store keeps no history'
 export const priority: Need = (store) => store.traits.priority || 'the store knows no priorities'
 export const throttled: Need = (store) => store.traits.throttled || 'the store has no throttles'
 export const scheduled: Need = (store) => store.schedules !== undefined || 'the store keeps no schedules'

@@ -2,6 +2,7 @@
 
 import assert from 'node:assert/strict'
 import type { Claim, Claimed, Claimer, ClaimFrom } from '../../../stores/contract/claim.js'
+import type { History } from '../../../stores/contract/history.js'
 import type { Records } from '../../../stores/contract/job-records.js'
 import type { LiveMessages } from '../../../stores/contract/live-messages.js'
 import type { Enqueued, NewJob } from '../../../stores/contract/new-job.js'
@@ -49,6 +50,11 @@ export class Scene {
   get messages(): LiveMessages {
     assert.ok(this.store.live, 'the store tells what happens')
     return this.store.live
+  }
+
+  get history(): History {
+    assert.ok(this.store.history, 'the store keeps a history')
+    return this.store.history
   }
 
   get throttles(): Throttles {

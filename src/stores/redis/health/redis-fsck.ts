@@ -8,6 +8,7 @@ import type { Finding } from '../../contract/store-health.js'
 import type { RedisClient } from '../client/redis-client.js'
 import { listIn, numberIn, rowsIn, textIn } from '../client/redis-reply.js'
 import {
+  isHistoryKey,
   keyNames,
   keyTypes,
   queuesKey,
@@ -181,7 +182,7 @@ async function foreignKeys(client: RedisClient, namespace: string): Promise<Find
   for (const server of servers)
     for (const pattern of [`{${globLiteral(namespace)}:*`, `{${globLiteral(namespace)}}*`])
       for await (const key of scanned(client, server.keys[0]!, pattern))
-        if (!keys.has(key) && foreign.size <= mostForeign) foreign.add(key)
+        if (!keys.has(key) && !isHistoryKey(key) && foreign.size <= mostForeign) foreign.add(key)
   // A queue may have been opened meanwhile.
   const later = foreign.size > 0 ? (await known()).keys : keys
   const left = [...foreign].filter((key) => !later.has(key)).sort()

@@ -193,6 +193,19 @@ export function liveChannel(namespace: string, queue: string): string {
   return `{${namespace}:${queue}}:live`
 }
 
+/** Hash by minute of an hour, and by hour of a day, each with what the queue's jobs did in it (history-scripts.ts). */
+export type HistoryKey = 'minutes' | 'hours'
+
+/** `number`: of that hour, or day, since 1970. */
+export function historyKey(namespace: string, queue: string, key: HistoryKey, number: number): string {
+  return `{${namespace}:${queue}}:${key}:${number}`
+}
+
+/** Whether it is the key of a history, be it of a queue that is no more. */
+export function isHistoryKey(key: string): boolean {
+  return /\}:(minutes|hours):\d+$/.test(key)
+}
+
 /** Hash: the queues of a namespace, name → number and kind of its shards (redis-layout.ts). */
 export function queuesKey(namespace: string): string {
   return `{${namespace}}:queues`

@@ -13,6 +13,13 @@ export const completed = 3
 export const dead = 4
 export const stateNames = ['scheduled', 'ready', 'running', 'completed', 'dead'] as const
 
+/** Columns of `history`: as `countNumbers` and `gaugeNumbers` of `rules/history-slots` answer, in their order. */
+export const historyCounts: readonly string[] = [
+  ...['enqueued', 'started', 'completed', 'failed', 'dead', 'crashed', 'cancelled', 'run_ms'],
+  ...Array.from({ length: 7 }, (_, i) => `runs_${i}`),
+]
+export const historyGauges: readonly string[] = ['lag_ms', 'waiting', 'running']
+
 /** A row is a queue, or one shard of an ordered one. */
 const queueTable = `
 CREATE TABLE queue (
@@ -160,6 +167,19 @@ const liveTables = `
 CREATE TABLE live_watch (queue TEXT NOT NULL, watcher TEXT NOT NULL, until INTEGER NOT NULL, PRIMARY KEY (queue, watcher)) WITHOUT ROWID;
 CREATE INDEX live_watch_until ON live_watch (until);
 CREATE TABLE live_message (seq INTEGER PRIMARY KEY, queue TEXT NOT NULL, message TEXT NOT NULL);
+`
+
+/** A row is a minute (`step` 0) or an hour (1) of a queue, by its name: `at` is its beginning. Gauges are null where nobody looked. */
+const historyTable = `
+CREATE TABLE history (
+  queue TEXT NOT NULL,
+  step INTEGER NOT NULL,
+  at INTEGER NOT NULL,
+${historyCounts.map((name) => `  ${name} INTEGER NOT NULL,`).join('\n')}
+${historyGauges.map((name) => `  ${name} INTEGER,`).join('\n')}
+  PRIMARY KEY (queue, step, at)
+) WITHOUT ROWID;
+CREATE INDEX history_at ON history (step, at);
 `
 
 /**
@@ -313,6 +333,6 @@ ${payloadTable}CREATE TABLE remembered (
 CREATE INDEX remembered_until ON remembered (qid, until);
 CREATE TABLE call (qid INTEGER NOT NULL, cid INTEGER NOT NULL, calls TEXT NOT NULL, PRIMARY KEY (qid, cid)) WITHOUT ROWID;
 ${scheduleTable}CREATE TABLE worker (id TEXT PRIMARY KEY, record TEXT NOT NULL, seen_at INTEGER NOT NULL, until INTEGER NOT NULL) WITHOUT ROWID;
-${noteTables}${limitTables}${liveTables}`
+${noteTables}${limitTables}${liveTables}${historyTable}`
 
 export const tableNames: readonly string[] = [...tables.matchAll(/CREATE TABLE (\w+)/g)].map(([, name]) => name!)

@@ -2,6 +2,7 @@
 
 import type { Finding } from '../../contract/store-health.js'
 import { repairQueue } from '../health/sqlite-repair.js'
+import { SqliteHistory } from '../records/sqlite-history.js'
 import { SqliteList } from '../records/sqlite-list.js'
 import { SqliteLive } from '../records/sqlite-live.js'
 import { SqliteLook } from '../records/sqlite-look.js'
@@ -52,6 +53,7 @@ export function sqliteOperations(session: SqliteTransaction) {
   const workers = new SqliteWorkers(session)
   const schedules = new SqliteSchedules(session, enqueue)
   const live = new SqliteLive(session)
+  const history = new SqliteHistory(session)
   const throttleAdmin = new SqliteThrottleAdmin(session)
   const dataVersion = session.db.prepare('PRAGMA data_version')
   return {
@@ -68,6 +70,7 @@ export function sqliteOperations(session: SqliteTransaction) {
       schedules: schedules.list.bind(schedules),
       isWatched: live.isWatched.bind(live),
       readLive: live.read.bind(live),
+      readHistory: history.read.bind(history),
       throttleState: throttleAdmin.state.bind(throttleAdmin),
       /** What a wait sees when it looks at its queues; `rung`: those of them whose last ring nobody heard. */
       peek(names: readonly string[], rung: readonly string[]): Peeked {
@@ -116,6 +119,7 @@ export function sqliteOperations(session: SqliteTransaction) {
       publishLive: live.publish.bind(live),
       watchLive: live.watch.bind(live),
       unwatchLive: live.unwatch.bind(live),
+      addHistory: history.add.bind(history),
       setThrottle: throttleAdmin.set.bind(throttleAdmin),
       repair: (queue: string) => repairQueue(session, queue),
     },
