@@ -1,6 +1,7 @@
 /** Events: what the machinery says of itself, each a `noun.pastTense`. It prints nothing; a subscriber may. */
 
 import type { EnqueueOutcome, JobState, Progress } from './job.js'
+import type { JobCounter } from './job-counter.js'
 
 /** One job as events name it. */
 export interface JobRef {
@@ -95,6 +96,8 @@ const none: readonly Listener<EventName>[] = []
 
 /** Listeners by event. A listener that throws or rejects is reported as `hook.failed` and disturbs nobody. */
 export class Events {
+  /** Counts the same jobs for a history; undefined where none is kept. */
+  counter: JobCounter | undefined
   /** Lists are replaced, not changed: whoever is added while an event is told hears the next, not this one. */
   readonly #listeners = new Map<EventName, readonly Listener<EventName>[]>()
 

@@ -25,13 +25,8 @@ import { describe } from '../core/values/describe.js'
 import type { Duration } from '../core/values/duration.js'
 import { createIdSource, isJobId, jobIdForm, orderedIdOf } from '../core/values/ids.js'
 import type { ChildClient } from '../runtime/run/child-calls.js'
-import type { ProvisionedQueue } from '../stores/contract/provision.js'
-import type { Depth } from '../stores/contract/queue-depth.js'
-import type { StoredQueue } from '../stores/contract/queue-settings.js'
 import type { Store } from '../stores/contract/store.js'
-import type { Finding, StoreHealth } from '../stores/contract/store-health.js'
 import type { UserConnection } from '../stores/contract/transactions.js'
-import type { WorkerRecord } from '../stores/contract/worker-registry.js'
 import type { Connection, RunParts } from '../workers/assemble-worker.js'
 import type { ChildRun } from '../workers/isolated/child-run.js'
 import type { QueueListener } from '../workers/listener/listener.js'
@@ -41,17 +36,16 @@ import { Worker } from '../workers/worker.js'
 import { childEntry, type IsolatedParts, isolatedChild } from './isolated-child.js'
 import { type IsolatedFrom, isolatedFrom, refuseIsolated, withCommand } from './isolated-from.js'
 import { logEvents } from './log-events.js'
+import { MillAdmin } from './mill-admin.js'
 import { type ListenerOptions, listenerOf } from './options/listener-options.js'
 import type { CheckedOptions } from './options/mill-options.js'
-import { settingsOfAll } from './options/stored-settings.js'
-import { refuseUnsupported } from './options/unsupported.js'
 import { type Launch, type WorkerOptions, withDefaults, workerSettings } from './options/worker-options.js'
 import { StoreConnection } from './store-connection.js'
 import type { StoreSource } from './store-source.js'
 import { WorkerLife } from './worker-life.js'
 
 /** `QueueName` is the names of its queues: those that `queues` declares and those of its tasks, if the compiler knows them all. */
-export class Mill<QueueName extends string = string> implements AsyncDisposable {
+export class Mill<QueueName extends string = string> extends MillAdmin<QueueName> implements AsyncDisposable {
   /** Its schedules: those that the configuration declares, and those that are set at run time. */
   readonly schedules: ScheduleAdmin
   readonly #options: CheckedOptions
@@ -73,15 +67,19 @@ export class Mill<QueueName extends string = string> implements AsyncDisposable 
 
   /** @internal */
   constructor(options: CheckedOptions, source: StoreSource, clock: Clock = systemClock, random: Random = systemRandom) {
+    const events = new Events()
+    const { registry, history } = options
+    const connection = new StoreConnection({ registry, source, clock, random, events, history })
+    super(connection, registry, clock)
     this.#options = options
     this.#source = source
     this.#clock = clock
     this.#random = random
-    this.#events = new Events()
-    logEvents(this.#events, options.logger)
-    this.#connection = new StoreConnection(options.registry, source, clock, this.#events)
+    this.#events = events
+    logEvents(events, options.logger)
+    this.#connection = connection
     this.#life = new WorkerLife(options.hooks, this.#events)
-    const { packing, registry, tasksElsewhere, maxPayloadBytes, idempotencyMs, middleware } = options
+    const { packing, tasksElsewhere, maxPayloadBytes, idempotencyMs, middleware } = options
     const newId = createIdSource(clock)
     this.#newId = newId
     const rulesOf = ({ traits }: Store): DraftRules => {
@@ -329,48 +327,8 @@ export class Mill<QueueName extends string = string> implements AsyncDisposable 
       () => this.#connection.looked(),
       registry,
       this.#connection.closing,
+      this.#clock,
     )
-  }
-
-  /** Counts of every declared queue, or of those named, in one trip. */
-  async depths(queues: readonly QueueName[] = [...this.queues.keys()] as QueueName[]): Promise<Depth[]> {
-    for (const name of queues) this.#options.registry.queue(name)
-    return (await (await this.#connection.opened()).depth(queues)).depths
-  }
-
-  /** Calls of a paid API that this mill has made, by kind; undefined if its store's calls cost nothing. */
-  async apiCalls(): Promise<Readonly<Record<string, number>> | undefined> {
-    return (await this.#connection.opened()).apiCalls?.()
-  }
-
-  /** Workers that said so late that they live that they may still hold jobs; undefined if the store keeps no registry. */
-  async workers(): Promise<readonly (WorkerRecord & { readonly seenAt: number })[] | undefined> {
-    return (await this.#connection.opened()).workers?.list()
-  }
-
-  /**
-   * What examines the store and checks what it holds; undefined where there is nothing to examine. Opens no queue: it is
-   * there also for a store that cannot be opened, and writes nothing.
-   */
-  async health(): Promise<StoreHealth | undefined> {
-    return (await this.#connection.looked()).health
-  }
-
-  /** As `examine` of that, and of the declared queues; undefined where there is nothing to examine. */
-  async examine(): Promise<Finding[] | undefined> {
-    return (await this.#connection.looked()).health?.examine(settingsOfAll(this.#options.registry))
-  }
-
-  /** The queues that the store holds, declared or not; undefined if it keeps no records. Opens none. */
-  async storedQueues(): Promise<StoredQueue[] | undefined> {
-    return (await this.#connection.looked()).records?.queues()
-  }
-
-  /** Makes the declared queues, with these tags, if the store must be told to; what is there is left. Throws `UnsupportedByStoreError`. */
-  async createQueues(tags: Readonly<Record<string, string>> = {}): Promise<ProvisionedQueue[]> {
-    const store = await this.#connection.looked()
-    refuseUnsupported(this.#options.registry, store.traits)
-    return (await store.provision?.create(settingsOfAll(this.#options.registry), tags)) ?? []
   }
 
   /** Adds a listener to one kind of event of this process; returns what removes it. Throws `InvalidArgumentError` for one that is not there. */

@@ -3,12 +3,13 @@
 import { setMaxListeners } from 'node:events'
 import { ClosedError } from '../core/errors.js'
 import type { Events } from '../core/events.js'
-import type { Clock } from '../core/platform/clock.js'
+import type { Clock, Random } from '../core/platform/clock.js'
 import type { Queue } from '../core/queue/queue.js'
 import { Registry } from '../core/registry.js'
 import { IdleWaiter } from '../runtime/idle-waiter.js'
 import { LeaseKeeper } from '../runtime/leases/lease-keeper.js'
 import { LivePublisher } from '../runtime/live/live-publisher.js'
+import { Meter } from '../runtime/meter/meter.js'
 import { processIdentity } from '../runtime/process-identity.js'
 import type { StoredQueue } from '../stores/contract/queue-settings.js'
 import type { Store } from '../stores/contract/store.js'
@@ -20,11 +21,23 @@ import { refuseUnsupported } from './options/unsupported.js'
 import type { Launch } from './options/worker-options.js'
 import type { StoreSource } from './store-source.js'
 
+interface StoreConnectionParts {
+  readonly registry: Registry
+  readonly source: StoreSource
+  readonly clock: Clock
+  readonly random: Random
+  readonly events: Events
+  /** Whether what becomes of jobs is counted for the history of their queues. */
+  readonly history: boolean
+}
+
 export class StoreConnection {
   readonly #registry: Registry
   readonly #source: StoreSource
   readonly #clock: Clock
+  readonly #random: Random
   readonly #events: Events
+  readonly #hasHistory: boolean
   #store: Promise<Store> | undefined
   #ready: Store | undefined
   /** The queues as the store answered when it was opened. */
@@ -35,14 +48,17 @@ export class StoreConnection {
   #unopened: Promise<Store> | undefined
   #connection: Promise<Connection> | undefined
   #publisher: LivePublisher | undefined
+  #meter: Meter | undefined
   readonly #closing = new AbortController()
   #closed = false
 
-  constructor(registry: Registry, source: StoreSource, clock: Clock, events: Events) {
+  constructor({ registry, source, clock, random, events, history }: StoreConnectionParts) {
     this.#registry = registry
     this.#source = source
     this.#clock = clock
+    this.#random = random
     this.#events = events
+    this.#hasHistory = history
     // One listener for each feed, and there is no limit to those.
     setMaxListeners(0, this.#closing.signal)
   }
@@ -127,11 +143,19 @@ export class StoreConnection {
       refuseUnsupported(this.#registry, store.traits)
       this.#stored = await store.open(settingsOfAll(this.#registry))
       this.#ready = store
+      this.#count(store)
       return store
     } catch (error) {
       if (store !== this.#given) await store.close()
       throw error
     }
+  }
+
+  /** Not in the process of an isolated job, whose store was given: its worker counts for it. */
+  #count(store: Store): void {
+    if (!this.#hasHistory || store === this.#given) return
+    this.#meter = new Meter({ store, clock: this.#clock, random: this.#random, events: this.#events })
+    this.#meter.start()
   }
 
   /** One queue more, declared or not. */
@@ -159,7 +183,7 @@ export class StoreConnection {
 
   async close(): Promise<void> {
     this.shut()
-    await this.#publisher?.close()
+    await Promise.all([this.#publisher?.close(), this.#meter?.close()])
     const connection = await this.#connection?.catch(() => undefined)
     await connection?.keeper.stop()
     for (const one of [this.#store, this.#unopened]) {

@@ -1,4 +1,4 @@
-/** The events of a settled attempt: they tell what became of it. */
+/** The events of a settled attempt: they tell what became of it, which is counted too. */
 
 import type { Events } from '../core/events.js'
 import { messageOf } from '../core/values/describe.js'
@@ -12,6 +12,7 @@ type FoundByClaim = Pick<Claimed, 'crashed' | 'buried' | 'expired'>
 
 export function emitSettled(events: Events, claim: Claim, verdict: Verdict, answer: SettleAnswer, runMs: number): void {
   const { queue, id, task, attempt } = claim
+  if (answer === 'ok') countSettled(events, queue, verdict, runMs)
   if (answer === 'ok' && verdict.kind === 'complete') {
     // Most jobs end here.
     if (events.has('job.completed')) events.emit('job.completed', { queue, id, task, attempt, runMs })
@@ -48,13 +49,41 @@ export function emitSettled(events: Events, claim: Claim, verdict: Verdict, answ
   }
 }
 
+function countSettled({ counter }: Events, queue: string, verdict: Verdict, runMs: number): void {
+  if (counter === undefined) return
+  switch (verdict.kind) {
+    case 'complete':
+      counter.completed(queue, runMs)
+      return
+    case 'retry':
+      counter.failed(queue, runMs)
+      if (verdict.last) counter.buried(queue)
+      return
+    case 'bury':
+      counter.buried(queue)
+      return
+    case 'cancel':
+      counter.cancelled(queue)
+  }
+}
+
 function wordsOf(error: unknown): string | undefined {
   return error === undefined ? undefined : messageOf(error)
 }
 
 /** Tells of the leases that a claim found ended, of the jobs it buried for them, and of those that expired. */
 export function emitFound(events: Events, { crashed, buried, expired = [] }: FoundByClaim): void {
-  for (const crash of crashed) events.emit('job.crashed', crash)
-  for (const { reason, ...ref } of buried) events.emit('job.buried', { ...ref, reason, error: undefined })
-  for (const ref of expired) events.emit('job.cancelled', { ...ref, reason: expiredReason })
+  const { counter } = events
+  for (const crash of crashed) {
+    counter?.crashed(crash.queue)
+    events.emit('job.crashed', crash)
+  }
+  for (const { reason, ...ref } of buried) {
+    counter?.buried(ref.queue)
+    events.emit('job.buried', { ...ref, reason, error: undefined })
+  }
+  for (const ref of expired) {
+    counter?.cancelled(ref.queue)
+    events.emit('job.cancelled', { ...ref, reason: expiredReason })
+  }
 }

@@ -7,6 +7,7 @@ import { type JobRecord, jobStates } from '../../core/job.js'
 import { areSet, checkFields, type FieldChanges } from '../../core/job-fields.js'
 import { stateHint } from '../../core/job-state-words.js'
 import type { Packing } from '../../core/packing/packing.js'
+import { type Clock, systemClock } from '../../core/platform/clock.js'
 import type { Registry } from '../../core/registry.js'
 import { isNameOf, refuseNoTask, type TaskOf } from '../../core/task/any-task.js'
 import { describe } from '../../core/values/describe.js'
@@ -20,6 +21,7 @@ import { recordOf } from '../jobs/job-record.js'
 import { type LiveFeed, type LiveOptions, liveFeed } from '../live/live-feed.js'
 import { morgueOf, recordsOf } from '../records-facet.js'
 import type { JobPage, ListOptions } from './job-listing.js'
+import { type HistoryOptions, type QueueHistory, queueHistories } from './queue-history.js'
 import { type LongActionOptions, patientTotal, total } from './step-loop.js'
 import { ThrottleAdmin } from './throttle-admin.js'
 
@@ -59,6 +61,7 @@ export class QueueAdmin {
   readonly #packing: Packing
   readonly #registry: Registry | undefined
   readonly #closing: AbortSignal | undefined
+  readonly #clock: Pick<Clock, 'now'>
 
   /**
    * `look`: connects without opening a queue, for what must be told of a queue whose declaration is refused. `registry`:
@@ -72,6 +75,7 @@ export class QueueAdmin {
     look = connect,
     registry?: Registry,
     closing?: AbortSignal,
+    clock: Pick<Clock, 'now'> = systemClock,
   ) {
     this.name = name
     this.throttle = new ThrottleAdmin(name, look, connect)
@@ -80,6 +84,7 @@ export class QueueAdmin {
     this.#packing = packing
     this.#registry = registry
     this.#closing = closing
+    this.#clock = clock
   }
 
   /**
@@ -89,6 +94,16 @@ export class QueueAdmin {
    */
   events(options: LiveOptions = {}): LiveFeed {
     return liveFeed(this.name, this.#connect, this.#closing, options)
+  }
+
+  /**
+   * What became of its jobs in each minute of the last hour, or of another span, added up over all processes that have told of
+   * it: each does so once a minute, and when its mill is closed. Jobs of `enqueueIn` are not among those that were enqueued.
+   * Throws `InvalidArgumentError`, or `UnsupportedByStoreError` where the store keeps no history.
+   */
+  async history(options: HistoryOptions = {}): Promise<QueueHistory> {
+    const [history] = await queueHistories(await this.#look(), [this.name], options, this.#clock.now())
+    return history!
   }
 
   /**

@@ -122,8 +122,9 @@ export class Client {
     if (answer instanceof Error) return { error: answer }
     if (answer === 'full') return { error: new QueueFullError(queue) }
     if (answer === 'draining') return { error: new QueueDrainingError(queue) }
-    if (this.#parts.events.has('job.enqueued'))
-      this.#parts.events.emit('job.enqueued', { queue, id: job.id, task: job.task, outcome: answer })
+    const { events } = this.#parts
+    if (answer !== 'duplicate') events.counter?.enqueued(queue)
+    if (events.has('job.enqueued')) events.emit('job.enqueued', { queue, id: job.id, task: job.task, outcome: answer })
     return { job: this.#parts.handle(queue, job.id, answer) }
   }
 }

@@ -141,6 +141,7 @@ export class ScheduleAdmin {
     })
     const { answer, queue, job } = run ?? disputed(name)
     const outcome = outcomeOf(answer, queue)
+    if (outcome !== 'duplicate') this.#parts.events.counter?.enqueued(queue)
     this.#parts.events.emit('job.enqueued', { queue, id: job.id, task: job.task, outcome })
     return this.#parts.handle(queue, job.id, outcome)
   }

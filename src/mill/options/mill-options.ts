@@ -85,6 +85,11 @@ export interface MillOptions<
   readonly idempotency?: Duration
   /** The first is the outermost. */
   readonly middleware?: readonly Middleware[]
+  /**
+   * Whether what becomes of jobs is counted, and added up in the store by minute and hour, for `mill.queue(q).history()`, `stats
+   * --watch` and charts. Default true.
+   */
+  readonly history?: boolean
   /** Hears of what users should know. Default: nobody. */
   readonly logger?: Logger
   /**
@@ -123,6 +128,7 @@ export interface CheckedOptions {
   readonly maxPayloadBytes: number
   readonly idempotencyMs: number
   readonly middleware: readonly Middleware[]
+  readonly history: boolean
   readonly logger: Logger
   readonly worker: WorkerDefaults
   readonly hooks: WorkerHooks
@@ -181,6 +187,7 @@ const shape = exactly({
     v.array(v.custom<Middleware>(isMiddleware, 'must be an object with enqueue and/or run')),
     [],
   ),
+  history: v.optional(v.boolean(), true),
   logger: v.optional(v.custom<Logger>(isLogger, 'must have debug, info, warn and error'), () => silentLogger),
   worker: v.optional(workerDefaults, {}),
   onWorkerStart: v.optional(callable<() => void | Promise<void>>()),
@@ -227,6 +234,7 @@ export function checkOptions(options: MillOptions, traits: StoreTraits | undefin
     maxPayloadBytes: given.maxPayloadBytes,
     idempotencyMs: given.idempotency,
     middleware: given.middleware,
+    history: given.history,
     logger: given.logger,
     worker: (options.worker ?? {}) as WorkerDefaults,
     hooks: { onWorkerStart: given.onWorkerStart, onWorkerStop: given.onWorkerStop, onFatal: given.onFatal },

@@ -10,8 +10,9 @@ import type { Claim } from '../../stores/contract/claim.js'
 import { checkedInputs } from './batch-decoding.js'
 import { BatchExecution, type BatchedJob } from './batch-execution.js'
 import { badPayload } from './claim-decoder.js'
-import { type Execution, type Leased, refOf } from './execution.js'
+import type { Execution, Leased } from './execution.js'
 import type { JobExecution } from './job-execution.js'
+import { emitStarted } from './job-start.js'
 import { JobsExecution } from './jobs-execution.js'
 import type { OrderedExecution } from './ordered-execution.js'
 import { TimeLimits } from './time-limits.js'
@@ -59,9 +60,7 @@ export class Executor {
   /** Calls its handler. The bench hears of the verdicts and then, perhaps later, of the handler's end; what is returned resolves after that. Never rejects. */
   run(execution: Execution): Promise<void> {
     const { events, worker } = this.#parts
-    if (events.has('job.started'))
-      for (const { claim } of execution.leased)
-        events.emit('job.started', { ...refOf(claim), attempt: claim.attempt, worker })
+    for (const { claim } of execution.leased) emitStarted(events, claim, worker)
     this.#limits.start(execution)
     return execution instanceof BatchExecution ? this.#runBatch(execution) : this.#runJob(execution as JobExecution)
   }

@@ -10,7 +10,7 @@ export interface HistoryCounts {
   /** Attempts that began. */
   readonly started: number
   readonly completed: number
-  /** Attempts that failed, the last of a job too. */
+  /** Attempts that failed, the last of a job too; one that buries its job by itself is counted in `dead` alone. */
   readonly failed: number
   /** Jobs that went to the morgue. */
   readonly dead: number

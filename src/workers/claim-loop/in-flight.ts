@@ -300,6 +300,7 @@ export class InFlight implements Bench, ProcessBench {
     this.#departures.ended(execution)
     this.#letGo(claim)
     emitSettled(events, claim, verdictOfChild(verdict), verdict.answer, verdict.runMs)
+    for (const [queue, jobs] of Object.entries(verdict.enqueued ?? {})) events.counter?.enqueued(queue, jobs)
   }
 
   lost(execution: JobExecution, child: number | undefined): void {

@@ -47,6 +47,8 @@ export interface ChildVerdict {
   readonly last?: boolean
   readonly reason?: string
   readonly error?: string
+  /** How many jobs its handler has enqueued, by queue; absent: none. */
+  readonly enqueued?: Readonly<Record<string, number>>
 }
 
 export type ChildMessage =
@@ -67,8 +69,10 @@ export function childMessageIn(said: object): ChildMessage | undefined {
   if (word === 'keeping' || word === 'started') return { word }
   if (word === 'unable') return { word, error: String(error) }
   if (word !== 'settled' || typeof verdict !== 'object' || verdict === null) return undefined
-  const { kind, answer, runMs } = verdict as Record<string, unknown>
+  const { kind, answer, runMs, enqueued = {} } = verdict as Record<string, unknown>
   if (!kinds.includes(kind) || !answers.includes(answer) || typeof runMs !== 'number') return undefined
+  if (typeof enqueued !== 'object' || Object.values(enqueued ?? {}).some((jobs) => typeof jobs !== 'number'))
+    return undefined
   return { word, verdict: verdict as ChildVerdict }
 }
 

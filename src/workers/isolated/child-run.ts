@@ -13,6 +13,7 @@ import type { Registry } from '../../core/registry.js'
 import type { Middleware } from '../../core/task/middleware.js'
 import { messageOf } from '../../core/values/describe.js'
 import { sharedMono } from '../../runtime/leases/lease-messages.js'
+import { type CountsByQueue, JobTally } from '../../runtime/meter/job-tally.js'
 import type { ChildClient } from '../../runtime/run/child-calls.js'
 import { ClaimDecoder } from '../../runtime/run/claim-decoder.js'
 import { type Execution, refOf } from '../../runtime/run/execution.js'
@@ -60,6 +61,8 @@ export class ChildRun implements Bench {
   readonly #settler: Settler
   readonly #executor: Executor
   readonly #notes: JobUpdates
+  /** Its worker counts the job; what its handler enqueues is counted here, and told with its verdict. */
+  readonly #tally = new JobTally()
   #execution: JobExecution | undefined
   /** Why it is not to begin. */
   #givenUp: Error | undefined
@@ -70,6 +73,7 @@ export class ChildRun implements Bench {
   constructor(parts: ChildRunParts) {
     const { store, events, random, clock, assignment, rules } = parts
     this.#parts = parts
+    events.counter = this.#tally
     this.#settler = new Settler({ store, events, random, mono: () => clock.mono() })
     this.#executor = new Executor({ ...parts, mono: sharedMono, worker: assignment.worker, bench: this })
     const { packing, maxResultBytes: maxCheckpointBytes } = rules
@@ -214,7 +218,7 @@ export class ChildRun implements Bench {
       this.#settler.settle(item, (answered) => resolve(answered ?? 'lost'), words),
     )
     guard.postMessage({ word: 'settled' } satisfies GuardedMessage)
-    const isHeard = await tell({ word: 'settled', verdict: told(verdict, answer, runMs) })
+    const isHeard = await tell({ word: 'settled', verdict: told(verdict, answer, runMs, this.#tally.take()) })
     // A worker that hears it tells of it as of its own.
     if (!isHeard) emitSettled(events, claim, verdict, answer, runMs)
     return answer
@@ -238,12 +242,14 @@ class PrintedNotes extends JobUpdates {
   }
 }
 
-function told(verdict: Verdict, answer: SettleAnswer, runMs: number): ChildVerdict {
+function told(verdict: Verdict, answer: SettleAnswer, runMs: number, counts: CountsByQueue): ChildVerdict {
+  const enqueued = [...counts].flatMap(([queue, counts]) => (counts.enqueued > 0 ? [[queue, counts.enqueued]] : []))
   return {
     ...{ kind: verdict.kind, answer, runMs },
     ...('delayMs' in verdict ? { delayMs: verdict.delayMs } : {}),
     ...('last' in verdict ? { last: verdict.last } : {}),
     ...('reason' in verdict && verdict.reason !== undefined ? { reason: verdict.reason } : {}),
     ...('error' in verdict && verdict.error !== undefined ? { error: messageOf(verdict.error) } : {}),
+    ...(enqueued.length > 0 ? { enqueued: Object.fromEntries(enqueued) } : {}),
   }
 }

@@ -14,6 +14,7 @@ import { processIdentity } from '../../runtime/process-identity.js'
 import { foreignJobDelayMs } from '../../runtime/run/claim-decoder.js'
 import { refOf } from '../../runtime/run/execution.js'
 import type { JobExecution } from '../../runtime/run/job-execution.js'
+import { emitStarted } from '../../runtime/run/job-start.js'
 import { type Verdict, verdictOnFailure } from '../../runtime/run/verdict.js'
 import type { Claim } from '../../stores/contract/claim.js'
 import type { Store } from '../../stores/contract/store.js'
@@ -175,7 +176,7 @@ export class ProcessPool {
     const { claim, task } = execution
     running.startedAt = mono()
     execution.handlerAt = running.startedAt
-    if (events.has('job.started')) events.emit('job.started', { ...refOf(claim), attempt: claim.attempt, worker })
+    emitStarted(events, claim, worker)
     clearTimeout(running.timer)
     const longestMs = task.timeLimitMs + overdueMs
     running.timer = longestMs > longestTimerMs ? undefined : setTimeout(() => runner.kill(), longestMs)

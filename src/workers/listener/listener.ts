@@ -15,6 +15,7 @@ import { processIdentity } from '../../runtime/process-identity.js'
 import type { Execution } from '../../runtime/run/execution.js'
 import { refOf } from '../../runtime/run/execution.js'
 import type { JobExecution } from '../../runtime/run/job-execution.js'
+import { emitStarted } from '../../runtime/run/job-start.js'
 import { settlementOf } from '../../runtime/run/settlement.js'
 import { TimeLimits } from '../../runtime/run/time-limits.js'
 import { cancelledWhileRunning, type Verdict } from '../../runtime/run/verdict.js'
@@ -87,9 +88,7 @@ export class QueueListener<Input = unknown> implements AsyncDisposable {
       // Nobody waits for it any more.
       if (signal?.aborted) void hand.release()
       signal?.throwIfAborted()
-      const { events } = this.#parts
-      const { attempt } = hand.claim
-      if (events.has('job.started')) events.emit('job.started', { ...refOf(hand.claim), attempt, worker: this.id })
+      emitStarted(this.#parts.events, hand.claim, this.id)
       return hand as ListenerClaim as ListenerClaim<Input>
     }
   }

@@ -145,6 +145,8 @@ export class ScheduleLead {
       events.emit('schedule.skipped', {
         ...{ schedule: name, queue, tickAt: tick.lastAt!, lastId: tick.unless, ticks: skipped },
       })
+    if (answer.outcome === 'ticked')
+      events.counter?.enqueued(queue, answer.enqueued.filter((one) => one !== 'duplicate').length)
     if (answer.outcome === 'ticked' && events.has('schedule.ticked'))
       for (const [i, { id, task }] of tick.jobs.entries())
         events.emit('schedule.ticked', {

@@ -252,10 +252,16 @@ export class Pops {
 
   #tell(claim: Claim, settle: SettleItem, lack: Lack | undefined): void {
     const { events } = this.#parts
+    if (settle.kind === 'complete') {
+      events.counter?.started(claim.queue)
+      events.counter?.completed(claim.queue, 0)
+    }
     if (settle.kind === 'release')
       events.emit('job.released', { ...refOf(claim), reason: lack!.reason, delayMs: settle.delayMs })
-    if (settle.kind === 'bury')
+    if (settle.kind === 'bury') {
+      events.counter?.buried(claim.queue)
       events.emit('job.buried', { ...refOf(claim), reason: settle.reason!, error: settle.error })
+    }
   }
 
   /** Settles, while the lease lasts also through an outage. */

@@ -1,0 +1,170 @@
+/**
+ * The meter of a process: counts what becomes of jobs here, and adds that to the history of their queues once a minute, and at
+ * the end. Nothing is written for a minute in which nothing happened. While the store is away the counts are kept, and go to
+ * their own minutes later.
+ */
+
+import type { Events } from '../../core/events.js'
+import type { Clock, Random } from '../../core/platform/clock.js'
+import { timerMs } from '../../core/platform/timer.js'
+import type { HistoryEntry, HistoryGauges } from '../../stores/contract/history.js'
+import type { Store } from '../../stores/contract/store.js'
+import { stepMs } from '../../stores/rules/history-slots.js'
+import { endsWithin } from '../with-timeout.js'
+import { addedCounts, type CountsByQueue, JobTally, noCounts } from './job-tally.js'
+
+interface MeterParts {
+  readonly store: Pick<Store, 'history' | 'depth'>
+  readonly events: Events
+  readonly clock: Clock
+  readonly random: Random
+}
+
+/** Minutes that are kept while the store is away; the counts of older ones go to the oldest of them. */
+const mostKept = 60
+/** Within so long after the end of a minute it is written: processes do not come all at once. */
+const spreadMs = 5_000
+/** What is left when the mill is closed has so long. */
+const closingMs = 1_000
+
+/** What was counted in one minute. */
+interface Minute {
+  readonly counts: CountsByQueue
+  /** An instant within it, on the monotonic clock. */
+  readonly at: number
+}
+
+export class Meter {
+  readonly #parts: MeterParts
+  readonly #tally = new JobTally()
+  /** Queues that workers of this process serve, or have served: how they stand is written as long as there is anything in them. */
+  readonly #served = new Set<string>()
+  /** Queues of which the last gauges that were written were not all 0. */
+  readonly #busy = new Set<string>()
+  #stopHearing = () => {}
+  #minutes: readonly Minute[] = []
+  #begunAt: number
+  #timer: NodeJS.Timeout | undefined
+  #sending: Promise<void> | undefined
+
+  constructor(parts: MeterParts) {
+    this.#parts = parts
+    this.#begunAt = parts.clock.mono()
+  }
+
+  /** Counts from now on. Harmless on a store that keeps no history. */
+  start(): void {
+    const { store, events } = this.#parts
+    if (store.history === undefined) return
+    events.counter = this.#tally
+    this.#stopHearing = events.on('worker.started', ({ queues }) => {
+      for (const queue of queues) this.#served.add(queue)
+    })
+    this.#wait()
+  }
+
+  /** Writes what has not been written, unless the store takes too long. Never rejects. */
+  async close(): Promise<void> {
+    if (this.#parts.events.counter !== this.#tally) return
+    clearTimeout(this.#timer)
+    this.#parts.events.counter = undefined
+    this.#stopHearing()
+    await endsWithin(closingMs, this.#sending ?? Promise.resolve())
+    this.turn()
+    await endsWithin(
+      closingMs,
+      this.#addAll().catch(() => {}),
+    )
+  }
+
+  /** The minute is over: what was counted is its. */
+  turn(): void {
+    const now = this.#parts.clock.mono()
+    const counts = this.#tally.take()
+    if (counts.size > 0) this.#minutes = bounded([...this.#minutes, { counts, at: (this.#begunAt + now) / 2 }])
+    this.#begunAt = now
+  }
+
+  /** Writes the minutes that are over, and how the queues stand. Never rejects: what fails is tried again with the next minute. */
+  send(): Promise<void> {
+    this.#sending ??= this.#send().finally(() => {
+      this.#sending = undefined
+    })
+    return this.#sending
+  }
+
+  async #send(): Promise<void> {
+    const { events } = this.#parts
+    try {
+      const gauges = await this.#look()
+      await this.#addAll(gauges)
+    } catch (error) {
+      events.emit('store.failed', { call: 'history.add', error, retryMs: stepMs.minute })
+    }
+  }
+
+  /** The oldest first, each minute by a call of its own: one that failed is sent again alone. */
+  async #addAll(gauges: ReadonlyMap<string, HistoryGauges> = new Map()): Promise<void> {
+    const history = this.#parts.store.history!
+    let left = gauges
+    while (this.#minutes.length > 0 || left.size > 0) {
+      const [minute] = this.#minutes
+      const isLast = this.#minutes.length <= 1
+      const agoMs = minute === undefined ? 0 : Math.max(0, this.#parts.clock.mono() - minute.at)
+      await history.add(entriesOf(minute?.counts ?? new Map(), agoMs, isLast ? left : new Map()))
+      this.#minutes = this.#minutes.filter((one) => one !== minute)
+      if (isLast) left = new Map()
+    }
+    for (const [queue, gauge] of gauges) this.#busy[isIdle(gauge) ? 'delete' : 'add'](queue)
+  }
+
+  /** How the queues stand that were counted last or are served, but for those where nothing is and nothing was. */
+  async #look(): Promise<ReadonlyMap<string, HistoryGauges>> {
+    const counted = new Set(this.#minutes.at(-1)?.counts.keys())
+    const queues = [...new Set([...counted, ...this.#served])]
+    if (queues.length === 0) return new Map()
+    const { depths } = await this.#parts.store.depth(queues)
+    const gauges = depths.map(
+      ({ queue, lagMs, ready: waiting, running }) => [queue, { lagMs, waiting, running }] as const,
+    )
+    return new Map(gauges.filter(([queue, gauge]) => counted.has(queue) || this.#busy.has(queue) || !isIdle(gauge)))
+  }
+
+  /** Until the minute of the wall clock is over. */
+  #wait(): void {
+    const { clock, random } = this.#parts
+    const leftMs = stepMs.minute - (clock.now() % stepMs.minute)
+    this.#timer = setTimeout(() => {
+      this.turn()
+      this.#timer = setTimeout(
+        () => {
+          void this.send()
+          this.#wait()
+        },
+        timerMs(random() * spreadMs),
+      ).unref()
+    }, timerMs(leftMs)).unref()
+  }
+}
+
+/** The oldest two become one. */
+function bounded(minutes: readonly Minute[]): readonly Minute[] {
+  const [oldest, next, ...others] = minutes
+  if (minutes.length <= mostKept) return minutes
+  return [{ ...next!, counts: addedCounts(oldest!.counts, next!.counts) }, ...others]
+}
+
+function entriesOf(
+  counts: CountsByQueue,
+  agoMs: number,
+  gauges: ReadonlyMap<string, HistoryGauges>,
+): readonly HistoryEntry[] {
+  return [...new Set([...counts.keys(), ...gauges.keys()])].map((queue) => {
+    const gauge = gauges.get(queue)
+    return { queue, agoMs, counts: counts.get(queue) ?? noCounts(), ...(gauge === undefined ? {} : { gauges: gauge }) }
+  })
+}
+
+function isIdle({ lagMs, waiting, running }: HistoryGauges): boolean {
+  return lagMs + waiting + running === 0
+}

@@ -1,0 +1,113 @@
+/** The history of queues over real processes: several workers, and the process of an isolated job. */
+
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { pathToFileURL } from 'node:url'
+import { defineTask, type Mill, millrace } from 'millrace'
+import { startRedis } from 'millrace/store-testing'
+import { expect, it, onTestFinished } from 'vitest'
+import { root } from '../cli/project.js'
+
+const workerProgram = `
+import { defineTask, millrace } from 'millrace'
+const work = defineTask({ name: 'work', queue: 'video', run: () => new Promise((resolve) => setTimeout(resolve, 20)) })
+const queues = { video: { retention: { results: { count: 100 } } } }
+const mill = millrace({ store: process.env.TEST_STORE, tasks: [work], queues })
+await mill.worker({ concurrency: 2 }).start()
+console.log('ready')
+process.stdin.resume()
+process.stdin.on('end', () => mill.close())
+`
+
+async function workerOn(store: string): Promise<ChildProcess> {
+  const child = spawn(process.execPath, ['--input-type=module', '-e', workerProgram], {
+    cwd: root,
+    env: { ...process.env, TEST_STORE: store },
+    stdio: ['pipe', 'pipe', 'inherit'],
+  })
+  onTestFinished(() => void child.kill('SIGKILL'))
+  await once(child.stdout!, 'data')
+  return child
+}
+
+async function storeOf(kind: 'sqlite' | 'redis'): Promise<string> {
+  if (kind === 'redis') {
+    const redis = await startRedis()
+    onTestFinished(() => redis.stop())
+    return redis.url
+  }
+  const folder = mkdtempSync(join(tmpdir(), 'millrace-history-'))
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
+  return `sqlite:${join(folder, 'jobs.db')}`
+}
+
+/** All that was counted of the queue in the last hours: a minute may end while the test runs. */
+async function totals(mill: Mill, queue: string): Promise<Record<string, number>> {
+  const { points } = await mill.queue(queue).history({ step: 'hour' })
+  const names = ['enqueued', 'started', 'completed', 'failed', 'runMs'] as const
+  return Object.fromEntries(names.map((name) => [name, points.reduce((sum, point) => sum + point[name], 0)]))
+}
+
+it.each(['sqlite', 'redis'] as const)(
+  'what a producer and two workers on %s counted adds up once they have ended',
+  { timeout: 60_000 },
+  async (kind) => {
+    const store = await storeOf(kind)
+    const work = defineTask({ name: 'work', queue: 'video' })
+    const queues = { video: { retention: { results: { count: 100 } } } }
+    const producer = millrace({ store, tasks: [work], queues })
+    onTestFinished(() => producer.close())
+    await producer.ready()
+    const workers = await Promise.all([workerOn(store), workerOn(store)])
+    const handles = await producer.enqueueMany(
+      work,
+      Array.from({ length: 40 }, (_, i) => i),
+    )
+    await producer.results(handles, { timeout: '30s' })
+    await producer.close()
+    for (const worker of workers) {
+      worker.stdin!.end()
+      await once(worker, 'exit')
+    }
+    const mill = millrace({ store, tasks: [work], queues })
+    onTestFinished(() => mill.close())
+    const { runMs, ...counts } = await totals(mill, 'video')
+    expect(counts).toEqual({ enqueued: 40, started: 40, completed: 40, failed: 0 })
+    expect(runMs).toBeGreaterThan(40 * 15)
+  },
+)
+
+it('an isolated job is counted by its worker, and so is what its handler enqueues', { timeout: 60_000 }, async () => {
+  const folder = mkdtempSync(join(root, 'test/end-to-end/history-'))
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
+  const module = join(folder, 'film.mjs')
+  writeFileSync(
+    module,
+    `
+import { defineTask, millrace } from 'millrace'
+const cut = defineTask({ name: 'cut', queue: 'cuts' })
+export const film = defineTask({
+  name: 'film',
+  queue: 'films',
+  isolate: 'process',
+  module: import.meta.url,
+  run: (_, ctx) => ctx.enqueueMany(cut, [1, 2, 3]),
+})
+export const connect = () => millrace({ store: ${JSON.stringify(`sqlite:${join(folder, 'jobs.db')}`)}, tasks: [film, cut] })
+export default connect()
+`,
+  )
+  const { default: mill, film, connect } = await import(pathToFileURL(module).href)
+  onTestFinished(() => mill.close())
+  const worker = mill.worker({ queues: ['films'] })
+  await worker.start()
+  await (await mill.enqueue(film)).result({ timeout: '30s' })
+  await mill.close()
+  const after: Mill = connect()
+  onTestFinished(() => after.close())
+  expect(await totals(after, 'films')).toMatchObject({ enqueued: 1, started: 1, completed: 1 })
+  expect(await totals(after, 'cuts')).toMatchObject({ enqueued: 3, started: 0 })
+})
