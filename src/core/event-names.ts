@@ -38,6 +38,7 @@ const known: Readonly<Record<EventName, true>> = {
   'schedule.reconciled': true,
   'worker.started': true,
   'worker.stopped': true,
+  'worker.ordered': true,
   'worker.recycling': true,
   'worker.failed': true,
   'store.failed': true,

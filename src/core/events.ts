@@ -20,8 +20,8 @@ interface TickRef {
 /** Why a tick could not be enqueued: its queue is full or drains, or there was an error. */
 type TickRefusal = 'full' | 'draining' | 'failed'
 
-/** Why a worker asks to be replaced: it ran `maxJobs`, its process outgrew `maxRss`, or slots of it were retired. */
-export type RecycleReason = 'max-jobs' | 'max-rss' | 'slot-retired'
+/** Why a worker asks to be replaced: it ran `maxJobs`, its process outgrew `maxRss`, slots of it were retired, or an operator wants it. */
+export type RecycleReason = 'max-jobs' | 'max-rss' | 'slot-retired' | 'ordered'
 
 export interface EventMap {
   'job.enqueued': JobRef & { readonly outcome: EnqueueOutcome }
@@ -79,6 +79,8 @@ export interface EventMap {
   'worker.started': { readonly worker: string; readonly queues: readonly string[] }
   /** `apiCalls`: of a store whose calls are paid for, those that its mill has made so far, by kind. */
   'worker.stopped': { readonly worker: string; readonly apiCalls?: Readonly<Record<string, number>> }
+  /** An operator has ordered it to stop, or to be replaced. */
+  'worker.ordered': { readonly worker: string; readonly order: 'stop' | 'recycle' }
   /** It takes no more jobs and stops, so that another process can take its place. */
   'worker.recycling': { readonly worker: string; readonly reason: RecycleReason }
   /** It takes no more jobs: an error that no waiting mends. `worker.finished()` rejects with it. */

@@ -49,9 +49,13 @@ export class Registry {
 
   /** Whether any job can be run here: a task has a handler. */
   get hasHandler(): boolean {
-    if (this.#every !== undefined) return true
+    return this.#every !== undefined || this.runnable.length > 0
+  }
+
+  /** The tasks that can be run here. */
+  get runnable(): readonly AnyTask[] {
     // What runs an isolated job is found by its own process.
-    return [...this.tasks.values()].some((task) => task.run !== undefined || isolationOf(task) !== undefined)
+    return [...this.tasks.values()].filter((task) => task.run !== undefined || isolationOf(task) !== undefined)
   }
 
   task(name: string): AnyTask {

@@ -133,6 +133,11 @@ const lines: { readonly [Name in EventName]?: (event: EventMap[Name]) => LogLine
     fields: { hook },
   }),
   'worker.started': (worker) => ({ level: 'info', message: 'worker started', fields: { ...worker } }),
+  'worker.ordered': ({ worker, order }) => ({
+    level: 'info',
+    message: `worker is ordered to ${order}`,
+    fields: { worker, order },
+  }),
   'worker.recycling': ({ worker, reason }) => ({
     level: 'info',
     message: `worker takes no more jobs, to be replaced: ${reason}`,

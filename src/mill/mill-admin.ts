@@ -1,13 +1,15 @@
 /** The administration of a whole mill: counts of all its queues, its workers, the health of its store. */
 
 import { type HistoryOptions, type QueueHistory, queueHistories } from '../client/admin/queue-history.js'
+import { InvalidArgumentError, UnsupportedByStoreError } from '../core/errors.js'
 import type { Clock } from '../core/platform/clock.js'
 import type { Registry } from '../core/registry.js'
+import { describe } from '../core/values/describe.js'
 import type { ProvisionedQueue } from '../stores/contract/provision.js'
 import type { Depth } from '../stores/contract/queue-depth.js'
 import type { StoredQueue } from '../stores/contract/queue-settings.js'
 import type { Finding, StoreHealth } from '../stores/contract/store-health.js'
-import type { WorkerRecord } from '../stores/contract/worker-registry.js'
+import type { WorkerOrder, WorkerRecord } from '../stores/contract/worker-registry.js'
 import { settingsOfAll } from './options/stored-settings.js'
 import { refuseUnsupported } from './options/unsupported.js'
 import type { StoreConnection } from './store-connection.js'
@@ -50,6 +52,19 @@ export abstract class MillAdmin<QueueName extends string> {
   /** Workers that said so late that they live that they may still hold jobs; undefined if the store keeps no registry. */
   async workers(): Promise<readonly (WorkerRecord & { readonly seenAt: number })[] | undefined> {
     return (await this.#connection.opened()).workers?.list()
+  }
+
+  /**
+   * Orders a worker, by its id, to stop as at a signal, or to stop so that its supervisor puts another in its place; without
+   * one that is a stop. It hears of it with its next beat, within 5 s, an idle one on a server within 20 s. False: no such
+   * worker lives. Throws `InvalidArgumentError`, or `UnsupportedByStoreError` where the store keeps no registry.
+   */
+  async orderWorker(id: string, order: WorkerOrder): Promise<boolean> {
+    if (order !== 'stop' && order !== 'recycle')
+      throw new InvalidArgumentError(`an order to a worker must be 'stop' or 'recycle'; got ${describe(order)}.`)
+    const { workers, traits } = await this.#connection.opened()
+    if (workers !== undefined) return workers.order(id, order)
+    throw new UnsupportedByStoreError(traits.name, 'orders to workers', 'Send a signal to their processes.')
   }
 
   /**

@@ -3,6 +3,7 @@
 import type { Events } from '../core/events.js'
 import type { Packing } from '../core/packing/packing.js'
 import type { Clock, Random } from '../core/platform/clock.js'
+import { packageVersion } from '../core/platform/package-version.js'
 import { timerMs } from '../core/platform/timer.js'
 import type { Registry } from '../core/registry.js'
 import type { Middleware } from '../core/task/middleware.js'
@@ -25,6 +26,7 @@ import { Settler } from '../runtime/run/settler.js'
 import { processSoloGate } from '../runtime/solo-gate.js'
 import type { StoredQueue } from '../stores/contract/queue-settings.js'
 import type { Store } from '../stores/contract/store.js'
+import type { WorkerOrder, WorkerRecord } from '../stores/contract/worker-registry.js'
 import { ClaimLoop } from './claim-loop/claim-loop.js'
 import { InFlight } from './claim-loop/in-flight.js'
 import { LimitedQueues } from './claim-loop/limited-queues.js'
@@ -34,6 +36,7 @@ import { ProcessPool, type ProcessSource } from './isolated/process-pool.js'
 import { Adoption } from './recovery/adoption.js'
 import { Heartbeat, registryBeatMs } from './recovery/heartbeat.js'
 import { Recoverer } from './recovery/recoverer.js'
+import { VitalSigns } from './recovery/vital-signs.js'
 import { ScheduleLoop } from './schedules/schedule-loop.js'
 import { ShardPicker } from './shards/shard-picker.js'
 import type { Slots } from './slots.js'
@@ -83,6 +86,9 @@ interface Self {
   readonly slots: Slots
   /** Hears when the store took a heartbeat of it, on the monotonic clock. */
   readonly beaten: (at: number) => void
+  readonly state: () => NonNullable<WorkerRecord['state']>
+  /** Hears what an operator wants of it, again with every beat. */
+  readonly ordered: (order: WorkerOrder) => void
 }
 
 export interface WorkerAssembly extends Connection {
@@ -90,6 +96,7 @@ export interface WorkerAssembly extends Connection {
   readonly inFlight: InFlight
   readonly claimLoop: ClaimLoop
   readonly heartbeat: Repeating
+  readonly signs: VitalSigns
   /** Keeps up with the shards of ordered queues. */
   readonly sharing: Repeating | undefined
   /** Keeps up with the rules of throttles; undefined if no queue has one. */
@@ -160,9 +167,14 @@ export function assembleWorker(
     mayBeAlone: () => !(settings.isSupervised && slots.retired > 0),
     mayTake: () => (settings.maxJobs ?? Number.POSITIVE_INFINITY) - inFlight.taken,
   })
+  const version = packageVersion()
+  const signs = new VitalSigns()
   const heartbeat = new Heartbeat({
-    ...{ store, mono, beaten: self.beaten },
-    worker: { id: worker, ...identity, queues: names, concurrency, startedAt: clock.now() },
+    ...{ store, signs, mono, beaten: self.beaten, state: self.state, ordered: self.ordered },
+    worker: {
+      ...{ id: worker, ...identity, queues: names, concurrency, startedAt: clock.now() },
+      ...{ selector: settings.selectorName, tasks: registry.runnable.length, ...(version && { version }) },
+    },
     running: () => slots.used,
     // The recoverer finds only whom the registry knows: it must not forget who may still hold something.
     ttlMs: maxBlockMs + Math.max(...queues.map(({ leaseMs }) => leaseMs)) + registryMarginMs,
@@ -171,7 +183,7 @@ export function assembleWorker(
     events.emit('store.failed', { call, error, retryMs })
   const found = (queues: readonly string[]) => claimLoop.look(queues)
   return {
-    ...{ ...connection, settler, inFlight, claimLoop },
+    ...{ ...connection, settler, inFlight, claimLoop, signs },
     heartbeat: new Repeating(registryBeatMs, () => heartbeat.beat(), failed('workers.beat', registryBeatMs)),
     sharing: shards.areServed
       ? new Repeating(sharingMs, () => shards.refresh(), failed('workers.list', sharingMs))

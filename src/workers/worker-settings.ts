@@ -8,6 +8,8 @@ export interface WorkerSettings {
   readonly queues: readonly Queue[]
   readonly concurrency: number
   readonly selector: Selector
+  /** `'custom'`: a function of the user's. */
+  readonly selectorName: string
   /** Absent: shards are shared out among the workers that live. */
   readonly shardsOf: ShardsOf | undefined
   readonly graceMs: number

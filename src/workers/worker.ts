@@ -12,6 +12,7 @@ import { onceThere } from '../runtime/outage.js'
 import { processIdentity } from '../runtime/process-identity.js'
 import { Repeating } from '../runtime/repeating.js'
 import { endsWithin } from '../runtime/with-timeout.js'
+import type { WorkerOrder } from '../stores/contract/worker-registry.js'
 import { assembleWorker, type Connection, type WorkerAssembly, type WorkerParts } from './assemble-worker.js'
 import { readyForProcesses } from './isolated/process-readiness.js'
 import { Slots } from './slots.js'
@@ -113,6 +114,8 @@ export class Worker implements AsyncDisposable {
       beaten: (at) => {
         this.#storeAnsweredAt = at
       },
+      state: () => (this.#end === undefined ? 'running' : 'stopping'),
+      ordered: (order) => this.#obey(order),
     })
     this.#assembly = assembly
     this.#state = 'running'
@@ -283,13 +286,24 @@ export class Worker implements AsyncDisposable {
     // One whose answer was lost may have brought some that only the store knows of.
     await endsWithin(brieflyMs(), assembly.claimLoop.calls.unheard.putBack())
     await settler.settled(leftMs())
-    const removed = Promise.all([sharing?.stop(), limits?.stop(), heartbeat.stop(), ticksEnded]).then(() =>
-      store.workers?.remove(this.id),
-    )
+    const removed = Promise.all([sharing?.stop(), limits?.stop(), heartbeat.stop(), ticksEnded]).then(() => {
+      assembly.signs.stop()
+      return store.workers?.remove(this.id)
+    })
     await endsWithin(
       brieflyMs(),
       removed.catch(() => {}),
     )
+  }
+
+  /** An operator wants it to end. Without anybody who would start another process it is no use to recycle it. */
+  #obey(order: WorkerOrder): void {
+    if (this.#end !== undefined) return
+    const { isSupervised } = this.#settings
+    this.#parts.events.emit('worker.ordered', { worker: this.id, order })
+    if (order === 'recycle' && isSupervised) this.#recycle('ordered')
+    // The error that may end it is that of `finished()`.
+    else this.stop().catch(() => {})
   }
 
   /** It takes no more jobs, so that another process can take its place. */

@@ -77,6 +77,8 @@ describe('workers and queues list', { timeout: 60_000 }, () => {
     ])
     expect((await use(cwd, env))['default']).toEqual([0, 0, 1])
     expect((await use(cwd, env))['slow']![2]).toBe(2)
+    expect(workers[0]).toMatchObject({ state: 'running', selector: 'reduced-lottery', version: expect.any(String) })
+    expect(workers[0]).toMatchObject({ tasks: expect.any(Number), rssBytes: expect.any(Number) })
     const { stdout } = await run(['workers'], { cwd, env })
     expect(stdout.split('\n')[0]).toMatch(/^2 workers, \d of 5 slots in use$/)
     const stats = await run(['stats'], { cwd, env })
@@ -87,6 +89,7 @@ describe('workers and queues list', { timeout: 60_000 }, () => {
       'here',
       String(pid),
       'alive',
+      expect.stringMatching(/^\d+ MB$/),
       expect.stringMatching(/^\d\/2$/),
       expect.stringMatching(/^(now|.* ago)$/),
       expect.stringMatching(/^(now|.* ago)$/),
@@ -117,5 +120,65 @@ describe('workers and queues list', { timeout: 60_000 }, () => {
     expect(unknown.workers).toEqual([expect.objectContaining({ process: 'unknown', seenAt: expect.any(String) })])
     expect((await use(cwd, elsewhere))['slow']).toEqual([0, 0, 1])
     expect((await run(['workers'], { cwd, env: elsewhere })).stdout).toMatch(/\nhere .* unknown .* (now|\d+m?s ago) /)
+  })
+})
+
+/** Prints when its worker has stopped by itself. */
+const obedientWorker = `
+import { defineTask, millrace } from 'millrace'
+const hold = defineTask({ name: 'hold', queue: 'slow', run: async () => {} })
+const mill = millrace({ store: 'sqlite:jobs.db', tasks: [hold] })
+const worker = mill.worker()
+mill.on('worker.ordered', ({ order }) => console.log(JSON.stringify({ event: 'ordered', order })))
+await worker.start()
+await worker.finished()
+await mill.close()
+console.log(JSON.stringify({ event: 'finished' }))
+`
+
+describe('orders to workers', { timeout: 60_000 }, () => {
+  /** The id of the one worker that lives. */
+  async function idOf(cwd: string): Promise<string> {
+    await expect.poll(() => known(cwd), { timeout: 20_000 }).toBe(1)
+    return (await runJson<Workers>(['workers'], { cwd, env: here })).workers[0]!.id
+  }
+
+  it('recycle has another process take the place of the worker, and stop has none', async () => {
+    const cwd = project()
+    const command = new CommandProcess(['work', '--json'], { cwd, env: here })
+    const [first] = await command.events('worker.started')
+    expect(await runJson<object>(['workers', 'recycle', await idOf(cwd)], { cwd, env: here })).toMatchObject({
+      order: 'recycle',
+    })
+    expect(await command.events('worker.recycling')).toMatchObject([{ pid: first!.pid, reason: 'ordered' }])
+    const [, second] = await command.events('worker.started', 2)
+    expect(second!.pid).not.toBe(first!.pid)
+    await command.events('worker.stopped')
+    expect((await run(['workers', 'stop', await idOf(cwd)], { cwd, env: here })).stdout).toMatch(
+      /: ordered to stop\.\n$/,
+    )
+    const { code, stdout, stderr } = await command.end()
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
+    expect(stdout).not.toMatch(/process\.exited/)
+    expect(await runJson(['workers'], { cwd, env: here })).toEqual({ workers: [] })
+  })
+
+  it('either stops a worker that nobody supervises', async () => {
+    const cwd = project()
+    const script = join(cwd, 'obedient-worker.mjs')
+    writeFileSync(script, obedientWorker)
+    const lone = new CommandProcess([], { cwd, env: here, script })
+    await run(['workers', 'recycle', await idOf(cwd)], { cwd, env: here })
+    expect(await lone.events('ordered')).toMatchObject([{ order: 'recycle' }])
+    await lone.events('finished')
+    expect((await lone.end()).code).toBe(0)
+  })
+
+  it('are refused where no such worker lives', async () => {
+    const cwd = project()
+    expect(await run(['workers', 'stop', 'nobody'], { cwd })).toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining("there is no worker 'nobody'; `millrace workers list` shows those that live."),
+    })
   })
 })

@@ -1,8 +1,9 @@
-/** The command `workers`: the workers that live, where each of them runs, and what it serves. */
+/** The command `workers`: the workers that live, where each of them runs, and what it serves; and orders to them. */
 
 import type { Command } from 'commander'
 import type { Mill } from '../../mill/mill.js'
 import { processIdentity } from '../../runtime/process-identity.js'
+import type { WorkerOrder, WorkerRecord } from '../../stores/contract/worker-registry.js'
 import { type MillFlags, millCommand, withJson, withMill } from '../mill-command.js'
 import { OperationError } from '../output/exit-code.js'
 import { count, counted, fromNow } from '../output/figures.js'
@@ -21,10 +22,19 @@ interface WorkerRow {
   readonly running: number
   readonly startedAt: Date
   readonly seenAt: Date
+  readonly state?: WorkerRecord['state']
+  readonly version?: string
+  readonly selector?: string
+  readonly tasks?: number
+  readonly rssBytes?: number
+  readonly loopDelayMs?: number
 }
 
 export function addWorkers(program: Command): void {
-  const workers = program.command('workers').description('Look at the workers').helpCommand(false)
+  const workers = program
+    .command('workers')
+    .description('Look at the workers, and order them to stop or to recycle')
+    .helpCommand(false)
   const list = millCommand(workers, 'list', 'Show the workers: where they run, what they serve, how busy they are', {
     isDefault: true,
   })
@@ -42,11 +52,33 @@ Examples:
     )
   withJson(
     list,
-    'print {"workers":[{"id","host","pid","process","queues","slots","running","startedAt","seenAt"}]}',
+    'print {"workers":[{"id","host","pid","process","queues","slots","running","startedAt","seenAt","state","version","selector","tasks","rssBytes","loopDelayMs"}]}',
   ).action((flags: MillFlags & { queue?: string }) =>
     withMill(flags, async (mill, terminal) => {
       const workers = await rowsOf(mill, flags.queue)
       terminal.print({ workers }, () => workerLines(workers, terminal))
+    }),
+  )
+  addOrder(workers, 'stop', 'Stop a worker: it finishes what it has in hand, within its grace')
+  addOrder(workers, 'recycle', 'Stop a worker, and have its supervisor put another in its place')
+}
+
+function addOrder(workers: Command, order: WorkerOrder, summary: string): void {
+  const command = millCommand(workers, `${order} <id>`, summary).addHelpText(
+    'after',
+    `
+  It hears of it within 5 s, an idle one on Redis within 20 s. Ids are those of \`millrace workers list\`.
+
+Example:
+  $ millrace workers ${order} mill-1/4711/1-5f2c`,
+  )
+  withJson(command, 'print {"worker","order"}').action((id: string, flags: MillFlags) =>
+    withMill(flags, async (mill, terminal) => {
+      if (!(await mill.orderWorker(id, order)))
+        throw new OperationError(
+          `there is no worker '${printable(id)}'; \`millrace workers list\` shows those that live.`,
+        )
+      terminal.print({ worker: id, order }, () => [`${printable(id)}: ordered to ${order}.`])
     }),
   )
 }
@@ -69,7 +101,19 @@ async function rowsOf(mill: Mill, queue: string | undefined): Promise<WorkerRow[
     running: worker.running,
     startedAt: new Date(worker.startedAt),
     seenAt: new Date(worker.seenAt),
+    ...saidOf(worker),
   }))
+}
+
+function saidOf({ state, version, selector, tasks, rssBytes, loopDelayMs }: WorkerRecord) {
+  return {
+    ...(state && { state }),
+    ...(version && { version }),
+    ...(selector && { selector }),
+    ...(tasks !== undefined && { tasks }),
+    ...(rssBytes !== undefined && { rssBytes }),
+    ...(loopDelayMs !== undefined && { loopDelayMs }),
+  }
 }
 
 function workerLines(workers: readonly WorkerRow[], { colors, columns }: Terminal): string[] {
@@ -86,7 +130,16 @@ function workerLines(workers: readonly WorkerRow[], { colors, columns }: Termina
   const shown: Column<WorkerRow>[] = [
     { title: 'host', most: 40, cell: ({ host }) => printable(host) },
     { title: 'pid', align: 'right', cell: ({ pid }) => String(pid) },
-    { title: 'process', cell: ({ process }) => process, paint: (text, { process }) => paint[process](text) },
+    {
+      title: 'process',
+      cell: ({ process, state }) => (state === 'stopping' && process !== 'dead' ? state : process),
+      paint: (text, { process }) => paint[process](text),
+    },
+    {
+      title: 'memory',
+      align: 'right',
+      cell: ({ rssBytes }) => (rssBytes === undefined ? '-' : `${count(Math.round(rssBytes / 1e6))} MB`),
+    },
     { title: 'slots', align: 'right', cell: ({ running, slots }) => `${count(running)}/${count(slots)}` },
     { title: 'started', cell: ({ startedAt }) => fromNow(startedAt, now) },
     { title: 'heard', cell: ({ seenAt }) => fromNow(seenAt, now) },

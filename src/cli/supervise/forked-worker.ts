@@ -44,6 +44,8 @@ export class ForkedWorker {
   ready = false
   /** It takes no more jobs; its successor is there. */
   recycling = false
+  /** It takes no more jobs, and nobody is to take its place. */
+  isDismissed = false
   /** It has a job in hand alone: its death is charged to that. */
   isAlone = false
   /** What its supervisor has sent it. */
@@ -93,6 +95,7 @@ export class ForkedWorker {
     // The user's code in the process may send anything, also ours twice: one process has one successor.
     if (isLeaving && this.recycling) return
     if (isLeaving) this.recycling = true
+    if (word.millrace === 'dismissed') this.isDismissed = true
     if (word.millrace === 'alone') this.isAlone = word.isAlone
     if ('pulse' in word) {
       // Said only from then on; that first word may have been spoilt by what else was written.
@@ -120,7 +123,7 @@ export class ForkedWorker {
   }
 
   #state(): ProcessReport['state'] {
-    if (this.told !== undefined) return 'stopping'
+    if (this.told !== undefined || this.isDismissed) return 'stopping'
     if (this.recycling) return 'recycling'
     return this.ready ? (this.#pulse?.state ?? 'starting') : 'starting'
   }

@@ -48,6 +48,11 @@ export class SupervisorLink {
     this.#tell({ millrace: 'alone', isAlone })
   }
 
+  /** It takes no more jobs by an order, and no other is to take its place. */
+  dismissed(): void {
+    this.#tell({ millrace: 'dismissed' })
+  }
+
   recycling(): void {
     this.#tell({ millrace: 'recycling' })
   }

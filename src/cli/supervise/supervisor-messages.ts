@@ -17,7 +17,7 @@ export interface StatusDigest extends Omit<WorkerStatus, 'jobs'> {
 
 /**
  * From the process: its worker takes jobs; it is alive; it runs a job alone, or no longer; it takes no more jobs and needs a
- * successor; the same, because of an error; it has shown its state.
+ * successor; the same, because of an error; it takes no more jobs and needs none; it has shown its state.
  */
 export type ProcessMessage =
   | { readonly millrace: 'ready'; readonly pulse: StatusDigest }
@@ -25,6 +25,7 @@ export type ProcessMessage =
   | { readonly millrace: 'alone'; readonly isAlone: boolean }
   | { readonly millrace: 'recycling' }
   | { readonly millrace: 'failing' }
+  | { readonly millrace: 'dismissed' }
   | { readonly millrace: 'dumped' }
 
 /** From the supervisor: show your state. */
@@ -43,6 +44,7 @@ export function processMessageIn(said: object): ProcessMessage | undefined {
       return { millrace, isAlone: isAlone === true }
     case 'recycling':
     case 'failing':
+    case 'dismissed':
     case 'dumped':
       return { millrace }
     default:

@@ -3,7 +3,7 @@
  *
  * It runs no job and loads nothing of the user's, so that nothing of theirs can end it. The first process starts alone:
  * what is wrong with the configuration or the store is told once. One that dies is replaced, one that recycles is
- * relieved, one that gives no sign of life is killed.
+ * relieved, one that gives no sign of life is killed. One that was ordered to stop is not replaced.
  */
 
 import { type Random, systemRandom } from '../../core/platform/clock.js'
@@ -35,6 +35,8 @@ interface ProcessSlot {
   leaving: number
   /** A successor is due when one of those has ended. */
   isWaiting: boolean
+  /** Its process was ordered to stop: it gets no other. */
+  isClosed: boolean
   restart: NodeJS.Timeout | undefined
 }
 
@@ -75,6 +77,7 @@ export class Supervisor {
       served: false,
       leaving: 0,
       isWaiting: false,
+      isClosed: false,
       restart: undefined,
     }))
   }
@@ -188,6 +191,7 @@ export class Supervisor {
     if (process.recycling) place.leaving -= 1
     if (this.#stopping) this.#stopped(end, process)
     else if (process.recycling) this.#left(end, process, place)
+    else if (process.isDismissed) this.#dismissed(end, process, place)
     // Once another place has served, the configuration is known to be good.
     else if (!this.#places.some(({ served }) => served)) this.#refused(end, process)
     else this.#replace(end, process, place)
@@ -198,6 +202,13 @@ export class Supervisor {
     if (!place.isWaiting) return
     place.isWaiting = false
     this.#fork(place)
+  }
+
+  /** The command ends with the last of its places. */
+  #dismissed(end: End, process: ForkedWorker, place: ProcessSlot): void {
+    place.isClosed = true
+    if (end.code !== exitCodes.ok) this.#report(end, process)
+    if (this.#places.every(({ isClosed }) => isClosed) && this.#processes.size === 0) this.#finish(this.#code)
   }
 
   #stopped(end: End, process: ForkedWorker): void {

@@ -81,6 +81,9 @@ export class WorkProcess {
     log = new WorkLog(mill, this.#terminal)
     mill.on('worker.recycling', () => this.#link.recycling())
     mill.on('worker.failed', () => this.#link.failing())
+    mill.on('worker.ordered', ({ order }) => {
+      if (order === 'stop') this.#link.dismissed()
+    })
     if (this.#flags.createQueues) await mill.createQueues()
     await worker.start()
     const { queues } = worker

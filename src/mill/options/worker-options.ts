@@ -103,6 +103,7 @@ export function workerSettings(options: WorkerOptions, registry: Registry, isSup
     queues: queues.map((name) => registry.queue(name)),
     concurrency,
     selector: typeof selector === 'function' ? selector : selectorNamed(selector as SelectorName),
+    selectorName: typeof selector === 'function' ? 'custom' : selector,
     shardsOf,
     graceMs: grace === 'none' ? Number.POSITIVE_INFINITY : grace,
     maxBlockMs: maxBlock,

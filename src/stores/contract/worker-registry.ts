@@ -18,11 +18,28 @@ export interface WorkerRecord {
   readonly concurrency: number
   readonly running: number
   readonly startedAt: number
+  /** `'stopping'`: it takes no more jobs, and ends when those in hand have. What follows is absent where a worker does not say it. */
+  readonly state?: 'running' | 'stopping'
+  /** Of its Millrace. */
+  readonly version?: string
+  /** The name of its selector; `'custom'`: a function. */
+  readonly selector?: string
+  /** Tasks that it can run. */
+  readonly tasks?: number
+  /** What its process takes of memory. */
+  readonly rssBytes?: number
+  /** How late its event loop was since its last beat: 99 of 100 times no later than so many ms. */
+  readonly loopDelayMs?: number
 }
 
+/** What an operator wants of a worker: that it ends, or that it ends and another takes its place where somebody sees to that. */
+export type WorkerOrder = 'stop' | 'recycle'
+
 export interface WorkerRegistry {
-  /** Writes or renews the record; it lapses after `ttlMs`. */
-  beat(worker: WorkerRecord, ttlMs: number): Promise<void>
+  /** Writes or renews the record; it lapses after `ttlMs`. Answers with the latest order to this worker, until it is removed. */
+  beat(worker: WorkerRecord, ttlMs: number): Promise<WorkerOrder | undefined>
+  /** Leaves an order to the worker, which its next beat is told. False: there is none that has not lapsed. */
+  order(id: string, order: WorkerOrder): Promise<boolean>
   /**
    * Takes the record out, and ends what the worker leads in the queues of that record; in all, where there is none. Harmless
    * where there is nothing.

@@ -96,6 +96,7 @@ export class SqliteStore implements Store {
     this.transactions = this.#userEnqueue
     this.workers = {
       ...this.#inbox.calls('beat', 'held', 'gone', 'adopt'),
+      order: (id, order) => this.#inbox.call('orderWorker', id, order),
       remove: (id) => this.#inbox.call('removeWorker', id),
       list: () => this.#inbox.call('workers'),
     }

@@ -15,12 +15,13 @@ import { JobUpdates } from '../../runtime/run/job-updates.js'
 import type { SettlementRules } from '../../runtime/run/settlement.js'
 import { Settler } from '../../runtime/run/settler.js'
 import type { Records } from '../../stores/contract/job-records.js'
-import type { WorkerRegistry } from '../../stores/contract/worker-registry.js'
+import type { WorkerOrder, WorkerRegistry } from '../../stores/contract/worker-registry.js'
 import type { Connection } from '../assemble-worker.js'
 import { LimitedQueues } from '../claim-loop/limited-queues.js'
 import { Punctuality } from '../claim-loop/punctuality.js'
 import { Heartbeat, registryBeatMs } from '../recovery/heartbeat.js'
 import { Recoverer } from '../recovery/recoverer.js'
+import { VitalSigns } from '../recovery/vital-signs.js'
 
 export interface ListenerParts {
   /** With a lease keeper of the listener's own. */
@@ -50,6 +51,8 @@ interface ListenerSelf {
   readonly beaten: () => Promise<void>
   /** There may be work. */
   readonly look: () => void
+  /** Hears what an operator wants of it, again with every beat. */
+  readonly ordered: (order: WorkerOrder) => void
 }
 
 export interface ListenerAssembly extends Connection {
@@ -61,6 +64,7 @@ export interface ListenerAssembly extends Connection {
   readonly rules: SettlementRules
   readonly punctuality: Punctuality
   readonly heartbeat: Repeating
+  readonly signs: VitalSigns
   readonly recoverer: Recoverer
 }
 
@@ -81,15 +85,16 @@ export function assembleListener(connection: Connection, parts: ListenerParts, s
   const mono = () => clock.mono()
   const maxBytes = Math.min(maxPayloadBytes, traits.maxPayloadBytes)
   const notes = new JobUpdates({ store, packing, maxCheckpointBytes: maxBytes, events, random })
+  const signs = new VitalSigns()
   const heartbeat = new Heartbeat({
-    ...{ store, mono, beaten: () => {} },
+    ...{ store, mono, signs, beaten: () => {}, state: () => 'running', ordered: self.ordered },
     worker: { id: self.id, ...self.identity, queues: [queue.name], concurrency, startedAt: clock.now() },
     running: self.held,
     ttlMs: queue.leaseMs + registryMarginMs,
   })
   const registry = new Registry([], [queue], task)
   return {
-    ...{ ...connection, workers, records, notes },
+    ...{ ...connection, workers, records, notes, signs },
     punctuality: new Punctuality(new LimitedQueues(connection.stored), registry),
     settler: new Settler({ store, events, random, mono }),
     decoder: new ClaimDecoder(registry, packing, notes),

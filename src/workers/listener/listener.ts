@@ -23,6 +23,7 @@ import { processSoloGate } from '../../runtime/solo-gate.js'
 import { endsWithin } from '../../runtime/with-timeout.js'
 import type { Claim } from '../../stores/contract/claim.js'
 import type { ClaimKey, SettleAnswer } from '../../stores/contract/settle.js'
+import type { WorkerOrder } from '../../stores/contract/worker-registry.js'
 import { keyIn, tokenOf } from '../claim-token.js'
 import { emitSettled } from '../settle-events.js'
 import { nextWorkerId } from '../worker-id.js'
@@ -163,11 +164,19 @@ export class QueueListener<Input = unknown> implements AsyncDisposable {
       held: () => this.#hands.size,
       beaten: () => this.#findTakenOver(opened),
       look: () => this.#claims.look(),
+      ordered: (order) => this.#obey(order),
     })
     void opened.keeper.start()
     opened.heartbeat.start()
     opened.recoverer.start()
     return opened
+  }
+
+  /** Whatever an operator orders, it ends: nobody would start another. */
+  #obey(order: WorkerOrder): void {
+    if (this.#closing !== undefined) return
+    this.#parts.events.emit('worker.ordered', { worker: this.id, order })
+    void this.close().catch(() => {})
   }
 
   /** Undefined where what it holds cannot be read here; it is settled then. */
@@ -316,6 +325,7 @@ export class QueueListener<Input = unknown> implements AsyncDisposable {
     for (const { hand } of this.#hands.values()) if (hand.elsewhere !== undefined) await this.#leave(hand, opened)
     await endsWithin(graceMs, this.#empty())
     await heartbeat.stop()
+    opened.signs.stop()
     await endsWithin(
       courtesyMs,
       this.#findTakenOver(opened).catch(() => {}),

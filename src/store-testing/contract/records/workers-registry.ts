@@ -15,6 +15,12 @@ const worker: WorkerRecord = {
   concurrency: 10,
   running: 3,
   startedAt: 1_700_000_000_000,
+  state: 'running',
+  version: '1.2.3',
+  selector: 'lag',
+  tasks: 7,
+  rssBytes: 123_456_789,
+  loopDelayMs: 12.5,
 }
 
 export const workersRegistry: ContractConcern = {
@@ -68,6 +74,42 @@ export const workersRegistry: ContractConcern = {
           (await other.workers!.list()).map(({ id }) => id),
           ['a', 'b', 'c'],
         )
+      },
+      workers,
+    ),
+
+    contractCase(
+      'an order is told by every beat of its worker until that is removed, the latest of several',
+      async (scene) => {
+        const other = (await scene.harness.open()).workers!
+        assert.equal(await scene.workers.beat(worker, 10_000), undefined)
+        assert.equal(await other.order('worker-1', 'recycle'), true)
+        assert.equal(await scene.workers.beat({ ...worker, running: 4 }, 10_000), 'recycle')
+        assert.equal(await scene.workers.beat({ ...worker, id: 'worker-2' }, 10_000), undefined)
+        assert.equal(await other.order('worker-1', 'stop'), true)
+        assert.equal(await scene.workers.beat(worker, 10_000), 'stop')
+        assert.deepEqual(
+          (await scene.workers.list()).map(({ id, running }) => [id, running]),
+          [
+            ['worker-1', 3],
+            ['worker-2', 3],
+          ],
+        )
+        await scene.workers.remove('worker-1')
+        assert.equal(await scene.workers.beat(worker, 10_000), undefined)
+      },
+      workers,
+    ),
+
+    contractCase(
+      'an order to a worker that is not there, or has lapsed, is none',
+      async (scene) => {
+        assert.equal(await scene.workers.order('worker-1', 'stop'), false)
+        await scene.workers.beat(worker, 10_000)
+        await scene.workers.order('worker-1', 'stop')
+        await scene.advance(10_000)
+        assert.equal(await scene.workers.order('worker-1', 'stop'), false)
+        assert.equal(await scene.workers.beat(worker, 10_000), undefined)
       },
       workers,
     ),

@@ -2,7 +2,7 @@
 
 import { toleratedStepMs } from '../../../core/platform/clock.js'
 import type { ClaimKey } from '../../contract/settle.js'
-import type { HeldClaim, WorkerRecord, WorkerRegistry } from '../../contract/worker-registry.js'
+import type { HeldClaim, WorkerOrder, WorkerRecord, WorkerRegistry } from '../../contract/worker-registry.js'
 import { stepLimit } from '../../rules/bounds.js'
 import type { MemoryAdmin } from '../memory-admin.js'
 import { heldClaim } from '../queue/memory-job.js'
@@ -13,13 +13,23 @@ export interface MemoryWorker {
   readonly worker: WorkerRecord
   readonly seenAt: number
   readonly until: number
+  readonly order?: WorkerOrder
 }
 
 export function memoryRegistry(store: MemoryAdmin, workers: () => Map<string, MemoryWorker>): WorkerRegistry {
   return {
     async beat(worker, ttlMs) {
       const seenAt = store.now()
-      workers().set(worker.id, { worker, seenAt, until: seenAt + ttlMs })
+      const known = workers().get(worker.id)
+      const order = known === undefined || known.until <= seenAt ? undefined : known.order
+      workers().set(worker.id, { worker, seenAt, until: seenAt + ttlMs, ...(order && { order }) })
+      return order
+    },
+    async order(id, order) {
+      const known = workers().get(id)
+      if (known === undefined || known.until <= store.now()) return false
+      workers().set(id, { ...known, order })
+      return true
     },
     async remove(id) {
       workers().delete(id)

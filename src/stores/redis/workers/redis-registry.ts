@@ -19,8 +19,9 @@ import { goneScripts } from './gone-script.js'
 import { heldScripts } from './held-script.js'
 import { registryScript } from './registry-script.js'
 
-/** What stands before a record: when the worker was seen, and when it lapses. */
-const instantsBytes = 12
+/** What stands before a record: when the worker was seen, when it lapses, and the letter of its order. */
+const headBytes = 13
+const orderLetters = { stop: 's', recycle: 'r' } as const
 
 export function redisRegistry(client: RedisClient, queues: RedisQueues, namespace: string): WorkerRegistry {
   const key = workersKey(namespace)
@@ -58,7 +59,7 @@ export function redisRegistry(client: RedisClient, queues: RedisQueues, namespac
     await client.command('HDEL', [key, id])
     // It leads nothing but queues that it serves. Of a worker whose record has lapsed nobody knows which those were.
     const shards = await allShards(
-      record === null ? undefined : storedWorker(textIn(bytesIn(record).subarray(instantsBytes)))?.queues,
+      record === null ? undefined : storedWorker(textIn(bytesIn(record).subarray(headBytes)))?.queues,
     )
     await Promise.all(shards.map((shard) => unlessUnusable(queues.run(shard, queueStateScripts, ['unlead', id]))))
   }
@@ -66,7 +67,13 @@ export function redisRegistry(client: RedisClient, queues: RedisQueues, namespac
   return {
     async beat(worker, ttlMs) {
       const { id, ...record } = worker
-      await client.run(registryScript, [key], ['beat', id, String(Math.ceil(ttlMs)), JSON.stringify(record)])
+      const args = ['beat', id, String(Math.ceil(ttlMs)), JSON.stringify(record)]
+      const letter = textIn(await client.run(registryScript, [key], args))
+      return letter === 's' ? 'stop' : letter === 'r' ? 'recycle' : undefined
+    },
+
+    async order(id, order) {
+      return (await client.run(registryScript, [key], ['order', id, orderLetters[order]])) === 1
     },
 
     remove,

@@ -259,6 +259,7 @@ CREATE INDEX throttle_start_nth ON throttle_start (tid, nth);
  * `job.expires_at` is when a job expires that waits and was never taken, or a kept result; `queue.expiring_at` is at or before the
  * first of the former, or null if there are none: where it is not over nobody looks for one.
  * Each state has its own partial index, so that a job lies in three trees at any time and a change of state writes two.
+ * `worker.ordered` is what its next beat is told: 'stop' or 'recycle'.
  * `call` holds the calls that one transaction made on one queue, as JSON, each with its instant on the machine's monotonic
  * clock; `cid` counts up within the queue.
  */
@@ -332,7 +333,7 @@ ${payloadTable}CREATE TABLE remembered (
 ) WITHOUT ROWID;
 CREATE INDEX remembered_until ON remembered (qid, until);
 CREATE TABLE call (qid INTEGER NOT NULL, cid INTEGER NOT NULL, calls TEXT NOT NULL, PRIMARY KEY (qid, cid)) WITHOUT ROWID;
-${scheduleTable}CREATE TABLE worker (id TEXT PRIMARY KEY, record TEXT NOT NULL, seen_at INTEGER NOT NULL, until INTEGER NOT NULL) WITHOUT ROWID;
+${scheduleTable}CREATE TABLE worker (id TEXT PRIMARY KEY, record TEXT NOT NULL, seen_at INTEGER NOT NULL, until INTEGER NOT NULL, ordered TEXT) WITHOUT ROWID;
 ${noteTables}${limitTables}${liveTables}${historyTable}`
 
 export const tableNames: readonly string[] = [...tables.matchAll(/CREATE TABLE (\w+)/g)].map(([, name]) => name!)

@@ -3,7 +3,7 @@
 import { toleratedStepMs } from '../../../core/platform/clock.js'
 import type { Buried, Crash } from '../../contract/claim.js'
 import type { ClaimKey } from '../../contract/settle.js'
-import { type HeldClaim, storedWorker, type WorkerRecord } from '../../contract/worker-registry.js'
+import { type HeldClaim, storedWorker, type WorkerOrder, type WorkerRecord } from '../../contract/worker-registry.js'
 import { stepLimit } from '../../rules/bounds.js'
 import type { Statement } from '../file/sqlite-driver.js'
 import { running } from '../file/sqlite-schema.js'
@@ -30,6 +30,8 @@ interface HeldClaimRow {
 export class SqliteWorkers {
   readonly #session: SqliteTransaction
   readonly #write: Statement
+  readonly #ordered: Statement
+  readonly #order: Statement
   readonly #lapse: Statement
   readonly #turnBack: Statement
   readonly #delete: Statement
@@ -40,7 +42,12 @@ export class SqliteWorkers {
   constructor(session: SqliteTransaction) {
     this.#session = session
     const { db } = session
-    this.#write = db.prepare('INSERT OR REPLACE INTO worker (id, record, seen_at, until) VALUES (?, ?, ?, ?)')
+    this.#write = db.prepare(
+      `INSERT INTO worker (id, record, seen_at, until) VALUES (?, ?, ?, ?)
+       ON CONFLICT DO UPDATE SET record = excluded.record, seen_at = excluded.seen_at, until = excluded.until`,
+    )
+    this.#ordered = db.prepare('SELECT ordered FROM worker WHERE id = ?')
+    this.#order = db.prepare('UPDATE worker SET ordered = ? WHERE id = ? AND until > ?')
     this.#lapse = db.prepare('DELETE FROM worker WHERE until <= ?')
     // The clock was set back: they live on for as long as they were to live from then on.
     this.#turnBack = db.prepare(
@@ -61,11 +68,17 @@ export class SqliteWorkers {
     )
   }
 
-  beat(worker: WorkerRecord, ttlMs: number): void {
+  beat(worker: WorkerRecord, ttlMs: number): WorkerOrder | undefined {
     const now = this.#session.clock.now()
+    // Before it is written: one that had lapsed comes back without its order.
+    this.#lapse.run(now)
     this.#write.run(worker.id, JSON.stringify(worker), now, bounded(now + ttlMs))
     this.#turnBack.run(now)
-    this.#lapse.run(now)
+    return (this.#ordered.get(worker.id) as { ordered: WorkerOrder | null } | undefined)?.ordered ?? undefined
+  }
+
+  order(id: string, order: WorkerOrder): boolean {
+    return Number(this.#order.run(order, id, this.#session.clock.now()).changes) === 1
   }
 
   /** Whoever is removed leads nothing any more. */
