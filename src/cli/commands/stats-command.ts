@@ -1,8 +1,10 @@
-/** The command `stats`: every queue's counts, once or again each second. */
+/** The command `stats`: every queue's counts, once, again each second, or as a view of the last hour on the whole terminal. */
 
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Command } from 'commander'
+import type { QueueHistory } from '../../client/admin/queue-history.js'
 import type { ThrottleStatus } from '../../client/admin/throttle-admin.js'
+import { hasCode } from '../../core/error-codes.js'
 import { formatDuration } from '../../core/values/duration.js'
 import type { Mill } from '../../mill/mill.js'
 import type { Depth } from '../../stores/contract/queue-depth.js'
@@ -11,11 +13,15 @@ import type { WorkerRecord } from '../../stores/contract/worker-registry.js'
 import { type MillFlags, millCommand, withJson, withMill } from '../mill-command.js'
 import { count, counted, fromNow } from '../output/figures.js'
 import { serving } from '../output/liveness.js'
+import { queueViewLines } from '../output/queue-view.js'
+import { Screen } from '../output/screen.js'
 import { type Column, table } from '../output/table.js'
 import type { Terminal } from '../output/terminal.js'
 import { limitLines } from '../throttles/limit-lines.js'
 
 const everyMs = 1_000
+/** Looks from one reading of the history to the next. */
+const historyLooks = 5
 
 /** Counts that add up over queues, in the order they are shown. */
 const sums = [
@@ -67,7 +73,7 @@ interface WorkerTotals {
 
 export function addStats(program: Command): void {
   const command = millCommand(program, 'stats', 'Show the counts of every queue')
-    .option('--watch', 'again each second, until interrupted')
+    .option('--watch', 'again each second, until interrupted; in a terminal a view of the last hour (q quits)')
     .option('--shards', 'also the lag of each shard of ordered queues')
     .addHelpText(
       'after',
@@ -103,9 +109,53 @@ async function show(mill: Mill, terminal: Terminal, shards: boolean): Promise<vo
 async function watch(mill: Mill, terminal: Terminal, shards: boolean): Promise<void> {
   const over = new AbortController()
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => over.abort())
+  if (terminal.live && !shards && (await keepsHistory(mill))) return view(mill, terminal, over)
   while (!over.signal.aborted) {
     await show(mill, terminal, shards)
     await delay(everyMs, undefined, { signal: over.signal }).catch(() => {})
+  }
+}
+
+/** On the whole terminal, until `over` aborts or a key is pressed that leaves it. */
+async function view(mill: Mill, terminal: Terminal, over: AbortController): Promise<void> {
+  let wake = () => {}
+  const screen = new Screen(
+    () => {
+      over.abort()
+      wake()
+    },
+    () => wake(),
+  )
+  try {
+    for (let looks = 0, histories: QueueHistory[] = []; !over.signal.aborted; looks += 1) {
+      // What changes once a minute need not be read each second.
+      if (looks % historyLooks === 0) histories = await mill.histories()
+      const stats = await statsOf(mill)
+      const below = limitLines(stats.queues.filter(isLimited), terminal)
+      const title = titleOf(stats)
+      screen.draw(
+        queueViewLines(
+          { title, at: new Date(), depths: stats.queues, histories, below },
+          { columns: screen.columns, rows: screen.rows, colors: terminal.colors },
+        ),
+      )
+      const woken = new Promise<void>((resolve) => {
+        wake = resolve
+      })
+      await Promise.race([woken, delay(everyMs, undefined, { signal: over.signal }).catch(() => {})])
+    }
+  } finally {
+    screen.close()
+  }
+}
+
+async function keepsHistory(mill: Mill): Promise<boolean> {
+  try {
+    await mill.histories()
+    return true
+  } catch (error) {
+    if (hasCode(error, 'unsupported-by-store')) return false
+    throw error
   }
 }
 
@@ -159,7 +209,8 @@ function isLimited({ throttle, maxRunning }: { readonly [K in 'throttle' | 'maxR
 
 type StatsRow = QueueTotals & { readonly queue: string; readonly lagMs: number; readonly note: string }
 
-function statsLines({ store, queues, totals, workers, apiCalls }: Stats, { colors, columns }: Terminal): string[] {
+function statsLines(stats: Stats, { colors, columns }: Terminal): string[] {
+  const { queues, totals } = stats
   const column = (title: (typeof sums)[number], paint?: (text: string) => string): Column<StatsRow> => ({
     title,
     align: 'right',
@@ -188,10 +239,11 @@ function statsLines({ store, queues, totals, workers, apiCalls }: Stats, { color
   const rows: StatsRow[] = queues.map((queue) => ({ ...queue, note: noteOf(queue) }))
   const lagMs = Math.max(0, ...queues.map((queue) => queue.lagMs))
   const all = queues.length > 1 ? [{ ...totals, queue: 'total', lagMs, note: '' }] : []
-  return [
-    [store, ...(workers ? [workersText(workers)] : []), ...(apiCalls ? [callsText(apiCalls)] : [])].join(' · '),
-    ...table(shown, [...rows, ...all], { width: columns, paintTitle: colors.dim }),
-  ]
+  return [titleOf(stats), ...table(shown, [...rows, ...all], { width: columns, paintTitle: colors.dim })]
+}
+
+function titleOf({ store, workers, apiCalls }: Stats): string {
+  return [store, ...(workers ? [workersText(workers)] : []), ...(apiCalls ? [callsText(apiCalls)] : [])].join(' · ')
 }
 
 function callsText(apiCalls: Readonly<Record<string, number>>): string {

@@ -1,0 +1,18 @@
+/** A sparkline: numbers as a row of bars, one column each. Pure. */
+
+const bars = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'] as const
+const nothing = '·'
+
+/** The bar of each number, as high as it is of the largest; what is not 0 is never shown as nothing. */
+export function sparkline(numbers: readonly number[]): string[] {
+  const largest = Math.max(0, ...numbers)
+  return numbers.map((n) => (n <= 0 ? nothing : bars[Math.max(0, Math.ceil((n / largest) * bars.length) - 1)]!))
+}
+
+/** The numbers summed up in so many columns of equal width, which must divide their count. */
+export function inColumns(numbers: readonly number[], columns: number): number[] {
+  const each = numbers.length / columns
+  return Array.from({ length: columns }, (_, i) =>
+    numbers.slice(i * each, (i + 1) * each).reduce((sum, n) => sum + n, 0),
+  )
+}
