@@ -5,6 +5,7 @@
 
 import type { Queue } from '../../core/queue/queue.js'
 import type { Span } from '../../core/queue/start-window.js'
+import { isQueueName } from '../../core/values/ids.js'
 import type { Claim } from '../../stores/contract/claim.js'
 
 /** What the process is to do. */
@@ -71,9 +72,14 @@ export function childMessageIn(said: object): ChildMessage | undefined {
   if (word !== 'settled' || typeof verdict !== 'object' || verdict === null) return undefined
   const { kind, answer, runMs, enqueued = {} } = verdict as Record<string, unknown>
   if (!kinds.includes(kind) || !answers.includes(answer) || typeof runMs !== 'number') return undefined
-  if (typeof enqueued !== 'object' || Object.values(enqueued ?? {}).some((jobs) => typeof jobs !== 'number'))
-    return undefined
+  if (!areCounts(enqueued)) return undefined
   return { word, verdict: verdict as ChildVerdict }
+}
+
+/** Of jobs by queue. */
+function areCounts(value: unknown): boolean {
+  if (typeof value !== 'object' || value === null) return false
+  return Object.entries(value).every(([queue, jobs]) => isQueueName(queue) && Number.isSafeInteger(jobs) && jobs > 0)
 }
 
 export function isWorkerMessage(said: object): said is WorkerMessage {
