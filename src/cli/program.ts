@@ -1,7 +1,7 @@
 /** The program: the whole command line of `millrace`, one command per noun. */
 
-import { readFileSync } from 'node:fs'
 import { Command } from 'commander'
+import { packageVersion } from '../core/platform/package-version.js'
 import { tellWhatIsMeant } from './command-words.js'
 import { addCompletion } from './commands/completion-command.js'
 import { addDoctor } from './commands/doctor-command.js'
@@ -25,7 +25,7 @@ import { printable } from './output/printable.js'
 export function createProgram(): Command {
   const program = new Command('millrace')
     .description('Background jobs: embedded on SQLite with no server, or on Redis and Valkey.')
-    .version(version(), '--version', 'print the version')
+    .version(packageVersion() ?? 'unknown', '--version', 'print the version')
     .helpOption('--help', 'show this')
     .helpCommand(false)
     .showSuggestionAfterError(true)
@@ -85,9 +85,4 @@ function oneLine(text: string): string {
       .replaceAll('\n', ' '),
   )
   return /[.?)]$/.test(line) ? line : `${line}.`
-}
-
-function version(): string {
-  const text = readFileSync(new URL('../../package.json', import.meta.url), 'utf8')
-  return (JSON.parse(text) as { version: string }).version
 }

@@ -1,21 +1,22 @@
 /** A mill: tasks, queues and a store put together. What users hold; it opens the store at its first call. */
 /// <reference lib="esnext.disposable" preserve="true" />
 
+import type { AdminParts } from '../client/admin/admin-parts.js'
 import { QueueAdmin } from '../client/admin/queue-admin.js'
 import { Client, type ClientParts } from '../client/enqueue/client.js'
 import type { DraftRules } from '../client/enqueue/draft-content.js'
 import { Sender } from '../client/enqueue/sender.js'
 import { TransactionEnqueue } from '../client/enqueue/transaction-enqueue.js'
-import { ResultWatcher } from '../client/jobs/result-watcher.js'
 import { type SettledResults, settledResults } from '../client/jobs/settled-results.js'
-import { type HandleParts, StoredJobHandle } from '../client/jobs/stored-job-handle.js'
+import { type HandleParts, handlePartsOf, StoredJobHandle } from '../client/jobs/stored-job-handle.js'
 import { ScheduleAdmin } from '../client/schedules/schedule-admin.js'
 import { InvalidArgumentError } from '../core/errors.js'
 import { refuseNoEvent } from '../core/event-names.js'
 import { type EventName, Events, type Listener } from '../core/events.js'
 import type { JobHandle } from '../core/job-handle.js'
+import type { Logger } from '../core/logger.js'
 import { type Clock, type Random, systemClock, systemRandom } from '../core/platform/clock.js'
-import { keepsEnds, type Queue } from '../core/queue/queue.js'
+import type { Queue } from '../core/queue/queue.js'
 import type { AnyTask } from '../core/task/any-task.js'
 import type { EnqueueArguments, EnqueueOptionsOf } from '../core/task/enqueue-options.js'
 import type { ManyArguments } from '../core/task/many-items.js'
@@ -85,14 +86,7 @@ export class Mill<QueueName extends string = string> extends MillAdmin<QueueName
     const rulesOf = ({ traits }: Store): DraftRules => {
       return { registry, tasksElsewhere, packing, traits, maxPayloadBytes, idempotencyMs, newId }
     }
-    this.#handleParts = {
-      connect: this.#connection.opened,
-      packing,
-      watcher: new ResultWatcher(this.#connection.opened),
-      isOrdered: (queue) => registry.queues.get(queue)?.ordered === true,
-      keepsEnds: (queue) => keepsEnds(registry.queues.get(queue)),
-      mono: () => clock.mono(),
-    }
+    this.#handleParts = handlePartsOf(this.#connection.opened, packing, registry, clock)
     this.#clientParts = {
       rules: async () => rulesOf(await this.#connection.opened()),
       middleware,
@@ -117,6 +111,11 @@ export class Mill<QueueName extends string = string> extends MillAdmin<QueueName
   /** @internal */
   get namespace(): string {
     return this.#options.namespace
+  }
+
+  /** @internal */
+  get logger(): Logger {
+    return this.#options.logger
   }
 
   /** The declared tasks by name. */
@@ -317,18 +316,19 @@ export class Mill<QueueName extends string = string> extends MillAdmin<QueueName
     return made
   }
 
+  /**
+   * What queues are administered with, declared or not.
+   * @internal
+   */
+  get adminParts(): Required<AdminParts> {
+    const { registry, packing } = this.#options
+    const { opened: connect, closing } = this.#connection
+    return { connect, look: () => this.#connection.looked(), packing, registry, closing, clock: this.#clock }
+  }
+
   /** Administration of one queue. Throws `UnknownQueueError` where it is not declared. */
   queue(name: QueueName): QueueAdmin {
-    const { registry, packing } = this.#options
-    return new QueueAdmin(
-      registry.queue(name).name,
-      this.#connection.opened,
-      packing,
-      () => this.#connection.looked(),
-      registry,
-      this.#connection.closing,
-      this.#clock,
-    )
+    return new QueueAdmin(this.#options.registry.queue(name).name, this.adminParts)
   }
 
   /** Adds a listener to one kind of event of this process; returns what removes it. Throws `InvalidArgumentError` for one that is not there. */

@@ -40,12 +40,12 @@ export class OrderedScene {
 
   /** Administration of a queue by one operator. */
   admin(queue = 'orders'): QueueAdmin {
-    return new QueueAdmin(queue, async () => this.store, new Packing(jsonCodec))
+    return new QueueAdmin(queue, { connect: async () => this.store, packing: new Packing(jsonCodec) })
   }
 
   /** By another. */
   otherAdmin(queue = 'orders'): QueueAdmin {
-    return new QueueAdmin(queue, async () => this.#other, new Packing(jsonCodec))
+    return new QueueAdmin(queue, { connect: async () => this.#other, packing: new Packing(jsonCodec) })
   }
 
   /** One payload for each, by id alone with one of its own. */

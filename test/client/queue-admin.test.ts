@@ -78,7 +78,11 @@ describe.each(orderedStores)('administration of an ordered queue, on %s', (_, ma
   ] as const)('fails a job by hand as its task says: with %i retries it is %s then', async (max, state) => {
     const scene = await OrderedScene.on(make)
     const registry = new Registry([defineOrderedTask({ name: 'sync-order', queue: 'orders', retry: { max } })], [])
-    const { jobs } = new QueueAdmin('orders', async () => scene.store, new Packing(jsonCodec), undefined, registry)
+    const { jobs } = new QueueAdmin('orders', {
+      connect: async () => scene.store,
+      packing: new Packing(jsonCodec),
+      registry,
+    })
     await scene.push(['a'])
     await scene.claim()
 
@@ -89,7 +93,11 @@ describe.each(orderedStores)('administration of an ordered queue, on %s', (_, ma
   it('is looked at by the connection that opens nothing, and tells of the workers that serve it', async () => {
     const scene = await OrderedScene.on(make)
     const refused = () => Promise.reject(new Error('opened'))
-    const admin = new QueueAdmin('orders', refused, new Packing(jsonCodec), async () => scene.store)
+    const admin = new QueueAdmin('orders', {
+      connect: refused,
+      packing: new Packing(jsonCodec),
+      look: async () => scene.store,
+    })
     await scene.push(['a', 'b'])
     await scene.claim()
     for (const [id, queues] of [

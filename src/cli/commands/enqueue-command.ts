@@ -1,13 +1,11 @@
 /** The command `enqueue`: one job from the command line, or a stream of them. */
 
 import { type Command, Option } from 'commander'
-import { UnknownTaskError } from '../../core/errors.js'
 import { highestPriority, lowestPriority, type Meta } from '../../core/job.js'
 import type { JobHandle } from '../../core/job-handle.js'
 import type { AnyTask } from '../../core/task/any-task.js'
 import type { AnyEnqueueOptions, EnqueueOptionsOf } from '../../core/task/enqueue-options.js'
-import { isTaskName, taskNameForm } from '../../core/values/ids.js'
-import type { Mill } from '../../mill/mill.js'
+import { namedTask } from '../../mill/named-task.js'
 import { durationFlag, jsonGiven, numberFlag, wholeFlag } from '../flags.js'
 import { type MillFlags, millCommand, withJson, withMill } from '../mill-command.js'
 import { UsageError } from '../output/exit-code.js'
@@ -118,18 +116,9 @@ async function enqueueStream(task: string, flags: EnqueueFlags): Promise<void> {
   await withMill(flags, async (mill, terminal) => {
     // What is wrong with the task is told before anything is read.
     if (!flags.envelope)
-      refuseNoId(await taskNamed(mill, task, flags.queue), flags.key, '--key from which field the id is taken')
+      refuseNoId(namedTask(mill, task, flags.queue), flags.key, '--key from which field the id is taken')
     const { key, newIds = false, fromLine, skipInvalid = false, envelope } = flags
-    const taskOf = (name: string, queue: string | undefined) => taskNamed(mill, name, queue)
-    const request = {
-      task: envelope ? undefined : task,
-      key,
-      newIds,
-      options,
-      fromLine,
-      skipInvalid,
-      taskNamed: taskOf,
-    }
+    const request = { task: envelope ? undefined : task, key, newIds, options, fromLine, skipInvalid }
     await enqueueLines(mill, request, terminal)
   })
 }
@@ -139,7 +128,7 @@ async function enqueue(taskName: string, json: string, flags: EnqueueFlags): Pro
   const options = await optionsOf(flags)
   const { queue, id } = flags
   await withMill(flags, async (mill, terminal) => {
-    const task = await taskNamed(mill, taskName, queue)
+    const task = namedTask(mill, taskName, queue)
     refuseNoId(task, id, '--id to which id the payload belongs')
     // What does not suit the kind of its task is refused by name.
     const job = await mill.enqueue(task, input, options as EnqueueOptionsOf<AnyTask>)
@@ -178,21 +167,4 @@ function lineOf({ id, queue, outcome }: JobHandle, { colors }: Terminal): string
   if (outcome === 'merged') return `${colors.green('merged')} into ${shownId} in ${queue}, which waits or runs`
   if (outcome === 'replaced') return `${colors.green('replaced')} ${shownId} in ${queue}, which waited`
   return `${colors.yellow('duplicate')}: ${shownId} is in ${queue} already, or was just done; nothing changed`
-}
-
-/** The declared task of this name; with a queue, any name will do: workers elsewhere may know it. */
-async function taskNamed(mill: Mill, name: string, queue: string | undefined): Promise<AnyTask> {
-  const declared = [...mill.tasks.values()].find((task) => task.name === name || task.aliases.includes(name))
-  if (declared !== undefined) return declared
-  if (queue === undefined) throw new UnknownTaskError(name, [...mill.tasks.keys()])
-  if (!isTaskName(name)) throw new UsageError(`a task name must be ${taskNameForm}.`)
-  const { runElsewhere } = await import('../../core/task/any-task.js')
-  // Checked here, where the error can name the queues there are.
-  const declaredQueue = mill.queue(queue).name
-  if (mill.queues.get(declaredQueue)!.ordered) {
-    const { defineOrderedTask } = await import('../../core/task/ordered-task.js')
-    return runElsewhere(defineOrderedTask({ name, queue: declaredQueue }))
-  }
-  const { defineTask } = await import('../../core/task/task.js')
-  return runElsewhere(defineTask({ name, queue: declaredQueue }))
 }

@@ -2,12 +2,12 @@
 
 import type { Command } from 'commander'
 import type { Mill } from '../../mill/mill.js'
+import { type Liveness, livenessOf } from '../../runtime/liveness.js'
 import { processIdentity } from '../../runtime/process-identity.js'
 import type { WorkerOrder, WorkerRecord } from '../../stores/contract/worker-registry.js'
 import { type MillFlags, millCommand, withJson, withMill } from '../mill-command.js'
 import { OperationError } from '../output/exit-code.js'
 import { count, counted, fromNow } from '../output/figures.js'
-import { type Liveness, livenessOf } from '../output/liveness.js'
 import { printable } from '../output/printable.js'
 import { type Column, table } from '../output/table.js'
 import type { Terminal } from '../output/terminal.js'

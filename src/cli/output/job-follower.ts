@@ -1,9 +1,9 @@
 /** A job follower: says what is new of a job — its state, its progress, what it logs — as lines or as records. */
 
+import { linesOf, newIn } from '../../client/jobs/log-tail.js'
 import type { JobRecord } from '../../core/job.js'
 import { formatDuration } from '../../core/values/duration.js'
 import { timeOfDay } from './figures.js'
-import { linesOf, newIn } from './log-tail.js'
 import { printable } from './printable.js'
 import type { Terminal } from './terminal.js'
 

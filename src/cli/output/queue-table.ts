@@ -2,9 +2,9 @@
 
 import type { QueueLook } from '../../client/admin/queue-admin.js'
 import type { Mill } from '../../mill/mill.js'
+import { serving } from '../../runtime/liveness.js'
 import type { StoredQueue } from '../../stores/contract/queue-settings.js'
 import { count, counted } from './figures.js'
-import { serving } from './liveness.js'
 import { differs } from './shard-findings.js'
 import { type Column, table } from './table.js'
 import type { Terminal } from './terminal.js'

@@ -1,11 +1,11 @@
 /** Record lines: one job as `jobs show` and `morgue show` print it for people — its fields, then its payloads and its log. */
 
+import { linesOf } from '../../client/jobs/log-tail.js'
 import type { JobRecord, PayloadRecord } from '../../core/job.js'
 import type { JobOrigin } from '../../core/job-origin.js'
 import { formatDuration } from '../../core/values/duration.js'
 import { count, counted, fromNow } from './figures.js'
 import { logLines, progressWords } from './job-follower.js'
-import { linesOf } from './log-tail.js'
 import { printable, printableLines, shortened } from './printable.js'
 import { type Column, table } from './table.js'
 import { jsonText, type Terminal } from './terminal.js'

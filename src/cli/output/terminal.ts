@@ -2,6 +2,7 @@
 
 import { once } from 'node:events'
 import picocolors from 'picocolors'
+import { recordJson } from '../../core/values/record-json.js'
 import { timeOfDay } from './figures.js'
 import { printableJson } from './printable.js'
 
@@ -78,16 +79,7 @@ export class Terminal {
   }
 }
 
-/** JSON of what a record may hold beside JSON: big integers as text, maps and sets as arrays, bytes as base64. */
+/** A value as JSON that is safe to print. */
 export function jsonText(value: unknown, indent?: number): string {
-  return printableJson(JSON.stringify(value, plain, indent) ?? 'null')
-}
-
-function plain(this: unknown, key: string, value: unknown): unknown {
-  // Buffers have a toJSON, which was called already: look at the value itself.
-  const own = (this as Record<string, unknown>)[key]
-  if (own instanceof Uint8Array) return Buffer.from(own).toString('base64')
-  if (typeof value === 'bigint') return value.toString()
-  if (value instanceof Map || value instanceof Set) return [...value]
-  return value
+  return printableJson(recordJson(value, indent))
 }

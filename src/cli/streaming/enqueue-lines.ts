@@ -2,6 +2,7 @@
 
 import type { AnyTask } from '../../core/task/any-task.js'
 import type { Mill } from '../../mill/mill.js'
+import { namedTask } from '../../mill/named-task.js'
 import { exitCodeOf, exitCodes, signalExitCode } from '../output/exit-code.js'
 import { count, counted } from '../output/figures.js'
 import { printable } from '../output/printable.js'
@@ -14,7 +15,6 @@ import { inputSize, ProgressBar } from './progress-bar.js'
 interface LineRequest extends LineRules {
   readonly fromLine: number
   readonly skipInvalid: boolean
-  readonly taskNamed: (name: string, queue: string | undefined) => Promise<AnyTask>
 }
 
 const mostShown = 20
@@ -32,14 +32,15 @@ export async function enqueueLines(mill: Mill, request: LineRequest, terminal: T
     stopped = cause
     process.stdin.destroy()
   })
-  const tasks = new Map<string, Promise<AnyTask>>()
+  const tasks = new Map<string, AnyTask>()
   const { task } = request
   const stream = new LineStream({
     mill,
     taskOf: ({ task: name, options: { queue } }) => {
       const key = JSON.stringify([name, queue])
-      if (!tasks.has(key)) tasks.set(key, request.taskNamed(name, queue))
-      return tasks.get(key)!
+      const task = tasks.get(key) ?? namedTask(mill, name, queue)
+      tasks.set(key, task)
+      return task
     },
     jobsOf:
       task === undefined

@@ -39,7 +39,7 @@ export interface StreamEnd extends StreamCounts {
 
 interface StreamParts {
   readonly mill: Mill
-  readonly taskOf: (job: LineJob) => Promise<AnyTask>
+  readonly taskOf: (job: LineJob) => AnyTask
   /** Throws an error whose message says what is wrong with the line. */
   readonly jobsOf: (line: NumberedLine) => readonly LineJob[]
   readonly fromLine: number
@@ -132,7 +132,7 @@ async function resultsOf(
   taskOf: StreamParts['taskOf'],
   jobs: readonly LineJob[],
 ): Promise<readonly EnqueueResult[]> {
-  const tasks = await Promise.allSettled(jobs.map(taskOf))
+  const tasks = await Promise.allSettled(jobs.map(async (job) => taskOf(job)))
   if (tasks.some(({ status }) => status === 'rejected'))
     return tasks.map((task) => ({ error: task.status === 'rejected' ? task.reason : new Error('not sent') }))
   try {

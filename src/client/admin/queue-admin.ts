@@ -20,9 +20,10 @@ import type { WorkerRecord } from '../../stores/contract/worker-registry.js'
 import { recordOf } from '../jobs/job-record.js'
 import { type LiveFeed, type LiveOptions, liveFeed } from '../live/live-feed.js'
 import { morgueOf, recordsOf } from '../records-facet.js'
-import type { JobPage, ListOptions } from './job-listing.js'
+import type { AdminParts } from './admin-parts.js'
+import { type JobPage, type ListOptions, limitOf, orderOf } from './job-listing.js'
 import { type HistoryOptions, type QueueHistory, queueHistories } from './queue-history.js'
-import { type LongActionOptions, patientTotal, total } from './step-loop.js'
+import { type LongActionOptions, patientTotal, type StepLoop, total } from './step-loop.js'
 import { ThrottleAdmin } from './throttle-admin.js'
 
 /** A queue as it is found. */
@@ -62,21 +63,15 @@ export class QueueAdmin {
   readonly #registry: Registry | undefined
   readonly #closing: AbortSignal | undefined
   readonly #clock: Pick<Clock, 'now'>
+  readonly #total: StepLoop
+  readonly #patientTotal: StepLoop
 
   /**
-   * `look`: connects without opening a queue, for what must be told of a queue whose declaration is refused. `registry`:
-   * the tasks whose rules hold for its jobs, as far as they are known. `closing` ends its feeds.
+   * `loop` takes the steps of its actions. Default: until they are done.
    * @internal
    */
-  constructor(
-    name: string,
-    connect: () => Promise<Store>,
-    packing: Packing,
-    look = connect,
-    registry?: Registry,
-    closing?: AbortSignal,
-    clock: Pick<Clock, 'now'> = systemClock,
-  ) {
+  constructor(name: string, parts: AdminParts, loop?: StepLoop) {
+    const { connect, look = connect, packing, registry, closing, clock = systemClock } = parts
     this.name = name
     this.throttle = new ThrottleAdmin(name, look, connect)
     this.#connect = connect
@@ -85,6 +80,8 @@ export class QueueAdmin {
     this.#registry = registry
     this.#closing = closing
     this.#clock = clock
+    this.#total = loop ?? total
+    this.#patientTotal = loop ?? patientTotal
   }
 
   /**
@@ -162,7 +159,7 @@ export class QueueAdmin {
    */
   async clear(): Promise<number> {
     const records = await this.#records()
-    return total(() => records.clear(this.name))
+    return this.#total(() => records.clear(this.name))
   }
 
   /**
@@ -179,7 +176,7 @@ export class QueueAdmin {
         `the shards of queue '${this.name}' must be a whole number from 1 to ${mostShards}; got ${describe(shards)}.`,
       )
     const records = await this.#records()
-    return patientTotal(() => records.reshard(this.name, shards), options)
+    return this.#patientTotal(() => records.reshard(this.name, shards), options)
   }
 
   /**
@@ -192,7 +189,7 @@ export class QueueAdmin {
   async move(to: string, options: LongActionOptions = {}): Promise<number> {
     if (!isQueueName(to)) throw new InvalidArgumentError(`a queue name must be ${queueNameForm}; got ${describe(to)}.`)
     const records = await this.#records()
-    return patientTotal(() => records.move(this.name, to), options)
+    return this.#patientTotal(() => records.move(this.name, to), options)
   }
 
   readonly jobs = {
@@ -207,7 +204,7 @@ export class QueueAdmin {
         )
       }
       const query = {
-        by: order(by, ['id', 'time', 'retry']),
+        by: orderOf(by, ['id', 'time', 'retry']),
         limit: limitOf(limit),
         ...(state && { state }),
         ...(cursor && { cursor }),
@@ -237,7 +234,7 @@ export class QueueAdmin {
     delete: async (where: JobChoice) => {
       const which = await this.#whereOf(where)
       const records = await this.#records()
-      const deleted = await total(() => records.delete(this.name, which))
+      const deleted = await this.#total(() => records.delete(this.name, which))
       if (typeof which === 'object' && deleted < which.ids.length) await this.#refuseLeft(records, which.ids, deleted)
       return deleted
     },
@@ -281,7 +278,7 @@ export class QueueAdmin {
     ): Promise<JobPage<Input, Result>> => {
       const { task, by = 'time', cursor, limit = 50 } = options
       if (task !== undefined) refuseNoTask(task, 'list({ task })')
-      const query = { by: order(by, ['id', 'time']), limit: limitOf(limit), ...(cursor && { cursor }) }
+      const query = { by: orderOf(by, ['id', 'time']), limit: limitOf(limit), ...(cursor && { cursor }) }
       return this.#page(await (await this.#morgue()).list(this.name, query), task)
     },
     /**
@@ -354,13 +351,13 @@ export class QueueAdmin {
   async #change(where: JobChoice, step: (records: Records, where: Where) => Promise<Step>): Promise<number> {
     const which = await this.#whereOf(where)
     const records = await this.#records()
-    return total(() => step(records, which))
+    return this.#total(() => step(records, which))
   }
 
   async #changeDead(where: JobChoice, step: (morgue: Morgue, where: Where) => Promise<Step>): Promise<number> {
     const which = await this.#whereOf(where)
     const morgue = await this.#morgue()
-    return total(() => step(morgue, which))
+    return this.#total(() => step(morgue, which))
   }
 
   async #whereOf(where: JobChoice): Promise<Where> {
@@ -390,14 +387,4 @@ function checkedId(given: unknown, isOrdered: boolean): string {
   throw new InvalidArgumentError(
     `a job id must be ${jobIdForm}${isOrdered ? ', or a finite number' : ''}; got ${describe(given)}.`,
   )
-}
-
-function order<T extends string>(by: T, known: readonly T[]): T {
-  if (known.includes(by)) return by
-  throw new InvalidArgumentError(`by must be one of ${known.join(', ')}; got ${describe(by)}.`)
-}
-
-function limitOf(limit: number): number {
-  if (Number.isInteger(limit) && limit >= 1 && limit <= 200) return limit
-  throw new InvalidArgumentError(`limit must be a whole number from 1 to 200; got ${describe(limit)}.`)
 }

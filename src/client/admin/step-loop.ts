@@ -53,3 +53,29 @@ export async function patientTotal(
     waitMs = isWaiting ? Math.min(waitMs * 2, longestWaitMs) : firstWaitMs
   }
 }
+
+/** Takes the steps of an action; resolves with how many jobs were changed in all. */
+export type StepLoop = (step: () => Promise<Step>, options?: LongActionOptions) => Promise<number>
+
+/** A budget of time for the steps of an action: what is not done by then is left for another call of the same. */
+export class StepBudget {
+  readonly #forMs: number
+  readonly #mono: () => number
+  /** Whether the last action would have found more to do. */
+  more = false
+
+  constructor(forMs: number, mono: () => number) {
+    this.#forMs = forMs
+    this.#mono = mono
+  }
+
+  /** At least one step is taken. */
+  readonly loop: StepLoop = async (step, options) => {
+    const untilAt = this.#mono() + this.#forMs
+    return patientTotal(async () => {
+      const done = await step()
+      this.more = done.more
+      return this.#mono() < untilAt ? done : { ...done, more: false }
+    }, options)
+  }
+}

@@ -5,12 +5,15 @@ import type { JobRecord, JobState } from '../../core/job.js'
 import { areSet, checkFields, type FieldChanges, type FieldWriter } from '../../core/job-fields.js'
 import type { JobHandle } from '../../core/job-handle.js'
 import type { Packing } from '../../core/packing/packing.js'
+import type { Clock } from '../../core/platform/clock.js'
+import { keepsEnds } from '../../core/queue/queue.js'
+import type { Registry } from '../../core/registry.js'
 import { type Duration, durationMs, exactDuration } from '../../core/values/duration.js'
 import type { StoredJob } from '../../stores/contract/job-records.js'
 import type { Store } from '../../stores/contract/store.js'
 import { recordsOf } from '../records-facet.js'
 import { recordOf, resultIn } from './job-record.js'
-import type { Mark, ResultWatcher } from './result-watcher.js'
+import { type Mark, ResultWatcher } from './result-watcher.js'
 
 export interface HandleParts {
   readonly connect: () => Promise<Store>
@@ -22,6 +25,21 @@ export interface HandleParts {
   readonly keepsEnds: (queue: string) => boolean
   /** Milliseconds that only grow. */
   readonly mono: () => number
+}
+
+/** Those of the queues of a mill. */
+export function handlePartsOf(
+  connect: () => Promise<Store>,
+  packing: Packing,
+  registry: Registry,
+  clock: Clock,
+): HandleParts {
+  return {
+    ...{ connect, packing, watcher: new ResultWatcher(connect) },
+    isOrdered: (queue) => registry.queues.get(queue)?.ordered === true,
+    keepsEnds: (queue) => keepsEnds(registry.queues.get(queue)),
+    mono: () => clock.mono(),
+  }
 }
 
 /** `Result` is what its handler returns, `Input` what it was enqueued with. */

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { linesOf, newIn } from '#src/cli/output/log-tail.js'
+import { linesOf, newIn } from '#src/client/jobs/log-tail.js'
 import { joinedLog, mostLogBytes } from '#src/core/job-log.js'
 
 describe('what is new in a log', () => {

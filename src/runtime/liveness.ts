@@ -1,8 +1,8 @@
 /** The liveness of a worker: whether its process lives, as far as it can be told from here. */
 
-import { type ProcessIdentity, processIdentity } from '../../runtime/process-identity.js'
-import { isDead, isNeighbour } from '../../runtime/process-peers.js'
-import type { WorkerRecord } from '../../stores/contract/worker-registry.js'
+import type { WorkerRecord } from '../stores/contract/worker-registry.js'
+import { type ProcessIdentity, processIdentity } from './process-identity.js'
+import { isDead, isNeighbour } from './process-peers.js'
 
 /** `unknown`: a process of another machine or container, which said that it lives, and is forgotten where it says so no more. */
 export type Liveness = 'alive' | 'dead' | 'unknown'
