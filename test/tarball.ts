@@ -55,7 +55,7 @@ export function installed({ file }: Packed, files: Readonly<Record<string, strin
   mkdirSync(join(folder, 'node_modules'))
   run(folder, 'tar', ['-xzf', file])
   renameSync(join(folder, 'package'), join(folder, 'node_modules', 'millrace'))
-  for (const name of ['commander', 'croner', 'jiti', 'picocolors', 'valibot', 'yaml', ...modules]) {
+  for (const name of ['commander', 'croner', 'hono', 'jiti', 'picocolors', 'valibot', 'yaml', ...modules]) {
     mkdirSync(dirname(join(folder, 'node_modules', name)), { recursive: true })
     symlinkSync(join(root, 'node_modules', name), join(folder, 'node_modules', name))
   }

@@ -1,0 +1,37 @@
+/** The failure limit: wrong tokens that one address may send in a minute, so that none is found by trying. */
+
+const mostFailures = 10
+const windowMs = 60_000
+/** Addresses that are remembered; one who has more of them still finds no token of 128 bits. */
+const mostAddresses = 10_000
+
+export class FailureLimit {
+  readonly #failures = new Map<string, { count: number; readonly sinceAt: number }>()
+  readonly #mono: () => number
+
+  constructor(mono: () => number) {
+    this.#mono = mono
+  }
+
+  /** For how long nothing of this address is looked at, in ms; 0: not at all. */
+  waitMs(address: string): number {
+    const failures = this.#of(address)
+    return failures === undefined || failures.count < mostFailures ? 0 : failures.sinceAt + windowMs - this.#mono()
+  }
+
+  count(address: string): void {
+    const failures = this.#of(address)
+    if (failures !== undefined) failures.count += 1
+    else {
+      if (this.#failures.size >= mostAddresses) this.#failures.delete(this.#failures.keys().next().value!)
+      this.#failures.set(address, { count: 1, sinceAt: this.#mono() })
+    }
+  }
+
+  #of(address: string): { count: number; readonly sinceAt: number } | undefined {
+    const failures = this.#failures.get(address)
+    if (failures === undefined || this.#mono() - failures.sinceAt < windowMs) return failures
+    this.#failures.delete(address)
+    return undefined
+  }
+}

@@ -1,0 +1,61 @@
+/** An endpoint: one address and method of the API, with the shapes of what it takes, from which it is also described. */
+
+import type * as v from 'valibot'
+import type { Access } from '../access/access.js'
+import type { KnownViewer } from '../access/viewer.js'
+import type { Asked } from '../asked.js'
+import type { Streams } from '../streams/streams.js'
+import type { MillWindow } from '../window/mill-window.js'
+
+/** What an endpoint is called with: everything checked. */
+export interface EndpointCall<Query, Body> {
+  readonly window: MillWindow
+  readonly access: Access
+  readonly streams: Streams
+  readonly asked: Asked
+  readonly viewer: KnownViewer
+  /** What the address names. */
+  readonly params: Readonly<Record<string, string>>
+  readonly query: Query
+  readonly body: Body
+}
+
+type Shape = v.GenericSchema<never, unknown> | v.GenericSchema
+
+interface EndpointShape<Query extends v.ObjectEntries, Body extends Shape> {
+  readonly method: 'GET' | 'POST' | 'PUT' | 'DELETE'
+  /** `/queues/:queue/jobs/:id` */
+  readonly path: string
+  readonly summary: string
+  /** Of a change: what the audit calls it. */
+  readonly action?: string
+  readonly query?: Query
+  readonly body?: Body
+  /** The status of a success. Default 200. */
+  readonly status?: number
+  /** What a success answers. Default: any object. */
+  readonly answer?: v.GenericSchema
+  readonly isStream?: true
+  /** Whether it is for those too who are not known yet: to log in and out. Default false. */
+  readonly isOpen?: true
+  /** What is answered as JSON, or a response of its own. */
+  readonly run: (
+    call: EndpointCall<v.InferOutput<v.StrictObjectSchema<Query, undefined>>, v.InferOutput<Body>>,
+  ) => Promise<unknown>
+}
+
+export interface Endpoint extends Omit<EndpointShape<v.ObjectEntries, Shape>, 'run'> {
+  readonly run: (call: EndpointCall<never, never>) => Promise<unknown>
+}
+
+/** The same, with the types of its shapes known to `run`. */
+export function endpoint<const Query extends v.ObjectEntries, Body extends Shape>(
+  shape: EndpointShape<Query, Body>,
+): Endpoint {
+  return shape as unknown as Endpoint
+}
+
+/** The names that an address holds: `['queue', 'id']`. */
+export function paramsOf(path: string): string[] {
+  return [...path.matchAll(/:(\w+)/g)].map(([, name]) => name!)
+}

@@ -1,0 +1,22 @@
+/** All endpoints of the API, in the order in which they are described. Of two that fit an address the first counts. */
+
+import type { Endpoint } from './endpoint.js'
+import { enqueueEndpoints } from './enqueue-endpoint.js'
+import { jobEndpoints } from './job-endpoints.js'
+import { morgueEndpoints } from './morgue-endpoints.js'
+import { overviewEndpoints } from './overview-endpoints.js'
+import { queueEndpoints } from './queue-endpoints.js'
+import { scheduleEndpoints } from './schedule-endpoints.js'
+import { sessionEndpoints } from './session-endpoints.js'
+import { workerEndpoints } from './worker-endpoints.js'
+
+export const endpoints: readonly Endpoint[] = [
+  ...sessionEndpoints,
+  ...overviewEndpoints,
+  ...queueEndpoints,
+  ...enqueueEndpoints,
+  ...jobEndpoints,
+  ...morgueEndpoints,
+  ...workerEndpoints,
+  ...scheduleEndpoints,
+]

@@ -1,0 +1,66 @@
+/** The endpoint that enqueues: one job or many, from any language. Each that has an id is enqueued once, however often it is sent. */
+
+import { createHash } from 'node:crypto'
+import type { AnyTask } from '../../core/task/any-task.js'
+import type { EnqueueOptionsOf } from '../../core/task/enqueue-options.js'
+import { digestId } from '../../core/values/ids.js'
+import type { Mill } from '../../mill/mill.js'
+import { namedTask } from '../../mill/named-task.js'
+import { WebRefusal } from '../refusal.js'
+import { endpoint } from './endpoint.js'
+import { type NewJobBody, newJobs } from './shapes.js'
+
+const keyForm = /^[\x21-\x7e]{1,200}$/
+
+export const enqueueEndpoints = [
+  endpoint({
+    method: 'POST',
+    path: '/queues/:queue/jobs',
+    summary:
+      'Enqueue a job, or up to 1,000; with the header `idempotency-key` also those without an id are enqueued once',
+    action: 'job.enqueue',
+    body: newJobs,
+    status: 201,
+    run: async ({ window: { mill }, asked: { request }, params: { queue = '' }, body }) => {
+      const key = request.headers.get('idempotency-key') ?? undefined
+      if (key !== undefined && !keyForm.test(key))
+        throw new WebRefusal(
+          'argument-invalid',
+          'the header `idempotency-key` must be 1 to 200 characters of ASCII without spaces.',
+        )
+      // Refused here also where the body is empty of jobs for it.
+      mill.queue(queue)
+      const jobs = 'jobs' in body ? body.jobs : [body]
+      const items = jobs.map((job, i) =>
+        itemOf(mill, queue, job, key === undefined ? undefined : keyedId(queue, key, i)),
+      )
+      const handles = items.length === 1 ? [await mill.enqueue(...items[0]!)] : await mill.enqueueMany(items)
+      const stored = handles.map(({ id, outcome }) => ({ id, outcome }))
+      return { jobs: stored, changed: stored.filter(({ outcome }) => outcome !== 'duplicate').length }
+    },
+  }),
+]
+
+type Item = [task: AnyTask, input: unknown, options: EnqueueOptionsOf<AnyTask>]
+
+function itemOf(
+  mill: Mill,
+  queue: string,
+  { task: name, input, ...options }: NewJobBody,
+  keyed: string | undefined,
+): Item {
+  const task = namedTask(mill, name, queue)
+  // An ordered payload belongs to the id that its task or its producer names.
+  const id = keyed === undefined || task.kind === 'ordered' ? {} : { id: keyed }
+  const elsewhere = task.queue === queue ? {} : { queue }
+  return [task, input, { ...id, ...options, ...elsewhere } as EnqueueOptionsOf<AnyTask>]
+}
+
+/** The same for the same place in a request that is sent again. */
+function keyedId(queue: string, key: string, place: number): string {
+  return digestId(
+    createHash('sha256')
+      .update(JSON.stringify([queue, key, place]))
+      .digest(),
+  )
+}

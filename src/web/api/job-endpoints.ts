@@ -1,0 +1,163 @@
+/** The endpoints of the jobs of a queue: lists, records, and what an operator does to one of them or to many. */
+
+import * as v from 'valibot'
+import type { QueueAdmin } from '../../client/admin/queue-admin.js'
+import { checkFields } from '../../core/job-fields.js'
+import { exactly } from '../../core/values/option-check.js'
+import { WebRefusal } from '../refusal.js'
+import { type EndpointCall, endpoint } from './endpoint.js'
+import { refuseUnconfirmed } from './queue-endpoints.js'
+import { type Choice, changed, choice, cursor, duration, limit, nothing, page, state, taskName } from './shapes.js'
+
+const reason = v.exactOptional(v.pipe(v.string(), v.maxLength(1_000, 'must have at most 1,000 characters')))
+
+type ChosenJobs = string[] | 'all' | 'failed'
+
+/** The jobs that are chosen. Throws a refusal where many are not confirmed. */
+function whichOf({ ids, all, confirm }: Choice, queue: string): ChosenJobs {
+  if (ids !== undefined) return ids
+  refuseUnconfirmed(queue, confirm)
+  return all ? 'all' : 'failed'
+}
+
+/** Changes one job. Throws a refusal where nothing is kept of it. */
+async function changeOne(
+  { window, params: { queue = '', id = '' } }: Pick<EndpointCall<unknown, unknown>, 'window' | 'params'>,
+  change: (admin: QueueAdmin, id: string) => Promise<number | boolean>,
+): Promise<{ changed: number; more: boolean }> {
+  const admin = await window.known(queue)
+  const changedJobs = Number(await change(admin, id))
+  if (changedJobs === 0 && (await admin.jobs.get(id)) === undefined) throw nothingKept(queue, id)
+  return { changed: changedJobs, more: false }
+}
+
+function nothingKept(queue: string, id: string): WebRefusal {
+  return new WebRefusal(
+    'job-unknown',
+    `nothing is kept of a job '${id}' in queue '${queue}': it ended without a kept result, or never was.`,
+  )
+}
+
+/** By what the address calls it. */
+const acts = {
+  cancel: (admin: QueueAdmin, which: ChosenJobs, why?: string) => admin.jobs.cancel(which, why),
+  'run-now': (admin: QueueAdmin, which: ChosenJobs) => admin.jobs.runNow(which),
+  bury: (admin: QueueAdmin, which: ChosenJobs) => admin.jobs.bury(which),
+  delete: (admin: QueueAdmin, which: ChosenJobs) => admin.jobs.delete(which),
+} as const
+
+const summaries = {
+  cancel: 'waiting ones never run, running ones are told at their next beat',
+  'run-now': 'scheduled ones are due now',
+  bury: 'waiting ones go to the morgue',
+  delete: 'waiting ones and kept results go without a trace',
+} as const
+
+function manyEndpoint(verb: keyof typeof acts) {
+  return endpoint({
+    method: 'POST',
+    path: `/queues/:queue/jobs/${verb}`,
+    summary: `${verb} jobs: ${summaries[verb]}`,
+    action: `job.${verb}`,
+    body: choice,
+    answer: changed,
+    run: ({ window, params: { queue = '' }, body }) => {
+      const which = whichOf(body, queue)
+      return window.act(queue, (admin) => acts[verb](admin, which, body.reason))
+    },
+  })
+}
+
+function oneEndpoint(verb: 'cancel' | 'run-now' | 'bury') {
+  return endpoint({
+    method: 'POST',
+    path: `/queues/:queue/jobs/:id/${verb}`,
+    summary: `${verb} a job: ${summaries[verb]}`,
+    action: `job.${verb}`,
+    body: verb === 'cancel' ? exactly({ reason }) : nothing,
+    answer: changed,
+    run: (call) =>
+      changeOne(call, (admin, id) => acts[verb](admin, [id], (call.body as { readonly reason?: string }).reason)),
+  })
+}
+
+export const jobEndpoints = [
+  endpoint({
+    method: 'GET',
+    path: '/queues/:queue/jobs',
+    summary: 'Its jobs, page by page; with `task` those of it among the jobs of the page',
+    query: {
+      state,
+      by: v.exactOptional(v.picklist(['id', 'time', 'retry'])),
+      task: v.exactOptional(taskName),
+      cursor,
+      limit,
+    },
+    answer: page,
+    run: async ({ window, params: { queue = '' }, query: { task, ...query } }) => {
+      const { jobs, cursor: next } = await (await window.known(queue)).jobs.list(query)
+      const listed = task === undefined ? jobs : jobs.filter(window.isOfTask(task))
+      return { items: listed.map((job) => window.shown(job)), ...(next !== undefined && { cursor: next }) }
+    },
+  }),
+  endpoint({
+    method: 'GET',
+    path: '/queues/:queue/jobs/:id',
+    summary: 'Everything that is known of a job, with its log and checkpoint',
+    run: async ({ window, params: { queue = '', id = '' } }) => {
+      const job = await (await window.known(queue)).jobs.get(id)
+      if (job === undefined) throw nothingKept(queue, id)
+      return window.shown(job)
+    },
+  }),
+  ...(['cancel', 'run-now', 'bury', 'delete'] as const).map(manyEndpoint),
+  ...(['cancel', 'run-now', 'bury'] as const).map(oneEndpoint),
+  endpoint({
+    method: 'POST',
+    path: '/queues/:queue/jobs/:id/fail',
+    summary: 'End the current run of a job as a failure, from outside',
+    action: 'job.fail',
+    body: exactly({
+      reason: v.optional(v.pipe(v.string(), v.maxLength(1_000)), 'failed by an operator'),
+      delay: v.exactOptional(duration),
+      last: v.exactOptional(v.boolean()),
+    }),
+    answer: changed,
+    run: (call) => {
+      const { reason: why, delay, last } = call.body
+      const options = { ...(delay !== undefined && { delay: delay as number }), ...(last !== undefined && { last }) }
+      return changeOne(call, (admin, id) => admin.jobs.fail(id, why, options))
+    },
+  }),
+  endpoint({
+    method: 'POST',
+    path: '/queues/:queue/jobs/:id/fields',
+    summary: 'Set fields of a job; null takes one out',
+    action: 'job.fields',
+    body: v.record(v.string(), v.nullable(v.union([v.string(), v.number(), v.boolean()]))),
+    answer: changed,
+    run: (call) => {
+      checkFields(call.body)
+      return changeOne(call, (admin, id) => admin.jobs.setFields(id, call.body))
+    },
+  }),
+  endpoint({
+    method: 'DELETE',
+    path: '/queues/:queue/jobs/:id',
+    summary: 'Delete a job that waits, or its kept result',
+    action: 'job.delete',
+    answer: changed,
+    run: (call) => changeOne(call, (admin, id) => admin.jobs.delete([id])),
+  }),
+  endpoint({
+    method: 'GET',
+    path: '/queues/:queue/jobs/:id/events',
+    summary: 'A job as it changes and logs, as server-sent events `job` and `log`; ends with `end`',
+    isStream: true,
+    run: async ({ window, streams, params: { queue = '', id = '' }, asked }) => {
+      const admin = await window.known(queue)
+      if ((await admin.jobs.get(id)) === undefined) throw nothingKept(queue, id)
+      return streams.job(queue, id, asked.request.signal)
+    },
+  }),
+]

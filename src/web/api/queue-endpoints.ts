@@ -1,0 +1,200 @@
+/** The endpoints of one queue: how it stands, and what an operator does to it as a whole. */
+
+import * as v from 'valibot'
+import type { QueueAdmin } from '../../client/admin/queue-admin.js'
+import type { ThrottleChange } from '../../client/admin/throttle-admin.js'
+import { throttleSchema } from '../../core/queue/throttle-options.js'
+import { exactly, whole } from '../../core/values/option-check.js'
+import { WebRefusal } from '../refusal.js'
+import { historyOf } from '../state/histories.js'
+import { namedQueues, queueRows } from '../state/queue-rows.js'
+import { endpoint } from './endpoint.js'
+import { changed, confirmation, group, instant, nothing, queueName } from './shapes.js'
+
+/** Longest span of a history: as long as its steps are kept. */
+const mostPoints = { minute: 7 * 1_440, hour: 366 * 24 } as const
+const stepMs = { minute: 60_000, hour: 3_600_000 } as const
+const hourMs = 3_600_000
+
+/** Throws a refusal where a large action is not confirmed by the queue's name. */
+export function refuseUnconfirmed(queue: string, confirm: string | undefined): void {
+  if (confirm !== queue)
+    throw new WebRefusal('argument-invalid', `to confirm it send \`confirm\` with the name of the queue, '${queue}'.`)
+}
+
+function switchEndpoint(verb: 'pause' | 'resume', summary: string) {
+  return endpoint({
+    method: 'POST',
+    path: `/queues/:queue/${verb}`,
+    summary,
+    action: `queue.${verb}`,
+    body: nothing,
+    answer: changed,
+    run: async ({ window, params: { queue = '' } }) => {
+      await (await window.known(queue))[verb]()
+      return { changed: 1, more: false }
+    },
+  })
+}
+
+/** Begins a drain, and tells whether jobs are left. */
+async function beginDrain(queue: QueueAdmin): Promise<boolean> {
+  const begun = new AbortController()
+  let left = 0
+  const onProgress = ({ waiting, running }: { readonly waiting: number; readonly running: number }) => {
+    left = waiting + running
+    begun.abort()
+  }
+  await queue.drain({ signal: begun.signal, onProgress }).catch((error: unknown) => {
+    if (!begun.signal.aborted) throw error
+  })
+  return left > 0
+}
+
+export const queueEndpoints = [
+  endpoint({
+    method: 'GET',
+    path: '/queues/:queue',
+    summary: 'A queue: its counts, its settings, its throttle, and who serves it',
+    run: async ({ window, params: { queue = '' } }) => {
+      const admin = await window.known(queue)
+      const { mill } = window
+      const [[row], all] = await Promise.all([queueRows(mill, 60, [queue]), namedQueues(mill)])
+      const stored = all.find(({ name }) => name === queue)?.stored
+      const throttle = stored?.throttle && (await admin.throttle.get())
+      const look = row?.damaged === undefined ? await admin.look() : undefined
+      const { shardLagsMs } = look?.depth ?? {}
+      const settings = { ...mill.queues.get(queue), ...stored }
+      return {
+        ...row,
+        settings,
+        ...(shardLagsMs && { shardLagsMs }),
+        ...(throttle && { throttle }),
+        workers: look?.workers ?? [],
+      }
+    },
+  }),
+  endpoint({
+    method: 'GET',
+    path: '/queues/:queue/history',
+    summary:
+      'What became of its jobs, by minute (of the last week) or by hour (of the last year); by default the last hour',
+    query: {
+      from: v.exactOptional(instant),
+      to: v.exactOptional(instant),
+      step: v.exactOptional(v.picklist(['minute', 'hour'])),
+    },
+    run: async ({ window, params: { queue = '' }, query: { from, to, step = 'minute' } }) => {
+      await window.known(queue)
+      const store = await window.mill.adminParts.connect()
+      const toAt = to === undefined ? (await store.depth([])).now : Date.parse(to)
+      const fromAt = from === undefined ? toAt - hourMs : Date.parse(from)
+      if (fromAt >= toAt || (toAt - fromAt) / stepMs[step] > mostPoints[step])
+        throw new WebRefusal(
+          'argument-invalid',
+          `\`from\` must lie before \`to\`, by at most ${mostPoints[step]} steps of a${step === 'hour' ? 'n' : ''} ${step}.`,
+        )
+      const points = await historyOf(store, queue, { step, fromAt, toAt })
+      return { step, points: points.map((point) => ({ ...point, at: new Date(point.at) })) }
+    },
+  }),
+  switchEndpoint('pause', 'Start no jobs from now on; running ones go on'),
+  switchEndpoint('resume', 'End a pause and a drain'),
+  endpoint({
+    method: 'POST',
+    path: '/queues/:queue/drain',
+    summary: 'Refuse new jobs from now on; `more`: jobs are left',
+    action: 'queue.drain',
+    body: nothing,
+    answer: changed,
+    run: async ({ window, params: { queue = '' } }) => ({
+      changed: 1,
+      more: await beginDrain(await window.known(queue)),
+    }),
+  }),
+  endpoint({
+    method: 'POST',
+    path: '/queues/:queue/clear',
+    summary: 'Remove its waiting and dead jobs, never running ones',
+    action: 'queue.clear',
+    body: confirmation,
+    answer: changed,
+    run: ({ window, params: { queue = '' }, body: { confirm } }) => {
+      refuseUnconfirmed(queue, confirm)
+      return window.act(queue, (admin) => admin.clear())
+    },
+  }),
+  endpoint({
+    method: 'POST',
+    path: '/queues/:queue/reshard',
+    summary: 'Spread an ordered queue over so many shards; nothing starts until that is done',
+    action: 'queue.reshard',
+    body: exactly({ shards: whole(1, 1_024) }),
+    answer: changed,
+    run: ({ window, params: { queue = '' }, body: { shards } }) => window.act(queue, (admin) => admin.reshard(shards)),
+  }),
+  endpoint({
+    method: 'POST',
+    path: '/queues/:queue/move',
+    summary: 'Bring the waiting and dead jobs of an ordered queue into another',
+    action: 'queue.move',
+    body: exactly({ to: queueName }),
+    answer: changed,
+    run: async ({ window, params: { queue = '' }, body: { to } }) => {
+      await window.known(to)
+      return window.act(queue, (admin) => admin.move(to))
+    },
+  }),
+  endpoint({
+    method: 'GET',
+    path: '/queues/:queue/throttle',
+    summary:
+      'Its throttle: the starts in the window of each rule, of one group where it counts by group; null without one',
+    query: { group: v.exactOptional(group) },
+    run: async ({ window, params: { queue = '' }, query }) =>
+      (await (await window.known(queue)).throttle.get(query.group)) ?? null,
+  }),
+  endpoint({
+    method: 'PUT',
+    path: '/queues/:queue/throttle',
+    summary: 'Give its throttle other limits, and so all queues that share it',
+    action: 'queue.throttle',
+    body: exactly({ rules: v.pipe(throttleSchema, v.metadata({ json: throttleJson() })) }),
+    answer: changed,
+    run: async ({ window, params: { queue = '' }, body: { rules } }) => {
+      await (await window.known(queue)).throttle.set(rules as ThrottleChange | ThrottleChange[])
+      return { changed: 1, more: false }
+    },
+  }),
+  endpoint({
+    method: 'GET',
+    path: '/queues/:queue/events',
+    summary:
+      'What becomes of its jobs as it happens, as server-sent events by type; `events.lost` where some are missing',
+    isStream: true,
+    run: async ({ window, streams, params: { queue = '' }, asked }) => {
+      await window.known(queue)
+      return streams.queue(queue, asked.request.signal)
+    },
+  }),
+]
+
+function throttleJson() {
+  const rule = {
+    type: 'object',
+    required: ['limit', 'window'],
+    additionalProperties: false,
+    properties: {
+      limit: { type: 'integer', minimum: 1, maximum: 1_000_000 },
+      window: {
+        oneOf: [
+          { type: 'string', examples: ['1m'] },
+          { type: 'integer', minimum: 1 },
+        ],
+      },
+      moderate: { type: 'boolean' },
+      elastic: { type: 'object', required: ['buffer'], properties: { buffer: { type: 'integer', minimum: 0 } } },
+    },
+  }
+  return { oneOf: [rule, { type: 'array', items: rule, minItems: 1 }] }
+}

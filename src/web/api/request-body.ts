@@ -1,0 +1,53 @@
+/** The body of a request: JSON, and no more of it than is taken. */
+
+import { WebRefusal } from '../refusal.js'
+
+/** Most bytes of one body. */
+export const mostBytes = 1_048_576
+
+/** The object; an empty one where nothing was sent. Throws a refusal for another type, too many bytes, or what is no object. */
+export async function bodyOf(request: Request): Promise<object> {
+  const declared = Number(request.headers.get('content-length') ?? 0)
+  if (declared > mostBytes) throw tooLarge()
+  const text = request.body === null ? '' : await textOf(request.body)
+  const type = request.headers.get('content-type') ?? ''
+  if (text !== '' && !/^application\/json\s*(?:;\s*charset=utf-?8\s*)?$/i.test(type))
+    throw new WebRefusal(
+      'content-type',
+      `the body must be JSON, with \`content-type: application/json\`; it came as '${type.slice(0, 100)}'.`,
+    )
+  const value = text === '' ? {} : parsedJson(text)
+  if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value
+  throw new WebRefusal('argument-invalid', 'the body must be an object in JSON, as {"ids":["welcome-42"]}.')
+}
+
+function parsedJson(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    throw new WebRefusal(
+      'argument-invalid',
+      'the body is not JSON. Check its quotes and commas, and that all of it was sent.',
+    )
+  }
+}
+
+async function textOf(body: ReadableStream<Uint8Array>): Promise<string> {
+  const chunks: Uint8Array[] = []
+  let bytes = 0
+  for await (const chunk of body as unknown as AsyncIterable<Uint8Array>) {
+    bytes += chunk.byteLength
+    // Leaving the loop cancels the rest.
+    if (bytes > mostBytes) throw tooLarge()
+    chunks.push(chunk)
+  }
+  try {
+    return new TextDecoder('utf-8', { fatal: true }).decode(Buffer.concat(chunks))
+  } catch {
+    throw new WebRefusal('argument-invalid', 'the body is not text in UTF-8.')
+  }
+}
+
+function tooLarge(): WebRefusal {
+  return new WebRefusal('payload-too-large', `a body has at most ${mostBytes} bytes. Send jobs in several requests.`)
+}

@@ -1,0 +1,175 @@
+/** The router: finds the endpoint that is asked for, lets in who may, checks what was sent, and answers. */
+
+import { Hono } from 'hono'
+import * as v from 'valibot'
+import { exactly, mistakesIn } from '../../core/values/option-check.js'
+import { recordJson } from '../../core/values/record-json.js'
+import type { Access } from '../access/access.js'
+import type { KnownViewer } from '../access/viewer.js'
+import type { Asked } from '../asked.js'
+import { failureOf } from '../failure.js'
+import { WebRefusal } from '../refusal.js'
+import type { Streams } from '../streams/streams.js'
+import { type Audit, tellAudit } from '../window/audit.js'
+import type { MillWindow } from '../window/mill-window.js'
+import { type Endpoint, paramsOf } from './endpoint.js'
+import { endpoints } from './endpoints.js'
+import { openApiOf } from './openapi.js'
+import { bodyOf } from './request-body.js'
+import { paramShapes } from './shapes.js'
+
+export interface RouterParts {
+  readonly window: MillWindow
+  readonly access: Access
+  readonly streams: Streams
+}
+
+interface Bindings {
+  readonly Bindings: Asked
+}
+
+/** Where the API lies below the window. */
+export const apiPath = '/api/v1'
+
+/** Asked by what lies below the window. The host is checked before. */
+export function apiOf(parts: RouterParts): (asked: Asked) => Promise<Response> {
+  const app = new Hono<Bindings>().basePath(apiPath)
+  app.get('/openapi.json', async ({ env }) => {
+    parts.access.checkOrigin(env)
+    await parts.access.viewer(env)
+    return jsonResponse(openApiOf(endpoints))
+  })
+  for (const one of endpoints)
+    app.on(one.method, one.path, ({ env, req }) => answer(parts, one, env, req.param() as Record<string, string>))
+  for (const path of new Set(endpoints.map((one) => one.path))) app.all(path, () => refuseMethod(path))
+  app.notFound(() => {
+    throw new WebRefusal('not-found', 'the API has no such address: `GET openapi.json` tells which it has.')
+  })
+  app.onError((error) => {
+    throw error
+  })
+  return async (asked) => {
+    try {
+      const url = new URL(asked.path, 'http://window')
+      const request = new Request(url, { method: asked.request.method })
+      return await app.fetch(request, asked)
+    } catch (error) {
+      return failureResponse(error, parts)
+    }
+  }
+}
+
+/** The error as a response, in JSON. */
+export function failureResponse(error: unknown, { window }: Pick<RouterParts, 'window'>): Response {
+  const { status, code, message, fields, headers } = failureOf(error, window.mill.logger)
+  return jsonResponse({ error: { code, message, ...(fields && { fields }) } }, status, headers)
+}
+
+function refuseMethod(path: string): never {
+  const allow = endpoints.filter((one) => one.path === path).map(({ method }) => method)
+  throw new WebRefusal('method-not-allowed', `this address takes ${allow.join(', ')}.`, { allow: allow.join(', ') })
+}
+
+async function answer(
+  parts: RouterParts,
+  one: Endpoint,
+  asked: Asked,
+  given: Readonly<Record<string, string>>,
+): Promise<Response> {
+  const { access, window } = parts
+  access.checkOrigin(asked)
+  const viewer = one.isOpen ? undefined : await access.viewer(asked)
+  if (viewer === undefined) access.checkHeader(asked.request)
+  else if (one.method !== 'GET') access.checkChange(asked, viewer)
+  const params = checkedParams(one, given)
+  const query = checked(exactly(one.query ?? {}), queryOf(asked.query), 'the query')
+  const sent = one.method === 'GET' ? {} : await bodyOf(asked.request)
+  const body = checked(one.body ?? exactly({}), sent, 'the body')
+  const call = { ...parts, asked, viewer, params, query, body }
+  const run = () => one.run(call as never)
+  const found =
+    one.action === undefined || viewer === undefined
+      ? await run()
+      : await audited(one.action, { asked, viewer, params, body }, window, run)
+  return found instanceof Response ? found : jsonResponse(found, one.status)
+}
+
+/** Runs an action, and tells what became of it. */
+async function audited(
+  action: string,
+  {
+    asked,
+    viewer,
+    params,
+    body,
+  }: { readonly asked: Asked; readonly viewer: KnownViewer; readonly params: Audit['on']; readonly body: unknown },
+  { mill, options }: MillWindow,
+  run: () => Promise<unknown>,
+): Promise<unknown> {
+  const which = whichText(body)
+  const begun = {
+    at: new Date(),
+    who: viewer.name,
+    ...(asked.address !== '' && { address: asked.address }),
+    ...{ action, on: params, ...(which !== undefined && { which }) },
+  }
+  try {
+    const answer = await run()
+    const { changed } = answer as { readonly changed?: number }
+    tellAudit({ ...begun, ...(changed !== undefined && { changed }) }, mill.logger, options.onAction)
+    return answer
+  } catch (error) {
+    tellAudit({ ...begun, error: failureCode(error) }, mill.logger, options.onAction)
+    throw error
+  }
+}
+
+function failureCode(error: unknown): string {
+  const { code } = error as { readonly code?: unknown }
+  return typeof code === 'string' ? code : 'internal'
+}
+
+function whichText(body: unknown): string | undefined {
+  const { ids, all, failed, jobs } = body as { readonly [K in 'ids' | 'all' | 'failed' | 'jobs']?: unknown }
+  if (Array.isArray(ids)) return `${ids.length} by id`
+  if (Array.isArray(jobs)) return `${jobs.length} jobs`
+  return all === true ? 'all' : failed === true ? 'failed' : undefined
+}
+
+function checkedParams({ path }: Endpoint, given: Readonly<Record<string, string>>): Record<string, string> {
+  const names = paramsOf(path)
+  return checked(
+    exactly(Object.fromEntries(names.map((name) => [name, paramShapes[name]!]))),
+    given,
+    'the address',
+  ) as Record<string, string>
+}
+
+/** Throws a refusal for a parameter that is given twice. */
+function queryOf(query: URLSearchParams): Record<string, string> {
+  const names = [...query.keys()]
+  const twice = names.find((name, i) => names.indexOf(name) !== i)
+  if (twice !== undefined) throw new WebRefusal('argument-invalid', `the query gives '${twice.slice(0, 100)}' twice.`)
+  return Object.fromEntries(query)
+}
+
+/** Throws a refusal that lists every mistake. */
+function checked(schema: v.GenericSchema, value: unknown, what: string): unknown {
+  const result = v.safeParse(schema, value)
+  if (result.success) return result.output
+  const fields = mistakesIn(schema, value)
+  const lines = fields.map(({ path, message }) => `${path}: ${message}`)
+  throw new WebRefusal(
+    'argument-invalid',
+    `${what} of the request is not valid: ${lines.slice(0, 10).join('; ')}`,
+    {},
+    fields,
+  )
+}
+
+function jsonResponse(value: unknown, status = 200, headers: Readonly<Record<string, string>> = {}): Response {
+  return new Response(recordJson(value), {
+    status,
+    headers: { 'content-type': 'application/json; charset=utf-8', ...headers },
+  })
+}

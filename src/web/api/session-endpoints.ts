@@ -1,0 +1,52 @@
+/** The endpoints of the session: who one is, how one logs in, and what the store of the mill can tell. */
+
+import * as v from 'valibot'
+import { packageVersion } from '../../core/platform/package-version.js'
+import { exactly } from '../../core/values/option-check.js'
+import { historiesOf } from '../state/histories.js'
+import { endpoint } from './endpoint.js'
+import { changed } from './shapes.js'
+
+export const sessionEndpoints = [
+  endpoint({
+    method: 'GET',
+    path: '/session',
+    summary: 'Who asks, and what the store can tell',
+    run: async ({ window: { mill, options }, viewer: { name, role, csrf } }) => {
+      const store = await mill.adminParts.connect()
+      return {
+        ...{ user: name, role, readOnly: options.readOnly, ...(csrf !== undefined && { csrf }) },
+        ...{ store: mill.store.text, version: packageVersion(), namespace: mill.namespace },
+        features: {
+          schedules: store.schedules !== undefined,
+          throttles: store.throttles !== undefined,
+          live: store.live !== undefined,
+          history: historiesOf(store) !== undefined,
+          workers: store.workers !== undefined,
+          records: store.records !== undefined,
+        },
+      }
+    },
+  }),
+  endpoint({
+    method: 'POST',
+    path: '/session',
+    summary: 'Log in with the token; the session is a cookie',
+    isOpen: true,
+    body: exactly({ token: v.string() }),
+    answer: changed,
+    run: async ({ access, asked, body: { token } }) => cookieAnswer(access.logIn(token, asked)),
+  }),
+  endpoint({
+    method: 'DELETE',
+    path: '/session',
+    summary: 'Log out',
+    isOpen: true,
+    answer: changed,
+    run: async ({ access, asked }) => cookieAnswer(access.logOut(asked)),
+  }),
+]
+
+function cookieAnswer(cookie: string): Response {
+  return Response.json({ changed: 1, more: false }, { headers: { 'set-cookie': cookie } })
+}

@@ -1,0 +1,94 @@
+/** A failure: an error as the API tells it — its status, its code, and words that say what to do. Never a stack. */
+
+import { randomUUID } from 'node:crypto'
+import { hasCode } from '../core/error-codes.js'
+import { type ConfigIssue, isMillraceError } from '../core/errors.js'
+import type { Logger } from '../core/logger.js'
+import { WebRefusal } from './refusal.js'
+
+interface ApiFailure {
+  readonly status: number
+  readonly code: string
+  readonly message: string
+  readonly fields?: readonly ConfigIssue[]
+  readonly headers: Readonly<Record<string, string>>
+}
+
+/** By the codes of the mill's errors. */
+const statuses: Readonly<Record<string, number>> = {
+  'argument-invalid': 400,
+  'codec-failed': 400,
+  'config-invalid': 400,
+  'enqueue-many-refused': 400,
+  'job-invalid': 400,
+  'task-unknown': 400,
+  'queue-missing': 404,
+  'queue-unknown': 404,
+  'config-conflict': 409,
+  'job-elsewhere': 409,
+  'job-running': 409,
+  'queue-draining': 409,
+  'throttle-conflict': 409,
+  'payload-too-large': 413,
+  'unsupported-by-store': 422,
+  'queue-full': 429,
+  closed: 503,
+  'store-corrupt': 503,
+  'store-full': 503,
+  'store-newer': 503,
+  'store-refused': 503,
+  'store-unavailable': 503,
+}
+
+/** An error that nobody foresaw is told by an id, under which the logger has it. */
+export function failureOf(error: unknown, logger: Logger): ApiFailure {
+  if (error instanceof WebRefusal) return { ...pick(error), headers: error.headers, ...fieldsOf(error.fields) }
+  if (hasCode(error, 'config-invalid')) return { ...pick(error), status: 400, headers: {}, ...fieldsOf(error.issues) }
+  if (hasCode(error, 'enqueue-many-refused')) return manyFailure(error)
+  const status = isMillraceError(error) ? statuses[error.code] : undefined
+  if (isMillraceError(error) && status !== undefined) {
+    const headers = status === 429 || status === 503 ? { 'retry-after': '5' } : {}
+    return { ...pick(error), status, headers }
+  }
+  const id = randomUUID()
+  logger.error(`the window failed (${id})`, {
+    id,
+    error: error instanceof Error ? (error.stack ?? error.message) : String(error),
+  })
+  return {
+    status: 500,
+    code: 'internal',
+    message: `something went wrong that nobody foresaw. The log has it under ${id}.`,
+    headers: {},
+  }
+}
+
+function pick<E extends { readonly code: string; readonly message: string; readonly status?: number }>({
+  code,
+  message,
+  status = 400,
+}: E) {
+  return { code, message, status }
+}
+
+function fieldsOf(fields: readonly ConfigIssue[] | undefined): Pick<ApiFailure, 'fields'> | undefined {
+  return fields === undefined ? undefined : { fields }
+}
+
+/** Each job that was refused is a field; the first says what kind of refusal it is. */
+function manyFailure({
+  message,
+  results,
+  cause,
+}: {
+  readonly message: string
+  readonly results: readonly unknown[]
+  readonly cause?: unknown
+}): ApiFailure {
+  const fields = results.flatMap((result, i) => {
+    const { error } = result as { readonly error?: Error }
+    return error === undefined ? [] : [{ path: `jobs.${i}`, message: error.message }]
+  })
+  const status = isMillraceError(cause) ? (statuses[cause.code] ?? 400) : 400
+  return { status, code: 'enqueue-many-refused', message, fields, headers: {} }
+}

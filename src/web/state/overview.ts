@@ -1,0 +1,76 @@
+/** The overview: every queue, the sums over them, and who works. */
+
+import type { Mill } from '../../mill/mill.js'
+import { serving } from '../../runtime/liveness.js'
+import { type OverviewRow, queueRows } from './queue-rows.js'
+
+const sums = [
+  'ready',
+  'scheduled',
+  'running',
+  'dead',
+  'fresh',
+  'retries',
+  'suspects',
+  'payloads',
+  'processed',
+  'failed',
+  'crashed',
+  'expired',
+] as const
+
+interface Overview {
+  readonly at: Date
+  readonly store: string
+  readonly queues: readonly OverviewRow[]
+  /** Sums; of lags the longest. */
+  readonly totals: Readonly<Record<(typeof sums)[number] | 'lagMs', number>>
+  /** Null where the store keeps no registry of workers. */
+  readonly workers: { readonly count: number; readonly slots: number; readonly running: number } | null
+}
+
+export async function overviewOf(mill: Mill, minutes: number): Promise<Overview> {
+  const [queues, registered] = await Promise.all([queueRows(mill, minutes), mill.workers()])
+  const sum = (numbers: readonly number[]) => numbers.reduce((total, n) => total + n, 0)
+  const totals = Object.fromEntries(sums.map((name) => [name, sum(queues.map((row) => row[name]))]))
+  const workers = registered && serving(registered)
+  return {
+    at: new Date(),
+    store: mill.store.text,
+    queues,
+    totals: { ...totals, lagMs: Math.max(0, ...queues.map(({ lagMs }) => lagMs)) } as Overview['totals'],
+    workers:
+      workers === undefined
+        ? null
+        : {
+            count: workers.length,
+            slots: sum(workers.map(({ concurrency }) => concurrency)),
+            running: sum(workers.map(({ running }) => running)),
+          },
+  }
+}
+
+interface LowkiqStats {
+  readonly length: number
+  readonly morgue_length: number
+  readonly lag: number
+}
+
+/** The same in the shape of Lowkiq's `/api/v1/stats`; lags are in seconds. */
+export function lowkiqStats(queues: readonly OverviewRow[]): {
+  readonly total: LowkiqStats
+  readonly by_worker: Readonly<Record<string, LowkiqStats>>
+} {
+  const rows = queues.map(({ name, fresh, retries, dead, lagMs }): [string, LowkiqStats] => [
+    name,
+    { length: fresh + retries, morgue_length: dead, lag: lagMs / 1_000 },
+  ])
+  const all = rows.map(([, stats]) => stats)
+  const sum = (of: 'length' | 'morgue_length') => all.reduce((total, stats) => total + stats[of], 0)
+  const total = {
+    length: sum('length'),
+    morgue_length: sum('morgue_length'),
+    lag: Math.max(0, ...all.map(({ lag }) => lag)),
+  }
+  return { total, by_worker: Object.fromEntries(rows) }
+}

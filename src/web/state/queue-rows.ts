@@ -1,0 +1,149 @@
+/** The queue rows: each queue that is declared or stored, with its counts and what bounds it. */
+
+import { hasCode } from '../../core/error-codes.js'
+import { messageOf } from '../../core/values/describe.js'
+import type { Mill } from '../../mill/mill.js'
+import type { Depth } from '../../stores/contract/queue-depth.js'
+import type { QueueKind, StoredQueue } from '../../stores/contract/queue-settings.js'
+import type { Store } from '../../stores/contract/store.js'
+import type { Throttles } from '../../stores/contract/throttles.js'
+import { type Spark, sparksOf } from './histories.js'
+
+/** The window of a throttle that is fullest. */
+interface FullestLimit {
+  readonly hits: number
+  readonly limit: number
+  readonly windowMs: number
+  /** After how long the next job may start; 0: at once. */
+  readonly nextMs: number
+}
+
+export interface OverviewRow extends Omit<Depth, 'queue' | 'shardLagsMs' | 'lostAt'> {
+  readonly name: string
+  readonly kind: QueueKind
+  readonly declared: boolean
+  /** Why the store cannot use it; its counts are 0 then. */
+  readonly damaged?: string
+  readonly shards: number
+  /** Absent without a throttle that counts the whole queue. */
+  readonly limit?: FullestLimit
+  readonly maxRunning?: StoredQueue['maxRunning']
+  readonly spark: Spark
+}
+
+const noCounts = {
+  ...{ ready: 0, payloads: 0, suspects: 0, scheduled: 0, running: 0, dead: 0, fresh: 0, retries: 0, lagMs: 0 },
+  ...{ processed: 0, failed: 0, crashed: 0, expired: 0 },
+} as const
+
+/** How many throttles are asked at once. */
+const throttlesPerTrip = 20
+
+interface Named {
+  readonly name: string
+  readonly kind: QueueKind
+  readonly shards: number
+  readonly declared: boolean
+  readonly stored: StoredQueue | undefined
+}
+
+/** The declared ones in their order, then those that nobody declared. `names`: only these. `minutes`: how many a spark has. */
+export async function queueRows(mill: Mill, minutes: number, names?: readonly string[]): Promise<OverviewRow[]> {
+  const store = await mill.adminParts.connect()
+  const all = await namedQueues(mill)
+  const queues = names === undefined ? all : all.filter(({ name }) => names.includes(name))
+  const [{ now, depths }, limits] = await Promise.all([depthsOf(store, queues), limitsOf(store, queues)])
+  const sparks = await sparksOf(
+    store,
+    queues.map(({ name }) => name),
+    minutes,
+    now,
+  )
+  return queues.map((queue, i) => rowOf(queue, depths[i]!, limits.get(queue.name), sparks[i]!))
+}
+
+/** The queues that are declared, then those that are stored only. */
+export async function namedQueues(mill: Mill): Promise<Named[]> {
+  await mill.ready()
+  const stored = (await mill.storedQueues()) ?? []
+  const byName = new Map(stored.map((queue) => [queue.name, queue]))
+  const declared = [...mill.queues.values()].map(({ name, ordered, shards }): Named => {
+    const found = byName.get(name)
+    return { name, kind: ordered ? 'ordered' : 'plain', shards: found?.shards ?? shards, declared: true, stored: found }
+  })
+  const others = stored.filter(({ name }) => !mill.queues.has(name))
+  return [...declared, ...others.map((queue) => ({ ...queue, declared: false, stored: queue }))]
+}
+
+/** The counts of all in one trip; of one that cannot be counted the error, and of the others by themselves then. */
+async function depthsOf(
+  store: Store,
+  queues: readonly Named[],
+): Promise<{ readonly now: number; readonly depths: (Depth | Error)[] }> {
+  try {
+    return await store.depth(queues.map(({ name }) => name))
+  } catch (error) {
+    if (!isOfOneQueue(error)) throw error
+  }
+  const looks = await Promise.allSettled(queues.map(({ name }) => store.depth([name])))
+  const away = looks.find((look) => look.status === 'rejected' && !isOfOneQueue(look.reason))
+  if (away?.status === 'rejected') throw away.reason
+  const now = Math.max(0, ...looks.map((look) => (look.status === 'fulfilled' ? look.value.now : 0)))
+  return { now, depths: looks.map((look) => (look.status === 'fulfilled' ? look.value.depths[0]! : look.reason)) }
+}
+
+function isOfOneQueue(error: unknown): boolean {
+  return hasCode(error, 'store-corrupt') || hasCode(error, 'queue-unknown')
+}
+
+/** By queue. Queues that share a throttle are told the same, by one question. */
+async function limitsOf(store: Store, queues: readonly Named[]): Promise<ReadonlyMap<string, FullestLimit>> {
+  const { throttles } = store
+  const found = new Map<string, FullestLimit>()
+  if (throttles === undefined) return found
+  const scopes = new Map<string, string[]>()
+  for (const { name, stored } of queues) {
+    if (stored?.throttle?.by !== 'queue') continue
+    const { scope } = stored.throttle
+    scopes.set(scope, [...(scopes.get(scope) ?? []), name])
+  }
+  const groups = [...scopes.values()]
+  for (let from = 0; from < groups.length; from += throttlesPerTrip)
+    await Promise.all(
+      groups.slice(from, from + throttlesPerTrip).map(async (group) => {
+        const limit = await limitOf(throttles, group[0]!)
+        if (limit !== undefined) for (const name of group) found.set(name, limit)
+      }),
+    )
+  return found
+}
+
+async function limitOf(throttles: Throttles, queue: string): Promise<FullestLimit | undefined> {
+  const state = await throttles.state(queue).catch((error: unknown) => {
+    if (isOfOneQueue(error)) return undefined
+    throw error
+  })
+  if (state === undefined) return undefined
+  const windows = state.throttle.rules.map(({ limit, windowMs }, i) => ({ hits: state.hits[i] ?? 0, limit, windowMs }))
+  const [fullest] = windows.sort((a, b) => b.hits / b.limit - a.hits / a.limit)
+  return fullest && { ...fullest, nextMs: state.forMs }
+}
+
+function rowOf(
+  { name, kind, declared, shards, stored }: Named,
+  depth: Depth | Error,
+  limit: FullestLimit | undefined,
+  spark: Spark,
+): OverviewRow {
+  const bounds = {
+    ...(limit && { limit }),
+    ...(stored?.maxRunning !== undefined && { maxRunning: stored.maxRunning }),
+  }
+  const about = { name, kind, declared, shards, ...bounds, spark }
+  if (depth instanceof Error) {
+    const { paused = false, draining = false } = stored ?? {}
+    return { ...about, ...noCounts, paused, draining, damaged: messageOf(depth) }
+  }
+  const { queue: _, shardLagsMs: _lags, lostAt: _lost, ...counts } = depth
+  return { ...about, ...counts }
+}

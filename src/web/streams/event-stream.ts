@@ -1,0 +1,91 @@
+/** An event stream: server-sent events to one client, who may read slowly: what waits for it is bounded. */
+
+/** One event; `data` is JSON. */
+export interface StreamMessage {
+  readonly event: string
+  readonly data: string
+}
+
+/** What waits for a slow reader: only the latest message, or all of them up to 1,000. */
+export type Keeping = 'latest' | 'all'
+
+const mostWaiting = 1_000
+const encoder = new TextEncoder()
+
+export class EventStream {
+  readonly response: Response
+  readonly #keeping: Keeping
+  #waiting: StreamMessage[] = []
+  #lost = 0
+  #isSilent = false
+  #isOver = false
+  #wake: (() => void) | undefined
+
+  /** `left` is called once, when nobody reads it any more. */
+  constructor(keeping: Keeping, left: () => void) {
+    this.#keeping = keeping
+    const body = new ReadableStream<Uint8Array>(
+      {
+        pull: (controller) => this.#give(controller),
+        cancel: () => {
+          this.#isOver = true
+          this.#wake?.()
+          left()
+        },
+      },
+      { highWaterMark: 0 },
+    )
+    this.response = new Response(body, {
+      headers: { 'content-type': 'text/event-stream; charset=utf-8', 'x-accel-buffering': 'no' },
+    })
+  }
+
+  send(message: StreamMessage): void {
+    if (this.#keeping === 'latest') this.#waiting = [message]
+    else if (this.#waiting.length < mostWaiting) this.#waiting.push(message)
+    else this.#lost += 1
+    this.#wake?.()
+  }
+
+  /** Says nothing, so that proxies do not take the connection for dead. */
+  beat(): void {
+    this.#isSilent = this.#waiting.length === 0
+    this.#wake?.()
+  }
+
+  /** The client is told what waits, and may connect again. */
+  end(): void {
+    this.#isOver = true
+    this.#wake?.()
+  }
+
+  async #give(controller: ReadableStreamDefaultController<Uint8Array>): Promise<void> {
+    if (this.#waiting.length === 0 && !this.#isSilent && !this.#isOver)
+      await new Promise<void>((resolve) => {
+        this.#wake = resolve
+      })
+    this.#wake = undefined
+    const text = this.#taken()
+    if (text !== '') controller.enqueue(encoder.encode(text))
+    if (this.#isOver) controller.close()
+  }
+
+  /** All that waits, as text. What was lost came after it. */
+  #taken(): string {
+    const lost = this.#lost === 0 ? [] : [lostMessage(this.#lost)]
+    const text = [...this.#waiting, ...lost].map(textOf).join('')
+    const beat = this.#isSilent && text === '' ? ':\n\n' : ''
+    this.#waiting = []
+    this.#lost = 0
+    this.#isSilent = false
+    return text + beat
+  }
+}
+
+function textOf({ event, data }: StreamMessage): string {
+  return `event: ${event}\ndata: ${data}\n\n`
+}
+
+function lostMessage(count: number): StreamMessage {
+  return { event: 'events.lost', data: JSON.stringify({ type: 'events.lost', at: new Date(), count }) }
+}

@@ -1,0 +1,43 @@
+/** The source of the overview: looked up each second, told when it has changed. */
+
+import { setTimeout as delay } from 'node:timers/promises'
+import { recordJson } from '../../core/values/record-json.js'
+import { overviewOf } from '../state/overview.js'
+import type { MillWindow } from '../window/mill-window.js'
+import type { StreamMessage } from './event-stream.js'
+import { failureMessage } from './failure-message.js'
+import type { Source } from './topic.js'
+
+const everyMs = 1_000
+const sparkMinutes = 60
+
+export function overviewSource(window: MillWindow): Source {
+  let last: StreamMessage | undefined
+  let standing = ''
+  const look = async (tell: (message: StreamMessage) => void) => {
+    const { at, ...rest } = await overviewOf(window.mill, sparkMinutes)
+    const now = recordJson(rest)
+    if (now === standing) return
+    standing = now
+    last = { event: 'overview', data: recordJson({ at, ...rest }) }
+    tell(last)
+  }
+  const goOn = async (tell: (message: StreamMessage) => void, signal: AbortSignal) => {
+    while (!signal.aborted) {
+      await delay(everyMs, undefined, { signal }).catch(() => {})
+      if (signal.aborted) return
+      await look(tell).catch((error: unknown) => {
+        standing = ''
+        tell(failureMessage(error, window.mill.logger))
+      })
+    }
+  }
+  return {
+    keeping: 'latest',
+    begin: async (tell, signal) => {
+      await look(tell)
+      void goOn(tell, signal)
+    },
+    opening: () => (last === undefined ? [] : [last]),
+  }
+}

@@ -1,0 +1,168 @@
+/** The web handler: a window on a mill, as one function from a request to a response, to be mounted wherever one likes. */
+
+import type { ServerResponse } from 'node:http'
+import { systemClock } from '../core/platform/clock.js'
+import { messageOf } from '../core/values/describe.js'
+import type { Mill } from '../mill/mill.js'
+import { Access } from './access/access.js'
+import { securityHeaders } from './access/security-headers.js'
+import { apiOf, apiPath, failureResponse, type RouterParts } from './api/router.js'
+import type { Asked } from './asked.js'
+import { pageAnswer } from './assets/page-answer.js'
+import { pageFiles, pageFolder } from './assets/page-files.js'
+import { type MountedRequest, targetOf, webRequest, writeResponse } from './mounting/node-adapter.js'
+import { WebRefusal } from './refusal.js'
+import { Streams } from './streams/streams.js'
+import { MillWindow } from './window/mill-window.js'
+import { checkedWebOptions, type WebOptions } from './window/web-options.js'
+
+/** A window on a mill. */
+export interface WebHandler {
+  /** Answers a web request: for Hono, Next and whatever else speaks `Request` and `Response`. */
+  readonly fetch: (request: Request) => Promise<Response>
+  /**
+   * Answers a request of node:http: for its server, Express (also behind `express.json()`), Koa and Fastify. What does not lie
+   * below `basePath` goes to `next`, if there is one.
+   */
+  readonly node: (request: MountedRequest, response: ServerResponse, next?: (error?: unknown) => void) => void
+  /** Ends its streams. The mill stays open. Closing twice is harmless. */
+  close(): Promise<void>
+  /**
+   * A path below the window that logs in once, within 10 minutes.
+   * @internal
+   */
+  loginPath(): string
+}
+
+const loginPrefix = '/login/'
+
+/**
+ * A window on the mill: a page, an API under `api/v1` and streams. Opens nothing until it is asked. Without `token` and
+ * `authorize` it answers to its own machine alone. Throws `ConfigError` with every mistake in the options.
+ */
+export function webHandler(mill: Mill, options: WebOptions = {}): WebHandler {
+  const checked = checkedWebOptions(options)
+  const window = new MillWindow(mill, checked)
+  const access = new Access(checked, { now: systemClock.now, mono: systemClock.mono })
+  const streams = new Streams(window)
+  const handler = new MountedWindow({ window, access, streams })
+  return {
+    fetch: (request) => handler.fetch(request),
+    node: (request, response, next) => void handler.node(request, response, next),
+    close: async () => streams.close(),
+    loginPath: () => `${loginPrefix.slice(1)}${access.newLogin()}`,
+  }
+}
+
+class MountedWindow {
+  readonly #parts: RouterParts
+  readonly #api: (asked: Asked) => Promise<Response>
+  readonly #files = pageFiles(pageFolder)
+
+  constructor(parts: RouterParts) {
+    this.#parts = parts
+    this.#api = apiOf(parts)
+  }
+
+  async fetch(request: Request): Promise<Response> {
+    const { basePath = '' } = this.#parts.window.options
+    const url = new URL(request.url)
+    const host = request.headers.get('host') ?? url.host
+    return (await this.#answer({ request, host, address: '' }, url, basePath)) ?? this.#failure(notBelow(basePath))
+  }
+
+  async node(request: MountedRequest, response: ServerResponse, next?: (error?: unknown) => void): Promise<void> {
+    try {
+      const { basePath = request.baseUrl ?? '' } = this.#parts.window.options
+      const answer = await this.#nodeAnswer(request, response, basePath)
+      if (answer === undefined && next !== undefined) next()
+      else await writeResponse(answer ?? this.#failure(notBelow(basePath)), response)
+    } catch (error) {
+      // The client has gone, or a stream of the response broke off.
+      this.#parts.window.mill.logger.debug(`an answer of the window broke off: ${messageOf(error)}`)
+      response.destroy()
+    }
+  }
+
+  async #nodeAnswer(
+    request: MountedRequest,
+    response: ServerResponse,
+    basePath: string,
+  ): Promise<Response | undefined> {
+    if (pathBelow(basePath, targetOf(request).split('?', 1)[0]!) === undefined) return undefined
+    try {
+      const { host } = request.headers
+      // Before an address is made of it.
+      this.#parts.access.checkHost({ host })
+      const asked = webRequest(request, response)
+      return await this.#answer(
+        { request: asked, host, address: request.socket.remoteAddress ?? '' },
+        new URL(asked.url),
+        basePath,
+      )
+    } catch (error) {
+      return this.#failure(error)
+    }
+  }
+
+  /** Undefined for what does not lie below the window. */
+  async #answer(
+    from: Pick<Asked, 'request' | 'host' | 'address'>,
+    url: URL,
+    basePath: string,
+  ): Promise<Response | undefined> {
+    const path = pathBelow(basePath, url.pathname)
+    if (path === undefined) return undefined
+    const asked: Asked = { ...from, path, query: url.searchParams, cookiePath: `${basePath}/` }
+    const answer = await this.#below(asked, basePath).catch((error: unknown) => this.#failure(error))
+    return secured(answer)
+  }
+
+  async #below(asked: Asked, basePath: string): Promise<Response> {
+    const { access, window } = this.#parts
+    const { path, request } = asked
+    access.checkHost(asked)
+    if (path === '') return redirect(`${basePath.split('/').at(-1)}/`)
+    if (path === '/health') return await this.#health()
+    if (path === apiPath || path.startsWith(`${apiPath}/`)) return await this.#api(asked)
+    if (path.startsWith(loginPrefix) && request.method === 'GET')
+      return redirect('../', { 'set-cookie': access.logInOnce(path.slice(loginPrefix.length), asked) })
+    // A window with a token shows its page to everybody, who logs in there.
+    if (window.options.token === undefined) await access.viewer(asked)
+    return pageAnswer(asked, this.#files)
+  }
+
+  /** Whether the store answers. It names nothing. */
+  async #health(): Promise<Response> {
+    const isWell = await this.#parts.window.mill.depths([]).then(
+      () => true,
+      () => false,
+    )
+    return Response.json({ status: isWell ? 'ok' : 'failing' }, { status: isWell ? 200 : 503 })
+  }
+
+  #failure(error: unknown): Response {
+    return secured(failureResponse(error, this.#parts))
+  }
+}
+
+function notBelow(basePath: string): WebRefusal {
+  return new WebRefusal('not-found', `this window lies below '${basePath}/'.`)
+}
+
+/** Begins with `/`, or is empty for the window itself without a slash; undefined for what lies elsewhere. */
+function pathBelow(basePath: string, path: string): string | undefined {
+  if (path === basePath) return ''
+  return path.startsWith(`${basePath}/`) ? path.slice(basePath.length) : undefined
+}
+
+function redirect(location: string, headers: Readonly<Record<string, string>> = {}): Response {
+  return new Response(null, { status: 303, headers: { location, ...headers } })
+}
+
+/** The answer with all security headers; nothing keeps it but what says that it may be kept. */
+function secured(answer: Response): Response {
+  for (const [name, value] of Object.entries(securityHeaders)) answer.headers.set(name, value)
+  if (!answer.headers.has('cache-control')) answer.headers.set('cache-control', 'no-store')
+  return answer
+}

@@ -1,0 +1,323 @@
+/** The endpoints of the API, each over real HTTP, on SQLite and on Redis. */
+
+import { millrace } from 'millrace'
+import { webHandler } from 'millrace/web'
+import { describe, expect, it, onTestFinished } from 'vitest'
+import { type Answered, bearer, change, mail, type SceneStore, sync, token, WebScene } from './web-scene.js'
+
+const errorOf = ({ json }: Answered) => (json as { error: { code: string; message: string; fields?: unknown[] } }).error
+
+describe.each(['sqlite', 'redis'] as const)('on %s', (store: SceneStore) => {
+  it('the session and the overview tell what there is', async () => {
+    const scene = await WebScene.on(store)
+    await scene.mill.enqueueMany(mail, [{ to: 'ada' }, { to: 'bob' }])
+    const session = await scene.get('session')
+    const overview = await scene.get('overview')
+    const { queues, totals, workers } = overview.json as Record<string, never[]>
+
+    expect(session.json).toMatchObject({
+      ...{ user: 'token', role: 'operator', readOnly: false, store: scene.mill.store.text, namespace: 'millrace' },
+      features: { schedules: true, throttles: true, live: true, workers: true, records: true },
+    })
+    expect(queues).toMatchObject([
+      { name: 'mail', kind: 'plain', declared: true, ready: 2, paused: false, spark: { done: expect.any(Array) } },
+      { name: 'orders', kind: 'ordered', shards: 2 },
+      { name: 'crawl', limit: { hits: 0, limit: 10, windowMs: 60_000, nextMs: 0 }, maxRunning: 4 },
+    ])
+    expect({ totals, workers }).toMatchObject({ totals: { ready: 2 }, workers: { count: 0, slots: 0, running: 0 } })
+    expect((await scene.get('stats')).json).toMatchObject({
+      total: { length: 2, morgue_length: 0, lag: expect.any(Number) },
+      by_worker: { mail: { length: 2 }, orders: { length: 0 } },
+    })
+  })
+
+  it('a queue is paused, resumed, drained and cleared', async () => {
+    const scene = await WebScene.on(store)
+    await scene.mill.enqueueMany(mail, [{ to: 'ada' }, { to: 'bob' }])
+    const paused = await scene.post('queues/mail/pause')
+    const look = await scene.get('queues/mail')
+    await scene.post('queues/mail/resume')
+    const drained = await scene.post('queues/mail/drain')
+    const refused = await scene.post('queues/mail/jobs', { task: 'send-mail', input: { to: 'eve' } })
+    await scene.post('queues/mail/resume')
+    const unconfirmed = await scene.post('queues/mail/clear', { confirm: 'orders' })
+    const cleared = await scene.post('queues/mail/clear', { confirm: 'mail' })
+
+    expect([paused.status, look.json]).toMatchObject([200, { paused: true, settings: { order: 'fifo' }, workers: [] }])
+    expect(drained.json).toEqual({ changed: 1, more: true })
+    expect([refused.status, errorOf(refused).code]).toEqual([409, 'queue-draining'])
+    expect([unconfirmed.status, errorOf(unconfirmed).code]).toEqual([400, 'argument-invalid'])
+    expect(cleared.json).toEqual({ changed: 2, more: false })
+    expect(scene.audits.map(({ action, changed, error }) => [action, changed ?? error])).toEqual([
+      ['queue.pause', 1],
+      ['queue.resume', 1],
+      ['queue.drain', 1],
+      ['job.enqueue', 'queue-draining'],
+      ['queue.resume', 1],
+      ['queue.clear', 'argument-invalid'],
+      ['queue.clear', 2],
+    ])
+  })
+
+  it('jobs are enqueued, one or many, once for each id and for each idempotency key', async () => {
+    const scene = await WebScene.on(store)
+    const one = {
+      task: 'send-mail',
+      input: { to: 'ada' },
+      id: 'welcome',
+      priority: 3,
+      delay: '1h',
+      meta: { from: 'php' },
+    }
+    const first = await scene.post('queues/mail/jobs', one)
+    const again = await scene.post('queues/mail/jobs', one)
+    const many = {
+      jobs: [
+        { task: 'send-mail', input: { to: 'bob' } },
+        { task: 'send-mail', input: { to: 'eve' } },
+      ],
+    }
+    const keyed = [1, 2].map(() => scene.post('queues/mail/jobs', many, { headers: { 'idempotency-key': 'order-7' } }))
+    const [once, twice] = await Promise.all(keyed)
+    const ordered = await scene.post('queues/orders/jobs', {
+      jobs: [1, 2].map((score) => ({ task: 'sync-order', id: '7', input: { order: '7' }, score })),
+    })
+    const unknown = await scene.post('queues/crawl/jobs', { task: 'crawl-page', input: 'https://example.org' })
+
+    expect([first.status, first.json]).toEqual([201, { jobs: [{ id: 'welcome', outcome: 'added' }], changed: 1 }])
+    expect(again.json).toMatchObject({ jobs: [{ outcome: 'duplicate' }], changed: 0 })
+    const idsOf = (answer: Answered) => (answer.json as { jobs: { id: string }[] }).jobs.map(({ id }) => id)
+    expect(idsOf(once!)).toEqual(idsOf(twice!))
+    expect((await scene.mill.queue('mail').depth()).ready).toBe(2)
+    expect(ordered.json).toMatchObject({ jobs: [{ outcome: 'added' }, { outcome: 'merged' }] })
+    expect(unknown.status).toBe(201)
+    expect((await scene.get('queues/mail/jobs/welcome')).json).toMatchObject({
+      ...{ state: 'scheduled', input: { to: 'ada' }, priority: 3, meta: { from: 'php' } },
+    })
+  })
+
+  it('wrong jobs are refused by name, and nothing is stored', async () => {
+    const scene = await WebScene.on(store)
+    const refused = await Promise.all([
+      scene.post('queues/mail/jobs', { task: 'send-mail', input: 1, delay: 'soon', colour: 'red' }),
+      scene.post('queues/mail/jobs', { jobs: [] }),
+      scene.post('queues/mail/jobs', { jobs: [{ task: 'send-mail' }, { task: 'send-mail', runAt: 'never' }] }),
+      scene.post('queues/nowhere/jobs', { task: 'send-mail' }),
+      scene.post('queues/mail/jobs', { task: 'send-mail', input: 'x'.repeat(300_000) }),
+      scene.post('queues/mail/jobs', { task: 'sync-order', input: {} }),
+    ])
+
+    expect(refused.map((answer) => [answer.status, errorOf(answer).code])).toEqual([
+      [400, 'argument-invalid'],
+      [400, 'argument-invalid'],
+      [400, 'argument-invalid'],
+      [404, 'queue-unknown'],
+      [413, 'payload-too-large'],
+      [400, 'job-invalid'],
+    ])
+    expect(errorOf(refused[0]!).fields).toMatchObject([{ path: 'delay' }, { path: 'colour' }])
+    expect(errorOf(refused[2]!).fields).toMatchObject([{ path: 'jobs.1.runAt' }])
+    expect((await scene.mill.queue('mail').depth()).ready).toBe(0)
+  })
+
+  it('jobs are listed by pages, found by task, and each changed', async () => {
+    const scene = await WebScene.on(store)
+    const ids = ['a', 'b', 'c', 'd', 'e']
+    for (const id of ids) await scene.mill.enqueue(mail, { to: id }, { id, ...(id > 'b' && { delay: '1h' }) })
+    const page = await scene.get('queues/mail/jobs?by=id&limit=3')
+    const { cursor } = page.json as { cursor: string }
+    const next = await scene.get(`queues/mail/jobs?by=id&limit=3&cursor=${encodeURIComponent(cursor)}`)
+    const none = await scene.get('queues/mail/jobs?task=other')
+    const answers = await Promise.all([
+      scene.post('queues/mail/jobs/a/cancel', { reason: 'too late' }),
+      scene.post('queues/mail/jobs/b/bury'),
+      scene.post('queues/mail/jobs/c/run-now'),
+      scene.post('queues/mail/jobs/d/fields', { region: 'eu', tries: 2 }),
+      scene.get('queues/mail/jobs/e', { method: 'DELETE', headers: change }),
+      scene.post('queues/mail/jobs/c/fail', { reason: 'by hand' }),
+    ])
+
+    expect((page.json as { items: { id: string }[] }).items.map(({ id }) => id)).toEqual(['a', 'b', 'c'])
+    expect((next.json as { items: { id: string }[] }).items.map(({ id }) => id)).toEqual(['d', 'e'])
+    expect(none.json).toEqual({ items: [] })
+    expect(answers.map(({ json }) => json)).toEqual([
+      ...new Array(5).fill({ changed: 1, more: false }),
+      { changed: 0, more: false },
+    ])
+    expect((await scene.get('queues/mail/jobs/d')).json).toMatchObject({ fields: { region: 'eu', tries: 2 } })
+    expect(errorOf(await scene.get('queues/mail/jobs/e')).code).toBe('job-unknown')
+    expect(errorOf(await scene.post('queues/mail/jobs/e/cancel')).code).toBe('job-unknown')
+    expect((await scene.get('search?id=d')).json).toMatchObject({ items: [{ queue: 'mail', id: 'd' }], more: false })
+    expect((await scene.get('search?task=send-mail')).json).toMatchObject({
+      items: expect.arrayContaining([expect.objectContaining({ id: 'c' })]),
+    })
+    expect(errorOf(await scene.get('search')).code).toBe('argument-invalid')
+  })
+
+  it('many jobs are changed at once, those of all only where that is confirmed', async () => {
+    const scene = await WebScene.on(store)
+    await scene.mill.enqueueMany(
+      mail,
+      Array.from({ length: 1_200 }, () => ({ to: 'ada' })),
+      (_, i) => ({ id: `m${i}` }),
+    )
+    const some = await scene.post('queues/mail/jobs/cancel', { ids: ['m0', 'm1', 'other'] })
+    const neither = await scene.post('queues/mail/jobs/bury', {})
+    const both = await scene.post('queues/mail/jobs/bury', { ids: ['m2'], all: true, confirm: 'mail' })
+    const unconfirmed = await scene.post('queues/mail/jobs/delete', { all: true })
+    const buried = await scene.post('queues/mail/jobs/bury', { all: true, confirm: 'mail' })
+
+    expect(some.json).toEqual({ changed: 2, more: false })
+    expect([neither, both, unconfirmed].map(({ status }) => status)).toEqual([400, 400, 400])
+    expect(buried.json).toEqual({ changed: 1_198, more: false })
+    expect(scene.audits.at(-1)).toMatchObject({ action: 'job.bury', which: 'all', changed: 1_198 })
+  })
+
+  it('the morgue is grouped by error, and revived', async () => {
+    const scene = await WebScene.on(store)
+    await scene.mill.enqueueMany(mail, [{ to: 'nobody' }, { to: 'nobody' }, { to: 'ada' }], (_, i) => ({ id: `m${i}` }))
+    await scene.run()
+    await scene.mill.enqueue(mail, { to: 'eve' }, { id: 'm3' })
+    await scene.mill.queue('mail').jobs.bury(['m3'])
+    const errors = await scene.get('queues/mail/morgue/errors')
+    const listed = await scene.get('queues/mail/morgue?by=id')
+    const one = await scene.get('queues/mail/morgue/m0')
+    const revived = await scene.post('queues/mail/morgue/revive', { ids: ['m0'] })
+    const unconfirmed = await scene.post('queues/mail/morgue/delete', { all: true })
+    const deleted = await scene.post('queues/mail/morgue/delete', { all: true, confirm: 'mail' })
+
+    expect(errors.json).toMatchObject({
+      ...{ scanned: 3, more: false },
+      groups: [
+        { error: 'Error: no such address', task: 'send-mail', count: 2, ids: expect.arrayContaining(['m0', 'm1']) },
+        { error: 'buried', count: 1 },
+      ],
+    })
+    expect((listed.json as { items: { id: string }[] }).items.map(({ id }) => id)).toEqual(['m0', 'm1', 'm3'])
+    expect(one.json).toMatchObject({ state: 'dead', reason: 'no-retries' })
+    expect([revived.json, unconfirmed.status, deleted.json]).toEqual([
+      { changed: 1, more: false },
+      400,
+      { changed: 2, more: false },
+    ])
+    expect(errorOf(await scene.get('queues/mail/morgue/m0')).code).toBe('job-unknown')
+  })
+
+  it('an ordered queue is spread over other shards, and moved', async () => {
+    const scene = await WebScene.on(store)
+    await scene.mill.enqueueMany(sync, [{ order: '1' }, { order: '2' }])
+    const reshard = await scene.post('queues/orders/reshard', { shards: 3 })
+    const look = await scene.get('queues/orders')
+    const plain = await scene.post('queues/mail/reshard', { shards: 3 })
+    const nowhere = await scene.post('queues/orders/move', { to: 'nowhere' })
+    const toPlain = await scene.post('queues/orders/move', { to: 'mail' })
+
+    expect(reshard.json).toMatchObject({ more: false })
+    expect(look.json).toMatchObject({
+      shards: 3,
+      ready: 2,
+      shardLagsMs: [expect.any(Number), expect.any(Number), expect.any(Number)],
+    })
+    expect([plain, nowhere, toPlain].map((answer) => [answer.status, errorOf(answer).code])).toEqual([
+      [400, 'argument-invalid'],
+      [404, 'queue-unknown'],
+      [400, 'argument-invalid'],
+    ])
+  })
+
+  it('throttles are told and changed', async () => {
+    const scene = await WebScene.on(store)
+    const changed = await scene.get('queues/crawl/throttle', {
+      method: 'PUT',
+      headers: change,
+      body: { rules: [{ limit: 5, window: '1m' }] },
+    })
+    const told = await scene.get('queues/crawl/throttle')
+    const wrong = await scene.get('queues/crawl/throttle', {
+      method: 'PUT',
+      headers: change,
+      body: { rules: { limit: 0, window: 'x' } },
+    })
+
+    expect(changed.json).toEqual({ changed: 1, more: false })
+    expect(told.json).toMatchObject({ rules: [{ limit: 5, windowMs: 60_000 }], hits: [0], queues: ['crawl'] })
+    expect((await scene.get('throttles')).json).toMatchObject({
+      items: [{ scope: 'crawl', by: 'queue', queues: ['crawl'] }],
+    })
+    expect((await scene.get('queues/mail/throttle')).json).toBeNull()
+    expect([wrong.status, errorOf(wrong).fields]).toMatchObject([
+      400,
+      [{ path: 'rules.limit' }, { path: 'rules.window' }],
+    ])
+  })
+
+  it('schedules are listed, run, paused and resumed', async () => {
+    const scene = await WebScene.on(store)
+    await scene.mill.schedules.reconcile()
+    const listed = await scene.get('schedules')
+    const next = await scene.get('schedules/nightly/next?count=2')
+    const ran = await scene.post('schedules/nightly/run')
+    const paused = await scene.post('schedules/nightly/pause')
+    const standing = await scene.get('schedules/nightly')
+    const resumed = await scene.post('schedules/nightly/resume')
+    const unknown = await scene.post('schedules/none/run')
+
+    expect(listed.json).toMatchObject({
+      items: [{ name: 'nightly', cron: '0 3 * * *', isDeclared: true, input: { to: 'all' } }],
+    })
+    expect((next.json as { items: string[] }).items).toEqual([
+      expect.stringMatching(/T03:00:00/),
+      expect.stringMatching(/T03:00:00/),
+    ])
+    expect(ran.json).toMatchObject({ changed: 1, job: { queue: 'mail', outcome: 'added' } })
+    expect([paused.status, standing.json, resumed.status]).toMatchObject([200, { isPaused: true }, 200])
+    expect([unknown.status, errorOf(unknown).code]).toEqual([404, 'not-found'])
+  })
+
+  it('workers are told with where they run', async () => {
+    const scene = await WebScene.on(store)
+    const worker = scene.mill.worker({ queues: ['mail'], concurrency: 3 })
+    await worker.start()
+    const { items } = (await scene.get('workers')).json as { items: { id: string }[] }
+    const unknown = await scene.post('workers/nobody/stop')
+
+    expect(items).toMatchObject([{ pid: process.pid, process: 'alive', slots: 3, queues: ['mail'] }])
+    expect([unknown.status, errorOf(unknown).code]).toEqual([404, 'not-found'])
+    await worker.stop()
+  })
+
+  it('a queue that nobody declares is shown and administered as far as the store can', async () => {
+    const scene = await WebScene.on(store)
+    await scene.mill.enqueue(mail, { to: 'ada' }, { id: 'm1' })
+    const { mill: smaller } = await otherMill(scene)
+    const { json } = await smaller('overview')
+    const rows = (json as { queues: { name: string; declared: boolean; ready: number }[] }).queues
+
+    expect(rows.map(({ name, declared }) => [name, declared])).toEqual(expect.arrayContaining([['mail', false]]))
+    expect(rows.find(({ name }) => name === 'mail')).toMatchObject({ ready: 1 })
+    expect((await smaller('queues/mail/jobs/m1')).json).toMatchObject({ id: 'm1', task: 'send-mail' })
+    expect((await smaller('queues/mail/jobs/cancel', { ids: ['m1'] })).json).toEqual({ changed: 1, more: false })
+    expect((await smaller('queues/mail/pause', {})).status).toBe(200)
+    expect((await scene.mill.queue('mail').depth()).paused).toBe(true)
+    expect(errorOf(await smaller('queues/nowhere/pause', {})).code).toBe('queue-unknown')
+    expect(errorOf(await smaller('queues/nowhere')).code).toBe('queue-unknown')
+  })
+})
+
+/** Another mill on the same store, which declares one other queue only. */
+async function otherMill(scene: WebScene) {
+  const mill = millrace({ store: scene.mill.store.text, queues: { other: {} } })
+  const window = webHandler(mill, { token })
+  onTestFinished(() => mill.close())
+  return {
+    mill: async (path: string, body?: unknown) => {
+      const response = await window.fetch(
+        new Request(`http://localhost/api/v1/${path}`, {
+          headers: { ...bearer, ...(body === undefined ? {} : { ...change, 'content-type': 'application/json' }) },
+          ...(body !== undefined && { method: 'POST', body: JSON.stringify(body) }),
+        }),
+      )
+      return { status: response.status, headers: {}, text: '', json: (await response.json()) as never }
+    },
+  }
+}

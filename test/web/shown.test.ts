@@ -1,0 +1,110 @@
+/** What of a mill is shown: payloads, values that JSON has not, stores that know less, and errors. */
+
+import { webHandler } from 'millrace/web'
+import { expect, it } from 'vitest'
+import { testMill } from '../test-mill.js'
+import { ask, mail, sync, token, WebScene } from './web-scene.js'
+
+it('payloads are hidden where that is said, and changed by `redact`', async () => {
+  const hidden = await WebScene.on('sqlite', { token, hidePayloads: true })
+  const redacted = await WebScene.on('sqlite', { token, redact: (job) => ({ ...job, input: { to: '…' } }) })
+  for (const { mill } of [hidden, redacted]) {
+    await mill.enqueue(mail, { to: 'ada@secret' }, { id: 'm', meta: { card: '4242-secret' } })
+    await mill.enqueue(sync, { order: 'o-secret' }, { id: 'o' })
+    await mill.schedules.set('mine', { every: '1h', task: mail, input: { to: 'eve@secret' } })
+  }
+  for (const path of [
+    'queues/mail/jobs',
+    'queues/mail/jobs/m',
+    'queues/orders/jobs/o',
+    'search?id=m',
+    'schedules',
+    'schedules/mine',
+  ])
+    expect((await hidden.get(path)).text).not.toContain('secret')
+
+  expect((await hidden.get('queues/mail/jobs/m')).json).toMatchObject({ id: 'm', payloadsHidden: true })
+  expect((await redacted.get('queues/mail/jobs/m')).json).toMatchObject({ input: { to: '…' } })
+})
+
+it('values that JSON has not are shown, and text stays text', async () => {
+  const scene = await WebScene.on('sqlite')
+  const input = {
+    to: '<script>alert(1)</script>',
+    big: 12n,
+    at: new Date(0),
+    tags: new Set(['a']),
+    bytes: new Uint8Array([1]),
+  }
+  await scene.mill.enqueue(mail, input, { id: 'm' })
+  const { headers, json } = await scene.get('queues/mail/jobs/m')
+
+  expect(headers['content-type']).toBe('application/json; charset=utf-8')
+  expect(json).toMatchObject({
+    input: { to: '<script>alert(1)</script>', big: '12', at: '1970-01-01T00:00:00.000Z', tags: ['a'], bytes: 'AQ==' },
+  })
+})
+
+it('a store without records says so, and is shown as far as it knows', async () => {
+  const mill = testMill({ queues: { a: {} } })
+  const store = await (
+    mill as unknown as { adminParts: { connect(): Promise<Record<string, unknown>> } }
+  ).adminParts.connect()
+  for (const facet of ['records', 'workers', 'schedules', 'throttles', 'live'])
+    Object.defineProperty(store, facet, { value: undefined })
+  const window = webHandler(mill)
+  const get = async (path: string) => {
+    const response = await window.fetch(new Request(`http://localhost/api/v1/${path}`))
+    return { status: response.status, json: (await response.json()) as Record<string, never> }
+  }
+
+  expect(await get('overview')).toMatchObject({
+    status: 200,
+    json: { queues: [{ name: 'a', ready: 0 }], workers: null },
+  })
+  expect(await get('session')).toMatchObject({ json: { features: { records: false, workers: false, history: false } } })
+  for (const path of [
+    'queues/a/jobs',
+    'queues/a/morgue',
+    'workers',
+    'schedules',
+    'queues/a/history',
+    'queues/a/events',
+  ])
+    expect(await get(path)).toMatchObject({ status: 422, json: { error: { code: 'unsupported-by-store' } } })
+})
+
+it('an error that nobody foresaw is told by an id, without its stack, which the logger has', async () => {
+  const said: unknown[] = []
+  const logger = {
+    debug: () => {},
+    info: () => {},
+    warn: () => {},
+    error: (message: string, fields: unknown) => void said.push([message, fields]),
+  }
+  const scene = await WebScene.on(
+    'sqlite',
+    {
+      token,
+      redact: () => {
+        throw new TypeError('broken hook')
+      },
+    },
+    logger,
+  )
+  await scene.mill.enqueue(mail, { to: 'ada' }, { id: 'm' })
+  const { status, text } = await scene.get('queues/mail/jobs/m')
+  const { error } = JSON.parse(text) as { error: { code: string; message: string } }
+  const id = /[\da-f-]{36}/.exec(error.message)![0]
+
+  expect([status, error.code]).toEqual([500, 'internal'])
+  expect(text).not.toMatch(/broken hook|\.js:/)
+  expect(JSON.stringify(said)).toMatch(new RegExp(`${id}.*broken hook`))
+})
+
+it('health names nothing, and needs no token', async () => {
+  const scene = await WebScene.on('sqlite')
+  const { status, text } = await ask(`${scene.url}/health`)
+
+  expect([status, text]).toEqual([200, '{"status":"ok"}'])
+})

@@ -1,0 +1,157 @@
+/** A web scene: a mill with a few queues, a window on it behind a real server, and what asks it. */
+
+import { once } from 'node:events'
+import { createServer, request as httpRequest, type IncomingHttpHeaders, type RequestListener } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { text } from 'node:stream/consumers'
+import { defineOrderedTask, defineTask, type Logger, type Mill, type MillOptions, millrace } from 'millrace'
+import { startRedis } from 'millrace/store-testing'
+import { type Audit, type WebHandler, type WebOptions, webHandler } from 'millrace/web'
+import { onTestFinished } from 'vitest'
+import { testMill } from '../test-mill.js'
+
+export const token = 'a-token-of-the-tests-42'
+
+export const mail = defineTask({
+  name: 'send-mail',
+  queue: 'mail',
+  retry: { max: 0 },
+  run: async ({ to }: { to: string }) => {
+    if (to === 'nobody') throw new Error('no such address')
+    return { sentTo: to }
+  },
+})
+export const sync = defineOrderedTask({
+  name: 'sync-order',
+  queue: 'orders',
+  id: ({ order }: { order: string }) => order,
+  run: async () => {},
+})
+
+export const sceneOptions = {
+  queues: {
+    mail: { maxPending: 1_500, retention: { results: 'untilDeleted' } },
+    orders: { ordered: true, shards: 2 },
+    crawl: { throttle: { limit: 10, window: '1m' }, maxRunning: 4 },
+  },
+  tasks: [mail, sync],
+  tasksElsewhere: ['crawl-page'],
+  schedules: { nightly: { cron: '0 3 * * *', task: mail, input: { to: 'all' } } },
+} satisfies Omit<MillOptions, 'store'>
+
+export type SceneStore = 'sqlite' | 'redis'
+
+export async function sceneMill(store: SceneStore, options: Partial<MillOptions> = {}): Promise<Mill> {
+  const given = { ...sceneOptions, ...options } as Omit<MillOptions, 'store'>
+  if (store === 'sqlite') return testMill(given, 'sqlite')
+  const redis = await startRedis()
+  const mill = millrace({ store: redis.url, ...given })
+  onTestFinished(async () => {
+    await mill.close()
+    await redis.stop()
+  })
+  return mill
+}
+
+/** A server on a free port of loopback, closed with the test; its URL. */
+export async function served(listener: RequestListener): Promise<string> {
+  const server = createServer(listener)
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  onTestFinished(async () => {
+    server.closeAllConnections()
+    server.close()
+  })
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+}
+
+export interface Answered {
+  readonly status: number
+  readonly headers: IncomingHttpHeaders
+  readonly text: string
+  /** The answer as JSON. */
+  readonly json: never
+}
+
+export interface Asking {
+  readonly method?: string
+  readonly headers?: Readonly<Record<string, string>>
+  readonly body?: unknown
+  /** Sent as it is, in the place of a body in JSON. */
+  readonly raw?: string | Buffer
+}
+
+/** Asks by node's own client, which sends every header it is told to, Host and Origin too. */
+export async function ask(url: string, { method = 'GET', headers = {}, body, raw }: Asking = {}): Promise<Answered> {
+  const { origin, host } = new URL(url)
+  const path = url.slice(origin.length) || '/'
+  const sent = raw ?? (body === undefined ? undefined : JSON.stringify(body))
+  const asked = httpRequest(origin, {
+    ...{ method, path, agent: false },
+    headers: {
+      host,
+      ...(sent !== undefined && {
+        'content-type': 'application/json',
+        'content-length': String(Buffer.byteLength(sent)),
+      }),
+      ...headers,
+    },
+  })
+  asked.end(sent)
+  const [response] = await once(asked, 'response')
+  const answer = await text(response)
+  const json = () => JSON.parse(answer) as never
+  const { statusCode, headers: told } = response
+  return {
+    ...{ status: statusCode, headers: told, text: answer },
+    get json() {
+      return json()
+    },
+  }
+}
+
+export const change = { 'x-millrace': '1' } as const
+export const bearer = { authorization: `Bearer ${token}` } as const
+
+export class WebScene {
+  readonly mill: Mill
+  readonly window: WebHandler
+  readonly url: string
+  readonly audits: Audit[]
+
+  private constructor(mill: Mill, window: WebHandler, url: string, audits: Audit[]) {
+    this.mill = mill
+    this.window = window
+    this.url = url
+    this.audits = audits
+  }
+
+  /** With the token, unless `options` say otherwise. */
+  static async on(store: SceneStore, options: WebOptions = { token }, logger?: Logger): Promise<WebScene> {
+    const mill = await sceneMill(store, logger && { logger })
+    const audits: Audit[] = []
+    const window = webHandler(mill, { onAction: (audit) => void audits.push(audit), ...options })
+    onTestFinished(() => window.close())
+    return new WebScene(mill, window, await served(window.node), audits)
+  }
+
+  /** Below the API, with the token. */
+  get(path: string, asking: Asking = {}): Promise<Answered> {
+    return ask(`${this.url}/api/v1/${path}`, { ...asking, headers: { ...bearer, ...asking.headers } })
+  }
+
+  post(path: string, body: unknown = {}, asking: Asking = {}): Promise<Answered> {
+    return this.get(path, { method: 'POST', body, ...asking, headers: { ...change, ...asking.headers } })
+  }
+
+  /** Runs what waits, until nothing does. */
+  async run(queues: readonly string[] = ['mail', 'orders']): Promise<void> {
+    const worker = this.mill.worker({ queues })
+    await worker.start()
+    for (let left = 1; left > 0; ) {
+      left = (await this.mill.depths(queues)).reduce((sum, { ready, running }) => sum + ready + running, 0)
+      await new Promise((resolve) => setTimeout(resolve, 10))
+    }
+    await worker.stop()
+  }
+}
