@@ -1,0 +1,223 @@
+/** Mounting: the window in each framework that the documentation names does an action there, over real HTTP. */
+
+import { once } from 'node:events'
+import type { Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { serve } from '@hono/node-server'
+import express from 'express'
+import { fastify } from 'fastify'
+import { Hono } from 'hono'
+import Koa from 'koa'
+import type { Mill } from 'millrace'
+import { type WebHandler, webHandler } from 'millrace/web'
+import { describe, expect, it, onTestFinished } from 'vitest'
+import { pageAnswer } from '#src/web/assets/page-answer.js'
+import { pageFiles } from '#src/web/assets/page-files.js'
+import { project } from '../cli/project.js'
+import { ask, bearer, change, sceneMill, served, token } from './web-scene.js'
+
+type Mounted = (window: WebHandler) => Promise<string> | string
+
+async function listening(server: Server): Promise<string> {
+  if (!server.listening) await once(server, 'listening')
+  onTestFinished(() => {
+    server.closeAllConnections()
+    server.close()
+  })
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+}
+
+/** Each gives the URL of the server; the window lies below `/jobs`, or at the root. */
+const mountings: Readonly<
+  Record<string, { readonly below: string; readonly basePath?: string; readonly mount: Mounted }>
+> = {
+  'node:http': { below: '', mount: (window) => served(window.node) },
+  'Express 5 below a path': {
+    below: '/jobs',
+    mount: (window) => listening(express().use('/jobs', window.node).listen(0, '127.0.0.1')),
+  },
+  'Express 5 behind express.json()': {
+    below: '/admin/jobs',
+    mount: (window) => {
+      const app = express().use(express.json())
+      const router = express.Router()
+      router.use('/jobs', window.node)
+      return listening(app.use('/admin', router).listen(0, '127.0.0.1'))
+    },
+  },
+  'Fastify 5': {
+    below: '/jobs',
+    basePath: '/jobs',
+    mount: async (window) => {
+      const app = fastify()
+      await app.register(async (scope) => {
+        scope.removeAllContentTypeParsers()
+        scope.addContentTypeParser('*', (_request, _payload, done) => done(null))
+        scope.all('/jobs/*', (request, reply) => {
+          reply.hijack()
+          window.node(request.raw, reply.raw)
+        })
+      })
+      onTestFinished(() => app.close())
+      return app.listen({ host: '127.0.0.1', port: 0 })
+    },
+  },
+  'Koa 3': {
+    below: '/jobs',
+    basePath: '/jobs',
+    mount: (window) => {
+      const app = new Koa()
+      app.use((context, next) => {
+        if (!context.path.startsWith('/jobs')) return next()
+        context.respond = false
+        window.node(context.req, context.res)
+        return undefined
+      })
+      return listening(app.listen(0, '127.0.0.1'))
+    },
+  },
+  Hono: {
+    below: '/jobs',
+    basePath: '/jobs',
+    mount: (window) => {
+      const app = new Hono()
+      app.all('/jobs/*', (context) => window.fetch(context.req.raw))
+      return listening(serve({ fetch: app.fetch, port: 0, hostname: '127.0.0.1' }) as Server)
+    },
+  },
+  'a route of Next, which is given a web request': {
+    below: '/jobs',
+    basePath: '/jobs',
+    mount: (window) => {
+      // As `app/jobs/[[...path]]/route.ts` exports it.
+      const route = { GET: window.fetch, POST: window.fetch }
+      return listening(
+        serve({
+          fetch: (request) => route[request.method as 'GET']!(request),
+          port: 0,
+          hostname: '127.0.0.1',
+        }) as Server,
+      )
+    },
+  },
+}
+
+describe.each(Object.entries(mountings))('in %s', (_, { below, basePath, mount }) => {
+  async function mounted(): Promise<{ mill: Mill; url: string; audits: string[] }> {
+    const mill = await sceneMill('sqlite')
+    const audits: string[] = []
+    const window = webHandler(mill, {
+      token,
+      onAction: ({ action }) => void audits.push(action),
+      ...(basePath && { basePath }),
+    })
+    onTestFinished(() => window.close())
+    return { mill, url: `${await mount(window)}${below}`, audits }
+  }
+
+  it('an action is done, a wrong one refused, and a page given', async () => {
+    const { mill, url, audits } = await mounted()
+    const headers = { ...bearer, ...change }
+    const done = await ask(`${url}/api/v1/queues/mail/jobs`, {
+      method: 'POST',
+      headers,
+      body: { task: 'send-mail', id: 'a/b c', input: { to: 'ada' } },
+    })
+    const cancelled = await ask(`${url}/api/v1/queues/mail/jobs/${encodeURIComponent('a/b c')}/cancel`, {
+      method: 'POST',
+      headers,
+      body: {},
+    })
+    const refused = await ask(`${url}/api/v1/queues/mail/pause`, { method: 'POST', headers, body: { force: true } })
+    const page = await ask(`${url}/queues/mail`)
+
+    expect([done.status, cancelled.json, refused.status]).toEqual([201, { changed: 1, more: false }, 400])
+    expect([page.status, page.headers['content-type']]).toEqual([200, 'text/html; charset=utf-8'])
+    expect(audits).toEqual(['job.enqueue', 'job.cancel'])
+    expect((await mill.queue('mail').depth()).ready).toBe(0)
+  })
+
+  it('a stream comes as it is written', async () => {
+    const { url } = await mounted()
+    const over = new AbortController()
+    const { body, headers } = await fetch(`${url}/api/v1/events`, { headers: bearer, signal: over.signal })
+    const { value } = await body!.getReader().read()
+
+    expect(headers.get('content-type')).toMatch(/^text\/event-stream/)
+    expect(new TextDecoder().decode(value)).toMatch(/^event: overview\ndata: \{/)
+    over.abort()
+  })
+})
+
+it('what does not lie below the window goes on in Express, and is not found elsewhere', async () => {
+  const mill = await sceneMill('sqlite')
+  const window = webHandler(mill, { token, basePath: '/jobs' })
+  const app = express()
+    .use(window.node)
+    .get('/other', (_request, response) => void response.send('mine'))
+  const url = await listening(app.listen(0, '127.0.0.1'))
+
+  expect((await ask(`${url}/other`)).text).toBe('mine')
+  expect((await ask(`${url}/jobs`)).headers.location).toBe('jobs/')
+  expect((await ask(`${url}/jobs/`)).status).toBe(200)
+  expect((await window.fetch(new Request('http://localhost/other'))).status).toBe(404)
+})
+
+it('a body that was read before, and is nowhere, is refused with what to do', async () => {
+  const mill = await sceneMill('sqlite')
+  const window = webHandler(mill, { token })
+  const url = await served(async (request, response) => {
+    for await (const _ of request);
+    window.node(request, response)
+  })
+  const answer = await ask(`${url}/api/v1/queues/mail/pause`, {
+    method: 'POST',
+    headers: { ...bearer, ...change },
+    body: {},
+  })
+
+  expect([answer.status, answer.text]).toMatchObject([
+    400,
+    expect.stringContaining('mount the window before that parser'),
+  ])
+})
+
+it('the page is given with its files, and its links begin at the window however deep the address lies', async () => {
+  const folder = project({
+    'index.html':
+      '<!doctype html><html><head><base href="./"><script src="assets/index-abcd1234.js"></script></head></html>',
+    'assets/index-abcd1234.js': 'let a',
+    'icon.svg': '<svg/>',
+  })
+  const files = pageFiles(folder)
+  const get = (path: string, headers: Record<string, string> = {}) =>
+    pageAnswer(
+      {
+        request: new Request(`http://localhost${path}`, { headers }),
+        path,
+        host: 'localhost',
+        address: '',
+        query: new URLSearchParams(),
+        cookiePath: '/',
+      },
+      files,
+    )
+  const script = get('/assets/index-abcd1234.js')
+
+  for (const [path, base] of [
+    ['/', './'],
+    ['/queues', './'],
+    ['/queues/mail', '../'],
+    ['/queues/mail/jobs/1', '../../../'],
+  ] as const)
+    expect(await get(path).text()).toContain(`<head><base href="${base}"><script`)
+  expect([await script.text(), script.headers.get('content-type'), script.headers.get('cache-control')]).toEqual([
+    'let a',
+    'text/javascript; charset=utf-8',
+    'public, max-age=31536000, immutable',
+  ])
+  expect(get('/assets/index-abcd1234.js', { 'if-none-match': script.headers.get('etag')! }).status).toBe(304)
+  expect(get('/icon.svg').headers.get('cache-control')).toBe('no-cache')
+  expect(() => get('/assets/other.js')).toThrow('no such file')
+  expect(pageFiles(`${folder}/nowhere`)).toBeUndefined()
+})

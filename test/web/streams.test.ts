@@ -1,0 +1,191 @@
+/** Streams: what changes is told as it happens, by one reader of the store for all who watch, at the pace of each. */
+
+import { once } from 'node:events'
+import { request } from 'node:http'
+import { defineTask } from 'millrace'
+import { webHandler } from 'millrace/web'
+import { describe, expect, it, onTestFinished } from 'vitest'
+import { EventStream } from '#src/web/streams/event-stream.js'
+import { type Source, Topic } from '#src/web/streams/topic.js'
+import { testMill } from '../test-mill.js'
+import { bearer, mail, type SceneStore, served, WebScene } from './web-scene.js'
+
+interface Told {
+  readonly event: string
+  readonly data: Record<string, unknown>
+}
+
+/** A client that reads events one after the other. */
+async function watch(url: string): Promise<{ status: number; next(event?: string): Promise<Told>; leave(): void }> {
+  const asked = request(url, { headers: bearer, agent: false })
+  asked.on('error', () => {})
+  asked.end()
+  const [response] = await once(asked, 'response')
+  response.setEncoding('utf8')
+  onTestFinished(() => void asked.destroy())
+  const chunks = response[Symbol.asyncIterator]() as AsyncIterator<string>
+  let text = ''
+  const next = async (wanted?: string): Promise<Told> => {
+    for (;;) {
+      const end = text.indexOf('\n\n')
+      if (end >= 0) {
+        const [, event, data] = /^event: (.*)\ndata: (.*)$/.exec(text.slice(0, end)) ?? []
+        text = text.slice(end + 2)
+        if (event !== undefined && (wanted === undefined || event === wanted)) return { event, data: JSON.parse(data!) }
+        continue
+      }
+      const { value, done } = await chunks.next()
+      if (done) throw new Error('the stream has ended')
+      text += value
+    }
+  }
+  return { status: response.statusCode!, next, leave: () => void asked.destroy() }
+}
+
+const rowOf = ({ data }: Told, queue: string) =>
+  (data as { queues: { name: string; ready: number }[] }).queues.find(({ name }) => name === queue)!
+
+describe.each(['sqlite', 'redis'] as const)('on %s', (store: SceneStore) => {
+  it('the overview is told at once, and when it changes', async () => {
+    const scene = await WebScene.on(store)
+    const client = await watch(`${scene.url}/api/v1/events`)
+    const first = await client.next()
+    await scene.mill.enqueue(mail, { to: 'ada' })
+    const second = await client.next('overview')
+
+    expect([first.event, rowOf(first, 'mail').ready, rowOf(second, 'mail').ready]).toEqual(['overview', 0, 1])
+  })
+
+  it('a queue tells what becomes of its jobs, from `ready` on', async () => {
+    const scene = await WebScene.on(store)
+    const client = await watch(`${scene.url}/api/v1/queues/mail/events`)
+    expect(await client.next()).toEqual({ event: 'ready', data: { queue: 'mail' } })
+    const worker = scene.mill.worker({ queues: ['mail'] })
+    await worker.start()
+    await scene.mill.enqueue(mail, { to: 'ada' }, { id: 'm1' })
+
+    expect(await client.next('job.completed')).toMatchObject({ data: { queue: 'mail', id: 'm1', task: 'send-mail' } })
+    await worker.stop()
+  })
+})
+
+it('a job is followed: its record as it changes, its log as it grows, and its end', async () => {
+  let goOn = () => {}
+  const gate = new Promise<void>((resolve) => {
+    goOn = resolve
+  })
+  const long = defineTask({
+    name: 'long',
+    run: async (_: undefined, ctx) => {
+      ctx.log('begun')
+      await ctx.progress(0.5, 'half')
+      await gate
+      ctx.log('done')
+      return 1
+    },
+  })
+  const mill = testMill({ tasks: [long], queues: { default: { retention: { results: 'untilDeleted' } } } }, 'sqlite')
+  const window = webHandler(mill)
+  const url = await served(window.node)
+  await mill.enqueue(long, undefined, { id: 'j' })
+  const client = await watch(`${url}/api/v1/queues/default/jobs/j/events`)
+  expect(await client.next()).toMatchObject({ event: 'job', data: { state: 'ready' } })
+  const worker = mill.worker()
+  await worker.start()
+
+  let seen = await client.next()
+  const logs: unknown[] = []
+  for (; seen.event !== 'end'; seen = await client.next()) {
+    if (seen.event === 'log') logs.push(seen.data['text'])
+    if (seen.event === 'job' && seen.data['progress'] !== undefined) goOn()
+    if (seen.event === 'job') expect(seen.data).not.toHaveProperty('log')
+  }
+  expect(logs.join('')).toBe('begun\ndone\n')
+  const late = await watch(`${url}/api/v1/queues/default/jobs/j/events`)
+  expect(await late.next()).toMatchObject({ event: 'job', data: { state: 'completed', result: 1 } })
+  expect(await late.next()).toEqual({ event: 'log', data: { text: 'begun\ndone\n', isGap: false } })
+  expect((await late.next()).event).toBe('end')
+  await worker.stop()
+})
+
+it('a hundred clients cost the store as much as one', async () => {
+  const scene = await WebScene.on('sqlite')
+  const store = await (
+    scene.mill as unknown as { adminParts: { connect(): Promise<{ depth(names: string[]): unknown }> } }
+  ).adminParts.connect()
+  let looks = 0
+  const depth = store.depth.bind(store)
+  store.depth = (names) => {
+    looks += 1
+    return depth(names)
+  }
+  const clients = await Promise.all(Array.from({ length: 100 }, () => watch(`${scene.url}/api/v1/events`)))
+  await Promise.all(clients.map((client) => client.next()))
+  expect(looks).toBeLessThanOrEqual(3)
+  await scene.mill.enqueue(mail, { to: 'ada' })
+  await Promise.all(clients.map((client) => client.next()))
+
+  expect(looks).toBeLessThanOrEqual(6)
+})
+
+it('close() ends the streams that are open', async () => {
+  const scene = await WebScene.on('sqlite')
+  const client = await watch(`${scene.url}/api/v1/events`)
+  await client.next()
+  await scene.window.close()
+
+  await expect(client.next()).rejects.toThrow('the stream has ended')
+})
+
+it('nobody reads the store any more when the last client has left', async () => {
+  let reading: AbortSignal | undefined
+  let empty = 0
+  const source: Source = {
+    keeping: 'all',
+    begin: async (_tell, signal) => {
+      reading = signal
+    },
+    opening: () => [],
+  }
+  const topic = new Topic(source, () => {
+    empty += 1
+  })
+  const clients = [new AbortController(), new AbortController()]
+  let left = 0
+  for (const { signal } of clients) await topic.join(signal, () => (left += 1))
+  clients[0]!.abort()
+  expect([reading!.aborted, empty, left]).toEqual([false, 0, 1])
+  clients[1]!.abort()
+
+  expect([reading!.aborted, empty, left]).toEqual([true, 1, 2])
+})
+
+it('a stream that the store has not is refused before it begins, and so is one of nobody', async () => {
+  const scene = await WebScene.on('sqlite')
+  expect((await watch(`${scene.url}/api/v1/queues/nowhere/events`)).status).toBe(404)
+  expect((await watch(`${scene.url}/api/v1/queues/mail/jobs/none/events`)).status).toBe(404)
+})
+
+describe('what waits for a slow reader', () => {
+  const all = async (stream: EventStream) => {
+    stream.end()
+    return stream.response.text()
+  }
+
+  it('is the latest overview only', async () => {
+    const stream = new EventStream('latest', () => {})
+    for (let i = 0; i < 5_000; i += 1) stream.send({ event: 'overview', data: String(i) })
+
+    expect(await all(stream)).toBe('event: overview\ndata: 4999\n\n')
+  })
+
+  it('are 1,000 events, and how many were lost after them', async () => {
+    const stream = new EventStream('all', () => {})
+    for (let i = 0; i < 1_500; i += 1) stream.send({ event: 'job.started', data: String(i) })
+    const told = (await all(stream)).trim().split('\n\n')
+
+    expect(told.length).toBe(1_001)
+    expect(told.at(-2)).toContain('data: 999')
+    expect(told.at(-1)).toMatch(/^event: events\.lost\ndata: .*"count":500/)
+  })
+})
