@@ -66,7 +66,6 @@ const absent: Readonly<Record<string, readonly string[]>> = {
   'lowkiq: hiredis, driver: :hiredis': ['RedisStoreOptions.driver'],
   'lowkiq: require, require_dependency, no lazy loading': ['MillOptions.require', 'millrace work --require'],
   'lowkiq: … and for up to poll_interval': ['WorkerOptions.pollInterval'],
-  "lowkiq: mount Lowkiq::Web => '/lowkiq', config/routes.rb": ['dashboard', 'web', 'millrace dash', 'millrace web'],
   'lowkiq: config.to_prepare, the main autoloader': ['MillOptions.prepare', 'MillOptions.autoload'],
   'lowkiq: Lowkiq.build_default_splitter': ['defaultSplitter', 'buildDefaultSplitter'],
   'lowkiq: rev_range_by_…, min, max': ['ListOptions.min', 'ListOptions.max', 'ListOptions.reverse'],
@@ -86,7 +85,6 @@ const absent: Readonly<Record<string, readonly string[]>> = {
 /** Sentences of other pages that say so, and the names under which Millrace would have it. */
 const absentElsewhere: readonly (readonly [RegExp, readonly string[]])[] = [
   [/events that are kept/, ['QueueAdmin.eventLog', 'Mill.events']],
-  [/HTTP interface/, ['dashboard', 'web', 'millrace dash', 'millrace web']],
 ]
 
 const pages = documents().filter(({ path }) => path.startsWith('docs/coming-from/'))

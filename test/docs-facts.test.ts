@@ -98,7 +98,7 @@ describe('the page of the command line', () => {
     const [, help] = source('cli/program.ts').split('Environment:')
     const helped = [...help!.matchAll(/^ {2}([A-Z_]{4,}) /gm)].map(([, name]) => name!)
 
-    expect(helped.length).toBe(7)
+    expect(helped.length).toBe(8)
     expect(named).toEqual(expect.arrayContaining(helped))
     expect(source('mill/load-mill.ts')).toContain("env['MILLRACE_CONFIG']")
     expect(source('mill/configuration/environment.ts')).toMatch(/MILLRACE_STORE: store, MILLRACE_NAMESPACE: namespace/)

@@ -18,6 +18,8 @@ export const notRun: readonly [RegExp, string][] = [
     'test/end-to-end runs the examples, and test/docs-next-job.test.ts a page',
   ],
   [/^millrace workers (stop|recycle) /, 'test/cli/workers-commands.test.ts orders workers that live'],
+  [/^curl /, 'test/web/endpoints.test.ts sends the like'],
+  [/^millrace dash\b/, 'test/cli/dash.test.ts runs it'],
   [/^millrace exec video /, 'test/end-to-end runs exec'],
   [/^millrace enqueue nobody-knows-me /, 'must fail; run below, next to the programs that show an error'],
   [/^sqlite3 /, 'the sqlite3 shell is no dependency; test/docs-facts.test.ts runs the statement through the driver'],

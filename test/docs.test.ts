@@ -86,7 +86,7 @@ describe('the command lines of the documentation', () => {
         const ended =
           args[0] === 'work' || args[0] === 'exec'
             ? await worked(args, cwd)
-            : args.includes('--watch') || args[0] === 'events'
+            : args.includes('--watch') || args[0] === 'events' || args[0] === 'dash'
               ? await watched(args, cwd)
               : await runProcess(args, { cwd })
         expect({ line, code: ended.code, stderr: ended.stderr }).toEqual({ line, code: 0, stderr: '' })

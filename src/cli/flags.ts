@@ -2,7 +2,7 @@
 
 import { readFile } from 'node:fs/promises'
 import { text } from 'node:stream/consumers'
-import { InvalidArgumentError } from 'commander'
+import { InvalidArgumentError, type Option } from 'commander'
 import { byteSizeForm, parseByteSize } from '../core/values/byte-size.js'
 import { durationForm, parseDuration } from '../core/values/duration.js'
 import { UsageError } from './output/exit-code.js'
@@ -15,6 +15,11 @@ export function wholeFlag(least: number, most: number): (given: string) => numbe
     if (n >= least && n <= most) return n
     throw new InvalidArgumentError(`Expected a whole number from ${count(least)} to ${count(most)}.`)
   }
+}
+
+/** The variable says it where the flag does not; one that is empty is not set. */
+export function fromEnvironment(variable: string, option: Option): Option {
+  return process.env[variable] === '' ? option : option.env(variable)
 }
 
 /** A flag that may be given again: all that was given, in that order. */

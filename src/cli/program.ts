@@ -4,6 +4,7 @@ import { Command } from 'commander'
 import { packageVersion } from '../core/platform/package-version.js'
 import { tellWhatIsMeant } from './command-words.js'
 import { addCompletion } from './commands/completion-command.js'
+import { addDash } from './commands/dash-command.js'
 import { addDoctor } from './commands/doctor-command.js'
 import { addEnqueue } from './commands/enqueue-command.js'
 import { addEvents } from './commands/events-command.js'
@@ -49,6 +50,7 @@ Environment:
   MILLRACE_CONCURRENCY  --concurrency of work, where that is not given
   MILLRACE_PROCESSES    --processes of work, where that is not given
   MILLRACE_QUEUES       --queues of work, where that is not given
+  MILLRACE_DASH_TOKEN   --token of dash, where that is not given
   NO_COLOR              no colours (there are none without a terminal)
 
 ${exitCodeHelp}`,
@@ -64,6 +66,7 @@ ${exitCodeHelp}`,
     addQueues,
     addSchedules,
     addWorkers,
+    addDash,
     addDoctor,
     addFsck,
     addSimulate,

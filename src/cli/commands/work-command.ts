@@ -3,7 +3,7 @@
 import { dirname, resolve } from 'node:path'
 import { type Command, InvalidArgumentError, Option } from 'commander'
 import { defaultSelector, selectorNames } from '../../selectors/named-selectors.js'
-import { bytesFlag, durationFlag, graceFlag, namesFlag, wholeFlag } from '../flags.js'
+import { bytesFlag, durationFlag, fromEnvironment, graceFlag, namesFlag, wholeFlag } from '../flags.js'
 import { millCommand, withJson } from '../mill-command.js'
 import { stopRequest } from '../output/stop-request.js'
 import { Terminal } from '../output/terminal.js'
@@ -102,11 +102,6 @@ function withWorkFlags(command: Command): Command {
     .option('--health-port <n>', 'answer GET /health on this port; 0 takes any', wholeFlag(0, 65_535))
     .option('--health-host <host>', 'where the health port listens', '127.0.0.1')
   return withJson(command, 'print one line of JSON per event: {"event","at","pid",…}')
-}
-
-/** The variable says it where the flag does not; one that is empty is not set. */
-function fromEnvironment(variable: string, option: Option): Option {
-  return process.env[variable] === '' ? option : option.env(variable)
 }
 
 /** `0/2`: member 0 of 2. */

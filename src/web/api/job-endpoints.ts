@@ -47,17 +47,17 @@ const acts = {
 } as const
 
 const summaries = {
-  cancel: 'waiting ones never run, running ones are told at their next beat',
-  'run-now': 'scheduled ones are due now',
-  bury: 'waiting ones go to the morgue',
-  delete: 'waiting ones and kept results go without a trace',
+  cancel: 'Cancel $: what waits never runs, what runs is told at its next beat',
+  'run-now': 'Make $ due now, if scheduled',
+  bury: 'Put $ into the morgue, if waiting',
+  delete: 'Delete $, if waiting or kept as a result, without a trace',
 } as const
 
 function manyEndpoint(verb: keyof typeof acts) {
   return endpoint({
     method: 'POST',
     path: `/queues/:queue/jobs/${verb}`,
-    summary: `${verb} jobs: ${summaries[verb]}`,
+    summary: summaries[verb].replace('$', 'jobs'),
     action: `job.${verb}`,
     body: choice,
     answer: changed,
@@ -72,7 +72,7 @@ function oneEndpoint(verb: 'cancel' | 'run-now' | 'bury') {
   return endpoint({
     method: 'POST',
     path: `/queues/:queue/jobs/:id/${verb}`,
-    summary: `${verb} a job: ${summaries[verb]}`,
+    summary: summaries[verb].replace('$', 'a job'),
     action: `job.${verb}`,
     body: verb === 'cancel' ? exactly({ reason }) : nothing,
     answer: changed,
