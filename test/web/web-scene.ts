@@ -1,14 +1,16 @@
 /** A web scene: a mill with a few queues, a window on it behind a real server, and what asks it. */
 
 import { once } from 'node:events'
-import { createServer, request as httpRequest, type IncomingHttpHeaders, type RequestListener } from 'node:http'
+import { createServer, type RequestListener } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { text } from 'node:stream/consumers'
 import { defineOrderedTask, defineTask, type Logger, type Mill, type MillOptions, millrace } from 'millrace'
 import { startRedis } from 'millrace/store-testing'
 import { type Audit, type WebHandler, type WebOptions, webHandler } from 'millrace/web'
 import { onTestFinished } from 'vitest'
 import { testMill } from '../test-mill.js'
+import { type Answered, type Asking, ask } from './ask.js'
+
+export { type Answered, type Asking, ask } from './ask.js'
 
 export const token = 'a-token-of-the-tests-42'
 
@@ -63,51 +65,6 @@ export async function served(listener: RequestListener): Promise<string> {
     server.close()
   })
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
-}
-
-export interface Answered {
-  readonly status: number
-  readonly headers: IncomingHttpHeaders
-  readonly text: string
-  /** The answer as JSON. */
-  readonly json: never
-}
-
-export interface Asking {
-  readonly method?: string
-  readonly headers?: Readonly<Record<string, string>>
-  readonly body?: unknown
-  /** Sent as it is, in the place of a body in JSON. */
-  readonly raw?: string | Buffer
-}
-
-/** Asks by node's own client, which sends every header it is told to, Host and Origin too. */
-export async function ask(url: string, { method = 'GET', headers = {}, body, raw }: Asking = {}): Promise<Answered> {
-  const { origin, host } = new URL(url)
-  const path = url.slice(origin.length) || '/'
-  const sent = raw ?? (body === undefined ? undefined : JSON.stringify(body))
-  const asked = httpRequest(origin, {
-    ...{ method, path, agent: false },
-    headers: {
-      host,
-      ...(sent !== undefined && {
-        'content-type': 'application/json',
-        'content-length': String(Buffer.byteLength(sent)),
-      }),
-      ...headers,
-    },
-  })
-  asked.end(sent)
-  const [response] = await once(asked, 'response')
-  const answer = await text(response)
-  const json = () => JSON.parse(answer) as never
-  const { statusCode, headers: told } = response
-  return {
-    ...{ status: statusCode, headers: told, text: answer },
-    get json() {
-      return json()
-    },
-  }
 }
 
 export const change = { 'x-millrace': '1' } as const

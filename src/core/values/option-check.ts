@@ -44,8 +44,9 @@ const mostShown = 8
 export function exactly<E extends v.ObjectEntries>(entries: E): v.StrictObjectSchema<E, undefined> {
   const options = Object.keys(entries)
   const there = options.join(separator)
-  const form = options.length > mostShown ? 'must be an object' : `must be an object, with ${there}`
-  return v.objectWithRest(entries, v.never(`${strange}${there}`), form) as unknown as v.StrictObjectSchema<E, undefined>
+  const form = there === '' || options.length > mostShown ? 'must be an object' : `must be an object, with ${there}`
+  const stranger = there === '' ? 'is not known: there is nothing to be given here' : `${strange}${there}`
+  return v.objectWithRest(entries, v.never(stranger), form) as unknown as v.StrictObjectSchema<E, undefined>
 }
 
 export function callable<T extends (...args: never[]) => unknown>() {
@@ -77,6 +78,7 @@ function mistakesOf(issue: v.BaseIssue<unknown>, above: readonly string[] = []):
 }
 
 function strangeOption(option: string, message: string): string {
+  if (!message.startsWith(strange)) return message
   const hint = hintFor(option)
   const meant = hint === '' ? probablyMeant(option, message.slice(strange.length).split(separator)) : undefined
   return `${message}${hint}${meant === undefined ? '' : `. Probably \`${meant}\` is meant`}`

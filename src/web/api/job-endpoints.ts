@@ -7,9 +7,19 @@ import { exactly } from '../../core/values/option-check.js'
 import { WebRefusal } from '../refusal.js'
 import { type EndpointCall, endpoint } from './endpoint.js'
 import { refuseUnconfirmed } from './queue-endpoints.js'
-import { type Choice, changed, choice, cursor, duration, limit, nothing, page, state, taskName } from './shapes.js'
-
-const reason = v.exactOptional(v.pipe(v.string(), v.maxLength(1_000, 'must have at most 1,000 characters')))
+import {
+  type Choice,
+  changed,
+  choice,
+  cursor,
+  duration,
+  limit,
+  nothing,
+  page,
+  reason,
+  state,
+  taskName,
+} from './shapes.js'
 
 type ChosenJobs = string[] | 'all' | 'failed'
 

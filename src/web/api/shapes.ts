@@ -79,22 +79,22 @@ const ids = v.pipe(
   v.minLength(1, 'must name a job'),
   v.maxLength(mostJobs, `must name at most ${mostJobs} jobs`),
 )
+export const reason = v.exactOptional(v.pipe(v.string(), v.maxLength(1_000, 'must have at most 1,000 characters')))
 const isTrue = v.exactOptional(v.literal(true))
 const confirm = v.exactOptional(v.string())
 
-/** ChosenJobs jobs: by id, or all, or those that failed; of many the queue's name confirms it. */
+const byId = { ids, reason }
+const byAll = { all: v.literal(true), confirm: v.string(), reason }
+const byFailed = { failed: v.literal(true), confirm: v.string(), reason }
+
+/** Which jobs: by id, or all, or those that failed; of many the queue's name confirms it. */
 export const choice = v.pipe(
-  exactly({
-    ids: v.exactOptional(ids),
-    all: isTrue,
-    failed: isTrue,
-    confirm,
-    reason: v.exactOptional(v.pipe(v.string(), v.maxLength(1_000))),
-  }),
+  exactly({ ids: v.exactOptional(ids), all: isTrue, failed: isTrue, confirm, reason }),
   v.check(
     ({ ids, all, failed }) => [ids, all, failed].filter((one) => one !== undefined).length === 1,
     "say which jobs: either `ids`, or `all: true` or `failed: true` with `confirm`: the queue's name",
   ),
+  v.metadata({ anyOf: [exactly(byId), exactly(byAll), exactly(byFailed)] }),
 )
 
 export type Choice = v.InferOutput<typeof choice>
@@ -106,6 +106,7 @@ export const deadChoice = v.pipe(
     ({ ids, all }) => (ids === undefined) !== (all === undefined),
     "say which jobs: either `ids`, or `all: true` with `confirm`: the queue's name",
   ),
+  v.metadata({ anyOf: [exactly({ ids }), exactly({ all: v.literal(true), confirm: v.string() })] }),
 )
 
 export const nothing = exactly({})

@@ -12,7 +12,7 @@ export interface Audit {
   readonly action: string
   /** What it was done to, as the address of the request names it: `{ queue: 'mail', id: 'welcome-42' }`. */
   readonly on: Readonly<Record<string, string>>
-  /** ChosenJobs jobs: so many by id, all, or those that failed. Absent for an action on one thing. */
+  /** Which jobs: so many by id, all, or those that failed. Absent for an action on one thing. */
   readonly which?: string
   /** How many were changed. */
   readonly changed?: number
