@@ -1,6 +1,6 @@
 import type { Step } from 'millrace/store'
 import { describe, expect, it } from 'vitest'
-import { patientTotal, type StepProgress, total } from '#src/client/admin/step-loop.js'
+import { patientTotal, StepBudget, type StepProgress, total } from '#src/client/admin/step-loop.js'
 
 /** Steps that change so many jobs each; the last says that there is nothing more. */
 function steps(...changed: number[]): () => Promise<Step> {
@@ -43,5 +43,21 @@ describe('a step loop', () => {
     expect(taken).toBe(3)
     await expect(patientTotal(endless, { signal: over.signal })).rejects.toBe(reason)
     expect(taken).toBe(3)
+  })
+})
+
+describe('a budget for steps', () => {
+  it('takes one step at least, stops when its time is over, and says that there is more', async () => {
+    let now = 0
+    const late = new StepBudget(10, () => now)
+    const step = steps(1_000, 1_000, 500)
+    const slow = async () => {
+      now += 6
+      return step()
+    }
+
+    expect([await late.loop(slow), late.more]).toEqual([2_000, true])
+    expect([await late.loop(slow), late.more]).toEqual([500, false])
+    expect(await new StepBudget(0, () => now).loop(steps(3, 1))).toBe(3)
   })
 })

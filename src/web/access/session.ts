@@ -8,17 +8,19 @@ interface Session extends Viewer {
   readonly csrf: string
 }
 
-const cookieName = 'millrace'
 /** A working day; then one logs in again. */
 const lifeMs = 12 * 3_600_000
 const longestCookie = 1_024
 
 export class Sessions {
   readonly #secret: Secret
+  /** Browsers do not tell ports apart: each window of a machine has a cookie of its own. */
+  readonly #name: string
   readonly #now: () => number
 
   constructor(secret: Secret, now: () => number) {
     this.#secret = secret
+    this.#name = `millrace-${secret.sign('cookie', '').slice(0, 8)}`
     this.#now = now
   }
 
@@ -26,12 +28,12 @@ export class Sessions {
   begin({ name, role }: Viewer, path: string, isSecure: boolean): string {
     const id = randomBytes(16).toString('base64url')
     const text = Buffer.from(JSON.stringify({ id, name, role, untilAt: this.#now() + lifeMs })).toString('base64url')
-    return cookie(`${text}.${this.#secret.sign('session', text)}`, lifeMs, path, isSecure)
+    return this.#cookie(`${text}.${this.#secret.sign('session', text)}`, lifeMs, path, isSecure)
   }
 
   /** The `Set-Cookie` header that ends it in the browser. */
   end(path: string, isSecure: boolean): string {
-    return cookie('', 0, path, isSecure)
+    return this.#cookie('', 0, path, isSecure)
   }
 
   /** The session of a `Cookie` header; undefined if there is none that is ours and lasts. */
@@ -39,8 +41,8 @@ export class Sessions {
     const value = cookies
       ?.split(';')
       .map((one) => one.trim())
-      .find((one) => one.startsWith(`${cookieName}=`))
-      ?.slice(cookieName.length + 1)
+      .find((one) => one.startsWith(`${this.#name}=`))
+      ?.slice(this.#name.length + 1)
     if (value === undefined || value.length > longestCookie) return undefined
     const [text = '', signature = ''] = value.split('.')
     if (!this.#secret.isSigned('session', text, signature)) return undefined
@@ -52,9 +54,9 @@ export class Sessions {
     }
     return untilAt > this.#now() ? { name, role, csrf: this.#secret.sign('csrf', id) } : undefined
   }
-}
 
-function cookie(value: string, ageMs: number, path: string, isSecure: boolean): string {
-  const age = Math.round(ageMs / 1_000)
-  return `${cookieName}=${value}; Path=${path}; Max-Age=${age}; HttpOnly; SameSite=Strict${isSecure ? '; Secure' : ''}`
+  #cookie(value: string, ageMs: number, path: string, isSecure: boolean): string {
+    const age = Math.round(ageMs / 1_000)
+    return `${this.#name}=${value}; Path=${path}; Max-Age=${age}; HttpOnly; SameSite=Strict${isSecure ? '; Secure' : ''}`
+  }
 }

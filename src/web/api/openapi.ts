@@ -42,7 +42,8 @@ export function openApiOf(endpoints: readonly Endpoint[]): JsonSchema {
       schemas: { Failure: jsonSchemaOf(failure) },
       securitySchemes: {
         bearer: { type: 'http', scheme: 'bearer' },
-        session: { type: 'apiKey', in: 'cookie', name: 'millrace' },
+        // Its name is that of the window, as `POST session` sets it.
+        session: { type: 'apiKey', in: 'cookie', name: 'millrace-window' },
       },
     },
   }
