@@ -32,7 +32,7 @@ export function openApiOf(endpoints: readonly Endpoint[]): JsonSchema {
     openapi: '3.1.0',
     info: {
       title: 'Millrace',
-      version: packageVersion(),
+      version: packageVersion() ?? 'unknown',
       description: 'Jobs, queues, workers and schedules of one mill. Instants are ISO 8601, durations milliseconds.',
     },
     servers: [{ url: '.' }],

@@ -6,7 +6,7 @@ import type { ThrottleChange } from '../../client/admin/throttle-admin.js'
 import { throttleSchema } from '../../core/queue/throttle-options.js'
 import { exactly, whole } from '../../core/values/option-check.js'
 import { WebRefusal } from '../refusal.js'
-import { historyOf } from '../state/histories.js'
+import { type HistoryPoint, historyOf } from '../state/histories.js'
 import { namedQueues, queueRows } from '../state/queue-rows.js'
 import { endpoint } from './endpoint.js'
 import { changed, confirmation, group, instant, nothing, queueName } from './shapes.js'
@@ -49,6 +49,14 @@ async function beginDrain(queue: QueueAdmin): Promise<boolean> {
     if (!begun.signal.aborted) throw error
   })
   return left > 0
+}
+
+function shownPoint({ at, gauges, ...counts }: HistoryPoint) {
+  return {
+    at: new Date(at),
+    ...counts,
+    ...(gauges && { lagMs: gauges.lagMs, depth: gauges.waiting, running: gauges.running }),
+  }
 }
 
 export const queueEndpoints = [
@@ -95,7 +103,7 @@ export const queueEndpoints = [
           `\`from\` must lie before \`to\`, by at most ${mostPoints[step]} steps of a${step === 'hour' ? 'n' : ''} ${step}.`,
         )
       const points = await historyOf(store, queue, { step, fromAt, toAt })
-      return { step, points: points.map((point) => ({ ...point, at: new Date(point.at) })) }
+      return { step, points: points.map(shownPoint) }
     },
   }),
   switchEndpoint('pause', 'Start no jobs from now on; running ones go on'),

@@ -16,7 +16,7 @@ export const sessionEndpoints = [
       const store = await mill.adminParts.connect()
       return {
         ...{ user: name, role, readOnly: options.readOnly, ...(csrf !== undefined && { csrf }) },
-        ...{ store: mill.store.text, version: packageVersion(), namespace: mill.namespace },
+        ...{ store: mill.store.text, version: packageVersion() ?? 'unknown', namespace: mill.namespace },
         features: {
           schedules: store.schedules !== undefined,
           throttles: store.throttles !== undefined,

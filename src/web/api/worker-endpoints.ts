@@ -17,6 +17,11 @@ async function workersOf(mill: Mill): Promise<readonly (WorkerRecord & { readonl
   return workers
 }
 
+/** The part of a registry by which a worker is told something at its next beat. */
+interface WorkerOrders {
+  order(id: string, order: 'stop' | 'recycle'): Promise<boolean>
+}
+
 function orderEndpoint(how: 'stop' | 'recycle', summary: string) {
   return endpoint({
     method: 'POST',
@@ -27,9 +32,14 @@ function orderEndpoint(how: 'stop' | 'recycle', summary: string) {
     answer: changed,
     run: async ({ window: { mill }, params: { id = '' } }) => {
       const workers = await workersOf(mill)
-      if (!workers.some((worker) => worker.id === id))
-        throw new WebRefusal('not-found', `no worker '${id}' lives: \`GET workers\` tells which do.`)
-      throw new UnsupportedByStoreError(mill.store.text, `telling a worker to ${how}`, 'Send its process a signal.')
+      const { traits, workers: registry } = await mill.adminParts.connect()
+      const orders = registry as Partial<WorkerOrders> | undefined
+      if (workers.some((worker) => worker.id === id)) {
+        if (orders?.order === undefined)
+          throw new UnsupportedByStoreError(traits.name, `telling a worker to ${how}`, 'Send its process a signal.')
+        if (await orders.order(id, how)) return { changed: 1, more: false }
+      }
+      throw new WebRefusal('not-found', `no worker '${id}' lives: \`GET workers\` tells which do.`)
     },
   })
 }

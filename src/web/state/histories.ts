@@ -9,7 +9,7 @@ interface HistorySpan {
   readonly toAt: number
 }
 
-interface HistoryPoint {
+export interface HistoryPoint {
   /** The beginning of its minute or hour. */
   readonly at: number
   readonly enqueued: number
