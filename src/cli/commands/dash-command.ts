@@ -39,7 +39,8 @@ export function addDash(program: Command): void {
     .addHelpText(
       'after',
       `
-  It prints a link that logs in once, within 10 minutes. Programs send the token: Authorization: Bearer <token>.
+  It prints a link that logs in once, within 10 minutes. Programs send the token: Authorization: Bearer <token>;
+  one that was made is printed with --json only.
   The API answers below /api/v1; docs/http-api.md tells all of it.
 
 Examples:
