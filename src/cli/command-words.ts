@@ -8,6 +8,7 @@ import { commandTree } from './completion/command-tree.js'
 const foreign: Readonly<Record<string, readonly string[]>> = {
   add: ['enqueue'],
   cron: ['schedules'],
+  dashboard: ['dash'],
   dlq: ['morgue'],
   get: ['show'],
   inspect: ['show'],
@@ -25,7 +26,9 @@ const foreign: Readonly<Record<string, readonly string[]>> = {
   status: ['stats'],
   tail: ['events'],
   top: ['stats'],
+  ui: ['dash'],
   unpause: ['resume'],
+  web: ['dash'],
   worker: ['work'],
 }
 

@@ -4,6 +4,7 @@ import { commandsMeant } from '#src/cli/command-words.js'
 const paths = [
   'work',
   'stats',
+  'dash',
   'jobs',
   'jobs list',
   'jobs run-now',
@@ -22,6 +23,7 @@ it.each([
   ['run', '', ['work', 'jobs run-now']],
   ['run', 'jobs', ['jobs run-now']],
   ['top', '', ['stats']],
+  ['web', '', ['dash']],
   ['ps', '', ['workers']],
   ['job', '', ['jobs']],
   ['lits', 'jobs', ['jobs list']],
