@@ -22,7 +22,7 @@ const hookMs = 5_000
 
 /** Calls `onWorkerStart`, and rejects as that does. */
 export async function isolatedChild(
-  { registry, namespace, packing, middleware, formatError, maxPayloadBytes }: CheckedOptions,
+  { registry, namespace, packing, middleware, formatError, maxPayloadBytes, history }: CheckedOptions,
   life: WorkerLife,
   tools: Pick<ChildRunParts, 'clock' | 'random' | 'events' | 'children'>,
   parts: IsolatedParts,
@@ -42,7 +42,7 @@ export async function isolatedChild(
         ...secretsOf(from.descriptor),
         ...packing.secrets(),
       ]),
-      middleware,
+      ...{ middleware, history },
     },
     rules: {
       ...{ packing, formatError },

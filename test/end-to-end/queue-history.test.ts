@@ -6,10 +6,11 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
-import { defineTask, type Mill, millrace } from 'millrace'
+import { defineTask, type Mill, millrace, type Task } from 'millrace'
 import { startRedis } from 'millrace/store-testing'
 import { expect, it, onTestFinished } from 'vitest'
 import { root } from '../cli/project.js'
+import { nextEvent } from '../next-event.js'
 
 const workerProgram = `
 import { defineTask, millrace } from 'millrace'
@@ -80,34 +81,67 @@ it.each(['sqlite', 'redis'] as const)(
   },
 )
 
-it('an isolated job is counted by its worker, and so is what its handler enqueues', { timeout: 60_000 }, async () => {
+/** A module with the isolated task `film`, which enqueues three jobs of `cut`, once there is the file `go` if it `waits`. */
+async function filmModule(waits = false) {
   const folder = mkdtempSync(join(root, 'test/end-to-end/history-'))
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
-  const module = join(folder, 'film.mjs')
-  writeFileSync(
-    module,
-    `
+  const [module, go] = [join(folder, 'film.mjs'), join(folder, 'go')]
+  const program = `
+import { existsSync } from 'node:fs'
 import { defineTask, millrace } from 'millrace'
 const cut = defineTask({ name: 'cut', queue: 'cuts' })
 export const film = defineTask({
   name: 'film',
   queue: 'films',
   isolate: 'process',
+  timeLimit: '1h',
   module: import.meta.url,
-  run: (_, ctx) => ctx.enqueueMany(cut, [1, 2, 3]),
+  async run(_, ctx) {
+    while (${waits} && !existsSync(${JSON.stringify(go)})) await new Promise((resolve) => setTimeout(resolve, 20))
+    await ctx.enqueueMany(cut, [1, 2, 3])
+  },
 })
 export const connect = () => millrace({ store: ${JSON.stringify(`sqlite:${join(folder, 'jobs.db')}`)}, tasks: [film, cut] })
 export default connect()
-`,
-  )
-  const { default: mill, film, connect } = await import(pathToFileURL(module).href)
-  onTestFinished(() => mill.close())
+`
+  writeFileSync(module, program)
+  const { film, connect } = (await import(pathToFileURL(module).href)) as { film: Task<'film'>; connect: () => Mill }
+  const opened = () => {
+    const mill = connect()
+    onTestFinished(() => mill.close())
+    return mill
+  }
+  return { film, opened, go: () => writeFileSync(go, '') }
+}
+
+it('an isolated job is counted by its worker, and so is what its handler enqueues', { timeout: 60_000 }, async () => {
+  const { film, opened } = await filmModule()
+  const mill = opened()
+  await mill.worker({ queues: ['films'] }).start()
+  const completed = nextEvent(mill, 'job.completed')
+  await mill.enqueue(film, 1)
+  await completed
+  await mill.close()
+  const after = opened()
+  expect(await totals(after, 'films')).toMatchObject({ enqueued: 1, started: 1, completed: 1 })
+  expect(await totals(after, 'cuts')).toMatchObject({ enqueued: 3, started: 0 })
+})
+
+it('an isolated job that its worker has left is counted by its own process', { timeout: 60_000 }, async () => {
+  const { film, opened, go } = await filmModule(true)
+  const mill = opened()
   const worker = mill.worker({ queues: ['films'] })
   await worker.start()
-  await (await mill.enqueue(film)).result({ timeout: '30s' })
+  const started = nextEvent(mill, 'job.started')
+  await mill.enqueue(film, 1)
+  await started
+  await worker.stop()
   await mill.close()
-  const after: Mill = connect()
-  onTestFinished(() => after.close())
-  expect(await totals(after, 'films')).toMatchObject({ enqueued: 1, started: 1, completed: 1 })
+  const after = opened()
+  expect(await totals(after, 'films')).toMatchObject({ enqueued: 1, started: 1, completed: 0 })
+  go()
+  await expect
+    .poll(() => totals(after, 'films'), { timeout: 30_000 })
+    .toMatchObject({ enqueued: 1, started: 1, completed: 1 })
   expect(await totals(after, 'cuts')).toMatchObject({ enqueued: 3, started: 0 })
 })

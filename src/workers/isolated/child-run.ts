@@ -13,7 +13,7 @@ import type { Registry } from '../../core/registry.js'
 import type { Middleware } from '../../core/task/middleware.js'
 import { messageOf } from '../../core/values/describe.js'
 import { sharedMono } from '../../runtime/leases/lease-messages.js'
-import { type CountsByQueue, JobTally } from '../../runtime/meter/job-tally.js'
+import { addedCounts, type CountsByQueue, JobTally } from '../../runtime/meter/job-tally.js'
 import type { ChildClient } from '../../runtime/run/child-calls.js'
 import { ClaimDecoder } from '../../runtime/run/claim-decoder.js'
 import { type Execution, refOf } from '../../runtime/run/execution.js'
@@ -43,6 +43,8 @@ export interface ChildRunParts {
   /** What enqueues for the handler. */
   readonly children: ChildClient
   readonly rules: Omit<SettlementRules, 'resultDropped'>
+  /** Whether what becomes of the job is counted for the history of its queue. */
+  readonly history: boolean
   readonly guard: Thread
   /** Shared with the guard: 1 from before the settle of the job is sent. What it then hears of its lease is old news. */
   readonly settling: Int32Array
@@ -54,6 +56,8 @@ export interface ChildRunParts {
 
 /** What is printed last is sent before the job is settled, unless the store takes longer. */
 const drainMs = 2_500
+/** How long the history has to take what the worker is not there to count. */
+const historyMs = 1_000
 const progressGapMs = 100
 
 export class ChildRun implements Bench {
@@ -61,7 +65,7 @@ export class ChildRun implements Bench {
   readonly #settler: Settler
   readonly #executor: Executor
   readonly #notes: JobUpdates
-  /** Its worker counts the job; what its handler enqueues is counted here, and told with its verdict. */
+  /** What its handler enqueues is counted here and told with its verdict; the job is counted by its worker, if that is there. */
   readonly #tally = new JobTally()
   #execution: JobExecution | undefined
   /** Why it is not to begin. */
@@ -71,9 +75,9 @@ export class ChildRun implements Bench {
   #kept: () => void = () => {}
 
   constructor(parts: ChildRunParts) {
-    const { store, events, random, clock, assignment, rules } = parts
+    const { store, events, random, clock, assignment, rules, history } = parts
     this.#parts = parts
-    events.counter = this.#tally
+    if (history) events.counter = this.#tally
     this.#settler = new Settler({ store, events, random, mono: () => clock.mono() })
     this.#executor = new Executor({ ...parts, mono: sharedMono, worker: assignment.worker, bench: this })
     const { packing, maxResultBytes: maxCheckpointBytes } = rules
@@ -218,10 +222,25 @@ export class ChildRun implements Bench {
       this.#settler.settle(item, (answered) => resolve(answered ?? 'lost'), words),
     )
     guard.postMessage({ word: 'settled' } satisfies GuardedMessage)
-    const isHeard = await tell({ word: 'settled', verdict: told(verdict, answer, runMs, this.#tally.take()) })
-    // A worker that hears it tells of it as of its own.
-    if (!isHeard) emitSettled(events, claim, verdict, answer, runMs)
+    const counts = this.#tally.take()
+    const isHeard = await tell({ word: 'settled', verdict: told(verdict, answer, runMs, counts) })
+    // A worker that hears it tells of it, and counts it, as of its own.
+    if (!isHeard) {
+      emitSettled(events, claim, verdict, answer, runMs)
+      await this.#keepCounts(addedCounts(counts, this.#tally.take()))
+    }
     return answer
+  }
+
+  async #keepCounts(counts: CountsByQueue): Promise<void> {
+    const { history } = this.#parts.store
+    if (history === undefined || counts.size === 0) return
+    // Its worker was there when it started, and has counted that.
+    const entries = [...counts].map(([queue, counted]) => ({ queue, agoMs: 0, counts: { ...counted, started: 0 } }))
+    await endsWithin(
+      historyMs,
+      history.add(entries).catch(() => {}),
+    )
   }
 
   /** Has the guard send what was printed last, before the job is settled. */
