@@ -17,7 +17,7 @@ describe.each(['sqlite', 'redis'] as const)('on %s', (store: SceneStore) => {
 
     expect(session.json).toMatchObject({
       ...{ user: 'token', role: 'operator', readOnly: false, store: scene.mill.store.text, namespace: 'millrace' },
-      features: { schedules: true, throttles: true, live: true, workers: true, records: true },
+      features: { schedules: true, throttles: true, live: true, history: true, workers: true, records: true },
     })
     expect(queues).toMatchObject([
       { name: 'mail', kind: 'plain', declared: true, ready: 2, paused: false, spark: { done: expect.any(Array) } },

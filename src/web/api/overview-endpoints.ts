@@ -5,6 +5,7 @@ import { WebRefusal } from '../refusal.js'
 import { jobsById, jobsOfTask } from '../state/job-search.js'
 import { lowkiqStats, overviewOf } from '../state/overview.js'
 import { queueRows } from '../state/queue-rows.js'
+import { noSparks, sparksOfLast } from '../state/sparks.js'
 import { endpoint } from './endpoint.js'
 import { jobId, page, taskName, wholeText } from './shapes.js'
 
@@ -17,13 +18,13 @@ export const overviewEndpoints = [
     path: '/overview',
     summary: 'All queues with their counts and sparklines, the sums, and who works',
     query: { minutes: v.exactOptional(wholeText(1, 1_440)) },
-    run: ({ window, query: { minutes = defaultMinutes } }) => overviewOf(window.mill, minutes),
+    run: ({ window, query: { minutes = defaultMinutes } }) => overviewOf(window.mill, sparksOfLast(minutes)),
   }),
   endpoint({
     method: 'GET',
     path: '/stats',
     summary: "Lengths and lags in the shape of Lowkiq's API; lags in seconds",
-    run: async ({ window }) => lowkiqStats(await queueRows(window.mill, 1)),
+    run: async ({ window }) => lowkiqStats(await queueRows(window.mill, noSparks)),
   }),
   endpoint({
     method: 'GET',

@@ -5,16 +5,17 @@ import type { QueueAdmin } from '../../client/admin/queue-admin.js'
 import type { ThrottleChange } from '../../client/admin/throttle-admin.js'
 import { throttleSchema } from '../../core/queue/throttle-options.js'
 import { exactly, whole } from '../../core/values/option-check.js'
+import { processIdentity } from '../../runtime/process-identity.js'
+import { historySteps } from '../../stores/rules/history-slots.js'
 import { WebRefusal } from '../refusal.js'
-import { type HistoryPoint, historyOf } from '../state/histories.js'
 import { namedQueues, queueRows } from '../state/queue-rows.js'
+import { sparksOfLast } from '../state/sparks.js'
+import { workerRow } from '../state/worker-row.js'
 import { endpoint } from './endpoint.js'
 import { changed, confirmation, group, instant, nothing, queueName } from './shapes.js'
 
-/** Longest span of a history: as long as its steps are kept. */
-const mostPoints = { minute: 7 * 1_440, hour: 366 * 24 } as const
-const stepMs = { minute: 60_000, hour: 3_600_000 } as const
-const hourMs = 3_600_000
+/** How many minutes the spark of a queue has. */
+const sparkMinutes = 60
 
 /** Throws a refusal where a large action is not confirmed by the queue's name. */
 export function refuseUnconfirmed(queue: string, confirm: string | undefined): void {
@@ -51,14 +52,6 @@ async function beginDrain(queue: QueueAdmin): Promise<boolean> {
   return left > 0
 }
 
-function shownPoint({ at, gauges, ...counts }: HistoryPoint) {
-  return {
-    at: new Date(at),
-    ...counts,
-    ...(gauges && { lagMs: gauges.lagMs, depth: gauges.waiting, running: gauges.running }),
-  }
-}
-
 export const queueEndpoints = [
   endpoint({
     method: 'GET',
@@ -67,18 +60,19 @@ export const queueEndpoints = [
     run: async ({ window, params: { queue = '' } }) => {
       const admin = await window.known(queue)
       const { mill } = window
-      const [[row], all] = await Promise.all([queueRows(mill, 60, [queue]), namedQueues(mill)])
+      const [[row], all] = await Promise.all([queueRows(mill, sparksOfLast(sparkMinutes), [queue]), namedQueues(mill)])
       const stored = all.find(({ name }) => name === queue)?.stored
       const throttle = stored?.throttle && (await admin.throttle.get())
       const look = row?.damaged === undefined ? await admin.look() : undefined
       const { shardLagsMs } = look?.depth ?? {}
       const settings = { ...mill.queues.get(queue), ...stored }
+      const here = processIdentity()
       return {
         ...row,
         settings,
         ...(shardLagsMs && { shardLagsMs }),
         ...(throttle && { throttle }),
-        workers: look?.workers ?? [],
+        workers: (look?.workers ?? []).map((worker) => workerRow(worker, here)),
       }
     },
   }),
@@ -90,21 +84,9 @@ export const queueEndpoints = [
     query: {
       from: v.exactOptional(instant),
       to: v.exactOptional(instant),
-      step: v.exactOptional(v.picklist(['minute', 'hour'])),
+      step: v.exactOptional(v.picklist(historySteps)),
     },
-    run: async ({ window, params: { queue = '' }, query: { from, to, step = 'minute' } }) => {
-      await window.known(queue)
-      const store = await window.mill.adminParts.connect()
-      const toAt = to === undefined ? (await store.depth([])).now : Date.parse(to)
-      const fromAt = from === undefined ? toAt - hourMs : Date.parse(from)
-      if (fromAt >= toAt || (toAt - fromAt) / stepMs[step] > mostPoints[step])
-        throw new WebRefusal(
-          'argument-invalid',
-          `\`from\` must lie before \`to\`, by at most ${mostPoints[step]} steps of a${step === 'hour' ? 'n' : ''} ${step}.`,
-        )
-      const points = await historyOf(store, queue, { step, fromAt, toAt })
-      return { step, points: points.map(shownPoint) }
-    },
+    run: async ({ window, params: { queue = '' }, query }) => (await window.known(queue)).history(query),
   }),
   switchEndpoint('pause', 'Start no jobs from now on; running ones go on'),
   switchEndpoint('resume', 'End a pause and a drain'),

@@ -3,7 +3,6 @@
 import * as v from 'valibot'
 import { packageVersion } from '../../core/platform/package-version.js'
 import { exactly } from '../../core/values/option-check.js'
-import { historiesOf } from '../state/histories.js'
 import { endpoint } from './endpoint.js'
 import { changed } from './shapes.js'
 
@@ -21,7 +20,7 @@ export const sessionEndpoints = [
           schedules: store.schedules !== undefined,
           throttles: store.throttles !== undefined,
           live: store.live !== undefined,
-          history: historiesOf(store) !== undefined,
+          history: store.history !== undefined,
           workers: store.workers !== undefined,
           records: store.records !== undefined,
         },

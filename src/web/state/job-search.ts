@@ -4,7 +4,7 @@ import type { JobRecord } from '../../core/job.js'
 import type { MillWindow } from '../window/mill-window.js'
 import { namedQueues } from './queue-rows.js'
 
-interface Found {
+interface FoundJobs {
   readonly items: readonly JobRecord[]
   /** Whether there may be others: not everything was looked at. */
   readonly more: boolean
@@ -17,7 +17,7 @@ const mostItems = 200
 const jobsPerQueue = 200
 
 /** In an ordered queue both the live job of the id and its entry in the morgue. */
-export async function jobsById(window: MillWindow, id: string): Promise<Found> {
+export async function jobsById(window: MillWindow, id: string): Promise<FoundJobs> {
   return search(window, async (name, kind) => {
     const { jobs, morgue } = window.queue(name)
     const live = await jobs.get(id)
@@ -27,7 +27,7 @@ export async function jobsById(window: MillWindow, id: string): Promise<Found> {
 }
 
 /** Among the first 200 jobs of each queue. */
-export async function jobsOfTask(window: MillWindow, task: string): Promise<Found> {
+export async function jobsOfTask(window: MillWindow, task: string): Promise<FoundJobs> {
   return search(window, async (name) => {
     const { jobs, cursor } = await window.queue(name).jobs.list({ limit: jobsPerQueue })
     return { jobs: jobs.filter(window.isOfTask(task)), more: cursor !== undefined }
@@ -37,7 +37,7 @@ export async function jobsOfTask(window: MillWindow, task: string): Promise<Foun
 async function search(
   window: MillWindow,
   look: (queue: string, kind: 'plain' | 'ordered') => Promise<{ readonly jobs: JobRecord[]; readonly more: boolean }>,
-): Promise<Found> {
+): Promise<FoundJobs> {
   const queues = await namedQueues(window.mill)
   const items: JobRecord[] = []
   let more = queues.length > mostQueues

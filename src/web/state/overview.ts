@@ -3,6 +3,7 @@
 import type { Mill } from '../../mill/mill.js'
 import { serving } from '../../runtime/liveness.js'
 import { type OverviewRow, queueRows } from './queue-rows.js'
+import type { SparkReader } from './sparks.js'
 
 const sums = [
   'ready',
@@ -29,8 +30,8 @@ interface Overview {
   readonly workers: { readonly count: number; readonly slots: number; readonly running: number } | null
 }
 
-export async function overviewOf(mill: Mill, minutes: number): Promise<Overview> {
-  const [queues, registered] = await Promise.all([queueRows(mill, minutes), mill.workers()])
+export async function overviewOf(mill: Mill, readSparks: SparkReader): Promise<Overview> {
+  const [queues, registered] = await Promise.all([queueRows(mill, readSparks), mill.workers()])
   const sum = (numbers: readonly number[]) => numbers.reduce((total, n) => total + n, 0)
   const totals = Object.fromEntries(sums.map((name) => [name, sum(queues.map((row) => row[name]))]))
   const workers = registered && serving(registered)

@@ -7,7 +7,7 @@ import type { Depth } from '../../stores/contract/queue-depth.js'
 import type { QueueKind, StoredQueue } from '../../stores/contract/queue-settings.js'
 import type { Store } from '../../stores/contract/store.js'
 import type { Throttles } from '../../stores/contract/throttles.js'
-import { type Spark, sparksOf } from './histories.js'
+import type { Spark, SparkReader } from './sparks.js'
 
 /** The window of a throttle that is fullest. */
 interface FullestLimit {
@@ -47,16 +47,19 @@ interface Named {
   readonly stored: StoredQueue | undefined
 }
 
-/** The declared ones in their order, then those that nobody declared. `names`: only these. `minutes`: how many a spark has. */
-export async function queueRows(mill: Mill, minutes: number, names?: readonly string[]): Promise<OverviewRow[]> {
+/** The declared ones in their order, then those that nobody declared. `names`: only these. */
+export async function queueRows(
+  mill: Mill,
+  readSparks: SparkReader,
+  names?: readonly string[],
+): Promise<OverviewRow[]> {
   const store = await mill.adminParts.connect()
   const all = await namedQueues(mill)
   const queues = names === undefined ? all : all.filter(({ name }) => names.includes(name))
   const [{ now, depths }, limits] = await Promise.all([depthsOf(store, queues), limitsOf(store, queues)])
-  const sparks = await sparksOf(
+  const sparks = await readSparks(
     store,
     queues.map(({ name }) => name),
-    minutes,
     now,
   )
   return queues.map((queue, i) => rowOf(queue, depths[i]!, limits.get(queue.name), sparks[i]!))

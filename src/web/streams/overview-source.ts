@@ -1,8 +1,10 @@
 /** The source of the overview: looked up each second, told when it has changed. */
 
 import { setTimeout as delay } from 'node:timers/promises'
+import { systemClock } from '../../core/platform/clock.js'
 import { recordJson } from '../../core/values/record-json.js'
 import { overviewOf } from '../state/overview.js'
+import { keptSparks, sparksOfLast } from '../state/sparks.js'
 import type { MillWindow } from '../window/mill-window.js'
 import type { StreamMessage } from './event-stream.js'
 import { failureMessage } from './failure-message.js'
@@ -10,12 +12,14 @@ import type { Source } from './topic.js'
 
 const everyMs = 1_000
 const sparkMinutes = 60
+const sparksKeptMs = 5_000
 
 export function overviewSource(window: MillWindow): Source {
+  const sparks = keptSparks(sparksOfLast(sparkMinutes), sparksKeptMs, systemClock.mono)
   let last: StreamMessage | undefined
   let standing = ''
   const look = async (tell: (message: StreamMessage) => void) => {
-    const { at, ...rest } = await overviewOf(window.mill, sparkMinutes)
+    const { at, ...rest } = await overviewOf(window.mill, sparks)
     const now = recordJson(rest)
     if (now === standing) return
     standing = now

@@ -1,0 +1,108 @@
+/** What other processes have counted and say of themselves, as the window tells it, on SQLite and on Redis. */
+
+import { type Mill, millrace } from 'millrace'
+import type { Store, WorkerRecord } from 'millrace/store'
+import { describe, expect, it, onTestFinished } from 'vitest'
+import { nextEvent } from '../next-event.js'
+import { mail, type SceneStore, sceneOptions, WebScene } from './web-scene.js'
+
+type Count = 'enqueued' | 'started' | 'completed' | 'failed' | 'dead'
+type Points = readonly ({ readonly at: string } & Readonly<Record<Count, number>>)[]
+
+const hourMs = 3_600_000
+const sum = (numbers: readonly number[]) => numbers.reduce((all, number) => all + number, 0)
+
+/** A mill as another process has it, on the store of the scene. */
+function elsewhere({ mill }: WebScene): Mill {
+  const other = millrace({ store: mill.store.text, ...sceneOptions })
+  onTestFinished(() => other.close())
+  return other
+}
+
+/** Two mails that are sent, and one that fails for good. */
+async function sendThree(mill: Mill): Promise<void> {
+  let sent = 0
+  const ended = Promise.all([
+    nextEvent(mill, 'job.completed', () => ++sent === 2),
+    nextEvent(mill, 'job.buried', ({ task }) => task === 'send-mail'),
+  ])
+  await mill.enqueueMany(mail, [{ to: 'ada' }, { to: 'bob' }, { to: 'nobody' }])
+  await mill.worker({ queues: ['mail'] }).start()
+  await ended
+  await mill.close()
+}
+
+const worker = {
+  ...{ id: 'mill-1/4711/1-5f2c', host: 'mill-1', boot: 'b', pidns: 'n', pid: 4711, ticks: 1 },
+  ...{ queues: ['mail'], concurrency: 4, running: 1, startedAt: Date.parse('2026-11-25T10:00:00Z') },
+  ...{ state: 'running', version: '1.2.3', selector: 'lottery', tasks: 3, rssBytes: 90_000_000, loopDelayMs: 12 },
+} satisfies WorkerRecord
+
+describe.each(['sqlite', 'redis'] as const)('on %s', (store: SceneStore) => {
+  it('the history of a queue, and its spark, have what another process has counted', async () => {
+    const scene = await WebScene.on(store)
+    const from = new Date(Date.now() - 2 * hourMs).toISOString()
+    await sendThree(elsewhere(scene))
+    const to = new Date(Date.now() + 1).toISOString()
+    const minutes = await scene.get('queues/mail/history')
+    const hours = await scene.get(`queues/mail/history?step=hour&from=${from}&to=${to}`)
+    const overview = await scene.get('overview?minutes=5')
+
+    const { points } = minutes.json as { points: Points }
+    const counted = (name: Count) => sum(points.map((point) => point[name]))
+    expect(minutes.json).toMatchObject({ queue: 'mail', step: 'minute' })
+    expect(points).toHaveLength(60)
+    expect([counted('enqueued'), counted('started'), counted('completed'), counted('failed'), counted('dead')]).toEqual(
+      [3, 3, 2, 1, 1],
+    )
+    const own = await scene.mill.queue('mail').history({ step: 'hour', from, to })
+    expect(hours.json).toEqual(JSON.parse(JSON.stringify(own)))
+    const [{ name, spark }] = (overview.json as { queues: [{ name: string; spark: Record<string, number[]> }] }).queues
+    expect(name).toBe('mail')
+    expect(Object.entries(spark).map(([line, numbers]) => [line, numbers.length, sum(numbers)])).toEqual([
+      ['enqueued', 5, 3],
+      ['done', 5, 2],
+      ['failed', 5, 1],
+    ])
+  })
+
+  it('a history over no time, of another step or from no instant is refused', async () => {
+    const scene = await WebScene.on(store)
+    for (const span of ['from=2026-11-25T12:00:00Z&to=2026-11-25T10:00:00Z', 'step=day', 'from=yesterday'])
+      expect(await scene.get(`queues/mail/history?${span}`)).toMatchObject({
+        status: 400,
+        json: { error: { code: 'argument-invalid' } },
+      })
+    expect((await scene.get('queues/none/history')).status).toBe(404)
+  })
+
+  it('a worker is shown as it says it is, and is told at its next beat to stop or to recycle', async () => {
+    const scene = await WebScene.on(store)
+    const { workers } = await (
+      scene.mill as unknown as { adminParts: { connect(): Promise<Store> } }
+    ).adminParts.connect()
+    await workers!.beat(worker, hourMs)
+    const { concurrency, ...rest } = worker
+    const row = { ...rest, slots: concurrency, process: 'unknown', startedAt: '2026-11-25T10:00:00.000Z' }
+    const seenAt = expect.stringMatching(/^20.*Z$/)
+
+    expect((await scene.get('workers')).json).toEqual({ items: [{ ...row, seenAt }] })
+    expect((await scene.get('queues/mail')).json).toMatchObject({ workers: [{ ...row, seenAt }] })
+    for (const order of ['recycle', 'stop'] as const) {
+      expect((await scene.post(`workers/${encodeURIComponent(worker.id)}/${order}`)).json).toEqual({
+        changed: 1,
+        more: false,
+      })
+      expect(await workers!.beat(worker, hourMs)).toBe(order)
+    }
+    expect(await scene.post('workers/nobody/stop')).toMatchObject({
+      status: 404,
+      json: { error: { code: 'not-found' } },
+    })
+    expect(scene.audits.map(({ action, changed, error }) => [action, changed ?? error])).toEqual([
+      ['worker.recycle', 1],
+      ['worker.stop', 1],
+      ['worker.stop', 'not-found'],
+    ])
+  })
+})
