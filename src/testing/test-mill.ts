@@ -137,7 +137,7 @@ export class TestMill<QueueName extends string = string, Task extends AnyTask = 
 
 /**
  * A mill for tests. Takes what `millrace()` takes but for the store, and throws what that throws. Jobs live in memory, by a clock
- * that stands; no worker runs, `drain()` does. Chance is fixed: the jitter of a back-off is half of what it may be.
+ * that stands; no worker runs, `drain()` does. Nothing is random: the jitter of a back-off is half of its maximum.
  */
 export function testMill<
   const Declared extends string = never,

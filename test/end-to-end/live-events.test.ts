@@ -1,9 +1,6 @@
 /** Live events of real processes: several workers, one of which is killed, on a file and on a Redis. */
 
-import { type ChildProcess, spawn } from 'node:child_process'
-import { once } from 'node:events'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { pathToFileURL } from 'node:url'
@@ -12,6 +9,7 @@ import { startRedis } from 'millrace/store-testing'
 import { expect, it, onTestFinished } from 'vitest'
 import { root } from '../cli/project.js'
 import { nextEvent } from '../next-event.js'
+import { storeAddress, workerChild } from './worker-child.js'
 
 const workerProgram = `
 import { defineTask, millrace } from 'millrace'
@@ -33,39 +31,17 @@ process.stdin.on('end', async () => {
 })
 `
 
-async function workerOn(store: string): Promise<ChildProcess> {
-  const child = spawn(process.execPath, ['--input-type=module', '-e', workerProgram], {
-    cwd: root,
-    env: { ...process.env, TEST_STORE: store },
-    stdio: ['pipe', 'pipe', 'inherit'],
-  })
-  onTestFinished(() => void child.kill('SIGKILL'))
-  await once(child.stdout!, 'data')
-  return child
-}
-
-async function storeOf(kind: 'sqlite' | 'redis'): Promise<string> {
-  if (kind === 'redis') {
-    const redis = await startRedis()
-    onTestFinished(() => redis.stop())
-    return redis.url
-  }
-  const folder = mkdtempSync(join(tmpdir(), 'millrace-live-'))
-  onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
-  return `sqlite:${join(folder, 'jobs.db')}`
-}
-
 const work = defineTask({ name: 'work', queue: 'video' })
 
 it.each(['sqlite', 'redis'] as const)(
   'of three processes on %s are all told once, in order',
   { timeout: 90_000 },
   async (kind) => {
-    const store = await storeOf(kind)
+    const store = await storeAddress(kind)
     const mill = millrace({ store, tasks: [work], queues: { video: { lease: '3s' } } })
     onTestFinished(() => mill.close())
     await mill.ready()
-    const workers = await Promise.all(Array.from({ length: 3 }, () => workerOn(store)))
+    const workers = await Promise.all(Array.from({ length: 3 }, () => workerChild(workerProgram, store)))
     const feed = mill.queue('video').events({ buffer: 10_000 })
     await feed.ready()
     const heard: LiveEvent[] = []

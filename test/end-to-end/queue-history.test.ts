@@ -1,16 +1,14 @@
 /** The history of queues over real processes: several workers, and the process of an isolated job. */
 
-import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { defineTask, type Mill, millrace, type Task } from 'millrace'
-import { startRedis } from 'millrace/store-testing'
 import { expect, it, onTestFinished } from 'vitest'
 import { root } from '../cli/project.js'
 import { nextEvent } from '../next-event.js'
+import { storeAddress, workerChild } from './worker-child.js'
 
 const workerProgram = `
 import { defineTask, millrace } from 'millrace'
@@ -23,28 +21,6 @@ process.stdin.resume()
 process.stdin.on('end', () => mill.close())
 `
 
-async function workerOn(store: string): Promise<ChildProcess> {
-  const child = spawn(process.execPath, ['--input-type=module', '-e', workerProgram], {
-    cwd: root,
-    env: { ...process.env, TEST_STORE: store },
-    stdio: ['pipe', 'pipe', 'inherit'],
-  })
-  onTestFinished(() => void child.kill('SIGKILL'))
-  await once(child.stdout!, 'data')
-  return child
-}
-
-async function storeOf(kind: 'sqlite' | 'redis'): Promise<string> {
-  if (kind === 'redis') {
-    const redis = await startRedis()
-    onTestFinished(() => redis.stop())
-    return redis.url
-  }
-  const folder = mkdtempSync(join(tmpdir(), 'millrace-history-'))
-  onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
-  return `sqlite:${join(folder, 'jobs.db')}`
-}
-
 /** All that was counted of the queue in the last hours: a minute may end while the test runs. */
 async function totals(mill: Mill, queue: string): Promise<Record<string, number>> {
   const { points } = await mill.queue(queue).history({ step: 'hour' })
@@ -56,13 +32,13 @@ it.each(['sqlite', 'redis'] as const)(
   'what a producer and two workers on %s counted adds up once they have ended',
   { timeout: 60_000 },
   async (kind) => {
-    const store = await storeOf(kind)
+    const store = await storeAddress(kind)
     const work = defineTask({ name: 'work', queue: 'video' })
     const queues = { video: { retention: { results: { count: 100 } } } }
     const producer = millrace({ store, tasks: [work], queues })
     onTestFinished(() => producer.close())
     await producer.ready()
-    const workers = await Promise.all([workerOn(store), workerOn(store)])
+    const workers = await Promise.all([workerChild(workerProgram, store), workerChild(workerProgram, store)])
     const handles = await producer.enqueueMany(
       work,
       Array.from({ length: 40 }, (_, i) => i),

@@ -5,7 +5,7 @@ import { isJobId, jobIdForm } from '../../core/values/ids.js'
 import { packedInput } from '../streaming/envelopes.js'
 import type { BluequeTask } from './blueque-server.js'
 
-/** What each task of a queue becomes. */
+/** What the tasks of one Blueque queue are enqueued as: in which queue, as which task, with which input. */
 interface BluequeTarget {
   readonly queue: string
   readonly task: string

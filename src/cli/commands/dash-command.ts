@@ -34,7 +34,7 @@ export function addDash(program: Command): void {
       'names by which it is asked, as jobs.example.org (default: those of this machine)',
       namesFlag,
     )
-    .option('--read-only', 'nothing can be changed by it')
+    .option('--read-only', 'refuse every change')
     .option('--allow-remote', 'listen on an address that others reach; needs a token')
     .addHelpText(
       'after',

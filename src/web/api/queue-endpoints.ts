@@ -117,7 +117,7 @@ export const queueEndpoints = [
   endpoint({
     method: 'POST',
     path: '/queues/:queue/reshard',
-    summary: 'Spread an ordered queue over so many shards; nothing starts until that is done',
+    summary: 'Spread an ordered queue over `shards` shards; no job starts until that is done',
     action: 'queue.reshard',
     body: exactly({ shards: whole(1, 1_024) }),
     answer: changed,

@@ -17,7 +17,7 @@ export interface WebOptions {
   readonly authorize?: (request: Request) => boolean | Viewer | Promise<boolean | Viewer>
   /** The names by which it may be asked beside loopback: `jobs.example.org`, or with a port. Default: none. */
   readonly hosts?: readonly string[]
-  /** Whether nothing can be changed by it. Default false. */
+  /** Whether it refuses every change. Default false. */
   readonly readOnly?: boolean
   /** What is shown of a job, instead of the job. Default: all of it. */
   readonly redact?: (job: JobRecord) => JobRecord
