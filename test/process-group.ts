@@ -21,12 +21,21 @@ export function livingIn(group: number): number[] {
 /** Kills what works in this folder, with all of its group: processes of isolated jobs outlive their worker on purpose. Linux only. */
 export function killAllIn(folder: string): void {
   for (const pid of pidsIn(folder)) {
-    for (const target of [-pid, pid])
-      try {
-        process.kill(target, 'SIGKILL')
-      } catch {
-        // It has ended meanwhile, or leads no group.
-      }
+    kill(-pid)
+    kill(pid)
+  }
+}
+
+/** Kills the processes of a group, where there are any. */
+export function killGroup(group: number): void {
+  kill(-group)
+}
+
+function kill(target: number): void {
+  try {
+    process.kill(target, 'SIGKILL')
+  } catch {
+    // It has ended meanwhile, or leads no group.
   }
 }
 

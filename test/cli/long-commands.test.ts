@@ -2,7 +2,7 @@ import { writeFileSync } from 'node:fs'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { poll } from '#src/store-testing/servers/poll.js'
 import { begins, brief, deadAfter, deaf, die, type LongProject, longProject, wait } from '../end-to-end/long-project.js'
-import { livingIn } from '../process-group.js'
+import { killGroup } from '../process-group.js'
 import { runJson } from './command-in-process.js'
 import { CommandProcess } from './command-process.js'
 
@@ -12,7 +12,7 @@ const longest = { timeout: 60_000 }
 async function startedProject(): Promise<LongProject> {
   const of = await longProject()
   onTestFinished(() => {
-    for (const { pid } of of.begun()) if (livingIn(pid).length > 0) process.kill(-pid, 'SIGKILL')
+    for (const { pid } of of.begun()) killGroup(pid)
   })
   return of
 }
