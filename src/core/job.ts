@@ -1,5 +1,6 @@
 /** A job: one enqueued instance of a task, as records show it and as its handler sees it. */
 
+import type { JobFailure } from './job-failures.js'
 import type { JobFields } from './job-fields.js'
 import type { JobOrigin } from './job-origin.js'
 
@@ -64,6 +65,8 @@ export interface JobRecord<Input = unknown, Result = unknown> extends JobOrigin 
   readonly result?: Result
   /** Message and bounded stack of the last failure. */
   readonly error?: string
+  /** Its latest attempts that failed, at most 10, oldest first; the last is the one of `error`, unless that tells of something else. */
+  readonly failures?: readonly JobFailure[]
   /** Why it was buried or cancelled. */
   readonly reason?: string
 }

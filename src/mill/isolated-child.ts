@@ -49,6 +49,7 @@ export async function isolatedChild(
       maxResultBytes: Math.min(maxPayloadBytes, traits.maxPayloadBytes),
       maxDelayMs: traits.maxDelayMs,
       canHold: traits.throttled,
+      now: () => tools.clock.now(),
       // Its worker and its guard have said where it runs.
       endedRun: ({ begunAt }) => endedRunOf(begunAt, tools.clock.mono()),
     },

@@ -164,6 +164,7 @@ export class Drainer implements Bench {
     return {
       ...{ packing, formatError, maxResultBytes: maxPayloadBytes },
       ...{ maxDelayMs: traits.maxDelayMs, canHold: traits.throttled },
+      now: () => clock.now(),
       endedRun: ({ begunAt }: Execution) => endedRunOf(begunAt, clock.mono()),
       resultDropped: (claim: Claim, error: unknown) =>
         events.emit('result.dropped', { ...refOf(claim), error: messageOf(error) }),

@@ -136,6 +136,7 @@ export function assembleWorker(
   const maxPayload = Math.min(maxPayloadBytes, traits.maxPayloadBytes)
   const rules: SettlementRules = {
     ...{ packing, formatError, maxResultBytes: maxPayload, maxDelayMs: traits.maxDelayMs, canHold: traits.throttled },
+    now: () => clock.now(),
     endedRun: ({ task, begunAt, handlerAt }) =>
       task.kind === 'plain' && task.isolation !== undefined
         ? endedRunOf(handlerAt, mono())

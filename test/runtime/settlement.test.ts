@@ -24,6 +24,7 @@ function settled(of: Partial<Claim>, holdMs: number, canHold = true) {
     maxResultBytes: 1,
     maxDelayMs: 60_000,
     canHold,
+    now: () => 0,
     resultDropped: () => {},
   }
   return settlementOf({ ...claim, ...of }, { kind: 'release', delayMs: 0, reason: 'throttled', holdMs }, {}, rules)

@@ -7,6 +7,7 @@ import {
   defineOrderedTask,
   defineTask,
   type JobContext,
+  type JobRecord,
   type JobsContext,
   type Mill,
   snooze,
@@ -208,7 +209,10 @@ const ofThisRun = new Set([
   'fence',
   'parent',
 ])
-const lasting = (record: object) => Object.fromEntries(Object.entries(record).filter(([name]) => !ofThisRun.has(name)))
+const lasting = ({ failures = [], ...record }: Partial<JobRecord>) => ({
+  ...Object.fromEntries(Object.entries(record).filter(([name]) => !ofThisRun.has(name))),
+  failures: failures.map(({ at: _, ...failure }) => failure),
+})
 
 async function endOf(mill: Mill, told: readonly string[], heard: readonly string[]) {
   const jobs = new Map<string, unknown>()

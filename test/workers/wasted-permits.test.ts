@@ -80,7 +80,14 @@ async function bench(given: { readonly slots?: number; readonly throttled?: bool
       return () => timers.delete(timer)
     },
     mono,
-    rules: { ...options, maxResultBytes: 1_000, maxDelayMs: 1_000_000, canHold: true, resultDropped: () => {} },
+    rules: {
+      ...options,
+      maxResultBytes: 1_000,
+      maxDelayMs: 1_000_000,
+      canHold: true,
+      now: () => 0,
+      resultDropped: () => {},
+    },
     notes,
     decoder: new ClaimDecoder(options.registry, options.packing, notes),
     deferred: () => {},

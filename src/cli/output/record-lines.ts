@@ -2,6 +2,7 @@
 
 import { linesOf } from '../../client/jobs/log-tail.js'
 import type { JobRecord, PayloadRecord } from '../../core/job.js'
+import type { JobFailure } from '../../core/job-failures.js'
 import type { JobOrigin } from '../../core/job-origin.js'
 import { formatDuration } from '../../core/values/duration.js'
 import { count, counted, fromNow } from './figures.js'
@@ -18,7 +19,7 @@ const lastLines = 20
 
 /** `log`: all that is kept of it. */
 export function recordLines(job: JobRecord, terminal: Terminal, { log: all = false } = {}): string[] {
-  const { payloads, payloadCount, pendingCount, priority, log, parent: _, ...rest } = job
+  const { payloads, payloadCount, pendingCount, priority, log, failures, parent: _, ...rest } = job
   const parent = parentOf(job)
   const remarks = remarksOn(job, Date.now())
   // A job of an ordered queue has none.
@@ -30,6 +31,7 @@ export function recordLines(job: JobRecord, terminal: Terminal, { log: all = fal
   }
   return [
     ...fieldLines(fields, remarks, terminal),
+    ...(failures && failures.length > 1 ? ['', ...failureLines(failures, terminal)] : []),
     ...(payloads === undefined ? [] : ['', ...payloadLines(payloads, job, terminal)]),
     ...(log === undefined || log === '' ? [] : ['', ...endOf(log, all, terminal)]),
   ]
@@ -80,6 +82,18 @@ function endOf(log: string, all: boolean, { colors }: Terminal): string[] {
   const shown = all ? lines : lines.slice(-lastLines).map((line) => shortened(line, longestValue))
   const more = shown.length < lines.length ? `, the last ${shown.length}; \`--log\` prints all` : ''
   return [`${colors.bold(`log: ${counted(lines.length, 'line')}`)}${more}`, ...logLines(shown.join('\n'))]
+}
+
+/** The latest error is a field of the record already. */
+function failureLines(failures: readonly JobFailure[], { colors, columns }: Terminal): string[] {
+  const now = Date.now()
+  const shown: Column<JobFailure>[] = [
+    { title: 'attempt', align: 'right', cell: ({ attempt }) => String(attempt) },
+    { title: 'failed', cell: ({ at }) => fromNow(at, now) },
+    { title: 'error', most: longestValue, cell: ({ error }) => printable(error.split('\n', 1)[0]!) },
+  ]
+  const lines = table(shown, failures, { width: columns - 2, paintTitle: colors.dim })
+  return [colors.bold('failures, old to new'), ...lines.map((line) => `  ${line}`)]
 }
 
 function payloadLines(

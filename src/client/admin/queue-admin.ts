@@ -4,6 +4,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { hasCode } from '../../core/error-codes.js'
 import { InvalidArgumentError, JobElsewhereError, JobRunningError, UnknownQueueError } from '../../core/errors.js'
 import { type JobRecord, jobStates } from '../../core/job.js'
+import { storedError } from '../../core/job-failures.js'
 import { areSet, checkFields, type FieldChanges } from '../../core/job-fields.js'
 import { stateHint } from '../../core/job-state-words.js'
 import type { Packing } from '../../core/packing/packing.js'
@@ -256,8 +257,11 @@ export class QueueAdmin {
       const delayMs = durationMs(options.delay ?? 0, 'fail({ delay })')
       const asked = await this.#idOf(id)
       const records = await this.#records()
-      const last = options.last ?? this.#isLastAttempt(await records.get(this.name, asked))
-      return (await records.fail(this.name, asked, { delayMs, reason, last })) === 'ok'
+      const job = await records.get(this.name, asked)
+      const last = options.last ?? this.#isLastAttempt(job)
+      const failed = job && { attempt: job.attempt, at: this.#clock.now() }
+      const error = storedError(reason, job?.error, failed)
+      return (await records.fail(this.name, asked, { delayMs, reason: error, last })) === 'ok'
     },
     /** As `fields.set()` of a handle to the job: false where nothing is kept of it. */
     setFields: async (id: string | number, fields: FieldChanges): Promise<boolean> => {

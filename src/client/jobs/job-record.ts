@@ -1,6 +1,7 @@
 /** The job record as users see it, made from the store's. */
 
 import type { JobRecord, Meta, PayloadRecord } from '../../core/job.js'
+import { failuresIn, ownError } from '../../core/job-failures.js'
 import { type JobOrigin, originIn, ownMeta } from '../../core/job-origin.js'
 import { readCheckpoint } from '../../core/marked-checkpoint.js'
 import type { Packing } from '../../core/packing/packing.js'
@@ -27,7 +28,7 @@ export function recordOf(job: StoredJob, packing: Packing): JobRecord {
   const result = unpacked('result', 'result', job.result?.payload, job.result?.codec)
   const noted = unpacked('checkpoint', 'checkpoint', job.checkpoint?.payload, job.checkpoint?.codec)
   const payloads = job.payloads && payloadRecords(job.payloads, job, packing, problems)
-  const error = [job.error, ...problems].filter((text) => text !== undefined).join('\n')
+  const error = [job.error && ownError(job.error), ...problems].filter((text) => text !== undefined).join('\n')
   const record: { -readonly [K in keyof JobRecord]?: JobRecord[K] | undefined } = {
     id: job.id,
     task: job.task,
@@ -59,6 +60,7 @@ export function recordOf(job: StoredJob, packing: Packing): JobRecord {
     log: job.log,
     result,
     error: error === '' ? undefined : error,
+    failures: failuresIn(job.error),
     reason: job.reason,
   }
   for (const key of Object.keys(record) as (keyof JobRecord)[]) if (record[key] === undefined) delete record[key]

@@ -2,6 +2,7 @@
 
 import { JobCancelledError, JobDeadError, ResultNotKeptError, ResultTimeoutError } from '../../core/errors.js'
 import type { JobRecord, JobState } from '../../core/job.js'
+import { ownError } from '../../core/job-failures.js'
 import { areSet, checkFields, type FieldChanges, type FieldWriter } from '../../core/job-fields.js'
 import type { JobHandle } from '../../core/job-handle.js'
 import type { Packing } from '../../core/packing/packing.js'
@@ -86,7 +87,7 @@ export class StoredJobHandle<Result = unknown, Input = unknown> implements JobHa
         if (this.#queues.every(this.#parts.isOrdered) || (await this.#hasCompleted(seen))) return undefined as Result
         throw new ResultNotKeptError(queue, this.id)
       }
-      if (job.state === 'dead') throw new JobDeadError(queue, this.id, job.reason, job.error)
+      if (job.state === 'dead') throw new JobDeadError(queue, this.id, job.reason, job.error && ownError(job.error))
       if (job.state === 'cancelled') throw new JobCancelledError(queue, this.id, job.reason)
       seen ??= mark
       // It was not known yet in which queue it is.

@@ -1,5 +1,6 @@
 /** An ordered execution: claims of one shard of an ordered queue, ids with their payloads. */
 
+import { ownError } from '../../core/job-failures.js'
 import { originIn, ownMeta } from '../../core/job-origin.js'
 import type { BatchContext, BatchJob } from '../../core/task/batch-context.js'
 import type { AnyOrderedTask } from '../../core/task/ordered-task.js'
@@ -70,7 +71,7 @@ function batchJob({ claim, metas }: BatchedJob): BatchJob {
     ...(claim.group === undefined ? {} : { group: claim.group }),
     createdAt: new Date(claim.createdAt),
     runAt: new Date(claim.runAt),
-    ...(claim.error === undefined ? {} : { lastError: claim.error }),
+    ...(claim.error === undefined ? {} : { lastError: ownError(claim.error) }),
     payloads: claim.payloads!.map(({ score }, i) => ({ score, meta: ownMeta(metas[i]!), ...originIn(metas[i]) })),
   }
 }

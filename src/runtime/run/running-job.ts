@@ -1,6 +1,7 @@
 /** A running job: what a handler is told of a claim of a plain task. */
 
 import type { Meta, RunningJob } from '../../core/job.js'
+import { ownError } from '../../core/job-failures.js'
 import { originIn, ownMeta } from '../../core/job-origin.js'
 import { type AnyTask, isNameOf } from '../../core/task/any-task.js'
 import type { Claim } from '../../stores/contract/claim.js'
@@ -21,6 +22,6 @@ export function runningJob(claim: Claim, task: AnyTask, stored: Meta): RunningJo
     ...originIn(stored),
     createdAt: new Date(claim.createdAt),
     runAt: new Date(claim.runAt),
-    ...(claim.error === undefined ? {} : { lastError: claim.error }),
+    ...(claim.error === undefined ? {} : { lastError: ownError(claim.error) }),
   }
 }

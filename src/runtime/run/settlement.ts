@@ -1,6 +1,7 @@
 /** The settlement of an attempt: its verdict as the item that the store is sent. */
 
 import { PayloadTooLargeError } from '../../core/errors.js'
+import { storedError } from '../../core/job-failures.js'
 import type { Packing } from '../../core/packing/packing.js'
 import type { Queue } from '../../core/queue/queue.js'
 import { payloadBytes } from '../../core/values/codec.js'
@@ -21,6 +22,8 @@ export interface SettlementRules {
   /** When and where it ran; undefined if it has not begun. Asked only where the job is kept. Absent: the store is told by others. */
   readonly endedRun?: (ran: Execution) => EndedRun | undefined
   /** Hears of a result that cannot be kept; the job completes without. */
+  /** The wall clock, of which the instants of failures are. */
+  readonly now: () => number
   readonly resultDropped: (claim: Claim, error: unknown) => void
 }
 
@@ -39,11 +42,13 @@ export function settlementOf(
     return { queue, id, fence, kind: 'complete', result, ...runOf(ran, rules) }
   }
   const key = { queue, id, fence }
-  const text = (error: unknown) => errorText(error, rules.formatError)
+  const text = (error: unknown, failed?: { readonly attempt: number; readonly at: number }) =>
+    storedError(errorText(error, rules.formatError), claim.error, failed)
   const delayMs = (ms: number) => Math.min(ms, rules.maxDelayMs)
   switch (verdict.kind) {
     case 'retry': {
-      const failure = { ...key, kind: 'retry' as const, delayMs: delayMs(verdict.delayMs), error: text(verdict.error) }
+      const error = text(verdict.error, { attempt: claim.attempt, at: rules.now() })
+      const failure = { ...key, kind: 'retry' as const, delayMs: delayMs(verdict.delayMs), error }
       return verdict.last ? { ...failure, last: true, reason: verdict.reason, ...runOf(ran, rules) } : failure
     }
     case 'release': {

@@ -100,6 +100,7 @@ export function assembleListener(connection: Connection, parts: ListenerParts, s
     decoder: new ClaimDecoder(registry, packing, notes),
     rules: {
       ...{ packing, formatError, maxResultBytes: maxBytes, maxDelayMs: traits.maxDelayMs, canHold: traits.throttled },
+      now: () => clock.now(),
       resultDropped: (_, error) => {
         throw error
       },
