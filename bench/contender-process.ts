@@ -3,7 +3,7 @@
 import { join } from 'node:path'
 import type { ContenderName } from './contender.js'
 import type { Measures } from './measures.js'
-import { MeasuringProcess, withoutPretenuring } from './measuring-process.js'
+import { MeasuringProcess } from './measuring-process.js'
 
 export interface MeasureOrder {
   readonly measure: keyof Measures
@@ -22,13 +22,17 @@ export class ContenderProcess {
   }
 
   /**
-   * Resolves when its modules are loaded. `baseline`: the folder of the checkout, built, that the contender of that name is;
-   * then two builds are compared.
+   * Resolves when its modules are loaded. `flags`: of Node. `baseline`: the folder of the checkout, built, that the contender of
+   * that name is.
    */
-  static async start(name: ContenderName, url: string, baseline?: string): Promise<ContenderProcess> {
+  static async start(
+    name: ContenderName,
+    url: string,
+    flags: readonly string[] = [],
+    baseline?: string,
+  ): Promise<ContenderProcess> {
     const folder = name === 'baseline' ? join(baseline!, 'bench') : import.meta.dirname
     const args = [name === 'baseline' ? 'millrace' : name, url]
-    const flags = baseline === undefined ? [] : withoutPretenuring
     return new ContenderProcess(
       name,
       await MeasuringProcess.start(name, join(folder, 'contender-entry.ts'), args, flags),

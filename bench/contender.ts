@@ -26,8 +26,11 @@ export type OpenContender = (url: string, queues: number, shards: number) => Pro
 
 export const contenderNames = ['millrace', 'bullmq', 'bee-queue', 'raw'] as const
 
+/** Millrace without its history; with all that watches it; each in a module of its own. */
+export const watchNames = ['unwatched', 'watched'] as const
+
 /** One that has a module here. */
-export type HomeName = (typeof contenderNames)[number]
+export type HomeName = (typeof contenderNames)[number] | (typeof watchNames)[number]
 
 /** `baseline`: Millrace as another checkout has it. */
 export type ContenderName = HomeName | 'baseline'
@@ -38,4 +41,6 @@ export const openers: Readonly<Record<HomeName, () => Promise<{ readonly open: O
   bullmq: () => import('./rival-bullmq.js'),
   'bee-queue': () => import('./rival-bee-queue.js'),
   raw: () => import('./raw-redis.js'),
+  unwatched: () => import('./millrace-unwatched.js'),
+  watched: () => import('./millrace-watched.js'),
 }

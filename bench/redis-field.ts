@@ -2,6 +2,9 @@
 
 import type { ContenderName } from './contender.js'
 import { ContenderProcess } from './contender-process.js'
+import { withoutPretenuring } from './measuring-process.js'
+
+const rivals: ReadonlySet<ContenderName> = new Set(['bullmq', 'bee-queue', 'raw'])
 
 export class RedisField {
   readonly #start: (name: ContenderName) => Promise<ContenderProcess>
@@ -11,7 +14,9 @@ export class RedisField {
   /** Nobody is there before `renew`. `baseline`: the folder of the checkout, built, that the contender of that name is. */
   constructor(url: string, names: readonly ContenderName[], baseline?: string) {
     this.#names = names
-    this.#start = (name) => ContenderProcess.start(name, url, baseline)
+    // Where Millrace is compared with itself.
+    const flags = names.filter((name) => !rivals.has(name)).length > 1 ? withoutPretenuring : []
+    this.#start = (name) => ContenderProcess.start(name, url, flags, baseline)
   }
 
   get names(): readonly ContenderName[] {

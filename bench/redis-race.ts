@@ -102,9 +102,23 @@ export async function race(
   return ratiosOf(report, laps, key)
 }
 
-const comparisons: readonly { ending: string; rival: ContenderName; of: (lap: Lap) => number; text: string }[] = [
+const comparisons: readonly {
+  ending: string
+  own?: ContenderName
+  rival: ContenderName
+  of: (lap: Lap) => number
+  text: string
+}[] = [
   { ending: '', rival: 'bullmq', of: (lap) => lap.perSecond, text: '× BullMQ' },
   { ending: 'OfBaseline', rival: 'baseline', of: (lap) => lap.perSecond, text: 'of the baseline' },
+  { ending: 'WithHistory', rival: 'unwatched', of: (lap) => lap.perSecond, text: 'of one without history' },
+  {
+    ending: 'Watched',
+    own: 'watched',
+    rival: 'unwatched',
+    of: (lap) => lap.perSecond,
+    text: 'of one without history, if metrics are scraped and a page is open',
+  },
   { ending: 'OfBeeQueue', rival: 'bee-queue', of: (lap) => lap.perSecond, text: '× bee-queue' },
   { ending: 'OfRawLimit', rival: 'raw', of: (lap) => lap.perSecond, text: 'of the raw limit' },
   { ending: 'RedisCpu', rival: 'bullmq', of: (lap) => lap.redisCpuUs, text: 'of the CPU that BullMQ takes in Redis' },
@@ -113,9 +127,8 @@ const comparisons: readonly { ending: string; rival: ContenderName; of: (lap: La
 
 function ratiosOf(report: BenchReport, laps: ReadonlyMap<ContenderName, Lap[]>, key: string): Record<string, number> {
   const ratios: Record<string, number> = {}
-  const own = laps.get('millrace')
-  for (const { ending, rival, of, text } of comparisons) {
-    const theirs = laps.get(rival)
+  for (const { ending, own: name = 'millrace', rival, of, text } of comparisons) {
+    const [own, theirs] = [laps.get(name), laps.get(rival)]
     if (own === undefined || theirs === undefined) continue
     const rounds = roundsOf(own.map((lap, round) => of(lap) / of(theirs[round]!)))
     report.say(`  ${roundsText(rounds, 2)} ${text}`)

@@ -1,0 +1,32 @@
+/** What it costs a worker that somebody watches: Millrace beside itself without history, in alternating rounds of one run. */
+
+import { cpus } from 'node:os'
+import type { BenchReport } from './bench.js'
+import { watchNames } from './contender.js'
+import { RedisField } from './redis-field.js'
+import { enqueueing, processing, race } from './redis-race.js'
+import { startRedisServer } from './redis-server.js'
+
+const races = [processing('process', 100), processing('process10', 10), enqueueing('enqueue', 1_000)]
+/** What is looked for is less than two processes of one build differ by. */
+const full = { renewals: 8, rounds: 5, roundMs: 1_200 }
+/** Shows that everything runs; its figures mean nothing. */
+const quick = { renewals: 0, rounds: 1, roundMs: 300 }
+
+export async function bench(report: BenchReport): Promise<unknown> {
+  const plan = process.argv.includes('--quick') ? quick : full
+  const server = await startRedisServer()
+  const field = new RedisField(server.url, ['millrace', ...watchNames])
+  try {
+    await field.renew()
+    report.say(
+      `node ${process.version}, ${cpus().length} × ${cpus()[0]?.model.trim()}, appendfsync everysec, medians of ${Math.max(1, plan.renewals) * plan.rounds} rounds (spread)`,
+    )
+    const ratios: Record<string, number> = {}
+    for (const one of races) Object.assign(ratios, await race(report, field, one, plan))
+    return { ratios }
+  } finally {
+    await field.end()
+    await server.stop()
+  }
+}
