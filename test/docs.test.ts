@@ -74,7 +74,7 @@ describe('the README', () => {
 describe('the command lines of the documentation', () => {
   it.each(['README.md', 'docs/cli.md'])(
     'run one after the other as %s shows them',
-    { timeout: 120_000 },
+    { timeout: 300_000 },
     async (path) => {
       const cwd = folderOf(readme)
       const lines = shellLines(new Document(path)).filter((line) => /^(?:npx )?millrace /.test(line))
