@@ -14,6 +14,7 @@ const floors = {
   'stores/rules': 2,
   client: 4,
   runtime: 4,
+  measures: 4,
   workers: 5,
   mill: 6,
   web: 7,

@@ -1,0 +1,49 @@
+/** The reading of workers: each of them, or where there are too many, all of them as one. Pure. */
+
+import type { WorkerRecord } from '../stores/contract/worker-registry.js'
+import { mostWorkers, type WorkersReading } from './mill-reading.js'
+
+/** The name and host of all workers together. */
+const everyone = '*'
+
+export function workersReading(workers: readonly WorkerRecord[]): WorkersReading {
+  const stopping = workers.filter(isStopping).length
+  return {
+    running: workers.length - stopping,
+    stopping,
+    each: workers.length > mostWorkers ? [together(workers)] : workers.map(readingOf),
+  }
+}
+
+/** By queue, how many workers take its jobs. */
+export function workersByQueue(workers: readonly WorkerRecord[]): ReadonlyMap<string, number> {
+  const counts = new Map<string, number>()
+  for (const worker of workers)
+    if (!isStopping(worker)) for (const queue of worker.queues) counts.set(queue, (counts.get(queue) ?? 0) + 1)
+  return counts
+}
+
+function isStopping({ state }: WorkerRecord): boolean {
+  return state === 'stopping'
+}
+
+function readingOf({ id, host, concurrency, running, rssBytes, loopDelayMs }: WorkerRecord) {
+  return {
+    ...{ id, host, slots: concurrency, running },
+    ...(rssBytes !== undefined && { rssBytes }),
+    ...(loopDelayMs !== undefined && { loopDelayMs }),
+  }
+}
+
+/** Sums; of delays the longest. */
+function together(workers: readonly WorkerRecord[]): WorkersReading['each'][number] {
+  const sum = (of: (worker: WorkerRecord) => number) => workers.reduce((total, worker) => total + of(worker), 0)
+  return {
+    id: everyone,
+    host: everyone,
+    slots: sum(({ concurrency }) => concurrency),
+    running: sum(({ running }) => running),
+    rssBytes: sum(({ rssBytes = 0 }) => rssBytes),
+    loopDelayMs: Math.max(...workers.map(({ loopDelayMs = 0 }) => loopDelayMs)),
+  }
+}

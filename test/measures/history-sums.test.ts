@@ -1,0 +1,53 @@
+/** The history sums: counters that only grow, whatever becomes of the history. */
+
+import { describe, expect, it } from 'vitest'
+import { HistorySums, hourNumbers } from '#src/measures/history-sums.js'
+import type { HistoryCounts } from '#src/stores/contract/history.js'
+
+const hour = 3_600_000
+
+function hourOf(at: number, completed: number) {
+  const zeros = { enqueued: 0, started: 0, completed, failed: 0, dead: 0, crashed: 0, cancelled: 0 }
+  const counts: HistoryCounts = { ...zeros, runMs: completed * 10, runTimes: [completed, 0, 0, 0, 0, 0, 0] }
+  return hourNumbers(at, counts)
+}
+
+describe('the sums of a history', () => {
+  it('begin at 0, and grow by what the open hours gain, late counts of the last hour too', () => {
+    const sums = new HistorySums()
+    const read = (...hours: number[][]) => {
+      sums.add([{ name: 'mail', hours }])
+      return sums.of('mail')?.completed
+    }
+
+    expect(read(hourOf(0, 70), hourOf(hour, 5))).toBe(0)
+    expect(read(hourOf(0, 71), hourOf(hour, 9))).toBe(5)
+    expect(read(hourOf(hour, 10), hourOf(2 * hour, 3))).toBe(9)
+    expect(sums.of('mail')).toMatchObject({ runMs: 90, runTimes: [9, 0, 0, 0, 0, 0, 0] })
+  })
+
+  it('never go back where the history does, and go on from there', () => {
+    const sums = new HistorySums()
+    for (const completed of [0, 8, 2, 3]) sums.add([{ name: 'mail', hours: [hourOf(0, completed)] }])
+    expect(sums.of('mail')?.completed).toBe(9)
+    sums.add([{ name: 'mail', hours: [] }])
+    expect(sums.of('mail')?.completed).toBe(9)
+  })
+
+  it('count all of a queue that comes later, and go on with one that comes back', () => {
+    const sums = new HistorySums()
+    sums.add([])
+    sums.add([{ name: 'mail', hours: [hourOf(0, 4)] }])
+    sums.add([])
+    sums.add([{ name: 'mail', hours: [hourOf(0, 6)] }])
+    expect(sums.of('mail')?.completed).toBe(6)
+    expect(sums.of('nobody')).toBeUndefined()
+  })
+
+  it('forget queues that are gone, so that names that come and go fill no memory', () => {
+    const sums = new HistorySums()
+    for (let i = 0; i < 3_000; i += 1) sums.add([{ name: `queue-${i}`, hours: [hourOf(0, 1)] }])
+    const kept = Array.from({ length: 3_000 }, (_, i) => sums.of(`queue-${i}`)).filter((one) => one !== undefined)
+    expect(kept.length).toBeLessThanOrEqual(2_000)
+  })
+})

@@ -1,0 +1,73 @@
+/** The trouble tally: what it counts of the events of a mill, and what travels of that. */
+
+import { TimeLimitError } from '#src/core/errors.js'
+import { describe, expect, it } from 'vitest'
+import { Events } from '#src/core/events.js'
+import {
+  addedProcessCounts,
+  mostFailureRows,
+  noProcessCounts,
+  processMeasuresIn,
+} from '#src/measures/process-measures.js'
+import { TroubleTally, troubleEvents } from '#src/measures/trouble-tally.js'
+
+function counted() {
+  const events = new Events()
+  const tally = new TroubleTally(events)
+  const fail = (queue: string, error: unknown) =>
+    events.emit('job.failed', { queue, id: '1', task: 't', attempt: 1, error, retryMs: undefined })
+  return { events, tally, fail }
+}
+
+describe('the trouble tally', () => {
+  it('counts failures by queue and code, and those of your own as error', () => {
+    const { tally, fail } = counted()
+    fail('mail', new Error('no such address'))
+    fail('mail', Object.assign(new Error('away'), { code: 'ECONNREFUSED' }))
+    fail('mail', new TimeLimitError('t', '5s'))
+    fail('orders', 'text')
+
+    expect(tally.counts.failures).toEqual([
+      ['mail', 'error', 2],
+      ['mail', 'time-limit-exceeded', 1],
+      ['orders', 'error', 1],
+    ])
+  })
+
+  it('counts each event of trouble from 0, and nothing once it is closed', () => {
+    const { events, tally } = counted()
+    expect(tally.counts.events).toEqual(Object.fromEntries(troubleEvents.map((name) => [name, 0])))
+    const emit = () => events.emit('store.failed', { call: 'claim', error: new Error('away'), retryMs: 100 })
+    emit()
+    emit()
+    tally.close()
+    emit()
+
+    expect(tally.counts.events['store.failed']).toBe(2)
+    expect(troubleEvents.filter((name) => events.has(name))).toEqual([])
+  })
+
+  it('is bounded, whatever queues fail', () => {
+    const { tally, fail } = counted()
+    for (let i = 0; i < mostFailureRows + 10; i += 1) fail(`queue-${i}`, new Error('no'))
+    expect(tally.counts.failures).toHaveLength(mostFailureRows)
+  })
+
+  it('adds up over processes', () => {
+    const { tally, fail } = counted()
+    fail('mail', new Error('no'))
+    const twice = addedProcessCounts(addedProcessCounts(noProcessCounts, tally.counts), tally.counts)
+    expect(twice.failures).toEqual([['mail', 'error', 2]])
+    expect(tally.counts.failures).toEqual([['mail', 'error', 1]])
+  })
+
+  it.each([
+    [{}],
+    [null],
+    [{ rssBytes: -1, heapBytes: 1, loopDelayMs: 1, upMs: 1, failures: [], events: {} }],
+    [{ rssBytes: 1, heapBytes: 1, loopDelayMs: 1, upMs: 1, failures: [['mail', 'error', '7']], events: {} }],
+    [{ rssBytes: 1, heapBytes: 1, loopDelayMs: 1, upMs: 1, failures: [], events: { 'store.failed': 'x' } }],
+  ])('what is no measures of a process is refused: %j', (said) => {
+    expect(processMeasuresIn(said)).toBeUndefined()
+  })
+})
