@@ -10,6 +10,7 @@ import { apiOf, apiPath, failureResponse, type RouterParts } from './api/router.
 import type { Asked } from './asked.js'
 import { pageAnswer } from './assets/page-answer.js'
 import { pageFiles, pageFolder } from './assets/page-files.js'
+import { MillMetrics, metricsPath } from './metrics/mill-metrics.js'
 import { type MountedRequest, targetOf, webRequest, writeResponse } from './mounting/node-adapter.js'
 import { WebRefusal } from './refusal.js'
 import { Streams } from './streams/streams.js'
@@ -37,7 +38,7 @@ export interface WebHandler {
 const loginPrefix = '/login/'
 
 /**
- * A window on the mill: a page, an API under `api/v1` and streams. Opens nothing until it is asked. Without `token` and
+ * A window on the mill: a page, an API under `api/v1`, streams, and `metrics` for Prometheus. Opens nothing until it is asked. Without `token` and
  * `authorize` it answers to its own machine alone. Throws `ConfigError` with every mistake in the options.
  */
 export function webHandler(mill: Mill, options: WebOptions = {}): WebHandler {
@@ -45,22 +46,28 @@ export function webHandler(mill: Mill, options: WebOptions = {}): WebHandler {
   const window = new MillWindow(mill, checked)
   const access = new Access(checked, { now: systemClock.now, mono: systemClock.mono })
   const streams = new Streams(window)
-  const handler = new MountedWindow({ window, access, streams })
+  const metrics = new MillMetrics(mill, access)
+  const handler = new MountedWindow({ window, access, streams }, metrics)
   return {
     fetch: (request) => handler.fetch(request),
     node: (request, response, next) => void handler.node(request, response, next),
-    close: async () => streams.close(),
+    close: async () => {
+      metrics.close()
+      streams.close()
+    },
     loginPath: () => `${loginPrefix.slice(1)}${access.newLogin()}`,
   }
 }
 
 class MountedWindow {
   readonly #parts: RouterParts
+  readonly #metrics: MillMetrics
   readonly #api: (asked: Asked) => Promise<Response>
   readonly #files = pageFiles(pageFolder)
 
-  constructor(parts: RouterParts) {
+  constructor(parts: RouterParts, metrics: MillMetrics) {
     this.#parts = parts
+    this.#metrics = metrics
     this.#api = apiOf(parts)
   }
 
@@ -124,6 +131,7 @@ class MountedWindow {
     access.checkHost(asked)
     if (path === '') return redirect(`${basePath.split('/').at(-1)}/`)
     if (path === '/health') return await this.#health()
+    if (path === metricsPath) return await this.#metrics.answer(asked)
     if (path === apiPath || path.startsWith(`${apiPath}/`)) return await this.#api(asked)
     if (path.startsWith(loginPrefix) && request.method === 'GET')
       return redirect('../', { 'set-cookie': access.logInOnce(path.slice(loginPrefix.length), asked) })

@@ -39,7 +39,7 @@ const noCounts = {
 /** How many throttles are asked at once. */
 const throttlesPerTrip = 20
 
-interface Named {
+export interface NamedQueue {
   readonly name: string
   readonly kind: QueueKind
   readonly shards: number
@@ -66,11 +66,11 @@ export async function queueRows(
 }
 
 /** The queues that are declared, then those that are stored only. */
-export async function namedQueues(mill: Mill): Promise<Named[]> {
+export async function namedQueues(mill: Mill): Promise<NamedQueue[]> {
   await mill.ready()
   const stored = (await mill.storedQueues()) ?? []
   const byName = new Map(stored.map((queue) => [queue.name, queue]))
-  const declared = [...mill.queues.values()].map(({ name, ordered, shards }): Named => {
+  const declared = [...mill.queues.values()].map(({ name, ordered, shards }): NamedQueue => {
     const found = byName.get(name)
     return { name, kind: ordered ? 'ordered' : 'plain', shards: found?.shards ?? shards, declared: true, stored: found }
   })
@@ -79,9 +79,9 @@ export async function namedQueues(mill: Mill): Promise<Named[]> {
 }
 
 /** The counts of all in one trip; of one that cannot be counted the error, and of the others by themselves then. */
-async function depthsOf(
+export async function depthsOf(
   store: Store,
-  queues: readonly Named[],
+  queues: readonly NamedQueue[],
 ): Promise<{ readonly now: number; readonly depths: (Depth | Error)[] }> {
   try {
     return await store.depth(queues.map(({ name }) => name))
@@ -100,7 +100,7 @@ function isOfOneQueue(error: unknown): boolean {
 }
 
 /** By queue. Queues that share a throttle are told the same, by one question. */
-async function limitsOf(store: Store, queues: readonly Named[]): Promise<ReadonlyMap<string, FullestLimit>> {
+async function limitsOf(store: Store, queues: readonly NamedQueue[]): Promise<ReadonlyMap<string, FullestLimit>> {
   const { throttles } = store
   const found = new Map<string, FullestLimit>()
   if (throttles === undefined) return found
@@ -133,7 +133,7 @@ async function limitOf(throttles: Throttles, queue: string): Promise<FullestLimi
 }
 
 function rowOf(
-  { name, kind, declared, shards, stored }: Named,
+  { name, kind, declared, shards, stored }: NamedQueue,
   depth: Depth | Error,
   limit: FullestLimit | undefined,
   spark: Spark,

@@ -1,0 +1,99 @@
+/**
+ * The metrics page: the text that answers a scrape. Reads the store at most once in a while, whoever asks; where that fails or
+ * takes too long, it tells so, and what is known without the store.
+ */
+
+import { packageVersion } from '../../core/platform/package-version.js'
+import { type ExpositionFormat, expositionText } from '../../measures/exposition.js'
+import { HistorySums } from '../../measures/history-sums.js'
+import { MetricSheet } from '../../measures/metric-sheet.js'
+import type { MillReading } from '../../measures/mill-reading.js'
+import { tellThrottles, tellWorkers } from '../../measures/mill-samples.js'
+import { tellQueues } from '../../measures/queue-samples.js'
+import { seconds } from '../../measures/second.js'
+import { endsWithin } from '../../runtime/with-timeout.js'
+
+interface MetricsPageParts {
+  /** Reads the store. Rejects where it cannot be reached. */
+  readonly read: () => Promise<MillReading>
+  /** Tells what is known without the store. */
+  readonly tellOwn: (sheet: MetricSheet) => void
+  readonly mono: () => number
+  /** For how long a reading serves all that ask, in ms. */
+  readonly keptMs: number
+}
+
+interface TimedReading {
+  readonly reading: MillReading
+  readonly tookMs: number
+}
+
+/** A scrape waits no longer: Prometheus gives up after 10 s unless it is told otherwise. */
+const patienceMs = 4_000
+const parts = ['store', 'queue', 'throttle', 'workers', 'history'] as const
+
+export class MetricsPage {
+  readonly #parts: MetricsPageParts
+  readonly #sums = new HistorySums()
+  readonly #errors = new Map<string, number>(parts.map((part) => [part, 0]))
+  #reading: Promise<TimedReading | undefined> | undefined
+  #begunAt = 0
+  #isReading = false
+
+  constructor(parts: MetricsPageParts) {
+    this.#parts = parts
+  }
+
+  /** Never rejects, and takes 4 s at most where the store does not answer. */
+  async text(format: ExpositionFormat): Promise<string> {
+    const found = await this.#found()
+    const sheet = new MetricSheet()
+    sheet.tell('millrace_up', {}, found === undefined ? 0 : 1)
+    for (const [part, count] of this.#errors) sheet.tell('millrace_scrape_errors_total', { part }, count)
+    this.#parts.tellOwn(sheet)
+    if (found !== undefined) this.#tellFound(sheet, found)
+    return expositionText(sheet, format)
+  }
+
+  #tellFound(sheet: MetricSheet, { reading, tookMs }: TimedReading): void {
+    sheet.tell('millrace_build_info', { version: packageVersion() ?? '', store: reading.store }, 1)
+    sheet.tell('millrace_scrape_duration_seconds', {}, seconds(tookMs))
+    tellQueues(sheet, reading, (queue) => this.#sums.of(queue))
+    tellThrottles(sheet, reading)
+    tellWorkers(sheet, reading)
+  }
+
+  /** Undefined where the store could not be read in time. */
+  async #found(): Promise<TimedReading | undefined> {
+    const { mono, keptMs } = this.#parts
+    // One that hangs is not begun a second time.
+    if (this.#reading === undefined || (!this.#isReading && mono() - this.#begunAt >= keptMs)) this.#begin()
+    const reading = this.#reading!
+    if (await endsWithin(patienceMs, reading)) return reading
+    this.#count('store')
+    return undefined
+  }
+
+  #begin(): void {
+    const { mono } = this.#parts
+    const begunAt = mono()
+    this.#begunAt = begunAt
+    this.#isReading = true
+    this.#reading = this.#read(begunAt)
+      .catch(() => void this.#count('store'))
+      .finally(() => {
+        this.#isReading = false
+      })
+  }
+
+  async #read(begunAt: number): Promise<TimedReading> {
+    const reading = await this.#parts.read()
+    if (reading.hasHistory && !reading.unread.includes('history')) this.#sums.add(reading.queues)
+    for (const part of reading.unread) this.#count(part)
+    return { reading, tookMs: this.#parts.mono() - begunAt }
+  }
+
+  #count(part: string): void {
+    this.#errors.set(part, this.#errors.get(part)! + 1)
+  }
+}

@@ -1,0 +1,107 @@
+/**
+ * The mill reader: reads of a store what one scrape tells, by a bounded number of calls — four, and one for each throttle, of
+ * which there are 200 at most. While a queue is damaged all are counted one by one.
+ */
+
+import { hourNumbers } from '../../measures/history-sums.js'
+import {
+  type MillReading,
+  mostQueues,
+  mostShards,
+  mostThrottles,
+  type QueueReading,
+  type ReadingPart,
+  type ThrottleReading,
+} from '../../measures/mill-reading.js'
+import { workersByQueue, workersReading } from '../../measures/workers-reading.js'
+import type { Mill } from '../../mill/mill.js'
+import { serving } from '../../runtime/liveness.js'
+import type { Depth } from '../../stores/contract/queue-depth.js'
+import type { Store } from '../../stores/contract/store.js'
+import { slotAt, stepMs } from '../../stores/rules/history-slots.js'
+import { depthsOf, type NamedQueue, namedQueues } from '../state/queue-rows.js'
+
+/** How many throttles are asked at once. */
+const throttlesPerTrip = 20
+/** A process whose store was away writes what it counted this late at most. */
+const latestMs = stepMs.hour
+
+/** Rejects where the store cannot be reached; what else cannot be read is told as such. */
+export async function readMill(mill: Mill): Promise<MillReading> {
+  const store = await mill.adminParts.connect()
+  const all = await namedQueues(mill)
+  const queues = all.slice(0, mostQueues)
+  const unread = new Set<ReadingPart>()
+  const attempt = async <T>(part: ReadingPart, read: Promise<T> | undefined): Promise<T | undefined> =>
+    read?.catch(() => void unread.add(part))
+  const { now, depths } = await depthsOf(store, queues)
+  const [hours, workers, throttles] = await Promise.all([
+    attempt('history', hoursOf(store, queues, now)),
+    attempt('workers', store.workers?.list()),
+    throttlesOf(store, queues, attempt),
+  ])
+  if (depths.some((depth) => depth instanceof Error)) unread.add('queue')
+  const live = workers && serving(workers)
+  const workersOf = live && workersByQueue(live)
+  return {
+    store: store.traits.name,
+    isExact: store.traits.exactDepth,
+    hasHistory: store.history !== undefined,
+    queues: queues.map((queue, i) => ({
+      ...queueReading(queue, depths[i]!),
+      ...(workersOf && { workers: workersOf.get(queue.name) ?? 0 }),
+      hours: hours?.[i] ?? [],
+    })),
+    queuesLeftOut: all.length - queues.length,
+    ...throttles,
+    ...(live && { workers: workersReading(live) }),
+    unread: [...unread],
+  }
+}
+
+/** Of each queue the hours to which something may still be added. */
+async function hoursOf(store: Store, queues: readonly NamedQueue[], now: number): Promise<number[][][]> {
+  const span = { step: 'hour', fromAt: slotAt('hour', Math.max(0, now - latestMs)), toAt: now + stepMs.hour } as const
+  const histories = await store.history?.read(
+    queues.map(({ name }) => name),
+    span,
+  )
+  return (histories ?? []).map((points) => points.map((point) => hourNumbers(point.at, point)))
+}
+
+function queueReading(
+  { name, kind, stored }: NamedQueue,
+  depth: Depth | Error,
+): Omit<QueueReading, 'workers' | 'hours'> {
+  const limit = stored?.maxRunning
+  const about = { name, isOrdered: kind === 'ordered', ...(typeof limit === 'number' && { runningLimit: limit }) }
+  if (depth instanceof Error) return { ...about, paused: stored?.paused ?? false, draining: stored?.draining ?? false }
+  const { paused, draining, queue: _, fresh: _fresh, lostAt: _lost, shardLagsMs, ...counts } = depth
+  const lags = shardLagsMs !== undefined && shardLagsMs.length <= mostShards ? { shardLagsMs: [...shardLagsMs] } : {}
+  return { ...about, paused, draining, depth: { ...counts, ...lags } }
+}
+
+/** Queues that share a throttle are told once. */
+async function throttlesOf(
+  { throttles }: Store,
+  queues: readonly NamedQueue[],
+  attempt: <T>(part: ReadingPart, read: Promise<T>) => Promise<T | undefined>,
+): Promise<Pick<MillReading, 'throttles' | 'throttlesLeftOut'>> {
+  const byScope = new Map<string, string>()
+  if (throttles !== undefined)
+    for (const { name, stored } of queues)
+      if (stored?.throttle !== undefined && !byScope.has(stored.throttle.scope))
+        byScope.set(stored.throttle.scope, name)
+  const asked = [...byScope].slice(0, mostThrottles)
+  const read = async ([scope, queue]: readonly [string, string]): Promise<ThrottleReading[]> => {
+    const state = await attempt('throttle', throttles!.state(queue))
+    if (state === undefined) return []
+    const { throttle, hits, forMs, groups } = state
+    const rules = throttle.rules.map(({ limit, windowMs }) => ({ limit, windowMs }))
+    return [{ name: scope, rules, hits: [...hits], waitMs: forMs, ...(groups !== undefined && { groups }) }]
+  }
+  const found: ThrottleReading[] = []
+  for (let from = 0; from < asked.length; from += throttlesPerTrip)
+    found.push(...(await Promise.all(asked.slice(from, from + throttlesPerTrip).map(read))).flat())
+  return { throttles: found, throttlesLeftOut: byScope.size - asked.length }
+}
