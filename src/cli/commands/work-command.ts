@@ -5,6 +5,7 @@ import { type Command, InvalidArgumentError, Option } from 'commander'
 import { defaultSelector, selectorNames } from '../../selectors/named-selectors.js'
 import { bytesFlag, durationFlag, fromEnvironment, graceFlag, namesFlag, wholeFlag } from '../flags.js'
 import { millCommand, withJson } from '../mill-command.js'
+import { UsageError } from '../output/exit-code.js'
 import { stopRequest } from '../output/stop-request.js'
 import { Terminal } from '../output/terminal.js'
 import { onDumpRequest } from '../supervise/state-dump.js'
@@ -30,13 +31,14 @@ export function addWork(program: Command): void {
   SIGUSR2 or SIGTTIN: prints on standard error what every process and slot is doing.
   --watch: for development. Starts all processes anew when a source file below the working directory changes; jobs in hand get
   a grace of 2s, and are put back. After a mistake in a file it waits for the next change.
-  --health-port: GET /health answers 200, or 503 where no process takes jobs.
+  --health-port: GET /health answers 200, or 503 where no process takes jobs. With --metrics GET /metrics tells Prometheus
+  of queues, throttles and workers; docs/metrics.md has all of it.
 
 Examples:
   $ millrace work
   $ millrace work handlers.ts --queues high,default --concurrency 50 --processes 4
   $ millrace work --node 0/2        (and --node 1/2 on the other host: each asks half of all shards first)
-  $ millrace work --max-rss 512MB --health-port 9000
+  $ millrace work --max-rss 512MB --health-port 9000 --metrics
   $ MILLRACE_STORE=sqlite:jobs.db millrace work tasks.ts`,
     )
     .option('--watch', 'start anew when a source file changes (development)')
@@ -101,6 +103,7 @@ function withWorkFlags(command: Command): Command {
     .option('--create-queues', 'make the declared queues first where the store must be told to: in SQS')
     .option('--health-port <n>', 'answer GET /health on this port; 0 takes any', wholeFlag(0, 65_535))
     .option('--health-host <host>', 'where the health port listens', '127.0.0.1')
+    .option('--metrics', 'tell Prometheus metrics at /metrics of the health port')
   return withJson(command, 'print one line of JSON per event: {"event","at","pid",…}')
 }
 
@@ -114,13 +117,14 @@ function nodeFlag(given: string): { member: number; members: number } {
 async function work(flags: WorkFlags & { readonly watch?: boolean }, args: readonly string[]): Promise<void> {
   const terminal = new Terminal({ json: flags.json ?? false, outlivesReader: true })
   const { processes, grace: graceMs, maxBlock: maxBlockMs } = flags
-  const start = () => new Supervisor({ args, processes, graceMs, maxBlockMs }, terminal)
+  const metrics = await metricsOf(flags, () => supervisor)
+  const start = () => new Supervisor({ args, processes, graceMs, maxBlockMs, ...metrics?.hearing }, terminal)
   let supervisor = start()
   const stopped = stopRequest(() => supervisor.kill())
   onDumpRequest(() => supervisor.dump())
   if (flags.healthPort !== undefined) {
     const { healthOf, serveHealth } = await import('../supervise/health-server.js')
-    const url = await serveHealth(flags.healthHost, flags.healthPort, () => healthOf(supervisor.reports()))
+    const url = await serveHealth(flags.healthHost, flags.healthPort, () => healthOf(supervisor.reports()), metrics)
     terminal.event('health.started', { url }, () => `health on ${url}`)
   }
   if (!flags.watch) {
@@ -138,6 +142,15 @@ async function work(flags: WorkFlags & { readonly watch?: boolean }, args: reado
     return supervisor
   }
   process.exitCode = await watchedWork({ start: startAnew, changes, stopped, terminal })
+}
+
+/** Undefined without `--metrics`. Throws `UsageError` where there is no port to tell them at. */
+async function metricsOf(flags: WorkFlags, supervisor: () => Supervisor) {
+  if (!flags.metrics) return undefined
+  if (flags.healthPort === undefined)
+    throw new UsageError('--metrics needs --health-port, on which they are told. Nothing was started.')
+  const { WorkMetrics } = await import('../supervise/work-metrics.js')
+  return new WorkMetrics(supervisor)
 }
 
 /** The working directory, and those of configurations elsewhere. */

@@ -3,6 +3,7 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import type { Socket } from 'node:net'
 import { fileURLToPath } from 'node:url'
+import type { MillReading } from '../../measures/mill-reading.js'
 import { LineChannel } from '../../runtime/line-channel.js'
 import { endsWithin } from '../../runtime/with-timeout.js'
 import { exitCodes, signalExitCode } from '../output/exit-code.js'
@@ -36,6 +37,8 @@ export interface ProcessReport {
 
 /** How long to wait for the last words of a process that has ended: somebody else may hold its channel open. */
 const lastWordsMs = 500
+/** How long a process has to read its store for metrics: longer than who asks for them waits. */
+const readingMs = 10_000
 
 export class ForkedWorker {
   readonly ended: Promise<End>
@@ -57,6 +60,8 @@ export class ForkedWorker {
   readonly #restarts: number
   readonly #child: ChildProcess
   readonly #words: LineChannel | undefined
+  /** Who waits for a reading of its store. */
+  #measured: ((reading: MillReading | undefined) => void) | undefined
 
   /** Forks `millrace` with these arguments. One that cannot be started has ended at once. */
   constructor(args: readonly string[], restarts: number, heard: (word: ProcessMessage) => void) {
@@ -97,6 +102,7 @@ export class ForkedWorker {
     if (isLeaving) this.recycling = true
     if (word.millrace === 'dismissed') this.isDismissed = true
     if (word.millrace === 'alone') this.isAlone = word.isAlone
+    if (word.millrace === 'measured') this.#measured?.(word.reading)
     if ('pulse' in word) {
       // Said only from then on; that first word may have been spoilt by what else was written.
       this.ready = true
@@ -131,6 +137,20 @@ export class ForkedWorker {
   kill(signal: NodeJS.Signals): void {
     this.told = signal
     this.#child.kill(signal)
+  }
+
+  /** Has it read its store; one reading at a time. Rejects where it cannot, or does not answer within 10 s. */
+  async measure(): Promise<MillReading> {
+    const answer = new Promise<MillReading | undefined>((resolve) => {
+      this.#measured = resolve
+    })
+    this.tell({ millrace: 'measure' })
+    await endsWithin(readingMs, Promise.race([answer, this.ended]))
+    this.#measured?.(undefined)
+    this.#measured = undefined
+    const reading = await answer
+    if (reading === undefined) throw new Error(`process ${this.pid} could not read its store`)
+    return reading
   }
 
   tell(word: SupervisorMessage): void {

@@ -1,14 +1,25 @@
-/** The health server: answers over HTTP whether jobs are being taken. It names no job, task or queue. */
+/**
+ * The health server: answers over HTTP whether jobs are being taken. It names no job, task or queue, unless it is asked to tell
+ * metrics too.
+ */
 
 import { once } from 'node:events'
-import { createServer, type Server, type ServerResponse } from 'node:http'
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
+import { acceptedFormat } from '../../measures/accepted-format.js'
+import { type ExpositionFormat, expositionTypes } from '../../measures/exposition.js'
+import { isLoopbackAddress, isLoopbackHost } from '../../web/access/host-list.js'
 import { OperationError } from '../output/exit-code.js'
 import type { ProcessReport } from './forked-worker.js'
 
 interface Health {
   readonly status: 'ok' | 'failing'
   readonly processes: readonly object[]
+}
+
+/** What it tells beside health. */
+interface HealthMetrics {
+  text(format: ExpositionFormat): Promise<string>
 }
 
 /** Signs of life come each second. */
@@ -18,6 +29,8 @@ const longestStoreSilenceMs = 15_000
 /** A probe sends its request at once. One that says nothing must not take the place of one that asks. */
 const patienceMs = 2_000
 const checkEveryMs = 500
+/** Metrics wait for a store that is slow, and no longer. */
+const metricsPatienceMs = 6_000
 /** Connections at once, of one address and of all. */
 const mostOfAddress = 16
 const mostOfAll = 128
@@ -47,17 +60,26 @@ function consumes({ state, heardMs, pulse }: ProcessReport): boolean {
   )
 }
 
-/** Serves `/health` and `/` from now on; resolves with the URL. Throws `OperationError` where it cannot listen there. */
-export async function serveHealth(host: string, port: number, health: () => Health): Promise<string> {
+/** Serves `/health` and `/` from now on, and `/metrics` where there are some; resolves with the URL. Throws `OperationError` where it cannot listen there. */
+export async function serveHealth(
+  host: string,
+  port: number,
+  health: () => Health,
+  metrics?: HealthMetrics,
+): Promise<string> {
   const server = createServer(
     { requestTimeout: patienceMs, headersTimeout: patienceMs, connectionsCheckingInterval: checkEveryMs },
-    ({ method, url = '' }, response) => {
+    (request, response) => {
+      const { method, url = '' } = request
       const path = url.split('?', 1)[0]
-      if (path !== '/health' && path !== '/') return answer(response, 404, { error: 'not found; see /health' })
+      const isMetrics = path === '/metrics' && metrics !== undefined
+      if (path !== '/health' && path !== '/' && !isMetrics)
+        return answer(response, 404, { error: 'not found; see /health' })
       if (method !== 'GET' && method !== 'HEAD') {
         response.setHeader('allow', 'GET, HEAD')
         return answer(response, 405, { error: 'only GET and HEAD are allowed' })
       }
+      if (isMetrics) return void tellMetrics(metrics, host, request, response)
       const found = health()
       answer(response, found.status === 'ok' ? 200 : 503, found)
     },
@@ -103,13 +125,33 @@ function boundConnections(server: Server): void {
   })
 }
 
+/** Never rejects. */
+async function tellMetrics(
+  metrics: HealthMetrics,
+  host: string,
+  { headers, socket }: IncomingMessage,
+  response: ServerResponse,
+): Promise<void> {
+  // A page of somebody else whose name was made to point here still sends that name.
+  const isLocal = host === 'localhost' || isLoopbackAddress(host)
+  if (isLocal && !isLoopbackHost(headers.host ?? ''))
+    return answer(response, 421, { error: 'this port is asked by a loopback address; see --health-host' })
+  socket.setTimeout(metricsPatienceMs)
+  const format = acceptedFormat(headers.accept)
+  send(response, 200, expositionTypes[format], await metrics.text(format))
+}
+
 function answer(response: ServerResponse, status: number, body: object): void {
+  send(response, status, 'application/json; charset=utf-8', `${JSON.stringify(body)}\n`)
+}
+
+function send(response: ServerResponse, status: number, type: string, text: string): void {
   response.writeHead(status, {
-    'content-type': 'application/json; charset=utf-8',
+    'content-type': type,
     'cache-control': 'no-store',
     'x-content-type-options': 'nosniff',
     connection: 'close',
   })
   // Node leaves the body out of an answer to HEAD.
-  response.end(`${JSON.stringify(body)}\n`)
+  response.end(text)
 }

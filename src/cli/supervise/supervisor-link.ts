@@ -2,7 +2,15 @@
 
 import { Socket } from 'node:net'
 import { LineChannel } from '../../runtime/line-channel.js'
-import { digestOf, isSupervisorMessage, linkFd, type ProcessMessage, type WorkerStatus } from './supervisor-messages.js'
+import type { ProcessReporter } from './process-reporter.js'
+import {
+  digestOf,
+  isSupervisorMessage,
+  linkFd,
+  type ProcessMessage,
+  type StatusDigest,
+  type WorkerStatus,
+} from './supervisor-messages.js'
 
 const aliveEveryMs = 1_000
 
@@ -10,6 +18,8 @@ export class SupervisorLink {
   /** Resolves when the supervisor is gone; never without one. */
   readonly lost: Promise<void>
   readonly #channel: LineChannel | undefined
+  /** With `--metrics` only. */
+  #reporter: ProcessReporter | undefined
   #isLost = false
   #isSending = false
 
@@ -21,6 +31,7 @@ export class SupervisorLink {
     }
     this.#channel = new LineChannel(new Socket({ fd: linkFd, readable: true, writable: true }), (word) => {
       if (!isSupervisorMessage(word)) return
+      if (word.millrace === 'measure') return void this.#measure()
       dump()
       this.#tell({ millrace: 'dumped' })
     })
@@ -34,12 +45,14 @@ export class SupervisorLink {
     return this.#channel !== undefined && !this.#isLost
   }
 
-  /** Says that the worker takes jobs, and from then on each second that its event loop turns. */
-  ready(status: () => WorkerStatus): void {
-    this.#tell({ millrace: 'ready', pulse: digestOf(status()) })
+  /** Says that the worker takes jobs, and from then on each second that its event loop turns; with what `reporter` measures. */
+  ready(status: () => WorkerStatus, reporter?: ProcessReporter): void {
+    this.#reporter = reporter
+    const pulse = (): StatusDigest => ({ ...digestOf(status()), ...(reporter && { measures: reporter.measures }) })
+    this.#tell({ millrace: 'ready', pulse: pulse() })
     setInterval(() => {
       // Words that a stopped supervisor does not read must not pile up.
-      if (!this.#isSending) this.#tell({ millrace: 'alive', pulse: digestOf(status()) })
+      if (!this.#isSending) this.#tell({ millrace: 'alive', pulse: pulse() })
     }, aliveEveryMs)
   }
 
@@ -60,6 +73,12 @@ export class SupervisorLink {
   /** It takes no more jobs because of an error, and ends when those in hand have. */
   failing(): void {
     this.#tell({ millrace: 'failing' })
+  }
+
+  /** Never rejects. */
+  async #measure(): Promise<void> {
+    const reading = await this.#reporter?.read().catch(() => undefined)
+    this.#tell({ millrace: 'measured', reading })
   }
 
   #tell(word: ProcessMessage): void {

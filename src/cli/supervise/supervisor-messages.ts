@@ -1,6 +1,8 @@
 /** Supervisor messages: those between a worker process and its supervisor. */
 
 import type { JobRef } from '../../core/events.js'
+import { type MillReading, readingIn } from '../../measures/mill-reading.js'
+import { type ProcessMeasures, processMeasuresIn } from '../../measures/process-measures.js'
 import type { WorkerStatus } from '../../workers/worker-status.js'
 
 export type { WorkerStatus }
@@ -13,11 +15,14 @@ export interface StatusDigest extends Omit<WorkerStatus, 'jobs'> {
   readonly running: number
   /** Those in hand for the longest. */
   readonly oldest: readonly (JobRef & { readonly forMs: number })[]
+  /** With `--metrics` only. */
+  readonly measures?: ProcessMeasures
 }
 
 /**
  * From the process: its worker takes jobs; it is alive; it runs a job alone, or no longer; it takes no more jobs and needs a
- * successor; the same, because of an error; it takes no more jobs and needs none; it has shown its state.
+ * successor; the same, because of an error; it takes no more jobs and needs none; it has shown its state; it has read the store,
+ * or could not.
  */
 export type ProcessMessage =
   | { readonly millrace: 'ready'; readonly pulse: StatusDigest }
@@ -27,19 +32,24 @@ export type ProcessMessage =
   | { readonly millrace: 'failing' }
   | { readonly millrace: 'dismissed' }
   | { readonly millrace: 'dumped' }
+  | { readonly millrace: 'measured'; readonly reading: MillReading | undefined }
 
-/** From the supervisor: show your state. */
-export type SupervisorMessage = { readonly millrace: 'dump' }
+/** From the supervisor: show your state, or read the store for its metrics. */
+export interface SupervisorMessage {
+  readonly millrace: 'dump' | 'measure'
+}
 
 const mostNamed = 5
 
 /** Undefined for what is none: a handler in the process can write to the channel as well. */
 export function processMessageIn(said: object): ProcessMessage | undefined {
-  const { millrace, pulse, isAlone } = said as Record<string, unknown>
+  const { millrace, pulse, isAlone, reading } = said as Record<string, unknown>
   switch (millrace) {
     case 'ready':
     case 'alive':
-      return isPulse(pulse) ? { millrace, pulse } : undefined
+      return isPulse(pulse) ? { millrace, pulse: withMeasures(pulse) } : undefined
+    case 'measured':
+      return { millrace, reading: readingIn(reading) }
     case 'alone':
       return { millrace, isAlone: isAlone === true }
     case 'recycling':
@@ -53,7 +63,8 @@ export function processMessageIn(said: object): ProcessMessage | undefined {
 }
 
 export function isSupervisorMessage(said: object): said is SupervisorMessage {
-  return (said as Partial<SupervisorMessage>).millrace === 'dump'
+  const { millrace } = said as Partial<SupervisorMessage>
+  return millrace === 'dump' || millrace === 'measure'
 }
 
 export function digestOf({ jobs, ...status }: WorkerStatus): StatusDigest {
@@ -63,6 +74,12 @@ export function digestOf({ jobs, ...status }: WorkerStatus): StatusDigest {
     running: jobs.length,
     oldest: oldest.map(({ queue, id, task, forMs }) => ({ queue, id, task, forMs })),
   }
+}
+
+/** Those that cannot be read are left out. */
+function withMeasures({ measures: said, ...pulse }: StatusDigest): StatusDigest {
+  const measures = processMeasuresIn(said)
+  return measures === undefined ? pulse : { ...pulse, measures }
 }
 
 const states: readonly unknown[] = [

@@ -8,6 +8,7 @@
 
 import { type Random, systemRandom } from '../../core/platform/clock.js'
 import { formatDuration } from '../../core/values/duration.js'
+import type { MillReading } from '../../measures/mill-reading.js'
 import { exitCodes } from '../output/exit-code.js'
 import type { StopCause } from '../output/stop-request.js'
 import type { Terminal } from '../output/terminal.js'
@@ -23,6 +24,8 @@ interface SupervisorSettings {
   readonly processes: number
   readonly graceMs: number
   readonly maxBlockMs: number
+  /** Hears of each process that has ended; `isDeath`: nobody had told it to. */
+  readonly ended?: (report: ProcessReport, isDeath: boolean) => void
 }
 
 /** Where one of the processes runs, and those that take its place after it. */
@@ -133,6 +136,15 @@ export class Supervisor {
     return [...this.#processes].map((process) => process.report(now))
   }
 
+  /** What the process that was heard last reads of the store. Rejects where there is none, or it cannot. */
+  async measure(): Promise<MillReading> {
+    const now = performance.now()
+    const running = [...this.#processes].filter((process) => process.report(now).state === 'running')
+    const [process] = running.sort((a, b) => a.report(now).heardMs - b.report(now).heardMs)
+    if (process === undefined) throw new Error('no process runs that could read the store')
+    return process.measure()
+  }
+
   #fork(place: ProcessSlot, more: readonly string[] = []): void {
     const process = new ForkedWorker([...this.#settings.args, ...more], place.restarts, (word) =>
       this.#heard(word, process, place),
@@ -188,6 +200,8 @@ export class Supervisor {
   #ended(end: End, process: ForkedWorker, place: ProcessSlot): void {
     this.#processes.delete(process)
     this.#asked.delete(process)
+    const isTold = this.#stopping || process.recycling || process.isDismissed || process.told !== undefined
+    this.#settings.ended?.(process.report(performance.now()), !isTold)
     if (process.recycling) place.leaving -= 1
     if (this.#stopping) this.#stopped(end, process)
     else if (process.recycling) this.#left(end, process, place)

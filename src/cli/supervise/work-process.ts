@@ -5,6 +5,7 @@ import { formatDuration } from '../../core/values/duration.js'
 import { errorText, formatError } from '../../core/values/error-text.js'
 import { leaveLoading } from '../../mill/configuration/user-modules.js'
 import type { Loaded } from '../../mill/load-mill.js'
+import type { Mill } from '../../mill/mill.js'
 import { processSoloGate } from '../../runtime/solo-gate.js'
 import type { SelectorName } from '../../selectors/named-selectors.js'
 import type { Worker } from '../../workers/worker.js'
@@ -35,6 +36,8 @@ export interface WorkFlags extends MillFlags {
   readonly createQueues?: boolean
   readonly healthPort?: number
   readonly healthHost: string
+  /** Whether the health port tells metrics. */
+  readonly metrics?: boolean
   /** The first process of its supervisor says what all would say. */
   readonly first?: boolean
   /** Its supervisor has a channel to it. */
@@ -89,7 +92,7 @@ export class WorkProcess {
     const { queues } = worker
     const { concurrency } = worker.status()
     log.started({ worker: worker.id, queues, concurrency }, () => worker.running)
-    this.#link.ready(() => worker.status())
+    this.#link.ready(() => worker.status(), await this.#reporterOf(mill))
     const error = await worker.finished().then(() => undefined, asError)
     this.#reportUnsettled(worker.status().unsettled)
     // A worker that failed may have jobs in hand; they get their grace, as in every stop.
@@ -98,6 +101,13 @@ export class WorkProcess {
     log.stopped()
     if (this.#failed) process.exitCode = exitCodes.failed
     else if (error !== undefined) throw new OperationError(`the worker ended: ${error.message}`, { cause: error })
+  }
+
+  /** What measures this process, for a supervisor that tells metrics. */
+  async #reporterOf(mill: Mill) {
+    if (!this.#flags.metrics) return undefined
+    const { ProcessReporter } = await import('./process-reporter.js')
+    return new ProcessReporter(mill)
   }
 
   #workerOf({ mill, files }: Loaded): Worker {

@@ -23,6 +23,14 @@ interface MetricsPageParts {
   readonly keptMs: number
 }
 
+/** The reading that was begun last. */
+interface LatestReading {
+  /** Undefined where it failed. */
+  readonly found: Promise<TimedReading | undefined>
+  readonly begunAt: number
+  isOver: boolean
+}
+
 interface TimedReading {
   readonly reading: MillReading
   readonly tookMs: number
@@ -30,15 +38,15 @@ interface TimedReading {
 
 /** A scrape waits no longer: Prometheus gives up after 10 s unless it is told otherwise. */
 const patienceMs = 4_000
+/** A reading that has not ended by then is taken for lost. */
+const lostMs = 60_000
 const parts = ['store', 'queue', 'throttle', 'workers', 'history'] as const
 
 export class MetricsPage {
   readonly #parts: MetricsPageParts
   readonly #sums = new HistorySums()
   readonly #errors = new Map<string, number>(parts.map((part) => [part, 0]))
-  #reading: Promise<TimedReading | undefined> | undefined
-  #begunAt = 0
-  #isReading = false
+  #latest: LatestReading | undefined
 
   constructor(parts: MetricsPageParts) {
     this.#parts = parts
@@ -65,25 +73,26 @@ export class MetricsPage {
 
   /** Undefined where the store could not be read in time. */
   async #found(): Promise<TimedReading | undefined> {
-    const { mono, keptMs } = this.#parts
-    // One that hangs is not begun a second time.
-    if (this.#reading === undefined || (!this.#isReading && mono() - this.#begunAt >= keptMs)) this.#begin()
-    const reading = this.#reading!
-    if (await endsWithin(patienceMs, reading)) return reading
+    const now = this.#parts.mono()
+    if (this.#latest === undefined || this.#isOld(this.#latest, now)) this.#latest = this.#begun(now)
+    const { found } = this.#latest
+    if (await endsWithin(patienceMs, found)) return found
     this.#count('store')
     return undefined
   }
 
-  #begin(): void {
-    const { mono } = this.#parts
-    const begunAt = mono()
-    this.#begunAt = begunAt
-    this.#isReading = true
-    this.#reading = this.#read(begunAt)
-      .catch(() => void this.#count('store'))
-      .finally(() => {
-        this.#isReading = false
-      })
+  /** While a reading hangs no other is begun, so that scrapes do not pile up in the store. */
+  #isOld({ begunAt, isOver }: LatestReading, now: number): boolean {
+    return now - begunAt >= (isOver ? this.#parts.keptMs : lostMs)
+  }
+
+  #begun(begunAt: number): LatestReading {
+    const reading = this.#read(begunAt).catch(() => void this.#count('store'))
+    const latest: LatestReading = { found: reading, begunAt, isOver: false }
+    void reading.then(() => {
+      latest.isOver = true
+    })
+    return latest
   }
 
   async #read(begunAt: number): Promise<TimedReading> {

@@ -1,0 +1,80 @@
+/**
+ * The metrics of `millrace work`: its processes, what they have counted, and what one of them reads of the store. The
+ * supervisor opens no store itself.
+ */
+
+import { systemClock } from '../../core/platform/clock.js'
+import type { ExpositionFormat } from '../../measures/exposition.js'
+import type { MetricSheet } from '../../measures/metric-sheet.js'
+import {
+  addedProcessCounts,
+  noProcessCounts,
+  type ProcessCounts,
+  tellCounts,
+  tellVitals,
+} from '../../measures/process-measures.js'
+import { MetricsPage } from '../../web/metrics/metrics-page.js'
+import { ProcessVitals } from '../../web/metrics/process-vitals.js'
+import type { ProcessReport } from './forked-worker.js'
+import type { Supervisor } from './supervisor.js'
+
+/** The port asks nobody who they are: however often it is asked, the store is read no oftener. */
+const keptMs = 5_000
+
+const states = [
+  'starting',
+  'running',
+  'recycling',
+  'stopping',
+  'stopped',
+  'failed',
+] as const satisfies readonly ProcessReport['state'][]
+
+export class WorkMetrics {
+  /** For the settings of each supervisor. */
+  readonly hearing = {
+    ended: (report: ProcessReport, isDeath: boolean) => this.#ended(report, isDeath),
+  }
+  readonly #supervisor: () => Pick<Supervisor, 'reports' | 'measure'>
+  readonly #page: MetricsPage
+  readonly #vitals = new ProcessVitals(systemClock.mono)
+  /** Of processes that have ended. */
+  #counts: ProcessCounts = noProcessCounts
+  #deaths = 0
+
+  /** `supervisor`: the one that runs now; `--watch` starts others. */
+  constructor(supervisor: () => Pick<Supervisor, 'reports' | 'measure'>) {
+    this.#supervisor = supervisor
+    this.#page = new MetricsPage({
+      read: () => supervisor().measure(),
+      tellOwn: (sheet) => this.#tellOwn(sheet),
+      mono: systemClock.mono,
+      keptMs,
+    })
+  }
+
+  /** Never rejects. */
+  text(format: ExpositionFormat): Promise<string> {
+    return this.#page.text(format)
+  }
+
+  #ended({ pulse }: ProcessReport, isDeath: boolean): void {
+    if (pulse?.measures !== undefined) this.#counts = addedProcessCounts(this.#counts, pulse.measures)
+    if (isDeath) this.#deaths += 1
+  }
+
+  #tellOwn(sheet: MetricSheet): void {
+    const reports = this.#supervisor().reports()
+    for (const state of states)
+      sheet.tell('millrace_work_processes', { state }, reports.filter((report) => report.state === state).length)
+    sheet.tell('millrace_work_deaths_total', {}, this.#deaths)
+    tellVitals(sheet, process.pid, this.#vitals.read())
+    let counts = this.#counts
+    for (const { pid, pulse } of reports) {
+      if (pulse?.measures === undefined) continue
+      tellVitals(sheet, pid, pulse.measures)
+      counts = addedProcessCounts(counts, pulse.measures)
+    }
+    tellCounts(sheet, counts)
+  }
+}
