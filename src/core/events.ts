@@ -1,5 +1,6 @@
 /** Events: what the machinery says of itself, each a `noun.pastTense`. It prints nothing; a subscriber may. */
 
+import { eventChannel } from './event-channels.js'
 import type { EnqueueOutcome, JobState, Progress } from './job.js'
 import type { JobCounter } from './job-counter.js'
 
@@ -96,7 +97,10 @@ export type Listener<Name extends EventName> = (event: EventMap[Name]) => void
 
 const none: readonly Listener<EventName>[] = []
 
-/** Listeners by event. A listener that throws or rejects is reported as `hook.failed` and disturbs nobody. */
+/**
+ * Listeners by event. A listener that throws or rejects is reported as `hook.failed` and disturbs nobody. Each event goes to the
+ * channel of its name too, where somebody has subscribed to that.
+ */
 export class Events {
   /** Counts the same jobs for a history; undefined where none is kept. */
   counter: JobCounter | undefined
@@ -116,7 +120,7 @@ export class Events {
 
   /** Whether anyone listens: lets hot paths skip building the event. */
   has(name: EventName): boolean {
-    return this.#of(name).length > 0
+    return this.#of(name).length > 0 || eventChannel(name).hasSubscribers
   }
 
   emit<Name extends EventName>(name: Name, event: EventMap[Name]): void {
@@ -129,6 +133,8 @@ export class Events {
         this.#failed(name, error)
       }
     }
+    const channel = eventChannel(name)
+    if (channel.hasSubscribers) channel.publish(event)
   }
 
   #of(name: EventName): readonly Listener<EventName>[] {
