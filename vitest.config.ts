@@ -20,7 +20,7 @@ const drills = 'test/drills/**'
 /** What is about processes, servers, files and documents, of which each test takes its seconds. */
 const slow = [
   'test/*.test.ts',
-  'test/{cli,end-to-end}/**',
+  'test/{cli,end-to-end,monitoring}/**',
   'test/stores/{contract-redis*,model}.test.ts',
   'test/stores/{redis,sqlite}/**',
   'test/mill/{lease-thread,load-config}.test.ts',

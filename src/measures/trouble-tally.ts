@@ -38,10 +38,12 @@ export class TroubleTally {
 
   /** Counts from now on. */
   constructor(mill: TroubledMill) {
-    const count = (name: string) => this.#events.set(name, this.#events.get(name)! + 1)
+    const count = (name: string) => {
+      this.#events.set(name, this.#events.get(name)! + 1)
+    }
     this.#stop = [
       mill.on('job.failed', ({ queue, error }) => this.#failed(queue, error)),
-      ...troubleEvents.map((name) => mill.on(name, () => void count(name))),
+      ...troubleEvents.map((name) => mill.on(name, () => count(name))),
     ]
   }
 

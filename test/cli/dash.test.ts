@@ -25,6 +25,9 @@ describe('millrace dash', () => {
     expect((await ask(`${url}/api/v1/session`, { headers: { cookie } })).json).toMatchObject({ user: 'token' })
     expect(overview.json).toMatchObject({ queues: [{ name: 'default' }, { name: 'slow' }] })
     expect((await ask(`${url}/api/v1/overview`)).status).toBe(401)
+    expect((await ask(`${url}/metrics`, { headers: { authorization: `Bearer ${made}` } })).text).toContain(
+      'millrace_up 1\n',
+    )
     expect((await ask(login)).status).toBe(401)
   })
 

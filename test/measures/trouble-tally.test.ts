@@ -1,7 +1,7 @@
 /** The trouble tally: what it counts of the events of a mill, and what travels of that. */
 
-import { TimeLimitError } from '#src/core/errors.js'
 import { describe, expect, it } from 'vitest'
+import { TimeLimitError } from '#src/core/errors.js'
 import { Events } from '#src/core/events.js'
 import {
   addedProcessCounts,
