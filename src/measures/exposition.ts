@@ -1,5 +1,6 @@
 /** The exposition: a metric sheet as text, in the form of Prometheus or of OpenMetrics. Pure. */
 
+import { escapedText } from './label-text.js'
 import { type MetricFamily, metricFamilies } from './metric-families.js'
 import type { MetricSheet, Sample } from './metric-sheet.js'
 
@@ -15,7 +16,7 @@ export function expositionText(sheet: MetricSheet, format: ExpositionFormat): st
   const lines: string[] = []
   for (const [name, samples] of sheet.metrics) {
     lines.push(...headOf(name, metricFamilies[name], format))
-    for (const sample of samples) lines.push(`${name}${sample.suffix}${labelText(sample, format)} ${sample.value}`)
+    for (const sample of samples) lines.push(`${name}${sample.suffix}${labelsOf(sample, format)} ${sample.value}`)
   }
   if (format === 'openmetrics') lines.push('# EOF')
   return `${lines.join('\n')}\n`
@@ -26,28 +27,19 @@ function headOf(name: string, { type, unit, help }: MetricFamily, format: Exposi
   const isOpen = format === 'openmetrics'
   const family = isOpen && type === 'counter' ? name.replace(/_total$/, '') : name
   return [
-    `# HELP ${family} ${isOpen ? escaped(help) : help.replace(/[\\\n]/g, escapeOf)}`,
+    `# HELP ${family} ${isOpen ? escapedText(help) : help}`,
     `# TYPE ${family} ${type}`,
     ...(isOpen && unit !== undefined ? [`# UNIT ${family} ${unit}`] : []),
   ]
 }
 
-function labelText({ labels, le }: Sample, format: ExpositionFormat): string {
-  const bound = le === undefined ? [] : [['le', boundText(le, format)] as const]
-  const all = [...labels, ...bound]
-  return all.length === 0 ? '' : `{${all.map(([name, value]) => `${name}="${escaped(value)}"`).join(',')}}`
+function labelsOf({ labels, le }: Sample, format: ExpositionFormat): string {
+  if (le === undefined) return labels === '' ? '' : `{${labels}}`
+  return `{${labels}${labels === '' ? '' : ','}le="${boundText(le, format)}"}`
 }
 
 /** OpenMetrics writes whole bounds as `1.0`. */
 function boundText(le: number, format: ExpositionFormat): string {
   if (le === Number.POSITIVE_INFINITY) return '+Inf'
   return format === 'openmetrics' && Number.isInteger(le) ? le.toFixed(1) : String(le)
-}
-
-function escaped(text: string): string {
-  return text.replace(/[\\"\n]/g, escapeOf)
-}
-
-function escapeOf(character: string): string {
-  return character === '\n' ? '\\n' : `\\${character}`
 }

@@ -1,12 +1,13 @@
 /** The metric sheet: the samples of one scrape, by metric. */
 
+import { labelText } from './label-text.js'
 import { type LabelsOf, type MetricName, metricFamilies } from './metric-families.js'
 
 export interface Sample {
   /** What follows the name of the metric, as `_bucket`. */
   readonly suffix: string
-  /** In the order of the family. */
-  readonly labels: readonly (readonly [name: string, value: string])[]
+  /** As they are written; empty where there are none. */
+  readonly labels: string
   /** Of a bucket: its upper bound. */
   readonly le?: number
   readonly value: number
@@ -23,8 +24,8 @@ interface HistogramSums {
 
 export class MetricSheet {
   readonly #samples = new Map<MetricName, Sample[]>()
-  /** Prometheus refuses a whole scrape for one sample that comes twice: of two the first counts. */
-  readonly #told = new Set<string>()
+  /** The labels that were told of each metric. */
+  readonly #told = new Map<MetricName, Set<string>>()
 
   /** What is not known is not told. */
   tell<Name extends MetricName>(name: Name, labels: LabelsOf<Name>, value: number | undefined): void {
@@ -53,11 +54,12 @@ export class MetricSheet {
     })
   }
 
+  /** Prometheus refuses a whole scrape for one sample that comes twice: of two the first counts. */
   #add(name: MetricName, given: Readonly<Record<string, string>>, values: readonly Omit<Sample, 'labels'>[]): void {
-    const labels = metricFamilies[name].labels.map((label) => [label, given[label]!.toWellFormed()] as const)
-    const key = JSON.stringify([name, labels])
-    if (this.#told.has(key)) return
-    this.#told.add(key)
+    const labels = labelText(metricFamilies[name].labels, given)
+    const told = this.#told.get(name) ?? new Set()
+    if (told.has(labels)) return
+    this.#told.set(name, told.add(labels))
     const samples = this.#samples.get(name) ?? []
     for (const value of values) samples.push({ ...value, labels })
     this.#samples.set(name, samples)
