@@ -10,6 +10,7 @@ import type { AnyOrderedTask } from '../core/task/ordered-task.js'
 import type { AnyBatchTask, AnySingleTask } from '../core/task/task.js'
 import { jsonCodec } from '../core/values/codec.js'
 import type { DecodedClaim } from '../runtime/run/batch-execution.js'
+import { bindMethods } from '../runtime/run/bound-methods.js'
 import { JobExecution } from '../runtime/run/job-execution.js'
 import { JobUpdates } from '../runtime/run/job-updates.js'
 import { JobsExecution } from '../runtime/run/jobs-execution.js'
@@ -36,6 +37,10 @@ export class JobRecords extends JobExecution {
   fieldsWritten: JobFields = {}
   readonly enqueued: ChildRecords['items']
   readonly #lastCheckpoint: unknown
+
+  static {
+    bindMethods(JobRecords.prototype, ['progress', 'log', 'checkpoint', 'abort'])
+  }
 
   constructor(claim: Claim, task: AnySingleTask, meta: Readonly<Record<string, unknown>>, lastCheckpoint: unknown) {
     const children = new ChildRecords()
@@ -84,6 +89,10 @@ export class OrderedRecords extends OrderedExecution {
   readonly progressed: Progress[] = []
   readonly enqueued: ChildRecords['items']
 
+  static {
+    bindMethods(OrderedRecords.prototype, ['progress', 'abort'])
+  }
+
   constructor(task: AnyOrderedTask, claims: readonly DecodedClaim[]) {
     const children = new ChildRecords()
     super(task, claims, children)
@@ -111,6 +120,10 @@ export class OrderedRecords extends OrderedExecution {
 export class JobsRecords extends JobsExecution {
   readonly progressed: Progress[] = []
   readonly enqueued: ChildRecords['items']
+
+  static {
+    bindMethods(JobsRecords.prototype, ['progress', 'abort'])
+  }
 
   constructor(task: AnyBatchTask, claims: readonly DecodedClaim[]) {
     const children = new ChildRecords()

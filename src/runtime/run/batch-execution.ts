@@ -16,6 +16,7 @@ import type { AnyBatchTask } from '../../core/task/task.js'
 import type { DefinedTask, HandleOf } from '../../core/task/task-definition.js'
 import { describe } from '../../core/values/describe.js'
 import type { Claim } from '../../stores/contract/claim.js'
+import { bindMethods } from './bound-methods.js'
 import { ChildCalls, type ChildClient } from './child-calls.js'
 import { Execution, type Leased } from './execution.js'
 import type { Verdict } from './verdict.js'
@@ -33,6 +34,10 @@ export abstract class BatchExecution extends Execution {
   leased: readonly BatchedJob[]
   #given: readonly BatchedJob[] | undefined
   readonly #client: ChildClient | undefined
+
+  static {
+    bindMethods(BatchExecution.prototype, ['enqueue', 'enqueueMany', 'fail'])
+  }
 
   constructor(claims: readonly DecodedClaim[], client?: ChildClient) {
     super()

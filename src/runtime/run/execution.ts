@@ -6,6 +6,7 @@ import type { Meta, Progress } from '../../core/job.js'
 import type { Span } from '../../core/queue/start-window.js'
 import type { AnyTask } from '../../core/task/any-task.js'
 import type { Claim } from '../../stores/contract/claim.js'
+import { bindMethods } from './bound-methods.js'
 
 const longestNote = 1_000
 
@@ -48,6 +49,10 @@ export abstract class Execution {
   #isGivenUp = false
   #abort: AbortController | undefined
   #abortReason: Error | undefined
+
+  static {
+    bindMethods(Execution.prototype, ['progress'])
+  }
 
   /** Made when it is first asked for: most handlers do not look at it. */
   get signal(): AbortSignal {

@@ -9,6 +9,7 @@ import { itemsOf, type ManyArguments } from '../../core/task/many-items.js'
 import type { AnySingleTask } from '../../core/task/task.js'
 import type { DefinedTask, HandleOf } from '../../core/task/task-definition.js'
 import type { Claim } from '../../stores/contract/claim.js'
+import { bindMethods } from './bound-methods.js'
 import { ChildCalls, type ChildClient, namesAsOne } from './child-calls.js'
 import { Execution, type Leased } from './execution.js'
 import type { JobUpdates, Noting } from './job-updates.js'
@@ -30,6 +31,10 @@ export class JobExecution extends Execution implements JobContext, Noting {
   readonly #client: ChildClient | undefined
   #children: ChildCalls | undefined
   #job: RunningJob | undefined
+
+  static {
+    bindMethods(JobExecution.prototype, ['enqueue', 'enqueueMany', 'progress', 'log', 'checkpoint'])
+  }
 
   /** `meta`: as it is stored. `client`: what enqueues for its handler; absent where no handler of ours runs. */
   constructor(claim: Claim, task: AnySingleTask, input: unknown, meta: Meta, notes: JobUpdates, client?: ChildClient) {

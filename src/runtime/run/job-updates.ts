@@ -33,7 +33,7 @@ import { isFatal, onceThere } from '../outage.js'
 import { type Leased, refOf } from './execution.js'
 import { mayComeAgain, type Verdict } from './verdict.js'
 
-interface JobUpdatesParts {
+export interface JobUpdatesParts {
   readonly store: Pick<Store, 'extend' | 'traits' | 'records'>
   readonly packing: Packing
   readonly maxCheckpointBytes: number

@@ -6,12 +6,17 @@ import type { BatchContext, BatchJob } from '../../core/task/batch-context.js'
 import type { AnyOrderedTask } from '../../core/task/ordered-task.js'
 import { orderedIdOf } from '../../core/values/ids.js'
 import { BatchExecution, type BatchedJob, type DecodedClaim } from './batch-execution.js'
+import { bindMethods } from './bound-methods.js'
 import type { ChildClient } from './child-calls.js'
 
 export class OrderedExecution extends BatchExecution implements BatchContext {
   readonly task: AnyOrderedTask
   #byId: ReadonlyMap<string, BatchedJob> | undefined
   #jobs: ReadonlyMap<string, BatchJob> | undefined
+
+  static {
+    bindMethods(OrderedExecution.prototype, ['more'])
+  }
 
   constructor(task: AnyOrderedTask, claims: readonly DecodedClaim[], client?: ChildClient) {
     super(claims, client)

@@ -19,7 +19,7 @@ import { ClaimDecoder } from '../../runtime/run/claim-decoder.js'
 import { type Execution, refOf } from '../../runtime/run/execution.js'
 import { type Bench, Executor } from '../../runtime/run/executor.js'
 import type { JobExecution } from '../../runtime/run/job-execution.js'
-import { JobUpdates } from '../../runtime/run/job-updates.js'
+import type { JobUpdates } from '../../runtime/run/job-updates.js'
 import { type SettlementRules, settlementOf } from '../../runtime/run/settlement.js'
 import { Settler } from '../../runtime/run/settler.js'
 import type { Verdict } from '../../runtime/run/verdict.js'
@@ -31,6 +31,7 @@ import { exhaustedHookOf } from '../exhausted-hook.js'
 import { emitSettled } from '../settle-events.js'
 import { drainMark } from './capture.js'
 import type { Assignment, ChildMessage, ChildVerdict, GuardedMessage, GuardMessage } from './child-messages.js'
+import { PrintedNotes } from './printed-notes.js'
 
 export interface ChildRunParts {
   readonly assignment: Assignment
@@ -58,7 +59,6 @@ export interface ChildRunParts {
 const drainMs = 2_500
 /** How long the history has to take what the worker is not there to count. */
 const historyMs = 1_000
-const progressGapMs = 100
 
 export class ChildRun implements Bench {
   readonly #parts: ChildRunParts
@@ -75,13 +75,15 @@ export class ChildRun implements Bench {
   #kept: () => void = () => {}
 
   constructor(parts: ChildRunParts) {
-    const { store, events, random, clock, assignment, rules, history } = parts
+    const { store, events, random, clock, assignment, rules, history, guard } = parts
     this.#parts = parts
     if (history) events.counter = this.#tally
     this.#settler = new Settler({ store, events, random, mono: () => clock.mono() })
     this.#executor = new Executor({ ...parts, mono: sharedMono, worker: assignment.worker, bench: this })
     const { packing, maxResultBytes: maxCheckpointBytes } = rules
-    this.#notes = new PrintedNotes({ store, packing, maxCheckpointBytes, events, random })
+    this.#notes = new PrintedNotes({ store, packing, maxCheckpointBytes, events, random }, (progress) =>
+      guard.postMessage(progress),
+    )
     this.#isKept = new Promise((resolve) => {
       this.#kept = resolve
     })
@@ -105,7 +107,6 @@ export class ChildRun implements Bench {
     if (execution.isDecided) return
     execution.begunAt = clock.mono()
     guard.postMessage({ word: 'begun' } satisfies GuardedMessage)
-    this.#tellProgress(execution)
     // Heard before the handler can end the process: what dies before it has begun has not failed.
     await tell({ word: 'started' })
     await this.#executor.run(execution)
@@ -171,26 +172,6 @@ export class ChildRun implements Bench {
     else this.#execution.abort(reason)
   }
 
-  /** To the guard at once: a handler that blocks this loop would else report nothing. */
-  #tellProgress(execution: JobExecution): void {
-    const { guard } = this.#parts
-    let sentAt = Number.NEGATIVE_INFINITY
-    let timer: NodeJS.Timeout | undefined
-    const progress = execution.progress.bind(execution)
-    const send = () => {
-      sentAt = performance.now()
-      execution.unsentProgress = undefined
-      guard.postMessage({ word: 'progress', ...execution.lastProgress! } satisfies GuardedMessage)
-    }
-    execution.progress = (fraction, note) => {
-      progress(fraction, note)
-      clearTimeout(timer)
-      const earlyMs = sentAt + progressGapMs - performance.now()
-      if (earlyMs <= 0) send()
-      else timer = setTimeout(send, timerMs(earlyMs))
-    }
-  }
-
   async #refuse(claim: Claim, verdict: Verdict): Promise<void> {
     const { tell } = this.#parts
     // Another version of the program may know it: its worker puts it back.
@@ -251,13 +232,6 @@ export class ChildRun implements Bench {
     process.stdout.write(drainMark)
     this.#parts.guard.postMessage({ word: 'drain' } satisfies GuardedMessage)
     await endsWithin(drainMs, drained)
-  }
-}
-
-/** What a handler logs stands between what it prints. */
-class PrintedNotes extends JobUpdates {
-  override log(_: unknown, text: string): void {
-    process.stdout.write(`${String(text).toWellFormed()}\n`)
   }
 }
 
