@@ -27,7 +27,16 @@ export type { BatchOptions, JobsHandler } from './core/task/batch-task.js'
 export type { EnqueueOptions, EnqueueOptionsOf, OrderedEnqueueOptions } from './core/task/enqueue-options.js'
 export type { JobContext } from './core/task/job-context.js'
 export type { JobsContext } from './core/task/jobs-context.js'
-export type { BatchRun, EnqueueItem, JobRun, JobsRun, Middleware, Run } from './core/task/middleware.js'
+export type {
+  BatchRun,
+  EndAnswer,
+  EnqueueItem,
+  JobRun,
+  JobsRun,
+  Middleware,
+  Run,
+  RunEnd,
+} from './core/task/middleware.js'
 export {
   type AnyOrderedTask,
   type BatchHandler,
@@ -48,6 +57,7 @@ export {
   type TaskOptions,
 } from './core/task/task.js'
 export type { RetryOptions, TaskInput, TaskResult } from './core/task/task-definition.js'
+export type { TraceContext } from './core/trace-context.js'
 export { type Codec, jsonCodec, type Payload } from './core/values/codec.js'
 export type { Duration } from './core/values/duration.js'
 export { millrace } from './mill/assemble.js'

@@ -3,10 +3,14 @@
  * under a key of its own, so that no store need know of it; users see the two apart.
  */
 
+import { type TraceContext, traceContextOf } from './trace-context.js'
+
 /** What is known of where a job comes from; handlers see it in `ctx.job`, records show it. */
 export interface JobOrigin {
   /** The job whose handler enqueued this one by `ctx.enqueue()`. */
   readonly parent?: JobParent
+  /** The span that enqueued it, where a tracer or a request has told one. */
+  readonly trace?: TraceContext
 }
 
 interface JobParent {
@@ -38,8 +42,15 @@ const unknownOrigin: JobOrigin = {}
 export function originIn(stored: StoredMeta | undefined): JobOrigin {
   const origin = stored?.[originKey]
   if (typeof origin !== 'object' || origin === null) return unknownOrigin
-  const { parent } = origin as { readonly parent?: unknown }
-  return isParent(parent) ? { parent } : unknownOrigin
+  const { parent, trace } = origin as Partial<Record<keyof JobOrigin, unknown>>
+  const context = traceIn(trace)
+  return { ...(isParent(parent) && { parent }), ...(context && { trace: context }) }
+}
+
+function traceIn(value: unknown): TraceContext | undefined {
+  if (typeof value !== 'object' || value === null) return undefined
+  const { traceparent, tracestate } = value as Partial<Record<keyof TraceContext, unknown>>
+  return traceContextOf(traceparent, tracestate)
 }
 
 function isParent(value: unknown): value is JobParent {

@@ -20,7 +20,7 @@ import type { SettleAnswer } from '../stores/contract/settle.js'
 import type { Store } from '../stores/contract/store.js'
 import { mostPerTrip } from '../stores/rules/bounds.js'
 import type { RunParts } from '../workers/assemble-worker.js'
-import { exhaustedHookOf } from '../workers/exhausted-hook.js'
+import { EndHooks } from '../workers/end-hooks.js'
 import { emitFound, emitSettled } from '../workers/settle-events.js'
 import { lineOf, type RanJob, ranJob } from './ran-job.js'
 import { TimelyTicks } from './timely-ticks.js'
@@ -36,6 +36,7 @@ export class Drainer implements Bench {
   readonly #executor: Executor
   readonly #decoder: ClaimDecoder
   readonly #ticks: TimelyTicks
+  readonly #hooks: EndHooks
   readonly #verdicts = new Map<Execution, readonly Verdict[]>()
 
   constructor(parts: RunParts, store: Store) {
@@ -44,6 +45,7 @@ export class Drainer implements Bench {
     this.#updates = new JobUpdates({ ...parts, store, maxCheckpointBytes: parts.maxPayloadBytes })
     this.#executor = new Executor({ ...parts, mono: () => parts.clock.mono(), worker, bench: this })
     this.#decoder = new ClaimDecoder(parts.registry, parts.packing, this.#updates, parts.children)
+    this.#hooks = new EndHooks(parts.middleware, parts.events)
     this.#ticks = new TimelyTicks(parts, store.schedules!, worker)
   }
 
@@ -147,13 +149,13 @@ export class Drainer implements Bench {
     const items = claims.map((claim, i) =>
       settlementOf(claim, verdicts[i]!, registry.queue(claim.queue).results, rules, begun),
     )
-    const answers = await this.#store.settle(items)
-    const exhaustion = ran && exhaustedHookOf(ran, verdicts, events)
     const runMs = ran === undefined ? 0 : clock.mono() - ran.begunAt!
+    const hook = ran && this.#hooks.of(ran, verdicts, runMs)
+    const answers = await this.#store.settle(items)
     return claims.map((claim, i) => {
       const [verdict, answer] = [verdicts[i] as Verdict, answers[i] as SettleAnswer]
       emitSettled(events, claim, verdict, answer, runMs)
-      exhaustion?.answered(claim.id, answer)
+      void hook?.answered(claim.id, answer)
       return ranJob(claim, verdict, answer, clock.now())
     })
   }

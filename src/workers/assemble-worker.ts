@@ -32,6 +32,7 @@ import { InFlight } from './claim-loop/in-flight.js'
 import { LimitedQueues } from './claim-loop/limited-queues.js'
 import { Punctuality } from './claim-loop/punctuality.js'
 import { QueuePicker } from './claim-loop/queue-picker.js'
+import { EndHooks } from './end-hooks.js'
 import { ProcessPool, type ProcessSource } from './isolated/process-pool.js'
 import { Adoption } from './recovery/adoption.js'
 import { Heartbeat, registryBeatMs } from './recovery/heartbeat.js'
@@ -147,7 +148,7 @@ export function assembleWorker(
   const inFlight = new InFlight({
     ...{ ...shared, keeper, soloGate: processSoloGate, rules, maxBlockMs, after: afterMs },
     deferred: (queue) => picker.passOver(queue),
-    notes,
+    ...{ notes, hooks: new EndHooks(parts.middleware, events) },
     decoder: new ClaimDecoder(registry, packing, notes, children),
     executor: (bench) => new Executor({ ...parts, mono, worker, bench }),
     processes: processes && ((bench) => new ProcessPool({ ...shared, store, source: processes, bench })),

@@ -3,17 +3,17 @@
 import type { Events } from '../core/events.js'
 import { ownMeta } from '../core/job-origin.js'
 import type { AnyTask } from '../core/task/any-task.js'
+import type { EndAnswer } from '../core/task/middleware.js'
 import type { BatchedJob } from '../runtime/run/batch-execution.js'
 import type { Execution } from '../runtime/run/execution.js'
 import type { JobExecution } from '../runtime/run/job-execution.js'
 import { JobsExecution } from '../runtime/run/jobs-execution.js'
 import { OrderedExecution } from '../runtime/run/ordered-execution.js'
 import type { Verdict } from '../runtime/run/verdict.js'
-import type { SettleAnswer } from '../stores/contract/settle.js'
 
-/** Hears of the store's answers to the settles of an execution. */
-export interface ExhaustedHook {
-  answered(id: string, answer: SettleAnswer | undefined): void
+/** Hears of the store's answers to the settles of one execution; resolves when what it called has ended. */
+export interface EndHook {
+  answered(id: string, answer: EndAnswer): Promise<unknown> | undefined
 }
 
 /** Undefined where nothing of it can be exhausted, or nobody asks. */
@@ -21,7 +21,7 @@ export function exhaustedHookOf(
   execution: Execution,
   verdicts: readonly Verdict[],
   events: Events,
-): ExhaustedHook | undefined {
+): EndHook | undefined {
   if (execution.task.onExhausted === undefined) return undefined
   if (execution instanceof OrderedExecution) return payloadsExhaustion(execution, verdicts, events)
   if (execution instanceof JobsExecution) return jobsExhaustion(execution, verdicts, events)
@@ -31,7 +31,8 @@ export function exhaustedHookOf(
   const { task, job, input } = execution as JobExecution
   return {
     answered(_, answer) {
-      if (answer === 'ok') void told(events, task, () => task.onExhausted!({ job, input, error: error.error }))
+      if (answer !== 'ok') return undefined
+      return told(events, task, () => task.onExhausted!({ job, input, error: error.error }))
     },
   }
 }
@@ -41,7 +42,7 @@ function payloadsExhaustion(
   { task, leased }: OrderedExecution,
   verdicts: readonly Verdict[],
   events: Events,
-): ExhaustedHook | undefined {
+): EndHook | undefined {
   const failed = new Map<string, { readonly job: BatchedJob; readonly error: unknown }>()
   for (const [i, job] of leased.entries()) {
     const last = exhaustedBy(verdicts[i]!)
@@ -53,7 +54,7 @@ function payloadsExhaustion(
     answered(id, answer) {
       if (answer !== 'ok') failed.delete(id)
       unanswered -= 1
-      if (unanswered > 0 || failed.size === 0) return
+      if (unanswered > 0 || failed.size === 0) return undefined
       const payloads = [...failed].map(([id, { job, error }]) => ({
         id,
         input: job.inputs[0],
@@ -61,17 +62,13 @@ function payloadsExhaustion(
         meta: ownMeta(job.metas[0]!),
         error,
       }))
-      void told(events, task, () => task.onExhausted!(payloads))
+      return told(events, task, () => task.onExhausted!(payloads))
     },
   }
 }
 
 /** Told for each job by itself. */
-function jobsExhaustion(
-  execution: JobsExecution,
-  verdicts: readonly Verdict[],
-  events: Events,
-): ExhaustedHook | undefined {
+function jobsExhaustion(execution: JobsExecution, verdicts: readonly Verdict[], events: Events): EndHook | undefined {
   const { task, leased } = execution
   const hooks = new Map<string, () => unknown>()
   for (const [i, batched] of leased.entries()) {
@@ -84,7 +81,7 @@ function jobsExhaustion(
   return {
     answered(id, answer) {
       const hook = hooks.get(id)
-      if (hook !== undefined && answer === 'ok') void told(events, task, hook)
+      return hook !== undefined && answer === 'ok' ? told(events, task, hook) : undefined
     },
   }
 }

@@ -22,6 +22,34 @@ describe('an origin', () => {
     expect(originIn(undefined)).toEqual({})
   })
 
+  it('has the trace of the span that enqueued it, if that is one, apart from what else it tells', () => {
+    const trace = { traceparent: `00-${'ab'.repeat(16)}-${'cd'.repeat(8)}-01`, tracestate: 'vendor=1' }
+    const read = (stored: unknown) => originIn({ 'millrace:origin': { parent, trace: stored } })
+
+    expect(read(trace)).toEqual({ parent, trace })
+    expect(read({ ...trace, tracestate: 'x'.repeat(513) })).toEqual({
+      parent,
+      trace: { traceparent: trace.traceparent },
+    })
+    expect(read({ ...trace, tracestate: 'a\nb', more: 1 })).toEqual({
+      parent,
+      trace: { traceparent: trace.traceparent },
+    })
+    for (const traceparent of [
+      ...[
+        7,
+        '',
+        'rubbish',
+        trace.traceparent.toUpperCase(),
+        `${trace.traceparent}-more`,
+        `ff${trace.traceparent.slice(2)}`,
+      ],
+      ...[`00-${'0'.repeat(32)}-${'cd'.repeat(8)}-01`, `00-${'ab'.repeat(16)}-${'0'.repeat(16)}-01`, 'x'.repeat(1e6)],
+    ])
+      expect(read({ traceparent })).toEqual({ parent })
+    for (const stored of [null, 7, 'text', [], {}]) expect(read(stored)).toEqual({ parent })
+  })
+
   it('is left out where what is stored under its key is none', () => {
     for (const origin of [null, 'text', 7, {}, { parent: 'a' }, { parent: { queue: 'q', id: 7, task: 't' } }])
       expect(originIn({ 'millrace:origin': origin })).toEqual({})

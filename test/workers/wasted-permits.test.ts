@@ -15,6 +15,7 @@ import { SoloGate } from '#src/runtime/solo-gate.js'
 import { InFlight } from '#src/workers/claim-loop/in-flight.js'
 import { LimitedQueues } from '#src/workers/claim-loop/limited-queues.js'
 import { Punctuality } from '#src/workers/claim-loop/punctuality.js'
+import { EndHooks } from '#src/workers/end-hooks.js'
 import { Slots } from '#src/workers/slots.js'
 import { notesOn } from '../runtime/updates-on.js'
 
@@ -89,6 +90,7 @@ async function bench(given: { readonly slots?: number; readonly throttled?: bool
       resultDropped: () => {},
     },
     notes,
+    hooks: new EndHooks([], events),
     decoder: new ClaimDecoder(options.registry, options.packing, notes),
     deferred: () => {},
     processes: undefined,

@@ -19,7 +19,7 @@ const lastLines = 20
 
 /** `log`: all that is kept of it. */
 export function recordLines(job: JobRecord, terminal: Terminal, { log: all = false } = {}): string[] {
-  const { payloads, payloadCount, pendingCount, priority, log, failures, parent: _, ...rest } = job
+  const { payloads, payloadCount, pendingCount, priority, log, failures, parent: _, trace, ...rest } = job
   const parent = parentOf(job)
   const remarks = remarksOn(job, Date.now())
   // A job of an ordered queue has none.
@@ -27,6 +27,7 @@ export function recordLines(job: JobRecord, terminal: Terminal, { log: all = fal
     ...rest,
     ...(payloads === undefined && { priority }),
     ...(parent && { parent }),
+    ...(trace && { trace: trace.traceparent }),
     ...(job.progress && { progress: progressWords(job) }),
   }
   return [

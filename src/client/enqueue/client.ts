@@ -98,6 +98,10 @@ export class Client {
       this.#layers.map((layer) => (next) => layer(items, next)),
       async () => {
         results = await this.#send(items, many)
+        for (const [i, result] of results.entries()) {
+          if ('job' in result) items[i]!.job = result.job
+          else items[i]!.refusal = result.error
+        }
       },
     )
     return results

@@ -61,7 +61,9 @@ export class TransactionEnqueue {
       async () => {
         if (ended !== undefined) throw tooLate(item)
         try {
-          ended = { jobs: items.map(enqueue) }
+          const jobs = items.map(enqueue)
+          for (const [i, one] of items.entries()) one.job = jobs[i]!
+          ended = { jobs }
         } catch (error) {
           ended = { error }
           throw error

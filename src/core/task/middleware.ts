@@ -1,6 +1,7 @@
 /** Middleware: functions around each enqueue and each handler call, in onion order: the first given is the outermost. */
 
 import { ConfigError } from '../errors.js'
+import type { JobHandle } from '../job-handle.js'
 import type { JobOrigin } from '../job-origin.js'
 import type { AnyTask } from './any-task.js'
 import type { BatchContext } from './batch-context.js'
@@ -11,13 +12,17 @@ import type { JobsContext } from './jobs-context.js'
 import type { AnyOrderedTask } from './ordered-task.js'
 import type { AnyBatchTask, AnySingleTask } from './task.js'
 
-/** One job on its way to the store. Middleware may change its input and options. */
+/** One job on its way to the store. Middleware may change its input, its options, and the `trace` of its origin. */
 export interface EnqueueItem {
   readonly task: AnyTask
   input: unknown
   options: AnyEnqueueOptions
   /** What it comes from; absent where nobody but the caller knows. */
-  readonly origin?: JobOrigin
+  origin?: JobOrigin
+  /** Once `next()` has resolved: the job. */
+  job?: JobHandle
+  /** Once `next()` has resolved: why the store has refused it, in the place of the job. */
+  refusal?: Error
   /**
    * Of what a handler enqueues: the name of the call, and the id of a plain job where its options give none.
    * @internal
@@ -59,11 +64,34 @@ export interface BatchRun {
   readonly ctx: BatchContext
 }
 
+/** What becomes of one job of a run. */
+export interface RunEnd {
+  readonly id: string
+  /** `failed`: it is retried or, after its last attempt, buried; `released`: put back, uncounted. */
+  readonly kind: 'completed' | 'failed' | 'buried' | 'released' | 'cancelled'
+  /** Why it is buried, released or cancelled. */
+  readonly reason?: string
+  /** What it failed with. */
+  readonly error?: unknown
+  /** How long it ran, in ms. */
+  readonly runMs: number
+}
+
+/** What the store said to the end of a job: `lost` and `gone` that it was not this run's to settle; undefined that it never answered. */
+export type EndAnswer = 'ok' | 'lost' | 'gone' | undefined
+
 export interface Middleware {
   /** Client side: around one `enqueue` or the whole of one `enqueueMany`, before anything is validated. Resolve `next()` to send, or throw to refuse. */
   enqueue?(items: EnqueueItem[], next: () => Promise<void>): Promise<void>
   /** Worker side: around one handler call. What it returns is what the handler is taken to have returned; what it throws is a failure of the job, or of every job of the batch. */
   run?(run: Run, next: () => Promise<unknown>): Promise<unknown>
+  /**
+   * Worker side: hears what becomes of each job of a run, once that is decided and before it is settled, also where the handler
+   * was not called or does not end. `answers` resolves, in the order of the ends, when the store has answered. Of an isolated job
+   * it is called in the process of the job, and in its worker where that process died. What it returns is waited for only
+   * there, for at most 5 s, because the process ends then.
+   */
+  settle?(run: Run, ends: readonly RunEnd[], answers: Promise<readonly EndAnswer[]>): void | Promise<void>
 }
 
 const calledTwice = { path: 'next', message: 'a middleware called next() twice; call it once, or not at all' }

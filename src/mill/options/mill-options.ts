@@ -149,7 +149,7 @@ function isCodec(value: unknown): boolean {
 }
 
 function isMiddleware(value: unknown): boolean {
-  return hasMethods(value, ['run']) || hasMethods(value, ['enqueue'])
+  return ['enqueue', 'run', 'settle'].some((name) => hasMethods(value, [name]))
 }
 
 function isLogger(value: unknown): boolean {
@@ -184,7 +184,7 @@ const shape = exactly({
   maxPayloadBytes: v.optional(whole(1, 1_048_576), 256_000),
   idempotency: v.optional(duration(0), '5m'),
   middleware: v.exactOptional(
-    v.array(v.custom<Middleware>(isMiddleware, 'must be an object with enqueue and/or run')),
+    v.array(v.custom<Middleware>(isMiddleware, 'must be an object with enqueue, run or settle')),
     [],
   ),
   history: v.optional(v.boolean(), true),

@@ -18,6 +18,7 @@ import type { OrderedExecution } from './ordered-execution.js'
 import { TimeLimits } from './time-limits.js'
 import {
   cancelledWhileRunning,
+  leaseLost,
   retryDelayMs,
   type Verdict,
   verdictInBatch,
@@ -226,9 +227,9 @@ export class Executor {
 
   #judged(execution: Execution, job: Leased, reason: unknown, error: unknown): Verdict {
     if (hasCode(execution.abortReason, 'job-cancelled')) return cancelledWhileRunning
-    // Not the job's doing: it goes back as it was, unless the store has given it away already and refuses.
+    // Not the job's doing: it goes back as it was.
     if (hasCode(reason, 'worker-stopped')) return { kind: 'release', delayMs: 0, reason: 'interrupted' }
-    if (hasCode(reason, 'lease-lost')) return { kind: 'release', delayMs: 0, reason: 'lease-lost' }
+    if (hasCode(reason, 'lease-lost')) return leaseLost
     // Handlers hand the signal on, and what they wait for ends with an AbortError, which does not say why.
     return this.#failed(execution, job, isAbort(error) && reason instanceof Error ? reason : error)
   }

@@ -37,6 +37,9 @@ export function mayComeAgain({ kind }: Verdict): boolean {
 /** Of a job whose cancel was asked for while it ran; the store keeps the reason of who asked, where there was one. */
 export const cancelledWhileRunning = { kind: 'cancel', reason: 'cancelled while running' } as const
 
+/** Of a job whose lease is lost: it goes back as it was, unless the store has given it away already and refuses. */
+export const leaseLost = { kind: 'release', delayMs: 0, reason: 'lease-lost' } as const
+
 /**
  * What the handler returned: a result, or an outcome that asks for something else. Throws `InvalidArgumentError` for an
  * outcome of an unknown kind.

@@ -19,7 +19,7 @@ import type { SoloGate } from '../../runtime/solo-gate.js'
 import type { Trip } from '../../runtime/store-clock.js'
 import type { Claim } from '../../stores/contract/claim.js'
 import type { ClaimKey } from '../../stores/contract/settle.js'
-import { type ExhaustedHook, exhaustedHookOf } from '../exhausted-hook.js'
+import type { EndHook, EndHooks } from '../end-hooks.js'
 import type { ChildVerdict } from '../isolated/child-messages.js'
 import { verdictOfChild } from '../isolated/child-verdict.js'
 import type { ProcessBench, ProcessPool } from '../isolated/process-pool.js'
@@ -50,6 +50,7 @@ interface InFlightParts {
   readonly rules: SettlementRules
   readonly decoder: ClaimDecoder
   readonly notes: JobUpdates
+  readonly hooks: EndHooks
   readonly maxBlockMs: number
   /** Hears of a queue of which a job was put back because its lease is too short for it: others come first now. */
   readonly deferred: (queue: string) => void
@@ -271,13 +272,13 @@ export class InFlight implements Bench, ProcessBench {
   }
 
   decided(execution: Execution, verdicts: readonly Verdict[]): void {
-    const { prefetch, mono, events } = this.#parts
+    const { prefetch, mono, hooks } = this.#parts
     const { leased, begunAt } = execution
     const runMs = mono() - begunAt!
     prefetch.ran(leased[0]!.claim.queue, runMs)
     this.#departures.ended(execution)
-    const exhaustion = exhaustedHookOf(execution, verdicts, events)
-    for (const [i, job] of leased.entries()) this.#settle(job.claim, verdicts[i]!, runMs, job, exhaustion)
+    const hook = hooks.of(execution, verdicts, runMs)
+    for (const [i, job] of leased.entries()) this.#settle(job.claim, verdicts[i]!, runMs, job, hook)
     if (execution.phase === 'abandoned') this.#abandon(execution)
   }
 
@@ -305,6 +306,7 @@ export class InFlight implements Bench, ProcessBench {
 
   lost(execution: JobExecution, child: number | undefined): void {
     this.#parts.keeper.forget(execution)
+    this.#parts.hooks.lost(execution, this.#parts.mono() - execution.begunAt!)
     this.#letGo(execution.claim)
     this.#parts.events.emit('lease.lost', { ...refOf(execution.claim), ...(child && { child }) })
   }
@@ -368,18 +370,17 @@ export class InFlight implements Bench, ProcessBench {
     if (limited.isThrottled(claim.queue)) events.emit('permit.wasted', { ...refOf(claim), reason })
   }
 
-  #settle(claim: Claim, verdict: Verdict, runMs = 0, kept?: Leased, exhaustion?: ExhaustedHook): void {
+  #settle(claim: Claim, verdict: Verdict, runMs = 0, kept?: Leased, hook?: EndHook): void {
     const { events, registry, settler, keeper, notes, rules } = this.#parts
     const item = settlementOf(claim, verdict, registry.queue(claim.queue).results, rules, kept?.ran)
     this.#unsettled += 1
     const answered: Answered = (answer) => {
       this.#unsettled -= 1
-      // Not before: a settle may wait for the store longer than the lease has left. And then in any case: a lease that
-      // went on being kept for a settle that was given up would keep the job from everybody.
+      // Not before: a settle may outlast the lease. And then in any case: a lease that is kept keeps the job from everybody.
       if (kept !== undefined) keeper.forget(kept)
       this.#letGo(claim)
       if (answer !== undefined) emitSettled(events, claim, verdict, answer, runMs)
-      exhaustion?.answered(claim.id, answer)
+      void hook?.answered(claim.id, answer)
     }
     settler.settle(item, answered, kept instanceof JobExecution ? notes.lastWords(kept, verdict) : undefined)
   }

@@ -27,7 +27,7 @@ import { endsWithin } from '../../runtime/with-timeout.js'
 import type { Claim } from '../../stores/contract/claim.js'
 import type { SettleAnswer } from '../../stores/contract/settle.js'
 import type { Store } from '../../stores/contract/store.js'
-import { exhaustedHookOf } from '../exhausted-hook.js'
+import { EndHooks } from '../end-hooks.js'
 import { emitSettled } from '../settle-events.js'
 import { drainMark } from './capture.js'
 import type { Assignment, ChildMessage, ChildVerdict, GuardedMessage, GuardMessage } from './child-messages.js'
@@ -59,6 +59,8 @@ export interface ChildRunParts {
 const drainMs = 2_500
 /** How long the history has to take what the worker is not there to count. */
 const historyMs = 1_000
+/** What hears of its end has so long before the process ends. */
+const hookMs = 5_000
 
 export class ChildRun implements Bench {
   readonly #parts: ChildRunParts
@@ -183,11 +185,12 @@ export class ChildRun implements Bench {
 
   async #settle(execution: JobExecution, verdict: Verdict): Promise<void> {
     await this.#drain()
-    const { events, clock } = this.#parts
-    const exhaustion = exhaustedHookOf(execution, [verdict], events)
+    const { events, clock, middleware } = this.#parts
     const now = clock.mono()
-    const answer = await this.#settled(execution.claim, verdict, now - (execution.begunAt ?? now), execution)
-    await exhaustion?.answered(execution.claim.id, answer)
+    const runMs = now - (execution.begunAt ?? now)
+    const hook = new EndHooks(middleware, events).of(execution, [verdict], runMs)
+    const answer = await this.#settled(execution.claim, verdict, runMs, execution)
+    await endsWithin(hookMs, Promise.resolve(hook?.answered(execution.claim.id, answer)))
     await this.#parts.finished()
   }
 
