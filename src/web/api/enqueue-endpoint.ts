@@ -1,8 +1,9 @@
 /** The endpoint that enqueues: one job or many, from any language. Each that has an id is enqueued once, however often it is sent. */
 
 import { createHash } from 'node:crypto'
-import type { AnyTask } from '../../core/task/any-task.js'
-import type { EnqueueOptionsOf } from '../../core/task/enqueue-options.js'
+import type { AnyEnqueueOptions } from '../../core/task/enqueue-options.js'
+import type { EnqueueItem } from '../../core/task/middleware.js'
+import { traceContextOf } from '../../core/trace-context.js'
 import { digestId } from '../../core/values/ids.js'
 import type { Mill } from '../../mill/mill.js'
 import { namedTask } from '../../mill/named-task.js'
@@ -31,29 +32,30 @@ export const enqueueEndpoints = [
       // Refused here also where the body is empty of jobs for it.
       mill.queue(queue)
       const jobs = 'jobs' in body ? body.jobs : [body]
-      const items = jobs.map((job, i) =>
-        itemOf(mill, queue, job, key === undefined ? undefined : keyedId(queue, key, i)),
-      )
-      const handles = items.length === 1 ? [await mill.enqueue(...items[0]!)] : await mill.enqueueMany(items)
+      const trace = traceContextOf(request.headers.get('traceparent'), request.headers.get('tracestate'))
+      const items = jobs.map((job, i) => ({
+        ...itemOf(mill, queue, job, key === undefined ? undefined : keyedId(queue, key, i)),
+        ...(trace && { origin: { trace } }),
+      }))
+      const { children: client } = mill.runParts
+      const handles = items.length === 1 ? [await client.enqueueItem(items[0]!)] : await client.enqueueItems(items)
       const stored = handles.map(({ id, outcome }) => ({ id, outcome }))
       return { jobs: stored, changed: stored.filter(({ outcome }) => outcome !== 'duplicate').length }
     },
   }),
 ]
 
-type Item = [task: AnyTask, input: unknown, options: EnqueueOptionsOf<AnyTask>]
-
 function itemOf(
   mill: Mill,
   queue: string,
   { task: name, input, ...options }: NewJobBody,
   keyed: string | undefined,
-): Item {
+): EnqueueItem {
   const task = namedTask(mill, name, queue)
   // An ordered payload belongs to the id that its task or its producer names.
   const id = keyed === undefined || task.kind === 'ordered' ? {} : { id: keyed }
   const elsewhere = task.queue === queue ? {} : { queue }
-  return [task, input, { ...id, ...options, ...elsewhere } as EnqueueOptionsOf<AnyTask>]
+  return { task, input, options: { ...id, ...options, ...elsewhere } as AnyEnqueueOptions }
 }
 
 /** The same for the same place in a request that is sent again. */
