@@ -20,6 +20,7 @@ const floors = {
   web: 7,
   cli: 8,
   'store-testing': 7,
+  telemetry: 7,
   testing: 8,
   'index.ts': 8,
   'store-exports.ts': 8,

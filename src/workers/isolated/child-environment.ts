@@ -1,6 +1,6 @@
 /** The environment of a process that runs an isolated job: what it needs to find its task and its store, and what its task names. Pure. */
 
-const passed = /^(PATH|HOME|USER|LOGNAME|SHELL|LANG|LC_\w+|TZ|TMPDIR|NODE_\w+|MILLRACE_\w+)$/
+const passed = /^(PATH|HOME|USER|LOGNAME|SHELL|LANG|LC_\w+|TZ|TMPDIR|NODE_\w+|MILLRACE_\w+|OTEL_\w+)$/
 
 /** Those of the variables that are passed on, besides the `named` ones. */
 export function childEnvironment(

@@ -1,0 +1,190 @@
+/** Tracing: middleware that makes a span of each enqueue, each run and each settle, and has jobs carry the one that enqueued them. */
+
+import {
+  type Attributes,
+  type Context,
+  context,
+  diag,
+  type Link,
+  ProxyTracerProvider,
+  ROOT_CONTEXT,
+  type Span,
+  SpanKind,
+  type SpanOptions,
+  SpanStatusCode,
+  type Tracer,
+  type TracerProvider,
+  trace,
+} from '@opentelemetry/api'
+import { packageVersion } from '../core/platform/package-version.js'
+import type { EndAnswer, EnqueueItem, Middleware, Run, RunEnd } from '../core/task/middleware.js'
+import { messageOf } from '../core/values/describe.js'
+import { carriedOf, spanContextOf } from './carried-context.js'
+import { commonTrace, messagesOf, type RunMessage } from './run-messages.js'
+import { type Fault, faultBy, faultOf, faultOfAnswer } from './run-status.js'
+import {
+  endAttributes,
+  itemAttributes,
+  type Operation,
+  operationAttributes,
+  queueOf,
+  runAttributes,
+  storedAttributes,
+} from './span-attributes.js'
+import type { Traced, TracingOptions } from './tracing-options.js'
+
+/** The span of a run, and the context in which its handler runs. */
+interface OpenRun {
+  readonly span: Span
+  readonly context: Context
+}
+
+const spanKinds = { send: SpanKind.PRODUCER, process: SpanKind.CONSUMER, settle: SpanKind.CLIENT } as const
+/** Most links of a span, and most exceptions: what SDKs keep unless they are told otherwise, and what a backend can show. */
+const mostLinks = 128
+const mostExceptions = 8
+
+/**
+ * Middleware that traces what a mill enqueues and runs: `millrace({ …, middleware: [tracing()] })`, best as the first. Jobs carry
+ * the span that has enqueued them in their origin, 60 to 600 bytes each. Without an SDK it makes no span, and a span that the
+ * caller of an enqueue is in is carried all the same.
+ */
+export function tracing(options: TracingOptions = {}): Middleware {
+  return new Tracing(options)
+}
+
+class Tracing implements Middleware {
+  readonly #options: TracingOptions
+  readonly #tracer: Tracer
+  /** By the context of the run. */
+  readonly #open = new WeakMap<object, OpenRun>()
+
+  constructor(options: TracingOptions) {
+    this.#options = options
+    this.#tracer = (options.tracerProvider ?? trace).getTracer('millrace', packageVersion())
+  }
+
+  async enqueue(items: EnqueueItem[], next: () => Promise<void>): Promise<void> {
+    const [first] = items
+    if (first === undefined) return next()
+    const parent = withParent(context.active(), first)
+    const span = this.#begin('send', queueOf(items), parent, {
+      attributes: { ...itemAttributes(items), ...this.#asked({ items }) },
+    })
+    const carried = carriedOf(span.spanContext())
+    if (carried !== undefined) for (const item of items) item.origin = { ...item.origin, trace: carried }
+    try {
+      await context.with(trace.setSpan(parent, span), next)
+      if (items.length === 1) span.setAttributes(storedAttributes(first))
+      const refusals = items.map(({ refusal }) => refusal).filter((refusal) => refusal !== undefined)
+      fail(span, refusals.map(faultBy))
+    } catch (error) {
+      fail(span, [faultBy(error)])
+      throw error
+    } finally {
+      span.end()
+    }
+  }
+
+  run(run: Run, next: () => Promise<unknown>): Promise<unknown> {
+    const opened = this.#beginRun(run, messagesOf(run), Date.now())
+    this.#open.set(run.ctx, opened)
+    return context.with(opened.context, next)
+  }
+
+  async settle(run: Run, ends: readonly RunEnd[], answers: Promise<readonly EndAnswer[]>): Promise<void> {
+    const messages = messagesOf(run)
+    const faults = ends.map(faultOf).filter((fault) => fault !== undefined)
+    const opened = this.#open.get(run.ctx) ?? this.#missed(run, messages, ends, faults)
+    this.#open.delete(run.ctx)
+    if (opened !== undefined) end(opened.span, ends, faults)
+    const parent = opened?.context ?? this.#parentOf(messages)
+    const span = this.#begin('settle', run.ctx.job.queue, parent, { attributes: endAttributes(ends) })
+    fail(span, (await answers).filter((answer) => answer !== 'ok').map(faultOfAnswer))
+    span.end()
+    // The process of an isolated job ends with its job, and takes with it what has not been sent.
+    if (run.task.kind === 'plain' && run.task.isolation !== undefined) await flush(this.#options.tracerProvider)
+  }
+
+  #begin(operation: Operation, queue: string | undefined, parent: Context, { attributes, ...more }: SpanOptions): Span {
+    const name = queue === undefined ? operation : `${operation} ${queue}`
+    const all = { ...operationAttributes(operation, queue), ...attributes }
+    return this.#tracer.startSpan(name, { ...more, kind: spanKinds[operation], attributes: all }, parent)
+  }
+
+  /** `at`: in ms since 1970. */
+  #beginRun(run: Run, messages: readonly RunMessage[], at: number): OpenRun {
+    const parent = this.#parentOf(messages)
+    const span = this.#begin('process', run.ctx.job.queue, parent, {
+      ...{ startTime: at, links: linksOf(messages) },
+      attributes: { ...runAttributes(run, messages, at), ...this.#asked({ run }) },
+    })
+    return { span, context: trace.setSpan(parent, span) }
+  }
+
+  /** Of a run that ended where it was not seen: its process died, or its handler was not called for an error. */
+  #missed(
+    run: Run,
+    messages: readonly RunMessage[],
+    ends: readonly RunEnd[],
+    faults: readonly Fault[],
+  ): OpenRun | undefined {
+    if (faults.length === 0) return undefined
+    return this.#beginRun(run, messages, Date.now() - Math.max(...ends.map(({ runMs }) => runMs)))
+  }
+
+  /** Not that in which the worker was started: a run belongs to its enqueue, or to nobody. */
+  #parentOf(messages: readonly RunMessage[]): Context {
+    const common = this.#options.relation === 'link' ? undefined : commonTrace(messages)
+    return common === undefined ? ROOT_CONTEXT : trace.setSpanContext(ROOT_CONTEXT, spanContextOf(common))
+  }
+
+  #asked(traced: Traced): Attributes {
+    try {
+      return this.#options.attributes?.(traced) ?? {}
+    } catch (error) {
+      diag.error(`millrace: the option attributes of tracing() threw: ${messageOf(error)}`)
+      return {}
+    }
+  }
+}
+
+/** Where no tracer has told the span of a request, its own words are taken, which the item carries. */
+function withParent(active: Context, { origin }: EnqueueItem): Context {
+  if (origin?.trace === undefined || trace.getSpanContext(active) !== undefined) return active
+  return trace.setSpanContext(active, spanContextOf(origin.trace))
+}
+
+/** One for each payload whose enqueue is known. */
+function linksOf(messages: readonly RunMessage[]): Link[] {
+  const links = messages.flatMap(({ id, traces }) =>
+    traces.flatMap((one) =>
+      one === undefined ? [] : [{ context: spanContextOf(one), attributes: { 'messaging.message.id': id } }],
+    ),
+  )
+  return links.slice(0, mostLinks)
+}
+
+function end(span: Span, ends: readonly RunEnd[], faults: readonly Fault[]): void {
+  const [first, ...others] = ends
+  if (first !== undefined && others.length === 0) span.setAttribute('millrace.outcome', first.kind)
+  fail(span, faults)
+  span.end()
+}
+
+/** Nothing, where there are no faults. */
+function fail(span: Span, faults: readonly Fault[]): void {
+  const [first] = faults
+  if (first === undefined) return
+  for (const { error } of faults.slice(0, mostExceptions))
+    if (error !== undefined) span.recordException(error instanceof Error ? error : messageOf(error))
+  span.setAttribute('error.type', first.type)
+  span.setStatus({ code: SpanStatusCode.ERROR, message: first.message })
+}
+
+/** Has an SDK send what it has collected. The API has no word for that; its providers do. */
+async function flush(given: TracerProvider | undefined): Promise<void> {
+  const global = given ?? trace.getTracerProvider()
+  const provider = global instanceof ProxyTracerProvider ? global.getDelegate() : global
+  if ('forceFlush' in provider && typeof provider.forceFlush === 'function') await provider.forceFlush()
+}
