@@ -25,6 +25,7 @@ const slow = [
   'test/stores/{redis,sqlite}/**',
   'test/mill/{lease-thread,load-config}.test.ts',
   'test/store-testing/start-redis.test.ts',
+  'test/telemetry/whole-trace.test.ts',
   'test/workers/{*-processes,adoption,worker-misuse}.test.ts',
 ]
 

@@ -122,7 +122,7 @@ export async function load(url, context, next) {
     return { ...ran, loaded, made }
   }
 
-  const heavy = /node:sqlite|photostructure|commander|jiti|picocolors/
+  const heavy = /node:sqlite|photostructure|commander|jiti|picocolors|opentelemetry/
 
   it('opens nothing: no file is made, nothing holds the process', () => {
     const { status, stdout, stderr, made } = imported('millrace')
@@ -132,12 +132,14 @@ export async function load(url, context, next) {
     expect((JSON.parse(stdout) as string[]).filter((resource) => !/Pipe|TTY|FS/.test(resource))).toEqual([])
   })
 
-  it('loads no database driver, no command line and no transpiler', () => {
+  it('loads no database driver, no command line, no transpiler and no tracer', () => {
     const { loaded } = imported('millrace')
 
     expect(loaded.some((url) => url.endsWith('/dist/mill/mill.js'))).toBe(true)
     expect(loaded.filter((url) => heavy.test(url))).toEqual([])
-    expect(loaded.filter((url) => /\/dist\/(?:cli|store-testing|testing|web)\/|\/hono\//.test(url))).toEqual([])
+    expect(loaded.filter((url) => /\/dist\/(?:cli|store-testing|telemetry|testing|web)\/|\/hono\//.test(url))).toEqual(
+      [],
+    )
   })
 
   it('is seen to load them where they are used: the watch is not blind', () => {

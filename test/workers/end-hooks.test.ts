@@ -1,0 +1,114 @@
+/** What hears how a run has ended: `settle` of middleware, in workers and in the processes of isolated jobs. */
+
+import { existsSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { defineTask, type EndAnswer, type Middleware, type RunEnd } from 'millrace'
+import { describe, expect, it } from 'vitest'
+import { CommandProcess } from '../cli/command-process.js'
+import { project } from '../cli/project.js'
+import { recorded } from '../next-event.js'
+import { scriptedTask } from '../scripted-task.js'
+import { testMill } from '../test-mill.js'
+
+interface Heard {
+  readonly ends: readonly RunEnd[]
+  readonly answers: readonly EndAnswer[]
+}
+
+function hearing() {
+  const heard: Heard[] = []
+  const middleware: Middleware = {
+    async settle(_, ends, answers) {
+      heard.push({ ends, answers: await answers })
+    },
+  }
+  return { heard, middleware }
+}
+
+describe('a middleware that hears of ends', () => {
+  it.each([
+    ['ok', { kind: 'completed' }],
+    ['fail', { kind: 'failed', reason: 'no-retries', error: new Error('failed at attempt 1') }],
+    ['bury', { kind: 'buried', reason: 'as told' }],
+    ['cancel', { kind: 'cancelled', reason: 'as told' }],
+    ['snooze', { kind: 'released', reason: 'snoozed' }],
+  ] as const)('is told what became of a job, and what the store answered: %s', async (step, end) => {
+    const { heard, middleware } = hearing()
+    const task = scriptedTask({ max: 0 })
+    const mill = testMill({ tasks: [task], middleware: [middleware] })
+    const { id } = await mill.enqueue(task, { steps: [step, 'ok'] })
+    await mill.worker().start()
+    await expect.poll(() => heard.length).toBeGreaterThan(0)
+
+    expect(heard[0]).toEqual({ ends: [{ id, ...end, runMs: expect.any(Number) }], answers: ['ok'] })
+  })
+
+  it('is told of each job of a batch, in one call', async () => {
+    const { heard, middleware } = hearing()
+    const task = defineTask({
+      name: 'rows',
+      batch: { size: 10 },
+      retry: { max: 0 },
+      run: async (_: readonly number[], { fail }) => fail(1, new Error('bad row')),
+    })
+    const mill = testMill({ tasks: [task], middleware: [middleware] })
+    await mill.enqueueMany(task, [1, 2, 3])
+    await mill.worker().start()
+    await expect.poll(() => heard.length).toBe(1)
+
+    expect(heard[0]!.ends.map(({ kind }) => kind)).toEqual(['completed', 'failed', 'completed'])
+    expect(heard[0]!.answers).toEqual(['ok', 'ok', 'ok'])
+  })
+
+  it('does no harm where it throws, and that is told', async () => {
+    const task = scriptedTask()
+    const settle = () => {
+      throw new Error('not mine')
+    }
+    const mill = testMill({ tasks: [task], middleware: [{ settle }] })
+    const failed = recorded(mill, 'hook.failed')
+    const job = await mill.enqueue(task, { steps: ['result'], result: 7 })
+    await mill.worker().start()
+
+    expect(await job.result({ timeout: '5s' })).toBe(7)
+    expect(failed).toMatchObject([{ hook: 'settle of a middleware', error: new Error('not mine') }])
+  })
+})
+
+describe('the process of an isolated job', () => {
+  it('does not end before those who hear of its end have', { timeout: 60_000 }, async () => {
+    const cwd = project({
+      'package.json': '{"type":"module"}',
+      'millrace.config.js': `
+import { appendFileSync } from 'node:fs'
+import { setTimeout as delay } from 'node:timers/promises'
+import { defineTask, millrace } from 'millrace'
+
+const later = async (text) => {
+  await delay(300)
+  appendFileSync('heard.txt', text + '\\n')
+}
+const long = defineTask({
+  name: 'long',
+  isolate: 'process',
+  retry: { max: 0 },
+  onExhausted: () => later('exhausted'),
+  run: async () => {
+    throw new Error('broken')
+  },
+})
+export default millrace({
+  store: 'sqlite:jobs.db',
+  tasks: [long],
+  middleware: [{ settle: async (run, [end], answers) => later(end.kind + ' ' + await answers) }],
+})`,
+    })
+    const mill = testMill({ store: `sqlite:${cwd}/jobs.db`, tasks: [defineTask({ name: 'long' })] })
+    await mill.enqueue(mill.tasks.get('long')!, undefined)
+    new CommandProcess(['work', '--json'], { cwd })
+    const file = join(cwd, 'heard.txt')
+    const lines = () => (existsSync(file) ? readFileSync(file, 'utf8').split('\n').sort() : [])
+
+    await expect.poll(lines, { timeout: 30_000 }).toEqual(['', 'exhausted', 'failed ok'])
+  })
+})
